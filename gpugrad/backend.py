@@ -1,0 +1,355 @@
+"""Array libraries and devices: NumPy always, CuPy when it is first asked for.
+
+A `Namespace` is one reading of the formulas: what they may call as ``xp``. Readings are
+found by array type, so a new kind of array is one line in `NAMESPACES`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError
+
+__all__ = [
+    "ARRAYS",
+    "BFLOAT16",
+    "CPU",
+    "HALF",
+    "NAMESPACES",
+    "NUMPY",
+    "SCALARS",
+    "TENSOR",
+    "Device",
+    "Namespace",
+    "as_dtype",
+    "cupy",
+    "default_device",
+    "device",
+    "device_of",
+    "devices",
+    "formulas_on",
+    "gpu_count",
+    "host",
+    "is_array",
+    "is_inexact",
+    "meet",
+    "move",
+    "put",
+    "set_device",
+]
+
+SCALARS = frozenset((int, float, bool, complex))
+"""Python's own numbers: weak, they take the dtype of the array they meet."""
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+HALF = frozenset((np.dtype(np.float16), BFLOAT16))
+"""Sixteen-bit floats: formulas that are more than one ufunc compute them in float32."""
+
+
+# ---- readings ---------------------------------------------------------------------------
+
+
+class Namespace:
+    """What a formula may call as `xp`: the registered ops, in one reading.
+
+    ``xp.lib`` is the array library itself, for the forward of a leaf op. An op's function
+    is built on its first use by `read`, which `gpugrad.op` provides, and kept as an
+    attribute from then on.
+    """
+
+    read: Callable[[Namespace, str], Any]
+
+    def __init__(self, name: str, load: Callable[[], Any] | None = None) -> None:
+        self.__name__ = name
+        self._load = load
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "lib" and self._load is not None:
+            value: Any = self._load()
+        elif name == "special" and self._load is not None:
+            home = "scipy" if self.__name__ == "numpy" else "cupyx.scipy"
+            value = importlib.import_module(home + ".special")
+        elif name == "linalg" and self._load is not None:
+            home = "scipy" if self.__name__ == "numpy" else "cupyx.scipy"
+            value = importlib.import_module(home + ".linalg")
+        elif name == "add_reduce":  # the ufunc's method: 0.8 us where np.sum takes 2.0
+            value = np.add.reduce if self is NUMPY else self.lib.sum
+        else:
+            value = Namespace.read(self, name)
+        setattr(self, name, value)
+        return value
+
+    def __repr__(self) -> str:
+        return f"<the {self.__name__} reading of the ops>"
+
+
+NUMPY = Namespace("numpy", lambda: np)
+TENSOR = Namespace("tensor")
+NAMESPACES: dict[type, Namespace] = {np.ndarray: NUMPY}
+ARRAYS: set[type] = {np.ndarray}
+"""The types that a Tensor may hold."""
+
+
+@functools.cache
+def cupy() -> Any:
+    """CuPy, imported now if it was not; None where it is not installed."""
+    try:
+        module = importlib.import_module("cupy")
+    except ImportError:
+        return None
+    NAMESPACES[module.ndarray] = Namespace(
+        "cupy", lambda: importlib.import_module("array_api_compat.cupy")
+    )
+    ARRAYS.add(module.ndarray)
+    return module
+
+
+def is_array(x: Any) -> bool:
+    """Whether `x` is an array that a Tensor may hold; a CuPy array makes CuPy known."""
+    if type(x) in ARRAYS:
+        return True
+    return type(x).__module__.partition(".")[0] == "cupy" and cupy() and type(x) in ARRAYS
+
+
+# ---- devices ----------------------------------------------------------------------------
+
+
+class _Choices(threading.local):
+    """The devices chosen by `with` in one thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.stack: list[Device] = []
+
+
+_choices = _Choices()
+_chosen: list[Device] = []  # by set_device; at most one
+
+
+class Device:
+    """A place where arrays live: ``cpu``, or ``cuda:`` and a number. Made by `device`.
+
+    A value that can be compared (also with its name), hashed, and used in a ``with``
+    statement to create arrays there.
+    """
+
+    __slots__ = ("index", "kind")
+
+    def __init__(self, kind: str, index: int) -> None:
+        self.kind, self.index = kind, index
+
+    def __repr__(self) -> str:
+        return f"device('{self}')"
+
+    def __str__(self) -> str:
+        return "cpu" if self.kind == "cpu" else f"cuda:{self.index}"
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            try:
+                other = _parse(other)
+            except ArgumentError:
+                return False
+        if not isinstance(other, Device):
+            return NotImplemented
+        return (self.kind, self.index) == (other.kind, other.index)
+
+    def __enter__(self) -> Device:
+        _choices.stack.append(_require(self))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _choices.stack.pop()
+
+
+CPU = Device("cpu", 0)
+_NAME = re.compile(r"(?:.*/)?(?:device:)?(cpu|gpu|cuda)(?::(\d+))?", re.IGNORECASE)
+
+
+@functools.cache
+def _cuda(index: int) -> Device:
+    return Device("cuda", index)
+
+
+def _parse(name: str) -> Device:
+    match = _NAME.fullmatch(name)
+    if match is None or (match[1].lower() == "cpu" and int(match[2] or 0)):
+        raise ArgumentError(
+            f"device: {name!r} names no device. Write 'cpu', 'cuda:0', or '/gpu:0'."
+        )
+    return CPU if match[1].lower() == "cpu" else _cuda(int(match[2] or 0))
+
+
+@functools.cache
+def gpu_count() -> int:
+    """How many GPUs answer. CuPy imports without one, so importing it proves nothing."""
+    module = cupy()
+    if module is None or not module.cuda.is_available():
+        return 0
+    return int(module.cuda.runtime.getDeviceCount())
+
+
+def _require(d: Device) -> Device:
+    """`d` itself, if it is there; DeviceError with the way out if it is not."""
+    if d.kind == "cpu" or d.index < gpu_count():
+        return d
+    if cupy() is None:
+        way_out = (
+            "CuPy is not installed: pip install 'gpugrad[cuda12]' (or cuda13, as your driver has)."
+        )
+    elif gpu_count() == 0:
+        way_out = "CuPy is installed, but no GPU answers: check the driver with nvidia-smi."
+    else:
+        way_out = f"GPUs that answer: {[str(_cuda(i)) for i in range(gpu_count())]}."
+    raise DeviceError(f"There is no device {d}. {way_out} Or choose gg.device('cpu').")
+
+
+def device(name: str | Device | None = None) -> Device:
+    """Return the device of that name; a value, and a context manager that makes it the default.
+
+    Args:
+        name: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, or TensorFlow's ``"/cpu:0"`` and
+            ``"/gpu:0"``. None means the current default.
+
+    Raises:
+        ArgumentError: the name is not a device's name.
+        DeviceError: used as a context (or to create an array) where it is not there.
+
+    >>> import gpugrad as gg
+    >>> with gg.device("cpu"):
+    ...     print(gg.zeros(2).device)
+    cpu
+    """
+    if name is None:
+        return default_device()
+    return name if isinstance(name, Device) else _parse(str(name))
+
+
+def set_device(name: str | Device) -> None:
+    """Make `name` the default device of all threads; a ``with`` statement goes first.
+
+    >>> import gpugrad as gg
+    >>> gg.set_device("cpu")
+    """
+    _chosen[:] = [_require(device(name))]
+
+
+def devices() -> list[Device]:
+    """Every device that answers, the CPU first.
+
+    >>> import gpugrad as gg
+    >>> str(gg.devices()[0])
+    'cpu'
+    """
+    return [CPU, *(_cuda(i) for i in range(gpu_count()))]
+
+
+def default_device() -> Device:
+    """Where new arrays go: ``with``, else `set_device`, else ``GPUGRAD_DEVICE``, else a GPU."""
+    if _choices.stack:
+        return _choices.stack[-1]
+    if not _chosen:
+        name = os.environ.get("GPUGRAD_DEVICE")
+        set_device(name if name else "cuda:0" if gpu_count() else CPU)
+    return _chosen[0]
+
+
+def device_of(array: Any) -> Device:
+    """The device that holds a bare array."""
+    return CPU if type(array) is np.ndarray else _cuda(int(array.device.id))
+
+
+def put(array: np.ndarray[Any, Any], d: Device) -> Any:
+    """A new bare array on device `d` with the values of a NumPy array."""
+    if _require(d).kind == "cpu":
+        return np.array(array)
+    with cupy().cuda.Device(d.index):
+        return cupy().array(array)
+
+
+def host(array: Any) -> np.ndarray[Any, Any]:
+    """A new NumPy array with the values of a bare array."""
+    return array.copy() if type(array) is np.ndarray else array.get()  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def _on(array: Any) -> Iterator[None]:
+    with cupy().cuda.Device(array.device.id):
+        yield
+
+
+def formulas_on(array: Any) -> contextlib.AbstractContextManager[Any]:
+    """Run formulas near `array`: on its GPU, or without NumPy's warnings of inf and nan."""
+    return np.errstate(all="ignore") if device_of(array) is CPU else _on(array)
+
+
+def move(array: Any, d: Device) -> Any:
+    """The bare array on device `d`: itself if it is there, else a copy."""
+    here = device_of(array)
+    if here == d:
+        return array
+    if here.kind == d.kind:
+        with cupy().cuda.Device(_require(d).index):
+            return cupy().array(array)
+    return put(host(array), d)
+
+
+# ---- dtypes and mixed arguments ---------------------------------------------------------
+
+
+def as_dtype(dtype: Any) -> np.dtype[Any]:
+    """The NumPy dtype of a name, a type or a dtype; numbers and booleans only."""
+    if dtype is BFLOAT16 or dtype == "bfloat16":
+        return BFLOAT16
+    try:
+        made = np.dtype(dtype)
+    except TypeError as error:
+        raise DTypeError(f"{dtype!r} is not a dtype: {error}") from error
+    if made.kind not in "biufc" and made != BFLOAT16:
+        raise DTypeError(f"dtype {made} is not a number's: use a bool, int, float or complex dtype.")
+    return made
+
+
+def is_inexact(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype has gradients: floating point or complex."""
+    return dtype.kind in "fcV"
+
+
+def meet(name: str, *values: Any) -> tuple[Any, ...]:
+    """Values that one op takes together, and the array type in which it reads them.
+
+    Arrays of two libraries are refused, never moved. A Python number stays as it is (the
+    library's own promotion then treats it as weak), except beside bfloat16, which NumPy
+    would promote to float32.
+    """
+    arrays = [v for v in values if type(v) in ARRAYS]
+    kinds = {type(a) for a in arrays}
+    if len(kinds) == 1:
+        if any(a.dtype == BFLOAT16 for a in arrays):
+            values = tuple(BFLOAT16.type(v) if type(v) in (float, int) else v for v in values)
+        return (*values, kinds.pop())
+    if not kinds:  # numbers only: they are promoted among themselves, as Python does
+        numbers = [v for v in values if v is not None]
+        common = type(sum(numbers)) if not all(type(v) is bool for v in numbers) else bool
+        dtype = {float: np.float32, complex: np.complex64}.get(common)
+        d = default_device()
+        made = (v if v is None else put(np.asarray(v, dtype), d) for v in values)
+        arrays = list(made)
+        return (*arrays, type(next(a for a in arrays if a is not None)))
+    where = " and ".join(str(device_of(a)) for a in arrays)
+    raise DeviceError(
+        f"{name}: its arrays are on {where}. Move one with x.to_device(device); "
+        "gpugrad never moves data between devices by itself."
+    )

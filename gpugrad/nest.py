@@ -1,0 +1,101 @@
+"""Nested structures: lists, tuples, namedtuples, dicts and dataclasses with leaves in them."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterator, Mapping, ValuesView
+from typing import Any
+
+from gpugrad.errors import StructureError
+
+__all__ = ["flatten", "flatten_like", "map_structure", "pack"]
+
+
+def _children(structure: Any) -> list[tuple[Any, Any]] | None:
+    """The (key, child) pairs of a container; None for a leaf."""
+    if isinstance(structure, (list, tuple, ValuesView)):
+        return list(enumerate(structure))
+    if isinstance(structure, Mapping):
+        return list(structure.items())
+    if dataclasses.is_dataclass(structure) and not isinstance(structure, type):
+        return [(f.name, getattr(structure, f.name)) for f in dataclasses.fields(structure)]
+    return None
+
+
+def flatten(structure: Any) -> list[Any]:
+    """Leaves from left to right; dicts in the order of their keys' insertion.
+
+    >>> flatten({"b": 1, "a": (2, [3])})
+    [1, 2, 3]
+    """
+    children = _children(structure)
+    if children is None:
+        return [structure]
+    return [leaf for _, child in children for leaf in flatten(child)]
+
+
+def pack(structure: Any, leaves: list[Any]) -> Any:
+    """A structure like `structure`, with `leaves` in the places of its own.
+
+    >>> pack({"b": 0, "a": (0, [0])}, [1, 2, 3])
+    {'b': 1, 'a': (2, [3])}
+    """
+    return _rebuild(structure, iter(leaves))
+
+
+def _rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
+    children = _children(structure)
+    if children is None:
+        return next(leaves)
+    made = [(key, _rebuild(child, leaves)) for key, child in children]
+    values = [value for _, value in made]
+    if isinstance(structure, (list, ValuesView)):
+        return values
+    if isinstance(structure, tuple):
+        return type(structure)(*values) if hasattr(structure, "_fields") else tuple(values)
+    if isinstance(structure, dict):
+        new = copy.copy(structure)
+        new.update(made)
+        return new
+    if isinstance(structure, Mapping):
+        return type(structure)(made)  # type: ignore[call-arg]  # the usual Mapping constructor
+    new = copy.copy(structure)
+    for key, value in made:
+        object.__setattr__(new, key, value)
+    return new
+
+
+def flatten_like(reference: Any, structure: Any, what: str) -> list[Any]:
+    """Leaves of `structure`, one for each leaf of `reference`; StructureError if they differ.
+
+    Dicts are matched by key, lists and tuples by position.
+    """
+    children = _children(reference)
+    if children is None:
+        return [structure]
+    if isinstance(reference, (list, tuple, ValuesView)):
+        if not isinstance(structure, (list, tuple)) or len(structure) != len(reference):
+            got = f"{len(structure)}" if isinstance(structure, (list, tuple)) else repr(structure)
+            raise StructureError(
+                f"{what}: expected a list or tuple of {len(reference)}, one for each; got {got}."
+            )
+        inner: dict[Any, Any] = dict(enumerate(structure))
+    else:
+        inner = dict(_children(structure) or [])
+        if set(inner) != {key for key, _ in children}:
+            raise StructureError(
+                f"{what}: expected the keys {[key for key, _ in children]}, got {list(inner)}."
+            )
+    return [
+        leaf for key, child in children for leaf in flatten_like(child, inner[key], f"{what}[{key!r}]")
+    ]
+
+
+def map_structure(function: Any, structure: Any) -> Any:
+    """Apply `function` to every leaf.
+
+    >>> map_structure(lambda n: n + 1, (1, {"a": 2}))
+    (2, {'a': 3})
+    """
+    return pack(structure, [function(leaf) for leaf in flatten(structure)])

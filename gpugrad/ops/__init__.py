@@ -1,0 +1,1 @@
+"""Declarations of the ops, by topic, under the array API's names."""

@@ -1,0 +1,86 @@
+"""Sample inputs, from which every test of an op is made.
+
+A sampler is a function of a NumPy random generator that yields (arguments, keywords): float64
+arrays in the op's domain, in shapes that have broken autodiff libraries before (0-d, empty,
+broadcast, one long axis).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Sample", "along_axis", "calls", "grid", "integers", "shaped", "uniform"]
+
+Sample = tuple[list[Any], dict[str, Any]]
+Sampler = Callable[[np.random.Generator], Iterator[Sample]]
+Domain = tuple[float, float] | Sequence[tuple[float, float]]
+
+
+def _draw(rng: np.random.Generator, domain: Any, shape: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(rng.uniform(*domain, shape))
+
+
+def grid(n: int, domain: Domain = (-2.0, 2.0)) -> Sampler:
+    """For an elementwise op of `n` arrays: equal shapes, broadcast ones, 0-d and empty.
+
+    `domain` is an interval, or one for each array. Values of several arrays never tie.
+    """
+    domains = [domain] * n if isinstance(domain[0], (int, float)) else list(domain)
+    several = [[(2, 3), (1, 3), (2, 1)], [(4,), (), (1,)]] if n > 1 else [[(2, 3)]]
+
+    def sampler(rng: np.random.Generator) -> Iterator[Sample]:
+        for shapes in ([(3,)] * 3, [()] * 3, [(0, 2)] * 3, *several):
+            yield [_draw(rng, d, s) for d, s in zip(domains, shapes, strict=False)], {}
+
+    return sampler
+
+
+def shaped(*cases: Any, domain: Domain = (-2.0, 2.0)) -> Sampler:
+    """Arrays of given shapes: each case is shapes and keywords, ``([(2, 3)], {"axis": 0})``."""
+
+    def sampler(rng: np.random.Generator) -> Iterator[Sample]:
+        for shapes, keywords in cases:
+            yield [_draw(rng, domain, s) for s in shapes], dict(keywords)
+
+    return sampler
+
+
+def along_axis(*keywords: dict[str, Any], domain: Domain = (-2.0, 2.0)) -> Sampler:
+    """For an op along an axis or axes of one array; `keywords` beyond axis 0, -1 and none."""
+
+    def sampler(rng: np.random.Generator) -> Iterator[Sample]:
+        yield [_draw(rng, domain, (4,))], {}
+        yield [_draw(rng, domain, (2, 3))], {"axis": 0}
+        yield [_draw(rng, domain, (2, 3, 2))], {"axis": -1}
+        for more in keywords:
+            yield [_draw(rng, domain, (2, 3, 2))], dict(more)
+
+    return sampler
+
+
+def integers(n: int, low: int, high: int) -> Sampler:
+    """For an op on integers: `n` arrays of int64."""
+
+    def sampler(rng: np.random.Generator) -> Iterator[Sample]:
+        for shape in ((3,), (2, 3), (), (0,)):
+            yield [np.asarray(rng.integers(low, high, shape)) for _ in range(n)], {}
+
+    return sampler
+
+
+def uniform(rng: np.random.Generator, *shape: int, low: float = -2.0, high: float = 2.0) -> Any:
+    """One float64 array, for samplers written by hand."""
+    return _draw(rng, (low, high), shape)
+
+
+def calls(*makers: Callable[[np.random.Generator], Sample]) -> Sampler:
+    """Samples written by hand: functions of the generator, each giving one."""
+
+    def sampler(rng: np.random.Generator) -> Iterator[Sample]:
+        for make in makers:
+            yield make(rng)
+
+    return sampler
