@@ -139,5 +139,5 @@ def explain(
                 break
     else:
         return error
-    said = str(error).rstrip(".")
+    said = str(error).rstrip(" .")
     return kind(f"{name}: {said}. Got {describe(arrays, params)}. {hint}".rstrip())

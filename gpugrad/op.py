@@ -66,8 +66,15 @@ class _Readings(dict[type, Callable[..., Any]]):
         self.name = name
 
     def __missing__(self, kind: type) -> Callable[..., Any]:
-        self[kind] = function = getattr(NAMESPACES[kind], self.name)
-        return function  # type: ignore[no-any-return]
+        self[kind] = function = (
+            self._of_numbers if kind in SCALARS else getattr(NAMESPACES[kind], self.name)
+        )
+        return function
+
+    def _of_numbers(self, *numbers: Any, **params: Any) -> Any:
+        """Python numbers only: they become arrays on the default device."""
+        *arrays, kind = meet(self.name, *numbers)
+        return self[kind](*arrays, **params)
 
 
 class Op:
@@ -250,14 +257,26 @@ def _on_one_gpu(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 _GIVEN = ("xp", "g", "t", "i")  # what a rule gets that is not saved
 
 
+@functools.cache
+def _compiled(text: str, mode: str) -> Any:
+    """Code of a generated text; many ops have the same text but for what its names mean."""
+    return compile(text, "<gpugrad>", mode)
+
+
+def _names(function: Rule) -> tuple[str, ...]:
+    """Parameter names; inspect.signature takes ten times as long, at every import."""
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
 def _reads(rule: Rule) -> list[str]:
-    return [n for n in inspect.signature(rule).parameters if n not in _GIVEN]
+    return [n for n in _names(rule) if n not in _GIVEN]
 
 
 def _bind_rule(rule: Rule, op: Op) -> Rule:
     """``rule(xp, g, out, axis)`` as a function of (xp, g, saved, params) that looks them up."""
     given, args = ["xp", "g", "s", "k"], []
-    for name in inspect.signature(rule).parameters:
+    for name in _names(rule):
         if name in ("xp", "g", "t"):
             args.append("g" if name == "t" else name)
         elif name == "i":
@@ -272,7 +291,8 @@ def _bind_rule(rule: Rule, op: Op) -> Rule:
                 f"{op.name}: a rule reads {name!r}, which is no argument of the op. It may read "
                 f"{[*op.arrays, *op.params, 'out']}, and NAME_shape or NAME_dtype of an array."
             )
-    return eval(f"lambda {', '.join(given)}: rule({', '.join(args)})", {"rule": rule})  # type: ignore[no-any-return]
+    text = f"lambda {', '.join(given)}: rule({', '.join(args)})"
+    return eval(_compiled(text, "eval"), {"rule": rule})  # type: ignore[no-any-return]
 
 
 def _missing_rule(name: str) -> Rule:
@@ -299,11 +319,11 @@ def _rule_of_partial(partial: Any, singular: bool) -> Rule:
     """
     if not callable(partial):
         return (lambda g: g) if partial == 1 else (lambda g: g * partial)
-    names = ", ".join(n for n in inspect.signature(partial).parameters if n != "xp")
+    names = ", ".join(n for n in _names(partial) if n != "xp")
     body = "xp.masked_multiply(g, conj(xp, d))" if singular else "g * conj(xp, d)"
     text = f"def rule(xp, g, {names}):\n    d = partial(xp, {names})\n    return {body}\n"
     made: dict[str, Any] = {"partial": partial, "conj": _conjugate}
-    exec(text, made)
+    exec(_compiled(text, "exec"), made)
     return made["rule"]  # type: ignore[no-any-return]
 
 
@@ -330,7 +350,7 @@ def _write_eager(op: Op) -> Callable[..., Any]:
                     record(op, out, (xi,), (None,), (r_,), None)
             return out
     """
-    lines = [f"def {op.name}{_plain(op.signature)}:"]
+    lines = [f"def _op{_plain(op.signature)}:"]
     lines += _read_list(op) if op.variadic else _read_arguments(op)
     names = op.arrays
     passed = ", ".join(f"{k}={k}" for k in op.params)
@@ -360,7 +380,7 @@ def _write_eager(op: Op) -> Callable[..., Any]:
             run = f"forward(NUMPY, {call}) if {plain} else {run}"
     lines += [
         f"try: r_ = {run}",
-        f"except Exception as e: raise explain(e, {op.name!r}, {shown}, {params}) from e",
+        f"except Exception as e: raise explain(e, NAME, {shown}, {params}) from e",
     ]
     if op.outputs == 1:
         lines += [
@@ -379,16 +399,18 @@ def _write_eager(op: Op) -> Callable[..., Any]:
     lines.append("return out")
     text = "\n    ".join(lines) + "\n"
     scope = {
-        "ARRAYS": ARRAYS, "NUMPY": NUMPY, "SCALARS": SCALARS, "TENSOR": TENSOR, "Tensor": Tensor,
+        "ARRAYS": ARRAYS, "NAME": op.name, "NUMPY": NUMPY, "SCALARS": SCALARS, "TENSOR": TENSOR, "Tensor": Tensor,
         "asarray": _asarray, "block": block, "explain": explain, "forward": op.forward,
         "graphs": graphs, "impl": op.impl, "meet": meet, "ndarray": np.ndarray, "new": new, "number": number, "op": op,
         "record": record, "record_many": record_many, "recorders": recorders, "tensor": tensor,
         "tensors": _tensors, "wrap": wrap, **_defaults(op.signature),
     }  # fmt: skip
-    exec(compile(text, f"<gpugrad {op.name}>", "exec"), scope)
-    function = scope[op.name]
-    function.__source__, function.op, function.__doc__ = text, op, op.doc
-    function.__module__ = "gpugrad"
+    exec(_compiled(text, "exec"), scope)
+    function = scope["_op"]
+    function.__code__ = function.__code__.replace(co_name=op.name, co_qualname=op.name)
+    function.__name__ = function.__qualname__ = op.name
+    function.__source__ = text.replace("def _op(", f"def {op.name}(").replace("NAME", repr(op.name))
+    function.op, function.__doc__, function.__module__ = op, op.doc, "gpugrad"
     return function  # type: ignore[no-any-return]
 
 
@@ -432,7 +454,7 @@ def _read_arguments(op: Op) -> list[str]:
     if several:
         same = " or ".join(f"type({n}_) is not kind" for n in names[1:])
         rest = ", ".join(f"{n}_" for n in names)
-        meeting = f"{rest}, kind = meet({op.name!r}, {rest})"
+        meeting = f"{rest}, kind = meet(NAME, {rest})"
         if op.kind == "elementwise" and len(names) == 2:  # a number beside an array: no call
             x, y = names
             lines += [
@@ -450,9 +472,9 @@ def _read_arguments(op: Op) -> list[str]:
 def _read_list(op: Op) -> list[str]:
     (n,) = op.arrays
     return [
-        f"{n} = tensors({op.name!r}, {n})",
+        f"{n} = tensors(NAME, {n})",
         f"ids = [x._id for x in {n}]",
-        f"*{n}_, kind = meet({op.name!r}, *[x._data for x in {n}])",
+        f"*{n}_, kind = meet(NAME, *[x._data for x in {n}])",
     ]
 
 
@@ -465,15 +487,15 @@ def _tensors(name: str, values: Any) -> list[Tensor]:
 
 
 def _asarray(value: Any, kind: type) -> Any:
-    return value if type(value) is kind else NAMESPACES[kind].lib.asarray(value)
+    return value if type(value) in ARRAYS else NAMESPACES.get(kind, NUMPY).lib.asarray(value)
 
 
 def _recording(op: Op, ids: str, params: str) -> list[str]:
     """The lines that record one execution."""
     if not op.differentiable:
         return [
-            f"        block({op.name!r}, out, {ids})" if op.outputs == 1
-            else f"        for o in out: block({op.name!r}, o, {ids})"
+            f"        block(NAME, out, {ids})" if op.outputs == 1
+            else f"        for o in out: block(NAME, o, {ids})"
         ]  # fmt: skip
     saved = []
     for name in op.saves:
@@ -492,7 +514,11 @@ def _recording(op: Op, ids: str, params: str) -> list[str]:
     if op.outputs > 1 or len(op.arrays) == 1 and not op.variadic:
         fits = "None, " * len(op.arrays)
     elif op.variadic:
-        fits = f"*[None if x.dtype == r_.dtype else (x.shape, x.dtype) for x in {op.arrays[0]}_]"
+        lines = [
+            f"        fits = [None if x.dtype == r_.dtype else (x.shape, x.dtype) "
+            f"for x in {op.arrays[0]}_]"
+        ]
+        fits = "*fits,"
     elif op.kind == "elementwise":
         lines = ["        shape = r_.shape; dtype = r_.dtype"]
         fits = "".join(

@@ -143,7 +143,7 @@ def _where() -> str:
     frame = sys._getframe(1)
     while frame.f_back is not None:
         name = frame.f_code.co_filename
-        inside = name.startswith((home, "<gpugrad ")) and "examples" not in name
+        inside = name.startswith((home, "<gpugrad>")) and "examples" not in name
         if not inside:
             break
         frame = frame.f_back
@@ -151,9 +151,10 @@ def _where() -> str:
 
 
 @contextlib.contextmanager
-def recording_stopped() -> Iterator[None]:
-    """Pause every recorder of this thread."""
-    stack, threads.stack = threads.stack, []
+def recording_stopped(keep: type | tuple[type, ...] = ()) -> Iterator[None]:
+    """Pause every recorder of this thread but those of a kind to `keep`."""
+    stack = threads.stack
+    threads.stack = [r for r in stack if isinstance(r, keep)]
     try:
         yield
     finally:
@@ -221,6 +222,7 @@ def backward(
     through the numbers in `stops`.
     """
     raw = xp is not TENSOR
+    mixed = raw and len(NAMESPACES) > 1  # a tensor may have been moved between devices
     owned: set[int] = set()  # sums that only this loop can see: added to in place
     for op, out, ids, fits, saved, params in reversed(log):
         if type(out) is int:
@@ -230,10 +232,12 @@ def backward(
             if type(g) is IndexedSlices:
                 g = g.to_dense(xp)
         else:
-            g = _many(xp, out, grads, keep, saved)
-            if g is None or any(o[0] in stops for o in out):
+            g = _many(xp, out, grads, keep, stops)
+            if g is None:
                 continue
-        if not raw:
+        if mixed:
+            xp = NAMESPACES.get(type(g[0] if type(g) is tuple else g), xp)
+        elif not raw:
             saved = revive(op, saved, out, ids)
         for i, rule, fit in zip(ids, op.rules or op.spread(len(ids)), fits, strict=False):
             if rule is None or i not in need:
@@ -254,9 +258,10 @@ def backward(
                     owned.add(i)
 
 
-def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], saved: Any) -> Any:
+def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any) -> Any:
     """Gradients of an op's several results, zeros for those that have none; None if all lack."""
     found = [grads.get(i) if i in keep else grads.pop(i, None) for i, _, _ in out]
+    found = [None if o[0] in stops else g for o, g in zip(out, found, strict=True)]
     if all(g is None for g in found):
         return None
     like = next(g for g in found if g is not None)
@@ -290,7 +295,7 @@ class _Recorder:
         self.leaves: set[int] = set()
         self.variables: dict[int, Variable] = {}
         self.dead: set[int] = set()  # results of ops without a gradient, for explain
-        self.barriers: list[tuple[str, int, tuple[int, ...], str]] = []
+        self.barriers: list[tuple[int, str, int, tuple[int, ...], str]] = []  # (len(log), ...)
 
     def take(self, entry: Entry, out: Any) -> None:
         self.log.append(entry)
@@ -305,13 +310,13 @@ class _Recorder:
         if any(i in self.dead for i in ids):
             out._id = out._id or next_id()
             self.dead.add(out._id)
-            self.barriers.append(("", out._id, tuple(ids), ""))
+            self.barriers.append((len(self.log), "", out._id, tuple(ids), ""))
 
     def barrier(self, name: str, ids: Sequence[int], out: int) -> None:
         """A gradient stops here: at `name`, called from the user's line."""
         if any(i in self.known or i in self.dead for i in ids):
             self.dead.add(out)
-            self.barriers.append((name, out, tuple(ids), _where()))
+            self.barriers.append((len(self.log), name, out, tuple(ids), _where()))
 
     def touched(self, variable: Variable) -> None:
         """A Variable was read."""
@@ -328,9 +333,9 @@ class _Recorder:
             return [None] * len(sources)
         xp = NAMESPACES[type(first)] if raw else TENSOR
         if self.leaves <= wanted and type(self.known) is set:
-            need: Any = self.known if wanted <= self.known else self.known | wanted
+            need: Any = self.known
         else:
-            need = set(wanted)
+            need = {i for i in wanted if i in self.known}
             for _, out, ids, _, _, _ in self.log:
                 if any(i in need for i in ids):
                     need.update((out,) if type(out) is int else (o[0] for o in out))
@@ -349,17 +354,17 @@ class _Recorder:
             return [_finished(xp, grads.get(s._id), s) for s in sources]
 
     def _explain(self, target: Any, source: Any) -> str:
-        names = {target._id: "the target", source._id: "the source"}
         if target is source or target._id == source._id:
             return "The target is the source: its gradient is not None, but ones."
         reached = {source._id: ""}  # number: the first barrier on the way to it, or ""
-        steps = [(e[1], e[2], "") for e in self.log]
-        steps += [(out, ids, f"{name} ({line})") for name, out, ids, line in self.barriers]
-        flat: list[tuple[int, Any, str]] = []
-        for out, ids, why in steps:
-            outs = (out,) if type(out) is int else tuple(o[0] for o in out)
-            flat += [(o, ids, why) for o in outs]
-        for out, ids, why in sorted(flat, key=lambda step: step[0]):
+        steps = [(k, 1, e[1], e[2], "") for k, e in enumerate(self.log)]
+        steps += [(k, 0, o, ids, f"{name} ({line})") for k, name, o, ids, line in self.barriers]
+        flat = [
+            (o, ids, why)
+            for _, _, out, ids, why in sorted(steps, key=lambda step: step[:2])
+            for o in ((out,) if type(out) is int else (about[0] for about in out))
+        ]
+        for out, ids, why in flat:
             ways = [reached[i] for i in ids if i in reached]
             if ways and reached.get(out, "?"):
                 reached[out] = min((w or why.removesuffix(" ()") for w in ways), key=len)
@@ -378,6 +383,8 @@ class _Recorder:
                 f"The target depends on the source only through {why}, which has no gradient: "
                 "its result is an integer, a boolean or a step."
             )
+        if not is_inexact(source.dtype):
+            return f"The source is {source.dtype}, which has no gradient: cast it to a float first."
         if source._id not in self.leaves and source._id not in self.known:
             if isinstance(source, Variable):
                 return (
@@ -393,7 +400,7 @@ class _Recorder:
                 "The target was not recorded: it was made outside the tape, or from tensors that "
                 "the tape does not watch."
             )
-        return f"Nothing that was recorded leads from {names[source._id]} to {names[target._id]}."
+        return "Nothing that was recorded leads from the source to the target."
 
 
 def number_any(x: Tensor) -> int:
@@ -497,7 +504,7 @@ class GradientTape(_Recorder):
         super().__init__()
         self._persistent, self._auto = bool(persistent), bool(watch_accessed_variables)
         self._stack: list[Any] | None = None  # the thread's, while recording
-        self._entered = self._usable = self._paused = False
+        self._entered = self._usable = self._explains = False
 
     def __enter__(self) -> GradientTape:
         if self._stack is not None:
@@ -535,7 +542,7 @@ class GradientTape(_Recorder):
             leaf.values if isinstance(leaf, IndexedSlices) else leaf for leaf in nest.flatten(tensor)
         ]
         for leaf in leaves_of("watch", found):
-            if not self._entered or (self._stack is not None and self._stack is not threads.stack):
+            if not (self._entered and self._usable) or (self._stack is not None and self._stack is not threads.stack):
                 raise TapeError(
                     "watch: the tape is not recording here. Call it inside the tape's `with` "
                     "block, in the thread that entered it."
@@ -572,6 +579,7 @@ class GradientTape(_Recorder):
             yield
         finally:
             if self._stack is None and self._usable:
+                self._entered = True
                 self._start()
 
     def reset(self) -> None:
@@ -595,12 +603,11 @@ class GradientTape(_Recorder):
         if self._persistent:
             return
         self._usable = False
-        skeleton: list[Any] = []
-        if any(g is None for g in results):
-            skeleton = [(e[0].name, e[1], e[2], None, None, None) for e in self.log]
-        self.log = skeleton
-        if not skeleton:
-            self.dead, self.barriers = set(), []
+        self._explains = any(g is None for g in results)
+        if self._explains:
+            self.log = [(None, e[1], e[2], None, None, None) for e in self.log]
+        else:
+            self.log, self.dead, self.barriers = [], set(), []
 
     def gradient(
         self,
@@ -751,7 +758,13 @@ class GradientTape(_Recorder):
         >>> tape.explain(y, x)[:27]
         'The source was not watched:'
         """
-        leaves_of("explain", [target, source])
+        for t in leaves_of("explain", [target, source]):
+            number_any(t)
+        if not (self._usable or self._explains):
+            raise TapeError(
+                "explain: the record was freed by `gradient`, which found no None to explain. Use "
+                "GradientTape(persistent=True) to ask more."
+            )
         return self._explain(target, source)
 
 
@@ -838,7 +851,8 @@ def gradients(
     if aggregation_method not in (None, 0, 1, 2):
         raise ArgumentError(f"gradients: no aggregation_method {aggregation_method!r}; 0, 1 or 2.")
     _unconnected(unconnected_gradients)
-    recorder = next((r for r in reversed(threads.stack) if isinstance(r, _Recorder)), None)
+    active = [r for r in reversed(threads.stack) if isinstance(r, _Recorder)]
+    recorder = next((r for r in active if isinstance(r, Graph)), active[0] if active else None)
     if recorder is None:
         raise TapeError(
             "gradients: nothing is being recorded here. Compute ys inside `with "

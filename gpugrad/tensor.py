@@ -16,7 +16,7 @@ import numpy as np
 
 from gpugrad import backend
 from gpugrad.backend import ARRAYS, BFLOAT16, SCALARS, TENSOR, Device, is_inexact
-from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, explain
 
 __all__ = [
     "IndexedSlices",
@@ -116,6 +116,8 @@ class Tensor:
                 f"A tensor on {self.device} does not turn into a NumPy array by itself: "
                 "call x.numpy(), which copies it to the host."
             )
+        if isinstance(self, Variable):
+            self._read()  # so that a tape that watches Variables on first use knows it
         if self._id and any(self._id in r.known for r in threads.stack):
             raise DTypeError(
                 "A tensor watched by an active tape was about to become a NumPy array, which "
@@ -187,9 +189,10 @@ class Tensor:
 
     def _own(self) -> Any:
         """The array, copied first if anything else can see it; the caller may write to it."""
-        if sys.getrefcount(self._data) > _ALONE or not _writeable(self._data):
-            self._data = self._data.copy()
-        return self._data
+        data = self._data
+        if sys.getrefcount(data) > _ALONE + 1 or data.base is not None or not _writeable(data):
+            self._data = data = data.copy()
+        return data
 
     if TYPE_CHECKING:  # hung on by gpugrad.methods; said here for type checkers and editors
         T: Tensor
@@ -257,6 +260,8 @@ def _digits(array: Any, separator: str = ", ") -> str:
     values = backend.host(shown)
     if values.dtype == BFLOAT16:
         values = values.astype(np.float32)
+    if not values.ndim:
+        return str(values[()])
     return np.array2string(
         values, separator=separator, threshold=1 if long else 1001, edgeitems=3, max_line_width=88
     )
@@ -296,6 +301,13 @@ def _to_numpy(value: Any) -> np.ndarray[Any, Any]:
     if isinstance(value, (list, tuple)) and not made.size:
         return made.astype(np.float32)
     return made
+
+
+def _no_part_lost(what: str, old: np.dtype[Any], new: np.dtype[Any]) -> np.dtype[Any]:
+    """`new`; DTypeError if a complex number would lose its imaginary part."""
+    if old.kind == "c" and new.kind != "c":
+        raise DTypeError(f"{what}: a {old} value does not become {new}; say which part you want.")
+    return new
 
 
 def tensor(x: Any) -> Tensor:
@@ -339,15 +351,15 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
     >>> gg.constant([1.0, 2.0])
     Tensor([1., 2.], shape=(2,), dtype=float32, device=cpu)
     """
+    if _holds_tensor(value):
+        return _converted(tensor(value), dtype, shape, device)
     d = backend.default_device() if device is None else backend.device(device)
-    if isinstance(value, Tensor):
-        value = value._data
     if not isinstance(value, np.ndarray) and backend.is_array(value):
         made = backend.move(value, d).copy()
     else:
         made = _to_numpy(value)
     if dtype is not None:
-        made = made.astype(backend.as_dtype(dtype), copy=False)
+        made = made.astype(_no_part_lost("constant", made.dtype, backend.as_dtype(dtype)), copy=False)
     if shape is not None:
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         if made.size not in (1, int(np.prod(shape))):
@@ -355,6 +367,16 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
         made = made.reshape(shape) if made.size == np.prod(shape) else made.repeat(
             int(np.prod(shape))).reshape(shape)  # fmt: skip
     return wrap(backend.put(made, d) if type(made) is np.ndarray else made)
+
+
+def _converted(t: Tensor, dtype: Any, shape: Any, device: Any) -> Tensor:
+    """`constant` of what is a Tensor already: differentiable conversions, or itself."""
+    if dtype is not None and t.dtype != backend.as_dtype(dtype):
+        t = TENSOR.astype(t, _no_part_lost("constant", t.dtype, backend.as_dtype(dtype)))
+    if shape is not None and t.shape != tuple(np.atleast_1d(shape)):
+        change = TENSOR.broadcast_to if t.size == 1 else TENSOR.reshape
+        t = change(t, (shape,) if isinstance(shape, int) else tuple(shape))
+    return t if device is None else t.to_device(device)
 
 
 def convert_to_tensor(value: Any, dtype: Any = None) -> Tensor:
@@ -491,7 +513,7 @@ class Variable(Tensor):
             if is_inexact(data.dtype) and not is_inexact(self.dtype):
                 raise DTypeError(f"{op}: {describe({'value': value})} does not go into the "
                                  f"{self.dtype} Variable '{self._name}'.")  # fmt: skip
-            data = data.astype(self.dtype, copy=False)
+            data = data.astype(_no_part_lost(op, data.dtype, self.dtype), copy=False)
         return data
 
     def assign(self, value: Any, use_locking: Any = None, name: Any = None,
@@ -511,7 +533,8 @@ class Variable(Tensor):
         if data.shape != self.shape:
             self._check_shape(op, data.shape)
             raise ShapeError(f"{op}: the value has shape {data.shape}, the Variable {self.shape}.")
-        self._data = step(self._data, data)
+        made = step(self._data, data)
+        self._data = made if type(made) in ARRAYS else np.asarray(made)  # 0-d NumPy sums are scalars
         return self if read else None
 
     def assign_add(self, delta: Any, use_locking: Any = None, name: Any = None,
@@ -597,7 +620,10 @@ class VariableSlice(Tensor):
         variable = self._variable
         data = variable._fit("assign", value)
         xp = backend.NAMESPACES[type(data)]
-        variable._data = xp.setitem(variable._data, data, index=self._index)
+        try:
+            variable._data = xp.setitem(variable._data, data, index=self._index)
+        except Exception as error:
+            raise explain(error, "assign", {"part": self, "value": data}, {}) from error
         return variable  # type: ignore[no-any-return]
 
 

@@ -68,19 +68,19 @@ def _power_y(xp, g, out, x):
 add = elementwise(
     "add(x, y)", d=[1, 1], kinds="fci",
     doc="Sum, elementwise.",
-    example=("[1.0, 2.0], 10.0", "@@gg.add([1.0, 2.0], 10.0)@@"),
+    example=("[1.0, 2.0], 10.0", "[11. 12.]"),
 )  # fmt: skip
 
 subtract = elementwise(
     "subtract(x, y)", d=[1, -1], kinds="fci",
     doc="Difference, elementwise.",
-    example=("[1.0, 2.0], 10.0", "@@gg.subtract([1.0, 2.0], 10.0)@@"),
+    example=("[1.0, 2.0], 10.0", "[-9. -8.]"),
 )  # fmt: skip
 
 multiply = elementwise(
     "multiply(x, y)", d=[lambda xp, y: y, lambda xp, x: x], kinds="fci",
     doc="Product, elementwise.",
-    example=("[1.0, 2.0], 10.0", "@@gg.multiply([1.0, 2.0], 10.0)@@"),
+    example=("[1.0, 2.0], 10.0", "[10. 20.]"),
 )  # fmt: skip
 
 masked_multiply = elementwise(
@@ -90,7 +90,7 @@ masked_multiply = elementwise(
         "Product that is 0 where `x` is 0, even if `y` is infinite or not a number there. It "
         "keeps a masked branch from poisoning a gradient."
     ),
-    example=("[0.0, 2.0], float('inf')", "@@gg.masked_multiply([0.0, 2.0], float('inf'))@@"),
+    example=("[0.0, 2.0], float('inf')", '[ 0. inf]'),
 )  # fmt: skip
 
 divide = elementwise(
@@ -98,7 +98,7 @@ divide = elementwise(
     jvp=[lambda xp, t, y: t / y, lambda xp, t, out, y: -t * out / y],
     domain=((-2, 2), (0.5, 2)),
     doc="Quotient, elementwise; integers give float64.",
-    example=("[1.0, 2.0], 4.0", "@@gg.divide([1.0, 2.0], 4.0)@@"),
+    example=("[1.0, 2.0], 4.0", "[0.25 0.5 ]"),
 )  # fmt: skip
 
 masked_divide = elementwise(
@@ -106,50 +106,50 @@ masked_divide = elementwise(
     jvp=[lambda xp, t, y: xp.masked_divide(t, y), lambda xp, t, out, y: -xp.masked_divide(t * out, y)],
     forward=_masked_divide, domain=((-2, 2), (0.5, 2)), ref="numpy.divide",
     doc="Quotient that is 0 where `x` is 0, even if `y` is 0 there.",
-    example=("[0.0, 2.0], [0.0, 4.0]", "@@gg.masked_divide([0.0, 2.0], [0.0, 4.0])@@"),
+    example=("[0.0, 2.0], [0.0, 4.0]", "[0.  0.5]"),
 )  # fmt: skip
 
 floor_divide = elementwise(
     "floor_divide(x, y)", differentiable=False, kinds="fi", domain=((-4, 4), (0.5, 2)),
     doc="Largest whole number not above the quotient. Its gradient is None.",
-    example=("[7.0, -7.0], 2.0", "@@gg.floor_divide([7.0, -7.0], 2.0)@@"),
+    example=("[7.0, -7.0], 2.0", "[ 3. -4.]"),
 )  # fmt: skip
 
 remainder = elementwise(
     "remainder(x, y)", d=[1, lambda xp, x, y: -xp.floor(x / y)], domain=((-2, 2), (0.5, 2)), kinds="fi",
     doc="What is left by `floor_divide`; has the sign of `y`.",
-    example=("[7.0, -7.0], 4.0", "@@gg.remainder([7.0, -7.0], 4.0)@@"),
+    example=("[7.0, -7.0], 4.0", "[3. 1.]"),
 )  # fmt: skip
 
 fmod = elementwise(
     "fmod(x, y)", d=[1, lambda xp, x, y: -xp.trunc(x / y)], domain=((-2, 2), (0.5, 2)), kinds="fi",
     doc="What is left by division rounded towards 0; has the sign of `x`.",
-    example=("[7.0, -7.0], 4.0", "@@gg.fmod([7.0, -7.0], 4.0)@@"),
+    example=("[7.0, -7.0], 4.0", "[ 3. -3.]"),
 )  # fmt: skip
 
 negative = elementwise(
     "negative(x)", d=[-1], kinds="fci",
     doc="The number with the other sign.",
-    example=("[1.0, -2.0]", "@@gg.negative([1.0, -2.0])@@"),
+    example=("[1.0, -2.0]", "[-1.  2.]"),
 )  # fmt: skip
 
 positive = elementwise(
     "positive(x)", d=[1], kinds="fci",
     doc="The number itself, as a new tensor.",
-    example=("[1.0, -2.0]", "@@gg.positive([1.0, -2.0])@@"),
+    example=("[1.0, -2.0]", "[ 1. -2.]"),
 )  # fmt: skip
 
 abs_ = elementwise(
     "abs(x)", vjp=[lambda xp, g, x: g * xp.sign(x)], kinds="fc",
     jvp=[lambda xp, t, x: xp.real(xp.conj(xp.sign(x)) * t)],
     doc="Distance from 0. The gradient at 0 is 0.",
-    example=("[-1.5, 0.0]", "@@gg.abs([-1.5, 0.0])@@"),
+    example=("[-1.5, 0.0]", "[1.5 0. ]"),
 )  # fmt: skip
 
 sign = elementwise(
     "sign(x)", vjp=[lambda xp, g: g * 0], kinds="f",
     doc="-1, 0 or 1; a complex number over its absolute value. The gradient is 0.",
-    example=("[-1.5, 0.0, 2.0]", "@@gg.sign([-1.5, 0.0, 2.0])@@"),
+    example=("[-1.5, 0.0, 2.0]", "[-1.  0.  1.]"),
 )  # fmt: skip
 
 power = elementwise(
@@ -159,51 +159,51 @@ power = elementwise(
         "`x` to the power `y`. The gradient by `y` is 0 where `x` is not positive, that of "
         "``x ** 0`` is 0 also at 0."
     ),
-    example=("[1.0, 2.0, 3.0], 2.0", "@@gg.power([1.0, 2.0, 3.0], 2.0)@@"),
+    example=("[1.0, 2.0, 3.0], 2.0", "[1. 4. 9.]"),
 )  # fmt: skip
 
 square = elementwise(
     "square(x)", d=[lambda xp, x: 2 * x], kinds="fci",
     doc="The number times itself.",
-    example=("[1.0, 2.0, 3.0]", "@@gg.square([1.0, 2.0, 3.0])@@"),
+    example=("[1.0, 2.0, 3.0]", "[1. 4. 9.]"),
 )  # fmt: skip
 
 sqrt = elementwise(
     "sqrt(x)", d=[lambda xp, out: 0.5 / out], singular=True, domain=(0.5, 3), kinds="fc",
     doc="Square root.",
-    example=("[4.0, 9.0]", "@@gg.sqrt([4.0, 9.0])@@"),
+    example=("[4.0, 9.0]", "[2. 3.]"),
 )  # fmt: skip
 
 rsqrt = elementwise(
     "rsqrt(x)", d=[lambda xp, out: -0.5 * out * out * out], singular=True, domain=(0.5, 3),
     forward=lambda xp, x: 1 / xp.lib.sqrt(x), ref=lambda x: x**-0.5,
     doc="One over the square root.",
-    example=("[4.0, 16.0]", "@@gg.rsqrt([4.0, 16.0])@@"),
+    example=("[4.0, 16.0]", "[0.5  0.25]"),
 )  # fmt: skip
 
 cbrt = elementwise(
     "cbrt(x)", d=[lambda xp, out: 1 / (3 * out * out)], singular=True, domain=(0.5, 3),
     doc="Cube root.",
-    example=("[8.0, -27.0]", "@@gg.cbrt([8.0, -27.0])@@"),
+    example=("[1.0, 8.0]", "[1. 2.]"),
 )  # fmt: skip
 
 reciprocal = elementwise(
     "reciprocal(x)", d=[lambda xp, out: -out * out], singular=True, domain=(0.5, 3), kinds="fc",
     doc="One over the number.",
-    example=("[4.0, -2.0]", "@@gg.reciprocal([4.0, -2.0])@@"),
+    example=("[4.0, -2.0]", "[ 0.25 -0.5 ]"),
 )  # fmt: skip
 
 hypot = elementwise(
     "hypot(x, y)", d=[lambda xp, out, x: xp.masked_divide(x, out), lambda xp, out, y: xp.masked_divide(y, out)],
     doc="Length of the vector (x, y), without overflow. The gradient at (0, 0) is 0.",
-    example=("3.0, 4.0", "@@gg.hypot(3.0, 4.0)@@"),
+    example=("3.0, 4.0", "5.0"),
 )  # fmt: skip
 
 copysign = elementwise(
     "copysign(x, y)", vjp=[lambda xp, g, x, y: g * xp.sign(x) * xp.copysign(xp.abs(xp.sign(x)), y), None],
     jvp=[lambda xp, t, x, y: t * xp.sign(x) * xp.copysign(xp.abs(xp.sign(x)), y), None],
     doc="`x` with the sign of `y`. There is no gradient by `y`.",
-    example=("[1.0, -2.0], -0.0", "@@gg.copysign([1.0, -2.0], -0.0)@@"),
+    example=("[1.0, -2.0], -0.0", "[-1. -2.]"),
 )  # fmt: skip
 
 # ---- exponentials and logarithms ---------------------------------------------------------
@@ -211,49 +211,49 @@ copysign = elementwise(
 exp = elementwise(
     "exp(x)", d=[lambda xp, out: out], kinds="fc",
     doc="e to the power `x`.",
-    example=("[0.0, 1.0]", "@@gg.exp([0.0, 1.0])@@"),
+    example=("[0.0, 1.0]", "[1.       2.718282]"),
 )  # fmt: skip
 
 exp2 = elementwise(
     "exp2(x)", d=[lambda xp, out: out * LN2],
     doc="2 to the power `x`.",
-    example=("[0.0, 3.0]", "@@gg.exp2([0.0, 3.0])@@"),
+    example=("[0.0, 3.0]", "[1. 8.]"),
 )  # fmt: skip
 
 expm1 = elementwise(
     "expm1(x)", d=[lambda xp, out: out + 1], kinds="fc",
     doc="exp(x) - 1, exact for small `x`.",
-    example=("[0.0, 1.0]", "@@gg.expm1([0.0, 1.0])@@"),
+    example=("[0.0, 1.0]", "[0.        1.7182819]"),
 )  # fmt: skip
 
 log = elementwise(
     "log(x)", d=[lambda xp, x: 1 / x], singular=True, domain=(0.5, 3), kinds="fc",
     doc="Natural logarithm.",
-    example=("[1.0, 10.0]", "@@gg.log([1.0, 10.0])@@"),
+    example=("[1.0, 10.0]", "[0.        2.3025851]"),
 )  # fmt: skip
 
 log2 = elementwise(
     "log2(x)", d=[lambda xp, x: 1 / (x * LN2)], singular=True, domain=(0.5, 3),
     doc="Logarithm to base 2.",
-    example=("[1.0, 8.0]", "@@gg.log2([1.0, 8.0])@@"),
+    example=("[1.0, 8.0]", "[0. 3.]"),
 )  # fmt: skip
 
 log10 = elementwise(
     "log10(x)", d=[lambda xp, x: 1 / (x * LN10)], singular=True, domain=(0.5, 3),
     doc="Logarithm to base 10.",
-    example=("[1.0, 100.0]", "@@gg.log10([1.0, 100.0])@@"),
+    example=("[1.0, 10.0]", "[0. 1.]"),
 )  # fmt: skip
 
 log1p = elementwise(
     "log1p(x)", d=[lambda xp, x: 1 / (1 + x)], singular=True, domain=(-0.5, 3), kinds="fc",
     doc="log(1 + x), exact for small `x`.",
-    example=("[0.0, 1.0]", "@@gg.log1p([0.0, 1.0])@@"),
+    example=("[0.0, 1.0]", "[0.        0.6931472]"),
 )  # fmt: skip
 
 logaddexp = elementwise(
     "logaddexp(x, y)", d=[lambda xp, out, x: xp.exp(x - out), lambda xp, out, y: xp.exp(y - out)], singular=True,
     doc="log(exp(x) + exp(y)), without overflow.",
-    example=("1000.0, 1000.0", "@@gg.logaddexp(1000.0, 1000.0)@@"),
+    example=("1000.0, 1000.0", "1000.6932"),
 )  # fmt: skip
 
 # ---- trigonometric and hyperbolic --------------------------------------------------------
@@ -261,38 +261,38 @@ logaddexp = elementwise(
 sin = elementwise(
     "sin(x)", d=[lambda xp, x: xp.cos(x)], kinds="fc",
     doc="Sine of an angle in radians.",
-    example=("[0.0, 1.0]", "@@gg.sin([0.0, 1.0])@@"),
+    example=("[0.0, 1.0]", "[0.       0.841471]"),
 )  # fmt: skip
 
 cos = elementwise(
     "cos(x)", d=[lambda xp, x: -xp.sin(x)], kinds="fc",
     doc="Cosine of an angle in radians.",
-    example=("[0.0, 1.0]", "@@gg.cos([0.0, 1.0])@@"),
+    example=("[0.0, 1.0]", "[1.        0.5403023]"),
 )  # fmt: skip
 
 tan = elementwise(
     "tan(x)", d=[lambda xp, out: 1 + out * out], domain=(-1, 1), kinds="fc",
     doc="Tangent of an angle in radians.",
-    example=("[0.0, 1.0]", "@@gg.tan([0.0, 1.0])@@"),
+    example=("[0.0, 1.0]", "[0.        1.5574077]"),
 )  # fmt: skip
 
 asin = elementwise(
     "asin(x)", forward="arcsin", d=[lambda xp, x: 1 / xp.sqrt(1 - x * x)], singular=True, domain=(-0.8, 0.8),
     doc="Inverse sine, in radians.",
-    example=("[0.0, 1.0]", "@@gg.asin([0.0, 1.0])@@"),
+    example=("[0.0, 1.0]", "[0.        1.5707964]"),
 )  # fmt: skip
 
 acos = elementwise(
     "acos(x)", forward="arccos", d=[lambda xp, x: -1 / xp.sqrt(1 - x * x)], singular=True,
     domain=(-0.8, 0.8),
     doc="Inverse cosine, in radians.",
-    example=("[1.0, 0.0]", "@@gg.acos([1.0, 0.0])@@"),
+    example=("[1.0, 0.0]", "[0.        1.5707964]"),
 )  # fmt: skip
 
 atan = elementwise(
     "atan(x)", forward="arctan", d=[lambda xp, x: 1 / (1 + x * x)],
     doc="Inverse tangent, in radians.",
-    example=("[0.0, 1.0]", "@@gg.atan([0.0, 1.0])@@"),
+    example=("[0.0, 1.0]", "[0.        0.7853982]"),
 )  # fmt: skip
 
 
@@ -307,69 +307,69 @@ atan2 = elementwise(
         "Angle of the point with ordinate `x` and abscissa `y`, in radians. The gradient at 0"
         " is 0."
     ),
-    example=("1.0, -1.0", "@@gg.atan2(1.0, -1.0)@@"),
+    example=("1.0, -1.0", "2.3561945"),
 )  # fmt: skip
 
 sinh = elementwise(
     "sinh(x)", d=[lambda xp, x: xp.cosh(x)], kinds="fc",
     doc="Hyperbolic sine.",
-    example=("[0.0, 1.0]", "@@gg.sinh([0.0, 1.0])@@"),
+    example=("[0.0, 1.0]", "[0.        1.1752012]"),
 )  # fmt: skip
 
 cosh = elementwise(
     "cosh(x)", d=[lambda xp, x: xp.sinh(x)], kinds="fc",
     doc="Hyperbolic cosine.",
-    example=("[0.0, 1.0]", "@@gg.cosh([0.0, 1.0])@@"),
+    example=("[0.0, 1.0]", "[1.        1.5430807]"),
 )  # fmt: skip
 
 tanh = elementwise(
     "tanh(x)", d=[lambda xp, out: 1 - out * out], kinds="fc",
     doc="Hyperbolic tangent.",
-    example=("[0.0, 0.5]", "@@gg.tanh([0.0, 0.5])@@"),
+    example=("[0.0, 0.5]", "[0.        0.4621172]"),
 )  # fmt: skip
 
 asinh = elementwise(
     "asinh(x)", forward="arcsinh", d=[lambda xp, x: 1 / xp.sqrt(x * x + 1)],
     doc="Inverse hyperbolic sine.",
-    example=("[0.0, 1.0]", "@@gg.asinh([0.0, 1.0])@@"),
+    example=("[0.0, 1.0]", "[0.        0.8813736]"),
 )  # fmt: skip
 
 acosh = elementwise(
     "acosh(x)", forward="arccosh", d=[lambda xp, x: 1 / xp.sqrt(x * x - 1)], singular=True, domain=(1.5, 3),
     doc="Inverse hyperbolic cosine.",
-    example=("[1.0, 2.0]", "@@gg.acosh([1.0, 2.0])@@"),
+    example=("[1.0, 2.0]", "[0.       1.316958]"),
 )  # fmt: skip
 
 atanh = elementwise(
     "atanh(x)", forward="arctanh", d=[lambda xp, x: 1 / (1 - x * x)], singular=True, domain=(-0.8, 0.8),
     doc="Inverse hyperbolic tangent.",
-    example=("[0.0, 0.5]", "@@gg.atanh([0.0, 0.5])@@"),
+    example=("[0.0, 0.5]", "[0.         0.54930615]"),
 )  # fmt: skip
 
 deg2rad = elementwise(
     "deg2rad(x)", d=[math.pi / 180],
     doc="Degrees as radians.",
-    example=("180.0", "@@gg.deg2rad(180.0)@@"),
+    example=("180.0", "3.1415927"),
 )  # fmt: skip
 
 rad2deg = elementwise(
     "rad2deg(x)", d=[180 / math.pi],
     doc="Radians as degrees.",
-    example=("3.1415927", "@@gg.rad2deg(3.1415927)@@"),
+    example=("3.1415927", "180.0"),
 )  # fmt: skip
 
 erf = elementwise(
     "erf(x)", forward=lambda xp, x: xp.special.erf(x), ref="scipy.special.erf",
     d=[lambda xp, x: (2 / math.sqrt(math.pi)) * xp.exp(-x * x)],
     doc="Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to `x`.",
-    example=("[0.0, 1.0]", "@@gg.erf([0.0, 1.0])@@"),
+    example=("[0.0, 1.0]", "[0.        0.8427008]"),
 )  # fmt: skip
 
 erfc = elementwise(
     "erfc(x)", forward=lambda xp, x: xp.special.erfc(x), ref="scipy.special.erfc",
     d=[lambda xp, x: (-2 / math.sqrt(math.pi)) * xp.exp(-x * x)],
     doc="1 - erf(x), exact for large `x`.",
-    example=("[0.0, 1.0]", "@@gg.erfc([0.0, 1.0])@@"),
+    example=("[0.0, 1.0]", "[1.        0.1572992]"),
 )  # fmt: skip
 
 # ---- complex -----------------------------------------------------------------------------
@@ -378,28 +378,45 @@ real = elementwise(
     "real(x)", kinds="fc", forward=lambda xp, x: xp.lib.real(x).copy(), ref="numpy.real",
     vjp=[lambda xp, g, x_dtype: xp.astype(g, x_dtype)], jvp=[lambda xp, t: xp.real(t)],
     doc="Real part.",
-    example=("1 + 2j", "@@gg.real(1 + 2j)@@"),
+    example=("1 + 2j", "1.0"),
 )  # fmt: skip
 
 imag = elementwise(
     "imag(x)", kinds="fc", forward=lambda xp, x: xp.lib.imag(x).copy(), ref="numpy.imag",
     vjp=[lambda xp, g, x_dtype: g * 1j if x_dtype.kind == "c" else g * 0], jvp=[lambda xp, t: xp.imag(t)],
     doc="Imaginary part.",
-    example=("1 + 2j", "@@gg.imag(1 + 2j)@@"),
+    example=("1 + 2j", "2.0"),
 )  # fmt: skip
 
 conj = elementwise(
     "conj(x)", vjp=[lambda xp, g: xp.conj(g)], jvp=[lambda xp, t: xp.conj(t)], kinds="fc",
     doc="Complex conjugate.",
-    example=("1 + 2j", "@@gg.conj(1 + 2j)@@"),
+    example=("1 + 2j", "(1-2j)"),
 )  # fmt: skip
+
+
+def _angle_vjp(xp, g, x):
+    if x.dtype.kind != "c":  # 0 or pi: steps
+        return g * 0
+    return xp.masked_divide(g * (1j * x), xp.real(x * xp.conj(x)))
+
+
+def _angle_jvp(xp, t, x):
+    if x.dtype.kind != "c":
+        return t * 0
+    return xp.imag(t * xp.conj(x)) / xp.real(x * xp.conj(x))
 
 angle = elementwise(
     "angle(x)", kinds="c", forward=lambda xp, x: xp.lib.angle(x), ref="numpy.angle",
-    vjp=[lambda xp, g, x: xp.masked_divide(g * (1j * x), xp.real(x * xp.conj(x)))],
-    jvp=[lambda xp, t, x: xp.imag(t * xp.conj(x)) / xp.real(x * xp.conj(x))],
+    vjp=[_angle_vjp], jvp=[_angle_jvp],
     doc="Angle of a complex number in radians, from -pi to pi.",
-    example=("1j", "@@gg.angle(1j)@@"),
+    example=("1j", "1.5707964"),
+)  # fmt: skip
+
+stop_gradient = elementwise(
+    "stop_gradient(x)", differentiable=False, kinds="fci", forward=lambda xp, x: x, ref="numpy.positive",
+    doc="The same values, as a constant: no gradient flows through.",
+    example=("[1.0, 2.0]", "[1. 2.]"),
 )  # fmt: skip
 
 
@@ -412,7 +429,7 @@ complex_ = elementwise(
     jvp=[lambda xp, t: t + 0j, lambda xp, t: t * 1j],
     forward=lambda xp, x, y: x + 1j * y, ref=lambda x, y: x + 1j * y,
     doc="Complex number with real part `x` and imaginary part `y`.",
-    example=("1.0, 2.0", "@@gg.complex(1.0, 2.0)@@"),
+    example=("1.0, 2.0", "(1+2j)"),
 )  # fmt: skip
 
 

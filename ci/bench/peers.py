@@ -1,0 +1,55 @@
+"""Timing for the benches: peers that are installed, interleaved, medians and ratios.
+
+These machines are noisy: a single time says little. Every contestant runs once a round, in a
+new order each round, and what is compared are the medians over all rounds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import statistics
+import time
+from collections.abc import Callable
+
+
+def installed(name: str) -> bool:
+    """Whether a peer can be imported."""
+    return importlib.util.find_spec(name) is not None
+
+
+def race(
+    contestants: dict[str, Callable[[], object]], rounds: int = 30, inner: int = 1
+) -> dict[str, float]:
+    """Median seconds of one call, a contestant, from interleaved rounds of `inner` calls."""
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    order = list(contestants)
+    shuffle = random.Random(0)
+    for run in contestants.values():  # warm up: imports, caches, compilation
+        for _ in range(3):
+            run()
+    for _ in range(rounds):
+        shuffle.shuffle(order)
+        for name in order:
+            run = contestants[name]
+            start = time.perf_counter()
+            for _ in range(inner):
+                run()
+            times[name].append((time.perf_counter() - start) / inner)
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def table(title: str, medians: dict[str, float], reach: dict[str, float] | None = None) -> bool:
+    """Print medians and our ratio to each; True if every ratio in `reach` is reached."""
+    ours, good = medians["gpugrad"], True
+    print(f"\n{title}")
+    for name, t in sorted(medians.items(), key=lambda item: item[1]):
+        line = f"  {name:28s} {t * 1e6:12.1f} us"
+        if name != "gpugrad":
+            line += f"   gpugrad is {ours / t:5.2f} of it"
+            if reach and name in reach:
+                reached = ours <= reach[name] * t
+                good = good and reached
+                line += f" (reach: {reach[name]:.2f}{'' if reached else ' MISSED'})"
+        print(line)
+    return good

@@ -1,0 +1,238 @@
+"""Forward mode: tangents carried along with the values, from the same op records.
+
+An op's JVP is found in this order: its partials; itself, where it is linear; a written rule;
+else its VJP transposed: g -> vjp(g) is linear in g, so differentiating <vjp(g), t> by g gives
+the JVP of t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpugrad import nest
+from gpugrad.backend import NAMESPACES, SCALARS, TENSOR, formulas_on, is_inexact
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, TapeError
+from gpugrad.tape import (
+    GradientTape,
+    UnconnectedGradients,
+    filled,
+    leaves_of,
+    number_any,
+    recorders,
+    refit,
+    revive,
+)
+from gpugrad.tensor import Tensor, Variable, constant, tensor, threads, wrap
+
+__all__ = ["ForwardAccumulator"]
+
+
+class ForwardAccumulator:
+    """Computes Jacobian-vector products while the program runs.
+
+    Args:
+        primals: Tensors and Variables, or a nested structure of them.
+        tangents: directions, in the same structure, each of its primal's shape.
+
+    Nests in itself and in tapes both ways: what is entered first sees what the later ones
+    compute.
+
+    Raises:
+        StructureError, ShapeError, DTypeError: tangents that do not fit the primals.
+        ArgumentError: the same primal twice.
+
+    >>> import gpugrad as gg
+    >>> x = gg.constant(3.0)
+    >>> with gg.ForwardAccumulator(x, gg.constant(1.0)) as acc:
+    ...     y = x * x
+    >>> acc.jvp(y).item()
+    6.0
+    """
+
+    log = None  # what makes tape.record hand an entry over instead of appending it
+
+    def __init__(self, primals: Any, tangents: Any) -> None:
+        found = leaves_of("primals", primals)
+        self.known: dict[int, Tensor] = {}
+        self.dead: set[int] = set()
+        self._stack: list[Any] | None = None
+        for primal, t in zip(
+            found, nest.flatten_like(primals, tangents, "tangents"), strict=True
+        ):  # fmt: skip
+            if number_any(primal) in self.known:
+                raise ArgumentError("ForwardAccumulator: a tensor is there twice as a primal.")
+            if not is_inexact(primal.dtype):
+                raise DTypeError(
+                    f"ForwardAccumulator: a {primal.dtype} primal has no tangent; cast it first."
+                )
+            self.known[primal._id] = _tangent(primal, t)
+
+    def __enter__(self) -> ForwardAccumulator:
+        if self._stack is not None:
+            raise TapeError("The accumulator is recording already; it cannot be entered again.")
+        self._stack = threads.stack
+        self._stack.append(self)
+        recorders.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._stack is not None:
+            self._stack.remove(self)
+            recorders.remove(self)
+            self._stack = None
+
+    def touched(self, variable: Variable) -> None:
+        """A Variable was read; its tangent, if it has one, is known by its number."""
+
+    def barrier(self, name: str, ids: Sequence[int], out: int) -> None:
+        """An op without a derivative: no tangent goes on."""
+
+    def jvp(
+        self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
+    ) -> Any:
+        """Tangents of Tensors that were computed from the primals, in the same structure.
+
+        Args:
+            primals: a Tensor or Variable, or a nested structure of them.
+            unconnected_gradients: ``"none"`` or ``"zero"``: what there is for one that does
+                not depend on the primals.
+        """
+        found = leaves_of("jvp", primals)
+        results = [self.known.get(t._id) if t._id else None for t in found]
+        return nest.pack(primals, filled(results, found, unconnected_gradients))
+
+    def take(self, entry: Any, out: Any) -> None:
+        """Compute the tangent of an op's result, seen only by recorders that enclose this one."""
+        op, serial, ids, fits, saved, params = entry
+        stack = threads.stack
+        below = stack[: stack.index(self)]
+        outs = out if isinstance(out, tuple) else (out,)
+        threads.stack = below
+        try:
+            with formulas_on(outs[0]._data):
+                raw = not below
+                xp = NAMESPACES[type(outs[0]._data)] if raw else TENSOR
+                tangents = [self.known.get(i) for i in ids]
+                if raw and not _needs_transposing(op):
+                    given = [t if t is None else t._data for t in tangents]
+                    made = _push(op, xp, given, saved, params, outs[0]._data)
+                    self._keep(outs[0], None if made is None else wrap(_array(made, outs[0])))
+                    return
+                alive = revive(op, saved, serial, ids)
+                if _needs_transposing(op):
+                    results = _transpose(op, tangents, fits, alive, params, outs)
+                    for o, result in zip(outs, results, strict=True):
+                        self._keep(o, result)
+                else:
+                    self._keep(outs[0], _push(op, xp, tangents, alive, params, outs[0]))
+        finally:
+            threads.stack = stack
+
+    def _keep(self, out: Tensor, t: Tensor | None) -> None:
+        if t is not None:
+            self.known[out._id] = t
+        else:
+            self.known.pop(out._id, None)
+
+
+def _array(value: Any, out: Tensor) -> Any:
+    return value if type(value) in NAMESPACES else NAMESPACES[type(out._data)].lib.asarray(value)
+
+
+def _tangent(primal: Tensor, t: Any) -> Tensor:
+    """A tangent as a Tensor of its primal's shape and dtype."""
+    if not hasattr(t, "dtype"):
+        t = constant(t, primal.dtype, device=primal.device)
+    t = tensor(t)
+    if t.shape != primal.shape:
+        raise ShapeError(f"tangents: the primal's shape is {primal.shape}, the tangent's {t.shape}.")
+    if t.dtype != primal.dtype:
+        raise DTypeError(
+            f"tangents: the primal is {primal.dtype}, its tangent {t.dtype}. "
+            "Cast it with gg.astype(t, dtype)."
+        )
+    return t
+
+
+def _needs_transposing(op: Any) -> bool:
+    return op.partials is None and op.jvps is None and not op.linear
+
+
+def _push(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any, out: Any) -> Any:
+    """The tangent of an op's one result, by its partials, its linearity or its written rule."""
+    keywords = params or {}
+    if op.linear is True:
+        if op.variadic:
+            shapes = saved[op.saves.index(op.arrays[0] + "_shape")]
+            like = next(t for t in tangents if t is not None)
+            zero = like * 0
+            given = [
+                _zeros_like(xp, zero, shape) if t is None else t
+                for t, shape in zip(tangents, shapes, strict=True)
+            ]
+            return getattr(xp, op.name)(given, **keywords)
+        return getattr(xp, op.name)(tangents[0], **keywords)
+    terms = []
+    for k, t in enumerate(tangents):
+        if t is None:
+            continue
+        if op.linear == "each":
+            if op.variadic:
+                others = list(saved[op.saves.index(op.arrays[0])])
+                others[k] = t
+                terms.append(getattr(xp, op.name)(others, **keywords))
+            else:
+                others = [saved[op.saves.index(n)] if n in op.saves else None for n in op.arrays]
+                others[k] = t
+                terms.append(getattr(xp, op.name)(*others, **keywords))
+        elif op.jvps is not None:
+            if op.jvps[k] is not None:
+                terms.append(op.jvps[k](xp, t, saved, params))
+        else:
+            d = op.partials[k]
+            d = d(xp, t, saved, params) if callable(d) else d
+            terms.append(t if type(d) in SCALARS and d == 1 else t * d)
+    if not terms:
+        return None
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    if total.dtype != out.dtype:
+        total = xp.astype(total, out.dtype)
+    return total if total.shape == out.shape else xp.broadcast_to(total, out.shape)
+
+
+def _zeros_like(xp: Any, zero: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of a shape, of the dtype and device of an array of zeros."""
+    lib = NAMESPACES[type(zero._data if xp is TENSOR else zero)].lib
+    made = lib.zeros(shape, zero.dtype)
+    return wrap(made) if xp is TENSOR else made
+
+
+def _transpose(
+    op: Any, tangents: list[Any], fits: Any, saved: Any, params: Any, outs: Sequence[Tensor]
+) -> list[Tensor | None]:
+    """JVP as the gradient of <vjp(g), t> by g, at g = 0 (it is linear in g)."""
+    seeds = [wrap(NAMESPACES[type(o._data)].lib.zeros_like(o._data)) for o in outs]
+    with GradientTape() as tape:
+        for seed in seeds:
+            if is_inexact(seed.dtype):
+                tape.watch(seed)
+        g = seeds[0] if op.outputs == 1 else tuple(seeds)
+        dot = None
+        rules = op.rules or op.spread(len(tangents))
+        for t, rule, fit in zip(tangents, rules, fits, strict=False):
+            if t is None or rule is None:
+                continue
+            pulled = tensor(rule(TENSOR, g, saved, params))
+            if fit is not None:
+                pulled = refit(TENSOR, pulled, fit)
+            if pulled.dtype.kind == "c":
+                term = TENSOR.sum(TENSOR.real(TENSOR.conj(pulled) * t))
+            else:
+                term = TENSOR.sum(pulled * TENSOR.real(t))
+            dot = term if dot is None else dot + term
+    if dot is None:
+        return [None] * len(outs)
+    return list(tape.gradient(dot, seeds))

@@ -1,0 +1,265 @@
+"""Functions that make tensors: the array API's, with its names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad import backend
+from gpugrad.backend import TENSOR
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.op import op
+from gpugrad.samples import calls, uniform
+from gpugrad.tensor import Tensor, constant, tensor, wrap
+
+Shape = int | tuple[int, ...] | list[int]
+
+
+def _new(values: np.ndarray[Any, Any], device: Any) -> Tensor:
+    d = backend.device(device)
+    return wrap(values if d == "cpu" else backend.put(values, d))
+
+
+def _filled(name: str, shape: Shape, value: Any, dtype: Any, device: Any) -> Tensor:
+    """Made on the device itself: no host copy of a large array."""
+    d, made = backend.device(device), backend.as_dtype(np.float32 if dtype is None else dtype)
+    shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    if any(n < 0 for n in shape):
+        raise ShapeError(f"{name}: a shape has no negative lengths, got {shape}.")
+    seed = backend.put(np.zeros(0, made), d)
+    with backend.formulas_on(seed):
+        return wrap(backend.NAMESPACES[type(seed)].lib.full(shape, value, dtype=made))
+
+
+def zeros(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Make a Tensor of zeros.
+
+    Args:
+        shape: int or tuple of ints.
+        dtype: float32 if None.
+        device: the default device if None.
+
+    >>> import gpugrad as gg
+    >>> print(gg.zeros(2))
+    [0. 0.]
+    """
+    return _filled("zeros", shape, 0, dtype, device)
+
+
+def ones(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Make a Tensor of ones; arguments as `zeros`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.ones(2))
+    [1. 1.]
+    """
+    return _filled("ones", shape, 1, dtype, device)
+
+
+def empty(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Make a Tensor to be filled later; its values are zeros. Arguments as `zeros`.
+
+    >>> import gpugrad as gg
+    >>> gg.empty((2, 3)).shape
+    (2, 3)
+    """
+    return _filled("empty", shape, 0, dtype, device)
+
+
+def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Make a Tensor with one value everywhere; its dtype is the value's if None.
+
+    >>> import gpugrad as gg
+    >>> print(gg.full(2, 7.0))
+    [7. 7.]
+    """
+    value = constant(fill_value, device="cpu") if not isinstance(fill_value, Tensor) else fill_value
+    if value.ndim:
+        raise ShapeError(f"full: fill_value must be one number, its shape is {value.shape}.")
+    return _filled("full", shape, value.item(), dtype or value.dtype, device)
+
+
+def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Make zeros in the shape, dtype and device of another array.
+
+    >>> import gpugrad as gg
+    >>> print(gg.zeros_like([1.0, 2.0]))
+    [0. 0.]
+    """
+    x = tensor(x)
+    return zeros(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+
+
+def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Make ones in the shape, dtype and device of another array.
+
+    >>> import gpugrad as gg
+    >>> print(gg.ones_like([1.0, 2.0]))
+    [1. 1.]
+    """
+    x = tensor(x)
+    return ones(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+
+
+def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Make a Tensor to be filled later in the shape, dtype and device of another array.
+
+    >>> import gpugrad as gg
+    >>> gg.empty_like([1.0, 2.0]).shape
+    (2,)
+    """
+    return zeros_like(x, dtype=dtype, device=device)
+
+
+def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Make one value everywhere in the shape, dtype and device of another array.
+
+    >>> import gpugrad as gg
+    >>> print(gg.full_like([1.0, 2.0], 7))
+    [7. 7.]
+    """
+    x = tensor(x)
+    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
+
+
+def arange(
+    start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Make evenly spaced values from `start` up to but without `stop`.
+
+    Args:
+        start, stop, step: with one argument it is `stop`, and `start` is 0.
+        dtype: int64 if all are ints, else float32.
+        device: the default device if None.
+
+    Raises:
+        ArgumentError: `step` is 0.
+
+    >>> import gpugrad as gg
+    >>> print(gg.arange(3))
+    [0 1 2]
+    """
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise ArgumentError("arange: step must not be 0.")
+    whole = all(isinstance(n, (int, np.integer)) for n in (start, stop, step))
+    made = backend.as_dtype(dtype or (np.int64 if whole else np.float32))
+    return _new(np.arange(start, stop, step).astype(made), device)
+
+
+def linspace(
+    start: float, stop: float, /, num: int, *, dtype: Any = None, device: Any = None,
+    endpoint: bool = True,
+) -> Tensor:  # fmt: skip
+    """Make `num` evenly spaced values from `start` to `stop`.
+
+    Args:
+        start, stop: the ends; `stop` is left out if not `endpoint`.
+        num: how many.
+        dtype: float32 if None.
+        device: the default device if None.
+
+    >>> import gpugrad as gg
+    >>> print(gg.linspace(0.0, 1.0, 3))
+    [0.  0.5 1. ]
+    """
+    if num < 0:
+        raise ArgumentError(f"linspace: num must not be negative, got {num}.")
+    made = backend.as_dtype(dtype or np.float32)
+    return _new(np.linspace(start, stop, num, endpoint=endpoint).astype(made), device)
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """Make a matrix with ones on its `k`-th diagonal.
+
+    >>> import gpugrad as gg
+    >>> print(gg.eye(2))
+    [[1. 0.]
+     [0. 1.]]
+    """
+    made = backend.as_dtype(dtype or np.float32)
+    return _new(np.eye(n_rows, n_cols, k=k).astype(made), device)
+
+
+def asarray(
+    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+) -> Tensor:
+    """Make a Tensor of anything that is or holds numbers; a Tensor stays itself.
+
+    Args:
+        obj: number, nested lists (Tensors among them are stacked, differentiably), NumPy or
+            CuPy array, Tensor or Variable.
+        dtype: of the result; a Tensor is cast, differentiably.
+        device: of the result; None keeps a Tensor where it is.
+        copy: True for a new Tensor in any case; False raises where a copy would be needed.
+
+    Raises:
+        DTypeError: not numbers.
+        ArgumentError: `copy=False` where a copy is needed.
+
+    >>> import gpugrad as gg
+    >>> print(gg.asarray([1, 2], dtype=gg.float32))
+    [1. 2.]
+    """
+    is_tensor = isinstance(obj, Tensor)
+    if copy is False and type(obj) is np.ndarray:
+        if dtype is not None and obj.dtype != backend.as_dtype(dtype):
+            raise ArgumentError("asarray: another dtype needs a copy, and copy=False.")
+        if backend.device(device) != "cpu":
+            raise ArgumentError("asarray: another device needs a copy, and copy=False.")
+        if obj.dtype.kind not in "biufc" and obj.dtype != backend.BFLOAT16:
+            raise DTypeError(f"asarray: an array of dtype {obj.dtype} holds no numbers.")
+        return wrap(obj)
+    if not is_tensor and not (isinstance(obj, (list, tuple)) and _any_tensor(obj)):
+        if copy is False:
+            raise ArgumentError(f"asarray: a {type(obj).__name__} needs a copy, and copy=False.")
+        return constant(obj, dtype, device=device)
+    made = tensor(obj)
+    if dtype is not None and backend.as_dtype(dtype) != made.dtype:
+        if copy is False:
+            raise ArgumentError("asarray: another dtype needs a copy, and copy=False.")
+        made = TENSOR.astype(made, backend.as_dtype(dtype))
+    if device is not None and backend.device(device) != made.device:
+        if copy is False:
+            raise ArgumentError("asarray: another device needs a copy, and copy=False.")
+        made = made.to_device(device)
+    return TENSOR.positive(made) if copy and made is obj and made.dtype != bool else made
+
+
+def _any_tensor(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_any_tensor(v) for v in value)
+    return isinstance(value, Tensor)
+
+
+def _to_device_vjp(xp, g, device, source):
+    return xp.to_device(g, device=source, source=device)
+
+
+@op(vjp=[_to_device_vjp], linear=True, keeps_half=True, kinds="fci",
+    ref=lambda x, device, source: x, errors=[(["text"], {"device": None, "source": None}, DTypeError, "number")],
+    samples=calls(lambda rng: ([uniform(rng, 2, 3)], {"device": backend.CPU, "source": backend.CPU})))  # fmt: skip
+def to_device(xp, x, /, *, device, source):
+    """Copy an array to another device; what ``x.to_device(device)`` calls.
+
+    Args:
+        x: array of any shape.
+        device: where to.
+        source: where from; the gradient goes back there.
+
+    Returns:
+        Tensor of the same values on `device`.
+
+    Raises:
+        DeviceError: the device is not there.
+
+    >>> import gpugrad as gg
+    >>> print(gg.constant([1.0, 2.0]).to_device("cpu"))
+    [1. 2.]
+    """
+    return backend.move(x, device)

@@ -1,0 +1,603 @@
+"""Neural network ops: activations, softmax, and the losses that are fused with it.
+
+Rules read the result where it tells enough, so that the input can be freed. The gradients of
+the fused losses are named ops with gradients of their own.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gpugrad.backend import NUMPY, as_dtype
+from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.op import elementwise, op
+from gpugrad.samples import along_axis, calls, shaped, uniform
+
+# ---- activations -------------------------------------------------------------------------
+
+relu = elementwise(
+    "relu(x)", forward=lambda xp, x: xp.lib.maximum(x, 0), d=[lambda xp, out: out > 0],
+    ref=lambda x: np.where(x < 0, 0, x),
+    doc="`x` where it is positive, else 0. The gradient at 0 is 0.",
+    example=("[-1.0, 0.0, 2.0]", "[0. 0. 2.]"),
+)  # fmt: skip
+
+relu6 = elementwise(
+    "relu6(x)", forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x, 0), 6),
+    d=[lambda xp, out: xp.logical_and(out > 0, out < 6)], domain=(-2, 8),
+    ref=lambda x: np.clip(x, 0, 6),
+    doc="`x`, but not below 0 and not above 6. The gradient at both bounds is 0.",
+    example=("[-1.0, 2.0, 9.0]", "[0. 2. 6.]"),
+)  # fmt: skip
+
+hardtanh = elementwise(
+    "hardtanh(x)", forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x, -1), 1),
+    d=[lambda xp, out: xp.abs(out) < 1], ref=lambda x: np.clip(x, -1, 1),
+    doc="`x`, but not below -1 and not above 1. The gradient at both bounds is 0.",
+    example=("[-3.0, 0.5, 2.0]", "[-1.   0.5  1. ]"),
+)  # fmt: skip
+
+elu = elementwise(
+    "elu(x)",
+    forward=lambda xp, x: xp.lib.maximum(x, 0) + xp.lib.expm1(xp.lib.minimum(x, 0)),
+    d=[lambda xp, out: xp.minimum(out, 0) + 1],
+    ref=lambda x: np.where(x > 0, x, np.exp(x) - 1),
+    doc="`x` where it is positive, else exp(x) - 1. The gradient at 0 is 1.",
+    example=("[-100.0, 0.0, 2.0]", "[-1.  0.  2.]"),
+)  # fmt: skip
+
+# Klambauer et al. 2017, "Self-Normalizing Neural Networks": mean 0 and variance 1 are a fixed
+# point of the activation with these two numbers.
+SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+
+selu = elementwise(
+    "selu(x)",
+    forward=lambda xp, x: SELU_SCALE * xp.lib.maximum(x, 0)
+    + (SELU_SCALE * SELU_ALPHA) * xp.lib.expm1(xp.lib.minimum(x, 0)),
+    d=[lambda xp, out: xp.where(out >= 0, SELU_SCALE, out + SELU_SCALE * SELU_ALPHA)],
+    ref=lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * (np.exp(x) - 1)),
+    doc=(
+        "1.0507 times `x` where it is positive, else 1.7581 times (exp(x) - 1). The gradient at 0"
+        " is 1.0507."
+    ),
+    example=("[0.0, 1.0]", "[0.       1.050701]"),
+)  # fmt: skip
+
+sigmoid = elementwise(
+    "sigmoid(x)", forward=lambda xp, x: xp.special.expit(x), d=[lambda xp, out: out * (1 - out)],
+    ref=lambda x: 1 / (1 + np.exp(-x)),
+    doc="1 / (1 + exp(-x)), without overflow.",
+    example=("[0.0, 100.0]", "[0.5 1. ]"),
+)  # fmt: skip
+
+
+def _softplus(xp, x):  # a tenth of the time of NumPy's logaddexp(x, 0)
+    return xp.lib.maximum(x, 0) + xp.lib.log1p(xp.lib.exp(-xp.lib.abs(x)))
+
+
+log_sigmoid = elementwise(
+    "log_sigmoid(x)", forward=lambda xp, x: -_softplus(xp, -x),
+    d=[lambda xp, out: -xp.expm1(out)],  # 1 - sigmoid(x)
+    ref=lambda x: -np.log1p(np.exp(-x)),
+    doc="Logarithm of the sigmoid of `x`, exact where the sigmoid itself would be 0 or 1.",
+    example=("[-100.0, 0.0]", "[-100.          -0.6931472]"),
+)  # fmt: skip
+
+softplus = elementwise(
+    "softplus(x)", forward=_softplus,
+    d=[lambda xp, out: -xp.expm1(-out)],  # sigmoid(x)
+    ref=lambda x: np.log1p(np.exp(x)),
+    doc="log(1 + exp(x)), without overflow.",
+    example=("[0.0, 100.0]", "[  0.6931472 100.       ]"),
+)  # fmt: skip
+
+softsign = elementwise(
+    "softsign(x)", forward=lambda xp, x: x / (1 + xp.lib.abs(x)),
+    # not (1 - |out|)^2, which is 0 where the result has rounded to 1
+    d=[lambda xp, x: (1 + xp.abs(x)) ** -2.0],
+    ref=lambda x: x / (1 + np.abs(x)),
+    doc="x / (1 + |x|).",
+    example=("[-1.0, 0.0, 3.0]", "[-0.5   0.    0.75]"),
+)  # fmt: skip
+
+
+def _silu_d(xp, x):
+    s = xp.sigmoid(x)
+    return s * (1 + x * (1 - s))
+
+
+silu = elementwise(
+    "silu(x)", forward=lambda xp, x: x * xp.special.expit(x), d=[_silu_d],
+    ref=lambda x: x / (1 + np.exp(-x)),
+    doc="`x` times its sigmoid, also called swish.",
+    example=("[0.0, 100.0]", "[  0. 100.]"),
+)  # fmt: skip
+
+
+def _mish_d(xp, x):
+    t = xp.tanh(xp.softplus(x))
+    return t + x * (1 - t * t) * xp.sigmoid(x)
+
+
+mish = elementwise(
+    "mish(x)", forward=lambda xp, x: x * xp.lib.tanh(_softplus(xp, x)), d=[_mish_d],
+    ref=lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    doc="`x` times tanh(softplus(x)).",
+    example=("[0.0, 100.0]", "[  0. 100.]"),
+)  # fmt: skip
+
+
+def _with(*keywords):
+    """Samples of an elementwise op with metadata: shapes by turns, for each set of keywords."""
+    return shaped(*[([s], k) for k in keywords for s in ((3,), (), (0, 2), (2, 3))])
+
+
+@op(
+    vjp=[lambda xp, g, x, negative_slope: xp.where(x > 0, g, g * negative_slope)],
+    samples=_with({}, {"negative_slope": 0.01}, {"negative_slope": -0.5}),
+    ref=lambda x, negative_slope=0.2: np.where(x > 0, x, negative_slope * x),
+    errors=[(["text"], {}, DTypeError, "number")],
+)
+def leaky_relu(xp, x, /, *, negative_slope=0.2):
+    """`x` where it is positive, else `negative_slope` times `x`.
+
+    Args:
+        x: array, of any shape.
+        negative_slope: number; also the gradient at 0. TensorFlow's default; torch's is 0.01.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.leaky_relu([-1.0, 2.0]))
+    [-0.2  2. ]
+    """
+    return xp.lib.maximum(x, 0) + negative_slope * xp.lib.minimum(x, 0)
+
+
+ROOT_2, ROOT_2_OVER_PI = math.sqrt(2), math.sqrt(2 / math.pi)
+GELU_CUBE = 0.044715
+
+
+def _gelu_vjp(xp, g, x, approximate):
+    if approximate == "tanh":
+        t = xp.tanh(ROOT_2_OVER_PI * (x + GELU_CUBE * x * x * x))
+        inner = ROOT_2_OVER_PI * (1 + 3 * GELU_CUBE * x * x)
+        return g * (0.5 * (1 + t + x * (1 - t * t) * inner))
+    cdf, pdf = 0.5 * xp.erfc(x / -ROOT_2), xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+    return g * (cdf + x * pdf)
+
+
+def _gelu_ref(x, approximate="none"):
+    if approximate == "tanh":
+        return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return x * NUMPY.special.ndtr(x)
+
+
+@op(
+    vjp=[_gelu_vjp],
+    samples=_with({}, {"approximate": "tanh"}),
+    ref=_gelu_ref,
+    errors=[([np.ones(3)], {"approximate": "erf"}, ArgumentError, "none.*tanh")],
+)
+def gelu(xp, x, /, *, approximate="none"):
+    """`x` times the probability that a standard normal number is below `x`.
+
+    Args:
+        x: array, of any shape.
+        approximate: ``"none"``, or ``"tanh"`` for the approximation by a tanh.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ArgumentError: `approximate` is neither.
+
+    Hendrycks and Gimpel 2016, "Gaussian Error Linear Units".
+
+    >>> import gpugrad as gg
+    >>> print(gg.gelu([0.0, 100.0]))
+    [  0. 100.]
+    """
+    if approximate == "tanh":
+        return 0.5 * x * (1 + xp.lib.tanh(ROOT_2_OVER_PI * (x + GELU_CUBE * x * x * x)))
+    if approximate != "none":
+        raise ArgumentError(f"gelu: approximate={approximate!r} is neither 'none' nor 'tanh'.")
+    return 0.5 * x * xp.special.erfc(x / -ROOT_2)  # 1 + erf would round to 0 from x = -6 on
+
+
+# ---- softmax -----------------------------------------------------------------------------
+
+
+def _below_max(xp, x, axis):
+    """`x` minus its largest element along the axis, so that no exponential overflows."""
+    return x - x.max(axis=axis, keepdims=True) if x.shape[_checked(x, axis)] else x
+
+
+def _checked(x, axis):
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(
+            f"axis {axis} is out of bounds for an array of {x.ndim} dimensions, {x.shape}."
+        )
+    return axis
+
+
+_axis_errors = [
+    ([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2"),
+    ([1.0], {}, AxisError, "axis -1"),
+]
+_scores = along_axis({"axis": 1}, domain=(-5, 5))
+
+
+@op(
+    vjp=[lambda xp, g, out, axis: xp.softmax_grad(g, out, axis=axis)],
+    samples=_scores,
+    ref=lambda x, axis=-1: NUMPY.special.softmax(x, axis),
+    errors=_axis_errors,
+)
+def softmax(xp, x, /, *, axis=-1):
+    """Exponentials divided by their sum along an axis: scores as probabilities.
+
+    Args:
+        x: array of at least one dimension.
+        axis: int, along which the results sum to 1.
+
+    Returns:
+        Tensor of the shape of `x`. Where a whole line is -inf it is NaN.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.softmax([0.0, 0.0]))
+    [0.5 0.5]
+    """
+    e = xp.lib.exp(_below_max(xp, x, axis))
+    e /= xp.add_reduce(e, axis=axis, keepdims=True)
+    return e
+
+
+@op(
+    samples=calls(
+        lambda rng: ([uniform(rng, 4), uniform(rng, 4, low=0)], {}),
+        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0)], {"axis": 0}),
+    ),
+    ref=lambda g, out, axis=-1: out * g - out * np.sum(out * g, axis=axis, keepdims=True),
+    errors=[([np.ones(3), np.ones(2)], {}, ShapeError, r"\(3,\).*\(2,\)")],
+)
+def softmax_grad(xp, g, out, /, *, axis=-1):
+    """The gradient of `softmax` by its input.
+
+    Args:
+        g: the gradient by the probabilities, of their shape.
+        out: the probabilities.
+        axis: int, along which they sum to 1.
+
+    Returns:
+        Tensor of the same shape.
+
+    >>> import gpugrad as gg
+    >>> print(gg.softmax_grad([1.0, 0.0], [0.5, 0.5]))
+    [ 0.25 -0.25]
+    """
+    return out * (g - xp.sum(g * out, axis=axis, keepdims=True))
+
+
+@op(
+    vjp=[
+        lambda xp, g, out, axis: g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True),
+    ],
+    samples=_scores,
+    ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),
+    errors=_axis_errors,
+)
+def log_softmax(xp, x, /, *, axis=-1):
+    """Logarithm of the softmax along an axis, exact where the softmax itself would be 0.
+
+    Args:
+        x: array of at least one dimension.
+        axis: int.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.log_softmax([0.0, 100.0]))
+    [-100.    0.]
+    """
+    z = _below_max(xp, x, axis)
+    return z - xp.lib.log(xp.add_reduce(xp.lib.exp(z), axis=axis, keepdims=True))
+
+
+# ---- losses ------------------------------------------------------------------------------
+
+
+def _same_shape(name, **arrays):
+    """Refuse two arrays of different shapes, which broadcasting would make a wrong loss of."""
+    (a, x), (b, y) = arrays.items()
+    if x.shape != y.shape:
+        raise ShapeError(
+            f"{name}: {a} has shape {x.shape}, {b} {y.shape}. They must be the same: reshape one, "
+            "or broadcast it with gg.broadcast_to."
+        )
+
+
+def _cross_entropy_logits(xp, g, logits, labels, axis):
+    total = xp.sum(labels, axis=axis, keepdims=True)  # 1, if they are probabilities
+    return xp.expand_dims(g, axis=axis) * (xp.softmax(logits, axis=axis) * total - labels)
+
+
+def _cross_entropy_samples(rng):
+    for shape, keywords in (
+        ((4,), {}),
+        ((2, 3), {"axis": 0}),
+        ((2, 3, 2), {"axis": 1}),
+        ((0, 3), {}),
+    ):
+        yield [uniform(rng, *shape), uniform(rng, *shape, low=0.1)], keywords
+
+
+@op(
+    vjp=[
+        _cross_entropy_logits,
+        lambda xp, g, logits, axis: (
+            -xp.expand_dims(g, axis=axis) * xp.log_softmax(logits, axis=axis)
+        ),
+    ],
+    samples=_cross_entropy_samples,
+    ref=lambda x, p, axis=-1: (
+        np.sum(p, axis) * NUMPY.special.logsumexp(x, axis) - np.sum(p * x, axis)
+    ),
+    errors=[
+        ([np.ones((2, 3)), np.ones(3)], {}, ShapeError, r"\(2, 3\).*\(3,\)"),
+        ([np.ones(3), np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
+    ],
+)
+def softmax_cross_entropy(xp, logits, labels, /, *, axis=-1):
+    """Cross entropy of the softmax of scores, against a probability for each class.
+
+    Args:
+        logits: scores, a class along `axis`.
+        labels: probabilities of the classes, of the same shape. They get a gradient too, and
+            need not sum to 1. A class of probability 0 adds 0, even if its score is -inf.
+        axis: int, of the classes.
+
+    Returns:
+        Tensor of the losses: the shape of `logits` without `axis`.
+
+    Raises:
+        ShapeError: the shapes differ.
+        AxisError: there is no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.softmax_cross_entropy([[0.0, 0.0], [100.0, 0.0]], [[0.5, 0.5], [1.0, 0.0]]))
+    [0.6931472 0.       ]
+    """
+    _same_shape("softmax_cross_entropy", logits=logits, labels=labels)
+    terms = xp.masked_multiply(labels, xp.log_softmax(logits, axis=axis))
+    return 0 - xp.add_reduce(terms, axis=axis)  # a loss of 0 is not -0
+
+
+def _check_classes(name, logits, labels):
+    if labels.dtype.kind not in "iu":
+        raise DTypeError(
+            f"{name}: labels are {labels.dtype}; class numbers must be integers. For "
+            "probabilities use gg.softmax_cross_entropy."
+        )
+    if not logits.ndim or labels.shape != logits.shape[:-1]:
+        raise ShapeError(
+            f"{name}: logits have shape {logits.shape}, labels {labels.shape}. Labels must have "
+            "the shape of logits without the last axis, which is that of the classes."
+        )
+    if labels.size and (labels.min() < 0 or labels.max() >= logits.shape[-1]):
+        raise IndexOutOfBoundsError(
+            f"{name}: labels run from {labels.min()} to {labels.max()}, the {logits.shape[-1]} "
+            f"classes from 0 to {logits.shape[-1] - 1}."
+        )
+
+
+def _at_labels(xp, labels):
+    """The index of each line's label, in an array (lines, classes)."""
+    return xp.lib.arange(labels.size), labels.ravel()
+
+
+def _classes_samples(rng):
+    for shape in ((3,), (4, 3), (2, 2, 3), (0, 3)):
+        yield [uniform(rng, *shape), np.asarray(rng.integers(0, 3, shape[:-1]))], {}
+
+
+def _classes_ref(x, labels):
+    return -np.take_along_axis(NUMPY.special.log_softmax(x, -1), labels[..., None], -1)[..., 0]
+
+
+_wrong_classes = [
+    ((np.ones((2, 3)), np.array([0, 3])), IndexOutOfBoundsError, "0 to 3.*0 to 2"),
+    ((np.ones((2, 3)), np.array([-1, 0])), IndexOutOfBoundsError, "-1 to 0"),
+    ((np.ones((2, 3)), np.array([[0], [1]])), ShapeError, r"\(2, 3\).*\(2, 1\)"),
+    ((np.ones((2, 3)), np.array([0.0, 1.0])), DTypeError, "integers"),
+]
+
+
+@op(
+    vjp=[
+        lambda xp, g, logits, labels: xp.sparse_softmax_cross_entropy_grad(g, logits, labels),
+        None,
+    ],
+    samples=_classes_samples,
+    ref=_classes_ref,
+    errors=[([*args], {}, kind, words) for args, kind, words in _wrong_classes],
+)
+def sparse_softmax_cross_entropy(xp, logits, labels, /):
+    """Cross entropy of the softmax of scores along the last axis, against class numbers.
+
+    Args:
+        logits: scores, of shape (..., classes).
+        labels: integers of shape (...,), from 0 to classes - 1.
+
+    Returns:
+        Tensor of the losses, of shape (...,).
+
+    Raises:
+        ShapeError: the shapes do not fit.
+        DTypeError: the labels are no integers.
+        IndexOutOfBoundsError: a label is no class.
+
+    >>> import gpugrad as gg
+    >>> print(gg.sparse_softmax_cross_entropy([[0.0, 0.0], [100.0, 0.0]], [1, 0]))
+    [0.6931472 0.       ]
+    """
+    _check_classes("sparse_softmax_cross_entropy", logits, labels)
+    z = _below_max(xp, logits, -1)
+    picked = z.reshape(labels.size, z.shape[-1])[_at_labels(xp, labels)].reshape(labels.shape)
+    return xp.lib.log(xp.add_reduce(xp.lib.exp(z), axis=-1)) - picked
+
+
+def _sparse_grad_g(xp, g, logits, labels):
+    hot = xp.one_hot(labels, num_classes=logits.shape[-1], dtype=logits.dtype)
+    return xp.sum(g * (xp.softmax(logits) - hot), axis=-1)
+
+
+def _sparse_grad_logits(xp, g, g_, logits):
+    return xp.softmax_grad(g * xp.expand_dims(g_, axis=-1), xp.softmax(logits))
+
+
+def _sparse_grad_samples(rng):
+    for (logits, labels), _ in _classes_samples(rng):
+        yield [uniform(rng, *labels.shape), logits, labels], {}
+
+
+@op(
+    vjp=[_sparse_grad_g, _sparse_grad_logits, None],
+    samples=_sparse_grad_samples,
+    ref=lambda g, x, labels: g[..., None] * (NUMPY.special.softmax(x, -1) - np.eye(3)[labels]),
+    errors=[([np.ones(2), *args], {}, kind, words) for args, kind, words in _wrong_classes],
+)
+def sparse_softmax_cross_entropy_grad(xp, g_, logits, labels, /):
+    """The gradient of `sparse_softmax_cross_entropy` by the logits.
+
+    Args:
+        g_: the gradient by the losses, of shape (...,).
+        logits: scores, of shape (..., classes).
+        labels: integers of shape (...,).
+
+    Returns:
+        Tensor of the shape of `logits`: g_ * (softmax(logits) - one_hot(labels)).
+
+    >>> import gpugrad as gg
+    >>> print(gg.sparse_softmax_cross_entropy_grad([1.0], [[0.0, 0.0]], [1]))
+    [[ 0.5 -0.5]]
+    """
+    _check_classes("sparse_softmax_cross_entropy_grad", logits, labels)
+    # C order makes the reshape a view, so that the whole array is touched three times, not six
+    e = xp.lib.exp(xp.lib.ascontiguousarray(_below_max(xp, logits, -1)))
+    e /= xp.add_reduce(e, axis=-1, keepdims=True)
+    e.reshape(labels.size, e.shape[-1])[_at_labels(xp, labels)] -= 1
+    e *= g_[..., None]
+    return e
+
+
+def _bce(xp, logits, labels):
+    shape = getattr(labels, "shape", ())
+    if shape and shape != getattr(logits, "shape", ()):
+        _same_shape("binary_cross_entropy_with_logits", logits=logits, labels=labels)
+    # the first two cancel exactly at a label of 1, where softplus(logits) - logits would not
+    outer = xp.lib.maximum(logits, 0) - logits * labels
+    return outer + xp.lib.log1p(xp.lib.exp(-xp.lib.abs(logits)))
+
+
+binary_cross_entropy_with_logits = elementwise(
+    "binary_cross_entropy_with_logits(logits, labels)", forward=_bce,
+    d=[lambda xp, logits, labels: xp.sigmoid(logits) - labels, lambda xp, logits: -logits],
+    samples=shaped(([(3,)] * 2, {}), ([()] * 2, {}), ([(0, 2)] * 2, {}), ([(2, 3), ()], {})),
+    ref=lambda x, p: p * np.log1p(np.exp(-x)) + (1 - p) * np.log1p(np.exp(x)),
+    errors=[([np.ones((3, 1)), np.ones(3)], {}, ShapeError, r"\(3, 1\).*\(3,\)")],
+    doc=(
+        "Cross entropy of the sigmoid of scores against probabilities, elementwise and without"
+        " overflow. `labels` have the shape of `logits` or are one number: other shapes do not"
+        " broadcast, so (n, 1) against (n,) is an error and not a wrong loss."
+    ),
+    example=("[0.0, 1000.0], 1.0", "[0.6931472 0.       ]"),
+)  # fmt: skip
+
+
+def _mse_x(xp, g, x, y):
+    return (x - y) * (g * (2 / max(x.size, 1)))
+
+
+@op(
+    vjp=[_mse_x, lambda xp, g, x, y: -_mse_x(xp, g, x, y)],
+    samples=shaped(*[([s, s], {}) for s in ((4,), (), (2, 3))]),
+    ref=lambda x, y: np.mean((x - y) ** 2),
+    errors=[([np.ones((3, 1)), np.ones(3)], {}, ShapeError, r"\(3, 1\).*\(3,\)")],
+)
+def mse(xp, x, y, /):
+    """Mean of the squared differences.
+
+    Args:
+        x, y: arrays of the same shape.
+
+    Returns:
+        Tensor of shape (); NaN if there are no elements.
+
+    Raises:
+        ShapeError: the shapes differ. They do not broadcast, so (n, 1) against (n,) is an
+            error and not a wrong loss.
+
+    >>> import gpugrad as gg
+    >>> print(gg.mse([1.0, 5.0], [3.0, 5.0]))
+    2.
+    """
+    _same_shape("mse", x=x, y=y)
+    d = x - y
+    d = xp.add_reduce(d * d, axis=None)
+    return d / x.size if x.size else d * math.nan
+
+
+# ---- classes -----------------------------------------------------------------------------
+
+
+@op(
+    differentiable=False,
+    kinds="i",
+    samples=calls(
+        lambda rng: ([rng.integers(0, 3, 4)], {"num_classes": 3}),
+        lambda rng: ([rng.integers(-1, 4, (2, 2))], {"num_classes": 3}),
+        lambda rng: ([np.asarray(1)], {"num_classes": 2}),
+        lambda rng: ([np.zeros(0, np.int64)], {"num_classes": 2}),
+    ),
+    ref=lambda x, num_classes: np.stack([x == k for k in range(num_classes)], -1).astype("f4"),
+    errors=[
+        ([np.ones(2)], {"num_classes": 2}, DTypeError, "integers"),
+        ([np.array([1])], {"num_classes": -1}, ArgumentError, "num_classes"),
+    ],
+)
+def one_hot(xp, x, /, num_classes, *, dtype="float32"):
+    """Integers as rows that are 1 at that position and 0 elsewhere.
+
+    Args:
+        x: integers, of any shape. One that is no class gives a row of zeros, as in TensorFlow.
+        num_classes: length of a row.
+        dtype: of the result.
+
+    Returns:
+        Tensor of shape ``x.shape + (num_classes,)``. Its gradient is None.
+
+    Raises:
+        DTypeError: `x` are no integers.
+        ArgumentError: `num_classes` is negative.
+
+    >>> import gpugrad as gg
+    >>> print(gg.one_hot([0, 2], 3))
+    [[1. 0. 0.]
+     [0. 0. 1.]]
+    """
+    if x.dtype.kind not in "iu":
+        raise DTypeError(f"one_hot: x is {x.dtype}; class numbers must be integers.")
+    if num_classes < 0:
+        raise ArgumentError(f"one_hot: num_classes={num_classes} is negative.")
+    return (x[..., None] == xp.lib.arange(num_classes)).astype(as_dtype(dtype))

@@ -1,0 +1,577 @@
+"""Ops that reduce axes, and the cumulative ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpugrad.errors import AxisError, ShapeError
+from gpugrad.op import op
+from gpugrad.samples import along_axis, calls, shaped, uniform
+
+_EVERY = along_axis({"axis": None}, {"axis": (0, 2)}, {"axis": (-1, 1), "keepdims": True}, {"axis": ()})
+_ONE = along_axis({"axis": 1, "keepdims": True})
+_NO_AXIS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
+_EMPTY = [*_NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
+
+
+def all_axes(ndim, axis):
+    """`axis` as a tuple of axes counted from 0."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    return tuple(a % ndim if ndim else a for a in axes)
+
+
+def expand(xp, g, x_shape, axis, keepdims):
+    """A reduction's result with the reduced axes put back, of length 1."""
+    if keepdims or g.shape == x_shape:
+        return g
+    axes = all_axes(len(x_shape), axis)
+    return xp.reshape(g, tuple(1 if i in axes else n for i, n in enumerate(x_shape)))
+
+
+def count(x_shape, axis):
+    """How many elements are reduced to one."""
+    n = 1
+    for a in all_axes(len(x_shape), axis):
+        n *= x_shape[a]
+    return n
+
+
+def _sum_vjp(xp, g, x_shape, axis, keepdims):
+    return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
+
+
+@op(vjp=[_sum_vjp], linear=True, name="sum", kinds="fci", samples=_EVERY, ref="numpy.sum",
+    errors=_NO_AXIS)  # fmt: skip
+def sum_(xp, x, /, *, axis=None, keepdims=False):
+    """Sum along axes; 0 where there is nothing to add.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes. Small integers and booleans give int64.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.sum([[1.0, 2.0], [3.0, 4.0]], axis=0))
+    [4. 6.]
+    """
+    return xp.add_reduce(x, axis=axis, keepdims=keepdims)
+
+
+def _mean_vjp(xp, g, x_shape, axis, keepdims):
+    g = g / count(x_shape, axis)
+    return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
+
+
+@op(vjp=[_mean_vjp], linear=True, kinds="fc", samples=_EVERY, ref="numpy.mean", errors=_NO_AXIS)
+def mean(xp, x, /, *, axis=None, keepdims=False):
+    """Arithmetic mean along axes.
+
+    Args:
+        x: array of any shape; integers give float64.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes; NaN where there is nothing to take the mean of.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.mean([[1.0, 2.0], [3.0, 4.0]], axis=1))
+    [1.5 3.5]
+    """
+    exact = {"dtype": np.float64} if x.dtype.kind in "biu" else {}
+    total = xp.add_reduce(x, axis=axis, keepdims=keepdims, **exact)
+    return total / count(x.shape, axis)
+
+
+def _squares(xp, x, axis, keepdims):
+    """Sum of squared distances from the mean."""
+    d = x - xp.mean(x, axis=axis, keepdims=True)
+    return xp.sum(d * xp.conj(d) if d.dtype.kind == "c" else d * d, axis=axis, keepdims=keepdims)
+
+
+_SPREAD = along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}, {"axis": 1, "correction": 1})
+
+
+def _spread_ref(name):
+    return lambda x, axis=None, correction=0, keepdims=False: getattr(np, name)(
+        x, axis=axis, ddof=correction, keepdims=keepdims
+    )
+
+
+@op(samples=_SPREAD, ref=_spread_ref("var"), errors=_NO_AXIS)
+def var(xp, x, /, *, axis=None, correction=0.0, keepdims=False):
+    """Variance along axes: mean squared distance from the mean.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        correction: what is taken from the count before dividing by it (1 for a sample).
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.var([1.0, 3.0]))
+    1.0
+    """
+    s = _squares(xp, x, axis, keepdims)
+    return xp.real(s) / (count(x.shape, axis) - correction)
+
+
+def _std_vjp(xp, g, out, x, axis, correction, keepdims):
+    """d = (x - mean) / (n std); 0 where all elements are equal (there it is 0 / 0)."""
+    d = x - xp.mean(x, axis=axis, keepdims=True)
+    scale = expand(xp, out, x.shape, axis, keepdims) * (count(x.shape, axis) - correction)
+    return expand(xp, g, x.shape, axis, keepdims) * xp.masked_divide(d, scale)
+
+
+@op(vjp=[_std_vjp], samples=_SPREAD, ref=_spread_ref("std"), errors=_NO_AXIS)
+def std(xp, x, /, *, axis=None, correction=0.0, keepdims=False):
+    """Standard deviation along axes: square root of `var`, with gradient 0 where it is 0.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        correction: what is taken from the count before dividing by it (1 for a sample).
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.std([1.0, 3.0]))
+    1.0
+    """
+    return xp.lib.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def _extreme_vjp(xp, g, out, x, axis, keepdims):
+    """Equal extremes share the gradient, as in TensorFlow, torch and JAX."""
+    hit = xp.astype(x == expand(xp, out, x.shape, axis, keepdims), x.dtype)
+    share = xp.sum(hit, axis=axis, keepdims=True)
+    return hit * (expand(xp, g, x.shape, axis, keepdims) / share)
+
+
+@op(vjp=[_extreme_vjp], name="max", kinds="fi", samples=_EVERY, ref="numpy.max", errors=_EMPTY)
+def max_(xp, x, /, *, axis=None, keepdims=False):
+    """Largest element along axes; equal ones share the gradient.
+
+    Args:
+        x: array of any shape, not of length 0 along a reduced axis.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes; NaN where there is a NaN.
+
+    Raises:
+        AxisError: `x` has no such axis.
+        ShapeError: there is nothing to take the largest of.
+
+    >>> import gpugrad as gg
+    >>> print(gg.max([[1.0, 2.0], [3.0, 0.0]], axis=1))
+    [2. 3.]
+    """
+    return xp.lib.max(x, axis=axis, keepdims=keepdims)
+
+
+@op(vjp=[_extreme_vjp], name="min", kinds="fi", samples=_EVERY, ref="numpy.min", errors=_EMPTY)
+def min_(xp, x, /, *, axis=None, keepdims=False):
+    """Smallest element along axes; equal ones share the gradient.
+
+    Args:
+        x: array of any shape, not of length 0 along a reduced axis.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes; NaN where there is a NaN.
+
+    Raises:
+        AxisError: `x` has no such axis.
+        ShapeError: there is nothing to take the smallest of.
+
+    >>> import gpugrad as gg
+    >>> print(gg.min([[1.0, 2.0], [3.0, 0.0]], axis=1))
+    [1. 0.]
+    """
+    return xp.lib.min(x, axis=axis, keepdims=keepdims)
+
+
+def _others(xp, x):
+    """Along the last axis: the product of all the others. No division, so zeros are exact."""
+    before = _exclusive(xp, x)
+    after = xp.flip(_exclusive(xp, xp.flip(x, axis=-1)), axis=-1)
+    return before * after
+
+
+def _exclusive(xp, x):
+    """Along the last axis: the product of those before."""
+    n = x.shape[-1]
+    running = xp.cumulative_prod(x, axis=-1, include_initial=True)
+    return xp.getitem(running, index=(Ellipsis, slice(0, n)))
+
+
+def _prod_vjp(xp, g, x, axis, keepdims):
+    axes = all_axes(x.ndim, axis)
+    kept = tuple(i for i in range(x.ndim) if i not in axes)
+    order = kept + axes
+    moved = xp.permute_dims(x, order)
+    flat = xp.reshape(moved, (*(x.shape[i] for i in kept), count(x.shape, axis)))
+    d = xp.permute_dims(xp.reshape(_others(xp, flat), moved.shape), tuple(np.argsort(order).tolist()))
+    d = xp.conj(d) if d.dtype.kind == "c" else d
+    return expand(xp, g, x.shape, axis, keepdims) * d
+
+
+@op(vjp=[_prod_vjp], kinds="fc", samples=_EVERY, ref="numpy.prod", errors=_NO_AXIS)
+def prod(xp, x, /, *, axis=None, keepdims=False):
+    """Product along axes; 1 where there is nothing to multiply. Exact gradients beside zeros.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.prod([2.0, 3.0, 4.0]))
+    24.0
+    """
+    return xp.lib.prod(x, axis=axis, keepdims=keepdims)
+
+
+def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
+    d = xp.exp(x - expand(xp, out, x.shape, axis, keepdims))
+    return xp.masked_multiply(expand(xp, g, x.shape, axis, keepdims), d)
+
+
+@op(vjp=[_logsumexp_vjp], ref="scipy.special.logsumexp", errors=_EMPTY,
+    samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}))  # fmt: skip
+def logsumexp(xp, x, /, *, axis=None, keepdims=False):
+    """log(sum(exp(x))) along axes, without overflow.
+
+    Args:
+        x: array of any shape, not of length 0 along a reduced axis.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes; -inf where all elements are.
+
+    Raises:
+        AxisError: `x` has no such axis.
+        ShapeError: there is nothing to add.
+
+    >>> import gpugrad as gg
+    >>> print(gg.logsumexp([1000.0, 1000.0]))
+    1000.6931
+    """
+    lib = xp.lib
+    largest = lib.max(x, axis=axis, keepdims=True)
+    shift = lib.where(lib.isfinite(largest), largest, lib.zeros_like(largest))
+    total = xp.add_reduce(lib.exp(x - shift), axis=axis, keepdims=True)
+    nothing = total == 0  # log(0) would warn
+    out = lib.where(nothing, largest, lib.log(lib.where(nothing, lib.ones_like(total), total)) + shift)
+    return out if keepdims else out.reshape(total.shape if axis == () else _reduced(x.shape, axis))
+
+
+def _reduced(shape, axis):
+    axes = all_axes(len(shape), axis)
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+# ---- cumulative -------------------------------------------------------------------------
+
+
+def _one_axis(x, axis, name):
+    """The axis of a cumulative op; it may be left out for one axis only."""
+    if axis is None and x.ndim != 1:
+        raise AxisError(f"{name}: axis= is needed, since the array has {x.ndim} axes, not one.")
+    return 0 if axis is None else axis
+
+
+def _cumulative_sum_vjp(xp, g, x_shape, axis, include_initial):
+    axis = 0 if axis is None else axis
+    back = xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis)
+    return _without_first(xp, back, axis) if include_initial else back
+
+
+def _without_first(xp, x, axis):
+    index = (slice(None),) * (axis % x.ndim) + (slice(1, None),)
+    return xp.getitem(x, index=index)
+
+
+_CUMULATIVE = shaped(
+    ([(4,)], {}), ([(2, 3)], {"axis": 0}), ([(2, 3)], {"axis": -1, "include_initial": True}),
+    ([(0,)], {}), ([(2, 0)], {"axis": 1}), ([(1, 4)], {"axis": 1}),
+)  # fmt: skip
+_NEEDS_AXIS = [([np.ones((2, 3))], {}, AxisError, "axis= is needed")]
+
+
+@op(vjp=[_cumulative_sum_vjp], linear=True, kinds="fci", samples=_CUMULATIVE,
+    ref="numpy.cumulative_sum", errors=_NEEDS_AXIS)  # fmt: skip
+def cumulative_sum(xp, x, /, *, axis=None, include_initial=False):
+    """Running sum along an axis.
+
+    Args:
+        x: array of at least one axis.
+        axis: int; None for an array of one axis.
+        include_initial: whether the sum of nothing, 0, comes first.
+
+    Returns:
+        Tensor of the same shape (one longer along the axis with `include_initial`).
+
+    Raises:
+        AxisError: no axis was given, or `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.cumulative_sum([1.0, 2.0, 3.0]))
+    [1. 3. 6.]
+    """
+    axis = _one_axis(x, axis, "cumulative_sum")
+    return xp.lib.cumulative_sum(x, axis=axis, include_initial=include_initial)
+
+
+def _cumulative_prod_vjp(xp, g, x, axis, include_initial):
+    """dx_k = (x_0 ... x_{k-1}) r_k with r_k = g_k + x_{k+1} r_{k+1}: no division by zeros."""
+    axis = (0 if axis is None else axis) % x.ndim
+    if not x.shape[axis]:
+        return xp.getitem(g, index=(slice(None),) * axis + (slice(0, 0),))
+    if x.dtype.kind == "c":
+        x = xp.conj(x)
+    if include_initial:
+        g = _without_first(xp, g, axis)
+    until = (slice(None),) * axis
+    before = xp.cumulative_prod(x, axis=axis, include_initial=True)
+    before = xp.getitem(before, index=(*until, slice(0, -1)))
+    later = xp.concat([_without_first(xp, x, axis), xp.getitem(x, index=(*until, slice(0, 1)))], axis=axis)
+    return before * xp.recurrence(later, g, axis=axis, reverse=True)
+
+
+@op(vjp=[_cumulative_prod_vjp], kinds="fc", samples=_CUMULATIVE, ref="numpy.cumulative_prod",
+    errors=_NEEDS_AXIS)  # fmt: skip
+def cumulative_prod(xp, x, /, *, axis=None, include_initial=False):
+    """Running product along an axis. Exact gradients beside zeros.
+
+    Args:
+        x: array of at least one axis.
+        axis: int; None for an array of one axis.
+        include_initial: whether the product of nothing, 1, comes first.
+
+    Returns:
+        Tensor of the same shape (one longer along the axis with `include_initial`).
+
+    Raises:
+        AxisError: no axis was given, or `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.cumulative_prod([1.0, 2.0, 3.0]))
+    [1. 2. 6.]
+    """
+    axis = _one_axis(x, axis, "cumulative_prod")
+    return xp.lib.cumulative_prod(x, axis=axis, include_initial=include_initial)
+
+
+def _shifted(xp, y, axis, reverse):
+    """y with each element in the place of the next one (of the one before, if reverse)."""
+    n = y.shape[axis]
+    until = (slice(None),) * axis
+    kept = xp.getitem(y, index=(*until, slice(1, None) if reverse else slice(0, n - 1)))
+    edge = xp.getitem(y, index=(*until, slice(0, 1))) * 0
+    return xp.concat([kept, edge] if reverse else [edge, kept], axis=axis)
+
+
+def _carried(xp, g, a, axis, reverse):
+    """The recurrence read backwards: what reaches each step from all the later ones."""
+    return xp.recurrence(_shifted(xp, a, axis, not reverse), g, axis=axis, reverse=not reverse)
+
+
+def _recurrence_a(xp, g, out, a, axis, reverse):
+    axis = axis % a.ndim
+    d = _shifted(xp, out, axis, reverse)
+    a, d = (xp.conj(a), xp.conj(d)) if d.dtype.kind == "c" else (a, d)
+    return _carried(xp, g, a, axis, reverse) * d
+
+
+def _recurrence_b(xp, g, a, axis, reverse):
+    a = xp.conj(a) if a.dtype.kind == "c" else a
+    return _carried(xp, g, a, axis % a.ndim, reverse)
+
+
+def _recurrence_ref(a, b, *, axis, reverse=False):
+    a, b = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
+    out, y = np.empty_like(b), 0
+    for k in range(len(b))[:: -1 if reverse else 1]:
+        out[k] = y = b[k] + a[k] * y
+    return np.moveaxis(out, 0, axis)
+
+
+@op(vjp=[_recurrence_a, _recurrence_b], kinds="fc", ref=_recurrence_ref,
+    samples=shaped(([(4,)] * 2, {"axis": 0}), ([(2, 3)] * 2, {"axis": -1, "reverse": True}),
+                   ([(3, 1)] * 2, {"axis": 1})),
+    errors=[([np.ones(2), np.ones(3)], {"axis": 0}, ShapeError, "same shape")])  # fmt: skip
+def recurrence(xp, a, b, /, *, axis, reverse=False):
+    """First-order linear recurrence along an axis: y_k = b_k + a_k y_{k-1}, from y_{-1} = 0.
+
+    Args:
+        a, b: arrays of the same shape.
+        axis: along which to run.
+        reverse: whether to start at the end.
+
+    Returns:
+        Tensor of the same shape.
+
+    Raises:
+        ShapeError: the shapes differ.
+        AxisError: there is no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.recurrence([2.0, 2.0, 2.0], [1.0, 1.0, 1.0], axis=0))
+    [1. 3. 7.]
+    """
+    if a.shape != b.shape:
+        raise ShapeError(f"recurrence: a {a.shape} and b {b.shape} must have the same shape.")
+    a, b = xp.lib.moveaxis(a, axis, 0), xp.lib.moveaxis(b, axis, 0)
+    out = xp.lib.array(b, dtype=xp.lib.result_type(a, b))
+    steps = range(b.shape[0])[:: -1 if reverse else 1]
+    for before, k in zip(steps, steps[1:], strict=False):
+        out[k] += a[k] * out[before]
+    return xp.lib.moveaxis(out, 0, axis)
+
+
+# ---- without a gradient -----------------------------------------------------------------
+
+
+@op(differentiable=False, kinds="fi", samples=_ONE, ref="numpy.argmax", errors=_NO_AXIS)
+def argmax(xp, x, /, *, axis=None, keepdims=False):
+    """Index of the largest element, the first of equal ones. Its gradient is None.
+
+    Args:
+        x: array of any shape.
+        axis: int, or None to count through all elements.
+        keepdims: whether the reduced axis stays, with length 1.
+
+    Returns:
+        int64 Tensor without the reduced axis.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.argmax([1.0, 3.0, 2.0]))
+    1
+    """
+    return xp.lib.argmax(x, axis=axis, keepdims=keepdims)
+
+
+@op(differentiable=False, kinds="fi", samples=_ONE, ref="numpy.argmin", errors=_NO_AXIS)
+def argmin(xp, x, /, *, axis=None, keepdims=False):
+    """Index of the smallest element, the first of equal ones. Its gradient is None.
+
+    Args:
+        x: array of any shape.
+        axis: int, or None to count through all elements.
+        keepdims: whether the reduced axis stays, with length 1.
+
+    Returns:
+        int64 Tensor without the reduced axis.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.argmin([1.0, 3.0, 2.0]))
+    0
+    """
+    return xp.lib.argmin(x, axis=axis, keepdims=keepdims)
+
+
+@op(differentiable=False, name="any", kinds="fib", samples=_EVERY, ref="numpy.any", errors=_NO_AXIS)
+def any_(xp, x, /, *, axis=None, keepdims=False):
+    """Whether at least one element is true (not 0). Its gradient is None.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        bool Tensor without the reduced axes.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.any([True, False]))
+    True
+    """
+    return xp.lib.any(x, axis=axis, keepdims=keepdims)
+
+
+@op(differentiable=False, name="all", kinds="fib", samples=_EVERY, ref="numpy.all", errors=_NO_AXIS)
+def all_(xp, x, /, *, axis=None, keepdims=False):
+    """Whether all elements are true (not 0). Its gradient is None.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        bool Tensor without the reduced axes.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.all([True, False]))
+    False
+    """
+    return xp.lib.all(x, axis=axis, keepdims=keepdims)
+
+
+@op(differentiable=False, kinds="fib", ref="numpy.count_nonzero", errors=_NO_AXIS, samples=calls(
+    lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: ([uniform(rng, 3)], {}),
+))  # fmt: skip
+def count_nonzero(xp, x, /, *, axis=None, keepdims=False):
+    """How many elements are not 0. Its gradient is None.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        int64 Tensor without the reduced axes.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.count_nonzero([1.0, 0.0, 2.0]))
+    2
+    """
+    return xp.add_reduce(x != 0, axis=axis, keepdims=keepdims)

@@ -1,0 +1,116 @@
+"""Adam, and Adam with weight decay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from gpugrad.backend import NAMESPACES
+from gpugrad.errors import ArgumentError
+from gpugrad.optim.arrays import add_scaled
+from gpugrad.optim.optimizer import Optimizer, Schedule, State
+
+__all__ = ["Adam", "AdamW"]
+
+
+class Adam(Optimizer):
+    """Adam: steps of about the learning rate, whatever the size of the gradient.
+
+    With g the gradient, lr the learning rate, and t the number of steps of the Variable::
+
+        m = beta_1 * m + (1 - beta_1) * g
+        v = beta_2 * v + (1 - beta_2) * g**2
+        variable -= lr * (m / (1 - beta_1**t)) / (sqrt(v / (1 - beta_2**t)) + epsilon)
+
+    which is algorithm 1 of Kingma and Ba 2015, and what torch computes. (Keras adds epsilon
+    before it corrects v: `epsilon` there is larger than here by up to 1 / sqrt(1 - beta_2).)
+
+    Args:
+        learning_rate: a number, or a function of the number of steps taken so far.
+        beta_1, beta_2: how much of the averages of g and of g**2 stays, below 1.
+        epsilon: above 0; keeps steps finite where the gradient is 0.
+
+    >>> import gpugrad as gg
+    >>> gg.optim.Adam(0.01)
+    Adam(learning_rate=0.01, iterations=0)
+    """
+
+    slots = ("m", "v")
+
+    def __init__(
+        self,
+        learning_rate: Schedule = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate, name)
+        for what, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
+            if not 0 <= beta < 1:
+                raise ArgumentError(
+                    f"{self.name}: {what} must be from 0 up to but without 1, got {beta}."
+                )
+        if not 0 < epsilon < math.inf:
+            raise ArgumentError(f"{self.name}: epsilon must be above 0, got {epsilon}.")
+        self.beta_1, self.beta_2 = float(beta_1), float(beta_2)
+        self.epsilon = float(epsilon)
+        self.weight_decay = 0.0
+
+    def _begin(self, state: State, rate: float) -> Callable[..., None]:
+        state.step += 1
+        mean, square = state.averages["m"], state.averages["v"]
+        mean.decay(self.beta_1)
+        square.decay(self.beta_2)
+        lib = NAMESPACES[type(mean.array)].lib
+        # factors that make m and v, which are stored without their scales, the corrected ones
+        m_scale = mean.scale / (1 - self.beta_1**state.step)
+        v_root = math.sqrt(square.scale / (1 - self.beta_2**state.step))
+        add_m, add_v = (1 - self.beta_1) / mean.scale, (1 - self.beta_2) / square.scale
+        epsilon, stride = self.epsilon / v_root, -rate * m_scale / v_root
+        keep = 1 - rate * self.weight_decay
+
+        def step(p: Any, g: Any, m: Any, v: Any, t: Any) -> None:
+            add_scaled(m, add_m, g, t)
+            lib.square(g, t)
+            add_scaled(v, add_v, t, t)
+            lib.sqrt(v, t)
+            lib.add(t, epsilon, t)
+            lib.divide(m, t, t)
+            if keep != 1:
+                lib.multiply(p, keep, p)
+            add_scaled(p, stride, t, t)
+
+        return step
+
+
+class AdamW(Adam):
+    """Adam with weight decay that does not pass through the averages.
+
+    Each step first multiplies the Variable by 1 - learning_rate * weight_decay: Loshchilov
+    and Hutter 2019, "Decoupled Weight Decay Regularization", as torch computes it.
+
+    Args:
+        learning_rate: a number, or a function of the number of steps taken so far.
+        weight_decay: 0 or above.
+        beta_1, beta_2, epsilon: as for `Adam`.
+
+    >>> import gpugrad as gg
+    >>> gg.optim.AdamW(0.01, weight_decay=0.1)
+    AdamW(learning_rate=0.01, iterations=0)
+    """
+
+    def __init__(
+        self,
+        learning_rate: Schedule = 0.001,
+        weight_decay: float = 0.004,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, name)
+        if not 0 <= weight_decay < math.inf:
+            raise ArgumentError(f"AdamW: weight_decay must be 0 or above, got {weight_decay}.")
+        self.weight_decay = float(weight_decay)

@@ -1,0 +1,377 @@
+"""What all optimizers share: checking gradients, in-place steps, and their state by name."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad import backend
+from gpugrad.backend import HALF, NAMESPACES
+from gpugrad.errors import (
+    ArgumentError,
+    CheckpointError,
+    DeviceError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+)
+from gpugrad.optim.arrays import BLOCK, Average, blocks, flat, in_single, state_dtype, writable
+from gpugrad.tape import GradientTape
+from gpugrad.tensor import IndexedSlices, Tensor, Variable, tensor, wrap
+
+__all__ = ["Optimizer", "Schedule", "State"]
+
+Schedule = float | Callable[[int], Any]
+Gradient = Tensor | IndexedSlices
+
+
+class State:
+    """What an optimizer keeps for one Variable: how often it was moved, and averages by name."""
+
+    __slots__ = ("averages", "step", "variable")
+
+    def __init__(self, variable: Variable, slots: Sequence[str]) -> None:
+        data = flat(variable._data)
+        lib, dtype = NAMESPACES[type(data)].lib, state_dtype(data.dtype)
+        with backend.formulas_on(data):
+            self.averages = {slot: Average(lib.zeros(data.shape, dtype)) for slot in slots}
+        self.step = 0
+        self.variable = variable
+
+
+class Optimizer:
+    """Base of the optimizers. A subclass names its `slots` and writes `_begin`.
+
+    Args:
+        learning_rate: a number, or a function that is given `iterations` and returns one.
+        name: for messages.
+    """
+
+    slots: tuple[str, ...] = ()
+    takes_rows = False
+    """Whether `_move_rows` moves single rows; if not, IndexedSlices are made dense first."""
+
+    def __init__(self, learning_rate: Schedule, name: str | None = None) -> None:
+        self.name = name or type(self).__name__
+        self.learning_rate = learning_rate
+        self.iterations = 0
+        """How many steps have been taken."""
+        self._states: dict[int, State] = {}
+        self._scratch: dict[Any, Any] = {}
+        self._warned: set[tuple[int, ...]] = set()
+
+    @property
+    def learning_rate(self) -> Schedule:
+        """The number or function given; may be set between steps."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: Schedule) -> None:
+        self._learning_rate = value if callable(value) else self._rate(value)
+
+    def _rate(self, value: Any) -> float:
+        try:
+            rate = float(value)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"{self.name}: the learning rate must be a number, got {value!r:.60}."
+            ) from error
+        if not (math.isfinite(rate) and rate >= 0):
+            raise ArgumentError(f"{self.name}: the learning rate must be 0 or above, got {rate}.")
+        return rate
+
+    # -- stepping
+
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Gradient | None, Variable]]) -> None:
+        """Move Variables along their gradients, in place.
+
+        All gradients are checked before any Variable is changed, so an error leaves the model
+        and the optimizer as they were. Values that were read from a Variable before stay as
+        they are.
+
+        Args:
+            grads_and_vars: pairs (gradient, Variable), as ``zip(gradients, variables)``. A
+                gradient has the shape, dtype and device of its Variable. IndexedSlices move
+                their rows alone in `SGD` without momentum; they are made dense elsewhere.
+                Variables whose gradient is None are left alone, with a warning (once).
+
+        Raises:
+            ArgumentError: there are no gradients, all are None, or a Variable comes twice.
+            ShapeError, DTypeError, DeviceError: a gradient that does not fit its Variable.
+
+        >>> import gpugrad as gg
+        >>> v = gg.Variable([1.0, 2.0])
+        >>> gg.optim.SGD(0.5).apply_gradients([(gg.constant([1.0, 1.0]), v)])
+        >>> print(v.value())
+        [0.5 1.5]
+        """
+        pairs = self._checked(grads_and_vars)
+        rate = self._rate(
+            self._learning_rate(self.iterations)
+            if callable(self._learning_rate) else self._learning_rate
+        )  # fmt: skip
+        # everything that can fail comes before the first change
+        self.build([variable for _, variable in pairs])
+        work: list[tuple[State, Any, Any]] = []
+        for gradient, variable in pairs:
+            g = gradient if isinstance(gradient, IndexedSlices) else flat(gradient._data)
+            work.append((self._states[variable._id], writable(variable), g))
+        scratch = [self._scratch_of(data) for _, data, _ in work]
+        for (state, data, g), spare in zip(work, scratch, strict=True):
+            with backend.formulas_on(data):
+                step = self._begin(state, rate)
+                if isinstance(g, IndexedSlices):
+                    self._move_rows(data, g.indices._data, g.values._data, rate)
+                    continue
+                half = data.dtype in HALF
+                arrays = [flat(data), g, *(a.array for a in state.averages.values())]
+                for p, gb, *rest in blocks(arrays):
+                    if half:
+                        in_single(step, p, gb, *rest, spare[: p.size])
+                    else:
+                        step(p, gb, *rest, spare[: p.size])
+        self.iterations += 1
+
+    def minimize(
+        self,
+        loss: Tensor | Callable[[], Tensor],
+        var_list: Any = None,
+        tape: GradientTape | None = None,
+    ) -> Tensor:
+        """Take one step that makes `loss` smaller; return the loss before it.
+
+        Args:
+            loss: a function of no arguments that computes it; or a Tensor, with the `tape`
+                that recorded it.
+            var_list: Variables to move (nested lists are fine); for a function, all trainable
+                ones that it reads if None.
+
+        Raises:
+            ArgumentError: a Tensor without its tape or without `var_list`; and what
+                `apply_gradients` raises.
+
+        >>> import gpugrad as gg
+        >>> v = gg.Variable(4.0)
+        >>> optimizer = gg.optim.SGD(0.25)
+        >>> print(optimizer.minimize(lambda: v * v), v.value())
+        16. 2.
+        """
+        if isinstance(loss, Tensor):
+            if tape is None or var_list is None:
+                raise ArgumentError(
+                    "minimize: a loss that is a Tensor needs var_list= and the tape= that "
+                    "recorded it; or give a function that computes the loss."
+                )
+            value = loss
+        else:
+            if tape is not None:
+                raise ArgumentError("minimize: a loss that is a function makes its own tape.")
+            tape = GradientTape()
+            with tape:
+                value = loss()
+        variables = _flattened(tape.watched_variables() if var_list is None else var_list)
+        gradients = tape.gradient(value, variables)
+        self.apply_gradients(zip(gradients, variables, strict=True))
+        return value
+
+    def build(self, var_list: Any) -> None:
+        """Make the state of Variables that have none yet: zeros, as before a first step."""
+        for variable in _flattened(var_list):
+            if variable._id not in self._states:
+                self._states[variable._id] = State(variable, self.slots)
+
+    def _begin(self, state: State, rate: float) -> Callable[..., None]:
+        """Count a step of one Variable, and return what to do to each block of its arrays.
+
+        That is a function of flat arrays (p, g, averages in the order of `slots`, scratch),
+        which writes to all but `g`.
+        """
+        raise NotImplementedError
+
+    def _move_rows(self, data: Any, indices: Any, values: Any, rate: float) -> None:
+        """Move rows of a Variable's array, for `takes_rows`."""
+        raise NotImplementedError
+
+    # -- checking
+
+    def _checked(self, grads_and_vars: Any) -> list[tuple[Gradient, Variable]]:
+        pairs: list[tuple[Gradient, Variable]] = []
+        skipped: list[Variable] = []
+        seen: set[int] = set()
+        for pair in grads_and_vars:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise ArgumentError(
+                    f"{self.name}: pairs (gradient, Variable) are needed, got {pair!r:.60}."
+                )
+            gradient, variable = pair
+            if not isinstance(variable, Variable):
+                raise DTypeError(
+                    f"{self.name}: only Variables are moved, got a {type(variable).__name__}. A "
+                    "pair is (gradient, Variable)."
+                )
+            if variable._id in seen:
+                raise ArgumentError(f"{self.name}: the Variable '{variable.name}' comes twice.")
+            seen.add(variable._id)
+            if gradient is None:
+                skipped.append(variable)
+            else:
+                pairs.append((self._fitting(gradient, variable), variable))
+        if not pairs:
+            names = ", ".join(f"'{v.name}'" for v in skipped)
+            raise ArgumentError(
+                f"{self.name}: no gradients"
+                + (f": all are None ({names}). tape.explain(loss, variable) says why." if skipped
+                   else " were given.")
+            )  # fmt: skip
+        if skipped:
+            self._warn(skipped)
+        return pairs
+
+    def _warn(self, skipped: list[Variable]) -> None:
+        key = tuple(v._id for v in skipped)
+        if key not in self._warned:
+            self._warned.add(key)
+            names = ", ".join(f"'{v.name}'" for v in skipped)
+            warnings.warn(
+                f"{self.name}: the gradient of {names} is None, so they stay as they are. "
+                "tape.explain(loss, variable) says why.",
+                stacklevel=4,
+            )
+
+    def _fitting(self, gradient: Any, variable: Variable) -> Gradient:
+        rows = isinstance(gradient, IndexedSlices)
+        g = gradient if rows else tensor(gradient)
+        about = f"{self.name}: the Variable '{variable.name}'"
+        if g.shape != variable.shape:
+            raise ShapeError(f"{about} has shape {variable.shape}, its gradient {g.shape}.")
+        if g.dtype != variable.dtype:
+            raise DTypeError(
+                f"{about} is {variable.dtype}, its gradient {g.dtype}. Cast it with "
+                "gg.astype(g, dtype)."
+            )
+        if g.device != variable.device:
+            raise DeviceError(
+                f"{about} is on {variable.device}, its gradient on {g.device}. Move it with "
+                "g.to_device(device)."
+            )
+        if not rows:
+            return g  # type: ignore[no-any-return]
+        indices = g.indices._data
+        if indices.size and (indices.min() < 0 or indices.max() >= g.shape[0]):
+            raise IndexOutOfBoundsError(
+                f"{about} has {g.shape[0]} rows, the indices of its gradient run from "
+                f"{indices.min()} to {indices.max()}."
+            )
+        keep = self.takes_rows and g.dtype not in HALF
+        return g if keep else g.to_dense()  # type: ignore[no-any-return]
+
+    def _scratch_of(self, data: Any) -> Any:
+        """An array for intermediate values, as long as a block; kept from step to step."""
+        dtype, device = state_dtype(data.dtype), backend.device_of(data)
+        size = BLOCK if device == backend.CPU else flat(data).size
+        spare = self._scratch.get((dtype, device))
+        if spare is None or spare.size < size:
+            with backend.formulas_on(data):
+                spare = NAMESPACES[type(data)].lib.empty(size, dtype)
+            self._scratch[dtype, device] = spare
+        return spare
+
+    # -- state
+
+    def _names(self, names: Mapping[str, Variable] | None) -> Mapping[str, Variable]:
+        if names is not None:
+            return names
+        return {str(i): state.variable for i, state in enumerate(self._states.values())}
+
+    def state_dict(self, names: Mapping[str, Variable] | None = None) -> dict[str, Tensor]:
+        """The state, as copies by name: ``iterations``, and for each Variable that was moved
+        ``NAME.step`` and each average as ``NAME.SLOT`` times ``NAME.SLOT.scale``.
+
+        Args:
+            names: Variables by name, as ``module.state_dict()`` gives them; if None they are
+                numbered in the order in which the optimizer met them.
+        """  # noqa: D205
+        made: dict[str, Any] = {"iterations": np.array(self.iterations)}
+        for name, variable in self._names(names).items():
+            state = self._states.get(variable._id)
+            if state is None:
+                continue
+            made[f"{name}.step"] = np.array(state.step)
+            for slot, average in state.averages.items():
+                made[f"{name}.{slot}"] = average.array.copy()
+                made[f"{name}.{slot}.scale"] = np.array(average.scale)
+        return {name: wrap(array) for name, array in made.items()}
+
+    def load_state_dict(
+        self, state: Mapping[str, Any], names: Mapping[str, Variable] | None = None
+    ) -> None:
+        """Take over a state that `state_dict` gave; all of it, or on an error nothing.
+
+        Args:
+            state: arrays or Tensors by name.
+            names: as for `state_dict`. If None, the Variables are those of `build`.
+
+        Raises:
+            CheckpointError: it is the state of another optimizer or of other Variables.
+        """
+        named = self._names(names)
+        left = {k: _host(v) for k, v in state.items()}
+
+        def take(key: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+            if key not in left:
+                raise CheckpointError(f"{self.name}: the state lacks '{key}'.")
+            array = left.pop(key)
+            if array.shape != shape:
+                raise CheckpointError(
+                    f"{self.name}: '{key}' has shape {array.shape}, {shape} is needed."
+                )
+            return array
+
+        iterations = int(take("iterations", ()))
+        made: dict[int, State] = {}
+        for name, variable in named.items():
+            if f"{name}.step" not in left:
+                continue  # it had not been moved yet
+            fresh = State(variable, self.slots)
+            fresh.step = int(take(f"{name}.step", ()))
+            for slot, average in fresh.averages.items():
+                average.scale = float(take(f"{name}.{slot}.scale", ()))
+                array = take(f"{name}.{slot}", average.array.shape)
+                if array.dtype != average.array.dtype:
+                    raise CheckpointError(
+                        f"{self.name}: '{name}.{slot}' is {array.dtype}, "
+                        f"{average.array.dtype} is needed."
+                    )
+                average.array = backend.put(array, variable.device)
+            made[variable._id] = fresh
+        if left:
+            raise CheckpointError(
+                f"{self.name}: nothing here has the state {sorted(left)[:6]}: it belongs to "
+                "another optimizer or model."
+            )
+        self.iterations, self._states = iterations, made
+
+    def __repr__(self) -> str:
+        rate = self._learning_rate
+        shown = getattr(rate, "__name__", repr(rate)) if callable(rate) else repr(rate)
+        return f"{type(self).__name__}(learning_rate={shown}, iterations={self.iterations})"
+
+
+def _flattened(variables: Any) -> list[Variable]:
+    found: list[Variable] = []
+    for v in [variables] if isinstance(variables, Variable) else list(variables):
+        if isinstance(v, Variable):
+            found.append(v)
+        elif isinstance(v, (list, tuple)):
+            found += _flattened(v)
+        else:
+            raise DTypeError(f"Variables are needed, got a {type(v).__name__} {v!r:.60}.")
+    return found
+
+
+def _host(value: Any) -> np.ndarray[Any, Any]:
+    return value.numpy() if isinstance(value, Tensor) else np.asarray(value)

@@ -1,0 +1,72 @@
+"""Gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gpugrad.backend import NAMESPACES
+from gpugrad.errors import ArgumentError
+from gpugrad.optim.arrays import add_scaled
+from gpugrad.optim.optimizer import Optimizer, Schedule, State
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """Gradient descent, with momentum if wanted.
+
+    With g the gradient and lr the learning rate::
+
+        velocity = momentum * velocity + g
+        variable -= lr * velocity                       # nesterov=False
+        variable -= lr * (g + momentum * velocity)      # nesterov=True
+
+    Args:
+        learning_rate: a number, or a function of the number of steps taken so far.
+        momentum: how much of the velocity stays, from 0 up to but without 1.
+        nesterov: whether the step looks one velocity ahead.
+
+    >>> import gpugrad as gg
+    >>> gg.optim.SGD(0.1, momentum=0.9)
+    SGD(learning_rate=0.1, iterations=0)
+    """
+
+    def __init__(
+        self,
+        learning_rate: Schedule = 0.01,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate, name)
+        if not 0 <= momentum < 1:
+            raise ArgumentError(
+                f"SGD: momentum must be from 0 up to but without 1, got {momentum}."
+            )
+        if nesterov and not momentum:
+            raise ArgumentError("SGD: nesterov=True needs a momentum above 0.")
+        self.momentum, self.nesterov = float(momentum), bool(nesterov)
+        self.slots = ("velocity",) if momentum else ()
+        self.takes_rows = not momentum
+
+    def _begin(self, state: State, rate: float) -> Callable[..., None]:
+        state.step += 1
+        if not self.momentum:
+            return lambda p, g, t: add_scaled(p, -rate, g, t)
+        velocity = state.averages["velocity"]
+        velocity.decay(self.momentum)
+        scale = velocity.scale
+        ahead = rate * self.momentum if self.nesterov else rate
+
+        def step(p: Any, g: Any, v: Any, t: Any) -> None:
+            add_scaled(v, 1 / scale, g, t)
+            add_scaled(p, -ahead * scale, v, t)
+            if self.nesterov:
+                add_scaled(p, -rate, g, t)
+
+        return step
+
+    def _move_rows(self, data: Any, indices: Any, values: Any, rate: float) -> None:
+        # ufunc.at: a row that comes twice moves twice
+        NAMESPACES[type(data)].lib.add.at(data, indices, values * -rate)

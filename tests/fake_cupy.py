@@ -1,0 +1,687 @@
+"""A stand-in for CuPy on a machine without a GPU: CuPy's rules, NumPy's arithmetic.
+
+`install()` puts modules named cupy and cupyx into `sys.modules`. They run the device paths of
+gpugrad, and the CuPy reading of every op, where CI has no GPU. What is imitated are the rules
+that code written on NumPy breaks:
+
+- ``cupy.ndarray`` is no ``numpy.ndarray``. A NumPy array where an array is expected is a
+  TypeError, and so is ``np.asarray`` of a device array; values cross by ``.get()`` and
+  ``cupy.array`` alone.
+- Reductions and item access give 0-d arrays, never scalars; 0-d arrays are no indices for
+  Python (``range(x)``, ``[1, 2][x]``).
+- There are two devices. A kernel whose array is not on the current device is a ValueError, and
+  ``x.copy()`` goes to the current device.
+- Only what CuPy 14 has is there: `MISSING`, `REFUSED` and the lists of submodules were
+  generated from CuPy 14.2, by comparing the names and signatures of the two libraries.
+- No RuntimeWarnings; singular matrices give NaN unless ``cupyx.errstate(linalg="raise")``.
+
+What it cannot tell, so that a test with a real GPU must: results of CUDA (rounding, the order
+of sums), kernels (calling a RawKernel or an ElementwiseKernel raises NotImplementedError),
+streams, memory pools and graphs, performance, dtypes that CUDA libraries lack, indices out
+of bounds (CuPy wraps them, here they raise), and CuPy's positional argument names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import operator
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.special
+
+GPUS = 2
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+MISSING = frozenset(
+    _words(
+        "asmatrix block bmat bytes_ character clongdouble complex256 datetime64 einsum_path "
+        "errstate flexible float128 frompyfunc fromregex geomspace getbufsize geterr "
+        "geterrcall histogram_bin_edges insert isnat longdouble matrix matvec memmap "
+        "nanpercentile nanquantile ndenumerate nditer nested_iters object_ polyder polydiv "
+        "polyint recarray record setbufsize seterr seterrcall spacing str_ timedelta64 "
+        "unstack vecdot vecmat void"
+    )
+)
+"""Public names of NumPy that CuPy does not have."""
+
+REFUSED: dict[str, frozenset[str]] = {
+    name: frozenset(keywords.split())
+    for keywords, names in {
+        "where": "all any mean nanmean",
+        "initial where": "amax amin max min nanmax nanmin nanprod nansum prod sum",
+        "where mean correction": "nanstd nanvar std var",
+        "subok": "broadcast_arrays broadcast_to copy",
+        "device": "asanyarray empty empty_like eye full full_like linspace ones ones_like zeros "
+        "zeros_like",
+        "kind order": "argpartition partition",
+        "order stable": "argsort sort",
+        "keepdims": "count_nonzero",
+        "kind": "isin",
+        "weights": "percentile quantile",
+        "mode": "take",
+        "sorted": "unique",
+        "out": "fft fft2 fftn hfft ifft ifft2 ifftn ihfft irfft irfft2 irfftn rfft rfft2 rfftn",
+        "upper": "cholesky",
+        "hermitian rtol": "matrix_rank pinv",
+        "hermitian": "svd",
+    }.items()
+    for name in names.split()
+}
+"""Keywords that the function of that name has in NumPy and not in CuPy."""
+
+LINALG = _words(
+    "LinAlgError cholesky cond cross det eig eigh eigvals eigvalsh inv lstsq matmul matrix_power "
+    "matrix_rank matrix_transpose norm pinv qr slogdet solve svd tensorinv tensorsolve"
+)
+SCIPY_LINALG = _words(
+    "block_diag circulant expm hadamard hankel khatri_rao lu lu_factor lu_solve "
+    "solve_triangular toeplitz"
+)
+SPECIAL = _words(
+    "bdtr bdtrc bdtri beta betainc betaincinv betaln binom boxcox boxcox1p cbrt chdtr chdtrc "
+    "chdtri cosdg cosm1 cotdg digamma ellipeinc ellipj ellipk ellipkinc ellipkm1 entr erf erfc "
+    "erfcinv erfcx erfinv exp1 exp10 exp2 expi expit expm1 expn exprel fdtr fdtrc fdtri gamma "
+    "gammainc gammaincc gammainccinv gammaincinv gammaln gammasgn gdtr gdtrc huber i0 i0e i1 i1e "
+    "inv_boxcox inv_boxcox1p j0 j1 k0 k0e k1 k1e kl_div lambertw log1p log_expit log_ndtr "
+    "log_softmax loggamma logit logsumexp lpmv multigammaln nbdtr nbdtrc nbdtri ndtr ndtri pdtr "
+    "pdtrc pdtri poch polygamma pseudo_huber psi radian rel_entr rgamma round shichi sici sinc "
+    "sindg softmax sph_harm_y spherical_yn tandg wright_bessel xlog1py xlogy y0 y1 yn zeta zetac"
+)
+GENERATOR = _words(
+    "beta binomial chisquare dirichlet exponential f gamma geometric hypergeometric integers "
+    "logseries poisson power random standard_exponential standard_gamma standard_normal uniform"
+)
+METHODS = _words(
+    "all any argmax argmin argpartition argsort astype choose clip compress conj conjugate "
+    "cumprod cumsum diagonal dot fill flatten max mean min nonzero partition prod put ravel "
+    "repeat reshape round searchsorted sort squeeze std sum swapaxes take trace transpose var view"
+)
+VIEWS = frozenset(_words("diagonal ravel reshape squeeze swapaxes transpose view"))  # no kernel
+
+
+# ---- devices -----------------------------------------------------------------------------
+
+
+class _Current(threading.local):
+    device = 0
+
+
+_current = _Current()
+
+
+class Device:
+    """``cupy.cuda.Device``: a number, and a context that makes it current."""
+
+    def __init__(self, device: Any = None) -> None:
+        self.id = _current.device if device is None else int(getattr(device, "id", device))
+        if not 0 <= self.id < GPUS:
+            raise CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
+        self._before: list[int] = []
+
+    def __enter__(self) -> Device:
+        self._before.append(_current.device)
+        _current.device = self.id
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _current.device = self._before.pop()
+
+    def use(self) -> None:
+        _current.device = self.id
+
+    def synchronize(self) -> None:
+        """Nothing is pending, ever."""
+
+    def __int__(self) -> int:
+        return self.id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"<CUDA Device {self.id}>"
+
+
+class CUDARuntimeError(RuntimeError):
+    """What the runtime raises."""
+
+
+# ---- the array ---------------------------------------------------------------------------
+
+
+class ndarray:
+    """``cupy.ndarray``: holds a NumPy array that nothing else may touch."""
+
+    __slots__ = ("__weakref__", "_array", "_gpu")
+    __module__ = "cupy"
+    __hash__ = None  # type: ignore[assignment]
+    __array_priority__ = 100
+
+    def __init__(self, shape: Any, dtype: Any = float) -> None:
+        self._array, self._gpu = np.empty(shape, dtype), _current.device
+
+    @property
+    def device(self) -> Device:
+        return Device(self._gpu)
+
+    @property
+    def T(self) -> ndarray:
+        return _wrap(self._array.T, self._gpu)
+
+    @property
+    def mT(self) -> ndarray:
+        return _wrap(self._array.mT, self._gpu)
+
+    @property
+    def real(self) -> ndarray:
+        return _wrap(self._array.real, self._gpu)
+
+    @property
+    def imag(self) -> ndarray:
+        return _wrap(self._array.imag, self._gpu)
+
+    shape = property(lambda self: self._array.shape)
+    dtype = property(lambda self: self._array.dtype)
+    ndim = property(lambda self: self._array.ndim)
+    size = property(lambda self: self._array.size)
+    nbytes = property(lambda self: self._array.nbytes)
+    itemsize = property(lambda self: self._array.itemsize)
+    strides = property(lambda self: self._array.strides)
+    flags = property(lambda self: self._array.flags)
+    base = property(lambda self: self._array.base)
+
+    def get(self, *args: Any, **kwargs: Any) -> np.ndarray[Any, Any]:
+        return np.array(self._array, order="C")
+
+    def set(self, values: np.ndarray[Any, Any]) -> None:
+        self._array[...] = values
+
+    def copy(self, order: str = "C") -> ndarray:
+        return _wrap(self._array.copy(order), _current.device)
+
+    def item(self, *args: Any) -> Any:
+        return self._array.item(*args)
+
+    def tolist(self) -> Any:
+        return self._array.tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        return self._array.tobytes(order)
+
+    def scatter_add(self, index: Any, value: Any) -> None:
+        np.add.at(_bare(self), _index(index), _bare(value))
+
+    def __getitem__(self, index: Any) -> ndarray:
+        return _wrap(self._array[_index(index)], self._gpu)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(value, np.ndarray) and value.ndim:
+            raise TypeError("non-scalar numpy.ndarray cannot be used for fill")
+        _bare(self)[_index(index)] = value if isinstance(value, np.ndarray) else _bare(value)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Iterator[ndarray]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        return bool(self._array)
+
+    def __int__(self) -> int:
+        return int(self._array)
+
+    def __float__(self) -> float:
+        return float(self._array)
+
+    def __complex__(self) -> complex:
+        return complex(self._array)
+
+    def __repr__(self) -> str:
+        return repr(self._array)
+
+    def __str__(self) -> str:
+        return str(self._array)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._array, spec)
+
+    def __copy__(self) -> ndarray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> ndarray:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        return array, (self._array,)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. "
+            "Please use `.get()` to construct a NumPy array explicitly."
+        )
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__" or not hasattr(sys.modules["cupy"], ufunc.__name__):
+            return NotImplemented
+        inputs = tuple(x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in inputs)
+        return getattr(sys.modules["cupy"], ufunc.__name__)(*inputs, **kwargs)
+
+    def _unary(self, function: Any) -> Any:
+        return self.__array_ufunc__(function, "__call__", self)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        home = func.__module__.replace("numpy", "cupy", 1)
+        function = getattr(sys.modules.get(home), func.__name__, None)
+        return NotImplemented if function is None else function(*args, **kwargs)
+
+
+def _operator(name: str, ufunc: Any, reflected: bool) -> Any:
+    def method(self: ndarray, other: Any) -> Any:
+        if not isinstance(other, ndarray) and getattr(other, "__array_ufunc__", ...) is None:
+            return NotImplemented
+        if other is None or isinstance(other, str):
+            return NotImplemented
+        args = (other, self) if reflected else (self, other)
+        return self.__array_ufunc__(ufunc, "__call__", *args)
+
+    method.__name__ = name
+    return method
+
+
+def _inplace(name: str, function: Any) -> Any:
+    def method(self: ndarray, other: Any) -> ndarray:
+        with np.errstate(all="ignore"):
+            function(_bare(self), _bare(other))
+        return self
+
+    method.__name__ = name
+    return method
+
+
+for _name, _ufunc in {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide,
+    "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "matmul": np.matmul,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "lshift": np.left_shift, "rshift": np.right_shift,
+}.items():  # fmt: skip
+    setattr(ndarray, f"__{_name}__", _operator(f"__{_name}__", _ufunc, False))
+    setattr(ndarray, f"__r{_name}__", _operator(f"__r{_name}__", _ufunc, True))
+    if _name != "matmul":  # which CuPy lacks
+        setattr(ndarray, f"__i{_name}__", _inplace(_name, getattr(operator, f"i{_name}", None)
+                                                   or getattr(operator, f"i{_name}_")))  # fmt: skip
+for _name, _ufunc in {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "eq": np.equal, "ne": np.not_equal,
+}.items():  # fmt: skip
+    setattr(ndarray, f"__{_name}__", _operator(f"__{_name}__", _ufunc, False))
+for _name, _ufunc in {
+    "neg": np.negative, "pos": np.positive, "abs": np.abs, "invert": np.invert,
+}.items():  # fmt: skip
+    setattr(ndarray, f"__{_name}__", functools.partialmethod(ndarray._unary, _ufunc))
+
+
+def _wrap(value: Any, gpu: int | None = None) -> Any:
+    """Device arrays for every array in a function's result; NumPy scalars become 0-d arrays."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        made = object.__new__(ndarray)
+        made._array = np.asarray(value)
+        made._gpu = _current.device if gpu is None else gpu
+        return made
+    if isinstance(value, tuple):
+        parts = [_wrap(v, gpu) for v in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, list):
+        return [_wrap(v, gpu) for v in value]
+    return value
+
+
+def _bare(value: Any, same_device: bool = True) -> Any:
+    """NumPy arrays for every device array in an argument, if a kernel may read them here."""
+    if type(value) is ndarray:
+        if same_device and value._gpu != _current.device:
+            raise ValueError(
+                f"Array device must be same as the current device: array device = {value._gpu} "
+                f"while current = {_current.device}"
+            )
+        return value._array
+    if isinstance(value, np.ndarray):
+        raise TypeError(f"Unsupported type {type(value)}")
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(_bare(v, same_device) for v in value)
+    return value
+
+
+def _index(index: Any) -> Any:
+    """An index; CuPy takes NumPy arrays and lists there too."""
+    if isinstance(index, tuple):
+        return tuple(_index(i) for i in index)
+    return index if isinstance(index, np.ndarray) else _bare(index, same_device=False)
+
+
+def _lift(function: Any, name: str) -> Any:
+    """NumPy's function as CuPy's: device arrays in and out."""
+    refused = REFUSED.get(name, frozenset())
+
+    @functools.wraps(function, updated=())
+    def lifted(*args: Any, **kwargs: Any) -> Any:
+        for keyword in kwargs:
+            if keyword in refused:
+                raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'")
+        out = kwargs.get("out")
+        bare = {k: _bare(v) for k, v in kwargs.items()}
+        with np.errstate(all="ignore"):
+            result = function(*(_bare(a) for a in args), **bare)
+        if out is not None:
+            return out
+        if isinstance(result, bool) and name in ("allclose", "array_equal", "array_equiv"):
+            result = np.bool_(result)
+        return _wrap(result)
+
+    return lifted
+
+
+def _method(name: str) -> Any:
+    refused = REFUSED.get(name, frozenset())
+
+    def method(self: ndarray, *args: Any, **kwargs: Any) -> Any:
+        for keyword in kwargs:
+            if keyword in refused:
+                raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'")
+        array = _bare(self, same_device=name not in VIEWS)
+        with np.errstate(all="ignore"):
+            result = getattr(array, name)(
+                *(_bare(a) for a in args), **{k: _bare(v) for k, v in kwargs.items()}
+            )
+        return self if result is array else _wrap(result, self._gpu)
+
+    method.__name__ = name
+    return method
+
+
+for _name in METHODS:
+    setattr(ndarray, _name, _method(_name))
+
+
+class ufunc:
+    """``cupy.ufunc``: callable; reduces and accumulates with + and * only, as CuPy's does."""
+
+    __module__ = "cupy"
+
+    def __init__(self, of: np.ufunc) -> None:
+        self._of, self._call = of, _lift(of, of.__name__)
+        self.__name__ = self.name = of.__name__
+        self.nin, self.nout, self.nargs = of.nin, of.nout, of.nargs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._of.signature is not None:
+            kwargs.pop("where", None)
+        return self._call(*args, **kwargs)
+
+    def _only(self, names: tuple[str, ...], method: str) -> Any:
+        if self.name not in names:
+            raise NotImplementedError(f"`{self.name}.{method}` is not supported yet")
+        return _lift(getattr(self._of, method), method)
+
+    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
+               keepdims: bool = False) -> Any:  # fmt: skip
+        function = self._only(("add", "multiply"), "reduce")
+        return function(array, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+
+    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        return self._only(("add", "multiply"), "accumulate")(array, axis, dtype, out)
+
+    def reduceat(self, array: Any, indices: Any, axis: int = 0) -> Any:
+        return self._only(("add",), "reduceat")(array, indices, axis)
+
+    def at(self, a: ndarray, indices: Any, b: Any = None) -> None:
+        if self.name not in ("add", "subtract", "maximum", "minimum"):
+            raise NotImplementedError(f"`{self.name}.at` is not supported yet")
+        self._of.at(_bare(a), _index(indices), _bare(b))
+
+    def outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
+        return _lift(self._of.outer, "outer")(a, b, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<ufunc 'cupy_{self.name}'>"
+
+
+# ---- functions that differ from NumPy's --------------------------------------------------
+
+
+def array(obj: Any, dtype: Any = None, copy: Any = True, order: str = "K", ndmin: int = 0,
+          **kwargs: Any) -> ndarray:  # fmt: skip
+    """The way onto the device: takes NumPy arrays, and arrays of another device."""
+    here = isinstance(obj, ndarray) and obj._gpu == _current.device and ndmin <= obj.ndim
+    if here and not copy and dtype in (None, obj.dtype):
+        return obj  # type: ignore[no-any-return]
+
+    def bare(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [bare(v) for v in value]
+        return value._array if isinstance(value, ndarray) else value
+
+    return _wrap(np.array(bare(obj), dtype=dtype, order=order, ndmin=ndmin))
+
+
+def asarray(a: Any, dtype: Any = None, order: str = "K", *, blocking: bool = False) -> ndarray:
+    return array(a, dtype, copy=False, order=order)
+
+
+def asnumpy(a: Any, *args: Any, **kwargs: Any) -> np.ndarray[Any, Any]:
+    return a.get() if isinstance(a, ndarray) else np.asarray(a)
+
+
+def get_array_module(*args: Any) -> Any:
+    return sys.modules["cupy"] if any(isinstance(a, ndarray) for a in args) else np
+
+
+def _scatter(ufunc: Any) -> Any:
+    def scatter(a: ndarray, index: Any, value: Any) -> None:
+        ufunc.at(_bare(a), _index(index), _bare(value))
+
+    return scatter
+
+
+class _Linalg(threading.local):
+    raises = False
+
+
+_linalg = _Linalg()
+
+
+@contextlib.contextmanager
+def errstate(*, linalg: str | None = None, **kwargs: Any) -> Iterator[None]:
+    """``cupyx.errstate``."""
+    before, _linalg.raises = _linalg.raises, linalg == "raise"
+    try:
+        yield
+    finally:
+        _linalg.raises = before
+
+
+def _quiet(function: Any, name: str) -> Any:
+    """A solver that gives NaN for a matrix it cannot take, as CuPy's do unless told to raise."""
+    lifted = _lift(function, name)
+
+    @functools.wraps(lifted)
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return lifted(*args, **kwargs)
+        except np.linalg.LinAlgError as error:
+            about = str(error).lower()
+            if _linalg.raises or not ("singular" in about or "positive" in about):
+                raise
+            like = args[-1] if name == "solve" else args[0]
+            dtype = np.result_type(_bare(args[0]).dtype, np.float32)
+            return _wrap(np.full(like.shape, np.nan, dtype))
+
+    return quiet
+
+
+class Generator:
+    """``cupy.random.Generator``."""
+
+    def __init__(self, seed: Any = None) -> None:
+        self._of = np.random.default_rng(seed if seed is None else int(seed))
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in GENERATOR:
+            raise AttributeError(name)
+        return _lift(getattr(self._of, name), name)
+
+
+class RandomState(Generator):
+    """``cupy.random.RandomState``."""
+
+    def __init__(self, seed: Any = None) -> None:
+        self._of = np.random.RandomState(seed)  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> Any:
+        return _lift(getattr(self._of, name), name)
+
+
+class _Kernel:
+    """A CUDA kernel: can be declared, not run."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Keep nothing."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError("the fake CuPy runs no CUDA kernels")
+
+
+class Stream:
+    """``cupy.cuda.Stream``: everything has happened already."""
+
+    null: Stream
+    ptr = 0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """All streams are one."""
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Nothing to end."""
+
+    def synchronize(self) -> None:
+        """Nothing is pending."""
+
+    use = record = wait_event = synchronize
+
+
+Stream.null = Stream()
+
+
+# ---- the modules -------------------------------------------------------------------------
+
+
+def _module(name: str, contents: dict[str, Any]) -> types.ModuleType:
+    module = types.ModuleType(name, "Fake; see tests/fake_cupy.py.")
+    module.__path__ = []  # a package: its submodules are in sys.modules
+    module.__spec__ = importlib.util.spec_from_loader(name, loader=None)
+    vars(module).update(contents)
+    return module
+
+
+_AS_THEY_ARE = _words(
+    "can_cast finfo iinfo iscomplexobj isrealobj isscalar issubdtype min_scalar_type ndim "
+    "promote_types result_type shape size broadcast_shapes isdtype"
+)
+
+
+def _namespace(of: Any, names: list[str]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name in names:
+        value = getattr(of, name)
+        if isinstance(value, np.ufunc) and of is np:
+            made[name] = ufunc(value)
+        elif isinstance(value, (type, types.ModuleType)) or not callable(value):
+            made[name] = value
+        else:
+            made[name] = _lift(value, name)
+    return made
+
+
+def _dtype_aware(name: str) -> Any:
+    """A function about arrays that answers with numbers, shapes or dtypes, as CuPy's does."""
+    function = getattr(np, name)
+
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        return function(*(_bare(a, same_device=False) for a in args), **kwargs)
+
+    answer.__name__ = name
+    return answer
+
+
+def modules() -> dict[str, types.ModuleType]:
+    """The fake modules by name."""
+    submodules = {n for n in dir(np) if isinstance(getattr(np, n), types.ModuleType)}
+    names = [n for n in dir(np) if not n.startswith("_") and n not in MISSING | submodules]
+    top = _namespace(np, names)
+    top |= {n: _dtype_aware(n) for n in _AS_THEY_ARE if callable(getattr(np, n)) and n not in
+            ("finfo", "iinfo")}  # fmt: skip
+    runtime = _module("cupy.cuda.runtime", {
+        "getDeviceCount": lambda: GPUS, "getDevice": lambda: _current.device,
+        "deviceSynchronize": lambda: None, "CUDARuntimeError": CUDARuntimeError,
+    })  # fmt: skip
+    device = _module("cupy.cuda.device", {"Device": Device})
+    cuda = _module("cupy.cuda", {
+        "Device": Device, "Stream": Stream, "Event": Stream, "runtime": runtime, "device": device,
+        "is_available": lambda: True, "get_current_stream": lambda *a: Stream.null,
+    })  # fmt: skip
+    linalg = _module("cupy.linalg", _namespace(np.linalg, LINALG))
+    for name in ("inv", "solve", "cholesky"):
+        setattr(linalg, name, _quiet(getattr(np.linalg, name), name))
+    fft = _module("cupy.fft", _namespace(
+        np.fft, [n for n in np.fft.__all__ if callable(getattr(np.fft, n)) and n != "test"]
+    ))  # fmt: skip
+    random = _module("cupy.random", {
+        "Generator": Generator, "RandomState": RandomState, "default_rng": Generator,
+    })  # fmt: skip
+    special = _module("cupyx.scipy.special", _namespace(
+        scipy.special, [n for n in SPECIAL if hasattr(scipy.special, n)]
+    ))  # fmt: skip
+    slinalg = _module("cupyx.scipy.linalg", _namespace(scipy.linalg, SCIPY_LINALG))
+    top |= {
+        "ndarray": ndarray, "ufunc": ufunc, "array": array, "asarray": asarray,
+        "asanyarray": asarray, "asnumpy": asnumpy, "get_array_module": get_array_module,
+        "linalg": linalg, "fft": fft, "random": random, "cuda": cuda,
+        "RawKernel": _Kernel, "RawModule": _Kernel, "ElementwiseKernel": _Kernel,
+        "ReductionKernel": _Kernel, "is_available": lambda: True, "__version__": "14.0.1",
+    }  # fmt: skip
+    scipy_ = _module("cupyx.scipy", {"special": special, "linalg": slinalg})
+    cupyx = _module("cupyx", {
+        "scipy": scipy_, "errstate": errstate, "scatter_add": _scatter(np.add),
+        "scatter_max": _scatter(np.maximum), "scatter_min": _scatter(np.minimum),
+        "rsqrt": _lift(lambda x: 1 / np.sqrt(x), "rsqrt"),
+    })  # fmt: skip
+    every = [_module("cupy", top), linalg, fft, random, cuda, device, runtime, cupyx, scipy_,
+             special, slinalg]  # fmt: skip
+    return {m.__name__: m for m in every}
+
+
+def install() -> None:
+    """Make ``import cupy`` give the fake from now on; to be called before gpugrad asks for it."""
+    for name in [n for n in sys.modules if n.partition(".")[0] in ("cupy", "cupyx")]:
+        del sys.modules[name]
+    sys.modules.update(modules())

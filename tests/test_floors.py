@@ -1,0 +1,72 @@
+"""The house: a module imports only from lower floors, and CuPy is imported in few places."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).parent.parent / "gpugrad"
+
+FLOORS = {
+    "errors": 0, "samples": 0,
+    "nest": 1, "backend": 1, "kernels": 1,
+    "tensor": 2,
+    "tape": 3, "forward": 3,
+    "op": 4,
+    "ops": 5,
+    "methods": 6, "transforms": 6,
+    "nn": 8, "optim": 8, "checkpoint": 8, "testing": 8,
+    "__init__": 9, "examples": 9,
+}  # fmt: skip
+
+MODULES = sorted(HOUSE.rglob("*.py"))
+
+
+def _room(path):
+    """The entry of FLOORS that a file belongs to."""
+    return path.relative_to(HOUSE).parts[0].removesuffix(".py")
+
+
+def _imports(path):
+    """(module, line) of every import in a file, also those inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", node.lineno
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+
+
+def test_every_module_has_a_floor():
+    assert {_room(p) for p in MODULES} <= set(FLOORS)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(HOUSE)))
+def test_module_imports_from_lower_floors_only(path):
+    room = _room(path)
+    for name, line in _imports(path):
+        parts = name.split(".")
+        if parts[0] != "gpugrad" or len(parts) < 2:
+            continue
+        other = parts[1] if parts[1] in FLOORS else "__init__"
+        allowed = (
+            FLOORS[other] < FLOORS[room] or other == room or {room, other} == {"tape", "forward"}
+        )
+        if room in ("examples", "__init__"):
+            allowed = allowed or other in ("__init__", "examples")
+        assert allowed, f"{path.name}:{line} (floor {FLOORS[room]}) imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(HOUSE)))
+def test_cupy_is_imported_in_backend_and_kernels_only(path):
+    if _room(path) in ("backend", "kernels"):
+        return
+    for name, line in _imports(path):
+        assert name.split(".")[0] not in ("cupy", "cupyx"), f"{path.name}:{line}"
+
+
+def test_ops_import_neither_tape_nor_cupy():
+    for path in (HOUSE / "ops").glob("*.py"):
+        names = {".".join(name.split(".")[:2]) for name, _ in _imports(path)}
+        assert "gpugrad.tape" not in names, path.name
