@@ -43,6 +43,7 @@ __all__ = [
     "is_array",
     "is_inexact",
     "meet",
+    "meet_arrays",
     "move",
     "put",
     "set_device",
@@ -353,3 +354,13 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
         f"{name}: its arrays are on {where}. Move one with x.to_device(device); "
         "gpugrad never moves data between devices by itself."
     )
+
+
+def meet_arrays(name: str, *values: Any) -> tuple[Any, ...]:
+    """`meet` for an op that takes arrays only: a number becomes one, beside the others."""
+    *met, kind = meet(name, *values)
+    like = next(v for v in met if type(v) in ARRAYS)
+    lib = NAMESPACES[kind].lib
+    with formulas_on(like):
+        made = [lib.asarray(v, lib.result_type(like, v)) if type(v) in SCALARS else v for v in met]
+    return (*made, kind)

@@ -7,7 +7,9 @@ Every class also derives from the built-in class a NumPy user would catch, so
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 __all__ = [
     "ArgumentError",
@@ -24,7 +26,7 @@ __all__ = [
     "StructureError",
     "TapeError",
     "describe",
-    "explain",
+    "reraise",
 ]
 
 
@@ -104,40 +106,48 @@ def _brief(value: Any) -> str:
 
 
 # What a library's own exception means, by words in its text: (words, class, way out).
+_INDEX = "Indices run from -n to n - 1 along an axis of length n."
+_AXIS = "Count axes from 0, or from -1 at the end."
 _MEANINGS: Sequence[tuple[tuple[str, ...], type[GpugradError], str]] = (
     (("singular", "positive definite"), SingularMatrixError,
      "Add a small multiple of the identity, or use a decomposition that allows it."),
-    (("axis", "axes"), AxisError, "Count axes from 0, or from -1 at the end."),
-    (("out of bounds", "out of range", "too many indices"), IndexOutOfBoundsError,
-     "Indices run from -n to n - 1 along an axis of length n."),
+    (("index ", "too many indices"), IndexOutOfBoundsError, _INDEX),
     (("broadcast", "shape", "dimension", "reshape", "size", "square", "length", "operand"),
      ShapeError, "Shapes must agree, counted from the last axis; a 1 stretches."),
+    (("axis", "axes"), AxisError, _AXIS),
 )  # fmt: skip
 
 
-def explain(
+def reraise(
     error: Exception, name: str, arrays: Mapping[str, Any], params: Mapping[str, Any]
-) -> Exception:
-    """Turn what an array library raised inside op `name` into a gpugrad error that says where."""
-    if isinstance(error, GpugradError) or not isinstance(error, Exception):
-        return error
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        kind: type[GpugradError] = OutOfMemoryError
-        hint = "Use smaller batches, or free tensors and persistent tapes that you still hold."
-    elif isinstance(error, TypeError):
-        kind, hint = DTypeError, "Convert with gg.astype(x, dtype) first."
-    elif isinstance(error, OverflowError):
-        kind, hint = DTypeError, "The number does not fit the array's dtype."
-    elif isinstance(error, (ValueError, IndexError, ArithmeticError)):
-        text = str(error).lower()
-        kind, hint = ArgumentError, ""
-        if isinstance(error, IndexError):
-            kind, hint = IndexOutOfBoundsError, _MEANINGS[2][2]
-        for words, meaning, way_out in _MEANINGS:
-            if any(word in text for word in words):
-                kind, hint = meaning, way_out
-                break
-    else:
-        return error
+) -> NoReturn:
+    """Raise what happened inside op `name` as a gpugrad error that says where, and what to do."""
+    if isinstance(error, GpugradError):
+        if name in str(error):
+            raise error
+        raise type(error)(f"{name}: {error}") from error
+    found = _meaning(error)
+    if found is None:
+        raise error
+    kind, way_out = found
     said = str(error).rstrip(" .")
-    return kind(f"{name}: {said}. Got {describe(arrays, params)}. {hint}".rstrip())
+    raise kind(f"{name}: {said}. Got {describe(arrays, params)}. {way_out}".rstrip()) from error
+
+
+def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
+    """The class and the way out for an array library's exception; None for others."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return OutOfMemoryError, "Use smaller batches, or free tensors and tapes that you still hold."
+    if isinstance(error, np.exceptions.AxisError):
+        return AxisError, _AXIS
+    if isinstance(error, TypeError):
+        return DTypeError, "Convert with gg.astype(x, dtype) first."
+    if isinstance(error, OverflowError):
+        return DTypeError, "The number does not fit the array's dtype."
+    if not isinstance(error, (ValueError, IndexError, ArithmeticError)):
+        return None
+    text = str(error).lower()
+    for words, kind, way_out in _MEANINGS:
+        if any(word in text for word in words):
+            return kind, way_out
+    return (IndexOutOfBoundsError, _INDEX) if isinstance(error, IndexError) else (ArgumentError, "")

@@ -166,9 +166,8 @@ def _push(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any, out: A
         if op.variadic:
             shapes = saved[op.saves.index(op.arrays[0] + "_shape")]
             like = next(t for t in tangents if t is not None)
-            zero = like * 0
             given = [
-                _zeros_like(xp, zero, shape) if t is None else t
+                _zeros_like(xp, like, shape) if t is None else t
                 for t, shape in zip(tangents, shapes, strict=True)
             ]
             return getattr(xp, op.name)(given, **keywords)
@@ -203,10 +202,10 @@ def _push(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any, out: A
     return total if total.shape == out.shape else xp.broadcast_to(total, out.shape)
 
 
-def _zeros_like(xp: Any, zero: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of a shape, of the dtype and device of an array of zeros."""
-    lib = NAMESPACES[type(zero._data if xp is TENSOR else zero)].lib
-    made = lib.zeros(shape, zero.dtype)
+def _zeros_like(xp: Any, like: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of a shape, of the dtype and device of another array."""
+    lib = NAMESPACES[type(like._data if xp is TENSOR else like)].lib
+    made = lib.zeros(shape, like.dtype)
     return wrap(made) if xp is TENSOR else made
 
 

@@ -18,7 +18,7 @@ from gpugrad.ops import (
     shaping,
     sorting,
 )
-from gpugrad.tensor import Tensor
+from gpugrad.tensor import Tensor, Variable, VariableSlice, new
 
 __all__: list[str] = []
 
@@ -73,12 +73,21 @@ for _name, _op in {
 
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
-    return indexing.getitem(self, index=index)  # type: ignore[no-any-return]
+    return indexing.getitem(self, index=indexing.frozen_index(index))  # type: ignore[no-any-return]
+
+
+def _variable_getitem(self: Variable, index: Any) -> Tensor:
+    """A part of the value, which can also assign to that part of the Variable."""
+    index = indexing.frozen_index(index)
+    part = indexing.getitem(self, index=index)
+    slot = new(VariableSlice)
+    slot._data, slot._id, slot._variable, slot._index = part._data, part._id, self, index
+    return slot
 
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """Copy-on-write: the name gets a new value, what others have seen stays as it was."""
-    made = indexing.setitem(self, value, index=index)
+    made = indexing.setitem(self, value, index=indexing.frozen_index(index))
     self._data, self._id = made._data, made._id
 
 
@@ -108,6 +117,7 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 Tensor.__getitem__ = _getitem  # type: ignore[method-assign]
 Tensor.__setitem__ = _setitem  # type: ignore[method-assign]
+Variable.__getitem__ = _variable_getitem  # type: ignore[method-assign]
 for _name, _method in {
     "reshape": _reshape, "transpose": _transpose, "to_device": _to_device,
     "T": property(_transpose), "mT": property(shaping.matrix_transpose),

@@ -37,8 +37,9 @@ from gpugrad.backend import (
     TENSOR,
     Namespace,
     meet,
+    meet_arrays,
 )
-from gpugrad.errors import ArgumentError, DTypeError, NoGradientError, ShapeError, explain
+from gpugrad.errors import ArgumentError, DTypeError, NoGradientError, ShapeError, reraise
 from gpugrad.samples import grid
 from gpugrad.tape import block, graphs, number, record, record_many
 from gpugrad.tensor import Tensor, new, recorders, tensor, wrap
@@ -337,11 +338,12 @@ def _write_eager(op: Op) -> Callable[..., Any]:
     calls. The text is kept as ``function.__source__``; for ``tanh(x)`` it is::
 
         def tanh(x, /):
-            if type(x) is Tensor: x_ = x._data; xi = x._id
-            else: x = tensor(x); x_ = x._data; xi = x._id
-            kind = type(x_)
-            try: r_ = impl[kind](x_)
-            except Exception as e: raise explain(e, 'tanh', {'x': x}, {}) from e
+            try:
+                if type(x) is Tensor: x_ = x._data; xi = x._id
+                else: x = tensor(x); x_ = x._data; xi = x._id
+                kind = type(x_)
+                r_ = impl[kind](x_)
+            except Exception as e: reraise(e, 'tanh', {'x': x}, {})
             if type(r_) not in ARRAYS: r_ = asarray(r_, kind)
             out = new(Tensor); out._data = r_; out._id = 0
             if recorders:
@@ -350,8 +352,7 @@ def _write_eager(op: Op) -> Callable[..., Any]:
                     record(op, out, (xi,), (None,), (r_,), None)
             return out
     """
-    lines = [f"def _op{_plain(op.signature)}:"]
-    lines += _read_list(op) if op.variadic else _read_arguments(op)
+    lines = _read_list(op) if op.variadic else _read_arguments(op)
     names = op.arrays
     passed = ", ".join(f"{k}={k}" for k in op.params)
     inputs = ", ".join(f"{n}_" for n in names)
@@ -378,9 +379,11 @@ def _write_eager(op: Op) -> Callable[..., Any]:
         )
         if op.kind != "elementwise" or len(names) == 1:
             run = f"forward(NUMPY, {call}) if {plain} else {run}"
-    lines += [
-        f"try: r_ = {run}",
-        f"except Exception as e: raise explain(e, NAME, {shown}, {params}) from e",
+    lines = [
+        f"def _op{_plain(op.signature)}:",
+        "try:",
+        *(f"    {line}" for line in (*lines, f"r_ = {run}")),
+        f"except Exception as e: reraise(e, NAME, {shown}, {params})",
     ]
     if op.outputs == 1:
         lines += [
@@ -400,7 +403,7 @@ def _write_eager(op: Op) -> Callable[..., Any]:
     text = "\n    ".join(lines) + "\n"
     scope = {
         "ARRAYS": ARRAYS, "NAME": op.name, "NUMPY": NUMPY, "SCALARS": SCALARS, "TENSOR": TENSOR, "Tensor": Tensor,
-        "asarray": _asarray, "block": block, "explain": explain, "forward": op.forward,
+        "asarray": _asarray, "block": block, "reraise": reraise, "forward": op.forward,
         "graphs": graphs, "impl": op.impl, "meet": meet, "ndarray": np.ndarray, "new": new, "number": number, "op": op,
         "record": record, "record_many": record_many, "recorders": recorders, "tensor": tensor,
         "tensors": _tensors, "wrap": wrap, **_defaults(op.signature),
@@ -447,14 +450,15 @@ def _read_arguments(op: Op) -> list[str]:
         lines.append(first)
         if n in op.optional:
             lines.append(f"elif {n} is None: {n}_ = None; {n}i = 0")
-        if op.kind != "primitive" and several:
+        if several:
             lines.append(f"elif type({n}) in SCALARS: {n}_ = {n}; {n}i = 0")
         lines.append(f"else: {n} = tensor({n}); {n}_ = {n}._data; {n}i = {n}._id")
     lines.append(f"kind = type({names[0]}_)")
     if several:
         same = " or ".join(f"type({n}_) is not kind" for n in names[1:])
         rest = ", ".join(f"{n}_" for n in names)
-        meeting = f"{rest}, kind = meet(NAME, {rest})"
+        how = "meet_arrays" if op.kind == "primitive" else "meet"
+        meeting = f"{rest}, kind = {how}(NAME, {rest})"
         if op.kind == "elementwise" and len(names) == 2:  # a number beside an array: no call
             x, y = names
             lines += [

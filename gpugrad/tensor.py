@@ -16,7 +16,7 @@ import numpy as np
 
 from gpugrad import backend
 from gpugrad.backend import ARRAYS, BFLOAT16, SCALARS, TENSOR, Device, is_inexact
-from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, explain
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
 
 __all__ = [
     "IndexedSlices",
@@ -568,12 +568,6 @@ class Variable(Tensor):
         """Replace rows."""
         return self._scatter("scatter_update", slices, "index_put")
 
-    def __getitem__(self, index: Any) -> Tensor:
-        part = TENSOR.getitem(self, index=index)
-        slot = new(VariableSlice)
-        slot._data, slot._id, slot._variable, slot._index = part._data, part._id, self, index
-        return slot
-
     def __setitem__(self, index: Any, value: Any) -> None:
         raise DTypeError("A Variable's elements are set with v[index].assign(value).")
 
@@ -623,7 +617,7 @@ class VariableSlice(Tensor):
         try:
             variable._data = xp.setitem(variable._data, data, index=self._index)
         except Exception as error:
-            raise explain(error, "assign", {"part": self, "value": data}, {}) from error
+            reraise(error, "assign", {"part": self, "value": data}, {})
         return variable  # type: ignore[no-any-return]
 
 

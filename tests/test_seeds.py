@@ -195,9 +195,12 @@ def test_gradient_of_a_line_is_its_slope():
 
 
 def _to_expectation(mean, var_sqrt):
-    """Natural to expectation parameters of a Gaussian: (m, S S^T + m m^T)."""
+    """Expectation parameters of a Gaussian: (m, S S^T + m m^T).
+
+    The first is a tensor of its own, as GPflow's is: differentiating by it holds the second.
+    """
     var = gg.matmul(var_sqrt, gg.matrix_transpose(var_sqrt))
-    return mean, var + gg.matmul(mean, gg.matrix_transpose(mean))
+    return gg.positive(mean), var + gg.matmul(mean, gg.matrix_transpose(mean))
 
 
 def _to_meanvarsqrt(eta1, eta2):

@@ -53,19 +53,18 @@ def _scaled(xp, g, x):
     return xp.reshape(g, (*g.shape, 1, 1)) * x
 
 
-def _require(xp, name, good, what):
-    """Fail as NumPy does where CuPy returns inf, nan or half a factor. It waits for the GPU."""
-    if xp is not NUMPY and not bool(good().all()):
-        raise SingularMatrixError(
-            f"{name}: {what}. Add a small multiple of the identity, or use a decomposition that "
-            "allows it."
-        )
+def _singular(name, what):
+    return SingularMatrixError(
+        f"{name}: {what}. Add a small multiple of the identity, or use a decomposition that "
+        "allows it."
+    )
 
 
 def _regular(xp, name, out, *inputs):
-    """Require that finite matrices gave a finite result."""
-    if all(bool(xp.lib.isfinite(x).all()) for x in inputs if xp is not NUMPY):
-        _require(xp, name, lambda: xp.lib.isfinite(out), "the matrix is singular")
+    """Fail as NumPy does where CuPy returns inf and nan. It waits for the GPU."""
+    isfinite = xp.lib.isfinite
+    if xp is not NUMPY and not isfinite(out).all() and all(isfinite(x).all() for x in inputs):
+        raise _singular(name, "the matrix is singular")
     return out
 
 
@@ -131,11 +130,9 @@ def cholesky(xp, x, /, *, upper=False):
     _square("cholesky", x)
     x = _inexact(x)
     out = xp.lib.linalg.cholesky((x + adjoint(xp, x)) / 2)
-    # a factorisation that failed leaves a pivot on the diagonal that is not positive
-    _require(
-        xp, "cholesky", lambda: xp.lib.linalg.diagonal(out).real > 0,
-        "the matrix is not positive definite",
-    )  # fmt: skip
+    # CuPy does not complain, but leaves a pivot that is not positive on the diagonal
+    if xp is not NUMPY and not (xp.diagonal(out).real > 0).all():
+        raise _singular("cholesky", "the matrix is not positive definite")
     return adjoint(xp, out) if upper else out
 
 
@@ -230,7 +227,7 @@ def solve_triangular(xp, a, b, /, *, lower=True, adjoint=False):
             out[i] = xp.linalg.solve_triangular(a[i], columns[i], check_finite=False, **how)
     else:
         out = xp.linalg.solve_triangular(a, columns, **how)
-        _regular(xp, "solve_triangular", out, a, columns)
+        out = _regular(xp, "solve_triangular", out, a, columns)
     return out[..., 0] if b.ndim == 1 else out
 
 
@@ -400,7 +397,7 @@ def adjugate(xp, x, /):
         x: array of shape (..., n, n).
 
     Returns:
-        Tensor of the shape of `x`. Its gradient is NaN where `x` is singular.
+        Tensor of the shape of `x`. Its gradient is not finite where `x` is singular.
 
     Raises:
         ShapeError: the matrices are not square.
@@ -438,7 +435,7 @@ def det(xp, x, /):
 
     Returns:
         Tensor of shape (...). The gradient, the cofactors, is exact for singular matrices
-        too; the second derivative is NaN there.
+        too; the second derivative is not finite there.
 
     Raises:
         ShapeError: the matrices are not square.

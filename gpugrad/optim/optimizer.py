@@ -19,7 +19,15 @@ from gpugrad.errors import (
     IndexOutOfBoundsError,
     ShapeError,
 )
-from gpugrad.optim.arrays import BLOCK, Average, blocks, flat, in_single, state_dtype, writable
+from gpugrad.optim.arrays import (
+    LARGE_BLOCK,
+    Average,
+    blocks,
+    flat,
+    in_single,
+    state_dtype,
+    writable,
+)
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import IndexedSlices, Tensor, Variable, tensor, wrap
 
@@ -161,12 +169,12 @@ class Optimizer:
         16. 2.
         """
         if isinstance(loss, Tensor):
+            value: Tensor = loss
             if tape is None or var_list is None:
                 raise ArgumentError(
                     "minimize: a loss that is a Tensor needs var_list= and the tape= that "
                     "recorded it; or give a function that computes the loss."
                 )
-            value = loss
         else:
             if tape is not None:
                 raise ArgumentError("minimize: a loss that is a function makes its own tape.")
@@ -244,7 +252,7 @@ class Optimizer:
 
     def _fitting(self, gradient: Any, variable: Variable) -> Gradient:
         rows = isinstance(gradient, IndexedSlices)
-        g = gradient if rows else tensor(gradient)
+        g: Any = gradient if rows else tensor(gradient)
         about = f"{self.name}: the Variable '{variable.name}'"
         if g.shape != variable.shape:
             raise ShapeError(f"{about} has shape {variable.shape}, its gradient {g.shape}.")
@@ -272,7 +280,7 @@ class Optimizer:
     def _scratch_of(self, data: Any) -> Any:
         """An array for intermediate values, as long as a block; kept from step to step."""
         dtype, device = state_dtype(data.dtype), backend.device_of(data)
-        size = BLOCK if device == backend.CPU else flat(data).size
+        size = LARGE_BLOCK if device == backend.CPU else flat(data).size
         spare = self._scratch.get((dtype, device))
         if spare is None or spare.size < size:
             with backend.formulas_on(data):

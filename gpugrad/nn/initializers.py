@@ -1,0 +1,125 @@
+"""First values of Variables: functions of a shape, a random generator and a dtype.
+
+To change a parameter, use ``functools.partial(normal, stddev=0.02)`` or a function of your own.
+
+`fan_in` and `fan_out` are the last two lengths of the shape, times the product of those before
+(of a convolution kernel, height and width).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from gpugrad.backend import as_dtype
+from gpugrad.errors import ShapeError
+from gpugrad.ops import random
+from gpugrad.ops.random import Generator
+from gpugrad.tensor import Tensor, constant
+
+__all__ = [
+    "Initializer",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "lecun_normal",
+    "normal",
+    "ones",
+    "uniform",
+    "zeros",
+]
+
+Initializer = Callable[..., Tensor]
+Shape = tuple[int, ...]
+
+
+def zeros(shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32") -> Tensor:
+    """Zeros."""
+    return constant(0, as_dtype(dtype), shape)
+
+
+def ones(shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32") -> Tensor:
+    """Ones."""
+    return constant(1, as_dtype(dtype), shape)
+
+
+def normal(
+    shape: Shape,
+    *,
+    mean: float = 0.0,
+    stddev: float = 0.05,
+    generator: Generator | None = None,
+    dtype: Any = "float32",
+) -> Tensor:
+    """Normal numbers."""
+    return random.normal(shape, mean, stddev, dtype=dtype, generator=generator)
+
+
+def uniform(
+    shape: Shape,
+    *,
+    low: float = -0.05,
+    high: float = 0.05,
+    generator: Generator | None = None,
+    dtype: Any = "float32",
+) -> Tensor:
+    """Numbers spread evenly from `low` to `high`."""
+    return random.uniform(shape, low, high, dtype=dtype, generator=generator)
+
+
+def glorot_uniform(
+    shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
+) -> Tensor:
+    """Even numbers of variance 2 / (fan_in + fan_out): Glorot and Bengio 2010.
+
+    >>> import gpugrad as gg
+    >>> gg.nn.initializers.glorot_uniform((3, 2)).shape
+    (3, 2)
+    """
+    fan_in, fan_out = _fans(shape)
+    bound = math.sqrt(6 / (fan_in + fan_out))
+    return uniform(shape, low=-bound, high=bound, generator=generator, dtype=dtype)
+
+
+def glorot_normal(
+    shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
+) -> Tensor:
+    """Normal numbers of variance 2 / (fan_in + fan_out)."""
+    stddev = math.sqrt(2 / sum(_fans(shape)))
+    return normal(shape, stddev=stddev, generator=generator, dtype=dtype)
+
+
+def he_uniform(
+    shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
+) -> Tensor:
+    """Even numbers of variance 2 / fan_in, for layers before a ReLU: He et al. 2015."""
+    bound = math.sqrt(6 / _fans(shape)[0])
+    return uniform(shape, low=-bound, high=bound, generator=generator, dtype=dtype)
+
+
+def he_normal(
+    shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
+) -> Tensor:
+    """Normal numbers of variance 2 / fan_in, for layers before a ReLU."""
+    stddev = math.sqrt(2 / _fans(shape)[0])
+    return normal(shape, stddev=stddev, generator=generator, dtype=dtype)
+
+
+def lecun_normal(
+    shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
+) -> Tensor:
+    """Normal numbers of variance 1 / fan_in, for layers before a SELU."""
+    stddev = math.sqrt(1 / _fans(shape)[0])
+    return normal(shape, stddev=stddev, generator=generator, dtype=dtype)
+
+
+def _fans(shape: Shape) -> tuple[int, int]:
+    if len(shape) < 2:
+        raise ShapeError(
+            f"This initializer needs a shape of at least two axes, got {tuple(shape)}: use "
+            "normal, uniform, zeros or ones."
+        )
+    field = math.prod(shape[:-2])
+    return max(field * shape[-2], 1), max(field * shape[-1], 1)

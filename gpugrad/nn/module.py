@@ -1,0 +1,125 @@
+"""Module: an object that finds the Variables in its attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpugrad.errors import StructureError
+from gpugrad.tensor import Variable
+
+__all__ = ["Module"]
+
+
+class Module:
+    """Base of layers and models: write `forward`, and assign Variables and Modules as attributes.
+
+    Nothing is registered. Variables are found where they are: in attributes, in lists, tuples
+    and dicts in attributes, and in the Modules among these; in the order in which the
+    attributes were first assigned. A Variable that is reached twice counts once, under the
+    name found first.
+
+    >>> import gpugrad as gg
+    >>> class Scale(gg.nn.Module):
+    ...     def __init__(self):
+    ...         self.factor = gg.Variable(2.0)
+    ...     def forward(self, x):
+    ...         return x * self.factor
+    >>> model = Scale()
+    >>> print(model(3.0), list(model.state_dict()))
+    6. ['factor']
+    """
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """What `forward` computes."""
+        return self.forward(*args, **keywords)
+
+    def forward(self, *args: Any, **keywords: Any) -> Any:
+        """Compute the result; to be written by the subclass."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward method yet: write one.")
+
+    def named_variables(self) -> Iterator[tuple[str, Variable]]:
+        """Pairs of a dotted name, such as ``layers.0.kernel``, and the Variable there."""
+        return _variables_in("", self, set())
+
+    @property
+    def variables(self) -> list[Variable]:
+        """Every Variable."""
+        return [variable for _, variable in self.named_variables()]
+
+    @property
+    def trainable_variables(self) -> list[Variable]:
+        """Every Variable that is trainable."""
+        return [variable for variable in self.variables if variable.trainable]
+
+    def state_dict(self) -> dict[str, Variable]:
+        """The Variables themselves by dotted name; `gg.checkpoint.save` takes it."""
+        return dict(self.named_variables())
+
+    def load_state_dict(self, values: Mapping[str, Any]) -> None:
+        """Assign a value to every Variable, by dotted name; on an error to none.
+
+        Raises:
+            StructureError: names are missing or too many.
+            ShapeError, DTypeError, DeviceError: a value does not fit its Variable.
+        """
+        mine = self.state_dict()
+        if set(mine) != set(values):
+            raise StructureError(
+                f"load_state_dict: missing {sorted(set(mine) - set(values))}, unexpected "
+                f"{sorted(set(values) - set(mine))}."
+            )
+        for name, variable in mine.items():  # checks; a Variable of its own takes the value
+            variable.__deepcopy__({}).assign(values[name])
+        for name, variable in mine.items():
+            variable.assign(values[name])
+
+    def __repr__(self) -> str:
+        """The class and, a line each, the parts: ``name: part``."""
+        parts: list[str] = []
+        for key, value in vars(self).items():
+            for name, part in _parts(key, value):
+                text = _brief(part) if isinstance(part, Variable) else repr(part)
+                parts.append(f"  {name}: " + text.replace("\n", "\n  "))
+        return "\n".join([f"{type(self).__name__}({self._said()})", *parts])
+
+    def _said(self) -> str:
+        """What stands in the parentheses of the repr."""
+        n = sum(v.size for v in self.variables)
+        return f"{n:,} numbers" if n else ""
+
+
+def _children(value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, Module):
+        return list(vars(value).items())
+    if isinstance(value, (list, tuple)):
+        return [(str(i), v) for i, v in enumerate(value)]
+    if isinstance(value, dict):
+        return [(str(k), v) for k, v in value.items()]
+    return []
+
+
+def _variables_in(name: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Variable]]:
+    if id(value) in seen:
+        return
+    if isinstance(value, Variable):
+        seen.add(id(value))
+        yield name, value
+    elif isinstance(value, (Module, list, tuple, dict)):
+        seen.add(id(value))
+        for key, child in _children(value):
+            yield from _variables_in(f"{name}.{key}" if name else key, child, seen)
+
+
+def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The Modules and Variables of an attribute, those in containers too."""
+    if isinstance(value, (Module, Variable)):
+        yield name, value
+    elif isinstance(value, (list, tuple, dict)):
+        for key, child in _children(value):
+            yield from _parts(f"{name}.{key}", child)
+
+
+def _brief(variable: Variable) -> str:
+    frozen = "" if variable.trainable else ", not trainable"
+    return f"{variable.dtype} {variable.shape}{frozen}"
