@@ -136,6 +136,7 @@ from gpugrad.ops.indexing import (
     take_along_axis,
 )
 from gpugrad.ops.linalg import (
+    adjugate,
     cholesky,
     det,
     inv,
@@ -164,9 +165,11 @@ from gpugrad.ops.nn import (
     silu,
     softmax,
     softmax_cross_entropy,
+    softmax_grad,
     softplus,
     softsign,
     sparse_softmax_cross_entropy,
+    sparse_softmax_cross_entropy_grad,
 )
 from gpugrad.ops.products import (
     cross,
@@ -290,6 +293,7 @@ __all__ = [
     "acos",
     "acosh",
     "add",
+    "adjugate",
     "all",
     "angle",
     "any",
@@ -480,12 +484,14 @@ __all__ = [
     "slogdet",
     "softmax",
     "softmax_cross_entropy",
+    "softmax_grad",
     "softplus",
     "softsign",
     "solve",
     "solve_triangular",
     "sort",
     "sparse_softmax_cross_entropy",
+    "sparse_softmax_cross_entropy_grad",
     "split",
     "sqrt",
     "square",

@@ -362,5 +362,7 @@ def meet_arrays(name: str, *values: Any) -> tuple[Any, ...]:
     like = next(v for v in met if type(v) in ARRAYS)
     lib = NAMESPACES[kind].lib
     with formulas_on(like):
-        made = [lib.asarray(v, lib.result_type(like, v)) if type(v) in SCALARS else v for v in met]
+        made = [
+            lib.asarray(v, dtype=lib.result_type(like, v)) if type(v) in SCALARS else v for v in met
+        ]
     return (*made, kind)

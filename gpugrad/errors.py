@@ -111,7 +111,6 @@ _AXIS = "Count axes from 0, or from -1 at the end."
 _MEANINGS: Sequence[tuple[tuple[str, ...], type[GpugradError], str]] = (
     (("singular", "positive definite"), SingularMatrixError,
      "Add a small multiple of the identity, or use a decomposition that allows it."),
-    (("index ", "too many indices"), IndexOutOfBoundsError, _INDEX),
     (("broadcast", "shape", "dimension", "reshape", "size", "square", "length", "operand"),
      ShapeError, "Shapes must agree, counted from the last axis; a 1 stretches."),
     (("axis", "axes"), AxisError, _AXIS),
@@ -147,7 +146,9 @@ def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
     if not isinstance(error, (ValueError, IndexError, ArithmeticError)):
         return None
     text = str(error).lower()
+    if isinstance(error, IndexError) or text.startswith("index "):
+        return IndexOutOfBoundsError, _INDEX
     for words, kind, way_out in _MEANINGS:
         if any(word in text for word in words):
             return kind, way_out
-    return (IndexOutOfBoundsError, _INDEX) if isinstance(error, IndexError) else (ArgumentError, "")
+    return ArgumentError, ""

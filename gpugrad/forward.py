@@ -205,7 +205,7 @@ def _push(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any, out: A
 def _zeros_like(xp: Any, like: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of a shape, of the dtype and device of another array."""
     lib = NAMESPACES[type(like._data if xp is TENSOR else like)].lib
-    made = lib.zeros(shape, like.dtype)
+    made = lib.zeros(shape, dtype=like.dtype)
     return wrap(made) if xp is TENSOR else made
 
 

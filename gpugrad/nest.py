@@ -59,7 +59,7 @@ def _rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
         new.update(made)
         return new
     if isinstance(structure, Mapping):
-        return type(structure)(made)  # type: ignore[call-arg]  # the usual Mapping constructor
+        return type(structure)(dict(made))  # type: ignore[call-arg]  # as mappings are made
     new = copy.copy(structure)
     for key, value in made:
         object.__setattr__(new, key, value)

@@ -139,6 +139,15 @@ class Op:
         for rule in every:
             saves += [n for n in _reads(rule) if self._is_saved(n) and n not in saves]
         self.saves = tuple(saves)
+        per_input = [[] for _ in self.arrays] if callable(vjp) else [
+            [n for given in (rules, jvp or (), partials or ()) if k < len(given)
+             and callable(given[k]) for n in _reads(given[k])]
+            for k in range(len(self.arrays))
+        ]  # fmt: skip
+        self.readers = {  # the inputs whose rules read a saved array: else it is not kept
+            n: tuple(a for a, reads in zip(self.arrays, per_input, strict=True) if n in reads)
+            for n in saves
+        }
         self.origins = tuple(self._origin(n) for n in saves)
         bind = functools.partial(_bind_rule, op=self)
         self.partials = None if partials is None else tuple(
@@ -171,9 +180,10 @@ class Op:
     def bare(self, xp: Namespace) -> Callable[..., Any]:
         """The op's function on bare arrays of one library."""
         if isinstance(self.forward, _LibraryFunction):
-            return self.forward.of(xp)
-        read = functools.partial(self.forward, xp)
-        function = read if self.keeps_half else _through_float32(read)
+            function = self.forward.of(xp)
+        else:
+            function = functools.partial(self.forward, xp)
+            function = function if self.keeps_half else _through_float32(function)
         if xp is not NUMPY and backend.gpu_count() > 1:
             function = _on_one_gpu(self.name, function)
         return function
@@ -241,7 +251,8 @@ def _on_one_gpu(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Where there are several GPUs: run on that of the arrays, and refuse arrays of two."""
 
     def on_one_gpu(*args: Any, **params: Any) -> Any:
-        arrays = [a for a in args if type(a) in ARRAYS]
+        lists = (a if isinstance(a, (list, tuple)) else (a,) for a in args)
+        arrays = [a for part in lists for a in part if type(a) in ARRAYS]
         if len({int(a.device.id) for a in arrays}) > 1:
             where = " and ".join(str(backend.device_of(a)) for a in arrays)
             raise backend.DeviceError(
@@ -375,8 +386,9 @@ def _write_eager(op: Op) -> Callable[..., Any]:
         # straight into the forward: a partial and a wrapper would cost 0.5 us a call
         plain = " and ".join(
             ["kind is ndarray", *([] if op.keeps_half else
-             [f"{n}_.dtype.char not in 'eE'" for n in names if op.kind != "elementwise" or n == names[0]])]
-        )
+             [f"{n}_.dtype.char not in 'eE'" if op.kind == "primitive" or len(names) == 1 else
+              f"type({n}_) is ndarray and {n}_.dtype.char not in 'eE'" for n in names])]
+        )  # fmt: skip
         if op.kind != "elementwise" or len(names) == 1:
             run = f"forward(NUMPY, {call}) if {plain} else {run}"
     lines = [
@@ -404,7 +416,7 @@ def _write_eager(op: Op) -> Callable[..., Any]:
     scope = {
         "ARRAYS": ARRAYS, "NAME": op.name, "NUMPY": NUMPY, "SCALARS": SCALARS, "TENSOR": TENSOR, "Tensor": Tensor,
         "asarray": _asarray, "block": block, "reraise": reraise, "forward": op.forward,
-        "graphs": graphs, "impl": op.impl, "meet": meet, "ndarray": np.ndarray, "new": new, "number": number, "op": op,
+        "graphs": graphs, "impl": op.impl, "meet": meet, "meet_arrays": meet_arrays, "ndarray": np.ndarray, "new": new, "number": number, "op": op,
         "record": record, "record_many": record_many, "recorders": recorders, "tensor": tensor,
         "tensors": _tensors, "wrap": wrap, **_defaults(op.signature),
     }  # fmt: skip
@@ -506,7 +518,10 @@ def _recording(op: Op, ids: str, params: str) -> list[str]:
         if name == "out":
             saved.append("r_" if op.outputs == 1 else "tuple([o._data for o in out])")
         elif not name.endswith(("_shape", "_dtype")):
-            saved.append(f"{name}_")
+            readers = op.readers[name]
+            every = not readers or len(readers) == len(op.arrays)
+            wanted = " or ".join(f"{r}i" for r in readers)
+            saved.append(f"{name}_" if every else f"{name}_ if {wanted} else None")
         else:
             array, _, what = name.rpartition("_")
             saved.append(
@@ -600,7 +615,7 @@ def elementwise(
             partials=d, linear=linear, differentiable=differentiable, kinds=kinds,
             samples=samples or grid(len(arrays), domain),
             ref=ref or (None if callable(forward) else f"numpy.{forward or name}"),
-            errors=errors or _elementwise_errors(len(arrays)), doc=_elementwise_doc(name, arrays, doc, example),
+            errors=errors or _elementwise_errors(len(arrays), kinds), doc=_elementwise_doc(name, arrays, doc, example),
         )
     )  # fmt: skip
 
@@ -615,10 +630,12 @@ def _elementwise_doc(name: str, arrays: list[str], doc: str, example: tuple[str,
     )
 
 
-def _elementwise_errors(n: int) -> list[Any]:
+def _elementwise_errors(n: int, kinds: str) -> list[Any]:
     if n == 1:
         return [(["text"], {}, DTypeError, "number")]
-    return [([np.ones(2), np.ones(3), np.ones(3)][:n], {}, ShapeError, r"\(2,\).*\(3,\)")]
+    dtype = np.float64 if "f" in kinds else np.int64
+    given = [np.ones(length, dtype) for length in (2, 3, 3)]
+    return [(given[:n], {}, ShapeError, r"\(2,\).*\(3,\)")]
 
 
 def op(

@@ -24,8 +24,15 @@ from pathlib import Path
 from typing import Any
 
 from gpugrad import nest
-from gpugrad.backend import NAMESPACES, SCALARS, TENSOR, formulas_on, is_inexact
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError, TapeError
+from gpugrad.backend import NAMESPACES, NUMPY, SCALARS, TENSOR, formulas_on, is_inexact
+from gpugrad.errors import (
+    ArgumentError,
+    DTypeError,
+    GpugradError,
+    ShapeError,
+    TapeError,
+    reraise,
+)
 from gpugrad.tensor import (
     IndexedSlices,
     Tensor,
@@ -242,7 +249,12 @@ def backward(
         for i, rule, fit in zip(ids, op.rules or op.spread(len(ids)), fits, strict=False):
             if rule is None or i not in need:
                 continue
-            gi = rule(xp, g, saved, params)
+            try:
+                gi = rule(xp, g, saved, params)
+            except Exception as error:
+                if not op.rules:  # a custom_gradient's own function: its errors are the user's
+                    raise
+                reraise(error, f"gradient of {op.name}", {"g": g}, params or {})
             if gi is None:
                 continue
             if fit is not None and type(gi) is not IndexedSlices:
@@ -274,9 +286,7 @@ def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any) 
 
 def _zeros(xp: Any, like: Any, shape: Any, dtype: Any) -> Any:
     data = like._data if type(like) is Tensor else like
-    zeros = (NAMESPACES.get(type(data)) or NAMESPACES[type(wrap(data).numpy())]).lib.zeros(
-        shape, dtype
-    )
+    zeros = NAMESPACES.get(type(data), NUMPY).lib.zeros(shape, dtype=dtype)
     return wrap(zeros) if xp is TENSOR else zeros
 
 
@@ -444,9 +454,12 @@ def seeds_of(what: str, targets: list[Tensor], given: Sequence[Any]) -> list[Any
         if seed is None:
             seeds.append(None)
             continue
-        if not hasattr(seed, "dtype"):
-            seed = constant(seed, target.dtype, device=target.device)
-        seed = tensor(seed)
+        try:
+            if not hasattr(seed, "dtype"):
+                seed = constant(seed, target.dtype, device=target.device)
+            seed = tensor(seed)
+        except GpugradError as error:
+            reraise(error, f"{what}[{k}]", {}, {})
         if seed.shape != target.shape:
             raise ShapeError(
                 f"{what}[{k}]: the target's shape is {target.shape}, its upstream gradient's "
@@ -680,7 +693,7 @@ class GradientTape(_Recorder):
         lib = NAMESPACES[type(target._data)].lib
         rows: list[list[Any]] = []
         for k in range(max(target.size, 1)):
-            seed = lib.zeros(target.size, target.dtype)
+            seed = lib.zeros(target.size, dtype=target.dtype)
             seed[k : k + 1] = 1
             rows.append(self._pull([target], [wrap(seed.reshape(target.shape))], found))
         results = []
@@ -688,12 +701,12 @@ class GradientTape(_Recorder):
             shape = target.shape + source.shape
             if all(g is None for g in column):
                 zero = unconnected_gradients in ("zero", UnconnectedGradients.ZERO)
-                results.append(wrap(lib.zeros(shape, source.dtype)) if zero else None)
+                results.append(wrap(lib.zeros(shape, dtype=source.dtype)) if zero else None)
             else:
                 parts = [tensor(g) for g in column][: target.size]
                 results.append(
                     TENSOR.reshape(TENSOR.stack(parts), shape) if parts
-                    else wrap(lib.zeros(shape, source.dtype))
+                    else wrap(lib.zeros(shape, dtype=source.dtype))
                 )  # fmt: skip
         self._end([target], found, results)
         return nest.pack(sources, results)
@@ -735,12 +748,12 @@ class GradientTape(_Recorder):
         b, shape = target.shape[0], target.shape + source.shape[1:]
         columns = []
         for k in range(target.size // b if b else 0):
-            seed = lib.zeros((b, target.size // b), target.dtype)
+            seed = lib.zeros((b, target.size // b), dtype=target.dtype)
             seed[:, k] = 1
             (g,) = self._pull([target], [wrap(seed.reshape(target.shape))], [source])
             columns.append(g)
         if not columns or all(g is None for g in columns):
-            result = wrap(lib.zeros(shape, target.dtype))
+            result = wrap(lib.zeros(shape, dtype=target.dtype))
         else:
             result = TENSOR.reshape(TENSOR.stack([tensor(g) for g in columns], axis=1), shape)
         self._end([target], [source], [result])

@@ -506,7 +506,9 @@ class _Subject:
         for k, (args, keywords) in enumerate(self.calls):
             bound = op.signature.bind(*args, **keywords).arguments
             arrays = {n: bound[n] for n in op.arrays if n in bound}
-            title, leaves = f"{op.name}, sample {k}", nest.flatten(arrays)
+            leaves = [np.asarray(a) if isinstance(a, np.generic) else a
+                      for a in nest.flatten(arrays)]  # fmt: skip
+            title = f"{op.name}, sample {k}"
             given.append(_Sample(op, title, list(args), keywords, arrays, leaves))
         real = [s for s in given if not s.moved or "f" in op.kinds]
         return real + ([self._complex(s) for s in given if s.moved] if "c" in op.kinds else [])
@@ -853,16 +855,14 @@ def _check_device(s: _Subject) -> None:
         desired = sample.results()
         cts = s.cotangents(desired) if s.op.differentiable and sample.moved else []
         with _about(there.title, "the op"):
-            with s.device:
-                results = there.results()
+            results = there.results()
             _assert_on(s.device, there.title, results)
             if s.op.ref is not None:  # else it is random
                 names = _numbered(results)
                 _assert_same(there.title, "the forward", names, results, desired, **tolerance)
             for outer in (False, True) if cts else ():
                 case = there.case()
-                with s.device:
-                    found = case.gradients(cts, outer=outer)
+                found = case.gradients(cts, outer=outer)
                 _assert_on(s.device, there.title, found)
                 expected = sample.case().gradients(cts, outer=outer)
                 _assert_same(

@@ -16,7 +16,7 @@ os.environ["GPUGRAD_DEVICE"] = "cpu"
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import fake_cupy  # noqa: E402
+import fake_cupy
 
 
 def _has_gpu() -> bool:

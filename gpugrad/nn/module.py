@@ -27,7 +27,7 @@ class Module:
     ...         return x * self.factor
     >>> model = Scale()
     >>> print(model(3.0), list(model.state_dict()))
-    6. ['factor']
+    6.0 ['factor']
     """
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import cmath
 import math
 
+import numpy as np
+
 from gpugrad.backend import SCALARS
+from gpugrad.errors import ShapeError
 from gpugrad.op import elementwise, op
 from gpugrad.samples import grid
 
@@ -146,9 +149,15 @@ abs_ = elementwise(
     example=("[-1.5, 0.0]", "[1.5 0. ]"),
 )  # fmt: skip
 
+def _sign_vjp(xp, g, out, x):
+    if x.dtype.kind != "c":
+        return g * 0
+    return xp.masked_divide(g - out * xp.real(xp.conj(out) * g), xp.abs(x))
+
+
 sign = elementwise(
-    "sign(x)", vjp=[lambda xp, g: g * 0], kinds="f",
-    doc="-1, 0 or 1; a complex number over its absolute value. The gradient is 0.",
+    "sign(x)", vjp=[_sign_vjp], kinds="fc",
+    doc="-1, 0 or 1, with gradient 0; a complex number over its absolute value.",
     example=("[-1.5, 0.0, 2.0]", "[-1.  0.  1.]"),
 )  # fmt: skip
 
@@ -433,9 +442,10 @@ complex_ = elementwise(
 )  # fmt: skip
 
 
-@op(kinds="fc", ref=lambda x, y: (x - y) ** 2, samples=grid(2))
+@op(kinds="fc", ref=lambda x, y: np.real((x - y) * np.conj(x - y)) + 0 * x, samples=grid(2),
+    errors=[([np.ones(2), np.ones(3)], {}, ShapeError, "squared_difference")])  # fmt: skip
 def squared_difference(xp, x, y, /):
-    """(x - y)^2, elementwise.
+    """|x - y|^2, elementwise.
 
     Args:
         x, y: arrays, broadcast against each other; or a number.

@@ -33,7 +33,7 @@ def clip_by_global_norm(
     >>> import gpugrad as gg
     >>> grads, norm = gg.optim.clip_by_global_norm([gg.constant([3.0, 4.0]), None], 1.0)
     >>> print(norm, grads[0], grads[1])
-    5. [0.6 0.8] None
+    5.0 [0.6 0.8] None
     """
     if not max_norm > 0:
         raise ArgumentError(f"clip_by_global_norm: max_norm must be above 0, got {max_norm}.")

@@ -166,7 +166,7 @@ class Optimizer:
         >>> v = gg.Variable(4.0)
         >>> optimizer = gg.optim.SGD(0.25)
         >>> print(optimizer.minimize(lambda: v * v), v.value())
-        16. 2.
+        16.0 2.0
         """
         if isinstance(loss, Tensor):
             value: Tensor = loss

@@ -1,0 +1,219 @@
+"""Checkpoints: named arrays in one safetensors file, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from gpugrad.backend import BFLOAT16
+from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, GpugradError
+from gpugrad.tensor import Tensor, Variable, constant
+
+__all__ = ["load", "restore", "save"]
+
+Array = np.ndarray[Any, Any]
+
+
+class _Module(Protocol):
+    """What is needed of a `gg.nn.Module`."""
+
+    def state_dict(self) -> dict[str, Variable]: ...
+
+
+class _Optimizer(Protocol):
+    """What is needed of a `gg.optim.Optimizer`."""
+
+    def state_dict(self, names: Mapping[str, Variable]) -> dict[str, Tensor]: ...
+    def load_state_dict(self, state: Mapping[str, Any], names: Mapping[str, Variable]) -> None: ...
+
+
+_CHECKSUM = "gpugrad.crc32"  # in the metadata, of all values: the format itself has none
+_OPTIMIZER = "optimizer/"  # before the names of an optimizer's state; no dotted name has a slash
+_DTYPES = {
+    "BOOL": "bool", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
+    "U8": "uint8", "U16": "uint16", "U32": "uint32", "U64": "uint64",
+    "F16": "float16", "F32": "float32", "F64": "float64", "C64": "complex64", "BF16": BFLOAT16,
+}  # fmt: skip
+
+
+def save(
+    path: str | os.PathLike[str],
+    tensors: _Module | Mapping[str, Any],
+    metadata: Mapping[str, str] | None = None,
+    *,
+    optimizer: _Optimizer | None = None,
+) -> None:
+    """Write arrays to a safetensors file, which any reader of that format can open.
+
+    The file is written beside `path` and then renamed: whatever happens, there is either the
+    old file or the new one.
+
+    Args:
+        path: of the file; its folder must be there.
+        tensors: Tensors, Variables or arrays by name; or a Module, for its Variables.
+        metadata: strings by name, kept in the file.
+        optimizer: whose state for these Variables is written too.
+
+    Raises:
+        ArgumentError, DTypeError: names or metadata that are no strings; complex128, which
+            the format lacks.
+        CheckpointError: the file cannot be written; an older one is as it was.
+
+    >>> import gpugrad as gg, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     gg.checkpoint.save(f"{folder}/a.safetensors", {"w": gg.ones(2)}, {"epoch": "3"})
+    ...     gg.checkpoint.load(f"{folder}/a.safetensors")
+    ({'w': array([1., 1.], dtype=float32)}, {'epoch': '3'})
+    """
+    values = dict(tensors if isinstance(tensors, Mapping) else tensors.state_dict())
+    if optimizer is not None:
+        named = {k: v for k, v in values.items() if isinstance(v, Variable)}
+        values |= {_OPTIMIZER + k: v for k, v in optimizer.state_dict(named).items()}
+    about = dict(metadata or {})
+    for what in (*values, *about, *about.values()):
+        if not isinstance(what, str):
+            raise ArgumentError(f"save: names and metadata must be strings, got {what!r:.60}.")
+    arrays = {name: _host(name, value) for name, value in values.items()}
+    about[_CHECKSUM] = _checksum(arrays)
+    _write(Path(path), safetensors.numpy.save(arrays, about))
+
+
+def _host(name: str, value: Any) -> Array:
+    # C order: safetensors 0.8.0 writes the memory of another layout as it lies there
+    data = value.numpy() if isinstance(value, Tensor) else constant(value, device="cpu").numpy()
+    array = np.asarray(data, order="C")
+    if array.dtype not in [np.dtype(d) for d in _DTYPES.values()]:
+        raise DTypeError(f"save: '{name}' is {array.dtype}, which safetensors files do not hold.")
+    return array
+
+
+def _checksum(arrays: Mapping[str, Array]) -> str:
+    total = 0
+    for name in sorted(arrays):
+        data: Any = arrays[name].reshape(-1).view(np.uint8)
+        total = zlib.crc32(data, zlib.crc32(name.encode(), total))
+    return f"{total:08x}"
+
+
+def _write(path: Path, content: bytes) -> None:
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(beside, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+    with contextlib.suppress(OSError):  # the name too is to outlive a power cut
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def load(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]]:
+    """Read a safetensors file.
+
+    Returns:
+        NumPy arrays by name, and the metadata.
+
+    Raises:
+        CheckpointError: the file is missing, or damaged, or no safetensors file.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise CheckpointError(f"There is no checkpoint {path}.") from None
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+    try:
+        found = safetensors.deserialize(content)  # type: ignore[no-untyped-call]
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        arrays = {
+            name: np.frombuffer(part["data"], _DTYPES[part["dtype"]]).reshape(part["shape"]).copy()
+            for name, part in found
+        }
+        metadata = {str(k): str(v) for k, v in header.get("__metadata__", {}).items()}
+    except KeyError as error:
+        raise CheckpointError(
+            f"{path} holds values of dtype {error}, which are not read."
+        ) from error
+    except (safetensors.SafetensorError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{path} is damaged, or no safetensors file: {error}.") from error
+    checksum = metadata.pop(_CHECKSUM, None)
+    if checksum is not None and checksum != _checksum(arrays):
+        raise CheckpointError(f"{path} is damaged: its values are not those that were written.")
+    return arrays, metadata
+
+
+def restore(
+    path: str | os.PathLike[str], module: _Module, optimizer: _Optimizer | None = None
+) -> dict[str, str]:
+    """Give a model, and an optimizer, the values that `save` wrote: all, or on an error none.
+
+    Args:
+        path: of the file.
+        module: whose Variables have the names, shapes and dtypes in the file.
+        optimizer: which gets the state in the file. If None, a state there is ignored.
+
+    Returns:
+        The metadata.
+
+    Raises:
+        CheckpointError: the file is missing or damaged, or of another model or optimizer; the
+            message lists what differs.
+    """
+    arrays, metadata = load(path)
+    state = {k.removeprefix(_OPTIMIZER): v for k, v in arrays.items() if k.startswith(_OPTIMIZER)}
+    values = {k: v for k, v in arrays.items() if not k.startswith(_OPTIMIZER)}
+    variables = module.state_dict()
+    differences = _differences(variables, values)
+    if differences:
+        listed = "".join(f"\n  {line}" for line in differences[:12])
+        more = f"\n  and {len(differences) - 12} more" if len(differences) > 12 else ""
+        raise CheckpointError(f"{path} is of another model than this one:{listed}{more}")
+    ready = {name: constant(values[name], device=v.device) for name, v in variables.items()}
+    if optimizer is not None:
+        if not state:
+            raise CheckpointError(f"{path} holds no state of an optimizer.")
+        try:
+            optimizer.load_state_dict(state, variables)
+        except GpugradError as error:
+            raise CheckpointError(f"{path}: {error}") from error
+    for name, variable in variables.items():
+        variable.assign(ready[name])
+    return metadata
+
+
+def _differences(variables: Mapping[str, Variable], values: Mapping[str, Array]) -> list[str]:
+    """What keeps values from going into Variables, a line for each name."""
+
+    def said(x: Any) -> str:
+        return f"{x.dtype} {tuple(x.shape)}"
+
+    lines = []
+    for name in dict.fromkeys((*variables, *values)):
+        if name not in values:
+            lines.append(f"{name}: missing in the file; the model has {said(variables[name])}")
+        elif name not in variables:
+            lines.append(f"{name}: {said(values[name])} in the file; the model has no such name")
+        elif said(variables[name]) != said(values[name]):
+            lines.append(
+                f"{name}: {said(values[name])} in the file, {said(variables[name])} in the model"
+            )
+    return lines

@@ -1,0 +1,128 @@
+"""Random programs: gradients of ops put together against numerical differences.
+
+A program is a list of ops from a pool of smooth ones, each applied to values computed before.
+What single ops cannot show appears here: values used more than once, gradients that are
+broadcast and summed back, branches that lead nowhere.
+"""
+
+from __future__ import annotations
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+from hypothesis.extra.numpy import mutually_broadcastable_shapes
+
+import gpugrad as gg
+from gpugrad.testing import assert_close, check_grads
+
+UNARY = {
+    "sin": gg.sin,
+    "tanh": gg.tanh,
+    "exp": lambda x: gg.exp(gg.tanh(x)),  # bounded, so that chains of it are
+    "log": lambda x: gg.log(1.5 + gg.sin(x)),
+    "sqrt": lambda x: gg.sqrt(1.0 + x * x),
+    "square": lambda x: gg.square(gg.sin(x)),
+    "divide": lambda x: x / (1.0 + x * x),
+    "mean": lambda x: gg.mean(x, axis=-1, keepdims=True) if x.ndim else x,
+    "sum": lambda x: 0.3 * gg.sum(x, axis=0) if x.ndim else x,
+    "flip": lambda x: gg.flip(x) if x.ndim else x,
+    "reshape": lambda x: gg.reshape(x, (-1,))[:1],
+    "transpose": lambda x: gg.permute_dims(x, tuple(reversed(range(x.ndim)))),
+    "stack": lambda x: gg.stack([x, gg.sin(x)]) if x.ndim < 3 else x,
+    "softmax": lambda x: gg.softmax(x) if x.ndim else x,
+    "getitem": lambda x: x[..., ::2] if x.ndim else x,
+}
+BINARY = {
+    "add": gg.add,
+    "subtract": gg.subtract,
+    "multiply": lambda x, y: x * gg.tanh(y),
+    "divide": lambda x, y: x / (2.0 + gg.cos(y)),
+    "hypot": lambda x, y: gg.hypot(1.0 + x * x, y),
+    "atan2": lambda x, y: gg.atan2(x, 2.0 + gg.sin(y)),
+    "power": lambda x, y: (1.5 + gg.sin(x)) ** gg.tanh(y),
+    "logaddexp": gg.logaddexp,
+}
+
+
+@st.composite
+def programs(draw):
+    """Inputs, and steps: an op's name and which values it reads (None: inputs that fit)."""
+    shapes = draw(mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=3)).input_shapes
+    seed = draw(st.integers(0, 2**16))
+    position = st.integers(0, 99)
+    steps = draw(
+        st.lists(
+            st.one_of(
+                st.tuples(st.sampled_from(sorted(UNARY)), position),
+                st.tuples(st.sampled_from(sorted(BINARY)), position, position),
+            ),
+            min_size=3, max_size=8,
+        )
+    )  # fmt: skip
+    rng = np.random.default_rng(seed)
+    return [np.asarray(rng.uniform(-1.5, 1.5, s)) for s in shapes], steps
+
+
+def run(steps, inputs):
+    """The program's values. A step whose arrays do not broadcast reads its first alone."""
+    values = list(inputs)
+    for name, *reads in steps:
+        x, *more = (values[i % len(values)] for i in reads)
+        if not more:
+            values.append(UNARY[name](x))
+        elif fits(x, more[0]):
+            values.append(BINARY[name](x, more[0]))
+        else:
+            values.append(BINARY[name](x, x))
+    return values[len(inputs) :]
+
+
+def fits(x, y):
+    try:
+        return len(np.broadcast_shapes(x.shape, y.shape)) <= 4
+    except ValueError:
+        return False
+
+
+def result(steps, inputs):
+    """The last value and the sum of all, so that most values matter more than once."""
+    values = run(steps, inputs)
+    return values[-1], sum(gg.mean(v) for v in values if v.size)
+
+
+@hypothesis.settings(max_examples=300)
+@hypothesis.given(programs())
+def test_random_programs_have_the_gradients_that_differences_say(program):
+    inputs, steps = program
+    check_grads(lambda *xs: result(steps, xs), inputs, order=1, rtol=1e-5)
+
+
+@hypothesis.settings(max_examples=100)
+@hypothesis.given(programs())
+def test_random_programs_have_the_second_order_that_differences_say(program):
+    inputs, steps = program
+    check_grads(lambda *xs: result(steps[:4], xs), inputs, order=2, modes=["rev"], rtol=1e-5)
+
+
+@hypothesis.settings(max_examples=150)
+@hypothesis.given(programs())
+def test_random_programs_are_the_same_watched_and_not(program):
+    inputs, steps = program
+    xs = [gg.constant(x) for x in inputs]
+    with gg.GradientTape() as tape:
+        tape.watch(xs)
+        watched = run(steps, xs)
+    for a, b in zip(watched, run(steps, xs), strict=True):
+        assert_close(a, b, rtol=0, atol=0)
+
+
+@hypothesis.settings(max_examples=150)
+@hypothesis.given(programs())
+def test_random_programs_give_gradients_of_their_inputs_shape_in_float32(program):
+    inputs, steps = program
+    xs = [gg.constant(x, np.float32) for x in inputs]
+    with gg.GradientTape() as tape:
+        tape.watch(xs)
+        y = result(steps, xs)
+    for x, g in zip(xs, tape.gradient(y, xs), strict=True):
+        assert g is None or (g.shape == x.shape and g.dtype == np.float32)
