@@ -232,7 +232,7 @@ from gpugrad.ops.shaping import (
 )
 from gpugrad.ops.sorting import argsort, searchsorted, sort, top_k
 from gpugrad.tape import AggregationMethod, GradientTape, Graph, UnconnectedGradients, gradients
-from gpugrad.tensor import IndexedSlices, Tensor, Variable, constant, convert_to_tensor
+from gpugrad.tensor import IndexedSlices, Tensor, constant, convert_to_tensor
 from gpugrad.transforms import (
     custom_gradient,
     grad,
@@ -245,6 +245,7 @@ from gpugrad.transforms import (
     value_and_grad,
     vjp,
 )
+from gpugrad.variable import Variable
 
 if TYPE_CHECKING:
     from gpugrad import checkpoint, nn, optim, testing

@@ -32,6 +32,7 @@ __all__ = [
     "Device",
     "Namespace",
     "as_dtype",
+    "copied",
     "cupy",
     "default_device",
     "device",
@@ -268,8 +269,8 @@ def default_device() -> Device:
 
 
 def device_of(array: Any) -> Device:
-    """The device that holds a bare array."""
-    return CPU if type(array) is np.ndarray else _cuda(int(array.device.id))
+    """The device that holds a bare array (or the NumPy scalar that 0-d arithmetic gives)."""
+    return CPU if isinstance(array, (np.ndarray, np.generic)) else _cuda(int(array.device.id))
 
 
 def put(array: np.ndarray[Any, Any], d: Device) -> Any:
@@ -282,7 +283,7 @@ def put(array: np.ndarray[Any, Any], d: Device) -> Any:
 
 def host(array: Any) -> np.ndarray[Any, Any]:
     """A new NumPy array with the values of a bare array."""
-    return array.copy() if type(array) is np.ndarray else array.get()  # type: ignore[no-any-return]
+    return np.array(array) if isinstance(array, (np.ndarray, np.generic)) else array.get()
 
 
 @contextlib.contextmanager
@@ -294,6 +295,12 @@ def _on(array: Any) -> Iterator[None]:
 def formulas_on(array: Any) -> contextlib.AbstractContextManager[Any]:
     """Run formulas near `array`: on its GPU, or without NumPy's warnings of inf and nan."""
     return np.errstate(all="ignore") if device_of(array) is CPU else _on(array)
+
+
+def copied(array: Any) -> Any:
+    """A copy of a bare array, beside it."""
+    with formulas_on(array):  # CuPy would copy to the current GPU
+        return array.copy()
 
 
 def move(array: Any, d: Device) -> Any:
@@ -319,7 +326,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     except TypeError as error:
         raise DTypeError(f"{dtype!r} is not a dtype: {error}") from error
     if made.kind not in "biufc" and made != BFLOAT16:
-        raise DTypeError(f"dtype {made} is not a number's: use a bool, int, float or complex dtype.")
+        raise DTypeError(f"dtype {made} is no number's: use a bool, int, float or complex dtype.")
     return made
 
 

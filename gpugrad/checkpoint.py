@@ -17,7 +17,8 @@ import safetensors.numpy
 
 from gpugrad.backend import BFLOAT16
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, GpugradError
-from gpugrad.tensor import Tensor, Variable, constant
+from gpugrad.tensor import Tensor, constant
+from gpugrad.variable import Variable
 
 __all__ = ["load", "restore", "save"]
 
@@ -91,7 +92,7 @@ def save(
 def _host(name: str, value: Any) -> Array:
     # C order: safetensors 0.8.0 writes the memory of another layout as it lies there
     data = value.numpy() if isinstance(value, Tensor) else constant(value, device="cpu").numpy()
-    array = np.asarray(data, order="C")
+    array = np.asarray(data, data.dtype.newbyteorder("="), order="C")
     if array.dtype not in [np.dtype(d) for d in _DTYPES.values()]:
         raise DTypeError(f"save: '{name}' is {array.dtype}, which safetensors files do not hold.")
     return array

@@ -111,7 +111,8 @@ _AXIS = "Count axes from 0, or from -1 at the end."
 _MEANINGS: Sequence[tuple[tuple[str, ...], type[GpugradError], str]] = (
     (("singular", "positive definite"), SingularMatrixError,
      "Add a small multiple of the identity, or use a decomposition that allows it."),
-    (("broadcast", "shape", "dimension", "reshape", "size", "square", "length", "operand"),
+    (("broadcast", "shape", "dimension", "reshape", "size", "square", "length", "operand",
+      "sequence"),
      ShapeError, "Shapes must agree, counted from the last axis; a 1 stretches."),
     (("axis", "axes"), AxisError, _AXIS),
 )  # fmt: skip
@@ -136,7 +137,7 @@ def reraise(
 def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
     """The class and the way out for an array library's exception; None for others."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return OutOfMemoryError, "Use smaller batches, or free tensors and tapes that you still hold."
+        return OutOfMemoryError, "Use smaller batches, or free tensors and tapes still held."
     if isinstance(error, np.exceptions.AxisError):
         return AxisError, _AXIS
     if isinstance(error, TypeError):

@@ -12,18 +12,18 @@ from typing import Any
 
 from gpugrad import nest
 from gpugrad.backend import NAMESPACES, SCALARS, TENSOR, formulas_on, is_inexact
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError, TapeError
+from gpugrad.backward import refit, revive
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, TapeError
 from gpugrad.tape import (
     GradientTape,
     UnconnectedGradients,
     filled,
     leaves_of,
     number_any,
-    recorders,
-    refit,
-    revive,
+    zeros_beside,
 )
-from gpugrad.tensor import Tensor, Variable, constant, tensor, threads, wrap
+from gpugrad.tensor import Tensor, constant, recorders, tensor, threads, wrap
+from gpugrad.variable import Variable
 
 __all__ = ["ForwardAccumulator"]
 
@@ -88,9 +88,7 @@ class ForwardAccumulator:
     def barrier(self, name: str, ids: Sequence[int], out: int) -> None:
         """An op without a derivative: no tangent goes on."""
 
-    def jvp(
-        self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE
-    ) -> Any:
+    def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
         """Tangents of Tensors that were computed from the primals, in the same structure.
 
         Args:
@@ -116,6 +114,7 @@ class ForwardAccumulator:
                 tangents = [self.known.get(i) for i in ids]
                 if raw and not _needs_transposing(op):
                     given = [t if t is None else t._data for t in tangents]
+                    xp = NAMESPACES[type(next(t for t in given if t is not None))]
                     made = _push(op, xp, given, saved, params, outs[0]._data)
                     self._keep(outs[0], None if made is None else wrap(_array(made, outs[0])))
                     return
@@ -146,7 +145,9 @@ def _tangent(primal: Tensor, t: Any) -> Tensor:
         t = constant(t, primal.dtype, device=primal.device)
     t = tensor(t)
     if t.shape != primal.shape:
-        raise ShapeError(f"tangents: the primal's shape is {primal.shape}, the tangent's {t.shape}.")
+        raise ShapeError(
+            f"tangents: the primal's shape is {primal.shape}, the tangent's {t.shape}."
+        )
     if t.dtype != primal.dtype:
         raise DTypeError(
             f"tangents: the primal is {primal.dtype}, its tangent {t.dtype}. "
@@ -213,7 +214,7 @@ def _transpose(
     op: Any, tangents: list[Any], fits: Any, saved: Any, params: Any, outs: Sequence[Tensor]
 ) -> list[Tensor | None]:
     """JVP as the gradient of <vjp(g), t> by g, at g = 0 (it is linear in g)."""
-    seeds = [wrap(NAMESPACES[type(o._data)].lib.zeros_like(o._data)) for o in outs]
+    seeds = [wrap(zeros_beside(o, o.shape, o.dtype)) for o in outs]
     with GradientTape() as tape:
         for seed in seeds:
             if is_inexact(seed.dtype):
@@ -224,7 +225,10 @@ def _transpose(
         for t, rule, fit in zip(tangents, rules, fits, strict=False):
             if t is None or rule is None:
                 continue
-            pulled = tensor(rule(TENSOR, g, saved, params))
+            pulled = rule(TENSOR, g, saved, params)
+            if pulled is None:
+                continue
+            pulled = tensor(pulled)
             if fit is not None:
                 pulled = refit(TENSOR, pulled, fit)
             if pulled.dtype.kind == "c":

@@ -1,5 +1,6 @@
-"""Hangs the ops on Tensor. An op whose first argument is the tensor is the method itself:
-no wrapper frame on the way to it.
+"""Hangs the ops on Tensor.
+
+An op whose first argument is the tensor is the method itself: no wrapper frame on the way.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from gpugrad.ops import (
     shaping,
     sorting,
 )
-from gpugrad.tensor import Tensor, Variable, VariableSlice, new
+from gpugrad.tensor import Tensor, new
+from gpugrad.variable import Variable, VariableSlice
 
 __all__: list[str] = []
 
 
 def _reflected(op: Any) -> Any:
     def method(self: Tensor, other: Any) -> Tensor:
-        return op(other, self)  # type: ignore[no-any-return]
+        return op(other, self)
 
     return method
 
@@ -73,7 +75,7 @@ for _name, _op in {
 
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
-    return indexing.getitem(self, index=indexing.frozen_index(index))  # type: ignore[no-any-return]
+    return indexing.getitem(self, index=indexing.frozen_index(index))
 
 
 def _variable_getitem(self: Variable, index: Any) -> Tensor:
@@ -93,13 +95,13 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
 
 def _reshape(self: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape, given as one tuple or as numbers."""
-    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape)  # type: ignore[no-any-return]
+    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape)
 
 
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
     """Axes in another order, reversed if none is given."""
     order = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
-    return shaping.permute_dims(self, tuple(order) or tuple(range(self.ndim))[::-1])  # type: ignore[no-any-return]
+    return shaping.permute_dims(self, tuple(order) or tuple(range(self.ndim))[::-1])
 
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
@@ -112,12 +114,12 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     d = backend.device(device)
     if d == self.device:
         return self
-    return creation.to_device(self, device=d, source=self.device)  # type: ignore[no-any-return]
+    return creation.to_device(self, device=d, source=self.device)
 
 
 Tensor.__getitem__ = _getitem  # type: ignore[method-assign]
 Tensor.__setitem__ = _setitem  # type: ignore[method-assign]
-Variable.__getitem__ = _variable_getitem  # type: ignore[method-assign]
+Variable.__getitem__ = _variable_getitem  # type: ignore[method-assign,assignment]
 for _name, _method in {
     "reshape": _reshape, "transpose": _transpose, "to_device": _to_device,
     "T": property(_transpose), "mT": property(shaping.matrix_transpose),

@@ -37,12 +37,11 @@ from gpugrad.backend import (
     TENSOR,
     Namespace,
     meet,
-    meet_arrays,
 )
-from gpugrad.errors import ArgumentError, DTypeError, NoGradientError, ShapeError, reraise
+from gpugrad.eager import compiled, write_eager
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, NoGradientError, ShapeError
 from gpugrad.samples import grid
-from gpugrad.tape import block, graphs, number, record, record_many
-from gpugrad.tensor import Tensor, new, recorders, tensor, wrap
+from gpugrad.tensor import Tensor
 
 __all__ = ["OPS", "Op", "elementwise", "no_gradient", "op"]
 
@@ -96,7 +95,7 @@ class Op:
     def __init__(
         self,
         name: str,
-        forward: Callable[..., Any],
+        forward: Any,
         *,
         kind: str,
         signature: inspect.Signature,
@@ -118,6 +117,7 @@ class Op:
         self.name, self.forward, self.kind = name, forward, kind
         self.linear, self.differentiable = linear, differentiable
         self.outputs, self.variadic, self.keeps_half = outputs, variadic, keeps_half
+        self.is_library_function = isinstance(forward, _LibraryFunction)
         self.kinds = kinds
         self.samples, self.ref, self.errors, self.doc = samples, ref, tuple(errors), doc
         self.signature = signature
@@ -127,7 +127,7 @@ class Op:
         self.params = {n: p.default for n, p in ps.items() if n not in self.arrays}
         self.impl = _Readings(name)
         self._bind(vjp, jvp, partials)
-        self.eager = _write_eager(self)
+        self.eager = write_eager(self)
 
     # -- rules
 
@@ -179,8 +179,8 @@ class Op:
 
     def bare(self, xp: Namespace) -> Callable[..., Any]:
         """The op's function on bare arrays of one library."""
-        if isinstance(self.forward, _LibraryFunction):
-            function = self.forward.of(xp)
+        if self.is_library_function:
+            function: Callable[..., Any] = getattr(xp.lib, self.forward.name)
         else:
             function = functools.partial(self.forward, xp)
             function = function if self.keeps_half else _through_float32(function)
@@ -205,9 +205,6 @@ class _LibraryFunction:
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-    def of(self, xp: Namespace) -> Callable[..., Any]:
-        return getattr(xp.lib, self.name)  # type: ignore[no-any-return]
 
 
 def _through_float32(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -235,7 +232,7 @@ def _through_float32(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def through_float32(*args: Any, **params: Any) -> Any:
         for a in args:
-            if type(a) is np.ndarray and a.dtype.char not in "eE" or not half(a):
+            if (type(a) is np.ndarray and a.dtype.char not in "eE") or not half(a):
                 continue
             break
         else:
@@ -255,7 +252,7 @@ def _on_one_gpu(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         arrays = [a for part in lists for a in part if type(a) in ARRAYS]
         if len({int(a.device.id) for a in arrays}) > 1:
             where = " and ".join(str(backend.device_of(a)) for a in arrays)
-            raise backend.DeviceError(
+            raise DeviceError(
                 f"{name}: its arrays are on {where}. Move one with x.to_device(device)."
             )
         with backend.formulas_on(arrays[0]):
@@ -267,12 +264,6 @@ def _on_one_gpu(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 # ---- rules ------------------------------------------------------------------------------
 
 _GIVEN = ("xp", "g", "t", "i")  # what a rule gets that is not saved
-
-
-@functools.cache
-def _compiled(text: str, mode: str) -> Any:
-    """Code of a generated text; many ops have the same text but for what its names mean."""
-    return compile(text, "<gpugrad>", mode)
 
 
 def _names(function: Rule) -> tuple[str, ...]:
@@ -304,7 +295,7 @@ def _bind_rule(rule: Rule, op: Op) -> Rule:
                 f"{[*op.arrays, *op.params, 'out']}, and NAME_shape or NAME_dtype of an array."
             )
     text = f"lambda {', '.join(given)}: rule({', '.join(args)})"
-    return eval(_compiled(text, "eval"), {"rule": rule})  # type: ignore[no-any-return]
+    return eval(compiled(text, "eval"), {"rule": rule})
 
 
 def _missing_rule(name: str) -> Rule:
@@ -335,225 +326,8 @@ def _rule_of_partial(partial: Any, singular: bool) -> Rule:
     body = "xp.masked_multiply(g, conj(xp, d))" if singular else "g * conj(xp, d)"
     text = f"def rule(xp, g, {names}):\n    d = partial(xp, {names})\n    return {body}\n"
     made: dict[str, Any] = {"partial": partial, "conj": _conjugate}
-    exec(_compiled(text, "exec"), made)
-    return made["rule"]  # type: ignore[no-any-return]
-
-
-# ---- the eager function -----------------------------------------------------------------
-
-
-def _write_eager(op: Op) -> Callable[..., Any]:
-    """Write out the function that users call, for exactly this op's signature.
-
-    As namedtuple does: a generic ``apply(op, *args, **kw)`` costs more than the ufunc that it
-    calls. The text is kept as ``function.__source__``; for ``tanh(x)`` it is::
-
-        def tanh(x, /):
-            try:
-                if type(x) is Tensor: x_ = x._data; xi = x._id
-                else: x = tensor(x); x_ = x._data; xi = x._id
-                kind = type(x_)
-                r_ = impl[kind](x_)
-            except Exception as e: reraise(e, 'tanh', {'x': x}, {})
-            if type(r_) not in ARRAYS: r_ = asarray(r_, kind)
-            out = new(Tensor); out._data = r_; out._id = 0
-            if recorders:
-                if graphs: xi = number(x)
-                if xi:
-                    record(op, out, (xi,), (None,), (r_,), None)
-            return out
-    """
-    lines = _read_list(op) if op.variadic else _read_arguments(op)
-    names = op.arrays
-    passed = ", ".join(f"{k}={k}" for k in op.params)
-    inputs = ", ".join(f"{n}_" for n in names)
-    shown = "{" + ", ".join(f"{n!r}: {n}" for n in names) + "}"
-    params = "{" + ", ".join(f"{k!r}: {k}" for k in op.params) + "}"
-    any_id = "any(ids)" if op.variadic else " or ".join(f"{n}i" for n in names)
-    ids = "ids" if op.variadic else "(" + " ".join(f"{n}i," for n in names) + ")"
-    renumber = (
-        f"ids = [number(x) for x in {names[0]}]" if op.variadic
-        else "; ".join(f"{n}i = number({n})" for n in names)
-    )  # fmt: skip
-    call = f"{inputs}{', ' + passed if passed else ''}"
-    if op.kind == "composite" and op.differentiable:
-        lines += [
-            f"if recorders and (graphs or {any_id}):",
-            f"    return forward(TENSOR, {', '.join(names)}{', ' + passed if passed else ''})",
-        ]
-    run = f"impl[kind]({call})"
-    if not isinstance(op.forward, _LibraryFunction) and not (op.variadic or op.optional):
-        # straight into the forward: a partial and a wrapper would cost 0.5 us a call
-        plain = " and ".join(
-            ["kind is ndarray", *([] if op.keeps_half else
-             [f"{n}_.dtype.char not in 'eE'" if op.kind == "primitive" or len(names) == 1 else
-              f"type({n}_) is ndarray and {n}_.dtype.char not in 'eE'" for n in names])]
-        )  # fmt: skip
-        if op.kind != "elementwise" or len(names) == 1:
-            run = f"forward(NUMPY, {call}) if {plain} else {run}"
-    lines = [
-        f"def _op{_plain(op.signature)}:",
-        "try:",
-        *(f"    {line}" for line in (*lines, f"r_ = {run}")),
-        f"except Exception as e: reraise(e, NAME, {shown}, {params})",
-    ]
-    if op.outputs == 1:
-        lines += [
-            "if type(r_) not in ARRAYS: r_ = asarray(r_, kind)",
-            "out = new(Tensor); out._data = r_; out._id = 0",
-        ]
-    else:
-        lines.append("out = tuple([wrap(asarray(r, kind)) for r in r_])")
-    if op.kind != "composite" or not op.differentiable:
-        lines += [
-            "if recorders:",
-            f"    if graphs: {renumber}",
-            f"    if {any_id}:",
-            *_recording(op, ids, params),
-        ]
-    lines.append("return out")
-    text = "\n    ".join(lines) + "\n"
-    scope = {
-        "ARRAYS": ARRAYS, "NAME": op.name, "NUMPY": NUMPY, "SCALARS": SCALARS, "TENSOR": TENSOR, "Tensor": Tensor,
-        "asarray": _asarray, "block": block, "reraise": reraise, "forward": op.forward,
-        "graphs": graphs, "impl": op.impl, "meet": meet, "meet_arrays": meet_arrays, "ndarray": np.ndarray, "new": new, "number": number, "op": op,
-        "record": record, "record_many": record_many, "recorders": recorders, "tensor": tensor,
-        "tensors": _tensors, "wrap": wrap, **_defaults(op.signature),
-    }  # fmt: skip
-    exec(_compiled(text, "exec"), scope)
-    function = scope["_op"]
-    function.__code__ = function.__code__.replace(co_name=op.name, co_qualname=op.name)
-    function.__name__ = function.__qualname__ = op.name
-    function.__source__ = text.replace("def _op(", f"def {op.name}(").replace("NAME", repr(op.name))
-    function.op, function.__doc__, function.__module__ = op, op.doc, "gpugrad"
-    return function  # type: ignore[no-any-return]
-
-
-def _plain(signature: inspect.Signature) -> str:
-    """A signature as text, without types; defaults that are objects by the name _d_NAME."""
-    ps = [
-        p.replace(annotation=p.empty, default=p.default if p.default is p.empty else _Named(p.name))
-        for p in signature.parameters.values()
-    ]
-    return str(signature.replace(parameters=ps, return_annotation=signature.empty))
-
-
-class _Named:
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"_d_{self.name}"
-
-
-def _defaults(signature: inspect.Signature) -> dict[str, Any]:
-    return {
-        f"_d_{p.name}": p.default
-        for p in signature.parameters.values()
-        if p.default is not p.empty
-    }
-
-
-def _read_arguments(op: Op) -> list[str]:
-    names, several = op.arrays, len(op.arrays) > 1
-    lines = []
-    for n in names:
-        first = f"if type({n}) is Tensor: {n}_ = {n}._data; {n}i = {n}._id"
-        lines.append(first)
-        if n in op.optional:
-            lines.append(f"elif {n} is None: {n}_ = None; {n}i = 0")
-        if several:
-            lines.append(f"elif type({n}) in SCALARS: {n}_ = {n}; {n}i = 0")
-        lines.append(f"else: {n} = tensor({n}); {n}_ = {n}._data; {n}i = {n}._id")
-    lines.append(f"kind = type({names[0]}_)")
-    if several:
-        same = " or ".join(f"type({n}_) is not kind" for n in names[1:])
-        rest = ", ".join(f"{n}_" for n in names)
-        how = "meet_arrays" if op.kind == "primitive" else "meet"
-        meeting = f"{rest}, kind = {how}(NAME, {rest})"
-        if op.kind == "elementwise" and len(names) == 2:  # a number beside an array: no call
-            x, y = names
-            lines += [
-                f"if {same}:",
-                f"    if type({y}_) in SCALARS and kind in ARRAYS and {x}_.dtype.char != 'E': pass",
-                f"    elif kind in SCALARS and type({y}_) in ARRAYS and {y}_.dtype.char != 'E': "
-                f"kind = type({y}_)",
-                f"    else: {meeting}",
-            ]
-        else:
-            lines.append(f"if {same}: {meeting}")
-    return lines
-
-
-def _read_list(op: Op) -> list[str]:
-    (n,) = op.arrays
-    return [
-        f"{n} = tensors(NAME, {n})",
-        f"ids = [x._id for x in {n}]",
-        f"*{n}_, kind = meet(NAME, *[x._data for x in {n}])",
-    ]
-
-
-def _tensors(name: str, values: Any) -> list[Tensor]:
-    if isinstance(values, Tensor):
-        values = list(values)
-    if not isinstance(values, (list, tuple)) or not values:
-        raise ArgumentError(f"{name}: a list of at least one array is needed, got {values!r:.60}.")
-    return [tensor(v) for v in values]
-
-
-def _asarray(value: Any, kind: type) -> Any:
-    return value if type(value) in ARRAYS else NAMESPACES.get(kind, NUMPY).lib.asarray(value)
-
-
-def _recording(op: Op, ids: str, params: str) -> list[str]:
-    """The lines that record one execution."""
-    if not op.differentiable:
-        return [
-            f"        block(NAME, out, {ids})" if op.outputs == 1
-            else f"        for o in out: block(NAME, o, {ids})"
-        ]  # fmt: skip
-    saved = []
-    for name in op.saves:
-        if name == "out":
-            saved.append("r_" if op.outputs == 1 else "tuple([o._data for o in out])")
-        elif not name.endswith(("_shape", "_dtype")):
-            readers = op.readers[name]
-            every = not readers or len(readers) == len(op.arrays)
-            wanted = " or ".join(f"{r}i" for r in readers)
-            saved.append(f"{name}_" if every else f"{name}_ if {wanted} else None")
-        else:
-            array, _, what = name.rpartition("_")
-            saved.append(
-                f"[x.{what} for x in {array}_]" if op.variadic else
-                f"None if {array}_ is None else {array}_.{what}" if array in op.optional else
-                f"{array}_.{what}"
-            )  # fmt: skip
-    lines = []
-    if op.outputs > 1 or len(op.arrays) == 1 and not op.variadic:
-        fits = "None, " * len(op.arrays)
-    elif op.variadic:
-        lines = [
-            f"        fits = [None if x.dtype == r_.dtype else (x.shape, x.dtype) "
-            f"for x in {op.arrays[0]}_]"
-        ]
-        fits = "*fits,"
-    elif op.kind == "elementwise":
-        lines = ["        shape = r_.shape; dtype = r_.dtype"]
-        fits = "".join(
-            f"None if not {n}i or {n}_.shape == shape and {n}_.dtype is dtype "
-            f"else ({n}_.shape, {n}_.dtype), "
-            for n in op.arrays
-        )
-    else:  # rules give the shape; arrays of several dtypes still need a cast
-        fits = "".join(
-            f"None if not {n}i or {n}_.dtype is r_.dtype else ({n}_.shape, {n}_.dtype), "
-            for n in op.arrays
-        )
-    kept = "".join(f"{s}, " for s in saved)
-    call = "record" if op.outputs == 1 else "record_many"
-    params = params if op.params else "None"
-    return [*lines, f"        {call}(op, out, {ids}, ({fits}), ({kept}), {params})"]
+    exec(compiled(text, "exec"), made)
+    return made["rule"]
 
 
 # ---- declaring --------------------------------------------------------------------------
@@ -615,7 +389,8 @@ def elementwise(
             partials=d, linear=linear, differentiable=differentiable, kinds=kinds,
             samples=samples or grid(len(arrays), domain),
             ref=ref or (None if callable(forward) else f"numpy.{forward or name}"),
-            errors=errors or _elementwise_errors(len(arrays), kinds), doc=_elementwise_doc(name, arrays, doc, example),
+            errors=errors or _elementwise_errors(len(arrays), kinds),
+            doc=_elementwise_doc(name, arrays, doc, example),
         )
     )  # fmt: skip
 

@@ -20,7 +20,8 @@ Domain = tuple[float, float] | Sequence[tuple[float, float]]
 
 
 def _draw(rng: np.random.Generator, domain: Any, shape: Any) -> np.ndarray[Any, Any]:
-    return np.asarray(rng.uniform(*domain, shape))
+    low, high = domain
+    return np.asarray(rng.uniform(low, high, shape))
 
 
 def grid(n: int, domain: Domain = (-2.0, 2.0)) -> Sampler:

@@ -1,17 +1,4 @@
-"""The tape: recording, and the backward loop.
-
-A log is a list in execution order, which is a topological order, so backward is one reversed
-loop: no recursion and no sort. An entry holds what the op's rules name, as bare arrays:
-
-    (op, out, ids, fits, saved, params)
-
-`out` is the serial number of the result (for several results a tuple of (number, shape,
-dtype)), `ids` those of the inputs (0: not recorded), `fits` the shape and dtype that an
-input's gradient must be summed and cast to, or None where it has them already.
-
-If nobody records, the rules run on bare arrays; otherwise the same rules run on Tensors made
-again from array and number, so an outer tape sees them: that is all there is to higher order.
-"""
+"""The tape: recording what is done to tensors, and asking for gradients of it."""
 
 from __future__ import annotations
 
@@ -24,27 +11,29 @@ from pathlib import Path
 from typing import Any
 
 from gpugrad import nest
-from gpugrad.backend import NAMESPACES, NUMPY, SCALARS, TENSOR, formulas_on, is_inexact
+from gpugrad.backend import NAMESPACES, TENSOR, formulas_on, is_inexact
+from gpugrad.backward import Entry, backward, finished, plus
 from gpugrad.errors import (
     ArgumentError,
+    DeviceError,
     DTypeError,
     GpugradError,
     ShapeError,
     TapeError,
     reraise,
 )
+from gpugrad.explain import Barrier, why
 from gpugrad.tensor import (
     IndexedSlices,
     Tensor,
-    Variable,
     constant,
-    new,
     next_id,
     recorders,
     tensor,
     threads,
     wrap,
 )
+from gpugrad.variable import Variable
 
 __all__ = [
     "AggregationMethod",
@@ -58,10 +47,8 @@ __all__ = [
     "record",
     "record_many",
     "recording_stopped",
-    "revive",
 ]
 
-Entry = tuple[Any, Any, tuple[int, ...], Any, Any, Any]
 INEXACT = "fcV"  # kinds of dtype: float, complex, and V, which is ml_dtypes' bfloat16
 
 graphs: list[Graph] = []
@@ -168,128 +155,6 @@ def recording_stopped(keep: type | tuple[type, ...] = ()) -> Iterator[None]:
         threads.stack = stack
 
 
-# ---- the backward loop ------------------------------------------------------------------
-
-
-def revive(op: Any, saved: Any, out: Any, ids: Sequence[int]) -> list[Any]:
-    """Saved arrays as the Tensors they were, by array and serial number."""
-
-    def made(array: Any, serial: int) -> Any:
-        if array is None or type(array) in SCALARS:
-            return array
-        t = new(Tensor)
-        t._data, t._id = array, serial
-        return t
-
-    alive: list[Any] = []
-    for value, origin in zip(saved, op.origins, strict=True):
-        if origin is None:
-            alive.append(value)
-        elif origin == "out":
-            alive.append(
-                made(value, out) if type(out) is int
-                else tuple(made(v, o[0]) for v, o in zip(value, out, strict=True))
-            )  # fmt: skip
-        elif origin == "all":
-            alive.append([made(v, i) for v, i in zip(value, ids, strict=True)])
-        else:
-            alive.append(made(value, ids[origin]))
-    return alive
-
-
-def refit(xp: Any, g: Any, fit: tuple[tuple[int, ...], Any]) -> Any:
-    """Sum and cast a gradient to the shape and dtype of the input it belongs to."""
-    shape, dtype = fit
-    if g.dtype != dtype:
-        if g.dtype.kind == "c" and dtype.kind != "c":
-            g = xp.real(g)
-        g = xp.astype(g, dtype)
-    return g if g.shape == shape else xp.sum_to(g, shape=shape)
-
-
-def _plus(xp: Any, a: Any, b: Any) -> Any:
-    """The sum of two gradients; rows stay rows while both are rows."""
-    if type(a) is IndexedSlices and type(b) is IndexedSlices:
-        return IndexedSlices(
-            xp.concat([a.values, b.values], axis=0),
-            xp.concat([a.indices, b.indices], axis=0),
-            a.dense_shape,
-        )
-    a = a.to_dense(xp) if type(a) is IndexedSlices else a
-    b = b.to_dense(xp) if type(b) is IndexedSlices else b
-    return xp.add(a, b)
-
-
-def backward(
-    log: Sequence[Entry], grads: dict[int, Any], keep: set[int], need: Any, xp: Any, stops: Any = ()
-) -> None:
-    """Pull `grads` (by serial number) back through `log`, in place.
-
-    Gradients of `keep` stay in the dict. Only inputs in `need` get one. Nothing passes
-    through the numbers in `stops`.
-    """
-    raw = xp is not TENSOR
-    mixed = raw and len(NAMESPACES) > 1  # a tensor may have been moved between devices
-    owned: set[int] = set()  # sums that only this loop can see: added to in place
-    for op, out, ids, fits, saved, params in reversed(log):
-        if type(out) is int:
-            g = grads.get(out) if out in keep else grads.pop(out, None)
-            if g is None or out in stops:
-                continue
-            if type(g) is IndexedSlices:
-                g = g.to_dense(xp)
-        else:
-            g = _many(xp, out, grads, keep, stops)
-            if g is None:
-                continue
-        if mixed:
-            xp = NAMESPACES.get(type(g[0] if type(g) is tuple else g), xp)
-        elif not raw:
-            saved = revive(op, saved, out, ids)
-        for i, rule, fit in zip(ids, op.rules or op.spread(len(ids)), fits, strict=False):
-            if rule is None or i not in need:
-                continue
-            try:
-                gi = rule(xp, g, saved, params)
-            except Exception as error:
-                if not op.rules:  # a custom_gradient's own function: its errors are the user's
-                    raise
-                reraise(error, f"gradient of {op.name}", {"g": g}, params or {})
-            if gi is None:
-                continue
-            if fit is not None and type(gi) is not IndexedSlices:
-                gi = refit(xp, gi, fit)
-            old = grads.get(i)
-            if old is None:
-                grads[i] = gi
-            elif i in owned and type(gi) is type(old) and gi.dtype == old.dtype:
-                old += gi
-            else:
-                grads[i] = total = _plus(xp, old, gi)
-                if raw and type(total) in NAMESPACES:
-                    owned.add(i)
-
-
-def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any) -> Any:
-    """Gradients of an op's several results, zeros for those that have none; None if all lack."""
-    found = [grads.get(i) if i in keep else grads.pop(i, None) for i, _, _ in out]
-    found = [None if o[0] in stops else g for o, g in zip(out, found, strict=True)]
-    if all(g is None for g in found):
-        return None
-    like = next(g for g in found if g is not None)
-    return tuple(
-        _zeros(xp, like, shape, dtype) if g is None
-        else g.to_dense(xp) if type(g) is IndexedSlices else g
-        for g, (_, shape, dtype) in zip(found, out, strict=True)
-    )  # fmt: skip
-
-
-def _zeros(xp: Any, like: Any, shape: Any, dtype: Any) -> Any:
-    data = like._data if type(like) is Tensor else like
-    zeros = NAMESPACES.get(type(data), NUMPY).lib.zeros(shape, dtype=dtype)
-    return wrap(zeros) if xp is TENSOR else zeros
-
-
 # ---- recorders --------------------------------------------------------------------------
 
 
@@ -305,7 +170,7 @@ class _Recorder:
         self.leaves: set[int] = set()
         self.variables: dict[int, Variable] = {}
         self.dead: set[int] = set()  # results of ops without a gradient, for explain
-        self.barriers: list[tuple[int, str, int, tuple[int, ...], str]] = []  # (len(log), ...)
+        self.barriers: list[Barrier] = []
 
     def take(self, entry: Entry, out: Any) -> None:
         self.log.append(entry)
@@ -358,59 +223,10 @@ class _Recorder:
                     seed = seed if raw else wrap(seed)
                 elif raw:
                     seed = seed._data
-                grads[i] = _plus(xp, grads[i], seed) if i in grads else seed
+                grads[i] = plus(xp, grads[i], seed) if i in grads else seed
             stopped = {number_any(s) for s in stops}
             backward(self.log, grads, wanted, need, xp, stopped)
-            return [_finished(xp, grads.get(s._id), s) for s in sources]
-
-    def _explain(self, target: Any, source: Any) -> str:
-        if target is source or target._id == source._id:
-            return "The target is the source: its gradient is not None, but ones."
-        reached = {source._id: ""}  # number: the first barrier on the way to it, or ""
-        steps = [(k, 1, e[1], e[2], "") for k, e in enumerate(self.log)]
-        steps += [(k, 0, o, ids, f"{name} ({line})") for k, name, o, ids, line in self.barriers]
-        flat = [
-            (o, ids, why)
-            for _, _, out, ids, why in sorted(steps, key=lambda step: step[:2])
-            for o in ((out,) if type(out) is int else (about[0] for about in out))
-        ]
-        for out, ids, why in flat:
-            ways = [reached[i] for i in ids if i in reached]
-            if ways and reached.get(out, "?"):
-                reached[out] = min((w or why.removesuffix(" ()") for w in ways), key=len)
-        why = reached.get(target._id, "?")
-        if not why:
-            return "The target depends on the source; its gradient is not None."
-        if why.startswith("stop_gradient"):
-            return f"The target depends on the source only through {why}, which stops gradients."
-        if why.startswith("assign"):
-            return (
-                f"The target depends on the source only through {why}: a Variable's new value "
-                "carries no gradient. Compute with the value itself before you assign it."
-            )
-        if why != "?":
-            return (
-                f"The target depends on the source only through {why}, which has no gradient: "
-                "its result is an integer, a boolean or a step."
-            )
-        if not is_inexact(source.dtype):
-            return f"The source is {source.dtype}, which has no gradient: cast it to a float first."
-        if source._id not in self.leaves and source._id not in self.known:
-            if isinstance(source, Variable):
-                return (
-                    f"The Variable '{source.name}' was not read while the tape recorded"
-                    + ("" if source.trainable else " (and trainable=False: watch it)") + "."
-                )  # fmt: skip
-            return (
-                "The source was not watched: call tape.watch(x) inside the `with` block, before "
-                "x is used. (A new tensor of equal value is another tensor.)"
-            )
-        if target._id not in self.known:
-            return (
-                "The target was not recorded: it was made outside the tape, or from tensors that "
-                "the tape does not watch."
-            )
-        return "Nothing that was recorded leads from the source to the target."
+            return [finished(xp, grads.get(s._id), s) for s in sources]
 
 
 def number_any(x: Tensor) -> int:
@@ -418,19 +234,6 @@ def number_any(x: Tensor) -> int:
     if not x._id:
         x._id = next_id()
     return x._id
-
-
-def _finished(xp: Any, g: Any, source: Tensor) -> Any:
-    """A gradient as the user gets it: a Tensor of the source's dtype, or IndexedSlices."""
-    if g is None:
-        return None
-    if type(g) is IndexedSlices:
-        return g if xp is TENSOR else IndexedSlices(wrap(g.values), wrap(g.indices), g.dense_shape)
-    if g.dtype != source.dtype:
-        g = xp.astype(g, source.dtype)
-    if xp is TENSOR:
-        return g
-    return wrap(g if type(g) in NAMESPACES else NAMESPACES[type(source._data)].lib.asarray(g))
 
 
 def leaves_of(what: str, structure: Any) -> list[Tensor]:
@@ -470,6 +273,11 @@ def seeds_of(what: str, targets: list[Tensor], given: Sequence[Any]) -> list[Any
                 f"{what}[{k}]: the target is {target.dtype}, its upstream gradient {seed.dtype}. "
                 "Cast it with gg.astype(g, dtype)."
             )
+        if seed.device != target.device:
+            raise DeviceError(
+                f"{what}[{k}]: the target is on {target.device}, its upstream gradient on "
+                f"{seed.device}. Move it with g.to_device(device)."
+            )
         seeds.append(seed)
     return seeds
 
@@ -479,9 +287,15 @@ def filled(results: list[Any], sources: list[Tensor], unconnected: Any) -> list[
     if _unconnected(unconnected) is UnconnectedGradients.NONE:
         return results
     return [
-        wrap(NAMESPACES[type(s._data)].lib.zeros_like(s._data)) if g is None else g
+        wrap(zeros_beside(s, s.shape, s.dtype)) if g is None else g
         for g, s in zip(results, sources, strict=True)
     ]
+
+
+def zeros_beside(t: Tensor, shape: tuple[int, ...], dtype: Any) -> Any:
+    """A bare array of zeros on the device of `t`."""
+    with formulas_on(t._data):
+        return NAMESPACES[type(t._data)].lib.zeros(shape, dtype=dtype)
 
 
 def _unconnected(value: Any) -> UnconnectedGradients:
@@ -552,10 +366,12 @@ class GradientTape(_Recorder):
             DTypeError: something that is neither a Tensor nor a Variable.
         """
         found = [
-            leaf.values if isinstance(leaf, IndexedSlices) else leaf for leaf in nest.flatten(tensor)
+            leaf.values if isinstance(leaf, IndexedSlices) else leaf
+            for leaf in nest.flatten(tensor)
         ]
         for leaf in leaves_of("watch", found):
-            if not (self._entered and self._usable) or (self._stack is not None and self._stack is not threads.stack):
+            elsewhere = self._stack is not None and self._stack is not threads.stack
+            if elsewhere or not (self._entered and self._usable):
                 raise TapeError(
                     "watch: the tape is not recording here. Call it inside the tape's `with` "
                     "block, in the thread that entered it."
@@ -572,6 +388,7 @@ class GradientTape(_Recorder):
                 self.variables[leaf._id] = leaf
 
     def touched(self, variable: Variable) -> None:
+        """Watch a Variable that was read, if it is trainable and the tape does so."""
         if self._auto and variable._trainable and variable._id not in self.variables:
             self.variables[variable._id] = variable
             if is_inexact(variable._data.dtype):
@@ -611,8 +428,8 @@ class GradientTape(_Recorder):
         if not self._persistent:
             self._stop()
 
-    def _end(self, targets: list[Tensor], sources: list[Tensor], results: list[Any]) -> None:
-        """Free what a non-persistent tape holds; keep bare numbers if there is a None to explain."""
+    def _end(self, results: list[Any]) -> None:
+        """Free what a non-persistent tape holds, but for numbers where a None is to explain."""
         if self._persistent:
             return
         self._usable = False
@@ -663,7 +480,7 @@ class GradientTape(_Recorder):
             seeds = seeds_of("output_gradients", targets, given)
         self._begin("gradient")
         results = self._pull(targets, seeds, found)
-        self._end(targets, found, results)
+        self._end(results)
         return nest.pack(sources, filled(results, found, unconnected_gradients))
 
     def jacobian(
@@ -685,30 +502,26 @@ class GradientTape(_Recorder):
         >>> tape.jacobian(y, x).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
         """
-        _unconnected(unconnected_gradients)
+        zero = _unconnected(unconnected_gradients) is UnconnectedGradients.ZERO
         if not isinstance(target, Tensor):
             raise DTypeError(f"jacobian: one Tensor is needed as target, got {target!r:.60}.")
         found = leaves_of("sources", sources)
         self._begin("jacobian")
-        lib = NAMESPACES[type(target._data)].lib
-        rows: list[list[Any]] = []
-        for k in range(max(target.size, 1)):
-            seed = lib.zeros(target.size, dtype=target.dtype)
+        rows = []
+        for k in range(max(target.size, 1)):  # an empty target too says which are connected
+            seed = zeros_beside(target, (target.size,), target.dtype)
             seed[k : k + 1] = 1
             rows.append(self._pull([target], [wrap(seed.reshape(target.shape))], found))
-        results = []
+        results: list[Any] = []
         for column, source in zip(zip(*rows, strict=True), found, strict=True):
             shape = target.shape + source.shape
-            if all(g is None for g in column):
-                zero = unconnected_gradients in ("zero", UnconnectedGradients.ZERO)
-                results.append(wrap(lib.zeros(shape, dtype=source.dtype)) if zero else None)
+            if all(g is None for g in column) and not zero:
+                results.append(None)
+            elif column[0] is None or not target.size:
+                results.append(wrap(zeros_beside(source, shape, source.dtype)))
             else:
-                parts = [tensor(g) for g in column][: target.size]
-                results.append(
-                    TENSOR.reshape(TENSOR.stack(parts), shape) if parts
-                    else wrap(lib.zeros(shape, dtype=source.dtype))
-                )  # fmt: skip
-        self._end([target], found, results)
+                results.append(TENSOR.reshape(TENSOR.stack([tensor(g) for g in column]), shape))
+        self._end(results)
         return nest.pack(sources, results)
 
     def batch_jacobian(
@@ -744,19 +557,17 @@ class GradientTape(_Recorder):
                 f"batch_jacobian: the batches differ: target {target.shape}, source {source.shape}."
             )
         self._begin("batch_jacobian")
-        lib = NAMESPACES[type(target._data)].lib
         b, shape = target.shape[0], target.shape + source.shape[1:]
         columns = []
         for k in range(target.size // b if b else 0):
-            seed = lib.zeros((b, target.size // b), dtype=target.dtype)
+            seed = zeros_beside(target, (b, target.size // b), target.dtype)
             seed[:, k] = 1
-            (g,) = self._pull([target], [wrap(seed.reshape(target.shape))], [source])
-            columns.append(g)
-        if not columns or all(g is None for g in columns):
-            result = wrap(lib.zeros(shape, dtype=target.dtype))
+            columns += self._pull([target], [wrap(seed.reshape(target.shape))], [source])
+        if not columns or columns[0] is None:
+            result = wrap(zeros_beside(target, shape, target.dtype))
         else:
             result = TENSOR.reshape(TENSOR.stack([tensor(g) for g in columns], axis=1), shape)
-        self._end([target], [source], [result])
+        self._end([result])
         return result
 
     def explain(self, target: Tensor, source: Tensor) -> str:
@@ -778,7 +589,7 @@ class GradientTape(_Recorder):
                 "explain: the record was freed by `gradient`, which found no None to explain. Use "
                 "GradientTape(persistent=True) to ask more."
             )
-        return self._explain(target, source)
+        return why(target, source, self.log, self.barriers, self.leaves, self.known)
 
 
 class _Everything:

@@ -46,12 +46,14 @@ def _words(text: str) -> list[str]:
 
 MISSING = frozenset(
     _words(
-        "asmatrix block bmat bytes_ character clongdouble complex256 datetime64 einsum_path "
-        "errstate flexible float128 frompyfunc fromregex geomspace getbufsize geterr "
-        "geterrcall histogram_bin_edges insert isnat longdouble matrix matvec memmap "
-        "nanpercentile nanquantile ndenumerate nditer nested_iters object_ polyder polydiv "
-        "polyint recarray record setbufsize seterr seterrcall spacing str_ timedelta64 "
-        "unstack vecdot vecmat void"
+        "asmatrix block bmat busday_count busday_offset busdaycalendar bytes_ character "
+        "clongdouble complex256 datetime64 datetime_as_string datetime_data einsum_path "
+        "errstate False_ flexible float128 frompyfunc fromregex geomspace get_include "
+        "getbufsize geterr geterrcall histogram_bin_edges info insert is_busday isnat "
+        "little_endian longdouble matrix matvec memmap nanpercentile nanquantile ndenumerate "
+        "nditer nested_iters object_ polyder polydiv polyint recarray record ScalarType "
+        "sctypeDict setbufsize seterr seterrcall show_runtime spacing str_ test timedelta64 "
+        "True_ typecodes unstack vecdot vecmat void"
     )
 )
 """Public names of NumPy that CuPy does not have."""

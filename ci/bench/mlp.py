@@ -1,11 +1,12 @@
 """One Adam step of an MLP 784-512-256-10 at batch 128 on the CPU, beside torch on as many threads.
 
-    python ci/bench/mlp.py [--threads N]
+python ci/bench/mlp.py [--threads N]
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 
@@ -32,8 +33,9 @@ def contestants() -> dict[str, object]:
     labels = rng.integers(0, SIZES[-1], BATCH)
 
     model = gg.nn.Sequential(
-        *(gg.nn.Dense(i, o, activation=gg.relu) for i, o in zip(SIZES, SIZES[1:-1], strict=False)),
-        gg.nn.Dense(SIZES[-2], SIZES[-1]),
+        gg.nn.Dense(784, 512, activation=gg.relu),
+        gg.nn.Dense(512, 256, activation=gg.relu),
+        gg.nn.Dense(256, 10),
     )
     optimizer = gg.optim.Adam(learning_rate=1e-3)
     gx, gl = gg.asarray(x), gg.asarray(labels)
@@ -53,7 +55,7 @@ def contestants() -> dict[str, object]:
 
         def with_torch(**options):
             layers = []
-            for i, o in zip(SIZES, SIZES[1:], strict=False):
+            for i, o in itertools.pairwise(SIZES):
                 layers += [torch.nn.Linear(i, o), torch.nn.ReLU()]
             net = torch.nn.Sequential(*layers[:-1])
             adam = torch.optim.Adam(net.parameters(), lr=1e-3, **options)

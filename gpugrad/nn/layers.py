@@ -10,7 +10,8 @@ from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.nn.initializers import Initializer, glorot_uniform, zeros
 from gpugrad.nn.module import Module
 from gpugrad.ops.random import Generator
-from gpugrad.tensor import Tensor, Variable, tensor
+from gpugrad.tensor import Tensor, tensor
+from gpugrad.variable import Variable
 
 __all__ = ["Dense", "Flatten", "Sequential"]
 
@@ -85,7 +86,7 @@ class Dense(Module):
         y: Tensor = TENSOR.matmul(x, self.kernel)
         if self.bias is not None:
             y = TENSOR.add(y, self.bias)
-        return y if self.activation is None else self.activation(y)  # type: ignore[no-any-return]
+        return y if self.activation is None else self.activation(y)
 
     def _said(self) -> str:
         name = getattr(self.activation, "__name__", None)
@@ -147,4 +148,4 @@ class Flatten(Module):
         size = 1
         for length in x.shape[1:]:
             size *= length
-        return TENSOR.reshape(x, (n, size))  # type: ignore[no-any-return]
+        return TENSOR.reshape(x, (n, size))

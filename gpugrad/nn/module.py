@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpugrad.errors import StructureError
-from gpugrad.tensor import Variable
+from gpugrad.variable import Variable
 
 __all__ = ["Module"]
 

@@ -241,9 +241,15 @@ def _to_device_vjp(xp, g, device, source):
     return xp.to_device(g, device=source, source=device)
 
 
-@op(vjp=[_to_device_vjp], linear=True, keeps_half=True, kinds="fci",
-    ref=lambda x, device, source: x, errors=[(["text"], {"device": None, "source": None}, DTypeError, "number")],
-    samples=calls(lambda rng: ([uniform(rng, 2, 3)], {"device": backend.CPU, "source": backend.CPU})))  # fmt: skip
+_HERE = {"device": backend.CPU, "source": backend.CPU}
+
+
+@op(
+    vjp=[_to_device_vjp], linear=True, keeps_half=True, kinds="fci",
+    ref=lambda x, device, source: x,
+    samples=calls(lambda rng: ([uniform(rng, 2, 3)], dict(_HERE))),
+    errors=[(["text"], _HERE, DTypeError, "number")],
+)  # fmt: skip
 def to_device(xp, x, /, *, device, source):
     """Copy an array to another device; what ``x.to_device(device)`` calls.
 

@@ -40,7 +40,8 @@ def _divide_x(xp, g, y):
 
 
 def _divide_y(xp, g, out, y):
-    return -_divide_x(xp, g * (xp.conj(out) if out.dtype.kind == "c" else out), y)
+    out = xp.conj(out) if out.dtype.kind == "c" else out
+    return -_divide_x(xp, xp.masked_multiply(g, out), y)
 
 
 def _power_x(xp, g, x, y):
@@ -67,6 +68,7 @@ def _power_y(xp, g, out, x):
         d = out * xp.log(xp.where(x > 0, x, 1))
         d = xp.where(x > 0, d, 0)
     return xp.masked_multiply(g, xp.conj(d) if d.dtype.kind == "c" else d)
+
 
 add = elementwise(
     "add(x, y)", d=[1, 1], kinds="fci",
@@ -106,7 +108,8 @@ divide = elementwise(
 
 masked_divide = elementwise(
     "masked_divide(x, y)", vjp=[_divide_x, _divide_y], kinds="fc",
-    jvp=[lambda xp, t, y: xp.masked_divide(t, y), lambda xp, t, out, y: -xp.masked_divide(t * out, y)],
+    jvp=[lambda xp, t, y: xp.masked_divide(t, y),
+    lambda xp, t, out, y: -xp.masked_divide(t * out, y)],
     forward=_masked_divide, domain=((-2, 2), (0.5, 2)), ref="numpy.divide",
     doc="Quotient that is 0 where `x` is 0, even if `y` is 0 there.",
     example=("[0.0, 2.0], [0.0, 4.0]", "[0.  0.5]"),
@@ -119,7 +122,8 @@ floor_divide = elementwise(
 )  # fmt: skip
 
 remainder = elementwise(
-    "remainder(x, y)", d=[1, lambda xp, x, y: -xp.floor(x / y)], domain=((-2, 2), (0.5, 2)), kinds="fi",
+    "remainder(x, y)", d=[1, lambda xp, x, y: -xp.floor(x / y)], domain=((-2, 2), (0.5, 2)),
+    kinds="fi",
     doc="What is left by `floor_divide`; has the sign of `y`.",
     example=("[7.0, -7.0], 4.0", "[3. 1.]"),
 )  # fmt: skip
@@ -149,6 +153,7 @@ abs_ = elementwise(
     example=("[-1.5, 0.0]", "[1.5 0. ]"),
 )  # fmt: skip
 
+
 def _sign_vjp(xp, g, out, x):
     if x.dtype.kind != "c":
         return g * 0
@@ -162,7 +167,7 @@ sign = elementwise(
 )  # fmt: skip
 
 power = elementwise(
-    "power(x, y)", vjp=[_power_x, _power_y], kinds="f",
+    "power(x, y)", vjp=[_power_x, _power_y], kinds="fc",
     domain=((0.5, 2), (-2, 2)),
     doc=(
         "`x` to the power `y`. The gradient by `y` is 0 where `x` is not positive, that of "
@@ -203,13 +208,15 @@ reciprocal = elementwise(
 )  # fmt: skip
 
 hypot = elementwise(
-    "hypot(x, y)", d=[lambda xp, out, x: xp.masked_divide(x, out), lambda xp, out, y: xp.masked_divide(y, out)],
+    "hypot(x, y)",
+    d=[lambda xp, out, x: xp.masked_divide(x, out), lambda xp, out, y: xp.masked_divide(y, out)],
     doc="Length of the vector (x, y), without overflow. The gradient at (0, 0) is 0.",
     example=("3.0, 4.0", "5.0"),
 )  # fmt: skip
 
 copysign = elementwise(
-    "copysign(x, y)", vjp=[lambda xp, g, x, y: g * xp.sign(x) * xp.copysign(xp.abs(xp.sign(x)), y), None],
+    "copysign(x, y)",
+    vjp=[lambda xp, g, x, y: g * xp.sign(x) * xp.copysign(xp.abs(xp.sign(x)), y), None],
     jvp=[lambda xp, t, x, y: t * xp.sign(x) * xp.copysign(xp.abs(xp.sign(x)), y), None],
     doc="`x` with the sign of `y`. There is no gradient by `y`.",
     example=("[1.0, -2.0], -0.0", "[-1. -2.]"),
@@ -260,7 +267,8 @@ log1p = elementwise(
 )  # fmt: skip
 
 logaddexp = elementwise(
-    "logaddexp(x, y)", d=[lambda xp, out, x: xp.exp(x - out), lambda xp, out, y: xp.exp(y - out)], singular=True,
+    "logaddexp(x, y)", d=[lambda xp, out, x: xp.exp(x - out), lambda xp, out, y: xp.exp(y - out)],
+    singular=True,
     doc="log(exp(x) + exp(y)), without overflow.",
     example=("1000.0, 1000.0", "1000.6932"),
 )  # fmt: skip
@@ -286,7 +294,8 @@ tan = elementwise(
 )  # fmt: skip
 
 asin = elementwise(
-    "asin(x)", forward="arcsin", d=[lambda xp, x: 1 / xp.sqrt(1 - x * x)], singular=True, domain=(-0.8, 0.8),
+    "asin(x)", forward="arcsin", d=[lambda xp, x: 1 / xp.sqrt(1 - x * x)], singular=True,
+    domain=(-0.8, 0.8),
     doc="Inverse sine, in radians.",
     example=("[0.0, 1.0]", "[0.        1.5707964]"),
 )  # fmt: skip
@@ -306,8 +315,9 @@ atan = elementwise(
 
 
 def _over_square(xp, a, x, y):
-    """a / (x^2 + y^2), and 0 at the origin, where the angle has no direction."""
+    """Return a / (x^2 + y^2), and 0 at the origin, where the angle has no direction."""
     return xp.masked_divide(a, x * x + y * y)
+
 
 atan2 = elementwise(
     "atan2(x, y)", forward="arctan2",
@@ -344,13 +354,15 @@ asinh = elementwise(
 )  # fmt: skip
 
 acosh = elementwise(
-    "acosh(x)", forward="arccosh", d=[lambda xp, x: 1 / xp.sqrt(x * x - 1)], singular=True, domain=(1.5, 3),
+    "acosh(x)", forward="arccosh", d=[lambda xp, x: 1 / xp.sqrt(x * x - 1)], singular=True,
+    domain=(1.5, 3),
     doc="Inverse hyperbolic cosine.",
     example=("[1.0, 2.0]", "[0.       1.316958]"),
 )  # fmt: skip
 
 atanh = elementwise(
-    "atanh(x)", forward="arctanh", d=[lambda xp, x: 1 / (1 - x * x)], singular=True, domain=(-0.8, 0.8),
+    "atanh(x)", forward="arctanh", d=[lambda xp, x: 1 / (1 - x * x)], singular=True,
+    domain=(-0.8, 0.8),
     doc="Inverse hyperbolic tangent.",
     example=("[0.0, 0.5]", "[0.         0.54930615]"),
 )  # fmt: skip
@@ -392,7 +404,8 @@ real = elementwise(
 
 imag = elementwise(
     "imag(x)", kinds="fc", forward=lambda xp, x: xp.lib.imag(x).copy(), ref="numpy.imag",
-    vjp=[lambda xp, g, x_dtype: g * 1j if x_dtype.kind == "c" else g * 0], jvp=[lambda xp, t: xp.imag(t)],
+    vjp=[lambda xp, g, x_dtype: g * 1j if x_dtype.kind == "c" else g * 0],
+    jvp=[lambda xp, t: xp.imag(t)],
     doc="Imaginary part.",
     example=("1 + 2j", "2.0"),
 )  # fmt: skip
@@ -415,6 +428,7 @@ def _angle_jvp(xp, t, x):
         return t * 0
     return xp.imag(t * xp.conj(x)) / xp.real(x * xp.conj(x))
 
+
 angle = elementwise(
     "angle(x)", kinds="c", forward=lambda xp, x: xp.lib.angle(x), ref="numpy.angle",
     vjp=[_angle_vjp], jvp=[_angle_jvp],
@@ -423,7 +437,8 @@ angle = elementwise(
 )  # fmt: skip
 
 stop_gradient = elementwise(
-    "stop_gradient(x)", differentiable=False, kinds="fci", forward=lambda xp, x: x, ref="numpy.positive",
+    "stop_gradient(x)", differentiable=False, kinds="fci", forward=lambda xp, x: x,
+    ref="numpy.positive",
     doc="The same values, as a constant: no gradient flows through.",
     example=("[1.0, 2.0]", "[1. 2.]"),
 )  # fmt: skip

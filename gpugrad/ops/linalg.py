@@ -7,6 +7,7 @@ I. Murray, arXiv:1602.07527. Their complex form puts the conjugate transpose for
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ _SYSTEMS = [
     ((2, 2), (2,)), ((3, 3), (3, 2)), ((2, 2, 2), (2,)), ((2, 1, 2, 2), (3, 2, 1)),
     ((2, 2), (2, 2, 1)), ((0, 2, 2), (2, 1)), ((0, 0), (0, 2)), ((2, 2), (2, 0)),
 ]  # fmt: skip
-_NOT_SQUARE = ([np.ones((2, 3))], {}, ShapeError, r"square.*\(2, 3\)")
+_NOT_SQUARE: tuple[Any, ...] = ([np.ones((2, 3))], {}, ShapeError, r"square.*\(2, 3\)")
 
 
 def _matrices(*shapes, shift=2.0):

@@ -15,7 +15,15 @@ from gpugrad import backend
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.tensor import Tensor, tensor, wrap
 
-__all__ = ["Generator", "default_generator", "integers", "normal", "permutation", "set_seed", "uniform"]
+__all__ = [
+    "Generator",
+    "default_generator",
+    "integers",
+    "normal",
+    "permutation",
+    "set_seed",
+    "uniform",
+]
 
 Shape = int | tuple[int, ...] | list[int]
 
@@ -95,7 +103,14 @@ class Generator:
         return self._real("uniform", self._host.random, shape, high - low, low, dtype, device)
 
     def _real(
-        self, name: str, draw: Any, shape: Shape, scale: float, shift: float, dtype: Any, device: Any
+        self,
+        name: str,
+        draw: Any,
+        shape: Shape,
+        scale: float,
+        shift: float,
+        dtype: Any,
+        device: Any,
     ) -> Tensor:
         made = backend.as_dtype(np.float32 if dtype is None else dtype)
         if not backend.is_inexact(made) or made.kind == "c":

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.op import op
 from gpugrad.samples import along_axis, calls, shaped, uniform
 
-_EVERY = along_axis({"axis": None}, {"axis": (0, 2)}, {"axis": (-1, 1), "keepdims": True}, {"axis": ()})
+_EVERY = along_axis(
+    {"axis": None}, {"axis": (0, 2)}, {"axis": (-1, 1), "keepdims": True}, {"axis": ()}
+)  # fmt: skip
 _ONE = along_axis({"axis": 1, "keepdims": True})
-_NO_AXIS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
+_NO_AXIS: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
 _EMPTY = [*_NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
 
 
@@ -100,7 +105,9 @@ def _squares(xp, x, axis, keepdims):
     return xp.sum(d * xp.conj(d) if d.dtype.kind == "c" else d * d, axis=axis, keepdims=keepdims)
 
 
-_SPREAD = along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}, {"axis": 1, "correction": 1})
+_SPREAD = along_axis(
+    {"axis": None}, {"axis": (0, 2), "keepdims": True}, {"axis": 1, "correction": 1}
+)
 
 
 def _spread_ref(name):
@@ -134,7 +141,7 @@ def var(xp, x, /, *, axis=None, correction=0.0, keepdims=False):
 
 
 def _std_vjp(xp, g, out, x, axis, correction, keepdims):
-    """d = (x - mean) / (n std); 0 where all elements are equal (there it is 0 / 0)."""
+    """The derivative is (x - mean) / (n std); 0 where all are equal (there it is 0 / 0)."""
     d = x - xp.mean(x, axis=axis, keepdims=True)
     scale = expand(xp, out, x.shape, axis, keepdims) * (count(x.shape, axis) - correction)
     return expand(xp, g, x.shape, axis, keepdims) * xp.masked_divide(d, scale)
@@ -236,7 +243,9 @@ def _prod_vjp(xp, g, x, axis, keepdims):
     order = kept + axes
     moved = xp.permute_dims(x, order)
     flat = xp.reshape(moved, (*(x.shape[i] for i in kept), count(x.shape, axis)))
-    d = xp.permute_dims(xp.reshape(_others(xp, flat), moved.shape), tuple(np.argsort(order).tolist()))
+    d = xp.permute_dims(
+        xp.reshape(_others(xp, flat), moved.shape), tuple(np.argsort(order).tolist())
+    )
     d = xp.conj(d) if d.dtype.kind == "c" else d
     return expand(xp, g, x.shape, axis, keepdims) * d
 
@@ -294,7 +303,9 @@ def logsumexp(xp, x, /, *, axis=None, keepdims=False):
     shift = lib.where(lib.isfinite(largest), largest, lib.zeros_like(largest))
     total = xp.add_reduce(lib.exp(x - shift), axis=axis, keepdims=True)
     nothing = total == 0  # log(0) would warn
-    out = lib.where(nothing, largest, lib.log(lib.where(nothing, lib.ones_like(total), total)) + shift)
+    out = lib.where(
+        nothing, largest, lib.log(lib.where(nothing, lib.ones_like(total), total)) + shift
+    )
     return out if keepdims else out.reshape(total.shape if axis == () else _reduced(x.shape, axis))
 
 
@@ -328,7 +339,7 @@ _CUMULATIVE = shaped(
     ([(4,)], {}), ([(2, 3)], {"axis": 0}), ([(2, 3)], {"axis": -1, "include_initial": True}),
     ([(0,)], {}), ([(2, 0)], {"axis": 1}), ([(1, 4)], {"axis": 1}),
 )  # fmt: skip
-_NEEDS_AXIS = [([np.ones((2, 3))], {}, AxisError, "axis= is needed")]
+_NEEDS_AXIS: list[Any] = [([np.ones((2, 3))], {}, AxisError, "axis= is needed")]
 
 
 @op(vjp=[_cumulative_sum_vjp], linear=True, kinds="fci", samples=_CUMULATIVE,
@@ -356,7 +367,7 @@ def cumulative_sum(xp, x, /, *, axis=None, include_initial=False):
 
 
 def _cumulative_prod_vjp(xp, g, x, axis, include_initial):
-    """dx_k = (x_0 ... x_{k-1}) r_k with r_k = g_k + x_{k+1} r_{k+1}: no division by zeros."""
+    """Return (x_0 ... x_{k-1}) r_k, r_k = g_k + x_{k+1} r_{k+1}: no division by zeros."""
     axis = (0 if axis is None else axis) % x.ndim
     if not x.shape[axis]:
         return xp.getitem(g, index=(slice(None),) * axis + (slice(0, 0),))
@@ -367,7 +378,9 @@ def _cumulative_prod_vjp(xp, g, x, axis, include_initial):
     until = (slice(None),) * axis
     before = xp.cumulative_prod(x, axis=axis, include_initial=True)
     before = xp.getitem(before, index=(*until, slice(0, -1)))
-    later = xp.concat([_without_first(xp, x, axis), xp.getitem(x, index=(*until, slice(0, 1)))], axis=axis)
+    later = xp.concat(
+        [_without_first(xp, x, axis), xp.getitem(x, index=(*until, slice(0, 1)))], axis=axis
+    )
     return before * xp.recurrence(later, g, axis=axis, reverse=True)
 
 
@@ -396,7 +409,7 @@ def cumulative_prod(xp, x, /, *, axis=None, include_initial=False):
 
 
 def _shifted(xp, y, axis, reverse):
-    """y with each element in the place of the next one (of the one before, if reverse)."""
+    """Put each element in the place of the next one (of the one before, if reverse)."""
     n = y.shape[axis]
     until = (slice(None),) * axis
     kept = xp.getitem(y, index=(*until, slice(1, None) if reverse else slice(0, n - 1)))
@@ -457,7 +470,7 @@ def recurrence(xp, a, b, /, *, axis, reverse=False):
     a, b = xp.lib.moveaxis(a, axis, 0), xp.lib.moveaxis(b, axis, 0)
     out = xp.lib.array(b, dtype=xp.lib.result_type(a, b))
     steps = range(b.shape[0])[:: -1 if reverse else 1]
-    for before, k in zip(steps, steps[1:], strict=False):
+    for before, k in itertools.pairwise(steps):
         out[k] += a[k] * out[before]
     return xp.lib.moveaxis(out, 0, axis)
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import HALF, NAMESPACES
-from gpugrad.tensor import Variable
+from gpugrad.variable import Variable
 
 __all__ = [
-    "BLOCK",
+    "LARGE_BLOCK",
     "Average",
     "add_scaled",
     "blocks",
@@ -59,7 +59,7 @@ class Average:
 @functools.cache
 def _blas(dtype: np.dtype[Any]) -> Callable[..., Any]:
     blas = importlib.import_module("scipy.linalg.blas")  # 50 ms, so not before a first step
-    return blas.saxpy if dtype == np.float32 else blas.daxpy  # type: ignore[no-any-return]
+    return blas.saxpy if dtype == np.float32 else blas.daxpy
 
 
 def add_scaled(y: Any, a: float, x: Any, scratch: Any) -> None:
@@ -98,7 +98,7 @@ def flat(array: Any) -> Any:
 def writable(variable: Variable) -> Any:
     """The Variable's array, seen by nothing else and C-contiguous: it is copied where it is not."""
     data = variable._own()
-    if data.base is not None or not data.flags.c_contiguous:
+    if not data.flags.c_contiguous:
         data = variable._data = NAMESPACES[type(data)].lib.array(data, order="C", copy=True)
     return data
 
@@ -106,6 +106,8 @@ def writable(variable: Variable) -> Any:
 def blocks(arrays: Sequence[Any]) -> Iterator[Sequence[Any]]:
     """Views of flat arrays of one length, block by block; on a GPU the arrays themselves."""
     n = arrays[0].size
+    if not n:
+        return
     if n <= BLOCK or type(arrays[0]) is not np.ndarray:
         yield arrays
         return

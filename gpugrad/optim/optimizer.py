@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend
+from gpugrad import backend, nest
 from gpugrad.backend import HALF, NAMESPACES
 from gpugrad.errors import (
     ArgumentError,
@@ -29,7 +29,8 @@ from gpugrad.optim.arrays import (
     writable,
 )
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import IndexedSlices, Tensor, Variable, tensor, wrap
+from gpugrad.tensor import IndexedSlices, Tensor, tensor, wrap
+from gpugrad.variable import Variable
 
 __all__ = ["Optimizer", "Schedule", "State"]
 
@@ -46,7 +47,7 @@ class State:
         data = flat(variable._data)
         lib, dtype = NAMESPACES[type(data)].lib, state_dtype(data.dtype)
         with backend.formulas_on(data):
-            self.averages = {slot: Average(lib.zeros(data.shape, dtype)) for slot in slots}
+            self.averages = {slot: Average(lib.zeros(data.shape, dtype=dtype)) for slot in slots}
         self.step = 0
         self.variable = variable
 
@@ -267,7 +268,7 @@ class Optimizer:
                 "g.to_device(device)."
             )
         if not rows:
-            return g  # type: ignore[no-any-return]
+            return g
         indices = g.indices._data
         if indices.size and (indices.min() < 0 or indices.max() >= g.shape[0]):
             raise IndexOutOfBoundsError(
@@ -275,7 +276,7 @@ class Optimizer:
                 f"{indices.min()} to {indices.max()}."
             )
         keep = self.takes_rows and g.dtype not in HALF
-        return g if keep else g.to_dense()  # type: ignore[no-any-return]
+        return g if keep else g.to_dense()
 
     def _scratch_of(self, data: Any) -> Any:
         """An array for intermediate values, as long as a block; kept from step to step."""
@@ -284,7 +285,7 @@ class Optimizer:
         spare = self._scratch.get((dtype, device))
         if spare is None or spare.size < size:
             with backend.formulas_on(data):
-                spare = NAMESPACES[type(data)].lib.empty(size, dtype)
+                spare = NAMESPACES[type(data)].lib.empty(size, dtype=dtype)
             self._scratch[dtype, device] = spare
         return spare
 
@@ -370,13 +371,9 @@ class Optimizer:
 
 
 def _flattened(variables: Any) -> list[Variable]:
-    found: list[Variable] = []
-    for v in [variables] if isinstance(variables, Variable) else list(variables):
-        if isinstance(v, Variable):
-            found.append(v)
-        elif isinstance(v, (list, tuple)):
-            found += _flattened(v)
-        else:
+    found = nest.flatten(variables)
+    for v in found:
+        if not isinstance(v, Variable):
             raise DTypeError(f"Variables are needed, got a {type(v).__name__} {v!r:.60}.")
     return found
 

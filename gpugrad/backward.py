@@ -1,0 +1,160 @@
+"""The backward loop.
+
+A tape's log is a list in execution order, which is a topological order, so backward is one
+reversed loop: no recursion and no sort. An entry holds what the op's rules name, as bare arrays:
+
+    (op, out, ids, fits, saved, params)
+
+`out` is the serial number of the result (for several results a tuple of (number, shape,
+dtype)), `ids` those of the inputs (0: not recorded), `fits` the shape and dtype that an
+input's gradient must be summed and cast to, or None where it has them already.
+
+If nobody records, the rules run on bare arrays; otherwise the same rules run on Tensors made
+again from array and number, so an outer tape sees them: that is all there is to higher order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpugrad.backend import NAMESPACES, NUMPY, SCALARS, TENSOR
+from gpugrad.errors import reraise
+from gpugrad.tensor import IndexedSlices, Tensor, new, wrap
+
+__all__ = ["Entry", "backward", "finished", "plus", "refit", "revive"]
+
+Entry = tuple[Any, Any, tuple[int, ...], Any, Any, Any]
+
+
+def revive(op: Any, saved: Any, out: Any, ids: Sequence[int]) -> list[Any]:
+    """Saved arrays as the Tensors they were, by array and serial number."""
+
+    def made(array: Any, serial: int) -> Any:
+        if array is None or type(array) in SCALARS:
+            return array
+        t = new(Tensor)
+        t._data, t._id = array, serial
+        return t
+
+    alive: list[Any] = []
+    for value, origin in zip(saved, op.origins, strict=True):
+        if origin is None:
+            alive.append(value)
+        elif origin == "out":
+            alive.append(
+                made(value, out) if type(out) is int
+                else tuple(made(v, o[0]) for v, o in zip(value, out, strict=True))
+            )  # fmt: skip
+        elif origin == "all":
+            alive.append([made(v, i) for v, i in zip(value, ids, strict=True)])
+        else:
+            alive.append(made(value, ids[origin]))
+    return alive
+
+
+def refit(xp: Any, g: Any, fit: tuple[tuple[int, ...], Any]) -> Any:
+    """Sum and cast a gradient to the shape and dtype of the input it belongs to."""
+    shape, dtype = fit
+    if g.dtype != dtype:
+        if g.dtype.kind == "c" and dtype.kind != "c":
+            g = xp.real(g)
+        g = xp.astype(g, dtype)
+    return g if g.shape == shape else xp.sum_to(g, shape=shape)
+
+
+def plus(xp: Any, a: Any, b: Any) -> Any:
+    """The sum of two gradients; rows stay rows while both are rows."""
+    if type(a) is IndexedSlices and type(b) is IndexedSlices:
+        return IndexedSlices(
+            xp.concat([a.values, b.values], axis=0),
+            xp.concat([a.indices, b.indices], axis=0),
+            a.dense_shape,
+        )
+    a = a.to_dense(xp) if type(a) is IndexedSlices else a
+    b = b.to_dense(xp) if type(b) is IndexedSlices else b
+    return xp.add(a, b)
+
+
+def backward(
+    log: Sequence[Entry], grads: dict[int, Any], keep: set[int], need: Any, xp: Any, stops: Any = ()
+) -> None:
+    """Pull `grads` (by serial number) back through `log`, in place.
+
+    Gradients of `keep` stay in the dict. Only inputs in `need` get one. Nothing passes
+    through the numbers in `stops`.
+    """
+    raw = xp is not TENSOR
+    mixed = raw and len(NAMESPACES) > 1  # a tensor may have been moved between devices
+    owned: set[int] = set()  # sums that only this loop can see: added to in place
+    for op, out, ids, fits, saved, params in reversed(log):
+        if type(out) is int:
+            g = grads.get(out) if out in keep else grads.pop(out, None)
+            if g is None or out in stops:
+                continue
+            if type(g) is IndexedSlices:
+                g = g.to_dense(xp)
+        else:
+            g = _many(xp, out, grads, keep, stops)
+            if g is None:
+                continue
+        if mixed:
+            xp = NAMESPACES.get(type(g[0] if type(g) is tuple else g), xp)
+        elif not raw:
+            saved = revive(op, saved, out, ids)
+        for i, rule, fit in zip(ids, op.rules or op.spread(len(ids)), fits, strict=False):
+            if rule is None or i not in need:
+                continue
+            try:
+                gi = rule(xp, g, saved, params)
+            except Exception as error:
+                if not op.rules:  # a custom_gradient's own function: its errors are the user's
+                    raise
+                reraise(error, f"gradient of {op.name}", {"g": g}, params or {})
+            if gi is None:
+                continue
+            at = NAMESPACES.get(type(gi), xp) if mixed else xp  # to_device's goes elsewhere
+            if fit is not None and type(gi) is not IndexedSlices:
+                gi = refit(at, gi, fit)
+            old = grads.get(i)
+            if old is None:
+                grads[i] = gi
+            elif i in owned and type(gi) is type(old) and gi.dtype == old.dtype:
+                old += gi
+            else:
+                grads[i] = total = plus(at, old, gi)
+                if raw and type(total) in NAMESPACES:
+                    owned.add(i)
+
+
+def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any) -> Any:
+    """Gradients of an op's several results, zeros for those that have none; None if all lack."""
+    found = [grads.get(i) if i in keep else grads.pop(i, None) for i, _, _ in out]
+    found = [None if o[0] in stops else g for o, g in zip(out, found, strict=True)]
+    if all(g is None for g in found):
+        return None
+    like = next(g for g in found if g is not None)
+    return tuple(
+        _zeros(xp, like, shape, dtype) if g is None
+        else g.to_dense(xp) if type(g) is IndexedSlices else g
+        for g, (_, shape, dtype) in zip(found, out, strict=True)
+    )  # fmt: skip
+
+
+def _zeros(xp: Any, like: Any, shape: Any, dtype: Any) -> Any:
+    data = like._data if type(like) is Tensor else like
+    zeros = NAMESPACES.get(type(data), NUMPY).lib.zeros(shape, dtype=dtype)
+    return wrap(zeros) if xp is TENSOR else zeros
+
+
+def finished(xp: Any, g: Any, source: Tensor) -> Any:
+    """A gradient as the user gets it: a Tensor of the source's dtype, or IndexedSlices."""
+    if g is None:
+        return None
+    if type(g) is IndexedSlices:
+        return g if xp is TENSOR else IndexedSlices(wrap(g.values), wrap(g.indices), g.dense_shape)
+    if g.dtype != source.dtype:
+        g = xp.astype(g, source.dtype)
+    if xp is TENSOR:
+        return g
+    return wrap(g if type(g) in NAMESPACES else NAMESPACES[type(source._data)].lib.asarray(g))

@@ -1,0 +1,251 @@
+"""Writes out the function that users call, for exactly an op's signature."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, TENSOR, meet, meet_arrays
+from gpugrad.errors import ArgumentError, reraise
+from gpugrad.tape import block, graphs, number, record, record_many
+from gpugrad.tensor import Tensor, new, recorders, tensor, wrap
+
+__all__ = ["compiled", "write_eager"]
+
+
+@functools.cache
+def compiled(text: str, mode: str) -> Any:
+    """Code of a generated text; many ops have the same text but for what its names mean."""
+    return compile(text, "<gpugrad>", mode)
+
+
+def write_eager(op: Any) -> Callable[..., Any]:
+    """Write out the function that users call, for exactly this op's signature.
+
+    As namedtuple does: a generic ``apply(op, *args, **kw)`` costs more than the ufunc that it
+    calls. The text is kept as ``function.__source__``; for ``tanh(x)`` it is::
+
+        def tanh(x, /):
+            try:
+                if type(x) is Tensor: x_ = x._data; xi = x._id
+                else: x = tensor(x); x_ = x._data; xi = x._id
+                kind = type(x_)
+                r_ = impl[kind](x_)
+            except Exception as e: reraise(e, 'tanh', {'x': x}, {})
+            if type(r_) not in ARRAYS: r_ = asarray(r_, kind)
+            out = new(Tensor); out._data = r_; out._id = 0
+            if recorders:
+                if graphs: xi = number(x)
+                if xi:
+                    record(op, out, (xi,), (None,), (r_,), None)
+            return out
+    """
+    lines = _read_list(op) if op.variadic else _read_arguments(op)
+    names = op.arrays
+    passed = ", ".join(f"{k}={k}" for k in op.params)
+    inputs = ", ".join(f"{n}_" for n in names)
+    shown = "{" + ", ".join(f"{n!r}: {n}" for n in names) + "}"
+    params = "{" + ", ".join(f"{k!r}: {k}" for k in op.params) + "}"
+    any_id = "any(ids)" if op.variadic else " or ".join(f"{n}i" for n in names)
+    ids = "ids" if op.variadic else "(" + " ".join(f"{n}i," for n in names) + ")"
+    renumber = (
+        f"ids = [number(x) for x in {names[0]}]" if op.variadic
+        else "; ".join(f"{n}i = number({n})" for n in names)
+    )  # fmt: skip
+    call = f"{inputs}{', ' + passed if passed else ''}"
+    if op.kind == "composite" and op.differentiable:
+        lines += [
+            f"if recorders and (graphs or {any_id}):",
+            f"    return forward(TENSOR, {', '.join(names)}{', ' + passed if passed else ''})",
+        ]
+    lines = [
+        f"def _op{_plain(op.signature)}:",
+        "try:",
+        *(f"    {line}" for line in (*lines, f"r_ = {_run(op, call)}")),
+        f"except Exception as e: reraise(e, NAME, {shown}, {params})",
+    ]
+    if op.outputs == 1:
+        lines += [
+            "if type(r_) not in ARRAYS: r_ = asarray(r_, kind)",
+            "out = new(Tensor); out._data = r_; out._id = 0",
+        ]
+    else:
+        lines.append("out = tuple([wrap(asarray(r, kind)) for r in r_])")
+    if op.kind != "composite" or not op.differentiable:
+        lines += [
+            "if recorders:",
+            f"    if graphs: {renumber}",
+            f"    if {any_id}:",
+            *_recording(op, ids, params),
+        ]
+    lines.append("return out")
+    text = "\n    ".join(lines) + "\n"
+    scope = {
+        **_SCOPE, "NAME": op.name, "forward": op.forward, "impl": op.impl, "op": op,
+        **_defaults(op.signature),
+    }  # fmt: skip
+    exec(compiled(text, "exec"), scope)
+    function = scope["_op"]
+    function.__code__ = function.__code__.replace(co_name=op.name, co_qualname=op.name)
+    function.__name__ = function.__qualname__ = op.name
+    function.__source__ = text.replace("def _op(", f"def {op.name}(").replace("NAME", repr(op.name))
+    function.op, function.__doc__, function.__module__ = op, op.doc, "gpugrad"
+    return function
+
+
+def _run(op: Any, call: str) -> str:
+    """The call of the op's reading; on NumPy the forward itself, if that is a formula.
+
+    A partial and the check for 16-bit floats would cost 0.5 us more.
+    """
+    run = f"impl[kind]({call})"
+    if op.is_library_function or op.variadic or op.optional:
+        return run
+    if op.kind == "elementwise" and len(op.arrays) > 1:
+        return run
+    tests = ["kind is ndarray"]
+    for k, n in enumerate(op.arrays):
+        if k and op.kind == "composite":  # it may be a number
+            tests.append(f"type({n}_) is ndarray")
+        if not op.keeps_half:
+            tests.append(f"{n}_.dtype.char not in 'eE'")
+    return f"forward(NUMPY, {call}) if {' and '.join(tests)} else {run}"
+
+
+def _plain(signature: inspect.Signature) -> str:
+    """A signature as text, without types; defaults that are objects by the name _d_NAME."""
+    ps = [
+        p.replace(annotation=p.empty, default=p.default if p.default is p.empty else _Named(p.name))
+        for p in signature.parameters.values()
+    ]
+    return str(signature.replace(parameters=ps, return_annotation=signature.empty))
+
+
+class _Named:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"_d_{self.name}"
+
+
+def _defaults(signature: inspect.Signature) -> dict[str, Any]:
+    return {
+        f"_d_{p.name}": p.default for p in signature.parameters.values() if p.default is not p.empty
+    }
+
+
+def _read_arguments(op: Any) -> list[str]:
+    names, several = op.arrays, len(op.arrays) > 1
+    lines = []
+    for n in names:
+        first = f"if type({n}) is Tensor: {n}_ = {n}._data; {n}i = {n}._id"
+        lines.append(first)
+        if n in op.optional:
+            lines.append(f"elif {n} is None: {n}_ = None; {n}i = 0")
+        if several:
+            lines.append(f"elif type({n}) in SCALARS: {n}_ = {n}; {n}i = 0")
+        lines.append(f"else: {n} = tensor({n}); {n}_ = {n}._data; {n}i = {n}._id")
+    lines.append(f"kind = type({names[0]}_)")
+    if several:
+        same = " or ".join(f"type({n}_) is not kind" for n in names[1:])
+        rest = ", ".join(f"{n}_" for n in names)
+        how = "meet_arrays" if op.kind == "primitive" else "meet"
+        meeting = f"{rest}, kind = {how}(NAME, {rest})"
+        if op.kind == "elementwise" and len(names) == 2:  # a number beside an array: no call
+            x, y = names
+            lines += [
+                f"if {same}:",
+                f"    if type({y}_) in SCALARS and kind in ARRAYS and {x}_.dtype.char != 'E': pass",
+                f"    elif kind in SCALARS and type({y}_) in ARRAYS and {y}_.dtype.char != 'E': "
+                f"kind = type({y}_)",
+                f"    else: {meeting}",
+            ]
+        else:
+            lines.append(f"if {same}: {meeting}")
+    return lines
+
+
+def _read_list(op: Any) -> list[str]:
+    (n,) = op.arrays
+    return [
+        f"{n} = tensors(NAME, {n})",
+        f"ids = [x._id for x in {n}]",
+        f"*{n}_, kind = meet(NAME, *[x._data for x in {n}])",
+    ]
+
+
+def _tensors(name: str, values: Any) -> list[Tensor]:
+    if isinstance(values, Tensor):
+        values = list(values)
+    if not isinstance(values, (list, tuple)) or not values:
+        raise ArgumentError(f"{name}: a list of at least one array is needed, got {values!r:.60}.")
+    return [tensor(v) for v in values]
+
+
+def _asarray(value: Any, kind: type) -> Any:
+    return value if type(value) in ARRAYS else NAMESPACES.get(kind, NUMPY).lib.asarray(value)
+
+
+def _recording(op: Any, ids: str, params: str) -> list[str]:
+    """The lines that record one execution."""
+    if not op.differentiable:
+        return [
+            f"        block(NAME, out, {ids})" if op.outputs == 1
+            else f"        for o in out: block(NAME, o, {ids})"
+        ]  # fmt: skip
+    saved = []
+    for name in op.saves:
+        if name == "out":
+            saved.append("r_" if op.outputs == 1 else "tuple([o._data for o in out])")
+        elif not name.endswith(("_shape", "_dtype")):
+            readers = op.readers[name]
+            every = not readers or len(readers) == len(op.arrays)
+            wanted = " or ".join(f"{r}i" for r in readers)
+            saved.append(f"{name}_" if every else f"{name}_ if {wanted} else None")
+        else:
+            array, _, what = name.rpartition("_")
+            saved.append(
+                f"[x.{what} for x in {array}_]" if op.variadic else
+                f"None if {array}_ is None else {array}_.{what}" if array in op.optional else
+                f"{array}_.{what}"
+            )  # fmt: skip
+    lines = []
+    if op.outputs > 1 or (len(op.arrays) == 1 and not op.variadic):
+        fits = "None, " * len(op.arrays)
+    elif op.variadic:
+        lines = [
+            f"        fits = [None if x.dtype == r_.dtype else (x.shape, x.dtype) "
+            f"for x in {op.arrays[0]}_]"
+        ]
+        fits = "*fits,"
+    elif op.kind == "elementwise":
+        lines = ["        shape = r_.shape; dtype = r_.dtype"]
+        fits = "".join(
+            f"None if not {n}i or {n}_.shape == shape and {n}_.dtype is dtype "
+            f"else ({n}_.shape, {n}_.dtype), "
+            for n in op.arrays
+        )
+    else:  # rules give the shape; arrays of several dtypes still need a cast
+        fits = "".join(
+            f"None if not {n}i or {n}_.dtype is r_.dtype else ({n}_.shape, {n}_.dtype), "
+            for n in op.arrays
+        )
+    kept = "".join(f"{s}, " for s in saved)
+    call = "record" if op.outputs == 1 else "record_many"
+    params = params if op.params else "None"
+    return [*lines, f"        {call}(op, out, {ids}, ({fits}), ({kept}), {params})"]
+
+
+_SCOPE = {
+    "ARRAYS": ARRAYS, "NUMPY": NUMPY, "SCALARS": SCALARS, "TENSOR": TENSOR, "Tensor": Tensor,
+    "asarray": _asarray, "block": block, "graphs": graphs, "meet": meet,
+    "meet_arrays": meet_arrays, "ndarray": np.ndarray, "new": new, "number": number,
+    "record": record, "record_many": record_many, "recorders": recorders, "reraise": reraise,
+    "tensor": tensor, "tensors": _tensors, "wrap": wrap,
+}  # fmt: skip
+"""What every generated text may name."""

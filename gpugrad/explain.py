@@ -1,0 +1,82 @@
+"""Why a gradient is None, in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpugrad.backend import is_inexact
+from gpugrad.backward import Entry
+from gpugrad.tensor import Tensor
+from gpugrad.variable import Variable
+
+__all__ = ["Barrier", "why"]
+
+Barrier = tuple[int, str, int, tuple[int, ...], str]
+"""Where a gradient stopped: (length of the log then, op, result, inputs, file:line)."""
+
+
+def why(
+    target: Tensor,
+    source: Tensor,
+    log: Sequence[Entry],
+    barriers: Sequence[Barrier],
+    leaves: set[int],
+    known: Any,
+) -> str:
+    """Say why the gradient of `target` by `source` is None, or that it is not.
+
+    Args:
+        log, barriers: what was recorded, and where it stopped.
+        leaves: serial numbers that are watched.
+        known: serial numbers that are watched or come of those.
+    """
+    if target is source or target._id == source._id:
+        return "The target is the source: its gradient is not None, but ones."
+    reached = {source._id: ""}  # number: the first barrier on the way to it, or ""
+    steps = [(k, 1, e[1], e[2], "") for k, e in enumerate(log)]
+    steps += [
+        (k, 0, o, ids, f"{name} ({line})" if name else "") for k, name, o, ids, line in barriers
+    ]
+    flat = [
+        (o, ids, barrier)
+        for _, _, out, ids, barrier in sorted(steps, key=lambda step: step[:2])
+        for o in ((out,) if type(out) is int else (about[0] for about in out))
+    ]
+    for out, ids, barrier in flat:
+        ways = [reached[i] for i in ids if i in reached]
+        if ways and reached.get(out, "?"):
+            reached[out] = min((way or barrier for way in ways), key=len)
+    barrier = reached.get(target._id, "?")
+    if not barrier:
+        return "The target depends on the source; its gradient is not None."
+    if barrier.startswith("stop_gradient"):
+        return f"The target depends on the source only through {barrier}, which stops gradients."
+    if barrier.startswith("assign"):
+        return (
+            f"The target depends on the source only through {barrier}: a Variable's new value "
+            "carries no gradient. Compute with the value itself before you assign it."
+        )
+    if barrier != "?":
+        return (
+            f"The target depends on the source only through {barrier}, which has no gradient: "
+            "its result is an integer, a boolean or a step."
+        )
+    if not is_inexact(source.dtype):
+        return f"The source is {source.dtype}, which has no gradient: cast it to a float first."
+    if source._id not in leaves and source._id not in known:
+        if isinstance(source, Variable):
+            return (
+                f"The Variable '{source.name}' was not read while the tape recorded"
+                + ("" if source.trainable else " (and trainable=False: watch it)") + "."
+            )  # fmt: skip
+        return (
+            "The source was not watched: call tape.watch(x) inside the `with` block, before "
+            "x is used. (A new tensor of equal value is another tensor.)"
+        )
+    if target._id not in known:
+        return (
+            "The target was not recorded: it was made outside the tape, or from tensors that "
+            "the tape does not watch."
+        )
+    return "Nothing that was recorded leads from the source to the target."

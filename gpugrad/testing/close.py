@@ -1,0 +1,84 @@
+"""Comparing arrays: shape, dtype, values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad import backend
+from gpugrad.tensor import IndexedSlices, Tensor
+
+__all__ = ["TOLERANCES", "Array", "GradientCheckError", "as_numpy", "assert_close", "wide"]
+
+Array = np.ndarray[Any, Any]
+
+TOLERANCES: dict[str, tuple[float, float]] = {
+    "float64": (1e-10, 1e-12),
+    "complex128": (1e-10, 1e-12),
+    "float32": (1e-5, 1e-6),
+    "complex64": (1e-5, 1e-6),
+    "float16": (2e-3, 1e-3),
+    "bfloat16": (2e-2, 1e-2),
+}
+"""Relative and absolute tolerance of `assert_close`, by dtype; all others are exact."""
+
+
+class GradientCheckError(AssertionError):
+    """A derivative, or a promise that an op's record makes, does not hold."""
+
+
+def as_numpy(x: Any) -> Array:
+    """A NumPy array of a Tensor, IndexedSlices, an array of any library, or numbers."""
+    if isinstance(x, IndexedSlices):
+        x = x.to_dense()
+    if isinstance(x, Tensor):
+        return x.numpy()
+    return backend.host(x) if backend.is_array(x) else np.asarray(x)
+
+
+def wide(x: Array) -> Array:
+    """Values in a dtype that holds the differences of all values of the array's own."""
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+def assert_close(
+    actual: Any, desired: Any, *, rtol: float | None = None, atol: float | None = None
+) -> None:
+    """Assert that two arrays have the same shape, the same dtype and nearly the same values.
+
+    Args:
+        actual: Tensor, array or number that was computed.
+        desired: what it should be; plain numbers and lists of them have no dtype to compare.
+        rtol, atol: tolerances, relative to `desired` and absolute; None is the dtype's own
+            (`TOLERANCES`). NaN equals NaN, an infinity equals itself.
+
+    Raises:
+        AssertionError: they differ; the message shows the element that is most wrong.
+
+    >>> import gpugrad as gg
+    >>> gg.testing.assert_close(gg.sqrt([4.0, 9.0]), [2.0, 3.0])
+    """
+    typed = isinstance(desired, (Tensor, IndexedSlices)) or hasattr(desired, "dtype")
+    a, d = as_numpy(actual), as_numpy(desired)
+    if a.shape != d.shape:
+        raise AssertionError(f"The shape is {a.shape}, it should be {d.shape}.")
+    if typed and a.dtype != d.dtype:
+        raise AssertionError(f"The dtype is {a.dtype}, it should be {d.dtype}.")
+    own = TOLERANCES.get(a.dtype.name, (0.0, 0.0))
+    rtol, atol = own[0] if rtol is None else rtol, own[1] if atol is None else atol
+    a, d = wide(a), wide(d)
+    with np.errstate(invalid="ignore"):
+        error = np.where((a == d) | (np.isnan(a) & np.isnan(d)), 0.0, np.abs(a - d))
+        allowed = atol + rtol * np.where(np.isfinite(d), np.abs(d), 0.0)
+        bad = ~(error <= allowed)
+    if not bad.any():
+        return
+    excess = np.where(bad, np.where(np.isnan(error), np.inf, error - allowed), -np.inf)
+    worst = np.unravel_index(int(np.argmax(excess)), a.shape)
+    at = f" at {tuple(int(i) for i in worst)}" if a.ndim else ""
+    raise AssertionError(
+        f"{int(bad.sum())} of {a.size} elements differ, most{at}: {a[worst]!r}, should be "
+        f"{d[worst]!r}. The difference is {error[worst]:.3g}, allowed is {allowed[worst]:.3g} "
+        f"(rtol={rtol:g}, atol={atol:g})."
+    )

@@ -1,0 +1,272 @@
+"""Variable: a Tensor that can be given new values."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpugrad import backend
+from gpugrad.backend import ARRAYS, is_inexact
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
+from gpugrad.tensor import (
+    IndexedSlices,
+    Tensor,
+    constant,
+    digits,
+    new,
+    next_id,
+    no_part_lost,
+    recorders,
+    threads,
+)
+
+__all__ = ["Variable", "VariableRef", "VariableSlice"]
+
+_ANY = object()
+
+
+class Variable(Tensor):
+    """A Tensor that can be given new values, and that tapes watch by themselves.
+
+    Args:
+        initial_value: a number, lists, an array, a Tensor, or a function that returns one.
+        trainable: whether tapes watch it on first use.
+        name: for messages.
+        dtype: of the Variable; that of the value if None.
+        shape: if given, assigned values may have any shape that fits; None is any length
+            (``shape=None``: any shape at all).
+
+    >>> import gpugrad as gg
+    >>> v = gg.Variable(2.0)
+    >>> v.assign_add(1.0).numpy().item()
+    3.0
+    """
+
+    __slots__ = ("_fits", "_name", "_trainable")
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        dtype: Any = None,
+        shape: Any = _ANY,
+        *,
+        device: Any = None,
+    ) -> None:
+        if callable(initial_value) and not isinstance(initial_value, Tensor):
+            initial_value = initial_value()
+        if initial_value is None:
+            raise ArgumentError("Variable: an initial_value is needed.")
+        if isinstance(initial_value, Tensor) and device is None:
+            device = initial_value.device
+        self._data = constant(initial_value, dtype, device=device)._data
+        self._id = next_id()
+        self._name = name or f"Variable_{self._id}"
+        self._trainable = bool(trainable)
+        self._fits = self._data.shape if shape is _ANY else shape
+        self._check_shape("Variable", self._data.shape)
+
+    @property
+    def name(self) -> str:
+        """The name given, or one made from a serial number."""
+        return self._name
+
+    @property
+    def trainable(self) -> bool:
+        """Whether tapes watch the Variable on first use."""
+        return self._trainable
+
+    def _read(self) -> Tensor:
+        """The value now, with the Variable's identity: all reads add to one gradient."""
+        if recorders:
+            for recorder in threads.stack:
+                recorder.touched(self)
+        t = new(Tensor)
+        t._data = self._data
+        t._id = self._id
+        return t
+
+    def value(self) -> Tensor:
+        """A Tensor of the value now; a later assign does not change it."""
+        return self._read()
+
+    read_value = value
+
+    def ref(self) -> VariableRef:
+        """A hashable reference, equal for the same Variable."""
+        return VariableRef(self)
+
+    def _check_shape(self, op: str, shape: tuple[int, ...]) -> None:
+        fits = self._fits
+        if fits is not None and (
+            len(fits) != len(shape)
+            or any(a not in (None, b) for a, b in zip(fits, shape, strict=True))
+        ):
+            raise ShapeError(
+                f"{op}: the value has shape {shape}, the Variable '{self._name}' {fits}. "
+                "Variables do not broadcast; reshape the value, or make the Variable with shape=."
+            )
+
+    def _fit(self, op: str, value: Any) -> Any:
+        """A bare array of `value` in the Variable's dtype and device, fit to be its value."""
+        if isinstance(value, Tensor):
+            if isinstance(value, Variable):
+                value = value._read()
+            if value.dtype != self.dtype:
+                raise DTypeError(
+                    f"{op}: the value is {value.dtype}, the Variable '{self._name}' {self.dtype}. "
+                    "Cast it with gg.astype(x, dtype)."
+                )
+            if value.device != self.device:
+                raise DeviceError(
+                    f"{op}: the value is on {value.device}, the Variable '{self._name}' on "
+                    f"{self.device}. Move it with x.to_device(device)."
+                )
+            for recorder in threads.stack:
+                recorder.barrier(op, (value._id,), self._id)
+            data = value._data
+        else:
+            exact = self.dtype if is_inexact(self.dtype) else None  # 0.1 is not float32's 0.1
+            data = constant(value, exact, device=self.device)._data
+            if is_inexact(data.dtype) and not is_inexact(self.dtype):
+                raise DTypeError(f"{op}: {describe({'value': value})} does not go into the "
+                                 f"{self.dtype} Variable '{self._name}'.")  # fmt: skip
+            data = data.astype(no_part_lost(op, data.dtype, self.dtype), copy=False)
+        return data
+
+    def assign(self, value: Any, use_locking: Any = None, name: Any = None,
+               read_value: bool = True) -> Variable | None:  # fmt: skip
+        """Give the Variable a new value of its shape and dtype; not differentiated through.
+
+        Raises:
+            ShapeError, DTypeError, DeviceError: the value does not fit; nothing is changed.
+        """
+        data = self._fit("assign", value)
+        self._check_shape("assign", data.shape)
+        self._data = data  # may be shared: nobody writes to an array that others can see
+        return self if read_value else None
+
+    def _update(self, op: str, value: Any, step: Callable[[Any, Any], Any], read: bool) -> Any:
+        data = self._fit(op, value)
+        if data.shape != self.shape:
+            self._check_shape(op, data.shape)
+            raise ShapeError(f"{op}: the value has shape {data.shape}, the Variable {self.shape}.")
+        with backend.formulas_on(data):
+            made = step(self._data, data)
+        self._data = (
+            made if type(made) in ARRAYS else np.asarray(made)
+        )  # 0-d NumPy sums are scalars
+        return self if read else None
+
+    def assign_add(self, delta: Any, use_locking: Any = None, name: Any = None,
+                   read_value: bool = True) -> Any:  # fmt: skip
+        """Add a value of the same shape and dtype; errors as `assign`."""
+        return self._update("assign_add", delta, lambda a, b: a + b, read_value)
+
+    def assign_sub(self, delta: Any, use_locking: Any = None, name: Any = None,
+                   read_value: bool = True) -> Any:  # fmt: skip
+        """Subtract a value of the same shape and dtype; errors as `assign`."""
+        return self._update("assign_sub", delta, lambda a, b: a - b, read_value)
+
+    def _scatter(self, op: str, slices: IndexedSlices, how: str) -> Variable:
+        if not isinstance(slices, IndexedSlices):
+            raise DTypeError(f"{op}: IndexedSlices are needed, got {type(slices).__name__}.")
+        xp = backend.NAMESPACES[type(self._data)]
+        values = self._fit(op, slices.values)
+        self._data = getattr(xp, how)(self._data, values, index=slices.indices._data)
+        return self
+
+    def scatter_add(self, slices: IndexedSlices) -> Variable:
+        """Add rows; a row named twice is added twice."""
+        return self._scatter("scatter_add", slices, "index_add")
+
+    def scatter_sub(self, slices: IndexedSlices) -> Variable:
+        """Subtract rows; a row named twice is subtracted twice."""
+        negative = IndexedSlices(-slices.values, slices.indices, slices.dense_shape)
+        return self._scatter("scatter_sub", negative, "index_add")
+
+    def scatter_update(self, slices: IndexedSlices) -> Variable:
+        """Replace rows."""
+        return self._scatter("scatter_update", slices, "index_put")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise DTypeError("A Variable's elements are set with v[index].assign(value).")
+
+    def _no_inplace(self, other: Any) -> Any:
+        raise DTypeError(
+            "`variable += value` would lose the Variable: use variable.assign_add(value), or "
+            "write `x = variable + value` for a new Tensor."
+        )
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = _no_inplace
+    __ipow__ = __imatmul__ = __iand__ = __ior__ = __ixor__ = _no_inplace
+
+    def __copy__(self) -> Variable:
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        v = new(Variable)
+        v._data, v._id = self._data, next_id()
+        v._name, v._trainable, v._fits = self._name, self._trainable, self._fits
+        return v
+
+    def __reduce__(self) -> Any:
+        return _unpickle_variable, (
+            backend.host(self._data), str(self.device), self._trainable, self._name, self._fits,
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return (
+            f"Variable({digits(self._data, prefix='Variable(')}, shape={self.shape}, "
+            f"dtype={self.dtype}, device={self.device}, name='{self._name}')"
+        )
+
+
+def _unpickle_variable(values: Any, device: str, trainable: bool, name: str, fits: Any) -> Variable:
+    return Variable(values, trainable, name, shape=fits, device=device)
+
+
+class VariableSlice(Tensor):
+    """What ``v[index]`` gives: a Tensor that can also assign to that part of the Variable."""
+
+    __slots__ = ("_index", "_variable")
+
+    _index: Any
+    _variable: Variable
+
+    def assign(self, value: Any) -> Variable:
+        """Set this part of the Variable; the value broadcasts to it."""
+        variable = self._variable
+        data = variable._fit("assign", value)
+        xp = backend.NAMESPACES[type(data)]
+        try:
+            variable._data = xp.setitem(variable._data, data, index=self._index)
+        except Exception as error:
+            reraise(error, "assign", {"part": self, "value": data}, {})
+        return variable
+
+
+class VariableRef:
+    """A hashable stand-in for a Variable, for sets and dict keys."""
+
+    __slots__ = ("_serial", "_weak")
+
+    def __init__(self, variable: Variable) -> None:
+        self._weak, self._serial = weakref.ref(variable), variable._id
+
+    def deref(self) -> Variable:
+        """The Variable itself."""
+        variable = self._weak()
+        if variable is None:
+            raise ArgumentError("deref: the Variable is gone.")
+        return variable
+
+    def __hash__(self) -> int:
+        return self._serial
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VariableRef) and other._serial == self._serial

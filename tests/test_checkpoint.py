@@ -1,0 +1,268 @@
+"""Checkpoints: what was saved comes back, or the file says why not; never half of it."""
+
+import json
+import os
+import stat
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import gpugrad as gg
+from gpugrad import checkpoint, nn, optim
+from gpugrad.errors import ArgumentError, CheckpointError, DTypeError
+
+
+def model(units=3, **keywords):
+    return nn.Sequential(nn.Dense(2, units, gg.relu, **keywords), nn.Dense(units, 1, **keywords))
+
+
+def trained(optimizer=None):
+    m, optimizer = model(), optimizer or optim.Adam(0.01)
+    for _ in range(3):
+        optimizer.minimize(lambda: gg.mean(m(np.ones((4, 2), np.float32)) ** 2))
+    return m, optimizer
+
+
+def values_of(module):
+    return {name: v.numpy() for name, v in module.state_dict().items()}
+
+
+def assert_same(a, b):
+    assert list(a) == list(b)
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name], strict=True)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.safetensors"
+
+
+# ---- what comes back ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["bool", "int8", "uint16", "int64", "float16", "bfloat16", "float32", "float64", "complex64"],
+)
+def test_every_dtype_and_shape_comes_back(path, dtype):
+    saved = {
+        str(shape): gg.astype(gg.full(shape, 3.0), dtype) for shape in ((), (0,), (2, 3), (1, 0, 2))
+    }
+    checkpoint.save(path, saved)
+    arrays, metadata = checkpoint.load(path)
+    assert metadata == {}
+    assert_same({k: arrays[k] for k in saved}, {k: v.numpy() for k, v in saved.items()})
+
+
+def test_arrays_that_are_not_contiguous_come_back_whole(path):
+    # safetensors 0.8.0 writes the memory of a transposed array as it lies there
+    a = np.arange(12.0).reshape(3, 4)
+    saved = {
+        "transposed": a.T,
+        "fortran": np.asfortranarray(a),
+        "strided": a[:, ::2],
+        "reversed": a[::-1],
+        "broadcast": np.broadcast_to(a[0], (3, 4)),
+        "big endian": a.astype(">f8"),
+    }
+    checkpoint.save(path, {**saved, "tensor": gg.constant(a).T})
+    arrays, _ = checkpoint.load(path)
+    for name, value in {**saved, "tensor": a.T}.items():
+        np.testing.assert_array_equal(arrays[name], value)
+
+
+def test_other_readers_can_open_the_file(path):
+    checkpoint.save(path, {"w": gg.ones((2, 3))}, {"epoch": "3"})
+    np.testing.assert_array_equal(safetensors.numpy.load_file(path)["w"], np.ones((2, 3)))
+    with safetensors.safe_open(path, "np") as file:
+        assert file.metadata()["epoch"] == "3"
+
+
+def test_files_of_other_writers_can_be_read(path):
+    safetensors.numpy.save_file({"w": np.ones(2, np.float32)}, path)
+    arrays, metadata = checkpoint.load(path)
+    assert_same(arrays, {"w": np.ones(2, np.float32)})
+    assert metadata == {}
+
+
+def test_loaded_arrays_can_be_written_to(path):
+    checkpoint.save(path, {"w": gg.ones(2)})
+    checkpoint.load(path)[0]["w"] += 1
+
+
+def test_values_on_a_gpu_are_saved_and_restored_there(path, cuda):
+    with gg.device(cuda):
+        m = model()
+        checkpoint.save(path, m)
+        before = values_of(m)
+        for v in m.variables:
+            v.assign(gg.zeros_like(v))
+        checkpoint.restore(path, m)
+        assert {str(v.device) for v in m.variables} == {cuda}
+    assert_same(values_of(m), before)
+    on_cpu = model()
+    checkpoint.restore(path, on_cpu)
+    assert_same(values_of(on_cpu), before)
+
+
+@pytest.mark.parametrize("make", [optim.SGD, lambda: optim.SGD(0.1, 0.9), optim.Adam], ids=str)
+def test_restored_model_and_optimizer_go_on_to_the_last_bit(path, make):
+    m, optimizer = trained(make())
+    checkpoint.save(path, m, {"note": "here"}, optimizer=optimizer)
+    other, again = model(), make()
+    assert checkpoint.restore(path, other, again) == {"note": "here"}
+    assert_same(values_of(other), values_of(m))
+    assert again.iterations == 3
+    for each, its_optimizer in ((m, optimizer), (other, again)):
+        its_optimizer.minimize(lambda m=each: gg.mean(m(np.ones((4, 2), np.float32)) ** 2))
+    assert_same(values_of(other), values_of(m))
+
+
+def test_model_can_be_restored_without_the_optimizer(path):
+    m, optimizer = trained()
+    checkpoint.save(path, m, optimizer=optimizer)
+    other = model()
+    checkpoint.restore(path, other)
+    assert_same(values_of(other), values_of(m))
+
+
+# ---- all or nothing ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (lambda: model(4), [r"layers.0.kernel: float32 \(2, 3\) in the file, float32 \(2, 4\)"]),
+        (lambda: model(dtype="float64"), ["layers.0.bias: float32 .* float64"]),
+        (
+            lambda: nn.Sequential(nn.Dense(2, 3, gg.relu)),
+            [r"layers.1.kernel: float32 \(3, 1\) in the file; the model has no such name"],
+        ),
+        (
+            lambda: nn.Sequential(*model(), nn.Dense(1, 1)),
+            [r"layers.2.kernel: missing in the file; the model has float32 \(1, 1\)", "layers.2.b"],
+        ),
+    ],
+    ids=["shape", "dtype", "too few", "too many"],
+)
+def test_other_model_is_refused_with_what_differs(path, other, words):
+    m, optimizer = trained()
+    checkpoint.save(path, m, optimizer=optimizer)
+    content = path.read_bytes()
+    wrong, fresh = other(), optim.Adam()
+    before = values_of(wrong)
+    for each in words:
+        with pytest.raises(CheckpointError, match=each):
+            checkpoint.restore(path, wrong, fresh)
+    assert_same(values_of(wrong), before)
+    assert fresh.iterations == 0
+    assert path.read_bytes() == content
+
+
+def test_state_of_another_optimizer_changes_nothing(path):
+    m, optimizer = trained()
+    checkpoint.save(path, m, optimizer=optimizer)
+    for v in m.variables:
+        v.assign(gg.zeros_like(v))
+    with pytest.raises(CheckpointError, match="another optimizer"):
+        checkpoint.restore(path, m, optim.SGD())
+    assert all((v.numpy() == 0).all() for v in m.variables)
+    checkpoint.save(path, m)
+    with pytest.raises(CheckpointError, match="no state of an optimizer"):
+        checkpoint.restore(path, m, optim.SGD())
+
+
+def test_write_that_fails_leaves_the_old_file(path, monkeypatch):
+    checkpoint.save(path, {"w": gg.ones(2)})
+    content = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CheckpointError, match="No space left"):
+        checkpoint.save(path, {"w": gg.zeros(2)})
+    assert path.read_bytes() == content
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_interrupted_write_leaves_the_old_file(path, monkeypatch):
+    checkpoint.save(path, {"w": gg.ones(2)})
+    content = path.read_bytes()
+
+    def interrupted(a, b):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint.save(path, {"w": gg.zeros(2)})
+    assert path.read_bytes() == content
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_file_has_the_permissions_of_any_new_file(path):
+    checkpoint.save(path, {"w": gg.ones(2)})
+    plain = path.with_name("plain")
+    plain.touch()
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+
+
+# ---- files that are no checkpoints -------------------------------------------------------
+
+
+def test_missing_file_and_folder_say_so(path):
+    with pytest.raises(CheckpointError, match=r"no checkpoint .*a\.safetensors"):
+        checkpoint.load(path)
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        checkpoint.load(path.parent)
+    with pytest.raises(CheckpointError, match="cannot be written"):
+        checkpoint.save(path.parent / "none" / "a", {"w": gg.ones(2)})
+
+
+def test_file_cut_anywhere_is_damaged(path):
+    checkpoint.save(path, {"w": gg.ones(20)}, {"epoch": "3"})
+    content = path.read_bytes()
+    for length in (0, 4, 8, 30, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:length])
+        with pytest.raises(CheckpointError, match="damaged"):
+            checkpoint.load(path)
+
+
+def test_any_byte_that_changed_is_noticed(path):
+    checkpoint.save(path, {"weights": gg.arange(4, dtype="float32"), "b": gg.ones(2)})
+    content = path.read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    for i in range(start, len(content)):
+        changed = bytearray(content)
+        changed[i] ^= 1
+        path.write_bytes(bytes(changed))
+        with pytest.raises(CheckpointError, match="damaged"):
+            checkpoint.load(path)
+
+
+@pytest.mark.parametrize("content", [b"hello", b"\x00" * 100, b"PK\x03\x04" * 50, b"\xff" * 16])
+def test_other_files_are_refused(path, content):
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="damaged, or no safetensors file"):
+        checkpoint.load(path)
+
+
+def test_dtype_that_numpy_lacks_is_named(path):
+    header = json.dumps({"w": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]}}).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0")
+    with pytest.raises(CheckpointError, match="F8_E4M3"):
+        checkpoint.load(path)
+
+
+def test_what_the_format_cannot_hold_is_refused_before_writing(path):
+    with pytest.raises(DTypeError, match="'w' is complex128"):
+        checkpoint.save(path, {"w": np.ones(2, complex)})
+    with pytest.raises(ArgumentError, match="strings, got 3"):
+        checkpoint.save(path, {"w": gg.ones(2)}, {"epoch": 3})
+    with pytest.raises(ArgumentError, match="strings, got 0"):
+        checkpoint.save(path, {0: gg.ones(2)})
+    with pytest.raises(DTypeError, match="number"):
+        checkpoint.save(path, {"w": "text"})
+    assert not path.exists()

@@ -1,0 +1,614 @@
+"""stop_gradient, custom_gradient, recompute_grad and grad_pass_through."""
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.errors import ShapeError, StructureError
+
+C = gg.constant
+
+
+def value(g):
+    if g is None:
+        return None
+    return (g.to_dense() if isinstance(g, gg.IndexedSlices) else g).tolist()
+
+
+def gradient(f, *xs, **keywords):
+    """Gradients of the sum of f(*xs) by each of `xs`."""
+    with gg.GradientTape() as tape:
+        tape.watch(xs)
+        y = f(*xs)
+    return [value(g) for g in tape.gradient(y, xs, **keywords)]
+
+
+# ---- stop_gradient --------------------------------------------------------------------------
+
+
+def test_stop_gradient_is_a_constant():
+    x = C(3.0)
+    assert gradient(lambda x: gg.stop_gradient(x) * x, x) == [3.0]
+    assert gradient(lambda x: gg.stop_gradient(x) * 2, x) == [None]
+    assert gradient(gg.stop_gradient, x, unconnected_gradients="zero") == [0.0]
+
+
+@pytest.mark.parametrize("given", [[1.0, 2.0], np.ones(2), C([1, 2]), C([True, False])])
+def test_stop_gradient_takes_anything(given):
+    assert gg.stop_gradient(given).tolist() == C(given).tolist()
+
+
+def test_stop_gradient_is_a_new_tensor_that_can_be_watched():
+    x = C(3.0)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        s = gg.stop_gradient(x * x)
+        tape.watch(s)
+        y = s * s
+    assert [value(g) for g in tape.gradient(y, [x, s])] == [None, 18.0]
+
+
+def test_stop_gradient_still_marks_a_variable_as_watched():
+    v = gg.Variable(3.0)
+    with gg.GradientTape() as tape:
+        gg.stop_gradient(v)
+    assert tape.watched_variables() == (v,)
+
+
+# ---- custom_gradient: what is called with what ----------------------------------------------
+
+
+@gg.custom_gradient
+def log1pexp(x):
+    e = gg.exp(x)
+    return gg.log(1 + e), lambda dy: dy * (1 - 1 / (1 + e))
+
+
+def test_custom_gradient_replaces_the_gradient():
+    with np.errstate(over="ignore"):  # exp(100) is infinite in float32: that is the point
+        assert gradient(log1pexp, C(100.0)) == [1.0]
+    assert log1pexp(C(0.0)).item() == pytest.approx(np.log(2), rel=1e-6)
+
+
+def test_custom_gradient_keeps_name_and_doc_and_works_as_method_and_with_brackets():
+    class Layer:
+        scale = 7.0
+
+        @gg.custom_gradient
+        def call(self, x):
+            """Call it."""
+            return x * self.scale, lambda dy: dy * 100
+
+    @gg.custom_gradient()
+    def plain(x):
+        return x * 2, lambda dy: dy * 3
+
+    assert Layer.call.__name__ == "call"
+    assert Layer.call.__doc__ == "Call it."
+    assert Layer.call.__wrapped__ is not None
+    assert gradient(Layer().call, C(1.0)) == [100.0]
+    assert gradient(plain, C(1.0)) == [3.0]
+
+
+def test_custom_gradient_of_several_arguments_and_results():
+    seen = []
+
+    @gg.custom_gradient
+    def both(x, y):
+        def grad(da, db):
+            seen.append((da.tolist(), db.tolist()))
+            return da * 10, db * 100
+
+        return (x * y, x + y), grad
+
+    x, y = C([1.0, 2.0]), C([3.0, 4.0])
+    with gg.GradientTape(persistent=True) as tape:
+        tape.watch([x, y])
+        a, b = both(x, y)
+    assert [value(g) for g in tape.gradient([a, b], [x, y])] == [[10.0] * 2, [100.0] * 2]
+    assert [value(g) for g in tape.gradient(a, [x, y])] == [[10.0] * 2, [0.0] * 2]
+    assert seen == [([1.0, 1.0], [1.0, 1.0]), ([1.0, 1.0], [0.0, 0.0])]  # unused: zeros
+
+
+def test_custom_gradient_unused_integer_result_gets_integer_zeros():
+    seen = []
+
+    @gg.custom_gradient
+    def both(x):
+        def grad(da, db):
+            seen.append((db.dtype, db.tolist()))
+            return da
+
+        return (x * 1, gg.astype(x, gg.int32)), grad
+
+    x = C([1.0, 2.0])
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        a, i = both(x)
+    assert tape.gradient(a, x).tolist() == [1.0, 1.0]
+    assert i.dtype == gg.int32
+    assert seen == [(gg.int32, [0, 0])]
+
+
+def test_custom_gradient_takes_and_gives_nested_structures():
+    @gg.custom_gradient
+    def f(pair, more):
+        (x, y), z = pair, more["z"]
+        return {"a": x * y, "b": [z]}, lambda da, db: ([da * 1, da * 2], {"z": db * 3})
+
+    x, y, z = C(2.0), C(3.0), C(5.0)
+    with gg.GradientTape() as tape:
+        tape.watch([x, y, z])
+        out = f([x, y], {"z": z})
+    assert sorted(out) == ["a", "b"]
+    assert [value(g) for g in tape.gradient(out, [x, y, z])] == [1.0, 2.0, 3.0]
+
+
+def test_custom_gradient_result_is_never_the_argument_itself():
+    @gg.custom_gradient
+    def same(x):
+        return x, lambda dy: dy * 5
+
+    x = C(2.0)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = same(x)
+    assert y is not x
+    assert tape.gradient(y, x).item() == 5.0
+
+
+def test_custom_gradient_of_none_is_no_gradient():
+    @gg.custom_gradient
+    def f(x, y):
+        return x * y, lambda dy: (None, dy)
+
+    assert gradient(f, C(2.0), C(3.0)) == [None, 1.0]
+    assert gradient(f, C(2.0), C(3.0), unconnected_gradients="zero") == [0.0, 1.0]
+
+
+def test_custom_gradient_adds_up_for_an_argument_given_twice():
+    @gg.custom_gradient
+    def f(x, y):
+        return x * y, lambda dy: (dy * 2, dy * 5)
+
+    assert gradient(lambda x: f(x, x), C(2.0)) == [7.0]
+
+
+def test_custom_gradient_takes_numbers_and_arrays():
+    @gg.custom_gradient
+    def f(x, y, flag):
+        return x * y, lambda dy: (dy * 2, dy * 5, None)
+
+    for factor in (2.0, 2, np.float32(2.0), np.array(2.0, np.float32)):
+        assert gradient(lambda x, factor=factor: f(x, factor, True), C(3.0)) == [2.0]
+
+
+def test_custom_gradient_numbers_need_a_slot_and_text_none():
+    @gg.custom_gradient
+    def f(x, factor, mode):
+        assert mode == "double"
+        return x * factor, lambda dy: (dy * factor, None)
+
+    assert gradient(lambda x: f(x, 2.0, "double"), C(3.0)) == [2.0]
+
+
+def test_custom_gradient_converts_what_its_function_returns():
+    @gg.custom_gradient
+    def f(x):
+        return x * 2, lambda dy: np.array([1.0, 2.0])  # float64 array for a float32 argument
+
+    x = C([1.0, 1.0])
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    g = tape.gradient(y, x)
+    assert (g.tolist(), g.dtype) == ([1.0, 2.0], gg.float32)
+
+
+def test_custom_gradient_cuts_what_its_body_closes_over():
+    """Only arguments (and trainable Variables) get a gradient through the result."""
+    k, side = C(5.0), []
+
+    @gg.custom_gradient
+    def f(x):
+        side.append(x * k)
+        return side[0] * 1, lambda dy: dy
+
+    x = C(2.0)
+    with gg.GradientTape(persistent=True) as tape:
+        tape.watch([x, k])
+        y = f(x)
+    assert [value(g) for g in tape.gradient(y, [x, k])] == [1.0, None]
+    assert [value(g) for g in tape.gradient(side[0], [x, k])] == [5.0, 2.0]
+
+
+# ---- custom_gradient: keywords --------------------------------------------------------------
+
+
+def test_custom_gradient_holds_for_keyword_arguments():
+    """TensorFlow ignores it silently when all arguments are keywords."""
+
+    @gg.custom_gradient
+    def f(x, y):
+        return x * y, lambda dy: (dy * 10, dy * 100)
+
+    for call in (lambda x, y: f(x, y=y), lambda x, y: f(y=y, x=x), f):
+        assert gradient(call, C(2.0), C(3.0)) == [10.0, 100.0]
+
+
+def test_custom_gradient_of_keyword_only_arguments_may_be_left_out():
+    @gg.custom_gradient
+    def f(x, *, y):
+        return x * y, lambda dy: dy * 10
+
+    @gg.custom_gradient
+    def g(x, *, y):
+        return x * y, lambda dy: (dy * 10, dy * 100)
+
+    assert gradient(lambda x, y: f(x, y=y), C(2.0), C(3.0)) == [10.0, None]
+    assert gradient(lambda x, y: g(x, y=y), C(2.0), C(3.0)) == [10.0, 100.0]
+
+
+# ---- custom_gradient: Variables -------------------------------------------------------------
+
+
+def test_custom_gradient_hands_over_the_variables_that_were_read():
+    v, w, k = gg.Variable(2.0), gg.Variable(3.0), gg.Variable(5.0, trainable=False)
+    seen = []
+
+    @gg.custom_gradient
+    def f(x):
+        def grad(dy, variables=None):
+            seen.append(variables)
+            return dy * 10, [dy * 100, dy * 1000]
+
+        return x * w * v * k, grad
+
+    x = C(1.0)
+    with gg.GradientTape() as tape:
+        tape.watch([x, k])
+        y = f(x)
+    assert [value(g) for g in tape.gradient(y, [x, v, w, k])] == [10.0, 100.0, 1000.0, None]
+    assert len(seen) == 1
+    assert [s is t for s, t in zip(seen[0], (v, w), strict=True)] == [True, True]
+
+
+@pytest.mark.parametrize("style", ["named", "keyword only", "any keyword"])
+def test_custom_gradient_variables_may_be_taken_in_three_ways(style):
+    v = gg.Variable(2.0)
+
+    @gg.custom_gradient
+    def f(x):
+        def named(dy, variables):
+            return dy, [dy * 7]
+
+        def only(dy, *, variables):
+            return named(dy, variables)
+
+        def anything(dy, **kw):
+            return named(dy, kw["variables"])
+
+        return x * v, {"named": named, "keyword only": only, "any keyword": anything}[style]
+
+    with gg.GradientTape() as tape:
+        y = f(C(1.0))
+    assert tape.gradient(y, v).item() == 7.0
+
+
+def test_custom_gradient_that_takes_no_variables_is_refused_when_called():
+    v = gg.Variable(2.0, name="scale")
+
+    @gg.custom_gradient
+    def f(x):
+        return x * v, lambda dy: dy
+
+    with pytest.raises(StructureError, match=r"f: .*'scale'.*`variables`"):
+        f(C(1.0))
+
+
+def test_custom_gradient_must_return_as_many_gradients_as_variables():
+    v = gg.Variable(2.0)
+
+    @gg.custom_gradient
+    def f(x):
+        return x * v, lambda dy, variables: (dy, [])
+
+    @gg.custom_gradient
+    def g(x):
+        return x * v, lambda dy, variables: dy
+
+    for function, words in ((f, "0 gradients for 1 variables"), (g, "gradients of the variables")):
+        with gg.GradientTape() as tape:
+            y = function(C(1.0))
+        with pytest.raises(StructureError, match=words):
+            tape.gradient(y, v)
+
+
+def test_custom_gradient_of_a_variable_argument():
+    v = gg.Variable(3.0)
+
+    @gg.custom_gradient
+    def f(x):
+        return x * 2, lambda dy: dy * 7
+
+    with gg.GradientTape() as tape:
+        y = f(v)
+    assert tape.gradient(y, v).item() == 7.0
+
+
+def test_custom_gradient_trains():
+    v, losses = gg.Variable(4.0), []
+
+    @gg.custom_gradient
+    def loss(x):
+        return x * 1, lambda dy: gg.sign(x) * dy
+
+    for _ in range(5):
+        with gg.GradientTape() as tape:
+            y = loss(v)
+        losses.append(y.item())
+        v.assign_sub(tape.gradient(y, v))
+    assert losses == [4.0, 3.0, 2.0, 1.0, 0.0]
+
+
+# ---- custom_gradient: errors ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("returned", [lambda x: x, lambda x: (x, x), lambda x: (x, x, x)])
+def test_custom_gradient_must_return_a_pair(returned):
+    @gg.custom_gradient
+    def f(x):
+        return returned(x)
+
+    with pytest.raises(StructureError, match=r"f: .*\(result, grad_fn\)"):
+        f(C(1.0))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_custom_gradient_of_another_count_is_refused(count):
+    @gg.custom_gradient
+    def f(x, y):
+        return x * y, lambda dy: [dy] * count
+
+    with pytest.raises(StructureError, match=f"f: .*{count} gradients for 2 arguments"):
+        gradient(f, C(1.0), C(2.0))
+
+
+def test_custom_gradient_of_another_shape_is_refused():
+    @gg.custom_gradient
+    def f(x):
+        return x * 2, lambda dy: gg.ones(5)
+
+    with pytest.raises(ShapeError, match=r"f: .*\(5,\).*\(2,\)"):
+        gradient(f, C([1.0, 2.0]))
+
+
+def test_custom_gradient_errors_propagate_unchanged():
+    @gg.custom_gradient
+    def f(x):
+        def grad(dy):
+            raise KeyError("mine")
+
+        return x * 2, grad
+
+    with pytest.raises(KeyError, match="mine"):
+        gradient(f, C(1.0))
+
+    @gg.custom_gradient
+    def g(x):
+        raise KeyError("body")
+
+    with pytest.raises(KeyError, match="body"), gg.GradientTape():
+        g(C(1.0))
+    assert gradient(lambda x: x * x, C(3.0)) == [6.0]  # nothing is left recording
+
+
+# ---- custom_gradient: second order ----------------------------------------------------------
+
+
+def test_custom_gradient_second_order_differentiates_its_function():
+    @gg.custom_gradient
+    def f(x):
+        return x * x, lambda dy: dy * x**3
+
+    x, u = C(2.0), C(1.0)
+    with gg.GradientTape(persistent=True) as outer:
+        outer.watch([x, u])
+        with gg.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x)
+        g = inner.gradient(y, x, output_gradients=u)
+    assert g.item() == 8.0
+    assert outer.gradient(g, x).item() == 12.0
+    assert outer.gradient(g, u).item() == 8.0
+
+
+def test_custom_gradient_second_order_can_be_overridden_too():
+    @gg.custom_gradient
+    def first_order(x, dy):
+        return dy * 3 * x * x, lambda ddy: (ddy * 1000, ddy * 3 * x * x)
+
+    @gg.custom_gradient
+    def cube(x):
+        return x * x * x, lambda dy: first_order(x, dy)
+
+    x = C(2.0)
+    with gg.GradientTape() as outer:
+        outer.watch(x)
+        with gg.GradientTape() as inner:
+            inner.watch(x)
+            y = cube(x)
+        g = inner.gradient(y, x)
+    assert g.item() == 12.0
+    assert outer.gradient(g, x).item() == 1000.0
+
+
+def test_custom_gradient_in_forward_mode_is_its_transpose():
+    """TensorFlow uses the body's own derivative there."""
+
+    @gg.custom_gradient
+    def f(x, y):
+        return (x * y, x + y), lambda da, db: (da * 10 + db, da * 100)
+
+    x, y = C(2.0), C(3.0)
+    with gg.ForwardAccumulator([x, y], [C(1.0), C(1.0)]) as acc:
+        a, b = f(x, y)
+    assert [value(t) for t in acc.jvp([a, b])] == [110.0, 1.0]
+
+
+def test_custom_gradient_in_forward_mode_of_none_is_none():
+    @gg.custom_gradient
+    def f(x):
+        return x * 2, lambda dy: None
+
+    x = C(2.0)
+    with gg.ForwardAccumulator(x, C(1.0)) as acc:
+        y = f(x)
+    assert acc.jvp(y) is None
+
+
+# ---- recompute_grad -------------------------------------------------------------------------
+
+
+def test_recompute_grad_calls_once_forward_and_once_backward():
+    calls = []
+
+    @gg.recompute_grad
+    def f(x):
+        calls.append(1)
+        return gg.sin(x) * x
+
+    x = C(0.5, gg.float64)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    assert len(calls) == 1
+    assert tape.gradient(y, x).item() == pytest.approx(np.sin(0.5) + 0.5 * np.cos(0.5), rel=1e-12)
+    assert len(calls) == 2
+
+
+def test_recompute_grad_keeps_no_activations():
+    made = []
+
+    @gg.recompute_grad
+    def f(x):
+        made.append(gg.exp(x))
+        return made[-1] * made[-1]
+
+    x = C([1.0, 2.0])
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    assert len(tape.log) == 1
+    np.testing.assert_allclose(tape.gradient(y, x).numpy(), 2 * np.exp([2.0, 4.0]), rtol=1e-6)
+
+
+def test_recompute_grad_knows_captured_variables():
+    v = gg.Variable(3.0)
+    f = gg.recompute_grad(lambda x: x * v * v)
+    x = C(2.0)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    assert [value(g) for g in tape.gradient(y, [x, v])] == [9.0, 12.0]
+
+
+@pytest.mark.parametrize("give", ["tensor twice", "variable twice", "value and captured"])
+def test_recompute_grad_counts_an_argument_given_twice_once_each(give):
+    v = gg.Variable(3.0)
+    f = gg.recompute_grad(lambda a, b: a * b)
+    g = gg.recompute_grad(lambda a: a * v)
+    x = C(3.0)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = {"tensor twice": lambda: f(x, x), "variable twice": lambda: f(v, v),
+             "value and captured": lambda: g(v.value())}[give]()  # fmt: skip
+    assert tape.gradient(y, x if give == "tensor twice" else v).item() == 6.0
+
+
+def test_recompute_grad_takes_structures_and_keywords():
+    @gg.recompute_grad
+    def f(pair, *, scale):
+        return {"a": pair[0] * scale, "b": pair[1] * 2}
+
+    x, y, s = C(2.0), C(3.0), C(5.0)
+    with gg.GradientTape() as tape:
+        tape.watch([x, y, s])
+        out = f((x, y), scale=s)
+    assert [value(g) for g in tape.gradient(out, [x, y, s])] == [5.0, 2.0, 2.0]
+
+
+def test_recompute_grad_of_unused_arguments_is_zero_and_of_integers_none():
+    f = gg.recompute_grad(lambda x, y, i: x * gg.astype(i, gg.float32))
+    x, y, i = C(2.0), C(3.0), C(4)
+    with gg.GradientTape() as tape:
+        tape.watch([x, y])
+        out = f(x, y, i)
+    assert [value(g) for g in tape.gradient(out, [x, y, i])] == [4.0, 0.0, None]
+
+
+def test_recompute_grad_names_what_it_wraps():
+    def f(x):
+        """Square."""
+        return x * x
+
+    g = gg.recompute_grad(f)
+    assert g.__wrapped__ is f
+    assert g.__doc__ == "Square."
+
+
+def test_recompute_grad_has_second_order():
+    f = gg.recompute_grad(lambda x: x * x * x)
+    x = C(2.0)
+    with gg.GradientTape() as outer:
+        outer.watch(x)
+        with gg.GradientTape() as inner:
+            inner.watch(x)
+            y = f(x)
+        g = inner.gradient(y, x)
+    assert (g.item(), outer.gradient(g, x).item()) == (12.0, 12.0)
+
+
+def test_recompute_grad_works_in_forward_mode():
+    f = gg.recompute_grad(lambda x: gg.sin(x) * x)
+    _, t = gg.jvp(f, [C(0.5, gg.float64)], [C(1.0, gg.float64)])
+    assert t.item() == pytest.approx(np.sin(0.5) + 0.5 * np.cos(0.5), rel=1e-12)
+
+
+def test_recompute_grad_nests():
+    f = gg.recompute_grad(lambda x: gg.recompute_grad(gg.exp)(x) * x)
+    assert gradient(f, C(0.0)) == [1.0]
+
+
+def test_recompute_grad_of_an_empty_tensor():
+    assert gradient(gg.recompute_grad(lambda x: x * 2), gg.zeros((0, 3))) == [[]]
+
+
+# ---- grad_pass_through ----------------------------------------------------------------------
+
+
+def test_grad_pass_through_is_the_straight_through_estimator():
+    x = C([1.3, 2.7])
+    assert gradient(lambda x: gg.grad_pass_through(gg.round)(x) ** 2, x) == [[2.0, 6.0]]
+
+
+def test_grad_pass_through_assign():
+    """The value goes into the Variable, the gradient past it."""
+    x, z = gg.Variable(1.0, trainable=False), gg.Variable(3.0)
+    with gg.GradientTape() as tape:
+        y = gg.grad_pass_through(x.assign)(z**2)
+    assert x.numpy() == 9.0
+    assert tape.gradient(y, z).item() == 6.0
+
+
+def test_grad_pass_through_gives_captured_variables_none():
+    v, x = gg.Variable(3.0), C(2.0)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = gg.grad_pass_through(lambda x: x * v)(x)
+    assert [value(g) for g in tape.gradient(y, [x, v])] == [1.0, None]
+
+
+def test_grad_pass_through_needs_as_many_results_as_arguments():
+    with pytest.raises(StructureError, match="1 gradients for 2"):
+        gradient(gg.grad_pass_through(lambda x, y: x), C(1.0), C(2.0))

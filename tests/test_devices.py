@@ -1,0 +1,415 @@
+"""Devices: names, defaults, moving, and what is said when arrays are on two of them.
+
+Where there is no GPU, conftest puts a stand-in for CuPy with two devices in its place.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad import backend
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError
+
+C = gg.constant
+ROOT = str(Path(gg.__file__).parents[1])
+
+
+@pytest.fixture
+def chosen():
+    """Let a test call set_device."""
+    before = list(backend._chosen)
+    yield
+    backend._chosen[:] = before
+
+
+@pytest.fixture
+def second(cuda):
+    """A second CUDA device."""
+    if len(gg.devices()) < 3:
+        pytest.skip("needs two GPUs")
+    return "cuda:1"
+
+
+def run(code, **environment):
+    """Run Python in a new process; what it printed."""
+    env = {k: v for k, v in os.environ.items() if k != "GPUGRAD_DEVICE"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        env={**env, "PYTHONPATH": ROOT, **environment}, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+# ---- names ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cpu", "cpu"), ("CPU", "cpu"), ("cpu:0", "cpu"), ("/cpu:0", "cpu"), ("/CPU:0", "cpu"),
+        ("/device:CPU:0", "cpu"), ("cuda", "cuda:0"), ("cuda:1", "cuda:1"), ("gpu", "cuda:0"),
+        ("/gpu:2", "cuda:2"), ("GPU:0", "cuda:0"), ("/device:GPU:1", "cuda:1"),
+        ("/job:localhost/replica:0/task:0/device:GPU:3", "cuda:3"),
+    ],
+)  # fmt: skip
+def test_device_names_are_read(name, text):
+    d = gg.device(name)
+    assert str(d) == text
+    assert repr(d) == f"device('{text}')"
+    assert gg.device(d) is d
+
+
+@pytest.mark.parametrize("name", ["tpu", "", "cpu:1", "cuda:", "cuda:x", "cuda:-1", "cuda 0", 3])
+def test_device_of_no_such_name_is_refused(name):
+    with pytest.raises(ArgumentError, match="names no device"):
+        gg.device(name)
+
+
+def test_devices_are_values():
+    a, b, c = gg.device("cuda:1"), gg.device("/gpu:1"), gg.device("cuda:0")
+    assert a == b
+    assert hash(a) == hash(b)
+    assert a != c
+    assert a == "cuda:1" == a
+    assert a == "/gpu:1"
+    assert a != "cuda:2"
+    assert a != "no device"
+    assert (a == 1) is False
+    assert {a: 1}[b] == 1
+    assert {gg.device("cpu"): 1}["cpu"] == 1
+    assert pickle.loads(pickle.dumps(a)) == a
+
+
+def test_devices_lists_the_cpu_first(cuda):
+    assert [str(d) for d in gg.devices()[:2]] == ["cpu", "cuda:0"]
+
+
+# ---- the default ----------------------------------------------------------------------------
+
+
+def test_default_device_is_the_current_one():
+    assert gg.device() == "cpu"  # tests run with GPUGRAD_DEVICE=cpu
+    assert gg.zeros(2).device == "cpu"
+
+
+def test_device_context_is_where_new_arrays_go(cuda):
+    with gg.device(cuda) as d:
+        assert d == cuda
+        assert gg.device() == cuda
+        made = [
+            gg.zeros(2), C([1.0]), gg.asarray([1.0]), gg.Variable(1.0), gg.arange(3), gg.eye(2),
+            gg.add(1.0, 2.0), gg.random.normal(2), gg.full((2,), 1.0), gg.linspace(0, 1, 3),
+        ]  # fmt: skip
+        with gg.device("cpu"):
+            inner = gg.ones(1)
+        after = gg.ones(1)
+    assert all(t.device == cuda for t in made)
+    assert (inner.device, after.device, gg.ones(1).device) == ("cpu", cuda, "cpu")
+
+
+def test_device_context_is_left_after_an_exception(cuda):
+    with pytest.raises(ZeroDivisionError), gg.device(cuda):
+        _ = 1 / 0
+    assert gg.device() == "cpu"
+
+
+def test_device_context_is_of_one_thread(cuda):
+    seen = []
+    with gg.device(cuda):
+        worker = threading.Thread(target=lambda: seen.append(str(gg.zeros(1).device)))
+        worker.start()
+        worker.join()
+    assert seen == ["cpu"]
+
+
+def test_set_device_is_for_all_threads_and_with_goes_first(cuda, chosen):
+    gg.set_device(cuda)
+    seen = [str(gg.zeros(1).device)]
+    worker = threading.Thread(target=lambda: seen.append(str(gg.zeros(1).device)))
+    worker.start()
+    worker.join()
+    with gg.device("cpu"):
+        seen.append(str(gg.zeros(1).device))
+    assert seen == ["cuda:0", "cuda:0", "cpu"]
+
+
+def test_device_keyword_goes_before_the_default(cuda):
+    made = [
+        gg.zeros(2, device=cuda), C(1.0, device=cuda), gg.asarray([1.0], device=cuda),
+        gg.Variable(1.0, device=cuda), gg.arange(3, device=cuda), gg.eye(2, device=gg.device(cuda)),
+    ]  # fmt: skip
+    assert all(t.device == cuda for t in made)
+
+
+def test_device_that_is_not_there_is_named_when_it_is_used(chosen):
+    d = gg.device("cuda:99")  # a name is no promise
+    for use in (
+        lambda: gg.zeros(1, device=d), lambda: gg.set_device(d), d.__enter__,
+        lambda: C(1.0).to_device(d),
+    ):  # fmt: skip
+        with pytest.raises(DeviceError, match=r"cuda:99.*gg\.device\('cpu'\)"):
+            use()
+    assert gg.device() == "cpu"
+
+
+# ---- in a new process -----------------------------------------------------------------------
+
+
+def test_environment_names_the_default_device():
+    code = "import gpugrad as gg; print(gg.device(), gg.zeros(1).device)"
+    assert run(code, GPUGRAD_DEVICE="/cpu:0") == "cpu cpu"
+
+
+def test_environment_of_a_wrong_name_is_an_error_when_first_used():
+    code = """
+        import gpugrad as gg
+        try:
+            gg.zeros(1)
+        except gg.errors.ArgumentError as error:
+            print(error)
+    """
+    assert "'tpu' names no device" in run(code, GPUGRAD_DEVICE="tpu")
+
+
+def test_without_cupy_the_cpu_is_the_default_and_the_way_out_is_said():
+    code = """
+        import sys
+        sys.modules["cupy"] = None
+        import gpugrad as gg
+        print(gg.zeros(1).device, [str(d) for d in gg.devices()])
+        try:
+            gg.zeros(1, device="cuda:0")
+        except gg.errors.DeviceError as error:
+            print(error)
+    """
+    first, said = run(code).splitlines()
+    assert first == "cpu ['cpu']"
+    for words in ("cuda:0", "CuPy is not installed", "pip install 'gpugrad[cuda12]'", "cuda13"):
+        assert words in said
+
+
+def test_without_cupy_the_environment_may_still_ask_for_cuda():
+    code = """
+        import sys
+        sys.modules["cupy"] = None
+        import gpugrad as gg
+        try:
+            gg.zeros(1)
+        except gg.errors.DeviceError as error:
+            print(error)
+    """
+    assert "CuPy is not installed" in run(code, GPUGRAD_DEVICE="cuda")
+
+
+def test_import_and_cpu_work_load_no_cupy():
+    code = """
+        import sys
+        class Refuse:
+            def find_spec(self, name, *rest):
+                if name.partition(".")[0] in ("cupy", "cupyx"):
+                    print("looked for", name)
+        sys.meta_path.insert(0, Refuse())
+        import gpugrad as gg
+        print("imported")
+        with gg.device("cpu"), gg.GradientTape() as tape:
+            v = gg.Variable([1.0, 2.0])
+            y = gg.sum(v * v)
+        print(tape.gradient(y, v).tolist())
+    """
+    assert run(code, GPUGRAD_DEVICE="cpu").splitlines() == ["imported", "[2.0, 4.0]"]
+
+
+# ---- work on a device -----------------------------------------------------------------------
+
+
+def test_work_stays_on_the_device(cuda):
+    with gg.device(cuda):
+        w, x = gg.Variable([[1.0], [2.0]]), C([[0.3, 0.4]])
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = gg.sum(gg.tanh(x @ w) * 2.0)
+        gw, gx = tape.gradient(y, [w, x])
+    for t in (y, gw, gx):
+        assert t.device == cuda
+        assert type(t._data) is not np.ndarray
+    s = 2 * (1 - np.tanh(1.1) ** 2)
+    np.testing.assert_allclose(gw.numpy(), [[0.3 * s], [0.4 * s]], rtol=1e-5)
+
+
+def test_higher_order_and_forward_mode_on_the_device(cuda):
+    x = C([1.0, 2.0], device=cuda)
+    with gg.GradientTape() as outer:
+        outer.watch(x)
+        with gg.GradientTape() as inner:
+            inner.watch(x)
+            y = gg.sum(x**3)
+        g = inner.gradient(y, x)
+    h = outer.jacobian(g, x)
+    assert (h.device, h.tolist()) == (cuda, [[6.0, 0.0], [0.0, 12.0]])
+    with gg.ForwardAccumulator(x, C([1.0, 0.0], device=cuda)) as acc:
+        y = gg.softmax(x)
+    assert acc.jvp(y).device == cuda
+
+
+def test_unconnected_zeros_and_seeds_are_on_the_device(cuda):
+    x = C([1.0, 2.0], device=cuda)
+    with gg.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * 2
+        z = C(1.0) * 1
+    assert tape.gradient(z, x, unconnected_gradients="zero").device == cuda
+    assert tape.gradient(y, x, output_gradients=[1.0, 10.0]).tolist() == [2.0, 20.0]
+    with pytest.raises(DeviceError, match=r"output_gradients.*cpu|cpu.*output_gradients"):
+        tape.gradient(y, x, output_gradients=C([1.0, 10.0]))
+
+
+def test_numbers_and_text_come_from_the_device(cuda):
+    x = C([1.5, 2.5], device=cuda)
+    assert x.tolist() == [1.5, 2.5]
+    assert isinstance(x.numpy(), np.ndarray)
+    assert float(x[0]) == x[0].item() == 1.5
+    assert bool(x[1] > 2)
+    assert [10, 20][C(1, device=cuda)] == 20
+    assert repr(x) == "Tensor([1.5, 2.5], shape=(2,), dtype=float32, device=cuda:0)"
+    assert f"{x[0]:.2f}" == "1.50"
+
+
+def test_numpy_does_not_copy_from_the_device_by_itself(cuda):
+    with pytest.raises(DTypeError, match=r"cuda:0.*x\.numpy\(\)"):
+        np.asarray(C([1.0], device=cuda))
+
+
+def test_arrays_of_the_device_stay_there(cuda):
+    cupy = backend.cupy()
+    a = cupy.array(np.ones(2, np.float32))
+    for make in (gg.asarray, gg.convert_to_tensor, lambda a: a * C([1.0, 2.0], device=cuda)):
+        assert make(a).device == cuda
+    x = C([1.0, 2.0], device=cuda)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = x * a
+    a[...] = 100.0  # the tape holds a copy
+    assert tape.gradient(y, x).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("kind", ["tensor", "variable"])
+def test_pickles_come_back_to_their_device(kind, cuda):
+    x = (C if kind == "tensor" else gg.Variable)([1.0, 2.0], device=cuda)
+    twin = pickle.loads(pickle.dumps(x))
+    assert (twin.device, twin.tolist()) == (cuda, [1.0, 2.0])
+
+
+# ---- two devices ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "mix"),
+    [
+        ("add", lambda x, y: x + y), ("multiply", lambda x, y: x * y),
+        ("matmul", lambda x, y: gg.matmul(x, y)), ("concat", lambda x, y: gg.concat([x, y])),
+        ("where", lambda x, y: gg.where(x > 1, x, y)), ("maximum", lambda x, y: gg.maximum(x, y)),
+        ("stack", lambda x, y: gg.stack([x, y])), ("greater", lambda x, y: x > y),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)  # fmt: skip
+def test_arrays_on_two_devices_are_refused_by_name(name, mix, cuda):
+    x, y = C([1.0, 2.0]), C([3.0, 4.0], device=cuda)
+    for pair in ((x, y), (y, x)):
+        with pytest.raises(DeviceError) as caught:
+            mix(*pair)
+        said = str(caught.value)
+        for words in (f"{name}:", "cpu", "cuda:0", "x.to_device(device)"):
+            assert words in said
+
+
+def test_numpy_arrays_are_not_moved_to_the_device(cuda):
+    with pytest.raises(DeviceError, match=r"add:.*cpu"):
+        C([1.0], device=cuda) + np.ones(1, np.float32)
+    assert (C([1.0], device=cuda) + 1).device == cuda
+
+
+def test_arrays_on_two_gpus_are_refused(second):
+    x, y = C([1.0], device="cuda:0"), C([2.0], device=second)
+    with pytest.raises(DeviceError, match=r"add:.*cuda:0.*cuda:1"):
+        x + y
+    assert (y * y).device == second
+    with gg.GradientTape() as tape:
+        tape.watch(y)
+        z = gg.sum(y * y)
+    assert tape.gradient(z, y).device == second
+
+
+def test_variables_take_no_values_from_another_device(cuda):
+    v = gg.Variable([1.0], device=cuda, name="w")
+    for method in (v.assign, v.assign_add, v.assign_sub):
+        with pytest.raises(DeviceError, match=r"'w' on cuda:0"):
+            method(C([2.0]))
+    v.assign([3.0])
+    v.assign_add(np.ones(1, np.float32))
+    assert (v.device, v.tolist()) == (cuda, [4.0])
+
+
+# ---- moving ---------------------------------------------------------------------------------
+
+
+def test_to_device_copies_or_gives_the_tensor_itself(cuda):
+    x = C([1.0, 2.0])
+    y = x.to_device(cuda)
+    assert (y.device, y.tolist(), y.dtype) == (cuda, [1.0, 2.0], x.dtype)
+    assert x.to_device("cpu") is x
+    assert y.to_device(gg.device(cuda)) is y
+    assert y.to_device("/cpu:0").device == "cpu"
+
+
+def test_to_device_is_differentiable_there_and_back(cuda):
+    x, w = C([1.0, 2.0]), C([3.0, 4.0], device=cuda)
+    with gg.GradientTape(persistent=True) as tape:
+        tape.watch([x, w])
+        y = x.to_device(cuda) * w
+        z = gg.sum((y * y).to_device("cpu") * x)
+    gx, gw = tape.gradient(y, [x, w])
+    assert (gx.device, gx.tolist()) == ("cpu", [3.0, 4.0])
+    assert (gw.device, gw.tolist()) == (cuda, [1.0, 2.0])
+    gx, gw = tape.gradient(z, [x, w])
+    assert (gx.device, gx.tolist()) == ("cpu", [27.0, 192.0])  # 3 x^2 w^2
+    assert (gw.device, gw.tolist()) == (cuda, [6.0, 64.0])  # 2 x^3 w
+
+
+def test_to_device_has_second_order_and_forward_mode(cuda):
+    x = C(2.0)
+    with gg.GradientTape() as outer:
+        outer.watch(x)
+        with gg.GradientTape() as inner:
+            inner.watch(x)
+            y = (x.to_device(cuda) ** 3).to_device("cpu")
+        g = inner.gradient(y, x)
+    assert (g.item(), outer.gradient(g, x).item()) == (12.0, 12.0)
+    with gg.ForwardAccumulator(x, C(1.0)) as acc:
+        y = x.to_device(cuda) ** 3
+    assert (acc.jvp(y).device, acc.jvp(y).item()) == (cuda, 12.0)
+
+
+def test_targets_on_two_devices_add_up_at_their_source(cuda):
+    x = C([1.0, 2.0])
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        here, there = x * 2, x.to_device(cuda) * 3
+    assert tape.gradient([here, there], x).tolist() == [5.0, 5.0]
+
+
+def test_a_variable_moves_as_its_value(cuda):
+    v = gg.Variable([1.0, 2.0])
+    with gg.GradientTape() as tape:
+        y = v.to_device(cuda) * 2
+    g = tape.gradient(y, v)
+    assert (y.device, g.device, g.tolist()) == (cuda, "cpu", [2.0, 2.0])

@@ -1,0 +1,178 @@
+"""The digits example: it learns, resumes exactly, and says clearly what is wrong."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+pytest.importorskip("matplotlib")
+pytest.importorskip("tqdm")
+
+from gpugrad import checkpoint
+from gpugrad.examples import digits
+
+
+def run(output, *options):
+    return digits.main(["--device", "cpu", "--quiet", "--output", str(output), *map(str, options)])
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory):
+    """The output of a run of four epochs."""
+    output = tmp_path_factory.mktemp("short")
+    assert run(output, "--epochs", 4) == 0
+    return output
+
+
+def test_whole_run_reads_at_least_97_percent_of_the_test_digits(tmp_path, capsys):
+    assert run(tmp_path) == 0
+    said = capsys.readouterr().out
+    accuracy = float(re.search(r"Test accuracy ([\d.]+)%", said)[1])
+    assert accuracy >= 97
+    wrong = int(re.search(r"(\d+) of 360 test digits are read wrongly", said)[1])
+    assert accuracy == round(100 * (1 - wrong / 360), 2)
+    rows = re.findall(r"^ *(\d+) +(\d) +(\d) +([\d.]+)%$", said, re.MULTILINE)
+    assert len(rows) == wrong
+    assert all(true != predicted for _, true, predicted, _ in rows)
+    assert (tmp_path / "digits.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_short_run_learns(short):
+    _, metadata = checkpoint.load(short / "digits.safetensors")
+    history = json.loads(metadata["history"])
+    assert history["test_accuracy"][-1] > 0.9
+    assert history["train_loss"][-1] < history["train_loss"][0] / 2
+
+
+def test_resumed_run_ends_exactly_as_an_uninterrupted_one(short, tmp_path, capsys):
+    assert run(tmp_path, "--epochs", 2) == 0
+    assert run(tmp_path, "--epochs", 4, "--resume") == 0
+    assert "Going on after epoch 2." in capsys.readouterr().out
+    whole, about = checkpoint.load(short / "digits.safetensors")
+    resumed, also = checkpoint.load(tmp_path / "digits.safetensors")
+    assert about == also
+    assert whole.keys() == resumed.keys()
+    for name in whole:
+        np.testing.assert_array_equal(whole[name], resumed[name])
+
+
+def test_finished_run_can_be_resumed_from_a_path_only_to_report(short, tmp_path, capsys):
+    assert run(tmp_path, "--epochs", 4, "--resume", short / "digits.safetensors") == 0
+    assert "after 4 epochs" in capsys.readouterr().out
+
+
+def test_interrupted_run_can_be_resumed(tmp_path, monkeypatch, capsys):
+    train_epoch, done = digits.train_epoch, []
+
+    def interrupted(*args):
+        if done:
+            raise KeyboardInterrupt
+        done.append(1)
+        return train_epoch(*args)
+
+    monkeypatch.setattr(digits, "train_epoch", interrupted)
+    assert run(tmp_path, "--epochs", 3) == 130
+    assert "--resume" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert run(tmp_path, "--epochs", 2, "--resume") == 0
+
+
+def test_split_is_fixed_stratified_and_disjoint():
+    train, test = digits.load_data()
+    again = digits.load_data()[1]
+    np.testing.assert_array_equal(test.indices, again.indices)
+    assert len(train.labels) + len(test.labels) == 1797
+    assert not set(train.indices) & set(test.indices)
+    counts = np.bincount(test.labels)
+    assert counts.min() >= 34
+    assert counts.max() <= 38
+
+
+def damaged(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def another_model(path):
+    _, metadata = checkpoint.load(path)
+    checkpoint.save(path, {"w": np.ones(3)}, metadata)
+
+
+def another_program(path):
+    checkpoint.save(path, {"w": np.ones(3)})
+
+
+def missing(path):
+    path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "options", "words"),
+    [
+        (missing, (), "There is no checkpoint"),
+        (damaged, (), "is damaged"),
+        (another_model, (), "another model"),
+        (another_program, (), "was not written by"),
+        (lambda path: None, ("--seed", 1), "go on with: --seed 0"),
+    ],
+    ids=["missing", "damaged", "another model", "another program", "settings"],
+)
+def test_wrong_checkpoint_is_a_clear_error_and_stays(
+    short, tmp_path, capsys, spoil, options, words
+):
+    path = tmp_path / "digits.safetensors"
+    path.write_bytes((short / "digits.safetensors").read_bytes())
+    spoil(path)
+    before = path.read_bytes() if path.exists() else None
+    assert run(tmp_path, "--resume", path, *options) == 2
+    said = capsys.readouterr()
+    assert words in said.err
+    assert "Traceback" not in said.err
+    assert (path.read_bytes() if path.exists() else None) == before
+    assert not (tmp_path / "digits.png").exists()
+
+
+@pytest.mark.parametrize("package", ["sklearn.datasets", "matplotlib", "tqdm"])
+def test_missing_package_says_how_to_install_it(package, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, package, None)
+    assert run(tmp_path) == 2
+    assert "pip install 'gpugrad[examples]'" in capsys.readouterr().err
+
+
+def test_device_that_is_not_there_and_folder_that_cannot_be_made_are_errors(tmp_path, capsys):
+    assert digits.main(["--device", "cuda:7", "--output", str(tmp_path)]) == 2
+    assert "cuda:7" in capsys.readouterr().err
+    (tmp_path / "file").touch()
+    assert run(tmp_path / "file" / "x") == 2
+    assert "--output" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--epochs", "0"], ["--learning-rate", "-1"], ["--seed", "-1"], ["--batch-size", "x"]],
+)
+def test_options_out_of_range_are_refused(options, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        digits.main(options)
+    assert stopped.value.code == 2
+    assert options[0] in capsys.readouterr().err
+
+
+def test_runs_on_the_gpu_with_the_same_command(tmp_path, cuda, capsys):
+    assert (
+        digits.main(["--device", cuda, "--epochs", "1", "--quiet", "--output", str(tmp_path)]) == 0
+    )
+    accuracy = float(re.search(r"Test accuracy ([\d.]+)%", capsys.readouterr().out)[1])
+    assert accuracy > 80
+
+
+def test_module_runs_as_a_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "gpugrad.examples.digits", "--help"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for option in ("--epochs", "--batch-size", "--learning-rate", "--seed", "--device", "--resume"):
+        assert option in done.stdout

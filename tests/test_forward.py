@@ -1,0 +1,457 @@
+"""ForwardAccumulator, and the transforms grad, vjp, jvp, hvp, jacobian and hessian."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad import tape as tape_module
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, TapeError
+
+C = gg.constant
+
+
+def value(t):
+    return None if t is None else t.tolist()
+
+
+def push(f, x, t):
+    """J @ t of f at x, by an accumulator."""
+    with gg.ForwardAccumulator(x, t) as acc:
+        y = f(x)
+    return acc.jvp(y)
+
+
+# ---- the accumulator ------------------------------------------------------------------------
+
+
+def test_jvp_of_a_product():
+    assert push(lambda x: x * x, C(3.0), C(2.0)).item() == 12.0
+
+
+def test_accumulator_takes_structures_and_gives_them_back():
+    x, y = C(2.0), C([1.0, 2.0])
+    with gg.ForwardAccumulator({"x": x, "y": [y]}, {"y": [C([0.0, 1.0])], "x": C(10.0)}) as acc:
+        z = x * y
+        s = x * 2
+    found = acc.jvp({"z": z, "s": (s,)})
+    assert found["z"].tolist() == [10.0, 22.0]
+    assert found["s"][0].item() == 20.0
+
+
+def test_accumulator_converts_numbers_lists_and_arrays():
+    assert push(lambda x: x * x, C(3.0), 1.0).item() == 6.0
+    assert push(lambda x: x * x, C([3.0, 1.0]), [1.0, 0.0]).tolist() == [6.0, 0.0]
+    assert push(lambda x: x * x, C([3.0]), np.ones(1, np.float32)).tolist() == [6.0]
+
+
+@pytest.mark.parametrize(
+    ("primals", "tangents", "kind", "words"),
+    [
+        (C(1.0), C([1.0]), ShapeError, r"\(\).*\(1,\)"),
+        (C(1.0), np.float64(1.0), DTypeError, "float32.*float64"),
+        ([C(1.0)], C(1.0), StructureError, "tangents"),
+        ([C(1.0), C(1.0)], [C(1.0)], StructureError, "2"),
+        ({"a": C(1.0)}, {"b": C(1.0)}, StructureError, "keys"),
+        (3.0, 1.0, DTypeError, "primals"),
+        (C(3), C(1), DTypeError, "int64"),
+    ],
+    ids=["shape", "dtype", "structure", "length", "keys", "number", "integer"],
+)
+def test_accumulator_refuses_tangents_that_do_not_fit(primals, tangents, kind, words):
+    with pytest.raises(kind, match=words):
+        gg.ForwardAccumulator(primals, tangents)
+
+
+def test_accumulator_refuses_the_same_primal_twice():
+    x = C(1.0)
+    with pytest.raises(ArgumentError, match="twice"):
+        gg.ForwardAccumulator([x, x], [C(1.0), C(1.0)])
+
+
+def test_jvp_before_inside_and_after_the_block():
+    x = C(3.0)
+    acc = gg.ForwardAccumulator(x, C(2.0))
+    assert acc.jvp(x).item() == 2.0
+    outside = x * x
+    with acc:
+        y = x * x
+        assert acc.jvp(y).item() == 12.0
+    assert acc.jvp(y).item() == 12.0
+    assert acc.jvp(outside) is None
+    with acc:  # entered again, it goes on
+        z = y * 2
+    assert acc.jvp(z).item() == 24.0
+
+
+def test_accumulator_cannot_be_entered_while_it_records():
+    acc = gg.ForwardAccumulator(C(1.0), C(1.0))
+    with acc, pytest.raises(TapeError, match="cannot be entered again"):
+        acc.__enter__()
+    acc.__exit__(None, None, None)  # once too often is harmless
+    assert not tape_module.recorders
+
+
+def test_accumulator_is_of_one_thread():
+    x, made = C(3.0), []
+    with gg.ForwardAccumulator(x, C(1.0)) as acc:
+        worker = threading.Thread(target=lambda: made.append(x * x))
+        worker.start()
+        worker.join()
+    assert acc.jvp(made[0]) is None
+
+
+def test_jvp_unconnected():
+    x, k = C(3.0), C([1.0, 2.0], gg.float64)
+    with gg.ForwardAccumulator(x, C(1.0)) as acc:
+        y = k * 2
+    assert acc.jvp(y) is None
+    zeros = acc.jvp(y, unconnected_gradients="zero")
+    assert (zeros.tolist(), zeros.dtype) == ([0.0, 0.0], gg.float64)
+    with pytest.raises(ArgumentError, match="nonsense"):
+        acc.jvp(y, unconnected_gradients="nonsense")
+    with pytest.raises(DTypeError):
+        acc.jvp(3.0)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [gg.floor, gg.argmax, gg.stop_gradient, lambda x: gg.astype(x, gg.int32), lambda x: x > 1],
+    ids=["floor", "argmax", "stop_gradient", "int", "greater"],
+)
+def test_jvp_stops_at_ops_without_a_derivative(f):
+    assert push(f, C([1.5, 2.5]), C([1.0, 1.0])) is None
+
+
+def test_jvp_conventions_are_those_of_the_gradient():
+    assert push(gg.max, C([2.0, 2.0]), C([1.0, 10.0])).item() == 5.5
+    assert np.isinf(push(gg.sqrt, C(0.0), C(1.0)).item())
+    assert push(gg.relu, C([0.0, 1.0]), C([1.0, 1.0])).tolist() == [0.0, 1.0]
+    assert push(lambda x: gg.maximum(x, 0.0), C(0.0), C(1.0)).item() == 1.0
+
+
+def test_jvp_of_variables_and_what_is_assigned():
+    v, x = gg.Variable(3.0, trainable=False), C(2.0)
+    with gg.ForwardAccumulator([v, x], [C(1.0), C(1.0)]) as acc:
+        y = v * v
+        v.assign(x * x)
+        z = v * v
+    assert acc.jvp(v).item() == 1.0
+    assert [value(t) for t in acc.jvp([y, z])] == [6.0, 8.0]  # assign carries no tangent
+
+
+@pytest.mark.parametrize(
+    ("f", "n"),
+    [
+        (lambda x: x @ C(np.arange(12.0).reshape(4, 3)), 4),
+        (lambda x: gg.sum(x * x), 4),
+        (lambda x: x[gg.constant([3, 0, 0])], 4),
+        (lambda x: gg.gather(x, [1, 1]), 4),
+        (lambda x: gg.concat([x, x * 2, gg.ones(1, dtype=gg.float64)]), 4),
+        (lambda x: gg.stack([x, x * 2]), 4),
+        (lambda x: gg.cumulative_sum(x * x), 4),
+        (lambda x: gg.softmax(x), 4),
+        (lambda x: gg.logsumexp(x), 4),
+        (lambda x: gg.where(x > 0, x, x * x), 4),
+        (lambda x: gg.sort(x), 4),
+        (lambda x: gg.unstack(x * x)[2], 4),
+        (lambda x: gg.einsum("i,j->ij", x, x), 4),
+        (lambda x: gg.cholesky(gg.reshape(x, (2, 2)) * 0.1 + 3 * gg.eye(2, dtype=gg.float64)), 4),
+        (lambda x: gg.prod(x), 4),
+        (lambda x: gg.std(x), 4),
+        (lambda x: gg.astype(gg.astype(x, gg.float32), gg.float64), 4),
+    ],
+)
+def test_jvp_is_the_jacobian_times_the_tangent(f, n):
+    rng = np.random.default_rng(3)
+    x, t = C(rng.normal(size=n)), C(rng.normal(size=n))
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    j = tape.jacobian(y, x).numpy()
+    np.testing.assert_allclose(push(f, x, t).numpy(), j @ t.numpy(), rtol=1e-6, atol=1e-12)
+
+
+def test_jvp_of_complex_numbers():
+    z, t = C(1 + 2j), C(0.5 - 1j)
+    dz = (1 + 2j) * 2 * (0.5 - 1j)
+    assert push(lambda z: z * z, z, t).item() == pytest.approx(dz)
+    assert push(gg.real, z, t).item() == 0.5
+    assert push(gg.conj, z, t).item() == 0.5 + 1j
+    assert push(gg.abs, z, t).item() == pytest.approx((0.5 - 2.0) / np.sqrt(5), rel=1e-6)
+
+
+# ---- nesting --------------------------------------------------------------------------------
+
+
+def test_accumulators_nest_outer_of_inner():
+    x = C(2.0)
+    with gg.ForwardAccumulator(x, C(1.0)) as outer:
+        with gg.ForwardAccumulator(x, C(1.0)) as inner:
+            y = x * x * x
+        d = inner.jvp(y)
+    assert d.item() == 12.0
+    assert outer.jvp(y).item() == 12.0
+    assert outer.jvp(d).item() == 12.0
+    assert inner.jvp(outer.jvp(y)) is None  # the outer one is not seen by the inner
+
+
+def test_forward_mode_to_the_third_order():
+    x = C(1.3, gg.float64)
+    one = C(1.0, gg.float64)
+    with gg.ForwardAccumulator(x, one) as a, gg.ForwardAccumulator(x, one) as b:
+        with gg.ForwardAccumulator(x, one) as c:
+            y = x**3.5
+        d1 = c.jvp(y)
+        d2 = b.jvp(d1)
+    d3 = a.jvp(d2)
+    expected = [3.5 * 1.3**2.5, 3.5 * 2.5 * 1.3**1.5, 3.5 * 2.5 * 1.5 * 1.3**0.5]
+    assert [d1.item(), d2.item(), d3.item()] == pytest.approx(expected, rel=1e-12)
+
+
+def test_order_of_entering_decides_not_order_of_making():
+    x = C(2.0)
+    inner, outer = gg.ForwardAccumulator(x, C(1.0)), gg.ForwardAccumulator(x, C(1.0))
+    with outer:
+        with inner:
+            y = x * x * x
+        d = inner.jvp(y)
+    assert outer.jvp(d).item() == 12.0
+
+
+def test_forward_over_reverse():
+    x = C([1.0, 2.0])
+    with gg.ForwardAccumulator(x, C([1.0, 10.0])) as acc:
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = x[0] * x[0] * x[1]
+        g = tape.gradient(y, x)
+    assert acc.jvp(g).tolist() == [24.0, 2.0]  # [[2 x1, 2 x0], [2 x0, 0]] @ t
+    assert tape_module.threads.stack == []
+
+
+def test_forward_over_reverse_outside_the_accumulator_is_none():
+    x = C(2.0)
+    with gg.ForwardAccumulator(x, C(1.0)) as acc, gg.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+    assert acc.jvp(tape.gradient(y, x)) is None
+
+
+def test_reverse_over_forward():
+    x = C([1.0, 2.0])
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        with gg.ForwardAccumulator(x, C([1.0, 10.0])) as acc:
+            y = x[0] * x[0] * x[1]
+        d = acc.jvp(y)
+    assert d.item() == 14.0
+    assert tape.gradient(d, x).tolist() == [24.0, 2.0]
+
+
+def test_tape_inside_an_accumulator_does_not_see_its_tangents():
+    x = C(2.0)
+    with gg.ForwardAccumulator(x, C(1.0)) as acc, gg.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+        d = acc.jvp(y)
+    assert tape.gradient(d, x) is None
+
+
+def test_stop_recording_of_a_tape_leaves_accumulators_alone():
+    x = C(2.0)
+    acc, tape = gg.ForwardAccumulator(x, C(1.0)), gg.GradientTape()
+    with acc, tape, tape.stop_recording():
+        y = x * x
+    assert acc.jvp(y).item() == 4.0
+
+
+def test_hessian_vector_products_agree_both_ways_with_variables():
+    rng = np.random.default_rng(5)
+    w, b = gg.Variable(rng.normal(size=(3, 2))), gg.Variable(rng.normal(size=2))
+    x = C(rng.normal(size=(4, 3)))
+    tangents = [C(rng.normal(size=(3, 2))), C(rng.normal(size=2))]
+
+    def loss():
+        return gg.sum(gg.tanh(x @ w + b) ** 2)
+
+    with gg.ForwardAccumulator([w, b], tangents) as acc:
+        with gg.GradientTape() as tape:
+            y = loss()
+        grads = tape.gradient(y, [w, b])
+    forward = acc.jvp(grads)
+    with gg.GradientTape() as outer, gg.GradientTape() as inner:
+        y = loss()
+        grads = inner.gradient(y, [w, b])
+        dot = gg.sum(grads[0] * tangents[0]) + gg.sum(grads[1] * tangents[1])
+    backward = outer.gradient(dot, [w, b])
+    for f, r in zip(forward, backward, strict=True):
+        np.testing.assert_allclose(f.numpy(), r.numpy(), rtol=1e-10)
+
+
+# ---- grad and value_and_grad ----------------------------------------------------------------
+
+
+def test_grad_of_nested_grads():
+    f = gg.grad(gg.grad(gg.grad(lambda x: x**4)))
+    assert f(2.0).item() == 48.0
+
+
+def test_grad_argnums_pick_the_arguments():
+    def f(x, y, *, k=1.0):
+        return x * x * y * k
+
+    assert gg.grad(f)(2.0, 3.0).item() == 12.0
+    assert gg.grad(f, 1)(2.0, 3.0, k=10.0).item() == 40.0
+    assert [g.item() for g in gg.grad(f, (0, 1))(2.0, 3.0)] == [12.0, 4.0]
+    assert gg.grad(f, -1)(2.0, 3.0).item() == 4.0
+    with pytest.raises(ArgumentError, match="argnums"):
+        gg.grad(f, 2)(2.0, 3.0)
+
+
+def test_grad_of_structures_keeps_them():
+    params = {"w": C([1.0, 2.0]), "b": [C(3.0)]}
+    g = gg.grad(lambda p: gg.sum(p["w"] ** 2) * p["b"][0])(params)
+    assert g["w"].tolist() == [6.0, 12.0]
+    assert g["b"][0].item() == 5.0
+
+
+def test_grad_of_a_list_of_numbers_is_of_one_array():
+    assert gg.grad(lambda x: gg.sum(x * x))([1.0, 2.0]).tolist() == [2.0, 4.0]
+
+
+def test_grad_of_the_same_tensor_twice_takes_them_apart():
+    x = C(3.0)
+    assert [g.item() for g in gg.grad(lambda a, b: a * a * b, (0, 1))(x, x)] == [18.0, 9.0]
+
+
+def test_grad_of_what_is_not_used_is_zero():
+    assert gg.grad(lambda x, y: x * 1, 1)(C(2.0), C([1.0, 2.0])).tolist() == [0.0, 0.0]
+
+
+def test_grad_with_aux():
+    f = gg.value_and_grad(lambda x: (x * x, {"double": x * 2}), has_aux=True)
+    (value_, aux), g = f(3.0)
+    assert (value_.item(), aux["double"].item(), g.item()) == (9.0, 6.0, 6.0)
+    g, aux = gg.grad(lambda x: (x * x, "aux"), has_aux=True)(3.0)
+    assert (g.item(), aux) == (6.0, "aux")
+
+
+@pytest.mark.parametrize(
+    "f", [lambda x: x, lambda x: 3.0, lambda x: gg.astype(gg.sum(x), gg.int32), lambda x: None]
+)
+def test_grad_needs_one_floating_point_number(f):
+    with pytest.raises(ShapeError, match="one floating-point number"):
+        gg.grad(f)(C([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("x", [3, True, C([1, 2])], ids=["int", "bool", "tensor"])
+def test_grad_by_integers_is_refused(x):
+    with pytest.raises(DTypeError, match=r"int64|bool"):
+        gg.grad(lambda x: gg.sum(x * 2.0))(x)
+
+
+def test_grad_keeps_the_functions_name():
+    def loss(x):
+        """Loss."""
+        return x * x
+
+    assert gg.grad(loss).__name__ == "loss"
+    assert gg.value_and_grad(loss).__doc__ == "Loss."
+
+
+def test_grad_by_a_variable():
+    v = gg.Variable(3.0)
+    assert gg.grad(lambda v: v * v)(v).item() == 6.0
+
+
+def test_grad_inside_a_tape_is_differentiated():
+    x = C(2.0)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        g = gg.grad(lambda x: x * x * x)(x)
+    assert tape.gradient(g, x).item() == 12.0
+
+
+# ---- vjp, jvp, hvp, jacobian, hessian -------------------------------------------------------
+
+
+def test_vjp_pulls_any_number_of_cotangents():
+    y, pull = gg.vjp(lambda x, k: x * x * k, C([1.0, 2.0]), C(3.0))
+    assert y.tolist() == [3.0, 12.0]
+    for scale in (1.0, 2.0):
+        gx, gk = pull(C([scale, 0.0]))
+        assert gx.tolist() == [6.0 * scale, 0.0]
+        assert gk.item() == scale
+    with pytest.raises(ShapeError):
+        pull(C(1.0))
+
+
+def test_vjp_of_a_structure():
+    y, pull = gg.vjp(lambda x: {"a": x * 2, "b": [x * x]}, C(3.0))
+    assert y["b"][0].item() == 9.0
+    assert pull({"a": 1.0, "b": [10.0]})[0].item() == 62.0
+
+
+def test_jvp_and_its_errors():
+    y, t = gg.jvp(lambda x, k: (x * k, x), [C([1.0, 2.0]), C(3.0)], [C([1.0, 0.0]), C(1.0)])
+    assert [v.tolist() for v in y] == [[3.0, 6.0], [1.0, 2.0]]
+    assert [v.tolist() for v in t] == [[4.0, 2.0], [1.0, 0.0]]
+    with pytest.raises(StructureError):
+        gg.jvp(lambda x: x, [1.0], [1.0, 2.0])
+    with pytest.raises(ShapeError):
+        gg.jvp(lambda x: x, [C([1.0, 2.0])], [C(1.0)])
+
+
+def test_jvp_of_what_does_not_depend_is_zero():
+    assert gg.jvp(lambda x: gg.floor(x), [1.5], [1.0])[1].item() == 0.0
+
+
+def test_hvp_is_the_hessian_times_the_vector():
+    rng = np.random.default_rng(7)
+    a = rng.normal(size=(3, 3))
+    x, v = rng.normal(size=3), rng.normal(size=3)
+
+    def f(x):
+        return gg.sum(x * (C(a) @ x)) + gg.sum(x**3)
+
+    h = gg.hessian(f)(C(x)).numpy()
+    np.testing.assert_allclose(h, a + a.T + np.diag(6 * x), rtol=1e-10)
+    np.testing.assert_allclose(gg.hvp(f, [C(x)], [C(v)])[0].numpy(), h @ v, rtol=1e-10)
+
+
+def test_hvp_of_two_arguments():
+    x, y = C(2.0), C(3.0)
+    hx, hy = gg.hvp(lambda x, y: x * x * y, [x, y], [C(1.0), C(10.0)])
+    assert (hx.item(), hy.item()) == (6.0 + 40.0, 4.0)
+
+
+def test_jacobian_of_several_arguments_and_the_hessian_of_one():
+    def f(x, y):
+        return x * gg.sum(y)
+
+    jx, jy = gg.jacobian(f, (0, 1))(C([1.0, 2.0]), C([3.0, 4.0]))
+    assert jx.tolist() == [[7.0, 0.0], [0.0, 7.0]]
+    assert jy.tolist() == [[1.0, 1.0], [2.0, 2.0]]
+    h = gg.hessian(lambda x, y: gg.sum(x * x * y), 0)(C([1.0, 2.0]), C([3.0, 4.0]))
+    assert h.tolist() == [[6.0, 0.0], [0.0, 8.0]]
+
+
+def test_hessian_of_a_linear_function_is_zero():
+    assert gg.hessian(lambda x: gg.sum(x * 3))(C([1.0, 2.0])).tolist() == [[0.0] * 2] * 2
+
+
+def test_transforms_leave_nothing_recording_after_an_error():
+    def broken(x):
+        raise KeyError("mine")
+
+    for call in (
+        lambda: gg.grad(broken)(1.0), lambda: gg.jvp(broken, [1.0], [1.0]),
+        lambda: gg.vjp(broken, C(1.0)), lambda: gg.jacobian(broken)(C(1.0)),
+        lambda: gg.hvp(broken, [1.0], [1.0]), lambda: gg.hessian(broken)(C(1.0)),
+    ):  # fmt: skip
+        with pytest.raises(KeyError, match="mine"):
+            call()
+    assert not tape_module.threads.stack
+    assert not tape_module.recorders

@@ -1,0 +1,356 @@
+"""Graph and gradients(): TensorFlow's tf.gradients, in which nothing needs watching."""
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad import tape as tape_module
+from gpugrad.errors import ArgumentError, DTypeError, NoGradientError, ShapeError, TapeError
+
+C = gg.constant
+
+
+def values(gs):
+    assert isinstance(gs, list)
+    return [None if g is None else g.tolist() for g in gs]
+
+
+@pytest.fixture
+def graph():
+    with gg.Graph().as_default() as g:
+        yield g
+
+
+# ---- where it works -------------------------------------------------------------------------
+
+
+def test_gradients_outside_a_graph_says_what_to_do():
+    x = C(2.0)
+    with pytest.raises(TapeError, match=r"gg\.Graph\(\)\.as_default\(\)"):
+        gg.gradients(x * x, x)
+
+
+def test_graph_yields_itself_and_leaves_nothing_behind():
+    graph = gg.Graph()
+    with graph.as_default() as entered:
+        assert entered is graph
+        x = C(2.0)
+        y = x * x
+    assert not tape_module.threads.stack
+    assert not tape_module.graphs
+    with graph.as_default():  # entered again, it goes on
+        assert values(gg.gradients(y, x)) == [4.0]
+
+
+def test_graph_is_left_after_an_exception():
+    with pytest.raises(ZeroDivisionError), gg.Graph().as_default():
+        _ = 1 / 0
+    assert not tape_module.threads.stack
+    assert not tape_module.recorders
+    assert not tape_module.graphs
+
+
+def test_gradients_of_what_ran_before_the_graph_are_none():
+    x = C(2.0)
+    y = x * x
+    with gg.Graph().as_default():
+        z = y * 3
+        assert values(gg.gradients(z, [x, y])) == [None, 3.0]
+
+
+def test_gradients_inside_a_tape_use_what_it_watches():
+    x = C(3.0)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+        assert values(gg.gradients(y, x)) == [6.0]
+
+
+def test_gradients_prefer_the_graph_around_a_tape(graph):
+    x = C(3.0)
+    with gg.GradientTape():
+        y = x * x
+        assert values(gg.gradients(y, x)) == [6.0]
+
+
+def test_tape_works_inside_a_graph(graph):
+    x = C(3.0)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+    g = tape.gradient(y, x)
+    assert values(gg.gradients(g, x)) == [2.0]
+
+
+# ---- ys and xs ------------------------------------------------------------------------------
+
+
+def test_gradients_return_a_flat_list(graph):
+    a, b = C(2.0), C(3.0)
+    y = a * b
+    assert values(gg.gradients(y, a)) == [3.0]
+    assert values(gg.gradients([y], (a, b))) == [3.0, 2.0]
+    assert gg.gradients(y, []) == []
+    assert values(gg.gradients([], [a])) == [None]
+
+
+def test_gradients_by_constants_and_intermediates(graph):
+    x = C(3.0)
+    y = x * x
+    z = y * y
+    assert values(gg.gradients(z, [x, y, z])) == [108.0, 18.0, 1.0]
+    assert values(gg.gradients(y, [z])) == [None]  # downstream
+
+
+def test_gradients_of_dependent_ys_add_up(graph):
+    x = C(3.0)
+    y = x * x
+    assert values(gg.gradients([y, y * y], x)) == [6.0 + 108.0]
+    assert values(gg.gradients([y, y], x)) == [12.0]
+    assert values(gg.gradients([x, y], [x, x])) == [7.0, 7.0]
+    assert values(gg.gradients(x, x)) == [1.0]
+
+
+def test_gradients_of_a_value_and_what_comes_of_it(graph):
+    """x itself is not differentiated through: total derivatives, x's own is 1 each."""
+    x = C(1.0)
+    y = x * 2
+    z = y * 3
+    assert values(gg.gradients([y, z], [x, y])) == [8.0, 4.0]
+
+
+def test_gradients_of_variables(graph):
+    v = gg.Variable([1.0, 2.0], dtype=gg.float64)
+    assert values(gg.gradients(v * v, v)) == [[2.0, 4.0]]
+    assert values(gg.gradients(v, v)) == [[1.0, 1.0]]
+    (g,) = gg.gradients(C(1.0) * 1, v, unconnected_gradients="zero")
+    assert (g.tolist(), g.dtype) == ([0.0, 0.0], gg.float64)
+
+
+def test_gradients_by_a_number_are_none(graph):
+    assert values(gg.gradients(C(2.0) * 3, 3.0)) == [None]
+
+
+@pytest.mark.parametrize("bad", [None, {"a": 1}, [[1.0]]], ids=repr)
+def test_gradients_take_flat_lists_only(bad, graph):
+    x = C(2.0)
+    with pytest.raises(DTypeError, match="flat list"):
+        gg.gradients(bad, x)
+    with pytest.raises(DTypeError, match="flat list"):
+        gg.gradients(x, bad)
+
+
+def test_gradients_of_higher_order_by_calling_again(graph):
+    x = C(2.0)
+    y = x**4
+    (d1,) = gg.gradients(y, x)
+    (d2,) = gg.gradients(d1, x)
+    (d3,) = gg.gradients(d2, x)
+    assert values([d1, d2, d3]) == [32.0, 48.0, 48.0]
+    assert values(gg.gradients(gg.gradients(x * 5, x), x)) == [None]  # linear
+
+
+def test_gradients_of_integers(graph):
+    k, x = C(3), C(3.0)
+    assert values(gg.gradients(k, k)) == [1]
+    assert values(gg.gradients(k * k, k)) == [None]
+    through = gg.astype(gg.astype(x, gg.int32), gg.float32)
+    assert values(gg.gradients(through, x)) == [None]
+
+
+def test_hessian_vector_product_of_a_quadratic_form(graph):
+    rng = np.random.default_rng(0)
+    a, x, v = rng.normal(size=(4, 4)), rng.normal(size=(4, 1)), rng.normal(size=(4, 1))
+    x_ = C(x)
+    y = gg.matmul(gg.matrix_transpose(x_), gg.matmul(C(a), x_))
+    (g,) = gg.gradients(y, x_)
+    (hv,) = gg.gradients(gg.sum(g * C(v)), x_)
+    np.testing.assert_allclose(hv.numpy(), (a + a.T) @ v, rtol=1e-12)
+
+
+def test_gradients_of_a_gather_are_rows(graph):
+    v = gg.Variable([[1.0], [2.0], [3.0]])
+    (g,) = gg.gradients(gg.gather(v, [1, 1]) * 2, v)
+    assert isinstance(g, gg.IndexedSlices)
+    assert g.to_dense().tolist() == [[0.0], [4.0], [0.0]]
+
+
+# ---- grad_ys --------------------------------------------------------------------------------
+
+
+def test_grad_ys_weigh_each_y_and_none_is_ones(graph):
+    x = C([1.0, 2.0])
+    y, z = x * x, x * 3
+    assert values(gg.gradients(y, x, grad_ys=C([1.0, 10.0]))) == [[2.0, 40.0]]
+    assert values(gg.gradients([y, z], x, grad_ys=[None, C([1.0, 0.0])])) == [[5.0, 4.0]]
+    assert values(gg.gradients([y], x, grad_ys=[[1.0, 10.0]])) == [[2.0, 40.0]]
+
+
+@pytest.mark.parametrize(
+    ("grad_ys", "kind", "words"),
+    [
+        ([1.0, 1.0], ArgumentError, "2 grad_ys for 1 ys"),
+        ([], ArgumentError, "0 grad_ys for 1 ys"),
+        ([1.0], ShapeError, r"grad_ys\[0\].*\(2,\)"),
+        ([[1.0, 2.0, 3.0]], ShapeError, r"\(3,\)"),
+        ([np.ones(2)], DTypeError, "float64"),
+        ([np.ones(2, np.int32)], DTypeError, "int32"),
+        ([np.ones(2, np.complex64)], DTypeError, "complex64"),
+    ],
+)
+def test_grad_ys_that_do_not_fit_are_refused(grad_ys, kind, words, graph):
+    x = C([1.0, 2.0])
+    with pytest.raises(kind, match=words):
+        gg.gradients(x * x, x, grad_ys=grad_ys)
+
+
+def test_complex_y_needs_grad_ys(graph):
+    z = C(7 + 3j)
+    with pytest.raises(DTypeError, match="grad_ys"):
+        gg.gradients(z * z, z)
+    assert values(gg.gradients(z * z, z, grad_ys=C(1 + 0j))) == [14 - 6j]
+
+
+# ---- stop_gradients -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["both", "b alone", "b", "none", "a"])
+def test_stop_gradients_make_partial_derivatives(which, graph):
+    a = C(0.0)
+    b = 2 * a
+    stops = {"both": [a, b], "b alone": b, "b": [b], "none": [], "a": [a]}[which]
+    expected = [3.0, 1.0] if which in ("none", "a") else [1.0, 1.0]
+    assert values(gg.gradients(a + b, [a, b], stop_gradients=stops)) == expected
+
+
+def test_stop_gradients_equal_stop_gradient_for_all_subsets_of_a_network():
+    rng = np.random.default_rng(1)
+    start = rng.normal(size=(2, 2))
+
+    def network(stopped):
+        def maybe(name, t):
+            return gg.stop_gradient(t) if name in stopped else t
+
+        with gg.Graph().as_default():
+            a = maybe("a", C(start))
+            b = maybe("b", gg.matmul(a, a + 0.1))
+            c = maybe("c", gg.matmul(b, a))
+            d = maybe("d", gg.matmul(c, b + a))
+            y = gg.matmul(d, c)
+            return values(gg.gradients(y, [a, b, c, d]))
+
+    with gg.Graph().as_default():
+        nodes = {}
+        nodes["a"] = a = C(start)
+        nodes["b"] = b = gg.matmul(a, a + 0.1)
+        nodes["c"] = c = gg.matmul(b, a)
+        nodes["d"] = d = gg.matmul(c, b + a)
+        y = gg.matmul(d, c)
+        for bits in range(16):
+            stopped = [n for k, n in enumerate("abcd") if bits >> k & 1]
+            found = gg.gradients(y, [a, b, c, d], stop_gradients=[nodes[n] for n in stopped])
+            for ours, theirs in zip(values(found), network(stopped), strict=True):
+                assert (ours is None) == (theirs is None)
+                if ours is not None:
+                    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def test_stop_gradients_of_one_result_leave_the_others(graph):
+    @gg.custom_gradient
+    def two(x):
+        return (x * 2, x * 3), lambda a, b: a * 2 + b * 3
+
+    x = C(1.0)
+    a, b = two(x)
+    assert values(gg.gradients(a + b, x)) == [5.0]
+    assert values(gg.gradients(a + b, x, stop_gradients=[b])) == [2.0]
+    assert values(gg.gradients(a * b, [x, b], stop_gradients=[a])) == [6.0, 2.0]
+
+
+# ---- unconnected and aggregation ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zero", ["zero", gg.UnconnectedGradients.ZERO])
+def test_unconnected_gradients(zero, graph):
+    x, k = C([1.0, 2.0]), C([[1, 2]], gg.int16)
+    y = C(1.0) * 2
+    assert values(gg.gradients(y, [x, k])) == [None, None]
+    gx, gk = gg.gradients(y, [x, k], unconnected_gradients=zero)
+    assert (gx.tolist(), gx.dtype) == ([0.0, 0.0], gg.float32)
+    assert (gk.tolist(), gk.dtype) == ([[0, 0]], gg.int16)
+    assert values(gg.gradients(gg.sum(x * 0), x)) == [[0.0, 0.0]]
+    with pytest.raises(ArgumentError, match="nonsense"):
+        gg.gradients(y, x, unconnected_gradients="nonsense")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        None, 0, 1, 2, gg.AggregationMethod.ADD_N, gg.AggregationMethod.DEFAULT,
+        gg.AggregationMethod.EXPERIMENTAL_TREE, gg.AggregationMethod.EXPERIMENTAL_ACCUMULATE_N,
+    ],
+)  # fmt: skip
+def test_aggregation_methods_give_the_same_numbers(method, graph):
+    x = C(10.0)
+    y = x + x + x * x
+    found = gg.gradients(
+        y, x, aggregation_method=method, gate_gradients=True, name="g",
+        colocate_gradients_with_ops=True,
+    )  # fmt: skip
+    assert values(found) == [22.0]
+
+
+def test_aggregation_method_of_another_number_is_refused(graph):
+    x = C(1.0)
+    with pytest.raises(ArgumentError, match="7"):
+        gg.gradients(x, x, aggregation_method=7)
+
+
+# ---- ops without a gradient -----------------------------------------------------------------
+
+
+def test_missing_rule_is_an_error_only_between_xs_and_ys(graph):
+    @gg.op(vjp=[...])
+    def unknown_rule(xp, x, /):
+        return xp.lib.sin(x)
+
+    try:
+        x = C(1.0)
+        h = unknown_rule(x)
+        y = h * 2
+        with pytest.raises(NoGradientError, match=r"unknown_rule.*stop_gradient"):
+            gg.gradients(y, x)
+        assert values(gg.gradients(y, h)) == [2.0]  # x is its output
+        assert values(gg.gradients(x * 3, x)) == [3.0]  # off the path
+        assert values(gg.gradients(y, x, stop_gradients=[h])) == [None]
+        stopped = gg.stop_gradient(h) * 2 + x
+        assert values(gg.gradients(stopped, x)) == [1.0]
+    finally:
+        del gg.OPS["unknown_rule"]
+
+
+def test_ops_declared_without_a_gradient_give_none(graph):
+    x = C([1.0, 3.0])
+    assert values(gg.gradients(gg.floor(x), x)) == [None]
+    assert values(gg.gradients(gg.argmax(x), x)) == [None]
+    assert values(gg.gradients(gg.stop_gradient(x) * 2, x)) == [None]
+
+
+def test_custom_gradient_of_the_wrong_count_is_refused(graph):
+    @gg.custom_gradient
+    def three(x, y, z):
+        return x + y + z, lambda dy: (dy, dy)
+
+    x = C(1.0)
+    with pytest.raises(ArgumentError, match=r"three.*2 gradients for 3"):
+        gg.gradients(three(x, C(2.0), C(3.0)), x)
+
+
+def test_custom_gradient_of_the_wrong_shape_is_refused(graph):
+    @gg.custom_gradient
+    def same(x):
+        return x * 1, lambda dy: gg.ones(5)
+
+    x = C([1.0, 2.0])
+    with pytest.raises(ShapeError, match=r"same.*\(5,\).*\(2,\)"):
+        gg.gradients(same(x), x)

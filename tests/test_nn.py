@@ -1,0 +1,250 @@
+"""Layers and modules, the kinks of activations, and the numerics of the fused losses."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+import gpugrad as gg
+from gpugrad import nn
+from gpugrad.errors import ArgumentError, ShapeError, StructureError
+
+
+def gradient(function, x):
+    x = gg.constant(x)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = function(x)
+    return tape.gradient(y, x).numpy()
+
+
+# ---- ops ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("activation", "at_zero"),
+    [
+        (gg.relu, 0),
+        (gg.relu6, 0),
+        (gg.leaky_relu, 0.2),
+        (gg.elu, 1),
+        (gg.selu, 1.0507009873554805),
+        (gg.hardtanh, 1),
+        (gg.softsign, 1),
+    ],
+)
+def test_gradient_at_the_kink_is_tensorflows(activation, at_zero):
+    assert gradient(activation, np.array([0.0, -0.0])) == pytest.approx(at_zero)
+
+
+def test_relu6_has_no_gradient_at_its_upper_bound():
+    np.testing.assert_array_equal(gradient(gg.relu6, np.array([5.9, 6.0, 7.0])), [1, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [
+        gg.relu, gg.relu6, gg.elu, gg.selu, gg.sigmoid, gg.log_sigmoid, gg.softplus, gg.softsign,
+        gg.silu, gg.mish, gg.gelu, gg.leaky_relu, gg.hardtanh,
+        lambda x: gg.gelu(x, approximate="tanh"),
+    ],
+)  # fmt: skip
+def test_activation_and_gradient_are_finite_far_out(activation):
+    x = np.array([-1e4, -500, -30, 0, 30, 500, 1e4], np.float32)
+    assert np.isfinite(activation(x).numpy()).all()
+    assert np.isfinite(gradient(activation, x)).all()
+
+
+def test_saturated_ops_keep_their_small_values():
+    x = np.array([-50.0])
+    assert gg.softplus(x).item() == pytest.approx(np.exp(-50), rel=1e-12)
+    assert gg.log_sigmoid(-x).item() == pytest.approx(-np.exp(-50), rel=1e-12)
+    assert gradient(gg.softplus, x).item() == pytest.approx(np.exp(-50), rel=1e-12)
+    assert gradient(gg.log_sigmoid, -x).item() == pytest.approx(np.exp(-50), rel=1e-12)
+    assert gg.gelu([-10.0]).item() == pytest.approx(-10 * scipy.special.ndtr(-10), rel=1e-5)
+    assert gradient(gg.softsign, np.float32([1e9])).item() == pytest.approx(1e-18)
+
+
+def test_softmax_of_large_scores_does_not_overflow():
+    np.testing.assert_allclose(gg.softmax([1e4, 1e4]).numpy(), 0.5)
+    np.testing.assert_allclose(gg.log_softmax([0.0, 1e4]).numpy(), [-1e4, 0])
+
+
+def test_softmax_along_an_empty_axis_is_empty():
+    assert gg.softmax(np.zeros((2, 0))).shape == (2, 0)
+    assert gg.log_softmax(np.zeros((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_class_of_score_minus_infinity_and_label_zero_costs_nothing():
+    x = np.array([[0.0, -np.inf, 1.0]])
+    for loss in (
+        lambda x: gg.softmax_cross_entropy(x, np.array([[1.0, 0.0, 0.0]])),
+        lambda x: gg.sparse_softmax_cross_entropy(x, [0]),
+    ):
+        assert loss(x).item() == pytest.approx(np.log1p(np.e))
+        p = 1 / (1 + np.e)
+        np.testing.assert_allclose(gradient(loss, x), [[p - 1, 0, 1 - p]])
+
+
+def test_cross_entropy_gradient_is_right_for_labels_that_do_not_sum_to_one(rng):
+    x, p = rng.normal(size=(2, 3)), rng.uniform(size=(2, 3))
+    expected = scipy.special.softmax(x, -1) * p.sum(-1, keepdims=True) - p
+    np.testing.assert_allclose(gradient(lambda x: gg.softmax_cross_entropy(x, p), x), expected)
+
+
+def test_cross_entropies_of_the_same_labels_agree(rng):
+    x, labels = rng.normal(size=(2, 5, 4)), rng.integers(0, 4, (2, 5))
+    dense = gg.one_hot(labels, 4, dtype="float64")
+    np.testing.assert_allclose(
+        gg.sparse_softmax_cross_entropy(x, labels).numpy(),
+        gg.softmax_cross_entropy(x, dense).numpy(),
+    )
+
+
+def test_cross_entropy_of_a_transposed_array_is_differentiated_rightly(rng):
+    x, labels = rng.normal(size=(3, 5)), rng.integers(0, 3, 5)
+    got = gradient(lambda x: gg.sparse_softmax_cross_entropy(x.T, labels), x)
+    expected = scipy.special.softmax(x.T, -1) - np.eye(3)[labels]
+    np.testing.assert_allclose(got, expected.T)
+
+
+def test_cross_entropy_hessian_is_that_of_log_sum_exp(rng):
+    x = rng.normal(size=4)
+    p = scipy.special.softmax(x)
+    hessian = gg.hessian(lambda x: gg.sparse_softmax_cross_entropy(x, np.array(2)))(x)
+    np.testing.assert_allclose(hessian.numpy(), np.diag(p) - np.outer(p, p), atol=1e-12)
+
+
+def test_binary_cross_entropy_is_exact_where_the_label_is_right():
+    x = np.float32([20.0])
+    got = gg.binary_cross_entropy_with_logits(x, 1.0).item()
+    assert got == pytest.approx(np.exp(-20), rel=1e-6)
+
+
+def test_mean_squared_error_of_nothing_is_nan_without_a_warning():
+    assert np.isnan(gg.mse(np.zeros(0), np.zeros(0)).item())
+
+
+# ---- modules -----------------------------------------------------------------------------
+
+
+class Net(nn.Module):
+    def __init__(self):
+        self.first = nn.Dense(2, 3, gg.relu)
+        self.blocks = [nn.Dense(3, 3), {"side": nn.Dense(3, 1, use_bias=False)}]
+        self.scale = gg.Variable(2.0, trainable=False)
+        self.again = self.first
+
+    def forward(self, x):
+        return self.blocks[1]["side"](self.blocks[0](self.first(x))) * self.scale
+
+
+def test_module_finds_variables_by_dotted_name_once_each():
+    names = [
+        "first.kernel", "first.bias", "blocks.0.kernel", "blocks.0.bias", "blocks.1.side.kernel",
+        "scale",
+    ]  # fmt: skip
+    model = Net()
+    assert [name for name, _ in model.named_variables()] == names
+    assert list(model.state_dict()) == names
+    assert len(model.variables) == 6
+    assert len(model.trainable_variables) == 5
+
+
+def test_module_that_contains_itself_is_walked_once():
+    model = Net()
+    model.blocks.append(model)
+    model.blocks.append(model.blocks)
+    assert len(model.variables) == 6
+
+
+def test_every_variable_of_a_module_gets_a_gradient():
+    model = Net()
+    with gg.GradientTape() as tape:
+        loss = gg.sum(model(np.ones((4, 2), np.float32)))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    assert [g.shape for g in gradients] == [v.shape for v in model.trainable_variables]
+
+
+def test_load_state_dict_changes_all_or_nothing():
+    model = Net()
+    before = {name: v.numpy() for name, v in model.state_dict().items()}
+    good = {name: value + 1 for name, value in before.items()}
+    for wrong, error in (
+        ({**good, "scale": np.ones(2, np.float32)}, ShapeError),
+        ({k: v for k, v in good.items() if k != "scale"}, StructureError),
+        ({**good, "more": np.ones(1)}, StructureError),
+    ):
+        with pytest.raises(error, match=r"scale|more|shape"):
+            model.load_state_dict(wrong)
+        for name, v in model.state_dict().items():
+            np.testing.assert_array_equal(v.numpy(), before[name])
+    model.load_state_dict(good)
+    assert model.scale.numpy() == 3
+
+
+def test_repr_shows_the_parts():
+    assert repr(nn.Sequential(nn.Dense(2, 3, gg.relu))) == (
+        "Sequential(9 numbers)\n"
+        "  layers.0: Dense(2, 3, activation=relu)\n"
+        "    kernel: float32 (2, 3)\n"
+        "    bias: float32 (3,)"
+    )
+
+
+def test_dense_computes_x_kernel_plus_bias(rng):
+    layer = nn.Dense(3, 2, gg.tanh, bias_initializer=nn.initializers.ones, dtype="float64")
+    x = rng.normal(size=(4, 5, 3))
+    expected = np.tanh(x @ layer.kernel.numpy() + 1)
+    np.testing.assert_allclose(layer(x).numpy(), expected)
+
+
+def test_dense_names_the_length_it_needs():
+    with pytest.raises(ShapeError, match=r"3 long, its shape is \(4, 2\)"):
+        nn.Dense(3, 2)(np.ones((4, 2)))
+    with pytest.raises(ArgumentError, match="units_out"):
+        nn.Dense(3, 0)
+    with pytest.raises(ArgumentError, match="activation"):
+        nn.Dense(3, 1, "relu")
+
+
+def test_module_without_forward_says_so():
+    with pytest.raises(NotImplementedError, match="forward"):
+        nn.Module()()
+
+
+# ---- initializers ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("initializer", "variance"),
+    [
+        (nn.initializers.glorot_uniform, 2 / 500),
+        (nn.initializers.glorot_normal, 2 / 500),
+        (nn.initializers.he_uniform, 2 / 300),
+        (nn.initializers.he_normal, 2 / 300),
+        (nn.initializers.lecun_normal, 1 / 300),
+        (nn.initializers.normal, 0.05**2),
+        (nn.initializers.uniform, 0.1**2 / 12),
+    ],
+)
+def test_initializer_has_the_variance_it_promises(initializer, variance):
+    values = initializer((300, 200), generator=gg.random.Generator(1)).numpy()
+    assert values.dtype == np.float32
+    assert abs(values.mean()) < 5 * np.sqrt(variance / values.size)
+    assert values.var() == pytest.approx(variance, rel=0.03)
+
+
+def test_initializer_counts_the_field_of_a_convolution():
+    values = nn.initializers.he_normal((3, 3, 20, 200), generator=gg.random.Generator(1)).numpy()
+    assert values.var() == pytest.approx(2 / 180, rel=0.03)
+
+
+def test_layers_of_one_seed_are_equal():
+    a, b = (nn.Dense(3, 2, generator=gg.random.Generator(5)) for _ in range(2))
+    np.testing.assert_array_equal(a.kernel.numpy(), b.kernel.numpy())
+
+
+def test_initializer_that_needs_two_axes_says_so():
+    with pytest.raises(ShapeError, match=r"\(3,\)"):
+        nn.Dense(2, 3, bias_initializer=nn.initializers.glorot_uniform)

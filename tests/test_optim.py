@@ -1,0 +1,442 @@
+"""Optimizers: their formulas, their state, and that nothing is ever changed by half."""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad import optim
+from gpugrad.errors import (
+    ArgumentError,
+    CheckpointError,
+    DeviceError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+)
+
+MAKERS = {
+    "sgd": lambda: optim.SGD(0.1),
+    "momentum": lambda: optim.SGD(0.1, momentum=0.9),
+    "nesterov": lambda: optim.SGD(0.1, momentum=0.9, nesterov=True),
+    "adam": lambda: optim.Adam(0.1),
+    "adam-quick": lambda: optim.Adam(0.1, beta_1=0.0, beta_2=0.5),
+    "adamw": lambda: optim.AdamW(0.1, weight_decay=0.1),
+}
+
+START = [1.0, -2.0, 3.0]
+GRADIENTS = [[0.5, -1.0, 0.0], [0.25, 2.0, -1e-3], [-1.0, 0.5, 1e-3]]
+
+# torch 2.13, float64: SGD(0.1, momentum, nesterov), Adam(0.1, betas, eps=1e-8), AdamW(0.1,
+# weight_decay=0.1), three steps from START along GRADIENTS
+TORCH = {
+    "sgd": [1.025, -2.15, 3.0],
+    "momentum": [0.917, -2.159, 3.00009],
+    "nesterov": [0.9503, -2.2931, 3.0000809999999998],
+    "adam": [0.8274177428854115, -1.9781754731467738, 3.0698944616108026],
+    "adam-quick": [0.9557804306880804, -2.0573030551479623, 3.0144618088381305],
+    "adamw": [0.8006389224608368, -1.920397369602153, 2.9800473353081394],
+}
+
+
+@pytest.fixture(params=MAKERS, ids=str)
+def make(request):
+    return MAKERS[request.param]
+
+
+def written_out(name, p, gradients):
+    """The formulas of the docstrings, in NumPy."""
+    p, m, v = np.array(p), 0.0, 0.0
+    for t, g in enumerate(gradients, 1):
+        g = np.array(g)
+        if name == "sgd":
+            p = p - 0.1 * g
+        elif name in ("momentum", "nesterov"):
+            m = 0.9 * m + g
+            p = p - 0.1 * (g + 0.9 * m if name == "nesterov" else m)
+        else:
+            b1, b2 = (0.0, 0.5) if name == "adam-quick" else (0.9, 0.999)
+            m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+            p = p * (1 - 0.1 * 0.1) if name == "adamw" else p
+            p = p - 0.1 * (m / (1 - b1**t)) / (np.sqrt(v / (1 - b2**t)) + 1e-8)
+    return p
+
+
+def run(optimizer, variable, gradients):
+    for g in gradients:
+        optimizer.apply_gradients([(gg.constant(np.asarray(g, variable.dtype)), variable)])
+    return variable.numpy()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_optimizer_computes_what_torch_does(name):
+    got = run(MAKERS[name](), gg.Variable(np.array(START)), GRADIENTS)
+    np.testing.assert_allclose(got, TORCH[name], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_long_run_in_several_blocks_follows_the_formula(name, rng):
+    # 300 steps multiply out the scale of an average with a decay of 0.9 four times
+    start = rng.normal(size=100_003)
+    gradients = [rng.normal(size=start.size) for _ in range(3)] * 100
+    got = run(MAKERS[name](), gg.Variable(start), gradients)
+    np.testing.assert_allclose(got, written_out(name, start, gradients), rtol=1e-9, atol=1e-9)
+
+
+def test_array_large_enough_for_threads_follows_the_formula(rng):
+    start = rng.normal(size=(1 << 20) + 7).astype(np.float32)
+    gradients = [rng.normal(size=start.size).astype(np.float32) for _ in range(2)]
+    got = run(optim.Adam(0.1), gg.Variable(start), gradients)
+    np.testing.assert_allclose(got, written_out("adam", start, gradients), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64", "complex128"])
+def test_optimizer_keeps_the_dtype(make, dtype, rng):
+    values, g = rng.normal(size=(2, 5)), rng.normal(size=5)
+    start = values[0] + 1j * values[1] if dtype.startswith("c") else values[0]
+    v = gg.Variable(gg.constant(start, dtype))
+    expected = gg.Variable(start)
+    g = g + 1j * g if dtype.startswith("c") else g
+    for _ in range(3):
+        optimizer, other = make(), make()
+        optimizer.apply_gradients([(gg.constant(g, dtype), v)])
+        other.apply_gradients([(gg.constant(g), expected)])
+    assert v.dtype == gg.constant(0, dtype).dtype
+    tolerance = {"float16": 4e-3, "bfloat16": 4e-2}.get(dtype, 1e-5)
+    close = v.numpy().astype(expected.dtype)
+    np.testing.assert_allclose(close, expected.numpy(), rtol=tolerance, atol=tolerance)
+
+
+def test_optimizer_runs_on_a_gpu_as_on_the_cpu(make, cuda):
+    on_cpu = run(make(), gg.Variable(np.array(START)), GRADIENTS)
+    v = gg.Variable(gg.constant(np.array(START), device=cuda))
+    optimizer = make()
+    for g in GRADIENTS:
+        optimizer.apply_gradients([(gg.constant(np.array(g), device=cuda), v)])
+    np.testing.assert_allclose(v.numpy(), on_cpu, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
+def test_any_shape_can_be_moved(make, shape):
+    v = gg.Variable(np.ones(shape))
+    make().apply_gradients([(gg.ones(shape, dtype="float64"), v)])
+    assert v.shape == shape
+    assert (v.numpy() < 1).all()
+
+
+# ---- in place, but never seen ------------------------------------------------------------
+
+
+def test_values_read_before_a_step_stay(make):
+    v = gg.Variable(np.array(START))
+    read, copied, part = v.value(), copy.deepcopy(v), v[1:]
+    other = gg.Variable(np.zeros(3))
+    other.assign(v)
+    run(make(), v, GRADIENTS)
+    for kept in (read, copied, other):
+        np.testing.assert_array_equal(kept.numpy(), START)
+    np.testing.assert_array_equal(part.numpy(), START[1:])
+
+
+def test_variable_that_shares_memory_with_a_tensor_is_copied_first(make):
+    whole = gg.constant(np.arange(6.0))
+    v = gg.Variable(np.zeros(3))
+    v.assign(whole[:3])
+    matrix = gg.constant(np.arange(6.0).reshape(2, 3))
+    w = gg.Variable(np.zeros((3, 2)))
+    w.assign(matrix.T)
+    make().apply_gradients([(gg.ones(3, dtype="float64"), v), (matrix.T, w)])
+    np.testing.assert_array_equal(whole.numpy(), np.arange(6.0))
+    np.testing.assert_array_equal(matrix.numpy().ravel(), np.arange(6.0))
+    assert w.numpy()[2, 1] < 5
+
+
+def test_array_is_written_in_place_when_nothing_else_sees_it():
+    v = gg.Variable(np.array(START))
+    run(optim.Adam(0.1), v, GRADIENTS[:1])
+    before = v._data.ctypes.data
+    run(optim.Adam(0.1), v, GRADIENTS)
+    assert v._data.ctypes.data == before
+
+
+def test_gradient_is_not_changed(make):
+    v, g = gg.Variable(np.array(START)), gg.constant(np.array(GRADIENTS[0]))
+    optimizer = make()
+    optimizer.apply_gradients([(g, v)])
+    optimizer.apply_gradients([(g, v)])
+    np.testing.assert_array_equal(g.numpy(), GRADIENTS[0])
+
+
+def test_step_inside_a_recording_tape_does_not_disturb_it():
+    v = gg.Variable(3.0)
+    with gg.GradientTape() as tape:
+        y = v * v
+        optim.SGD(1.0).apply_gradients([(gg.constant(1.0), v)])
+    assert tape.gradient(y, v).item() == 6
+
+
+# ---- errors leave everything as it was ---------------------------------------------------
+
+
+def wrong_gradients():
+    yield gg.ones(3, dtype="float64"), ShapeError, r"'b' has shape \(2,\), its gradient \(3,\)"
+    yield gg.ones(2, dtype="float32"), DTypeError, "'b' is float64, its gradient float32"
+    yield (
+        gg.IndexedSlices(gg.ones(1, dtype="float64"), gg.constant([2]), (2,)),
+        IndexOutOfBoundsError,
+        "2 rows",
+    )
+    yield "text", DTypeError, "number"
+
+
+@pytest.mark.parametrize("case", range(4))
+def test_wrong_gradient_changes_nothing(make, case):
+    g, error, words = list(wrong_gradients())[case]
+    a, b = gg.Variable(np.ones(2), name="a"), gg.Variable(np.ones(2), name="b")
+    right = gg.ones(2, dtype="float64")
+    optimizer = make()
+    optimizer.apply_gradients([(right, a), (right, b)])
+    values, state = (a.numpy(), b.numpy()), optimizer.state_dict()
+    with pytest.raises(error, match=words):
+        optimizer.apply_gradients([(right, a), (g, b)])
+    np.testing.assert_array_equal((a.numpy(), b.numpy()), values)
+    after = optimizer.state_dict()
+    assert list(after) == list(state)
+    assert all((after[k].numpy() == state[k].numpy()).all() for k in state)
+
+
+def test_gradient_on_another_device_is_refused(cuda):
+    v = gg.Variable(np.ones(2))
+    with pytest.raises(DeviceError, match="cuda"):
+        optim.SGD().apply_gradients([(gg.constant(np.ones(2), device=cuda), v)])
+
+
+def test_learning_rate_that_fails_changes_nothing():
+    v, optimizer = gg.Variable(1.0), optim.Adam(lambda step: 0.1 if step < 1 else float("nan"))
+    optimizer.apply_gradients([(gg.constant(1.0), v)])
+    before = v.numpy()
+    with pytest.raises(ArgumentError, match="learning rate"):
+        optimizer.apply_gradients([(gg.constant(1.0), v)])
+    assert v.numpy() == before
+    assert optimizer.iterations == 1
+
+
+def test_missing_gradients_are_skipped_with_one_warning():
+    a, b = gg.Variable(1.0, name="a"), gg.Variable(1.0, name="b")
+    optimizer = optim.SGD(0.5)
+    with pytest.warns(UserWarning, match="'b' is None.*explain"):
+        optimizer.apply_gradients([(gg.constant(1.0), a), (None, b)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer.apply_gradients([(gg.constant(1.0), a), (None, b)])
+    assert (a.numpy(), b.numpy()) == (0, 1)
+
+
+def test_no_gradient_at_all_is_an_error():
+    with pytest.raises(ArgumentError, match=r"all are None.*'a'"):
+        optim.SGD().apply_gradients([(None, gg.Variable(1.0, name="a"))])
+    with pytest.raises(ArgumentError, match="no gradients were given"):
+        optim.SGD().apply_gradients([])
+
+
+def test_pairs_that_are_none_are_refused():
+    v, g = gg.Variable(1.0, name="v"), gg.constant(1.0)
+    with pytest.raises(DTypeError, match="only Variables"):
+        optim.SGD().apply_gradients([(v, g)])
+    with pytest.raises(ArgumentError, match="pairs"):
+        optim.SGD().apply_gradients([g])
+    with pytest.raises(ArgumentError, match="'v' comes twice"):
+        optim.SGD().apply_gradients([(g, v), (g, v)])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: optim.SGD(-1.0),
+        lambda: optim.SGD("fast"),
+        lambda: optim.SGD(float("inf")),
+        lambda: optim.SGD(momentum=1.0),
+        lambda: optim.SGD(nesterov=True),
+        lambda: optim.Adam(beta_1=1.0),
+        lambda: optim.Adam(epsilon=0),
+        lambda: optim.AdamW(weight_decay=-1),
+    ],
+)
+def test_settings_out_of_range_are_refused(call):
+    with pytest.raises(ArgumentError, match=r"must be|needs"):
+        call()
+
+
+# ---- rows --------------------------------------------------------------------------------
+
+
+def test_rows_move_as_the_dense_gradient_does(make):
+    rows = gg.IndexedSlices(
+        gg.constant(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])), gg.constant([2, 0, 2]), (4, 2)
+    )
+    a, b = gg.Variable(np.ones((4, 2))), gg.Variable(np.ones((4, 2)))
+    make().apply_gradients([(rows, a)])
+    make().apply_gradients([(rows.to_dense(), b)])
+    np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-14)
+
+
+def test_rows_move_on_a_gpu(cuda):
+    with gg.device(cuda):
+        v = gg.Variable(np.ones((3, 1)))
+        rows = gg.IndexedSlices(gg.constant(np.ones((2, 1))), gg.constant([1, 1]), (3, 1))
+        optim.SGD(0.5).apply_gradients([(rows, v)])
+    np.testing.assert_array_equal(v.numpy().ravel(), [1, 0, 1])
+
+
+# ---- minimize, schedules -----------------------------------------------------------------
+
+
+def test_minimize_takes_a_function_or_a_tensor_with_its_tape():
+    v = gg.Variable([3.0, -4.0])
+    optimizer = optim.SGD(0.25)
+    assert optimizer.minimize(lambda: gg.sum(v * v), [v]).item() == 25
+    with gg.GradientTape() as tape:
+        loss = gg.sum(v * v)
+    optimizer.minimize(loss, [v], tape)
+    np.testing.assert_array_equal(v.numpy(), [0.75, -1.0])
+    assert optimizer.iterations == 2
+
+
+def test_minimize_finds_the_variables_that_the_loss_reads():
+    v, w = gg.Variable(1.0), gg.Variable(1.0)
+    optim.SGD(0.5).minimize(lambda: v * 2.0)
+    assert (v.numpy(), w.numpy()) == (0, 1)
+
+
+def test_minimize_of_a_tensor_without_its_tape_says_what_is_needed():
+    v = gg.Variable(1.0)
+    with pytest.raises(ArgumentError, match="tape="):
+        optim.SGD().minimize(v * v, [v])
+    with pytest.raises(ArgumentError, match="its own tape"):
+        optim.SGD().minimize(lambda: v * v, [v], gg.GradientTape())
+
+
+def test_learning_rate_may_be_a_function_of_the_steps_and_may_be_set():
+    v, optimizer = gg.Variable(np.array(0.0)), optim.SGD(lambda step: 10.0**-step)
+    run(optimizer, v, [1.0, 1.0, 1.0])
+    assert v.numpy() == pytest.approx(-1.11)
+    optimizer.learning_rate = 1.0
+    run(optimizer, v, [1.0])
+    assert v.numpy() == pytest.approx(-2.11)
+
+
+def test_optimizers_reach_the_minimum_of_a_quadratic(rng):
+    a = rng.normal(size=(4, 4))
+    a, b = a @ a.T + np.eye(4), rng.normal(size=4)
+    for optimizer in (optim.SGD(0.02, 0.9), optim.Adam(0.05)):
+        x = gg.Variable(np.zeros(4))
+        for _ in range(2000):
+            optimizer.minimize(lambda x=x: gg.sum(x * gg.matmul(a, x)) / 2 - gg.sum(b * x))
+        np.testing.assert_allclose(x.numpy(), np.linalg.solve(a, b), atol=1e-3)
+
+
+# ---- state -------------------------------------------------------------------------------
+
+
+def test_restored_state_goes_on_to_the_last_bit(make, rng):
+    gradients = rng.normal(size=(150, 7)).astype(np.float32)
+    whole = gg.Variable(np.ones(7, np.float32))
+    run(make(), whole, gradients)
+
+    half, first = gg.Variable(np.ones(7, np.float32)), make()
+    run(first, half, gradients[:75])
+    state = {name: t.numpy() for name, t in first.state_dict({"w": half}).items()}
+    again, second = gg.Variable(half.numpy()), make()
+    second.load_state_dict(state, {"w": again})
+    run(second, again, gradients[75:])
+    np.testing.assert_array_equal(again.numpy(), whole.numpy())
+
+
+def test_state_is_a_copy_and_goes_by_number_without_names(make):
+    v, optimizer = gg.Variable(np.array(START)), make()
+    run(optimizer, v, GRADIENTS[:2])
+    state = optimizer.state_dict()
+    assert all(name == "iterations" or name.startswith("0.") for name in state)
+    kept = {name: t.numpy() for name, t in state.items()}
+    run(optimizer, v, GRADIENTS[2:])
+    assert all((state[name].numpy() == kept[name]).all() for name in state)
+    other = make()
+    other.build([v])
+    other.load_state_dict(state)
+    assert other.iterations == 2
+
+
+def test_wrong_state_changes_nothing(rng):
+    v, optimizer = gg.Variable(np.array(START)), optim.Adam(0.1)
+    run(optimizer, v, GRADIENTS)
+    state = optimizer.state_dict({"w": v})
+    lacking = {k: t for k, t in state.items() if k != "w.v"}
+    reshaped = {**state, "w.m": gg.zeros(2, dtype="float64")}
+    cast = {**state, "w.m": gg.zeros(3, dtype="float32")}
+    for wrong, names, words in (
+        (lacking, {"w": v}, "lacks 'w.v'"),
+        (reshaped, {"w": v}, r"\(2,\), \(3,\) is needed"),
+        (cast, {"w": v}, "float32, float64 is needed"),
+        (state, {"other": v}, "another optimizer or model"),
+        ({}, {"w": v}, "iterations"),
+    ):
+        with pytest.raises(CheckpointError, match=words):
+            optimizer.load_state_dict(wrong, names)
+        assert optimizer.iterations == 3
+        after = optimizer.state_dict({"w": v})
+        assert all((after[k].numpy() == state[k].numpy()).all() for k in state)
+    with pytest.raises(CheckpointError, match="another optimizer"):
+        optim.SGD().load_state_dict(state, {"w": v})
+
+
+def test_variable_met_late_is_corrected_by_its_own_steps():
+    a, b = gg.Variable(np.ones(1)), gg.Variable(np.ones(1))
+    optimizer = optim.Adam(0.1)
+    run(optimizer, a, [[1.0]] * 5)
+    run(optimizer, b, [[1.0]])
+    assert b.numpy() == pytest.approx(0.9)
+
+
+# ---- clipping ----------------------------------------------------------------------------
+
+
+def test_clip_by_global_norm_scales_all_together():
+    rows = gg.IndexedSlices(gg.constant([[2.0]]), gg.constant([1]), (3, 1))
+    grads = [gg.constant([1.0, 2.0]), None, rows, gg.constant(4.0)]
+    clipped, norm = optim.clip_by_global_norm(grads, 2.5)
+    assert norm.item() == 5
+    np.testing.assert_allclose(clipped[0].numpy(), [0.5, 1.0])
+    assert clipped[1] is None
+    np.testing.assert_allclose(clipped[2].values.numpy(), [[1.0]])
+    assert clipped[3].item() == 2
+
+
+def test_clip_leaves_small_gradients_as_they_are():
+    clipped, norm = optim.clip_by_global_norm([gg.constant([3.0, 4.0])], 6.0)
+    np.testing.assert_array_equal(clipped[0].numpy(), [3, 4])
+    clipped, norm = optim.clip_by_global_norm([gg.zeros(3)], 1.0)
+    np.testing.assert_array_equal(clipped[0].numpy(), 0)
+    assert norm.item() == 0
+
+
+def test_clip_of_half_precision_does_not_overflow():
+    clipped, norm = optim.clip_by_global_norm([gg.constant([3e4, 4e4], "float16")], 5.0)
+    assert norm.item() == pytest.approx(5e4, rel=1e-3)
+    assert clipped[0].dtype == np.float16
+    np.testing.assert_allclose(clipped[0].numpy(), [3, 4], rtol=1e-2)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_clip_of_an_infinite_gradient_is_nan_everywhere():
+    clipped, norm = optim.clip_by_global_norm([gg.constant([np.inf]), gg.ones(2)], 1.0)
+    assert norm.item() == np.inf
+    assert all(np.isnan(g.numpy()).all() for g in clipped)
+
+
+def test_clip_refuses_what_it_cannot_do():
+    with pytest.raises(ArgumentError, match="above 0"):
+        optim.clip_by_global_norm([gg.ones(2)], 0.0)
+    with pytest.raises(ArgumentError, match="None"):
+        optim.clip_by_global_norm([None], 1.0)

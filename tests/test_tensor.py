@@ -1,0 +1,595 @@
+"""Tensor: making, dtypes, operators, indexing, and what Python and NumPy ask of an array."""
+
+import copy
+import operator
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad import tensor as tensor_module
+from gpugrad.errors import (
+    ArgumentError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+)
+
+C = gg.constant
+
+
+# ---- making ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [gg.constant, gg.asarray, gg.convert_to_tensor])
+@pytest.mark.parametrize(
+    ("given", "dtype", "shape"),
+    [
+        (1.0, gg.float32, ()), (1, gg.int64, ()), (True, gg.bool, ()), (1j, gg.complex64, ()),
+        ([1, 2.5], gg.float32, (2,)), ([[1], [2]], gg.int64, (2, 1)), ([], gg.float32, (0,)),
+        ((1.0, 2.0), gg.float32, (2,)), ([True, False], gg.bool, (2,)), (range(3), gg.int64, (3,)),
+        (np.float64(1.0), gg.float64, ()), ([np.float64(1.0)], gg.float64, (1,)),
+        (np.ones((2, 0)), gg.float64, (2, 0)), (np.arange(3, dtype=np.uint8), gg.uint8, (3,)),
+        (np.ones(2, np.float16), gg.float16, (2,)), (np.complex128(1j), gg.complex128, ()),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_making_follows_the_dtype_of_the_value(make, given, dtype, shape):
+    t = make(given)
+    assert (t.dtype, t.shape) == (dtype, shape)
+    assert t.tolist() == np.asarray(given).tolist()
+
+
+@pytest.mark.parametrize("make", [gg.constant, gg.asarray, gg.convert_to_tensor])
+@pytest.mark.parametrize(
+    "bad", ["text", None, ["a"], [[1], [1, 2]], object(), np.array(["a"]), {"a": 1}, 2**70],
+    ids=["text", "None", "texts", "ragged", "object", "array of text", "dict", "huge"],
+)  # fmt: skip
+def test_making_refuses_what_is_no_number(make, bad):
+    with pytest.raises((DTypeError, ShapeError)):
+        make(bad)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["float16", "bfloat16", "float32", "float64", "complex64", "complex128", "int8", "uint64"],
+)
+def test_constant_casts_to_a_dtype_by_name_or_by_itself(dtype):
+    t = C([1, 2], dtype)
+    assert str(t.dtype) == dtype
+    assert C(1, t.dtype).dtype == t.dtype
+    assert t.dtype == getattr(gg, dtype)
+    assert t.tolist() == [1, 2]
+
+
+def test_constant_is_exact_in_the_dtype_asked_for():
+    assert C(0.1, gg.float64).item() == 0.1
+    assert C([0.1, 0.2], "float64").tolist() == [0.1, 0.2]
+    assert C(0.1 + 0.2j, gg.complex128).item() == 0.1 + 0.2j
+    assert gg.asarray(0.1, dtype=gg.float64).item() == 0.1
+    assert gg.convert_to_tensor(0.1, gg.float64).item() == 0.1
+    assert C(2**53 + 1, gg.int64).item() == 2**53 + 1
+
+
+@pytest.mark.parametrize("dtype", ["text", object, str, "datetime64[s]", 5, "S3"])
+def test_constant_refuses_dtypes_of_no_number(dtype):
+    with pytest.raises(DTypeError, match="dtype"):
+        C(1.0, dtype)
+
+
+def test_constant_fills_a_shape():
+    assert C(2.0, shape=(2, 2)).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    assert C([1, 2, 3, 4], shape=(2, 2)).tolist() == [[1, 2], [3, 4]]
+    assert C(1.0, shape=3).shape == (3,)
+    assert C(1.0, shape=(0, 2)).shape == (0, 2)
+    for value, shape in (([1, 2], (3,)), ([], (1,)), ([1, 2, 3], (2, 2))):
+        with pytest.raises(ShapeError, match="fill"):
+            C(value, shape=shape)
+
+
+def test_making_copies_the_array():
+    a = np.ones(3)
+    tensors = [C(a), gg.asarray(a), gg.convert_to_tensor(a), gg.positive(a), gg.asarray([a])]
+    a[:] = 5.0
+    assert all(np.all(t.numpy() == 1.0) for t in tensors)
+
+
+def test_array_given_to_an_op_is_copied_before_it_is_saved():
+    a, x = np.ones(3), C([1.0, 2.0, 3.0])
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = x * a
+    a[:] = 100.0
+    assert tape.gradient(y, x).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_asarray_copy_says_whether_memory_is_shared():
+    a = np.ones(2, np.float32)
+    shared = gg.asarray(a, copy=False)
+    a[0] = 5.0
+    assert shared.tolist() == [5.0, 1.0]
+    t = C([1.0])
+    assert gg.asarray(t) is t
+    assert gg.asarray(t, copy=True) is not t
+    assert gg.asarray(C(True), copy=True) is not None
+    for given, keywords in ((a, {"dtype": "float64"}), ([1.0], {}), (t, {"dtype": "float64"})):
+        with pytest.raises(ArgumentError, match="copy=False"):
+            gg.asarray(given, copy=False, **keywords)
+
+
+def test_asarray_and_convert_to_tensor_of_tensors_in_lists_are_differentiable():
+    x, y = C(2.0), C(3.0)
+    for make in (gg.asarray, gg.convert_to_tensor, lambda v: gg.ones(2) * v):
+        with gg.GradientTape() as tape:
+            tape.watch([x, y])
+            z = make([x * 2, y]) * C([1.0, 10.0])
+        assert [g.item() for g in tape.gradient(z, [x, y])] == [2.0, 10.0]
+
+
+def test_asarray_casts_tensors_differentiably_and_convert_to_tensor_refuses():
+    x = C([1.0, 2.0])
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = gg.asarray(x, dtype=gg.float64) * 3.0
+    g = tape.gradient(y, x)
+    assert (y.dtype, g.dtype, g.tolist()) == (gg.float64, gg.float32, [3.0, 3.0])
+    with pytest.raises(DTypeError, match="astype"):
+        gg.convert_to_tensor(x, dtype=gg.float64)
+
+
+def test_tensors_are_not_made_by_their_class():
+    with pytest.raises(TypeError, match=r"gg\.constant"):
+        gg.Tensor([1.0])
+
+
+# ---- dtypes that meet -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+)
+@pytest.mark.parametrize("op", [operator.add, operator.mul, operator.sub, operator.truediv])
+def test_python_numbers_are_weak(op, dtype):
+    x = C([1.0, 2.0], dtype)
+    numbers = [2, 2.0, True] + ([1j] if "complex" in dtype else [])
+    for number in numbers:
+        assert op(x, number).dtype == x.dtype
+        assert op(number, x).dtype == x.dtype
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "dtype"),
+    [
+        (C([1], "int8"), 1, "int8"), (C([1], "int8"), 1.0, "float64"),
+        (C([True]), 1, "int64"), (C([1.0]), 1j, "complex64"), (C([1.0]), np.float64(1), "float64"),
+        (C([1.0]), C([1.0], "float64"), "float64"), (C([1]), C([1.0]), "float64"),
+        (C([1.0], "float16"), C([1.0]), "float32"), (C([1.0], "bfloat16"), C([1.0]), "float32"),
+        (C([1.0]), np.ones(1), "float64"), (C([1.0], "float16"), 1e-3, "float16"),
+    ],
+)  # fmt: skip
+def test_dtypes_are_promoted_as_numpy_does(x, y, dtype):
+    assert str((x + y).dtype) == dtype
+    assert str((y + x).dtype) == dtype
+
+
+def test_two_numbers_are_promoted_as_python_does():
+    assert gg.add(1, 2).dtype == gg.int64
+    assert gg.add(1, 2.0).dtype == gg.float32
+    assert gg.add(1.0, 2j).dtype == gg.complex64
+    assert gg.add(True, 1).item() == 2
+
+
+def test_number_that_does_not_fit_is_refused():
+    with pytest.raises(DTypeError, match=r"add.*300"):
+        C([1], "int8") + 300
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_formulas_compute_in_float32(dtype):
+    x = C(np.full(4096, 1.0), dtype)
+    assert gg.sum(x).item() == 4096.0  # one by one, bfloat16 would stick at 256
+    assert gg.mean(x).dtype == x.dtype
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = gg.logsumexp(x)
+    g = tape.gradient(y, x)
+    assert g.dtype == x.dtype
+    np.testing.assert_allclose(g.numpy().astype(np.float32), 1 / 4096, rtol=1e-2)
+
+
+def test_bfloat16_gives_python_numbers_and_text():
+    x = C([1.5, 2.0], "bfloat16")
+    assert x.tolist() == [1.5, 2.0]
+    assert isinstance(x[0].item(), float)
+    assert float(x[0]) == 1.5
+    assert repr(x) == "Tensor([1.5, 2. ], shape=(2,), dtype=bfloat16, device=cpu)"
+    assert x.numpy().dtype == gg.bfloat16
+    assert (x * x > 2).tolist() == [True, True]
+
+
+# ---- operators ------------------------------------------------------------------------------
+
+BINARY = [
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
+    operator.pow, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("op", BINARY, ids=lambda f: f.__name__)
+def test_operators_with_arrays_and_numbers_on_either_side(op):
+    a, b = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([2.0, 3.0])
+    expected, reflected = op(a, b), op(b, a)
+    for left, right in ((C(a), C(b)), (C(a), b), (a, C(b)), (C(a), [2.0, 3.0])):
+        result = op(left, right)
+        assert isinstance(result, gg.Tensor)
+        assert result.tolist() == expected.tolist()
+    assert op(b, C(a)).tolist() == reflected.tolist()
+    for number in (2, 2.0, np.float64(2.0), np.array(2.0)):
+        assert op(C(a), number).tolist() == op(a, 2.0).tolist()
+        assert op(number, C(a)).tolist() == op(2.0, a).tolist()
+        assert isinstance(op(number, C(a)), gg.Tensor)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift],
+    ids=lambda f: f.__name__,
+)
+def test_bit_operators(op):
+    a, b = np.array([6, 5]), np.array([3, 1])
+    for left, right in ((C(a), C(b)), (C(a), b), (a, C(b))):
+        assert op(left, right).tolist() == op(a, b).tolist()
+    assert op(C(a), 1).tolist() == op(a, 1).tolist()
+    assert op(6, C(b)).tolist() == op(6, b).tolist()
+    assert (~C(a)).tolist() == (~a).tolist()
+
+
+def test_unary_operators():
+    x = C([-1.5, 2.5])
+    assert (-x).tolist() == [1.5, -2.5]
+    assert (+x).tolist() == [-1.5, 2.5]
+    assert +x is not x
+    assert abs(x).tolist() == [1.5, 2.5]
+    assert round(x).tolist() == [-2.0, 2.0]
+
+
+def test_matmul_with_arrays_on_either_side():
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(3.0)
+    for left, right in ((C(a), C(b)), (C(a), b), (a, C(b))):
+        assert (left @ right).tolist() == (a @ b).tolist()
+
+
+def test_in_place_operators_give_the_name_a_new_tensor():
+    x = C([1.0, 2.0])
+    same = x
+    x += 1
+    x *= 3
+    x -= 1
+    x /= 2
+    x **= 2
+    assert x.tolist() == [6.25, 16.0]
+    assert same.tolist() == [1.0, 2.0]
+
+
+def test_comparison_with_what_is_no_number_is_false():
+    x = C([1.0])
+    assert (x == None) is False  # noqa: E711
+    assert (x != None) is True  # noqa: E711
+    assert (x == "a") is False
+    assert x not in ("a", None)
+    with pytest.raises(TypeError):
+        _ = x < "a"
+
+
+@pytest.mark.parametrize("bad", ["text", None, object(), {}], ids=lambda v: type(v).__name__)
+def test_operators_refuse_what_is_no_number(bad):
+    with pytest.raises(TypeError):
+        C(1.0) + bad
+    with pytest.raises(TypeError):
+        bad * C(1.0)
+
+
+def test_operators_name_the_shapes_that_do_not_fit():
+    with pytest.raises(ShapeError, match=r"multiply.*x: float32 \(2,\).*y: float32 \(3,\)"):
+        C([1.0, 2.0]) * C([1.0, 2.0, 3.0])
+
+
+def test_array_is_never_written_to_by_a_tensor():
+    a = np.ones(2)
+    with pytest.raises(TypeError):
+        a += C([1.0, 2.0])
+    assert a.tolist() == [1.0, 1.0]
+
+
+# ---- indexing -------------------------------------------------------------------------------
+
+A = np.arange(24.0).reshape(2, 3, 4)
+INDICES = {
+    "int": 1, "negative": -1, "np.int64": np.int64(1), "pair": (1, 2), "full": (1, 2, 3),
+    "slice": slice(0, 1), "step": (slice(None), slice(None, None, 2)),
+    "reversed": (slice(None, None, -1), slice(2, 0, -1)), "empty slice": slice(5, 9),
+    "ellipsis": Ellipsis, "ellipsis int": (Ellipsis, 2), "int ellipsis": (1, Ellipsis),
+    "newaxis": None, "newaxes": (None, 1, None, slice(1)), "empty tuple": (),
+    "list": [1, 0, 1], "negative list": [-1, 0], "empty list": [],
+    "array": np.array([[0, 1], [1, 1]]),
+    "two arrays": (np.array([0, 1]), np.array([2, 0])),
+    "arrays apart": (np.array([0, 1]), slice(None), np.array([3, 0])),
+    "array and int": (slice(None), 1, [3, 0]), "broadcast arrays": ([[0], [1]], [0, 2]),
+    "mask": A > 5, "row mask": np.array([True, False]),
+    "mask inside": (1, np.array([True, False, True])),
+    "mask of two axes": A[:, :, 0] > 3, "True": True, "False": False, "mask list": [True, False],
+    "no element": A > 100,
+}  # fmt: skip
+
+
+def as_tensors(index):
+    """The index with Tensors in the places of arrays."""
+    if isinstance(index, tuple):
+        return tuple(as_tensors(i) for i in index)
+    return C(index) if isinstance(index, np.ndarray) else index
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_indexing_gives_what_numpy_gives(name):
+    index = INDICES[name]
+    expected = A[index]
+    for i in (index, as_tensors(index)):
+        x = C(A)
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = x[i]
+        assert y.shape == expected.shape
+        assert y.tolist() == expected.tolist()
+        g = np.zeros_like(A)
+        np.add.at(g, index, 1.0)
+        assert tape.gradient(y, x).tolist() == g.tolist()
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_setting_gives_what_numpy_gives(name):
+    index = INDICES[name]
+    shape = A[index].shape
+    for value in (7, 7.5, np.random.default_rng(0).normal(size=shape)):
+        expected = A.copy()
+        expected[index] = value
+        for i in (index, as_tensors(index)):
+            x = C(A)
+            x[i] = value
+            assert x.tolist() == expected.tolist()
+            assert (x.dtype, x.shape) == (gg.float64, A.shape)
+
+
+@pytest.mark.parametrize("name", ["int", "step", "mask", "two arrays", "ellipsis", "reversed"])
+def test_setting_is_differentiable(name):
+    index = INDICES[name]
+    shape = A[index].shape
+    x, v = C(A), C(np.ones(shape))
+    old = copy.copy(x)
+    with gg.GradientTape() as tape:
+        tape.watch([x, v])
+        old = copy.copy(x)
+        x[index] = v * 2
+        y = x * 3
+    go, gv = tape.gradient(y, [old, v])
+    expected = np.full(A.shape, 3.0)
+    expected[index] = 0.0
+    assert go.tolist() == expected.tolist()
+    assert gv.tolist() == np.full(shape, 6.0).tolist()
+
+
+@pytest.mark.parametrize(
+    ("index", "kind", "words"),
+    [
+        (5, IndexOutOfBoundsError, "5"), (-3, IndexOutOfBoundsError, "-3"),
+        ((0, 0, 0, 0), IndexOutOfBoundsError, "4|too many"), ([0, 9], IndexOutOfBoundsError, "9"),
+        (1.5, (IndexOutOfBoundsError, DTypeError), "1.5|float"),
+        ("a", (IndexOutOfBoundsError, DTypeError), "a"),
+        (np.array([True, False, True]), (IndexOutOfBoundsError, ShapeError), "3"),
+        (([0, 1], [0, 1, 2]), (ShapeError, IndexOutOfBoundsError), "broadcast"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_indexing_names_what_is_wrong(index, kind, words):
+    with pytest.raises(kind, match=words):
+        C(A)[index]
+    with pytest.raises(kind, match=words):
+        C(A)[index] = 1.0
+
+
+def test_setting_of_values_that_do_not_fit_is_refused():
+    x = C([1.0, 2.0, 3.0])
+    with pytest.raises(ShapeError):
+        x[:2] = [1.0, 2.0, 3.0]
+    with pytest.raises(DTypeError):
+        x[0] = "a"
+    with pytest.raises(DTypeError, match="complex"):
+        x[0] = 1j
+    assert x.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_setting_elements_never_changes_what_was_handed_out():
+    x = C([1.0, 2.0, 3.0, 4.0])
+    views = [
+        x[1:], gg.reshape(x, (2, 2)), copy.copy(x), copy.deepcopy(x), gg.stop_gradient(x),
+        x[...], np.asarray(x), gg.flip(x), gg.Variable(x), gg.expand_dims(x, axis=0),
+    ]  # fmt: skip
+    before = [np.array(v.tolist()) for v in views]
+    x[...] = 0.0
+    x[1] = 5.0
+    for view, values in zip(views, before, strict=True):
+        assert np.array_equal(view.tolist(), values)
+    y = views[1]
+    y[0, 0] = 100.0
+    assert x.tolist() == [0.0, 5.0, 0.0, 0.0]
+
+
+def test_setting_of_a_part_by_itself():
+    x = C([1.0, 2.0, 3.0, 4.0])
+    x[1:] = x[:-1]
+    assert x.tolist() == [1.0, 1.0, 2.0, 3.0]
+
+
+# ---- what Python asks -----------------------------------------------------------------------
+
+
+def test_length_and_iteration():
+    x = C([[1.0, 2.0], [3.0, 4.0]])
+    assert len(x) == 2
+    assert [row.tolist() for row in x] == [[1.0, 2.0], [3.0, 4.0]]
+    _, b = x
+    assert b.tolist() == [3.0, 4.0]
+    assert 3.0 in C([1.0, 3.0])
+    assert list(C([])) == []
+    for call in (len, iter, list):
+        with pytest.raises(TypeError, match="0-d"):
+            call(C(1.0))
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = sum(row[0] for row in x)
+    assert tape.gradient(y, x).tolist() == [[1.0, 0.0], [1.0, 0.0]]
+
+
+def test_numbers_of_one_element():
+    assert float(C([[2.5]])) == 2.5
+    assert int(C(2.9)) == 2
+    assert complex(C(1 + 2j)) == 1 + 2j
+    assert bool(C([0.0])) is False
+    assert bool(C(np.nan)) is True
+    assert C([[3]]).item() == 3
+    assert type(C(True).item()) is bool
+    assert [10, 20, 30][C(1)] == 20
+    assert list(range(5))[C(1) : C(3)] == [1, 2]
+
+
+@pytest.mark.parametrize("convert", [float, int, complex, bool, lambda x: x.item()])
+@pytest.mark.parametrize("x", [C([1.0, 2.0]), C([])], ids=["two", "none"])
+def test_numbers_of_another_size_are_refused(convert, x):
+    with pytest.raises(ArgumentError, match=r"\(2,\)|\(0,\)"):
+        convert(x)
+
+
+@pytest.mark.parametrize("x", [C(1.0), C([1]), C(True)], ids=["float", "vector", "bool"])
+def test_index_must_be_a_whole_number(x):
+    with pytest.raises(TypeError):
+        operator.index(x)
+
+
+def test_format_and_text():
+    assert f"{C(1.25):.1f} {C(3):03d} {C([2.5]):.2e}" == "1.2 003 2.50e+00"
+    assert f"{C([1.0, 2.0])}" == str(C([1.0, 2.0])) == "[1. 2.]"
+    assert f"{C([1.0, 2.0]):>10}" == "   [1. 2.]"
+    assert repr(C(1.0)) == "Tensor(1.0, shape=(), dtype=float32, device=cpu)"
+    assert repr(C([[1, 2]])) == "Tensor([[1, 2]], shape=(1, 2), dtype=int64, device=cpu)"
+    assert repr(gg.zeros((0, 3))).startswith("Tensor([], shape=(0, 3)")
+
+
+def test_text_of_a_large_tensor_copies_only_its_edges(monkeypatch):
+    x = gg.reshape(gg.arange(1_000_000), (1000, 1000))
+    copied, host = [], tensor_module.backend.host
+    monkeypatch.setattr(tensor_module.backend, "host", lambda a: copied.append(a.size) or host(a))
+    text = repr(x)
+    assert sum(copied) <= 100
+    assert "..." in text
+    for number in (" 0,", " 999]", "999000", "999999"):
+        assert number in text
+    assert len(text.splitlines()) == 7
+    assert str(gg.arange(2000)) == "[   0    1    2 ... 1997 1998 1999]"
+    assert "..." not in repr(gg.arange(1000))
+
+
+def test_hash_is_by_identity():
+    x, y = C(1.0), C(1.0)
+    assert len({x, y, x}) == 2
+    assert {x: 1}[x] == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64", "int8", "bool"])
+def test_pickle_and_copies(dtype):
+    x = C([[1, 0], [3, 4]], dtype)
+    for twin in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
+        assert (twin.dtype, twin.device, twin.tolist()) == (x.dtype, x.device, x.tolist())
+        twin[0] = 0
+        assert twin.tolist() != x.tolist()
+
+
+def test_attributes():
+    x = C([[1.0, 2.0, 3.0]], "float16")
+    assert (x.shape, x.ndim, x.size, x.nbytes, x.dtype) == ((1, 3), 2, 3, 6, gg.float16)
+    assert x.device == "cpu"
+    assert x.T.shape == x.mT.shape == (3, 1)
+    with pytest.raises(AttributeError):
+        x.shape = (3,)
+    with pytest.raises(AttributeError):
+        x.note = 1
+
+
+def test_numpy_is_a_copy():
+    x = C([1.0, 2.0])
+    a = x.numpy()
+    a[0] = 100.0
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_methods_are_the_ops():
+    x = C([[1.0, 4.0], [3.0, 2.0]])
+    assert x.sum().item() == gg.sum(x).item() == 10.0
+    assert x.mean(axis=0).tolist() == [2.0, 3.0]
+    assert x.reshape(4).shape == x.reshape((4,)).shape == x.reshape(-1).shape == (4,)
+    assert x.reshape(1, 4).shape == (1, 4)
+    assert x.transpose(1, 0).tolist() == x.transpose((1, 0)).tolist() == x.T.tolist()
+    assert x.argmax(axis=1).tolist() == [1, 0]
+    assert x.astype(gg.int32).dtype == gg.int32
+    assert C(1 + 2j).real.item() == 1.0
+    assert C(1 + 2j).imag.item() == 2.0
+
+
+# ---- what NumPy asks ------------------------------------------------------------------------
+
+
+def test_numpy_reads_a_tensor_that_nobody_watches():
+    x = C([1.0, 2.0])
+    view = np.asarray(x)
+    assert view.tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="read-only"):
+        view[0] = 5.0
+    assert np.asarray(x, dtype=np.float64).dtype == np.float64
+    fresh = np.array(x)
+    fresh[0] = 5.0
+    assert x.tolist() == [1.0, 2.0]
+    assert np.stack([x, x]).tolist() == [[1.0, 2.0]] * 2
+
+
+def test_numpy_conversion_of_a_watched_tensor_is_refused():
+    x, other = C([1.0, 2.0]), C([3.0, 4.0])
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = x * 2
+        for watched in (x, y):
+            with pytest.raises(DTypeError, match=r"x\.numpy\(\), or gg\.stop_gradient"):
+                np.asarray(watched)
+        assert np.asarray(other).tolist() == [3.0, 4.0]
+        assert x.numpy().tolist() == [1.0, 2.0]
+        assert np.asarray(gg.stop_gradient(x)).tolist() == [1.0, 2.0]
+        seen = []
+        worker = threading.Thread(target=lambda: seen.append(np.asarray(x).tolist()))
+        worker.start()
+        worker.join()
+    assert seen == [[1.0, 2.0]]  # that thread records nothing
+    assert np.asarray(x).tolist() == [1.0, 2.0]
+    with gg.ForwardAccumulator(x, C([1.0, 1.0])), pytest.raises(DTypeError):
+        np.asarray(x)
+
+
+def test_numpy_functions_on_tensors_never_cut_a_gradient_silently():
+    x = C([1.0, 2.0])
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        for function in (np.sin, np.exp):
+            try:
+                y = function(x)
+            except TypeError:
+                continue
+            assert isinstance(y, gg.Tensor)
+            assert tape.gradient(y, x) is not None
