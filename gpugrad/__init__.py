@@ -20,6 +20,32 @@ from gpugrad.errors import OutOfMemoryError
 from gpugrad.forward import ForwardAccumulator
 from gpugrad.op import OPS, Op, elementwise, no_gradient, op
 from gpugrad.ops import random
+from gpugrad.ops.activations import (
+    elu,
+    gelu,
+    hardtanh,
+    leaky_relu,
+    log_sigmoid,
+    mish,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    softplus,
+    softsign,
+)
+from gpugrad.ops.arranging import (
+    diagonal,
+    diagonal_scatter,
+    flip,
+    pad,
+    repeat,
+    roll,
+    tile,
+    tril,
+    triu,
+)
 from gpugrad.ops.comparison import (
     bitwise_and,
     bitwise_invert,
@@ -49,7 +75,9 @@ from gpugrad.ops.comparison import (
     trunc,
     where,
 )
-from gpugrad.ops.comparison import round_ as round
+from gpugrad.ops.comparison import (
+    round_ as round,
+)
 from gpugrad.ops.creation import (
     arange,
     asarray,
@@ -65,7 +93,17 @@ from gpugrad.ops.creation import (
     zeros,
     zeros_like,
 )
-from gpugrad.ops.elementwise import abs_ as abs
+from gpugrad.ops.cumulative import (
+    cumulative_prod,
+    cumulative_sum,
+    recurrence,
+)
+from gpugrad.ops.einsum import (
+    einsum,
+)
+from gpugrad.ops.elementwise import (
+    abs_ as abs,
+)
 from gpugrad.ops.elementwise import (
     acos,
     acosh,
@@ -119,62 +157,62 @@ from gpugrad.ops.elementwise import (
     tan,
     tanh,
 )
-from gpugrad.ops.elementwise import complex_ as complex
-from gpugrad.ops.indexing import (
+from gpugrad.ops.elementwise import (
+    complex_ as complex,
+)
+from gpugrad.ops.gathering import (
     gather,
+    nonzero,
+    put_along_axis,
+    scatter_rows,
+    take,
+    take_along_axis,
+)
+from gpugrad.ops.indexing import (
     getitem,
     index_add,
     index_fill,
     index_put,
     last_writes,
-    nonzero,
-    put_along_axis,
     scatter_at,
-    scatter_rows,
     setitem,
-    take,
-    take_along_axis,
+)
+from gpugrad.ops.joining import (
+    broadcast_arrays,
+    concat,
+    meshgrid,
+    split,
+    stack,
+    unstack,
 )
 from gpugrad.ops.linalg import (
     adjugate,
     cholesky,
     det,
     inv,
-    matrix_norm,
     matrix_power,
     slogdet,
     solve,
     solve_triangular,
-    vector_norm,
 )
 from gpugrad.ops.nn import (
     binary_cross_entropy_with_logits,
-    elu,
-    gelu,
-    hardtanh,
-    leaky_relu,
-    log_sigmoid,
     log_softmax,
-    mish,
     mse,
     one_hot,
-    relu,
-    relu6,
-    selu,
-    sigmoid,
-    silu,
     softmax,
     softmax_cross_entropy,
     softmax_grad,
-    softplus,
-    softsign,
     sparse_softmax_cross_entropy,
     sparse_softmax_cross_entropy_grad,
+)
+from gpugrad.ops.norms import (
+    matrix_norm,
+    vector_norm,
 )
 from gpugrad.ops.products import (
     cross,
     dot,
-    einsum,
     kron,
     matmul,
     outer,
@@ -182,55 +220,54 @@ from gpugrad.ops.products import (
     trace,
     vecdot,
 )
-from gpugrad.ops.random import set_seed
-from gpugrad.ops.reduction import all_ as all
-from gpugrad.ops.reduction import any_ as any
+from gpugrad.ops.random import (
+    set_seed,
+)
+from gpugrad.ops.reduction import (
+    all_ as all,
+)
+from gpugrad.ops.reduction import (
+    any_ as any,
+)
 from gpugrad.ops.reduction import (
     argmax,
     argmin,
     count_nonzero,
-    cumulative_prod,
-    cumulative_sum,
     logsumexp,
     mean,
     prod,
-    recurrence,
     std,
     var,
 )
-from gpugrad.ops.reduction import max_ as max
-from gpugrad.ops.reduction import min_ as min
-from gpugrad.ops.reduction import sum_ as sum
+from gpugrad.ops.reduction import (
+    max_ as max,
+)
+from gpugrad.ops.reduction import (
+    min_ as min,
+)
+from gpugrad.ops.reduction import (
+    sum_ as sum,
+)
 from gpugrad.ops.shaping import (
     astype,
-    broadcast_arrays,
     broadcast_to,
-    concat,
-    diagonal,
-    diagonal_scatter,
     expand_dims,
     flatten,
-    flip,
     matrix_transpose,
-    meshgrid,
     moveaxis,
-    pad,
     permute_dims,
     ravel,
-    repeat,
     reshape,
-    roll,
-    split,
     squeeze,
-    stack,
     sum_to,
     swapaxes,
-    tile,
-    tril,
-    triu,
-    unstack,
 )
-from gpugrad.ops.sorting import argsort, searchsorted, sort, top_k
+from gpugrad.ops.sorting import (
+    argsort,
+    searchsorted,
+    sort,
+    top_k,
+)
 from gpugrad.tape import AggregationMethod, GradientTape, Graph, UnconnectedGradients, gradients
 from gpugrad.tensor import IndexedSlices, Tensor, constant, convert_to_tensor
 from gpugrad.transforms import (

@@ -13,7 +13,7 @@ from typing import Any
 from gpugrad import nest
 from gpugrad.backend import NAMESPACES, SCALARS, TENSOR, formulas_on, is_inexact
 from gpugrad.backward import refit, revive
-from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, TapeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, TapeError
 from gpugrad.tape import (
     GradientTape,
     UnconnectedGradients,

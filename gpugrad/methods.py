@@ -10,9 +10,11 @@ from typing import Any
 from gpugrad import backend
 from gpugrad.backend import SCALARS
 from gpugrad.ops import (
+    arranging,
     comparison,
     creation,
     elementwise,
+    gathering,
     indexing,
     products,
     reduction,
@@ -68,8 +70,8 @@ for _name, _op in {
     "std": reduction.std, "max": reduction.max_, "min": reduction.min_, "any": reduction.any_,
     "all": reduction.all_, "argmax": reduction.argmax, "argmin": reduction.argmin,
     "astype": shaping.astype, "squeeze": shaping.squeeze, "conj": elementwise.conj,
-    "clip": comparison.clip, "repeat": shaping.repeat, "argsort": sorting.argsort,
-    "take": indexing.take, "round": comparison.round_,
+    "clip": comparison.clip, "repeat": arranging.repeat, "argsort": sorting.argsort,
+    "take": gathering.take, "round": comparison.round_,
 }.items():  # fmt: skip
     setattr(Tensor, _name, _op)
 

@@ -411,18 +411,17 @@ def linear_algebra(m):
 
 @program
 def shapes(m):
-    tape, y, xs = taped(
-        m, lambda x: m.sum(m.reshape(m.concat([x, x * x], axis=0), (2, 4))[0, 1:3]) * m.logsumexp(x),
-        [1.0, 2.0, 3.0, 4.0],
-    )  # fmt: skip
+    def f(x):
+        rows = m.reshape(m.concat([x, x * x], axis=0), (2, 4))
+        return m.sum(rows[0, 1:3]) * m.logsumexp(x)
+
+    tape, y, xs = taped(m, f, [1.0, 2.0, 3.0, 4.0])
     return tape.gradient(y, xs)
 
 
 @program
 def masked(m):
-    tape, y, xs = taped(
-        m, lambda x: m.where(x > 0.0, m.sqrt(m.abs(x)), x * x), [0.0, 4.0, -1.0]
-    )
+    tape, y, xs = taped(m, lambda x: m.where(x > 0.0, m.sqrt(m.abs(x)), x * x), [0.0, 4.0, -1.0])
     return tape.gradient(y, xs)
 
 

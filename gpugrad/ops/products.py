@@ -6,16 +6,14 @@ the argument. Beside complex numbers it takes the conjugate of the others.
 
 from __future__ import annotations
 
-import functools
 import math
-import string
 
 import numpy as np
 
-from gpugrad.backend import NUMPY, SCALARS
-from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from gpugrad.backend import SCALARS
+from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.op import op
-from gpugrad.samples import calls, shaped, uniform
+from gpugrad.samples import shaped
 
 
 def conjugate(xp, x):
@@ -362,130 +360,3 @@ def trace(xp, x, /, *, offset=0):
     5.0
     """
     return xp.sum(xp.diagonal(x, offset=offset), axis=-1)
-
-
-# ---- Einstein's notation -----------------------------------------------------------------
-
-
-@functools.lru_cache(maxsize=1024)
-def _labels(subscripts, ndims):
-    """Labels of each operand's axes and of the result's, with the ellipsis spelt out.
-
-    >>> _labels("...ij,jk", (3, 2))
-    (('aij', 'jk'), 'aik')
-    """
-    left, arrow, result = subscripts.replace(" ", "").partition("->")
-    terms = left.split(",")
-    hidden = [n - len(t) + 3 if "..." in t else 0 for t, n in zip(terms, ndims, strict=True)]
-    dots = "".join(c for c in string.ascii_letters if c not in subscripts)[: max(hidden)]
-    if not arrow:
-        seen = left.replace(",", "").replace(".", "")
-        result = "..." + "".join(sorted(c for c in set(seen) if seen.count(c) == 1))
-    spelt = (t.replace("...", dots[len(dots) - n :]) for t, n in zip(terms, hidden, strict=True))
-    return tuple(spelt), result.replace("...", dots)
-
-
-def _einsum_vjp(xp, g, i, operands, subscripts):
-    terms, result = _labels(subscripts, tuple(x.ndim for x in operands))
-    own, shape = terms[i], operands[i].shape
-    others = [conjugate(xp, x) for k, x in enumerate(operands) if k != i]
-    inputs = ",".join([result, *terms[:i], *terms[i + 1 :]])
-    once = "".join(dict.fromkeys(own))
-    kept = "".join(c for c in once if c in inputs)
-    y = xp.einsum([g, *others], subscripts=f"{inputs}->{kept}")
-    lengths = dict(zip(own, shape, strict=True))
-    spread = tuple(lengths[c] for c in once)
-    if y.shape != spread:  # labels that no other has were summed out; lengths of 1 were stretched
-        have = dict(zip(kept, y.shape, strict=True))
-        y = xp.reshape(y, tuple(have.get(c, 1) for c in once))
-        y = xp.sum_to(y, tuple(1 if n == 1 else m for m, n in zip(y.shape, spread, strict=True)))
-        y = xp.broadcast_to(y, spread)
-    return y if once == own else _on_diagonals(xp, y, once, own)
-
-
-def _on_diagonals(xp, y, once, own):
-    """Put `y`, with each label once, where the operand with repeated labels was read."""
-    labels = once
-    for c in once:
-        for _ in range(own.count(c) - 1):
-            y = xp.moveaxis(y, labels.index(c), -1)
-            y = xp.diagonal_scatter(y, offset=0, shape=(*y.shape, y.shape[-1]))
-            labels = labels.replace(c, "", 1) + c + c
-    places = {c: [k for k, label in enumerate(labels) if label == c] for c in once}
-    return xp.permute_dims(y, tuple(places[c].pop() for c in own))
-
-
-def _einsum_samples(*cases):
-    def sample(shapes, subscripts):
-        return lambda rng: ([[uniform(rng, *s) for s in shapes]], {"subscripts": subscripts})
-
-    return calls(*(sample(shapes, subscripts) for subscripts, *shapes in cases))
-
-
-@op(
-    vjp=_einsum_vjp, variadic=True, linear="each", name="einsum", kinds="fc",
-    ref=lambda operands, subscripts: np.einsum(subscripts, *operands),
-    samples=_einsum_samples(
-        ("ij,jk->ik", (2, 3), (3, 2)), ("ij,jk", (2, 3), (3, 2)), ("ba", (2, 3)),
-        ("i,i->", (3,), (3,)), ("i,j->", (3,), (2,)), ("ij->", (2, 3)), (",->", (), ()),
-        ("ii->i", (3, 3)), ("ii", (3, 3)), ("iii->i", (2, 2, 2)), ("ijji->", (2, 3, 3, 2)),
-        ("iij,jk->k", (2, 2, 3), (3, 2)), ("ij,j,kj->ik", (2, 3), (3,), (2, 3)),
-        ("...i,...i->...", (2, 1, 3), (4, 3)), ("i...->...", (2, 3)), ("...", (2, 3)),
-        ("ij,jk->ik", (0, 3), (3, 2)), ("ij,j->i", (2, 0), (0,)), ("i,i->i", (1,), (3,)),
-        ("i,i->", (3,), (1,)), (" b i , b j -> b i j", (2, 2), (2, 3)),
-    ),
-    errors=[
-        ([[np.ones((2, 3)), np.ones((2, 3))]], {"subscripts": "ij,jk"}, ShapeError, "einsum"),
-        ([[np.ones(3)]], {"subscripts": "ij"}, ArgumentError, "einsum.*ij"),
-        ([[np.ones(3)]], {"subscripts": "i,i"}, ArgumentError, "einsum"),
-        ([[np.ones(3)]], {"subscripts": "i->j"}, ArgumentError, "einsum"),
-    ],
-)  # fmt: skip
-def _einsum(xp, operands, /, *, subscripts):
-    """Sum of products over labelled axes: the op behind `einsum`, which takes the labels first.
-
-    Args:
-        operands: list of arrays.
-        subscripts: their labels, as for `einsum`.
-
-    Returns:
-        Tensor with the axes that the subscripts name.
-
-    Raises:
-        ArgumentError: subscripts that do not fit the operands.
-        ShapeError: axes of one label have different lengths.
-
-    >>> import gpugrad as gg
-    >>> print(gg.einsum("ij,j->i", [[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]))
-    [12. 34.]
-    """
-    # NumPy's plain loop wins on small arrays (5 us, finding a path alone takes 35 us); BLAS
-    # wins from 64 x 64 on. CuPy calls cuBLAS for two operands in any case.
-    many = len(operands) > 2 or (xp is NUMPY and max(x.size for x in operands) > 2048)
-    return xp.lib.einsum(subscripts, *operands, optimize=many)
-
-
-def einsum(subscripts, *operands):
-    """Sum products over labelled axes, in Einstein's notation.
-
-    Args:
-        subscripts: labels of each operand's axes and, after ``->``, of the result's:
-            ``"ij,jk->ik"``. Labels that the result lacks are summed over; one that an operand
-            repeats takes its diagonal; ``...`` stands for all other axes, which are
-            broadcast. Without ``->`` the result has the labels that occur once, sorted.
-        *operands: arrays, or numbers.
-
-    Returns:
-        Tensor with the axes that the subscripts name.
-
-    Raises:
-        ArgumentError: subscripts that do not fit the operands.
-        ShapeError: axes of one label have different lengths.
-
-    >>> import gpugrad as gg
-    >>> print(gg.einsum("ij,j->i", [[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]))
-    [12. 34.]
-    """
-    if not isinstance(subscripts, str):
-        raise ArgumentError(f"einsum: subscripts come first, as text; got {subscripts!r:.60}.")
-    return _einsum(list(operands), subscripts=subscripts)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
 
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.op import op
-from gpugrad.samples import along_axis, calls, shaped, uniform
+from gpugrad.samples import along_axis, calls, uniform
 
 _EVERY = along_axis(
     {"axis": None}, {"axis": (0, 2)}, {"axis": (-1, 1), "keepdims": True}, {"axis": ()}
@@ -312,167 +311,6 @@ def logsumexp(xp, x, /, *, axis=None, keepdims=False):
 def _reduced(shape, axis):
     axes = all_axes(len(shape), axis)
     return tuple(n for i, n in enumerate(shape) if i not in axes)
-
-
-# ---- cumulative -------------------------------------------------------------------------
-
-
-def _one_axis(x, axis, name):
-    """The axis of a cumulative op; it may be left out for one axis only."""
-    if axis is None and x.ndim != 1:
-        raise AxisError(f"{name}: axis= is needed, since the array has {x.ndim} axes, not one.")
-    return 0 if axis is None else axis
-
-
-def _cumulative_sum_vjp(xp, g, x_shape, axis, include_initial):
-    axis = 0 if axis is None else axis
-    back = xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis)
-    return _without_first(xp, back, axis) if include_initial else back
-
-
-def _without_first(xp, x, axis):
-    index = (slice(None),) * (axis % x.ndim) + (slice(1, None),)
-    return xp.getitem(x, index=index)
-
-
-_CUMULATIVE = shaped(
-    ([(4,)], {}), ([(2, 3)], {"axis": 0}), ([(2, 3)], {"axis": -1, "include_initial": True}),
-    ([(0,)], {}), ([(2, 0)], {"axis": 1}), ([(1, 4)], {"axis": 1}),
-)  # fmt: skip
-_NEEDS_AXIS: list[Any] = [([np.ones((2, 3))], {}, AxisError, "axis= is needed")]
-
-
-@op(vjp=[_cumulative_sum_vjp], linear=True, kinds="fci", samples=_CUMULATIVE,
-    ref="numpy.cumulative_sum", errors=_NEEDS_AXIS)  # fmt: skip
-def cumulative_sum(xp, x, /, *, axis=None, include_initial=False):
-    """Running sum along an axis.
-
-    Args:
-        x: array of at least one axis.
-        axis: int; None for an array of one axis.
-        include_initial: whether the sum of nothing, 0, comes first.
-
-    Returns:
-        Tensor of the same shape (one longer along the axis with `include_initial`).
-
-    Raises:
-        AxisError: no axis was given, or `x` has no such axis.
-
-    >>> import gpugrad as gg
-    >>> print(gg.cumulative_sum([1.0, 2.0, 3.0]))
-    [1. 3. 6.]
-    """
-    axis = _one_axis(x, axis, "cumulative_sum")
-    return xp.lib.cumulative_sum(x, axis=axis, include_initial=include_initial)
-
-
-def _cumulative_prod_vjp(xp, g, x, axis, include_initial):
-    """Return (x_0 ... x_{k-1}) r_k, r_k = g_k + x_{k+1} r_{k+1}: no division by zeros."""
-    axis = (0 if axis is None else axis) % x.ndim
-    if not x.shape[axis]:
-        return xp.getitem(g, index=(slice(None),) * axis + (slice(0, 0),))
-    if x.dtype.kind == "c":
-        x = xp.conj(x)
-    if include_initial:
-        g = _without_first(xp, g, axis)
-    until = (slice(None),) * axis
-    before = xp.cumulative_prod(x, axis=axis, include_initial=True)
-    before = xp.getitem(before, index=(*until, slice(0, -1)))
-    later = xp.concat(
-        [_without_first(xp, x, axis), xp.getitem(x, index=(*until, slice(0, 1)))], axis=axis
-    )
-    return before * xp.recurrence(later, g, axis=axis, reverse=True)
-
-
-@op(vjp=[_cumulative_prod_vjp], kinds="fc", samples=_CUMULATIVE, ref="numpy.cumulative_prod",
-    errors=_NEEDS_AXIS)  # fmt: skip
-def cumulative_prod(xp, x, /, *, axis=None, include_initial=False):
-    """Running product along an axis. Exact gradients beside zeros.
-
-    Args:
-        x: array of at least one axis.
-        axis: int; None for an array of one axis.
-        include_initial: whether the product of nothing, 1, comes first.
-
-    Returns:
-        Tensor of the same shape (one longer along the axis with `include_initial`).
-
-    Raises:
-        AxisError: no axis was given, or `x` has no such axis.
-
-    >>> import gpugrad as gg
-    >>> print(gg.cumulative_prod([1.0, 2.0, 3.0]))
-    [1. 2. 6.]
-    """
-    axis = _one_axis(x, axis, "cumulative_prod")
-    return xp.lib.cumulative_prod(x, axis=axis, include_initial=include_initial)
-
-
-def _shifted(xp, y, axis, reverse):
-    """Put each element in the place of the next one (of the one before, if reverse)."""
-    n = y.shape[axis]
-    until = (slice(None),) * axis
-    kept = xp.getitem(y, index=(*until, slice(1, None) if reverse else slice(0, n - 1)))
-    edge = xp.getitem(y, index=(*until, slice(0, 1))) * 0
-    return xp.concat([kept, edge] if reverse else [edge, kept], axis=axis)
-
-
-def _carried(xp, g, a, axis, reverse):
-    """The recurrence read backwards: what reaches each step from all the later ones."""
-    return xp.recurrence(_shifted(xp, a, axis, not reverse), g, axis=axis, reverse=not reverse)
-
-
-def _recurrence_a(xp, g, out, a, axis, reverse):
-    axis = axis % a.ndim
-    d = _shifted(xp, out, axis, reverse)
-    a, d = (xp.conj(a), xp.conj(d)) if d.dtype.kind == "c" else (a, d)
-    return _carried(xp, g, a, axis, reverse) * d
-
-
-def _recurrence_b(xp, g, a, axis, reverse):
-    a = xp.conj(a) if a.dtype.kind == "c" else a
-    return _carried(xp, g, a, axis % a.ndim, reverse)
-
-
-def _recurrence_ref(a, b, *, axis, reverse=False):
-    a, b = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
-    out, y = np.empty_like(b), 0
-    for k in range(len(b))[:: -1 if reverse else 1]:
-        out[k] = y = b[k] + a[k] * y
-    return np.moveaxis(out, 0, axis)
-
-
-@op(vjp=[_recurrence_a, _recurrence_b], kinds="fc", ref=_recurrence_ref,
-    samples=shaped(([(4,)] * 2, {"axis": 0}), ([(2, 3)] * 2, {"axis": -1, "reverse": True}),
-                   ([(3, 1)] * 2, {"axis": 1})),
-    errors=[([np.ones(2), np.ones(3)], {"axis": 0}, ShapeError, "same shape")])  # fmt: skip
-def recurrence(xp, a, b, /, *, axis, reverse=False):
-    """First-order linear recurrence along an axis: y_k = b_k + a_k y_{k-1}, from y_{-1} = 0.
-
-    Args:
-        a, b: arrays of the same shape.
-        axis: along which to run.
-        reverse: whether to start at the end.
-
-    Returns:
-        Tensor of the same shape.
-
-    Raises:
-        ShapeError: the shapes differ.
-        AxisError: there is no such axis.
-
-    >>> import gpugrad as gg
-    >>> print(gg.recurrence([2.0, 2.0, 2.0], [1.0, 1.0, 1.0], axis=0))
-    [1. 3. 7.]
-    """
-    if a.shape != b.shape:
-        raise ShapeError(f"recurrence: a {a.shape} and b {b.shape} must have the same shape.")
-    a, b = xp.lib.moveaxis(a, axis, 0), xp.lib.moveaxis(b, axis, 0)
-    out = xp.lib.array(b, dtype=xp.lib.result_type(a, b))
-    steps = range(b.shape[0])[:: -1 if reverse else 1]
-    for before, k in itertools.pairwise(steps):
-        out[k] += a[k] * out[before]
-    return xp.lib.moveaxis(out, 0, axis)
 
 
 # ---- without a gradient -----------------------------------------------------------------

@@ -1,0 +1,389 @@
+"""Elements in other places: flipped, rolled, repeated, padded; triangles and diagonals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.op import op
+from gpugrad.ops.shaping import axis_of, need_matrices
+from gpugrad.samples import shaped
+
+# ---- moving along an axis ----------------------------------------------------------------
+
+
+@op(
+    vjp=[lambda xp, g, axis: xp.flip(g, axis=axis)],
+    linear=True, keeps_half=True, kinds="fc", ref="numpy.flip",
+    samples=shaped(
+        ([(2, 3)], {}), ([(2, 3)], {"axis": 0}), ([(2, 3, 2)], {"axis": (0, -1)}), ([()], {}),
+        ([(0, 2)], {"axis": 0}),
+    ),
+    errors=[([np.ones(3)], {"axis": 1}, AxisError, "flip.*axis 1")],
+)  # fmt: skip
+def flip(xp, x, /, *, axis=None):
+    """Reverse the order of the elements along axes.
+
+    Args:
+        x: array, of any shape.
+        axis: an int, or a tuple of them; None for all.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        AxisError: an axis that `x` does not have.
+
+    >>> import gpugrad as gg
+    >>> print(gg.flip([1.0, 2.0, 3.0]))
+    [3. 2. 1.]
+    """
+    return xp.lib.flip(x, axis=axis) if x.ndim or axis is not None else x
+
+
+def _roll_vjp(xp, g, shift, axis):
+    back = tuple(-s for s in shift) if isinstance(shift, (tuple, list)) else -shift
+    return xp.roll(g, back, axis=axis)
+
+
+@op(
+    vjp=[_roll_vjp], linear=True, keeps_half=True, kinds="fc", ref="numpy.roll",
+    samples=shaped(
+        ([(2, 3)], {"shift": 2}), ([(2, 3)], {"shift": -1, "axis": -1}),
+        ([(2, 3)], {"shift": (1, 4), "axis": (0, 1)}), ([(0, 2)], {"shift": 1, "axis": 0}),
+    ),
+    errors=[([np.ones(3)], {"shift": 1, "axis": 1}, AxisError, "roll.*axis 1")],
+)  # fmt: skip
+def roll(xp, x, /, shift, *, axis=None):
+    """Move the elements along axes; those that leave at the end come in at the start.
+
+    Args:
+        x: array, of any shape.
+        shift: by how many places: an int, or one for each axis.
+        axis: an int, or a tuple of them; None moves the elements in row-major order.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        AxisError: an axis that `x` does not have.
+
+    >>> import gpugrad as gg
+    >>> print(gg.roll([1.0, 2.0, 3.0], 1))
+    [3. 1. 2.]
+    """
+    return xp.lib.roll(x, shift, axis=axis)
+
+
+# ---- copies ------------------------------------------------------------------------------
+
+
+def _several(n):
+    return (n,) if isinstance(n, (int, np.integer)) else tuple(n)
+
+
+def _tile_vjp(xp, g, x_shape, repetitions):
+    reps = _several(repetitions)
+    n = max(len(reps), len(x_shape))
+    reps = (1,) * (n - len(reps)) + reps
+    lengths = (1,) * (n - len(x_shape)) + tuple(x_shape)
+    copies = tuple(k for pair in zip(reps, lengths, strict=True) for k in pair)
+    one = tuple(k for length in lengths for k in (1, length))
+    return xp.reshape(xp.sum_to(xp.reshape(g, copies), one), x_shape)
+
+
+@op(
+    vjp=[_tile_vjp], linear=True, keeps_half=True, kinds="fc",
+    ref=lambda x, repetitions: np.tile(x, repetitions),
+    samples=shaped(
+        ([(3,)], {"repetitions": 2}), ([(2, 3)], {"repetitions": (2, 1)}),
+        ([(3,)], {"repetitions": (2, 2)}), ([(2, 2)], {"repetitions": (3,)}),
+        ([()], {"repetitions": (2,)}), ([(2,)], {"repetitions": (0,)}),
+    ),
+    errors=[([np.ones(3)], {"repetitions": (-1,)}, ArgumentError, "tile.*negative")],
+)  # fmt: skip
+def tile(xp, x, /, repetitions):
+    """Lay copies of an array side by side.
+
+    Args:
+        x: array, of any shape.
+        repetitions: tuple of how many along each axis, or one int for the last axis. The
+            shorter one of it and the shape is filled up with ones in front.
+
+    Returns:
+        Tensor, along each axis as many times as long.
+
+    Raises:
+        ArgumentError: a negative number of copies.
+
+    >>> import gpugrad as gg
+    >>> print(gg.tile([1.0, 2.0], (2, 2)))
+    [[1. 2. 1. 2.]
+     [1. 2. 1. 2.]]
+    """
+    reps = _several(repetitions)
+    if any(r < 0 for r in reps):
+        raise ArgumentError(f"tile: a negative number of copies in repetitions={repetitions}.")
+    return xp.lib.tile(x, reps)
+
+
+def _counts(repeats):
+    """`repeats` as an int, or as a list of them."""
+    counts = repeats.tolist() if hasattr(repeats, "tolist") else repeats
+    if isinstance(counts, int):
+        return counts
+    counts = list(counts)
+    return counts[0] if len(counts) == 1 else counts
+
+
+def _repeat_vjp(xp, g, x_shape, repeats, axis):
+    shape = (math.prod(x_shape),) if axis is None else tuple(x_shape)
+    axis = 0 if axis is None else axis_of(axis, len(shape))
+    before, after, n = shape[:axis], shape[axis + 1 :], shape[axis]
+    counts = _counts(repeats)
+    if isinstance(counts, int):
+        copies = xp.reshape(g, (*before, n, counts, *after))
+        return xp.reshape(xp.sum_to(copies, (*before, n, 1, *after)), x_shape)
+    origin = [i for i, count in enumerate(counts) for _ in range(count)]
+    index = (*[slice(None)] * axis, np.array(origin, dtype=np.int64))
+    return xp.reshape(xp.scatter_at(g, index=index, shape=shape), x_shape)
+
+
+@op(
+    vjp=[_repeat_vjp], linear=True, keeps_half=True, kinds="fc", ref="numpy.repeat",
+    samples=shaped(
+        ([(2, 3)], {"repeats": 2}), ([(2, 3)], {"repeats": 2, "axis": -1}),
+        ([(2, 3)], {"repeats": [1, 0, 2], "axis": 1}), ([(2, 2)], {"repeats": (1, 2, 0, 3)}),
+        ([()], {"repeats": 3}), ([(2,)], {"repeats": 0}), ([(2, 2)], {"repeats": [2], "axis": 0}),
+    ),
+    errors=[
+        ([np.ones(3)], {"repeats": [1, 2], "axis": 0}, ShapeError, "repeat"),
+        ([np.ones(3)], {"repeats": 2, "axis": 1}, AxisError, "repeat.*axis 1"),
+    ],
+)  # fmt: skip
+def repeat(xp, x, /, repeats, *, axis=None):
+    """Repeat each element, or each slice along an axis.
+
+    Args:
+        x: array, of any shape.
+        repeats: how many times: an int, or a list of one for each slice.
+        axis: along which; None repeats the elements in row-major order.
+
+    Returns:
+        Tensor of the shape of `x` but for that axis; with one axis if `axis` is None.
+
+    Raises:
+        ShapeError: there are not as many `repeats` as slices.
+        AxisError: an axis that `x` does not have.
+
+    >>> import gpugrad as gg
+    >>> print(gg.repeat([1.0, 2.0], 2))
+    [1. 1. 2. 2.]
+    """
+    return xp.lib.repeat(x, _counts(repeats), axis=axis)
+
+
+def _widths(pad_width, ndim):
+    """(before, after) for each axis, from any of the forms that np.pad takes."""
+    try:
+        pairs = np.broadcast_to(np.asarray(pad_width), (ndim, 2)).tolist()
+    except ValueError as error:
+        raise ShapeError(
+            f"pad: pad_width={pad_width} fits no array of {ndim} axes. Give one int, or a pair "
+            "(before, after), or one pair for each axis."
+        ) from error
+    if any(type(n) is not int or n < 0 for pair in pairs for n in pair):
+        raise ArgumentError(f"pad: pad_width={pad_width}: an int is needed that is not negative.")
+    return pairs
+
+
+def _inside(pad_width, shape):
+    """The index of the original within the padded array."""
+    pairs = _widths(pad_width, len(shape))
+    return tuple(slice(b, b + n) for (b, _), n in zip(pairs, shape, strict=True))
+
+
+@op(
+    vjp=[lambda xp, g, x_shape, pad_width: xp.getitem(g, index=_inside(pad_width, x_shape))],
+    jvp=[lambda xp, t, pad_width: xp.pad(t, pad_width)],
+    keeps_half=True, kinds="fc",
+    ref=lambda x, pad_width, constant_values=0.0: np.pad(
+        x, pad_width, constant_values=constant_values
+    ),
+    samples=shaped(
+        ([(3,)], {"pad_width": 1}), ([(2, 3)], {"pad_width": (1, 2)}),
+        ([(2, 3)], {"pad_width": ((0, 1), (2, 0)), "constant_values": 0.5}),
+        ([(0, 2)], {"pad_width": ((1, 1), (0, 0))}), ([(2, 2)], {"pad_width": 0}),
+    ),
+    errors=[
+        ([np.ones(3)], {"pad_width": ((1, 1), (1, 1))}, ShapeError, "pad.*1 axes"),
+        ([np.ones(3)], {"pad_width": -1}, ArgumentError, "pad.*negative"),
+    ],
+)  # fmt: skip
+def pad(xp, x, /, pad_width, *, constant_values=0.0):
+    """Put a border of one value around an array.
+
+    Args:
+        x: array, of any shape.
+        pad_width: pairs (before, after), one for each axis; or one pair, or one int, for all.
+        constant_values: the value, a number.
+
+    Returns:
+        Tensor, along each axis longer by `before` and `after`.
+
+    Raises:
+        ShapeError: there are not as many pairs as axes.
+        ArgumentError: a negative width.
+
+    >>> import gpugrad as gg
+    >>> print(gg.pad([1.0, 2.0], (1, 2)))
+    [0. 1. 2. 0. 0.]
+    """
+    pairs = _widths(pad_width, x.ndim)
+    shape = tuple(b + n + a for n, (b, a) in zip(x.shape, pairs, strict=True))
+    out = xp.lib.full(shape, constant_values, dtype=x.dtype)
+    out[_inside(pad_width, x.shape)] = x
+    return out
+
+
+# ---- parts of matrices -------------------------------------------------------------------
+
+_SOME_MATRICES = shaped(
+    ([(3, 3)], {}), ([(2, 3)], {"k": 1}), ([(2, 3, 2)], {"k": -1}), ([(0, 2)], {}),
+)  # fmt: skip
+
+
+@op(
+    vjp=[lambda xp, g, k: xp.tril(g, k=k)],
+    linear=True, keeps_half=True, kinds="fc", ref="numpy.tril", samples=_SOME_MATRICES,
+    errors=[([np.ones(3)], {}, ShapeError, r"tril.*\(3,\)")],
+)  # fmt: skip
+def tril(xp, x, /, *, k=0):
+    """Lower triangle of matrices: elements above the k-th diagonal become 0.
+
+    Args:
+        x: array of shape (..., m, n).
+        k: the diagonal; 0 is the main one, those above it are positive.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ShapeError: there are fewer than two axes.
+
+    >>> import gpugrad as gg
+    >>> print(gg.tril([[1.0, 2.0], [3.0, 4.0]]))
+    [[1. 0.]
+     [3. 4.]]
+    """
+    need_matrices("tril", x)
+    return xp.lib.tril(x, k=k)
+
+
+@op(
+    vjp=[lambda xp, g, k: xp.triu(g, k=k)],
+    linear=True, keeps_half=True, kinds="fc", ref="numpy.triu", samples=_SOME_MATRICES,
+    errors=[([np.ones(3)], {}, ShapeError, r"triu.*\(3,\)")],
+)  # fmt: skip
+def triu(xp, x, /, *, k=0):
+    """Upper triangle of matrices: elements below the k-th diagonal become 0.
+
+    Args:
+        x: array of shape (..., m, n).
+        k: the diagonal; 0 is the main one, those above it are positive.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ShapeError: there are fewer than two axes.
+
+    >>> import gpugrad as gg
+    >>> print(gg.triu([[1.0, 2.0], [3.0, 4.0]]))
+    [[1. 2.]
+     [0. 4.]]
+    """
+    need_matrices("triu", x)
+    return xp.lib.triu(x, k=k)
+
+
+@op(
+    vjp=[lambda xp, g, x_shape, offset: xp.diagonal_scatter(g, offset=offset, shape=x_shape)],
+    linear=True, keeps_half=True, kinds="fc",
+    ref=lambda x, offset=0: np.diagonal(x, offset, axis1=-2, axis2=-1),
+    samples=shaped(
+        ([(3, 3)], {}), ([(2, 3)], {"offset": 1}), ([(2, 3, 2)], {"offset": -1}),
+        ([(2, 2)], {"offset": 3}),
+    ),
+    errors=[([np.ones(3)], {}, ShapeError, r"diagonal.*\(3,\)")],
+)  # fmt: skip
+def diagonal(xp, x, /, *, offset=0):
+    """Elements on a diagonal of matrices.
+
+    Args:
+        x: array of shape (..., m, n).
+        offset: the diagonal; 0 is the main one, those above it are positive.
+
+    Returns:
+        Tensor of shape (..., length of the diagonal).
+
+    Raises:
+        ShapeError: there are fewer than two axes.
+
+    >>> import gpugrad as gg
+    >>> print(gg.diagonal([[1.0, 2.0], [3.0, 4.0]]))
+    [1. 4.]
+    """
+    need_matrices("diagonal", x)
+    return xp.lib.diagonal(x, offset, -2, -1)
+
+
+def _diagonal_scatter_reference(x, offset, shape):
+    out = np.zeros(shape, x.dtype)
+    for i in range(x.shape[-1]):
+        out[..., i + max(-offset, 0), i + max(offset, 0)] = x[..., i]
+    return out
+
+
+@op(
+    vjp=[lambda xp, g, offset: xp.diagonal(g, offset=offset)],
+    linear=True, keeps_half=True, kinds="fc", ref=_diagonal_scatter_reference,
+    samples=shaped(
+        ([(3,)], {"offset": 0, "shape": (3, 3)}), ([(2,)], {"offset": 1, "shape": (2, 3)}),
+        ([(2, 2)], {"offset": -1, "shape": (2, 3, 2)}), ([(0,)], {"offset": 3, "shape": (2, 2)}),
+    ),
+    errors=[
+        ([np.ones(3)], {"offset": 1, "shape": (3, 3)}, ShapeError, r"diagonal_scatter.*\(3,\)"),
+    ],
+)  # fmt: skip
+def diagonal_scatter(xp, x, /, *, offset, shape):
+    """Put elements on a diagonal of matrices that are 0 elsewhere; the adjoint of `diagonal`.
+
+    Args:
+        x: array of shape (..., length of the diagonal).
+        offset: the diagonal; 0 is the main one, those above it are positive.
+        shape: of the result, (..., m, n).
+
+    Returns:
+        Tensor of that shape.
+
+    Raises:
+        ShapeError: the elements do not fill the diagonal.
+
+    >>> import gpugrad as gg
+    >>> print(gg.diagonal_scatter([1.0, 2.0], offset=0, shape=(2, 2)))
+    [[1. 0.]
+     [0. 2.]]
+    """
+    out = xp.lib.zeros(shape, dtype=x.dtype)
+    row, column = max(-offset, 0), max(offset, 0)
+    n = max(min(shape[-2] - row, shape[-1] - column), 0)
+    if x.shape != (*shape[:-2], n):
+        raise ShapeError(
+            f"diagonal_scatter: {x.shape} does not fill diagonal {offset} of the shape {shape}."
+        )
+    i = xp.lib.arange(n)
+    out[..., i + row, i + column] = x
+    return out

@@ -1,0 +1,372 @@
+"""Reading and writing elements by an index that is data: take, gather and their adjoints."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY
+from gpugrad.errors import (
+    ArgumentError,
+    AxisError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+)
+from gpugrad.op import op
+from gpugrad.ops.indexing import add_at, check_range, explained
+from gpugrad.samples import calls, uniform
+from gpugrad.tensor import IndexedSlices, tensor, wrap
+
+
+def _check_axis(name, x, axis):
+    """`axis` counted from 0."""
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {x.shape}.")
+    return axis % x.ndim
+
+
+def _integers(name, indices):
+    if indices.dtype.kind not in "iu":
+        raise DTypeError(
+            f"{name}: indices are integers, not {indices.dtype}. Convert them with "
+            "gg.astype(indices, 'int64')."
+        )
+    return indices.astype("int64", copy=False)
+
+
+def _take_axis(x, axis):
+    if axis is None and x.ndim != 1:
+        raise ArgumentError(f"take: axis is needed, as the shape {x.shape} has not one axis.")
+    return _check_axis("take", x, 0 if axis is None else axis)
+
+
+def _take_vjp(xp, g, x_shape, indices, axis):
+    lead = (slice(None),) * (0 if axis is None else axis % len(x_shape))
+    return xp.scatter_at(g, index=(*lead, indices), shape=x_shape)
+
+
+def _take_samples(rng):
+    yield [uniform(rng, 4), np.array([0, 2, 0])], {}
+    yield [uniform(rng, 3, 2), np.array([2, -1])], {"axis": 0}
+    yield [uniform(rng, 2, 3, 2), np.array([[1, 0], [1, 2]])], {"axis": -2}
+    yield [uniform(rng, 2, 3), np.array(1)], {"axis": 1}
+    yield [uniform(rng, 2, 3), np.array([], dtype=np.int64)], {"axis": 1}
+
+
+@op(
+    vjp=[_take_vjp, None],
+    jvp=[lambda xp, t, indices, axis: xp.take(t, indices, axis=axis), None],
+    keeps_half=True, kinds="fc", ref="numpy.take", samples=_take_samples,
+    errors=[
+        ([np.ones((2, 3)), np.array([3])], {"axis": 1}, IndexOutOfBoundsError, "take: index 3"),
+        ([np.ones((2, 3)), np.array([0])], {}, ArgumentError, "take: axis is needed"),
+        ([np.ones(3), np.array([0.5])], {}, DTypeError, "take: indices are integers"),
+        ([np.ones(3), np.array([0])], {"axis": 1}, AxisError, "take: axis 1"),
+    ],
+)  # fmt: skip
+def take(xp, x, indices, /, *, axis=None):
+    """Slices of an array along an axis.
+
+    Args:
+        x: array, of any shape but ().
+        indices: integers, of any shape: which slices; negative ones count from the end.
+        axis: along which; may be left out if `x` has one axis.
+
+    Returns:
+        Tensor with the shape of `indices` in the place of that axis.
+
+    Raises:
+        IndexOutOfBoundsError: an index beyond the end.
+        ArgumentError: the axis is left out, but `x` has several.
+        DTypeError: indices that are no integers.
+        AxisError: an axis that `x` does not have.
+
+    >>> import gpugrad as gg
+    >>> print(gg.take([[1.0, 2.0, 3.0]], [2, 0], axis=1))
+    [[3. 1.]]
+    """
+    axis = _take_axis(x, axis)
+    indices = _integers("take", indices)
+    if xp is not NUMPY:
+        check_range("take", indices, x.shape[axis], axis)
+    try:
+        part = x.take(indices, axis=axis)
+    except IndexError as error:
+        raise explained("take", x.shape, error) from error
+    return part if type(part) in ARRAYS else xp.lib.asarray(part)
+
+
+def _gather_vjp(xp, g, params_shape, indices, axis):
+    if axis % len(params_shape):
+        return _take_vjp(xp, g, params_shape, indices, axis)
+    n = indices.size
+    values = xp.reshape(g, (n, *params_shape[1:]))
+    return IndexedSlices(values, xp.reshape(indices, (n,)), params_shape)
+
+
+@op(
+    vjp=[_gather_vjp, None],
+    jvp=[lambda xp, t, indices, axis: xp.gather(t, indices, axis=axis), None],
+    keeps_half=True, kinds="fc", ref=lambda params, indices, axis=0: np.take(params, indices, axis),
+    samples=calls(
+        lambda rng: ([uniform(rng, 4), np.array([0, 2, 0])], {}),
+        lambda rng: ([uniform(rng, 3, 2), np.array([[2, 1], [2, 0]])], {}),
+        lambda rng: ([uniform(rng, 2, 3, 2), np.array([2, 2])], {"axis": 1}),
+        lambda rng: ([uniform(rng, 3, 2), np.array(1)], {"axis": -2}),
+        lambda rng: ([uniform(rng, 3, 2), np.array([], dtype=np.int64)], {}),
+    ),
+    errors=[
+        ([np.ones((2, 3)), np.array([2])], {}, IndexOutOfBoundsError, "gather: index 2"),
+        ([np.ones((2, 3)), np.array([-1])], {}, IndexOutOfBoundsError, "gather: index -1"),
+        ([np.ones(3), np.array([0.5])], {}, DTypeError, "gather: indices are integers"),
+        ([np.ones(3), np.array([0])], {"axis": 1}, AxisError, "gather: axis 1"),
+    ],
+)  # fmt: skip
+def gather(xp, params, indices, /, *, axis=0):
+    """Slices of an array along an axis, as TensorFlow's gather: rows of an embedding.
+
+    Along axis 0 the gradient by `params` is `IndexedSlices`: only the rows that were read.
+
+    Args:
+        params: array, of any shape but ().
+        indices: integers from 0, of any shape: which slices. `take` counts negative ones from
+            the end.
+        axis: along which.
+
+    Returns:
+        Tensor with the shape of `indices` in the place of that axis.
+
+    Raises:
+        IndexOutOfBoundsError: an index below 0 or beyond the end.
+        DTypeError: indices that are no integers.
+        AxisError: an axis that `params` does not have.
+
+    >>> import gpugrad as gg
+    >>> table = gg.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> with gg.GradientTape() as tape:
+    ...     rows = gg.gather(table, [2, 0])
+    >>> print(rows)
+    [[5. 6.]
+     [1. 2.]]
+    >>> print(tape.gradient(rows, table).indices)
+    [2 0]
+    """
+    axis = _check_axis("gather", params, axis)
+    indices = _integers("gather", indices)
+    check_range("gather", indices, params.shape[axis], axis, first=0)
+    part = params.take(indices, axis=axis)
+    return part if type(part) in ARRAYS else xp.lib.asarray(part)
+
+
+def _scatter_rows_reference(values, indices, shape):
+    out = np.zeros(shape, values.dtype)
+    np.add.at(out, indices, values)
+    return out
+
+
+@op(
+    vjp=[lambda xp, g, indices: xp.take(g, indices, axis=0), None],
+    jvp=[
+        lambda xp, t, indices, shape: xp.scatter_rows(t, indices, shape=shape), None,
+    ],
+    kinds="fc", ref=_scatter_rows_reference,
+    samples=calls(
+        lambda rng: ([uniform(rng, 3, 2), np.array([1, 0, 1])], {"shape": (4, 2)}),
+        lambda rng: ([uniform(rng, 3), np.array([1, 0, 1])], {"shape": (2,)}),
+        lambda rng: ([uniform(rng, 0, 2), np.array([], dtype=np.int64)], {"shape": (2, 2)}),
+    ),
+    errors=[
+        ([np.ones((1, 2)), np.array([3])], {"shape": (3, 2)}, IndexOutOfBoundsError, "index 3"),
+        ([np.ones((1, 2)), np.array([0])], {"shape": (3, 3)}, ShapeError, "scatter_rows: values"),
+    ],
+)  # fmt: skip
+def scatter_rows(xp, values, indices, /, *, shape):
+    """Add rows into an array of zeros; a row that is named twice is the sum.
+
+    Args:
+        values: array of shape (n, ...).
+        indices: integers of shape (n,): the row of each.
+        shape: of the result, (rows, ...).
+
+    Returns:
+        Tensor of that shape.
+
+    Raises:
+        ShapeError: the values are not one for each index, or not as long as the rows.
+        IndexOutOfBoundsError: an index beyond the end.
+        DTypeError: indices that are no integers.
+
+    >>> import gpugrad as gg
+    >>> print(gg.scatter_rows([[1.0], [2.0], [4.0]], [0, 2, 0], shape=(3, 1)))
+    [[5.]
+     [0.]
+     [2.]]
+    """
+    if indices.ndim != 1 or values.shape != (*indices.shape, *shape[1:]):
+        raise ShapeError(
+            f"scatter_rows: values {values.shape} at the rows {indices.shape} do not make the "
+            f"shape {tuple(shape)}."
+        )
+    indices = _integers("scatter_rows", indices)
+    if xp is not NUMPY:
+        check_range("scatter_rows", indices, shape[0], 0)
+    out = xp.lib.zeros(shape, dtype=values.dtype)
+    add_at("scatter_rows", xp, out, (indices,), values)
+    return out
+
+
+def _along(name, xp, indices, shape, axis):
+    """The index that names, for each element of `indices`, its place along an axis."""
+    if indices.ndim != len(shape):
+        raise ShapeError(
+            f"{name}: the indices have {indices.ndim} axes, the array {len(shape)}; they must be "
+            "as many."
+        )
+    indices = _integers(name, indices)
+    if xp is not NUMPY:
+        check_range(name, indices, shape[axis], axis)
+    places = [
+        xp.lib.arange(n).reshape((-1,) + (1,) * (len(shape) - k - 1)) for k, n in enumerate(shape)
+    ]
+    places[axis] = indices
+    return tuple(places)
+
+
+def _along_samples(rng):
+    yield [uniform(rng, 4), np.array([3, 0, 3])], {}
+    yield [uniform(rng, 2, 3), np.array([[0, 0], [2, -1]])], {"axis": 1}
+    yield [uniform(rng, 3, 2), np.array([[2, 0], [1, 0]])], {"axis": 0}
+    yield [uniform(rng, 2, 3), np.array([[2, 0]])], {"axis": -1}
+    yield [uniform(rng, 2, 0), np.zeros((2, 0), np.int64)], {"axis": -1}
+
+
+@op(
+    vjp=[
+        lambda xp, g, x_shape, indices, axis: xp.put_along_axis(
+            g, indices, axis=axis, shape=x_shape
+        ),
+        None,
+    ],
+    jvp=[lambda xp, t, indices, axis: xp.take_along_axis(t, indices, axis=axis), None],
+    keeps_half=True, kinds="fc", samples=_along_samples,
+    ref=lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis),
+    errors=[
+        ([np.ones(3), np.array([3])], {}, IndexOutOfBoundsError, "take_along_axis: index 3"),
+        ([np.ones((2, 3)), np.array([0])], {}, ShapeError, "take_along_axis: the indices have 1"),
+        ([np.ones((2, 3)), np.zeros((5, 1), int)], {"axis": 1}, ShapeError, "take_along_axis"),
+        ([np.ones(3), np.array([0.5])], {}, DTypeError, "take_along_axis: indices are integers"),
+        ([np.ones(3), np.array([0])], {"axis": 1}, AxisError, "take_along_axis: axis 1"),
+    ],
+)  # fmt: skip
+def take_along_axis(xp, x, indices, /, *, axis=-1):
+    """Elements along an axis, at places that differ from one line to the next.
+
+    Args:
+        x: array, of any shape but ().
+        indices: integers, with as many axes as `x`; but for `axis` they broadcast with it.
+        axis: along which.
+
+    Returns:
+        Tensor of the (broadcast) shape of `indices`.
+
+    Raises:
+        IndexOutOfBoundsError: an index beyond the end.
+        ShapeError: shapes that do not go together.
+        DTypeError: indices that are no integers.
+        AxisError: an axis that `x` does not have.
+
+    >>> import gpugrad as gg
+    >>> print(gg.take_along_axis([[1.0, 2.0], [3.0, 4.0]], [[1], [0]]))
+    [[2.]
+     [3.]]
+    """
+    axis = _check_axis("take_along_axis", x, axis)
+    try:
+        return x[_along("take_along_axis", xp, indices, x.shape, axis)]
+    except IndexError as error:
+        raise explained("take_along_axis", x.shape, error) from error
+
+
+def _put_along_samples(rng):
+    yield [uniform(rng, 3), np.array([3, 0, 3])], {"axis": -1, "shape": (4,)}
+    yield [uniform(rng, 2, 2), np.array([[0, 0], [2, -1]])], {"axis": 1, "shape": (2, 3)}
+    yield [uniform(rng, 2, 2), np.array([[2, 0]])], {"axis": -1, "shape": (2, 3)}
+    yield [uniform(rng, 2, 0), np.zeros((2, 0), np.int64)], {"axis": -1, "shape": (2, 0)}
+
+
+def _put_along_reference(values, indices, axis, shape):
+    out = np.zeros(shape, values.dtype)
+    grid = list(np.indices(values.shape))
+    grid[axis] = np.broadcast_to(indices, values.shape)
+    np.add.at(out, tuple(grid), values)
+    return out
+
+
+@op(
+    vjp=[lambda xp, g, indices, axis: xp.take_along_axis(g, indices, axis=axis), None],
+    jvp=[
+        lambda xp, t, indices, axis, shape: xp.put_along_axis(t, indices, axis=axis, shape=shape),
+        None,
+    ],
+    kinds="fc", samples=_put_along_samples, ref=_put_along_reference,
+    errors=[
+        ([np.ones(1), np.array([3])], {"axis": 0, "shape": (3,)}, IndexOutOfBoundsError, "index 3"),
+        ([np.ones(2), np.array([0])], {"axis": 0, "shape": (3,)}, ShapeError, "put_along_axis"),
+    ],
+)  # fmt: skip
+def put_along_axis(xp, values, indices, /, *, axis, shape):
+    """Add elements into an array of zeros along an axis; the adjoint of `take_along_axis`.
+
+    Args:
+        values: array of the (broadcast) shape of the indices.
+        indices: integers, with as many axes; but for `axis` they broadcast with `shape`.
+        axis: along which.
+        shape: of the result.
+
+    Returns:
+        Tensor of that shape; what is named twice is the sum.
+
+    Raises:
+        IndexOutOfBoundsError: an index beyond the end.
+        ShapeError: shapes that do not go together.
+        DTypeError: indices that are no integers.
+
+    >>> import gpugrad as gg
+    >>> print(gg.put_along_axis([[5.0], [6.0]], [[1], [0]], axis=1, shape=(2, 2)))
+    [[0. 5.]
+     [6. 0.]]
+    """
+    out = xp.lib.zeros(shape, dtype=values.dtype)
+    axis = _check_axis("put_along_axis", out, axis)
+    index = _along("put_along_axis", xp, indices, out.shape, axis)
+    if np.broadcast_shapes(*(p.shape for p in index)) != values.shape:
+        raise ShapeError(
+            f"put_along_axis: {values.shape} values for indices {indices.shape} in the shape "
+            f"{tuple(shape)}."
+        )
+    add_at("put_along_axis", xp, out, index, values)
+    return out
+
+
+def nonzero(x, /):
+    """Where the elements that are not 0 are. How many they are depends on the values.
+
+    Args:
+        x: array, of any shape but ().
+
+    Returns:
+        Tuple of one integer Tensor for each axis: indices in row-major order. They have no
+        gradient.
+
+    Raises:
+        ShapeError: `x` is 0-d.
+
+    >>> import gpugrad as gg
+    >>> (where,) = gg.nonzero([0.0, 3.0, 4.0])
+    >>> print(where)
+    [1 2]
+    """
+    x = tensor(x)
+    if not x.ndim:
+        raise ShapeError("nonzero: a 0-d array has no places; use x != 0.")
+    return tuple(wrap(i) for i in NAMESPACES[type(x._data)].lib.nonzero(x._data))

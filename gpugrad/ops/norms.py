@@ -1,0 +1,124 @@
+"""Norms of vectors and matrices."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gpugrad.errors import ArgumentError, NoGradientError, ShapeError
+from gpugrad.op import op
+from gpugrad.ops.linalg import as_inexact
+from gpugrad.ops.reduction import expand
+from gpugrad.samples import along_axis, shaped
+
+
+def _vector_norm_vjp(xp, g, out, x, axis, keepdims, ord):
+    if ord == 0:
+        raise NoGradientError("vector_norm: ord=0 counts elements, which has no derivative.")
+    g, out = expand(xp, g, x.shape, axis, keepdims), expand(xp, out, x.shape, axis, keepdims)
+    if ord == 2:
+        return g * xp.masked_divide(x, out)
+    size = xp.abs(x)
+    unit = xp.masked_divide(x, size) if x.dtype.kind == "c" else xp.sign(x)
+    if ord == 1:
+        return g * unit
+    if math.isinf(ord):
+        hit = xp.astype(xp.equal(size, out), out.dtype)
+        return unit * (hit * (g / xp.sum(hit, axis=axis, keepdims=True)))
+    return g * xp.masked_multiply(unit, xp.masked_divide(size, out) ** (ord - 1))
+
+
+@op(
+    vjp=[_vector_norm_vjp], kinds="fc", ref="numpy.linalg.vector_norm",
+    samples=along_axis(
+        {"axis": None}, {"axis": (0, 2), "keepdims": True}, {"axis": None, "keepdims": True},
+        *({"axis": 1, "ord": p} for p in (1, 3, 1.5, 0.5, -1, math.inf, -math.inf)),
+    ),
+    errors=[
+        ([np.ones(3)], {"axis": 1}, ShapeError, "vector_norm.*axis 1"),
+        ([np.ones(3)], {"ord": "fro"}, ArgumentError, "vector_norm.*'fro'"),
+    ],
+)  # fmt: skip
+def vector_norm(xp, x, /, *, axis=None, keepdims=False, ord=2):
+    """Norm of vectors: the `ord`-th root of the sum of the absolute values' powers.
+
+    Args:
+        x: array of any shape; integers give float64.
+        axis: int, tuple of ints, or None for all axes, taken as one vector.
+        keepdims: whether reduced axes stay, with length 1.
+        ord: a number. inf and -inf are the largest and the smallest absolute value, 0 is the
+            number of elements that are not 0, and has no gradient.
+
+    Returns:
+        Tensor of real numbers without the reduced axes. The gradient at the zero vector is 0;
+        elements that tie for the largest share it.
+
+    Raises:
+        AxisError: `x` has no such axis.
+        ArgumentError: `ord` is not a number.
+
+    >>> import gpugrad as gg
+    >>> print(gg.vector_norm([3.0, 4.0]))
+    5.0
+    """
+    if not isinstance(ord, (int, float)):
+        raise ArgumentError(f"vector_norm: ord={ord!r} must be a number, inf or -inf.")
+    x = as_inexact(x)
+    if ord == 2:
+        squares = x * x if x.dtype.kind == "f" else x.real**2 + x.imag**2
+        return xp.lib.sqrt(xp.add_reduce(squares, axis=axis, keepdims=keepdims))
+    size = abs(x)
+    if math.isinf(ord):
+        extreme = xp.lib.max if ord > 0 else xp.lib.min
+        return extreme(size, axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return xp.add_reduce((size != 0).astype(size.dtype), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return xp.add_reduce(size, axis=axis, keepdims=keepdims)
+    return xp.add_reduce(size**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+
+
+@op(
+    kinds="fc", ref=lambda x, **kw: np.linalg.norm(x, axis=(-2, -1), **{"ord": "fro", **kw}),
+    samples=shaped(
+        ([(2, 3)], {}), ([(2, 2, 3)], {"keepdims": True}), ([(0, 2, 3)], {}),
+        *(([(2, 3)], {"ord": p}) for p in (1, -1, math.inf, -math.inf)),
+        ([(2, 2, 3)], {"ord": 1, "keepdims": True}), ([(2, 2, 3)], {"ord": math.inf}),
+    ),
+    errors=[
+        ([np.ones(3)], {}, ShapeError, r"matrix_norm.*\(3,\)"),
+        ([np.eye(2)], {"ord": 2}, ArgumentError, "matrix_norm.*ord=2"),
+    ],
+)  # fmt: skip
+def matrix_norm(xp, x, /, *, keepdims=False, ord="fro"):
+    """Norm of matrices.
+
+    Args:
+        x: array of shape (..., m, n).
+        keepdims: whether the last two axes stay, with length 1.
+        ord: ``"fro"``: root of the sum of squares. 1 and -1: the largest and the smallest sum
+            of absolute values in a column; inf and -inf: in a row.
+
+    Returns:
+        Tensor of shape (...).
+
+    Raises:
+        ShapeError: there are fewer than two axes.
+        ArgumentError: another `ord`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.matrix_norm([[1.0, 2.0], [2.0, 4.0]]))
+    5.0
+    """
+    if x.ndim < 2:
+        raise ShapeError(f"matrix_norm: matrices (..., m, n) are needed, the shape is {x.shape}.")
+    if ord == "fro":
+        return xp.vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise ArgumentError(f"matrix_norm: ord={ord!r} is none of 'fro', 1, -1, inf and -inf.")
+    over, among = (-2, -1) if abs(ord) == 1 else (-1, -2)
+    sums = xp.vector_norm(x, axis=over, keepdims=True, ord=1)
+    extreme = xp.max if ord > 0 else xp.min
+    out = extreme(sums, axis=among, keepdims=True)
+    return out if keepdims else xp.squeeze(out, (-2, -1))
