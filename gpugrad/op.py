@@ -43,7 +43,7 @@ from gpugrad.errors import ArgumentError, DeviceError, DTypeError, NoGradientErr
 from gpugrad.samples import grid
 from gpugrad.tensor import Tensor
 
-__all__ = ["OPS", "Op", "elementwise", "no_gradient", "op"]
+__all__ = ["OPS", "Op", "conjugate", "elementwise", "no_gradient", "op"]
 
 Rule = Callable[..., Any]
 
@@ -309,7 +309,8 @@ def _missing_rule(name: str) -> Rule:
     return missing
 
 
-def _conjugate(xp: Any, d: Any) -> Any:
+def conjugate(xp: Any, d: Any) -> Any:
+    """The complex conjugate; a real array itself, where `xp.conj` would copy it."""
     if type(d) in SCALARS:
         return d.conjugate()
     return xp.conj(d) if d.dtype.kind == "c" else d
@@ -325,7 +326,7 @@ def _rule_of_partial(partial: Any, singular: bool) -> Rule:
     names = ", ".join(n for n in _names(partial) if n != "xp")
     body = "xp.masked_multiply(g, conj(xp, d))" if singular else "g * conj(xp, d)"
     text = f"def rule(xp, g, {names}):\n    d = partial(xp, {names})\n    return {body}\n"
-    made: dict[str, Any] = {"partial": partial, "conj": _conjugate}
+    made: dict[str, Any] = {"partial": partial, "conj": conjugate}
     exec(compiled(text, "exec"), made)
     return made["rule"]
 

@@ -455,3 +455,14 @@ def test_transforms_leave_nothing_recording_after_an_error():
             call()
     assert not tape_module.threads.stack
     assert not tape_module.recorders
+
+
+def test_hvp_and_hessian_of_gathered_rows():
+    """The gradient is IndexedSlices; its derivative is taken all the same."""
+
+    def f(w):
+        return gg.sum(gg.gather(w, [1, 1]) ** 3)
+
+    w = C([1.0, 2.0])
+    assert gg.hvp(f, [w], [C([1.0, 1.0])])[0].tolist() == [0.0, 24.0]
+    assert gg.hessian(f)(w).tolist() == [[0.0, 0.0], [0.0, 24.0]]

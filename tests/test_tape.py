@@ -1519,6 +1519,16 @@ def test_explain_says_that_the_target_was_made_outside():
     assert "outside" in tape.explain(z, x)
 
 
+@pytest.mark.parametrize("persistent", [False, True])
+def test_explain_knows_arguments_without_a_gradient(persistent):
+    x = C(3.0)
+    with gg.GradientTape(persistent=persistent) as tape:
+        tape.watch(x)
+        y = gg.copysign(2.0, x)
+    assert tape.gradient(y, x) is None
+    assert "is not None" not in tape.explain(y, x)
+
+
 def test_explain_says_that_nothing_leads_there():
     x, w = C(3.0), C(2.0)
     with gg.GradientTape() as tape:

@@ -7,27 +7,29 @@ The functions (`relu`, `softmax`, losses) are ops of the top level; they are her
 from gpugrad.nn import initializers
 from gpugrad.nn.layers import Dense, Flatten, Sequential
 from gpugrad.nn.module import Module
-from gpugrad.ops.elementwise import tanh
-from gpugrad.ops.nn import (
-    binary_cross_entropy_with_logits,
+from gpugrad.ops.activations import (
     elu,
     gelu,
     hardtanh,
     leaky_relu,
     log_sigmoid,
-    log_softmax,
     mish,
-    mse,
-    one_hot,
     relu,
     relu6,
     selu,
     sigmoid,
     silu,
-    softmax,
-    softmax_cross_entropy,
     softplus,
     softsign,
+)
+from gpugrad.ops.elementwise import tanh
+from gpugrad.ops.nn import (
+    binary_cross_entropy_with_logits,
+    log_softmax,
+    mse,
+    one_hot,
+    softmax,
+    softmax_cross_entropy,
     sparse_softmax_cross_entropy,
 )
 

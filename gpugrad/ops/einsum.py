@@ -9,8 +9,7 @@ import numpy as np
 
 from gpugrad.backend import NUMPY
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.op import op
-from gpugrad.ops.products import conjugate
+from gpugrad.op import conjugate, op
 from gpugrad.samples import calls, uniform
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpugrad.backend import SCALARS
 from gpugrad.errors import ShapeError
-from gpugrad.op import elementwise, op
+from gpugrad.op import conjugate, elementwise, op
 from gpugrad.samples import grid
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
@@ -34,14 +34,33 @@ def _masked_divide(xp, x, y):
 
 
 def _divide_x(xp, g, y):
-    if type(y) in SCALARS:
-        return g / y.conjugate()
-    return xp.masked_divide(g, xp.conj(y) if y.dtype.kind == "c" else y)
+    return g / y.conjugate() if type(y) in SCALARS else xp.masked_divide(g, conjugate(xp, y))
 
 
 def _divide_y(xp, g, out, y):
-    out = xp.conj(out) if out.dtype.kind == "c" else out
-    return -_divide_x(xp, xp.masked_multiply(g, out), y)
+    return -_divide_x(xp, xp.masked_multiply(g, conjugate(xp, out)), y)
+
+
+# The masked ops are made for gradients, so what follows are second derivatives: those of a
+# masked place are 0, also where a factor that meets it is infinite.
+
+
+def _masked_multiply_x(xp, g, y):
+    return xp.masked_multiply(g, conjugate(xp, y))
+
+
+def _masked_multiply_y(xp, g, x):
+    return xp.masked_multiply(conjugate(xp, x), g)
+
+
+def _masked_divide_x(xp, g, y):
+    if type(y) in SCALARS:
+        return g / y.conjugate() if y else g * 0
+    return xp.where(y == 0, 0, g) / xp.where(y == 0, 1, conjugate(xp, y))
+
+
+def _masked_divide_y(xp, g, out, y):
+    return -_masked_divide_x(xp, xp.masked_multiply(conjugate(xp, out), g), y)
 
 
 def _power_x(xp, g, x, y):
@@ -89,7 +108,8 @@ multiply = elementwise(
 )  # fmt: skip
 
 masked_multiply = elementwise(
-    "masked_multiply(x, y)", d=[lambda xp, y: y, lambda xp, x: x], singular=True, kinds="fc",
+    "masked_multiply(x, y)", vjp=[_masked_multiply_x, _masked_multiply_y], kinds="fc",
+    jvp=[lambda xp, t, y: xp.masked_multiply(t, y), lambda xp, t, x: xp.masked_multiply(x, t)],
     forward=_masked_multiply, ref=lambda x, y: x * y,
     doc=(
         "Product that is 0 where `x` is 0, even if `y` is infinite or not a number there. It "
@@ -107,9 +127,9 @@ divide = elementwise(
 )  # fmt: skip
 
 masked_divide = elementwise(
-    "masked_divide(x, y)", vjp=[_divide_x, _divide_y], kinds="fc",
+    "masked_divide(x, y)", vjp=[_masked_divide_x, _masked_divide_y], kinds="fc",
     jvp=[lambda xp, t, y: xp.masked_divide(t, y),
-    lambda xp, t, out, y: -xp.masked_divide(t * out, y)],
+         lambda xp, t, out, y: -xp.masked_divide(xp.masked_multiply(out, t), y)],
     forward=_masked_divide, domain=((-2, 2), (0.5, 2)), ref="numpy.divide",
     doc="Quotient that is 0 where `x` is 0, even if `y` is 0 there.",
     example=("[0.0, 2.0], [0.0, 4.0]", "[0.  0.5]"),

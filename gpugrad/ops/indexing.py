@@ -107,6 +107,7 @@ def _check_bounds(name, index, shape):
 
 
 def check_range(name, indices, n, axis, first=None):
+    """IndexOutOfBoundsError if an integer index is not from `first` (None: -n) to n - 1."""
     first = -n if first is None else first
     if not indices.size:
         return

@@ -12,8 +12,8 @@ import numpy as np
 
 from gpugrad.backend import NUMPY
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
-from gpugrad.op import op
-from gpugrad.ops.products import adjoint, conjugate
+from gpugrad.op import conjugate, op
+from gpugrad.ops.products import adjoint
 from gpugrad.samples import calls, uniform
 
 _SQUARE = [((1, 1),), ((2, 2),), ((3, 3),), ((2, 2, 2),), ((0, 2, 2),), ((0, 0),)]

@@ -12,13 +12,8 @@ import numpy as np
 
 from gpugrad.backend import SCALARS
 from gpugrad.errors import AxisError, DTypeError, ShapeError
-from gpugrad.op import op
+from gpugrad.op import conjugate, op
 from gpugrad.samples import shaped
-
-
-def conjugate(xp, x):
-    """The complex conjugate; a real array itself, where `xp.conj` would copy it."""
-    return xp.conj(x) if x.dtype.kind == "c" else x
 
 
 def adjoint(xp, x):

@@ -20,6 +20,7 @@ def axis_of(axis, ndim):
 
 
 def need_matrices(name, x):
+    """ShapeError if `x` has fewer than two axes."""
     if x.ndim < 2:
         raise ShapeError(f"{name}: matrices (..., m, n) are needed, the shape is {x.shape}.")
 
