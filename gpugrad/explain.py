@@ -34,7 +34,14 @@ def why(
     if target is source or target._id == source._id:
         return "The target is the source: its gradient is not None, but ones."
     reached = {source._id: ""}  # number: the first barrier on the way to it, or ""
-    steps = [(k, 1, e[1], e[2], "") for k, e in enumerate(log)]
+    steps: list[Any] = []
+    for k, (op, out, ids, *_) in enumerate(log):
+        rules = (op.rules if op else ()) or [...] * len(ids)
+        passing = [i for i, rule in zip(ids, rules, strict=False) if rule is not None]
+        lacking = [i for i, rule in zip(ids, rules, strict=False) if rule is None]
+        steps.append((k, 1, out, passing, ""))
+        if any(lacking):
+            steps.append((k, 2, out, lacking, f"an argument of {op.name}"))
     steps += [
         (k, 0, o, ids, f"{name} ({line})" if name else "") for k, name, o, ids, line in barriers
     ]

@@ -435,7 +435,9 @@ class GradientTape(_Recorder):
         self._usable = False
         self._explains = any(g is None for g in results)
         if self._explains:
-            self.log = [(None, e[1], e[2], None, None, None) for e in self.log]
+            self.log = [
+                (e[0] if e[0].rules else None, e[1], e[2], None, None, None) for e in self.log
+            ]
         else:
             self.log, self.dead, self.barriers = [], set(), []
 

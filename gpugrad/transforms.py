@@ -114,6 +114,7 @@ def value_and_grad(
             y = f(*given, **keywords)
             value, aux = y if has_aux else (y, None)
         g = tape.gradient(_scalar(value, "value_and_grad"), wanted, unconnected_gradients="zero")
+        g = nest.map_structure(tensor, g)  # rows of a gathered argument become a dense array
         return (y, g) if not has_aux else ((value, aux), g)
 
     return with_grad
@@ -150,7 +151,8 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
         y = f(*fresh)
 
     def pull(cotangent: Any) -> Any:
-        return tape.gradient(y, fresh, output_gradients=cotangent, unconnected_gradients="zero")
+        g = tape.gradient(y, fresh, output_gradients=cotangent, unconnected_gradients="zero")
+        return nest.map_structure(tensor, g)
 
     return y, pull
 

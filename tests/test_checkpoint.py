@@ -107,7 +107,9 @@ def test_values_on_a_gpu_are_saved_and_restored_there(path, cuda):
     assert_same(values_of(on_cpu), before)
 
 
-@pytest.mark.parametrize("make", [optim.SGD, lambda: optim.SGD(0.1, 0.9), optim.Adam], ids=str)
+@pytest.mark.parametrize(
+    "make", [optim.SGD, lambda: optim.SGD(0.1, 0.9), optim.Adam], ids=["sgd", "momentum", "adam"]
+)
 def test_restored_model_and_optimizer_go_on_to_the_last_bit(path, make):
     m, optimizer = trained(make())
     checkpoint.save(path, m, {"note": "here"}, optimizer=optimizer)
