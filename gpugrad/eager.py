@@ -231,14 +231,19 @@ def _recording(op: Any, ids: str, params: str) -> list[str]:
             for n in op.arrays
         )
     else:  # rules give the shape; arrays of several dtypes still need a cast
+        lines = ["        dtype = r_.dtype"]
         fits = "".join(
-            f"None if not {n}i or {n}_.dtype is r_.dtype else ({n}_.shape, {n}_.dtype), "
+            f"None if not {n}i or {n}_.dtype is dtype else ({n}_.shape, {n}_.dtype), "
             for n in op.arrays
         )
     kept = "".join(f"{s}, " for s in saved)
     call = "record" if op.outputs == 1 else "record_many"
     params = params if op.params else "None"
-    return [*lines, f"        {call}(op, out, {ids}, ({fits}), ({kept}), {params})"]
+    line = f"        {call}(op, out, {ids}, ({fits}), ({kept}), {params})"
+    if "dtype" in op.params:  # a cast to integers ends the gradient
+        lines.append(f"        if r_.dtype.kind not in 'fcV': block(NAME, out, {ids})")
+        line = f"        else: {line.strip()}"
+    return [*lines, line]
 
 
 _SCOPE = {

@@ -49,7 +49,6 @@ __all__ = [
     "recording_stopped",
 ]
 
-INEXACT = "fcV"  # kinds of dtype: float, complex, and V, which is ml_dtypes' bfloat16
 
 graphs: list[Graph] = []
 """Every active Graph, in all threads: while there is one, ops number all that they read."""
@@ -83,10 +82,10 @@ def number(x: Any) -> int:
 
 
 def record(op: Any, out: Tensor, ids: tuple[int, ...], fits: Any, saved: Any, params: Any) -> None:
-    """Offer an executed op to every recorder of this thread, the outermost first."""
-    if out._data.dtype.kind not in INEXACT:
-        block(op.name, out, ids)
-        return
+    """Offer an executed op to every recorder of this thread, the outermost first.
+
+    `out` has a dtype with gradients: an op whose result may have none calls `block` then.
+    """
     entry = None
     for recorder in threads.stack:
         known = recorder.known
