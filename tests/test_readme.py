@@ -1,0 +1,28 @@
+"""The README tells the truth: its example runs, and its numbers are the registry's."""
+
+import re
+from pathlib import Path
+
+import gpugrad as gg
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+
+
+def test_example_of_the_readme_runs_and_learns(capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    scope = {}
+    exec(example, scope)
+    assert float(scope["loss"]) < 1e-3
+    assert abs(float(scope["slope"](gg.constant([[0.0]]))) - 2) < 0.1
+    assert capsys.readouterr().out.startswith("loss 0.000")
+
+
+def test_readme_counts_the_ops():
+    (said,) = re.findall(r"\| ops \| (\d+),", README)
+    assert int(said) == len(gg.OPS)
+
+
+def test_readme_has_two_commands_that_set_up_a_fresh_machine():
+    commands = re.findall(r"```bash\n(.*?)```", README, re.DOTALL)
+    assert len(commands) == 2
+    assert all(c.startswith("python3 -m venv .venv && .venv/bin/pip install -e ") for c in commands)
