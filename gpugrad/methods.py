@@ -9,6 +9,7 @@ from typing import Any
 
 from gpugrad import backend
 from gpugrad.backend import SCALARS
+from gpugrad.errors import reraise
 from gpugrad.ops import (
     arranging,
     comparison,
@@ -21,7 +22,8 @@ from gpugrad.ops import (
     shaping,
     sorting,
 )
-from gpugrad.tensor import Tensor, new
+from gpugrad.tape import graphs
+from gpugrad.tensor import Tensor, new, tensor
 from gpugrad.variable import Variable, VariableSlice
 
 __all__: list[str] = []
@@ -90,9 +92,23 @@ def _variable_getitem(self: Variable, index: Any) -> Tensor:
 
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
-    """Copy-on-write: the name gets a new value, what others have seen stays as it was."""
-    made = indexing.setitem(self, value, index=indexing.frozen_index(index))
-    self._data, self._id = made._data, made._id
+    """Copy-on-write: the name gets a new value, what others have seen stays as it was.
+
+    In place where nobody records either of the two and nothing else sees the array.
+    """
+    value = value if type(value) in SCALARS else tensor(value)
+    recorded = self._id or graphs or (isinstance(value, Tensor) and value._id)
+    if recorded or (isinstance(value, Tensor) and value.device != self.device):
+        made = indexing.setitem(self, value, index=indexing.frozen_index(index))
+        self._data, self._id = made._data, made._id
+        return
+    given = value._data if isinstance(value, Tensor) else value
+    data = self._own()
+    try:
+        with backend.formulas_on(data):
+            indexing.assign("setitem", backend.NAMESPACES[type(data)], data, given, index)
+    except Exception as error:
+        reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
 
 
 def _reshape(self: Tensor, *shape: Any) -> Tensor:

@@ -593,3 +593,27 @@ def test_numpy_functions_on_tensors_never_cut_a_gradient_silently():
                 continue
             assert isinstance(y, gg.Tensor)
             assert tape.gradient(y, x) is not None
+
+
+def test_setting_elements_in_a_loop_copies_the_array_once():
+    x = gg.zeros(100)
+    seen = x + 0.0
+    x[0] = 1.0  # x's array is its own: written in place
+    memory = x._data.ctypes.data
+    for i in range(100):
+        x[i] = float(i)
+    assert x._data.ctypes.data == memory
+    assert x.tolist() == list(range(100))
+    assert seen.tolist() == [0.0] * 100
+
+
+def test_setting_elements_where_it_fails_leaves_the_tensor_as_it_was():
+    x = gg.arange(4)
+    for index, value, error in (
+        (9, 1, IndexError),
+        (0, 0.5, TypeError),
+        ([0, 1], [1, 2, 3], ValueError),
+    ):
+        with pytest.raises(error, match="setitem"):
+            x[index] = value
+    assert x.tolist() == [0, 1, 2, 3]

@@ -208,6 +208,22 @@ def _fitting(name, x, values):
     return values if scalar else values.astype(x.dtype, copy=False)
 
 
+def assign(name, xp, out, values, index):
+    """``out[index] = values`` in place: checked as ops are; of several writes the last stays."""
+    values = _fitting(name, out, values)
+    try:
+        index = _bare(name, xp, out.shape, index)
+        if type(values) not in SCALARS and _may_repeat(index):
+            if xp is NUMPY:
+                values = np.asarray(values, order="C")
+            else:
+                _, last = _last_writes(xp, out.shape, index)
+                values = xp.lib.broadcast_to(values, last.shape).reshape(-1)[last.astype("int64")]
+        out[index] = values
+    except IndexError as error:
+        raise explained(name, out.shape, error) from error
+
+
 # ---- an index that is metadata -----------------------------------------------------------
 
 
@@ -401,10 +417,7 @@ def index_fill(xp, x, /, *, index, value=0):
     [5. 2. 5.]
     """
     out = xp.lib.array(x, order="C")
-    try:
-        out[_bare("index_fill", xp, x.shape, index)] = _fitting("index_fill", x, value)
-    except IndexError as error:
-        raise explained("index_fill", x.shape, error) from error
+    assign("index_fill", xp, out, value, index)
     return out
 
 
@@ -499,18 +512,8 @@ def index_put(xp, x, values, /, *, index):
     >>> print(gg.index_put([1.0, 1.0, 1.0], [2.0, 3.0, 4.0], index=[0, 2, 0]))
     [4. 1. 3.]
     """
-    out, values = xp.lib.array(x, order="C"), _fitting("index_put", x, values)
-    try:
-        index = _bare("index_put", xp, x.shape, index)
-        if _may_repeat(index):
-            if xp is NUMPY:
-                values = np.asarray(values, order="C")
-            else:
-                _, last = _last_writes(xp, x.shape, index)
-                values = xp.lib.broadcast_to(values, last.shape).reshape(-1)[last.astype("int64")]
-        out[index] = values
-    except IndexError as error:
-        raise explained("index_put", x.shape, error) from error
+    out = xp.lib.array(x, order="C")
+    assign("index_put", xp, out, values, index)
     return out
 
 
