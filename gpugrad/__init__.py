@@ -311,6 +311,8 @@ _LATER = ("checkpoint", "nn", "optim", "testing")  # imported when first asked f
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return importlib.import_module(f"gpugrad.{name}")
+    if name in OPS:  # one that a user has declared
+        return OPS[name].eager
     raise AttributeError(f"module 'gpugrad' has no attribute {name!r}")
 
 

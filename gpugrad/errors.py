@@ -87,7 +87,7 @@ def describe(arrays: Mapping[str, Any], params: Mapping[str, Any] | None = None)
 
     >>> import numpy as np
     >>> describe({"x": np.zeros((2, 3)), "y": 2}, {"axis": 5})
-    'x: float64 (2, 3), y: 2, axis=5'
+    'x: float64 (2, 3) on cpu, y: 2, axis=5'
     """
     said = [f"{name}: {_brief(value)}" for name, value in arrays.items()]
     said += [f"{name}={_brief(value)}" for name, value in (params or {}).items()]

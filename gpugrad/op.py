@@ -375,6 +375,19 @@ def elementwise(
             None.
         doc: what it computes; the docstring adds what all elementwise ops have in common.
         example: arguments, and what printing the result gives.
+
+    Raises:
+        ArgumentError: there is an op of that name already.
+
+    >>> import gpugrad as gg
+    >>> cube = gg.elementwise(
+    ...     "cube(x)", forward=lambda xp, x: x * x * x, d=[lambda xp, x: 3 * x * x],
+    ...     ref=lambda x: x**3, doc="Third power.", example=("2.0", "8.0"),
+    ... )
+    >>> gg.testing.check_op("cube")
+    >>> gg.grad(cube)(2.0).item()
+    12.0
+    >>> forgotten = gg.OPS.pop("cube")
     """
     name, _, rest = signature.partition("(")
     arrays = [n.strip() for n in rest.rstrip(")").split(",")]
@@ -447,6 +460,19 @@ def op(
         variadic: the one array argument is a list of arrays.
         keeps_half: the forward gets 16-bit floats as they are.
         kinds, samples, ref, errors: see `Op`.
+
+    Raises:
+        ArgumentError: there is an op of that name already.
+
+    >>> import gpugrad as gg
+    >>> @gg.op(vjp=[lambda xp, g, n: xp.roll(g, -n)])
+    ... def turned(xp, x, /, *, n=1):
+    ...     return xp.lib.roll(x, n)
+    >>> print(turned([1.0, 2.0, 3.0]))
+    [3. 1. 2.]
+    >>> gg.grad(lambda x: turned(x)[0])([1.0, 2.0, 3.0]).tolist()
+    [0.0, 0.0, 1.0]
+    >>> forgotten = gg.OPS.pop("turned")
     """
 
     def declare(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -471,6 +497,13 @@ def no_gradient(name: str) -> None:
 
     Raises:
         ArgumentError: there is no such op, or it has all its gradients.
+
+    >>> import gpugrad as gg
+    >>> @gg.op(vjp=[...])  # asking for this gradient raises NoGradientError
+    ... def rounded_up(xp, x, /):
+    ...     return xp.lib.ceil(x)
+    >>> gg.no_gradient("rounded_up")  # now it is None
+    >>> forgotten = gg.OPS.pop("rounded_up")
     """
     if name not in OPS:
         raise ArgumentError(f"no_gradient: there is no op named {name!r}; see gg.OPS.")

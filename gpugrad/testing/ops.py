@@ -243,12 +243,13 @@ def _check_record(s: _Subject) -> None:
         raise GradientCheckError(f"{op.name}: its record lacks {'; '.join(missing)}.")
 
 
-class _NearNumbers(doctest.OutputChecker):
+class NearNumbers(doctest.OutputChecker):
     """Printed numbers may differ in the last digits, as processors do."""
 
     _NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?")
 
     def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        """Whether what was printed is what is wanted."""
         if super().check_output(want, got, optionflags):
             return True
         a, b = (self._NUMBER.findall(text) for text in (want, got))
@@ -270,7 +271,7 @@ def _check_documentation(s: _Subject) -> None:
     if not example.examples:
         raise GradientCheckError(f"{op.name}: its docstring has no example (>>> ...).")
     said: list[str] = []
-    if doctest.DocTestRunner(_NearNumbers(), verbose=False).run(example, out=said.append).failed:
+    if doctest.DocTestRunner(NearNumbers(), verbose=False).run(example, out=said.append).failed:
         raise GradientCheckError(f"{op.name}: the example in its docstring fails.\n{''.join(said)}")
 
 

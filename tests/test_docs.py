@@ -1,0 +1,34 @@
+"""Every example in a docstring runs; what is public and callable has one."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import gpugrad as gg
+from gpugrad.testing.ops import NearNumbers
+
+MODULES = sorted(
+    m.name for m in pkgutil.walk_packages(gg.__path__, "gpugrad.") if "__main__" not in m.name
+)
+
+
+@pytest.mark.parametrize("name", ["gpugrad", *MODULES])
+def test_examples_in_the_docstrings_of_a_module_run(name):
+    module = importlib.import_module(name)
+    runner, said = doctest.DocTestRunner(NearNumbers(), verbose=False), []
+    for example in doctest.DocTestFinder().find(module, name):
+        runner.run(example, out=said.append)
+    assert not runner.failures, "".join(said)
+
+
+@pytest.mark.parametrize("home", [gg, gg.nn, gg.optim, gg.testing], ids=lambda m: m.__name__)
+def test_public_functions_and_classes_have_a_docstring_and_functions_an_example(home):
+    for name in home.__all__:
+        thing = getattr(home, name)
+        if callable(thing):
+            assert inspect.getdoc(thing), name
+        if inspect.isfunction(thing):
+            assert ">>>" in thing.__doc__, name
