@@ -18,6 +18,7 @@ from gpugrad.backend import BFLOAT16 as bfloat16
 from gpugrad.backend import Device, device, devices, set_device
 from gpugrad.errors import OutOfMemoryError
 from gpugrad.forward import ForwardAccumulator
+from gpugrad.graph import Graph, gradients
 from gpugrad.op import OPS, Op, elementwise, no_gradient, op
 from gpugrad.ops import random
 from gpugrad.ops.activations import (
@@ -268,7 +269,8 @@ from gpugrad.ops.sorting import (
     sort,
     top_k,
 )
-from gpugrad.tape import AggregationMethod, GradientTape, Graph, UnconnectedGradients, gradients
+from gpugrad.recorder import AggregationMethod, UnconnectedGradients
+from gpugrad.tape import GradientTape
 from gpugrad.tensor import IndexedSlices, Tensor, constant, convert_to_tensor
 from gpugrad.transforms import (
     custom_gradient,

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, TENSOR, meet, meet_arrays
 from gpugrad.errors import ArgumentError, reraise
-from gpugrad.tape import block, graphs, number, record, record_many
+from gpugrad.recorder import block, graphs, number, record, record_many
 from gpugrad.tensor import Tensor, new, recorders, tensor, wrap
 
 __all__ = ["compiled", "write_eager"]

@@ -14,14 +14,8 @@ from gpugrad import nest
 from gpugrad.backend import NAMESPACES, SCALARS, TENSOR, formulas_on, is_inexact
 from gpugrad.backward import refit, revive
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, TapeError
-from gpugrad.tape import (
-    GradientTape,
-    UnconnectedGradients,
-    filled,
-    leaves_of,
-    number_any,
-    zeros_beside,
-)
+from gpugrad.recorder import UnconnectedGradients, filled, leaves_of, number_any, zeros_beside
+from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, constant, recorders, tensor, threads, wrap
 from gpugrad.variable import Variable
 

@@ -22,7 +22,7 @@ from gpugrad.ops import (
     shaping,
     sorting,
 )
-from gpugrad.tape import graphs
+from gpugrad.recorder import graphs
 from gpugrad.tensor import Tensor, new, tensor
 from gpugrad.variable import Variable, VariableSlice
 

@@ -13,14 +13,8 @@ from gpugrad import nest
 from gpugrad.backend import NAMESPACES, TENSOR, is_array, is_inexact
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError
 from gpugrad.forward import ForwardAccumulator
-from gpugrad.tape import (
-    GradientTape,
-    UnconnectedGradients,
-    graphs,
-    number,
-    record_many,
-    recording_stopped,
-)
+from gpugrad.recorder import UnconnectedGradients, graphs, number, record_many, recording_stopped
+from gpugrad.tape import GradientTape
 from gpugrad.tensor import IndexedSlices, Tensor, recorders, tensor, threads, wrap
 from gpugrad.variable import Variable
 

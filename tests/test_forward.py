@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad import tape as tape_module
+from gpugrad import recorder as recorder_module
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, TapeError
 
 C = gg.constant
@@ -90,7 +90,7 @@ def test_accumulator_cannot_be_entered_while_it_records():
     with acc, pytest.raises(TapeError, match="cannot be entered again"):
         acc.__enter__()
     acc.__exit__(None, None, None)  # once too often is harmless
-    assert not tape_module.recorders
+    assert not recorder_module.recorders
 
 
 def test_accumulator_is_of_one_thread():
@@ -228,7 +228,7 @@ def test_forward_over_reverse():
             y = x[0] * x[0] * x[1]
         g = tape.gradient(y, x)
     assert acc.jvp(g).tolist() == [24.0, 2.0]  # [[2 x1, 2 x0], [2 x0, 0]] @ t
-    assert tape_module.threads.stack == []
+    assert recorder_module.threads.stack == []
 
 
 def test_forward_over_reverse_outside_the_accumulator_is_none():
@@ -453,8 +453,8 @@ def test_transforms_leave_nothing_recording_after_an_error():
     ):  # fmt: skip
         with pytest.raises(KeyError, match="mine"):
             call()
-    assert not tape_module.threads.stack
-    assert not tape_module.recorders
+    assert not recorder_module.threads.stack
+    assert not recorder_module.recorders
 
 
 def test_hvp_and_hessian_of_gathered_rows():

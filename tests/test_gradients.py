@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad import tape as tape_module
+from gpugrad import recorder as recorder_module
 from gpugrad.errors import ArgumentError, DTypeError, NoGradientError, ShapeError, TapeError
 
 C = gg.constant
@@ -36,8 +36,8 @@ def test_graph_yields_itself_and_leaves_nothing_behind():
         assert entered is graph
         x = C(2.0)
         y = x * x
-    assert not tape_module.threads.stack
-    assert not tape_module.graphs
+    assert not recorder_module.threads.stack
+    assert not recorder_module.graphs
     with graph.as_default():  # entered again, it goes on
         assert values(gg.gradients(y, x)) == [4.0]
 
@@ -45,9 +45,9 @@ def test_graph_yields_itself_and_leaves_nothing_behind():
 def test_graph_is_left_after_an_exception():
     with pytest.raises(ZeroDivisionError), gg.Graph().as_default():
         _ = 1 / 0
-    assert not tape_module.threads.stack
-    assert not tape_module.recorders
-    assert not tape_module.graphs
+    assert not recorder_module.threads.stack
+    assert not recorder_module.recorders
+    assert not recorder_module.graphs
 
 
 def test_gradients_of_what_ran_before_the_graph_are_none():

@@ -18,7 +18,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad import backward as backward_module
-from gpugrad import tape as tape_module
+from gpugrad import recorder as recorder_module
 from gpugrad.errors import (
     ArgumentError,
     DTypeError,
@@ -130,7 +130,7 @@ def test_tape_keeps_what_ran_before_an_exception():
         _ = 1 / 0
     z = x * x * x
     assert tape.gradient(y, x).item() == 6.0
-    assert not tape_module.threads.stack
+    assert not recorder_module.threads.stack
     assert z.item() == 27.0
 
 
@@ -706,7 +706,7 @@ def test_gradient_inside_the_block_stops_the_recording_for_good():
         tape.watch(x)
         y = x * x
         assert tape.gradient(y, x).item() == 6.0
-        assert not tape_module.threads.stack
+        assert not recorder_module.threads.stack
         x * x
     with pytest.raises(TapeError):
         tape.gradient(y, x)
@@ -769,8 +769,8 @@ def test_rule_that_fails_leaves_the_tape_usable(persistent):
         y = fragile(x) * x
     with pytest.raises(RuntimeError, match="not today"):
         tape.gradient(y, x)
-    assert not tape_module.threads.stack
-    assert not tape_module.recorders
+    assert not recorder_module.threads.stack
+    assert not recorder_module.recorders
     failing = False
     assert tape.gradient(y, x).item() == 12.0
 
@@ -876,8 +876,8 @@ def test_gradient_inside_stop_recording_leaves_nothing_recording():
         y = x * x
         with tape.stop_recording():
             assert tape.gradient(y, x).item() == 6.0
-    assert not tape_module.threads.stack
-    assert not tape_module.recorders
+    assert not recorder_module.threads.stack
+    assert not recorder_module.recorders
 
 
 def test_tape_entered_inside_its_own_pause_goes_on_recording_after_it():
@@ -889,7 +889,7 @@ def test_tape_entered_inside_its_own_pause_goes_on_recording_after_it():
         tape.watch(y)
         z = y * y
     assert tape.gradient(z, x).item() == 108.0
-    assert not tape_module.threads.stack
+    assert not recorder_module.threads.stack
 
 
 def test_reset_forgets_records_watches_and_variables():
@@ -1234,7 +1234,7 @@ def test_threads_record_side_by_side():
             for _ in range(n):
                 y = y * v
             barrier.wait(timeout=30)
-        found[n] = (tape.gradient(y, v).item(), len(tape_module.threads.stack))
+        found[n] = (tape.gradient(y, v).item(), len(recorder_module.threads.stack))
 
     workers = [threading.Thread(target=work, args=(n,)) for n in (1, 2, 3, 4)]
     for w in workers:
@@ -1242,7 +1242,7 @@ def test_threads_record_side_by_side():
     for w in workers:
         w.join()
     assert found == {n: ((n + 1) * 2.0**n, 0) for n in (1, 2, 3, 4)}
-    assert not tape_module.recorders
+    assert not recorder_module.recorders
 
 
 def test_tape_may_be_continued_in_another_thread():

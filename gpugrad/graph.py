@@ -1,0 +1,143 @@
+"""Graph and gradients(): TensorFlow's tf.gradients, on a record of everything."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from gpugrad.errors import (
+    ArgumentError,
+    DTypeError,
+    TapeError,
+)
+from gpugrad.recorder import (
+    Recorder,
+    UnconnectedGradients,
+    filled,
+    graphs,
+    seeds_of,
+    unconnected,
+)
+from gpugrad.tensor import (
+    Tensor,
+    recorders,
+    tensor,
+    threads,
+)
+
+__all__ = ["Graph", "gradients"]
+
+
+class _Everything:
+    """The set of all serial numbers but 0."""
+
+    def __contains__(self, i: int) -> bool:
+        return i != 0
+
+    def add(self, i: int) -> None:
+        """Everything is in already."""
+
+    def update(self, ids: Any) -> None:
+        """Everything is in already."""
+
+
+class Graph(Recorder):
+    """Records all that is done inside ``with gg.Graph().as_default():``, for `gradients`.
+
+    Nothing needs watching: constants and intermediates can be asked for too. What
+    `gradients` computes is recorded as well, so it can be differentiated again.
+
+    >>> import gpugrad as gg
+    >>> with gg.Graph().as_default():
+    ...     a = gg.constant(2.0)
+    ...     b = a ** 2
+    ...     print(gg.gradients(b, a)[0].item())
+    4.0
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known = _Everything()
+
+    @contextlib.contextmanager
+    def as_default(self) -> Iterator[Graph]:
+        """Record in this thread until the block ends."""
+        stack = threads.stack
+        for registry in (stack, recorders, graphs):
+            registry.append(self)
+        try:
+            yield self
+        finally:
+            for registry in (stack, recorders, graphs):
+                registry.remove(self)
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: Any = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: Any = UnconnectedGradients.NONE,
+) -> list[Any]:
+    """Sum of dy/dx over `ys` for each x, from what an enclosing Graph or tape has recorded.
+
+    Args:
+        ys, xs: a Tensor, or a flat list of them. Any tensor of a `Graph` can be an x; of a
+            `GradientTape`, what it watches and what comes of that.
+        grad_ys: upstream gradients, one a y; None (also as an entry) means ones.
+        stop_gradients: tensors to treat as constants.
+        unconnected_gradients: ``"none"`` or ``"zero"``.
+        name, colocate_gradients_with_ops, gate_gradients, aggregation_method: accepted for
+            TensorFlow's sake; they change nothing (but the last is checked).
+
+    Returns:
+        A list with one entry for each x.
+
+    Raises:
+        TapeError: nothing records around the call.
+        ShapeError, DTypeError, StructureError: arguments that do not fit.
+
+    >>> import gpugrad as gg
+    >>> with gg.Graph().as_default():
+    ...     a = gg.constant(0.0)
+    ...     b = 2 * a
+    ...     [g.item() for g in gg.gradients(a + b, [a, b])]
+    [3.0, 1.0]
+    """
+    if aggregation_method not in (None, 0, 1, 2):
+        raise ArgumentError(f"gradients: no aggregation_method {aggregation_method!r}; 0, 1 or 2.")
+    unconnected(unconnected_gradients)
+    active = [r for r in reversed(threads.stack) if isinstance(r, Recorder)]
+    recorder = next((r for r in active if isinstance(r, Graph)), active[0] if active else None)
+    if recorder is None:
+        raise TapeError(
+            "gradients: nothing is being recorded here. Compute ys inside `with "
+            "gg.Graph().as_default():` (records everything) or a GradientTape, and call it there."
+        )
+
+    def as_list(what: str, value: Any) -> list[Any]:
+        found = list(value) if isinstance(value, (list, tuple)) else [value]
+        for leaf in found:
+            if isinstance(leaf, (dict, list, tuple)) or leaf is None:
+                raise DTypeError(f"gradients: {what} is a Tensor or a flat list of them.")
+        return [leaf if isinstance(leaf, Tensor) else tensor(leaf) for leaf in found]
+
+    targets, found = as_list("ys", ys), as_list("xs", xs)
+    seeds: list[Any] = [None] * len(targets)
+    if grad_ys is not None:
+        given = list(grad_ys) if isinstance(grad_ys, (list, tuple)) else [grad_ys]
+        if len(given) != len(targets):
+            raise ArgumentError(f"gradients: {len(given)} grad_ys for {len(targets)} ys.")
+        seeds = seeds_of("grad_ys", targets, given)
+    for target, seed in zip(targets, seeds, strict=True):
+        if target.dtype.kind == "c" and seed is None:
+            raise DTypeError(
+                f"gradients: y is {target.dtype}; the gradient of a complex number needs grad_ys."
+            )
+    stops = as_list("stop_gradients", stop_gradients) if stop_gradients is not None else []
+    return filled(recorder.pull(targets, seeds, found, stops), found, unconnected_gradients)

@@ -1,0 +1,307 @@
+"""What a tape and a graph share: recording what ops do, and differentiating the record."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpugrad import nest
+from gpugrad.backend import NAMESPACES, TENSOR, formulas_on, is_inexact
+from gpugrad.backward import Entry, backward, finished, plus
+from gpugrad.errors import (
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    GpugradError,
+    ShapeError,
+    reraise,
+)
+from gpugrad.explain import Barrier
+from gpugrad.tensor import (
+    IndexedSlices,
+    Tensor,
+    constant,
+    next_id,
+    tensor,
+    threads,
+    wrap,
+)
+from gpugrad.variable import Variable
+
+__all__ = [
+    "AggregationMethod",
+    "Recorder",
+    "UnconnectedGradients",
+    "block",
+    "filled",
+    "graphs",
+    "leaves_of",
+    "number",
+    "number_any",
+    "record",
+    "record_many",
+    "recording_stopped",
+    "seeds_of",
+    "unconnected",
+    "zeros_beside",
+]
+
+graphs: list[Any] = []
+"""Every active Graph, in all threads: while there is one, ops number all that they read."""
+
+
+class UnconnectedGradients(enum.Enum):
+    """What `gradient` returns for a source that the target does not depend on."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+class AggregationMethod:
+    """Accepted for TensorFlow's sake: gradients are added in place, whichever is named."""
+
+    ADD_N = DEFAULT = 0
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+# ---- what ops call ----------------------------------------------------------------------
+
+
+def number(x: Any) -> int:
+    """The serial number of an op's argument, given now if it had none; 0 if not recordable."""
+    if not isinstance(x, Tensor) or not is_inexact(x.dtype):
+        return 0
+    if not x._id:
+        x._id = next_id()
+    return x._id
+
+
+def record(op: Any, out: Tensor, ids: tuple[int, ...], fits: Any, saved: Any, params: Any) -> None:
+    """Offer an executed op to every recorder of this thread, the outermost first.
+
+    `out` has a dtype with gradients: an op whose result may have none calls `block` then.
+    """
+    entry = None
+    for recorder in threads.stack:
+        known = recorder.known
+        for i in ids:
+            if i in known:
+                if entry is None:
+                    if not out._id:
+                        out._id = next_id()
+                    entry = (op, out._id, ids, fits, saved, params)
+                log = recorder.log
+                if log is None:  # a ForwardAccumulator
+                    recorder.take(entry, out)
+                else:
+                    log.append(entry)
+                    known.add(out._id)
+                break
+        else:
+            if recorder.dead:
+                recorder.bury(op.name, ids, out)
+
+
+def record_many(
+    op: Any, outs: Sequence[Tensor], ids: tuple[int, ...], fits: Any, saved: Any, params: Any
+) -> None:
+    """`record` for an op with several results."""
+    entry = None
+    for recorder in threads.stack:
+        if any(i in recorder.known for i in ids):
+            if entry is None:
+                for out in outs:
+                    out._id = out._id or next_id()
+                about = tuple((out._id, out.shape, out.dtype) for out in outs)
+                entry = (op, about, ids, fits, saved, params)
+            recorder.take(entry, outs)
+
+
+def block(name: str, out: Tensor, ids: Sequence[int]) -> None:
+    """Note that an op without a gradient read something recorded, so `explain` can say so."""
+    for recorder in threads.stack:
+        if any(i in recorder.known or i in recorder.dead for i in ids):
+            out._id = out._id or next_id()
+            recorder.barrier(name, ids, out._id)
+
+
+def _where() -> str:
+    """file:line of the code that called into gpugrad."""
+    home = str(Path(__file__).parent)
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        name = frame.f_code.co_filename
+        inside = name.startswith((home, "<gpugrad>")) and "examples" not in name
+        if not inside:
+            break
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+@contextlib.contextmanager
+def recording_stopped(keep: type | tuple[type, ...] = ()) -> Iterator[None]:
+    """Pause every recorder of this thread but those of a kind to `keep`."""
+    stack = threads.stack
+    threads.stack = [r for r in stack if isinstance(r, keep)]
+    try:
+        yield
+    finally:
+        threads.stack = stack
+
+
+# ---- recorders --------------------------------------------------------------------------
+
+
+class Recorder:
+    """What a tape and a graph share: a log, and differentiating it."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self.known: Any = set()
+        self.log: list[Entry] = []
+        self.leaves: set[int] = set()
+        self.variables: dict[int, Variable] = {}
+        self.dead: set[int] = set()  # results of ops without a gradient, for explain
+        self.barriers: list[Barrier] = []
+
+    def take(self, entry: Entry, out: Any) -> None:
+        self.log.append(entry)
+        serial = entry[1]
+        if type(serial) is int:
+            self.known.add(serial)
+        else:
+            self.known.update(i for i, _, dtype in serial if is_inexact(dtype))
+
+    def bury(self, name: str, ids: Sequence[int], out: Tensor) -> None:
+        """Follow what an op without a gradient made, so that `explain` finds the way back."""
+        if any(i in self.dead for i in ids):
+            out._id = out._id or next_id()
+            self.dead.add(out._id)
+            self.barriers.append((len(self.log), "", out._id, tuple(ids), ""))
+
+    def barrier(self, name: str, ids: Sequence[int], out: int) -> None:
+        """A gradient stops here: at `name`, called from the user's line."""
+        if any(i in self.known or i in self.dead for i in ids):
+            self.dead.add(out)
+            self.barriers.append((len(self.log), name, out, tuple(ids), _where()))
+
+    def touched(self, variable: Variable) -> None:
+        """A Variable was read."""
+
+    def pull(
+        self, targets: list[Tensor], seeds: list[Any], sources: list[Tensor],
+        stops: Sequence[Tensor] = (),
+    ) -> list[Any]:  # fmt: skip
+        """Gradients of the sum of `targets` (Tensor, IndexedSlices or None), one a source."""
+        wanted = {number_any(s) for s in sources}
+        raw = not threads.stack
+        first = targets[0]._data if targets else None
+        if first is None:
+            return [None] * len(sources)
+        xp = NAMESPACES[type(first)] if raw else TENSOR
+        if self.leaves <= wanted and type(self.known) is set:
+            need: Any = self.known
+        else:
+            need = {i for i in wanted if i in self.known}
+            for _, out, ids, _, _, _ in self.log:
+                if any(i in need for i in ids):
+                    need.update((out,) if type(out) is int else (o[0] for o in out))
+        grads: dict[int, Any] = {}
+        with formulas_on(first):
+            for target, seed in zip(targets, seeds, strict=True):
+                i = number_any(target)
+                if seed is None:
+                    seed = NAMESPACES[type(target._data)].lib.ones_like(target._data)
+                    seed = seed if raw else wrap(seed)
+                elif raw:
+                    seed = seed._data
+                grads[i] = plus(xp, grads[i], seed) if i in grads else seed
+            stopped = {number_any(s) for s in stops}
+            backward(self.log, grads, wanted, need, xp, stopped)
+            return [finished(xp, grads.get(s._id), s) for s in sources]
+
+
+def number_any(x: Tensor) -> int:
+    """The serial number of a target or source of any dtype, given now if it had none."""
+    if not x._id:
+        x._id = next_id()
+    return x._id
+
+
+def leaves_of(what: str, structure: Any) -> list[Tensor]:
+    """The Tensors of a structure; DTypeError for anything else."""
+    found = nest.flatten(structure)
+    for leaf in found:
+        if isinstance(leaf, IndexedSlices):
+            raise DTypeError(f"{what}: IndexedSlices have no gradient of their own; use .values.")
+        if not isinstance(leaf, Tensor):
+            raise DTypeError(
+                f"{what}: expected Tensors and Variables, or nested lists, tuples and dicts of "
+                f"them; got {type(leaf).__name__} {leaf!r:.60}."
+            )
+    return found
+
+
+def seeds_of(what: str, targets: list[Tensor], given: Sequence[Any]) -> list[Any]:
+    """Upstream gradients as Tensors of their targets' shape and dtype; None stands for ones."""
+    seeds: list[Any] = []
+    for k, (target, seed) in enumerate(zip(targets, given, strict=True)):
+        if seed is None:
+            seeds.append(None)
+            continue
+        try:
+            if not hasattr(seed, "dtype"):
+                seed = constant(seed, target.dtype, device=target.device)
+            seed = tensor(seed)
+        except GpugradError as error:
+            reraise(error, f"{what}[{k}]", {}, {})
+        if seed.shape != target.shape:
+            raise ShapeError(
+                f"{what}[{k}]: the target's shape is {target.shape}, its upstream gradient's "
+                f"{seed.shape}. They must be the same; broadcast it with gg.broadcast_to."
+            )
+        if seed.dtype != target.dtype:
+            raise DTypeError(
+                f"{what}[{k}]: the target is {target.dtype}, its upstream gradient {seed.dtype}. "
+                "Cast it with gg.astype(g, dtype)."
+            )
+        if seed.device != target.device:
+            raise DeviceError(
+                f"{what}[{k}]: the target is on {target.device}, its upstream gradient on "
+                f"{seed.device}. Move it with g.to_device(device)."
+            )
+        seeds.append(seed)
+    return seeds
+
+
+def filled(results: list[Any], sources: list[Tensor], how: Any) -> list[Any]:
+    """Results with zeros for None, if `how` says so."""
+    if unconnected(how) is UnconnectedGradients.NONE:
+        return results
+    return [
+        wrap(zeros_beside(s, s.shape, s.dtype)) if g is None else g
+        for g, s in zip(results, sources, strict=True)
+    ]
+
+
+def zeros_beside(t: Tensor, shape: tuple[int, ...], dtype: Any) -> Any:
+    """A bare array of zeros on the device of `t`."""
+    with formulas_on(t._data):
+        return NAMESPACES[type(t._data)].lib.zeros(shape, dtype=dtype)
+
+
+def unconnected(value: Any) -> UnconnectedGradients:
+    """The choice that `value` names; ArgumentError if it names none."""
+    try:
+        return UnconnectedGradients(value)
+    except ValueError:
+        raise ArgumentError(
+            f"unconnected_gradients: {value!r} is neither 'none' nor 'zero'."
+        ) from None
