@@ -307,6 +307,14 @@ complex64 = _np.dtype("complex64")
 complex128 = _np.dtype("complex128")
 e, inf, nan, newaxis, pi = _np.e, _np.inf, _np.nan, None, _np.pi
 
+_KNOWN_AS = {  # by NumPy, TensorFlow or torch
+    "array": "asarray", "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2",
+    "cast": "astype", "concatenate": "concat", "cumprod": "cumulative_prod",
+    "cumsum": "cumulative_sum", "identity": "positive", "norm": "vector_norm", "pow": "power",
+    "reduce_max": "max", "reduce_mean": "mean", "reduce_min": "min", "reduce_prod": "prod",
+    "reduce_sum": "sum", "transpose": "permute_dims",
+}  # fmt: skip
+
 _LATER = ("checkpoint", "nn", "optim", "testing")  # imported when first asked for
 
 
@@ -315,7 +323,12 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"gpugrad.{name}")
     if name in OPS:  # one that a user has declared
         return OPS[name].eager
-    raise AttributeError(f"module 'gpugrad' has no attribute {name!r}")
+    hint = f" It is called gg.{_KNOWN_AS[name]} here." if name in _KNOWN_AS else ""
+    raise AttributeError(f"module 'gpugrad' has no attribute {name!r}.{hint}")
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 __all__ = [

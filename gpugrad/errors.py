@@ -6,6 +6,7 @@ Every class also derives from the built-in class a NumPy user would catch, so
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -111,9 +112,11 @@ _AXIS = "Count axes from 0, or from -1 at the end."
 _MEANINGS: Sequence[tuple[tuple[str, ...], type[GpugradError], str]] = (
     (("singular", "positive definite"), SingularMatrixError,
      "Add a small multiple of the identity, or use a decomposition that allows it."),
-    (("broadcast", "shape", "dimension", "reshape", "size", "square", "length", "operand",
-      "sequence"),
-     ShapeError, "Shapes must agree, counted from the last axis; a 1 stretches."),
+    (("broadcast",), ShapeError, "Shapes must agree, counted from the last axis; a 1 stretches."),
+    (("core dimension",), ShapeError, "The last axis of the first must be as long as the last but "
+     "one of the second."),
+    (("shape", "dimension", "reshape", "size", "square", "length", "operand", "sequence"),
+     ShapeError, ""),
     (("axis", "axes"), AxisError, _AXIS),
 )  # fmt: skip
 
@@ -128,6 +131,7 @@ def reraise(
         raise type(error)(f"{name}: {error}") from error
     found = _meaning(error)
     if found is None:
+        error.add_note(f"Raised inside the op {name}, given {describe(arrays, params)}.")
         raise error
     kind, way_out = found
     said = str(error).rstrip(" .")
@@ -141,6 +145,8 @@ def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
     if isinstance(error, np.exceptions.AxisError):
         return AxisError, _AXIS
     if isinstance(error, TypeError):
+        if re.search(r"\(\) (takes|got|missing)", str(error)):  # a call in the op's own code
+            return None
         return DTypeError, "Convert with gg.astype(x, dtype) first."
     if isinstance(error, OverflowError):
         return DTypeError, "The number does not fit the array's dtype."

@@ -96,7 +96,10 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
 
     In place where nobody records either of the two and nothing else sees the array.
     """
-    value = value if type(value) in SCALARS else tensor(value)
+    try:
+        value = value if type(value) in SCALARS else tensor(value)
+    except Exception as error:
+        reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
     recorded = self._id or graphs or (isinstance(value, Tensor) and value._id)
     if recorded or (isinstance(value, Tensor) and value.device != self.device):
         made = indexing.setitem(self, value, index=indexing.frozen_index(index))

@@ -279,6 +279,8 @@ def _reads(rule: Rule) -> list[str]:
 def _bind_rule(rule: Rule, op: Op) -> Rule:
     """``rule(xp, g, out, axis)`` as a function of (xp, g, saved, params) that looks them up."""
     given, args = ["xp", "g", "s", "k"], []
+    if _names(rule)[:1] != ("xp",):
+        raise TypeError(f"{op.name}: the first parameter of a rule is xp, this has {_names(rule)}.")
     for name in _names(rule):
         if name in ("xp", "g", "t"):
             args.append("g" if name == "t" else name)
@@ -322,7 +324,9 @@ def _rule_of_partial(partial: Any, singular: bool) -> Rule:
     `singular`: where d can be infinite and the gradient g is exactly 0, their product is 0.
     """
     if not callable(partial):
-        return (lambda g: g) if partial == 1 else (lambda g: g * partial)
+        return (lambda xp, g: g) if partial == 1 else (lambda xp, g: g * partial)
+    if _names(partial)[:1] != ("xp",):
+        raise TypeError(f"A partial is a number or a function (xp, names...): {_names(partial)}.")
     names = ", ".join(n for n in _names(partial) if n != "xp")
     body = "xp.masked_multiply(g, conj(xp, d))" if singular else "g * conj(xp, d)"
     text = f"def rule(xp, g, {names}):\n    d = partial(xp, {names})\n    return {body}\n"
@@ -390,6 +394,8 @@ def elementwise(
     >>> forgotten = gg.OPS.pop("cube")
     """
     name, _, rest = signature.partition("(")
+    if not rest.endswith(")"):
+        raise TypeError(f"elementwise: {signature!r} is no signature; write 'name(x, y)'.")
     arrays = [n.strip() for n in rest.rstrip(")").split(",")]
     ps = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in arrays]
     function = forward if callable(forward) else _LibraryFunction(forward or name)
@@ -464,14 +470,24 @@ def op(
     Raises:
         ArgumentError: there is an op of that name already.
 
+    >>> import numpy as np
     >>> import gpugrad as gg
-    >>> @gg.op(vjp=[lambda xp, g, n: xp.roll(g, -n)])
+    >>> def samples(rng):  # (arguments, keywords): all tests of the op are made from them
+    ...     yield [rng.normal(size=4)], {}
+    ...     yield [rng.normal(size=5)], {"n": 2}
+    >>> @gg.op(
+    ...     vjp=[lambda xp, g, n: xp.roll(g, -n)], linear=True, samples=samples,
+    ...     ref=lambda x, n=1: np.roll(x, n), errors=[(["text"], {}, TypeError, "number")],
+    ... )
     ... def turned(xp, x, /, *, n=1):
+    ...     '''The elements of an array x, n places on; the last come first.
+    ...
+    ...     >>> import gpugrad as gg
+    ...     >>> print(gg.turned([1.0, 2.0, 3.0]))
+    ...     [3. 1. 2.]
+    ...     '''
     ...     return xp.lib.roll(x, n)
-    >>> print(turned([1.0, 2.0, 3.0]))
-    [3. 1. 2.]
-    >>> gg.grad(lambda x: turned(x)[0])([1.0, 2.0, 3.0]).tolist()
-    [0.0, 0.0, 1.0]
+    >>> gg.testing.check_op("turned")
     >>> forgotten = gg.OPS.pop("turned")
     """
 

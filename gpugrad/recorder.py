@@ -172,6 +172,7 @@ class Recorder:
         self.barriers: list[Barrier] = []
 
     def take(self, entry: Entry, out: Any) -> None:
+        """Log an execution; its results are known from now on."""
         self.log.append(entry)
         serial = entry[1]
         if type(serial) is int:

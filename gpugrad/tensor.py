@@ -165,7 +165,14 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.size == 1 else format(str(self), spec)
+        if not spec:
+            return str(self)
+        if self.size != 1:
+            raise DTypeError(
+                f"The format {spec!r} is for one number, the shape is {self.shape}: use x.item(), "
+                "or x.numpy() with numpy.array2string."
+            )
+        return format(self.item(), spec)
 
     __hash__ = object.__hash__  # by identity; == is elementwise, as the array API asks
 
@@ -445,6 +452,22 @@ class IndexedSlices:
     def device(self) -> Device:
         """Where the elements are."""
         return self.values.device
+
+    def __mul__(self, factor: Any) -> IndexedSlices:
+        """The rows times a number."""
+        return IndexedSlices(self.values * factor, self.indices, self.dense_shape)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> IndexedSlices:
+        """The rows over a number."""
+        return IndexedSlices(self.values / divisor, self.indices, self.dense_shape)
+
+    def __neg__(self) -> IndexedSlices:
+        return IndexedSlices(-self.values, self.indices, self.dense_shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return self.to_dense().__array__(dtype, copy)
 
     def to_dense(self, xp: Any = TENSOR) -> Any:
         """The whole tensor; repeated rows are summed. Differentiable in `values`."""

@@ -50,9 +50,7 @@ def _tensors(structure: Any) -> Any:
     def fresh(leaf: Any) -> Tensor:
         made = leaf if isinstance(leaf, Variable) else TENSOR.positive(tensor(leaf))
         if not is_inexact(made.dtype):
-            raise DTypeError(
-                f"A {made.dtype} argument has no gradient: give a float, or another argnums."
-            )
+            raise DTypeError(f"An argument of dtype {made.dtype} has no gradient: give a float.")
         return made
 
     return nest.map_structure(fresh, structure)
@@ -70,14 +68,14 @@ def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[list[An
     return given, wanted[0] if isinstance(argnums, int) else wanted
 
 
-def _scalar(y: Any, name: str) -> Tensor:
-    if not isinstance(y, Tensor) or y.ndim or not is_inexact(y.dtype):
-        about = f"{y.dtype} {y.shape}" if isinstance(y, Tensor) else type(y).__name__
-        raise ShapeError(
-            f"{name}: the function must return one floating-point number, it returned {about}. "
-            "Use gg.vjp or gg.jacobian for others."
-        )
-    return y
+def _scalar(y: Any, f: Function) -> Tensor:
+    if isinstance(y, Tensor) and not y.ndim and is_inexact(y.dtype):
+        return y
+    about = f"a Tensor of {y.dtype} {y.shape}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
+    raise ShapeError(
+        f"gradient of {getattr(f, '__name__', f)}: it must return one floating-point Tensor, it "
+        f"returned {about}. See gg.vjp and gg.jacobian for others, has_aux=True for more results."
+    )
 
 
 def value_and_grad(
@@ -107,7 +105,7 @@ def value_and_grad(
             tape.watch(wanted)
             y = f(*given, **keywords)
             value, aux = y if has_aux else (y, None)
-        g = tape.gradient(_scalar(value, "value_and_grad"), wanted, unconnected_gradients="zero")
+        g = tape.gradient(_scalar(value, f), wanted, unconnected_gradients="zero")
         g = nest.map_structure(tensor, g)  # rows of a gathered argument become a dense array
         return (y, g) if not has_aux else ((value, aux), g)
 
@@ -159,6 +157,12 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     >>> y.item(), t.item()
     (9.0, 6.0)
     """
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (list, tuple)):
+            raise StructureError(
+                f"{what}: a list with one entry for each argument of the function is needed, as "
+                f"[x]; got a {type(given).__name__}."
+            )
     fresh = [_tensors(p) for p in primals]
     with ForwardAccumulator(fresh, list(tangents)) as acc:
         y = f(*fresh)
@@ -172,7 +176,8 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     >>> gg.hvp(lambda x: gg.sum(x * x * x), [[1.0, 2.0]], [[1.0, 0.0]])[0].tolist()
     [6.0, 0.0]
     """
-    return jvp(grad(f, tuple(range(len(primals)))), primals, tangents)[1]
+    positions = tuple(range(len(primals))) if isinstance(primals, (list, tuple)) else 0
+    return jvp(grad(f, positions), primals, tangents)[1]
 
 
 def jacobian(f: Function, argnums: int | Sequence[int] = 0) -> Function:

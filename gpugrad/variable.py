@@ -113,6 +113,8 @@ class Variable(Tensor):
 
     def _fit(self, op: str, value: Any) -> Any:
         """A bare array of `value` in the Variable's dtype and device, fit to be its value."""
+        if isinstance(value, IndexedSlices):
+            value = value.to_dense()
         if isinstance(value, Tensor):
             if isinstance(value, Variable):
                 value = value._read()
@@ -186,8 +188,7 @@ class Variable(Tensor):
 
     def scatter_sub(self, slices: IndexedSlices) -> Variable:
         """Subtract rows; a row named twice is subtracted twice."""
-        negative = IndexedSlices(-slices.values, slices.indices, slices.dense_shape)
-        return self._scatter("scatter_sub", negative, "index_add")
+        return self._scatter("scatter_sub", -slices, "index_add")
 
     def scatter_update(self, slices: IndexedSlices) -> Variable:
         """Replace rows."""

@@ -24,7 +24,7 @@ def tanh(x, /):
 """
 
 CONCAT = """\
-def concat(arrays, /, *, axis=_d_axis):
+def concat(arrays, /, axis=_d_axis):
     try:
         arrays = tensors('concat', arrays)
         ids = [x._id for x in arrays]
@@ -51,7 +51,7 @@ def test_source_of_an_op_is_this_text(op, text):
 
 def test_eager_function_looks_like_a_function_of_its_own():
     assert gg.sum.__name__ == "sum"
-    assert str(inspect.signature(gg.sum)) == "(x, /, *, axis=None, keepdims=False)"
+    assert str(inspect.signature(gg.sum)) == "(x, /, axis=None, *, keepdims=False)"
     assert gg.sum.__doc__.startswith("Sum along axes")
     assert gg.sum.op is gg.OPS["sum"]
 

@@ -5,6 +5,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad import recorder as recorder_module
+from gpugrad import tensor as tensor_module
 from gpugrad.errors import ArgumentError, DTypeError, NoGradientError, ShapeError, TapeError
 
 C = gg.constant
@@ -46,7 +47,7 @@ def test_graph_is_left_after_an_exception():
     with pytest.raises(ZeroDivisionError), gg.Graph().as_default():
         _ = 1 / 0
     assert not recorder_module.threads.stack
-    assert not recorder_module.recorders
+    assert not tensor_module.recorders
     assert not recorder_module.graphs
 
 

@@ -1,6 +1,7 @@
 """Optimizers: their formulas, their state, and that nothing is ever changed by half."""
 
 import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -440,3 +441,34 @@ def test_clip_refuses_what_it_cannot_do():
         optim.clip_by_global_norm([gg.ones(2)], 0.0)
     with pytest.raises(ArgumentError, match="None"):
         optim.clip_by_global_norm([None], 1.0)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))], ids=["copy", "pickle"]
+)
+def test_copy_of_variable_and_optimizer_goes_on_as_the_original(copied):
+    v, optimizer = gg.Variable(np.array([1.0, 2.0])), optim.Adam(0.1)
+
+    def step(v, optimizer):
+        optimizer.minimize(lambda: gg.sum(v**3), [v])
+
+    for _ in range(3):
+        step(v, optimizer)
+    v2, optimizer2 = copied((v, optimizer))
+    for _ in range(3):
+        step(v, optimizer)
+        step(v2, optimizer2)
+    assert v2.tolist() == v.tolist()
+    assert len(optimizer2.state_dict()) == len(optimizer.state_dict())
+
+
+def test_clipped_norm_of_rows_named_twice_is_that_of_their_sum():
+    rows = gg.IndexedSlices(gg.ones((2, 2)), gg.constant([1, 1]), (4, 2))
+    clipped, norm = optim.clip_by_global_norm([rows], 1.0)
+    assert norm.item() == pytest.approx(np.sqrt(8.0))
+    assert np.linalg.norm(clipped[0].to_dense().numpy()) == pytest.approx(1.0)
+
+
+def test_loss_that_reads_no_variable_says_so():
+    with pytest.raises(ArgumentError, match="read no trainable Variable"):
+        optim.SGD(0.1).minimize(lambda: gg.constant(1.0))

@@ -23,7 +23,7 @@ from gpugrad.samples import shaped
     ),
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "flip.*axis 1")],
 )  # fmt: skip
-def flip(xp, x, /, *, axis=None):
+def flip(xp, x, /, axis=None):
     """Reverse the order of the elements along axes.
 
     Args:

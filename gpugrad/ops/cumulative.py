@@ -39,7 +39,7 @@ _NEEDS_AXIS: list[Any] = [([np.ones((2, 3))], {}, AxisError, "axis= is needed")]
 
 @op(vjp=[_cumulative_sum_vjp], linear=True, kinds="fci", samples=_CUMULATIVE,
     ref="numpy.cumulative_sum", errors=_NEEDS_AXIS)  # fmt: skip
-def cumulative_sum(xp, x, /, *, axis=None, include_initial=False):
+def cumulative_sum(xp, x, /, axis=None, *, include_initial=False):
     """Running sum along an axis.
 
     Args:
@@ -81,7 +81,7 @@ def _cumulative_prod_vjp(xp, g, x, axis, include_initial):
 
 @op(vjp=[_cumulative_prod_vjp], kinds="fc", samples=_CUMULATIVE, ref="numpy.cumulative_prod",
     errors=_NEEDS_AXIS)  # fmt: skip
-def cumulative_prod(xp, x, /, *, axis=None, include_initial=False):
+def cumulative_prod(xp, x, /, axis=None, *, include_initial=False):
     """Running product along an axis. Exact gradients beside zeros.
 
     Args:

@@ -64,7 +64,7 @@ def _take_samples(rng):
         ([np.ones(3), np.array([0])], {"axis": 1}, AxisError, "take: axis 1"),
     ],
 )  # fmt: skip
-def take(xp, x, indices, /, *, axis=None):
+def take(xp, x, indices, /, axis=None):
     """Slices of an array along an axis.
 
     Args:
@@ -122,7 +122,7 @@ def _gather_vjp(xp, g, params_shape, indices, axis):
         ([np.ones(3), np.array([0])], {"axis": 1}, AxisError, "gather: axis 1"),
     ],
 )  # fmt: skip
-def gather(xp, params, indices, /, *, axis=0):
+def gather(xp, params, indices, /, axis=0):
     """Slices of an array along an axis, as TensorFlow's gather: rows of an embedding.
 
     Along axis 0 the gradient by `params` is `IndexedSlices`: only the rows that were read.
@@ -258,7 +258,7 @@ def _along_samples(rng):
         ([np.ones(3), np.array([0])], {"axis": 1}, AxisError, "take_along_axis: axis 1"),
     ],
 )  # fmt: skip
-def take_along_axis(xp, x, indices, /, *, axis=-1):
+def take_along_axis(xp, x, indices, /, axis=-1):
     """Elements along an axis, at places that differ from one line to the next.
 
     Args:

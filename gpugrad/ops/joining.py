@@ -37,7 +37,7 @@ def _concat_vjp(xp, g, i, arrays_shape, axis):
         ([[]], {}, ArgumentError, "concat: a list of at least one"),
     ],
 )  # fmt: skip
-def concat(xp, arrays, /, *, axis=0):
+def concat(xp, arrays, /, axis=0):
     """Join arrays along an axis that they have.
 
     Args:
@@ -77,7 +77,7 @@ def _stack_vjp(xp, g, i, arrays_shape, axis):
         ([[np.ones(2)]], {"axis": 2}, AxisError, "stack.*axis 2"),
     ],
 )  # fmt: skip
-def stack(xp, arrays, /, *, axis=0):
+def stack(xp, arrays, /, axis=0):
     """Join arrays of one shape along a new axis.
 
     Args:

@@ -44,7 +44,7 @@ _scores = along_axis({"axis": 1}, domain=(-5, 5))
     ref=lambda x, axis=-1: NUMPY.special.softmax(x, axis),
     errors=_axis_errors,
 )
-def softmax(xp, x, /, *, axis=-1):
+def softmax(xp, x, /, axis=-1):
     """Exponentials divided by their sum along an axis: scores as probabilities.
 
     Args:
@@ -74,7 +74,7 @@ def softmax(xp, x, /, *, axis=-1):
     ref=lambda g, out, axis=-1: out * g - out * np.sum(out * g, axis=axis, keepdims=True),
     errors=[([np.ones(3), np.ones(2)], {}, ShapeError, r"\(3,\).*\(2,\)")],
 )
-def softmax_grad(xp, g, out, /, *, axis=-1):
+def softmax_grad(xp, g, out, /, axis=-1):
     """The gradient of `softmax` by its input.
 
     Args:
@@ -100,7 +100,7 @@ def softmax_grad(xp, g, out, /, *, axis=-1):
     ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),
     errors=_axis_errors,
 )
-def log_softmax(xp, x, /, *, axis=-1):
+def log_softmax(xp, x, /, axis=-1):
     """Logarithm of the softmax along an axis, exact where the softmax itself would be 0.
 
     Args:
@@ -165,7 +165,7 @@ def _cross_entropy_samples(rng):
         ([np.ones(3), np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
     ],
 )
-def softmax_cross_entropy(xp, logits, labels, /, *, axis=-1):
+def softmax_cross_entropy(xp, logits, labels, /, axis=-1):
     """Cross entropy of the softmax of scores, against a probability for each class.
 
     Args:

@@ -40,7 +40,7 @@ def _vector_norm_vjp(xp, g, out, x, axis, keepdims, ord):
         ([np.ones(3)], {"ord": "fro"}, ArgumentError, "vector_norm.*'fro'"),
     ],
 )  # fmt: skip
-def vector_norm(xp, x, /, *, axis=None, keepdims=False, ord=2):
+def vector_norm(xp, x, /, axis=None, *, keepdims=False, ord=2):
     """Norm of vectors: the `ord`-th root of the sum of the absolute values' powers.
 
     Args:

@@ -110,7 +110,7 @@ def _vecdot_x2(xp, g, x1, x2_shape, axis):
         ([np.ones((2, 3)), np.ones(3)], {"axis": 0}, AxisError, "vecdot.*from the end"),
     ],
 )  # fmt: skip
-def vecdot(xp, x1, x2, /, *, axis=-1):
+def vecdot(xp, x1, x2, /, axis=-1):
     """Sum of conj(x1) * x2 along an axis.
 
     Args:
@@ -302,7 +302,7 @@ def kron(xp, x1, x2, /):
         ([np.ones(3), np.ones(3)], {"axis": 1}, AxisError, "cross.*axis 1"),
     ],
 )  # fmt: skip
-def cross(xp, x1, x2, /, *, axis=-1):
+def cross(xp, x1, x2, /, axis=-1):
     """Vector product of vectors in space.
 
     Args:

@@ -48,7 +48,7 @@ def _sum_vjp(xp, g, x_shape, axis, keepdims):
 
 @op(vjp=[_sum_vjp], linear=True, name="sum", kinds="fci", samples=_EVERY, ref="numpy.sum",
     errors=_NO_AXIS)  # fmt: skip
-def sum_(xp, x, /, *, axis=None, keepdims=False):
+def sum_(xp, x, /, axis=None, *, keepdims=False):
     """Sum along axes; 0 where there is nothing to add.
 
     Args:
@@ -75,7 +75,7 @@ def _mean_vjp(xp, g, x_shape, axis, keepdims):
 
 
 @op(vjp=[_mean_vjp], linear=True, kinds="fc", samples=_EVERY, ref="numpy.mean", errors=_NO_AXIS)
-def mean(xp, x, /, *, axis=None, keepdims=False):
+def mean(xp, x, /, axis=None, *, keepdims=False):
     """Arithmetic mean along axes.
 
     Args:
@@ -116,7 +116,7 @@ def _spread_ref(name):
 
 
 @op(samples=_SPREAD, ref=_spread_ref("var"), errors=_NO_AXIS)
-def var(xp, x, /, *, axis=None, correction=0.0, keepdims=False):
+def var(xp, x, /, axis=None, *, correction=0.0, keepdims=False):
     """Variance along axes: mean squared distance from the mean.
 
     Args:
@@ -147,7 +147,7 @@ def _std_vjp(xp, g, out, x, axis, correction, keepdims):
 
 
 @op(vjp=[_std_vjp], samples=_SPREAD, ref=_spread_ref("std"), errors=_NO_AXIS)
-def std(xp, x, /, *, axis=None, correction=0.0, keepdims=False):
+def std(xp, x, /, axis=None, *, correction=0.0, keepdims=False):
     """Standard deviation along axes: square root of `var`, with gradient 0 where it is 0.
 
     Args:
@@ -177,7 +177,7 @@ def _extreme_vjp(xp, g, out, x, axis, keepdims):
 
 
 @op(vjp=[_extreme_vjp], name="max", kinds="fi", samples=_EVERY, ref="numpy.max", errors=_EMPTY)
-def max_(xp, x, /, *, axis=None, keepdims=False):
+def max_(xp, x, /, axis=None, *, keepdims=False):
     """Largest element along axes; equal ones share the gradient.
 
     Args:
@@ -200,7 +200,7 @@ def max_(xp, x, /, *, axis=None, keepdims=False):
 
 
 @op(vjp=[_extreme_vjp], name="min", kinds="fi", samples=_EVERY, ref="numpy.min", errors=_EMPTY)
-def min_(xp, x, /, *, axis=None, keepdims=False):
+def min_(xp, x, /, axis=None, *, keepdims=False):
     """Smallest element along axes; equal ones share the gradient.
 
     Args:
@@ -250,7 +250,7 @@ def _prod_vjp(xp, g, x, axis, keepdims):
 
 
 @op(vjp=[_prod_vjp], kinds="fc", samples=_EVERY, ref="numpy.prod", errors=_NO_AXIS)
-def prod(xp, x, /, *, axis=None, keepdims=False):
+def prod(xp, x, /, axis=None, *, keepdims=False):
     """Product along axes; 1 where there is nothing to multiply. Exact gradients beside zeros.
 
     Args:
@@ -278,7 +278,7 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
 
 @op(vjp=[_logsumexp_vjp], ref="scipy.special.logsumexp", errors=_EMPTY,
     samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}))  # fmt: skip
-def logsumexp(xp, x, /, *, axis=None, keepdims=False):
+def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     """log(sum(exp(x))) along axes, without overflow.
 
     Args:
@@ -317,7 +317,7 @@ def _reduced(shape, axis):
 
 
 @op(differentiable=False, kinds="fi", samples=_ONE, ref="numpy.argmax", errors=_NO_AXIS)
-def argmax(xp, x, /, *, axis=None, keepdims=False):
+def argmax(xp, x, /, axis=None, *, keepdims=False):
     """Index of the largest element, the first of equal ones. Its gradient is None.
 
     Args:
@@ -339,7 +339,7 @@ def argmax(xp, x, /, *, axis=None, keepdims=False):
 
 
 @op(differentiable=False, kinds="fi", samples=_ONE, ref="numpy.argmin", errors=_NO_AXIS)
-def argmin(xp, x, /, *, axis=None, keepdims=False):
+def argmin(xp, x, /, axis=None, *, keepdims=False):
     """Index of the smallest element, the first of equal ones. Its gradient is None.
 
     Args:
@@ -361,7 +361,7 @@ def argmin(xp, x, /, *, axis=None, keepdims=False):
 
 
 @op(differentiable=False, name="any", kinds="fib", samples=_EVERY, ref="numpy.any", errors=_NO_AXIS)
-def any_(xp, x, /, *, axis=None, keepdims=False):
+def any_(xp, x, /, axis=None, *, keepdims=False):
     """Whether at least one element is true (not 0). Its gradient is None.
 
     Args:
@@ -383,7 +383,7 @@ def any_(xp, x, /, *, axis=None, keepdims=False):
 
 
 @op(differentiable=False, name="all", kinds="fib", samples=_EVERY, ref="numpy.all", errors=_NO_AXIS)
-def all_(xp, x, /, *, axis=None, keepdims=False):
+def all_(xp, x, /, axis=None, *, keepdims=False):
     """Whether all elements are true (not 0). Its gradient is None.
 
     Args:
@@ -407,7 +407,7 @@ def all_(xp, x, /, *, axis=None, keepdims=False):
 @op(differentiable=False, kinds="fib", ref="numpy.count_nonzero", errors=_NO_AXIS, samples=calls(
     lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: ([uniform(rng, 3)], {}),
 ))  # fmt: skip
-def count_nonzero(xp, x, /, *, axis=None, keepdims=False):
+def count_nonzero(xp, x, /, axis=None, *, keepdims=False):
     """How many elements are not 0. Its gradient is None.
 
     Args:

@@ -112,7 +112,7 @@ def flatten(xp, x, /):
     ),
     errors=[([np.ones(3)], {"axis": 3}, AxisError, "expand_dims.*axis 3")],
 )  # fmt: skip
-def expand_dims(xp, x, /, *, axis=0):
+def expand_dims(xp, x, /, axis=0):
     """Insert axes of length 1.
 
     Args:

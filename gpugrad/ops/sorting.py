@@ -41,7 +41,7 @@ def _argsort_samples(rng):
     samples=_argsort_samples,
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "argsort.*axis 1")],
 )  # fmt: skip
-def argsort(xp, x, /, *, axis=-1, descending=False, stable=True):
+def argsort(xp, x, /, axis=-1, *, descending=False, stable=True):
     """Indices that sort an array along an axis; their gradient is None.
 
     Args:
@@ -81,7 +81,7 @@ def _sort_jvp(xp, t, x, axis, descending):
     samples=along_axis({"axis": 1, "descending": True}),
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "sort.*axis 1")],
 )  # fmt: skip
-def sort(xp, x, /, *, axis=-1, descending=False, stable=True):
+def sort(xp, x, /, axis=-1, *, descending=False, stable=True):
     """Sort an array along an axis; each gradient goes back to where its element was.
 
     Args:

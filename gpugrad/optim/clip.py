@@ -9,7 +9,7 @@ import numpy as np
 
 from gpugrad.backend import HALF, TENSOR
 from gpugrad.errors import ArgumentError
-from gpugrad.tensor import IndexedSlices, Tensor
+from gpugrad.tensor import IndexedSlices, Tensor, tensor
 
 __all__ = ["clip_by_global_norm"]
 
@@ -38,7 +38,7 @@ def clip_by_global_norm(
     if not max_norm > 0:
         raise ArgumentError(f"clip_by_global_norm: max_norm must be above 0, got {max_norm}.")
     xp = TENSOR
-    parts = [g.values if isinstance(g, IndexedSlices) else g for g in grads if g is not None]
+    parts = [tensor(g) for g in grads if g is not None]  # dense: rows named twice add up first
     if not parts:
         raise ArgumentError("clip_by_global_norm: all gradients are None.")
     total: Any = 0.0

@@ -183,6 +183,10 @@ class Optimizer:
             with tape:
                 value = loss()
         variables = _flattened(tape.watched_variables() if var_list is None else var_list)
+        if not variables:
+            raise ArgumentError(
+                "minimize: the loss read no trainable Variable, so there is nothing to move."
+            )
         gradients = tape.gradient(value, variables)
         self.apply_gradients(zip(gradients, variables, strict=True))
         return value
@@ -363,6 +367,16 @@ class Optimizer:
                 "another optimizer or model."
             )
         self.iterations, self._states = iterations, made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle takes: states by the Variables they belong to."""
+        kept = {**self.__dict__, "_states": list(self._states.values())}
+        return {**kept, "_scratch": {}, "_warned": set()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Copied Variables have new serial numbers, so their states get new keys."""
+        self.__dict__.update(state)
+        self._states = {s.variable._id: s for s in state["_states"]}
 
     def __repr__(self) -> str:
         rate = self._learning_rate
