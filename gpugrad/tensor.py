@@ -165,14 +165,15 @@ class Tensor:
         return (self[i] for i in range(len(self)))
 
     def __format__(self, spec: str) -> str:
-        if not spec:
-            return str(self)
-        if self.size != 1:
+        if spec and self.size == 1:
+            return format(self.item(), spec)
+        try:
+            return format(str(self), spec)
+        except ValueError as error:
             raise DTypeError(
                 f"The format {spec!r} is for one number, the shape is {self.shape}: use x.item(), "
-                "or x.numpy() with numpy.array2string."
-            )
-        return format(self.item(), spec)
+                "or numpy.array2string(x.numpy(), precision=2)."
+            ) from error
 
     __hash__ = object.__hash__  # by identity; == is elementwise, as the array API asks
 
