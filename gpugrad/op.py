@@ -103,6 +103,7 @@ class Op:
         vjp: Sequence[Any] | Rule | None = None,
         jvp: Sequence[Any] | None = None,
         partials: Sequence[Any] | None = None,
+        singular: bool = False,
         linear: bool | str = False,
         differentiable: bool = True,
         outputs: int = 1,
@@ -115,7 +116,7 @@ class Op:
         doc: str = "",
     ) -> None:
         self.name, self.forward, self.kind = name, forward, kind
-        self.linear, self.differentiable = linear, differentiable
+        self.linear, self.differentiable, self.singular = linear, differentiable, singular
         self.outputs, self.variadic, self.keeps_half = outputs, variadic, keeps_half
         self.is_library_function = isinstance(forward, _LibraryFunction)
         self.kinds = kinds
@@ -157,6 +158,8 @@ class Op:
         self.rules: tuple[Any, ...] = ()
         if callable(vjp):
             self._each = bind(vjp)
+        elif partials is not None:
+            self.rules = tuple(_bind_partial(p, self) for p in partials)
         else:
             self.rules = tuple(
                 _missing_rule(self.name) if r is ... else bind(r) if r else None for r in rules
@@ -276,8 +279,11 @@ def _reads(rule: Rule) -> list[str]:
     return [n for n in _names(rule) if n not in _GIVEN]
 
 
-def _bind_rule(rule: Rule, op: Op) -> Rule:
-    """``rule(xp, g, out, axis)`` as a function of (xp, g, saved, params) that looks them up."""
+def _bind_rule(rule: Rule, op: Op, body: str = "{}") -> Rule:
+    """``rule(xp, g, out, axis)`` as a function of (xp, g, saved, params) that looks them up.
+
+    `body` is what to make of the call: one expression, so that no frame is added to it.
+    """
     given, args = ["xp", "g", "s", "k"], []
     if _names(rule)[:1] != ("xp",):
         raise TypeError(f"{op.name}: the first parameter of a rule is xp, this has {_names(rule)}.")
@@ -296,8 +302,8 @@ def _bind_rule(rule: Rule, op: Op) -> Rule:
                 f"{op.name}: a rule reads {name!r}, which is no argument of the op. It may read "
                 f"{[*op.arrays, *op.params, 'out']}, and NAME_shape or NAME_dtype of an array."
             )
-    text = f"lambda {', '.join(given)}: rule({', '.join(args)})"
-    return eval(compiled(text, "eval"), {"rule": rule})
+    text = f"lambda {', '.join(given)}: " + body.format(f"rule({', '.join(args)})")
+    return eval(compiled(text, "eval"), {"rule": rule, "conj": conjugate})
 
 
 def _missing_rule(name: str) -> Rule:
@@ -318,21 +324,17 @@ def conjugate(xp: Any, d: Any) -> Any:
     return xp.conj(d) if d.dtype.kind == "c" else d
 
 
-def _rule_of_partial(partial: Any, singular: bool) -> Rule:
+def _bind_partial(partial: Any, op: Op) -> Rule:
     """The VJP g * conj(d) of a partial derivative: a number, or a function of what it names.
 
-    `singular`: where d can be infinite and the gradient g is exactly 0, their product is 0.
+    Where d can be infinite and g is exactly 0 (`op.singular`), their product is 0.
     """
     if not callable(partial):
-        return (lambda xp, g: g) if partial == 1 else (lambda xp, g: g * partial)
-    if _names(partial)[:1] != ("xp",):
-        raise TypeError(f"A partial is a number or a function (xp, names...): {_names(partial)}.")
-    names = ", ".join(n for n in _names(partial) if n != "xp")
-    body = "xp.masked_multiply(g, conj(xp, d))" if singular else "g * conj(xp, d)"
-    text = f"def rule(xp, g, {names}):\n    d = partial(xp, {names})\n    return {body}\n"
-    made: dict[str, Any] = {"partial": partial, "conj": conjugate}
-    exec(compiled(text, "exec"), made)
-    return made["rule"]
+        text = "g" if partial == 1 else "g * d"
+        return eval(compiled(f"lambda xp, g, s, k: {text}", "eval"), {"d": partial})
+    if op.singular:
+        return _bind_rule(partial, op, "xp.masked_multiply(g, conj(xp, {}))")
+    return _bind_rule(partial, op, "g * {0} if g.dtype.kind != 'c' else g * conj(xp, {0})")
 
 
 # ---- declaring --------------------------------------------------------------------------
@@ -399,15 +401,13 @@ def elementwise(
     arrays = [n.strip() for n in rest.rstrip(")").split(",")]
     ps = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in arrays]
     function = forward if callable(forward) else _LibraryFunction(forward or name)
-    if d is not None:
-        vjp = [_rule_of_partial(p, singular) for p in d]
-    if differentiable and (vjp is None or len(vjp) != len(arrays)):
+    if differentiable and len(d or vjp or ()) != len(arrays):
         raise TypeError(f"{name}: one partial or rule for each of {arrays} is needed.")
     return _register(
         Op(
             name, function, kind="elementwise", signature=inspect.Signature(ps), vjp=vjp, jvp=jvp,
-            partials=d, linear=linear, differentiable=differentiable, kinds=kinds,
-            samples=samples or grid(len(arrays), domain),
+            partials=d, singular=singular, linear=linear, differentiable=differentiable,
+            kinds=kinds, samples=samples or grid(len(arrays), domain),
             ref=ref or (None if callable(forward) else f"numpy.{forward or name}"),
             errors=errors or _elementwise_errors(len(arrays), kinds),
             doc=_elementwise_doc(name, arrays, doc, example),

@@ -16,6 +16,9 @@ parser.add_argument("--rounds", type=int, default=60, help="rounds to take media
 args = parser.parse_args()
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = str(args.threads)  # before NumPy and torch are imported
+# torch's idle threads must not spin on the core that the next contestant needs, nor be kept from
+# it: on two cores its step took five times as long beside ours as alone
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GPUGRAD_DEVICE", "cpu")
 
 import numpy as np
