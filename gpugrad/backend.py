@@ -353,8 +353,10 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
         common = type(sum(numbers)) if not all(type(v) is bool for v in numbers) else bool
         dtype = {float: np.float32, complex: np.complex64}.get(common)
         d = default_device()
-        made = (v if v is None else put(np.asarray(v, dtype), d) for v in values)
-        arrays = list(made)
+        host_arrays = [v if v is None else np.asarray(v, dtype) for v in values]
+        if any(v is not None and v.dtype.kind == "O" for v in host_arrays):
+            raise DTypeError(f"{name}: {numbers} has a number too large for an array.")
+        arrays = [v if v is None else put(v, d) for v in host_arrays]
         return (*arrays, type(next(a for a in arrays if a is not None)))
     where = " and ".join(str(device_of(a)) for a in arrays)
     raise DeviceError(

@@ -16,9 +16,10 @@ again from array and number, so an outer tape sees them: that is all there is to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
-from gpugrad.backend import NAMESPACES, NUMPY, SCALARS, TENSOR
+from gpugrad.backend import NAMESPACES, NUMPY, SCALARS, TENSOR, formulas_on, gpu_count
 from gpugrad.errors import reraise
 from gpugrad.tensor import IndexedSlices, Tensor, new, wrap
 
@@ -86,6 +87,7 @@ def backward(
     """
     raw = xp is not TENSOR
     mixed = raw and len(NAMESPACES) > 1  # a tensor may have been moved between devices
+    several = mixed and gpu_count() > 1
     owned: set[int] = set()  # sums that only this loop can see: added to in place
     for op, out, ids, fits, saved, params in reversed(log):
         if type(out) is int:
@@ -99,21 +101,25 @@ def backward(
             if g is None:
                 continue
         if mixed:
-            xp = NAMESPACES.get(type(g[0] if type(g) is tuple else g), xp)
+            xp = NAMESPACES.get(type(g[0] if type(g) is tuple else g), NUMPY)  # a scalar is NumPy's
         elif not raw:
             saved = revive(op, saved, out, ids)
         for i, rule, fit in zip(ids, op.rules or op.spread(len(ids)), fits, strict=False):
             if rule is None or i not in need:
                 continue
             try:
-                gi = rule(xp, g, saved, params)
+                if several:  # the rule's own * and + need the GPU of its arrays
+                    with formulas_on(g[0] if type(g) is tuple else g):
+                        gi = rule(xp, g, saved, params)
+                else:
+                    gi = rule(xp, g, saved, params)
             except Exception as error:
                 if not op.rules:  # a custom_gradient's own function: its errors are the user's
                     raise
                 reraise(error, f"gradient of {op.name}", {"g": g}, params or {})
             if gi is None:
                 continue
-            at = NAMESPACES.get(type(gi), xp) if mixed else xp  # to_device's goes elsewhere
+            at = NAMESPACES.get(type(gi), NUMPY) if mixed else xp  # to_device's goes elsewhere
             if fit is not None and type(gi) is not IndexedSlices:
                 gi = refit(at, gi, fit)
             old = grads.get(i)
@@ -152,9 +158,10 @@ def finished(xp: Any, g: Any, source: Tensor) -> Any:
     if g is None:
         return None
     if type(g) is IndexedSlices:
-        return g if xp is TENSOR else IndexedSlices(wrap(g.values), wrap(g.indices), g.dense_shape)
+        own = copy if xp is TENSOR else wrap
+        return IndexedSlices(own(g.values), own(g.indices), g.dense_shape)
     if g.dtype != source.dtype:
         g = xp.astype(g, source.dtype)
     if xp is TENSOR:
-        return g
+        return copy(g)  # other gradients may be this very Tensor, and ``g[i] = v`` changes it
     return wrap(g if type(g) in NAMESPACES else NAMESPACES[type(source._data)].lib.asarray(g))

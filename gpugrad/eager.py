@@ -60,7 +60,7 @@ def write_eager(op: Any) -> Callable[..., Any]:
     if op.kind == "composite" and op.differentiable:
         lines += [
             f"if recorders and (graphs or {any_id}):",
-            f"    return forward(TENSOR, {', '.join(names)}{', ' + passed if passed else ''})",
+            f"    return opened({', '.join(names)}{', ' + passed if passed else ''})",
         ]
     lines = [
         f"def _op{_plain(op.signature)}:",
@@ -86,7 +86,7 @@ def write_eager(op: Any) -> Callable[..., Any]:
     text = "\n    ".join(lines) + "\n"
     scope = {
         **_SCOPE, "NAME": op.name, "forward": op.forward, "impl": op.impl, "op": op,
-        **_defaults(op.signature),
+        "opened": op.opened, **_defaults(op.signature),
     }  # fmt: skip
     exec(compiled(text, "exec"), scope)
     function = scope["_op"]

@@ -8,12 +8,13 @@ the JVP of t.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 from gpugrad import nest
 from gpugrad.backend import NAMESPACES, SCALARS, TENSOR, formulas_on, is_inexact
 from gpugrad.backward import refit, revive
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError, TapeError
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, TapeError
 from gpugrad.recorder import UnconnectedGradients, filled, leaves_of, number_any, zeros_beside
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, constant, recorders, tensor, threads, wrap
@@ -91,7 +92,7 @@ class ForwardAccumulator:
                 not depend on the primals.
         """
         found = leaves_of("jvp", primals)
-        results = [self.known.get(t._id) if t._id else None for t in found]
+        results = [copy(self.known[t._id]) if t._id in self.known else None for t in found]
         return nest.pack(primals, filled(results, found, unconnected_gradients))
 
     def take(self, entry: Any, out: Any) -> None:
@@ -147,11 +148,17 @@ def _tangent(primal: Tensor, t: Any) -> Tensor:
             f"tangents: the primal is {primal.dtype}, its tangent {t.dtype}. "
             "Cast it with gg.astype(t, dtype)."
         )
-    return t
+    if t.device != primal.device:
+        raise DeviceError(
+            f"tangents: the primal is on {primal.device}, its tangent on {t.device}. "
+            "Move it with t.to_device(device)."
+        )
+    return copy(t)
 
 
 def _needs_transposing(op: Any) -> bool:
-    return op.partials is None and op.jvps is None and not op.linear
+    by_itself = op.linear == "each" or (op.linear and len(op.arrays) == 1)
+    return op.partials is None and op.jvps is None and not by_itself
 
 
 def _push(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any, out: Any) -> Any:

@@ -127,6 +127,10 @@ class Op:
         self.optional = frozenset(n for n in self.arrays if ps[n].default is None)
         self.params = {n: p.default for n, p in ps.items() if n not in self.arrays}
         self.impl = _Readings(name)
+        self.opened = forward  # a composite's body, as it runs on recorded Tensors
+        if kind == "composite":
+            opened = functools.partial(forward, TENSOR)
+            self.opened = opened if keeps_half else _through_float32(opened)
         self._bind(vjp, jvp, partials)
         self.eager = write_eager(self)
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from gpugrad import nest
 from gpugrad.backend import NAMESPACES, TENSOR, formulas_on, is_inexact
@@ -72,13 +76,20 @@ class AggregationMethod:
 # ---- what ops call ----------------------------------------------------------------------
 
 
+_numbering = threading.Lock()
+
+
+def _new_number(x: Tensor) -> int:
+    with _numbering:  # two threads may give the same tensor its first number
+        x._id = x._id or next_id()
+    return x._id
+
+
 def number(x: Any) -> int:
     """The serial number of an op's argument, given now if it had none; 0 if not recordable."""
     if not isinstance(x, Tensor) or not is_inexact(x.dtype):
         return 0
-    if not x._id:
-        x._id = next_id()
-    return x._id
+    return x._id or _new_number(x)
 
 
 def record(op: Any, out: Tensor, ids: tuple[int, ...], fits: Any, saved: Any, params: Any) -> None:
@@ -132,7 +143,7 @@ def block(name: str, out: Tensor, ids: Sequence[int]) -> None:
 
 def _where() -> str:
     """file:line of the code that called into gpugrad."""
-    home = str(Path(__file__).parent)
+    home = str(Path(__file__).parent) + os.sep
     frame = sys._getframe(1)
     while frame.f_back is not None:
         name = frame.f_code.co_filename
@@ -215,11 +226,12 @@ class Recorder:
                 if any(i in need for i in ids):
                     need.update((out,) if type(out) is int else (o[0] for o in out))
         grads: dict[int, Any] = {}
-        with formulas_on(first):
+        with np.errstate(all="ignore"), formulas_on(first):  # some of it may be on the CPU
             for target, seed in zip(targets, seeds, strict=True):
                 i = number_any(target)
                 if seed is None:
-                    seed = NAMESPACES[type(target._data)].lib.ones_like(target._data)
+                    with formulas_on(target._data):
+                        seed = NAMESPACES[type(target._data)].lib.ones_like(target._data)
                     seed = seed if raw else wrap(seed)
                 elif raw:
                     seed = seed._data
@@ -231,9 +243,7 @@ class Recorder:
 
 def number_any(x: Tensor) -> int:
     """The serial number of a target or source of any dtype, given now if it had none."""
-    if not x._id:
-        x._id = next_id()
-    return x._id
+    return x._id or _new_number(x)
 
 
 def leaves_of(what: str, structure: Any) -> list[Tensor]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpugrad import nest
-from gpugrad.backend import TENSOR, is_inexact
+from gpugrad.backend import TENSOR, formulas_on, is_inexact
 from gpugrad.errors import (
     DTypeError,
     ShapeError,
@@ -78,9 +78,9 @@ class GradientTape(Recorder):
         self._entered = False
         self._stop()
 
-    def _start(self) -> None:
+    def _start(self, place: int | None = None) -> None:
         self._stack = threads.stack
-        self._stack.append(self)
+        self._stack.insert(len(self._stack) if place is None else place, self)
         recorders.append(self)
 
     def _stop(self) -> None:
@@ -133,15 +133,17 @@ class GradientTape(Recorder):
     @contextlib.contextmanager
     def stop_recording(self) -> Iterator[None]:
         """Pause this tape (no other) inside a `with` block."""
-        if self._stack is None:
-            raise TapeError("stop_recording: the tape is not recording.")
+        stack = self._stack
+        if stack is None or stack is not threads.stack:
+            raise TapeError("stop_recording: the tape is not recording in this thread.")
+        place = stack.index(self)
         self._stop()
         try:
             yield
         finally:
             if self._stack is None and self._usable:
                 self._entered = True
-                self._start()
+                self._start(place)
 
     def reset(self) -> None:
         """Forget all that was recorded and watched; only while recording."""
@@ -158,6 +160,7 @@ class GradientTape(Recorder):
             )
         if not self._persistent:
             self._stop()
+            self._entered = False  # a failing gradient leaves nothing that `watch` could tell
 
     def _end(self, results: list[Any]) -> None:
         """Free what a non-persistent tape holds, but for numbers where a None is to explain."""
@@ -243,7 +246,8 @@ class GradientTape(Recorder):
         rows = []
         for k in range(max(target.size, 1)):  # an empty target too says which are connected
             seed = zeros_beside(target, (target.size,), target.dtype)
-            seed[k : k + 1] = 1
+            with formulas_on(seed):
+                seed[k : k + 1] = 1
             rows.append(self.pull([target], [wrap(seed.reshape(target.shape))], found))
         results: list[Any] = []
         for column, source in zip(zip(*rows, strict=True), found, strict=True):
@@ -294,10 +298,11 @@ class GradientTape(Recorder):
         columns = []
         for k in range(target.size // b if b else 0):
             seed = zeros_beside(target, (b, target.size // b), target.dtype)
-            seed[:, k] = 1
+            with formulas_on(seed):
+                seed[:, k] = 1
             columns += self.pull([target], [wrap(seed.reshape(target.shape))], [source])
         if not columns or columns[0] is None:
-            result = wrap(zeros_beside(target, shape, target.dtype))
+            result = wrap(zeros_beside(source, shape, source.dtype))
         else:
             result = TENSOR.reshape(TENSOR.stack([tensor(g) for g in columns], axis=1), shape)
         self._end([result])

@@ -329,6 +329,16 @@ def no_part_lost(what: str, old: np.dtype[Any], new: np.dtype[Any]) -> np.dtype[
     return new
 
 
+def _no_value_lost(made: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
+    """DTypeError if a Python number loses its fraction, or does not fit, as an integer of `dtype`."""
+    if dtype.kind in "iu" and made.dtype.kind in "fiu":
+        room = np.iinfo(dtype)
+        if made.dtype.kind == "f" or (
+            made.size and not room.min <= made.min() <= made.max() <= room.max
+        ):
+            raise DTypeError(f"constant: {made.tolist()!r:.60} does not go into {dtype} unchanged.")
+
+
 def tensor(x: Any) -> Tensor:
     """The Tensor that an op reads for an argument: a Variable's value, an array's copy.
 
@@ -376,16 +386,19 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
     else:
         d = backend.device(device)
         made = _to_numpy(value, dtype)
-    if dtype is not None:
-        made = made.astype(
-            no_part_lost("constant", made.dtype, backend.as_dtype(dtype)), copy=False
-        )
-    if shape is not None:
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        if made.size not in (1, int(np.prod(shape))):
-            raise ShapeError(f"constant: {made.size} values do not fill the shape {shape}.")
-        made = made.reshape(shape) if made.size == np.prod(shape) else made.repeat(
-            int(np.prod(shape))).reshape(shape)  # fmt: skip
+        if dtype is not None and _numbers(value):
+            _no_value_lost(made, backend.as_dtype(dtype))
+    with backend.formulas_on(made):
+        if dtype is not None:
+            made = made.astype(
+                no_part_lost("constant", made.dtype, backend.as_dtype(dtype)), copy=False
+            )
+        if shape is not None:
+            shape = (shape,) if isinstance(shape, int) else tuple(shape)
+            if made.size not in (1, int(np.prod(shape))):
+                raise ShapeError(f"constant: {made.size} values do not fill the shape {shape}.")
+            made = made.reshape(shape) if made.size == np.prod(shape) else made.repeat(
+                int(np.prod(shape))).reshape(shape)  # fmt: skip
     return wrap(backend.put(made, d) if type(made) is np.ndarray else made)
 
 
@@ -396,7 +409,7 @@ def _converted(t: Tensor, dtype: Any, shape: Any, device: Any) -> Tensor:
     if shape is not None and t.shape != tuple(np.atleast_1d(shape)):
         change = TENSOR.broadcast_to if t.size == 1 else TENSOR.reshape
         t = change(t, (shape,) if isinstance(shape, int) else tuple(shape))
-    return t if device is None else t.to_device(device)
+    return t.__copy__() if device is None else t.to_device(device).__copy__()
 
 
 def convert_to_tensor(value: Any, dtype: Any = None) -> Tensor:

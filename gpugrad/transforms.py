@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,14 @@ from gpugrad import nest
 from gpugrad.backend import NAMESPACES, TENSOR, is_array, is_inexact
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError
 from gpugrad.forward import ForwardAccumulator
-from gpugrad.recorder import UnconnectedGradients, graphs, number, record_many, recording_stopped
+from gpugrad.recorder import (
+    UnconnectedGradients,
+    graphs,
+    number,
+    number_any,
+    record_many,
+    recording_stopped,
+)
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import IndexedSlices, Tensor, recorders, tensor, threads, wrap
 from gpugrad.variable import Variable
@@ -51,9 +59,15 @@ def _tensors(structure: Any) -> Any:
         made = leaf if isinstance(leaf, Variable) else TENSOR.positive(tensor(leaf))
         if not is_inexact(made.dtype):
             raise DTypeError(f"An argument of dtype {made.dtype} has no gradient: give a float.")
+        number_any(made)
         return made
 
     return nest.map_structure(fresh, structure)
+
+
+def _lent(structure: Any) -> Any:
+    """What the function gets for its variables: it may write to them, they stay what they are."""
+    return nest.map_structure(lambda t: t if isinstance(t, Variable) else copy(t), structure)
 
 
 def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[list[Any], Any]:
@@ -65,6 +79,8 @@ def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[list[An
             raise ArgumentError(f"argnums: {n} is no position among {len(given)} arguments.")
         given[n] = _tensors(given[n])
     wanted = tuple(given[n] for n in numbers)
+    for n, w in zip(numbers, wanted, strict=True):
+        given[n] = _lent(w)
     return given, wanted[0] if isinstance(argnums, int) else wanted
 
 
@@ -140,10 +156,11 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     fresh = tuple(_tensors(p) for p in primals)
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(fresh)
-        y = f(*fresh)
+        y = f(*_lent(fresh))
+    target = _lent(y)
 
     def pull(cotangent: Any) -> Any:
-        g = tape.gradient(y, fresh, output_gradients=cotangent, unconnected_gradients="zero")
+        g = tape.gradient(target, fresh, output_gradients=cotangent, unconnected_gradients="zero")
         return nest.map_structure(tensor, g)
 
     return y, pull
@@ -268,7 +285,7 @@ class _CustomOp:
         return [functools.partial(rule, i=i) for i in range(n)]
 
     def _gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
-        upstream = g if xp is TENSOR else [wrap(_bare(x)) for x in g]
+        upstream = [copy(x) if xp is TENSOR else wrap(_bare(x)) for x in g]
         if self._variables:
             pair = self._grad_fn(*upstream, variables=self._variables)
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -354,13 +371,19 @@ def custom_gradient(f: Function | None = None) -> Function:
     if f is None:
         return custom_gradient
     signature = inspect.signature(f)
+    name = getattr(f, "__name__", type(f).__name__)
 
     @functools.wraps(f)
     def with_own_gradient(*args: Any, **keywords: Any) -> Any:
         bound = signature.bind(*args, **keywords)
 
         def as_input(leaf: Any) -> Any:
-            return tensor(leaf) if _is_number(leaf) and not isinstance(leaf, Variable) else leaf
+            if not _is_number(leaf) or isinstance(leaf, Variable):
+                return leaf
+            made = tensor(leaf)
+            if graphs:
+                number(made)
+            return copy(made)  # grad_fn reads it later: ``leaf[i] = v`` must not reach it
 
         given, named = nest.map_structure(as_input, (bound.args, bound.kwargs))
         positional = [x for x in nest.flatten(given) if isinstance(x, Tensor)]
@@ -369,7 +392,7 @@ def custom_gradient(f: Function | None = None) -> Function:
             pair = f(*given, **named)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not callable(pair[1]):
             raise StructureError(
-                f"{f.__name__}: a custom_gradient function must return (result, grad_fn)."
+                f"{name}: a custom_gradient function must return (result, grad_fn)."
             )
         result, grad_fn = pair
         outs = [wrap(tensor(leaf)._data) for leaf in nest.flatten(result)]
@@ -377,13 +400,13 @@ def custom_gradient(f: Function | None = None) -> Function:
         variables = [v for i, v in sorted(read.variables.items()) if i not in arguments]
         if variables and not _takes_variables(grad_fn):
             raise StructureError(
-                f"{f.__name__}: it reads the Variables {[v.name for v in variables]}, so its "
+                f"{name}: it reads the Variables {[v.name for v in variables]}, so its "
                 "gradient function must take a keyword argument `variables`."
             )
         if recorders:
             for x in (*inputs, *variables):
                 x._read()  # where recording was stopped, no tape knows of a Variable yet
-            op = _CustomOp(f.__name__, grad_fn, inputs, len(positional), variables)
+            op = _CustomOp(name, grad_fn, inputs, len(positional), variables)
             if graphs:
                 for x in inputs:
                     number(x)

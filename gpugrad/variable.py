@@ -137,7 +137,8 @@ class Variable(Tensor):
             if is_inexact(data.dtype) and not is_inexact(self.dtype):
                 raise DTypeError(f"{op}: {describe({'value': value})} does not go into the "
                                  f"{self.dtype} Variable '{self._name}'.")  # fmt: skip
-            data = data.astype(no_part_lost(op, data.dtype, self.dtype), copy=False)
+            with backend.formulas_on(data):
+                data = data.astype(no_part_lost(op, data.dtype, self.dtype), copy=False)
         return data
 
     def assign(self, value: Any, use_locking: Any = None, name: Any = None,

@@ -1,0 +1,134 @@
+"""``x[i] = v`` changes an object: nobody else who holds its value, or its gradient, sees that."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.errors import DTypeError, TapeError
+
+
+def _writes(x):
+    x[0] = 5.0
+    return gg.sum(x * x)
+
+
+@pytest.mark.parametrize("transform", [gg.grad, lambda f: lambda x: gg.value_and_grad(f)(x)[1]])
+def test_function_that_writes_to_its_argument_has_the_gradient_of_what_it_was_given(transform):
+    assert transform(_writes)([1.0, 2.0]).tolist() == [0.0, 4.0]
+    assert gg.jacobian(_writes)([1.0, 2.0]).tolist() == [0.0, 4.0]
+    assert gg.jvp(_writes, [[1.0, 2.0]], [[1.0, 1.0]])[1].item() == 4.0
+
+
+def test_writing_to_the_result_of_vjp_leaves_its_pull_alone():
+    y, pull = gg.vjp(lambda x: x * x, gg.constant([1.0, 2.0]))
+    y[0] = 0.0
+    assert pull(gg.ones(2))[0].tolist() == [2.0, 4.0]
+
+
+def test_later_writes_do_not_reach_a_recomputed_or_custom_gradient():
+    @gg.custom_gradient
+    def square(h):
+        return h * h, lambda dy: 2 * h * dy
+
+    for f in (square, gg.recompute_grad(lambda h: h * h)):
+        x = gg.constant([1.0, 2.0])
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            h = x * 1.0
+            y = f(h)
+            h[0] = 100.0
+        assert tape.gradient(y, x).tolist() == [2.0, 4.0]
+
+
+def test_gradients_under_an_outer_tape_are_tensors_of_their_own():
+    x, y = gg.constant([1.0]), gg.constant([2.0])
+    upstream = gg.ones(1)
+    with gg.GradientTape() as outer:
+        outer.watch([x, y])
+        with gg.GradientTape() as tape:
+            tape.watch([x, y])
+            z = x + y
+        gx, gy = tape.gradient(z, [x, y], output_gradients=upstream)
+        gx[0] = 99.0
+    assert (gy.tolist(), upstream.tolist()) == ([1.0], [1.0])
+
+
+def test_writing_to_a_tangent_changes_no_other():
+    x = gg.constant([3.0])
+    with gg.ForwardAccumulator(x, gg.ones(1)) as acc:
+        y = x * x
+        t = acc.jvp(y)
+        t[0] = 99.0
+        z = y * 1.0
+    assert acc.jvp(z).tolist() == [6.0]
+
+
+def test_constant_of_a_tensor_is_another_object():
+    x = gg.constant([1.0, 2.0])
+    y = gg.constant(x)
+    y[0] = 9.0
+    assert x.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_watching_a_narrow_float_does_not_change_the_value_of_a_composite(dtype):
+    x = gg.constant([-100.0, 100.0] * 5, dtype)
+    alone = gg.var(x)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        watched = gg.var(x)
+    assert watched.item() == alone.item()
+    assert watched.dtype == alone.dtype == tape.gradient(watched, x).dtype
+
+
+def test_paused_tape_comes_back_to_its_place_among_the_recorders():
+    x = gg.constant(2.0)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        with gg.ForwardAccumulator(x, gg.constant(1.0)) as acc:
+            with tape.stop_recording():
+                pass
+            y = x * x * x
+        t = acc.jvp(y)
+    assert tape.gradient(t, x).item() == 12.0
+
+
+def test_watch_after_a_failed_gradient_inside_the_block_is_refused():
+    x = gg.constant(2.0)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(DTypeError):
+            tape.gradient(x * x, [1.0])
+        y = x * x
+        tape.gradient(y, x)
+        with pytest.raises(TapeError):
+            tape.watch(x)
+
+
+def test_linear_op_of_two_arrays_has_a_forward_mode(request):
+    request.addfinalizer(lambda: gg.OPS.pop("weighed", None))
+
+    @gg.op(vjp=[lambda xp, g: g, lambda xp, g: 2 * g], linear=True)
+    def weighed(xp, x, y, /):
+        return x + 2 * y
+
+    assert gg.jvp(weighed, [1.0, 1.0], [1.0, 10.0])[1].item() == 21.0
+
+
+def test_custom_gradient_takes_a_partial():
+    f = functools.partial(lambda x, n: (x**n, lambda dy: dy * 7), n=2)
+    assert gg.grad(gg.custom_gradient(f))(3.0).item() == 7.0
+
+
+@pytest.mark.parametrize(("value", "dtype"), [(300, "int8"), (-1, "uint8"), (1.7, "int32")])
+def test_python_number_that_does_not_fit_its_dtype_is_refused(value, dtype):
+    with pytest.raises(DTypeError, match=dtype):
+        gg.constant(value, dtype)
+    assert gg.constant(np.array([value]), dtype).dtype == dtype  # arrays are cast as NumPy does
+
+
+def test_integer_beyond_64_bits_is_refused():
+    with pytest.raises(DTypeError):
+        gg.add(2**70, 1)
