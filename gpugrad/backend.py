@@ -31,6 +31,7 @@ __all__ = [
     "TENSOR",
     "Device",
     "Namespace",
+    "as_array",
     "as_dtype",
     "copied",
     "cupy",
@@ -114,6 +115,11 @@ def cupy() -> Any:
     )
     ARRAYS.add(module.ndarray)
     return module
+
+
+def as_array(value: Any, kind: type) -> Any:
+    """A bare array, of the library of array type `kind` if it is a NumPy scalar or a number."""
+    return value if type(value) in ARRAYS else NAMESPACES.get(kind, NUMPY).lib.asarray(value)
 
 
 def is_array(x: Any) -> bool:

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from gpugrad.backend import NAMESPACES, NUMPY, SCALARS, TENSOR, formulas_on, gpu_count
+from gpugrad.backend import NAMESPACES, NUMPY, SCALARS, TENSOR, as_array, formulas_on, gpu_count
 from gpugrad.errors import reraise
-from gpugrad.tensor import IndexedSlices, Tensor, new, wrap
+from gpugrad.tensor import IndexedSlices, Tensor, made_of, wrap
 
 __all__ = ["Entry", "backward", "finished", "plus", "refit", "revive"]
 
@@ -32,11 +32,7 @@ def revive(op: Any, saved: Any, out: Any, ids: Sequence[int]) -> list[Any]:
     """Saved arrays as the Tensors they were, by array and serial number."""
 
     def made(array: Any, serial: int) -> Any:
-        if array is None or type(array) in SCALARS:
-            return array
-        t = new(Tensor)
-        t._data, t._id = array, serial
-        return t
+        return array if array is None or type(array) in SCALARS else made_of(array, serial)
 
     alive: list[Any] = []
     for value, origin in zip(saved, op.origins, strict=True):
@@ -164,4 +160,4 @@ def finished(xp: Any, g: Any, source: Tensor) -> Any:
         g = xp.astype(g, source.dtype)
     if xp is TENSOR:
         return copy(g)  # other gradients may be this very Tensor, and ``g[i] = v`` changes it
-    return wrap(g if type(g) in NAMESPACES else NAMESPACES[type(source._data)].lib.asarray(g))
+    return wrap(as_array(g, type(source._data)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, TENSOR, meet, meet_arrays
+from gpugrad.backend import ARRAYS, NUMPY, SCALARS, TENSOR, as_array, meet, meet_arrays
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.recorder import block, graphs, number, record, record_many
 from gpugrad.tensor import Tensor, new, recorders, tensor, wrap
@@ -187,10 +187,6 @@ def _tensors(name: str, values: Any) -> list[Tensor]:
     return [tensor(v) for v in values]
 
 
-def _asarray(value: Any, kind: type) -> Any:
-    return value if type(value) in ARRAYS else NAMESPACES.get(kind, NUMPY).lib.asarray(value)
-
-
 def _recording(op: Any, ids: str, params: str) -> list[str]:
     """The lines that record one execution."""
     if not op.differentiable:
@@ -248,7 +244,7 @@ def _recording(op: Any, ids: str, params: str) -> list[str]:
 
 _SCOPE = {
     "ARRAYS": ARRAYS, "NUMPY": NUMPY, "SCALARS": SCALARS, "TENSOR": TENSOR, "Tensor": Tensor,
-    "asarray": _asarray, "block": block, "graphs": graphs, "meet": meet,
+    "asarray": as_array, "block": block, "graphs": graphs, "meet": meet,
     "meet_arrays": meet_arrays, "ndarray": np.ndarray, "new": new, "number": number,
     "record": record, "record_many": record_many, "recorders": recorders, "reraise": reraise,
     "tensor": tensor, "tensors": _tensors, "wrap": wrap,

@@ -12,7 +12,7 @@ from copy import copy
 from typing import Any
 
 from gpugrad import nest
-from gpugrad.backend import NAMESPACES, SCALARS, TENSOR, formulas_on, is_inexact
+from gpugrad.backend import NAMESPACES, SCALARS, TENSOR, as_array, formulas_on, is_inexact
 from gpugrad.backward import refit, revive
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, TapeError
 from gpugrad.recorder import UnconnectedGradients, filled, leaves_of, number_any, zeros_beside
@@ -111,7 +111,9 @@ class ForwardAccumulator:
                     given = [t if t is None else t._data for t in tangents]
                     xp = NAMESPACES[type(next(t for t in given if t is not None))]
                     made = _push(op, xp, given, saved, params, outs[0]._data)
-                    self._keep(outs[0], None if made is None else wrap(_array(made, outs[0])))
+                    self._keep(
+                        outs[0], None if made is None else wrap(as_array(made, type(outs[0]._data)))
+                    )
                     return
                 alive = revive(op, saved, serial, ids)
                 if _needs_transposing(op):
@@ -128,10 +130,6 @@ class ForwardAccumulator:
             self.known[out._id] = t
         else:
             self.known.pop(out._id, None)
-
-
-def _array(value: Any, out: Tensor) -> Any:
-    return value if type(value) in NAMESPACES else NAMESPACES[type(out._data)].lib.asarray(value)
 
 
 def _tangent(primal: Tensor, t: Any) -> Tensor:

@@ -1,6 +1,6 @@
 """The op record, and the eager function that is written out for each op.
 
-An op is one immutable record, complete when it is created. Three kinds:
+An op is one record, complete when it is created. Three kinds:
 
 - *elementwise*: `elementwise(...)`; partial derivatives `d`, one for each input, give the
   VJP, the JVP and the unbroadcasting;
@@ -48,14 +48,7 @@ __all__ = ["OPS", "Op", "conjugate", "elementwise", "no_gradient", "op"]
 Rule = Callable[..., Any]
 
 
-class _Registry(dict[str, "Op"]):
-    """The ops by name; an unknown name is an error that says what a formula may call."""
-
-    def __missing__(self, name: str) -> Op:
-        raise AttributeError(f"xp.{name}: not a registered op, so a formula may not call it.")
-
-
-OPS: dict[str, Op] = _Registry()
+OPS: dict[str, Op] = {}
 """Every registered op, by name."""
 
 
@@ -200,7 +193,9 @@ class Op:
 
 
 def _read(xp: Namespace, name: str) -> Callable[..., Any]:
-    op = OPS[name]
+    op = OPS.get(name)
+    if op is None:
+        raise AttributeError(f"xp.{name}: not a registered op, so a formula may not call it.")
     return op.eager if xp is TENSOR else op.bare(xp)
 
 

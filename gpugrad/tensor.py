@@ -330,12 +330,11 @@ def no_part_lost(what: str, old: np.dtype[Any], new: np.dtype[Any]) -> np.dtype[
 
 
 def _no_value_lost(made: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
-    """DTypeError if a Python number loses its fraction, or does not fit, as an integer of `dtype`."""
+    """DTypeError if a Python number loses its fraction, or overflows, as an integer of `dtype`."""
     if dtype.kind in "iu" and made.dtype.kind in "fiu":
         room = np.iinfo(dtype)
-        if made.dtype.kind == "f" or (
-            made.size and not room.min <= made.min() <= made.max() <= room.max
-        ):
+        beyond = (made < room.min).any() or (made > room.max).any()
+        if made.dtype.kind == "f" or beyond:
             raise DTypeError(f"constant: {made.tolist()!r:.60} does not go into {dtype} unchanged.")
 
 
