@@ -34,7 +34,7 @@ def chosen():
 def second(cuda):
     """A second CUDA device."""
     if len(gg.devices()) < 3:
-        pytest.skip("needs two GPUs")
+        pytest.skip(reason="needs two GPUs")
     return "cuda:1"
 
 

@@ -457,7 +457,7 @@ def test_the_checks_do_not_depend_on_the_device_being_there():
 def cupy():
     module = backend.cupy()
     if module.ndarray is not fake_cupy.ndarray:
-        pytest.skip("a real CuPy is there")
+        pytest.skip(reason="a real CuPy is there")
     return module
 
 
