@@ -191,7 +191,10 @@ def _push(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any, out: A
         else:
             d = op.partials[k]
             d = d(xp, t, saved, params) if callable(d) else d
-            terms.append(t if type(d) in SCALARS and d == 1 else t * d)
+            if op.singular:
+                terms.append(xp.masked_multiply(t, d))
+            else:
+                terms.append(t if type(d) in SCALARS and d == 1 else t * d)
     if not terms:
         return None
     total = terms[0]

@@ -180,7 +180,10 @@ class Variable(Tensor):
             raise DTypeError(f"{op}: IndexedSlices are needed, got {type(slices).__name__}.")
         xp = backend.NAMESPACES[type(self._data)]
         values = self._fit(op, slices.values)
-        self._data = getattr(xp, how)(self._data, values, index=slices.indices._data)
+        try:
+            self._data = getattr(xp, how)(self._data, values, index=slices.indices._data)
+        except Exception as error:
+            reraise(error, op, {"variable": self, "values": slices.values}, {})
         return self
 
     def scatter_add(self, slices: IndexedSlices) -> Variable:

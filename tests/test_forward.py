@@ -467,3 +467,8 @@ def test_hvp_and_hessian_of_gathered_rows():
     w = C([1.0, 2.0])
     assert gg.hvp(f, [w], [C([1.0, 1.0])])[0].tolist() == [0.0, 24.0]
     assert gg.hessian(f)(w).tolist() == [[0.0, 0.0], [0.0, 24.0]]
+
+
+def test_tangent_of_zero_is_zero_where_the_derivative_is_infinite():
+    y, t = gg.jvp(gg.sqrt, [[0.0, 4.0]], [[0.0, 1.0]])
+    assert (y.tolist(), t.tolist()) == ([0.0, 2.0], [0.0, 0.25])

@@ -366,3 +366,10 @@ def test_own_copies_an_array_that_cannot_be_written():
     t = gg.broadcast_to(C(1.0), (3,))
     t._own()[...] = 2.0
     assert t.tolist() == [2.0] * 3
+
+
+def test_scattered_rows_that_do_not_fit_name_the_call_and_change_nothing():
+    v = gg.Variable(np.zeros((3, 2), np.float32))
+    with pytest.raises(ValueError, match="scatter_add"):
+        v.scatter_add(gg.IndexedSlices(gg.ones((1, 5)), gg.constant([0]), (3, 5)))
+    assert v.tolist() == [[0.0, 0.0]] * 3
