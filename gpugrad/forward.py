@@ -14,10 +14,17 @@ from typing import Any
 from gpugrad import nest
 from gpugrad.backend import NAMESPACES, SCALARS, TENSOR, as_array, formulas_on, is_inexact
 from gpugrad.backward import refit, revive
-from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, TapeError
-from gpugrad.recorder import UnconnectedGradients, filled, leaves_of, number_any, zeros_beside
+from gpugrad.errors import ArgumentError, DTypeError, TapeError
+from gpugrad.recorder import (
+    UnconnectedGradients,
+    filled,
+    fitted,
+    leaves_of,
+    number_any,
+    zeros_beside,
+)
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import Tensor, constant, recorders, tensor, threads, wrap
+from gpugrad.tensor import Tensor, recorders, tensor, threads, wrap
 from gpugrad.variable import Variable
 
 __all__ = ["ForwardAccumulator"]
@@ -61,7 +68,8 @@ class ForwardAccumulator:
                 raise DTypeError(
                     f"ForwardAccumulator: a {primal.dtype} primal has no tangent; cast it first."
                 )
-            self.known[primal._id] = _tangent(primal, t)
+            # a copy: ``t[i] = v`` on the user's object must not change the tangent
+            self.known[primal._id] = copy(fitted("tangents", "primal", primal, t))
 
     def __enter__(self) -> ForwardAccumulator:
         if self._stack is not None:
@@ -130,28 +138,6 @@ class ForwardAccumulator:
             self.known[out._id] = t
         else:
             self.known.pop(out._id, None)
-
-
-def _tangent(primal: Tensor, t: Any) -> Tensor:
-    """A tangent as a Tensor of its primal's shape and dtype."""
-    if not hasattr(t, "dtype"):
-        t = constant(t, primal.dtype, device=primal.device)
-    t = tensor(t)
-    if t.shape != primal.shape:
-        raise ShapeError(
-            f"tangents: the primal's shape is {primal.shape}, the tangent's {t.shape}."
-        )
-    if t.dtype != primal.dtype:
-        raise DTypeError(
-            f"tangents: the primal is {primal.dtype}, its tangent {t.dtype}. "
-            "Cast it with gg.astype(t, dtype)."
-        )
-    if t.device != primal.device:
-        raise DeviceError(
-            f"tangents: the primal is on {primal.device}, its tangent on {t.device}. "
-            "Move it with t.to_device(device)."
-        )
-    return copy(t)
 
 
 def _needs_transposing(op: Any) -> bool:

@@ -42,6 +42,7 @@ __all__ = [
     "UnconnectedGradients",
     "block",
     "filled",
+    "fitted",
     "graphs",
     "leaves_of",
     "number",
@@ -261,35 +262,37 @@ def leaves_of(what: str, structure: Any) -> list[Tensor]:
 
 
 def seeds_of(what: str, targets: list[Tensor], given: Sequence[Any]) -> list[Any]:
-    """Upstream gradients as Tensors of their targets' shape and dtype; None stands for ones."""
-    seeds: list[Any] = []
-    for k, (target, seed) in enumerate(zip(targets, given, strict=True)):
-        if seed is None:
-            seeds.append(None)
-            continue
-        try:
-            if not hasattr(seed, "dtype"):
-                seed = constant(seed, target.dtype, device=target.device)
-            seed = tensor(seed)
-        except GpugradError as error:
-            reraise(error, f"{what}[{k}]", {}, {})
-        if seed.shape != target.shape:
-            raise ShapeError(
-                f"{what}[{k}]: the target's shape is {target.shape}, its upstream gradient's "
-                f"{seed.shape}. They must be the same; broadcast it with gg.broadcast_to."
-            )
-        if seed.dtype != target.dtype:
-            raise DTypeError(
-                f"{what}[{k}]: the target is {target.dtype}, its upstream gradient {seed.dtype}. "
-                "Cast it with gg.astype(g, dtype)."
-            )
-        if seed.device != target.device:
-            raise DeviceError(
-                f"{what}[{k}]: the target is on {target.device}, its upstream gradient on "
-                f"{seed.device}. Move it with g.to_device(device)."
-            )
-        seeds.append(seed)
-    return seeds
+    """Upstream gradients as Tensors that fit their targets; None stands for ones."""
+    return [
+        None if seed is None else fitted(f"{what}[{k}]", "target", target, seed)
+        for k, (target, seed) in enumerate(zip(targets, given, strict=True))
+    ]
+
+
+def fitted(what: str, role: str, like: Tensor, value: Any) -> Tensor:
+    """`value` as a Tensor of the shape, dtype and device of `like`, which is called `role`."""
+    try:
+        if not hasattr(value, "dtype"):
+            value = constant(value, like.dtype, device=like.device)
+        value = tensor(value)
+    except GpugradError as error:
+        reraise(error, what, {}, {})
+    if value.shape != like.shape:
+        raise ShapeError(
+            f"{what}: the {role}'s shape is {like.shape}, this has {value.shape}. They must be "
+            "the same; broadcast it with gg.broadcast_to."
+        )
+    if value.dtype != like.dtype:
+        raise DTypeError(
+            f"{what}: the {role} is {like.dtype}, this is {value.dtype}. Cast it with "
+            "gg.astype(x, dtype)."
+        )
+    if value.device != like.device:
+        raise DeviceError(
+            f"{what}: the {role} is on {like.device}, this is on {value.device}. Move it with "
+            "x.to_device(device)."
+        )
+    return value
 
 
 def filled(results: list[Any], sources: list[Tensor], how: Any) -> list[Any]:
