@@ -26,6 +26,8 @@ __all__ = [
     "made_of",
     "next_id",
     "no_part_lost",
+    "no_value_lost",
+    "numbers_only",
     "recorders",
     "tensor",
     "threads",
@@ -287,10 +289,10 @@ def digits(array: Any, separator: str = ", ", prefix: str = "") -> str:
 # ---- from Python and NumPy --------------------------------------------------------------
 
 
-def _numbers(value: Any) -> bool:
+def numbers_only(value: Any) -> bool:
     """Whether nested lists hold Python's own numbers only."""
     if isinstance(value, (list, tuple)):
-        return all(_numbers(v) for v in value)
+        return all(numbers_only(v) for v in value)
     return type(value) in SCALARS
 
 
@@ -315,7 +317,7 @@ def _to_numpy(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         )
     if not made.dtype.isnative:
         made = made.astype(made.dtype.newbyteorder("="))
-    if dtype is None and made.dtype.kind in "fc" and _numbers(value):
+    if dtype is None and made.dtype.kind in "fc" and numbers_only(value):
         return made.astype(np.complex64 if made.dtype.kind == "c" else np.float32)
     if isinstance(value, (list, tuple)) and not made.size:
         return made.astype(np.float32)
@@ -329,13 +331,13 @@ def no_part_lost(what: str, old: np.dtype[Any], new: np.dtype[Any]) -> np.dtype[
     return new
 
 
-def _no_value_lost(made: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
+def no_value_lost(what: str, made: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
     """DTypeError if a Python number loses its fraction, or overflows, as an integer of `dtype`."""
     if dtype.kind in "iu" and made.dtype.kind in "fiu":
         room = np.iinfo(dtype)
         beyond = (made < room.min).any() or (made > room.max).any()
         if made.dtype.kind == "f" or beyond:
-            raise DTypeError(f"constant: {made.tolist()!r:.60} does not go into {dtype} unchanged.")
+            raise DTypeError(f"{what}: {made.tolist()!r:.60} does not go into {dtype} unchanged.")
 
 
 def tensor(x: Any) -> Tensor:
@@ -385,8 +387,8 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
     else:
         d = backend.device(device)
         made = _to_numpy(value, dtype)
-        if dtype is not None and _numbers(value):
-            _no_value_lost(made, backend.as_dtype(dtype))
+        if dtype is not None and numbers_only(value):
+            no_value_lost("constant", made, backend.as_dtype(dtype))
     with backend.formulas_on(made):
         if dtype is not None:
             made = made.astype(

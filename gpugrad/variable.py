@@ -19,6 +19,8 @@ from gpugrad.tensor import (
     new,
     next_id,
     no_part_lost,
+    no_value_lost,
+    numbers_only,
     recorders,
     threads,
 )
@@ -137,6 +139,8 @@ class Variable(Tensor):
             if is_inexact(data.dtype) and not is_inexact(self.dtype):
                 raise DTypeError(f"{op}: {describe({'value': value})} does not go into the "
                                  f"{self.dtype} Variable '{self._name}'.")  # fmt: skip
+            if numbers_only(value):
+                no_value_lost(op, data, self.dtype)
             with backend.formulas_on(data):
                 data = data.astype(no_part_lost(op, data.dtype, self.dtype), copy=False)
         return data

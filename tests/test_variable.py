@@ -373,3 +373,10 @@ def test_scattered_rows_that_do_not_fit_name_the_call_and_change_nothing():
     with pytest.raises(ValueError, match="scatter_add"):
         v.scatter_add(gg.IndexedSlices(gg.ones((1, 5)), gg.constant([0]), (3, 5)))
     assert v.tolist() == [[0.0, 0.0]] * 3
+
+
+def test_number_that_overflows_an_integer_variable_is_refused():
+    v = gg.Variable([1, 2], dtype="int8")
+    with pytest.raises(DTypeError, match=r"assign: .*300"):
+        v.assign([300, 1])
+    assert v.tolist() == [1, 2]
