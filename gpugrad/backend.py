@@ -33,6 +33,7 @@ __all__ = [
     "Namespace",
     "as_array",
     "as_dtype",
+    "bottom",
     "copied",
     "cupy",
     "default_device",
@@ -40,6 +41,7 @@ __all__ = [
     "device_of",
     "devices",
     "formulas_on",
+    "full_beside",
     "gpu_count",
     "host",
     "is_array",
@@ -48,6 +50,7 @@ __all__ = [
     "meet_arrays",
     "move",
     "put",
+    "reading",
     "set_device",
 ]
 
@@ -72,9 +75,13 @@ class Namespace:
 
     read: Callable[[Namespace, str], Any]
 
-    def __init__(self, name: str, load: Callable[[], Any] | None = None) -> None:
+    def __init__(
+        self, name: str, load: Callable[[], Any] | None = None, wraps: bool = False
+    ) -> None:
         self.__name__ = name
         self._load = load
+        self.wraps = wraps
+        """Whether its arrays are made of other arrays, beside which an op may find them."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "lib" and self._load is not None:
@@ -117,9 +124,34 @@ def cupy() -> Any:
     return module
 
 
+def reading(*arrays: Any) -> Namespace:
+    """The reading of bare arrays taken together; a NumPy scalar is NumPy's."""
+    found = None
+    for array in arrays:
+        own = NAMESPACES.get(type(array))
+        if own is not None and own.wraps:
+            return own
+        found = found or own
+    return found or NUMPY
+
+
 def as_array(value: Any, kind: type) -> Any:
     """A bare array, of the library of array type `kind` if it is a NumPy scalar or a number."""
-    return value if type(value) in ARRAYS else NAMESPACES.get(kind, NUMPY).lib.asarray(value)
+    if type(value) in ARRAYS:
+        return value
+    xp = NAMESPACES.get(kind, NUMPY)
+    return (NUMPY if xp.wraps else xp).lib.asarray(value)
+
+
+def full_beside(like: Any, shape: tuple[int, ...], dtype: Any, value: float = 0) -> Any:
+    """A bare array with one value everywhere, beside another array and of its kind."""
+    stacked = getattr(like, "stacked", None)
+    if stacked is not None:  # Batched: a value for each example
+        return type(like)(
+            full_beside(stacked, (stacked.shape[0], *shape), dtype, value), like.level
+        )
+    with formulas_on(like):
+        return reading(like).lib.full(shape, value, dtype=dtype)
 
 
 def is_array(x: Any) -> bool:
@@ -276,7 +308,15 @@ def default_device() -> Device:
 
 def device_of(array: Any) -> Device:
     """The device that holds a bare array (or the NumPy scalar that 0-d arithmetic gives)."""
+    array = bottom(array)
     return CPU if isinstance(array, (np.ndarray, np.generic)) else _cuda(int(array.device.id))
+
+
+def bottom(array: Any) -> Any:
+    """The array of the library itself, below what wraps it."""
+    while hasattr(array, "stacked"):
+        array = array.stacked
+    return array
 
 
 def put(array: np.ndarray[Any, Any], d: Device) -> Any:
@@ -294,7 +334,7 @@ def host(array: Any) -> np.ndarray[Any, Any]:
 
 @contextlib.contextmanager
 def _on(array: Any) -> Iterator[None]:
-    with cupy().cuda.Device(array.device.id):
+    with cupy().cuda.Device(bottom(array).device.id):
         yield
 
 
@@ -350,6 +390,8 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
     """
     arrays = [v for v in values if type(v) in ARRAYS]
     kinds = {type(a) for a in arrays}
+    if len(kinds) > 1 and len({type(bottom(a)) for a in arrays}) == 1:
+        kinds = {k for k in kinds if NAMESPACES[k].wraps}
     if len(kinds) == 1:
         if any(a.dtype == BFLOAT16 for a in arrays):
             values = tuple(BFLOAT16.type(v) if type(v) in (float, int) else v for v in values)
@@ -374,8 +416,8 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
 def meet_arrays(name: str, *values: Any) -> tuple[Any, ...]:
     """`meet` for an op that takes arrays only: a number becomes one, beside the others."""
     *met, kind = meet(name, *values)
-    like = next(v for v in met if type(v) in ARRAYS)
-    lib = NAMESPACES[kind].lib
+    like = bottom(next(v for v in met if type(v) in ARRAYS))
+    lib = NAMESPACES[type(like)].lib
     with formulas_on(like):
         made = [
             lib.asarray(v, dtype=lib.result_type(like, v)) if type(v) in SCALARS else v for v in met

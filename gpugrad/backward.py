@@ -15,15 +15,25 @@ again from array and number, so an outer tape sees them: that is all there is to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
 
-from gpugrad.backend import NAMESPACES, NUMPY, SCALARS, TENSOR, as_array, formulas_on, gpu_count
+from gpugrad.backend import (
+    ARRAYS,
+    NAMESPACES,
+    SCALARS,
+    TENSOR,
+    as_array,
+    formulas_on,
+    full_beside,
+    gpu_count,
+    reading,
+)
 from gpugrad.errors import reraise
 from gpugrad.tensor import IndexedSlices, Tensor, made_of, wrap
 
-__all__ = ["Entry", "backward", "finished", "plus", "refit", "revive"]
+__all__ = ["Entry", "backward", "finished", "flat", "plus", "refit", "revive"]
 
 Entry = tuple[Any, Any, tuple[int, ...], Any, Any, Any]
 
@@ -74,15 +84,22 @@ def plus(xp: Any, a: Any, b: Any) -> Any:
 
 
 def backward(
-    log: Sequence[Entry], grads: dict[int, Any], keep: set[int], need: Any, xp: Any, stops: Any = ()
+    log: Sequence[Entry],
+    grads: dict[int, Any],
+    keep: set[int],
+    need: Any,
+    xp: Any,
+    stops: Any = (),
+    masked: bool = False,
 ) -> None:
     """Pull `grads` (by serial number) back through `log`, in place.
 
     Gradients of `keep` stay in the dict. Only inputs in `need` get one. Nothing passes
-    through the numbers in `stops`.
+    through the numbers in `stops`. With `masked` a gradient of exactly 0 stays 0 in every
+    product, also beside an infinite factor.
     """
     raw = xp is not TENSOR
-    mixed = raw and len(NAMESPACES) > 1  # a tensor may have been moved between devices
+    mixed = raw and len(NAMESPACES) > 1  # arrays of several libraries, or of vmap
     several = mixed and gpu_count() > 1
     owned: set[int] = set()  # sums that only this loop can see: added to in place
     for op, out, ids, fits, saved, params in reversed(log):
@@ -97,10 +114,11 @@ def backward(
             if g is None:
                 continue
         if mixed:
-            xp = NAMESPACES.get(type(g[0] if type(g) is tuple else g), NUMPY)  # a scalar is NumPy's
+            xp = reading(*(g if type(g) is tuple else (g,)), *flat(saved))
         elif not raw:
             saved = revive(op, saved, out, ids)
-        for i, rule, fit in zip(ids, op.rules or op.spread(len(ids)), fits, strict=False):
+        rules = (op.masked if masked else op.rules) or op.spread(len(ids))
+        for i, rule, fit in zip(ids, rules, fits, strict=False):
             if rule is None or i not in need:
                 continue
             try:
@@ -115,7 +133,7 @@ def backward(
                 reraise(error, f"gradient of {op.name}", {"g": g}, params or {})
             if gi is None:
                 continue
-            at = NAMESPACES.get(type(gi), NUMPY) if mixed else xp  # to_device's goes elsewhere
+            at = reading(gi, grads.get(i)) if mixed else xp  # to_device's goes elsewhere
             if fit is not None and type(gi) is not IndexedSlices:
                 gi = refit(at, gi, fit)
             old = grads.get(i)
@@ -125,8 +143,17 @@ def backward(
                 old += gi
             else:
                 grads[i] = total = plus(at, old, gi)
-                if raw and type(total) in NAMESPACES:
+                if raw and type(total) in ARRAYS and not NAMESPACES[type(total)].wraps:
                     owned.add(i)
+
+
+def flat(saved: Any) -> Iterator[Any]:
+    """Saved values, those in lists and tuples one by one."""
+    for value in saved:
+        if type(value) in (list, tuple):
+            yield from value
+        else:
+            yield value
 
 
 def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any) -> Any:
@@ -144,8 +171,7 @@ def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any) 
 
 
 def _zeros(xp: Any, like: Any, shape: Any, dtype: Any) -> Any:
-    data = like._data if type(like) is Tensor else like
-    zeros = NAMESPACES.get(type(data), NUMPY).lib.zeros(shape, dtype=dtype)
+    zeros = full_beside(like._data if type(like) is Tensor else like, shape, dtype)
     return wrap(zeros) if xp is TENSOR else zeros
 
 

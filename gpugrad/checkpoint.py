@@ -1,4 +1,8 @@
-"""Checkpoints: named arrays in one safetensors file, written whole or not at all."""
+"""Checkpoints: named arrays in one safetensors file, written whole or not at all.
+
+The module is also JAX's transform of that name: ``gg.checkpoint(f)`` is `gg.recompute_grad(f)`,
+a function that keeps no activations for its gradient.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,10 @@ import contextlib
 import json
 import os
 import secrets
+import sys
+import types
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +22,7 @@ import safetensors
 import safetensors.numpy
 
 from gpugrad.backend import BFLOAT16
+from gpugrad.custom import recompute_grad
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, GpugradError
 from gpugrad.tensor import Tensor, constant
 from gpugrad.variable import Variable
@@ -218,3 +225,17 @@ def _differences(variables: Mapping[str, Variable], values: Mapping[str, Array])
                 f"{name}: {said(values[name])} in the file, {said(variables[name])} in the model"
             )
     return lines
+
+
+class _Callable(types.ModuleType):
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """Make a function that keeps no activations: they are computed again for the gradient.
+
+        >>> import gpugrad as gg
+        >>> gg.grad(gg.checkpoint(lambda x: gg.sin(x) * x))(0.0).item()
+        0.0
+        """
+        return recompute_grad(f)
+
+
+sys.modules[__name__].__class__ = _Callable

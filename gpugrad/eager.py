@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from gpugrad.backend import ARRAYS, NUMPY, SCALARS, TENSOR, as_array, meet, meet_arrays
+from gpugrad.batched import Batched, crossed
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.recorder import block, graphs, number, record, record_many
 from gpugrad.tensor import Tensor, new, recorders, tensor, wrap
 
-__all__ = ["compiled", "write_eager"]
+__all__ = ["compiled", "eager_function", "source"]
 
 
 @functools.cache
@@ -23,11 +25,44 @@ def compiled(text: str, mode: str) -> Any:
     return compile(text, "<gpugrad>", mode)
 
 
-def write_eager(op: Any) -> Callable[..., Any]:
-    """Write out the function that users call, for exactly this op's signature.
+def eager_function(op: Any) -> Callable[..., Any]:
+    """The function that users call, for exactly this op's signature.
+
+    Its text is written out and compiled when it is first called, in place of what it is until
+    then: half the time of ``import gpugrad`` would go into compiling functions never called.
+    """
+    scope = {
+        **_SCOPE, "NAME": op.name, "forward": op.forward, "impl": op.impl, "op": op,
+        "opened": op.opened, **_defaults(op.signature),
+    }  # fmt: skip
+
+    def write() -> Any:
+        made: dict[str, Any] = {}
+        exec(compiled(_text(op), "exec"), scope, made)
+        written = made["_op"]
+        function.__defaults__, function.__kwdefaults__ = (
+            written.__defaults__, written.__kwdefaults__,
+        )  # fmt: skip
+        function.__code__ = written.__code__.replace(co_name=op.name, co_qualname=op.name)
+        return function
+
+    scope["write"] = write
+    function: Any = types.FunctionType(_unwritten.__code__, scope, op.name)
+    function.__qualname__, function.__module__ = op.name, "gpugrad"
+    function.__signature__, function.op, function.__doc__ = op.signature, op, op.doc
+    return cast(Callable[..., Any], function)
+
+
+def _unwritten(*args: Any, **keywords: Any) -> Any:
+    """What an op's function is before its first call."""
+    return write()(*args, **keywords)  # type: ignore[name-defined]  # noqa: F821  # in its scope
+
+
+def source(op: Any) -> str:
+    """The text of an op's function.
 
     As namedtuple does: a generic ``apply(op, *args, **kw)`` costs more than the ufunc that it
-    calls. The text is kept as ``function.__source__``; for ``tanh(x)`` it is::
+    calls. For ``tanh(x)`` it is::
 
         def tanh(x, /):
             try:
@@ -44,6 +79,11 @@ def write_eager(op: Any) -> Callable[..., Any]:
                     record(op, out, (xi,), (None,), (r_,), None)
             return out
     """
+    return _text(op).replace("def _op(", f"def {op.name}(").replace("NAME", repr(op.name))
+
+
+def _text(op: Any) -> str:
+    """The text with names that ops of one form share, so that it is compiled once for them."""
     lines = _read_list(op) if op.variadic else _read_arguments(op)
     names = op.arrays
     passed = ", ".join(f"{k}={k}" for k in op.params)
@@ -83,18 +123,7 @@ def write_eager(op: Any) -> Callable[..., Any]:
             *_recording(op, ids, params),
         ]
     lines.append("return out")
-    text = "\n    ".join(lines) + "\n"
-    scope = {
-        **_SCOPE, "NAME": op.name, "forward": op.forward, "impl": op.impl, "op": op,
-        "opened": op.opened, **_defaults(op.signature),
-    }  # fmt: skip
-    exec(compiled(text, "exec"), scope)
-    function = scope["_op"]
-    function.__code__ = function.__code__.replace(co_name=op.name, co_qualname=op.name)
-    function.__name__ = function.__qualname__ = op.name
-    function.__source__ = text.replace("def _op(", f"def {op.name}(").replace("NAME", repr(op.name))
-    function.op, function.__doc__, function.__module__ = op, op.doc, "gpugrad"
-    return function
+    return "\n    ".join(lines) + "\n"
 
 
 def _run(op: Any, call: str) -> str:
@@ -108,8 +137,8 @@ def _run(op: Any, call: str) -> str:
     if op.kind == "elementwise" and len(op.arrays) > 1:
         return run
     tests = ["kind is ndarray"]
-    for k, n in enumerate(op.arrays):
-        if k and op.kind == "composite":  # it may be a number
+    for n in op.arrays:
+        if len(op.arrays) > 1 and op.kind == "composite":  # it may be a number
             tests.append(f"type({n}_) is ndarray")
         if not op.keeps_half:
             tests.append(f"{n}_.dtype.char not in 'eE'")
@@ -153,9 +182,14 @@ def _read_arguments(op: Any) -> list[str]:
     lines.append(f"kind = type({names[0]}_)")
     if several:
         same = " or ".join(f"type({n}_) is not kind" for n in names[1:])
+        if op.kind != "composite":
+            same += " or kind is Batched"  # of several levels, perhaps
         rest = ", ".join(f"{n}_" for n in names)
         how = "meet_arrays" if op.kind == "primitive" else "meet"
-        meeting = f"{rest}, kind = {how}(NAME, {rest})"
+        meeting = [f"{rest}, kind = {how}(NAME, {rest})"]
+        if op.kind != "composite":  # whose own ops see to it
+            listed, again = ", ".join(names), "; ".join(f"{n}_, {n}i = split({n})" for n in names)
+            meeting.insert(0, f"if Batched in ARRAYS: {listed} = crossed({listed}); {again}")
         if op.kind == "elementwise" and len(names) == 2:  # a number beside an array: no call
             x, y = names
             lines += [
@@ -163,17 +197,23 @@ def _read_arguments(op: Any) -> list[str]:
                 f"    if type({y}_) in SCALARS and kind in ARRAYS and {x}_.dtype.char != 'E': pass",
                 f"    elif kind in SCALARS and type({y}_) in ARRAYS and {y}_.dtype.char != 'E': "
                 f"kind = type({y}_)",
-                f"    else: {meeting}",
+                "    else:",
+                *(f"        {line}" for line in meeting),
             ]
         else:
-            lines.append(f"if {same}: {meeting}")
+            lines += [f"if {same}:", *(f"    {line}" for line in meeting)]
     return lines
+
+
+def _split(x: Any) -> tuple[Any, int]:
+    return (x._data, x._id) if isinstance(x, Tensor) else (x, 0)
 
 
 def _read_list(op: Any) -> list[str]:
     (n,) = op.arrays
     return [
         f"{n} = tensors(NAME, {n})",
+        f"if Batched in ARRAYS: {n} = crossed(*{n})",
         f"ids = [x._id for x in {n}]",
         f"*{n}_, kind = meet(NAME, *[x._data for x in {n}])",
     ]
@@ -243,10 +283,11 @@ def _recording(op: Any, ids: str, params: str) -> list[str]:
 
 
 _SCOPE = {
-    "ARRAYS": ARRAYS, "NUMPY": NUMPY, "SCALARS": SCALARS, "TENSOR": TENSOR, "Tensor": Tensor,
-    "asarray": as_array, "block": block, "graphs": graphs, "meet": meet,
+    "ARRAYS": ARRAYS, "Batched": Batched, "NUMPY": NUMPY, "SCALARS": SCALARS, "TENSOR": TENSOR,
+    "Tensor": Tensor, "asarray": as_array, "block": block, "crossed": crossed,
+    "graphs": graphs, "meet": meet,
     "meet_arrays": meet_arrays, "ndarray": np.ndarray, "new": new, "number": number,
     "record": record, "record_many": record_many, "recorders": recorders, "reraise": reraise,
-    "tensor": tensor, "tensors": _tensors, "wrap": wrap,
+    "split": _split, "tensor": tensor, "tensors": _tensors, "wrap": wrap,
 }  # fmt: skip
 """What every generated text may name."""

@@ -12,8 +12,16 @@ from copy import copy
 from typing import Any
 
 from gpugrad import nest
-from gpugrad.backend import NAMESPACES, SCALARS, TENSOR, as_array, formulas_on, is_inexact
-from gpugrad.backward import refit, revive
+from gpugrad.backend import (
+    SCALARS,
+    TENSOR,
+    as_array,
+    formulas_on,
+    full_beside,
+    is_inexact,
+    reading,
+)
+from gpugrad.backward import flat, refit, revive
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
 from gpugrad.recorder import (
     UnconnectedGradients,
@@ -113,11 +121,10 @@ class ForwardAccumulator:
         try:
             with formulas_on(outs[0]._data):
                 raw = not below
-                xp = NAMESPACES[type(outs[0]._data)] if raw else TENSOR
                 tangents = [self.known.get(i) for i in ids]
                 if raw and not _needs_transposing(op):
                     given = [t if t is None else t._data for t in tangents]
-                    xp = NAMESPACES[type(next(t for t in given if t is not None))]
+                    xp = reading(*given, *flat(saved))
                     made = _push(op, xp, given, saved, params, outs[0]._data)
                     self._keep(
                         outs[0], None if made is None else wrap(as_array(made, type(outs[0]._data)))
@@ -129,7 +136,7 @@ class ForwardAccumulator:
                     for o, result in zip(outs, results, strict=True):
                         self._keep(o, result)
                 else:
-                    self._keep(outs[0], _push(op, xp, tangents, alive, params, outs[0]))
+                    self._keep(outs[0], _push(op, TENSOR, tangents, alive, params, outs[0]))
         finally:
             threads.stack = stack
 
@@ -193,8 +200,7 @@ def _push(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any, out: A
 
 def _zeros_like(xp: Any, like: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of a shape, of the dtype and device of another array."""
-    lib = NAMESPACES[type(like._data if xp is TENSOR else like)].lib
-    made = lib.zeros(shape, dtype=like.dtype)
+    made = full_beside(like._data if xp is TENSOR else like, shape, like.dtype)
     return wrap(made) if xp is TENSOR else made
 
 

@@ -5,25 +5,30 @@ An op whose first argument is the tensor is the method itself: no wrapper frame 
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from gpugrad import backend
-from gpugrad.backend import SCALARS
-from gpugrad.errors import reraise
+from gpugrad import backend, dlpack, protocols
+from gpugrad.backend import ARRAYS, SCALARS
+from gpugrad.batched import Batched, index_parts, spread
+from gpugrad.errors import ArgumentError, DTypeError, reraise
+from gpugrad.inspection import VERSIONS
 from gpugrad.ops import (
     arranging,
     comparison,
     creation,
+    cumulative,
     elementwise,
     gathering,
     indexing,
+    joining,
     products,
     reduction,
     shaping,
     sorting,
 )
 from gpugrad.recorder import graphs
-from gpugrad.tensor import Tensor, new, tensor
+from gpugrad.tensor import Tensor, new, tensor, wrap
 from gpugrad.variable import Variable, VariableSlice
 
 __all__: list[str] = []
@@ -45,6 +50,9 @@ def _comparing(op: Any) -> Any:
 
     return method
 
+
+_name: str
+_op: Any
 
 for _name, _op in {
     "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply,
@@ -73,13 +81,17 @@ for _name, _op in {
     "all": reduction.all_, "argmax": reduction.argmax, "argmin": reduction.argmin,
     "astype": shaping.astype, "squeeze": shaping.squeeze, "conj": elementwise.conj,
     "clip": comparison.clip, "repeat": arranging.repeat, "argsort": sorting.argsort,
-    "take": gathering.take, "round": comparison.round_,
+    "take": gathering.take, "round": comparison.round_, "conjugate": elementwise.conj,
+    "cumsum": cumulative.cumsum, "cumprod": cumulative.cumprod, "dot": products.dot,
+    "flatten": shaping.flatten, "nonzero": gathering.nonzero, "ravel": shaping.ravel,
+    "searchsorted": sorting.searchsorted, "sort": sorting.sort, "swapaxes": shaping.swapaxes,
 }.items():  # fmt: skip
     setattr(Tensor, _name, _op)
 
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
-    return indexing.getitem(self, index=indexing.frozen_index(index))
+    index = indexing.frozen_index(index)
+    return indexing.getitem(spread(self, index) if Batched in ARRAYS else self, index=index)
 
 
 def _variable_getitem(self: Variable, index: Any) -> Tensor:
@@ -101,8 +113,13 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     except Exception as error:
         reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
     recorded = self._id or graphs or (isinstance(value, Tensor) and value._id)
+    if Batched in ARRAYS:
+        parts = [self._data, getattr(value, "_data", None), *index_parts(index)]
+        recorded = recorded or any(type(part) is Batched for part in parts)
     if recorded or (isinstance(value, Tensor) and value.device != self.device):
-        made = indexing.setitem(self, value, index=indexing.frozen_index(index))
+        index = indexing.frozen_index(index)
+        here = spread(self, index) if Batched in ARRAYS else self
+        made = indexing.setitem(here, value, index=index)
         self._data, self._id = made._data, made._id
         return
     given = value._data if isinstance(value, Tensor) else value
@@ -125,13 +142,94 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
     return shaping.permute_dims(self, tuple(order) or tuple(range(self.ndim))[::-1])
 
 
+def _adjoint(self: Tensor) -> Tensor:
+    """The conjugate transpose; an array of one axis is only conjugated."""
+    return elementwise.conj(self if self.ndim < 2 else shaping.matrix_transpose(self))
+
+
+def _copy(self: Tensor) -> Tensor:
+    """A new tensor of the same values; the gradient flows through."""
+    return creation.asarray(self, copy=True)
+
+
+def _diagonal(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """The diagonal of the matrices in two axes, as NumPy's method: the first two by default."""
+    last = shaping.moveaxis(self, (axis1, axis2), (-2, -1))
+    return arranging.diagonal(last, offset=offset)
+
+
+def _trace(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """The sum of the diagonal of the matrices in two axes, as NumPy's method."""
+    return reduction.sum_(_diagonal(self, offset, axis1, axis2), axis=-1)
+
+
+def _fill(self: Tensor, value: Any) -> None:
+    """Give every element one value; differentiable in the value."""
+    self[...] = value
+
+
+def _ptp(self: Tensor, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The largest less the smallest element along axes."""
+    largest = reduction.max_(self, axis=axis, keepdims=keepdims)
+    return elementwise.subtract(largest, reduction.min_(self, axis=axis, keepdims=keepdims))
+
+
+def _view(self: Tensor, dtype: Any = None) -> Tensor:
+    """The same tensor, or its bytes read as another dtype, as NumPy's method.
+
+    Complex numbers viewed as their real and imaginary parts are differentiable; other
+    changes of dtype have no gradient.
+
+    Raises:
+        DTypeError: a tape watches the tensor, whose gradient would be cut.
+    """
+    made = self.dtype if dtype is None else backend.as_dtype(dtype)
+    if made == self.dtype:
+        return self.__copy__()
+    is_parts = self.dtype.kind == "c" and made.char == self.dtype.char.lower()
+    if self.ndim and is_parts:
+        parts = joining.stack([elementwise.real(self), elementwise.imag(self)], axis=-1)
+        return shaping.reshape(parts, (*self.shape[:-1], 2 * self.shape[-1]))
+    try:
+        return wrap(backend.copied(self._handed_out("other numbers").view(made)))
+    except ValueError as error:
+        raise DTypeError(f"view: {self.dtype} {self.shape} as {made}: {error}") from error
+
+
+def _divmod(self: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    return elementwise.floor_divide(self, other), elementwise.remainder(self, other)
+
+
+def _rdivmod(self: Tensor, other: Any) -> tuple[Tensor, Tensor]:
+    return elementwise.floor_divide(other, self), elementwise.remainder(other, self)
+
+
+def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """The module gpugrad, as a namespace of the array API standard.
+
+    Raises:
+        ArgumentError: a version of the standard that it does not provide.
+    """
+    if api_version is not None and api_version not in VERSIONS:
+        raise ArgumentError(
+            f"__array_namespace__: no version {api_version!r} of the array API; gpugrad provides "
+            f"{', '.join(VERSIONS)}."
+        )
+    return sys.modules["gpugrad"]
+
+
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """The tensor on another device (itself if it is there); differentiable.
 
     Args:
         device: a device or its name.
         stream: accepted for the array API's sake; only None.
+
+    Raises:
+        ArgumentError: a stream.
     """
+    if stream is not None:
+        raise ArgumentError("to_device: stream= must be None; copies run on the current stream.")
     d = backend.device(device)
     if d == self.device:
         return self
@@ -145,5 +243,12 @@ for _name, _method in {
     "reshape": _reshape, "transpose": _transpose, "to_device": _to_device,
     "T": property(_transpose), "mT": property(shaping.matrix_transpose),
     "real": property(elementwise.real), "imag": property(elementwise.imag),
+    "H": property(_adjoint), "copy": _copy, "diagonal": _diagonal, "fill": _fill, "ptp": _ptp,
+    "trace": _trace, "view": _view, "__divmod__": _divmod, "__rdivmod__": _rdivmod,
+    "__array_namespace__": _array_namespace, "__dlpack__": dlpack.dlpack,
+    "__dlpack_device__": dlpack.dlpack_device,
+    "__cuda_array_interface__": property(dlpack.cuda_array_interface),
+    "__array_ufunc__": protocols.OnTheType(protocols.array_ufunc),
+    "__array_function__": protocols.array_function,
 }.items():  # fmt: skip
     setattr(Tensor, _name, _method)

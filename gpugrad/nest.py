@@ -9,10 +9,10 @@ from typing import Any
 
 from gpugrad.errors import StructureError
 
-__all__ = ["flatten", "flatten_like", "map_structure", "pack"]
+__all__ = ["children", "flatten", "flatten_like", "map_structure", "pack"]
 
 
-def _children(structure: Any) -> list[tuple[Any, Any]] | None:
+def children(structure: Any) -> list[tuple[Any, Any]] | None:
     """The (key, child) pairs of a container; None for a leaf."""
     if isinstance(structure, (list, tuple, ValuesView)):
         return list(enumerate(structure))
@@ -29,10 +29,10 @@ def flatten(structure: Any) -> list[Any]:
     >>> flatten({"b": 1, "a": (2, [3])})
     [1, 2, 3]
     """
-    children = _children(structure)
-    if children is None:
+    found = children(structure)
+    if found is None:
         return [structure]
-    return [leaf for _, child in children for leaf in flatten(child)]
+    return [leaf for _, child in found for leaf in flatten(child)]
 
 
 def pack(structure: Any, leaves: list[Any]) -> Any:
@@ -45,10 +45,10 @@ def pack(structure: Any, leaves: list[Any]) -> Any:
 
 
 def _rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
-    children = _children(structure)
-    if children is None:
+    found = children(structure)
+    if found is None:
         return next(leaves)
-    made = [(key, _rebuild(child, leaves)) for key, child in children]
+    made = [(key, _rebuild(child, leaves)) for key, child in found]
     values = [value for _, value in made]
     if isinstance(structure, (list, ValuesView)):
         return values
@@ -71,8 +71,8 @@ def flatten_like(reference: Any, structure: Any, what: str) -> list[Any]:
 
     Dicts are matched by key, lists and tuples by position.
     """
-    children = _children(reference)
-    if children is None:
+    found = children(reference)
+    if found is None:
         return [structure]
     if isinstance(reference, (list, tuple, ValuesView)):
         if not isinstance(structure, (list, tuple)) or len(structure) != len(reference):
@@ -82,14 +82,14 @@ def flatten_like(reference: Any, structure: Any, what: str) -> list[Any]:
             )
         inner: dict[Any, Any] = dict(enumerate(structure))
     else:
-        inner = dict(_children(structure) or [])
-        if set(inner) != {key for key, _ in children}:
+        inner = dict(children(structure) or [])
+        if set(inner) != {key for key, _ in found}:
             raise StructureError(
-                f"{what}: expected the keys {[key for key, _ in children]}, got {list(inner)}."
+                f"{what}: expected the keys {[key for key, _ in found]}, got {list(inner)}."
             )
     return [
         leaf
-        for key, child in children
+        for key, child in found
         for leaf in flatten_like(child, inner[key], f"{what}[{key!r}]")
     ]
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -38,7 +39,8 @@ from gpugrad.backend import (
     Namespace,
     meet,
 )
-from gpugrad.eager import compiled, write_eager
+from gpugrad.batched import batched_reading
+from gpugrad.eager import compiled, eager_function
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, NoGradientError, ShapeError
 from gpugrad.samples import grid
 from gpugrad.tensor import Tensor
@@ -83,6 +85,7 @@ class Op:
         samples: function of a NumPy random generator that yields (arguments, keywords).
         ref: the function on NumPy arrays that the forward must equal, or its dotted name.
         errors: calls that must fail: (arguments, keywords, exception class, words).
+        home: the module that declares it.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class Op:
         arrays: Sequence[str] | None = None,
         vjp: Sequence[Any] | Rule | None = None,
         jvp: Sequence[Any] | None = None,
+        masked: Sequence[Any] | None = None,
         partials: Sequence[Any] | None = None,
         singular: bool = False,
         linear: bool | str = False,
@@ -102,15 +106,18 @@ class Op:
         outputs: int = 1,
         variadic: bool = False,
         keeps_half: bool = False,
+        batch: Any = None,
         kinds: str = "f",
         samples: Any = None,
         ref: Any = None,
         errors: Sequence[Any] = (),
         doc: str = "",
+        home: str = "",
     ) -> None:
         self.name, self.forward, self.kind = name, forward, kind
         self.linear, self.differentiable, self.singular = linear, differentiable, singular
         self.outputs, self.variadic, self.keeps_half = outputs, variadic, keeps_half
+        self.batch, self.home = batch, home
         self.is_library_function = isinstance(forward, _LibraryFunction)
         self.kinds = kinds
         self.samples, self.ref, self.errors, self.doc = samples, ref, tuple(errors), doc
@@ -119,13 +126,16 @@ class Op:
         self.arrays = tuple(arrays or (n for n, p in ps.items() if p.kind is p.POSITIONAL_ONLY))
         self.optional = frozenset(n for n in self.arrays if ps[n].default is None)
         self.params = {n: p.default for n, p in ps.items() if n not in self.arrays}
+        if taken := {"kind", "out", "type"} & set(self.params):
+            raise TypeError(f"{name}: its function has names {taken} of its own; use others.")
         self.impl = _Readings(name)
         self.opened = forward  # a composite's body, as it runs on recorded Tensors
         if kind == "composite":
             opened = functools.partial(forward, TENSOR)
             self.opened = opened if keeps_half else _through_float32(opened)
         self._bind(vjp, jvp, partials)
-        self.eager = write_eager(self)
+        self._masked = masked and tuple(_bind_rule(r, self) for r in masked)
+        self.eager = eager_function(self)
 
     # -- rules
 
@@ -162,6 +172,18 @@ class Op:
                 _missing_rule(self.name) if r is ... else bind(r) if r else None for r in rules
             )
 
+    @functools.cached_property
+    def masked(self) -> tuple[Any, ...]:
+        """The rules for a pass in which a gradient of exactly 0 meets something infinite."""
+        if self._masked:
+            return self._masked
+        if self.partials is None or self.singular:
+            return self.rules
+        return tuple(
+            _masked_rule(p) if callable(p) else r
+            for p, r in zip(self.partials, self.rules, strict=True)
+        )
+
     def spread(self, n: int) -> list[Rule]:
         """The rules of a variadic op's `n` inputs, from its one rule."""
         return [functools.partial(self._each, i=i) for i in range(n)]
@@ -196,6 +218,8 @@ def _read(xp: Namespace, name: str) -> Callable[..., Any]:
     op = OPS.get(name)
     if op is None:
         raise AttributeError(f"xp.{name}: not a registered op, so a formula may not call it.")
+    if xp.wraps:
+        return batched_reading(op)
     return op.eager if xp is TENSOR else op.bare(xp)
 
 
@@ -336,6 +360,10 @@ def _bind_partial(partial: Any, op: Op) -> Rule:
     return _bind_rule(partial, op, "g * {0} if g.dtype.kind != 'c' else g * conj(xp, {0})")
 
 
+def _masked_rule(partial: Rule) -> Rule:
+    return lambda xp, g, s, k: xp.masked_multiply(g, conjugate(xp, partial(xp, g, s, k)))
+
+
 # ---- declaring --------------------------------------------------------------------------
 
 
@@ -409,6 +437,7 @@ def elementwise(
             kinds=kinds, samples=samples or grid(len(arrays), domain),
             ref=ref or (None if callable(forward) else f"numpy.{forward or name}"),
             errors=errors or _elementwise_errors(len(arrays), kinds),
+            home=sys._getframe(1).f_globals["__name__"],
             doc=_elementwise_doc(name, arrays, doc, example),
         )
     )  # fmt: skip
@@ -438,11 +467,13 @@ def op(
     name: str | None = None,
     arrays: Sequence[str] | None = None,
     jvp: Sequence[Any] | None = None,
+    masked: Sequence[Any] | None = None,
     linear: bool | str = False,
     differentiable: bool = True,
     outputs: int = 1,
     variadic: bool = False,
     keeps_half: bool = False,
+    batch: Any = None,
     kinds: str = "f",
     samples: Any = None,
     ref: Any = None,
@@ -455,15 +486,23 @@ def op(
             gradient, ``...`` where the rule is not known (then asking for it raises). For a
             variadic op one rule for all, which is told the input's position ``i``.
         name: of the op, if the function's own would shadow a builtin that its module needs.
-        arrays: names of the array arguments, where not all of them stand before ``/``. One
-            whose default is None may be left out.
+        arrays: names of the array arguments, where not all of them stand before ``/``; they
+            come first in the forward. One whose default is None may be left out.
         jvp: rules ``(xp, t, names...)``, whose results add up; made by transposing if None.
+        masked: rules to take instead where a gradient has come out NaN: of a cotangent of 0
+            they give 0, also beside an infinite factor. `vjp` if None.
         linear: True if the op is linear in its arrays taken together: its JVP is itself.
             ``"each"`` if it is linear in each array alone (a product).
         differentiable: False says that the gradient is None.
         outputs: number of results; more than 1 makes a tuple, and ``g`` is one too.
         variadic: the one array argument is a list of arrays.
         keeps_half: the forward gets 16-bit floats as they are.
+        batch: how `gg.vmap` runs a primitive, where every array may have a batch axis in front:
+            ``"stack"`` (the op takes stacks: axes in front of those that it works on, broadcast
+            against each other), ``"axis"`` (it works along its argument ``axis``), ``"loop"``
+            (one example at a time), or a formula ``(xp, batched, *arrays, **params)`` that
+            gets arrays whose axis 0 is the batch where `batched` (a tuple of bools) says so,
+            and gives results with it. None is ``"loop"``. Composites need none.
         kinds, samples, ref, errors: see `Op`.
 
     Raises:
@@ -498,9 +537,10 @@ def op(
                 name or forward.__name__, forward,
                 kind="primitive" if vjp is not None else "composite",
                 signature=signature.replace(parameters=ps), arrays=arrays, vjp=vjp, jvp=jvp,
-                linear=linear, differentiable=differentiable, outputs=outputs, variadic=variadic,
-                keeps_half=keeps_half, kinds=kinds, samples=samples, ref=ref, errors=errors,
-                doc=inspect.cleandoc(forward.__doc__ or ""),
+                masked=masked, linear=linear, differentiable=differentiable, outputs=outputs,
+                variadic=variadic, keeps_half=keeps_half, batch=batch, kinds=kinds, samples=samples, ref=ref,
+                errors=errors, doc=inspect.cleandoc(forward.__doc__ or ""),
+                home=forward.__module__,
             )
         )  # fmt: skip
 

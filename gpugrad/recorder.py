@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import nest
-from gpugrad.backend import NAMESPACES, TENSOR, formulas_on, is_inexact
+from gpugrad import backend, nest
+from gpugrad.backend import TENSOR, formulas_on, is_inexact
 from gpugrad.backward import Entry, backward, finished, plus
 from gpugrad.errors import (
     ArgumentError,
@@ -218,7 +218,7 @@ class Recorder:
         first = targets[0]._data if targets else None
         if first is None:
             return [None] * len(sources)
-        xp = NAMESPACES[type(first)] if raw else TENSOR
+        xp = backend.reading(first) if raw else TENSOR
         if self.leaves <= wanted and type(self.known) is set:
             need: Any = self.known
         else:
@@ -226,20 +226,39 @@ class Recorder:
             for _, out, ids, _, _, _ in self.log:
                 if any(i in need for i in ids):
                     need.update((out,) if type(out) is int else (o[0] for o in out))
-        grads: dict[int, Any] = {}
+        stopped = {number_any(s) for s in stops}
         with np.errstate(all="ignore"), formulas_on(first):  # some of it may be on the CPU
-            for target, seed in zip(targets, seeds, strict=True):
-                i = number_any(target)
-                if seed is None:
-                    with formulas_on(target._data):
-                        seed = NAMESPACES[type(target._data)].lib.ones_like(target._data)
-                    seed = seed if raw else wrap(seed)
-                elif raw:
-                    seed = seed._data
-                grads[i] = plus(xp, grads[i], seed) if i in grads else seed
-            stopped = {number_any(s) for s in stops}
-            backward(self.log, grads, wanted, need, xp, stopped)
-            return [finished(xp, grads.get(s._id), s) for s in sources]
+            for masked in (False, True):  # 0 * inf is 0 in the second pass: see `_any_nan`
+                grads: dict[int, Any] = {}
+                for target, seed in zip(targets, seeds, strict=True):
+                    i = number_any(target)
+                    if seed is None:
+                        seed = backend.full_beside(target._data, target.shape, target.dtype, 1)
+                        seed = seed if raw else wrap(seed)
+                    elif raw:
+                        seed = seed._data
+                    grads[i] = plus(xp, grads[i], seed) if i in grads else seed
+                backward(self.log, grads, wanted, need, xp, stopped, masked)
+                results = [finished(xp, grads.get(s._id), s) for s in sources]
+                if masked or not _any_nan(results):
+                    break
+        return results
+
+
+def _any_nan(results: Sequence[Any]) -> bool:
+    """Whether a gradient on the CPU is NaN somewhere; it may be of 0 * inf in a masked branch.
+
+    To look at the gradients costs less than to mask every product on the way, and a pass with
+    masked products is only run where one is NaN. On a GPU looking would wait for the device.
+    """
+    for g in results:
+        data = g.values if isinstance(g, IndexedSlices) else g
+        data = None if data is None else backend.bottom(data._data)
+        if type(data) is np.ndarray and is_inexact(data.dtype):
+            total = np.add.reduce(data, axis=None)
+            if total != total:
+                return True
+    return False
 
 
 def number_any(x: Tensor) -> int:
@@ -307,8 +326,7 @@ def filled(results: list[Any], sources: list[Tensor], how: Any) -> list[Any]:
 
 def zeros_beside(t: Tensor, shape: tuple[int, ...], dtype: Any) -> Any:
     """A bare array of zeros on the device of `t`."""
-    with formulas_on(t._data):
-        return NAMESPACES[type(t._data)].lib.zeros(shape, dtype=dtype)
+    return backend.full_beside(t._data, shape, dtype)
 
 
 def unconnected(value: Any) -> UnconnectedGradients:

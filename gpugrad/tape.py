@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from gpugrad import nest
-from gpugrad.backend import TENSOR, formulas_on, is_inexact
-from gpugrad.errors import (
-    DTypeError,
-    ShapeError,
-    TapeError,
-)
+from gpugrad.backend import TENSOR, bottom, formulas_on, full_beside, is_inexact, reading
+from gpugrad.backward import flat
+from gpugrad.batched import Level, enter, leave
+from gpugrad.errors import DTypeError, ShapeError, TapeError
 from gpugrad.explain import why
 from gpugrad.recorder import (
     Recorder,
@@ -35,7 +34,10 @@ from gpugrad.tensor import (
 )
 from gpugrad.variable import Variable
 
-__all__ = ["GradientTape"]
+__all__ = ["CHUNK_BYTES", "GradientTape"]
+
+CHUNK_BYTES = 2**28
+"""How much memory one batched backward pass of a Jacobian may take, about."""
 
 
 class GradientTape(Recorder):
@@ -226,10 +228,19 @@ class GradientTape(Recorder):
         unconnected_gradients: Any = UnconnectedGradients.NONE,
         parallel_iterations: Any = None,
         experimental_use_pfor: bool = True,
+        *,
+        chunk_bytes: int = CHUNK_BYTES,
     ) -> Any:
         """The derivative of every element of `target`: target.shape + source.shape, a source.
 
-        The last two arguments are accepted for TensorFlow's sake and change nothing.
+        Args:
+            target: one Tensor.
+            sources: a Tensor or Variable, or a nested structure of them.
+            unconnected_gradients: as for `gradient`.
+            parallel_iterations, experimental_use_pfor: accepted for TensorFlow's sake; they
+                change nothing.
+            chunk_bytes: how much memory one batched backward pass may take, about: fewer
+                bytes, more passes.
 
         >>> import gpugrad as gg
         >>> x = gg.Variable([1.0, 2.0])
@@ -243,23 +254,45 @@ class GradientTape(Recorder):
             raise DTypeError(f"jacobian: one Tensor is needed as target, got {target!r:.60}.")
         found = leaves_of("sources", sources)
         self._begin("jacobian")
-        rows = []
-        for k in range(max(target.size, 1)):  # an empty target too says which are connected
-            seed = zeros_beside(target, (target.size,), target.dtype)
-            with formulas_on(seed):
-                seed[k : k + 1] = 1
-            rows.append(self.pull([target], [wrap(seed.reshape(target.shape))], found))
+        rows = self._rows(target, (), found, chunk_bytes)
         results: list[Any] = []
-        for column, source in zip(zip(*rows, strict=True), found, strict=True):
+        for g, source in zip(rows, found, strict=True):
             shape = target.shape + source.shape
-            if all(g is None for g in column) and not zero:
-                results.append(None)
-            elif column[0] is None or not target.size:
-                results.append(wrap(zeros_beside(source, shape, source.dtype)))
+            if g is not None:
+                results.append(TENSOR.reshape(g, shape))
             else:
-                results.append(TENSOR.reshape(TENSOR.stack([tensor(g) for g in column]), shape))
+                results.append(wrap(zeros_beside(source, shape, source.dtype)) if zero else None)
         self._end(results)
         return nest.pack(sources, results)
+
+    def _rows(
+        self, target: Tensor, lead: tuple[int, ...], sources: list[Tensor], chunk_bytes: int
+    ) -> list[Any]:
+        """Gradients of each element of `target` behind its axes `lead`: one for each, a source.
+
+        One backward pass for as many elements as fit `chunk_bytes`: what a pass holds for one is
+        about what the tape has saved.
+        """
+        size = target.size // max(math.prod(lead), 1)
+        saved = {id(a): a.nbytes for e in self.log for a in flat(e[4]) if hasattr(a, "nbytes")}
+        bytes_each = sum(saved.values()) + target.nbytes + sum(s.nbytes for s in sources)
+        chunk = max(1, min(size, chunk_bytes // max(bytes_each, 1)))
+        chunks = []
+        for start in range(0, max(size, 1), chunk):  # an empty target too says what is connected
+            with Level(min(chunk, size - start), randomness="same") as level:
+                shape = (level.size, *(1,) * len(lead), size)
+                seed = full_beside(bottom(target._data), shape, target.dtype)
+                with formulas_on(seed):
+                    for k in range(level.size):
+                        seed[k, ..., start + k] = 1
+                    seed = reading(seed).broadcast_to(seed, (level.size, *lead, size))
+                    seed = seed.reshape(level.size, *target.shape)
+                found = self.pull([target], [enter(wrap(seed), level, 0)], sources)
+                chunks.append([None if g is None else leave(tensor(g), level, 0) for g in found])
+        return [
+            None if parts[0] is None else parts[0] if len(parts) == 1 else TENSOR.concat(parts)
+            for parts in zip(*chunks, strict=True)
+        ]
 
     def batch_jacobian(
         self,
@@ -268,6 +301,8 @@ class GradientTape(Recorder):
         unconnected_gradients: Any = UnconnectedGradients.NONE,
         parallel_iterations: Any = None,
         experimental_use_pfor: bool = True,
+        *,
+        chunk_bytes: int = CHUNK_BYTES,
     ) -> Any:
         """Jacobians of each example: target (b, y...), source (b, x...) give (b, y..., x...).
 
@@ -294,17 +329,12 @@ class GradientTape(Recorder):
                 f"batch_jacobian: the batches differ: target {target.shape}, source {source.shape}."
             )
         self._begin("batch_jacobian")
-        b, shape = target.shape[0], target.shape + source.shape[1:]
-        columns = []
-        for k in range(target.size // b if b else 0):
-            seed = zeros_beside(target, (b, target.size // b), target.dtype)
-            with formulas_on(seed):
-                seed[:, k] = 1
-            columns += self.pull([target], [wrap(seed.reshape(target.shape))], [source])
-        if not columns or columns[0] is None:
+        shape = target.shape + source.shape[1:]
+        (rows,) = self._rows(target, target.shape[:1], [source], chunk_bytes)
+        if rows is None:
             result = wrap(zeros_beside(source, shape, source.dtype))
         else:
-            result = TENSOR.reshape(TENSOR.stack([tensor(g) for g in columns], axis=1), shape)
+            result = TENSOR.reshape(TENSOR.moveaxis(rows, 0, 1), shape)
         self._end([result])
         return result
 

@@ -60,8 +60,7 @@ class Tensor:
     """
 
     __slots__ = ("__weakref__", "_data", "_id")
-    __array_ufunc__ = None  # ndarray * Tensor must come to Tensor.__rmul__
-    __array_priority__ = 1000.0
+    __array_priority__ = 1000.0  # for types that add in a way of their own, as SciPy's matrices
 
     _data: Any
     _id: int
@@ -88,6 +87,11 @@ class Tensor:
     def nbytes(self) -> int:
         """Bytes that the elements take."""
         return self._data.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes that one element takes."""
+        return self._data.dtype.itemsize
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -119,14 +123,7 @@ class Tensor:
                 f"A tensor on {self.device} does not turn into a NumPy array by itself: "
                 "call x.numpy(), which copies it to the host."
             )
-        self._read()  # so that a tape that watches Variables on first use knows of it
-        if self._id and any(self._id in r.known for r in threads.stack):
-            raise DTypeError(
-                "A tensor watched by an active tape was about to become a NumPy array, which "
-                "would cut its gradient. Use gpugrad's function of that name, or say that you "
-                "mean it: x.numpy(), or gg.stop_gradient(x)."
-            )
-        data = self._data
+        data = self._handed_out("a NumPy array")
         if dtype is not None and dtype != data.dtype:
             return data.astype(dtype)
         if copy:
@@ -134,6 +131,21 @@ class Tensor:
         view: np.ndarray[Any, Any] = data.view()
         view.flags.writeable = False
         return view
+
+    def _handed_out(self, what: str) -> Any:
+        """The bare array, to become `what`: something that no tape follows.
+
+        Raises:
+            DTypeError: an active tape watches the tensor, whose gradient would be cut.
+        """
+        self._read()  # so that a tape that watches Variables on first use knows of it
+        if self._id and any(self._id in r.known for r in threads.stack):
+            raise DTypeError(
+                f"A tensor watched by an active tape was about to become {what}, which would cut "
+                "its gradient. Use gpugrad's function of that name, or say that you mean it: "
+                "x.numpy(), or gg.stop_gradient(x)."
+            )
+        return self._data
 
     def __float__(self) -> float:
         return float(self.item())
@@ -196,6 +208,11 @@ class Tensor:
 
     def __str__(self) -> str:
         return digits(self._data, separator=" ")
+
+    def _repr_inline_(self, max_width: int) -> str:
+        """What xarray shows of it in one line of at most `max_width` characters."""
+        text = f"gpugrad {self.device} " + " ".join(digits(self._data.ravel(), " ").split())
+        return text if len(text) <= max_width else text[: max(max_width - 3, 0)] + "..."
 
     def _read(self) -> Tensor:
         """The Tensor that an op reads: itself, for a subclass a plain one."""
@@ -269,6 +286,8 @@ def _unpickle(values: np.ndarray[Any, Any], device: str) -> Tensor:
 
 def digits(array: Any, separator: str = ", ", prefix: str = "") -> str:
     """The values as text. Of a long array only the edges are copied from the device."""
+    if backend.NAMESPACES[type(array)].wraps:
+        return repr(array)
     shown, long = array, array.size > 1000
     if long:  # seven along an axis print as three, dots, three
         for axis, n in enumerate(array.shape):

@@ -1,43 +1,22 @@
-"""Functions of functions: derivatives, and ways to say what a derivative is."""
+"""Functions of functions: their derivatives."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
-import numpy as np
-
 from gpugrad import nest
-from gpugrad.backend import NAMESPACES, TENSOR, is_array, is_inexact
+from gpugrad.backend import TENSOR, is_inexact
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError
 from gpugrad.forward import ForwardAccumulator
-from gpugrad.recorder import (
-    UnconnectedGradients,
-    graphs,
-    number,
-    number_any,
-    record_many,
-    recording_stopped,
-)
-from gpugrad.tape import GradientTape
-from gpugrad.tensor import IndexedSlices, Tensor, recorders, tensor, threads, wrap
+from gpugrad.recorder import number_any, zeros_beside
+from gpugrad.tape import CHUNK_BYTES, GradientTape
+from gpugrad.tensor import Tensor, tensor, wrap
 from gpugrad.variable import Variable
 
-__all__ = [
-    "custom_gradient",
-    "grad",
-    "grad_pass_through",
-    "hessian",
-    "hvp",
-    "jacobian",
-    "jvp",
-    "recompute_grad",
-    "value_and_grad",
-    "vjp",
-]
+__all__ = ["grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "value_and_grad", "vjp"]
 
 Function = Callable[..., Any]
 
@@ -186,6 +165,33 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     return y, acc.jvp(y, unconnected_gradients="zero")
 
 
+def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
+    """Return ``(f(*primals), push)``; ``push(*tangents)`` is J @ tangents, without running `f`.
+
+    The gradient of g -> vjp(g), which is linear in g, is the JVP: it is recorded once.
+
+    Args:
+        f: function of any nested arguments that returns a nest of Tensors.
+        primals: its arguments.
+
+    >>> import gpugrad as gg
+    >>> y, push = gg.linearize(lambda x: gg.sin(x) * x, gg.constant(0.0))
+    >>> push(gg.constant(1.0)).item()
+    0.0
+    """
+    y, pull = vjp(f, *primals)
+    seeds = nest.map_structure(lambda t: wrap(zeros_beside(t, t.shape, t.dtype)), y)
+    with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+        tape.watch(seeds)
+        pulled = pull(seeds)
+
+    def push(*tangents: Any) -> Any:
+        given = [nest.map_structure(tensor, t) for t in tangents]
+        return tape.gradient(pulled, seeds, tuple(given), "zero")
+
+    return y, push
+
+
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """Hessian of a scalar function times a vector: forward mode over reverse mode.
 
@@ -197,8 +203,15 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     return jvp(grad(f, positions), primals, tangents)[1]
 
 
-def jacobian(f: Function, argnums: int | Sequence[int] = 0) -> Function:
+def jacobian(
+    f: Function, argnums: int | Sequence[int] = 0, *, chunk_bytes: int = CHUNK_BYTES
+) -> Function:
     """Make a function that returns the Jacobian: output's shape + argument's shape.
+
+    Args:
+        f: function that returns a Tensor.
+        argnums: position, or positions, of the arguments to differentiate by.
+        chunk_bytes: how much memory one batched backward pass may take, about.
 
     >>> import gpugrad as gg
     >>> gg.jacobian(lambda x: x * x)(gg.constant([1.0, 2.0])).tolist()
@@ -211,272 +224,21 @@ def jacobian(f: Function, argnums: int | Sequence[int] = 0) -> Function:
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(wanted)
             y = f(*given, **keywords)
-        return tape.jacobian(y, wanted, unconnected_gradients="zero")
+        return tape.jacobian(y, wanted, "zero", chunk_bytes=chunk_bytes)
 
     return with_jacobian
 
 
-def hessian(f: Function, argnums: int = 0) -> Function:
+def hessian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BYTES) -> Function:
     """Make a function that returns the Hessian of a scalar function by one argument.
+
+    Args:
+        f: function that returns a 0-d Tensor.
+        argnums: position of the argument.
+        chunk_bytes: as for `jacobian`.
 
     >>> import gpugrad as gg
     >>> gg.hessian(lambda x: gg.sum(x * x * x))(gg.constant([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
-    return jacobian(grad(f, argnums), argnums)
-
-
-# ---- ways to say what a derivative is ---------------------------------------------------
-
-
-class _Accesses:
-    """A recorder that notes which trainable Variables are read, and records nothing."""
-
-    known: frozenset[int] = frozenset()
-    dead: frozenset[int] = frozenset()
-    log = None
-
-    def __init__(self) -> None:
-        self.variables: dict[int, Variable] = {}
-
-    def touched(self, variable: Variable) -> None:
-        if variable.trainable:
-            self.variables[variable._id] = variable
-
-    def barrier(self, name: str, ids: Any, out: int) -> None:
-        """Nothing is recorded, so nothing stops."""
-
-    def __enter__(self) -> _Accesses:
-        self._stack = threads.stack
-        self._stack.append(self)
-        recorders.append(self)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._stack.remove(self)
-        recorders.remove(self)
-
-
-class _CustomOp:
-    """What the tape logs for one call of a custom_gradient function: an op with its own rules."""
-
-    rules = saves = origins = arrays = ()
-    partials = jvps = None
-    linear = variadic = False
-    outputs = 0  # its gradient is always a tuple
-
-    def __init__(
-        self, name: str, grad_fn: Function, inputs: list[Tensor], n_positional: int,
-        variables: list[Variable],
-    ) -> None:  # fmt: skip
-        self.name, self._grad_fn, self._n_positional = name, grad_fn, n_positional
-        self._inputs = [(x.shape, x.dtype) for x in inputs]  # not the tensors: they may be freed
-        self._variables = variables
-
-    def spread(self, n: int) -> list[Function]:
-        """One rule for each input; the first that is asked runs the user's function for all."""
-        made: list[list[Any]] = []
-
-        def rule(xp: Any, g: Any, saved: Any, params: Any, i: int) -> Any:
-            if not made:
-                made.append(self._gradients(xp, g))
-            return made[0][i]
-
-        return [functools.partial(rule, i=i) for i in range(n)]
-
-    def _gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
-        upstream = [copy(x) if xp is TENSOR else wrap(_bare(x)) for x in g]
-        if self._variables:
-            pair = self._grad_fn(*upstream, variables=self._variables)
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise StructureError(
-                    f"{self.name}: with `variables`, the gradient function must return "
-                    "(gradients of the arguments, gradients of the variables)."
-                )
-            returned, more = pair
-            more = nest.flatten(more)
-            if len(more) != len(self._variables):
-                raise StructureError(
-                    f"{self.name}: the gradient function returned {len(more)} gradients for "
-                    f"{len(self._variables)} variables."
-                )
-        else:
-            returned, more = self._grad_fn(*upstream), []
-        flat = nest.flatten(returned)
-        if len(flat) == self._n_positional and self._n_positional:
-            flat += [None] * (len(self._inputs) - len(flat))
-        if len(flat) != len(self._inputs):
-            raise StructureError(
-                f"{self.name}: the gradient function returned {len(flat)} gradients for "
-                f"{len(self._inputs)} arguments; return one each (None for no gradient)."
-            )
-        inputs = [*self._inputs, *((v.shape, v.dtype) for v in self._variables)]
-        return [self._fit(xp, g, *x) for g, x in zip([*flat, *more], inputs, strict=True)]
-
-    def _fit(self, xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-        if g is None:
-            return None
-        if not isinstance(g, IndexedSlices):
-            g = tensor(g)
-            if g.dtype != dtype:
-                g = TENSOR.astype(g, dtype)
-        if g.shape != shape:
-            raise ShapeError(
-                f"{self.name}: the gradient function returned shape {g.shape} for an argument of "
-                f"shape {shape}."
-            )
-        if xp is TENSOR:
-            return g
-        if isinstance(g, IndexedSlices):
-            return IndexedSlices(g.values._data, g.indices._data, g.dense_shape)
-        return g._data
-
-
-def _bare(x: Any) -> Any:
-    return x if type(x) in NAMESPACES else np.asarray(x)
-
-
-def _is_number(leaf: Any) -> bool:
-    return isinstance(leaf, (Tensor, int, float, complex, np.generic)) or is_array(leaf)
-
-
-def custom_gradient(f: Function | None = None) -> Function:
-    """Give a function its own gradient; a decorator.
-
-    Args:
-        f: function of any nested arguments that returns ``(result, grad_fn)``.
-            ``grad_fn(*upstream)`` gets one gradient for each Tensor of the result (zeros for
-            those that were not used) and returns one for each number among the arguments, in
-            order (None for no gradient). If `f` reads trainable Variables that are no
-            arguments, ``grad_fn(*upstream, variables=...)`` gets them, and must return
-            ``(gradients of arguments, gradients of variables)``.
-
-    Keyword arguments count like positional ones; keyword-only ones come last, and their
-    gradients may be left out. The gradient holds in forward mode too. Its own gradient, for
-    second order, is that of what `grad_fn` computes.
-
-    Raises:
-        StructureError: `grad_fn` takes no `variables` though some were read, or returned
-            another number of gradients.
-        ShapeError: it returned a gradient of another shape than the argument's.
-
-    >>> import gpugrad as gg
-    >>> @gg.custom_gradient
-    ... def log1pexp(x):
-    ...     e = gg.exp(x)
-    ...     return gg.log(1 + e), lambda dy: dy * (1 - 1 / (1 + e))
-    >>> round(gg.grad(log1pexp)(30.0).item(), 4)
-    1.0
-    """
-    if f is None:
-        return custom_gradient
-    signature = inspect.signature(f)
-    name = getattr(f, "__name__", type(f).__name__)
-
-    @functools.wraps(f)
-    def with_own_gradient(*args: Any, **keywords: Any) -> Any:
-        bound = signature.bind(*args, **keywords)
-
-        def as_input(leaf: Any) -> Any:
-            if not _is_number(leaf) or isinstance(leaf, Variable):
-                return leaf
-            made = tensor(leaf)
-            if graphs:
-                number(made)
-            return copy(made)  # grad_fn reads it later: ``leaf[i] = v`` must not reach it
-
-        given, named = nest.map_structure(as_input, (bound.args, bound.kwargs))
-        positional = [x for x in nest.flatten(given) if isinstance(x, Tensor)]
-        inputs = positional + [x for x in nest.flatten(named) if isinstance(x, Tensor)]
-        with _Accesses() as read:
-            pair = f(*given, **named)
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not callable(pair[1]):
-            raise StructureError(
-                f"{name}: a custom_gradient function must return (result, grad_fn)."
-            )
-        result, grad_fn = pair
-        outs = [wrap(tensor(leaf)._data) for leaf in nest.flatten(result)]
-        arguments = {x._id for x in inputs if isinstance(x, Variable)}
-        variables = [v for i, v in sorted(read.variables.items()) if i not in arguments]
-        if variables and not _takes_variables(grad_fn):
-            raise StructureError(
-                f"{name}: it reads the Variables {[v.name for v in variables]}, so its "
-                "gradient function must take a keyword argument `variables`."
-            )
-        if recorders:
-            for x in (*inputs, *variables):
-                x._read()  # where recording was stopped, no tape knows of a Variable yet
-            op = _CustomOp(name, grad_fn, inputs, len(positional), variables)
-            if graphs:
-                for x in inputs:
-                    number(x)
-            ids = tuple(x._id for x in (*inputs, *variables))
-            record_many(op, tuple(outs), ids, (None,) * len(ids), (), None)
-        return nest.pack(result, outs)
-
-    return with_own_gradient
-
-
-def _takes_variables(grad_fn: Function) -> bool:
-    ps = inspect.signature(grad_fn).parameters
-    return "variables" in ps or any(p.kind is p.VAR_KEYWORD for p in ps.values())
-
-
-def recompute_grad(f: Function) -> Function:
-    """Make a function that keeps no activations: they are computed again for the gradient.
-
-    Args:
-        f: function of any nested arguments that returns a nest of Tensors. It is called once
-            forward and once for each backward pass; if it is random, with other numbers.
-
-    >>> import gpugrad as gg
-    >>> gg.grad(gg.recompute_grad(lambda x: gg.sin(x) * x))(0.0).item()
-    0.0
-    """
-
-    @functools.wraps(f)
-    @custom_gradient
-    def recomputed(*args: Any, **keywords: Any) -> Any:
-        with recording_stopped(keep=_Accesses):
-            result = f(*args, **keywords)
-
-        def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
-            inputs = [x for x in nest.flatten((args, keywords)) if isinstance(x, Tensor)]
-            # one given twice is asked for once: its gradient is that of all its uses
-            wanted: dict[int, Tensor] = {}
-            for k, x in enumerate((*inputs, *variables), 1):
-                if is_inexact(x.dtype):
-                    wanted.setdefault(x._id or -k, x)
-            with GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(list(wanted.values()))
-                again = nest.flatten(f(*args, **keywords))
-            zero = UnconnectedGradients.ZERO
-            found = tape.gradient(again, list(wanted.values()), list(upstream), zero)
-            by_source = dict(zip(map(id, wanted.values()), found, strict=True))
-            of_inputs = [by_source.pop(id(x), None) for x in inputs]
-            of_variables = [by_source.pop(id(v), None) for v in variables]
-            return (of_inputs, of_variables) if variables else of_inputs
-
-        return result, grad_fn
-
-    recomputed.__wrapped__ = f
-    return recomputed
-
-
-def grad_pass_through(f: Function) -> Function:
-    """Make a function with `f`'s values and the identity's gradient (straight-through).
-
-    >>> import gpugrad as gg
-    >>> gg.grad(lambda x: gg.grad_pass_through(gg.round)(x) ** 2)(1.3).item()
-    2.0
-    """
-
-    @functools.wraps(f)
-    @custom_gradient
-    def passed(*args: Any, **keywords: Any) -> Any:
-        def grad_fn(*upstream: Any, variables: Sequence[Variable] | None = None) -> Any:
-            return upstream if variables is None else (upstream, [None] * len(variables))
-
-        return f(*args, **keywords), grad_fn
-
-    return passed
+    return jacobian(grad(f, argnums), argnums, chunk_bytes=chunk_bytes)

@@ -117,6 +117,11 @@ class Variable(Tensor):
         """A bare array of `value` in the Variable's dtype and device, fit to be its value."""
         if isinstance(value, IndexedSlices):
             value = value.to_dense()
+        if isinstance(value, Tensor) and backend.NAMESPACES[type(value._data)].wraps:
+            raise ArgumentError(
+                f"{op}: under vmap the value differs between examples, and the Variable "
+                f"'{self._name}' has one. Return it from the function and assign outside."
+            )
         if isinstance(value, Tensor):
             if isinstance(value, Variable):
                 value = value._read()

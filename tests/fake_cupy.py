@@ -664,10 +664,14 @@ def modules() -> dict[str, types.ModuleType]:
         scipy.special, [n for n in SPECIAL if hasattr(scipy.special, n)]
     ))  # fmt: skip
     slinalg = _module("cupyx.scipy.linalg", _namespace(scipy.linalg, SCIPY_LINALG))
+    stride_tricks = _module("cupy.lib.stride_tricks", _namespace(
+        np.lib.stride_tricks, ["as_strided", "sliding_window_view"]
+    ))  # fmt: skip
+    lib = _module("cupy.lib", {"stride_tricks": stride_tricks})
     top |= {
         "ndarray": ndarray, "ufunc": ufunc, "array": array, "asarray": asarray,
         "asanyarray": asarray, "asnumpy": asnumpy, "get_array_module": get_array_module,
-        "linalg": linalg, "fft": fft, "random": random, "cuda": cuda,
+        "linalg": linalg, "fft": fft, "lib": lib, "random": random, "cuda": cuda,
         "RawKernel": _Kernel, "RawModule": _Kernel, "ElementwiseKernel": _Kernel,
         "ReductionKernel": _Kernel, "is_available": lambda: True, "__version__": "14.0.1",
     }  # fmt: skip
@@ -677,7 +681,7 @@ def modules() -> dict[str, types.ModuleType]:
         "scatter_max": _scatter(np.maximum), "scatter_min": _scatter(np.minimum),
         "rsqrt": _lift(lambda x: 1 / np.sqrt(x), "rsqrt"),
     })  # fmt: skip
-    every = [_module("cupy", top), linalg, fft, random, cuda, device, runtime, cupyx, scipy_,
+    every = [_module("cupy", top), lib, stride_tricks, linalg, fft, random, cuda, device, runtime, cupyx, scipy_,
              special, slinalg]  # fmt: skip
     return {m.__name__: m for m in every}
 

@@ -9,12 +9,13 @@ HOUSE = Path(__file__).parent.parent / "gpugrad"
 
 FLOORS = {
     "errors": 0, "samples": 0,
-    "nest": 1, "backend": 1, "kernels": 1,
-    "tensor": 2.0, "variable": 2.1,
-    "backward": 3.0, "explain": 3.1, "recorder": 3.2, "tape": 3.3, "graph": 3.3, "forward": 3.4,
+    "nest": 1, "backend": 1, "kernels": 1, "dtypes": 1.5,
+    "tensor": 2.0, "variable": 2.1, "dlpack": 2.2, "inspection": 2.3,
+    "backward": 3.0, "explain": 3.1, "recorder": 3.2,
+    "batched": 3.25, "tape": 3.3, "graph": 3.3, "forward": 3.4,
     "eager": 4.0, "op": 4.1,
-    "ops": 5,
-    "methods": 6, "transforms": 6,
+    "ops": 5, "protocols": 5.5, "linalg": 5.6, "fft": 5.6, "special": 5.6,
+    "methods": 6, "transforms": 6, "vectorize": 6, "custom": 6.1,
     "nn": 8, "optim": 8, "checkpoint": 8, "testing": 8,
     "__init__": 9, "examples": 9,
 }  # fmt: skip

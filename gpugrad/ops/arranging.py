@@ -1,4 +1,4 @@
-"""Elements in other places: flipped, rolled, repeated, padded; triangles and diagonals."""
+"""Elements in other places: flipped, rolled, repeated; triangles and diagonals."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 
+from gpugrad.batched import behind
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.op import op
+from gpugrad.ops.padding import pad  # noqa: F401  # until it is exported from there
 from gpugrad.ops.shaping import axis_of, need_matrices
 from gpugrad.samples import shaped
 
@@ -16,7 +18,7 @@ from gpugrad.samples import shaped
 
 @op(
     vjp=[lambda xp, g, axis: xp.flip(g, axis=axis)],
-    linear=True, keeps_half=True, kinds="fc", ref="numpy.flip",
+    linear=True, keeps_half=True, batch="axis", kinds="fc", ref="numpy.flip",
     samples=shaped(
         ([(2, 3)], {}), ([(2, 3)], {"axis": 0}), ([(2, 3, 2)], {"axis": (0, -1)}), ([()], {}),
         ([(0, 2)], {"axis": 0}),
@@ -48,15 +50,22 @@ def _roll_vjp(xp, g, shift, axis):
     return xp.roll(g, back, axis=axis)
 
 
+def _roll_batch(xp, batched, x, *, shift, axis):
+    if axis is not None:
+        return xp.roll(x, shift, axis=behind(axis, x.ndim - 1))
+    rows = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:])))
+    return xp.reshape(xp.roll(rows, shift, axis=1), x.shape)
+
+
 @op(
-    vjp=[_roll_vjp], linear=True, keeps_half=True, kinds="fc", ref="numpy.roll",
+    vjp=[_roll_vjp], linear=True, keeps_half=True, batch=_roll_batch, kinds="fc", ref="numpy.roll",
     samples=shaped(
         ([(2, 3)], {"shift": 2}), ([(2, 3)], {"shift": -1, "axis": -1}),
         ([(2, 3)], {"shift": (1, 4), "axis": (0, 1)}), ([(0, 2)], {"shift": 1, "axis": 0}),
     ),
     errors=[([np.ones(3)], {"shift": 1, "axis": 1}, AxisError, "roll.*axis 1")],
 )  # fmt: skip
-def roll(xp, x, /, shift, *, axis=None):
+def roll(xp, x, /, shift, axis=None):
     """Move the elements along axes; those that leave at the end come in at the start.
 
     Args:
@@ -94,8 +103,15 @@ def _tile_vjp(xp, g, x_shape, repetitions):
     return xp.reshape(xp.sum_to(xp.reshape(g, copies), one), x_shape)
 
 
+def _tile_batch(xp, batched, x, *, repetitions):
+    reps = _several(repetitions)
+    n = max(len(reps), x.ndim - 1)
+    x = xp.reshape(x, (x.shape[0], *(1,) * (n + 1 - x.ndim), *x.shape[1:]))
+    return xp.tile(x, (1,) * (n + 1 - len(reps)) + reps)
+
+
 @op(
-    vjp=[_tile_vjp], linear=True, keeps_half=True, kinds="fc",
+    vjp=[_tile_vjp], linear=True, keeps_half=True, batch=_tile_batch, kinds="fc",
     ref=lambda x, repetitions: np.tile(x, repetitions),
     samples=shaped(
         ([(3,)], {"repetitions": 2}), ([(2, 3)], {"repetitions": (2, 1)}),
@@ -151,8 +167,15 @@ def _repeat_vjp(xp, g, x_shape, repeats, axis):
     return xp.reshape(xp.scatter_at(g, index=index, shape=shape), x_shape)
 
 
+def _repeat_batch(xp, batched, x, *, repeats, axis):
+    if axis is None:
+        x, axis = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), 0
+    return xp.repeat(x, repeats, axis=behind(axis, x.ndim - 1))
+
+
 @op(
-    vjp=[_repeat_vjp], linear=True, keeps_half=True, kinds="fc", ref="numpy.repeat",
+    vjp=[_repeat_vjp], linear=True, keeps_half=True, batch=_repeat_batch,
+    kinds="fc", ref="numpy.repeat",
     samples=shaped(
         ([(2, 3)], {"repeats": 2}), ([(2, 3)], {"repeats": 2, "axis": -1}),
         ([(2, 3)], {"repeats": [1, 0, 2], "axis": 1}), ([(2, 2)], {"repeats": (1, 2, 0, 3)}),
@@ -163,7 +186,7 @@ def _repeat_vjp(xp, g, x_shape, repeats, axis):
         ([np.ones(3)], {"repeats": 2, "axis": 1}, AxisError, "repeat.*axis 1"),
     ],
 )  # fmt: skip
-def repeat(xp, x, /, repeats, *, axis=None):
+def repeat(xp, x, /, repeats, axis=None):
     """Repeat each element, or each slice along an axis.
 
     Args:
@@ -185,69 +208,6 @@ def repeat(xp, x, /, repeats, *, axis=None):
     return xp.lib.repeat(x, _counts(repeats), axis=axis)
 
 
-def _widths(pad_width, ndim):
-    """(before, after) for each axis, from any of the forms that np.pad takes."""
-    try:
-        pairs = np.broadcast_to(np.asarray(pad_width), (ndim, 2)).tolist()
-    except ValueError as error:
-        raise ShapeError(
-            f"pad: pad_width={pad_width} fits no array of {ndim} axes. Give one int, or a pair "
-            "(before, after), or one pair for each axis."
-        ) from error
-    if any(type(n) is not int or n < 0 for pair in pairs for n in pair):
-        raise ArgumentError(f"pad: pad_width={pad_width}: an int is needed that is not negative.")
-    return pairs
-
-
-def _inside(pad_width, shape):
-    """The index of the original within the padded array."""
-    pairs = _widths(pad_width, len(shape))
-    return tuple(slice(b, b + n) for (b, _), n in zip(pairs, shape, strict=True))
-
-
-@op(
-    vjp=[lambda xp, g, x_shape, pad_width: xp.getitem(g, index=_inside(pad_width, x_shape))],
-    jvp=[lambda xp, t, pad_width: xp.pad(t, pad_width)],
-    keeps_half=True, kinds="fc",
-    ref=lambda x, pad_width, constant_values=0.0: np.pad(
-        x, pad_width, constant_values=constant_values
-    ),
-    samples=shaped(
-        ([(3,)], {"pad_width": 1}), ([(2, 3)], {"pad_width": (1, 2)}),
-        ([(2, 3)], {"pad_width": ((0, 1), (2, 0)), "constant_values": 0.5}),
-        ([(0, 2)], {"pad_width": ((1, 1), (0, 0))}), ([(2, 2)], {"pad_width": 0}),
-    ),
-    errors=[
-        ([np.ones(3)], {"pad_width": ((1, 1), (1, 1))}, ShapeError, "pad.*1 axes"),
-        ([np.ones(3)], {"pad_width": -1}, ArgumentError, "pad.*negative"),
-    ],
-)  # fmt: skip
-def pad(xp, x, /, pad_width, *, constant_values=0.0):
-    """Put a border of one value around an array.
-
-    Args:
-        x: array, of any shape.
-        pad_width: pairs (before, after), one for each axis; or one pair, or one int, for all.
-        constant_values: the value, a number.
-
-    Returns:
-        Tensor, along each axis longer by `before` and `after`.
-
-    Raises:
-        ShapeError: there are not as many pairs as axes.
-        ArgumentError: a negative width.
-
-    >>> import gpugrad as gg
-    >>> print(gg.pad([1.0, 2.0], (1, 2)))
-    [0. 1. 2. 0. 0.]
-    """
-    pairs = _widths(pad_width, x.ndim)
-    shape = tuple(b + n + a for n, (b, a) in zip(x.shape, pairs, strict=True))
-    out = xp.lib.full(shape, constant_values, dtype=x.dtype)
-    out[_inside(pad_width, x.shape)] = x
-    return out
-
-
 # ---- parts of matrices -------------------------------------------------------------------
 
 _SOME_MATRICES = shaped(
@@ -257,10 +217,11 @@ _SOME_MATRICES = shaped(
 
 @op(
     vjp=[lambda xp, g, k: xp.tril(g, k=k)],
-    linear=True, keeps_half=True, kinds="fc", ref="numpy.tril", samples=_SOME_MATRICES,
+    linear=True, keeps_half=True, batch="stack",
+    kinds="fc", ref="numpy.tril", samples=_SOME_MATRICES,
     errors=[([np.ones(3)], {}, ShapeError, r"tril.*\(3,\)")],
 )  # fmt: skip
-def tril(xp, x, /, *, k=0):
+def tril(xp, x, /, k=0):
     """Lower triangle of matrices: elements above the k-th diagonal become 0.
 
     Args:
@@ -284,10 +245,11 @@ def tril(xp, x, /, *, k=0):
 
 @op(
     vjp=[lambda xp, g, k: xp.triu(g, k=k)],
-    linear=True, keeps_half=True, kinds="fc", ref="numpy.triu", samples=_SOME_MATRICES,
+    linear=True, keeps_half=True, batch="stack",
+    kinds="fc", ref="numpy.triu", samples=_SOME_MATRICES,
     errors=[([np.ones(3)], {}, ShapeError, r"triu.*\(3,\)")],
 )  # fmt: skip
-def triu(xp, x, /, *, k=0):
+def triu(xp, x, /, k=0):
     """Upper triangle of matrices: elements below the k-th diagonal become 0.
 
     Args:
@@ -309,35 +271,55 @@ def triu(xp, x, /, *, k=0):
     return xp.lib.triu(x, k=k)
 
 
+def _diagonal_vjp(xp, g, x_shape, offset, axis1, axis2):
+    n = len(x_shape)
+    pair = (axis1 % n, axis2 % n)
+    order = (*(k for k in range(n) if k not in pair), *pair)
+    y = xp.diagonal_scatter(g, offset=offset, shape=tuple(x_shape[k] for k in order))
+    return xp.permute_dims(y, tuple(sorted(range(n), key=order.__getitem__)))
+
+
+def _diagonal_batch(xp, batched, x, *, offset, axis1, axis2):
+    n = x.ndim - 1
+    return xp.diagonal(x, offset, behind(axis1, n), behind(axis2, n))
+
+
 @op(
-    vjp=[lambda xp, g, x_shape, offset: xp.diagonal_scatter(g, offset=offset, shape=x_shape)],
-    linear=True, keeps_half=True, kinds="fc",
-    ref=lambda x, offset=0: np.diagonal(x, offset, axis1=-2, axis2=-1),
+    vjp=[_diagonal_vjp], linear=True, keeps_half=True, batch=_diagonal_batch, kinds="fc",
+    ref=lambda x, offset=0, axis1=-2, axis2=-1: np.diagonal(x, offset, axis1, axis2),
     samples=shaped(
         ([(3, 3)], {}), ([(2, 3)], {"offset": 1}), ([(2, 3, 2)], {"offset": -1}),
-        ([(2, 2)], {"offset": 3}),
+        ([(2, 2)], {"offset": 3}), ([(2, 3, 2)], {"axis1": 0, "axis2": 1}),
+        ([(2, 2, 3)], {"offset": 1, "axis1": -1, "axis2": 0}),
     ),
-    errors=[([np.ones(3)], {}, ShapeError, r"diagonal.*\(3,\)")],
+    errors=[
+        ([np.ones(3)], {}, ShapeError, r"diagonal.*\(3,\)"),
+        ([np.ones((2, 2))], {"axis1": 0, "axis2": 0}, AxisError, "diagonal.*same"),
+        ([np.ones((2, 2))], {"axis1": 2}, AxisError, "diagonal.*axis 2"),
+    ],
 )  # fmt: skip
-def diagonal(xp, x, /, *, offset=0):
+def diagonal(xp, x, /, offset=0, axis1=-2, axis2=-1):
     """Elements on a diagonal of matrices.
 
     Args:
         x: array of shape (..., m, n).
         offset: the diagonal; 0 is the main one, those above it are positive.
+        axis1, axis2: the axes of the rows and of the columns. Of a stack they are the last two,
+            as in the array API; NumPy's are the first two.
 
     Returns:
-        Tensor of shape (..., length of the diagonal).
+        Tensor of the shape without the two axes, and the diagonal at the end.
 
     Raises:
         ShapeError: there are fewer than two axes.
+        AxisError: axes that `x` does not have, or twice the same.
 
     >>> import gpugrad as gg
     >>> print(gg.diagonal([[1.0, 2.0], [3.0, 4.0]]))
     [1. 4.]
     """
     need_matrices("diagonal", x)
-    return xp.lib.diagonal(x, offset, -2, -1)
+    return xp.lib.diagonal(x, offset, axis1, axis2)
 
 
 def _diagonal_scatter_reference(x, offset, shape):
@@ -347,9 +329,14 @@ def _diagonal_scatter_reference(x, offset, shape):
     return out
 
 
+def _diagonal_scatter_batch(xp, batched, x, *, offset, shape):
+    return xp.diagonal_scatter(x, offset=offset, shape=(x.shape[0], *shape))
+
+
 @op(
     vjp=[lambda xp, g, offset: xp.diagonal(g, offset=offset)],
-    linear=True, keeps_half=True, kinds="fc", ref=_diagonal_scatter_reference,
+    linear=True, keeps_half=True, batch=_diagonal_scatter_batch,
+    kinds="fc", ref=_diagonal_scatter_reference,
     samples=shaped(
         ([(3,)], {"offset": 0, "shape": (3, 3)}), ([(2,)], {"offset": 1, "shape": (2, 3)}),
         ([(2, 2)], {"offset": -1, "shape": (2, 3, 2)}), ([(0,)], {"offset": 3, "shape": (2, 2)}),

@@ -4,46 +4,67 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.errors import ShapeError
+from gpugrad.errors import DTypeError, ShapeError
 from gpugrad.op import elementwise, op
-from gpugrad.samples import calls, integers, uniform
+from gpugrad.samples import calls, integers, shaped, uniform
 
 # ---- rounding ----------------------------------------------------------------------------
 
 floor = elementwise(
-    "floor(x)", differentiable=False, kinds="f",
+    "floor(x)", differentiable=False, kinds="fi",
     doc="Largest whole number not above `x`. Its gradient is None.",
     example=("[1.5, -1.5]", "[ 1. -2.]"),
 )  # fmt: skip
 
 ceil = elementwise(
-    "ceil(x)", differentiable=False, kinds="f",
+    "ceil(x)", differentiable=False, kinds="fi",
     doc="Smallest whole number not below `x`. Its gradient is None.",
     example=("[1.5, -1.5]", "[ 2. -1.]"),
 )  # fmt: skip
 
 trunc = elementwise(
-    "trunc(x)", differentiable=False, kinds="f",
+    "trunc(x)", differentiable=False, kinds="fi",
     doc="`x` without its fraction. Its gradient is None.",
     example=("[1.5, -1.5]", "[ 1. -1.]"),
 )  # fmt: skip
 
-round_ = elementwise(
-    "round(x)", forward="round", differentiable=False, kinds="f",
-    doc="Nearest whole number, halves to the even one. Its gradient is None.",
-    example=("[0.5, 1.5, -1.2]", "[ 0.  2. -1.]"),
+
+def _round_batch(xp, batched, x, *, decimals):
+    return xp.round(x, decimals)
+
+
+@op(
+    name="round", differentiable=False, kinds="fci", ref="numpy.round", batch=_round_batch,
+    samples=shaped(([(3,)], {}), ([()], {}), ([(2, 3)], {"decimals": 1}), ([(0, 2)], {})),
+    errors=[(["text"], {}, DTypeError, "number")],
 )  # fmt: skip
+def round_(xp, x, /, decimals=0):
+    """Nearest whole number, halves to the even one. Its gradient is None.
+
+    Args:
+        x: array of any shape.
+        decimals: how many places to keep behind the point; before it if negative.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.round([0.5, 1.5, -1.2]))
+    [ 0.  2. -1.]
+    """
+    return xp.lib.round(x, decimals)
+
 
 # ---- comparison and selection ------------------------------------------------------------
 
 equal = elementwise(
-    "equal(x, y)", differentiable=False, kinds="fi",
+    "equal(x, y)", differentiable=False, kinds="fci",
     doc="Whether `x` equals `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[False  True]"),
 )  # fmt: skip
 
 not_equal = elementwise(
-    "not_equal(x, y)", differentiable=False, kinds="fi",
+    "not_equal(x, y)", differentiable=False, kinds="fci",
     doc="Whether `x` differs from `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[ True False]"),
 )  # fmt: skip
@@ -171,19 +192,19 @@ bitwise_invert = elementwise(
 )  # fmt: skip
 
 isfinite = elementwise(
-    "isfinite(x)", differentiable=False, kinds="fi",
+    "isfinite(x)", differentiable=False, kinds="fci",
     doc="Whether it is neither infinite nor NaN.",
     example=("[1.0, float('inf')]", '[ True False]'),
 )  # fmt: skip
 
 isinf = elementwise(
-    "isinf(x)", differentiable=False, kinds="fi",
+    "isinf(x)", differentiable=False, kinds="fci",
     doc="Whether it is infinite.",
     example=("[1.0, float('inf')]", '[False  True]'),
 )  # fmt: skip
 
 isnan = elementwise(
-    "isnan(x)", differentiable=False, kinds="fi",
+    "isnan(x)", differentiable=False, kinds="fci",
     doc="Whether it is not a number.",
     example=("[1.0, float('inf')]", '[False False]'),
 )  # fmt: skip

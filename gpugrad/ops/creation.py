@@ -8,10 +8,11 @@ import numpy as np
 
 from gpugrad import backend
 from gpugrad.backend import TENSOR
+from gpugrad.dlpack import from_dlpack
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.samples import calls, uniform
-from gpugrad.tensor import Tensor, constant, tensor, wrap
+from gpugrad.tensor import Tensor, constant, no_part_lost, tensor, wrap
 
 Shape = int | tuple[int, ...] | list[int]
 
@@ -68,16 +69,33 @@ def empty(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Make a Tensor with one value everywhere; its dtype is the value's if None.
+    """Make a Tensor with one value everywhere.
+
+    Args:
+        shape: int or tuple of ints.
+        fill_value: a number, or a 0-d Tensor, to which the gradients come back.
+        dtype: that of the value if None.
+        device: the default device if None; a Tensor's own.
+
+    Raises:
+        ShapeError: `fill_value` is more than one number.
+        DTypeError: a complex value for a real dtype.
 
     >>> import gpugrad as gg
     >>> print(gg.full(2, 7.0))
     [7. 7.]
     """
-    value = constant(fill_value, device="cpu") if not isinstance(fill_value, Tensor) else fill_value
+    if isinstance(fill_value, Tensor):
+        value = asarray(fill_value, dtype=dtype, device=device)
+    else:
+        value = constant(fill_value, None, device="cpu")
     if value.ndim:
         raise ShapeError(f"full: fill_value must be one number, its shape is {value.shape}.")
-    return _filled("full", shape, value.item(), dtype or value.dtype, device)
+    if isinstance(fill_value, Tensor):
+        return TENSOR.broadcast_to(value, shape)
+    made = value.dtype if dtype is None else backend.as_dtype(dtype)
+    no_part_lost("full", value.dtype, made)
+    return _filled("full", shape, fill_value, made, device)
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -151,16 +169,20 @@ def arange(
 
 
 def linspace(
-    start: float, stop: float, /, num: int, *, dtype: Any = None, device: Any = None,
+    start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, device: Any = None,
     endpoint: bool = True,
 ) -> Tensor:  # fmt: skip
     """Make `num` evenly spaced values from `start` to `stop`.
 
     Args:
-        start, stop: the ends; `stop` is left out if not `endpoint`.
+        start, stop: the ends, numbers or 0-d Tensors, to which gradients come back. `stop` is
+            left out if not `endpoint`.
         num: how many.
-        dtype: float32 if None.
-        device: the default device if None.
+        dtype: None for float32 (complex64 if an end is complex); for Tensors theirs.
+        device: the default device if None; for Tensors theirs.
+
+    Raises:
+        ArgumentError: `num` is negative.
 
     >>> import gpugrad as gg
     >>> print(gg.linspace(0.0, 1.0, 3))
@@ -168,8 +190,14 @@ def linspace(
     """
     if num < 0:
         raise ArgumentError(f"linspace: num must not be negative, got {num}.")
-    made = backend.as_dtype(dtype or np.float32)
-    return _new(np.linspace(start, stop, num, endpoint=endpoint).astype(made), device)
+    if isinstance(start, Tensor) or isinstance(stop, Tensor):
+        beside = start if isinstance(start, Tensor) else stop
+        real = np.float32 if beside.dtype.kind in "biu" else np.empty(0, beside.dtype).real.dtype
+        t = linspace(0, 1, num, dtype=real, device=beside.device, endpoint=endpoint)
+        return asarray(start * (1 - t) + stop * t, dtype=dtype, device=device)
+    values = np.linspace(start, stop, num, endpoint=endpoint)
+    floats = np.complex64 if values.dtype.kind == "c" else np.float32
+    return _new(values.astype(backend.as_dtype(dtype or floats)), device)
 
 
 def eye(
@@ -193,7 +221,7 @@ def asarray(
 
     Args:
         obj: number, nested lists (Tensors among them are stacked, differentiably), NumPy or
-            CuPy array, Tensor or Variable.
+            CuPy array, Tensor or Variable, or another library's array.
         dtype: of the result; a Tensor is cast, differentiably.
         device: of the result; None keeps a Tensor where it is.
         copy: True for a new Tensor in any case; False raises where a copy would be needed.
@@ -207,6 +235,9 @@ def asarray(
     [1. 2.]
     """
     is_tensor = isinstance(obj, Tensor)
+    if _is_on_gpu(obj):
+        made = from_dlpack(obj, device=device, copy=copy)
+        return asarray(made, dtype=dtype, copy=False if copy is False else None)
     if copy is False and type(obj) is np.ndarray:
         if dtype is not None and obj.dtype != backend.as_dtype(dtype):
             raise ArgumentError("asarray: another dtype needs a copy, and copy=False.")
@@ -228,7 +259,17 @@ def asarray(
         if copy is False:
             raise ArgumentError("asarray: another device needs a copy, and copy=False.")
         made = made.to_device(device)
-    return TENSOR.positive(made) if copy and made is obj and made.dtype != bool else made
+    if copy and made is obj:
+        return made.__copy__() if made.dtype == bool else TENSOR.positive(made)
+    return made
+
+
+def _is_on_gpu(obj: Any) -> bool:
+    """Whether it is another library's array on a GPU, which NumPy would refuse."""
+    if type(obj) in backend.ARRAYS or isinstance(obj, Tensor) or backend.is_array(obj):
+        return False
+    where = getattr(obj, "__dlpack_device__", None)
+    return where is not None and hasattr(obj, "__dlpack__") and int(where()[0]) != 1
 
 
 def _any_tensor(value: Any) -> bool:
@@ -241,11 +282,15 @@ def _to_device_vjp(xp, g, device, source):
     return xp.to_device(g, device=source, source=device)
 
 
+def _to_device_batch(xp, batched, x, *, device, source):
+    return xp.to_device(x, device=device, source=source)
+
+
 _HERE = {"device": backend.CPU, "source": backend.CPU}
 
 
 @op(
-    vjp=[_to_device_vjp], linear=True, keeps_half=True, kinds="fci",
+    vjp=[_to_device_vjp], linear=True, keeps_half=True, kinds="fci", batch=_to_device_batch,
     ref=lambda x, device, source: x,
     samples=calls(lambda rng: ([uniform(rng, 2, 3)], dict(_HERE))),
     errors=[(["text"], _HERE, DTypeError, "number")],

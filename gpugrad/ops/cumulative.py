@@ -9,17 +9,29 @@ import numpy as np
 
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.op import op
+from gpugrad.ops.axes import accumulated, batch_all, batch_axis, cast_back
 from gpugrad.samples import shaped
 
 
-def _one_axis(x, axis, name):
+def _one_axis(ndim, axis, name):
     """The axis of a cumulative op; it may be left out for one axis only."""
-    if axis is None and x.ndim != 1:
-        raise AxisError(f"{name}: axis= is needed, since the array has {x.ndim} axes, not one.")
+    if axis is None and ndim != 1:
+        raise AxisError(f"{name}: axis= is needed, since the array has {ndim} axes, not one.")
     return 0 if axis is None else axis
 
 
-def _cumulative_sum_vjp(xp, g, x_shape, axis, include_initial):
+def _running(name):
+    """How vmap runs a cumulative op: along the same axis of a stack of examples."""
+
+    def batch(xp, batched, x, *, axis, **params):
+        axis = batch_axis(_one_axis(x.ndim - 1, axis, name), x.ndim - 1)
+        return getattr(xp, name)(x, axis=axis, **params)
+
+    return batch
+
+
+def _cumulative_sum_vjp(xp, g, x_dtype, axis, include_initial):
+    g = cast_back(xp, g, x_dtype)
     axis = 0 if axis is None else axis
     back = xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis)
     return _without_first(xp, back, axis) if include_initial else back
@@ -32,19 +44,20 @@ def _without_first(xp, x, axis):
 
 _CUMULATIVE = shaped(
     ([(4,)], {}), ([(2, 3)], {"axis": 0}), ([(2, 3)], {"axis": -1, "include_initial": True}),
-    ([(0,)], {}), ([(2, 0)], {"axis": 1}), ([(1, 4)], {"axis": 1}),
+    ([(0,)], {}), ([(2, 0)], {"axis": 1}), ([(1, 4)], {"axis": 1, "dtype": "complex128"}),
 )  # fmt: skip
 _NEEDS_AXIS: list[Any] = [([np.ones((2, 3))], {}, AxisError, "axis= is needed")]
 
 
-@op(vjp=[_cumulative_sum_vjp], linear=True, kinds="fci", samples=_CUMULATIVE,
-    ref="numpy.cumulative_sum", errors=_NEEDS_AXIS)  # fmt: skip
-def cumulative_sum(xp, x, /, axis=None, *, include_initial=False):
+@op(vjp=[_cumulative_sum_vjp], linear=True, keeps_half=True, kinds="fci", samples=_CUMULATIVE,
+    ref="numpy.cumulative_sum", errors=_NEEDS_AXIS, batch=_running("cumulative_sum"))  # fmt: skip
+def cumulative_sum(xp, x, /, axis=None, *, dtype=None, include_initial=False):
     """Running sum along an axis.
 
     Args:
         x: array of at least one axis.
         axis: int; None for an array of one axis.
+        dtype: of the result. None: that of `x`; int64 or uint64 for smaller integers.
         include_initial: whether the sum of nothing, 0, comes first.
 
     Returns:
@@ -52,20 +65,25 @@ def cumulative_sum(xp, x, /, axis=None, *, include_initial=False):
 
     Raises:
         AxisError: no axis was given, or `x` has no such axis.
+        DTypeError: a real `dtype` for complex numbers.
 
     >>> import gpugrad as gg
     >>> print(gg.cumulative_sum([1.0, 2.0, 3.0]))
     [1. 3. 6.]
     """
-    axis = _one_axis(x, axis, "cumulative_sum")
-    return xp.lib.cumulative_sum(x, axis=axis, include_initial=include_initial)
+    axis = _one_axis(x.ndim, axis, "cumulative_sum")
+    run = xp.lib.cumulative_sum
+    return accumulated("cumulative_sum", run, x, dtype, axis=axis, include_initial=include_initial)
 
 
-def _cumulative_prod_vjp(xp, g, x, axis, include_initial):
+def _cumulative_prod_vjp(xp, g, x, axis, dtype, include_initial):
     """Return (x_0 ... x_{k-1}) r_k, r_k = g_k + x_{k+1} r_{k+1}: no division by zeros."""
+    given = x.dtype
+    x = x if dtype is None else xp.astype(x, dtype)
     axis = (0 if axis is None else axis) % x.ndim
     if not x.shape[axis]:
-        return xp.getitem(g, index=(slice(None),) * axis + (slice(0, 0),))
+        nothing = xp.getitem(g, index=(slice(None),) * axis + (slice(0, 0),))
+        return cast_back(xp, nothing, given)
     if x.dtype.kind == "c":
         x = xp.conj(x)
     if include_initial:
@@ -76,17 +94,18 @@ def _cumulative_prod_vjp(xp, g, x, axis, include_initial):
     later = xp.concat(
         [_without_first(xp, x, axis), xp.getitem(x, index=(*until, slice(0, 1)))], axis=axis
     )
-    return before * xp.recurrence(later, g, axis=axis, reverse=True)
+    return cast_back(xp, before * xp.recurrence(later, g, axis=axis, reverse=True), given)
 
 
-@op(vjp=[_cumulative_prod_vjp], kinds="fc", samples=_CUMULATIVE, ref="numpy.cumulative_prod",
-    errors=_NEEDS_AXIS)  # fmt: skip
-def cumulative_prod(xp, x, /, axis=None, *, include_initial=False):
+@op(vjp=[_cumulative_prod_vjp], keeps_half=True, kinds="fci", samples=_CUMULATIVE,
+    ref="numpy.cumulative_prod", errors=_NEEDS_AXIS, batch=_running("cumulative_prod"))  # fmt: skip
+def cumulative_prod(xp, x, /, axis=None, *, dtype=None, include_initial=False):
     """Running product along an axis. Exact gradients beside zeros.
 
     Args:
         x: array of at least one axis.
         axis: int; None for an array of one axis.
+        dtype: of the result; None as for `cumulative_sum`.
         include_initial: whether the product of nothing, 1, comes first.
 
     Returns:
@@ -94,13 +113,67 @@ def cumulative_prod(xp, x, /, axis=None, *, include_initial=False):
 
     Raises:
         AxisError: no axis was given, or `x` has no such axis.
+        DTypeError: a real `dtype` for complex numbers.
 
     >>> import gpugrad as gg
     >>> print(gg.cumulative_prod([1.0, 2.0, 3.0]))
     [1. 2. 6.]
     """
-    axis = _one_axis(x, axis, "cumulative_prod")
-    return xp.lib.cumulative_prod(x, axis=axis, include_initial=include_initial)
+    axis = _one_axis(x.ndim, axis, "cumulative_prod")
+    run = xp.lib.cumulative_prod
+    return accumulated("cumulative_prod", run, x, dtype, axis=axis, include_initial=include_initial)
+
+
+_NUMPYS = shaped(
+    ([(4,)], {}), ([(2, 3)], {}), ([(2, 3)], {"axis": 0}), ([(2, 3)], {"axis": -1}), ([()], {}),
+)  # fmt: skip
+_BEYOND: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
+
+
+@op(kinds="fci", samples=_NUMPYS, ref="numpy.cumsum", errors=_BEYOND)
+def cumsum(xp, x, /, axis=None, dtype=None):
+    """Running sum as NumPy's: `cumulative_sum`, of all elements if no axis is given.
+
+    Args:
+        x: array of any shape.
+        axis: int; None for all elements, in row-major order.
+        dtype: of the result; None as for `cumulative_sum`.
+
+    Returns:
+        Tensor of the shape of `x`; of shape (x.size,) without an axis.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.cumsum([[1.0, 2.0], [3.0, 4.0]]))
+    [ 1.  3.  6. 10.]
+    """
+    x = xp.reshape(x, (x.size,)) if axis is None else x
+    return xp.cumulative_sum(x, axis=0 if axis is None else axis, dtype=dtype)
+
+
+@op(kinds="fci", samples=_NUMPYS, ref="numpy.cumprod", errors=_BEYOND)
+def cumprod(xp, x, /, axis=None, dtype=None):
+    """Running product as NumPy's: `cumulative_prod`, of all elements if no axis is given.
+
+    Args:
+        x: array of any shape.
+        axis: int; None for all elements, in row-major order.
+        dtype: of the result; None as for `cumulative_sum`.
+
+    Returns:
+        Tensor of the shape of `x`; of shape (x.size,) without an axis.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.cumprod([[1.0, 2.0], [3.0, 4.0]]))
+    [ 1.  2.  6. 24.]
+    """
+    x = xp.reshape(x, (x.size,)) if axis is None else x
+    return xp.cumulative_prod(x, axis=0 if axis is None else axis, dtype=dtype)
 
 
 def _shifted(xp, y, axis, reverse):
@@ -129,6 +202,11 @@ def _recurrence_b(xp, g, a, axis, reverse):
     return _carried(xp, g, a, axis % a.ndim, reverse)
 
 
+def _recurrence_batch(xp, batched, a, b, *, axis, reverse):
+    a, b = batch_all(xp, batched, (a, b))
+    return xp.recurrence(a, b, axis=batch_axis(axis, a.ndim - 1), reverse=reverse)
+
+
 def _recurrence_ref(a, b, *, axis, reverse=False):
     a, b = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
     out, y = np.empty_like(b), 0
@@ -137,7 +215,7 @@ def _recurrence_ref(a, b, *, axis, reverse=False):
     return np.moveaxis(out, 0, axis)
 
 
-@op(vjp=[_recurrence_a, _recurrence_b], kinds="fc", ref=_recurrence_ref,
+@op(vjp=[_recurrence_a, _recurrence_b], kinds="fc", ref=_recurrence_ref, batch=_recurrence_batch,
     samples=shaped(([(4,)] * 2, {"axis": 0}), ([(2, 3)] * 2, {"axis": -1, "reverse": True}),
                    ([(3, 1)] * 2, {"axis": 1})),
     errors=[([np.ones(2), np.ones(3)], {"axis": 0}, ShapeError, "same shape")])  # fmt: skip

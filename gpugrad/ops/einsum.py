@@ -61,6 +61,14 @@ def _on_diagonals(xp, y, once, own):
     return xp.permute_dims(y, tuple(places[c].pop() for c in own))
 
 
+def _einsum_batch(xp, batched, operands, *, subscripts):
+    ranks = tuple(x.ndim - b for x, b in zip(operands, batched, strict=True))
+    terms, result = _labels(subscripts, ranks)
+    example = next(c for c in string.ascii_letters if c not in "".join(terms))
+    named = (example + t if b else t for t, b in zip(terms, batched, strict=True))
+    return xp.einsum(operands, subscripts=f"{','.join(named)}->{example}{result}")
+
+
 def _einsum_samples(*cases):
     def sample(shapes, subscripts):
         return lambda rng: ([[uniform(rng, *s) for s in shapes]], {"subscripts": subscripts})
@@ -69,7 +77,8 @@ def _einsum_samples(*cases):
 
 
 @op(
-    vjp=_einsum_vjp, variadic=True, linear="each", name="einsum", kinds="fc",
+    vjp=_einsum_vjp, variadic=True, linear="each", name="einsum",
+    batch=_einsum_batch, kinds="fc",
     ref=lambda operands, subscripts: np.einsum(subscripts, *operands),
     samples=_einsum_samples(
         ("ij,jk->ik", (2, 3), (3, 2)), ("ij,jk", (2, 3), (3, 2)), ("ba", (2, 3)),

@@ -167,7 +167,7 @@ positive = elementwise(
 )  # fmt: skip
 
 abs_ = elementwise(
-    "abs(x)", vjp=[lambda xp, g, x: g * xp.sign(x)], kinds="fc",
+    "abs(x)", vjp=[lambda xp, g, x: g * xp.sign(x)], kinds="fci",
     jvp=[lambda xp, t, x: xp.real(xp.conj(xp.sign(x)) * t)],
     doc="Distance from 0. The gradient at 0 is 0.",
     example=("[-1.5, 0.0]", "[1.5 0. ]"),
@@ -269,13 +269,13 @@ log = elementwise(
 )  # fmt: skip
 
 log2 = elementwise(
-    "log2(x)", d=[lambda xp, x: 1 / (x * LN2)], singular=True, domain=(0.5, 3),
+    "log2(x)", d=[lambda xp, x: 1 / (x * LN2)], singular=True, domain=(0.5, 3), kinds="fc",
     doc="Logarithm to base 2.",
     example=("[1.0, 8.0]", "[0. 3.]"),
 )  # fmt: skip
 
 log10 = elementwise(
-    "log10(x)", d=[lambda xp, x: 1 / (x * LN10)], singular=True, domain=(0.5, 3),
+    "log10(x)", d=[lambda xp, x: 1 / (x * LN10)], singular=True, domain=(0.5, 3), kinds="fc",
     doc="Logarithm to base 10.",
     example=("[1.0, 10.0]", "[0. 1.]"),
 )  # fmt: skip
@@ -314,21 +314,21 @@ tan = elementwise(
 )  # fmt: skip
 
 asin = elementwise(
-    "asin(x)", forward="arcsin", d=[lambda xp, x: 1 / xp.sqrt(1 - x * x)], singular=True,
-    domain=(-0.8, 0.8),
+    "asin(x)", forward="arcsin", d=[lambda xp, x: 1 / xp.sqrt((1 - x) * (1 + x))], singular=True,
+    domain=(-0.8, 0.8), kinds="fc",
     doc="Inverse sine, in radians.",
     example=("[0.0, 1.0]", "[0.        1.5707964]"),
 )  # fmt: skip
 
 acos = elementwise(
-    "acos(x)", forward="arccos", d=[lambda xp, x: -1 / xp.sqrt(1 - x * x)], singular=True,
-    domain=(-0.8, 0.8),
+    "acos(x)", forward="arccos", d=[lambda xp, x: -1 / xp.sqrt((1 - x) * (1 + x))], singular=True,
+    domain=(-0.8, 0.8), kinds="fc",
     doc="Inverse cosine, in radians.",
     example=("[1.0, 0.0]", "[0.        1.5707964]"),
 )  # fmt: skip
 
 atan = elementwise(
-    "atan(x)", forward="arctan", d=[lambda xp, x: 1 / (1 + x * x)],
+    "atan(x)", forward="arctan", d=[lambda xp, x: 1 / (1 + x * x)], kinds="fc",
     doc="Inverse tangent, in radians.",
     example=("[0.0, 1.0]", "[0.        0.7853982]"),
 )  # fmt: skip
@@ -368,21 +368,21 @@ tanh = elementwise(
 )  # fmt: skip
 
 asinh = elementwise(
-    "asinh(x)", forward="arcsinh", d=[lambda xp, x: 1 / xp.sqrt(x * x + 1)],
+    "asinh(x)", forward="arcsinh", d=[lambda xp, x: 1 / xp.sqrt(x * x + 1)], kinds="fc",
     doc="Inverse hyperbolic sine.",
     example=("[0.0, 1.0]", "[0.        0.8813736]"),
 )  # fmt: skip
 
 acosh = elementwise(
-    "acosh(x)", forward="arccosh", d=[lambda xp, x: 1 / xp.sqrt(x * x - 1)], singular=True,
-    domain=(1.5, 3),
+    "acosh(x)", forward="arccosh", singular=True, domain=(1.5, 3), kinds="fc",
+    d=[lambda xp, x: 1 / (xp.sqrt(x - 1) * xp.sqrt(x + 1))],  # one root has other branch cuts
     doc="Inverse hyperbolic cosine.",
     example=("[1.0, 2.0]", "[0.       1.316958]"),
 )  # fmt: skip
 
 atanh = elementwise(
-    "atanh(x)", forward="arctanh", d=[lambda xp, x: 1 / (1 - x * x)], singular=True,
-    domain=(-0.8, 0.8),
+    "atanh(x)", forward="arctanh", d=[lambda xp, x: 1 / ((1 - x) * (1 + x))], singular=True,
+    domain=(-0.8, 0.8), kinds="fc",
     doc="Inverse hyperbolic tangent.",
     example=("[0.0, 0.5]", "[0.         0.54930615]"),
 )  # fmt: skip

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY
+from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, bottom
+from gpugrad.batched import Each, all_batched, behind
 from gpugrad.errors import (
-    ArgumentError,
     AxisError,
     DTypeError,
     IndexOutOfBoundsError,
@@ -14,6 +16,7 @@ from gpugrad.errors import (
 )
 from gpugrad.op import op
 from gpugrad.ops.indexing import add_at, check_range, explained
+from gpugrad.ops.indexing_under_vmap import getitem_batch, scatter_at_batch
 from gpugrad.samples import calls, uniform
 from gpugrad.tensor import IndexedSlices, tensor, wrap
 
@@ -34,14 +37,31 @@ def _integers(name, indices):
     return indices.astype("int64", copy=False)
 
 
-def _take_axis(x, axis):
-    if axis is None and x.ndim != 1:
-        raise ArgumentError(f"take: axis is needed, as the shape {x.shape} has not one axis.")
-    return _check_axis("take", x, 0 if axis is None else axis)
+def _taken(name):
+    """How vmap takes slices: with indices of each example if there are such."""
+
+    def batch(xp, batched, x, indices, *, axis):
+        if axis is None:
+            axis, lead = 0, x.shape[: batched[0]]
+            x = xp.reshape(x, (*lead, math.prod(x.shape[batched[0] :])))
+        if not batched[1]:
+            return getattr(xp, name)(x, indices, axis=behind(axis, x.ndim - 1))
+        if not batched[0]:
+            axis = axis % x.ndim
+            return xp.moveaxis(getattr(xp, name)(x, indices, axis=axis), axis, 0)
+        if name == "gather" and bottom(indices).size:  # whose indices do not count from the end
+            check_range(name, bottom(indices), x.shape[behind(axis, x.ndim - 1)], axis, first=0)
+        lead = (slice(None),) * (axis % (x.ndim - 1))
+        return getitem_batch(xp, (True,), x, index=(*lead, Each(indices)))
+
+    return batch
 
 
 def _take_vjp(xp, g, x_shape, indices, axis):
-    lead = (slice(None),) * (0 if axis is None else axis % len(x_shape))
+    if axis is None:
+        flat = xp.scatter_at(g, index=(indices,), shape=(math.prod(x_shape),))
+        return xp.reshape(flat, x_shape)
+    lead = (slice(None),) * (axis % len(x_shape))
     return xp.scatter_at(g, index=(*lead, indices), shape=x_shape)
 
 
@@ -51,15 +71,16 @@ def _take_samples(rng):
     yield [uniform(rng, 2, 3, 2), np.array([[1, 0], [1, 2]])], {"axis": -2}
     yield [uniform(rng, 2, 3), np.array(1)], {"axis": 1}
     yield [uniform(rng, 2, 3), np.array([], dtype=np.int64)], {"axis": 1}
+    yield [uniform(rng, 2, 3), np.array([5, 0, -1])], {}
 
 
 @op(
     vjp=[_take_vjp, None],
     jvp=[lambda xp, t, indices, axis: xp.take(t, indices, axis=axis), None],
-    keeps_half=True, kinds="fc", ref="numpy.take", samples=_take_samples,
+    keeps_half=True, batch=_taken("take"), kinds="fc", ref="numpy.take", samples=_take_samples,
     errors=[
         ([np.ones((2, 3)), np.array([3])], {"axis": 1}, IndexOutOfBoundsError, "take: index 3"),
-        ([np.ones((2, 3)), np.array([0])], {}, ArgumentError, "take: axis is needed"),
+        ([np.ones((2, 3)), np.array([6])], {}, IndexOutOfBoundsError, "take: index 6"),
         ([np.ones(3), np.array([0.5])], {}, DTypeError, "take: indices are integers"),
         ([np.ones(3), np.array([0])], {"axis": 1}, AxisError, "take: axis 1"),
     ],
@@ -70,14 +91,13 @@ def take(xp, x, indices, /, axis=None):
     Args:
         x: array, of any shape but ().
         indices: integers, of any shape: which slices; negative ones count from the end.
-        axis: along which; may be left out if `x` has one axis.
+        axis: along which; None takes the elements in row-major order.
 
     Returns:
         Tensor with the shape of `indices` in the place of that axis.
 
     Raises:
         IndexOutOfBoundsError: an index beyond the end.
-        ArgumentError: the axis is left out, but `x` has several.
         DTypeError: indices that are no integers.
         AxisError: an axis that `x` does not have.
 
@@ -85,7 +105,7 @@ def take(xp, x, indices, /, axis=None):
     >>> print(gg.take([[1.0, 2.0, 3.0]], [2, 0], axis=1))
     [[3. 1.]]
     """
-    axis = _take_axis(x, axis)
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, _check_axis("take", x, axis))
     indices = _integers("take", indices)
     if xp is not NUMPY:
         check_range("take", indices, x.shape[axis], axis)
@@ -107,7 +127,8 @@ def _gather_vjp(xp, g, params_shape, indices, axis):
 @op(
     vjp=[_gather_vjp, None],
     jvp=[lambda xp, t, indices, axis: xp.gather(t, indices, axis=axis), None],
-    keeps_half=True, kinds="fc", ref=lambda params, indices, axis=0: np.take(params, indices, axis),
+    keeps_half=True, batch=_taken("gather"),
+    kinds="fc", ref=lambda params, indices, axis=0: np.take(params, indices, axis),
     samples=calls(
         lambda rng: ([uniform(rng, 4), np.array([0, 2, 0])], {}),
         lambda rng: ([uniform(rng, 3, 2), np.array([[2, 1], [2, 0]])], {}),
@@ -164,12 +185,22 @@ def _scatter_rows_reference(values, indices, shape):
     return out
 
 
+def _scatter_rows_batch(xp, batched, values, indices, *, shape):
+    if batched[1]:
+        values, indices = all_batched(xp, batched, (values, indices))
+        return scatter_at_batch(xp, (True,), values, index=Each(indices), shape=shape)
+    made = xp.scatter_rows(
+        xp.moveaxis(values, 0, 1), indices, shape=(shape[0], values.shape[0], *shape[1:])
+    )
+    return xp.moveaxis(made, 1, 0)
+
+
 @op(
     vjp=[lambda xp, g, indices: xp.take(g, indices, axis=0), None],
     jvp=[
         lambda xp, t, indices, shape: xp.scatter_rows(t, indices, shape=shape), None,
     ],
-    kinds="fc", ref=_scatter_rows_reference,
+    batch=_scatter_rows_batch, kinds="fc", ref=_scatter_rows_reference,
     samples=calls(
         lambda rng: ([uniform(rng, 3, 2), np.array([1, 0, 1])], {"shape": (4, 2)}),
         lambda rng: ([uniform(rng, 3), np.array([1, 0, 1])], {"shape": (2,)}),
@@ -242,13 +273,13 @@ def _along_samples(rng):
 
 @op(
     vjp=[
-        lambda xp, g, x_shape, indices, axis: xp.put_along_axis(
+        lambda xp, g, x_shape, indices, axis: xp.scatter_along_axis(
             g, indices, axis=axis, shape=x_shape
         ),
         None,
     ],
     jvp=[lambda xp, t, indices, axis: xp.take_along_axis(t, indices, axis=axis), None],
-    keeps_half=True, kinds="fc", samples=_along_samples,
+    keeps_half=True, batch="axis", kinds="fc", samples=_along_samples,
     ref=lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis),
     errors=[
         ([np.ones(3), np.array([3])], {}, IndexOutOfBoundsError, "take_along_axis: index 3"),
@@ -287,14 +318,14 @@ def take_along_axis(xp, x, indices, /, axis=-1):
         raise explained("take_along_axis", x.shape, error) from error
 
 
-def _put_along_samples(rng):
+def _scatter_along_samples(rng):
     yield [uniform(rng, 3), np.array([3, 0, 3])], {"axis": -1, "shape": (4,)}
     yield [uniform(rng, 2, 2), np.array([[0, 0], [2, -1]])], {"axis": 1, "shape": (2, 3)}
     yield [uniform(rng, 2, 2), np.array([[2, 0]])], {"axis": -1, "shape": (2, 3)}
     yield [uniform(rng, 2, 0), np.zeros((2, 0), np.int64)], {"axis": -1, "shape": (2, 0)}
 
 
-def _put_along_reference(values, indices, axis, shape):
+def _scatter_along_reference(values, indices, axis, shape):
     out = np.zeros(shape, values.dtype)
     grid = list(np.indices(values.shape))
     grid[axis] = np.broadcast_to(indices, values.shape)
@@ -302,19 +333,25 @@ def _put_along_reference(values, indices, axis, shape):
     return out
 
 
+def _scatter_along_axis_batch(xp, batched, values, indices, *, axis, shape):
+    values, indices = all_batched(xp, batched, (values, indices))
+    shape = (values.shape[0], *shape)
+    return xp.scatter_along_axis(values, indices, axis=behind(axis, len(shape) - 1), shape=shape)
+
+
 @op(
     vjp=[lambda xp, g, indices, axis: xp.take_along_axis(g, indices, axis=axis), None],
     jvp=[
-        lambda xp, t, indices, axis, shape: xp.put_along_axis(t, indices, axis=axis, shape=shape),
+        lambda xp, t, indices, axis, shape: xp.scatter_along_axis(t, indices, axis=axis, shape=shape),
         None,
     ],
-    kinds="fc", samples=_put_along_samples, ref=_put_along_reference,
+    batch=_scatter_along_axis_batch, kinds="fc", samples=_scatter_along_samples, ref=_scatter_along_reference,
     errors=[
         ([np.ones(1), np.array([3])], {"axis": 0, "shape": (3,)}, IndexOutOfBoundsError, "index 3"),
-        ([np.ones(2), np.array([0])], {"axis": 0, "shape": (3,)}, ShapeError, "put_along_axis"),
+        ([np.ones(2), np.array([0])], {"axis": 0, "shape": (3,)}, ShapeError, "scatter_along_axis"),
     ],
 )  # fmt: skip
-def put_along_axis(xp, values, indices, /, *, axis, shape):
+def scatter_along_axis(xp, values, indices, /, *, axis, shape):
     """Add elements into an array of zeros along an axis; the adjoint of `take_along_axis`.
 
     Args:
@@ -332,19 +369,19 @@ def put_along_axis(xp, values, indices, /, *, axis, shape):
         DTypeError: indices that are no integers.
 
     >>> import gpugrad as gg
-    >>> print(gg.put_along_axis([[5.0], [6.0]], [[1], [0]], axis=1, shape=(2, 2)))
+    >>> print(gg.scatter_along_axis([[5.0], [6.0]], [[1], [0]], axis=1, shape=(2, 2)))
     [[0. 5.]
      [6. 0.]]
     """
     out = xp.lib.zeros(shape, dtype=values.dtype)
-    axis = _check_axis("put_along_axis", out, axis)
-    index = _along("put_along_axis", xp, indices, out.shape, axis)
+    axis = _check_axis("scatter_along_axis", out, axis)
+    index = _along("scatter_along_axis", xp, indices, out.shape, axis)
     if np.broadcast_shapes(*(p.shape for p in index)) != values.shape:
         raise ShapeError(
-            f"put_along_axis: {values.shape} values for indices {indices.shape} in the shape "
+            f"scatter_along_axis: {values.shape} values for indices {indices.shape} in the shape "
             f"{tuple(shape)}."
         )
-    add_at("put_along_axis", xp, out, index, values)
+    add_at("scatter_along_axis", xp, out, index, values)
     return out
 
 

@@ -1,7 +1,7 @@
 """Reading and writing elements by index.
 
 Two adjoint pairs do the work: `getitem` and `scatter_at` for an index that is metadata (slices,
-ints, masks, arrays), `take_along_axis` and `put_along_axis` for one that is data. Places named
+ints, masks, arrays), `take_along_axis` and `scatter_along_axis` for one that is data. Places named
 twice get the sum of their gradients.
 """
 
@@ -19,6 +19,7 @@ from gpugrad.errors import (
     ShapeError,
 )
 from gpugrad.op import op
+from gpugrad.ops.indexing_under_vmap import array_of, getitem_batch, scatter_at_batch, written
 from gpugrad.samples import shaped
 from gpugrad.tensor import Tensor, wrap
 
@@ -42,13 +43,8 @@ def frozen_index(index):
     if type(index) is tuple:
         return tuple(frozen_index(part) for part in index)
     if isinstance(index, list):
-        index = _array_of(index)
+        index = array_of(index)
     return index.copy() if type(index) in ARRAYS else index
-
-
-def _array_of(part):
-    made = np.asarray([v._data if isinstance(v, Tensor) else v for v in part])
-    return made if made.size else made.astype(np.intp)  # NumPy makes [] a float array
 
 
 def _array_entry(name, xp, part):
@@ -65,7 +61,7 @@ def _array_entry(name, xp, part):
                 "x.to_device(device)."
             )
     else:
-        made = _array_of(part) if isinstance(part, (list, tuple)) else part
+        made = array_of(part) if isinstance(part, (list, tuple)) else part
         made = made if type(made) in ARRAYS else np.asarray(made)
     if made.dtype.kind not in "biu":
         raise DTypeError(
@@ -234,7 +230,7 @@ def _index_samples(*cases):
 
 @op(
     vjp=[lambda xp, g, x_shape, index: xp.scatter_at(g, index=index, shape=x_shape)],
-    linear=True, keeps_half=True, kinds="fc", ref=lambda x, index: x[index],
+    linear=True, keeps_half=True, batch=getitem_batch, kinds="fc", ref=lambda x, index: x[index],
     samples=_index_samples(
         ((4,), 1), ((2, 3), -1), ((2, 3), (slice(None), 1)), ((2, 3, 2), (Ellipsis, 0)),
         ((5,), slice(None, None, -2)), ((2, 3), (None, slice(0, 1))), ((), ()), ((0, 2), slice(1)),
@@ -289,7 +285,7 @@ def _scatter_at_reference(g, index, shape):
 
 @op(
     vjp=[lambda xp, g, index: xp.getitem(g, index=index)],
-    linear=True, kinds="fc", ref=_scatter_at_reference,
+    linear=True, batch=scatter_at_batch, kinds="fc", ref=_scatter_at_reference,
     samples=shaped(
         ([()], {"index": 1, "shape": (3,)}), ([(2,)], {"index": (slice(None), 1), "shape": (2, 3)}),
         ([(3,)], {"index": [0, 2, 0], "shape": (4,)}),
@@ -346,7 +342,7 @@ def _index_add_reference(x, values, index):
         lambda xp, g: g,
         lambda xp, g, values_shape, index: xp.sum_to(xp.getitem(g, index=index), values_shape),
     ],
-    kinds="fc", ref=_index_add_reference,
+    batch=written("index_add"), kinds="fc", ref=_index_add_reference,
     samples=shaped(
         ([(4,), ()], {"index": 1}), ([(2, 3), (2,)], {"index": (slice(None), 1)}),
         ([(4,), (3,)], {"index": [0, 2, 0]}), ([(3, 2), (2,)], {"index": np.array([1, -2])}),
@@ -386,7 +382,7 @@ def index_add(xp, x, values, /, *, index):
 @op(
     vjp=[lambda xp, g, index: xp.index_fill(g, index=index)],
     jvp=[lambda xp, t, index: xp.index_fill(t, index=index)],
-    keeps_half=True, kinds="fc",
+    keeps_half=True, batch=written("index_fill"), kinds="fc",
     ref=lambda x, index, value=0: _index_put_reference(x, value, index),
     samples=_index_samples(
         ((4,), 1), ((2, 3), (slice(None), 1)), ((4,), [0, 2, 0]),
@@ -429,7 +425,8 @@ def _last_writes_reference(x, index):
 
 
 @op(
-    differentiable=False, keeps_half=True, kinds="f", ref=_last_writes_reference,
+    differentiable=False, keeps_half=True, batch=written("last_writes"),
+    kinds="f", ref=_last_writes_reference,
     samples=_index_samples(
         ((4,), [0, 2, 0]), ((3, 2), np.array([1, -2, 1])), ((2, 3), ([0, 1, 0], [2, -1, -1])),
         ((3,), slice(2)),
@@ -485,7 +482,8 @@ _PUT_SAMPLES = shaped(
 
 @op(
     vjp=[lambda xp, g, index: xp.index_fill(g, index=index), _index_put_values],
-    keeps_half=True, kinds="fc", ref=_index_put_reference, samples=_PUT_SAMPLES,
+    keeps_half=True, batch=written("index_put"),
+    kinds="fc", ref=_index_put_reference, samples=_PUT_SAMPLES,
     errors=[
         ([np.ones(3), np.ones(2)], {"index": slice(3)}, ShapeError, "index_put.*broadcast"),
         ([np.ones(3), 1.0], {"index": 3}, IndexOutOfBoundsError, "index_put: index 3"),

@@ -9,6 +9,7 @@ import numpy as np
 from gpugrad.backend import TENSOR
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.op import op
+from gpugrad.ops.axes import batch_all, batch_axis
 from gpugrad.ops.shaping import axis_of
 from gpugrad.samples import calls, uniform
 from gpugrad.tensor import tensor
@@ -22,8 +23,16 @@ def _concat_vjp(xp, g, i, arrays_shape, axis):
     return xp.reshape(part, arrays_shape[i]) if axis is None else part
 
 
+def _concat_batch(xp, batched, arrays, *, axis):
+    arrays = batch_all(xp, batched, arrays)
+    if axis is None:
+        flat = [xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))) for x in arrays]
+        return xp.concat(flat, axis=1)
+    return xp.concat(arrays, axis=batch_axis(axis, arrays[0].ndim - 1))
+
+
 @op(
-    vjp=_concat_vjp, variadic=True, linear=True, keeps_half=True, kinds="fc",
+    vjp=_concat_vjp, variadic=True, linear=True, keeps_half=True, kinds="fci", batch=_concat_batch,
     ref=lambda arrays, axis=0: np.concatenate(arrays, axis=axis),
     samples=calls(
         lambda rng: ([[uniform(rng, 2), uniform(rng, 3)]], {}),
@@ -64,8 +73,14 @@ def _stack_vjp(xp, g, i, arrays_shape, axis):
     return xp.getitem(g, index=(slice(None),) * axis + (i,))
 
 
+def _stack_batch(xp, batched, arrays, *, axis):
+    arrays = batch_all(xp, batched, arrays)
+    return xp.stack(arrays, axis=batch_axis(axis, arrays[0].ndim))
+
+
 @op(
-    vjp=_stack_vjp, variadic=True, linear=True, keeps_half=True, kinds="fc", ref="numpy.stack",
+    vjp=_stack_vjp, variadic=True, linear=True, keeps_half=True, kinds="fci", ref="numpy.stack",
+    batch=_stack_batch,
     samples=calls(
         lambda rng: ([[uniform(rng, 3), uniform(rng, 3)]], {}),
         lambda rng: ([[uniform(rng, 2, 3), uniform(rng, 2, 3)]], {"axis": -1}),
@@ -178,7 +193,7 @@ def broadcast_arrays(*arrays):
         *arrays: arrays, or numbers.
 
     Returns:
-        List of Tensors, all of one shape; each keeps its dtype.
+        Tuple of Tensors, all of one shape; each keeps its dtype.
 
     Raises:
         ShapeError: the shapes do not go together.
@@ -198,7 +213,7 @@ def broadcast_arrays(*arrays):
             f"broadcast_arrays: the shapes {shapes} do not go together. They must agree, counted "
             "from the last axis; a 1 stretches."
         ) from error
-    return [x if x.shape == shape else TENSOR.broadcast_to(x, shape) for x in xs]
+    return tuple(x if x.shape == shape else TENSOR.broadcast_to(x, shape) for x in xs)
 
 
 def meshgrid(*arrays, indexing="xy"):
@@ -210,7 +225,7 @@ def meshgrid(*arrays, indexing="xy"):
             along axis 1, the second along axis 0, as the pixels of a picture are counted.
 
     Returns:
-        List of Tensors, one for each array, all of the shape of the grid.
+        Tuple of Tensors, one for each array, all of the shape of the grid.
 
     Raises:
         ShapeError: an array with more than one axis.
@@ -233,7 +248,7 @@ def meshgrid(*arrays, indexing="xy"):
         order[:2] = order[:2][::-1]
     shape = tuple(xs[i].size for i in order)
     places = [tuple(-1 if i == k else 1 for i in order) for k in range(len(xs))]
-    return [
+    return tuple(
         TENSOR.broadcast_to(TENSOR.reshape(x, place), shape)
         for x, place in zip(xs, places, strict=True)
-    ]
+    )

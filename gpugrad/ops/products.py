@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from gpugrad.backend import SCALARS
+from gpugrad.batched import aligned
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.op import conjugate, op
 from gpugrad.samples import shaped
@@ -30,31 +31,79 @@ def _need_arrays(name, *values):
 # ---- matrices ----------------------------------------------------------------------------
 
 
-def _matmul_x1(xp, g, x1_shape, x2):
+def _to_x1(xp, matmul, multiply, g, x1_shape, x2):
     if x2.ndim == 1:
-        return xp.expand_dims(g, axis=-1) * conjugate(xp, x2)
+        return multiply(xp.expand_dims(g, axis=-1), conjugate(xp, x2))
     if len(x1_shape) == 1:
         g = xp.expand_dims(g, axis=-2)
-    y = xp.matmul(g, adjoint(xp, x2))
+    y = matmul(g, adjoint(xp, x2))
     return y if y.shape == x1_shape else xp.sum_to(y, x1_shape)
 
 
-def _matmul_x2(xp, g, x1, x2_shape):
+def _to_x2(xp, matmul, multiply, g, x1, x2_shape):
     if x1.ndim == 1:
         x1 = conjugate(xp, x1)
         if len(x2_shape) == 1:
-            return g * x1
-        return xp.expand_dims(x1, axis=-1) * xp.expand_dims(g, axis=-2)
+            return multiply(g, x1)
+        return multiply(xp.expand_dims(g, axis=-2), xp.expand_dims(x1, axis=-1))
     if x1.ndim > 2 and len(x2_shape) <= 2:  # sums over the batch inside the one product
         rows = math.prod(x1.shape[:-1])
         x1 = xp.reshape(x1, (rows, x1.shape[-1]))
         g = xp.reshape(g, (rows, *x2_shape[1:]))
-    y = xp.matmul(adjoint(xp, x1), g)
+    y = matmul(g, adjoint(xp, x1), transposed=True)
     return y if y.shape == x2_shape else xp.sum_to(y, x2_shape)
 
 
+def _plain(xp):
+    """How the rules multiply a cotangent by the other factor."""
+
+    def matmul(g, y, transposed=False):
+        return xp.matmul(y, g) if transposed else xp.matmul(g, y)
+
+    return matmul, xp.multiply
+
+
+def _masking(xp):
+    """The same where 0 times infinity is 0, and other products with what is not finite are NaN."""
+
+    def matmul(g, y, transposed=False):
+        product, _ = _plain(xp)
+        finite = xp.isfinite(y)
+        some = product(xp.where(g == 0, 0.0, 1.0), xp.where(finite, 0.0, 1.0), transposed)
+        y = product(g, xp.where(finite, y, 0), transposed)
+        return xp.where(some > 0, math.nan, y)
+
+    return matmul, xp.masked_multiply
+
+
+def _matmul_batch(xp, batched, x1, x2):
+    rank1, rank2 = x1.ndim - batched[0], x2.ndim - batched[1]
+    if rank1 == rank2 == 1:
+        if all(batched):
+            return xp.sum(x1 * x2, axis=-1)
+        return xp.matmul(x1, x2) if batched[0] else xp.matmul(x2, x1)
+    if rank2 == 1 and rank1 == 2 and not batched[0]:  # one product, not one for each example
+        return xp.matmul(x2, xp.matrix_transpose(x1))
+    if rank1 == 1:
+        x1 = xp.expand_dims(x1, axis=-2)
+    if rank2 == 1:
+        x2 = xp.expand_dims(x2, axis=-1)
+    y = xp.matmul(*aligned(xp, batched, (x1, x2)))
+    gone = (*((-2,) if rank1 == 1 else ()), *((-1,) if rank2 == 1 else ()))
+    return xp.squeeze(y, axis=gone) if gone else y
+
+
 @op(
-    vjp=[_matmul_x1, _matmul_x2], linear="each", kinds="fci", ref=lambda x1, x2: x1 @ x2,
+    vjp=[
+        lambda xp, g, x1_shape, x2: _to_x1(xp, *_plain(xp), g, x1_shape, x2),
+        lambda xp, g, x1, x2_shape: _to_x2(xp, *_plain(xp), g, x1, x2_shape),
+    ],
+    masked=[
+        lambda xp, g, x1_shape, x2: _to_x1(xp, *_masking(xp), g, x1_shape, x2),
+        lambda xp, g, x1, x2_shape: _to_x2(xp, *_masking(xp), g, x1, x2_shape),
+    ],
+    linear="each", batch=_matmul_batch,
+    kinds="fci", ref=lambda x1, x2: x1 @ x2,
     samples=shaped(
         ([(2, 3), (3, 4)], {}), ([(3,), (3,)], {}), ([(3,), (3, 2)], {}), ([(2, 3), (3,)], {}),
         ([(3,), (2, 3, 2)], {}), ([(2, 2, 3), (3,)], {}), ([(2, 2, 3), (2, 3, 2)], {}),
@@ -98,8 +147,13 @@ def _vecdot_x2(xp, g, x1, x2_shape, axis):
     return xp.sum_to(xp.expand_dims(g, axis=axis) * x1, x2_shape)
 
 
+def _vecdot_batch(xp, batched, x1, x2, *, axis):
+    rank = max(x1.ndim - batched[0], x2.ndim - batched[1])  # an axis from 0 on is of equal ranks
+    return xp.vecdot(*aligned(xp, batched, (x1, x2)), axis=axis - rank if axis >= 0 else axis)
+
+
 @op(
-    vjp=[_vecdot_x1, _vecdot_x2], linear="each", kinds="fci",
+    vjp=[_vecdot_x1, _vecdot_x2], linear="each", batch=_vecdot_batch, kinds="fci",
     ref=lambda x1, x2, axis=-1: np.sum(np.conj(x1) * x2, axis=axis),
     samples=shaped(
         ([(3,), (3,)], {}), ([(2, 3), (3,)], {}), ([(2, 1, 3), (4, 3)], {}),
@@ -195,7 +249,7 @@ def _contracted(x1, x2, axes):
         ([np.ones(2), np.ones(2)], {"axes": ((1,), (0,))}, AxisError, r"tensordot.*\[1\]"),
     ],
 )  # fmt: skip
-def tensordot(xp, x1, x2, /, *, axes=2):
+def tensordot(xp, x1, x2, /, axes=2):
     """Sum of products over axes of two arrays.
 
     Args:
@@ -331,21 +385,23 @@ def cross(xp, x1, x2, /, axis=-1):
 
 
 @op(
-    kinds="fci", ref=lambda x, offset=0: np.trace(x, offset, axis1=-2, axis2=-1),
+    kinds="fci", ref=lambda x, offset=0, axis1=-2, axis2=-1: np.trace(x, offset, axis1, axis2),
     samples=shaped(
         ([(3, 3)], {}), ([(2, 3)], {"offset": 1}), ([(2, 3, 2)], {"offset": -1}), ([(0, 0)], {}),
+        ([(2, 3, 2)], {"axis1": 0, "axis2": 1}),
     ),
     errors=[([np.ones(3)], {}, ShapeError, r"\(3,\)")],
 )  # fmt: skip
-def trace(xp, x, /, *, offset=0):
+def trace(xp, x, /, offset=0, axis1=-2, axis2=-1):
     """Sum of the elements on a diagonal of matrices.
 
     Args:
         x: array of shape (..., m, n).
         offset: the diagonal; 0 is the main one, those above it are positive.
+        axis1, axis2: the axes of the rows and of the columns, as for `diagonal`.
 
     Returns:
-        Tensor of shape (...).
+        Tensor of the shape without the two axes.
 
     Raises:
         ShapeError: there are fewer than two axes.
@@ -354,4 +410,4 @@ def trace(xp, x, /, *, offset=0):
     >>> print(gg.trace([[1.0, 2.0], [3.0, 4.0]]))
     5.0
     """
-    return xp.sum(xp.diagonal(x, offset=offset), axis=-1)
+    return xp.sum(xp.diagonal(x, offset, axis1, axis2), axis=-1)

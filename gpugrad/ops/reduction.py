@@ -1,4 +1,4 @@
-"""Ops that reduce axes, and the cumulative ones."""
+"""Ops that reduce axes."""
 
 from __future__ import annotations
 
@@ -8,65 +8,61 @@ import numpy as np
 
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.op import op
+from gpugrad.ops.axes import accumulated, all_axes, batch_axis, cast_back, count, expand, reduced
 from gpugrad.samples import along_axis, calls, uniform
 
 _EVERY = along_axis(
     {"axis": None}, {"axis": (0, 2)}, {"axis": (-1, 1), "keepdims": True}, {"axis": ()}
+)  # fmt: skip
+_TOTAL = along_axis(
+    {"axis": None}, {"axis": (0, 2), "dtype": np.complex128},
+    {"axis": (-1, 1), "keepdims": True}, {"axis": ()},
 )  # fmt: skip
 _ONE = along_axis({"axis": 1, "keepdims": True})
 _NO_AXIS: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
 _EMPTY = [*_NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
 
 
-def all_axes(ndim, axis):
-    """`axis` as a tuple of axes counted from 0."""
-    if axis is None:
-        return tuple(range(ndim))
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    return tuple(a % ndim if ndim else a for a in axes)
+def _reducing(name):
+    """How vmap runs a reduction: along the same axes of a stack of examples."""
+
+    def batch(xp, batched, x, *, axis, **params):
+        return getattr(xp, name)(x, axis=batch_axis(axis, x.ndim - 1), **params)
+
+    return batch
 
 
-def expand(xp, g, x_shape, axis, keepdims):
-    """A reduction's result with the reduced axes put back, of length 1."""
-    if keepdims or g.shape == x_shape:
-        return g
-    axes = all_axes(len(x_shape), axis)
-    return xp.reshape(g, tuple(1 if i in axes else n for i, n in enumerate(x_shape)))
-
-
-def count(x_shape, axis):
-    """How many elements are reduced to one."""
-    n = 1
-    for a in all_axes(len(x_shape), axis):
-        n *= x_shape[a]
-    return n
-
-
-def _sum_vjp(xp, g, x_shape, axis, keepdims):
+def _sum_vjp(xp, g, x_shape, x_dtype, axis, keepdims):
+    g = cast_back(xp, g, x_dtype)
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-@op(vjp=[_sum_vjp], linear=True, name="sum", kinds="fci", samples=_EVERY, ref="numpy.sum",
-    errors=_NO_AXIS)  # fmt: skip
-def sum_(xp, x, /, axis=None, *, keepdims=False):
+@op(vjp=[_sum_vjp], linear=True, name="sum", keeps_half=True, kinds="fci", ref="numpy.sum",
+    samples=_TOTAL, errors=_NO_AXIS, batch=_reducing("sum"))  # fmt: skip
+def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Sum along axes; 0 where there is nothing to add.
 
     Args:
         x: array of any shape.
         axis: int, tuple of ints, or None for all axes.
+        dtype: of the sum. None: that of `x`; int64 or uint64 for smaller integers, int64 for
+            booleans.
         keepdims: whether reduced axes stay, with length 1.
 
     Returns:
-        Tensor without the reduced axes. Small integers and booleans give int64.
+        Tensor without the reduced axes.
 
     Raises:
         AxisError: `x` has no such axis.
+        DTypeError: a real `dtype` for complex numbers.
 
     >>> import gpugrad as gg
     >>> print(gg.sum([[1.0, 2.0], [3.0, 4.0]], axis=0))
     [4. 6.]
     """
-    return xp.add_reduce(x, axis=axis, keepdims=keepdims)
+    if dtype is None and x.dtype.char not in "eE":
+        return xp.add_reduce(x, axis=axis, keepdims=keepdims)
+    return accumulated("sum", xp.add_reduce, x, dtype, axis=axis, keepdims=keepdims)
 
 
 def _mean_vjp(xp, g, x_shape, axis, keepdims):
@@ -74,7 +70,8 @@ def _mean_vjp(xp, g, x_shape, axis, keepdims):
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-@op(vjp=[_mean_vjp], linear=True, kinds="fc", samples=_EVERY, ref="numpy.mean", errors=_NO_AXIS)
+@op(vjp=[_mean_vjp], linear=True, kinds="fc", samples=_EVERY, ref="numpy.mean", errors=_NO_AXIS,
+    batch=_reducing("mean"))  # fmt: skip
 def mean(xp, x, /, axis=None, *, keepdims=False):
     """Arithmetic mean along axes.
 
@@ -116,7 +113,7 @@ def _spread_ref(name):
 
 
 @op(samples=_SPREAD, ref=_spread_ref("var"), errors=_NO_AXIS)
-def var(xp, x, /, axis=None, *, correction=0.0, keepdims=False):
+def var(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
     """Variance along axes: mean squared distance from the mean.
 
     Args:
@@ -124,6 +121,7 @@ def var(xp, x, /, axis=None, *, correction=0.0, keepdims=False):
         axis: int, tuple of ints, or None for all axes.
         correction: what is taken from the count before dividing by it (1 for a sample).
         keepdims: whether reduced axes stay, with length 1.
+        ddof: NumPy's older name for `correction`.
 
     Returns:
         Tensor without the reduced axes.
@@ -136,18 +134,24 @@ def var(xp, x, /, axis=None, *, correction=0.0, keepdims=False):
     1.0
     """
     s = _squares(xp, x, axis, keepdims)
-    return xp.real(s) / (count(x.shape, axis) - correction)
+    return (xp.real(s) if s.dtype.kind == "c" else s) / _freedom(x.shape, axis, correction, ddof)
 
 
-def _std_vjp(xp, g, out, x, axis, correction, keepdims):
+def _freedom(shape, axis, correction, ddof):
+    """What a sum of squares is divided by; 0 where there are too few elements, as in NumPy."""
+    return max(count(shape, axis) - (correction if ddof is None else ddof), 0)
+
+
+def _std_vjp(xp, g, out, x, axis, correction, keepdims, ddof):
     """The derivative is (x - mean) / (n std); 0 where all are equal (there it is 0 / 0)."""
     d = x - xp.mean(x, axis=axis, keepdims=True)
-    scale = expand(xp, out, x.shape, axis, keepdims) * (count(x.shape, axis) - correction)
+    scale = expand(xp, out, x.shape, axis, keepdims) * _freedom(x.shape, axis, correction, ddof)
     return expand(xp, g, x.shape, axis, keepdims) * xp.masked_divide(d, scale)
 
 
-@op(vjp=[_std_vjp], samples=_SPREAD, ref=_spread_ref("std"), errors=_NO_AXIS)
-def std(xp, x, /, axis=None, *, correction=0.0, keepdims=False):
+@op(vjp=[_std_vjp], samples=_SPREAD, ref=_spread_ref("std"), errors=_NO_AXIS,
+    batch=_reducing("std"))  # fmt: skip
+def std(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
     """Standard deviation along axes: square root of `var`, with gradient 0 where it is 0.
 
     Args:
@@ -155,6 +159,7 @@ def std(xp, x, /, axis=None, *, correction=0.0, keepdims=False):
         axis: int, tuple of ints, or None for all axes.
         correction: what is taken from the count before dividing by it (1 for a sample).
         keepdims: whether reduced axes stay, with length 1.
+        ddof: NumPy's older name for `correction`.
 
     Returns:
         Tensor without the reduced axes.
@@ -166,7 +171,7 @@ def std(xp, x, /, axis=None, *, correction=0.0, keepdims=False):
     >>> print(gg.std([1.0, 3.0]))
     1.0
     """
-    return xp.lib.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims))
+    return xp.lib.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof))
 
 
 def _extreme_vjp(xp, g, out, x, axis, keepdims):
@@ -176,7 +181,8 @@ def _extreme_vjp(xp, g, out, x, axis, keepdims):
     return hit * (expand(xp, g, x.shape, axis, keepdims) / share)
 
 
-@op(vjp=[_extreme_vjp], name="max", kinds="fi", samples=_EVERY, ref="numpy.max", errors=_EMPTY)
+@op(vjp=[_extreme_vjp], name="max", kinds="fi", samples=_EVERY, ref="numpy.max", errors=_EMPTY,
+    batch=_reducing("max"))  # fmt: skip
 def max_(xp, x, /, axis=None, *, keepdims=False):
     """Largest element along axes; equal ones share the gradient.
 
@@ -199,7 +205,8 @@ def max_(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.max(x, axis=axis, keepdims=keepdims)
 
 
-@op(vjp=[_extreme_vjp], name="min", kinds="fi", samples=_EVERY, ref="numpy.min", errors=_EMPTY)
+@op(vjp=[_extreme_vjp], name="min", kinds="fi", samples=_EVERY, ref="numpy.min", errors=_EMPTY,
+    batch=_reducing("min"))  # fmt: skip
 def min_(xp, x, /, axis=None, *, keepdims=False):
     """Smallest element along axes; equal ones share the gradient.
 
@@ -236,7 +243,9 @@ def _exclusive(xp, x):
     return xp.getitem(running, index=(Ellipsis, slice(0, n)))
 
 
-def _prod_vjp(xp, g, x, axis, keepdims):
+def _prod_vjp(xp, g, x, axis, dtype, keepdims):
+    given = x.dtype
+    x = x if dtype is None else xp.astype(x, dtype)
     axes = all_axes(x.ndim, axis)
     kept = tuple(i for i in range(x.ndim) if i not in axes)
     order = kept + axes
@@ -246,16 +255,18 @@ def _prod_vjp(xp, g, x, axis, keepdims):
         xp.reshape(_others(xp, flat), moved.shape), tuple(np.argsort(order).tolist())
     )
     d = xp.conj(d) if d.dtype.kind == "c" else d
-    return expand(xp, g, x.shape, axis, keepdims) * d
+    return cast_back(xp, expand(xp, g, x.shape, axis, keepdims) * d, given)
 
 
-@op(vjp=[_prod_vjp], kinds="fc", samples=_EVERY, ref="numpy.prod", errors=_NO_AXIS)
-def prod(xp, x, /, axis=None, *, keepdims=False):
+@op(vjp=[_prod_vjp], keeps_half=True, kinds="fci", samples=_TOTAL, ref="numpy.prod",
+    errors=_NO_AXIS, batch=_reducing("prod"))  # fmt: skip
+def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Product along axes; 1 where there is nothing to multiply. Exact gradients beside zeros.
 
     Args:
         x: array of any shape.
         axis: int, tuple of ints, or None for all axes.
+        dtype: of the product; None as for `sum`.
         keepdims: whether reduced axes stay, with length 1.
 
     Returns:
@@ -268,7 +279,7 @@ def prod(xp, x, /, axis=None, *, keepdims=False):
     >>> print(gg.prod([2.0, 3.0, 4.0]))
     24.0
     """
-    return xp.lib.prod(x, axis=axis, keepdims=keepdims)
+    return accumulated("prod", xp.lib.prod, x, dtype, axis=axis, keepdims=keepdims)
 
 
 def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
@@ -277,6 +288,7 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
 
 
 @op(vjp=[_logsumexp_vjp], ref="scipy.special.logsumexp", errors=_EMPTY,
+    batch=_reducing("logsumexp"),
     samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}))  # fmt: skip
 def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     """log(sum(exp(x))) along axes, without overflow.
@@ -305,23 +317,31 @@ def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     out = lib.where(
         nothing, largest, lib.log(lib.where(nothing, lib.ones_like(total), total)) + shift
     )
-    return out if keepdims else out.reshape(total.shape if axis == () else _reduced(x.shape, axis))
-
-
-def _reduced(shape, axis):
-    axes = all_axes(len(shape), axis)
-    return tuple(n for i, n in enumerate(shape) if i not in axes)
+    return out if keepdims else out.reshape(total.shape if axis == () else reduced(x.shape, axis))
 
 
 # ---- without a gradient -----------------------------------------------------------------
 
 
-@op(differentiable=False, kinds="fi", samples=_ONE, ref="numpy.argmax", errors=_NO_AXIS)
+def _searching(name):
+    """How vmap runs a search; one of axis None counts through each example."""
+
+    def batch(xp, batched, x, *, axis, keepdims):
+        if axis is not None:
+            return getattr(xp, name)(x, axis=batch_axis(axis, x.ndim - 1), keepdims=keepdims)
+        found = getattr(xp, name)(xp.reshape(x, (x.shape[0], count(x.shape[1:], None))), axis=1)
+        return xp.reshape(found, (-1,) + (1,) * (x.ndim - 1)) if keepdims else found
+
+    return batch
+
+
+@op(differentiable=False, kinds="fi", samples=_ONE, ref="numpy.argmax", errors=_EMPTY,
+    batch=_searching("argmax"))  # fmt: skip
 def argmax(xp, x, /, axis=None, *, keepdims=False):
     """Index of the largest element, the first of equal ones. Its gradient is None.
 
     Args:
-        x: array of any shape.
+        x: array of any shape, not of length 0 along the axis.
         axis: int, or None to count through all elements.
         keepdims: whether the reduced axis stays, with length 1.
 
@@ -338,12 +358,13 @@ def argmax(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.argmax(x, axis=axis, keepdims=keepdims)
 
 
-@op(differentiable=False, kinds="fi", samples=_ONE, ref="numpy.argmin", errors=_NO_AXIS)
+@op(differentiable=False, kinds="fi", samples=_ONE, ref="numpy.argmin", errors=_EMPTY,
+    batch=_searching("argmin"))  # fmt: skip
 def argmin(xp, x, /, axis=None, *, keepdims=False):
     """Index of the smallest element, the first of equal ones. Its gradient is None.
 
     Args:
-        x: array of any shape.
+        x: array of any shape, not of length 0 along the axis.
         axis: int, or None to count through all elements.
         keepdims: whether the reduced axis stays, with length 1.
 
@@ -360,7 +381,8 @@ def argmin(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.argmin(x, axis=axis, keepdims=keepdims)
 
 
-@op(differentiable=False, name="any", kinds="fib", samples=_EVERY, ref="numpy.any", errors=_NO_AXIS)
+@op(differentiable=False, name="any", kinds="fib", samples=_EVERY, ref="numpy.any", errors=_NO_AXIS,
+    batch=_reducing("any"))  # fmt: skip
 def any_(xp, x, /, axis=None, *, keepdims=False):
     """Whether at least one element is true (not 0). Its gradient is None.
 
@@ -382,7 +404,8 @@ def any_(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.any(x, axis=axis, keepdims=keepdims)
 
 
-@op(differentiable=False, name="all", kinds="fib", samples=_EVERY, ref="numpy.all", errors=_NO_AXIS)
+@op(differentiable=False, name="all", kinds="fib", samples=_EVERY, ref="numpy.all", errors=_NO_AXIS,
+    batch=_reducing("all"))  # fmt: skip
 def all_(xp, x, /, axis=None, *, keepdims=False):
     """Whether all elements are true (not 0). Its gradient is None.
 
@@ -404,7 +427,8 @@ def all_(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.all(x, axis=axis, keepdims=keepdims)
 
 
-@op(differentiable=False, kinds="fib", ref="numpy.count_nonzero", errors=_NO_AXIS, samples=calls(
+@op(differentiable=False, kinds="fib", ref="numpy.count_nonzero", errors=_NO_AXIS,
+    batch=_reducing("count_nonzero"), samples=calls(
     lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: ([uniform(rng, 3)], {}),
 ))  # fmt: skip
 def count_nonzero(xp, x, /, axis=None, *, keepdims=False):

@@ -6,9 +6,12 @@ are immutable, so nobody can tell.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from gpugrad.backend import as_dtype
+from gpugrad.batched import behind
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.samples import shaped
@@ -28,9 +31,26 @@ def need_matrices(name, x):
 # ---- the same elements in another shape --------------------------------------------------
 
 
+def _reshape_batch(xp, batched, x, *, shape, copy):
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if shape.count(-1) == 1:  # the batch axis would hide what does not fit
+        known, size = math.prod(n for n in shape if n != -1), math.prod(x.shape[1:])
+        rest = size // known if known else 0
+        shape = tuple(rest if n == -1 else n for n in shape)
+    if math.prod(shape) != math.prod(x.shape[1:]):
+        raise ShapeError(f"reshape: an example of shape {x.shape[1:]} does not fill {shape}.")
+    return xp.reshape(x, (x.shape[0], *shape), copy=copy)
+
+
+def _expand_dims_batch(xp, batched, x, *, axis):
+    more = len(axis) if isinstance(axis, (tuple, list)) else 1
+    return xp.expand_dims(x, axis=behind(axis, x.ndim - 1 + more))
+
+
 @op(
     vjp=[lambda xp, g, x_shape: xp.reshape(g, x_shape)],
-    linear=True, keeps_half=True, kinds="fc", ref=lambda x, shape: np.reshape(x, shape),
+    linear=True, keeps_half=True, batch=_reshape_batch,
+    kinds="fc", ref=lambda x, shape: np.reshape(x, shape),
     samples=shaped(
         ([(2, 3)], {"shape": (3, 2)}), ([(2, 3)], {"shape": (-1,)}), ([()], {"shape": (1, 1)}),
         ([(1,)], {"shape": ()}), ([(0, 2)], {"shape": (2, 0, 3)}), ([(4,)], {"shape": (2, -1)}),
@@ -105,7 +125,8 @@ def flatten(xp, x, /):
 
 @op(
     vjp=[lambda xp, g, x_shape: xp.reshape(g, x_shape)],
-    linear=True, keeps_half=True, kinds="fc", ref=lambda x, axis=0: np.expand_dims(x, axis),
+    linear=True, keeps_half=True, batch=_expand_dims_batch,
+    kinds="fc", ref=lambda x, axis=0: np.expand_dims(x, axis),
     samples=shaped(
         ([(3,)], {}), ([(2, 3)], {"axis": -1}), ([()], {"axis": 0}), ([(2, 3)], {"axis": (0, 2)}),
         ([(0, 2)], {"axis": 1}),
@@ -133,9 +154,15 @@ def expand_dims(xp, x, /, axis=0):
     return xp.lib.expand_dims(x, axis=axis)
 
 
+def _squeeze_batch(xp, batched, x, *, axis):
+    if axis is None:
+        axis = tuple(k for k in range(x.ndim - 1) if x.shape[k + 1] == 1)
+    return xp.squeeze(x, axis=behind(axis, x.ndim - 1))
+
+
 @op(
     vjp=[lambda xp, g, x_shape: xp.reshape(g, x_shape)],
-    linear=True, keeps_half=True, kinds="fc", ref="numpy.squeeze",
+    linear=True, keeps_half=True, batch=_squeeze_batch, kinds="fc", ref="numpy.squeeze",
     samples=shaped(
         ([(1, 3)], {"axis": 0}), ([(2, 1, 3, 1)], {"axis": (1, -1)}), ([(1, 3, 1)], {}),
         ([()], {}), ([(1, 0)], {"axis": 0}),
@@ -174,8 +201,13 @@ def _permute_dims_vjp(xp, g, axes):
     return xp.permute_dims(g, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
 
 
+def _permute_dims_batch(xp, batched, x, *, axes):
+    return xp.permute_dims(x, (0, *behind(tuple(axes), x.ndim - 1)))
+
+
 @op(
-    vjp=[_permute_dims_vjp], linear=True, keeps_half=True, kinds="fc", ref="numpy.permute_dims",
+    vjp=[_permute_dims_vjp], linear=True, keeps_half=True, batch=_permute_dims_batch,
+    kinds="fc", ref="numpy.permute_dims",
     samples=shaped(
         ([(2, 3, 4)], {"axes": (2, 0, 1)}), ([(2, 3)], {"axes": (-1, 0)}), ([()], {"axes": ()}),
         ([(0, 2)], {"axes": (1, 0)}),
@@ -209,7 +241,7 @@ def permute_dims(xp, x, /, axes):
 
 @op(
     vjp=[lambda xp, g: xp.matrix_transpose(g)],
-    linear=True, keeps_half=True, kinds="fc", ref="numpy.matrix_transpose",
+    linear=True, keeps_half=True, batch="stack", kinds="fc", ref="numpy.matrix_transpose",
     samples=shaped(([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2)], {})),
     errors=[([np.ones(3)], {}, ShapeError, r"matrix_transpose.*\(3,\)")],
 )  # fmt: skip
@@ -234,9 +266,17 @@ def matrix_transpose(xp, x, /):
     return x.swapaxes(-1, -2)
 
 
+def _moveaxis_batch(xp, batched, x, *, source, destination):
+    return xp.moveaxis(x, behind(source, x.ndim - 1), behind(destination, x.ndim - 1))
+
+
+def _swapaxes_batch(xp, batched, x, *, axis1, axis2):
+    return xp.swapaxes(x, behind(axis1, x.ndim - 1), behind(axis2, x.ndim - 1))
+
+
 @op(
     vjp=[lambda xp, g, source, destination: xp.moveaxis(g, destination, source)],
-    linear=True, keeps_half=True, kinds="fc", ref="numpy.moveaxis",
+    linear=True, keeps_half=True, batch=_moveaxis_batch, kinds="fc", ref="numpy.moveaxis",
     samples=shaped(
         ([(2, 3, 4)], {"source": 0, "destination": -1}),
         ([(2, 3, 4)], {"source": (0, 1), "destination": (-1, 0)}),
@@ -271,7 +311,7 @@ def moveaxis(xp, x, /, source, destination):
 
 @op(
     vjp=[lambda xp, g, axis1, axis2: xp.swapaxes(g, axis1, axis2)],
-    linear=True, keeps_half=True, kinds="fc", ref="numpy.swapaxes",
+    linear=True, keeps_half=True, batch=_swapaxes_batch, kinds="fc", ref="numpy.swapaxes",
     samples=shaped(
         ([(2, 3, 4)], {"axis1": 0, "axis2": -1}), ([(3,)], {"axis1": 0, "axis2": 0}),
         ([(0, 2)], {"axis1": 0, "axis2": 1}),
@@ -303,9 +343,17 @@ def swapaxes(xp, x, /, axis1, axis2):
 # ---- broadcasting ------------------------------------------------------------------------
 
 
+def _broadcast_to_batch(xp, batched, x, *, shape):
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    ones = (1,) * (len(shape) + 1 - x.ndim)
+    return xp.broadcast_to(
+        xp.reshape(x, (x.shape[0], *ones, *x.shape[1:])), (x.shape[0], *shape)
+    )
+
+
 @op(
     vjp=[lambda xp, g, x_shape: xp.sum_to(g, x_shape)],
-    linear=True, keeps_half=True, kinds="fc", ref="numpy.broadcast_to",
+    linear=True, keeps_half=True, batch=_broadcast_to_batch, kinds="fc", ref="numpy.broadcast_to",
     samples=shaped(
         ([(3,)], {"shape": (2, 3)}), ([(2, 1)], {"shape": (2, 3)}), ([()], {"shape": (2, 2)}),
         ([(1, 2)], {"shape": (0, 2)}), ([(2, 3)], {"shape": (2, 3)}),
@@ -341,9 +389,14 @@ def _sum_to_reference(x, shape):
     return x.reshape(shape)
 
 
+def _sum_to_batch(xp, batched, x, *, shape):
+    ones = (1,) * (x.ndim - 1 - len(shape))
+    return xp.reshape(xp.sum_to(x, (x.shape[0], *ones, *shape)), (x.shape[0], *shape))
+
+
 @op(
     vjp=[lambda xp, g, x_shape: xp.broadcast_to(g, x_shape)],
-    linear=True, kinds="fc", ref=_sum_to_reference,
+    linear=True, batch=_sum_to_batch, kinds="fc", ref=_sum_to_reference,
     samples=shaped(
         ([(2, 3)], {"shape": (3,)}), ([(2, 3)], {"shape": (2, 1)}), ([(2, 2)], {"shape": ()}),
         ([(0, 2)], {"shape": (1, 2)}), ([(2, 3)], {"shape": (2, 3)}),
@@ -387,7 +440,7 @@ def _astype_vjp(xp, g, x_dtype):
 
 
 @op(
-    vjp=[_astype_vjp], linear=True, keeps_half=True, kinds="f",
+    vjp=[_astype_vjp], linear=True, keeps_half=True, batch="stack", kinds="f",
     ref=lambda x, dtype: x.astype(dtype),
     samples=shaped(
         ([(2, 3)], {"dtype": "float64"}), ([()], {"dtype": np.float64}),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from gpugrad.backend import SCALARS
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.op import op
+from gpugrad.ops.axes import batch_all
 from gpugrad.samples import along_axis, calls, shaped, uniform
 
 
@@ -37,7 +41,7 @@ def _argsort_samples(rng):
 
 
 @op(
-    differentiable=False, keeps_half=True, kinds="fi", ref=_argsort_reference,
+    differentiable=False, keeps_half=True, kinds="fi", ref=_argsort_reference, batch="axis",
     samples=_argsort_samples,
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "argsort.*axis 1")],
 )  # fmt: skip
@@ -74,7 +78,7 @@ def _sort_jvp(xp, t, x, axis, descending):
 
 
 @op(
-    vjp=[_sort_vjp], jvp=[_sort_jvp], keeps_half=True, kinds="f",
+    vjp=[_sort_vjp], jvp=[_sort_jvp], keeps_half=True, kinds="fi", batch="axis",
     ref=lambda x, axis=-1, descending=False: (
         -np.sort(-x, axis=axis) if descending else np.sort(x, axis=axis)
     ),
@@ -110,8 +114,30 @@ def _searchsorted_reference(x1, x2, side="left", sorter=None):
     return below.sum(-1)
 
 
+def _searchsorted_batch(xp, batched, x1, x2, sorter, *, side):
+    """Sort both together: an element's place there, less its place in `x2` alone."""
+    if not (batched[0] or batched[2]):
+        return xp.searchsorted(x1, x2, sorter, side=side)
+    given = [x for x in (x1, x2, sorter) if x is not None and type(x) not in SCALARS]
+    x1, *rest = batch_all(xp, [b for x, b in zip((x1, x2, sorter), batched, strict=True)
+                               if x is not None and type(x) not in SCALARS], given)  # fmt: skip
+    if sorter is not None:
+        x1 = xp.take_along_axis(x1, rest.pop(), axis=1)
+    if not rest:  # a number
+        return xp.count_nonzero(x1 < x2 if side == "left" else x1 <= x2, axis=1)
+    x2 = xp.reshape(rest[0], (x1.shape[0], math.prod(rest[0].shape[1:])))
+    m = x2.shape[1]  # argsort is stable: of equal elements the first ones stay first
+    both = xp.concat([x2, x1] if side == "left" else [x1, x2], axis=1)
+    place = xp.argsort(xp.argsort(both, axis=1), axis=1)
+    mine = slice(0, m) if side == "left" else slice(x1.shape[1], None)
+    place = xp.getitem(place, index=(slice(None), mine))
+    return xp.reshape(place - xp.argsort(xp.argsort(x2, axis=1), axis=1), rest[0].shape)
+
+
 @op(
-    arrays=("x1", "x2", "sorter"), differentiable=False, kinds="fi", ref=_searchsorted_reference,
+    name="searchsorted", arrays=("x1", "x2", "sorter"), differentiable=False, kinds="fi",
+    ref=_searchsorted_reference,
+    batch=_searchsorted_batch,
     samples=calls(
         lambda rng: ([np.sort(uniform(rng, 5)), uniform(rng, 2, 3)], {}),
         lambda rng: ([np.array([0.0, 1.0, 1.0]), np.array([1.0, 2.0])], {"side": "right"}),
@@ -124,12 +150,12 @@ def _searchsorted_reference(x1, x2, side="left", sorter=None):
         ([np.ones(2), np.ones(2)], {"side": "up"}, ArgumentError, "'left' or 'right'"),
     ],
 )  # fmt: skip
-def searchsorted(xp, x1, x2, /, sorter=None, *, side="left"):
-    """Where elements would go into a sorted array; the gradient is None.
+def _searchsorted(xp, x1, x2, /, sorter=None, *, side="left"):
+    """Where elements would go into a sorted array: the op behind `searchsorted`.
 
     Args:
         x1: array of one axis, in ascending order.
-        x2: array, of any shape: what to find a place for.
+        x2: array of any shape, or a number: what to find a place for.
         sorter: integers that sort `x1`, if it is not sorted itself.
         side: ``"left"`` puts it before equal elements, ``"right"`` after them.
 
@@ -151,8 +177,31 @@ def searchsorted(xp, x1, x2, /, sorter=None, *, side="left"):
     return xp.lib.asarray(xp.lib.searchsorted(x1, xp.lib.asarray(x2), side=side, sorter=sorter))
 
 
+def searchsorted(x1, x2, /, side="left", sorter=None):
+    """Where elements would go into a sorted array; the gradient is None.
+
+    Args:
+        x1: array of one axis, in ascending order.
+        x2: array of any shape, or a number: what to find a place for.
+        side: ``"left"`` puts it before equal elements, ``"right"`` after them.
+        sorter: integers that sort `x1`, if it is not sorted itself.
+
+    Returns:
+        int64 Tensor of the shape of `x2`: how many elements of `x1` come before.
+
+    Raises:
+        ShapeError: `x1` has not one axis.
+        ArgumentError: another `side`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.searchsorted([1.0, 2.0, 3.0], [2.0, 5.0]))
+    [1 3]
+    """
+    return _searchsorted(x1, x2, sorter, side=side)
+
+
 def _top_k_vjp(xp, g, out, x_shape, axis):
-    return xp.put_along_axis(g[0], out[1], axis=axis, shape=x_shape)
+    return xp.scatter_along_axis(g[0], out[1], axis=axis, shape=x_shape)
 
 
 def _top_k_reference(x, k, axis=-1):
@@ -161,7 +210,7 @@ def _top_k_reference(x, k, axis=-1):
 
 
 @op(
-    vjp=[_top_k_vjp], outputs=2, keeps_half=True, kinds="f", ref=_top_k_reference,
+    vjp=[_top_k_vjp], outputs=2, keeps_half=True, kinds="f", ref=_top_k_reference, batch="axis",
     samples=shaped(
         ([(5,)], {"k": 2}), ([(2, 3)], {"k": 3}), ([(4, 2)], {"k": 2, "axis": 0}),
         ([(3,)], {"k": 0}),

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad import backend, nest
-from gpugrad.backend import BFLOAT16, CPU, NUMPY, SCALARS, is_inexact
-from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.backend import BFLOAT16, CPU, NUMPY, SCALARS, TENSOR, is_inexact
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 from gpugrad.op import OPS, Op
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, wrap
@@ -31,6 +31,7 @@ from gpugrad.testing.grads import (
     is_hermitian,
     random_like,
 )
+from gpugrad.vectorize import vmap
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,8 +235,7 @@ def _check_record(s: _Subject) -> None:
         missing.append(f"kinds ({op.kinds!r} are not among 'f', 'c', 'i', 'b')")
     if not s.calls:
         missing.append("samples")
-    home = getattr(op.forward, "__module__", "")
-    if op.ref is None and not home.endswith((".random", ".creation")):
+    if op.ref is None and not op.home.endswith((".random", ".creation")):
         missing.append("ref, the function that its forward must equal")
     if not op.errors:
         missing.append("errors, calls that must fail")
@@ -379,7 +379,7 @@ def _strided(x: Array) -> Array:
     """The same values, every second along the last axis of a longer array."""
     if not x.ndim:
         return x
-    longer = np.full((*x.shape[:-1], 2 * x.shape[-1]), -7, x.dtype)
+    longer = np.full((*x.shape[:-1], 2 * x.shape[-1]), 7, x.dtype)
     longer[..., ::2] = x
     return longer[..., ::2]
 
@@ -515,6 +515,79 @@ def _check_mutation(s: _Subject) -> None:
             _assert_same(sample.title, "the op has written to its", names, after, was, 0.0, 0.0)
 
 
+_EXAMPLES = 3
+
+
+def _check_vmap(s: _Subject) -> None:
+    """Under vmap results and gradients are those of a loop over the examples."""
+    for sample in s.every:
+        arrays = [i for i, a in enumerate(sample.leaves) if isinstance(a, np.ndarray)]
+        choices = [arrays] if len(arrays) < 2 else [arrays, *([i] for i in arrays)]
+        for chosen in choices if arrays else ():
+            with about(sample.title, f"vmap over {[sample.names[i] for i in chosen]}"):
+                _compare_vmap(s, sample, chosen)
+
+
+def _compare_vmap(s: _Subject, sample: _Sample, chosen: list[int]) -> None:
+    def varied(x: Array, k: int) -> Array:  # in the domain, and no two alike
+        return x * x.dtype.type(1 - 0.05 * k) if is_inexact(x.dtype) else x
+
+    stacked = [
+        np.stack([varied(a, k) for k in range(_EXAMPLES)]) if i in chosen else a
+        for i, a in enumerate(sample.leaves)
+    ]
+    axes = [0 if i in chosen else None for i in range(len(stacked))]
+    loops = [
+        sample.replace([varied(a, k) if i in chosen else a for i, a in enumerate(sample.leaves)])
+        for k in range(_EXAMPLES)
+    ]
+    tolerance = {"rtol": 1e-8, "atol": 1e-9}
+    given = [sample.put(a) for a in stacked]
+    try:
+        results = vmap(lambda *leaves: sample.call(leaves), tuple(axes))(*given)
+    except ArgumentError as error:
+        if "vmap" in str(error):  # it says that it cannot, and why
+            return
+        raise
+    rows = [loop.results() for loop in loops]
+    desired = [np.stack([as_numpy(y) for y in column]) for column in zip(*rows, strict=True)]
+    _assert_same(sample.title, "vmap", _numbered(results), results, desired, **tolerance)
+    moved = sample.moved
+    if not moved or not s.op.differentiable:
+        return
+    cts = s.cotangents(rows[0])
+    if not cts:
+        return
+
+    def gradients(*leaves: Tensor) -> list[Tensor]:
+        own = list(leaves)
+        for i in moved:
+            own[i] = TENSOR.positive(own[i])
+        with GradientTape() as tape:
+            tape.watch([own[i] for i in moved])
+            ys = [y for y in sample.call(own) if is_inexact(y.dtype)]
+        zero = "zero"
+        found = tape.gradient(ys, [own[i] for i in moved], [wrap(c) for c in cts], zero)
+        return [tensor(g) for g in found]
+
+    names = [sample.names[i] for i in moved]
+    expected = [gradients(*[loop.put(a) for a in loop.leaves]) for loop in loops]
+    desired = [np.stack([as_numpy(g) for g in column]) for column in zip(*expected, strict=True)]
+    found = vmap(gradients, tuple(axes))(*given)
+    _assert_same(sample.title, "gradients under vmap, by", names, found, desired, **tolerance)
+    for i in moved:
+        given[i] = TENSOR.positive(given[i])
+    with GradientTape() as tape:
+        tape.watch([given[i] for i in moved])
+        ys = vmap(lambda *leaves: sample.call(leaves), tuple(axes))(*given)
+        ys = [y for y in ys if is_inexact(y.dtype)]
+    seeds = [wrap(np.broadcast_to(c, (_EXAMPLES, *c.shape))) for c in cts]
+    outside = tape.gradient(ys, [given[i] for i in moved], seeds, "zero")
+    summed = [d if i in chosen else d.sum(0) for i, d in zip(moved, desired, strict=True)]
+    outside = [tensor(g) for g in outside]
+    _assert_same(sample.title, "the gradient of vmap, by", names, outside, summed, **tolerance)
+
+
 def _check_device(s: _Subject) -> None:
     """On the GPU, results and gradients are those of the CPU, and stay there."""
     if s.device == CPU or "device" in s.op.params:
@@ -525,7 +598,12 @@ def _check_device(s: _Subject) -> None:
         desired = sample.results()
         cts = s.cotangents(desired) if s.op.differentiable and sample.moved else []
         with about(there.title, "the op"):
-            results = there.results()
+            try:
+                results = there.results()
+            except DeviceError as error:  # it says that its device lacks a function
+                if s.op.name in str(error):
+                    return
+                raise
             _assert_on(s.device, there.title, results)
             if s.op.ref is not None:  # else it is random
                 names = _numbered(results)
@@ -560,6 +638,7 @@ _CHECKS: dict[str, Callable[[_Subject], None]] = {
     "float32": _check_float32,
     "half": _check_half,
     "mutation": _check_mutation,
+    "vmap": _check_vmap,
     "device": _check_device,
 }
 CHECKS = tuple(_CHECKS)

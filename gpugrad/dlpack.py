@@ -1,0 +1,128 @@
+"""Arrays shared with other libraries without a copy: DLPack, and CUDA's array interface.
+
+A Tensor is immutable, so what it hands out is not to be written to. On the CPU that is said in
+the way that the protocol has for it; a library whose protocol is too old to hear it gets a copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad import backend
+from gpugrad.backend import TENSOR, Device
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError
+from gpugrad.tensor import Tensor, wrap
+
+__all__ = ["cuda_array_interface", "dlpack", "dlpack_device", "from_dlpack"]
+
+_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
+_READ_ONLY = (1, 0)  # the first version of DLPack in which an array can be read-only
+
+
+def dlpack(
+    self: Tensor,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[Any, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """Return the capsule that ``from_dlpack`` of any library reads; what this is called by.
+
+    Args:
+        stream: of the GPU, on which the caller will read; None on the CPU.
+        max_version: the newest version of DLPack that the caller knows.
+        dl_device: where to, as (kind, number); None is where the tensor is.
+        copy: True for a copy, False to raise where one is needed.
+
+    Raises:
+        DTypeError: a tape watches the tensor, whose gradient would be cut.
+        BufferError: what was asked for cannot be done.
+    """
+    data = self._handed_out("another library's array")
+    if self.device.kind != "cpu":
+        with backend.formulas_on(data):
+            return data.__dlpack__(
+                stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+            )
+    shared = data.view()
+    shared.flags.writeable = False
+    if max_version is None or max_version < _READ_ONLY:
+        if copy is False:
+            raise BufferError("A tensor is read-only, and DLPack before 1.0 cannot say so.")
+        shared = data.copy()
+    return shared.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def dlpack_device(self: Tensor) -> tuple[int, int]:
+    """Return the tensor's place as DLPack's (kind, number): (1, 0) is the CPU, (2, i) a GPU."""
+    d = self.device
+    return (_CPU, 0) if d.kind == "cpu" else (_CUDA, d.index)
+
+
+def cuda_array_interface(self: Tensor) -> dict[str, Any]:
+    """Where a GPU tensor's memory is, for Numba and others; on the CPU there is no such attribute.
+
+    Raises:
+        AttributeError: the tensor is on the CPU.
+        DTypeError: a tape watches the tensor, whose gradient would be cut.
+    """
+    if self.device.kind == "cpu":
+        raise AttributeError("__cuda_array_interface__: the tensor is on the CPU.")
+    return dict(self._handed_out("another library's array").__cuda_array_interface__)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """Make a Tensor of another library's array, sharing its memory where it can.
+
+    The library must not write to memory that is shared; ask for a copy if it may.
+
+    Args:
+        x: an array with the methods ``__dlpack__`` and ``__dlpack_device__``.
+        device: of the result; None is where the array is.
+        copy: True for a copy, False to raise where one is needed.
+
+    Raises:
+        DTypeError: not such an array, or one of a dtype that gpugrad does not have.
+        DeviceError: it is in a place that gpugrad does not reach.
+        ArgumentError: `copy=False` where a copy is needed.
+
+    >>> import numpy as np
+    >>> import gpugrad as gg
+    >>> print(gg.from_dlpack(np.asarray([1.0, 2.0])))
+    [1. 2.]
+    """
+    if isinstance(x, Tensor):
+        return _moved(x, x.device, device, copy)
+    if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+        raise DTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; use gg.asarray.")
+    kind, index = x.__dlpack_device__()
+    if kind in (_CUDA, _CUDA_MANAGED):
+        d = backend.device(f"cuda:{index}")
+        if index >= backend.gpu_count():
+            raise DeviceError(f"from_dlpack: the array is on {d}, which CuPy does not reach.")
+        read = backend.cupy().from_dlpack
+    elif kind in (_CPU, _CUDA_HOST):
+        d, read = backend.CPU, np.from_dlpack
+    else:
+        raise DeviceError(f"from_dlpack: the array is on a device of kind {kind}: not CPU or CUDA.")
+    try:
+        made = read(x)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise DTypeError(f"from_dlpack: {error}") from error
+    if made.dtype.kind not in "biufc" and made.dtype != backend.BFLOAT16:
+        raise DTypeError(f"from_dlpack: an array of dtype {made.dtype} holds no numbers.")
+    return _moved(wrap(made), d, device, copy)
+
+
+def _moved(x: Tensor, here: Device, device: Any, copy: bool | None) -> Tensor:
+    there = here if device is None else backend.device(device)
+    if there != here:
+        if copy is False:
+            raise ArgumentError(f"from_dlpack: {there} needs a copy, and copy=False.")
+        return x.to_device(there)
+    if not copy:
+        return x
+    return wrap(backend.copied(x._data)) if not x._id else TENSOR.positive(x)

@@ -1,0 +1,183 @@
+"""What can be asked about dtypes: their limits, their kinds, and what they promote to."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from gpugrad.backend import BFLOAT16, SCALARS, as_dtype
+from gpugrad.errors import ArgumentError, DTypeError
+
+__all__ = ["can_cast", "finfo", "iinfo", "isdtype", "promote_types", "result_type"]
+
+_KINDS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _FloatLimits:
+    """The limits of a floating-point dtype, as Python numbers."""
+
+    dtype: np.dtype[Any]
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    tiny: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _IntegerLimits:
+    """The limits of an integer dtype, as Python numbers."""
+
+    dtype: np.dtype[Any]
+    bits: int
+    max: int
+    min: int
+
+
+def _dtype_of(value: Any) -> np.dtype[Any]:
+    """The dtype of an array, or what names a dtype."""
+    is_name = isinstance(value, (np.dtype, type, str))  # NumPy's scalar types have a .dtype too
+    return as_dtype(value if is_name else getattr(value, "dtype", value))
+
+
+def finfo(type: Any, /) -> _FloatLimits:
+    """Return the limits of a floating-point dtype.
+
+    Args:
+        type: dtype, its name, or an array of it; for a complex one the limits of its parts.
+
+    Returns:
+        Object with the attributes `dtype` and `bits`, and `eps`, `max`, `min`,
+        `smallest_normal` and `tiny` (the same) as Python floats.
+
+    Raises:
+        DTypeError: no floating-point dtype.
+
+    >>> import gpugrad as gg
+    >>> gg.finfo(gg.float32).bits
+    32
+    """
+    dtype = _dtype_of(type)
+    if dtype.kind not in "fc" and dtype != BFLOAT16:
+        raise DTypeError(f"finfo: {dtype} is no floating-point dtype; see gg.iinfo for integers.")
+    find: Any = ml_dtypes.finfo if dtype == BFLOAT16 else np.finfo
+    found = find(dtype)
+    numbers = (found.eps, found.max, found.min, found.smallest_normal, found.smallest_normal)
+    return _FloatLimits(np.dtype(found.dtype), int(found.bits), *map(float, numbers))
+
+
+def iinfo(type: Any, /) -> _IntegerLimits:
+    """Return the limits of an integer dtype.
+
+    Args:
+        type: dtype, its name, or an array of it.
+
+    Returns:
+        Object with the attributes `dtype`, and `bits`, `max` and `min` as Python ints.
+
+    Raises:
+        DTypeError: no integer dtype.
+
+    >>> import gpugrad as gg
+    >>> gg.iinfo("int8").max
+    127
+    """
+    dtype = _dtype_of(type)
+    if dtype.kind not in "iu":
+        raise DTypeError(f"iinfo: {dtype} is no integer dtype; see gg.finfo for floats.")
+    found = np.iinfo(dtype)
+    return _IntegerLimits(dtype, found.bits, int(found.max), int(found.min))
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Return whether a dtype is of a kind.
+
+    Args:
+        dtype: a dtype, or its name.
+        kind: another dtype; ``"bool"``, ``"signed integer"``, ``"unsigned integer"``,
+            ``"integral"``, ``"real floating"``, ``"complex floating"`` or ``"numeric"``; or a
+            tuple of them, of which one must hold. Sixteen-bit floats are real floating.
+
+    Raises:
+        ArgumentError: there is no such kind.
+
+    >>> import gpugrad as gg
+    >>> gg.isdtype(gg.float32, ("integral", "real floating"))
+    True
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, k) for k in kind)
+    given = as_dtype(dtype)
+    if isinstance(kind, str):
+        if kind not in _KINDS:
+            raise ArgumentError(f"isdtype: {kind!r} is no kind; one of {sorted(_KINDS)}.")
+        return ("f" if given == BFLOAT16 else given.kind) in _KINDS[kind]
+    return given == as_dtype(kind)
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    """Return the dtype of what an op makes of these together.
+
+    Args:
+        *arrays_and_dtypes: arrays, dtypes or their names, and Python numbers, which are weak:
+            they take the dtype of what they meet, if it is of their kind.
+
+    Raises:
+        ArgumentError: nothing was given.
+        DTypeError: one of them has no dtype.
+
+    >>> import gpugrad as gg
+    >>> gg.result_type(gg.int8, gg.float32, 1.0).name
+    'float32'
+    """
+    if not arrays_and_dtypes:
+        raise ArgumentError("result_type: at least one array or dtype is needed.")
+    numbers = [v for v in arrays_and_dtypes if type(v) in SCALARS]
+    dtypes = [_dtype_of(v) for v in arrays_and_dtypes if type(v) not in SCALARS]
+    if not dtypes:  # as gg.asarray makes them
+        made = np.result_type(*numbers)
+        return {"f": np.dtype(np.float32), "c": np.dtype(np.complex64)}.get(made.kind, made)
+    joined = np.result_type(*dtypes)
+    if joined == BFLOAT16:  # which NumPy's rule for numbers does not know
+        is_complex = any(type(n) is complex for n in numbers)
+        return np.dtype(np.complex64) if is_complex else BFLOAT16
+    return np.result_type(joined, *numbers)
+
+
+def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
+    """Return the dtype that two dtypes promote to.
+
+    >>> import gpugrad as gg
+    >>> gg.promote_types("int32", "float32").name
+    'float64'
+    """
+    return result_type(as_dtype(type1), as_dtype(type2))
+
+
+def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
+    """Return whether a cast loses nothing.
+
+    Args:
+        from_: a dtype, its name, or an array.
+        to: a dtype, or its name.
+        casting: ``"safe"`` for casts that keep every value; ``"same_kind"`` for those within
+            a kind (float64 to float32 too); ``"no"``, ``"equiv"``, ``"unsafe"`` as in NumPy.
+
+    >>> import gpugrad as gg
+    >>> gg.can_cast(gg.float32, gg.float64), gg.can_cast(gg.float64, gg.float32)
+    (True, False)
+    """
+    return bool(np.can_cast(_dtype_of(from_), as_dtype(to), casting=casting))  # type: ignore[arg-type]

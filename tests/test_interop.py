@@ -1,0 +1,518 @@
+"""Other libraries with Tensors: NumPy's protocols, plotting and tables, SciPy, scikit-learn.
+
+Tests marked `peers` run SciPy and scikit-learn in a process of their own, since both read
+SCIPY_ARRAY_API when they are imported: ``python tests/test_interop.py`` prints what they gave.
+"""
+
+import copy
+import functools
+import importlib
+import json
+import operator
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.special
+
+import gpugrad as gg
+from gpugrad.errors import DeviceError, DTypeError, ShapeError
+
+RNG = np.random.default_rng(0)
+A, B = RNG.normal(size=(2, 3, 4))
+V = RNG.normal(size=4)
+M = RNG.normal(size=(2, 3, 3))
+POSITIVE = np.abs(A) + 0.5
+
+# ---- NumPy's functions ------------------------------------------------------------------------
+
+DIFFERENTIABLE = {
+    "absolute": lambda t: np.absolute(t(A)), "add": lambda t: np.add(A, t(B)),
+    "add.accumulate": lambda t: np.add.accumulate(t(A)),
+    "add.outer": lambda t: np.add.outer(V, t(A)),
+    "add.reduce": lambda t: np.add.reduce(t(A)), "amin": lambda t: np.amin(t(A)),
+    "arctan2": lambda t: np.arctan2(t(A), t(B)),
+    "broadcast_to": lambda t: np.broadcast_to(t(V), (3, 4)),
+    "clip": lambda t: np.clip(t(A), -0.5, 0.5),
+    "clip a_min": lambda t: np.clip(t(A), a_min=0, a_max=None),
+    "concatenate": lambda t: np.concatenate([t(A), t(B)], 1), "copy": lambda t: np.copy(t(A)),
+    "cross": lambda t: np.cross(t(A[:, :3]), t(B[:, :3])), "cumprod": lambda t: np.cumprod(t(A), 1),
+    "cumsum": lambda t: np.cumsum(t(A)), "cumulative_sum": lambda t: np.cumulative_sum(t(V)),
+    "diagonal": lambda t: np.diagonal(t(M), 1, 1, 2), "dot": lambda t: np.dot(t(A), t(V)),
+    "einsum": lambda t: np.einsum("ij,ij->i", t(A), t(B)), "exp": lambda t: np.exp(t(A)),
+    "expand_dims": lambda t: np.expand_dims(t(A), 1), "flip": lambda t: np.flip(t(A)),
+    "hypot": lambda t: np.hypot(t(A), t(B)), "kron": lambda t: np.kron(t(A), t(B)),
+    "logaddexp.reduce": lambda t: np.logaddexp.reduce(t(A)),
+    "matmul": lambda t: np.matmul(t(A), t(V)),
+    "max": lambda t: np.max(t(A), 0), "maximum": lambda t: np.maximum(t(A), 0),
+    "maximum.reduce": lambda t: np.maximum.reduce(t(A), axis=None),
+    "mean": lambda t: np.mean(t(A), axis=-1, keepdims=True),
+    "moveaxis": lambda t: np.moveaxis(t(M), 0, -1),
+    "multiply.reduce": lambda t: np.multiply.reduce(t(A), axis=1, keepdims=True),
+    "outer": lambda t: np.outer(t(A), t(V)),
+    "pad": lambda t: np.pad(t(A), ((0, 1), (2, 0)), constant_values=3.0),
+    "pad edge": lambda t: np.pad(t(A), 1, mode="edge"),
+    "power": lambda t: np.power(t(POSITIVE), 2.5),
+    "prod": lambda t: np.prod(t(A), 1), "ravel": lambda t: np.ravel(t(A)),
+    "repeat": lambda t: np.repeat(t(A), 2), "reshape": lambda t: np.reshape(t(A), (4, 3)),
+    "roll": lambda t: np.roll(t(A), 1), "sort": lambda t: np.sort(t(A), axis=None),
+    "sort kind": lambda t: np.sort(t(A), 0, kind="stable"),
+    "split": lambda t: np.split(t(A), [1], 1)[1],
+    "sqrt": lambda t: np.sqrt(t(POSITIVE)), "squeeze": lambda t: np.squeeze(t(A[None])),
+    "stack": lambda t: np.stack([t(A), B], axis=2), "std": lambda t: np.std(t(A), 0, ddof=1),
+    "sum": lambda t: np.sum(t(A), axis=0),
+    "sum positional": lambda t: np.sum(t(A), 0, None, None, True),
+    "swapaxes": lambda t: np.swapaxes(t(M), 0, 2), "take": lambda t: np.take(t(A), [1, 5]),
+    "take axis": lambda t: np.take(t(A), [1, 2], axis=1),
+    "tensordot": lambda t: np.tensordot(t(A), t(B), axes=([0, 1], [0, 1])),
+    "tile": lambda t: np.tile(t(A), (2, 1)), "trace": lambda t: np.trace(t(M)),
+    "transpose": lambda t: np.transpose(t(M)),
+    "transpose axes": lambda t: np.transpose(t(M), (1, 0, 2)),
+    "tril": lambda t: np.tril(t(A)), "triu": lambda t: np.triu(t(A), k=1),
+    "var": lambda t: np.var(t(A)),
+    "vecdot": lambda t: np.vecdot(t(A), t(B)), "where": lambda t: np.where(A > 0, t(A), t(B)),
+    "linalg.det": lambda t: np.linalg.det(t(M)), "linalg.inv": lambda t: np.linalg.inv(t(M)),
+    "linalg.norm": lambda t: np.linalg.norm(t(A)),
+    "linalg.norm axis": lambda t: np.linalg.norm(t(A), axis=1),
+    "linalg.solve": lambda t: np.linalg.solve(t(M), np.ones((2, 3, 1))),
+    "fft.rfft": lambda t: np.abs(np.fft.rfft(t(V))),
+    "scipy.special.erf": lambda t: scipy.special.erf(t(A)),
+}  # fmt: skip
+DISCRETE = {
+    "argmax": lambda t: np.argmax(t(A)), "argsort": lambda t: np.argsort(t(A)),
+    "count_nonzero": lambda t: np.count_nonzero(t(A)),
+    "full_like": lambda t: np.full_like(t(A), 3.0),
+    "greater": lambda t: np.greater(t(A), 0), "isfinite": lambda t: np.isfinite(t(A)),
+    "like": lambda t: np.ones(3, like=t(A)).astype(float),
+    "nonzero": lambda t: np.where(t(A) > 0)[1],
+    "round": lambda t: np.round(t(A), 1),
+    "searchsorted": lambda t: np.searchsorted(np.sort(V), t(V), "right"),
+    "zeros_like": lambda t: np.zeros_like(t(A)), "any": lambda t: np.any(t(A) > 0, axis=0),
+}  # fmt: skip
+
+
+def _same(made, expected):
+    assert isinstance(made, gg.Tensor)
+    assert made.dtype == np.asarray(expected).dtype
+    np.testing.assert_allclose(made.numpy(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*DIFFERENTIABLE, *DISCRETE])
+def test_numpys_function_is_gpugrads(name):
+    call = {**DIFFERENTIABLE, **DISCRETE}[name]
+    _same(call(gg.asarray), call(lambda a: a))
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_numpys_function_is_differentiable(name):
+    watched = []
+
+    def watch(a):
+        watched.append(gg.asarray(a))
+        tape.watch(watched[-1])
+        return watched[-1]
+
+    with gg.GradientTape() as tape:
+        y = DIFFERENTIABLE[name](watch)
+    assert all(g is not None for g in tape.gradient(y, watched))
+
+
+def test_what_gpugrad_does_not_have_numpy_computes_from_the_values():
+    x = gg.asarray(A)
+    assert type(np.lib.scimath.sqrt(x)) is np.ndarray
+    assert np.sum(x, where=A > 0) == np.sum(A, where=A > 0)
+    assert np.frexp(x)[1].tolist() == np.frexp(A)[1].tolist()
+    assert np.allclose(x, A)
+    assert np.array_equal(x, A)
+
+
+@pytest.mark.parametrize("call", [
+    np.lib.scimath.sqrt, lambda x: np.sum(x, where=A > 0),
+    lambda x: np.add.reduceat(x, [0, 1]), np.asarray, lambda x: np.array([x, x]), np.float64,
+], ids=["scimath", "where=", "reduceat", "asarray", "array", "float64"])  # fmt: skip
+def test_numpy_never_cuts_a_gradient_silently(call):
+    x = gg.asarray(A)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(TypeError, match=r"cut its gradient|only 0-dim|size-1|scalar"):
+            call(x)
+
+
+def test_message_names_numpys_function():
+    x = gg.asarray(A)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(DTypeError, match=r"numpy\.lib\.scimath\.sqrt"):
+            np.lib.scimath.sqrt(x)
+        with pytest.raises(DTypeError, match=r"numpy\.add\.reduceat"):
+            np.add.reduceat(x, [0, 1])
+        assert (np.ndim(x), np.shape(x), np.size(x), np.size(x, 1)) == (2, (3, 4), 12, 4)
+        assert not np.iscomplexobj(x)
+        assert np.array_repr(x).startswith("array(")
+
+
+@pytest.mark.parametrize("call", [
+    lambda x, a: np.add(x, 1.0, out=a), lambda x, a: np.sum(x, out=a),
+    lambda x, a: operator.iadd(a, x), lambda x, a: np.add.at(x, [0], 1.0),
+    lambda x, a: np.put(x, [0], 1.0), lambda x, a: np.copyto(x, a), lambda x, a: np.exp(a, out=x),
+], ids=["out=", "sum out=", "iadd", "add.at", "put", "copyto", "out=tensor"])  # fmt: skip
+def test_writing_into_what_is_there_is_refused(call):
+    x, a = gg.asarray(A), A.copy()
+    with pytest.raises(DTypeError, match="new Tensor"):
+        call(x, a)
+    assert a.tolist() == A.tolist()
+    assert x.tolist() == A.tolist()
+
+
+def test_errors_of_mapped_functions_are_gpugrads():
+    with pytest.raises(ShapeError, match=r"add.*\(2,\).*\(3,\)"):
+        np.add(np.ones(2), gg.ones(3))
+
+
+OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "ge", "eq", "ne"]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("other", [POSITIVE, POSITIVE[0], np.float64(1.5), np.int64(2)],
+                         ids=["array", "row", "float64", "int64"])  # fmt: skip
+def test_arrays_and_tensors_make_tensors(name, other):
+    run, x = getattr(operator, name), gg.asarray(POSITIVE)
+    _same(run(other, x), run(other, POSITIVE))
+    _same(run(x, other), run(POSITIVE, other))
+
+
+def test_matmul_and_bits_with_arrays():
+    _same(A @ gg.asarray(V), A @ V)
+    _same(np.array([6, 5]) & gg.asarray([3, 3]), [2, 1])
+
+
+def test_other_types_keep_the_last_word():
+    masked = np.ma.masked_array([1.0, 2.0], [False, True]) + gg.asarray([1.0, 1.0])
+    assert masked.tolist() == [2.0, None]
+
+
+def test_users_own_ufunc_is_not_taken_for_gpugrads():
+    square = np.frompyfunc(lambda x: x + 1, 1, 1)
+    assert square(gg.asarray([1.0])).tolist() == [2.0]
+
+
+# ---- devices --------------------------------------------------------------------------------
+
+
+def test_numpys_functions_run_where_the_tensor_is(cuda):
+    x = gg.asarray(A, device=cuda)
+    assert np.exp(x).device == np.sum(x).device == np.concatenate([x, x]).device == cuda
+    with pytest.raises(DTypeError, match=r"x\.numpy\(\)"):
+        np.lib.scimath.sqrt(x)
+    with pytest.raises(DeviceError, match="to_device"):
+        np.ones(4) + x
+
+
+def test_cupy_arrays_and_tensors_make_tensors(cuda):
+    cupy = gg.backend.cupy()
+    x, array = gg.asarray(V, device=cuda), cupy.asarray(V)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = array * x + (x + array)
+    assert isinstance(y, gg.Tensor)
+    assert y.device == cuda
+    assert tape.gradient(y, x).tolist() == (V + 1).tolist()
+    assert x.__array_ufunc__ is None  # so that CuPy leaves it to the tensor
+
+
+# ---- methods --------------------------------------------------------------------------------
+
+METHODS = {
+    "sum": lambda x: x.sum(0), "mean": lambda x: x.mean(axis=1, keepdims=True),
+    "prod": lambda x: x.prod(), "std": lambda x: x.std(ddof=1), "var": lambda x: x.var(axis=0),
+    "max": lambda x: x.max(1), "min": lambda x: x.min(), "ptp": lambda x: np.ptp(x, 0),
+    "argmax": lambda x: x.argmax(), "argmin": lambda x: x.argmin(axis=1), "any": lambda x: x.any(),
+    "all": lambda x: x.all(axis=0), "reshape": lambda x: x.reshape(4, -1),
+    "astype": lambda x: x.astype(np.float32), "flatten": lambda x: x.flatten(),
+    "ravel": lambda x: x.ravel(), "T": lambda x: x.T, "mT": lambda x: x.mT,
+    "transpose": lambda x: x.transpose(1, 0), "swapaxes": lambda x: x.swapaxes(0, 1),
+    "cumsum": lambda x: x.cumsum(), "cumprod": lambda x: x.cumprod(axis=1),
+    "clip": lambda x: x.clip(-0.5, 0.5), "repeat": lambda x: x.repeat(2, axis=0),
+    "round": lambda x: x.round(1), "squeeze": lambda x: x[None].squeeze(0),
+    "diagonal": lambda x: x.diagonal(1), "trace": lambda x: x.trace(), "dot": lambda x: x.dot(V),
+    "take": lambda x: x.take([0, 2], axis=1), "nonzero": lambda x: (x > 0).nonzero()[0],
+    "argsort": lambda x: x.argsort(axis=0), "copy": lambda x: x.copy(),
+    "conj": lambda x: x.conj(), "conjugate": lambda x: x.conjugate(), "real": lambda x: x.real,
+    "imag": lambda x: x.imag, "view": lambda x: x.view(), "view bytes": lambda x: x.view(np.int64),
+    "searchsorted": lambda x: x[0].copy().searchsorted(0.0), "divmod": lambda x: divmod(x, 0.5)[0],
+    "rdivmod": lambda x: divmod(2.0, x)[1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_method_is_numpys(name):
+    _same(METHODS[name](gg.asarray(A)), METHODS[name](A))
+
+
+def test_methods_that_numpy_has_otherwise():
+    x = gg.asarray(A + 1j * B)
+    assert x.H.tolist() == (A + 1j * B).conj().T.tolist()
+    assert gg.asarray(A).sort(axis=0).tolist() == np.sort(A, axis=0).tolist()  # a new tensor
+    assert x.view(np.float64).tolist() == (A + 1j * B).view(np.float64).tolist()
+    filled = gg.zeros(2)
+    filled.fill(3.0)
+    assert filled.tolist() == [3.0, 3.0]
+    assert (gg.ones(2).itemsize, complex(gg.asarray(1j))) == (4, 1j)
+    with pytest.raises(DTypeError, match=r"view.*complex128"):
+        gg.ones(3).view(np.complex128)
+
+
+def test_view_of_parts_is_differentiable_and_other_views_are_refused():
+    x = gg.asarray(A + 1j * B)
+    got = gg.grad(lambda x: gg.sum(x.view(gg.float64) ** 2))(x)
+    assert got.tolist() == (2 * (A + 1j * B)).tolist()
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(DTypeError, match="cut its gradient"):
+            x.view(gg.int64)
+
+
+# ---- plotting, tables, copies ------------------------------------------------------------------
+
+
+def test_numpys_test_functions_and_approx():
+    x = gg.asarray([1.0, 2.0])
+    np.testing.assert_allclose(x, [1.0, 2.0])
+    np.testing.assert_array_equal(x, [1.0, 2.0])
+    assert x == pytest.approx([1.0, 2.0])
+    assert pytest.approx(1.0) == x[0]
+    with pytest.raises(AssertionError, match="Mismatched"):
+        np.testing.assert_allclose(x, [1.0, 3.0])
+
+
+def test_copies_and_pickles():
+    x = gg.asarray(A)
+    for made in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
+        _same(made, A)
+
+
+def test_saved_by_numpy(tmp_path):
+    np.savez(tmp_path / "x.npz", x=gg.asarray(A))
+    assert np.load(tmp_path / "x.npz")["x"].tolist() == A.tolist()
+
+
+def test_matplotlib_draws_tensors():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    x, y = gg.asarray(V), gg.asarray(A)
+    for draw in (lambda: plt.plot(x, x), lambda: plt.scatter(x, x, c=x), lambda: plt.hist(x),
+                 lambda: plt.imshow(y), lambda: plt.contour(y), lambda: plt.bar(x, x),
+                 lambda: plt.fill_between(x, x), lambda: plt.errorbar(x, x, yerr=abs(x)),
+                 lambda: plt.axhline(x[0])):  # fmt: skip
+        draw()
+    plt.close("all")
+
+
+@pytest.mark.peers
+def test_pandas_reads_tensors():
+    pandas = pytest.importorskip("pandas")
+    x = gg.asarray(A)
+    assert pandas.DataFrame(x).shape == (3, 4)
+    assert pandas.Series(x[0]).sum() == pytest.approx(A[0].sum())
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [
+    "data", "add", "exp", "sum", "mean skipna", "mean", "std", "where", "T", "concat", "dot",
+    "cumsum", "repr",
+])  # fmt: skip
+def test_xarray_keeps_tensors_and_gradients(name):
+    xarray = pytest.importorskip("xarray")
+    calls = {
+        "data": lambda d: d, "add": lambda d: d + 1, "exp": np.exp, "sum": lambda d: d.sum(),
+        "mean skipna": lambda d: d.mean("a", skipna=False), "mean": lambda d: d.mean("a"),
+        "std": lambda d: d.std("a", ddof=1, skipna=False), "where": lambda d: d.where(d > 0, 0.0),
+        "T": lambda d: d.T, "concat": lambda d: xarray.concat([d, d], "a"),
+        "dot": lambda d: d.dot(d), "cumsum": lambda d: d.cumsum("b", skipna=False),
+        "repr": lambda d: d,
+    }  # fmt: skip
+
+    def array(a):
+        return xarray.DataArray(a, dims=("a", "b"))
+
+    x = gg.asarray(A)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = calls[name](array(x)).data
+    _same(y, calls[name](array(A)).data)
+    assert tape.gradient(y, x) is not None
+    if name == "repr":
+        assert "Tensor(" in repr(array(x))
+        assert x._repr_inline_(40).startswith("gpugrad cpu ")
+        assert len(x._repr_inline_(40)) <= 40
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("library", ["torch", "jax", "tensorflow"])
+def test_dlpack_with_other_libraries(library):
+    module = pytest.importorskip(library)
+    x = gg.asarray(A.astype("float32"))
+    there = {
+        "torch": lambda: module.from_dlpack(x), "jax": lambda: module.numpy.from_dlpack(x),
+        "tensorflow": lambda: module.experimental.dlpack.from_dlpack(x.__dlpack__()),
+    }[library]()  # fmt: skip
+    np.testing.assert_array_equal(np.asarray(there), x.numpy())
+    back = gg.asarray(np.asarray(there)) if library == "tensorflow" else gg.from_dlpack(there)
+    assert back.tolist() == x.tolist()
+    if library == "torch":
+        assert gg.asarray(there).tolist() == module.asarray(x).tolist() == x.tolist()
+
+
+@pytest.mark.peers
+def test_array_api_helpers_and_einops():
+    compat = pytest.importorskip("array_api_compat")
+    extra = pytest.importorskip("array_api_extra")
+    x = gg.asarray(A)
+    assert compat.is_array_api_obj(x)
+    assert compat.array_namespace(x) is gg
+    assert compat.device(x) == "cpu"
+    assert compat.size(x) == 12
+    made = extra.atleast_nd(x, ndim=3)
+    assert made.shape == (1, 3, 4)
+    once = extra.at(x, 0).set(0.0, copy=True)
+    assert once.tolist()[0] == [0.0] * 4
+    einops = pytest.importorskip("einops.array_api")
+    got = gg.grad(lambda x: gg.sum(einops.reduce(x, "a b -> b", "mean") ** 2))(x)
+    assert got.shape == (3, 4)
+
+
+# ---- SciPy and scikit-learn -------------------------------------------------------------------
+
+
+def _scipy_calls():
+    import scipy.cluster.vq
+    import scipy.differentiate
+    import scipy.fft
+    import scipy.integrate
+    import scipy.optimize
+    import scipy.signal
+    import scipy.spatial.transform
+    import scipy.stats
+
+    s = scipy
+    v, w = RNG.normal(size=(2, 20))
+    positive, x3 = np.abs(v) + 0.5, RNG.normal(size=(20, 3))
+    return {
+        "zscore": (s.stats.zscore, v), "skew": (s.stats.skew, v), "kurtosis": (s.stats.kurtosis, v),
+        "gmean": (s.stats.gmean, positive), "sem": (s.stats.sem, v),
+        "variation": (s.stats.variation, positive),
+        "circmean": (s.stats.circmean, v), "kstat": (s.stats.kstat, v),
+        "pearsonr": (lambda x, y: s.stats.pearsonr(x, y).statistic, v, w),
+        "ttest_ind": (lambda x, y: s.stats.ttest_ind(x, y).statistic, v, w),
+        "directional_stats": (lambda x: s.stats.directional_stats(x).mean_direction, x3),
+        "trapezoid": (s.integrate.trapezoid, v),
+        "cumulative_simpson": (lambda x: s.integrate.cumulative_simpson(x, dx=1.0), v),
+        "rosen": (s.optimize.rosen, v), "whiten": (s.cluster.vq.whiten, x3),
+        "rotation": (lambda x: s.spatial.transform.Rotation.from_rotvec(x).as_matrix(), x3),
+        "erf": (s.special.erf, v), "gammaln": (s.special.gammaln, positive),
+        "logsumexp": (s.special.logsumexp, v),
+        "softmax": (s.special.softmax, v), "xlogy": (lambda x: s.special.xlogy(x, x), positive),
+        "rfft": (lambda x: abs(s.fft.rfft(x)), v), "fftconvolve": (s.signal.fftconvolve, v, w),
+        "hilbert": (lambda x: abs(s.signal.hilbert(x)), v),
+    }  # fmt: skip
+
+
+SCIPY = [
+    "zscore", "skew", "kurtosis", "gmean", "sem", "variation", "circmean", "kstat", "pearsonr",
+    "ttest_ind", "directional_stats", "trapezoid", "cumulative_simpson", "rosen", "whiten",
+    "rotation", "erf", "gammaln", "logsumexp", "softmax", "xlogy", "rfft", "fftconvolve", "hilbert",
+]  # fmt: skip
+ESTIMATORS = {
+    "StandardScaler": "preprocessing", "MinMaxScaler": "preprocessing",
+    "MaxAbsScaler": "preprocessing", "Normalizer": "preprocessing",
+    "PolynomialFeatures": "preprocessing", "KernelCenterer": "preprocessing",
+    "PCA": "decomposition", "Ridge": "linear_model", "RidgeCV": "linear_model",
+    "LogisticRegression": "linear_model", "LinearDiscriminantAnalysis": "discriminant_analysis",
+    "Nystroem": "kernel_approximation",
+}  # fmt: skip
+FITTED = ("MinMaxScaler", "PCA", "Ridge")
+ARGUMENTS = {"PCA": {"n_components": 2, "svd_solver": "full"}, "Ridge": {"solver": "svd"},
+             "Nystroem": {"random_state": 0}}  # fmt: skip
+
+
+def _gradients(call, arrays):
+    """Whether the call on Tensors equals that on arrays, and its gradients are finite."""
+    expected = np.asarray(call(*arrays))
+    xs = [gg.asarray(a) for a in arrays]
+    with gg.GradientTape() as tape:
+        for x in xs:
+            tape.watch(x)
+        y = call(*xs)
+    if not np.allclose(np.asarray(gg.stop_gradient(y)), expected):
+        return "another result"
+    found = [gg.asarray(g) if g is not None else None for g in tape.gradient(y, xs)]
+    if any(g is None for g in found):
+        return "no gradient"
+    return "ok" if all(bool(gg.all(gg.isfinite(g))) for g in found) else "not finite"
+
+
+def _probe():
+    """Name and outcome of every call of SciPy and scikit-learn."""
+    from sklearn import config_context
+    from sklearn.decomposition import PCA
+    from sklearn.linear_model import Ridge
+    from sklearn.preprocessing import MinMaxScaler
+    from sklearn.utils.estimator_checks import check_array_api_input
+
+    outcomes = {}
+
+    def run(name, function):
+        try:
+            outcomes[name] = function() or "ok"
+        except Exception as error:
+            outcomes[name] = f"{type(error).__name__}: {error}"[:300]
+
+    for name, (call, *arrays) in _scipy_calls().items():
+        run(name, functools.partial(_gradients, call, arrays))
+    for name, home in ESTIMATORS.items():
+        cls = getattr(importlib.import_module(f"sklearn.{home}"), name)
+        estimator = cls(**ARGUMENTS.get(name, {}))
+        check = functools.partial(check_array_api_input, name, estimator, "gpugrad")
+        run(name, functools.partial(check, dtype_name="float64", check_values=True))
+
+    x, y = RNG.normal(size=(20, 3)), RNG.normal(size=20)
+    with config_context(array_api_dispatch=True):
+        for name, fit in {
+            "MinMaxScaler": lambda x: MinMaxScaler().fit_transform(x) ** 3,
+            "PCA": lambda x: PCA(2, svd_solver="full").fit_transform(x) ** 2,
+            "Ridge": lambda x, y: Ridge(solver="svd").fit(x, y).predict(x),
+        }.items():
+            arrays = [x, y] if name == "Ridge" else [x]
+            run(f"gradient of {name}", functools.partial(_gradients, fit, arrays))
+    return outcomes
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    for module in ("sklearn", "array_api_compat"):
+        pytest.importorskip(module)
+    ran = subprocess.run(
+        [sys.executable, __file__], capture_output=True, text=True, check=False,
+        env={**os.environ, "SCIPY_ARRAY_API": "1", "GPUGRAD_DEVICE": "cpu",
+             "PYTHONPATH": str(Path(__file__).parent.parent)},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", [*SCIPY, *ESTIMATORS, *(f"gradient of {n}" for n in FITTED)])
+def test_scipy_and_sklearn_take_tensors(outcomes, name):
+    assert outcomes[name] == "ok"
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    print(json.dumps(_probe()))

@@ -1,0 +1,217 @@
+"""linearize, custom_jvp, implicit_diff, checkpoint; and products in masked branches."""
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError, SingularMatrixError
+from gpugrad.testing import check_grads
+
+X = gg.constant([4.0, 9.0, 2.0], dtype=gg.float64)
+
+
+def near(a, b, tolerance=1e-10):
+    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tolerance, atol=tolerance)
+
+
+# ---- linearize ---------------------------------------------------------------------------
+
+
+def test_linearize_pushes_tangents_without_calling_the_function():
+    calls = []
+
+    def f(x, y):
+        calls.append(1)
+        return {"a": gg.sin(x) * y["s"], "b": x @ y["s"]}
+
+    y = {"s": X}
+    out, push = gg.linearize(f, X, y)
+    near(out["a"], np.sin(X.numpy()) * X.numpy())
+    for t in (gg.ones_like(X), X):
+        pushed = push(t, {"s": X})
+        _, expected = gg.jvp(f, [X, y], [t, {"s": X}])
+        near(pushed["a"], expected["a"])
+        near(pushed["b"], expected["b"])
+        calls.clear()
+        push(t, {"s": X})
+        assert not calls
+
+
+# ---- custom_jvp --------------------------------------------------------------------------
+
+
+@gg.custom_jvp
+def scaled(x, n):
+    return gg.sin(x) * n
+
+
+@scaled.defjvp
+def _(primals, tangents):
+    (x, n), (t, _) = primals, tangents
+    return scaled(x, n), 3 * gg.cos(x) * n * t  # 3: not the true one, so that it can be told
+
+
+def test_custom_jvp_holds_in_both_modes_and_under_vmap():
+    expected = 3 * np.cos(X.numpy()) * 2
+    near(gg.jvp(lambda x: scaled(x, 2), [X], [gg.ones_like(X)])[1], expected)
+    near(gg.grad(lambda x: gg.sum(scaled(x, 2)))(X), expected)
+    near(gg.vmap(gg.grad(lambda x: scaled(x, 2)))(X), expected)
+    near(gg.hessian(lambda x: gg.sum(scaled(x, 2)))(X), np.diag(-6 * np.sin(X.numpy())))
+
+
+def test_custom_jvp_without_a_rule_says_how_to_give_one():
+    @gg.custom_jvp
+    def lonely(x):
+        return x
+
+    with pytest.raises(ArgumentError, match=r"@lonely\.defjvp"):
+        lonely(X)
+
+
+# ---- implicit_diff -----------------------------------------------------------------------
+
+
+def newton(a):
+    x = a
+    for _ in range(40):
+        x = 0.5 * (x + a / x)
+    return x
+
+
+ROOTS = {
+    "root": gg.implicit_diff(lambda x, a: x * x - a)(newton),
+    "fixed_point": gg.implicit_diff(lambda x, a: 0.5 * (x + a / x), kind="fixed_point")(newton),
+    "argmin": gg.implicit_diff(lambda x, a: gg.sum(x**3 / 3 - a * x), kind="argmin")(newton),
+}
+
+
+@pytest.mark.parametrize("kind", ROOTS)
+def test_implicit_derivatives_are_those_of_the_solution(kind):
+    root = ROOTS[kind]
+    near(gg.grad(lambda a: gg.sum(root(a)))(X), 0.5 / np.sqrt(X.numpy()))
+    near(gg.jvp(root, [X], [X])[1], 0.5 * np.sqrt(X.numpy()))
+    near(gg.vmap(gg.grad(root))(X), 0.5 / np.sqrt(X.numpy()))
+    near(gg.hessian(lambda a: gg.sum(root(a)))(X), np.diag(-0.25 * X.numpy() ** -1.5))
+    check_grads(root, (X,))
+
+
+def test_implicit_gradient_does_not_run_through_the_steps():
+    steps = []
+
+    @gg.implicit_diff(lambda x, a: x - gg.sin(a))
+    def solve(a):
+        steps.append(len(gg.GradientTape.__mro__))
+        return gg.stop_gradient(gg.sin(a))  # whose own gradient is None
+
+    near(gg.grad(lambda a: gg.sum(solve(a)))(X), np.cos(X.numpy()))
+    assert len(steps) == 1
+
+
+def test_implicit_solutions_and_arguments_may_be_nested_and_read_variables():
+    v = gg.Variable([2.0, 3.0, 5.0], dtype=gg.float64)
+
+    @gg.implicit_diff(
+        lambda x, p: {"s": x["s"] - p["a"] * v, "t": x["t"] - gg.sum(x["s"]) * p["b"]}
+    )
+    def solve(p):
+        s = p["a"] * v
+        return {"s": s, "t": gg.sum(s) * p["b"]}
+
+    p = {"a": X, "b": gg.constant(0.5, dtype=gg.float64)}
+
+    def of_parts(solver, p):
+        x = solver(p)
+        return gg.sum(x["s"] ** 2) + x["t"] ** 2
+
+    with gg.GradientTape() as tape:
+        tape.watch(p)
+        y = of_parts(solve, p)
+    found = tape.gradient(y, [p["a"], p["b"], v])
+    with gg.GradientTape() as tape:
+        tape.watch(p)
+        y = of_parts(solve.__wrapped__, p)
+    for g, expected in zip(found, tape.gradient(y, [p["a"], p["b"], v]), strict=True):
+        near(g, expected)
+
+
+def test_implicit_diff_takes_a_solver_for_large_systems():
+    products = []
+
+    def conjugate_gradients(matvec, b):
+        products.append(1)
+        x, r = gg.zeros_like(b), b
+        p = r
+        for _ in range(b.shape[0] + 2):
+            ap = matvec(p)
+            alpha = gg.sum(r * r) / gg.maximum(gg.sum(p * ap), 1e-300)
+            x, new = x + alpha * p, r - alpha * ap
+            p = new + gg.sum(new * new) / gg.maximum(gg.sum(r * r), 1e-300) * p
+            r = new
+        return x
+
+    root = gg.implicit_diff(lambda x, a: x * x - a, solve=conjugate_gradients)(newton)
+    near(gg.grad(lambda a: gg.sum(root(a)))(X), 0.5 / np.sqrt(X.numpy()))
+    assert products
+
+
+def test_implicit_diff_names_what_is_wrong():
+    with pytest.raises(ArgumentError, match=r"kind.*'roots'"):
+        gg.implicit_diff(lambda x: x, kind="roots")
+    flat = gg.implicit_diff(lambda x, a: 0 * x + a)(lambda a: a)
+    with pytest.raises(SingularMatrixError, match="Singular"):
+        gg.grad(lambda a: gg.sum(flat(a)))(X)
+
+
+# ---- checkpoint --------------------------------------------------------------------------
+
+
+def test_checkpoint_is_both_the_module_and_the_transform():
+    f = gg.checkpoint(lambda x: gg.sum(gg.sin(x) * x))
+    near(gg.grad(f)(X), np.cos(X.numpy()) * X.numpy() + np.sin(X.numpy()))
+    assert callable(gg.checkpoint.save)
+
+
+# ---- zero cotangents in products ---------------------------------------------------------
+
+BAD = gg.constant([0.0, 1.0, 2.0])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of the branch not taken
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (lambda x: gg.where(x > 0, x * gg.log(x), 0), [0, 1, 1 + np.log(2)]),
+        (lambda x: gg.where(x > 0, (1 / x) * x * x, 0), [0, 1, 1]),
+        (lambda x: gg.where(x > 0, gg.square(1 / x), 0), [0, -2, -0.25]),
+        (lambda x: gg.where(x > 0, (1 / x)[:, None] @ gg.ones((1, 1)), 0)[:, 0], None),
+        (lambda x: gg.where(x > 0, gg.tanh(1 / x) * gg.exp(1 / x), 0), None),
+    ],
+)
+def test_a_masked_branch_poisons_no_product(f, expected):
+    g = gg.grad(lambda x: gg.sum(f(x)))(BAD)
+    assert np.isfinite(g.numpy()).all()
+    assert g.numpy()[0] == 0
+    if expected is not None:
+        near(g, expected, 1e-6)
+    assert np.isfinite(gg.hessian(lambda x: gg.sum(f(x)))(BAD).numpy()).all()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_is_not_masked_stays_infinite_or_nan():
+    x = gg.constant([0.0, 1.0])
+    assert gg.grad(lambda x: gg.sum(x * gg.log(x)))(x).tolist()[0] == -np.inf
+    assert np.isnan(gg.grad(lambda x: gg.sum(gg.sqrt(x) * gg.log(x) * gg.nan))(x).tolist()[0])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_masked_row_of_a_matrix_product_stays_finite_and_others_do_not():
+    w = gg.constant([[1.0, gg.inf], [1.0, 1.0]])
+    keep = gg.constant([[1.0, 0.0], [1.0, 1.0]])
+
+    def f(x):
+        y = x @ w
+        return gg.sum(gg.where(keep == 1, y, 0))
+
+    g = gg.grad(f)(gg.ones((2, 2))).tolist()
+    assert g[0] == [1.0, 1.0]
+    assert np.isnan(g[1][0])

@@ -1,0 +1,371 @@
+"""vmap: what it maps, how it nests with derivatives, and what it refuses.
+
+That every op under vmap equals the loop over examples is a check of the op (test_ops.py).
+"""
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError, AxisError, ShapeError, StructureError
+
+RNG = np.random.default_rng(0)
+X = gg.constant(RNG.normal(size=(4, 3)))
+W = gg.constant(RNG.normal(size=(3, 3)))
+
+
+def loss(w, x):
+    return gg.sum(gg.tanh(w @ x) * x) + gg.sum(w * w)
+
+
+def rows(f, *args):
+    return np.stack([f(*(a[i] for a in args)).numpy() for i in range(len(args[0]))])
+
+
+def near(a, b, tolerance=1e-12):
+    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tolerance, atol=tolerance)
+
+
+# ---- axes and structures -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_in_axes_say_where_the_examples_are(axis):
+    got = gg.vmap(gg.sum, in_axes=axis)(X)
+    near(got, X.numpy().sum(0 if axis else 1))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, -2])
+def test_out_axes_say_where_the_examples_go(axis):
+    got = gg.vmap(lambda x: x * 2, out_axes=axis)(X)
+    near(got, np.moveaxis(2 * X.numpy(), 0, axis))
+
+
+def test_arguments_and_results_may_be_nested():
+    f = gg.vmap(
+        lambda p, y: {"a": p["x"] * y, "b": [gg.sum(p["x"]), y]},
+        in_axes=({"x": 0, "s": None}, None),
+    )
+    got = f({"x": X, "s": "a string"}, 2.0)
+    near(got["a"], 2 * X.numpy())
+    near(got["b"][0], X.numpy().sum(1))
+    assert got["b"][1].tolist() == [2.0] * 4
+
+
+def test_keyword_arguments_are_mapped():
+    near(gg.vmap(lambda x, *, y: x * y)(X, y=X), X.numpy() ** 2)
+
+
+def test_a_result_that_is_the_same_for_all_is_repeated_or_passed_on():
+    near(gg.vmap(lambda x: W)(X), np.broadcast_to(W.numpy(), (4, 3, 3)))
+    near(gg.vmap(lambda x: (gg.sum(x), W), out_axes=(0, None))(X)[1], W.numpy())
+
+
+def test_axis_size_is_enough_without_arguments():
+    assert gg.vmap(lambda: gg.ones(2), axis_size=3)().shape == (3, 2)
+
+
+def test_no_examples_give_no_results():
+    assert gg.vmap(lambda x: gg.sum(x) * W)(X[:0]).shape == (0, 3, 3)
+
+
+def test_vectorized_map_is_over_axis_0():
+    near(gg.vectorized_map(lambda p: p[0] @ p[1], (X, X)), (X.numpy() ** 2).sum(1))
+
+
+def test_examples_of_float32_and_bfloat16_keep_their_dtype():
+    for dtype in (gg.float32, gg.bfloat16, gg.float16):
+        assert gg.vmap(lambda x: gg.softmax(x) * 2)(gg.astype(X, dtype)).dtype == dtype
+
+
+# ---- derivatives, inside and outside -----------------------------------------------------
+
+
+def test_vmap_of_grad_is_a_gradient_for_each_example():
+    got = gg.vmap(gg.grad(loss), in_axes=(None, 0))(W, X)
+    near(got, rows(lambda x: gg.grad(loss)(W, x), X))
+
+
+def test_grad_of_vmap_is_the_sum_over_examples():
+    got = gg.grad(lambda w: gg.sum(gg.vmap(loss, (None, 0))(w, X)))(W)
+    near(got, rows(lambda x: gg.grad(loss)(W, x), X).sum(0))
+
+
+def test_grad_through_per_example_gradients_to_third_order():
+    def one(w, many):
+        each = many(gg.grad(loss), w)
+        return gg.sum(each * each)
+
+    def vectorized(f, w):
+        return gg.vmap(f, (None, 0))(w, X)
+
+    def looped(f, w):
+        return gg.stack([f(w, X[i]) for i in range(len(X))])
+
+    def curvature(w, many):
+        return gg.sum(gg.grad(one)(w, many) ** 2)
+
+    near(gg.grad(one)(W, vectorized), gg.grad(one)(W, looped))
+    near(gg.grad(curvature)(W, vectorized), gg.grad(curvature)(W, looped), 1e-10)
+
+
+def test_captured_tensors_get_the_gradient_of_all_examples():
+    with gg.GradientTape() as tape:
+        tape.watch(W)
+        y = gg.vmap(lambda x: gg.sum(W @ x) + gg.sum(W))(X)
+    near(tape.gradient(y, W), np.tile(X.numpy().sum(0), (3, 1)) + 4)
+
+
+def test_captured_variables_get_the_gradient_of_all_examples():
+    v = gg.Variable(W)
+    with gg.GradientTape() as tape:
+        y = gg.vmap(lambda x: loss(v, x))(X)
+    near(tape.gradient(y, v), rows(lambda x: gg.grad(loss)(W, x), X).sum(0))
+
+
+def test_a_tape_from_outside_asked_inside_gives_a_gradient_of_each():
+    with gg.GradientTape(persistent=True) as tape:
+        tape.watch(W)
+        got = gg.vmap(lambda x: tape.gradient(gg.sum(W @ x), W))(X)
+    near(got, rows(lambda x: gg.grad(lambda w: gg.sum(w @ x))(W), X))
+
+
+def test_nested_vmaps_are_an_outer_product():
+    got = gg.vmap(lambda x: gg.vmap(lambda y: x @ y + gg.sum(W @ y))(X))(X)
+    near(got, X.numpy() @ X.numpy().T + (X.numpy() @ W.numpy().T).sum(1))
+
+
+def test_gradients_inside_nested_vmaps():
+    got = gg.vmap(lambda x: gg.vmap(gg.grad(lambda y: gg.sum(gg.sin(x * y))))(X))(X)
+    x = X.numpy()
+    near(got, x[:, None] * np.cos(x[:, None] * x[None]))
+
+
+def test_grad_of_nested_vmaps_sums_over_both():
+    got = gg.grad(lambda w: gg.sum(gg.vmap(lambda x: gg.vmap(lambda y: x @ w @ y)(X))(X)))(W)
+    total = X.numpy().sum(0)
+    near(got, np.outer(total, total))
+
+
+def test_forward_mode_inside_and_outside():
+    inside = gg.vmap(lambda x: gg.jvp(lambda t: gg.sum(t**3), [x], [gg.ones_like(x)])[1])(X)
+    near(inside, (3 * X.numpy() ** 2).sum(1))
+    _, outside = gg.jvp(lambda w: gg.vmap(loss, (None, 0))(w, X), [W], [gg.ones_like(W)])
+    near(outside, rows(lambda x: gg.jvp(lambda w: loss(w, x), [W], [gg.ones_like(W)])[1], X))
+
+
+def test_hvp_through_vmap_equals_that_of_the_batched_function():
+    def mapped(w):
+        return gg.sum(gg.vmap(lambda x: gg.sum(gg.tanh(w @ x)))(X) ** 2)
+
+    def batched(w):
+        return gg.sum(gg.sum(gg.tanh(X @ gg.matrix_transpose(w)), axis=1) ** 2)
+
+    ones = [gg.ones_like(W)]
+    near(gg.hvp(mapped, [W], ones)[0], gg.hvp(batched, [W], ones)[0])
+
+
+def test_jacobians_and_vmap_nest_both_ways():
+    def f(x):
+        return gg.tanh(W @ x)
+
+    near(gg.vmap(gg.jacobian(f))(X), rows(gg.jacobian(f), X))
+    full = gg.jacobian(gg.vmap(f))(X).numpy()
+    near(np.stack([full[i, :, i] for i in range(4)]), rows(gg.jacobian(f), X))
+    near(gg.vmap(gg.hessian(lambda x: gg.sum(f(x) ** 2)))(X),
+         rows(gg.hessian(lambda x: gg.sum(f(x) ** 2)), X))  # fmt: skip
+
+
+def test_custom_gradients_hold_under_vmap():
+    @gg.custom_gradient
+    def doubled(w, x):
+        return w * x, lambda dy: (2 * dy * x, gg.ones_like(x))
+
+    got = gg.vmap(gg.grad(lambda w, x: gg.sum(doubled(w, x)), (0, 1)), (None, 0))(X[0], X)
+    near(got[0], 2 * X.numpy())
+    near(got[1], np.ones((4, 3)))
+    w, x = gg.grad(lambda w, x: gg.sum(gg.vmap(doubled, (None, 0))(w, x)), (0, 1))(X[0], X)
+    near(w, 2 * X.numpy().sum(0))
+    near(x, np.ones((4, 3)))
+
+
+def test_a_constant_own_gradient_counts_once_for_each_example():
+    @gg.custom_gradient
+    def f(w, x):
+        return w * x, lambda dy: (gg.ones(()), gg.ones(()))
+
+    got = gg.grad(lambda w: gg.sum(gg.vmap(f, (None, 0))(w, X[:, 0])))(gg.constant(1.0))
+    assert got.item() == 4.0
+
+
+def test_recompute_grad_holds_under_vmap():
+    f = gg.recompute_grad(loss)
+    near(gg.vmap(gg.grad(f), (None, 0))(W, X), gg.vmap(gg.grad(loss), (None, 0))(W, X))
+    near(gg.grad(lambda w: gg.sum(gg.vmap(f, (None, 0))(w, X)))(W),
+         gg.grad(lambda w: gg.sum(gg.vmap(loss, (None, 0))(w, X)))(W))  # fmt: skip
+
+
+def test_rows_of_a_table_are_gathered_for_each_example():
+    table, ids = gg.constant(RNG.normal(size=(5, 2))), gg.constant([[0, 1], [1, 1], [4, 0]])
+    near(gg.vmap(lambda i: gg.gather(table, i))(ids), table.numpy()[ids.numpy()])
+    each = gg.vmap(gg.grad(lambda t, i: gg.sum(gg.gather(t, i) ** 2)), (None, 0))(table, ids)
+    near(each, np.stack([gg.grad(lambda t, i=i: gg.sum(gg.gather(t, i) ** 2))(table).numpy()
+                         for i in ids]))  # fmt: skip
+
+
+# ---- indices -----------------------------------------------------------------------------
+
+INDEX = gg.constant([2, 0, 1, 2])
+PAIRS = gg.constant([[0, 1], [2, 2], [1, 0], [2, 1]])
+CUBE = gg.constant(RNG.normal(size=(4, 3, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x, i, p: x[i],
+        lambda x, i, p: x[p],
+        lambda x, i, p: x[:, 0, i],
+        lambda x, i, p: x[..., p],
+        lambda x, i, p: x[p, :, i],
+        lambda x, i, p: x[i, None, :, p],
+        lambda x, i, p: x[[0, 2], :, p],
+        lambda x, i, p: x[1:, :, i],
+        lambda x, i, p: x[np.array([True, False, True]), 0],
+        lambda x, i, p: x[0, [1, 0], ::-1],
+        lambda x, i, p: x[[0, 1], :, [2, 0]],
+        lambda x, i, p: W[i] + W[p][0],
+    ],
+)
+def test_an_index_may_differ_between_examples(read):
+    got = gg.vmap(read)(CUBE, INDEX, PAIRS)
+    near(got, rows(read, CUBE, INDEX, PAIRS))
+
+    def total(x, i, p):
+        return gg.sum(read(x, i, p) ** 3)
+
+    near(gg.vmap(gg.grad(total))(CUBE, INDEX, PAIRS), rows(gg.grad(total), CUBE, INDEX, PAIRS))
+    outside = gg.grad(lambda x: gg.sum(gg.vmap(total)(x, INDEX, PAIRS)))(CUBE)
+    near(outside, rows(gg.grad(total), CUBE, INDEX, PAIRS))
+
+
+def test_gradient_by_what_is_read_at_indices_of_examples_is_summed():
+    got = gg.grad(lambda w: gg.sum(gg.vmap(lambda i: gg.sum(w[i]))(INDEX)))(W)
+    near(got, np.array([1.0, 1.0, 2.0])[:, None] * np.ones(3))
+
+
+@pytest.mark.parametrize("value", ["number", "own", "shared"])
+@pytest.mark.parametrize("where", ["own", "shared"])
+@pytest.mark.parametrize("at", ["own", "shared"])
+def test_writing_at_an_index_is_that_of_each_example(value, where, at):
+    def write(x, i, v):
+        x = x if where == "own" else gg.constant(W.numpy())
+        x[i if at == "own" else 1] = {"number": 7.0, "own": v, "shared": W[0]}[value]
+        return x * 2
+
+    matrices = gg.constant(RNG.normal(size=(4, 3, 3)))
+    near(gg.vmap(write)(matrices, INDEX, X), rows(write, matrices, INDEX, X))
+    near(gg.vmap(gg.grad(lambda v, x, i: gg.sum(write(x, i, v) ** 2)))(X, matrices, INDEX),
+         rows(gg.grad(lambda v, x, i: gg.sum(write(x, i, v) ** 2)), X, matrices, INDEX))  # fmt: skip
+
+
+# ---- refusals ----------------------------------------------------------------------------
+
+
+def branching(x):
+    return x if gg.sum(x) > 0 else -x
+
+
+@pytest.mark.parametrize(
+    "look", [branching, lambda x: x * gg.sum(x).item(), lambda x: x.numpy(), lambda x: float(x[0]),
+             lambda x: np.asarray(x), lambda x: x.tolist()],
+)  # fmt: skip
+def test_looking_at_a_value_says_what_to_do_instead(look):
+    with pytest.raises(ArgumentError, match=r"4 examples.*gg\.where"):
+        gg.vmap(look)(X)
+
+
+def test_a_mask_of_each_example_says_what_to_do_instead():
+    with pytest.raises(ArgumentError, match=r"gg\.where\(mask"):
+        gg.vmap(lambda x: x[x > 0])(X)
+
+
+def test_printing_inside_shows_the_shape_of_an_example(capsys):
+    gg.vmap(lambda x: print(x) or x)(X)
+    assert "4 examples of shape (3,)" in capsys.readouterr().out
+
+
+def test_assigning_examples_to_a_variable_changes_nothing():
+    v = gg.Variable([1.0, 2.0, 3.0], dtype=gg.float64)
+    with pytest.raises(ArgumentError, match="assign.*vmap"):
+        gg.vmap(lambda x: v.assign(x))(X)
+    assert v.numpy().tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: gg.vmap(gg.add)(X, X[:2]), ShapeError, r"\[2, 4\] examples.*\(4, 3\), \(2, 3\)"),
+        (lambda: gg.vmap(gg.sum, 2)(X), AxisError, r"in_axes 2.*\(4, 3\)"),
+        (lambda: gg.vmap(gg.sum, out_axes=1)(X), AxisError, "out_axes 1"),
+        (lambda: gg.vmap(gg.sum, None)(X), ArgumentError, "axis_size="),
+        (lambda: gg.vmap(gg.sum, (0, 0))(X), StructureError, "2 entries for 1"),
+        (lambda: gg.vmap(gg.sum, ({"a": 0},))([X]), StructureError, "structure"),
+        (lambda: gg.vmap(gg.sum, out_axes=None)(X), ArgumentError, "differs between examples"),
+        (lambda: gg.vmap(gg.sum, axis_size=3)(X), ShapeError, r"\[3, 4\]"),
+        (lambda: gg.vmap(gg.sum, randomness="any")(X), ArgumentError, "randomness"),
+        (lambda: gg.vmap(lambda x: gg.sum(x, axis=1))(X), AxisError, "axis 1"),
+        (lambda: gg.vmap(lambda x: gg.reshape(x, (4, 3)))(X), ShapeError, r"\(4, 3\)"),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together_is_named(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_an_error_inside_leaves_no_level_behind():
+    with pytest.raises(ZeroDivisionError):
+        gg.vmap(lambda x: 1 // 0)(X)
+    test_grad_of_vmap_is_the_sum_over_examples()
+
+
+# ---- randomness --------------------------------------------------------------------------
+
+
+def test_random_numbers_under_vmap_need_a_choice():
+    with pytest.raises(ArgumentError, match="randomness"):
+        gg.vmap(lambda x: x + gg.random.normal((3,)))(X)
+
+
+def test_random_numbers_are_the_same_or_different_as_chosen():
+    def noise(x):
+        return gg.random.normal((3,), dtype=gg.float64) + 0 * x
+
+    gg.set_seed(0)
+    same = gg.vmap(noise, randomness="same")(X).numpy()
+    assert (same == same[0]).all()
+    different = gg.vmap(noise, randomness="different")(X).numpy()
+    assert len(np.unique(different)) == different.size
+
+
+# ---- jacobians in chunks -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 300, 10**9])
+def test_jacobian_in_chunks_equals_that_in_one(chunk_bytes):
+    got = gg.jacobian(lambda x: gg.tanh(x @ W), chunk_bytes=chunk_bytes)(X)
+    near(got, gg.jacobian(lambda x: gg.tanh(x @ W))(X), 0)
+
+
+def test_jacobian_runs_a_backward_pass_for_as_many_rows_as_fit(monkeypatch):
+    passes = []
+    pull = gg.GradientTape.pull
+    monkeypatch.setattr(
+        gg.GradientTape,
+        "pull",
+        lambda self, t, seeds, s: passes.append(1) or pull(self, t, seeds, s),
+    )
+    gg.jacobian(lambda x: gg.tanh(x))(X)
+    assert len(passes) == 1
+    gg.jacobian(lambda x: gg.tanh(x), chunk_bytes=1)(X)
+    assert len(passes) == 1 + X.size
