@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import NUMPY
+from gpugrad.batched import aligned
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
 from gpugrad.op import conjugate, op
 from gpugrad.ops.products import adjoint
@@ -96,7 +97,7 @@ def _cholesky_samples(rng):
 
 
 @op(
-    vjp=[_cholesky_vjp], kinds="fc", ref=_cholesky_ref, samples=_cholesky_samples,
+    vjp=[_cholesky_vjp], kinds="fc", ref=_cholesky_ref, samples=_cholesky_samples, batch="stack",
     errors=[
         _NOT_SQUARE,
         ([np.ones((2, 2)) - np.eye(2)], {}, SingularMatrixError, "cholesky.*positive definite"),
@@ -148,6 +149,19 @@ def _for_b(xp, y, b_shape):
     return xp.sum_to(xp.squeeze(y, -1) if len(b_shape) == 1 else y, b_shape)
 
 
+def _solving(name):
+    """How vmap solves equations: vectors are columns, which an op takes in stacks."""
+
+    def batch(xp, batched, a, b, **params):
+        vector = b.ndim - batched[1] == 1
+        if vector:
+            b = xp.expand_dims(b, axis=-1)
+        out = getattr(xp, name)(*aligned(xp, batched, (a, b)), **params)
+        return xp.squeeze(out, -1) if vector else out
+
+    return batch
+
+
 def _triangular_b(xp, g, a, b_shape, lower, adjoint):
     g = _columns(xp, g, len(b_shape) == 1)
     return _for_b(xp, xp.solve_triangular(a, g, lower=lower, adjoint=not adjoint), b_shape)
@@ -177,7 +191,7 @@ def _triangular_samples(rng):
 
 @op(
     vjp=[_triangular_a, _triangular_b], kinds="fc", ref=_triangular_ref,
-    samples=_triangular_samples,
+    samples=_triangular_samples, batch=_solving("solve_triangular"),
     errors=[
         ([np.zeros((2, 2)), np.ones(2)], {}, SingularMatrixError, "solve_triangular.*singular"),
         ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"solve_triangular.*\(2, 3\)"),
@@ -217,15 +231,18 @@ def solve_triangular(xp, a, b, /, *, lower=True, adjoint=False):
     dtype = xp.lib.result_type(as_inexact(a), as_inexact(b))
     a = xp.lib.broadcast_to(a.astype(dtype, copy=False), (*stack, n, n))
     columns = xp.lib.broadcast_to(columns.astype(dtype, copy=False), (*stack, n, columns.shape[-1]))
-    how = {"lower": lower, "trans": "C" if adjoint else "N"}
     if not columns.size:
         out = xp.lib.zeros(columns.shape, dtype=dtype)
-    elif xp is NUMPY:  # SciPy 1.14 knows no stacks
+    elif xp is NUMPY:  # SciPy's own function takes ten times as long for small matrices
         out = np.empty(columns.shape, dtype)
+        (trtrs,) = xp.linalg.get_lapack_funcs(("trtrs",), (a, columns))
         for i in np.ndindex(stack):
-            out[i] = xp.linalg.solve_triangular(a[i], columns[i], check_finite=False, **how)
+            out[i], at = trtrs(a[i], columns[i], lower=lower, trans=2 * adjoint)
+            if at:
+                raise _singular("solve_triangular", f"the matrix is singular: a 0 in row {at - 1}")
     else:
-        out = xp.linalg.solve_triangular(a, columns, **how)
+        trans = "C" if adjoint else "N"
+        out = xp.linalg.solve_triangular(a, columns, lower=lower, trans=trans)
         out = _regular(xp, "solve_triangular", out, a, columns)
     return out[..., 0] if b.ndim == 1 else out
 
@@ -242,7 +259,7 @@ def _solve_x2(xp, g, x1, x2_shape):
 
 @op(
     vjp=[_solve_x1, _solve_x2], kinds="fc", ref="numpy.linalg.solve",
-    samples=calls(*_matrices(*_SYSTEMS)),
+    samples=calls(*_matrices(*_SYSTEMS)), batch=_solving("solve"),
     errors=[
         ([np.ones((2, 2)), np.ones(2)], {}, SingularMatrixError, "solve.*[Ss]ingular"),
         ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"solve.*square.*\(2, 3\)"),
@@ -285,7 +302,7 @@ def _inv_vjp(xp, g, out):
 
 @op(
     vjp=[_inv_vjp], kinds="fc", ref="numpy.linalg.inv",
-    samples=calls(*_matrices(*_SQUARE)),
+    samples=calls(*_matrices(*_SQUARE)), batch="stack",
     errors=[_NOT_SQUARE, ([np.ones((2, 2))], {}, SingularMatrixError, "inv.*[Ss]ingular")],
 )  # fmt: skip
 def inv(xp, x, /):
@@ -387,7 +404,7 @@ def _adjugate_ref(x):
 
 @op(
     vjp=[_adjugate_vjp], kinds="fc", ref=_adjugate_ref, samples=calls(*_matrices(*_SQUARE)),
-    errors=[_NOT_SQUARE],
+    errors=[_NOT_SQUARE], batch="stack",
 )  # fmt: skip
 def adjugate(xp, x, /):
     """Transposed cofactors of square matrices: det(x) * inv(x), and defined where that is not.
@@ -424,7 +441,7 @@ def _det_vjp(xp, g, x):
 
 @op(
     vjp=[_det_vjp], kinds="fc", ref="numpy.linalg.det", samples=calls(*_matrices(*_SQUARE)),
-    errors=[_NOT_SQUARE],
+    errors=[_NOT_SQUARE], batch="stack",
 )  # fmt: skip
 def det(xp, x, /):
     """Determinant of square matrices.
@@ -462,6 +479,7 @@ def _slogdet_vjp(xp, g, out, x):
 @op(
     vjp=[_slogdet_vjp], outputs=2, kinds="fc", ref="numpy.linalg.slogdet",
     samples=calls(*_matrices(*_SQUARE), *_matrices(((2, 2),), shift=-2.0)), errors=[_NOT_SQUARE],
+    batch="stack",
 )  # fmt: skip
 def slogdet(xp, x, /):
     """Sign and logarithm of the absolute value of the determinant of square matrices.

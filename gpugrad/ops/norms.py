@@ -8,8 +8,8 @@ import numpy as np
 
 from gpugrad.errors import ArgumentError, NoGradientError, ShapeError
 from gpugrad.op import op
+from gpugrad.ops.axes import expand
 from gpugrad.ops.linalg import as_inexact
-from gpugrad.ops.reduction import expand
 from gpugrad.samples import along_axis, shaped
 
 
@@ -30,7 +30,7 @@ def _vector_norm_vjp(xp, g, out, x, axis, keepdims, ord):
 
 
 @op(
-    vjp=[_vector_norm_vjp], kinds="fc", ref="numpy.linalg.vector_norm",
+    vjp=[_vector_norm_vjp], kinds="fc", ref="numpy.linalg.vector_norm", batch="axis",
     samples=along_axis(
         {"axis": None}, {"axis": (0, 2), "keepdims": True}, {"axis": None, "keepdims": True},
         *({"axis": 1, "ord": p} for p in (1, 3, 1.5, 0.5, -1, math.inf, -math.inf)),
@@ -83,12 +83,13 @@ def vector_norm(xp, x, /, axis=None, *, keepdims=False, ord=2):
     kinds="fc", ref=lambda x, **kw: np.linalg.norm(x, axis=(-2, -1), **{"ord": "fro", **kw}),
     samples=shaped(
         ([(2, 3)], {}), ([(2, 2, 3)], {"keepdims": True}), ([(0, 2, 3)], {}),
-        *(([(2, 3)], {"ord": p}) for p in (1, -1, math.inf, -math.inf)),
-        ([(2, 2, 3)], {"ord": 1, "keepdims": True}), ([(2, 2, 3)], {"ord": math.inf}),
+        *(([(2, 3)], {"ord": p}) for p in (1, -1, math.inf, -math.inf, 2, -2, "nuc")),
+        ([(2, 2, 3)], {"ord": 1, "keepdims": True}), ([(2, 2, 2)], {"ord": 2, "keepdims": True}),
     ),
     errors=[
         ([np.ones(3)], {}, ShapeError, r"matrix_norm.*\(3,\)"),
-        ([np.eye(2)], {"ord": 2}, ArgumentError, "matrix_norm.*ord=2"),
+        ([np.eye(2)], {"ord": 3}, ArgumentError, "matrix_norm.*ord=3"),
+        ([np.ones((2, 0))], {"ord": 2}, ShapeError, "zero-size|empty"),
     ],
 )  # fmt: skip
 def matrix_norm(xp, x, /, *, keepdims=False, ord="fro"):
@@ -98,13 +99,14 @@ def matrix_norm(xp, x, /, *, keepdims=False, ord="fro"):
         x: array of shape (..., m, n).
         keepdims: whether the last two axes stay, with length 1.
         ord: ``"fro"``: root of the sum of squares. 1 and -1: the largest and the smallest sum
-            of absolute values in a column; inf and -inf: in a row.
+            of absolute values in a column; inf and -inf: in a row. 2 and -2: the largest and
+            the smallest singular value; ``"nuc"``: their sum.
 
     Returns:
-        Tensor of shape (...).
+        Tensor of real numbers of shape (...). What ties for the largest shares the gradient.
 
     Raises:
-        ShapeError: there are fewer than two axes.
+        ShapeError: there are fewer than two axes, or nothing to take the largest of.
         ArgumentError: another `ord`.
 
     >>> import gpugrad as gg
@@ -115,10 +117,76 @@ def matrix_norm(xp, x, /, *, keepdims=False, ord="fro"):
         raise ShapeError(f"matrix_norm: matrices (..., m, n) are needed, the shape is {x.shape}.")
     if ord == "fro":
         return xp.vector_norm(x, axis=(-2, -1), keepdims=keepdims)
-    if ord not in (1, -1, math.inf, -math.inf):
-        raise ArgumentError(f"matrix_norm: ord={ord!r} is none of 'fro', 1, -1, inf and -inf.")
+    if ord not in (1, -1, 2, -2, math.inf, -math.inf, "nuc"):
+        raise ArgumentError(
+            f"matrix_norm: ord={ord!r} is none of 'fro', 'nuc', 1, -1, 2, -2, inf and -inf."
+        )
+    if ord in (2, -2, "nuc"):
+        reduce = xp.sum if ord == "nuc" else xp.max if ord == 2 else xp.min
+        out = reduce(xp.svdvals(x), axis=-1)
+        return xp.expand_dims(out, axis=(-2, -1)) if keepdims else out
     over, among = (-2, -1) if abs(ord) == 1 else (-1, -2)
     sums = xp.vector_norm(x, axis=over, keepdims=True, ord=1)
     extreme = xp.max if ord > 0 else xp.min
     out = extreme(sums, axis=among, keepdims=True)
     return out if keepdims else xp.squeeze(out, (-2, -1))
+
+
+def _matrix_ord(x, ord, axis):
+    """Whether `norm` is that of matrices, as numpy.linalg.norm decides."""
+    if axis is not None:
+        return isinstance(axis, (tuple, list)) and len(axis) == 2
+    return ord is not None and x.ndim == 2
+
+
+@op(
+    kinds="fc", ref="numpy.linalg.norm",
+    samples=shaped(
+        ([(2, 3, 2)], {}), ([(4,)], {"ord": 3}), ([(2, 3)], {"ord": "nuc"}), ([()], {}),
+        ([(2, 3)], {"axis": 0, "ord": 1, "keepdims": True}), ([(2, 3)], {"keepdims": True}),
+        ([(3, 2, 2)], {"axis": (0, -1)}), ([(2, 2, 3)], {"axis": (2, 0), "ord": 1}),
+        ([(2, 2, 3)], {"axis": (0, 2), "ord": 2, "keepdims": True}),
+    ),
+    errors=[
+        ([np.ones((2, 2, 2))], {"ord": 2}, ArgumentError, r"norm.*axis="),
+        ([np.ones((2, 2))], {"axis": (0, 1, 1)}, ArgumentError, r"norm.*axis=\(0, 1, 1\)"),
+        ([np.ones((2, 2))], {"axis": (1, -1)}, ArgumentError, r"norm.*twice"),
+        ([np.ones(3)], {"ord": "nuc"}, ArgumentError, "vector_norm.*'nuc'"),
+    ],
+)  # fmt: skip
+def norm(xp, x, /, ord=None, axis=None, *, keepdims=False):
+    """Norm of vectors or matrices, as numpy.linalg.norm.
+
+    Args:
+        x: array of any shape.
+        ord: as for `vector_norm` and `matrix_norm`. None: the root of the sum of squares.
+        axis: int: norms of the vectors along it; a pair: of the matrices with these rows and
+            columns. None: of all elements as one vector, or, where `ord` is given, of the one
+            vector or matrix that `x` is.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor of real numbers without the reduced axes.
+
+    Raises:
+        ArgumentError: axes that are neither one nor two, or an `ord` that there is not.
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.linalg.norm([[3.0, 0.0], [4.0, 0.0]], axis=0))
+    [5. 0.]
+    """
+    if axis is None and ord is not None and x.ndim not in (1, 2):
+        raise ArgumentError(f"norm: say with axis= of which axes; the shape is {x.shape}.")
+    if not _matrix_ord(x, ord, axis):
+        if isinstance(axis, (tuple, list)):
+            if len(axis) != 1:
+                raise ArgumentError(f"norm: axis={axis!r} is neither one axis nor a pair of them.")
+            (axis,) = axis
+        return xp.vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+    pair = (0, 1) if axis is None else tuple(axis)
+    if pair[0] % x.ndim == pair[1] % x.ndim:
+        raise ArgumentError(f"norm: axis={axis!r} names an axis twice.")
+    moved = xp.moveaxis(x, pair, (-2, -1))
+    out = xp.matrix_norm(moved, keepdims=keepdims, ord="fro" if ord is None else ord)
+    return xp.moveaxis(out, (-2, -1), pair) if keepdims else out

@@ -1,0 +1,196 @@
+"""gg.linalg where derivatives are delicate: equal and vanishing values, free vectors, names."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+import gpugrad.linalg
+
+KINDS = pytest.mark.parametrize("kind", ["real", "complex"])
+
+
+def _random(rng, kind, *shape):
+    x = rng.normal(size=shape)
+    return x + 1j * rng.normal(size=shape) if kind == "complex" else x
+
+
+def _adjoint(x):
+    x = gg.matrix_transpose(x)
+    return gg.conj(x) if x.dtype.kind == "c" else x
+
+
+def _inner(weights, y):
+    return gg.sum(gg.real(gg.constant(weights.conj()) * y))
+
+
+def _gradient(f, x):
+    return gg.grad(f)(gg.constant(x)).numpy()
+
+
+def _along(f, x, direction, eps=1e-5):
+    """The derivative of f at x along a direction, by differences."""
+    ends = [f(gg.constant(x + sign * eps * direction)).item() for sign in (1, -1)]
+    return (ends[0] - ends[1]) / (2 * eps)
+
+
+def _check(f, x, rng, kind):
+    t = _random(rng, kind, *x.shape)
+    t = (t + t.conj().T) / 2 if x.shape[0] == x.shape[1] and np.allclose(x, x.conj().T) else t
+    g = _gradient(f, x)
+    assert np.sum((g.conj() * t).real) == pytest.approx(_along(f, x, t), rel=1e-5, abs=1e-7)
+
+
+def _with_eigenvalues(rng, kind, values):
+    q = np.linalg.qr(_random(rng, kind, len(values), len(values)))[0]
+    x = (q * np.array(values)) @ q.conj().T
+    return (x + x.conj().T) / 2
+
+
+@KINDS
+@pytest.mark.parametrize("values", [[1, 1, 1, 3], [0, 0, 2, 5], [2, 2, 2, 2]])
+def test_eigh_of_equal_eigenvalues_differentiates_sums_and_projectors(rng, kind, values):
+    x, weights = _with_eigenvalues(rng, kind, values), _random(rng, kind, 4, 4)
+    k = values.count(values[0])
+
+    def projected(x):
+        w, v = gg.linalg.eigh(x)
+        part = v[:, :k]
+        return _inner(weights, part @ _adjoint(part)) + gg.sum(w[:k])
+
+    _check(projected, x, rng, kind)
+
+
+@pytest.mark.parametrize("name", ["eigh", "eig", "svd"])
+def test_vectors_of_equal_values_have_finite_gradients(name):
+    for x in (np.eye(3), np.zeros((3, 3)), np.diag([1.0, 1.0, 2.0])):
+        def loss(x):
+            return sum(gg.sum(gg.real(y) ** 3) for y in getattr(gg.linalg, name)(x))
+        assert np.isfinite(_gradient(loss, x)).all()
+
+
+@KINDS
+@pytest.mark.parametrize("function", ["expm", "logm", "sqrtm"])
+def test_matrix_functions_are_exact_where_eigenvalues_are_equal(rng, kind, function):
+    weights = _random(rng, kind, 3, 3)
+    defective = 2 * np.eye(3) + np.eye(3, k=1)
+    for x in (np.eye(3), defective):
+        x = x.astype(weights.dtype)
+        t = _random(rng, kind, 3, 3)
+        f = lambda x: _inner(weights, getattr(gg.linalg, function)(x))
+        found = np.sum((_gradient(f, x).conj() * t).real)
+        assert found == pytest.approx(_along(f, x, t), rel=1e-6)
+
+
+@KINDS
+@pytest.mark.parametrize(("shape", "rank"), [((5, 5), 2), ((6, 4), 2), ((4, 6), 1), ((4, 4), 3)])
+def test_svd_of_low_rank_differentiates_a_function_of_the_matrix(rng, kind, shape, rank):
+    x = _random(rng, kind, shape[0], rank) @ _random(rng, kind, rank, shape[1])
+    weights = _random(rng, kind, *shape)
+
+    def f(x):
+        u, s, vh = gg.linalg.svd(x, full_matrices=False)
+        return _inner(weights, (u * gg.sin(s)) @ vh)
+
+    _check(f, x, rng, kind)
+
+
+@KINDS
+def test_polar_of_a_unitary_matrix_has_its_gradient(rng, kind):
+    x, weights = np.linalg.qr(_random(rng, kind, 3, 3))[0], _random(rng, kind, 3, 3)
+    _check(lambda x: _inner(weights, gg.linalg.polar(x)[0]), x, rng, kind)
+    _check(lambda x: _inner(weights, gg.linalg.polar(x, "left")[1]), x, rng, kind)
+
+
+@KINDS
+def test_added_columns_of_qr_and_svd_differentiate_their_projector(rng, kind):
+    x, weights = _random(rng, kind, 5, 2), _random(rng, kind, 5, 5)
+
+    def of(columns):
+        rest = columns[:, 2:]
+        return _inner(weights, rest @ _adjoint(rest))
+
+    _check(lambda x: of(gg.linalg.qr(x, mode="complete").Q), x, rng, kind)
+    _check(lambda x: of(gg.linalg.svd(x).U), x, rng, kind)
+    _check(lambda x: of(_adjoint(gg.linalg.svd(_adjoint(x)).Vh)), x, rng, kind)
+
+
+@KINDS
+def test_pinv_of_low_rank_differentiates_along_matrices_of_that_rank(rng, kind):
+    left, right = _random(rng, kind, 5, 2), _random(rng, kind, 2, 4)
+    moved_left, moved_right = _random(rng, kind, 5, 2), _random(rng, kind, 2, 4)
+    weights = _random(rng, kind, 4, 5)
+    f = lambda x: _inner(weights, gg.linalg.pinv(x, rtol=1e-9))
+    g = _gradient(f, left @ right)
+    found = np.sum((g.conj() * (moved_left @ right + left @ moved_right)).real)
+    on = lambda e: f(gg.constant((left + e * moved_left) @ (right + e * moved_right))).item()
+    assert found == pytest.approx((on(1e-5) - on(-1e-5)) / 2e-5, rel=1e-6)
+
+
+def test_second_derivative_is_right_at_equal_eigenvalues():
+    def norm_of_gradient(x):
+        g = gg.grad(lambda x: gg.sum(gg.linalg.eigvalsh(x) ** 2))(x)  # 2 x
+        return gg.sum(g * g)
+
+    x = np.diag([1.0, 1.0, 2.0])
+    np.testing.assert_allclose(_gradient(norm_of_gradient, x), 8 * x)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_expm_gradient_does_not_depend_on_the_size_of_the_upstream_gradient(rng, scale):
+    x, weights = rng.normal(size=(2, 3, 3))
+    f = lambda c: _gradient(lambda x: _inner(c * weights, gg.linalg.expm(x)), x)
+    np.testing.assert_allclose(f(scale) / scale, f(1.0), rtol=1e-12)
+
+
+def test_norm_takes_what_numpy_takes(rng):
+    orders = (None, 1, 2, 3, -1, -2, 0, np.inf, -np.inf, "fro", "nuc", 0.5)
+    axes = (None, 0, -1, (0,), (0, 1), (1, 0), (-1, 0))
+    for shape, ord, axis, keepdims in itertools.product(
+        ((3,), (2, 3), (2, 3, 4)), orders, axes, (False, True)
+    ):
+        x = rng.normal(size=shape)
+        try:
+            desired = np.linalg.norm(x, ord, axis, keepdims)
+        except Exception:
+            with pytest.raises(gg.errors.GpugradError):
+                gg.linalg.norm(x, ord, axis, keepdims=keepdims)
+            continue
+        found = gg.linalg.norm(x, ord, axis, keepdims=keepdims)
+        np.testing.assert_allclose(found.numpy(), desired)
+        assert found.shape == np.shape(desired)
+
+
+def test_results_have_the_names_of_the_standard():
+    x = np.diag([1.0, 2.0])
+    assert gg.linalg.eigh(x)._fields == ("eigenvalues", "eigenvectors")
+    assert gg.linalg.eig(x)._fields == ("eigenvalues", "eigenvectors")
+    assert gg.linalg.qr(x)._fields == ("Q", "R")
+    assert gg.linalg.slogdet(x)._fields == ("sign", "logabsdet")
+    assert gg.linalg.svd(x)._fields == ("U", "S", "Vh")
+
+
+def test_qr_mode_r_gives_r_alone(rng):
+    x = rng.normal(size=(4, 2))
+    np.testing.assert_allclose(gg.linalg.qr(x, mode="r").numpy(), np.linalg.qr(x, mode="r"))
+
+
+def test_lstsq_returns_what_numpy_returns(rng):
+    a, b = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
+    for found, desired in zip(gg.linalg.lstsq(a, b), np.linalg.lstsq(a, b), strict=True):
+        np.testing.assert_allclose(found.numpy(), desired)
+
+
+def test_tolerance_may_be_an_array_one_for_each_matrix_and_vmapped():
+    x = np.stack([np.diag([1.0, 1e-3])] * 2)
+    assert gg.linalg.matrix_rank(x, rtol=np.array([1e-2, 1e-4])).tolist() == [1, 2]
+    ranks = gg.vmap(lambda x, t: gg.linalg.matrix_rank(x, rtol=t))(x, np.array([1e-2, 1e-4]))
+    assert ranks.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["qr", "svd", "eigh", "eig", "inv", "expm", "lu", "norm"])
+def test_integers_give_float64(name):
+    found = getattr(gg.linalg, name)(np.array([[2, 1], [1, 3]]))
+    found = found if isinstance(found, tuple) else (found,)
+    assert {y.dtype.name for y in found} <= {"float64", "complex128"}
