@@ -1,0 +1,355 @@
+"""Signals sampled along one axis: convolution, interpolation, phases, polynomials."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import SCALARS
+from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from gpugrad.op import conjugate, op
+from gpugrad.samples import calls, shaped, uniform
+
+# ---- convolution -------------------------------------------------------------------------
+
+
+def _start(n, m, mode):
+    """Where the result of a mode starts in the full convolution, and how long it is."""
+    least = min(n, m)
+    return {
+        "full": (0, n + m - 1),
+        "same": ((least - 1) // 2, max(n, m)),
+        "valid": (least - 1, max(n, m) - least + 1),
+    }[mode]
+
+
+def _reversed(xp, x):
+    return conjugate(xp, xp.flip(x, axis=-1))
+
+
+def _convolve_rule(xp, g, n, other, mode):
+    """The gradient by the array of length `n` that was convolved with `other`."""
+    m = other.shape[0]
+    if mode == "valid" and n >= m:
+        return xp.convolve(g, _reversed(xp, other), mode="full")
+    if mode == "same":
+        start, length = _start(n, m, mode)
+        g = xp.pad(g, (start, n + m - 1 - start - length))
+    return xp.convolve(_reversed(xp, other), g, mode="valid")
+
+
+def _convolve_x1(xp, g, x1_shape, x2, mode):
+    return _convolve_rule(xp, g, x1_shape[0], x2, mode)
+
+
+def _convolve_x2(xp, g, x1, x2_shape, mode):
+    return _convolve_rule(xp, g, x2_shape[0], x1, mode)
+
+
+def _convolve_batch(xp, batched, x1, x2, *, mode):
+    """By Fourier transforms: no array library convolves many pairs of lines at a time."""
+    n, m = x1.shape[-1], x2.shape[-1]
+    exact = x1.dtype.kind in "biu" and x2.dtype.kind in "biu"
+    if x1.dtype.kind == "c" or x2.dtype.kind == "c":
+        y = xp.ifft(xp.fft(x1, n=n + m - 1) * xp.fft(x2, n=n + m - 1))
+    else:
+        y = xp.irfft(xp.rfft(x1, n=n + m - 1) * xp.rfft(x2, n=n + m - 1), n=n + m - 1)
+    start, length = _start(n, m, mode)
+    y = xp.getitem(y, index=(Ellipsis, slice(start, start + length)))
+    return xp.astype(xp.round(y), np.result_type(x1.dtype, x2.dtype)) if exact else y
+
+
+_PAIRS = shaped(
+    ([(4,), (3,)], {}), ([(3,), (4,)], {"mode": "valid"}), ([(5,), (2,)], {"mode": "valid"}),
+    ([(4,), (2,)], {"mode": "same"}), ([(2,), (5,)], {"mode": "same"}), ([(1,), (1,)], {}),
+)  # fmt: skip
+_PAIR_ERRORS: list[Any] = [
+    ([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"convolve: .*\(2, 2\)"),
+    ([np.ones(0), np.ones(2)], {}, ShapeError, r"convolve: .*\(0,\)"),
+    ([np.ones(3), np.ones(2)], {"mode": "half"}, ArgumentError, "convolve: no mode 'half'"),
+]
+
+
+@op(
+    vjp=[_convolve_x1, _convolve_x2], linear="each", kinds="fci", batch=_convolve_batch,
+    samples=_PAIRS, ref=lambda x1, x2, mode="full": np.convolve(x1, x2, mode), errors=_PAIR_ERRORS,
+)  # fmt: skip
+def convolve(xp, x1, x2, /, mode="full"):
+    """Convolution of two sequences: y_k = sum over j of x1_j x2_(k - j).
+
+    Args:
+        x1: array of shape (n,), not empty.
+        x2: array of shape (m,), not empty.
+        mode: ``"full"`` for all n + m - 1 elements; ``"same"`` for the max(n, m) in the
+            middle; ``"valid"`` for those where the shorter lies within the longer.
+
+    Returns:
+        Tensor of one axis.
+
+    Raises:
+        ShapeError: an array is empty or has not one axis.
+        ArgumentError: another `mode`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.convolve([1.0, 2.0, 3.0], [1.0, 10.0]))
+    [ 1. 12. 23. 30.]
+    """
+    if x1.ndim != 1 or x2.ndim != 1 or not x1.size or not x2.size:
+        raise ShapeError(
+            f"convolve: two sequences that are not empty are needed, the shapes are {x1.shape} "
+            f"and {x2.shape}."
+        )
+    if mode not in ("full", "same", "valid"):
+        raise ArgumentError(f"convolve: no mode {mode!r}; 'full', 'same' or 'valid'.")
+    # NumPy takes ten times as long for arrays with gaps, or of one number in stretched memory
+    x1, x2 = xp.lib.ascontiguousarray(x1), xp.lib.ascontiguousarray(x2)
+    return xp.lib.convolve(x1, x2, mode=mode)
+
+
+@op(
+    kinds="fci", samples=_PAIRS, errors=_PAIR_ERRORS,
+    ref=lambda x1, x2, mode="valid": np.correlate(x1, x2, mode),
+)  # fmt: skip
+def correlate(xp, x1, x2, /, mode="valid"):
+    """Correlation of two sequences: y_k = sum over j of x1_(j + k) conj(x2_j).
+
+    Args:
+        x1: array of shape (n,), not empty.
+        x2: array of shape (m,), not empty.
+        mode: ``"full"``, ``"same"`` or ``"valid"``, as for `convolve`.
+
+    Returns:
+        Tensor of one axis.
+
+    Raises:
+        ShapeError: an array is empty or has not one axis.
+        ArgumentError: another `mode`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.correlate([1.0, 2.0, 3.0], [1.0, 10.0]))
+    [21. 32.]
+    """
+    if type(x1) in SCALARS or type(x2) in SCALARS:
+        raise DTypeError("correlate: arrays are needed, not numbers.")
+    if x1.size >= x2.size:
+        return xp.convolve(x1, _reversed(xp, x2) if x2.ndim else x2, mode=mode)
+    # "same" is off centre by half a place to the side of the longer one
+    return _reversed(xp, xp.convolve(x2, _reversed(xp, x1) if x1.ndim else x1, mode=mode))
+
+
+# ---- interpolation -----------------------------------------------------------------------
+
+
+def _sorted_period(xp, x, points, values, period):
+    """Everything within one period, and a point of the next on both sides."""
+    period = abs(period)
+    x, points = xp.remainder(x, period), xp.remainder(points, period)
+    order = xp.argsort(points)
+    points, values = xp.take(points, order), xp.take(values, order)
+    first, last = slice(0, 1), slice(-1, None)
+    points = xp.concat([
+        xp.getitem(points, index=(last,)) - period, points,
+        xp.getitem(points, index=(first,)) + period,
+    ])  # fmt: skip
+    values = xp.concat(
+        [xp.getitem(values, index=(last,)), values, xp.getitem(values, index=(first,))]
+    )
+    return x, points, values
+
+
+def _interp_samples(rng):
+    points = np.array([-2.0, -0.7, 0.4, 1.1])
+    for x in (uniform(rng, 2, 3), uniform(rng, low=-0.5, high=0.3), np.array([-3.0, 2.5, 0.1])):
+        yield [x, points, uniform(rng, 4)], {}
+    yield [np.array([-3.0, 2.5, 0.1]), points, uniform(rng, 4)], {"left": 0.0, "right": 7.0}
+    yield [uniform(rng, 3), np.array([0.3]), uniform(rng, 1)], {}
+    yield [uniform(rng, 3), np.array([0.9, 0.2, 0.5]), uniform(rng, 3)], {"period": 1.3}
+
+
+@op(
+    samples=_interp_samples,
+    ref=lambda x, points, values, left=None, right=None, period=None: np.interp(
+        x, points, values, left, right, period
+    ),
+    errors=[
+        ([np.ones(2), np.ones(2), np.ones(3)], {}, ShapeError, r"interp: .*\(2,\) and \(3,\)"),
+        ([np.ones(2), np.ones(0), np.ones(0)], {}, ShapeError, r"interp: .*\(0,\)"),
+        ([np.ones(2), np.ones(2), np.ones(2)], {"period": 0}, ArgumentError, "period"),
+    ],
+)  # fmt: skip
+def interp(xp, x, points, values, /, left=None, right=None, period=None):
+    """Values at `x` of the piecewise linear function through given points.
+
+    All three arrays get gradients; the one by `x` is the slope of the piece to the right.
+
+    Args:
+        x: array of any shape, or a number.
+        points: array of shape (n,), in ascending order (in any, with a `period`).
+        values: array of shape (n,): those at the points.
+        left, right: numbers for where `x` is below the first, above the last point; the first
+            and the last value if None.
+        period: length after which the function repeats itself; `left` and `right` are then
+            ignored.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ShapeError: points and values are not two sequences of one length from 1.
+        ArgumentError: a `period` of 0.
+
+    >>> import gpugrad as gg
+    >>> print(gg.interp([0.5, 3.0], [0.0, 1.0, 2.0], [0.0, 10.0, 40.0]))
+    [ 5. 40.]
+    """
+    if any(type(a) in SCALARS for a in (points, values)):
+        raise DTypeError("interp: points and values must be arrays, not numbers.")
+    if points.ndim != 1 or points.shape != values.shape or not points.size:
+        raise ShapeError(
+            "interp: points and values must be two sequences of one length, the shapes are "
+            f"{points.shape} and {values.shape}."
+        )
+    if period == 0:
+        raise ArgumentError("interp: the period must not be 0.")
+    if type(x) in SCALARS:
+        x = xp.getitem(points, index=(0,)) * 0 + x
+    if period is not None:
+        x, points, values = _sorted_period(xp, x, points, values, period)
+        left = right = None
+    n = points.size
+    i = xp.clip(xp.searchsorted(points, x, side="right") - 1, 0, max(n - 2, 0))
+    k = i + 1 if n > 1 else i
+    x0, y0, y1 = xp.take(points, i), xp.take(values, i), xp.take(values, k)
+    step = xp.take(points, k) - x0
+    at_end = xp.equal(step, 0)  # the last point, named twice
+    part = (x - x0) / xp.where(at_end, 1.0, step)
+    y = xp.where(at_end & xp.equal(x, x), y1, y0 + part * (y1 - y0))
+    first, last = (xp.getitem(points, index=(j,)) for j in (0, n - 1))
+    below = xp.getitem(values, index=(0,)) if left is None else left
+    above = xp.getitem(values, index=(n - 1,)) if right is None else right
+    return xp.where(x < first, below, xp.where(x > last, above, y))
+
+
+# ---- phases ------------------------------------------------------------------------------
+
+
+@op(
+    ref=lambda p, discont=None, axis=-1, period=2 * np.pi: np.unwrap(
+        p, discont, axis, period=period
+    ),
+    samples=calls(
+        lambda rng: ([uniform(rng, 6, low=-9, high=9)], {}),
+        lambda rng: ([uniform(rng, 4, 2, low=-9, high=9)], {"axis": 0, "discont": 4.0}),
+        lambda rng: ([uniform(rng, 2, 4)], {"period": 1.5}),
+        lambda rng: ([uniform(rng, 0)], {}),
+        lambda rng: ([uniform(rng, 2, 1)], {}),
+    ),
+    errors=[([np.ones(3)], {"axis": 1}, AxisError, "unwrap: axis 1")],
+)  # fmt: skip
+def unwrap(xp, p, /, discont=None, axis=-1, *, period=2 * math.pi):
+    """Phases without jumps: whole periods are added where two neighbours differ by over half.
+
+    Args:
+        p: array of at least one axis.
+        discont: the largest difference that is no jump; not less than half a period.
+        axis: int, along which.
+        period: after which phases repeat themselves.
+
+    Returns:
+        Tensor of the shape of `p`. What is added is constant, so the gradient passes as it is.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.unwrap([0.0, 3.0, -3.0, 0.0]))
+    [0.        3.        3.2831855 6.2831855]
+    """
+    if not -p.ndim <= axis < p.ndim:
+        raise AxisError(f"unwrap: axis {axis} is out of bounds for the shape {p.shape}.")
+    if not p.shape[axis]:
+        return xp.positive(p)
+    half = period / 2
+    step = xp.diff(xp.stop_gradient(p), axis=axis)
+    short = xp.remainder(step + half, period) - half
+    short = xp.where(xp.equal(short, -half) & (step > 0), half, short)
+    least = half if discont is None else discont
+    jump = xp.where(xp.abs(step) < least, 0.0, short - step)
+    return p + xp.cumulative_sum(jump, axis=axis, include_initial=True)
+
+
+# ---- polynomials -------------------------------------------------------------------------
+
+
+@op(
+    kinds="fci", ref="numpy.polyval",
+    samples=shaped(([(3,), (2, 3)], {}), ([(4,), ()], {}), ([(1,), (2,)], {}), ([(0,), (2,)], {})),
+    errors=[([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"polyval: .*\(2, 2\)")],
+)  # fmt: skip
+def polyval(xp, p, x, /):
+    """Value of a polynomial at `x`, by Horner's scheme.
+
+    Args:
+        p: array of shape (n,): its coefficients, that of the highest power first.
+        x: array of any shape, or a number.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ShapeError: `p` has not one axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.polyval([1.0, 0.0, 2.0], [1.0, 2.0]))
+    [3. 6.]
+    """
+    if type(p) in SCALARS or p.ndim != 1:
+        raise ShapeError(f"polyval: p must have one axis, its shape is {getattr(p, 'shape', ())}.")
+    if not p.size:
+        return x * 0
+    y = xp.getitem(p, index=(0,))
+    if p.size == 1:  # in the shape and dtype that a longer one gives
+        return x * 0 + y
+    for k in range(1, p.size):
+        y = y * x + xp.getitem(p, index=(k,))
+    return y
+
+
+@op(
+    kinds="fci", ref=lambda p, m=1: np.polyder(p, m),
+    samples=shaped(([(4,)], {}), ([(4,)], {"m": 2}), ([(1,)], {}), ([(3,)], {"m": 0})),
+    errors=[
+        ([np.ones((2, 2))], {}, ShapeError, r"polyder: .*\(2, 2\)"),
+        ([np.ones(2)], {"m": -1}, ArgumentError, "polyder: .*m=-1"),
+    ],
+)  # fmt: skip
+def polyder(xp, p, /, m=1):
+    """Coefficients of a derivative of a polynomial.
+
+    Args:
+        p: array of shape (n,): coefficients, that of the highest power first.
+        m: how many times to differentiate.
+
+    Returns:
+        Tensor of shape (max(n - m, 0),).
+
+    Raises:
+        ShapeError: `p` has not one axis.
+        ArgumentError: a negative `m`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.polyder([1.0, 5.0, 2.0]))
+    [2. 5.]
+    """
+    if p.ndim != 1:
+        raise ShapeError(f"polyder: p must have one axis, its shape is {p.shape}.")
+    if m < 0:
+        raise ArgumentError(f"polyder: m must not be negative, got m={m}.")
+    n = max(p.size - m, 0)
+    kept = xp.getitem(p, index=(slice(n),))
+    if not n or not m:
+        return kept
+    powers = [math.perm(p.size - 1 - k, m) for k in range(n)]
+    return xp.stack([powers[k] * xp.getitem(kept, index=(k,)) for k in range(n)])

@@ -1,0 +1,312 @@
+"""Averages with weights, ranges, covariance and correlation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import SCALARS, TENSOR
+from gpugrad.errors import AxisError, DTypeError, ShapeError
+from gpugrad.op import conjugate, op
+from gpugrad.samples import along_axis, calls, uniform
+from gpugrad.tensor import Tensor, tensor
+
+# ---- range -------------------------------------------------------------------------------
+
+
+@op(
+    kinds="fi", samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
+    ref="numpy.ptp",
+    errors=[
+        ([np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
+        ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty"),
+    ],
+)  # fmt: skip
+def ptp(xp, x, /, axis=None, *, keepdims=False):
+    """Distance from the smallest to the largest element along axes.
+
+    Args:
+        x: array of any shape, not of length 0 along a reduced axis.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes.
+
+    Raises:
+        AxisError: `x` has no such axis.
+        ShapeError: there is nothing to take the range of.
+
+    >>> import gpugrad as gg
+    >>> print(gg.ptp([1.0, 4.0, 2.0]))
+    3.0
+    """
+    largest = xp.max(x, axis=axis, keepdims=keepdims)
+    return largest - xp.min(x, axis=axis, keepdims=keepdims)
+
+
+# ---- averages ----------------------------------------------------------------------------
+
+
+def _axes_of(name, x, axis):
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    if any(not -x.ndim <= a < x.ndim for a in axes):
+        raise AxisError(f"{name}: axis={axis} is out of bounds for the shape {x.shape}.")
+    return tuple(a % x.ndim for a in axes)
+
+
+def _spread_weights(xp, x, weights, axis):
+    """Weights that are given for the averaged axes only, in a shape that broadcasts with `x`."""
+    if weights.shape == x.shape:
+        return weights
+    axes = _axes_of("average", x, axis)
+    if axis is None or weights.shape != tuple(x.shape[a] for a in axes):
+        raise ShapeError(
+            f"average: weights {weights.shape} are neither of the shape {x.shape} of x nor of that "
+            f"of its axes {axis}."
+        )
+    order = tuple(np.argsort(axes).tolist())
+    lengths = tuple(n if i in axes else 1 for i, n in enumerate(x.shape))
+    return xp.reshape(xp.permute_dims(weights, order), lengths)
+
+
+_AVERAGES = calls(
+    lambda rng: ([uniform(rng, 4), uniform(rng, 4, low=0.5)], {}),
+    lambda rng: ([uniform(rng, 3, 2), uniform(rng, 3, low=0.5)], {"axis": 0}),
+    lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0.5)], {"axis": 1, "keepdims": True}),
+    lambda rng: ([uniform(rng, 2, 1, 3), uniform(rng, 3, 2, low=0.5)], {"axis": (2, 0)}),
+    lambda rng: ([uniform(rng, 2, 3)], {"axis": (0, 1)}),
+)
+
+
+@op(
+    name="average", arrays=("x", "weights"), kinds="fc", samples=_AVERAGES,
+    ref=lambda x, weights=None, axis=None, keepdims=False: np.average(
+        x, axis, weights, keepdims=keepdims
+    ),
+    errors=[
+        ([np.ones(3), np.ones(2)], {}, ShapeError, r"average: weights \(2,\)"),
+        ([np.ones((2, 3)), np.ones(3)], {"axis": 2}, AxisError, "axis=2"),
+        ([np.ones(3), 2.0], {}, DTypeError, "average: weights"),
+    ],
+)  # fmt: skip
+def _average(xp, x, /, weights=None, *, axis=None, keepdims=False):
+    """Mean along axes in which elements count by their weights.
+
+    Args:
+        x: array of any shape.
+        weights: array of the shape of `x`, or of its averaged axes only; equal if None.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes.
+
+    Raises:
+        AxisError: `x` has no such axis.
+        ShapeError: the weights do not fit.
+
+    >>> import gpugrad as gg
+    >>> print(gg.average([1.0, 4.0], weights=[2.0, 1.0]))
+    2.0
+    """
+    if weights is None:
+        return xp.mean(x, axis=axis, keepdims=keepdims)
+    if type(weights) in SCALARS or type(x) in SCALARS:
+        raise DTypeError("average: weights and x must be arrays, not numbers.")
+    weights = _spread_weights(xp, x, weights, axis)
+    total = xp.sum(weights, axis=axis, keepdims=keepdims)
+    if weights.shape != x.shape:  # lengths of 1 among the axes that are not averaged
+        total = xp.sum(xp.broadcast_to(weights, x.shape), axis=axis, keepdims=keepdims)
+    return xp.sum(x * weights, axis=axis, keepdims=keepdims) / total
+
+
+def average(
+    x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *,
+    keepdims: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+    """Mean along axes in which elements count by their weights, as numpy.average.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        weights: array of the shape of `x`, or of its averaged axes only; equal if None. They
+            get gradients too.
+        returned: whether to return the sum of the weights as well.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes; with `returned` a pair of it and the sums of weights,
+        in the same shape.
+
+    Raises:
+        AxisError: `x` has no such axis.
+        ShapeError: the weights do not fit.
+
+    >>> import gpugrad as gg
+    >>> print(gg.average([1.0, 4.0], weights=[2.0, 1.0]))
+    2.0
+    """
+    x = tensor(x)
+    weights = None if weights is None else tensor(weights)
+    mean = TENSOR.average(x, weights, axis=axis, keepdims=keepdims)
+    if not returned:
+        return mean
+    if weights is None:
+        n = math.prod(x.shape[a] for a in _axes_of("average", x, axis))
+        return mean, TENSOR.stop_gradient(mean) * 0 + n
+    every = TENSOR.broadcast_to(_spread_weights(TENSOR, x, weights, axis), x.shape)
+    return mean, TENSOR.sum(every, axis=axis, keepdims=keepdims)
+
+
+# ---- covariance --------------------------------------------------------------------------
+
+
+def _rows(xp, name, m, rowvar):
+    """One row a variable, one column an observation."""
+    if type(m) in SCALARS or m.ndim > 2:
+        raise ShapeError(f"{name}: a matrix is needed, the shape is {getattr(m, 'shape', ())}.")
+    if m.ndim < 2:
+        return xp.reshape(m, (1, m.size))
+    return m if rowvar else xp.permute_dims(m, (1, 0))
+
+
+def _weights_of(name, what, w, n):
+    if type(w) in SCALARS or w.shape != (n,):
+        raise ShapeError(
+            f"{name}: {what} {getattr(w, 'shape', w)} must be ({n},), one for each observation."
+        )
+    return w
+
+
+def _covariance(xp, name, m, y, fweights, aweights, rowvar, ddof):
+    x = _rows(xp, name, m, rowvar)
+    if y is not None:
+        y = _rows(xp, name, y, rowvar)
+        if x.shape[1] != y.shape[1]:
+            raise ShapeError(f"{name}: {x.shape[1]} and {y.shape[1]} observations.")
+        x = xp.concat([x, y])
+    n = x.shape[1]
+    if fweights is None and aweights is None:
+        d = x - xp.mean(x, axis=1, keepdims=True)
+        weighted, divisor = d, n - ddof
+        if divisor <= 0:
+            divisor = float("nan")
+    else:
+        f = 1
+        if fweights is not None:
+            real = np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else np.float64
+            f = xp.astype(_weights_of(name, "fweights", fweights, n), real)
+        a = 1 if aweights is None else _weights_of(name, "aweights", aweights, n)
+        w = f * a
+        total = xp.sum(w)
+        d = x - xp.reshape(xp.sum(x * w, axis=1) / total, (x.shape[0], 1))
+        weighted = d * w
+        used = xp.sum(w * a) / total if ddof else 0
+        divisor = total - ddof * used
+    return xp.matmul(weighted, conjugate(xp, xp.permute_dims(d, (1, 0)))) / divisor
+
+
+def _samples_of_matrices(rng):
+    yield [uniform(rng, 2, 4)], {}
+    yield [uniform(rng, 4, 2), uniform(rng, 4, 1)], {"rowvar": False}
+    yield [uniform(rng, 4), uniform(rng, 4)], {}
+    yield [uniform(rng, 5)], {}
+
+
+def _cov_samples(rng):
+    yield from _samples_of_matrices(rng)
+    weights = {"fweights": np.array([1, 2, 1, 3]), "aweights": uniform(rng, 4, low=0.5)}
+    yield [uniform(rng, 2, 4)], {**weights, "ddof": 0}
+    yield [uniform(rng, 2, 4)], {"aweights": weights["aweights"], "bias": True}
+
+
+def _cov_reference(m, y=None, fweights=None, aweights=None, **keywords):
+    if not np.iscomplexobj(aweights):
+        return np.cov(m, y, fweights=fweights, aweights=aweights, **keywords)
+    # what no library takes: by the definition, without a correction
+    w = aweights if fweights is None else aweights * fweights
+    d = m - (m @ w / w.sum())[:, None]
+    return np.einsum("ik,jk,k->ij", d, d.conj(), w) / w.sum()
+
+
+@op(
+    arrays=("m", "y", "fweights", "aweights"), kinds="fc", samples=_cov_samples,
+    ref=_cov_reference,
+    errors=[
+        ([np.ones((2, 2, 2))], {}, ShapeError, r"cov: .*\(2, 2, 2\)"),
+        ([np.ones((2, 3)), np.ones((2, 4))], {}, ShapeError, "cov: 3 and 4"),
+        ([np.ones((2, 3))], {"aweights": np.ones(2)}, ShapeError, r"cov: aweights \(2,\)"),
+        ([np.ones((2, 3)), None, False], {}, ShapeError, "cov: fweights False"),
+    ],
+)  # fmt: skip
+def cov(xp, m, /, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None):
+    """Covariance matrix of variables.
+
+    Args:
+        m: array of shape (variables, observations), or of one axis for one variable.
+        y: further variables, in the same form.
+        fweights: integers of shape (observations,): how often each was observed.
+        aweights: numbers of shape (observations,): how much each counts. They get gradients.
+        rowvar: whether variables are rows; else they are columns.
+        bias: whether to divide by the number of observations n, not by n - 1.
+        ddof: what is taken from n instead.
+
+    Returns:
+        Tensor of shape (variables, variables), or () for one variable. NaN where the divisor
+        is not positive.
+
+    Raises:
+        ShapeError: more than two axes, or numbers of observations that differ.
+
+    >>> import gpugrad as gg
+    >>> print(gg.cov([[1.0, 2.0, 3.0], [1.0, 4.0, 7.0]]))
+    [[1. 3.]
+     [3. 9.]]
+    """
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    c = _covariance(xp, "cov", m, y, fweights, aweights, rowvar, ddof)
+    return xp.reshape(c, ()) if c.shape == (1, 1) else c
+
+
+def _clipped(xp, c):
+    if c.dtype.kind == "c":
+        return xp.complex(xp.clip(xp.real(c), -1.0, 1.0), xp.clip(xp.imag(c), -1.0, 1.0))
+    return xp.clip(c, -1.0, 1.0)
+
+
+@op(
+    arrays=("x", "y"), kinds="fc", samples=_samples_of_matrices, ref="numpy.corrcoef",
+    errors=[([np.ones((2, 2, 2))], {}, ShapeError, r"corrcoef: .*\(2, 2, 2\)")],
+)  # fmt: skip
+def corrcoef(xp, x, /, y=None, *, rowvar=True):
+    """Correlation coefficients of variables: covariance divided by standard deviations.
+
+    Args:
+        x: array of shape (variables, observations), or of one axis for one variable.
+        y: further variables, in the same form.
+        rowvar: whether variables are rows; else they are columns.
+
+    Returns:
+        Tensor of shape (variables, variables), or () for one variable, between -1 and 1. NaN,
+        with gradient 0, for a variable that does not vary.
+
+    Raises:
+        ShapeError: more than two axes, or numbers of observations that differ.
+
+    >>> import gpugrad as gg
+    >>> print(gg.corrcoef([[0.0, 2.0], [1.0, -1.0]]))
+    [[ 1. -1.]
+     [-1.  1.]]
+    """
+    c = _covariance(xp, "corrcoef", x, y, None, None, rowvar, 0)
+    n = c.shape[0]
+    v = xp.real(xp.diagonal(c))
+    constant = xp.equal(v, 0)
+    s = xp.sqrt(xp.where(constant, 1.0, v))
+    c = _clipped(xp, c / xp.reshape(s, (n, 1)) / xp.reshape(s, (1, n)))
+    undefined = xp.reshape(constant, (n, 1)) | xp.reshape(constant, (1, n))
+    c = xp.where(undefined, float("nan"), c)
+    return xp.reshape(c, ()) if n == 1 else c
