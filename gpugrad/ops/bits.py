@@ -1,0 +1,140 @@
+"""Booleans packed into bytes, eight by eight."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gpugrad.batched import behind
+from gpugrad.errors import ArgumentError, AxisError, DTypeError
+from gpugrad.op import op
+from gpugrad.samples import calls
+
+
+def _lines(name, x, axis, bitorder):
+    """`x` with the axis at the end (flat if it is None), and the axis counted from 0."""
+    if bitorder not in ("big", "little"):
+        raise ArgumentError(f"{name}: no bitorder {bitorder!r}; 'big' or 'little'.")
+    if axis is None:
+        return x.reshape(-1), 0
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {x.shape}.")
+    return x.swapaxes(axis, -1), axis % x.ndim
+
+
+def _places(bitorder):
+    return range(8)[:: 1 if bitorder == "little" else -1]
+
+
+def _along_examples(name):
+    """How vmap runs them: along the same axis of a stack of examples."""
+
+    def batch(xp, batched, x, *, axis, **how):
+        if axis is None:
+            x, axis = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), 0
+        return getattr(xp, name)(x, behind(axis, x.ndim - 1), **how)
+
+    return batch
+
+
+@op(
+    differentiable=False, kinds="ib", ref="numpy.packbits", batch=_along_examples("packbits"),
+    samples=calls(
+        lambda rng: ([rng.integers(0, 2, 10)], {}),
+        lambda rng: ([rng.integers(0, 2, (2, 3))], {"axis": 0, "bitorder": "little"}),
+        lambda rng: ([rng.integers(0, 2, (2, 9)) > 0], {"axis": -1}),
+        lambda rng: ([np.zeros((2, 0), dtype=bool)], {"axis": 1}),
+    ),
+    errors=[
+        ([np.ones(3)], {}, DTypeError, "packbits.*float64"),
+        ([np.array([1])], {"axis": 1}, AxisError, "packbits: axis 1"),
+        ([np.array([1])], {"bitorder": "up"}, ArgumentError, "packbits: no bitorder"),
+    ],
+)  # fmt: skip
+def packbits(xp, x, /, axis=None, bitorder="big"):
+    """Pack eight booleans at a time into a byte; the last byte is filled up with zeros.
+
+    Args:
+        x: array of booleans or integers, of which those that are not 0 are true.
+        axis: along which; None takes the elements in row-major order.
+        bitorder: ``"big"``: the first is the highest bit; ``"little"``: the lowest.
+
+    Returns:
+        uint8 Tensor. It has no gradient.
+
+    Raises:
+        DTypeError: `x` is neither boolean nor integer.
+        AxisError: an axis that `x` does not have.
+        ArgumentError: another `bitorder`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.packbits([True, False, True]))
+    [160]
+    """
+    if x.dtype.kind not in "biu":
+        raise DTypeError(f"packbits: booleans or integers are needed, not {x.dtype}.")
+    x, axis = _lines("packbits", x, axis, bitorder)
+    n = x.shape[-1]
+    bits = xp.lib.zeros((*x.shape[:-1], 8 * -(-n // 8)), dtype="uint8")
+    bits[..., :n] = x != 0
+    bits = bits.reshape(*x.shape[:-1], -(-n // 8), 8)
+    out = xp.lib.zeros(bits.shape[:-1], dtype="uint8")
+    for k, place in enumerate(_places(bitorder)):
+        out |= bits[..., k] << place
+    return out.swapaxes(axis, -1)
+
+
+@op(
+    differentiable=False, kinds="i", batch=_along_examples("unpackbits"),
+    ref=lambda x, **how: np.unpackbits(x.astype(np.uint8), **how),
+    samples=calls(
+        lambda rng: ([rng.integers(0, 256, 2)], {}),
+        lambda rng: (
+            [rng.integers(0, 256, (2, 3))], {"axis": 0, "count": 11, "bitorder": "little"}
+        ),
+        lambda rng: ([rng.integers(0, 256, (1, 2))], {"axis": -1, "count": -3}),
+        lambda rng: ([rng.integers(0, 256, 1)], {"count": 12}),
+    ),
+    errors=[
+        ([np.ones(1)], {}, DTypeError, "unpackbits.*float64"),
+        ([np.array([1])], {"axis": 1}, AxisError, "unpackbits: axis 1"),
+        ([np.array([1])], {"count": -9}, ArgumentError, "unpackbits: count=-9"),
+    ],
+)  # fmt: skip
+def unpackbits(xp, x, /, axis=None, count=None, bitorder="big"):
+    """Unpack bytes into eight zeros or ones each; the opposite of `packbits`.
+
+    Args:
+        x: array of uint8, or of other integers from 0 to 255.
+        axis: along which; None takes the elements in row-major order.
+        count: how many to return: more than there are are zeros, a negative number leaves out
+            the last ones. None returns all.
+        bitorder: ``"big"``: the highest bit comes first; ``"little"``: the lowest.
+
+    Returns:
+        uint8 Tensor of zeros and ones. It has no gradient.
+
+    Raises:
+        DTypeError: `x` is no array of integers.
+        AxisError: an axis that `x` does not have.
+        ArgumentError: another `bitorder`, or a `count` below the negative number of bits.
+
+    >>> import gpugrad as gg
+    >>> print(gg.unpackbits([160], count=3))
+    [1 0 1]
+    """
+    if x.dtype.kind not in "iu":
+        raise DTypeError(f"unpackbits: uint8 or another integer is needed, not {x.dtype}.")
+    x, axis = _lines("unpackbits", x.astype("uint8", copy=False), axis, bitorder)
+    bits = xp.lib.stack([(x >> place) & 1 for place in _places(bitorder)], axis=-1)
+    bits = bits.reshape(*x.shape[:-1], 8 * x.shape[-1])
+    n = bits.shape[-1]
+    if count is not None:
+        if count < -n:
+            raise ArgumentError(f"unpackbits: count={count} leaves out more than the {n} bits.")
+        out = xp.lib.zeros((*x.shape[:-1], count if count >= 0 else n + count), dtype="uint8")
+        kept = min(n, out.shape[-1])
+        out[..., :kept] = bits[..., :kept]
+        bits = out
+    return bits.swapaxes(axis, -1)

@@ -1,0 +1,173 @@
+"""NumPy's functions that answer with a Python value: are arrays equal, and what are they."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpugrad.backend import SCALARS, TENSOR
+from gpugrad.errors import ShapeError
+from gpugrad.tensor import tensor
+
+
+def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Whether all elements are close: ``abs(a - b) <= atol + rtol * abs(b)``.
+
+    Args:
+        a, b: arrays, broadcast against each other; or a number.
+        rtol, atol: tolerances, relative to `b` and absolute.
+        equal_nan: whether NaN is close to NaN.
+
+    Returns:
+        bool. On a GPU it waits for the values.
+
+    Raises:
+        ShapeError: the shapes do not go together.
+
+    >>> import gpugrad as gg
+    >>> gg.allclose([1.0, 2.0], [1.0, 2.000001])
+    True
+    """
+    return bool(TENSOR.all(TENSOR.isclose(a, b, rtol, atol, equal_nan)))
+
+
+def array_equal(a1, a2, equal_nan=False):
+    """Whether two arrays have the same shape and the same elements.
+
+    Args:
+        a1, a2: arrays, or numbers.
+        equal_nan: whether NaN equals NaN.
+
+    Returns:
+        bool. On a GPU it waits for the values.
+
+    >>> import gpugrad as gg
+    >>> gg.array_equal([1.0, 2.0], [1.0, 2.0])
+    True
+    """
+    a1, a2 = tensor(a1), tensor(a2)
+    return a1.shape == a2.shape and bool(TENSOR.all(_same(a1, a2, equal_nan)))
+
+
+def _same(a1, a2, equal_nan):
+    equal = TENSOR.equal(a1, a2)
+    if not equal_nan:
+        return equal
+    nan = TENSOR.logical_and(TENSOR.not_equal(a1, a1), TENSOR.not_equal(a2, a2))
+    return TENSOR.logical_or(equal, nan)
+
+
+def array_equiv(a1, a2):
+    """Whether two arrays, broadcast against each other, have the same elements.
+
+    Args:
+        a1, a2: arrays, or numbers.
+
+    Returns:
+        bool: False also if the shapes do not go together. On a GPU it waits for the values.
+
+    >>> import gpugrad as gg
+    >>> gg.array_equiv([1.0, 1.0], 1.0)
+    True
+    """
+    try:
+        return bool(TENSOR.all(TENSOR.equal(tensor(a1), tensor(a2))))
+    except ShapeError:
+        return False
+
+
+def ndim(a):
+    """Number of axes.
+
+    Args:
+        a: array, or a number.
+
+    Returns:
+        int.
+
+    >>> import gpugrad as gg
+    >>> gg.ndim([[1.0, 2.0]])
+    2
+    """
+    return tensor(a).ndim
+
+
+def shape(a):
+    """Length along each axis.
+
+    Args:
+        a: array, or a number.
+
+    Returns:
+        Tuple of ints.
+
+    >>> import gpugrad as gg
+    >>> gg.shape([[1.0, 2.0]])
+    (1, 2)
+    """
+    return tuple(tensor(a).shape)
+
+
+def size(a, axis=None):
+    """Number of elements, of all axes or along one.
+
+    Args:
+        a: array, or a number.
+        axis: int; None counts all elements.
+
+    Returns:
+        int.
+
+    >>> import gpugrad as gg
+    >>> gg.size([[1.0, 2.0]])
+    2
+    """
+    x = tensor(a)
+    return x.size if axis is None else x.shape[axis]
+
+
+def isscalar(element):
+    """Whether it is a number of Python's or NumPy's, and not a 0-d array.
+
+    Args:
+        element: anything.
+
+    Returns:
+        bool.
+
+    >>> import gpugrad as gg
+    >>> gg.isscalar(2.0), gg.isscalar(gg.constant(2.0))
+    (True, False)
+    """
+    return type(element) in SCALARS or isinstance(element, np.generic)
+
+
+def iscomplexobj(x):
+    """Whether the dtype is complex, whatever the values are.
+
+    Args:
+        x: array, or a number.
+
+    Returns:
+        bool.
+
+    >>> import gpugrad as gg
+    >>> gg.iscomplexobj([1 + 0j])
+    True
+    """
+    return tensor(x).dtype.kind == "c"
+
+
+def isrealobj(x):
+    """Whether the dtype is not complex.
+
+    Args:
+        x: array, or a number.
+
+    Returns:
+        bool.
+
+    >>> import gpugrad as gg
+    >>> gg.isrealobj([1.0])
+    True
+    """
+    return not iscomplexobj(x)

@@ -1,0 +1,417 @@
+"""NumPy's other elementwise functions: parts of floats, rounding, tests, integers."""
+
+from __future__ import annotations
+
+import math
+
+import ml_dtypes
+import numpy as np
+
+from gpugrad.backend import SCALARS, TENSOR
+from gpugrad.errors import DTypeError, ShapeError
+from gpugrad.op import elementwise, op
+from gpugrad.samples import calls, grid, integers, shaped, uniform
+from gpugrad.tensor import tensor
+
+# ---- larger, smaller, between -----------------------------------------------------------
+
+fabs = elementwise(
+    "fabs(x)", d=[lambda xp, x: xp.sign(x)],
+    doc="Distance from 0 of a real number, as a float. The gradient at 0 is 0.",
+    example=("[-1.5, 0.0]", "[1.5 0. ]"),
+)  # fmt: skip
+
+# Of equal ones the first gets the gradient, as in maximum; y != y says that y is NaN.
+
+fmax = elementwise(
+    "fmax(x, y)", kinds="fi",
+    d=[lambda xp, x, y: xp.logical_or(x >= y, y != y),
+       lambda xp, x, y: xp.logical_not(xp.logical_or(x >= y, y != y))],
+    doc=(
+        "The larger of two; of a number and a NaN the number. Of equal ones the first gets the "
+        "gradient."
+    ),
+    example=("[1.0, float('nan')], 2.0", "[2. 2.]"),
+)  # fmt: skip
+
+fmin = elementwise(
+    "fmin(x, y)", kinds="fi",
+    d=[lambda xp, x, y: xp.logical_or(x <= y, y != y),
+       lambda xp, x, y: xp.logical_not(xp.logical_or(x <= y, y != y))],
+    doc=(
+        "The smaller of two; of a number and a NaN the number. Of equal ones the first gets the "
+        "gradient."
+    ),
+    example=("[1.0, float('nan')], 2.0", "[1. 2.]"),
+)  # fmt: skip
+
+heaviside = elementwise(
+    "heaviside(x, y)", d=[0, lambda xp, x: x == 0],
+    doc=(
+        "0 where `x` is negative, 1 where it is positive, `y` where it is 0. Its gradient by `x` "
+        "is 0, as that of a step."
+    ),
+    example=("[-1.0, 0.0, 2.0], 0.5", "[0.  0.5 1. ]"),
+)  # fmt: skip
+
+
+@op(
+    kinds="fc", samples=grid(3), ref=lambda start, end, weight: start + weight * (end - start),
+    errors=[([np.ones(2), np.ones(3), 0.5], {}, ShapeError, r"\(2,\).*\(3,\)|\(3,\).*\(2,\)")],
+)  # fmt: skip
+def lerp(xp, start, end, weight, /):
+    """Linear interpolation: start + weight * (end - start), as torch's.
+
+    Args:
+        start, end: arrays, broadcast against each other; or a number.
+        weight: array or number: 0 gives `start`, 1 gives `end`.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ShapeError: the shapes do not go together.
+
+    >>> import gpugrad as gg
+    >>> print(gg.lerp([0.0, 2.0], [4.0, 4.0], 0.25))
+    [1.  2.5]
+    """
+    return start + weight * xp.subtract(end, start)
+
+
+def _nan_to_num_ref(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def _with_nan(rng):
+    return np.array([math.nan, 1.5, rng.normal()])
+
+
+@op(
+    kinds="fi", keeps_half=True, ref=_nan_to_num_ref, samples=shaped(
+        ([(2, 3)], {}), ([()], {}), ([(0,)], {}),
+        ([(2,)], {"nan": 1.0, "posinf": 2.0, "neginf": -2.0}),
+    ),
+    errors=[(["text"], {}, DTypeError, "number")],
+)  # fmt: skip
+def nan_to_num(xp, x, /, copy=True, nan=0.0, posinf=None, neginf=None):
+    """Put numbers in the place of NaN and of infinities, where the gradient then is 0.
+
+    Args:
+        x: array, of any shape; of a complex one each part is taken by itself.
+        copy: accepted for NumPy's sake; tensors are immutable.
+        nan: a number, in the place of NaN.
+        posinf, neginf: numbers, in the places of the infinities; None for the largest and
+            smallest of the dtype.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0))
+    [1. 0. 9.]
+    """
+    if x.dtype.kind == "c":
+        keywords = {"nan": nan, "posinf": posinf, "neginf": neginf}
+        parts = [xp.nan_to_num(part, **keywords) for part in (xp.real(x), xp.imag(x))]
+        return xp.complex(*parts)
+    if x.dtype.kind in "biu":
+        return x
+    limit = float(ml_dtypes.finfo(x.dtype).max)
+    y = xp.where(x != x, nan, x)
+    y = xp.where(x == math.inf, limit if posinf is None else posinf, y)
+    y = xp.where(x == -math.inf, -limit if neginf is None else neginf, y)
+    return xp.astype(y, x.dtype)
+
+
+# ---- quotients and parts of floats -------------------------------------------------------
+
+
+@op(
+    name="divmod", outputs=2, kinds="fi", samples=grid(2, ((-4, 4), (0.5, 2))), ref="numpy.divmod",
+    errors=[([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")],
+)  # fmt: skip
+def divmod_(xp, x, y, /):
+    """`floor_divide` and `remainder` at once; only the second has a gradient.
+
+    Args:
+        x, y: arrays, broadcast against each other; or a number.
+
+    Returns:
+        Two Tensors of the broadcast shape: whole quotients, and what is left.
+
+    Raises:
+        ShapeError: the shapes do not go together.
+
+    >>> import gpugrad as gg
+    >>> quotient, rest = gg.divmod([7.0, -7.0], 4.0)
+    >>> print(quotient, rest)
+    [ 1. -2.] [3. 1.]
+    """
+    return xp.floor_divide(x, y), xp.remainder(x, y)
+
+
+@op(
+    vjp=[lambda xp, g: g[0]], outputs=2, batch="stack", samples=grid(1), ref="numpy.modf",
+    errors=[(["text"], {}, DTypeError, "number")],
+)  # fmt: skip
+def modf(xp, x, /):
+    """Fraction and whole part of numbers, both with their sign; the first has the gradient.
+
+    Args:
+        x: array, of any shape.
+
+    Returns:
+        Two Tensors of the shape of `x`: fractions, and whole parts.
+
+    >>> import gpugrad as gg
+    >>> fraction, whole = gg.modf([1.5, -2.25])
+    >>> print(fraction, whole)
+    [ 0.5  -0.25] [ 1. -2.]
+    """
+    return xp.lib.modf(x)
+
+
+@op(
+    vjp=[lambda xp, g, out: xp.ldexp(g[0], -out[1])], outputs=2, batch="stack", ref="numpy.frexp",
+    samples=grid(1, (0.55, 0.95)), errors=[(["text"], {}, DTypeError, "number")],
+)  # fmt: skip
+def frexp(xp, x, /):
+    """Mantissa m and exponent e of numbers: x = m * 2**e with 0.5 <= abs(m) < 1.
+
+    Args:
+        x: array, of any shape.
+
+    Returns:
+        Tensor of mantissas, whose gradient is that of x / 2**e, and int32 Tensor of exponents.
+
+    >>> import gpugrad as gg
+    >>> mantissa, exponent = gg.frexp([3.0, 8.0])
+    >>> print(mantissa, exponent)
+    [0.75 0.5 ] [2 4]
+    """
+    return xp.lib.frexp(x)
+
+
+def _ldexp_samples(rng):
+    for x, y in (((3,), (3,)), ((), ()), ((2, 1), (3,)), ((0, 2), (2,))):
+        yield [uniform(rng, *x), np.asarray(rng.integers(-3, 4, y))], {}
+
+
+ldexp = elementwise(
+    "ldexp(x, y)", forward=lambda xp, x, y: xp.lib.ldexp(x, y), ref="numpy.ldexp",
+    vjp=[lambda xp, g, y: xp.ldexp(g, y), None], samples=_ldexp_samples,
+    jvp=[lambda xp, t, y: xp.ldexp(t, y), None],
+    errors=[([np.ones(2), np.arange(3)], {}, ShapeError, r"ldexp.*\(2,\).*\(3,\)")],
+    doc="`x` times 2 to the power `y`, an integer: exact, and without a detour over 2**y.",
+    example=("[1.0, 3.0], [2, -1]", "[4.  1.5]"),
+)  # fmt: skip
+
+nextafter = elementwise(
+    "nextafter(x, y)", d=[1, 0],
+    doc="The next float from `x` on in the direction of `y`. The gradient goes to `x`.",
+    example=("1.0, [0.0, 2.0]", "[0.99999994 1.0000001 ]"),
+)  # fmt: skip
+
+
+def _spacing_samples(rng):
+    yield [uniform(rng, 2, 3)], {}
+    yield [np.array([0.0, 1.0, -4.0, math.inf])], {}
+    yield [uniform(rng)], {}
+
+
+@op(
+    differentiable=False, keeps_half=True, batch="stack", ref="numpy.spacing",
+    samples=_spacing_samples, errors=[(["text"], {}, DTypeError, "number")],
+)  # fmt: skip
+def spacing(xp, x, /):
+    """Distance to the next float away from 0, with the sign of `x`. Its gradient is None.
+
+    Args:
+        x: array, of any shape.
+
+    Returns:
+        Tensor of the shape and dtype of `x`; NaN for infinities.
+
+    >>> import gpugrad as gg
+    >>> print(gg.spacing([1.0, -4.0]))
+    [ 1.1920929e-07 -4.7683716e-07]
+    """
+    lib = xp.lib
+    size = lib.abs(x)
+    up = lib.nextafter(size, lib.full_like(size, math.inf))
+    return lib.copysign(lib.where(lib.isinf(size), math.nan, up) - size, x).astype(x.dtype)
+
+
+# ---- rounding ----------------------------------------------------------------------------
+
+rint = elementwise(
+    "rint(x)", differentiable=False,
+    doc="Nearest whole number, halves to the even one. Its gradient is None.",
+    example=("[0.5, 1.5, -1.2]", "[ 0.  2. -1.]"),
+)  # fmt: skip
+
+fix = elementwise(
+    "fix(x)", forward="trunc", differentiable=False, ref="numpy.trunc",
+    doc="Nearest whole number on the way to 0. Its gradient is None.",
+    example=("[1.5, -1.5]", "[ 1. -1.]"),
+)  # fmt: skip
+
+
+@op(
+    differentiable=False, batch="stack", kinds="fi", ref="numpy.around",
+    samples=shaped(([(2, 3)], {}), ([(3,)], {"decimals": 1}), ([()], {"decimals": 2})),
+    errors=[(["text"], {}, DTypeError, "number")],
+)  # fmt: skip
+def around(xp, x, /, decimals=0):
+    """Round to a number of decimals, halves to the even one. The gradient is None.
+
+    Args:
+        x: array, of any shape.
+        decimals: how many digits stay behind the point; negative ones count in front of it.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.around([1.26, -0.04], 1))
+    [ 1.3 -0. ]
+    """
+    return xp.lib.around(x, decimals)
+
+
+# ---- tests -------------------------------------------------------------------------------
+
+isposinf = elementwise(
+    "isposinf(x)", differentiable=False, kinds="fi", ref="numpy.isposinf",
+    forward=lambda xp, x: x == math.inf,
+    doc="Whether it is infinite and positive.",
+    example=("[1.0, float('inf'), -float('inf')]", "[False  True False]"),
+)  # fmt: skip
+
+isneginf = elementwise(
+    "isneginf(x)", differentiable=False, kinds="fi", ref="numpy.isneginf",
+    forward=lambda xp, x: x == -math.inf,
+    doc="Whether it is infinite and negative.",
+    example=("[1.0, float('inf'), -float('inf')]", "[False False  True]"),
+)  # fmt: skip
+
+isreal = elementwise(
+    "isreal(x)", differentiable=False, kinds="fci", ref="numpy.isreal",
+    forward=lambda xp, x: xp.lib.imag(x) == 0,
+    doc="Whether the imaginary part is 0, as that of every real number is.",
+    example=("[1 + 0j, 1j]", "[ True False]"),
+)  # fmt: skip
+
+iscomplex = elementwise(
+    "iscomplex(x)", differentiable=False, kinds="fci", ref="numpy.iscomplex",
+    forward=lambda xp, x: xp.lib.imag(x) != 0,
+    doc="Whether the imaginary part is not 0.",
+    example=("[1 + 0j, 1j]", "[False  True]"),
+)  # fmt: skip
+
+
+@op(
+    differentiable=False, batch="stack", kinds="fc", ref="numpy.isclose",
+    samples=calls(
+        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 3)], {}),
+        lambda rng: ([np.array([1.0, 2.0]), np.array([1.1, 2.9])], {"rtol": 0.2, "atol": 0.0}),
+        lambda rng: ([_with_nan(rng), _with_nan(rng)], {"equal_nan": True}),
+        lambda rng: ([uniform(rng), uniform(rng)], {"atol": 4.0}),
+    ),
+    errors=[([np.ones(2), np.ones(3)], {}, ShapeError, r"isclose.*\(2,\).*\(3,\)")],
+)  # fmt: skip
+def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """Whether abs(x - y) <= atol + rtol * abs(y), elementwise.
+
+    Args:
+        x, y: arrays, broadcast against each other; or a number.
+        rtol, atol: numbers: the tolerances, relative to `y` and absolute.
+        equal_nan: whether NaN is close to NaN.
+
+    Returns:
+        bool Tensor of the broadcast shape. It has no gradient.
+
+    Raises:
+        ShapeError: the shapes do not go together.
+
+    >>> import gpugrad as gg
+    >>> print(gg.isclose([1.0, 2.0], [1.000001, 2.1]))
+    [ True False]
+    """
+    return xp.lib.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+# ---- integers ----------------------------------------------------------------------------
+
+gcd = elementwise(
+    "gcd(x, y)", differentiable=False, kinds="i", samples=integers(2, -30, 31),
+    doc="Greatest common divisor of integers.",
+    example=("[12, 7], 18", "[6 1]"),
+)  # fmt: skip
+
+lcm = elementwise(
+    "lcm(x, y)", differentiable=False, kinds="i", samples=integers(2, -30, 31),
+    doc="Least common multiple of integers.",
+    example=("[4, 7], 6", "[12 42]"),
+)  # fmt: skip
+
+bitwise_count = elementwise(
+    "bitwise_count(x)", differentiable=False, kinds="i", samples=integers(1, -30, 31),
+    doc="How many bits are set in the absolute value, of integers; a uint8.",
+    example=("[7, 8]", "[3 1]"),
+)  # fmt: skip
+
+
+# ---- another dtype -----------------------------------------------------------------------
+
+
+def float_power(x, y, /):
+    """`power` in float64 (complex128 for complex numbers), as NumPy's float_power.
+
+    Args:
+        x, y: arrays, broadcast against each other; or a number.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ShapeError: the shapes do not go together.
+
+    >>> import gpugrad as gg
+    >>> print(gg.float_power([2, 4], -1))
+    [0.5  0.25]
+    """
+
+    def wide(v):
+        if type(v) in SCALARS:  # beside an array it follows that
+            return v
+        v = tensor(v)
+        return TENSOR.astype(v, "complex128" if v.dtype.kind == "c" else "float64")
+
+    return TENSOR.power(wide(tensor(x) if type(y) in SCALARS else x), wide(y))
+
+
+def real_if_close(x, /, tol=100):
+    """The real part, if all imaginary parts are close to 0; else `x` itself.
+
+    Args:
+        x: array, of any shape. Its values are looked at, so `vmap` cannot run this.
+        tol: how close: in units of the dtype's epsilon; or absolute, if not above 1.
+
+    Returns:
+        Tensor of the shape of `x`, real or complex.
+
+    Raises:
+        ArgumentError: inside `vmap`, where each example has values of its own.
+
+    >>> import gpugrad as gg
+    >>> print(gg.real_if_close([1 + 1e-9j, 2 + 0j]))
+    [1. 2.]
+    """
+    x = tensor(x)
+    if x.dtype.kind != "c":
+        return x
+    limit = tol * np.finfo(x.dtype).eps if tol > 1 else tol
+    close = TENSOR.all(TENSOR.less(TENSOR.abs(TENSOR.imag(x)), float(limit)))
+    return TENSOR.real(x) if close else x

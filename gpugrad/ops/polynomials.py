@@ -1,0 +1,296 @@
+"""NumPy's polynomials: vectors of coefficients, that of the highest power first.
+
+Beside `polyval` and `polyder`. Leading zeros stay: how long a result is does not depend on values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.op import op
+from gpugrad.samples import shaped
+
+_PAIRS = shaped(([(4,), (2,)], {}), ([(2,), (3,)], {}), ([(3,), (3,)], {}), ([(1,), (2,)], {}))
+_MATRIX: list[Any] = [([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"\(2, 2\)")]
+
+
+def _vectors(name, *values):
+    """ShapeError if one of them has not one axis."""
+    for x in values:
+        shape = getattr(x, "shape", ())
+        if len(shape) != 1:
+            raise ShapeError(f"{name}: coefficients have one axis; a shape is {tuple(shape)}.")
+
+
+def _in_front(xp, x, n):
+    """`x` with zeros in front, n long."""
+    return x if x.size == n else xp.pad(x, (n - x.size, 0))
+
+
+@op(kinds="fc", ref="numpy.polyadd", samples=_PAIRS, errors=_MATRIX)
+def polyadd(xp, x1, x2, /):
+    """Coefficients of a sum of polynomials.
+
+    Args:
+        x1, x2: arrays of one axis: coefficients, that of the highest power first.
+
+    Returns:
+        Tensor, as long as the longer one.
+
+    Raises:
+        ShapeError: an argument has not one axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.polyadd([1.0, 2.0, 3.0], [1.0, 1.0]))
+    [1. 3. 4.]
+    """
+    _vectors("polyadd", x1, x2)
+    n = max(x1.size, x2.size)
+    return _in_front(xp, x1, n) + _in_front(xp, x2, n)
+
+
+@op(kinds="fc", ref="numpy.polysub", samples=_PAIRS, errors=_MATRIX)
+def polysub(xp, x1, x2, /):
+    """Coefficients of a difference of polynomials.
+
+    Args:
+        x1, x2: arrays of one axis: coefficients, that of the highest power first.
+
+    Returns:
+        Tensor, as long as the longer one.
+
+    Raises:
+        ShapeError: an argument has not one axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.polysub([1.0, 2.0, 3.0], [1.0, 1.0]))
+    [1. 1. 2.]
+    """
+    _vectors("polysub", x1, x2)
+    n = max(x1.size, x2.size)
+    return _in_front(xp, x1, n) - _in_front(xp, x2, n)
+
+
+@op(kinds="fc", ref="numpy.polymul", samples=_PAIRS, errors=_MATRIX)
+def polymul(xp, x1, x2, /):
+    """Coefficients of a product of polynomials.
+
+    Args:
+        x1, x2: arrays of one axis: coefficients, that of the highest power first.
+
+    Returns:
+        Tensor of shape (x1.size + x2.size - 1,).
+
+    Raises:
+        ShapeError: an argument has not one axis, or is empty.
+
+    >>> import gpugrad as gg
+    >>> print(gg.polymul([1.0, 2.0], [1.0, 3.0]))
+    [1. 5. 6.]
+    """
+    _vectors("polymul", x1, x2)
+    return xp.convolve(x1, x2)
+
+
+@op(
+    outputs=2, kinds="fc", ref="numpy.polydiv",
+    samples=shaped(([(4,), (2,)], {}), ([(3,), (3,)], {}), ([(2,), (1,)], {}), domain=(0.5, 2)),
+    errors=[*_MATRIX, ([np.ones(2), np.ones(0)], {}, ShapeError, "polydiv.*no coefficients")],
+)  # fmt: skip
+def polydiv(xp, u, v, /):
+    """Quotient and rest of polynomials, by long division.
+
+    Args:
+        u: array of one axis: coefficients of the dividend, that of the highest power first.
+        v: array of one axis: those of the divisor, of which the first is not 0.
+
+    Returns:
+        Two Tensors: the quotient, of shape (max(u.size - v.size + 1, 1),), and the rest, with
+        one coefficient fewer than `v` (at least one).
+
+    Raises:
+        ShapeError: an argument has not one axis, or `v` is empty.
+
+    >>> import gpugrad as gg
+    >>> quotient, rest = gg.polydiv([1.0, 5.0, 7.0], [1.0, 2.0])
+    >>> print(quotient, rest)
+    [1. 3.] [1.]
+    """
+    _vectors("polydiv", u, v)
+    if not v.size:
+        raise ShapeError("polydiv: the divisor has no coefficients.")
+    first, steps = xp.getitem(v, index=slice(0, 1)), u.size - v.size + 1
+    quotient, rest = [], u
+    for _ in range(steps):
+        factor = xp.getitem(rest, index=slice(0, 1)) / first
+        quotient.append(factor)
+        product = xp.pad(factor * v, (0, rest.size - v.size))
+        rest = xp.getitem(rest - product, index=slice(1, rest.size))
+    if not quotient:
+        return xp.broadcast_to(xp.sum(u * 0), (1,)), u
+    if not rest.size:
+        rest = xp.broadcast_to(xp.sum(rest), (1,))
+    return xp.concat(quotient, axis=0), rest
+
+
+@op(
+    kinds="fc", ref=lambda p, m=1, k=None: np.polyint(p, m, k),
+    samples=shaped(
+        ([(3,)], {}), ([(3,)], {"m": 2, "k": [1.0, 2.0]}), ([(2,)], {"m": 0}),
+        ([(2,)], {"k": 3.0}),
+    ),
+    errors=[
+        ([np.ones((2, 2))], {}, ShapeError, r"\(2, 2\)"),
+        ([np.ones(2)], {"m": -1}, ArgumentError, "polyint: m=-1"),
+        ([np.ones(2)], {"m": 2, "k": [1.0]}, ArgumentError, "polyint: 1 constants"),
+    ],
+)  # fmt: skip
+def polyint(xp, p, /, m=1, k=None):
+    """Coefficients of an antiderivative of a polynomial.
+
+    Args:
+        p: array of one axis: coefficients, that of the highest power first.
+        m: how many times to integrate.
+        k: the constants, a number for each time, or one for all; None is 0.
+
+    Returns:
+        Tensor of shape (p.size + m,).
+
+    Raises:
+        ShapeError: `p` has not one axis.
+        ArgumentError: a negative `m`, or not as many constants.
+
+    >>> import gpugrad as gg
+    >>> print(gg.polyint([4.0, 1.0]))
+    [2. 1. 0.]
+    """
+    _vectors("polyint", p)
+    if m < 0:
+        raise ArgumentError(f"polyint: m={m} is negative.")
+    constants = [0.0 if k is None else k] * m if isinstance(k, (int, float, type(None))) else k
+    if len(constants) != m:
+        raise ArgumentError(f"polyint: {len(constants)} constants for m={m} integrations.")
+    for constant in constants:
+        terms = [xp.getitem(p, index=slice(i, i + 1)) / (p.size - i) for i in range(p.size)]
+        p = xp.pad(xp.concat(terms, axis=0) if terms else p, (0, 1), constant_values=constant)
+    return p
+
+
+@op(
+    kinds="fc", ref="numpy.poly", samples=shaped(([(3,)], {}), ([(1,)], {})),
+    errors=[([np.ones((2, 2))], {}, ShapeError, r"poly.*\(2, 2\)")],
+)  # fmt: skip
+def poly(xp, x, /):
+    """Coefficients of the polynomial that has given roots, and 1 as its first coefficient.
+
+    Args:
+        x: array of one axis, not empty: the roots.
+
+    Returns:
+        Tensor of shape (x.size + 1,), the coefficient of the highest power first.
+
+    Raises:
+        ShapeError: `x` has not one axis, or is empty.
+
+    >>> import gpugrad as gg
+    >>> print(gg.poly([1.0, 2.0]))
+    [ 1. -3.  2.]
+    """
+    _vectors("poly", x)
+    if not x.size:
+        raise ShapeError("poly: no roots are given, their shape is (0,).")
+    factors = [
+        xp.pad(-xp.getitem(x, index=slice(k, k + 1)), (1, 0), constant_values=1.0)
+        for k in range(x.size)
+    ]
+    out = factors[0]
+    for factor in factors[1:]:
+        out = xp.convolve(out, factor)
+    return out
+
+
+def _polyfit_samples(rng):
+    x = np.linspace(-1.0, 1.0, 5) + rng.uniform(-0.1, 0.1, 5)
+    yield [x, rng.normal(size=5)], {"deg": 2}
+    yield [x, rng.normal(size=(5, 2))], {"deg": 1}
+
+
+@op(
+    ref="numpy.polyfit", samples=_polyfit_samples,
+    errors=[
+        ([np.ones(3), np.ones(2)], {"deg": 1}, ShapeError, r"polyfit.*\(3,\).*\(2,\)"),
+        ([np.ones(3), np.ones(3)], {"deg": -1}, ArgumentError, "polyfit: deg=-1"),
+    ],
+)  # fmt: skip
+def polyfit(xp, x, y, /, deg):
+    """Coefficients of the polynomial that fits points best, in the sense of least squares.
+
+    Args:
+        x: array of shape (m,).
+        y: array of shape (m,); or (m, k), for k polynomials.
+        deg: its degree; the points determine it if m > deg.
+
+    Returns:
+        Tensor of shape (deg + 1,), or (deg + 1, k): the coefficient of the highest power first.
+
+    Raises:
+        ShapeError: there is not one `y` for each `x`.
+        ArgumentError: a negative degree.
+
+    >>> import gpugrad as gg
+    >>> print(gg.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1))
+    [2. 1.]
+    """
+    if x.ndim != 1 or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
+        raise ShapeError(f"polyfit: x {x.shape} and y {y.shape}: one y for each x is needed.")
+    if deg < 0:
+        raise ArgumentError(f"polyfit: deg={deg} is negative.")
+    powers = xp.vander(x, deg + 1)
+    scale = xp.sqrt(xp.sum(powers * powers, axis=0))  # columns of one length: better conditioned
+    found = xp.lstsq(powers / scale, y)
+    return found / (scale if y.ndim == 1 else xp.expand_dims(scale, axis=-1))
+
+
+def _separate_roots(rng):
+    for roots in ([1.0, -2.0, 0.3], [0.5 + 1j, 0.5 - 1j], [2.0], []):
+        exact = np.atleast_1d(np.real(np.poly(roots)))
+        yield [exact * (1 + rng.uniform(0, 0.1, exact.size))], {}
+
+
+@op(
+    kinds="f", samples=_separate_roots,
+    ref=lambda p: np.roots(p).astype(np.complex64 if p.dtype == np.float32 else np.complex128),
+    errors=[
+        ([np.ones((2, 2))], {}, ShapeError, r"roots.*\(2, 2\)"),
+        ([np.ones(0)], {}, ShapeError, "roots.*no coefficients"),
+    ],
+)  # fmt: skip
+def roots(xp, p, /):
+    """Roots of a polynomial: the eigenvalues of its companion matrix.
+
+    Args:
+        p: array of one axis: coefficients, that of the highest power first, which is not 0.
+
+    Returns:
+        Complex Tensor of shape (p.size - 1,). Where roots are equal there is no gradient.
+
+    Raises:
+        ShapeError: `p` has not one axis, or is empty.
+
+    >>> import gpugrad as gg
+    >>> print(gg.real(gg.roots([1.0, -2.0])))
+    [2.]
+    """
+    _vectors("roots", p)
+    if not p.size:
+        raise ShapeError("roots: there are no coefficients.")
+    n = p.size - 1
+    if not n:
+        return xp.astype(xp.getitem(p, index=slice(1, 1)), np.result_type(p.dtype, np.complex64))
+    top = -xp.getitem(p, index=slice(1, n + 1)) / xp.getitem(p, index=slice(0, 1))
+    ones = xp.pad(xp.getitem(top, index=slice(0, 0)), (0, n - 1), constant_values=1.0)
+    below = xp.diagonal_scatter(ones, offset=0, shape=(n - 1, n))
+    return xp.eigvals(xp.concat([xp.expand_dims(top, axis=0), below], axis=0))
