@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,16 @@ from gpugrad.backend import NUMPY
 from gpugrad.errors import ArgumentError, DTypeError
 from gpugrad.op import elementwise, op
 from gpugrad.samples import shaped
+
+
+def _with(*keywords):
+    """Samples of an elementwise op with metadata: shapes by turns, for each set of keywords."""
+    return shaped(*[([s], k) for k in keywords for s in ((3,), (), (0, 2), (2, 3))])
+
+
+_NO_NUMBER: tuple[Any, ...] = (["text"], {}, DTypeError, "number")
+
+# ---- without parameters ------------------------------------------------------------------
 
 relu = elementwise(
     "relu(x)", forward=lambda xp, x: xp.lib.maximum(x, 0), d=[lambda xp, out: out > 0],
@@ -24,22 +35,6 @@ relu6 = elementwise(
     ref=lambda x: np.clip(x, 0, 6),
     doc="`x`, but not below 0 and not above 6. The gradient at both bounds is 0.",
     example=("[-1.0, 2.0, 9.0]", "[0. 2. 6.]"),
-)  # fmt: skip
-
-hardtanh = elementwise(
-    "hardtanh(x)", forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x, -1), 1),
-    d=[lambda xp, out: xp.abs(out) < 1], ref=lambda x: np.clip(x, -1, 1),
-    doc="`x`, but not below -1 and not above 1. The gradient at both bounds is 0.",
-    example=("[-3.0, 0.5, 2.0]", "[-1.   0.5  1. ]"),
-)  # fmt: skip
-
-elu = elementwise(
-    "elu(x)",
-    forward=lambda xp, x: xp.lib.maximum(x, 0) + xp.lib.expm1(xp.lib.minimum(x, 0)),
-    d=[lambda xp, out: xp.minimum(out, 0) + 1],
-    ref=lambda x: np.where(x > 0, x, np.exp(x) - 1),
-    doc="`x` where it is positive, else exp(x) - 1. The gradient at 0 is 1.",
-    example=("[-100.0, 0.0, 2.0]", "[-1.  0.  2.]"),
 )  # fmt: skip
 
 # Klambauer et al. 2017, "Self-Normalizing Neural Networks": mean 0 and variance 1 are a fixed
@@ -79,14 +74,6 @@ log_sigmoid = elementwise(
     example=("[-100.0, 0.0]", "[-100.          -0.6931472]"),
 )  # fmt: skip
 
-softplus = elementwise(
-    "softplus(x)", forward=_softplus,
-    d=[lambda xp, out: -xp.expm1(-out)],  # sigmoid(x)
-    ref=lambda x: np.log1p(np.exp(x)),
-    doc="log(1 + exp(x)), without overflow.",
-    example=("[0.0, 100.0]", "[  0.6931472 100.       ]"),
-)  # fmt: skip
-
 softsign = elementwise(
     "softsign(x)", forward=lambda xp, x: x / (1 + xp.lib.abs(x)),
     # not (1 - |out|)^2, which is 0 where the result has rounded to 1
@@ -123,16 +110,258 @@ mish = elementwise(
 )  # fmt: skip
 
 
-def _with(*keywords):
-    """Samples of an elementwise op with metadata: shapes by turns, for each set of keywords."""
-    return shaped(*[([s], k) for k in keywords for s in ((3,), (), (0, 2), (2, 3))])
+quick_gelu = elementwise(
+    "quick_gelu(x)", forward=lambda xp, x: x * xp.special.expit(1.702 * x),
+    d=[lambda xp, x: _silu_d(xp, 1.702 * x)],
+    ref=lambda x: x / (1 + np.exp(-1.702 * x)),
+    doc="`x` times the sigmoid of 1.702 times `x`: an approximation of `gelu`.",
+    example=("[0.0, 100.0]", "[  0. 100.]"),
+)  # fmt: skip
+
+squared_relu = elementwise(
+    "squared_relu(x)", forward=lambda xp, x: xp.lib.maximum(x, 0) ** 2,
+    d=[lambda xp, x: 2 * xp.relu(x)], ref=lambda x: np.where(x > 0, x * x, 0),
+    doc="The square of `relu`.",
+    example=("[-1.0, 3.0]", "[0. 9.]"),
+)  # fmt: skip
+
+hardsigmoid = elementwise(
+    "hardsigmoid(x)", forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x + 3, 0), 6) / 6,
+    d=[lambda xp, x: xp.astype(xp.abs(x) < 3, x.dtype) / 6], domain=(-5, 5),
+    ref=lambda x: np.clip(x / 6 + 0.5, 0, 1),
+    doc="x / 6 + 1/2, but not below 0 and not above 1. The gradient at both bounds is 0.",
+    example=("[-9.0, 0.0, 1.5]", "[0.   0.5  0.75]"),
+)  # fmt: skip
+
+hardswish = elementwise(
+    "hardswish(x)", forward=lambda xp, x: x * xp.lib.minimum(xp.lib.maximum(x + 3, 0), 6) / 6,
+    d=[lambda xp, x: xp.where(xp.abs(x) < 3, x / 3 + 0.5, x > 0)], domain=(-5, 5),
+    ref=lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    doc="`x` times `hardsigmoid` of `x`. The gradient at -3 is 0, that at 3 is 1.",
+    example=("[-9.0, 0.0, 9.0]", "[-0.  0.  9.]"),
+)  # fmt: skip
+
+tanhshrink = elementwise(
+    "tanhshrink(x)", forward=lambda xp, x: x - xp.lib.tanh(x),
+    d=[lambda xp, x: xp.square(xp.tanh(x))], ref=lambda x: x - np.tanh(x),
+    doc="`x` minus its hyperbolic tangent.",
+    example=("[0.0, 100.0]", "[ 0. 99.]"),
+)  # fmt: skip
+
+# ---- with parameters ---------------------------------------------------------------------
+
+
+@op(
+    vjp=[
+        lambda xp, g, out, min_val, max_val: g * xp.logical_and(out > min_val, out < max_val)
+    ],
+    batch="stack", samples=_with({}, {"min_val": -0.5, "max_val": 1.5}),
+    ref=lambda x, min_val=-1.0, max_val=1.0: np.clip(x, min_val, max_val),
+    errors=[_NO_NUMBER, ([np.ones(3)], {"min_val": 2}, ArgumentError, "hardtanh: min_val=2")],
+)  # fmt: skip
+def hardtanh(xp, x, /, *, min_val=-1.0, max_val=1.0):
+    """`x`, but not below `min_val` and not above `max_val`.
+
+    Args:
+        x: array, of any shape.
+        min_val, max_val: numbers. The gradient at both bounds is 0; that of `clip` is 1.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ArgumentError: `min_val` is above `max_val`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.hardtanh([-3.0, 0.5, 2.0]))
+    [-1.   0.5  1. ]
+    """
+    if min_val > max_val:
+        raise ArgumentError(f"hardtanh: min_val={min_val} is above max_val={max_val}.")
+    return xp.lib.minimum(xp.lib.maximum(x, min_val), max_val)
+
+
+def _elu_vjp(xp, g, out, alpha):
+    if alpha == 1:
+        return g * (xp.minimum(out, 0) + 1)
+    return g * xp.where(out > 0, 1, out + alpha)
+
+
+@op(
+    vjp=[_elu_vjp], batch="stack", samples=_with({}, {"alpha": 0.5}),
+    ref=lambda x, alpha=1.0: np.where(x > 0, x, alpha * (np.exp(x) - 1)),
+    errors=[_NO_NUMBER, ([np.ones(3)], {"alpha": -1}, ArgumentError, "elu: alpha=-1")],
+)  # fmt: skip
+def elu(xp, x, /, *, alpha=1.0):
+    """`x` where it is positive, else alpha * (exp(x) - 1).
+
+    Args:
+        x: array, of any shape.
+        alpha: number from 0; also the gradient at 0.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ArgumentError: `alpha` is below 0.
+
+    >>> import gpugrad as gg
+    >>> print(gg.elu([-100.0, 0.0, 2.0]))
+    [-1.  0.  2.]
+    """
+    if not alpha >= 0:
+        raise ArgumentError(f"elu: alpha={alpha} must not be below 0.")
+    return xp.lib.maximum(x, 0) + alpha * xp.lib.expm1(xp.lib.minimum(x, 0))
+
+
+@op(
+    vjp=[lambda xp, g, out, alpha: g * (xp.minimum(out / alpha, 0) + 1)],
+    batch="stack", samples=_with({}, {"alpha": 0.5}),
+    ref=lambda x, alpha=1.0: np.where(x > 0, x, alpha * (np.exp(x / alpha) - 1)),
+    errors=[_NO_NUMBER, ([np.ones(3)], {"alpha": 0}, ArgumentError, "celu: alpha=0")],
+)  # fmt: skip
+def celu(xp, x, /, *, alpha=1.0):
+    """`x` where it is positive, else alpha * (exp(x / alpha) - 1): smooth for any `alpha`.
+
+    Args:
+        x: array, of any shape.
+        alpha: number above 0.
+
+    Returns:
+        Tensor of the shape of `x`. The gradient at 0 is 1.
+
+    Raises:
+        ArgumentError: `alpha` is not above 0.
+
+    Barron 2017, "Continuously Differentiable Exponential Linear Units".
+
+    >>> import gpugrad as gg
+    >>> print(gg.celu([-100.0, 0.0, 2.0], alpha=0.5))
+    [-0.5  0.   2. ]
+    """
+    if not alpha > 0:
+        raise ArgumentError(f"celu: alpha={alpha} must be above 0.")
+    return xp.lib.maximum(x, 0) + alpha * xp.lib.expm1(xp.lib.minimum(x, 0) / alpha)
+
+
+@op(
+    vjp=[lambda xp, g, out, beta: g * -xp.expm1(-out if beta == 1 else out * -beta)],
+    batch="stack", samples=_with({}, {"beta": 2.0}),
+    ref=lambda x, beta=1.0: np.log1p(np.exp(beta * x)) / beta,
+    errors=[_NO_NUMBER, ([np.ones(3)], {"beta": 0}, ArgumentError, "softplus: beta=0")],
+)  # fmt: skip
+def softplus(xp, x, /, *, beta=1.0):
+    """log(1 + exp(beta * x)) / beta, without overflow.
+
+    Args:
+        x: array, of any shape.
+        beta: number above 0. (torch's ``threshold`` is not needed: large `x` are exact.)
+
+    Returns:
+        Tensor of the shape of `x`. The gradient is the sigmoid of beta * x.
+
+    Raises:
+        ArgumentError: `beta` is not above 0.
+
+    >>> import gpugrad as gg
+    >>> print(gg.softplus([0.0, 100.0]))
+    [  0.6931472 100.       ]
+    """
+    if not beta > 0:
+        raise ArgumentError(f"softplus: beta={beta} must be above 0.")
+    return _softplus(xp, x) if beta == 1 else _softplus(xp, x * beta) / beta
+
+
+def _shrink_ref(x, lambd=0.5):
+    return np.where(np.abs(x) > lambd, x, 0)
+
+
+@op(
+    vjp=[lambda xp, g, out: g * xp.not_equal(out, 0)],
+    batch="stack", samples=_with({}, {"lambd": 1.0}), ref=_shrink_ref,
+    errors=[_NO_NUMBER, ([np.ones(3)], {"lambd": -1}, ArgumentError, "hardshrink: lambd=-1")],
+)  # fmt: skip
+def hardshrink(xp, x, /, *, lambd=0.5):
+    """`x` where it is farther than `lambd` from 0, else 0.
+
+    Args:
+        x: array, of any shape.
+        lambd: number from 0.
+
+    Returns:
+        Tensor of the shape of `x`. The gradient at the jump is 0.
+
+    Raises:
+        ArgumentError: `lambd` is below 0.
+
+    >>> import gpugrad as gg
+    >>> print(gg.hardshrink([-2.0, 0.2, 1.0]))
+    [-2.  0.  1.]
+    """
+    if not lambd >= 0:
+        raise ArgumentError(f"hardshrink: lambd={lambd} must not be below 0.")
+    return xp.lib.where(xp.lib.abs(x) <= lambd, 0, x)
+
+
+@op(
+    vjp=[lambda xp, g, out: g * xp.not_equal(out, 0)],
+    batch="stack", samples=_with({}, {"lambd": 1.0}),
+    ref=lambda x, lambd=0.5: np.sign(x) * np.maximum(np.abs(x) - lambd, 0),
+    errors=[_NO_NUMBER, ([np.ones(3)], {"lambd": -1}, ArgumentError, "softshrink: lambd=-1")],
+)  # fmt: skip
+def softshrink(xp, x, /, *, lambd=0.5):
+    """`x` moved by `lambd` towards 0, but not across it.
+
+    Args:
+        x: array, of any shape.
+        lambd: number from 0.
+
+    Returns:
+        Tensor of the shape of `x`. The gradient at the bounds is 0.
+
+    Raises:
+        ArgumentError: `lambd` is below 0.
+
+    >>> import gpugrad as gg
+    >>> print(gg.softshrink([-2.0, 0.2, 1.0]))
+    [-1.5  0.   0.5]
+    """
+    if not lambd >= 0:
+        raise ArgumentError(f"softshrink: lambd={lambd} must not be below 0.")
+    return xp.lib.maximum(x - lambd, 0) + xp.lib.minimum(x + lambd, 0)
+
+
+@op(
+    name="threshold", vjp=[lambda xp, g, x, threshold: xp.where(x > threshold, g, 0)],
+    batch="stack",
+    samples=_with({"threshold": 0.5, "value": -1.0}, {"threshold": -0.5, "value": 2.0}),
+    ref=lambda x, threshold, value: np.where(x > threshold, x, value),
+    errors=[(["text"], {"threshold": 0, "value": 0}, DTypeError, "number")],
+)  # fmt: skip
+def threshold_(xp, x, /, threshold, value):
+    """`x` where it is above a threshold, else a value.
+
+    Args:
+        x: array, of any shape.
+        threshold: number. The gradient there is 0.
+        value: number.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.threshold([-1.0, 2.0], 0.0, 9.0))
+    [9. 2.]
+    """
+    return xp.lib.where(x <= threshold, value, x)
 
 
 @op(
     vjp=[lambda xp, g, x, negative_slope: xp.where(x > 0, g, g * negative_slope)],
+    batch="stack",
     samples=_with({}, {"negative_slope": 0.01}, {"negative_slope": -0.5}),
     ref=lambda x, negative_slope=0.2: np.where(x > 0, x, negative_slope * x),
-    errors=[(["text"], {}, DTypeError, "number")],
+    errors=[_NO_NUMBER],
 )
 def leaky_relu(xp, x, /, *, negative_slope=0.2):
     """`x` where it is positive, else `negative_slope` times `x`.
@@ -159,7 +388,8 @@ def _gelu_vjp(xp, g, x, approximate):
     if approximate == "tanh":
         t = xp.tanh(ROOT_2_OVER_PI * (x + GELU_CUBE * x * x * x))
         inner = ROOT_2_OVER_PI * (1 + 3 * GELU_CUBE * x * x)
-        return g * (0.5 * (1 + t + x * (1 - t * t) * inner))
+        # far from 0, x * inner may overflow where 1 - t * t is 0
+        return g * (0.5 * (1 + t + xp.masked_multiply(1 - t * t, x * inner)))
     cdf, pdf = 0.5 * xp.erfc(x / -ROOT_2), xp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
     return g * (cdf + x * pdf)
 
@@ -172,6 +402,7 @@ def _gelu_ref(x, approximate="none"):
 
 @op(
     vjp=[_gelu_vjp],
+    batch="stack",
     samples=_with({}, {"approximate": "tanh"}),
     ref=_gelu_ref,
     errors=[([np.ones(3)], {"approximate": "erf"}, ArgumentError, "none.*tanh")],

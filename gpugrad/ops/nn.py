@@ -6,14 +6,16 @@ the fused losses are named ops with gradients of their own.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from gpugrad.backend import NUMPY, as_dtype
+from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.op import elementwise, op
+from gpugrad.ops.losses import mse_loss, same_shape
 from gpugrad.samples import along_axis, calls, shaped, uniform
+
+mse = mse_loss
 
 # ---- softmax -----------------------------------------------------------------------------
 
@@ -43,6 +45,7 @@ _scores = along_axis({"axis": 1}, domain=(-5, 5))
     samples=_scores,
     ref=lambda x, axis=-1: NUMPY.special.softmax(x, axis),
     errors=_axis_errors,
+    batch="axis",
 )
 def softmax(xp, x, /, axis=-1):
     """Exponentials divided by their sum along an axis: scores as probabilities.
@@ -99,6 +102,7 @@ def softmax_grad(xp, g, out, /, axis=-1):
     samples=_scores,
     ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),
     errors=_axis_errors,
+    batch="axis",
 )
 def log_softmax(xp, x, /, axis=-1):
     """Logarithm of the softmax along an axis, exact where the softmax itself would be 0.
@@ -122,16 +126,6 @@ def log_softmax(xp, x, /, axis=-1):
 
 
 # ---- losses ------------------------------------------------------------------------------
-
-
-def _same_shape(name, **arrays):
-    """Refuse two arrays of different shapes, which broadcasting would make a wrong loss of."""
-    (a, x), (b, y) = arrays.items()
-    if x.shape != y.shape:
-        raise ShapeError(
-            f"{name}: {a} has shape {x.shape}, {b} {y.shape}. They must be the same: reshape one, "
-            "or broadcast it with gg.broadcast_to."
-        )
 
 
 def _cross_entropy_logits(xp, g, logits, labels, axis):
@@ -164,6 +158,7 @@ def _cross_entropy_samples(rng):
         ([np.ones((2, 3)), np.ones(3)], {}, ShapeError, r"\(2, 3\).*\(3,\)"),
         ([np.ones(3), np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
     ],
+    batch="axis",
 )
 def softmax_cross_entropy(xp, logits, labels, /, axis=-1):
     """Cross entropy of the softmax of scores, against a probability for each class.
@@ -185,7 +180,7 @@ def softmax_cross_entropy(xp, logits, labels, /, axis=-1):
     >>> print(gg.softmax_cross_entropy([[0.0, 0.0], [100.0, 0.0]], [[0.5, 0.5], [1.0, 0.0]]))
     [0.6931472 0.       ]
     """
-    _same_shape("softmax_cross_entropy", logits=logits, labels=labels)
+    same_shape("softmax_cross_entropy", logits=logits, labels=labels)
     terms = xp.masked_multiply(labels, xp.log_softmax(logits, axis=axis))
     return 0 - xp.add_reduce(terms, axis=axis)  # a loss of 0 is not -0
 
@@ -238,6 +233,9 @@ _wrong_classes = [
     samples=_classes_samples,
     ref=_classes_ref,
     errors=[([*args], {}, kind, words) for args, kind, words in _wrong_classes],
+    batch=lambda xp, batched, *arrays: xp.sparse_softmax_cross_entropy(
+        *all_batched(xp, batched, arrays)
+    ),
 )
 def sparse_softmax_cross_entropy(xp, logits, labels, /):
     """Cross entropy of the softmax of scores along the last axis, against class numbers.
@@ -283,6 +281,9 @@ def _sparse_grad_samples(rng):
     samples=_sparse_grad_samples,
     ref=lambda g, x, labels: g[..., None] * (NUMPY.special.softmax(x, -1) - np.eye(3)[labels]),
     errors=[([np.ones(2), *args], {}, kind, words) for args, kind, words in _wrong_classes],
+    batch=lambda xp, batched, *arrays: xp.sparse_softmax_cross_entropy_grad(
+        *all_batched(xp, batched, arrays)
+    ),
 )
 def sparse_softmax_cross_entropy_grad(xp, g_, logits, labels, /):
     """The gradient of `sparse_softmax_cross_entropy` by the logits.
@@ -309,61 +310,54 @@ def sparse_softmax_cross_entropy_grad(xp, g_, logits, labels, /):
     return e
 
 
-def _bce(xp, logits, labels):
-    shape = getattr(labels, "shape", ())
-    if shape and shape != getattr(logits, "shape", ()):
-        _same_shape("binary_cross_entropy_with_logits", logits=logits, labels=labels)
-    # the first two cancel exactly at a label of 1, where softplus(logits) - logits would not
-    outer = xp.lib.maximum(logits, 0) - logits * labels
-    return outer + xp.lib.log1p(xp.lib.exp(-xp.lib.abs(logits)))
+def _sigmoid_cross_entropy(xp, x, y):
+    # the first two cancel exactly at a label of 1, where softplus(x) - x would not
+    return xp.lib.maximum(x, 0) - x * y + xp.lib.log1p(xp.lib.exp(-xp.lib.abs(x)))
 
 
-binary_cross_entropy_with_logits = elementwise(
-    "binary_cross_entropy_with_logits(logits, labels)", forward=_bce,
-    d=[lambda xp, logits, labels: xp.sigmoid(logits) - labels, lambda xp, logits: -logits],
-    samples=shaped(([(3,)] * 2, {}), ([()] * 2, {}), ([(0, 2)] * 2, {}), ([(2, 3), ()], {})),
-    ref=lambda x, p: p * np.log1p(np.exp(-x)) + (1 - p) * np.log1p(np.exp(x)),
-    errors=[([np.ones((3, 1)), np.ones(3)], {}, ShapeError, r"\(3, 1\).*\(3,\)")],
+def _sigmoid_cross_entropy_ref(x, y):
+    return y * np.log1p(np.exp(-x)) + (1 - y) * np.log1p(np.exp(x))
+
+
+sigmoid_cross_entropy = elementwise(
+    "sigmoid_cross_entropy(x, y)", forward=_sigmoid_cross_entropy,
+    d=[lambda xp, x, y: xp.sigmoid(x) - y, lambda xp, x: -x], ref=_sigmoid_cross_entropy_ref,
     doc=(
-        "Cross entropy of the sigmoid of scores against probabilities, elementwise and without"
-        " overflow. `labels` have the shape of `logits` or are one number: other shapes do not"
-        " broadcast, so (n, 1) against (n,) is an error and not a wrong loss."
+        "Cross entropy of the sigmoid of scores `x` against probabilities `y`, without overflow."
+        " The losses check the shapes first, and then call this."
     ),
     example=("[0.0, 1000.0], 1.0", "[0.6931472 0.       ]"),
 )  # fmt: skip
 
 
-def _mse_x(xp, g, x, y):
-    return (x - y) * (g * (2 / max(x.size, 1)))
-
-
 @op(
-    vjp=[_mse_x, lambda xp, g, x, y: -_mse_x(xp, g, x, y)],
-    samples=shaped(*[([s, s], {}) for s in ((4,), (), (2, 3))]),
-    ref=lambda x, y: np.mean((x - y) ** 2),
+    samples=shaped(([(3,)] * 2, {}), ([()] * 2, {}), ([(0, 2)] * 2, {}), ([(2, 3), ()], {})),
+    ref=_sigmoid_cross_entropy_ref,
     errors=[([np.ones((3, 1)), np.ones(3)], {}, ShapeError, r"\(3, 1\).*\(3,\)")],
 )
-def mse(xp, x, y, /):
-    """Mean of the squared differences.
+def binary_cross_entropy_with_logits(xp, logits, labels, /):
+    """Cross entropy of the sigmoid of scores against probabilities, elementwise.
+
+    `bce_with_logits_loss` is its mean, and has torch's options.
 
     Args:
-        x, y: arrays of the same shape.
+        logits: scores, of any shape.
+        labels: probabilities of the same shape, or one number. Other shapes do not broadcast,
+            so (n, 1) against (n,) is an error and not a wrong loss.
 
     Returns:
-        Tensor of shape (); NaN if there are no elements.
+        Tensor of the shape of `logits`, without overflow.
 
     Raises:
-        ShapeError: the shapes differ. They do not broadcast, so (n, 1) against (n,) is an
-            error and not a wrong loss.
+        ShapeError: the shapes differ.
 
     >>> import gpugrad as gg
-    >>> print(gg.mse([1.0, 5.0], [3.0, 5.0]))
-    2.0
+    >>> print(gg.binary_cross_entropy_with_logits([0.0, 1000.0], 1.0))
+    [0.6931472 0.       ]
     """
-    _same_shape("mse", x=x, y=y)
-    d = x - y
-    d = xp.add_reduce(d * d, axis=None)
-    return d / x.size if x.size else d * math.nan
+    if getattr(labels, "shape", ()):
+        same_shape("binary_cross_entropy_with_logits", logits=logits, labels=labels)
+    return xp.sigmoid_cross_entropy(logits, labels)
 
 
 # ---- classes -----------------------------------------------------------------------------
@@ -372,6 +366,7 @@ def mse(xp, x, y, /):
 @op(
     differentiable=False,
     kinds="i",
+    batch="stack",
     samples=calls(
         lambda rng: ([rng.integers(0, 3, 4)], {"num_classes": 3}),
         lambda rng: ([rng.integers(-1, 4, (2, 2))], {"num_classes": 3}),

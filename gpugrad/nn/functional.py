@@ -1,0 +1,78 @@
+"""Functions for models, under torch's names: activations, convolutions, norms, attention, losses.
+
+Each is here and in `gpugrad.nn` itself: ``gg.nn.conv2d``, ``gg.nn.functional.conv2d``.
+
+>>> import gpugrad as gg
+>>> print(gg.nn.glu(gg.constant([1.0, 2.0, 0.0, 0.0])))
+[0.5 1. ]
+"""
+
+# fmt: off
+# ruff: noqa: I001  # packed lines
+from __future__ import annotations
+
+from gpugrad.ops.activations import (
+    relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish, quick_gelu, squared_relu,
+    hardsigmoid, hardswish, tanhshrink, hardtanh, elu, celu, softplus, hardshrink, softshrink,
+    threshold_ as threshold, leaky_relu, gelu,
+)
+from gpugrad.ops.adaptive_pooling import (
+    adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d,
+    adaptive_max_pool2d, adaptive_max_pool3d,
+)
+from gpugrad.ops.attention import masked_softmax, scaled_dot_product_attention
+from gpugrad.ops.average_pooling import avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d, lp_pool2d
+from gpugrad.ops.binary_losses import binary_cross_entropy, bce_with_logits_loss, sigmoid_focal_loss
+from gpugrad.ops.channel_norms import batch_norm, group_norm, instance_norm, local_response_norm
+from gpugrad.ops.classification_losses import nll_loss, cross_entropy
+from gpugrad.ops.conv_layers import (
+    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d,
+)
+from gpugrad.ops.distances import normalize, cosine_similarity, pairwise_distance, cdist
+from gpugrad.ops.dropout import dropout, alpha_dropout, gumbel_softmax
+from gpugrad.ops.elementwise import tanh
+from gpugrad.ops.gates import glu, swiglu, geglu, reglu, prelu, softmin, sparsemax
+from gpugrad.ops.layers import linear, bilinear, embedding, embedding_bag
+from gpugrad.ops.losses import (
+    mse_loss, l1_loss, huber_loss, smooth_l1_loss, log_cosh_loss, poisson_nll_loss,
+    gaussian_nll_loss, kl_div_loss,
+)
+from gpugrad.ops.losses import kl_div_loss as kl_div
+from gpugrad.ops.margin_losses import (
+    hinge_loss, squared_hinge_loss, hinge_embedding_loss, soft_margin_loss, margin_ranking_loss,
+    multi_margin_loss, cosine_embedding_loss, triplet_margin_loss,
+)
+from gpugrad.ops.multilabel_losses import multilabel_soft_margin_loss, multilabel_margin_loss
+from gpugrad.ops.nn import (
+    mse, softmax, log_softmax, softmax_cross_entropy, sparse_softmax_cross_entropy,
+    binary_cross_entropy_with_logits, one_hot,
+)
+from gpugrad.ops.normalization import layer_norm, rms_norm
+from gpugrad.ops.patches import unfold, fold, pixel_shuffle, pixel_unshuffle, channel_shuffle
+from gpugrad.ops.pooling import max_pool1d, max_pool2d, max_pool3d
+from gpugrad.ops.resampling import interpolate
+from gpugrad.ops.sequence_losses import ctc_loss
+from gpugrad.ops.warping import affine_grid, grid_sample
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "affine_grid", "alpha_dropout", "avg_pool1d",
+    "avg_pool2d", "avg_pool3d", "batch_norm", "bce_with_logits_loss", "bilinear",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cdist", "celu",
+    "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss",
+    "dropout", "elu", "embedding", "embedding_bag", "fold", "gaussian_nll_loss", "geglu", "gelu",
+    "glu", "grid_sample", "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid",
+    "hardswish", "hardtanh", "hinge_embedding_loss", "hinge_loss", "huber_loss", "instance_norm",
+    "interpolate", "kl_div", "kl_div_loss", "l1_loss", "layer_norm", "leaky_relu", "linear",
+    "local_response_norm", "log_cosh_loss", "log_sigmoid", "log_softmax", "lp_pool1d",
+    "lp_pool2d", "margin_ranking_loss", "masked_softmax", "max_pool1d", "max_pool2d",
+    "max_pool3d", "mish", "mse", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pairwise_distance",
+    "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "quick_gelu", "reglu",
+    "relu", "relu6", "rms_norm", "scaled_dot_product_attention", "selu", "sigmoid",
+    "sigmoid_focal_loss", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax",
+    "softmax_cross_entropy", "softmin", "softplus", "softshrink", "softsign",
+    "sparse_softmax_cross_entropy", "sparsemax", "squared_hinge_loss", "squared_relu", "swiglu",
+    "tanh", "tanhshrink", "threshold", "triplet_margin_loss", "unfold",
+]

@@ -1,0 +1,163 @@
+"""Lengths of vectors, distances and angles between them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpugrad.errors import AxisError, ShapeError
+from gpugrad.op import op
+from gpugrad.samples import calls, shaped, uniform
+
+
+@op(
+    ref=lambda x, axis=1, p=2.0, eps=1e-12: x / np.maximum(
+        np.linalg.norm(x, p, axis=axis, keepdims=True), eps
+    ),
+    samples=shaped(
+        ([(2, 3)], {}), ([(3,)], {"axis": 0, "p": 3}), ([(2, 3, 2)], {"axis": -2, "eps": 1.5}),
+        ([(2, 0)], {}),
+    ),
+    errors=[([np.ones(3)], {}, AxisError, "axis 1")],
+)  # fmt: skip
+def normalize(xp, x, /, axis=1, *, p=2.0, eps=1e-12):
+    """Vectors of length 1 along an axis: x / max(norm(x), eps).
+
+    Args:
+        x: array, of any shape but ().
+        axis: int, of the vectors.
+        p: order of the norm, a number or inf.
+        eps: shorter vectors are divided by this; a zero vector stays, with a finite gradient.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.normalize([[3.0, 4.0], [0.0, 0.0]]))
+    [[0.6 0.8]
+     [0.  0. ]]
+    """
+    return x / xp.maximum(xp.vector_norm(x, axis=axis, keepdims=True, ord=p), eps)
+
+
+def _similarity_ref(x1, x2, axis=1, eps=1e-8):
+    lengths = [np.maximum(np.linalg.norm(x, axis=axis), eps) for x in (x1, x2)]
+    return np.sum(x1 * x2, axis) / lengths[0] / lengths[1]
+
+
+@op(
+    ref=_similarity_ref,
+    samples=shaped(
+        ([(2, 3)] * 2, {}), ([(3,)] * 2, {"axis": -1}), ([(2, 3, 2), (2, 3, 1)], {}),
+        ([(2, 0)] * 2, {}),
+    ),
+    errors=[
+        ([np.ones((2, 3)), np.ones((2, 2))], {}, ShapeError, r"\(2, 3\).*\(2, 2\)"),
+        ([np.ones(3), np.ones(3)], {}, AxisError, "axis 1"),
+    ],
+)  # fmt: skip
+def cosine_similarity(xp, x1, x2, /, axis=1, *, eps=1e-8):
+    """Cosine of the angle between vectors along an axis.
+
+    Args:
+        x1, x2: arrays that broadcast against each other.
+        axis: int, of the vectors.
+        eps: shorter vectors are divided by this in place of their length, so that the cosine
+            with a zero vector is 0. The gradient there is finite.
+
+    Returns:
+        Tensor of the broadcast shape without that axis.
+
+    Raises:
+        ShapeError: the shapes do not go together.
+        AxisError: there is no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.cosine_similarity([[1.0, 0.0]], [[3.0, 3.0]]))
+    [0.70710677]
+    """
+    n1, n2 = (xp.vector_norm(x, axis=axis, keepdims=True) for x in (x1, x2))
+    return xp.sum((x1 / xp.maximum(n1, eps)) * (x2 / xp.maximum(n2, eps)), axis=axis)
+
+
+@op(
+    ref=lambda x1, x2, p=2.0, eps=1e-6, keepdims=False: np.linalg.norm(
+        x1 - x2 + eps, p, axis=-1, keepdims=keepdims
+    ),
+    samples=shaped(
+        ([(2, 3)] * 2, {}), ([(3,)] * 2, {"p": 1, "eps": 0}), ([(2, 3), (3,)], {"keepdims": True}),
+        ([(2, 3)] * 2, {"p": np.inf}),
+    ),
+    errors=[
+        ([np.ones((2, 3)), np.ones((2, 2))], {}, ShapeError, r"\(2, 3\).*\(2, 2\)"),
+        ([np.float64(1.0), np.float64(1.0)], {}, ShapeError, "0-d"),
+    ],
+)  # fmt: skip
+def pairwise_distance(xp, x1, x2, /, *, p=2.0, eps=1e-6, keepdims=False):
+    """Norm of x1 - x2 + eps along the last axis.
+
+    Args:
+        x1, x2: vectors along the last axis, broadcast against each other.
+        p: order of the norm, a number or inf.
+        eps: added to the differences, as in torch. It is not needed for the gradient, which is
+            0 where the norm is.
+        keepdims: whether the last axis stays, with length 1.
+
+    Returns:
+        Tensor of the broadcast shape without the last axis.
+
+    Raises:
+        ShapeError: the shapes do not go together, or there is no axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.pairwise_distance([[3.0, 4.0]], [[0.0, 0.0]], eps=0))
+    [5.]
+    """
+    if not x1.ndim:
+        raise ShapeError("pairwise_distance: the arrays are 0-d, they must be vectors.")
+    return xp.vector_norm(x1 - x2 + eps, axis=-1, keepdims=keepdims, ord=p)
+
+
+@op(
+    ref=lambda x1, x2, p=2.0: np.linalg.norm(x1[..., :, None, :] - x2[..., None, :, :], p, axis=-1),
+    samples=calls(
+        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 4, 3)], {}),
+        lambda rng: ([uniform(rng, 2, 2, 1), uniform(rng, 3, 1)], {"p": 1}),
+        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3)], {"p": np.inf}),
+        lambda rng: ([uniform(rng, 0, 3), uniform(rng, 2, 3)], {}),
+    ),
+    errors=[
+        ([np.ones((2, 3)), np.ones((4, 2))], {}, ShapeError, r"cdist.*\(2, 3\).*\(4, 2\)"),
+        ([np.ones(3), np.ones((2, 3))], {}, ShapeError, r"cdist.*\(3,\)"),
+    ],
+)  # fmt: skip
+def cdist(xp, x1, x2, /, *, p=2.0):
+    """Distances between all pairs of vectors of two sets.
+
+    The differences are formed, so equal vectors have distance exactly 0 (and gradient 0), and
+    near ones an exact one; memory for m * n * k numbers is needed.
+
+    Args:
+        x1: array of shape (..., m, k).
+        x2: array of shape (..., n, k). Stacks are broadcast.
+        p: order of the norm: a number, 0 (how many elements differ; without a gradient) or inf.
+
+    Returns:
+        Tensor of shape (..., m, n).
+
+    Raises:
+        ShapeError: the shapes do not fit.
+
+    >>> import gpugrad as gg
+    >>> print(gg.cdist([[0.0, 0.0], [3.0, 0.0]], [[3.0, 4.0]]))
+    [[5.]
+     [4.]]
+    """
+    if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
+        raise ShapeError(
+            f"cdist: x1 {x1.shape} and x2 {x2.shape} are not (..., m, k), (..., n, k)."
+        )
+    d = xp.expand_dims(x1, axis=-2) - xp.expand_dims(x2, axis=-3)
+    return xp.vector_norm(d, axis=-1, ord=p)

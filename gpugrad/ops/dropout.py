@@ -1,0 +1,160 @@
+"""What is random in a network: dropout, and draws from a softmax.
+
+A mask is drawn by a `Generator`; what is then done with it are registered ops. These are
+functions and no ops, since they give other numbers each time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpugrad.backend import TENSOR
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.ops.activations import SELU_ALPHA, SELU_SCALE
+from gpugrad.ops.random import Generator, default_generator
+from gpugrad.tensor import Tensor, tensor
+
+
+def check_probability(name: str, argument: str, p: float) -> None:
+    """Refuse what is no probability."""
+    if not 0 <= p <= 1:
+        raise ArgumentError(f"{name}: {argument}={p} must be a probability, from 0 to 1.")
+
+
+def kept(x: Tensor, shape: Any, p: float, generator: Generator | None) -> Tensor:
+    """Booleans of a shape, beside `x`, each True with probability 1 - p."""
+    draw = (generator or default_generator()).uniform(tuple(shape), device=x.device)
+    return TENSOR.greater_equal(draw, p)
+
+
+def _floating(name: str, x: Any) -> Tensor:
+    x = tensor(x)
+    if x.dtype.kind in "biu":
+        raise DTypeError(f"{name}: x is {x.dtype}; convert it with gg.astype(x, 'float32') first.")
+    return x
+
+
+def dropout(
+    x: Any, p: float = 0.5, *, training: bool = True, noise_shape: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Make elements 0 with probability `p`, and the others 1 / (1 - p) times as large.
+
+    Args:
+        x: array, of any shape.
+        p: from 0 to 1.
+        training: if not, `x` is returned as it is.
+        noise_shape: shape that broadcasts with that of `x`: elements along an axis where it is
+            1 share their fate. (n, c, 1, 1) drops whole channels. None for that of `x`.
+        generator: the default generator if None.
+
+    Returns:
+        Tensor of the shape of `x`. Only the booleans are kept for the gradient.
+
+    Raises:
+        ArgumentError: `p` is no probability.
+        DTypeError: `x` is not floating point or complex.
+        ShapeError: `noise_shape` does not fit.
+
+    Srivastava et al. 2014, "Dropout: A Simple Way to Prevent Neural Networks from Overfitting".
+
+    >>> import gpugrad as gg
+    >>> g = gg.random.Generator(0)
+    >>> x = gg.dropout(gg.ones(1000), 0.5, generator=g)
+    >>> sorted(set(x.tolist()))
+    [0.0, 2.0]
+    """
+    check_probability("dropout", "p", p)
+    x = _floating("dropout", x)
+    if not training or p == 0:
+        return x
+    shape = x.shape if noise_shape is None else tuple(noise_shape)
+    if len(shape) > x.ndim or any(
+        n not in (1, m) for n, m in zip(shape[::-1], x.shape[::-1], strict=False)
+    ):
+        raise ShapeError(f"dropout: noise_shape {shape} does not broadcast to x's shape {x.shape}.")
+    if p == 1:
+        return TENSOR.where(False, x, 0)
+    keep = kept(x, shape, p, generator)
+    return TENSOR.where(keep, x * (1 / (1 - p)), 0)
+
+
+def alpha_dropout(
+    x: Any, p: float = 0.5, *, training: bool = True, generator: Generator | None = None
+) -> Tensor:
+    """Dropout that keeps mean 0 and variance 1: for networks of `selu`.
+
+    Args:
+        x: array, of any shape.
+        p: probability with which an element becomes what selu(-inf) is; from 0 to below 1.
+        training: if not, `x` is returned as it is.
+        generator: the default generator if None.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ArgumentError: `p` is not from 0 to below 1.
+        DTypeError: `x` is not floating point or complex.
+
+    Klambauer et al. 2017, "Self-Normalizing Neural Networks".
+
+    >>> import gpugrad as gg
+    >>> x = gg.random.Generator(0).normal(10000)
+    >>> y = gg.alpha_dropout(x, 0.2, generator=gg.random.Generator(1))
+    >>> bool(gg.abs(gg.mean(y)) < 0.05), bool(gg.abs(gg.std(y) - 1) < 0.05)
+    (True, True)
+    """
+    if not 0 <= p < 1:
+        raise ArgumentError(f"alpha_dropout: p={p} must be from 0 to below 1.")
+    x = _floating("alpha_dropout", x)
+    if not training or p == 0:
+        return x
+    low = -SELU_SCALE * SELU_ALPHA
+    scale = ((1 - p) * (1 + p * low * low)) ** -0.5
+    keep = kept(x, x.shape, p, generator)
+    return TENSOR.where(keep, x, low) * scale - scale * p * low
+
+
+def gumbel_softmax(
+    logits: Any, tau: float = 1.0, *, hard: bool = False, axis: int = -1,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Draw from the classes of a softmax, in a way that has a gradient.
+
+    Args:
+        logits: scores, a class along `axis`.
+        tau: temperature, above 0: the lower, the nearer is a draw to one class alone.
+        hard: whether to give exactly one class (1, the others 0), with the gradient of the draw
+            that is not.
+        axis: int, of the classes.
+        generator: the default generator if None.
+
+    Returns:
+        Tensor of the shape of `logits`, with sum 1 along the axis.
+
+    Raises:
+        ArgumentError: `tau` is not above 0.
+        AxisError: there is no such axis.
+
+    Jang et al. 2017, "Categorical Reparameterization with Gumbel-Softmax".
+
+    >>> import gpugrad as gg
+    >>> y = gg.gumbel_softmax([0.0, 9.0, 0.0], hard=True, generator=gg.random.Generator(0))
+    >>> print(y)
+    [0. 1. 0.]
+    """
+    if not tau > 0:
+        raise ArgumentError(f"gumbel_softmax: tau={tau} must be above 0.")
+    logits = _floating("gumbel_softmax", logits)
+    draw = (generator or default_generator()).uniform(logits.shape, device=logits.device)
+    # half of the smallest step above 0 stands for 0, of which there is no logarithm
+    noise = -TENSOR.log(-TENSOR.log(TENSOR.maximum(draw, 2.0**-25)))
+    soft = TENSOR.softmax((logits + TENSOR.astype(noise, logits.dtype)) / tau, axis=axis)
+    if not hard:
+        return soft
+    places = TENSOR.argmax(soft, axis=axis, keepdims=True)
+    ones = TENSOR.take_along_axis(soft, places, axis=axis) * 0 + 1
+    one = TENSOR.scatter_along_axis(ones, places, axis=axis, shape=soft.shape)
+    # soft - soft is exactly 0, so that the values are exactly 0 and 1
+    return TENSOR.stop_gradient(one) + (soft - TENSOR.stop_gradient(soft))

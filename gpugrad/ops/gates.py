@@ -1,0 +1,291 @@
+"""Activations of more than one number: gated ones, those with weights, and of whole lines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpugrad.backend import NUMPY, SCALARS
+from gpugrad.errors import AxisError, ShapeError
+from gpugrad.op import op
+from gpugrad.samples import along_axis, shaped
+
+# ---- one half gates the other ------------------------------------------------------------
+
+
+def _halves(xp, name, x, axis):
+    """The first and the second half of an array along an axis."""
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {x.shape}.")
+    n = x.shape[axis]
+    if n % 2:
+        raise ShapeError(f"{name}: axis {axis} of the shape {x.shape} cannot be halved.")
+    until = (slice(None),) * (axis % x.ndim)
+    return (
+        xp.getitem(x, index=(*until, slice(0, n // 2))),
+        xp.getitem(x, index=(*until, slice(n // 2, n))),
+    )
+
+
+def _halved_ref(gate):
+    """The reference of a gated op: a function of both halves."""
+
+    def ref(x, axis=-1):
+        first, second = np.split(x, 2, axis)
+        return gate(first, second)
+
+    return ref
+
+
+_HALVED = shaped(
+    ([(4,)], {}), ([(2, 3)], {"axis": 0}), ([(2, 2, 4)], {}), ([(2, 2, 3)], {"axis": 1})
+)
+_HALF_ERRORS = [
+    ([np.ones((2, 3))], {}, ShapeError, r"axis -1.*\(2, 3\)"),
+    ([np.ones((2, 2))], {"axis": 2}, AxisError, "axis 2"),
+]
+
+
+@op(
+    samples=_HALVED, errors=_HALF_ERRORS,
+    ref=_halved_ref(lambda a, b: a / (1 + np.exp(-b))),
+)  # fmt: skip
+def glu(xp, x, /, axis=-1):
+    """The first half of an array times the sigmoid of the second.
+
+    Args:
+        x: array of at least one dimension, of even length along `axis`.
+        axis: int, along which it is halved.
+
+    Returns:
+        Tensor half as long along the axis.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: it is of odd length.
+
+    Dauphin et al. 2017, "Language Modeling with Gated Convolutional Networks".
+
+    >>> import gpugrad as gg
+    >>> print(gg.glu([4.0, 6.0, 0.0, 100.0]))
+    [2. 6.]
+    """
+    a, b = _halves(xp, "glu", x, axis)
+    return a * xp.sigmoid(b)
+
+
+@op(
+    samples=_HALVED, errors=_HALF_ERRORS,
+    ref=_halved_ref(lambda a, b: a / (1 + np.exp(-a)) * b),
+)  # fmt: skip
+def swiglu(xp, x, /, axis=-1):
+    """`silu` of the first half of an array times the second.
+
+    Args:
+        x: array of at least one dimension, of even length along `axis`.
+        axis: int, along which it is halved.
+
+    Returns:
+        Tensor half as long along the axis.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: it is of odd length.
+
+    Shazeer 2020, "GLU Variants Improve Transformer".
+
+    >>> import gpugrad as gg
+    >>> print(gg.swiglu([0.0, 100.0, 4.0, 6.0]))
+    [  0. 600.]
+    """
+    a, b = _halves(xp, "swiglu", x, axis)
+    return xp.silu(a) * b
+
+
+@op(
+    samples=_HALVED, errors=_HALF_ERRORS,
+    ref=_halved_ref(lambda a, b: a * NUMPY.special.ndtr(a) * b),
+)  # fmt: skip
+def geglu(xp, x, /, axis=-1):
+    """`gelu` of the first half of an array times the second.
+
+    Args:
+        x: array of at least one dimension, of even length along `axis`.
+        axis: int, along which it is halved.
+
+    Returns:
+        Tensor half as long along the axis.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: it is of odd length.
+
+    >>> import gpugrad as gg
+    >>> print(gg.geglu([0.0, 100.0, 4.0, 6.0]))
+    [  0. 600.]
+    """
+    a, b = _halves(xp, "geglu", x, axis)
+    return xp.gelu(a) * b
+
+
+@op(
+    samples=_HALVED, errors=_HALF_ERRORS,
+    ref=_halved_ref(lambda a, b: np.maximum(a, 0) * b),
+)  # fmt: skip
+def reglu(xp, x, /, axis=-1):
+    """`relu` of the first half of an array times the second.
+
+    Args:
+        x: array of at least one dimension, of even length along `axis`.
+        axis: int, along which it is halved.
+
+    Returns:
+        Tensor half as long along the axis.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: it is of odd length.
+
+    >>> import gpugrad as gg
+    >>> print(gg.reglu([-1.0, 2.0, 4.0, 6.0]))
+    [ 0. 12.]
+    """
+    a, b = _halves(xp, "reglu", x, axis)
+    return xp.relu(a) * b
+
+
+# ---- with weights ------------------------------------------------------------------------
+
+
+def _prelu_ref(x, weight, axis=1):
+    if weight.size > 1:
+        weight = np.expand_dims(weight, [k for k in range(x.ndim) if k != axis % x.ndim])
+    return np.where(x > 0, x, weight * x)
+
+
+@op(
+    ref=_prelu_ref,
+    samples=shaped(
+        ([(2, 3), (3,)], {}), ([(3,), ()], {}), ([(2, 3, 2), (2,)], {"axis": -1}),
+        ([(2, 2), (1,)], {}),
+    ),
+    errors=[
+        ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"prelu.*\(2,\).*\(2, 3\)"),
+        ([np.ones((2, 3)), np.ones(3)], {"axis": 2}, AxisError, "prelu.*axis 2"),
+    ],
+)  # fmt: skip
+def prelu(xp, x, weight, /, *, axis=1):
+    """`x` where it is positive, else `x` times a slope that is learned.
+
+    Args:
+        x: array, of any shape.
+        weight: the slope: one number, or an array with one for each channel. It is the gradient
+            at 0, too.
+        axis: int, of the channels.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: there are more or fewer slopes than channels.
+
+    He et al. 2015, "Delving Deep into Rectifiers".
+
+    >>> import gpugrad as gg
+    >>> print(gg.prelu([[-2.0, -2.0]], [0.5, 0.25]))
+    [[-1.  -0.5]]
+    """
+    if type(weight) not in SCALARS and weight.shape == (1,):
+        weight = xp.reshape(weight, ())
+    elif type(weight) not in SCALARS and weight.ndim:
+        if not -x.ndim <= axis < x.ndim:
+            raise AxisError(f"prelu: axis {axis} is out of bounds for the shape {x.shape}.")
+        if weight.shape != (x.shape[axis],):
+            raise ShapeError(
+                f"prelu: weight has shape {weight.shape}; x has {x.shape[axis]} channels along "
+                f"axis {axis} of the shape {x.shape}."
+            )
+        weight = xp.reshape(weight, (-1, *(1,) * (x.ndim - axis % x.ndim - 1)))
+    return xp.where(xp.greater(x, 0), x, x * weight)
+
+
+# ---- of whole lines ----------------------------------------------------------------------
+
+_LINES = along_axis({"axis": 1}, domain=(-5, 5))
+_LINE_ERRORS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2")]
+
+
+@op(samples=_LINES, errors=_LINE_ERRORS, ref=lambda x, axis=-1: NUMPY.special.softmax(-x, axis))
+def softmin(xp, x, /, axis=-1):
+    """`softmax` of -x: the smallest numbers get the largest shares.
+
+    Args:
+        x: array of at least one dimension.
+        axis: int, along which the results sum to 1.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.softmin([0.0, 100.0]))
+    [1. 0.]
+    """
+    return xp.softmax(-x, axis=axis)
+
+
+def _sparsemax_vjp(xp, g, out, axis):
+    support = xp.greater(out, 0)
+    size = xp.sum(xp.astype(support, out.dtype), axis=axis, keepdims=True)
+    mean = xp.sum(xp.where(support, g, 0), axis=axis, keepdims=True) / xp.maximum(size, 1)
+    return xp.where(support, g - mean, 0)
+
+
+def _sparsemax_ref(x, axis=-1):
+    """By bisection for the threshold."""
+    low, high = x.min(axis, keepdims=True) - 1, x.max(axis, keepdims=True)
+    for _ in range(100):
+        middle = (low + high) / 2
+        enough = np.maximum(x - middle, 0).sum(axis, keepdims=True) > 1
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+    return np.maximum(x - low, 0)
+
+
+@op(
+    vjp=[_sparsemax_vjp], batch="axis", ref=_sparsemax_ref, errors=_LINE_ERRORS,
+    samples=along_axis({"axis": 1}, domain=(-0.6, 0.6)),
+)  # fmt: skip
+def sparsemax(xp, x, /, axis=-1):
+    """The nearest probabilities to given scores: as `softmax`, but with exact zeros.
+
+    Args:
+        x: array of at least one dimension.
+        axis: int, along which the results sum to 1.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Martins and Astudillo 2016, "From Softmax to Sparsemax".
+
+    >>> import gpugrad as gg
+    >>> print(gg.sparsemax([0.5, 0.0, -2.0]))
+    [0.75 0.25 0.  ]
+    """
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"sparsemax: axis {axis} is out of bounds for the shape {x.shape}.")
+    n = x.shape[axis]
+    if not n:
+        return xp.lib.zeros_like(x)
+    lib = xp.lib
+    x = x - lib.max(x, axis=axis, keepdims=True)
+    falling = -lib.sort(-x, axis=axis)
+    rank = lib.arange(1, n + 1, dtype=x.dtype).reshape((-1,) + (1,) * (x.ndim - axis % x.ndim - 1))
+    excess = lib.cumsum(falling, axis=axis) - 1
+    support = lib.sum(rank * falling > excess, axis=axis, keepdims=True)
+    threshold = lib.take_along_axis(excess, support - 1, axis=axis) / support.astype(x.dtype)
+    return lib.maximum(x - threshold, 0)

@@ -1,0 +1,446 @@
+"""Losses between arrays of the same shape: differences, likelihoods, probabilities.
+
+All are means over the elements unless `reduction` says else. Shapes do not broadcast, so
+(n, 1) against (n,) is an error and not a wrong loss.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import NUMPY, SCALARS
+from gpugrad.batched import all_batched
+from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.op import elementwise, op
+from gpugrad.samples import calls, shaped, uniform
+
+# ---- what all losses share ---------------------------------------------------------------
+
+
+def same_shape(name, **arrays):
+    """Refuse arrays of different shapes, which broadcasting would make a wrong loss of."""
+    (first, x), *rest = ((n, a) for n, a in arrays.items() if type(a) not in SCALARS)
+    for other, y in rest:
+        if x.shape != y.shape:
+            raise ShapeError(
+                f"{name}: {first} has shape {x.shape}, {other} {y.shape}. They must be the same: "
+                "reshape one, or broadcast it with gg.broadcast_to."
+            )
+
+
+def reduced(xp, name, losses, reduction):
+    """The losses themselves, their sum, or their mean; NaN is the mean of none."""
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return xp.sum(losses)
+    if reduction != "mean":
+        raise ArgumentError(f"{name}: reduction={reduction!r} is none of 'mean', 'sum' and 'none'.")
+    return xp.mean(losses) if losses.size else xp.sum(losses) * math.nan
+
+
+def reduced_ref(losses, reduction):
+    """`reduced` in NumPy, for the references of losses."""
+    return {"mean": np.mean, "sum": np.sum, "none": np.asarray}[reduction](losses)
+
+
+_REDUCTIONS: tuple[Any, ...] = ({}, {"reduction": "none"}, {"reduction": "sum"})
+_PAIRS = shaped(
+    *(([s, s], k) for s, k in zip([(2, 3), (), (4,)], _REDUCTIONS, strict=True)),
+    ([(0, 2)] * 2, {"reduction": "sum"}),
+)
+_PAIR_ERRORS = [
+    ([np.ones((3, 1)), np.ones(3)], {}, ShapeError, r"\(3, 1\).*\(3,\)"),
+    ([np.ones(3), np.ones(3)], {"reduction": "max"}, ArgumentError, "reduction='max'"),
+]
+
+
+# ---- of differences ----------------------------------------------------------------------
+
+
+def _mse_x(xp, g, x, y, reduction):
+    return (x - y) * (g * (2 / max(x.size, 1) if reduction == "mean" else 2))
+
+
+def _mse_batch(xp, batched, x, y, *, reduction):
+    squares = xp.square(xp.subtract(*all_batched(xp, batched, (x, y))))
+    if reduction == "none":
+        return squares
+    total = xp.sum(squares, axis=tuple(range(1, squares.ndim)))
+    size = math.prod(squares.shape[1:])
+    return total if reduction == "sum" else total * (1 / size if size else math.nan)
+
+
+@op(
+    vjp=[_mse_x, lambda xp, g, x, y, reduction: -_mse_x(xp, g, x, y, reduction)],
+    batch=_mse_batch, samples=_PAIRS, errors=_PAIR_ERRORS,
+    ref=lambda x, y, reduction="mean": reduced_ref((x - y) ** 2, reduction),
+)  # fmt: skip
+def mse_loss(xp, x, y, /, *, reduction="mean"):
+    """Squared differences.
+
+    Args:
+        x, y: arrays of the same shape.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Returns:
+        Tensor of shape (), or of the shape of `x`. The mean of no elements is NaN.
+
+    Raises:
+        ShapeError: the shapes differ.
+        ArgumentError: another `reduction`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.mse_loss([1.0, 5.0], [3.0, 5.0]))
+    2.0
+    """
+    same_shape("mse_loss", x=x, y=y)
+    d = x - y
+    if reduction == "none":
+        return d * d
+    if reduction not in ("mean", "sum"):
+        return reduced(xp, "mse_loss", d, reduction)
+    d = xp.add_reduce(d * d, axis=None)
+    if reduction == "sum":
+        return d
+    return d / x.size if x.size else d * math.nan
+
+
+@op(
+    samples=_PAIRS, errors=_PAIR_ERRORS,
+    ref=lambda x, y, reduction="mean": reduced_ref(np.abs(x - y), reduction),
+)  # fmt: skip
+def l1_loss(xp, x, y, /, *, reduction="mean"):
+    """Absolute differences; the gradient is 0 where there is none.
+
+    Args:
+        x, y: arrays of the same shape, or one is a number.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Returns:
+        Tensor of shape (), or of the shape of `x`.
+
+    Raises:
+        ShapeError: the shapes differ.
+        ArgumentError: another `reduction`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.l1_loss([1.0, 5.0], [3.0, 5.0]))
+    1.0
+    """
+    same_shape("l1_loss", x=x, y=y)
+    return reduced(xp, "l1_loss", xp.abs(x - y), reduction)
+
+
+def _unit_huber(xp, x):
+    size = xp.lib.abs(x)
+    inner = xp.lib.minimum(size, 1)
+    return inner * (size - 0.5 * inner)
+
+
+unit_huber = elementwise(
+    "unit_huber(x)", forward=_unit_huber, d=[lambda xp, x: xp.clip(x, -1, 1)],
+    ref=lambda x: np.where(np.abs(x) < 1, x * x / 2, np.abs(x) - 0.5),
+    doc="Half the square where |x| < 1, |x| - 1/2 beyond: the Huber loss of delta 1.",
+    example=("[0.5, -2.0]", "[0.125 1.5  ]"),
+)  # fmt: skip
+
+
+@op(
+    samples=shaped(
+        ([(2, 3)] * 2, {}), ([()] * 2, {"delta": 0.5, "reduction": "none"}),
+        ([(4,)] * 2, {"delta": 2.0, "reduction": "sum"}),
+    ),
+    ref=lambda x, y, delta=1.0, reduction="mean": reduced_ref(
+        NUMPY.special.huber(delta, x - y), reduction
+    ),
+    errors=[*_PAIR_ERRORS, ([np.ones(3)] * 2, {"delta": 0}, ArgumentError, "huber_loss: delta=0")],
+)  # fmt: skip
+def huber_loss(xp, x, y, /, *, delta=1.0, reduction="mean"):
+    """Half the squares of differences below `delta`, straight lines beyond.
+
+    Args:
+        x, y: arrays of the same shape, or one is a number.
+        delta: number above 0; the slope of the lines is `delta`.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Returns:
+        Tensor of shape (), or of the shape of `x`.
+
+    Raises:
+        ShapeError: the shapes differ.
+        ArgumentError: `delta` is not above 0, or another `reduction`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.huber_loss([0.5, 4.0], 0.0, reduction="none"))
+    [0.125 3.5  ]
+    """
+    same_shape("huber_loss", x=x, y=y)
+    if not delta > 0:
+        raise ArgumentError(f"huber_loss: delta={delta} must be above 0.")
+    losses = xp.unit_huber(x - y) if delta == 1 else xp.unit_huber((x - y) / delta) * delta**2
+    return reduced(xp, "huber_loss", losses, reduction)
+
+
+def _smooth_l1_ref(x, y, beta=1.0, reduction="mean"):
+    d = np.abs(x - y)
+    losses = np.where(d < beta, d * d / (2 * beta), d - beta / 2) if beta else d
+    return reduced_ref(losses, reduction)
+
+
+@op(
+    samples=shaped(
+        ([(2, 3)] * 2, {}), ([()] * 2, {"beta": 0.5, "reduction": "none"}),
+        ([(4,)] * 2, {"beta": 0, "reduction": "sum"}),
+    ),
+    ref=_smooth_l1_ref,
+    errors=[
+        *_PAIR_ERRORS, ([np.ones(3)] * 2, {"beta": -1}, ArgumentError, "smooth_l1_loss: beta=-1"),
+    ],
+)  # fmt: skip
+def smooth_l1_loss(xp, x, y, /, *, beta=1.0, reduction="mean"):
+    """Absolute differences, rounded by a parabola below `beta`: `huber_loss` over `beta`.
+
+    Args:
+        x, y: arrays of the same shape, or one is a number.
+        beta: number from 0, which gives `l1_loss`.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Returns:
+        Tensor of shape (), or of the shape of `x`.
+
+    Raises:
+        ShapeError: the shapes differ.
+        ArgumentError: `beta` is below 0, or another `reduction`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.smooth_l1_loss([0.5, 4.0], 0.0, reduction="none"))
+    [0.125 3.5  ]
+    """
+    same_shape("smooth_l1_loss", x=x, y=y)
+    if not beta >= 0:
+        raise ArgumentError(f"smooth_l1_loss: beta={beta} must not be below 0.")
+    if beta == 0:
+        return reduced(xp, "smooth_l1_loss", xp.abs(x - y), reduction)
+    losses = xp.unit_huber(x - y) if beta == 1 else xp.unit_huber((x - y) / beta) * beta
+    return reduced(xp, "smooth_l1_loss", losses, reduction)
+
+
+def _log_cosh(xp, x):
+    lib, size = xp.lib, xp.lib.abs(x)
+    low = lib.sinh(lib.minimum(size, 1))  # the other form loses the digits of x^2 / 2
+    near = 0.5 * lib.log1p(low * low)
+    return lib.where(size < 1, near, size - math.log(2) + lib.log1p(lib.exp(-2 * size)))
+
+
+log_cosh = elementwise(
+    "log_cosh(x)", forward=_log_cosh, d=[lambda xp, x: xp.tanh(x)],
+    ref=lambda x: np.log(np.cosh(x)),
+    doc="Logarithm of the hyperbolic cosine, without overflow and exact near 0.",
+    example=("[0.0, 1000.0]", "[  0.      999.30684]"),
+)  # fmt: skip
+
+
+@op(
+    samples=_PAIRS, errors=_PAIR_ERRORS,
+    ref=lambda x, y, reduction="mean": reduced_ref(np.log(np.cosh(x - y)), reduction),
+)  # fmt: skip
+def log_cosh_loss(xp, x, y, /, *, reduction="mean"):
+    """log(cosh(x - y)): half the square of a small difference, |x - y| - log(2) of a large one.
+
+    Args:
+        x, y: arrays of the same shape, or one is a number.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Returns:
+        Tensor of shape (), or of the shape of `x`.
+
+    Raises:
+        ShapeError: the shapes differ.
+        ArgumentError: another `reduction`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.log_cosh_loss([1.0, 1.0], [0.0, 1.0]))
+    0.2168904
+    """
+    same_shape("log_cosh_loss", x=x, y=y)
+    return reduced(xp, "log_cosh_loss", xp.log_cosh(x - y), reduction)
+
+
+# ---- likelihoods -------------------------------------------------------------------------
+
+
+def _poisson_ref(x, y, log_input=True, full=False, eps=1e-8, reduction="mean"):
+    losses = np.exp(x) - y * x if log_input else x - y * np.log(x + eps)
+    if full:
+        rest = y * np.log(y) - y + 0.5 * np.log(2 * np.pi * y)
+        losses = losses + np.where(y > 1, rest, 0)
+    return reduced_ref(losses, reduction)
+
+
+@op(
+    samples=calls(
+        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0)], {}),
+        lambda rng: ([uniform(rng, 4), uniform(rng, 4, low=0, high=4)], {"full": True}),
+        lambda rng: (
+            [uniform(rng, 3, low=0.5), uniform(rng, 3, low=0)],
+            {"log_input": False, "eps": 0.1, "reduction": "none"},
+        ),
+    ),
+    ref=_poisson_ref, errors=_PAIR_ERRORS,
+)  # fmt: skip
+def poisson_nll_loss(xp, x, y, /, *, log_input=True, full=False, eps=1e-8, reduction="mean"):
+    """Negative log-likelihood of counts of a Poisson distribution.
+
+    Args:
+        x: the logarithms of the rates.
+        y: the counts, of the same shape.
+        log_input: if not, `x` are the rates themselves.
+        full: whether to add Stirling's formula for log(y!), where y > 1.
+        eps: added to a rate before its logarithm is taken.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Returns:
+        Tensor of shape (), or of the shape of `x`.
+
+    Raises:
+        ShapeError: the shapes differ.
+        ArgumentError: another `reduction`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.poisson_nll_loss([0.0, 1.0], [1.0, 2.0]))
+    0.8591409
+    """
+    same_shape("poisson_nll_loss", x=x, y=y)
+    losses = xp.exp(x) - y * x if log_input else x - y * xp.log(x + eps)
+    if full:
+        many = xp.greater(y, 1)
+        n = xp.where(many, y, 1)
+        rest = (n + 0.5) * xp.log(n) - n + 0.5 * math.log(2 * math.pi)
+        losses = losses + xp.where(many, rest, 0)
+    return reduced(xp, "poisson_nll_loss", losses, reduction)
+
+
+def _gaussian_ref(x, y, var, full=False, eps=1e-6, reduction="mean"):
+    if var.ndim < x.ndim:
+        var = var[..., None]
+    var = np.maximum(var, eps)
+    losses = 0.5 * (np.log(var) + (x - y) ** 2 / var) + (0.5 * np.log(2 * np.pi) if full else 0)
+    return reduced_ref(losses, reduction)
+
+
+@op(
+    samples=calls(
+        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3), uniform(rng, 2, 3, low=0.5)], {}),
+        lambda rng: (
+            [uniform(rng, 2, 3), uniform(rng, 2, 3), uniform(rng, 2, low=0.5)],
+            {"full": True, "reduction": "none"},
+        ),
+        lambda rng: (
+            [uniform(rng, 2, 3), uniform(rng, 2, 3), uniform(rng, 2, 1, low=0.5)],
+            {"reduction": "sum"},
+        ),
+    ),
+    ref=_gaussian_ref,
+    errors=[
+        ([np.ones((2, 3)), np.ones((2, 3)), np.ones((3, 3))], {}, ShapeError, r"var.*\(3, 3\)"),
+        ([np.ones((2, 1)), np.ones(2), np.ones(2)], {}, ShapeError, r"\(2, 1\).*\(2,\)"),
+        ([np.ones(2)] * 3, {"reduction": "max"}, ArgumentError, "reduction='max'"),
+    ],
+)  # fmt: skip
+def gaussian_nll_loss(xp, x, y, var, /, *, full=False, eps=1e-6, reduction="mean"):
+    """Negative log-likelihood of normal distributions with means and variances.
+
+    Args:
+        x: the means.
+        y: what was observed, of the same shape (or one number).
+        var: the variances: of the same shape, without the last axis or with 1 for it, or one
+            number.
+        full: whether to add the constant log(2 pi) / 2.
+        eps: the smallest variance. The gradient passes by this bound, as in torch, so that a
+            variance that fell below it can grow again.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Returns:
+        Tensor of shape (), or of the shape of `x`.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+        ArgumentError: another `reduction`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.gaussian_nll_loss([1.0, 0.0], [3.0, 0.0], [1.0, 1.0]))
+    1.0
+    """
+    same_shape("gaussian_nll_loss", x=x, y=y)
+    shape = x.shape
+    if type(var) in SCALARS:
+        var = x * 0 + var
+    if var.shape not in (shape, (*shape[:-1], 1)):
+        if var.shape != shape[:-1]:
+            raise ShapeError(
+                f"gaussian_nll_loss: var has shape {var.shape}, x {shape}. It must be that shape, "
+                "with 1 for the last axis, or without it."
+            )
+        var = xp.expand_dims(var, axis=-1)
+    var = var + xp.stop_gradient(xp.maximum(var, eps) - var)
+    losses = 0.5 * (xp.log(var) + xp.square(x - y) / var)
+    if full:
+        losses = losses + 0.5 * math.log(2 * math.pi)
+    return reduced(xp, "gaussian_nll_loss", losses, reduction)
+
+
+# ---- of probabilities --------------------------------------------------------------------
+
+
+def _kl_ref(x, y, reduction="mean", log_target=False):
+    losses = np.exp(y) * (y - x) if log_target else NUMPY.special.xlogy(y, y) - y * x
+    if reduction == "batchmean":
+        return losses.sum() / len(x)
+    return reduced_ref(losses, reduction)
+
+
+@op(
+    samples=calls(
+        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0.1)], {}),
+        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0.1)], {"reduction": "batchmean"}),
+        lambda rng: ([uniform(rng, 3), uniform(rng, 3)], {"log_target": True, "reduction": "none"}),
+    ),
+    ref=_kl_ref,
+    errors=[*_PAIR_ERRORS, ([np.float64(1.0)] * 2, {"reduction": "batchmean"}, ShapeError, "0-d")],
+)  # fmt: skip
+def kl_div_loss(xp, x, y, /, *, reduction="mean", log_target=False):
+    """Kullback-Leibler divergence: y (log(y) - x), and 0 where y is 0.
+
+    Args:
+        x: logarithms of the probabilities of a model.
+        y: the probabilities to compare with, of the same shape.
+        reduction: ``"batchmean"`` (the sum over the length of the first axis: the divergence
+            in the mathematical sense), ``"mean"``, ``"sum"`` or ``"none"``.
+        log_target: whether `y` are logarithms too.
+
+    Returns:
+        Tensor of shape (), or of the shape of `x`.
+
+    Raises:
+        ShapeError: the shapes differ, or there is no first axis.
+        ArgumentError: another `reduction`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.kl_div_loss([-1.0, -2.0], [1.0, 0.0], reduction="sum"))
+    1.0
+    """
+    same_shape("kl_div_loss", x=x, y=y)
+    if log_target:
+        losses = xp.masked_multiply(xp.exp(y), y - x)
+    else:
+        log_y = xp.log(xp.where(xp.equal(y, 0), 1, y))
+        losses = xp.masked_multiply(y, log_y - x)
+    if reduction != "batchmean":
+        return reduced(xp, "kl_div_loss", losses, reduction)
+    if not losses.ndim:
+        raise ShapeError("kl_div_loss: a 0-d array has no first axis to take the batchmean of.")
+    return xp.sum(losses) / losses.shape[0]
