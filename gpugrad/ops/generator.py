@@ -1,0 +1,284 @@
+"""Streams of random numbers: a key, and a counter that only goes up.
+
+`Generator._draw` is the one place where noise is made. It takes counters under a lock, then
+calls a function of `philox` or `rejection` on the host and copies the result to the device;
+the numbers are a function of (key, counter, position) only, so they are the same on every
+device, for every thread, and however many are drawn at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpugrad import backend
+from gpugrad.backend import TENSOR
+from gpugrad.batched import Level, enter, leave, levels_running
+from gpugrad.errors import ArgumentError
+from gpugrad.ops import philox, rejection
+from gpugrad.tensor import Tensor, wrap
+
+__all__ = ["Generator", "default_generator", "set_seed"]
+
+Array = np.ndarray[Any, Any]
+_ALGORITHM = "philox4x64-10"
+_SPLIT, _FOLD = 1, 2  # counter word 3 where keys are derived; it is 0 where numbers are drawn
+_M64 = (1 << 64) - 1
+
+
+# ---- kinds of noise ----------------------------------------------------------------------
+
+
+def _bits(key: philox.Key, first: int, n: int, dtype: Any) -> Array:
+    return philox.words(key, first, n, 8 * np.dtype(dtype).itemsize)
+
+
+def _integers(key: philox.Key, first: int, n: int, dtype: Any, low: int, high: int) -> Array:
+    start = np.uint64(low & _M64)
+    with np.errstate(over="ignore"):  # integers are counted modulo 2^64
+        made = philox.in_chunks(
+            lambda w: philox.below(w, high - low) + start, key, first, n, np.uint64
+        )
+    return made.astype(dtype)
+
+
+def _permutation(key: philox.Key, first: int, n: int, dtype: Any) -> Array:
+    """The order of the words. Positions, in the low bits, make them differ and come back sorted.
+
+    For 2^20 elements 44 bits stay random: one pair at most is likely to be in order by them.
+    """
+    position = np.uint64((1 << max(n - 1, 0).bit_length()) - 1)
+    keys = philox.words(key, first, n) & ~position | np.arange(n, dtype=np.uint64)
+    return (np.sort(keys) & position).astype(dtype)
+
+
+def _truncated_normal(
+    key: philox.Key, first: int, n: int, dtype: Any, low: float, high: float
+) -> Array:
+    """The quantile of F(low) + u (F(high) - F(low)), on the side of 0 where F is small."""
+    if low > 0:
+        return -_truncated_normal(key, first, n, dtype, -high, -low)
+    start = 0.5 * math.erfc(-low / math.sqrt(2))
+    span = 0.5 * math.erfc(-high / math.sqrt(2)) - start
+
+    def formula(w: Array) -> Array:
+        p = start + span * (w.astype(np.float64) * 2.0**-64 + 2.0**-65)
+        return philox.quantile(p - 0.5, lambda at: np.minimum(p[at], 1.0 - p[at]))
+
+    made = philox.in_chunks(formula, key, first, n, np.float64)
+    return np.clip(made.astype(dtype), low, high)
+
+
+def _by_rejection(sampler: Callable[..., Array]) -> Callable[..., Array]:
+    def make(key: philox.Key, first: int, n: int, dtype: Any, *parameters: Array) -> Array:
+        return sampler(key, first, *parameters).astype(dtype, copy=False)
+
+    return make
+
+
+_OWN = 256  # bits of a block: elements with counters of their own
+_KINDS: dict[str, tuple[int | None, Callable[..., Array]]] = {
+    # bits that an element takes (None: as many as its dtype has), function
+    "bits": (None, _bits),
+    "uniform": (None, philox.uniform),
+    "normal": (None, functools.partial(philox.in_chunks, philox.normal)),
+    "exponential": (None, functools.partial(philox.in_chunks, philox.exponential)),
+    "laplace": (None, functools.partial(philox.in_chunks, philox.laplace)),
+    "gumbel": (None, functools.partial(philox.in_chunks, philox.gumbel)),
+    "logistic": (None, functools.partial(philox.in_chunks, philox.logistic)),
+    "integers": (64, _integers),
+    "permutation": (64, _permutation),
+    "truncated_normal": (64, _truncated_normal),
+    "gamma": (_OWN, _by_rejection(rejection.gamma)),
+    "log_gamma": (_OWN, _by_rejection(rejection.log_gamma)),
+    "poisson": (_OWN, _by_rejection(rejection.poisson)),
+    "binomial": (_OWN, _by_rejection(rejection.binomial)),
+}
+
+
+# ---- generators --------------------------------------------------------------------------
+
+
+def _whole(name: str, what: str, value: Any, end: int | None = None) -> int:
+    if not isinstance(value, (int, np.integer)) or value < 0 or (end and value >= end):
+        below = f" and below {end}" if end else ""
+        raise ArgumentError(f"{name}: {what} must be a whole number from 0{below}, got {value!r}.")
+    return int(value)
+
+
+class Generator:
+    """A stream of random numbers, with the functions of `gg.random` as methods.
+
+    Args:
+        seed: int from 0; generators of the same seed give the same numbers. None for a seed
+            from the operating system.
+
+    A draw takes the counters that it needs, from the stream's next one on. The first ten
+    numbers of a draw of a thousand are those of a draw of ten (for permutations and what else
+    depends on all elements they are not). A generator may be used by several threads: no two
+    draws share a counter. Copies and pickles go on with the same numbers as the original.
+
+    >>> import gpugrad as gg
+    >>> g = gg.random.Generator(0)
+    >>> g.normal((2, 3)).shape
+    (2, 3)
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        if seed is not None:
+            seed = _whole("Generator", "a seed", seed)
+        k0, k1 = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+        self._start((int(k0), int(k1)))
+
+    def _start(self, key: philox.Key, counter: int = 0, children: int = 0) -> None:
+        self._lock = threading.Lock()
+        self._key, self._counter, self._children = key, counter, children
+
+    def _derived(self, word0: int, word1: int, purpose: int) -> Generator:
+        made = object.__new__(type(self))
+        made._start(philox.block(self._key, (word0, word1, 0, purpose))[:2])
+        return made
+
+    def split(self, n: int = 2) -> list[Generator]:
+        """`n` generators whose numbers are independent of this one's and of each other's.
+
+        The key of child i, counted over all calls, is words 0 and 1 of the block of counter
+        (i, 0, 0, 1), which no draw reads. Drawing and splitting do not affect each other.
+
+        >>> import gpugrad as gg
+        >>> a, b = gg.random.Generator(0).split(2)
+        >>> bool(gg.any(a.normal(3) == b.normal(3)))
+        False
+        """
+        n = _whole("split", "n", n)
+        with self._lock:
+            first, self._children = self._children, self._children + n
+        return [self._derived(i, 0, _SPLIT) for i in range(first, first + n)]
+
+    def fold_in(self, data: int) -> Generator:
+        """The generator of this key and a number, such as that of a step or of a replica.
+
+        It depends on nothing else: not on what has been drawn or split. Its key is words 0 and
+        1 of the block of counter (low word of `data`, high word, 0, 2).
+
+        >>> import gpugrad as gg
+        >>> g = gg.random.Generator(0)
+        >>> bool(gg.all(g.fold_in(7).normal(3) == g.fold_in(7).normal(3)))
+        True
+        """
+        data = _whole("fold_in", "data", data, 1 << 128)
+        return self._derived(data & _M64, data >> 64, _FOLD)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Where the stream is, in ints, lists and strings; assign it to go back there."""
+        with self._lock:
+            return {
+                "algorithm": _ALGORITHM, "key": list(self._key), "counter": self._counter,
+                "children": self._children,
+            }  # fmt: skip
+
+    @state.setter
+    def state(self, value: dict[str, Any]) -> None:
+        try:
+            if value["algorithm"] != _ALGORITHM:
+                raise ValueError(f"its algorithm is {value['algorithm']!r}, not {_ALGORITHM!r}")
+            k0, k1 = (_whole("key", "a word", k, 1 << 64) for k in value["key"])
+            counter = _whole("state", "the counter", value["counter"], 1 << 64)
+            children = _whole("state", "children", value["children"], 1 << 64)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArgumentError(f"Generator: this is no state of a generator: {error}") from error
+        with self._lock:
+            self._key, self._counter, self._children = (k0, k1), counter, children
+
+    def __reduce__(self) -> Any:
+        return _restore, (self.state,)
+
+    def _take(self, blocks: int) -> tuple[philox.Key, int]:
+        """The key, and the first of `blocks` counters that nobody else gets."""
+        with self._lock:
+            first, self._counter = self._counter, self._counter + blocks
+            return self._key, first
+
+    def _draw(
+        self, kind: str, shape: tuple[int, ...], dtype: Any, device: Any, *parameters: Any,
+        before: list[tuple[philox.Key, int]] | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Noise of one of `_KINDS`, in `shape`, on `device`.
+
+        `parameters` are numbers or, for samplers by rejection, also Tensors that broadcast to
+        `shape`. `before` lists where the same call has drawn: the next draw has the counters of
+        the first with another word 2, so that it does not depend on how long that was.
+        """
+        bits, make = _KINDS[kind]
+        levels = _levels_with_own_numbers(kind)
+        lead = tuple(level.size for level in levels)
+        n, dtype = math.prod(lead + shape), np.dtype(dtype)
+        key, first = self._take(-(-n * (bits or 8 * dtype.itemsize) // 256))
+        given = [_on_host(p, shape, levels) if bits == _OWN else p for p in parameters]
+        values = make(key, first, n, dtype, *given).reshape(lead + shape)
+        d = backend.device(device)
+        made = wrap(values if d == "cpu" else backend.put(values, d))
+        return functools.reduce(lambda t, level: enter(t, level, 0), levels, made)
+
+    if TYPE_CHECKING:  # hung on by gpugrad.ops.random
+
+        def __getattr__(self, name: str) -> Callable[..., Tensor]: ...
+
+
+def _levels_with_own_numbers(kind: str) -> list[Level]:
+    """The running vmaps, outermost first, whose examples get different numbers."""
+    levels = levels_running()
+    if any(level.randomness == "error" for level in levels):
+        raise ArgumentError(
+            f"random: {kind} numbers under vmap. Say whether each example gets its own: "
+            "vmap(..., randomness='different'), or all the same ones: randomness='same'."
+        )
+    return [level for level in levels if level.randomness == "different"]
+
+
+def _on_host(parameter: Any, shape: tuple[int, ...], levels: Sequence[Level]) -> Array:
+    """The values of a parameter for each element, those of examples in front."""
+    if isinstance(parameter, Tensor):
+        parameter = TENSOR.broadcast_to(parameter, shape)
+        for level in reversed(levels):
+            parameter = leave(parameter, level, 0)
+        parameter = backend.host(parameter._data)
+    lead = tuple(level.size for level in levels)
+    values = np.asarray(parameter, np.float64)
+    return np.broadcast_to(values, lead + shape).reshape(-1)
+
+
+def _restore(state: dict[str, Any]) -> Generator:
+    made = Generator(0)
+    made.state = state
+    return made
+
+
+_default = Generator()
+
+
+def default_generator() -> Generator:
+    """The generator that the functions of `gg.random` use if they are given none."""
+    return _default
+
+
+def set_seed(seed: int) -> None:
+    """Start the default generator anew: from here on, random numbers repeat.
+
+    Args:
+        seed: int from 0.
+
+    >>> import gpugrad as gg
+    >>> gg.set_seed(1)
+    >>> a = gg.random.normal(3)
+    >>> gg.set_seed(1)
+    >>> bool(gg.all(a == gg.random.normal(3)))
+    True
+    """
+    _default.state = Generator(seed).state
