@@ -1,10 +1,12 @@
 """gpugrad: automatic differentiation for CuPy and NumPy arrays.
 
 `GradientTape` records what is done to tensors and differentiates it, to any order; the same
-program runs on an NVIDIA GPU and on a CPU. The names of the ops are the array API's, those of
-the tape TensorFlow's, those of the transforms JAX's.
+program runs on an NVIDIA GPU and on a CPU. The names of the ops are the array API's and NumPy's,
+those of the tape TensorFlow's, those of the transforms JAX's.
 """
 
+# fmt: off
+# ruff: noqa: I001  # what belongs together stands together
 from __future__ import annotations
 
 import importlib
@@ -12,279 +14,141 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as _np
 
-from gpugrad import errors
+from gpugrad import errors, fft, linalg, special
 from gpugrad import methods as _methods  # noqa: F401  # hangs the ops on Tensor
+from gpugrad import ops as _ops  # noqa: F401  # declares every op
 from gpugrad.backend import BFLOAT16 as bfloat16
 from gpugrad.backend import Device, device, devices, set_device
+from gpugrad.custom import (
+    custom_gradient, custom_jvp, grad_pass_through, implicit_diff, recompute_grad,
+)
+from gpugrad.dlpack import from_dlpack
+from gpugrad.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
 from gpugrad.errors import OutOfMemoryError
 from gpugrad.forward import ForwardAccumulator
 from gpugrad.graph import Graph, gradients
+from gpugrad.inspection import VERSION as __array_api_version__
+from gpugrad.inspection import __array_namespace_info__
 from gpugrad.op import OPS, Op, elementwise, no_gradient, op
 from gpugrad.ops import random
 from gpugrad.ops.activations import (
-    elu,
-    gelu,
-    hardtanh,
-    leaky_relu,
-    log_sigmoid,
-    mish,
-    relu,
-    relu6,
-    selu,
-    sigmoid,
-    silu,
-    softplus,
-    softsign,
+    relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish, hardtanh, elu, softplus,
+    leaky_relu, gelu,
 )
-from gpugrad.ops.arranging import (
-    diagonal,
-    diagonal_scatter,
-    flip,
-    pad,
-    repeat,
-    roll,
-    tile,
-    tril,
-    triu,
-)
+from gpugrad.ops.applying import apply_along_axis, apply_over_axes, einsum_path
+from gpugrad.ops.arranging import flip, roll, tile, repeat, tril, triu, diagonal, diagonal_scatter
+from gpugrad.ops.bessel import i0
+from gpugrad.ops.bits import packbits, unpackbits
 from gpugrad.ops.comparison import (
-    bitwise_and,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    ceil,
-    clip,
-    equal,
-    floor,
-    greater,
-    greater_equal,
-    isfinite,
-    isinf,
-    isnan,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    not_equal,
-    signbit,
-    trunc,
-    where,
-)
-from gpugrad.ops.comparison import (
-    round_ as round,
+    floor, ceil, trunc, round_ as round, equal, not_equal, less, less_equal, greater,
+    greater_equal, maximum, minimum, where, logical_and, logical_or, logical_xor, logical_not,
+    bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift,
+    bitwise_invert, isfinite, isinf, isnan, signbit, clip,
 )
 from gpugrad.ops.creation import (
-    arange,
-    asarray,
-    empty,
-    empty_like,
-    eye,
-    full,
-    full_like,
-    linspace,
-    ones,
-    ones_like,
-    to_device,
-    zeros,
-    zeros_like,
+    zeros, ones, empty, full, zeros_like, ones_like, empty_like, full_like, arange, linspace,
+    eye, asarray, to_device,
 )
-from gpugrad.ops.cumulative import (
-    cumulative_prod,
-    cumulative_sum,
-    recurrence,
-)
-from gpugrad.ops.einsum import (
-    einsum,
-)
+from gpugrad.ops.cumulative import cumulative_sum, cumulative_prod, cumsum, cumprod, recurrence
+from gpugrad.ops.differences import diff, ediff1d, gradient, trapezoid, cumulative_trapezoid
+from gpugrad.ops.einsum import einsum
 from gpugrad.ops.elementwise import (
-    abs_ as abs,
-)
-from gpugrad.ops.elementwise import (
-    acos,
-    acosh,
-    add,
-    angle,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cbrt,
-    conj,
-    copysign,
-    cos,
-    cosh,
-    deg2rad,
-    divide,
-    erf,
-    erfc,
-    exp,
-    exp2,
-    expm1,
-    floor_divide,
-    fmod,
-    hypot,
-    imag,
-    log,
-    log1p,
-    log2,
-    log10,
-    logaddexp,
-    masked_divide,
-    masked_multiply,
-    multiply,
-    negative,
-    positive,
-    power,
-    rad2deg,
-    real,
-    reciprocal,
-    remainder,
-    rsqrt,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    square,
-    squared_difference,
-    stop_gradient,
-    subtract,
-    tan,
-    tanh,
-)
-from gpugrad.ops.elementwise import (
-    complex_ as complex,
+    add, subtract, multiply, masked_multiply, divide, masked_divide, floor_divide, remainder,
+    fmod, negative, positive, abs_ as abs, sign, power, square, sqrt, rsqrt, cbrt, reciprocal,
+    hypot, copysign, exp, exp2, expm1, log, log2, log10, log1p, logaddexp, sin, cos, tan, asin,
+    acos, atan, atan2, sinh, cosh, tanh, asinh, acosh, atanh, deg2rad, rad2deg, erf, erfc, real,
+    imag, conj, angle, stop_gradient, complex_ as complex, squared_difference,
 )
 from gpugrad.ops.gathering import (
-    gather,
-    nonzero,
-    put_along_axis,
-    scatter_rows,
-    take,
-    take_along_axis,
+    take, gather, scatter_rows, take_along_axis, put_along_axis, nonzero,
+)
+from gpugrad.ops.grids import (
+    tri, ix_, indices, fromfunction, logspace, geomspace, bartlett, hanning, hamming, blackman,
+    kaiser,
+)
+from gpugrad.ops.histograms import bincount, digitize, histogram_bin_edges, histogram
+from gpugrad.ops.index_tricks import (
+    broadcast_shapes, tril_indices, triu_indices, tril_indices_from, triu_indices_from,
+    diag_indices, diag_indices_from, unravel_index, ravel_multi_index,
 )
 from gpugrad.ops.indexing import (
-    getitem,
-    index_add,
-    index_fill,
-    index_put,
-    last_writes,
-    scatter_at,
-    setitem,
+    getitem, scatter_at, index_add, index_fill, last_writes, index_put, setitem,
 )
-from gpugrad.ops.joining import (
-    broadcast_arrays,
-    concat,
-    meshgrid,
-    split,
-    stack,
-    unstack,
+from gpugrad.ops.inspecting import (
+    allclose, array_equal, array_equiv, ndim, shape, size, isscalar, iscomplexobj, isrealobj,
 )
+from gpugrad.ops.joining import concat, stack, unstack, split, broadcast_arrays, meshgrid
 from gpugrad.ops.linalg import (
-    adjugate,
-    cholesky,
-    det,
-    inv,
-    matrix_power,
-    slogdet,
-    solve,
-    solve_triangular,
+    cholesky, solve_triangular, solve, inv, matrix_power, adjugate, det, slogdet,
+)
+from gpugrad.ops.nan_reductions import (
+    nansum, nanprod, nancumsum, nancumprod, nanmean, nanvar, nanstd, nanmax, nanmin, nanargmax,
+    nanargmin,
 )
 from gpugrad.ops.nn import (
-    binary_cross_entropy_with_logits,
-    log_softmax,
-    mse,
-    one_hot,
-    softmax,
-    softmax_cross_entropy,
-    softmax_grad,
-    sparse_softmax_cross_entropy,
-    sparse_softmax_cross_entropy_grad,
+    mse, softmax, softmax_grad, log_softmax, softmax_cross_entropy,
+    sparse_softmax_cross_entropy, sparse_softmax_cross_entropy_grad,
+    binary_cross_entropy_with_logits, one_hot,
 )
-from gpugrad.ops.norms import (
-    matrix_norm,
-    vector_norm,
+from gpugrad.ops.norms import vector_norm, matrix_norm
+from gpugrad.ops.numeric import (
+    fabs, fmax, fmin, heaviside, lerp, nan_to_num, divmod_ as divmod, modf, frexp, ldexp,
+    nextafter, spacing, rint, fix, around, isposinf, isneginf, isreal, iscomplex, isclose, gcd,
+    lcm, bitwise_count, float_power, real_if_close,
 )
-from gpugrad.ops.products import (
-    cross,
-    dot,
-    kron,
-    matmul,
-    outer,
-    tensordot,
-    trace,
-    vecdot,
+from gpugrad.ops.ordering import partition, argpartition, lexsort, sort_complex
+from gpugrad.ops.padding import pad
+from gpugrad.ops.polynomials import (
+    polyadd, polysub, polymul, polydiv, polyint, poly, polyfit, roots,
 )
-from gpugrad.ops.random import (
-    set_seed,
+from gpugrad.ops.products import matmul, vecdot, dot, tensordot, outer, kron, cross, trace
+from gpugrad.ops.quantiles import (
+    quantile, percentile, median, nanquantile, nanpercentile, nanmedian,
+)
+from gpugrad.ops.rearranging import (
+    transpose, rollaxis, atleast_1d, atleast_2d, atleast_3d, flipud, fliplr, rot90, diag,
+    diagflat, fill_diagonal,
 )
 from gpugrad.ops.reduction import (
-    all_ as all,
+    sum_ as sum, mean, var, std, max_ as max, min_ as min, prod, logsumexp, argmax, argmin, any_
+    as any, all_ as all, count_nonzero,
 )
-from gpugrad.ops.reduction import (
-    any_ as any,
+from gpugrad.ops.resizing import resize, append, delete, insert, trim_zeros
+from gpugrad.ops.running import cumulative_max, cumulative_min, cumulative_logsumexp
+from gpugrad.ops.segments import (
+    segment_sum, segment_mean, segment_sqrt_n, segment_max, segment_min, segment_prod,
 )
-from gpugrad.ops.reduction import (
-    argmax,
-    argmin,
-    count_nonzero,
-    logsumexp,
-    mean,
-    prod,
-    std,
-    var,
+from gpugrad.ops.selecting import (
+    compress, extract, select, piecewise, choose, argwhere, flatnonzero,
 )
-from gpugrad.ops.reduction import (
-    max_ as max,
-)
-from gpugrad.ops.reduction import (
-    min_ as min,
-)
-from gpugrad.ops.reduction import (
-    sum_ as sum,
+from gpugrad.ops.sets import (
+    unique_all, unique_counts, unique_inverse, unique_values, unique, isin, union1d,
+    intersect1d, setdiff1d, setxor1d,
 )
 from gpugrad.ops.shaping import (
-    astype,
-    broadcast_to,
-    expand_dims,
-    flatten,
-    matrix_transpose,
-    moveaxis,
-    permute_dims,
-    ravel,
-    reshape,
-    squeeze,
-    sum_to,
-    swapaxes,
+    reshape, ravel, flatten, expand_dims, squeeze, permute_dims, matrix_transpose, moveaxis,
+    swapaxes, broadcast_to, sum_to, astype,
 )
-from gpugrad.ops.sorting import (
-    argsort,
-    searchsorted,
-    sort,
-    top_k,
+from gpugrad.ops.signal import convolve, correlate, interp, unwrap, polyval, polyder
+from gpugrad.ops.sorting import argsort, sort, searchsorted, top_k
+from gpugrad.ops.special import sinc, logaddexp2
+from gpugrad.ops.special_matrices import vander
+from gpugrad.ops.stacking import (
+    concatenate, hstack, vstack, dstack, column_stack, block, array_split, hsplit, vsplit,
+    dsplit,
 )
+from gpugrad.ops.statistics import ptp, average, cov, corrcoef
+from gpugrad.ops.vectors import matvec, vecmat, inner, vdot
+from gpugrad.ops.windows import sliding_window_view
+from gpugrad.ops.random import set_seed
 from gpugrad.recorder import AggregationMethod, UnconnectedGradients
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import IndexedSlices, Tensor, constant, convert_to_tensor
 from gpugrad.transforms import (
-    custom_gradient,
-    grad,
-    grad_pass_through,
-    hessian,
-    hvp,
-    jacobian,
-    jvp,
-    recompute_grad,
-    value_and_grad,
-    vjp,
+    grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp,
 )
 from gpugrad.variable import Variable
+from gpugrad.vectorize import vectorized_map, vmap
 
 if TYPE_CHECKING:
     from gpugrad import checkpoint, nn, optim, testing
@@ -292,28 +156,30 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 bool = _np.dtype("bool")
-int8 = _np.dtype("int8")
-int16 = _np.dtype("int16")
-int32 = _np.dtype("int32")
-int64 = _np.dtype("int64")
-uint8 = _np.dtype("uint8")
-uint16 = _np.dtype("uint16")
-uint32 = _np.dtype("uint32")
-uint64 = _np.dtype("uint64")
-float16 = _np.dtype("float16")
-float32 = _np.dtype("float32")
-float64 = _np.dtype("float64")
-complex64 = _np.dtype("complex64")
-complex128 = _np.dtype("complex128")
+int8, int16, int32, int64 = (_np.dtype(f"int{n}") for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (_np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
+float16, float32, float64 = (_np.dtype(f"float{n}") for n in (16, 32, 64))
+complex64, complex128 = _np.dtype("complex64"), _np.dtype("complex128")
 e, inf, nan, newaxis, pi = _np.e, _np.inf, _np.nan, None, _np.pi
 
-_KNOWN_AS = {  # by NumPy, TensorFlow or torch
-    "array": "asarray", "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2",
-    "cast": "astype", "concatenate": "concat", "cumprod": "cumulative_prod",
-    "cumsum": "cumulative_sum", "identity": "positive", "norm": "vector_norm", "pow": "power",
-    "reduce_max": "max", "reduce_mean": "mean", "reduce_min": "min", "reduce_prod": "prod",
-    "reduce_sum": "sum", "transpose": "permute_dims",
-}  # fmt: skip
+# NumPy's other names
+absolute = abs
+amax, amin = max, min
+arccos, arccosh, arcsin, arcsinh = acos, acosh, asin, asinh
+arctan, arctan2, arctanh = atan, atan2, atanh
+array = asarray
+bitwise_not = invert = bitwise_invert
+conjugate = conj
+degrees, radians = rad2deg, deg2rad
+left_shift, right_shift = bitwise_left_shift, bitwise_right_shift
+mod = remainder
+pow = power
+true_divide = divide
+
+_KNOWN_AS = {  # by TensorFlow or torch
+    "cast": "astype", "identity": "positive", "norm": "linalg.norm", "reduce_max": "max",
+    "reduce_mean": "mean", "reduce_min": "min", "reduce_prod": "prod", "reduce_sum": "sum",
+}
 
 _LATER = ("checkpoint", "nn", "optim", "testing")  # imported when first asked for
 
@@ -321,7 +187,7 @@ _LATER = ("checkpoint", "nn", "optim", "testing")  # imported when first asked f
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return importlib.import_module(f"gpugrad.{name}")
-    if name in OPS:  # one that a user has declared
+    if name in OPS:  # of a namespace, or one that a user has declared
         return OPS[name].eager
     hint = f" It is called gg.{_KNOWN_AS[name]} here." if name in _KNOWN_AS else ""
     raise AttributeError(f"module 'gpugrad' has no attribute {name!r}.{hint}")
@@ -332,257 +198,67 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "OPS",
-    "AggregationMethod",
-    "Device",
-    "ForwardAccumulator",
-    "GradientTape",
-    "Graph",
-    "IndexedSlices",
-    "Op",
-    "OutOfMemoryError",
-    "Tensor",
-    "UnconnectedGradients",
-    "Variable",
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "adjugate",
-    "all",
-    "angle",
-    "any",
-    "arange",
-    "argmax",
-    "argmin",
-    "argsort",
-    "asarray",
-    "asin",
-    "asinh",
-    "astype",
-    "atan",
-    "atan2",
-    "atanh",
-    "bfloat16",
-    "binary_cross_entropy_with_logits",
-    "bitwise_and",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "bool",
-    "broadcast_arrays",
-    "broadcast_to",
-    "cbrt",
-    "ceil",
-    "checkpoint",
-    "cholesky",
-    "clip",
-    "complex",
-    "complex64",
-    "complex128",
-    "concat",
-    "conj",
-    "constant",
-    "convert_to_tensor",
-    "copysign",
-    "cos",
-    "cosh",
-    "count_nonzero",
-    "cross",
-    "cumulative_prod",
-    "cumulative_sum",
-    "custom_gradient",
-    "deg2rad",
-    "det",
-    "device",
-    "devices",
-    "diagonal",
-    "diagonal_scatter",
-    "divide",
-    "dot",
-    "e",
-    "einsum",
-    "elementwise",
-    "elu",
-    "empty",
-    "empty_like",
-    "equal",
-    "erf",
-    "erfc",
-    "errors",
-    "exp",
-    "exp2",
-    "expand_dims",
-    "expm1",
-    "eye",
-    "flatten",
-    "flip",
-    "float16",
-    "float32",
-    "float64",
-    "floor",
-    "floor_divide",
-    "fmod",
-    "full",
-    "full_like",
-    "gather",
-    "gelu",
-    "getitem",
-    "grad",
-    "grad_pass_through",
-    "gradients",
-    "greater",
-    "greater_equal",
-    "hardtanh",
-    "hessian",
-    "hvp",
-    "hypot",
-    "imag",
-    "index_add",
-    "index_fill",
-    "index_put",
-    "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "inv",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "jacobian",
-    "jvp",
-    "kron",
-    "last_writes",
-    "leaky_relu",
-    "less",
-    "less_equal",
-    "linspace",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "log_sigmoid",
-    "log_softmax",
-    "logaddexp",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "logsumexp",
-    "masked_divide",
-    "masked_multiply",
-    "matmul",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_transpose",
-    "max",
-    "maximum",
-    "mean",
-    "meshgrid",
-    "min",
-    "minimum",
-    "mish",
-    "moveaxis",
-    "mse",
-    "multiply",
-    "nan",
-    "negative",
-    "newaxis",
-    "nn",
-    "no_gradient",
-    "nonzero",
-    "not_equal",
-    "one_hot",
-    "ones",
-    "ones_like",
-    "op",
-    "optim",
-    "outer",
-    "pad",
-    "permute_dims",
-    "pi",
-    "positive",
-    "power",
-    "prod",
-    "put_along_axis",
-    "rad2deg",
-    "random",
-    "ravel",
-    "real",
-    "reciprocal",
-    "recompute_grad",
-    "recurrence",
-    "relu",
-    "relu6",
-    "remainder",
-    "repeat",
-    "reshape",
-    "roll",
-    "round",
-    "rsqrt",
-    "scatter_at",
-    "scatter_rows",
-    "searchsorted",
-    "selu",
-    "set_device",
-    "set_seed",
-    "setitem",
-    "sigmoid",
-    "sign",
-    "signbit",
-    "silu",
-    "sin",
-    "sinh",
-    "slogdet",
-    "softmax",
-    "softmax_cross_entropy",
-    "softmax_grad",
-    "softplus",
-    "softsign",
-    "solve",
-    "solve_triangular",
-    "sort",
-    "sparse_softmax_cross_entropy",
-    "sparse_softmax_cross_entropy_grad",
-    "split",
-    "sqrt",
-    "square",
-    "squared_difference",
-    "squeeze",
-    "stack",
-    "std",
-    "stop_gradient",
-    "subtract",
-    "sum",
-    "sum_to",
-    "swapaxes",
-    "take",
-    "take_along_axis",
-    "tan",
-    "tanh",
-    "tensordot",
-    "testing",
-    "tile",
-    "to_device",
-    "top_k",
-    "trace",
-    "tril",
-    "triu",
-    "trunc",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "unstack",
-    "value_and_grad",
-    "var",
-    "vecdot",
-    "vector_norm",
-    "vjp",
-    "where",
-    "zeros",
-    "zeros_like",
+    "OPS", "AggregationMethod", "Device", "ForwardAccumulator", "GradientTape", "Graph",
+    "IndexedSlices", "Op", "OutOfMemoryError", "Tensor", "UnconnectedGradients", "Variable",
+    "__array_api_version__", "__array_namespace_info__", "abs", "absolute", "acos", "acosh",
+    "add", "adjugate", "all", "allclose", "amax", "amin", "angle", "any", "append",
+    "apply_along_axis", "apply_over_axes", "arange", "arccos", "arccosh", "arcsin", "arcsinh",
+    "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere",
+    "around", "array", "array_equal", "array_equiv", "array_split", "asarray", "asin", "asinh",
+    "astype", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "average",
+    "bartlett", "bfloat16", "binary_cross_entropy_with_logits", "bincount", "bitwise_and",
+    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "blackman", "block", "bool", "broadcast_arrays",
+    "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "ceil", "checkpoint", "cholesky",
+    "choose", "clip", "column_stack", "complex", "complex64", "complex128", "compress", "concat",
+    "concatenate", "conj", "conjugate", "constant", "convert_to_tensor", "convolve", "copysign",
+    "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "cumprod", "cumsum",
+    "cumulative_logsumexp", "cumulative_max", "cumulative_min", "cumulative_prod",
+    "cumulative_sum", "cumulative_trapezoid", "custom_gradient", "custom_jvp", "deg2rad",
+    "degrees", "delete", "det", "device", "devices", "diag", "diag_indices", "diag_indices_from",
+    "diagflat", "diagonal", "diagonal_scatter", "diff", "digitize", "divide", "divmod", "dot",
+    "dsplit", "dstack", "e", "ediff1d", "einsum", "einsum_path", "elementwise", "elu", "empty",
+    "empty_like", "equal", "erf", "erfc", "errors", "exp", "exp2", "expand_dims", "expm1",
+    "extract", "eye", "fabs", "fft", "fill_diagonal", "finfo", "fix", "flatnonzero", "flatten",
+    "flip", "fliplr", "flipud", "float16", "float32", "float64", "float_power", "floor",
+    "floor_divide", "fmax", "fmin", "fmod", "frexp", "from_dlpack", "fromfunction", "full",
+    "full_like", "gather", "gcd", "gelu", "geomspace", "getitem", "grad", "grad_pass_through",
+    "gradient", "gradients", "greater", "greater_equal", "hamming", "hanning", "hardtanh",
+    "heaviside", "hessian", "histogram", "histogram_bin_edges", "hsplit", "hstack", "hvp",
+    "hypot", "i0", "iinfo", "imag", "implicit_diff", "index_add", "index_fill", "index_put",
+    "indices", "inf", "inner", "insert", "int8", "int16", "int32", "int64", "interp",
+    "intersect1d", "inv", "invert", "isclose", "iscomplex", "iscomplexobj", "isdtype", "isfinite",
+    "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar", "ix_",
+    "jacobian", "jvp", "kaiser", "kron", "last_writes", "lcm", "ldexp", "leaky_relu",
+    "left_shift", "lerp", "less", "less_equal", "lexsort", "linalg", "linearize", "linspace",
+    "log", "log1p", "log2", "log10", "log_sigmoid", "log_softmax", "logaddexp", "logaddexp2",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "logsumexp",
+    "masked_divide", "masked_multiply", "matmul", "matrix_norm", "matrix_power",
+    "matrix_transpose", "matvec", "max", "maximum", "mean", "median", "meshgrid", "min",
+    "minimum", "mish", "mod", "modf", "moveaxis", "mse", "multiply", "nan", "nan_to_num",
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian",
+    "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndim",
+    "negative", "newaxis", "nextafter", "nn", "no_gradient", "nonzero", "not_equal", "one_hot",
+    "ones", "ones_like", "op", "optim", "outer", "packbits", "pad", "partition", "percentile",
+    "permute_dims", "pi", "piecewise", "poly", "polyadd", "polyder", "polydiv", "polyfit",
+    "polyint", "polymul", "polysub", "polyval", "positive", "pow", "power", "prod",
+    "promote_types", "ptp", "put_along_axis", "quantile", "rad2deg", "radians", "random", "ravel",
+    "ravel_multi_index", "real", "real_if_close", "reciprocal", "recompute_grad", "recurrence",
+    "relu", "relu6", "remainder", "repeat", "reshape", "resize", "result_type", "right_shift",
+    "rint", "roll", "rollaxis", "roots", "rot90", "round", "rsqrt", "scatter_at", "scatter_rows",
+    "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_prod",
+    "segment_sqrt_n", "segment_sum", "select", "selu", "set_device", "set_seed", "setdiff1d",
+    "setitem", "setxor1d", "shape", "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh",
+    "size", "sliding_window_view", "slogdet", "softmax", "softmax_cross_entropy", "softmax_grad",
+    "softplus", "softsign", "solve", "solve_triangular", "sort", "sort_complex", "spacing",
+    "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad", "special", "split",
+    "sqrt", "square", "squared_difference", "squeeze", "stack", "std", "stop_gradient",
+    "subtract", "sum", "sum_to", "swapaxes", "take", "take_along_axis", "tan", "tanh",
+    "tensordot", "testing", "tile", "to_device", "top_k", "trace", "transpose", "trapezoid",
+    "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices",
+    "triu_indices_from", "true_divide", "trunc", "uint8", "uint16", "uint32", "uint64", "union1d",
+    "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unpackbits",
+    "unravel_index", "unstack", "unwrap", "value_and_grad", "vander", "var", "vdot", "vecdot",
+    "vecmat", "vector_norm", "vectorized_map", "vjp", "vmap", "vsplit", "vstack", "where",
+    "zeros", "zeros_like",
 ]

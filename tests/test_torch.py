@@ -1,0 +1,890 @@
+"""The ops that torch has too give its values and its gradients, on the samples in their records.
+
+`SAME` and `TWINS` say with what each op is compared, `DIFFERENT` why some are not what torch
+has under their name; together they hold every name that torch knows.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.testing.close import as_numpy
+from gpugrad.testing.grads import is_hermitian, random_like
+
+pytestmark = [
+    pytest.mark.peers,
+    pytest.mark.filterwarnings("ignore::UserWarning"),  # torch's, of slow paths and broadcasts
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+torch = pytest.importorskip("torch", exc_type=ImportError)
+F = torch.nn.functional
+
+HOMES = (torch.linalg, torch.fft, torch.special, F, torch, torch.Tensor)
+
+
+def torchs(name):
+    """What torch has under a name; where it has several, the one that is meant here."""
+    found = (getattr(home, name, None) for home in HOMES)
+    return next((f for f in found if callable(f) and not inspect.isclass(f)), None)
+
+
+# ---- same name, same arguments ----------------------------------------------------------
+
+SAME = """
+abs acos acosh adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+adaptive_max_pool2d adaptive_max_pool3d add affine_grid all angle any argmax argmin argsort
+argwhere asin asinh atan atan2 atanh atleast_1d atleast_2d atleast_3d avg_pool2d avg_pool3d
+bilinear bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor cdist ceil
+celu channel_shuffle cholesky clip column_stack complex conj conv1d conv2d conv3d
+conv_transpose1d conv_transpose2d conv_transpose3d copysign cos cosh cosine_embedding_loss
+cosine_similarity deg2rad det diag diagonal diff digamma divide dstack eig eigh eigvals eigvalsh
+elu entr erf erfc erfcx erfinv exp exp2 expm1 fft fft2 fftn fftshift fix flatten fliplr flipud
+floor floor_divide fmax fmin fmod fold frexp   gammaln gaussian_nll_loss gcd
+gelu glu greater greater_equal grid_sample hardshrink hardsigmoid hardswish hardtanh heaviside
+hfft hinge_embedding_loss hstack huber_loss hypot i0 i0e i1 i1e ifft ifft2 ifftn ifftshift ihfft
+imag inner interpolate inv irfft irfft2 irfftn isclose isfinite isin isinf isnan isneginf
+isposinf isreal kron l1_loss lcm lerp less less_equal log log10 log1p log2 log_ndtr log_softmax
+logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit lp_pool1d lp_pool2d 
+margin_ranking_loss matmul matrix_norm matrix_power matrix_rank max_pool1d max_pool2d max_pool3d
+maximum  minimum mish moveaxis mse_loss multi_dot multilabel_margin_loss
+multilabel_soft_margin_loss multiply nan_to_num nanmean nansum ndtr ndtri negative nextafter norm
+normalize not_equal pairwise_distance pinv pixel_shuffle pixel_unshuffle poisson_nll_loss
+positive rad2deg ravel real reciprocal relu relu6 remainder reshape rfft rfft2 rfftn rsqrt
+qr searchsorted selu sigmoid signbit silu sin sinc sinh slogdet smooth_l1_loss softmax softmin
+softplus softshrink softsign solve sqrt square squeeze stack std subtract  svd svdvals tan
+tanh tanhshrink tensorinv  threshold trapezoid tril triplet_margin_loss triu trunc
+unfold var vecdot vector_norm vstack where xlog1py xlogy 
+""".split()
+
+RENAMED = {"axis": "dim", "axes": "dim", "keepdims": "keepdim", "axis1": "dim1", "axis2": "dim2"}
+RENAMED |= {"k": "diagonal", "ddof": "correction", "correction": "correction"}
+"""torch's names of our arguments. As its defaults are others, ours are passed."""
+
+
+# ---- another name, or other arguments ---------------------------------------------------
+
+
+def axes_of(x, axis):
+    """Axes as a tuple, counted from the front."""
+    if axis is None:
+        return tuple(range(x.ndim))
+    return tuple(int(a) % x.ndim for a in np.atleast_1d(np.array(axis, int)))
+
+
+def along_all(f):
+    """A reduction of one axis as one of several, or of all."""
+
+    def reduced(x, *args, axis=None, keepdims=False, **keywords):
+        axes = axes_of(x, axis)
+        kept = [a for a in range(x.ndim) if a not in axes]
+        lines = x.permute([*kept, *axes]).reshape([x.shape[a] for a in kept] + [-1])
+        y = f(lines, *args, dim=-1, **keywords)
+        return y.reshape([1 if a in axes else n for a, n in enumerate(x.shape)]) if keepdims else y
+
+    return reduced
+
+
+def reduction(f):
+    def function(x, axis=None, *, dtype=None, keepdims=False):
+        if axis == ():
+            return NotImplemented  # torch takes that for all axes
+        # torch.sum(x, dtype=complex) of a real x has no gradient, so the dtype comes first
+        return f(cast(x, dtype), axes_of(x, axis), keepdims)
+
+    return function
+
+
+def flat_if_none(f):
+    """A function along an axis; axis None is along all elements in row-major order."""
+
+    def function(x, *args, axis=None, **keywords):
+        if axis is None:
+            return f(x.flatten(), *args, dim=0, **keywords)
+        return f(x, *args, dim=axis, **keywords)
+
+    return function
+
+
+def at_channels(f):
+    """A function on channels along axis 1, with `axis` for where they are."""
+
+    def function(x, *args, axis=1, **keywords):
+        if x.ndim < 2:
+            return f(x, *args, **keywords)
+        return f(x.movedim(axis, 1), *args, **keywords).movedim(1, axis)
+
+    return function
+
+
+def at_the_end(f):
+    """A normalisation of the last axes, with `axis` for which they are."""
+
+    def function(x, *weights, axis=-1, eps=1e-5):
+        axes = axes_of(x, axis)
+        last = list(range(-len(axes), 0))
+        moved = x.movedim(axes, last)
+        return f(moved, moved.shape[-len(axes) :], *weights, eps=eps).movedim(last, axes)
+
+    return function
+
+
+def without_gradient(x):
+    """Arguments that torch takes as constants only."""
+    return x if x is None else x.detach()
+
+
+def dtype_of(dtype):
+    return getattr(torch, np.dtype(dtype).name)
+
+
+def cast(x, dtype):
+    return x if dtype is None else x.to(dtype_of(dtype))
+
+
+def matrices(f):
+    """A solver of stacks of equations that are one matrix wide, for a vector `b` too."""
+
+    def function(*args, b, **keywords):
+        return f(*args, b[:, None], **keywords)[..., 0] if b.ndim == 1 else f(*args, b, **keywords)
+
+    return function
+
+
+def places(shape, index):
+    """Where an index points to, counted in row-major order."""
+    index = tuple(index) if isinstance(index, list) and isinstance(index[0], slice) else index
+    return torch.tensor(np.array(np.arange(math.prod(shape)).reshape(shape)[index]))
+
+
+def put(x, values, *, index):
+    at = places(x.shape, index)
+    if at.unique().numel() < at.numel():
+        return NotImplemented  # torch does not say which of several writes to a place stays
+    return put_at(x, at, values, accumulate=False)
+
+
+def put_at(x, at, values, accumulate=True):
+    values = values.reshape(values.shape[max(0, values.ndim - at.ndim) :]).expand(at.shape)
+    flat = x.flatten().index_put((at.flatten(),), values.flatten(), accumulate=accumulate)
+    return flat.reshape(x.shape)
+
+
+def rows_of(segment_ids, data):
+    """Group numbers, and the rows that have one."""
+    valid = segment_ids >= 0
+    return segment_ids[valid], data[valid]
+
+
+def segment(reduce):
+    def function(data, segment_ids, num_segments):
+        if num_segments == 0:
+            return NotImplemented
+        ids, rows = rows_of(segment_ids, data)
+        start = torch.zeros((num_segments, *rows.shape[1:]), dtype=rows.dtype)
+        start = start - math.inf if reduce == "amax" else start
+        start = start + math.inf if reduce == "amin" else start
+        ids = ids.reshape(-1, *[1] * (rows.ndim - 1)).expand(rows.shape)
+        return start.scatter_reduce(0, ids, rows, reduce, include_self=reduce != "mean")
+
+    return function
+
+
+def batch_norm(
+    x, running_mean=None, running_var=None, weight=None, bias=None, *, training=False, axis=1,
+    **keywords,
+):  # fmt: skip
+    statistics = [None if s is None else s.detach().clone() for s in (running_mean, running_var)]
+    if statistics[0] is None:  # ours gives those of the array then
+        channels = x.shape[axis]
+        statistics, keywords["momentum"] = [torch.zeros(channels), torch.ones(channels)], 1.0
+        statistics = [s.to(x.dtype) for s in statistics]
+    f = at_channels(F.batch_norm)
+    y = f(x, *statistics, weight, bias, training, axis=axis, **keywords)
+    return y, *statistics
+
+
+def cov(m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None):
+    m, y = [a if a is None or rowvar or a.ndim < 2 else a.mT for a in (m, y)]
+    m = m if y is None else torch.cat([torch.atleast_2d(m), torch.atleast_2d(y)])
+    if aweights is not None and aweights.is_complex():
+        return NotImplemented
+    correction = (0 if bias else 1) if ddof is None else ddof
+    return torch.cov(m, correction=correction, fweights=fweights, aweights=aweights)
+
+
+def corrcoef(x, y=None, *, rowvar=True):
+    x, y = [a if a is None or rowvar or a.ndim < 2 else a.mT for a in (x, y)]
+    return torch.corrcoef(
+        x if y is None else torch.cat([torch.atleast_2d(x), torch.atleast_2d(y)])
+    )
+
+
+def dot(x1, x2):
+    if x1.ndim == x2.ndim == 1:
+        return torch.dot(x1, x2)
+    if 0 in (x1.ndim, x2.ndim):
+        return x1 * x2
+    return torch.tensordot(x1, x2, ([x1.ndim - 1], [max(x2.ndim - 2, 0)]))
+
+
+def convolution(x, w, *, padding=0, **keywords):
+    n = x.ndim - 2
+    if isinstance(padding, tuple) and isinstance(padding[0], tuple):
+        x, padding = F.pad(x, [p for pair in padding[::-1] for p in pair]), 0
+    if padding == "same" and keywords.get("stride", 1) != 1:
+        return NotImplemented  # torch has it for a stride of 1 alone
+    return (F.conv1d, F.conv2d, F.conv3d)[n - 1](x, w, padding=padding, **keywords)
+
+
+def convolve(x1, x2, mode="full"):
+    """By conv1d, which does not reverse the kernel."""
+    if mode == "valid" and len(x1) < len(x2):
+        x1, x2 = x2, x1
+    n = {"full": len(x2) - 1, "valid": 0}
+    if mode == "same":
+        return NotImplemented
+    return F.conv1d(x1[None, None], x2.flip(0)[None, None], padding=n[mode])[0, 0]
+
+
+def solve_triangular(a, b, *, lower=True, adjoint=False):
+    a, upper = (a.mH, lower) if adjoint else (a, not lower)
+    return matrices(torch.linalg.solve_triangular)(
+        torch.tril(a) if not upper else torch.triu(a), b=b, upper=upper
+    )
+
+
+def lu(x):
+    p, lower, upper = torch.linalg.lu(x)
+    return p.real, lower, upper  # torch's permutation is complex where x is
+
+
+def lu_factor(x):
+    lu, pivots = torch.linalg.lu_factor(x)
+    return lu, pivots - 1
+
+
+def lu_solve(lu, pivots, b, *, trans=0):
+    lu, b = (lu.conj(), b.conj()) if trans == 1 else (lu, b)
+    f = matrices(torch.linalg.lu_solve)
+    x = f(lu, (pivots + 1).int(), b=b, adjoint=trans != 0)
+    return x.conj() if trans == 1 else x
+
+
+def pad(x, pad_width, mode="constant", *, constant_values=0.0, **keywords):
+    modes = {"edge": "replicate", "reflect": "reflect", "wrap": "circular"}
+    if mode != "constant":
+        if x.ndim != 1 or mode not in modes:
+            return NotImplemented
+        return F.pad(x[None, None], pad_width, modes[mode])[0, 0]
+    widths = np.broadcast_to(pad_width, (x.ndim, 2))
+    values = np.broadcast_to(constant_values, (x.ndim, 2))
+    for axis in range(x.ndim):
+        for side in (0, 1):
+            sides = np.zeros((x.ndim, 2), int)
+            sides[axis, side] = widths[axis, side]
+            x = F.pad(x, sides[::-1].flatten().tolist(), value=values[axis, side])
+    return x
+
+
+def polygamma(n, x):
+    if not isinstance(n, torch.Tensor):
+        return torch.special.polygamma(int(n), x)
+    n, x = torch.broadcast_tensors(n, x)
+    each = [torch.special.polygamma(int(k), v) for k, v in zip(n.flatten(), x.flatten())]
+    return torch.stack(each).reshape(x.shape) if each else x * 1
+
+
+def quantile(f):
+    def function(x, q, axis=None, *, method="linear", keepdims=False):
+        if method not in ("linear", "lower", "higher", "midpoint", "nearest"):
+            return NotImplemented
+        q = torch.tensor(q, dtype=x.dtype)
+        return along_all(f)(x, q, axis=axis, keepdims=keepdims, interpolation=method)
+
+    return function
+
+
+def percentile(x, q, *args, **keywords):
+    return quantile(torch.quantile)(x, (np.array(q) / 100).tolist(), *args, **keywords)
+
+
+def middle(f):
+    def function(x, axis=None, keepdims=False):
+        if x.numel() == 0:
+            return NotImplemented
+        return along_all(f)(x, 0.5, axis=axis, keepdims=keepdims)
+
+    return function
+
+
+def trace(x, offset=0, axis1=-2, axis2=-1):
+    return torch.diagonal(x, offset, axis1, axis2).sum(-1)
+
+
+def product(x, axis=None, dtype=None, keepdims=False):
+    return along_all(torch.prod)(cast(x, dtype), axis=axis, keepdims=keepdims)
+
+
+def attention(
+    query, key, value, attn_mask=None, dropout_mask=None, *, dropout_p=0.0, is_causal=False, **kw
+):
+    if dropout_mask is not None or (is_causal and attn_mask is not None):
+        return NotImplemented
+    return F.scaled_dot_product_attention(query, key, value, attn_mask, 0.0, is_causal, **kw)
+
+
+def embedding_bag(indices, weight, per_sample_weights=None, *, padding_idx=None, **keywords):
+    return F.embedding_bag(
+        indices, weight, per_sample_weights=per_sample_weights, padding_idx=padding_idx, **keywords
+    )
+
+
+def initial(x, axis, value):
+    shape = list(x.shape)
+    shape[axis] = 1
+    return torch.full(shape, value, dtype=x.dtype)
+
+
+def cumulative(f, start):
+    def function(x, axis=None, *, dtype=None, include_initial=False):
+        x, axis = cast(x, dtype), 0 if axis is None else axis
+        y = f(x, axis)
+        y = y if isinstance(y, torch.Tensor) else y.values
+        return torch.cat([initial(x, axis, start), y], axis) if include_initial else y
+
+    return function
+
+
+TWINS = {
+    # NumPy's names
+    "append": lambda x, values, axis=None: (
+        torch.cat([x, values], axis) if axis is not None
+        else torch.cat([x.flatten(), values.flatten()])
+    ),
+    "around": torch.round,
+    "astype": lambda x, dtype: x.to(dtype_of(dtype)),
+    "bitwise_invert": torch.bitwise_not,
+    "compress": lambda condition, x, axis=None: (
+        (x.flatten() if axis is None else x).index_select(
+            0 if axis is None else axis, condition.nonzero().flatten()
+        )
+    ),
+    "concat": lambda arrays, axis=0: (
+        torch.cat([a.flatten() for a in arrays]) if axis is None else torch.cat(arrays, axis)
+    ),
+    "concatenate": lambda arrays, axis=0, dtype=None: (
+        torch.concatenate([cast(a, dtype) for a in arrays], axis) if axis is not None
+        else torch.concatenate([a.flatten() for a in arrays])
+    ),
+    "convolve": convolve,
+    "correlate": lambda x1, x2, mode="valid": (
+        convolve(x1, x2.conj().flip(0), mode) if len(x1) >= len(x2) else NotImplemented
+    ),
+    "cumprod": flat_if_none(torch.cumprod),
+    "cumsum": flat_if_none(torch.cumsum),
+    "cumulative_logsumexp": cumulative(torch.logcumsumexp, -math.inf),
+    "cumulative_max": cumulative(torch.cummax, -math.inf),
+    "cumulative_min": cumulative(torch.cummin, math.inf),
+    "cumulative_prod": cumulative(torch.cumprod, 1.0),
+    "cumulative_sum": cumulative(torch.cumsum, 0.0),
+    "cumulative_trapezoid": lambda y, *x, initial=None, axis=-1, **keywords: (
+        torch.cumulative_trapezoid(y, *x, dim=axis, **keywords) if initial is None
+        else NotImplemented
+    ),
+    "diagflat": lambda x, k=0: torch.diagflat(x, k),
+    "digitize": lambda x, bins, right=False: (
+        torch.bucketize(x, bins, right=not right) if len(bins) < 2 or bins[0] <= bins[-1]
+        else NotImplemented  # torch's are in ascending order
+    ),
+    "divmod": lambda x, y: (
+        torch.floor_divide(x.detach(), y.detach()), torch.remainder(x, y)
+    ),
+    "dot": dot,
+    "ediff1d": lambda x, to_end=None, to_begin=None: (
+        torch.diff(x.flatten()) if to_end is to_begin is None else NotImplemented
+    ),
+    "expand_dims": lambda x, axis=0: (
+        torch.unsqueeze(x, axis) if isinstance(axis, int) else NotImplemented
+    ),
+    "extract": lambda condition, x: torch.masked_select(x, condition),
+    "fabs": torch.abs,
+    "flatnonzero": lambda x: torch.nonzero(x.flatten()).flatten(),
+    "flip": lambda x, axis=None: torch.flip(x, axes_of(x, axis)),
+    "gradient_along": lambda x, *spacing, axis=-1, **keywords: (
+        torch.gradient(x, **({"spacing": spacing} if spacing else {}), dim=axis, **keywords)[0]
+    ),
+    "mean": reduction(torch.mean),
+    "matrix_transpose": lambda x: x.mT,
+    "max": reduction(torch.amax),
+    "median": middle(torch.quantile),
+    "min": reduction(torch.amin),
+    "modf": lambda x: (torch.frac(x), torch.trunc(x)),
+    "nanmedian": middle(torch.nanquantile),
+    "nanpercentile": lambda x, q, *args, **keywords: (
+        quantile(torch.nanquantile)(x, (np.array(q) / 100).tolist(), *args, **keywords)
+    ),
+    "nanquantile": quantile(torch.nanquantile),
+    "outer": lambda x1, x2: torch.outer(x1.flatten(), x2.flatten()),
+    "pad": pad,
+    "pad_constant": lambda x, pad_width, value=0.0: pad(x, pad_width, constant_values=value),
+    "percentile": percentile,
+    "permute_dims": lambda x, axes: torch.permute(x, axes),
+    "power": torch.pow,
+    "prod": product,
+    "ptp": lambda x, axis=None, keepdims=False: (
+        torch.amax(x, axes_of(x, axis), keepdims) - torch.amin(x, axes_of(x, axis), keepdims)
+    ),
+    "put_along_axis": lambda values, indices, *, axis, shape: (
+        torch.zeros(shape, dtype=values.dtype).scatter_add(
+            axis,
+            (indices % max(shape[axis], 1)).expand(values.shape),
+            values,
+        )
+    ),
+    "quantile": quantile(torch.quantile),
+    "repeat": lambda x, repeats, axis=None: (
+        torch.repeat_interleave(
+            x, torch.tensor(repeats) if isinstance(repeats, (list, tuple)) else repeats, axis
+        )
+    ),
+    "rint": torch.round,
+    "roll": lambda x, shift, axis=None: torch.roll(x, shift, axis),
+    "rollaxis": lambda x, axis, start=0: (
+        torch.movedim(x, axis, start) if start == 0 else NotImplemented
+    ),
+    "rot90": lambda x, k=1, axes=(0, 1): torch.rot90(x, k, axes),
+    "setitem": put,
+    "sign": torch.sgn,
+    "sliding_window_view": lambda x, window_shape, axis=None: (
+        x.unfold(0, window_shape, 1) if isinstance(window_shape, int)
+        else x.unfold(0, window_shape[0], 1).unfold(1, window_shape[1], 1) if axis is None
+        else NotImplemented
+    ),
+    "sort": lambda x, axis=-1, **keywords: torch.sort(x, dim=axis, **keywords)[0],
+    "sum": reduction(torch.sum),
+    "swapaxes": lambda x, axis1, axis2: torch.swapaxes(x, axis1, axis2),
+    "take": lambda x, indices, axis=None: (
+        torch.take(x, indices) if axis is None else take(x, indices, axis)
+    ),
+    "take_along_axis": lambda x, indices, axis=-1: (
+        torch.take_along_dim(x, indices % max(x.shape[axis], 1), axis)
+    ),
+    "tensordot": lambda x1, x2, axes=2: torch.tensordot(x1, x2, axes),
+    "tile": lambda x, repetitions: torch.tile(x, tuple(np.atleast_1d(repetitions).tolist())),
+    "trace": trace,
+    "transpose": lambda x, axes=None: torch.permute(x, axes or tuple(range(x.ndim))[::-1]),
+    "union1d": lambda x, y: torch.unique(torch.cat([x.flatten(), y.flatten()])),
+    "unique_values": torch.unique,
+    "unraveled": lambda x, shape: torch.stack(torch.unravel_index(x, shape)),
+    "vander": lambda x, N=None, increasing=False: (
+        torch.linalg.vander(x, N=N) if increasing else torch.linalg.vander(x, N=N).flip(-1)
+    ),
+    "vdot": lambda x1, x2: torch.vdot(x1.flatten(), x2.flatten()),
+    "windows": lambda x, size, axis=-1, step=1, dilation=1: (
+        x.unfold(axis, size, step) if dilation == 1 else NotImplemented
+    ),
+    # indexing, and sums by index
+    "broadcast_to": lambda x, shape: torch.broadcast_to(x, shape),
+    "diagonal_scatter": lambda x, offset, shape: (
+        torch.diagonal_scatter(torch.zeros(shape, dtype=x.dtype), x, offset, -2, -1)
+    ),
+    "embedding": lambda indices, weight, padding_idx=None, sparse=False: (
+        F.embedding(indices, weight, padding_idx, sparse=sparse)
+    ),
+    "embedding_bag": embedding_bag,
+    "fill_diagonal": lambda x, value, wrap=False: (
+        torch.diagonal_scatter(x, value.expand(min(x.shape))) if x.ndim == 2 and not wrap
+        else NotImplemented
+    ),
+    "gather": lambda params, indices, axis=0: take(params, indices, axis),
+    "getitem": lambda x, index: x.flatten()[places(x.shape, index)],
+    "index_add": lambda x, values, index: put_at(x, places(x.shape, index), values),
+    "index_fill": lambda x, index, value=0: (
+        x.flatten().index_fill(0, places(x.shape, index).flatten(), value).reshape(x.shape)
+    ),
+    "index_put": put,
+    "scatter_at": lambda g, index, shape: (
+        put_at(torch.zeros(shape, dtype=g.dtype), places(shape, index), g)
+    ),
+    "scatter_rows": lambda values, indices, shape: (
+        torch.zeros(shape, dtype=values.dtype).index_add(0, indices, values)
+    ),
+    "segment_max": segment("amax"),
+    "segment_mean": segment("mean"),
+    "segment_min": segment("amin"),
+    "segment_sum": segment("sum"),
+    "sum_to": lambda x, shape: x.sum_to_size(shape),
+    "take_rows": lambda indices, weight: weight[indices],
+    "top_k": lambda x, k, axis=-1: torch.topk(x, k, axis),
+    "bincount": lambda x, *weights, minlength=0: torch.bincount(x, *weights, minlength=minlength),
+    "one_hot": lambda x, num_classes: (
+        F.one_hot(x, num_classes).float() if (x >= 0).all() else NotImplemented
+    ),
+    # linear algebra
+    "block_diag": lambda arrays: (
+        torch.block_diag(*arrays) if max(a.ndim for a in arrays) < 3 else NotImplemented
+    ),
+    "cho_solve": lambda c, b, lower=True: (
+        matrices(lambda c, b, **keywords: torch.cholesky_solve(b, c, **keywords))(
+            torch.tril(c) if lower else torch.triu(c), b=b, upper=not lower
+        )
+    ),
+    "cond": lambda x, p=None: (
+        torch.linalg.cond(x, p) if p in (None, 2, -2)
+        # torch.linalg.cond overwrites what its own gradient needs
+        else torch.linalg.matrix_norm(x, p) * torch.linalg.matrix_norm(torch.linalg.inv(x), p)
+    ),
+    "corrcoef": corrcoef,
+    "count_nonzero": lambda x, axis=None, keepdims=False: torch.count_nonzero(x, axis),
+    "cov": cov,
+    "cross": lambda x1, x2, axis=-1: (
+        torch.linalg.cross(*torch.broadcast_tensors(x1, x2), dim=axis)
+    ),
+    "einsum": lambda operands, subscripts: torch.einsum(subscripts, *operands),
+    "equal": torch.eq,
+    "expm": torch.linalg.matrix_exp,
+    "lstsq": lambda a, b, rcond=None: (
+        matrices(lambda a, b: torch.linalg.lstsq(a, b.expand(*a.shape[:-1], -1)).solution)(a, b=b)
+    ),
+    "lu": lu,
+    "lu_factor": lu_factor,
+    "lu_solve": lu_solve,
+    "matvec": lambda x1, x2: (x1 @ x2[..., None])[..., 0],
+    "tensorsolve": lambda a, b, axes=None: torch.linalg.tensorsolve(a, b, axes),
+    "solve_triangular": solve_triangular,
+    "vecmat": lambda x1, x2: (x1.conj()[..., None, :] @ x2)[..., 0, :],
+    # functions of numbers
+    "gammainc": lambda a, x: torch.special.gammainc(without_gradient(a), x),
+    "gammaincc": lambda a, x: torch.special.gammaincc(without_gradient(a), x),
+    "j0": torch.special.bessel_j0,
+    "j1": torch.special.bessel_j1,
+    "k0": torch.special.modified_bessel_k0,
+    "k0e": torch.special.scaled_modified_bessel_k0,
+    "k1": torch.special.modified_bessel_k1,
+    "k1e": torch.special.scaled_modified_bessel_k1,
+    "ldexp": lambda x, y: torch.ldexp(x, y + 0.0),  # torch's gradient takes 2**y in integers
+    "log_sigmoid": F.logsigmoid,
+    "loggamma": torch.lgamma,
+    "logsumexp": reduction(torch.logsumexp),
+    "multigammaln": lambda a, d: torch.special.multigammaln(a, d),
+    "polygamma": polygamma,
+    "random_gamma_grad": lambda alpha, sample: (
+        torch._standard_gamma_grad(*torch.broadcast_tensors(alpha, sample))
+    ),
+    "round": lambda x, decimals=0: torch.round(x, decimals=decimals),
+    "spherical_jn": lambda z, n=0: (
+        torch.special.spherical_bessel_j0(z) if n == 0 else NotImplemented
+    ),
+    "squared_difference": lambda x, y: F.mse_loss(*torch.broadcast_tensors(x, y), reduction="none"),
+    "stop_gradient": torch.Tensor.detach,
+    "trigamma": lambda x: torch.polygamma(1, x),
+    "y0": torch.special.bessel_y0,
+    "y1": torch.special.bessel_y1,
+    "zeta": lambda x, q: torch.special.zeta(without_gradient(x), q),
+    # Fourier transforms
+    "fft_c2c": lambda x, axes, norm="backward", inverse=False: (
+        (torch.fft.ifftn if inverse else torch.fft.fftn)(x, dim=axes, norm=norm)
+    ),
+    "fft_c2r": lambda x, axes, n, norm="backward", folded=False: (
+        torch.fft.irfftn(x, [x.shape[a] for a in axes[:-1]] + [n], axes, norm) if not folded
+        else NotImplemented
+    ),
+    "fft_r2c": lambda x, axes, norm="backward", folded=False: (
+        torch.fft.rfftn(x, dim=axes, norm=norm) if not folded else NotImplemented
+    ),
+    # neural networks
+    "avg_pool1d": lambda x, kernel_size, divisor_override=None, **keywords: (
+        F.avg_pool1d(x, kernel_size, **keywords) if divisor_override is None else NotImplemented
+    ),
+    "batch_norm": batch_norm,
+    "bce_with_logits_loss": lambda x, y, weight=None, **keywords: (
+        F.binary_cross_entropy_with_logits(x, y, weight, **keywords)
+        if not isinstance(keywords.get("pos_weight"), int) else NotImplemented
+    ),
+    "binary_cross_entropy": lambda x, y, weight=None, **keywords: (
+        F.binary_cross_entropy(x, y, without_gradient(weight), **keywords)
+    ),
+    "binary_cross_entropy_with_logits": lambda logits, labels: (
+        F.binary_cross_entropy_with_logits(
+            *torch.broadcast_tensors(logits, labels), reduction="none"
+        )
+    ),
+    "convolution": convolution,
+    "cross_entropy": lambda x, labels, weight=None, **keywords: (
+        F.cross_entropy(x, labels, without_gradient(weight), **keywords)
+    ),
+    "ctc_loss": F.ctc_loss,
+    "dot_product_attention": attention,
+    "group_norm": at_channels(
+        lambda x, weight=None, bias=None, *, num_groups, **keywords: (
+            F.group_norm(x, num_groups, weight, bias, **keywords)
+        )
+    ),
+    "instance_norm": at_channels(
+        lambda x, weight=None, bias=None, **keywords: (
+            F.instance_norm(x, weight=weight, bias=bias, **keywords)
+        )
+    ),
+    "kl_div_loss": F.kl_div,
+    "layer_norm": at_the_end(F.layer_norm),
+    "leaky_relu": lambda x, negative_slope=0.2: F.leaky_relu(x, negative_slope),
+    "linear": lambda x, weight, *bias: (
+        F.linear(x, weight, *bias) if weight.ndim == 2 else NotImplemented
+    ),
+    "local_response_norm": at_channels(F.local_response_norm),
+    "multi_margin_loss": lambda x, labels, weight=None, **keywords: (
+        F.multi_margin_loss(x, labels, weight=without_gradient(weight), **keywords)
+    ),
+    "nll_loss": lambda x, labels, weight=None, **keywords: (
+        F.nll_loss(x, labels, without_gradient(weight), **keywords)
+    ),
+    "prelu": at_channels(F.prelu),
+    "probability_cross_entropy": lambda x, y: (
+        F.binary_cross_entropy(*torch.broadcast_tensors(x, y), reduction="none")
+    ),
+    "rms_norm": at_the_end(F.rms_norm),
+    "sigmoid_cross_entropy": lambda x, y: (
+        F.binary_cross_entropy_with_logits(*torch.broadcast_tensors(x, y), reduction="none")
+    ),
+    "soft_margin_loss": lambda x, y, **keywords: F.soft_margin_loss(x, y.detach(), **keywords),
+    "softmax_cross_entropy": lambda logits, labels, axis=-1: (
+        F.cross_entropy(logits.movedim(axis, -1).reshape(-1, logits.shape[axis]),
+                        labels.movedim(axis, -1).reshape(-1, logits.shape[axis]),
+                        reduction="none").reshape(logits.movedim(axis, -1).shape[:-1])
+    ),
+    "sparse_softmax_cross_entropy": lambda logits, labels: (
+        F.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.flatten(), reduction="none")
+        .reshape(labels.shape)
+    ),
+    "unit_huber": lambda x: F.huber_loss(x, torch.zeros_like(x), reduction="none"),
+}  # fmt: skip
+
+
+def take(x, indices, axis):
+    axis %= x.ndim
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    return x.index_select(axis, indices.flatten() % x.shape[axis]).reshape(shape)
+
+
+# ---- what is no twin --------------------------------------------------------------------
+
+DIFFERENT = {
+    "kl_div": "is SciPy's, of two probabilities; torch's loss of logarithms is our kl_div_loss",
+    "polar": "is SciPy's, a factorisation of matrices; torch's makes complex numbers",
+    "resize": "is NumPy's, which repeats the elements; torch's changes a tensor in place",
+}
+
+VALUES_ONLY = """
+bincount floor_divide heaviside j0 j1 k0 k0e k1 k1e random_gamma_grad spherical_jn union1d
+unique_values y0 y1
+""".split()
+"""torch has no derivative of these."""
+
+ROUGH = {
+    "random_gamma_grad": (1e-4, "torch computes a rational approximation, in float32's accuracy"),
+}
+"""Relative tolerance of the values, and why it is larger."""
+
+
+# ---- comparing --------------------------------------------------------------------------
+
+AROUND = {
+    "cholesky": lambda m, f: lambda x, **keywords: apart(m, f(x, **keywords)),
+    "ctc_loss": lambda m, f: lambda x, *args, **keywords: (
+        f(m.log_softmax(x, -1), *args, **keywords)  # torch's gradient is right for these alone
+    ),
+    "eig": lambda m, f: lambda x: without_phase(m, *f(x)),
+    "eigh": lambda m, f: lambda x, **keywords: without_phase(m, *f(x, **keywords)),
+    "svd": lambda m, f: lambda x, **keywords: without_phase(m, *f(x, **keywords)),
+}
+"""What is compared of an op's results where they alone are not determined; m is gg or torch."""
+
+
+def apart(m, c):
+    """The diagonal as the real numbers that it is: torch's gradient is not real there."""
+    return c - m.tril(m.triu(c)), m.real(m.linalg.diagonal(c))
+
+
+def without_phase(m, *arrays):
+    return [m.abs(a) if a.ndim > arrays[0].ndim or len(arrays) == 3 else a for a in arrays]
+
+
+REFUSALS = re.compile(
+    "not implemented for|does not support complex|not intended to support complex|"
+    "outputs with complex dtype|N must be greater than 1|Expected a floating point or complex|"
+    "MKL FFT error|Expected non-zero|expected at least 2 tensors|the first tensor must be|"
+    "expects input with > 2 dims|1D tensors expected"
+)
+"""How torch says that it does not do what a sample asks for."""
+
+
+def mapped(f, x):
+    return type(x)(mapped(f, v) for v in x) if isinstance(x, (list, tuple)) else f(x)
+
+
+def flat(x):
+    return [leaf for v in x for leaf in flat(v)] if isinstance(x, (list, tuple)) else [x]
+
+
+def inexact(x):
+    return isinstance(x, np.ndarray) and x.dtype.kind in "fc"
+
+
+def samples(op):
+    """(title, arguments, keywords), and again in complex numbers for an op that takes them."""
+    rng = np.random.default_rng(0)
+
+    def widened(x):
+        if not inexact(x) or x.dtype.kind == "c":
+            return x
+        y = rng.uniform(-0.7, 0.7, x.shape)
+        return np.asarray(x + 1j * (y - y.mT if is_hermitian(x) else y))
+
+    for k, (args, keywords) in enumerate(op.samples(rng)):
+        arrays = dict(zip(op.signature.parameters, args, strict=False)) | keywords
+        args, keywords = in_arrays(op, args, keywords, np.asarray)
+        moved = any(inexact(a) for n in op.arrays if n in arrays for a in flat(arrays[n]))
+        if "f" in op.kinds or not moved:
+            yield f"{op.name}, sample {k}", args, keywords
+        if "c" in op.kinds and moved:
+            yield f"{op.name}, complex sample {k}", *in_arrays(op, args, keywords, widened)
+
+
+def in_arrays(op, args, keywords, f):
+    """Arguments with f of each array in the place of the array; metadata stays as it is."""
+
+    def g(name, x):
+        if name not in op.arrays:
+            return x
+        return mapped(lambda a: f(a) if isinstance(a, (np.ndarray, np.generic)) else a, x)
+
+    names = list(op.signature.parameters)[: len(args)]
+    return [g(n, a) for n, a in zip(names, args, strict=True)], {
+        n: g(n, a) for n, a in keywords.items()
+    }
+
+
+def torch_keywords(op, args, keywords):
+    """Keywords under torch's names."""
+    given = set(list(op.signature.parameters)[: len(args)]) | set(keywords)
+    ours = {n: d for n, d in op.params.items() if n in RENAMED and n not in given}
+    ours = {n: d for n, d in ours.items() if d is not None and d is not False} | keywords
+    ours = {n: dtype_of(v) if n == "dtype" else v for n, v in ours.items()}
+    return {RENAMED.get(n, n): v for n, v in ours.items()}
+
+
+class Refused(Exception):
+    pass
+
+
+def of_torch(op, args, keywords):
+    twin = TWINS.get(op.name) or torchs(op.name)
+    if getattr(twin, "__module__", None) != __name__:
+        keywords = torch_keywords(op, args, keywords)
+    xs = []
+
+    def tensor(a):
+        t = torch.tensor(a.copy(), requires_grad=inexact(a) and op.name not in VALUES_ONLY)
+        xs.extend([t] if inexact(a) else [])
+        return t
+
+    f = AROUND.get(op.name, lambda m, f: f)(torch, twin)
+    try:
+        tensors, named = in_arrays(op, args, keywords, tensor)
+        results = f(*tensors, **named)
+    except (RuntimeError, ValueError, NotImplementedError) as error:
+        if REFUSALS.search(str(error)):
+            raise Refused from error
+        raise
+    if results is NotImplemented:
+        raise Refused
+    return xs, flat(list(results) if isinstance(results, tuple) else results)
+
+
+def of_gpugrad(op, args, keywords):
+    xs = []
+
+    def tensor(a):
+        t = gg.asarray(a)
+        xs.extend([t] if inexact(a) else [])
+        return t
+
+    args, keywords = in_arrays(op, args, keywords, tensor)
+    f = AROUND.get(op.name, lambda m, f: f)(gg, op.eager)
+    with gg.GradientTape(persistent=True) as tape:
+        tape.watch(xs)
+        ys = f(*args, **keywords)
+    return tape, xs, flat(list(ys) if isinstance(ys, tuple) else ys)
+
+
+def numbers(x):
+    """A tensor of torch's as a NumPy array."""
+    x = x.detach()
+    return (x.to_dense() if x.is_sparse else x).resolve_conj().resolve_neg().numpy(force=True)
+
+
+def assert_near(what, ours, theirs, rtol):
+    """`rtol` for each element, but for the rounding of sums of larger ones."""
+    assert ours.shape == theirs.shape, what
+    if theirs.dtype.kind in "fc":
+        assert ours.dtype.kind == theirs.dtype.kind, what
+    finite = np.abs(theirs[np.isfinite(theirs)])
+    atol = 1e-13 * max(1.0, finite.max(initial=0.0))
+    np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=atol, err_msg=what)
+
+
+def compare(op):
+    """Values and gradients on every sample; how many of each were compared."""
+    value_rtol, _ = ROUGH.get(op.name, (1e-9, ""))
+    rng = np.random.default_rng(1)
+    values = gradients = 0
+    for title, args, keywords in samples(op):
+        try:
+            xs, ys = of_torch(op, args, keywords)
+        except Refused:
+            continue
+        tape, our_xs, our_ys = of_gpugrad(op, args, keywords)
+        assert len(our_ys) == len(ys), title
+        for k, (a, d) in enumerate(zip(our_ys, ys, strict=True)):
+            assert_near(f"{title}, result {k}", as_numpy(a), numbers(d), value_rtol)
+        values += 1
+        moved = [(a, d) for a, d in zip(our_ys, ys, strict=True) if d.requires_grad]
+        if not moved:
+            continue
+        cts = [random_like(rng, numbers(d)) for _, d in moved]
+        found = torch.autograd.grad(
+            [d for _, d in moved], xs, [torch.tensor(ct) for ct in cts], allow_unused=True
+        )
+        targets = [a for a, _ in moved]
+        upstream = [gg.asarray(ct) for ct in cts]
+        for k, (x, d) in enumerate(zip(our_xs, found, strict=True)):
+            if d is not None:
+                g = tape.gradient(targets, x, upstream, "zero")
+                assert_near(f"{title}, gradient {k}", as_numpy(g), numbers(d), 1e-7)
+                gradients += 1
+    return values, gradients
+
+
+@pytest.mark.parametrize("name", sorted({*SAME, *TWINS}))
+def test_values_and_gradients_are_torchs(name):
+    values, gradients = compare(gg.OPS[name])
+    assert values
+    assert gradients or not gg.OPS[name].differentiable or name in VALUES_ONLY
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_what_is_listed_as_different_is(name):
+    with pytest.raises(Exception):  # noqa: B017, PT011  # other arguments, or other numbers
+        compare(gg.OPS[name])
+
+
+def test_no_op_that_torch_has_is_missing():
+    listed = {*SAME, *TWINS, *DIFFERENT}
+    assert listed <= set(gg.OPS)
+    assert sorted(n for n in gg.OPS if torchs(n) and n not in listed) == []
