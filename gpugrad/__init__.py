@@ -60,7 +60,7 @@ from gpugrad.ops.elementwise import (
     imag, conj, angle, stop_gradient, complex_ as complex, squared_difference,
 )
 from gpugrad.ops.gathering import (
-    take, gather, scatter_rows, take_along_axis, put_along_axis, nonzero,
+    take, gather, scatter_rows, take_along_axis, put_along_axis, scatter_along_axis, nonzero,
 )
 from gpugrad.ops.grids import (
     tri, ix_, indices, fromfunction, logspace, geomspace, bartlett, hanning, hamming, blackman,
@@ -245,14 +245,14 @@ __all__ = [
     "promote_types", "ptp", "put_along_axis", "quantile", "rad2deg", "radians", "random", "ravel",
     "ravel_multi_index", "real", "real_if_close", "reciprocal", "recompute_grad", "recurrence",
     "relu", "relu6", "remainder", "repeat", "reshape", "resize", "result_type", "right_shift",
-    "rint", "roll", "rollaxis", "roots", "rot90", "round", "rsqrt", "scatter_at", "scatter_rows",
-    "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_prod",
-    "segment_sqrt_n", "segment_sum", "select", "selu", "set_device", "set_seed", "setdiff1d",
-    "setitem", "setxor1d", "shape", "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh",
-    "size", "sliding_window_view", "slogdet", "softmax", "softmax_cross_entropy", "softmax_grad",
-    "softplus", "softsign", "solve", "solve_triangular", "sort", "sort_complex", "spacing",
-    "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad", "special", "split",
-    "sqrt", "square", "squared_difference", "squeeze", "stack", "std", "stop_gradient",
+    "rint", "roll", "rollaxis", "roots", "rot90", "round", "rsqrt", "scatter_along_axis",
+    "scatter_at", "scatter_rows", "searchsorted", "segment_max", "segment_mean", "segment_min",
+    "segment_prod", "segment_sqrt_n", "segment_sum", "select", "selu", "set_device", "set_seed",
+    "setdiff1d", "setitem", "setxor1d", "shape", "sigmoid", "sign", "signbit", "silu", "sin",
+    "sinc", "sinh", "size", "sliding_window_view", "slogdet", "softmax", "softmax_cross_entropy",
+    "softmax_grad", "softplus", "softsign", "solve", "solve_triangular", "sort", "sort_complex",
+    "spacing", "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad", "special",
+    "split", "sqrt", "square", "squared_difference", "squeeze", "stack", "std", "stop_gradient",
     "subtract", "sum", "sum_to", "swapaxes", "take", "take_along_axis", "tan", "tanh",
     "tensordot", "testing", "tile", "to_device", "top_k", "trace", "transpose", "trapezoid",
     "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices",

@@ -106,12 +106,12 @@ class Batched:
     @property
     def shape(self) -> tuple[int, ...]:
         """Of one example."""
-        return self.stacked.shape[1:]  # type: ignore[no-any-return]
+        return self.stacked.shape[1:]
 
     @property
     def ndim(self) -> int:
         """Number of axes of one example."""
-        return self.stacked.ndim - 1  # type: ignore[no-any-return]
+        return self.stacked.ndim - 1
 
     @property
     def size(self) -> int:
@@ -121,12 +121,12 @@ class Batched:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the elements."""
-        return self.stacked.dtype  # type: ignore[no-any-return]
+        return self.stacked.dtype
 
     @property
     def nbytes(self) -> int:
         """Bytes of all examples together."""
-        return self.stacked.nbytes  # type: ignore[no-any-return]
+        return self.stacked.nbytes
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
         """The examples in another dtype."""
@@ -252,9 +252,9 @@ def _axis(op: Any) -> Rule:
     """The op itself, along axes counted behind the batch axis."""
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
-        arrays = all_batched(xp, batched, arrays)
-        axis = behind(params["axis"], arrays[0].ndim - 1)
-        return getattr(xp, op.name)(*arrays, **params | {"axis": axis})
+        stacked = all_batched(xp, batched, arrays)
+        axis = behind(params["axis"], stacked[0].ndim - 1)
+        return getattr(xp, op.name)(*stacked, **params | {"axis": axis})
 
     return rule
 

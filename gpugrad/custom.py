@@ -38,7 +38,6 @@ __all__ = [
 Function = Callable[..., Any]
 
 
-
 class _Accesses:
     """A recorder that notes which trainable Variables are read, and records nothing."""
 

@@ -88,9 +88,7 @@ def flatten_like(reference: Any, structure: Any, what: str) -> list[Any]:
                 f"{what}: expected the keys {[key for key, _ in found]}, got {list(inner)}."
             )
     return [
-        leaf
-        for key, child in found
-        for leaf in flatten_like(child, inner[key], f"{what}[{key!r}]")
+        leaf for key, child in found for leaf in flatten_like(child, inner[key], f"{what}[{key!r}]")
     ]
 
 

@@ -134,7 +134,7 @@ class Op:
             opened = functools.partial(forward, TENSOR)
             self.opened = opened if keeps_half else _through_float32(opened)
         self._bind(vjp, jvp, partials)
-        self._masked = masked and tuple(_bind_rule(r, self) for r in masked)
+        self._masked = tuple(_bind_rule(r, self) for r in masked or ())
         self.eager = eager_function(self)
 
     # -- rules
@@ -538,9 +538,9 @@ def op(
                 kind="primitive" if vjp is not None else "composite",
                 signature=signature.replace(parameters=ps), arrays=arrays, vjp=vjp, jvp=jvp,
                 masked=masked, linear=linear, differentiable=differentiable, outputs=outputs,
-                variadic=variadic, keeps_half=keeps_half, batch=batch, kinds=kinds, samples=samples, ref=ref,
-                errors=errors, doc=inspect.cleandoc(forward.__doc__ or ""),
-                home=forward.__module__,
+                variadic=variadic, keeps_half=keeps_half, batch=batch, kinds=kinds,
+                samples=samples, ref=ref, errors=errors, home=forward.__module__,
+                doc=inspect.cleandoc(forward.__doc__ or ""),
             )
         )  # fmt: skip
 

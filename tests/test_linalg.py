@@ -65,8 +65,10 @@ def test_eigh_of_equal_eigenvalues_differentiates_sums_and_projectors(rng, kind,
 @pytest.mark.parametrize("name", ["eigh", "eig", "svd"])
 def test_vectors_of_equal_values_have_finite_gradients(name):
     for x in (np.eye(3), np.zeros((3, 3)), np.diag([1.0, 1.0, 2.0])):
+
         def loss(x):
             return sum(gg.sum(gg.real(y) ** 3) for y in getattr(gg.linalg, name)(x))
+
         assert np.isfinite(_gradient(loss, x)).all()
 
 

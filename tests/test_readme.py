@@ -9,12 +9,14 @@ README = (Path(__file__).parent.parent / "README.md").read_text()
 
 
 def test_example_of_the_readme_runs_and_learns(capsys):
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    example, more = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     scope = {}
     exec(example, scope)
     assert float(scope["loss"]) < 1e-3
     assert abs(float(scope["slope"](gg.constant([[0.0]]))) - 2) < 0.1
     assert capsys.readouterr().out.startswith("loss 0.000")
+    exec(more, scope)
+    assert abs(gg.grad(scope["solve"])(2.0).item() - 0.25) < 1e-6
 
 
 def test_readme_counts_the_ops():

@@ -220,9 +220,7 @@ def cov(m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddo
 
 def corrcoef(x, y=None, *, rowvar=True):
     x, y = [a if a is None or rowvar or a.ndim < 2 else a.mT for a in (x, y)]
-    return torch.corrcoef(
-        x if y is None else torch.cat([torch.atleast_2d(x), torch.atleast_2d(y)])
-    )
+    return torch.corrcoef(x if y is None else torch.cat([torch.atleast_2d(x), torch.atleast_2d(y)]))
 
 
 def dot(x1, x2):
@@ -270,10 +268,8 @@ def lu_factor(x):
 
 
 def lu_solve(lu, pivots, b, *, trans=0):
-    lu, b = (lu.conj(), b.conj()) if trans == 1 else (lu, b)
-    f = matrices(torch.linalg.lu_solve)
-    x = f(lu, (pivots + 1).int(), b=b, adjoint=trans != 0)
-    return x.conj() if trans == 1 else x
+    lu = lu.conj() if trans == 1 else lu  # its adjoint is the transpose then
+    return matrices(torch.linalg.lu_solve)(lu, (pivots + 1).int(), b=b, adjoint=trans != 0)
 
 
 def pad(x, pad_width, mode="constant", *, constant_values=0.0, **keywords):
@@ -440,7 +436,7 @@ TWINS = {
     "ptp": lambda x, axis=None, keepdims=False: (
         torch.amax(x, axes_of(x, axis), keepdims) - torch.amin(x, axes_of(x, axis), keepdims)
     ),
-    "put_along_axis": lambda values, indices, *, axis, shape: (
+    "scatter_along_axis": lambda values, indices, *, axis, shape: (
         torch.zeros(shape, dtype=values.dtype).scatter_add(
             axis,
             (indices % max(shape[axis], 1)).expand(values.shape),
@@ -603,9 +599,11 @@ TWINS = {
         F.avg_pool1d(x, kernel_size, **keywords) if divisor_override is None else NotImplemented
     ),
     "batch_norm": batch_norm,
-    "bce_with_logits_loss": lambda x, y, weight=None, **keywords: (
-        F.binary_cross_entropy_with_logits(x, y, weight, **keywords)
-        if not isinstance(keywords.get("pos_weight"), int) else NotImplemented
+    "bce_with_logits_loss": lambda x, y, weight=None, pos_weight=None, reduction="mean": (
+        F.binary_cross_entropy_with_logits(
+            x, y, without_gradient(weight), pos_weight=without_gradient(pos_weight),
+            reduction=reduction,
+        )
     ),
     "binary_cross_entropy": lambda x, y, weight=None, **keywords: (
         F.binary_cross_entropy(x, y, without_gradient(weight), **keywords)
@@ -695,9 +693,11 @@ ROUGH = {
 # ---- comparing --------------------------------------------------------------------------
 
 AROUND = {
-    "cholesky": lambda m, f: lambda x, **keywords: apart(m, f(x, **keywords)),
-    "ctc_loss": lambda m, f: lambda x, *args, **keywords: (
-        f(m.log_softmax(x, -1), *args, **keywords)  # torch's gradient is right for these alone
+    "cholesky": lambda m, f: lambda x, **keywords: f(hermitian(m, x), **keywords),
+    "ctc_loss": lambda m, f: (
+        lambda x, *args, **keywords: f(
+            m.log_softmax(x, -1), *args, **keywords
+        )  # torch's gradient is right for these alone
     ),
     "eig": lambda m, f: lambda x: without_phase(m, *f(x)),
     "eigh": lambda m, f: lambda x, **keywords: without_phase(m, *f(x, **keywords)),
@@ -706,9 +706,9 @@ AROUND = {
 """What is compared of an op's results where they alone are not determined; m is gg or torch."""
 
 
-def apart(m, c):
-    """The diagonal as the real numbers that it is: torch's gradient is not real there."""
-    return c - m.tril(m.triu(c)), m.real(m.linalg.diagonal(c))
+def hermitian(m, x):
+    """What x is already: it takes out what is not Hermitian in torch's gradient."""
+    return (x + m.conj(m.swapaxes(x, -1, -2))) / 2
 
 
 def without_phase(m, *arrays):
@@ -719,7 +719,7 @@ REFUSALS = re.compile(
     "not implemented for|does not support complex|not intended to support complex|"
     "outputs with complex dtype|N must be greater than 1|Expected a floating point or complex|"
     "MKL FFT error|Expected non-zero|expected at least 2 tensors|the first tensor must be|"
-    "expects input with > 2 dims|1D tensors expected"
+    "expects input with > 2 dims|Expected 3D or higher|1D tensors expected"
 )
 """How torch says that it does not do what a sample asks for."""
 

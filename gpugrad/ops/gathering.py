@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, bottom
-from gpugrad.batched import Each, all_batched, behind
+from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, TENSOR, bottom
+from gpugrad.batched import Batched, Each, all_batched, behind, spread
 from gpugrad.errors import (
     AxisError,
     DTypeError,
@@ -15,7 +15,8 @@ from gpugrad.errors import (
     ShapeError,
 )
 from gpugrad.op import op
-from gpugrad.ops.indexing import add_at, check_range, explained
+from gpugrad.ops.creation import arange
+from gpugrad.ops.indexing import add_at, check_range, explained, frozen_index
 from gpugrad.ops.indexing_under_vmap import getitem_batch, scatter_at_batch
 from gpugrad.samples import calls, uniform
 from gpugrad.tensor import IndexedSlices, tensor, wrap
@@ -246,13 +247,17 @@ def scatter_rows(xp, values, indices, /, *, shape):
     return out
 
 
+def _other_rank(name, indices, shape):
+    return ShapeError(
+        f"{name}: the indices have {indices.ndim} axes, the array {len(shape)}; they must be as "
+        "many."
+    )
+
+
 def _along(name, xp, indices, shape, axis):
     """The index that names, for each element of `indices`, its place along an axis."""
     if indices.ndim != len(shape):
-        raise ShapeError(
-            f"{name}: the indices have {indices.ndim} axes, the array {len(shape)}; they must be "
-            "as many."
-        )
+        raise _other_rank(name, indices, shape)
     indices = _integers(name, indices)
     if xp is not NUMPY:
         check_range(name, indices, shape[axis], axis)
@@ -342,10 +347,13 @@ def _scatter_along_axis_batch(xp, batched, values, indices, *, axis, shape):
 @op(
     vjp=[lambda xp, g, indices, axis: xp.take_along_axis(g, indices, axis=axis), None],
     jvp=[
-        lambda xp, t, indices, axis, shape: xp.scatter_along_axis(t, indices, axis=axis, shape=shape),
+        lambda xp, t, indices, axis, shape: xp.scatter_along_axis(
+            t, indices, axis=axis, shape=shape
+        ),
         None,
     ],
-    batch=_scatter_along_axis_batch, kinds="fc", samples=_scatter_along_samples, ref=_scatter_along_reference,
+    batch=_scatter_along_axis_batch, kinds="fc", samples=_scatter_along_samples,
+    ref=_scatter_along_reference,
     errors=[
         ([np.ones(1), np.array([3])], {"axis": 0, "shape": (3,)}, IndexOutOfBoundsError, "index 3"),
         ([np.ones(2), np.array([0])], {"axis": 0, "shape": (3,)}, ShapeError, "scatter_along_axis"),
@@ -383,6 +391,48 @@ def scatter_along_axis(xp, values, indices, /, *, axis, shape):
         )
     add_at("scatter_along_axis", xp, out, index, values)
     return out
+
+
+def put_along_axis(arr, indices, values, /, axis):
+    """Values put at places along an axis: what `arr` is after NumPy's put_along_axis.
+
+    Args:
+        arr: array, of any shape but ().
+        indices: integers, with as many axes as `arr`; but for `axis` they broadcast with it.
+        values: array that broadcasts to the (broadcast) shape of the indices, or a number. Of
+            several writes to one place the last stays, and it alone gets a gradient.
+        axis: along which; None counts through the elements in row-major order, and the indices
+            are of one axis.
+
+    Returns:
+        Tensor of the shape and dtype of `arr`, which stays as it is.
+
+    Raises:
+        IndexOutOfBoundsError: an index beyond the end.
+        ShapeError: shapes that do not go together.
+        DTypeError: indices that are no integers; values whose fraction or imaginary part would
+            be lost.
+        AxisError: an axis that `arr` does not have.
+
+    >>> import gpugrad as gg
+    >>> print(gg.put_along_axis([[1.0, 2.0], [3.0, 4.0]], [[1], [0]], 9.0, axis=1))
+    [[1. 9.]
+     [9. 4.]]
+    """
+    name, x, places = "put_along_axis", tensor(arr), tensor(indices)
+    if axis is None:
+        flat = put_along_axis(TENSOR.reshape(x, (x.size,)), places, values, axis=0)
+        return TENSOR.reshape(flat, x.shape)
+    axis = _check_axis(name, x, axis)
+    if places.ndim != x.ndim:
+        raise _other_rank(name, places, x.shape)
+    index = [
+        TENSOR.reshape(arange(n, device=x.device), (n,) + (1,) * (x.ndim - k - 1))
+        for k, n in enumerate(x.shape)
+    ]
+    index[axis] = _integers(name, places)
+    index = frozen_index(tuple(index))
+    return TENSOR.setitem(spread(x, index) if Batched in ARRAYS else x, values, index=index)
 
 
 def nonzero(x, /):

@@ -1,8 +1,8 @@
 """Reading and writing elements by index.
 
 Two adjoint pairs do the work: `getitem` and `scatter_at` for an index that is metadata (slices,
-ints, masks, arrays), `take_along_axis` and `scatter_along_axis` for one that is data. Places named
-twice get the sum of their gradients.
+ints, masks, arrays), `take_along_axis` and `scatter_along_axis` for one that is data. Places
+named twice get the sum of their gradients.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def unstack(x, /, *, axis=0):
     return tuple(TENSOR.getitem(x, index=(slice(None),) * axis + (i,)) for i in range(n))
 
 
-def split(x, indices_or_sections, /, *, axis=0):
+def split(x, indices_or_sections, /, axis=0):
     """Cut an array into pieces along an axis; the opposite of `concat`.
 
     Args:

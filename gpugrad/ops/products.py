@@ -31,7 +31,8 @@ def _need_arrays(name, *values):
 # ---- matrices ----------------------------------------------------------------------------
 
 
-def _to_x1(xp, matmul, multiply, g, x1_shape, x2):
+def _to_x1(xp, how, g, x1_shape, x2):
+    matmul, multiply = how(xp)
     if x2.ndim == 1:
         return multiply(xp.expand_dims(g, axis=-1), conjugate(xp, x2))
     if len(x1_shape) == 1:
@@ -40,7 +41,8 @@ def _to_x1(xp, matmul, multiply, g, x1_shape, x2):
     return y if y.shape == x1_shape else xp.sum_to(y, x1_shape)
 
 
-def _to_x2(xp, matmul, multiply, g, x1, x2_shape):
+def _to_x2(xp, how, g, x1, x2_shape):
+    matmul, multiply = how(xp)
     if x1.ndim == 1:
         x1 = conjugate(xp, x1)
         if len(x2_shape) == 1:
@@ -95,12 +97,12 @@ def _matmul_batch(xp, batched, x1, x2):
 
 @op(
     vjp=[
-        lambda xp, g, x1_shape, x2: _to_x1(xp, *_plain(xp), g, x1_shape, x2),
-        lambda xp, g, x1, x2_shape: _to_x2(xp, *_plain(xp), g, x1, x2_shape),
+        lambda xp, g, x1_shape, x2: _to_x1(xp, _plain, g, x1_shape, x2),
+        lambda xp, g, x1, x2_shape: _to_x2(xp, _plain, g, x1, x2_shape),
     ],
     masked=[
-        lambda xp, g, x1_shape, x2: _to_x1(xp, *_masking(xp), g, x1_shape, x2),
-        lambda xp, g, x1, x2_shape: _to_x2(xp, *_masking(xp), g, x1, x2_shape),
+        lambda xp, g, x1_shape, x2: _to_x1(xp, _masking, g, x1_shape, x2),
+        lambda xp, g, x1, x2_shape: _to_x2(xp, _masking, g, x1, x2_shape),
     ],
     linear="each", batch=_matmul_batch,
     kinds="fci", ref=lambda x1, x2: x1 @ x2,

@@ -346,9 +346,7 @@ def swapaxes(xp, x, /, axis1, axis2):
 def _broadcast_to_batch(xp, batched, x, *, shape):
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     ones = (1,) * (len(shape) + 1 - x.ndim)
-    return xp.broadcast_to(
-        xp.reshape(x, (x.shape[0], *ones, *x.shape[1:])), (x.shape[0], *shape)
-    )
+    return xp.broadcast_to(xp.reshape(x, (x.shape[0], *ones, *x.shape[1:])), (x.shape[0], *shape))
 
 
 @op(

@@ -25,9 +25,9 @@ gradient, its forward mode, the second order and `vmap` on the samples in its re
 - **forward mode**: how the tangent is made. *partials* are declared derivatives, *itself*: the op
   is linear, *rule*: a written one, *transposed*: from the gradient's rule, *body*: from the ops
   that it is made of.
-- **vmap**: how examples run at once. *aligned*: arrays broadcast behind the batch axis, *stack*: the
-  op takes stacks, *axis*: it runs along an axis, *formula*: one of its own, *body*: its ops do,
-  *loop*: one example after the other.
+- **vmap**: how examples run at once. *aligned*: arrays broadcast behind the batch axis, *stack*:
+  the op takes stacks, *axis*: it runs along an axis, *formula*: one of its own, *body*: its ops
+  do, *loop*: one example after the other.
 """
 
 

@@ -1,0 +1,90 @@
+"""Jacobians and per-example gradients on the CPU, beside the loop over rows and torch.func.
+
+python ci/bench/jacobian.py [--threads N] [--rounds N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--threads", type=int, default=1, help="threads of both (1)")
+parser.add_argument("--rounds", type=int, default=20, help="rounds to take medians of (20)")
+args = parser.parse_args()
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = str(args.threads)  # before NumPy and torch are imported
+os.environ.setdefault("GPUGRAD_DEVICE", "cpu")
+
+import numpy as np
+from peers import installed, race, table
+
+import gpugrad as gg
+
+RNG = np.random.default_rng(0)
+W1 = RNG.standard_normal((256, 128)).astype(np.float32) / 11
+W2 = RNG.standard_normal((256, 256)).astype(np.float32) / 16
+X = RNG.standard_normal(128).astype(np.float32)
+BATCH = RNG.standard_normal((64, 128)).astype(np.float32)
+
+
+def jacobians() -> dict[str, object]:
+    """The 256 x 128 Jacobian of two layers, in one backward pass and row by row."""
+    w1, w2, x = gg.asarray(W1), gg.asarray(W2), gg.asarray(X)
+    rows = gg.eye(256)
+
+    def f(x):
+        return gg.tanh(w2 @ gg.tanh(w1 @ x))
+
+    def loop():
+        with gg.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = f(x)
+        return gg.stack([tape.gradient(y, x, output_gradients=rows[k]) for k in range(256)])
+
+    jacobian = gg.jacobian(f)
+    found = {"gpugrad": lambda: jacobian(x), "gpugrad, row by row": loop}
+    if installed("torch"):
+        import torch
+
+        torch.set_num_threads(args.threads)
+        t1, t2, tx = (torch.from_numpy(a) for a in (W1, W2, X))
+        reverse = torch.func.jacrev(lambda x: torch.tanh(t2 @ torch.tanh(t1 @ x)))
+        found["torch.func.jacrev"] = lambda: reverse(tx)
+    return found
+
+
+def per_example() -> dict[str, object]:
+    """Gradients of two layers' weights for each of 64 examples: vmap of grad, and a loop."""
+    w1, w2, batch = gg.asarray(W1), gg.asarray(W2), gg.asarray(BATCH)
+
+    def loss(weights, x):
+        return gg.sum(gg.tanh(weights[1] @ gg.tanh(weights[0] @ x)) ** 2)
+
+    one, weights = gg.grad(loss), [w1, w2]
+    each = gg.vmap(one, in_axes=(None, 0))
+    found = {
+        "gpugrad": lambda: each(weights, batch),
+        "gpugrad, example by example": lambda: [one(weights, x) for x in batch],
+    }
+    if installed("torch"):
+        import torch
+
+        t1, t2, tb = (torch.from_numpy(a) for a in (W1, W2, BATCH))
+
+        def torch_loss(w, x):
+            return (torch.tanh(w[1] @ torch.tanh(w[0] @ x)) ** 2).sum()
+
+        mapped = torch.func.vmap(torch.func.grad(torch_loss), in_dims=(None, 0))
+        found["torch.func.vmap(grad)"] = lambda: mapped([t1, t2], tb)
+    return found
+
+
+if __name__ == "__main__":
+    good = table(
+        f"Jacobian of 256 outputs by 128 inputs, {args.threads} thread(s)",
+        race(jacobians(), args.rounds),
+        {"gpugrad, row by row": 0.2},
+    )
+    table("gradients of 64 examples by 98,304 weights", race(per_example(), args.rounds))
+    raise SystemExit(not good)

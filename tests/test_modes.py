@@ -1,0 +1,82 @@
+"""Every op has every mode, but for those listed here, each with its reason.
+
+An op that stands here without need fails too, so that the lists stay short.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError
+from gpugrad.testing.page import page
+
+HOME = Path(gg.__file__).parent
+
+_ORDER = "by the order there is no closed form, and neither SciPy nor a peer has the derivative"
+NO_RULE = {  # asking for this one gradient raises NoGradientError; those by other inputs exist
+    "iv": _ORDER, "ive": _ORDER, "jv": _ORDER, "kv": _ORDER, "kve": _ORDER, "yv": _ORDER,
+    "zeta": "by x: the derivative of the Hurwitz zeta function by its exponent, which SciPy lacks",
+    "gamma_reparameterized": "by the sample and where it came from: they are noise, not inputs",
+}  # fmt: skip
+LOOPS: dict[str, str] = {}
+_SIZE = "how many there are depends on the values, so examples would have different shapes"
+NOT_UNDER_VMAP = {  # it raises ArgumentError, which names vmap and the way out
+    "argwhere": _SIZE, "compress": _SIZE, "flatnonzero": _SIZE, "unique_all": _SIZE,
+    "bincount": "without minlength= its length depends on the values",
+}  # fmt: skip
+
+
+def _differentiable():
+    return {n: op for n, op in gg.OPS.items() if op.differentiable and "<" not in op.home}
+
+
+def test_there_are_at_least_450_ops():
+    assert len(gg.OPS) >= 450
+
+
+def test_ops_without_a_rule_for_an_input_are_listed():
+    missing = {
+        n
+        for n, op in _differentiable().items()
+        if any(getattr(r, "is_missing", False) for r in op.rules)
+    }
+    assert missing == set(NO_RULE)
+
+
+def test_ops_that_vmap_runs_example_by_example_are_listed():
+    loops = {
+        n
+        for n, op in gg.OPS.items()
+        if op.batch == "loop"
+        or (op.batch is None and op.kind != "elementwise" and not
+            (op.kind == "composite" and op.differentiable))
+    }  # fmt: skip
+    assert loops == set(LOOPS)
+
+
+def _refuses(op):
+    """Whether vmap over all arrays of an op's samples raises an error that names vmap."""
+    for args, keywords in op.samples(np.random.default_rng(0)):
+        leaves = [np.asarray(a) for a in args if isinstance(a, np.ndarray)]
+        if op.variadic or len(leaves) != len(args):
+            continue
+        try:
+            gg.vmap(lambda *xs, op=op, keywords=keywords: op.eager(*xs, **keywords))(
+                *[np.stack([a, a]) for a in leaves]
+            )
+        except ArgumentError as error:
+            if "vmap" in str(error):
+                return True
+            raise
+    return False
+
+
+def test_ops_that_vmap_refuses_are_listed():
+    refused = {n for n, op in gg.OPS.items() if callable(op.batch) and _refuses(op)}
+    assert refused == set(NOT_UNDER_VMAP)
+
+
+def test_page_of_the_ops_is_that_of_the_registry():
+    """Else: python -m gpugrad.testing.page > gpugrad/ops/README.md"""
+    assert (HOME / "ops" / "README.md").read_text() == page()
