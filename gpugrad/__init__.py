@@ -57,7 +57,7 @@ from gpugrad.ops.elementwise import (
     fmod, negative, positive, abs_ as abs, sign, power, square, sqrt, rsqrt, cbrt, reciprocal,
     hypot, copysign, exp, exp2, expm1, log, log2, log10, log1p, logaddexp, sin, cos, tan, asin,
     acos, atan, atan2, sinh, cosh, tanh, asinh, acosh, atanh, deg2rad, rad2deg, erf, erfc, real,
-    imag, conj, angle, stop_gradient, complex_ as complex, squared_difference,
+    imag, conj, stop_gradient, complex_ as complex, squared_difference,
 )
 from gpugrad.ops.gathering import (
     take, gather, scatter_rows, take_along_axis, put_along_axis, scatter_along_axis, nonzero,
@@ -94,7 +94,7 @@ from gpugrad.ops.norms import vector_norm, matrix_norm
 from gpugrad.ops.numeric import (
     fabs, fmax, fmin, heaviside, lerp, nan_to_num, divmod_ as divmod, modf, frexp, ldexp,
     nextafter, spacing, rint, fix, around, isposinf, isneginf, isreal, iscomplex, isclose, gcd,
-    lcm, bitwise_count, float_power, real_if_close,
+    lcm, bitwise_count, float_power, real_if_close, angle,
 )
 from gpugrad.ops.ordering import partition, argpartition, lexsort, sort_complex
 from gpugrad.ops.padding import pad

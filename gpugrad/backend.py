@@ -76,12 +76,12 @@ class Namespace:
     read: Callable[[Namespace, str], Any]
 
     def __init__(
-        self, name: str, load: Callable[[], Any] | None = None, wraps: bool = False
+        self, name: str, load: Callable[[], Any] | None = None, wraps: int = 0
     ) -> None:
         self.__name__ = name
         self._load = load
         self.wraps = wraps
-        """Whether its arrays are made of other arrays, beside which an op may find them."""
+        """Above 0 if its arrays are made of others; of two kinds the higher is outside."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "lib" and self._load is not None:
@@ -129,9 +129,8 @@ def reading(*arrays: Any) -> Namespace:
     found = None
     for array in arrays:
         own = NAMESPACES.get(type(array))
-        if own is not None and own.wraps:
-            return own
-        found = found or own
+        if own is not None and (found is None or own.wraps > found.wraps):
+            found = own
     return found or NUMPY
 
 
@@ -150,6 +149,7 @@ def full_beside(like: Any, shape: tuple[int, ...], dtype: Any, value: float = 0)
         return type(like)(
             full_beside(stacked, (stacked.shape[0], *shape), dtype, value), like.level
         )
+    like = bottom(like)
     with formulas_on(like):
         return reading(like).lib.full(shape, value, dtype=dtype)
 
@@ -314,8 +314,8 @@ def device_of(array: Any) -> Device:
 
 def bottom(array: Any) -> Any:
     """The array of the library itself, below what wraps it."""
-    while hasattr(array, "stacked"):
-        array = array.stacked
+    while hasattr(array, "inner"):
+        array = array.inner
     return array
 
 
@@ -391,7 +391,7 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
     arrays = [v for v in values if type(v) in ARRAYS]
     kinds = {type(a) for a in arrays}
     if len(kinds) > 1 and len({type(bottom(a)) for a in arrays}) == 1:
-        kinds = {k for k in kinds if NAMESPACES[k].wraps}
+        kinds = {max(kinds, key=lambda k: NAMESPACES[k].wraps)}
     if len(kinds) == 1:
         if any(a.dtype == BFLOAT16 for a in arrays):
             values = tuple(BFLOAT16.type(v) if type(v) in (float, int) else v for v in values)

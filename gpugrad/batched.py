@@ -43,9 +43,10 @@ __all__ = [
     "levels_running",
     "reopened",
     "spread",
+    "spread_everywhere",
 ]
 
-BATCHED = Namespace("batched", wraps=True)
+BATCHED = Namespace("batched", wraps=2)
 _serial = itertools.count(1)
 
 
@@ -104,6 +105,11 @@ class Batched:
         self.stacked, self.level = stacked, level
 
     @property
+    def inner(self) -> Any:
+        """What it wraps."""
+        return self.stacked
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Of one example."""
         return self.stacked.shape[1:]
@@ -137,6 +143,11 @@ class Batched:
         return self
 
     def _refuse(self, *args: Any, **keywords: Any) -> Any:
+        if self.level not in _active.levels:
+            raise ArgumentError(
+                f"A tensor with a value for each of {self.level.size} examples has left the vmap "
+                "that it was made in, by another way than the function's result. Return it."
+            )
         raise ArgumentError(
             f"Inside vmap a tensor has a value for each of {self.level.size} examples, so it is no "
             "one number or array. Choose between values with gg.where, or return it from the "
@@ -183,8 +194,6 @@ def _top(arrays: Sequence[Any]) -> Level | None:
 
 def batched_reading(op: Any) -> Callable[..., Any]:
     """An op's function on bare arrays of which some are Batched."""
-    if op.kind == "composite" and op.differentiable and op.batch is None:
-        return functools.partial(op.forward, BATCHED)
     family = "stack" if op.kind == "elementwise" else op.batch or "loop"
     rule = family if callable(family) else _FAMILIES[family](op)
     names = tuple(op.signature.parameters)
@@ -200,12 +209,16 @@ def batched_reading(op: Any) -> Callable[..., Any]:
             bound["index"] = _at_level(bound["index"], level)
         batched = tuple(type(a) is Batched and a.level is level for a in flat)
         inner = [a.stacked if b else a for a, b in zip(flat, batched, strict=True)]
-        results = rule(reading(*inner), batched, *([inner] if op.variadic else inner), **bound)
+        xp = reading(*inner, *index_parts(bound.get("index")))
+        results = rule(xp, batched, *([inner] if op.variadic else inner), **bound)
         if op.outputs > 1:
             return tuple(Batched(r, level) for r in results)
         return Batched(results, level)
 
     return run
+
+
+BATCHED.of = batched_reading
 
 
 def aligned(xp: Any, batched: Sequence[bool], arrays: Sequence[Any]) -> list[Any]:
@@ -428,6 +441,11 @@ def _spread(x: Any, level: Level) -> Any:
     if not isinstance(x, Tensor):
         return made
     return _recorded("vmap", x, made, lambda t: _spread(t, level), lambda g: _summed(g, level))
+
+
+def spread_everywhere(x: Any) -> Any:
+    """A bare array with a value for each example of every vmap that is running."""
+    return functools.reduce(_spread, _active.levels, x)
 
 
 def spread(x: Tensor, index: Any) -> Tensor:

@@ -71,6 +71,10 @@ class TapeError(GpugradError, RuntimeError, ValueError):
     """A tape used at a time when it cannot do what is asked."""
 
 
+class TraceError(GpugradError, RuntimeError):
+    """A traced function did what only a function of arrays that it was given may not do."""
+
+
 class NoGradientError(GpugradError, LookupError):
     """A backward pass reached an op that has no derivative rule."""
 

@@ -93,8 +93,13 @@ class ForwardAccumulator:
             recorders.remove(self)
             self._stack = None
 
+    passive = False
+
     def touched(self, variable: Variable) -> None:
         """A Variable was read; its tangent, if it has one, is known by its number."""
+
+    def assigned(self, variable: Variable) -> None:
+        """A Variable gets another value."""
 
     def barrier(self, name: str, ids: Sequence[int], out: int) -> None:
         """An op without a derivative: no tangent goes on."""
@@ -120,7 +125,7 @@ class ForwardAccumulator:
         threads.stack = below
         try:
             with formulas_on(outs[0]._data):
-                raw = not below
+                raw = all(recorder.passive for recorder in below)
                 tangents = [self.known.get(i) for i in ids]
                 if raw and not _needs_transposing(op):
                     given = [t if t is None else t._data for t in tangents]

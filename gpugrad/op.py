@@ -39,7 +39,6 @@ from gpugrad.backend import (
     Namespace,
     meet,
 )
-from gpugrad.batched import batched_reading
 from gpugrad.eager import compiled, eager_function
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, NoGradientError, ShapeError
 from gpugrad.samples import grid
@@ -218,8 +217,11 @@ def _read(xp: Namespace, name: str) -> Callable[..., Any]:
     op = OPS.get(name)
     if op is None:
         raise AttributeError(f"xp.{name}: not a registered op, so a formula may not call it.")
+    if xp.wraps and op.kind == "composite" and op.differentiable:
+        function = functools.partial(op.forward, xp)
+        return function if op.keeps_half else _through_float32(function)
     if xp.wraps:
-        return batched_reading(op)
+        return xp.of(op)  # type: ignore[no-any-return]
     return op.eager if xp is TENSOR else op.bare(xp)
 
 

@@ -34,6 +34,7 @@ from gpugrad.tensor import (
     threads,
     wrap,
 )
+from gpugrad.trace import OtherwiseError, running, tracing
 from gpugrad.variable import Variable
 
 __all__ = [
@@ -205,8 +206,14 @@ class Recorder:
             self.dead.add(out)
             self.barriers.append((len(self.log), name, out, tuple(ids), _where()))
 
+    passive = False
+    """Whether it records nothing, so that gradients need not be seen by it."""
+
     def touched(self, variable: Variable) -> None:
         """A Variable was read."""
+
+    def assigned(self, variable: Variable) -> None:
+        """A Variable gets another value."""
 
     def pull(
         self, targets: list[Tensor], seeds: list[Any], sources: list[Tensor],
@@ -214,7 +221,7 @@ class Recorder:
     ) -> list[Any]:  # fmt: skip
         """Gradients of the sum of `targets` (Tensor, IndexedSlices or None), one a source."""
         wanted = {number_any(s) for s in sources}
-        raw = not threads.stack
+        raw = all(recorder.passive for recorder in threads.stack)
         first = targets[0]._data if targets else None
         if first is None:
             return [None] * len(sources)
@@ -251,14 +258,27 @@ def _any_nan(results: Sequence[Any]) -> bool:
     To look at the gradients costs less than to mask every product on the way, and a pass with
     masked products is only run where one is NaN. On a GPU looking would wait for the device.
     """
-    for g in results:
-        data = g.values if isinstance(g, IndexedSlices) else g
-        data = None if data is None else backend.bottom(data._data)
-        if type(data) is np.ndarray and is_inexact(data.dtype):
-            total = np.add.reduce(data, axis=None)
-            if total != total:
-                return True
+    arrays = [g.values if type(g) is IndexedSlices else g for g in results if g is not None]
+    if any(_is_nan(backend.bottom(g._data)) for g in arrays):
+        return True
+    trace = running()
+    if trace is not None:  # in a later run one may be, and then this is not what to do
+        trace.effect("no_nan", _no_nan, [g for g in arrays if tracing(g._data)])
     return False
+
+
+def _is_nan(array: Any) -> bool:
+    """Whether an array of NumPy's has NaN (or infinities of both signs) in it."""
+    if type(array) is not np.ndarray or not is_inexact(array.dtype):
+        return False
+    total = np.add.reduce(array, axis=None)
+    return bool(total != total)
+
+
+def _no_nan(*gradients: Tensor) -> list[Tensor]:
+    if any(_is_nan(g._data) for g in gradients):
+        raise OtherwiseError("a gradient is NaN, so it is taken with masked products")
+    return []
 
 
 def number_any(x: Tensor) -> int:

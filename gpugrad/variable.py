@@ -115,9 +115,11 @@ class Variable(Tensor):
 
     def _fit(self, op: str, value: Any) -> Any:
         """A bare array of `value` in the Variable's dtype and device, fit to be its value."""
+        for recorder in threads.stack:
+            recorder.assigned(self)
         if isinstance(value, IndexedSlices):
             value = value.to_dense()
-        if isinstance(value, Tensor) and backend.NAMESPACES[type(value._data)].wraps:
+        if isinstance(value, Tensor) and backend.NAMESPACES[type(value._data)].wraps > 1:
             raise ArgumentError(
                 f"{op}: under vmap the value differs between examples, and the Variable "
                 f"'{self._name}' has one. Return it from the function and assign outside."

@@ -292,7 +292,27 @@ class ndarray:
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         home = func.__module__.replace("numpy", "cupy", 1)
         function = getattr(sys.modules.get(home), func.__name__, None)
-        return NotImplemented if function is None else function(*args, **kwargs)
+        if function is None or not all(issubclass(t, (ndarray, np.ndarray)) for t in types):
+            return NotImplemented
+        return function(*args, **kwargs)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        given = self._array.__array_interface__
+        return {k: given[k] for k in ("shape", "typestr", "descr", "data", "strides")} | {
+            "version": 3, "stream": 1,
+        }  # fmt: skip
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self._gpu  # kDLCUDA
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        if dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError("the fake CuPy hands out an array only where it is")
+        return self._array.__dlpack__(max_version=max_version, copy=copy)
 
 
 def _operator(name: str, ufunc: Any, reflected: bool) -> Any:
@@ -487,6 +507,27 @@ def asarray(a: Any, dtype: Any = None, order: str = "K", *, blocking: bool = Fal
     return array(a, dtype, copy=False, order=order)
 
 
+class _Capsule:
+    """What NumPy reads a DLPack capsule from: the "memory of the device" is the host's here."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self._capsule
+
+
+def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> ndarray:
+    kind, gpu = array.__dlpack_device__()
+    if kind != 2:
+        raise TypeError("CPU arrays cannot be directly imported to CuPy.")
+    made = np.from_dlpack(_Capsule(array.__dlpack__(stream=1, max_version=(1, 0))), copy=copy)
+    return _wrap(made, gpu)  # type: ignore[no-any-return]
+
+
 def asnumpy(a: Any, *args: Any, **kwargs: Any) -> np.ndarray[Any, Any]:
     return a.get() if isinstance(a, ndarray) else np.asarray(a)
 
@@ -670,7 +711,8 @@ def modules() -> dict[str, types.ModuleType]:
     lib = _module("cupy.lib", {"stride_tricks": stride_tricks})
     top |= {
         "ndarray": ndarray, "ufunc": ufunc, "array": array, "asarray": asarray,
-        "asanyarray": asarray, "asnumpy": asnumpy, "get_array_module": get_array_module,
+        "asanyarray": asarray, "asnumpy": asnumpy, "from_dlpack": from_dlpack,
+        "get_array_module": get_array_module,
         "linalg": linalg, "fft": fft, "lib": lib, "random": random, "cuda": cuda,
         "RawKernel": _Kernel, "RawModule": _Kernel, "ElementwiseKernel": _Kernel,
         "ReductionKernel": _Kernel, "is_available": lambda: True, "__version__": "14.0.1",
@@ -681,8 +723,10 @@ def modules() -> dict[str, types.ModuleType]:
         "scatter_max": _scatter(np.maximum), "scatter_min": _scatter(np.minimum),
         "rsqrt": _lift(lambda x: 1 / np.sqrt(x), "rsqrt"),
     })  # fmt: skip
-    every = [_module("cupy", top), lib, stride_tricks, linalg, fft, random, cuda, device, runtime, cupyx, scipy_,
-             special, slinalg]  # fmt: skip
+    every = [
+        _module("cupy", top), lib, stride_tricks, linalg, fft, random, cuda, device, runtime,
+        cupyx, scipy_, special, slinalg,
+    ]  # fmt: skip
     return {m.__name__: m for m in every}
 
 

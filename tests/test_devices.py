@@ -302,6 +302,31 @@ def test_arrays_of_the_device_stay_there(cuda):
     assert tape.gradient(y, x).tolist() == [1.0, 1.0]
 
 
+def test_memory_of_the_device_is_handed_out_and_read(cuda):
+    cupy = backend.cupy()
+    x = C([1.0, 2.0], device=cuda)
+    there = cupy.from_dlpack(x)
+    assert there.get().tolist() == [1.0, 2.0]
+    for make in (gg.from_dlpack, gg.asarray):
+        assert (make(there).device, make(there).tolist()) == (cuda, [1.0, 2.0])
+    memory = x.__cuda_array_interface__
+    assert (memory["shape"], memory["typestr"]) == ((2,), "<f4")
+    assert memory["data"][0] == there.__cuda_array_interface__["data"][0]
+    assert not hasattr(C([1.0]), "__cuda_array_interface__")
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        for read in (cupy.from_dlpack, lambda x: x.__cuda_array_interface__):
+            with pytest.raises(DTypeError, match="cut its gradient"):
+                read(x)
+
+
+def test_numpys_functions_of_arrays_of_the_device_and_tensors_make_tensors(cuda):
+    array, x = backend.cupy().asarray(np.ones(2, np.float32)), C([1.0, 2.0], device=cuda)
+    for y in (np.concatenate([array, x]), np.stack([x, array]), np.where(x > 1, array, x)):
+        assert isinstance(y, gg.Tensor)
+        assert y.device == cuda
+
+
 @pytest.mark.parametrize("kind", ["tensor", "variable"])
 def test_pickles_come_back_to_their_device(kind, cuda):
     x = (C if kind == "tensor" else gg.Variable)([1.0, 2.0], device=cuda)

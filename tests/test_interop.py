@@ -28,6 +28,7 @@ A, B = RNG.normal(size=(2, 3, 4))
 V = RNG.normal(size=4)
 M = RNG.normal(size=(2, 3, 3))
 POSITIVE = np.abs(A) + 0.5
+GAPS = np.where(A > 0.5, np.nan, A)
 
 # ---- NumPy's functions ------------------------------------------------------------------------
 
@@ -36,14 +37,17 @@ DIFFERENTIABLE = {
     "add.accumulate": lambda t: np.add.accumulate(t(A)),
     "add.outer": lambda t: np.add.outer(V, t(A)),
     "add.reduce": lambda t: np.add.reduce(t(A)), "amin": lambda t: np.amin(t(A)),
+    "angle": lambda t: np.angle(t(A + 1j * B), deg=True),
     "arctan2": lambda t: np.arctan2(t(A), t(B)),
+    "average": lambda t: np.average(t(A), 0, t(POSITIVE)),
     "broadcast_to": lambda t: np.broadcast_to(t(V), (3, 4)),
     "clip": lambda t: np.clip(t(A), -0.5, 0.5),
     "clip a_min": lambda t: np.clip(t(A), a_min=0, a_max=None),
     "concatenate": lambda t: np.concatenate([t(A), t(B)], 1), "copy": lambda t: np.copy(t(A)),
     "cross": lambda t: np.cross(t(A[:, :3]), t(B[:, :3])), "cumprod": lambda t: np.cumprod(t(A), 1),
     "cumsum": lambda t: np.cumsum(t(A)), "cumulative_sum": lambda t: np.cumulative_sum(t(V)),
-    "diagonal": lambda t: np.diagonal(t(M), 1, 1, 2), "dot": lambda t: np.dot(t(A), t(V)),
+    "diagonal": lambda t: np.diagonal(t(M), 1, 1, 2),
+    "diff": lambda t: np.diff(t(A), 2, 0, prepend=1.0), "dot": lambda t: np.dot(t(A), t(V)),
     "einsum": lambda t: np.einsum("ij,ij->i", t(A), t(B)), "exp": lambda t: np.exp(t(A)),
     "expand_dims": lambda t: np.expand_dims(t(A), 1), "flip": lambda t: np.flip(t(A)),
     "hypot": lambda t: np.hypot(t(A), t(B)), "kron": lambda t: np.kron(t(A), t(B)),
@@ -54,6 +58,9 @@ DIFFERENTIABLE = {
     "mean": lambda t: np.mean(t(A), axis=-1, keepdims=True),
     "moveaxis": lambda t: np.moveaxis(t(M), 0, -1),
     "multiply.reduce": lambda t: np.multiply.reduce(t(A), axis=1, keepdims=True),
+    "nanmean": lambda t: np.nanmean(t(GAPS), 0), "nansum": lambda t: np.nansum(t(GAPS), 1),
+    "nanmean dtype": lambda t: np.nanmean(t(GAPS), dtype=np.complex128),
+    "nanstd": lambda t: np.nanstd(t(GAPS), axis=1, ddof=1),
     "outer": lambda t: np.outer(t(A), t(V)),
     "pad": lambda t: np.pad(t(A), ((0, 1), (2, 0)), constant_values=3.0),
     "pad edge": lambda t: np.pad(t(A), 1, mode="edge"),
@@ -120,6 +127,18 @@ def test_numpys_function_is_differentiable(name):
     with gg.GradientTape() as tape:
         y = DIFFERENTIABLE[name](watch)
     assert all(g is not None for g in tape.gradient(y, watched))
+
+
+def test_numpys_functions_that_write_are_refused_for_tensors():
+    x, a = gg.asarray(V), np.zeros(4)
+    for call in (
+        lambda: np.put_along_axis(x, np.array([1]), 2.0, 0),
+        lambda: np.fill_diagonal(gg.asarray(A), 2.0),
+    ):
+        with pytest.raises(DTypeError, match="new Tensor"):
+            call()
+    np.put_along_axis(a, np.array([1]), x[:1], 0)  # into NumPy's own array
+    assert a.tolist() == [0, V[0], 0, 0]
 
 
 def test_what_gpugrad_does_not_have_numpy_computes_from_the_values():

@@ -11,6 +11,7 @@ from gpugrad.backend import TENSOR
 from gpugrad.errors import DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.dropout import check_probability, kept
+from gpugrad.ops.nn import exp_of
 from gpugrad.ops.random import Generator
 from gpugrad.samples import calls, uniform
 from gpugrad.tensor import Tensor, tensor
@@ -76,7 +77,7 @@ def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
     if not x.shape[-1]:
         return lib.zeros_like(x)
     largest = lib.max(x, axis=-1, keepdims=True)
-    e = lib.exp(x - lib.where(largest == -math.inf, 0, largest))
+    e = exp_of(xp, x - lib.where(largest == -math.inf, 0, largest))
     total = xp.add_reduce(e, axis=-1, keepdims=True)
     e /= lib.where(total == 0, 1, total)
     return e
@@ -247,7 +248,7 @@ def scaled_dot_product_attention(
 
     >>> import gpugrad as gg
     >>> q, k, v = [[1.0], [1.0]], [[0.0], [0.0]], [[2.0], [4.0]]
-    >>> print(gg.scaled_dot_product_attention(q, k, v, is_causal=True))
+    >>> print(gg.nn.scaled_dot_product_attention(q, k, v, is_causal=True))
     [[2.]
      [3.]]
     """

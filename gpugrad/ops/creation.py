@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -22,18 +23,33 @@ def _new(values: np.ndarray[Any, Any], device: Any) -> Tensor:
     return wrap(values if d == "cpu" else backend.put(values, d))
 
 
+def _whole(name: str, what: str, n: Any) -> int:
+    """`n` as an int that is not negative."""
+    try:
+        made = operator.index(n)
+    except TypeError:
+        raise ArgumentError(f"{name}: {what} must be an int, got {n!r:.60}.") from None
+    if made < 0:
+        raise ShapeError(f"{name}: {what} must not be negative, got {n}.")
+    return made
+
+
+def _as_shape(name: str, shape: Any) -> tuple[int, ...]:
+    several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0)
+    lengths = shape if several else (shape,)
+    return tuple(_whole(name, f"in shape={shape!r:.60}, a length", n) for n in lengths)
+
+
 def _filled(name: str, shape: Shape, value: Any, dtype: Any, device: Any) -> Tensor:
     """Made on the device itself: no host copy of a large array."""
     d, made = backend.device(device), backend.as_dtype(np.float32 if dtype is None else dtype)
-    shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
-    if any(n < 0 for n in shape):
-        raise ShapeError(f"{name}: a shape has no negative lengths, got {shape}.")
+    shape = _as_shape(name, shape)
     seed = backend.put(np.zeros(0, made), d)
     with backend.formulas_on(seed):
         return wrap(backend.NAMESPACES[type(seed)].lib.full(shape, value, dtype=made))
 
 
-def zeros(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor of zeros.
 
     Args:
@@ -48,7 +64,7 @@ def zeros(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
     return _filled("zeros", shape, 0, dtype, device)
 
 
-def ones(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor of ones; arguments as `zeros`.
 
     >>> import gpugrad as gg
@@ -58,7 +74,7 @@ def ones(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
     return _filled("ones", shape, 1, dtype, device)
 
 
-def empty(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
+def empty(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor to be filled later; its values are zeros. Arguments as `zeros`.
 
     >>> import gpugrad as gg
@@ -68,7 +84,7 @@ def empty(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
     return _filled("empty", shape, 0, dtype, device)
 
 
-def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor with one value everywhere.
 
     Args:
@@ -98,7 +114,7 @@ def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None
     return _filled("full", shape, fill_value, made, device)
 
 
-def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make zeros in the shape, dtype and device of another array.
 
     >>> import gpugrad as gg
@@ -109,7 +125,7 @@ def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     return zeros(x.shape, dtype=dtype or x.dtype, device=device or x.device)
 
 
-def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make ones in the shape, dtype and device of another array.
 
     >>> import gpugrad as gg
@@ -120,7 +136,7 @@ def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     return ones(x.shape, dtype=dtype or x.dtype, device=device or x.device)
 
 
-def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor to be filled later in the shape, dtype and device of another array.
 
     >>> import gpugrad as gg
@@ -130,7 +146,7 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     return zeros_like(x, dtype=dtype, device=device)
 
 
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make one value everywhere in the shape, dtype and device of another array.
 
     >>> import gpugrad as gg
@@ -188,8 +204,7 @@ def linspace(
     >>> print(gg.linspace(0.0, 1.0, 3))
     [0.  0.5 1. ]
     """
-    if num < 0:
-        raise ArgumentError(f"linspace: num must not be negative, got {num}.")
+    num = _whole("linspace", "num", num)
     if isinstance(start, Tensor) or isinstance(stop, Tensor):
         beside = start if isinstance(start, Tensor) else stop
         real = np.float32 if beside.dtype.kind in "biu" else np.empty(0, beside.dtype).real.dtype
@@ -201,21 +216,32 @@ def linspace(
 
 
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+    n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> Tensor:
     """Make a matrix with ones on its `k`-th diagonal.
+
+    Args:
+        n_rows, n_cols: how many; as many columns as rows if None.
+        k: 0 for the main diagonal; those above it are positive.
+        dtype: float32 if None.
+        device: the default device if None.
+
+    Raises:
+        ArgumentError: a number of rows or columns that is no int, or negative.
 
     >>> import gpugrad as gg
     >>> print(gg.eye(2))
     [[1. 0.]
      [0. 1.]]
     """
+    n_rows = _whole("eye", "n_rows", n_rows)
+    n_cols = n_rows if n_cols is None else _whole("eye", "n_cols", n_cols)
     made = backend.as_dtype(dtype or np.float32)
     return _new(np.eye(n_rows, n_cols, k=k).astype(made), device)
 
 
 def asarray(
-    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+    obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None
 ) -> Tensor:
     """Make a Tensor of anything that is or holds numbers; a Tensor stays itself.
 

@@ -262,6 +262,8 @@ def gradient(
     [ 6.  8. 12. 14.]
     """
     x = tensor(f)
+    if x.dtype.kind in "bu":  # a difference may be negative
+        x = TENSOR.astype(x, np.float64)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = [_negative("gradient", x, a) for a in axes]
     spacings = list(varargs) or [1.0]

@@ -10,7 +10,7 @@ from gpugrad.samples import calls, shaped, uniform
 
 
 @op(
-    ref=lambda x, axis=1, p=2.0, eps=1e-12: x / np.maximum(
+    ref=lambda x, p=2.0, axis=1, eps=1e-12: x / np.maximum(
         np.linalg.norm(x, p, axis=axis, keepdims=True), eps
     ),
     samples=shaped(
@@ -19,13 +19,13 @@ from gpugrad.samples import calls, shaped, uniform
     ),
     errors=[([np.ones(3)], {}, AxisError, "axis 1")],
 )  # fmt: skip
-def normalize(xp, x, /, axis=1, *, p=2.0, eps=1e-12):
+def normalize(xp, x, /, p=2.0, axis=1, *, eps=1e-12):
     """Vectors of length 1 along an axis: x / max(norm(x), eps).
 
     Args:
         x: array, of any shape but ().
-        axis: int, of the vectors.
         p: order of the norm, a number or inf.
+        axis: int, of the vectors.
         eps: shorter vectors are divided by this; a zero vector stays, with a finite gradient.
 
     Returns:

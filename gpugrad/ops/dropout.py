@@ -60,7 +60,7 @@ def dropout(
 
     >>> import gpugrad as gg
     >>> g = gg.random.Generator(0)
-    >>> x = gg.dropout(gg.ones(1000), 0.5, generator=g)
+    >>> x = gg.nn.dropout(gg.ones(1000), 0.5, generator=g)
     >>> sorted(set(x.tolist()))
     [0.0, 2.0]
     """
@@ -101,7 +101,7 @@ def alpha_dropout(
 
     >>> import gpugrad as gg
     >>> x = gg.random.Generator(0).normal(10000)
-    >>> y = gg.alpha_dropout(x, 0.2, generator=gg.random.Generator(1))
+    >>> y = gg.nn.alpha_dropout(x, 0.2, generator=gg.random.Generator(1))
     >>> bool(gg.abs(gg.mean(y)) < 0.05), bool(gg.abs(gg.std(y) - 1) < 0.05)
     (True, True)
     """
@@ -140,7 +140,7 @@ def gumbel_softmax(
     Jang et al. 2017, "Categorical Reparameterization with Gumbel-Softmax".
 
     >>> import gpugrad as gg
-    >>> y = gg.gumbel_softmax([0.0, 9.0, 0.0], hard=True, generator=gg.random.Generator(0))
+    >>> y = gg.nn.gumbel_softmax([0.0, 9.0, 0.0], hard=True, generator=gg.random.Generator(0))
     >>> print(y)
     [0. 1. 0.]
     """

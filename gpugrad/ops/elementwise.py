@@ -142,14 +142,15 @@ floor_divide = elementwise(
 )  # fmt: skip
 
 remainder = elementwise(
-    "remainder(x, y)", d=[1, lambda xp, x, y: -xp.floor(x / y)], domain=((-2, 2), (0.5, 2)),
+    "remainder(x, y)", d=[1, lambda xp, x, y: -xp.floor_divide(x, y)], domain=((-2, 2), (0.5, 2)),
     kinds="fi",
     doc="What is left by `floor_divide`; has the sign of `y`.",
     example=("[7.0, -7.0], 4.0", "[3. 1.]"),
 )  # fmt: skip
 
 fmod = elementwise(
-    "fmod(x, y)", d=[1, lambda xp, x, y: -xp.trunc(x / y)], domain=((-2, 2), (0.5, 2)), kinds="fi",
+    "fmod(x, y)", d=[1, lambda xp, out, x, y: xp.round((out - x) / y)], kinds="fi",
+    domain=((-2, 2), (0.5, 2)),
     doc="What is left by division rounded towards 0; has the sign of `x`.",
     example=("[7.0, -7.0], 4.0", "[ 3. -3.]"),
 )  # fmt: skip
@@ -177,7 +178,8 @@ abs_ = elementwise(
 def _sign_vjp(xp, g, out, x):
     if x.dtype.kind != "c":
         return g * 0
-    return xp.masked_divide(g - out * xp.real(xp.conj(out) * g), xp.abs(x))
+    across = g - out * xp.real(xp.conj(out) * g)
+    return xp.masked_divide(xp.where(xp.equal(x, 0), 0, across), xp.abs(x))
 
 
 sign = elementwise(
@@ -287,7 +289,7 @@ log1p = elementwise(
 )  # fmt: skip
 
 logaddexp = elementwise(
-    "logaddexp(x, y)", d=[lambda xp, out, x: xp.exp(x - out), lambda xp, out, y: xp.exp(y - out)],
+    "logaddexp(x, y)", d=[lambda xp, x, y: xp.sigmoid(x - y), lambda xp, x, y: xp.sigmoid(y - x)],
     singular=True,
     doc="log(exp(x) + exp(y)), without overflow.",
     example=("1000.0, 1000.0", "1000.6932"),
@@ -375,7 +377,8 @@ asinh = elementwise(
 
 acosh = elementwise(
     "acosh(x)", forward="arccosh", singular=True, domain=(1.5, 3), kinds="fc",
-    d=[lambda xp, x: 1 / (xp.sqrt(x - 1) * xp.sqrt(x + 1))],  # one root has other branch cuts
+    # one root has other branch cuts; x + 1 would lose the sign of an imaginary -0.0
+    d=[lambda xp, x: 1 / (xp.sqrt(x - 1) * xp.sqrt(-(-x - 1)))],
     doc="Inverse hyperbolic cosine.",
     example=("[1.0, 2.0]", "[0.       1.316958]"),
 )  # fmt: skip
@@ -436,32 +439,21 @@ conj = elementwise(
     example=("1 + 2j", "(1-2j)"),
 )  # fmt: skip
 
-
-def _angle_vjp(xp, g, x):
-    if x.dtype.kind != "c":  # 0 or pi: steps
-        return g * 0
-    return xp.masked_divide(g * (1j * x), xp.real(x * xp.conj(x)))
-
-
-def _angle_jvp(xp, t, x):
-    if x.dtype.kind != "c":
-        return t * 0
-    return xp.imag(t * xp.conj(x)) / xp.real(x * xp.conj(x))
-
-
-angle = elementwise(
-    "angle(x)", kinds="c", forward=lambda xp, x: xp.lib.angle(x), ref="numpy.angle",
-    vjp=[_angle_vjp], jvp=[_angle_jvp],
-    doc="Angle of a complex number in radians, from -pi to pi.",
-    example=("1j", "1.5707964"),
-)  # fmt: skip
-
 stop_gradient = elementwise(
     "stop_gradient(x)", differentiable=False, kinds="fci", forward=lambda xp, x: x,
     ref="numpy.positive",
     doc="The same values, as a constant: no gradient flows through.",
     example=("[1.0, 2.0]", "[1. 2.]"),
 )  # fmt: skip
+
+
+def _complex_forward(xp, x, y):
+    """x + 1j * y has a real part of NaN where y is infinite."""
+    lib = xp.lib
+    x, y = lib.broadcast_arrays(lib.asarray(x), lib.asarray(y))
+    out = lib.empty(x.shape, dtype=lib.result_type(x, y, lib.complex64))
+    out.real[...], out.imag[...] = x, y
+    return out
 
 
 def _complex_vjp(part):
@@ -471,7 +463,7 @@ def _complex_vjp(part):
 complex_ = elementwise(
     "complex(x, y)", vjp=[_complex_vjp("real"), _complex_vjp("imag")], kinds="f",
     jvp=[lambda xp, t: t + 0j, lambda xp, t: t * 1j],
-    forward=lambda xp, x, y: x + 1j * y, ref=lambda x, y: x + 1j * y,
+    forward=_complex_forward, ref=lambda x, y: x + 1j * y,
     doc="Complex number with real part `x` and imaginary part `y`.",
     example=("1.0, 2.0", "(1+2j)"),
 )  # fmt: skip

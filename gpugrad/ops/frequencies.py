@@ -25,7 +25,7 @@ def _made(name: str, frequencies: Any, n: int, d: float, dtype: Any, device: Any
     return wrap(backend.put(frequencies(n, d).astype(made), backend.device(device)))
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Make the frequencies of the points of `fft`: 0, 1, ..., -2, -1, divided by n d.
 
     Args:
@@ -48,7 +48,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     return _made("fftfreq", np.fft.fftfreq, n, d, dtype, device)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Make the frequencies of the points of `rfft`: 0, 1, ..., divided by n d.
 
     Args:

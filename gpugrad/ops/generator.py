@@ -22,6 +22,7 @@ from gpugrad.batched import Level, enter, leave, levels_running
 from gpugrad.errors import ArgumentError
 from gpugrad.ops import philox, rejection
 from gpugrad.tensor import Tensor, wrap
+from gpugrad.trace import running
 
 __all__ = ["Generator", "default_generator", "set_seed"]
 
@@ -215,11 +216,27 @@ class Generator:
         `shape`. `before` lists where the same call has drawn: the next draw has the counters of
         the first with another word 2, so that it does not depend on how long that was.
         """
+        trace = running()
+        if trace is not None:  # other numbers at each replay, in the order of the calls
+            tensors = [p for p in parameters if isinstance(p, Tensor)]
+
+            def draw(*real: Tensor) -> list[Tensor]:
+                now = iter(real)
+                given = [next(now) if isinstance(p, Tensor) else p for p in parameters]
+                return [self._draw(kind, shape, dtype, device, *given)]
+
+            return trace.effect(f"random {kind}", draw, tensors)[0]
         bits, make = _KINDS[kind]
         levels = _levels_with_own_numbers(kind)
         lead = tuple(level.size for level in levels)
         n, dtype = math.prod(lead + shape), np.dtype(dtype)
-        key, first = self._take(-(-n * (bits or 8 * dtype.itemsize) // 256))
+        if before:
+            key, first = before[0]
+            first += len(before) << 128
+        else:
+            key, first = self._take(-(-n * (bits or 8 * dtype.itemsize) // 256))
+        if before is not None:
+            before.append((key, first))
         given = [_on_host(p, shape, levels) if bits == _OWN else p for p in parameters]
         values = make(key, first, n, dtype, *given).reshape(lead + shape)
         d = backend.device(device)

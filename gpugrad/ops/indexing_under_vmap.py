@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.batched import Each, index_parts
+from gpugrad.backend import reading
+from gpugrad.batched import BATCHED, Batched, Each, index_parts
 from gpugrad.errors import ArgumentError
 from gpugrad.tensor import Tensor
 
 
 def array_of(part):
     """The array of a list in an index."""
-    made = np.asarray([v._data if isinstance(v, Tensor) else v for v in part])
+    part = [v._data if isinstance(v, Tensor) else v for v in part]
+    if any(type(v) is Batched for v in part):
+        return BATCHED.stack([v if type(v) is Batched else np.asarray(v) for v in part])
+    made = np.asarray(part)
     return made if made.size else made.astype(np.intp)  # NumPy makes [] a float array
 
 
@@ -29,7 +33,7 @@ def _expanded(index, ndim):
             raise ArgumentError("vmap takes no True or False as an index; use gg.where.")
         mask = part.stacked if type(part) is Each else part
         if getattr(mask, "dtype", None) == np.dtype("bool"):
-            if type(part) is Each:
+            if type(part) in (Each, Batched):
                 raise ArgumentError(
                     "Under vmap a mask of each example would give parts of different shapes. Use "
                     "gg.where(mask, x, 0)."
@@ -77,7 +81,7 @@ def _behind_examples(xp, index, shape):
                 made.append(xp.reshape(p.stacked, (n, *ones, *p.stacked.shape[1:], *after)))
             else:
                 p = p if hasattr(p, "ndim") else np.asarray(p)
-                made.append(p.reshape((*p.shape, *after)))
+                made.append(reading(p).reshape(p, (*p.shape, *after)))
         axis += p is not None
     return tuple(made), rank
 

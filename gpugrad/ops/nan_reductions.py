@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.backend import as_dtype
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.reduction import expand
@@ -71,16 +72,26 @@ def _or_nan(xp, n):
     return xp.where(n > 0, n, float("nan"))
 
 
+def _in_dtype(xp, f, x, dtype):
+    """``f(x)`` in a dtype; of 16-bit floats in float32, rounded once at the end."""
+    made = x.dtype if dtype is None else as_dtype(dtype)
+    half = made.char in "eE"
+    wide = np.dtype(np.float32) if half else made
+    out = f(x if x.dtype == wide else xp.astype(x, wide))
+    return xp.astype(out, made) if half else out
+
+
 # ---- sums and products -------------------------------------------------------------------
 
 
-@op(kinds="fc", samples=_EVERY, ref="numpy.nansum", errors=_NO_AXIS)
-def nansum(xp, x, /, axis=None, *, keepdims=False):
+@op(keeps_half=True, kinds="fc", samples=_EVERY, ref="numpy.nansum", errors=_NO_AXIS)
+def nansum(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Sum along axes of what is not NaN; 0 where there is nothing to add.
 
     Args:
         x: array of any shape.
         axis: int, tuple of ints, or None for all axes.
+        dtype: of the result; None as for `sum`.
         keepdims: whether reduced axes stay, with length 1.
 
     Returns:
@@ -88,21 +99,23 @@ def nansum(xp, x, /, axis=None, *, keepdims=False):
 
     Raises:
         AxisError: `x` has no such axis.
+        DTypeError: a real `dtype` for complex numbers.
 
     >>> import gpugrad as gg
     >>> print(gg.nansum([1.0, float("nan"), 2.0]))
     3.0
     """
-    return xp.sum(_filled(xp, x, 0), axis=axis, keepdims=keepdims)
+    return xp.sum(_filled(xp, x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@op(kinds="fc", samples=_EVERY, ref="numpy.nanprod", errors=_NO_AXIS)
-def nanprod(xp, x, /, axis=None, *, keepdims=False):
+@op(keeps_half=True, kinds="fc", samples=_EVERY, ref="numpy.nanprod", errors=_NO_AXIS)
+def nanprod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Product along axes of what is not NaN; 1 where there is nothing to multiply.
 
     Args:
         x: array of any shape.
         axis: int, tuple of ints, or None for all axes.
+        dtype: of the result; None as for `prod`.
         keepdims: whether reduced axes stay, with length 1.
 
     Returns:
@@ -110,23 +123,29 @@ def nanprod(xp, x, /, axis=None, *, keepdims=False):
 
     Raises:
         AxisError: `x` has no such axis.
+        DTypeError: a real `dtype` for complex numbers.
 
     >>> import gpugrad as gg
     >>> print(gg.nanprod([2.0, float("nan"), 3.0]))
     6.0
     """
-    return xp.prod(_filled(xp, x, 1), axis=axis, keepdims=keepdims)
+    return xp.prod(_filled(xp, x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@op(kinds="fc", samples=_RUNNING, errors=[([np.ones((2, 3))], {}, AxisError, "axis= is needed")],
+@op(
+    keeps_half=True, kinds="fc", samples=_RUNNING,
+    errors=[([np.ones((2, 3))], {}, AxisError, "axis= is needed")],
     ref=lambda x, axis=None, include_initial=False: np.cumulative_sum(
-        np.where(np.isnan(x), 0, x), axis=axis, include_initial=include_initial))  # fmt: skip
-def nancumsum(xp, x, /, axis=None, *, include_initial=False):
+        np.where(np.isnan(x), 0, x), axis=axis, include_initial=include_initial
+    ),
+)  # fmt: skip
+def nancumsum(xp, x, /, axis=None, *, dtype=None, include_initial=False):
     """Running sum along an axis in which NaNs count as 0.
 
     Args:
         x: array of at least one axis.
         axis: int; None for an array of one axis.
+        dtype: of the result; None as for `cumulative_sum`.
         include_initial: whether the sum of nothing, 0, comes first.
 
     Returns:
@@ -134,23 +153,30 @@ def nancumsum(xp, x, /, axis=None, *, include_initial=False):
 
     Raises:
         AxisError: no axis was given, or `x` has no such axis.
+        DTypeError: a real `dtype` for complex numbers.
 
     >>> import gpugrad as gg
     >>> print(gg.nancumsum([1.0, float("nan"), 2.0]))
     [1. 1. 3.]
     """
-    return xp.cumulative_sum(_filled(xp, x, 0), axis=axis, include_initial=include_initial)
+    x = _filled(xp, x, 0)
+    return xp.cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
-@op(kinds="fc", samples=_RUNNING, errors=[([np.ones((2, 3))], {}, AxisError, "axis= is needed")],
+@op(
+    keeps_half=True, kinds="fc", samples=_RUNNING,
+    errors=[([np.ones((2, 3))], {}, AxisError, "axis= is needed")],
     ref=lambda x, axis=None, include_initial=False: np.cumulative_prod(
-        np.where(np.isnan(x), 1, x), axis=axis, include_initial=include_initial))  # fmt: skip
-def nancumprod(xp, x, /, axis=None, *, include_initial=False):
+        np.where(np.isnan(x), 1, x), axis=axis, include_initial=include_initial
+    ),
+)  # fmt: skip
+def nancumprod(xp, x, /, axis=None, *, dtype=None, include_initial=False):
     """Running product along an axis in which NaNs count as 1.
 
     Args:
         x: array of at least one axis.
         axis: int; None for an array of one axis.
+        dtype: of the result; None as for `cumulative_prod`.
         include_initial: whether the product of nothing, 1, comes first.
 
     Returns:
@@ -158,24 +184,34 @@ def nancumprod(xp, x, /, axis=None, *, include_initial=False):
 
     Raises:
         AxisError: no axis was given, or `x` has no such axis.
+        DTypeError: a real `dtype` for complex numbers.
 
     >>> import gpugrad as gg
     >>> print(gg.nancumprod([2.0, float("nan"), 3.0]))
     [2. 2. 6.]
     """
-    return xp.cumulative_prod(_filled(xp, x, 1), axis=axis, include_initial=include_initial)
+    x = _filled(xp, x, 1)
+    return xp.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
 
 # ---- mean and spread ---------------------------------------------------------------------
 
 
-@op(kinds="fc", samples=_EVERY, ref=quiet("nanmean"), errors=_NO_AXIS)
-def nanmean(xp, x, /, axis=None, *, keepdims=False):
+def _nanmean(xp, x, axis, keepdims):
+    if x.dtype.kind in "biu":
+        return xp.mean(x, axis=axis, keepdims=keepdims)
+    n = _or_nan(xp, _counted(xp, x, axis, keepdims))
+    return xp.nansum(x, axis=axis, keepdims=keepdims) / n
+
+
+@op(keeps_half=True, kinds="fc", samples=_EVERY, ref=quiet("nanmean"), errors=_NO_AXIS)
+def nanmean(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Arithmetic mean along axes of what is not NaN.
 
     Args:
         x: array of any shape; integers give float64.
         axis: int, tuple of ints, or None for all axes.
+        dtype: to compute in, and of the result; None is that of `x`.
         keepdims: whether reduced axes stay, with length 1.
 
     Returns:
@@ -183,15 +219,13 @@ def nanmean(xp, x, /, axis=None, *, keepdims=False):
 
     Raises:
         AxisError: `x` has no such axis.
+        DTypeError: a real `dtype` for complex numbers.
 
     >>> import gpugrad as gg
     >>> print(gg.nanmean([1.0, float("nan"), 2.0]))
     1.5
     """
-    if x.dtype.kind in "biu":
-        return xp.mean(x, axis=axis, keepdims=keepdims)
-    n = _or_nan(xp, _counted(xp, x, axis, keepdims))
-    return xp.nansum(x, axis=axis, keepdims=keepdims) / n
+    return _in_dtype(xp, lambda x: _nanmean(xp, x, axis, keepdims), x, dtype)
 
 
 _SPREAD = calls(
@@ -201,57 +235,73 @@ _SPREAD = calls(
 )
 
 
-@op(kinds="fc", samples=_SPREAD, ref=quiet("nanvar"), errors=_NO_AXIS)
-def nanvar(xp, x, /, axis=None, *, correction=0.0, keepdims=False):
-    """Variance along axes of what is not NaN.
-
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        correction: what is taken from the count before dividing by it (1 for a sample).
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Real Tensor without the reduced axes; NaN where the divisor is not positive.
-
-    Raises:
-        AxisError: `x` has no such axis.
-
-    >>> import gpugrad as gg
-    >>> print(gg.nanvar([1.0, float("nan"), 3.0]))
-    1.0
-    """
+def _nanvar(xp, x, axis, correction, keepdims):
     if x.dtype.kind in "biu":
         return xp.var(x, axis=axis, correction=correction, keepdims=keepdims)
-    d = xp.where(xp.isnan(x), 0.0, x - xp.nanmean(x, axis=axis, keepdims=True))
+    d = xp.where(xp.isnan(x), 0.0, x - _nanmean(xp, x, axis, True))
     squares = xp.real(d * xp.conj(d)) if d.dtype.kind == "c" else d * d
     n = _or_nan(xp, _counted(xp, x, axis, keepdims) - correction)
     return xp.sum(squares, axis=axis, keepdims=keepdims) / n
 
 
-@op(kinds="fc", samples=_SPREAD, ref=quiet("nanstd"), errors=_NO_AXIS)
-def nanstd(xp, x, /, axis=None, *, correction=0.0, keepdims=False):
-    """Standard deviation along axes of what is not NaN, with gradient 0 where it is 0.
+@op(keeps_half=True, kinds="fc", samples=_SPREAD, ref=quiet("nanvar"), errors=_NO_AXIS)
+def nanvar(xp, x, /, axis=None, *, dtype=None, correction=0.0, keepdims=False, ddof=None):
+    """Variance along axes of what is not NaN.
 
     Args:
         x: array of any shape.
         axis: int, tuple of ints, or None for all axes.
+        dtype: to compute in, and of the result; None is that of `x`.
         correction: what is taken from the count before dividing by it (1 for a sample).
         keepdims: whether reduced axes stay, with length 1.
+        ddof: NumPy's older name for `correction`.
 
     Returns:
         Real Tensor without the reduced axes; NaN where the divisor is not positive.
 
     Raises:
         AxisError: `x` has no such axis.
+        DTypeError: a real `dtype` for complex numbers.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nanvar([1.0, float("nan"), 3.0]))
+    1.0
+    """
+    correction = correction if ddof is None else ddof
+    return _in_dtype(xp, lambda x: _nanvar(xp, x, axis, correction, keepdims), x, dtype)
+
+
+def _nanstd(xp, x, axis, correction, keepdims):
+    v = _nanvar(xp, x, axis, correction, keepdims)
+    none = xp.equal(v, 0)
+    return xp.where(none, 0.0, xp.sqrt(xp.where(none, 1.0, v)))
+
+
+@op(keeps_half=True, kinds="fc", samples=_SPREAD, ref=quiet("nanstd"), errors=_NO_AXIS)
+def nanstd(xp, x, /, axis=None, *, dtype=None, correction=0.0, keepdims=False, ddof=None):
+    """Standard deviation along axes of what is not NaN, with gradient 0 where it is 0.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        dtype: to compute in, and of the result; None is that of `x`.
+        correction: what is taken from the count before dividing by it (1 for a sample).
+        keepdims: whether reduced axes stay, with length 1.
+        ddof: NumPy's older name for `correction`.
+
+    Returns:
+        Real Tensor without the reduced axes; NaN where the divisor is not positive.
+
+    Raises:
+        AxisError: `x` has no such axis.
+        DTypeError: a real `dtype` for complex numbers.
 
     >>> import gpugrad as gg
     >>> print(gg.nanstd([1.0, float("nan"), 3.0]))
     1.0
     """
-    v = xp.nanvar(x, axis=axis, correction=correction, keepdims=keepdims)
-    none = xp.equal(v, 0)
-    return xp.where(none, 0.0, xp.sqrt(xp.where(none, 1.0, v)))
+    correction = correction if ddof is None else ddof
+    return _in_dtype(xp, lambda x: _nanstd(xp, x, axis, correction, keepdims), x, dtype)
 
 
 # ---- extremes ----------------------------------------------------------------------------

@@ -22,7 +22,12 @@ mse = mse_loss
 
 def _below_max(xp, x, axis):
     """`x` minus its largest element along the axis, so that no exponential overflows."""
-    return x - x.max(axis=axis, keepdims=True) if x.shape[_checked(x, axis)] else x
+    return x - x.max(axis=axis, keepdims=True) if x.shape[_checked(x, axis)] else x.copy()
+
+
+def exp_of(xp, x):
+    """exp(x), in place if it can be: for an array that nobody else sees."""
+    return xp.lib.exp(x, out=x if x.dtype.kind == "f" else None)
 
 
 def _checked(x, axis):
@@ -64,7 +69,7 @@ def softmax(xp, x, /, axis=-1):
     >>> print(gg.softmax([0.0, 0.0]))
     [0.5 0.5]
     """
-    e = xp.lib.exp(_below_max(xp, x, axis))
+    e = exp_of(xp, _below_max(xp, x, axis))
     e /= xp.add_reduce(e, axis=axis, keepdims=True)
     return e
 
@@ -92,7 +97,7 @@ def softmax_grad(xp, g, out, /, axis=-1):
     >>> print(gg.OPS["softmax_grad"].eager([1.0, 0.0], [0.5, 0.5]))
     [ 0.25 -0.25]
     """
-    return out * (g - xp.sum(g * out, axis=axis, keepdims=True))
+    return out * (g - xp.sum_of_products(g, out, axis=axis))
 
 
 @op(
@@ -122,7 +127,8 @@ def log_softmax(xp, x, /, axis=-1):
     [-100.    0.]
     """
     z = _below_max(xp, x, axis)
-    return z - xp.lib.log(xp.add_reduce(xp.lib.exp(z), axis=axis, keepdims=True))
+    total = xp.lib.log(xp.add_reduce(xp.lib.exp(z), axis=axis, keepdims=True))
+    return xp.lib.subtract(z, total, out=z if z.dtype == total.dtype else None)
 
 
 # ---- losses ------------------------------------------------------------------------------
@@ -259,7 +265,7 @@ def sparse_softmax_cross_entropy(xp, logits, labels, /):
     _check_classes("sparse_softmax_cross_entropy", logits, labels)
     z = _below_max(xp, logits, -1)
     picked = z.reshape(labels.size, z.shape[-1])[_at_labels(xp, labels)].reshape(labels.shape)
-    return xp.lib.log(xp.add_reduce(xp.lib.exp(z), axis=-1)) - picked
+    return xp.lib.log(xp.add_reduce(exp_of(xp, z), axis=-1)) - picked
 
 
 def _sparse_grad_g(xp, g, logits, labels):
@@ -302,11 +308,10 @@ def sparse_softmax_cross_entropy_grad(xp, g_, logits, labels, /):
     [[ 0.5 -0.5]]
     """
     _check_classes("sparse_softmax_cross_entropy_grad", logits, labels)
-    # C order makes the reshape a view, so that the whole array is touched three times, not six
-    e = xp.lib.exp(xp.lib.ascontiguousarray(_below_max(xp, logits, -1)))
-    e /= xp.add_reduce(e, axis=-1, keepdims=True)
-    e.reshape(labels.size, e.shape[-1])[_at_labels(xp, labels)] -= 1
-    e *= g_[..., None]
+    # C order makes the reshape a view
+    e = exp_of(xp, xp.lib.ascontiguousarray(_below_max(xp, logits, -1)))
+    e *= g_[..., None] / xp.add_reduce(e, axis=-1, keepdims=True)
+    e.reshape(labels.size, e.shape[-1])[_at_labels(xp, labels)] -= g_.ravel()
     return e
 
 

@@ -6,14 +6,17 @@ statistics for the gradient, not their input; the gradient is an op with a gradi
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import SCALARS
+from gpugrad.backend import NUMPY, SCALARS
+from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.op import op
-from gpugrad.ops.axes import all_axes, count
+from gpugrad.ops.axes import all_axes, batch_axis, count
+from gpugrad.ops.losses import same_shape
 from gpugrad.samples import along_axis, shaped, uniform
 
 # ---- the primitives ----------------------------------------------------------------------
@@ -22,7 +25,7 @@ from gpugrad.samples import along_axis, shaped, uniform
 def _inverse_root(xp, var, eps):
     """1 / sqrt(var + eps); 0 where that is infinite."""
     s = var + eps
-    regular = xp.greater(s, 0)
+    regular = xp.not_equal(s, 0)
     return xp.where(regular, xp.rsqrt(xp.where(regular, s, 1)), 0)
 
 
@@ -30,6 +33,59 @@ def _check_axes(name, x, axis):
     for a in axis if isinstance(axis, (tuple, list)) else (axis,):
         if not -x.ndim <= a < x.ndim:
             raise AxisError(f"{name}: axis {a} is out of bounds for the shape {x.shape}.")
+
+
+def _product_samples(rng):
+    for shape, axis in (((4,), -1), ((2, 3), 0), ((2, 3, 2), (0, -1)), ((2, 2, 3), (2, 1))):
+        yield [uniform(rng, *shape), uniform(rng, *shape)], {"axis": axis}
+    yield [uniform(rng, 2, 0), uniform(rng, 2, 0)], {}
+
+
+def _product_batch(xp, batched, x, y, *, axis):
+    x, y = all_batched(xp, batched, (x, y))
+    return xp.sum_of_products(x, y, axis=batch_axis(axis, x.ndim - 1))
+
+
+@op(
+    vjp=[lambda xp, g, y: g * y, lambda xp, g, x: g * x],
+    linear="each", batch=_product_batch, samples=_product_samples,
+    ref=lambda x, y, axis=-1: np.sum(x * y, axis, keepdims=True),
+    errors=[
+        ([np.ones((2, 3))] * 2, {"axis": 2}, AxisError, "axis 2 is out of bounds"),
+        ([np.ones((2, 3)), np.ones(3)], {}, ShapeError, r"\(2, 3\).*\(3,\)"),
+    ],
+)  # fmt: skip
+def sum_of_products(xp, x, y, /, axis=-1):
+    """Sum of x * y along axes, which stay with length 1.
+
+    Args:
+        x, y: arrays of one shape, of at least one dimension.
+        axis: int or tuple of ints.
+
+    Returns:
+        Tensor of that shape, but for these axes.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: the shapes differ.
+
+    >>> import gpugrad as gg
+    >>> print(gg.OPS["sum_of_products"].eager([[1.0, 2.0], [3.0, 4.0]], [[10.0, 1.0], [0.0, 1.0]]))
+    [[12.]
+     [ 4.]]
+    """
+    same_shape("sum_of_products", x=x, y=y)
+    _check_axes("sum_of_products", x, axis)
+    axes = all_axes(x.ndim, axis)
+    n = next((k for k in range(x.ndim) if x.ndim - 1 - k not in axes), x.ndim)
+    if xp is not NUMPY or n == 0:
+        return xp.add_reduce(x * y, axis=axis, keepdims=True)
+    # BLAS reads both once, and no product is written: a quarter of the time
+    lead = x.shape[: x.ndim - n]
+    flat = (*lead, math.prod(x.shape[x.ndim - n :]))
+    total = np.vecdot(x.reshape(flat), y.reshape(flat)).reshape(*lead, *(1,) * n)
+    rest = tuple(a for a in axes if a < x.ndim - n)
+    return np.add.reduce(total, axis=rest, keepdims=True) if rest else total
 
 
 def _standardize_ref(x, axis=-1, eps=1e-5):
@@ -73,7 +129,7 @@ def standardize(xp, x, /, axis=-1, *, eps=1e-5):
     n = max(count(x.shape, axis), 1)
     mean = xp.add_reduce(x, axis=axis, keepdims=True) / n
     d = x - mean
-    var = xp.add_reduce(d * d, axis=axis, keepdims=True) / n
+    var = xp.sum_of_products(d, d, axis=axis) / n
     d *= _inverse_root(xp, var, eps)
     return d, mean, var
 
@@ -122,7 +178,7 @@ def standardize_grad(xp, g, out, var, g_mean, g_var, /, axis=-1, *, eps=1e-5):
     # what is added to each element, and by which each element of `out` is multiplied: two small
     # arrays, so that the large ones are read once
     shift = (g_mean - scale * xp.sum(g, axis=axis, keepdims=True)) / n
-    slope = 2 * g_var * ((var + eps) * scale) - scale * xp.sum(g * out, axis=axis, keepdims=True)
+    slope = 2 * g_var * ((var + eps) * scale) - scale * xp.sum_of_products(g, out, axis=axis)
     return g * scale + out * (slope / n) + shift
 
 
@@ -158,7 +214,7 @@ def rms_standardize(xp, x, /, axis=-1, *, eps=1e-6):
     [0.2 1.4] [25.]
     """
     _check_axes("rms_standardize", x, axis)
-    mean_square = xp.add_reduce(x * x, axis=axis, keepdims=True) / max(count(x.shape, axis), 1)
+    mean_square = xp.sum_of_products(x, x, axis=axis) / max(count(x.shape, axis), 1)
     return x * _inverse_root(xp, mean_square, eps), mean_square
 
 
@@ -197,7 +253,7 @@ def rms_standardize_grad(xp, g, out, mean_square, g_ms, /, axis=-1, *, eps=1e-6)
     """
     n = max(count(out.shape, axis), 1)
     scale = _inverse_root(xp, mean_square, eps)
-    along = scale * xp.sum(g * out, axis=axis, keepdims=True)
+    along = scale * xp.sum_of_products(g, out, axis=axis)
     slope = 2 * g_ms * ((mean_square + eps) * scale) - along
     return g * scale + out * (slope / n)
 

@@ -231,13 +231,14 @@ def spacing(xp, x, /):
         x: array, of any shape.
 
     Returns:
-        Tensor of the shape and dtype of `x`; NaN for infinities.
+        Tensor of the shape and dtype of `x` (float64 for integers); NaN for infinities.
 
     >>> import gpugrad as gg
     >>> print(gg.spacing([1.0, -4.0]))
     [ 1.1920929e-07 -4.7683716e-07]
     """
     lib = xp.lib
+    x = x.astype(np.float64) if x.dtype.kind in "biu" else x
     size = lib.abs(x)
     up = lib.nextafter(size, lib.full_like(size, math.inf))
     return lib.copysign(lib.where(lib.isinf(size), math.nan, up) - size, x).astype(x.dtype)
@@ -415,3 +416,42 @@ def real_if_close(x, /, tol=100):
     limit = tol * np.finfo(x.dtype).eps if tol > 1 else tol
     close = TENSOR.all(TENSOR.less(TENSOR.abs(TENSOR.imag(x)), float(limit)))
     return TENSOR.real(x) if close else x
+
+
+# ---- the angle of a complex number -------------------------------------------------------
+
+
+def _angle_vjp(xp, g, x, deg):
+    if x.dtype.kind != "c":  # 0 or pi: steps
+        return g * 0
+    g = g * (180 / math.pi) if deg else g
+    return xp.masked_divide(g * (1j * x), xp.real(x * xp.conj(x)))
+
+
+def _angle_jvp(xp, t, x, deg):
+    if x.dtype.kind != "c":
+        return t * 0
+    turned = xp.masked_divide(xp.imag(t * xp.conj(x)), xp.real(x * xp.conj(x)))
+    return turned * (180 / math.pi) if deg else turned
+
+
+@op(
+    vjp=[_angle_vjp], jvp=[_angle_jvp], kinds="fc", batch="stack", ref="numpy.angle",
+    samples=shaped(([(2, 3)], {}), ([()], {"deg": True}), ([(0, 2)], {})),
+    errors=[(["text"], {}, DTypeError, "number")],
+)  # fmt: skip
+def angle(xp, x, /, deg=False):
+    """Angle of a complex number, from -pi to pi. The gradient at 0 is 0.
+
+    Args:
+        x: array, of any shape; of a real number the angle is 0 or pi, and its gradient is 0.
+        deg: whether to give it in degrees.
+
+    Returns:
+        Real Tensor of the shape of `x`, in radians.
+
+    >>> import gpugrad as gg
+    >>> print(gg.angle([1j, -1 + 0j], deg=True))
+    [ 90. 180.]
+    """
+    return xp.lib.angle(x, deg=deg)

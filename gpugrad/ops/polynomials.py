@@ -202,6 +202,7 @@ def poly(xp, x, /):
     _vectors("poly", x)
     if not x.size:
         raise ShapeError("poly: no roots are given, their shape is (0,).")
+    x = xp.astype(x, np.float64) if x.dtype.kind in "biu" else x
     factors = [
         xp.pad(-xp.getitem(x, index=slice(k, k + 1)), (1, 0), constant_values=1.0)
         for k in range(x.size)
@@ -287,6 +288,7 @@ def roots(xp, p, /):
     _vectors("roots", p)
     if not p.size:
         raise ShapeError("roots: there are no coefficients.")
+    p = xp.astype(p, np.float64) if p.dtype.kind in "biu" else p
     n = p.size - 1
     if not n:
         return xp.astype(xp.getitem(p, index=slice(1, 1)), np.result_type(p.dtype, np.complex64))

@@ -77,6 +77,7 @@ _PLOTTING = {  # (alpha, beta) of Hyndman and Fan, "Sample quantiles", Am. Stat.
     "interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibull": (0, 0),
     "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
 }  # fmt: skip
+_OF_THE_SAMPLE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 METHODS = (
     "inverted_cdf", "averaged_inverted_cdf", "closest_observation", *_PLOTTING, "linear",
     "lower", "higher", "midpoint", "nearest",
@@ -149,6 +150,8 @@ def _arranged(xp, values, q_shape, shape):
 
 def _quantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
     lines, shape, ones = _lines(xp, name, x, axis)
+    if method not in _OF_THE_SAMPLE and x.dtype.kind in "biu":  # as NumPy, whatever the weight
+        lines = xp.astype(lines, np.float64)
     n = lines.shape[-1]
     places = []
     for q in levels:

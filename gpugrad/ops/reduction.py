@@ -65,8 +65,13 @@ def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     return accumulated("sum", xp.add_reduce, x, dtype, axis=axis, keepdims=keepdims)
 
 
+def _over(total, n):
+    """total / n; NaN, with no warning, where there is nothing to divide by."""
+    return total / n if n > 0 else total * float("nan")
+
+
 def _mean_vjp(xp, g, x_shape, axis, keepdims):
-    g = g / count(x_shape, axis)
+    g = _over(g, count(x_shape, axis))
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
@@ -81,7 +86,8 @@ def mean(xp, x, /, axis=None, *, keepdims=False):
         keepdims: whether reduced axes stay, with length 1.
 
     Returns:
-        Tensor without the reduced axes; NaN where there is nothing to take the mean of.
+        Tensor without the reduced axes; NaN, with no warning, where there is nothing to take
+        the mean of.
 
     Raises:
         AxisError: `x` has no such axis.
@@ -92,7 +98,7 @@ def mean(xp, x, /, axis=None, *, keepdims=False):
     """
     exact = {"dtype": np.float64} if x.dtype.kind in "biu" else {}
     total = xp.add_reduce(x, axis=axis, keepdims=keepdims, **exact)
-    return total / count(x.shape, axis)
+    return _over(total, count(x.shape, axis))
 
 
 def _squares(xp, x, axis, keepdims):
@@ -124,7 +130,8 @@ def var(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
         ddof: NumPy's older name for `correction`.
 
     Returns:
-        Tensor without the reduced axes.
+        Tensor without the reduced axes; NaN, with no warning, where there are not more elements
+        than `correction`.
 
     Raises:
         AxisError: `x` has no such axis.
@@ -134,11 +141,12 @@ def var(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
     1.0
     """
     s = _squares(xp, x, axis, keepdims)
-    return (xp.real(s) if s.dtype.kind == "c" else s) / _freedom(x.shape, axis, correction, ddof)
+    s = xp.real(s) if s.dtype.kind == "c" else s
+    return _over(s, _freedom(x.shape, axis, correction, ddof))
 
 
 def _freedom(shape, axis, correction, ddof):
-    """What a sum of squares is divided by; 0 where there are too few elements, as in NumPy."""
+    """What a sum of squares is divided by; 0 where there are too few elements."""
     return max(count(shape, axis) - (correction if ddof is None else ddof), 0)
 
 
@@ -162,7 +170,8 @@ def std(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
         ddof: NumPy's older name for `correction`.
 
     Returns:
-        Tensor without the reduced axes.
+        Tensor without the reduced axes; NaN, with no warning, where there are not more elements
+        than `correction`.
 
     Raises:
         AxisError: `x` has no such axis.

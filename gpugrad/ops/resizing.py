@@ -8,6 +8,7 @@ import numpy as np
 
 from gpugrad.backend import NAMESPACES, SCALARS, TENSOR
 from gpugrad.batched import Batched
+from gpugrad.dtypes import result_type
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.creation import full
@@ -94,6 +95,7 @@ def append(xp, x, values, /, axis=None):
     if type(values) in SCALARS:
         if axis is not None:
             raise ShapeError(f"append: a number has no axis {axis}. Leave out axis, or see gg.pad.")
+        x = xp.astype(x, result_type(x.dtype, values))
         return xp.pad(xp.reshape(x, (x.size,)), (0, 1), constant_values=values)
     if type(x) in SCALARS:
         raise DTypeError("append: the first argument is an array, not a number.")

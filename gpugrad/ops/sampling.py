@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -45,10 +46,17 @@ def check(name: str, test: Test, **arguments: Any) -> None:
 
 def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     """A shape as a tuple; ShapeError if a length is negative."""
-    made = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    given = shape if isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) else (shape,)
+    try:
+        made = tuple(operator.index(n) for n in given)
+    except TypeError:
+        raise ArgumentError(
+            f"{name}: shape={shape!r:.60} must be an int or a tuple of ints. It comes first here, "
+            f"before the parameters: gg.random.{name}(shape, ...)."
+        ) from None
     if any(n < 0 for n in made):
         raise ShapeError(f"{name}: a shape has no negative lengths, got {made}.")
-    return tuple(int(n) for n in made)
+    return made
 
 
 class Call:

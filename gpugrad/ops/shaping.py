@@ -438,7 +438,7 @@ def _astype_vjp(xp, g, x_dtype):
 
 
 @op(
-    vjp=[_astype_vjp], linear=True, keeps_half=True, batch="stack", kinds="f",
+    vjp=[_astype_vjp], name="astype", linear=True, keeps_half=True, batch="stack", kinds="f",
     ref=lambda x, dtype: x.astype(dtype),
     samples=shaped(
         ([(2, 3)], {"dtype": "float64"}), ([()], {"dtype": np.float64}),
@@ -450,13 +450,12 @@ def _astype_vjp(xp, g, x_dtype):
         ([np.ones(2) + 1j], {"dtype": "float32"}, DTypeError, r"gg.real\(x\)"),
     ],
 )  # fmt: skip
-def astype(xp, x, /, dtype, *, copy=True):
-    """Convert the elements to another dtype; the gradient is converted back.
+def _astype(xp, x, /, dtype, *, copy=True):
+    """Convert the elements to another dtype: the op behind `astype`, which takes a device too.
 
     Args:
         x: array, of any shape.
-        dtype: a dtype, or its name. Floats lose their fraction on the way to integers, and
-            gradients stop there.
+        dtype: a dtype, or its name.
         copy: accepted for the array API's sake; tensors are immutable, so it changes nothing.
 
     Returns:
@@ -479,3 +478,28 @@ def astype(xp, x, /, dtype, *, copy=True):
             "gg.imag(x) or gg.abs(x)."
         )
     return x.astype(dtype, copy=False)
+
+
+def astype(x, /, dtype, *, copy=True, device=None):
+    """Convert the elements to another dtype; the gradient is converted back.
+
+    Args:
+        x: array, of any shape.
+        dtype: a dtype, or its name. Floats lose their fraction on the way to integers, and
+            gradients stop there.
+        copy: accepted for the array API's sake; tensors are immutable, so it changes nothing.
+        device: of the result; None is where `x` is.
+
+    Returns:
+        Tensor of that dtype, of the shape of `x`.
+
+    Raises:
+        DTypeError: no dtype of that name, or a real one for complex numbers.
+        DeviceError: the device is not there.
+
+    >>> import gpugrad as gg
+    >>> print(gg.astype([1.5, -2.5], "int64"))
+    [ 1 -2]
+    """
+    made = _astype(x, dtype, copy=copy)
+    return made if device is None else made.to_device(device)

@@ -102,7 +102,7 @@ def _average(xp, x, /, weights=None, *, axis=None, keepdims=False):
         keepdims: whether reduced axes stay, with length 1.
 
     Returns:
-        Tensor without the reduced axes.
+        Tensor without the reduced axes; NaN where there is nothing to take the mean of.
 
     Raises:
         AxisError: `x` has no such axis.
@@ -117,6 +117,8 @@ def _average(xp, x, /, weights=None, *, axis=None, keepdims=False):
     if type(weights) in SCALARS or type(x) in SCALARS:
         raise DTypeError("average: weights and x must be arrays, not numbers.")
     weights = _spread_weights(xp, x, weights, axis)
+    if not all(x.shape[a] for a in _axes_of("average", x, axis)):
+        return xp.mean(x * weights, axis=axis, keepdims=keepdims)  # NaN with no warning
     total = xp.sum(weights, axis=axis, keepdims=keepdims)
     if weights.shape != x.shape:  # lengths of 1 among the axes that are not averaged
         total = xp.sum(xp.broadcast_to(weights, x.shape), axis=axis, keepdims=keepdims)
@@ -138,8 +140,8 @@ def average(
         keepdims: whether reduced axes stay, with length 1.
 
     Returns:
-        Tensor without the reduced axes; with `returned` a pair of it and the sums of weights,
-        in the same shape.
+        Tensor without the reduced axes, NaN where there is nothing to take the mean of; with
+        `returned` a pair of it and the sums of weights, in the same shape.
 
     Raises:
         AxisError: `x` has no such axis.

@@ -137,6 +137,9 @@ def vdot(xp, x1, x2, /):
     12.0
     """
     if type(x1) in SCALARS or type(x2) in SCALARS:
-        return xp.multiply(x1.conjugate() if type(x1) in SCALARS else conjugate(xp, x1), x2)
+        if getattr(x1, "size", 1) != 1 or getattr(x2, "size", 1) != 1:
+            raise ShapeError("vdot: a number beside an array of several elements. See gg.multiply.")
+        x1 = x1.conjugate() if type(x1) in SCALARS else conjugate(xp, x1)
+        return xp.reshape(xp.multiply(x1, x2), ())
     x1, x2 = xp.reshape(x1, (x1.size,)), xp.reshape(x2, (x2.size,))
     return xp.matmul(conjugate(xp, x1), x2)

@@ -30,6 +30,7 @@ from gpugrad.optim.arrays import (
 )
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import IndexedSlices, Tensor, tensor, wrap
+from gpugrad.trace import Tracing, running
 from gpugrad.variable import Variable
 
 __all__ = ["Optimizer", "Schedule", "State"]
@@ -118,6 +119,10 @@ class Optimizer:
         >>> print(v.value())
         [0.5 1.5]
         """
+        grads_and_vars = list(grads_and_vars)
+        if (trace := running()) is not None:
+            self._apply_at_replay(trace, grads_and_vars)
+            return
         pairs = self._checked(grads_and_vars)
         rate = self._rate(
             self._learning_rate(self.iterations)
@@ -144,6 +149,26 @@ class Optimizer:
                     else:
                         step(p, gb, *rest, spare[: p.size])
         self.iterations += 1
+
+    def _apply_at_replay(self, trace: Tracing, pairs: list[Any]) -> None:
+        """Apply now and at each replay of what is being traced."""
+        rows = [isinstance(g, IndexedSlices) for g, _ in pairs]
+        tensors = [
+            t for (g, _), r in zip(pairs, rows, strict=True) if g is not None
+            for t in ((g.values, g.indices) if r else (tensor(g),))
+        ]  # fmt: skip
+
+        def call(*real: Tensor) -> list[Tensor]:
+            now, given = iter(real), []
+            for (g, variable), r in zip(pairs, rows, strict=True):
+                made = None if g is None else next(now)
+                if r:
+                    made = IndexedSlices(made, next(now), g.dense_shape)
+                given.append((made, variable))
+            self.apply_gradients(given)
+            return []
+
+        trace.effect("apply_gradients", call, tensors, [v for g, v in pairs if g is not None])
 
     def minimize(
         self,

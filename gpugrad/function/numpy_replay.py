@@ -1,0 +1,238 @@
+"""Replay on the CPU: a program as one Python function, with buffers planned beforehand.
+
+Every step is a line: a ufunc that writes to a buffer of the arena, a matrix product into place,
+or the op's own function. A buffer is taken again once all that was in it has been read. Results
+and values of Variables get memory of their own at each run, so what an earlier run returned
+never changes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import NUMPY
+from gpugrad.function.groups import Group, compile_group, ufunc_of
+from gpugrad.tensor import wrap
+from gpugrad.trace import Argument, Program, Step, Value, filled
+
+__all__ = ["Replay"]
+
+
+class Replay:
+    """A planned program.
+
+    Attributes:
+        source: the text of the function.
+        arena_bytes: of the buffers that one run at a time takes.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._names: dict[int, str] = {}
+        self._scope: dict[str, Any] = {"asarray": np.asarray}
+        self._lines: list[str] = []
+        self._buffers: list[tuple[tuple[int, ...], Any]] = []
+        self._program = program
+        self._plan()
+        self.source = "\n    ".join(self._lines) + "\n"
+        self.arena_bytes = sum(int(np.prod(s)) * d.itemsize for s, d in self._buffers)
+        scope = dict(self._scope)
+        exec(compile(self.source, "<gpugrad program>", "exec"), scope)
+        self._run = scope["run"]
+        self._arenas: deque[list[Any]] = deque()  # one for each thread that runs at once
+
+    def __call__(self, arrays: list[Any]) -> list[Any]:
+        """Run the program on bare arrays of its inputs; Variables change when all has gone well."""
+        try:
+            arena = self._arenas.pop()
+        except IndexError:
+            arena = [np.empty(shape, dtype) for shape, dtype in self._buffers]
+        reads = [variable._data for variable, _ in self._program.reads]
+        with np.errstate(all="ignore"):
+            results, writes = self._run(arrays, reads, arena)
+        for (variable, _), array in zip(self._program.writes, writes, strict=True):
+            variable._data = array
+        self._arenas.append(arena)
+        return results
+
+    # -- planning
+
+    def _name(self, a: Any) -> str:
+        if isinstance(a, list):
+            return "[" + ", ".join(map(self._name, a)) + "]"
+        if isinstance(a, Value):
+            if a.constant is not None:
+                return self._global(a.constant)
+            return self._names[id(a)]
+        return self._global(a)
+
+    def _global(self, thing: Any) -> str:
+        name = f"c{len(self._scope)}"
+        self._scope[name] = thing
+        return name
+
+    def _plan(self) -> None:
+        program = self._program
+        roots = self._roots()
+        self._escaping = {
+            roots[id(v)] for v in (*program.outputs, *(v for _, v in program.writes))
+            if id(v) in roots
+        }  # fmt: skip
+        last: dict[int, int] = {}
+        for k, step in enumerate(program.steps):
+            for v in step.inputs:
+                last[roots.get(id(v), id(v))] = k
+        self._held: dict[int, int] = {}  # buffer by root
+        self._free: dict[Any, list[int]] = {}
+        lines = self._lines
+        lines.append("def run(arrays, reads, arena):")
+        for k, v in enumerate(program.inputs):
+            self._names[id(v)] = f"i{k}"
+        for k, (_, v) in enumerate(program.reads):
+            self._names[id(v)] = f"w{k}"
+        if program.inputs:
+            lines.append(f"{', '.join(self._names[id(v)] for v in program.inputs)}, = arrays")
+        if program.reads:
+            lines.append(f"{', '.join(self._names[id(v)] for _, v in program.reads)}, = reads")
+        at = len(lines)
+        alive: dict[int, list[str]] = {}  # names by root, to let go of
+        for k, step in enumerate(program.steps):
+            ends = {r for r in (roots.get(id(v), id(v)) for v in step.inputs) if last[r] == k}
+            self._step(k, step, ends, roots)
+            for v in step.outs:
+                alive.setdefault(roots[id(v)], []).append(self._names[id(v)])
+            dead = [
+                n for r in ends - self._escaping for n in alive.pop(r, ()) if r not in self._held
+            ]
+            for r in ends:
+                if r in self._held and r not in self._escaping:
+                    slot = self._held.pop(r)
+                    self._free.setdefault(self._buffers[slot], []).append(slot)
+            if dead:
+                lines.append(f"{' = '.join(dead)} = None")
+        if self._buffers:
+            names = ", ".join(f"b{k}" for k in range(len(self._buffers)))
+            lines.insert(at, f"{names}, = arena")
+        outs = ", ".join(f"asarray({self._name(v)})" for v in program.outputs)
+        writes = ", ".join(f"asarray({self._name(v)})" for _, v in program.writes)
+        lines.append(f"return [{outs}], [{writes}]")
+
+    def _roots(self) -> dict[int, int]:
+        """Whose memory a value may share: the first of those that share it."""
+        roots: dict[int, int] = {}
+        for v in (*self._program.inputs, *(v for _, v in self._program.reads)):
+            roots[id(v)] = id(v)
+        for step in self._program.steps:
+            for v in step.outs:
+                roots[id(v)] = id(v)
+                if v.view:
+                    shared = {roots[id(a)] for a in step.inputs if id(a) in roots}
+                    if shared:
+                        first = min(shared)
+                        for key, root in roots.items():
+                            if root in shared:
+                                roots[key] = first
+                        roots[id(v)] = first
+        return roots
+
+    def _step(self, k: int, step: Step, ends: set[int], roots: dict[int, int]) -> None:
+        if isinstance(step, Group):
+            self._call(step, self._global(compile_group(step)))
+            return
+        if step.op is None:
+            self._effect(k, step)
+            return
+        given = [self._name(a) for a in step.args]
+        (out, *more) = step.outs
+        ufunc = ufunc_of(step.op)
+        product = step.op.name == "matmul" and all(len(v.shape) == 2 for v in step.inputs)
+        if not more and not out.view and (ufunc is not None or product):
+            name = self._names[id(out)] = f"t{len(self._names)}"
+            function = self._global(ufunc or np.matmul)
+            buffer = self._buffer(out, ends if ufunc is not None else set(), roots)
+            given += [buffer] if buffer else []
+            made = f"{function}({', '.join(given)})"
+            self._lines.append(
+                f"{name} = {made}" if out.shape or buffer else f"{name} = asarray({made})"
+            )
+            return
+        params = dict(step.params)
+        index = params.get("index")
+        parts = index if type(index) is tuple else (index,)
+        bare = step.op.bare(NUMPY)
+        if any(type(p) is Argument for p in parts):
+            n = len(step.op.arrays)
+
+            def call(*args: Any) -> Any:
+                return bare(*args[:n], **params | {"index": filled(index, args)})
+
+            self._call(step, self._global(call))
+        else:
+            self._call(step, self._global(functools.partial(bare, **params)))
+
+    def _call(self, step: Step, function: str) -> None:
+        given = ", ".join(self._name(a) for a in step.args)
+        names = []
+        for v in step.outs:
+            names.append(f"t{len(self._names)}")
+            self._names[id(v)] = names[-1]
+        several = isinstance(step, Group) or step.op.outputs > 1
+        if not several:
+            made = f"{function}({given})"
+            self._lines.append(
+                f"{names[0]} = {made}" if step.outs[0].shape else f"{names[0]} = asarray({made})"
+            )
+        else:
+            self._lines.append(f"{', '.join(names)}, = {function}({given})")
+
+    def _buffer(self, out: Value, ends: set[int], roots: dict[int, int]) -> str:
+        """The buffer that a result goes to; none for what leaves the program."""
+        if roots[id(out)] in self._escaping or not out.shape:
+            return ""
+        kind = (out.shape, out.dtype)
+        for root in ends:  # elementwise, so the result may take an argument's place
+            slot = self._held.get(root)
+            if slot is not None and self._buffers[slot] == kind and root not in self._escaping:
+                del self._held[root]
+                self._held[roots[id(out)]] = slot
+                return f"b{slot}"
+        spare = self._free.get(kind)
+        if spare:
+            slot = spare.pop()
+        else:
+            slot = len(self._buffers)
+            self._buffers.append(kind)
+        self._held[roots[id(out)]] = slot
+        return f"b{slot}"
+
+    def _effect(self, k: int, step: Step) -> None:
+        n = len(step.args) - len(step.variables)
+        names = []
+        for v in step.outs:
+            names.append(f"t{len(self._names)}")
+            self._names[id(v)] = names[-1]
+        given = ", ".join(self._name(a) for a in step.args[:n])
+        values = [self._name(a) for a in step.args[n:]]
+        call, variables = self._global(_effect(step)), self._global(step.variables)
+        targets = f"{', '.join(names)}, = " if names else ""
+        if values:  # let go of, so that an update in place finds the array its own
+            lines = [f"v = [{', '.join(values)}]"]
+            lines.append(f"{' = '.join(n for n in values if not n.startswith('c'))} = reads = None"
+                         if any(not n.startswith("c") for n in values) else "reads = None")  # fmt: skip
+            self._lines += [*lines, f"{targets}{call}([{given}], {variables}, v)"]
+        else:
+            self._lines.append(f"{targets}{call}([{given}], (), [])")
+
+
+def _effect(step: Step) -> Callable[..., Any]:
+    def run(arrays: list[Any], variables: Any, values: list[Any]) -> list[Any]:
+        for variable in variables:
+            variable._data = values.pop(0)
+        made = step.call(*[wrap(a) for a in arrays])  # type: ignore[misc]
+        return [*(t._data for t in made), *(variable._data for variable in variables)]
+
+    return run

@@ -1,0 +1,46 @@
+"""The same step twice is one step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad.function.rewrite import Rewriter
+from gpugrad.trace import Program, Step, Value
+
+__all__ = ["common_subexpressions"]
+
+
+def _key(x: Any) -> Any:
+    """Something hashable that is equal for equal arguments."""
+    if isinstance(x, Value):
+        small = x.constant is not None and x.constant.size == 1
+        return ("constant", x.shape, x.dtype, x.constant.tobytes()) if small else id(x)
+    if isinstance(x, (list, tuple)):
+        return (type(x), *map(_key, x))
+    if isinstance(x, np.ndarray):
+        return "array", x.shape, x.dtype.str, x.tobytes()
+    if isinstance(x, slice):
+        return "slice", x.start, x.stop, x.step
+    return type(x), repr(x)
+
+
+def common_subexpressions(program: Program) -> Program:
+    """Compute what is computed twice, from the same values in the same way, once."""
+    rewriter = Rewriter(program)
+    seen: dict[Any, Step] = {}
+    for step in program.steps:
+        step = rewriter.renamed(step)
+        if step.op is None:
+            rewriter.keep(step)
+            continue
+        params = tuple((k, _key(step.params[k])) for k in sorted(step.params))
+        key = (step.op.name, _key(step.args), params)
+        before = seen.setdefault(key, step)
+        if before is step:
+            rewriter.keep(step)
+        else:
+            for out, old in zip(step.outs, before.outs, strict=True):
+                rewriter.replace(out, old)
+    return rewriter.program()

@@ -1,0 +1,58 @@
+"""What passes share: writing a program again with some values in the place of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpugrad.trace import Program, Step, Value
+
+__all__ = ["Rewriter"]
+
+
+class Rewriter:
+    """Writes a program again, step by step."""
+
+    def __init__(self, program: Program) -> None:
+        self._made = program.copy()
+        self._made.steps = []
+        self._now: dict[int, Value] = {}
+
+    def value(self, v: Value) -> Value:
+        """The value that has taken the place of `v`."""
+        return self._now.get(id(v), v)
+
+    def _arg(self, a: Any) -> Any:
+        if isinstance(a, list):
+            return [self._arg(x) for x in a]
+        return self.value(a) if isinstance(a, Value) else a
+
+    def renamed(self, step: Step) -> Step:
+        """The step with what has taken the place of its arguments."""
+        return self.again(step, step.args)
+
+    def again(self, step: Step, args: Sequence[Any]) -> Step:
+        """The step with other arguments."""
+        made = Step(step.op, [self._arg(a) for a in args], step.params, step.outs, name=step.name,
+                    call=step.call, variables=step.variables)  # fmt: skip
+        made.results = step.results
+        return made
+
+    def keep(self, step: Step) -> None:
+        """Append a step."""
+        self._made.steps.append(step)
+
+    def replace(self, old: Value, new: Value) -> None:
+        """Let `new` take the place of `old` from here on."""
+        self._now[id(old)] = new
+
+    def constant(self, array: Any) -> Value:
+        """A value that is an array in every run."""
+        return Value(array, constant=True)
+
+    def program(self) -> Program:
+        """The new program."""
+        made = self._made
+        made.outputs = [self.value(v) for v in made.outputs]
+        made.writes = [(variable, self.value(v)) for variable, v in made.writes]
+        return made

@@ -1,0 +1,497 @@
+"""Logging arrays: a computation written down while it runs.
+
+A `Traced` array wraps the array that an op has computed and knows its place in a `Program`. It is
+one more reading of the formulas: a composite runs as it is, any other op runs on the wrapped
+arrays and logs one `Step`. Shapes and dtypes are those of the arrays, so no rule says them twice;
+tapes and their backward passes log themselves, since their rules are formulas too.
+
+What cannot be a function of arrays is an *effect*: a step that calls Python at each replay, in
+its order: random numbers, an optimizer's update in place.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import ARRAYS, NAMESPACES, Namespace, as_array, reading
+from gpugrad.errors import TraceError
+from gpugrad.tensor import Tensor, recorders, threads, wrap
+from gpugrad.variable import Variable
+
+__all__ = [
+    "TRACED",
+    "OtherwiseError",
+    "Program",
+    "Step",
+    "Traced",
+    "Tracing",
+    "Value",
+    "filled",
+    "running",
+    "tracing",
+]
+
+TRACED = Namespace("traced", wraps=1)
+
+
+class OtherwiseError(Exception):
+    """A run of a program finds that the function would do something else: it is called instead."""
+
+
+class Value:
+    """A value of a program: an input, a constant or the result of a step.
+
+    Attributes:
+        shape, dtype: of the array.
+        constant: the array, if it is the same in every run; else None.
+        view: whether its memory may be that of another value.
+    """
+
+    __slots__ = ("constant", "dtype", "shape", "view")
+
+    def __init__(self, array: Any, constant: bool = False) -> None:
+        self.shape, self.dtype = array.shape, array.dtype
+        self.constant = array if constant else None
+        self.view = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return int(np.prod(self.shape)) * int(self.dtype.itemsize)
+
+
+class Step:
+    """One op of a program, or one effect (`op` is None then).
+
+    Attributes:
+        op: the record.
+        args: a Value, a number, or None for each array argument; a variadic op has a list.
+        params: the metadata arguments.
+        outs: the results.
+        name: of the op or effect.
+        call: what an effect calls with the arrays of `args`; it returns arrays for `outs`.
+        variables: the Variables that an effect moves; their values are the last of `outs`.
+        results: the arrays of `outs` in the run that was traced, until the program is planned.
+    """
+
+    __slots__ = ("args", "call", "name", "op", "outs", "params", "results", "variables")
+
+    def __init__(
+        self, op: Any, args: Sequence[Any], params: dict[str, Any], outs: list[Value], *,
+        name: str = "", call: Callable[..., Any] | None = None,
+        variables: Sequence[Variable] = (),
+    ) -> None:  # fmt: skip
+        self.op, self.args, self.params, self.outs = op, tuple(args), params, outs
+        self.name, self.call, self.variables = name or op.name, call, tuple(variables)
+        self.results: list[Any] = []
+
+    @property
+    def inputs(self) -> list[Value]:
+        """The values that it reads."""
+        found: list[Value] = []
+        for a in self.args:
+            found += [v for v in (a if isinstance(a, list) else [a]) if isinstance(v, Value)]
+        return found
+
+
+class Program:
+    """What a function does, as steps in the order in which they ran.
+
+    Attributes:
+        inputs: Values of the arguments.
+        steps: in order.
+        outputs: Values of the results.
+        reads: Variables and the Values that they have at the start.
+        writes: Variables and the Values that they have at the end, if they are others.
+    """
+
+    def __init__(self) -> None:
+        self.inputs: list[Value] = []
+        self.steps: list[Step] = []
+        self.outputs: list[Value] = []
+        self.reads: list[tuple[Variable, Value]] = []
+        self.writes: list[tuple[Variable, Value]] = []
+
+    def values(self) -> Iterator[Value]:
+        """Every value, in the order in which it comes up."""
+        seen: dict[int, Value] = {}
+        for v in (*self.inputs, *(v for _, v in self.reads)):
+            seen.setdefault(id(v), v)
+        for step in self.steps:
+            for v in (*step.inputs, *step.outs):
+                seen.setdefault(id(v), v)
+        for v in (*self.outputs, *(v for _, v in self.writes)):
+            seen.setdefault(id(v), v)
+        return iter(seen.values())
+
+    def copy(self) -> Program:
+        """A program with lists of its own, and the same steps and values."""
+        made = Program()
+        made.inputs, made.outputs = list(self.inputs), list(self.outputs)
+        made.steps, made.reads, made.writes = list(self.steps), list(self.reads), list(self.writes)
+        return made
+
+    def __str__(self) -> str:
+        return text(self)
+
+
+def text(program: Program) -> str:
+    """A program as readable text, one line a step."""
+    names: dict[int, str] = {}
+
+    def name(v: Any) -> str:
+        if isinstance(v, list):
+            return "[" + ", ".join(map(name, v)) + "]"
+        if not isinstance(v, Value):
+            return repr(v)
+        if v.constant is not None:
+            small = v.constant.size == 1
+            return repr(v.constant.reshape(-1)[0].item()) if small else f"const{list(v.shape)}"
+        return names[id(v)]
+
+    def kind(v: Value) -> str:
+        return f"{v.dtype}{list(v.shape)}"
+
+    for k, v in enumerate(program.inputs):
+        names[id(v)] = f"in{k}"
+    for variable, v in program.reads:
+        names[id(v)] = variable.name
+    lines = ["inputs: " + ", ".join(f"{names[id(v)]} {kind(v)}" for v in program.inputs)]
+    lines += [f"Variable {variable.name} {kind(v)}" for variable, v in program.reads]
+    count = 0
+    for step in program.steps:
+        for v in step.outs:
+            names[id(v)] = f"t{count}"
+            count += 1
+        left = ", ".join(f"{names[id(v)]} {kind(v)}" for v in step.outs)
+        given = [name(a) for a in step.args]
+        given += [f"{k}={v!r:.40}" for k, v in step.params.items()]
+        lines.append(f"{left + ' = ' if left else ''}{step.name}({', '.join(given)})")
+    lines += [f"{variable.name} <- {name(v)}" for variable, v in program.writes]
+    lines.append("return " + ", ".join(map(name, program.outputs)))
+    return "\n".join(lines)
+
+
+# ---- the logging array -------------------------------------------------------------------
+
+
+class Traced:
+    """A bare array and its place in the program that is being written.
+
+    Attributes:
+        inner: the array that was computed.
+        value: what it is in the program.
+    """
+
+    __slots__ = ("inner", "value")
+    __array_ufunc__ = None  # ndarray * Traced must come to Traced.__rmul__
+    base = True  # of NumPy's: whether the memory is another array's, so that nobody writes to it
+
+    def __init__(self, inner: Any, value: Value) -> None:
+        self.inner, self.value = inner, value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array."""
+        return self.inner.shape
+
+    @property
+    def ndim(self) -> int:
+        """Of the array."""
+        return self.inner.ndim
+
+    @property
+    def size(self) -> int:
+        """Of the array."""
+        return self.inner.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the array."""
+        return self.inner.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Of the array."""
+        return self.inner.nbytes
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        """The array in another dtype, as a step."""
+        return TRACED.astype(self, dtype)
+
+    def copy(self) -> Traced:
+        """Itself, as nobody writes to it."""
+        return self
+
+    def _refuse(self, *args: Any, **keywords: Any) -> Any:
+        raise TraceError(
+            f"{_user_line()}: a value was asked for while gg.function traces the function, which "
+            "runs only once: what follows from the value would be the same in every later call. "
+            "Choose between values with gg.where, or compute this outside of the function."
+        )
+
+    item = tolist = get = view = __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse
+
+    def __repr__(self) -> str:
+        return f"<traced {self.dtype}{list(self.shape)}>"
+
+
+def _operator(name: str, reflected: bool = False) -> Callable[..., Any]:
+    def method(self: Traced, *other: Any) -> Any:
+        return getattr(TRACED, name)(*((*other, self) if reflected else (self, *other)))
+
+    return method
+
+
+for _symbol, _name in {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
+    "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "matmul": "matmul",
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+}.items():  # fmt: skip
+    setattr(Traced, f"__{_symbol}__", _operator(_name))
+    setattr(Traced, f"__r{_symbol}__", _operator(_name, reflected=True))
+for _symbol, _name in {
+    "neg": "negative", "invert": "bitwise_invert", "lt": "less", "le": "less_equal",
+    "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+}.items():  # fmt: skip
+    setattr(Traced, f"__{_symbol}__", _operator(_name))
+
+
+def _user_line() -> str:
+    """file:line of the code that called into gpugrad."""
+    home = str(Path(__file__).parent)
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((home, "<gpugrad>")):
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def traced_reading(op: Any) -> Callable[..., Any]:
+    """An op's function on bare arrays of which some are Traced."""
+    names = tuple(op.signature.parameters)
+
+    def run(*args: Any, **given: Any) -> Any:
+        bound = {**op.params, **dict(zip(names, args, strict=False)), **given}
+        arrays = [bound.pop(n, None) for n in op.arrays]
+        trace = running()
+        if trace is None:
+            raise TraceError(f"{op.name}: a value of a function that was traced is used outside.")
+        return trace.step(op, arrays, bound)
+
+    return run
+
+
+TRACED.of = traced_reading
+
+
+# ---- writing a program down --------------------------------------------------------------
+
+
+class _Running(threading.local):
+    trace: Tracing | None = None
+
+
+_running = _Running()
+
+
+def running() -> Tracing | None:
+    """What this thread is writing down, if it is tracing."""
+    return _running.trace
+
+
+def tracing(array: Any) -> bool:
+    """Whether a bare array is Traced, also within another wrapper."""
+    while hasattr(array, "inner"):
+        if type(array) is Traced:
+            return True
+        array = array.inner
+    return False
+
+
+class Tracing:
+    """Writes down what runs in its ``with`` statement; a recorder that sees Variables read."""
+
+    known: frozenset[int] = frozenset()
+    dead: frozenset[int] = frozenset()
+    log = None
+    passive = True  # nothing is differentiated because of it
+
+    def __init__(self) -> None:
+        self.program = Program()
+        self._constants: dict[int, Value] = {}
+        self._kept: list[Any] = []  # constants by id stay alive while their ids are keys
+        self._variables: dict[int, tuple[Variable, Any]] = {}
+        if Traced not in ARRAYS:  # ops need not look for it before there is one
+            NAMESPACES[Traced] = TRACED
+            ARRAYS.add(Traced)
+
+    def __enter__(self) -> Tracing:
+        self._stack = threads.stack
+        self._stack.append(self)
+        recorders.append(self)
+        _running.trace = self
+        return self
+
+    def __exit__(self, kind: Any, *exc: object) -> None:
+        _running.trace = None
+        self._stack.remove(self)
+        recorders.remove(self)
+        for variable, before in self._variables.values():
+            now = variable._data
+            if kind is not None:
+                variable._data = before  # as it was
+            elif type(now) is Traced:
+                variable._data = now.inner
+            read = next(v for var, v in self.program.reads if var is variable)
+            if type(now) is Traced and now.value is not read:
+                self.program.writes.append((variable, now.value))
+
+    def touched(self, variable: Variable) -> None:
+        """Make the value of a Variable an input, when it is first read."""
+        if variable._id in self._variables:
+            if not tracing(variable._data):  # an array was assigned: a constant
+                variable._data = Traced(variable._data, self.place(variable._data))
+            return
+        value = Value(variable._data)
+        self._variables[variable._id] = variable, variable._data
+        self.program.reads.append((variable, value))
+        variable._data = Traced(variable._data, value)
+
+    assigned = touched
+
+    def barrier(self, name: str, ids: Any, out: int) -> None:
+        """Nothing is recorded, so nothing stops."""
+
+    def input(self, array: Any) -> Traced:
+        """An argument of the function."""
+        value = Value(array)
+        self.program.inputs.append(value)
+        return Traced(array, value)
+
+    def place(self, array: Any) -> Value:
+        """What a bare array is in the program: a constant, if it is not Traced."""
+        if type(array) is Traced:
+            return array.value
+        value = self._constants.get(id(array))
+        if value is None:
+            value = self._constants[id(array)] = Value(array, constant=True)
+            self._kept.append(array)
+        return value
+
+    def _place_all(self, args: Sequence[Any]) -> list[Any]:
+        return [
+            self._place_all(a) if isinstance(a, (list, tuple))
+            else self.place(a) if type(a) in ARRAYS else a
+            for a in args
+        ]  # fmt: skip
+
+    def step(self, op: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Run an op on the wrapped arrays, and log it."""
+        inner = [_inner(a) for a in arrays]
+        flat = inner[0] if op.variadic else inner
+        xp = reading(*flat)
+        results = getattr(xp, op.name)(*inner, **_inner_params(params))
+        several = results if op.outputs > 1 else (results,)
+        kind = type(next(a for a in flat if type(a) in ARRAYS))
+        made = [Traced(a, Value(a)) for a in (as_array(r, kind) for r in several)]
+        bare = [a for a in flat if type(a) in ARRAYS]
+        for m in made:
+            m.value.view = any(np.may_share_memory(m.inner, a) for a in bare)
+        args, params = self._place_all(arrays), dict(params)
+        if "index" in params:
+            params["index"], parts = _template(params["index"], len(args))
+            args += self._place_all(parts)
+        step = Step(op, args, params, [m.value for m in made])
+        step.results = [m.inner for m in made]
+        self.program.steps.append(step)
+        return tuple(made) if op.outputs > 1 else made[0]
+
+    def effect(
+        self, name: str, call: Callable[..., Any], tensors: Sequence[Any] = (),
+        variables: Sequence[Variable] = (),
+    ) -> list[Tensor]:  # fmt: skip
+        """Run a function of real Tensors now and at each replay, in its place among the steps.
+
+        Args:
+            name: for the text of the program.
+            call: function of Tensors that returns a list of Tensors.
+            tensors: what it is called with.
+            variables: the Variables that it moves.
+        """
+        for variable in variables:
+            self.touched(variable)
+        args = self._place_all([t._data for t in tensors])
+        before = [self.place(v._data) for v in variables]
+        for variable in variables:
+            variable._data = _inner(variable._data)
+        _running.trace = None
+        try:
+            results = call(*[wrap(_inner(t._data)) for t in tensors])
+        finally:
+            _running.trace = self
+        made = [Traced(t._data, Value(t._data)) for t in results]
+        after = [Traced(v._data, Value(v._data)) for v in variables]
+        for variable, traced in zip(variables, after, strict=True):
+            variable._data = traced
+        self.program.steps.append(
+            Step(None, [*args, *before], {}, [t.value for t in (*made, *after)], name=name,
+                 call=call, variables=variables)
+        )  # fmt: skip
+        return [wrap(t) for t in made]
+
+
+def _inner(a: Any) -> Any:
+    if isinstance(a, (list, tuple)):
+        return [_inner(v) for v in a]
+    return a.inner if type(a) is Traced else a
+
+
+class Argument:
+    """The place of a traced array in an index: which of the step's arguments it is."""
+
+    __slots__ = ("position",)
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+
+    def __repr__(self) -> str:
+        return f"argument {self.position}"
+
+
+def _template(index: Any, first: int) -> tuple[Any, list[Any]]:
+    """An index with an `Argument` in the place of each traced array, and those arrays."""
+    found: list[Any] = []
+
+    def placed(part: Any) -> Any:
+        array = part._data if isinstance(part, Tensor) else part
+        if type(array) is not Traced:
+            return part
+        found.append(array)
+        return Argument(first + len(found) - 1)
+
+    made = tuple(placed(p) for p in index) if type(index) is tuple else placed(index)
+    return made, found
+
+
+def filled(index: Any, args: Sequence[Any]) -> Any:
+    """An index with the arguments of a step in their places."""
+    if type(index) is tuple:
+        return tuple(filled(part, args) for part in index)
+    return args[index.position] if type(index) is Argument else index
+
+
+def _inner_params(params: dict[str, Any]) -> dict[str, Any]:
+    if "index" not in params:
+        return params
+    index = params["index"]
+    parts = tuple(
+        _inner(p._data) if isinstance(p, Tensor) else _inner(p)
+        for p in (index if type(index) is tuple else (index,))
+    )
+    return params | {"index": parts if type(index) is tuple else parts[0]}
