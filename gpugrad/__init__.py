@@ -26,6 +26,7 @@ from gpugrad.dlpack import from_dlpack
 from gpugrad.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
 from gpugrad.errors import OutOfMemoryError
 from gpugrad.forward import ForwardAccumulator
+from gpugrad.function import function
 from gpugrad.graph import Graph, gradients
 from gpugrad.inspection import VERSION as __array_api_version__
 from gpugrad.inspection import __array_namespace_info__
@@ -177,7 +178,7 @@ pow = power
 true_divide = divide
 
 _KNOWN_AS = {  # by TensorFlow or torch
-    "cast": "astype", "identity": "positive", "norm": "linalg.norm", "reduce_max": "max",
+    "cast": "astype", "norm": "linalg.norm", "reduce_max": "max",
     "reduce_mean": "mean", "reduce_min": "min", "reduce_prod": "prod", "reduce_sum": "sum",
 }
 
@@ -222,7 +223,7 @@ __all__ = [
     "extract", "eye", "fabs", "fft", "fill_diagonal", "finfo", "fix", "flatnonzero", "flatten",
     "flip", "fliplr", "flipud", "float16", "float32", "float64", "float_power", "floor",
     "floor_divide", "fmax", "fmin", "fmod", "frexp", "from_dlpack", "fromfunction", "full",
-    "full_like", "gather", "gcd", "gelu", "geomspace", "getitem", "grad", "grad_pass_through",
+    "full_like", "function", "gather", "gcd", "gelu", "geomspace", "getitem", "grad", "grad_pass_through",
     "gradient", "gradients", "greater", "greater_equal", "hamming", "hanning", "hardtanh",
     "heaviside", "hessian", "histogram", "histogram_bin_edges", "hsplit", "hstack", "hvp",
     "hypot", "i0", "iinfo", "imag", "implicit_diff", "index_add", "index_fill", "index_put",

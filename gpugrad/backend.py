@@ -75,9 +75,7 @@ class Namespace:
 
     read: Callable[[Namespace, str], Any]
 
-    def __init__(
-        self, name: str, load: Callable[[], Any] | None = None, wraps: int = 0
-    ) -> None:
+    def __init__(self, name: str, load: Callable[[], Any] | None = None, wraps: int = 0) -> None:
         self.__name__ = name
         self._load = load
         self.wraps = wraps

@@ -15,6 +15,7 @@ again from array and number, so an outer tape sees them: that is all there is to
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
@@ -33,16 +34,28 @@ from gpugrad.backend import (
 from gpugrad.errors import reraise
 from gpugrad.tensor import IndexedSlices, Tensor, made_of, wrap
 
-__all__ = ["Entry", "backward", "finished", "flat", "plus", "refit", "revive"]
+__all__ = ["Entry", "backward", "crossings", "finished", "flat", "plus", "refit", "revive"]
 
 Entry = tuple[Any, Any, tuple[int, ...], Any, Any, Any]
+
+
+crossings: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+"""By number, what was the same for all examples of a vmap where it met some: see `batched`.
+
+Made again as a Tensor it has a value for each example, so that it does not cross again and its
+gradient, which the crossing sums, is that of one example.
+"""
 
 
 def revive(op: Any, saved: Any, out: Any, ids: Sequence[int]) -> list[Any]:
     """Saved arrays as the Tensors they were, by array and serial number."""
 
     def made(array: Any, serial: int) -> Any:
-        return array if array is None or type(array) in SCALARS else made_of(array, serial)
+        if array is None or type(array) in SCALARS:
+            return array
+        if serial in crossings:
+            array = crossings[serial].inside(array)
+        return made_of(array, serial)
 
     alive: list[Any] = []
     for value, origin in zip(saved, op.origins, strict=True):

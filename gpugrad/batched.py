@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import ARRAYS, NAMESPACES, TENSOR, Namespace, as_array, is_inexact, reading
+from gpugrad.backward import crossings
 from gpugrad.errors import ArgumentError, AxisError
 from gpugrad.recorder import graphs, number, record
 from gpugrad.tensor import Tensor, recorders, wrap
@@ -48,6 +49,8 @@ __all__ = [
 
 BATCHED = Namespace("batched", wraps=2)
 _serial = itertools.count(1)
+_alive: set[int] = set()
+_alive_lock = threading.RLock()  # a level may die wherever memory is freed, here too
 
 
 class _Active(threading.local):
@@ -73,9 +76,17 @@ class Level:
 
     def __init__(self, size: int, randomness: str = "error") -> None:
         self.size, self.randomness, self.serial = size, randomness, next(_serial)
-        if Batched not in ARRAYS:  # ops need not look for it before there is one
-            NAMESPACES[Batched] = BATCHED
+        with _alive_lock:
+            _alive.add(self.serial)
+            NAMESPACES[Batched] = BATCHED  # while there is a level: ops need not look for it else
             ARRAYS.add(Batched)
+
+    def __del__(self) -> None:
+        with _alive_lock:
+            _alive.discard(self.serial)
+            if not _alive:
+                ARRAYS.discard(Batched)
+                NAMESPACES.pop(Batched, None)
 
     def is_in(self, array: Any) -> bool:
         """Whether a bare array has a value for each example."""
@@ -329,19 +340,24 @@ class _Border:
     arrays, saves, origins = ("x",), (), ()
     partials, linear, variadic, outputs = None, False, False, 1
 
-    def __init__(self, name: str, forward: Rule, adjoint: Rule) -> None:
-        self.name = name
+    def __init__(self, name: str, forward: Rule, adjoint: Rule, inside: Rule | None = None) -> None:
+        self.name, self.inside = name, inside
         self.rules = self.masked = (lambda xp, g, saved, params: adjoint(g),)
         self.jvps = (lambda xp, t, saved, params: forward(t),)
 
 
-def _recorded(name: str, x: Tensor, data: Any, forward: Rule, adjoint: Rule) -> Tensor:
+def _recorded(
+    name: str, x: Tensor, data: Any, forward: Rule, adjoint: Rule, inside: Rule | None = None
+) -> Tensor:
     """A Tensor of `data`, which a function without an op has made of `x`."""
     out = wrap(data)
     if recorders and is_inexact(x.dtype):
         serial = number(x) if graphs else x._id
         if serial:
-            record(_Border(name, forward, adjoint), out, (serial,), (None,), (), None)
+            border = _Border(name, forward, adjoint, inside)
+            record(border, out, (serial,), (None,), (), None)
+            if inside is not None and out._id:
+                crossings[out._id] = border
     return out
 
 
@@ -410,8 +426,13 @@ def _crossing(x: Any, level: Level) -> Any:
     """`x` itself, for each example of `level`."""
     if not isinstance(x, Tensor):
         return x
+    before = crossings.get(x._id)
+
+    def inside(array: Any) -> Any:
+        return _spread(array if before is None else before.inside(array), level)
+
     return _recorded("vmap", x, x._data, lambda t: _crossing(t, level),
-                     lambda g: _summed(g, level))  # fmt: skip
+                     lambda g: _summed(g, level), inside)  # fmt: skip
 
 
 def _summed(g: Any, level: Level) -> Any:

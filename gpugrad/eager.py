@@ -86,6 +86,8 @@ def _text(op: Any) -> str:
     """The text with names that ops of one form share, so that it is compiled once for them."""
     lines = _read_list(op) if op.variadic else _read_arguments(op)
     names = op.arrays
+    if "axis" in op.params:  # axis=[1, 2], as TensorFlow has it; a tape keeps what cannot change
+        lines.append("if type(axis) is list: axis = tuple(axis)")
     passed = ", ".join(f"{k}={k}" for k in op.params)
     inputs = ", ".join(f"{n}_" for n in names)
     shown = "{" + ", ".join(f"{n!r}: {n}" for n in names) + "}"
@@ -220,7 +222,7 @@ def _read_list(op: Any) -> list[str]:
 
 
 def _tensors(name: str, values: Any) -> list[Tensor]:
-    if isinstance(values, Tensor):
+    if isinstance(values, Tensor) or type(values) in ARRAYS:
         values = list(values)
     if not isinstance(values, (list, tuple)) or not values:
         raise ArgumentError(f"{name}: a list of at least one array is needed, got {values!r:.60}.")

@@ -142,6 +142,12 @@ def reraise(
     raise kind(f"{name}: {said}. Got {describe(arrays, params)}. {way_out}".rstrip()) from error
 
 
+_NO_INT = (
+    "cannot be interpreted as an integer|__index__|iteration over a 0-d|"
+    "not supported between instances|must be integers"
+)
+
+
 def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
     """The class and the way out for an array library's exception; None for others."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
@@ -151,7 +157,13 @@ def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
     if isinstance(error, TypeError):
         if re.search(r"\(\) (takes|got|missing)", str(error)):  # a call in the op's own code
             return None
+        if re.search(_NO_INT, str(error)):
+            return ArgumentError, "An int, or a tuple of ints, is needed there."
         return DTypeError, "Convert with gg.astype(x, dtype) first."
+    if isinstance(error, AttributeError):
+        if re.search(r"'(int|float|bool|complex)' object has no", str(error)):
+            return DTypeError, "An array is needed there, not a number."
+        return None
     if isinstance(error, OverflowError):
         return DTypeError, "The number does not fit the array's dtype."
     if not isinstance(error, (ValueError, IndexError, ArithmeticError)):

@@ -9,8 +9,8 @@ import sys
 from typing import Any
 
 from gpugrad import backend, dlpack, protocols
-from gpugrad.backend import ARRAYS, SCALARS
-from gpugrad.batched import Batched, index_parts, spread
+from gpugrad.backend import NAMESPACES, SCALARS
+from gpugrad.batched import index_parts, spread
 from gpugrad.errors import ArgumentError, DTypeError, reraise
 from gpugrad.inspection import VERSIONS
 from gpugrad.ops import (
@@ -29,6 +29,7 @@ from gpugrad.ops import (
 )
 from gpugrad.recorder import graphs
 from gpugrad.tensor import Tensor, new, tensor, wrap
+from gpugrad.trace import among
 from gpugrad.variable import Variable, VariableSlice
 
 __all__: list[str] = []
@@ -91,7 +92,14 @@ for _name, _op in {
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
     index = indexing.frozen_index(index)
-    return indexing.getitem(spread(self, index) if Batched in ARRAYS else self, index=index)
+    return indexing.getitem(_beside(self, index), index=index)
+
+
+def _beside(x: Tensor, index: Any) -> Tensor:
+    """`x` in the reading of an index with arrays of `vmap` or `function` in it."""
+    if len(NAMESPACES) == 1:
+        return x
+    return among(spread(x, index), index_parts(index))
 
 
 def _variable_getitem(self: Variable, index: Any) -> Tensor:
@@ -113,13 +121,12 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     except Exception as error:
         reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
     recorded = self._id or graphs or (isinstance(value, Tensor) and value._id)
-    if Batched in ARRAYS:
+    if len(NAMESPACES) > 1:
         parts = [self._data, getattr(value, "_data", None), *index_parts(index)]
-        recorded = recorded or any(type(part) is Batched for part in parts)
+        recorded = recorded or backend.reading(*parts).wraps
     if recorded or (isinstance(value, Tensor) and value.device != self.device):
         index = indexing.frozen_index(index)
-        here = spread(self, index) if Batched in ARRAYS else self
-        made = indexing.setitem(here, value, index=index)
+        made = indexing.setitem(_beside(self, index), value, index=index)
         self._data, self._id = made._data, made._id
         return
     given = value._data if isinstance(value, Tensor) else value

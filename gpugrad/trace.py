@@ -21,7 +21,7 @@ import numpy as np
 
 from gpugrad.backend import ARRAYS, NAMESPACES, Namespace, as_array, reading
 from gpugrad.errors import TraceError
-from gpugrad.tensor import Tensor, recorders, threads, wrap
+from gpugrad.tensor import Tensor, made_of, recorders, threads, wrap
 from gpugrad.variable import Variable
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Traced",
     "Tracing",
     "Value",
+    "among",
     "filled",
     "running",
     "tracing",
@@ -314,6 +315,14 @@ def tracing(array: Any) -> bool:
     return False
 
 
+def among(x: Tensor, arrays: Sequence[Any]) -> Tensor:
+    """`x` as a constant of the program, if some bare arrays beside it are Traced and it is not."""
+    trace = running()
+    if trace is None or tracing(x._data) or not any(map(tracing, arrays)):
+        return x
+    return made_of(Traced(x._data, trace.place(x._data)), x._id)
+
+
 class Tracing:
     """Writes down what runs in its ``with`` statement; a recorder that sees Variables read."""
 
@@ -393,6 +402,7 @@ class Tracing:
 
     def step(self, op: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         """Run an op on the wrapped arrays, and log it."""
+        arrays = [_array(a) for a in arrays]
         inner = [_inner(a) for a in arrays]
         flat = inner[0] if op.variadic else inner
         xp = reading(*flat)
@@ -444,6 +454,13 @@ class Tracing:
                  call=call, variables=variables)
         )  # fmt: skip
         return [wrap(t) for t in made]
+
+
+def _array(a: Any) -> Any:
+    """NumPy's own arithmetic of constants makes scalars of 0-d arrays."""
+    if isinstance(a, (list, tuple)):
+        return [_array(v) for v in a]
+    return np.asarray(a) if isinstance(a, np.generic) else a
 
 
 def _inner(a: Any) -> Any:

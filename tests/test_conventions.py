@@ -2,7 +2,8 @@
 
 One row a case: the point, and the gradient of the sum of the result. Rows follow TensorFlow
 2.21; those marked FINITE are where TensorFlow prints NaN, infinity or a wrong number, and a
-finite subgradient exists (or the exact derivative does).
+finite subgradient exists (or the exact derivative does). `test_edges` goes on with the ops that
+TensorFlow does not have.
 """
 
 import numpy as np
@@ -12,6 +13,9 @@ import gpugrad as gg
 
 inf, nan = np.inf, np.nan
 FINITE = "finite on purpose"
+special, linalg, nn = gg.special, gg.linalg, gg.nn
+EYE = [[1.0, 0.0], [0.0, 1.0]]
+Z = 1.0 + 2.0j
 
 
 # name: (function, arguments, gradients by each argument; None is no gradient[, FINITE])
@@ -24,6 +28,7 @@ ROWS = {
     "floor": (gg.floor, [[0.5, 1.0]], [None]),
     "ceil": (gg.ceil, [[0.5, 1.0]], [None]),
     "round": (gg.round, [[0.5, 1.0]], [None]),
+    "rint": (gg.rint, [[0.5, 1.0]], [None]),
     "trunc": (gg.trunc, [[0.5, 1.0]], [None]),
     "x - floor(x)": (lambda x: x - gg.floor(x), [[0.5, 1.0]], [[1.0, 1.0]]),
     "argmax": (gg.argmax, [[0.5, 1.0]], [None]),
@@ -31,6 +36,7 @@ ROWS = {
     "cast through int": (lambda x: gg.astype(gg.astype(x, gg.int32), gg.float64), [1.5], [None]),
     "ones_like": (gg.ones_like, [[2.0]], [None]),
     "zeros_like + x": (lambda x: gg.zeros_like(x) + x, [[2.0]], [[1.0]]),
+    "nextafter": (gg.nextafter, [1.0, 2.0], [1.0, 0.0]),
     "any as float": (lambda x: gg.astype(gg.any(x > 0), gg.float64), [[2.0]], [None]),
     "one_hot(argmax) * x": (
         lambda x: gg.one_hot(gg.argmax(x), 2) * x, [[1.0, 3.0]], [[0.0, 1.0]]),
@@ -73,6 +79,15 @@ ROWS = {
     "max along an axis": (
         lambda x: gg.max(x, axis=1), [[[1.0, 1.0], [0.0, 3.0]]], [[[0.5, 0.5], [0.0, 1.0]]]),
     "max keepdims": (lambda x: gg.max(x, axis=1, keepdims=True), [[[2.0, 2.0]]], [[[0.5, 0.5]]]),
+    "max of a part of sort": (
+        lambda x: gg.max(gg.sort(x)[1:2]), [[3.0, 1.0, 2.0]], [[0.0, 0.0, 1.0]]),
+    "max_pool, tie": (
+        lambda x: nn.max_pool2d(x, (1, 2)), [[[[1.0, 1.0], [1.0, 1.0]]]],
+        [[[[1.0, 0.0], [1.0, 0.0]]]]),
+    "segment_max, tie": (
+        lambda x: gg.segment_max(x, [0, 0, 1], 2), [[1.0, 1.0, 2.0]], [[0.5, 0.5, 1.0]]),
+    "segment_min, tie": (
+        lambda x: gg.segment_min(x, [0, 0, 1], 2), [[1.0, 1.0, 2.0]], [[0.5, 0.5, 1.0]]),
     "maximum, tie": (gg.maximum, [2.0, 2.0], [1.0, 0.0]),
     "minimum, tie": (gg.minimum, [2.0, 2.0], [1.0, 0.0]),
     "maximum(nan, 1)": (gg.maximum, [nan, 1.0], [0.0, 1.0]),
@@ -109,6 +124,10 @@ ROWS = {
     "tanh at 100": (gg.tanh, [100.0], [0.0]),
     # ---- norms
     "norm of 0": (gg.vector_norm, [[0.0, 0.0]], [[0.0, 0.0]], FINITE),
+    "linalg.norm of 0": (linalg.norm, [[0.0, 0.0]], [[0.0, 0.0]], FINITE),
+    "sqrt of a sum of squares at 0": (lambda x: gg.sqrt(gg.sum(x * x)), [[0.0, 0.0]], [[nan, nan]]),
+    "normalize of 0": (  # divides by at least eps = 1e-12, TensorFlow by 1e-6
+        lambda x: nn.normalize(x, axis=0), [[0.0, 0.0]], [[1e12, 1e12]]),
     "norm of (3, 4)": (gg.vector_norm, [[3.0, 4.0]], [[0.6, 0.8]]),
     "1-norm": (lambda x: gg.vector_norm(x, ord=1), [[0.0, -2.0, 1.0]], [[0.0, -1.0, 1.0]]),
     "inf-norm, tie": (
@@ -120,12 +139,27 @@ ROWS = {
     # ---- quotients
     "1/x at 0": (lambda x: 1 / x, [0.0], [-inf]),
     "1/0": (gg.divide, [1.0, 0.0], [inf, -inf]),
+    "0/0": (gg.divide, [0.0, 0.0], [inf, nan]),
+    "divide_no_nan(1, 0)": (special.divide_no_nan, [1.0, 0.0], [0.0, 0.0]),
+    "divide_no_nan(1, 2)": (special.divide_no_nan, [1.0, 2.0], [0.5, -0.25]),
+    "multiply_no_nan(inf, 0)": (special.multiply_no_nan, [inf, 0.0], [0.0, inf]),
+    "xlogy(0, 0)": (special.xlogy, [0.0, 0.0], [0.0, 0.0]),
+    "xlogy(0, 2)": (special.xlogy, [0.0, 2.0], [np.log(2.0), 0.0], FINITE),
+    "xlogy(0, -1)": (special.xlogy, [0.0, -1.0], [0.0, 0.0]),
+    "xlogy(2, 0)": (special.xlogy, [2.0, 0.0], [-inf, inf]),
+    "xdivy(0, 0)": (special.xdivy, [0.0, 0.0], [0.0, 0.0]),
+    "xdivy(0, 2)": (special.xdivy, [0.0, 2.0], [0.5, 0.0], FINITE),
+    "xlog1py(0, -1)": (special.xlog1py, [0.0, -1.0], [0.0, 0.0]),
+    "xlog1py(0, -2)": (special.xlog1py, [0.0, -2.0], [0.0, 0.0]),
+    "xlog1py(0, 1)": (special.xlog1py, [0.0, 1.0], [np.log(2.0), 0.0], FINITE),
+    "sin(x)/x at 0": (lambda x: gg.sin(x) / x, [0.0], [nan]),
     "reciprocal at 0": (gg.reciprocal, [0.0], [-inf]),
     "x*y at (inf, 0)": (gg.multiply, [inf, 0.0], [0.0, inf]),
     "x % y": (gg.remainder, [7.0, 2.0], [1.0, -3.0]),
     "x % y of a negative": (gg.remainder, [-7.0, 2.0], [1.0, 4.0]),
     "x % y at a multiple": (gg.remainder, [4.0, 2.0], [1.0, -2.0]),
     "x % y by a negative": (gg.remainder, [5.5, -2.0], [1.0, 3.0]),
+    "x % y where x / y rounds up": (gg.remainder, [1.0, 0.1], [1.0, -9.0], FINITE),
     "x // y": (gg.floor_divide, [7.0, 2.0], [None, None]),
     # ---- a masked branch never poisons a gradient
     "where log": (lambda x: gg.where(x > 0, gg.log(x), 0.0), [[0.0, 2.0]], [[0.0, 0.5]], FINITE),
@@ -168,6 +202,10 @@ ROWS = {
     "log1p at -1": (gg.log1p, [-1.0], [inf]),
     "exp at 1000": (gg.exp, [1000.0], [inf]),
     "logsumexp(-inf, 0)": (gg.logsumexp, [[-inf, 0.0]], [[0.0, 1.0]]),
+    "logsumexp(-inf, -inf)": (gg.logsumexp, [[-inf, -inf]], [[nan, nan]]),
+    "logsumexp(inf, 0)": (gg.logsumexp, [[inf, 0.0]], [[nan, 0.0]]),
+    "cumulative_logsumexp": (gg.cumulative_logsumexp, [[0.0, 0.0]], [[1.5, 0.5]]),
+    "log(sigmoid) at -1000": (lambda x: gg.log(gg.sigmoid(x)), [-1000.0], [nan]),
     "logsumexp(1000, 1000)": (gg.logsumexp, [[1000.0, 1000.0]], [[0.5, 0.5]]),
     "logaddexp(1000, 1000)": (gg.logaddexp, [1000.0, 1000.0], [0.5, 0.5]),
     "log_softmax of -inf": (lambda x: gg.log_softmax(x)[0], [[0.0, -inf]], [[0.0, 0.0]]),
@@ -180,6 +218,15 @@ ROWS = {
     "atanh at 1": (gg.atanh, [1.0], [inf]),
     "sinh at 0": (gg.sinh, [0.0], [1.0]),
     "erf at 0": (gg.erf, [0.0], [2 / np.sqrt(np.pi)]),
+    # ---- special functions
+    "erfinv at 1": (special.erfinv, [[1.0, -1.0]], [[inf, inf]]),
+    "gammaln": (special.gammaln, [[0.0, -1.0]], [[-inf, nan]]),  # torch; TensorFlow: NaN at 0
+    "digamma at its poles": (special.digamma, [[0.0, -1.0]], [[inf, inf]]),
+    "gammainc(1, 1)": (special.gammainc, [1.0, 1.0], [-0.43172968, 0.36787944]),
+    "betainc(2, 3, 0.5)": (  # TensorFlow: None by the parameters
+        special.betainc, [2.0, 3.0, 0.5], [-0.195288682793, 0.154110551800, 1.5], FINITE),
+    "polygamma(1, 2)": (lambda x: special.polygamma(1, x), [2.0], [-0.40411381]),
+    "zeta(2, 3)": (lambda q: special.zeta(2.0, q), [3.0], [-0.15411381]),
     # ---- matrices
     "det of a singular matrix": (
         gg.det, [[[1.0, 2.0], [2.0, 4.0]]], [[[4.0, -2.0], [-2.0, 1.0]]], FINITE),
@@ -191,42 +238,106 @@ ROWS = {
         [[[0.21338834764831846, 0.07322330470336313], [0.07322330470336313, 0.3535533905932738]]]),
     "trace": (gg.trace, [[[1.0, 2.0], [3.0, 4.0]]], [[[1.0, 0.0], [0.0, 1.0]]]),
     "inv": (gg.inv, [[[2.0, 1.0], [1.0, 3.0]]], [[[-0.16, -0.08], [-0.08, -0.04]]]),
+    "eigvalsh of I": (lambda x: linalg.eigvalsh(x) * [1.0, 2.0], [EYE], [[[1.0, 0.0], [0.0, 2.0]]]),
+    "eigh of I, values": (
+        lambda x: linalg.eigh(x)[0] * [1.0, 2.0], [EYE], [[[1.0, 0.0], [0.0, 2.0]]]),
+    "eigh of I, a vector": (lambda x: linalg.eigh(x)[1][:, 0], [EYE], [np.zeros((2, 2))]),
+    "svdvals of I": (lambda x: linalg.svdvals(x) * [1.0, 2.0], [EYE], [[[1.0, 0.0], [0.0, 2.0]]]),
     "squared_difference": (gg.squared_difference, [3.0, 1.0], [4.0, -4.0]),
+    # ---- complex numbers: the gradient is g * conj(derivative)
+    "z * z": (lambda z: z * z, [Z], [2 - 4j]),
+    "exp(z)": (gg.exp, [Z], [np.exp(1 - 2j)]),
+    "conj(z)": (gg.conj, [Z], [1.0]),
+    "real(z)": (gg.real, [Z], [1.0]),
+    "imag(z)": (gg.imag, [Z], [1j]),
+    "abs(z)": (gg.abs, [Z], [Z / abs(Z)]),
+    "abs(z)**2": (lambda z: gg.abs(z) ** 2, [Z], [2 + 4j]),
+    "abs(z) at 0": (gg.abs, [0j], [0.0]),
+    "real(z * z)": (lambda z: gg.real(z * z), [Z], [2 - 4j]),
+    "real(z * conj(z))": (lambda z: gg.real(z * gg.conj(z)), [Z], [2 + 4j]),
+    "angle(z)": (gg.angle, [Z], [-0.4 + 0.2j]),
+    "angle(z) at 0": (gg.angle, [0j], [0.0], FINITE),
+    "1j * z": (lambda z: 1j * z, [Z], [-1j]),
+    "sqrt(z)": (gg.sqrt, [Z], [np.conj(0.5 / np.sqrt(Z))]),
+    "1 / z": (lambda z: 1 / z, [Z], [0.12 - 0.16j]),
+    "log(z)": (gg.log, [Z], [0.2 + 0.4j]),
+    "sin(z)": (gg.sin, [Z], [np.conj(np.cos(Z))]),
+    "complex(a, b)**2": (lambda a, b: gg.complex(a, b) ** 2, [1.0, 2.0], [2.0, -4.0]),
+    "real x, complex result": (lambda x: gg.astype(x, "complex128") * (3 + 4j), [2.0], [3.0]),
 }  # fmt: skip
 
 
-def gradients_at(f, arguments):
-    xs = [gg.constant(a, gg.float64) for a in arguments]
+def constants(arguments):
+    return [gg.constant(np.asarray(a)) for a in arguments]
+
+
+def agree(found, expected):
+    for gradient, number in zip(found, expected, strict=True):
+        if number is None:
+            assert gradient is None
+        else:
+            assert gradient is not None
+            np.testing.assert_allclose(gradient.numpy(), number, rtol=1e-7, atol=1e-12)
+
+
+def check_gradient(f, arguments, expected, *_):
+    xs = constants(arguments)
     with gg.GradientTape() as tape, np.errstate(all="ignore"):
         tape.watch(xs)
         y = f(*xs)
-    return tape.gradient(y, xs)
+    with np.errstate(all="ignore"):
+        agree(tape.gradient(y, xs), expected)
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_gradient_convention(name):
-    f, arguments, expected, *_ = ROWS[name]
-    for found, number in zip(gradients_at(f, arguments), expected, strict=True):
-        if number is None:
-            assert found is None
-        else:
-            assert found is not None
-            np.testing.assert_allclose(found.numpy(), number, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", [n for n, row in ROWS.items() if row[2] != [None] * len(row[2])])
-def test_gradient_convention_holds_while_an_outer_tape_records(name):
+def check_gradient_of_tensors(f, arguments, expected, *_):
     """The same formulas on Tensors: the first derivative must not depend on who looks on."""
-    f, arguments, expected, *_ = ROWS[name]
-    xs = [gg.constant(a, gg.float64) for a in arguments]
+    xs = constants(arguments)
     with gg.GradientTape() as outer, np.errstate(all="ignore"):
         outer.watch(xs)
         with gg.GradientTape() as inner:
             inner.watch(xs)
             y = f(*xs)
-        for found, number in zip(inner.gradient(y, xs), expected, strict=True):
-            if number is not None:
-                np.testing.assert_allclose(found.numpy(), number, rtol=1e-9, atol=1e-12)
+        agree(inner.gradient(y, xs), expected)
+
+
+def check_forward_mode(f, arguments, expected, *_):
+    """The sum of J @ 1 is the sum of the gradients, conjugate where the result is complex."""
+    xs = constants(arguments)
+    tangents = [gg.ones_like(x) for x in xs]
+    with np.errstate(all="ignore"), gg.ForwardAccumulator(xs, tangents) as acc:
+        y = f(*xs)
+    with np.errstate(all="ignore"):
+        found = np.sum(acc.jvp(y).numpy())
+    total = np.conj(sum(np.sum(g) for g in expected))
+    if not all(np.iscomplexobj(v) for v in (found, *(x.numpy() for x in xs))):
+        found, total = np.real(found), np.real(total)
+    np.testing.assert_allclose(found, total, rtol=1e-7, atol=1e-12)
+
+
+def connected(rows):
+    return [name for name, row in rows.items() if any(g is not None for g in row[2])]
+
+
+def finite(rows):
+    return [
+        name for name, (_, _, expected, *_) in rows.items()
+        if all(g is not None and np.size(g) and np.all(np.isfinite(g)) for g in expected)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_gradient_convention(name):
+    check_gradient(*ROWS[name])
+
+
+@pytest.mark.parametrize("name", connected(ROWS))
+def test_gradient_convention_holds_while_an_outer_tape_records(name):
+    check_gradient_of_tensors(*ROWS[name])
+
+
+@pytest.mark.parametrize("name", finite(ROWS))
+def test_forward_mode_follows_the_same_convention(name):
+    check_forward_mode(*ROWS[name])
 
 
 SECOND = {
@@ -254,19 +365,3 @@ def test_second_derivative_stays_finite(name):
         g = inner.gradient(y, x)
         h = outer.gradient(g, x, unconnected_gradients="zero")
     assert h.item() == expected
-
-
-def _finite(row):
-    return all(g is not None and np.size(g) and np.all(np.isfinite(g)) for g in row[2])
-
-
-@pytest.mark.parametrize("name", [n for n, row in ROWS.items() if _finite(row)])
-def test_forward_mode_follows_the_same_convention(name):
-    """The sum of J @ 1 is the sum of the gradients."""
-    f, arguments, expected, *_ = ROWS[name]
-    xs = [gg.constant(a, gg.float64) for a in arguments]
-    tangents = [gg.ones_like(x) for x in xs]
-    with np.errstate(all="ignore"), gg.ForwardAccumulator(xs, tangents) as acc:
-        y = f(*xs)
-    total = sum(np.sum(g) for g in expected)
-    np.testing.assert_allclose(np.sum(acc.jvp(y).numpy()), total, rtol=1e-9, atol=1e-12)

@@ -109,6 +109,22 @@ def test_grad_through_per_example_gradients_to_third_order():
     near(gg.grad(curvature)(W, vectorized), gg.grad(curvature)(W, looped), 1e-10)
 
 
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda w, x: gg.grad(lambda x: gg.sum(gg.sinh(w @ x)))(x) ** 2,
+        lambda w, x: gg.hessian(lambda x: gg.sum(gg.sinh(w @ x)))(x) ** 2,
+        lambda w, x: gg.grad(lambda w: gg.sum(gg.sinh(w @ x)))(w) ** 2,
+        lambda w, x: gg.jvp(lambda x: gg.sinh(gg.matrix_transpose(w) @ x), [x], [x])[1] ** 2,
+        lambda w, x: gg.grad(lambda x: gg.sum(gg.linalg.inv(w + gg.eye(3)) @ gg.sin(x)))(x) ** 2,
+        lambda w, x: gg.vmap(lambda y: gg.grad(lambda x: gg.sum(gg.sinh(w @ x) * y))(x))(X) ** 2,
+    ],
+)
+def test_a_derivative_inside_has_the_right_gradient_from_outside(inner):
+    got = gg.grad(lambda w: gg.sum(gg.vmap(lambda x: gg.sum(inner(w, x)))(X)))(W)
+    near(got, gg.grad(lambda w: sum(gg.sum(inner(w, X[i])) for i in range(4)))(W), 1e-9)
+
+
 def test_captured_tensors_get_the_gradient_of_all_examples():
     with gg.GradientTape() as tape:
         tape.watch(W)
@@ -198,6 +214,19 @@ def test_a_constant_own_gradient_counts_once_for_each_example():
     assert got.item() == 4.0
 
 
+@pytest.mark.parametrize("closed_over", [True, False])
+def test_an_own_gradient_may_differ_between_examples_where_the_value_does_not(closed_over):
+    def one(w, x):
+        @gg.custom_gradient
+        def scaled(w, *others):
+            return gg.positive(w), lambda dy: (dy * x, *(None for _ in others))
+
+        return gg.sum(scaled(w, *(() if closed_over else (x,))) ** 2 * x)
+
+    got = gg.grad(lambda w: gg.sum(gg.vmap(one, (None, 0))(w, X)))(X[0])
+    near(got, rows(lambda x: gg.grad(one)(X[0], x), X).sum(0))
+
+
 def test_recompute_grad_holds_under_vmap():
     f = gg.recompute_grad(loss)
     near(gg.vmap(gg.grad(f), (None, 0))(W, X), gg.vmap(gg.grad(loss), (None, 0))(W, X))
@@ -249,6 +278,34 @@ def test_an_index_may_differ_between_examples(read):
     near(outside, rows(gg.grad(total), CUBE, INDEX, PAIRS))
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x, i, j: x[i, j], lambda x, i, j: x[i, None, j], lambda x, i, j: x[[i, j]],
+        lambda x, i, j: x[:, [j, 0]].T * x[i], lambda x, i, j: x[gg.stack([i, j]), gg.stack([j, i])],
+    ],
+)  # fmt: skip
+def test_an_index_may_differ_between_examples_of_two_levels(read):
+    square = gg.constant(RNG.normal(size=(3, 3)))
+
+    def over(many, f):
+        return many(lambda i: many(lambda j: f(square, i, j), INDEX[:3]), INDEX)
+
+    def vectorized(f, along):
+        return gg.vmap(f)(along)
+
+    def looped(f, along):
+        return gg.stack([f(along[k]) for k in range(len(along))])
+
+    for f in (read, gg.grad(lambda x, i, j: gg.sum(read(x, i, j) ** 2))):
+        near(over(lambda g, a: vectorized(g, a), f), over(lambda g, a: looped(g, a), f))
+
+
+def test_jacobian_by_what_is_read_at_an_index_of_each_example():
+    got = gg.vmap(lambda p: gg.jacobian(lambda w: w[p])(W[0]))(PAIRS)
+    near(got, np.eye(3)[PAIRS.numpy()])
+
+
 def test_gradient_by_what_is_read_at_indices_of_examples_is_summed():
     got = gg.grad(lambda w: gg.sum(gg.vmap(lambda i: gg.sum(w[i]))(INDEX)))(W)
     near(got, np.array([1.0, 1.0, 2.0])[:, None] * np.ones(3))
@@ -288,6 +345,13 @@ def test_looking_at_a_value_says_what_to_do_instead(look):
 def test_a_mask_of_each_example_says_what_to_do_instead():
     with pytest.raises(ArgumentError, match=r"gg\.where\(mask"):
         gg.vmap(lambda x: x[x > 0])(X)
+
+
+def test_a_tensor_that_has_left_vmap_says_so():
+    kept = []
+    gg.vmap(lambda x: kept.append(x) or x)(X)
+    with pytest.raises(ArgumentError, match="has left the vmap"):
+        kept[0].numpy()
 
 
 def test_printing_inside_shows_the_shape_of_an_example(capsys):
@@ -346,6 +410,19 @@ def test_random_numbers_are_the_same_or_different_as_chosen():
     assert (same == same[0]).all()
     different = gg.vmap(noise, randomness="different")(X).numpy()
     assert len(np.unique(different)) == different.size
+
+
+def test_each_example_gets_a_permutation_of_its_own():
+    gg.set_seed(0)
+    rows_of = gg.constant(np.tile(np.arange(5.0), (20, 1)))
+    got = gg.vmap(gg.random.permutation, randomness="different")(rows_of).numpy()
+    assert (np.sort(got) == rows_of.numpy()).all()
+    assert len(np.unique(got, axis=0)) > 10
+
+
+def test_the_same_numbers_of_different_parameters_are_refused():
+    with pytest.raises(ArgumentError, match="randomness='different'"):
+        gg.vmap(lambda x: gg.random.poisson((3,), gg.exp(x)), randomness="same")(X)
 
 
 # ---- jacobians in chunks -----------------------------------------------------------------

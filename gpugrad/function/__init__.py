@@ -23,7 +23,7 @@ from gpugrad.variable import Variable
 
 __all__ = ["CacheInfo", "Function", "function"]
 
-CacheInfo = namedtuple("CacheInfo", "hits traces otherwise")  # noqa: PYI024  # as functools has it
+CacheInfo = namedtuple("CacheInfo", "hits traces otherwise")
 """How often a `Function` replayed, traced, and called the Python function instead."""
 
 _MANY = 16  # traces from which on a new one is worth a warning
@@ -57,6 +57,7 @@ class Function:
         self._warned = False
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Replay what the function did with arguments like these, or trace it."""
         if running() is not None or threads.stack or levels_running():
             return self._f(*args, **keywords)  # part of what is traced, recorded or mapped
         key, arrays = self._signature(args, keywords)
@@ -163,8 +164,8 @@ class Function:
         ]  # fmt: skip
         warnings.warn(
             f"{self.__name__} is traced for the {len(self._plans) + 1}th time. What changed among "  # type: ignore[attr-defined]
-            f"its arguments: {'; '.join(changed) or 'their structure'}. Give numbers that change as "
-            "Tensors, and pad what changes its shape.",
+            f"its arguments: {'; '.join(changed) or 'their structure'}. Give numbers that change "
+            "as Tensors, and pad what changes its shape.",
             stacklevel=5,
         )
 
@@ -215,7 +216,7 @@ def _filled(form: Any, arrays: Any) -> Any:
 
 
 def function(f: Callable[..., Any] | None = None, *, passes: Sequence[str] | None = None) -> Any:
-    """Make a function that runs Python once for each signature and replays what it did; a decorator.
+    """Make a function that runs once for each signature and replays what it did; a decorator.
 
     Args:
         f: function of Tensors, Variables and hashable values, in any nested structure. What it

@@ -245,7 +245,8 @@ def _text(group: Group, flat: bool, _: Any) -> tuple[str, dict[str, Any], list[A
         ufunc = ufunc_of(step.op)
         if ufunc is not None and out.shape == group.shape:
             scope[function] = ufunc
-            lines.append(f"{target} = {where}; {function}({', '.join(given)}, {target})")
+            named = "out=" if ufunc in (np.maximum, np.minimum) else ""
+            lines.append(f"{target} = {where}; {function}({', '.join(given)}, {named}{target})")
         else:
             scope[function] = functools.partial(step.op.bare(NUMPY), **step.params)
             lines.append(f"{target} = {where}; {target}[...] = {function}({', '.join(given)})")

@@ -56,7 +56,6 @@ selu = elementwise(
 )  # fmt: skip
 
 
-
 def _sigmoid(xp, x):
     """SciPy's expit takes six times as long as NumPy's exp; CuPy's is one kernel."""
     if xp is not NUMPY:
@@ -413,6 +412,9 @@ def _gelu_ref(x, approximate="none"):
 
 @op(
     vjp=[_gelu_vjp],
+    masked=[
+        lambda xp, g, x, approximate: xp.masked_multiply(g, _gelu_vjp(xp, 1, x, approximate)),
+    ],
     batch="stack",
     samples=_with({}, {"approximate": "tanh"}),
     ref=_gelu_ref,

@@ -5,6 +5,7 @@ Window i of m over an axis of length n runs from ``floor(i * n / m)`` to ``ceil(
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.pooling import different
-from gpugrad.ops.resampling import area_taps
+from gpugrad.ops.resampling import Taps, area_taps
 from gpugrad.ops.windows import ints
 from gpugrad.samples import shaped
 
@@ -46,15 +47,21 @@ def _adaptive_avg(xp, name, n, x, output_size):
     return xp.positive(x) if out is x else out
 
 
+@functools.lru_cache(maxsize=256)
+def _side_by_side(length, m):
+    """Taps of the windows' elements, and how many each window then has."""
+    places = area_taps(length, m).index
+    return Taps(places.reshape(-1, 1), 1.0, length), places.shape[1]
+
+
 def _adaptive_max(xp, name, n, x, output_size):
     """Windows are laid side by side, filled up with some of their elements: then all are alike."""
     first, size = x.ndim - n, []
     for axis, (length, m) in enumerate(_targets(name, n, x, output_size), first):
         if length % m:
-            places = area_taps(length, m).index
-            size.append(places.shape[1])
-            index = (*(slice(None),) * axis, places.reshape(-1))
-            x = xp.getitem(x, index=index)
+            taps, width = _side_by_side(length, m)
+            size.append(width)
+            x = xp.resample(x, taps, axis=axis)
         else:
             size.append(length // m)
     size = tuple(size)

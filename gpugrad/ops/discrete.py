@@ -96,11 +96,12 @@ def permutation(
     """
     draw = (generator or default_generator())._draw
     if isinstance(x, (int, np.integer)):
-        return draw("permutation", as_shape("permutation", x), np.int64, device)
+        return draw("permutation", as_shape("permutation", x), np.int64, device, int(x))
     t = tensor(x)
     if not t.ndim:
         raise ShapeError("permutation: a whole number or an array with axes is needed.")
-    return TENSOR.take(t, draw("permutation", (t.shape[axis],), np.int64, t.device), axis=axis)
+    n = t.shape[axis]
+    return TENSOR.take(t, draw("permutation", (n,), np.int64, t.device, n), axis=axis)
 
 
 def choice(

@@ -337,8 +337,12 @@ atan = elementwise(
 
 
 def _over_square(xp, a, x, y):
-    """Return a / (x^2 + y^2), and 0 at the origin, where the angle has no direction."""
-    return xp.masked_divide(a, x * x + y * y)
+    """Return a / (x^2 + y^2), and 0 at the origin, where the angle has no direction.
+
+    Squares would overflow and underflow, in float32 from 1e19 and 1e-23 on.
+    """
+    r = xp.hypot(x, y)
+    return xp.masked_divide(xp.masked_divide(a, r), r)
 
 
 atan2 = elementwise(

@@ -18,24 +18,24 @@ def _both(xp, a, b, value):
 
 xlogy = elementwise(
     "xlogy(x, y)", forward=library("xlogy"), ref="scipy.special.xlogy", singular=True,
-    d=[lambda xp, x, y: _both(xp, x, y, xp.log(xp.where(x == 0, xp.where(y == 0, 1, y), y))),
+    d=[lambda xp, x, y: xp.log(xp.where(xp.logical_and(x == 0, y <= 0), 1, y)),
        lambda xp, x, y: xp.masked_divide(x, y)],
     domain=((-2, 2), (0.3, 2)),
     doc=(
-        "x log(y), and 0 where `x` is 0 although log(y) is infinite. The gradients at (0, 0)"
-        " are 0."
+        "x log(y), and 0 where `x` is 0 although log(y) is infinite or NaN. The gradients are 0"
+        " there."
     ),
     example=("[0.0, 2.0], [0.0, 1.0]", "[0. 0.]"),
 )  # fmt: skip
 
 xlog1py = elementwise(
     "xlog1py(x, y)", forward=library("xlog1py"), ref="scipy.special.xlog1py", singular=True,
-    d=[lambda xp, x, y: _both(xp, x, 1 + y, xp.log1p(xp.where(y == -1, xp.where(x == 0, 0, y), y))),
+    d=[lambda xp, x, y: xp.log1p(xp.where(xp.logical_and(x == 0, y <= -1), 0, y)),
        lambda xp, x, y: xp.masked_divide(x, 1 + y)],
     domain=((-2, 2), (-0.7, 2)),
     doc=(
-        "x log(1 + y), and 0 where `x` is 0 although log(1 + y) is infinite. The gradients at"
-        " (0, -1) are 0."
+        "x log(1 + y), and 0 where `x` is 0 although log(1 + y) is infinite or NaN. The"
+        " gradients are 0 there."
     ),
     example=("[0.0, 2.0], [-1.0, 0.0]", "[0. 0.]"),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from gpugrad.errors import (
 )
 from gpugrad.op import op
 from gpugrad.ops.creation import arange
-from gpugrad.ops.indexing import add_at, check_range, explained, frozen_index
+from gpugrad.ops.indexing import add_at, as_int64, check_range, explained, flat_places, frozen_index
 from gpugrad.ops.indexing_under_vmap import getitem_batch, scatter_at_batch
 from gpugrad.samples import calls, uniform
 from gpugrad.tensor import IndexedSlices, tensor, wrap
@@ -35,7 +35,7 @@ def _integers(name, indices):
             f"{name}: indices are integers, not {indices.dtype}. Convert them with "
             "gg.astype(indices, 'int64')."
         )
-    return indices.astype("int64", copy=False)
+    return as_int64(indices)
 
 
 def _taken(name):
@@ -259,8 +259,7 @@ def _along(name, xp, indices, shape, axis):
     if indices.ndim != len(shape):
         raise _other_rank(name, indices, shape)
     indices = _integers(name, indices)
-    if xp is not NUMPY:
-        check_range(name, indices, shape[axis], axis)
+    check_range(name, indices, shape[axis], axis)
     places = [
         xp.lib.arange(n).reshape((-1,) + (1,) * (len(shape) - k - 1)) for k, n in enumerate(shape)
     ]
@@ -318,7 +317,10 @@ def take_along_axis(xp, x, indices, /, axis=-1):
     """
     axis = _check_axis("take_along_axis", x, axis)
     try:
-        return x[_along("take_along_axis", xp, indices, x.shape, axis)]
+        index = _along("take_along_axis", xp, indices, x.shape, axis)
+        if xp is NUMPY and x.flags.c_contiguous:  # in half the time
+            return x.reshape(-1).take(flat_places(index, x.shape), mode="clip")
+        return x[index]
     except IndexError as error:
         raise explained("take_along_axis", x.shape, error) from error
 

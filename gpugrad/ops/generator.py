@@ -18,7 +18,7 @@ import numpy as np
 
 from gpugrad import backend
 from gpugrad.backend import TENSOR
-from gpugrad.batched import Level, enter, leave, levels_running
+from gpugrad.batched import Level, enter, leave, levels_of, levels_running
 from gpugrad.errors import ArgumentError
 from gpugrad.ops import philox, rejection
 from gpugrad.tensor import Tensor, wrap
@@ -48,13 +48,15 @@ def _integers(key: philox.Key, first: int, n: int, dtype: Any, low: int, high: i
     return made.astype(dtype)
 
 
-def _permutation(key: philox.Key, first: int, n: int, dtype: Any) -> Array:
-    """The order of the words. Positions, in the low bits, make them differ and come back sorted.
+def _permutation(key: philox.Key, first: int, n: int, dtype: Any, length: int) -> Array:
+    """The order of each `length` words. Positions, in the low bits, make them differ and come
+    back sorted.
 
     For 2^20 elements 44 bits stay random: one pair at most is likely to be in order by them.
     """
-    position = np.uint64((1 << max(n - 1, 0).bit_length()) - 1)
-    keys = philox.words(key, first, n) & ~position | np.arange(n, dtype=np.uint64)
+    position = np.uint64((1 << max(length - 1, 0).bit_length()) - 1)
+    words = philox.words(key, first, n).reshape(-1, max(length, 1))
+    keys = words & ~position | np.arange(length, dtype=np.uint64)
     return (np.sort(keys) & position).astype(dtype)
 
 
@@ -265,6 +267,11 @@ def _on_host(parameter: Any, shape: tuple[int, ...], levels: Sequence[Level]) ->
         parameter = TENSOR.broadcast_to(parameter, shape)
         for level in reversed(levels):
             parameter = leave(parameter, level, 0)
+        if levels_of(parameter._data):
+            raise ArgumentError(
+                "random: under vmap with randomness='same' the parameters of these numbers must "
+                "be the same for all examples too. Use vmap(..., randomness='different')."
+            )
         parameter = backend.host(parameter._data)
     lead = tuple(level.size for level in levels)
     values = np.asarray(parameter, np.float64)

@@ -47,6 +47,13 @@ def frozen_index(index):
     return index.copy() if type(index) in ARRAYS else index
 
 
+def as_int64(indices):
+    """Integers as int64. A uint64 beyond it stays beyond every axis: it does not turn negative."""
+    if indices.dtype == np.uint64:
+        indices = np.minimum(indices, np.uint64(2**63 - 1))
+    return indices.astype(np.int64, copy=False)
+
+
 def _array_entry(name, xp, part):
     """One entry of an index as an int, a bool, or an array of the library of `xp`."""
     if isinstance(part, np.integer):
@@ -68,6 +75,7 @@ def _array_entry(name, xp, part):
             f"{name}: an index is made of integers, slices or booleans, not of {made.dtype} "
             f"({part!r:.60}). Convert it with gg.astype(index, 'int64')."
         )
+    made = as_int64(made) if made.dtype == np.uint64 else made
     # row-major, so that of several writes to one place it is the last that stays
     return np.asarray(made, order="C") if xp is NUMPY else xp.lib.asarray(made)
 
@@ -157,6 +165,18 @@ def _is_rows(index, ndim):
     return len(index) <= ndim and all(type(p) is np.ndarray and p.dtype.kind != "b" for p in index)
 
 
+def flat_places(index, shape):
+    """Where integer arrays, one for each of the first axes, point to: counted in row-major order.
+
+    np.ravel_multi_index takes ten times as long.
+    """
+    places = 0
+    for part, n in zip(index, shape, strict=False):
+        counted = np.where(part < 0, part + n, part) if part.size and part.min() < 0 else part
+        places = places * n + counted
+    return places
+
+
 def _add_rows(name, out, index, values):
     """`add_at` for NumPy and integer arrays, on flat arrays.
 
@@ -168,8 +188,7 @@ def _add_rows(name, out, index, values):
     values = np.broadcast_to(values, shape)
     if not values.size:
         return
-    index = [p.astype(np.intp, copy=False) for p in index]
-    rows = np.ravel_multi_index(index, out.shape[: len(index)], mode="wrap")
+    rows = flat_places([as_int64(p) for p in index], out.shape)
     width = math.prod(out.shape[len(index) :])
     places = rows.reshape(-1, 1) * width + np.arange(width)
     np.add.at(out.reshape(-1), places.reshape(-1), values.reshape(-1))

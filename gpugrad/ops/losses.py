@@ -435,7 +435,8 @@ def kl_div_loss(xp, x, y, /, *, reduction="mean", log_target=False):
     """
     same_shape("kl_div_loss", x=x, y=y)
     if log_target:
-        losses = xp.masked_multiply(xp.exp(y), y - x)
+        p = xp.exp(y)
+        losses = p * xp.where(p == 0, 0, y - x)
     else:
         log_y = xp.log(xp.where(xp.equal(y, 0), 1, y))
         losses = xp.masked_multiply(y, log_y - x)

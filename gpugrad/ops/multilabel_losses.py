@@ -118,6 +118,6 @@ def multilabel_margin_loss(xp, x, labels, /, *, reduction="mean"):
     used = xp.expand_dims(used, axis=-1)
     hot = xp.logical_and(xp.one_hot(places, n, dtype="bool"), used)
     other = xp.logical_not(xp.any(hot, axis=-2, keepdims=True))
-    terms = xp.maximum(1 - own + xp.expand_dims(x, axis=-2), 0)
+    terms = xp.relu(1 - own + xp.expand_dims(x, axis=-2))
     terms = xp.where(xp.logical_and(used, other), terms, 0)
     return reduced(xp, "multilabel_margin_loss", xp.sum(terms, axis=(-2, -1)) / n, reduction)

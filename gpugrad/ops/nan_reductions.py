@@ -13,7 +13,7 @@ import numpy as np
 from gpugrad.backend import as_dtype
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.op import op
-from gpugrad.ops.reduction import expand
+from gpugrad.ops.axes import expand
 from gpugrad.samples import calls, uniform
 
 

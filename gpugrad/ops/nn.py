@@ -45,8 +45,15 @@ _axis_errors = [
 _scores = along_axis({"axis": 1}, domain=(-5, 5))
 
 
+def _softmax_masked(xp, g, out, axis):
+    """A line without a gradient gives none, also one that is NaN since all of it is -inf."""
+    live = xp.any(g != 0, axis=axis, keepdims=True)
+    return xp.softmax_grad(g, xp.where(live, out, 0), axis=axis)
+
+
 @op(
     vjp=[lambda xp, g, out, axis: xp.softmax_grad(g, out, axis=axis)],
+    masked=[_softmax_masked],
     samples=_scores,
     ref=lambda x, axis=-1: NUMPY.special.softmax(x, axis),
     errors=_axis_errors,
@@ -103,6 +110,11 @@ def softmax_grad(xp, g, out, /, axis=-1):
 @op(
     vjp=[
         lambda xp, g, out, axis: g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True),
+    ],
+    masked=[
+        lambda xp, g, out, axis: (
+            g - xp.masked_multiply(xp.sum(g, axis=axis, keepdims=True), xp.exp(out))
+        ),
     ],
     samples=_scores,
     ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),

@@ -13,24 +13,33 @@ from gpugrad.ops.linalg import as_inexact
 from gpugrad.samples import along_axis, shaped
 
 
-def _vector_norm_vjp(xp, g, out, x, axis, keepdims, ord):
+def _vector_norm_by(multiply, xp, g, out, x, axis, keepdims, ord):
     if ord == 0:
         raise NoGradientError("vector_norm: ord=0 counts elements, which has no derivative.")
     g, out = expand(xp, g, x.shape, axis, keepdims), expand(xp, out, x.shape, axis, keepdims)
     if ord == 2:
-        return g * xp.masked_divide(x, out)
+        return multiply(g, xp.masked_divide(x, out))
     size = xp.abs(x)
     unit = xp.masked_divide(x, size) if x.dtype.kind == "c" else xp.sign(x)
     if ord == 1:
-        return g * unit
+        return multiply(g, unit)
     if math.isinf(ord):
         hit = xp.astype(xp.equal(size, out), out.dtype)
-        return unit * (hit * (g / xp.sum(hit, axis=axis, keepdims=True)))
-    return g * xp.masked_multiply(unit, xp.masked_divide(size, out) ** (ord - 1))
+        return multiply(hit * g, unit / xp.sum(hit, axis=axis, keepdims=True))
+    return multiply(g, xp.masked_multiply(unit, xp.masked_divide(size, out) ** (ord - 1)))
+
+
+def _vector_norm_vjp(xp, g, out, x, axis, keepdims, ord):
+    return _vector_norm_by(xp.multiply, xp, g, out, x, axis, keepdims, ord)
+
+
+def _vector_norm_masked(xp, g, out, x, axis, keepdims, ord):
+    return _vector_norm_by(xp.masked_multiply, xp, g, out, x, axis, keepdims, ord)
 
 
 @op(
-    vjp=[_vector_norm_vjp], kinds="fc", ref="numpy.linalg.vector_norm", batch="axis",
+    vjp=[_vector_norm_vjp], masked=[_vector_norm_masked], kinds="fc", batch="axis",
+    ref="numpy.linalg.vector_norm",
     samples=along_axis(
         {"axis": None}, {"axis": (0, 2), "keepdims": True}, {"axis": None, "keepdims": True},
         *({"axis": 1, "ord": p} for p in (1, 3, 1.5, 0.5, -1, math.inf, -math.inf)),

@@ -66,7 +66,7 @@ def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
 
 
 def _over(total, n):
-    """total / n; NaN, with no warning, where there is nothing to divide by."""
+    """A sum divided by n; NaN, with no warning, where there is nothing to divide by."""
     return total / n if n > 0 else total * float("nan")
 
 
@@ -150,14 +150,24 @@ def _freedom(shape, axis, correction, ddof):
     return max(count(shape, axis) - (correction if ddof is None else ddof), 0)
 
 
-def _std_vjp(xp, g, out, x, axis, correction, keepdims, ddof):
-    """The derivative is (x - mean) / (n std); 0 where all are equal (there it is 0 / 0)."""
+def _std_slope(xp, out, x, axis, correction, ddof):
+    """(x - mean) / (n std); 0 where all are equal (there it is 0 / 0), NaN where the std is."""
+    n = _freedom(x.shape, axis, correction, ddof)
     d = x - xp.mean(x, axis=axis, keepdims=True)
-    scale = expand(xp, out, x.shape, axis, keepdims) * _freedom(x.shape, axis, correction, ddof)
-    return expand(xp, g, x.shape, axis, keepdims) * xp.masked_divide(d, scale)
+    return xp.masked_divide(d, out * n) if n else d * float("nan")
 
 
-@op(vjp=[_std_vjp], samples=_SPREAD, ref=_spread_ref("std"), errors=_NO_AXIS,
+def _std_vjp(xp, g, out, x, axis, correction, keepdims, ddof):
+    g, out = (expand(xp, v, x.shape, axis, keepdims) for v in (g, out))
+    return g * _std_slope(xp, out, x, axis, correction, ddof)
+
+
+def _std_masked(xp, g, out, x, axis, correction, keepdims, ddof):
+    g, out = (expand(xp, v, x.shape, axis, keepdims) for v in (g, out))
+    return xp.masked_multiply(g, _std_slope(xp, out, x, axis, correction, ddof))
+
+
+@op(vjp=[_std_vjp], masked=[_std_masked], samples=_SPREAD, ref=_spread_ref("std"), errors=_NO_AXIS,
     batch=_reducing("std"))  # fmt: skip
 def std(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
     """Standard deviation along axes: square root of `var`, with gradient 0 where it is 0.
@@ -296,29 +306,31 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     return xp.masked_multiply(expand(xp, g, x.shape, axis, keepdims), d)
 
 
-@op(vjp=[_logsumexp_vjp], ref="scipy.special.logsumexp", errors=_EMPTY,
+@op(vjp=[_logsumexp_vjp], ref="scipy.special.logsumexp", errors=_NO_AXIS,
     batch=_reducing("logsumexp"),
     samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}))  # fmt: skip
 def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     """log(sum(exp(x))) along axes, without overflow.
 
     Args:
-        x: array of any shape, not of length 0 along a reduced axis.
+        x: array of any shape.
         axis: int, tuple of ints, or None for all axes.
         keepdims: whether reduced axes stay, with length 1.
 
     Returns:
-        Tensor without the reduced axes; -inf where all elements are.
+        Tensor without the reduced axes; -inf where all elements are, or there are none.
 
     Raises:
         AxisError: `x` has no such axis.
-        ShapeError: there is nothing to add.
 
     >>> import gpugrad as gg
     >>> print(gg.logsumexp([1000.0, 1000.0]))
     1000.6931
     """
     lib = xp.lib
+    if not count(x.shape, axis):
+        total = xp.add_reduce(x, axis=axis, keepdims=keepdims)
+        return lib.full(total.shape, float("-inf"), dtype=total.dtype)
     largest = lib.max(x, axis=axis, keepdims=True)
     shift = lib.where(lib.isfinite(largest), largest, lib.zeros_like(largest))
     total = xp.add_reduce(lib.exp(x - shift), axis=axis, keepdims=True)

@@ -13,6 +13,7 @@ import numpy as np
 from gpugrad.backend import NUMPY
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.op import conjugate, op
+from gpugrad.ops.indexing import as_int64
 from gpugrad.samples import calls, uniform
 
 _SAMPLES = calls(
@@ -85,7 +86,7 @@ def segment_rows(xp, segment_ids, /, *, num_segments):
         raise DTypeError(f"segment_rows: segment_ids are integers, not {segment_ids.dtype}.")
     if num_segments < 0:
         raise ArgumentError(f"segment_rows: num_segments={num_segments} is negative.")
-    ids = segment_ids.astype("int64", copy=False)
+    ids = as_int64(segment_ids)
     if ids.size and int(ids.max()) >= num_segments:
         raise IndexOutOfBoundsError(
             f"segment_rows: the id {int(ids.max())} is out of bounds: there are "

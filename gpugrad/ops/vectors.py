@@ -118,7 +118,10 @@ def inner(xp, x1, x2, /):
 @op(
     kinds="fci", ref="numpy.vdot",
     samples=shaped(([(3,), (3,)], {}), ([(2, 2), (2, 2)], {}), ([(), ()], {}), ([(0,), (0,)], {})),
-    errors=[([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")],
+    errors=[
+        ([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)"),
+        ([np.ones(2), 2.0], {}, ShapeError, "vdot: a number beside"),
+    ],
 )  # fmt: skip
 def vdot(xp, x1, x2, /):
     """Sum of conj(x1) * x2 over all elements.

@@ -141,8 +141,10 @@ def _along(xp, u, n, mode, padding_mode, align_corners):
 
 
 def _sample_at(xp, x, taps, lengths, zeros):
-    """The elements of `x` (N, C, all places), at one combination of taps, times their weights."""
-    index, inside, weight = 0, None, None
+    """Rows of `x` (N * all places, C), at one combination of taps, times their weights."""
+    first = xp.getitem(taps[0][0], index=(slice(None), slice(0, 1)))
+    index = xp.cumulative_sum(xp.astype(first > 0, "int64") * 0 + 1, axis=0) - 1  # of the image
+    inside = weight = None
     for (at, w), n in zip(taps, lengths, strict=True):
         fits = (at >= 0) & (at <= n - 1)  # else it is one behind the last, or NaN, or in a border
         index = index * n + xp.astype(xp.where(fits, at, n - 1), "int64")
@@ -150,10 +152,10 @@ def _sample_at(xp, x, taps, lengths, zeros):
             inside = fits if inside is None else inside & fits
         if w is not None:
             weight = w if weight is None else weight * w
-    values = xp.take_along_axis(x, xp.expand_dims(index, axis=1), axis=-1)
+    values = xp.take(x, index, axis=0)
     if zeros:
-        values = xp.where(xp.expand_dims(inside, axis=1), values, 0)
-    return values if weight is None else values * xp.expand_dims(weight, axis=1)
+        values = xp.where(xp.expand_dims(inside, axis=-1), values, 0)
+    return values if weight is None else values * xp.expand_dims(weight, axis=-1)
 
 
 def _sample_ref(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False):
@@ -264,7 +266,7 @@ def grid_sample(xp, x, grid, /, mode="bilinear", padding_mode="zeros", align_cor
             f"grid_sample: padding_mode={padding_mode!r} must be 'zeros', 'border' or 'reflection'."
         )
     lengths, places = x.shape[2:], grid.shape[1:-1]
-    flat = xp.reshape(x, (*x.shape[:2], math.prod(lengths)))
+    rows = xp.reshape(xp.moveaxis(x, 1, -1), (x.shape[0] * math.prod(lengths), x.shape[1]))
     grid = xp.reshape(grid, (x.shape[0], math.prod(places), n))
     axes = [
         _along(xp, xp.getitem(grid, index=(Ellipsis, n - 1 - k)), length, mode, padding_mode,
@@ -273,6 +275,6 @@ def grid_sample(xp, x, grid, /, mode="bilinear", padding_mode="zeros", align_cor
     ]  # fmt: skip
     out = None
     for taps in itertools.product(*axes):
-        value = _sample_at(xp, flat, taps, lengths, padding_mode == "zeros")
+        value = _sample_at(xp, rows, taps, lengths, padding_mode == "zeros")
         out = value if out is None else out + value
-    return xp.reshape(out, (*x.shape[:2], *places))
+    return xp.reshape(xp.moveaxis(out, -1, 1), (*x.shape[:2], *places))

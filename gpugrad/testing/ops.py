@@ -16,6 +16,7 @@ import numpy as np
 from gpugrad import backend, nest
 from gpugrad.backend import BFLOAT16, CPU, NUMPY, SCALARS, TENSOR, is_inexact
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
+from gpugrad.function import function
 from gpugrad.op import OPS, Op
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, wrap
@@ -588,6 +589,38 @@ def _compare_vmap(s: _Subject, sample: _Sample, chosen: list[int]) -> None:
     _assert_same(sample.title, "the gradient of vmap, by", names, outside, summed, **tolerance)
 
 
+def _check_function(s: _Subject) -> None:
+    """Traced and replayed with other values, results and gradients are those of eager calls."""
+    for sample in s.every:
+        moved = sample.moved
+        if not moved:
+            continue
+
+        def both(*xs: Tensor, sample: _Sample = sample, moved: list[int] = moved) -> Any:
+            leaves = [sample.put(a) for a in sample.leaves]
+            for i, x in zip(moved, xs, strict=True):
+                leaves[i] = x
+            with GradientTape() as tape:
+                tape.watch(xs)
+                ys = sample.call(leaves)
+                inexact = [y for y in ys if is_inexact(y.dtype)]
+            if not inexact or not s.op.differentiable:
+                return ys, []
+            return ys, [tensor(g) for g in tape.gradient(inexact, list(xs), None, "zero")]
+
+        traced = function(both)
+        with about(sample.title, "gg.function"):
+            for k in range(3):  # traced, then replayed twice
+                leaves = [sample.leaves[i] for i in moved]
+                xs = [sample.put(np.asarray(a * a.dtype.type(1 - 0.05 * k))) for a in leaves]
+                found, desired = traced(*xs), both(*xs)
+                for what, a, d in zip(("results", "gradients"), found, desired, strict=True):
+                    named = [f"{what} {n}" for n in range(len(d))]
+                    _assert_same(sample.title, f"run {k} of gg.function", named, a, d, 1e-12, 1e-12)
+        if traced.cache_info().traces != 1:
+            raise GradientCheckError(f"{sample.title}: gg.function traced it more than once.")
+
+
 def _check_device(s: _Subject) -> None:
     """On the GPU, results and gradients are those of the CPU, and stay there."""
     if s.device == CPU or "device" in s.op.params:
@@ -639,6 +672,7 @@ _CHECKS: dict[str, Callable[[_Subject], None]] = {
     "half": _check_half,
     "mutation": _check_mutation,
     "vmap": _check_vmap,
+    "function": _check_function,
     "device": _check_device,
 }
 CHECKS = tuple(_CHECKS)

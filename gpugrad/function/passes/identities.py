@@ -16,9 +16,9 @@ __all__ = ["simplify"]
 def _is(x: Any, number: float) -> bool:
     """Whether an argument is this number, and not -0 for 0."""
     if isinstance(x, Value):
-        if x.constant is None or x.constant.size != 1:
+        if x.constant is None or not x.constant.size or any(x.constant.strides):
             return False
-        x = x.constant.reshape(-1)[0]
+        x = x.constant[(0,) * x.constant.ndim]
     return bool(x == number) and (number != 0 or not np.signbit(np.real(x)))
 
 
@@ -27,7 +27,7 @@ def _first(step: Step) -> Any:
 
 
 def _by_one(step: Step) -> Any:
-    """x * 1, 1 * x."""
+    """The other factor, where one is 1."""
     x, y = step.args
     return x if _is(y, 1) else y if _is(x, 1) else None
 

@@ -1,0 +1,522 @@
+"""gg.function: what is traced, what is replayed, and that nobody can tell but by the clock.
+
+That every op and its gradient replay as they run eagerly is a check of the op (test_ops.py).
+"""
+
+import copy
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError, TraceError
+from gpugrad.function.passes import PASSES
+
+RNG = np.random.default_rng(0)
+X = gg.constant(RNG.normal(size=(4, 3)))
+Y = gg.constant(RNG.normal(size=(4, 3)))
+
+
+def same(a, b):
+    np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def near(a, b, tolerance=1e-12):
+    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tolerance, atol=tolerance)
+
+
+def loss_and_gradient(x, y):
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        z = gg.sum(gg.tanh(x * y) * gg.softmax(x))
+    return z, tape.gradient(z, x)
+
+
+# ---- what it computes --------------------------------------------------------------------
+
+
+def test_replay_equals_eager_and_runs_no_python():
+    calls = []
+    f = gg.function(lambda x, y: calls.append(1) or loss_and_gradient(x, y))
+    for k in range(4):
+        x = X * (1 + k)
+        for a, b in zip(f(x, Y), loss_and_gradient(x, Y), strict=True):
+            near(a, b)
+    assert len(calls) == 1
+    assert f.cache_info() == (3, 1, 0)
+
+
+def test_results_may_be_nested_and_hold_what_is_no_tensor():
+    f = gg.function(lambda x, n, name: {"a": [x * n, name], "b": (gg.sum(x), None)})
+    for _ in range(2):
+        got = f(X, 2, "name")
+        near(got["a"][0], X.numpy() * 2)
+        assert got["a"][1] == "name"
+        assert got["b"][1] is None
+
+
+def test_a_result_that_is_an_argument_or_a_constant_comes_back():
+    f = gg.function(lambda x: (x, gg.ones(2), gg.transpose(x)))
+    for _ in range(2):
+        a, b, c = f(X)
+        same(a, X)
+        same(b, np.ones(2))
+        same(c, X.numpy().T)
+
+
+@pytest.mark.parametrize("passes", [(), *[(p,) for p in (*PASSES, "groups")], None])
+def test_every_pass_alone_gives_the_same(passes):
+    f = gg.function(loss_and_gradient, passes=passes)
+    for k in range(3):
+        for a, b in zip(f(X + k, Y), loss_and_gradient(X + k, Y), strict=True):
+            near(a, b)
+
+
+def test_second_order_and_forward_mode_are_traced_too():
+    def f(x):
+        return gg.sum(gg.sin(x) * x**3)
+
+    many = gg.function(
+        lambda x: (gg.hessian(f)(x), gg.jvp(gg.grad(f), [x], [x])[1], gg.vmap(gg.grad(f))(X))
+    )
+    x = gg.constant([0.3, 0.7, 1.1], dtype=gg.float64)
+    for k in range(2):
+        h, t, each = many(x + k)
+        near(h, gg.hessian(f)(x + k))
+        near(t, gg.jvp(gg.grad(f), [x + k], [x + k])[1])
+        near(each, gg.vmap(gg.grad(f))(X))
+
+
+def test_an_index_may_be_computed_inside():
+    f = gg.function(lambda x, i: (x[i], x[:, gg.argmax(x[0])], gg.gather(x, i), Y[i]))
+    for i in ([1, 2], [0, 3]):
+        a, b, c, d = f(X, gg.constant(i))
+        same(d, Y.numpy()[i])
+        same(a, X.numpy()[i])
+        same(b, X.numpy()[:, X.numpy()[0].argmax()])
+        same(c, X.numpy()[i])
+
+
+def test_setting_elements_is_part_of_the_program():
+    @gg.function
+    def f(x, v):
+        y = gg.zeros((4, 3), dtype=gg.float64)
+        y[0] = v
+        x = x + 0
+        x[:, 1] = 7.0
+        return x, y
+
+    for k in range(2):
+        x, y = f(X, Y[k])
+        expected = X.numpy().copy()
+        expected[:, 1] = 7
+        same(x, expected)
+        same(y[0], Y[k])
+        same(y[1:], np.zeros((3, 3)))
+
+
+def test_large_elementwise_groups_equal_eager():
+    rng = np.random.default_rng(1)
+    a = gg.constant(rng.normal(size=(300, 257)))
+    b, c = gg.constant(rng.normal(size=257)), gg.constant(rng.normal(size=(300, 1)))
+
+    def f(a, b, c):
+        with gg.GradientTape() as tape:
+            tape.watch((a, b, c))
+            y = gg.tanh(a * b + c) * gg.where(a > 0, gg.exp(-a), gg.maximum(a, b))
+            z = gg.sum(y) + gg.sum(gg.astype(a, "float32"))
+        return z, y, tape.gradient(z, [a, b, c])
+
+    f_ = gg.function(f)
+    for k in range(3):
+        for got, want in zip(
+            [*f_(a + k, b, c)[:2], *f_(a + k, b, c)[2]],
+            [*f(a + k, b, c)[:2], *f(a + k, b, c)[2]],
+            strict=True,
+        ):
+            near(got, want, 1e-6)
+
+
+def test_groups_take_strided_and_stretched_arrays():
+    big = RNG.normal(size=(2, 400, 200))
+    f = gg.function(lambda x: gg.sin(x) * x + 1)
+    for x in (
+        big[0],
+        big[0].T.copy().T,
+        big[:, ::-1, ::2][1],
+        np.broadcast_to(big[0, 0], (400, 200)),
+    ):
+        near(f(gg.constant(x)), np.sin(x) * x + 1)
+        near(f(gg.constant(x)), np.sin(x) * x + 1)
+
+
+# ---- signatures --------------------------------------------------------------------------
+
+
+def test_another_signature_is_traced_anew():
+    f = gg.function(lambda x, n=1: x * n)
+    f(X)
+    f(X)
+    f(X[:2])
+    f(gg.astype(X, "float32"))
+    f(X, 2)
+    f(X, n=2)
+    assert f.cache_info().traces == 5
+
+
+def test_the_same_tensor_twice_is_another_signature():
+    def f(a, b):
+        with gg.GradientTape() as tape:
+            tape.watch(a)
+            y = gg.sum(a * b)
+        return tape.gradient(y, a)
+
+    g = gg.function(f)
+    for _ in range(2):
+        near(g(X, Y), Y)
+        near(g(X, X), 2 * X)
+
+
+def test_an_argument_that_cannot_be_compared_is_named():
+    with pytest.raises(ArgumentError, match="bytearray"):
+        gg.function(lambda x, b: x)(X, bytearray(b"a"))
+
+
+def test_many_traces_are_warned_of_once_with_what_changes():
+    f = gg.function(lambda x, n: x * n)
+    with pytest.warns(UserWarning, match=r"traced for the 17th time.*15.*16"):
+        for n in range(17):
+            f(X, n)
+    f(X, 100)
+
+
+def test_clear_and_lower():
+    f = gg.function(loss_and_gradient)
+    with pytest.raises(ArgumentError, match="not called with such arguments"):
+        f.lower(X, Y)
+    f(X, Y)
+    assert "tanh" in str(f.lower(X, Y))
+    f.clear()
+    f(X, Y)
+    assert f.cache_info().traces == 2
+
+
+# ---- Variables, optimizers, random numbers -----------------------------------------------
+
+
+def test_variables_are_read_at_each_call_and_assigned_in_order():
+    v = gg.Variable([1.0, 2.0])
+
+    @gg.function
+    def f(x):
+        before = v * 1
+        v.assign(v + x)
+        v.assign_add(x)
+        return before, v * 2
+
+    for k in range(3):
+        start = v.numpy()
+        before, after = f(gg.ones(2))
+        same(before, start)
+        same(after, 2 * (start + 2))
+        same(v, start + 2)
+        v.assign([k * 10.0, 0.0])
+
+
+def test_snapshots_and_results_of_earlier_calls_never_change():
+    v = gg.Variable(np.ones(3))
+    optimizer = gg.optim.SGD(0.5)
+
+    @gg.function
+    def step(x):
+        with gg.GradientTape() as tape:
+            y = gg.sum(v * x)
+        optimizer.apply_gradients([(tape.gradient(y, v), v)])
+        return y, v.value(), x * 2
+
+    kept = [(v.value(), v.numpy())]
+    for k in range(4):
+        results = step(gg.constant(np.full(3, 1.0 + k)))
+        kept += [(r, r.numpy()) for r in results]
+        kept.append((v.value(), v.numpy()))
+    for tensor, values in kept:
+        same(tensor, values)
+
+
+def test_an_error_while_tracing_leaves_variables_as_they_were():
+    v = gg.Variable([1.0, 2.0])
+
+    @gg.function
+    def f(x):
+        v.assign(v * 100)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        f(X)
+    same(v, [1.0, 2.0])
+    same(v * 2, [2.0, 4.0])
+
+
+def test_an_error_in_a_replay_leaves_variables_as_they_were():
+    v = gg.Variable([1.0, 2.0])
+
+    @gg.function
+    def f(x, i):
+        v.assign(v * 100)
+        return gg.take(x, i)
+
+    f(gg.ones(3), gg.constant([0]))
+    with pytest.raises(gg.errors.IndexOutOfBoundsError):
+        f(gg.ones(3), gg.constant([7]))
+    same(v, [100.0, 200.0])
+
+
+OPTIMIZERS = {
+    "sgd": lambda: gg.optim.SGD(0.1),
+    "momentum": lambda: gg.optim.SGD(0.1, momentum=0.9, nesterov=True),
+    "adam": lambda: gg.optim.Adam(lambda step: 0.1 / (1 + step)),
+    "adamw": lambda: gg.optim.AdamW(0.01, weight_decay=0.1),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_with_random_numbers_equals_eager_to_the_bit(name):
+    gg.set_seed(3)
+    first = gg.nn.Sequential(gg.nn.Dense(3, 8, activation=gg.gelu), gg.nn.Dense(8, 2))
+    second = copy.deepcopy(first)
+
+    def training(model, optimizer, generator):
+        def step(x, labels):
+            with gg.GradientTape() as tape:
+                noise = generator.normal(x.shape, dtype=x.dtype)
+                logits = model(x + 0.1 * noise)
+                loss = gg.mean(gg.sparse_softmax_cross_entropy(logits, labels))
+            variables = model.trainable_variables
+            gradients = tape.gradient(loss, variables)
+            optimizer.apply_gradients(zip(gradients, variables, strict=True))
+            return loss
+
+        return step
+
+    one = training(first, OPTIMIZERS[name](), gg.random.Generator(7))
+    two = gg.function(training(second, OPTIMIZERS[name](), gg.random.Generator(7)))
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        x = gg.constant(rng.normal(size=(5, 3)).astype("f4"))
+        labels = gg.constant(rng.integers(0, 2, 5))
+        same(one(x, labels), two(x, labels))
+    for a, b in zip(first.trainable_variables, second.trainable_variables, strict=True):
+        same(a, b)
+    assert two.cache_info() == (9, 1, 0)
+
+
+def test_random_numbers_advance_as_in_eager_calls():
+    f = gg.function(lambda: gg.random.uniform((3,)))
+    gg.set_seed(5)
+    traced = [f().tolist() for _ in range(3)]
+    gg.set_seed(5)
+    assert traced == [gg.random.uniform((3,)).tolist() for _ in range(3)]
+    assert traced[0] != traced[1]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the branch not taken
+def test_a_gradient_that_comes_out_nan_later_is_that_of_the_masked_pass():
+    def f(x):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = gg.sum(gg.where(x > 0, x * gg.log(x), 0))
+        return tape.gradient(y, x)
+
+    g = gg.function(f)
+    for x in ([1.0, 2.0], [0.0, 2.0], [3.0, 2.0]):
+        same(g(gg.constant(x)), f(gg.constant(x)))
+    assert g.cache_info() == (1, 1, 1)
+
+
+# ---- where it is not traced --------------------------------------------------------------
+
+
+def test_inside_a_tape_a_vmap_or_another_function_it_is_the_function_itself():
+    f = gg.function(lambda x: gg.sum(x**3))
+    f(X[0])
+    x = X[0]
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    near(tape.gradient(y, x), 3 * x.numpy() ** 2)
+    near(gg.grad(f)(x), 3 * x.numpy() ** 2)
+    near(gg.vmap(f)(X), (X.numpy() ** 3).sum(1))
+    outer = gg.function(lambda x: f(x) * 2)
+    for _ in range(2):
+        near(outer(x), 2 * (x.numpy() ** 3).sum())
+
+
+def branching(x):
+    return x if gg.sum(x) > 0 else -x
+
+
+@pytest.mark.parametrize(
+    "look",
+    [branching, lambda x: float(gg.sum(x)), lambda x: x.numpy(), lambda x: gg.sum(x).item(),
+     lambda x: [v for v in x.tolist()], lambda x: np.asarray(x)],
+)  # fmt: skip
+def test_asking_for_a_value_names_the_line_and_the_way_out(look):
+    with pytest.raises(TraceError, match=r"test_function\.py:\d+.*gg\.where"):
+        gg.function(look)(X)
+
+
+def test_a_traced_value_that_is_kept_and_used_outside_says_so():
+    kept = []
+    f = gg.function(lambda x: kept.append(x * 2) or x)
+    f(X)
+    with pytest.raises(TraceError, match="used outside"):
+        kept[0] + 1
+
+
+def test_methods_can_be_decorated():
+    class Model:
+        def __init__(self, w):
+            self.w = w
+
+        @gg.function
+        def __call__(self, x):
+            return x * self.w
+
+    two, three = Model(2), Model(3)
+    for _ in range(2):
+        near(two(X), 2 * X.numpy())
+        near(three(X), 3 * X.numpy())
+
+
+# ---- memory and threads ------------------------------------------------------------------
+
+
+def test_threads_may_call_one_function_at_once():
+    f = gg.function(loss_and_gradient)
+    inputs = [gg.constant(RNG.normal(size=(4, 3))) for _ in range(8)]
+    wrong = []
+
+    def work(x):
+        want = loss_and_gradient(x, Y)
+        for _ in range(50):
+            got = f(x, Y)
+            if not all(np.allclose(a, b, rtol=1e-12) for a, b in zip(got, want, strict=True)):
+                wrong.append(x)
+
+    threads = [threading.Thread(target=work, args=(x,)) for x in inputs]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_thousands_of_calls_do_not_grow():
+    f = gg.function(loss_and_gradient)
+    for _ in range(50):
+        f(X, Y)
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(2000):
+        f(X, Y)
+    gc.collect()
+    assert len(gc.get_objects()) - before < 50
+
+
+def test_a_dropped_function_frees_what_it_has_traced():
+    f = gg.function(lambda x: gg.sin(x) * 2)
+    f(X)
+    plan = next(iter(f._plans.values()))
+    gone = weakref.ref(plan)
+    del plan, f
+    gc.collect()
+    assert gone() is None
+
+
+def test_planned_buffers_are_taken_again():
+    def chain(x):
+        for _ in range(30):
+            x = gg.tanh(x) * 2 + 1
+        return gg.sum(x)
+
+    f = gg.function(chain)
+    f(X)
+    (plan,) = f._plans.values()
+    assert plan.replay.arena_bytes <= 2 * X.nbytes
+
+
+# ---- random programs ---------------------------------------------------------------------
+
+UNARY = [gg.sin, gg.tanh, gg.exp, gg.square, lambda x: gg.sum(x, axis=0) + x, gg.softmax,
+         lambda x: gg.transpose(gg.transpose(x)), lambda x: gg.reshape(gg.reshape(x, (-1,)), (4, 3)),
+         lambda x: x * 1 + 0, lambda x: x[::-1], lambda x: gg.cumulative_sum(x, axis=0)]  # fmt: skip
+BINARY = [gg.add, gg.multiply, gg.subtract, gg.maximum, lambda a, b: a @ gg.transpose(b) @ a,
+          lambda a, b: gg.where(a > b, a, b * 2), lambda a, b: gg.concat([a, b])[2:6]]  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_random_programs_with_gradients_replay_as_they_run(data):
+    choices = data.draw(
+        st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), st.integers(0, 99)),
+                 min_size=1, max_size=12)
+    )  # fmt: skip
+    v = gg.Variable(RNG.normal(size=(4, 3)) * 0.3)
+
+    def program(x):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            values = [x, v * 1, x * 0.5]
+            for which, i, j in choices:
+                a, b = values[i % len(values)], values[j % len(values)]
+                ops = UNARY + BINARY
+                op = ops[which % len(ops)]
+                made = op(a) if which % len(ops) < len(UNARY) else op(a, b)
+                values.append(gg.tanh(made))
+            y = gg.sum(values[-1] * values[len(values) // 2])
+        gx, gv = tape.gradient(y, [x, v], unconnected_gradients="zero")
+        return y, gx, gv, values[-1]
+
+    traced = gg.function(program)
+    for k in range(3):
+        x = X * (1 - 0.1 * k)
+        for a, b in zip(traced(x), program(x), strict=True):
+            near(a, b, 1e-10)
+        v.assign(v * 0.9)
+
+
+# ---- golden text -------------------------------------------------------------------------
+
+LAYER = """\
+inputs: in0 float64[4, 3]
+Variable w float64[3, 2]
+Variable b float64[2]
+t0 float64[4, 2] = matmul(in0, w)
+t1 float64[4, 2] = add(t0, b)
+t2 float64[4, 2] = tanh(t1)
+t3 float64[] = sum(t2, axis=None, dtype=None, keepdims=False)
+t4 float64[4, 2] = multiply(t2, t2)
+t5 float64[4, 2] = subtract(1, t4)
+t6 float64[2] = sum_to(t5, shape=(2,))
+t7 float64[3, 4] = matrix_transpose(in0)
+t8 float64[3, 2] = matmul(t7, t5)
+no_nan(t8, t6)
+return t3, t8, t6"""
+
+
+def test_lowered_text_of_a_layer_and_its_gradient():
+    w, b = gg.Variable(np.ones((3, 2)), name="w"), gg.Variable(np.zeros(2), name="b")
+
+    @gg.function
+    def f(x):
+        with gg.GradientTape() as tape:
+            y = gg.sum(gg.tanh(x @ w + b))
+        return y, *tape.gradient(y, [w, b])
+
+    f(X)
+    assert str(f.lower(X)) == LAYER
