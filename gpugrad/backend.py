@@ -74,6 +74,8 @@ class Namespace:
     """
 
     read: Callable[[Namespace, str], Any]
+    of: Callable[[Any], Callable[..., Any]]
+    """Of arrays that wrap others: an op's function on them."""
 
     def __init__(self, name: str, load: Callable[[], Any] | None = None, wraps: int = 0) -> None:
         self.__name__ = name

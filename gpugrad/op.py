@@ -221,7 +221,7 @@ def _read(xp: Namespace, name: str) -> Callable[..., Any]:
         function = functools.partial(op.forward, xp)
         return function if op.keeps_half else _through_float32(function)
     if xp.wraps:
-        return xp.of(op)  # type: ignore[no-any-return]
+        return xp.of(op)
     return op.eager if xp is TENSOR else op.bare(xp)
 
 

@@ -248,6 +248,26 @@ def test_snapshots_and_results_of_earlier_calls_never_change():
         same(tensor, values)
 
 
+def test_what_was_read_before_a_step_is_what_it_was_also_after_it():
+    v, w = (gg.Variable(np.ones((2, 2))) for _ in range(2))
+
+    def training(v):
+        optimizer = gg.optim.SGD(0.5)
+
+        def step(x):
+            before, turned = v.value(), gg.transpose(v)
+            optimizer.apply_gradients([(x, v)])
+            return before + 0, turned * 1, v * 1
+
+        return step
+
+    one, two = training(v), gg.function(training(w))
+    for k in range(3):
+        x = gg.constant(np.arange(4.0).reshape(2, 2) + k)
+        for a, b in zip(one(x), two(x), strict=True):
+            same(a, b)
+
+
 def test_an_error_while_tracing_leaves_variables_as_they_were():
     v = gg.Variable([1.0, 2.0])
 

@@ -189,7 +189,7 @@ class _Hole:
 def _taken(trace: Tracing, result: Any) -> tuple[Any, list[Any]]:
     """The structure of a result with holes for its arrays, and those arrays."""
     outputs: list[Any] = []
-    leaves = []
+    leaves: list[Any] = []
     for leaf in nest.flatten(result):
         if isinstance(leaf, Variable):
             leaves.append(leaf)

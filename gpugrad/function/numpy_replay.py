@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import ARRAYS, NUMPY, reading
-from gpugrad.function.groups import Group, compile_group, ufunc_of
+from gpugrad.function.groups import Group, compile_group, out_keyword, ufunc_of
 from gpugrad.tensor import wrap
 from gpugrad.trace import Argument, Program, Step, Value, filled
 
@@ -101,16 +101,17 @@ class Replay:
             lines.append(f"{', '.join(self._names[id(v)] for _, v in program.reads)}, = reads")
             lines.append("reads.clear()")  # who moves a Variable in place must find it its own
         at = len(lines)
-        own = {id(v): k for k, step in enumerate(program.steps) for v in step.inputs}  # last use
+        # the step that reads a value last, whatever shares its memory
+        own = {id(v): k for k, step in enumerate(program.steps) for v in step.inputs}
         kept = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
         for k, step in enumerate(program.steps):
             ends = {r for r in (roots.get(id(v), id(v)) for v in step.inputs) if last[r] == k}
-            self._step(k, step, ends, roots)
+            done = {id(v) for v in step.inputs if own[id(v)] == k and v.constant is None} - kept
+            self._step(step, ends, roots, done)
             for r in ends:
                 if r in self._held and r not in self._escaping:
                     slot = self._held.pop(r)
                     self._free.setdefault(self._buffers[slot], []).append(slot)
-            done = {id(v) for v in step.inputs if own[id(v)] == k and v.constant is None} - kept
             if done and not step.variables:
                 lines.append(f"{' = '.join(sorted(self._names[v] for v in done))} = None")
         if self._buffers:
@@ -138,12 +139,12 @@ class Replay:
                         roots[id(v)] = first
         return roots
 
-    def _step(self, k: int, step: Step, ends: set[int], roots: dict[int, int]) -> None:
+    def _step(self, step: Step, ends: set[int], roots: dict[int, int], done: set[int]) -> None:
         if isinstance(step, Group):
             self._call(step, self._global(compile_group(step)))
             return
         if step.op is None:
-            self._effect(k, step)
+            self._effect(step, done)
             return
         given = [self._name(a) for a in step.args]
         (out, *more) = step.outs
@@ -157,9 +158,7 @@ class Replay:
             name = self._names[id(out)] = f"t{len(self._names)}"
             function = self._global(ufunc or np.matmul)
             buffer = self._buffer(out, ends if ufunc is not None else set(), roots)
-            # positional, but where NumPy deprecates that: 30 ns less
-            named = "out=" if ufunc in (np.maximum, np.minimum) else ""
-            given += [named + buffer] if buffer else []
+            given += [out_keyword(ufunc) + buffer] if buffer else []
             made = f"{function}({', '.join(given)})"
             self._lines.append(
                 f"{name} = {made}" if out.shape or buffer else f"{name} = asarray({made})"
@@ -214,7 +213,7 @@ class Replay:
         self._held[roots[id(out)]] = slot
         return f"b{slot}"
 
-    def _effect(self, k: int, step: Step) -> None:
+    def _effect(self, step: Step, done: set[int]) -> None:
         n = len(step.args) - len(step.variables)
         names = []
         for v in step.outs:
@@ -226,8 +225,8 @@ class Replay:
         targets = f"{', '.join(names)}, = " if names else ""
         if values:  # let go of, so that an update in place finds the array its own
             self._lines.append(f"v = [{', '.join(values)}]")
-            if names_only := [n for n in values if not n.startswith("c")]:
-                self._lines.append(f"{' = '.join(names_only)} = None")
+            if free := sorted({self._names[id(a)] for a in step.args[n:] if id(a) in done}):
+                self._lines.append(f"{' = '.join(free)} = None")
             self._lines.append(f"{targets}{call}([{given}], {variables}, v)")
         else:
             self._lines.append(f"{targets}{call}([{given}], (), [])")

@@ -30,6 +30,7 @@ def _masked_softmax_ref(x, mask=None, is_causal=False):
         lambda xp, g, out, x_shape: xp.sum_to(xp.softmax_grad(g, out), x_shape),
         None,
     ],
+    jvp=[lambda xp, t, out: xp.softmax_grad(xp.where(out == 0, 0, t), out), None],
     arrays=("x", "mask"), batch="stack", ref=_masked_softmax_ref,
     samples=calls(
         lambda rng: ([uniform(rng, 2, 3), np.array([[True, True, False], [False] * 3])], {}),

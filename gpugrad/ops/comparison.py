@@ -118,21 +118,28 @@ _BITS = {"e": np.int16, "f": np.int32, "d": np.int64, "F": np.int64}
 """Integers as wide as a floating point number, by the letter of its dtype."""
 
 
-def _selected(x, y):
-    """Whether `x` or 0 is what remains to be chosen, and `x` has bits to be multiplied."""
-    return type(y) is int and y == 0 and type(x) is np.ndarray and x.dtype.char in _BITS
+def _bits(x):
+    """The bits of an array of floating point numbers as integers; None if it is none."""
+    if type(x) is not np.ndarray or x.dtype.char not in _BITS or not x.ndim:
+        return None
+    return x.view(_BITS[x.dtype.char])
 
 
 def _where(xp, condition, x, y):
-    """NumPy's where, beside a 0 by a product: without branches, in up to a sixth of the time.
+    """NumPy's where, by a product with 0 or 1: without branches, in a sixth to a third of the time.
 
-    It is one of integers, of the same bits: the 0 meets no infinity.
+    It is one of integers, of the same bits: the 0 meets no infinity, and nothing is rounded.
     """
     if type(condition) is np.ndarray and condition.dtype == bool:
-        if _selected(x, y):
-            return (x.view(_BITS[x.dtype.char]) * condition.view(np.int8)).view(x.dtype)
-        if _selected(y, x):
-            return (y.view(_BITS[y.dtype.char]) * (~condition).view(np.int8)).view(y.dtype)
+        p, q = _bits(x), _bits(y)
+        if p is not None and type(y) is int and y == 0:
+            return (p * condition.view(np.int8)).view(x.dtype)
+        if q is not None and type(x) is int and x == 0:
+            return (q * (~condition).view(np.int8)).view(y.dtype)
+        if p is not None and q is not None and x.dtype == y.dtype:
+            chosen = (p - q) * condition.view(np.int8)
+            chosen += q
+            return chosen.view(x.dtype)
     return xp.lib.where(condition, x, y)
 
 

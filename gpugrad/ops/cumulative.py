@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.backend import NUMPY
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.axes import accumulated, batch_all, batch_axis, cast_back
@@ -207,6 +208,20 @@ def _recurrence_batch(xp, batched, a, b, *, axis, reverse):
     return xp.recurrence(a, b, axis=batch_axis(axis, a.ndim - 1), reverse=reverse)
 
 
+_FEW = 10
+"""Lines of which Python's numbers are faster than NumPy's steps from row to row."""
+
+
+def _one_by_one(a, out, reverse):
+    """The recurrence along axis 0, in place, one line after the other."""
+    order = slice(None, None, -1 if reverse else 1)
+    for at in np.ndindex(out.shape[1:]):
+        factors, line = a[(order, *at)].tolist(), out[(order, *at)].tolist()
+        for k in range(1, len(line)):
+            line[k] += factors[k] * line[k - 1]
+        out[(order, *at)] = line
+
+
 def _recurrence_ref(a, b, *, axis, reverse=False):
     a, b = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
     out, y = np.empty_like(b), 0
@@ -242,6 +257,9 @@ def recurrence(xp, a, b, /, *, axis, reverse=False):
         raise ShapeError(f"recurrence: a {a.shape} and b {b.shape} must have the same shape.")
     a, b = xp.lib.moveaxis(a, axis, 0), xp.lib.moveaxis(b, axis, 0)
     out = xp.lib.array(b, dtype=xp.lib.result_type(a, b))
+    if xp is NUMPY and 0 < out.size < _FEW * len(out):
+        _one_by_one(a, out, reverse)
+        return np.moveaxis(out, 0, axis)
     steps = range(b.shape[0])[:: -1 if reverse else 1]
     for before, k in itertools.pairwise(steps):
         out[k] += a[k] * out[before]

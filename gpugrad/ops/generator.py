@@ -49,10 +49,10 @@ def _integers(key: philox.Key, first: int, n: int, dtype: Any, low: int, high: i
 
 
 def _permutation(key: philox.Key, first: int, n: int, dtype: Any, length: int) -> Array:
-    """The order of each `length` words. Positions, in the low bits, make them differ and come
-    back sorted.
+    """The order of each `length` words.
 
-    For 2^20 elements 44 bits stay random: one pair at most is likely to be in order by them.
+    Positions, in the low bits, make them differ and come back sorted. For 2^20 elements 44 bits
+    stay random: one pair at most is likely to be in order by them.
     """
     position = np.uint64((1 << max(length - 1, 0).bit_length()) - 1)
     words = philox.words(key, first, n).reshape(-1, max(length, 1))

@@ -15,7 +15,7 @@ from gpugrad.op import elementwise
 
 _ROOT_2, _ROOT_2PI = math.sqrt(2), math.sqrt(2 * math.pi)
 
-_BLOCK = 2**14
+_BLOCK = 2**16
 """Elements done at a time: twenty passes over them then read and write a cache."""
 
 # Of Q(x) exp(x * x / 2) = t * P(t) with t = 1 / (1 + 0.32 x), for x >= 0, where Q is the

@@ -141,12 +141,12 @@ def matmul(xp, x1, x2, /):
     return xp.lib.matmul(x1, x2)
 
 
-def _vecdot_x1(xp, g, x1_shape, x2, axis):
-    return xp.sum_to(xp.expand_dims(conjugate(xp, g), axis=axis) * x2, x1_shape)
+def _vecdot_x1(xp, multiply, g, x1_shape, x2, axis):
+    return xp.sum_to(multiply(xp.expand_dims(conjugate(xp, g), axis=axis), x2), x1_shape)
 
 
-def _vecdot_x2(xp, g, x1, x2_shape, axis):
-    return xp.sum_to(xp.expand_dims(g, axis=axis) * x1, x2_shape)
+def _vecdot_x2(xp, multiply, g, x1, x2_shape, axis):
+    return xp.sum_to(multiply(xp.expand_dims(g, axis=axis), x1), x2_shape)
 
 
 def _vecdot_batch(xp, batched, x1, x2, *, axis):
@@ -155,7 +155,15 @@ def _vecdot_batch(xp, batched, x1, x2, *, axis):
 
 
 @op(
-    vjp=[_vecdot_x1, _vecdot_x2], linear="each", batch=_vecdot_batch, kinds="fci",
+    vjp=[
+        lambda xp, g, x1_shape, x2, axis: _vecdot_x1(xp, xp.multiply, g, x1_shape, x2, axis),
+        lambda xp, g, x1, x2_shape, axis: _vecdot_x2(xp, xp.multiply, g, x1, x2_shape, axis),
+    ],
+    masked=[
+        lambda xp, g, x1_shape, x2, axis: _vecdot_x1(xp, xp.masked_multiply, g, x1_shape, x2, axis),
+        lambda xp, g, x1, x2_shape, axis: _vecdot_x2(xp, xp.masked_multiply, g, x1, x2_shape, axis),
+    ],
+    linear="each", batch=_vecdot_batch, kinds="fci",
     ref=lambda x1, x2, axis=-1: np.sum(np.conj(x1) * x2, axis=axis),
     samples=shaped(
         ([(3,), (3,)], {}), ([(2, 3), (3,)], {}), ([(2, 1, 3), (4, 3)], {}),

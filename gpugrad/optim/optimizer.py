@@ -161,7 +161,7 @@ class Optimizer:
         def call(*real: Tensor) -> list[Tensor]:
             now, given = iter(real), []
             for (g, variable), r in zip(pairs, rows, strict=True):
-                made = None if g is None else next(now)
+                made: Any = None if g is None else next(now)
                 if r:
                     made = IndexedSlices(made, next(now), g.dense_shape)
                 given.append((made, variable))

@@ -15,8 +15,10 @@ __all__ = ["common_subexpressions"]
 def _key(x: Any) -> Any:
     """Something hashable that is equal for equal arguments."""
     if isinstance(x, Value):
-        small = x.constant is not None and x.constant.size == 1
-        return ("constant", x.shape, x.dtype, x.constant.tobytes()) if small else id(x)
+        array = x.constant
+        if array is None or array.size != 1:
+            return id(x)
+        return "constant", x.shape, x.dtype, array.tobytes()
     if isinstance(x, (list, tuple)):
         return (type(x), *map(_key, x))
     if isinstance(x, np.ndarray):

@@ -1,0 +1,527 @@
+"""What the ops that TensorFlow lacks give at edges: as in `test_conventions`, one row a case.
+
+Rows follow torch, or JAX where torch lacks the op. FINITE: where those print NaN, infinity or a
+wrong number, and a finite subgradient exists (or the exact derivative does).
+"""
+
+import numpy as np
+import pytest
+from test_conventions import (
+    EYE,
+    FINITE,
+    check_forward_mode,
+    check_gradient,
+    check_gradient_of_tensors,
+    connected,
+    finite,
+    inf,
+    linalg,
+    nan,
+    nn,
+    special,
+)
+
+import gpugrad as gg
+from gpugrad.errors import AxisError, IndexOutOfBoundsError, ShapeError, SingularMatrixError
+
+W = gg.constant([1.0, 10.0, 100.0, 1000.0], gg.float64)
+SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
+QUERY = np.array([[1.0, 2.0], [3.0, 4.0]])
+MASK = gg.constant([[True, False], [False, False]])  # nothing is left in the second row
+
+
+def summed(loss, *given, **keywords):
+    return lambda *xs: loss(*xs, *given, reduction="sum", **keywords)
+
+
+def zero_where_not_positive(f):
+    """`f` in the branch that is taken for positive numbers."""
+    return lambda x: gg.where(x > 0, f(x), 0.0)
+
+
+# name: (function, arguments, gradients by each argument; None is no gradient[, FINITE])
+ROWS = {
+    # ---- ties and NaN among the largest, the smallest, the middle
+    "fmax, tie": (gg.fmax, [2.0, 2.0], [1.0, 0.0]),
+    "fmax(nan, 1)": (gg.fmax, [nan, 1.0], [0.0, 1.0]),
+    "fmax(1, nan)": (gg.fmax, [1.0, nan], [1.0, 0.0]),
+    "fmax(nan, nan)": (gg.fmax, [nan, nan], [1.0, 0.0]),
+    "fmin, tie": (gg.fmin, [2.0, 2.0], [1.0, 0.0]),
+    "fmin(nan, 1)": (gg.fmin, [nan, 1.0], [0.0, 1.0]),
+    "fmin(1, nan)": (gg.fmin, [1.0, nan], [1.0, 0.0]),
+    "max over two axes, tie": (
+        lambda x: gg.max(x, axis=(0, 1)), [[[1.0, 2.0], [2.0, 2.0]]],
+        [[[0.0, 1 / 3], [1 / 3, 1 / 3]]]),
+    "nanmax, tie": (gg.nanmax, [[2.0, nan, 2.0]], [[0.5, 0.0, 0.5]]),
+    "nanmin, tie": (gg.nanmin, [[2.0, nan, 2.0]], [[0.5, 0.0, 0.5]]),
+    "ptp, tie": (gg.ptp, [[1.0, 1.0, 3.0, 3.0]], [[-0.5, -0.5, 0.5, 0.5]]),
+    "ptp of equal numbers": (gg.ptp, [[2.0, 2.0]], [[0.0, 0.0]]),
+    "median of even many": (gg.median, [[4.0, 1.0, 3.0, 2.0]], [[0.0, 0.0, 0.5, 0.5]]),
+    "median, tie": (gg.median, [[2.0, 2.0, 1.0]], [[0.5, 0.5, 0.0]]),
+    "median with nan": (gg.median, [[1.0, nan, 3.0]], [[nan, nan, nan]]),
+    "nanmedian": (gg.nanmedian, [[nan, 1.0, 3.0]], [[0.0, 0.5, 0.5]]),
+    "quantile between": (lambda x: gg.quantile(x, 0.3), [[4.0, 1.0, 2.0]], [[0.0, 0.4, 0.6]]),
+    "quantile of infinities": (lambda x: gg.quantile(x, 0.5), [[1.0, inf, 3.0]], [[0.0, 0.0, 1.0]]),
+    "quantile 0, tie as that of min": (
+        lambda x: gg.quantile(x, 0.0), [[1.0, 1.0, 2.0]], [[0.5, 0.5, 0.0]]),
+    "quantile, lower": (
+        lambda x: gg.quantile(x, 0.5, method="lower"), [[3.0, 1.0, 2.0, 4.0]],
+        [[0.0, 0.0, 1.0, 0.0]]),
+    "cumulative_max, tie": (
+        lambda x: gg.cumulative_max(x) * W, [[1.0, 2.0, 2.0, 1.0]], [[1.0, 10.0, 1100.0, 0.0]]),
+    "cumulative_max with nan": (
+        lambda x: gg.cumulative_max(x) * W, [[1.0, nan, 2.0, 3.0]], [[1.0, 1110.0, 0.0, 0.0]]),
+    "cumulative_min, tie": (
+        lambda x: gg.cumulative_min(x) * W, [[2.0, 1.0, 1.0, 3.0]], [[1.0, 10.0, 1100.0, 0.0]]),
+    "partition, tie": (
+        lambda x: gg.partition(x, 1) * W[:3], [[2.0, 2.0, 1.0]], [[10.0, 100.0, 1.0]]),
+    "sort downwards, tie": (
+        lambda x: gg.sort(x, descending=True) * W[:3], [[2.0, 2.0, 1.0]], [[1.0, 10.0, 100.0]]),
+    "sort of nan": (lambda x: gg.sort(x) * W[:3], [[nan, 2.0, 1.0]], [[100.0, 10.0, 1.0]]),
+    "top_k of nan": (lambda x: gg.top_k(x, k=1)[0], [[nan, 2.0, 1.0]], [[1.0, 0.0, 0.0]]),
+    "max_pool of nan": (
+        lambda x: nn.max_pool1d(x, 2), [[[1.0, nan, 2.0, 3.0]]], [[[0.0, 1.0, 0.0, 1.0]]]),
+    "max_pool of -inf": (lambda x: nn.max_pool1d(x, 2), [[[-inf, -inf]]], [[[1.0, 0.0]]]),
+    "max_pool, padding never wins": (
+        lambda x: nn.max_pool1d(x, 2, padding=1), [[[-1.0, -1.0]]], [[[1.0, 1.0]]]),
+    "adaptive_max_pool, tie": (
+        lambda x: nn.adaptive_max_pool1d(x, 2), [[[1.0] * 4]], [[[1.0, 0.0, 1.0, 0.0]]]),
+    "segment_max, an empty segment": (
+        lambda x: gg.segment_max(x, [0, 0, 2], 3), [[1.0, 1.0, 2.0]], [[0.5, 0.5, 1.0]]),
+    "segment_prod with a zero": (
+        lambda x: gg.segment_prod(x, [0, 0, 0], 1), [[0.0, 2.0, 3.0]], [[6.0, 0.0, 0.0]]),
+    "segment_prod with two zeros": (
+        lambda x: gg.segment_prod(x, [0, 0, 0], 1), [[0.0, 0.0, 3.0]], [[0.0, 0.0, 0.0]]),
+    "inf-norm of a matrix, tie": (
+        lambda x: linalg.norm(x, ord=1), [[[1.0, -1.0], [1.0, 1.0]]], [[[0.5, -0.5], [0.5, 0.5]]]),
+    # ---- activations at their kinks and at infinity
+    "relu6 of nan": (nn.relu6, [nan], [0.0]),
+    "hardtanh": (nn.hardtanh, [[-1.0, 0.0, 1.0, 2.0]], [[0.0, 1.0, 0.0, 0.0]]),
+    "hardsigmoid": (nn.hardsigmoid, [[-3.0, 0.0, 3.0]], [[0.0, 1 / 6, 0.0]]),
+    "hardswish": (nn.hardswish, [[-3.0, 0.0, 3.0, inf, -inf]], [[0.0, 0.5, 1.0, 1.0, 0.0]]),
+    "hardshrink": (nn.hardshrink, [[-0.5, 0.0, 0.5, 0.6]], [[0.0, 0.0, 0.0, 1.0]]),
+    "softshrink": (nn.softshrink, [[-0.5, 0.0, 0.5, 0.6]], [[0.0, 0.0, 0.0, 1.0]]),
+    "threshold": (lambda x: nn.threshold(x, 2.0, 9.0), [[1.0, 2.0, 3.0]], [[0.0, 0.0, 1.0]]),
+    "elu": (lambda x: nn.elu(x, alpha=2.0), [[0.0, -1000.0, inf, -inf]], [[2.0, 0.0, 1.0, 0.0]]),
+    "celu": (lambda x: nn.celu(x, alpha=2.0), [[0.0, inf, -inf]], [[1.0, 1.0, 0.0]]),
+    "leaky_relu": (
+        lambda x: nn.leaky_relu(x, negative_slope=0.2), [[-inf, nan, inf]], [[0.2, 0.2, 1.0]]),
+    "prelu at 0": (nn.prelu, [[[0.0, -1.0, 1.0]], 0.25], [[[0.25, 0.25, 1.0]], -1.0]),
+    "squared_relu": (nn.squared_relu, [[0.0, -1.0, 1.0]], [[0.0, 0.0, 2.0]]),
+    "reglu at 0": (nn.reglu, [[0.0, 2.0]], [[0.0, 0.0]]),
+    "softsign at infinity": (nn.softsign, [[inf, -inf]], [[0.0, 0.0]], FINITE),
+    "sigmoid at infinity": (nn.sigmoid, [[inf, -inf, 1000.0]], [[0.0, 0.0, 0.0]]),
+    "tanh at infinity": (nn.tanh, [[inf, -inf, nan]], [[0.0, 0.0, nan]]),
+    "tanhshrink": (nn.tanhshrink, [[0.0, inf, -inf]], [[0.0, 1.0, 1.0]]),
+    "softplus at infinity": (nn.softplus, [[inf, -inf]], [[1.0, 0.0]]),
+    "log_sigmoid at infinity": (nn.log_sigmoid, [[inf, -inf]], [[0.0, 1.0]]),
+    "gelu, far": (nn.gelu, [[1000.0, -1000.0]], [[1.0, 0.0]]),
+    "gelu by tanh, far": (
+        lambda x: nn.gelu(x, approximate="tanh"), [[1e150, -1e150]], [[1.0, 0.0]], FINITE),
+    "silu, far": (nn.silu, [[1000.0, -1000.0]], [[1.0, 0.0]]),
+    "mish, far": (nn.mish, [[0.0, 1000.0, -1000.0]], [[0.6, 1.0, 0.0]]),
+    "sparsemax, tie": (lambda x: nn.sparsemax(x) * W[:2], [[0.0, 0.0]], [[-4.5, 4.5]]),
+    "sparsemax at the edge": (lambda x: nn.sparsemax(x) * W[:2], [[1.0, 0.0]], [[0.0, 0.0]]),
+    # ---- losses at their kinks, and with nothing to lose
+    "l1_loss at 0": (summed(nn.l1_loss), [[1.0, 2.0], [1.0, 1.0]], [[0.0, 1.0], [0.0, -1.0]]),
+    "huber_loss": (
+        summed(nn.huber_loss), [[1.0, -1.0, 0.0, inf], [0.0] * 4],
+        [[1.0, -1.0, 0.0, 1.0], [-1.0, 1.0, 0.0, -1.0]]),
+    "smooth_l1_loss": (
+        summed(nn.smooth_l1_loss), [[1.0, -1.0, 0.0], [0.0] * 3],
+        [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]]),
+    "smooth_l1_loss, beta 0": (
+        summed(nn.smooth_l1_loss, beta=0.0), [[1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [-1.0, 0.0]]),
+    "log_cosh_loss, far": (
+        summed(nn.log_cosh_loss), [[1000.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [-1.0, 0.0]]),
+    "hinge_loss": (summed(nn.hinge_loss, [1.0, -1.0]), [[1.0, -1.0]], [[-1.0, 1.0]]),
+    "hinge_embedding_loss": (
+        summed(nn.hinge_embedding_loss, [-1.0] * 3), [[1.0, 2.0, 0.0]], [[-1.0, 0.0, -1.0]]),
+    "margin_ranking_loss, tie": (summed(nn.margin_ranking_loss, [1.0]), [[1.0], [1.0]],
+                                 [[-1.0], [1.0]]),
+    "multi_margin_loss": (summed(nn.multi_margin_loss, [1]), [[[1.0, 2.0, 0.0]]], [[[0.0] * 3]]),
+    "multilabel_margin_loss": (
+        summed(nn.multilabel_margin_loss, [[0, -1, -1]]), [[[1.0, 0.0, 2.0]]],
+        [[[-1 / 3, 0.0, 1 / 3]]]),
+    "soft_margin_loss, far": (
+        summed(nn.soft_margin_loss, [1.0, 1.0]), [[1000.0, -1000.0]], [[0.0, -1.0]], FINITE),
+    "sigmoid_focal_loss, far": (
+        summed(nn.sigmoid_focal_loss, [1.0, 1.0]), [[1000.0, -1000.0]], [[0.0, -0.25]]),
+    "triplet_margin_loss of one point": (
+        nn.triplet_margin_loss, [[[1.0, 2.0]]] * 3,
+        [[[0.0, 0.0]], [[-(0.5**0.5)] * 2], [[0.5**0.5] * 2]]),
+    "cross_entropy, all ignored": (
+        lambda x: nn.cross_entropy(x, [-100, -100]), [QUERY], [np.zeros((2, 2))]),
+    "nll_loss, all ignored": (lambda x: nn.nll_loss(x, [-100, -100]), [QUERY], [np.zeros((2, 2))]),
+    "nll_loss, weights of 0": (
+        lambda x: nn.nll_loss(x, [1, 1], [1.0, 0.0]), [QUERY], [np.zeros((2, 2))], FINITE),
+    "cross_entropy, another at -inf": (
+        lambda x: nn.cross_entropy(x, [0]), [[[0.0, -inf]]], [[[0.0, 0.0]]]),
+    "cross_entropy, its own at -inf": (
+        lambda x: nn.cross_entropy(x, [1]), [[[0.0, -inf]]], [[[1.0, -1.0]]]),
+    "softmax_cross_entropy, 0 at -inf": (
+        lambda x: gg.softmax_cross_entropy(x, [[1.0, 0.0]]), [[[0.0, -inf]]], [[[0.0, 0.0]]]),
+    "binary_cross_entropy at 0 and 1": (
+        summed(nn.binary_cross_entropy, [0.0, 1.0]), [[0.0, 1.0]], [[0.0, 0.0]]),
+    "bce_with_logits_loss, far": (
+        summed(nn.bce_with_logits_loss, [1.0, 1.0, 1.0, 0.0]), [[1000.0, -1000.0, inf, -inf]],
+        [[0.0, -1.0, 0.0, 0.0]]),
+    "kl_div, a probability of 0": (
+        summed(nn.kl_div), [[-1.0, -2.0], [0.0, 1.0]], [[0.0, -1.0], [1.0, 3.0]], FINITE),
+    "kl_div, its logarithm": (
+        summed(nn.kl_div, log_target=True), [[-1.0, -2.0], [-inf, 0.0]], [[0.0, -1.0], [0.0, 3.0]],
+        FINITE),
+    "gaussian_nll_loss, no variance": (
+        summed(nn.gaussian_nll_loss), [[1.0], [2.0], [0.0]], [[-1e6], [1e6], [5e5 - 5e11]]),
+    # ---- vectors of 0, numbers that do not vary
+    **{
+        f"{p}-norm of 0": (
+            lambda x, p=p: gg.vector_norm(x, ord=p), [[0.0, 0.0]], [[0.0, 0.0]], FINITE)
+        for p in (0.5, 1, 1.5, 3, inf, -inf, -1)
+    },
+    "3-norm with a 0": (lambda x: gg.vector_norm(x, ord=3), [[0.0, 3.0]], [[0.0, 1.0]]),
+    "norm of complex 0": (gg.vector_norm, [[0j, 0j]], [[0.0, 0.0]], FINITE),
+    "norm of complex numbers": (gg.vector_norm, [[3j, 4.0 + 0j]], [[0.6j, 0.8]]),
+    "norm of infinity": (gg.vector_norm, [[inf, 1.0]], [[nan, 0.0]]),
+    "Frobenius norm of 0": (linalg.norm, [[[0.0, 0.0]]], [[[0.0, 0.0]]], FINITE),
+    "nuclear norm of 0": (lambda x: linalg.norm(x, ord="nuc"), [np.zeros((2, 2))], [EYE]),
+    "spectral norm of I": (
+        lambda x: linalg.norm(x, ord=2), [EYE], [[[0.5, 0.0], [0.0, 0.5]]]),
+    "cdist of one point": (nn.cdist, [[[1.0, 2.0]]] * 2, [[[0.0, 0.0]]] * 2),
+    "cdist, 1 axis the same": (
+        lambda x, y: nn.cdist(x, y, p=3.0), [[[1.0, 2.0]], [[1.0, 3.0]]],
+        [[[0.0, -1.0]], [[0.0, 1.0]]]),
+    "cdist by the largest, tie": (
+        lambda x, y: nn.cdist(x, y, p=inf), [[[1.0, 2.0]], [[2.0, 3.0]]],
+        [[[-0.5, -0.5]], [[0.5, 0.5]]], FINITE),
+    "pairwise_distance of one point": (
+        lambda x, y: nn.pairwise_distance(x, y, eps=0.0), [[[1.0, 2.0]]] * 2, [[[0.0, 0.0]]] * 2),
+    "cosine_similarity of 0": (nn.cosine_similarity, [[[0.0, 0.0]]] * 2, [[[0.0, 0.0]]] * 2),
+    "cosine_similarity of 0 and (3, 4)": (
+        nn.cosine_similarity, [[[0.0, 0.0]], [[3.0, 4.0]]], [[[6e7, 8e7]], [[0.0, 0.0]]]),
+    "cosine_similarity of one vector": (
+        nn.cosine_similarity, [[[1.0, 2.0]]] * 2, [[[0.0, 0.0]]] * 2),
+    "layer_norm of equal numbers": (
+        lambda x: nn.layer_norm(x) * [1.0, 2.0, 6.0], [[1.0] * 3],
+        [np.array([-2.0, -1.0, 3.0]) / 1e-5**0.5]),
+    "layer_norm of equal numbers, eps 0": (
+        lambda x: nn.layer_norm(x, eps=0.0) * [1.0, 2.0, 6.0], [[1.0] * 3], [[0.0] * 3], FINITE),
+    "rms_norm of 0, eps 0": (
+        lambda x: nn.rms_norm(x, eps=0.0) * W[:2], [[0.0] * 2], [[0.0] * 2], FINITE),
+    "batch_norm of equal numbers": (
+        lambda x: nn.batch_norm(x, training=True)[0] * [[1.0], [3.0]], [[[1.0], [1.0]]],
+        [np.array([[-1.0], [1.0]]) / 1e-5**0.5]),
+    "corrcoef of equal numbers": (
+        lambda x: gg.corrcoef(x)[1, 1], [[[1.0, 1.0, 1.0], [1.0, 2.0, 4.0]]], [np.zeros((2, 3))],
+        FINITE),
+    "corrcoef of proportional numbers": (
+        lambda x: gg.corrcoef(x)[0, 1], [[[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]], [np.zeros((2, 3))]),
+    "nanstd of equal numbers": (gg.nanstd, [[1.0, nan, 1.0]], [[0.0] * 3], FINITE),
+    "std of one, correction 1": (lambda x: gg.std(x, correction=1), [[1.0]], [[nan]]),
+    "nansum of nothing": (gg.nansum, [[nan, nan]], [[0.0, 0.0]]),
+    "nanmean": (gg.nanmean, [[nan, 1.0, 2.0]], [[0.0, 0.5, 0.5]]),
+    "nanprod": (gg.nanprod, [[nan, 2.0, 3.0]], [[0.0, 3.0, 2.0]]),
+    # ---- attention, softmax
+    "masked_softmax, a masked row": (
+        lambda x: nn.masked_softmax(x, MASK) * W[:2], [[[1.0, nan], [nan, inf]]],
+        [np.zeros((2, 2))]),
+    "attention, a masked row": (
+        lambda q, k, v: nn.scaled_dot_product_attention(q, k, v, attn_mask=MASK),
+        [QUERY, QUERY, QUERY], [np.zeros((2, 2)), np.zeros((2, 2)), [[1.0, 1.0], [0.0, 0.0]]]),
+    "attention, a masked key of nan": (
+        lambda q, k, v: nn.scaled_dot_product_attention(q, k, v, attn_mask=MASK),
+        [QUERY, [[1.0, 2.0], [nan, nan]], QUERY],
+        [np.zeros((2, 2)), np.zeros((2, 2)), [[1.0, 1.0], [0.0, 0.0]]], FINITE),
+    "softmax of -inf": (lambda x: gg.softmax(x) * W[:2], [[-inf, -inf]], [[nan, nan]]),
+    "softmax of (0, -inf)": (lambda x: gg.softmax(x) * W[:2], [[0.0, -inf]], [[0.0, 0.0]]),
+    "softmax, a row of -inf unused": (
+        lambda x: gg.softmax(x)[1, 0], [[[-inf, -inf], [0.0, 0.0]]], [[[0.0, 0.0], [0.25, -0.25]]],
+        FINITE),
+    "log_softmax, a row of -inf unused": (
+        lambda x: gg.log_softmax(x)[1, 0], [[[-inf, -inf], [0.0, 0.0]]],
+        [[[0.0, 0.0], [0.5, -0.5]]], FINITE),
+    "logsumexp, a row of -inf unused": (
+        lambda x: gg.logsumexp(x, axis=1)[1], [[[-inf, -inf], [0.0, 0.0]]],
+        [[[0.0, 0.0], [0.5, 0.5]]], FINITE),
+    "cumulative_logsumexp after -inf": (
+        gg.cumulative_logsumexp, [[-inf, -inf, 0.0]], [[0.0, 0.0, 1.0]], FINITE),
+    "logaddexp(-inf, -inf)": (gg.logaddexp, [-inf, -inf], [nan, nan]),
+    "logaddexp(-inf, 0)": (gg.logaddexp, [-inf, 0.0], [0.0, 1.0]),
+    "logaddexp(inf, 0)": (gg.logaddexp, [inf, 0.0], [1.0, 0.0]),
+    "logaddexp2(inf, -inf)": (gg.logaddexp2, [inf, -inf], [1.0, 0.0]),
+    # ---- entropies
+    "entr": (special.entr, [[0.0, 1.0, -1.0]], [[inf, -1.0, nan]]),
+    "rel_entr(0, 0)": (special.rel_entr, [0.0, 0.0], [0.0, 0.0]),
+    "rel_entr(0, 2)": (special.rel_entr, [0.0, 2.0], [-inf, 0.0]),
+    "rel_entr(2, 0)": (special.rel_entr, [2.0, 0.0], [inf, -inf]),
+    "special.kl_div(0, 0)": (special.kl_div, [0.0, 0.0], [0.0, 1.0]),
+    "special.kl_div(1, 1)": (special.kl_div, [1.0, 1.0], [0.0, 0.0]),
+    "special.huber at its kink": (special.huber, [1.0, 1.0], [0.0, 1.0]),
+    "special.pseudo_huber(0, 0)": (special.pseudo_huber, [0.0, 0.0], [0.0, 0.0]),
+    # ---- matrices with equal, or without, values
+    "svd of I, a vector": (
+        lambda x: gg.sum(linalg.svd(x)[0] @ linalg.svd(x)[2] * [[1.0, 2.0], [3.0, 4.0]]), [EYE],
+        [[[0.0, -0.5], [0.5, 0.0]]], FINITE),
+    "eigvals of I": (
+        lambda x: gg.real(linalg.eigvals(x)) * W[:2], [EYE], [[[1.0, 0.0], [0.0, 10.0]]]),
+    "det of rank 2 of 3": (gg.det, [np.diag([1.0, 2.0, 0.0])], [np.diag([0.0, 0.0, 2.0])]),
+    "det of complex singular": (
+        gg.det, [[[1j, 2j], [2.0 + 0j, 4.0]]], [[[4.0, -2.0], [2j, -1j]]], FINITE),
+    "pinv of rank 1": (
+        linalg.pinv, [SINGULAR], [[[0.0048, -0.0144], [-0.0144, -0.0768]]]),
+    "matrix_power 0": (lambda x: linalg.matrix_power(x, 0), [SINGULAR], [np.zeros((2, 2))]),
+    "expm of 0": (linalg.expm, [np.zeros((2, 2))], [np.ones((2, 2))]),
+    # ---- angles, powers, remainders
+    "hypot(inf, 1)": (gg.hypot, [inf, 1.0], [nan, 0.0]),
+    "atan2 of huge": (gg.atan2, [1e200, 1e200], [5e-201, -5e-201], FINITE),
+    "atan2 of tiny": (gg.atan2, [1e-200, 1e-200], [5e199, -5e199], FINITE),
+    "atan2(-0, -1)": (gg.atan2, [-0.0, -1.0], [-1.0, 0.0]),
+    "angle of a real number": (gg.angle, [[-1.0, 1.0]], [[0.0, 0.0]]),
+    "sign of complex 0": (lambda z: gg.real(gg.sign(z)), [0j], [0.0]),
+    "fmod": (gg.fmod, [[-7.0, 4.0, -4.0], [2.0, 2.0, 2.0]], [[1.0] * 3, [3.0, -2.0, 2.0]]),
+    "fmod where x / y rounds up": (gg.fmod, [1.0, 0.1], [1.0, -9.0], FINITE),
+    "fmod(1, inf)": (gg.fmod, [1.0, inf], [1.0, 0.0]),
+    "remainder(-1, inf)": (gg.remainder, [-1.0, inf], [1.0, 1.0]),
+    "pow(-0, -1)": (gg.power, [-0.0, -1.0], [-inf, 0.0], FINITE),
+    "pow(inf, 2)": (gg.power, [inf, 2.0], [inf, inf]),
+    "pow(1, inf)": (gg.power, [1.0, inf], [inf, 0.0]),
+    "pow(1, nan)": (gg.power, [1.0, nan], [nan, 0.0]),
+    "pow(nan, 0)": (gg.power, [nan, 0.0], [0.0, 0.0], FINITE),
+    "pow(0j, 2)": (gg.power, [0j, 2.0 + 0j], [0.0, 0.0]),
+    "cbrt at 0": (gg.cbrt, [0.0], [inf]),
+    "prod of (inf, 0)": (gg.prod, [[inf, 0.0]], [[0.0, inf]]),
+    "prod with nan": (gg.prod, [[2.0, nan, 3.0]], [[nan, 6.0, nan]]),
+    # ---- clip
+    "clip of nan": (lambda x: gg.clip(x, 0.0, 1.0), [nan], [0.0]),
+    "clip of infinities": (gg.clip, [[inf, -inf], 0.0, 1.0], [[0.0, 0.0], 1.0, 1.0]),
+    "clip at its upper bound": (gg.clip, [1.0, 0.0, 1.0], [1.0, 0.0, 0.0]),
+    "clip with equal bounds": (gg.clip, [1.0, 1.0, 1.0], [1.0, 0.0, 0.0]),
+    "clip, bounds crossed": (gg.clip, [[0.0, 2.0, 5.0], 3.0, 1.0], [[0.0] * 3, 0.0, 3.0]),
+    "clip from below only": (lambda x: gg.clip(x, 0.0), [[-1.0, 0.0, 1.0]], [[0.0, 1.0, 1.0]]),
+    "nan_to_num": (gg.nan_to_num, [[nan, inf, -inf, 1.0]], [[0.0, 0.0, 0.0, 1.0]]),
+    # ---- steps, parts of numbers
+    "heaviside": (gg.heaviside, [[-1.0, 0.0, 1.0], 0.5], [[0.0] * 3, 1.0]),
+    "fix": (gg.fix, [[0.5, 1.0]], [None]),
+    "modf": (lambda x: gg.modf(x)[0], [[0.0, -1.5, 2.0]], [[1.0, 1.0, 1.0]]),
+    "frexp": (lambda x: gg.frexp(x)[0], [[3.0]], [[0.25]]),
+    "fabs at 0": (gg.fabs, [0.0], [0.0]),
+    "sinc": (gg.sinc, [[0.0, 1.0, inf]], [[0.0, -1.0, 0.0]], FINITE),
+    "exprel at 0": (special.exprel, [0.0], [0.5]),
+    "logit at its bounds": (special.logit, [[0.0, 0.5, 1.0]], [[inf, 4.0, inf]]),
+    "ndtri at its bounds": (special.ndtri, [[0.0, 1.0]], [[inf, inf]]),
+    "log_ndtr, far": (special.log_ndtr, [[inf, -inf]], [[0.0, inf]], FINITE),
+    "boxcox at 0": (special.boxcox, [2.0, 0.0], [0.5, np.log(2.0) ** 2 / 2]),
+    "gammainc at 0": (special.gammainc, [[1.0, 2.0, 0.5], [0.0] * 3], [[0.0] * 3, [1.0, 0.0, inf]],
+                      FINITE),
+    "betainc at its bounds": (lambda x: special.betainc(2.0, 3.0, x), [[0.0, 1.0]], [[0.0, 0.0]]),
+    "spherical_jn(1) at 0": (lambda x: special.spherical_jn(1, x), [0.0], [1 / 3]),
+    # ---- tables and places
+    "interp at points and beyond": (
+        gg.interp, [[0.0, 1.0, 1.5, 2.0, 4.0, 5.0], [1.0, 2.0, 4.0], [10.0, 20.0, 0.0]],
+        [[0.0, 10.0, 10.0, -10.0, -10.0, 0.0], [-15.0, 5.0, 10.0], [2.5, 1.5, 2.0]]),
+    "interp of one point": (gg.interp, [[0.0, 1.0, 2.0], [1.0], [3.0]], [[0.0] * 3, [0.0], [3.0]]),
+    "searchsorted": (lambda x: gg.searchsorted([1.0, 2.0], x), [[1.5]], [None]),
+    "digitize": (lambda x: gg.digitize(x, [1.0, 2.0]), [[1.5]], [None]),
+    "unique_values": (
+        lambda x: gg.unique_values(x) * W[:2], [[2.0, 1.0, 2.0]], [[10.0, 1.0, 0.0]]),
+    "histogram, weights at the edges": (
+        lambda w: gg.histogram([0.0, 2.0, 4.0, 5.0], bins=[0.0, 2.0, 4.0], weights=w)[0] * W[:2],
+        [[1.0] * 4], [[1.0, 10.0, 10.0, 0.0]]),
+    "take by uint64": (
+        lambda x: gg.take(x, gg.constant(np.array([1, 1], np.uint64))), [[1.0, 2.0]], [[0.0, 2.0]]),
+    "int8 places in a larger array": (
+        lambda x: x[np.array([99, -1], np.int8), np.array([2, 2], np.int8)],
+        [np.zeros((100, 3))], [np.pad([[2.0]], ((99, 0), (2, 0)))]),
+    "nothing at all": (lambda x: gg.sum(gg.exp(x) * gg.sqrt(x)), [np.zeros((0, 3))],
+                       [np.zeros((0, 3))]),
+    # ---- real input, complex result
+    "fft of real numbers": (lambda x: gg.fft.fft(x)[1], [[1.0, 2.0, 3.0]], [[1.0, -0.5, -0.5]]),
+    "rfft": (lambda x: gg.fft.rfft(x)[1], [[1.0, 2.0, 3.0]], [[1.0, -0.5, -0.5]]),
+    "irfft": (lambda x: gg.fft.irfft(x, 2)[1], [[1.0 + 0j, 2.0 + 1j]], [[0.5, -0.5]]),
+    "prod of complex numbers": (
+        gg.prod, [[1 + 1j, 2 + 0j, 1j]], [[-2j, -1 - 1j, 2 - 2j]]),
+    "eigvals of a rotation": (
+        lambda x: gg.imag(linalg.eigvals(x)) * [1.0, 2.0], [[[0.0, 1.0], [-1.0, 0.0]]],
+        [[[0.0, -0.5], [0.5, 0.0]]]),
+    # ---- a masked branch never poisons a gradient
+    "where matmul of infinities": (
+        lambda x, y: gg.where(gg.constant([[True], [False]]), (1 / x) @ y, 0.0),
+        [[[1.0, 2.0], [0.0, 2.0]], [[1.0, 2.0], [3.0, 4.0]]],
+        [[[-3.0, -1.75], [0.0, 0.0]], [[1.0, 1.0], [0.5, 0.5]]], FINITE),
+    "where matmul of nan": (
+        lambda x, y: gg.where(gg.constant([[True], [False]]), x @ y, 0.0),
+        [[[1.0, 2.0], [nan, 2.0]], EYE], [[[1.0, 1.0], [0.0, 0.0]], [[1.0, 1.0], [2.0, 2.0]]],
+        FINITE),
+    "where norm of a row": (
+        lambda x: gg.where(gg.constant([False, True]), gg.sqrt(gg.sum(x * x, axis=1)), 0.0),
+        [[[0.0, 0.0], [3.0, 4.0]]], [[[0.0, 0.0], [0.6, 0.8]]], FINITE),
+    "where vector_norm of an infinite row": (
+        lambda x: gg.where(gg.constant([False, True]), gg.vector_norm(x, axis=1), 0.0),
+        [[[inf, 0.0], [3.0, 4.0]]], [[[0.0, 0.0], [0.6, 0.8]]], FINITE),
+    "where std of an infinite row": (
+        lambda x: gg.where(gg.constant([False, True]), gg.std(x, axis=1), 0.0),
+        [[[inf, 0.0], [1.0, 3.0]]], [[[0.0, 0.0], [-0.5, 0.5]]], FINITE),
+    "where slogdet": (
+        lambda x: gg.where(gg.constant([False, True]), gg.slogdet(x)[1], 0.0),
+        [[SINGULAR, EYE]], [[np.zeros((2, 2)), EYE]], FINITE),
+}  # fmt: skip
+
+MASKED = {  # what is not finite, or has no finite derivative, at 0
+    "log2": gg.log2, "log10": gg.log10, "rsqrt": gg.rsqrt, "cbrt": gg.cbrt, "x/x": lambda x: x / x,
+    "x**-1.5": lambda x: x**-1.5, "x**x": lambda x: x**x, "x log(x)": lambda x: x * gg.log(x),
+    "xlogy": lambda x: special.xlogy(x, x), "xdivy": lambda x: special.xdivy(1.0, x),
+    "xlog1py": lambda x: special.xlog1py(1.0, x - 1), "entr": special.entr,
+    "rel_entr": lambda x: special.rel_entr(x, x), "kl_div": lambda x: special.kl_div(1.0, x),
+    "logaddexp": lambda x: gg.logaddexp(gg.log(x), gg.log(x)), "logit": special.logit,
+    "ndtri": special.ndtri, "erfinv": lambda x: special.erfinv(x - 1), "gamma": special.gamma,
+    "gammaln": special.gammaln, "digamma": special.digamma, "polygamma": lambda x:
+    special.polygamma(1, x), "beta": lambda x: special.beta(x, x), "k0": special.k0,
+    "y0": special.y0, "expi": special.expi, "exp1": special.exp1, "spence": special.spence,
+    "ellipk": lambda x: special.ellipk(1 - x), "acosh": lambda x: gg.acosh(1 + x),
+    "zeta": lambda x: special.zeta(2.0, x), "boxcox": lambda x: special.boxcox(x, 0.5),
+    "gammainc": lambda x: special.gammainc(x, x), "betainc": lambda x: special.betainc(x, x, 0.5),
+    "atan2": lambda x: gg.atan2(x, x), "1/hypot": lambda x: 1 / gg.hypot(x, x),
+    "1/norm": lambda x: 1 / gg.vector_norm(x), "1/std": lambda x: 1 / gg.std(x),
+    "remainder": lambda x: gg.remainder(1.0, x), "fmod": lambda x: gg.fmod(1.0, x),
+    "logsumexp": lambda x: gg.logsumexp(gg.log(gg.stack([x, x]))),
+    "softmax": lambda x: gg.softmax(gg.log(gg.stack([x, x])))[0],
+    "exp(1/x)": lambda x: gg.exp(1 / x), "sin(1/x)": lambda x: gg.sin(1 / x),
+    "tanh(1/x)": lambda x: gg.tanh(1 / x), "gelu(1/x)": lambda x: gg.gelu(1 / x),
+    "silu(1/x)": lambda x: gg.silu(1 / x), "softplus(1/x)": lambda x: gg.softplus(1 / x),
+    "norm of (x, 1/x)": lambda x: gg.vector_norm(gg.stack([x, 1 / x])),
+    "std of (x, 1/x)": lambda x: gg.std(gg.stack([x, 1 / x])),
+    "cosine of (x, 1/x)": lambda x: nn.cosine_similarity(
+        gg.stack([x, 1 / x]), gg.stack([x, x]), axis=0),
+    "dot of (1/x) and (x)": lambda x: gg.dot(gg.stack([1 / x]), gg.stack([x])),
+    "vecdot of (1/x) and (x)": lambda x: gg.vecdot(gg.stack([1 / x]), gg.stack([x])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_gradient_at_an_edge(name):
+    check_gradient(*ROWS[name])
+
+
+@pytest.mark.parametrize("name", connected(ROWS))
+def test_gradient_at_an_edge_while_an_outer_tape_records(name):
+    check_gradient_of_tensors(*ROWS[name])
+
+
+@pytest.mark.parametrize("name", finite(ROWS))
+def test_forward_mode_at_an_edge(name):
+    check_forward_mode(*ROWS[name])
+
+
+@pytest.mark.parametrize("at", [0.0, -1.0])
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_branch_has_gradient_0(name, at):
+    check_gradient(zero_where_not_positive(MASKED[name]), [at], [0.0])
+
+
+# name: (call, what it gives)
+VALUES = {
+    "sum of nothing": (lambda: gg.sum([]), 0.0),
+    "prod of nothing": (lambda: gg.prod([]), 1.0),
+    "mean of nothing": (lambda: gg.mean([]), nan),
+    "logsumexp of nothing": (lambda: gg.logsumexp([]), -inf),
+    "logsumexp of nothing along an axis": (
+        lambda: gg.logsumexp(np.zeros((2, 0)), axis=1, keepdims=True), [[-inf], [-inf]]),
+    "norm of nothing": (lambda: gg.vector_norm([]), 0.0),
+    "any of nothing": (lambda: gg.any([]), False),
+    "all of nothing": (lambda: gg.all([]), True),
+    "det of nothing": (lambda: gg.det(np.zeros((0, 0))), 1.0),
+    "matmul over nothing": (lambda: gg.matmul(np.ones((1, 0)), np.ones((0, 2))), [[0.0, 0.0]]),
+    "softmax of nothing": (lambda: gg.softmax([]), []),
+    "max of no rows": (lambda: gg.max(np.zeros((0, 3)), axis=1), []),
+    "attention over no keys": (
+        lambda: nn.scaled_dot_product_attention(
+            np.ones((1, 2)), np.ones((0, 2)), np.ones((0, 2))), [[0.0, 0.0]]),
+    "segments of nothing": (lambda: gg.segment_max([1.0], [2], 3), [-inf, -inf, 1.0]),
+    "segments, a negative one": (lambda: gg.segment_sum([1.0, 2.0], [0, -1], 2), [1.0, 0.0]),
+    "median of a number": (lambda: gg.median(1.0), 1.0),
+    "unique_values of a number": (lambda: gg.unique_values(1.0), [1.0]),
+    "unique_values of nan": (lambda: gg.unique_values([nan, nan, 1.0]), [1.0, nan, nan]),
+    "unique of nan": (lambda: gg.unique([nan, nan, 1.0]), [1.0, nan]),
+    "unique_values of -0": (lambda: gg.unique_values([0.0, -0.0]), [0.0]),
+    "searchsorted, left": (
+        lambda: gg.searchsorted([1.0, 2.0, 2.0], [0.0, 1.0, 2.0, 3.0, nan, inf]),
+        [0, 0, 1, 3, 3, 3]),
+    "searchsorted, right": (
+        lambda: gg.searchsorted([1.0, 2.0, 2.0], [0.0, 1.0, 2.0, 3.0], side="right"), [0, 1, 3, 3]),
+    "searchsorted in nothing": (lambda: gg.searchsorted([], [1.0]), [0]),
+    "histogram, last edge included": (
+        lambda: gg.histogram([0.0, 2.0, 4.0, 4.5], bins=[0.0, 2.0, 4.0])[0], [1, 2]),
+    "histogram of equal numbers": (lambda: gg.histogram([2.0, 2.0], bins=2)[1], [1.5, 2.0, 2.5]),
+    "histogram, nan outside": (
+        lambda: gg.histogram([nan, 2.0], bins=2, range=(0.0, 4.0))[0], [0, 1]),
+    "digitize, right": (lambda: gg.digitize([1.0, 2.0], [1.0, 2.0], right=True), [0, 1]),
+    "one_hot of no class": (lambda: gg.one_hot([2, -1], 2), [[0.0, 0.0], [0.0, 0.0]]),
+    "cross_entropy, int8 labels of 200": (
+        lambda: nn.cross_entropy(np.zeros((1, 200)), np.array([100], np.int8)), np.log(200.0)),
+    "ravel_multi_index of int8": (
+        lambda: gg.ravel_multi_index((np.array([100], np.int8),) * 2, (200, 200)), [20100]),
+    "logsumexp": (
+        lambda: gg.logsumexp([[-inf, -inf], [inf, 0.0], [inf, -inf], [nan, 0.0]], axis=1),
+        [-inf, inf, inf, nan]),
+    "logaddexp": (lambda: gg.logaddexp([-inf, inf, inf], [-inf, inf, -inf]), [-inf, inf, inf]),
+    "clip, bounds crossed": (lambda: gg.clip([0.0, 5.0], 3.0, 1.0), [1.0, 1.0]),
+    "corrcoef of equal numbers": (
+        lambda: gg.corrcoef([[1.0, 1.0], [1.0, 2.0]]), [[nan, nan], [nan, 1.0]]),
+    "kl_div, probabilities of 0": (
+        lambda: nn.kl_div([0.0], [-inf], log_target=True, reduction="sum"), 0.0),
+    "cross_entropy, all ignored": (lambda: nn.cross_entropy([[1.0, 2.0]], [-100]), 0.0),
+    # where TensorFlow differs from NumPy, NumPy is followed
+    "mean of integers": (lambda: gg.mean([1, 2]), 1.5),
+    "argmax of a matrix": (lambda: gg.argmax([[1.0, 5.0], [7.0, 2.0]]), 2),
+    "round half to even": (lambda: gg.round([0.5, 1.5, 2.5]), [0.0, 2.0, 2.0]),
+    "float to int": (lambda: gg.astype([1.7, -1.7], "int32"), [1, -1]),
+    "int / int": (lambda: gg.constant([1, 2]) / gg.constant([2, 2]), [0.5, 1.0]),
+    "int // int": (lambda: gg.constant([-7, 7]) // gg.constant([2, -2]), [-4, -4]),
+    "int % int": (lambda: gg.constant([-7, 7]) % gg.constant([2, -2]), [1, -1]),
+    "matmul of vectors": (lambda: gg.matmul([1.0, 2.0], [3.0, 4.0]), 11.0),
+    "sum of bools": (lambda: gg.sum([True, True]), 2),
+    "int + float": (lambda: gg.constant(1) + 1.5, 2.5),
+    "take from the end": (lambda: gg.take([1.0, 2.0], [-1]), [2.0]),
+}  # fmt: skip
+
+HUGE = np.array([2**64 - 1], np.uint64)  # -1, if its bits were read as those of an int64
+
+# name: (call, exception, words of its message)
+ERRORS = {
+    "max of nothing": (lambda: gg.max([]), ShapeError, "max.*no identity"),
+    "argmax of nothing": (lambda: gg.argmax([]), ShapeError, "argmax.*empty"),
+    "median of nothing": (lambda: gg.median([]), ShapeError, "median: there is nothing"),
+    "quantile of nothing": (lambda: gg.quantile([], 0.5), ShapeError, "quantile: there is nothing"),
+    "sort of a number": (lambda: gg.sort(1.0), AxisError, "sort.*axis -1"),
+    "softmax of a number": (lambda: gg.softmax(1.0), AxisError, "softmax: axis -1"),
+    "interp without points": (lambda: gg.interp([1.0], [], []), ShapeError, "interp.*one length"),
+    "inv of a singular matrix": (lambda: gg.inv(SINGULAR), SingularMatrixError, "inv.*[Ss]ingular"),
+    "take beyond the end": (lambda: gg.take([1.0, 2.0], [2]), IndexOutOfBoundsError, "index 2"),
+    **{
+        f"{name} of a huge index": (lambda f=f: f([1.0, 2.0]), IndexOutOfBoundsError, name)
+        for name, f in {
+            "getitem": lambda x: gg.constant(x)[HUGE],
+            "take": lambda x: gg.take(x, HUGE),
+            "gather": lambda x: gg.gather(x, HUGE),
+            "take_along_axis": lambda x: gg.take_along_axis(x, HUGE),
+            "embedding": lambda x: nn.embedding(HUGE, [x]),
+            "scatter_rows": lambda x: gg.scatter_rows(x[:1], HUGE, shape=(2,)),
+            "index_add": lambda x: gg.index_add(x, [1.0], index=HUGE),
+            "segment_sum": lambda x: gg.segment_sum(x[:1], HUGE, 3),
+            "sparse_softmax_cross_entropy": lambda x: gg.sparse_softmax_cross_entropy([x], HUGE),
+        }.items()
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_value_at_an_edge(name):
+    call, expected = VALUES[name]
+    np.testing.assert_allclose(call().numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_error_at_an_edge(name):
+    call, error, words = ERRORS[name]
+    with pytest.raises(error, match=words):
+        call()
