@@ -42,7 +42,7 @@ from gpugrad.backend import (
 from gpugrad.eager import compiled, eager_function
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, NoGradientError, ShapeError
 from gpugrad.samples import grid
-from gpugrad.tensor import Tensor
+from gpugrad.tensor import IndexedSlices, Tensor
 
 __all__ = ["OPS", "Op", "conjugate", "elementwise", "no_gradient", "op"]
 
@@ -176,7 +176,9 @@ class Op:
         """The rules for a pass in which a gradient of exactly 0 meets something infinite."""
         if self._masked:
             return self._masked
-        if self.partials is None or self.singular:
+        if self.partials is None:
+            return tuple(r and _sheltered(r) for r in self.rules)
+        if self.singular:
             return self.rules
         return tuple(
             _masked_rule(p) if callable(p) else r
@@ -360,6 +362,22 @@ def _bind_partial(partial: Any, op: Op) -> Rule:
     if op.singular:
         return _bind_rule(partial, op, "xp.masked_multiply(g, conj(xp, {}))")
     return _bind_rule(partial, op, "g * {0} if g.dtype.kind != 'c' else g * conj(xp, {0})")
+
+
+def _sheltered(rule: Rule) -> Rule:
+    """A rule that gives 0 where the whole cotangent is 0, whatever it would make of that."""
+    if getattr(rule, "is_missing", False):
+        return rule
+
+    def sheltered(xp: Any, g: Any, saved: Any, params: Any) -> Any:
+        found = rule(xp, g, saved, params)
+        if found is None or isinstance(found, IndexedSlices):
+            return found
+        parts = [xp.any(xp.not_equal(part, 0)) for part in (g if type(g) is tuple else (g,))]
+        some = functools.reduce(xp.logical_or, parts)
+        return xp.where(some, found, 0)
+
+    return sheltered
 
 
 def _masked_rule(partial: Rule) -> Rule:

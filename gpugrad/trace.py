@@ -331,8 +331,9 @@ class Tracing:
     log = None
     passive = True  # nothing is differentiated because of it
 
-    def __init__(self) -> None:
+    def __init__(self, pure: bool = False) -> None:
         self.program = Program()
+        self.pure = pure  # an effect raises OtherwiseError, before it is one
         self._constants: dict[int, Value] = {}
         self._kept: list[Any] = []  # constants by id stay alive while their ids are keys
         self._variables: dict[int, tuple[Variable, Any]] = {}
@@ -372,7 +373,11 @@ class Tracing:
         self.program.reads.append((variable, value))
         variable._data = Traced(variable._data, value)
 
-    assigned = touched
+    def assigned(self, variable: Variable) -> None:
+        """Follow a Variable that gets another value."""
+        if self.pure:
+            raise OtherwiseError(f"the Variable '{variable.name}' is assigned to")
+        self.touched(variable)
 
     def barrier(self, name: str, ids: Any, out: int) -> None:
         """Nothing is recorded, so nothing stops."""
@@ -434,6 +439,8 @@ class Tracing:
             tensors: what it is called with.
             variables: the Variables that it moves.
         """
+        if self.pure and name != "no_nan":
+            raise OtherwiseError(name)
         for variable in variables:
             self.touched(variable)
         args = self._place_all([t._data for t in tensors])

@@ -185,12 +185,14 @@ BAD = gg.constant([0.0, 1.0, 2.0])
         (lambda x: gg.where(x > 0, gg.square(1 / x), 0), [0, -2, -0.25]),
         (lambda x: gg.where(x > 0, (1 / x)[:, None] @ gg.ones((1, 1)), 0)[:, 0], None),
         (lambda x: gg.where(x > 0, gg.tanh(1 / x) * gg.exp(1 / x), 0), None),
+        (lambda x: gg.where(gg.prod(1 / x) < 2, gg.prod(1 / x), x), [1, 1, 1]),
+        (lambda x: gg.where(x > 5, gg.nn.layer_norm(1 / x, axis=-1), x), [1, 1, 1]),
     ],
 )
 def test_a_masked_branch_poisons_no_product(f, expected):
     g = gg.grad(lambda x: gg.sum(f(x)))(BAD)
     assert np.isfinite(g.numpy()).all()
-    assert g.numpy()[0] == 0
+    assert expected is not None or g.numpy()[0] == 0
     if expected is not None:
         near(g, expected, 1e-6)
     assert np.isfinite(gg.hessian(lambda x: gg.sum(f(x)))(BAD).numpy()).all()

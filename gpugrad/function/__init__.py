@@ -17,6 +17,14 @@ from gpugrad.errors import ArgumentError
 from gpugrad.function.groups import find_groups
 from gpugrad.function.numpy_replay import Replay
 from gpugrad.function.passes import PASSES
+from gpugrad.function.under_tape import (
+    Recorded,
+    parted,
+    record_call,
+    tapes_only,
+    trace_with_gradient,
+)
+from gpugrad.recorder import recording_stopped
 from gpugrad.tensor import IndexedSlices, Tensor, tensor, threads, wrap
 from gpugrad.trace import OtherwiseError, Program, Tracing, running
 from gpugrad.variable import Variable
@@ -33,12 +41,80 @@ class _Plan:
     """One signature of a function: its program, what runs it, and the form of its result."""
 
     def __init__(self, program: Program, result: Any, passes: Sequence[str]) -> None:
+        self.program, self.replay = _planned(program, passes)
+        self.result = result
+
+
+def _planned(program: Program, passes: Sequence[str]) -> tuple[Program, Replay]:
+    for name in passes:
+        if name in PASSES:
+            program = PASSES[name](program)
+    return program, Replay(find_groups(program) if "groups" in passes else program)
+
+
+class _Pair:
+    """One signature under tapes: a forward and a backward program."""
+
+    def __init__(
+        self, f: Any, args: Any, keywords: Any, wanted: list[Tensor], passes: Sequence[str]
+    ) -> None:
+        trace, result, targets, gradients, variables = trace_with_gradient(
+            f, args, keywords, wanted, _given
+        )
+        program, n = trace.program, len(trace.program.inputs) - len(targets)
+        self.variables = variables
+        self.result, outputs = _taken(result)
+        if not targets:
+            raise OtherwiseError("there is nothing to differentiate")
+        found = [g for g in gradients if g is not None]
+        self.places = [g is not None for g in gradients]
+        self.is_target = [any(o is t._data for t in targets) for o in outputs]
+        program.outputs = [trace.place(o) for o in outputs]
+        program.outputs += [trace.place(tensor(g)._data) for g in found]
         for name in passes:
             if name in PASSES:
                 program = PASSES[name](program)
-        self.program = program
-        self.result = result
-        self.replay = Replay(find_groups(program) if "groups" in passes else program)
+        forward, backward = parted(program, n, len(outputs))
+        self.forward, self.backward = (_planned(p, passes)[1] for p in (forward, backward))
+        self.n_outputs = len(outputs)
+
+    def __call__(
+        self, f: Any, arrays: list[Any], args: Any, keywords: Any, wanted: list[Tensor]
+    ) -> Any:
+        for v in self.variables:
+            v._read()  # so that tapes that watch Variables on first use know of it
+        made = self.forward(arrays)
+        outs = [wrap(a) for a in made[: self.n_outputs]]
+        sources = [*wanted, *self.variables]
+
+        def again() -> Any:
+            def run() -> list[Tensor]:
+                result = f(*args, **keywords)
+                return [t for t in nest.flatten(result)
+                        if isinstance(t, Tensor) and backend.is_inexact(t.dtype)]  # fmt: skip
+
+            return sources, run
+
+        op = Recorded(getattr(f, "__name__", "function"), self.backward, made[self.n_outputs :],
+                      self.places, again)  # fmt: skip
+        targets = [o for o, is_target in zip(outs, self.is_target, strict=True) if is_target]
+        record_call(op, targets, sources)
+        return _filled(self.result, iter(outs))
+
+
+def _given(trace: Tracing, args: Any, keywords: Any, wanted: list[Tensor]) -> Any:
+    """The arguments as inputs of a trace, and among them those that are `wanted`."""
+    inputs: dict[int, Tensor] = {}
+
+    def traced(leaf: Any) -> Any:
+        if isinstance(leaf, Variable) or not (isinstance(leaf, Tensor) or type(leaf) is np.ndarray):
+            return leaf
+        if id(leaf) not in inputs:
+            inputs[id(leaf)] = wrap(trace.input(tensor(leaf)._data))
+        return inputs[id(leaf)]
+
+    given, named = nest.map_structure(traced, (args, keywords))
+    return given, named, [inputs[id(x)] for x in wanted]
 
 
 class Function:
@@ -52,14 +128,17 @@ class Function:
             raise ArgumentError(f"function: there are the passes {every}, not {sorted(unknown)}.")
         self._f = f
         self._plans: dict[Any, _Plan] = {}
+        self._pairs: dict[Any, Any] = {}
         self._lock = threading.RLock()
         self._counts = [0, 0, 0]
         self._warned = False
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Replay what the function did with arguments like these, or trace it."""
-        if running() is not None or threads.stack or levels_running():
-            return self._f(*args, **keywords)  # part of what is traced, recorded or mapped
+        if running() is not None or levels_running():
+            return self._f(*args, **keywords)  # part of what is traced or mapped
+        if threads.stack:
+            return self._recorded(args, keywords) if tapes_only() else self._f(*args, **keywords)
         key, arrays = self._signature(args, keywords)
         plan = self._plans.get(key)
         if plan is None:
@@ -74,6 +153,28 @@ class Function:
             return self._f(*args, **keywords)
         self._counts[0] += 1
         return _filled(plan.result, results)
+
+    def _recorded(self, args: Any, keywords: Any) -> Any:
+        """A call under tapes: one entry of their logs, or the function itself if it has effects."""
+        leaves = [x for x in nest.flatten((args, keywords)) if isinstance(x, Tensor)]
+        wanted = [x for x in leaves if x._id and any(x._id in r.known for r in threads.stack)]
+        key, arrays = self._signature(args, keywords)
+        ids = [id(x) for x in leaves]
+        key = ("with gradient", key, tuple(ids.index(id(x)) for x in wanted))
+        pair = self._pairs.get(key)
+        if pair is None:
+            with self._lock, recording_stopped():
+                try:
+                    pair = _Pair(self._f, args, keywords, wanted, self._passes)
+                except OtherwiseError:
+                    pair = False  # it has effects
+            self._pairs[key] = pair
+            self._counts[1] += 1
+        if pair is False:
+            self._counts[2] += 1
+            return self._f(*args, **keywords)
+        self._counts[0] += 1
+        return pair(self._f, arrays, args, keywords, wanted)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
@@ -99,6 +200,7 @@ class Function:
     def clear(self) -> None:
         """Forget what was traced."""
         self._plans.clear()
+        self._pairs.clear()
 
     # -- tracing
 
@@ -130,21 +232,10 @@ class Function:
 
     def _trace(self, key: Any, args: Any, keywords: Any) -> Any:
         self._warn(key)
-        inputs: dict[int, Tensor] = {}
         with Tracing() as trace:
-
-            def traced(leaf: Any) -> Any:
-                if isinstance(leaf, Variable) or not (
-                    isinstance(leaf, Tensor) or type(leaf) is np.ndarray
-                ):
-                    return leaf
-                if id(leaf) not in inputs:
-                    inputs[id(leaf)] = wrap(trace.input(tensor(leaf)._data))
-                return inputs[id(leaf)]
-
-            given, named = nest.map_structure(traced, (args, keywords))
+            given, named, _ = _given(trace, args, keywords, [])
             result = self._f(*given, **named)
-            form, outputs = _taken(trace, result)
+            form, outputs = _taken(result)
         program = trace.program
         program.outputs = [trace.place(o) for o in outputs]
         self._plans[key] = _Plan(program, form, self._passes)
@@ -186,7 +277,7 @@ class _Hole:
         self.kind, self.shape = kind, shape
 
 
-def _taken(trace: Tracing, result: Any) -> tuple[Any, list[Any]]:
+def _taken(result: Any) -> tuple[Any, list[Any]]:
     """The structure of a result with holes for its arrays, and those arrays."""
     outputs: list[Any] = []
     leaves: list[Any] = []
@@ -205,14 +296,15 @@ def _taken(trace: Tracing, result: Any) -> tuple[Any, list[Any]]:
 
 
 def _filled(form: Any, arrays: Any) -> Any:
-    def made(leaf: Any) -> Any:
+    def filled(leaf: Any) -> Any:
         if type(leaf) is not _Hole:
             return leaf
         if leaf.kind == "tensor":
-            return wrap(next(arrays))
+            made = next(arrays)
+            return made if isinstance(made, Tensor) else wrap(made)
         return IndexedSlices(wrap(next(arrays)), wrap(next(arrays)), leaf.shape)
 
-    return nest.map_structure(made, form)
+    return nest.map_structure(filled, form)
 
 
 def function(f: Callable[..., Any] | None = None, *, passes: Sequence[str] | None = None) -> Any:
@@ -226,8 +318,9 @@ def function(f: Callable[..., Any] | None = None, *, passes: Sequence[str] | Non
         passes: which optimizations run; all if None.
 
     A signature is the structure of the arguments, shapes, dtypes and devices of their Tensors,
-    which of them are the same, and the other values. Inside a tape, a `vmap`, or another traced
-    function, the function itself is called.
+    which of them are the same, and the other values. Under a tape the gradient is traced with the
+    function, and the call is one entry of the log. Inside a `vmap`, a ForwardAccumulator or
+    another traced function, and under a tape if it has effects, the function itself is called.
 
     Raises:
         TraceError: a value is asked for while the function is traced, as by ``if x > 0``.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.backend import reading
+from gpugrad.backend import bottom, full_beside, reading
 from gpugrad.batched import BATCHED, Batched, Each, index_parts
 from gpugrad.errors import ArgumentError
 from gpugrad.tensor import Tensor
@@ -18,8 +18,11 @@ from gpugrad.tensor import Tensor
 def array_of(part):
     """The array of a list in an index."""
     part = [v._data if isinstance(v, Tensor) else v for v in part]
-    if any(type(v) is Batched for v in part):
-        return BATCHED.stack([v if type(v) is Batched else np.asarray(v) for v in part])
+    of_examples = next((v for v in part if type(v) is Batched), None)
+    if of_examples is not None:
+        beside = bottom(of_examples)
+        return BATCHED.stack([full_beside(beside, (), "int64", v) if isinstance(v, int) else v
+                              for v in part])  # fmt: skip
     made = np.asarray(part)
     return made if made.size else made.astype(np.intp)  # NumPy makes [] a float array
 

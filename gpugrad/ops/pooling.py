@@ -7,6 +7,7 @@ place is found in the backward pass, so that inference does not pay for it.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -226,27 +227,41 @@ def window_argmax(xp, x, out, /, *, size, step, dilation, padding):
     # How many elements come before the first that is not below the maximum: for each element of
     # a window one pass to compare, and two on bytes.
     before = lib.zeros(out.shape, dtype="uint8" if math.prod(size) < 256 else "int32")
-    searching, lengths = lib.ones(out.shape, dtype=bool), x.shape[x.ndim - n :]
+    searching = lib.ones(out.shape, dtype=bool)
+    cuts, shift, first = _layout(
+        x.shape[x.ndim - n :], places, size, step, dilation, tuple(map(tuple, padding))
+    )
+    for cut in cuts:
+        if cut:
+            at, of = cut
+            searching[at] &= x[of] < top[at]
+        before += searching
+    return lib.asarray(shift).take(before) + lib.asarray(first)
+
+
+@functools.lru_cache(maxsize=64)
+def _layout(lengths, places, size, step, dilation, padding):
+    """For each element of a window, the windows where it is in the array, and it itself there.
+
+    Then what to add up for its place in the array: by its number in the window, and by window.
+    """
+    cuts = []
     for offset in np.ndindex(*size):
-        cuts = [
+        axes = [
             _inside(o * d - a, length, s, m)
             for o, d, (a, _), length, s, m in zip(
                 offset, dilation, padding, lengths, step, places, strict=True
             )
         ]
-        if all(at.stop > at.start for at, _ in cuts):
-            at, of = ((Ellipsis, *slices) for slices in zip(*cuts, strict=True))
-            searching[at] &= x[of] < top[at]
-        before += searching
-    # that number, and a window's place, as places in x
+        here = all(at.stop > at.start for at, _ in axes)
+        cuts.append([(Ellipsis, *s) for s in zip(*axes, strict=True)] if here else None)
     shift, first = np.zeros(1, np.int64), np.zeros((), np.int64)
     for k, s, d, (a, _), m, length in zip(
         size, step, dilation, padding, places, lengths, strict=True
     ):
         shift = (shift[:, None] * length + np.arange(k) * d).ravel()
         first = first[..., None] * length + np.arange(m) * s - a
-    shift = np.append(shift, shift[-1])  # for an `out` that is above all elements
-    return lib.asarray(shift).take(before) + lib.asarray(first)
+    return cuts, np.append(shift, shift[-1]), first  # the last: `out` is above all elements
 
 
 def _inside(start, length, step, places):

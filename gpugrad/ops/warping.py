@@ -123,12 +123,12 @@ _MODES = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}
 
 
 def _along(xp, u, n, mode, padding_mode, align_corners):
-    """Along one axis: pairs of elements' numbers, as floats, and their weights (None for 1)."""
+    """Along one axis: elements' numbers, whether they exist, and their weights (None for 1)."""
     place = _place(xp, u, n, align_corners)
     if mode != "bicubic":
         place = _kept_inside(xp, place, n, padding_mode, align_corners)
     if mode == "nearest":
-        return [(xp.round(place), None)]
+        return [_element(xp, xp.round(place), n, None)]
     low = xp.floor(place)
     weights = (_linear if mode == "bilinear" else cubic)(place - low)
     taps = []
@@ -136,18 +136,22 @@ def _along(xp, u, n, mode, padding_mode, align_corners):
         at = low + step
         if mode == "bicubic":
             at = _kept_inside(xp, at, n, padding_mode, align_corners)
-        taps.append((at, weight))
+        taps.append(_element(xp, at, n, weight))
     return taps
+
+
+def _element(xp, at, n, weight):
+    fits = (at >= 0) & (at <= n - 1)  # else it is one behind the last, or NaN, or in a border
+    return xp.astype(xp.where(fits, at, n - 1), "int64"), fits, weight
 
 
 def _sample_at(xp, x, taps, lengths, zeros):
     """Rows of `x` (N * all places, C), at one combination of taps, times their weights."""
     first = xp.getitem(taps[0][0], index=(slice(None), slice(0, 1)))
-    index = xp.cumulative_sum(xp.astype(first > 0, "int64") * 0 + 1, axis=0) - 1  # of the image
+    index = xp.cumulative_sum(first * 0 + 1, axis=0) - 1  # the number of the image
     inside = weight = None
-    for (at, w), n in zip(taps, lengths, strict=True):
-        fits = (at >= 0) & (at <= n - 1)  # else it is one behind the last, or NaN, or in a border
-        index = index * n + xp.astype(xp.where(fits, at, n - 1), "int64")
+    for (at, fits, w), n in zip(taps, lengths, strict=True):
+        index = index * n + at
         if zeros:
             inside = fits if inside is None else inside & fits
         if w is not None:

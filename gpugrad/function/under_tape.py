@@ -1,0 +1,131 @@
+"""A traced function under a tape: one entry in its log, whose rule is the traced backward pass.
+
+Function and gradient are traced together, and the steps parted: those that depend on the upstream
+gradients are the backward program, the others the forward one, which also returns what the
+backward one reads. For a gradient of the gradient the function itself is called again on Tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gpugrad import nest
+from gpugrad.backend import TENSOR, is_inexact
+from gpugrad.recorder import record_many
+from gpugrad.tape import GradientTape
+from gpugrad.tensor import Tensor, tensor, threads, wrap
+from gpugrad.trace import OtherwiseError, Program, Tracing, Value
+from gpugrad.variable import Variable
+
+__all__ = ["Recorded", "parted", "tapes_only", "trace_with_gradient"]
+
+
+def tapes_only() -> bool:
+    """Whether what records in this thread are plain tapes, and at least one."""
+    return bool(threads.stack) and all(type(r) is GradientTape for r in threads.stack)
+
+
+def trace_with_gradient(
+    f: Callable[..., Any], args: Any, keywords: Any, wanted: Sequence[Tensor], structure: Any
+) -> tuple[Tracing, Any, list[Any], list[Any], list[Variable]]:
+    """Trace a function and its gradient by some Tensors and by the Variables that it reads.
+
+    Raises:
+        OtherwiseError: the function has effects; none has happened yet.
+
+    Returns:
+        The trace, the result, its inexact Tensors, the gradients, and the Variables. The inputs of
+        the program are `structure`'s leaves and then the upstream gradients.
+    """
+    trace = Tracing(pure=True)  # where the function is called again, effects would come again
+    with trace:
+        given, named, sources = structure(trace, args, keywords, wanted)
+        tape = GradientTape()
+        with tape:
+            tape.watch(sources)
+            result = f(*given, **named)
+        targets = [t for t in nest.flatten(result) if isinstance(t, Tensor) and is_inexact(t.dtype)]
+        variables = list(tape.watched_variables())
+        ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
+        seeds = [wrap(trace.input(t._data.inner)) for t in ones]
+        gradients = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
+    return trace, result, targets, gradients, variables
+
+
+def parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Program]:
+    """The steps before the upstream gradients, and those that depend on them.
+
+    The first returns its `n_outputs` and then what the second one reads; the second takes that,
+    then the upstream gradients.
+    """
+    seeds = program.inputs[n_inputs:]
+    late = {id(v) for v in seeds}
+    forward, backward = program.copy(), program.copy()
+    forward.steps, backward.steps = [], []
+    for step in program.steps:
+        if any(id(v) in late for v in step.inputs):
+            late.update(id(v) for v in step.outs)
+            backward.steps.append(step)
+        else:
+            forward.steps.append(step)
+    gradients = program.outputs[n_outputs:]
+    read = [v for s in backward.steps for v in s.inputs] + gradients
+    held: dict[int, Value] = {id(v): v for v in read if id(v) not in late and v.constant is None}
+    forward.inputs = program.inputs[:n_inputs]
+    forward.outputs = program.outputs[:n_outputs] + list(held.values())
+    backward.inputs = [*held.values(), *seeds]
+    backward.outputs, backward.reads, backward.writes = gradients, [], []
+    return forward, backward
+
+
+class Recorded:
+    """What a tape logs for one call of a traced function: an op with its own rules."""
+
+    rules = masked = saves = origins = arrays = ()
+    partials = jvps = None
+    linear = variadic = False
+    outputs = 0  # its gradient is always a tuple
+
+    def __init__(
+        self, name: str, backward: Callable[..., Any], held: list[Any], places: Sequence[Any],
+        again: Callable[[], tuple[list[Tensor], list[Tensor]]],
+    ) -> None:  # fmt: skip
+        self.name = name
+        self._backward, self._held, self._places, self._again = backward, held, places, again
+
+    def spread(self, n: int) -> list[Callable[..., Any]]:
+        """One rule for each source; the first that is asked runs the backward program for all."""
+        made: list[list[Any]] = []
+
+        def rule(xp: Any, g: Any, saved: Any, params: Any, i: int) -> Any:
+            if not made:
+                made.append(self._gradients(xp, g))
+            return made[0][i]
+
+        return [functools.partial(rule, i=i) for i in range(n)]
+
+    def _gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
+        if xp is not TENSOR:
+            try:
+                found = iter(self._backward([*self._held, *g]))
+                return [next(found) if there else None for there in self._places]
+            except OtherwiseError:
+                pass
+        with GradientTape(watch_accessed_variables=False) as tape:
+            sources, targets = self._again_on(tape)
+        upstream = [x if isinstance(x, Tensor) else wrap(x) for x in g]
+        found = tape.gradient(targets, sources, upstream)
+        return [x if x is None or xp is TENSOR else tensor(x)._data for x in found]
+
+    def _again_on(self, tape: GradientTape) -> tuple[list[Tensor], list[Tensor]]:
+        sources, run = self._again()
+        tape.watch(sources)
+        return sources, run()  # type: ignore[operator]
+
+
+def record_call(op: Recorded, outs: list[Tensor], sources: Sequence[Tensor]) -> None:
+    """Offer a call to the tapes; it has a gradient by `sources`."""
+    ids = tuple(s._id for s in sources)
+    record_many(op, tuple(outs), ids, (None,) * len(ids), (), None)
