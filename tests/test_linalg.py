@@ -1,5 +1,6 @@
 """gg.linalg where derivatives are delicate: equal and vanishing values, free vectors, names."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -19,6 +20,10 @@ def _random(rng, kind, *shape):
 def _adjoint(x):
     x = gg.matrix_transpose(x)
     return gg.conj(x) if x.dtype.kind == "c" else x
+
+
+def _weighed(function, weights, x):
+    return _inner(weights, getattr(gg.linalg, function)(x))
 
 
 def _inner(weights, y):
@@ -80,7 +85,7 @@ def test_matrix_functions_are_exact_where_eigenvalues_are_equal(rng, kind, funct
     for x in (np.eye(3), defective):
         x = x.astype(weights.dtype)
         t = _random(rng, kind, 3, 3)
-        f = lambda x: _inner(weights, getattr(gg.linalg, function)(x))
+        f = functools.partial(_weighed, function, weights)
         found = np.sum((_gradient(f, x).conj() * t).real)
         assert found == pytest.approx(_along(f, x, t), rel=1e-6)
 
@@ -123,10 +128,15 @@ def test_pinv_of_low_rank_differentiates_along_matrices_of_that_rank(rng, kind):
     left, right = _random(rng, kind, 5, 2), _random(rng, kind, 2, 4)
     moved_left, moved_right = _random(rng, kind, 5, 2), _random(rng, kind, 2, 4)
     weights = _random(rng, kind, 4, 5)
-    f = lambda x: _inner(weights, gg.linalg.pinv(x, rtol=1e-9))
+
+    def f(x):
+        return _inner(weights, gg.linalg.pinv(x, rtol=1e-9))
+
+    def on(e):
+        return f(gg.constant((left + e * moved_left) @ (right + e * moved_right))).item()
+
     g = _gradient(f, left @ right)
     found = np.sum((g.conj() * (moved_left @ right + left @ moved_right)).real)
-    on = lambda e: f(gg.constant((left + e * moved_left) @ (right + e * moved_right))).item()
     assert found == pytest.approx((on(1e-5) - on(-1e-5)) / 2e-5, rel=1e-6)
 
 
@@ -142,7 +152,10 @@ def test_second_derivative_is_right_at_equal_eigenvalues():
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_expm_gradient_does_not_depend_on_the_size_of_the_upstream_gradient(rng, scale):
     x, weights = rng.normal(size=(2, 3, 3))
-    f = lambda c: _gradient(lambda x: _inner(c * weights, gg.linalg.expm(x)), x)
+
+    def f(c):
+        return _gradient(lambda x: _inner(c * weights, gg.linalg.expm(x)), x)
+
     np.testing.assert_allclose(f(scale) / scale, f(1.0), rtol=1e-12)
 
 

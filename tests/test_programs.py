@@ -1,7 +1,6 @@
 """Small programs as users write them: models, filters, solvers, each against what is known."""
 
 import numpy as np
-import pytest
 import scipy.linalg
 import scipy.optimize
 import scipy.stats

@@ -282,7 +282,8 @@ def test_an_index_may_differ_between_examples(read):
     "read",
     [
         lambda x, i, j: x[i, j], lambda x, i, j: x[i, None, j], lambda x, i, j: x[[i, j]],
-        lambda x, i, j: x[:, [j, 0]].T * x[i], lambda x, i, j: x[gg.stack([i, j]), gg.stack([j, i])],
+        lambda x, i, j: x[:, [j, 0]].T * x[i],
+        lambda x, i, j: x[gg.stack([i, j]), gg.stack([j, i])],
     ],
 )  # fmt: skip
 def test_an_index_may_differ_between_examples_of_two_levels(read):
@@ -322,8 +323,8 @@ def test_writing_at_an_index_is_that_of_each_example(value, where, at):
 
     matrices = gg.constant(RNG.normal(size=(4, 3, 3)))
     near(gg.vmap(write)(matrices, INDEX, X), rows(write, matrices, INDEX, X))
-    near(gg.vmap(gg.grad(lambda v, x, i: gg.sum(write(x, i, v) ** 2)))(X, matrices, INDEX),
-         rows(gg.grad(lambda v, x, i: gg.sum(write(x, i, v) ** 2)), X, matrices, INDEX))  # fmt: skip
+    gradient = gg.grad(lambda v, x, i: gg.sum(write(x, i, v) ** 2))
+    near(gg.vmap(gradient)(X, matrices, INDEX), rows(gradient, X, matrices, INDEX))
 
 
 # ---- refusals ----------------------------------------------------------------------------
@@ -361,7 +362,7 @@ def test_printing_inside_shows_the_shape_of_an_example(capsys):
 
 def test_assigning_examples_to_a_variable_changes_nothing():
     v = gg.Variable([1.0, 2.0, 3.0], dtype=gg.float64)
-    with pytest.raises(ArgumentError, match="assign.*vmap"):
+    with pytest.raises(ArgumentError, match=r"assign.*vmap"):
         gg.vmap(lambda x: v.assign(x))(X)
     assert v.numpy().tolist() == [1.0, 2.0, 3.0]
 

@@ -161,7 +161,7 @@ class Function:
         key, arrays = self._signature(args, keywords)
         ids = [id(x) for x in leaves]
         key = ("with gradient", key, tuple(ids.index(id(x)) for x in wanted))
-        pair = self._pairs.get(key)
+        pair: Any = self._pairs.get(key)
         if pair is None:
             with self._lock, recording_stopped():
                 try:

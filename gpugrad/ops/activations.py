@@ -61,7 +61,7 @@ def _sigmoid(xp, x):
     if xp is not NUMPY:
         return xp.special.expit(x)
     with np.errstate(over="ignore"):  # 1 / inf is right
-        return 1 / (1 + np.exp(-x))
+        return 1 / (1 + np.exp(x * -1.0))  # not -x, which wraps round in unsigned integers
 
 
 sigmoid = elementwise(

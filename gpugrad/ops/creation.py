@@ -35,7 +35,7 @@ def _whole(name: str, what: str, n: Any) -> int:
 
 
 def _as_shape(name: str, shape: Any) -> tuple[int, ...]:
-    several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0)
+    several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) != 0
     lengths = shape if several else (shape,)
     return tuple(_whole(name, f"in shape={shape!r:.60}, a length", n) for n in lengths)
 

@@ -452,7 +452,7 @@ stop_gradient = elementwise(
 
 
 def _complex_forward(xp, x, y):
-    """x + 1j * y has a real part of NaN where y is infinite."""
+    """The sum ``x + 1j * y`` has a real part of NaN where y is infinite."""
     lib = xp.lib
     x, y = lib.broadcast_arrays(lib.asarray(x), lib.asarray(y))
     out = lib.empty(x.shape, dtype=lib.result_type(x, y, lib.complex64))

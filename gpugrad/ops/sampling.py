@@ -46,7 +46,7 @@ def check(name: str, test: Test, **arguments: Any) -> None:
 
 def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     """A shape as a tuple; ShapeError if a length is negative."""
-    given = shape if isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) else (shape,)
+    given = shape if isinstance(shape, (tuple, list)) or np.ndim(shape) else (shape,)
     try:
         made = tuple(operator.index(n) for n in given)
     except TypeError:
