@@ -20,6 +20,7 @@ __all__ = [
     "DeviceError",
     "GpugradError",
     "IndexOutOfBoundsError",
+    "KernelError",
     "NoGradientError",
     "OutOfMemoryError",
     "ShapeError",
@@ -77,6 +78,10 @@ class TraceError(GpugradError, RuntimeError):
 
 class NoGradientError(GpugradError, LookupError):
     """A backward pass reached an op that has no derivative rule."""
+
+
+class KernelError(GpugradError, RuntimeError):
+    """A CUDA kernel that does not compile or cannot be launched."""
 
 
 class OutOfMemoryError(GpugradError, MemoryError):

@@ -106,6 +106,7 @@ class Op:
         variadic: bool = False,
         keeps_half: bool = False,
         batch: Any = None,
+        cuda: Callable[..., Any] | None = None,
         kinds: str = "f",
         samples: Any = None,
         ref: Any = None,
@@ -116,7 +117,7 @@ class Op:
         self.name, self.forward, self.kind = name, forward, kind
         self.linear, self.differentiable, self.singular = linear, differentiable, singular
         self.outputs, self.variadic, self.keeps_half = outputs, variadic, keeps_half
-        self.batch, self.home = batch, home
+        self.batch, self.cuda, self.home = batch, cuda, home
         self.is_library_function = isinstance(forward, _LibraryFunction)
         self.kinds = kinds
         self.samples, self.ref, self.errors, self.doc = samples, ref, tuple(errors), doc
@@ -207,6 +208,8 @@ class Op:
         else:
             function = functools.partial(self.forward, xp)
             function = function if self.keeps_half else _through_float32(function)
+        if self.cuda is not None and xp is not NUMPY:
+            function = _kernel_first(functools.partial(self.cuda, xp), function)
         if xp is not NUMPY and backend.gpu_count() > 1:
             function = _on_one_gpu(self.name, function)
         return function
@@ -235,6 +238,16 @@ class _LibraryFunction:
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+
+def _kernel_first(kernel: Callable[..., Any], formula: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel's launcher; where it declines, the formula."""
+
+    def kernel_first(*args: Any, **params: Any) -> Any:
+        made = kernel(*args, **params)
+        return formula(*args, **params) if made is NotImplemented else made
+
+    return kernel_first
 
 
 def _through_float32(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -494,6 +507,7 @@ def op(
     variadic: bool = False,
     keeps_half: bool = False,
     batch: Any = None,
+    cuda: Callable[..., Any] | None = None,
     kinds: str = "f",
     samples: Any = None,
     ref: Any = None,
@@ -523,6 +537,9 @@ def op(
             (one example at a time), or a formula ``(xp, batched, *arrays, **params)`` that
             gets arrays whose axis 0 is the batch where `batched` (a tuple of bools) says so,
             and gives results with it. None is ``"loop"``. Composites need none.
+        cuda: the launcher of a kernel for it, ``(xp, *arrays, **params)`` of bare arrays, which
+            returns what the forward does, or NotImplemented for what the kernel does not do. It
+            runs first on CuPy arrays.
         kinds, samples, ref, errors: see `Op`.
 
     Raises:
@@ -558,7 +575,7 @@ def op(
                 kind="primitive" if vjp is not None else "composite",
                 signature=signature.replace(parameters=ps), arrays=arrays, vjp=vjp, jvp=jvp,
                 masked=masked, linear=linear, differentiable=differentiable, outputs=outputs,
-                variadic=variadic, keeps_half=keeps_half, batch=batch, kinds=kinds,
+                variadic=variadic, keeps_half=keeps_half, batch=batch, cuda=cuda, kinds=kinds,
                 samples=samples, ref=ref, errors=errors, home=forward.__module__,
                 doc=inspect.cleandoc(forward.__doc__ or ""),
             )

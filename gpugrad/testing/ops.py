@@ -20,6 +20,7 @@ from gpugrad.function import function
 from gpugrad.op import OPS, Op
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, wrap
+from gpugrad.testing import shim
 from gpugrad.testing.close import Array, GradientCheckError, as_numpy, assert_close, wide
 from gpugrad.testing.grads import (
     Case,
@@ -104,6 +105,11 @@ class _Sample:
 
     def bare(self) -> list[Any]:
         """All results of the op's function on bare NumPy arrays."""
+        arrays, params = self.bound()
+        return _several(self.op.bare(NUMPY)(*arrays, **params))
+
+    def bound(self) -> tuple[list[Any], dict[str, Any]]:
+        """Array arguments and parameters, as the op's forward gets them."""
         leaves = self.leaves
         if self.op.kind == "primitive":  # whose arguments are arrays, never numbers
             leaves = [tensor(a)._data if type(a) in SCALARS else a for a in leaves]
@@ -111,8 +117,7 @@ class _Sample:
         bound = self.op.signature.bind(*args, **keywords)
         bound.apply_defaults()
         arrays = [bound.arguments[n] for n in self.op.arrays]
-        params = {n: bound.arguments[n] for n in self.op.params}
-        return _several(self.op.bare(NUMPY)(*arrays, **params))
+        return arrays, {n: bound.arguments[n] for n in self.op.params}
 
     def case(self) -> Case:
         """The op as a function of the arrays that can be moved."""
@@ -621,6 +626,35 @@ def _check_function(s: _Subject) -> None:
             raise GradientCheckError(f"{sample.title}: gg.function traced it more than once.")
 
 
+def _check_kernel(s: _Subject) -> None:
+    """Its CUDA kernel, run on the CPU in three schedules, gives what its formula gives."""
+    if s.op.cuda is None or shim.unavailable():
+        return
+    ran = False
+    for real, tolerance in _KERNEL_TOLERANCES.items():
+        for sample in s.every:
+            narrow = sample.astype(real)
+            with about(narrow.title, "the formula"):
+                desired = narrow.bare()
+            for schedule in shim.SCHEDULES:
+                title = f"{narrow.title}, threads {schedule}"
+                arrays, params = narrow.bound()
+                with about(title, "its kernel"), shim.running(schedule):
+                    made = s.op.cuda(NUMPY, *arrays, **params)
+                if made is NotImplemented:
+                    break
+                ran, results = True, _several(made)
+                names = _numbered(results)
+                if [a.dtype for a in results] != [d.dtype for d in desired]:
+                    raise GradientCheckError(f"{title}: the kernel gives another dtype.")
+                _assert_near(title, "its kernel", names, results, desired, tolerance, tolerance)
+    if not ran:
+        raise GradientCheckError(f"{s.op.name}: its kernel declines every sample.")
+
+
+_KERNEL_TOLERANCES = {np.float64: 1e-10, np.float32: 2e-5, np.float16: 4e-3, BFLOAT16: 3e-2}
+
+
 def _check_device(s: _Subject) -> None:
     """On the GPU, results and gradients are those of the CPU, and stay there."""
     if s.device == CPU or "device" in s.op.params:
@@ -673,6 +707,7 @@ _CHECKS: dict[str, Callable[[_Subject], None]] = {
     "mutation": _check_mutation,
     "vmap": _check_vmap,
     "function": _check_function,
+    "kernel": _check_kernel,
     "device": _check_device,
 }
 CHECKS = tuple(_CHECKS)

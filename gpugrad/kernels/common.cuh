@@ -1,0 +1,53 @@
+// What every kernel of gpugrad may use. Put in front of each source before it is compiled.
+#pragma once
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+// In which type a kernel computes: 16-bit floats are storage only.
+template <class T> struct computes { typedef T type; };
+template <> struct computes<__half> { typedef float type; };
+template <> struct computes<__nv_bfloat16> { typedef float type; };
+template <class T> using compute_t = typename computes<T>::type;
+
+// N elements that are read or written in one access: 16 bytes where N is 16 / sizeof(T).
+template <class T, int N> struct alignas(sizeof(T) * N) Pack {
+  T at[N];
+};
+template <class T> constexpr int PACKED = 16 / sizeof(T);
+
+template <class T> __device__ T infinity();
+template <> __device__ inline float infinity<float>() { return __int_as_float(0x7F800000); }
+template <> __device__ inline double infinity<double>() {
+  return __longlong_as_double(0x7FF0000000000000LL);
+}
+
+// ---- reductions over a warp and over a block of up to 1024 threads, in a fixed order
+
+struct Sum {
+  template <class T> __device__ T operator()(T a, T b) const { return a + b; }
+};
+struct Max {  // NaN wins
+  template <class T> __device__ T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+};
+struct Min {
+  template <class T> __device__ T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+};
+
+template <class T, class F> __device__ T warp_reduce(T value, F f) {
+#pragma unroll
+  for (int by = 16; by; by >>= 1) value = f(value, __shfl_xor_sync(0xFFFFFFFFu, value, by));
+  return value;
+}
+
+// The reduction over a block of whole warps, known to all its threads. `scratch`: 32 elements of
+// shared memory, free again when the call returns.
+template <class T, class F> __device__ T block_reduce(T value, F f, T none, T* scratch) {
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = (blockDim.x + 31) >> 5;
+  value = warp_reduce(value, f);
+  if (warps == 1) return value;
+  if (lane == 0) scratch[warp] = value;
+  __syncthreads();
+  value = warp_reduce(lane < warps ? scratch[lane] : none, f);
+  __syncthreads();
+  return value;
+}

@@ -1,0 +1,100 @@
+"""Compiles kernels when they are first used, and launches them on arrays.
+
+CuPy compiles with NVRTC and keeps the binaries, in memory and on disk (``CUPY_CACHE_DIR``). A
+kernel is compiled for the template arguments that are asked for, never for all that are possible.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import BFLOAT16, cupy
+from gpugrad.errors import KernelError
+
+__all__ = ["OPTIONS", "TYPES", "architecture", "code_of", "launch", "type_name"]
+
+OPTIONS = ("-std=c++17",)
+
+TYPES = {
+    np.dtype(np.float32): "float", np.dtype(np.float64): "double",
+    np.dtype(np.float16): "__half", BFLOAT16: "__nv_bfloat16",
+    np.dtype(np.bool_): "bool", np.dtype(np.int8): "signed char",
+    np.dtype(np.uint8): "unsigned char", np.dtype(np.int16): "short",
+    np.dtype(np.uint16): "unsigned short", np.dtype(np.int32): "int",
+    np.dtype(np.uint32): "unsigned int", np.dtype(np.int64): "long long",
+    np.dtype(np.uint64): "unsigned long long",
+}  # fmt: skip
+"""What CUDA calls a dtype."""
+
+_HOME = Path(__file__).parent
+
+on_host: Callable[..., None] | None = None
+"""What runs kernels on NumPy arrays; `gpugrad.testing.shim` sets it."""
+
+
+def type_name(dtype: Any) -> str:
+    """What CUDA calls a dtype: ``float`` for float32."""
+    return TYPES[np.dtype(dtype)]
+
+
+@functools.cache
+def code_of(source: str) -> str:
+    """The whole text of a source: of a file of this folder (``softmax.cu``), or the text given."""
+    text = (_HOME / source).read_text() if source.endswith(".cu") else source
+    return (_HOME / "common.cuh").read_text() + text
+
+
+def launch(
+    source: str, name: str, grid: int | Sequence[int], block: int | Sequence[int],
+    args: Sequence[Any], shared: int = 0,
+) -> None:  # fmt: skip
+    """Run a kernel on the current device and stream.
+
+    Args:
+        source: a file of this folder, as ``"softmax.cu"``, or CUDA C++ itself.
+        name: of the kernel with its template arguments: ``"softmax_forward<float, 256>"``.
+        grid, block: numbers of blocks and of threads, in up to three directions.
+        args: bare arrays, and NumPy scalars of exactly the types of the parameters. An array is
+            passed as the pointer to its first element; None is a null pointer.
+        shared: bytes of dynamic shared memory.
+
+    Raises:
+        KernelError: the compiler refuses the source.
+    """
+    if any(type(a) is np.ndarray for a in args):
+        if on_host is None:
+            raise KernelError(f"{name}: kernels run on CuPy arrays, and it was given NumPy's.")
+        on_host(code_of(source), name, _three(grid), _three(block), args, shared)
+        return
+    kernel = _compiled(source, name, int(cupy().cuda.Device().id))
+    if shared > 48 * 1024:
+        kernel.max_dynamic_shared_size_bytes = shared
+    given = tuple(np.uintp(0) if a is None else a for a in args)
+    kernel(_three(grid), _three(block), given, shared_mem=shared)
+
+
+def architecture() -> str:
+    """The compute capability of the current device, as ``sm_90``."""
+    return f"sm_{cupy().cuda.Device().compute_capability}"
+
+
+@functools.cache
+def _compiled(source: str, name: str, device: int) -> Any:
+    module = cupy().RawModule(code=code_of(source), options=OPTIONS, name_expressions=(name,))
+    try:
+        return module.get_function(name)
+    except cupy().cuda.compiler.CompileException as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        raise KernelError(
+            f"{name} does not compile for {architecture()}:\n" + "\n".join(lines[:20])
+        ) from error
+
+
+def _three(size: int | Sequence[int]) -> tuple[int, ...]:
+    sizes = (size,) if isinstance(size, int) else tuple(size)
+    return (*sizes, 1, 1)[:3]

@@ -1,0 +1,249 @@
+"""Run CUDA kernels on the CPU: the source as NVRTC gets it, compiled by g++ against a shim.
+
+`cudashim.h` says what is modelled. Arrays are copied into memory with a margin on both sides,
+which must be as it was after the run: a write outside is an error, a read outside gives NaN.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpugrad.kernels import launch
+
+__all__ = ["SCHEDULES", "Module", "ShimError", "compile_module", "running", "unavailable"]
+
+SCHEDULES = ("round robin", "warp by warp", "backwards")
+"""The orders in which the threads of a block run; a race shows in some of them only."""
+
+_HOME = Path(__file__).parent
+_MARGIN = 256
+_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", "-ffp-contract=off")
+
+
+class ShimError(AssertionError):
+    """A kernel that does not compile, deadlocks, or writes outside of its arrays."""
+
+
+@functools.cache
+def unavailable() -> str:
+    """Why kernels cannot be run on this CPU, or an empty string if they can."""
+    return "" if _compiler() else "needs g++ (or another C++ compiler in CXX)"
+
+
+def _compiler() -> str | None:
+    return shutil.which(os.environ.get("CXX", "g++"))
+
+
+class Module:
+    """Kernels of one source, ready to run. Made by `compile_module`."""
+
+    def __init__(self, library: ctypes.CDLL, names: Sequence[str]) -> None:
+        self._library = library
+        self._position = {name: k for k, name in enumerate(names)}
+
+    def run(
+        self, name: str, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
+        *, shared: int = 0, schedule: str = "round robin",
+    ) -> None:  # fmt: skip
+        """Run one kernel once; arrays among `args` are written to in place.
+
+        Args:
+            name: as it was given to `compile_module`.
+            grid, block: of threads: one to three numbers.
+            args: NumPy arrays, which become pointers to their first element, None for a null
+                pointer, and NumPy scalars of exactly the types of the parameters.
+            shared: bytes of dynamic shared memory.
+            schedule: one of `SCHEDULES`.
+
+        Raises:
+            ShimError: arguments that do not fit, a deadlock, or a write outside of an array.
+        """
+        k = self._position[name]
+        guarded = [_Guarded(a) if isinstance(a, np.ndarray) else None for a in args]
+        held = [
+            np.array(
+                [g.pointer if g else 0 if a is None else a], np.uintp if g or a is None else None
+            )
+            for a, g in zip(args, guarded, strict=True)
+        ]
+        self._fit(name, k, [h.itemsize for h in held])
+        run = getattr(self._library, f"shim_run_{k}")
+        run.restype = ctypes.c_char_p
+        pointers = (ctypes.c_void_p * len(held))(*(h.ctypes.data for h in held))
+        size = (ctypes.c_uint * 6)(*_three(grid), *_three(block))
+        wrong = run(pointers, size, ctypes.c_size_t(shared), SCHEDULES.index(schedule))
+        if wrong:
+            raise ShimError(f"{name} ({schedule}): {wrong.decode()}.")
+        for k, g in enumerate(guarded):
+            if g and not g.unharmed():
+                raise ShimError(f"{name} ({schedule}): wrote outside of argument {k}.")
+        for g in guarded:
+            if g:
+                g.give_back()
+
+    def _fit(self, name: str, k: int, given: list[int]) -> None:
+        sizes = (ctypes.c_size_t * 64)()
+        n = getattr(self._library, f"shim_sizes_{k}")(sizes)
+        if list(sizes[:n]) != given:
+            raise ShimError(
+                f"{name}: its parameters have {list(sizes[:n])} bytes, the arguments {given}."
+            )
+
+
+class running:
+    """While its ``with`` statement runs, kernels that are launched on NumPy arrays run here.
+
+    Args:
+        schedule: one of `SCHEDULES`.
+
+    >>> from gpugrad.testing import shim
+    >>> with shim.running("backwards"):
+    ...     pass  # call a launcher of gpugrad.kernels on NumPy arrays
+    """
+
+    def __init__(self, schedule: str = "round robin") -> None:
+        self._schedule = schedule
+
+    def __enter__(self) -> running:
+        self._before = launch.on_host
+        launch.on_host = self._run
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        launch.on_host = self._before
+
+    def _run(
+        self, source: str, name: str, grid: Any, block: Any, args: Sequence[Any], shared: int
+    ) -> None:
+        _module(source, name).run(name, grid, block, args, shared=shared, schedule=self._schedule)
+
+
+@functools.cache
+def _module(source: str, name: str) -> Module:
+    return compile_module(source, [name])
+
+
+def _three(size: int | Sequence[int]) -> tuple[int, ...]:
+    sizes = (size,) if isinstance(size, int) else tuple(size)
+    return (*sizes, 1, 1)[:3]
+
+
+class _Guarded:
+    """A copy of an array's memory between two margins, aligned as the array is."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        low, high = np.lib.array_utils.byte_bounds(array)
+        if array.size == 0:
+            low = high = array.ctypes.data
+        self._array, self._low, self._bytes = array, low, high - low
+        self._memory = np.full(self._bytes + 3 * _MARGIN, 0xFF, np.uint8)
+        base = self._memory.ctypes.data
+        self._start = _MARGIN + (low - base) % _MARGIN
+        self._own()[...] = self._outside()
+        self.pointer = base + self._start + (array.ctypes.data - low)
+
+    def _own(self) -> np.ndarray[Any, Any]:
+        return self._memory[self._start : self._start + self._bytes]
+
+    def _outside(self) -> np.ndarray[Any, Any]:
+        held = (ctypes.c_uint8 * self._bytes).from_address(self._low)
+        return np.frombuffer(memoryview(held), np.uint8) if self._bytes else np.empty(0, np.uint8)
+
+    def unharmed(self) -> bool:
+        before, after = self._memory[: self._start], self._memory[self._start + self._bytes :]
+        return bool((before == 0xFF).all() and (after == 0xFF).all())
+
+    def give_back(self) -> None:
+        if self._array.flags.writeable:
+            self._outside()[...] = self._own()
+
+
+def compile_module(source: str, names: Sequence[str]) -> Module:
+    """Compile CUDA source for the CPU, or find what was compiled from it before.
+
+    Args:
+        source: as NVRTC gets it. ``extern __shared__ T name[];`` is understood.
+        names: of its kernels, as they would be called: ``"softmax<float, 256>"``.
+
+    Raises:
+        ShimError: the compiler refuses it; its first lines are in the message.
+
+    >>> import numpy as np
+    >>> from gpugrad.testing import shim
+    >>> source = '''
+    ... __global__ void twice(const float* x, float* y, int n) {
+    ...     int i = blockIdx.x * blockDim.x + threadIdx.x;
+    ...     if (i < n) y[i] = 2 * x[i];
+    ... }'''
+    >>> module = shim.compile_module(source, ["twice"])
+    >>> x = np.arange(5, dtype=np.float32)
+    >>> y = np.empty_like(x)
+    >>> module.run("twice", 2, 4, [x, y, np.int32(5)])
+    >>> y.tolist()
+    [0.0, 2.0, 4.0, 6.0, 8.0]
+    """
+    text = _translated(source)
+    for k, name in enumerate(names):
+        text += (
+            f'\nextern "C" const char* shim_run_{k}(void** args, const unsigned* size, '
+            "size_t shared, int schedule) {\n"
+            f"  return shim::launch([](void** a) {{ shim::call({name}, a); }}, args, size, shared, "
+            "schedule);\n}\n"
+            f'extern "C" int shim_sizes_{k}(size_t* out) {{ return shim::sizes({name}, out); }}\n'
+        )
+    return Module(ctypes.CDLL(str(_built(text))), list(names))
+
+
+def _translated(source: str) -> str:
+    dynamic = r"extern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w ]+?)\s+(\w+)\s*\[\s*\]\s*;"
+    return '#include "cudashim.h"\n' + re.sub(
+        dynamic, r"\1* \2 = (\1*)shim::dynamic_shared;", source
+    )
+
+
+@functools.cache
+def _headers() -> str:
+    return "".join(p.read_text() for p in sorted(_HOME.glob("*.h")))
+
+
+def _cache() -> Path:
+    """A directory of this user's own, as what lies there is loaded and run."""
+    path = Path(tempfile.gettempdir()) / f"gpugrad-shim-{os.getuid()}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    if path.stat().st_uid != os.getuid() or path.stat().st_mode & 0o022:
+        path = Path(tempfile.mkdtemp(prefix="gpugrad-shim-"))
+    return path
+
+
+def _built(text: str) -> Path:
+    compiler = _compiler()
+    if compiler is None:
+        raise ShimError(f"Kernels cannot be run on this CPU: it {unavailable()}.")
+    key = hashlib.sha256("\0".join((compiler, *_FLAGS, _headers(), text)).encode()).hexdigest()[:32]
+    built = _cache() / f"{key}.so"
+    if built.exists():
+        return built
+    with tempfile.TemporaryDirectory() as folder:
+        code, made = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
+        code.write_text(text)
+        command = [compiler, *_FLAGS, f"-I{_HOME}", str(code), "-o", str(made)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            lines = "\n".join(done.stderr.splitlines()[:20])
+            raise ShimError(f"The compiler refuses the kernel source:\n{lines}")
+        moved = built.with_suffix(f".{os.getpid()}")
+        shutil.move(made, moved)
+        moved.replace(built)  # at once, as other processes may be building it too
+    return built

@@ -1,0 +1,140 @@
+"""The shim that runs CUDA kernels on the CPU finds what is wrong with a kernel."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from gpugrad.errors import KernelError
+from gpugrad.kernels import launch
+from gpugrad.testing import nvrtc, shim
+
+pytestmark = pytest.mark.skipif(
+    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
+)
+
+BLOCK_SUM = """
+__global__ void block_sum(const float* x, float* y, int n) {
+  __shared__ float part[256];
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  part[t] = i < n ? x[i] : 0.0f;
+  __syncthreads();
+  for (int half = blockDim.x / 2; half; half /= 2) {
+    if (t < half) part[t] += part[t + half];
+    %s
+  }
+  if (t == 0) y[blockIdx.x] = part[0];
+}
+"""
+
+
+def block_sums(barrier, schedule):
+    x, y = np.arange(500, dtype=np.float32), np.zeros(2, np.float32)
+    module = shim.compile_module(BLOCK_SUM % barrier, ["block_sum"])
+    module.run("block_sum", 2, 256, [x, y, np.int32(500)], schedule=schedule)
+    return bool((y == [x[:256].sum(), x[256:].sum()]).all())
+
+
+def test_a_reduction_is_right_in_every_schedule():
+    assert all(block_sums("__syncthreads();", s) for s in shim.SCHEDULES)
+
+
+def test_a_missing_barrier_shows_in_some_schedule():
+    assert not all(block_sums("", s) for s in shim.SCHEDULES)
+
+
+@pytest.mark.parametrize("schedule", shim.SCHEDULES)
+def test_a_write_beyond_the_end_is_an_error(schedule):
+    source = "__global__ void fill(float* y, int n) { if (threadIdx.x <= n) y[threadIdx.x] = 1; }"
+    module = shim.compile_module(source, ["fill"])
+    with pytest.raises(shim.ShimError, match=r"fill.*outside of argument 0"):
+        module.run("fill", 1, 32, [np.zeros(7, np.float32), np.int32(7)], schedule=schedule)
+
+
+def test_a_read_beyond_the_end_gives_nan():
+    source = (
+        "__global__ void next(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x + 1]; }"
+    )
+    y = np.zeros(4, np.float32)
+    shim.compile_module(source, ["next"]).run("next", 1, 4, [np.ones(4, np.float32), y])
+    assert np.isnan(y[3])
+    assert (y[:3] == 1).all()
+
+
+def test_threads_that_wait_for_each_other_are_an_error():
+    source = "__global__ void half() { if (threadIdx.x < 16) __syncthreads(); else __syncwarp(); }"
+    with pytest.raises(shim.ShimError, match=r"half.*(deadlock|have returned)"):
+        shim.compile_module(source, ["half"]).run("half", 1, 64, [])
+
+
+def test_arguments_of_another_size_are_an_error():
+    source = "__global__ void one(float* y, int n) {}"
+    module = shim.compile_module(source, ["one"])
+    with pytest.raises(shim.ShimError, match=r"\[8, 4\] bytes, the arguments \[8, 8\]"):
+        module.run("one", 1, 1, [np.zeros(1, np.float32), np.int64(1)])
+
+
+def test_what_does_not_compile_is_an_error_with_the_compilers_lines():
+    with pytest.raises(shim.ShimError, match="no_such_function"):
+        shim.compile_module("__global__ void bad(float* y) { y[0] = no_such_function(); }", ["bad"])
+
+
+@pytest.mark.parametrize(
+    ("type_name", "dtype"), [("__half", "float16"), ("__nv_bfloat16", "bfloat16")]
+)
+def test_sixteen_bit_floats_round_as_the_library_does(type_name, dtype):
+    dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    source = (
+        "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\ntemplate <class T> __global__ void "
+        "narrow(const float* x, T* y, int n) { for (int i = 0; i < n; ++i) y[i] = T(x[i]); }"
+    )
+    name = f"narrow<{type_name}>"
+    x = np.random.default_rng(0).normal(size=2000) * 10.0 ** np.repeat(range(-9, 11), 100)
+    corners = [0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519.9, 65520, 6e-8]
+    x = np.concatenate([x, corners]).astype(np.float32)
+    y = np.zeros(x.size, dtype)
+    shim.compile_module(source, [name]).run(name, 1, 1, [x, y, np.int32(x.size)])
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(y.astype(np.float32), x.astype(dtype).astype(np.float32))
+
+
+ROW_SUM = """
+template <class T> __global__ void row_sum(const T* x, T* y, int n) {
+  __shared__ compute_t<T> scratch[32];
+  const Pack<T, PACKED<T>>* row = (const Pack<T, PACKED<T>>*)(x + (long long)blockIdx.x * n);
+  compute_t<T> sum = 0;
+  for (int i = threadIdx.x; i < n / PACKED<T>; i += blockDim.x) {
+    Pack<T, PACKED<T>> some = row[i];
+#pragma unroll
+    for (int k = 0; k < PACKED<T>; ++k) sum += compute_t<T>(some.at[k]);
+  }
+  sum = block_reduce(sum, Sum(), compute_t<T>(0), scratch);
+  if (threadIdx.x == 0) y[blockIdx.x] = T(sum);
+}
+"""
+
+
+@pytest.mark.parametrize("schedule", shim.SCHEDULES)
+@pytest.mark.parametrize("threads", [32, 96, 256])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_launch_runs_on_numpy_arrays(schedule, threads, dtype):
+    x, y = np.arange(3 * 64).reshape(3, 64).astype(dtype), np.zeros(3, dtype)
+    with shim.running(schedule):
+        launch.launch(
+            ROW_SUM, f"row_sum<{launch.type_name(dtype)}>", 3, threads, [x, y, np.int32(64)]
+        )
+    np.testing.assert_array_equal(y, x.sum(1))
+
+
+def test_a_launch_on_numpy_arrays_needs_the_shim():
+    with pytest.raises(KernelError, match="CuPy arrays"):
+        launch.launch(ROW_SUM, "row_sum<float>", 1, 32, [np.zeros(4, np.float32)])
+
+
+@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+def test_nvrtc_reports_registers_spills_and_errors():
+    made = nvrtc.compile_for("sm_90", launch.code_of(ROW_SUM), "row_sum<float>")
+    assert made.spilled == 0
+    assert 0 < made.registers < 64
+    assert "ld.global.v4" in made.ptx
+    with pytest.raises(KernelError, match=r"broken does not compile for sm_80:\n.*no_such_thing"):
+        nvrtc.compile_for("sm_80", "__global__ void broken() { no_such_thing(); }", "broken")
