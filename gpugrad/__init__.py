@@ -31,7 +31,7 @@ from gpugrad.graph import Graph, gradients
 from gpugrad.inspection import VERSION as __array_api_version__
 from gpugrad.inspection import __array_namespace_info__
 from gpugrad.op import OPS, Op, elementwise, no_gradient, op
-from gpugrad.ops import random
+
 from gpugrad.ops.activations import (
     relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish, hardtanh, elu, softplus,
     leaky_relu, gelu,
@@ -141,12 +141,12 @@ from gpugrad.ops.stacking import (
 from gpugrad.ops.statistics import ptp, average, cov, corrcoef
 from gpugrad.ops.vectors import matvec, vecmat, inner, vdot
 from gpugrad.ops.windows import sliding_window_view
-from gpugrad.ops.random import set_seed
+from gpugrad.random import set_seed
 from gpugrad.recorder import AggregationMethod, UnconnectedGradients
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import IndexedSlices, Tensor, constant, convert_to_tensor
 from gpugrad.transforms import (
-    grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp,
+    batch_jacobian, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp,
 )
 from gpugrad.variable import Variable
 from gpugrad.vectorize import vectorized_map, vmap
@@ -207,10 +207,11 @@ __all__ = [
     "arctan", "arctan2", "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere",
     "around", "array", "array_equal", "array_equiv", "array_split", "asarray", "asin", "asinh",
     "astype", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "average",
-    "bartlett", "bfloat16", "binary_cross_entropy_with_logits", "bincount", "bitwise_and",
-    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "blackman", "block", "bool", "broadcast_arrays",
-    "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "ceil", "checkpoint", "cholesky",
+    "bartlett", "batch_jacobian", "bfloat16", "binary_cross_entropy_with_logits", "bincount",
+    "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "block", "bool",
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "ceil",
+    "checkpoint", "cholesky",
     "choose", "clip", "column_stack", "complex", "complex64", "complex128", "compress", "concat",
     "concatenate", "conj", "conjugate", "constant", "convert_to_tensor", "convolve", "copysign",
     "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "cumprod", "cumsum",

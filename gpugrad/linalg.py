@@ -18,9 +18,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from gpugrad.ops import decompositions, factors, least_squares, special_matrices
+from gpugrad.ops import arranging, decompositions, factors, least_squares, special_matrices
 from gpugrad.ops import linalg as _linalg
-from gpugrad.ops.arranging import diagonal
 from gpugrad.ops.decompositions import eigvals, eigvalsh, svdvals
 from gpugrad.ops.factors import lu, lu_factor, pivots_to_permutation
 from gpugrad.ops.least_squares import cond, matrix_rank, pinv
@@ -59,6 +58,10 @@ __all__ = [
     "solve_triangular", "sqrtm", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve",
     "toeplitz", "trace", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 # ---- results with names ------------------------------------------------------------------
@@ -282,6 +285,27 @@ def lu_solve(lu_and_pivots: tuple[Any, Any], b: Any, /, trans: int = 0) -> Tenso
     packed, pivots = lu_and_pivots
     x: Tensor = factors.lu_solve(packed, pivots, b, trans=trans)
     return x
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
+    """Elements on a diagonal of matrices, which are in the last two axes.
+
+    Args:
+        x: array of shape (..., m, n).
+        offset: the diagonal; 0 is the main one, those above it are positive.
+
+    Returns:
+        Tensor of shape (..., length of the diagonal).
+
+    Raises:
+        ShapeError: there are fewer than two axes.
+
+    >>> import gpugrad as gg
+    >>> print(gg.linalg.diagonal([[1.0, 2.0], [3.0, 4.0]], offset=1))
+    [2.]
+    """
+    found: Tensor = arranging.diagonal(x, offset, -2, -1)
+    return found
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:

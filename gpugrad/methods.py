@@ -159,17 +159,6 @@ def _copy(self: Tensor) -> Tensor:
     return creation.asarray(self, copy=True)
 
 
-def _diagonal(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The diagonal of the matrices in two axes, as NumPy's method: the first two by default."""
-    last = shaping.moveaxis(self, (axis1, axis2), (-2, -1))
-    return arranging.diagonal(last, offset=offset)
-
-
-def _trace(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The sum of the diagonal of the matrices in two axes, as NumPy's method."""
-    return reduction.sum_(_diagonal(self, offset, axis1, axis2), axis=-1)
-
-
 def _fill(self: Tensor, value: Any) -> None:
     """Give every element one value; differentiable in the value."""
     self[...] = value
@@ -250,8 +239,9 @@ for _name, _method in {
     "reshape": _reshape, "transpose": _transpose, "to_device": _to_device,
     "T": property(_transpose), "mT": property(shaping.matrix_transpose),
     "real": property(elementwise.real), "imag": property(elementwise.imag),
-    "H": property(_adjoint), "copy": _copy, "diagonal": _diagonal, "fill": _fill, "ptp": _ptp,
-    "trace": _trace, "view": _view, "__divmod__": _divmod, "__rdivmod__": _rdivmod,
+    "H": property(_adjoint), "copy": _copy, "diagonal": arranging.diagonal, "fill": _fill,
+    "ptp": _ptp, "trace": products.trace, "view": _view, "__divmod__": _divmod,
+    "__rdivmod__": _rdivmod,
     "__array_namespace__": _array_namespace, "__dlpack__": dlpack.dlpack,
     "__dlpack_device__": dlpack.dlpack_device,
     "__cuda_array_interface__": property(dlpack.cuda_array_interface),

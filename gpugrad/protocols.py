@@ -260,19 +260,6 @@ def _copy(a: Any, /, order: Any = "K") -> Any:
     return gpugrad.asarray(a, copy=True)
 
 
-def _diagonal(a: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    import gpugrad
-
-    last = gpugrad.moveaxis(a, (axis1, axis2), (-2, -1))
-    return gpugrad.diagonal(last, offset=offset)
-
-
-def _trace(a: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    import gpugrad
-
-    return gpugrad.sum(_diagonal(a, offset, axis1, axis2), axis=-1)
-
-
 def _outer_product(a: Any, b: Any, /) -> Any:
     import gpugrad
 
@@ -298,8 +285,8 @@ _ABOUT: dict[str, Callable[..., Any]] = {  # the array but not its values: no gr
     "size": _shape,
 }
 _ADAPTED: dict[str, Callable[..., Any]] = {
-    "argsort": _argsort, "copy": _copy, "diagonal": _diagonal, "outer": _outer_product,
-    "sort": _sort, "take": _take, "trace": _trace, "transpose": _transpose, "where": _where,
+    "argsort": _argsort, "copy": _copy, "outer": _outer_product,
+    "sort": _sort, "take": _take, "transpose": _transpose, "where": _where,
 }  # fmt: skip
 
 

@@ -199,6 +199,11 @@ __all__ = [
     "zeta",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 jn = jv
 psi = digamma
 

@@ -16,7 +16,17 @@ from gpugrad.tape import CHUNK_BYTES, GradientTape
 from gpugrad.tensor import Tensor, tensor, wrap
 from gpugrad.variable import Variable
 
-__all__ = ["grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "value_and_grad", "vjp"]
+__all__ = [
+    "batch_jacobian",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+]
 
 Function = Callable[..., Any]
 
@@ -227,6 +237,34 @@ def jacobian(
         return tape.jacobian(y, wanted, "zero", chunk_bytes=chunk_bytes)
 
     return with_jacobian
+
+
+def batch_jacobian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BYTES) -> Function:
+    """Make a function that returns the Jacobian of each example of a batch.
+
+    Args:
+        f: function whose result and argument have the batch axis in front; an example of the
+            result depends on that of the argument alone, which is not checked.
+        argnums: position of the argument.
+        chunk_bytes: as for `jacobian`.
+
+    Returns:
+        Function whose result has the shape (batch, result's axes..., argument's axes...).
+
+    >>> import gpugrad as gg
+    >>> gg.batch_jacobian(lambda x: x * x)(gg.constant([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
+    """
+
+    @functools.wraps(f)
+    def with_jacobians(*args: Any, **keywords: Any) -> Any:
+        given, wanted = _split(args, argnums)
+        with GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(wanted)
+            y = f(*given, **keywords)
+        return tape.batch_jacobian(y, wanted, "zero", chunk_bytes=chunk_bytes)
+
+    return with_jacobians
 
 
 def hessian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BYTES) -> Function:

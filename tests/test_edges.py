@@ -22,7 +22,13 @@ from test_conventions import (
 )
 
 import gpugrad as gg
-from gpugrad.errors import AxisError, IndexOutOfBoundsError, ShapeError, SingularMatrixError
+from gpugrad.errors import (
+    AxisError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+    SingularMatrixError,
+)
 
 W = gg.constant([1.0, 10.0, 100.0, 1000.0], gg.float64)
 SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
@@ -525,3 +531,23 @@ def test_error_at_an_edge(name):
     call, error, words = ERRORS[name]
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: gg.full(2, nan, dtype=int), "full.*nan.*int64"),
+        (lambda: gg.arange("a"), "arange: stop.*'a'"),
+        (lambda: gg.roll([1.0, 2.0], 1.5), r"roll: shift.*1\.5"),
+    ],
+)
+def test_what_is_no_number_of_the_kind_is_refused(call, words):
+    with pytest.raises(DTypeError, match=words):
+        call()
+
+
+def test_a_histogram_without_a_range_shows_nan_in_its_edges():
+    counts, edges = gg.histogram([1.0, nan])
+    assert not counts.numpy().any()
+    assert np.isnan(edges.numpy()).all()
+    assert gg.histogram([1.0, nan], bins=2, range=(0, 2))[0].tolist() == [0, 1]

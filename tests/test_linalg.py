@@ -209,3 +209,17 @@ def test_integers_give_float64(name):
     found = getattr(gg.linalg, name)(np.array([[2, 1], [1, 3]]))
     found = found if isinstance(found, tuple) else (found,)
     assert {y.dtype.name for y in found} <= {"float64", "complex128"}
+
+
+def test_diagonals_are_of_numpys_axes_or_of_the_array_apis(rng):
+    x = rng.normal(size=(2, 3, 3))
+    np.testing.assert_array_equal(gg.diagonal(x), np.diagonal(x))
+    np.testing.assert_array_equal(gg.trace(x), np.trace(x))
+    np.testing.assert_array_equal(gg.linalg.diagonal(x), np.linalg.diagonal(x))
+    np.testing.assert_array_equal(gg.linalg.trace(x), np.linalg.trace(x))
+    np.testing.assert_array_equal(gg.constant(x).trace(), x.trace())
+
+
+def test_solve_triangular_must_be_told_the_triangle():
+    with pytest.raises(TypeError, match="lower"):
+        gg.linalg.solve_triangular(np.eye(2), np.ones(2))

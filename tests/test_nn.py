@@ -25,7 +25,7 @@ def gradient(function, x):
     [
         (gg.relu, 0),
         (gg.relu6, 0),
-        (gg.leaky_relu, 0.2),
+        (gg.leaky_relu, 0.01),
         (gg.elu, 1),
         (gg.selu, 1.0507009873554805),
         (gg.hardtanh, 1),

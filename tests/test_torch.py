@@ -251,7 +251,7 @@ def convolve(x1, x2, mode="full"):
     return F.conv1d(x1[None, None], x2.flip(0)[None, None], padding=padding)[0, 0]
 
 
-def solve_triangular(a, b, *, lower=True, adjoint=False):
+def solve_triangular(a, b, *, lower, adjoint=False):
     a, lower = (a.mH, not lower) if adjoint else (a, lower)
     a = torch.tril(a) if lower else torch.triu(a)
     return matrices(torch.linalg.solve_triangular)(a, b=b, upper=not lower)
@@ -320,7 +320,7 @@ def middle(f):
     return function
 
 
-def trace(x, offset=0, axis1=-2, axis2=-1):
+def trace(x, offset=0, axis1=0, axis2=1):
     return torch.diagonal(x, offset, axis1, axis2).sum(-1)
 
 
@@ -629,7 +629,7 @@ TWINS = {
     ),
     "kl_div_loss": F.kl_div,
     "layer_norm": at_the_end(F.layer_norm),
-    "leaky_relu": lambda x, negative_slope=0.2: F.leaky_relu(x, negative_slope),
+    "leaky_relu": lambda x, negative_slope=0.01: F.leaky_relu(x, negative_slope),
     "linear": lambda x, weight, *bias: (
         F.linear(x, weight, *bias) if weight.ndim == 2 else NotImplemented
     ),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError, SingularMatrixError
+from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
 from gpugrad.testing import check_grads
 
 X = gg.constant([4.0, 9.0, 2.0], dtype=gg.float64)
@@ -217,3 +217,17 @@ def test_a_masked_row_of_a_matrix_product_stays_finite_and_others_do_not():
     g = gg.grad(f)(gg.ones((2, 2))).tolist()
     assert g[0] == [1.0, 1.0]
     assert np.isnan(g[1][0])
+
+
+def test_batch_jacobian_is_the_jacobian_of_each_example(rng):
+    x, w = rng.normal(size=(4, 3)), rng.normal(size=(3, 2))
+
+    def f(x):
+        return gg.tanh(x @ w)
+
+    found = gg.batch_jacobian(f)(x)
+    assert found.shape == (4, 2, 3)
+    for row, example in zip(found, x, strict=True):
+        np.testing.assert_allclose(row.numpy(), gg.jacobian(f)(example).numpy())
+    with pytest.raises(ShapeError, match="batch axis"):
+        gg.batch_jacobian(gg.tanh)(x[0])

@@ -21,7 +21,9 @@ from gpugrad.ops.adaptive_pooling import (
     adaptive_max_pool2d, adaptive_max_pool3d,
 )
 from gpugrad.ops.attention import masked_softmax, scaled_dot_product_attention
-from gpugrad.ops.average_pooling import avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d, lp_pool2d
+from gpugrad.ops.average_pooling import (
+    avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d, lp_pool2d, lp_pool3d,
+)
 from gpugrad.ops.binary_losses import binary_cross_entropy, bce_with_logits_loss, sigmoid_focal_loss
 from gpugrad.ops.channel_norms import batch_norm, group_norm, instance_norm, local_response_norm
 from gpugrad.ops.classification_losses import nll_loss, cross_entropy
@@ -66,7 +68,7 @@ __all__ = [
     "hardswish", "hardtanh", "hinge_embedding_loss", "hinge_loss", "huber_loss", "instance_norm",
     "interpolate", "kl_div", "kl_div_loss", "l1_loss", "layer_norm", "leaky_relu", "linear",
     "local_response_norm", "log_cosh_loss", "log_sigmoid", "log_softmax", "lp_pool1d",
-    "lp_pool2d", "margin_ranking_loss", "masked_softmax", "max_pool1d", "max_pool2d",
+    "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "masked_softmax", "max_pool1d", "max_pool2d",
     "max_pool3d", "mish", "mse", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
     "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pairwise_distance",
     "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "quick_gelu", "reglu",

@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from gpugrad import random
 from gpugrad.backend import as_dtype
 from gpugrad.errors import ShapeError
-from gpugrad.ops import random
-from gpugrad.ops.random import Generator
+from gpugrad.ops.generator import Generator
 from gpugrad.tensor import Tensor, constant
 
 __all__ = [

@@ -9,7 +9,7 @@ from gpugrad.backend import TENSOR
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.nn.initializers import Initializer, glorot_uniform, zeros
 from gpugrad.nn.module import Module
-from gpugrad.ops.random import Generator
+from gpugrad.ops.generator import Generator
 from gpugrad.tensor import Tensor, tensor
 from gpugrad.variable import Variable
 

@@ -369,23 +369,24 @@ def threshold_(xp, x, /, threshold, value):
 @op(
     vjp=[lambda xp, g, x, negative_slope: xp.where(x > 0, g, g * negative_slope)],
     batch="stack",
-    samples=_with({}, {"negative_slope": 0.01}, {"negative_slope": -0.5}),
-    ref=lambda x, negative_slope=0.2: np.where(x > 0, x, negative_slope * x),
+    samples=_with({}, {"negative_slope": 0.2}, {"negative_slope": -0.5}),
+    ref=lambda x, negative_slope=0.01: np.where(x > 0, x, negative_slope * x),
     errors=[_NO_NUMBER],
 )
-def leaky_relu(xp, x, /, negative_slope=0.2):
+def leaky_relu(xp, x, /, negative_slope=0.01):
     """`x` where it is positive, else `negative_slope` times `x`.
 
     Args:
         x: array, of any shape.
-        negative_slope: number; also the gradient at 0. TensorFlow's default; torch's is 0.01.
+        negative_slope: number; also the gradient at 0. The default is torch's and JAX's;
+            TensorFlow's is 0.2.
 
     Returns:
         Tensor of the shape of `x`.
 
     >>> import gpugrad as gg
     >>> print(gg.leaky_relu([-1.0, 2.0]))
-    [-0.2  2. ]
+    [-0.01  2.  ]
     """
     return xp.lib.maximum(x, 0) + negative_slope * xp.lib.minimum(x, 0)
 

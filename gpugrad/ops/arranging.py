@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from gpugrad.batched import behind
-from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.op import op
-from gpugrad.ops.padding import pad  # noqa: F401  # until it is exported from there
 from gpugrad.ops.shaping import axis_of, need_matrices
 from gpugrad.samples import shaped
 
@@ -63,7 +62,10 @@ def _roll_batch(xp, batched, x, *, shift, axis):
         ([(2, 3)], {"shift": 2}), ([(2, 3)], {"shift": -1, "axis": -1}),
         ([(2, 3)], {"shift": (1, 4), "axis": (0, 1)}), ([(0, 2)], {"shift": 1, "axis": 0}),
     ),
-    errors=[([np.ones(3)], {"shift": 1, "axis": 1}, AxisError, "roll.*axis 1")],
+    errors=[
+        ([np.ones(3)], {"shift": 1, "axis": 1}, AxisError, "roll.*axis 1"),
+        ([np.ones(3)], {"shift": 1.5}, DTypeError, "roll: shift.*1.5"),
+    ],
 )  # fmt: skip
 def roll(xp, x, /, shift, axis=None):
     """Move the elements along axes; those that leave at the end come in at the start.
@@ -78,11 +80,14 @@ def roll(xp, x, /, shift, axis=None):
 
     Raises:
         AxisError: an axis that `x` does not have.
+        DTypeError: a shift that is no int.
 
     >>> import gpugrad as gg
     >>> print(gg.roll([1.0, 2.0, 3.0], 1))
     [3. 1. 2.]
     """
+    if not all(hasattr(s, "__index__") for s in _several(shift)):  # NumPy cuts fractions off
+        raise DTypeError(f"roll: shift must be an int, or a tuple of ints, got {shift!r:.60}.")
     return xp.lib.roll(x, shift, axis=axis)
 
 
@@ -90,7 +95,7 @@ def roll(xp, x, /, shift, axis=None):
 
 
 def _several(n):
-    return (n,) if isinstance(n, (int, np.integer)) else tuple(n)
+    return tuple(n) if isinstance(n, (tuple, list)) or np.ndim(n) else (n,)
 
 
 def _tile_vjp(xp, g, x_shape, repetitions):
@@ -286,10 +291,10 @@ def _diagonal_batch(xp, batched, x, *, offset, axis1, axis2):
 
 @op(
     vjp=[_diagonal_vjp], linear=True, keeps_half=True, batch=_diagonal_batch, kinds="fc",
-    ref=lambda x, offset=0, axis1=-2, axis2=-1: np.diagonal(x, offset, axis1, axis2),
+    ref=np.diagonal,
     samples=shaped(
         ([(3, 3)], {}), ([(2, 3)], {"offset": 1}), ([(2, 3, 2)], {"offset": -1}),
-        ([(2, 2)], {"offset": 3}), ([(2, 3, 2)], {"axis1": 0, "axis2": 1}),
+        ([(2, 2)], {"offset": 3}), ([(2, 3, 2)], {"axis1": -2, "axis2": -1}),
         ([(2, 2, 3)], {"offset": 1, "axis1": -1, "axis2": 0}),
     ),
     errors=[
@@ -298,14 +303,14 @@ def _diagonal_batch(xp, batched, x, *, offset, axis1, axis2):
         ([np.ones((2, 2))], {"axis1": 2}, AxisError, "diagonal.*axis 2"),
     ],
 )  # fmt: skip
-def diagonal(xp, x, /, offset=0, axis1=-2, axis2=-1):
+def diagonal(xp, x, /, offset=0, axis1=0, axis2=1):
     """Elements on a diagonal of matrices.
 
     Args:
-        x: array of shape (..., m, n).
+        x: array of two or more axes.
         offset: the diagonal; 0 is the main one, those above it are positive.
-        axis1, axis2: the axes of the rows and of the columns. Of a stack they are the last two,
-            as in the array API; NumPy's are the first two.
+        axis1, axis2: the axes of the rows and of the columns: the first two, as NumPy has it.
+            `gg.linalg.diagonal` takes the last two, as the array API has it.
 
     Returns:
         Tensor of the shape without the two axes, and the diagonal at the end.
@@ -334,7 +339,7 @@ def _diagonal_scatter_batch(xp, batched, x, *, offset, shape):
 
 
 @op(
-    vjp=[lambda xp, g, offset: xp.diagonal(g, offset=offset)],
+    vjp=[lambda xp, g, offset: xp.diagonal(g, offset, -2, -1)],
     linear=True, keeps_half=True, batch=_diagonal_scatter_batch,
     kinds="fc", ref=_diagonal_scatter_reference,
     samples=shaped(

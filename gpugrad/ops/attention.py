@@ -11,8 +11,8 @@ from gpugrad.backend import TENSOR
 from gpugrad.errors import DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.dropout import check_probability, kept
+from gpugrad.ops.generator import Generator
 from gpugrad.ops.nn import exp_of
-from gpugrad.ops.random import Generator
 from gpugrad.samples import calls, uniform
 from gpugrad.tensor import Tensor, tensor
 

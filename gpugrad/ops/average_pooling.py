@@ -364,3 +364,41 @@ def lp_pool2d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
     [[[2.]]]
     """
     return _lp_pool(xp, "lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode)
+
+
+@op(
+    ref=_lp_ref,
+    samples=shaped(
+        ([(1, 2, 2, 2, 4)], {"norm_type": 2, "kernel_size": 2}),
+        ([(1, 1, 2, 3, 2)], {"norm_type": 1, "kernel_size": 2, "stride": 1}),
+        domain=(0.5, 2.0),
+    ),
+    errors=[
+        ([np.ones((1, 1, 3, 3, 3)), -1, 2], {}, ArgumentError, "norm_type=-1"),
+        ([np.ones((1, 3)), 2, 2], {}, ShapeError, "lp_pool3d: x must"),
+    ],
+)  # fmt: skip
+def lp_pool3d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The root ``sum(x**p) ** (1 / p)`` of each window of volumes. The gradient at 0 is 0.
+
+    Args:
+        x: array of shape (N, C, D, H, W), or (C, D, H, W).
+        norm_type: the positive number p; the sum itself for 1.
+        kernel_size: int or three, depth, height and width of a window.
+        stride: int or three, from one window to the next; None for `kernel_size`.
+        ceil_mode: whether windows may reach over the end. As in torch their sums are then
+            scaled up by how many elements they lack.
+
+    Returns:
+        Tensor of shape (N, C, windows along each axis...), or without N; NaN where the sum is
+        negative and p is not 1.
+
+    Raises:
+        ShapeError: `x` has other axes, or is smaller than a window.
+        ArgumentError: an argument is no int, or too small.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nn.lp_pool3d(gg.ones((1, 2, 2, 1)), 1, (2, 2, 1)))
+    [[[[4.]]]]
+    """
+    return _lp_pool(xp, "lp_pool3d", 3, x, norm_type, kernel_size, stride, ceil_mode)

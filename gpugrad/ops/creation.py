@@ -95,7 +95,7 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
 
     Raises:
         ShapeError: `fill_value` is more than one number.
-        DTypeError: a complex value for a real dtype.
+        DTypeError: a complex value for a real dtype, or one that is not finite for integers.
 
     >>> import gpugrad as gg
     >>> print(gg.full(2, 7.0))
@@ -111,6 +111,8 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
         return TENSOR.broadcast_to(value, shape)
     made = value.dtype if dtype is None else backend.as_dtype(dtype)
     no_part_lost("full", value.dtype, made)
+    if made.kind in "iu" and not np.isfinite(value.numpy()):
+        raise DTypeError(f"full: there is no {fill_value} among numbers of dtype {made}.")
     return _filled("full", shape, fill_value, made, device)
 
 
@@ -170,6 +172,7 @@ def arange(
 
     Raises:
         ArgumentError: `step` is 0.
+        DTypeError: an end or a step that is no number.
 
     >>> import gpugrad as gg
     >>> print(gg.arange(3))
@@ -177,6 +180,9 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
+    for what, n in (("start", start), ("stop", stop), ("step", step)):
+        if np.ndim(n) or not hasattr(n, "__float__"):
+            raise DTypeError(f"arange: {what} must be a number, got {n!r:.60}.")
     if step == 0:
         raise ArgumentError("arange: step must not be 0.")
     whole = all(isinstance(n, (int, np.integer)) for n in (start, stop, step))

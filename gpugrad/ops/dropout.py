@@ -11,7 +11,7 @@ from typing import Any
 from gpugrad.backend import TENSOR
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.ops.activations import SELU_ALPHA, SELU_SCALE
-from gpugrad.ops.random import Generator, default_generator
+from gpugrad.ops.generator import Generator, default_generator
 from gpugrad.tensor import Tensor, tensor
 
 

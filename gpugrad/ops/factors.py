@@ -22,7 +22,9 @@ def _block(xp, x, rows, columns):
 
 def _unit_lower(xp, x):
     """The lower triangle, with ones on the diagonal."""
-    return xp.tril(x, k=-1) + xp.diagonal_scatter(xp.diagonal(x) ** 0, offset=0, shape=x.shape)
+    return xp.tril(x, k=-1) + xp.diagonal_scatter(
+        xp.diagonal(x, 0, -2, -1) ** 0, offset=0, shape=x.shape
+    )
 
 
 def _permutation(xp, pivots, n, dtype):
@@ -51,11 +53,11 @@ def _lu_vjp(xp, g, out):
         gu = gu - xp.matmul(below, rest)
     elif n > k:
         beside = adjoint(xp, _block(xp, lu, (0, k), (k, n)))
-        rest = xp.solve_triangular(low, _block(xp, g, (0, k), (k, n)), adjoint=True)
+        rest = xp.solve_triangular(low, _block(xp, g, (0, k), (k, n)), lower=True, adjoint=True)
         gl = gl - xp.matmul(rest, beside)
     core = xp.tril(xp.matmul(adjoint(xp, low), gl), k=-1)
     core = core + xp.triu(xp.matmul(gu, adjoint(xp, up)))
-    core = xp.solve_triangular(low, core, adjoint=True)
+    core = xp.solve_triangular(low, core, lower=True, adjoint=True)
     core = adjoint(xp, xp.solve_triangular(up, adjoint(xp, core), lower=False))
     if m != n:
         core = xp.concat([core, rest], axis=-2 if m > n else -1)
@@ -288,12 +290,12 @@ def lu_solve(xp, lu, pivots, b, /, *, trans=0):
     p = _permutation(xp, pivots, lu.shape[-1], lu.dtype.char.lower())
     low = _unit_lower(xp, lu)
     if trans == 0:
-        y = xp.solve_triangular(low, xp.matmul(xp.matrix_transpose(p), y))
+        y = xp.solve_triangular(low, xp.matmul(xp.matrix_transpose(p), y), lower=True)
         y = xp.solve_triangular(lu, y, lower=False)
     else:
         y = conjugate(xp, y) if trans == 1 else y
         y = xp.solve_triangular(lu, y, lower=False, adjoint=True)
-        y = xp.matmul(p, xp.solve_triangular(low, y, adjoint=True))
+        y = xp.matmul(p, xp.solve_triangular(low, y, lower=True, adjoint=True))
         y = conjugate(xp, y) if trans == 1 else y
     return xp.squeeze(y, -1) if vector else y
 

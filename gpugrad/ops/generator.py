@@ -245,7 +245,7 @@ class Generator:
         made = wrap(values if d == "cpu" else backend.put(values, d))
         return functools.reduce(lambda t, level: enter(t, level, 0), levels, made)
 
-    if TYPE_CHECKING:  # hung on by gpugrad.ops.random
+    if TYPE_CHECKING:  # hung on by gpugrad.random
 
         def __getattr__(self, name: str) -> Callable[..., Tensor]: ...
 

@@ -211,7 +211,7 @@ def _place(xp, x, edges, equal):
         return xp.where(xp.equal(x, last), n, xp.searchsorted(edges, x, side="right"))
     # computed, as a search is slow on the CPU, and set right by one where that was rounded
     inside = (x >= first) & (x <= last)
-    y = xp.where(inside, x - first, 0.0) * (n / (last - first))
+    y = xp.where(inside, (x - first) * (n / (last - first)), 0.0)
     k = xp.minimum(xp.astype(y, np.int64), n - 1)
     k = k - xp.astype(x < xp.take(edges, k), np.int64)
     k = k + xp.astype((x >= xp.take(edges, k + 1)) & (k < n - 1), np.int64)
@@ -303,7 +303,8 @@ def histogram(
     Args:
         x: array of any shape.
         bins: how many equal ones, or their edges in ascending order.
-        range: first and last edge of equal bins; what lies outside is not counted.
+        range: first and last edge of equal bins; what lies outside is not counted. If it is
+            None and an element is NaN, so are the edges, and nothing is counted.
         density: whether to divide by the total and the widths of the bins.
         weights: array of the shape of `x`: what each element counts. They get gradients;
             `x` gets none, as counts do not vary with it.

@@ -76,8 +76,8 @@ def _cholesky_vjp(xp, g, out, upper):
         g, out = adjoint(xp, g), adjoint(xp, out)
     p = xp.matmul(adjoint(xp, out), g)
     p = (xp.tril(p) + xp.tril(p, k=-1)) / 2  # lower triangle, half of the diagonal
-    s = xp.solve_triangular(out, p, adjoint=True)
-    s = xp.solve_triangular(out, adjoint(xp, s), adjoint=True)
+    s = xp.solve_triangular(out, p, lower=True, adjoint=True)
+    s = xp.solve_triangular(out, adjoint(xp, s), lower=True, adjoint=True)
     return (s + adjoint(xp, s)) / 2
 
 
@@ -131,7 +131,7 @@ def cholesky(xp, x, /, *, upper=False):
     x = as_inexact(x)
     out = xp.lib.linalg.cholesky((x + adjoint(xp, x)) / 2)
     # CuPy does not complain, but leaves a pivot that is not positive on the diagonal
-    if xp is not NUMPY and not (xp.diagonal(out).real > 0).all():
+    if xp is not NUMPY and not (xp.diagonal(out, 0, -2, -1).real > 0).all():
         raise _singular("cholesky", "the matrix is not positive definite")
     return adjoint(xp, out) if upper else out
 
@@ -179,9 +179,12 @@ def _outer(xp, x, y):
     return xp.matmul(x, adjoint(xp, y))
 
 
-def _triangular_ref(a, b, lower=True, adjoint=False):
+def _triangular_ref(a, b, lower, adjoint=False):
     a = np.tril(a) if lower else np.triu(a)
     return np.linalg.solve(a.swapaxes(-1, -2).conj() if adjoint else a, b)
+
+
+_LOWER = {"lower": True}
 
 
 def _triangular_samples(rng):
@@ -193,19 +196,21 @@ def _triangular_samples(rng):
     vjp=[_triangular_a, _triangular_b], kinds="fc", ref=_triangular_ref,
     samples=_triangular_samples, batch=_solving("solve_triangular"),
     errors=[
-        ([np.zeros((2, 2)), np.ones(2)], {}, SingularMatrixError, "solve_triangular.*singular"),
-        ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"solve_triangular.*\(2, 3\)"),
-        ([np.eye(2), np.ones(3)], {}, ShapeError, r"solve_triangular.*\(3,\)"),
-        ([np.ones((2, 2, 2)), np.ones((3, 2, 1))], {}, ShapeError, "solve_triangular"),
+        ([np.zeros((2, 2)), np.ones(2)], _LOWER, SingularMatrixError, "triangular.*singular"),
+        ([np.ones((2, 3)), np.ones(2)], _LOWER, ShapeError, r"solve_triangular.*\(2, 3\)"),
+        ([np.eye(2), np.ones(3)], _LOWER, ShapeError, r"solve_triangular.*\(3,\)"),
+        ([np.ones((2, 2, 2)), np.ones((3, 2, 1))], _LOWER, ShapeError, "solve_triangular"),
+        ([np.eye(2), np.ones(2)], {}, TypeError, "lower"),
     ],
 )  # fmt: skip
-def solve_triangular(xp, a, b, /, *, lower=True, adjoint=False):
+def solve_triangular(xp, a, b, /, *, lower, adjoint=False):
     """Solution of a @ x = b for triangular matrices.
 
     Args:
         a: array of shape (..., n, n); only one triangle of it is read.
         b: array of shape (..., n, k), or one vector (n,). Stacks are broadcast.
-        lower: which triangle.
+        lower: which triangle. It must be said, as SciPy assumes the upper one and TensorFlow
+            the lower one.
         adjoint: whether the equation has the conjugate transpose of `a` (for real matrices:
             the transpose) in place of `a`. `lower` speaks of `a` itself.
 
@@ -217,7 +222,7 @@ def solve_triangular(xp, a, b, /, *, lower=True, adjoint=False):
         ShapeError: `a` is not square, or the shapes do not go together.
 
     >>> import gpugrad as gg
-    >>> print(gg.solve_triangular([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0]))
+    >>> print(gg.solve_triangular([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0], lower=True))
     [1. 2.]
     """
     n = a.shape[-1] if a.ndim else 0
@@ -328,7 +333,7 @@ def inv(xp, x, /):
 
 def _identity(xp, x):
     """Identity matrices of the shape of `x`."""
-    return xp.diagonal_scatter(xp.diagonal(x) ** 0, offset=0, shape=x.shape)
+    return xp.diagonal_scatter(xp.diagonal(x, 0, -2, -1) ** 0, offset=0, shape=x.shape)
 
 
 @op(

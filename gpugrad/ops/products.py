@@ -395,18 +395,18 @@ def cross(xp, x1, x2, /, axis=-1):
 
 
 @op(
-    kinds="fci", ref=lambda x, offset=0, axis1=-2, axis2=-1: np.trace(x, offset, axis1, axis2),
+    kinds="fci", ref=np.trace,
     samples=shaped(
         ([(3, 3)], {}), ([(2, 3)], {"offset": 1}), ([(2, 3, 2)], {"offset": -1}), ([(0, 0)], {}),
-        ([(2, 3, 2)], {"axis1": 0, "axis2": 1}),
+        ([(2, 3, 2)], {"axis1": -2, "axis2": -1}),
     ),
     errors=[([np.ones(3)], {}, ShapeError, r"\(3,\)")],
 )  # fmt: skip
-def trace(xp, x, /, offset=0, axis1=-2, axis2=-1):
+def trace(xp, x, /, offset=0, axis1=0, axis2=1):
     """Sum of the elements on a diagonal of matrices.
 
     Args:
-        x: array of shape (..., m, n).
+        x: array of two or more axes.
         offset: the diagonal; 0 is the main one, those above it are positive.
         axis1, axis2: the axes of the rows and of the columns, as for `diagonal`.
 

@@ -81,6 +81,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class _Method:
     """A function of this module as a method of `Generator`: with ``generator=self``."""
 
