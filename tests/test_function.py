@@ -155,45 +155,7 @@ def test_groups_take_strided_and_stretched_arrays():
         near(f(gg.constant(x)), np.sin(x) * x + 1)
 
 
-# ---- signatures --------------------------------------------------------------------------
-
-
-def test_another_signature_is_traced_anew():
-    f = gg.function(lambda x, n=1: x * n)
-    f(X)
-    f(X)
-    f(X[:2])
-    f(gg.astype(X, "float32"))
-    f(X, 2)
-    f(X, n=2)
-    assert f.cache_info().traces == 5
-
-
-def test_the_same_tensor_twice_is_another_signature():
-    def f(a, b):
-        with gg.GradientTape() as tape:
-            tape.watch(a)
-            y = gg.sum(a * b)
-        return tape.gradient(y, a)
-
-    g = gg.function(f)
-    for _ in range(2):
-        near(g(X, Y), Y)
-        near(g(X, X), 2 * X)
-
-
-def test_an_argument_that_cannot_be_compared_is_named():
-    with pytest.raises(ArgumentError, match="bytearray"):
-        gg.function(lambda x, b: x)(X, bytearray(b"a"))
-
-
-def test_many_traces_are_warned_of_once_with_what_changes():
-    f = gg.function(lambda x, n: x * n)
-    for n in range(16):
-        f(X, n)
-    with pytest.warns(UserWarning, match=r"traced for the 17th time.*15.*16"):
-        f(X, 16)
-    f(X, 100)
+# ---- lowering ----------------------------------------------------------------------------
 
 
 def test_clear_and_lower():

@@ -9,14 +9,14 @@ from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from gpugrad import backend, nest
 from gpugrad.batched import levels_running
 from gpugrad.errors import ArgumentError
 from gpugrad.function.groups import find_groups
 from gpugrad.function.numpy_replay import Replay
 from gpugrad.function.passes import PASSES
+from gpugrad.function.results import filled, taken
+from gpugrad.function.signature import Names, Signature
 from gpugrad.function.under_tape import (
     Recorded,
     parted,
@@ -25,9 +25,8 @@ from gpugrad.function.under_tape import (
     trace_with_gradient,
 )
 from gpugrad.recorder import recording_stopped
-from gpugrad.tensor import IndexedSlices, Tensor, tensor, threads, wrap
+from gpugrad.tensor import Tensor, tensor, threads, wrap
 from gpugrad.trace import OtherwiseError, Program, Tracing, running
-from gpugrad.variable import Variable
 
 __all__ = ["CacheInfo", "Function", "function"]
 
@@ -56,14 +55,15 @@ class _Pair:
     """One signature under tapes: a forward and a backward program."""
 
     def __init__(
-        self, f: Any, args: Any, keywords: Any, wanted: list[Tensor], passes: Sequence[str]
-    ) -> None:
+        self, f: Any, args: Any, keywords: Any, wanted: list[Tensor], passes: Sequence[str],
+        signature: Signature,
+    ) -> None:  # fmt: skip
         trace, result, targets, gradients, variables = trace_with_gradient(
-            f, args, keywords, wanted, _given
+            f, args, keywords, wanted, signature.inputs
         )
         program, n = trace.program, len(trace.program.inputs) - len(targets)
         self.variables = variables
-        self.result, outputs = _taken(result)
+        self.result, outputs = taken(result)
         if not targets:
             raise OtherwiseError("there is nothing to differentiate")
         found = [g for g in gradients if g is not None]
@@ -99,34 +99,21 @@ class _Pair:
                       self.places, again)  # fmt: skip
         targets = [o for o, is_target in zip(outs, self.is_target, strict=True) if is_target]
         record_call(op, targets, sources)
-        return _filled(self.result, iter(outs))
-
-
-def _given(trace: Tracing, args: Any, keywords: Any, wanted: list[Tensor]) -> Any:
-    """The arguments as inputs of a trace, and among them those that are `wanted`."""
-    inputs: dict[int, Tensor] = {}
-
-    def traced(leaf: Any) -> Any:
-        if isinstance(leaf, Variable) or not (isinstance(leaf, Tensor) or type(leaf) is np.ndarray):
-            return leaf
-        if id(leaf) not in inputs:
-            inputs[id(leaf)] = wrap(trace.input(tensor(leaf)._data))
-        return inputs[id(leaf)]
-
-    given, named = nest.map_structure(traced, (args, keywords))
-    return given, named, [inputs[id(x)] for x in wanted]
+        return filled(self.result, iter(outs))
 
 
 class Function:
     """What `gg.function` makes of a function; call it as the function itself."""
 
-    def __init__(self, f: Callable[..., Any], passes: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, f: Callable[..., Any], passes: Sequence[str] | None = None, static: Names = ()
+    ) -> None:
         functools.update_wrapper(self, f)
         every = (*PASSES, "groups")
         self._passes = every if passes is None else tuple(passes)
         if unknown := set(self._passes) - set(every):
             raise ArgumentError(f"function: there are the passes {every}, not {sorted(unknown)}.")
-        self._f = f
+        self._f, self._signature = f, Signature(f, static)
         self._plans: dict[Any, _Plan] = {}
         self._pairs: dict[Any, Any] = {}
         self._lock = threading.RLock()
@@ -139,7 +126,7 @@ class Function:
             return self._f(*args, **keywords)  # part of what is traced or mapped
         if threads.stack:
             return self._recorded(args, keywords) if tapes_only() else self._f(*args, **keywords)
-        key, arrays = self._signature(args, keywords)
+        key, arrays = self._signature.key(args, keywords)
         plan = self._plans.get(key)
         if plan is None:
             with self._lock:
@@ -152,20 +139,20 @@ class Function:
             self._counts[2] += 1
             return self._f(*args, **keywords)
         self._counts[0] += 1
-        return _filled(plan.result, results)
+        return filled(plan.result, results)
 
     def _recorded(self, args: Any, keywords: Any) -> Any:
         """A call under tapes: one entry of their logs, or the function itself if it has effects."""
-        leaves = [x for x in nest.flatten((args, keywords)) if isinstance(x, Tensor)]
+        leaves = [x for x in self._signature.leaves(args, keywords) if isinstance(x, Tensor)]
         wanted = [x for x in leaves if x._id and any(x._id in r.known for r in threads.stack)]
-        key, arrays = self._signature(args, keywords)
+        key, arrays = self._signature.key(args, keywords)
         ids = [id(x) for x in leaves]
         key = ("with gradient", key, tuple(ids.index(id(x)) for x in wanted))
         pair: Any = self._pairs.get(key)
         if pair is None:
             with self._lock, recording_stopped():
                 try:
-                    pair = _Pair(self._f, args, keywords, wanted, self._passes)
+                    pair = _Pair(self._f, args, keywords, wanted, self._passes, self._signature)
                 except OtherwiseError:
                     pair = False  # it has effects
             self._pairs[key] = pair
@@ -185,7 +172,7 @@ class Function:
         Raises:
             ArgumentError: the function was not called with such arguments before.
         """
-        key, _ = self._signature(args, keywords)
+        key, _ = self._signature.key(args, keywords)
         if key not in self._plans:
             raise ArgumentError(
                 f"lower: {self.__name__} was not called with such arguments yet, and calling it "  # type: ignore[attr-defined]
@@ -202,112 +189,35 @@ class Function:
         self._plans.clear()
         self._pairs.clear()
 
-    # -- tracing
-
-    def _signature(self, args: Any, keywords: Any) -> tuple[Any, list[Any]]:
-        """What a program depends on, and the arrays of the arguments, each one once."""
-        arrays: list[Any] = []
-        seen: dict[int, int] = {}
-        parts: list[Any] = []
-        for leaf in nest.flatten((args, keywords)):
-            if isinstance(leaf, Variable):
-                parts.append(("Variable", leaf._id, leaf.shape, leaf.dtype))
-            elif isinstance(leaf, Tensor) or type(leaf) is np.ndarray:
-                at = seen.get(id(leaf))
-                if at is None:
-                    at = seen[id(leaf)] = len(arrays)
-                    arrays.append(tensor(leaf)._data)
-                array = arrays[at]
-                parts.append((at, array.shape, array.dtype, str(backend.device_of(array))))
-            else:
-                try:
-                    hash(leaf)
-                except TypeError:
-                    raise ArgumentError(
-                        f"function: an argument is a {type(leaf).__name__}, which is neither a "
-                        "Tensor nor hashable, so it cannot be told whether it has changed."
-                    ) from None
-                parts.append((type(leaf), leaf))
-        return (_form(args), _form(keywords), tuple(parts), backend.default_device()), arrays
-
     def _trace(self, key: Any, args: Any, keywords: Any) -> Any:
-        self._warn(key)
+        self._warn(key, args, keywords)
         with Tracing() as trace:
-            given, named, _ = _given(trace, args, keywords, [])
+            given, named, _ = self._signature.inputs(trace, args, keywords, [])
             result = self._f(*given, **named)
-            form, outputs = _taken(result)
+            form, outputs = taken(result)
         program = trace.program
         program.outputs = [trace.place(o) for o in outputs]
         self._plans[key] = _Plan(program, form, self._passes)
         for step in program.steps:
             step.results = []
         self._counts[1] += 1
-        return _filled(form, iter([backend.bottom(o) for o in outputs]))
+        return filled(form, iter([backend.bottom(o) for o in outputs]))
 
-    def _warn(self, key: Any) -> None:
+    def _warn(self, key: Any, args: Any, keywords: Any) -> None:
         if len(self._plans) < _MANY or self._warned:
             return
         self._warned = True
-        before = next(reversed(self._plans))
-        changed = [
-            f"leaf {k}: {a!r:.60} and {b!r:.60}"
-            for k, (a, b) in enumerate(zip(before[2], key[2], strict=False)) if a != b
-        ]  # fmt: skip
+        changed = self._signature.changes(next(reversed(self._plans)), key, args, keywords)
         warnings.warn(
-            f"{self.__name__} is traced for the {len(self._plans) + 1}th time. What changed among "  # type: ignore[attr-defined]
-            f"its arguments: {'; '.join(changed) or 'their structure'}. Give numbers that change "
-            "as Tensors, and pad what changes its shape.",
-            stacklevel=5,
+            f"{self.__name__} is traced for the {len(self._plans) + 1}th time. What changed: "  # type: ignore[attr-defined]
+            f"{'; '.join(changed)}.",
+            stacklevel=4,
         )
 
 
-def _form(structure: Any) -> Any:
-    children = nest.children(structure)
-    if children is None:
-        return None
-    return type(structure), tuple((k, _form(child)) for k, child in children)
-
-
-class _Hole:
-    """Where a result stands in a structure."""
-
-    __slots__ = ("kind", "shape")
-
-    def __init__(self, kind: str, shape: Any = None) -> None:
-        self.kind, self.shape = kind, shape
-
-
-def _taken(result: Any) -> tuple[Any, list[Any]]:
-    """The structure of a result with holes for its arrays, and those arrays."""
-    outputs: list[Any] = []
-    leaves: list[Any] = []
-    for leaf in nest.flatten(result):
-        if isinstance(leaf, Variable):
-            leaves.append(leaf)
-        elif isinstance(leaf, Tensor):
-            outputs.append(leaf._data)
-            leaves.append(_Hole("tensor"))
-        elif isinstance(leaf, IndexedSlices):
-            outputs += [leaf.values._data, leaf.indices._data]
-            leaves.append(_Hole("rows", leaf.dense_shape))
-        else:
-            leaves.append(leaf)
-    return nest.pack(result, leaves), outputs
-
-
-def _filled(form: Any, arrays: Any) -> Any:
-    def filled(leaf: Any) -> Any:
-        if type(leaf) is not _Hole:
-            return leaf
-        if leaf.kind == "tensor":
-            made = next(arrays)
-            return made if isinstance(made, Tensor) else wrap(made)
-        return IndexedSlices(wrap(next(arrays)), wrap(next(arrays)), leaf.shape)
-
-    return nest.map_structure(filled, form)
-
-
-def function(f: Callable[..., Any] | None = None, *, passes: Sequence[str] | None = None) -> Any:
+def function(
+    f: Callable[..., Any] | None = None, *, static: Names = (), passes: Sequence[str] | None = None
+) -> Any:
     """Make a function that runs once for each signature and replays what it did; a decorator.
 
     Args:
@@ -315,6 +225,10 @@ def function(f: Callable[..., Any] | None = None, *, passes: Sequence[str] | Non
             computes must follow from the values of its Tensor arguments and of Variables; other
             values that it reads, and its own branches, are those of the first call. Tapes,
             optimizers and random numbers in it work as outside.
+        static: names or positions of arguments that are compared by value, and that `f` gets as
+            they are. Python numbers and what else is no Tensor are so without it; declared
+            static, a Tensor or an array is too, so that `f` may ask for its values (its bytes
+            are compared in every call, and each value is traced anew).
         passes: which optimizations run; all if None.
 
     A signature is the structure of the arguments, shapes, dtypes and devices of their Tensors,
@@ -324,7 +238,9 @@ def function(f: Callable[..., Any] | None = None, *, passes: Sequence[str] | Non
 
     Raises:
         TraceError: a value is asked for while the function is traced, as by ``if x > 0``.
-        ArgumentError: an argument that is neither a Tensor nor hashable.
+        ArgumentError: an argument that is neither a Tensor nor hashable; a static one that is a
+            Variable, or no parameter of `f`.
+        DTypeError: a static Tensor is watched by a tape, which would lose its gradient.
 
     >>> import gpugrad as gg
     >>> @gg.function
@@ -336,5 +252,5 @@ def function(f: Callable[..., Any] | None = None, *, passes: Sequence[str] | Non
     1
     """
     if f is None:
-        return functools.partial(function, passes=passes)
-    return Function(f, passes)
+        return functools.partial(function, static=static, passes=passes)
+    return Function(f, passes, static)

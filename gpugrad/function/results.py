@@ -1,0 +1,52 @@
+"""Results: their structure, kept once, and the arrays that a run puts into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpugrad import nest
+from gpugrad.tensor import IndexedSlices, Tensor, wrap
+from gpugrad.variable import Variable
+
+__all__ = ["filled", "taken"]
+
+
+class _Hole:
+    """Where a result stands in a structure."""
+
+    __slots__ = ("kind", "shape")
+
+    def __init__(self, kind: str, shape: Any = None) -> None:
+        self.kind, self.shape = kind, shape
+
+
+def taken(result: Any) -> tuple[Any, list[Any]]:
+    """The structure of a result with holes for its arrays, and those arrays."""
+    outputs: list[Any] = []
+    leaves: list[Any] = []
+    for leaf in nest.flatten(result):
+        if isinstance(leaf, Variable):
+            leaves.append(leaf)
+        elif isinstance(leaf, Tensor):
+            outputs.append(leaf._data)
+            leaves.append(_Hole("tensor"))
+        elif isinstance(leaf, IndexedSlices):
+            outputs += [leaf.values._data, leaf.indices._data]
+            leaves.append(_Hole("rows", leaf.dense_shape))
+        else:
+            leaves.append(leaf)
+    return nest.pack(result, leaves), outputs
+
+
+def filled(form: Any, arrays: Any) -> Any:
+    """A structure with Tensors, or arrays made into Tensors, in its holes."""
+
+    def put(leaf: Any) -> Any:
+        if type(leaf) is not _Hole:
+            return leaf
+        if leaf.kind == "tensor":
+            made = next(arrays)
+            return made if isinstance(made, Tensor) else wrap(made)
+        return IndexedSlices(wrap(next(arrays)), wrap(next(arrays)), leaf.shape)
+
+    return nest.map_structure(put, form)

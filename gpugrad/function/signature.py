@@ -1,0 +1,249 @@
+"""Signatures: what of the arguments a program depends on, and what is an input of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad import backend, nest
+from gpugrad.errors import ArgumentError
+from gpugrad.tensor import Tensor, tensor, wrap
+from gpugrad.trace import Tracing
+from gpugrad.variable import Variable
+
+__all__ = ["Names", "Signature"]
+
+Names = str | int | Sequence[str | int]
+"""Arguments, by name or position."""
+
+_EXACT = frozenset((float, complex))  # -0.0 == 0.0, and nan != nan: they are told apart by repr
+
+
+class Signature:
+    """Tells calls of one function apart.
+
+    Args:
+        f: the function.
+        static: arguments that are compared by value and that `f` gets as they are.
+    """
+
+    def __init__(self, f: Callable[..., Any], static: Names = ()) -> None:
+        self._names, self._by_name, self._more = _parameters(f)
+        self._static = self.chosen("static", static)
+
+    def chosen(self, what: str, which: Names) -> frozenset[Any]:
+        """Arguments given by name or position, as both: a call may use either.
+
+        Raises:
+            ArgumentError: the function has no such parameter.
+        """
+        found: set[Any] = set()
+        for one in [which] if isinstance(which, (str, int)) else which:
+            if isinstance(one, str) and one in self._names:
+                found |= {one, self._names.index(one)}
+            elif isinstance(one, int) and 0 <= one < len(self._names):
+                found |= {one, self._names[one]}
+            elif one in self._by_name or ("*" if type(one) is int else "**") in self._more:
+                found.add(one)
+            else:
+                raise ArgumentError(
+                    f"function: {what}={one!r} is no argument; there are "
+                    f"{', '.join([*self._names, *self._by_name]) or 'none'}, counted from 0."
+                )
+        return frozenset(found)
+
+    def key(self, args: Any, keywords: Any) -> tuple[Any, list[Any]]:
+        """What a program depends on, and the arrays of the arguments, each one once.
+
+        Raises:
+            ArgumentError: an argument that cannot be compared.
+        """
+        statics: Any = ()
+        if self._static:
+            args, keywords, found = self._parted(args, keywords)
+            statics = tuple((at, self._by_value(at, value)) for at, value in found)
+        arrays: list[Any] = []
+        seen: dict[int, int] = {}
+        parts: list[Any] = []
+        for leaf in nest.flatten((args, keywords)):
+            if isinstance(leaf, Variable):
+                parts.append(("Variable", leaf._id, leaf.shape, leaf.dtype))
+            elif isinstance(leaf, Tensor) or type(leaf) is np.ndarray:
+                at = seen.get(id(leaf))
+                if at is None:
+                    at = seen[id(leaf)] = len(arrays)
+                    arrays.append(tensor(leaf)._data)
+                array = arrays[at]
+                parts.append((at, array.shape, array.dtype, str(backend.device_of(array))))
+            else:
+                parts.append(_value(leaf))
+        key = (_form(args), _form(keywords), tuple(parts), backend.default_device(), statics)
+        return key, arrays
+
+    def inputs(
+        self, trace: Tracing, args: Any, keywords: Any, wanted: Sequence[Tensor]
+    ) -> tuple[Any, Any, list[Tensor]]:
+        """The arguments with inputs of a trace for their arrays, and the inputs for `wanted`."""
+        found: list[tuple[Any, Any]] = []
+        if self._static:
+            args, keywords, found = self._parted(args, keywords)
+        inputs: dict[int, Tensor] = {}
+
+        def traced(leaf: Any) -> Any:
+            is_array = isinstance(leaf, Tensor) or type(leaf) is np.ndarray
+            if isinstance(leaf, Variable) or not is_array:
+                return leaf
+            if id(leaf) not in inputs:
+                inputs[id(leaf)] = wrap(trace.input(tensor(leaf)._data))
+            return inputs[id(leaf)]
+
+        given, named = nest.map_structure(traced, (args, keywords))
+        if found:
+            positions = list(given)
+            for at, value in found:
+                if isinstance(at, int):
+                    positions[at] = value
+                else:
+                    named[at] = value
+            given = tuple(positions)
+        return given, named, [inputs[id(x)] for x in wanted]
+
+    def leaves(self, args: Any, keywords: Any) -> list[Any]:
+        """The leaves of the arguments that are not static."""
+        if self._static:
+            args, keywords, _ = self._parted(args, keywords)
+        return nest.flatten((args, keywords))
+
+    def named(self, args: Any, keywords: Any) -> Iterator[tuple[str, Any]]:
+        """Every argument with its name in the function."""
+        for at, value in enumerate(args):
+            inside = at < len(self._names)
+            yield self._names[at] if inside else f"argument {at}", value
+        yield from keywords.items()
+
+    def changes(self, before: Any, now: Any, args: Any, keywords: Any) -> list[str]:
+        """What differs between the key of an earlier call and that of this one, and what to do."""
+        said = []
+        paths = [p for name, value in self.named(args, keywords) for p in _paths(name, value)]
+        if self._static:  # they are gone from the parts
+            rest, more, _ = self._parted(args, keywords)
+            paths = [p for name, value in self.named(rest, more) for p in _paths(name, value)]
+        if before[:2] != now[:2]:
+            said.append("the structure of its arguments, or how they are given. Keep to one")
+        else:
+            said += [
+                _change(path, a, b)
+                for path, a, b in zip(paths, before[2], now[2], strict=True) if a != b
+            ]  # fmt: skip
+        for (at, a), (_, b) in zip(before[4], now[4], strict=False):
+            if a != b:
+                name = at if isinstance(at, str) else [*self._names, *["an argument"] * at][at]
+                said.append(f"{name}, which is static: {a[-1]!r:.60}, then {b[-1]!r:.60}. If it "
+                            "takes many values, do not declare it static")  # fmt: skip
+        if before[3] != now[3]:
+            said.append(f"the default device: {before[3]}, then {now[3]}. Call it under one")
+        return said
+
+    def _parted(self, args: Any, keywords: Any) -> tuple[Any, Any, list[tuple[Any, Any]]]:
+        """The arguments with None for what is static, and the static ones by place."""
+        found: list[tuple[Any, Any]] = []
+
+        def left(at: Any, value: Any) -> Any:
+            if at not in self._static:
+                return value
+            found.append((at, value))
+            return None
+
+        return (
+            tuple(left(at, value) for at, value in enumerate(args)),
+            {name: left(name, value) for name, value in keywords.items()},
+            found,
+        )
+
+    def _by_value(self, at: Any, value: Any) -> Any:
+        """Something hashable that is equal for equal values of a static argument."""
+        if isinstance(value, Variable):
+            name = self._names[at] if isinstance(at, int) and at < len(self._names) else at
+            raise ArgumentError(
+                f"function: the argument {name} is static and a Variable, '{value.name}', whose "
+                "value may be another in the next call. Leave it out of static=."
+            )
+        if isinstance(value, Tensor) or type(value) is np.ndarray:
+            array: Any = value
+            if isinstance(value, Tensor):
+                array = value._handed_out("a static argument")
+            device = str(backend.device_of(array))
+            return type(value), array.dtype, array.shape, device, backend.host(array).tobytes()
+        if isinstance(value, (list, tuple)):
+            return type(value), tuple(self._by_value(at, v) for v in value)
+        if isinstance(value, Mapping):
+            return type(value), tuple((k, self._by_value(at, v)) for k, v in value.items())
+        return _value(value)
+
+
+def _parameters(f: Callable[..., Any]) -> tuple[list[str], list[str], list[str]]:
+    """Names by position, names of what is given by name only, and "*" and "**" for more."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):  # of a built-in
+        return [], [], ["*", "**"]
+    kind = inspect.Parameter
+    first = (kind.POSITIONAL_ONLY, kind.POSITIONAL_OR_KEYWORD)
+    more = {kind.VAR_POSITIONAL: "*", kind.VAR_KEYWORD: "**"}
+    return (
+        [p.name for p in parameters if p.kind in first],
+        [p.name for p in parameters if p.kind == kind.KEYWORD_ONLY],
+        [more[p.kind] for p in parameters if p.kind in more],
+    )
+
+
+def _value(leaf: Any) -> tuple[type, Any]:
+    kind = type(leaf)
+    if kind in _EXACT:
+        return kind, repr(leaf)
+    try:
+        hash(leaf)
+    except TypeError:
+        raise ArgumentError(
+            f"function: an argument is a {kind.__name__}, which is neither a Tensor nor hashable, "
+            "so it cannot be told whether it has changed."
+        ) from None
+    return kind, leaf
+
+
+def _form(structure: Any) -> Any:
+    children = nest.children(structure)
+    if children is None:
+        return None
+    return type(structure), tuple((k, _form(child)) for k, child in children)
+
+
+def _paths(name: str, structure: Any) -> Iterator[str]:
+    """How each leaf is written: ``batch['x'][0]``."""
+    children = nest.children(structure)
+    if children is None:
+        yield name
+    for key, child in children or ():
+        part = f".{key}" if dataclasses.is_dataclass(structure) else f"[{key!r}]"
+        yield from _paths(name + part, child)
+
+
+def _change(path: str, a: Any, b: Any) -> str:
+    if "Variable" in (a[0], b[0]):
+        return f"{path}: another Variable. Call it with the same ones"
+    if not (isinstance(a[0], int) and isinstance(b[0], int)):
+        said = [f"{v[1]} {list(v[0])}" if isinstance(kind, int) else
+                v[0] if kind in _EXACT else f"{v[0]!r:.60}" for kind, *v in (a, b)]  # fmt: skip
+        number = b[0] in backend.SCALARS
+        way = f"Give it as a Tensor, gg.constant({path})" if number else "Keep to few values"
+        return f"{path}: {said[0]}, then {said[1]}. {way}"
+    for k, what, way in (
+        (1, "shape", "Pad it to one shape"), (2, "dtype", "Cast it"), (3, "device", "Move it"),
+    ):  # fmt: skip
+        if a[k] != b[k]:
+            return f"{path}: {what} {a[k]}, then {b[k]}. {way}"
+    return f"{path}: whether it is the same Tensor as another argument"

@@ -1,0 +1,149 @@
+"""gg.function's signatures: which calls share a program, static arguments, and the warning."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError, DTypeError
+
+RNG = np.random.default_rng(0)
+X = gg.constant(RNG.normal(size=(4, 3)))
+Y = gg.constant(RNG.normal(size=(4, 3)))
+
+
+def near(a, b, tolerance=1e-12):
+    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tolerance, atol=tolerance)
+
+
+def test_another_signature_is_traced_anew():
+    f = gg.function(lambda x, n=1: x * n)
+    f(X)
+    f(X)
+    f(X[:2])
+    f(gg.astype(X, "float32"))
+    f(X, 2)
+    f(X, n=2)
+    assert f.cache_info().traces == 5
+
+
+def test_the_same_tensor_twice_is_another_signature():
+    def f(a, b):
+        with gg.GradientTape() as tape:
+            tape.watch(a)
+            y = gg.sum(a * b)
+        return tape.gradient(y, a)
+
+    g = gg.function(f)
+    for _ in range(2):
+        near(g(X, Y), Y)
+        near(g(X, X), 2 * X)
+
+
+def test_an_argument_that_cannot_be_compared_is_named():
+    with pytest.raises(ArgumentError, match="bytearray"):
+        gg.function(lambda x, b: x)(X, bytearray(b"a"))
+
+
+def test_numbers_that_are_equal_but_not_the_same_are_told_apart():
+    f = gg.function(lambda x, n: x * 0 + math.copysign(1, n) if n == n else x * 5)
+    for _ in range(2):
+        assert f(gg.ones(1), 0.0).item() == 1
+        assert f(gg.ones(1), -0.0).item() == -1
+        assert f(gg.ones(1), float("nan")).item() == 5
+    assert f.cache_info().traces == 3
+
+
+# ---- the warning -------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Batch:
+    image: gg.Tensor
+    weights: list
+
+
+CHANGES = {
+    "number": (lambda k: ((X, k), {}), r"n: 15, then 16\. Give it as a Tensor, gg.constant\(n\)"),
+    "text": (lambda k: ((X,), {"n": f"a{k}"}), r"n: 'a15', then 'a16'\. Keep to few values"),
+    "shape": (lambda k: ((gg.ones(k + 1),), {}), r"x: shape \(16,\), then \(17,\)\. Pad it"),
+    "inside": (lambda k: ((Batch(X, [Y, {"a": gg.ones(k + 1)}]),), {}),
+               r"x\.weights\[1\]\['a'\]: shape"),
+    "Variable": (lambda k: ((X, gg.Variable(1.0)), {}), "n: another Variable"),
+    "structure": (lambda k: (([X] * (k + 1),), {}), "the structure of its arguments"),
+    "rest": (lambda k: ((X, 1, 2, k), {}), r"argument 3: 15, then 16"),
+    "keyword": (lambda k: ((X,), {"other": k}), r"other: 15, then 16"),
+    "same": (lambda k: ((X, [X if k >> i & 1 else Y for i in range(5)]), {}),
+             r"n\[0\]: whether it is the same Tensor"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_many_traces_are_warned_of_with_the_argument_that_changes(kind):
+    call, said = CHANGES[kind]
+    f = gg.function(lambda x, n=1, *rest, **more: gg.ones(2))
+    for k in range(16):
+        args, keywords = call(k)
+        f(*args, **keywords)
+    args, keywords = call(16)
+    with pytest.warns(UserWarning, match=f"traced for the 17th time.*{said}") as caught:
+        f(*args, **keywords)
+    assert caught[0].filename == __file__
+    f(*call(17)[0], **call(17)[1])  # once is enough
+
+
+def test_the_warning_names_a_static_argument():
+    f = gg.function(lambda x, n: x * n, static="n")
+    for k in range(16):
+        f(X, k)
+    with pytest.warns(UserWarning, match="n, which is static: 15, then 16"):
+        f(X, 16)
+
+
+# ---- static arguments --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("static", ["n", 1, ("n",), [1]])
+def test_a_static_tensor_is_compared_by_value_and_may_be_asked_for_it(static):
+    f = gg.function(lambda x, n: x * 2 if n.item() > 0 else x, static=static)
+    for n in (1, 2, 1, -1):
+        want = X.numpy() * (2 if n > 0 else 1)
+        near(f(X, gg.constant(n)), want)
+        near(f(X, n=gg.constant(n)), want)
+    # by position, then by keyword: two signatures for each value
+    assert f.cache_info().traces == 6
+
+
+@pytest.mark.parametrize(
+    "value", [[1, [2.0, "a"]], {"a": [1, 2]}, np.arange(3), (1, None), Batch, print]
+)
+def test_a_static_argument_comes_as_it_is(value):
+    got = []
+    f = gg.function(lambda x, *, how: got.append(how) or x + 1, static="how")
+    for _ in range(3):
+        f(X, how=value)
+    assert len(got) == 1
+    assert got[0] is value
+
+
+def test_a_static_argument_that_cannot_be_compared_or_is_not_there_is_named():
+    with pytest.raises(ArgumentError, match="bytearray"):
+        gg.function(lambda x, n: x, static="n")(X, bytearray(b"a"))
+    with pytest.raises(ArgumentError, match="argument n is static and a Variable"):
+        gg.function(lambda x, n: x, static="n")(X, gg.Variable(1.0))
+    for wrong in ("m", 2, -1):
+        with pytest.raises(ArgumentError, match="is no argument; there are x, n, how"):
+            gg.function(lambda x, n, *, how=0: x, static=wrong)
+    gg.function(lambda x, **more: x, static="m")
+    gg.function(lambda x, *more: x, static=5)
+
+
+def test_a_static_tensor_under_a_tape():
+    f = gg.function(lambda x, n: gg.sum(x**2) * n.item(), static="n")
+    n = gg.constant(3.0)
+    for _ in range(2):
+        near(gg.grad(lambda x: f(x, n))(X), 6 * X.numpy(), 1e-6)
+    with pytest.raises(DTypeError, match="static argument"):
+        gg.grad(lambda n: f(X, n))(n)
