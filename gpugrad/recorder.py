@@ -263,7 +263,8 @@ def _any_nan(results: Sequence[Any]) -> bool:
         return True
     trace = running()
     if trace is not None:  # in a later run one may be, and then this is not what to do
-        trace.effect("no_nan", _no_nan, [g for g in arrays if tracing(g._data)])
+        seen = [g for g in arrays if tracing(g._data)]
+        trace.effect("no_nan", _no_nan, seen, undo=lambda: lambda: None)
     return False
 
 

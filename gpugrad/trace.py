@@ -21,7 +21,7 @@ import numpy as np
 
 from gpugrad.backend import ARRAYS, NAMESPACES, Namespace, as_array, reading
 from gpugrad.errors import TraceError
-from gpugrad.tensor import Tensor, made_of, recorders, threads, wrap
+from gpugrad.tensor import Tensor, made_of, next_id, recorders, threads, wrap
 from gpugrad.variable import Variable
 
 __all__ = [
@@ -42,7 +42,13 @@ TRACED = Namespace("traced", wraps=1)
 
 
 class OtherwiseError(Exception):
-    """A run of a program finds that the function would do something else: it is called instead."""
+    """A run of a program finds that the function would do something else: it is called instead.
+
+    Attributes:
+        once: whether it will not be so in the next call.
+    """
+
+    once = False
 
 
 class Value:
@@ -91,6 +97,11 @@ class Step:
         self.op, self.args, self.params, self.outs = op, tuple(args), params, outs
         self.name, self.call, self.variables = name or op.name, call, tuple(variables)
         self.results: list[Any] = []
+
+    @property
+    def parts(self) -> Sequence[Step]:
+        """The steps of which it is made, if it is a group of them."""
+        return ()
 
     @property
     def inputs(self) -> list[Value]:
@@ -161,20 +172,34 @@ def text(program: Program) -> str:
 
     for k, v in enumerate(program.inputs):
         names[id(v)] = f"in{k}"
+    called: dict[int, str] = {}
     for variable, v in program.reads:
-        names[id(v)] = variable.name
+        twins = sum(other.name == variable.name for other, _ in program.reads[: len(called)])
+        called[variable._id] = f"{variable.name}#{twins + 1}" if twins else variable.name
+        names[id(v)] = called[variable._id]
     lines = ["inputs: " + ", ".join(f"{names[id(v)]} {kind(v)}" for v in program.inputs)]
-    lines += [f"Variable {variable.name} {kind(v)}" for variable, v in program.reads]
+    lines += [f"Variable {names[id(v)]} {kind(v)}" for _, v in program.reads]
     count = 0
-    for step in program.steps:
+
+    def write(step: Step, indent: str = "") -> None:
+        nonlocal count
         for v in step.outs:
-            names[id(v)] = f"t{count}"
-            count += 1
+            if id(v) not in names:
+                names[id(v)] = f"t{count}"
+                count += 1
         left = ", ".join(f"{names[id(v)]} {kind(v)}" for v in step.outs)
         given = [name(a) for a in step.args]
         given += [f"{k}={v!r:.40}" for k, v in step.params.items()]
-        lines.append(f"{left + ' = ' if left else ''}{step.name}({', '.join(given)})")
-    lines += [f"{variable.name} <- {name(v)}" for variable, v in program.writes]
+        lines.append(f"{indent}{left + ' = ' if left else ''}{step.name}({', '.join(given)})")
+
+    for step in program.steps:
+        if step.parts:
+            lines.append(f"{step.name}:")
+        for part in step.parts:
+            write(part, "    ")
+        if not step.parts:
+            write(step)
+    lines += [f"{called[variable._id]} <- {name(v)}" for variable, v in program.writes]
     lines.append("return " + ", ".join(map(name, program.outputs)))
     return "\n".join(lines)
 
@@ -331,9 +356,13 @@ class Tracing:
     log = None
     passive = True  # nothing is differentiated because of it
 
-    def __init__(self, pure: bool = False) -> None:
+    def __init__(self, pure: bool = False, trial: bool = False) -> None:
         self.program = Program()
         self.pure = pure  # an effect raises OtherwiseError, before it is one
+        self.trial = trial  # in the end everything is as it was before
+        self.makes: Variable | None = None  # one that the function itself has made
+        self._born = next_id()
+        self._undo: list[Callable[[], None]] = []
         self._constants: dict[int, Value] = {}
         self._kept: list[Any] = []  # constants by id stay alive while their ids are keys
         self._variables: dict[int, tuple[Variable, Any]] = {}
@@ -358,9 +387,13 @@ class Tracing:
                 variable._data = before  # as it was
             elif type(now) is Traced:
                 variable._data = now.inner
-            read = next(v for var, v in self.program.reads if var is variable)
-            if type(now) is Traced and now.value is not read:
+            reads = [v for var, v in self.program.reads if var is variable]
+            if type(now) is Traced and now.value not in reads:
                 self.program.writes.append((variable, now.value))
+            if self.trial:
+                variable._data = before
+        for undo in reversed(self._undo):
+            undo()
 
     def touched(self, variable: Variable) -> None:
         """Make the value of a Variable an input, when it is first read."""
@@ -368,15 +401,23 @@ class Tracing:
             if not tracing(variable._data):  # an array was assigned: a constant
                 variable._data = Traced(variable._data, self.place(variable._data))
             return
-        value = Value(variable._data)
-        self._variables[variable._id] = variable, variable._data
+        if variable._id > self._born:
+            self.makes = variable
+        data = variable._data
+        if type(data) is Traced:  # made from a traced value
+            self._variables[variable._id] = variable, data.inner
+            return
+        value = Value(data)
+        self._variables[variable._id] = variable, data
         self.program.reads.append((variable, value))
-        variable._data = Traced(variable._data, value)
+        variable._data = Traced(data, value)
 
     def assigned(self, variable: Variable) -> None:
         """Follow a Variable that gets another value."""
         if self.pure:
-            raise OtherwiseError(f"the Variable '{variable.name}' is assigned to")
+            error = OtherwiseError(f"the Variable '{variable.name}' is assigned to")
+            error.once = variable._id > self._born  # that is, it is made
+            raise error
         self.touched(variable)
 
     def barrier(self, name: str, ids: Any, out: int) -> None:
@@ -429,7 +470,7 @@ class Tracing:
 
     def effect(
         self, name: str, call: Callable[..., Any], tensors: Sequence[Any] = (),
-        variables: Sequence[Variable] = (),
+        variables: Sequence[Variable] = (), undo: Callable[[], Callable[[], None]] | None = None,
     ) -> list[Tensor]:  # fmt: skip
         """Run a function of real Tensors now and at each replay, in its place among the steps.
 
@@ -438,9 +479,15 @@ class Tracing:
             call: function of Tensors that returns a list of Tensors.
             tensors: what it is called with.
             variables: the Variables that it moves.
+            undo: called before; returns what puts back all else that it changes.
+
+        Raises:
+            OtherwiseError: the trace allows none, or none that cannot be undone.
         """
-        if self.pure and name != "no_nan":
+        if (self.pure and name != "no_nan") or (self.trial and undo is None):
             raise OtherwiseError(name)
+        if self.trial and undo is not None:
+            self._undo.append(undo())
         for variable in variables:
             self.touched(variable)
         args = self._place_all([t._data for t in tensors])

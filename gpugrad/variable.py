@@ -71,6 +71,8 @@ class Variable(Tensor):
         self._trainable = bool(trainable)
         self._fits = self._data.shape if shape is _ANY else shape
         self._check_shape("Variable", self._data.shape)
+        for recorder in threads.stack:
+            recorder.assigned(self)
 
     @property
     def name(self) -> str:

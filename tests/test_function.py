@@ -3,31 +3,23 @@
 That every op and its gradient replay as they run eagerly is a check of the op (test_ops.py).
 """
 
-import copy
 import gc
 import threading
 import weakref
 
 import numpy as np
 import pytest
+from comparing import near, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError, TraceError
+from gpugrad.errors import TraceError
 from gpugrad.function.passes import PASSES
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
 Y = gg.constant(RNG.normal(size=(4, 3)))
-
-
-def same(a, b):
-    np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
-
-
-def near(a, b, tolerance=1e-12):
-    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tolerance, atol=tolerance)
 
 
 def loss_and_gradient(x, y):
@@ -37,7 +29,7 @@ def loss_and_gradient(x, y):
     return z, tape.gradient(z, x)
 
 
-# ---- what it computes --------------------------------------------------------------------
+# ---- what it computes ------------------------------------------------------------------
 
 
 def test_replay_equals_eager_and_runs_no_python():
@@ -155,271 +147,7 @@ def test_groups_take_strided_and_stretched_arrays():
         near(f(gg.constant(x)), np.sin(x) * x + 1)
 
 
-# ---- lowering ----------------------------------------------------------------------------
-
-
-def test_clear_and_lower():
-    f = gg.function(loss_and_gradient)
-    with pytest.raises(ArgumentError, match="not called with such arguments"):
-        f.lower(X, Y)
-    f(X, Y)
-    assert "tanh" in str(f.lower(X, Y))
-    f.clear()
-    f(X, Y)
-    assert f.cache_info().traces == 2
-
-
-# ---- Variables, optimizers, random numbers -----------------------------------------------
-
-
-def test_variables_are_read_at_each_call_and_assigned_in_order():
-    v = gg.Variable([1.0, 2.0])
-
-    @gg.function
-    def f(x):
-        before = v * 1
-        v.assign(v + x)
-        v.assign_add(x)
-        return before, v * 2
-
-    for k in range(3):
-        start = v.numpy()
-        before, after = f(gg.ones(2))
-        same(before, start)
-        same(after, 2 * (start + 2))
-        same(v, start + 2)
-        v.assign([k * 10.0, 0.0])
-
-
-def test_snapshots_and_results_of_earlier_calls_never_change():
-    v = gg.Variable(np.ones(3))
-    optimizer = gg.optim.SGD(0.5)
-
-    @gg.function
-    def step(x):
-        with gg.GradientTape() as tape:
-            y = gg.sum(v * x)
-        optimizer.apply_gradients([(tape.gradient(y, v), v)])
-        return y, v.value(), x * 2
-
-    kept = [(v.value(), v.numpy())]
-    for k in range(4):
-        results = step(gg.constant(np.full(3, 1.0 + k)))
-        kept += [(r, r.numpy()) for r in results]
-        kept.append((v.value(), v.numpy()))
-    for tensor, values in kept:
-        same(tensor, values)
-
-
-def test_what_was_read_before_a_step_is_what_it_was_also_after_it():
-    v, w = (gg.Variable(np.ones((2, 2))) for _ in range(2))
-
-    def training(v):
-        optimizer = gg.optim.SGD(0.5)
-
-        def step(x):
-            before, turned = v.value(), gg.transpose(v)
-            optimizer.apply_gradients([(x, v)])
-            return before + 0, turned * 1, v * 1
-
-        return step
-
-    one, two = training(v), gg.function(training(w))
-    for k in range(3):
-        x = gg.constant(np.arange(4.0).reshape(2, 2) + k)
-        for a, b in zip(one(x), two(x), strict=True):
-            same(a, b)
-
-
-def test_an_error_while_tracing_leaves_variables_as_they_were():
-    v = gg.Variable([1.0, 2.0])
-
-    @gg.function
-    def f(x):
-        v.assign(v * 100)
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        f(X)
-    same(v, [1.0, 2.0])
-    same(v * 2, [2.0, 4.0])
-
-
-def test_an_error_in_a_replay_leaves_variables_as_they_were():
-    v = gg.Variable([1.0, 2.0])
-
-    @gg.function
-    def f(x, i):
-        v.assign(v * 100)
-        return gg.take(x, i)
-
-    f(gg.ones(3), gg.constant([0]))
-    with pytest.raises(gg.errors.IndexOutOfBoundsError):
-        f(gg.ones(3), gg.constant([7]))
-    same(v, [100.0, 200.0])
-
-
-OPTIMIZERS = {
-    "sgd": lambda: gg.optim.SGD(0.1),
-    "momentum": lambda: gg.optim.SGD(0.1, momentum=0.9, nesterov=True),
-    "adam": lambda: gg.optim.Adam(lambda step: 0.1 / (1 + step)),
-    "adamw": lambda: gg.optim.AdamW(0.01, weight_decay=0.1),
-}
-
-
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_training_with_random_numbers_equals_eager_to_the_bit(name):
-    gg.set_seed(3)
-    first = gg.nn.Sequential(gg.nn.Dense(3, 8, activation=gg.gelu), gg.nn.Dense(8, 2))
-    second = copy.deepcopy(first)
-
-    def training(model, optimizer, generator):
-        def step(x, labels):
-            with gg.GradientTape() as tape:
-                noise = generator.normal(x.shape, dtype=x.dtype)
-                logits = model(x + 0.1 * noise)
-                loss = gg.mean(gg.sparse_softmax_cross_entropy(logits, labels))
-            variables = model.trainable_variables
-            gradients = tape.gradient(loss, variables)
-            optimizer.apply_gradients(zip(gradients, variables, strict=True))
-            return loss
-
-        return step
-
-    one = training(first, OPTIMIZERS[name](), gg.random.Generator(7))
-    two = gg.function(training(second, OPTIMIZERS[name](), gg.random.Generator(7)))
-    rng = np.random.default_rng(2)
-    for _ in range(10):
-        x = gg.constant(rng.normal(size=(5, 3)).astype("f4"))
-        labels = gg.constant(rng.integers(0, 2, 5))
-        same(one(x, labels), two(x, labels))
-    for a, b in zip(first.trainable_variables, second.trainable_variables, strict=True):
-        same(a, b)
-    assert two.cache_info() == (9, 1, 0)
-
-
-def test_random_numbers_advance_as_in_eager_calls():
-    f = gg.function(lambda: gg.random.uniform((3,)))
-    gg.set_seed(5)
-    traced = [f().tolist() for _ in range(3)]
-    gg.set_seed(5)
-    assert traced == [gg.random.uniform((3,)).tolist() for _ in range(3)]
-    assert traced[0] != traced[1]
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the branch not taken
-def test_a_gradient_that_comes_out_nan_later_is_that_of_the_masked_pass():
-    def f(x):
-        with gg.GradientTape() as tape:
-            tape.watch(x)
-            y = gg.sum(gg.where(x > 0, x * gg.log(x), 0))
-        return tape.gradient(y, x)
-
-    g = gg.function(f)
-    for x in ([1.0, 2.0], [0.0, 2.0], [3.0, 2.0]):
-        same(g(gg.constant(x)), f(gg.constant(x)))
-    assert g.cache_info() == (1, 1, 1)
-
-
-# ---- under a tape ------------------------------------------------------------------------
-
-
-def gradients(f, x, v):
-    """Gradients of a loss of `f` by an argument and a Variable."""
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        z = gg.sum(f(x)["y"] ** 2)
-    return tape.gradient(z, [x, v])
-
-
-def second_gradients(f, x, v):
-    """Gradients of what those gradients make, by both."""
-    with gg.GradientTape() as outer:
-        outer.watch(x)
-        first = gradients(f, x, v)
-        total = gg.sum(first[0] ** 2) + gg.sum(first[1] ** 3)
-    return [*first, *outer.gradient(total, [x, v])]
-
-
-def test_under_a_tape_function_and_gradient_are_replayed():
-    v = gg.Variable(RNG.normal(size=(3, 2)))
-    calls = []
-
-    def f(x):
-        calls.append(1)
-        return {"y": gg.tanh(x @ v) * gg.sum(x), "arg": gg.argmax(x, axis=1), "n": 3}
-
-    traced = gg.function(f)
-    for k in range(4):
-        got = gradients(traced, X + k, v)
-        for a, b in zip(got, gradients(f, X + k, v), strict=True):
-            near(a, b)
-        if k == 0:
-            calls.clear()
-    assert len(calls) == 3  # of the plain function
-    assert traced.cache_info().traces == 1
-
-
-def test_under_a_tape_that_watches_only_a_variable_or_nothing():
-    v = gg.Variable(RNG.normal(size=(3, 2)))
-    f = gg.function(lambda x: gg.tanh(x @ v))
-    for _ in range(2):
-        with gg.GradientTape() as tape:
-            y = f(X)
-        near(tape.gradient(y, v), gg.grad(lambda w: gg.sum(gg.tanh(X @ w)))(v.value()))
-        with gg.GradientTape(watch_accessed_variables=False) as tape:
-            y = f(X)
-        assert tape.gradient(y, v) is None
-
-
-def test_under_a_tape_second_order_is_that_of_the_function():
-    v = gg.Variable(RNG.normal(size=(3, 2)))
-
-    def f(x):
-        return {"y": gg.tanh(x @ v) * gg.sum(x)}
-
-    for a, b in zip(second_gradients(gg.function(f), X, v), second_gradients(f, X, v), strict=True):
-        near(a, b, 1e-10)
-
-
-def test_under_a_tape_a_persistent_gradient_may_be_asked_twice():
-    f = gg.function(lambda x: gg.sum(gg.sin(x)))
-    with gg.GradientTape(persistent=True) as tape:
-        tape.watch(X)
-        y = f(X) * 2
-    for _ in range(2):
-        near(tape.gradient(y, X), 2 * np.cos(X.numpy()))
-
-
-def test_under_a_tape_effects_come_once_and_in_every_call():
-    v = gg.Variable(1.0)
-
-    @gg.function
-    def f(x):
-        v.assign_add(1.0)
-        return gg.sum(x * gg.random.uniform(x.shape, dtype=x.dtype))
-
-    gg.set_seed(0)
-    noise = [gg.random.uniform(X.shape, dtype=X.dtype) for _ in range(3)]
-    gg.set_seed(0)
-    for k in range(3):
-        with gg.GradientTape() as tape:
-            tape.watch(X)
-            y = f(X)
-        near(tape.gradient(y, X), noise[k])
-        assert v.numpy() == k + 2
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the branch not taken
-def test_under_a_tape_a_gradient_that_comes_out_nan_is_that_of_the_masked_pass():
-    f = gg.function(lambda x: gg.sum(gg.where(x > 0, x * gg.log(x), 0)))
-    for values in ([1.0, 2.0], [0.0, 2.0]):
-        x = gg.constant(values)
-        near(gg.grad(f)(x), np.where(x.numpy() > 0, 1 + np.log(np.maximum(x.numpy(), 1e-9)), 0),
-             1e-6)  # fmt: skip
-
-
-# ---- where it is not traced --------------------------------------------------------------
+# ---- where it is not traced ------------------------------------------------------------
 
 
 def test_inside_a_vmap_an_accumulator_or_another_function_it_is_the_function_itself():
@@ -471,7 +199,7 @@ def test_methods_can_be_decorated():
         near(three(X), 3 * X.numpy())
 
 
-# ---- memory and threads ------------------------------------------------------------------
+# ---- memory and threads ----------------------------------------------------------------
 
 
 def test_threads_may_call_one_function_at_once():
@@ -528,7 +256,8 @@ def test_planned_buffers_are_taken_again():
     assert plan.replay.arena_bytes <= 2 * X.nbytes
 
 
-# ---- random programs ---------------------------------------------------------------------
+# ---- random programs -------------------------------------------------------------------
+
 
 UNARY = [
     gg.sin, gg.tanh, gg.exp, gg.square, lambda x: gg.sum(x, axis=0) + x, gg.softmax,
@@ -568,35 +297,3 @@ def test_random_programs_with_gradients_replay_as_they_run(data):
         for a, b in zip(traced(x), program(x), strict=True):
             near(a, b, 1e-10)
         v.assign(v * 0.9)
-
-
-# ---- golden text -------------------------------------------------------------------------
-
-LAYER = """\
-inputs: in0 float64[4, 3]
-Variable w float64[3, 2]
-Variable b float64[2]
-t0 float64[4, 2] = matmul(in0, w)
-t1 float64[4, 2] = add(t0, b)
-t2 float64[4, 2] = tanh(t1)
-t3 float64[] = sum(t2, axis=None, dtype=None, keepdims=False)
-t4 float64[4, 2] = multiply(t2, t2)
-t5 float64[4, 2] = subtract(1, t4)
-t6 float64[2] = sum_to(t5, shape=(2,))
-t7 float64[3, 4] = matrix_transpose(in0)
-t8 float64[3, 2] = matmul(t7, t5)
-no_nan(t8, t6)
-return t3, t8, t6"""
-
-
-def test_lowered_text_of_a_layer_and_its_gradient():
-    w, b = gg.Variable(np.ones((3, 2)), name="w"), gg.Variable(np.zeros(2), name="b")
-
-    @gg.function
-    def f(x):
-        with gg.GradientTape() as tape:
-            y = gg.sum(gg.tanh(x @ w + b))
-        return y, *tape.gradient(y, [w, b])
-
-    f(X)
-    assert str(f.lower(X)) == LAYER

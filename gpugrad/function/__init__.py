@@ -13,6 +13,7 @@ from gpugrad import backend, nest
 from gpugrad.batched import levels_running
 from gpugrad.errors import ArgumentError
 from gpugrad.function.groups import find_groups
+from gpugrad.function.lowered import Lowered
 from gpugrad.function.numpy_replay import Replay
 from gpugrad.function.passes import PASSES
 from gpugrad.function.results import filled, taken
@@ -27,6 +28,7 @@ from gpugrad.function.under_tape import (
 from gpugrad.recorder import recording_stopped
 from gpugrad.tensor import Tensor, tensor, threads, wrap
 from gpugrad.trace import OtherwiseError, Program, Tracing, running
+from gpugrad.variable import Variable
 
 __all__ = ["CacheInfo", "Function", "function"]
 
@@ -42,13 +44,17 @@ class _Plan:
     def __init__(self, program: Program, result: Any, passes: Sequence[str]) -> None:
         self.program, self.replay = _planned(program, passes)
         self.result = result
+        for step in program.steps:
+            step.results = []
 
 
 def _planned(program: Program, passes: Sequence[str]) -> tuple[Program, Replay]:
     for name in passes:
         if name in PASSES:
             program = PASSES[name](program)
-    return program, Replay(find_groups(program) if "groups" in passes else program)
+    if "groups" in passes:
+        program = find_groups(program)
+    return program, Replay(program)
 
 
 class _Pair:
@@ -109,6 +115,7 @@ class Function:
         self, f: Callable[..., Any], passes: Sequence[str] | None = None, static: Names = ()
     ) -> None:
         functools.update_wrapper(self, f)
+        self.__name__ = getattr(f, "__name__", type(f).__name__)  # a partial has none
         every = (*PASSES, "groups")
         self._passes = every if passes is None else tuple(passes)
         if unknown := set(self._passes) - set(every):
@@ -119,6 +126,7 @@ class Function:
         self._lock = threading.RLock()
         self._counts = [0, 0, 0]
         self._warned = False
+        self._making: set[Any] = set()
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Replay what the function did with arguments like these, or trace it."""
@@ -150,12 +158,15 @@ class Function:
         key = ("with gradient", key, tuple(ids.index(id(x)) for x in wanted))
         pair: Any = self._pairs.get(key)
         if pair is None:
+            once = False
             with self._lock, recording_stopped():
                 try:
                     pair = _Pair(self._f, args, keywords, wanted, self._passes, self._signature)
-                except OtherwiseError:
+                except OtherwiseError as error:
                     pair = False  # it has effects
-            self._pairs[key] = pair
+                    once = error.once
+            if pair or not once:
+                self._pairs[key] = pair
             self._counts[1] += 1
         if pair is False:
             self._counts[2] += 1
@@ -166,19 +177,40 @@ class Function:
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
 
-    def lower(self, *args: Any, **keywords: Any) -> Program:
+    def lower(self, *args: Any, **keywords: Any) -> Lowered:
         """The program for arguments like these, after the passes; ``print`` shows it.
 
+        If there was no such call yet the function is traced, and Variables, optimizers and random
+        generators are put back to where they were.
+
         Raises:
-            ArgumentError: the function was not called with such arguments before.
+            ArgumentError: there was no such call yet, and the function does what cannot be undone.
+
+        >>> import gpugrad as gg
+        >>> print(gg.function(lambda x: gg.sum(x * x)).lower(gg.ones(3)))
+        inputs: in0 float32[3]
+        t0 float32[3] = multiply(in0, in0)
+        t1 float32[] = sum(t0, axis=None, dtype=None, keepdims=False)
+        return t1
         """
+        plan = self._plan(args, keywords)
+        return Lowered(self.__name__, plan.program, plan.replay)
+
+    def _plan(self, args: Any, keywords: Any) -> _Plan:
+        """The plan for arguments like these; if there is none, one without any effect."""
         key, _ = self._signature.key(args, keywords)
-        if key not in self._plans:
+        plan = self._plans.get(key)
+        if plan is not None:
+            return plan
+        try:
+            with self._lock, recording_stopped():
+                program, form, _, _ = self._traced(args, keywords, trial=True)
+        except OtherwiseError as error:
             raise ArgumentError(
-                f"lower: {self.__name__} was not called with such arguments yet, and calling it "  # type: ignore[attr-defined]
-                "may have effects. Call it once, then lower it."
-            )
-        return self._plans[key].program
+                f"{self.__name__} was not called with such arguments yet, and '{error}' in it "
+                "cannot be undone. Call it once before."
+            ) from None
+        return _Plan(program, form, self._passes)
 
     def cache_info(self) -> CacheInfo:
         """How often it replayed, traced, and called the Python function after all."""
@@ -191,17 +223,34 @@ class Function:
 
     def _trace(self, key: Any, args: Any, keywords: Any) -> Any:
         self._warn(key, args, keywords)
-        with Tracing() as trace:
+        program, form, outputs, made = self._traced(args, keywords)
+        self._counts[1] += 1
+        if made is None:
+            self._plans[key] = _Plan(program, form, self._passes)
+        else:  # as a layer that makes its Variables when it is first called
+            self._made(key, made)
+        return filled(form, iter([backend.bottom(o) for o in outputs]))
+
+    def _traced(
+        self, args: Any, keywords: Any, trial: bool = False
+    ) -> tuple[Program, Any, list[Any], Variable | None]:
+        """The program, the form of the result, its arrays, and a Variable if one was made."""
+        with Tracing(trial=trial) as trace:
             given, named, _ = self._signature.inputs(trace, args, keywords, [])
-            result = self._f(*given, **named)
-            form, outputs = taken(result)
+            form, outputs = taken(self._f(*given, **named))
         program = trace.program
         program.outputs = [trace.place(o) for o in outputs]
-        self._plans[key] = _Plan(program, form, self._passes)
-        for step in program.steps:
-            step.results = []
-        self._counts[1] += 1
-        return filled(form, iter([backend.bottom(o) for o in outputs]))
+        return program, form, outputs, trace.makes
+
+    def _made(self, key: Any, variable: Variable) -> None:
+        """Note that a call has made a Variable, so that what was traced is not what comes next."""
+        if key in self._making:
+            warnings.warn(
+                f"{self.__name__} makes Variables in every call, as '{variable.name}', so it is "
+                "traced in every call. Make them outside, or in the first call only.",
+                stacklevel=4,
+            )
+        self._making.add(key)
 
     def _warn(self, key: Any, args: Any, keywords: Any) -> None:
         if len(self._plans) < _MANY or self._warned:
@@ -209,7 +258,7 @@ class Function:
         self._warned = True
         changed = self._signature.changes(next(reversed(self._plans)), key, args, keywords)
         warnings.warn(
-            f"{self.__name__} is traced for the {len(self._plans) + 1}th time. What changed: "  # type: ignore[attr-defined]
+            f"{self.__name__} is traced for the {len(self._plans) + 1}th time. What changed: "
             f"{'; '.join(changed)}.",
             stacklevel=4,
         )

@@ -50,6 +50,11 @@ class Group(Step):
         super().__init__(None, inputs, {}, outs, name=f"group of {len(steps) + len(sums)}")
         self.steps, self.sums, self.shape = steps, sums, shape
 
+    @property
+    def parts(self) -> list[Step]:
+        """The steps of which it is made."""
+        return [*self.steps, *self.sums]
+
 
 def ufunc_of(op: Any) -> Any:
     """NumPy's ufunc that an op is, or None."""

@@ -135,16 +135,38 @@ class Generator:
     def __init__(self, seed: int | None = None) -> None:
         if seed is not None:
             seed = _whole("Generator", "a seed", seed)
-        k0, k1 = np.random.SeedSequence(seed).generate_state(2, np.uint64)
-        self._start((int(k0), int(k1)))
+        self._lock = threading.Lock()
+
+        def start() -> None:
+            k0, k1 = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+            self._start((int(k0), int(k1)))
+
+        self._now_and_at_replay("Generator", start)
 
     def _start(self, key: philox.Key, counter: int = 0, children: int = 0) -> None:
-        self._lock = threading.Lock()
-        self._key, self._counter, self._children = key, counter, children
+        with self._lock:
+            self._key, self._counter, self._children = key, counter, children
 
-    def _derived(self, word0: int, word1: int, purpose: int) -> Generator:
+    def _now_and_at_replay(self, name: str, do: Callable[[], None]) -> None:
+        """Start this generator or others; in a function that is traced, at each replay too."""
+        trace = running()
+        if trace is None:
+            do()
+        else:
+            trace.effect(name, lambda: do() or [], undo=self._undo)  # type: ignore[func-returns-value]
+
+    def _undo(self) -> Callable[[], None]:
+        """What goes back to where the stream is now."""
+        if not hasattr(self, "_key"):  # it is just being made
+            return lambda: None
+        return functools.partial(self._start, self._key, self._counter, self._children)
+
+    def _derived(self, words: tuple[int, int, int, int]) -> philox.Key:
+        return philox.block(self._key, words)[:2]
+
+    def _unstarted(self) -> Generator:
         made = object.__new__(type(self))
-        made._start(philox.block(self._key, (word0, word1, 0, purpose))[:2])
+        made._lock = threading.Lock()
         return made
 
     def split(self, n: int = 2) -> list[Generator]:
@@ -159,9 +181,16 @@ class Generator:
         False
         """
         n = _whole("split", "n", n)
-        with self._lock:
-            first, self._children = self._children, self._children + n
-        return [self._derived(i, 0, _SPLIT) for i in range(first, first + n)]
+        made = [self._unstarted() for _ in range(n)]
+
+        def start() -> None:
+            with self._lock:
+                first, self._children = self._children, self._children + n
+            for i, child in enumerate(made, first):
+                child._start(self._derived((i, 0, 0, _SPLIT)))
+
+        self._now_and_at_replay("split", start)
+        return made
 
     def fold_in(self, data: int) -> Generator:
         """The generator of this key and a number, such as that of a step or of a replica.
@@ -175,7 +204,9 @@ class Generator:
         True
         """
         data = _whole("fold_in", "data", data, 1 << 128)
-        return self._derived(data & _M64, data >> 64, _FOLD)
+        made, words = self._unstarted(), (data & _M64, data >> 64, 0, _FOLD)
+        self._now_and_at_replay("fold_in", lambda: made._start(self._derived(words)))
+        return made
 
     @property
     def state(self) -> dict[str, Any]:
@@ -196,8 +227,7 @@ class Generator:
             children = _whole("state", "children", value["children"], 1 << 64)
         except (KeyError, TypeError, ValueError) as error:
             raise ArgumentError(f"Generator: this is no state of a generator: {error}") from error
-        with self._lock:
-            self._key, self._counter, self._children = (k0, k1), counter, children
+        self._now_and_at_replay("generator state", lambda: self._start((k0, k1), counter, children))
 
     def __reduce__(self) -> Any:
         return _restore, (self.state,)
@@ -227,7 +257,7 @@ class Generator:
                 given = [next(now) if isinstance(p, Tensor) else p for p in parameters]
                 return [self._draw(kind, shape, dtype, device, *given)]
 
-            return trace.effect(f"random {kind}", draw, tensors)[0]
+            return trace.effect(f"random {kind}", draw, tensors, undo=self._undo)[0]
         bits, make = _KINDS[kind]
         levels = _levels_with_own_numbers(kind)
         lead = tuple(level.size for level in levels)

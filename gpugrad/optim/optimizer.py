@@ -168,7 +168,24 @@ class Optimizer:
             self.apply_gradients(given)
             return []
 
-        trace.effect("apply_gradients", call, tensors, [v for g, v in pairs if g is not None])
+        moved = [v for g, v in pairs if g is not None]
+        trace.effect("apply_gradients", call, tensors, moved, undo=self._undo)
+
+    def _undo(self) -> Callable[[], None]:
+        """What brings back the state as it is now."""
+        iterations, warned = self.iterations, set(self._warned)
+        before = {
+            i: (s, s.step, {k: Average(a.array.copy(), a.scale) for k, a in s.averages.items()})
+            for i, s in self._states.items()
+        }
+
+        def undo() -> None:
+            self.iterations, self._warned, self._states = iterations, warned, {}
+            for i, (state, step, averages) in before.items():
+                state.step, state.averages = step, averages
+                self._states[i] = state
+
+        return undo
 
     def minimize(
         self,

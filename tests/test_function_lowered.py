@@ -1,0 +1,152 @@
+"""gg.function's lowered programs: how they are asked for, and their text."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from comparing import same
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError
+from gpugrad.trace import running
+
+RNG = np.random.default_rng(0)
+X = gg.constant(RNG.normal(size=(4, 3)))
+Y = gg.constant(RNG.normal(size=(4, 3)))
+
+
+def loss_and_gradient(x, y):
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        z = gg.sum(gg.tanh(x * y) * gg.softmax(x))
+    return z, tape.gradient(z, x)
+
+
+def test_clear_forgets_what_was_traced():
+    f = gg.function(loss_and_gradient)
+    f(X, Y)
+    f.clear()
+    f(X, Y)
+    assert f.cache_info().traces == 2
+
+
+def training():
+    """A step with all that changes in one: Variables, Adam's averages, random numbers."""
+    v = gg.Variable(np.ones((4, 3)), name="v")
+    generator, optimizer = gg.random.Generator(1), gg.optim.Adam(0.1)
+
+    @gg.function
+    def step(x):
+        with gg.GradientTape() as tape:
+            noise = generator.split(1)[0].normal(x.shape, dtype=x.dtype)
+            y = gg.sum(v * (x + noise + generator.uniform(x.shape, dtype=x.dtype)))
+        optimizer.apply_gradients([(tape.gradient(y, v), v)])
+        v.assign(v * 0.5)
+        return y
+
+    return step, v, generator, optimizer
+
+
+@pytest.mark.parametrize("steps", [0, 2])
+def test_lowering_what_was_not_called_yet_changes_nothing(steps):
+    (one, v, g, adam), (two, w, h, _) = training(), training()
+    for k in range(steps):
+        one(X * k), two(X * k)
+    one.clear()
+    before = v.numpy(), g.state, {k: t.numpy() for k, t in adam.state_dict().items()}
+    text = str(one.lower(X))
+    after = v.numpy(), g.state, {k: t.numpy() for k, t in adam.state_dict().items()}
+    assert one.cache_info().hits == max(steps - 1, 0)
+    np.testing.assert_equal(after, before)
+    for k in range(3):
+        same(one(X + k), two(X + k))
+        same(v, w)
+    assert g.state == h.state
+    assert text == str(one.lower(X))
+
+
+def test_lowering_under_a_tape_is_not_recorded():
+    f = gg.function(lambda x: gg.sum(x * 2))
+    with gg.GradientTape() as tape:
+        tape.watch(X)
+        text = str(f.lower(X))
+    assert not tape.watched_variables()
+    assert text == str(f.lower(X))
+
+
+def test_lowering_what_cannot_be_undone_says_so():
+    @gg.function
+    def f(x):
+        running().effect("launch the rocket", lambda: [])
+        return x * 2
+
+    with pytest.raises(ArgumentError, match="'launch the rocket' in it cannot be undone"):
+        f.lower(X)
+    f(X)
+    assert "launch the rocket" in str(f.lower(X))
+
+
+# ---- golden texts ------------------------------------------------------------------------
+
+
+def mlp_step():
+    """One training step of a small network, with a group."""
+    g = gg.random.Generator(0)
+    model = gg.nn.Sequential(
+        gg.nn.Dense(20, 512, gg.tanh, generator=g), gg.nn.Dense(512, 4, generator=g)
+    )
+    optimizer = gg.optim.Adam(0.01)
+
+    def step(x, y):
+        with gg.GradientTape() as tape:
+            loss = gg.mean((model(x) - y) ** 2)
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    return step, (gg.ones((64, 20)), gg.ones((64, 4)))
+
+
+def layer_norm():
+    """A layer norm written by hand, and its gradients."""
+
+    def step(x, scale, shift, upstream):
+        with gg.GradientTape() as tape:
+            tape.watch((x, scale, shift))
+            centred = x - gg.mean(x, axis=-1, keepdims=True)
+            variance = gg.mean(centred**2, axis=-1, keepdims=True)
+            y = centred / gg.sqrt(variance + 1e-5) * scale + shift
+        return y, tape.gradient(y, [x, scale, shift], upstream)
+
+    return step, (gg.ones((64, 512)), gg.ones(512), gg.zeros(512), gg.ones((64, 512)))
+
+
+def cross_entropy():
+    """Softmax cross entropy of a linear model, and the gradient of its weights."""
+
+    def step(w, x, labels):
+        with gg.GradientTape() as tape:
+            tape.watch(w)
+            loss = gg.mean(gg.sparse_softmax_cross_entropy(x @ w, labels))
+        return loss, tape.gradient(loss, w)
+
+    return step, (gg.ones((32, 10)), gg.ones((64, 32)), gg.zeros(64, dtype=gg.int64))
+
+
+GOLDEN = Path(__file__).parent / "golden"
+STEPS = {made.__name__: made for made in (mlp_step, layer_norm, cross_entropy)}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_lowered_text_is_the_one_that_was_reviewed(name):
+    """A change of what is fused shows as a change of these files. Write them anew with
+    ``python tests/test_function_lowered.py``.
+    """
+    step, args = STEPS[name]()
+    assert f"{gg.function(step).lower(*args)}\n" == (GOLDEN / f"{name}.txt").read_text()
+
+
+if __name__ == "__main__":
+    for name, made in STEPS.items():
+        step, args = made()
+        (GOLDEN / f"{name}.txt").write_text(f"{gg.function(step).lower(*args)}\n")

@@ -1,0 +1,105 @@
+"""gg.function under a tape: one entry of its log, whose gradient is replayed too."""
+
+import numpy as np
+import pytest
+from comparing import near
+
+import gpugrad as gg
+
+RNG = np.random.default_rng(0)
+X = gg.constant(RNG.normal(size=(4, 3)))
+
+
+def gradients(f, x, v):
+    """Gradients of a loss of `f` by an argument and a Variable."""
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        z = gg.sum(f(x)["y"] ** 2)
+    return tape.gradient(z, [x, v])
+
+
+def second_gradients(f, x, v):
+    """Gradients of what those gradients make, by both."""
+    with gg.GradientTape() as outer:
+        outer.watch(x)
+        first = gradients(f, x, v)
+        total = gg.sum(first[0] ** 2) + gg.sum(first[1] ** 3)
+    return [*first, *outer.gradient(total, [x, v])]
+
+
+def test_under_a_tape_function_and_gradient_are_replayed():
+    v = gg.Variable(RNG.normal(size=(3, 2)))
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return {"y": gg.tanh(x @ v) * gg.sum(x), "arg": gg.argmax(x, axis=1), "n": 3}
+
+    traced = gg.function(f)
+    for k in range(4):
+        got = gradients(traced, X + k, v)
+        for a, b in zip(got, gradients(f, X + k, v), strict=True):
+            near(a, b)
+        if k == 0:
+            calls.clear()
+    assert len(calls) == 3  # of the plain function
+    assert traced.cache_info().traces == 1
+
+
+def test_under_a_tape_that_watches_only_a_variable_or_nothing():
+    v = gg.Variable(RNG.normal(size=(3, 2)))
+    f = gg.function(lambda x: gg.tanh(x @ v))
+    for _ in range(2):
+        with gg.GradientTape() as tape:
+            y = f(X)
+        near(tape.gradient(y, v), gg.grad(lambda w: gg.sum(gg.tanh(X @ w)))(v.value()))
+        with gg.GradientTape(watch_accessed_variables=False) as tape:
+            y = f(X)
+        assert tape.gradient(y, v) is None
+
+
+def test_under_a_tape_second_order_is_that_of_the_function():
+    v = gg.Variable(RNG.normal(size=(3, 2)))
+
+    def f(x):
+        return {"y": gg.tanh(x @ v) * gg.sum(x)}
+
+    for a, b in zip(second_gradients(gg.function(f), X, v), second_gradients(f, X, v), strict=True):
+        near(a, b, 1e-10)
+
+
+def test_under_a_tape_a_persistent_gradient_may_be_asked_twice():
+    f = gg.function(lambda x: gg.sum(gg.sin(x)))
+    with gg.GradientTape(persistent=True) as tape:
+        tape.watch(X)
+        y = f(X) * 2
+    for _ in range(2):
+        near(tape.gradient(y, X), 2 * np.cos(X.numpy()))
+
+
+def test_under_a_tape_effects_come_once_and_in_every_call():
+    v = gg.Variable(1.0)
+
+    @gg.function
+    def f(x):
+        v.assign_add(1.0)
+        return gg.sum(x * gg.random.uniform(x.shape, dtype=x.dtype))
+
+    gg.set_seed(0)
+    noise = [gg.random.uniform(X.shape, dtype=X.dtype) for _ in range(3)]
+    gg.set_seed(0)
+    for k in range(3):
+        with gg.GradientTape() as tape:
+            tape.watch(X)
+            y = f(X)
+        near(tape.gradient(y, X), noise[k])
+        assert v.numpy() == k + 2
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the branch not taken
+def test_under_a_tape_a_gradient_that_comes_out_nan_is_that_of_the_masked_pass():
+    f = gg.function(lambda x: gg.sum(gg.where(x > 0, x * gg.log(x), 0)))
+    for values in ([1.0, 2.0], [0.0, 2.0]):
+        x = gg.constant(values)
+        near(gg.grad(f)(x), np.where(x.numpy() > 0, 1 + np.log(np.maximum(x.numpy(), 1e-9)), 0),
+             1e-6)  # fmt: skip
