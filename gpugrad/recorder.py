@@ -262,6 +262,8 @@ def _any_nan(results: Sequence[Any]) -> bool:
     if any(_is_nan(backend.bottom(g._data)) for g in arrays):
         return True
     trace = running()
+    if trace is not None and trace.moved:  # too late to call the function instead
+        return True
     if trace is not None:  # in a later run one may be, and then this is not what to do
         seen = [g for g in arrays if tracing(g._data)]
         trace.effect("no_nan", _no_nan, seen, undo=lambda: lambda: None)

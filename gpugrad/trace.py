@@ -41,6 +41,9 @@ __all__ = [
 TRACED = Namespace("traced", wraps=1)
 
 
+Undo = Callable[[], Callable[[], None]]
+
+
 class OtherwiseError(Exception):
     """A run of a program finds that the function would do something else: it is called instead.
 
@@ -84,18 +87,21 @@ class Step:
         name: of the op or effect.
         call: what an effect calls with the arrays of `args`; it returns arrays for `outs`.
         variables: the Variables that an effect moves; their values are the last of `outs`.
+        undo: called before an effect; returns what puts back all else that it changes. None if
+            it cannot be put back.
         results: the arrays of `outs` in the run that was traced, until the program is planned.
     """
 
-    __slots__ = ("args", "call", "name", "op", "outs", "params", "results", "variables")
+    __slots__ = ("args", "call", "name", "op", "outs", "params", "results", "undo", "variables")
 
     def __init__(
         self, op: Any, args: Sequence[Any], params: dict[str, Any], outs: list[Value], *,
         name: str = "", call: Callable[..., Any] | None = None,
-        variables: Sequence[Variable] = (),
+        variables: Sequence[Variable] = (), undo: Undo | None = None,
     ) -> None:  # fmt: skip
         self.op, self.args, self.params, self.outs = op, tuple(args), params, outs
         self.name, self.call, self.variables = name or op.name, call, tuple(variables)
+        self.undo = undo
         self.results: list[Any] = []
 
     @property
@@ -395,6 +401,11 @@ class Tracing:
         for undo in reversed(self._undo):
             undo()
 
+    @property
+    def moved(self) -> bool:
+        """Whether an effect has moved Variables, so that the function cannot be called instead."""
+        return any(step.variables for step in self.program.steps)
+
     def touched(self, variable: Variable) -> None:
         """Make the value of a Variable an input, when it is first read."""
         if variable._id in self._variables:
@@ -470,7 +481,7 @@ class Tracing:
 
     def effect(
         self, name: str, call: Callable[..., Any], tensors: Sequence[Any] = (),
-        variables: Sequence[Variable] = (), undo: Callable[[], Callable[[], None]] | None = None,
+        variables: Sequence[Variable] = (), undo: Undo | None = None,
     ) -> list[Tensor]:  # fmt: skip
         """Run a function of real Tensors now and at each replay, in its place among the steps.
 
@@ -505,7 +516,7 @@ class Tracing:
             variable._data = traced
         self.program.steps.append(
             Step(None, [*args, *before], {}, [t.value for t in (*made, *after)], name=name,
-                 call=call, variables=variables)
+                 call=call, variables=variables, undo=undo)
         )  # fmt: skip
         return [wrap(t) for t in made]
 

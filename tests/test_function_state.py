@@ -225,3 +225,56 @@ def test_a_function_that_makes_variables_in_every_call_is_right_and_warns():
     same(f(gg.ones(2)), [2, 3])
     with pytest.warns(UserWarning, match="makes Variables in every call, as 'inside'"):
         same(f(gg.ones(2)), [2, 3])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the branch not taken
+def test_effects_come_once_where_a_gradient_comes_out_nan_in_a_replay():
+    def making():
+        v, sgd, g = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.5), gg.random.Generator(3)
+
+        def masked(x):
+            with gg.GradientTape() as tape:
+                tape.watch(x)
+                y = gg.sum(gg.where(x > 0, x * gg.log(x), 0))
+            return tape.gradient(y, x)
+
+        def step(x, late):
+            noise = g.normal((2,)) + g.split(1)[0].normal((2,))
+            first = x if late else masked(x)
+            sgd.apply_gradients([(x + 1, v)])
+            return first, masked(x), noise, g.normal((2,))
+
+        return step, v, g
+
+    for late in (False, True):
+        (step, v, g), (traced, w, h) = making(), making()
+        traced = gg.function(traced)
+        for values in ([1.0, 2.0], [0.0, 2.0], [0.0, 1.0], [3.0, 1.0]):
+            x = gg.constant(values)
+            for a, b in zip(step(x, late), traced(x, late), strict=True):
+                same(a, b)
+            same(v, w)
+            assert g.state == h.state
+        assert traced.cache_info().otherwise == (0 if late else 2)
+
+
+def test_an_optimizer_inside_and_a_gradient_after_it():
+    """Two in one step, as a generator and its critic have."""
+
+    def making():
+        v, w = (gg.Variable(np.ones((2, 2)) * k) for k in (1, 2))
+        one, two = gg.optim.Adam(0.1), gg.optim.SGD(0.1, momentum=0.9)
+
+        def step(x):
+            one.minimize(lambda: gg.sum(gg.tanh(x @ v @ w)), [v])
+            return two.minimize(lambda: -gg.sum(gg.tanh(x @ v @ w)), [w])
+
+        return step, v, w
+
+    (step, v, w), (traced, *others) = making(), making()
+    traced = gg.function(traced)
+    for k in range(4):
+        x = gg.constant(np.arange(4.0).reshape(2, 2) / (k + 5))
+        same(step(x), traced(x))
+        same(v, others[0]), same(w, others[1])
+    assert traced.cache_info() == (3, 1, 0)

@@ -12,6 +12,7 @@ from typing import Any
 from gpugrad import backend, nest
 from gpugrad.batched import levels_running
 from gpugrad.errors import ArgumentError
+from gpugrad.function.effects import put_back_on_otherwise, undoable
 from gpugrad.function.groups import find_groups
 from gpugrad.function.lowered import Lowered
 from gpugrad.function.numpy_replay import Replay
@@ -42,7 +43,11 @@ class _Plan:
     """One signature of a function: its program, what runs it, and the form of its result."""
 
     def __init__(self, program: Program, result: Any, passes: Sequence[str]) -> None:
-        self.program, self.replay = _planned(program, passes)
+        careful = undoable(program)
+        self.program, self.replay = _planned(careful, passes)
+        self.run: Callable[[list[Any]], list[Any]] = self.replay
+        if careful is not program:
+            self.run = functools.partial(put_back_on_otherwise, self.replay)
         self.result = result
         for step in program.steps:
             step.results = []
@@ -142,7 +147,7 @@ class Function:
                     return self._trace(key, args, keywords)
                 plan = self._plans[key]
         try:
-            results = iter(plan.replay(arrays))
+            results = iter(plan.run(arrays))
         except OtherwiseError:
             self._counts[2] += 1
             return self._f(*args, **keywords)

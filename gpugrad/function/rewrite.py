@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,9 +34,8 @@ class Rewriter:
 
     def again(self, step: Step, args: Sequence[Any]) -> Step:
         """The step with other arguments."""
-        made = Step(step.op, [self._arg(a) for a in args], step.params, step.outs, name=step.name,
-                    call=step.call, variables=step.variables)  # fmt: skip
-        made.results = step.results
+        made = copy.copy(step)
+        made.args = tuple(self._arg(a) for a in args)
         return made
 
     def keep(self, step: Step) -> None:

@@ -1,0 +1,67 @@
+"""Effects that a replay has had when it finds that the function would do something else.
+
+Then the function itself is called, and has them again: so random generators go back first.
+Variables never need to. What is assigned is written at the end of a replay, and once an
+optimizer has moved some, gradients are taken with masked products at once and checked no more.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from gpugrad.trace import OtherwiseError, Program, Step
+
+__all__ = ["put_back_on_otherwise", "undoable"]
+
+
+class _Undo(threading.local):
+    """What puts back the effects of the replay that runs in a thread, in their order."""
+
+    def __init__(self) -> None:
+        self.steps: list[Callable[[], None]] = []
+
+
+_undo = _Undo()
+
+
+def undoable(program: Program) -> Program:
+    """The program, itself if there are none, with effects before a check that can be put back."""
+    checks = [k for k, step in enumerate(program.steps) if step.name == "no_nan"]
+    early = [
+        k for k, step in enumerate(program.steps[: checks[-1] if checks else 0])
+        if step.undo is not None and step.name != "no_nan"
+    ]  # fmt: skip
+    if not early:
+        return program
+    made = program.copy()
+    for k in early:
+        made.steps[k] = copy.copy(program.steps[k])
+        made.steps[k].call = _noting(program.steps[k])
+    return made
+
+
+def _noting(step: Step) -> Callable[..., Any]:
+    def call(*tensors: Any) -> Any:
+        _undo.steps.append(step.undo())  # type: ignore[misc]
+        return step.call(*tensors)  # type: ignore[misc]
+
+    return call
+
+
+def put_back_on_otherwise(run: Callable[[list[Any]], list[Any]], arrays: list[Any]) -> list[Any]:
+    """Run a replay; if it ends in an OtherwiseError, put back the effects that it has had.
+
+    A generator from which other threads draw meanwhile goes back for them too.
+    """
+    before, _undo.steps = _undo.steps, []
+    try:
+        return run(arrays)
+    except OtherwiseError:
+        for undo in reversed(_undo.steps):
+            undo()
+        raise
+    finally:
+        _undo.steps = before
