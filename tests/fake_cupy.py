@@ -16,9 +16,10 @@ that code written on NumPy breaks:
 - No RuntimeWarnings; singular matrices give NaN unless ``cupyx.errstate(linalg="raise")``.
 
 What it cannot tell, so that a test with a real GPU must: results of CUDA (rounding, the order
-of sums), kernels (calling a RawKernel or an ElementwiseKernel raises NotImplementedError),
-streams, memory pools and graphs, performance, dtypes that CUDA libraries lack, indices out
-of bounds (CuPy wraps them, here they raise), and CuPy's positional argument names.
+of sums), kernels beyond what the shim models (a RawModule's run on the CPU; calling a RawKernel
+or an ElementwiseKernel raises NotImplementedError), streams, memory pools and graphs,
+performance, dtypes that CUDA libraries lack, indices out of bounds (CuPy wraps them, here they
+raise), and CuPy's positional argument names.
 """
 
 from __future__ import annotations
@@ -206,6 +207,7 @@ class ndarray:
     strides = property(lambda self: self._array.strides)
     flags = property(lambda self: self._array.flags)
     base = property(lambda self: self._array.base)
+    data = property(lambda self: types.SimpleNamespace(ptr=self._array.ctypes.data))
 
     def get(self, *args: Any, **kwargs: Any) -> np.ndarray[Any, Any]:
         return np.array(self._array, order="C")
@@ -611,6 +613,30 @@ class _Kernel:
         raise NotImplementedError("the fake CuPy runs no CUDA kernels")
 
 
+class RawModule:
+    """``cupy.RawModule``: its kernels run on the CPU, by the shim."""
+
+    def __init__(
+        self, code: str | None = None, *, path: str | None = None, options: Any = (),
+        backend: str = "nvrtc", translate_cucomplex: bool = False,
+        enable_cooperative_groups: bool = False, name_expressions: Any = None, jitify: Any = None,
+    ) -> None:  # fmt: skip
+        self._code = code
+
+    def get_function(self, name: str) -> Any:
+        from gpugrad.testing import shim
+
+        if shim.unavailable():
+            raise NotImplementedError(f"to run kernels the fake CuPy {shim.unavailable()}")
+        module = shim.compile_module(self._code, [name])
+
+        def run(grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
+            given = [a[()] if isinstance(a, np.ndarray) else _bare(a, False) for a in args]
+            module.run(name, grid, block, given, shared=shared_mem)
+
+        return run
+
+
 class Stream:
     """``cupy.cuda.Stream``: everything has happened already."""
 
@@ -714,7 +740,7 @@ def modules() -> dict[str, types.ModuleType]:
         "asanyarray": asarray, "asnumpy": asnumpy, "from_dlpack": from_dlpack,
         "get_array_module": get_array_module,
         "linalg": linalg, "fft": fft, "lib": lib, "random": random, "cuda": cuda,
-        "RawKernel": _Kernel, "RawModule": _Kernel, "ElementwiseKernel": _Kernel,
+        "RawKernel": _Kernel, "RawModule": RawModule, "ElementwiseKernel": _Kernel,
         "ReductionKernel": _Kernel, "is_available": lambda: True, "__version__": "14.0.1",
     }  # fmt: skip
     scipy_ = _module("cupyx.scipy", {"special": special, "linalg": slinalg})
