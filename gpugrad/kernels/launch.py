@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, cupy
+from gpugrad.backend import ARRAYS, BFLOAT16, cupy
 from gpugrad.errors import KernelError
 
-__all__ = ["OPTIONS", "TYPES", "architecture", "code_of", "launch", "type_name"]
+__all__ = ["OPTIONS", "TYPES", "address", "architecture", "code_of", "launch", "type_name"]
 
 OPTIONS = ("-std=c++17",)
 
@@ -60,13 +60,15 @@ def launch(
         name: of the kernel with its template arguments: ``"softmax_forward<float, 256>"``.
         grid, block: numbers of blocks and of threads, in up to three directions.
         args: bare arrays, and NumPy scalars of exactly the types of the parameters. An array is
-            passed as the pointer to its first element; None is a null pointer.
+            passed as the pointer to its first element; None is a null pointer; a scalar of a
+            structured dtype is a struct by value.
         shared: bytes of dynamic shared memory.
 
     Raises:
         KernelError: the compiler refuses the source.
     """
-    if any(type(a) is np.ndarray for a in args):
+    kinds = {type(a) for a in args} & ARRAYS
+    if np.ndarray in kinds or (on_host is not None and not kinds):
         if on_host is None:
             raise KernelError(f"{name}: kernels run on CuPy arrays, and it was given NumPy's.")
         on_host(code_of(source), name, _three(grid), _three(block), args, shared)
@@ -74,8 +76,16 @@ def launch(
     kernel = _compiled(source, name, int(cupy().cuda.Device().id))
     if shared > 48 * 1024:
         kernel.max_dynamic_shared_size_bytes = shared
-    given = tuple(np.uintp(0) if a is None else a for a in args)
+    # CuPy takes a structure as an array of one element, which it passes by value
+    given = tuple(
+        np.uintp(0) if a is None else np.asarray(a) if type(a) is np.void else a for a in args
+    )
     kernel(_three(grid), _three(block), given, shared_mem=shared)
+
+
+def address(array: Any) -> int:
+    """Where the first element of a bare array is, for a table of pointers."""
+    return int(array.ctypes.data if type(array) is np.ndarray else array.data.ptr)
 
 
 def architecture() -> str:

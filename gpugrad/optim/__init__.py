@@ -1,8 +1,8 @@
 """Optimizers: they move Variables along their gradients, in place."""
 
 from gpugrad.optim.adam import Adam, AdamW
-from gpugrad.optim.clip import clip_by_global_norm
+from gpugrad.optim.clip import all_finite, clip_by_global_norm
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.sgd import SGD
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "clip_by_global_norm"]
+__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "all_finite", "clip_by_global_norm"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad.backend import NAMESPACES
 from gpugrad.errors import ArgumentError
+from gpugrad.kernels import optim as kernels
 from gpugrad.optim.arrays import add_scaled
 from gpugrad.optim.optimizer import Optimizer, Schedule, State
 
@@ -37,6 +38,7 @@ class Adam(Optimizer):
     """
 
     slots = ("m", "v")
+    launches = True
 
     def __init__(
         self,
@@ -83,6 +85,12 @@ class Adam(Optimizer):
             add_scaled(p, stride, t, t)
 
         return step
+
+    def _launch(self, step: int, rate: float, columns: Sequence[Sequence[Any]]) -> None:
+        kernels.adam(
+            *columns, rate=rate, beta_1=self.beta_1, beta_2=self.beta_2, epsilon=self.epsilon,
+            step=step, weight_decay=self.weight_decay,
+        )  # fmt: skip
 
 
 class AdamW(Adam):

@@ -52,8 +52,14 @@ class Average:
         """Multiply the average by `factor`."""
         self.scale *= factor
         if self.scale < 2.0**-10:
+            self.multiply_out()
+
+    def multiply_out(self) -> Any:
+        """The array itself, after its scale is made 1: what a kernel takes, as it goes over it."""
+        if self.scale != 1:
             self.array *= self.scale
             self.scale = 1.0
+        return self.array
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Gradient clipping."""
+"""What is asked of all gradients together: their norm, and whether they are finite."""
 
 from __future__ import annotations
 
@@ -7,11 +7,55 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF, TENSOR
+from gpugrad.backend import HALF, NAMESPACES, TENSOR, formulas_on
 from gpugrad.errors import ArgumentError
-from gpugrad.tensor import IndexedSlices, Tensor, tensor
+from gpugrad.kernels import optim as kernels
+from gpugrad.optim.arrays import flat
+from gpugrad.tensor import IndexedSlices, Tensor, recorders, tensor, wrap
 
-__all__ = ["clip_by_global_norm"]
+__all__ = ["all_finite", "clip_by_global_norm"]
+
+
+def _on_gpu(parts: Sequence[Tensor]) -> bool:
+    """Whether kernels take them all: on one GPU, and nothing records what is done to them."""
+    kinds = {type(p._data) for p in parts}
+    return (
+        not recorders and len(kinds) == 1 and np.ndarray not in kinds
+        and not any(NAMESPACES[kind].wraps for kind in kinds)
+        and len({p.device for p in parts}) == 1
+    )  # fmt: skip
+
+
+def all_finite(grads: Sequence[Tensor | IndexedSlices | None]) -> Tensor:
+    """Whether every element of every gradient is finite: what a scaled loss has to be asked.
+
+    Args:
+        grads: Tensors, IndexedSlices, or None (which is left out).
+
+    Returns:
+        A 0-d Tensor of bool, on the device of the gradients, where nothing waits for it until
+        its value is asked for.
+
+    Raises:
+        ArgumentError: all gradients are None.
+
+    >>> import gpugrad as gg
+    >>> print(gg.optim.all_finite([gg.constant([1.0, 2.0]), None]))
+    True
+    >>> print(gg.optim.all_finite([gg.constant([1.0, 2.0]), gg.constant(float("inf"))]))
+    False
+    """
+    parts = [
+        g.values if isinstance(g, IndexedSlices) else tensor(g) for g in grads if g is not None
+    ]
+    if not parts:
+        raise ArgumentError("all_finite: all gradients are None.")
+    if _on_gpu(parts):
+        with formulas_on(parts[0]._data):
+            return wrap(kernels.all_finite([flat(p._data) for p in parts]))
+    xp = TENSOR
+    finite = [xp.all(xp.isfinite(p)) for p in parts]
+    return finite[0] if len(finite) == 1 else xp.all(xp.stack(finite))
 
 
 def clip_by_global_norm(
@@ -41,6 +85,13 @@ def clip_by_global_norm(
     parts = [tensor(g) for g in grads if g is not None]  # dense: rows named twice add up first
     if not parts:
         raise ArgumentError("clip_by_global_norm: all gradients are None.")
+    if _on_gpu(parts) and not any(isinstance(g, IndexedSlices) for g in grads):
+        with formulas_on(parts[0]._data):
+            made, norm_ = kernels.clip([flat(p._data) for p in parts], max_norm)
+        shaped = iter(
+            [wrap(a.view(p.dtype).reshape(p.shape)) for a, p in zip(made, parts, strict=True)]
+        )
+        return [None if g is None else next(shaped) for g in grads], wrap(norm_)
     total: Any = 0.0
     for part in parts:
         size = xp.abs(part) if part.dtype.kind == "c" else part

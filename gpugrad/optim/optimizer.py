@@ -64,6 +64,8 @@ class Optimizer:
     slots: tuple[str, ...] = ()
     takes_rows = False
     """Whether `_move_rows` moves single rows; if not, IndexedSlices are made dense first."""
+    launches = False
+    """Whether `_launch` moves all arrays of a GPU in one launch; if not, `_begin` does each."""
 
     def __init__(self, learning_rate: Schedule, name: str | None = None) -> None:
         self.name = name or type(self).__name__
@@ -134,6 +136,7 @@ class Optimizer:
         for gradient, variable in pairs:
             g = gradient if isinstance(gradient, IndexedSlices) else flat(gradient._data)
             work.append((self._states[variable._id], writable(variable), g))
+        work = self._launch_all(work, rate)
         scratch = [self._scratch_of(data) for _, data, _ in work]
         for (state, data, g), spare in zip(work, scratch, strict=True):
             with backend.formulas_on(data):
@@ -149,6 +152,27 @@ class Optimizer:
                     else:
                         step(p, gb, *rest, spare[: p.size])
         self.iterations += 1
+
+    def _launch_all(self, work: list[tuple[State, Any, Any]], rate: float) -> list[Any]:
+        """Move what is on GPUs, in one launch for all of one dtype; the rest of the work."""
+        groups: dict[Any, list[tuple[State, Any, Any]]] = {}
+        rest = []
+        for state, data, g in work:
+            if type(data) is np.ndarray or isinstance(g, IndexedSlices) or not self.launches:
+                rest.append((state, data, g))
+            else:
+                key = data.dtype, backend.device_of(data), state.step
+                groups.setdefault(key, []).append((state, flat(data), g))
+        for group in groups.values():
+            states, data, gradients = zip(*group, strict=True)
+            with backend.formulas_on(data[0]):
+                averages = [
+                    [s.averages[slot].multiply_out() for s in states] for slot in self.slots
+                ]
+                self._launch(states[0].step + 1, rate, [data, gradients, *averages])
+            for state in states:
+                state.step += 1
+        return rest
 
     def _apply_at_replay(self, trace: Tracing, pairs: list[Any]) -> None:
         """Apply now and at each replay of what is being traced."""
@@ -244,6 +268,13 @@ class Optimizer:
 
         That is a function of flat arrays (p, g, averages in the order of `slots`, scratch),
         which writes to all but `g`.
+        """
+        raise NotImplementedError
+
+    def _launch(self, step: int, rate: float, columns: Sequence[Sequence[Any]]) -> None:
+        """Take step number `step` of arrays on one GPU, for `launches`.
+
+        `columns` are lists of flat arrays: p, g, averages in the order of `slots`.
         """
         raise NotImplementedError
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad.backend import NAMESPACES
 from gpugrad.errors import ArgumentError
+from gpugrad.kernels import optim as kernels
 from gpugrad.optim.arrays import add_scaled
 from gpugrad.optim.optimizer import Optimizer, Schedule, State
 
@@ -31,6 +32,8 @@ class SGD(Optimizer):
     >>> gg.optim.SGD(0.1, momentum=0.9)
     SGD(learning_rate=0.1, iterations=0)
     """
+
+    launches = True
 
     def __init__(
         self,
@@ -66,6 +69,9 @@ class SGD(Optimizer):
                 add_scaled(p, -rate, g, t)
 
         return step
+
+    def _launch(self, step: int, rate: float, columns: Sequence[Sequence[Any]]) -> None:
+        kernels.sgd(*columns, rate=rate, momentum=self.momentum, nesterov=self.nesterov)
 
     def _move_rows(self, data: Any, indices: Any, values: Any, rate: float) -> None:
         # ufunc.at: a row that comes twice moves twice

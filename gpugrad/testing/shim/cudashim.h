@@ -21,6 +21,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __restrict__ __restrict
 // One block runs at a time, so static storage is shared memory; the section lets it be found.
 #define __shared__ __attribute__((section("shim_shared"))) static

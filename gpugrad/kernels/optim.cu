@@ -1,0 +1,229 @@
+// Steps of optimizers over many tensors in one launch. Each tensor is cut into chunks, and a block
+// takes one chunk after another. The tensors' addresses come by value, in the 4096 bytes that the
+// arguments of a kernel may have, so nothing is copied to the device before a step.
+//
+// A step is bound by memory. Adam in float32 reads p, g, m, v and writes p, m, v: 28 bytes an
+// element, which is the floor.
+
+constexpr int CHUNK = 4096;  // elements; a multiple of every pack
+template <int K> constexpr int ROOM = 3800 / (8 * K + 12) / 2 * 2;
+
+// K addresses for each of `count` tensors. Launchers write the same layout as a NumPy dtype.
+template <int K> struct Table {
+  void* at[K][ROOM<K>];
+  long long size[ROOM<K>];
+  int first[ROOM<K>];  // chunk of the tensor
+  int count, chunks;
+};
+
+// f(tensor, first element, number of elements) for each chunk that is this block's.
+template <int K, class F> __device__ void each_chunk(const Table<K>& table, F f) {
+  for (int chunk = blockIdx.x; chunk < table.chunks; chunk += gridDim.x) {
+    int low = 0, high = table.count - 1;
+    while (low < high) {  // the last tensor whose first chunk is not beyond this one
+      int middle = (low + high + 1) / 2;
+      if (table.first[middle] <= chunk) low = middle;
+      else high = middle - 1;
+    }
+    long long start = (long long)(chunk - table.first[low]) * CHUNK, left = table.size[low] - start;
+    f(low, start, left < CHUNK ? (int)left : CHUNK);
+  }
+}
+
+// W elements of T, as values of the type that is computed in: in accesses of 16 bytes.
+template <int W, class T, class S> __device__ void load(const T* from, S* to) {
+#pragma unroll
+  for (int k = 0; k < W; k += PACKED<T>) {
+    Pack<T, PACKED<T>> some = *(const Pack<T, PACKED<T>>*)(from + k);
+#pragma unroll
+    for (int j = 0; j < PACKED<T>; ++j) to[k + j] = S(some.at[j]);
+  }
+}
+template <int W, class T, class S> __device__ void store(const S* from, T* to) {
+#pragma unroll
+  for (int k = 0; k < W; k += PACKED<T>) {
+    Pack<T, PACKED<T>> some;
+#pragma unroll
+    for (int j = 0; j < PACKED<T>; ++j) some.at[j] = T(from[k + j]);
+    *(Pack<T, PACKED<T>>*)(to + k) = some;
+  }
+}
+template <class... P> __device__ bool aligned(P... pointers) {
+  return ((... | (unsigned long long)pointers) & 15) == 0;
+}
+
+// ---- SGD
+
+template <class S> struct SgdSettings { S rate, momentum, of_velocity, of_gradient; };
+
+template <class T> __global__ void __launch_bounds__(256) sgd(
+    const __grid_constant__ Table<2> table, SgdSettings<compute_t<T>> given,
+    const SgdSettings<compute_t<T>>* live) {
+  typedef compute_t<T> S;
+  constexpr int W = PACKED<T>;
+  S rate = live ? live->rate : given.rate;
+  each_chunk(table, [&](int i, long long start, int n) {
+    T* p = (T*)table.at[0][i] + start;
+    const T* g = (const T*)table.at[1][i] + start;
+    int whole = aligned(p, g) ? n / W * W : 0;
+    for (int k = threadIdx.x * W; k < whole; k += blockDim.x * W) {
+      S a[W], b[W];
+      load<W>(p + k, a);
+      load<W>(g + k, b);
+#pragma unroll
+      for (int j = 0; j < W; ++j) a[j] -= rate * b[j];
+      store<W>(a, p + k);
+    }
+    for (int k = whole + threadIdx.x; k < n; k += blockDim.x) p[k] = T(S(p[k]) - rate * S(g[k]));
+  });
+}
+
+template <class T> __global__ void __launch_bounds__(256) sgd_momentum(
+    const __grid_constant__ Table<3> table, SgdSettings<compute_t<T>> given,
+    const SgdSettings<compute_t<T>>* live) {
+  typedef compute_t<T> S;
+  constexpr int W = PACKED<T>;
+  SgdSettings<S> s = live ? *live : given;
+  auto step = [&](S& p, S g, S& v) {
+    v = s.momentum * v + g;
+    p -= s.of_velocity * v + s.of_gradient * g;
+  };
+  each_chunk(table, [&](int i, long long start, int n) {
+    T* p = (T*)table.at[0][i] + start;
+    const T* g = (const T*)table.at[1][i] + start;
+    S* v = (S*)table.at[2][i] + start;
+    int whole = aligned(p, g, v) ? n / W * W : 0;
+    for (int k = threadIdx.x * W; k < whole; k += blockDim.x * W) {
+      S a[W], b[W], c[W];
+      load<W>(p + k, a);
+      load<W>(g + k, b);
+      load<W>(v + k, c);
+#pragma unroll
+      for (int j = 0; j < W; ++j) step(a[j], b[j], c[j]);
+      store<W>(a, p + k);
+      store<W>(c, v + k);
+    }
+    for (int k = whole + threadIdx.x; k < n; k += blockDim.x) {
+      S a = S(p[k]), c = v[k];
+      step(a, S(g[k]), c);
+      p[k] = T(a);
+      v[k] = c;
+    }
+  });
+}
+
+// ---- Adam, and with keep < 1 AdamW
+
+// stride and root hold the corrections of the averages: rate / (1 - beta_1^t), 1 / (1 - beta_2^t).
+template <class S> struct AdamSettings {
+  S beta_1, add_1, beta_2, add_2, keep, stride, root, epsilon;
+};
+
+template <class T> __global__ void __launch_bounds__(256) adam(
+    const __grid_constant__ Table<4> table, AdamSettings<compute_t<T>> given,
+    const AdamSettings<compute_t<T>>* live) {
+  typedef compute_t<T> S;
+  constexpr int W = PACKED<T>;
+  AdamSettings<S> s = live ? *live : given;
+  auto step = [&](S& p, S g, S& m, S& v) {
+    m = s.beta_1 * m + s.add_1 * g;
+    v = s.beta_2 * v + s.add_2 * g * g;
+    p = s.keep * p - s.stride * m / (sqrt(v * s.root) + s.epsilon);
+  };
+  each_chunk(table, [&](int i, long long start, int n) {
+    T* p = (T*)table.at[0][i] + start;
+    const T* g = (const T*)table.at[1][i] + start;
+    S* m = (S*)table.at[2][i] + start;
+    S* v = (S*)table.at[3][i] + start;
+    int whole = aligned(p, g, m, v) ? n / W * W : 0;
+    for (int k = threadIdx.x * W; k < whole; k += blockDim.x * W) {
+      S a[W], b[W], c[W], d[W];
+      load<W>(p + k, a);
+      load<W>(g + k, b);
+      load<W>(m + k, c);
+      load<W>(v + k, d);
+#pragma unroll
+      for (int j = 0; j < W; ++j) step(a[j], b[j], c[j], d[j]);
+      store<W>(a, p + k);
+      store<W>(c, m + k);
+      store<W>(d, v + k);
+    }
+    for (int k = whole + threadIdx.x; k < n; k += blockDim.x) {
+      S a = S(p[k]), c = m[k], d = v[k];
+      step(a, S(g[k]), c, d);
+      p[k] = T(a);
+      m[k] = c;
+      v[k] = d;
+    }
+  });
+}
+
+// ---- what is asked of gradients: their norm, and whether they are finite
+
+// The sum of squares of each block's chunks, computed and kept as A.
+template <class T, class A> __global__ void __launch_bounds__(256) squares(
+    const __grid_constant__ Table<1> table, A* sums) {
+  constexpr int W = PACKED<T>;
+  __shared__ A scratch[32];
+  A sum = 0;
+  each_chunk(table, [&](int i, long long start, int n) {
+    const T* g = (const T*)table.at[0][i] + start;
+    int whole = aligned(g) ? n / W * W : 0;
+    for (int k = threadIdx.x * W; k < whole; k += blockDim.x * W) {
+      A a[W];
+      load<W>(g + k, a);
+#pragma unroll
+      for (int j = 0; j < W; ++j) sum += a[j] * a[j];
+    }
+    for (int k = whole + threadIdx.x; k < n; k += blockDim.x) sum += A(g[k]) * A(g[k]);
+  });
+  sum = block_reduce(sum, Sum(), A(0), scratch);
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+// Gradients times what brings their norm down to max_norm, and the norm itself. Every block adds
+// up all sums, of which there are few, in the same order: so the scale needs no launch of its own.
+template <class T, class A> __global__ void __launch_bounds__(256) clip(
+    const __grid_constant__ Table<2> table, const A* sums, int n_sums, A max_norm, A* norm) {
+  constexpr int W = PACKED<T>;
+  __shared__ A scratch[32];
+  A sum = 0;
+  for (int k = threadIdx.x; k < n_sums; k += blockDim.x) sum += sums[k];
+  A size = sqrt(block_reduce(sum, Sum(), A(0), scratch));
+  A scale = size < infinity<A>() ? (size > max_norm ? max_norm / size : A(1)) : size - size;
+  if (blockIdx.x == 0 && threadIdx.x == 0) *norm = size;
+  each_chunk(table, [&](int i, long long start, int n) {
+    const T* g = (const T*)table.at[0][i] + start;
+    T* out = (T*)table.at[1][i] + start;
+    int whole = aligned(g, out) ? n / W * W : 0;
+    for (int k = threadIdx.x * W; k < whole; k += blockDim.x * W) {
+      A a[W];
+      load<W>(g + k, a);
+#pragma unroll
+      for (int j = 0; j < W; ++j) a[j] *= scale;
+      store<W>(a, out + k);
+    }
+    for (int k = whole + threadIdx.x; k < n; k += blockDim.x) out[k] = T(A(g[k]) * scale);
+  });
+}
+
+// Writes 1 to `broken` if an element is infinite or NaN; all that write it write the same.
+template <class T> __global__ void __launch_bounds__(256) find_broken(
+    const __grid_constant__ Table<1> table, int* broken) {
+  typedef compute_t<T> S;
+  constexpr int W = PACKED<T>;
+  bool found = false;
+  each_chunk(table, [&](int i, long long start, int n) {
+    const T* g = (const T*)table.at[0][i] + start;
+    int whole = aligned(g) ? n / W * W : 0;
+    for (int k = threadIdx.x * W; k < whole; k += blockDim.x * W) {
+      S a[W];
+      load<W>(g + k, a);
+#pragma unroll
+      for (int j = 0; j < W; ++j) found |= !(a[j] - a[j] == S(0));
+    }
+    for (int k = whole + threadIdx.x; k < n; k += blockDim.x)
+      found |= !(S(g[k]) - S(g[k]) == S(0));
+  });
+  if (found) *broken = 1;
+}

@@ -1,0 +1,182 @@
+"""Launches the optimizers' kernels: over all tensors of one dtype at once.
+
+A step of a model is one launch for each dtype and 86 tensors: that many addresses fit beside a
+kernel's other arguments. The functions take bare arrays of one device, in columns: ``(p, g, m, v)``
+is four lists of as many arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import BFLOAT16, HALF, NAMESPACES
+from gpugrad.kernels.launch import address, launch, type_name
+
+__all__ = ["INSTANCES", "VECTOR", "adam", "all_finite", "clip", "sgd"]
+
+CHUNK = 4096  # as optim.cu has it
+THREADS = 256
+SUMS = 512  # blocks that add up squares in one launch: every block of `clip` reads all sums
+
+_REALS = (*map(np.dtype, (np.float32, np.float64, np.float16)), BFLOAT16)
+_ONE = ("sgd", "sgd_momentum", "adam", "find_broken")
+INSTANCES = tuple(
+    ("optim.cu", f"{name}<{type_name(dtype)}>") for name in _ONE for dtype in _REALS
+) + tuple(
+    ("optim.cu", f"{name}<{type_name(dtype)}, {wide}>")
+    for name in ("squares", "clip") for dtype in _REALS for wide in ("float", "double")
+    if wide == "double" or dtype != np.float64
+)  # fmt: skip
+VECTOR = INSTANCES
+
+
+def room(k: int) -> int:
+    """How many tensors of `k` addresses fit one launch."""
+    return 3800 // (8 * k + 12) // 2 * 2
+
+
+@functools.cache
+def _table(k: int) -> np.dtype[Any]:
+    n = room(k)
+    return np.dtype(
+        [("at", np.uintp, (k, n)), ("size", np.int64, n), ("first", np.int32, n),
+         ("count", np.int32), ("chunks", np.int32)], align=True,
+    )  # fmt: skip
+
+
+def tables(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, int]]:
+    """Tables of the kernels' layout, with the number of chunks of each."""
+    k, n = len(columns), room(len(columns))
+    for begin in range(0, len(columns[0]), n):
+        part = [column[begin : begin + n] for column in columns]
+        table = np.zeros((), _table(k))
+        sizes = [a.size for a in part[0]]
+        ends = np.cumsum([-(-size // CHUNK) for size in sizes])
+        for row, column in zip(table["at"], part, strict=True):
+            row[: len(sizes)] = [address(a) for a in column]
+        table["size"][: len(sizes)] = sizes
+        table["first"][1 : len(sizes)] = ends[:-1]
+        table["count"], table["chunks"] = len(sizes), ends[-1]
+        if ends[-1]:
+            yield table[()], int(ends[-1])
+
+
+def _packed(a: Any) -> Any:
+    return a if a.flags.c_contiguous else NAMESPACES[type(a)].lib.ascontiguousarray(a)
+
+
+def _settings(dtype: np.dtype[Any], values: Sequence[float]) -> tuple[np.void, np.dtype[Any]]:
+    wide = np.dtype(np.float32) if dtype in HALF else dtype
+    return np.array(values, wide).view([("", wide)] * len(values))[0], wide
+
+
+def _step(name: str, columns: Sequence[Sequence[Any]], values: Sequence[float], live: Any) -> None:
+    dtype = columns[0][0].dtype
+    settings, _ = _settings(dtype, values)
+    given = [columns[0], [_packed(g) for g in columns[1]], *columns[2:]]
+    for table, chunks in tables(given):
+        launch("optim.cu", f"{name}<{type_name(dtype)}>", chunks, THREADS, (table, settings, live))
+
+
+def sgd(
+    p: Sequence[Any], g: Sequence[Any], v: Sequence[Any] | None = None, *, rate: float,
+    momentum: float = 0.0, nesterov: bool = False, live: Any = None,
+) -> None:  # fmt: skip
+    """Move arrays `p` along `g`, with velocities `v` if there is momentum; all in place.
+
+    Args:
+        p, g: lists of C-contiguous arrays of one real dtype.
+        v: list of arrays of float32 for 16-bit floats, else of the dtype of `p`.
+        rate, momentum, nesterov: as for `gpugrad.optim.SGD`.
+        live: None, or an array on the device with `sgd_settings`, read instead when the kernel
+            runs: so a CUDA graph's replay takes a new learning rate.
+    """
+    columns = [p, g] if v is None else [p, g, v]
+    name = "sgd" if v is None else "sgd_momentum"
+    _step(name, columns, sgd_settings(rate, momentum, nesterov), live)
+
+
+def sgd_settings(rate: float, momentum: float, nesterov: bool) -> tuple[float, ...]:
+    """What the kernels of SGD take: rate, momentum, factors of velocity and of gradient."""
+    return rate, momentum, rate * momentum if nesterov else rate, rate if nesterov else 0.0
+
+
+def adam(
+    p: Sequence[Any], g: Sequence[Any], m: Sequence[Any], v: Sequence[Any], *, rate: float,
+    beta_1: float, beta_2: float, epsilon: float, step: int, weight_decay: float = 0.0,
+    live: Any = None,
+) -> None:  # fmt: skip
+    """Move arrays `p` along `g` by Adam's step number `step` (from 1); `m` and `v` too, in place.
+
+    Args:
+        p, g: lists of C-contiguous arrays of one real dtype.
+        m, v: lists of arrays of float32 for 16-bit floats, else of the dtype of `p`.
+        rate, beta_1, beta_2, epsilon, weight_decay: as for `gpugrad.optim.AdamW`.
+        live: as for `sgd`, with `adam_settings`.
+    """
+    values = adam_settings(rate, beta_1, beta_2, epsilon, step, weight_decay)
+    _step("adam", [p, g, m, v], values, live)
+
+
+def adam_settings(
+    rate: float, beta_1: float, beta_2: float, epsilon: float, step: int, weight_decay: float
+) -> tuple[float, ...]:
+    """What the kernel of Adam takes, computed in double precision, as 1 - beta_2 needs it."""
+    return (
+        beta_1, 1 - beta_1, beta_2, 1 - beta_2, 1 - rate * weight_decay,
+        rate / (1 - beta_1**step), 1 / (1 - beta_2**step), epsilon,
+    )  # fmt: skip
+
+
+def _by_dtype(arrays: Sequence[Any]) -> dict[Any, list[int]]:
+    groups: dict[Any, list[int]] = {}
+    for i, a in enumerate(arrays):
+        groups.setdefault(a.dtype, []).append(i)
+    return groups
+
+
+def clip(grads: Sequence[Any], max_norm: float) -> tuple[list[Any], Any]:
+    """Arrays scaled so that their common norm is at most `max_norm`, and the norm, 0-d.
+
+    Args:
+        grads: arrays of real dtypes; not written to. Float64 among them makes the norm float64.
+        max_norm: above 0.
+    """
+    grads = [_packed(g) for g in grads]
+    lib = NAMESPACES[type(grads[0])].lib
+    wide = np.dtype(np.float64 if any(g.dtype == np.float64 for g in grads) else np.float32)
+    groups = _by_dtype(grads)
+    work = [
+        (dtype, *given) for dtype, which in groups.items()
+        for given in tables([[grads[i] for i in which]])
+    ]  # fmt: skip
+    sums = lib.empty(max(1, sum(min(chunks, SUMS) for *_, chunks in work)), dtype=wide)
+    begin = 0
+    for dtype, table, chunks in work:
+        blocks = min(chunks, SUMS)
+        name = f"squares<{type_name(dtype)}, {type_name(wide)}>"
+        launch("optim.cu", name, blocks, THREADS, (table, sums[begin : begin + blocks]))
+        begin += blocks
+    norm = lib.zeros((), dtype=wide)
+    made = [lib.empty(g.shape, dtype=g.dtype) for g in grads]
+    for dtype, which in groups.items():
+        name = f"clip<{type_name(dtype)}, {type_name(wide)}>"
+        for table, chunks in tables([[grads[i] for i in which], [made[i] for i in which]]):
+            args = (table, sums, np.int32(begin), wide.type(max_norm), norm)
+            launch("optim.cu", name, chunks, THREADS, args)
+    return made, norm
+
+
+def all_finite(arrays: Sequence[Any]) -> Any:
+    """Whether no element of arrays of real dtypes is infinite or NaN: a 0-d array of bool."""
+    arrays = [_packed(a) for a in arrays]
+    broken = NAMESPACES[type(arrays[0])].lib.zeros((), dtype=np.int32)
+    for dtype, which in _by_dtype(arrays).items():
+        for table, chunks in tables([[arrays[i] for i in which]]):
+            args = (table, broken)
+            launch("optim.cu", f"find_broken<{type_name(dtype)}>", chunks, THREADS, args)
+    return broken == 0

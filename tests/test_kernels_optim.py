@@ -1,0 +1,260 @@
+"""The optimizers' kernels: a step over many tensors is NumPy's step, and touches nothing else."""
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad import optim
+from gpugrad.backend import BFLOAT16, HALF
+from gpugrad.kernels import launch
+from gpugrad.kernels import optim as kernels
+from gpugrad.testing import nvrtc, shim
+
+pytestmark = pytest.mark.skipif(
+    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
+)
+
+DTYPES = [np.float32, np.float64, np.float16, BFLOAT16]
+TOLERANCE = {
+    np.dtype(np.float64): 1e-13, np.dtype(np.float32): 2e-6, np.dtype(np.float16): 2e-3,
+    BFLOAT16: 2e-2,
+}  # fmt: skip
+SIZES = [1, 7, 64, 4096, 4097, 10_003]  # a scalar, tails, one chunk, more chunks
+MAKERS = {
+    "sgd": lambda: optim.SGD(0.1),
+    "momentum": lambda: optim.SGD(0.1, momentum=0.9),
+    "nesterov": lambda: optim.SGD(0.1, momentum=0.9, nesterov=True),
+    "adam": lambda: optim.Adam(0.1),
+    "adamw": lambda: optim.AdamW(0.1, weight_decay=0.1),
+}
+
+
+def wide(dtype):
+    return np.dtype(np.float32) if np.dtype(dtype) in HALF else np.dtype(dtype)
+
+
+class Fenced:
+    """Arrays with a margin of known values, as addresses in a table pass by the shim's own."""
+
+    def __init__(self):
+        self._held = []
+
+    def __call__(self, values, dtype, offset=8):
+        memory = np.full(values.size + 16, 77, dtype)
+        memory[offset : offset + values.size] = values.astype(dtype)
+        self._held.append((memory, offset, values.size))
+        return memory[offset : offset + values.size]
+
+    def unharmed(self):
+        return all(
+            (m[:o] == m.dtype.type(77)).all() and (m[o + n :] == m.dtype.type(77)).all()
+            for m, o, n in self._held
+        )
+
+
+def launched(name, columns, step):
+    if name == "sgd":
+        kernels.sgd(*columns, rate=0.1)
+    elif name in ("momentum", "nesterov"):
+        kernels.sgd(*columns, rate=0.1, momentum=0.9, nesterov=name == "nesterov")
+    else:
+        kernels.adam(
+            *columns, rate=0.1, beta_1=0.9, beta_2=0.999, epsilon=1e-8, step=step,
+            weight_decay=0.1 if name == "adamw" else 0.0,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("schedule", shim.SCHEDULES)
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("name", MAKERS)
+def test_three_steps_of_a_kernel_are_the_cpus(name, dtype, schedule, rng):
+    sizes = SIZES if schedule == "round robin" else SIZES[:3]
+    starts = [rng.normal(size=n).astype(dtype) for n in sizes]
+    optimizer, fenced = MAKERS[name](), Fenced()
+    variables = [gg.Variable(s) for s in starts]
+    offsets = [8, 8, 3, 8, 8, 8][: len(sizes)]  # 3: not on a boundary of 16 bytes
+    p = [fenced(s, dtype, o) for s, o in zip(starts, offsets, strict=True)]
+    state = [[fenced(np.zeros(n), wide(dtype)) for n in sizes] for _ in optimizer.slots]
+    for step in (1, 2, 3):
+        g = [rng.normal(size=n).astype(dtype) for n in sizes]
+        optimizer.apply_gradients([(gg.constant(a), v) for a, v in zip(g, variables, strict=True)])
+        with shim.running(schedule):
+            launched(name, [p, g, *state], step)
+    assert fenced.unharmed()
+    tolerance = TOLERANCE[np.dtype(dtype)]
+    for found, v in zip(p, variables, strict=True):
+        np.testing.assert_allclose(
+            found.astype(np.float64), v.numpy().astype(np.float64), tolerance, tolerance
+        )
+
+
+def test_more_tensors_than_fit_one_launch_all_move(rng, monkeypatch):
+    n = kernels.room(2) * 2 + 5
+    p, g = [rng.normal(size=k % 5) for k in range(n)], [rng.normal(size=k % 5) for k in range(n)]
+    desired = [a - 0.1 * b for a, b in zip(p, g, strict=True)]
+    launches = []
+    with shim.running():
+        run = launch.on_host
+        monkeypatch.setattr(launch, "on_host", lambda *a: (launches.append(a), run(*a)))
+        kernels.sgd(p, g, rate=0.1)
+        monkeypatch.setattr(launch, "on_host", run)
+    assert len(launches) == 3
+    for a, d in zip(p, desired, strict=True):
+        np.testing.assert_allclose(a, d, 1e-15)
+
+
+def test_a_table_fits_the_arguments_of_a_kernel_and_is_laid_out_as_in_cuda():
+    for k in (1, 2, 3, 4):
+        ((table, _),) = kernels.tables([[np.zeros(3)]] * k)
+        assert table.dtype.itemsize <= 4096 - 128
+        source = launch.code_of("optim.cu") + (
+            f"__global__ void sizes(int* n) {{ n[0] = ROOM<{k}>; n[1] = sizeof(Table<{k}>); }}"
+        )
+        n = np.zeros(2, np.int32)
+        shim.compile_module(source, ["sizes"]).run("sizes", 1, 1, [n])
+        assert n.tolist() == [kernels.room(k), table.dtype.itemsize]
+
+
+def test_a_broadcast_gradient_moves_every_element():
+    p = np.zeros(9)
+    with shim.running():
+        kernels.sgd([p], [np.broadcast_to(1.0, 9)], rate=0.5)
+    assert (p == -0.5).all()
+
+
+def test_settings_on_the_device_are_read_when_the_kernel_runs(rng):
+    p, g = rng.normal(size=50), rng.normal(size=50)
+    live, desired = np.array(kernels.sgd_settings(0.25, 0.0, False)), p - 0.25 * g
+    with shim.running():
+        kernels.sgd([p], [g], rate=99.0, live=live)
+    np.testing.assert_allclose(p, desired, 1e-15)
+    given = {"rate": 0.1, "beta_1": 0.9, "beta_2": 0.99, "epsilon": 1e-8, "weight_decay": 0.1}
+    live = np.array(kernels.adam_settings(**given, step=7))
+    columns = [[rng.normal(size=50)] for _ in range(3)] + [[rng.random(size=50)]]
+    other = [[c[0].copy()] for c in columns]
+    with shim.running():
+        kernels.adam(*columns, **given, step=7)
+        kernels.adam(*other, **{**given, "rate": 9.0}, step=1, live=live)
+    np.testing.assert_array_equal(columns[0][0], other[0][0])
+
+
+# ---- through the optimizers, on the device
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_model_of_two_dtypes_takes_one_launch_each(name, cuda, rng, monkeypatch):
+    starts = [rng.normal(size=s).astype(d) for d in (np.float32, np.float16)
+              for s in ((3, 5), (7,), (), (0, 2))]  # fmt: skip
+    there, here = MAKERS[name](), MAKERS[name]()
+    v = [gg.Variable(gg.constant(s, device=cuda)) for s in starts]
+    w = [gg.Variable(s) for s in starts]
+    counted = []
+    real = kernels.launch
+    monkeypatch.setattr(kernels, "launch", lambda *a: (counted.append(a[1]), real(*a)))
+    for _ in range(3):
+        g = [rng.normal(size=s.shape).astype(s.dtype) for s in starts]
+        there.apply_gradients([(gg.constant(a, device=cuda), x) for a, x in zip(g, v, strict=True)])
+        here.apply_gradients([(gg.constant(a), x) for a, x in zip(g, w, strict=True)])
+    assert len(counted) == 6
+    for x, y in zip(v, w, strict=True):
+        tolerance = TOLERANCE[x.dtype]
+        np.testing.assert_allclose(x.numpy(), y.numpy(), tolerance, tolerance)
+
+
+def test_complex_variables_and_variables_that_joined_later_move_on_the_device(cuda, rng):
+    there, here = optim.Adam(0.1), optim.Adam(0.1)
+    starts = [rng.normal(size=4) + 1j, rng.normal(size=4) + 0j]
+    v = [gg.Variable(gg.constant(s, device=cuda)) for s in starts]
+    w = [gg.Variable(s) for s in starts]
+    for n in (1, 2, 2):
+        g = [rng.normal(size=4) + 1j * rng.normal(size=4) for _ in range(n)]
+        there.apply_gradients(
+            [(gg.constant(a, device=cuda), x) for a, x in zip(g, v, strict=False)]
+        )
+        here.apply_gradients([(gg.constant(a), x) for a, x in zip(g, w, strict=False)])
+    for x, y in zip(v, w, strict=True):
+        np.testing.assert_allclose(x.numpy(), y.numpy(), 1e-12)
+
+
+def test_a_state_of_the_cpu_goes_on_on_the_device(cuda, rng):
+    here, start = optim.SGD(0.1, momentum=0.5), rng.normal(size=6)
+    w, gradients = gg.Variable(start), rng.normal(size=(20, 6))
+    for g in gradients[:15]:  # the velocity is now kept with a scale other than 1
+        here.apply_gradients([(gg.constant(g), w)])
+    there, v = optim.SGD(0.1, momentum=0.5), gg.Variable(gg.constant(w.numpy(), device=cuda))
+    there.build([v])
+    there.load_state_dict(here.state_dict())
+    for g in gradients[15:]:
+        here.apply_gradients([(gg.constant(g), w)])
+        there.apply_gradients([(gg.constant(g, device=cuda), v)])
+    np.testing.assert_allclose(v.numpy(), w.numpy(), 1e-13)
+
+
+# ---- norms
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("max_norm", [0.5, 1e6])
+def test_clipping_on_the_device_is_the_cpus(dtype, max_norm, cuda, rng):
+    arrays = [rng.normal(size=s).astype(dtype) for s in ((70, 70), (3,), (), (0,))]
+    arrays.append(arrays[0][::2, ::-1])
+    there, norm = optim.clip_by_global_norm(
+        [gg.constant(a, device=cuda) for a in arrays] + [None], max_norm
+    )
+    here, expected = optim.clip_by_global_norm([gg.constant(a) for a in arrays] + [None], max_norm)
+    assert there[-1] is None
+    assert norm.dtype == expected.dtype
+    assert norm.device == cuda
+    np.testing.assert_allclose(norm.item(), expected.item(), 1e-6)
+    for a, b in zip(there[:-1], here[:-1], strict=True):
+        assert (a.shape, a.dtype, str(a.device)) == (b.shape, b.dtype, cuda)
+        t = TOLERANCE[a.dtype]
+        np.testing.assert_allclose(a.numpy().astype(float), b.numpy().astype(float), t, t / 10)
+
+
+def test_clipping_of_several_dtypes_takes_two_launches_each(cuda, rng, monkeypatch):
+    counted, real = [], kernels.launch
+    monkeypatch.setattr(kernels, "launch", lambda *a: (counted.append(a[1]), real(*a)))
+    arrays = [np.full(5, 300.0, d) for d in (np.float16, np.float64)]
+    arrays.append(np.full(3, 1 + 2j))
+    grads, norm = optim.clip_by_global_norm([gg.constant(a, device=cuda) for a in arrays], 1.0)
+    assert len(counted) == 4
+    expected = np.sqrt(10 * 300.0**2 + 3 * 5)
+    assert norm.dtype == np.float64
+    np.testing.assert_allclose(norm.item(), expected)
+    np.testing.assert_allclose(grads[2].numpy(), arrays[2] / expected)
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_clipping_of_what_is_not_finite_gives_nan_on_the_device(bad, cuda):
+    grads, norm = optim.clip_by_global_norm([gg.constant([1.0, bad], device=cuda)], 1.0)
+    assert not np.isfinite(norm.item())
+    assert np.isnan(grads[0].numpy()).all()
+
+
+@pytest.mark.parametrize("where", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("at", [0, 4095, 4096, 5000])
+def test_one_element_that_is_not_finite_is_found(where, dtype, at):
+    a = np.ones(5001, dtype)
+    fine = [gg.constant(a, device=where), None, gg.constant(a[:3], device=where)]
+    assert optim.all_finite(fine).item() is True
+    a[at] = -np.inf if at % 2 else np.nan
+    found = optim.all_finite([gg.constant(a, device=where), None])
+    assert found.item() is False
+    assert found.device == where
+
+
+def test_all_finite_of_no_gradient_is_an_error():
+    with pytest.raises(gg.errors.ArgumentError, match="all_finite: all gradients are None"):
+        optim.all_finite([None])
+
+
+@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
+def test_kernels_compile_without_spills_and_read_sixteen_bytes(architecture):
+    for source, name in kernels.INSTANCES:
+        made = nvrtc.compile_for(architecture, launch.code_of(source), name)
+        assert made.spilled == 0, name
+        assert ".local" not in made.ptx, name  # the table is read where it is, not copied
+        assert ("ld.global.v4" if "<double" not in name else "ld.global.v2") in made.ptx, name
