@@ -87,7 +87,7 @@ from gpugrad.ops.nan_reductions import (
     nanargmin,
 )
 from gpugrad.ops.nn import (
-    mse, softmax, softmax_grad, log_softmax, softmax_cross_entropy,
+    mse, softmax, softmax_grad, log_softmax, log_softmax_grad, softmax_cross_entropy,
     sparse_softmax_cross_entropy, sparse_softmax_cross_entropy_grad,
     binary_cross_entropy_with_logits, one_hot,
 )
@@ -234,7 +234,7 @@ __all__ = [
     "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar", "ix_",
     "jacobian", "jvp", "kaiser", "kron", "last_writes", "lcm", "ldexp", "leaky_relu",
     "left_shift", "lerp", "less", "less_equal", "lexsort", "linalg", "linearize", "linspace",
-    "log", "log1p", "log2", "log10", "log_sigmoid", "log_softmax", "logaddexp", "logaddexp2",
+    "log", "log1p", "log2", "log10", "log_sigmoid", "log_softmax", "log_softmax_grad", "logaddexp", "logaddexp2",
     "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "logsumexp",
     "masked_divide", "masked_multiply", "matmul", "matrix_norm", "matrix_power",
     "matrix_transpose", "matvec", "max", "maximum", "mean", "median", "meshgrid", "min",

@@ -7,6 +7,7 @@ kernel is compiled for the template arguments that are asked for, never for all 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ TYPES = {
 """What CUDA calls a dtype."""
 
 _HOME = Path(__file__).parent
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 
 on_host: Callable[..., None] | None = None
 """What runs kernels on NumPy arrays; `gpugrad.testing.shim` sets it."""
@@ -44,8 +46,12 @@ def type_name(dtype: Any) -> str:
 
 @functools.cache
 def code_of(source: str) -> str:
-    """The whole text of a source: of a file of this folder (``softmax.cu``), or the text given."""
+    """The whole text of a source: of a file of this folder (``softmax.cu``), or the text given.
+
+    ``common.cuh`` is put in front of it, and other headers of the folder where they are included.
+    """
     text = (_HOME / source).read_text() if source.endswith(".cu") else source
+    text = _INCLUDE.sub(lambda found: (_HOME / found[1]).read_text(), text)
     return (_HOME / "common.cuh").read_text() + text
 
 

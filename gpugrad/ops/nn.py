@@ -11,6 +11,7 @@ import numpy as np
 from gpugrad.backend import NUMPY, as_dtype
 from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.kernels import softmax as kernels
 from gpugrad.op import elementwise, op
 from gpugrad.ops.losses import mse_loss, same_shape
 from gpugrad.samples import along_axis, calls, shaped, uniform
@@ -58,6 +59,7 @@ def _softmax_masked(xp, g, out, axis):
     ref=lambda x, axis=-1: NUMPY.special.softmax(x, axis),
     errors=_axis_errors,
     batch="axis",
+    cuda=kernels.softmax,
 )
 def softmax(xp, x, /, axis=-1):
     """Exponentials divided by their sum along an axis: scores as probabilities.
@@ -88,6 +90,7 @@ def softmax(xp, x, /, axis=-1):
     ),
     ref=lambda g, out, axis=-1: out * g - out * np.sum(out * g, axis=axis, keepdims=True),
     errors=[([np.ones(3), np.ones(2)], {}, ShapeError, r"\(3,\).*\(2,\)")],
+    cuda=kernels.softmax_grad,
 )
 def softmax_grad(xp, g, out, /, axis=-1):
     """The gradient of `softmax` by its input.
@@ -108,9 +111,7 @@ def softmax_grad(xp, g, out, /, axis=-1):
 
 
 @op(
-    vjp=[
-        lambda xp, g, out, axis: g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True),
-    ],
+    vjp=[lambda xp, g, out, axis: xp.log_softmax_grad(g, out, axis=axis)],
     masked=[
         lambda xp, g, out, axis: (
             g - xp.masked_multiply(xp.sum(g, axis=axis, keepdims=True), xp.exp(out))
@@ -120,6 +121,7 @@ def softmax_grad(xp, g, out, /, axis=-1):
     ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),
     errors=_axis_errors,
     batch="axis",
+    cuda=kernels.log_softmax,
 )
 def log_softmax(xp, x, /, axis=-1):
     """Logarithm of the softmax along an axis, exact where the softmax itself would be 0.
@@ -141,6 +143,33 @@ def log_softmax(xp, x, /, axis=-1):
     z = _below_max(xp, x, axis)
     total = xp.lib.log(xp.add_reduce(xp.lib.exp(z), axis=axis, keepdims=True))
     return xp.lib.subtract(z, total, out=z if z.dtype == total.dtype else None)
+
+
+@op(
+    samples=calls(
+        lambda rng: ([uniform(rng, 4), uniform(rng, 4, high=0)], {}),
+        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, high=0)], {"axis": 0}),
+    ),
+    ref=lambda g, out, axis=-1: g - np.exp(out) * np.sum(g, axis=axis, keepdims=True),
+    errors=[([np.ones(3), np.ones(2)], {}, ShapeError, r"\(3,\).*\(2,\)")],
+    cuda=kernels.log_softmax_grad,
+)
+def log_softmax_grad(xp, g, out, /, axis=-1):
+    """The gradient of `log_softmax` by its input.
+
+    Args:
+        g: the gradient by the logarithms, of their shape.
+        out: the logarithms of probabilities.
+        axis: int, along which the probabilities sum to 1.
+
+    Returns:
+        Tensor of the same shape.
+
+    >>> import gpugrad as gg
+    >>> print(gg.OPS["log_softmax_grad"].eager([1.0, 0.0], [-0.6931472, -0.6931472]))
+    [ 0.5 -0.5]
+    """
+    return g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True)
 
 
 # ---- losses ------------------------------------------------------------------------------

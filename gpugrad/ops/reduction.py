@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.errors import AxisError, ShapeError
+from gpugrad.kernels import softmax as kernels
 from gpugrad.op import op
 from gpugrad.ops.axes import accumulated, all_axes, batch_axis, cast_back, count, expand, reduced
 from gpugrad.samples import along_axis, calls, uniform
@@ -307,7 +308,7 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
 
 
 @op(vjp=[_logsumexp_vjp], ref="scipy.special.logsumexp", errors=_NO_AXIS,
-    batch=_reducing("logsumexp"),
+    batch=_reducing("logsumexp"), cuda=kernels.logsumexp,
     samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}))  # fmt: skip
 def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     """log(sum(exp(x))) along axes, without overflow.

@@ -25,6 +25,7 @@ inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
 template <class T> T __ldg(const T* p) { return *p; }
+template <class T> void __stwb(T* p, T v) { *p = v; }
 template <class T> T max(T a, T b) { return a < b ? b : a; }
 template <class T> T min(T a, T b) { return b < a ? b : a; }
 
