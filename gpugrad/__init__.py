@@ -50,6 +50,10 @@ from gpugrad.ops.creation import (
     zeros, ones, empty, full, zeros_like, ones_like, empty_like, full_like, arange, linspace,
     eye, asarray, to_device,
 )
+from gpugrad.ops.cross_entropy import (
+    softmax_cross_entropy, softmax_cross_entropy_grad, sparse_softmax_cross_entropy,
+    sparse_softmax_cross_entropy_grad,
+)
 from gpugrad.ops.cumulative import cumulative_sum, cumulative_prod, cumsum, cumprod, recurrence
 from gpugrad.ops.differences import diff, ediff1d, gradient, trapezoid, cumulative_trapezoid
 from gpugrad.ops.einsum import einsum
@@ -87,8 +91,7 @@ from gpugrad.ops.nan_reductions import (
     nanargmin,
 )
 from gpugrad.ops.nn import (
-    mse, softmax, softmax_grad, log_softmax, log_softmax_grad, softmax_cross_entropy,
-    sparse_softmax_cross_entropy, sparse_softmax_cross_entropy_grad,
+    mse, softmax, softmax_grad, log_softmax, log_softmax_grad,
     binary_cross_entropy_with_logits, one_hot,
 )
 from gpugrad.ops.norms import vector_norm, matrix_norm
@@ -234,7 +237,8 @@ __all__ = [
     "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar", "ix_",
     "jacobian", "jvp", "kaiser", "kron", "last_writes", "lcm", "ldexp", "leaky_relu",
     "left_shift", "lerp", "less", "less_equal", "lexsort", "linalg", "linearize", "linspace",
-    "log", "log1p", "log2", "log10", "log_sigmoid", "log_softmax", "log_softmax_grad", "logaddexp", "logaddexp2",
+    "log", "log1p", "log2", "log10", "log_sigmoid", "log_softmax", "log_softmax_grad",
+    "logaddexp", "logaddexp2",
     "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "logsumexp",
     "masked_divide", "masked_multiply", "matmul", "matrix_norm", "matrix_power",
     "matrix_transpose", "matvec", "max", "maximum", "mean", "median", "meshgrid", "min",
@@ -253,9 +257,10 @@ __all__ = [
     "segment_prod", "segment_sqrt_n", "segment_sum", "select", "selu", "set_device", "set_seed",
     "setdiff1d", "setitem", "setxor1d", "shape", "sigmoid", "sign", "signbit", "silu", "sin",
     "sinc", "sinh", "size", "sliding_window_view", "slogdet", "softmax", "softmax_cross_entropy",
-    "softmax_grad", "softplus", "softsign", "solve", "solve_triangular", "sort", "sort_complex",
-    "spacing", "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad", "special",
-    "split", "sqrt", "square", "squared_difference", "squeeze", "stack", "std", "stop_gradient",
+    "softmax_cross_entropy_grad", "softmax_grad", "softplus", "softsign", "solve",
+    "solve_triangular", "sort", "sort_complex", "spacing", "sparse_softmax_cross_entropy",
+    "sparse_softmax_cross_entropy_grad", "special", "split", "sqrt", "square", "squared_difference",
+    "squeeze", "stack", "std", "stop_gradient",
     "subtract", "sum", "sum_to", "swapaxes", "take", "take_along_axis", "tan", "tanh",
     "tensordot", "testing", "tile", "to_device", "top_k", "trace", "transpose", "trapezoid",
     "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices",

@@ -654,9 +654,11 @@ TWINS = {
                         labels.movedim(axis, -1).reshape(-1, logits.shape[axis]),
                         reduction="none").reshape(logits.movedim(axis, -1).shape[:-1])
     ),
-    "sparse_softmax_cross_entropy": lambda logits, labels: (
-        F.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.flatten(), reduction="none")
-        .reshape(labels.shape)
+    "sparse_softmax_cross_entropy": lambda logits, labels, ignore_index=None, **keywords: (
+        F.cross_entropy(
+            logits.reshape(-1, logits.shape[-1]), labels.flatten(), reduction="none",
+            ignore_index=-100 if ignore_index is None else ignore_index, **keywords,
+        ).reshape(labels.shape)
     ),
     "unit_huber": lambda x: F.huber_loss(x, torch.zeros_like(x), reduction="none"),
 }  # fmt: skip

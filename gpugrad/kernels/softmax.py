@@ -11,7 +11,7 @@ import numpy as np
 
 from gpugrad.backend import Namespace
 from gpugrad.kernels.launch import launch, type_name
-from gpugrad.kernels.rows import FLOATS, as_rows, most_held, plan
+from gpugrad.kernels.rows import FLOATS, alike, as_rows, most_held, plan
 
 __all__ = [
     "INSTANCES",
@@ -72,7 +72,7 @@ def _backward(xp: Namespace, g: Any, out: Any, axis: int, log: str) -> Any:
 
 def logsumexp(xp: Namespace, x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The launcher of logsumexp, along one axis or all."""
-    if axis is None and getattr(x, "ndim", 0):
+    if axis is None and alike(x) and x.ndim:
         found = logsumexp(xp, x.reshape(-1), axis=0)
         shape = (1,) * (x.ndim if keepdims else 0)
         return found if found is NotImplemented else found.reshape(shape)
@@ -82,9 +82,7 @@ def logsumexp(xp: Namespace, x: Any, axis: Any = None, *, keepdims: bool = False
     y = xp.lib.empty(rows.moved, dtype=x.dtype)
     _, grid, block = plan(rows.rows, rows.n, x.dtype, _FORWARD)
     sizes = np.int64(rows.rows), np.int32(rows.n)
-    launch(
-        "softmax.cu", f"logsumexp<{type_name(x.dtype)}>", grid, block, [rows.of(x), y, *sizes]
-    )
+    launch("softmax.cu", f"logsumexp<{type_name(x.dtype)}>", grid, block, [rows.of(x), y, *sizes])
     return xp.lib.expand_dims(y, rows.axis) if keepdims else y
 
 

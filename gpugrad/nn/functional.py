@@ -27,6 +27,7 @@ from gpugrad.ops.average_pooling import (
 from gpugrad.ops.binary_losses import binary_cross_entropy, bce_with_logits_loss, sigmoid_focal_loss
 from gpugrad.ops.channel_norms import batch_norm, group_norm, instance_norm, local_response_norm
 from gpugrad.ops.classification_losses import nll_loss, cross_entropy
+from gpugrad.ops.cross_entropy import softmax_cross_entropy, sparse_softmax_cross_entropy
 from gpugrad.ops.conv_layers import (
     conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d,
 )
@@ -46,8 +47,7 @@ from gpugrad.ops.margin_losses import (
 )
 from gpugrad.ops.multilabel_losses import multilabel_soft_margin_loss, multilabel_margin_loss
 from gpugrad.ops.nn import (
-    mse, softmax, log_softmax, softmax_cross_entropy, sparse_softmax_cross_entropy,
-    binary_cross_entropy_with_logits, one_hot,
+    mse, softmax, log_softmax, binary_cross_entropy_with_logits, one_hot,
 )
 from gpugrad.ops.normalization import layer_norm, rms_norm
 from gpugrad.ops.patches import unfold, fold, pixel_shuffle, pixel_unshuffle, channel_shuffle

@@ -216,36 +216,35 @@ def _soft_labels(xp, x, labels, weight, axis, reduction, label_smoothing):
     return reduced(xp, "cross_entropy", losses, reduction)
 
 
-def _sparse(xp, x, labels, axis, ignore_index):
+def _sparse(xp, x, labels, axis, ignore_index, label_smoothing):
     """Losses against class numbers; 0 where they are ignored."""
-    kept = xp.not_equal(labels, ignore_index)
     last = x if axis == x.ndim - 1 else xp.moveaxis(x, axis, -1)
-    losses = xp.sparse_softmax_cross_entropy(last, xp.where(kept, labels, 0))
-    return xp.where(kept, losses, 0)
+    return xp.sparse_softmax_cross_entropy(
+        last, labels, ignore_index=ignore_index, label_smoothing=label_smoothing
+    )
 
 
 def _smoothed(xp, x, labels, weight, own, axis, ignore_index, label_smoothing):
-    """Losses against class numbers of which a part is shared by all classes."""
+    """Losses against class numbers of which a part is shared by all classes, each weighted."""
     log_p = xp.log_softmax(x, axis=axis)
     losses = 0 - xp.class_scores(log_p, labels, axis=axis, ignore_index=ignore_index)
-    if weight is not None:
-        losses, log_p = losses * own, log_p * _along_classes(xp, "cross_entropy", weight, x, axis)
-    every = xp.where(xp.equal(labels, ignore_index), 0, 0 - xp.mean(log_p, axis=axis))
-    return losses * (1 - label_smoothing) + every * label_smoothing
+    every = 0 - xp.mean(log_p * _along_classes(xp, "cross_entropy", weight, x, axis), axis=axis)
+    every = xp.where(xp.equal(labels, ignore_index), 0, every)
+    return losses * own * (1 - label_smoothing) + every * label_smoothing
 
 
 def _hard_labels(xp, x, labels, weight, axis, ignore_index, reduction, label_smoothing):
     """`cross_entropy` against class numbers."""
-    losses = None if label_smoothing else _sparse(xp, x, labels, axis, ignore_index)
     own = None
     if weight is not None:
         _along_classes(xp, "cross_entropy", weight, x, axis)
     if weight is not None or reduction == "mean":
         own = _own_weights(xp, labels, weight, ignore_index, x.dtype)
-    if losses is None:
+    if weight is not None and label_smoothing:
         losses = _smoothed(xp, x, labels, weight, own, axis, ignore_index, label_smoothing)
-    elif weight is not None:
-        losses = losses * own
+    else:
+        losses = _sparse(xp, x, labels, axis, ignore_index, label_smoothing)
+        losses = losses if weight is None else losses * own
     return _weighted_mean(xp, "cross_entropy", losses, own, reduction)
 
 

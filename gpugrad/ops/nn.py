@@ -1,7 +1,6 @@
-"""Neural network ops: activations, softmax, and the losses that are fused with it.
+"""Neural network ops: softmax, the cross entropy of a sigmoid, and classes as rows.
 
-Rules read the result where it tells enough, so that the input can be freed. The gradients of
-the fused losses are named ops with gradients of their own.
+Rules read the result where it tells enough, so that the input can be freed.
 """
 
 from __future__ import annotations
@@ -9,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpugrad.backend import NUMPY, as_dtype
-from gpugrad.batched import all_batched
-from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels import softmax as kernels
 from gpugrad.op import elementwise, op
 from gpugrad.ops.losses import mse_loss, same_shape
@@ -21,7 +19,7 @@ mse = mse_loss
 # ---- softmax -----------------------------------------------------------------------------
 
 
-def _below_max(xp, x, axis):
+def below_max(xp, x, axis):
     """`x` minus its largest element along the axis, so that no exponential overflows."""
     return x - x.max(axis=axis, keepdims=True) if x.shape[_checked(x, axis)] else x.copy()
 
@@ -39,7 +37,7 @@ def _checked(x, axis):
     return axis
 
 
-_axis_errors = [
+axis_errors = [
     ([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2"),
     ([1.0], {}, AxisError, "axis -1"),
 ]
@@ -57,7 +55,7 @@ def _softmax_masked(xp, g, out, axis):
     masked=[_softmax_masked],
     samples=_scores,
     ref=lambda x, axis=-1: NUMPY.special.softmax(x, axis),
-    errors=_axis_errors,
+    errors=axis_errors,
     batch="axis",
     cuda=kernels.softmax,
 )
@@ -78,7 +76,7 @@ def softmax(xp, x, /, axis=-1):
     >>> print(gg.softmax([0.0, 0.0]))
     [0.5 0.5]
     """
-    e = exp_of(xp, _below_max(xp, x, axis))
+    e = exp_of(xp, below_max(xp, x, axis))
     e /= xp.add_reduce(e, axis=axis, keepdims=True)
     return e
 
@@ -119,7 +117,7 @@ def softmax_grad(xp, g, out, /, axis=-1):
     ],
     samples=_scores,
     ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),
-    errors=_axis_errors,
+    errors=axis_errors,
     batch="axis",
     cuda=kernels.log_softmax,
 )
@@ -140,7 +138,7 @@ def log_softmax(xp, x, /, axis=-1):
     >>> print(gg.log_softmax([0.0, 100.0]))
     [-100.    0.]
     """
-    z = _below_max(xp, x, axis)
+    z = below_max(xp, x, axis)
     total = xp.lib.log(xp.add_reduce(xp.lib.exp(z), axis=axis, keepdims=True))
     return xp.lib.subtract(z, total, out=z if z.dtype == total.dtype else None)
 
@@ -173,187 +171,6 @@ def log_softmax_grad(xp, g, out, /, axis=-1):
 
 
 # ---- losses ------------------------------------------------------------------------------
-
-
-def _cross_entropy_logits(xp, g, logits, labels, axis):
-    total = xp.sum(labels, axis=axis, keepdims=True)  # 1, if they are probabilities
-    return xp.expand_dims(g, axis=axis) * (xp.softmax(logits, axis=axis) * total - labels)
-
-
-def _cross_entropy_samples(rng):
-    for shape, keywords in (
-        ((4,), {}),
-        ((2, 3), {"axis": 0}),
-        ((2, 3, 2), {"axis": 1}),
-        ((0, 3), {}),
-    ):
-        yield [uniform(rng, *shape), uniform(rng, *shape, low=0.1)], keywords
-
-
-@op(
-    vjp=[
-        _cross_entropy_logits,
-        lambda xp, g, logits, axis: (
-            -xp.expand_dims(g, axis=axis) * xp.log_softmax(logits, axis=axis)
-        ),
-    ],
-    samples=_cross_entropy_samples,
-    ref=lambda x, p, axis=-1: (
-        np.sum(p, axis) * NUMPY.special.logsumexp(x, axis) - np.sum(p * x, axis)
-    ),
-    errors=[
-        ([np.ones((2, 3)), np.ones(3)], {}, ShapeError, r"\(2, 3\).*\(3,\)"),
-        ([np.ones(3), np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
-    ],
-    batch="axis",
-)
-def softmax_cross_entropy(xp, logits, labels, /, axis=-1):
-    """Cross entropy of the softmax of scores, against a probability for each class.
-
-    Args:
-        logits: scores, a class along `axis`.
-        labels: probabilities of the classes, of the same shape. They get a gradient too, and
-            need not sum to 1. A class of probability 0 adds 0, even if its score is -inf.
-        axis: int, of the classes.
-
-    Returns:
-        Tensor of the losses: the shape of `logits` without `axis`.
-
-    Raises:
-        ShapeError: the shapes differ.
-        AxisError: there is no such axis.
-
-    >>> import gpugrad as gg
-    >>> print(gg.softmax_cross_entropy([[0.0, 0.0], [100.0, 0.0]], [[0.5, 0.5], [1.0, 0.0]]))
-    [0.6931472 0.       ]
-    """
-    same_shape("softmax_cross_entropy", logits=logits, labels=labels)
-    terms = xp.masked_multiply(labels, xp.log_softmax(logits, axis=axis))
-    return 0 - xp.add_reduce(terms, axis=axis)  # a loss of 0 is not -0
-
-
-def _check_classes(name, logits, labels):
-    if labels.dtype.kind not in "iu":
-        raise DTypeError(
-            f"{name}: labels are {labels.dtype}; class numbers must be integers. For "
-            "probabilities use gg.softmax_cross_entropy."
-        )
-    if not logits.ndim or labels.shape != logits.shape[:-1]:
-        raise ShapeError(
-            f"{name}: logits have shape {logits.shape}, labels {labels.shape}. Labels must have "
-            "the shape of logits without the last axis, which is that of the classes."
-        )
-    if labels.size and (labels.min() < 0 or labels.max() >= logits.shape[-1]):
-        raise IndexOutOfBoundsError(
-            f"{name}: labels run from {labels.min()} to {labels.max()}, the {logits.shape[-1]} "
-            f"classes from 0 to {logits.shape[-1] - 1}."
-        )
-
-
-def _at_labels(xp, labels):
-    """The index of each line's label, in an array (lines, classes)."""
-    return xp.lib.arange(labels.size), labels.ravel()
-
-
-def _classes_samples(rng):
-    for shape in ((3,), (4, 3), (2, 2, 3), (0, 3)):
-        yield [uniform(rng, *shape), np.asarray(rng.integers(0, 3, shape[:-1]))], {}
-
-
-def _classes_ref(x, labels):
-    return -np.take_along_axis(NUMPY.special.log_softmax(x, -1), labels[..., None], -1)[..., 0]
-
-
-_wrong_classes = [
-    ((np.ones((2, 3)), np.array([0, 3])), IndexOutOfBoundsError, "0 to 3.*0 to 2"),
-    ((np.ones((2, 3)), np.array([-1, 0])), IndexOutOfBoundsError, "-1 to 0"),
-    ((np.ones((2, 3)), np.array([[0], [1]])), ShapeError, r"\(2, 3\).*\(2, 1\)"),
-    ((np.ones((2, 3)), np.array([0.0, 1.0])), DTypeError, "integers"),
-]
-
-
-@op(
-    vjp=[
-        lambda xp, g, logits, labels: xp.sparse_softmax_cross_entropy_grad(g, logits, labels),
-        None,
-    ],
-    samples=_classes_samples,
-    ref=_classes_ref,
-    errors=[([*args], {}, kind, words) for args, kind, words in _wrong_classes],
-    batch=lambda xp, batched, *arrays: xp.sparse_softmax_cross_entropy(
-        *all_batched(xp, batched, arrays)
-    ),
-)
-def sparse_softmax_cross_entropy(xp, logits, labels, /):
-    """Cross entropy of the softmax of scores along the last axis, against class numbers.
-
-    Args:
-        logits: scores, of shape (..., classes).
-        labels: integers of shape (...,), from 0 to classes - 1.
-
-    Returns:
-        Tensor of the losses, of shape (...,).
-
-    Raises:
-        ShapeError: the shapes do not fit.
-        DTypeError: the labels are no integers.
-        IndexOutOfBoundsError: a label is no class.
-
-    >>> import gpugrad as gg
-    >>> print(gg.sparse_softmax_cross_entropy([[0.0, 0.0], [100.0, 0.0]], [1, 0]))
-    [0.6931472 0.       ]
-    """
-    _check_classes("sparse_softmax_cross_entropy", logits, labels)
-    z = _below_max(xp, logits, -1)
-    picked = z.reshape(labels.size, z.shape[-1])[_at_labels(xp, labels)].reshape(labels.shape)
-    return xp.lib.log(xp.add_reduce(exp_of(xp, z), axis=-1)) - picked
-
-
-def _sparse_grad_g(xp, g, logits, labels):
-    hot = xp.one_hot(labels, num_classes=logits.shape[-1], dtype=logits.dtype)
-    return xp.sum(g * (xp.softmax(logits) - hot), axis=-1)
-
-
-def _sparse_grad_logits(xp, g, g_, logits):
-    return xp.softmax_grad(g * xp.expand_dims(g_, axis=-1), xp.softmax(logits))
-
-
-def _sparse_grad_samples(rng):
-    for (logits, labels), _ in _classes_samples(rng):
-        yield [uniform(rng, *labels.shape), logits, labels], {}
-
-
-@op(
-    vjp=[_sparse_grad_g, _sparse_grad_logits, None],
-    samples=_sparse_grad_samples,
-    ref=lambda g, x, labels: g[..., None] * (NUMPY.special.softmax(x, -1) - np.eye(3)[labels]),
-    errors=[([np.ones(2), *args], {}, kind, words) for args, kind, words in _wrong_classes],
-    batch=lambda xp, batched, *arrays: xp.sparse_softmax_cross_entropy_grad(
-        *all_batched(xp, batched, arrays)
-    ),
-)
-def sparse_softmax_cross_entropy_grad(xp, g_, logits, labels, /):
-    """The gradient of `sparse_softmax_cross_entropy` by the logits.
-
-    Args:
-        g_: the gradient by the losses, of shape (...,).
-        logits: scores, of shape (..., classes).
-        labels: integers of shape (...,).
-
-    Returns:
-        Tensor of the shape of `logits`: g_ * (softmax(logits) - one_hot(labels)).
-
-    >>> import gpugrad as gg
-    >>> grad = gg.OPS["sparse_softmax_cross_entropy_grad"].eager
-    >>> print(grad([1.0], [[0.0, 0.0]], [1]))
-    [[ 0.5 -0.5]]
-    """
-    _check_classes("sparse_softmax_cross_entropy_grad", logits, labels)
-    # C order makes the reshape a view
-    e = exp_of(xp, xp.lib.ascontiguousarray(_below_max(xp, logits, -1)))
-    e *= g_[..., None] / xp.add_reduce(e, axis=-1, keepdims=True)
-    e.reshape(labels.size, e.shape[-1])[_at_labels(xp, labels)] -= g_.ravel()
-    return e
 
 
 def _sigmoid_cross_entropy(xp, x, y):

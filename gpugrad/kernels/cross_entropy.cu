@@ -1,0 +1,114 @@
+// Cross entropy of the softmax of rows. A row is read once where it fits into its team's registers
+// (against class numbers without smoothing, forward reads any row once), and else twice; backward
+// writes one row.
+#include "rows.cuh"
+
+// A label is a probability for its class, of which `smoothing` is shared by all classes. A label
+// that is none gives NaN: nobody waits here for an error to be raised.
+template <class T, int HELD> __global__ void FOR_TEAM sparse_forward(
+    const T* __restrict__ x, const long long* __restrict__ labels, T* __restrict__ losses,
+    long long rows, int n, bool ignoring, long long ignored, double smoothing) {
+  typedef compute_t<T> C;
+  __shared__ C scratch[32];
+  long long row = row_of_team();
+  if (row >= rows) return;
+  long long label = labels[row];
+  if (ignoring && label == ignored) {
+    if (threadIdx.x == 0) losses[row] = T(0.0f);
+    return;
+  }
+  x += row * n;
+  Line<T, HELD> line(x, n, shift_of(x, n), T(-infinity<C>()));
+  C largest, sum;
+  exponentials(line, largest, sum, scratch);
+  bool known = label >= 0 && label < n;
+  C picked = (known ? C(x[label]) : infinity<C>() - infinity<C>()) - largest;
+  if (smoothing != 0) {
+    C every = 0;
+    line.each([&](int i, const Pack<T, PACKED<T>>& p) {
+#pragma unroll
+      for (int k = 0; k < PACKED<T>; ++k)
+        if (i + k >= 0 && i + k < n) every += C(p.at[k]) - largest;
+    });
+    every = block_reduce(every, Sum(), C(0), scratch) / n;
+    picked = picked * C(1 - smoothing) + every * C(smoothing);
+  }
+  if (threadIdx.x == 0) losses[row] = T(log(sum) - picked);
+}
+
+template <class T, int HELD> __global__ void FOR_TEAM sparse_backward(
+    const T* __restrict__ g, const T* __restrict__ x, const long long* __restrict__ labels,
+    T* __restrict__ dx, long long rows, int n, bool ignoring, long long ignored,
+    double smoothing) {
+  typedef compute_t<T> C;
+  __shared__ C scratch[32];
+  long long row = row_of_team();
+  if (row >= rows) return;
+  x += row * n, dx += row * n;
+  long long label = labels[row];
+  Line<T, HELD> line(x, n, shift_of(x, n), T(-infinity<C>()));
+  C largest, sum;
+  exponentials(line, largest, sum, scratch);
+  bool kept = !(ignoring && label == ignored), known = label >= 0 && label < n;
+  C by = known ? C(g[row]) : infinity<C>() - infinity<C>();
+  C scale = by / sum, own = by * C(1 - smoothing), share = by * C(smoothing) / n;
+  line.each([&](int i, Pack<T, PACKED<T>> p) {
+#pragma unroll
+    for (int k = 0; k < PACKED<T>; ++k) {
+      C d = exp_of<T>(C(p.at[k]) - largest) * scale - share;
+      if (i + k == label) d -= own;
+      p.at[k] = T(kept ? d : C(0));
+    }
+    store(dx, i, n, p);
+  });
+}
+
+template <class T, int HELD> __global__ void FOR_TEAM dense_forward(
+    const T* __restrict__ x, const T* __restrict__ labels, T* __restrict__ losses, long long rows,
+    int n) {
+  typedef compute_t<T> C;
+  __shared__ C scratch[32];
+  long long row = row_of_team();
+  if (row >= rows) return;
+  x += row * n, labels += row * n;
+  int shift = shift_of(x, n);
+  Line<T, HELD> line(x, n, shift, T(-infinity<C>())), probabilities(labels, n, shift, T(0.0f));
+  C largest, sum, total = 0, terms = 0;
+  exponentials(line, largest, sum, scratch);
+  line.each(probabilities, [&](int, const Pack<T, PACKED<T>>& a, const Pack<T, PACKED<T>>& b) {
+#pragma unroll
+    for (int k = 0; k < PACKED<T>; ++k) {
+      C label = C(b.at[k]);
+      total += label;
+      if (label != 0) terms += label * (C(a.at[k]) - largest);  // 0, also beside -inf
+    }
+  });
+  total = block_reduce(total, Sum(), C(0), scratch);
+  terms = block_reduce(terms, Sum(), C(0), scratch);
+  if (threadIdx.x == 0) losses[row] = T((total == 0 ? C(0) : total * log(sum)) - terms);
+}
+
+template <class T, int HELD> __global__ void FOR_TEAM dense_backward(
+    const T* __restrict__ g, const T* __restrict__ x, const T* __restrict__ labels,
+    T* __restrict__ dx, long long rows, int n) {
+  typedef compute_t<T> C;
+  __shared__ C scratch[32];
+  long long row = row_of_team();
+  if (row >= rows) return;
+  x += row * n, labels += row * n, dx += row * n;
+  int shift = shift_of(x, n);
+  Line<T, HELD> line(x, n, shift, T(-infinity<C>())), probabilities(labels, n, shift, T(0.0f));
+  C largest, sum, total = 0, by = C(g[row]);
+  exponentials(line, largest, sum, scratch);
+  probabilities.each([&](int, const Pack<T, PACKED<T>>& p) {
+#pragma unroll
+    for (int k = 0; k < PACKED<T>; ++k) total += C(p.at[k]);
+  });
+  C scale = block_reduce(total, Sum(), C(0), scratch) / sum;
+  line.each(probabilities, [&](int i, Pack<T, PACKED<T>> a, const Pack<T, PACKED<T>>& b) {
+#pragma unroll
+    for (int k = 0; k < PACKED<T>; ++k)
+      a.at[k] = T(by * (exp_of<T>(C(a.at[k]) - largest) * scale - C(b.at[k])));
+    store(dx, i, n, a);
+  });
+}

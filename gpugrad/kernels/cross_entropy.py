@@ -1,0 +1,106 @@
+"""Cross entropy of the softmax of scores, forward and backward: one kernel each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import Namespace
+from gpugrad.kernels.launch import launch, type_name
+from gpugrad.kernels.rows import FLOATS, Rows, alike, as_rows, most_held, plan
+
+__all__ = [
+    "INSTANCES",
+    "VECTOR",
+    "softmax_cross_entropy",
+    "softmax_cross_entropy_grad",
+    "sparse_softmax_cross_entropy",
+    "sparse_softmax_cross_entropy_grad",
+]
+
+_MOST = {"sparse_forward": 8, "sparse_backward": 16, "dense_forward": 8, "dense_backward": 8}
+"""Packs of a row that a thread holds: of two rows against probabilities."""
+
+
+def softmax_cross_entropy(xp: Namespace, logits: Any, labels: Any, axis: int = -1) -> Any:
+    """The launcher of softmax_cross_entropy."""
+    rows = as_rows(xp, axis, logits, labels)
+    if rows is None:
+        return NotImplemented
+    losses = xp.lib.empty(rows.moved, dtype=logits.dtype)
+    _run("dense_forward", rows, logits.dtype, [rows.of(logits), rows.of(labels), losses])
+    return losses
+
+
+def softmax_cross_entropy_grad(
+    xp: Namespace, g_: Any, logits: Any, labels: Any, axis: int = -1
+) -> Any:
+    """The launcher of softmax_cross_entropy_grad."""
+    rows = as_rows(xp, axis, logits, labels)
+    if rows is None or not alike(logits, g_) or g_.shape != rows.moved:
+        return NotImplemented
+    dx = rows.empty(logits.dtype)
+    given = [xp.lib.ascontiguousarray(g_), rows.of(logits), rows.of(labels), dx]
+    _run("dense_backward", rows, logits.dtype, given)
+    return rows.back(dx)
+
+
+def sparse_softmax_cross_entropy(
+    xp: Namespace, logits: Any, labels: Any, *, ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    """The launcher of sparse_softmax_cross_entropy."""
+    rows = _labelled(xp, logits, labels, label_smoothing)
+    if rows is None:
+        return NotImplemented
+    losses = xp.lib.empty(rows.moved, dtype=logits.dtype)
+    given = [rows.of(logits), _numbers(xp, labels), losses]
+    _run("sparse_forward", rows, logits.dtype, given, ignore_index, label_smoothing)
+    return losses
+
+
+def sparse_softmax_cross_entropy_grad(
+    xp: Namespace, g_: Any, logits: Any, labels: Any, *, ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    """The launcher of sparse_softmax_cross_entropy_grad."""
+    rows = _labelled(xp, logits, labels, label_smoothing)
+    if rows is None or not alike(logits, g_) or g_.shape != rows.moved:
+        return NotImplemented
+    dx = rows.empty(logits.dtype)
+    given = [xp.lib.ascontiguousarray(g_), rows.of(logits), _numbers(xp, labels), dx]
+    _run("sparse_backward", rows, logits.dtype, given, ignore_index, label_smoothing)
+    return dx
+
+
+def _labelled(xp: Namespace, logits: Any, labels: Any, label_smoothing: float) -> Rows | None:
+    rows = as_rows(xp, -1, logits)
+    if rows is None or getattr(labels, "shape", None) != rows.moved:
+        return None
+    return rows if labels.dtype.kind in "iu" and 0 <= label_smoothing <= 1 else None
+
+
+def _numbers(xp: Namespace, labels: Any) -> Any:
+    return xp.lib.ascontiguousarray(labels.astype(np.int64, copy=False))
+
+
+def _run(kernel: str, rows: Rows, dtype: Any, given: list[Any], *labelling: Any) -> None:
+    held, grid, block = plan(rows.rows, rows.n, dtype, _MOST[kernel])
+    sizes: list[Any] = [np.int64(rows.rows), np.int32(rows.n)]
+    if labelling:
+        ignored, smoothing = labelling
+        sizes += [np.bool_(ignored is not None), np.int64(ignored or 0), np.float64(smoothing)]
+    name = f"{kernel}<{type_name(dtype)}, {held}>"
+    launch("cross_entropy.cu", name, grid, block, [*given, *sizes])
+
+
+INSTANCES = tuple(
+    ("cross_entropy.cu", f"{kernel}<{type_name(dtype)}, {held}>")
+    for kernel, most in _MOST.items() for dtype in FLOATS for held in (0, 1, 2, 4, 8, 16)
+    if held <= most_held(dtype, most)
+)  # fmt: skip
+"""Every kernel that may be launched: (source, name)."""
+
+VECTOR = tuple(name for _, name in INSTANCES)
+"""Those that must read 16 bytes at a time: all."""
