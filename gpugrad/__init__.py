@@ -22,6 +22,7 @@ from gpugrad.backend import Device, device, devices, set_device
 from gpugrad.custom import (
     custom_gradient, custom_jvp, grad_pass_through, implicit_diff, recompute_grad,
 )
+from gpugrad.determinism import deterministic, set_deterministic
 from gpugrad.dlpack import from_dlpack
 from gpugrad.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
 from gpugrad.errors import OutOfMemoryError
@@ -220,8 +221,9 @@ __all__ = [
     "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "cumprod", "cumsum",
     "cumulative_logsumexp", "cumulative_max", "cumulative_min", "cumulative_prod",
     "cumulative_sum", "cumulative_trapezoid", "custom_gradient", "custom_jvp", "deg2rad",
-    "degrees", "delete", "det", "device", "devices", "diag", "diag_indices", "diag_indices_from",
-    "diagflat", "diagonal", "diagonal_scatter", "diff", "digitize", "divide", "divmod", "dot",
+    "degrees", "delete", "det", "deterministic", "device", "devices", "diag", "diag_indices",
+    "diag_indices_from", "diagflat", "diagonal", "diagonal_scatter", "diff", "digitize", "divide",
+    "divmod", "dot",
     "dsplit", "dstack", "e", "ediff1d", "einsum", "einsum_path", "elementwise", "elu", "empty",
     "empty_like", "equal", "erf", "erfc", "errors", "exp", "exp2", "expand_dims", "expm1",
     "extract", "eye", "fabs", "fft", "fill_diagonal", "finfo", "fix", "flatnonzero", "flatten",
@@ -254,8 +256,9 @@ __all__ = [
     "relu", "relu6", "remainder", "repeat", "reshape", "resize", "result_type", "right_shift",
     "rint", "roll", "rollaxis", "roots", "rot90", "round", "rsqrt", "scatter_along_axis",
     "scatter_at", "scatter_rows", "searchsorted", "segment_max", "segment_mean", "segment_min",
-    "segment_prod", "segment_sqrt_n", "segment_sum", "select", "selu", "set_device", "set_seed",
-    "setdiff1d", "setitem", "setxor1d", "shape", "sigmoid", "sign", "signbit", "silu", "sin",
+    "segment_prod", "segment_sqrt_n", "segment_sum", "select", "selu", "set_deterministic",
+    "set_device", "set_seed", "setdiff1d", "setitem", "setxor1d", "shape", "sigmoid", "sign",
+    "signbit", "silu", "sin",
     "sinc", "sinh", "size", "sliding_window_view", "slogdet", "softmax", "softmax_cross_entropy",
     "softmax_cross_entropy_grad", "softmax_grad", "softplus", "softsign", "solve",
     "solve_triangular", "sort", "sort_complex", "spacing", "sparse_softmax_cross_entropy",

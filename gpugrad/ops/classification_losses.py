@@ -26,7 +26,7 @@ def _class_scores_vjp(xp, g, x_shape, labels, axis, ignore_index):
     ignored = xp.equal(labels, ignore_index)
     g = xp.expand_dims(xp.where(ignored, 0, g), axis=axis)
     places = xp.expand_dims(xp.where(ignored, 0, labels), axis=axis)
-    return xp.scatter_along_axis(g, places, axis=axis, shape=x_shape)
+    return xp.scatter_along_axis(g, places, axis=axis, shape=x_shape, unique=True)
 
 
 def _class_scores_batch(xp, batched, x, labels, *, axis, ignore_index):

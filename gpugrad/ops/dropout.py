@@ -155,6 +155,6 @@ def gumbel_softmax(
         return soft
     places = TENSOR.argmax(soft, axis=axis, keepdims=True)
     ones = TENSOR.take_along_axis(soft, places, axis=axis) * 0 + 1
-    one = TENSOR.scatter_along_axis(ones, places, axis=axis, shape=soft.shape)
+    one = TENSOR.scatter_along_axis(ones, places, axis=axis, shape=soft.shape, unique=True)
     # soft - soft is exactly 0, so that the values are exactly 0 and 1
     return TENSOR.stop_gradient(one) + (soft - TENSOR.stop_gradient(soft))

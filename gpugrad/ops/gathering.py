@@ -14,6 +14,7 @@ from gpugrad.errors import (
     IndexOutOfBoundsError,
     ShapeError,
 )
+from gpugrad.kernels import scatter
 from gpugrad.op import op
 from gpugrad.ops.creation import arange
 from gpugrad.ops.indexing import add_at, as_int64, check_range, explained, flat_places, frozen_index
@@ -201,7 +202,7 @@ def _scatter_rows_batch(xp, batched, values, indices, *, shape):
     jvp=[
         lambda xp, t, indices, shape: xp.scatter_rows(t, indices, shape=shape), None,
     ],
-    batch=_scatter_rows_batch, kinds="fc", ref=_scatter_rows_reference,
+    batch=_scatter_rows_batch, kinds="fc", ref=_scatter_rows_reference, cuda=scatter.scatter_rows,
     samples=calls(
         lambda rng: ([uniform(rng, 3, 2), np.array([1, 0, 1])], {"shape": (4, 2)}),
         lambda rng: ([uniform(rng, 3), np.array([1, 0, 1])], {"shape": (2,)}),
@@ -328,11 +329,11 @@ def take_along_axis(xp, x, indices, /, axis=-1):
 def _scatter_along_samples(rng):
     yield [uniform(rng, 3), np.array([3, 0, 3])], {"axis": -1, "shape": (4,)}
     yield [uniform(rng, 2, 2), np.array([[0, 0], [2, -1]])], {"axis": 1, "shape": (2, 3)}
-    yield [uniform(rng, 2, 2), np.array([[2, 0]])], {"axis": -1, "shape": (2, 3)}
+    yield [uniform(rng, 2, 2), np.array([[2, 0]])], {"axis": -1, "shape": (2, 3), "unique": True}
     yield [uniform(rng, 2, 0), np.zeros((2, 0), np.int64)], {"axis": -1, "shape": (2, 0)}
 
 
-def _scatter_along_reference(values, indices, axis, shape):
+def _scatter_along_reference(values, indices, axis, shape, unique=False):
     out = np.zeros(shape, values.dtype)
     grid = list(np.indices(values.shape))
     grid[axis] = np.broadcast_to(indices, values.shape)
@@ -340,28 +341,29 @@ def _scatter_along_reference(values, indices, axis, shape):
     return out
 
 
-def _scatter_along_axis_batch(xp, batched, values, indices, *, axis, shape):
+def _scatter_along_axis_batch(xp, batched, values, indices, *, axis, shape, unique):
     values, indices = all_batched(xp, batched, (values, indices))
     shape = (values.shape[0], *shape)
-    return xp.scatter_along_axis(values, indices, axis=behind(axis, len(shape) - 1), shape=shape)
+    axis = behind(axis, len(shape) - 1)
+    return xp.scatter_along_axis(values, indices, axis=axis, shape=shape, unique=unique)
 
 
 @op(
     vjp=[lambda xp, g, indices, axis: xp.take_along_axis(g, indices, axis=axis), None],
     jvp=[
-        lambda xp, t, indices, axis, shape: xp.scatter_along_axis(
-            t, indices, axis=axis, shape=shape
+        lambda xp, t, indices, axis, shape, unique: xp.scatter_along_axis(
+            t, indices, axis=axis, shape=shape, unique=unique
         ),
         None,
     ],
     batch=_scatter_along_axis_batch, kinds="fc", samples=_scatter_along_samples,
-    ref=_scatter_along_reference,
+    ref=_scatter_along_reference, cuda=scatter.scatter_along_axis,
     errors=[
         ([np.ones(1), np.array([3])], {"axis": 0, "shape": (3,)}, IndexOutOfBoundsError, "index 3"),
         ([np.ones(2), np.array([0])], {"axis": 0, "shape": (3,)}, ShapeError, "scatter_along_axis"),
     ],
 )  # fmt: skip
-def scatter_along_axis(xp, values, indices, /, *, axis, shape):
+def scatter_along_axis(xp, values, indices, /, *, axis, shape, unique=False):
     """Add elements into an array of zeros along an axis; the adjoint of `take_along_axis`.
 
     Args:
@@ -369,6 +371,8 @@ def scatter_along_axis(xp, values, indices, /, *, axis, shape):
         indices: integers, with as many axes; but for `axis` they broadcast with `shape`.
         axis: along which.
         shape: of the result.
+        unique: says that no place is named twice, as after a sort: then nothing is added up. If
+            that is wrong, one of the values stays.
 
     Returns:
         Tensor of that shape; what is named twice is the sum.
@@ -391,7 +395,10 @@ def scatter_along_axis(xp, values, indices, /, *, axis, shape):
             f"scatter_along_axis: {values.shape} values for indices {indices.shape} in the shape "
             f"{tuple(shape)}."
         )
-    add_at("scatter_along_axis", xp, out, index, values)
+    if unique:
+        out[index] = values
+    else:
+        add_at("scatter_along_axis", xp, out, index, values)
     return out
 
 

@@ -12,12 +12,14 @@ import math
 import numpy as np
 
 from gpugrad.backend import ARRAYS, NUMPY, SCALARS, device_of
+from gpugrad.determinism import deterministic
 from gpugrad.errors import (
     DeviceError,
     DTypeError,
     IndexOutOfBoundsError,
     ShapeError,
 )
+from gpugrad.kernels import scatter
 from gpugrad.op import op
 from gpugrad.ops.indexing_under_vmap import array_of, getitem_batch, scatter_at_batch, written
 from gpugrad.samples import shaped
@@ -80,7 +82,7 @@ def _array_entry(name, xp, part):
     return np.asarray(made, order="C") if xp is NUMPY else xp.lib.asarray(made)
 
 
-def _bare(name, xp, shape, index):
+def _bare(name, xp, shape, index, checked=True):
     """`index` as the array library takes it: Tensors and lists in it are bare arrays."""
     if type(index) in _BASIC:
         return index
@@ -89,7 +91,7 @@ def _bare(name, xp, shape, index):
     if _BASIC.issuperset(map(type, index)):
         return index
     made = tuple(p if type(p) in _BASIC else _array_entry(name, xp, p) for p in index)
-    if xp is not NUMPY:  # NumPy checks by itself, CuPy wraps around
+    if checked and xp is not NUMPY:  # NumPy checks by itself, CuPy wraps around
         _check_bounds(name, made, shape)
     return made
 
@@ -154,8 +156,10 @@ def add_at(name, xp, out, index, values):
             out[index] += values
         elif xp is NUMPY and _is_rows(index, out.ndim):
             _add_rows(name, out, index, values)
-        else:
+        elif xp is NUMPY or not deterministic():
             xp.lib.add.at(out, index, values)
+        else:
+            _add_in_order(xp, out, index, values)
     except IndexError as error:
         raise explained(name, out.shape, error) from error
 
@@ -192,6 +196,14 @@ def _add_rows(name, out, index, values):
     width = math.prod(out.shape[len(index) :])
     places = rows.reshape(-1, 1) * width + np.arange(width)
     np.add.at(out.reshape(-1), places.reshape(-1), values.reshape(-1))
+
+
+def _add_in_order(xp, out, index, values):
+    """`add_at` by the number of each place, for the kernel that adds in one order."""
+    places = xp.lib.arange(out.size).reshape(out.shape)[index]
+    values = xp.lib.broadcast_to(values, places.shape).reshape(-1)
+    added = xp.scatter_rows(values, places.reshape(-1), shape=(out.size,))
+    out += added.reshape(out.shape)
 
 
 def _last_writes(xp, shape, index):
@@ -302,9 +314,15 @@ def _scatter_at_reference(g, index, shape):
     return out
 
 
+def _scatter_at_kernel(xp, g, *, index, shape):
+    bare = _bare("scatter_at", xp, shape, index, checked=False)
+    return scatter.scatter_at(xp, g, index=bare, shape=shape)
+
+
 @op(
     vjp=[lambda xp, g, index: xp.getitem(g, index=index)],
     linear=True, batch=scatter_at_batch, kinds="fc", ref=_scatter_at_reference,
+    cuda=_scatter_at_kernel,
     samples=shaped(
         ([()], {"index": 1, "shape": (3,)}), ([(2,)], {"index": (slice(None), 1), "shape": (2, 3)}),
         ([(3,)], {"index": [0, 2, 0], "shape": (4,)}),

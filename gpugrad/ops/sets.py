@@ -56,7 +56,8 @@ def _different(rng):
 
 
 def _unique_vjp(xp, g, out, x_shape):
-    first = xp.scatter_along_axis(g[0], out[1], axis=0, shape=(math.prod(x_shape),))
+    size = math.prod(x_shape)
+    first = xp.scatter_along_axis(g[0], out[1], axis=0, shape=(size,), unique=True)
     return xp.reshape(first, x_shape)
 
 

@@ -201,7 +201,7 @@ def searchsorted(x1, x2, /, side="left", sorter=None):
 
 
 def _top_k_vjp(xp, g, out, x_shape, axis):
-    return xp.scatter_along_axis(g[0], out[1], axis=axis, shape=x_shape)
+    return xp.scatter_along_axis(g[0], out[1], axis=axis, shape=x_shape, unique=True)
 
 
 def _top_k_reference(x, k, axis=-1):

@@ -73,7 +73,7 @@ class _Sample:
         return dataclasses.replace(self, leaves=leaves, title=self.title + note, device=device)
 
     def astype(self, real: Any) -> _Sample:
-        """The same sample with its float64 arrays in another dtype, complex128 in complex64."""
+        """The same sample with its float64 arrays in another dtype, complex128 in its complex."""
 
         def cast(leaf: Any) -> Any:
             if isinstance(leaf, np.ndarray) and leaf.dtype in _WIDE:
@@ -138,7 +138,7 @@ _WIDE = (np.float64, np.complex128)
 
 def _narrowed(dtype: np.dtype[Any], real: Any) -> np.dtype[Any]:
     """What a float64 or complex128 is where `real` is computed with; others stay."""
-    if dtype not in _WIDE:
+    if dtype not in _WIDE or real == np.float64:
         return dtype
     return np.dtype(np.complex64 if dtype.kind == "c" else real)
 

@@ -1,0 +1,183 @@
+// Adding values into an array of zeros at places that an index names, some of them twice.
+//
+// Rows of a negative index count from the end. What is outside then is left out, and said in
+// `outside`. A sum is of compute_t<T>; the atomics leave their sums in an array of that type.
+//
+// Bytes at least: the values and the index once, and of the result what is written (with atomics
+// also read). Zeros come before.
+
+__device__ inline long long row_of(long long index, long long rows, int* outside) {
+  if (index < 0) index += rows;
+  if (index >= 0 && index < rows) return index;
+  *outside = 1;
+  return -1;
+}
+
+// N elements in one access where they are aligned, which is the same for all of an array.
+template <class T, int N> __device__ Pack<T, N> read(const T* from) {
+  if ((unsigned long long)from % sizeof(Pack<T, N>) == 0) return *(const Pack<T, N>*)from;
+  Pack<T, N> some;
+#pragma unroll
+  for (int i = 0; i < N; ++i) some.at[i] = from[i];
+  return some;
+}
+
+// ---- in any order
+
+// out[o, index[k], c] += values[o, k, c], with shapes (outer, rows, width), (outer, n, width).
+// A block is (columns, rows); N divides the width.
+template <class T, class I, int N>
+__global__ void add_rows(
+    const T* values, const I* index, compute_t<T>* out, int* outside, long long outer, long long n,
+    long long rows, long long width) {
+  long long k = (long long)blockIdx.x * blockDim.y + threadIdx.y;
+  if (k >= n) return;
+  long long row = row_of(index[k], rows, outside);
+  if (row < 0) return;
+  long long step = (long long)gridDim.y * blockDim.x * N;
+  for (long long o = blockIdx.z; o < outer; o += gridDim.z)
+    for (long long c = ((long long)blockIdx.y * blockDim.x + threadIdx.x) * N; c < width; c += step) {
+      Pack<T, N> some = read<T, N>(values + (o * n + k) * width + c);
+      compute_t<T>* to = out + (o * rows + row) * width + c;
+#pragma unroll
+      for (int i = 0; i < N; ++i) atomicAdd(to + i, compute_t<T>(some.at[i]));
+    }
+}
+
+__device__ inline long long divided(long long x, long long by) {  // in 32 bits a third as long
+  return (x | by) >> 32 ? x / by : (unsigned)x / (unsigned)by;
+}
+
+// The address of element e of (outer, n, inner) values in the (outer, rows, inner) result.
+template <class I>
+__device__ long long place_along(
+    const I* index, long long e, long long n, long long rows, long long inner, int* outside) {
+  long long row = row_of(index[e], rows, outside);
+  if (row < 0) return -1;
+  long long line = divided(e, inner);
+  return (divided(line, n) * rows + row) * inner + e - line * inner;
+}
+
+// out[o, index[o, k, i], i] += values[o, k, i].
+template <class T, class I>
+__global__ void add_along(
+    const T* values, const I* index, compute_t<T>* out, int* outside, long long size, long long n,
+    long long rows, long long inner) {
+  long long e = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (e >= size) return;
+  long long at = place_along(index, e, n, rows, inner, outside);
+  if (at >= 0) atomicAdd(out + at, compute_t<T>(values[e]));
+}
+
+// The same where no place is named twice.
+template <class T, class I>
+__global__ void put_along(
+    const T* values, const I* index, T* out, int* outside, long long size, long long n,
+    long long rows, long long inner) {
+  long long e = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (e >= size) return;
+  long long at = place_along(index, e, n, rows, inner, outside);
+  if (at >= 0) out[at] = values[e];
+}
+
+// The places alone, -1 outside: for `add_sorted` with values of width 1.
+template <class I>
+__global__ void places_along(
+    const I* index, long long* places, int* outside, long long size, long long n, long long rows,
+    long long inner) {
+  long long e = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (e < size) places[e] = place_along(index, e, n, rows, inner, outside);
+}
+
+// The rows of an index, -1 outside.
+template <class I>
+__global__ void rows_of(const I* index, long long* found, int* outside, long long n, long long rows) {
+  long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (k < n) found[k] = row_of(index[k], rows, outside);
+}
+
+// ---- in one order
+
+const int TILE = 16;  // sorted positions that one thread adds up, in their order
+const int AHEAD = 8;  // of which so many are read before the first is added
+
+// The sums of each tile. `order` sorts the rows, stably; `sorted` are the rows in that order. A
+// run of equal rows within a tile goes to the result. Of one that goes on from the tile before,
+// the sum goes to head; of one that begins here and goes on in the next, to tail: both have the
+// shape (outer, tiles, width), and `join_tiles` adds them up.
+template <class T, int N>
+__global__ void add_sorted(
+    const T* values, const long long* order, const long long* sorted, T* out, compute_t<T>* head,
+    compute_t<T>* tail, long long outer, long long n, long long rows, long long width) {
+  typedef compute_t<T> A;
+  long long tiles = (n + TILE - 1) / TILE;
+  long long tile = (long long)blockIdx.x * blockDim.y + threadIdx.y;
+  if (tile >= tiles) return;
+  long long first = tile * TILE, end = first + TILE < n ? first + TILE : n;
+  long long step = (long long)gridDim.y * blockDim.x * N;
+  for (long long o = blockIdx.z; o < outer; o += gridDim.z)
+    for (long long c = ((long long)blockIdx.y * blockDim.x + threadIdx.x) * N; c < width; c += step) {
+      A sum[N];
+#pragma unroll
+      for (int i = 0; i < N; ++i) sum[i] = 0;
+      bool goes_on = first > 0 && sorted[first - 1] == sorted[first];
+      for (long long from = first; from < end; from += AHEAD) {
+        Pack<T, N> some[AHEAD];
+#pragma unroll
+        for (int k = 0; k < AHEAD; ++k)
+          if (from + k < end) some[k] = read<T, N>(values + (o * n + order[from + k]) * width + c);
+#pragma unroll
+        for (int k = 0; k < AHEAD; ++k) {
+          long long next = from + k + 1;
+          if (next > end) break;
+          long long row = sorted[next - 1];
+#pragma unroll
+          for (int i = 0; i < N; ++i) sum[i] += A(some[k].at[i]);
+          bool more = next < n && sorted[next] == row;
+          if (more && next < end) continue;
+          if (goes_on || more) {
+            A* to = (goes_on ? head : tail) + (o * tiles + tile) * width + c;
+#pragma unroll
+            for (int i = 0; i < N; ++i) to[i] = sum[i];
+          } else if (row >= 0) {
+            Pack<T, N> made;
+#pragma unroll
+            for (int i = 0; i < N; ++i) made.at[i] = T(sum[i]);
+            *(Pack<T, N>*)(out + (o * rows + row) * width + c) = made;
+          }
+          goes_on = false;
+#pragma unroll
+          for (int i = 0; i < N; ++i) sum[i] = 0;
+        }
+      }
+    }
+}
+
+// The sums of runs over several tiles: a warp for each tile in which one begins. Its lanes are
+// `columns` columns by 32 / columns parts; part j adds the heads j, j + parts, ... in that order,
+// then the parts are added in pairs, and the tail last.
+template <class T>
+__global__ void join_tiles(
+    const long long* sorted, T* out, const compute_t<T>* head, const compute_t<T>* tail,
+    long long outer, long long n, long long rows, long long width, int columns) {
+  typedef compute_t<T> A;
+  long long tiles = (n + TILE - 1) / TILE;
+  long long tile = (long long)blockIdx.x * blockDim.y + threadIdx.y;
+  if (tile >= tiles) return;
+  long long first = tile * TILE, end = first + TILE;
+  if (end >= n) return;
+  long long row = sorted[end];
+  if (row < 0 || sorted[end - 1] != row || (first > 0 && sorted[first - 1] == row)) return;
+  int lane = threadIdx.x, parts = 32 / columns, part = lane / columns;
+  for (long long o = blockIdx.z; o < outer; o += gridDim.z)
+    for (long long at = (long long)blockIdx.y * columns; at < width; at += (long long)gridDim.y * columns) {
+      long long c = at + lane % columns;
+      A sum = 0;
+      if (c < width)
+        for (long long t = tile + 1 + part; t < tiles && sorted[t * TILE] == row; t += parts)
+          sum += head[(o * tiles + t) * width + c];
+      for (int by = 16; by >= columns; by >>= 1) sum += __shfl_down_sync(0xFFFFFFFFu, sum, by);
+      if (part == 0 && c < width)
+        out[(o * rows + row) * width + c] = T(sum + tail[(o * tiles + tile) * width + c]);
+    }
+}

@@ -1,0 +1,202 @@
+"""Adding rows or elements into zeros where an index says: the gradients of reading by index.
+
+In any order, with atomics; or, if results must be the same each time, in that of the sorted
+index. 16-bit floats are added in float32 either way. On the GPU an index that is outside is
+found by the kernel, which leaves it out; the launcher then declines, and the op's formula says
+what is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import BFLOAT16
+from gpugrad.determinism import deterministic
+from gpugrad.kernels.launch import TYPES, launch, type_name
+
+__all__ = ["INSTANCES", "VECTOR", "scatter_along_axis", "scatter_at", "scatter_rows"]
+
+_SOURCE = "scatter.cu"
+_FLOATS = ("float", "double", "__half", "__nv_bfloat16")
+_INTEGERS = ("int", "unsigned long long")
+_INDICES = ("int", "long long")
+
+_PACKED = {
+    "float": 4, "double": 2, "__half": 8, "__nv_bfloat16": 8, "int": 4, "unsigned long long": 2,
+}  # fmt: skip
+"""Elements of a type in 16 bytes."""
+
+VECTOR = tuple(f"add_rows<{t}, {i}, {_PACKED[t]}>" for t in _FLOATS for i in _INDICES) + tuple(
+    f"add_sorted<{t}, {_PACKED[t]}>" for t in _FLOATS
+)
+INSTANCES = tuple(
+    (_SOURCE, name)
+    for name in (
+        *(f"add_rows<{t}, {i}, {n}>" for t in (*_FLOATS, *_INTEGERS) for i in _INDICES
+          for n in (1, _PACKED[t])),
+        *(f"{k}_along<{t}, {i}>" for t in (*_FLOATS, *_INTEGERS) for i in _INDICES
+          for k in ("add", "put")),
+        *(f"{k}<{i}>" for k in ("rows_of", "places_along") for i in _INDICES),
+        *(f"add_sorted<{t}, {n}>" for t in _FLOATS for n in (1, _PACKED[t])),
+        *(f"join_tiles<{t}>" for t in _FLOATS),
+    )
+)  # fmt: skip
+
+_SAME_BITS = {np.dtype(np.int64): np.uint64, np.dtype(np.uint32): np.int32}
+"""As what integers are added that have no atomics of their own: modulo 2^n they are the same."""
+
+_TILE = 16  # as in the source
+_LARGE = 4  # times as large as the values, zeros in float32 cost more than sorting
+
+
+def scatter_rows(xp: Any, values: Any, indices: Any, *, shape: Sequence[int]) -> Any:
+    """`gpugrad.ops.gathering.scatter_rows`."""
+    if indices.ndim != 1 or values.shape != (*indices.shape, *shape[1:]):
+        return NotImplemented
+    return _rows(xp, values, indices, tuple(shape), 0)
+
+
+def scatter_at(xp: Any, g: Any, *, index: Any, shape: Sequence[int]) -> Any:
+    """`gpugrad.ops.indexing.scatter_at`, for slices ``:`` and then one array of integers."""
+    parts = index if type(index) is tuple else (index,)
+    axis = 0
+    while axis < len(parts) and type(parts[axis]) is slice and parts[axis] == slice(None):
+        axis += 1
+    if axis != len(parts) - 1 or axis >= len(shape) or not hasattr(parts[axis], "dtype"):
+        return NotImplemented
+    indices = xp.lib.asarray(parts[axis])
+    if g.shape != (*shape[:axis], *indices.shape, *shape[axis + 1 :]):
+        return NotImplemented
+    return _rows(xp, g, indices, tuple(shape), axis)
+
+
+def scatter_along_axis(
+    xp: Any, values: Any, indices: Any, *, axis: int, shape: Sequence[int], unique: bool = False
+) -> Any:
+    """`gpugrad.ops.gathering.scatter_along_axis`."""
+    if indices.ndim != len(shape) or not -len(shape) <= axis < len(shape):
+        return NotImplemented
+    axis, shape = axis % len(shape), tuple(shape)
+    n, rows = indices.shape[axis], shape[axis]
+    if values.shape != (*shape[:axis], n, *shape[axis + 1 :]) or not _is_index(indices):
+        return NotImplemented
+    given = _as_added(xp, values)
+    if given is None or not values.size:
+        return NotImplemented
+    indices = xp.lib.broadcast_to(_as_index(indices), values.shape)
+    if given.size != values.size:  # of complex numbers both parts go to the same place
+        indices = xp.lib.stack([indices, indices], axis=-1)
+    indices = xp.lib.ascontiguousarray(indices).reshape(-1)
+    inner = math.prod(shape[axis + 1 :]) * (given.size // values.size)
+    outside = xp.lib.zeros(1, dtype=np.int32)
+    sizes = [np.int64(given.size), np.int64(n), np.int64(rows), np.int64(inner)]
+    real, total = type_name(given.dtype), given.size // n * rows
+    blocks = -(-given.size // 256)
+    if unique or n == 1:
+        out = xp.lib.zeros(total, dtype=given.dtype)
+        name = f"put_along<{real}, {type_name(indices.dtype)}>"
+        launch(_SOURCE, name, blocks, 256, [given, indices, out, outside, *sizes])
+    elif deterministic() and given.dtype.kind not in "iu":
+        places = xp.lib.empty(given.size, dtype=np.int64)
+        name = f"places_along<{type_name(indices.dtype)}>"
+        launch(_SOURCE, name, blocks, 256, [indices, places, outside, *sizes])
+        out = _in_order(xp, given, places, 1, total, 1)
+    else:
+        out = xp.lib.zeros(total, dtype=_summed(given.dtype))
+        name = f"add_along<{real}, {type_name(indices.dtype)}>"
+        launch(_SOURCE, name, blocks, 256, [given, indices, out, outside, *sizes])
+    return _finished(xp, out, outside, values.dtype, shape)
+
+
+def _rows(xp: Any, values: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """Values (*shape[:axis], *indices.shape, *shape[axis + 1:]) at the slices of an axis."""
+    given = _as_added(xp, values)
+    if given is None or not _is_index(indices) or not values.size:
+        return NotImplemented
+    indices = xp.lib.ascontiguousarray(_as_index(indices)).reshape(-1)
+    outer, n, rows = math.prod(shape[:axis]), indices.size, shape[axis]
+    width = given.size // (outer * n)
+    outside = xp.lib.zeros(1, dtype=np.int32)
+    index = type_name(indices.dtype)
+    wide = _summed(given.dtype)
+    too_large = given.dtype != wide and rows > _LARGE * n
+    if given.dtype.kind not in "iu" and (deterministic() or too_large):
+        found = xp.lib.empty(n, dtype=np.int64)
+        sizes = [np.int64(n), np.int64(rows)]
+        launch(_SOURCE, f"rows_of<{index}>", -(-n // 256), 256, [indices, found, outside, *sizes])
+        out = _in_order(xp, given, found, outer, rows, width)
+    else:
+        out = xp.lib.zeros(outer * rows * width, dtype=wide)
+        packed, grid, block = _over_rows(given.dtype, outer, n, width)
+        name = f"add_rows<{type_name(given.dtype)}, {index}, {packed}>"
+        sizes = [np.int64(outer), np.int64(n), np.int64(rows), np.int64(width)]
+        launch(_SOURCE, name, grid, block, [given, indices, out, outside, *sizes])
+    return _finished(xp, out, outside, values.dtype, shape)
+
+
+def _in_order(xp: Any, values: Any, rows_at: Any, outer: int, rows: int, width: int) -> Any:
+    """The sums in the order of the sorted rows: a function of the index alone."""
+    n, real = rows_at.size, type_name(values.dtype)
+    order = xp.lib.argsort(rows_at, stable=True)
+    tiles = -(-n // _TILE)
+    out = xp.lib.zeros(outer * rows * width, dtype=values.dtype)
+    head, tail = (xp.lib.empty(outer * tiles * width, dtype=_summed(values.dtype)) for _ in "ht")
+    sizes = [np.int64(outer), np.int64(n), np.int64(rows), np.int64(width)]
+    ordered = rows_at.take(order)
+    packed, grid, block = _over_rows(values.dtype, outer, tiles, width)
+    args = [values, order, ordered, out, head, tail, *sizes]
+    launch(_SOURCE, f"add_sorted<{real}, {packed}>", grid, block, args)
+    columns = min(32, _power_of_two(width))
+    grid = (-(-tiles // 8), min(-(-width // columns), 65535), min(outer, 65535))
+    args = [ordered, out, head, tail, *sizes, np.int32(columns)]
+    launch(_SOURCE, f"join_tiles<{real}>", grid, (32, 8), args)
+    return out
+
+
+def _over_rows(dtype: np.dtype[Any], outer: int, n: int, width: int) -> tuple[int, Any, Any]:
+    """Elements of an access, grid, and a block of (columns, rows): at most a warp for a row."""
+    packed = 16 // dtype.itemsize
+    packed = packed if width % packed == 0 else 1
+    columns = min(32, _power_of_two(width // packed))
+    by = 256 // columns
+    grid = (-(-n // by), min(-(-width // (packed * columns)), 65535), min(outer, 65535))
+    return packed, grid, (columns, by)
+
+
+def _power_of_two(n: int) -> int:
+    """The next one from `n` up."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def _is_index(indices: Any) -> bool:
+    return indices.dtype.kind in "iu" and indices.dtype != np.uint64
+
+
+def _as_index(indices: Any) -> Any:
+    return indices if indices.dtype in (np.int32, np.int64) else indices.astype(np.int64)
+
+
+def _as_added(xp: Any, values: Any) -> Any:
+    """The values flat, as numbers that the kernels add: None if they do not."""
+    flat = xp.lib.ascontiguousarray(values).reshape(-1)
+    if values.dtype.kind == "c":
+        return flat.view(values.real.dtype)
+    if values.dtype in _SAME_BITS:
+        return flat.view(_SAME_BITS[values.dtype])
+    return flat if TYPES.get(values.dtype) in (*_FLOATS, *_INTEGERS) else None
+
+
+def _summed(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(np.float32) if dtype in (np.dtype(np.float16), BFLOAT16) else dtype
+
+
+def _finished(xp: Any, out: Any, outside: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
+    if int(outside[0]):
+        return NotImplemented
+    if out.dtype == _summed(dtype):
+        return out.astype(dtype, copy=False).reshape(shape)
+    return out.view(dtype).reshape(shape)

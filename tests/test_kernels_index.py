@@ -1,0 +1,281 @@
+"""Kernels that add at an index, in any order and in one; run on the CPU by the shim."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.backend import NUMPY
+from gpugrad.kernels import launch, scatter
+from gpugrad.testing import nvrtc, shim
+
+pytestmark = pytest.mark.skipif(
+    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
+)
+
+FLOATS = {"float64": 1e-12, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
+DTYPES = {**{n: np.dtype(n) for n in (*FLOATS, "complex64", "int32", "int64", "uint32")
+             if n != "bfloat16"}, "bfloat16": np.dtype(ml_dtypes.bfloat16)}  # fmt: skip
+
+
+@pytest.fixture(params=[False, True], ids=["any order", "one order"])
+def order(request):
+    gg.set_deterministic(request.param)
+    yield request.param
+    gg.set_deterministic(False)
+
+
+@pytest.fixture
+def in_order():
+    gg.set_deterministic()
+    yield
+    gg.set_deterministic(False)
+
+
+def drawn(shape, dtype, rng):
+    made = rng.normal(size=shape) * (10 if DTYPES[dtype].kind in "iu" else 1)
+    if DTYPES[dtype].kind == "c":
+        made = made + 1j * rng.normal(size=shape)
+    return made.astype(np.int64).astype(DTYPES[dtype]) if DTYPES[dtype].kind in "iu" else (
+        made.astype(DTYPES[dtype]))  # fmt: skip
+
+
+def wide(x):
+    return x if x.dtype.kind in "iu" else x.astype(np.complex128 if x.dtype.kind == "c" else float)
+
+
+def added(values, indices, shape):
+    """The sums, in the widest type."""
+    out = np.zeros(shape, wide(values).dtype)
+    np.add.at(out, indices, wide(values))
+    return out
+
+
+def assert_near(actual, desired, dtype):
+    assert actual.dtype == DTYPES[dtype]
+    tolerance = FLOATS.get(dtype, 2e-5)
+    np.testing.assert_allclose(wide(actual), desired, rtol=tolerance, atol=4 * tolerance)
+
+
+# ---- rows ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", [(), (3,), (8,), (5, 8)])
+def test_rows_are_sums_of_what_the_index_names(dtype, width, order):
+    rng = np.random.default_rng(0)
+    indices = rng.integers(-7, 7, 90).astype(np.int32)
+    values = drawn((90, *width), dtype, rng)
+    desired = added(values, indices, (7, *width))
+    for schedule in shim.SCHEDULES:
+        with shim.running(schedule):
+            made = scatter.scatter_rows(NUMPY, values, indices, shape=(7, *width))
+        assert_near(made, desired, dtype)
+
+
+@pytest.mark.parametrize("repeats", [1, 15, 16, 17, 33, 700])
+@pytest.mark.parametrize("width", [1, 4, 33])
+def test_runs_of_every_length_are_joined(repeats, width, in_order):
+    rng = np.random.default_rng(repeats)
+    indices = rng.permutation(np.repeat(np.arange(720 // repeats), repeats))
+    values = drawn((indices.size, width), "float64", rng)
+    shape = (int(indices.max()) + 1, width)
+    for schedule in shim.SCHEDULES:
+        with shim.running(schedule):
+            made = scatter.scatter_rows(NUMPY, values, indices, shape=shape)
+        assert_near(made, added(values, indices, shape), "float64")
+
+
+def test_one_order_is_the_same_to_the_last_bit_in_every_schedule(in_order):
+    rng = np.random.default_rng(1)
+    values, indices = drawn((500, 3), "float32", rng) * 1e6, rng.integers(0, 3, 500)
+    made = []
+    for schedule in shim.SCHEDULES:
+        with shim.running(schedule):
+            made.append(scatter.scatter_rows(NUMPY, values, indices, shape=(3, 3)).tobytes())
+    assert len(set(made)) == 1
+
+
+def test_any_order_differs_between_schedules():
+    rng = np.random.default_rng(1)
+    values, indices = drawn(4000, "float32", rng) * 1e6, np.zeros(4000, np.int64)
+    made = []
+    for schedule in shim.SCHEDULES:
+        with shim.running(schedule):
+            made.append(scatter.scatter_rows(NUMPY, values, indices, shape=(1,)).tobytes())
+    assert len(set(made)) > 1
+
+
+def test_large_results_of_16_bits_take_no_zeros_in_float32(monkeypatch):
+    names = []
+    real = launch.launch
+    monkeypatch.setattr(
+        scatter,
+        "launch",
+        lambda source, name, *rest: (names.append(name), real(source, name, *rest)),
+    )
+    values, indices = np.ones((3, 8), np.float16), np.array([90, 5, 90])
+    with shim.running():
+        made = scatter.scatter_rows(NUMPY, values, indices, shape=(100, 8))
+    assert "add_sorted<__half, 8>" in names
+    assert_near(made, added(values, indices, (100, 8)), "float16")
+
+
+def test_sums_of_16_bit_floats_round_once():
+    values = np.full(300, 1.0, np.float16)
+    values[0] = 2048  # of which a float16 sum with 1 is itself
+    for on in (False, True):
+        gg.set_deterministic(on)
+        with shim.running():
+            made = scatter.scatter_rows(NUMPY, values, np.zeros(300, np.int64), shape=(1,))
+        gg.set_deterministic(False)
+        assert made[0] == np.float16(2347)
+
+
+@pytest.mark.parametrize("bad", [7, -8, 2**40])
+def test_rows_outside_are_not_written_and_the_kernel_declines(bad, order):
+    indices = np.array([0, bad, 3])
+    with shim.running():  # which checks the memory around every array
+        made = scatter.scatter_rows(NUMPY, np.ones((3, 4)), indices, shape=(7, 4))
+    assert made is NotImplemented
+
+
+def test_values_that_begin_anywhere_and_strides_are_read(order):
+    rng = np.random.default_rng(2)
+    indices = rng.integers(0, 4, 20)
+    base = drawn(20 * 8 + 1, "float32", rng)
+    for values in (
+        base[1:].reshape(20, 8),
+        base[:-1].reshape(8, 20).T,
+        base[-2::-1].reshape(20, 8),
+    ):
+        with shim.running():
+            made = scatter.scatter_rows(NUMPY, values, indices, shape=(4, 8))
+        assert_near(made, added(values, indices, (4, 8)), "float32")
+
+
+def test_nan_and_infinity_stay_in_their_rows(order):
+    values, indices = np.array([np.nan, 1.0, np.inf, 2.0]), np.array([0, 1, 2, 1])
+    with shim.running():
+        made = scatter.scatter_rows(NUMPY, values, indices, shape=(4,))
+    np.testing.assert_array_equal(made, [np.nan, 3.0, np.inf, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("values", "indices", "shape"),
+    [
+        (np.ones((0, 3)), np.zeros(0, np.int64), (2, 3)),
+        (np.ones((2, 3)), np.zeros(2), (2, 3)),
+        (np.ones((2, 3), bool), np.zeros(2, np.int64), (2, 3)),
+        (np.ones((2, 3)), np.zeros(2, np.int64), (2, 4)),
+    ],
+)
+def test_what_the_kernel_does_not_do_it_declines(values, indices, shape):
+    assert scatter.scatter_rows(NUMPY, values, indices, shape=shape) is NotImplemented
+
+
+# ---- along an axis, and at an index ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_elements_go_to_their_places_along_an_axis(dtype, axis, order):
+    rng = np.random.default_rng(3)
+    shape = (4, 5, 6)
+    given = list(shape)
+    given[axis] = 9
+    indices = rng.integers(-shape[axis], shape[axis], given)
+    values = drawn(given, dtype, rng)
+    at = list(np.indices(given))
+    at[axis] = indices
+    desired = added(values, tuple(at), shape)
+    for schedule in shim.SCHEDULES:
+        with shim.running(schedule):
+            made = scatter.scatter_along_axis(NUMPY, values, indices, axis=axis, shape=shape)
+        assert_near(made, desired, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_unique_places_are_written_without_sums(dtype):
+    rng = np.random.default_rng(4)
+    indices = np.argsort(rng.normal(size=(3, 50, 2)), axis=1)[:, :20]
+    values = drawn((3, 20, 2), dtype, rng)
+    desired = np.zeros((3, 50, 2), values.dtype)
+    np.put_along_axis(desired, indices, values, 1)
+    with shim.running():
+        made = scatter.scatter_along_axis(
+            NUMPY, values, indices, axis=1, shape=(3, 50, 2), unique=True
+        )
+    np.testing.assert_array_equal(made, desired)
+
+
+def test_places_outside_along_an_axis_are_not_written(order):
+    for bad in (5, -6):
+        with shim.running():
+            made = scatter.scatter_along_axis(
+                NUMPY, np.ones((2, 2)), np.array([[0, bad], [1, 1]]), axis=1, shape=(2, 5)
+            )
+        assert made is NotImplemented
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        np.array([3, -1, 3]), (np.array([[0, 2], [2, 2]]),), (slice(None), np.array([4, 4, 0])),
+        (slice(None), slice(None), np.array([[1], [1]], np.int16)),
+    ],
+)  # fmt: skip
+def test_slices_are_added_at_an_index(index, order):
+    g = np.random.default_rng(5).normal(size=np.zeros((4, 5, 6))[index].shape)
+    with shim.running():
+        made = scatter.scatter_at(NUMPY, g, index=index, shape=(4, 5, 6))
+    assert_near(made, added(g, index, (4, 5, 6)), "float64")
+
+
+@pytest.mark.parametrize(
+    "index", [0, slice(2), None, (0, np.array([1])), (np.array([0]), np.array([1])),
+              np.array([True, False]), [0, 1], (Ellipsis, np.array([0])), ()]
+)  # fmt: skip
+def test_other_indices_are_declined(index):
+    g = np.zeros((2, 3))
+    assert scatter.scatter_at(NUMPY, g, index=index, shape=(2, 3)) is NotImplemented
+
+
+# ---- the setting ----------------------------------------------------------------------------
+
+
+def test_results_are_not_deterministic_by_default():
+    assert gg.deterministic() is False
+
+
+def test_the_setting_is_for_all_threads(in_order):
+    import threading
+
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(gg.deterministic()))
+    thread.start()
+    thread.join()
+    assert seen == [True]
+
+
+@pytest.mark.parametrize("index", [([0, 1, 1], [2, -1, 2]), (slice(None), [1, 1]), [0, 1, 0]])
+def test_gradients_on_a_device_are_those_of_the_cpu_in_one_order(index, in_order, cuda):
+    found = []
+    for device in ("cpu", cuda):
+        x = gg.constant(np.arange(6.0).reshape(2, 3), device=device)
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = gg.sum(gg.square(x[index]))
+        found.append(tape.gradient(y, x).numpy())
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
+# ---- compiling ------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@pytest.mark.parametrize("name", scatter.VECTOR)
+def test_rows_are_read_in_16_bytes_and_nothing_spills(name):
+    made = nvrtc.compile_for("sm_90", launch.code_of("scatter.cu"), name)
+    assert made.spilled == 0
+    assert "ld.global.v4" in made.ptx or "ld.global.v2" in made.ptx
