@@ -95,9 +95,9 @@ def test_more_tensors_than_fit_one_launch_all_move(rng, monkeypatch):
     launches = []
     with shim.running():
         run = launch.on_host
-        monkeypatch.setattr(launch, "on_host", lambda *a: (launches.append(a), run(*a)))
-        kernels.sgd(p, g, rate=0.1)
-        monkeypatch.setattr(launch, "on_host", run)
+        with monkeypatch.context() as patch:
+            patch.setattr(launch, "on_host", lambda *a: (launches.append(a), run(*a)))
+            kernels.sgd(p, g, rate=0.1)
     assert len(launches) == 3
     for a, d in zip(p, desired, strict=True):
         np.testing.assert_allclose(a, d, 1e-15)
