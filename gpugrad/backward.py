@@ -23,6 +23,7 @@ from typing import Any
 from gpugrad.backend import (
     ARRAYS,
     NAMESPACES,
+    NUMPY,
     SCALARS,
     TENSOR,
     as_array,
@@ -32,6 +33,7 @@ from gpugrad.backend import (
     reading,
 )
 from gpugrad.errors import reraise
+from gpugrad.kernels import generated
 from gpugrad.tensor import IndexedSlices, Tensor, made_of, wrap
 
 __all__ = ["Entry", "backward", "crossings", "finished", "flat", "plus", "refit", "revive"]
@@ -126,11 +128,14 @@ def backward(
             g = _many(xp, out, grads, keep, stops)
             if g is None:
                 continue
+        rules = (op.masked if masked else op.rules) or op.spread(len(ids))
         if mixed:
             xp = reading(*(g if type(g) is tuple else (g,)), *flat(saved))
+            if getattr(op, "kind", None) == "elementwise" and xp is not NUMPY and not xp.wraps:
+                wanted = [r is not None and i in need for i, r in zip(ids, rules, strict=True)]
+                rules, fits = generated.gradients(op, rules, g, saved, fits, wanted)
         elif not raw:
             saved = revive(op, saved, out, ids)
-        rules = (op.masked if masked else op.rules) or op.spread(len(ids))
         for i, rule, fit in zip(ids, rules, fits, strict=False):
             if rule is None or i not in need:
                 continue

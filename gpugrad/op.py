@@ -41,6 +41,7 @@ from gpugrad.backend import (
 )
 from gpugrad.eager import compiled, eager_function
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, NoGradientError, ShapeError
+from gpugrad.kernels import generated
 from gpugrad.samples import grid
 from gpugrad.tensor import IndexedSlices, Tensor
 
@@ -208,6 +209,8 @@ class Op:
         else:
             function = functools.partial(self.forward, xp)
             function = function if self.keeps_half else _through_float32(function)
+        if self.kind == "elementwise" and xp is not NUMPY:
+            function = generated.first(self, function)
         if self.cuda is not None and xp is not NUMPY:
             function = _kernel_first(functools.partial(self.cuda, xp), function)
         if xp is not NUMPY and backend.gpu_count() > 1:
@@ -370,8 +373,9 @@ def _bind_partial(partial: Any, op: Op) -> Rule:
     Where d can be infinite and g is exactly 0 (`op.singular`), their product is 0.
     """
     if not callable(partial):
-        text = "g" if partial == 1 else "g * d"
-        return eval(compiled(f"lambda xp, g, s, k: {text}", "eval"), {"d": partial})
+        if partial == 1:
+            return generated.identity
+        return eval(compiled("lambda xp, g, s, k: g * d", "eval"), {"d": partial})
     if op.singular:
         return _bind_rule(partial, op, "xp.masked_multiply(g, conj(xp, {}))")
     return _bind_rule(partial, op, "g * {0} if g.dtype.kind != 'c' else g * conj(xp, {0})")

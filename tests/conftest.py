@@ -6,6 +6,7 @@ import importlib.util
 import os
 import random
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -31,6 +32,8 @@ REAL_GPU = _has_gpu()
 if not REAL_GPU:  # before gpugrad asks: it asks once
     fake_cupy.install()
 
+from gpugrad.kernels.generated import composed  # noqa: E402  # after the fake
+
 hypothesis.settings.register_profile(
     "gpugrad", derandomize=True, deadline=None, print_blob=True, database=None
 )
@@ -47,6 +50,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _seeded() -> None:
     random.seed(0)
     np.random.seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _composed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """On the fake CuPy a kernel is compiled by g++, for a second: tests say that they want it."""
+    if REAL_GPU or request.node.get_closest_marker("kernels"):
+        yield
+        return
+    with composed():
+        yield
 
 
 @pytest.fixture

@@ -628,7 +628,7 @@ class RawModule:
 
         if shim.unavailable():
             raise NotImplementedError(f"to run kernels the fake CuPy {shim.unavailable()}")
-        module = shim.compile_module(self._code, [name])
+        module = shim.module(self._code, name)
 
         def run(grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
             given = [a[()] if isinstance(a, np.ndarray) else _bare(a, False) for a in args]

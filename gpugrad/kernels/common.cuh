@@ -1,5 +1,6 @@
 // What every kernel of gpugrad may use. Put in front of each source before it is compiled.
-#pragma once
+#ifndef GPUGRAD_COMMON  // no #pragma: several sources may be compiled as one
+#define GPUGRAD_COMMON
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -51,3 +52,4 @@ template <class T, class F> __device__ T block_reduce(T value, F f, T none, T* s
   __syncthreads();
   return value;
 }
+#endif

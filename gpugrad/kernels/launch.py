@@ -17,7 +17,7 @@ import numpy as np
 from gpugrad.backend import ARRAYS, BFLOAT16, cupy
 from gpugrad.errors import KernelError
 
-__all__ = ["OPTIONS", "TYPES", "address", "architecture", "code_of", "launch", "type_name"]
+__all__ = ["OPTIONS", "TYPES", "architecture", "code_of", "launch", "pointer", "type_name"]
 
 OPTIONS = ("-std=c++17",)
 
@@ -29,6 +29,7 @@ TYPES = {
     np.dtype(np.uint16): "unsigned short", np.dtype(np.int32): "int",
     np.dtype(np.uint32): "unsigned int", np.dtype(np.int64): "long long",
     np.dtype(np.uint64): "unsigned long long",
+    np.dtype(np.complex64): "Complex<float>", np.dtype(np.complex128): "Complex<double>",
 }  # fmt: skip
 """What CUDA calls a dtype."""
 
@@ -42,6 +43,11 @@ on_host: Callable[..., None] | None = None
 def type_name(dtype: Any) -> str:
     """What CUDA calls a dtype: ``float`` for float32."""
     return TYPES[np.dtype(dtype)]
+
+
+def pointer(array: Any) -> int:
+    """The address of the first element of a bare array."""
+    return int(array.ctypes.data if type(array) is np.ndarray else array.data.ptr)
 
 
 @functools.cache
@@ -87,11 +93,6 @@ def launch(
         np.uintp(0) if a is None else np.asarray(a) if type(a) is np.void else a for a in args
     )
     kernel(_three(grid), _three(block), given, shared_mem=shared)
-
-
-def address(array: Any) -> int:
-    """Where the first element of a bare array is, for a table of pointers."""
-    return int(array.ctypes.data if type(array) is np.ndarray else array.data.ptr)
 
 
 def architecture() -> str:

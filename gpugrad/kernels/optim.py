@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import BFLOAT16, HALF, NAMESPACES
-from gpugrad.kernels.launch import address, launch, type_name
+from gpugrad.kernels.launch import pointer, launch, type_name
 
 __all__ = ["INSTANCES", "VECTOR", "adam", "all_finite", "clip", "sgd"]
 
@@ -57,7 +57,7 @@ def tables(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, int]]:
         sizes = [a.size for a in part[0]]
         ends = np.cumsum([-(-size // CHUNK) for size in sizes])
         for row, column in zip(table["at"], part, strict=True):
-            row[: len(sizes)] = [address(a) for a in column]
+            row[: len(sizes)] = [pointer(a) for a in column]
         table["size"][: len(sizes)] = sizes
         table["first"][1 : len(sizes)] = ends[:-1]
         table["count"], table["chunks"] = len(sizes), ends[-1]

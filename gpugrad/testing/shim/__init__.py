@@ -22,7 +22,7 @@ import numpy as np
 
 from gpugrad.kernels import launch
 
-__all__ = ["SCHEDULES", "Module", "ShimError", "compile_module", "running", "unavailable"]
+__all__ = ["SCHEDULES", "Module", "ShimError", "compile_module", "module", "running", "unavailable"]
 
 SCHEDULES = ("round robin", "warp by warp", "backwards")
 """The orders in which the threads of a block run; a race shows in some of them only."""
@@ -127,11 +127,12 @@ class running:
     def _run(
         self, source: str, name: str, grid: Any, block: Any, args: Sequence[Any], shared: int
     ) -> None:
-        _module(source, name).run(name, grid, block, args, shared=shared, schedule=self._schedule)
+        module(source, name).run(name, grid, block, args, shared=shared, schedule=self._schedule)
 
 
 @functools.cache
-def _module(source: str, name: str) -> Module:
+def module(source: str, name: str) -> Module:
+    """`compile_module` of one kernel, which is kept."""
     return compile_module(source, [name])
 
 

@@ -1,0 +1,396 @@
+"""One more reading of the formulas: run on `Code` values, they write CUDA C++.
+
+A `Code` stands for the value of one element. Each operation on it adds a line to its `Body`, in
+the dtype that NumPy gives; a formula that cannot be written so (it looks at a shape, branches on
+a value, calls what CUDA lacks) raises `NoCodeError`, and runs as it is instead. For
+``x * xp.tanh(y)`` with float32 `x` and bfloat16 `y` the lines are::
+
+    const float v0 = x0;
+    const float v1 = (float)x1;
+    const float v2 = tanh(v1);
+    const float v3 = v0 * v2;
+
+16-bit floats are read as float32 and rounded once, when a result is written.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import HALF, SCALARS, Namespace
+from gpugrad.kernels.functions import FUNCTIONS, SPECIAL
+from gpugrad.kernels.launch import TYPES
+
+__all__ = ["CODE", "Body", "Code", "NoCodeError", "compute_dtype", "literal"]
+
+_FLOAT32 = np.dtype(np.float32)
+_WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64), complex: np.dtype(np.complex128),
+         bool: np.dtype(np.bool_)}  # fmt: skip
+
+
+class NoCodeError(AttributeError):
+    """A formula that is no straight line of CUDA; an AttributeError, so that hasattr says no."""
+
+
+def compute_dtype(dtype: Any) -> np.dtype[Any]:
+    """In which a dtype is computed with: itself, but float32 for 16-bit floats."""
+    dtype = np.dtype(dtype)
+    if dtype not in TYPES:
+        raise NoCodeError(f"CUDA has no {dtype}")
+    return _FLOAT32 if dtype in HALF else dtype
+
+
+def literal(value: Any, dtype: Any) -> str:
+    """A number as CUDA writes it, of exactly that dtype."""
+    dtype = compute_dtype(dtype)
+    try:
+        value = np.asarray(value, dtype)[()] if type(value) is int else dtype.type(value)
+    except OverflowError as error:
+        raise NoCodeError(str(error)) from error
+    if dtype.kind == "c":
+        part = np.dtype(value.real.dtype)
+        return f"{TYPES[dtype]}({literal(value.real, part)}, {literal(value.imag, part)})"
+    if dtype.kind == "b":
+        return "true" if value else "false"
+    if dtype.kind in "iu":
+        if int(value) == -(2**63):
+            return "(-9223372036854775807LL - 1)"
+        suffix = {8: "LL", 4: "", 2: "", 1: ""}[dtype.itemsize]
+        return f"{int(value)}{'U' if dtype.kind == 'u' else ''}{suffix}"
+    if math.isinf(value):
+        return f"{'-' if value < 0 else ''}infinity<{TYPES[dtype]}>()"
+    if math.isnan(value):
+        return f"not_a_number<{TYPES[dtype]}>()"
+    return f"{float(value)!r}" if dtype.itemsize == 8 else f"{_shortest(value)}f"
+
+
+def _shortest(value: Any) -> str:
+    return repr(float(str(value)))  # the shortest decimal number that is this float32
+
+
+class Body:
+    """Straight-line CUDA: what was written so far, a line for each `Code`.
+
+    Attributes:
+        halves: whether 16-bit floats are among the inputs.
+    """
+
+    def __init__(self) -> None:
+        self.codes: list[Code] = []
+        self.halves = False
+        self._seen: dict[tuple[str, Any], Code] = {}
+
+    def input(self, name: str, dtype: Any) -> Code:
+        """The element of an array, or a Python number's type (`float`): a number that is weak."""
+        if dtype in SCALARS:
+            return self.add(name, _WEAK[dtype], weak=dtype)
+        given, dtype = np.dtype(dtype), compute_dtype(dtype)
+        self.halves |= given in HALF
+        return self.add(f"(float){name}" if given in HALF else name, dtype)
+
+    def add(self, text: str, dtype: np.dtype[Any], *of: Code, weak: Any = None) -> Code:
+        """The value of an expression, once if it is written twice."""
+        key = text, dtype
+        if key not in self._seen:
+            code = self._seen[key] = Code(self, f"v{len(self.codes)}", text, dtype, of, weak)
+            self.codes.append(code)
+        return self._seen[key]
+
+    def lines(self, results: Sequence[Code]) -> list[str]:
+        """The lines that these results need."""
+        needed = {c.name for c in results}
+        for code in reversed(self.codes):
+            if code.name in needed:
+                needed.update(c.name for c in code.of)
+        return [
+            f"const {TYPES[c.dtype]} {c.name} = {c.text};" for c in self.codes if c.name in needed
+        ]
+
+
+class Code:
+    """The value of an expression.
+
+    Attributes:
+        name: of the variable that has it.
+        text: the expression.
+        dtype: as NumPy computes it.
+        weak: the type of the Python number that it is, or None.
+    """
+
+    __slots__ = ("body", "dtype", "name", "of", "text", "weak")
+    __array_ufunc__ = None  # a NumPy number * Code must come to Code.__rmul__
+    __hash__ = object.__hash__
+
+    def __init__(
+        self, body: Body, name: str, text: str, dtype: np.dtype[Any], of: tuple[Code, ...],
+        weak: Any,
+    ) -> None:  # fmt: skip
+        self.body, self.name, self.text, self.dtype = body, name, text, dtype
+        self.of, self.weak = of, weak
+
+    def astype(self, dtype: Any, copy: bool = True) -> Code:
+        """The value in another dtype."""
+        return cast(self.body, self, compute_dtype(dtype))
+
+    def copy(self) -> Code:
+        """Itself."""
+        return self
+
+    @property
+    def real(self) -> Code:
+        """The real part."""
+        return LIB.real(self)
+
+    @property
+    def imag(self) -> Code:
+        """The imaginary part."""
+        return LIB.imag(self)
+
+    def __getattr__(self, name: str) -> Any:
+        raise NoCodeError(f"one element has no {name}")
+
+    def _refuse(self, *args: Any, **keywords: Any) -> Any:
+        raise NoCodeError("the value of an element is known on the device only")
+
+    __bool__ = __float__ = __int__ = __index__ = __iter__ = __array__ = _refuse
+    __getitem__ = __setitem__ = __len__ = _refuse
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype} {self.name} = {self.text}>"
+
+
+def cast(body: Body, value: Any, dtype: np.dtype[Any]) -> Code:
+    """A value of exactly that dtype."""
+    if type(value) is not Code:
+        return body.add(literal(value, dtype), dtype)
+    if value.dtype == dtype:
+        return value if value.weak is None else body.add(f"({value.name})", dtype, value)
+    return body.add(f"({TYPES[dtype]}){value.name}", dtype, value)
+
+
+# ---- the array library, of Codes ---------------------------------------------------------
+
+
+def _kind(value: Any) -> Any:
+    """What decides a value's promotion: a dtype, or the type of a Python number."""
+    if type(value) is Code:
+        return value.weak or value.dtype
+    return type(value) if type(value) in SCALARS else compute_dtype(value.dtype)
+
+
+def _body(args: Sequence[Any]) -> Body | None:
+    return next((a.body for a in args if type(a) is Code), None)
+
+
+def _write(name: str, args: Sequence[Any], dtypes: Sequence[Any], out: Any) -> Code:
+    """A line for a function of FUNCTIONS whose arguments have these dtypes."""
+    body = _body(args)
+    assert body is not None
+    dtypes = [compute_dtype(d) for d in dtypes]
+    text = FUNCTIONS.get((name, dtypes[0].kind))
+    if {d.kind for d in dtypes} == {"i", "u"}:
+        raise NoCodeError(f"{name} of signed and unsigned integers is not written")
+    if text is None or (name in ("nextafter", "spacing") and body.halves):
+        raise NoCodeError(f"{name} of {dtypes[0]} is not written")
+    given = [cast(body, a, d) for a, d in zip(args, dtypes, strict=True)]
+    types = {"T": TYPES[dtypes[0]]}
+    weak = all((type(a) is Code and a.weak) or type(a) in SCALARS for a in args)
+    out = compute_dtype(out)
+    made = body.add(text.format(*(g.name for g in given), **types), out, *given)
+    if weak and out.kind != "b":
+        made.weak = {"f": float, "i": int, "c": complex}[out.kind]
+    return made
+
+
+def _apply(name: str, *args: Any) -> Any:
+    """A ufunc of NumPy, with its rules for dtypes."""
+    ufunc = getattr(np, name)
+    if _body(args) is None:
+        return ufunc(*args)
+    try:
+        *dtypes, out = ufunc.resolve_dtypes((*map(_kind, args), None))
+    except TypeError as error:
+        raise NoCodeError(str(error)) from error
+    return _write(name, args, dtypes, out)
+
+
+class _Library:
+    """What formulas call as ``xp.lib``."""
+
+    def __getattr__(self, name: str) -> Any:
+        own = getattr(np, name, None)
+        if isinstance(own, np.ufunc) and own.nout == 1:
+            made: Any = functools.partial(_apply, own.__name__)
+        elif isinstance(own, (type, float)):
+            made = own  # a dtype, inf, pi
+        else:
+            raise NoCodeError(f"{name} has no CUDA")
+        setattr(self, name, made)
+        return made
+
+    def power(self, x: Any, y: Any) -> Any:
+        """A whole or half power is written as products and roots."""
+        if type(y) is Code and y.weak and x.dtype.kind == "f":
+            dtype = self.result_type(x, y)
+            return _write("uniform_power", (x, y), (dtype, dtype), dtype)
+        simple = _POWERS.get(y) if type(y) in (int, float) else None
+        if simple is None or type(x) is not Code or x.dtype.kind not in "fc":
+            return _apply("power", x, y)
+        return simple(self, x)
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        """The dtype is that of the two together."""
+        body = _body((condition, x, y))
+        if body is None:
+            return np.where(condition, x, y)
+        dtype = self.result_type(x, y)
+        condition = cast(body, condition, np.dtype(np.bool_))
+        made = _write("where", (condition, x, y), (condition.dtype, dtype, dtype), dtype)
+        if all(type(v) in SCALARS or (type(v) is Code and v.weak) for v in (x, y)):
+            made.weak = {"f": float, "i": int, "c": complex, "b": bool}[dtype.kind]
+        return made
+
+    def result_type(self, *values: Any) -> np.dtype[Any]:
+        """Of Codes, numbers and dtypes."""
+        if all(type(v) is Code and v.weak for v in values):
+            return np.result_type(*(v.dtype for v in values))
+        return np.result_type(*map(_promoted, values))
+
+    def asarray(self, value: Any, dtype: Any = None) -> Any:
+        """The value, in a dtype if one is given."""
+        if dtype is None:
+            return value
+        return value.astype(dtype) if type(value) is Code else np.dtype(dtype).type(value)
+
+    def astype(self, value: Code, dtype: Any, copy: bool = True) -> Code:
+        """The value in another dtype."""
+        return value.astype(dtype)
+
+    def full_like(self, value: Code, fill: Any, dtype: Any = None) -> Code:
+        """A number in the dtype of the value."""
+        dtype = value.dtype if dtype is None else compute_dtype(dtype)
+        return cast(value.body, fill, dtype)
+
+    def zeros_like(self, value: Code, dtype: Any = None) -> Code:
+        """0 in the dtype of the value."""
+        return self.full_like(value, 0, dtype)
+
+    def ones_like(self, value: Code, dtype: Any = None) -> Code:
+        """1 in the dtype of the value."""
+        return self.full_like(value, 1, dtype)
+
+    def clip(self, x: Any, low: Any, high: Any) -> Any:
+        """As NumPy computes it."""
+        return self.minimum(self.maximum(x, low), high)
+
+    def round(self, x: Code, decimals: int = 0) -> Code:
+        """To whole numbers only."""
+        if decimals or x.dtype.kind not in "f":
+            raise NoCodeError("round to decimals")
+        return self.rint(x)
+
+    around = round
+
+    def sinc(self, x: Code) -> Code:
+        """sin(pi x) / (pi x), and 1 at 0."""
+        y = math.pi * self.where(self.equal(x, 0), 1e-20, x)
+        return self.sin(y) / y
+
+    def nan_to_num(self, *args: Any, **keywords: Any) -> Any:
+        """Written by its op."""
+        raise NoCodeError("nan_to_num")
+
+    def real(self, x: Any) -> Any:
+        """Of a real number itself."""
+        return self._part(x, "real")
+
+    def imag(self, x: Any) -> Any:
+        """Of a real number 0."""
+        return self._part(x, "imag")
+
+    def _part(self, x: Code, name: str) -> Code:
+        if x.dtype.kind == "c":
+            return _write(name, (x,), (x.dtype,), np.dtype(f"f{x.dtype.itemsize // 2}"))
+        return x if name == "real" else self.zeros_like(x)
+
+
+def _promoted(value: Any) -> Any:
+    if type(value) is Code:
+        return value.weak(1) if value.weak else value.dtype
+    if type(value) in SCALARS or isinstance(value, (np.dtype, type)):
+        return value
+    return compute_dtype(value.dtype)
+
+
+_POWERS: dict[Any, Callable[[Any, Any], Any]] = {
+    2: lambda lib, x: lib.square(x), 1: lambda lib, x: lib.positive(x),
+    0.5: lambda lib, x: lib.sqrt(x), -1: lambda lib, x: lib.reciprocal(x),
+    3: lambda lib, x: lib.square(x) * x, -2: lambda lib, x: lib.reciprocal(lib.square(x)),
+    4: lambda lib, x: lib.square(lib.square(x)),
+}  # fmt: skip
+
+
+class _Special:
+    """What formulas call as ``xp.special``: a function of floats, of which all have one dtype."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in SPECIAL:
+            raise NoCodeError(f"special.{name} has no CUDA")
+        return functools.partial(self._call, name)
+
+    def _call(self, name: str, *args: Any) -> Any:
+        body = _body(args)
+        if body is None:
+            raise NoCodeError(f"special.{name} of numbers only")
+        dtype = np.result_type(*map(_promoted, args), _FLOAT32)
+        return _write(name, args, [dtype] * len(args), dtype)
+
+
+LIB: Any = _Library()
+CODE = Namespace("code", wraps=3)
+"""The reading whose arrays are Codes."""
+vars(CODE).update(lib=LIB, special=_Special())
+
+
+def _of(op: Any) -> Callable[..., Any]:
+    if op.is_library_function:
+        return getattr(LIB, op.forward.name)
+    if op.name == "complex":  # its forward fills an array part by part
+        return lambda x, y: _complex(x, y)
+    return functools.partial(op.forward, CODE)
+
+
+CODE.of = _of
+
+
+def _complex(x: Any, y: Any) -> Code:
+    part = LIB.result_type(x, y, _FLOAT32)
+    return _write("complex", (x, y), (part, part), np.result_type(part, np.complex64))
+
+
+def _operator(name: str, reflected: bool = False) -> Callable[..., Any]:
+    def method(self: Code, *other: Any) -> Any:
+        if other and not (type(other[0]) is Code or isinstance(other[0], (*SCALARS, np.generic))):
+            return NotImplemented
+        return getattr(LIB, name)(*((*other, self) if reflected else (self, *other)))
+
+    return method
+
+
+for _symbol, _name in {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
+    "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "and": "bitwise_and",
+    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+}.items():  # fmt: skip
+    setattr(Code, f"__{_symbol}__", _operator(_name))
+    setattr(Code, f"__r{_symbol}__", _operator(_name, reflected=True))
+for _symbol, _name in {
+    "neg": "negative", "invert": "invert", "pos": "positive", "abs": "absolute", "lt": "less",
+    "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+}.items():  # fmt: skip
+    setattr(Code, f"__{_symbol}__", _operator(_name))

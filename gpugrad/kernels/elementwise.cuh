@@ -1,0 +1,30 @@
+// What every generated kernel uses.
+#ifndef GPUGRAD_ELEMENTWISE
+#define GPUGRAD_ELEMENTWISE
+
+// N elements that are read or written at once, in accesses of up to 16 bytes.
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Few {
+  T at[N];
+};
+
+// The sum over the threads of a row: one warp of a block of several, or the whole block.
+template <int THREADS, class A> __device__ inline A row_sum(A value, A* scratch) {
+  if (THREADS <= 32) return warp_reduce(value, Sum());
+  return block_reduce(value, Sum(), A(0), scratch);
+}
+
+// Sums of `splits` partial results each: a warp for one where there are few, else a thread.
+template <class A, class T, bool FEW>
+__global__ void fold_partials(const A* __restrict__ part, T* __restrict__ out, int splits,
+                              long long n) {
+  long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  int from = FEW ? i & 31 : 0, by = FEW ? 32 : 1;
+  i = FEW ? i >> 5 : i;
+  if (i >= n) return;
+  A sum = A(0);
+#pragma unroll 4
+  for (int k = from; k < splits; k += by) sum += part[k * n + i];
+  if (FEW) sum = warp_reduce(sum, Sum());
+  if (from == 0) out[i] = T(sum);
+}
+#endif

@@ -1,0 +1,201 @@
+"""Elementwise ops as generated kernels: the forward, and all gradients of a call at once.
+
+Both are the op's own formulas, read as CUDA. What they give is what they give on NumPy arrays:
+its dtypes are found by running them there on one element.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import BFLOAT16, HALF, NUMPY, SCALARS, formulas_on, gpu_count
+from gpugrad.kernels.code import CODE, LIB, Code, NoCodeError
+from gpugrad.kernels.elementwise import Elementwise
+
+__all__ = ["composed", "first", "forward_of", "gradients", "gradients_of", "identity"]
+
+
+enabled = True
+"""Whether elementwise ops on a GPU run as generated kernels; else as the library's functions."""
+
+
+@contextlib.contextmanager
+def composed() -> Iterator[None]:
+    """Run elementwise ops as the library's functions, in all threads: to compare, or in tests.
+
+    >>> from gpugrad.kernels import generated
+    >>> with generated.composed():
+    ...     pass  # what runs on a GPU here runs no generated kernel
+    """
+    global enabled
+    before, enabled = enabled, False
+    try:
+        yield
+    finally:
+        enabled = before
+
+
+def _kind(value: Any) -> Any:
+    """On what a kernel depends: an array's dtype, a Python number's type."""
+    kind = type(value)
+    if kind in SCALARS:
+        return kind
+    return float if kind is BFLOAT16.type else value.dtype
+
+
+def _one(kind: Any, bfloat16: bool) -> Any:
+    """An element of that kind, to run a formula on."""
+    if kind not in SCALARS:
+        return np.ones(1, kind)
+    return BFLOAT16.type(1) if bfloat16 and kind in (int, float) else kind(1)
+
+
+# ---- forward -----------------------------------------------------------------------------
+
+
+def forward_of(op: Any, kinds: Sequence[Any]) -> Elementwise:
+    """The kernel of an op for dtypes, or types of Python numbers.
+
+    Raises:
+        NoCodeError: its formula has none.
+    """
+
+    def formula(*codes: Code) -> list[Any]:
+        made = _read(getattr(CODE, op.name), *codes)
+        if any(made is c for c in codes) and op.name != "positive":
+            raise NoCodeError(f"{op.name} changes nothing")
+        return [made]
+
+    ones = [_one(k, BFLOAT16 in kinds) for k in kinds]
+    with np.errstate(all="ignore"):
+        dtype = _read(op.bare(NUMPY), *ones).dtype
+    return Elementwise(op.name, kinds, formula, [dtype])
+
+
+def _read(function: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return function(*args)
+    except Exception as error:  # if it is an error, the formula itself raises it too
+        raise NoCodeError(str(error)) from error
+
+
+def first(op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
+    """An op on bare device arrays: its kernel where it has one, else the formula."""
+    kernels: dict[Any, Elementwise | None] = {}
+
+    def generated_first(*args: Any) -> Any:
+        if not enabled:
+            return formula(*args)
+        key = tuple([_kind(a) for a in args])
+        if key not in kernels:
+            try:
+                kernels[key] = forward_of(op, key)
+            except NoCodeError:
+                kernels[key] = None
+        kernel = kernels[key]
+        made = NotImplemented if kernel is None else kernel(*args)
+        return formula(*args) if made is NotImplemented else made[0]
+
+    return generated_first
+
+
+# ---- backward ----------------------------------------------------------------------------
+
+_backward: dict[Any, Elementwise | None] = {}
+
+
+def identity(xp: Any, g: Any, saved: Any, params: Any) -> Any:
+    """The rule of an input whose gradient is the cotangent itself."""
+    return g
+
+
+def gradients_of(
+    op: Any, rules: Sequence[Any], kind: Any, saved: Sequence[Any], dtypes: Sequence[Any]
+) -> Elementwise:
+    """The kernel of some gradients of an op.
+
+    Args:
+        op: the record.
+        rules: of the inputs whose gradients are wanted.
+        kind: dtype of the cotangent.
+        saved: what the rules read: dtypes and types of numbers in the place of values, and in a
+            tuple of one what is no value.
+        dtypes: of the gradients; None for what the formula gives.
+
+    Raises:
+        NoCodeError: a rule is no straight line of CUDA.
+    """
+    kinds = [kind, *(s for s in saved if type(s) is not tuple)]
+
+    def formula(g: Code, *values: Code) -> list[Any]:
+        rest = iter(values)
+        own = [_widened(s[0]) if type(s) is tuple else next(rest) for s in saved]
+        made = [_read(rule, CODE, g, own, None) for rule in rules]
+        return [
+            LIB.real(m) if type(m) is Code and m.dtype.kind == "c" and d.kind != "c" else m
+            for m, d in zip(made, found, strict=True)
+        ]
+
+    ones = [s[0] if type(s) is tuple else _one(s, BFLOAT16 in kinds) for s in saved]
+    with np.errstate(all="ignore"):
+        found = [
+            d or _read(rule, NUMPY, np.ones(1, kind), ones, None).dtype
+            for rule, d in zip(rules, dtypes, strict=True)
+        ]
+    return Elementwise(f"{op.name}_gradients", kinds, formula, found)
+
+
+def _widened(value: Any) -> Any:
+    return np.dtype(np.float32) if value in HALF else value
+
+
+def gradients(
+    op: Any, rules: Sequence[Any], g: Any, saved: Sequence[Any], fits: Sequence[Any],
+    wanted: Sequence[bool],
+) -> tuple[Sequence[Any], Sequence[Any]]:  # fmt: skip
+    """The rules and fits of one call, where the gradients that are wanted are known already.
+
+    One kernel reads the cotangent and what was saved once, and writes all gradients, those of
+    broadcast inputs summed. What cannot be so is left to the rules.
+    """
+    at = [k for k, w in enumerate(wanted) if w and not (rules[k] is identity and fits[k] is None)]
+    if not enabled or not at or type(g) is tuple:
+        return rules, fits
+    kinds = tuple(
+        _kind(s) if type(s) in SCALARS or hasattr(s, "strides") or type(s) is BFLOAT16.type
+        else (s,) for s in saved
+    )  # fmt: skip
+    own = tuple([rules[k] for k in at])
+    dtypes = tuple([fits[k] and fits[k][1] for k in at])
+    key = own, g.dtype, kinds, dtypes
+    if key not in _backward:
+        try:
+            _backward[key] = gradients_of(op, own, g.dtype, kinds, dtypes)
+        except NoCodeError:
+            _backward[key] = None
+    kernel = _backward[key]
+    if kernel is None:
+        return rules, fits
+    given = [s for s, kind in zip(saved, kinds, strict=True) if type(kind) is not tuple]
+    with formulas_on(g) if gpu_count() > 1 else contextlib.nullcontext():
+        made = kernel(g, *given, shapes=[fits[k] and fits[k][0] for k in at])
+    if made is NotImplemented:
+        return rules, fits
+    rules, fits = list(rules), list(fits)
+    for k, gradient in zip(at, made, strict=True):
+        rules[k], fits[k] = _Known(gradient), None
+    return rules, fits
+
+
+class _Known:
+    """A rule whose gradient is there."""
+
+    def __init__(self, gradient: Any) -> None:
+        self._gradient = gradient
+
+    def __call__(self, *given: Any) -> Any:
+        return self._gradient

@@ -1,0 +1,244 @@
+"""Writes the text of one kernel: the lines of a formula, and how its arrays are walked through."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import SCALARS
+from gpugrad.kernels.code import Code, compute_dtype
+from gpugrad.kernels.launch import TYPES
+from gpugrad.kernels.layout import Layout
+
+__all__ = ["NUMBERS", "Kernel"]
+
+NUMBERS = {float: np.float64, int: np.int64, complex: np.complex128, bool: np.bool_}
+"""As what a Python number is passed to a kernel."""
+
+
+class Kernel:
+    """One kernel: a formula in one layout.
+
+    Args:
+        name: of the kernel.
+        inputs: dtype of each argument, or the type of a Python number.
+        lines: of the formula, on x0, x1, ...
+        results: the Codes of the results.
+        types: dtype in which each result is written.
+        layout: of the arrays.
+        threads: of a block, along a row and across rows.
+
+    Attributes:
+        text: of the kernel.
+    """
+
+    def __init__(
+        self, name: str, inputs: Sequence[Any], lines: Sequence[str], results: Sequence[Code],
+        types: Sequence[Any], layout: Layout, threads: tuple[int, int],
+    ) -> None:  # fmt: skip
+        self._name, self._layout, self._threads = name, layout, threads
+        self._index, self._pack = layout.index, layout.pack
+        self._types = [TYPES[np.dtype(t)] for t in types]
+        self._inputs = [
+            TYPES[np.dtype(NUMBERS[i])] if i in SCALARS else TYPES[np.dtype(i)] for i in inputs
+        ]
+        self._arrays = [k for k, i in enumerate(inputs) if i not in SCALARS]
+        self._place = {k: layout.place(n) for n, k in enumerate(self._arrays)}
+        self._sums = [k for k, f in enumerate(layout.folded) if f]
+        self._wide = {k: TYPES[compute_dtype(types[k])] for k in self._sums}
+        fold = next((f for f in layout.folded if f), None)
+        walk = {None: self._walk, "columns": self._walk_rows, "rows": self._walk_columns}[fold]
+        params = [
+            *(f"const {t} x{k}" for k, t in enumerate(self._inputs)),
+            *(f"{self._wide.get(k, t)}& y{k}" for k, t in enumerate(self._types)),
+        ]
+        self.text = "".join((
+            f"static __device__ __forceinline__ void {name}_each({', '.join(params)}) {{\n",
+            *(f"  {line}\n" for line in lines),
+            *(f"  y{k} = ({self._wide.get(k, t)}){c.name};\n"
+              for k, (c, t) in enumerate(zip(results, self._types, strict=True))),
+            f"}}\n__global__ void __launch_bounds__({threads[0] * threads[1]}) {name}(\n    ",
+            ", ".join(self._params()), ") {\n", textwrap.indent(walk(), "  "), "}\n",
+        ))  # fmt: skip
+
+    # -- what the kernel is given
+
+    def _strided(self) -> list[int]:
+        """Arrays whose rows begin at places of their own."""
+        several = len(self._layout.dims) > 1
+        return [k for k in self._arrays if several and self._place[k] in "rvs"]
+
+    def _params(self) -> list[str]:
+        made = [
+            f"const {t}* __restrict__ a{k}" if k in self._place else f"const {t} x{k}"
+            for k, t in enumerate(self._inputs)
+        ]
+        made += [f"{t}* __restrict__ r{k}" for k, t in enumerate(self._types)]
+        outer = len(self._layout.dims) - 1
+        names = ["rows", "columns", *(f"d{i}" for i in range(1, outer))]
+        names += [f"s{k}_{i}" for k in self._strided() for i in range(outer)]
+        names += [f"t{k}" for k in self._arrays if self._place[k] == "s"]
+        return made + [f"const {self._index} {n}" for n in names]
+
+    def sizes(self) -> list[Any]:
+        """The arguments after the arrays, numbers and results."""
+        layout, outer = self._layout, len(self._layout.dims) - 1
+        strides = dict(zip(self._arrays, layout.strides, strict=True))
+        values = [layout.rows, layout.columns, *layout.dims[1:outer]]
+        values += [strides[k][i] for k in self._strided() for i in range(outer)]
+        values += [strides[k][-1] for k in self._arrays if self._place[k] == "s"]
+        kind = np.int32 if self._index == "int" else np.int64
+        return [kind(v) for v in values]
+
+    # -- the three ways through the elements
+
+    def _walk(self) -> str:
+        """Every thread takes a pack of columns of some row."""
+        i = self._index
+        one = len(self._layout.dims) == 1
+        row = "" if one else (
+            f"  const {i} row = at / parts, column = (at - row * parts) * {self._pack};\n"
+        )  # fmt: skip
+        return (
+            f"{self._parts()}"
+            f"for ({i} at = ({i})blockIdx.x * blockDim.x + threadIdx.x; "
+            f"at < {'' if one else 'rows * '}parts; at += ({i})gridDim.x * blockDim.x) {{\n"
+            f"{row or f'  const {i} column = at * {self._pack};{chr(10)}'}"
+            f"{textwrap.indent(self._row() + self._part(), '  ')}}}\n"
+        )
+
+    def _walk_rows(self) -> str:
+        """The threads of a row, a warp or a block, take its packs by turns, and sum."""
+        i, (wide, tall) = self._index, self._threads
+        sums = "".join(f"{t} f{k} = ({t})0;\n" for k, t in self._wide.items())
+        part = (
+            f"for ({i} at = ({i})blockIdx.y * {wide} + threadIdx.x; at < parts; "
+            f"at += ({i})gridDim.y * {wide}) {{\n  const {i} column = at * {self._pack};\n"
+            f"{textwrap.indent(self._part(), '  ')}}}\n"
+        )
+        done = "".join(
+            f"f{k} = row_sum<{wide}>(f{k}, ({t}*)scratch);\n"
+            f"if (threadIdx.x == 0) r{k}[({i})blockIdx.y * rows + row] = ({self._types[k]})f{k};\n"
+            for k, t in self._wide.items()
+        )
+        return (
+            f"__shared__ double2 scratch[32];\n{self._parts()}"
+            f"for ({i} row = ({i})blockIdx.x * {tall} + threadIdx.y; row < rows; "
+            f"row += ({i})gridDim.x * {tall}) {{\n"
+            f"{textwrap.indent(self._row() + sums + part + done, '  ')}}}\n"
+        )
+
+    def _walk_columns(self) -> str:
+        """A thread sums a pack of columns over some rows; then the block does."""
+        i, (wide, tall), pack = self._index, self._threads, self._pack
+        sums = "".join(f"{t} f{k}[{pack}] = {{}};\n" for k, t in self._wide.items())
+        walk = (
+            f"if (at < parts) for ({i} row = ({i})blockIdx.y * {tall} + threadIdx.y; row < rows; "
+            f"row += ({i})gridDim.y * {tall}) {{\n"
+            f"{textwrap.indent(self._row() + self._part(), '  ')}}}\n"
+        )
+        done = "".join(
+            f"""{{
+  __shared__ {t} scratch[{tall}][{wide * pack}];
+#pragma unroll
+  for (int k = 0; k < {pack}; ++k) scratch[threadIdx.y][threadIdx.x * {pack} + k] = f{k}[k];
+  __syncthreads();
+  for (int k = threadIdx.y; k < {pack} && at < parts; k += {tall}) {{
+    {t} sum = ({t})0;
+    for (int y = 0; y < {tall}; ++y) sum += scratch[y][threadIdx.x * {pack} + k];
+    r{k}[({i})blockIdx.y * columns + column + k] = ({self._types[k]})sum;
+  }}
+}}
+"""
+            for k, t in self._wide.items()
+        )
+        return (
+            f"{self._parts()}const {i} at = ({i})blockIdx.x * {wide} + threadIdx.x, "
+            f"column = at * {pack};\n{sums}{walk}{done}"
+        )
+
+    # -- a row, and a pack of its columns
+
+    def _parts(self) -> str:
+        pack = self._pack
+        count = "columns" if pack == 1 else f"(columns + {pack - 1}) / {pack}"
+        once = "".join(
+            f"const {self._inputs[k]} c{k} = *a{k};\n"
+            for k in self._arrays if self._place[k] == "o"
+        )  # fmt: skip
+        return f"const {self._index} parts = {count};\n{once}"
+
+    def _row(self) -> str:
+        """Where the row begins in each array."""
+        i, outer, lines = self._index, len(self._layout.dims) - 1, []
+        if outer > 1:
+            lines.append(f"{i} rest = row;")
+            for n in range(outer - 1, 0, -1):
+                lines.append(f"const {i} i{n} = rest % d{n};\nrest /= d{n};")
+            lines.append(f"const {i} i0 = rest;")
+        elif outer == 1:
+            lines.append(f"const {i} i0 = row;")
+        for k in self._arrays:
+            place, t = self._place[k], self._inputs[k]
+            if place == "o":
+                continue
+            at = " + row * columns" if place == "f" else "".join(
+                f" + i{n} * s{k}_{n}" for n in range(outer)
+            )  # fmt: skip
+            lines.append(f"const {t}* b{k} = a{k}{at if outer else ''};")
+            if place == "r":
+                lines.append(f"const {t} c{k} = *b{k};")
+        return "".join(f"{line}\n" for line in lines)
+
+    def _part(self) -> str:
+        """A pack of columns; at the end of the one row there may be less than one."""
+        pack = self._pack
+        if pack == 1:
+            return self._elements(1, "column")
+        whole = self._elements(pack, "column")
+        if len(self._layout.dims) > 1:
+            return whole
+        rest = textwrap.indent(self._elements(1, "c"), "  ")
+        return (
+            f"if (column + {pack} <= columns) {{\n{textwrap.indent(whole, '  ')}}} else {{\n"
+            f"  for ({self._index} c = column; c < columns; ++c) {{\n"
+            f"{textwrap.indent(rest, '  ')}  }}\n}}\n"
+        )
+
+    def _elements(self, pack: int, column: str) -> str:
+        before, given, after = [], [], []
+        for k, t in enumerate(self._inputs):
+            place = self._place.get(k)
+            if place is None:
+                given.append(f"x{k}")
+            elif place in "or":
+                given.append(f"c{k}")
+            elif pack == 1:
+                given.append(f"b{k}[{column}{f' * t{k}' if place == 's' else ''}]")
+            else:
+                few = f"Few<{t}, {pack}>"
+                before.append(f"const {few} p{k} = *(const {few}*)(b{k} + {column});")
+                given.append(f"p{k}.at[k]")
+        row = "" if len(self._layout.dims) == 1 else "row * columns + "
+        each = []
+        for k, t in enumerate(self._types):
+            if k in self._wide:
+                each.append(f"{self._wide[k]} y{k};")
+                given.append(f"y{k}")
+            elif pack == 1:
+                given.append(f"r{k}[{row}{column}]")
+            else:
+                before.append(f"Few<{t}, {pack}> q{k};")
+                given.append(f"q{k}.at[k]")
+                after.append(f"*(Few<{t}, {pack}>*)(r{k} + {row}{column}) = q{k};")
+        each.append(f"{self._name}_each({', '.join(given)});")
+        place_of = "[k]" if "rows" in self._layout.folded else ""
+        each += [f"f{k}{place_of if pack > 1 else place_of and '[0]'} += y{k};" for k in self._sums]
+        lines = each
+        if pack > 1:
+            lines = ["#pragma unroll", f"for (int k = 0; k < {pack}; ++k) {{",
+                     *(f"  {line}" for line in each), "}"]  # fmt: skip
+        return "".join(f"{line}\n" for line in (*before, *lines, *after))
