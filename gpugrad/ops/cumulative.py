@@ -9,6 +9,7 @@ import numpy as np
 
 from gpugrad.backend import NUMPY
 from gpugrad.errors import AxisError, ShapeError
+from gpugrad.kernels import scan
 from gpugrad.op import op
 from gpugrad.ops.axes import accumulated, batch_all, batch_axis, cast_back
 from gpugrad.samples import shaped
@@ -34,7 +35,7 @@ def _running(name):
 def _cumulative_sum_vjp(xp, g, x_dtype, axis, include_initial):
     g = cast_back(xp, g, x_dtype)
     axis = 0 if axis is None else axis
-    back = xp.flip(xp.cumulative_sum(xp.flip(g, axis=axis), axis=axis), axis=axis)
+    back = xp.suffix_sum(g, axis=axis)
     return _without_first(xp, back, axis) if include_initial else back
 
 
@@ -51,7 +52,8 @@ _NEEDS_AXIS: list[Any] = [([np.ones((2, 3))], {}, AxisError, "axis= is needed")]
 
 
 @op(vjp=[_cumulative_sum_vjp], linear=True, keeps_half=True, kinds="fci", samples=_CUMULATIVE,
-    ref="numpy.cumulative_sum", errors=_NEEDS_AXIS, batch=_running("cumulative_sum"))  # fmt: skip
+    ref="numpy.cumulative_sum", errors=_NEEDS_AXIS, batch=_running("cumulative_sum"),
+    cuda=scan.cumulative_sum)  # fmt: skip
 def cumulative_sum(xp, x, /, axis=None, *, dtype=None, include_initial=False):
     """Running sum along an axis.
 
@@ -77,6 +79,33 @@ def cumulative_sum(xp, x, /, axis=None, *, dtype=None, include_initial=False):
     return accumulated("cumulative_sum", run, x, dtype, axis=axis, include_initial=include_initial)
 
 
+@op(
+    keeps_half=True, kinds="fc", cuda=scan.suffix_sum,
+    ref=lambda x, axis: np.flip(np.cumsum(np.flip(x, axis), axis), axis),
+    samples=shaped(([(4,)], {"axis": 0}), ([(2, 3)], {"axis": -1}), ([(2, 3, 2)], {"axis": 1}),
+                   ([(2, 0)], {"axis": 1})),
+    errors=[([np.ones(3)], {"axis": 1}, AxisError, "axis 1")],
+)  # fmt: skip
+def suffix_sum(xp, x, /, *, axis):
+    """Sum of each element and all those behind it along an axis: the adjoint of `cumulative_sum`.
+
+    Args:
+        x: array of at least one axis.
+        axis: along which.
+
+    Returns:
+        Tensor of the same shape.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.OPS["suffix_sum"].eager([1.0, 2.0, 3.0], axis=0))
+    [6. 5. 3.]
+    """
+    return xp.flip(xp.cumulative_sum(xp.flip(x, axis=axis), axis=axis), axis=axis)
+
+
 def _cumulative_prod_vjp(xp, g, x, axis, dtype, include_initial):
     """Return (x_0 ... x_{k-1}) r_k, r_k = g_k + x_{k+1} r_{k+1}: no division by zeros."""
     given = x.dtype
@@ -99,7 +128,8 @@ def _cumulative_prod_vjp(xp, g, x, axis, dtype, include_initial):
 
 
 @op(vjp=[_cumulative_prod_vjp], keeps_half=True, kinds="fci", samples=_CUMULATIVE,
-    ref="numpy.cumulative_prod", errors=_NEEDS_AXIS, batch=_running("cumulative_prod"))  # fmt: skip
+    ref="numpy.cumulative_prod", errors=_NEEDS_AXIS, batch=_running("cumulative_prod"),
+    cuda=scan.cumulative_prod)  # fmt: skip
 def cumulative_prod(xp, x, /, axis=None, *, dtype=None, include_initial=False):
     """Running product along an axis. Exact gradients beside zeros.
 
@@ -231,6 +261,7 @@ def _recurrence_ref(a, b, *, axis, reverse=False):
 
 
 @op(vjp=[_recurrence_a, _recurrence_b], kinds="fc", ref=_recurrence_ref, batch=_recurrence_batch,
+    cuda=scan.recurrence,
     samples=shaped(([(4,)] * 2, {"axis": 0}), ([(2, 3)] * 2, {"axis": -1, "reverse": True}),
                    ([(3, 1)] * 2, {"axis": 1})),
     errors=[([np.ones(2), np.ones(3)], {"axis": 0}, ShapeError, "same shape")])  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpugrad.backend import NUMPY
 from gpugrad.errors import AxisError
+from gpugrad.kernels import scan
 from gpugrad.op import op
 from gpugrad.samples import shaped
 
@@ -62,7 +63,7 @@ def _behind_batch(axis):
 @op(
     vjp=[_extreme_vjp], kinds="fi", keeps_half=True, samples=_RUNNING, errors=_ERRORS,
     batch=lambda xp, batched, x, *, axis: xp.cumulative_max(x, axis=_behind_batch(axis)),
-    ref=lambda x, axis=0: np.maximum.accumulate(x, axis),
+    ref=lambda x, axis=0: np.maximum.accumulate(x, axis), cuda=scan.cumulative_max,
 )  # fmt: skip
 def cumulative_max(xp, x, /, axis=None):
     """Largest element so far along an axis; of equal ones the last gets the gradient.
@@ -87,7 +88,7 @@ def cumulative_max(xp, x, /, axis=None):
 @op(
     vjp=[_extreme_vjp], kinds="fi", keeps_half=True, samples=_RUNNING, errors=_ERRORS,
     batch=lambda xp, batched, x, *, axis: xp.cumulative_min(x, axis=_behind_batch(axis)),
-    ref=lambda x, axis=0: np.minimum.accumulate(x, axis),
+    ref=lambda x, axis=0: np.minimum.accumulate(x, axis), cuda=scan.cumulative_min,
 )  # fmt: skip
 def cumulative_min(xp, x, /, axis=None):
     """Smallest element so far along an axis; of equal ones the last gets the gradient.
@@ -129,7 +130,7 @@ def _cumulative_logsumexp_vjp(xp, g, out, x, axis):
 @op(
     vjp=[_cumulative_logsumexp_vjp], samples=_RUNNING, errors=_ERRORS,
     batch=lambda xp, batched, x, *, axis: xp.cumulative_logsumexp(x, axis=_behind_batch(axis)),
-    ref=lambda x, axis=0: np.log(np.cumsum(np.exp(x), axis)),
+    ref=lambda x, axis=0: np.log(np.cumsum(np.exp(x), axis)), cuda=scan.cumulative_logsumexp,
 )  # fmt: skip
 def cumulative_logsumexp(xp, x, /, axis=None):
     """log(cumulative_sum(exp(x))) along an axis, without overflow.
