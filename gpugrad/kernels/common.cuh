@@ -16,11 +16,24 @@ template <class T, int N> struct alignas(sizeof(T) * N) Pack {
 };
 template <class T> constexpr int PACKED = 16 / sizeof(T);
 
+// x / by of numbers from 0 up: in 32 bits where they fit, a division of 64 is several times as long.
+__device__ inline long long divided(long long x, long long by) {
+  return (x | by) >> 32 ? x / by : (unsigned)x / (unsigned)by;
+}
+
 template <class T> __device__ T infinity();
 template <> __device__ inline float infinity<float>() { return __int_as_float(0x7F800000); }
 template <> __device__ inline double infinity<double>() {
   return __longlong_as_double(0x7FF0000000000000LL);
 }
+
+// What no number is below, and above.
+template <class A> __device__ A lowest() { return -infinity<A>(); }
+template <> __device__ inline int lowest<int>() { return -2147483647 - 1; }
+template <> __device__ inline long long lowest<long long>() { return -9223372036854775807LL - 1; }
+template <class A> __device__ A highest() { return infinity<A>(); }
+template <> __device__ inline int highest<int>() { return 2147483647; }
+template <> __device__ inline long long highest<long long>() { return 9223372036854775807LL; }
 
 // ---- reductions over a warp and over a block of up to 1024 threads, in a fixed order
 

@@ -7,13 +7,6 @@
 // Bytes at least: the array read and written once. A long line is cut into parts, so that there
 // are blocks for the whole GPU, and is read twice then.
 
-template <class A> __device__ A lowest() { return -infinity<A>(); }
-template <> __device__ inline int lowest<int>() { return -2147483647 - 1; }
-template <> __device__ inline long long lowest<long long>() { return -9223372036854775807LL - 1; }
-template <class A> __device__ A highest() { return infinity<A>(); }
-template <> __device__ inline int highest<int>() { return 2147483647; }
-template <> __device__ inline long long highest<long long>() { return 9223372036854775807LL; }
-
 template <class A> struct RunningSum : Sum {
   static __device__ A none() { return A(0); }
 };

@@ -57,7 +57,7 @@ INSTANCES = tuple(
 
 
 def cumulative_sum(
-    xp: Any, x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    xp: Any, x: Any, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """`gpugrad.ops.cumulative.cumulative_sum`."""
     made = _result_dtype(x.dtype, dtype)
@@ -80,7 +80,7 @@ def suffix_sum(xp: Any, x: Any, *, axis: int) -> Any:
 
 
 def cumulative_prod(
-    xp: Any, x: Any, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    xp: Any, x: Any, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """`gpugrad.ops.cumulative.cumulative_prod`."""
     made = _result_dtype(x.dtype, dtype)
@@ -90,17 +90,17 @@ def cumulative_prod(
     return _scan(xp, "RunningProduct", given, axis or 0, initial=include_initial)
 
 
-def cumulative_max(xp: Any, x: Any, *, axis: int | None = None) -> Any:
+def cumulative_max(xp: Any, x: Any, axis: int | None = None) -> Any:
     """`gpugrad.ops.running.cumulative_max`."""
     return _extreme(xp, "RunningMax", x, axis)
 
 
-def cumulative_min(xp: Any, x: Any, *, axis: int | None = None) -> Any:
+def cumulative_min(xp: Any, x: Any, axis: int | None = None) -> Any:
     """`gpugrad.ops.running.cumulative_min`."""
     return _extreme(xp, "RunningMin", x, axis)
 
 
-def cumulative_logsumexp(xp: Any, x: Any, *, axis: int | None = None) -> Any:
+def cumulative_logsumexp(xp: Any, x: Any, axis: int | None = None) -> Any:
     """`gpugrad.ops.running.cumulative_logsumexp`."""
     if x.dtype not in _FLOATS or not _is_axis(x, axis):
         return NotImplemented

@@ -44,10 +44,6 @@ __global__ void add_rows(
     }
 }
 
-__device__ inline long long divided(long long x, long long by) {  // in 32 bits a third as long
-  return (x | by) >> 32 ? x / by : (unsigned)x / (unsigned)by;
-}
-
 // The address of element e of (outer, n, inner) values in the (outer, rows, inner) result.
 template <class I>
 __device__ long long place_along(

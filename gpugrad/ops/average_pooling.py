@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.kernels import windows as kernels
 from gpugrad.op import op
 from gpugrad.ops.pooling import pool_geometry, wrong_pool
 from gpugrad.ops.resampling import Taps
@@ -36,6 +37,7 @@ def _window_sum_ref(x, size, axis=-1, step=1):
 
 @op(
     vjp=[_window_sum_vjp], linear=True, kinds="fc", ref=_window_sum_ref, batch=_window_sum_batch,
+    cuda=kernels.window_sum,
     samples=shaped(
         ([(5,)], {"size": 2}), ([(2, 6)], {"size": 3, "axis": 1, "step": 2}),
         ([(3, 2)], {"size": 1, "axis": -2, "step": 2}), ([(3, 0)], {"size": 2, "axis": 0}),

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.kernels import windows as kernels
 from gpugrad.op import op
 from gpugrad.ops.windows import ints, pad_last, reach, strided
-from gpugrad.samples import calls
+from gpugrad.samples import calls, uniform
 
 # ---- where windows lie -------------------------------------------------------------------
 
@@ -66,14 +67,9 @@ def _windows(x_shape, size, step, dilation, padding):
 
 
 def _window_max_vjp(xp, g, out, x, size, step, dilation, padding):
-    n = len(size)
-    where = xp.window_argmax(x, out, size=size, step=step, dilation=dilation, padding=padding)
-    lead, lengths = x.shape[: x.ndim - n], x.shape[x.ndim - n :]
-    flat = (*lead, math.prod(out.shape[x.ndim - n :]))
-    d = xp.scatter_along_axis(
-        xp.reshape(g, flat), xp.reshape(where, flat), axis=-1, shape=(*lead, math.prod(lengths))
-    )
-    return xp.reshape(d, x.shape)
+    windows = {"size": size, "step": step, "dilation": dilation, "padding": padding}
+    where = xp.window_argmax(x, out, **windows)
+    return xp.window_scatter(g, where, lengths=x.shape[x.ndim - len(size) :], **windows)
 
 
 def _window_max_batch(xp, batched, x, **windows):
@@ -132,7 +128,7 @@ def _check_windows(name, x, size, step, dilation, padding):
 
 @op(
     vjp=[_window_max_vjp], samples=_pool_samples(1), ref=_window_max_ref, errors=_NO_WINDOW,
-    batch=_window_max_batch, kinds="fi",
+    batch=_window_max_batch, kinds="fi", cuda=kernels.window_max,
 )  # fmt: skip
 def window_max(xp, x, /, *, size, step, dilation, padding):
     """The largest element of each window on the last axes; NaN where there is a NaN.
@@ -192,7 +188,7 @@ def _window_argmax_ref(x, out, size, step, dilation, padding):
 
 @op(
     differentiable=False, samples=_pool_samples(2), ref=_window_argmax_ref,
-    batch=_window_argmax_batch,
+    batch=_window_argmax_batch, cuda=kernels.window_argmax,
     errors=[([np.ones(2), np.ones(3)], {"size": (1,), "step": (1,), "dilation": (1,),
              "padding": ((0, 0),)}, ShapeError, r"\(2,\).*\(3,\)")],
 )  # fmt: skip
@@ -269,6 +265,58 @@ def _inside(start, length, step, places):
     low = max(0, -(start // step))
     high = max(low, min(places, (length - 1 - start) // step + 1))
     return slice(low, high), slice(start + low * step, start + high * step, step)
+
+
+def _window_scatter_ref(g, where, lengths, size, step, dilation, padding):
+    n = len(size)
+    lead = g.shape[: g.ndim - n]
+    out = np.zeros((*lead, math.prod(lengths)), g.dtype)
+    for at in np.ndindex(*lead):
+        np.add.at(out[at], where[at].ravel(), g[at].ravel())
+    return out.reshape(*lead, *lengths)
+
+
+def _window_scatter_samples(rng):
+    for (x, out), windows in _pool_samples(2)(rng):
+        lengths = x.shape[x.ndim - len(windows["size"]) :]
+        where = _window_argmax_ref(x, out, **windows)
+        yield [uniform(rng, *out.shape), where], {"lengths": lengths, **windows}
+
+
+@op(
+    kinds="fc", samples=_window_scatter_samples, ref=_window_scatter_ref,
+    cuda=kernels.window_scatter,
+    errors=[([np.ones(2), np.zeros(3, int)], {"lengths": (4,), "size": (1,), "step": (1,),
+             "dilation": (1,), "padding": ((0, 0),)}, ShapeError, r"\(2,\).*\(3,\)")],
+)  # fmt: skip
+def window_scatter(xp, g, where, /, *, lengths, size, step, dilation, padding):
+    """Add each window's element where `window_argmax` says: the gradient of `window_max`.
+
+    Args:
+        g: array with the windows' places along the last axes.
+        where: what `window_argmax` gives: integers of the same shape.
+        lengths: tuple of ints, of the last axes of the result.
+        size, step, dilation, padding: as for `window_max`.
+
+    Returns:
+        Tensor with those lengths along the last axes.
+
+    Raises:
+        ShapeError: `g` and `where` differ in shape.
+
+    >>> import gpugrad as gg
+    >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
+    >>> print(gg.OPS["window_scatter"].eager([1.0, 2.0], [1, 1], lengths=(3,), **windows))
+    [0. 3. 0.]
+    """
+    if g.shape != where.shape:
+        raise ShapeError(f"window_scatter: g {g.shape} and where {where.shape} differ in shape.")
+    lead = g.shape[: g.ndim - len(size)]
+    flat = (*lead, math.prod(g.shape[g.ndim - len(size) :]))
+    d = xp.scatter_along_axis(
+        xp.reshape(g, flat), xp.reshape(where, flat), axis=-1, shape=(*lead, math.prod(lengths))
+    )
+    return xp.reshape(d, (*lead, *lengths))
 
 
 # ---- layers ------------------------------------------------------------------------------

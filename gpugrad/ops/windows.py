@@ -11,6 +11,7 @@ import numpy as np
 
 from gpugrad.backend import SCALARS
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from gpugrad.kernels import windows as kernels
 from gpugrad.op import op
 from gpugrad.samples import shaped
 
@@ -183,6 +184,7 @@ def _overlap_add_batch(xp, batched, x, *, axis, length, step, dilation):
         )
     ],
     linear=True, kinds="fc", ref=_overlap_add_ref, batch=_overlap_add_batch,
+    cuda=kernels.overlap_add,
     samples=shaped(
         ([(4, 2)], {"axis": 0, "length": 5}), ([(2, 2, 3)], {"axis": 0, "length": 6, "step": 3}),
         ([(2, 2, 2)], {"axis": -1, "length": 5, "step": 2, "dilation": 2}),

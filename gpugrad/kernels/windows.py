@@ -1,0 +1,156 @@
+"""Pooling: the largest of windows and the way back, sums of windows and their adjoint.
+
+A gradient is gathered, each element from the windows that it lies in: no atomics, one order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import BFLOAT16
+from gpugrad.kernels.launch import launch, type_name
+
+__all__ = [
+    "INSTANCES",
+    "VECTOR",
+    "overlap_add",
+    "window_argmax",
+    "window_max",
+    "window_scatter",
+    "window_sum",
+]
+
+_SOURCE = "windows.cu"
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLOAT16)
+_NUMBERS = (*_FLOATS, np.dtype(np.int32), np.dtype(np.int64))
+
+VECTOR: tuple[str, ...] = ()
+INSTANCES = tuple(
+    (_SOURCE, f"{kernel}<{type_name(d)}>")
+    for kernel in ("window_max", "window_argmax", "window_scatter", "window_sum", "overlap_add")
+    for d in (_NUMBERS if kernel == "window_max" else _FLOATS)
+)
+
+
+def window_max(
+    xp: Any, x: Any, *, size: Sequence[int], step: Sequence[int], dilation: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> Any:  # fmt: skip
+    """`gpugrad.ops.pooling.window_max`."""
+    places = _places(x, size, step, dilation, padding)
+    if places is None or x.dtype not in _NUMBERS:
+        return NotImplemented
+    out = xp.lib.empty((*x.shape[: x.ndim - len(size)], *places), dtype=x.dtype)
+    lengths = x.shape[x.ndim - len(size) :]
+    axes = _axes(lengths, places, size, step, dilation, padding)
+    _run("window_max", x.dtype, out.size, [xp.lib.ascontiguousarray(x), out], axes)
+    return out
+
+
+def window_argmax(
+    xp: Any, x: Any, out: Any, *, size: Sequence[int], step: Sequence[int],
+    dilation: Sequence[int], padding: Sequence[tuple[int, int]],
+) -> Any:  # fmt: skip
+    """`gpugrad.ops.pooling.window_argmax`."""
+    places = _places(x, size, step, dilation, padding)
+    if places is None or x.dtype not in _FLOATS or out.dtype != x.dtype:
+        return NotImplemented
+    if out.shape != (*x.shape[: x.ndim - len(size)], *places):
+        return NotImplemented
+    found = xp.lib.empty(out.shape, dtype=np.int64)
+    axes = _axes(x.shape[x.ndim - len(size) :], places, size, step, dilation, padding)
+    arrays = [xp.lib.ascontiguousarray(x), xp.lib.ascontiguousarray(out), found]
+    _run("window_argmax", x.dtype, out.size, arrays, axes)
+    return found
+
+
+def window_scatter(
+    xp: Any, g: Any, where: Any, *, lengths: Sequence[int], size: Sequence[int],
+    step: Sequence[int], dilation: Sequence[int], padding: Sequence[tuple[int, int]],
+) -> Any:  # fmt: skip
+    """`gpugrad.ops.pooling.window_scatter`."""
+    n = len(size)
+    if g.shape != where.shape or n > 3 or g.dtype not in _FLOATS or where.dtype != np.int64:
+        return NotImplemented
+    out = xp.lib.empty((*g.shape[: g.ndim - n], *lengths), dtype=g.dtype)
+    axes = _axes(lengths, g.shape[g.ndim - n :], size, step, dilation, padding)
+    arrays = [xp.lib.ascontiguousarray(g), xp.lib.ascontiguousarray(where), out]
+    _run("window_scatter", g.dtype, out.size, arrays, axes)
+    return out
+
+
+def window_sum(xp: Any, x: Any, size: int, *, axis: int = -1, step: int = 1) -> Any:
+    """`gpugrad.ops.average_pooling.window_sum`."""
+    if not _is_count(size, step) or not -x.ndim <= axis < x.ndim or x.dtype not in _FLOATS:
+        return NotImplemented
+    axis %= x.ndim
+    n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    if not size <= n < 2**31:
+        return NotImplemented
+    places = (n - size) // step + 1
+    out = xp.lib.empty((*x.shape[:axis], places, *x.shape[axis + 1 :]), dtype=x.dtype)
+    numbers = [np.int32(n), np.int32(places), np.int64(inner), np.int32(size), np.int32(step)]
+    _run("window_sum", x.dtype, out.size, [xp.lib.ascontiguousarray(x), out], numbers)
+    return out
+
+
+def overlap_add(
+    xp: Any, x: Any, *, axis: int, length: int, step: int = 1, dilation: int = 1
+) -> Any:
+    """`gpugrad.ops.windows.overlap_add`."""
+    if x.ndim < 2 or not -x.ndim < axis < x.ndim - 1 or not _is_count(step, dilation):
+        return NotImplemented
+    axis %= x.ndim - 1
+    places, size = x.shape[axis], x.shape[-1]
+    least = (places - 1) * step + (size - 1) * dilation + 1
+    if not x.size or not least <= length < min(least + step, 2**31) or x.dtype not in _FLOATS:
+        return NotImplemented
+    each = x.strides[-1] != 0  # else one number for the whole of a window
+    inner = math.prod(x.shape[axis + 1 : -1])
+    out = xp.lib.empty((*x.shape[:axis], length, *x.shape[axis + 1 : -1]), dtype=x.dtype)
+    given = xp.lib.ascontiguousarray(x if each else x[..., 0])
+    numbers = [np.int32(length), np.int32(places), np.int64(inner)]
+    numbers += [np.int32(v) for v in (size, step, dilation, each)]
+    _run("overlap_add", x.dtype, out.size, [given, out], numbers)
+    return out
+
+
+def _run(kernel: str, dtype: Any, size: int, arrays: list[Any], numbers: list[Any]) -> None:
+    if size:
+        args = [*arrays, np.int64(size), *numbers]
+        launch(_SOURCE, f"{kernel}<{type_name(dtype)}>", -(-size // 256), 256, args)
+
+
+def _is_count(*values: Any) -> bool:
+    return all(isinstance(v, (int, np.integer)) and v > 0 for v in values)
+
+
+def _places(
+    x: Any, size: Sequence[int], step: Sequence[int], dilation: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> tuple[int, ...] | None:  # fmt: skip
+    """How many windows there are along each axis; None if they are not for the kernels."""
+    n = len(size)
+    if not 1 <= n <= min(3, x.ndim):
+        return None
+    lengths = x.shape[x.ndim - n :]
+    places = tuple(
+        (length + a + b - (k - 1) * d - 1) // s + 1
+        for length, k, s, d, (a, b) in zip(lengths, size, step, dilation, padding, strict=True)
+    )
+    return places if min(places) > 0 and max(*lengths, *places) < 2**30 else None
+
+
+def _axes(
+    lengths: Sequence[int], places: Sequence[int], size: Sequence[int], step: Sequence[int],
+    dilation: Sequence[int], padding: Sequence[tuple[int, int]],
+) -> list[Any]:  # fmt: skip
+    """Six numbers for each of three axes, of which the first may be of one element."""
+    axes = [(1, 1, 1, 1, 1, 0)] * (3 - len(size))
+    before = [pair[0] for pair in padding]
+    axes += zip(lengths, places, size, step, dilation, before, strict=True)
+    return [np.int32(v) for axis in axes for v in axis]
