@@ -156,7 +156,7 @@ from gpugrad.variable import Variable
 from gpugrad.vectorize import vectorized_map, vmap
 
 if TYPE_CHECKING:
-    from gpugrad import checkpoint, nn, optim, testing
+    from gpugrad import checkpoint, cuda, nn, optim, testing
 
 __version__ = "0.1.0"
 
@@ -186,7 +186,7 @@ _KNOWN_AS = {  # by TensorFlow or torch
     "reduce_mean": "mean", "reduce_min": "min", "reduce_prod": "prod", "reduce_sum": "sum",
 }
 
-_LATER = ("checkpoint", "nn", "optim", "testing")  # imported when first asked for
+_LATER = ("checkpoint", "cuda", "nn", "optim", "testing")  # imported when first asked for
 
 
 def __getattr__(name: str) -> Any:
@@ -218,8 +218,8 @@ __all__ = [
     "checkpoint", "cholesky",
     "choose", "clip", "column_stack", "complex", "complex64", "complex128", "compress", "concat",
     "concatenate", "conj", "conjugate", "constant", "convert_to_tensor", "convolve", "copysign",
-    "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "cumprod", "cumsum",
-    "cumulative_logsumexp", "cumulative_max", "cumulative_min", "cumulative_prod",
+    "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "cuda", "cumprod",
+    "cumsum", "cumulative_logsumexp", "cumulative_max", "cumulative_min", "cumulative_prod",
     "cumulative_sum", "cumulative_trapezoid", "custom_gradient", "custom_jvp", "deg2rad",
     "degrees", "delete", "det", "deterministic", "device", "devices", "diag", "diag_indices",
     "diag_indices_from", "diagflat", "diagonal", "diagonal_scatter", "diff", "digitize", "divide",

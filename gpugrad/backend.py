@@ -18,6 +18,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from gpugrad import errors
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "move",
     "put",
     "reading",
+    "require",
     "set_device",
 ]
 
@@ -121,7 +123,14 @@ def cupy() -> Any:
         "cupy", lambda: importlib.import_module("array_api_compat.cupy")
     )
     ARRAYS.add(module.ndarray)
+    errors.memory_of_device = _memory_of_device
     return module
+
+
+def _memory_of_device() -> tuple[int, int, int]:
+    """Bytes of the current GPU: held by arrays, kept by CuPy's pool, and free."""
+    pool = cupy().get_default_memory_pool()
+    return pool.used_bytes(), pool.free_bytes(), cupy().cuda.runtime.memGetInfo()[0]
 
 
 def reading(*arrays: Any) -> Namespace:
@@ -207,7 +216,7 @@ class Device:
         return (self.kind, self.index) == (other.kind, other.index)
 
     def __enter__(self) -> Device:
-        _choices.stack.append(_require(self))
+        _choices.stack.append(require(self))
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -241,7 +250,7 @@ def gpu_count() -> int:
     return int(module.cuda.runtime.getDeviceCount())
 
 
-def _require(d: Device) -> Device:
+def require(d: Device) -> Device:
     """`d` itself, if it is there; DeviceError with the way out if it is not."""
     if d.kind == "cpu" or d.index < gpu_count():
         return d
@@ -283,7 +292,7 @@ def set_device(name: str | Device) -> None:
     >>> import gpugrad as gg
     >>> gg.set_device("cpu")
     """
-    _chosen[:] = [_require(device(name))]
+    _chosen[:] = [require(device(name))]
 
 
 def devices() -> list[Device]:
@@ -321,7 +330,7 @@ def bottom(array: Any) -> Any:
 
 def put(array: np.ndarray[Any, Any], d: Device) -> Any:
     """A new bare array on device `d` with the values of a NumPy array."""
-    if _require(d).kind == "cpu":
+    if require(d).kind == "cpu":
         return np.array(array)
     with cupy().cuda.Device(d.index):
         return cupy().array(array)
@@ -355,7 +364,7 @@ def move(array: Any, d: Device) -> Any:
     if here == d:
         return array
     if here.kind == d.kind:
-        with cupy().cuda.Device(_require(d).index):
+        with cupy().cuda.Device(require(d).index):
             return cupy().array(array)
     return put(host(array), d)
 

@@ -15,7 +15,7 @@ from gpugrad.backend import TENSOR, Device
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 from gpugrad.tensor import Tensor, wrap
 
-__all__ = ["cuda_array_interface", "dlpack", "dlpack_device", "from_dlpack"]
+__all__ = ["cuda_array_interface", "dlpack", "dlpack_device", "from_cuda_memory", "from_dlpack"]
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
 _READ_ONLY = (1, 0)  # the first version of DLPack in which an array can be read-only
@@ -115,6 +115,19 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     if made.dtype.kind not in "biufc" and made.dtype != backend.BFLOAT16:
         raise DTypeError(f"from_dlpack: an array of dtype {made.dtype} holds no numbers.")
     return _moved(wrap(made), d, device, copy)
+
+
+def from_cuda_memory(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """Make a Tensor of an array that has only ``__cuda_array_interface__``, as Numba's.
+
+    Arguments and errors are those of `from_dlpack`.
+    """
+    backend.require(backend.device("cuda:0"))
+    try:
+        made = backend.cupy().asarray(x)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise DTypeError(f"A {type(x).__name__} is no array of CUDA memory: {error}") from error
+    return _moved(wrap(made), backend.device_of(made), device, copy)
 
 
 def _moved(x: Tensor, here: Device, device: Any, copy: bool | None) -> Tensor:

@@ -7,7 +7,7 @@ Every class also derives from the built-in class a NumPy user would catch, so
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -153,10 +153,28 @@ _NO_INT = (
 )
 
 
+_ROOM = (
+    "Use smaller batches, free tensors and tapes still held, or trade memory for time with "
+    "gg.recompute_grad."
+)
+
+memory_of_device: Callable[[], tuple[int, int, int]] | None = None
+"""Bytes of the current GPU that arrays hold, that the pool keeps, that are free; of `backend`."""
+
+
+def _memory() -> str:
+    """How the memory of the current GPU is used. Its allocator has emptied its cache by now."""
+    if memory_of_device is None:
+        return ""
+    held, kept, free = memory_of_device()
+    return f"Arrays hold {held:,} bytes, the pool keeps {kept:,}, the device has {free:,} free. "
+
+
 def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
     """The class and the way out for an array library's exception; None for others."""
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return OutOfMemoryError, "Use smaller batches, or free tensors and tapes still held."
+    if isinstance(error, MemoryError):
+        on_device = type(error).__name__ == "OutOfMemoryError"
+        return OutOfMemoryError, (_memory() if on_device else "") + _ROOM
     if isinstance(error, np.exceptions.AxisError):
         return AxisError, _AXIS
     if isinstance(error, TypeError):

@@ -17,15 +17,17 @@ that code written on NumPy breaks:
 
 What it cannot tell, so that a test with a real GPU must: results of CUDA (rounding, the order
 of sums), kernels beyond what the shim models (a RawModule's run on the CPU; calling a RawKernel
-or an ElementwiseKernel raises NotImplementedError), streams, memory pools and graphs,
-performance, dtypes that CUDA libraries lack, indices out of bounds (CuPy wraps them, here they
-raise), and CuPy's positional argument names.
+or an ElementwiseKernel raises NotImplementedError), what streams do at the same time (who waited
+for whom is kept), graphs, fragmented memory (bytes are counted), performance, dtypes that CUDA
+libraries lack, indices out of bounds (CuPy wraps them, here they raise), and CuPy's positional
+argument names.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib.util
 import operator
 import sys
@@ -120,6 +122,16 @@ VIEWS = frozenset(_words("diagonal ravel reshape squeeze swapaxes transpose view
 class _Current(threading.local):
     device = 0
 
+    def __init__(self) -> None:
+        self._streams: list[list[Any]] = [[] for _ in range(GPUS)]
+
+    def streams(self, device: int = -1) -> list[Any]:
+        """The streams of this thread on a device, the current one last."""
+        held = self._streams[self.device if device < 0 else device]
+        if not held:
+            held.append(Stream.null)
+        return held
+
 
 _current = _Current()
 
@@ -170,13 +182,14 @@ class CUDARuntimeError(RuntimeError):
 class ndarray:
     """``cupy.ndarray``: holds a NumPy array that nothing else may touch."""
 
-    __slots__ = ("__weakref__", "_array", "_gpu")
+    __slots__ = ("__weakref__", "_array", "_block", "_gpu")
     __module__ = "cupy"
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 100
 
     def __init__(self, shape: Any, dtype: Any = float) -> None:
         self._array, self._gpu = np.empty(shape, dtype), _current.device
+        self._block = _allocators[0](self._array.nbytes)
 
     @property
     def device(self) -> Device:
@@ -368,6 +381,9 @@ def _wrap(value: Any, gpu: int | None = None) -> Any:
         made = object.__new__(ndarray)
         made._array = np.asarray(value)
         made._gpu = _current.device if gpu is None else gpu
+        if made._array.base is None:  # it owns its memory, which is the device's
+            with Device(made._gpu):
+                made._block = _allocators[0](made._array.nbytes)
         return made
     if isinstance(value, tuple):
         parts = [_wrap(v, gpu) for v in value]
@@ -496,6 +512,12 @@ def array(obj: Any, dtype: Any = None, copy: Any = True, order: str = "K", ndmin
     here = isinstance(obj, ndarray) and obj._gpu == _current.device and ndmin <= obj.ndim
     if here and not copy and dtype in (None, obj.dtype):
         return obj  # type: ignore[no-any-return]
+
+    if not isinstance(obj, ndarray) and hasattr(obj, "__cuda_array_interface__"):
+        memory = types.SimpleNamespace(__array_interface__=obj.__cuda_array_interface__, held=obj)
+        obj = np.asarray(memory)  # the "memory of the device"
+        if not copy and dtype in (None, obj.dtype):
+            return _wrap(obj)  # type: ignore[no-any-return]
 
     def bare(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
@@ -637,28 +659,158 @@ class RawModule:
         return run
 
 
+class Event:
+    """``cupy.cuda.Event``: how much its stream had been given when it was recorded."""
+
+    def __init__(
+        self, block: bool = False, disable_timing: bool = False, interprocess: bool = False
+    ) -> None:
+        self.stream: Stream | None = None
+
+    def record(self, stream: Stream | None = None) -> None:
+        self.stream = stream or get_current_stream()
+
+    def synchronize(self) -> None:
+        """It has happened."""
+
+    done = property(lambda self: True)
+
+
 class Stream:
-    """``cupy.cuda.Stream``: everything has happened already."""
+    """``cupy.cuda.Stream``: everything has happened already; who waited for whom is kept."""
 
     null: Stream
-    ptr = 0
+    waits: list[tuple[int, int]] = []  # noqa: RUF012  # one list for all: (waiting, waited for)
+    _count = 0
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """All streams are one."""
+    def __init__(
+        self, null: bool = False, non_blocking: bool = False, ptds: bool = False,
+        priority: int | None = None,
+    ) -> None:  # fmt: skip
+        Stream._count += not null
+        self.ptr = 0 if null else 0x1000 + 16 * Stream._count
+        self.device_id = -1 if null else _current.device
+        self.is_non_blocking, self.priority = non_blocking, priority or 0
+
+    @classmethod
+    def from_external(cls, obj: Any) -> Stream:
+        version, ptr = obj.__cuda_stream__()
+        if version != 0:
+            raise ValueError(f"unsupported version {version} of the CUDA stream protocol")
+        made = cls(null=True)
+        made.ptr, made.device_id = ptr, _current.device
+        return made
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.ptr
 
     def __enter__(self) -> Stream:
+        if self.device_id not in (-1, _current.device):
+            raise RuntimeError("the stream is not of the current device")
+        _current.streams().append(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Nothing to end."""
+        _current.streams().pop()
+
+    def use(self) -> Stream:
+        _current.streams()[-1] = self
+        return self
+
+    def record(self, event: Event | None = None) -> Event:
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        assert event.stream is not None
+        Stream.waits.append((self.ptr, event.stream.ptr))
 
     def synchronize(self) -> None:
         """Nothing is pending."""
 
-    use = record = wait_event = synchronize
+
+Stream.null = Stream(null=True)
 
 
-Stream.null = Stream()
+def get_current_stream(device_id: int = -1) -> Stream:
+    return _current.streams(device_id)[-1]  # type: ignore[no-any-return]
+
+
+class OutOfMemoryError(MemoryError):
+    """``cupy.cuda.memory.OutOfMemoryError``."""
+
+    def __init__(self, size: int, total: int, limit: int = 0) -> None:
+        about = f", limit set to: {limit:,} bytes" if limit else ""
+        super().__init__(
+            f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes{about})."
+        )
+
+
+class MemoryPool:
+    """``cupy.cuda.MemoryPool``: counts the bytes of the arrays that own memory, by device."""
+
+    def __init__(self) -> None:
+        self._used, self._free, self._limit = [0] * GPUS, [0] * GPUS, [0] * GPUS
+        self.emptied = 0
+
+    def malloc(self, size: int) -> Any:
+        size, gpu = -(-size // 512) * 512, _current.device
+        if size > self._free[gpu] and not self._fits(size, gpu):
+            self.free_all_blocks()
+            if not self._fits(size, gpu):
+                gc.collect()
+                self.free_all_blocks()
+            if not self._fits(size, gpu):
+                raise OutOfMemoryError(size, self.total_bytes(), self._limit[gpu])
+        self._free[gpu] -= min(self._free[gpu], size)
+        self._used[gpu] += size
+        return _Block(self, size, gpu)
+
+    def _fits(self, size: int, gpu: int) -> bool:
+        limit = min(self._limit[gpu] or TOTAL, TOTAL)
+        return self._used[gpu] + self._free[gpu] + size <= limit
+
+    def free_all_blocks(self, stream: Any = None) -> None:
+        self._free[_current.device] = 0
+        self.emptied += 1
+
+    def used_bytes(self) -> int:
+        return self._used[_current.device]
+
+    def free_bytes(self) -> int:
+        return self._free[_current.device]
+
+    def total_bytes(self) -> int:
+        return self.used_bytes() + self.free_bytes()
+
+    def get_limit(self) -> int:
+        return self._limit[_current.device]
+
+    def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
+        if size is not None and fraction is not None:
+            raise ValueError("size and fraction cannot be specified at one time")
+        self._limit[_current.device] = int(TOTAL * fraction) if fraction else size or 0
+
+
+class _Block:
+    """Memory of the pool; back there when nothing holds it."""
+
+    def __init__(self, pool: MemoryPool, size: int, gpu: int) -> None:
+        self._pool, self._size, self._gpu = pool, size, gpu
+
+    def __del__(self) -> None:
+        self._pool._used[self._gpu] -= self._size
+        self._pool._free[self._gpu] += self._size
+
+
+TOTAL = 1 << 36
+_pool = MemoryPool()
+_allocators: list[Any] = [_pool.malloc]
+
+
+def set_allocator(allocator: Any = None) -> None:
+    _allocators[0] = allocator
 
 
 # ---- the modules -------------------------------------------------------------------------
@@ -710,13 +862,16 @@ def modules() -> dict[str, types.ModuleType]:
     top |= {n: _dtype_aware(n) for n in _AS_THEY_ARE if callable(getattr(np, n)) and n not in
             ("finfo", "iinfo")}  # fmt: skip
     runtime = _module("cupy.cuda.runtime", {
+        "memGetInfo": lambda: (TOTAL - _pool.total_bytes(), TOTAL),
         "getDeviceCount": lambda: GPUS, "getDevice": lambda: _current.device,
         "deviceSynchronize": lambda: None, "CUDARuntimeError": CUDARuntimeError,
     })  # fmt: skip
     device = _module("cupy.cuda.device", {"Device": Device})
     cuda = _module("cupy.cuda", {
-        "Device": Device, "Stream": Stream, "Event": Stream, "runtime": runtime, "device": device,
-        "is_available": lambda: True, "get_current_stream": lambda *a: Stream.null,
+        "Device": Device, "Stream": Stream, "Event": Event, "runtime": runtime, "device": device,
+        "is_available": lambda: True, "get_current_stream": get_current_stream,
+        "MemoryPool": MemoryPool, "get_allocator": lambda: _allocators[0],
+        "set_allocator": set_allocator,
     })  # fmt: skip
     linalg = _module("cupy.linalg", _namespace(np.linalg, LINALG))
     for name in ("inv", "solve", "cholesky"):
@@ -738,7 +893,7 @@ def modules() -> dict[str, types.ModuleType]:
     top |= {
         "ndarray": ndarray, "ufunc": ufunc, "array": array, "asarray": asarray,
         "asanyarray": asarray, "asnumpy": asnumpy, "from_dlpack": from_dlpack,
-        "get_array_module": get_array_module,
+        "get_array_module": get_array_module, "get_default_memory_pool": lambda: _pool,
         "linalg": linalg, "fft": fft, "lib": lib, "random": random, "cuda": cuda,
         "RawKernel": _Kernel, "RawModule": RawModule, "ElementwiseKernel": _Kernel,
         "ReductionKernel": _Kernel, "is_available": lambda: True, "__version__": "14.0.1",

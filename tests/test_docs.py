@@ -24,7 +24,9 @@ def test_examples_in_the_docstrings_of_a_module_run(name):
     assert not runner.failures, "".join(said)
 
 
-@pytest.mark.parametrize("home", [gg, gg.nn, gg.optim, gg.testing], ids=lambda m: m.__name__)
+@pytest.mark.parametrize(
+    "home", [gg, gg.cuda, gg.nn, gg.optim, gg.testing], ids=lambda m: m.__name__
+)
 def test_public_functions_and_classes_have_a_docstring_and_functions_an_example(home):
     for name in home.__all__:
         thing = getattr(home, name)

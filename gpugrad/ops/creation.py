@@ -9,7 +9,7 @@ import numpy as np
 
 from gpugrad import backend
 from gpugrad.backend import TENSOR
-from gpugrad.dlpack import from_dlpack
+from gpugrad.dlpack import from_cuda_memory, from_dlpack
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.samples import calls, uniform
@@ -268,7 +268,8 @@ def asarray(
     """
     is_tensor = isinstance(obj, Tensor)
     if _is_on_gpu(obj):
-        made = from_dlpack(obj, device=device, copy=copy)
+        read = from_dlpack if hasattr(obj, "__dlpack__") else from_cuda_memory
+        made = read(obj, device=device, copy=copy)
         return asarray(made, dtype=dtype, copy=False if copy is False else None)
     if copy is False and type(obj) is np.ndarray:
         if dtype is not None and obj.dtype != backend.as_dtype(dtype):
@@ -301,7 +302,9 @@ def _is_on_gpu(obj: Any) -> bool:
     if type(obj) in backend.ARRAYS or isinstance(obj, Tensor) or backend.is_array(obj):
         return False
     where = getattr(obj, "__dlpack_device__", None)
-    return where is not None and hasattr(obj, "__dlpack__") and int(where()[0]) != 1
+    if where is None or not hasattr(obj, "__dlpack__"):
+        return hasattr(obj, "__cuda_array_interface__")
+    return int(where()[0]) != 1
 
 
 def _any_tensor(value: Any) -> bool:

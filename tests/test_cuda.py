@@ -1,0 +1,274 @@
+"""`gg.cuda`: streams that wait for each other, and memory that runs out and comes back."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad import backend
+from gpugrad.errors import ArgumentError, OutOfMemoryError
+
+MEGA = 1 << 20
+
+
+@pytest.fixture
+def limit(cuda):
+    """Set a limit on the memory of the device beyond what is in use; lifted after the test."""
+
+    def set_limit(room):
+        gc.collect()
+        gg.cuda.empty_cache(cuda)
+        gg.cuda.set_memory_limit(gg.cuda.memory_stats(cuda).in_use + room, device=cuda)
+
+    yield set_limit
+    gg.cuda.set_memory_limit(device=cuda)
+
+
+# ---- memory
+
+
+def test_memory_is_counted_kept_and_given_back(cuda):
+    gg.cuda.empty_cache(cuda)
+    before = gg.cuda.memory_stats(cuda)
+    x = gg.zeros(MEGA, dtype="float32", device=cuda)
+    held = gg.cuda.memory_stats(cuda)
+    assert held.in_use - before.in_use == 4 * MEGA
+    assert held.reserved >= held.in_use
+    assert held.limit == 0
+    del x
+    kept = gg.cuda.memory_stats(cuda)
+    assert kept.in_use == before.in_use
+    assert kept.reserved == held.reserved
+    assert gg.cuda.empty_cache(cuda) >= 4 * MEGA
+    assert gg.cuda.memory_stats(cuda).reserved == before.reserved
+    assert gg.cuda.memory_stats(cuda).free <= gg.cuda.memory_stats(cuda).total
+
+
+def test_the_peak_is_counted_from_its_reset_on(cuda):
+    gg.cuda.reset_peak(cuda)
+    start = gg.cuda.memory_stats(cuda).in_use
+    x = gg.zeros(MEGA, dtype="float32", device=cuda)
+    y = x + 1
+    del x, y
+    stats = gg.cuda.memory_stats(cuda)
+    assert stats.peak >= start + 8 * MEGA
+    gg.cuda.reset_peak(cuda)
+    assert gg.cuda.memory_stats(cuda).peak == gg.cuda.memory_stats(cuda).in_use < stats.peak
+
+
+def test_the_peak_of_another_allocator_is_refused(cuda):
+    cupy = backend.cupy()
+    before = cupy.cuda.get_allocator()
+    cupy.cuda.set_allocator(lambda size: cupy.get_default_memory_pool().malloc(size))
+    try:
+        with pytest.raises(ArgumentError, match=r"reset_peak: an allocator was set"):
+            gg.cuda.reset_peak(cuda)
+    finally:
+        cupy.cuda.set_allocator(before)
+
+
+def test_out_of_memory_names_the_op_the_bytes_and_the_way_out(cuda, limit):
+    x = gg.ones(MEGA, dtype="float32", device=cuda)
+    limit(MEGA)
+    with pytest.raises(OutOfMemoryError) as raised:
+        gg.exp(x)
+    said = str(raised.value)
+    held = f"{gg.cuda.memory_stats(cuda).in_use:,}"
+    for words in ("exp", f"{4 * MEGA:,} bytes", f"Arrays hold {held}", "free", "recompute_grad",
+                  f"float32 ({MEGA},) on cuda:0"):  # fmt: skip
+        assert words in said
+    assert isinstance(raised.value, MemoryError)
+
+
+def test_what_the_pool_keeps_is_used_before_memory_runs_out(cuda, limit):
+    limit(9 * MEGA)
+    for k in range(1, 9):  # sizes that differ: what is kept fits none of them
+        gg.zeros(k * MEGA // 4, dtype="float32", device=cuda)
+    assert gg.cuda.memory_stats(cuda).reserved <= gg.cuda.memory_stats(cuda).limit
+
+
+def test_a_tape_survives_running_out_of_memory(cuda, limit):
+    x = gg.ones(MEGA, dtype="float32", device=cuda)
+    with gg.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = gg.sum(x * x)
+        limit(MEGA)
+        with pytest.raises(OutOfMemoryError, match=r"^multiply"):
+            x * 3.0
+        gg.cuda.set_memory_limit(device=cuda)
+        z = y * 2.0
+    limit(MEGA)
+    with pytest.raises(OutOfMemoryError, match="gradient"):
+        tape.gradient(z, x)
+    gg.cuda.set_memory_limit(device=cuda)
+    assert (tape.gradient(z, x).numpy() == 4).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"size": 5, "fraction": 0.5}, "not both"), ({"size": 0}, "size must be above 0, got 0"),
+        ({"fraction": 0}, "at most 1, got 0"), ({"fraction": 1.5}, "at most 1, got 1.5"),
+    ],
+)  # fmt: skip
+def test_a_limit_out_of_range_is_refused(arguments, words, cuda):
+    with pytest.raises(ArgumentError, match=words):
+        gg.cuda.set_memory_limit(device=cuda, **arguments)
+
+
+def test_a_limit_may_be_a_fraction(cuda):
+    gg.cuda.set_memory_limit(fraction=0.25, device=cuda)
+    stats = gg.cuda.memory_stats(cuda)
+    gg.cuda.set_memory_limit(device=cuda)
+    assert stats.limit == stats.total // 4
+    assert gg.cuda.memory_stats(cuda).limit == 0
+
+
+# ---- streams
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """Pairs (stream, the stream it waits for), in order."""
+    made, stream = [], backend.cupy().cuda.Stream
+    if not hasattr(stream, "waits"):
+        pytest.skip(reason="a real stream does not tell what it waited for")
+    monkeypatch.setattr(stream, "waits", made)
+    return made
+
+
+def test_a_stream_waits_for_what_was_before_and_is_waited_for(cuda, waits):
+    with gg.cuda.stream(device=cuda) as s:
+        assert backend.cupy().cuda.get_current_stream().ptr == s.ptr != 0
+        x = gg.ones(3, device=cuda) + 1
+        with gg.cuda.stream(device=cuda) as t:
+            assert backend.cupy().cuda.get_current_stream().ptr == t.ptr
+        assert backend.cupy().cuda.get_current_stream().ptr == s.ptr
+    assert backend.cupy().cuda.get_current_stream().ptr == 0
+    assert waits == [(s.ptr, 0), (t.ptr, s.ptr), (s.ptr, t.ptr), (0, s.ptr)]
+    assert x.tolist() == [2, 2, 2]
+    assert (str(s.device), repr(s)) == (cuda, f"<stream {s.ptr:#x} on {cuda}>")
+    s.synchronize()
+
+
+def test_a_stream_is_left_and_waited_for_after_an_exception(cuda, waits):
+    s = gg.cuda.stream(device=cuda)
+    for _ in range(2):  # and it can be entered again
+        with pytest.raises(KeyError), s:
+            raise KeyError
+    assert backend.cupy().cuda.get_current_stream().ptr == 0
+    assert waits == [(s.ptr, 0), (0, s.ptr)] * 2
+
+
+def test_a_stream_of_another_library_is_used(cuda, waits):
+    class Theirs:
+        def __cuda_stream__(self):
+            return 0, 0xABC
+
+    with gg.cuda.stream(Theirs(), device=cuda) as s:
+        assert s.ptr == 0xABC
+    assert gg.cuda.stream(s).ptr == 0xABC
+    with pytest.raises(ArgumentError, match="a int is no stream"):
+        gg.cuda.stream(7)
+
+
+def test_a_stream_belongs_to_its_device_and_to_its_thread(cuda):
+    if len(gg.devices()) < 3:
+        pytest.skip(reason="needs two GPUs")
+    seen = []
+    with gg.cuda.stream(device="cuda:1") as s:
+        assert int(backend.cupy().cuda.Device().id) == 1
+        thread = threading.Thread(
+            target=lambda: seen.append(backend.cupy().cuda.get_current_stream(1).ptr)
+        )
+        thread.start()
+        thread.join()
+    assert int(backend.cupy().cuda.Device().id) == 0
+    assert str(s.device) == "cuda:1"
+    assert seen == [0]
+
+
+def test_threads_with_streams_train_each_their_own(cuda):
+    results = {}
+
+    def train(k):
+        with gg.device(cuda), gg.cuda.stream():
+            v = gg.Variable(np.full(4, float(k)))
+            for _ in range(20):
+                with gg.GradientTape() as tape:
+                    loss = gg.sum(v * v)
+                v.assign_sub(0.1 * tape.gradient(loss, v))
+            results[k] = v.numpy()
+
+    threads = [threading.Thread(target=train, args=(k,)) for k in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for k in range(8):
+        np.testing.assert_allclose(results[k], k * 0.8**20, 1e-6)
+
+
+def test_synchronize_returns(cuda):
+    gg.cuda.synchronize(cuda)
+    gg.cuda.synchronize()
+
+
+# ---- arrays of CuPy and of whoever speaks its protocol
+
+
+def test_a_tensor_becomes_cupys_array_without_a_copy(cuda):
+    x = gg.constant([1.0, 2.0], device=cuda)
+    there = backend.cupy().asarray(x)
+    assert there.get().tolist() == [1.0, 2.0]
+    pointer = there.__cuda_array_interface__["data"][0]
+    assert pointer == x.__cuda_array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_an_array_with_only_cudas_interface_becomes_a_tensor(cuda, read_only):
+    held = backend.cupy().asarray(np.arange(6.0).reshape(2, 3))
+
+    class Theirs:
+        @property
+        def __cuda_array_interface__(self):
+            given = dict(held.__cuda_array_interface__)
+            return {**given, "data": (given["data"][0], read_only)}
+
+    for make in (gg.asarray, lambda a: gg.asarray(a, dtype="float32")):
+        x = make(Theirs())
+        assert (x.device, x.tolist()) == (cuda, held.tolist())
+
+
+# ---- without a GPU
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["synchronize()", "stream()", "memory_stats()", "empty_cache()", "set_memory_limit()",
+     "reset_peak()", "memory_stats('cuda:0')"],
+)  # fmt: skip
+def test_without_a_gpu_a_device_error_says_what_to_do(call):
+    code = (
+        "import sys; sys.modules['cupy'] = None\n"
+        "import gpugrad as gg\nassert 'gpugrad.cuda' not in sys.modules\n"
+        "assert gg.cuda.is_available() is False\n"
+        f"try: gg.cuda.{call}\nexcept gg.errors.DeviceError as e: print(e)"
+    )
+    env = {k: v for k, v in os.environ.items() if k != "GPUGRAD_DEVICE"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], env=env, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert "There is no device cuda:0. CuPy is not installed: pip install" in done.stdout, done
+
+
+def test_the_cpu_is_no_cuda_device():
+    for call in (gg.cuda.synchronize, gg.cuda.memory_stats, gg.cuda.empty_cache):
+        with pytest.raises(ArgumentError, match="a CUDA device is needed, got cpu"):
+            call("cpu")
