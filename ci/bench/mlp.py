@@ -1,88 +1,212 @@
-"""One Adam step of an MLP 784-512-256-10 at batch 128 on the CPU, beside torch on as many threads.
+"""One Adam step of an MLP 784-512-256-10 at batch 128 on the CPU, beside the peers.
 
-python ci/bench/mlp.py [--threads N]
+python ci/bench/mlp.py [--threads N] [--rounds N]
+
+Every contestant has a process of its own, with the threads that its library takes by default,
+and they take turns: see `race_apart`.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import os
 import sys
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of both (all)")
+parser.add_argument("--threads", type=int, help="threads of all (what each takes by default)")
 parser.add_argument("--rounds", type=int, default=60, help="rounds to take medians of (60)")
 args = parser.parse_args()
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = str(args.threads)  # before NumPy and torch are imported
-# torch's idle threads must not spin on the core that the next contestant needs, nor be kept from
-# it: on two cores its step took five times as long beside ours as alone
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+if args.threads:
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = str(args.threads)  # before NumPy and torch are imported
 os.environ.setdefault("GPUGRAD_DEVICE", "cpu")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
-from peers import installed, race, table
+from peers import installed, race_apart, table
 
-import gpugrad as gg
-
-SIZES, BATCH = (784, 512, 256, 10), 128
+SIZES, BATCH, RATE = (784, 512, 256, 10), 128, 1e-3
 
 
-def contestants() -> dict[str, object]:
-    """The same step with the same numbers of weights, gpugrad's and each installed peer's."""
+def data():
+    """A batch and its labels."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((BATCH, SIZES[0])).astype(np.float32)
-    labels = rng.integers(0, SIZES[-1], BATCH)
+    return x, rng.integers(0, SIZES[-1], BATCH)
+
+
+def weights():
+    """Kernel and bias, a layer."""
+    rng = np.random.default_rng(1)
+    pairs = itertools.pairwise(SIZES)
+    return [(rng.normal(0, 0.05, p).astype(np.float32), np.zeros(p[1], np.float32)) for p in pairs]
+
+
+def with_gpugrad(traced: bool):
+    """Ours, eager or as one `gg.function`."""
+    import gpugrad as gg
 
     model = gg.nn.Sequential(
         gg.nn.Dense(784, 512, activation=gg.relu),
         gg.nn.Dense(512, 256, activation=gg.relu),
         gg.nn.Dense(256, 10),
     )
-    optimizer = gg.optim.Adam(learning_rate=1e-3)
-    gx, gl = gg.asarray(x), gg.asarray(labels)
+    optimizer = gg.optim.Adam(learning_rate=RATE)
     variables = model.trainable_variables
 
-    def ours():
+    def step(x, labels):
         with gg.GradientTape() as tape:
-            loss = gg.mean(gg.sparse_softmax_cross_entropy(model(gx), gl))
+            loss = gg.mean(gg.sparse_softmax_cross_entropy(model(x), labels))
         optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
         return loss
 
-    found = {"gpugrad": ours}
-    if installed("torch"):
-        import torch
+    return functools.partial(gg.function(step) if traced else step, *map(gg.asarray, data()))
 
+
+def with_torch(**options):
+    """Torch's modules, with its Adam."""
+    import torch
+
+    if args.threads:
         torch.set_num_threads(args.threads)
+    layers = []
+    for i, o in itertools.pairwise(SIZES):
+        layers += [torch.nn.Linear(i, o), torch.nn.ReLU()]
+    net = torch.nn.Sequential(*layers[:-1])
+    adam = torch.optim.Adam(net.parameters(), lr=RATE, **options)
+    x, labels = map(torch.from_numpy, data())
 
-        def with_torch(**options):
-            layers = []
-            for i, o in itertools.pairwise(SIZES):
-                layers += [torch.nn.Linear(i, o), torch.nn.ReLU()]
-            net = torch.nn.Sequential(*layers[:-1])
-            adam = torch.optim.Adam(net.parameters(), lr=1e-3, **options)
-            tx, tl = torch.from_numpy(x), torch.from_numpy(labels)
+    def step():
+        adam.zero_grad()
+        loss = torch.nn.functional.cross_entropy(net(x), labels)
+        loss.backward()
+        adam.step()
+        return loss.detach()
 
-            def step():
-                adam.zero_grad()
-                loss = torch.nn.functional.cross_entropy(net(tx), tl)
-                loss.backward()
-                adam.step()
-                return loss
+    return step
 
-            return step
 
-        found["torch, default Adam"] = with_torch()
-        found["torch, fused Adam"] = with_torch(fused=True)
-    return found
+def with_jax():
+    """The formulas of Adam in jax.jit, which may reuse the memory of what it is given."""
+    import jax
+    import jax.numpy as jnp
+
+    def loss_of(params, x, labels):
+        for k, (w, b) in enumerate(params):
+            x = x @ w + b
+            x = jax.nn.relu(x) if k + 1 < len(params) else x
+        picked = jnp.take_along_axis(x, labels[:, None], 1)[:, 0]
+        return jnp.mean(jax.nn.logsumexp(x, axis=1) - picked)
+
+    @functools.partial(jax.jit, donate_argnums=(0,))
+    def step(state, x, labels):
+        params, m, v, t = state
+        loss, g = jax.value_and_grad(loss_of)(params, x, labels)
+        t += 1
+        m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, g)
+        v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, v, g)
+        rate, root = RATE / (1 - 0.9**t), jnp.sqrt(1 - 0.999**t)
+        params = jax.tree.map(
+            lambda p, m, v: p - rate * m / (jnp.sqrt(v) / root + 1e-8), params, m, v
+        )
+        return (params, m, v, t), loss
+
+    params = jax.tree.map(jnp.asarray, weights())
+    zeros = functools.partial(jax.tree.map, jnp.zeros_like)
+    state = [(params, zeros(params), zeros(params), jnp.float32(0))]
+    x, labels = map(jnp.asarray, data())
+
+    def run():
+        state[0], loss = step(state[0], x, labels)
+        return jax.block_until_ready((state, loss))
+
+    return run
+
+
+def with_tensorflow():
+    """Variables, the tape and Keras's Adam in one tf.function."""
+    import tensorflow as tf
+
+    layers = [tuple(map(tf.Variable, pair)) for pair in weights()]
+    variables = [v for pair in layers for v in pair]
+    adam = tf.keras.optimizers.Adam(RATE)
+    adam.build(variables)
+    x, labels = map(tf.constant, data())
+
+    @tf.function
+    def step(x, labels):
+        with tf.GradientTape() as tape:
+            for k, (w, b) in enumerate(layers):
+                x = x @ w + b
+                x = tf.nn.relu(x) if k + 1 < len(layers) else x
+            loss = tf.reduce_mean(
+                tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x)
+            )
+        adam.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    return functools.partial(step, x, labels)
+
+
+def with_autograd():
+    """HIPS autograd, and Adam written out in NumPy."""
+    import autograd
+    import autograd.numpy as anp
+
+    x, labels = data()
+    params = [a for pair in weights() for a in pair]
+    m, v = ([np.zeros_like(p) for p in params] for _ in range(2))
+    steps = itertools.count(1)
+
+    def loss_of(params):
+        y = x
+        for k in range(0, len(params), 2):
+            y = y @ params[k] + params[k + 1]
+            y = anp.maximum(y, 0) if k + 2 < len(params) else y
+        y = y - anp.max(y, axis=1, keepdims=True)
+        picked = y[anp.arange(BATCH), labels]
+        return anp.mean(anp.log(anp.sum(anp.exp(y), axis=1)) - picked)
+
+    both = autograd.value_and_grad(loss_of)
+
+    def step():
+        loss, grads = both(params)
+        t = next(steps)
+        for p, g, m_, v_ in zip(params, grads, m, v, strict=True):
+            m_ *= 0.9
+            m_ += 0.1 * g
+            v_ *= 0.999
+            v_ += 0.001 * g * g
+            p -= RATE / (1 - 0.9**t) * m_ / (np.sqrt(v_ / (1 - 0.999**t)) + 1e-8)
+        return loss
+
+    return step
+
+
+def contestants():
+    """What makes the step of each contestant, by name; only peers that are installed."""
+    found = {
+        "gpugrad": functools.partial(with_gpugrad, traced=True),
+        "gpugrad, eager": functools.partial(with_gpugrad, traced=False),
+    }
+    peers = {
+        "torch, default Adam": ("torch", with_torch),
+        "torch, fused Adam": ("torch", functools.partial(with_torch, fused=True)),
+        "jax.jit": ("jax", with_jax),
+        "tf.function": ("tensorflow", with_tensorflow),
+        "HIPS autograd": ("autograd", with_autograd),
+    }
+    return found | {name: make for name, (package, make) in peers.items() if installed(package)}
 
 
 def main() -> int:
     """Print the table."""
-    title = f"MLP {'-'.join(map(str, SIZES))}, batch {BATCH}, Adam step, {args.threads} threads"
-    table(title, race(contestants(), rounds=args.rounds), {"torch, default Adam": 1.0})
-    return 0
+    threads = f"{args.threads or 'default'} threads"
+    title = f"MLP {'-'.join(map(str, SIZES))}, batch {BATCH}, Adam step, {threads}"
+    reach = {"torch, default Adam": 0.5, "torch, fused Adam": 1.1, "jax.jit": 1.1}
+    return not table(title, race_apart(contestants(), args.rounds, inner=5), reach)
 
 
 if __name__ == "__main__":
