@@ -4,6 +4,7 @@ That every op and its gradient replay as they run eagerly is a check of the op (
 """
 
 import gc
+import importlib
 import threading
 import weakref
 
@@ -112,6 +113,16 @@ def test_setting_elements_is_part_of_the_program():
         same(y[1:], np.zeros((3, 3)))
 
 
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Groups of small arrays, in blocks and on threads as if they were large."""
+    groups = importlib.import_module("gpugrad.function.groups")
+    for name in ("BLOCK", "SMALLEST", "PART"):
+        monkeypatch.setattr(groups, name, 1 << 12)
+    monkeypatch.setattr("gpugrad.pool.workers", lambda: 3)
+
+
+@pytest.mark.usefixtures("small_blocks")
 def test_large_elementwise_groups_equal_eager():
     rng = np.random.default_rng(1)
     a = gg.constant(rng.normal(size=(300, 257)))
@@ -134,6 +145,7 @@ def test_large_elementwise_groups_equal_eager():
             near(got, want, 1e-6)
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_groups_take_strided_and_stretched_arrays():
     big = RNG.normal(size=(2, 400, 200))
     f = gg.function(lambda x: gg.sin(x) * x + 1)
@@ -145,6 +157,13 @@ def test_groups_take_strided_and_stretched_arrays():
     ):
         near(f(gg.constant(x)), np.sin(x) * x + 1)
         near(f(gg.constant(x)), np.sin(x) * x + 1)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_groups_give_infinities_without_warnings():
+    f = gg.function(lambda x: gg.log(x) * 2 + 1)
+    near(f(gg.ones(1 << 16)), np.ones(1 << 16))
+    assert (f(gg.zeros(1 << 16)).numpy() == -np.inf).all()
 
 
 # ---- where it is not traced ------------------------------------------------------------

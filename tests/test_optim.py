@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad import optim
+from gpugrad import optim, pool
 from gpugrad.errors import (
     ArgumentError,
     CheckpointError,
@@ -17,6 +17,7 @@ from gpugrad.errors import (
     IndexOutOfBoundsError,
     ShapeError,
 )
+from gpugrad.optim import arrays
 
 MAKERS = {
     "sgd": lambda: optim.SGD(0.1),
@@ -86,11 +87,21 @@ def test_long_run_in_several_blocks_follows_the_formula(name, rng):
     np.testing.assert_allclose(got, written_out(name, start, gradients), rtol=1e-9, atol=1e-9)
 
 
-def test_array_large_enough_for_threads_follows_the_formula(rng):
-    start = rng.normal(size=(1 << 20) + 7).astype(np.float32)
-    gradients = [rng.normal(size=start.size).astype(np.float32) for _ in range(2)]
-    got = run(optim.Adam(0.1), gg.Variable(start), gradients)
-    np.testing.assert_allclose(got, written_out("adam", start, gradients), rtol=1e-4, atol=1e-5)
+def test_threads_do_not_change_a_bit(make, rng, monkeypatch):
+    gradients = [gg.constant(rng.normal(size=n).astype(np.float32)) for n in (300_007, 5, 70_000)]
+
+    def moved():
+        optimizer = make()
+        variables = [gg.Variable(np.ones(g.shape, np.float32)) for g in gradients]
+        for _ in range(2):
+            optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return [v.numpy() for v in variables]
+
+    expected = moved()
+    monkeypatch.setattr(arrays, "PART", 1)
+    monkeypatch.setattr(pool, "workers", lambda: 3)
+    for got, want in zip(moved(), expected, strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64", "complex128"])

@@ -17,25 +17,27 @@ ranges of blocks, which they can since NumPy lets go of the interpreter's lock. 
 
 from __future__ import annotations
 
-import concurrent.futures
 import functools
 import math
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.backend import NUMPY
+from gpugrad.pool import spread, workers
 from gpugrad.trace import Program, Step, Value
 
 __all__ = ["BLOCK", "Group", "compile_group", "find_groups", "out_keyword", "ufunc_of"]
 
-BLOCK = 16_384
-"""Elements of a block: five float32 arrays of them fit a cache of 512 KiB."""
+BLOCK = 32_768
+"""Elements of a block: seven float32 arrays of them fit a cache of 1 MiB."""
 
-SMALLEST = 1 << 15
-"""Elements from which on blocks are worth their loop."""
+SMALLEST = 1 << 18
+"""Elements from which on blocks are worth their loop: smaller arrays stay in the cache."""
+
+PART = 1 << 22
+"""Elements times steps from which on a part of a group is worth a thread, see `spread`."""
 
 
 class Group(Step):
@@ -135,15 +137,6 @@ def _group(steps: list[Step], leaving: set[int]) -> Group:
 # ---- running -----------------------------------------------------------------------------
 
 
-@functools.cache
-def _pool() -> concurrent.futures.ThreadPoolExecutor:
-    return concurrent.futures.ThreadPoolExecutor(_threads(), "gpugrad")
-
-
-def _threads() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def compile_group(group: Group) -> Callable[..., list[Any]]:
     """A function of the arrays of the group's inputs that returns those of its outs."""
     flat = all(v.shape == group.shape or math.prod(v.shape) == 1 for v in group.inputs)
@@ -166,16 +159,10 @@ def compile_group(group: Group) -> Callable[..., list[Any]]:
             given = [np.reshape(a, shape if f else ()) for a, f in zip(arrays, full, strict=True)]
         results = [np.empty(shape, v.dtype) for v in outs]
         n = shape[0]
-        threads = min(_threads(), max(1, n // (2 * rows)))
-        if threads == 1:
-            sums = [part(0, n, given, results)]
-        else:
-            step = max(rows, -(-n // threads // rows) * rows)
-            futures = [
-                _pool().submit(part, start, min(start + step, n), given, results)
-                for start in range(0, n, step)
-            ]
-            sums = [f.result() for f in futures]
+        parts = max(1, min(4 * workers(), math.prod(shape) * len(group.steps) // PART))
+        step = -(-n // parts // rows) * rows
+        jobs = [(at, min(at + step, n), given, results) for at in range(0, n, step)]
+        sums = spread(part, jobs)
         made = [r.reshape(v.shape) for r, v in zip(results, outs, strict=True)]
         for column, step_ in zip(zip(*sums, strict=True), group.sums, strict=True):
             made.append(np.asarray(sum(column), step_.outs[0].dtype))

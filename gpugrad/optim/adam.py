@@ -69,13 +69,14 @@ class Adam(Optimizer):
         # factors that make m and v, which are stored without their scales, the corrected ones
         m_scale = mean.scale / (1 - self.beta_1**state.step)
         v_root = math.sqrt(square.scale / (1 - self.beta_2**state.step))
-        add_m, add_v = (1 - self.beta_1) / mean.scale, (1 - self.beta_2) / square.scale
+        add_m = (1 - self.beta_1) / mean.scale
+        add_v = (1 - self.beta_2) / square.scale / add_m**2  # of (add_m * g)**2
         epsilon, stride = self.epsilon / v_root, -rate * m_scale / v_root
         keep = 1 - rate * self.weight_decay
 
         def step(p: Any, g: Any, m: Any, v: Any, t: Any) -> None:
             add_scaled(m, add_m, g, t)
-            lib.square(g, t)
+            lib.square(t, t)
             add_scaled(v, add_v, t, t)
             lib.sqrt(v, t)
             lib.add(t, epsilon, t)

@@ -1,15 +1,14 @@
 """What optimizers do to bare arrays: in place, in blocks, with as few passes as there can be.
 
 A step is bound by memory, not by arithmetic. On the CPU it goes over flat arrays block by
-block, so that all passes but the first find a block in the cache; on a GPU a block is the
-whole array.
+block, so that all passes but the first find a block in the cache, and several threads share the
+blocks; on a GPU a block is the whole array.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,21 +17,21 @@ from gpugrad.backend import HALF, NAMESPACES
 from gpugrad.variable import Variable
 
 __all__ = [
-    "LARGE_BLOCK",
     "Average",
     "add_scaled",
-    "blocks",
     "flat",
-    "in_single",
+    "move",
+    "parts",
+    "scratch",
     "state_dtype",
     "writable",
 ]
 
-BLOCK, LARGE_BLOCK = 40_000, 65_536
-"""Elements of a block. Of float32 the five arrays of Adam then fit a cache of 1 MiB."""
+BLOCK = 65_536
+"""Elements of a block: the five arrays of Adam in float32 are then about a cache of 1 MiB."""
 
-LARGE = 1 << 20  # elements from which on an array is worth the threads of BLAS
-ONE_THREAD = 10_000  # elements up to which OpenBLAS starts no threads
+PART = 1 << 20
+"""Elements from which on a part of a step is worth a thread: 4 ms of Adam, see `spread`."""
 
 
 class Average:
@@ -62,32 +61,14 @@ class Average:
         return self.array
 
 
-@functools.cache
-def _blas(dtype: np.dtype[Any]) -> Callable[..., Any]:
-    blas = importlib.import_module("scipy.linalg.blas")  # 50 ms, so not before a first step
-    return blas.saxpy if dtype == np.float32 else blas.daxpy
-
-
 def add_scaled(y: Any, a: float, x: Any, scratch: Any) -> None:
-    """``y += a * x`` in place, for flat arrays of float32 or float64; `scratch` may be `x`.
-
-    On the CPU by BLAS, in one pass: 3 us for 16384 float32, where NumPy's two take 12. In
-    pieces on which OpenBLAS starts no threads: waiting for them took 8 ms of a step of 1.5 ms
-    wherever the other core was busy.
-    """
-    if type(y) is np.ndarray:
-        axpy, n = _blas(y.dtype), y.size
-        if n <= ONE_THREAD or n > BLOCK:
-            axpy(x, y, a=a)
-            return
-        for start in range(0, n, ONE_THREAD):
-            axpy(x, y, min(ONE_THREAD, n - start), a, start, 1, start, 1)
-    else:
-        lib = NAMESPACES[type(y)].lib
-        lib.multiply(x, a, scratch)
-        lib.add(y, scratch, y)
+    """``y += a * x`` in place; `scratch`, which may be `x`, is ``a * x`` after it."""
+    lib = NAMESPACES[type(y)].lib
+    lib.multiply(x, a, scratch)
+    lib.add(y, scratch, y)
 
 
+@functools.cache
 def state_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The real dtype in which averages of a dtype are kept; 16-bit floats would round them off."""
     if dtype in HALF:
@@ -109,22 +90,31 @@ def writable(variable: Variable) -> Any:
     return data
 
 
-def blocks(arrays: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Views of flat arrays of one length, block by block; on a GPU the arrays themselves."""
-    n = arrays[0].size
-    if not n:
-        return
-    if n <= BLOCK or type(arrays[0]) is not np.ndarray:
-        yield arrays
-        return
-    size = LARGE_BLOCK if n >= LARGE else BLOCK
-    for start in range(0, n, size):
-        block = slice(start, start + size)
-        yield [a[block] for a in arrays]
+def scratch(p: Any) -> Any:
+    """An array for what is computed on the way, for a flat array."""
+    return NAMESPACES[type(p)].lib.empty(p.size, dtype=state_dtype(p.dtype))
 
 
-def in_single(step: Callable[..., None], p: Any, g: Any, *rest: Any) -> None:
-    """Run ``step(p, g, ...)`` in float32 on a block of 16-bit floats, rounding once at the end."""
-    p32 = p.astype(np.float32)
-    step(p32, g.astype(np.float32), *rest)
-    p[...] = p32
+def parts(work: Sequence[tuple[Callable[..., None], Sequence[Any]]]) -> list[Any]:
+    """Steps and flat arrays as steps and blocks, in parts that are worth a thread."""
+    made: list[Any] = [[]]
+    size = 0
+    for step, arrays in work:
+        for start in range(0, arrays[0].size, BLOCK):
+            if size >= PART:
+                made.append([])
+                size = 0
+            made[-1].append((step, [a[start : start + BLOCK] for a in arrays]))
+            size += BLOCK
+    return [(part,) for part in made]
+
+
+def move(part: Sequence[tuple[Callable[..., None], Sequence[Any]]]) -> None:
+    """Run steps on blocks; of 16-bit floats in float32, rounded once at the end."""
+    for step, (p, g, *rest) in part:
+        if p.dtype in HALF:
+            p32 = p.astype(np.float32)
+            step(p32, g.astype(np.float32), *rest, scratch(p))
+            p[...] = p32
+        else:
+            step(p, g, *rest, scratch(p))

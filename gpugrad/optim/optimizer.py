@@ -20,14 +20,15 @@ from gpugrad.errors import (
     ShapeError,
 )
 from gpugrad.optim.arrays import (
-    LARGE_BLOCK,
     Average,
-    blocks,
     flat,
-    in_single,
+    move,
+    parts,
+    scratch,
     state_dtype,
     writable,
 )
+from gpugrad.pool import spread
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import IndexedSlices, Tensor, tensor, wrap
 from gpugrad.trace import Tracing, running
@@ -73,7 +74,6 @@ class Optimizer:
         self.iterations = 0
         """How many steps have been taken."""
         self._states: dict[int, State] = {}
-        self._scratch: dict[Any, Any] = {}
         self._warned: set[tuple[int, ...]] = set()
 
     @property
@@ -137,20 +137,23 @@ class Optimizer:
             g = gradient if isinstance(gradient, IndexedSlices) else flat(gradient._data)
             work.append((self._states[variable._id], writable(variable), g))
         work = self._launch_all(work, rate)
-        scratch = [self._scratch_of(data) for _, data, _ in work]
-        for (state, data, g), spare in zip(work, scratch, strict=True):
+        for _, data, _ in work:
+            if type(data) is not np.ndarray:
+                with backend.formulas_on(data):
+                    scratch(flat(data))  # given back at once, and found again below
+        on_cpu: list[Any] = []
+        for state, data, g in work:
             with backend.formulas_on(data):
                 step = self._begin(state, rate)
                 if isinstance(g, IndexedSlices):
                     self._move_rows(data, g.indices._data, g.values._data, rate)
                     continue
-                half = data.dtype in HALF
-                arrays = [flat(data), g, *(a.array for a in state.averages.values())]
-                for p, gb, *rest in blocks(arrays):
-                    if half:
-                        in_single(step, p, gb, *rest, spare[: p.size])
-                    else:
-                        step(p, gb, *rest, spare[: p.size])
+                moved = step, [flat(data), g, *(a.array for a in state.averages.values())]
+                if type(data) is np.ndarray:
+                    on_cpu.append(moved)
+                else:
+                    move([moved])
+        spread(move, parts(on_cpu))
         self.iterations += 1
 
     def _launch_all(self, work: list[tuple[State, Any, Any]], rate: float) -> list[Any]:
@@ -355,17 +358,6 @@ class Optimizer:
         keep = self.takes_rows and g.dtype not in HALF
         return g if keep else g.to_dense()
 
-    def _scratch_of(self, data: Any) -> Any:
-        """An array for intermediate values, as long as a block; kept from step to step."""
-        dtype, device = state_dtype(data.dtype), backend.device_of(data)
-        size = LARGE_BLOCK if device == backend.CPU else flat(data).size
-        spare = self._scratch.get((dtype, device))
-        if spare is None or spare.size < size:
-            with backend.formulas_on(data):
-                spare = NAMESPACES[type(data)].lib.empty(size, dtype=dtype)
-            self._scratch[dtype, device] = spare
-        return spare
-
     # -- state
 
     def _names(self, names: Mapping[str, Variable] | None) -> Mapping[str, Variable]:
@@ -444,7 +436,7 @@ class Optimizer:
     def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle takes: states by the Variables they belong to."""
         kept = {**self.__dict__, "_states": list(self._states.values())}
-        return {**kept, "_scratch": {}, "_warned": set()}
+        return {**kept, "_warned": set()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Copied Variables have new serial numbers, so their states get new keys."""

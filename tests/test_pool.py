@@ -1,0 +1,62 @@
+"""The threads that NumPy's work is spread over."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from gpugrad import pool
+
+
+@pytest.fixture(autouse=True)
+def three_workers(monkeypatch):
+    monkeypatch.setattr(pool, "workers", lambda: 3)
+
+
+def test_results_come_in_the_order_of_the_jobs():
+    assert pool.spread(lambda a, b: a - b, [(k, 1) for k in range(50)]) == list(range(-1, 49))
+    assert pool.spread(abs, []) == []
+
+
+def test_jobs_run_on_several_threads_at_once():
+    both = threading.Barrier(2, timeout=10)
+    pool.spread(both.wait, [(), ()])  # neither returns before the other has started
+
+
+def test_no_thread_warns_of_infinities():
+    made = pool.spread(lambda x: np.log(np.zeros(100_000)) * x, [(k,) for k in range(1, 9)])
+    assert all(np.isneginf(m).all() for m in made)
+
+
+def test_an_error_comes_out_and_nothing_runs_on_behind_it():
+    ran = []
+
+    def job(k):
+        if k == 3:
+            raise ValueError("third")
+        ran.append(k)
+
+    with pytest.raises(ValueError, match="third"):
+        pool.spread(job, [(k,) for k in range(20)])
+    before = list(ran)
+    pool.spread(abs, [(1,), (2,)])
+    assert ran == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_process_has_threads_of_its_own():
+    text = (
+        "import os, threading, warnings; from gpugrad import pool\n"
+        "pool.workers = lambda: 2\n"
+        "def run(): b = threading.Barrier(2, timeout=10); pool.spread(b.wait, [(), ()])\n"
+        "run()\n"
+        "warnings.simplefilter('ignore')\n"
+        "pid = os.fork()\n"
+        "run()\n"
+        "os._exit(0) if pid == 0 else None\n"
+        "assert os.waitpid(pid, 0)[1] == 0\n"
+    )
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
