@@ -60,8 +60,11 @@ def _sigmoid(xp, x):
     """SciPy's expit takes six times as long as NumPy's exp; CuPy's is one kernel."""
     if xp is not NUMPY:
         return xp.special.expit(x)
+    t = np.asarray(x * -1.0)  # not -x, which wraps round in unsigned integers
     with np.errstate(over="ignore"):  # 1 / inf is right
-        return 1 / (1 + np.exp(x * -1.0))  # not -x, which wraps round in unsigned integers
+        np.exp(t, out=t)
+    t += 1
+    return np.divide(1, t, out=t)
 
 
 sigmoid = elementwise(

@@ -105,7 +105,9 @@ def softmax_grad(xp, g, out, /, axis=-1):
     >>> print(gg.OPS["softmax_grad"].eager([1.0, 0.0], [0.5, 0.5]))
     [ 0.25 -0.25]
     """
-    return out * (g - xp.sum_of_products(g, out, axis=axis))
+    d = g - xp.sum_of_products(g, out, axis=axis)
+    d *= out
+    return d
 
 
 @op(

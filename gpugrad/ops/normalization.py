@@ -179,7 +179,9 @@ def standardize_grad(xp, g, out, var, g_mean, g_var, /, axis=-1, *, eps=1e-5):
     # arrays, so that the large ones are read once
     shift = (g_mean - scale * xp.sum(g, axis=axis, keepdims=True)) / n
     slope = 2 * g_var * ((var + eps) * scale) - scale * xp.sum_of_products(g, out, axis=axis)
-    return g * scale + out * (slope / n) + shift
+    d = out * (slope / n) + shift
+    d += g * scale  # d is made of all arguments, so it is of the kind of any of them
+    return d
 
 
 @op(
@@ -255,7 +257,9 @@ def rms_standardize_grad(xp, g, out, mean_square, g_ms, /, axis=-1, *, eps=1e-6)
     scale = _inverse_root(xp, mean_square, eps)
     along = scale * xp.sum_of_products(g, out, axis=axis)
     slope = 2 * g_ms * ((mean_square + eps) * scale) - along
-    return g * scale + out * (slope / n)
+    d = out * (slope / n)
+    d += g * scale
+    return d
 
 
 # ---- what they are made into -------------------------------------------------------------
