@@ -226,6 +226,8 @@ class Recorder:
         if first is None:
             return [None] * len(sources)
         xp = backend.reading(first) if raw else TENSOR
+        trace = running()
+        start = len(trace.program.steps) if trace is not None else 0
         if self.leaves <= wanted and type(self.known) is set:
             need: Any = self.known
         else:
@@ -249,6 +251,9 @@ class Recorder:
                 results = [finished(xp, grads.get(s._id), s) for s in sources]
                 if masked or not _any_nan(results):
                     break
+        if trace is not None:
+            for step in trace.program.steps[start:]:
+                step.backward = True
         return results
 
 

@@ -89,10 +89,15 @@ class Step:
         variables: the Variables that an effect moves; their values are the last of `outs`.
         undo: called before an effect; returns what puts back all else that it changes. None if
             it cannot be put back.
+        backward: whether it is of a backward pass.
+        phase: steps of different phases are in no group together.
         results: the arrays of `outs` in the run that was traced, until the program is planned.
     """
 
-    __slots__ = ("args", "call", "name", "op", "outs", "params", "results", "undo", "variables")
+    __slots__ = (
+        "args", "backward", "call", "name", "op", "outs", "params", "phase", "results", "undo",
+        "variables",
+    )  # fmt: skip
 
     def __init__(
         self, op: Any, args: Sequence[Any], params: dict[str, Any], outs: list[Value], *,
@@ -101,7 +106,7 @@ class Step:
     ) -> None:  # fmt: skip
         self.op, self.args, self.params, self.outs = op, tuple(args), params, outs
         self.name, self.call, self.variables = name or op.name, call, tuple(variables)
-        self.undo = undo
+        self.undo, self.backward, self.phase = undo, False, 0
         self.results: list[Any] = []
 
     @property
@@ -425,6 +430,8 @@ class Tracing:
 
     def assigned(self, variable: Variable) -> None:
         """Follow a Variable that gets another value."""
+        if self.trial and variable._id > self._born:
+            raise OtherwiseError("the making of a Variable")
         if self.pure:
             error = OtherwiseError(f"the Variable '{variable.name}' is assigned to")
             error.once = variable._id > self._born  # that is, it is made

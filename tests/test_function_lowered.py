@@ -104,7 +104,7 @@ def mlp_step():
         optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
         return loss
 
-    return step, (gg.ones((64, 20)), gg.ones((64, 4)))
+    return step, (gg.ones((512, 20)), gg.ones((512, 4)))
 
 
 def layer_norm():
@@ -118,7 +118,7 @@ def layer_norm():
             y = centred / gg.sqrt(variance + 1e-5) * scale + shift
         return y, tape.gradient(y, [x, scale, shift], upstream)
 
-    return step, (gg.ones((64, 512)), gg.ones(512), gg.zeros(512), gg.ones((64, 512)))
+    return step, (gg.ones((512, 512)), gg.ones(512), gg.zeros(512), gg.ones((512, 512)))
 
 
 def cross_entropy():

@@ -13,10 +13,9 @@ from gpugrad import backend, nest
 from gpugrad.batched import levels_running
 from gpugrad.errors import ArgumentError
 from gpugrad.function.effects import put_back_on_otherwise, undoable
-from gpugrad.function.groups import find_groups
 from gpugrad.function.lowered import Lowered
-from gpugrad.function.numpy_replay import Replay
-from gpugrad.function.passes import PASSES
+from gpugrad.function.memory import Memory, measured
+from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Names, Signature
 from gpugrad.function.under_tape import (
@@ -42,9 +41,9 @@ _MANY = 16  # traces from which on a new one is worth a warning
 class _Plan:
     """One signature of a function: its program, what runs it, and the form of its result."""
 
-    def __init__(self, program: Program, result: Any, passes: Sequence[str]) -> None:
+    def __init__(self, program: Program, result: Any, options: Options) -> None:
         careful = undoable(program)
-        self.program, self.replay = _planned(careful, passes)
+        self.program, self.replay = planned(optimized(careful, options), options)
         self.run: Callable[[list[Any]], list[Any]] = self.replay
         if careful is not program:
             self.run = functools.partial(put_back_on_otherwise, self.replay)
@@ -53,20 +52,11 @@ class _Plan:
             step.results = []
 
 
-def _planned(program: Program, passes: Sequence[str]) -> tuple[Program, Replay]:
-    for name in passes:
-        if name in PASSES:
-            program = PASSES[name](program)
-    if "groups" in passes:
-        program = find_groups(program)
-    return program, Replay(program)
-
-
 class _Pair:
     """One signature under tapes: a forward and a backward program."""
 
     def __init__(
-        self, f: Any, args: Any, keywords: Any, wanted: list[Tensor], passes: Sequence[str],
+        self, f: Any, args: Any, keywords: Any, wanted: list[Tensor], options: Options,
         signature: Signature,
     ) -> None:  # fmt: skip
         trace, result, targets, gradients, variables = trace_with_gradient(
@@ -82,11 +72,8 @@ class _Pair:
         self.is_target = [any(o is t._data for t in targets) for o in outputs]
         program.outputs = [trace.place(o) for o in outputs]
         program.outputs += [trace.place(tensor(g)._data) for g in found]
-        for name in passes:
-            if name in PASSES:
-                program = PASSES[name](program)
-        forward, backward = parted(program, n, len(outputs))
-        self.forward, self.backward = (_planned(p, passes)[1] for p in (forward, backward))
+        forward, backward = parted(optimized(program, options), n, len(outputs))
+        self.forward, self.backward = (planned(p, options)[1] for p in (forward, backward))
         self.n_outputs = len(outputs)
 
     def __call__(
@@ -117,14 +104,12 @@ class Function:
     """What `gg.function` makes of a function; call it as the function itself."""
 
     def __init__(
-        self, f: Callable[..., Any], passes: Sequence[str] | None = None, static: Names = ()
-    ) -> None:
+        self, f: Callable[..., Any], passes: Sequence[str] | None = None, static: Names = (),
+        remat: str | None = None, memory_limit: int | None = None,
+    ) -> None:  # fmt: skip
         functools.update_wrapper(self, f)
         self.__name__ = getattr(f, "__name__", type(f).__name__)  # a partial has none
-        every = (*PASSES, "groups")
-        self._passes = every if passes is None else tuple(passes)
-        if unknown := set(self._passes) - set(every):
-            raise ArgumentError(f"function: there are the passes {every}, not {sorted(unknown)}.")
+        self._options = Options.of(self.__name__, passes, remat, memory_limit)
         self._f, self._signature = f, Signature(f, static)
         self._plans: dict[Any, _Plan] = {}
         self._pairs: dict[Any, Any] = {}
@@ -144,7 +129,9 @@ class Function:
         if plan is None:
             with self._lock:
                 if key not in self._plans:
-                    return self._trace(key, args, keywords)
+                    self._warn(key, args, keywords)
+                    if not self._fits(key, args, keywords):
+                        return self._trace(key, args, keywords)
                 plan = self._plans[key]
         try:
             results = iter(plan.run(arrays))
@@ -166,7 +153,7 @@ class Function:
             once = False
             with self._lock, recording_stopped():
                 try:
-                    pair = _Pair(self._f, args, keywords, wanted, self._passes, self._signature)
+                    pair = _Pair(self._f, args, keywords, wanted, self._options, self._signature)
                 except OtherwiseError as error:
                     pair = False  # it has effects
                     once = error.once
@@ -201,6 +188,20 @@ class Function:
         plan = self._plan(args, keywords)
         return Lowered(self.__name__, plan.program, plan.replay)
 
+    def memory(self, *args: Any, **keywords: Any) -> Memory:
+        """What a replay with arguments like these takes of memory; errors as `lower`.
+
+        >>> import gpugrad as gg
+        >>> f = gg.function(lambda x: gg.sum(gg.tanh(gg.exp(x) + 1)))
+        >>> print(f.memory(gg.ones((100, 256))))
+        peak 200 KiB, at step 4 of 4: sum -> float32[]
+          arguments            100 KiB
+          planned buffers      100 KiB
+          results                  4 B
+        """
+        plan = self._plan(args, keywords)
+        return measured(plan.program, plan.replay)
+
     def _plan(self, args: Any, keywords: Any) -> _Plan:
         """The plan for arguments like these; if there is none, one without any effect."""
         key, _ = self._signature.key(args, keywords)
@@ -208,14 +209,17 @@ class Function:
         if plan is not None:
             return plan
         try:
-            with self._lock, recording_stopped():
-                program, form, _, _ = self._traced(args, keywords, trial=True)
+            return self._trial(args, keywords)
         except OtherwiseError as error:
             raise ArgumentError(
                 f"{self.__name__} was not called with such arguments yet, and '{error}' in it "
                 "cannot be undone. Call it once before."
             ) from None
-        return _Plan(program, form, self._passes)
+
+    def _trial(self, args: Any, keywords: Any) -> _Plan:
+        with self._lock, recording_stopped():
+            program, form, _, _ = self._traced(args, keywords, trial=True)
+        return _Plan(program, form, self._options)
 
     def cache_info(self) -> CacheInfo:
         """How often it replayed, traced, and called the Python function after all."""
@@ -227,14 +231,24 @@ class Function:
         self._pairs.clear()
 
     def _trace(self, key: Any, args: Any, keywords: Any) -> Any:
-        self._warn(key, args, keywords)
         program, form, outputs, made = self._traced(args, keywords)
         self._counts[1] += 1
         if made is None:
-            self._plans[key] = _Plan(program, form, self._passes)
+            self._plans[key] = _Plan(program, form, self._options)
         else:  # as a layer that makes its Variables when it is first called
             self._made(key, made)
         return filled(form, iter([backend.bottom(o) for o in outputs]))
+
+    def _fits(self, key: Any, args: Any, keywords: Any) -> bool:
+        """Whether there is a plan that keeps to the limit, made before anything has an effect."""
+        if self._options.memory_limit is None:
+            return False
+        try:
+            self._plans[key] = self._trial(args, keywords)
+        except OtherwiseError:
+            return False  # the plan is made after a first call
+        self._counts[1] += 1
+        return True
 
     def _traced(
         self, args: Any, keywords: Any, trial: bool = False
@@ -265,13 +279,14 @@ class Function:
         warnings.warn(
             f"{self.__name__} is traced for the {len(self._plans) + 1}th time. What changed: "
             f"{'; '.join(changed)}.",
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
 def function(
-    f: Callable[..., Any] | None = None, *, static: Names = (), passes: Sequence[str] | None = None
-) -> Any:
+    f: Callable[..., Any] | None = None, *, static: Names = (), remat: str | None = None,
+    memory_limit: int | None = None, passes: Sequence[str] | None = None,
+) -> Any:  # fmt: skip
     """Make a function that runs once for each signature and replays what it did; a decorator.
 
     Args:
@@ -283,6 +298,10 @@ def function(
             they are. Python numbers and what else is no Tensor are so without it; declared
             static, a Tensor or an array is too, so that `f` may ask for its values (its bytes
             are compared in every call, and each value is traced anew).
+        remat: "auto" to compute values again that a backward pass would keep, as many as it takes
+            to fit `memory_limit`; None for none. Results are the same to the bit.
+        memory_limit: bytes that a replay may take, with its arguments and Variables, as
+            `Function.memory` tells them. Tracing, which is done once, takes more.
         passes: which optimizations run; all if None.
 
     A signature is the structure of the arguments, shapes, dtypes and devices of their Tensors,
@@ -293,7 +312,8 @@ def function(
     Raises:
         TraceError: a value is asked for while the function is traced, as by ``if x > 0``.
         ArgumentError: an argument that is neither a Tensor nor hashable; a static one that is a
-            Variable, or no parameter of `f`.
+            Variable, or no parameter of `f`; `remat` without a limit.
+        OutOfMemoryError: a replay would take more than `memory_limit`. Nothing has changed.
         DTypeError: a static Tensor is watched by a tape, which would lose its gradient.
 
     >>> import gpugrad as gg
@@ -306,5 +326,7 @@ def function(
     1
     """
     if f is None:
-        return functools.partial(function, static=static, passes=passes)
-    return Function(f, passes, static)
+        return functools.partial(
+            function, static=static, remat=remat, memory_limit=memory_limit, passes=passes
+        )
+    return Function(f, passes, static, remat, memory_limit)

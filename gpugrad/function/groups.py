@@ -88,13 +88,13 @@ def _is_sum(step: Step, shape: tuple[int, ...]) -> bool:
 def find_groups(program: Program) -> Program:
     """Put elementwise steps over one large shape into groups.
 
-    A step joins the last group of its shape, unless what it reads comes, through a step that is
-    not in the group, from the group itself.
+    A step joins the last group of its shape and phase, unless what it reads comes, through a
+    step that is not in the group, from the group itself.
     """
     made = program.copy()
     items: list[Any] = []  # steps, and lists of steps: the groups
     place: dict[int, int] = {}  # of the item that makes a value
-    last: dict[tuple[int, ...], int] = {}
+    last: dict[Any, int] = {}  # by shape and phase
 
     for step in program.steps:
         shape = step.outs[0].shape if step.outs else ()
@@ -102,13 +102,14 @@ def find_groups(program: Program) -> Program:
         if not grouped and step.inputs:
             shape = step.inputs[0].shape
             grouped = math.prod(shape) >= SMALLEST and _is_sum(step, shape)
-        at = last.get(shape, -1) if grouped else -1
+        kind = (shape, step.phase)
+        at = last.get(kind, -1) if grouped else -1
         # all that it reads is made before the group, or in it
         if at < 0 or any(place.get(id(v), -1) > at for v in step.inputs):
             items.append([step] if grouped else step)
             at = len(items) - 1
             if grouped:
-                last[shape] = at
+                last[kind] = at
         else:
             items[at].append(step)
         for v in step.outs:

@@ -29,6 +29,7 @@ class Replay:
     Attributes:
         source: the text of the function.
         arena_bytes: of the buffers that one run at a time takes.
+        buffered: ids of the Values that are in them.
     """
 
     def __init__(self, program: Program) -> None:
@@ -37,6 +38,7 @@ class Replay:
         self._lines: list[str] = []
         self._buffers: list[tuple[tuple[int, ...], Any]] = []
         self._program = program
+        self.buffered: set[int] = set()
         arrays = [s.results[0] for s in program.steps if s.results]
         self._xp = reading(*arrays[:1])
         self._plan()
@@ -158,7 +160,9 @@ class Replay:
             name = self._names[id(out)] = f"t{len(self._names)}"
             function = self._global(ufunc or np.matmul)
             buffer = self._buffer(out, ends if ufunc is not None else set(), roots)
-            given += [out_keyword(ufunc) + buffer] if buffer else []
+            if buffer:
+                self.buffered.add(id(out))
+                given.append(out_keyword(ufunc) + buffer)
             made = f"{function}({', '.join(given)})"
             self._lines.append(
                 f"{name} = {made}" if out.shape or buffer else f"{name} = asarray({made})"

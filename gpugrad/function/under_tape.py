@@ -55,7 +55,7 @@ def trace_with_gradient(
 
 
 def parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Program]:
-    """The steps before the upstream gradients, and those that depend on them.
+    """The steps before the upstream gradients, and those that depend on them or have a phase.
 
     The first returns its `n_outputs` and then what the second one reads; the second takes that,
     then the upstream gradients.
@@ -65,7 +65,7 @@ def parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Pr
     forward, backward = program.copy(), program.copy()
     forward.steps, backward.steps = [], []
     for step in program.steps:
-        if any(id(v) in late for v in step.inputs):
+        if step.phase or any(id(v) in late for v in step.inputs):
             late.update(id(v) for v in step.outs)
             backward.steps.append(step)
         else:

@@ -1,0 +1,175 @@
+"""What a replay takes of memory, told before it runs.
+
+Counted are the arrays that the plan names: arguments, Variables, constants, the planned buffers
+and what each step returns, until its last reader is done. What an op takes within itself, for
+as long as it runs, is not known to the plan and not counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from gpugrad.function.numpy_replay import Replay
+from gpugrad.trace import Program, Step, Value
+
+__all__ = ["Memory", "kept_for_backward", "measured"]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes that a replay takes; ``print`` shows them.
+
+    Attributes:
+        peak: the most at one time, all of the following together at the step where it occurs.
+        step, of, text: which step that is, counted from 1, of how many, and the step itself.
+        inputs: the Tensor arguments.
+        variables: the Variables that are read, and their new values by the end.
+        constants: arrays that the program brings along.
+        arena: the planned buffers, taken again by one step after the other.
+        outputs: the results.
+        kept: what the forward pass makes and the backward pass reads.
+    """
+
+    peak: int
+    step: int
+    of: int
+    text: str
+    inputs: int
+    variables: int
+    constants: int
+    arena: int
+    outputs: int
+    kept: int
+
+    def __str__(self) -> str:
+        lines = [f"peak {size(self.peak)}, at step {self.step} of {self.of}: {self.text}"]
+        said = {
+            "inputs": "arguments", "variables": "Variables", "constants": "constants",
+            "arena": "planned buffers", "outputs": "results", "kept": "kept for backward",
+        }  # fmt: skip
+        for field in fields(self):
+            if field.name in said and getattr(self, field.name):
+                lines.append(f"  {said[field.name]:<18}{size(getattr(self, field.name)):>10}")
+        return "\n".join(lines)
+
+
+def size(n: int) -> str:
+    """A number of bytes, as people read it.
+
+    >>> size(100), size(10_000), size(123 << 20)
+    ('100 B', '9.77 KiB', '123 MiB')
+    """
+    if n < 1024:
+        return f"{n} B"
+    unit = min((n.bit_length() - 1) // 10, 4)
+    amount = n / (1 << 10 * unit)
+    return f"{amount:.{max(0, 3 - len(str(int(amount))))}f} {' KMGT'[unit]}iB"
+
+
+def roots_of(program: Program) -> dict[int, int]:
+    """Whose memory a value may share, by id: that of the first value that has it.
+
+    A view shares with what it reads; so does what an optimizer moves in place.
+    """
+    roots: dict[int, int] = {}
+    for v in (*program.inputs, *(v for _, v in program.reads)):
+        roots.setdefault(id(v), id(v))
+    for step in program.steps:
+        n = len(step.variables)
+        moved = dict(zip(map(id, step.outs[-n:]), step.args[-n:], strict=True)) if n else {}
+        for v in step.outs:
+            shared = [roots[id(a)] for a in step.inputs if id(a) in roots] if v.view else []
+            of = moved.get(id(v))
+            if isinstance(of, Value):
+                shared = [roots.get(id(of), id(of))]
+            roots[id(v)] = shared[0] if shared else id(v)
+    return roots
+
+
+def lives(program: Program, buffered: set[int]) -> list[int]:
+    """Bytes of what the steps have made, not in planned buffers, while each of them runs."""
+    roots = roots_of(program)
+    bytes_: dict[int, int] = {}
+    born: dict[int, int] = {}
+    dies: dict[int, int] = {}
+    given = {id(v) for v in (*program.inputs, *(v for _, v in program.reads))}
+    for k, step in enumerate(program.steps):
+        for v in step.outs:
+            root = roots[id(v)]
+            if root == id(v) and id(v) not in buffered and root not in given:
+                bytes_[root], born[root] = v.nbytes, k
+        for v in (*step.inputs, *step.outs):
+            dies[roots.get(id(v), id(v))] = k
+    for v in (*program.outputs, *(v for _, v in program.writes)):
+        dies[roots.get(id(v), id(v))] = len(program.steps) - 1
+    change = [0] * (len(program.steps) + 1)
+    for root, n in bytes_.items():
+        change[born[root]] += n
+        change[dies[root] + 1] -= n
+    total, made = 0, []
+    for k in range(len(program.steps)):
+        total += change[k]
+        made.append(total)
+    return made
+
+
+def kept_for_backward(program: Program) -> list[Value]:
+    """What the forward pass makes and a step of a backward pass reads, once a memory.
+
+    What is made and read in one group is not kept in between.
+    """
+    roots = roots_of(program)
+    forward: dict[int, int] = {}  # the step that makes a value, a group counting as one
+    found: dict[int, Value] = {}
+    for k, step in enumerate(program.steps):
+        for part in step.parts or [step]:
+            if not part.backward:
+                forward.update((id(v), k) for v in part.outs)
+                continue
+            for v in part.inputs:
+                if forward.get(id(v), k) != k and roots.get(id(v)) in forward:
+                    found.setdefault(roots[id(v)], v)
+    return list(found.values())
+
+
+def _total(values: Sequence[Value]) -> int:
+    return sum({id(v): v.nbytes for v in values}.values())
+
+
+def _extent(array: Any) -> int:
+    """Bytes of an array without what is stretched."""
+    if not array.size:
+        return 0
+    lengths = [n for n, s in zip(array.shape, array.strides, strict=True) if s]
+    return int(array.itemsize) * math.prod(lengths)
+
+
+def measured(program: Program, replay: Replay) -> Memory:
+    """What a replay of a program takes."""
+    roots = roots_of(program)
+    given = {id(v) for v in (*program.inputs, *(v for _, v in program.reads))}
+    inputs, before = _total(program.inputs), _total([v for _, v in program.reads])
+    constants = sum(_extent(v.constant) for v in program.values() if v.constant is not None)
+    new = [v for _, v in program.writes if roots.get(id(v), id(v)) not in given]
+    outputs = [v for v in program.outputs if roots.get(id(v)) not in {*given, *map(id, new), None}]
+    made = lives(program, replay.buffered) or [0]
+    at = max(range(len(made)), key=made.__getitem__)
+    step = program.steps[at] if program.steps else None
+    return Memory(
+        peak=inputs + before + constants + replay.arena_bytes + made[at],
+        step=at + 1, of=len(program.steps), text=_told(step),
+        inputs=inputs, variables=before + _total(new), constants=constants,
+        arena=replay.arena_bytes, outputs=_total(outputs),
+        kept=_total(kept_for_backward(program)),
+    )  # fmt: skip
+
+
+def _told(step: Step | None) -> str:
+    if step is None:
+        return "nothing"
+    made = ", ".join(f"{v.dtype}{list(v.shape)}" for v in step.outs)
+    parts = ", ".join(p.name for p in step.parts)
+    return f"{step.name}{parts and f' ({parts})'} -> {made or 'nothing'}"

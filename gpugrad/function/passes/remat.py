@@ -1,0 +1,219 @@
+"""Computing again what a backward pass would otherwise keep.
+
+A greedy heuristic. At the step where most memory is held it looks at what is made before it,
+read only after it, and can be computed again by ops alone: never an effect, never a random
+number. It chooses elementwise chains before all others, then by bytes freed for each element
+computed, and has what was chosen computed again right before it is next read. The same ops run
+on the same arrays, so results do not change.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+from gpugrad.function.memory import lives, roots_of
+from gpugrad.function.passes.dead import remove_dead
+from gpugrad.trace import Program, Step, Value
+
+__all__ = ["in_phases", "rematerialize"]
+
+LONGEST = 64  # steps that one value may take to compute again
+NEXT = 0.9  # of what is held, to be reached before the plan is looked at again
+TRIED = 16  # values, best first, of which one must make the program smaller
+
+
+def in_phases(program: Program) -> Program:
+    """The program with forward and backward passes in phases of their own.
+
+    A group has the steps of one phase only. Without that, what a backward pass computes from
+    forward values alone would join a forward group, and be kept beside them.
+    """
+    made = program.copy()
+    made.steps = [copy.copy(step) for step in program.steps]
+    phase, before = 0, False
+    for step in made.steps:
+        phase += step.backward != before
+        step.phase, before = phase, step.backward
+    return made
+
+
+def rematerialize(
+    program: Program, limit: int, peak: Callable[[Program], int]
+) -> tuple[Program, int]:
+    """Have values computed again until the program takes no more than `limit` bytes.
+
+    Args:
+        program: it must not change afterwards but for being put into groups.
+        limit: bytes.
+        peak: what a program takes, as planned.
+
+    Returns:
+        The program and its peak: above the limit only if nothing is left to compute again.
+    """
+    program = in_phases(program)
+    best, least = program, peak(program)
+    reached = least
+    while reached > limit:
+        # the plan has buffers of fixed sizes, so it takes more than what is held at one time;
+        # small steps get further: a value is chosen only if it brings the aim nearer
+        held = max(lives(program, set()))
+        aim = max(held - (reached - limit), int(held * NEXT))
+        before = program
+        while (smaller := _smaller(program, aim)) is not None:
+            program = smaller
+        if program is before:
+            break
+        reached = peak(program)
+        if reached < least:
+            best, least = program, reached
+    return best, least
+
+
+def _excess(held: list[int], aim: int) -> int:
+    """By how much more is held than wanted, over all steps: it falls, so that there is an end."""
+    return sum(n - aim for n in held if n > aim)
+
+
+def _smaller(program: Program, aim: int) -> Program | None:
+    """The program with one value less held where most is held; None if there is none."""
+    held = lives(program, set())
+    excess = _excess(held, aim)
+    if not excess:
+        return None
+    now = held.index(max(held))
+    scope = _Scope(program, now)
+    found: list[tuple[Any, Value, list[Step], int]] = []
+    for v in scope.idle():
+        first = scope.next_read(v)
+        chain = scope.chain(v, first)
+        if chain is None:
+            continue
+        steps, freed = chain
+        cost = sum(map(_cost, steps))
+        score = (all(map(_is_cheap, steps)), freed / max(cost, 1))
+        if freed > 0:
+            found.append((score, v, steps, first))
+    found.sort(key=lambda one: one[0], reverse=True)
+    for _, v, steps, first in found[:TRIED]:
+        made = _inserted(program, v, steps, first)
+        if _excess(lives(made, set()), aim) < excess:
+            return made
+    return None
+
+
+class _Scope:
+    """Where the values of a program are made and read, seen from one step."""
+
+    def __init__(self, program: Program, now: int) -> None:
+        self._now, self._roots = now, roots_of(program)
+        self._maker: dict[int, Step] = {}
+        self._born: dict[int, int] = {}
+        self._reads: dict[int, list[int]] = {}  # by root
+        self._viewed: set[int] = set()  # roots of which a view from before is read after
+        leaving = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
+        self._kept = {self._roots.get(i, i) for i in leaving}
+        for k, step in enumerate(program.steps):
+            for v in step.inputs:
+                root = self._roots.get(id(v), id(v))
+                self._reads.setdefault(root, []).append(k)
+                if root != id(v) and k > now and self._born.get(id(v), now) <= now:
+                    self._viewed.add(root)
+            for v in step.outs:
+                self._maker[id(v)], self._born[id(v)] = step, k
+
+    def idle(self) -> list[Value]:
+        """Values with memory of their own that are held, but neither made nor read now."""
+        return [
+            step.outs[0]
+            for i, step in self._maker.items()
+            if _is_pure(step) and self._roots[i] == i and i not in self._kept | self._viewed
+            and self._born[i] < self._now and self._now not in self._reads.get(i, ())
+            and self._last(i) > self._now
+        ]  # fmt: skip
+
+    def next_read(self, v: Value) -> int:
+        """The first step after this one that reads a value."""
+        return min(k for k in self._reads[id(v)] if k > self._now)
+
+    def _last(self, root: int) -> int:
+        return max(self._reads.get(root, (-1,)))
+
+    def chain(self, v: Value, first: int) -> tuple[list[Step], int] | None:
+        """The steps that make a value again before step `first`, and the bytes that this frees.
+
+        None if there are too many, or one is no op.
+        """
+        steps: list[Step] = []
+        extended: dict[int, int] = {}
+        done: set[int] = set()
+
+        def visit(value: Value) -> bool:
+            maker = self._maker.get(id(value))
+            if id(value) in done or maker is None:  # an argument, a Variable, a constant
+                return True
+            done.add(id(value))
+            if value is not v:
+                root = self._roots[id(value)]
+                if root in self._kept or self._last(root) > self._now:
+                    return True  # it is there, or held a little longer
+                if not _is_pure(maker):
+                    extended[root] = value.nbytes
+                    return True
+            if not _is_pure(maker) or len(steps) >= LONGEST:
+                return False
+            if not all(visit(x) for x in maker.inputs):
+                return False
+            steps.append(maker)
+            return True
+
+        return (steps, v.nbytes - sum(extended.values())) if visit(v) else None
+
+
+def _inserted(program: Program, v: Value, steps: list[Step], first: int) -> Program:
+    """The program with steps done again before `first`, and their result read from there on."""
+    made = program.copy()
+    again: dict[int, Value] = {}
+
+    def renamed(step: Step) -> Step:
+        new = copy.copy(step)
+        new.args = tuple(
+            [again.get(id(x), x) for x in a] if isinstance(a, list) else again.get(id(a), a)
+            for a in step.args
+        )
+        return new
+
+    clones = []
+    phase = program.steps[first].phase + 1
+    for step in steps:
+        clone = renamed(step)
+        clone.outs, clone.phase, clone.results = [copy.copy(step.outs[0])], phase, []
+        clone.backward = True
+        again[id(step.outs[0])] = clone.outs[0]
+        clones.append(clone)
+    again = {id(v): again[id(v)]}
+    rest = [renamed(step) for step in program.steps[first:]]
+    for step in rest:  # nothing joins a group from before
+        step.phase += 1
+    made.steps = [*program.steps[:first], *clones, *rest]
+    return remove_dead(made)  # what was computed again before, and is now again
+
+
+def _is_pure(step: Step) -> bool:
+    return step.op is not None and len(step.outs) == 1
+
+
+def _is_cheap(step: Step) -> bool:
+    return step.outs[0].view or step.op.kind == "elementwise" or step.op.name == "astype"
+
+
+def _cost(step: Step) -> int:
+    """Elements computed, about: of a matrix product the multiplications."""
+    size = math.prod(step.outs[0].shape)
+    if step.outs[0].view:
+        return 0
+    if step.op.name == "matmul":
+        return size * int(step.inputs[0].shape[-1])
+    return size + (0 if _is_cheap(step) else sum(math.prod(v.shape) for v in step.inputs))

@@ -1,0 +1,80 @@
+"""From a traced program to one that is replayed: passes, the memory limit, groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gpugrad.errors import ArgumentError, OutOfMemoryError
+from gpugrad.function.groups import find_groups
+from gpugrad.function.memory import measured, size
+from gpugrad.function.numpy_replay import Replay
+from gpugrad.function.passes import PASSES
+from gpugrad.function.passes.remat import rematerialize
+from gpugrad.trace import Program
+
+__all__ = ["Options", "optimized", "planned"]
+
+
+class Options(NamedTuple):
+    """What `gg.function` was told about optimizing; `name` is the function's."""
+
+    name: str
+    passes: tuple[str, ...]
+    remat: bool
+    memory_limit: int | None
+
+    @classmethod
+    def of(
+        cls, name: str, passes: Sequence[str] | None, remat: str | None, memory_limit: int | None
+    ) -> Options:
+        """Options that fit together; ArgumentError if they do not."""
+        every = (*PASSES, "groups")
+        chosen = every if passes is None else tuple(passes)
+        if unknown := set(chosen) - set(every):
+            raise ArgumentError(f"function: there are the passes {every}, not {sorted(unknown)}.")
+        if remat not in (None, "auto"):
+            raise ArgumentError(f"function: remat is 'auto' or None, not {remat!r}.")
+        if remat and memory_limit is None:
+            raise ArgumentError("function: remat='auto' needs memory_limit=, in bytes, to fit.")
+        if memory_limit is not None and (type(memory_limit) is not int or memory_limit < 0):
+            raise ArgumentError(f"function: memory_limit is bytes, not {memory_limit!r}.")
+        return cls(name, chosen, remat is not None, memory_limit)
+
+
+def optimized(program: Program, options: Options) -> Program:
+    """The program after all passes but that into groups.
+
+    Raises:
+        OutOfMemoryError: it takes more than the limit.
+    """
+    for name in options.passes:
+        if name in PASSES:
+            program = PASSES[name](program)
+    limit = options.memory_limit
+    if limit is None:
+        return program
+
+    def peak(program: Program) -> int:
+        return measured(*planned(program, options)).peak
+
+    needed = least = peak(program)
+    if needed > limit and options.remat:
+        program, least = rematerialize(program, limit, peak)
+    if least > limit:
+        if options.remat:
+            said = f"and {size(least)} at least, with what can be computed again"
+        else:
+            said = "and remat='auto', which computes values again instead of keeping them, is off"
+        raise OutOfMemoryError(
+            f"{options.name}: a replay takes {size(needed)}, {said}; memory_limit is "
+            f"{size(limit)}. Use smaller batches, or a higher limit."
+        )
+    return program
+
+
+def planned(program: Program, options: Options) -> tuple[Program, Replay]:
+    """The program in groups, and what replays it."""
+    if "groups" in options.passes:
+        program = find_groups(program)
+    return program, Replay(program)

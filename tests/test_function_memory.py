@@ -1,0 +1,214 @@
+"""What a replay takes of memory: told before it runs, limited, and given back."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from comparing import near, same
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError, OutOfMemoryError
+from gpugrad.function.memory import size
+
+RNG = np.random.default_rng(0)
+X = gg.constant(RNG.normal(size=(1024, 256)).astype("f4"))  # 1 MiB
+MIB = 1 << 20
+
+
+def layers(n=8, width=256):
+    """A step that trains `n` layers, and its Variables."""
+    rng = np.random.default_rng(1)
+    weights = [gg.Variable(rng.normal(size=(width, width)).astype("f4") / 16) for _ in range(n)]
+
+    def step(x):
+        with gg.GradientTape() as tape:
+            h = x
+            for w in weights:
+                h = gg.tanh(h @ w)
+            loss = gg.mean(h * h)
+        for w, g in zip(weights, tape.gradient(loss, weights), strict=True):
+            w.assign(w - 0.1 * g)
+        return loss
+
+    return step, weights
+
+
+def chain(x):
+    y = x
+    for _ in range(5):
+        y = gg.tanh(y) * 2 + gg.exp(-y)
+    return y, gg.sum(y)
+
+
+def kept(x):
+    a, b, c = x * 2, gg.softmax(x), gg.cumulative_sum(x, axis=1)
+    return a[:512], gg.transpose(b) @ c, gg.reshape(c, (-1,)), gg.sum(a)
+
+
+def allocated(f, *args):
+    """Bytes that a call takes at most beside what is there; its buffers are made anew."""
+    (plan,) = f._plans.values()
+    plan.replay._arenas.clear()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        results = f(*args)
+        return tracemalloc.get_traced_memory()[1] - before, results
+    finally:
+        tracemalloc.stop()
+
+
+# ---- memory ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("passes", [None, ()])
+@pytest.mark.parametrize("name", ["layers", "chain", "kept"])
+def test_the_peak_is_what_is_allocated(name, passes):
+    step, weights = layers(4) if name == "layers" else ({"chain": chain, "kept": kept}[name], [])
+    f = gg.function(step, passes=passes)
+    told = f.memory(X)
+    assert f.cache_info().traces == 0
+    f(X), f(X)
+    assert told == f.memory(X)
+    there = told.inputs + told.constants + sum(w.nbytes for w in weights)
+    # blocks of a group, and temporaries within ops, are not told
+    assert told.peak == pytest.approx(there + allocated(f, X)[0], abs=0.6 * MIB)
+
+
+def test_memory_tells_its_parts():
+    step, weights = layers(3)
+    told = gg.function(step, passes=()).memory(X)
+    assert told.inputs == X.nbytes
+    assert told.variables == 2 * 3 * weights[0].nbytes
+    assert told.kept >= 3 * MIB
+    assert told.outputs == 4
+    assert 1 <= told.step <= told.of
+    text = str(told)
+    assert "kept for backward" in text
+    assert f"peak {size(told.peak)}, at step {told.step} of {told.of}: {told.text}" in text
+
+
+def test_nothing_is_kept_where_no_gradient_is_taken():
+    assert gg.function(chain).memory(X).kept == 0
+
+
+# ---- remat -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", [0.9, 0.76])
+def test_values_are_computed_again_to_fit_and_results_are_the_same_to_the_bit(part):
+    (one, v), (two, w) = layers(), layers()
+    f = gg.function(one)
+    limit = int(f.memory(X).peak * part)
+    g = gg.function(two, remat="auto", memory_limit=limit)
+    for k in range(3):
+        same(f(X + k), g(X + k))
+    for a, b in zip(v, w, strict=True):
+        same(a, b)
+    told = g.memory(X)
+    assert told.peak <= limit
+    there = told.inputs + told.constants + sum(w.nbytes for w in w)
+    assert there + allocated(g, X)[0] <= limit + 0.6 * MIB
+    assert len(g.lower(X).program.steps) > len(f.lower(X).program.steps)
+
+
+def test_elementwise_chains_are_computed_again_first():
+    """Products and a chain are kept for the backward pass: the chain goes."""
+    w = gg.Variable(np.eye(256, dtype="f4"))
+
+    def step(x):
+        with gg.GradientTape() as tape:
+            h = gg.square(gg.square(x @ w) @ w)
+            for _ in range(4):
+                h = gg.sin(gg.square(h))
+            loss = gg.sum(h)
+        return tape.gradient(loss, w)
+
+    passes = ("constants", "identities", "common", "dead")
+    f = gg.function(step, passes=passes)
+    limit = int(f.memory(X).peak * 0.8)
+    g = gg.function(step, remat="auto", memory_limit=limit, passes=passes)
+    same(f(X), g(X))
+    before, after = ([s.name for s in h.lower(X).program.steps] for h in (f, g))
+    assert after.count("matmul") == before.count("matmul")
+    assert after.count("sin") > before.count("sin")
+
+
+def test_random_numbers_are_never_drawn_again():
+    def making():
+        generator, (_, weights) = gg.random.Generator(1), layers(6)
+
+        def step(x):
+            with gg.GradientTape() as tape:
+                h = x
+                for w in weights:
+                    h = gg.tanh(h @ w) * generator.uniform(h.shape)
+                loss = gg.mean(h * h)
+            return tape.gradient(loss, weights)
+
+        return step, generator
+
+    (one, g1), (two, g2) = making(), making()
+    f = gg.function(one)
+    g = gg.function(two, remat="auto", memory_limit=int(f.memory(X).peak * 0.75))
+    for _ in range(3):
+        for a, b in zip(f(X), g(X), strict=True):
+            same(a, b)
+    assert g1.state == g2.state
+    names = [s.name for s in g.lower(X).program.steps]
+    assert names.count("random uniform") == 6
+
+
+def test_under_a_tape_values_are_computed_again_in_the_backward_program():
+    weights = layers(6)[1]
+
+    def f(x):
+        for w in weights:
+            x = gg.tanh(x @ w)
+        return x
+
+    def gradients(f):
+        with gg.GradientTape() as tape:
+            y = gg.sum(f(X) ** 2)
+        return tape.gradient(y, weights)
+
+    whole = gg.function(lambda x: gradients(f)).memory(X).peak
+    plain, less = gg.function(f), gg.function(f, remat="auto", memory_limit=int(whole * 0.75))
+    for a, b in zip(gradients(plain), gradients(less), strict=True):
+        near(a, b, 1e-6)
+    (pair,), (other,) = plain._pairs.values(), less._pairs.values()
+    held = [len(p.forward._program.outputs) for p in (other, pair)]
+    assert held[0] < held[1]
+
+
+@pytest.mark.parametrize("remat", ["auto", None])
+def test_what_does_not_fit_is_refused_before_anything_changes(remat):
+    generator, (train, weights) = gg.random.Generator(1), layers(4)
+    before = [w.numpy() for w in weights], generator.state
+
+    def step(x):
+        return train(x + generator.normal(x.shape, dtype=x.dtype))
+
+    f = gg.function(step, remat=remat, memory_limit=2 * MIB)
+    with pytest.raises(OutOfMemoryError, match=r"step: a replay takes .* MiB, .* is 2.00 MiB") as e:
+        f(X)
+    assert isinstance(e.value, MemoryError)
+    np.testing.assert_equal(([w.numpy() for w in weights], generator.state), before)
+
+
+def test_a_limit_that_is_kept_changes_nothing():
+    f = gg.function(chain, memory_limit=100 * MIB)
+    g = gg.function(chain)
+    for a, b in zip(f(X), g(X), strict=True):
+        same(a, b)
+    assert str(f.lower(X)) == str(g.lower(X))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"remat": "auto"}, "needs memory_limit"), ({"remat": True}, "'auto' or None, not True"),
+     ({"memory_limit": 1.5}, "is bytes, not 1.5")],
+)  # fmt: skip
+def test_options_that_do_not_fit_are_refused(options, said):
+    with pytest.raises(ArgumentError, match=said):
+        gg.function(chain, **options)
