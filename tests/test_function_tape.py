@@ -103,3 +103,21 @@ def test_under_a_tape_a_gradient_that_comes_out_nan_is_that_of_the_masked_pass()
         x = gg.constant(values)
         near(gg.grad(f)(x), np.where(x.numpy() > 0, 1 + np.log(np.maximum(x.numpy(), 1e-9)), 0),
              1e-6)  # fmt: skip
+
+
+@pytest.mark.parametrize("trainable", [True, False])
+def test_under_a_tape_variables_that_are_arguments_or_watched_have_their_gradients(trainable):
+    v, w = (gg.Variable(RNG.normal(size=(3, 2)), trainable=trainable) for _ in range(2))
+    f = gg.function(lambda x, v: gg.sum(gg.tanh(x @ v) * (x @ w)))
+    plain = f.__wrapped__
+    for watched in ([], [v], [v, w], [w], []):
+        got = []
+        for function in (f, f, plain):
+            with gg.GradientTape() as tape:
+                tape.watch([X, *watched])
+                y = function(X, v)
+            got.append(tape.gradient(y, [X, v, w]))
+        for a, b, c in zip(*got, strict=True):
+            assert (a is None) == (c is None)
+            if c is not None:
+                near(a, c), near(b, c)

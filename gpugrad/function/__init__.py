@@ -12,12 +12,14 @@ from typing import Any
 from gpugrad import backend, nest
 from gpugrad.batched import levels_running
 from gpugrad.errors import ArgumentError
+from gpugrad.function.donated import emptied
 from gpugrad.function.effects import put_back_on_otherwise, undoable
 from gpugrad.function.lowered import Lowered
 from gpugrad.function.memory import Memory, measured
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Names, Signature
+from gpugrad.function.steps import parts_of, stacked
 from gpugrad.function.under_tape import (
     Recorded,
     parted,
@@ -44,7 +46,7 @@ class _Plan:
     def __init__(self, program: Program, result: Any, options: Options) -> None:
         careful = undoable(program)
         self.program, self.replay = planned(optimized(careful, options), options)
-        self.run: Callable[[list[Any]], list[Any]] = self.replay
+        self.run: Callable[..., list[Any]] = self.replay
         if careful is not program:
             self.run = functools.partial(put_back_on_otherwise, self.replay)
         self.result = result
@@ -64,6 +66,8 @@ class _Pair:
         )
         program, n = trace.program, len(trace.program.inputs) - len(targets)
         self.variables = variables
+        differentiated = {id(v) for v in (*variables, *wanted)}
+        self.others = [v for v, _ in program.reads if id(v) not in differentiated]
         self.result, outputs = taken(result)
         if not targets:
             raise OtherwiseError("there is nothing to differentiate")
@@ -105,12 +109,12 @@ class Function:
 
     def __init__(
         self, f: Callable[..., Any], passes: Sequence[str] | None = None, static: Names = (),
-        remat: str | None = None, memory_limit: int | None = None,
+        remat: str | None = None, memory_limit: int | None = None, donate: Names = (),
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, f)
         self.__name__ = getattr(f, "__name__", type(f).__name__)  # a partial has none
         self._options = Options.of(self.__name__, passes, remat, memory_limit)
-        self._f, self._signature = f, Signature(f, static)
+        self._f, self._signature = f, Signature(f, static, donate)
         self._plans: dict[Any, _Plan] = {}
         self._pairs: dict[Any, Any] = {}
         self._lock = threading.RLock()
@@ -125,19 +129,25 @@ class Function:
         if threads.stack:
             return self._recorded(args, keywords) if tapes_only() else self._f(*args, **keywords)
         key, arrays = self._signature.key(args, keywords)
+        release = None
+        if self._signature.donate:
+            release = emptied(self._signature.donated(args, keywords), self.__name__)
         plan = self._plans.get(key)
         if plan is None:
             with self._lock:
                 if key not in self._plans:
                     self._warn(key, args, keywords)
                     if not self._fits(key, args, keywords):
-                        return self._trace(key, args, keywords)
+                        return self._trace(key, args, keywords, release)
                 plan = self._plans[key]
         try:
-            results = iter(plan.run(arrays))
+            results = iter(plan.run(arrays, release))
         except OtherwiseError:
             self._counts[2] += 1
-            return self._f(*args, **keywords)
+            result = self._f(*args, **keywords)
+            if release:
+                release()
+            return result
         self._counts[0] += 1
         return filled(plan.result, results)
 
@@ -160,7 +170,7 @@ class Function:
             if pair or not once:
                 self._pairs[key] = pair
             self._counts[1] += 1
-        if pair is False:
+        if pair is False or any(v._id in r.known for v in pair.others for r in threads.stack):
             self._counts[2] += 1
             return self._f(*args, **keywords)
         self._counts[0] += 1
@@ -230,13 +240,15 @@ class Function:
         self._plans.clear()
         self._pairs.clear()
 
-    def _trace(self, key: Any, args: Any, keywords: Any) -> Any:
+    def _trace(self, key: Any, args: Any, keywords: Any, release: Callable[[], None] | None) -> Any:
         program, form, outputs, made = self._traced(args, keywords)
         self._counts[1] += 1
         if made is None:
             self._plans[key] = _Plan(program, form, self._options)
         else:  # as a layer that makes its Variables when it is first called
             self._made(key, made)
+        if release:
+            release()
         return filled(form, iter([backend.bottom(o) for o in outputs]))
 
     def _fits(self, key: Any, args: Any, keywords: Any) -> bool:
@@ -283,9 +295,33 @@ class Function:
         )
 
 
+class _Steps(Function):
+    """A `Function` that takes several steps in one call; `lower` and `memory` are of one step."""
+
+    def __init__(self, steps: int, *options: Any) -> None:
+        super().__init__(*options)
+        if type(steps) is not int or steps < 1:
+            raise ArgumentError(f"function: steps_per_call is an int from 1, not {steps!r}.")
+        self._steps = steps
+
+    def _parts(self, args: Any, keywords: Any) -> list[tuple[Any, Any]]:
+        return parts_of(self._signature, self.__name__, self._steps, args, keywords)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Take the steps one after the other, and stack their results."""
+        call = super().__call__
+        parts = self._parts(args, keywords)
+        return stacked(self.__name__, [call(*given, **named) for given, named in parts])
+
+    def _plan(self, args: Any, keywords: Any) -> _Plan:
+        given, named = self._parts(args, keywords)[0]
+        return super()._plan(given, named)
+
+
 def function(
-    f: Callable[..., Any] | None = None, *, static: Names = (), remat: str | None = None,
-    memory_limit: int | None = None, passes: Sequence[str] | None = None,
+    f: Callable[..., Any] | None = None, *, static: Names = (), donate: Names = (),
+    steps_per_call: int | None = None, remat: str | None = None, memory_limit: int | None = None,
+    passes: Sequence[str] | None = None,
 ) -> Any:  # fmt: skip
     """Make a function that runs once for each signature and replays what it did; a decorator.
 
@@ -298,6 +334,15 @@ def function(
             they are. Python numbers and what else is no Tensor are so without it; declared
             static, a Tensor or an array is too, so that `f` may ask for its values (its bytes
             are compared in every call, and each value is traced anew).
+        donate: names or positions of arguments whose memory a call may take: it is free after
+            the last step that reads it, unless something else sees the array. The Tensors that
+            were given are empty afterwards, and raise when they are used. Under a tape, inside a
+            `vmap` or another traced function nothing is taken.
+        steps_per_call: K, for K steps in one call. Each Tensor and array among the arguments has
+            K along a new first axis, for each step its part; Variables, static arguments and
+            other values are the same in all steps. Tensors in the result are stacked along a new
+            first axis, and what is no Tensor comes from the first step. If a step raises, those
+            before it have been taken.
         remat: "auto" to compute values again that a backward pass would keep, as many as it takes
             to fit `memory_limit`; None for none. Results are the same to the bit.
         memory_limit: bytes that a replay may take, with its arguments and Variables, as
@@ -312,7 +357,9 @@ def function(
     Raises:
         TraceError: a value is asked for while the function is traced, as by ``if x > 0``.
         ArgumentError: an argument that is neither a Tensor nor hashable; a static one that is a
-            Variable, or no parameter of `f`; `remat` without a limit.
+            Variable, or no parameter of `f`; `remat` without a limit; a donated Tensor that is
+            used again.
+        ShapeError: an argument that does not have `steps_per_call` along its first axis.
         OutOfMemoryError: a replay would take more than `memory_limit`. Nothing has changed.
         DTypeError: a static Tensor is watched by a tape, which would lose its gradient.
 
@@ -327,6 +374,9 @@ def function(
     """
     if f is None:
         return functools.partial(
-            function, static=static, remat=remat, memory_limit=memory_limit, passes=passes
-        )
-    return Function(f, passes, static, remat, memory_limit)
+            function, static=static, donate=donate, steps_per_call=steps_per_call, remat=remat,
+            memory_limit=memory_limit, passes=passes,
+        )  # fmt: skip
+    if steps_per_call is None:
+        return Function(f, passes, static, remat, memory_limit, donate)
+    return _Steps(steps_per_call, f, passes, static, remat, memory_limit, donate)

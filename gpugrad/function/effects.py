@@ -51,14 +51,14 @@ def _noting(step: Step) -> Callable[..., Any]:
     return call
 
 
-def put_back_on_otherwise(run: Callable[[list[Any]], list[Any]], arrays: list[Any]) -> list[Any]:
+def put_back_on_otherwise(run: Callable[..., list[Any]], *args: Any) -> list[Any]:
     """Run a replay; if it ends in an OtherwiseError, put back the effects that it has had.
 
     A generator from which other threads draw meanwhile goes back for them too.
     """
     before, _undo.steps = _undo.steps, []
     try:
-        return run(arrays)
+        return run(*args)
     except OtherwiseError:
         for undo in reversed(_undo.steps):
             undo()

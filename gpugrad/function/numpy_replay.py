@@ -49,14 +49,20 @@ class Replay:
         self._run = scope["run"]
         self._arenas: deque[list[Any]] = deque()  # one for each thread that runs at once
 
-    def __call__(self, arrays: list[Any]) -> list[Any]:
-        """Run the program on bare arrays of its inputs; Variables change when all has gone well."""
+    def __call__(self, arrays: list[Any], release: Callable[[], None] | None = None) -> list[Any]:
+        """Run the program on bare arrays of its inputs; Variables change when all has gone well.
+
+        Args:
+            arrays: it is emptied, so that an array goes when all that reads it has run.
+            release: called when no step can find any more that the function must be called.
+        """
         try:
             arena = self._arenas.pop()
         except IndexError:
             arena = [np.empty(shape, dtype) for shape, dtype in self._buffers]
         with np.errstate(all="ignore"):
-            results, writes = self._run(arrays, [v._data for v, _ in self._program.reads], arena)
+            reads = [v._data for v, _ in self._program.reads]
+            results, writes = self._run(arrays, reads, arena, release)
         for (variable, _), array in zip(self._program.writes, writes, strict=True):
             variable._data = array
         self._arenas.append(arena)
@@ -92,13 +98,14 @@ class Replay:
         self._held: dict[int, int] = {}  # buffer by root
         self._free: dict[Any, list[int]] = {}
         lines = self._lines
-        lines.append("def run(arrays, reads, arena):")
+        lines.append("def run(arrays, reads, arena, release):")
         for k, v in enumerate(program.inputs):
             self._names[id(v)] = f"i{k}"
         for k, (_, v) in enumerate(program.reads):
             self._names[id(v)] = f"w{k}"
         if program.inputs:
             lines.append(f"{', '.join(self._names[id(v)] for v in program.inputs)}, = arrays")
+            lines.append("arrays.clear()")
         if program.reads:
             lines.append(f"{', '.join(self._names[id(v)] for _, v in program.reads)}, = reads")
             lines.append("reads.clear()")  # who moves a Variable in place must find it its own
@@ -106,6 +113,8 @@ class Replay:
         # the step that reads a value last, whatever shares its memory
         own = {id(v): k for k, step in enumerate(program.steps) for v in step.inputs}
         kept = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
+        checks = [k for k, step in enumerate(program.steps) if _may_raise(step)]
+        lines += [] if checks else ["if release: release()"]
         for k, step in enumerate(program.steps):
             ends = {r for r in (roots.get(id(v), id(v)) for v in step.inputs) if last[r] == k}
             done = {id(v) for v in step.inputs if own[id(v)] == k and v.constant is None} - kept
@@ -116,6 +125,8 @@ class Replay:
                     self._free.setdefault(self._buffers[slot], []).append(slot)
             if done and not step.variables:
                 lines.append(f"{' = '.join(sorted(self._names[v] for v in done))} = None")
+            if checks and k == checks[-1]:
+                lines.append("if release: release()")
         if self._buffers:
             names = ", ".join(f"b{k}" for k in range(len(self._buffers)))
             lines.insert(at, f"{names}, = arena")
@@ -234,6 +245,11 @@ class Replay:
             self._lines.append(f"{targets}{call}([{given}], {variables}, v)")
         else:
             self._lines.append(f"{targets}{call}([{given}], (), [])")
+
+
+def _may_raise(step: Step) -> bool:
+    """Whether a step may raise an OtherwiseError: a check does, and so might another effect."""
+    return step.op is None and not step.parts and not step.variables
 
 
 def _as_array(x: Any) -> Any:

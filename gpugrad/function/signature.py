@@ -29,13 +29,15 @@ class Signature:
     Args:
         f: the function.
         static: arguments that are compared by value and that `f` gets as they are.
+        donate: arguments whose memory a call may take.
     """
 
-    def __init__(self, f: Callable[..., Any], static: Names = ()) -> None:
+    def __init__(self, f: Callable[..., Any], static: Names = (), donate: Names = ()) -> None:
         self._names, self._by_name, self._more = _parameters(f)
-        self._static = self.chosen("static", static)
+        self._static = self._chosen("static", static)
+        self.donate = self._chosen("donate", donate)
 
-    def chosen(self, what: str, which: Names) -> frozenset[Any]:
+    def _chosen(self, what: str, which: Names) -> frozenset[Any]:
         """Arguments given by name or position, as both: a call may use either.
 
         Raises:
@@ -87,10 +89,10 @@ class Signature:
     def inputs(
         self, trace: Tracing, args: Any, keywords: Any, wanted: Sequence[Tensor]
     ) -> tuple[Any, Any, list[Tensor]]:
-        """The arguments with inputs of a trace for their arrays, and the inputs for `wanted`."""
-        found: list[tuple[Any, Any]] = []
-        if self._static:
-            args, keywords, found = self._parted(args, keywords)
+        """The arguments with inputs of a trace for their arrays, and those for `wanted`.
+
+        A Variable stays what it is.
+        """
         inputs: dict[int, Tensor] = {}
 
         def traced(leaf: Any) -> Any:
@@ -101,7 +103,28 @@ class Signature:
                 inputs[id(leaf)] = wrap(trace.input(tensor(leaf)._data))
             return inputs[id(leaf)]
 
-        given, named = nest.map_structure(traced, (args, keywords))
+        given, named = self.mapped(traced, args, keywords)
+        return given, named, [inputs.get(id(x), x) for x in wanted]
+
+    def leaves(self, args: Any, keywords: Any) -> list[Any]:
+        """The leaves of the arguments that are not static."""
+        if self._static:
+            args, keywords, _ = self._parted(args, keywords)
+        return nest.flatten((args, keywords))
+
+    def paths(self, args: Any, keywords: Any) -> Iterator[tuple[str, Any]]:
+        """Those leaves, each with how it is written."""
+        if self._static:
+            args, keywords, _ = self._parted(args, keywords)
+        for name, value in self.named(args, keywords):
+            yield from zip(_paths(name, value), nest.flatten(value), strict=True)
+
+    def mapped(self, f: Callable[[Any], Any], args: Any, keywords: Any) -> tuple[Any, Any]:
+        """The arguments with `f` of each leaf that is not static."""
+        found: list[tuple[Any, Any]] = []
+        if self._static:
+            args, keywords, found = self._parted(args, keywords)
+        given, named = nest.map_structure(f, (args, keywords))
         if found:
             positions = list(given)
             for at, value in found:
@@ -110,13 +133,16 @@ class Signature:
                 else:
                     named[at] = value
             given = tuple(positions)
-        return given, named, [inputs[id(x)] for x in wanted]
+        return given, named
 
-    def leaves(self, args: Any, keywords: Any) -> list[Any]:
-        """The leaves of the arguments that are not static."""
-        if self._static:
-            args, keywords, _ = self._parted(args, keywords)
-        return nest.flatten((args, keywords))
+    def donated(self, args: Any, keywords: Any) -> list[Tensor]:
+        """The Tensors of the arguments that are donated."""
+        chosen = [value for at, value in enumerate(args) if at in self.donate]
+        chosen += [value for name, value in keywords.items() if name in self.donate]
+        return [
+            x for x in nest.flatten(chosen)
+            if isinstance(x, Tensor) and not isinstance(x, Variable)
+        ]  # fmt: skip
 
     def named(self, args: Any, keywords: Any) -> Iterator[tuple[str, Any]]:
         """Every argument with its name in the function."""
@@ -128,10 +154,7 @@ class Signature:
     def changes(self, before: Any, now: Any, args: Any, keywords: Any) -> list[str]:
         """What differs between the key of an earlier call and that of this one, and what to do."""
         said = []
-        paths = [p for name, value in self.named(args, keywords) for p in _paths(name, value)]
-        if self._static:  # they are gone from the parts
-            rest, more, _ = self._parted(args, keywords)
-            paths = [p for name, value in self.named(rest, more) for p in _paths(name, value)]
+        paths = [path for path, _ in self.paths(args, keywords)]
         if before[:2] != now[:2]:
             said.append("the structure of its arguments, or how they are given. Keep to one")
         else:

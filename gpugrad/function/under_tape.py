@@ -47,7 +47,8 @@ def trace_with_gradient(
             tape.watch(sources)
             result = f(*given, **named)
         targets = [t for t in nest.flatten(result) if isinstance(t, Tensor) and is_inexact(t.dtype)]
-        variables = list(tape.watched_variables())
+        given_ids = {id(s) for s in sources}
+        variables = [v for v in tape.watched_variables() if id(v) not in given_ids]
         ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
         seeds = [wrap(trace.input(t._data.inner)) for t in ones]
         gradients = tape.gradient(targets, [*sources, *variables], seeds) if targets else []

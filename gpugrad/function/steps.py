@@ -1,0 +1,65 @@
+"""Several steps in one call: a batch for each along a new first axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad import nest
+from gpugrad.backend import TENSOR
+from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.function.signature import Signature
+from gpugrad.tensor import IndexedSlices, Tensor
+from gpugrad.variable import Variable
+
+__all__ = ["parts_of", "stacked"]
+
+
+def parts_of(
+    signature: Signature, name: str, k: int, args: Any, keywords: Any
+) -> list[tuple[Any, Any]]:
+    """The arguments of each of `k` steps.
+
+    Raises:
+        ShapeError: an array does not have `k` along its first axis; the argument is named.
+    """
+    at = 0
+
+    def cut(leaf: Any) -> Any:
+        return leaf[at] if _is_array(leaf) else leaf
+
+    for path, leaf in signature.paths(args, keywords):
+        if _is_array(leaf) and leaf.shape[:1] != (k,):
+            raise ShapeError(
+                f"{name}: {path} has shape {leaf.shape}, and steps_per_call={k} needs {k} along "
+                "the first axis: one part for each step. What is the same in all of them is a "
+                "Variable, a Python number, or gg.broadcast_to(x, (k, *x.shape))."
+            )
+    made = []
+    for at in range(k):  # noqa: B007  # `cut` reads it
+        made.append(signature.mapped(cut, args, keywords))
+    return made
+
+
+def _is_array(leaf: Any) -> bool:
+    return type(leaf) is np.ndarray or (isinstance(leaf, Tensor) and not isinstance(leaf, Variable))
+
+
+def stacked(name: str, results: list[Any]) -> Any:
+    """Results of several steps as one, with Tensors stacked; what is no Tensor is the first's.
+
+    Raises:
+        ArgumentError: a result is IndexedSlices, or the structures differ.
+    """
+    columns = [nest.flatten_like(results[0], r, f"{name}: the results") for r in results]
+    leaves = []
+    for column in zip(*columns, strict=True):
+        if isinstance(column[0], IndexedSlices):
+            raise ArgumentError(
+                f"{name}: a result is IndexedSlices, which steps_per_call cannot stack. Return "
+                "x.to_dense()."
+            )
+        is_tensor = isinstance(column[0], Tensor) and not isinstance(column[0], Variable)
+        leaves.append(TENSOR.stack(list(column)) if is_tensor else column[0])
+    return nest.pack(results[0], leaves)

@@ -1,0 +1,181 @@
+"""gg.function's donate= and steps_per_call=."""
+
+import copy
+import gc
+import tracemalloc
+
+import numpy as np
+import pytest
+from comparing import near, same
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError, ShapeError
+
+RNG = np.random.default_rng(0)
+X = gg.constant(RNG.normal(size=(4, 3)))
+
+
+# ---- several steps in a call -------------------------------------------------------------
+
+
+def training():
+    v = gg.Variable(np.ones(3), name="v")
+    optimizer, generator = gg.optim.Adam(0.1), gg.random.Generator(1)
+
+    def step(batch, rate=1.0):
+        with gg.GradientTape() as tape:
+            noise = generator.normal(batch["x"].shape, dtype=batch["x"].dtype)
+            loss = gg.sum((v * batch["x"] + noise - batch["y"]) ** 2) * rate
+        optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+        return {"loss": loss, "v": v * 1, "name": "a"}
+
+    return step, v
+
+
+@pytest.mark.parametrize("as_array", [False, True])
+def test_several_steps_in_a_call_are_those_steps(as_array):
+    (one, v), (many, w) = training(), training()
+    many = gg.function(many, steps_per_call=4)
+    for k in range(3):
+        batch = {"x": np.ones((4, 5, 3)) * k + RNG.normal(size=(4, 5, 3)), "y": np.ones((4, 5, 1))}
+        results = [
+            one({name: gg.constant(a[i]) for name, a in batch.items()}, 0.5) for i in range(4)
+        ]
+        given = batch if as_array else {name: gg.constant(a) for name, a in batch.items()}
+        got = many(given, 0.5)
+        assert got["loss"].shape == (4,)
+        assert got["v"].shape == (4, 3)
+        assert got["name"] == "a"
+        same(got["loss"], [r["loss"] for r in results])
+        same(got["v"], [r["v"] for r in results])
+        same(v, w)
+    assert many.cache_info() == (11, 1, 0)
+
+
+def test_several_steps_are_differentiated_and_mapped():
+    w = gg.Variable(2.0)
+    f = gg.function(lambda x, v: gg.sum(x * x * w) * v, steps_per_call=4)
+    with gg.GradientTape() as tape:
+        tape.watch(X)
+        y = gg.sum(f(X, w))
+    gx, gw = tape.gradient(y, [X, w])
+    near(gx, 2 * X.numpy() * 4, 1e-6)
+    near(gw, 2 * 2 * np.sum(X.numpy() ** 2), 1e-5)
+    near(gg.vmap(lambda x: f(x, 3.0))(gg.stack([X, X * 2])),
+         np.stack([6 * (X.numpy() ** 2).sum(1), 24 * (X.numpy() ** 2).sum(1)]), 1e-6)  # fmt: skip
+    assert "multiply" in str(f.lower(X, 2.0))
+    assert f.memory(X, 2.0).inputs == X.nbytes // 4
+
+
+def test_a_wrong_first_axis_is_named():
+    f = gg.function(lambda a, b, n: a["x"], steps_per_call=5, static="n")
+    with pytest.raises(ShapeError, match=r"a\['x'\] has shape \(4, 3\), and steps_per_call=5"):
+        f({"x": X}, 1, n=X)
+    with pytest.raises(ShapeError, match=r"b has shape \(\)"):
+        f({"x": gg.ones(5)}, gg.constant(1.0), n=X)
+    assert f({"x": gg.ones(5)}, 1, n=X).shape == (5,)
+    for wrong in (0, 2.0, True):
+        with pytest.raises(ArgumentError, match="steps_per_call is an int from 1"):
+            gg.function(lambda x: x, steps_per_call=wrong)
+
+
+def test_slices_among_the_results_of_several_steps_are_refused():
+    table = gg.Variable(np.ones((5, 2)))
+
+    @gg.function(steps_per_call=2)
+    def f(i):
+        with gg.GradientTape() as tape:
+            y = gg.sum(gg.gather(table, i))
+        return tape.gradient(y, table)
+
+    with pytest.raises(ArgumentError, match="to_dense"):
+        f(gg.constant([[0, 1], [1, 2]]))
+
+
+# ---- donated arguments -------------------------------------------------------------------
+
+USES = {
+    "op": lambda x: x + 1, "other side": lambda x: 1 - x, "function": lambda x: gg.sum(x),
+    "shape": lambda x: x.shape, "repr": repr, "numpy": lambda x: x.numpy(), "index": lambda x: x[0],
+    "list": lambda x: gg.concat([gg.ones((4, 3)), x]), "float": float, "dtype": lambda x: x.dtype,
+    "gradient": lambda x: gg.grad(gg.sum)(x), "np": lambda x: np.asarray(x),
+    "assign": lambda x: gg.Variable(np.ones((4, 3))).assign(x),
+    "set": lambda x: x.__setitem__(0, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_donated_tensor_says_so_when_it_is_used_again(use):
+    f = gg.function(lambda x, y: x * y, donate="x")
+    for _ in range(3):  # the call that is traced, too
+        x, y = X * 1, X * 1
+        same(f(x, y), X.numpy() ** 2)
+        with pytest.raises(ArgumentError, match="was donated to <lambda>, which has taken"):
+            USES[use](x)
+        same(y, X)
+        with pytest.raises(ArgumentError, match="was donated to <lambda>"):
+            f(x, y)
+
+
+def test_what_else_sees_a_donated_array_stays():
+    f = gg.function(lambda x: gg.tanh(x) * 2, donate=0)
+    values = X.numpy()
+    v = gg.Variable(X * 1)
+    for _ in range(3):
+        x = X * 1
+        view, other, array = x[1:], copy.copy(x), np.asarray(x)
+        near(f(x), np.tanh(values) * 2)
+        same(view, values[1:]), same(other, values), same(array, values)
+        near(f(v.value()), np.tanh(values) * 2)
+        same(v, values)
+
+
+def test_donated_memory_is_free_after_the_last_step_that_reads_it():
+    n = 1 << 18
+
+    def chain(x):
+        x = gg.cumulative_sum(x)
+        for _ in range(3):
+            x = gg.cumulative_sum(x) / n
+        return x
+
+    used = {}
+    for donate in ((), "x"):
+        f = gg.function(chain, donate=donate)
+        f(gg.ones(n)), f(gg.ones(n))
+        gc.collect()
+        tracemalloc.start()
+        f(gg.ones(n))
+        used[donate] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert used["x"] <= used[()] - 3.9 * n  # float32
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the branch not taken
+def test_a_donated_tensor_is_there_where_the_function_is_called_after_all():
+    def step(x):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = gg.sum(gg.where(x > 0, x * gg.log(x), 0))
+        return tape.gradient(y, x)
+
+    f = gg.function(step, donate="x")
+    for values in ([1.0, 2.0], [0.0, 2.0]):
+        x = gg.constant(values)
+        want = step(x)
+        same(f(x), want)
+        with pytest.raises(ArgumentError, match="donated"):
+            x + 1
+    assert f.cache_info().otherwise == 1
+
+
+def test_an_error_before_that_leaves_a_donated_tensor_and_a_tape_keeps_it():
+    f = gg.function(lambda x, i: gg.take(x, i) + gg.random.uniform(()), donate="x")
+    x = gg.ones(3)
+    f(gg.ones(3), gg.constant([0]))
+    with pytest.raises(gg.errors.IndexOutOfBoundsError):
+        f(x, gg.constant([5]))
+    same(x, np.ones(3))
+    g = gg.function(lambda x: gg.sum(x * x), donate="x")
+    same(gg.grad(g)(x), 2 * np.ones(3))
+    same(x, np.ones(3))
