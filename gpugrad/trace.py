@@ -33,7 +33,10 @@ __all__ = [
     "Tracing",
     "Value",
     "among",
+    "called",
     "filled",
+    "line",
+    "named",
     "running",
     "tracing",
 ]
@@ -164,54 +167,54 @@ class Program:
         return text(self)
 
 
-def text(program: Program) -> str:
-    """A program as readable text, one line a step."""
-    names: dict[int, str] = {}
-
-    def name(v: Any) -> str:
-        if isinstance(v, list):
-            return "[" + ", ".join(map(name, v)) + "]"
-        if not isinstance(v, Value):
-            return repr(v)
-        if v.constant is not None:
-            small = v.constant.size == 1
-            return repr(v.constant.reshape(-1)[0].item()) if small else f"const{list(v.shape)}"
-        return names[id(v)]
-
-    def kind(v: Value) -> str:
-        return f"{v.dtype}{list(v.shape)}"
-
-    for k, v in enumerate(program.inputs):
-        names[id(v)] = f"in{k}"
-    called: dict[int, str] = {}
+def named(program: Program) -> dict[int, str]:
+    """Names of a program's values by id, but for constants: ``in0``, a Variable's, ``t0``."""
+    names = {id(v): f"in{k}" for k, v in enumerate(program.inputs)}
+    seen: dict[str, int] = {}
     for variable, v in program.reads:
-        twins = sum(other.name == variable.name for other, _ in program.reads[: len(called)])
-        called[variable._id] = f"{variable.name}#{twins + 1}" if twins else variable.name
-        names[id(v)] = called[variable._id]
-    lines = ["inputs: " + ", ".join(f"{names[id(v)]} {kind(v)}" for v in program.inputs)]
-    lines += [f"Variable {names[id(v)]} {kind(v)}" for _, v in program.reads]
+        nth = seen[variable.name] = seen.get(variable.name, 0) + 1
+        names[id(v)] = variable.name if nth == 1 else f"{variable.name}#{nth}"
     count = 0
-
-    def write(step: Step, indent: str = "") -> None:
-        nonlocal count
-        for v in step.outs:
+    for step in program.steps:
+        for v in (v for part in step.parts or [step] for v in part.outs):
             if id(v) not in names:
                 names[id(v)] = f"t{count}"
                 count += 1
-        left = ", ".join(f"{names[id(v)]} {kind(v)}" for v in step.outs)
-        given = [name(a) for a in step.args]
-        given += [f"{k}={v!r:.40}" for k, v in step.params.items()]
-        lines.append(f"{indent}{left + ' = ' if left else ''}{step.name}({', '.join(given)})")
+    return names
 
+
+def called(a: Any, names: dict[int, str]) -> str:
+    """An argument of a step as text."""
+    if isinstance(a, list):
+        return "[" + ", ".join(called(x, names) for x in a) + "]"
+    if not isinstance(a, Value):
+        return repr(a)
+    if a.constant is not None:
+        small = a.constant.size == 1
+        return repr(a.constant.reshape(-1)[0].item()) if small else f"const{list(a.shape)}"
+    return names[id(a)]
+
+
+def line(step: Step, names: dict[int, str]) -> str:
+    """A step as a line of text."""
+    left = ", ".join(f"{names[id(v)]} {v.dtype}{list(v.shape)}" for v in step.outs)
+    given = [called(a, names) for a in step.args]
+    given += [f"{k}={v!r:.40}" for k, v in step.params.items()]
+    return f"{left + ' = ' if left else ''}{step.name}({', '.join(given)})"
+
+
+def text(program: Program) -> str:
+    """A program as readable text, one line a step; a group has its steps below it."""
+    names = named(program)
+    inputs = [f"{names[id(v)]} {v.dtype}{list(v.shape)}" for v in program.inputs]
+    lines = ["inputs: " + ", ".join(inputs)]
+    lines += [f"Variable {names[id(v)]} {v.dtype}{list(v.shape)}" for _, v in program.reads]
     for step in program.steps:
-        if step.parts:
-            lines.append(f"{step.name}:")
-        for part in step.parts:
-            write(part, "    ")
-        if not step.parts:
-            write(step)
-    lines += [f"{called[variable._id]} <- {name(v)}" for variable, v in program.writes]
-    lines.append("return " + ", ".join(map(name, program.outputs)))
+        lines.append(f"{step.name}:" if step.parts else line(step, names))
+        lines += [f"    {line(part, names)}" for part in step.parts]
+    known = {variable._id: names[id(v)] for variable, v in program.reads}
+    lines += [f"{known[variable._id]} <- {called(v, names)}" for variable, v in program.writes]
+    lines.append("return " + ", ".join(called(v, names) for v in program.outputs))
     return "\n".join(lines)
 
 

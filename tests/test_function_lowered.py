@@ -1,10 +1,13 @@
 """gg.function's lowered programs: how they are asked for, and their text."""
 
+import re
+from collections import Counter
+from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
-from comparing import same
+from comparing import near, same
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError
@@ -84,6 +87,104 @@ def test_lowering_what_cannot_be_undone_says_so():
         f.lower(X)
     f(X)
     assert "launch the rocket" in str(f.lower(X))
+
+
+def test_transposes_are_one_step_however_they_are_written():
+    w = gg.Variable(RNG.normal(size=(5, 3)))
+
+    def f(x):
+        y = x @ w.T + x @ gg.swapaxes(w, 0, 1) + x @ gg.permute_dims(w, (1, 0)) + x @ w.mT
+        two = gg.stack([x, y[:, :3]])
+        return y, gg.transpose(gg.swapaxes(y, -1, -2)), gg.permute_dims(two, (1, 0, 2))
+
+    traced = gg.function(f)
+    for _ in range(2):
+        for a, b in zip(traced(X), f(X), strict=True):
+            near(a, b)
+    names = re.findall(r"= (\w+)\(", str(traced.lower(X)))
+    assert names.count("matmul") == 1
+    assert names.count("permute_dims") == 1
+    assert "swapaxes" not in names
+    assert names.count("matrix_transpose") == 1  # of w; two of y cancel
+
+
+# ---- pictures ----------------------------------------------------------------------------
+
+
+class Reader(HTMLParser):
+    """Asserts that tags are closed in order; counts them, and keeps the text."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.count, self.text, self.arcs = [], Counter(), [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.count[tag] += 1
+        assert not {"src", "href"} & dict(attrs).keys()  # nothing is loaded
+        if tag == "path":
+            self.arcs.append((int(dict(attrs)["data-from"]), int(dict(attrs)["data-to"])))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_the_page_has_a_row_for_each_step_with_its_time_and_bytes(tmp_path):
+    step, v, generator, _ = training()
+    before = v.numpy(), generator.state
+    big = gg.function(lambda x, y: (gg.sin(x) * 2 + y, step(X)), passes=None)
+    lowered = big.lower(gg.ones((700, 700)), gg.constant(2.0))
+    lowered.save_html(tmp_path / "page.html")
+    reader = Reader()
+    reader.feed((tmp_path / "page.html").read_text())
+    assert not reader.open
+    steps = lowered.program.steps
+    parts = [part for s in steps for part in s.parts]
+    assert len(parts) == 3
+    assert reader.count["tr"] == 1 + len(steps) + len(parts)
+    assert all(start < end < reader.count["tr"] - 1 for start, end in reader.arcs)
+    assert len(reader.arcs) > len(parts)
+    text = "".join(reader.text)
+    for line in str(lowered).splitlines()[4:]:
+        assert "<-" in line or "return" in line or line.strip() in text
+    # split, two draws, the check and Adam: nothing was drawn or moved to measure them
+    assert text.count("not measured") == 5
+    np.testing.assert_equal((v.numpy(), generator.state), before)
+    assert "not measured" in lowered.html(times=False)
+    assert " us" not in lowered.html(times=False)
+
+
+def test_times_are_those_of_the_steps_run_alone():
+    f = gg.function(lambda x: (x @ x, gg.sum(x[0, :2])))
+    slow, *fast = f.lower(gg.ones((400, 400))).times()
+    assert slow > 10 * max(fast) > 0
+
+
+def test_the_graph_has_a_node_for_each_step_and_an_edge_for_each_value_read():
+    f = gg.function(lambda x, y: gg.tanh(x * y) @ x + y)
+    text = f.lower(gg.ones((600, 600)), gg.ones(600)).dot()
+    nodes = set(re.findall(r"^ +(\w+) \[label=", text, re.M))
+    edges = re.findall(r"^ +(\w+) -> (\w+) ", text, re.M)
+    assert {n for edge in edges for n in edge} == nodes
+    assert sorted(n[0] for n in nodes) == ["i", "i", "o", "s", "s", "s", "s"]
+    assert len(edges) == 2 + 1 + 2 + 2 + 1
+    assert text.count("{") == text.count("}")
+    assert "subgraph cluster_0" in text
+
+
+def test_names_with_quotes_and_brackets_are_escaped():
+    v = gg.Variable([1.0], name='<b>"\\v"</b>')
+    lowered = gg.function(lambda x: x * v).lower(gg.ones(1))
+    assert "<b>" not in lowered.html()
+    assert r'label="<b>\"\\v\"</b>\nfloat32 [1]"' in lowered.dot()
 
 
 # ---- golden texts ------------------------------------------------------------------------

@@ -196,7 +196,7 @@ class Function:
         return t1
         """
         plan = self._plan(args, keywords)
-        return Lowered(self.__name__, plan.program, plan.replay)
+        return Lowered(self.__name__, plan.program, plan.replay, self._arrays(args, keywords))
 
     def memory(self, *args: Any, **keywords: Any) -> Memory:
         """What a replay with arguments like these takes of memory; errors as `lower`.
@@ -211,6 +211,9 @@ class Function:
         """
         plan = self._plan(args, keywords)
         return measured(plan.program, plan.replay)
+
+    def _arrays(self, args: Any, keywords: Any) -> list[Any]:
+        return self._signature.key(args, keywords)[1]
 
     def _plan(self, args: Any, keywords: Any) -> _Plan:
         """The plan for arguments like these; if there is none, one without any effect."""
@@ -316,6 +319,9 @@ class _Steps(Function):
     def _plan(self, args: Any, keywords: Any) -> _Plan:
         given, named = self._parts(args, keywords)[0]
         return super()._plan(given, named)
+
+    def _arrays(self, args: Any, keywords: Any) -> list[Any]:
+        return super()._arrays(*self._parts(args, keywords)[0])
 
 
 def function(
