@@ -9,7 +9,8 @@ HOUSE = Path(__file__).parent.parent / "gpugrad"
 
 FLOORS = {
     "errors": 0, "samples": 0,
-    "nest": 1, "pool": 1, "backend": 1, "determinism": 1, "kernels": 1.2, "cuda": 1.2, "dtypes": 1.5,
+    "nest": 1, "pool": 1, "backend": 1, "determinism": 1, "kernels": 1.2, "cuda": 1.2,
+    "dtypes": 1.5,
     "tensor": 2.0, "variable": 2.1, "dlpack": 2.2, "inspection": 2.3, "trace": 2.5,
     "backward": 3.0, "explain": 3.1, "recorder": 3.2,
     "batched": 3.25, "tape": 3.3, "graph": 3.3, "forward": 3.4,

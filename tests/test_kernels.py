@@ -4,9 +4,6 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.kernels import generated
-from gpugrad.kernels.code import CODE
-from gpugrad.kernels.elementwise import Elementwise
 from gpugrad.testing import shim
 
 pytestmark = [

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import BFLOAT16, HALF, NAMESPACES
-from gpugrad.kernels.launch import pointer, launch, type_name
+from gpugrad.kernels.launch import launch, pointer, type_name
 
 __all__ = ["INSTANCES", "VECTOR", "adam", "all_finite", "clip", "sgd"]
 
