@@ -11,7 +11,7 @@ template <class T> __device__ inline bool sign_bit(T x) { return copysign(T(1), 
 
 template <class T> __device__ inline T sign(T x) { return x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x; }
 
-template <class T> struct divided {  // of integers
+template <class T> struct division {  // of integers
   static __device__ T floor(T a, T b) {
     if (b == 0) return 0;
     if (T(-1) < 0 && b == T(-1)) return T(0 - a);
@@ -22,7 +22,7 @@ template <class T> struct divided {  // of integers
     return T(a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0));
   }
 };
-template <class T> struct divided_float {
+template <class T> struct float_division {
   static __device__ T rest(T a, T b) {
     T r = fmod(a, b);
     if (b == 0) return r;
@@ -38,10 +38,10 @@ template <class T> struct divided_float {
     return q - whole > T(0.5) ? whole + 1 : whole;
   }
 };
-template <> struct divided<float> : divided_float<float> {};
-template <> struct divided<double> : divided_float<double> {};
-template <class T> __device__ inline T floor_divide(T a, T b) { return divided<T>::floor(a, b); }
-template <class T> __device__ inline T remainder(T a, T b) { return divided<T>::rest(a, b); }
+template <> struct division<float> : float_division<float> {};
+template <> struct division<double> : float_division<double> {};
+template <class T> __device__ inline T floor_divide(T a, T b) { return division<T>::floor(a, b); }
+template <class T> __device__ inline T remainder(T a, T b) { return division<T>::rest(a, b); }
 
 // ---- integers
 
