@@ -1,0 +1,164 @@
+"""The steps of a `Kernel`, read as CUDA: a `Code` for each value, and where its inputs lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpugrad.function.fuse import REDUCTIONS, Kernel, reduction
+from gpugrad.kernels import code as code_module
+from gpugrad.kernels.code import CODE, Body, Code, NoCodeError, compute_dtype
+from gpugrad.kernels.launch import type_name
+from gpugrad.trace import Step, Value
+
+__all__ = ["FUNCTORS", "Input", "Reading", "Reduction"]
+
+FUNCTORS = {"sum": "Sum", "mean": "Sum", "max": "Max", "min": "Min"}
+"""What combines two values of a reduction, in ``common.cuh``."""
+
+
+class Input:
+    """An argument, as the elements of a shape see it: offset = row part + column * `column`."""
+
+    def __init__(self, k: int, value: Value, shape: tuple[int, ...]) -> None:
+        self.k, self.value, self.type = k, value, type_name(value.dtype)
+        aligned = (1,) * (len(shape) - len(value.shape)) + value.shape
+        strides, n = [], 1
+        for length in reversed(aligned):
+            strides.append(0 if length == 1 else n)
+            n *= length
+        self.column = strides[0]
+        self.row = _row_offset(shape[:-1], strides[:0:-1])
+
+    @property
+    def key(self) -> Any:
+        """Equal for two that are read alike."""
+        return id(self.value), self.column, self.row
+
+
+def _row_offset(shape: Sequence[int], strides: Sequence[int]) -> str:
+    """The offset of a row whose number is `row`; "0" if it is the same for all rows."""
+    parts, n = [], math.prod(shape)
+    if not any(strides):
+        return "0"
+    step = strides[-1]
+    if list(strides) == [step * math.prod(shape[d + 1 :]) for d in range(len(shape))]:
+        return f"row * {step}"
+    for length, stride in zip(shape, strides, strict=True):
+        n //= length
+        if stride and length > 1:
+            parts.append(f"row / {n} % {length} * {stride}")
+    return " + ".join(parts) or "0"
+
+
+class Reduction:
+    """One reduction along rows: of which value, how, and in which of the loops."""
+
+    def __init__(self, k: int, step: Step, of: Code, level: int) -> None:
+        self.k, self.of, self.level = k, of, level
+        self.how = REDUCTIONS[step.op.name]
+        self.columns = step.inputs[0].shape[-1]
+        self.dtype = compute_dtype(step.outs[0].dtype)
+        if self.how in ("max", "min") and self.dtype.kind != "f":
+            raise NoCodeError(f"{self.how} of {self.dtype}")
+        if self.dtype.kind == "c":
+            raise NoCodeError("sums of complex numbers")
+
+
+class Reading:
+    """What a kernel computes, as CUDA expressions.
+
+    Args:
+        kernel: whose steps are read.
+        known: the Codes of its inputs, by id; if they are not given, each is read from memory as
+            `inputs` says.
+
+    Attributes:
+        body: the lines.
+        inputs: the arguments, as they are read.
+        reductions: along rows, in order.
+        results: (Code, Value) that other steps read.
+        sums: (Code, Step) with which the kernel ends.
+
+    Raises:
+        NoCodeError: a step cannot be written as CUDA.
+    """
+
+    def __init__(self, kernel: Kernel, known: Mapping[int, Code] | None = None) -> None:
+        self.rows, self.columns = kernel.rows, kernel.columns
+        self.body = next(iter(known.values())).body if known else Body()
+        self.inputs: list[Input] = []
+        self.reductions: list[Reduction] = []
+        self._codes: dict[int, Any] = dict(known or {})
+        self._levels: dict[str, int] = {}
+        for step in kernel.steps:
+            self._step(step)
+        self.sums = [
+            (self._cast(self._arg(s.inputs[0], s.inputs[0].shape), s.outs[0].dtype), s)
+            for s in kernel.sums
+        ]
+        if any(code.dtype.kind == "c" for code, _ in self.sums):
+            raise NoCodeError("sums of complex numbers")
+        wanted = {id(v) for v in kernel.outs}
+        self.results = [
+            (self._codes[id(v)], v) for s in kernel.steps for v in s.outs if id(v) in wanted
+        ]
+
+    def is_full(self, v: Value) -> bool:
+        """Whether a value has an element for each of the kernel's."""
+        last = v.shape[-1] if v.shape else 1
+        return last == self.columns and math.prod(v.shape) == self.rows * self.columns
+
+    def _arg(self, a: Any, shape: tuple[int, ...]) -> Any:
+        """A step's argument, where the step goes over `shape`."""
+        if not isinstance(a, Value):
+            return a
+        if id(a) in self._codes:
+            return self._codes[id(a)]
+        if a.constant is not None and a.constant.size == 1:
+            return code_module.cast(self.body, a.constant.reshape(()).item(), a.dtype)
+        made = Input(len(self.inputs), a, self._whole(shape))
+        for known in self.inputs:
+            if known.key == made.key:
+                made = known
+        if made.k == len(self.inputs):
+            self.inputs.append(made)
+        return self.body.input(f"x{made.k}", a.dtype)
+
+    def _whole(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape with the columns last, of length 1 where there is one value for a row."""
+        full = math.prod(shape) == self.rows * self.columns and (shape or (1,))[-1] == self.columns
+        if full or (shape and shape[-1] == 1 and math.prod(shape) == self.rows):
+            return shape or (1,)
+        return (*shape, 1)
+
+    def _step(self, step: Step) -> None:
+        (out,) = step.outs
+        if step.op.name in REDUCTIONS and reduction(step):
+            of = self._cast(self._arg(step.inputs[0], step.inputs[0].shape), out.dtype)
+            k = len(self.reductions)
+            made = Reduction(k, step, of, self._level(of))
+            self.reductions.append(made)
+            code = self.body.add(f"r{k}", made.dtype)
+            self._levels[code.name] = made.level + 1
+        elif step.op.name in ("broadcast_to", "reshape", "expand_dims", "squeeze"):
+            shape = step.inputs[0].shape if step.op.name != "broadcast_to" else out.shape
+            code = self._arg(step.inputs[0], shape)
+        elif step.op.name == "astype":
+            code = self._cast(self._arg(step.args[0], out.shape), out.dtype)
+        else:
+            args = [self._arg(a, out.shape) for a in step.args]
+            code = getattr(CODE, step.op.name)(*args, **step.params)
+        if type(code) is not Code or compute_dtype(out.dtype) != code.dtype:
+            code = self._cast(code, out.dtype)
+        self._codes[id(out)] = code
+
+    def _cast(self, value: Any, dtype: Any) -> Code:
+        return code_module.cast(self.body, value, compute_dtype(dtype))
+
+    def _level(self, code: Code) -> int:
+        """How many reductions must be known before, one after another."""
+        if code.name not in self._levels:
+            self._levels[code.name] = max(map(self._level, code.of), default=0)
+        return self._levels[code.name]

@@ -1,0 +1,164 @@
+"""Matrix products with what follows them: a bias, relu, relu's gradient, sums over the rows.
+
+cuBLASLt does these at the end of a product, before the result leaves the chip: a dense layer is one
+launch, and so is the gradient by its input with the relu before it and that layer's bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.function.passes.dead import remove_dead
+from gpugrad.trace import Program, Step, Value
+
+__all__ = ["Product", "find_products"]
+
+
+class Product(Step):
+    """``a @ b``, and what is done to it at once.
+
+    The arguments are a, b, then the bias and the result of the relu, if there are such.
+
+    Attributes:
+        bias: whether a bias is added to each row.
+        relu: whether relu follows.
+        masked: whether the result is 0 where another relu's result is 0: its gradient.
+        sums: ``"out"`` if the sum over all rows of the result is a second result, ``"b"`` if
+            that of the second factor is, else ``""``.
+    """
+
+    __slots__ = ("bias", "masked", "relu", "sums")
+
+    def __init__(
+        self, args: Sequence[Any], outs: list[Value], *, bias: bool, relu: bool, masked: bool,
+        sums: str,
+    ) -> None:  # fmt: skip
+        self.bias, self.relu, self.masked, self.sums = bias, relu, masked, sums
+        parts = ["matmul", *["bias"] * bias, *["relu"] * relu, *["relu_grad"] * masked]
+        parts += [f"sum of {sums}"] * bool(sums)
+        super().__init__(None, args, {}, outs, name=" + ".join(parts))
+
+    def run(self, a: Any, b: Any, *rest: Any) -> list[Any]:
+        """On NumPy arrays."""
+        others = list(rest)
+        out = a @ b
+        if self.bias:
+            out = out + others.pop(0)
+        if self.relu:
+            out = np.maximum(out, 0)
+        if self.masked:
+            out = out * (others.pop(0) > 0)
+        summed = {"out": out, "b": b}.get(self.sums)
+        return [out] if summed is None else [out, np.add.reduce(summed, 0)]
+
+
+class _Readers:
+    """Who reads each value of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.place = {id(s): k for k, s in enumerate(program.steps)}
+        self._steps: dict[int, list[Step]] = {}
+        for step in program.steps:
+            for v in step.inputs:
+                self._steps.setdefault(id(v), []).append(step)
+        self._leave = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
+        self.made = {id(v): s for s in program.steps for v in s.outs}
+
+    def of(self, v: Value) -> list[Step]:
+        """The steps that read a value."""
+        return self._steps.get(id(v), [])
+
+    def only(self, v: Value) -> Step | None:
+        """The one step that reads a value, once."""
+        steps = self.of(v)
+        return steps[0] if len(steps) == 1 and id(v) not in self._leave else None
+
+
+def _is(step: Step | None, *names: str) -> bool:
+    return step is not None and step.op is not None and step.op.name in names
+
+
+def _row_sum(readers: _Readers, v: Value) -> Step | None:
+    """The step that sums a matrix over its rows."""
+    for step in readers.of(v):
+        axis = step.params.get("axis") if _is(step, "sum") else None
+        if (_is(step, "sum_to") or axis in (0, (0,))) and step.outs[0].shape == v.shape[1:]:
+            return step
+    return None
+
+
+def _other(step: Step, v: Value) -> Any:
+    x, y = step.args
+    return y if x is v else x
+
+
+def find_products(program: Program) -> Program:
+    """Join matrix products with the steps that follow them."""
+    readers = _Readers(program)
+    gone: set[int] = set()  # steps that are part of a product now
+    made: dict[int, Product] = {}  # by the step in whose place they stand
+    for step in program.steps:
+        if _is(step, "matmul") and all(len(v.shape) == 2 for v in step.inputs):
+            _join(step, readers, gone, made)
+    joined = program.copy()
+    joined.steps = [made.get(id(s), s) for s in program.steps if id(s) not in gone]
+    return remove_dead(joined)
+
+
+def _join(step: Step, readers: _Readers, gone: set[int], made: dict[int, Product]) -> None:
+    args, taken, v = list(step.args), [step], step.outs[0]
+    bias = relu = masked = False
+    after = readers.only(v)
+    if _is(after, "add") and _is_row(_other(after, v), v):  # type: ignore[arg-type]
+        args.append(_other(after, v))  # type: ignore[arg-type]
+        bias, v = True, _take(after, taken)
+        after = readers.only(v)
+        if _is(after, "relu"):
+            relu, v = True, _take(after, taken)
+    elif _is(after, "multiply"):
+        of = _positive(readers, _other(after, v))  # type: ignore[arg-type]
+        if of is not None and of.shape == v.shape:
+            args.append(of)
+            masked, v = True, _take(after, taken)
+    sums, summed = "", None
+    if masked and (summed := _row_sum(readers, v)):
+        sums = "out"
+    elif isinstance(step.args[1], Value) and (summed := _row_sum(readers, step.args[1])):
+        at = readers.place[id(taken[-1])]
+        late = all(readers.place[id(s)] > at for s in readers.of(summed.outs[0]))
+        sums, summed = ("b", summed) if late and id(summed) not in gone else ("", None)
+    if len(taken) == 1 and not sums:
+        return
+    outs = [v] if summed is None else [v, summed.outs[0]]
+    gone.update(id(s) for s in taken[:-1])
+    if summed is not None:
+        gone.add(id(summed))
+    made[id(taken[-1])] = Product(args, outs, bias=bias, relu=relu, masked=masked, sums=sums)
+
+
+def _take(step: Any, taken: list[Step]) -> Value:
+    taken.append(step)
+    out: Value = step.outs[0]
+    return out
+
+
+def _is_row(bias: Any, v: Value) -> bool:
+    return isinstance(bias, Value) and bias.shape == v.shape[1:] and bias.dtype == v.dtype
+
+
+def _positive(readers: _Readers, mask: Any) -> Value | None:
+    """The relu's result that a mask is made of: ``mask = out > 0``."""
+    step = readers.made.get(id(mask))
+    if step is None or not _is(step, "greater") or not isinstance(step.args[0], Value):
+        return None
+    zero: Any = step.args[1]
+    if isinstance(zero, Value):
+        zero = zero.constant
+    of: Value = step.args[0]
+    made = readers.made.get(id(of))
+    return (
+        of if made is not None and _is(made, "relu") and np.ndim(zero) == 0 and zero == 0 else None
+    )

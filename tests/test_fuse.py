@@ -1,0 +1,273 @@
+"""Kernels that a GPU gets for a program: how many, and that they compute what the steps do."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import gpugrad as gg
+from gpugrad import nest
+from gpugrad.backend import NUMPY
+from gpugrad.function.cuda.kernel import RowWise
+from gpugrad.function.cuda.replay import Launches
+from gpugrad.function.fuse import Kernel, fuse, launches
+from gpugrad.function.passes import PASSES
+from gpugrad.function.products import Product, find_products
+from gpugrad.kernels.launch import code_of
+from gpugrad.testing import nvrtc, shim
+
+needs_shim = pytest.mark.skipif(
+    bool(shim.unavailable()), reason=shim.unavailable() or "there is a C++ compiler"
+)
+needs_nvrtc = pytest.mark.skipif(
+    bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here"
+)
+
+
+def value_and_gradients(f):
+    """A function of arrays that returns what `f` does and its gradients."""
+
+    def both(g, *xs):
+        with gg.GradientTape() as tape:
+            tape.watch(xs)
+            y = f(*xs)
+        return y, tape.gradient(y, list(xs), g)
+
+    return both
+
+
+def layer_norm(x, gamma, beta):
+    c = x - gg.mean(x, axis=-1, keepdims=True)
+    v = gg.mean(c * c, axis=-1, keepdims=True)
+    return c / gg.sqrt(v + 1e-5) * gamma + beta
+
+
+def softmax(x):
+    e = gg.exp(x - gg.max(x, axis=-1, keepdims=True))
+    return e / gg.sum(e, axis=-1, keepdims=True)
+
+
+def program_of(f, *args):
+    """As a GPU's arrays would be traced: with no check for NaN."""
+    program = gg.function(f, passes=tuple(PASSES)).lower(*args).program.copy()
+    program.steps = [s for s in program.steps if s.name != "no_nan"]
+    return program
+
+
+def kernels_of(f, *args):
+    return launches(fuse(find_products(program_of(f, *args))))
+
+
+def first_kernel(f, *args):
+    return next(s for s in fuse(program_of(f, *args)).steps if isinstance(s, Kernel))
+
+
+def on_shim(f, *args, schedule="round robin"):
+    run = Launches(program_of(f, *args), NUMPY)
+    leaves = [x for x in nest.flatten(args) if isinstance(x, gg.Tensor)]
+    arrays = list({id(x): x._data for x in leaves}.values())
+    with shim.running(schedule):
+        return run, run(arrays)
+
+
+def assert_right(f, *args, tolerance=2e-5):
+    desired = [np.asarray(t) for t in nest.flatten(f(*args))]
+    for schedule in shim.SCHEDULES:
+        _, found = on_shim(f, *args, schedule=schedule)
+        for a, d in zip(found, desired, strict=True):
+            assert a.dtype == d.dtype
+            scale = max(1.0, np.abs(d.astype(np.float64)).max(initial=0))
+            np.testing.assert_allclose(
+                a.astype(np.float64), d.astype(np.float64), tolerance, tolerance * scale
+            )
+
+
+def normal(rng, *shape, dtype=np.float32):
+    return gg.constant(rng.normal(size=shape), dtype=dtype)
+
+
+# ---- how many ----------------------------------------------------------------------------
+
+
+def test_a_handwritten_layer_norm_and_its_gradient_are_two_kernels(rng):
+    f = value_and_gradients(layer_norm)
+    x, row = normal(rng, 8, 16), normal(rng, 16)
+    found = kernels_of(f, normal(rng, 8, 16), x, row, normal(rng, 16))
+    assert len(found) == 2, found
+
+
+def test_a_handwritten_softmax_and_its_gradient_are_one_kernel(rng):
+    x = normal(rng, 8, 16)
+    assert len(kernels_of(value_and_gradients(softmax), x, x)) == 1
+
+
+def test_an_elementwise_chain_with_its_gradient_and_sum_is_one_kernel(rng):
+    def f(x):
+        y = x
+        for _ in range(5):
+            y = gg.tanh(y * 1.1) + gg.sin(y)
+        return gg.sum(y)
+
+    x = normal(rng, 40, 50)
+    found = kernels_of(value_and_gradients(f), gg.constant(1.0), x)
+    assert len(found) == 2, found  # the second adds up what the blocks have
+    kernel = first_kernel(value_and_gradients(f), gg.constant(1.0), x)
+    assert len(kernel.inputs) == 2
+    assert len(kernel.outs) == 2
+
+
+def mlp_step():
+    gg.set_seed(0)
+    model = gg.nn.Sequential(
+        gg.nn.Dense(20, 16, activation=gg.relu), gg.nn.Dense(16, 12, activation=gg.relu),
+        gg.nn.Dense(12, 10),
+    )  # fmt: skip
+    optimizer = gg.optim.Adam(0.01)
+
+    def step(x, labels):
+        with gg.GradientTape() as tape:
+            loss = gg.mean(gg.sparse_softmax_cross_entropy(model(x), labels))
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    return step
+
+
+def test_a_training_step_of_three_layers_is_at_most_twelve_kernels(rng):
+    step = gg.function(mlp_step(), passes=tuple(PASSES))
+    x, labels = normal(rng, 8, 20), gg.constant(rng.integers(0, 10, 8))
+    step(x, labels)  # makes what the optimizer keeps
+    program = step.lower(x, labels).program.copy()
+    program.steps = [s for s in program.steps if s.name != "no_nan"]
+    fused = fuse(find_products(program))
+    assert len(launches(fused)) <= 12, launches(fused)
+    assert sum(isinstance(s, Product) for s in fused.steps) == 6
+
+
+# ---- that they are right -----------------------------------------------------------------
+
+SHAPES = [(8, 16), (3, 7), (2, 3, 33), (1, 40), (70, 5), (5, 1), (2, 1030), (40, 600)]
+
+
+@needs_shim
+@pytest.mark.parametrize("shape", SHAPES)
+def test_layer_norm_is_right(rng, shape):
+    x, g, row = normal(rng, *shape), normal(rng, *shape), normal(rng, shape[-1])
+    assert_right(value_and_gradients(layer_norm), g, x, row, row * 2)
+
+
+@needs_shim
+@pytest.mark.parametrize("shape", [*SHAPES, (2, 20_000)])
+def test_softmax_is_right(rng, shape):
+    x, g = normal(rng, *shape), normal(rng, *shape)
+    assert_right(value_and_gradients(softmax), g, x)
+
+
+@needs_shim
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [(gg.float64, 1e-12), (gg.float16, 4e-3), (gg.bfloat16, 4e-2)],
+)
+def test_other_dtypes_are_right(rng, dtype, tolerance):
+    x, g, row = (normal(rng, *s, dtype=dtype) for s in ((6, 24), (6, 24), (24,)))
+    assert_right(value_and_gradients(softmax), g, x, tolerance=tolerance)
+    assert_right(lambda x, row: gg.tanh(x * row) + 1, x, row, tolerance=tolerance)
+
+
+@needs_shim
+def test_broadcasts_casts_and_reshapes_are_right(rng):
+    def f(x, row, column, middle):
+        y = gg.reshape(x * row + column, (6, 4))
+        z = gg.astype(y > 0, gg.float32) * y
+        z = gg.where(z > 0.5, z, gg.reshape(middle * x, (6, 4)))
+        return gg.sum(z, axis=0), gg.sum(z), gg.max(z, axis=-1), z
+
+    arguments = normal(rng, 2, 3, 4), normal(rng, 4), normal(rng, 2, 3, 1), normal(rng, 2, 1, 4)
+    assert_right(f, *arguments)
+
+
+@needs_shim
+@pytest.mark.parametrize("size", [1, 3, 40, 1000, 5000])
+def test_sums_of_everything_are_right(rng, size):
+    x = normal(rng, size)
+    assert_right(lambda x: (gg.sum(x * x), gg.mean(gg.exp(x)), x + 1), x)
+
+
+@needs_shim
+def test_nan_wins_in_a_maximum(rng):
+    x = np.ones((3, 40), np.float32)
+    x[1, 35] = np.nan
+    assert_right(lambda x: gg.max(x, axis=-1, keepdims=True) * x, gg.constant(x))
+
+
+@needs_shim
+def test_a_training_step_on_the_shim_moves_variables_as_eager_does(rng):
+    x, labels = normal(rng, 8, 20), gg.constant(rng.integers(0, 10, 8))
+    eager, traced = mlp_step(), gg.function(mlp_step(), passes=tuple(PASSES))
+    eager(x, labels), traced(x, labels)
+    program = traced.lower(x, labels).program.copy()
+    program.steps = [s for s in program.steps if s.name != "no_nan"]
+    run = Launches(program, NUMPY)
+    with shim.running():
+        for _ in range(3):
+            (loss,) = run([x._data, labels._data])
+            np.testing.assert_allclose(loss, eager(x, labels).numpy(), rtol=1e-5)
+
+
+UNARY = [
+    gg.sin, gg.tanh, gg.exp, gg.square, softmax, lambda x: gg.sum(x, axis=-1, keepdims=True) + x,
+    lambda x: gg.sum(x, axis=0) * x, lambda x: x - gg.mean(x), lambda x: gg.astype(x > 0, x.dtype),
+    lambda x: gg.reshape(x, (4, 6)), lambda x: gg.reshape(gg.transpose(x), x.shape),
+    lambda x: x * gg.max(x, axis=-1, keepdims=True), lambda x: gg.reshape(x, (24,)),
+    lambda x: gg.expand_dims(gg.sum(x, axis=-1), -1) * x,
+]  # fmt: skip
+BINARY = [
+    gg.add, gg.multiply, gg.maximum, lambda a, b: gg.where(a > b, a, b * 2),
+    lambda a, b: a * gg.mean(b, axis=-1, keepdims=True),
+]  # fmt: skip
+
+
+@needs_shim
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_random_programs_are_right(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    ops = data.draw(st.lists(st.sampled_from([*UNARY, *BINARY]), min_size=2, max_size=7))
+    picks = [data.draw(st.integers(0, 10)) for _ in ops]
+
+    def f(x, y):
+        values = [x, y]
+        for op, k in zip(ops, picks, strict=True):
+            a = values[-1]
+            if op in BINARY:
+                b = gg.reshape(values[k % len(values)], a.shape)
+                values.append(gg.tanh(op(a, b)))
+            else:
+                values.append(gg.tanh(op(a)))
+        return values[2:], gg.sum(values[-1])
+
+    def with_gradient(x, y):
+        with gg.GradientTape() as tape:
+            tape.watch([x, y])
+            results, total = f(x, y)
+        return results, tape.gradient(total, [x, y], unconnected_gradients="zero")
+
+    assert_right(
+        with_gradient, *(normal(rng, 2, 12, dtype=np.float64) for _ in range(2)), tolerance=1e-9
+    )
+
+
+# ---- that they compile -------------------------------------------------------------------
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("shape", [(64, 1024), (64, 50_304), (64, 10)])
+def test_kernels_keep_to_registers_and_move_sixteen_bytes(rng, shape, architecture):
+    x = gg.constant(np.zeros(shape, np.float32))
+    kernel = first_kernel(value_and_gradients(softmax), x, x)
+    made = nvrtc.compile_for(architecture, code_of(RowWise(kernel).source), "kernel")
+    assert made.spilled == 0
+    if shape[-1] % 4 == 0:
+        assert "ld.global.nc.v4" in made.ptx or "ld.global.v4" in made.ptx
