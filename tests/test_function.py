@@ -6,6 +6,7 @@ That every op and its gradient replay as they run eagerly is a check of the op (
 import gc
 import importlib
 import threading
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -62,12 +63,84 @@ def test_a_result_that_is_an_argument_or_a_constant_comes_back():
         same(c, X.numpy().T)
 
 
-@pytest.mark.parametrize("passes", [(), *[(p,) for p in (*PASSES, "groups")], None])
-def test_every_pass_alone_gives_the_same(passes):
-    f = gg.function(loss_and_gradient, passes=passes)
+EVERY = (*PASSES, "groups")
+CHOICES = [(), *[(p,) for p in EVERY], *[tuple(q for q in EVERY if q != p) for p in EVERY], None]
+
+
+def much(x, y):
+    """Something for every pass: constants, transposes, identities, the same twice, dead steps."""
+    w = gg.reshape(gg.arange(9, dtype=x.dtype), (3, 3)) / 10
+    big = gg.reshape(gg.broadcast_to(x @ w.T, (50_000, 4, 3)), (-1, 3))
+    with gg.GradientTape() as tape:
+        tape.watch((x, y))
+        gg.exp(y)
+        z = gg.tanh(gg.transpose(gg.transpose(x * 1 + 0)) @ w) + gg.tanh(x @ w) * y / 1
+        loss = gg.sum(z * gg.sin(z)) + gg.mean(z**2)
+    return loss, tape.gradient(loss, [x, y]), gg.sum(gg.sin(big) * 2 - 1), (big * big + 1)[:5]
+
+
+@pytest.mark.parametrize(
+    "passes", CHOICES, ids=lambda p: "all" if p is None else "-".join(p) or "none"
+)
+@pytest.mark.parametrize("f", [loss_and_gradient, much])
+def test_every_pass_alone_and_every_other_without_it_give_the_same(f, passes):
+    traced = gg.function(f, passes=passes)
     for k in range(3):
-        for a, b in zip(f(X + k, Y), loss_and_gradient(X + k, Y), strict=True):
-            near(a, b)
+        for a, b in zip(
+            gg.nest.flatten(traced(X + k, Y)), gg.nest.flatten(f(X + k, Y)), strict=True
+        ):
+            near(a, b, 1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("size", [12, 300_000])
+def test_sixteen_bits_are_rounded_as_in_eager_calls(dtype, size):
+    x = gg.astype(gg.constant(RNG.normal(size=size)), dtype)
+
+    def f(x):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = gg.sum(gg.tanh(x * 2 + 1) * x, dtype="float32")
+        return y, tape.gradient(y, x), x * x + x
+
+    traced = gg.function(f)
+    for _ in range(2):
+        for a, b in zip(traced(x), f(x), strict=True):
+            assert a.dtype == b.dtype
+            same(gg.astype(a, "float32"), gg.astype(b, "float32"))
+
+
+def test_arguments_by_keyword_default_and_star():
+    f = gg.function(lambda a, b=2, *rest, c=3.0, **more: a * b + c + sum(rest) + more.get("d", 0))
+    for _ in range(2):
+        near(f(X), X * 2 + 3)
+        near(f(X, c=Y), X * 2 + Y)
+        near(f(a=X, b=Y), X * Y + 3)
+        near(f(X, Y, X, Y, d=X), X * Y + 3 + X + Y + X)
+    assert f.cache_info() == (4, 4, 0)
+
+
+def test_a_function_that_calls_itself_is_traced_as_a_whole():
+    calls = []
+
+    @gg.function
+    def power(x, n):
+        calls.append(n)
+        return x if n == 1 else x * power(x, n - 1)
+
+    for _ in range(3):
+        near(power(X, 5), X.numpy() ** 5)
+    assert calls == [5, 4, 3, 2, 1]
+    near(gg.grad(lambda x: gg.sum(power(x, 5)))(X), 5 * X.numpy() ** 4)
+
+
+@pytest.mark.parametrize("alias", [lambda x: x, lambda x: x[:], lambda x: gg.reshape(x, (4, 3))])
+def test_arguments_that_share_memory(alias):
+    f = gg.function(lambda a, b: (a * 2 + b, a, gg.transpose(b)))
+    for k in range(3):
+        x = X + k
+        y, a, b = f(x, alias(x))
+        near(y, x.numpy() * 3), same(a, x), same(b, x.numpy().T)
 
 
 def test_second_order_and_forward_mode_are_traced_too():
@@ -241,16 +314,29 @@ def test_threads_may_call_one_function_at_once():
     assert not wrong
 
 
-def test_thousands_of_calls_do_not_grow():
-    f = gg.function(loss_and_gradient)
+def test_ten_thousand_calls_do_not_grow():
+    v, generator = gg.Variable(np.ones((4, 3))), gg.random.Generator(0)
+
+    @gg.function
+    def f(x):
+        v.assign(v * 0.9 + x)
+        return gg.sum(gg.nn.dropout(v * x, 0.5, generator=generator)), {"v": v * 2}
+
     for _ in range(50):
-        f(X, Y)
+        f(X)
     gc.collect()
-    before = len(gc.get_objects())
-    for _ in range(2000):
-        f(X, Y)
-    gc.collect()
-    assert len(gc.get_objects()) - before < 50
+    objects = len(gc.get_objects())
+    tracemalloc.start()
+    try:
+        f(X)
+        memory = tracemalloc.get_traced_memory()[0]
+        for _ in range(10_000):
+            f(X)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - memory < 20_000
+    finally:
+        tracemalloc.stop()
+    assert len(gc.get_objects()) - objects < 50
 
 
 def test_a_dropped_function_frees_what_it_has_traced():

@@ -1,0 +1,148 @@
+"""gg.function in real training: a replayed run ends where an eager one does, to rounding."""
+
+import copy
+import tracemalloc
+
+import numpy as np
+import pytest
+from comparing import near, same
+
+import gpugrad as gg
+
+
+class Block(gg.nn.Module):
+    """A transformer block: attention and a small network, each after a layer norm."""
+
+    def __init__(self, width, heads, generator):
+        self.heads, self.generator = heads, gg.random.Generator(generator.split(1)[0]._key[0])
+        self.qkv = gg.nn.Dense(width, 3 * width, generator=generator)
+        self.out = gg.nn.Dense(width, width, generator=generator)
+        self.up = gg.nn.Dense(width, 4 * width, gg.gelu, generator=generator)
+        self.down = gg.nn.Dense(4 * width, width, generator=generator)
+        self.norms = [gg.Variable(np.ones(width, "f4"), name="scale") for _ in range(2)]
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        y = self.qkv(gg.layer_norm(x, self.norms[0]))
+        parts = gg.reshape(y, (batch, length, 3, self.heads, width // self.heads))
+        q, k, v = (gg.permute_dims(parts[:, :, i], (0, 2, 1, 3)) for i in range(3))
+        y = gg.nn.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = gg.reshape(gg.permute_dims(y, (0, 2, 1, 3)), x.shape)
+        x = x + gg.nn.dropout(self.out(y), 0.1, generator=self.generator)
+        y = self.down(self.up(gg.layer_norm(x, self.norms[1])))
+        return x + gg.nn.dropout(y, 0.1, generator=self.generator)
+
+
+class Transformer(gg.nn.Module):
+    """Two blocks over tokens, with tied embeddings."""
+
+    def __init__(self, tokens=11, width=16, length=6):
+        generator = gg.random.Generator(0)
+        self.table = gg.Variable(generator.normal((tokens, width)) * 0.1, name="table")
+        self.places = gg.Variable(generator.normal((length, width)) * 0.1, name="places")
+        self.blocks = [Block(width, 2, generator) for _ in range(2)]
+
+    def forward(self, tokens):
+        x = gg.embedding(tokens, self.table) + self.places
+        for block in self.blocks:
+            x = block(x)
+        return x @ gg.transpose(self.table)
+
+
+def stepping(model, optimizer, loss):
+    """A training step of a model."""
+
+    def step(x, labels):
+        with gg.GradientTape() as tape:
+            value = loss(model(x), labels)
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(value, variables), variables, strict=True))
+        return value
+
+    return step
+
+
+@pytest.mark.parametrize("options", [{}, {"passes": ()}], ids=["passes", "none"])
+def test_a_transformer_trains_as_in_eager_calls(options):
+    def loss(logits, labels):
+        return gg.mean(gg.sparse_softmax_cross_entropy(logits, labels))
+
+    one = Transformer()
+    two = copy.deepcopy(one)
+    eager = stepping(one, gg.optim.Adam(0.01), loss)
+    traced = gg.function(stepping(two, gg.optim.Adam(0.01), loss), **options)
+    rng = np.random.default_rng(0)
+    losses = []
+    for _ in range(12):
+        tokens = np.cumsum(rng.integers(1, 3, (8, 7)), axis=1) % 11
+        x, labels = gg.constant(tokens[:, :-1]), gg.constant(tokens[:, 1:])
+        losses.append(float(eager(x, labels)))
+        near(traced(x, labels), losses[-1], 1e-5)
+    assert losses[-1] < losses[0] - 0.3
+    assert traced.cache_info() == (11, 1, 0)
+    assert len(one.trainable_variables) == 2 + 2 * 10
+    for a, b in zip(one.trainable_variables, two.trainable_variables, strict=True):
+        near(a, b, 1e-5)
+
+
+def test_digits_are_learned_as_in_eager_calls():
+    pytest.importorskip("sklearn")  # where the digits are
+    from gpugrad.examples import digits
+
+    data, _ = digits.load_data()
+    one = digits.make_model(0)
+    two = copy.deepcopy(one)
+
+    def loss(logits, labels):
+        return gg.mean(gg.sparse_softmax_cross_entropy(logits, labels))
+
+    optimizers = [gg.optim.AdamW(0.003, weight_decay=0.05) for _ in range(2)]
+    traced = gg.function(stepping(two, optimizers[1], loss))
+    eager, _ = digits.train_epoch(one, optimizers[0], digits.batches(data, 32, 0, 0))
+    total = 0.0
+    for images, labels in digits.batches(data, 32, 0, 0):
+        total += float(traced(gg.constant(images), gg.constant(labels))) * len(labels)
+    near(total / len(data.images), eager, 1e-5)
+    assert eager < 1.5
+    assert traced.cache_info().traces == 2  # the last batch is smaller
+    for a, b in zip(one.trainable_variables, two.trainable_variables, strict=True):
+        near(a, b, 1e-5)
+
+
+# ---- memory of Variables -----------------------------------------------------------------
+
+
+def test_old_values_of_a_variable_are_let_go_of_but_for_snapshots():
+    v = gg.Variable(np.ones(1 << 16))
+
+    @gg.function
+    def f(g):
+        v.assign(v * 0.9 + g)
+
+    g = gg.full(v.shape, 0.1, dtype="float64")
+    f(g), f(g)
+    snapshot, values = v.value(), v.numpy()
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            f(g)
+        now, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # the new value beside the old one, and the blocks of a group
+    assert now < 1.1 * v.nbytes
+    assert most < 3.5 * v.nbytes
+    same(snapshot, values)
+
+
+def test_an_optimizer_moves_a_variable_in_its_place_but_for_snapshots():
+    v, sgd = gg.Variable(np.ones(1000)), gg.optim.SGD(0.1)
+    f = gg.function(lambda: sgd.minimize(lambda: gg.sum(v * v), [v]))
+    f(), f()
+    at = v._data.ctypes.data
+    f(), f()
+    assert v._data.ctypes.data == at
+    before, values = v.value(), v.numpy()
+    f()
+    same(before, values)
+    assert v._data.ctypes.data != at
