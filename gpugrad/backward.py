@@ -163,6 +163,8 @@ def backward(
                 grads[i] = total = plus(at, old, gi)
                 if raw and type(total) in ARRAYS and not NAMESPACES[type(total)].wraps:
                     owned.add(i)
+                else:  # += would not change what wraps an array
+                    owned.discard(i)
 
 
 def flat(saved: Any) -> Iterator[Any]:

@@ -426,6 +426,19 @@ def test_the_same_numbers_of_different_parameters_are_refused():
         gg.vmap(lambda x: gg.random.poisson((3,), gg.exp(x)), randomness="same")(X)
 
 
+def test_terms_of_a_gradient_that_are_the_same_for_all_examples_do_not_hide_the_others():
+    """Two such terms, summed in place, and then two that differ: the last one got lost."""
+
+    def slope(x, w):
+        with gg.GradientTape() as tape:
+            tape.watch(w)
+            y = w * x + w * (2 * x) + w * 3 + w * 4
+        return tape.gradient(y, w, output_gradients=W[1])
+
+    w = W[0]
+    near(gg.vmap(slope, in_axes=(0, None))(X, w), rows(lambda x: slope(x, w), X))
+
+
 # ---- jacobians in chunks -----------------------------------------------------------------
 
 
