@@ -50,6 +50,7 @@ __all__ = [
     "meet",
     "meet_arrays",
     "move",
+    "on_gpu",
     "put",
     "reading",
     "require",
@@ -326,6 +327,14 @@ def bottom(array: Any) -> Any:
     while hasattr(array, "inner"):
         array = array.inner
     return array
+
+
+def on_gpu(x: Any) -> bool:
+    """Whether a kernel takes x: a bare or traced array on a GPU (none of vmap's), or its Tensor."""
+    x = getattr(x, "_data", x)
+    while hasattr(x, "inner") and not hasattr(x, "stacked"):
+        x = x.inner
+    return type(x) in NAMESPACES and not NAMESPACES[type(x)].wraps and type(x) is not np.ndarray
 
 
 def put(array: np.ndarray[Any, Any], d: Device) -> Any:

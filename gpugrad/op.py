@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ from gpugrad.kernels import generated
 from gpugrad.samples import grid
 from gpugrad.tensor import IndexedSlices, Tensor
 
-__all__ = ["OPS", "Op", "conjugate", "elementwise", "no_gradient", "op"]
+__all__ = ["OPS", "Op", "conjugate", "elementwise", "no_gradient", "op", "through_float32"]
 
 Rule = Callable[..., Any]
 
@@ -133,7 +133,7 @@ class Op:
         self.opened = forward  # a composite's body, as it runs on recorded Tensors
         if kind == "composite":
             opened = functools.partial(forward, TENSOR)
-            self.opened = opened if keeps_half else _through_float32(opened)
+            self.opened = opened if keeps_half else through_float32(opened)
         self._bind(vjp, jvp, partials)
         self._masked = tuple(_bind_rule(r, self) for r in masked or ())
         self.eager = eager_function(self)
@@ -164,8 +164,10 @@ class Op:
         )  # fmt: skip
         self.jvps = None if jvp is None else tuple(bind(r) if r else None for r in jvp)
         self.rules: tuple[Any, ...] = ()
-        if callable(vjp):
+        if callable(vjp) and self.variadic:
             self._each = bind(vjp)
+        elif callable(vjp):
+            self.rules = _Joint(bind(vjp), len(self.arrays))
         elif partials is not None:
             self.rules = tuple(_bind_partial(p, self) for p in partials)
         else:
@@ -178,6 +180,8 @@ class Op:
         """The rules for a pass in which a gradient of exactly 0 meets something infinite."""
         if self._masked:
             return self._masked
+        if type(self.rules) is _Joint:
+            return _Joint(_sheltered(self.rules.rule), len(self.rules))
         if self.partials is None:
             return tuple(r and _sheltered(r) for r in self.rules)
         if self.singular:
@@ -208,7 +212,7 @@ class Op:
             function: Callable[..., Any] = getattr(xp.lib, self.forward.name)
         else:
             function = functools.partial(self.forward, xp)
-            function = function if self.keeps_half else _through_float32(function)
+            function = function if self.keeps_half else through_float32(function)
         if self.kind == "elementwise" and xp is not NUMPY:
             function = generated.first(self, function)
         if self.cuda is not None and xp is not NUMPY:
@@ -227,7 +231,7 @@ def _read(xp: Namespace, name: str) -> Callable[..., Any]:
         raise AttributeError(f"xp.{name}: not a registered op, so a formula may not call it.")
     if xp.wraps and op.kind == "composite" and op.differentiable:
         function = functools.partial(op.forward, xp)
-        return function if op.keeps_half else _through_float32(function)
+        return function if op.keeps_half else through_float32(function)
     if xp.wraps:
         return xp.of(op)
     return op.eager if xp is TENSOR else op.bare(xp)
@@ -253,8 +257,11 @@ def _kernel_first(kernel: Callable[..., Any], formula: Callable[..., Any]) -> Ca
     return kernel_first
 
 
-def _through_float32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compute with 16-bit floats as a GPU kernel does: in float32, rounded once at the end."""
+def through_float32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compute with 16-bit floats as a GPU kernel does: in float32, rounded once at the end.
+
+    What ops do that do not say ``keeps_half``.
+    """
 
     def half(x: Any) -> bool:
         if isinstance(x, (list, tuple)):
@@ -276,7 +283,7 @@ def _through_float32(function: Callable[..., Any]) -> Callable[..., Any]:
             return tuple(narrow(v, dtype) for v in r)
         return r.astype(dtype) if r.dtype == np.float32 else r
 
-    def through_float32(*args: Any, **params: Any) -> Any:
+    def rounded_once(*args: Any, **params: Any) -> Any:
         for a in args:
             if (type(a) is np.ndarray and a.dtype.char not in "eE") or not half(a):
                 continue
@@ -287,7 +294,7 @@ def _through_float32(function: Callable[..., Any]) -> Callable[..., Any]:
         result = function(*(widen(a) for a in args), **params)
         return narrow(result, floats.pop()) if len(floats) == 1 else result
 
-    return through_float32
+    return rounded_once
 
 
 def _on_one_gpu(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -349,6 +356,37 @@ def _bind_rule(rule: Rule, op: Op, body: str = "{}") -> Rule:
     return eval(compiled(text, "eval"), {"rule": rule, "conj": conjugate})
 
 
+class _Joint(tuple[Rule, ...]):
+    """The rules of inputs whose gradients one rule computes together.
+
+    Whoever goes through them gets rules that share one call of it, made when the first is asked.
+    """
+
+    rule: Rule
+
+    def __new__(cls, rule: Rule, n: int) -> _Joint:
+        made = super().__new__(cls, _parts(rule, n))
+        made.rule = rule
+        return made
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(_parts(self.rule, len(self)))
+
+
+def _parts(rule: Rule, n: int) -> list[Rule]:
+    made: list[Any] = []
+
+    def part(i: int) -> Rule:
+        def one(xp: Any, g: Any, saved: Any, params: Any) -> Any:
+            if not made:
+                made.extend(rule(xp, g, saved, params))
+            return made[i]
+
+        return one
+
+    return [part(i) for i in range(n)]
+
+
 def _missing_rule(name: str) -> Rule:
     def missing(xp: Any, g: Any, saved: Any, params: Any) -> Any:
         raise NoGradientError(
@@ -392,6 +430,8 @@ def _sheltered(rule: Rule) -> Rule:
             return found
         parts = [xp.any(xp.not_equal(part, 0)) for part in (g if type(g) is tuple else (g,))]
         some = functools.reduce(xp.logical_or, parts)
+        if type(found) is tuple:
+            return tuple(f if f is None else xp.where(some, f, 0) for f in found)
         return xp.where(some, found, 0)
 
     return sheltered
@@ -521,8 +561,9 @@ def op(
 
     Args:
         vjp: one rule ``(xp, g, names...)`` for each array argument; None where there is no
-            gradient, ``...`` where the rule is not known (then asking for it raises). For a
-            variadic op one rule for all, which is told the input's position ``i``.
+            gradient, ``...`` where the rule is not known (then asking for it raises). Or one
+            rule for all, which gives a tuple of all gradients where one pass over the arrays
+            finds them together; that of a variadic op is told the input's position ``i`` instead.
         name: of the op, if the function's own would shadow a builtin that its module needs.
         arrays: names of the array arguments, where not all of them stand before ``/``; they
             come first in the forward. One whose default is None may be left out.

@@ -75,7 +75,7 @@ template <class T, int HELD> __global__ void FOR_TEAM dense_forward(
   Line<T, HELD> line(x, n, shift, T(-infinity<C>())), probabilities(labels, n, shift, T(0.0f));
   C largest, sum, total = 0, terms = 0;
   exponentials(line, largest, sum, scratch);
-  line.each(probabilities, [&](int, const Pack<T, PACKED<T>>& a, const Pack<T, PACKED<T>>& b) {
+  line.each(probabilities, [&](int, const Pack<T, PACKED<T>>& a, const Pack<T, PACKED<T>>& b, int) {
 #pragma unroll
     for (int k = 0; k < PACKED<T>; ++k) {
       C label = C(b.at[k]);
@@ -105,7 +105,7 @@ template <class T, int HELD> __global__ void FOR_TEAM dense_backward(
     for (int k = 0; k < PACKED<T>; ++k) total += C(p.at[k]);
   });
   C scale = block_reduce(total, Sum(), C(0), scratch) / sum;
-  line.each(probabilities, [&](int i, Pack<T, PACKED<T>> a, const Pack<T, PACKED<T>>& b) {
+  line.each(probabilities, [&](int i, Pack<T, PACKED<T>> a, const Pack<T, PACKED<T>>& b, int) {
 #pragma unroll
     for (int k = 0; k < PACKED<T>; ++k)
       a.at[k] = T(by * (exp_of<T>(C(a.at[k]) - largest) * scale - C(b.at[k])));

@@ -84,16 +84,16 @@ template <class T, int HELD> struct Line {
     }
   }
 
-  // f(index, pack, pack of the other row) for each pack of two rows
+  // f(index, pack, pack of the other row, how many packs came before) for each pack of two rows
   template <class F> __device__ void each(const Line& other, F f) const {
     if constexpr (HELD > 0) {
 #pragma unroll
       for (int k = 0; k < HELD; ++k)
-        if (first + k * step < n) f(first + k * step, again(held[k]), again(other.held[k]));
+        if (first + k * step < n) f(first + k * step, again(held[k]), again(other.held[k]), k);
     } else {
 #pragma unroll 2
       for (int i = first; i < n; i += step)
-        f(i, load(row, i, n, none), load(other.row, i, n, other.none));
+        f(i, load(row, i, n, none), load(other.row, i, n, other.none), 0);
     }
   }
 };

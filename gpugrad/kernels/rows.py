@@ -36,10 +36,10 @@ def plan(rows: int, n: int, dtype: Any, most: int) -> tuple[int, int, tuple[int,
     """
     width = 16 // dtype.itemsize
     packs = -(-n // width) + (n % width != 0)  # rows that are not whole packs begin within one
-    if packs <= 32 * _WARPS_PACKS:
+    if packs <= 32 * min(_WARPS_PACKS, most):
         held = _power(-(-packs // 32))
         return held, -(-rows // _WARPS), (32, _WARPS)
-    threads = min(_power(-(-packs // 4)), _TEAM)
+    threads = min(_power(-(-packs // min(4, most))), _TEAM)
     held = _power(-(-packs // threads))
     return held if held <= most_held(dtype, most) else 0, rows, (threads, 1)
 

@@ -37,12 +37,12 @@ __global__ void FOR_TEAM softmax_backward(
   int shift = shift_of(out, n);
   Line<T, HELD> gs(g, n, shift, T(0.0f)), outs(out, n, shift, T(0.0f));
   C sum = 0;
-  gs.each(outs, [&](int, const Pack<T, PACKED<T>>& a, const Pack<T, PACKED<T>>& b) {
+  gs.each(outs, [&](int, const Pack<T, PACKED<T>>& a, const Pack<T, PACKED<T>>& b, int) {
 #pragma unroll
     for (int k = 0; k < PACKED<T>; ++k) sum += LOG ? C(a.at[k]) : C(a.at[k]) * C(b.at[k]);
   });
   sum = block_reduce(sum, Sum(), C(0), scratch);
-  gs.each(outs, [&](int i, Pack<T, PACKED<T>> a, const Pack<T, PACKED<T>>& b) {
+  gs.each(outs, [&](int i, Pack<T, PACKED<T>> a, const Pack<T, PACKED<T>>& b, int) {
 #pragma unroll
     for (int k = 0; k < PACKED<T>; ++k) {
       C u = C(a.at[k]), v = C(b.at[k]);

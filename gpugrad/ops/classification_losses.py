@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY, SCALARS
+from gpugrad.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
-from gpugrad.op import op
+from gpugrad.op import op, through_float32
 from gpugrad.ops.losses import reduced, reduced_ref, same_shape
 from gpugrad.samples import calls, uniform
 
@@ -204,6 +204,7 @@ def nll_loss(xp, x, labels, /, weight=None, *, ignore_index=-100, reduction="mea
     return _weighted_mean(xp, "nll_loss", losses, own, reduction)
 
 
+@through_float32
 def _soft_labels(xp, x, labels, weight, axis, reduction, label_smoothing):
     """`cross_entropy` against probabilities."""
     same_shape("cross_entropy", x=x, labels=labels)
@@ -219,9 +220,10 @@ def _soft_labels(xp, x, labels, weight, axis, reduction, label_smoothing):
 def _sparse(xp, x, labels, axis, ignore_index, label_smoothing):
     """Losses against class numbers; 0 where they are ignored."""
     last = x if axis == x.ndim - 1 else xp.moveaxis(x, axis, -1)
-    return xp.sparse_softmax_cross_entropy(
+    losses = xp.sparse_softmax_cross_entropy(
         last, labels, ignore_index=ignore_index, label_smoothing=label_smoothing
     )
+    return xp.astype(losses, "float32") if losses.dtype in HALF else losses
 
 
 def _smoothed(xp, x, labels, weight, own, axis, ignore_index, label_smoothing):
@@ -239,7 +241,8 @@ def _hard_labels(xp, x, labels, weight, axis, ignore_index, reduction, label_smo
     if weight is not None:
         _along_classes(xp, "cross_entropy", weight, x, axis)
     if weight is not None or reduction == "mean":
-        own = _own_weights(xp, labels, weight, ignore_index, x.dtype)
+        dtype = np.float32 if x.dtype in HALF else x.dtype
+        own = _own_weights(xp, labels, weight, ignore_index, dtype)
     if weight is not None and label_smoothing:
         losses = _smoothed(xp, x, labels, weight, own, axis, ignore_index, label_smoothing)
     else:
@@ -281,7 +284,8 @@ def _cross_entropy_samples(rng):
 
 
 @op(
-    arrays=("x", "labels", "weight"), samples=_cross_entropy_samples, ref=_cross_entropy_ref,
+    arrays=("x", "labels", "weight"), keeps_half=True,
+    samples=_cross_entropy_samples, ref=_cross_entropy_ref,
     errors=[
         *_WRONG_LABELS[:3], *_LABEL_ERRORS[4:],
         ([np.ones((2, 3)), np.ones((2, 1))], {}, ShapeError, r"\(2, 3\).*\(2, 1\)"),
@@ -323,5 +327,7 @@ def cross_entropy(
     axis = _class_axis("cross_entropy", x, labels)
     if labels.dtype.kind not in "iu":
         return _soft_labels(xp, x, labels, weight, axis, reduction, label_smoothing)
-    labels = _signed(xp, labels)
-    return _hard_labels(xp, x, labels, weight, axis, ignore_index, reduction, label_smoothing)
+    args = _signed(xp, labels), weight, axis, ignore_index, reduction, label_smoothing
+    if weight is None and on_gpu(x):  # a kernel widens 16-bit scores itself
+        return xp.astype(_hard_labels(xp, x, *args), x.dtype)
+    return through_float32(_hard_labels)(xp, x, *args)

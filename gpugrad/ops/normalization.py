@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY, SCALARS
+from gpugrad.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
-from gpugrad.op import op
+from gpugrad.op import op, through_float32
 from gpugrad.ops.axes import all_axes, batch_axis, count
 from gpugrad.ops.losses import same_shape
 from gpugrad.samples import along_axis, shaped, uniform
@@ -22,7 +22,7 @@ from gpugrad.samples import along_axis, shaped, uniform
 # ---- the primitives ----------------------------------------------------------------------
 
 
-def _inverse_root(xp, var, eps):
+def inverse_root(xp, var, eps):
     """1 / sqrt(var + eps); 0 where that is infinite."""
     s = var + eps
     regular = xp.not_equal(s, 0)
@@ -130,7 +130,7 @@ def standardize(xp, x, /, axis=-1, *, eps=1e-5):
     mean = xp.add_reduce(x, axis=axis, keepdims=True) / n
     d = x - mean
     var = xp.sum_of_products(d, d, axis=axis) / n
-    d *= _inverse_root(xp, var, eps)
+    d *= inverse_root(xp, var, eps)
     return d, mean, var
 
 
@@ -174,7 +174,7 @@ def standardize_grad(xp, g, out, var, g_mean, g_var, /, axis=-1, *, eps=1e-5):
     [ 0.2041 -0.4082  0.2041]
     """
     n = max(count(out.shape, axis), 1)
-    scale = _inverse_root(xp, var, eps)
+    scale = inverse_root(xp, var, eps)
     # what is added to each element, and by which each element of `out` is multiplied: two small
     # arrays, so that the large ones are read once
     shift = (g_mean - scale * xp.sum(g, axis=axis, keepdims=True)) / n
@@ -217,7 +217,7 @@ def rms_standardize(xp, x, /, axis=-1, *, eps=1e-6):
     """
     _check_axes("rms_standardize", x, axis)
     mean_square = xp.sum_of_products(x, x, axis=axis) / max(count(x.shape, axis), 1)
-    return x * _inverse_root(xp, mean_square, eps), mean_square
+    return x * inverse_root(xp, mean_square, eps), mean_square
 
 
 def _rms_grad_samples(rng):
@@ -254,7 +254,7 @@ def rms_standardize_grad(xp, g, out, mean_square, g_ms, /, axis=-1, *, eps=1e-6)
     [ 0.875 -0.375]
     """
     n = max(count(out.shape, axis), 1)
-    scale = _inverse_root(xp, mean_square, eps)
+    scale = inverse_root(xp, mean_square, eps)
     along = scale * xp.sum_of_products(g, out, axis=axis)
     slope = 2 * g_ms * ((mean_square + eps) * scale) - along
     d = out * (slope / n)
@@ -311,7 +311,7 @@ _WRONG_WEIGHT: tuple[Any, ...] = (
 
 
 @op(
-    arrays=("x", "weight", "bias"), ref=_layer_ref,
+    arrays=("x", "weight", "bias"), keeps_half=True, ref=_layer_ref,
     samples=shaped(
         ([(2, 3), (3,), (3,)], {}), ([(4,)], {"eps": 0.1}),
         ([(2, 3, 2), (3, 2), (3, 2)], {"axis": (-2, -1)}), ([(2, 3, 2), (3,)], {"axis": 1}),
@@ -343,6 +343,13 @@ def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
     [[-2.  2.]
      [ 0.  0.]]
     """
+    if on_gpu(x):
+        return xp.standardize_affine(x, weight, bias, axis=axis, along=axis, eps=eps)[0]
+    return _layer_norm(xp, x, weight, bias, axis=axis, eps=eps)
+
+
+@through_float32
+def _layer_norm(xp, x, weight, bias, *, axis, eps):
     out, _, _ = xp.standardize(x, axis=axis, eps=eps)
     return affine(xp, "layer_norm", out, weight, bias, axis)
 
@@ -353,7 +360,7 @@ def _rms_ref(x, weight=None, axis=-1, eps=None):
 
 
 @op(
-    arrays=("x", "weight"), ref=_rms_ref,
+    arrays=("x", "weight"), keeps_half=True, ref=_rms_ref,
     samples=shaped(
         ([(2, 3), (3,)], {"eps": 1e-3}), ([(2, 3, 2), (3, 2)], {"axis": (1, 2), "eps": 0.1}),
         ([(2, 3)], {"axis": 0, "eps": 1e-6}),
@@ -383,6 +390,15 @@ def rms_norm(xp, x, /, weight=None, *, axis=-1, eps=None):
     >>> print(gg.rms_norm([1.0, 7.0], [5.0, 5.0]))
     [1. 7.]
     """
-    eps = float(np.finfo(x.dtype).eps) if eps is None else eps
+    if eps is None:
+        eps = float(np.finfo(np.float32 if x.dtype in HALF else x.dtype).eps)
+    if on_gpu(x):
+        params = {"axis": axis, "along": axis, "eps": eps, "centered": False}
+        return xp.standardize_affine(x, weight, **params)[0]
+    return _rms_norm(xp, x, weight, axis=axis, eps=eps)
+
+
+@through_float32
+def _rms_norm(xp, x, weight, *, axis, eps):
     out, _ = xp.rms_standardize(x, axis=axis, eps=eps)
     return affine(xp, "rms_norm", out, weight, None, axis)

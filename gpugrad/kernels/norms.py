@@ -1,0 +1,175 @@
+"""Layer norm and RMS norm along the last axes, forward and backward."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import Namespace
+from gpugrad.kernels.launch import launch, type_name
+from gpugrad.kernels.rows import FLOATS, alike, most_held, plan
+
+__all__ = [
+    "INSTANCES",
+    "VECTOR",
+    "standardize_affine",
+    "standardize_affine_grad",
+    "standardize_affine_grads",
+]
+
+_MOST = 8  # packs of each row that a thread holds
+_BLOCKS = 264
+"""That add up gradients of weights: two for each processor of an H100, four if they are small.
+
+Each writes as much as two rows of float32, so more of them would only write more.
+"""
+
+
+def _sums(dtype: Any) -> int:
+    """Packs that a thread holds where it also adds up their columns, which are float32."""
+    return 2 if dtype.itemsize == 2 else 4
+
+
+class _Lines:
+    """The last axes of an array as its rows, and the statistics of each."""
+
+    def __init__(self, xp: Namespace, x: Any, ndim: int) -> None:
+        self.shape, self.small = x.shape, (*x.shape[: x.ndim - ndim], *(1,) * ndim)
+        self.n, self.rows = math.prod(x.shape[x.ndim - ndim :]), math.prod(self.small)
+        self.type = type_name(x.dtype)
+        self.wide = np.float64 if x.dtype == np.float64 else np.float32
+        self.sizes = np.int64(self.rows), np.int32(self.n)
+
+    def statistics(self, *arrays: Any) -> bool:
+        """Whether these are statistics of the rows."""
+        return all(a.shape == self.small and a.dtype == self.wide for a in arrays)
+
+
+def _lines(xp: Namespace, x: Any, axis: Any, along: Any, *weights: Any) -> _Lines | None:
+    """The rows of `x`, if it has them along these axes, and weights of one row's shape."""
+    given = [w for w in weights if w is not None]
+    if not alike(x, *given) or not x.size:
+        return None
+    last = _last(x.ndim, axis)
+    if last is None or (given and _last(x.ndim, along) != last):
+        return None
+    if any(w.shape != x.shape[x.ndim - last :] for w in given):
+        return None
+    made = _Lines(xp, x, last)
+    return made if made.n <= 2**30 else None
+
+
+def _last(ndim: int, axis: Any) -> int | None:
+    """How many axes these are, if they are the last ones in increasing order."""
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    if not axes or any(not -ndim <= a < ndim for a in axes):
+        return None
+    n = len(axes)
+    return n if tuple(a % ndim for a in axes) == tuple(range(ndim - n, ndim)) else None
+
+
+def standardize_affine(
+    xp: Namespace, x: Any, weight: Any = None, bias: Any = None, *, axis: Any = -1,
+    along: Any = -1, eps: float = 1e-5, centered: bool = True,
+) -> Any:  # fmt: skip
+    """The launcher of standardize_affine."""
+    lines = _lines(xp, x, axis, along, weight, bias)
+    if lines is None:
+        return NotImplemented
+    y = xp.lib.empty(x.shape, dtype=x.dtype)
+    mean, var = (xp.lib.empty(lines.small, dtype=lines.wide) for _ in range(2))
+    held, grid, block = plan(lines.rows, lines.n, x.dtype, _MOST)
+    name = f"norm_forward<{lines.type}, {held}, {_bool(centered)}>"
+    given = [a if a is None else xp.lib.ascontiguousarray(a) for a in (x, weight, bias)]
+    launch("norms.cu", name, grid, block, [*given, y, mean, var, *lines.sizes, np.float64(eps)])
+    return y, mean, var
+
+
+def standardize_affine_grad(
+    xp: Namespace, g: Any, x: Any, mean: Any, var: Any, g_mean: Any, g_var: Any,
+    weight: Any = None, *, axis: Any = -1, along: Any = -1, eps: float = 1e-5,
+    centered: bool = True,
+) -> Any:  # fmt: skip
+    """The launcher of standardize_affine_grad."""
+    lines = _lines(xp, x, axis, along, weight)
+    if lines is None or not _match(lines, g, x, mean, var, g_mean, g_var):
+        return NotImplemented
+    arrays = [g, x, mean, var, g_mean, g_var, weight]
+    arrays = [a if a is None else xp.lib.ascontiguousarray(a) for a in arrays]
+    return _backward(xp, lines, arrays, eps, centered)
+
+
+def standardize_affine_grads(
+    xp: Namespace, g: Any, x: Any, mean: Any, var: Any, g_mean: Any, g_var: Any, weight: Any, *,
+    axis: Any = -1, along: Any = -1, eps: float = 1e-5, centered: bool = True,
+) -> Any:  # fmt: skip
+    """The launcher of standardize_affine_grads."""
+    lines = _lines(xp, x, axis, along, weight)
+    if lines is None or not _match(lines, g, x, mean, var, g_mean, g_var):
+        return NotImplemented
+    arrays = [xp.lib.ascontiguousarray(a) for a in (g, x, mean, var, g_mean, g_var, weight)]
+    held, blocks, block = plan(lines.rows, lines.n, x.dtype, _sums(x.dtype))
+    if held:
+        parts = min(blocks, _BLOCKS if math.prod(block) >= 256 else 2 * _BLOCKS)
+        partial = xp.lib.empty((2, parts, lines.n), dtype=lines.wide)
+        dx = xp.lib.empty(x.shape, dtype=x.dtype)
+        shared = partial[:, 0].nbytes if block[1] > 1 else 0
+        name = f"norm_backward<{lines.type}, {held}, {_bool(centered)}, true>"
+        sizes = *lines.sizes, np.float64(eps)
+        launch("norms.cu", name, parts, block, [*arrays, dx, partial, *sizes], shared)
+    else:
+        dx = _backward(xp, lines, arrays, eps, centered)
+        parts = min(lines.rows, 32)
+        partial = xp.lib.empty((2, parts, lines.n), dtype=lines.wide)
+        grid = -(-lines.n * x.dtype.itemsize // (16 * _COLUMNS)), parts
+        given = [*arrays[:4], partial, *lines.sizes, np.float64(eps)]
+        launch("norms.cu", f"norm_columns<{lines.type}>", grid, _COLUMNS, given)
+    d_weight, d_bias = (xp.lib.empty(weight.shape, dtype=weight.dtype) for _ in range(2))
+    given = [partial, d_weight, d_bias, np.int32(parts), np.int32(lines.n)]
+    launch("norms.cu", f"column_sums<{lines.type}>", (-(-lines.n // 32), 2), (32, 16), given)
+    return dx, d_weight, d_bias
+
+
+_COLUMNS = 128  # threads of a block that adds up columns
+
+
+def _backward(xp: Namespace, lines: _Lines, arrays: list[Any], eps: float, centered: bool) -> Any:
+    g = arrays[0]
+    dx = xp.lib.empty(g.shape, dtype=g.dtype)
+    held, grid, block = plan(lines.rows, lines.n, g.dtype, _MOST)
+    name = f"norm_backward<{lines.type}, {held}, {_bool(centered)}, false>"
+    launch("norms.cu", name, grid, block, [*arrays, dx, None, *lines.sizes, np.float64(eps)])
+    return dx
+
+
+def _match(lines: _Lines, g: Any, x: Any, *statistics: Any) -> bool:
+    return alike(x, g) and g.shape == x.shape and lines.statistics(*statistics)
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _names() -> list[str]:
+    either = ("false", "true")
+    packs = [(type_name(d), held, d) for d in FLOATS for held in (0, 1, 2, 4, 8)]
+    return [
+        *(f"norm_forward<{t}, {held}, {c}>" for t, held, _ in packs for c in either),
+        *(f"norm_backward<{t}, {held}, {c}, false>" for t, held, _ in packs for c in either),
+        *(
+            f"norm_backward<{t}, {held}, {c}, true>"
+            for t, held, d in packs for c in either if 0 < held <= most_held(d, _sums(d))
+        ),
+        *(f"norm_columns<{type_name(d)}>" for d in FLOATS),
+    ]  # fmt: skip
+
+
+VECTOR = tuple(_names())
+"""Those that must read 16 bytes at a time."""
+
+INSTANCES = tuple(
+    ("norms.cu", name) for name in (*VECTOR, *(f"column_sums<{type_name(d)}>" for d in FLOATS))
+)
+"""Every kernel that may be launched: (source, name)."""

@@ -1,0 +1,286 @@
+"""Kernels over rows of any length, run on the CPU by the shim: softmax, cross entropy, norms."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.backend import NUMPY
+from gpugrad.kernels import cross_entropy, norms, rows, softmax
+from gpugrad.kernels.launch import code_of
+from gpugrad.testing import nvrtc, shim
+
+pytestmark = pytest.mark.skipif(
+    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
+)
+
+DTYPES = {
+    "float64": (np.dtype("float64"), 1e-12),
+    "float32": (np.dtype("float32"), 2e-5),
+    "float16": (np.dtype("float16"), 4e-3),
+    "bfloat16": (np.dtype(ml_dtypes.bfloat16), 3e-2),
+}
+LENGTHS = [1, 7, 32, 129, 1000, 4099]
+"""Less than one pack; packs that are not whole; one warp; a block; one that begins crooked."""
+
+
+def drawn(rng, dtype, *shape, scale=3.0):
+    return (rng.normal(size=shape) * scale).astype(DTYPES[dtype][0])
+
+
+def formula(name, *arrays, **params):
+    """The op in float64, on what the narrow arrays hold."""
+    wide = [a.astype(np.float64) if a.dtype.kind in "fV" else a for a in arrays]
+    with np.errstate(all="ignore"):
+        made = gg.OPS[name].bare(NUMPY)(*wide, **params)
+    return made if isinstance(made, tuple) else (made,)
+
+
+def run(name, *arrays, schedule="round robin", **params):
+    with shim.running(schedule):
+        made = gg.OPS[name].cuda(NUMPY, *arrays, **params)
+    assert made is not NotImplemented
+    return made if isinstance(made, tuple) else (made,)
+
+
+def compare(name, dtype, *arrays, schedule="round robin", **params):
+    made = run(name, *arrays, schedule=schedule, **params)
+    tolerance = DTYPES[dtype][1]
+    for k, (a, d) in enumerate(zip(made, formula(name, *arrays, **params), strict=True)):
+        assert a.shape == d.shape
+        scale = max(1.0, float(np.nanmax(np.abs(np.where(np.isfinite(d), d, 0)), initial=0)))
+        np.testing.assert_allclose(
+            a.astype(np.float64), d, rtol=tolerance, atol=tolerance * scale, err_msg=f"result {k}"
+        )
+
+
+def losing(rng, dtype, n, lines=3):
+    """Losses' gradients, scores, and class numbers of which one is ignored."""
+    labels = rng.integers(0, n, lines)
+    labels[0] = -1
+    return drawn(rng, dtype, lines), drawn(rng, dtype, lines, n), labels
+
+
+def of_norm(rng, dtype, n, lines=3, weight=True):
+    x = drawn(rng, dtype, lines, n) + DTYPES[dtype][0].type(1)
+    wide = np.float64 if dtype == "float64" else np.float32
+    mean, var = (f(x.astype(wide), -1, keepdims=True) for f in (np.mean, np.var))
+    small = [rng.normal(size=(lines, 1)).astype(wide) for _ in range(2)]
+    weights = [drawn(rng, dtype, n)] if weight else []
+    return [drawn(rng, dtype, lines, n), x, mean.astype(wide), var.astype(wide), *small, *weights]
+
+
+# ---- lengths, dtypes, schedules ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_softmax_of_rows_of_any_length(n, dtype, rng):
+    x, g = drawn(rng, dtype, 3, n), drawn(rng, dtype, 3, n, scale=1)
+    for name in ("softmax", "log_softmax"):
+        compare(name, dtype, x, axis=-1)
+        compare(f"{name}_grad", dtype, g, *run(name, x, axis=-1), axis=-1)
+    compare("logsumexp", dtype, x, axis=-1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_cross_entropy_of_rows_of_any_length(n, dtype, rng):
+    g, x, labels = losing(rng, dtype, n)
+    for keywords in ({"ignore_index": -1}, {"ignore_index": -1, "label_smoothing": 0.1}):
+        compare("sparse_softmax_cross_entropy", dtype, x, labels, **keywords)
+        compare("sparse_softmax_cross_entropy_grad", dtype, g, x, labels, **keywords)
+    p = np.abs(drawn(rng, dtype, 3, n, scale=1 / n))
+    compare("softmax_cross_entropy", dtype, x, p)
+    compare("softmax_cross_entropy_grad", dtype, g, x, p)
+
+
+@pytest.mark.parametrize("centered", [True, False])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [*LENGTHS, 9000])  # of which no block holds the columns' sums
+def test_norms_of_rows_of_any_length(n, dtype, centered, rng):
+    arrays = of_norm(rng, dtype, n)
+    bias = drawn(rng, dtype, n)
+    compare("standardize_affine", dtype, arrays[1], arrays[-1], bias, centered=centered)
+    compare("standardize_affine_grad", dtype, *arrays, eps=1e-3, centered=centered)
+    compare("standardize_affine_grads", dtype, *arrays, eps=1e-3, centered=centered)
+
+
+@pytest.mark.parametrize("schedule", shim.SCHEDULES)
+@pytest.mark.parametrize("n", [33, 2100])
+def test_every_schedule_gives_the_same_bits(n, schedule, rng):
+    g, x, labels = losing(rng, "float32", n)
+    calls = [
+        ("softmax", [x]), ("log_softmax_grad", [x, x]), ("logsumexp", [x], {"axis": -1}),
+        ("sparse_softmax_cross_entropy", [x, labels], {"label_smoothing": 0.1}),
+        ("sparse_softmax_cross_entropy_grad", [g, x, labels]),
+        ("softmax_cross_entropy", [x, np.abs(x)]),
+        ("softmax_cross_entropy_grad", [g, x, np.abs(x)]),
+        ("standardize_affine", [x]), ("standardize_affine_grads", of_norm(rng, "float32", n)),
+    ]  # fmt: skip
+    for name, arrays, *params in calls:
+        given = params[0] if params else {}
+        for a, b in zip(
+            run(name, *arrays, **given), run(name, *arrays, schedule=schedule, **given),
+            strict=True,
+        ):  # fmt: skip
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(("dtype", "n"), [("float32", 33_000), ("float64", 9_000)])
+def test_rows_too_long_for_registers_are_read_again(dtype, n, rng):
+    g, x, labels = losing(rng, dtype, n, lines=1)
+    labels[0] = 5
+    assert rows.plan(1, n, DTYPES[dtype][0], 16)[0] == 0
+    compare("softmax", dtype, x, axis=-1)
+    compare("softmax_grad", dtype, x, *run("softmax", x), axis=-1)
+    compare("sparse_softmax_cross_entropy", dtype, x, labels, label_smoothing=0.1)
+    compare("sparse_softmax_cross_entropy_grad", dtype, g, x, labels)
+    compare("softmax_cross_entropy_grad", dtype, g, x, np.abs(x) / n)
+    compare("standardize_affine", dtype, x)
+    compare("standardize_affine_grad", dtype, *of_norm(rng, dtype, n, 1, weight=False))
+
+
+@pytest.mark.parametrize("n", [8, 300])
+def test_more_rows_than_blocks_that_add_up_columns(n, rng):
+    arrays = of_norm(rng, "float32", n, lines=2200 if n == 8 else 550)
+    compare("standardize_affine_grads", "float32", *arrays)
+
+
+# ---- layouts -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("n", [40, 41])
+def test_arrays_that_are_crooked_or_strided(n, dtype, rng):
+    """A view that begins within a pack, one with gaps, and one that runs backwards."""
+    flat = drawn(rng, dtype, 5 * n + 1)
+    crooked = flat[1:].reshape(5, n)
+    gaps, backwards = drawn(rng, dtype, 5, 2 * n)[:, ::2], drawn(rng, dtype, 5, n)[:, ::-1]
+    for x in (crooked, gaps, backwards):
+        compare("softmax", dtype, x)
+        compare("softmax_grad", dtype, crooked, np.ascontiguousarray(x))
+        compare("softmax_cross_entropy_grad", dtype, x[:, 0], crooked, x)
+        arrays = of_norm(rng, dtype, n, 5)
+        compare("standardize_affine_grads", dtype, x, crooked, *arrays[2:])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_any_axis_of_an_array(axis, rng):
+    x = drawn(rng, "float32", 4, 5, 6)
+    compare("softmax", "float32", x, axis=axis)
+    compare("log_softmax_grad", "float32", x, -np.abs(x), axis=axis)
+    compare("logsumexp", "float32", x, axis=axis, keepdims=True)
+    compare("softmax_cross_entropy", "float32", x, np.abs(x), axis=axis)
+
+
+def test_what_a_kernel_does_not_do_is_left_to_the_formula():
+    x = np.ones((3, 4), np.float32)
+    for name, args, params in (
+        ("softmax", [x.astype(np.int64)], {}), ("softmax", [x], {"axis": 2}),
+        ("softmax", [x[:0]], {}), ("softmax", [x[0, 0]], {}), ("softmax_grad", [x, x[0]], {}),
+        ("softmax_grad", [1.0, x], {}), ("logsumexp", [x], {"axis": (0, 1)}),
+        ("softmax_cross_entropy", [x, x.astype(np.float16)], {}),
+        ("sparse_softmax_cross_entropy", [x, np.zeros(3)], {}),
+        ("sparse_softmax_cross_entropy", [x, np.zeros(2, int)], {}),
+        ("standardize_affine", [x], {"axis": 0}), ("standardize_affine", [x[:0]], {}),
+        ("standardize_affine", [x, x[0].astype(np.float64)], {}),
+    ):  # fmt: skip
+        assert gg.OPS[name].cuda(NUMPY, *args, **params) is NotImplemented, (name, params)
+
+
+# ---- values --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [5, 200])
+def test_infinities_and_nan_give_what_the_formula_gives(n, rng):
+    x = drawn(rng, "float32", 7, n)
+    x[0, 1], x[1], x[2, 3], x[3, 2], x[4, :4] = -np.inf, -np.inf, np.inf, np.nan, -np.inf
+    x[5], x[6] = 1e38, -1e38
+    for name in ("softmax", "log_softmax", "logsumexp"):
+        compare(name, "float32", x, axis=-1)
+    labels = np.full(7, 4)
+    compare("sparse_softmax_cross_entropy", "float32", x, labels)
+    p = np.zeros_like(x)
+    p[:, 4] = 1
+    compare("softmax_cross_entropy", "float32", x, p)
+    compare("softmax_cross_entropy", "float32", x, 0 * p)
+
+
+def test_a_label_that_is_no_class_gives_nan_and_harms_no_other(rng):
+    g, x, labels = losing(rng, "float32", 9)
+    labels[:] = 3, 9, -1
+    (losses,) = run("sparse_softmax_cross_entropy", x, labels)
+    (dx,) = run("sparse_softmax_cross_entropy_grad", g, x, labels)
+    assert np.isnan(losses).tolist() == [False, True, True]
+    assert np.isnan(dx).all(1).tolist() == [False, True, True]
+    assert np.isfinite(dx[0]).all()
+
+
+def test_an_ignored_row_of_nan_has_a_gradient_of_zero(rng):
+    g, x, labels = losing(rng, "float32", 9)
+    x[0] = np.nan
+    (dx,) = run("sparse_softmax_cross_entropy_grad", g, x, labels, ignore_index=-1)
+    assert (dx[0] == 0).all()
+
+
+def test_norms_of_equal_elements_are_the_bias(rng):
+    x, weight, bias = np.full((2, 6), 3, np.float32), np.ones(6, np.float32), np.arange(6.0)
+    y, _, var = run("standardize_affine", x, weight, bias.astype(np.float32), eps=0.0)
+    np.testing.assert_array_equal(y, [bias, bias])
+    assert (var == 0).all()
+
+
+def test_a_mean_far_from_zero_costs_no_digits(rng):
+    x = (rng.normal(size=(2, 500)) + 1e4).astype(np.float32)
+    y, _, _ = run("standardize_affine", x, eps=0.0)
+    wide = x.astype(np.float64)
+    exact = (wide - wide.mean(-1, keepdims=True)) / wide.std(-1, keepdims=True)
+    np.testing.assert_allclose(y, exact, atol=2e-3)
+
+
+# ---- through the tape, on the stand-in for CuPy --------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "cross_entropy"])
+def test_gradients_on_a_gpu_are_those_of_the_cpu(name, dtype, cuda, rng):
+    x, weight = drawn(rng, dtype, 4, 24), drawn(rng, dtype, 24)
+    labels = np.array([3, -100, 23, 0])
+
+    def gradients(device):
+        with gg.device(device):
+            given = [gg.constant(a) for a in ((x,) if name == "cross_entropy" else (x, weight))]
+            others = [gg.constant(labels)] if name == "cross_entropy" else []
+            if name == "layer_norm":
+                given.append(given[1] * 0.5)
+            with gg.GradientTape() as tape:
+                tape.watch(given)
+                y = getattr(gg.nn, name)(*given, *others)
+                loss = gg.sum(gg.astype(y, "float32") ** 2)
+            return [y, *tape.gradient(loss, given)]
+
+    for a, b in zip(gradients(cuda), gradients("cpu"), strict=True):
+        assert a.dtype == b.dtype == x.dtype
+        wide = [t.numpy().astype(np.float64) for t in (a, b)]
+        tolerance = 10 * DTYPES[dtype][1]
+        np.testing.assert_allclose(*wide, rtol=tolerance, atol=tolerance)
+
+
+# ---- compiled ------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("module", [softmax, cross_entropy, norms], ids=lambda m: m.__name__)
+def test_kernels_hold_their_rows_in_registers_and_move_16_bytes(module, arch):
+    """The largest of each kind; ci/compile_kernels goes through all of them."""
+    largest = {name.split("<")[0]: (source, name) for source, name in module.INSTANCES}
+    for source, name in largest.values():
+        made = nvrtc.compile_for(arch, code_of(source), name)
+        assert made.spilled == 0, name
+        assert name not in module.VECTOR or "ld.global.nc.v4" in made.ptx, name
+        if name.startswith(
+            ("softmax", "norm_forward", "norm_backward", "sparse_back", "dense_back")
+        ):
+            assert "st.global.wb.v4" in made.ptx, name
