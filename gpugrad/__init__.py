@@ -152,6 +152,7 @@ from gpugrad.tensor import IndexedSlices, Tensor, constant, convert_to_tensor
 from gpugrad.transforms import (
     batch_jacobian, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp,
 )
+from gpugrad.user_kernels import elementwise_kernel, raw_kernel
 from gpugrad.variable import Variable
 from gpugrad.vectorize import vectorized_map, vmap
 
@@ -224,7 +225,8 @@ __all__ = [
     "degrees", "delete", "det", "deterministic", "device", "devices", "diag", "diag_indices",
     "diag_indices_from", "diagflat", "diagonal", "diagonal_scatter", "diff", "digitize", "divide",
     "divmod", "dot",
-    "dsplit", "dstack", "e", "ediff1d", "einsum", "einsum_path", "elementwise", "elu", "empty",
+    "dsplit", "dstack", "e", "ediff1d", "einsum", "einsum_path", "elementwise",
+    "elementwise_kernel", "elu", "empty",
     "empty_like", "equal", "erf", "erfc", "errors", "exp", "exp2", "expand_dims", "expm1",
     "extract", "eye", "fabs", "fft", "fill_diagonal", "finfo", "fix", "flatnonzero", "flatten",
     "flip", "fliplr", "flipud", "float16", "float32", "float64", "float_power", "floor",
@@ -252,7 +254,8 @@ __all__ = [
     "permute_dims", "pi", "piecewise", "poly", "polyadd", "polyder", "polydiv", "polyfit",
     "polyint", "polymul", "polysub", "polyval", "positive", "pow", "power", "prod",
     "promote_types", "ptp", "put_along_axis", "quantile", "rad2deg", "radians", "random", "ravel",
-    "ravel_multi_index", "real", "real_if_close", "reciprocal", "recompute_grad", "recurrence",
+    "ravel_multi_index", "raw_kernel",
+    "real", "real_if_close", "reciprocal", "recompute_grad", "recurrence",
     "relu", "relu6", "remainder", "repeat", "reshape", "resize", "result_type", "right_shift",
     "rint", "roll", "rollaxis", "roots", "rot90", "round", "rsqrt", "scatter_along_axis",
     "scatter_at", "scatter_rows", "searchsorted", "segment_max", "segment_mean", "segment_min",

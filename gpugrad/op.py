@@ -466,6 +466,7 @@ def elementwise(
     samples: Any = None,
     ref: Any = None,
     errors: Sequence[Any] = (),
+    cuda: Callable[..., Any] | None = None,
     doc: str,
     example: tuple[str, str],
 ) -> Callable[..., Tensor]:
@@ -483,6 +484,7 @@ def elementwise(
         domain: interval of the samples' values, or one for each array.
         kinds, samples, ref, errors: see `Op`. `ref` is the library's function of that name if
             None.
+        cuda: as for `op`.
         doc: what it computes; the docstring adds what all elementwise ops have in common.
         example: arguments, and what printing the result gives.
 
@@ -511,7 +513,7 @@ def elementwise(
         Op(
             name, function, kind="elementwise", signature=inspect.Signature(ps), vjp=vjp, jvp=jvp,
             partials=d, singular=singular, linear=linear, differentiable=differentiable,
-            kinds=kinds, samples=samples or grid(len(arrays), domain),
+            cuda=cuda, kinds=kinds, samples=samples or grid(len(arrays), domain),
             ref=ref or (None if callable(forward) else f"numpy.{forward or name}"),
             errors=errors or _elementwise_errors(len(arrays), kinds),
             home=sys._getframe(1).f_globals["__name__"],

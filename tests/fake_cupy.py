@@ -159,6 +159,8 @@ class Device:
     def synchronize(self) -> None:
         """Nothing is pending, ever."""
 
+    compute_capability = "90"
+
     def __int__(self) -> int:
         return self.id
 
@@ -635,6 +637,10 @@ class _Kernel:
         raise NotImplementedError("the fake CuPy runs no CUDA kernels")
 
 
+class CompileException(Exception):
+    """``cupy.cuda.compiler.CompileException``."""
+
+
 class RawModule:
     """``cupy.RawModule``: its kernels run on the CPU, by the shim."""
 
@@ -650,7 +656,10 @@ class RawModule:
 
         if shim.unavailable():
             raise NotImplementedError(f"to run kernels the fake CuPy {shim.unavailable()}")
-        module = shim.module(self._code, name)
+        try:
+            module = shim.module(self._code, name)
+        except shim.ShimError as error:
+            raise CompileException(str(error)) from error
 
         def run(grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
             given = [a[()] if isinstance(a, np.ndarray) else _bare(a, False) for a in args]
@@ -867,7 +876,9 @@ def modules() -> dict[str, types.ModuleType]:
         "deviceSynchronize": lambda: None, "CUDARuntimeError": CUDARuntimeError,
     })  # fmt: skip
     device = _module("cupy.cuda.device", {"Device": Device})
+    compiler = _module("cupy.cuda.compiler", {"CompileException": CompileException})
     cuda = _module("cupy.cuda", {
+        "compiler": compiler,
         "Device": Device, "Stream": Stream, "Event": Event, "runtime": runtime, "device": device,
         "is_available": lambda: True, "get_current_stream": get_current_stream,
         "MemoryPool": MemoryPool, "get_allocator": lambda: _allocators[0],
@@ -906,7 +917,7 @@ def modules() -> dict[str, types.ModuleType]:
     })  # fmt: skip
     every = [
         _module("cupy", top), lib, stride_tricks, linalg, fft, random, cuda, device, runtime,
-        cupyx, scipy_, special, slinalg,
+        compiler, cupyx, scipy_, special, slinalg,
     ]  # fmt: skip
     return {m.__name__: m for m in every}
 

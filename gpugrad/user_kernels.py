@@ -1,0 +1,318 @@
+"""Ops from CUDA source of one's own: declared in ten lines, checked on the CPU by the shim.
+
+Each such op has a formula beside its kernel. The formula runs where the kernel does not: on NumPy
+arrays, for dtypes that the kernel was not written for, and under transformations; and it is what
+`gpugrad.testing.check_op` holds the kernel against.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import BFLOAT16, HALF, NUMPY, SCALARS, as_dtype
+from gpugrad.errors import ArgumentError
+from gpugrad.kernels.launch import launch, pointer, type_name
+from gpugrad.op import elementwise, op
+
+__all__ = ["elementwise_kernel", "raw_kernel"]
+
+_FLOATS = (*map(np.dtype, (np.float32, np.float64, np.float16)), BFLOAT16)
+
+# ---- elementwise ------------------------------------------------------------------------
+
+
+def elementwise_kernel(
+    signature: str,
+    cuda: str,
+    *,
+    formula: Callable[..., Any],
+    d: Sequence[Any],
+    preamble: str = "",
+    ref: Any = None,
+    doc: str = "",
+    example: tuple[str, str] | None = None,
+    **record: Any,
+) -> Callable[..., Any]:
+    """Declare an elementwise op whose kernel is an expression of CUDA C++.
+
+    The kernel reads and writes 16 bytes at a time where the arrays are contiguous, computes
+    float16 and bfloat16 in float32, and broadcasts numbers and arrays of one element without
+    spreading them out; arrays that broadcast otherwise are spread out first.
+
+    Args:
+        signature: ``"name(x, y)"``.
+        cuda: expression of one element, or the body of a function with ``return``. `x` and `y` are
+            of type ``T``, float or double; write literals as ``T(0.5)``, as 0.5 alone is a double.
+        formula: the same as ``(xp, x, y)``, of gpugrad's ops.
+        d: one partial derivative for each input: a number, or a formula of what it needs by name:
+            inputs, and ``out``. A derivative with a kernel of its own calls another such op by
+            name: ``lambda xp, x: xp.my_derivative(x)``.
+        preamble: CUDA C++ in front of the kernel: functions that `cuda` calls.
+        ref: function of NumPy arrays for `gpugrad.testing.check_op`; the formula if None.
+        doc, example: as for `gpugrad.elementwise`.
+        record: what else `gpugrad.elementwise` takes: ``domain=``, ``samples=``, ``errors=``.
+
+    Returns:
+        The op: a function of Tensors, also called ``gg.name`` and, in formulas, ``xp.name``.
+
+    Raises:
+        ArgumentError: there is an op of that name already.
+        KernelError: when first called on a GPU: the compiler refuses the expression. The message
+            has the op, the dtype, the architecture and the compiler's lines.
+
+    >>> import gpugrad as gg
+    >>> softplus_of = gg.elementwise_kernel(
+    ...     "softplus_of(x, beta)", "log1p(exp(beta * x)) / beta",
+    ...     formula=lambda xp, x, beta: xp.log1p(xp.exp(beta * x)) / beta,
+    ...     d=[lambda xp, x, beta: xp.sigmoid(beta * x),
+    ...        lambda xp, x, beta, out: (x * xp.sigmoid(beta * x) - out) / beta],
+    ...     domain=[(-2, 2), (0.5, 2)],
+    ... )
+    >>> print(softplus_of(gg.constant([0.0, 1.0]), 2.0))
+    [0.3465736 1.0634639]
+    >>> gg.testing.check_op("softplus_of", checks=["vjp", "jvp", "second_order", "kernel"])
+    >>> forgotten = gg.OPS.pop("softplus_of")
+    """
+    name, arrays = _read(signature)
+    body = cuda if re.search(r"\breturn\b", cuda) else f"return {cuda};"
+    launcher = functools.partial(_launch_elementwise, name, arrays, preamble, body)
+    return elementwise(
+        signature, forward=formula, d=d, cuda=launcher,
+        ref=ref or functools.partial(_on_numpy, formula),
+        doc=doc or f"The kernel ``{cuda.strip()}`` of each element.",
+        example=example or _example(name, len(arrays)), **record,
+    )  # fmt: skip
+
+
+def _read(signature: str) -> tuple[str, tuple[str, ...]]:
+    match = re.fullmatch(r"\s*(\w+)\s*\(([\w\s,]+)\)\s*", signature)
+    if match is None:
+        raise ArgumentError(
+            f"elementwise_kernel: {signature!r} is no signature; write 'name(x, y)'."
+        )
+    return match[1], tuple(n.strip() for n in match[2].split(","))
+
+
+def _example(name: str, n: int) -> tuple[str, str]:
+    return f"{', '.join(['gg.zeros(0)'] * n)}", "[]"
+
+
+def _on_numpy(formula: Callable[..., Any], *arrays: Any) -> Any:
+    return formula(NUMPY, *arrays)
+
+
+@functools.cache
+def _elementwise_source(name: str, arrays: tuple[str, ...], kinds: str, preamble: str, body: str,
+                        packed: bool) -> str:  # fmt: skip
+    """The kernel of an elementwise op, for inputs of given kinds.
+
+    Kinds are ``a``, an array of the result's shape; ``o``, of one element; ``n``, a number. For
+    ``scale(x, by)`` of kinds "an" with the expression ``by * x`` it is::
+
+        #line 1 "scale"
+        template <class T> __device__ T scale_of(T x, T by) { return by * x; }
+        template <class T> __global__ void scale(
+            const T* x, compute_t<T> by, T* out, long long n) {
+          typedef compute_t<T> S;
+          constexpr int W = PACKED<T>;
+          long long step = (long long)gridDim.x * blockDim.x * W;
+          for (long long i = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * W; i < n;
+               i += step) {
+            if (i + W <= n) {
+              Pack<T, W> x_pack = *(const Pack<T, W>*)(x + i);
+              Pack<T, W> out_pack;
+        #pragma unroll
+              for (int k = 0; k < W; ++k) out_pack.at[k] = T(scale_of<S>(S(x_pack.at[k]), by));
+              *(Pack<T, W>*)(out + i) = out_pack;
+            } else {
+              for (long long k = i; k < n; ++k) out[k] = T(scale_of<S>(S(x[k]), by));
+            }
+          }
+        }
+    """
+    each = list(zip(arrays, kinds, strict=True))
+    given = ", ".join(f"{'compute_t<T> ' if k == 'n' else 'const T* '}{a}" for a, k in each)
+    read = {"a": "S({0}_pack.at[k])", "o": "S(*{0})", "n": "{0}"}
+    one = {**read, "a": "S({0}[k])"}
+    loads = "".join(
+        f"      Pack<T, W> {a}_pack = *(const Pack<T, W>*)({a} + i);\n" for a, k in each if k == "a"
+    )
+    call = f"T({name}_of<S>({{}}))"
+    packs = call.format(", ".join(read[k].format(a) for a, k in each))
+    tail = call.format(", ".join(one[k].format(a) for a, k in each))
+    return f"""{preamble}
+#line 1 "{name}"
+template <class T> __device__ T {name}_of({", ".join(f"T {a}" for a in arrays)}) {{ {body} }}
+template <class T> __global__ void {name}(
+    {given}, T* out, long long n) {{
+  typedef compute_t<T> S;
+  constexpr int W = {"PACKED<T>" if packed else "1"};
+  long long step = (long long)gridDim.x * blockDim.x * W;
+  for (long long i = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * W; i < n;
+       i += step) {{
+    if (i + W <= n) {{
+{loads}      Pack<T, W> out_pack;
+#pragma unroll
+      for (int k = 0; k < W; ++k) out_pack.at[k] = {packs};
+      *(Pack<T, W>*)(out + i) = out_pack;
+    }} else {{
+      for (long long k = i; k < n; ++k) out[k] = {tail};
+    }}
+  }}
+}}
+"""
+
+
+def _is_number(a: Any) -> bool:
+    return type(a) in SCALARS or isinstance(a, np.generic)  # a weak number beside bfloat16
+
+
+def _launch_elementwise(
+    name: str, arrays: tuple[str, ...], preamble: str, body: str, xp: Any, *given: Any
+) -> Any:
+    lib = xp.lib
+    own = [a for a in given if not _is_number(a)]
+    dtype = own[0].dtype
+    if dtype not in _FLOATS or any(a.dtype != dtype for a in own):
+        return NotImplemented  # promotion is the formula's
+    if any(type(a) is complex for a in given):
+        return NotImplemented
+    out = lib.empty(np.broadcast_shapes(*(a.shape for a in own)), dtype=dtype)
+    if not out.size:
+        return out
+    wide = np.dtype(np.float32) if dtype in HALF else dtype
+    kinds, args = "", []
+    for a in given:
+        if _is_number(a):
+            kinds, a = kinds + "n", wide.type(a)
+        elif a.size == 1 and out.size > 1:
+            kinds += "o"
+        else:
+            kinds, a = kinds + "a", lib.ascontiguousarray(lib.broadcast_to(a, out.shape))
+        args.append(a)
+    spread = [a for a, k in zip(args, kinds, strict=True) if k == "a"]
+    packed = all(pointer(a) % 16 == 0 for a in (*spread, out))
+    source = _elementwise_source(name, arrays, kinds, preamble, body, packed)
+    width = 16 // dtype.itemsize if packed else 1
+    blocks = min(-(-out.size // (256 * width)), 1 << 20)
+    launch(source, f"{name}<{type_name(dtype)}>", blocks, 256, (*args, out, np.int64(out.size)))
+    return out
+
+
+# ---- any kernel -------------------------------------------------------------------------
+
+
+def raw_kernel(
+    source: str,
+    *,
+    grid: Callable[..., Any] | int | Sequence[int],
+    block: Callable[..., Any] | int | Sequence[int] = 256,
+    scalars: Callable[..., Sequence[Any]] | None = None,
+    results: Callable[..., Any] | None = None,
+    shared: Callable[..., int] | int = 0,
+    dtypes: Sequence[Any] | None = None,
+    **record: Any,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare an op with a CUDA kernel, from its formula; a decorator.
+
+    The kernel has the op's name. It gets pointers to the op's arrays, made C-contiguous (null for
+    one that was left out), to its results, and then the scalars. `grid`, `block`, `scalars`,
+    `results` and `shared` may be functions of the op's arguments, as the formula gets them
+    without `xp`.
+
+    Args:
+        source: CUDA C++ with ``__global__ void name(...)``. As a template ``template <class T>`` it
+            is compiled for the dtype of the first array; ``compute_t<T>`` is float for 16-bit
+            floats, and `gpugrad/kernels/common.cuh` has reductions over a warp and a block.
+        grid, block: numbers of blocks and of threads, in up to three directions. Where the number
+            of blocks is 0 nothing is launched, and the results hold zeros.
+        scalars: the remaining arguments: an int is passed as ``long long``, a float as
+            ``compute_t<T>``, a NumPy scalar as what it is.
+        results: shape and dtype of the result, ``(shape, dtype)``, or a list of such pairs; those
+            of the first array if None.
+        shared: bytes of dynamic shared memory.
+        dtypes: of the first array, for which the kernel runs; else the formula does. All floats if
+            the source is a template, else float32. Other floating-point arrays must agree.
+        record: what `gpugrad.op` takes: ``vjp=``, ``samples=``, ``ref=``, ``errors=``, ...
+
+    Raises:
+        ArgumentError: the source has no kernel of the op's name, or there is such an op already.
+        KernelError: when first called on a GPU: the compiler refuses the source. The message has
+            the op, the dtype, the architecture and the compiler's lines.
+
+    >>> import numpy as np
+    >>> import gpugrad as gg
+    >>> def samples(rng):
+    ...     yield [rng.normal(size=(5, 40))], {}
+    >>> @gg.raw_kernel(
+    ...     '''
+    ...     template <class T> __global__ void row_norm(const T* x, T* out, long long n) {
+    ...       __shared__ compute_t<T> scratch[32];
+    ...       compute_t<T> sum = 0;
+    ...       for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    ...         compute_t<T> v = x[blockIdx.x * n + i];
+    ...         sum += v * v;
+    ...       }
+    ...       sum = block_reduce(sum, Sum(), compute_t<T>(0), scratch);
+    ...       if (threadIdx.x == 0) out[blockIdx.x] = T(sqrt(sum));
+    ...     }''',
+    ...     grid=lambda x: x.shape[0], block=64, scalars=lambda x: [x.shape[1]],
+    ...     results=lambda x: (x.shape[:1], x.dtype), samples=samples,
+    ...     vjp=[lambda xp, g, x, out: xp.expand_dims(g / out, axis=1) * x],
+    ... )
+    ... def row_norm(xp, x, /):
+    ...     return xp.sqrt(xp.sum(x * x, axis=1))
+    >>> gg.testing.check_op("row_norm", checks=["vjp", "second_order", "kernel"])
+    >>> forgotten = gg.OPS.pop("row_norm")
+    """
+
+    def declare(formula: Callable[..., Any]) -> Callable[..., Any]:
+        name = record.get("name") or formula.__name__
+        if not re.search(rf"__global__[^;{{]*\b{name}\s*\(", source):
+            raise ArgumentError(f"raw_kernel: the source has no __global__ function {name!r}.")
+        template = bool(re.search(r"template\s*<[^>]*>\s*__global__", source))
+        which = {as_dtype(t) for t in dtypes or (_FLOATS if template else (np.float32,))}
+
+        text = f'#line 1 "{name}"\n{source}'  # so that the compiler's line numbers are the source's
+
+        def launcher(xp: Any, *arrays: Any, **params: Any) -> Any:
+            first = arrays[0]
+            floats = {a.dtype for a in arrays if hasattr(a, "dtype") and a.dtype.kind in "fcV"}
+            if getattr(first, "dtype", None) not in which or len(floats | {first.dtype}) > 1:
+                return NotImplemented
+            if any(type(a) in SCALARS for a in arrays):
+                return NotImplemented
+
+            def asked(what: Any) -> Any:
+                return what(*arrays, **params) if callable(what) else what
+
+            made = asked(results) if results is not None else (first.shape, first.dtype)
+            several = isinstance(made, list)
+            outs = [
+                xp.lib.zeros(shape, dtype=dtype) for shape, dtype in (made if several else [made])
+            ]
+            blocks = asked(grid)
+            if min((blocks,) if isinstance(blocks, int) else blocks) > 0:
+                given = [None if a is None else xp.lib.ascontiguousarray(a) for a in arrays]
+                numbers = [_scalar(v, first.dtype) for v in (asked(scalars) if scalars else ())]
+                kernel = f"{name}<{type_name(first.dtype)}>" if template else name
+                args = (*given, *outs, *numbers)
+                launch(text, kernel, blocks, asked(block), args, asked(shared))
+            return tuple(outs) if several else outs[0]
+
+        return op(cuda=launcher, **record)(formula)
+
+    return declare
+
+
+def _scalar(value: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(value, np.generic):
+        return value
+    if isinstance(value, (int, bool)):
+        return np.int64(value)
+    return (np.float32 if dtype in HALF else dtype.type)(value)
