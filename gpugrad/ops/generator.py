@@ -1,9 +1,9 @@
 """Streams of random numbers: a key, and a counter that only goes up.
 
 `Generator._draw` is the one place where noise is made. It takes counters under a lock, then
-calls a function of `philox` or `rejection` on the host and copies the result to the device;
-the numbers are a function of (key, counter, position) only, so they are the same on every
-device, for every thread, and however many are drawn at once.
+calls a kernel on the GPU; for what has none, a function of `philox` or `rejection` on the host,
+whose result it copies to the device. The numbers are a function of (key, counter, position) only,
+so they are the same on every device, for every thread, and however many are drawn at once.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from gpugrad import backend
 from gpugrad.backend import TENSOR
 from gpugrad.batched import Level, enter, leave, levels_of, levels_running
 from gpugrad.errors import ArgumentError
+from gpugrad.kernels.random import noise_on
 from gpugrad.ops import philox, rejection
 from gpugrad.tensor import Tensor, wrap
 from gpugrad.trace import running
@@ -269,10 +270,15 @@ class Generator:
             key, first = self._take(-(-n * (bits or 8 * dtype.itemsize) // 256))
         if before is not None:
             before.append((key, first))
-        given = [_on_host(p, shape, levels) if bits == _OWN else p for p in parameters]
-        values = make(key, first, n, dtype, *given).reshape(lead + shape)
         d = backend.device(device)
-        made = wrap(values if d == "cpu" else backend.put(values, d))
+        values: Any = NotImplemented
+        if d.kind != "cpu":
+            values = noise_on(d, kind, key, first, n, dtype, *parameters)
+        if values is NotImplemented:
+            given = [_on_host(p, shape, levels) if bits == _OWN else p for p in parameters]
+            values = make(key, first, n, dtype, *given)
+            values = values if d.kind == "cpu" else backend.put(values, d)
+        made = wrap(values.reshape(lead + shape))
         return functools.reduce(lambda t, level: enter(t, level, 0), levels, made)
 
     if TYPE_CHECKING:  # hung on by gpugrad.random

@@ -1,0 +1,134 @@
+"""The kernels that draw random numbers, run on the CPU by the shim, against their twin in NumPy."""
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.backend import NUMPY
+from gpugrad.kernels import launch, random
+from gpugrad.ops import philox
+from gpugrad.ops.generator import _KINDS
+from gpugrad.testing import nvrtc, shim
+
+pytestmark = pytest.mark.skipif(
+    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
+)
+
+KEY = (0x243F6A8885A308D3, 0x13198A2E03707344)
+REALS = ["uniform", "normal", "exponential", "laplace", "gumbel", "logistic"]
+
+
+def drawn(kind, key, first, n, dtype, *parameters, schedule="round robin", **state):
+    with shim.running(schedule):
+        return random.noise(NUMPY, kind, key, first, n, dtype, *parameters, **state)
+
+
+def twin(kind, key, first, n, dtype, *parameters):
+    return _KINDS[kind][1](key, first, n, np.dtype(dtype), *parameters)
+
+
+def assert_same(made, desired):
+    assert made.dtype == desired.dtype
+    assert made.tobytes() == desired.tobytes()  # bit for bit
+
+
+def test_the_published_block():
+    made = drawn("bits", (0, 0), 0, 4, "uint64")
+    assert made.tolist() == [
+        0x16554D9ECA36314C, 0xDB20FE9D672D0FDC, 0xD7E772CEE186176B, 0x7E68B68AEC7BA23B
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 7, 8, 9, 1023, 1025])
+@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+def test_bits_of_every_length_are_those_of_numpy(dtype, n):
+    for schedule in shim.SCHEDULES:
+        made = drawn("bits", KEY, 2**40 + 1, n, dtype, schedule=schedule)
+        assert_same(made, twin("bits", KEY, 2**40 + 1, n, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", REALS)
+def test_real_numbers_are_those_of_numpy_to_the_last_bit(kind, dtype):
+    assert_same(drawn(kind, KEY, 5, 40001, dtype), twin(kind, KEY, 5, 40001, dtype))
+
+
+CORNERS = [
+    "0x0", "0x1", "0x7", "0x7fffffffffffffff", "0x8000000000000000", "0xffffffffffffffff",
+    "0xfffffffffffffffe", "0x8000000000000001", "0x7ffffffffffffffe", "0xb504f333f9de6484",
+    "0xb504f333f9de6485", "0x100", "0xffffff0000000000", "0x7fffffff7fffffff", "0x80000000",
+    "0x8000000080000000", "0xf3333333f3333333", "0x0ccccccc0ccccccc", "0x6ccccccc6ccccccc",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", [k for k in REALS if k != "uniform"])
+def test_formulas_agree_at_their_ends_and_seams(kind, dtype):
+    """No stream reaches these words soon: the formula is called on each."""
+    words = np.array([int(c, 16) for c in CORNERS], np.uint64)
+    words = words if dtype == "float64" else words.view(np.uint32)
+    function = random._KINDS[kind]
+    word = {"float32": ("float", "unsigned"), "float64": ("double", "Word")}[dtype]
+    source = launch.code_of("random.cu") + (
+        f"__global__ void of_words(const {word[1]}* w, {word[0]}* out, int n) {{"
+        f"  for (int i = 0; i < n; ++i) out[i] = {function}()(w[i]); }}"
+    )
+    made = np.zeros(words.size, dtype)
+    module = shim.compile_module(source, ["of_words"])
+    module.run("of_words", 1, 1, [words, made, np.int32(words.size)])
+    with np.errstate(all="ignore"):
+        assert_same(made, getattr(philox, kind)(words.copy()))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype"),
+    [(0, 3, "int64"), (-5, 6, "int32"), (-128, 128, "int8"), (0, 2**16, "uint16"),
+     (0, 2**64, "uint64"), (-(2**63), 2**63, "int64"), (7, 8, "uint8"), (2**63, 2**64, "uint64")],
+)  # fmt: skip
+def test_whole_numbers_are_those_of_numpy(low, high, dtype):
+    for schedule in shim.SCHEDULES:
+        made = drawn("integers", KEY, 9, 1003, dtype, low, high, schedule=schedule)
+        assert_same(made, twin("integers", KEY, 9, 1003, dtype, low, high))
+
+
+def test_the_second_draw_of_a_call_has_another_word_of_the_counter():
+    first = 77 + (1 << 128)
+    assert_same(drawn("bits", KEY, first, 9, "uint64"), twin("bits", KEY, first, 9, "uint64"))
+
+
+def test_a_stream_on_the_device_goes_before_the_key():
+    state = np.array([*KEY, 100, 1], np.uint64)
+    made = drawn("normal", (1, 2), 11, 50, "float32", state=state)
+    assert_same(made, twin("normal", KEY, 111 + (1 << 128), 50, "float32"))
+
+
+def test_what_has_no_kernel_is_declined():
+    assert drawn("gamma", KEY, 0, 4, "float64", np.ones(4)) is NotImplemented
+    assert drawn("permutation", KEY, 0, 4, "int64", 4) is NotImplemented
+    assert drawn("normal", KEY, 0, 4, "float16") is NotImplemented
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda r, d: r.normal((3, 5), device=d), lambda r, d: r.uniform(7, 1.0, 3.0, device=d),
+        lambda r, d: r.integers((2, 3), -4, 9, device=d), lambda r, d: r.bits(9, device=d),
+        lambda r, d: r.bernoulli(9, 0.3, device=d),
+        lambda r, d: r.normal(5, dtype="float16", device=d),
+        lambda r, d: r.gamma(4, 2.0, device=d), lambda r, d: r.permutation(6, device=d),
+        lambda r, d: r.cauchy((2, 2), dtype="float64", device=d),
+    ],
+)  # fmt: skip
+def test_a_seed_gives_the_same_numbers_on_every_device(call, cuda):
+    made = [call(gg.random.Generator(3), d) for d in ("cpu", cuda)]
+    np.testing.assert_array_equal(made[0].numpy(), made[1].numpy())
+    assert str(made[1].device) == str(gg.device(cuda))
+
+
+@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@pytest.mark.parametrize("real", ["float, unsigned", "double, Word"])
+def test_numbers_are_written_in_16_bytes_and_not_contracted(real):
+    made = nvrtc.compile_for("sm_90", launch.code_of("random.cu"), f"draw<{real}, Normal>")
+    assert made.spilled == 0
+    assert "st.global.v4" in made.ptx or "st.global.v2" in made.ptx
+    assert "fma." not in made.ptx
