@@ -125,6 +125,49 @@ def test_a_seed_gives_the_same_numbers_on_every_device(call, cuda):
     assert str(made[1].device) == str(gg.device(cuda))
 
 
+# ---- dropout --------------------------------------------------------------------------------
+
+FLOATS = {n: gg.backend.as_dtype(n) for n in ("float64", "float32", "float16", "bfloat16")}
+
+
+@pytest.mark.parametrize("n", [1, 8, 1025])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_dropout_by_a_kernel_is_that_of_its_formula_to_the_last_bit(dtype, n):
+    x = np.random.default_rng(0).normal(size=n + 1).astype(FLOATS[dtype])
+    for given in (x[1:], x[:0:-1]):  # of another alignment, and backwards
+        place = {"key": KEY, "first": 6, "p": 0.3}
+        desired = gg.OPS["stream_dropout"].bare(NUMPY)(given, **place)
+        for schedule in shim.SCHEDULES:
+            with shim.running(schedule):
+                made = random.stream_dropout(NUMPY, given, **place)
+            assert_same(made, desired)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_dropout_on_a_device_is_that_of_the_cpu_and_keeps_no_mask(dtype, cuda):
+    found = []
+    for device in ("cpu", cuda):
+        generator = gg.random.Generator(5)
+        x = gg.constant(np.arange(1.0, 21.0), dtype=FLOATS[dtype], device=device)
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = gg.nn.dropout(x, 0.3, generator=generator)
+        found.append((y, tape.gradient(y, x), generator.state["counter"]))
+        assert device == "cpu" or gg.OPS["stream_dropout"].saves == ()
+    for mine, theirs in zip(*[f[:2] for f in found], strict=True):
+        assert_same(theirs.numpy(), mine.numpy())
+    assert found[0][2] == found[1][2]
+
+
+def test_traced_dropout_on_a_device_draws_anew_at_each_replay(cuda):
+    x, generator = gg.ones(64, device=cuda), gg.random.Generator(5)
+    eager = [gg.nn.dropout(x, generator=gg.random.Generator(5)).numpy()]
+    dropped = gg.function(lambda x: gg.nn.dropout(x, generator=generator))
+    made = [dropped(x).numpy() for _ in range(3)]
+    np.testing.assert_array_equal(made[0], eager[0])
+    assert not (made[1] == made[2]).all()
+
+
 @pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
 @pytest.mark.parametrize("real", ["float, unsigned", "double, Word"])
 def test_numbers_are_written_in_16_bytes_and_not_contracted(real):

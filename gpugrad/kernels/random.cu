@@ -257,3 +257,34 @@ __global__ void draw_integers(
   for (int i = 0; i < 4; ++i) made[i] = T((span ? __umul64hi(block.at[i], span) : block.at[i]) + low);
   put(out + k * 4, made, n - k * 4);
 }
+
+// out = x times scale where a uniform number is p or more, else 0. The numbers are those of
+// `draw<float, unsigned, Uniform>`, and stay in registers: x is read once, and no mask is kept.
+template <class T>
+__global__ void dropout(
+    const T* x, T* out, long long n, const Word* state, Word k0, Word k1, Word first, Word third,
+    float p, compute_t<T> scale) {
+  const int N = 8, P = PACKED<T>;
+  Stream stream(state, k0, k1, first, third);
+  long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x, left = n - k * N;
+  if (left <= 0) return;
+  T some[N];
+  if (left >= N && (unsigned long long)x % 16 == 0) {
+#pragma unroll
+    for (int i = 0; i < N; i += P) {
+      Pack<T, P> pack = *(const Pack<T, P>*)(x + k * N + i);
+#pragma unroll
+      for (int j = 0; j < P; ++j) some[i + j] = pack.at[j];
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) some[i] = i < left ? x[k * N + i] : T(0);
+  }
+  Block block = stream[k];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    bool kept = Uniform()(word_of<unsigned>(block, i)) >= p;
+    some[i] = kept ? T(compute_t<T>(some[i]) * scale) : T(0);
+  }
+  put(out + k * N, some, left);
+}

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NAMESPACES, Device, cupy
+from gpugrad.backend import BFLOAT16, NAMESPACES, Device, cupy
 from gpugrad.kernels.launch import TYPES, launch, type_name
 
-__all__ = ["INSTANCES", "VECTOR", "noise", "noise_on"]
+__all__ = ["INSTANCES", "VECTOR", "noise", "noise_on", "stream_dropout"]
 
 _SOURCE = "random.cu"
 _M64 = (1 << 64) - 1
@@ -20,6 +20,7 @@ _KINDS = {
 }  # fmt: skip
 """Kinds of real numbers, of a word as wide as they are."""
 _REALS = ("float32", "float64")
+_FLOATS = (*map(np.dtype, ("float16", "float32", "float64")), BFLOAT16)
 _WHOLE = tuple(d for d in TYPES if d.kind in "iu")
 
 INSTANCES = tuple(
@@ -29,9 +30,10 @@ INSTANCES = tuple(
           for f in _KINDS.values() for d in _REALS),
         "draw<unsigned, unsigned, Bits>", "draw<Word, Word, Bits>",
         *(f"draw_integers<{type_name(d)}>" for d in _WHOLE),
+        *(f"dropout<{type_name(d)}>" for d in _FLOATS),
     )
 )  # fmt: skip
-VECTOR: tuple[str, ...] = ()  # nothing is read
+VECTOR = tuple(f"dropout<{type_name(d)}>" for d in _FLOATS)  # all others read nothing
 
 
 def noise(
@@ -68,13 +70,32 @@ def noise(
         return NotImplemented
     out = xp.lib.empty(n, dtype=dtype)
     if n:
-        where = [np.uint64(v) for v in (*key, first & _M64, first >> 128)]
-        blocks = -(-n // (per * 128))
-        launch(_SOURCE, name, blocks, 128, [out, np.int64(n), state, *where, *numbers])
+        args = [out, np.int64(n), state, *_stream(key, first), *numbers]
+        launch(_SOURCE, name, -(-n // (per * 128)), 128, args)
     return out
+
+
+def _stream(key: tuple[int, int], first: int) -> list[np.uint64]:
+    return [np.uint64(v) for v in (*key, first & _M64, first >> 128)]
 
 
 def noise_on(device: Device, *args: Any) -> Any:
     """`noise` on a GPU."""
     with cupy().cuda.Device(device.index):
         return noise(NAMESPACES[cupy().ndarray], *args)
+
+
+def stream_dropout(
+    xp: Any, x: Any, *, key: tuple[int, int], first: int, p: float, state: Any = None
+) -> Any:
+    """`gpugrad.ops.dropout.stream_dropout`; `state` as for `noise`."""
+    if x.dtype not in _FLOATS or not 0 <= p < 1:
+        return NotImplemented
+    out = xp.lib.empty(x.shape, dtype=x.dtype)
+    if x.size:
+        x = xp.lib.ascontiguousarray(x)
+        scale = x.dtype.type(1 / (1 - p))
+        scale = scale if x.dtype == np.float64 else np.float32(scale)
+        args = [x, out, np.int64(x.size), state, *_stream(key, first), np.float32(p), scale]
+        launch(_SOURCE, f"dropout<{type_name(x.dtype)}>", -(-x.size // 1024), 128, args)
+    return out

@@ -1,17 +1,24 @@
 """What is random in a network: dropout, and draws from a softmax.
 
 A mask is drawn by a `Generator`; what is then done with it are registered ops. These are
-functions and no ops, since they give other numbers each time.
+functions and no ops, since they give other numbers each time. On a GPU dropout keeps no mask: it
+is an op of where its numbers are in the stream, which draws them again for the gradient.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from gpugrad.backend import TENSOR
+import numpy as np
+
+from gpugrad.backend import TENSOR, full_beside
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.kernels import random as kernels
+from gpugrad.op import op
+from gpugrad.ops import philox
 from gpugrad.ops.activations import SELU_ALPHA, SELU_SCALE
 from gpugrad.ops.generator import Generator, default_generator
+from gpugrad.samples import shaped
 from gpugrad.tensor import Tensor, tensor
 
 
@@ -49,7 +56,8 @@ def dropout(
         generator: the default generator if None.
 
     Returns:
-        Tensor of the shape of `x`. Only the booleans are kept for the gradient.
+        Tensor of the shape of `x`. For the gradient only the booleans are kept, on a GPU only
+        where they were drawn.
 
     Raises:
         ArgumentError: `p` is no probability.
@@ -75,8 +83,66 @@ def dropout(
         raise ShapeError(f"dropout: noise_shape {shape} does not broadcast to x's shape {x.shape}.")
     if p == 1:
         return TENSOR.where(False, x, 0)
+    if x.device.kind != "cpu" and shape == x.shape:
+        place = (generator or default_generator())._place(x.size, 32)
+        if place is not None:
+            return TENSOR.stream_dropout(x, key=place[0], first=place[1], p=p)
     keep = kept(x, shape, p, generator)
     return TENSOR.where(keep, x * (1 / (1 - p)), 0)
+
+
+def _stream_dropout_ref(x, key, first, p):
+    words = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64), counter=first - 1))
+    keep = words.random(x.size, np.float32).reshape(x.shape) >= p
+    return np.where(keep, x / (1 - p), 0)
+
+
+def _stream_dropout_batch(xp, batched, x, *, key, first, p):
+    """All examples alike: what becomes of a one says it."""
+    ones = full_beside(x, x.shape[1:], x.dtype, 1)
+    scales = xp.stream_dropout(ones, key=key, first=first, p=p)
+    return xp.where(xp.not_equal(scales, 0), x * scales, 0)
+
+
+@op(
+    vjp=[lambda xp, g, key, first, p: xp.stream_dropout(g, key=key, first=first, p=p)],
+    linear=True, keeps_half=True, kinds="fc", ref=_stream_dropout_ref,
+    cuda=kernels.stream_dropout, batch=_stream_dropout_batch,
+    samples=shaped(
+        ([(9,)], {"key": (1, 2), "first": 3, "p": 0.5}),
+        ([(3, 7)], {"key": (2**64 - 1, 0), "first": 2**32, "p": 0.1}),
+        ([()], {"key": (0, 0), "first": 1, "p": 0.25}),
+        ([(0,)], {"key": (3, 4), "first": 1, "p": 0}),
+    ),
+    errors=[([np.ones(2)], {"key": (1, 2), "first": 0, "p": 1.0}, ArgumentError, "p=1.0")],
+)  # fmt: skip
+def stream_dropout(xp, x, /, *, key, first, p):
+    """`dropout` by the uniform numbers at one place of a random stream.
+
+    The gradient is the op itself at the same place: nothing is kept for it.
+
+    Args:
+        x: array, of any shape.
+        key: of the stream, two ints.
+        first: int, the counter at which its float32 numbers begin (see `gpugrad.ops.philox`).
+        p: probability with which an element becomes 0, from 0 to below 1.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ArgumentError: `p` is not from 0 to below 1.
+
+    >>> import gpugrad as gg
+    >>> drop = gg.OPS["stream_dropout"].eager
+    >>> print(drop([1.0, 1.0, 1.0], key=(1, 2), first=0, p=0.5))
+    [2. 0. 2.]
+    """
+    if not 0 <= p < 1:
+        raise ArgumentError(f"stream_dropout: p={p} must be from 0 to below 1.")
+    numbers = philox.uniform(key, first, x.size, np.float32).reshape(x.shape)
+    scale = x.dtype.type(1 / (1 - p))  # as a product with a Python number rounds it
+    return xp.lib.where(xp.lib.asarray(numbers >= np.float32(p)), x * scale, x.dtype.type(0))
 
 
 def alpha_dropout(

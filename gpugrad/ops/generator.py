@@ -239,6 +239,16 @@ class Generator:
             first, self._counter = self._counter, self._counter + blocks
             return self._key, first
 
+    def _place(self, n: int, bits: int) -> tuple[philox.Key, int] | None:
+        """The key and first counter of a draw of `n` words, for who makes the numbers himself.
+
+        None where a draw is more than that: in a trace it is made at each replay, and under vmap
+        for each example.
+        """
+        if running() is not None or levels_running():
+            return None
+        return self._take(-(-n * bits // 256))
+
     def _draw(
         self, kind: str, shape: tuple[int, ...], dtype: Any, device: Any, *parameters: Any,
         before: list[tuple[philox.Key, int]] | None = None,
