@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as _np
 
-from gpugrad import errors, fft, linalg, special
+from gpugrad import debug, errors, fft, linalg, special
 from gpugrad import methods as _methods  # noqa: F401  # hangs the ops on Tensor
 from gpugrad import ops as _ops  # noqa: F401  # declares every op
 from gpugrad.backend import BFLOAT16 as bfloat16
 from gpugrad.backend import Device, device, devices, set_device
+from gpugrad.control import cond, scan, while_loop
 from gpugrad.custom import (
     custom_gradient, custom_jvp, grad_pass_through, implicit_diff, recompute_grad,
 )
@@ -218,10 +219,11 @@ __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "ceil",
     "checkpoint", "cholesky",
     "choose", "clip", "column_stack", "complex", "complex64", "complex128", "compress", "concat",
-    "concatenate", "conj", "conjugate", "constant", "convert_to_tensor", "convolve", "copysign",
-    "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "cuda", "cumprod",
-    "cumsum", "cumulative_logsumexp", "cumulative_max", "cumulative_min", "cumulative_prod",
-    "cumulative_sum", "cumulative_trapezoid", "custom_gradient", "custom_jvp", "deg2rad",
+    "concatenate", "cond", "conj", "conjugate", "constant", "convert_to_tensor", "convolve",
+    "copysign", "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross", "cuda",
+    "cumprod", "cumsum",
+    "cumulative_logsumexp", "cumulative_max", "cumulative_min", "cumulative_prod",
+    "cumulative_sum", "cumulative_trapezoid", "custom_gradient", "custom_jvp", "debug", "deg2rad",
     "degrees", "delete", "det", "deterministic", "device", "devices", "diag", "diag_indices",
     "diag_indices_from", "diagflat", "diagonal", "diagonal_scatter", "diff", "digitize", "divide",
     "divmod", "dot",
@@ -257,7 +259,7 @@ __all__ = [
     "ravel_multi_index", "raw_kernel",
     "real", "real_if_close", "reciprocal", "recompute_grad", "recurrence",
     "relu", "relu6", "remainder", "repeat", "reshape", "resize", "result_type", "right_shift",
-    "rint", "roll", "rollaxis", "roots", "rot90", "round", "rsqrt", "scatter_along_axis",
+    "rint", "roll", "rollaxis", "roots", "rot90", "round", "rsqrt", "scan", "scatter_along_axis",
     "scatter_at", "scatter_rows", "searchsorted", "segment_max", "segment_mean", "segment_min",
     "segment_prod", "segment_sqrt_n", "segment_sum", "select", "selu", "set_deterministic",
     "set_device", "set_seed", "setdiff1d", "setitem", "setxor1d", "shape", "sigmoid", "sign",
@@ -274,5 +276,5 @@ __all__ = [
     "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unpackbits",
     "unravel_index", "unstack", "unwrap", "value_and_grad", "vander", "var", "vdot", "vecdot",
     "vecmat", "vector_norm", "vectorized_map", "vjp", "vmap", "vsplit", "vstack", "where",
-    "zeros", "zeros_like",
+    "while_loop", "zeros", "zeros_like",
 ]

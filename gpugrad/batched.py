@@ -42,6 +42,7 @@ __all__ = [
     "leave",
     "levels_of",
     "levels_running",
+    "levels_stopped",
     "reopened",
     "spread",
     "spread_everywhere",
@@ -65,6 +66,16 @@ _active = _Active()
 def levels_running() -> tuple[Level, ...]:
     """The levels of the vmaps that this thread is running, the outermost first."""
     return _active.levels
+
+
+@contextlib.contextmanager
+def levels_stopped() -> Iterator[None]:
+    """What this thread does is not part of the vmaps that it runs."""
+    levels, _active.levels = _active.levels, ()
+    try:
+        yield
+    finally:
+        _active.levels = levels
 
 
 class Level:

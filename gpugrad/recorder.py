@@ -91,7 +91,11 @@ def number(x: Any) -> int:
     """The serial number of an op's argument, given now if it had none; 0 if not recordable."""
     if not isinstance(x, Tensor) or not is_inexact(x.dtype):
         return 0
-    return x._id or _new_number(x)
+    serial = x._id or _new_number(x)
+    trace = running()
+    if trace is not None:
+        trace.numbered(x)
+    return serial
 
 
 def record(op: Any, out: Tensor, ids: tuple[int, ...], fits: Any, saved: Any, params: Any) -> None:
@@ -264,9 +268,11 @@ def _any_nan(results: Sequence[Any]) -> bool:
     masked products is only run where one is NaN. On a GPU looking would wait for the device.
     """
     arrays = [g.values if type(g) is IndexedSlices else g for g in results if g is not None]
+    trace = running()
+    if trace is not None and trace.abstract:  # there is no other way to go in a later run
+        return any(tracing(g._data) for g in arrays)
     if any(_is_nan(backend.bottom(g._data)) for g in arrays):
         return True
-    trace = running()
     if trace is not None and trace.moved:  # too late to call the function instead
         return True
     if trace is not None:  # in a later run one may be, and then this is not what to do

@@ -207,6 +207,8 @@ class Tensor:
         )
 
     def __str__(self) -> str:
+        if backend.NAMESPACES[type(self._data)].wraps:
+            return str(self._data)  # which may refuse
         return digits(self._data, separator=" ")
 
     def _repr_inline_(self, max_width: int) -> str:

@@ -11,6 +11,7 @@ its order: random numbers, an optimizer's update in place.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +39,9 @@ __all__ = [
     "line",
     "named",
     "running",
+    "trace_stopped",
     "tracing",
+    "unwrapped",
 ]
 
 TRACED = Namespace("traced", wraps=1)
@@ -116,6 +119,11 @@ class Step:
     def parts(self) -> Sequence[Step]:
         """The steps of which it is made, if it is a group of them."""
         return ()
+
+    @property
+    def programs(self) -> Sequence[tuple[str, Program]]:
+        """Those of the functions that it may call, and what they are to it."""
+        return getattr(self.op or self.call, "programs", ())
 
     @property
     def inputs(self) -> list[Value]:
@@ -212,6 +220,9 @@ def text(program: Program) -> str:
     for step in program.steps:
         lines.append(f"{step.name}:" if step.parts else line(step, names))
         lines += [f"    {line(part, names)}" for part in step.parts]
+        for label, inner in step.programs:
+            lines.append(f"    {label}:")
+            lines += [f"        {below}" for below in text(inner).split("\n")]
     known = {variable._id: names[id(v)] for variable, v in program.reads}
     lines += [f"{known[variable._id]} <- {called(v, names)}" for variable, v in program.writes]
     lines.append("return " + ", ".join(called(v, names) for v in program.outputs))
@@ -273,10 +284,13 @@ class Traced:
         raise TraceError(
             f"{_user_line()}: a value was asked for while gg.function traces the function, which "
             "runs only once: what follows from the value would be the same in every later call. "
-            "Choose between values with gg.where, or compute this outside of the function."
+            "Choose between values with gg.where, between computations with gg.cond, loop with "
+            "gg.while_loop or gg.scan, look at values with gg.debug.print, or compute this "
+            "outside of the function."
         )
 
     item = tolist = get = view = __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse
+    __str__ = _refuse  # print(x) would print once; a debugger asks for __repr__
 
     def __repr__(self) -> str:
         return f"<traced {self.dtype}{list(self.shape)}>"
@@ -319,6 +333,9 @@ def traced_reading(op: Any) -> Callable[..., Any]:
     def run(*args: Any, **given: Any) -> Any:
         bound = {**op.params, **dict(zip(names, args, strict=False)), **given}
         arrays = [bound.pop(n, None) for n in op.arrays]
+        xp = reading(*(arrays[0] if op.variadic else arrays))
+        if xp.wraps > TRACED.wraps:  # one is Batched, though the formula began without
+            return getattr(xp, op.name)(*args, **given)
         trace = running()
         if trace is None:
             raise TraceError(f"{op.name}: a value of a function that was traced is used outside.")
@@ -345,13 +362,26 @@ def running() -> Tracing | None:
     return _running.trace
 
 
+@contextlib.contextmanager
+def trace_stopped() -> Iterator[None]:
+    """What this thread does is not written down."""
+    trace, _running.trace = _running.trace, None
+    try:
+        yield
+    finally:
+        _running.trace = trace
+
+
+def unwrapped(array: Any) -> Any:
+    """The Traced array within other wrappers, or else the array of the library."""
+    while type(array) is not Traced and hasattr(array, "inner"):
+        array = array.inner
+    return array
+
+
 def tracing(array: Any) -> bool:
     """Whether a bare array is Traced, also within another wrapper."""
-    while hasattr(array, "inner"):
-        if type(array) is Traced:
-            return True
-        array = array.inner
-    return False
+    return type(unwrapped(array)) is Traced
 
 
 def among(x: Tensor, arrays: Sequence[Any]) -> Tensor:
@@ -369,11 +399,15 @@ class Tracing:
     dead: frozenset[int] = frozenset()
     log = None
     passive = True  # nothing is differentiated because of it
+    abstract = False  # whether the arrays only say what shapes and dtypes there are
 
-    def __init__(self, pure: bool = False, trial: bool = False) -> None:
+    def __init__(
+        self, pure: bool = False, trial: bool = False, passes: Sequence[str] | None = None
+    ) -> None:
         self.program = Program()
         self.pure = pure  # an effect raises OtherwiseError, before it is one
         self.trial = trial  # in the end everything is as it was before
+        self.passes = passes  # for the functions within
         self.makes: Variable | None = None  # one that the function itself has made
         self._born = next_id()
         self._undo: list[Callable[[], None]] = []
@@ -388,11 +422,11 @@ class Tracing:
         self._stack = threads.stack
         self._stack.append(self)
         recorders.append(self)
-        _running.trace = self
+        self._outer, _running.trace = _running.trace, self
         return self
 
     def __exit__(self, kind: Any, *exc: object) -> None:
-        _running.trace = None
+        _running.trace = self._outer
         self._stack.remove(self)
         recorders.remove(self)
         for variable, before in self._variables.values():
@@ -444,6 +478,9 @@ class Tracing:
     def barrier(self, name: str, ids: Any, out: int) -> None:
         """Nothing is recorded, so nothing stops."""
 
+    def numbered(self, x: Tensor) -> None:
+        """An op reads `x`, and a recorder wants to know all that is read."""
+
     def input(self, array: Any) -> Traced:
         """An argument of the function."""
         value = Value(array)
@@ -473,7 +510,7 @@ class Tracing:
         inner = [_inner(a) for a in arrays]
         flat = inner[0] if op.variadic else inner
         xp = reading(*flat)
-        results = getattr(xp, op.name)(*inner, **_inner_params(params))
+        results, real = self.computed(getattr(xp, op.name), inner, _inner_params(params))
         several = results if op.outputs > 1 else (results,)
         kind = type(next(a for a in flat if type(a) in ARRAYS))
         made = [Traced(a, Value(a)) for a in (as_array(r, kind) for r in several)]
@@ -485,13 +522,20 @@ class Tracing:
             params["index"], parts = _template(params["index"], len(args))
             args += self._place_all(parts)
         step = Step(op, args, params, [m.value for m in made])
-        step.results = [m.inner for m in made]
+        step.results = [m.inner for m in made] if real else []
         self.program.steps.append(step)
         return tuple(made) if op.outputs > 1 else made[0]
+
+    def computed(
+        self, function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
+    ) -> tuple[Any, bool]:
+        """What an op makes of arrays, and whether that is so: True."""
+        return function(*arrays, **params), True
 
     def effect(
         self, name: str, call: Callable[..., Any], tensors: Sequence[Any] = (),
         variables: Sequence[Variable] = (), undo: Undo | None = None,
+        about: Sequence[tuple[Any, Any]] = (),
     ) -> list[Tensor]:  # fmt: skip
         """Run a function of real Tensors now and at each replay, in its place among the steps.
 
@@ -501,6 +545,7 @@ class Tracing:
             tensors: what it is called with.
             variables: the Variables that it moves.
             undo: called before; returns what puts back all else that it changes.
+            about: shapes and dtypes of the results.
 
         Raises:
             OtherwiseError: the trace allows none, or none that cannot be undone.
@@ -515,11 +560,8 @@ class Tracing:
         before = [self.place(v._data) for v in variables]
         for variable in variables:
             variable._data = _inner(variable._data)
-        _running.trace = None
-        try:
+        with trace_stopped():
             results = call(*[wrap(_inner(t._data)) for t in tensors])
-        finally:
-            _running.trace = self
         made = [Traced(t._data, Value(t._data)) for t in results]
         after = [Traced(v._data, Value(v._data)) for v in variables]
         for variable, traced in zip(variables, after, strict=True):

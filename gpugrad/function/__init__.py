@@ -62,7 +62,7 @@ class _Pair:
         signature: Signature,
     ) -> None:  # fmt: skip
         trace, result, targets, gradients, variables = trace_with_gradient(
-            f, args, keywords, wanted, signature.inputs
+            f, args, keywords, wanted, signature.inputs, passes
         )
         program, n = trace.program, len(trace.program.inputs) - len(targets)
         self.variables = variables
@@ -85,8 +85,6 @@ class _Pair:
     ) -> Any:
         for v in self.variables:
             v._read()  # so that tapes that watch Variables on first use know of it
-        made = self.forward(arrays)
-        outs = [wrap(a) for a in made[: self.n_outputs]]
         sources = [*wanted, *self.variables]
 
         def again() -> Any:
@@ -97,11 +95,17 @@ class _Pair:
 
             return sources, run
 
-        op = Recorded(getattr(f, "__name__", "function"), self.backward, made[self.n_outputs :],
-                      self.places, again)  # fmt: skip
+        name = getattr(f, "__name__", "function")
+        return filled(self.result, iter(self.replayed(name, arrays, sources, again)))
+
+    def replayed(self, name: str, arrays: list[Any], sources: list[Tensor], again: Any) -> Any:
+        """The Tensors of the result, recorded; `again` is as `Recorded` has it."""
+        made = self.forward(arrays)
+        outs = [wrap(a) for a in made[: self.n_outputs]]
+        op = Recorded(name, self.backward, made[self.n_outputs :], self.places, again)
         targets = [o for o, is_target in zip(outs, self.is_target, strict=True) if is_target]
         record_call(op, targets, sources)
-        return filled(self.result, iter(outs))
+        return outs
 
 
 class Function:
@@ -269,7 +273,7 @@ class Function:
         self, args: Any, keywords: Any, trial: bool = False
     ) -> tuple[Program, Any, list[Any], Variable | None]:
         """The program, the form of the result, its arrays, and a Variable if one was made."""
-        with Tracing(trial=trial) as trace:
+        with Tracing(trial=trial, passes=self._passes) as trace:
             given, named, _ = self._signature.inputs(trace, args, keywords, [])
             form, outputs = taken(self._f(*given, **named))
         program = trace.program
@@ -334,8 +338,9 @@ def function(
     Args:
         f: function of Tensors, Variables and hashable values, in any nested structure. What it
             computes must follow from the values of its Tensor arguments and of Variables; other
-            values that it reads, and its own branches, are those of the first call. Tapes,
-            optimizers and random numbers in it work as outside.
+            values that it reads, and its own branches, are those of the first call: `gg.cond`,
+            `gg.while_loop` and `gg.scan` branch and loop in each. Tapes, optimizers and random
+            numbers in it work as outside.
         static: names or positions of arguments that are compared by value, and that `f` gets as
             they are. Python numbers and what else is no Tensor are so without it; declared
             static, a Tensor or an array is too, so that `f` may ask for its values (its bytes

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad import nest
-from gpugrad.backend import TENSOR, is_inexact
+from gpugrad.backend import TENSOR, bottom, is_inexact
 from gpugrad.recorder import record_many
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, threads, wrap
@@ -28,8 +28,9 @@ def tapes_only() -> bool:
 
 
 def trace_with_gradient(
-    f: Callable[..., Any], args: Any, keywords: Any, wanted: Sequence[Tensor], structure: Any
-) -> tuple[Tracing, Any, list[Any], list[Any], list[Variable]]:
+    f: Callable[..., Any], args: Any, keywords: Any, wanted: Sequence[Tensor], structure: Any,
+    passes: Sequence[str],
+) -> tuple[Tracing, Any, list[Any], list[Any], list[Variable]]:  # fmt: skip
     """Trace a function and its gradient by some Tensors and by the Variables that it reads.
 
     Raises:
@@ -39,7 +40,8 @@ def trace_with_gradient(
         The trace, the result, its inexact Tensors, the gradients, and the Variables. The inputs of
         the program are `structure`'s leaves and then the upstream gradients.
     """
-    trace = Tracing(pure=True)  # where the function is called again, effects would come again
+    # where the function is called again, effects would come again
+    trace = Tracing(pure=True, passes=passes)
     with trace:
         given, named, sources = structure(trace, args, keywords, wanted)
         tape = GradientTape()
@@ -50,7 +52,7 @@ def trace_with_gradient(
         given_ids = {id(s) for s in sources}
         variables = [v for v in tape.watched_variables() if id(v) not in given_ids]
         ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
-        seeds = [wrap(trace.input(t._data.inner)) for t in ones]
+        seeds = [wrap(trace.input(bottom(t._data))) for t in ones]
         gradients = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
     return trace, result, targets, gradients, variables
 
@@ -108,7 +110,7 @@ class Recorded:
         return [functools.partial(rule, i=i) for i in range(n)]
 
     def _gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
-        if xp is not TENSOR:
+        if xp is not TENSOR and not xp.wraps:  # arrays with examples are not replayed
             try:
                 found = iter(self._backward([*self._held, *g]))
                 return [next(found) if there else None for there in self._places]

@@ -268,7 +268,8 @@ class Generator:
                 given = [next(now) if isinstance(p, Tensor) else p for p in parameters]
                 return [self._draw(kind, shape, dtype, device, *given)]
 
-            return trace.effect(f"random {kind}", draw, tensors, undo=self._undo)[0]
+            about = [(shape, dtype)]
+            return trace.effect(f"random {kind}", draw, tensors, undo=self._undo, about=about)[0]
         bits, make = _KINDS[kind]
         levels = _levels_with_own_numbers(kind)
         lead = tuple(level.size for level in levels)

@@ -38,7 +38,7 @@ def common_subexpressions(program: Program) -> Program:
             rewriter.keep(step)
             continue
         params = tuple((k, _key(step.params[k])) for k in sorted(step.params))
-        key = (step.op.name, _key(step.args), params)
+        key = (step.op, _key(step.args), params)
         before = seen.setdefault(key, step)
         if before is step:
             rewriter.keep(step)

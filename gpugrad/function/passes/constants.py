@@ -15,7 +15,8 @@ def fold_constants(program: Program) -> Program:
     rewriter = Rewriter(program)
     for step in program.steps:
         step = rewriter.renamed(step)
-        constant = step.op is not None and all(v.constant is not None for v in step.inputs)
+        known = step.op is not None and len(step.results) == len(step.outs)  # not in a branch
+        constant = known and all(v.constant is not None for v in step.inputs)
         small = all(array is not None and array.nbytes <= LARGEST for array in step.results)
         if constant and (small or all(0 in array.strides for array in step.results)):
             for out, array in zip(step.outs, step.results, strict=True):
