@@ -114,7 +114,7 @@ def backward(
     product, also beside an infinite factor.
     """
     raw = xp is not TENSOR
-    mixed = raw and len(NAMESPACES) > 1  # arrays of several libraries, or of vmap
+    mixed = raw and len(ARRAYS) > 1  # of several libraries, or of vmap
     several = mixed and gpu_count() > 1
     owned: set[int] = set()  # sums that only this loop can see: added to in place
     for op, out, ids, fits, saved, params in reversed(log):

@@ -62,7 +62,7 @@ class _Pair:
         signature: Signature,
     ) -> None:  # fmt: skip
         trace, result, targets, gradients, variables = trace_with_gradient(
-            f, args, keywords, wanted, signature.inputs, passes
+            f, args, keywords, wanted, signature.inputs, options.passes
         )
         program, n = trace.program, len(trace.program.inputs) - len(targets)
         self.variables = variables
@@ -273,7 +273,7 @@ class Function:
         self, args: Any, keywords: Any, trial: bool = False
     ) -> tuple[Program, Any, list[Any], Variable | None]:
         """The program, the form of the result, its arrays, and a Variable if one was made."""
-        with Tracing(trial=trial, passes=self._passes) as trace:
+        with Tracing(trial=trial, passes=self._options.passes) as trace:
             given, named, _ = self._signature.inputs(trace, args, keywords, [])
             form, outputs = taken(self._f(*given, **named))
         program = trace.program

@@ -16,8 +16,8 @@ from gpugrad import backend
 from gpugrad.backend import ARRAYS, is_inexact
 from gpugrad.batched import Batched, Level, levels_of, levels_running, spread_everywhere
 from gpugrad.errors import TraceError
-from gpugrad.function import _Pair, _planned
-from gpugrad.function.passes import PASSES
+from gpugrad.function import _Pair
+from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
 from gpugrad.function.under_tape import tapes_only
 from gpugrad.recorder import graphs, number, recording_stopped
@@ -286,18 +286,14 @@ class Sub:
 
     def __init__(self, label: str, inner: Inner) -> None:
         self.label, self.effects, self.program = label, inner.effects, inner.program
-        self._passes = (*PASSES, "groups") if inner.passes is None else inner.passes
+        self._options = Options.of(label, inner.passes, None, None)
         self._replay: Any = None
         self._pairs: dict[tuple[int, ...], Any] = {}
 
     def plan(self) -> None:
         """Run the passes, now that the program has all its inputs."""
-        for name in self._passes:
-            if name in PASSES:
-                self.program = PASSES[name](self.program)
-        self.shown, self._replay = _planned(
-            self.program, [name for name in self._passes if name not in PASSES]
-        )
+        self.program = optimized(self.program, self._options)
+        self.shown, self._replay = planned(self.program, self._options)
         for step in self.program.steps:
             step.results = []
 
@@ -318,7 +314,8 @@ class Sub:
         if pair is None:
             with recording_stopped():
                 try:
-                    pair = _Pair(self.run, given, {}, sources, self._passes, Signature(self.run))
+                    signature = Signature(self.run)
+                    pair = _Pair(self.run, given, {}, sources, self._options, signature)
                 except OtherwiseError:
                     pair = False  # it has effects
             self._pairs[tuple(wanted)] = pair
