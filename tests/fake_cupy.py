@@ -121,6 +121,8 @@ VIEWS = frozenset(_words("diagonal ravel reshape squeeze swapaxes transpose view
 
 class _Current(threading.local):
     device = 0
+    capture: list[Any] | None = None
+    """Launches since begin_capture."""
 
     def __init__(self) -> None:
         self._streams: list[list[Any]] = [[] for _ in range(GPUS)]
@@ -403,6 +405,8 @@ def _bare(value: Any, same_device: bool = True) -> Any:
                 f"Array device must be same as the current device: array device = {value._gpu} "
                 f"while current = {_current.device}"
             )
+        if same_device and _current.capture is not None:  # it would run now, and not be repeated
+            raise CUDARuntimeError("the fake CuPy captures kernels of RawModules only")
         return value._array
     if isinstance(value, np.ndarray):
         raise TypeError(f"Unsupported type {type(value)}")
@@ -663,7 +667,11 @@ class RawModule:
 
         def run(grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
             given = [a[()] if isinstance(a, np.ndarray) else _bare(a, False) for a in args]
-            module.run(name, grid, block, given, shared=shared_mem)
+            launch = functools.partial(module.run, name, grid, block, given, shared=shared_mem)
+            if _current.capture is None:
+                launch()
+            else:
+                _current.capture.append(launch)
 
         return run
 
@@ -737,6 +745,33 @@ class Stream:
 
     def synchronize(self) -> None:
         """Nothing is pending."""
+        if _current.capture is not None:
+            raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
+
+    def begin_capture(self, mode: Any = None) -> None:
+        """From here on kernels are written down, not run; another function is an error."""
+        assert self.is_non_blocking
+        _current.capture = []
+
+    def end_capture(self) -> Graph:
+        launches, _current.capture = _current.capture, None
+        return Graph(launches)
+
+
+class Graph:
+    """``cupy.cuda.Graph``: launches of kernels, with the addresses that they had."""
+
+    launched = 0
+
+    def __init__(self, launches: Any) -> None:
+        self.launches = launches
+
+    def launch(self, stream: Any = None) -> None:
+        Graph.launched += 1
+        for launch in self.launches:
+            launch()
+
+    upload = launch
 
 
 Stream.null = Stream(null=True)
@@ -822,6 +857,16 @@ def set_allocator(allocator: Any = None) -> None:
     _allocators[0] = allocator
 
 
+@contextlib.contextmanager
+def using_allocator(allocator: Any = None) -> Iterator[None]:
+    before = _allocators[0]
+    set_allocator(allocator)
+    try:
+        yield
+    finally:
+        set_allocator(before)
+
+
 # ---- the modules -------------------------------------------------------------------------
 
 
@@ -882,7 +927,7 @@ def modules() -> dict[str, types.ModuleType]:
         "Device": Device, "Stream": Stream, "Event": Event, "runtime": runtime, "device": device,
         "is_available": lambda: True, "get_current_stream": get_current_stream,
         "MemoryPool": MemoryPool, "get_allocator": lambda: _allocators[0],
-        "set_allocator": set_allocator,
+        "set_allocator": set_allocator, "using_allocator": using_allocator, "Graph": Graph,
     })  # fmt: skip
     linalg = _module("cupy.linalg", _namespace(np.linalg, LINALG))
     for name in ("inv", "solve", "cholesky"):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from gpugrad.backend import NUMPY, reading
 from gpugrad.errors import ArgumentError, OutOfMemoryError
+from gpugrad.function.cuda.replay import Launches
 from gpugrad.function.groups import find_groups
 from gpugrad.function.memory import measured, size
 from gpugrad.function.numpy_replay import Replay
@@ -73,8 +75,13 @@ def optimized(program: Program, options: Options) -> Program:
     return program
 
 
-def planned(program: Program, options: Options) -> tuple[Program, Replay]:
-    """The program in groups, and what replays it."""
+def planned(program: Program, options: Options) -> tuple[Program, Any]:
+    """The program in groups, or in kernels on a GPU, and what replays it."""
+    arrays = [s.results[0] for s in program.steps if s.results]
+    xp = reading(*arrays[:1])
+    if xp is not NUMPY and "groups" in options.passes:
+        launches = Launches(program, xp)
+        return launches.program, launches
     if "groups" in options.passes:
         program = find_groups(program)
     return program, Replay(program)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.backend import Namespace
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.trace import Program, Step, Value
 
@@ -41,18 +42,18 @@ class Product(Step):
         parts += [f"sum of {sums}"] * bool(sums)
         super().__init__(None, args, {}, outs, name=" + ".join(parts))
 
-    def run(self, a: Any, b: Any, *rest: Any) -> list[Any]:
-        """On NumPy arrays."""
+    def run(self, xp: Namespace, a: Any, b: Any, *rest: Any) -> list[Any]:
+        """On bare arrays, one after another."""
         others = list(rest)
         out = a @ b
         if self.bias:
             out = out + others.pop(0)
         if self.relu:
-            out = np.maximum(out, 0)
+            out = xp.lib.maximum(out, 0)
         if self.masked:
             out = out * (others.pop(0) > 0)
         summed = {"out": out, "b": b}.get(self.sums)
-        return [out] if summed is None else [out, np.add.reduce(summed, 0)]
+        return [out] if summed is None else [out, summed.sum(0)]
 
 
 class _Readers:

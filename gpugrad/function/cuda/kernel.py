@@ -98,7 +98,8 @@ class RowWise:
         """Launch on bare arrays of the kernel's inputs; returns those of its results."""
         of, form, lib = self._of, self._form, xp.lib
         place = {id(v): k for k, v in enumerate(self._kernel.inputs)}
-        given = [lib.ascontiguousarray(arrays[place[id(i.value)]]) for i in of.inputs]
+        given = [arrays[place[id(i.value)]] for i in of.inputs]
+        given = [a if a.flags.c_contiguous else lib.ascontiguousarray(a) for a in given]
         made = [lib.empty(v.shape, dtype=v.dtype) for _, v in of.results]
         parts = form.blocks * form.block[1]
         partials = [lib.empty(parts * self._width(s), dtype=c.dtype) for c, s in of.sums]

@@ -7,15 +7,20 @@ returns is copied out: what an earlier call returned never changes.
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpugrad.backend import Namespace
+import numpy as np
+
+from gpugrad.backend import NUMPY, Namespace, formulas_on
 from gpugrad.function.cuda.kernel import compiled
 from gpugrad.function.fuse import Kernel, fuse
 from gpugrad.function.numpy_replay import _effect
 from gpugrad.function.products import Product, find_products
 from gpugrad.kernels.code import NoCodeError
+from gpugrad.kernels.graphs import Graph
 from gpugrad.trace import Argument, Program, Step, Value, filled
 
 __all__ = ["Launches", "Run"]
@@ -69,11 +74,17 @@ class Launches:
     Attributes:
         program: as it is launched.
         runs: its parts, in order.
+        arena_bytes, buffered: as of a `Replay`; memory comes from pools here.
     """
+
+    arena_bytes, buffered = 0, frozenset[int]()
 
     def __init__(self, program: Program, xp: Namespace) -> None:
         self.program = program = fuse(find_products(program))
         self.runs: list[Run] = []
+        self._captures = xp is not NUMPY
+        self._graphs: dict[int, Any] = {}  # by position of the run; False where it is refused
+        self._lock = threading.Lock()
         for step in program.steps:
             call, fixed = _call(step, xp)
             if not self.runs or self.runs[-1].fixed is not fixed:
@@ -84,21 +95,45 @@ class Launches:
             run.close(wanted)
             wanted.update(map(id, run.inputs))
 
-    def __call__(self, arrays: list[Any]) -> list[Any]:
-        """Run on bare arrays of the program's inputs; Variables change when all has gone well."""
+    def __call__(self, arrays: list[Any], release: Callable[[], None] | None = None) -> list[Any]:
+        """As of a `Replay`: run on bare arrays of the program's inputs."""
         program = self.program
         known = dict(zip(map(id, program.inputs), arrays, strict=True))
         known |= {id(v): variable._data for variable, v in program.reads}
-        for run in self.runs:
-            made = run([known[id(v)] for v in run.inputs])
-            known.update(zip(map(id, run.outputs), made, strict=True))
+        arrays.clear()
+        like = next(iter(known.values()), np.zeros(()))
+        with self._lock, formulas_on(like):  # graphs have memory of their own, for one call
+            fixed: set[int] = set()
+            for k, run in enumerate(self.runs):
+                given = [known[id(v)] for v in run.inputs]
+                graph = self._graph(k, run, given) if run.fixed and self._captures else None
+                made = graph(given) if graph else run(given)
+                known.update(zip(map(id, run.outputs), made, strict=True))
+                if graph:
+                    fixed.update(map(id, run.outputs))
+            leaving = [*program.outputs, *(v for _, v in program.writes)]
+            for v in leaving:
+                if id(v) in fixed:
+                    fixed.discard(id(v))
+                    known[id(v)] = known[id(v)].copy()
 
         def of(v: Value) -> Any:
             return v.constant if v.constant is not None else known[id(v)]
 
         for variable, v in program.writes:
             variable._data = of(v)
+        if release:
+            release()
         return [of(v) for v in program.outputs]
+
+    def _graph(self, k: int, run: Run, given: list[Any]) -> Any:
+        """The run as a CUDA graph, or False where CuPy refuses to capture it."""
+        if k not in self._graphs:
+            try:
+                self._graphs[k] = Graph(run, given)
+            except (RuntimeError, NotImplementedError):
+                self._graphs[k] = False
+        return self._graphs[k]
 
 
 def _call(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
@@ -110,7 +145,7 @@ def _call(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
             return _one_by_one(step, xp), False
         return lambda *arrays: launched(xp, arrays), True
     if isinstance(step, Product):
-        return step.run, False
+        return functools.partial(step.run, xp), False
     if step.op is None:
         return _with_effect(step), False
     views = all(v.view for v in step.outs)
