@@ -106,6 +106,17 @@ def test_norms_of_rows_of_any_length(n, dtype, centered, rng):
     compare("standardize_affine_grads", dtype, *arrays, eps=1e-3, centered=centered)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [7, 129, 4099])
+def test_what_group_and_instance_norm_are_made_of(n, dtype, rng):
+    g, x, _, var, *small = of_norm(rng, dtype, n, weight=False)
+    compare("standardize", dtype, x)
+    compare("rms_standardize", dtype, x)
+    compare("standardize_grad", dtype, g, x, var, *small)
+    compare("rms_standardize_grad", dtype, g, x, var, small[1])
+    compare("standardize", dtype, x.reshape(3, n, 1), axis=(1, 2))
+
+
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize("n", [33, 2100])
 def test_every_schedule_gives_the_same_bits(n, schedule, rng):

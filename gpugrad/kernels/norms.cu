@@ -73,7 +73,7 @@ template <bool CENTERED, class C> __device__ void finish(
   s.shift = CENTERED ? (g_mean - s.scale * total) / n : C(0);
 }
 
-// Each team takes every so many-th row. With PARTIAL, whose rows must be HELD, also what the
+// Each team takes every so many-th row. Without `means`, x is standardised already. With PARTIAL, whose rows must be HELD, also what the
 // rows of a block give to the gradients of weight and bias: (blocks, n) for one, then the other.
 template <class T, int HELD, bool CENTERED, bool PARTIAL> __global__ void FOR_TEAM norm_backward(
     const T* __restrict__ g, const T* __restrict__ x, const compute_t<T>* __restrict__ means,
@@ -95,13 +95,14 @@ template <class T, int HELD, bool CENTERED, bool PARTIAL> __global__ void FOR_TE
     Line<T, HELD> a(gs, n, shift, T(0.0f)), b(xs, n, shift, T(0.0f));
     C var = vars[row], total = 0, product = 0;
     Slope<C> s;
-    s.mean = means[row], s.scale = inverse_root(var, C(eps));
+    s.mean = means ? means[row] : C(0), s.scale = inverse_root(var, C(eps));
+    const C unit = means ? s.scale : C(1);
     a.each(b, [&](int i, const P& u, const P& v, int before) {
       P w;
       if (weight) w = load(weight, i, n, T(0.0f));
 #pragma unroll
       for (int k = 0; k < W; ++k) {
-        C given = C(u.at[k]), hat = (C(v.at[k]) - s.mean) * s.scale;
+        C given = C(u.at[k]), hat = (C(v.at[k]) - s.mean) * unit;
         if constexpr (PARTIAL) {
           by_weight[before * W + k] += given * hat;
           by_bias[before * W + k] += given;
@@ -112,13 +113,14 @@ template <class T, int HELD, bool CENTERED, bool PARTIAL> __global__ void FOR_TE
     });
     if (CENTERED) total = block_reduce(total, Sum(), C(0), scratch);
     product = block_reduce(product, Sum(), C(0), scratch);
-    finish<CENTERED>(s, total, product, var, C(eps), g_means[row], g_vars[row], n);
+    finish<CENTERED>(
+        s, total, product, var, C(eps), CENTERED ? g_means[row] : C(0), g_vars[row], n);
     a.each(b, [&](int i, P u, const P& v, int) {
       P w;
       if (weight) w = load(weight, i, n, T(0.0f));
 #pragma unroll
       for (int k = 0; k < W; ++k) {
-        C given = C(u.at[k]), hat = (C(v.at[k]) - s.mean) * s.scale;
+        C given = C(u.at[k]), hat = (C(v.at[k]) - s.mean) * unit;
         if (weight) given *= C(w.at[k]);
         u.at[k] = T(given * s.scale + hat * s.slope + s.shift);
       }

@@ -1,4 +1,4 @@
-"""Layer norm and RMS norm along the last axes, forward and backward."""
+"""Norms along the last axes, forward and backward: with weights, and the bare primitives."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from gpugrad.kernels.rows import FLOATS, alike, most_held, plan
 __all__ = [
     "INSTANCES",
     "VECTOR",
+    "rms_standardize",
+    "rms_standardize_grad",
+    "standardize",
     "standardize_affine",
     "standardize_affine_grad",
     "standardize_affine_grads",
+    "standardize_grad",
 ]
 
 _MOST = 8  # packs of each row that a thread holds
@@ -130,6 +134,51 @@ def standardize_affine_grads(
     given = [partial, d_weight, d_bias, np.int32(parts), np.int32(lines.n)]
     launch("norms.cu", f"column_sums<{lines.type}>", (-(-lines.n // 32), 2), (32, 16), given)
     return dx, d_weight, d_bias
+
+
+def standardize(xp: Namespace, x: Any, axis: Any = -1, *, eps: float = 1e-5) -> Any:
+    """The launcher of standardize. 16-bit floats are left to its formula: so are their means."""
+    if getattr(x, "dtype", None) not in (np.float32, np.float64):
+        return NotImplemented
+    return standardize_affine(xp, x, axis=axis, eps=eps)
+
+
+def rms_standardize(xp: Namespace, x: Any, axis: Any = -1, *, eps: float = 1e-6) -> Any:
+    """The launcher of rms_standardize."""
+    if getattr(x, "dtype", None) not in (np.float32, np.float64):
+        return NotImplemented
+    made = standardize_affine(xp, x, axis=axis, eps=eps, centered=False)
+    return made if made is NotImplemented else (made[0], made[2])
+
+
+def standardize_grad(
+    xp: Namespace, g: Any, out: Any, var: Any, g_mean: Any, g_var: Any, axis: Any = -1, *,
+    eps: float = 1e-5,
+) -> Any:  # fmt: skip
+    """The launcher of standardize_grad."""
+    return _standardized(xp, g, out, var, g_mean, g_var, axis, eps)
+
+
+def rms_standardize_grad(
+    xp: Namespace, g: Any, out: Any, mean_square: Any, g_ms: Any, axis: Any = -1, *,
+    eps: float = 1e-6,
+) -> Any:  # fmt: skip
+    """The launcher of rms_standardize_grad."""
+    return _standardized(xp, g, out, mean_square, None, g_ms, axis, eps)
+
+
+def _standardized(
+    xp: Namespace, g: Any, out: Any, var: Any, g_mean: Any, g_var: Any, axis: Any, eps: float
+) -> Any:
+    statistics = [a for a in (var, g_mean, g_var) if a is not None]
+    if not alike(out, g, *statistics):
+        return NotImplemented
+    lines = _lines(xp, out, axis, axis)
+    if lines is None or not _match(lines, g, out, *statistics):
+        return NotImplemented
+    arrays = [g, out, None, var, g_mean, g_var, None]
+    arrays = [a if a is None else xp.lib.ascontiguousarray(a) for a in arrays]
+    return _backward(xp, lines, arrays, eps, g_mean is not None)
 
 
 _COLUMNS = 128  # threads of a block that adds up columns

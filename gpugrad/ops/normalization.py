@@ -14,6 +14,7 @@ import numpy as np
 from gpugrad.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.kernels import norms as kernels
 from gpugrad.op import op, through_float32
 from gpugrad.ops.axes import all_axes, batch_axis, count
 from gpugrad.ops.losses import same_shape
@@ -104,6 +105,7 @@ _NO_AXIS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds
         )
     ],
     outputs=3, batch="axis", samples=_ALONG, ref=_standardize_ref, errors=_NO_AXIS,
+    cuda=kernels.standardize,
 )  # fmt: skip
 def standardize(xp, x, /, axis=-1, *, eps=1e-5):
     """Move and scale lines of an array to mean 0 and variance 1.
@@ -151,7 +153,7 @@ def _standardize_grad_ref(g, out, var, g_mean, g_var, axis=-1, eps=1e-5):
 
 
 @op(
-    samples=_standardize_grad_samples, ref=_standardize_grad_ref,
+    samples=_standardize_grad_samples, ref=_standardize_grad_ref, cuda=kernels.standardize_grad,
     errors=[([np.ones(3), np.ones(2), *[np.ones(1)] * 3], {}, ShapeError, r"\(3,\).*\(2,\)")],
 )  # fmt: skip
 def standardize_grad(xp, g, out, var, g_mean, g_var, /, axis=-1, *, eps=1e-5):
@@ -190,7 +192,7 @@ def standardize_grad(xp, g, out, var, g_mean, g_var, /, axis=-1, *, eps=1e-5):
             g[0], out[0], out[1], g[1], axis=axis, eps=eps
         )
     ],
-    outputs=2, batch="axis", samples=_ALONG, errors=_NO_AXIS,
+    outputs=2, batch="axis", samples=_ALONG, errors=_NO_AXIS, cuda=kernels.rms_standardize,
     ref=lambda x, axis=-1, eps=1e-6: (
         x / np.sqrt(np.mean(x * x, axis, keepdims=True) + eps), np.mean(x * x, axis, keepdims=True)
     ),
@@ -232,7 +234,7 @@ def _rms_grad_ref(g, out, mean_square, g_ms, axis=-1, eps=1e-6):
 
 
 @op(
-    samples=_rms_grad_samples, ref=_rms_grad_ref,
+    samples=_rms_grad_samples, ref=_rms_grad_ref, cuda=kernels.rms_standardize_grad,
     errors=[([np.ones(3), np.ones(2), np.ones(1), np.ones(1)], {}, ShapeError, r"\(3,\).*\(2,\)")],
 )  # fmt: skip
 def rms_standardize_grad(xp, g, out, mean_square, g_ms, /, axis=-1, *, eps=1e-6):
