@@ -632,3 +632,8 @@ def test_wrong_arguments_raise(name):
     call, kind, words = WRONG[name]
     with pytest.raises(kind, match=words):
         call()
+
+
+def test_integers_in_numpys_order_of_arguments_are_told_the_own():
+    with pytest.raises(ArgumentError, match=r"shape comes first"):
+        gg.random.integers(0, 10, (3,))

@@ -8,13 +8,21 @@ import gpugrad as gg
 README = (Path(__file__).parent.parent / "README.md").read_text()
 
 
-def test_example_of_the_readme_runs_and_learns(capsys):
-    example, more = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+def test_example_of_the_readme_runs_and_learns(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    example, step, more = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     scope = {}
     exec(example, scope)
     assert float(scope["loss"]) < 1e-3
     assert abs(float(scope["slope"](gg.constant([[0.0]]))) - 2) < 0.1
     assert capsys.readouterr().out.startswith("loss 0.000")
+    exec(step, scope)
+    lowered = capsys.readouterr().out.splitlines()
+    (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+    shown = [line for line in shown.splitlines() if line != "..."]
+    assert [line for line in lowered if line in shown] == shown
+    assert re.search(r"peak .*", step)[0] in lowered
+    assert (tmp_path / "step.html").stat().st_size > 1000
     exec(more, scope)
     assert abs(gg.grad(scope["solve"])(2.0).item() - 0.25) < 1e-6
 

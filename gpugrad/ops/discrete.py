@@ -67,6 +67,11 @@ def integers(
     """
     if high is None:
         raise ArgumentError("integers: high= is needed: integers(shape, low, high).")
+    if not (isinstance(low, (int, np.integer)) and isinstance(high, (int, np.integer))):
+        raise ArgumentError(
+            f"integers: low and high must be ints, got {low!r:.60} and {high!r:.60}. The shape comes "
+            "first here: integers(shape, low, high)."
+        )
     if low >= high:
         raise ArgumentError(f"integers: low={low} is not below high={high}.")
     made = backend.as_dtype(np.int64 if dtype is None else dtype)
