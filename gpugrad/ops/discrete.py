@@ -69,8 +69,8 @@ def integers(
         raise ArgumentError("integers: high= is needed: integers(shape, low, high).")
     if not (isinstance(low, (int, np.integer)) and isinstance(high, (int, np.integer))):
         raise ArgumentError(
-            f"integers: low and high must be ints, got {low!r:.60} and {high!r:.60}. The shape comes "
-            "first here: integers(shape, low, high)."
+            f"integers: low and high must be ints, got {low!r:.60} and {high!r:.60}. The shape "
+            "comes first here: integers(shape, low, high)."
         )
     if low >= high:
         raise ArgumentError(f"integers: low={low} is not below high={high}.")
