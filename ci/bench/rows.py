@@ -1,0 +1,221 @@
+"""Softmax, norms and cross entropy over rows, forward and backward, beside their peers.
+
+python ci/bench/rows.py [--device cuda] [--rows N] [--rounds N] [NAME ...]
+
+Peers, where they are installed: torch eager and compiled, jax.jit, and softmax written by hand on
+CuPy as its users would. Printed are the medians of interleaved rounds, and the bytes per second of
+the traffic that no kernel can avoid (each input read once, each result written once) as a part of
+what a copy of the same arrays reaches in the same run. On a CPU the arrays are smaller.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("names", nargs="*", metavar="NAME", help="of the workloads to run (all)")
+parser.add_argument("--device", default=None, help="cpu or cuda (a GPU, if one answers)")
+parser.add_argument("--rows", type=int, help="of each array (4096; 128 on a CPU)")
+parser.add_argument("--lengths", type=int, nargs="+", help="of a row")
+parser.add_argument("--rounds", type=int, default=15, help="rounds to take medians of (15)")
+args = parser.parse_args()
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leave memory to the others
+if args.device:
+    os.environ["GPUGRAD_DEVICE"] = args.device
+
+import numpy as np
+from peers import installed, race
+
+import gpugrad as gg
+
+Function = Callable[[], Any]
+ON_GPU = gg.device().kind == "cuda"
+ROWS = args.rows or (4096 if ON_GPU else 128)
+LENGTHS = args.lengths or ([1024, 4096, 16384, 50304] if ON_GPU else [1024, 4096])
+DTYPES = ("float32", "bfloat16") if ON_GPU else ("float32",)
+
+TRAFFIC = {"softmax": 5, "layer_norm": 5, "rms_norm": 5, "cross_entropy": 3}
+"""Arrays of rows that forward and backward together read and write once at least."""
+
+
+class Workload:
+    """One function over rows: its arrays, on the host in float32."""
+
+    def __init__(self, name: str, n: int, dtype: str) -> None:
+        rng = np.random.default_rng(0)
+        self.name, self.n, self.dtype = name, n, dtype
+        self.x = rng.standard_normal((ROWS, n), np.float32)
+        self.weights = [rng.standard_normal(n, np.float32) for _ in range(self.n_weights)]
+        self.labels = rng.integers(0, n, ROWS)
+        shape = () if name == "cross_entropy" else self.x.shape
+        self.g = np.asarray(rng.standard_normal(shape, np.float32))
+
+    @property
+    def n_weights(self) -> int:
+        return {"layer_norm": 2, "rms_norm": 1}.get(self.name, 0)
+
+    @property
+    def nbytes(self) -> int:
+        return TRAFFIC[self.name] * self.x.size * (4 if self.dtype == "float32" else 2)
+
+
+def synchronized(run: Function, wait: Function) -> Function:
+    """`run` until the device is done: launches alone say nothing."""
+
+    def both() -> None:
+        run()
+        wait()
+
+    return both
+
+
+def gpugrad(w: Workload) -> dict[str, Function]:
+    put = lambda a: gg.asarray(a, dtype=w.dtype)  # noqa: E731
+    variables = [gg.Variable(put(a)) for a in (w.x, *w.weights)]
+    g, labels = put(w.g), gg.asarray(w.labels)
+    function = getattr(gg.nn, w.name)
+    others = [labels] if w.name == "cross_entropy" else []
+
+    def step() -> Any:
+        with gg.GradientTape() as tape:
+            y = function(*variables, *others)
+        return tape.gradient(y, variables, output_gradients=g)
+
+    def wait() -> None:
+        if ON_GPU:
+            import cupy
+
+            cupy.cuda.get_current_stream().synchronize()
+
+    return {"gpugrad": synchronized(step, wait)}
+
+
+def torch(w: Workload) -> dict[str, Function]:
+    import torch as t
+    import torch.nn.functional as F
+
+    device = "cuda" if ON_GPU else "cpu"
+    put = lambda a: t.from_numpy(a).to(device, getattr(t, w.dtype))  # noqa: E731
+    leaves = [put(a).requires_grad_() for a in (w.x, *w.weights)]
+    g, labels = put(w.g), t.from_numpy(w.labels).to(device)
+    calls = {
+        "softmax": lambda x: F.softmax(x, -1),
+        "layer_norm": lambda x, a, b: F.layer_norm(x, (w.n,), a, b),
+        "rms_norm": lambda x, a: F.rms_norm(x, (w.n,), a),
+        "cross_entropy": lambda x: F.cross_entropy(x, labels),
+    }
+    eager = calls[w.name]
+    wait = t.cuda.synchronize if ON_GPU else (lambda: None)
+    found = {"torch": eager}
+    if ON_GPU:  # on the CPU it needs a C++ compiler, and minutes
+        found["torch.compile"] = t.compile(eager)
+    return {
+        name: synchronized(lambda f=f: t.autograd.grad(f(*leaves), leaves, g), wait)
+        for name, f in found.items()
+    }
+
+
+def jax(w: Workload) -> dict[str, Function]:
+    import jax as j
+    import jax.numpy as jnp
+
+    if ON_GPU and j.default_backend() != "gpu":
+        return {}
+    arrays = [jnp.asarray(a, w.dtype) for a in (w.x, *w.weights)]
+    g, labels = jnp.asarray(w.g, w.dtype), jnp.asarray(w.labels)
+
+    def layer_norm(x: Any, a: Any, b: Any) -> Any:
+        d = x.astype("float32")
+        d = d - d.mean(-1, keepdims=True)
+        return (d * j.lax.rsqrt((d * d).mean(-1, keepdims=True) + 1e-5)).astype(x.dtype) * a + b
+
+    def rms_norm(x: Any, a: Any) -> Any:
+        d = x.astype("float32")
+        return (d * j.lax.rsqrt((d * d).mean(-1, keepdims=True) + 1e-6)).astype(x.dtype) * a
+
+    def cross_entropy(x: Any) -> Any:
+        log_p = j.nn.log_softmax(x.astype("float32"))
+        return -jnp.take_along_axis(log_p, labels[:, None], 1).mean().astype(x.dtype)
+
+    calls = {"softmax": j.nn.softmax, "layer_norm": layer_norm, "rms_norm": rms_norm,
+             "cross_entropy": cross_entropy}  # fmt: skip
+
+    @j.jit
+    def step(arrays: Any, g: Any) -> Any:
+        y, pull = j.vjp(calls[w.name], *arrays)
+        return y, pull(g)
+
+    return {"jax.jit": lambda: j.block_until_ready(step(arrays, g))}
+
+
+def by_hand(w: Workload) -> dict[str, Function]:
+    """Softmax as a user of the array library writes it, and its gradient."""
+    if w.name != "softmax" or w.dtype != "float32":
+        return {}
+    lib: Any = np
+    if ON_GPU:
+        import cupy
+
+        lib = cupy
+    x, g = lib.asarray(w.x), lib.asarray(w.g)
+
+    def step() -> Any:
+        e = lib.exp(x - x.max(-1, keepdims=True))
+        y = e / e.sum(-1, keepdims=True)
+        return y, y * (g - (y * g).sum(-1, keepdims=True))
+
+    def wait() -> None:
+        if ON_GPU:
+            lib.cuda.get_current_stream().synchronize()
+
+    return {"CuPy by hand" if ON_GPU else "NumPy by hand": synchronized(step, wait)}
+
+
+def copying(w: Workload) -> dict[str, Function]:
+    """One copy of the rows: the yardstick for bytes per second."""
+    lib: Any = np
+    if ON_GPU:
+        import cupy
+
+        lib = cupy
+    x = lib.asarray(w.x)
+    y = lib.empty_like(x)
+
+    def wait() -> None:
+        if ON_GPU:
+            lib.cuda.get_current_stream().synchronize()
+
+    return {"copy": synchronized(lambda: lib.copyto(y, x), wait)}
+
+
+def main() -> int:
+    """Print the table."""
+    if unknown := set(args.names) - set(TRAFFIC):
+        parser.error(f"no workloads {sorted(unknown)}; there are {list(TRAFFIC)}")
+    makers = [gpugrad, copying, by_hand]
+    makers += [m for m in (torch, jax) if installed(m.__name__)]
+    print(f"forward and backward of {ROWS} rows on {gg.device()}, medians of {args.rounds} rounds")
+    for name in args.names or TRAFFIC:
+        for dtype in DTYPES:
+            for n in LENGTHS:
+                w = Workload(name, n, dtype)
+                contestants = {k: f for make in makers for k, f in make(w).items()}
+                medians = race(contestants, rounds=args.rounds, inner=10 if ON_GPU else 1)
+                copied = 2 * w.x.nbytes / medians.pop("copy")
+                print(f"\n{name} {dtype}, rows of {n}; a copy moves {copied / 1e9:.0f} GB/s")
+                for who, t in sorted(medians.items(), key=lambda item: item[1]):
+                    reached = w.nbytes / t
+                    print(
+                        f"  {who:16s} {t * 1e6:10.1f} us  {reached / 1e9:8.1f} GB/s, "
+                        f"{reached / copied:5.2f} of the copy   "
+                        f"gpugrad is {medians['gpugrad'] / t:5.2f} of it"
+                    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
