@@ -32,6 +32,7 @@ from gpugrad.function import function
 from gpugrad.graph import Graph, gradients
 from gpugrad.inspection import VERSION as __array_api_version__
 from gpugrad.inspection import __array_namespace_info__
+from gpugrad.kernels.cublaslt import get_matmul_precision, set_matmul_precision
 from gpugrad.op import OPS, Op, elementwise, no_gradient, op
 
 from gpugrad.ops.activations import (
@@ -233,7 +234,8 @@ __all__ = [
     "extract", "eye", "fabs", "fft", "fill_diagonal", "finfo", "fix", "flatnonzero", "flatten",
     "flip", "fliplr", "flipud", "float16", "float32", "float64", "float_power", "floor",
     "floor_divide", "fmax", "fmin", "fmod", "frexp", "from_dlpack", "fromfunction", "full",
-    "full_like", "function", "gather", "gcd", "gelu", "geomspace", "getitem", "grad",
+    "full_like", "function", "gather", "gcd", "gelu", "geomspace", "get_matmul_precision",
+    "getitem", "grad",
     "grad_pass_through",
     "gradient", "gradients", "greater", "greater_equal", "hamming", "hanning", "hardtanh",
     "heaviside", "hessian", "histogram", "histogram_bin_edges", "hsplit", "hstack", "hvp",
@@ -262,8 +264,8 @@ __all__ = [
     "rint", "roll", "rollaxis", "roots", "rot90", "round", "rsqrt", "scan", "scatter_along_axis",
     "scatter_at", "scatter_rows", "searchsorted", "segment_max", "segment_mean", "segment_min",
     "segment_prod", "segment_sqrt_n", "segment_sum", "select", "selu", "set_deterministic",
-    "set_device", "set_seed", "setdiff1d", "setitem", "setxor1d", "shape", "sigmoid", "sign",
-    "signbit", "silu", "sin",
+    "set_device", "set_matmul_precision", "set_seed", "setdiff1d", "setitem", "setxor1d", "shape",
+    "sigmoid", "sign", "signbit", "silu", "sin",
     "sinc", "sinh", "size", "sliding_window_view", "slogdet", "softmax", "softmax_cross_entropy",
     "softmax_cross_entropy_grad", "softmax_grad", "softplus", "softsign", "solve",
     "solve_triangular", "sort", "sort_complex", "spacing", "sparse_softmax_cross_entropy",

@@ -17,6 +17,7 @@ os.environ["GPUGRAD_DEVICE"] = "cpu"
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import fake_cublaslt
 import fake_cupy
 
 
@@ -31,6 +32,7 @@ def _has_gpu() -> bool:
 REAL_GPU = _has_gpu()
 if not REAL_GPU:  # before gpugrad asks: it asks once
     fake_cupy.install()
+    fake_cublaslt.install()
 
 from gpugrad.kernels.generated import composed  # noqa: E402  # after the fake
 

@@ -13,6 +13,7 @@ import numpy as np
 from gpugrad.backend import SCALARS
 from gpugrad.batched import aligned
 from gpugrad.errors import AxisError, DTypeError, ShapeError
+from gpugrad.kernels import cublaslt
 from gpugrad.op import conjugate, op
 from gpugrad.samples import shaped
 
@@ -104,7 +105,7 @@ def _matmul_batch(xp, batched, x1, x2):
         lambda xp, g, x1_shape, x2: _to_x1(xp, _masking, g, x1_shape, x2),
         lambda xp, g, x1, x2_shape: _to_x2(xp, _masking, g, x1, x2_shape),
     ],
-    linear="each", batch=_matmul_batch,
+    linear="each", batch=_matmul_batch, cuda=cublaslt.matmul,
     kinds="fci", ref=lambda x1, x2: x1 @ x2,
     samples=shaped(
         ([(2, 3), (3, 4)], {}), ([(3,), (3,)], {}), ([(3,), (3, 2)], {}), ([(2, 3), (3,)], {}),

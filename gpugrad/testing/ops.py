@@ -633,8 +633,8 @@ def _check_function(s: _Subject) -> None:
 
 def _check_kernel(s: _Subject) -> None:
     """Its CUDA kernel, run on the CPU in three schedules, gives what its formula gives."""
-    if s.op.cuda is None or shim.unavailable():
-        return
+    if s.op.cuda is None or shim.unavailable() or hasattr(s.op.cuda, "library"):
+        return  # what calls a library of NVIDIA's has no source that the CPU could run
     ran = False
     for real, tolerance in _KERNEL_TOLERANCES.items():
         for sample in s.every:

@@ -1,0 +1,346 @@
+"""Matrix products by cuBLASLt, through the bindings of nvmath-python where they are installed.
+
+CuPy's own product cannot be captured in a CUDA graph, and of stacks it takes 16-bit floats up to
+float32 and back, or not at all. Here stream and workspace are given with each call; transposed
+views are read as they lie; a product can be added to what its result holds; and a bias, an
+activation or an activation's gradient is done by the product itself.
+
+cuBLASLt's matrices are in columns, ours in rows: the rows of C = A B are the columns of
+C' = B' A', so it is given B as its first matrix and A as its second, and nothing moves.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import itertools
+import math
+import threading
+import warnings
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpugrad.backend import BFLOAT16, HALF, SCALARS, cupy
+from gpugrad.errors import ArgumentError
+from gpugrad.kernels.launch import address
+
+__all__ = [
+    "binding", "gelu_aux", "get_matmul_precision", "matmul", "product", "relu_aux",
+    "set_matmul_precision",
+]  # fmt: skip
+
+WORKSPACE = 32 << 20  # bytes; what NVIDIA advises for Hopper
+PLANS = 512  # problems whose descriptors are kept
+
+_TYPES = {  # cudaDataType_t
+    np.dtype(np.float32): 0, np.dtype(np.float64): 1, np.dtype(np.float16): 2, BFLOAT16: 14,
+}  # fmt: skip
+_COMPUTE_32F, _COMPUTE_64F = 68, 70  # cublasComputeType_t
+_PRECISIONS = {"highest": _COMPUTE_32F, "high": 77, "medium": 75}
+_precision = ["highest"]
+
+# cublasLtEpilogue_t; those that write or read `aux`, and those for which `bias` is a result
+EPILOGUES = {
+    "default": 1, "bias": 4, "relu_bias": 6, "relu_aux_bias": 134, "gelu_bias": 36,
+    "gelu_aux_bias": 164, "drelu_bgrad": 152, "dgelu_bgrad": 208,
+}  # fmt: skip
+
+# attributes, as cublasLt.h numbers them
+_TRANSA, _TRANSB, _EPILOGUE, _BIAS, _AUX, _AUX_LD = 3, 4, 7, 8, 11, 12
+_BATCH_COUNT, _BATCH_OFFSET = 5, 6
+_MAX_WORKSPACE, _MIN_ALIGNMENTS = 1, (5, 6, 7, 8)
+
+
+# ---- precision --------------------------------------------------------------------------
+
+
+def set_matmul_precision(precision: str) -> None:
+    """Choose how products of float32 matrices are computed on a GPU; the names are torch's.
+
+    Args:
+        precision: ``"highest"``: in float32. ``"high"``: factors are rounded to TensorFloat-32 (10
+            bits of mantissa instead of 23) and sums kept in float32, on tensor cores. ``"medium"``:
+            factors are rounded to bfloat16 (7 bits). Other dtypes, and the CPU, are not affected.
+
+    Raises:
+        ArgumentError: it is none of the three.
+
+    >>> import gpugrad as gg
+    >>> gg.set_matmul_precision("highest")
+    """
+    if precision not in _PRECISIONS:
+        raise ArgumentError(
+            f"set_matmul_precision: {precision!r} is none of {', '.join(map(repr, _PRECISIONS))}."
+        )
+    _precision[0] = precision
+
+
+def get_matmul_precision() -> str:
+    """How products of float32 matrices are computed on a GPU: see `set_matmul_precision`.
+
+    >>> import gpugrad as gg
+    >>> gg.get_matmul_precision()
+    'highest'
+    """
+    return _precision[0]
+
+
+# ---- the library ------------------------------------------------------------------------
+
+
+@functools.cache
+def binding() -> Any:
+    """The module ``nvmath.bindings.cublasLt``, or None where it is not installed."""
+    try:
+        return importlib.import_module("nvmath.bindings.cublasLt")
+    except (ImportError, RuntimeError):  # RuntimeError: installed, but cuBLASLt is not
+        return None
+
+
+@functools.cache
+def _say_once(why: str) -> None:
+    warnings.warn(
+        f"gpugrad: {why}, so products of 16-bit floats and of stacks are CuPy's, which are slower "
+        "and cannot be captured in a CUDA graph. pip install 'gpugrad[cublaslt]'.",
+        RuntimeWarning, stacklevel=2,
+    )  # fmt: skip
+
+
+@functools.cache
+def _handle(device: int) -> int:
+    return int(binding().create())
+
+
+@functools.cache
+def _workspace(device: int, stream: int) -> Any:
+    """Memory of a stream's own: products on one stream follow each other, on two they need not."""
+    return cupy().empty(WORKSPACE, dtype=np.uint8)
+
+
+class _Operand(NamedTuple):
+    """How a stack of matrices lies in memory, in elements."""
+
+    array: Any
+    by_columns: bool
+    ld: int
+    batch_stride: int
+
+
+def _batch_stride(shape: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
+    """The one stride of axes taken together; None if there is none."""
+    axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n > 1]
+    for (_, outer), (n, inner) in itertools.pairwise(axes):
+        if outer != n * inner:
+            return None
+    return axes[-1][1] if axes else 0
+
+
+def _operand(lib: Any, a: Any, batch: tuple[int, ...]) -> _Operand:
+    """Read a stack of matrices where it lies; where that cannot be, in a copy."""
+    rows, columns = a.shape[-2:]
+    for _ in range(2):
+        spread = lib.broadcast_to(a, (*batch, rows, columns))
+        *outer, by_row, by_column = (s // a.dtype.itemsize for s in spread.strides)
+        stride = _batch_stride(batch, tuple(outer))
+        if stride is not None and stride >= 0:
+            if (columns == 1 or by_column == 1) and (rows == 1 or by_row >= columns):
+                return _Operand(a, False, by_row if rows > 1 else columns, stride)
+            if (rows == 1 or by_row == 1) and (columns == 1 or by_column >= rows):
+                return _Operand(a, True, by_column if columns > 1 else rows, stride)
+        a = lib.ascontiguousarray(a if stride is not None else spread)
+    raise AssertionError("a contiguous array has a layout")
+
+
+class _Plan:
+    """Descriptors of one problem, and the algorithm that cuBLASLt prefers for it."""
+
+    def __init__(self, handle: int, m: int, n: int, k: int, count: int, dtype: Any, compute: int,
+                 a: tuple[bool, int, int], b: tuple[bool, int, int], epilogue: int, aux_ld: int,
+                 aligned: tuple[int, ...], bias: int, aux: int) -> None:  # fmt: skip
+        lt = self._lt = binding()
+        self.lock = threading.Lock()
+        wide = np.float64 if dtype == np.float64 else np.float32
+        self.scale = {beta: np.array(beta, wide) for beta in (0.0, 1.0)}
+        self.desc = lt.matmul_desc_create(compute, _TYPES[np.dtype(wide)])
+        self.layouts: list[int] = []
+        kind, size = _TYPES[dtype], [(n, k, b), (k, m, a)]
+        for (rows, columns, (by_columns, ld, stride)), attribute in zip(
+            size, (_TRANSA, _TRANSB), strict=True
+        ):
+            self.set(attribute, np.int32(by_columns))
+            rows, columns = (columns, rows) if by_columns else (rows, columns)
+            self._layout(kind, rows, columns, ld, count, stride)
+        self._layout(kind, n, m, n, count, m * n)
+        self.set(_EPILOGUE, np.uint32(epilogue))
+        if aux_ld:
+            self.set(_AUX_LD, np.int64(aux_ld))
+        self.point(bias, aux)  # the choice of an algorithm looks at them
+        self.algo = self._preferred(handle, aligned)
+
+    def set(self, attribute: int, value: Any) -> None:
+        """Set an attribute of the product."""
+        held = np.asarray(value)
+        self._lt.matmul_desc_set_attribute(self.desc, attribute, held.ctypes.data, held.nbytes)
+
+    def point(self, bias: int, aux: int) -> None:
+        """Set where the epilogue finds its arrays; 0 for one that it does not have."""
+        for attribute, pointer in ((_BIAS, bias), (_AUX, aux)):
+            if pointer:
+                self.set(attribute, np.int64(pointer))
+
+    def _layout(self, kind: int, rows: int, columns: int, ld: int, count: int, stride: int) -> None:
+        layout = self._lt.matrix_layout_create(kind, rows, columns, ld)
+        self.layouts.append(layout)
+        if count > 1:
+            for attribute, value in (
+                (_BATCH_COUNT, np.int32(count)), (_BATCH_OFFSET, np.int64(stride))
+            ):  # fmt: skip
+                held = np.asarray(value)
+                self._lt.matrix_layout_set_attribute(
+                    layout, attribute, held.ctypes.data, held.nbytes
+                )
+
+    def _preferred(self, handle: int, aligned: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        lt = self._lt
+        preference = lt.matmul_preference_create()
+        limits = zip(_MIN_ALIGNMENTS, map(np.uint32, aligned), strict=True)
+        for attribute, value in ((_MAX_WORKSPACE, np.uint64(WORKSPACE)), *limits):
+            held = np.asarray(value)
+            lt.matmul_preference_set_attribute(preference, attribute, held.ctypes.data, held.nbytes)
+        found, count = np.zeros(1, lt.matmul_heuristic_result_dtype), np.zeros(1, np.int32)
+        a, b, c = self.layouts
+        try:
+            lt.matmul_algo_get_heuristic(
+                handle, self.desc, a, b, c, c, preference, 1, found.ctypes.data, count.ctypes.data
+            )
+        finally:
+            lt.matmul_preference_destroy(preference)
+        if not count[0] or found["state"][0]:
+            raise lt.cuBLASLtError(15)  # CUBLAS_STATUS_NOT_SUPPORTED
+        return found["algo"]
+
+    def destroy(self) -> None:
+        """Give the descriptors back."""
+        for layout in self.layouts:
+            self._lt.matrix_layout_destroy(layout)
+        self._lt.matmul_desc_destroy(self.desc)
+
+
+_plans: OrderedDict[Any, _Plan | None] = OrderedDict()  # None: cuBLASLt has nothing for it
+_plans_lock = threading.Lock()
+
+
+def _plan(device: int, key: tuple[Any, ...], bias: int, aux: int) -> _Plan | None:
+    with _plans_lock:
+        if (device, key) in _plans:
+            _plans.move_to_end((device, key))
+            return _plans[device, key]
+        try:
+            made = _Plan(_handle(device), *key, bias, aux)
+        except binding().cuBLASLtError:
+            made = None
+        _plans[device, key] = made
+        if len(_plans) > PLANS:
+            _, oldest = _plans.popitem(last=False)
+            if oldest is not None:
+                with oldest.lock:
+                    oldest.destroy()
+        return made
+
+
+def _alignment(pointer: int) -> int:
+    return min(256, pointer & -pointer) if pointer else 256
+
+
+# ---- products ---------------------------------------------------------------------------
+
+
+def relu_aux(lib: Any, m: int, n: int) -> Any:
+    """An array for ``aux`` of relu: one bit for each element, rows padded to 128."""
+    return lib.empty((m, -(-n // 128) * 16), dtype=np.uint8)
+
+
+def gelu_aux(lib: Any, m: int, n: int, dtype: Any) -> Any:
+    """An array for ``aux`` of gelu: what the activation is taken of, rows padded to 8."""
+    return lib.empty((m, -(-n // 8) * 8), dtype=dtype)
+
+
+def product(
+    lib: Any, a: Any, b: Any, *, out: Any = None, accumulate: bool = False,
+    epilogue: str = "default", bias: Any = None, aux: Any = None,
+) -> Any:  # fmt: skip
+    """The product of stacks of matrices, with what cuBLASLt can do to it on the way.
+
+    Args:
+        lib: the array library.
+        a: array of shape (..., m, k), transposed or not.
+        b: array of shape (..., k, n). Stacks are broadcast against each other.
+        out: C-contiguous array of the result's shape, written to; a new one if None.
+        accumulate: add to what `out` holds.
+        epilogue: of `EPILOGUES`: ``"bias"`` adds `bias` of shape (n,); ``"relu_aux_bias"`` and
+            ``"gelu_aux_bias"`` take the activation then, and write to `aux` what its gradient
+            needs; ``"drelu_bgrad"`` and ``"dgelu_bgrad"`` multiply by the activation's derivative
+            read from `aux`, and write the sum over rows to `bias`. The gelu is the tanh form.
+        bias: array of shape (n,) and the dtype of `a`.
+        aux: of `relu_aux` or `gelu_aux`.
+
+    Returns:
+        The array of shape (..., m, n), or NotImplemented where cuBLASLt is not there or has nothing
+        for these dtypes and layouts.
+    """
+    lt = binding()
+    if lt is None or a.dtype not in _TYPES or a.dtype != b.dtype:
+        return NotImplemented
+    (m, k), n, dtype = a.shape[-2:], b.shape[-1], a.dtype
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    count = math.prod(batch)
+    if 0 in (m, n, k, count) or max(m, n, k, count) > 2**31 - 1:
+        return NotImplemented
+    left, right = _operand(lib, a, batch), _operand(lib, b, batch)
+    if out is None:
+        out = lib.empty((*batch, m, n), dtype=dtype)
+    pointers = [address(x) for x in (right.array, left.array, out)]
+    compute = _COMPUTE_64F if dtype == np.float64 else _COMPUTE_32F
+    if dtype == np.float32:
+        compute = _PRECISIONS[_precision[0]]
+    aux_ld = 0 if aux is None else aux.shape[1] * (8 if "relu" in epilogue else 1)
+    aligned = tuple(_alignment(p) for p in (*pointers, pointers[-1]))
+    extra = tuple(0 if x is None else address(x) for x in (bias, aux))
+    device, stream = int(a.device.id), int(cupy().cuda.get_current_stream().ptr)
+    plan = _plan(
+        device, (m, n, k, count, dtype, compute, left[1:], right[1:], EPILOGUES[epilogue], aux_ld,
+                 aligned), *extra,
+    )  # fmt: skip
+    if plan is None:
+        return NotImplemented
+    workspace = _workspace(device, stream)
+    one, beta = plan.scale[1.0], plan.scale[1.0 if accumulate else 0.0]
+    with plan.lock:  # pointers of epilogues are attributes of the one descriptor
+        plan.point(*extra)
+        first, second, result = plan.layouts
+        lt.matmul(
+            _handle(device), plan.desc, one.ctypes.data, pointers[0], first, pointers[1], second,
+            beta.ctypes.data, pointers[2], result, pointers[2], result, plan.algo.ctypes.data,
+            address(workspace), WORKSPACE, stream,
+        )  # fmt: skip
+    return out
+
+
+def matmul(xp: Any, x1: Any, x2: Any) -> Any:
+    """The launcher of the op `matmul`."""
+    if any(type(a) in SCALARS or type(a) is np.ndarray or a.ndim < 2 for a in (x1, x2)):
+        return NotImplemented
+    if x1.shape[-1] != x2.shape[-2]:
+        return NotImplemented  # the formula's error names the shapes
+    if x1.ndim > 2 and x2.ndim == 2:  # one product of tall matrices, not one for each in the stack
+        rows = x1.reshape(math.prod(x1.shape[:-1]), x1.shape[-1])
+        made = product(xp.lib, rows, x2)
+        return made if made is NotImplemented else made.reshape(*x1.shape[:-1], x2.shape[1])
+    if binding() is None and (x1.dtype in HALF or x1.ndim > 2):
+        _say_once("nvmath-python is not installed")
+    return product(xp.lib, x1, x2)
+
+
+matmul.library = "cuBLASLt"  # type: ignore[attr-defined]  # no kernel of ours: the shim has none

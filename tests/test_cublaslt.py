@@ -1,0 +1,329 @@
+"""Products by cuBLASLt: what its descriptors say, checked by a model that computes from them."""
+
+import importlib
+import importlib.metadata
+import inspect
+import itertools
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad import backend
+from gpugrad.backend import BFLOAT16
+from gpugrad.errors import ArgumentError
+from gpugrad.kernels import cublaslt
+
+DTYPES = [np.float32, np.float64, np.float16, BFLOAT16]
+TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}
+
+
+@pytest.fixture(autouse=True)
+def _there():
+    if cublaslt.binding() is None:
+        pytest.skip(reason="a GPU is here, and nvmath-python is not")
+
+
+@pytest.fixture
+def calls():
+    """What the stand-in for cuBLASLt was asked."""
+    made = getattr(cublaslt.binding(), "calls", None)
+    if made is None:
+        pytest.skip(reason="the real cuBLASLt does not tell what it was asked")
+    made.clear()
+    return made
+
+
+@pytest.fixture
+def lib(cuda):
+    return backend.cupy()
+
+
+def near(found, desired, dtype):
+    t = TOLERANCE[np.dtype(dtype).name]
+    found, desired = found.get().astype(np.float64), np.asarray(desired, np.float64)
+    np.testing.assert_allclose(found, desired, t, t * max(1.0, np.abs(desired).max(initial=0)))
+
+
+# ---- layouts
+
+
+LAYOUTS = {
+    "rows": lambda a: a,
+    "columns": lambda a: np.swapaxes(np.swapaxes(a, -1, -2).copy(), -1, -2),
+    "part of rows": lambda a: np.concatenate([a, a], -1)[..., : a.shape[-1]],
+    "part of columns": lambda a: np.swapaxes(
+        np.concatenate([np.swapaxes(a, -1, -2)] * 2, -1)[..., : a.shape[-2]], -1, -2
+    ),
+    "every second": lambda a: np.repeat(a, 2, -1)[..., ::2],
+    "backwards": lambda a: a[..., ::-1, :],
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize(("left", "right"), list(itertools.product(LAYOUTS, LAYOUTS)))
+def test_a_product_reads_matrices_as_they_lie(left, right, dtype, lib, rng):
+    for m, k, n in ((3, 4, 5), (1, 4, 5), (3, 1, 5), (3, 4, 1), (1, 1, 1), (1, 6, 1)):
+        a = LAYOUTS[left](rng.normal(size=(m, k)).astype(dtype))
+        b = LAYOUTS[right](rng.normal(size=(k, n)).astype(dtype))
+        found = cublaslt.product(lib, _there_as_it_lies(lib, a), _there_as_it_lies(lib, b))
+        near(found, a.astype(np.float64) @ b.astype(np.float64), dtype)
+        assert found.dtype == dtype
+        assert found.flags.c_contiguous
+
+
+def _there_as_it_lies(lib, a):
+    """A device array with the strides of a NumPy array."""
+    low, high = np.lib.array_utils.byte_bounds(a)
+    memory = np.zeros((high - low) // a.itemsize, a.dtype)
+    start = (a.ctypes.data - low) // a.itemsize
+    view = np.lib.stride_tricks.as_strided(memory[start:], a.shape, a.strides)
+    view[...] = a
+    whole = lib.array(memory)
+    return lib.lib.stride_tricks.as_strided(whole[start:], a.shape, a.strides)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((2, 3, 4), (2, 4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((2, 1, 3, 4), (6, 4, 5)),
+     ((2, 6, 3, 4), (2, 6, 4, 5)), ((2, 1, 3, 4), (1, 6, 4, 5)), ((1, 3, 4), (7, 4, 1)),
+     ((7, 1, 4), (1, 4, 5)), ((5, 2, 3, 4), (2, 4, 2))],
+)  # fmt: skip
+@pytest.mark.parametrize("turned", [(), (0,), (1,), (0, 1)])
+def test_stacks_are_one_call_and_broadcast(a, b, turned, lib, rng, calls):
+    xs = [rng.normal(size=s) for s in (a, b)]
+    there = [
+        lib.array(np.swapaxes(x, -1, -2).copy()).swapaxes(-1, -2) if i in turned else lib.array(x)
+        for i, x in enumerate(xs)
+    ]
+    near(cublaslt.product(lib, *there), xs[0] @ xs[1], np.float64)
+    assert len(calls) == 1
+
+
+def test_stacks_whose_axes_were_moved_are_right(lib, rng):
+    x, y = rng.normal(size=(3, 2, 5, 4)), rng.normal(size=(2, 3, 4, 6))
+    found = cublaslt.product(lib, lib.array(x).transpose(1, 0, 2, 3), lib.array(y))
+    near(found, x.transpose(1, 0, 2, 3) @ y, np.float64)
+
+
+def test_transposes_of_a_matrix_are_flags_and_not_copies(lib, rng, calls, monkeypatch):
+    copied = []
+    real = lib.ascontiguousarray
+    monkeypatch.setattr(lib, "ascontiguousarray", lambda a: copied.append(a) or real(a))
+    x, y = lib.array(rng.normal(size=(4, 3))), lib.array(rng.normal(size=(5, 4)))
+    near(cublaslt.product(lib, x.T, y.T), x.get().T @ y.get().T, np.float64)
+    assert (calls[0]["desc"][3], calls[0]["desc"][4]) == (1, 1)
+    assert copied == []
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+def test_a_product_is_added_to_an_owned_gradient(dtype, lib, rng):
+    a, b, c = (rng.normal(size=s).astype(dtype) for s in ((2, 3, 4), (2, 4, 5), (2, 3, 5)))
+    out = lib.array(c)
+    made = cublaslt.product(lib, lib.array(a), lib.array(b), out=out, accumulate=True)
+    assert made is out
+    near(out, c.astype(float) + a.astype(float) @ b.astype(float), dtype)
+
+
+# ---- epilogues
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize(("m", "n"), [(6, 10), (3, 200), (1, 1)])
+def test_a_layer_and_its_gradient_are_two_products(activation, dtype, m, n, lib, rng):
+    k = 5
+    x, w, bias = (rng.normal(size=s).astype(dtype) for s in ((m, k), (k, n), (n,)))
+    g, w2 = rng.normal(size=(m, 4)).astype(dtype), rng.normal(size=(n, 4)).astype(dtype)
+    aux = cublaslt.relu_aux(lib, m, n)
+    if activation == "gelu":
+        aux = cublaslt.gelu_aux(lib, m, n, np.dtype(dtype))
+    there = [lib.array(a) for a in (x, w, bias, g, w2)]
+    out = cublaslt.product(
+        lib, there[0], there[1], epilogue=f"{activation}_aux_bias", bias=there[2], aux=aux
+    )
+    u = x.astype(float) @ w.astype(float) + bias.astype(float)
+    near(out, np.maximum(u, 0) if activation == "relu" else gelu(u), dtype)
+    db = lib.empty((n,), dtype=dtype)
+    du = cublaslt.product(
+        lib, there[3], there[4].T, epilogue=f"d{activation}_bgrad", bias=db, aux=aux
+    )
+    dh = g.astype(float) @ w2.astype(float).T
+    eps = 1e-6
+    slope = (u > 0) if activation == "relu" else (gelu(u + eps) - gelu(u - eps)) / (2 * eps)
+    t = max(TOLERANCE[np.dtype(dtype).name], 1e-8)
+    expected = dh * slope
+    np.testing.assert_allclose(du.get().astype(float), expected, t, 6 * t * np.abs(dh).max())
+    sums = expected.sum(0)
+    np.testing.assert_allclose(
+        db.get().astype(float), sums, t, 6 * t * np.abs(expected).sum(0).max()
+    )
+
+
+def test_a_bias_is_added_to_each_row(lib, rng):
+    x, w, bias = rng.normal(size=(4, 3)), rng.normal(size=(3, 6)), rng.normal(size=6)
+    for epilogue, of in (("bias", lambda u: u), ("relu_bias", lambda u: np.maximum(u, 0)),
+                         ("gelu_bias", gelu)):  # fmt: skip
+        there = [lib.array(a) for a in (x, w, bias)]
+        found = cublaslt.product(lib, *there[:2], epilogue=epilogue, bias=there[2])
+        near(found, of(x @ w + bias), np.float64)
+
+
+# ---- precision, plans, streams
+
+
+def test_the_precision_of_float32_is_chosen_and_of_no_other_dtype(lib, calls):
+    for precision, compute in (("highest", 68), ("high", 77), ("medium", 75)):
+        gg.set_matmul_precision(precision)
+        try:
+            assert gg.get_matmul_precision() == precision
+            for dtype, expected in ((np.float32, compute), (np.float16, 68), (np.float64, 70)):
+                a = lib.array(np.ones((2, 2), dtype))
+                cublaslt.product(lib, a, a)
+                assert calls[-1]["desc"]["compute"] == expected
+        finally:
+            gg.set_matmul_precision("highest")
+    with pytest.raises(ArgumentError, match="'best' is none of 'highest', 'high', 'medium'"):
+        gg.set_matmul_precision("best")
+
+
+def test_a_problem_is_described_once_and_old_ones_are_given_back(lib, monkeypatch, calls):
+    live = cublaslt.binding().live
+    monkeypatch.setattr(cublaslt, "PLANS", len(cublaslt._plans) + 2)
+    a = lib.array(np.ones((3, 3), np.float32))
+    cublaslt.product(lib, a, a)
+    before = len(live)
+    for _ in range(3):
+        cublaslt.product(lib, a, a)
+    assert len(live) == before
+    for n in range(4, 30):
+        cublaslt.product(lib, a, lib.array(np.ones((3, n), np.float32)))
+    assert len(cublaslt._plans) <= cublaslt.PLANS
+    assert len(live) <= before + 8
+
+
+def test_a_product_runs_on_the_current_stream_with_a_workspace_of_its_own(lib, calls, cuda):
+    a = lib.array(np.ones((2, 2), np.float32))
+    with gg.cuda.stream(device=cuda) as s:
+        cublaslt.product(lib, a, a)
+    cublaslt.product(lib, a, a)
+    assert [c["stream"] for c in calls] == [s.ptr, 0]
+    assert cublaslt._workspace(0, s.ptr) is not cublaslt._workspace(0, 0)
+
+
+def test_what_cublaslt_has_nothing_for_is_declined_and_remembered(lib, monkeypatch):
+    lt, asked = cublaslt.binding(), []
+
+    def refuses(*args):
+        asked.append(args)
+        raise lt.cuBLASLtError(15)
+
+    monkeypatch.setattr(lt, "matmul_algo_get_heuristic", refuses)
+    a = lib.array(np.ones((2, 17), np.float32))
+    for _ in range(2):
+        assert cublaslt.product(lib, a, a.T) is NotImplemented
+    assert len(asked) == 1
+    cublaslt._plans.popitem()
+
+
+# ---- the op
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+def test_matmul_and_its_gradient_are_three_products_without_a_copy(dtype, cuda, rng, calls):
+    x, w = (rng.normal(size=s).astype(dtype) for s in ((2, 3, 4), (4, 5)))
+
+    def run(device):
+        a, b = gg.constant(x, device=device), gg.constant(w, device=device)
+        with gg.GradientTape() as tape:
+            tape.watch([a, b])
+            y = gg.sum(gg.matmul(a, b))
+        return [t.numpy().astype(float) for t in (y, *tape.gradient(y, [a, b]))]
+
+    found, desired = run(cuda), run("cpu")
+    assert len(calls) == 3
+    t = TOLERANCE[np.dtype(dtype).name]
+    for f, d in zip(found, desired, strict=True):
+        np.testing.assert_allclose(f, d, t, t * 20)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.complex128])
+def test_what_it_does_not_take_is_cupys(dtype, cuda, calls):
+    a = np.arange(6).reshape(2, 3).astype(dtype)
+    assert (
+        gg.matmul(gg.constant(a, device=cuda), gg.constant(a.T, device=cuda)).tolist()
+        == (a @ a.T).tolist()
+    )
+    assert calls == []
+
+
+def test_without_the_binding_products_are_cupys_and_it_is_said_once(cuda, monkeypatch):
+    monkeypatch.setattr(cublaslt, "binding", lambda: None)
+    cublaslt._say_once.cache_clear()
+    a = gg.constant(np.ones((2, 2), np.float32), device=cuda)
+    assert gg.matmul(a, a).tolist() == [[2, 2], [2, 2]]  # as good: nothing is said
+    half = gg.astype(a, np.float16)
+    with pytest.warns(RuntimeWarning, match=r"nvmath-python .*pip install 'gpugrad\[cublaslt\]'"):
+        assert gg.matmul(half, half).tolist() == [[2, 2], [2, 2]]
+    assert gg.matmul(half, half).tolist() == [[2, 2], [2, 2]]
+
+
+# ---- the stand-in is true to the binding
+
+
+def test_names_numbers_and_signatures_are_those_of_the_real_binding():
+    try:
+        importlib.metadata.version("nvmath-python")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(reason="nvmath-python is not installed")
+    script = """
+import json, numpy, nvmath.bindings.cublasLt as lt, nvmath.bindings.cublas as blas
+print(json.dumps({
+    "docs": {n: (getattr(lt, n).__doc__ or "").splitlines()[:1] for n in dir(lt)},
+    "desc": {int(a): numpy.dtype(lt.get_matmul_desc_attribute_dtype(a)).name
+             for a in map(lt.MatmulDescAttribute, (3, 4, 7, 8, 11, 12))},
+    "names": {int(a): a.name for a in lt.MatmulDescAttribute},
+    "layout": {int(a): [a.name, numpy.dtype(lt.get_matrix_layout_attribute_dtype(a)).name]
+               for a in lt.MatrixLayoutAttribute},
+    "preference": {a: numpy.dtype(lt.get_matmul_preference_attribute_dtype(a)).name
+                   for a in (1, 5, 6, 7, 8)},
+    "epilogue": {a.name.lower(): int(a) for a in lt.Epilogue},
+    "compute": {a.name: int(a) for a in blas.ComputeType},
+    "result": str(lt.matmul_heuristic_result_dtype)}))
+"""
+    import json
+
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    real, fake = json.loads(run.stdout), importlib.import_module("fake_cublaslt")
+    for name, function in inspect.getmembers(fake, inspect.isfunction):
+        if name.startswith("_") or name == "install":
+            continue
+        said = re.sub(r"(intptr_t|size_t|u?int64_t|int) ", "", real["docs"][name][0])
+        assert (
+            said.split(" ->")[0] == f"{name}({', '.join(inspect.signature(function).parameters)})"
+        )
+    assert {k: np.dtype(v).name for k, v in fake.DESC.items()} == {
+        int(k): v for k, v in real["desc"].items()
+    }
+    names = [real["names"][k] for k in ("3", "4", "7", "8", "11", "12")]
+    assert names == [
+        "TRANSA", "TRANSB", "EPILOGUE", "BIAS_POINTER", "EPILOGUE_AUX_POINTER", "EPILOGUE_AUX_LD",
+    ]  # fmt: skip
+    assert real["layout"]["5"] == ["BATCH_COUNT", "int32"]
+    assert real["layout"]["6"] == ["STRIDED_BATCH_OFFSET", "int64"]
+    assert {int(k): v for k, v in real["preference"].items()} == {
+        k: np.dtype(v).name for k, v in fake.PREFERENCE.items()
+    }
+    assert cublaslt.EPILOGUES.items() <= real["epilogue"].items()
+    compute = real["compute"]
+    assert [compute[f"COMPUTE_{n}"] for n in ("32F", "64F", "32F_FAST_TF32", "32F_FAST_16BF")] == [
+        cublaslt._COMPUTE_32F, cublaslt._COMPUTE_64F, *list(cublaslt._PRECISIONS.values())[1:],
+    ]  # fmt: skip
+    assert real["result"] == str(fake.matmul_heuristic_result_dtype)
