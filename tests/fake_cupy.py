@@ -141,6 +141,8 @@ _current = _Current()
 class Device:
     """``cupy.cuda.Device``: a number, and a context that makes it current."""
 
+    compute_capability = "90"
+
     def __init__(self, device: Any = None) -> None:
         self.id = _current.device if device is None else int(getattr(device, "id", device))
         if not 0 <= self.id < GPUS:

@@ -96,7 +96,9 @@ def launch(
 
 
 def architecture() -> str:
-    """The compute capability of the current device, as ``sm_90``."""
+    """The compute capability of the current device, as ``sm_90``, which is that of a host, too."""
+    if on_host is not None:
+        return "sm_90"
     return f"sm_{cupy().cuda.Device().compute_capability}"
 
 
