@@ -24,7 +24,7 @@ import numpy as np
 
 from gpugrad.backend import BFLOAT16, HALF, SCALARS, cupy
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels.launch import address
+from gpugrad.kernels.launch import pointer
 
 __all__ = [
     "binding", "gelu_aux", "get_matmul_precision", "matmul", "product", "relu_aux",
@@ -186,9 +186,9 @@ class _Plan:
 
     def point(self, bias: int, aux: int) -> None:
         """Set where the epilogue finds its arrays; 0 for one that it does not have."""
-        for attribute, pointer in ((_BIAS, bias), (_AUX, aux)):
-            if pointer:
-                self.set(attribute, np.int64(pointer))
+        for attribute, at in ((_BIAS, bias), (_AUX, aux)):
+            if at:
+                self.set(attribute, np.int64(at))
 
     def _layout(self, kind: int, rows: int, columns: int, ld: int, count: int, stride: int) -> None:
         layout = self._lt.matrix_layout_create(kind, rows, columns, ld)
@@ -250,8 +250,8 @@ def _plan(device: int, key: tuple[Any, ...], bias: int, aux: int) -> _Plan | Non
         return made
 
 
-def _alignment(pointer: int) -> int:
-    return min(256, pointer & -pointer) if pointer else 256
+def _alignment(at: int) -> int:
+    return min(256, at & -at) if at else 256
 
 
 # ---- products ---------------------------------------------------------------------------
@@ -301,13 +301,13 @@ def product(
     left, right = _operand(lib, a, batch), _operand(lib, b, batch)
     if out is None:
         out = lib.empty((*batch, m, n), dtype=dtype)
-    pointers = [address(x) for x in (right.array, left.array, out)]
+    pointers = [pointer(x) for x in (right.array, left.array, out)]
     compute = _COMPUTE_64F if dtype == np.float64 else _COMPUTE_32F
     if dtype == np.float32:
         compute = _PRECISIONS[_precision[0]]
     aux_ld = 0 if aux is None else aux.shape[1] * (8 if "relu" in epilogue else 1)
     aligned = tuple(_alignment(p) for p in (*pointers, pointers[-1]))
-    extra = tuple(0 if x is None else address(x) for x in (bias, aux))
+    extra = tuple(0 if x is None else pointer(x) for x in (bias, aux))
     device, stream = int(a.device.id), int(cupy().cuda.get_current_stream().ptr)
     plan = _plan(
         device, (m, n, k, count, dtype, compute, left[1:], right[1:], EPILOGUES[epilogue], aux_ld,
@@ -323,7 +323,7 @@ def product(
         lt.matmul(
             _handle(device), plan.desc, one.ctypes.data, pointers[0], first, pointers[1], second,
             beta.ctypes.data, pointers[2], result, pointers[2], result, plan.algo.ctypes.data,
-            address(workspace), WORKSPACE, stream,
+            pointer(workspace), WORKSPACE, stream,
         )  # fmt: skip
     return out
 

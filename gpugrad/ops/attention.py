@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import TENSOR
+from gpugrad.backend import CPU, TENSOR, device_of
 from gpugrad.errors import DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.dropout import check_probability, kept
@@ -84,43 +84,72 @@ def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
     return e
 
 
-def _check(query, key, value, attn_mask, enable_gqa):
+def check_attention(name, query, key, value, attn_mask, enable_gqa):
     """Refuse what does not fit; the number of query heads for each head of keys."""
     shapes = f"query {query.shape}, key {key.shape} and value {value.shape}"
     if (
         min(query.ndim, key.ndim, value.ndim) < 2 or query.shape[-1] != key.shape[-1]
         or key.shape[-2] != value.shape[-2]
     ):  # fmt: skip
-        raise ShapeError(
-            f"dot_product_attention: {shapes} are not (..., m, k), (..., n, k) and (..., n, l)."
-        )
+        raise ShapeError(f"{name}: {shapes} are not (..., m, k), (..., n, k) and (..., n, l).")
     if attn_mask is not None and attn_mask.dtype.kind not in "bfV":
         raise DTypeError(
-            f"dot_product_attention: attn_mask is {attn_mask.dtype}. It must be boolean (True: "
+            f"{name}: attn_mask is {attn_mask.dtype}. It must be boolean (True: "
             "takes part) or floating point (added to the scores)."
         )
     if not enable_gqa:
         return 1
     if min(query.ndim, key.ndim, value.ndim) < 3:
-        raise ShapeError(f"dot_product_attention: {shapes} have no axis of heads to be grouped.")
+        raise ShapeError(f"{name}: {shapes} have no axis of heads to be grouped.")
     heads, groups = query.shape[-3], key.shape[-3]
     if not groups or heads % groups or value.shape[-3] != groups:
         raise ShapeError(
-            f"dot_product_attention: {shapes}: {heads} heads of queries are not shared out evenly "
+            f"{name}: {shapes}: {heads} heads of queries are not shared out evenly "
             f"among {groups} of keys and {value.shape[-3]} of values."
         )
     return heads // groups
 
 
-def _regrouped(xp, x, heads, n):
+def regrouped(xp, x, heads, n):
     """(..., h, n, k) as (..., heads, n h / heads, k): no copy, if the axes lie in order."""
     return xp.reshape(x, (*x.shape[:-3], heads, n, x.shape[-1]))
 
 
-def _attention_ref(
+def scores_of(xp, query, key, attn_mask, scale, group):
+    """The scores with an additive mask added to them, and a mask of booleans or None."""
+    query = query * (max(query.shape[-1], 1) ** -0.5 if scale is None else scale)
+    m = query.shape[-2]
+    # the queries of the heads that share keys one below the other: keys need not be repeated
+    if group > 1:
+        query = regrouped(xp, query, key.shape[-3], group * m)
+    scores = xp.matmul(query, xp.matrix_transpose(key))
+    if group > 1:
+        scores = regrouped(xp, scores, key.shape[-3] * group, m)
+    if attn_mask is not None and attn_mask.dtype.kind != "b":
+        return scores + attn_mask, None
+    return scores, attn_mask
+
+
+def averaged(xp, p, value, group):
+    """The probabilities times the values."""
+    if group == 1:
+        return xp.matmul(p, value)
+    heads, m = value.shape[-3], p.shape[-2]
+    return regrouped(xp, xp.matmul(regrouped(xp, p, heads, group * m), value), heads * group, m)
+
+
+def _is_fused(query, key, value, attn_mask):
+    """Whether `flash_attention` is to be called: on a GPU, where it does not make the scores."""
+    bare = getattr(query, "_data", query)
+    floats = {x.dtype for x in (query, key, value, attn_mask) if x is not None} - {np.dtype(bool)}
+    return device_of(bare) != CPU and len(floats) == 1
+
+
+def attention_ref(
     query, key, value, attn_mask=None, dropout_mask=None, is_causal=False, scale=None,
     enable_gqa=False, dropout_p=0.0,
 ):  # fmt: skip
+    """Attention by its definition, on NumPy arrays."""
     if enable_gqa:
         key, value = (np.repeat(x, query.shape[-3] // x.shape[-3], axis=-3) for x in (key, value))
     scores = query @ np.swapaxes(key, -1, -2)
@@ -165,7 +194,7 @@ _ATTENTION_ERRORS = [
 
 
 @op(
-    arrays=("query", "key", "value", "attn_mask", "dropout_mask"), ref=_attention_ref,
+    arrays=("query", "key", "value", "attn_mask", "dropout_mask"), ref=attention_ref,
     samples=_attention_samples, errors=_ATTENTION_ERRORS,
 )  # fmt: skip
 def dot_product_attention(
@@ -181,7 +210,8 @@ def dot_product_attention(
         dropout_p: the part of them that is False.
 
     Returns:
-        Tensor of shape (..., m, l).
+        Tensor of shape (..., m, l). On a GPU without a dropout mask it is that of
+        `flash_attention`.
 
     Raises:
         ShapeError: the shapes do not fit.
@@ -191,26 +221,15 @@ def dot_product_attention(
     >>> print(gg.dot_product_attention([[1.0]], [[0.0], [0.0]], [[2.0], [4.0]]))
     [[3.]]
     """
-    group = _check(query, key, value, attn_mask, enable_gqa)
-    scale = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
-    query = query * scale
-    m = query.shape[-2]
-    # the queries of the heads that share keys one below the other: keys need not be repeated
-    if group > 1:
-        query = _regrouped(xp, query, key.shape[-3], group * m)
-    scores = xp.matmul(query, xp.matrix_transpose(key))
-    if group > 1:
-        scores = _regrouped(xp, scores, key.shape[-3] * group, m)
-    mask = attn_mask
-    if attn_mask is not None and attn_mask.dtype.kind != "b":
-        scores, mask = scores + attn_mask, None
+    group = check_attention("dot_product_attention", query, key, value, attn_mask, enable_gqa)
+    if dropout_mask is None and _is_fused(query, key, value, attn_mask):
+        given = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
+        return xp.flash_attention(query, key, value, attn_mask, **given)[0]
+    scores, mask = scores_of(xp, query, key, attn_mask, scale, group)
     p = xp.masked_softmax(scores, mask, is_causal=is_causal)
     if dropout_mask is not None:
         p = xp.where(dropout_mask, p * (1 / (1 - dropout_p) if dropout_p < 1 else 0.0), 0)
-    if group == 1:
-        return xp.matmul(p, value)
-    out = xp.matmul(_regrouped(xp, p, key.shape[-3], group * m), value)
-    return _regrouped(xp, out, key.shape[-3] * group, m)
+    return averaged(xp, p, value, group)
 
 
 def scaled_dot_product_attention(

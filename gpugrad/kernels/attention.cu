@@ -1,0 +1,264 @@
+// Attention without its matrix of scores: blocks of queries meet blocks of keys in shared memory.
+//
+// Forward (FlashAttention-2, Dao 2023): the softmax of a row is made as its scores come, with the
+// largest so far; what was summed before is scaled when a larger one comes. Kept for the gradient
+// is the logarithm of each row's sum of exponentials. The gradient makes the probabilities again
+// from it: P = exp(S - lse), dS = P (dO V^T - delta) with delta = rowsum(dO O). Each gradient is a
+// kernel that owns the rows of its result and adds to them in a fixed order: no atomics.
+//
+// Global memory, in bytes: forward reads Q once and K and V once for each BM queries.
+#include "mma.cuh"
+#include "tiles.cuh"
+
+struct Attention {
+  long long m, n, k, l;    // queries, keys; lengths of a query and of a value
+  long long heads, group;  // heads of queries; how many of them share one of keys
+  long long causal;
+  long long query[3], key[3], value[3], mask[4];  // strides: outer, head, line (, column)
+};
+
+struct NoMask {};
+__device__ inline float masked(float s, const NoMask*, long long) { return s; }
+__device__ inline double masked(double s, const NoMask*, long long) { return s; }
+template <class C> __device__ C masked(C s, const bool* mask, long long at) {
+  return mask[at] ? s : -infinity<C>();
+}
+template <class C, class T> __device__ C masked(C s, const T* mask, long long at) {
+  return s + C(mask[at]) * C(1.4426950408889634);
+}
+
+// The score of a query and a key times log2(e), so that exp2 makes a probability of it.
+template <class C, class M> __device__ C score(
+    C dot, C scale, const M* mask, const Attention& a, int i, int j) {
+  bool seen = i < (int)a.m && j < (int)a.n && (!a.causal || j <= i);
+  return seen ? masked(dot * scale, mask, i * a.mask[2] + j * a.mask[3]) : -infinity<C>();
+}
+
+template <class E> __device__ void store(
+    typename E::T* to, const typename E::C (&o)[E::ROWS][E::OUT], long long lines, int columns) {
+  constexpr int W = E::W;
+  typedef Pack<typename E::T, W> Some;
+#pragma unroll
+  for (int i = 0; i < E::ROWS; ++i) {
+    if (E::row(i) >= lines) continue;
+    typename E::T* line = to + E::row(i) * (long long)columns;
+#pragma unroll
+    for (int j = 0; j < E::OUT; j += W) {
+      int at = E::out_column(j);
+      Some some;
+#pragma unroll
+      for (int w = 0; w < W; ++w) some.at[w] = typename E::T(o[i][j + w]);
+      if (columns % W == 0) {
+        if (at < columns) *(Some*)(line + at) = some;
+      } else {
+#pragma unroll
+        for (int w = 0; w < W; ++w)
+          if (at + w < columns) line[at + w] = some.at[w];
+      }
+    }
+  }
+}
+
+// out: (outer, heads, m, l), lse: (outer, heads, m). A block has BM queries of one head.
+template <class E, int V, class M>
+__global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
+    const typename E::T* query, const typename E::T* key, const typename E::T* value,
+    const M* mask, typename E::T* out, typename E::C* lse, Attention a, typename E::C scale) {
+  typedef typename E::C C;
+  typedef typename E::Held Held;
+  extern __shared__ __align__(128) char memory[];
+  Held* q = (Held*)memory;
+  Held* k = q + E::BM * E::LINE;
+  Held* v = k + E::BN * E::LINE;
+  Held* own = v + E::BN * E::LINE;
+
+  long long tiles = (a.m + E::BM - 1) / E::BM, stack = blockIdx.x / tiles;
+  long long first = (tiles - 1 - blockIdx.x % tiles) * E::BM;  // causal: those with most keys first
+  long long outer = stack / a.heads, head = stack % a.heads, shared = head / a.group;
+  query += outer * a.query[0] + head * a.query[1] + first * a.query[2];
+  key += outer * a.key[0] + shared * a.key[1];
+  value += outer * a.value[0] + shared * a.value[1];
+  mask += outer * a.mask[0] + head * a.mask[1];
+  long long keys = a.causal ? min(a.n, first + E::BM) : a.n;
+
+  C o[E::ROWS][E::OUT] = {}, largest[E::ROWS], sum[E::ROWS] = {};
+#pragma unroll
+  for (int i = 0; i < E::ROWS; ++i) largest[i] = -infinity<C>();
+  scale *= C(1.4426950408889634);
+  load<E, V, E::BM>(q, query, a.query[2], a.m - first, a.k);
+  load<E, V, E::BN>(k, key, a.key[2], keys, a.k);
+  for (long long at = 0; at < keys; at += E::BN) {
+    E::arrived();
+    load<E, V, E::BN>(v, value + at * a.value[2], a.value[2], keys - at, a.l);
+    C s[E::ROWS][E::COLUMNS] = {};
+    E::dot(s, q, k);
+#pragma unroll
+    for (int i = 0; i < E::ROWS; ++i) {
+      C top = largest[i];
+#pragma unroll
+      for (int j = 0; j < E::COLUMNS; ++j) {
+        s[i][j] = score(s[i][j], scale, mask, a, first + E::row(i), at + E::column(j));
+        top = s[i][j] > top ? s[i][j] : top;
+      }
+      top = E::of_row(top, Max());
+      C none = top == -infinity<C>() ? C(0) : top;  // nothing is seen as yet
+      C before = exp2(largest[i] - none), here = 0;
+      largest[i] = top;
+#pragma unroll
+      for (int j = 0; j < E::COLUMNS; ++j) here += s[i][j] = exp2(s[i][j] - none);
+      sum[i] = sum[i] * before + here;
+#pragma unroll
+      for (int j = 0; j < E::OUT; ++j) o[i][j] *= before;
+    }
+    E::arrived();
+    if (at + E::BN < keys)
+      load<E, V, E::BN>(
+          k, key + (at + E::BN) * a.key[2], a.key[2], keys - at - E::BN, a.k);
+    E::apply(o, s, v, own);
+  }
+#pragma unroll
+  for (int i = 0; i < E::ROWS; ++i) {
+    C total = E::of_row(sum[i], Sum()), factor = total == C(0) ? C(0) : C(1) / total;
+#pragma unroll
+    for (int j = 0; j < E::OUT; ++j) o[i][j] = total == C(0) ? C(0) : o[i][j] * factor;
+    long long line = first + E::row(i);
+    if (line < a.m && E::column(0) == 0)
+      lse[stack * a.m + line] = largest[i] == infinity<C>()
+          ? largest[i] : (largest[i] + log2(total)) * C(0.6931471805599453);
+  }
+  store<E>(out + (stack * a.m + first) * a.l, o, a.m - first, a.l);
+}
+
+// delta = rowsum(g out) - g_lse, a warp for each line of l elements.
+template <class T, int V> __global__ void attention_delta(
+    const T* g, const T* out, const compute_t<T>* g_lse, compute_t<T>* delta, long long lines,
+    int l) {
+  typedef Pack<T, V> Some;
+  long long line = (long long)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+  if (line >= lines) return;
+  compute_t<T> sum = 0;
+  for (int i = threadIdx.x % 32; i < l / V; i += 32) {
+    Some x = ((const Some*)(g + line * l))[i], y = ((const Some*)(out + line * l))[i];
+#pragma unroll
+    for (int k = 0; k < V; ++k) sum += compute_t<T>(x.at[k]) * compute_t<T>(y.at[k]);
+  }
+  sum = warp_reduce(sum, Sum());
+  if (threadIdx.x % 32 == 0) delta[line] = sum - g_lse[line];
+}
+
+enum Of { QUERY, KEY, VALUE };
+
+// The gradient by the queries, keys or values. A block has BM lines of the result and meets BN
+// lines of the other side at a time. With rows and columns named by side, all three are alike:
+//   QUERY  rows are queries: dp = dO V^T, s = Q K^T, o += dS K
+//   KEY    rows are keys:    dp = V dO^T, s = K Q^T, o += dS^T Q, over all heads of the group
+//   VALUE  rows are keys:    s = K Q^T, o += P^T dO
+template <class E, int V, class M, Of OF>
+__global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
+    const typename E::T* g, const typename E::T* query, const typename E::T* key,
+    const typename E::T* value, const typename E::C* lse, const typename E::C* delta,
+    const M* mask, typename E::T* out, Attention a, typename E::C scale) {
+  typedef typename E::T T;
+  typedef typename E::C C;
+  typedef typename E::Held Held;
+  constexpr bool BY_QUERY = OF == QUERY;
+  extern __shared__ __align__(128) char memory[];
+  Held* rows = (Held*)memory;               // Q, or K
+  Held* rows2 = rows + E::BM * E::LINE;     // dO, or V; not for VALUE
+  Held* one = rows2 + (OF == VALUE ? 0 : E::BM * E::LINE);
+  Held* two = one + E::BN * E::LINE;
+  Held* own = two + E::BN * E::LINE;
+
+  long long lines = BY_QUERY ? a.m : a.n, across = BY_QUERY ? a.n : a.m;
+  long long tiles = (lines + E::BM - 1) / E::BM, block = blockIdx.x % tiles;
+  long long first = (BY_QUERY ? tiles - 1 - block : block) * E::BM;
+  long long stack = blockIdx.x / tiles, stacks = BY_QUERY ? a.heads : a.heads / a.group;
+  long long outer = stack / stacks, head = stack % stacks;
+  long long shared = BY_QUERY ? head / a.group : head;
+  if (!BY_QUERY) head *= a.group;
+  query += outer * a.query[0] + head * a.query[1];
+  key += outer * a.key[0] + shared * a.key[1];
+  value += outer * a.value[0] + shared * a.value[1];
+  mask += outer * a.mask[0] + head * a.mask[1];
+  long long of_head = (outer * a.heads + head) * a.m;  // where the lines of g, lse, delta begin
+  g += of_head * a.l, lse += of_head, delta += of_head;
+
+  // A causal query sees the keys before it; a causal key is seen by the queries after it.
+  long long begin = !BY_QUERY && a.causal ? min(first, across) / E::BN * E::BN : 0;
+  long long end = BY_QUERY && a.causal ? min(across, first + E::BM) : across;
+  long long each = (end - begin + E::BN - 1) / E::BN, steps = BY_QUERY ? each : each * a.group;
+
+  auto load_one = [&](long long step) {
+    long long h = step / each, at = begin + step % each * E::BN;
+    if (OF == QUERY) load<E, V, E::BN>(one, value + at * a.value[2], a.value[2], end - at, a.l);
+    if (OF == KEY) load<E, V, E::BN>(one, g + (h * a.m + at) * a.l, a.l, end - at, a.l);
+    if (OF == VALUE)
+      load<E, V, E::BN>(
+          one, query + h * a.query[1] + at * a.query[2], a.query[2], end - at, a.k);
+  };
+  auto load_two = [&](long long step) {
+    long long h = step / each, at = begin + step % each * E::BN;
+    if (OF == QUERY) load<E, V, E::BN>(two, key + at * a.key[2], a.key[2], end - at, a.k);
+    if (OF == KEY)
+      load<E, V, E::BN>(
+          two, query + h * a.query[1] + at * a.query[2], a.query[2], end - at, a.k);
+    if (OF == VALUE) load<E, V, E::BN>(two, g + (h * a.m + at) * a.l, a.l, end - at, a.l);
+  };
+  C scale2 = scale * C(1.4426950408889634);
+  // s becomes the probabilities of the tile, and these times (dp - delta) unless OF is VALUE
+  auto weigh = [&](C (&s)[E::ROWS][E::COLUMNS], const C (&dp)[E::ROWS][E::COLUMNS],
+                   long long step) {
+    long long h = step / each, at = begin + step % each * E::BN;
+#pragma unroll
+    for (int r = 0; r < E::ROWS; ++r)
+#pragma unroll
+      for (int c = 0; c < E::COLUMNS; ++c) {
+        int row = first + E::row(r), column = at + E::column(c);
+        int i = BY_QUERY ? row : column, j = BY_QUERY ? column : row;
+        C x = score(s[r][c], scale2, mask + h * a.mask[1], a, i, j);
+        if (x == -infinity<C>()) {
+          s[r][c] = 0;
+          continue;
+        }
+        C p = exp2(x - lse[h * a.m + i] * C(1.4426950408889634));
+        s[r][c] = OF == VALUE ? p : p * (dp[r][c] - delta[h * a.m + i]);
+      }
+  };
+
+  C o[E::ROWS][E::OUT] = {};
+  if (BY_QUERY) {
+    load<E, V, E::BM>(rows, query + first * a.query[2], a.query[2], a.m - first, a.k);
+    load<E, V, E::BM>(rows2, g + first * a.l, a.l, a.m - first, a.l);
+  } else {
+    load<E, V, E::BM>(rows, key + first * a.key[2], a.key[2], a.n - first, a.k);
+    if (OF == KEY)
+      load<E, V, E::BM>(rows2, value + first * a.value[2], a.value[2], a.n - first, a.l);
+  }
+  if (steps > 0) load_one(0);
+  for (long long step = 0; step < steps; ++step) {
+    C s[E::ROWS][E::COLUMNS] = {}, dp[E::ROWS][E::COLUMNS] = {};
+    E::arrived();
+    load_two(step);
+    if (OF == VALUE) {
+      E::dot(s, rows, one);
+      weigh(s, dp, step);
+    } else {
+      E::dot(dp, rows2, one);
+    }
+    E::arrived();
+    if (step + 1 < steps) load_one(step + 1);
+    if (OF != VALUE) {
+      E::dot(s, rows, two);
+      weigh(s, dp, step);
+    }
+    E::apply(o, s, two, own);
+  }
+  int columns = OF == VALUE ? a.l : a.k;
+  if (OF != VALUE) {
+#pragma unroll
+    for (int i = 0; i < E::ROWS; ++i)
+#pragma unroll
+      for (int j = 0; j < E::OUT; ++j) o[i][j] *= scale;
+  }
+  store<E>(out + (stack * lines + first) * columns, o, lines - first, columns);
+}

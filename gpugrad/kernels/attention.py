@@ -1,0 +1,292 @@
+"""Attention that never holds its scores: `flash_attention` and its gradients.
+
+16-bit floats run on tensor cores from sm_80 on; everything else on multiply-adds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpugrad.backend import HALF, SCALARS
+from gpugrad.kernels.launch import address, architecture, launch, type_name
+from gpugrad.kernels.rows import FLOATS
+
+__all__ = ["INSTANCES", "VECTOR", "forward", "grad"]
+
+_LONGEST = 256
+"""Of a query or a value: longer ones do not fit into shared memory."""
+
+_SHAPE = np.dtype(
+    [(n, np.int64) for n in ("m", "n", "k", "l", "heads", "group", "causal")]
+    + [(n, np.int64, (3,)) for n in ("query", "key", "value")] + [("mask", np.int64, (4,))]
+)  # fmt: skip
+"""The struct Attention of attention.cu."""
+
+
+class _Call(NamedTuple):
+    """Arrays as (outer, heads, lines, columns), and what the kernels are told of them."""
+
+    query: Any
+    key: Any
+    value: Any
+    mask: Any
+    stack: tuple[int, ...]  # of the result: its axes before (m, l)
+    outer: tuple[int, ...]
+    shape: Any
+    packed: int  # elements in one access
+
+
+def _call(
+    xp: Any, query: Any, key: Any, value: Any, mask: Any, is_causal: bool, enable_gqa: bool
+) -> _Call | None:
+    """What is to be run, or None for what the kernels do not do, wrong arguments too."""
+    arrays = [query, key, value] if mask is None else [query, key, value, mask]
+    if any(type(a) in SCALARS or (a.ndim < 2 and a is not mask) for a in arrays):
+        return None
+    (m, k), (n, width) = query.shape[-2:], value.shape[-2:]
+    if key.shape[-2:] != (n, k) or not 0 < k <= _LONGEST or not 0 < width <= _LONGEST:
+        return None
+    dtype = query.dtype
+    if dtype not in FLOATS or {key.dtype, value.dtype} != {dtype}:
+        return None
+    if mask is not None and mask.dtype not in (np.bool_, dtype):
+        return None
+    lib = xp.lib
+    try:
+        if mask is not None:
+            lines = np.broadcast_shapes(mask.shape, (m, n))
+            if lines[-2:] != (m, n):
+                return None
+            mask = lib.broadcast_to(mask, lines)
+        of_mask = () if mask is None else mask.shape[:-2]
+        outer, heads, shared = _stacks(query, key, value, of_mask, enable_gqa)
+    except ValueError:
+        return None
+    query = _flat(lib, query, outer, heads)
+    key, value = _flat(lib, key, outer, shared), _flat(lib, value, outer, shared)
+    if mask is not None:
+        mask = _flat(lib, mask, outer, heads, lines_in_order=False)
+    packed = 16 // dtype.itemsize
+    if k % packed or width % packed or not all(_aligned(x, packed) for x in (query, key, value)):
+        packed = 1
+    shape = np.zeros((), _SHAPE)
+    numbers = (m, n, k, width, heads, max(heads // max(shared, 1), 1), is_causal)
+    for name, number in zip(_SHAPE.names or (), numbers, strict=False):
+        shape[name] = number
+    for name, x in (("query", query), ("key", key), ("value", value)):
+        shape[name] = [s // x.itemsize for s in x.strides[:3]]
+    if mask is not None:
+        shape["mask"] = [s // mask.itemsize for s in mask.strides]
+    stack = outer if max(x.ndim for x in arrays) == 2 else (*outer, heads)
+    return _Call(query, key, value, mask, stack, outer, shape[()], packed)
+
+
+def _stacks(
+    query: Any, key: Any, value: Any, of_mask: tuple[int, ...], enable_gqa: bool
+) -> tuple[tuple[int, ...], int, int]:
+    """The axes before that of heads, how many heads of queries there are, and how many of keys.
+
+    Raises:
+        ValueError: they do not go together.
+    """
+    each = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key, value)]
+    outer = np.broadcast_shapes(
+        query.shape[:-3], key.shape[:-3], value.shape[:-3], of_mask[:-1]
+    )  # fmt: skip
+    (heads,) = np.broadcast_shapes(
+        *((h,) for h in (each[:1] if enable_gqa else each)), of_mask[-1:], (1,)
+    )
+    if not enable_gqa:
+        return outer, heads, 1 if each[1] == each[2] == 1 else heads
+    shared = each[1]
+    fits = shared and each[2] == shared and each[0] == heads and not heads % shared
+    if not fits or min(query.ndim, key.ndim, value.ndim) < 3:
+        raise ValueError
+    return outer, heads, shared
+
+
+def _flat(lib: Any, x: Any, outer: Any, heads: int, lines_in_order: bool = True) -> Any:
+    """As (outer, heads, lines, columns), a view if it can be one."""
+    if lines_in_order and x.shape[-1] > 1 and x.strides[-1] != x.itemsize:
+        x = lib.ascontiguousarray(x)
+    x = lib.broadcast_to(x, (*outer, heads, *x.shape[-2:]))
+    return x.reshape(math.prod(outer), heads, *x.shape[-2:])
+
+
+def _aligned(x: Any, packed: int) -> bool:
+    """Whether every line begins at a multiple of 16 bytes."""
+    apart = (s for s, n in zip(x.strides[:3], x.shape, strict=False) if n > 1)
+    return address(x) % 16 == 0 and all(s % (packed * x.itemsize) == 0 for s in apart)
+
+
+# ---- which engine, and how large its tiles are -------------------------------------------
+
+_TENSOR_CORES = ((128, 64), (64, 64), (64, 32), (64, 16))
+_MULTIPLY_ADDS = ((64, 64), (64, 32), (32, 32), (32, 16), (16, 16))
+
+
+def _engine(dtype: Any, longest: int, resident: int, sm: str) -> tuple[str, int, int, int] | None:
+    """Name of the engine, lines of a block, threads, and bytes of shared memory.
+
+    Args:
+        dtype: of the arrays.
+        longest: length of a query or a value.
+        resident: matrices of which a block keeps its lines; of two others it holds one tile each.
+        sm: the architecture, as ``"sm_90"``.
+    """
+    size = 4 if dtype in HALF else dtype.itemsize
+    matrix = dtype in HALF and int(sm[3:]) >= 80
+    limit = 1024 * (64 if int(sm[3:]) < 80 else 99)
+    split = 2 if longest > 128 else 1  # warps that share rows: SPLIT of tiles.cuh
+    step = 16 * split if matrix else 32
+    d = -(-longest // step) * step
+    for bm, bn in _TENSOR_CORES if matrix else _MULTIPLY_ADDS:
+        if matrix:
+            if (max(resident, split) > 1 and bm > 64) or d * bn > 8192 // max(
+                resident, split
+            ):  # registers
+                continue
+            shared = (resident * bm + 2 * bn) * (d + 8) * 2
+        else:
+            shared = (resident * bm + 2 * bn) * (d * size + 16) + bm * (bn * size + 16)
+        if shared <= limit:
+            name = f"{'Mma' if matrix else 'Simt'}<{type_name(dtype)}, {d}, {bm}, {bn}>"
+            return name, bm, bm * 2 * split if matrix else 256, shared
+    return None
+
+
+def _mask_name(mask: Any) -> str:
+    return "NoMask" if mask is None else type_name(mask.dtype)
+
+
+_MOST_BLOCKS = 2**31 - 1
+
+
+def forward(
+    xp: Any, query: Any, key: Any, value: Any, attn_mask: Any = None, *, is_causal: bool = False,
+    scale: Any = None, enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    """The launcher of `flash_attention`."""
+    call = _call(xp, query, key, value, attn_mask, is_causal, enable_gqa)
+    if call is None:
+        return NotImplemented
+    m, k, width, heads = (int(call.shape[n]) for n in ("m", "k", "l", "heads"))
+    engine = _engine(query.dtype, max(k, width), 1, architecture())
+    stacks = math.prod(call.outer) * heads
+    if engine is None or (blocks := -(-m // engine[1]) * stacks) > _MOST_BLOCKS:
+        return NotImplemented
+    name, _, threads, shared = engine
+    wide = _wide(query.dtype)
+    out = xp.lib.empty((*call.stack, m, width), dtype=query.dtype)
+    lse = xp.lib.empty((*call.stack, m), dtype=wide)
+    if blocks:
+        launch(
+            "attention.cu", f"attention_forward<{name}, {call.packed}, {_mask_name(call.mask)}>",
+            blocks, threads,
+            [call.query, call.key, call.value, call.mask, out, lse, call.shape,
+             wide.type(_scale(scale, k))],
+            shared,
+        )  # fmt: skip
+    return out, lse
+
+
+def grad(
+    xp: Any, g: Any, g_lse: Any, query: Any, key: Any, value: Any, out: Any, lse: Any,
+    attn_mask: Any = None, *, of: str, is_causal: bool = False, scale: Any = None,
+    enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    """The launcher of `flash_attention_grad`, but for the gradient by the mask."""
+    call = _call(xp, query, key, value, attn_mask, is_causal, enable_gqa)
+    if call is None or of not in ("query", "key", "value") or g.dtype != query.dtype:
+        return NotImplemented
+    m, n, k, width, heads, group = (
+        int(call.shape[name]) for name in ("m", "n", "k", "l", "heads", "group")
+    )
+    if g.shape != (*call.stack, m, width) or lse.shape != (*call.stack, m) or out.dtype != g.dtype:
+        return NotImplemented
+    engine = _engine(query.dtype, max(k, width), 1 if of == "value" else 2, architecture())
+    own = {"query": query, "key": key, "value": value}[of]
+    lines, stacks = (m, heads) if of == "query" else (n, heads // group)
+    if engine is None or out.shape != g.shape:
+        return NotImplemented
+    name, bm, threads, shared = engine
+    blocks = -(-lines // bm) * stacks * math.prod(call.outer)
+    if blocks > _MOST_BLOCKS:
+        return NotImplemented
+    lib, wide = xp.lib, _wide(query.dtype)
+    g, lse = lib.ascontiguousarray(g), lib.ascontiguousarray(lse, dtype=wide)
+    made = lib.empty((*call.outer, stacks, lines, own.shape[-1]), dtype=query.dtype)
+    packed = call.packed if _aligned(g.reshape(-1, 1, 1, width), call.packed) else 1
+    if blocks:
+        delta = None if of == "value" else _delta(xp, g, out, g_lse, wide)
+        launch(
+            "attention.cu", f"attention_grad<{name}, {packed}, {_mask_name(call.mask)}, "
+            f"{of.upper()}>", blocks, threads,
+            [g, call.query, call.key, call.value, lse, delta, call.mask, made, call.shape,
+             wide.type(_scale(scale, k))],
+            shared,
+        )  # fmt: skip
+    if made.size == own.size:
+        return made.reshape(own.shape)
+    return xp.sum_to(made, own.shape)  # it was broadcast against the others
+
+
+_WARPS = 8
+
+
+def _delta(xp: Any, g: Any, out: Any, g_lse: Any, wide: Any) -> Any:
+    """rowsum(g * out) - g_lse."""
+    lib, width = xp.lib, g.shape[-1]
+    out, g_lse = lib.ascontiguousarray(out), lib.ascontiguousarray(g_lse, dtype=wide)
+    delta = lib.empty(g.shape[:-1], dtype=wide)
+    packed = 16 // g.itemsize
+    if width % packed or not all(_aligned(x.reshape(-1, 1, 1, width), packed) for x in (g, out)):
+        packed = 1
+    launch(
+        "attention.cu", f"attention_delta<{type_name(g.dtype)}, {packed}>",
+        -(-delta.size // _WARPS), 32 * _WARPS,
+        [g, out, g_lse, delta, np.int64(delta.size), np.int32(width)],
+    )  # fmt: skip
+    return delta
+
+
+def _wide(dtype: Any) -> np.dtype[Any]:
+    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+
+
+def _scale(scale: Any, k: int) -> float:
+    return k**-0.5 if scale is None else float(scale)
+
+
+_LENGTHS = {
+    ("sm_75", "float"): (64, 128), ("sm_75", "double"): (64,), ("sm_75", "__half"): (64,),
+    ("sm_80", "float"): (64, 128, 256), ("sm_80", "double"): (64, 128),
+    ("sm_80", "__half"): (64, 128), ("sm_80", "__nv_bfloat16"): (64, 80, 128, 256),
+}  # fmt: skip
+"""Of queries and values, for which the kernels are compiled ahead to be looked at."""
+
+
+def _instances() -> dict[str, None]:
+    made: dict[str, None] = {}
+    dtypes = {type_name(dtype): dtype for dtype in FLOATS}
+    for (sm, name), lengths in _LENGTHS.items():
+        dtype, packed = dtypes[name], 16 // dtypes[name].itemsize
+        made[f"attention_delta<{name}, {packed}>"] = None
+        for n in lengths:
+            for mask in ("NoMask", "bool", name) if n == 64 else ("NoMask",):
+                if engine := _engine(dtype, n, 1, sm):
+                    made[f"attention_forward<{engine[0]}, {packed}, {mask}>"] = None
+            for of, resident in (("QUERY", 2), ("KEY", 2), ("VALUE", 1)):
+                if engine := _engine(dtype, n, resident, sm):
+                    made[f"attention_grad<{engine[0]}, {packed}, NoMask, {of}>"] = None
+    return made
+
+
+INSTANCES = tuple(("attention.cu", name) for name in _instances())
+"""Kernels to be compiled for every architecture: (source, name). There are more lengths."""
+
+VECTOR = tuple(name for _, name in INSTANCES if "double" not in name)
+"""Those that must copy 16 bytes at a time, also those that copy straight to shared memory."""

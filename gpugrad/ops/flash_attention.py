@@ -1,0 +1,259 @@
+"""Attention whose kernels never hold the scores, and its gradients.
+
+The formulas make the scores: they are what the kernels are tested against, what runs where those
+decline, and what gives the second order.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gpugrad.backend import HALF
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.kernels import attention as kernels
+from gpugrad.op import op
+from gpugrad.ops.attention import attention_ref, averaged, check_attention, regrouped, scores_of
+from gpugrad.samples import uniform
+
+
+def _check(name, query, key, value, attn_mask, enable_gqa):
+    group = check_attention(name, query, key, value, attn_mask, enable_gqa)
+    given = [x.dtype for x in (query, key, value, attn_mask) if x is not None]
+    if len({d for d in given if d.kind != "b"}) > 1:
+        raise DTypeError(
+            f"{name}: query, key, value and additive masks are of one dtype; these are "
+            f"{', '.join(map(str, given))}. Cast them with gg.astype."
+        )
+    return group
+
+
+def _widened(xp, *arrays):
+    """16-bit floats as float32, in which everything is computed."""
+    return [
+        x if x is None or x.dtype not in HALF else xp.astype(x, np.float32) for x in arrays
+    ]  # fmt: skip
+
+
+def _masked_scores(xp, query, key, attn_mask, is_causal, scale, group):
+    """The scores; -inf where a key takes no part."""
+    scores, mask = scores_of(xp, query, key, attn_mask, scale, group)
+    if is_causal:
+        lower = xp.tril(xp.logical_or(xp.isnan(scores), True))  # a triangle of True
+        mask = lower if mask is None else xp.logical_and(mask, lower)
+    return scores if mask is None else xp.where(mask, scores, -math.inf)
+
+
+def _probabilities(xp, scores, lse):
+    """exp(scores - lse), 0 where the score is -inf; no gradient meets inf - inf there."""
+    seen = xp.not_equal(scores, -math.inf)
+    lse = xp.expand_dims(xp.where(xp.equal(lse, -math.inf), 0, lse), axis=-1)
+    return xp.where(seen, xp.exp(xp.where(seen, scores - lse, 0)), 0)
+
+
+def _gradient_by(of):
+    def rule(xp, g, query, key, value, attn_mask, out, is_causal, scale, enable_gqa):
+        return xp.flash_attention_grad(
+            g[0], g[1], query, key, value, out[0], out[1], attn_mask, of=of,
+            is_causal=is_causal, scale=scale, enable_gqa=enable_gqa,
+        )  # fmt: skip
+
+    return rule
+
+
+def _lse_ref(query, key, attn_mask, is_causal, scale, enable_gqa):
+    if enable_gqa:
+        key = np.repeat(key, query.shape[-3] // key.shape[-3], axis=-3)
+    s = query @ np.swapaxes(key, -1, -2) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if attn_mask is not None:
+        s = np.where(attn_mask, s, -np.inf) if attn_mask.dtype == bool else s + attn_mask
+    if is_causal:
+        s = np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)
+    return s, np.log(np.sum(np.exp(s), axis=-1))
+
+
+def _flash_ref(
+    query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False
+):  # fmt: skip
+    given = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
+    out = attention_ref(query, key, value, attn_mask, **given)
+    return out, np.broadcast_to(_lse_ref(query, key, attn_mask, **given)[1], out.shape[:-1])
+
+
+def _samples(rng):
+    yield [uniform(rng, 2, 3), uniform(rng, 3, 3), uniform(rng, 3, 2)], {}
+    some = np.array([[True, True, False], [False, True, True]])
+    yield [*(uniform(rng, 2, n, 2) for n in (2, 3, 3)), some], {"scale": 0.3}
+    heads = [uniform(rng, h, 2, 1) for h in (4, 2, 2)]
+    yield [*heads, uniform(rng, 4, 2, 2)], {"enable_gqa": True, "is_causal": True}
+    yield [uniform(rng, 2, 1, 3, 2), uniform(rng, 1, 2, 2), uniform(rng, 2, 1)], {"is_causal": True}
+
+
+_ERRORS = [
+    ([np.ones((2, 3)), np.ones((2, 2)), np.ones((2, 3))], {}, ShapeError, r"key \(2, 2\)"),
+    ([*[np.ones((2, 2))] * 3, np.ones((2, 2), int)], {}, DTypeError, "attn_mask is int64"),
+    ([*[np.ones((2, 2))] * 2, np.ones((2, 2), "f")], {}, DTypeError, "float64, float64, float32"),
+    ([np.ones((3, 2, 2)), *[np.ones((2, 2, 2))] * 2], {"enable_gqa": True}, ShapeError, "3 heads"),
+]
+
+
+@op(
+    vjp=[_gradient_by(of) for of in ("query", "key", "value", "attn_mask")],
+    arrays=("query", "key", "value", "attn_mask"), outputs=2, keeps_half=True, batch="stack",
+    cuda=kernels.forward, ref=_flash_ref, samples=_samples, errors=_ERRORS,
+)  # fmt: skip
+def flash_attention(
+    xp, query, key, value, /, attn_mask=None, *, is_causal=False, scale=None, enable_gqa=False
+):
+    """What `dot_product_attention` is, and the logarithm of each query's sum of exponentials.
+
+    Of the probabilities the tape keeps only that logarithm; the gradient makes them again. On a
+    GPU they are never in memory all at once, so that it grows with m + n, not with m n.
+
+    Args:
+        query, key, value, attn_mask, is_causal, scale, enable_gqa: as for
+            `scaled_dot_product_attention`; all floats are of one dtype.
+
+    Returns:
+        Tensor of shape (..., m, l), and one of shape (..., m), in float32 for 16-bit floats:
+        log(sum(exp(scores))), which is -inf for a query that sees no key.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+        DTypeError: the floats are of several dtypes, or `attn_mask` is neither boolean nor float.
+
+    Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning".
+
+    >>> import gpugrad as gg
+    >>> attention = gg.OPS["flash_attention"].eager
+    >>> print(*attention([[1.0]], [[0.0], [0.0]], [[2.0], [4.0]]))
+    [[3.]] [0.6931472]
+    """
+    group = _check("flash_attention", query, key, value, attn_mask, enable_gqa)
+    dtype = query.dtype
+    query, key, value, attn_mask = _widened(xp, query, key, value, attn_mask)
+    scores = _masked_scores(xp, query, key, attn_mask, is_causal, scale, group)
+    lse = xp.logsumexp(scores, axis=-1)
+    out = averaged(xp, _probabilities(xp, scores, lse), value, group)
+    return xp.astype(out, dtype), xp.broadcast_to(lse, out.shape[:-1])
+
+
+def _grad_samples(rng):
+    """Results of `flash_attention` moved somewhat, as the gradient is a function of them, too."""
+    for of in ("query", "key", "value", "attn_mask"):
+        for args, keywords in _samples(rng):
+            if of == "attn_mask" and (len(args) < 4 or args[3].dtype == bool):
+                continue
+            out, lse = _flash_ref(*args, **keywords)
+            g, g_lse, out, lse = (
+                uniform(rng, *out.shape), uniform(rng, *lse.shape),
+                out + uniform(rng, *out.shape), lse + uniform(rng, *lse.shape, low=0.0),
+            )  # fmt: skip
+            yield [g, g_lse, *args[:3], out, lse, *args[3:]], {"of": of, **keywords}
+
+
+def _summed(x, shape):
+    """Summed over the axes along which an array of that shape was broadcast."""
+    x = x.sum(tuple(range(x.ndim - len(shape))))
+    return x.sum(tuple(i for i, n in enumerate(shape) if n != x.shape[i]), keepdims=True)
+
+
+def _grad_ref(
+    g, g_lse, query, key, value, out, lse, attn_mask=None, of="query", is_causal=False,
+    scale=None, enable_gqa=False,
+):  # fmt: skip
+    given = {"query": query, "key": key, "value": value, "attn_mask": attn_mask}
+    group = query.shape[-3] // key.shape[-3] if enable_gqa else 1
+    wide = [np.repeat(x, group, axis=-3) if group > 1 else x for x in (key, value)]
+    s, _ = _lse_ref(query, wide[0], attn_mask, is_causal, scale, False)
+    p = np.exp(s - lse[..., None])
+    ds = p * (g @ np.swapaxes(wide[1], -1, -2) + (g_lse - np.sum(g * out, -1))[..., None])
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    made = {
+        "query": lambda: ds @ wide[0] * scale,
+        "key": lambda: np.swapaxes(ds, -1, -2) @ query * scale,
+        "value": lambda: np.swapaxes(p, -1, -2) @ g,
+        "attn_mask": lambda: ds,
+    }[of]()
+    if group > 1 and of in ("key", "value"):
+        made = made.reshape(*made.shape[:-3], -1, group, *made.shape[-2:]).sum(-3)
+    return _summed(made, given[of].shape)
+
+
+@op(
+    arrays=("g", "g_lse", "query", "key", "value", "out", "lse", "attn_mask"), keeps_half=True,
+    cuda=kernels.grad, ref=_grad_ref, samples=_grad_samples,
+    errors=[
+        (
+            [np.ones((2, 2)), np.ones(2), *[np.ones((2, 2))] * 4, np.ones(2)], {"of": "mask"},
+            ArgumentError, "of='mask'",
+        ),
+        (
+            [np.ones((2, 2)), np.ones(2), np.ones((2, 3)), *[np.ones((2, 2))] * 3, np.ones(2)],
+            {"of": "key"}, ShapeError, r"query \(2, 3\)",
+        ),
+    ],
+)  # fmt: skip
+def flash_attention_grad(
+    xp, g, g_lse, query, key, value, out, lse, /, attn_mask=None, *, of, is_causal=False,
+    scale=None, enable_gqa=False,
+):  # fmt: skip
+    """The gradient of `flash_attention` by one of its arguments.
+
+    Args:
+        g, g_lse: the gradients by its two results, of their shapes.
+        query, key, value, attn_mask, is_causal, scale, enable_gqa: its arguments.
+        out, lse: its results.
+        of: by which: "query", "key", "value" or "attn_mask".
+
+    Returns:
+        Tensor of the shape of that argument.
+
+    Raises:
+        ArgumentError: no such argument has a gradient.
+        ShapeError, DTypeError: as `flash_attention`.
+
+    >>> import gpugrad as gg
+    >>> grad = gg.OPS["flash_attention_grad"].eager
+    >>> key, value = [[0.0], [0.0]], [[2.0], [4.0]]
+    >>> print(grad([[1.0]], [0.0], [[1.0]], key, value, [[3.0]], [0.6931472], of="key"))
+    [[-0.5]
+     [ 0.5]]
+    """
+    name = "flash_attention_grad"
+    group = _check(name, query, key, value, attn_mask, enable_gqa)
+    given = {"query": query, "key": key, "value": value, "attn_mask": attn_mask}
+    if given.get(of) is None:
+        raise ArgumentError(f"{name}: of={of!r} is none of the arguments {[*given]} that it has.")
+    shape, dtype = given[of].shape, given[of].dtype
+    g, g_lse, query, key, value, out, lse, attn_mask = _widened(
+        xp, g, g_lse, query, key, value, out, lse, attn_mask
+    )
+    p = _probabilities(xp, _masked_scores(xp, query, key, attn_mask, is_causal, scale, group), lse)
+    if of == "value":
+        made = _gathered(xp, p, g, group)
+    else:
+        dp = _gathered_scores(xp, g, value, group)
+        ds = p * (dp + xp.expand_dims(g_lse - xp.sum(g * out, axis=-1), axis=-1))
+        factor = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
+        if of == "query":
+            made = averaged(xp, ds, key, group) * factor
+        elif of == "key":
+            made = _gathered(xp, ds, query, group) * factor
+        else:
+            made = ds
+    return xp.astype(xp.sum_to(made, shape), dtype)
+
+
+def _gathered_scores(xp, g, value, group):
+    """G times the transposed values of its head's group."""
+    return scores_of(xp, g, value, None, 1.0, group)[0]
+
+
+def _gathered(xp, p, x, group):
+    """The transposed `p` times `x`, summed over the heads of a group."""
+    if group > 1:
+        heads, m = p.shape[-3] // group, p.shape[-2]
+        p, x = (regrouped(xp, a, heads, group * m) for a in (p, x))
+    return xp.matmul(xp.matrix_transpose(p), x)

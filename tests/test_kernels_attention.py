@@ -1,0 +1,287 @@
+"""Attention's kernels, on both engines; run on the CPU by the shim."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.backend import NUMPY
+from gpugrad.kernels import attention, launch
+from gpugrad.ops import attention as attention_ops
+from gpugrad.testing import nvrtc, shim
+
+pytestmark = pytest.mark.skipif(
+    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
+)
+
+DTYPES = {
+    "float64": np.dtype(np.float64), "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16),
+}  # fmt: skip
+TOLERANCES = {"float64": 1e-10, "float32": 3e-5, "float16": 4e-3, "bfloat16": 3e-2}
+OF = ("query", "key", "value")
+
+forward = gg.OPS["flash_attention"].bare(NUMPY)
+grad = gg.OPS["flash_attention_grad"].bare(NUMPY)
+
+
+def drawn(rng, shape, dtype="float64"):
+    return rng.normal(size=shape).astype(DTYPES[dtype])
+
+
+def assert_near(actual, desired, dtype):
+    assert actual.shape == desired.shape
+    assert actual.dtype == desired.dtype
+    tolerance = TOLERANCES[dtype]
+    wide = desired.astype(np.float64)
+    finite = np.abs(wide[np.isfinite(wide)])
+    scale = max(1.0, finite.max(initial=0.0))
+    np.testing.assert_allclose(
+        actual.astype(np.float64), wide, rtol=tolerance, atol=tolerance * scale
+    )
+
+
+def check(arrays, dtype, schedules=shim.SCHEDULES, seed=1, **params):
+    """Results and gradients of the kernels against those of the formulas."""
+    rng = np.random.default_rng(seed)
+    out, lse = forward(*arrays, **params)
+    g, g_lse = drawn(rng, out.shape, dtype), drawn(rng, lse.shape).astype(lse.dtype)
+    given = [g, g_lse, *arrays[:3], out, lse, *arrays[3:]]
+    for schedule in schedules:
+        with shim.running(schedule):
+            found = attention.forward(NUMPY, *arrays, **params)
+        assert found is not NotImplemented
+        for a, d, name in zip(found, (out, lse), (dtype, dtype), strict=True):
+            assert_near(a, d, name)
+        for of in OF:
+            with shim.running(schedule):
+                made = attention.grad(NUMPY, *given, of=of, **params)
+            assert made is not NotImplemented
+            assert_near(made, grad(*given, of=of, **params), dtype)
+
+
+ENGINES = [
+    ("sm_90", "float64"), ("sm_90", "float32"), ("sm_75", "float32"), ("sm_75", "float16"),
+    ("sm_90", "float16"), ("sm_90", "bfloat16"),
+]  # fmt: skip
+"""Of sm_75 are multiply-adds in small tiles; 16-bit floats of sm_90 meet tensor cores."""
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(("m", "n"), [(70, 90), (90, 70), (1, 130), (129, 3)])
+@pytest.mark.parametrize(("architecture", "dtype"), ENGINES)
+def test_lengths_that_no_tile_divides(architecture, dtype, m, n, is_causal, monkeypatch):
+    monkeypatch.setattr(attention, "architecture", lambda: architecture)
+    rng = np.random.default_rng(0)
+    arrays = [drawn(rng, (2, length, k), dtype) for length, k in ((m, 16), (n, 16), (n, 8))]
+    schedules = shim.SCHEDULES if (m, n) == (70, 90) else shim.SCHEDULES[1:2]
+    check(arrays, dtype, schedules, is_causal=is_causal)
+
+
+@pytest.mark.parametrize("longest", [1, 33, 80, 136, 192])
+@pytest.mark.parametrize(("architecture", "dtype"), [("sm_75", "float32"), ("sm_90", "bfloat16")])
+def test_every_length_of_a_query(architecture, dtype, longest, monkeypatch):
+    monkeypatch.setattr(attention, "architecture", lambda: architecture)
+    rng = np.random.default_rng(0)
+    arrays = [drawn(rng, (n, longest), dtype) for n in (20, 40, 40)]
+    check(arrays, dtype, shim.SCHEDULES[:1], is_causal=True)
+
+
+def test_what_does_not_fit_into_shared_memory_is_declined():
+    rng = np.random.default_rng(0)
+    query, key, value = (drawn(rng, (n, 256)) for n in (2, 3, 3))
+    out, lse = forward(query, key, value)
+    with shim.running():
+        assert_near(attention.forward(NUMPY, query, key, value)[0], out, "float64")
+        given = [out, lse, query, key, value, out, lse]
+        assert attention.grad(NUMPY, *given, of="key") is NotImplemented
+
+
+MASKS = {
+    "of every head": (2, 4, 20, 30), "of all heads": (20, 30), "of keys": (2, 1, 1, 30),
+    "of queries": (4, 20, 1), "one": (1, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("additive", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_masks_of_every_broadcast_shape(dtype, additive, mask):
+    rng = np.random.default_rng(2)
+    arrays = [drawn(rng, (2, h, n, 8), dtype) for h, n in ((4, 20), (2, 30), (2, 30))]
+    chosen = rng.uniform(size=MASKS[mask]) < 0.6
+    chosen[..., 0, :] = False  # a query, or more, that sees no key
+    if additive:
+        some = drawn(rng, chosen.shape, dtype)
+        chosen = np.where(chosen, some, DTYPES[dtype].type(-np.inf))
+    check([*arrays, chosen], dtype, shim.SCHEDULES[2:], enable_gqa=True, is_causal=True, scale=0.7)
+
+
+def test_a_query_that_sees_nothing_is_0_with_a_gradient_of_0():
+    rng = np.random.default_rng(0)
+    query, key, value = (drawn(rng, (n, 8), "float32") for n in (4, 5, 5))
+    mask = np.ones((4, 5), bool)
+    mask[2] = False
+    key[1] = np.nan  # and masked everywhere: nothing of it shows
+    mask[:, 1] = False
+    with shim.running():
+        out, lse = attention.forward(NUMPY, query, key, value, mask)
+        given = [np.ones_like(out), np.ones_like(lse), query, key, value, out, lse, mask]
+        by_query = attention.grad(NUMPY, *given, of="query")
+        by_value = attention.grad(NUMPY, *given, of="value")
+    assert lse[2] == -np.inf
+    assert (out[2] == 0).all()
+    assert (by_value[1] == 0).all()
+    assert np.isfinite(out).all()
+    assert np.isnan(by_query[0]).all()  # 0 times the key's NaN, as in the formula
+    key[1] = 0
+    with shim.running():
+        by_query = attention.grad(NUMPY, *given, of="query")
+    assert (by_query[2] == 0).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_nan_and_infinite_scores_stay_in_their_rows(dtype, bad):
+    rng = np.random.default_rng(0)
+    query, key, value = (drawn(rng, (n, 8), dtype) for n in (70, 80, 80))
+    query[3, 0] = bad
+    key[:, 0] = 1
+    with np.errstate(all="ignore"):
+        out, lse = forward(query, key, value)
+    with shim.running():
+        found = attention.forward(NUMPY, query, key, value)
+    assert_near(found[0], out, dtype)
+    assert_near(found[1], lse, dtype)
+    assert np.isnan(found[0][3].astype(np.float32)).all()
+    assert np.isfinite(np.delete(found[0], 3, 0).astype(np.float32)).all()
+
+
+def test_large_scores_do_not_overflow():
+    rng = np.random.default_rng(0)
+    arrays = [drawn(rng, (n, 8), "float32") * 30 for n in (20, 70, 70)]
+    with shim.running():
+        out, lse = attention.forward(NUMPY, *arrays)
+    assert np.abs(lse).max() > 100
+    assert_near(out, forward(*arrays)[0], "float32")
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        [(3, 20, 8), (20, 8), (20, 8)],  # keys shared by all
+        [(2, 3, 20, 8), (2, 1, 30, 8), (2, 1, 30, 8)],  # one head of keys
+        [(20, 8), (3, 30, 8), (1, 30, 8)],
+        [(2, 1, 3, 20, 8), (4, 1, 30, 8), (1, 30, 8)],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_stacks_are_broadcast_and_gradients_summed(shapes, dtype):
+    rng = np.random.default_rng(0)
+    check([drawn(rng, s, dtype) for s in shapes], dtype, shim.SCHEDULES[:1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_views_of_every_layout(dtype):
+    rng = np.random.default_rng(0)
+    rows = [drawn(rng, (1, n, 2, 16), dtype).swapaxes(1, 2) for n in (20, 30, 30)]  # heads inside
+    check(rows, dtype, shim.SCHEDULES[:1])
+    base = drawn(rng, (70 * 16 + 1,), dtype)
+    unaligned = [base[1 : 1 + n * 16].reshape(n, 16) for n in (20, 30, 30)]
+    check(unaligned, dtype, shim.SCHEDULES[:1])
+    columns = [drawn(rng, (8, n), dtype).T for n in (20, 30, 30)]
+    check(columns, dtype, shim.SCHEDULES[:1])
+    turned = [drawn(rng, (n, 8), dtype)[::-1] for n in (20, 30, 30)]
+    check(turned, dtype, shim.SCHEDULES[:1])
+
+
+@pytest.mark.parametrize("shapes", [[(0, 8), (3, 8), (3, 4)], [(2, 8), (0, 8), (0, 4)],
+                                    [(0, 2, 8), (0, 3, 8), (0, 3, 4)]])  # fmt: skip
+def test_no_queries_no_keys_no_examples(shapes):
+    check([np.ones(s) for s in shapes], "float64", shim.SCHEDULES[:1])
+
+
+def test_results_are_the_same_to_the_last_bit_in_every_schedule():
+    rng = np.random.default_rng(0)
+    arrays = [drawn(rng, (2, n, 16), "float32") for n in (70, 90, 90)]
+    out, lse = forward(*arrays)
+    made = set()
+    for schedule in shim.SCHEDULES:
+        with shim.running(schedule):
+            parts = [*attention.forward(NUMPY, *arrays)]
+            parts += [attention.grad(NUMPY, out, lse, *arrays, out, lse, of=of) for of in OF]
+        made.add(b"".join(p.tobytes() for p in parts))
+    assert len(made) == 1
+
+
+def test_what_the_kernels_do_not_do_is_declined():
+    x, mask = np.ones((2, 4)), np.ones((2, 2), np.float32)
+    long = np.ones((2, 257), np.float32)
+    for args in ((x, x, 1.0), (x, x, x.astype("f")), (x, x, x, mask), (long, long, long),
+                 (x, np.ones((3, 4)), x), (np.ones(4), x, x), (x[:, :0], x[:, :0], x),
+                 (x.astype(int),) * 3, (x, x, x, np.ones((3, 2), bool)),
+                 (np.ones((3, 2, 4)), *[np.ones((2, 2, 4))] * 2)):  # fmt: skip
+        with shim.running():
+            assert attention.forward(NUMPY, *args) is NotImplemented, [np.shape(a) for a in args]
+    out, lse = forward(x, x, x)
+    with shim.running():
+        given = [out, lse, x, x, x, out, lse]
+        assert attention.grad(NUMPY, *given, mask.astype(float), of="attn_mask") is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_attention_on_a_gpu_is_the_fused_one_and_its_gradients_agree(dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    arrays = [gg.Variable(drawn(rng, (2, n, 8), dtype)) for n in (5, 7, 7)]
+    mask = gg.Variable(drawn(rng, (5, 7), dtype))
+    made = []
+    for fused in (False, True):
+        monkeypatch.setattr(attention_ops, "_is_fused", lambda *a, fused=fused: fused)
+        with gg.GradientTape() as outer:
+            with gg.GradientTape() as tape:
+                y = gg.nn.scaled_dot_product_attention(*arrays, mask, is_causal=True)
+                total = gg.sum(y * y)
+            grads = tape.gradient(total, [*arrays, mask])
+            moved = gg.sum(gg.stack([gg.sum(g * g) for g in grads]))
+        made.append([y, *grads, *outer.gradient(moved, [*arrays, mask])])
+    for found, desired in zip(*made, strict=True):
+        assert_near(found.numpy(), desired.numpy(), dtype)
+
+
+def test_on_a_device_the_kernels_run(cuda, monkeypatch):
+    rng = np.random.default_rng(0)
+    names, real = [], launch.launch
+
+    def noted(source, name, *rest):
+        names.append(name)
+        real(source, name, *rest)
+
+    monkeypatch.setattr(attention, "launch", noted)
+    arrays = [gg.constant(drawn(rng, (2, 9, 8), "float32"), device=cuda) for _ in "qkv"]
+    arrays = [gg.Variable(a) for a in arrays]
+    with gg.GradientTape() as tape:
+        y = gg.nn.scaled_dot_product_attention(*arrays)
+    tape.gradient(y, arrays)
+    kinds = [name.partition("<")[0] for name in names]
+    assert kinds.count("attention_forward") == 1
+    assert kinds.count("attention_grad") == 3
+
+
+ARCHITECTURES = [
+    pytest.param(a, marks=pytest.mark.slow if a != "sm_90" else ())
+    for a in ("sm_75", "sm_80", "sm_90", "sm_100")
+]
+
+
+@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_kernels_compile_without_spills_and_copy_sixteen_bytes(architecture):
+    for source, name in attention.INSTANCES:
+        made = nvrtc.compile_for(architecture, launch.code_of(source), name)
+        assert made.spilled == 0, name
+        if name in attention.VECTOR and "Mma" not in name:
+            assert "ld.global.v4" in made.ptx, name
+        if "Mma" in name and architecture != "sm_75":
+            assert "cp.async.cg.shared.global" in made.ptx, name
+            assert "mma.sync.aligned.m16n8k16" in made.ptx, name
