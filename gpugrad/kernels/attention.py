@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.backend import HALF, SCALARS
-from gpugrad.kernels.launch import address, architecture, launch, type_name
+from gpugrad.kernels.launch import architecture, launch, pointer, type_name
 from gpugrad.kernels.rows import FLOATS
 
 __all__ = ["INSTANCES", "VECTOR", "forward", "grad"]
@@ -119,7 +119,7 @@ def _flat(lib: Any, x: Any, outer: Any, heads: int, lines_in_order: bool = True)
 def _aligned(x: Any, packed: int) -> bool:
     """Whether every line begins at a multiple of 16 bytes."""
     apart = (s for s, n in zip(x.strides[:3], x.shape, strict=False) if n > 1)
-    return address(x) % 16 == 0 and all(s % (packed * x.itemsize) == 0 for s in apart)
+    return pointer(x) % 16 == 0 and all(s % (packed * x.itemsize) == 0 for s in apart)
 
 
 # ---- which engine, and how large its tiles are -------------------------------------------
