@@ -121,3 +121,23 @@ def test_under_a_tape_variables_that_are_arguments_or_watched_have_their_gradien
             assert (a is None) == (c is None)
             if c is not None:
                 near(a, c), near(b, c)
+
+
+def test_the_same_tensor_twice_gets_its_gradient_once():
+    f = gg.function(lambda a, b: gg.sum(a * b))
+    for _ in range(2):
+        near(gg.grad(lambda x: f(x, x))(X), 2 * X)
+
+
+def test_a_tensor_that_is_closed_over_gets_its_gradient_where_a_tape_watches_it():
+    w = gg.constant([[1.0, 2.0], [3.0, 4.0]], dtype=gg.float64)
+    f = gg.function(lambda x: gg.sum(gg.tanh(x @ w)))
+    x = gg.constant([0.1, 0.2], dtype=gg.float64)
+    gg.grad(f)(x)  # is traced without w
+    for _ in range(2):
+        with gg.GradientTape() as tape:
+            tape.watch([x, w])
+            y = f(x)
+        by_x, by_w = tape.gradient(y, [x, w])
+        near(by_x, gg.grad(lambda x: gg.sum(gg.tanh(x @ w)))(x))
+        near(by_w, gg.grad(lambda w: gg.sum(gg.tanh(x @ w)))(w))

@@ -67,7 +67,8 @@ class _Pair:
         program, n = trace.program, len(trace.program.inputs) - len(targets)
         self.variables = variables
         differentiated = {id(v) for v in (*variables, *wanted)}
-        self.others = [v for v, _ in program.reads if id(v) not in differentiated]
+        others = {v._id for v, _ in program.reads if id(v) not in differentiated}
+        self.others = others | trace.captured  # it has no gradient by these
         self.result, outputs = taken(result)
         if not targets:
             raise OtherwiseError("there is nothing to differentiate")
@@ -158,7 +159,8 @@ class Function:
     def _recorded(self, args: Any, keywords: Any) -> Any:
         """A call under tapes: one entry of their logs, or the function itself if it has effects."""
         leaves = [x for x in self._signature.leaves(args, keywords) if isinstance(x, Tensor)]
-        wanted = [x for x in leaves if x._id and any(x._id in r.known for r in threads.stack)]
+        known = (x for x in leaves if x._id and any(x._id in r.known for r in threads.stack))
+        wanted = list({id(x): x for x in known}.values())
         key, arrays = self._signature.key(args, keywords)
         ids = [id(x) for x in leaves]
         key = ("with gradient", key, tuple(ids.index(id(x)) for x in wanted))
@@ -174,7 +176,7 @@ class Function:
             if pair or not once:
                 self._pairs[key] = pair
             self._counts[1] += 1
-        if pair is False or any(v._id in r.known for v in pair.others for r in threads.stack):
+        if pair is False or any(n in r.known for n in pair.others for r in threads.stack):
             self._counts[2] += 1
             return self._f(*args, **keywords)
         self._counts[0] += 1

@@ -13,10 +13,10 @@ from typing import Any
 
 from gpugrad import nest
 from gpugrad.backend import TENSOR, bottom, is_inexact
-from gpugrad.recorder import record_many
+from gpugrad.recorder import graphs, record_many
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, threads, wrap
-from gpugrad.trace import OtherwiseError, Program, Tracing, Value
+from gpugrad.trace import OtherwiseError, Program, Tracing, Value, tracing
 from gpugrad.variable import Variable
 
 __all__ = ["Recorded", "parted", "tapes_only", "trace_with_gradient"]
@@ -27,10 +27,29 @@ def tapes_only() -> bool:
     return bool(threads.stack) and all(type(r) is GradientTape for r in threads.stack)
 
 
+class _Watchful(Tracing):
+    """A trace that remembers which Tensors were there before it: their numbers in `captured`."""
+
+    def __enter__(self) -> _Watchful:
+        self.captured: set[int] = set()
+        graphs.append(self)  # so that ops tell it what they read
+        super().__enter__()
+        return self
+
+    def __exit__(self, kind: Any, *exc: object) -> None:
+        super().__exit__(kind, *exc)
+        graphs.remove(self)
+
+    def numbered(self, x: Tensor) -> None:
+        """Remember a Tensor that an op reads, if it is a constant of the program."""
+        if not tracing(x._data):
+            self.captured.add(x._id)
+
+
 def trace_with_gradient(
     f: Callable[..., Any], args: Any, keywords: Any, wanted: Sequence[Tensor], structure: Any,
     passes: Sequence[str],
-) -> tuple[Tracing, Any, list[Any], list[Any], list[Variable]]:  # fmt: skip
+) -> tuple[_Watchful, Any, list[Any], list[Any], list[Variable]]:  # fmt: skip
     """Trace a function and its gradient by some Tensors and by the Variables that it reads.
 
     Raises:
@@ -41,7 +60,7 @@ def trace_with_gradient(
         the program are `structure`'s leaves and then the upstream gradients.
     """
     # where the function is called again, effects would come again
-    trace = Tracing(pure=True, passes=passes)
+    trace = _Watchful(pure=True, passes=passes)
     with trace:
         given, named, sources = structure(trace, args, keywords, wanted)
         tape = GradientTape()
