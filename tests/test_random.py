@@ -637,3 +637,22 @@ def test_wrong_arguments_raise(name):
 def test_integers_in_numpys_order_of_arguments_are_told_the_own():
     with pytest.raises(ArgumentError, match="shape comes first"):
         gg.random.integers(0, 10, (3,))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: gg.random.beta((4,), 2.0, 3.0), lambda: gg.random.student_t((4,), 3.0),
+        lambda: gg.random.gamma((4,), 2.0), lambda: gg.random.dirichlet([1.0, 2.0], (3,)),
+        lambda: gg.random.poisson((4,), 3.0), lambda: gg.random.truncated_normal((4,)),
+        lambda: gg.random.multivariate_normal(gg.zeros(2), gg.eye(2), (3,)),
+        lambda: gg.random.normal((2,)) + gg.random.uniform((2,)),
+    ],
+)  # fmt: skip
+def test_a_traced_function_draws_what_the_function_draws(draw):
+    def numbers(f):
+        gg.set_seed(3)
+        return [f().numpy() for _ in range(4)]
+
+    for a, b in zip(numbers(draw), numbers(gg.function(draw)), strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -25,7 +25,7 @@ from gpugrad.ops import philox, rejection
 from gpugrad.tensor import Tensor, wrap
 from gpugrad.trace import running
 
-__all__ = ["Generator", "default_generator", "set_seed"]
+__all__ = ["Drawn", "Generator", "default_generator", "set_seed"]
 
 Array = np.ndarray[Any, Any]
 _ALGORITHM = "philox4x64-10"
@@ -113,6 +113,19 @@ def _whole(name: str, what: str, value: Any, end: int | None = None) -> int:
         below = f" and below {end}" if end else ""
         raise ArgumentError(f"{name}: {what} must be a whole number from 0{below}, got {value!r}.")
     return int(value)
+
+
+class Drawn(threading.local):
+    """Where one call has drawn, which may be replayed in several threads.
+
+    Attributes:
+        places: key and first counter of each draw.
+        traced: how many draws of it were written down.
+    """
+
+    def __init__(self) -> None:
+        self.places: list[tuple[philox.Key, int]] = []
+        self.traced = 0
 
 
 class Generator:
@@ -251,22 +264,27 @@ class Generator:
 
     def _draw(
         self, kind: str, shape: tuple[int, ...], dtype: Any, device: Any, *parameters: Any,
-        before: list[tuple[philox.Key, int]] | None = None,
+        before: Drawn | None = None,
     ) -> Tensor:  # fmt: skip
         """Noise of one of `_KINDS`, in `shape`, on `device`.
 
         `parameters` are numbers or, for samplers by rejection, also Tensors that broadcast to
-        `shape`. `before` lists where the same call has drawn: the next draw has the counters of
-        the first with another word 2, so that it does not depend on how long that was.
+        `shape`. `before` is where the same call has drawn: the next draw has the counters of the
+        first with another word 2, so that it does not depend on how long that was.
         """
         trace = running()
         if trace is not None:  # other numbers at each replay, in the order of the calls
             tensors = [p for p in parameters if isinstance(p, Tensor)]
+            is_first = before is not None and before.traced == 0
+            if before is not None:
+                before.traced += 1
 
             def draw(*real: Tensor) -> list[Tensor]:
                 now = iter(real)
                 given = [next(now) if isinstance(p, Tensor) else p for p in parameters]
-                return [self._draw(kind, shape, dtype, device, *given)]
+                if is_first and before is not None:
+                    before.places.clear()
+                return [self._draw(kind, shape, dtype, device, *given, before=before)]
 
             about = [(shape, dtype)]
             return trace.effect(f"random {kind}", draw, tensors, undo=self._undo, about=about)[0]
@@ -274,13 +292,13 @@ class Generator:
         levels = _levels_with_own_numbers(kind)
         lead = tuple(level.size for level in levels)
         n, dtype = math.prod(lead + shape), np.dtype(dtype)
-        if before:
-            key, first = before[0]
-            first += len(before) << 128
+        if before is not None and before.places:
+            key, first = before.places[0]
+            first += len(before.places) << 128
         else:
             key, first = self._take(-(-n * (bits or 8 * dtype.itemsize) // 256))
         if before is not None:
-            before.append((key, first))
+            before.places.append((key, first))
         d = backend.device(device)
         values: Any = NotImplemented
         if d.kind != "cpu":

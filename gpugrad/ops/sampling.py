@@ -11,7 +11,7 @@ import numpy as np
 from gpugrad import backend
 from gpugrad.backend import TENSOR
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.ops.generator import Generator, default_generator
+from gpugrad.ops.generator import Drawn, Generator, default_generator
 from gpugrad.tensor import Tensor, tensor
 
 __all__ = ["Call", "Shape", "check", "finite", "not_negative", "positive", "probability"]
@@ -51,8 +51,8 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
         made = tuple(operator.index(n) for n in given)
     except TypeError:
         raise ArgumentError(
-            f"{name}: shape={shape!r:.60} must be an int or a tuple of ints. It comes first here, "
-            f"before the parameters: gg.random.{name}(shape, ...)."
+            f"{name}: shape={shape!r:.60} must be an int or a tuple of ints. See "
+            f"help(gg.random.{name}) for the order of the arguments: most take the shape first."
         ) from None
     if any(n < 0 for n in made):
         raise ShapeError(f"{name}: a shape has no negative lengths, got {made}.")
@@ -82,7 +82,7 @@ class Call:
         *parameters: Any, events: tuple[int, ...] = (), wide: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.generator = name, generator or default_generator()
-        self._before: list[Any] = []
+        self._before = Drawn()
         given = [p if isinstance(p, (int, float, np.number)) else tensor(p) for p in parameters]
         arrays = [p for p in given if isinstance(p, Tensor)]
         self.device = arrays[0].device if device is None and arrays else device
