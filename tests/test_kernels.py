@@ -1,9 +1,17 @@
-"""Generated kernels: what they give is what the formulas give, on the CPU through the shim."""
+"""Generated kernels: what they give is what the formulas give, on the CPU through the shim.
+
+Every elementwise op runs forward and backward on its own samples; kernels of one dtype are compiled
+together. What the walks through memory have to get right is tested on one op.
+"""
 
 import numpy as np
 import pytest
 
 import gpugrad as gg
+from gpugrad.backend import BFLOAT16, NUMPY
+from gpugrad.backward import refit
+from gpugrad.kernels import generated
+from gpugrad.kernels.code import NoCodeError
 from gpugrad.testing import shim
 
 pytestmark = [
@@ -11,26 +19,217 @@ pytestmark = [
     pytest.mark.skipif(bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"),
 ]
 
+OPS = {op.name: op for op in gg.OPS.values() if op.kind == "elementwise"}
 
-def gradients(function, device, arrays):
-    xs = [gg.constant(a).to_device(device) for a in arrays]
-    with gg.GradientTape() as tape:
-        tape.watch(xs)
-        y = function(*xs)
-    return [t.to_device("cpu") for t in (y, *tape.gradient(y, xs))]
+_INTEGRAL = "its formula integrates along an axis of its own"
+_SERIES = "CUDA has not this function of scipy.special; the library's kernel runs"
+
+_LIBRARY = [
+    "i0e",
+    "i1e",
+    "k0",
+    "k1",
+    "k0e",
+    "k1e",
+    "jv",
+    "yv",
+    "yn",
+    "iv",
+    "ive",
+    "kv",
+    "kve",
+    "digamma",
+    "trigamma",
+    "polygamma",
+    "zeta",
+    "poch",
+    "binom",
+    "beta",
+    "betaln",
+    "beta_log_scale",
+    "betainc",
+    "betaincc",
+    "betaincinv",
+    "expn",
+]
+FORWARD_COMPOSED = {
+    "stop_gradient": "it changes nothing",
+    **dict.fromkeys(("gamma_moment", "beta_moment"), _INTEGRAL),
+    **dict.fromkeys([*_LIBRARY, "gammainc", "gammaincc", "gammaincinv", "gammainccinv"], _SERIES),
+    **dict.fromkeys(["ellipk", "ellipkm1", "ellipe", "exp1", "expi"], _SERIES),
+}
+"""Ops whose forward has no kernel of its own, and why."""
+
+BACKWARD_COMPOSED = {
+    **dict.fromkeys([*_LIBRARY, "gamma", "gammaln", "loggamma", "rgamma"], _SERIES),
+    **dict.fromkeys(["gamma_log_scale", "elliptic_d"], _SERIES),
+    **dict.fromkeys(("gamma_moment", "beta_moment", "gammainc", "gammaincc"), _INTEGRAL),
+    **dict.fromkeys(("gammaincinv", "gammainccinv"), _INTEGRAL),
+}
+"""Ops with a gradient that has no kernel, and why."""
+
+KINDS = {
+    "float64": ("f", np.float64, 1e-10),
+    "float32": ("f", np.float32, 2e-5),
+    "complex128": ("c", np.complex128, 1e-10),
+    "float16": ("f", np.float16, 4e-3),
+    "bfloat16": ("f", BFLOAT16, 3e-2),
+    "complex64": ("c", np.complex64, 1e-4),
+    "int32": ("i", np.int32, 0),
+    "uint8": ("i", np.uint8, 0),
+    "bool": ("b", np.bool_, 0),
+}
+_SLOW = {"float16", "bfloat16", "complex64"}
 
 
-@pytest.mark.parametrize(
-    ("function", "shapes"),
-    [
-        (lambda x, w, b: gg.tanh(x * w + b), [(3, 4), (4,), (4,)]),
-        (lambda x, w: gg.exp(x.T) / (1 + w * w), [(3, 4), (4, 1)]),
-    ],
-    ids=["leading", "trailing"],
-)
-def test_a_backward_pass_on_a_device_runs_kernels(function, shapes, cuda, rng):
-    arrays = [rng.normal(size=s).astype(np.float32) for s in shapes]
-    found, desired = gradients(function, cuda, arrays), gradients(function, "cpu", arrays)
-    for a, d in zip(found, desired, strict=True):
-        assert (a.dtype, a.shape) == (d.dtype, d.shape)
-        np.testing.assert_allclose(a.numpy(), d.numpy(), rtol=2e-5, atol=1e-6)
+# ---- every op on its samples ----------------------------------------------------------------
+
+
+def as_kind(kind, dtype, x, rng):
+    """A sample's array in another dtype, if it is one of floats."""
+    if isinstance(x, (int, float, bool)) or x.dtype.kind not in "f":
+        return np.asarray(x).astype(dtype) if kind == "b" and not isinstance(x, int) else x
+    if kind == "c":
+        return np.asarray(x + 1j * rng.uniform(-0.7, 0.7, x.shape)).astype(dtype)
+    if kind == "i":
+        x = np.sign(x) * np.ceil(np.abs(x))
+        return np.asarray(np.abs(x) if np.dtype(dtype).kind == "u" else x).astype(dtype)
+    return x.astype(dtype)
+
+
+def samples(op, kind, dtype):
+    """Arguments of an op in one dtype; those of size 0 too."""
+    rng = np.random.default_rng(1)
+    for args, _ in op.samples(np.random.default_rng(0)):
+        args = [a if type(a) in (int, float, bool) else np.asarray(a) for a in args]
+        if any(isinstance(a, np.ndarray) for a in args):
+            yield [as_kind(kind, dtype, a, rng) for a in args]
+
+
+def exact(x):
+    """A wider array with the same values, so that the reference does not round."""
+    wider = {"e": np.float64, "E": np.float64, "f": np.float64, "F": np.complex128}
+    return x.astype(wider.get(x.dtype.char, x.dtype)) if isinstance(x, np.ndarray) else x
+
+
+def reference(function, args, dtype):
+    """What a formula gives on NumPy arrays in higher precision, rounded to a dtype."""
+    with np.errstate(all="ignore"):
+        return np.asarray(function(*map(exact, args))).astype(dtype)
+
+
+def forwards(op, kind, dtype):
+    """(title, results, reference) of the forward."""
+    for args in samples(op, kind, dtype):
+        kernel = generated.forward_of(op, [generated.kind_of(a) for a in args])
+        (found,) = kernel(*args)
+        with np.errstate(all="ignore"):
+            own = op.bare(NUMPY)(*args)
+        assert (found.dtype, found.shape) == (own.dtype, own.shape), op.name
+        yield op.name, found, reference(op.bare(NUMPY), args, own.dtype)
+
+
+def backwards(op, kind, dtype, masked):
+    """(title, gradient, reference) of the gradients of all inputs, by one kernel."""
+    rules = op.masked if masked else op.rules
+    rng = np.random.default_rng(2)
+    for args in samples(op, kind, dtype):
+        at = [
+            k for k, (a, rule) in enumerate(zip(args, rules, strict=True))
+            if isinstance(a, np.ndarray) and a.dtype.kind in "fcV" and rule is not None
+            and not getattr(rule, "is_missing", False)
+        ]  # fmt: skip
+        with np.errstate(all="ignore"):
+            out = np.asarray(op.bare(NUMPY)(*args))
+        g = rng.normal(size=out.shape) + (1j if out.dtype.kind == "c" else 0)
+        g = np.asarray(g).astype(out.dtype)
+        values = dict(zip(op.arrays, args, strict=True)) | {"out": out}
+
+        def save(name, values=values):
+            value = values.get(name)
+            if value is not None:
+                return value
+            array, _, what = name.rpartition("_")
+            return getattr(values[array], what)
+
+        saved = [save(n) for n in op.saves]
+        fits = [(a.shape, a.dtype) if k in at else None for k, a in enumerate(args)]
+        kinds = [generated.saved_kind(s) for s in saved]
+        kernel = generated.gradients_of(op, rules, at, g.dtype, kinds, [fits[k][1] for k in at])
+        given = [s for s, k in zip(saved, kinds, strict=True) if type(k) is not tuple]
+        found = kernel(g, *given, shapes=[fits[k][0] for k in at])
+        for k, gradient in zip(at, found, strict=True):
+            shape, own = fits[k]
+            assert (gradient.shape, gradient.dtype) == (shape, own), op.name
+            fit = shape, np.dtype(np.complex128 if own.kind == "c" else np.float64)
+            with np.errstate(all="ignore"):
+                want = rules[k](NUMPY, exact(g), [exact(s) for s in saved], None)
+                want = refit(NUMPY, np.asarray(want), fit)
+            yield f"{op.name} by {op.arrays[k]}", gradient, want.astype(own)
+
+
+def compare(jobs, tolerance):
+    """Run the kernels of all jobs in every schedule, and compare."""
+    with shim.deferred() as launches:
+        made = list(jobs)
+    assert made
+    for schedule in shim.SCHEDULES:
+        launches.run(schedule)
+        wrong = [title for title, a, d in made if not near(a, d, tolerance)]
+        assert not wrong, f"threads {schedule}: {sorted(set(wrong))}"
+
+
+def near(a, d, tolerance):
+    """Whether arrays agree; errors are relative to the largest element."""
+    if a.dtype.kind in "biu":
+        return bool((a == d).all())
+    a, d = (x.astype(np.complex128 if x.dtype.kind == "c" else np.float64) for x in (a, d))
+    finite = np.abs(d[np.isfinite(d)])
+    scale = max(1.0, finite.max(initial=0))
+    return np.allclose(a, d, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+
+
+def kinds(*skipped):
+    """The rows of KINDS as parameters."""
+    return [
+        pytest.param(*row, id=name, marks=[pytest.mark.slow] if name in _SLOW else [])
+        for name, row in KINDS.items()
+        if row[0] not in skipped
+    ]
+
+
+def each(jobs_of, composed):
+    """All jobs of all ops, and that just those in the table have no kernel."""
+    lacking = set()
+    for op in OPS.values():
+        try:
+            yield from list(jobs_of(op))
+        except NoCodeError:
+            lacking.add(op.name)
+    assert lacking <= set(composed), f"without a kernel: {sorted(lacking - set(composed))}"
+
+
+@pytest.mark.parametrize(("kind", "dtype", "tolerance"), kinds())
+def test_forwards_are_those_of_the_formulas(kind, dtype, tolerance):
+    def jobs_of(op):
+        return forwards(op, kind, dtype) if kind in op.kinds else ()
+
+    also = ["nextafter"] if dtype in (np.float16, BFLOAT16) else ["real"]
+    compare(each(jobs_of, [*FORWARD_COMPOSED, *also]), tolerance)
+
+
+@pytest.mark.parametrize(("kind", "dtype", "tolerance"), kinds("i", "b"))
+def test_gradients_are_those_of_the_rules(kind, dtype, tolerance):
+    def jobs_of(op):
+        return backwards(op, kind, dtype, False) if op.differentiable and kind in op.kinds else ()
+
+    compare(each(jobs_of, BACKWARD_COMPOSED), tolerance)
+
+
+def test_gradients_of_a_masked_pass_are_those_of_its_rules():
+    def jobs_of(op):
+        if op.partials is None or not op.differentiable:  # sheltered rules look at the whole array
+            return ()
+        return backwards(op, "f", np.float64, True)
+
+    compare(each(jobs_of, BACKWARD_COMPOSED), 1e-10)

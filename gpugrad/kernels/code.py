@@ -15,6 +15,7 @@ a value, calls what CUDA lacks) raises `NoCodeError`, and runs as it is instead.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -26,7 +27,7 @@ from gpugrad.backend import HALF, SCALARS, Namespace
 from gpugrad.kernels.functions import FUNCTIONS, SPECIAL
 from gpugrad.kernels.launch import TYPES
 
-__all__ = ["CODE", "Body", "Code", "NoCodeError", "compute_dtype", "literal"]
+__all__ = ["CODE", "Body", "Code", "NoCodeError", "Reduction", "cast", "compute_dtype", "literal"]
 
 _FLOAT32 = np.dtype(np.float32)
 _WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64), complex: np.dtype(np.complex128),
@@ -77,11 +78,14 @@ class Body:
     """Straight-line CUDA: what was written so far, a line for each `Code`.
 
     Attributes:
+        codes: in order.
+        reductions: over the rows that the elements are in.
         halves: whether 16-bit floats are among the inputs.
     """
 
     def __init__(self) -> None:
         self.codes: list[Code] = []
+        self.reductions: list[Reduction] = []
         self.halves = False
         self._seen: dict[tuple[str, Any], Code] = {}
 
@@ -101,6 +105,19 @@ class Body:
             self.codes.append(code)
         return self._seen[key]
 
+    def reduce(self, kind: str, of: Code) -> Code:
+        """The ``"sum"``, ``"max"`` or ``"min"`` of a value over its row, the last axis.
+
+        It is a value like others: so normalizations are written.
+        """
+        found = next((r for r in self.reductions if r.kind == kind and r.of is of), None)
+        if found is None:
+            stage = max((r.stage + 1 for r in self.reductions if r.code in _all(of)), default=0)
+            code = self.add(f"u{len(self.reductions)}", of.dtype)
+            found = Reduction(kind, of, code, stage)
+            self.reductions.append(found)
+        return found.code
+
     def lines(self, results: Sequence[Code]) -> list[str]:
         """The lines that these results need."""
         needed = {c.name for c in results}
@@ -110,6 +127,33 @@ class Body:
         return [
             f"const {TYPES[c.dtype]} {c.name} = {c.text};" for c in self.codes if c.name in needed
         ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reduction:
+    """A reduction over rows.
+
+    Attributes:
+        kind: ``"sum"``, ``"max"`` or ``"min"``.
+        of: what is reduced.
+        code: the result.
+        stage: how many reductions must be known before, one after the other.
+    """
+
+    kind: str
+    of: Code
+    code: Code
+    stage: int
+
+
+def _all(code: Code) -> set[Code]:
+    """A value and all that it is made of."""
+    found, open_ = {code}, [code]
+    while open_:
+        new = set(open_.pop().of) - found
+        found |= new
+        open_ += new
+    return found
 
 
 class Code:
@@ -136,6 +180,13 @@ class Code:
     def astype(self, dtype: Any, copy: bool = True) -> Code:
         """The value in another dtype."""
         return cast(self.body, self, compute_dtype(dtype))
+
+    def rounded(self, dtype: Any) -> Code:
+        """The value as an array of that dtype would hold it: also to 16 bits."""
+        made = self.astype(dtype)
+        if np.dtype(dtype) not in HALF:
+            return made
+        return self.body.add(f"(float)({TYPES[np.dtype(dtype)]}){made.name}", made.dtype, made)
 
     def copy(self) -> Code:
         """Itself."""

@@ -7,10 +7,12 @@ template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16
   T at[N];
 };
 
-// The sum over the threads of a row: one warp of a block of several, or the whole block.
-template <int THREADS, class A> __device__ inline A row_sum(A value, A* scratch) {
-  if (THREADS <= 32) return warp_reduce(value, Sum());
-  return block_reduce(value, Sum(), A(0), scratch);
+// The reduction over the threads of a row, known to all: one warp of a block of several, or the
+// whole block.
+template <int THREADS, class A, class F>
+__device__ inline A row_reduce(A value, F f, A none, double2* scratch) {
+  if (THREADS <= 32) return warp_reduce(value, f);
+  return block_reduce(value, f, none, (A*)scratch);
 }
 
 // Sums of `splits` partial results each: a warp for one where there are few, else a thread.

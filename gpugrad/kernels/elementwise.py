@@ -22,57 +22,18 @@ For ``tanh`` of a contiguous float32 array the source is::
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gpugrad.backend import HALF, SCALARS
+from gpugrad.kernels.calls import Call
 from gpugrad.kernels.code import Body, cast, compute_dtype
-from gpugrad.kernels.launch import TYPES, launch, pointer
-from gpugrad.kernels.layout import Layout, lay_out
-from gpugrad.kernels.text import NUMBERS, Kernel
+from gpugrad.kernels.launch import pointer
+from gpugrad.kernels.layout import lay_out, summed_axes
 
-__all__ = ["Elementwise", "prelude"]
-
-THREADS = 256
-BLOCKS = 132 * 16
-"""So many blocks at most; each then takes several parts. A multiple of what an H100 runs."""
-
-_HOME = Path(__file__).parent
-
-
-@functools.cache
-def prelude() -> str:
-    """What stands before the text of a generated kernel."""
-    names = ("complex.cuh", "functions.cuh", "elementwise.cuh")
-    return "".join((_HOME / name).read_text() for name in names)
-
-
-@dataclasses.dataclass
-class _Call:
-    """All that calls with arrays that lie alike have in common.
-
-    Attributes:
-        parts: shape and dtype of what the kernel writes, for each result.
-        splits: of how many partial results the sums are made.
-        sums: axes over which what was written is summed in the end, for each result.
-        back: the order of axes of the results as they were written, if it is another.
-    """
-
-    layout: Layout
-    source: str
-    name: str
-    grid: tuple[int, ...]
-    block: tuple[int, int]
-    sizes: tuple[Any, ...]
-    splits: int
-    parts: tuple[Any, ...]
-    shapes: tuple[tuple[int, ...], ...]
-    back: tuple[int, ...] | None
+__all__ = ["Elementwise"]
 
 
 class Elementwise:
@@ -101,10 +62,10 @@ class Elementwise:
         self._results = [
             cast(body, r, compute_dtype(d)) for r, d in zip(results, self.dtypes, strict=True)
         ]
-        self._lines = body.lines(self._results)
-        kinds = "".join("n" if i in SCALARS else _letter(i) for i in self.inputs)
+        self._body = body
+        kinds = "".join(f"n{i.__name__[0]}" if i in SCALARS else _letter(i) for i in self.inputs)
         self.name = f"{name}_{kinds}_{''.join(map(_letter, self.dtypes))}"
-        self._calls: dict[Any, _Call] = {}
+        self._calls: dict[Any, list[tuple[list[int], Call]]] = {}
         whole = [np.iinfo(i) for i in self.inputs if i not in SCALARS and i.kind in "iu"]
         self._low = max((i.min for i in whole), default=-(2**63))
         self._high = min((i.max for i in whole), default=2**63 - 1)
@@ -127,18 +88,26 @@ class Elementwise:
         arrays = [a for a in args if type(a) not in SCALARS]
         places = [(a.shape, a.strides, pointer(a) & 15) for a in arrays]
         key = tuple(places), shapes and tuple(shapes)
-        call = self._calls.get(key)
-        if call is None:
+        calls = self._calls.get(key)
+        if calls is None:
             aligned = not any(p[2] for p in places)
             made = self._prepare(arrays, aligned, shapes or (None,) * len(self.dtypes))
             if made is None:
                 return NotImplemented
             if len(self._calls) > 1000:
                 self._calls.clear()
-            call = self._calls[key] = made
-        return self._run(call, type(arrays[0]), args)
+            calls = self._calls[key] = made
+        kind = type(arrays[0])
+        if len(calls) == 1:
+            return calls[0][1].run(kind, args)
+        results: list[Any] = [None] * len(self.dtypes)
+        for at, call in calls:
+            for k, result in zip(at, call.run(kind, args), strict=True):
+                results[k] = result
+        return results
 
     def _prepare(self, arrays: Sequence[Any], aligned: bool, shapes: Sequence[Any]) -> Any:
+        """For each kernel: the positions of its results, and its call."""
         shape = np.broadcast_shapes(*[a.shape for a in arrays])
         sizes = [a.dtype.itemsize for a in arrays]
         if any(s % size for a, size in zip(arrays, sizes, strict=True) for s in a.strides):
@@ -148,89 +117,24 @@ class Elementwise:
             + tuple(s // size if d > 1 else 0 for s, d in zip(a.strides, a.shape, strict=True))
             for a, size in zip(arrays, sizes, strict=True)
         ]
-        full = [shape if s is None else (1,) * (len(shape) - len(s)) + s for s in shapes]
-        results = [(s, d.itemsize) for s, d in zip(full, self.dtypes, strict=True)]
-        layout = lay_out(shape, strides, sizes, results, aligned)
-        grid, block, splits = _geometry(layout)
-        types, parts = [], []
-        for own, f, dtype in zip(full, layout.folded, self.dtypes, strict=True):
-            later = (f is None and own != shape) or (splits > 1 and f is not None)
-            types.append(compute_dtype(dtype) if later else dtype)
-            if f is None:
-                parts.append((tuple(shape[k] for k in layout.order), types[-1]))
-            else:
-                parts.append(((splits, *own) if splits > 1 else own, types[-1]))
-        marks = "".join("w" if f is None else f[0] for f in layout.folded)
-        places = "".join(layout.place(k) for k in range(len(arrays)))
-        name = f"{self.name}_{places}{marks}{len(layout.dims)}{layout.index[0]}{layout.pack}"
-        name += f"_{block[0]}" + "s" * (splits > 1)
-        kernel = Kernel(name, self.inputs, self._lines, self._results, types, layout, block)
-        back = tuple(int(k) for k in np.argsort(layout.order))
-        return _Call(
-            layout, prelude() + kernel.text, name, grid, block, tuple(kernel.sizes()), splits,
-            tuple(parts), tuple(shape if s is None else s for s in shapes),
-            None if back == tuple(range(len(shape))) else back,
-        )  # fmt: skip
-
-    def _run(self, call: _Call, kind: Any, args: Sequence[Any]) -> list[Any]:
-        parts = [kind(shape, dtype) for shape, dtype in call.parts]
-        given = [NUMBERS[type(a)](a) if type(a) in NUMBERS else a for a in args]
-        if 0 not in call.layout.shape:
-            launch(call.source, call.name, call.grid, call.block, (*given, *parts, *call.sizes))
+        own = [shape if s is None else s for s in shapes]
         made = []
-        for part, fold, shape, dtype in zip(
-            parts, call.layout.folded, call.shapes, self.dtypes, strict=True
-        ):
-            if fold is None:
-                part = part if call.back is None else part.transpose(call.back)
-                made.append(part if part.shape == shape else _summed(part, shape, dtype))
-            elif call.splits > 1:
-                made.append(_folded(kind, part, shape, dtype))
-            else:
-                made.append(part if part.shape == shape else part.reshape(shape))
+        for at in self._groups(shape, own):
+            results = [(own[k], self.dtypes[k].itemsize) for k in at]
+            layout = lay_out(shape, strides, sizes, results, aligned)
+            name = self.name if len(at) == len(own) else f"{self.name}_{'_'.join(map(str, at))}"
+            written = [(self._results[k], own[k], self.dtypes[k]) for k in at]
+            made.append((at, Call(name, self.inputs, self._body, written, layout)))
         return made
 
-
-def _geometry(layout: Layout) -> tuple[tuple[int, ...], tuple[int, int], int]:
-    """Grid and block, and into how many parts a sum is split."""
-    fold = next((f for f in layout.folded if f), None)
-    parts = -(-layout.columns // layout.pack)
-    if fold is None:
-        return (_blocks(layout.rows * parts, THREADS),), (THREADS, 1), 1
-    if fold == "columns":
-        wide = 32 if layout.rows > 1 and parts <= 512 else THREADS
-        across = _blocks(layout.rows, THREADS // wide)
-        splits = max(1, min(-(-parts // (4 * wide)), 2 * 264 // across))
-        return (across, splits), (wide, THREADS // wide), splits
-    wide = min(32, 1 << (parts - 1).bit_length())
-    across = _blocks(parts, wide)
-    splits = max(1, min(-(-layout.rows // (4 * THREADS // wide)), 2 * 264 // across))
-    return (across, splits), (wide, THREADS // wide), splits
-
-
-def _blocks(n: int, each: int) -> int:
-    return max(1, min(-(-n // each), BLOCKS))
-
-
-def _folded(kind: Any, part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """The sum of the partial results in front of the axes of `shape`."""
-    out, splits = kind(shape, dtype), part.shape[0]
-    n = out.size
-    few = n < THREADS
-    types = f"{TYPES[part.dtype]}, {TYPES[np.dtype(dtype)]}, {str(few).lower()}"
-    grid = -(-n * (32 if few else 1) // THREADS)
-    launch(prelude(), f"fold_partials<{types}>", grid, THREADS,
-           (part, out, np.int32(splits), np.int64(n)))  # fmt: skip
-    return out
-
-
-def _summed(whole: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """What is summed over other axes than rows or columns."""
-    more = whole.ndim - len(shape)
-    axes = tuple(range(more)) + tuple(
-        k + more for k, d in enumerate(shape) if d == 1 and whole.shape[k + more] != 1
-    )
-    return whole.sum(axis=axes, keepdims=True).reshape(shape).astype(dtype, copy=False)
+    def _groups(self, shape: tuple[int, ...], own: Sequence[tuple[int, ...]]) -> list[list[int]]:
+        """Results that one kernel can write: whole ones, and sums over the same axes."""
+        groups: dict[Any, list[int]] = {}
+        for k, s in enumerate(own):
+            groups.setdefault(summed_axes(shape, s), []).append(k)
+        whole = groups.pop(frozenset(), [])
+        first, *rest = groups.values() or [[]]
+        return [sorted(whole + first), *rest]
 
 
 def _letter(dtype: np.dtype[Any]) -> str:

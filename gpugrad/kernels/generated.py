@@ -16,7 +16,16 @@ from gpugrad.backend import BFLOAT16, HALF, NUMPY, SCALARS, formulas_on, gpu_cou
 from gpugrad.kernels.code import CODE, LIB, Code, NoCodeError
 from gpugrad.kernels.elementwise import Elementwise
 
-__all__ = ["composed", "first", "forward_of", "gradients", "gradients_of", "identity"]
+__all__ = [
+    "composed",
+    "first",
+    "forward_of",
+    "gradients",
+    "gradients_of",
+    "identity",
+    "kind_of",
+    "saved_kind",
+]
 
 
 enabled = True
@@ -39,12 +48,17 @@ def composed() -> Iterator[None]:
         enabled = before
 
 
-def _kind(value: Any) -> Any:
+def kind_of(value: Any) -> Any:
     """On what a kernel depends: an array's dtype, a Python number's type."""
     kind = type(value)
     if kind in SCALARS:
         return kind
     return float if kind is BFLOAT16.type else value.dtype
+
+
+def saved_kind(value: Any) -> Any:
+    """`kind_of` of a value that a tape saved; what is no value, as a shape, in a tuple."""
+    return kind_of(value) if hasattr(value, "strides") or type(value) in SCALARS else (value,)
 
 
 def _one(kind: Any, bfloat16: bool) -> Any:
@@ -90,7 +104,7 @@ def first(op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
     def generated_first(*args: Any) -> Any:
         if not enabled:
             return formula(*args)
-        key = tuple([_kind(a) for a in args])
+        key = tuple([kind_of(a) for a in args])
         if key not in kernels:
             try:
                 kernels[key] = forward_of(op, key)
@@ -114,13 +128,15 @@ def identity(xp: Any, g: Any, saved: Any, params: Any) -> Any:
 
 
 def gradients_of(
-    op: Any, rules: Sequence[Any], kind: Any, saved: Sequence[Any], dtypes: Sequence[Any]
-) -> Elementwise:
+    op: Any, rules: Sequence[Any], at: Sequence[int], kind: Any, saved: Sequence[Any],
+    dtypes: Sequence[Any],
+) -> Elementwise:  # fmt: skip
     """The kernel of some gradients of an op.
 
     Args:
         op: the record.
-        rules: of the inputs whose gradients are wanted.
+        rules: of all inputs: the op's, or those for a masked pass.
+        at: the positions of the inputs whose gradients are wanted.
         kind: dtype of the cotangent.
         saved: what the rules read: dtypes and types of numbers in the place of values, and in a
             tuple of one what is no value.
@@ -134,7 +150,7 @@ def gradients_of(
     def formula(g: Code, *values: Code) -> list[Any]:
         rest = iter(values)
         own = [_widened(s[0]) if type(s) is tuple else next(rest) for s in saved]
-        made = [_read(rule, CODE, g, own, None) for rule in rules]
+        made = [_read(rules[k], CODE, g, own, None) for k in at]
         return [
             LIB.real(m) if type(m) is Code and m.dtype.kind == "c" and d.kind != "c" else m
             for m, d in zip(made, found, strict=True)
@@ -143,10 +159,13 @@ def gradients_of(
     ones = [s[0] if type(s) is tuple else _one(s, BFLOAT16 in kinds) for s in saved]
     with np.errstate(all="ignore"):
         found = [
-            d or _read(rule, NUMPY, np.ones(1, kind), ones, None).dtype
-            for rule, d in zip(rules, dtypes, strict=True)
+            d or _read(rules[k], NUMPY, np.ones(1, kind), ones, None).dtype
+            for k, d in zip(at, dtypes, strict=True)
         ]
-    return Elementwise(f"{op.name}_gradients", kinds, formula, found)
+    name = "_".join(
+        (op.name, "masked" if rules is op.masked else "by", *(op.arrays[k] for k in at))
+    )
+    return Elementwise(name, kinds, formula, found)
 
 
 def _widened(value: Any) -> Any:
@@ -165,16 +184,12 @@ def gradients(
     at = [k for k, w in enumerate(wanted) if w and not (rules[k] is identity and fits[k] is None)]
     if not enabled or not at or type(g) is tuple:
         return rules, fits
-    kinds = tuple(
-        _kind(s) if type(s) in SCALARS or hasattr(s, "strides") or type(s) is BFLOAT16.type
-        else (s,) for s in saved
-    )  # fmt: skip
-    own = tuple([rules[k] for k in at])
+    kinds = tuple([saved_kind(s) for s in saved])
     dtypes = tuple([fits[k] and fits[k][1] for k in at])
-    key = own, g.dtype, kinds, dtypes
+    key = tuple([rules[k] for k in at]), g.dtype, kinds, dtypes
     if key not in _backward:
         try:
-            _backward[key] = gradients_of(op, own, g.dtype, kinds, dtypes)
+            _backward[key] = gradients_of(op, rules, at, g.dtype, kinds, dtypes)
         except NoCodeError:
             _backward[key] = None
     kernel = _backward[key]

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-__all__ = ["Layout", "contiguous", "lay_out"]
+__all__ = ["Layout", "contiguous", "lay_out", "summed_axes"]
 
 SMALL = 1 << 30
 """Below so many elements an index is an int."""
@@ -73,13 +73,11 @@ def lay_out(
         shape: of all arrays together.
         strides: of each array along `shape`, in elements; 0 where it is broadcast.
         sizes: bytes of an element of each array.
-        results: shape and bytes of an element of each; a shape with 1 where `shape` has more is
+        results: shape and bytes of an element of each; a shape that broadcasts to `shape` is
             that of a sum.
         aligned: whether all arrays begin at multiples of 16 bytes.
     """
-    reduced = [
-        frozenset(k for k, d in enumerate(shape) if d > 1 and own[k] == 1) for own, _ in results
-    ]
+    reduced = [summed_axes(shape, own) for own, _ in results]
     which = next((r for r in reduced if r), frozenset())
     order, axes, fold = _axes(shape, strides, which)
     if which and fold is None:  # neither rows nor columns: the whole results are summed elsewhere
@@ -93,6 +91,12 @@ def lay_out(
     index = "int" if max(math.prod(dims), *far, 0) < SMALL else "long long"
     pack = _pack(dims, collapsed, sizes, whole) if aligned else 1
     return Layout(shape, order, dims, collapsed, folded, pack, index)
+
+
+def summed_axes(shape: tuple[int, ...], own: tuple[int, ...]) -> frozenset[int]:
+    """The axes of `shape` over which a sum of shape `own` is taken."""
+    more = len(shape) - len(own)
+    return frozenset(k for k, d in enumerate(shape) if d != 1 and (k < more or own[k - more] == 1))
 
 
 def _axes(
@@ -137,13 +141,14 @@ def _pack(
     dims: tuple[int, ...], strides: Sequence[tuple[int, ...]], sizes: Sequence[int],
     results: Sequence[int],
 ) -> int:  # fmt: skip
-    """How many columns are read at a time: 16 bytes of the smallest elements, at most 8."""
+    """How many columns a thread takes: 16 bytes of the smallest elements, 32 of the largest."""
     if any(s[-1] not in (0, 1) for s in strides):
         return 1
     packed = [s for s in strides if s[-1] == 1]
     moved = [size for size, s in zip(sizes, strides, strict=True) if s[-1] == 1]
-    pack = min(8, 16 // min([*moved, *results, 16]))
-    if len(dims) > 1:  # every row begins at a whole pack
+    moved += results
+    pack = min(8, 16 // min(moved, default=16), 32 // max(moved, default=16))
+    if len(dims) > 1:  # every row is whole packs
         while pack > 1 and (dims[-1] % pack or any(x % pack for s in packed for x in s[:-1])):
             pack //= 2
     return max(pack, 1)

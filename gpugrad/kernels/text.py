@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import SCALARS
-from gpugrad.kernels.code import Code, compute_dtype
+from gpugrad.kernels.code import Body, Code, compute_dtype
 from gpugrad.kernels.launch import TYPES
 from gpugrad.kernels.layout import Layout
 
@@ -25,7 +26,7 @@ class Kernel:
     Args:
         name: of the kernel.
         inputs: dtype of each argument, or the type of a Python number.
-        lines: of the formula, on x0, x1, ...
+        body: with the formula, on x0, x1, ...
         results: the Codes of the results.
         types: dtype in which each result is written.
         layout: of the arrays.
@@ -36,10 +37,11 @@ class Kernel:
     """
 
     def __init__(
-        self, name: str, inputs: Sequence[Any], lines: Sequence[str], results: Sequence[Code],
+        self, name: str, inputs: Sequence[Any], body: Body, results: Sequence[Code],
         types: Sequence[Any], layout: Layout, threads: tuple[int, int],
     ) -> None:  # fmt: skip
         self._name, self._layout, self._threads = name, layout, threads
+        self._body, self._results = body, results
         self._index, self._pack = layout.index, layout.pack
         self._types = [TYPES[np.dtype(t)] for t in types]
         self._inputs = [
@@ -47,21 +49,38 @@ class Kernel:
         ]
         self._arrays = [k for k, i in enumerate(inputs) if i not in SCALARS]
         self._place = {k: layout.place(n) for n, k in enumerate(self._arrays)}
-        self._sums = [k for k, f in enumerate(layout.folded) if f]
-        self._wide = {k: TYPES[compute_dtype(types[k])] for k in self._sums}
-        fold = next((f for f in layout.folded if f), None)
-        walk = {None: self._walk, "columns": self._walk_rows, "rows": self._walk_columns}[fold]
+        self._whole = [k for k, f in enumerate(layout.folded) if not f]
+        self._wide = {
+            k: TYPES[compute_dtype(types[k])] for k, f in enumerate(layout.folded) if f
+        }  # fmt: skip
+        self._uses: dict[str, list[int]] = {}  # the arguments that a function uses
+        functions, walk = self._functions(), textwrap.indent(self._walk(), "  ")
+        self.text = (
+            f"{functions}__global__ void __launch_bounds__({threads[0] * threads[1]}) {name}(\n"
+            f"    {', '.join(self._params())}) {{\n{walk}}}\n"
+        )
+
+    def _functions(self) -> str:
+        """The functions of one element."""
+        outs = [(self._types[k], f"y{k}", self._results[k]) for k in self._whole]
+        outs += [(t, f"y{k}", self._results[k]) for k, t in self._wide.items()]
+        return self._function("each", (), outs)
+
+    def _function(
+        self, name: str, known: Sequence[tuple[str, str]], outs: Sequence[tuple[str, str, Code]]
+    ) -> str:
+        """A function of one element: of the arguments that it uses and what is known already."""
+        lines = self._body.lines([c for _, _, c in outs])
+        words = set(re.findall(r"\w+", " ".join(lines)))
+        self._uses[name] = [k for k in range(len(self._inputs)) if f"x{k}" in words]
         params = [
-            *(f"const {t} x{k}" for k, t in enumerate(self._inputs)),
-            *(f"{self._wide.get(k, t)}& y{k}" for k, t in enumerate(self._types)),
-        ]
-        self.text = "".join((
-            f"static __device__ __forceinline__ void {name}_each({', '.join(params)}) {{\n",
-            *(f"  {line}\n" for line in lines),
-            *(f"  y{k} = ({self._wide.get(k, t)}){c.name};\n"
-              for k, (c, t) in enumerate(zip(results, self._types, strict=True))),
-            f"}}\n__global__ void __launch_bounds__({threads[0] * threads[1]}) {name}(\n    ",
-            ", ".join(self._params()), ") {\n", textwrap.indent(walk(), "  "), "}\n",
+            *(f"const {self._inputs[k]} x{k}" for k in self._uses[name]),
+            *(f"const {t} {n}" for t, n in known), *(f"{t}& {n}" for t, n, _ in outs),
+        ]  # fmt: skip
+        return "".join((
+            f"static __device__ __forceinline__ void {self._name}_{name}({', '.join(params)}) {{\n",
+            *(f"  {line}\n" for line in lines), *(f"  {n} = ({t}){c.name};\n" for t, n, c in outs),
+            "}\n",
         ))  # fmt: skip
 
     # -- what the kernel is given
@@ -96,6 +115,12 @@ class Kernel:
     # -- the three ways through the elements
 
     def _walk(self) -> str:
+        fold = next((f for f in self._layout.folded if f), None)
+        return {None: self._walk_all, "columns": self._walk_rows, "rows": self._walk_columns}[
+            fold
+        ]()
+
+    def _walk_all(self) -> str:
         """Every thread takes a pack of columns of some row."""
         i = self._index
         one = len(self._layout.dims) == 1
@@ -120,7 +145,7 @@ class Kernel:
             f"{textwrap.indent(self._part(), '  ')}}}\n"
         )
         done = "".join(
-            f"f{k} = row_sum<{wide}>(f{k}, ({t}*)scratch);\n"
+            f"f{k} = row_reduce<{wide}>(f{k}, Sum(), ({t})0, scratch);\n"
             f"if (threadIdx.x == 0) r{k}[({i})blockIdx.y * rows + row] = ({self._types[k]})f{k};\n"
             for k, t in self._wide.items()
         )
@@ -209,36 +234,56 @@ class Kernel:
         )
 
     def _elements(self, pack: int, column: str) -> str:
-        before, given, after = [], [], []
-        for k, t in enumerate(self._inputs):
-            place = self._place.get(k)
-            if place is None:
-                given.append(f"x{k}")
-            elif place in "or":
-                given.append(f"c{k}")
+        """A pack of columns from memory to memory, and what is summed."""
+        loads, given = self._loads("each", pack, column)
+        at = "[k]" if pack > 1 else "[0]"
+        sums = [f"f{k}{at if 'rows' in self._layout.folded else ''} += y{k};" for k in self._wide]
+        wide = [f"{t} y{k};" for k, t in self._wide.items()]
+        kept = [f"y{k}" for k in self._wide]
+        return self._each("each", pack, column, loads, given, self._whole, wide, kept, sums)
+
+    def _loads(
+        self, name: str, pack: int, column: str, held: Sequence[int] = ()
+    ) -> tuple[list[str], list[str]]:
+        """Lines that read a pack, and the arguments of a function of one element.
+
+        Of the arrays in `held` a thread has the packs already, in p0[n], p1[n], ...
+        """
+        lines, given = [], []
+        for k in self._uses[name]:
+            t, place = self._inputs[k], self._place.get(k)
+            if k in held:
+                given.append(f"p{k}[n].at[k]")
+            elif place is None or place in "or":
+                given.append(f"{'x' if place is None else 'c'}{k}")
             elif pack == 1:
                 given.append(f"b{k}[{column}{f' * t{k}' if place == 's' else ''}]")
             else:
                 few = f"Few<{t}, {pack}>"
-                before.append(f"const {few} p{k} = *(const {few}*)(b{k} + {column});")
+                lines.append(f"const {few} p{k} = *(const {few}*)(b{k} + {column});")
                 given.append(f"p{k}.at[k]")
+        return lines, given
+
+    def _each(
+        self, name: str, pack: int, column: str, before: Sequence[str], given: Sequence[str],
+        whole: Sequence[int], wide: Sequence[str], kept: Sequence[str], after: Sequence[str],
+    ) -> str:  # fmt: skip
+        """Lines that call the function of one element for a pack, and write `whole` results.
+
+        What it makes beside them it leaves in the variables `kept`, which `wide` declares.
+        """
         row = "" if len(self._layout.dims) == 1 else "row * columns + "
-        each = []
-        for k, t in enumerate(self._types):
-            if k in self._wide:
-                each.append(f"{self._wide[k]} y{k};")
-                given.append(f"y{k}")
-            elif pack == 1:
-                given.append(f"r{k}[{row}{column}]")
-            else:
-                before.append(f"Few<{t}, {pack}> q{k};")
-                given.append(f"q{k}.at[k]")
-                after.append(f"*(Few<{t}, {pack}>*)(r{k} + {row}{column}) = q{k};")
-        each.append(f"{self._name}_each({', '.join(given)});")
-        place_of = "[k]" if "rows" in self._layout.folded else ""
-        each += [f"f{k}{place_of if pack > 1 else place_of and '[0]'} += y{k};" for k in self._sums]
-        lines = each
-        if pack > 1:
+        outs, begin, end = [], list(before), []
+        for k in whole:
+            if pack == 1:
+                outs.append(f"r{k}[{row}{column}]")
+                continue
+            few = f"Few<{self._types[k]}, {pack}>"
+            begin.append(f"{few} q{k};")
+            outs.append(f"q{k}.at[k]")
+            end.append(f"*({few}*)(r{k} + {row}{column}) = q{k};")
+        lines = [*wide, f"{self._name}_{name}({', '.join((*given, *outs, *kept))});", *after]
+        if pack > 1 or any("[k]" in g for g in given):
             lines = ["#pragma unroll", f"for (int k = 0; k < {pack}; ++k) {{",
-                     *(f"  {line}" for line in each), "}"]  # fmt: skip
-        return "".join(f"{line}\n" for line in (*before, *lines, *after))
+                     *(f"  {line}" for line in lines), "}"]  # fmt: skip
+        return "".join(f"{line}\n" for line in (*begin, *lines, *end))

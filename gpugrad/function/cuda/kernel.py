@@ -16,8 +16,9 @@ from gpugrad.backend import Namespace
 from gpugrad.function.cuda.reading import Reading
 from gpugrad.function.cuda.rows import MOST_BLOCKS, Rows
 from gpugrad.function.fuse import Kernel, reduction
+from gpugrad.kernels.calls import prelude
 from gpugrad.kernels.code import Code
-from gpugrad.kernels.elementwise import Elementwise, prelude
+from gpugrad.kernels.elementwise import Elementwise
 from gpugrad.kernels.launch import launch, type_name
 from gpugrad.trace import Step, Value
 
@@ -34,7 +35,9 @@ def compiled(kernel: Kernel) -> Callable[[Namespace, Sequence[Any]], list[Any]]:
     """
     along = any(reduction(s) for s in kernel.steps)
     kinds = {reduction(s) for s in kernel.sums}
-    return RowWise(kernel) if along or len(kinds) > 1 or not _is_plain(kernel) else _plain(kernel)
+    if along or len(kinds) > 1 or not _is_plain(kernel):
+        return RowWise(kernel)
+    return _plain(kernel)
 
 
 def _is_plain(kernel: Kernel) -> bool:

@@ -12,10 +12,7 @@ from gpugrad.kernels.code import CODE, Body, Code, NoCodeError, compute_dtype
 from gpugrad.kernels.launch import type_name
 from gpugrad.trace import Step, Value
 
-__all__ = ["FUNCTORS", "Input", "Reading", "Reduction"]
-
-FUNCTORS = {"sum": "Sum", "mean": "Sum", "max": "Max", "min": "Min"}
-"""What combines two values of a reduction, in ``common.cuh``."""
+__all__ = ["Input", "Reading"]
 
 
 class Input:
@@ -52,20 +49,6 @@ def _row_offset(shape: Sequence[int], strides: Sequence[int]) -> str:
     return " + ".join(parts) or "0"
 
 
-class Reduction:
-    """One reduction along rows: of which value, how, and in which of the loops."""
-
-    def __init__(self, k: int, step: Step, of: Code, level: int) -> None:
-        self.k, self.of, self.level = k, of, level
-        self.how = REDUCTIONS[step.op.name]
-        self.columns = step.inputs[0].shape[-1]
-        self.dtype = compute_dtype(step.outs[0].dtype)
-        if self.how in ("max", "min") and self.dtype.kind != "f":
-            raise NoCodeError(f"{self.how} of {self.dtype}")
-        if self.dtype.kind == "c":
-            raise NoCodeError("sums of complex numbers")
-
-
 class Reading:
     """What a kernel computes, as CUDA expressions.
 
@@ -77,7 +60,6 @@ class Reading:
     Attributes:
         body: the lines.
         inputs: the arguments, as they are read.
-        reductions: along rows, in order.
         results: (Code, Value) that other steps read.
         sums: (Code, Step) with which the kernel ends.
 
@@ -89,9 +71,7 @@ class Reading:
         self.rows, self.columns = kernel.rows, kernel.columns
         self.body = next(iter(known.values())).body if known else Body()
         self.inputs: list[Input] = []
-        self.reductions: list[Reduction] = []
         self._codes: dict[int, Any] = dict(known or {})
-        self._levels: dict[str, int] = {}
         for step in kernel.steps:
             self._step(step)
         self.sums = [
@@ -136,12 +116,7 @@ class Reading:
     def _step(self, step: Step) -> None:
         (out,) = step.outs
         if step.op.name in REDUCTIONS and reduction(step):
-            of = self._cast(self._arg(step.inputs[0], step.inputs[0].shape), out.dtype)
-            k = len(self.reductions)
-            made = Reduction(k, step, of, self._level(of))
-            self.reductions.append(made)
-            code = self.body.add(f"r{k}", made.dtype)
-            self._levels[code.name] = made.level + 1
+            code = self._reduced(step)
         elif step.op.name in ("broadcast_to", "reshape", "expand_dims", "squeeze"):
             shape = step.inputs[0].shape if step.op.name != "broadcast_to" else out.shape
             code = self._arg(step.inputs[0], shape)
@@ -157,8 +132,11 @@ class Reading:
     def _cast(self, value: Any, dtype: Any) -> Code:
         return code_module.cast(self.body, value, compute_dtype(dtype))
 
-    def _level(self, code: Code) -> int:
-        """How many reductions must be known before, one after another."""
-        if code.name not in self._levels:
-            self._levels[code.name] = max(map(self._level, code.of), default=0)
-        return self._levels[code.name]
+    def _reduced(self, step: Step) -> Code:
+        (given,), (out,) = step.inputs, step.outs
+        how, of = REDUCTIONS[step.op.name], self._cast(self._arg(given, given.shape), out.dtype)
+        if of.dtype.kind == "c" or (how in ("max", "min") and of.dtype.kind != "f"):
+            raise NoCodeError(f"{how} of {of.dtype}")
+        if how == "mean":
+            return self.body.reduce("sum", of) / given.shape[-1]
+        return self.body.reduce(how, of)

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpugrad.function.cuda.reading import FUNCTORS, Input, Reading, Reduction
+from gpugrad.function.cuda.reading import Input, Reading
 from gpugrad.function.fuse import reduction
-from gpugrad.kernels.code import Code, NoCodeError
+from gpugrad.kernels.code import Code, NoCodeError, Reduction
 from gpugrad.kernels.launch import type_name
 
 __all__ = ["MOST_BLOCKS", "Rows"]
+
+FUNCTORS = {"sum": "Sum", "max": "Max", "min": "Min"}
+"""What combines two values of a reduction, in ``common.cuh``."""
 
 MOST_BLOCKS = 1024
 ELEMENTS = 16  # of a row that one thread holds, if they have 4 bytes
@@ -60,7 +63,7 @@ class Rows:
         parameters += [
             f"{type_name(c.dtype)}* __restrict__ q{k}" for k, (c, _) in enumerate(of.sums)
         ]
-        scratch = {type_name(r.dtype) for r in of.reductions}
+        scratch = {type_name(r.of.dtype) for r in of.body.reductions}
         scratch |= {type_name(c.dtype) for c, s in of.sums if reduction(s) != "column"}
         start = f"j = threadIdx.x * {self._pack}"
         lines = [
@@ -76,8 +79,9 @@ class Rows:
             *(self._held(i) for i in of.inputs if i.row != "0"),
             *(f"const {i.type} x{i.k} = p{i.k}[{i.row}];" for i in of.inputs if not i.column),
         ]
-        for level in sorted({r.level for r in of.reductions}):
-            lines += self._reduce([r for r in of.reductions if r.level == level])
+        every = of.body.reductions
+        for stage in sorted({r.stage for r in every}):
+            lines += self._reduce([r for r in every if r.stage == stage])
         lines += [self._write_elements(), *self._write_rows(), "}", *self._partials(), "}"]
         return "\n".join(line for line in lines if line) + "\n"
 
@@ -125,13 +129,12 @@ class Rows:
     def _reduce(self, some: Sequence[Reduction]) -> list[str]:
         before, inside, after = [], [], []
         for r in some:
-            t, functor = type_name(r.dtype), FUNCTORS[r.how]
-            none = {"max": f"-infinity<{t}>()", "min": f"infinity<{t}>()"}.get(r.how, f"{t}(0)")
-            before.append(f"{t} a{r.k} = {none};")
-            inside.append(f"a{r.k} = {functor}()(a{r.k}, {r.of.name});")
-            mean = f" / {t}({r.columns})" if r.how == "mean" else ""
-            whole = self._together(t, f"a{r.k}", functor, none)
-            after.append(f"const {t} r{r.k} = {whole}{mean};")
+            t, functor, name = type_name(r.of.dtype), FUNCTORS[r.kind], r.code.text
+            none = {"max": f"-infinity<{t}>()", "min": f"infinity<{t}>()"}.get(r.kind, f"{t}(0)")
+            before.append(f"{t} all_{name} = {none};")
+            inside.append(f"all_{name} = {functor}()(all_{name}, {r.of.name});")
+            whole = self._together(t, f"all_{name}", functor, none)
+            after.append(f"const {t} {name} = {whole};")
         return [*before, self._loop([r.of for r in some], inside), *after]
 
     # -- results and sums over rows

@@ -1,0 +1,141 @@
+"""A prepared launch of an elementwise kernel, for arrays that lie in one way."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpugrad.kernels.code import Body, Code, compute_dtype
+from gpugrad.kernels.launch import TYPES, launch
+from gpugrad.kernels.layout import Layout, summed_axes
+from gpugrad.kernels.text import NUMBERS, Kernel
+
+__all__ = ["Call", "prelude"]
+
+THREADS = 256
+BLOCKS = 132 * 16
+"""So many blocks at most; each then takes several parts. A multiple of what an H100 runs."""
+
+_HOME = Path(__file__).parent
+
+
+@functools.cache
+def prelude() -> str:
+    """What stands before the text of a generated kernel."""
+    names = ("complex.cuh", "functions.cuh", "elementwise.cuh")
+    return "".join((_HOME / name).read_text() for name in names)
+
+
+class Call:
+    """A kernel with some results of a formula, for arrays in one layout.
+
+    Args:
+        name: of the formula and its dtypes.
+        inputs: dtype of each argument, or the type of a Python number.
+        body: with the formula.
+        results: Code, shape and dtype of each result.
+        layout: of the arrays.
+    """
+
+    def __init__(
+        self, name: str, inputs: Sequence[Any], body: Body,
+        results: Sequence[tuple[Code, tuple[int, ...], np.dtype[Any]]], layout: Layout,
+    ) -> None:  # fmt: skip
+        self._grid, self._block, self._splits = _geometry(layout)
+        self._layout, self._results = layout, results
+        shape, split = layout.shape, self._splits > 1
+        self._parts: list[tuple[tuple[int, ...], np.dtype[Any]]] = []  # what the kernel writes
+        for (_, own, dtype), fold in zip(results, layout.folded, strict=True):
+            if fold is None:
+                whole = tuple(shape[k] for k in layout.order)
+                later = summed_axes(shape, own)
+                self._parts.append((whole, compute_dtype(dtype) if later else dtype))
+            elif split:
+                self._parts.append(((self._splits, *own), compute_dtype(dtype)))
+            else:
+                self._parts.append((own, dtype))
+        back = tuple(int(k) for k in np.argsort(layout.order))
+        self._back = None if back == tuple(range(len(shape))) else back
+        places = "".join(layout.place(k) for k in range(len(layout.strides)))
+        marks = "".join("w" if f is None else f[0] for f in layout.folded)
+        self.name = f"{name}_{places}{marks}{len(layout.dims)}{layout.index[0]}{layout.pack}"
+        self.name += f"_{self._block[0]}" + "s" * split
+        kernel = Kernel(
+            self.name, inputs, body, [c for c, _, _ in results], [d for _, d in self._parts],
+            layout, self._block,
+        )  # fmt: skip
+        self.source = prelude() + kernel.text
+        self._sizes = kernel.sizes()
+
+    def run(self, kind: Any, args: Sequence[Any]) -> list[Any]:
+        """The results, as arrays of type `kind`."""
+        parts = [kind(shape, dtype) for shape, dtype in self._parts]
+        if 0 not in self._layout.shape:
+            given = [NUMBERS[type(a)](a) if type(a) in NUMBERS else a for a in args]
+            launch(self.source, self.name, self._grid, self._block, [*given, *parts, *self._sizes])
+        made = []
+        for part, fold, (_, shape, dtype) in zip(
+            parts, self._layout.folded, self._results, strict=True
+        ):
+            if fold is None:
+                part = part if self._back is None else part.transpose(self._back)
+                made.append(part if part.shape == shape else _summed(part, shape, dtype))
+            elif 0 in self._layout.shape:
+                made.append(_zeros(part, shape, dtype))
+            elif self._splits > 1:
+                made.append(_folded(kind, part, shape, dtype))
+            else:
+                made.append(part)
+        return made
+
+
+def _zeros(part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Sums of nothing."""
+    out = type(part)(shape, dtype)
+    out[...] = 0
+    return out
+
+
+def _geometry(layout: Layout) -> tuple[tuple[int, ...], tuple[int, int], int]:
+    """Grid and block, and into how many parts a sum is split."""
+    fold = next((f for f in layout.folded if f), None)
+    parts = -(-layout.columns // layout.pack)
+    if fold is None:
+        return (_blocks(layout.rows * parts, THREADS),), (THREADS, 1), 1
+    if fold == "columns":
+        wide = 32 if layout.rows > 1 and parts <= 512 else THREADS
+        across = _blocks(layout.rows, THREADS // wide)
+        splits = max(1, min(-(-parts // (4 * wide)), 2 * 264 // across))
+        return (across, splits), (wide, THREADS // wide), splits
+    wide = min(32, 1 << (parts - 1).bit_length())
+    across = _blocks(parts, wide)
+    splits = max(1, min(-(-layout.rows // (4 * THREADS // wide)), 2 * 264 // across))
+    return (across, splits), (wide, THREADS // wide), splits
+
+
+def _blocks(n: int, each: int) -> int:
+    return max(1, min(-(-n // each), BLOCKS))
+
+
+def _folded(kind: Any, part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """The sum of the partial results in front of the axes of `shape`."""
+    out, splits = kind(shape, dtype), part.shape[0]
+    n = out.size
+    few = n < THREADS
+    types = f"{TYPES[part.dtype]}, {TYPES[np.dtype(dtype)]}, {str(few).lower()}"
+    grid = -(-n * (32 if few else 1) // THREADS)
+    launch(prelude(), f"fold_partials<{types}>", grid, THREADS,
+           (part, out, np.int32(splits), np.int64(n)))  # fmt: skip
+    return out
+
+
+def _summed(whole: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """What is summed over other axes than rows or columns; or has axes of length 1 less."""
+    axes = tuple(sorted(summed_axes(whole.shape, shape)))
+    if not axes:
+        return whole.reshape(shape)
+    return whole.sum(axis=axes, keepdims=True).reshape(shape).astype(dtype, copy=False)

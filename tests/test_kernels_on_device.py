@@ -1,0 +1,36 @@
+"""A backward pass on a device, a fake one where there is no GPU, runs generated kernels."""
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.testing import shim
+
+pytestmark = [
+    pytest.mark.kernels,
+    pytest.mark.skipif(bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"),
+]
+
+
+def gradients(function, device, arrays):
+    xs = [gg.constant(a).to_device(device) for a in arrays]
+    with gg.GradientTape() as tape:
+        tape.watch(xs)
+        y = function(*xs)
+    return [t.to_device("cpu") for t in (y, *tape.gradient(y, xs))]
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (lambda x, w, b: gg.tanh(x * w + b), [(3, 4), (4,), (4,)]),
+        (lambda x, w: gg.exp(x.T) / (1 + w * w), [(3, 4), (4, 1)]),
+    ],
+    ids=["leading", "trailing"],
+)
+def test_a_backward_pass_on_a_device_runs_kernels(function, shapes, cuda, rng):
+    arrays = [rng.normal(size=s).astype(np.float32) for s in shapes]
+    found, desired = gradients(function, cuda, arrays), gradients(function, "cpu", arrays)
+    for a, d in zip(found, desired, strict=True):
+        assert (a.dtype, a.shape) == (d.dtype, d.shape)
+        np.testing.assert_allclose(a.numpy(), d.numpy(), rtol=2e-5, atol=1e-6)
