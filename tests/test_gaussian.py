@@ -1,0 +1,70 @@
+"""The Gaussian's density: the gradient by the covariance, and what it costs."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import gpugrad as gg
+
+
+def textbook(x, mean, cov):
+    """Through the factor, whose derivative is the general one."""
+    factor = gg.linalg.cholesky(cov)
+    z = gg.linalg.solve_triangular(factor, gg.expand_dims(x - mean, axis=-1), lower=True)
+    log_det = 2 * gg.sum(gg.log(gg.diagonal(factor)))
+    return -0.5 * (gg.sum(z * z) + log_det + x.shape[0] * np.log(2 * np.pi))
+
+
+@pytest.fixture
+def points(rng):
+    a = rng.normal(size=(40, 40))
+    return [
+        gg.constant(v) for v in (rng.normal(size=40), rng.normal(size=40), a @ a.T + np.eye(40))
+    ]
+
+
+def test_value_and_gradients_are_those_through_the_factor(points):
+    for k in range(3):
+        found, desired = (
+            gg.grad(gg.gaussian_log_likelihood, k)(*points),
+            gg.grad(textbook, k)(*points),
+        )
+        np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-8, 1e-8)
+    found, desired = gg.gaussian_log_likelihood(*points), textbook(*points)
+    np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-12)
+
+
+def test_the_gradient_by_the_covariance_is_one_factor_and_one_inverse_from_it(points, monkeypatch):
+    x, mean, cov = points
+    counted, real = [], scipy.linalg.get_lapack_funcs
+
+    def counting(names, arrays):
+        counted.extend(names)
+        return real(names, arrays)
+
+    with gg.GradientTape() as tape:
+        tape.watch(cov)
+        y = gg.gaussian_log_likelihood(x, mean, cov)
+    monkeypatch.setattr(scipy.linalg, "get_lapack_funcs", counting)
+    tape.gradient(y, cov)
+    assert counted == ["potrf", "potri"]
+
+
+def test_the_gradient_of_a_kernels_length_is_that_of_differences(rng):
+    x, y = rng.normal(size=(30, 1)), rng.normal(size=30)
+    squares = gg.constant((x - x.T) ** 2)
+
+    def likelihood(length):
+        cov = gg.exp(-squares / (2 * length**2)) + 0.1 * gg.eye(30, dtype="float64")
+        return gg.gaussian_log_likelihood(y, 0.0, cov)
+
+    at, eps = 0.7, 1e-5
+    differences = (likelihood(at + eps).item() - likelihood(at - eps).item()) / (2 * eps)
+    at = gg.constant(at, "float64")
+    np.testing.assert_allclose(gg.grad(likelihood)(at).item(), differences, 1e-6)
+
+
+def test_spd_inverse_is_symmetric_to_the_last_bit(points):
+    inverse = gg.spd_inverse(points[2]).numpy()
+    np.testing.assert_array_equal(inverse, inverse.T)
+    np.testing.assert_allclose(inverse @ points[2].numpy(), np.eye(40), atol=1e-9)
