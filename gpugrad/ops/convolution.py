@@ -5,7 +5,7 @@ With ``B(x, w, g) = sum(g * convolution(x, w))``, `convolution` is the derivativ
 the three, of any order, is one of them again. The layers of `conv_layers` are made of them.
 
 All are products of matrices: the windows of the input, laid out as columns, times the weights.
-The columns are made block by block, so their memory is bounded.
+The columns are made block by block, so their memory is bounded; the kernels never make them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from gpugrad.backend import NUMPY
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.kernels import convolution as kernels
 from gpugrad.op import conjugate, op
 from gpugrad.ops.windows import crop_last, ints, pad_last, reach, strided, window_view
 from gpugrad.samples import calls, uniform
@@ -89,6 +90,39 @@ def _resolve(name, x, w, groups, stride, padding, dilation, places=None):
             f"gradient by it has shape {tuple(places)}."
         )
     return geometry
+
+
+def _of_input(g, w, shape, stride, padding, dilation, groups):
+    """Shape and geometry of the input that a gradient is by."""
+    of = (*g.shape[:1], *(c * groups for c in w.shape[1:2]), *shape)
+    name = "convolution_input_grad"
+    return of, _resolve(name, of, w.shape, groups, stride, padding, dilation, g.shape)
+
+
+def _of_weights(x, g, kernel, stride, padding, dilation, groups):
+    """Shape and geometry of the weights that a gradient is by."""
+    name = "convolution_weight_grad"
+    (groups,) = ints(name, "groups", groups, 1, 1)
+    of = (*g.shape[1:2], *(c // groups for c in x.shape[1:2]), *kernel)
+    return of, _resolve(name, x.shape, of, groups, stride, padding, dilation, g.shape)
+
+
+# ---- the launchers -----------------------------------------------------------------------
+
+
+def _launch(xp, x, w, /, *, stride, padding, dilation, groups):
+    geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
+    return kernels.convolution(xp, x, w, geometry=geometry, groups=groups)
+
+
+def _launch_input_grad(xp, g_, w, /, *, shape, stride, padding, dilation, groups):
+    of, geometry = _of_input(g_, w, shape, stride, padding, dilation, groups)
+    return kernels.input_grad(xp, g_, w, shape=of, geometry=geometry, groups=groups)
+
+
+def _launch_weight_grad(xp, x, g_, /, *, kernel, stride, padding, dilation, groups):
+    of, geometry = _of_weights(x, g_, kernel, stride, padding, dilation, groups)
+    return kernels.weight_grad(xp, x, g_, shape=of, geometry=geometry, groups=groups)
 
 
 # ---- the columns -------------------------------------------------------------------------
@@ -257,6 +291,7 @@ def _weight_grad_ref(x, g, *, kernel, groups=1, **more):
 
 @op(
     vjp=[_of_x, _of_w], linear="each", kinds="fc", ref=_ref, samples=_samples("forward"),
+    cuda=_launch,
     batch=_batch_rule(
         "convolution",
         first=((0, _FRONT), None, (0, _FRONT)),
@@ -326,7 +361,7 @@ def _input_grad_w(xp, g, g_, w_shape, stride, padding, dilation, groups):
 
 @op(
     vjp=[_input_grad_g, _input_grad_w], linear="each", kinds="fc", ref=_input_grad_ref,
-    samples=_samples("input"),
+    samples=_samples("input"), cuda=_launch_input_grad,
     batch=_batch_rule(
         "convolution_input_grad",
         first=((0, _FRONT), None, (0, _FRONT)),
@@ -362,10 +397,7 @@ def convolution_input_grad(
     >>> print(grad([[[1.0, 2.0, 4.0]]], [[[-1.0, 1.0]]], shape=(4,)))
     [[[-1. -1. -2.  4.]]]
     """
-    of = (*g_.shape[:1], *(c * groups for c in w.shape[1:2]), *shape)
-    geometry = _resolve(
-        "convolution_input_grad", of, w.shape, groups, stride, padding, dilation, g_.shape
-    )
+    of, geometry = _of_input(g_, w, shape, stride, padding, dilation, groups)
     n, c, kernel = of[0], of[1] // groups, w.shape[2:]
     padded = [length + a + b for length, (a, b) in zip(shape, geometry.padding, strict=True)]
     out = xp.lib.zeros((n, groups, c, *padded), dtype=xp.lib.result_type(g_, w))
@@ -400,7 +432,7 @@ def _weight_grad_g(xp, g, x, stride, padding, dilation, groups):
 
 @op(
     vjp=[_weight_grad_x, _weight_grad_g], linear="each", kinds="fc", ref=_weight_grad_ref,
-    samples=_samples("weight"),
+    samples=_samples("weight"), cuda=_launch_weight_grad,
     batch=_batch_rule(
         "convolution_weight_grad",
         first=((1, _INSIDE), None, (1, _FRONT)),
@@ -436,11 +468,7 @@ def convolution_weight_grad(
     >>> print(grad([[[1.0, 2.0, 4.0, 8.0]]], [[[1.0, 0.0, 1.0]]], kernel=(2,)))
     [[[ 5. 10.]]]
     """
-    (groups,) = ints("convolution_weight_grad", "groups", groups, 1, 1)
-    of = (*g_.shape[1:2], *(c // groups for c in x.shape[1:2]), *kernel)
-    geometry = _resolve(
-        "convolution_weight_grad", x.shape, of, groups, stride, padding, dilation, g_.shape
-    )
+    of, geometry = _of_weights(x, g_, kernel, stride, padding, dilation, groups)
     out = xp.lib.zeros(
         (groups, of[0] // groups, math.prod(of[1:])), dtype=xp.lib.result_type(x, g_)
     )

@@ -1,0 +1,155 @@
+"""Convolution and its gradients, as products of matrices of which one is never made."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import HALF
+from gpugrad.kernels.launch import architecture, launch, type_name
+from gpugrad.kernels.rows import FLOATS
+
+__all__ = ["INSTANCES", "VECTOR", "convolution", "input_grad", "weight_grad"]
+
+_SHAPE = np.dtype(
+    [(n, np.int32) for n in ("examples", "groups", "channels", "filters")]
+    + [(n, np.int32, (3,)) for n in ("in", "kernel", "places", "stride", "before", "dilation")]
+    + [(n, np.int32) for n in ("inside", "window", "outside")]
+)
+"""The struct Convolution of convolution.cu."""
+
+_DIRECT = 4  # rows of a product of matrices up to which a thread sums up an element by itself
+_BLOCKS = 1024  # that the gradient by the weights is split into, if it can be
+_STEPS = 8  # of the depth that a part of a sum has at least
+_MOST = 2**31 - 1
+
+
+def convolution(xp: Any, x: Any, w: Any, *, geometry: Any, groups: int) -> Any:
+    """The convolution of x and w, or NotImplemented."""
+    return _run(xp, "RESULT", w, x, x.shape, w.shape, geometry, groups)
+
+
+def input_grad(xp: Any, g: Any, w: Any, *, shape: Any, geometry: Any, groups: int) -> Any:
+    """The gradient of a convolution by its input, of shape `shape`, or NotImplemented."""
+    return _run(xp, "INPUT", w, g, shape, w.shape, geometry, groups)
+
+
+def weight_grad(xp: Any, x: Any, g: Any, *, shape: Any, geometry: Any, groups: int) -> Any:
+    """The gradient of a convolution by its weights, of shape `shape`, or NotImplemented."""
+    return _run(xp, "WEIGHT", g, x, x.shape, shape, geometry, groups)
+
+
+def _run(
+    xp: Any, of: str, a: Any, x: Any, x_shape: Any, w_shape: Any, geometry: Any, groups: int
+) -> Any:
+    """One of the three; `a` and `x` are the factors as convolution.cu has them."""
+    dtype = a.dtype
+    if dtype not in FLOATS or x.dtype != dtype or len(x_shape) > 5:
+        return NotImplemented
+    places = geometry.places
+    filters, channels = w_shape[0] // groups, w_shape[1]
+    g_shape = (x_shape[0], w_shape[0], *places)
+    made = {"RESULT": g_shape, "INPUT": x_shape, "WEIGHT": w_shape}[of]
+    # offsets are ints in the kernels; a place outside of an array may be this much beyond it
+    if max(math.prod(x_shape), math.prod(g_shape), math.prod(w_shape)) >= 2**30:
+        return NotImplemented
+    lib = xp.lib
+    if 0 in x_shape or 0 in g_shape:
+        return lib.zeros(made, dtype=dtype)
+    a, x = lib.ascontiguousarray(a), lib.ascontiguousarray(x)
+    out = lib.empty(made, dtype=dtype)
+    shape = _shape(x_shape, groups, channels, filters, w_shape[2:], geometry)
+    window = math.prod(w_shape[2:])
+    pixels = x_shape[0] * math.prod(x_shape[2:] if of == "INPUT" else places)
+    rows = channels if of == "INPUT" else filters
+    lines = channels * window if of == "WEIGHT" else pixels
+    if rows <= _DIRECT and of != "WEIGHT":
+        launch(
+            "convolution.cu", f"convolution_direct<{type_name(dtype)}, {of}>",
+            -(-out.size // 256), 256, [a, x, out, shape],
+        )  # fmt: skip
+        return out
+    if of == "WEIGHT" and rows <= _DIRECT and lines <= 32:
+        name = f"convolution_direct_weight<{type_name(dtype)}>"
+        launch("convolution.cu", name, out.size, 256, [a, x, out, shape])
+        return out
+    engine, bm, bn, d, threads, shared = _engine(dtype, rows, architecture())
+    tiles = -(-lines // bn), -(-rows // bm)
+    splits, wide = 1, np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    if of == "WEIGHT":
+        steps = -(-pixels // d)
+        splits = min(-(-_BLOCKS // (tiles[0] * tiles[1] * groups)), max(steps // _STEPS, 1))
+    if max(tiles[1], groups * splits) > 65535 or tiles[0] > _MOST:
+        return NotImplemented
+    target = out if splits == 1 else lib.empty((splits, *made), dtype=wide)
+    launch(
+        "convolution.cu",
+        f"convolution_product<{engine}, {of}, {type_name(target.dtype)}>",
+        (*tiles, groups * splits), threads, [a, x, target, shape, np.int32(splits)], shared,
+    )  # fmt: skip
+    if splits > 1:
+        launch(
+            "convolution.cu", f"convolution_sum<{type_name(dtype)}>", -(-out.size // 256), 256,
+            [target, out, np.int64(out.size), np.int32(splits)],
+        )  # fmt: skip
+    return out
+
+
+def _shape(
+    x_shape: Any, groups: int, channels: int, filters: int, kernel: Any, geometry: Any
+) -> Any:
+    stride, padding, dilation, places = geometry
+    shape = np.zeros((), _SHAPE)
+
+    def three(values: Any, fill: int) -> list[int]:
+        return [fill] * (3 - len(values)) + [int(v) for v in values]
+
+    shape["examples"], shape["groups"] = x_shape[0], groups
+    shape["channels"], shape["filters"] = channels, filters
+    shape["in"], shape["kernel"] = three(x_shape[2:], 1), three(kernel, 1)
+    shape["places"], shape["stride"] = three(places, 1), three(stride, 1)
+    shape["before"] = three([before for before, _ in padding], 0)
+    shape["dilation"] = three(dilation, 1)
+    shape["inside"], shape["window"] = math.prod(x_shape[2:]), math.prod(kernel)
+    shape["outside"] = math.prod(places)
+    return shape[()]
+
+
+def _engine(dtype: Any, rows: int, sm: str) -> tuple[str, int, int, int, int, int]:
+    """Name of the engine, tile of rows and of lines, depth, threads, bytes of shared memory."""
+    size = 4 if dtype in HALF else dtype.itemsize
+    if dtype in HALF and int(sm[3:]) >= 80:
+        bm, bn, d, size = (128 if rows > 64 else 64), 64, 32, 2
+        threads, line = bm * 2, (d + 8) * size
+    else:
+        bm = 64 if rows > 32 else 32 if rows > 16 else 16
+        bn, d, threads = (64 if size == 8 else 128), 16, 256
+        line = d * size + 16
+    shared = 2 * (bm + bn) * line + (bn + 2 * d) * 16 + 2 * d * 4
+    kind = "Mma" if size == 2 else "Simt"
+    return f"{kind}<{type_name(dtype)}, {d}, {bm}, {bn}>", bm, bn, d, threads, shared
+
+
+def _instances() -> tuple[tuple[str, str], ...]:
+    made: dict[str, None] = {}
+    for dtype in FLOATS:
+        name = type_name(dtype)
+        made[f"convolution_sum<{name}>"] = made[f"convolution_direct_weight<{name}>"] = None
+        for of in ("RESULT", "INPUT", "WEIGHT"):
+            if of != "WEIGHT":
+                made[f"convolution_direct<{name}, {of}>"] = None
+            for sm, rows in (("sm_75", 64), ("sm_90", 64), ("sm_90", 256)):
+                engine = _engine(dtype, rows, sm)[0]
+                made[f"convolution_product<{engine}, {of}, {name}>"] = None
+                if of == "WEIGHT" and dtype in HALF:
+                    made[f"convolution_product<{engine}, {of}, float>"] = None
+    return tuple(("convolution.cu", name) for name in made)
+
+
+INSTANCES = _instances()
+"""Every kernel that may be launched, but for products of fewer than 33 rows: (source, name)."""
+
+VECTOR = ()
+"""None: a window's elements need not lie side by side in memory, so they are read one by one."""

@@ -1,0 +1,200 @@
+"""Convolution's kernels, on both engines and one by one; run on the CPU by the shim."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.backend import NUMPY
+from gpugrad.kernels import convolution as kernels
+from gpugrad.kernels import launch
+from gpugrad.testing import nvrtc, shim
+
+pytestmark = pytest.mark.skipif(
+    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
+)
+
+DTYPES = {
+    "float64": np.dtype(np.float64), "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16),
+}  # fmt: skip
+TOLERANCES = {"float64": 1e-11, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
+PLAIN = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+
+
+def drawn(rng, shape, dtype):
+    return rng.normal(size=shape).astype(DTYPES[dtype])
+
+
+def assert_near(actual, desired, dtype):
+    assert actual.shape == desired.shape
+    assert actual.dtype == desired.dtype
+    wide, tolerance = desired.astype(np.float64), TOLERANCES[dtype]
+    atol = tolerance * max(1.0, np.abs(wide).max(initial=0.0))
+    np.testing.assert_allclose(actual.astype(np.float64), wide, rtol=tolerance, atol=atol)
+
+
+def calls(x_shape, w_shape, dtype, given):
+    """The three ops on arrays of these shapes: (op, arrays, keywords)."""
+    rng, given = np.random.default_rng(0), PLAIN | given
+    x, w = drawn(rng, x_shape, dtype), drawn(rng, w_shape, dtype)
+    g = drawn(rng, gg.OPS["convolution"].bare(NUMPY)(x, w, **given).shape, dtype)
+    yield gg.OPS["convolution"], (x, w), given
+    yield gg.OPS["convolution_input_grad"], (g, w), {"shape": x_shape[2:], **given}
+    yield gg.OPS["convolution_weight_grad"], (x, g), {"kernel": w_shape[2:], **given}
+
+
+def check(x_shape, w_shape, dtype, schedules=shim.SCHEDULES, **given):
+    for op, arrays, keywords in calls(x_shape, w_shape, dtype, given):
+        desired = op.bare(NUMPY)(*arrays, **keywords)
+        for schedule in schedules:
+            with shim.running(schedule):
+                made = op.cuda(NUMPY, *arrays, **keywords)
+            assert made is not NotImplemented
+            assert_near(made, desired, dtype)
+
+
+@pytest.fixture
+def noted(monkeypatch):
+    """The names of the kernels that are launched."""
+    names, real = [], launch.launch
+
+    def launched(source, name, *rest):
+        names.append(name)
+        real(source, name, *rest)
+
+    monkeypatch.setattr(kernels, "launch", launched)
+    return names
+
+
+CASES = {
+    "1d": ((2, 5, 50), (6, 5, 3), {"padding": 1}),
+    "2d": ((2, 7, 9, 8), (17, 7, 3, 2), {"stride": (2, 1), "padding": ((1, 0), (0, 2))}),
+    "3d": ((1, 6, 4, 5, 4), (5, 6, 2, 3, 2), {"dilation": (1, 2, 1), "padding": "same"}),
+    "groups": ((2, 10, 6, 6), (14, 5, 3, 3), {"groups": 2, "stride": 3, "padding": 2}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("architecture", "dtype"),
+    [("sm_90", "float64"), ("sm_90", "float32"), ("sm_75", "float16"), ("sm_90", "bfloat16")],
+)
+def test_products_of_every_geometry(architecture, dtype, case, monkeypatch):
+    monkeypatch.setattr(kernels, "architecture", lambda: architecture)
+    x, w, given = CASES[case]
+    check(x, w, dtype, shim.SCHEDULES if case == "2d" else shim.SCHEDULES[:1], **given)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_more_rows_and_lines_than_one_tile_has(dtype, noted):
+    check((2, 130, 9, 9), (70, 130, 1, 1), dtype, shim.SCHEDULES[1:2])
+    assert sum("convolution_product" in name for name in noted) == 3
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_a_depth_that_is_split_is_added_in_order(dtype, noted):
+    check((3, 5, 20, 20), (6, 5, 3, 3), dtype)
+    assert f"convolution_sum<{launch.type_name(DTYPES[dtype])}>" in noted
+
+
+DEPTHWISE = {
+    "depthwise": ((2, 6, 7, 6), (6, 1, 3, 3), {"groups": 6, "padding": 1}),
+    "two filters": ((2, 3, 9), (6, 1, 4), {"groups": 3, "stride": 2, "dilation": 2}),
+    "few channels": ((2, 3, 5, 4, 3), (4, 3, 2, 2, 1), {"padding": "same"}),
+}
+
+
+@pytest.mark.parametrize("case", DEPTHWISE)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_few_channels_are_summed_up_one_by_one(dtype, case, noted):
+    x, w, given = DEPTHWISE[case]
+    check(x, w, dtype, **given)
+    assert all("direct" in name for name in noted)
+
+
+def test_results_are_the_same_to_the_last_bit_in_every_schedule():
+    for op, arrays, keywords in calls((3, 5, 20, 20), (6, 5, 3, 3), "float32", {}):
+        made = set()
+        for schedule in shim.SCHEDULES:
+            with shim.running(schedule):
+                made.add(op.cuda(NUMPY, *arrays, **keywords).tobytes())
+        assert len(made) == 1
+
+
+def test_views_are_read_as_their_values():
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(5, 4, 8, 2)).T, rng.normal(size=(6, 8, 6))[:, ::-1, ::2]
+    x = x[:, :, 0]
+    desired = gg.OPS["convolution"].bare(NUMPY)(x, w)
+    with shim.running():
+        made = gg.OPS["convolution"].cuda(NUMPY, x, w, **PLAIN)
+    assert_near(made, desired, "float64")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_nan_and_infinity_reach_the_windows_they_are_in(bad):
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(1, 2, 20)), rng.normal(size=(6, 2, 3))
+    x[0, 1, 7] = bad
+    desired = gg.OPS["convolution"].bare(NUMPY)(x, w)
+    with shim.running():
+        made = gg.OPS["convolution"].cuda(NUMPY, x, w, **PLAIN)
+    np.testing.assert_array_equal(np.isfinite(made), np.isfinite(desired))
+    assert not np.isfinite(made[:, :, 5:8]).any()
+
+
+@pytest.mark.parametrize("x_shape", [(0, 2, 5), (2, 0, 5)], ids=str)
+def test_no_examples_and_no_channels_give_zeros_without_a_launch(x_shape, noted):
+    check(x_shape, (6, x_shape[1], 3), "float32", shim.SCHEDULES[:1])
+    assert not noted
+
+
+def test_what_the_kernels_do_not_do_is_declined():
+    op = gg.OPS["convolution"]
+    x, w = np.ones((1, 2, 5)), np.ones((3, 2, 2))
+    four = np.ones((1, 1, 2, 2, 2, 2))
+    for args in (
+        (x + 0j, w + 0j),
+        (x, w.astype("f")),
+        (x.astype(int), w.astype(int)),
+        (four, four),
+    ):
+        with shim.running():
+            assert op.cuda(NUMPY, *args, **PLAIN) is NotImplemented
+    with pytest.raises(gg.errors.ShapeError, match="convolution"), shim.running():
+        op.cuda(NUMPY, x, w[:, :1], **PLAIN)
+
+
+def test_layers_on_a_device_run_the_kernels_to_the_second_order(cuda, noted):
+    found = []
+    for where in ("cpu", cuda):
+        rng = np.random.default_rng(0)
+        arrays = [rng.normal(size=s) for s in ((2, 5, 6, 6), (6, 5, 3, 3))]
+        x, w = (gg.Variable(gg.constant(a, device=where)) for a in arrays)
+        with gg.GradientTape() as outer:
+            with gg.GradientTape() as tape:
+                y = gg.nn.conv2d(x, w, padding=1)
+                total = gg.sum(y * y * y)
+            gx, gw = tape.gradient(total, [x, w])
+            moved = gg.sum(gx * gx) + gg.sum(gw * gw)
+        found.append([g.numpy() for g in outer.gradient(moved, [x, w])])
+        assert bool(noted) == (where == cuda)
+    for there, here in zip(*found[::-1], strict=True):
+        assert_near(there, here, "float64")
+
+
+ARCHITECTURES = [
+    pytest.param(a, marks=pytest.mark.slow if a != "sm_90" else ())
+    for a in ("sm_75", "sm_80", "sm_90", "sm_100")
+]
+
+
+@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_kernels_compile_without_spills(architecture):
+    for source, name in kernels.INSTANCES:
+        made = nvrtc.compile_for(architecture, launch.code_of(source), name)
+        assert made.spilled == 0, name
+        if "Mma" in name and architecture != "sm_75":
+            assert "mma.sync.aligned.m16n8k16" in made.ptx, name
