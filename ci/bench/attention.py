@@ -1,0 +1,138 @@
+"""Attention, forward and backward, beside torch's and, on a GPU, the formula that holds the scores.
+
+python ci/bench/attention.py [--device cuda] [--rounds N] [--lengths N [N ...]]
+
+Printed are the medians of interleaved rounds, and floating-point operations per second: 4 m n k a
+head forward, 2.5 times that backward, half of both if causal. On a CPU lengths are small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--device", default=None, help="cpu or cuda (a GPU, if one answers)")
+parser.add_argument("--lengths", type=int, nargs="+", help="of queries and keys")
+parser.add_argument("--tokens", type=int, help="of all examples (16384; 256 on a CPU)")
+parser.add_argument("--rounds", type=int, default=15, help="rounds to take medians of (15)")
+args = parser.parse_args()
+if args.device:
+    os.environ["GPUGRAD_DEVICE"] = args.device
+
+import numpy as np
+from peers import installed, race
+
+import gpugrad as gg
+
+ON_GPU = gg.device().kind == "cuda"
+LENGTHS = args.lengths or ([1024, 2048, 4096, 8192] if ON_GPU else [128, 256])
+TOKENS = args.tokens or (16384 if ON_GPU else 256)
+DTYPE = "bfloat16" if ON_GPU else "float32"
+HEADS = {64: 32, 128: 16} if ON_GPU else {64: 4, 128: 2}
+"""Heads by the length of a query, as in a model of width 2048 (256 on a CPU)."""
+
+Function = Callable[[], Any]
+
+
+def gpugrad(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Function]]:
+    variables = [gg.Variable(gg.asarray(a, dtype=DTYPE)) for a in arrays]
+    upstream = gg.asarray(g, dtype=DTYPE)
+
+    def forward() -> Any:
+        return gg.nn.scaled_dot_product_attention(*variables, is_causal=causal)
+
+    def formula() -> Any:
+        scores = gg.matmul(variables[0], gg.matrix_transpose(variables[1]))
+        scores = scores * float(arrays[0].shape[-1]) ** -0.5
+        p = gg.nn.masked_softmax(scores, is_causal=causal)
+        return gg.matmul(p, variables[2])
+
+    def both(run: Function) -> Function:
+        def step() -> Any:
+            with gg.GradientTape() as tape:
+                y = run()
+            return tape.gradient(y, variables, output_gradients=upstream)
+
+        return step
+
+    found = {"gpugrad": (forward, both(forward))}
+    if ON_GPU and arrays[0].shape[-2] <= 4096:
+        found["formula"] = (formula, both(formula))
+    return found
+
+
+def torch(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Function]]:
+    import torch as t
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    device = "cuda" if ON_GPU else "cpu"
+    leaves = [t.from_numpy(a).to(device, getattr(t, DTYPE)).requires_grad_() for a in arrays]
+    upstream = t.from_numpy(g).to(device, getattr(t, DTYPE))
+    backends = {"torch, its choice": None}
+    if ON_GPU:
+        backends |= {
+            "torch, flash": SDPBackend.FLASH_ATTENTION, "torch, cuDNN": SDPBackend.CUDNN_ATTENTION,
+        }  # fmt: skip
+
+    def made(backend: Any) -> tuple[Function, Function]:
+        def run() -> Any:
+            if backend is None:
+                return t.nn.functional.scaled_dot_product_attention(*leaves, is_causal=causal)
+            with sdpa_kernel(backend):
+                return t.nn.functional.scaled_dot_product_attention(*leaves, is_causal=causal)
+
+        def forward() -> Any:
+            with t.no_grad():
+                return run()
+
+        return forward, lambda: t.autograd.grad(run(), leaves, upstream)
+
+    return {name: made(backend) for name, backend in backends.items()}
+
+
+def wait() -> None:
+    """Until the device is done: launches alone say nothing."""
+    if ON_GPU:
+        import cupy
+
+        cupy.cuda.Device().synchronize()
+
+
+def waited(run: Function) -> Function:
+    def both() -> None:
+        run()
+        wait()
+
+    return both
+
+
+def main() -> int:
+    """Print the table."""
+    makers = [gpugrad, *([torch] if installed("torch") else [])]
+    print(f"{DTYPE}, {TOKENS} tokens, on {gg.device()}; medians of {args.rounds} rounds")
+    rng = np.random.default_rng(0)
+    for k, heads in HEADS.items():
+        for n in LENGTHS:
+            shape = (max(TOKENS // n, 1), heads, n, k)
+            *arrays, g = (rng.standard_normal(shape, np.float32) for _ in range(4))
+            for causal in (False, True):
+                runs = {a: f for make in makers for a, f in make(arrays, g, causal).items()}
+                work = 4.0 * n * n * k * heads * shape[0] * (0.5 if causal else 1)
+                for what, at, times in (("forward", 0, 1.0), ("forward and backward", 1, 3.5)):
+                    raced = {name: waited(both[at]) for name, both in runs.items()}
+                    medians = race(raced, rounds=args.rounds)
+                    print(f"\n{what}, {shape}{', causal' * causal}")
+                    for name, t in sorted(medians.items(), key=lambda item: item[1]):
+                        print(
+                            f"  {name:18s} {t * 1e3:9.3f} ms {work * times / t / 1e12:8.3f} Tflop/s"
+                            f"   gpugrad is {medians['gpugrad'] / t:5.2f} of it"
+                        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

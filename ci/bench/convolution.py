@@ -1,0 +1,124 @@
+"""The convolutions of ResNet-18, forward and backward, beside torch's.
+
+python ci/bench/convolution.py [--device cuda] [--rounds N] [--examples N] [NAME ...]
+
+Printed are the medians of interleaved rounds and floating-point operations per second. On a CPU
+there is one example, in float32.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("names", nargs="*", metavar="NAME", help="of the layers to run (all)")
+parser.add_argument("--device", default=None, help="cpu or cuda (a GPU, if one answers)")
+parser.add_argument("--examples", type=int, help="of a batch (128; 1 on a CPU)")
+parser.add_argument("--rounds", type=int, default=15, help="rounds to take medians of (15)")
+args = parser.parse_args()
+if args.device:
+    os.environ["GPUGRAD_DEVICE"] = args.device
+
+import numpy as np
+from peers import installed, race
+
+import gpugrad as gg
+
+ON_GPU = gg.device().kind == "cuda"
+EXAMPLES = args.examples or (128 if ON_GPU else 1)
+DTYPES = ("bfloat16", "float32") if ON_GPU else ("float32",)
+
+LAYERS = {
+    "first": (3, 64, 224, 7, 2), "stage 1": (64, 64, 56, 3, 1), "to stage 2": (64, 128, 56, 3, 2),
+    "stage 2": (128, 128, 28, 3, 1), "to stage 3": (128, 256, 28, 3, 2),
+    "stage 3": (256, 256, 14, 3, 1), "to stage 4": (256, 512, 14, 3, 2),
+    "stage 4": (512, 512, 7, 3, 1), "shortcut 2": (64, 128, 56, 1, 2),
+}  # fmt: skip
+"""Channels in, channels out, side, side of the kernel, stride; He et al. 2016, table 1."""
+
+Function = Callable[[], Any]
+
+
+def gpugrad(x: Any, w: Any, g: Any, dtype: str, given: Any) -> tuple[Function, Function]:
+    variables = [gg.Variable(gg.asarray(a, dtype=dtype)) for a in (x, w)]
+    upstream = gg.asarray(g, dtype=dtype)
+
+    def forward() -> Any:
+        return gg.nn.conv2d(*variables, **given)
+
+    def both() -> Any:
+        with gg.GradientTape() as tape:
+            y = forward()
+        return tape.gradient(y, variables, output_gradients=upstream)
+
+    return forward, both
+
+
+def torch(x: Any, w: Any, g: Any, dtype: str, given: Any) -> tuple[Function, Function]:
+    import torch as t
+
+    # float32 is float32 here: gpugrad's kernel does not round to TF32
+    t.backends.cudnn.allow_tf32 = False
+    device = "cuda" if ON_GPU else "cpu"
+    put = lambda a: t.from_numpy(a).to(device, getattr(t, dtype))  # noqa: E731
+    leaves, upstream = [put(a).requires_grad_() for a in (x, w)], put(g)
+
+    def forward() -> Any:
+        with t.no_grad():
+            return t.nn.functional.conv2d(*leaves, **given)
+
+    def both() -> Any:
+        return t.autograd.grad(t.nn.functional.conv2d(*leaves, **given), leaves, upstream)
+
+    return forward, both
+
+
+def waited(run: Function) -> Function:
+    """`run` until the device is done: launches alone say nothing."""
+
+    def both() -> None:
+        run()
+        if ON_GPU:
+            import cupy
+
+            cupy.cuda.Device().synchronize()
+
+    return both
+
+
+def main() -> int:
+    """Print the table."""
+    if unknown := set(args.names) - set(LAYERS):
+        parser.error(f"no layers {sorted(unknown)}; there are {list(LAYERS)}")
+    makers = [gpugrad, *([torch] if installed("torch") else [])]
+    print(f"{EXAMPLES} examples on {gg.device()}; medians of {args.rounds} rounds")
+    rng = np.random.default_rng(0)
+    for name in args.names or LAYERS:
+        c, filters, side, kernel, stride = LAYERS[name]
+        given, places = {"stride": stride, "padding": kernel // 2}, -(-side // stride)
+        x = rng.standard_normal((EXAMPLES, c, side, side), np.float32)
+        w = rng.standard_normal((filters, c, kernel, kernel), np.float32)
+        g = rng.standard_normal((EXAMPLES, filters, places, places), np.float32)
+        work = 2.0 * g.size * c * kernel * kernel
+        for dtype in DTYPES:
+            runs = {make.__name__: make(x, w, g, dtype, given) for make in makers}
+            for what, at in (("forward", 0), ("forward and backward", 1)):
+                medians = race(
+                    {who: waited(both[at]) for who, both in runs.items()}, rounds=args.rounds
+                )
+                print(f"\n{name}, {dtype}, {what}")
+                for who, t in sorted(medians.items(), key=lambda item: item[1]):
+                    flops = work * (3 if at else 1) / t
+                    print(
+                        f"  {who:8s} {t * 1e3:9.3f} ms {flops / 1e12:8.3f} Tflop/s   "
+                        f"gpugrad is {medians['gpugrad'] / t:5.2f} of it"
+                    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
