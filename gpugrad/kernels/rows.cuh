@@ -32,8 +32,8 @@ template <class T> __device__ void store(T* row, int first, int n, const Pack<T,
   }
 }
 
-// A pack of which the compiler cannot know that it has been here before: it would keep 16-bit
-// elements as the floats that they were made into, in twice the registers.
+// A pack of which the compiler cannot know that it has been here before: it would keep what it has
+// made of the elements (of 16-bit ones floats, in twice the registers) until they come again.
 template <class P> __device__ P afresh(P pack) {
   int4& words = *(int4*)&pack;
   asm volatile("" : "+r"(words.x), "+r"(words.y), "+r"(words.z), "+r"(words.w));
@@ -68,7 +68,7 @@ template <class T, int HELD> struct Line {
   }
 
   __device__ static P again(P pack) {
-    if constexpr (sizeof(T) == 2 && HELD > 4) return afresh(pack);
+    if constexpr (HELD > 4) return afresh(pack);
     return pack;
   }
 
