@@ -10,9 +10,9 @@ import pytest
 import gpugrad as gg
 from gpugrad.backend import BFLOAT16, NUMPY
 from gpugrad.backward import refit
-from gpugrad.kernels import generated
 from gpugrad.kernels.code import NoCodeError
 from gpugrad.testing import shim
+from gpugrad.testing.kernels import call_forward, call_gradients
 
 pytestmark = [
     pytest.mark.kernels,
@@ -121,8 +121,7 @@ def reference(function, args, dtype):
 def forwards(op, kind, dtype):
     """(title, results, reference) of the forward."""
     for args in samples(op, kind, dtype):
-        kernel = generated.forward_of(op, [generated.kind_of(a) for a in args])
-        (found,) = kernel(*args)
+        found = call_forward(op, args)
         with np.errstate(all="ignore"):
             own = op.bare(NUMPY)(*args)
         assert (found.dtype, found.shape) == (own.dtype, own.shape), op.name
@@ -132,36 +131,11 @@ def forwards(op, kind, dtype):
 def backwards(op, kind, dtype, masked):
     """(title, gradient, reference) of the gradients of all inputs, by one kernel."""
     rules = op.masked if masked else op.rules
-    rng = np.random.default_rng(2)
     for args in samples(op, kind, dtype):
-        at = [
-            k for k, (a, rule) in enumerate(zip(args, rules, strict=True))
-            if isinstance(a, np.ndarray) and a.dtype.kind in "fcV" and rule is not None
-            and not getattr(rule, "is_missing", False)
-        ]  # fmt: skip
-        with np.errstate(all="ignore"):
-            out = np.asarray(op.bare(NUMPY)(*args))
-        g = rng.normal(size=out.shape) + (1j if out.dtype.kind == "c" else 0)
-        g = np.asarray(g).astype(out.dtype)
-        values = dict(zip(op.arrays, args, strict=True)) | {"out": out}
-
-        def save(name, values=values):
-            value = values.get(name)
-            if value is not None:
-                return value
-            array, _, what = name.rpartition("_")
-            return getattr(values[array], what)
-
-        saved = [save(n) for n in op.saves]
-        fits = [(a.shape, a.dtype) if k in at else None for k, a in enumerate(args)]
-        kinds = [generated.saved_kind(s) for s in saved]
-        kernel = generated.gradients_of(op, rules, at, g.dtype, kinds, [fits[k][1] for k in at])
-        given = [s for s, k in zip(saved, kinds, strict=True) if type(k) is not tuple]
-        found = kernel(g, *given, shapes=[fits[k][0] for k in at])
-        for k, gradient in zip(at, found, strict=True):
-            shape, own = fits[k]
-            assert (gradient.shape, gradient.dtype) == (shape, own), op.name
-            fit = shape, np.dtype(np.complex128 if own.kind == "c" else np.float64)
+        for k, (gradient, g, saved) in call_gradients(op, args, masked).items():
+            own = args[k].dtype
+            assert (gradient.shape, gradient.dtype) == (args[k].shape, own), op.name
+            fit = args[k].shape, np.dtype(np.complex128 if own.kind == "c" else np.float64)
             with np.errstate(all="ignore"):
                 want = rules[k](NUMPY, exact(g), [exact(s) for s in saved], None)
                 want = refit(NUMPY, np.asarray(want), fit)

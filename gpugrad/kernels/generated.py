@@ -163,7 +163,7 @@ def gradients_of(
             for k, d in zip(at, dtypes, strict=True)
         ]
     name = "_".join(
-        (op.name, "masked" if rules is op.masked else "by", *(op.arrays[k] for k in at))
+        (op.name, "by" if rules is op.rules else "masked", *(op.arrays[k] for k in at))
     )
     return Elementwise(name, kinds, formula, found)
 
