@@ -12,6 +12,7 @@ What it cannot tell: which problems cuBLASLt supports, alignment, rounding, spee
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib.util
 import itertools
 import sys
@@ -155,26 +156,38 @@ def matmul(
         raise cuBLASLtError(7)
     if not workspace or workspace_size_in_bytes < 1 << 20:
         raise cuBLASLtError(7)
-    x, y, old, out = (_matrices(n, p) for n, p in ((adesc, a), (bdesc, b), (cdesc, c), (ddesc, d)))
-    calls.append({"desc": dict(desc), "stream": stream, "shapes": (x.shape, y.shape, out.shape)})
+    four = [_matrices(n, p) for n, p in ((adesc, a), (bdesc, b), (cdesc, c), (ddesc, d))]
+    shapes = (four[0].shape, four[1].shape, four[3].shape)
+    calls.append({"desc": dict(desc), "stream": stream, "shapes": shapes})
+    scales = [_read(p, DTYPES[desc["scale"]])[()] for p in (alpha, beta)]
+    launch = functools.partial(_multiply, dict(desc), *scales, *four)
+    capture = sys.modules["fake_cupy"]._current.capture
+    launch() if capture is None else capture.append(launch)
+
+
+def _multiply(
+    desc: dict[Any, Any], alpha: Any, beta: Any, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any],
+    old: np.ndarray[Any, Any], out: np.ndarray[Any, Any],
+) -> None:  # fmt: skip
     x = x.transpose(0, 2, 1) if desc.get(3, 0) else x
     y = y.transpose(0, 2, 1) if desc.get(4, 0) else y
     if x.shape[2] != y.shape[1] or (x.shape[1], y.shape[2]) != out.shape[1:]:
         raise cuBLASLtError(7)
     if not x.shape[0] == y.shape[0] == out.shape[0]:
         raise cuBLASLtError(7)
-    number = DTYPES[desc["scale"]]
     with np.errstate(all="ignore"):
-        made = _read(alpha, number)[()] * np.matmul(_wide(x), _wide(y))
-        if (factor := _read(beta, number)[()]) != 0:
-            made = made + factor * _wide(old)
+        made = alpha * np.matmul(_wide(x), _wide(y))
+        if beta != 0:
+            made = made + beta * _wide(old)
+        if int(desc.get(7, 1)) == 256:  # the sum of the first matrix over what is multiplied away
+            _read(int(desc[8]), out.dtype, (x.shape[1],))[...] = _wide(x)[0].sum(1)
         out[...] = _finished(desc, made, out.dtype).astype(out.dtype)
 
 
 def _finished(desc: dict[Any, Any], x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
     """The epilogue; rows of `x` are features, columns examples."""
     epilogue, (count, rows, cols) = int(desc.get(7, 1)), x.shape
-    if epilogue == 1:
+    if epilogue in (1, 256):
         return x
     bias = _read(int(desc[8]), dtype, (rows,))
     if epilogue in (4, 6, 134, 36, 164):

@@ -123,6 +123,8 @@ class _Current(threading.local):
     device = 0
     capture: list[Any] | None = None
     """Launches since begin_capture."""
+    captured: list[Any]
+    """Arrays that were made since: a graph reads and writes their memory when it is launched."""
 
     def __init__(self) -> None:
         self._streams: list[list[Any]] = [[] for _ in range(GPUS)]
@@ -196,6 +198,8 @@ class ndarray:
     def __init__(self, shape: Any, dtype: Any = float) -> None:
         self._array, self._gpu = np.empty(shape, dtype), _current.device
         self._block = _allocators[0](self._array.nbytes)
+        if _current.capture is not None:
+            _current.captured.append(self._array)
 
     @property
     def device(self) -> Device:
@@ -407,8 +411,6 @@ def _bare(value: Any, same_device: bool = True) -> Any:
                 f"Array device must be same as the current device: array device = {value._gpu} "
                 f"while current = {_current.device}"
             )
-        if same_device and _current.capture is not None:  # it would run now, and not be repeated
-            raise CUDARuntimeError("the fake CuPy captures kernels of RawModules only")
         return value._array
     if isinstance(value, np.ndarray):
         raise TypeError(f"Unsupported type {type(value)}")
@@ -424,6 +426,13 @@ def _index(index: Any) -> Any:
     return index if isinstance(index, np.ndarray) else _bare(index, same_device=False)
 
 
+_MADE_OR_VIEWED = _words(
+    "ascontiguousarray asarray atleast_1d broadcast_to empty expand_dims moveaxis ravel reshape "
+    "squeeze swapaxes transpose"
+)
+"""What runs no kernel, if arrays are contiguous where they are asked to be."""
+
+
 def _lift(function: Any, name: str) -> Any:
     """NumPy's function as CuPy's: device arrays in and out."""
     refused = REFUSED.get(name, frozenset())
@@ -434,6 +443,8 @@ def _lift(function: Any, name: str) -> Any:
             if keyword in refused:
                 raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'")
         out = kwargs.get("out")
+        if _current.capture is not None and name not in _MADE_OR_VIEWED:  # it would not be repeated
+            raise CUDARuntimeError(f"the fake CuPy cannot capture {name}()")
         bare = {k: _bare(v) for k, v in kwargs.items()}
         with np.errstate(all="ignore"):
             result = function(*(_bare(a) for a in args), **bare)
@@ -753,11 +764,11 @@ class Stream:
     def begin_capture(self, mode: Any = None) -> None:
         """From here on kernels are written down, not run; another function is an error."""
         assert self.is_non_blocking
-        _current.capture = []
+        _current.capture, _current.captured = [], []
 
     def end_capture(self) -> Graph:
         launches, _current.capture = _current.capture, None
-        return Graph(launches)
+        return Graph(launches, _current.captured)
 
 
 class Graph:
@@ -765,8 +776,8 @@ class Graph:
 
     launched = 0
 
-    def __init__(self, launches: Any) -> None:
-        self.launches = launches
+    def __init__(self, launches: Any, memory: Any) -> None:
+        self.launches, self._memory = launches, memory
 
     def launch(self, stream: Any = None) -> None:
         Graph.launched += 1

@@ -327,3 +327,12 @@ print(json.dumps({
         cublaslt._COMPUTE_32F, cublaslt._COMPUTE_64F, *list(cublaslt._PRECISIONS.values())[1:],
     ]  # fmt: skip
     assert real["result"] == str(fake.matmul_heuristic_result_dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_sum_of_the_second_factor_comes_with_the_product(dtype, lib, rng):
+    a, b = rng.normal(size=(4, 6)).astype(dtype), rng.normal(size=(6, 5)).astype(dtype)
+    sums = lib.empty((5,), dtype=dtype)
+    out = cublaslt.product(lib, lib.array(a), lib.array(b), epilogue="bgrad_b", bias=sums)
+    near(out, a.astype(float) @ b.astype(float), dtype)
+    near(sums, b.astype(float).sum(0), dtype)

@@ -6,6 +6,7 @@ import pytest
 import gpugrad as gg
 from gpugrad import backend
 from gpugrad.backend import gpu_count
+from gpugrad.kernels import cublaslt
 from gpugrad.testing import shim
 
 pytestmark = [
@@ -84,6 +85,25 @@ def test_training_on_a_gpu_goes_as_on_the_cpu(rng):
     for a, b in zip(one.trainable_variables, two.trainable_variables, strict=True):
         np.testing.assert_allclose(b.numpy(), a.numpy(), 1e-4, 1e-6)
     assert traced.cache_info().traces == 1
+    launches = plan_of(traced).replay
+    if cublaslt.binding() is not None:  # all but the optimizer, which Python calls
+        assert [run.fixed for run in launches.runs] == [True, False]
+        assert launches._graphs[0]
+
+
+def test_products_do_what_follows_them(rng):
+    binding = cublaslt.binding()
+    if not hasattr(binding, "calls"):
+        pytest.skip(reason="the real cuBLASLt does not tell what it was asked")
+    _, step = training("cuda:0")
+    traced = gg.function(step)
+    x, labels = rng.normal(size=(7, 6)).astype(np.float32), rng.integers(0, 3, 7)
+    binding.calls.clear()
+    traced(gg.constant(x, device="cuda:0"), gg.constant(labels, device="cuda:0"))  # is traced
+    traced(gg.constant(x, device="cuda:0"), gg.constant(labels, device="cuda:0"))
+    used = {int(call["desc"].get(7, 1)) for call in binding.calls}
+    known = cublaslt.EPILOGUES
+    assert {known[n] for n in ("bias", "relu_aux_bias", "drelu_bgrad", "bgrad_b")} <= used
 
 
 def test_variables_assigned_in_a_graph_are_snapshots_outside():

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import Namespace
+from gpugrad.backend import NUMPY, Namespace
 from gpugrad.function.passes.dead import remove_dead
+from gpugrad.kernels import cublaslt
 from gpugrad.trace import Program, Step, Value
 
 __all__ = ["Product", "find_products"]
@@ -21,39 +22,76 @@ __all__ = ["Product", "find_products"]
 class Product(Step):
     """``a @ b``, and what is done to it at once.
 
-    The arguments are a, b, then the bias and the result of the relu, if there are such.
+    The arguments are a, b, then the bias, or the relu's result and what its product kept of it.
+    The results are the product, then the sums, then what is kept, if there are such.
 
     Attributes:
         bias: whether a bias is added to each row.
         relu: whether relu follows.
         masked: whether the result is 0 where another relu's result is 0: its gradient.
+        keeps: whether a product that is masked by this one's relu reads what it keeps of it.
         sums: ``"out"`` if the sum over all rows of the result is a second result, ``"b"`` if
             that of the second factor is, else ``""``.
     """
 
-    __slots__ = ("bias", "masked", "relu", "sums")
+    __slots__ = ("bias", "keeps", "masked", "relu", "sums")
 
     def __init__(
         self, args: Sequence[Any], outs: list[Value], *, bias: bool, relu: bool, masked: bool,
         sums: str,
     ) -> None:  # fmt: skip
         self.bias, self.relu, self.masked, self.sums = bias, relu, masked, sums
+        self.keeps = False
         parts = ["matmul", *["bias"] * bias, *["relu"] * relu, *["relu_grad"] * masked]
         parts += [f"sum of {sums}"] * bool(sums)
         super().__init__(None, args, {}, outs, name=" + ".join(parts))
 
+    def share(self, masked: Product) -> None:
+        """Let another product read what this one keeps of its relu."""
+        if not self.keeps:
+            self.keeps = True
+            rows, columns = self.outs[0].shape
+            bits = np.broadcast_to(np.uint8(0), cublaslt.relu_aux_shape(rows, columns))
+            self.outs = [*self.outs, Value(bits)]
+        masked.args = (*masked.args, self.outs[-1])
+
     def run(self, xp: Namespace, a: Any, b: Any, *rest: Any) -> list[Any]:
-        """On bare arrays, one after another."""
-        others = list(rest)
+        """On bare arrays: in one launch where cuBLASLt can."""
+        made = NotImplemented if xp is NUMPY else self._in_one(xp.lib, a, b, *rest)
+        return self._one_by_one(xp, a, b, *rest) if made is NotImplemented else made
+
+    def _one_by_one(self, xp: Namespace, a: Any, b: Any, *rest: Any) -> list[Any]:
         out = a @ b
         if self.bias:
-            out = out + others.pop(0)
+            out = out + rest[0]
         if self.relu:
             out = xp.lib.maximum(out, 0)
         if self.masked:
-            out = out * (others.pop(0) > 0)
+            out = out * (rest[0] > 0)
         summed = {"out": out, "b": b}.get(self.sums)
-        return [out] if summed is None else [out, summed.sum(0)]
+        made = [out] if summed is None else [out, summed.sum(0)]
+        return [*made, out] if self.keeps else made  # what is kept is then no bits
+
+    def _in_one(self, lib: Any, a: Any, b: Any, *rest: Any) -> Any:
+        (m, _), n = a.shape, b.shape[1]
+        bias = lib.empty(n, dtype=a.dtype) if self.sums or self.masked else None
+        aux, name = None, "bgrad_b" if self.sums else "default"
+        if self.masked:
+            aux, name = rest[1] if len(rest) > 1 else None, "drelu_bgrad"
+            if aux is None or aux.dtype != np.uint8:
+                return NotImplemented
+        elif self.bias:
+            if self.sums:
+                return NotImplemented
+            aux = cublaslt.relu_aux(lib, m, n) if self.keeps else None
+            bias, name = rest[0], "bias"
+            if self.relu:
+                name = "relu_aux_bias" if self.keeps else "relu_bias"
+        made = cublaslt.product(lib, a, b, epilogue=name, bias=bias, aux=aux)
+        if made is NotImplemented:
+            return made
+        found = [made, bias] if self.sums else [made]
+        return [*found, aux] if self.keeps else found
 
 
 class _Readers:
@@ -104,6 +142,11 @@ def find_products(program: Program) -> Program:
     for step in program.steps:
         if _is(step, "matmul") and all(len(v.shape) == 2 for v in step.inputs):
             _join(step, readers, gone, made)
+    by_result = {id(p.outs[0]): p for p in made.values() if p.relu}
+    for product in made.values():
+        forward = by_result.get(id(product.args[2])) if product.masked else None
+        if forward is not None and forward.bias:
+            forward.share(product)
     joined = program.copy()
     joined.steps = [made.get(id(s), s) for s in program.steps if id(s) not in gone]
     return remove_dead(joined)

@@ -28,7 +28,7 @@ from gpugrad.kernels.launch import pointer
 
 __all__ = [
     "binding", "gelu_aux", "get_matmul_precision", "matmul", "product", "relu_aux",
-    "set_matmul_precision",
+    "relu_aux_shape", "set_matmul_precision",
 ]  # fmt: skip
 
 WORKSPACE = 32 << 20  # bytes; what NVIDIA advises for Hopper
@@ -45,6 +45,7 @@ _precision = ["highest"]
 EPILOGUES = {
     "default": 1, "bias": 4, "relu_bias": 6, "relu_aux_bias": 134, "gelu_bias": 36,
     "gelu_aux_bias": 164, "drelu_bgrad": 152, "dgelu_bgrad": 208,
+    "bgrad_b": 256,  # of cuBLASLt's first matrix, which is our second
 }  # fmt: skip
 
 # attributes, as cublasLt.h numbers them
@@ -141,7 +142,7 @@ def _operand(lib: Any, a: Any, batch: tuple[int, ...]) -> _Operand:
     """Read a stack of matrices where it lies; where that cannot be, in a copy."""
     rows, columns = a.shape[-2:]
     for _ in range(2):
-        spread = lib.broadcast_to(a, (*batch, rows, columns))
+        spread = lib.broadcast_to(a, (*batch, rows, columns)) if batch else a
         *outer, by_row, by_column = (s // a.dtype.itemsize for s in spread.strides)
         stride = _batch_stride(batch, tuple(outer))
         if stride is not None and stride >= 0:
@@ -258,9 +259,14 @@ def _alignment(at: int) -> int:
 # ---- products ---------------------------------------------------------------------------
 
 
+def relu_aux_shape(m: int, n: int) -> tuple[int, int]:
+    """Of the array that `relu_aux` makes."""
+    return m, -(-n // 128) * 16
+
+
 def relu_aux(lib: Any, m: int, n: int) -> Any:
     """An array for ``aux`` of relu: one bit for each element, rows padded to 128."""
-    return lib.empty((m, -(-n // 128) * 16), dtype=np.uint8)
+    return lib.empty(relu_aux_shape(m, n), dtype=np.uint8)
 
 
 def gelu_aux(lib: Any, m: int, n: int, dtype: Any) -> Any:
@@ -283,7 +289,8 @@ def product(
         epilogue: of `EPILOGUES`: ``"bias"`` adds `bias` of shape (n,); ``"relu_aux_bias"`` and
             ``"gelu_aux_bias"`` take the activation then, and write to `aux` what its gradient
             needs; ``"drelu_bgrad"`` and ``"dgelu_bgrad"`` multiply by the activation's derivative
-            read from `aux`, and write the sum over rows to `bias`. The gelu is the tanh form.
+            read from `aux`, and write the sum over rows to `bias`; ``"bgrad_b"`` writes there that
+            of `b`. The gelu is the tanh form.
         bias: array of shape (n,) and the dtype of `a`.
         aux: of `relu_aux` or `gelu_aux`.
 

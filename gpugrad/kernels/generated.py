@@ -162,9 +162,7 @@ def gradients_of(
             d or _read(rules[k], NUMPY, np.ones(1, kind), ones, None).dtype
             for k, d in zip(at, dtypes, strict=True)
         ]
-    name = "_".join(
-        (op.name, "by" if rules is op.rules else "masked", *(op.arrays[k] for k in at))
-    )
+    name = "_".join((op.name, "by" if rules is op.rules else "masked", *(op.arrays[k] for k in at)))
     return Elementwise(name, kinds, formula, found)
 
 

@@ -19,6 +19,7 @@ from gpugrad.function.cuda.kernel import compiled
 from gpugrad.function.fuse import Kernel, fuse
 from gpugrad.function.numpy_replay import _effect
 from gpugrad.function.products import Product, find_products
+from gpugrad.kernels import cublaslt
 from gpugrad.kernels.code import NoCodeError
 from gpugrad.kernels.graphs import Graph
 from gpugrad.trace import Argument, Program, Step, Value, filled
@@ -145,11 +146,13 @@ def _call(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
             return _one_by_one(step, xp), False
         return lambda *arrays: launched(xp, arrays), True
     if isinstance(step, Product):
-        return functools.partial(step.run, xp), False
+        return functools.partial(step.run, xp), cublaslt.binding() is not None
     if step.op is None:
         return _with_effect(step), False
-    views = all(v.view for v in step.outs)
-    return _bare(step, xp), views or step.op.cuda is not None
+    launches = step.op.cuda is not None
+    if step.op.name == "matmul":  # CuPy's own cannot be captured
+        launches = cublaslt.binding() is not None
+    return _bare(step, xp), launches or all(v.view for v in step.outs)
 
 
 def _bare(step: Step, xp: Namespace) -> Callable[..., Any]:
