@@ -342,7 +342,10 @@ def put(array: np.ndarray[Any, Any], d: Device) -> Any:
     if require(d).kind == "cpu":
         return np.array(array)
     with cupy().cuda.Device(d.index):
-        return cupy().array(array)
+        try:
+            return cupy().array(array)
+        except MemoryError as error:
+            errors.reraise(error, f"copying to {d}", {"array": array}, {})
 
 
 def host(array: Any) -> np.ndarray[Any, Any]:

@@ -813,6 +813,10 @@ class MemoryPool:
 
     def malloc(self, size: int) -> Any:
         size, gpu = -(-size // 512) * 512, _current.device
+        with _pool_lock:
+            return self._taken(size, gpu)
+
+    def _taken(self, size: int, gpu: int) -> Any:
         if size > self._free[gpu] and not self._fits(size, gpu):
             self.free_all_blocks()
             if not self._fits(size, gpu):
@@ -857,11 +861,13 @@ class _Block:
         self._pool, self._size, self._gpu = pool, size, gpu
 
     def __del__(self) -> None:
-        self._pool._used[self._gpu] -= self._size
-        self._pool._free[self._gpu] += self._size
+        with _pool_lock:
+            self._pool._used[self._gpu] -= self._size
+            self._pool._free[self._gpu] += self._size
 
 
 TOTAL = 1 << 36
+_pool_lock = threading.RLock()  # an array may die while its own thread allocates
 _pool = MemoryPool()
 _allocators: list[Any] = [_pool.malloc]
 

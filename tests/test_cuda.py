@@ -85,6 +85,14 @@ def test_out_of_memory_names_the_op_the_bytes_and_the_way_out(cuda, limit):
     assert isinstance(raised.value, MemoryError)
 
 
+def test_making_an_array_for_which_there_is_no_room_says_so_too(cuda, limit):
+    limit(MEGA)
+    with pytest.raises(OutOfMemoryError, match=r"^zeros: .*shape=\(1048576,\), dtype=.*float32"):
+        gg.zeros(MEGA, device=cuda)
+    with pytest.raises(OutOfMemoryError, match=r"^copying to cuda:0: .*float64 \(1048576,\)"):
+        gg.constant(np.zeros(MEGA), device=cuda)
+
+
 def test_what_the_pool_keeps_is_used_before_memory_runs_out(cuda, limit):
     limit(9 * MEGA)
     for k in range(1, 9):  # sizes that differ: what is kept fits none of them

@@ -7,7 +7,9 @@ new order each round, and what is compared are the medians over all rounds.
 from __future__ import annotations
 
 import importlib.util
+import json
 import multiprocessing
+import os
 import random
 import statistics
 import time
@@ -86,7 +88,13 @@ def _take_turns(make: Callable[[], Callable[[], object]], inner: int, pipe: Any)
 
 
 def table(title: str, medians: dict[str, float], reach: dict[str, float] | None = None) -> bool:
-    """Print medians and our ratio to each; True if every ratio in `reach` is reached."""
+    """Print medians and our ratio to each; True if every ratio in `reach` is reached.
+
+    They are added to the file that GPUGRAD_BENCH_FIGURES names, as a line of JSON.
+    """
+    if path := os.environ.get("GPUGRAD_BENCH_FIGURES"):
+        with open(path, "a") as figures:
+            figures.write(json.dumps({"title": title, "seconds": medians}) + "\n")
     ours, good = medians["gpugrad"], True
     print(f"\n{title}")
     for name, t in sorted(medians.items(), key=lambda item: item[1]):

@@ -98,8 +98,8 @@ def page(
         for start in sorted({maker[id(v)] for v in step.inputs if id(v) in maker} - {at}):
             arc(start, at)
         rows.append(
-            f'<tr data-row="{at}"{kind}><td style="padding-left:{GUTTER}px">{number}</td>'
-            f'<td class="step">{html.escape(said)}</td>{cells}</tr>'
+            f'<tr data-row="{at}"{kind}><td style="padding-left:{GUTTER}px">{number}</td>{cells}'
+            f'<td class="step">{html.escape(said)}</td></tr>'  # last, as it can be long
         )
 
     def bar(amount: float, whole: float, said: str, kind: str) -> str:
@@ -134,8 +134,8 @@ def page(
     given = ", ".join(f"{names[id(v)]} {v.dtype}{list(v.shape)}" for v in program.inputs)
     head = "".join(
         f"<th{look}>{label}</th>"
-        for label, look in (("#", f' style="padding-left:{GUTTER}px"'), ("step", ""),
-                            ("time, run alone", ""), ("makes", ""), ("held meanwhile", ""))
+        for label, look in (("#", f' style="padding-left:{GUTTER}px"'), ("time, run alone", ""),
+                            ("makes", ""), ("held meanwhile", ""), ("step", ""))
     )  # fmt: skip
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}'

@@ -239,8 +239,7 @@ def _plan(device: int, key: tuple[Any, ...], bias: int, aux: int) -> _Plan | Non
             _plans.move_to_end((device, key))
             return _plans[device, key]
         try:
-            arguments: Any = (_handle(device), *key, bias, aux)
-            made = _Plan(*arguments)
+            made = _Plan(*(_handle(device), *key, bias, aux))
         except binding().cuBLASLtError:
             made = None
         _plans[device, key] = made

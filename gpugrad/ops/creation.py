@@ -10,7 +10,7 @@ import numpy as np
 from gpugrad import backend
 from gpugrad.backend import TENSOR
 from gpugrad.dlpack import from_cuda_memory, from_dlpack
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise
 from gpugrad.op import op
 from gpugrad.samples import calls, uniform
 from gpugrad.tensor import Tensor, constant, no_part_lost, tensor, wrap
@@ -46,7 +46,10 @@ def _filled(name: str, shape: Shape, value: Any, dtype: Any, device: Any) -> Ten
     shape = _as_shape(name, shape)
     seed = backend.put(np.zeros(0, made), d)
     with backend.formulas_on(seed):
-        return wrap(backend.NAMESPACES[type(seed)].lib.full(shape, value, dtype=made))
+        try:
+            return wrap(backend.NAMESPACES[type(seed)].lib.full(shape, value, dtype=made))
+        except MemoryError as error:
+            reraise(error, name, {}, {"shape": shape, "dtype": made, "device": d})
 
 
 def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:

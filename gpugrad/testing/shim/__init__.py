@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ __all__ = [
 SCHEDULES = ("round robin", "warp by warp", "backwards")
 """The orders in which the threads of a block run; a race shows in some of them only."""
 
+_running = threading.Lock()  # a library holds the state of the one block that runs
 _HOME = Path(__file__).parent
 _MARGIN = 256
 _FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", "-ffp-contract=off")
@@ -86,7 +88,8 @@ class Module:
         run.restype = ctypes.c_char_p
         pointers = (ctypes.c_void_p * len(held))(*(h.ctypes.data for h in held))
         size = (ctypes.c_uint * 6)(*_three(grid), *_three(block))
-        wrong = run(pointers, size, ctypes.c_size_t(shared), SCHEDULES.index(schedule))
+        with _running:
+            wrong = run(pointers, size, ctypes.c_size_t(shared), SCHEDULES.index(schedule))
         if wrong:
             raise ShimError(f"{name} ({schedule}): {wrong.decode()}.")
         for k, g in enumerate(guarded):

@@ -1,0 +1,112 @@
+"""`ci/gpu`: clear without a GPU; its parts end in time; its results say what was measured."""
+
+import datetime
+import importlib.machinery
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import REAL_GPU
+
+SCRIPT = Path(__file__).parents[1] / "ci" / "gpu"
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    loader = importlib.machinery.SourceFileLoader("ci_gpu", str(SCRIPT))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("ci_gpu", loader))
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    loader.exec_module(module)
+    sys.dont_write_bytecode = before
+    return module
+
+
+def called(*arguments):
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.skipif(REAL_GPU, reason="there is a GPU")
+def test_without_a_gpu_it_says_what_is_needed_and_writes_nothing(tmp_path):
+    done = called("--out", str(tmp_path))
+    assert done.returncode == 2
+    assert "ci/gpu: no CUDA device answers" in done.stderr
+    assert "ci/check" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_and_parts_that_do_not_exist():
+    done = called("-h")
+    assert done.returncode == 0
+    assert "nine minutes" in done.stdout
+    done = called("--only", "tests,nothing")
+    assert done.returncode == 2
+    assert "no part 'nothing'; there are tests, sanitizer, stress, bench" in done.stderr
+
+
+def test_all_parts_fit_nine_minutes(gpu):
+    assert sum(gpu.LIMITS.values()) <= 9 * 60
+    assert list(gpu.LIMITS) == list(gpu.PARTS)
+
+
+def test_a_command_ends_in_time_with_its_children(gpu, tmp_path):
+    log, mark = tmp_path / "log", tmp_path / "mark"
+    child = f"import time; time.sleep(4); open({str(mark)!r}, 'w')"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    start = time.monotonic()
+    assert gpu.run([sys.executable, "-c", code], 1, log) == "out of time"
+    assert time.monotonic() - start < 3.5
+    time.sleep(max(0.0, 5.5 - (time.monotonic() - start)))
+    assert not mark.exists()
+
+
+def test_a_command_passes_or_fails_and_is_logged(gpu, tmp_path):
+    log = tmp_path / "log"
+    assert gpu.run([sys.executable, "-c", "print('all well')"], 30, log) == "passed"
+    assert gpu.run([sys.executable, "-c", "raise SystemExit(3)"], 30, log) == "failed"
+    assert "all well" in log.read_text()
+
+
+def test_results_are_named_kept_and_shown(gpu, tmp_path, monkeypatch, capsys):
+    figures = {"title": "a step", "seconds": {"gpugrad": 1e-5, "torch": 2e-5}}
+
+    def bench(python, limit, log, path):
+        path.write_text(json.dumps(figures) + "\n")
+        return {"mlp": "passed"}
+
+    monkeypatch.setattr(gpu, "device", lambda python: {"gpu": "NVIDIA H100 80GB", "driver": 13000})
+    monkeypatch.setitem(gpu.PARTS, "bench", bench)
+    monkeypatch.setitem(gpu.PARTS, "stress", lambda *given: {"pytest": "failed"})
+    assert gpu.main(["--only", "bench", "--out", str(tmp_path)]) == 0
+    assert gpu.main(["--only", "bench,stress", "--out", str(tmp_path)]) == 1
+    (path,) = tmp_path.glob("*.json")
+    assert path.name == f"nvidia-h100-80gb-{datetime.date.today().isoformat()}.json"
+    kept = json.loads(path.read_text())
+    assert kept["figures"] == [figures]
+    assert kept["parts"] == {"bench": {"mlp": "passed"}, "stress": {"pytest": "failed"}}
+    assert {"commit", "versions", "date", "seconds"} <= set(kept)
+    assert kept["versions"]["numpy"]
+    said = capsys.readouterr().out
+    assert "| a step | 10.0 us | torch 0.50 |" in said
+    assert "| stress | pytest failed |" in said
+
+
+def test_some_bench_has_a_gpu_mode(gpu):
+    assert any('"--device"' in p.read_text() for p in gpu.BENCHES.glob("*.py"))
+
+
+def test_a_bench_writes_its_figures(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("peers", SCRIPT.parent / "bench" / "peers.py")
+    peers = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(peers)
+    monkeypatch.setenv("GPUGRAD_BENCH_FIGURES", str(tmp_path / "f"))
+    peers.table("a", {"gpugrad": 1.0, "torch": 2.0})
+    peers.table("b", {"gpugrad": 3.0})
+    lines = [json.loads(line) for line in (tmp_path / "f").read_text().splitlines()]
+    assert [line["title"] for line in lines] == ["a", "b"]
+    assert lines[0]["seconds"] == {"gpugrad": 1.0, "torch": 2.0}
