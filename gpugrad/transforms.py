@@ -227,14 +227,17 @@ def jacobian(
     >>> gg.jacobian(lambda x: x * x)(gg.constant([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
+    return _with_jacobian(f, argnums, GradientTape.jacobian, chunk_bytes)
 
+
+def _with_jacobian(f: Function, argnums: Any, take: Any, chunk_bytes: int) -> Function:
     @functools.wraps(f)
     def with_jacobian(*args: Any, **keywords: Any) -> Any:
         given, wanted = _split(args, argnums)
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(wanted)
             y = f(*given, **keywords)
-        return tape.jacobian(y, wanted, "zero", chunk_bytes=chunk_bytes)
+        return take(tape, y, wanted, "zero", chunk_bytes=chunk_bytes)
 
     return with_jacobian
 
@@ -255,16 +258,7 @@ def batch_jacobian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BY
     >>> gg.batch_jacobian(lambda x: x * x)(gg.constant([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
     """
-
-    @functools.wraps(f)
-    def with_jacobians(*args: Any, **keywords: Any) -> Any:
-        given, wanted = _split(args, argnums)
-        with GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(wanted)
-            y = f(*given, **keywords)
-        return tape.batch_jacobian(y, wanted, "zero", chunk_bytes=chunk_bytes)
-
-    return with_jacobians
+    return _with_jacobian(f, argnums, GradientTape.batch_jacobian, chunk_bytes)
 
 
 def hessian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BYTES) -> Function:
