@@ -8,23 +8,18 @@ head forward, 2.5 times that backward, half of both if causal. On a CPU lengths 
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--device", default=None, help="cpu or cuda (a GPU, if one answers)")
+from peers import chosen, installed, options, race, settled, table
+
+parser = options(__doc__, rounds=15)
 parser.add_argument("--lengths", type=int, nargs="+", help="of queries and keys")
 parser.add_argument("--tokens", type=int, help="of all examples (16384; 256 on a CPU)")
-parser.add_argument("--rounds", type=int, default=15, help="rounds to take medians of (15)")
-args = parser.parse_args()
-if args.device:
-    os.environ["GPUGRAD_DEVICE"] = args.device
+args = settled(parser)
 
 import numpy as np
-from peers import installed, race
 
 import gpugrad as gg
 
@@ -94,26 +89,9 @@ def torch(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, 
     return {name: made(backend) for name, backend in backends.items()}
 
 
-def wait() -> None:
-    """Until the device is done: launches alone say nothing."""
-    if ON_GPU:
-        import cupy
-
-        cupy.cuda.Device().synchronize()
-
-
-def waited(run: Function) -> Function:
-    def both() -> None:
-        run()
-        wait()
-
-    return both
-
-
 def main() -> int:
     """Print the table."""
     makers = [gpugrad, *([torch] if installed("torch") else [])]
-    print(f"{DTYPE}, {TOKENS} tokens, on {gg.device()}; medians of {args.rounds} rounds")
     rng = np.random.default_rng(0)
     for k, heads in HEADS.items():
         for n in LENGTHS:
@@ -121,16 +99,13 @@ def main() -> int:
             *arrays, g = (rng.standard_normal(shape, np.float32) for _ in range(4))
             for causal in (False, True):
                 runs = {a: f for make in makers for a, f in make(arrays, g, causal).items()}
+                runs = chosen(runs, args.only)
                 work = 4.0 * n * n * k * heads * shape[0] * (0.5 if causal else 1)
                 for what, at, times in (("forward", 0, 1.0), ("forward and backward", 1, 3.5)):
-                    raced = {name: waited(both[at]) for name, both in runs.items()}
-                    medians = race(raced, rounds=args.rounds)
-                    print(f"\n{what}, {shape}{', causal' * causal}")
-                    for name, t in sorted(medians.items(), key=lambda item: item[1]):
-                        print(
-                            f"  {name:18s} {t * 1e3:9.3f} ms {work * times / t / 1e12:8.3f} Tflop/s"
-                            f"   gpugrad is {medians['gpugrad'] / t:5.2f} of it"
-                        )
+                    medians = race({name: both[at] for name, both in runs.items()}, args.rounds,
+                                   wait=gg.cuda.synchronize if ON_GPU else None)  # fmt: skip
+                    title = f"attention, {what}, {shape}, {DTYPE}{', causal' * causal}"
+                    table(title, medians, work=(work * times / 1e12, "TFLOP"))
     return 0
 
 

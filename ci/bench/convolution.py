@@ -8,23 +8,18 @@ there is one example, in float32.
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+from peers import chosen, installed, options, race, settled, table
+
+parser = options(__doc__, rounds=15)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the layers to run (all)")
-parser.add_argument("--device", default=None, help="cpu or cuda (a GPU, if one answers)")
 parser.add_argument("--examples", type=int, help="of a batch (128; 1 on a CPU)")
-parser.add_argument("--rounds", type=int, default=15, help="rounds to take medians of (15)")
-args = parser.parse_args()
-if args.device:
-    os.environ["GPUGRAD_DEVICE"] = args.device
+args = settled(parser)
 
 import numpy as np
-from peers import installed, race
 
 import gpugrad as gg
 
@@ -77,25 +72,11 @@ def torch(x: Any, w: Any, g: Any, dtype: str, given: Any) -> tuple[Function, Fun
     return forward, both
 
 
-def waited(run: Function) -> Function:
-    """`run` until the device is done: launches alone say nothing."""
-
-    def both() -> None:
-        run()
-        if ON_GPU:
-            import cupy
-
-            cupy.cuda.Device().synchronize()
-
-    return both
-
-
 def main() -> int:
     """Print the table."""
     if unknown := set(args.names) - set(LAYERS):
         parser.error(f"no layers {sorted(unknown)}; there are {list(LAYERS)}")
     makers = [gpugrad, *([torch] if installed("torch") else [])]
-    print(f"{EXAMPLES} examples on {gg.device()}; medians of {args.rounds} rounds")
     rng = np.random.default_rng(0)
     for name in args.names or LAYERS:
         c, filters, side, kernel, stride = LAYERS[name]
@@ -106,17 +87,12 @@ def main() -> int:
         work = 2.0 * g.size * c * kernel * kernel
         for dtype in DTYPES:
             runs = {make.__name__: make(x, w, g, dtype, given) for make in makers}
+            runs = chosen(runs, args.only)
             for what, at in (("forward", 0), ("forward and backward", 1)):
-                medians = race(
-                    {who: waited(both[at]) for who, both in runs.items()}, rounds=args.rounds
-                )
-                print(f"\n{name}, {dtype}, {what}")
-                for who, t in sorted(medians.items(), key=lambda item: item[1]):
-                    flops = work * (3 if at else 1) / t
-                    print(
-                        f"  {who:8s} {t * 1e3:9.3f} ms {flops / 1e12:8.3f} Tflop/s   "
-                        f"gpugrad is {medians['gpugrad'] / t:5.2f} of it"
-                    )
+                medians = race({who: both[at] for who, both in runs.items()}, args.rounds,
+                               wait=gg.cuda.synchronize if ON_GPU else None)  # fmt: skip
+                title = f"{name} of ResNet-18, {EXAMPLES} examples, {dtype}, {what}"
+                table(title, medians, work=(work * (3 if at else 1) / 1e12, "TFLOP"))
     return 0
 
 

@@ -1,33 +1,33 @@
-"""gpugrad.function on the CPU, beside eager calls, torch, TensorFlow's function and jax.jit.
+"""gpugrad.function beside eager calls, torch, TensorFlow's function, jax.jit and CuPy by hand.
 
-python ci/bench/function.py [--threads N] [--rounds N] [--elements N]
+python ci/bench/function.py [--device cuda] [--threads N] [--rounds N] [--elements N] [--json PATH]
+
+A copy in the same run says what part of the memory's speed the long chain reaches.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
+from typing import Any
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of all (all)")
-parser.add_argument("--rounds", type=int, default=20, help="rounds to take medians of (20)")
-parser.add_argument("--elements", type=int, default=10_000_000, help="of the long chain (1e7)")
-args = parser.parse_args()
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = str(args.threads)  # before NumPy and torch are imported
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # see mlp.py
-os.environ.setdefault("GPUGRAD_DEVICE", "cpu")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+from peers import chosen, installed, jax_runs, options, race, settled, table, torch_compiles
+
+parser = options(__doc__, rounds=20, threads=os.cpu_count())
+parser.add_argument("--elements", type=int, help="of the long chain (1e8; 1e7 on a CPU)")
+args = settled(parser)
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # waiting threads would spin on others' cores
 
 import numpy as np
-from peers import installed, race, table
 
 import gpugrad as gg
 
+ON_GPU = gg.device().kind == "cuda"
+ELEMENTS = args.elements or (100_000_000 if ON_GPU else 10_000_000)
+WAIT = gg.cuda.synchronize if ON_GPU else None
 RNG = np.random.default_rng(0)
 
 
-def deep() -> dict[str, object]:
+def deep() -> dict[str, Any]:
     """Value and gradient of ``tanh(y * x)`` 50 times over on 8 floats."""
     data = RNG.standard_normal(8).astype(np.float32)
     x = gg.asarray(data)
@@ -43,7 +43,7 @@ def deep() -> dict[str, object]:
 
     traced = gg.function(chain)
     found = {"gpugrad": lambda: traced(x), "gpugrad, eager": lambda: chain(x)}
-    if installed("tensorflow"):
+    if installed("tensorflow") and not ON_GPU:
         import tensorflow as tf
 
         @tf.function
@@ -61,9 +61,9 @@ def deep() -> dict[str, object]:
     return found
 
 
-def long() -> dict[str, object]:
+def long() -> dict[str, Any]:
     """Value and gradient of ten elementwise ops on many floats."""
-    data = RNG.standard_normal(args.elements).astype(np.float32)
+    data = RNG.standard_normal(ELEMENTS, np.float32)
 
     def ten(lib, x):
         y = lib.tanh(lib.sin(x) * 1.5) + x
@@ -78,13 +78,27 @@ def long() -> dict[str, object]:
 
     x, traced = gg.asarray(data), gg.function(ours)
     found = {"gpugrad": lambda: traced(x), "gpugrad, eager": lambda: ours(x)}
+    lib: Any = np
+    if ON_GPU:
+        import cupy
+
+        lib = cupy
+        found["CuPy by hand"] = by_hand(cupy.asarray(data))
+    source, target = lib.asarray(data), lib.empty_like(lib.asarray(data))
+    found["copy"] = lambda: lib.copyto(target, source)
     if installed("torch"):
         import torch
 
         torch.set_num_threads(args.threads)
-        tx = torch.from_numpy(data).requires_grad_()
-        found["torch, eager"] = lambda: torch.autograd.grad(ten(torch, tx), tx)
-    if installed("jax"):
+        tx = torch.from_numpy(data).to("cuda" if ON_GPU else "cpu").requires_grad_()
+
+        def with_torch(f):
+            return lambda: torch.autograd.grad(f(tx), tx)
+
+        found["torch, eager"] = with_torch(lambda x: ten(torch, x))
+        if ON_GPU and torch_compiles(ON_GPU):
+            found["torch.compile"] = with_torch(torch.compile(lambda x: ten(torch, x)))
+    if jax_runs(ON_GPU):
         import jax
 
         jx = jax.numpy.asarray(data)
@@ -93,16 +107,45 @@ def long() -> dict[str, object]:
     return found
 
 
+def by_hand(x: Any) -> Any:
+    """The long chain as a user of CuPy writes it: one kernel for values and slopes, and a sum."""
+    import cupy
+
+    kernel = cupy.ElementwiseKernel(
+        "float32 x", "float32 value, float32 slope",
+        """
+        float t = tanhf(sinf(x) * 1.5f), y = t + x, dy = (1 - t * t) * 1.5f * cosf(x) + 1;
+        float e = expf(-y * y), s, c;
+        sincosf(e * 0.5f, &s, &c);
+        value = tanhf(c - x);
+        slope = (1 - value * value) * (s * e * y * dy - 1);
+        """,
+        "value_and_slope",
+    )  # fmt: skip
+
+    def run() -> Any:
+        value, slope = kernel(x)
+        return value.sum(), slope
+
+    return run
+
+
 if __name__ == "__main__":
-    print(f"{args.threads} thread(s)")
+    print(f"{gg.device()}, {args.threads} thread(s)")
     good = table(
         "tanh(y * x) 50 times on 8 floats, value and gradient",
-        race(deep(), args.rounds, inner=10),
-        {"gpugrad, eager": 0.5, "tf.function": 1.0},
+        race(chosen(deep(), args.only), args.rounds, inner=10, wait=WAIT),
+        None if ON_GPU else {"gpugrad, eager": 0.5, "tf.function": 1.0},
     )
+    raced = race(
+        chosen(long(), args.only), max(args.rounds // 4, 3), inner=5 if ON_GPU else 1, wait=WAIT
+    )
+    moved = ELEMENTS * 8 / 1e9  # by a copy, and by one kernel that reads x and writes the gradient
     good &= table(
-        f"ten elementwise ops on {args.elements:,} floats, value and gradient",
-        race(long(), max(args.rounds // 4, 3)),
-        {"torch, eager": 0.3, "jax.jit": 1.1},
+        f"ten elementwise ops on {ELEMENTS:,} floats, value and gradient",
+        raced,
+        None if ON_GPU else {"torch, eager": 0.3, "jax.jit": 1.1},
+        work=(moved, "GB"),
+        limit=moved / raced.pop("copy"),
     )
     raise SystemExit(not good)

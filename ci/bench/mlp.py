@@ -1,6 +1,6 @@
-"""One Adam step of an MLP 784-512-256-10 at batch 128 on the CPU, beside the peers.
+"""One Adam step of an MLP 784-512-256-10 at batch 128, beside the peers.
 
-python ci/bench/mlp.py [--threads N] [--rounds N]
+python ci/bench/mlp.py [--device cuda] [--threads N] [--rounds N] [--json PATH]
 
 Every contestant has a process of its own, with the threads that its library takes by default,
 and they take turns: see `race_apart`.
@@ -8,25 +8,29 @@ and they take turns: see `race_apart`.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
-import os
 import sys
+from typing import Any
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--threads", type=int, help="threads of all (what each takes by default)")
-parser.add_argument("--rounds", type=int, default=60, help="rounds to take medians of (60)")
-args = parser.parse_args()
-if args.threads:
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = str(args.threads)  # before NumPy and torch are imported
-os.environ.setdefault("GPUGRAD_DEVICE", "cpu")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+from peers import (
+    chosen,
+    installed,
+    jax_runs,
+    options,
+    race_apart,
+    settled,
+    table,
+    torch_compiles,
+)
+
+args = settled(options(__doc__, rounds=60))
 
 import numpy as np
-from peers import installed, race_apart, table
 
+import gpugrad as gg
+
+ON_GPU = gg.device().kind == "cuda"
 SIZES, BATCH, RATE = (784, 512, 256, 10), 128, 1e-3
 
 
@@ -46,8 +50,6 @@ def weights():
 
 def with_gpugrad(traced: bool):
     """Ours, eager or as one `gg.function`."""
-    import gpugrad as gg
-
     model = gg.nn.Sequential(
         gg.nn.Dense(784, 512, activation=gg.relu),
         gg.nn.Dense(512, 256, activation=gg.relu),
@@ -65,8 +67,8 @@ def with_gpugrad(traced: bool):
     return functools.partial(gg.function(step) if traced else step, *map(gg.asarray, data()))
 
 
-def with_torch(**options):
-    """Torch's modules, with its Adam."""
+def with_torch(compiled: bool = False, **given: Any):
+    """Torch's modules, with its Adam; `compiled` keeps the passes as CUDA graphs."""
     import torch
 
     if args.threads:
@@ -74,13 +76,15 @@ def with_torch(**options):
     layers = []
     for i, o in itertools.pairwise(SIZES):
         layers += [torch.nn.Linear(i, o), torch.nn.ReLU()]
-    net = torch.nn.Sequential(*layers[:-1])
-    adam = torch.optim.Adam(net.parameters(), lr=RATE, **options)
-    x, labels = map(torch.from_numpy, data())
+    device = "cuda" if ON_GPU else "cpu"
+    net = torch.nn.Sequential(*layers[:-1]).to(device)
+    forward = torch.compile(net, mode="reduce-overhead") if compiled else net
+    adam = torch.optim.Adam(net.parameters(), lr=RATE, **given)
+    x, labels = (torch.from_numpy(a).to(device) for a in data())
 
     def step():
         adam.zero_grad()
-        loss = torch.nn.functional.cross_entropy(net(x), labels)
+        loss = torch.nn.functional.cross_entropy(forward(x), labels)
         loss.backward()
         adam.step()
         return loss.detach()
@@ -120,7 +124,7 @@ def with_jax():
 
     def run():
         state[0], loss = step(state[0], x, labels)
-        return jax.block_until_ready((state, loss))
+        return jax.block_until_ready((state, loss))[1]
 
     return run
 
@@ -150,6 +154,16 @@ def with_tensorflow():
     return functools.partial(step, x, labels)
 
 
+def adam(t: int, params: Any, grads: Any, m: Any, v: Any, lib: Any = np) -> None:
+    """Adam's formulas, in place."""
+    for p, g, m_, v_ in zip(params, grads, m, v, strict=True):
+        m_ *= 0.9
+        m_ += 0.1 * g
+        v_ *= 0.999
+        v_ += 0.001 * g * g
+        p -= RATE / (1 - 0.9**t) * m_ / (lib.sqrt(v_ / (1 - 0.999**t)) + 1e-8)
+
+
 def with_autograd():
     """HIPS autograd, and Adam written out in NumPy."""
     import autograd
@@ -173,13 +187,44 @@ def with_autograd():
 
     def step():
         loss, grads = both(params)
-        t = next(steps)
-        for p, g, m_, v_ in zip(params, grads, m, v, strict=True):
-            m_ *= 0.9
-            m_ += 0.1 * g
-            v_ *= 0.999
-            v_ += 0.001 * g * g
-            p -= RATE / (1 - 0.9**t) * m_ / (np.sqrt(v_ / (1 - 0.999**t)) + 1e-8)
+        adam(next(steps), params, grads, m, v)
+        return loss
+
+    return step
+
+
+def by_hand():
+    """Forward, backward and Adam as a user of CuPy or NumPy writes them."""
+    lib: Any = np
+    if ON_GPU:
+        import cupy
+
+        lib = cupy
+    x, labels = map(lib.asarray, data())
+    layers = [tuple(map(lib.asarray, pair)) for pair in weights()]
+    params = [a for pair in layers for a in pair]
+    m, v = ([lib.zeros_like(p) for p in params] for _ in range(2))
+    rows, steps = lib.arange(BATCH), itertools.count(1)
+
+    def step():
+        inputs, y = [], x
+        for k, (w, b) in enumerate(layers):
+            inputs.append(y)
+            y = y @ w + b
+            y = lib.maximum(y, 0) if k + 1 < len(layers) else y
+        y = y - y.max(1, keepdims=True)
+        e = lib.exp(y)
+        total = e.sum(1)
+        loss = (lib.log(total) - y[rows, labels]).mean()
+        g = e / total[:, None]
+        g[rows, labels] -= 1
+        g /= BATCH
+        grads = []
+        for k in reversed(range(len(layers))):
+            grads = [inputs[k].T @ g, g.sum(0), *grads]
+            if k:
+                g = (g @ layers[k][0].T) * (inputs[k] > 0)
+        adam(next(steps), params, grads, m, v, lib)
         return loss
 
     return step
@@ -190,23 +235,32 @@ def contestants():
     found = {
         "gpugrad": functools.partial(with_gpugrad, traced=True),
         "gpugrad, eager": functools.partial(with_gpugrad, traced=False),
+        "CuPy by hand" if ON_GPU else "NumPy by hand": by_hand,
     }
-    peers = {
-        "torch, default Adam": ("torch", with_torch),
-        "torch, fused Adam": ("torch", functools.partial(with_torch, fused=True)),
-        "jax.jit": ("jax", with_jax),
-        "tf.function": ("tensorflow", with_tensorflow),
-        "HIPS autograd": ("autograd", with_autograd),
-    }
-    return found | {name: make for name, (package, make) in peers.items() if installed(package)}
+    if installed("torch"):
+        found["torch, default Adam"] = with_torch
+        found["torch, fused Adam"] = functools.partial(with_torch, fused=True)
+        if ON_GPU and torch_compiles(ON_GPU):
+            found["torch.compile"] = functools.partial(with_torch, compiled=True, fused=True)
+    if jax_runs(ON_GPU):
+        found["jax.jit"] = with_jax
+    if installed("tensorflow") and not ON_GPU:
+        found["tf.function"] = with_tensorflow
+    if installed("autograd") and not ON_GPU:
+        found["HIPS autograd"] = with_autograd
+    return found
 
 
 def main() -> int:
     """Print the table."""
-    threads = f"{args.threads or 'default'} threads"
-    title = f"MLP {'-'.join(map(str, SIZES))}, batch {BATCH}, Adam step, {threads}"
+    where = gg.device() if ON_GPU else f"{args.threads or 'default'} threads"
+    title = f"MLP {'-'.join(map(str, SIZES))}, batch {BATCH}, Adam step, {where}"
     reach = {"torch, default Adam": 0.5, "torch, fused Adam": 1.1, "jax.jit": 1.1}
-    return not table(title, race_apart(contestants(), args.rounds, inner=5), reach)
+    raced = race_apart(
+        chosen(contestants(), args.only), args.rounds, inner=20 if ON_GPU else 5,
+        wait=gg.cuda.synchronize if ON_GPU else None,
+    )  # fmt: skip
+    return not table(title, raced, None if ON_GPU else reach)
 
 
 if __name__ == "__main__":

@@ -12,16 +12,12 @@ import importlib.util
 import json
 import multiprocessing
 import os
-import platform
 import random
 import shutil
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Callable
-from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 Run = Callable[[], Any]
 Maker = Callable[[], Run]
@@ -38,7 +34,7 @@ def options(doc: str, rounds: int, threads: int | None = None) -> argparse.Argum
     )
     parser.add_argument("--rounds", type=int, default=rounds, help=f"for the medians ({rounds})")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="contestants to run (all)")
-    parser.add_argument("--json", metavar="PATH", help="where to write the figures as well")
+    parser.add_argument("--json", metavar="PATH", help="where to add the figures, a line a table")
     return parser
 
 
@@ -50,6 +46,8 @@ def settled(parser: argparse.ArgumentParser) -> argparse.Namespace:
             os.environ[name] = str(args.threads)
     if args.device:
         os.environ["GPUGRAD_DEVICE"] = args.device
+    if args.json:
+        os.environ["GPUGRAD_BENCH_FIGURES"] = args.json
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leave memory to the others
     return args
@@ -68,6 +66,12 @@ def torch_compiles(on_gpu: bool) -> bool:
     return installed("torch") and (installed("triton") if on_gpu else bool(shutil.which("g++")))
 
 
+def jax_runs(on_gpu: bool) -> bool:
+    """Whether jax has what it needs for the device; asked without importing it."""
+    plugins = ("jax_cuda12_plugin", "jax_cuda13_plugin")
+    return installed("jax") and (not on_gpu or any(map(installed, plugins)))
+
+
 def torch_weights(values: dict[str, Any]) -> dict[str, Any]:
     """Values of a model's Variables by name, as the same model in torch names and lays them out."""
     import torch
@@ -79,10 +83,28 @@ def torch_weights(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def chosen(contestants: dict[str, Any], only: list[str] | None) -> dict[str, Any]:
-    """Ours and those of --only; all without it."""
-    if unknown := set(only or ()) - set(contestants):
-        raise SystemExit(f"no contestants {sorted(unknown)}; there are {list(contestants)}")
-    return {k: v for k, v in contestants.items() if not only or k in ("gpugrad", *only)}
+    """Ours, the copy that it is held against, and those of --only; all without it."""
+    return {k: v for k, v in contestants.items() if not only or k in ("gpugrad", "copy", *only)}
+
+
+def agree(results: dict[str, list[Any]], rtol: float, atol: float = 0.0) -> None:
+    """Fail if what contestants computed, as lists of arrays, is not what ours is."""
+    import numpy as np
+
+    ours = [_host(a) for a in results["gpugrad"]]
+    for name, found in results.items():
+        for a, b in zip(ours, map(_host, found), strict=True):
+            np.testing.assert_allclose(a, b, rtol, atol, err_msg=f"gpugrad and {name} differ")
+
+
+def _host(a: Any) -> Any:
+    """A float64 NumPy array of a torch, CuPy, jax or our own."""
+    import numpy as np
+
+    if hasattr(a, "detach"):  # NumPy has no bfloat16, so torch does not export it
+        return a.detach().double().cpu().numpy()
+    found = a.get() if hasattr(a, "get") else a.numpy() if hasattr(a, "numpy") else a
+    return np.asarray(found).astype(np.float64)
 
 
 # ---- races ------------------------------------------------------------------------------
@@ -131,34 +153,35 @@ def race_apart(
     after a pause, in which those threads fall asleep, and a call that is not timed, which wakes
     those of the contestant and fills the caches.
     """
-    pipes, times, shuffle = {}, {name: [] for name in makers}, random.Random(0)
-    for name, make in makers.items():
-        pipes[name] = _started(_take_turns, make, inner, wait)
-        pipes[name].recv()  # one after the other: compilation takes all cores
-    order = list(makers)
-    for _ in range(rounds):
-        shuffle.shuffle(order)
-        for name in order:
-            time.sleep(0.05)
-            pipes[name].send(None)
-            times[name].append(pipes[name].recv())
-    return {name: statistics.median(t) for name, t in times.items()}
+    return in_turns({name: begun(make, inner, wait).pipe for name, make in makers.items()}, rounds)
 
 
-def _started(work: Callable[..., None], *args: Any) -> Any:
-    """The near end of a pipe to a new process that does `work`, given the far end last."""
+class Begun(NamedTuple):
+    """A contestant in a process of its own: seconds of its first call, results of the first ten."""
+
+    pipe: Any
+    first: float
+    results: list[float]
+
+
+def begun(make: Maker, inner: int = 1, wait: Run | None = None) -> Begun:
+    """Start a process that makes a contestant, whose calls give numbers, and calls it ten times.
+
+    One is begun after the other: compilation takes all cores.
+    """
     context = multiprocessing.get_context("spawn")
     near, far = context.Pipe()
-    context.Process(target=work, args=(*args, far), daemon=True).start()
+    context.Process(target=_take_turns, args=(make, inner, wait, far), daemon=True).start()
     far.close()
-    return near
+    return Begun(near, *near.recv())
 
 
 def _take_turns(make: Maker, inner: int, wait: Run | None, pipe: Any) -> None:
     run = make()
-    for _ in range(10):
-        run()
-    pipe.send(None)
+    start = time.perf_counter()
+    results = [float(run())]
+    first = time.perf_counter() - start
+    pipe.send((first, results + [float(run()) for _ in range(9)]))
     while True:
         try:
             pipe.recv()
@@ -168,36 +191,17 @@ def _take_turns(make: Maker, inner: int, wait: Run | None, pipe: Any) -> None:
         pipe.send(_timed(run, inner, wait))
 
 
-# ---- first calls ------------------------------------------------------------------------
-
-_CACHES = ("CUPY_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-"""Where compiled kernels are kept between processes."""
-
-
-def first_calls(
-    makers: dict[str, Maker], steps: int
-) -> tuple[dict[str, dict[str, float]], dict[str, list[float]]]:
-    """Seconds of the first call, "cold" and "warm", and the losses of `steps` calls, a contestant.
-
-    The first call traces and compiles. It is timed in a new process whose caches of kernels are
-    empty, and in another that finds there what the first one compiled.
-    """
-    seconds: dict[str, dict[str, float]] = {"cold": {}, "warm": {}}
-    losses = {}
-    for name, make in makers.items():
-        with tempfile.TemporaryDirectory() as folder:
-            for found in seconds.values():
-                found[name], losses[name] = _started(_begin, make, steps, folder).recv()
-    return seconds, losses
-
-
-def _begin(make: Maker, steps: int, folder: str, pipe: Any) -> None:
-    os.environ.update({name: os.path.join(folder, name) for name in _CACHES})
-    run = make()
-    start = time.perf_counter()
-    losses = [float(run())]
-    first = time.perf_counter() - start
-    pipe.send((first, losses + [float(run()) for _ in range(steps - 1)]))
+def in_turns(pipes: dict[str, Any], rounds: int) -> dict[str, float]:
+    """Median seconds of one call of those that have begun."""
+    times: dict[str, list[float]] = {name: [] for name in pipes}
+    order, shuffle = list(pipes), random.Random(0)
+    for _ in range(rounds):
+        shuffle.shuffle(order)
+        for name in order:
+            time.sleep(0.05)
+            pipes[name].send(None)
+            times[name].append(pipes[name].recv())
+    return {name: statistics.median(t) for name, t in times.items()}
 
 
 # ---- what is told -----------------------------------------------------------------------
@@ -208,21 +212,26 @@ def table(
     medians: dict[str, float],
     reach: dict[str, float] | None = None,
     work: tuple[float, str] | None = None,
+    limit: float | None = None,
+    **more: Any,
 ) -> bool:
     """Print medians and our ratio to each; True if every ratio in `reach` is reached.
 
-    `work` is the amount that a call does and its unit, as (2.0, "GB"): a column has it by second.
-    The medians are added to the file that GPUGRAD_BENCH_FIGURES names, as a line of JSON.
+    They are added, with `more`, to the file that GPUGRAD_BENCH_FIGURES or --json names, as a line
+    of JSON. `work` is the amount that a call does and its unit, as (2.0, "GB"): a column has it by
+    second, and with `limit`, what a plain copy reached, another the part of that.
     """
     if path := os.environ.get("GPUGRAD_BENCH_FIGURES"):
         with open(path, "a") as figures:
-            figures.write(json.dumps({"title": title, "seconds": medians}) + "\n")
+            figures.write(json.dumps({"title": title, "seconds": medians, **more}) + "\n")
     ours, good = medians["gpugrad"], True
     print(f"\n{title}")
     for name, t in sorted(medians.items(), key=lambda item: item[1]):
         line = f"  {name:28s} {t * 1e6:12.1f} us"
         if work:
             line += f" {work[0] / t:9.3g} {work[1]}/s"
+        if work and limit:
+            line += f" {work[0] / t / limit:5.2f} of a copy"
         if name != "gpugrad":
             line += f"   gpugrad is {ours / t:5.2f} of it"
             if reach and name in reach:
@@ -231,29 +240,3 @@ def table(
                 line += f" (reach: {reach[name]:.2f}{'' if reached else ' MISSED'})"
         print(line, flush=True)
     return good
-
-
-_PEERS = ("autograd", "cupy", "jax", "numpy", "tensorflow", "torch")
-
-
-def report(bench: str, tables: dict[str, dict[str, float]], path: str | None, **more: Any) -> None:
-    """Write as JSON, if there is a path: seconds by table and contestant, and our ratio to each."""
-    if path is None:
-        return
-    import gpugrad as gg
-
-    homes = metadata.packages_distributions()
-    ratios = {
-        title: {name: seconds["gpugrad"] / t for name, t in seconds.items() if name != "gpugrad"}
-        for title, seconds in tables.items()
-        if "gpugrad" in seconds
-    }
-    found = {
-        "bench": bench, "arguments": sys.argv[1:], "device": str(gg.device()),
-        "python": platform.python_version(), "gpugrad": gg.__version__,
-        "versions": {name: metadata.version(homes[name][0]) for name in _PEERS if name in homes},
-        "seconds": tables, "ratios": ratios, **more,
-    }  # fmt: skip
-    with open(path, "w") as file:
-        json.dump(found, file, indent=1)
-        file.write("\n")

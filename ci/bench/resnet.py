@@ -13,7 +13,7 @@ import functools
 import sys
 from typing import Any
 
-from peers import options, report, settled, torch_weights
+from peers import options, settled, torch_weights
 
 parser = options(__doc__, rounds=10)
 parser.add_argument("--batch", type=int, help="images (1024; 8 on a CPU)")
@@ -212,20 +212,18 @@ def with_torch(dtype: str, compiled: bool) -> Any:
 
 def main() -> int:
     """Print the tables."""
-    tables, losses, good = {}, {}, True
+    good = True
     for dtype in DTYPES:
-        title = f"ResNet-18, {BATCH} images of 32 x 32, {dtype}, SGD step on {gg.device()}"
-        contestants = makers(
-            functools.partial(with_gpugrad, dtype), functools.partial(with_torch, dtype), ON_GPU
-        )
-        found, losses[dtype], fine = compare(
-            title, contestants, args,
+        good &= compare(
+            f"ResNet-18, {BATCH} images of 32 x 32, {dtype}, SGD step on {gg.device()}",
+            makers(
+                functools.partial(with_gpugrad, dtype), functools.partial(with_torch, dtype), ON_GPU
+            ),
+            args,
             tolerance=3e-2 if ON_GPU or dtype != "float32" else 1e-3,
-            wait=gg.cuda.synchronize if ON_GPU else None, work=(BATCH * FLOPS / 1e12, "TFLOP"),
+            wait=gg.cuda.synchronize if ON_GPU else None,
+            work=(BATCH * FLOPS / 1e12, "TFLOP"),
         )  # fmt: skip
-        tables |= found
-        good = good and fine
-    report("resnet", tables, args.json, losses=losses)
     return not good
 
 

@@ -10,25 +10,19 @@ what a copy of the same arrays reaches in the same run. On a CPU the arrays are 
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+from peers import chosen, installed, jax_runs, options, race, settled, table, torch_compiles
+
+parser = options(__doc__, rounds=15)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the workloads to run (all)")
-parser.add_argument("--device", default=None, help="cpu or cuda (a GPU, if one answers)")
 parser.add_argument("--rows", type=int, help="of each array (4096; 128 on a CPU)")
 parser.add_argument("--lengths", type=int, nargs="+", help="of a row")
-parser.add_argument("--rounds", type=int, default=15, help="rounds to take medians of (15)")
-args = parser.parse_args()
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leave memory to the others
-if args.device:
-    os.environ["GPUGRAD_DEVICE"] = args.device
+args = settled(parser)
 
 import numpy as np
-from peers import installed, race
 
 import gpugrad as gg
 
@@ -63,16 +57,6 @@ class Workload:
         return TRAFFIC[self.name] * self.x.size * (4 if self.dtype == "float32" else 2)
 
 
-def synchronized(run: Function, wait: Function) -> Function:
-    """`run` until the device is done: launches alone say nothing."""
-
-    def both() -> None:
-        run()
-        wait()
-
-    return both
-
-
 def gpugrad(w: Workload) -> dict[str, Function]:
     put = lambda a: gg.asarray(a, dtype=w.dtype)  # noqa: E731
     variables = [gg.Variable(put(a)) for a in (w.x, *w.weights)]
@@ -85,13 +69,7 @@ def gpugrad(w: Workload) -> dict[str, Function]:
             y = function(*variables, *others)
         return tape.gradient(y, variables, output_gradients=g)
 
-    def wait() -> None:
-        if ON_GPU:
-            import cupy
-
-            cupy.cuda.get_current_stream().synchronize()
-
-    return {"gpugrad": synchronized(step, wait)}
+    return {"gpugrad": step}
 
 
 def torch(w: Workload) -> dict[str, Function]:
@@ -109,22 +87,16 @@ def torch(w: Workload) -> dict[str, Function]:
         "cross_entropy": lambda x: F.cross_entropy(x, labels),
     }
     eager = calls[w.name]
-    wait = t.cuda.synchronize if ON_GPU else (lambda: None)
     found = {"torch": eager}
-    if ON_GPU:  # on the CPU it needs a C++ compiler, and minutes
+    if ON_GPU and torch_compiles(ON_GPU):  # on a CPU it takes minutes
         found["torch.compile"] = t.compile(eager)
-    return {
-        name: synchronized(lambda f=f: t.autograd.grad(f(*leaves), leaves, g), wait)
-        for name, f in found.items()
-    }
+    return {name: lambda f=f: t.autograd.grad(f(*leaves), leaves, g) for name, f in found.items()}
 
 
 def jax(w: Workload) -> dict[str, Function]:
     import jax as j
     import jax.numpy as jnp
 
-    if ON_GPU and j.default_backend() != "gpu":
-        return {}
     arrays = [jnp.asarray(a, w.dtype) for a in (w.x, *w.weights)]
     g, labels = jnp.asarray(w.g, w.dtype), jnp.asarray(w.labels)
 
@@ -168,11 +140,7 @@ def by_hand(w: Workload) -> dict[str, Function]:
         y = e / e.sum(-1, keepdims=True)
         return y, y * (g - (y * g).sum(-1, keepdims=True))
 
-    def wait() -> None:
-        if ON_GPU:
-            lib.cuda.get_current_stream().synchronize()
-
-    return {"CuPy by hand" if ON_GPU else "NumPy by hand": synchronized(step, wait)}
+    return {"CuPy by hand" if ON_GPU else "NumPy by hand": step}
 
 
 def copying(w: Workload) -> dict[str, Function]:
@@ -185,35 +153,25 @@ def copying(w: Workload) -> dict[str, Function]:
     x = lib.asarray(w.x)
     y = lib.empty_like(x)
 
-    def wait() -> None:
-        if ON_GPU:
-            lib.cuda.get_current_stream().synchronize()
-
-    return {"copy": synchronized(lambda: lib.copyto(y, x), wait)}
+    return {"copy": lambda: lib.copyto(y, x)}
 
 
 def main() -> int:
     """Print the table."""
     if unknown := set(args.names) - set(TRAFFIC):
         parser.error(f"no workloads {sorted(unknown)}; there are {list(TRAFFIC)}")
-    makers = [gpugrad, copying, by_hand]
-    makers += [m for m in (torch, jax) if installed(m.__name__)]
-    print(f"forward and backward of {ROWS} rows on {gg.device()}, medians of {args.rounds} rounds")
+    makers = [gpugrad, copying, by_hand, *([torch] if installed("torch") else [])]
+    makers += [jax] if jax_runs(ON_GPU) else []
+    wait = gg.cuda.synchronize if ON_GPU else None
     for name in args.names or TRAFFIC:
         for dtype in DTYPES:
             for n in LENGTHS:
                 w = Workload(name, n, dtype)
-                contestants = {k: f for make in makers for k, f in make(w).items()}
-                medians = race(contestants, rounds=args.rounds, inner=10 if ON_GPU else 1)
-                copied = 2 * w.x.nbytes / medians.pop("copy")
-                print(f"\n{name} {dtype}, rows of {n}; a copy moves {copied / 1e9:.0f} GB/s")
-                for who, t in sorted(medians.items(), key=lambda item: item[1]):
-                    reached = w.nbytes / t
-                    print(
-                        f"  {who:16s} {t * 1e6:10.1f} us  {reached / 1e9:8.1f} GB/s, "
-                        f"{reached / copied:5.2f} of the copy   "
-                        f"gpugrad is {medians['gpugrad'] / t:5.2f} of it"
-                    )
+                found = chosen({k: f for make in makers for k, f in make(w).items()}, args.only)
+                medians = race(found, args.rounds, inner=10 if ON_GPU else 1, wait=wait)
+                limit = 2 * w.x.nbytes / medians.pop("copy") / 1e9
+                title = f"{name} of {ROWS} rows of {n}, {dtype}, forward and backward"
+                table(title, medians, work=(w.nbytes / 1e9, "GB"), limit=limit)
     return 0
 
 

@@ -1,15 +1,17 @@
-"""What the benches of whole training steps do: first calls, losses beside torch's, and the race."""
+"""What the benches of training steps share: first steps, losses beside torch's, and the race."""
 
 from __future__ import annotations
 
 import argparse
 import functools
+import os
+import tempfile
 from typing import Any
 
-from peers import Maker, chosen, first_calls, race_apart, table, torch_compiles
+from peers import Maker, begun, chosen, in_turns, table, torch_compiles
 
-STEPS = 5
-"""How many steps are taken to compare the losses."""
+CACHES = ("CUPY_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+"""Where libraries keep compiled kernels from one process to the next."""
 
 
 def makers(ours: Any, theirs: Any, on_gpu: bool) -> dict[str, Maker]:
@@ -21,15 +23,16 @@ def makers(ours: Any, theirs: Any, on_gpu: bool) -> dict[str, Maker]:
 
 
 def same(losses: dict[str, list[float]], tolerance: float) -> bool:
-    """Print the losses; True if all fall, and are the same up to a part `tolerance` of them."""
+    """Print the losses; True if all fall, and differ from ours by a part `tolerance` at most."""
     ours, good = losses["gpugrad"], True
+    print()
     for name, found in losses.items():
         apart = max(abs(a - b) / abs(b) for a, b in zip(ours, found, strict=True))
         fine = found[-1] < found[0] and apart <= tolerance
         good = good and fine
         print(
-            f"  {name:28s} loss {found[0]:.4f}, after {STEPS} steps {found[-1]:.4f}; "
-            f"apart by {apart:.0e} of it at most{'' if fine else ': NOT THE SAME TRAINING'}"
+            f"  {name:28s} loss {found[0]:.4f}, in step {len(found)} {found[-1]:.4f}; "
+            f"ours differs by {apart:.0e} of it{'' if fine else ': NOT THE SAME TRAINING'}"
         )
     return good
 
@@ -42,17 +45,22 @@ def compare(
     tolerance: float,
     wait: Any,
     work: tuple[float, str],
-) -> tuple[dict[str, dict[str, float]], dict[str, list[float]], bool]:
-    """Print all of one model: seconds by table, the losses, and whether the training is the same.
+) -> bool:
+    """Print the tables of one model; True if all train the same.
 
     A contestant is a maker of a step: a function that trains once and returns the loss. All begin
-    with the same weights.
+    with the same weights. The first step traces and compiles: it is timed in a process whose
+    caches of kernels are empty, and in another that finds what the first one compiled.
     """
     contestants = chosen(contestants, args.only)
-    first, losses = first_calls(contestants, STEPS)
-    tables = {f"{title}: first step, {state} caches": found for state, found in first.items()}
-    tables[title] = race_apart(contestants, args.rounds, inner=3, wait=wait)
-    for name, seconds in tables.items():
-        table(name, seconds, work=work if name == title else None)
-    print()
-    return tables, losses, same(losses, tolerance)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update({name: os.path.join(folder, name) for name in CACHES})
+        compiled = {k: make for k, make in contestants.items() if "eager" not in k}
+        cold = {name: begun(make).first for name, make in compiled.items()}
+        racing = {name: begun(make, inner=3, wait=wait) for name, make in contestants.items()}
+        medians = in_turns({name: r.pipe for name, r in racing.items()}, args.rounds)
+    table(f"{title}: first step, empty caches", cold)
+    table(f"{title}: first step, filled caches", {name: r.first for name, r in racing.items()})
+    losses = {name: r.results for name, r in racing.items()}
+    table(title, medians, work=work, losses=losses)
+    return same(losses, tolerance)

@@ -1,0 +1,104 @@
+"""Log likelihood of a Gaussian process and its gradient by three parameters, beside torch.
+
+python ci/bench/gp.py [--device cuda] [--points N] [--rounds N] [--json PATH]
+
+In float64, 4096 points, 256 on a CPU. `gg.gaussian_log_likelihood` knows its gradient; written by
+its formula with a Cholesky factor, as in torch, the factor's derivative is computed.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+from peers import agree, chosen, installed, options, race, settled, table
+
+parser = options(__doc__, rounds=10, threads=1)
+parser.add_argument("--points", type=int, help="that were observed (4096; 256 on a CPU)")
+args = settled(parser)
+
+import numpy as np
+
+import gpugrad as gg
+
+ON_GPU = gg.device().kind == "cuda"
+POINTS = args.points or (4096 if ON_GPU else 256)
+
+
+def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Squared distances of points, noisy observations there, logarithms of the parameters.
+
+    The parameters are length scale, amplitude and noise.
+    """
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-3, 3, (POINTS, 2))
+    y = np.sin(x).sum(1) + 0.1 * rng.standard_normal(POINTS)
+    return ((x[:, None] - x[None]) ** 2).sum(-1), y, np.log([0.7, 1.2, 0.3])
+
+
+def with_gpugrad(by_factor: bool, traced: bool = True) -> Any:
+    """Ours, by the op or by the formula."""
+    squared, y, start = map(gg.asarray, data())
+    eye = gg.eye(POINTS, dtype="float64")
+
+    def likelihood(logs: gg.Tensor) -> gg.Tensor:
+        length, amplitude, noise = gg.unstack(gg.exp(2 * logs))
+        cov = amplitude * gg.exp(-0.5 * squared / length) + noise * eye
+        if not by_factor:
+            return gg.gaussian_log_likelihood(y, gg.zeros_like(y), cov)
+        factor = gg.linalg.cholesky(cov)
+        scaled = gg.linalg.solve_triangular(factor, y[:, None], lower=True)
+        roots = gg.sum(gg.log(gg.diagonal(factor)))
+        return -0.5 * gg.sum(scaled * scaled) - roots - POINTS / 2 * math.log(2 * math.pi)
+
+    both = gg.value_and_grad(likelihood)
+    both = gg.function(both) if traced else both
+    return lambda: both(start)
+
+
+def with_torch() -> Any:
+    """The formula in torch."""
+    import torch
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    device = "cuda" if ON_GPU else "cpu"
+    squared, y, logs = (torch.from_numpy(a).to(device) for a in data())
+    eye = torch.eye(POINTS, dtype=torch.float64, device=device)
+    logs.requires_grad_()
+
+    def run() -> Any:
+        length, amplitude, noise = torch.exp(2 * logs)
+        cov = amplitude * torch.exp(-0.5 * squared / length) + noise * eye
+        factor = torch.linalg.cholesky(cov)
+        scaled = torch.linalg.solve_triangular(factor, y[:, None], upper=False)
+        roots = torch.log(torch.diagonal(factor)).sum()
+        value = -0.5 * (scaled * scaled).sum() - roots - POINTS / 2 * math.log(2 * math.pi)
+        return [value, *torch.autograd.grad(value, logs)]
+
+    return run
+
+
+def main() -> int:
+    """Print the table."""
+    found = {
+        "gpugrad": with_gpugrad(by_factor=False),
+        "gpugrad, eager": with_gpugrad(by_factor=False, traced=False),
+        "gpugrad, by the factor": with_gpugrad(by_factor=True),
+    }
+    if installed("torch"):
+        found["torch"] = with_torch()
+    found = chosen(found, args.only)
+    agree({name: list(run()) for name, run in found.items()}, rtol=1e-7)
+    wait = gg.cuda.synchronize if ON_GPU else None
+    table(
+        f"Gaussian process, {POINTS} points in float64, log likelihood and gradient",
+        race(found, args.rounds, wait=wait),
+        work=(POINTS**3 / 1e12, "TFLOP"),
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""Products of matrices, forward and with both gradients, beside torch's and the array library's.
+
+python ci/bench/matmul.py [--device cuda] [--rounds N] [--json PATH]
+
+On a GPU the factors are 8192 x 8192, in bfloat16, in float32 rounded to TensorFloat-32 and in
+float32, and 64 pairs of 1024 x 1024; on a CPU 512 x 512 and 8 pairs of 128 x 128 in float32.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from peers import agree, chosen, installed, options, race, settled, table
+
+args = settled(options(__doc__, rounds=20, threads=1))
+
+import numpy as np
+
+import gpugrad as gg
+
+ON_GPU = gg.device().kind == "cuda"
+SHAPES = [(8192, 8192), (64, 1024, 1024)] if ON_GPU else [(512, 512), (8, 128, 128)]
+CASES = {"bfloat16": "highest", "TF32": "high", "float32": "highest"}
+"""How far float32 products may be rounded, by what the rows of a table are called."""
+
+
+def contestants(shape: tuple[int, ...], case: str) -> dict[str, tuple[Any, Any]]:
+    """By name, the product, and the product with its gradients, which are products too."""
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape, np.float32) for _ in range(3)]
+    dtype = "bfloat16" if case == "bfloat16" else "float32"
+    gg.set_matmul_precision(CASES[case])
+    a, b, upstream = (gg.asarray(x, dtype=dtype) for x in arrays)
+
+    def ours() -> Any:
+        with gg.GradientTape() as tape:
+            tape.watch([a, b])
+            y = gg.matmul(a, b)
+        return [y, *tape.gradient(y, [a, b], output_gradients=upstream)]
+
+    found = {"gpugrad": (lambda: [gg.matmul(a, b)], ours)}
+    if installed("torch"):
+        import torch
+
+        if args.threads:
+            torch.set_num_threads(args.threads)
+        torch.set_float32_matmul_precision(CASES[case])
+        device = "cuda" if ON_GPU else "cpu"
+        ta, tb, tg = (torch.from_numpy(x).to(device, getattr(torch, dtype)) for x in arrays)
+        leaves = [ta.clone().requires_grad_(), tb.clone().requires_grad_()]
+
+        def theirs() -> Any:
+            y = torch.matmul(*leaves)
+            return [y, *torch.autograd.grad(y, leaves, tg)]
+
+        found["torch"] = (lambda: [torch.matmul(ta, tb)], theirs)
+    if case == "float32":
+        lib: Any = np
+        if ON_GPU:
+            import cupy
+
+            lib = cupy
+        la, lb, lg = map(lib.asarray, arrays)
+        by_hand = (
+            lambda: [lib.matmul(la, lb)],
+            lambda: [la @ lb, lg @ lb.swapaxes(-1, -2), la.swapaxes(-1, -2) @ lg],
+        )
+        found["CuPy" if ON_GPU else "NumPy"] = by_hand
+    return found
+
+
+def main() -> int:
+    """Print the tables."""
+    for shape in SHAPES:
+        for case in CASES if ON_GPU else ["float32"]:
+            found = chosen(contestants(shape, case), args.only)
+            rtol = 1e-4 if case == "float32" else 2e-2
+            agree({k: f() for k, (_, f) in found.items()}, rtol, atol=rtol * shape[-1] ** 0.5)
+            flops = 2 * np.prod(shape, dtype=float) * shape[-1]
+            for at, (what, products) in enumerate((("product", 1), ("and both gradients", 3))):
+                raced = race(
+                    {name: both[at] for name, both in found.items()}, args.rounds,
+                    inner=5, wait=gg.cuda.synchronize if ON_GPU else None,
+                )  # fmt: skip
+                title = f"matmul of {shape}, {case}, {what}, on {gg.device()}"
+                table(title, raced, work=(products * flops / 1e12, "TFLOP"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""Every bench runs with small sizes, and what it trains is what torch trains."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHES = Path(__file__).parents[1] / "ci" / "bench"
+
+SMALL = {
+    "attention": ["--rounds", "1", "--tokens", "32", "--lengths", "16"],
+    "convolution": ["--rounds", "1", "stage 4"],
+    "function": ["--rounds", "1", "--elements", "1000", "--only", "torch, eager"],
+    "gp": ["--rounds", "1", "--points", "32"],
+    "gpt2": ["--rounds", "1", "--only", "torch, eager"],
+    "jacobian": ["--rounds", "1"],
+    "matmul": ["--rounds", "1"],
+    "mlp": ["--rounds", "1", "--only", "torch, default Adam", "NumPy by hand"],
+    "nn": ["--rounds", "1", "--small"],
+    "resnet": ["--rounds", "1", "--batch", "2", "--only", "torch, eager"],
+    "rows": ["--rounds", "1", "--rows", "4", "--lengths", "16"],
+}
+"""Arguments of each bench, for as little as it can do; but overhead's, which ci/check runs."""
+
+NO_FIGURES = {"nn"}
+"""It prints one table for all and writes no figures."""
+
+
+def test_every_bench_is_run_here():
+    helpers = {"peers", "training", "overhead"}
+    assert {path.stem for path in BENCHES.glob("*.py")} == SMALL.keys() | helpers
+
+
+@pytest.fixture
+def figures(tmp_path):
+    """A function that runs a bench and reads its figures; it fails if the bench does."""
+
+    def run(name: str) -> list[dict]:
+        path = tmp_path / "figures"
+        done = subprocess.run(
+            [sys.executable, BENCHES / f"{name}.py", *SMALL[name]],
+            env=os.environ | {"GPUGRAD_BENCH_FIGURES": str(path), "GPUGRAD_DEVICE": "cpu"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in done.stderr, done.stderr
+        assert done.returncode == 0 or "MISSED" in done.stdout, done.stdout
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SMALL.keys() - {"gpt2", "resnet"}))
+def test_bench_runs_with_small_sizes(name, figures):
+    found = figures(name)
+    assert all(figure["seconds"]["gpugrad"] > 0 for figure in found)
+    assert bool(found) == (name not in NO_FIGURES)
+
+
+@pytest.mark.slow
+@pytest.mark.peers
+@pytest.mark.parametrize("name", ["gpt2", "resnet"])
+def test_training_bench_trains_as_torch_does(name, figures):
+    pytest.importorskip("torch")
+    losses = figures(name)[-1]["losses"]
+    ours, theirs = losses["gpugrad"], losses["torch, eager"]
+    assert ours[0] == pytest.approx(theirs[0], rel=1e-5)  # equal weights, so equal losses
+    assert ours == pytest.approx(theirs, rel=1e-3)
+    assert ours[-1] < 0.95 * ours[0]
