@@ -268,6 +268,15 @@ def test_on_a_device_the_kernels_run(cuda, monkeypatch):
     assert kinds.count("attention_grad") == 3
 
 
+def test_whole_numbers_on_a_device_are_attended_to_as_on_the_cpu(cuda):
+    arrays = [np.arange(6).reshape(3, 2), np.eye(2, dtype=int), np.array([[1], [4]])]
+    here, there = (
+        gg.nn.scaled_dot_product_attention(*(gg.constant(a, device=d) for a in arrays))
+        for d in ("cpu", cuda)
+    )
+    assert_near(there.numpy(), here.numpy(), "float64")
+
+
 ARCHITECTURES = [
     pytest.param(a, marks=pytest.mark.slow if a != "sm_90" else ())
     for a in ("sm_75", "sm_80", "sm_90", "sm_100")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import CPU, TENSOR, device_of
+from gpugrad.backend import CPU, TENSOR, device_of, is_inexact
 from gpugrad.errors import DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.dropout import check_probability, kept
@@ -141,8 +141,8 @@ def averaged(xp, p, value, group):
 def _is_fused(query, key, value, attn_mask):
     """Whether `flash_attention` is to be called: on a GPU, where it does not make the scores."""
     bare = getattr(query, "_data", query)
-    floats = {x.dtype for x in (query, key, value, attn_mask) if x is not None} - {np.dtype(bool)}
-    return device_of(bare) != CPU and len(floats) == 1
+    dtypes = {x.dtype for x in (query, key, value, attn_mask) if x is not None} - {np.dtype(bool)}
+    return device_of(bare) != CPU and len(dtypes) == 1 and is_inexact(*dtypes)
 
 
 def attention_ref(
