@@ -242,6 +242,20 @@ def test_groups_give_infinities_without_warnings():
 # ---- where it is not traced ------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_relu_of_any_size_has_the_bits_of_an_eager_call(dtype):
+    edges = np.array([-0.0, 0.0, -1, 1, np.nan, np.inf, -np.inf, -1e-45, 1e-45], dtype)
+    f = gg.function(lambda x: [gg.relu(x), -gg.relu(-x)])
+    for shape in ((), (1, 9), (70, 9), (6000, 9), (40_000, 9)):
+        x = gg.constant(np.resize(edges, shape))
+        for y in (x, x.mT) if shape else (x,):
+            expected = [gg.relu(y), -gg.relu(-y)]
+            for _ in range(2):
+                assert [t.numpy().tobytes() for t in f(y)] == [
+                    t.numpy().tobytes() for t in expected
+                ]
+
+
 def test_inside_a_vmap_an_accumulator_or_another_function_it_is_the_function_itself():
     f = gg.function(lambda x: gg.sum(x**3))
     f(X[0])

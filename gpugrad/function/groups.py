@@ -28,7 +28,7 @@ from gpugrad.backend import NUMPY
 from gpugrad.pool import spread, workers
 from gpugrad.trace import Program, Step, Value
 
-__all__ = ["BLOCK", "Group", "compile_group", "find_groups", "out_keyword", "ufunc_of"]
+__all__ = ["BLOCK", "SMALLEST", "Group", "compile_group", "find_groups", "out_keyword", "ufunc_of"]
 
 BLOCK = 32_768
 """Elements of a block: seven float32 arrays of them fit a cache of 1 MiB."""
