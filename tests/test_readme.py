@@ -10,7 +10,7 @@ README = (Path(__file__).parent.parent / "README.md").read_text()
 
 def test_example_of_the_readme_runs_and_learns(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    example, step, more = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    example, step, more, kernel = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     scope = {}
     exec(example, scope)
     assert float(scope["loss"]) < 1e-3
@@ -25,6 +25,8 @@ def test_example_of_the_readme_runs_and_learns(capsys, tmp_path, monkeypatch):
     assert (tmp_path / "step.html").stat().st_size > 1000
     exec(more, scope)
     assert abs(gg.grad(scope["solve"])(2.0).item() - 0.25) < 1e-6
+    exec(kernel, scope)
+    assert gg.OPS.pop("swish").kind == "elementwise"
 
 
 def test_readme_counts_the_ops():
