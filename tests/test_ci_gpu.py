@@ -96,8 +96,11 @@ def test_results_are_named_kept_and_shown(gpu, tmp_path, monkeypatch, capsys):
     assert "| stress | pytest failed |" in said
 
 
-def test_some_bench_has_a_gpu_mode(gpu):
-    assert any('"--device"' in p.read_text() for p in gpu.BENCHES.glob("*.py"))
+def test_benches_with_a_gpu_mode_are_found_and_training_steps_come_last(gpu):
+    names = [path.stem for path in gpu.benches()]
+    assert {"function", "matmul", "mlp"} <= set(names[:-2])
+    assert names[-2:] == ["gpt2", "resnet"]
+    assert not {"peers", "training", "overhead"} & set(names)
 
 
 def test_a_bench_writes_its_figures(tmp_path, monkeypatch):
