@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
+from gpugrad.kernels import calls
 from gpugrad.testing import shim
 
 pytestmark = [
@@ -28,9 +29,17 @@ def gradients(function, device, arrays):
     ],
     ids=["leading", "trailing"],
 )
-def test_a_backward_pass_on_a_device_runs_kernels(function, shapes, cuda, rng):
+def test_a_backward_pass_on_a_device_runs_kernels(function, shapes, cuda, rng, monkeypatch):
+    ran, compiled = [], calls.compiled
+    monkeypatch.setattr(calls, "compiled", lambda s, name: ran.append(name) or compiled(s, name))
     arrays = [rng.normal(size=s).astype(np.float32) for s in shapes]
     found, desired = gradients(function, cuda, arrays), gradients(function, "cpu", arrays)
+    assert sum("_by_" in name for name in ran) == 3
     for a, d in zip(found, desired, strict=True):
         assert (a.dtype, a.shape) == (d.dtype, d.shape)
         np.testing.assert_allclose(a.numpy(), d.numpy(), rtol=2e-5, atol=1e-6)
+
+
+def test_numbers_that_do_not_fit_are_left_to_the_library(cuda):
+    x = gg.constant(np.array([1, 2], np.int8)).to_device(cuda)
+    assert gg.less(x, 1000).to_device("cpu").numpy().all()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.code import Body, Code, compute_dtype
-from gpugrad.kernels.launch import TYPES, launch
+from gpugrad.kernels.launch import TYPES, compiled, launch
 from gpugrad.kernels.layout import Layout, summed_axes
 from gpugrad.kernels.text import NUMBERS, Kernel
 
@@ -76,7 +76,12 @@ class Call:
         parts = [kind(shape, dtype) for shape, dtype in self._parts]
         if 0 not in self._layout.shape:
             given = [NUMBERS[type(a)](a) if type(a) in NUMBERS else a for a in args]
-            launch(self.source, self.name, self._grid, self._block, [*given, *parts, *self._sizes])
+            given += parts
+            if kind is np.ndarray:
+                launch(self.source, self.name, self._grid, self._block, given + self._sizes)
+            else:
+                kernel = compiled(self.source, self.name)
+                kernel(self._grid, self._block, tuple(given + self._sizes))
         made = []
         for part, fold, (_, shape, dtype) in zip(
             parts, self._layout.folded, self._results, strict=True

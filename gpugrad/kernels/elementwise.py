@@ -12,7 +12,7 @@ For ``tanh`` of a contiguous float32 array the source is::
       const float v1 = tanh(v0);
       y0 = v1;
     }
-    __global__ void __launch_bounds__(256) tanh_f4_f4i(
+    __global__ void __launch_bounds__(256, 1) tanh_f4_f4_fw1i4_256(
         const float* __restrict__ a0, float* __restrict__ r0, int rows, int columns) {
       for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < (columns + 3) / 4;
            at += gridDim.x * blockDim.x) {

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, BFLOAT16, cupy
+from gpugrad.backend import ARRAYS, BFLOAT16, cupy, gpu_count
 from gpugrad.errors import KernelError
 
-__all__ = ["OPTIONS", "TYPES", "architecture", "code_of", "launch", "pointer", "type_name"]
+__all__ = [
+    "OPTIONS", "TYPES", "architecture", "code_of", "compiled", "launch", "pointer", "type_name",
+]  # fmt: skip
 
 OPTIONS = ("-std=c++17",)
 
@@ -85,7 +87,7 @@ def launch(
             raise KernelError(f"{name}: kernels run on CuPy arrays, and it was given NumPy's.")
         on_host(code_of(source), name, _three(grid), _three(block), args, shared)
         return
-    kernel = _compiled(source, name, int(cupy().cuda.Device().id))
+    kernel = compiled(source, name)
     if shared > 48 * 1024:
         kernel.max_dynamic_shared_size_bytes = shared
     # CuPy takes a structure as an array of one element, which it passes by value
@@ -93,6 +95,15 @@ def launch(
         np.uintp(0) if a is None else np.asarray(a) if type(a) is np.void else a for a in args
     )
     kernel(_three(grid), _three(block), given, shared_mem=shared)
+
+
+def compiled(source: str, name: str) -> Any:
+    """CuPy's kernel for the current device, a function of grid, block and arguments.
+
+    `launch` is for all; this is for who launches one kernel often, on CuPy arrays.
+    """
+    device = int(cupy().cuda.Device().id) if gpu_count() > 1 else 0
+    return _compiled(source, name, device)
 
 
 def architecture() -> str:

@@ -54,9 +54,10 @@ class Kernel:
             k: TYPES[compute_dtype(types[k])] for k, f in enumerate(layout.folded) if f
         }  # fmt: skip
         self._uses: dict[str, list[int]] = {}  # the arguments that a function uses
+        self._bytes = max((compute_dtype(types[k]).itemsize for k in self._wide), default=0)
         functions, walk = self._functions(), textwrap.indent(self._walk(), "  ")
         self.text = (
-            f"{functions}__global__ void __launch_bounds__({threads[0] * threads[1]}) {name}(\n"
+            f"{functions}__global__ void __launch_bounds__({threads[0] * threads[1]}, 1) {name}(\n"
             f"    {', '.join(self._params())}) {{\n{walk}}}\n"
         )
 
@@ -167,7 +168,7 @@ class Kernel:
         )
         done = "".join(
             f"""{{
-  __shared__ {t} scratch[{tall}][{wide * pack}];
+  {t}(*scratch)[{wide * pack}] = ({t}(*)[{wide * pack}])memory;
 #pragma unroll
   for (int k = 0; k < {pack}; ++k) scratch[threadIdx.y][threadIdx.x * {pack} + k] = f{k}[k];
   __syncthreads();
@@ -176,11 +177,14 @@ class Kernel:
     for (int y = 0; y < {tall}; ++y) sum += scratch[y][threadIdx.x * {pack} + k];
     r{k}[({i})blockIdx.y * columns + column + k] = ({self._types[k]})sum;
   }}
+  __syncthreads();
 }}
 """
             for k, t in self._wide.items()
         )
+        size = -(-wide * tall * pack * self._bytes // 16)
         return (
+            f"__shared__ double2 memory[{size}];\n"
             f"{self._parts()}const {i} at = ({i})blockIdx.x * {wide} + threadIdx.x, "
             f"column = at * {pack};\n{sums}{walk}{done}"
         )
@@ -229,7 +233,7 @@ class Kernel:
         rest = textwrap.indent(self._elements(1, "c"), "  ")
         return (
             f"if (column + {pack} <= columns) {{\n{textwrap.indent(whole, '  ')}}} else {{\n"
-            f"  for ({self._index} c = column; c < columns; ++c) {{\n"
+            f"#pragma unroll 1\n  for ({self._index} c = column; c < columns; ++c) {{\n"
             f"{textwrap.indent(rest, '  ')}  }}\n}}\n"
         )
 

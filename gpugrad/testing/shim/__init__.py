@@ -139,7 +139,8 @@ class running:
 class deferred:
     """While its ``with`` statement runs, kernels are written down; `run` compiles all at once.
 
-    That is a hundred times as fast as one at a time. Results are there after `run`.
+    That is a hundred times as fast as one at a time. Results are there after `run`; or after the
+    same calls are made again while `running`, which finds them compiled.
 
     >>> from gpugrad.testing import shim
     >>> with shim.deferred() as launches:
@@ -149,7 +150,6 @@ class deferred:
 
     def __init__(self) -> None:
         self.launches: list[tuple[Any, ...]] = []
-        self._module: Module | None = None
 
     def __enter__(self) -> deferred:
         self._before = launch.on_host
@@ -171,11 +171,18 @@ class deferred:
 
     def run(self, schedule: str = "round robin") -> None:
         """Run what was written down, in order; it may be run again, on other values."""
-        if not self.launches:
-            return
-        self._module = self._module or compile_module(self.source, self.names)
-        for _, name, grid, block, args, shared in self.launches:
-            self._module.run(name, grid, block, args, shared=shared, schedule=schedule)
+        self.compile()
+        for source, name, grid, block, args, shared in self.launches:
+            module(source, name).run(name, grid, block, args, shared=shared, schedule=schedule)
+
+    def compile(self) -> None:
+        """Compile all, once."""
+        if self.launches and (self.launches[0][:2] not in _ready):
+            made = compile_module(self.source, self.names)
+            _ready.update({(source, name): made for source, name, *_ in self.launches})
+
+
+_ready: dict[tuple[str, str], Module] = {}  # what was compiled together
 
 
 def joined(sources: Sequence[str]) -> str:
@@ -185,10 +192,11 @@ def joined(sources: Sequence[str]) -> str:
     return "".join((*heads, *texts))
 
 
-@functools.cache
 def module(source: str, name: str) -> Module:
     """`compile_module` of one kernel, which is kept."""
-    return compile_module(source, [name])
+    if (source, name) not in _ready:
+        _ready[source, name] = compile_module(source, [name])
+    return _ready[source, name]
 
 
 def _three(size: int | Sequence[int]) -> tuple[int, ...]:
