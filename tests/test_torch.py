@@ -502,7 +502,7 @@ TWINS = {
     "one_hot": lambda x, num_classes: (
         F.one_hot(x, num_classes).float() if (x >= 0).all() else NotImplemented
     ),
-    "scatter_along_axis": lambda values, indices, *, axis, shape: (
+    "scatter_along_axis": lambda values, indices, *, axis, shape, unique=False: (
         torch.zeros(shape, dtype=values.dtype).scatter_add(
             axis, (indices % max(shape[axis], 1)).expand(values.shape), values
         )
