@@ -116,11 +116,13 @@ def test_tape_entered_again_after_its_gradient_is_empty():
 
 
 def test_tape_exit_without_enter_is_harmless():
-    tape = gg.GradientTape()
+    x, tape = C(3.0), gg.GradientTape()
     tape.__exit__(None, None, None)
     with tape:
-        pass
+        tape.watch(x)
+        y = x * x
     tape.__exit__(None, None, None)
+    assert tape.gradient(y, x).item() == 6.0
 
 
 def test_tape_keeps_what_ran_before_an_exception():
