@@ -44,6 +44,7 @@ __all__ = [
     "formulas_on",
     "full_beside",
     "gpu_count",
+    "hang_operators",
     "host",
     "is_array",
     "is_inexact",
@@ -104,6 +105,29 @@ class Namespace:
 
     def __repr__(self) -> str:
         return f"<the {self.__name__} reading of the ops>"
+
+
+def hang_operators(kind: type, xp: Namespace) -> None:
+    """Give a type that wraps arrays Python's operators: they are the ops of its reading."""
+
+    def operator(name: str, reflected: bool = False) -> Callable[..., Any]:
+        def method(self: Any, *other: Any) -> Any:
+            return getattr(xp, name)(*((*other, self) if reflected else (self, *other)))
+
+        return method
+
+    for symbol, name in {
+        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
+        "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "matmul": "matmul",
+        "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    }.items():  # fmt: skip
+        setattr(kind, f"__{symbol}__", operator(name))
+        setattr(kind, f"__r{symbol}__", operator(name, reflected=True))
+    for symbol, name in {
+        "neg": "negative", "invert": "bitwise_invert", "lt": "less", "le": "less_equal",
+        "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+    }.items():  # fmt: skip
+        setattr(kind, f"__{symbol}__", operator(name))
 
 
 NUMPY = Namespace("numpy", lambda: np)

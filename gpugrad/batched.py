@@ -21,7 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NAMESPACES, TENSOR, Namespace, as_array, is_inexact, reading
+from gpugrad.backend import (
+    ARRAYS,
+    NAMESPACES,
+    TENSOR,
+    Namespace,
+    as_array,
+    hang_operators,
+    is_inexact,
+    reading,
+)
 from gpugrad.backward import crossings
 from gpugrad.errors import ArgumentError, AxisError
 from gpugrad.recorder import graphs, number, record
@@ -182,25 +191,7 @@ class Batched:
         return f"<{self.level.size} examples of shape {self.shape}>"
 
 
-def _operator(name: str, reflected: bool = False) -> Callable[..., Any]:
-    def method(self: Batched, *other: Any) -> Any:
-        return getattr(BATCHED, name)(*((*other, self) if reflected else (self, *other)))
-
-    return method
-
-
-for _symbol, _name in {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
-    "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "matmul": "matmul",
-    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-}.items():  # fmt: skip
-    setattr(Batched, f"__{_symbol}__", _operator(_name))
-    setattr(Batched, f"__r{_symbol}__", _operator(_name, reflected=True))
-for _symbol, _name in {
-    "neg": "negative", "invert": "bitwise_invert", "lt": "less", "le": "less_equal",
-    "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
-}.items():  # fmt: skip
-    setattr(Batched, f"__{_symbol}__", _operator(_name))
+hang_operators(Batched, BATCHED)
 
 
 # ---- the reading -------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NAMESPACES, Namespace, as_array, reading
+from gpugrad.backend import ARRAYS, NAMESPACES, Namespace, as_array, hang_operators, reading
 from gpugrad.errors import TraceError
 from gpugrad.tensor import Tensor, made_of, next_id, recorders, threads, wrap
 from gpugrad.variable import Variable
@@ -296,25 +296,7 @@ class Traced:
         return f"<traced {self.dtype}{list(self.shape)}>"
 
 
-def _operator(name: str, reflected: bool = False) -> Callable[..., Any]:
-    def method(self: Traced, *other: Any) -> Any:
-        return getattr(TRACED, name)(*((*other, self) if reflected else (self, *other)))
-
-    return method
-
-
-for _symbol, _name in {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
-    "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "matmul": "matmul",
-    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-}.items():  # fmt: skip
-    setattr(Traced, f"__{_symbol}__", _operator(_name))
-    setattr(Traced, f"__r{_symbol}__", _operator(_name, reflected=True))
-for _symbol, _name in {
-    "neg": "negative", "invert": "bitwise_invert", "lt": "less", "le": "less_equal",
-    "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
-}.items():  # fmt: skip
-    setattr(Traced, f"__{_symbol}__", _operator(_name))
+hang_operators(Traced, TRACED)
 
 
 def _user_line() -> str:
