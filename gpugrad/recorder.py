@@ -25,6 +25,7 @@ from gpugrad.errors import (
     reraise,
 )
 from gpugrad.explain import Barrier
+from gpugrad.program import OtherwiseError
 from gpugrad.tensor import (
     IndexedSlices,
     Tensor,
@@ -34,7 +35,7 @@ from gpugrad.tensor import (
     threads,
     wrap,
 )
-from gpugrad.trace import OtherwiseError, running, tracing
+from gpugrad.trace import running, tracing
 from gpugrad.variable import Variable
 
 __all__ = [

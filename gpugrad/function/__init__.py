@@ -27,9 +27,10 @@ from gpugrad.function.under_tape import (
     tapes_only,
     trace_with_gradient,
 )
+from gpugrad.program import OtherwiseError, Program
 from gpugrad.recorder import recording_stopped
 from gpugrad.tensor import Tensor, tensor, threads, wrap
-from gpugrad.trace import OtherwiseError, Program, Tracing, running
+from gpugrad.trace import Tracing, running
 from gpugrad.variable import Variable
 
 __all__ = ["CacheInfo", "Function", "function"]

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.trace import OtherwiseError, Program, Step
+from gpugrad.program import OtherwiseError, Program, Step
 
 __all__ = ["put_back_on_otherwise", "undoable"]
 

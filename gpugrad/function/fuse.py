@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.function.passes.dead import remove_dead
-from gpugrad.trace import Program, Step, Value
+from gpugrad.program import Program, Step, Value
 
 __all__ = ["REDUCTIONS", "Kernel", "fuse", "launches", "reduction"]
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from gpugrad.backend import NUMPY
 from gpugrad.pool import spread, workers
-from gpugrad.trace import Program, Step, Value
+from gpugrad.program import Program, Step, Value
 
 __all__ = ["BLOCK", "SMALLEST", "Group", "compile_group", "find_groups", "out_keyword", "ufunc_of"]
 

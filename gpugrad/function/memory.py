@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from gpugrad.function.numpy_replay import Replay
-from gpugrad.trace import Program, Step, Value
+from gpugrad.program import Program, Step, Value
 
 __all__ = ["Memory", "kept_for_backward", "measured"]
 

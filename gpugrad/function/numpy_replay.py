@@ -18,8 +18,8 @@ import numpy as np
 
 from gpugrad.backend import ARRAYS, NUMPY, reading
 from gpugrad.function.groups import SMALLEST, Group, compile_group, out_keyword, ufunc_of
+from gpugrad.program import Argument, Program, Step, Value, filled
 from gpugrad.tensor import wrap
-from gpugrad.trace import Argument, Program, Step, Value, filled
 
 __all__ = ["Replay"]
 

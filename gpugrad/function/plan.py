@@ -13,7 +13,7 @@ from gpugrad.function.memory import measured, size
 from gpugrad.function.numpy_replay import Replay
 from gpugrad.function.passes import PASSES
 from gpugrad.function.passes.remat import rematerialize
-from gpugrad.trace import Program
+from gpugrad.program import Program
 
 __all__ = ["Options", "optimized", "planned"]
 

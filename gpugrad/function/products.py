@@ -14,7 +14,7 @@ import numpy as np
 from gpugrad.backend import NUMPY, Namespace
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.kernels import cublaslt
-from gpugrad.trace import Program, Step, Value
+from gpugrad.program import Program, Step, Value
 
 __all__ = ["Product", "find_products"]
 

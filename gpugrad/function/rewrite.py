@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from gpugrad.trace import Program, Step, Value
+from gpugrad.program import Program, Step, Value
 
 __all__ = ["Rewriter"]
 

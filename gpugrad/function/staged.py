@@ -29,21 +29,11 @@ from gpugrad.batched import (
 )
 from gpugrad.errors import TraceError
 from gpugrad.function.within import Inner, Sub, dressed, known, stripped
+from gpugrad.program import OtherwiseError, Program, Step, Undo, Value
 from gpugrad.recorder import graphs, number, record_many, recording_stopped
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, wrap
-from gpugrad.trace import (
-    OtherwiseError,
-    Program,
-    Step,
-    Traced,
-    Tracing,
-    Undo,
-    Value,
-    running,
-    trace_stopped,
-    unwrapped,
-)
+from gpugrad.trace import Traced, Tracing, running, trace_stopped, unwrapped
 
 __all__ = ["Staged"]
 

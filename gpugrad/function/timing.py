@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.function.numpy_replay import Replay
-from gpugrad.trace import Program, Step, Value
+from gpugrad.program import Program, Step, Value
 
 __all__ = ["step_times"]
 

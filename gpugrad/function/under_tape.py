@@ -13,10 +13,11 @@ from typing import Any
 
 from gpugrad import nest
 from gpugrad.backend import TENSOR, bottom, is_inexact
+from gpugrad.program import OtherwiseError, Program, Value
 from gpugrad.recorder import graphs, record_many
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, threads, wrap
-from gpugrad.trace import OtherwiseError, Program, Tracing, Value, tracing
+from gpugrad.trace import Tracing, tracing
 from gpugrad.variable import Variable
 
 __all__ = ["Recorded", "parted", "tapes_only", "trace_with_gradient"]

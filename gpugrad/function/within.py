@@ -20,19 +20,10 @@ from gpugrad.function import _Pair
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
 from gpugrad.function.under_tape import tapes_only
+from gpugrad.program import OtherwiseError, Step, Undo, Value, filled
 from gpugrad.recorder import graphs, number, recording_stopped
 from gpugrad.tensor import Tensor, made_of, threads, wrap
-from gpugrad.trace import (
-    OtherwiseError,
-    Step,
-    Traced,
-    Tracing,
-    Undo,
-    Value,
-    filled,
-    running,
-    unwrapped,
-)
+from gpugrad.trace import Traced, Tracing, running, unwrapped
 from gpugrad.variable import Variable
 
 __all__ = ["Sub", "dressed", "known", "stripped", "within"]

@@ -20,7 +20,7 @@ from gpugrad.kernels.calls import prelude
 from gpugrad.kernels.code import Code
 from gpugrad.kernels.elementwise import Elementwise
 from gpugrad.kernels.launch import launch, type_name
-from gpugrad.trace import Step, Value
+from gpugrad.program import Step, Value
 
 __all__ = ["RowWise", "compiled"]
 

@@ -10,7 +10,7 @@ from gpugrad.function.fuse import REDUCTIONS, Kernel, reduction
 from gpugrad.kernels import code as code_module
 from gpugrad.kernels.code import CODE, Body, Code, NoCodeError, compute_dtype
 from gpugrad.kernels.launch import type_name
-from gpugrad.trace import Step, Value
+from gpugrad.program import Step, Value
 
 __all__ = ["Input", "Reading"]
 

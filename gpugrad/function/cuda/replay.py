@@ -22,7 +22,7 @@ from gpugrad.function.products import Product, find_products
 from gpugrad.kernels import cublaslt
 from gpugrad.kernels.code import NoCodeError
 from gpugrad.kernels.graphs import Graph
-from gpugrad.trace import Argument, Program, Step, Value, filled
+from gpugrad.program import Argument, Program, Step, Value, filled
 
 __all__ = ["Launches", "Run"]
 

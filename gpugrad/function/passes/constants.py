@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpugrad.function.rewrite import Rewriter
-from gpugrad.trace import Program
+from gpugrad.program import Program
 
 __all__ = ["fold_constants"]
 

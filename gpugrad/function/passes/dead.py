@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpugrad.trace import Program
+from gpugrad.program import Program
 
 __all__ = ["remove_dead"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.function.rewrite import Rewriter
-from gpugrad.trace import Program, Step, Value
+from gpugrad.program import Program, Step, Value
 
 __all__ = ["simplify"]
 

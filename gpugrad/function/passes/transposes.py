@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from gpugrad.function.rewrite import Rewriter
 from gpugrad.op import OPS
-from gpugrad.trace import Program, Step
+from gpugrad.program import Program, Step
 
 __all__ = ["name_transposes"]
 
