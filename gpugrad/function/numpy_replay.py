@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import ARRAYS, NUMPY, reading
+from gpugrad.function.calls import effect_call, op_call
 from gpugrad.function.groups import SMALLEST, Group, compile_group, out_keyword, ufunc_of
-from gpugrad.program import Argument, Program, Step, Value, filled
-from gpugrad.tensor import wrap
+from gpugrad.program import Program, Step, Value
 
 __all__ = ["Replay"]
 
@@ -182,19 +182,7 @@ class Replay:
                 f"{name} = {made}" if out.shape or buffer else f"{name} = asarray({made})"
             )
             return
-        params = dict(step.params)
-        index = params.get("index")
-        parts = index if type(index) is tuple else (index,)
-        bare = step.op.bare(self._xp)
-        if any(type(p) is Argument for p in parts):
-            n = len(step.op.arrays)
-
-            def call(*args: Any) -> Any:
-                return bare(*args[:n], **params | {"index": filled(index, args)})
-
-            self._call(step, self._global(call))
-        else:
-            self._call(step, self._global(functools.partial(bare, **params)))
+        self._call(step, self._global(op_call(step, self._xp)))
 
     def _call(self, step: Step, function: str) -> None:
         given = ", ".join(self._name(a) for a in step.args)
@@ -239,7 +227,7 @@ class Replay:
             self._names[id(v)] = names[-1]
         given = ", ".join(self._name(a) for a in step.args[:n])
         values = [self._name(a) for a in step.args[n:]]
-        call, variables = self._global(_effect(step)), self._global(step.variables)
+        call, variables = self._global(effect_call(step)), self._global(step.variables)
         targets = f"{', '.join(names)}, = " if names else ""
         if values:  # let go of, so that an update in place finds the array its own
             self._lines.append(f"v = [{', '.join(values)}]")
@@ -275,13 +263,3 @@ def _zeros(out: Value) -> Any:
 
 def _as_array(x: Any) -> Any:
     return x if type(x) in ARRAYS else np.asarray(x)
-
-
-def _effect(step: Step) -> Callable[..., Any]:
-    def run(arrays: list[Any], variables: Any, values: list[Any]) -> list[Any]:
-        for variable in variables:
-            variable._data = values.pop(0)
-        made = step.call(*[wrap(a) for a in arrays])  # type: ignore[misc]
-        return [*(t._data for t in made), *(variable._data for variable in variables)]
-
-    return run

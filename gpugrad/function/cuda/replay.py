@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import NUMPY, Namespace, formulas_on
+from gpugrad.function.calls import effect_call, op_call
 from gpugrad.function.cuda.kernel import compiled
 from gpugrad.function.fuse import Kernel, fuse
-from gpugrad.function.numpy_replay import _effect
 from gpugrad.function.products import Product, find_products
 from gpugrad.kernels import cublaslt
 from gpugrad.kernels.code import NoCodeError
 from gpugrad.kernels.graphs import Graph
-from gpugrad.program import Argument, Program, Step, Value, filled
+from gpugrad.program import Program, Step, Value
 
 __all__ = ["Launches", "Run"]
 
@@ -152,31 +152,24 @@ def _call(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
     launches = step.op.cuda is not None
     if step.op.name == "matmul":  # CuPy's own cannot be captured
         launches = cublaslt.binding() is not None
-    return _bare(step, xp), launches or all(v.view for v in step.outs)
+    return _listed(step, xp), launches or all(v.view for v in step.outs)
 
 
-def _bare(step: Step, xp: Namespace) -> Callable[..., Any]:
-    bare, params, n = step.op.bare(xp), dict(step.params), len(step.op.arrays)
-    index = params.get("index")
-    indexed = any(type(p) is Argument for p in (index if type(index) is tuple else (index,)))
-
-    def call(*args: Any) -> Any:
-        given = params | {"index": filled(index, args)} if indexed else params
-        made = bare(*args[:n], **given)
-        return made if step.op.outputs > 1 else [made]
-
-    return call
+def _listed(step: Step, xp: Namespace) -> Callable[..., Any]:
+    call = op_call(step, xp)
+    assert step.op is not None
+    return call if step.op.outputs > 1 else lambda *args: [call(*args)]
 
 
 def _with_effect(step: Step) -> Callable[..., Any]:
-    call, n = _effect(step), len(step.args) - len(step.variables)
+    call, n = effect_call(step), len(step.args) - len(step.variables)
     return lambda *arrays: call(list(arrays[:n]), step.variables, list(arrays[n:]))
 
 
 def _one_by_one(kernel: Kernel, xp: Namespace) -> Callable[..., Any]:
     """A kernel that cannot be written: its steps as they are."""
     run = Run(fixed=False)
-    run.steps = [(s, _bare(s, xp)) for s in (*kernel.steps, *kernel.sums)]
+    run.steps = [(s, _listed(s, xp)) for s in (*kernel.steps, *kernel.sums)]
     run.close({id(v) for v in kernel.outs})
     order = [next(k for k, a in enumerate(kernel.inputs) if a is v) for v in run.inputs]
     places = [next(k for k, a in enumerate(run.outputs) if a is v) for v in kernel.outs]

@@ -1,0 +1,43 @@
+"""What a step calls at a replay, of bare arrays."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from gpugrad.backend import Namespace
+from gpugrad.program import Argument, Step, filled
+from gpugrad.tensor import wrap
+
+__all__ = ["effect_call", "op_call"]
+
+
+def op_call(step: Step, xp: Namespace) -> Callable[..., Any]:
+    """The op's own function, of the arrays of the step's `args`."""
+    assert step.op is not None
+    bare, params, n = step.op.bare(xp), step.params, len(step.op.arrays)
+    index = params.get("index")
+    parts = index if type(index) is tuple else (index,)
+    if not any(type(part) is Argument for part in parts):
+        return functools.partial(bare, **params)
+
+    def call(*args: Any) -> Any:
+        return bare(*args[:n], **params | {"index": filled(index, args)})
+
+    return call
+
+
+def effect_call(step: Step) -> Callable[[list[Any], Any, list[Any]], list[Any]]:
+    """An effect, of arrays, the Variables that it moves and their values, of which it lets go.
+
+    It returns arrays for the step's `outs`.
+    """
+
+    def run(arrays: list[Any], variables: Any, values: list[Any]) -> list[Any]:
+        for variable in variables:
+            variable._data = values.pop(0)
+        made = step.call(*[wrap(a) for a in arrays])  # type: ignore[misc]
+        return [*(t._data for t in made), *(variable._data for variable in variables)]
+
+    return run
