@@ -7,15 +7,15 @@ them reads them. A step is an op and its arguments, or an *effect* that calls Py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from gpugrad.variable import Variable
 
 __all__ = [
-    "Argument", "OtherwiseError", "Program", "Step", "Undo", "Value", "called", "filled", "line",
-    "named",
+    "Argument", "Launched", "OtherwiseError", "Program", "Step", "Undo", "Value", "called",
+    "filled", "line", "named",
 ]  # fmt: skip
 
 Undo = Callable[[], Callable[[], None]]
@@ -29,6 +29,30 @@ class OtherwiseError(Exception):
     """
 
     once = False
+
+
+class Launched(Protocol):
+    """What the call of an effect may have as `launched`: kernels that do it on fixed memory.
+
+    A CUDA graph can hold them, as all that differs between runs is in numbers on the device.
+
+    Attributes:
+        version: another one once `launch` would launch something else than it did.
+    """
+
+    version: int
+
+    def numbers(self) -> list[Any]:
+        """NumPy arrays of the next run's numbers, as many bytes each time; counts the run."""
+
+    def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
+        """Launch on bare arrays of what the effect reads, and of the Variables that it moves.
+
+        Those it writes to. `live` are the numbers on the device.
+
+        Returns:
+            The arrays of the effect's own results.
+        """
 
 
 class Value:
@@ -95,6 +119,11 @@ class Step:
     def programs(self) -> Sequence[tuple[str, Program]]:
         """Those of the functions that it may call, and what they are to it."""
         return getattr(self.op or self.call, "programs", ())
+
+    @property
+    def launched(self) -> Launched | None:
+        """How kernels do what it does, if it is an effect that they can do."""
+        return getattr(self.call, "launched", None)
 
     @property
     def inputs(self) -> list[Value]:

@@ -53,15 +53,8 @@ class Fenced:
 
 
 def launched(name, columns, step):
-    if name == "sgd":
-        kernels.sgd(*columns, rate=0.1)
-    elif name in ("momentum", "nesterov"):
-        kernels.sgd(*columns, rate=0.1, momentum=0.9, nesterov=name == "nesterov")
-    else:
-        kernels.adam(
-            *columns, rate=0.1, beta_1=0.9, beta_2=0.999, epsilon=1e-8, step=step,
-            weight_decay=0.1 if name == "adamw" else 0.0,
-        )  # fmt: skip
+    optimizer = MAKERS[name]()
+    kernels.step(optimizer.kernel, columns, optimizer._settings(step, 0.1))
 
 
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
@@ -97,7 +90,7 @@ def test_more_tensors_than_fit_one_launch_all_move(rng, monkeypatch):
         run = launch.on_host
         with monkeypatch.context() as patch:
             patch.setattr(launch, "on_host", lambda *a: (launches.append(a), run(*a)))
-            kernels.sgd(p, g, rate=0.1)
+            kernels.step("sgd", [p, g], kernels.sgd_settings(0.1))
     assert len(launches) == 3
     for a, d in zip(p, desired, strict=True):
         np.testing.assert_allclose(a, d, 1e-15)
@@ -118,23 +111,23 @@ def test_a_table_fits_the_arguments_of_a_kernel_and_is_laid_out_as_in_cuda():
 def test_a_broadcast_gradient_moves_every_element():
     p = np.zeros(9)
     with shim.running():
-        kernels.sgd([p], [np.broadcast_to(1.0, 9)], rate=0.5)
+        kernels.step("sgd", [[p], [np.broadcast_to(1.0, 9)]], kernels.sgd_settings(0.5))
     assert (p == -0.5).all()
 
 
 def test_settings_on_the_device_are_read_when_the_kernel_runs(rng):
     p, g = rng.normal(size=50), rng.normal(size=50)
-    live, desired = np.array(kernels.sgd_settings(0.25, 0.0, False)), p - 0.25 * g
+    live, desired = np.array(kernels.sgd_settings(0.25)), p - 0.25 * g
     with shim.running():
-        kernels.sgd([p], [g], rate=99.0, live=live)
+        kernels.step("sgd", [[p], [g]], kernels.sgd_settings(99.0), live)
     np.testing.assert_allclose(p, desired, 1e-15)
     given = {"rate": 0.1, "beta_1": 0.9, "beta_2": 0.99, "epsilon": 1e-8, "weight_decay": 0.1}
     live = np.array(kernels.adam_settings(**given, step=7))
     columns = [[rng.normal(size=50)] for _ in range(3)] + [[rng.random(size=50)]]
     other = [[c[0].copy()] for c in columns]
     with shim.running():
-        kernels.adam(*columns, **given, step=7)
-        kernels.adam(*other, **{**given, "rate": 9.0}, step=1, live=live)
+        kernels.step("adam", columns, kernels.adam_settings(**given, step=7))
+        kernels.step("adam", other, kernels.adam_settings(**{**given, "rate": 9.0}, step=1), live)
     np.testing.assert_array_equal(columns[0][0], other[0][0])
 
 

@@ -16,7 +16,9 @@ import numpy as np
 from gpugrad.backend import BFLOAT16, HALF, NAMESPACES
 from gpugrad.kernels.launch import launch, pointer, type_name
 
-__all__ = ["INSTANCES", "VECTOR", "adam", "all_finite", "clip", "sgd"]
+__all__ = [
+    "INSTANCES", "VECTOR", "adam_settings", "all_finite", "clip", "sgd_settings", "step",
+]  # fmt: skip
 
 CHUNK = 4096  # as optim.cu has it
 THREADS = 256
@@ -69,63 +71,39 @@ def _packed(a: Any) -> Any:
     return a if a.flags.c_contiguous else NAMESPACES[type(a)].lib.ascontiguousarray(a)
 
 
-def _settings(dtype: np.dtype[Any], values: Sequence[float]) -> tuple[np.void, np.dtype[Any]]:
-    wide = np.dtype(np.float32) if dtype in HALF else dtype
-    return np.array(values, wide).view([("", wide)] * len(values))[0], wide
-
-
-def _step(name: str, columns: Sequence[Sequence[Any]], values: Sequence[float], live: Any) -> None:
-    dtype = columns[0][0].dtype
-    settings, _ = _settings(dtype, values)
-    given = [columns[0], [_packed(g) for g in columns[1]], *columns[2:]]
-    for table, chunks in tables(given):
-        launch("optim.cu", f"{name}<{type_name(dtype)}>", chunks, THREADS, (table, settings, live))
-
-
-def sgd(
-    p: Sequence[Any], g: Sequence[Any], v: Sequence[Any] | None = None, *, rate: float,
-    momentum: float = 0.0, nesterov: bool = False, live: Any = None,
-) -> None:  # fmt: skip
-    """Move arrays `p` along `g`, with velocities `v` if there is momentum; all in place.
+def step(
+    name: str, columns: Sequence[Sequence[Any]], settings: Sequence[float], live: Any = None
+) -> None:
+    """Move arrays along their gradients, in place.
 
     Args:
-        p, g: lists of C-contiguous arrays of one real dtype.
-        v: list of arrays of float32 for 16-bit floats, else of the dtype of `p`.
-        rate, momentum, nesterov: as for `gpugrad.optim.SGD`.
-        live: None, or an array on the device with `sgd_settings`, read instead when the kernel
-            runs: so a CUDA graph's replay takes a new learning rate.
+        name: of the kernel: ``"sgd"``, ``"sgd_momentum"`` or ``"adam"``.
+        columns: p, g and, of each average, a list of arrays. They are C-contiguous but for g, and
+            of one real dtype, but that averages of 16-bit floats are float32.
+        settings: `sgd_settings` or `adam_settings`.
+        live: None, or an array on the device with settings, read instead when the kernel runs: so
+            a CUDA graph's replay takes a new learning rate.
     """
-    columns = [p, g] if v is None else [p, g, v]
-    name = "sgd" if v is None else "sgd_momentum"
-    _step(name, columns, sgd_settings(rate, momentum, nesterov), live)
+    dtype = columns[0][0].dtype
+    array = np.array(settings, np.float32 if dtype in HALF else dtype)
+    by_value = array.view([("", array.dtype)] * array.size)[0]
+    given = [columns[0], [_packed(g) for g in columns[1]], *columns[2:]]
+    for table, chunks in tables(given):
+        launch("optim.cu", f"{name}<{type_name(dtype)}>", chunks, THREADS, (table, by_value, live))
 
 
-def sgd_settings(rate: float, momentum: float, nesterov: bool) -> tuple[float, ...]:
+def sgd_settings(rate: float, momentum: float = 0.0, nesterov: bool = False) -> tuple[float, ...]:
     """What the kernels of SGD take: rate, momentum, factors of velocity and of gradient."""
     return rate, momentum, rate * momentum if nesterov else rate, rate if nesterov else 0.0
 
 
-def adam(
-    p: Sequence[Any], g: Sequence[Any], m: Sequence[Any], v: Sequence[Any], *, rate: float,
-    beta_1: float, beta_2: float, epsilon: float, step: int, weight_decay: float = 0.0,
-    live: Any = None,
-) -> None:  # fmt: skip
-    """Move arrays `p` along `g` by Adam's step number `step` (from 1); `m` and `v` too, in place.
-
-    Args:
-        p, g: lists of C-contiguous arrays of one real dtype.
-        m, v: lists of arrays of float32 for 16-bit floats, else of the dtype of `p`.
-        rate, beta_1, beta_2, epsilon, weight_decay: as for `gpugrad.optim.AdamW`.
-        live: as for `sgd`, with `adam_settings`.
-    """
-    values = adam_settings(rate, beta_1, beta_2, epsilon, step, weight_decay)
-    _step("adam", [p, g, m, v], values, live)
-
-
 def adam_settings(
-    rate: float, beta_1: float, beta_2: float, epsilon: float, step: int, weight_decay: float
+    rate: float, beta_1: float, beta_2: float, epsilon: float, step: int, weight_decay: float = 0.0
 ) -> tuple[float, ...]:
-    """What the kernel of Adam takes, computed in double precision, as 1 - beta_2 needs it."""
+    """What the kernel of Adam takes for step number `step` (from 1) of `gpugrad.optim.AdamW`.
+
+    Computed in double precision, as 1 - beta_2 needs it.
+    """
     return (
         beta_1, 1 - beta_1, beta_2, 1 - beta_2, 1 - rate * weight_decay,
         rate / (1 - beta_1**step), 1 / (1 - beta_2**step), epsilon,

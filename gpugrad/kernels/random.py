@@ -9,7 +9,7 @@ import numpy as np
 from gpugrad.backend import BFLOAT16, NAMESPACES, Device, cupy
 from gpugrad.kernels.launch import TYPES, launch, type_name
 
-__all__ = ["INSTANCES", "VECTOR", "noise", "noise_on", "stream_dropout"]
+__all__ = ["INSTANCES", "VECTOR", "draws", "noise", "noise_on", "state_of", "stream_dropout"]
 
 _SOURCE = "random.cu"
 _M64 = (1 << 64) - 1
@@ -56,18 +56,13 @@ def noise(
         Array (n,), or NotImplemented.
     """
     dtype = np.dtype(dtype)
-    if kind == "bits":
-        word = _WORDS[dtype.itemsize]
-        name, per, numbers = f"draw<{word}, {word}, Bits>", 32 // dtype.itemsize, []
-    elif kind == "integers":
-        low, high = parameters
-        name, per = f"draw_integers<{type_name(dtype)}>", 4
-        numbers = [np.uint64(low & _M64), np.uint64(high - low & _M64)]
-    elif kind in _KINDS and dtype.name in _REALS:
-        name = f"draw<{type_name(dtype)}, {_WORDS[dtype.itemsize]}, {_KINDS[kind]}>"
-        per, numbers = 32 // dtype.itemsize, []
-    else:
+    name = _kernel(kind, dtype)
+    if name is None:
         return NotImplemented
+    per, numbers = 32 // dtype.itemsize, []
+    if kind == "integers":
+        low, high = parameters
+        per, numbers = 4, [np.uint64(low & _M64), np.uint64(high - low & _M64)]
     out = xp.lib.empty(n, dtype=dtype)
     if n:
         args = [out, np.int64(n), state, *_stream(key, first), *numbers]
@@ -75,14 +70,35 @@ def noise(
     return out
 
 
+def _kernel(kind: str, dtype: np.dtype[Any]) -> str | None:
+    if kind == "bits":
+        word = _WORDS[dtype.itemsize]
+        return f"draw<{word}, {word}, Bits>"
+    if kind == "integers":
+        return f"draw_integers<{type_name(dtype)}>"
+    if kind in _KINDS and dtype.name in _REALS:
+        return f"draw<{type_name(dtype)}, {_WORDS[dtype.itemsize]}, {_KINDS[kind]}>"
+    return None
+
+
+def draws(kind: str, dtype: Any) -> bool:
+    """Whether `noise` makes numbers of a kind and dtype."""
+    return _kernel(kind, np.dtype(dtype)) is not None
+
+
+def state_of(key: tuple[int, int], first: int) -> Any:
+    """The words that `noise` reads as `state`, as an array on the host."""
+    return np.array(_stream(key, first), np.uint64)
+
+
 def _stream(key: tuple[int, int], first: int) -> list[np.uint64]:
     return [np.uint64(v) for v in (*key, first & _M64, first >> 128)]
 
 
-def noise_on(device: Device, *args: Any) -> Any:
+def noise_on(device: Device, *args: Any, **given: Any) -> Any:
     """`noise` on a GPU."""
     with cupy().cuda.Device(device.index):
-        return noise(NAMESPACES[cupy().ndarray], *args)
+        return noise(NAMESPACES[cupy().ndarray], *args, **given)
 
 
 def stream_dropout(

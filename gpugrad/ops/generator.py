@@ -20,7 +20,7 @@ from gpugrad import backend
 from gpugrad.backend import TENSOR
 from gpugrad.batched import Level, enter, leave, levels_of, levels_running
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels.random import noise_on
+from gpugrad.kernels.random import draws, noise_on, state_of
 from gpugrad.ops import philox, rejection
 from gpugrad.tensor import Tensor, wrap
 from gpugrad.trace import running
@@ -274,31 +274,15 @@ class Generator:
         """
         trace = running()
         if trace is not None:  # other numbers at each replay, in the order of the calls
+            written = _Written(self, kind, shape, dtype, device, parameters, before)
             tensors = [p for p in parameters if isinstance(p, Tensor)]
-            is_first = before is not None and before.traced == 0
-            if before is not None:
-                before.traced += 1
-
-            def draw(*real: Tensor) -> list[Tensor]:
-                now = iter(real)
-                given = [next(now) if isinstance(p, Tensor) else p for p in parameters]
-                if is_first and before is not None:
-                    before.places.clear()
-                return [self._draw(kind, shape, dtype, device, *given, before=before)]
-
             about = [(shape, dtype)]
-            return trace.effect(f"random {kind}", draw, tensors, undo=self._undo, about=about)[0]
+            return trace.effect(f"random {kind}", written, tensors, undo=self._undo, about=about)[0]
         bits, make = _KINDS[kind]
         levels = _levels_with_own_numbers(kind)
         lead = tuple(level.size for level in levels)
         n, dtype = math.prod(lead + shape), np.dtype(dtype)
-        if before is not None and before.places:
-            key, first = before.places[0]
-            first += len(before.places) << 128
-        else:
-            key, first = self._take(-(-n * (bits or 8 * dtype.itemsize) // 256))
-        if before is not None:
-            before.places.append((key, first))
+        key, first = self._counters(kind, n, dtype, before)
         d = backend.device(device)
         values: Any = NotImplemented
         if d.kind != "cpu":
@@ -310,9 +294,68 @@ class Generator:
         made = wrap(values.reshape(lead + shape))
         return functools.reduce(lambda t, level: enter(t, level, 0), levels, made)
 
+    def _counters(
+        self, kind: str, n: int, dtype: np.dtype[Any], before: Drawn | None
+    ) -> tuple[philox.Key, int]:
+        """The key and first counter of a draw of `n` numbers; `before` as for `_draw`."""
+        if before is not None and before.places:
+            key, first = before.places[0]
+            first += len(before.places) << 128
+        else:
+            key, first = self._take(-(-n * (_KINDS[kind][0] or 8 * dtype.itemsize) // 256))
+        if before is not None:
+            before.places.append((key, first))
+        return key, first
+
     if TYPE_CHECKING:  # hung on by gpugrad.random
 
         def __getattr__(self, name: str) -> Callable[..., Tensor]: ...
+
+
+class _Written:
+    """A draw that was written down: it makes other numbers at each replay."""
+
+    version = 0
+
+    def __init__(
+        self, generator: Generator, kind: str, shape: tuple[int, ...], dtype: Any, device: Any,
+        parameters: Sequence[Any], before: Drawn | None,
+    ) -> None:  # fmt: skip
+        self._generator, self._kind, self._parameters = generator, kind, parameters
+        self._shape, self._dtype, self._device = shape, np.dtype(dtype), backend.device(device)
+        self._before, self._is_first = before, before is not None and before.traced == 0
+        if before is not None:
+            before.traced += 1
+        self._is_mapped = bool(levels_running())
+
+    def __call__(self, *real: Tensor) -> list[Tensor]:
+        now = iter(real)
+        given = [next(now) if isinstance(p, Tensor) else p for p in self._parameters]
+        self._begin()
+        draw, about = self._generator._draw, (self._kind, self._shape, self._dtype, self._device)
+        return [draw(*about, *given, before=self._before)]
+
+    def _begin(self) -> None:
+        if self._is_first and self._before is not None:
+            self._before.places.clear()
+
+    @property
+    def launched(self) -> _Written | None:
+        """Itself, if it is a kernel."""
+        on_host = self._device.kind == "cpu" or any(isinstance(p, Tensor) for p in self._parameters)
+        return None if on_host or self._is_mapped or not draws(self._kind, self._dtype) else self
+
+    def numbers(self) -> list[Array]:
+        """The stream's key and counter, which moves on."""
+        self._begin()
+        n = math.prod(self._shape)
+        return [state_of(*self._generator._counters(self._kind, n, self._dtype, self._before))]
+
+    def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
+        """The numbers, of the key and counter on the device."""
+        about = self._kind, (0, 0), 0, math.prod(self._shape), self._dtype
+        made = noise_on(self._device, *about, *self._parameters, state=live[0])
+        return [made.reshape(self._shape)]
 
 
 def _levels_with_own_numbers(kind: str) -> list[Level]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from gpugrad.backend import NAMESPACES
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels import optim as kernels
+from gpugrad.kernels.optim import adam_settings
 from gpugrad.optim.arrays import add_scaled
-from gpugrad.optim.optimizer import Optimizer, Schedule, State
+from gpugrad.optim.optimizer import Optimizer, Schedule
+from gpugrad.optim.states import State
 
 __all__ = ["Adam", "AdamW"]
 
@@ -38,7 +39,7 @@ class Adam(Optimizer):
     """
 
     slots = ("m", "v")
-    launches = True
+    kernel = "adam"
 
     def __init__(
         self,
@@ -87,11 +88,8 @@ class Adam(Optimizer):
 
         return step
 
-    def _launch(self, step: int, rate: float, columns: Sequence[Sequence[Any]]) -> None:
-        kernels.adam(
-            *columns, rate=rate, beta_1=self.beta_1, beta_2=self.beta_2, epsilon=self.epsilon,
-            step=step, weight_decay=self.weight_decay,
-        )  # fmt: skip
+    def _settings(self, step: int, rate: float) -> tuple[float, ...]:
+        return adam_settings(rate, self.beta_1, self.beta_2, self.epsilon, step, self.weight_decay)
 
 
 class AdamW(Adam):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad import backend, nest
-from gpugrad.backend import HALF, NAMESPACES
+from gpugrad.backend import HALF
 from gpugrad.errors import (
     ArgumentError,
     CheckpointError,
@@ -19,39 +19,27 @@ from gpugrad.errors import (
     IndexOutOfBoundsError,
     ShapeError,
 )
+from gpugrad.kernels.optim import step as launch_step
+from gpugrad.optim.applied import Applied
 from gpugrad.optim.arrays import (
     Average,
     flat,
     move,
     parts,
     scratch,
-    state_dtype,
     writable,
 )
+from gpugrad.optim.states import State, Work, grouped
 from gpugrad.pool import spread
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import IndexedSlices, Tensor, tensor, wrap
 from gpugrad.trace import Tracing, running
 from gpugrad.variable import Variable
 
-__all__ = ["Optimizer", "Schedule", "State"]
+__all__ = ["Optimizer", "Schedule"]
 
 Schedule = float | Callable[[int], Any]
 Gradient = Tensor | IndexedSlices
-
-
-class State:
-    """What an optimizer keeps for one Variable: how often it was moved, and averages by name."""
-
-    __slots__ = ("averages", "step", "variable")
-
-    def __init__(self, variable: Variable, slots: Sequence[str]) -> None:
-        data = flat(variable._data)
-        lib, dtype = NAMESPACES[type(data)].lib, state_dtype(data.dtype)
-        with backend.formulas_on(data):
-            self.averages = {slot: Average(lib.zeros(data.shape, dtype=dtype)) for slot in slots}
-        self.step = 0
-        self.variable = variable
 
 
 class Optimizer:
@@ -65,8 +53,11 @@ class Optimizer:
     slots: tuple[str, ...] = ()
     takes_rows = False
     """Whether `_move_rows` moves single rows; if not, IndexedSlices are made dense first."""
-    launches = False
-    """Whether `_launch` moves all arrays of a GPU in one launch; if not, `_begin` does each."""
+    kernel = ""
+    """Of `gpugrad.kernels.optim`, which moves all arrays of a GPU at once; else `_begin` does each.
+
+    An optimizer with a kernel writes `_settings`.
+    """
 
     def __init__(self, learning_rate: Schedule, name: str | None = None) -> None:
         self.name = name or type(self).__name__
@@ -95,6 +86,10 @@ class Optimizer:
         if not (math.isfinite(rate) and rate >= 0):
             raise ArgumentError(f"{self.name}: the learning rate must be 0 or above, got {rate}.")
         return rate
+
+    def _rate_now(self) -> float:
+        rate = self._learning_rate
+        return self._rate(rate(self.iterations) if callable(rate) else rate)
 
     # -- stepping
 
@@ -126,13 +121,10 @@ class Optimizer:
             self._apply_at_replay(trace, grads_and_vars)
             return
         pairs = self._checked(grads_and_vars)
-        rate = self._rate(
-            self._learning_rate(self.iterations)
-            if callable(self._learning_rate) else self._learning_rate
-        )  # fmt: skip
+        rate = self._rate_now()
         # everything that can fail comes before the first change
         self.build([variable for _, variable in pairs])
-        work: list[tuple[State, Any, Any]] = []
+        work: list[Work] = []
         for gradient, variable in pairs:
             g = gradient if isinstance(gradient, IndexedSlices) else flat(gradient._data)
             work.append((self._states[variable._id], writable(variable), g))
@@ -156,47 +148,35 @@ class Optimizer:
         spread(move, parts(on_cpu))
         self.iterations += 1
 
-    def _launch_all(self, work: list[tuple[State, Any, Any]], rate: float) -> list[Any]:
+    def _launch_all(self, work: list[Work], rate: float) -> list[Work]:
         """Move what is on GPUs, in one launch for all of one dtype; the rest of the work."""
-        groups: dict[Any, list[tuple[State, Any, Any]]] = {}
-        rest = []
-        for state, data, g in work:
-            if type(data) is np.ndarray or isinstance(g, IndexedSlices) or not self.launches:
-                rest.append((state, data, g))
-            else:
-                key = data.dtype, backend.device_of(data), state.step
-                groups.setdefault(key, []).append((state, flat(data), g))
-        for group in groups.values():
-            states, data, gradients = zip(*group, strict=True)
-            with backend.formulas_on(data[0]):
-                averages = [
-                    [s.averages[slot].multiply_out() for s in states] for slot in self.slots
-                ]
-                self._launch(states[0].step + 1, rate, [data, gradients, *averages])
-            for state in states:
+        dense: list[Work] = []
+        rest: list[Work] = []
+        for one in work:
+            _, data, g = one
+            on_cpu = type(data) is np.ndarray or isinstance(g, IndexedSlices) or not self.kernel
+            (rest if on_cpu else dense).append(one)
+        for group in grouped(dense):
+            self._launch(group, self._settings(group[0][0].step + 1, rate))
+            for state, _, _ in group:
                 state.step += 1
         return rest
 
+    def _launch(self, group: Sequence[Work], settings: tuple[float, ...], live: Any = None) -> None:
+        """Move arrays of one dtype and one GPU; `live` as for `gpugrad.kernels.optim.step`."""
+        states, data, gradients = zip(*group, strict=True)
+        with backend.formulas_on(data[0]):
+            averages = [[s.averages[slot].multiply_out() for s in states] for slot in self.slots]
+            launch_step(
+                self.kernel, [[flat(d) for d in data], gradients, *averages], settings, live
+            )
+
     def _apply_at_replay(self, trace: Tracing, pairs: list[Any]) -> None:
         """Apply now and at each replay of what is being traced."""
-        rows = [isinstance(g, IndexedSlices) for g, _ in pairs]
-        tensors = [
-            t for (g, _), r in zip(pairs, rows, strict=True) if g is not None
-            for t in ((g.values, g.indices) if r else (tensor(g),))
-        ]  # fmt: skip
-
-        def call(*real: Tensor) -> list[Tensor]:
-            now, given = iter(real), []
-            for (g, variable), r in zip(pairs, rows, strict=True):
-                made: Any = None if g is None else next(now)
-                if r:
-                    made = IndexedSlices(made, next(now), g.dense_shape)
-                given.append((made, variable))
-            self.apply_gradients(given)
-            return []
-
-        moved = [v for g, v in pairs if g is not None]
-        trace.effect("apply_gradients", call, tensors, moved, undo=self._undo)
+        applied = Applied(self, pairs)
+        trace.effect(
+            "apply_gradients", applied, applied.tensors(), applied.variables, undo=self._undo
+        )
 
     def _undo(self) -> Callable[[], None]:
         """What brings back the state as it is now."""
@@ -274,11 +254,8 @@ class Optimizer:
         """
         raise NotImplementedError
 
-    def _launch(self, step: int, rate: float, columns: Sequence[Sequence[Any]]) -> None:
-        """Take step number `step` of arrays on one GPU, for `launches`.
-
-        `columns` are lists of flat arrays: p, g, averages in the order of `slots`.
-        """
+    def _settings(self, step: int, rate: float) -> tuple[float, ...]:
+        """What `kernel` takes for a Variable's step number `step`."""
         raise NotImplementedError
 
     def _move_rows(self, data: Any, indices: Any, values: Any, rate: float) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from gpugrad.backend import NAMESPACES
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels import optim as kernels
+from gpugrad.kernels.optim import sgd_settings
 from gpugrad.optim.arrays import add_scaled
-from gpugrad.optim.optimizer import Optimizer, Schedule, State
+from gpugrad.optim.optimizer import Optimizer, Schedule
+from gpugrad.optim.states import State
 
 __all__ = ["SGD"]
 
@@ -33,8 +34,6 @@ class SGD(Optimizer):
     SGD(learning_rate=0.1, iterations=0)
     """
 
-    launches = True
-
     def __init__(
         self,
         learning_rate: Schedule = 0.01,
@@ -51,6 +50,7 @@ class SGD(Optimizer):
             raise ArgumentError("SGD: nesterov=True needs a momentum above 0.")
         self.momentum, self.nesterov = float(momentum), bool(nesterov)
         self.slots = ("velocity",) if momentum else ()
+        self.kernel = "sgd_momentum" if momentum else "sgd"
         self.takes_rows = not momentum
 
     def _begin(self, state: State, rate: float) -> Callable[..., None]:
@@ -70,8 +70,8 @@ class SGD(Optimizer):
 
         return step
 
-    def _launch(self, step: int, rate: float, columns: Sequence[Sequence[Any]]) -> None:
-        kernels.sgd(*columns, rate=rate, momentum=self.momentum, nesterov=self.nesterov)
+    def _settings(self, step: int, rate: float) -> tuple[float, ...]:
+        return sgd_settings(rate, self.momentum, self.nesterov)
 
     def _move_rows(self, data: Any, indices: Any, values: Any, rate: float) -> None:
         # ufunc.at: a row that comes twice moves twice

@@ -1,0 +1,90 @@
+"""`apply_gradients` in a program that is traced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpugrad.optim.arrays import flat, state_dtype
+from gpugrad.optim.states import State, grouped
+from gpugrad.tensor import IndexedSlices, Tensor, tensor
+
+if TYPE_CHECKING:
+    from gpugrad.optim.optimizer import Optimizer
+
+__all__ = ["Applied"]
+
+
+class Applied:
+    """`apply_gradients` in a program: an effect, and what kernels do of it in a CUDA graph."""
+
+    version = 0
+
+    def __init__(self, optimizer: Optimizer, pairs: list[Any]) -> None:
+        self._optimizer = optimizer
+        self._pairs = [
+            (g if g is None or isinstance(g, IndexedSlices) else tensor(g), v) for g, v in pairs
+        ]
+        self.variables = [v for g, v in pairs if g is not None]
+        self._groups: list[list[tuple[int, State]]] = []  # with positions among the Variables
+        self._states: Any = None
+
+    def tensors(self) -> list[Tensor]:
+        """What it reads of the program."""
+        return [
+            t for g, _ in self._pairs if g is not None
+            for t in ((g.values, g.indices) if isinstance(g, IndexedSlices) else (g,))
+        ]  # fmt: skip
+
+    def __call__(self, *real: Tensor) -> list[Tensor]:
+        """Take a step with gradients of real Tensors."""
+        now, given = iter(real), []
+        for g, variable in self._pairs:
+            made: Any = None if g is None else next(now)
+            if isinstance(g, IndexedSlices):
+                made = IndexedSlices(made, next(now), g.dense_shape)
+            given.append((made, variable))
+        self._optimizer.apply_gradients(given)
+        return []
+
+    @property
+    def launched(self) -> Applied | None:
+        """Itself, if kernels can do all of it."""
+        sparse = any(isinstance(g, IndexedSlices) for g, _ in self._pairs)
+        on_cpu = any(v.device.kind == "cpu" for v in self.variables)
+        return None if sparse or on_cpu or not self._optimizer.kernel else self
+
+    def numbers(self) -> list[Any]:
+        """The settings of the next step, for each launch: the learning rate is one of them."""
+        optimizer = self._optimizer
+        rate = optimizer._rate_now()
+        if self._states is not optimizer._states or any(
+            len({state.step for _, state in group}) > 1 for group in self._groups
+        ):  # states were loaded, or moved elsewhere and not all of them
+            self._group()
+        made = []
+        for group in self._groups:
+            _, first = group[0]
+            settings = optimizer._settings(first.step + 1, rate)
+            made.append(np.array(settings, state_dtype(first.variable.dtype)))
+            for _, state in group:
+                state.step += 1
+        optimizer.iterations += 1
+        return made
+
+    def _group(self) -> None:
+        optimizer = self._optimizer
+        optimizer.build(self.variables)
+        self._states, self.version = optimizer._states, self.version + 1
+        states = [self._states[v._id] for v in self.variables]
+        work = [(s, s.variable._data, i) for i, s in enumerate(states)]
+        self._groups = [[(i, s) for s, _, i in group] for group in grouped(work)]
+
+    def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
+        """Move `values` along the gradients `arrays`."""
+        optimizer = self._optimizer
+        for group, numbers in zip(self._groups, live, strict=True):
+            work = [(state, values[i], flat(arrays[i])) for i, state in group]
+            optimizer._launch(work, optimizer._settings(1, 0.0), numbers)
+        return []
