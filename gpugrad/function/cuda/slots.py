@@ -1,0 +1,115 @@
+"""Memory in which CUDA graphs find the values of Variables, and move them."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+
+from gpugrad.backend import copied
+from gpugrad.function.memory import roots_of
+from gpugrad.program import OtherwiseError, Program
+from gpugrad.variable import Variable
+
+__all__ = ["Slot", "moved_in_place", "slot_of"]
+
+
+class Slot:
+    """The memory of a Variable in graphs, which read it at one address for as long as they live.
+
+    It is the Variable's own array, and nothing is copied, for as long as nothing else sees that.
+    When something does, a Tensor that was read from the Variable or another Variable that it was
+    assigned to, the array is left to them: graphs have to be made again, once, and from then on
+    the Variable gets a copy of what they have made of it.
+
+    Attributes:
+        own: the array.
+        moved: whether a graph writes to it.
+        version: another one for each array.
+    """
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable, self.moved, self.version = variable, False, 0
+        self._apart, self._shown = False, None  # what the Variable has, if it equals `own`
+        self.own = variable._data
+        if not self.own.flags.c_contiguous or self.own.base is not None:
+            self._leave()
+
+    def fill(self) -> None:
+        """Put the Variable's value there.
+
+        Raises:
+            OtherwiseError: the value has another shape or dtype: this is not its program.
+        """
+        data = self.variable._data
+        if data.shape != self.own.shape or data.dtype != self.own.dtype:
+            raise OtherwiseError(f"the shape of the Variable '{self.variable.name}'")
+        if data is self.own:
+            if self.moved and sys.getrefcount(self.own) > _HERE + 2:  # `data` and the Variable
+                self._leave()
+        elif data is not self._shown:
+            if sys.getrefcount(self.own) > _HERE:
+                self._leave()
+            else:
+                self.own[...] = data
+                self._shown = data
+
+    def _leave(self) -> None:
+        """Take memory that nothing else sees."""
+        self._shown = self.variable._data
+        self.own = copied(self._shown)
+        self._apart = True
+        self.version += 1
+
+    def show(self) -> None:
+        """Give the Variable what a graph has made of its value."""
+        self._shown = copied(self.own) if self._apart else None
+        self.variable._data = self.own if self._shown is None else self._shown
+
+
+class _Probe:
+    def __init__(self) -> None:
+        self.own = object()
+
+
+_probe = _Probe()
+_HERE = sys.getrefcount(_probe.own)
+"""What getrefcount says of what only an attribute holds."""
+
+_slots: weakref.WeakValueDictionary[int, Slot] = weakref.WeakValueDictionary()
+
+
+def slot_of(variable: Variable) -> Slot:
+    """The one Slot of a Variable, which all graphs share."""
+    slot = _slots.get(variable._id)
+    if slot is None:
+        slot = _slots[variable._id] = Slot(variable)
+    return slot
+
+
+def moved_in_place(program: Program) -> dict[int, dict[int, int]]:
+    """Effects that kernels can do, by id: the Values that they make of Variables, and of which.
+
+    They write to the memory of what a Variable was in the beginning, so nothing may read that
+    any more.
+    """
+    roots = roots_of(program)
+    reads = {variable._id: id(v) for variable, v in program.reads}
+    found: dict[int, dict[int, int]] = {}
+    for k, step in enumerate(program.steps):
+        if step.launched is None:
+            continue
+        n = len(step.variables)
+        after = {id(v) for later in program.steps[k:] for v in later.outs}
+        needed = [v for later in program.steps[k + 1 :] for v in later.inputs]
+        needed += [*program.outputs, *(v for _, v in program.writes)]
+        stale = {roots.get(id(v)) for v in needed if id(v) not in after}
+        moves = {
+            id(out): reads.get(variable._id, 0)
+            for variable, out in zip(step.variables, step.outs[len(step.outs) - n :], strict=True)
+        }
+        if all(
+            roots.get(id(before)) == origin and origin not in stale
+            for before, origin in zip(step.args[len(step.args) - n :], moves.values(), strict=True)
+        ):
+            found[id(step)] = moves
+    return found
