@@ -304,6 +304,59 @@ def test_a_variable_of_another_shape_is_another_program():
         np.testing.assert_allclose(f(x).numpy(), 2 * shape * np.tanh(1), 1e-6)
 
 
+def test_several_steps_are_one_graph(rng):
+    batches, made = rng.normal(size=(4, 3, 6)).astype(np.float32), []
+    for device in ("cpu", "cuda:0"):
+        w, step = regression(device, gg.optim.Adam(lambda k: 0.1 / (k + 1)), dropped=0.3)
+        gg.set_seed(3)
+        if device == "cpu":
+            losses = [[step(gg.constant(x, device=device)).item() for x in b] for b in batches]
+        else:
+            many = gg.function(step, steps_per_call=3)
+            losses = [many(gg.constant(b, device=device)).numpy() for b in batches]
+        made.append((np.array(losses), w.numpy()))
+    for desired, found in zip(*made, strict=True):
+        np.testing.assert_allclose(found, desired, 1e-5, 1e-6)
+    launches = plan_of(many).replay
+    assert launches.repeats
+    assert [*launches._graphs] == [0]
+    assert launches._graphs[0]._graph is not None
+    assert many.cache_info() == (11, 1, 0)
+
+
+def test_assigned_values_go_from_step_to_step_of_a_graph():
+    v = gg.Variable([1.0, 2.0], device="cuda:0")
+
+    @gg.function(steps_per_call=3)
+    def step(x):
+        v.assign(gg.tanh(v) * 2 + x)
+        return v * 3
+
+    mirror = np.array([1.0, 2.0], np.float32)
+    for k in range(4):
+        x = np.arange(6.0, dtype=np.float32).reshape(3, 2) + k
+        desired = []
+        for part in x:
+            mirror = np.tanh(mirror) * 2 + part
+            desired.append(mirror * 3)
+        np.testing.assert_allclose(step(gg.constant(x, device="cuda:0")).numpy(), desired, 1e-5)
+        np.testing.assert_allclose(v.numpy(), mirror, 1e-5)
+    assert plan_of(step).replay.repeats
+
+
+def test_what_the_next_step_moves_is_returned_step_by_step():
+    w, optimizer = gg.Variable([4.0], device="cuda:0"), gg.optim.SGD(1.0)
+
+    @gg.function(steps_per_call=2)
+    def step(x):
+        optimizer.apply_gradients([(x, w)])
+        return w.value()
+
+    for k in range(3):
+        found = step(gg.ones((2, 1), device="cuda:0"))
+        np.testing.assert_array_equal(found.numpy(), [[3.0 - 2 * k], [2.0 - 2 * k]])
+
+
 def test_more_numbers_than_one_launch_takes_arrive():
     xp = backend.NAMESPACES[type(gg.ones(1, device="cuda:0")._data)]
     given = [np.arange(3.0), np.arange(1000, dtype=np.uint64), np.arange(5, dtype=np.float32)]

@@ -31,7 +31,10 @@ class Replay:
         source: the text of the function.
         arena_bytes: of the buffers that one run at a time takes.
         buffered: ids of the Values that are in them.
+        repeats: whether it has `several` steps of its own; it has not.
     """
+
+    repeats = False
 
     def __init__(self, program: Program) -> None:
         self._names: dict[int, str] = {}

@@ -1,0 +1,105 @@
+"""Parts of a program that run without stopping: what each step calls, and what may be captured."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gpugrad.backend import Namespace
+from gpugrad.function.calls import effect_call, op_call
+from gpugrad.function.cuda.kernel import compiled
+from gpugrad.function.fuse import Kernel
+from gpugrad.function.products import Product
+from gpugrad.kernels import cublaslt
+from gpugrad.kernels.code import NoCodeError
+from gpugrad.program import Step, Value
+
+__all__ = ["Run", "call_of", "given"]
+
+
+class Run:
+    """Steps of a program, one after another, as functions of bare arrays.
+
+    Attributes:
+        inputs: the values that it reads from outside.
+        outputs: the values that are read from outside.
+        fixed: whether it is launches of kernels on memory that can be fixed, and nothing else.
+    """
+
+    def __init__(self, fixed: bool) -> None:
+        self.fixed = fixed
+        self.steps: list[tuple[Step, Callable[..., Any]]] = []
+        self.inputs: list[Value] = []
+        self.outputs: list[Value] = []
+
+    def close(self, wanted: set[int]) -> None:
+        """Find what it reads from outside, and what of it others read."""
+        own = {id(v) for step, _ in self.steps for v in step.outs}
+        read = [v for step, _ in self.steps for v in step.inputs]
+        self.inputs = list(
+            {id(v): v for v in read if id(v) not in own and v.constant is None}.values()
+        )
+        made = (v for step, _ in self.steps for v in step.outs)
+        self.outputs = [v for v in made if id(v) in wanted]
+
+    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
+        """The arrays of the outputs, from those of the inputs."""
+        known = dict(zip(map(id, self.inputs), arrays, strict=True))
+        for step, call in self.steps:
+            results = call(*(given(a, known) for a in step.args))
+            known.update(zip(map(id, step.outs), results, strict=True))
+        return [known[id(v)] for v in self.outputs]
+
+
+def given(a: Any, known: dict[int, Any]) -> Any:
+    """An argument of a step as it is called with; `known` are arrays by id of their Values."""
+    if isinstance(a, list):
+        return [given(x, known) for x in a]
+    if not isinstance(a, Value):
+        return a
+    return a.constant if a.constant is not None else known[id(a)]
+
+
+def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
+    """What runs a step on bare arrays and gives a list, and whether it can be captured."""
+    if isinstance(step, Kernel):
+        try:
+            launched = compiled(step)
+        except NoCodeError:
+            return _one_by_one(step, xp), False
+        return lambda *arrays: launched(xp, arrays), True
+    if isinstance(step, Product):
+        return functools.partial(step.run, xp), cublaslt.binding() is not None
+    if step.op is None:
+        return _with_effect(step), False
+    launches = step.op.cuda is not None
+    if step.op.name == "matmul":  # CuPy's own cannot be captured
+        launches = cublaslt.binding() is not None
+    return _listed(step, xp), launches or all(v.view for v in step.outs)
+
+
+def _listed(step: Step, xp: Namespace) -> Callable[..., Any]:
+    call = op_call(step, xp)
+    assert step.op is not None
+    return call if step.op.outputs > 1 else lambda *args: [call(*args)]
+
+
+def _with_effect(step: Step) -> Callable[..., Any]:
+    call, n = effect_call(step), len(step.args) - len(step.variables)
+    return lambda *arrays: call(list(arrays[:n]), step.variables, list(arrays[n:]))
+
+
+def _one_by_one(kernel: Kernel, xp: Namespace) -> Callable[..., Any]:
+    """A kernel that cannot be written: its steps as they are."""
+    run = Run(fixed=False)
+    run.steps = [(s, _listed(s, xp)) for s in (*kernel.steps, *kernel.sums)]
+    run.close({id(v) for v in kernel.outs})
+    order = [next(k for k, a in enumerate(kernel.inputs) if a is v) for v in run.inputs]
+    places = [next(k for k, a in enumerate(run.outputs) if a is v) for v in kernel.outs]
+
+    def call(*arrays: Any) -> list[Any]:
+        made = run([arrays[k] for k in order])
+        return [made[k] for k in places]
+
+    return call
