@@ -148,6 +148,7 @@ from gpugrad.ops.statistics import ptp, average, cov, corrcoef
 from gpugrad.ops.vectors import matvec, vecmat, inner, vdot
 from gpugrad.ops.windows import sliding_window_view
 from gpugrad.random import set_seed
+from gpugrad.prefetch import prefetch_to_device
 from gpugrad.recorder import AggregationMethod, UnconnectedGradients
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import IndexedSlices, Tensor, constant, convert_to_tensor
@@ -256,11 +257,11 @@ __all__ = [
     "negative", "newaxis", "nextafter", "nn", "no_gradient", "nonzero", "not_equal", "one_hot",
     "ones", "ones_like", "op", "optim", "outer", "packbits", "pad", "partition", "percentile",
     "permute_dims", "pi", "piecewise", "poly", "polyadd", "polyder", "polydiv", "polyfit",
-    "polyint", "polymul", "polysub", "polyval", "positive", "pow", "power", "prod",
-    "promote_types", "ptp", "put_along_axis", "quantile", "rad2deg", "radians", "random", "ravel",
-    "ravel_multi_index", "raw_kernel",
-    "real", "real_if_close", "reciprocal", "recompute_grad", "recurrence",
-    "relu", "relu6", "remainder", "repeat", "reshape", "resize", "result_type", "right_shift",
+    "polyint", "polymul", "polysub", "polyval", "positive", "pow", "power", "prefetch_to_device",
+    "prod", "promote_types", "ptp", "put_along_axis", "quantile", "rad2deg", "radians", "random",
+    "ravel", "ravel_multi_index", "raw_kernel", "real", "real_if_close", "reciprocal",
+    "recompute_grad", "recurrence", "relu", "relu6", "remainder", "repeat", "reshape", "resize",
+    "result_type", "right_shift",
     "rint", "roll", "rollaxis", "roots", "rot90", "round", "rsqrt", "scan", "scatter_along_axis",
     "scatter_at", "scatter_rows", "searchsorted", "segment_max", "segment_mean", "segment_min",
     "segment_prod", "segment_sqrt_n", "segment_sum", "select", "selu", "set_deterministic",

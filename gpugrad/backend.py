@@ -11,6 +11,7 @@ import functools
 import importlib
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,6 +23,7 @@ from gpugrad import errors
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
 __all__ = [
+    "ALONE",
     "ARRAYS",
     "BFLOAT16",
     "CPU",
@@ -386,6 +388,16 @@ def _on(array: Any) -> Iterator[None]:
 def formulas_on(array: Any) -> contextlib.AbstractContextManager[Any]:
     """Run formulas near `array`: on its GPU, or without NumPy's warnings of inf and nan."""
     return np.errstate(all="ignore") if device_of(array) is CPU else _on(array)
+
+
+class _Holder:
+    def __init__(self) -> None:
+        self.held = object()
+
+
+_holder = _Holder()
+ALONE = sys.getrefcount(_holder.held)
+"""What `sys.getrefcount` says of what one attribute holds, and nothing else."""
 
 
 def copied(array: Any) -> Any:

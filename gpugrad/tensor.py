@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpugrad import backend
-from gpugrad.backend import BFLOAT16, SCALARS, TENSOR, Device
+from gpugrad.backend import ALONE, BFLOAT16, SCALARS, TENSOR, Device
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 
 __all__ = [
@@ -223,7 +223,7 @@ class Tensor:
     def _own(self) -> Any:
         """The array, copied first if anything else can see it; the caller may write to it."""
         if (
-            sys.getrefcount(self._data) > _ALONE
+            sys.getrefcount(self._data) > ALONE
             or self._data.base is not None  # a view: its memory is another array's
             or not _writeable(self._data)
         ):
@@ -276,10 +276,6 @@ def wrap(array: Any) -> Tensor:
     t._data = array
     t._id = 0
     return t
-
-
-_probe = wrap(np.empty(0))
-_ALONE = sys.getrefcount(_probe._data)  # what getrefcount says of an array that only we hold
 
 
 def _unpickle(values: np.ndarray[Any, Any], device: str) -> Tensor:

@@ -33,6 +33,7 @@ import operator
 import sys
 import threading
 import types
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -190,7 +191,7 @@ class CUDARuntimeError(RuntimeError):
 class ndarray:
     """``cupy.ndarray``: holds a NumPy array that nothing else may touch."""
 
-    __slots__ = ("__weakref__", "_array", "_block", "_gpu")
+    __slots__ = ("__weakref__", "_array", "_base", "_block", "_gpu")
     __module__ = "cupy"
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 100
@@ -198,6 +199,7 @@ class ndarray:
     def __init__(self, shape: Any, dtype: Any = float) -> None:
         self._array, self._gpu = np.empty(shape, dtype), _current.device
         self._block = _allocators[0](self._array.nbytes)
+        _owners[id(self._array)] = self
         if _current.capture is not None:
             _current.captured.append(self._array)
 
@@ -235,7 +237,7 @@ class ndarray:
     def get(self, *args: Any, **kwargs: Any) -> np.ndarray[Any, Any]:
         return np.array(self._array, order="C")
 
-    def set(self, values: np.ndarray[Any, Any]) -> None:
+    def set(self, values: np.ndarray[Any, Any], stream: Any = None) -> None:
         self._array[...] = values
 
     def copy(self, order: str = "C") -> ndarray:
@@ -385,6 +387,10 @@ for _name, _ufunc in {
     setattr(ndarray, f"__{_name}__", functools.partialmethod(ndarray._unary, _ufunc))
 
 
+_owners: weakref.WeakValueDictionary[int, ndarray] = weakref.WeakValueDictionary()
+"""Arrays with memory of their own, by the id of the NumPy array that they hold."""
+
+
 def _wrap(value: Any, gpu: int | None = None) -> Any:
     """Device arrays for every array in a function's result; NumPy scalars become 0-d arrays."""
     if isinstance(value, (np.ndarray, np.generic)):
@@ -396,6 +402,9 @@ def _wrap(value: Any, gpu: int | None = None) -> Any:
         if made._array.base is None:  # it owns its memory, which is the device's
             with Device(made._gpu):
                 made._block = _allocators[0](made._array.nbytes)
+            _owners[id(made._array)] = made
+        else:
+            made._base = _owners.get(id(made._array.base))  # a view holds the array, as CuPy's do
         return made
     if isinstance(value, tuple):
         parts = [_wrap(v, gpu) for v in value]
@@ -979,7 +988,7 @@ def modules() -> dict[str, types.ModuleType]:
     cupyx = _module("cupyx", {
         "scipy": scipy_, "errstate": errstate, "scatter_add": _scatter(np.add),
         "scatter_max": _scatter(np.maximum), "scatter_min": _scatter(np.minimum),
-        "rsqrt": _lift(lambda x: 1 / np.sqrt(x), "rsqrt"),
+        "rsqrt": _lift(lambda x: 1 / np.sqrt(x), "rsqrt"), "empty_pinned": np.empty,
     })  # fmt: skip
     every = [
         _module("cupy", top), lib, stride_tricks, linalg, fft, random, cuda, device, runtime,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 
-from gpugrad.backend import copied
+from gpugrad.backend import ALONE, copied
 from gpugrad.function.memory import roots_of
 from gpugrad.program import OtherwiseError, Program
 from gpugrad.variable import Variable
@@ -44,10 +44,10 @@ class Slot:
         if data.shape != self.own.shape or data.dtype != self.own.dtype:
             raise OtherwiseError(f"the shape of the Variable '{self.variable.name}'")
         if data is self.own:
-            if self.moved and sys.getrefcount(self.own) > _HERE + 2:  # `data` and the Variable
+            if self.moved and sys.getrefcount(self.own) > ALONE + 2:  # `data` and the Variable
                 self._leave()
         elif data is not self._shown:
-            if sys.getrefcount(self.own) > _HERE:
+            if sys.getrefcount(self.own) > ALONE:
                 self._leave()
             else:
                 self.own[...] = data
@@ -65,15 +65,6 @@ class Slot:
         self._shown = copied(self.own) if self._apart else None
         self.variable._data = self.own if self._shown is None else self._shown
 
-
-class _Probe:
-    def __init__(self) -> None:
-        self.own = object()
-
-
-_probe = _Probe()
-_HERE = sys.getrefcount(_probe.own)
-"""What getrefcount says of what only an attribute holds."""
 
 _slots: weakref.WeakValueDictionary[int, Slot] = weakref.WeakValueDictionary()
 

@@ -1,0 +1,73 @@
+"""gg.prefetch_to_device."""
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.backend import cupy, gpu_count
+
+
+def batches(n, rng):
+    return [{"x": rng.normal(size=(4, 3)), "labels": (np.arange(4) + k,), "k": k} for k in range(n)]
+
+
+@pytest.mark.parametrize("device", ["cpu", *["cuda:0"] * bool(gpu_count())])
+@pytest.mark.parametrize("size", [1, 2, 5, 20])
+def test_batches_come_in_order_and_stay_what_they_are(device, size, rng):
+    given = batches(9, rng)
+    kept = []
+    for batch in gg.prefetch_to_device(iter(given), device, size):
+        assert batch["x"].device == gg.device(device)
+        kept.append(batch)
+    assert len(kept) == 9
+    for batch, desired in zip(kept, given, strict=True):
+        np.testing.assert_array_equal(batch["x"].numpy(), desired["x"])
+        np.testing.assert_array_equal(batch["labels"][0].numpy(), desired["labels"][0])
+        assert batch["k"] == desired["k"]
+
+
+@pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
+def test_memory_is_taken_again_when_nobody_holds_it(rng):
+    addresses, held = [], []
+    for k, x in enumerate(gg.prefetch_to_device([np.full(8, k) for k in range(20)], "cuda:0")):
+        addresses.append(x._data.data.ptr)
+        if k in (3, 4):
+            held.append(x[2:])  # a view holds it too
+        np.testing.assert_array_equal(x.numpy(), k)
+        del x
+    assert len(set(addresses)) <= 3 + len(held)
+    for k, x in zip((3, 4), held, strict=True):
+        np.testing.assert_array_equal(x.numpy(), k)
+
+
+@pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
+def test_streams_wait_for_each_other(rng):
+    waits = getattr(cupy().cuda.Stream, "waits", None)
+    if waits is None:
+        pytest.skip(reason="the real CuPy does not tell which streams waited")
+    waits.clear()
+    for x in gg.prefetch_to_device([rng.normal(size=4) for _ in range(6)], "cuda:0"):
+        gg.sum(x)
+    here = cupy().cuda.get_current_stream().ptr
+    (side,) = {a for a, b in waits} - {here}
+    assert waits.count((here, side)) == waits.count((side, here)) == 6
+
+
+@pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
+def test_a_loop_that_stops_early_lets_all_copies_arrive(rng):
+    waits = getattr(cupy().cuda.Stream, "waits", [])
+    waits.clear()
+    iterator = gg.prefetch_to_device([rng.normal(size=4) for _ in range(6)], "cuda:0", 3)
+    next(iterator)
+    iterator.close()
+    assert not waits or len(waits) == 6
+
+
+def test_tensors_move_and_errors_say_what_is_wrong():
+    (moved,) = gg.prefetch_to_device([gg.constant([1.0], device="cpu")], "cpu")
+    assert moved.numpy().tolist() == [1.0]
+    for wrong in (0, 1.5, True):
+        with pytest.raises(gg.errors.ArgumentError, match="size is an int from 1"):
+            gg.prefetch_to_device([], size=wrong)
+    with pytest.raises(gg.errors.DeviceError):
+        gg.prefetch_to_device([], "cuda:77")
