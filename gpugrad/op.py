@@ -1,4 +1,4 @@
-"""The op record, and the eager function that is written out for each op.
+"""The op record, and how ops are declared.
 
 An op is one record, complete when it is created. Three kinds:
 
@@ -23,32 +23,20 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpugrad import backend
-from gpugrad.backend import (
-    ARRAYS,
-    HALF,
-    NAMESPACES,
-    NUMPY,
-    SCALARS,
-    TENSOR,
-    Namespace,
-    meet,
-)
-from gpugrad.eager import compiled, eager_function
-from gpugrad.errors import ArgumentError, DeviceError, DTypeError, NoGradientError, ShapeError
-from gpugrad.kernels import generated
+from gpugrad.backend import NAMESPACES, SCALARS, TENSOR, Namespace, meet
+from gpugrad.bare import bare_function, through_float32
+from gpugrad.eager import eager_function
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.rules import DeclaredRules, Rule
 from gpugrad.samples import grid
-from gpugrad.tensor import IndexedSlices, Tensor
+from gpugrad.tensor import Tensor
 
-__all__ = ["OPS", "Op", "conjugate", "elementwise", "no_gradient", "op", "through_float32"]
-
-Rule = Callable[..., Any]
-
+__all__ = ["OPS", "Op", "elementwise", "no_gradient", "op"]
 
 OPS: dict[str, Op] = {}
 """Every registered op, by name."""
@@ -72,7 +60,7 @@ class _Readings(dict[type, Callable[..., Any]]):
         return self[kind](*arrays, **params)
 
 
-class Op:
+class Op(DeclaredRules):
     """One operation: its forward, its derivative rules, its samples and its documentation.
 
     Attributes:
@@ -115,111 +103,32 @@ class Op:
         doc: str = "",
         home: str = "",
     ) -> None:
-        self.name, self.forward, self.kind = name, forward, kind
-        self.linear, self.differentiable, self.singular = linear, differentiable, singular
-        self.outputs, self.variadic, self.keeps_half = outputs, variadic, keeps_half
-        self.batch, self.cuda, self.home = batch, cuda, home
+        ps = signature.parameters
+        arrays = tuple(arrays or (n for n, p in ps.items() if p.kind is p.POSITIONAL_ONLY))
+        params = {n: p.default for n, p in ps.items() if n not in arrays}
+        if taken := {"kind", "out", "type"} & set(params):
+            raise TypeError(f"{name}: its function has names {taken} of its own; use others.")
+        super().__init__(
+            name, arrays, params, vjp=vjp, jvp=jvp, masked=masked, partials=partials,
+            singular=singular, variadic=variadic,
+        )  # fmt: skip
+        self.forward, self.kind, self.signature = forward, kind, signature
+        self.linear, self.differentiable, self.outputs = linear, differentiable, outputs
+        self.keeps_half, self.batch, self.cuda, self.home = keeps_half, batch, cuda, home
         self.is_library_function = isinstance(forward, _LibraryFunction)
         self.kinds = kinds
         self.samples, self.ref, self.errors, self.doc = samples, ref, tuple(errors), doc
-        self.signature = signature
-        ps = signature.parameters
-        self.arrays = tuple(arrays or (n for n, p in ps.items() if p.kind is p.POSITIONAL_ONLY))
-        self.optional = frozenset(n for n in self.arrays if ps[n].default is None)
-        self.params = {n: p.default for n, p in ps.items() if n not in self.arrays}
-        if taken := {"kind", "out", "type"} & set(self.params):
-            raise TypeError(f"{name}: its function has names {taken} of its own; use others.")
+        self.optional = frozenset(n for n in arrays if ps[n].default is None)
         self.impl = _Readings(name)
         self.opened = forward  # a composite's body, as it runs on recorded Tensors
         if kind == "composite":
             opened = functools.partial(forward, TENSOR)
             self.opened = opened if keeps_half else through_float32(opened)
-        self._bind(vjp, jvp, partials)
-        self._masked = tuple(_bind_rule(r, self) for r in masked or ())
         self.eager = eager_function(self)
-
-    # -- rules
-
-    def _bind(self, vjp: Any, jvp: Any, partials: Any) -> None:
-        """Order what the rules read into one list of saves, and make rules index it."""
-        rules = [vjp] if callable(vjp) else list(vjp or ())
-        every = [f for f in (*rules, *(jvp or ()), *(partials or ())) if callable(f)]
-        saves: list[str] = []
-        for rule in every:
-            saves += [n for n in _reads(rule) if self._is_saved(n) and n not in saves]
-        self.saves = tuple(saves)
-        per_input = [[] for _ in self.arrays] if callable(vjp) else [
-            [n for given in (rules, jvp or (), partials or ()) if k < len(given)
-             and callable(given[k]) for n in _reads(given[k])]
-            for k in range(len(self.arrays))
-        ]  # fmt: skip
-        self.readers = {  # the inputs whose rules read a saved array: else it is not kept
-            n: tuple(a for a, reads in zip(self.arrays, per_input, strict=True) if n in reads)
-            for n in saves
-        }
-        self.origins = tuple(self._origin(n) for n in saves)
-        bind = functools.partial(_bind_rule, op=self)
-        self.partials = None if partials is None else tuple(
-            bind(p) if callable(p) else p for p in partials
-        )  # fmt: skip
-        self.jvps = None if jvp is None else tuple(bind(r) if r else None for r in jvp)
-        self.rules: tuple[Any, ...] = ()
-        if callable(vjp) and self.variadic:
-            self._each = bind(vjp)
-        elif callable(vjp):
-            self.rules = _Joint(bind(vjp), len(self.arrays))
-        elif partials is not None:
-            self.rules = tuple(_bind_partial(p, self) for p in partials)
-        else:
-            self.rules = tuple(
-                _missing_rule(self.name) if r is ... else bind(r) if r else None for r in rules
-            )
-
-    @functools.cached_property
-    def masked(self) -> tuple[Any, ...]:
-        """The rules for a pass in which a gradient of exactly 0 meets something infinite."""
-        if self._masked:
-            return self._masked
-        if type(self.rules) is _Joint:
-            return _Joint(_sheltered(self.rules.rule), len(self.rules))
-        if self.partials is None:
-            return tuple(r and _sheltered(r) for r in self.rules)
-        if self.singular:
-            return self.rules
-        return tuple(
-            _masked_rule(p) if callable(p) else r
-            for p, r in zip(self.partials, self.rules, strict=True)
-        )
-
-    def spread(self, n: int) -> list[Rule]:
-        """The rules of a variadic op's `n` inputs, from its one rule."""
-        return [functools.partial(self._each, i=i) for i in range(n)]
-
-    def _is_saved(self, name: str) -> bool:
-        return name == "out" or name.removesuffix("_shape").removesuffix("_dtype") in self.arrays
-
-    def _origin(self, name: str) -> Any:
-        """Whose serial number a saved value has: an input's position, "out", "all", or None."""
-        if name.endswith(("_shape", "_dtype")):
-            return None
-        return name if name == "out" else "all" if self.variadic else self.arrays.index(name)
-
-    # -- readings
 
     def bare(self, xp: Namespace) -> Callable[..., Any]:
         """The op's function on bare arrays of one library."""
-        if self.is_library_function:
-            function: Callable[..., Any] = getattr(xp.lib, self.forward.name)
-        else:
-            function = functools.partial(self.forward, xp)
-            function = function if self.keeps_half else through_float32(function)
-        if self.kind == "elementwise" and xp is not NUMPY:
-            function = generated.first(self, function)
-        if self.cuda is not None and xp is not NUMPY:
-            function = _kernel_first(functools.partial(self.cuda, xp), function)
-        if xp is not NUMPY and backend.gpu_count() > 1:
-            function = _on_one_gpu(self.name, function)
-        return function
+        return bare_function(self, xp)
 
     def __repr__(self) -> str:
         return f"<{self.kind} op {self.name}{self.signature}>"
@@ -245,200 +154,6 @@ class _LibraryFunction:
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-
-def _kernel_first(kernel: Callable[..., Any], formula: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel's launcher; where it declines, the formula."""
-
-    def kernel_first(*args: Any, **params: Any) -> Any:
-        made = kernel(*args, **params)
-        return formula(*args, **params) if made is NotImplemented else made
-
-    return kernel_first
-
-
-def through_float32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compute with 16-bit floats as a GPU kernel does: in float32, rounded once at the end.
-
-    What ops do that do not say ``keeps_half``.
-    """
-
-    def half(x: Any) -> bool:
-        if isinstance(x, (list, tuple)):
-            return any(half(v) for v in x)
-        return getattr(x, "dtype", None) in HALF
-
-    def widen(x: Any) -> Any:
-        if isinstance(x, (list, tuple)):
-            return [widen(v) for v in x]
-        return x.astype(np.float32) if half(x) else x
-
-    def dtypes(args: Any) -> set[Any]:
-        inner = (dtypes(a) if isinstance(a, (list, tuple)) else {getattr(a, "dtype", None)}
-                 for a in args)  # fmt: skip
-        return set().union(*inner)
-
-    def narrow(r: Any, dtype: Any) -> Any:
-        if isinstance(r, tuple):
-            return tuple(narrow(v, dtype) for v in r)
-        return r.astype(dtype) if r.dtype == np.float32 else r
-
-    def rounded_once(*args: Any, **params: Any) -> Any:
-        for a in args:
-            if (type(a) is np.ndarray and a.dtype.char not in "eE") or not half(a):
-                continue
-            break
-        else:
-            return function(*args, **params)
-        floats = {d for d in dtypes(args) if d is not None and d.kind in "fcV"}
-        result = function(*(widen(a) for a in args), **params)
-        return narrow(result, floats.pop()) if len(floats) == 1 else result
-
-    return rounded_once
-
-
-def _on_one_gpu(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Where there are several GPUs: run on that of the arrays, and refuse arrays of two."""
-
-    def on_one_gpu(*args: Any, **params: Any) -> Any:
-        lists = (a if isinstance(a, (list, tuple)) else (a,) for a in args)
-        arrays = [a for part in lists for a in part if type(a) in ARRAYS]
-        if len({int(a.device.id) for a in arrays}) > 1:
-            where = " and ".join(str(backend.device_of(a)) for a in arrays)
-            raise DeviceError(
-                f"{name}: its arrays are on {where}. Move one with x.to_device(device)."
-            )
-        with backend.formulas_on(arrays[0]):
-            return function(*args, **params)
-
-    return on_one_gpu
-
-
-# ---- rules ------------------------------------------------------------------------------
-
-_GIVEN = ("xp", "g", "t", "i")  # what a rule gets that is not saved
-
-
-def _names(function: Rule) -> tuple[str, ...]:
-    """Parameter names; inspect.signature takes ten times as long, at every import."""
-    code = function.__code__
-    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
-
-def _reads(rule: Rule) -> list[str]:
-    return [n for n in _names(rule) if n not in _GIVEN]
-
-
-def _bind_rule(rule: Rule, op: Op, body: str = "{}") -> Rule:
-    """``rule(xp, g, out, axis)`` as a function of (xp, g, saved, params) that looks them up.
-
-    `body` is what to make of the call: one expression, so that no frame is added to it.
-    """
-    given, args = ["xp", "g", "s", "k"], []
-    if _names(rule)[:1] != ("xp",):
-        raise TypeError(f"{op.name}: the first parameter of a rule is xp, this has {_names(rule)}.")
-    for name in _names(rule):
-        if name in ("xp", "g", "t"):
-            args.append("g" if name == "t" else name)
-        elif name == "i":
-            given.append("i")
-            args.append("i")
-        elif name in op.saves:
-            args.append(f"s[{op.saves.index(name)}]")
-        elif name in op.params:
-            args.append(f"k[{name!r}]")
-        else:
-            raise TypeError(
-                f"{op.name}: a rule reads {name!r}, which is no argument of the op. It may read "
-                f"{[*op.arrays, *op.params, 'out']}, and NAME_shape or NAME_dtype of an array."
-            )
-    text = f"lambda {', '.join(given)}: " + body.format(f"rule({', '.join(args)})")
-    return eval(compiled(text, "eval"), {"rule": rule, "conj": conjugate})
-
-
-class _Joint(tuple[Rule, ...]):
-    """The rules of inputs whose gradients one rule computes together.
-
-    Whoever goes through them gets rules that share one call of it, made when the first is asked.
-    """
-
-    rule: Rule
-
-    def __new__(cls, rule: Rule, n: int) -> _Joint:
-        made = super().__new__(cls, _parts(rule, n))
-        made.rule = rule
-        return made
-
-    def __iter__(self) -> Iterator[Rule]:
-        return iter(_parts(self.rule, len(self)))
-
-
-def _parts(rule: Rule, n: int) -> list[Rule]:
-    made: list[Any] = []
-
-    def part(i: int) -> Rule:
-        def one(xp: Any, g: Any, saved: Any, params: Any) -> Any:
-            if not made:
-                made.extend(rule(xp, g, saved, params))
-            return made[i]
-
-        return one
-
-    return [part(i) for i in range(n)]
-
-
-def _missing_rule(name: str) -> Rule:
-    def missing(xp: Any, g: Any, saved: Any, params: Any) -> Any:
-        raise NoGradientError(
-            f"{name} has no derivative rule for this input. Stop the gradient before it with "
-            "gg.stop_gradient(x), or give it one with gg.custom_gradient."
-        )
-
-    missing.is_missing = True  # type: ignore[attr-defined]  # for no_gradient
-    return missing
-
-
-def conjugate(xp: Any, d: Any) -> Any:
-    """The complex conjugate; a real array itself, where `xp.conj` would copy it."""
-    if type(d) in SCALARS:
-        return d.conjugate()
-    return xp.conj(d) if d.dtype.kind == "c" else d
-
-
-def _bind_partial(partial: Any, op: Op) -> Rule:
-    """The VJP g * conj(d) of a partial derivative: a number, or a function of what it names.
-
-    Where d can be infinite and g is exactly 0 (`op.singular`), their product is 0.
-    """
-    if not callable(partial):
-        if partial == 1:
-            return generated.identity
-        return eval(compiled("lambda xp, g, s, k: g * d", "eval"), {"d": partial})
-    if op.singular:
-        return _bind_rule(partial, op, "xp.masked_multiply(g, conj(xp, {}))")
-    return _bind_rule(partial, op, "g * {0} if g.dtype.kind != 'c' else g * conj(xp, {0})")
-
-
-def _sheltered(rule: Rule) -> Rule:
-    """A rule that gives 0 where the whole cotangent is 0, whatever it would make of that."""
-    if getattr(rule, "is_missing", False):
-        return rule
-
-    def sheltered(xp: Any, g: Any, saved: Any, params: Any) -> Any:
-        found = rule(xp, g, saved, params)
-        if found is None or isinstance(found, IndexedSlices):
-            return found
-        parts = [xp.any(xp.not_equal(part, 0)) for part in (g if type(g) is tuple else (g,))]
-        some = functools.reduce(xp.logical_or, parts)
-        if type(found) is tuple:
-            return tuple(f if f is None else xp.where(some, f, 0) for f in found)
-        return xp.where(some, found, 0)
-
-    return sheltered
-
-
-def _masked_rule(partial: Rule) -> Rule:
-    return lambda xp, g, s, k: xp.masked_multiply(g, conjugate(xp, partial(xp, g, s, k)))
 
 
 # ---- declaring --------------------------------------------------------------------------

@@ -15,7 +15,7 @@ FLOORS = {
     "trace": 2.5,
     "backward": 3.0, "explain": 3.1, "recorder": 3.2,
     "batched": 3.25, "tape": 3.3, "graph": 3.3, "forward": 3.4,
-    "eager": 4.0, "op": 4.1, "user_kernels": 4.2,
+    "eager": 4.0, "bare": 4.0, "rules": 4.1, "op": 4.2, "user_kernels": 4.3,
     "ops": 5, "protocols": 5.5, "linalg": 5.6, "fft": 5.6, "special": 5.6, "random": 5.6,
     "methods": 6, "prefetch": 6, "transforms": 6, "vectorize": 6, "custom": 6.1,
     "function": 7, "control": 7.1, "debug": 7.1,

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import HALF, NUMPY, SCALARS, on_gpu
+from gpugrad.bare import through_float32
 from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
-from gpugrad.op import op, through_float32
+from gpugrad.op import op
 from gpugrad.ops.losses import reduced, reduced_ref, same_shape
 from gpugrad.samples import calls, uniform
 

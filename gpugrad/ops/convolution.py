@@ -18,8 +18,9 @@ import numpy as np
 from gpugrad.backend import NUMPY
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.kernels import convolution as kernels
-from gpugrad.op import conjugate, op
+from gpugrad.op import op
 from gpugrad.ops.windows import crop_last, ints, pad_last, reach, strided, window_view
+from gpugrad.rules import conjugate
 from gpugrad.samples import calls, uniform
 
 _BLOCK = 2**21

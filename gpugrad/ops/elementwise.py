@@ -13,7 +13,8 @@ import numpy as np
 
 from gpugrad.backend import SCALARS
 from gpugrad.errors import ShapeError
-from gpugrad.op import conjugate, elementwise, op
+from gpugrad.op import elementwise, op
+from gpugrad.rules import conjugate
 from gpugrad.samples import grid
 
 LN2, LN10 = math.log(2.0), math.log(10.0)

@@ -9,10 +9,11 @@ import numpy as np
 
 from gpugrad.backend import NUMPY
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
-from gpugrad.op import conjugate, op
+from gpugrad.op import op
 from gpugrad.ops.linalg import as_inexact
 from gpugrad.ops.products import adjoint
 from gpugrad.ops.shaping import need_matrices
+from gpugrad.rules import conjugate
 from gpugrad.samples import shaped, uniform
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.errors import AxisError, DTypeError, ShapeError
-from gpugrad.op import conjugate, op
+from gpugrad.op import op
 from gpugrad.ops.fft import (
     ADJOINT_NORM,
     ALONG_ONE,
@@ -31,6 +31,7 @@ from gpugrad.ops.fft import (
     shifted,
     wide,
 )
+from gpugrad.rules import conjugate
 from gpugrad.samples import shaped
 
 # ---- the primitives ----------------------------------------------------------------------

@@ -13,8 +13,9 @@ import numpy as np
 from gpugrad.backend import NUMPY
 from gpugrad.batched import aligned
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
-from gpugrad.op import conjugate, op
+from gpugrad.op import op
 from gpugrad.ops.products import adjoint
+from gpugrad.rules import conjugate
 from gpugrad.samples import calls, uniform
 
 _SQUARE = [((1, 1),), ((2, 2),), ((3, 3),), ((2, 2, 2),), ((0, 2, 2),), ((0, 0),)]

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import HALF, NUMPY, SCALARS, on_gpu
+from gpugrad.bare import through_float32
 from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels import norms as kernels
-from gpugrad.op import op, through_float32
+from gpugrad.op import op
 from gpugrad.ops.axes import all_axes, batch_axis, count
 from gpugrad.ops.losses import same_shape
 from gpugrad.samples import along_axis, shaped, uniform

@@ -14,7 +14,8 @@ from gpugrad.backend import SCALARS
 from gpugrad.batched import aligned
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels import cublaslt
-from gpugrad.op import conjugate, op
+from gpugrad.op import op
+from gpugrad.rules import conjugate
 from gpugrad.samples import shaped
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from gpugrad.backend import SCALARS
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.op import conjugate, op
+from gpugrad.op import op
+from gpugrad.rules import conjugate
 from gpugrad.samples import calls, shaped, uniform
 
 # ---- convolution -------------------------------------------------------------------------

@@ -11,7 +11,8 @@ import numpy as np
 
 from gpugrad.backend import NUMPY
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
-from gpugrad.op import conjugate, op
+from gpugrad.op import op
+from gpugrad.rules import conjugate
 from gpugrad.samples import shaped, uniform
 
 # ---- from blocks and vectors -------------------------------------------------------------

@@ -9,7 +9,8 @@ import numpy as np
 
 from gpugrad.backend import SCALARS, TENSOR
 from gpugrad.errors import AxisError, DTypeError, ShapeError
-from gpugrad.op import conjugate, op
+from gpugrad.op import op
+from gpugrad.rules import conjugate
 from gpugrad.samples import along_axis, calls, uniform
 from gpugrad.tensor import Tensor, tensor
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from gpugrad.backend import SCALARS
 from gpugrad.errors import ShapeError
-from gpugrad.op import conjugate, op
+from gpugrad.op import op
+from gpugrad.rules import conjugate
 from gpugrad.samples import shaped
 
 

@@ -1,0 +1,99 @@
+"""An op's function on the bare arrays of one library."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpugrad import backend
+from gpugrad.backend import ARRAYS, HALF, NUMPY, Namespace
+from gpugrad.errors import DeviceError
+from gpugrad.kernels import generated
+
+__all__ = ["bare_function", "through_float32"]
+
+
+def bare_function(op: Any, xp: Namespace) -> Callable[..., Any]:
+    """The library's own function or the op's formula; on a GPU a kernel, if there is one, first."""
+    if op.is_library_function:
+        function: Callable[..., Any] = getattr(xp.lib, op.forward.name)
+    else:
+        function = functools.partial(op.forward, xp)
+        function = function if op.keeps_half else through_float32(function)
+    if op.kind == "elementwise" and xp is not NUMPY:
+        function = generated.first(op, function)
+    if op.cuda is not None and xp is not NUMPY:
+        function = _kernel_first(functools.partial(op.cuda, xp), function)
+    if xp is not NUMPY and backend.gpu_count() > 1:
+        function = _on_one_gpu(op.name, function)
+    return function
+
+
+def _kernel_first(kernel: Callable[..., Any], formula: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel's launcher; where it declines, the formula."""
+
+    def kernel_first(*args: Any, **params: Any) -> Any:
+        made = kernel(*args, **params)
+        return formula(*args, **params) if made is NotImplemented else made
+
+    return kernel_first
+
+
+def through_float32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compute with 16-bit floats as a GPU kernel does: in float32, rounded once at the end.
+
+    What ops do that do not say ``keeps_half``.
+    """
+
+    def half(x: Any) -> bool:
+        if isinstance(x, (list, tuple)):
+            return any(half(v) for v in x)
+        return getattr(x, "dtype", None) in HALF
+
+    def widen(x: Any) -> Any:
+        if isinstance(x, (list, tuple)):
+            return [widen(v) for v in x]
+        return x.astype(np.float32) if half(x) else x
+
+    def dtypes(args: Any) -> set[Any]:
+        inner = (dtypes(a) if isinstance(a, (list, tuple)) else {getattr(a, "dtype", None)}
+                 for a in args)  # fmt: skip
+        return set().union(*inner)
+
+    def narrow(r: Any, dtype: Any) -> Any:
+        if isinstance(r, tuple):
+            return tuple(narrow(v, dtype) for v in r)
+        return r.astype(dtype) if r.dtype == np.float32 else r
+
+    def rounded_once(*args: Any, **params: Any) -> Any:
+        for a in args:
+            if (type(a) is np.ndarray and a.dtype.char not in "eE") or not half(a):
+                continue
+            break
+        else:
+            return function(*args, **params)
+        floats = {d for d in dtypes(args) if d is not None and d.kind in "fcV"}
+        result = function(*(widen(a) for a in args), **params)
+        return narrow(result, floats.pop()) if len(floats) == 1 else result
+
+    return rounded_once
+
+
+def _on_one_gpu(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Where there are several GPUs: run on that of the arrays, and refuse arrays of two."""
+
+    def on_one_gpu(*args: Any, **params: Any) -> Any:
+        lists = (a if isinstance(a, (list, tuple)) else (a,) for a in args)
+        arrays = [a for part in lists for a in part if type(a) in ARRAYS]
+        if len({int(a.device.id) for a in arrays}) > 1:
+            where = " and ".join(str(backend.device_of(a)) for a in arrays)
+            raise DeviceError(
+                f"{name}: its arrays are on {where}. Move one with x.to_device(device)."
+            )
+        with backend.formulas_on(arrays[0]):
+            return function(*args, **params)
+
+    return on_one_gpu
