@@ -18,10 +18,10 @@ from gpugrad.recorder import (
     UnconnectedGradients,
     graphs,
     number,
-    record_many,
     recording_stopped,
     zeros_beside,
 )
+from gpugrad.rules import OwnRules
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import IndexedSlices, Tensor, recorders, tensor, threads, wrap
 from gpugrad.transforms import grad, jacobian, vjp
@@ -71,34 +71,20 @@ class _Accesses:
         recorders.remove(self)
 
 
-class _CustomOp:
-    """What the tape logs for one call of a custom_gradient function: an op with its own rules."""
-
-    rules = masked = saves = origins = arrays = ()
-    partials = jvps = None
-    linear = variadic = False
-    outputs = 0  # its gradient is always a tuple
+class _CustomOp(OwnRules):
+    """One call of a custom_gradient function."""
 
     def __init__(
         self, name: str, grad_fn: Function, inputs: list[Tensor], n_positional: int,
         variables: list[Variable],
     ) -> None:  # fmt: skip
-        self.name, self._grad_fn, self._n_positional = name, grad_fn, n_positional
+        super().__init__(name)
+        self._grad_fn, self._n_positional = grad_fn, n_positional
         self._inputs = [(x.shape, x.dtype) for x in inputs]  # not the tensors: they may be freed
         self._variables = variables
 
-    def spread(self, n: int) -> list[Function]:
-        """One rule for each input; the first that is asked runs the user's function for all."""
-        made: list[list[Any]] = []
-
-        def rule(xp: Any, g: Any, saved: Any, params: Any, i: int) -> Any:
-            if not made:
-                made.append(self._gradients(xp, g))
-            return made[0][i]
-
-        return [functools.partial(rule, i=i) for i in range(n)]
-
-    def _gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
+    def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
+        """What the user's function returns for them."""
         upstream = [copy(x) if xp is TENSOR else wrap(_bare(x)) for x in g]
         with reopened(*upstream):
             return self._called(xp, upstream)
@@ -234,10 +220,9 @@ def custom_gradient(f: Function | None = None) -> Function:
             if Batched in ARRAYS:  # what is the same for all examples may get a gradient of each
                 outs = [wrap(spread_everywhere(out._data)) for out in outs]
                 given_and_made = crossed(*inputs, *variables, *outs)
-                ids = tuple(x._id for x in given_and_made[: len(inputs) + len(variables)])
+                op.record(outs, given_and_made[: len(inputs) + len(variables)])
             else:
-                ids = tuple(x._id for x in (*inputs, *variables))
-            record_many(op, tuple(outs), ids, (None,) * len(ids), (), None)
+                op.record(outs, [*inputs, *variables])
         return nest.pack(result, outs)
 
     return with_own_gradient

@@ -14,9 +14,10 @@ from gpugrad.backend import SCALARS
 from gpugrad.eager import compiled
 from gpugrad.errors import NoGradientError
 from gpugrad.kernels import generated
-from gpugrad.tensor import IndexedSlices
+from gpugrad.recorder import record_many
+from gpugrad.tensor import IndexedSlices, Tensor
 
-__all__ = ["DeclaredRules", "Rule", "conjugate"]
+__all__ = ["DeclaredRules", "OwnRules", "Rule", "conjugate"]
 
 Rule = Callable[..., Any]
 
@@ -98,6 +99,31 @@ class DeclaredRules:
         if name.endswith(("_shape", "_dtype")):
             return None
         return name if name == "out" else "all" if self.variadic else self.arrays.index(name)
+
+
+class OwnRules:
+    """What a tape logs for a call that is no op's: its gradients come all from one function."""
+
+    rules = masked = saves = origins = arrays = ()
+    partials = jvps = None
+    linear = variadic = False
+    outputs = 0  # its gradient is always a tuple
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def gradients(self, xp: Any, g: tuple[Any, ...]) -> Sequence[Any]:
+        """One for each input, from one for each result."""
+        raise NotImplementedError
+
+    def spread(self, n: int) -> list[Rule]:
+        """One rule for each input; the first that is asked finds the gradients of all."""
+        return _parts(lambda xp, g, saved, params: self.gradients(xp, g), n)
+
+    def record(self, outs: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
+        """Offer the call to this thread's recorders."""
+        ids = tuple(x._id for x in inputs)
+        record_many(self, tuple(outs), ids, (None,) * len(ids), (), None)
 
 
 _GIVEN = ("xp", "g", "t", "i")  # what a rule gets that is not saved

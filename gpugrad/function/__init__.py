@@ -23,7 +23,6 @@ from gpugrad.function.steps import parts_of, stacked
 from gpugrad.function.under_tape import (
     Recorded,
     parted,
-    record_call,
     tapes_only,
     trace_with_gradient,
 )
@@ -106,7 +105,7 @@ class _Pair:
         outs = [wrap(a) for a in made[: self.n_outputs]]
         op = Recorded(name, self.backward, made[self.n_outputs :], self.places, again)
         targets = [o for o, is_target in zip(outs, self.is_target, strict=True) if is_target]
-        record_call(op, targets, sources)
+        op.record(targets, sources)
         return outs
 
 

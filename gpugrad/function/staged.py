@@ -30,7 +30,8 @@ from gpugrad.batched import (
 from gpugrad.errors import TraceError
 from gpugrad.function.within import Inner, Sub, dressed, known, stripped
 from gpugrad.program import OtherwiseError, Program, Step, Undo, Value
-from gpugrad.recorder import graphs, number, record_many, recording_stopped
+from gpugrad.recorder import graphs, number, recording_stopped
+from gpugrad.rules import OwnRules
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, wrap
 from gpugrad.trace import Traced, Tracing, running, trace_stopped, unwrapped
@@ -119,8 +120,7 @@ class Staged:
         outs = [wrap(dressed(a, at)) for a, at in zip(made, self.each, strict=False)]
         if taped is not None:
             entry = _Entry(self, tensors, wanted, wrap(made[-1]))
-            ids = tuple(tensors[k]._id for k in wanted)
-            record_many(entry, tuple(outs), ids, (None,) * len(ids), (), None)
+            entry.record(outs, [tensors[k] for k in wanted])
         return outs
 
     def eager(self, *tensors: Tensor) -> list[Tensor]:
@@ -230,34 +230,28 @@ def _of_inputs(staged: Staged, tensors: Sequence[Tensor], wanted: Sequence[int])
     return _gradient(staged, call, staged.subs, tensors, wanted)
 
 
-class _Entry:
-    """What a tape logs for a step: an op with its own rules."""
-
-    rules = masked = saves = origins = arrays = ()
-    partials = jvps = None
-    linear = variadic = False
-    outputs = 0  # its gradient is always a tuple
+class _Entry(OwnRules):
+    """One run of a step."""
 
     def __init__(
         self, staged: Staged, tensors: Sequence[Tensor], wanted: Sequence[int], box: Tensor
     ) -> None:
-        self.name = staged.name
+        super().__init__(staged.name)
         self._staged, self._wanted, self._box = staged, wanted, box
         self._tensors = [copy(t) for t in tensors]
 
     def spread(self, n: int) -> list[Callable[..., Any]]:
-        """One rule for each source; the first that is asked runs the gradient for all."""
-        made: list[list[Any]] = []
+        """One rule for each source, which looks first at the levels of its source."""
 
-        def rule(xp: Any, g: Any, saved: Any, params: Any, i: int) -> Any:
-            self._check_levels(self._tensors[self._wanted[i]])
-            if not made:
-                made.append(self._gradients(xp, g))
-            return made[0][i]
+        def checked(rule: Callable[..., Any], source: Tensor, *given: Any) -> Any:
+            self._check_levels(source)
+            return rule(*given)
 
-        return [functools.partial(rule, i=i) for i in range(n)]
+        rules = zip(super().spread(n), self._wanted, strict=True)
+        return [functools.partial(checked, rule, self._tensors[k]) for rule, k in rules]
 
-    def _gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
+    def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
+        """By asking the step's own tape; for a gradient of the gradient, from the arguments."""
         upstream = _inexact([x if xp is TENSOR else wrap(x) for x in g])
         with reopened(*upstream):
             if xp is not TENSOR:

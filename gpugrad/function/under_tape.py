@@ -7,14 +7,14 @@ backward one reads. For a gradient of the gradient the function itself is called
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad import nest
 from gpugrad.backend import TENSOR, bottom, is_inexact
 from gpugrad.program import OtherwiseError, Program, Value
-from gpugrad.recorder import graphs, record_many
+from gpugrad.recorder import graphs
+from gpugrad.rules import OwnRules
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, threads, wrap
 from gpugrad.trace import Tracing, tracing
@@ -103,33 +103,18 @@ def parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Pr
     return forward, backward
 
 
-class Recorded:
-    """What a tape logs for one call of a traced function: an op with its own rules."""
-
-    rules = masked = saves = origins = arrays = ()
-    partials = jvps = None
-    linear = variadic = False
-    outputs = 0  # its gradient is always a tuple
+class Recorded(OwnRules):
+    """One call of a traced function."""
 
     def __init__(
         self, name: str, backward: Callable[..., Any], held: list[Any], places: Sequence[Any],
         again: Callable[[], tuple[list[Tensor], list[Tensor]]],
     ) -> None:  # fmt: skip
-        self.name = name
+        super().__init__(name)
         self._backward, self._held, self._places, self._again = backward, held, places, again
 
-    def spread(self, n: int) -> list[Callable[..., Any]]:
-        """One rule for each source; the first that is asked runs the backward program for all."""
-        made: list[list[Any]] = []
-
-        def rule(xp: Any, g: Any, saved: Any, params: Any, i: int) -> Any:
-            if not made:
-                made.append(self._gradients(xp, g))
-            return made[0][i]
-
-        return [functools.partial(rule, i=i) for i in range(n)]
-
-    def _gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
+    def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
+        """What the backward program gives, or a tape under which the function runs again."""
         if xp is not TENSOR and not xp.wraps:  # arrays with examples are not replayed
             try:
                 found = iter(self._backward([*self._held, *g]))
@@ -146,9 +131,3 @@ class Recorded:
         sources, run = self._again()
         tape.watch(sources)
         return sources, run()  # type: ignore[operator]
-
-
-def record_call(op: Recorded, outs: list[Tensor], sources: Sequence[Tensor]) -> None:
-    """Offer a call to the tapes; it has a gradient by `sources`."""
-    ids = tuple(s._id for s in sources)
-    record_many(op, tuple(outs), ids, (None,) * len(ids), (), None)
