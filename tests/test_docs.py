@@ -8,7 +8,7 @@ import pkgutil
 import pytest
 
 import gpugrad as gg
-from gpugrad.testing.ops import NearNumbers
+from gpugrad.testing.close import NearNumbers
 
 MODULES = sorted(
     m.name for m in pkgutil.walk_packages(gg.__path__, "gpugrad.") if "__main__" not in m.name

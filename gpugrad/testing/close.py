@@ -1,7 +1,11 @@
-"""Comparing arrays: shape, dtype, values."""
+"""Comparing arrays (shape, dtype, values) and what is printed, and saying of what it was."""
 
 from __future__ import annotations
 
+import contextlib
+import doctest
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +13,19 @@ import numpy as np
 from gpugrad import backend
 from gpugrad.tensor import IndexedSlices, Tensor
 
-__all__ = ["TOLERANCES", "Array", "GradientCheckError", "as_numpy", "assert_close", "wide"]
+__all__ = [
+    "TOLERANCES",
+    "Array",
+    "GradientCheckError",
+    "NearNumbers",
+    "about",
+    "as_numpy",
+    "assert_close",
+    "assert_near",
+    "assert_same",
+    "numbered",
+    "wide",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -82,3 +98,65 @@ def assert_close(
         f"{d[worst]!r}. The difference is {error[worst]:.3g}, allowed is {allowed[worst]:.3g} "
         f"(rtol={rtol:g}, atol={atol:g})."
     )
+
+
+@contextlib.contextmanager
+def about(title: str, what: str) -> Iterator[None]:
+    """Say of which op, and of which sample, an unexpected exception is."""
+    try:
+        yield
+    except GradientCheckError:
+        raise
+    except AssertionError as error:
+        raise GradientCheckError(f"{title}: {what}. {error}") from error
+    except Exception as error:
+        raise GradientCheckError(
+            f"{title}: {what} raised {type(error).__name__}: {error}"
+        ) from error
+
+
+def assert_same(
+    title: str, what: str, names: Sequence[str], actual: Sequence[Any], desired: Sequence[Any],
+    rtol: float | None = None, atol: float | None = None,
+) -> None:  # fmt: skip
+    """`assert_close` of several arrays, or Nones in the same places."""
+    if len(actual) != len(desired):
+        raise GradientCheckError(f"{title}: {what}: {len(actual)} instead of {len(desired)}.")
+    for name, a, d in zip(names, actual, desired, strict=True):
+        if (a is None) != (d is None):
+            raise GradientCheckError(f"{title}: {what}, {name}: {a!r:.60} instead of {d!r:.60}.")
+        if a is not None:
+            with about(title, f"{what}, {name}"):
+                assert_close(a, d, rtol=rtol, atol=atol)
+
+
+def assert_near(
+    title: str, what: str, names: Sequence[str], actual: Sequence[Any], desired: Sequence[Any],
+    rtol: float, atol: float,
+) -> None:  # fmt: skip
+    """As `assert_same`; `atol` is relative to the largest element."""
+    for name, a, d in zip(names, actual, desired, strict=True):
+        finite = wide(d)[np.isfinite(wide(d))] if d is not None else np.zeros(0)
+        scale = max(1.0, float(np.max(np.abs(finite), initial=0.0)))
+        assert_same(title, what, [name], [a], [d], rtol, atol * scale)
+
+
+def numbered(results: Sequence[Any]) -> list[str]:
+    """What results are called in messages."""
+    return [f"result {k}" for k in range(len(results))]
+
+
+class NearNumbers(doctest.OutputChecker):
+    """Printed numbers may differ in the last digits, as processors do."""
+
+    _NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?")
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        """Whether what was printed is what is wanted."""
+        if super().check_output(want, got, optionflags):
+            return True
+        a, b = (self._NUMBER.findall(text) for text in (want, got))
+        rest = [" ".join(self._NUMBER.sub("#", text).split()) for text in (want, got)]
+        return rest[0] == rest[1] and np.allclose(
+            np.array(a, float), np.array(b, float), rtol=1e-5, atol=1e-7
+        )

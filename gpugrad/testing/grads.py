@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,7 +15,7 @@ from gpugrad.errors import ArgumentError, describe
 from gpugrad.forward import ForwardAccumulator
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import IndexedSlices, Tensor, wrap
-from gpugrad.testing.close import Array, GradientCheckError, as_numpy, wide
+from gpugrad.testing.close import Array, GradientCheckError, about, as_numpy, wide
 
 EPS, RTOL, ATOL = 1e-4, 1e-6, 1e-7
 """Step of the differences, and how far a derivative may be from them."""
@@ -128,21 +128,6 @@ def fail(case: Case, what: str, facts: dict[str, Any]) -> NoReturn:
     lines = [f"{case.title}: {what}", f"  arguments: {about}", f"  values: {_short(case.point)}"]
     lines += [f"  {name}: {value}" for name, value in facts.items()]
     raise GradientCheckError("\n".join(lines))
-
-
-@contextlib.contextmanager
-def about(title: str, what: str) -> Iterator[None]:
-    """Say of which op, and of which sample, an unexpected exception is."""
-    try:
-        yield
-    except GradientCheckError:
-        raise
-    except AssertionError as error:
-        raise GradientCheckError(f"{title}: {what}. {error}") from error
-    except Exception as error:
-        raise GradientCheckError(
-            f"{title}: {what} raised {type(error).__name__}: {error}"
-        ) from error
 
 
 # ---- derivatives against differences ----------------------------------------------------

@@ -1,0 +1,92 @@
+"""Checks of what an op says of itself."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+
+import numpy as np
+
+from gpugrad.op import OPS
+from gpugrad.testing.checks.subject import Subject, several
+from gpugrad.testing.close import GradientCheckError, NearNumbers, about, assert_same, numbered
+
+__all__ = ["check_documentation", "check_errors", "check_forward", "check_record"]
+
+
+def check_record(s: Subject) -> None:
+    """The record is complete: kinds, samples, a reference, calls that must fail."""
+    op, missing = s.op, []
+    if not op.kinds or not set(op.kinds) <= set("fcib"):
+        missing.append(f"kinds ({op.kinds!r} are not among 'f', 'c', 'i', 'b')")
+    if not s.calls:
+        missing.append("samples")
+    if op.ref is None and not op.home.endswith((".random", ".creation")):
+        missing.append("ref, the function that its forward must equal")
+    if not op.errors:
+        missing.append("errors, calls that must fail")
+    if missing:
+        raise GradientCheckError(f"{op.name}: its record lacks {'; '.join(missing)}.")
+
+
+def check_documentation(s: Subject) -> None:
+    """There is a docstring that names every argument, and its example runs."""
+    op = s.op
+    if not op.doc:
+        raise GradientCheckError(f"{op.name}: it has no docstring.")
+    unnamed = [n for n in (*op.arrays, *op.params) if not re.search(rf"\b{n}\b", op.doc)]
+    if unnamed:
+        raise GradientCheckError(f"{op.name}: its docstring does not say what {unnamed} are.")
+    example = doctest.DocTestParser().get_doctest(op.doc, {}, op.name, None, 0)
+    if not example.examples:
+        raise GradientCheckError(f"{op.name}: its docstring has no example (>>> ...).")
+    said: list[str] = []
+    if doctest.DocTestRunner(NearNumbers(), verbose=False).run(example, out=said.append).failed:
+        raise GradientCheckError(f"{op.name}: the example in its docstring fails.\n{''.join(said)}")
+
+
+def check_errors(s: Subject) -> None:
+    """Each call in `errors` fails with its class, in words that name the op."""
+    op = s.op
+    for k, (args, keywords, expected, words) in enumerate(op.errors):
+        title = f"{op.name}, error {k}"
+        try:
+            result = op.eager(*args, **keywords)
+        except Exception as error:
+            raised = error
+        else:
+            raise GradientCheckError(
+                f"{title}: the call returned {result!r:.80}, it should raise {expected.__name__}."
+            )
+        if not isinstance(raised, expected):
+            raise GradientCheckError(
+                f"{title}: {type(raised).__name__} instead of {expected.__name__}: {raised}"
+            ) from raised
+        # a composite fails in one of the ops that it calls, which is then the one to name
+        names = OPS if op.kind == "composite" else (op.name,)
+        text = str(raised)
+        if not any(name in text for name in names) or not re.search(words, text):
+            raise GradientCheckError(
+                f"{title}: the message should name {op.name} and match {words!r}. It is: {text}"
+            )
+
+
+def check_forward(s: Subject) -> None:
+    """The results equal those of the reference."""
+    if s.op.ref is None:
+        return
+    ref = s.op.ref
+    if isinstance(ref, str):
+        home, _, name = ref.rpartition(".")
+        ref = getattr(importlib.import_module(home), name)
+    for sample in (*s.every, *s.whole):
+        args, keywords = sample.filled(
+            [a.copy() if isinstance(a, np.ndarray) else a for a in sample.leaves]
+        )
+        with about(sample.title, "the forward"):
+            results = sample.results()
+        with np.errstate(all="ignore"):
+            desired = ref(*args, **keywords)
+        desired = several(desired) if s.op.outputs > 1 else [desired]
+        assert_same(sample.title, "the forward and ref", numbered(results), results, desired)

@@ -1,0 +1,151 @@
+"""Checks that an op computes the same in other dtypes and from arrays laid out otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import BFLOAT16, is_inexact
+from gpugrad.errors import DTypeError
+from gpugrad.tape import GradientTape
+from gpugrad.tensor import wrap
+from gpugrad.testing.checks.subject import Sample, Subject, narrowed
+from gpugrad.testing.close import Array, about, as_numpy, assert_near, assert_same, numbered
+
+__all__ = ["check_float32", "check_half", "check_layout", "check_mutation"]
+
+
+def _strided(x: Array) -> Array:
+    """The same values, every second along the last axis of a longer array."""
+    if not x.ndim:
+        return x
+    longer = np.full((*x.shape[:-1], 2 * x.shape[-1]), 7, x.dtype)
+    longer[..., ::2] = x
+    return longer[..., ::2]
+
+
+def _transposed(x: Array) -> Array:
+    """The same values, with the axes in memory the other way round."""
+    return x.T.copy().T
+
+
+def _reversed(x: Array) -> Array:
+    """The same values, with a negative step."""
+    return x[::-1].copy()[::-1] if x.ndim else x
+
+
+def check_layout(s: Subject) -> None:
+    """Arrays with gaps, transposed, reversed or stretched in memory give the same."""
+    for sample in s.every:
+        case = sample.case()
+        results = sample.results()
+        cts = s.cotangents(results)
+        gradients = case.gradients(cts) if cts and case.point else []
+        for relaid in (_strided, _transposed, _reversed):
+            leaves = [relaid(a) if isinstance(a, np.ndarray) else a for a in sample.leaves]
+            other = sample.replace(leaves, f" ({relaid.__name__[1:]} in memory)")
+            with about(other.title, "the op"):
+                found = other.results()
+                assert_same(other.title, "the forward", numbered(results), found, results)
+                if gradients:
+                    gs = other.case().gradients([relaid(ct) for ct in cts])
+                    assert_same(other.title, "the gradient by", case.names, gs, gradients)
+        if gradients:  # as the backward pass of a sum makes it: one number, step 0, read-only
+            ones = [np.broadcast_to(ct.dtype.type(1), ct.shape) for ct in cts]
+            with about(sample.title, "the backward pass of a broadcast cotangent"):
+                found = case.gradients(ones)
+                desired = case.gradients([o.copy() for o in ones])
+                assert_same(sample.title, "the gradient by", case.names, found, desired)
+
+
+def _asked_dtype(sample: Sample) -> bool:
+    """Whether the sample itself says what dtype its results have."""
+    return sample.keywords.get("dtype") is not None
+
+
+def check_float32(s: Subject) -> None:
+    """float32 in gives float32 out, and gradients of each input's shape and dtype."""
+    _check_narrow(s, s.every, np.float32, rtol=1e-3, atol=1e-4)
+
+
+def _check_narrow(s: Subject, samples: Any, real: Any, rtol: float, atol: float) -> None:
+    for sample in samples:
+        if not sample.moved:
+            continue
+        narrow = sample.astype(real)
+        # values that the narrow dtype holds, so that only the op's own rounding is compared
+        exact = sample.replace([
+            a.astype(d.dtype) if isinstance(a, np.ndarray) else a
+            for a, d in zip(narrow.leaves, sample.leaves, strict=True)
+        ])  # fmt: skip
+        with about(narrow.title, "the op"):
+            try:
+                results = narrow.results()
+            except DTypeError:
+                if real is np.float32:
+                    raise
+                continue  # an op may refuse 16-bit floats; it may not compute wrong with them
+            desired = [as_numpy(y) for y in exact.results()]
+            if not _asked_dtype(sample):
+                desired = [y.astype(narrowed(y.dtype, real)) for y in desired]
+                if s.op.keeps_half:  # then the op may say that statistics stay wide
+                    desired[1:] = [
+                        d.astype(np.float32) if r.dtype == np.float32 else d
+                        for r, d in zip(results[1:], desired[1:], strict=True)
+                    ]
+            assert_near(
+                narrow.title, "the forward", numbered(results), results, desired, rtol, atol
+            )
+            cts = s.cotangents(results)
+            if not cts or not s.op.differentiable:
+                continue
+            found = narrow.case().gradients(cts)
+            wide = [
+                ct.astype(y.dtype)
+                for ct, y in zip(
+                    cts, [y for y in exact.results() if is_inexact(y.dtype)], strict=True
+                )
+            ]
+            expected = [
+                None if g is None else as_numpy(g).astype(x.dtype)
+                for g, x in zip(exact.case().gradients(wide), narrow.case().point, strict=True)
+            ]
+            assert_near(
+                narrow.title, "the gradient by", exact.case().names, found, expected, rtol, atol
+            )
+
+
+def check_half(s: Subject) -> None:
+    """float16 and bfloat16 give what wider floats give, rounded; or a DTypeError."""
+    if "f" in s.op.kinds:
+        _check_narrow(s, s.real, np.float16, rtol=1e-2, atol=1e-2)
+        _check_narrow(s, s.real, BFLOAT16, rtol=8e-2, atol=8e-2)
+
+
+def check_mutation(s: Subject) -> None:
+    """Neither the op nor its backward pass writes to what it is given or has returned."""
+    for sample in s.every:
+        leaves = [a.copy() if isinstance(a, np.ndarray) else a for a in sample.leaves]
+        own = sample.replace(leaves)
+        case = own.case()
+        xs = case.tensors(case.point)
+        with GradientTape(persistent=True) as tape:
+            tape.watch(xs)
+            ys = case.function(xs)
+        cts = s.cotangents(ys)
+        before = [y.numpy() for y in ys], [ct.copy() for ct in cts]
+        if s.op.differentiable and cts and xs:
+            for outer in (False, True):
+                with contextlib.ExitStack() as stack:
+                    if outer:
+                        stack.enter_context(GradientTape()).watch(xs)
+                    tape.gradient(ys, xs, output_gradients=[wrap(ct) for ct in cts])
+        given = [a for a in sample.leaves if isinstance(a, np.ndarray)]
+        now = [a for a in leaves if isinstance(a, np.ndarray)]
+        for what, after, was in (
+            ("input", now, given), ("result", ys, before[0]), ("cotangent", cts, before[1])
+        ):  # fmt: skip
+            names = [f"{what} {k}" for k in range(len(was))]
+            assert_same(sample.title, "the op has written to its", names, after, was, 0.0, 0.0)
