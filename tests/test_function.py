@@ -14,6 +14,7 @@ import pytest
 from comparing import near, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from steps import loss_and_gradient
 
 import gpugrad as gg
 from gpugrad.errors import TraceError
@@ -22,13 +23,6 @@ from gpugrad.function.passes import PASSES
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
 Y = gg.constant(RNG.normal(size=(4, 3)))
-
-
-def loss_and_gradient(x, y):
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        z = gg.sum(gg.tanh(x * y) * gg.softmax(x))
-    return z, tape.gradient(z, x)
 
 
 # ---- what it computes ------------------------------------------------------------------

@@ -2,17 +2,18 @@
 
 import numpy as np
 import pytest
+from needs import needs_shim
+from steps import training_step
 
 import gpugrad as gg
 from gpugrad import backend
 from gpugrad.backend import gpu_count
 from gpugrad.kernels import cublaslt
 from gpugrad.kernels.graphs import Numbers
-from gpugrad.testing import shim
 
 pytestmark = [
     pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake"),
-    pytest.mark.skipif(bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"),
+    needs_shim,
 ]
 
 
@@ -57,16 +58,7 @@ def training(device):
             gg.nn.Dense(4, 3),
         )  # fmt: skip
         model(gg.zeros((1, 6)))
-        optimizer = gg.optim.Adam(0.05)
-
-    def step(x, labels):
-        with gg.GradientTape() as tape:
-            loss = gg.mean(gg.sparse_softmax_cross_entropy(model(x), labels))
-        variables = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-        return loss
-
-    return model, step
+        return model, training_step(model, gg.optim.Adam(0.05))
 
 
 def test_training_on_a_gpu_goes_as_on_the_cpu(rng):

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from comparing import near, same
+from steps import loss_and_gradient, training_step
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError
@@ -16,13 +17,6 @@ from gpugrad.trace import running
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
 Y = gg.constant(RNG.normal(size=(4, 3)))
-
-
-def loss_and_gradient(x, y):
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        z = gg.sum(gg.tanh(x * y) * gg.softmax(x))
-    return z, tape.gradient(z, x)
 
 
 def test_clear_forgets_what_was_traced():
@@ -196,15 +190,7 @@ def mlp_step():
     model = gg.nn.Sequential(
         gg.nn.Dense(20, 512, gg.tanh, generator=g), gg.nn.Dense(512, 4, generator=g)
     )
-    optimizer = gg.optim.Adam(0.01)
-
-    def step(x, y):
-        with gg.GradientTape() as tape:
-            loss = gg.mean((model(x) - y) ** 2)
-        variables = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-        return loss
-
+    step = training_step(model, gg.optim.Adam(0.01), lambda found, y: gg.mean((found - y) ** 2))
     return step, (gg.ones((512, 20)), gg.ones((512, 4)))
 
 

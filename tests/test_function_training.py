@@ -6,6 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from comparing import near, same
+from steps import training_step
 
 import gpugrad as gg
 
@@ -49,28 +50,12 @@ class Transformer(gg.nn.Module):
         return x @ gg.transpose(self.table)
 
 
-def stepping(model, optimizer, loss):
-    """A training step of a model."""
-
-    def step(x, labels):
-        with gg.GradientTape() as tape:
-            value = loss(model(x), labels)
-        variables = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(value, variables), variables, strict=True))
-        return value
-
-    return step
-
-
 @pytest.mark.parametrize("options", [{}, {"passes": ()}], ids=["passes", "none"])
 def test_a_transformer_trains_as_in_eager_calls(options):
-    def loss(logits, labels):
-        return gg.mean(gg.sparse_softmax_cross_entropy(logits, labels))
-
     one = Transformer()
     two = copy.deepcopy(one)
-    eager = stepping(one, gg.optim.Adam(0.01), loss)
-    traced = gg.function(stepping(two, gg.optim.Adam(0.01), loss), **options)
+    eager = training_step(one, gg.optim.Adam(0.01))
+    traced = gg.function(training_step(two, gg.optim.Adam(0.01)), **options)
     rng = np.random.default_rng(0)
     losses = []
     for _ in range(12):
@@ -93,11 +78,8 @@ def test_digits_are_learned_as_in_eager_calls():
     one = digits.make_model(0)
     two = copy.deepcopy(one)
 
-    def loss(logits, labels):
-        return gg.mean(gg.sparse_softmax_cross_entropy(logits, labels))
-
     optimizers = [gg.optim.AdamW(0.003, weight_decay=0.05) for _ in range(2)]
-    traced = gg.function(stepping(two, optimizers[1], loss))
+    traced = gg.function(training_step(two, optimizers[1]))
     eager, _ = digits.train_epoch(one, optimizers[0], digits.batches(data, 32, 0, 0))
     total = 0.0
     for images, labels in digits.batches(data, 32, 0, 0):

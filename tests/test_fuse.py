@@ -4,6 +4,8 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from needs import needs_nvrtc, needs_shim
+from steps import training_step
 
 import gpugrad as gg
 from gpugrad import nest
@@ -15,13 +17,6 @@ from gpugrad.function.passes import PASSES
 from gpugrad.function.products import Product, find_products
 from gpugrad.kernels.launch import code_of
 from gpugrad.testing import nvrtc, shim
-
-needs_shim = pytest.mark.skipif(
-    bool(shim.unavailable()), reason=shim.unavailable() or "there is a C++ compiler"
-)
-needs_nvrtc = pytest.mark.skipif(
-    bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here"
-)
 
 
 def value_and_gradients(f):
@@ -122,16 +117,7 @@ def mlp_step():
         gg.nn.Dense(20, 16, activation=gg.relu), gg.nn.Dense(16, 12, activation=gg.relu),
         gg.nn.Dense(12, 10),
     )  # fmt: skip
-    optimizer = gg.optim.Adam(0.01)
-
-    def step(x, labels):
-        with gg.GradientTape() as tape:
-            loss = gg.mean(gg.sparse_softmax_cross_entropy(model(x), labels))
-        variables = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-        return loss
-
-    return step
+    return training_step(model, gg.optim.Adam(0.01))
 
 
 def test_a_training_step_of_three_layers_is_at_most_twelve_kernels(rng):

@@ -6,6 +6,7 @@ together. What the walks through memory have to get right is tested on one op.
 
 import numpy as np
 import pytest
+from needs import needs_shim
 
 import gpugrad as gg
 from gpugrad.backend import BFLOAT16, NUMPY
@@ -14,10 +15,7 @@ from gpugrad.kernels.code import NoCodeError
 from gpugrad.testing import shim
 from gpugrad.testing.kernels import call_forward, call_gradients
 
-pytestmark = [
-    pytest.mark.kernels,
-    pytest.mark.skipif(bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"),
-]
+pytestmark = [pytest.mark.kernels, needs_shim]
 
 OPS = {op.name: op for op in gg.OPS.values() if op.kind == "elementwise"}
 

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from needs import each_architecture, needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad.backend import NUMPY
@@ -10,9 +11,7 @@ from gpugrad.kernels import attention, launch
 from gpugrad.ops import attention as attention_ops
 from gpugrad.testing import nvrtc, shim
 
-pytestmark = pytest.mark.skipif(
-    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
-)
+pytestmark = needs_shim
 
 DTYPES = {
     "float64": np.dtype(np.float64), "float32": np.dtype(np.float32),
@@ -277,14 +276,8 @@ def test_whole_numbers_on_a_device_are_attended_to_as_on_the_cpu(cuda):
     assert_near(there.numpy(), here.numpy(), "float64")
 
 
-ARCHITECTURES = [
-    pytest.param(a, marks=pytest.mark.slow if a != "sm_90" else ())
-    for a in ("sm_75", "sm_80", "sm_90", "sm_100")
-]
-
-
-@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@needs_nvrtc
+@each_architecture
 def test_kernels_compile_without_spills_and_copy_sixteen_bytes(architecture):
     for source, name in attention.INSTANCES:
         made = nvrtc.compile_for(architecture, launch.code_of(source), name)

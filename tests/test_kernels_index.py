@@ -3,15 +3,14 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad.backend import NUMPY
 from gpugrad.kernels import launch, scatter
 from gpugrad.testing import nvrtc, shim
 
-pytestmark = pytest.mark.skipif(
-    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
-)
+pytestmark = needs_shim
 
 FLOATS = {"float64": 1e-12, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 DTYPES = {**{n: np.dtype(n) for n in (*FLOATS, "complex64", "int32", "int64", "uint32")
@@ -273,7 +272,7 @@ def test_gradients_on_a_device_are_those_of_the_cpu_in_one_order(index, in_order
 # ---- compiling ------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@needs_nvrtc
 @pytest.mark.parametrize("name", scatter.VECTOR)
 def test_rows_are_read_in_16_bytes_and_nothing_spills(name):
     made = nvrtc.compile_for("sm_90", launch.code_of("scatter.cu"), name)

@@ -4,16 +4,14 @@ import functools
 
 import numpy as np
 import pytest
+from needs import needs_shim
 
 from gpugrad.backend import NUMPY
 from gpugrad.backward import refit
 from gpugrad.kernels.elementwise import Elementwise
 from gpugrad.testing import shim
 
-pytestmark = [
-    pytest.mark.kernels,
-    pytest.mark.skipif(bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"),
-]
+pytestmark = [pytest.mark.kernels, needs_shim]
 
 
 def near(a, d, tolerance=1e-5):

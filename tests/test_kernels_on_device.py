@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
+from needs import needs_shim
 
 import gpugrad as gg
 from gpugrad.kernels import calls
-from gpugrad.testing import shim
 
-pytestmark = [
-    pytest.mark.kernels,
-    pytest.mark.skipif(bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"),
-]
+pytestmark = [pytest.mark.kernels, needs_shim]
 
 
 def gradients(function, device, arrays):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad import optim
@@ -10,9 +11,7 @@ from gpugrad.kernels import launch
 from gpugrad.kernels import optim as kernels
 from gpugrad.testing import nvrtc, shim
 
-pytestmark = pytest.mark.skipif(
-    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
-)
+pytestmark = needs_shim
 
 DTYPES = [np.float32, np.float64, np.float16, BFLOAT16]
 TOLERANCE = {
@@ -243,7 +242,7 @@ def test_all_finite_of_no_gradient_is_an_error():
         optim.all_finite([None])
 
 
-@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@needs_nvrtc
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
 def test_kernels_compile_without_spills_and_read_sixteen_bytes(architecture):
     for source, name in kernels.INSTANCES:

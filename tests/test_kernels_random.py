@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad.backend import NUMPY
@@ -10,9 +11,7 @@ from gpugrad.ops import philox
 from gpugrad.ops.generator import _KINDS
 from gpugrad.testing import nvrtc, shim
 
-pytestmark = pytest.mark.skipif(
-    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
-)
+pytestmark = needs_shim
 
 KEY = (0x243F6A8885A308D3, 0x13198A2E03707344)
 REALS = ["uniform", "normal", "exponential", "laplace", "gumbel", "logistic"]
@@ -168,7 +167,7 @@ def test_traced_dropout_on_a_device_draws_anew_at_each_replay(cuda):
     assert not (made[1] == made[2]).all()
 
 
-@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@needs_nvrtc
 @pytest.mark.parametrize("real", ["float, unsigned", "double, Word"])
 def test_numbers_are_written_in_16_bytes_and_not_contracted(real):
     made = nvrtc.compile_for("sm_90", launch.code_of("random.cu"), f"draw<{real}, Normal>")

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad.backend import NUMPY
@@ -10,9 +11,7 @@ from gpugrad.kernels import cross_entropy, norms, rows, softmax
 from gpugrad.kernels.launch import code_of
 from gpugrad.testing import nvrtc, shim
 
-pytestmark = pytest.mark.skipif(
-    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
-)
+pytestmark = needs_shim
 
 DTYPES = {
     "float64": (np.dtype("float64"), 1e-12),
@@ -281,7 +280,7 @@ def test_gradients_on_a_gpu_are_those_of_the_cpu(name, dtype, cuda, rng):
 # ---- compiled ------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@needs_nvrtc
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
 @pytest.mark.parametrize("module", [softmax, cross_entropy, norms], ids=lambda m: m.__name__)
 def test_kernels_hold_their_rows_in_registers_and_move_16_bytes(module, arch):

@@ -3,14 +3,13 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from needs import needs_nvrtc, needs_shim
 
 from gpugrad.backend import NUMPY
 from gpugrad.kernels import launch, scan
 from gpugrad.testing import nvrtc, shim
 
-pytestmark = pytest.mark.skipif(
-    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
-)
+pytestmark = needs_shim
 
 FLOATS = {"float64": 1e-12, "float32": 3e-5, "float16": 4e-3, "bfloat16": 3e-2}
 DTYPES = {**{n: np.dtype(n) for n in ("float64", "float32", "float16")},
@@ -215,7 +214,7 @@ def test_recurrences_that_are_declined():
 # ---- compiling ------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@needs_nvrtc
 @pytest.mark.parametrize("name", scan.VECTOR)
 def test_lines_are_read_in_16_bytes_and_nothing_spills(name):
     made = nvrtc.compile_for("sm_90", launch.code_of("scan.cu"), name)

@@ -3,15 +3,14 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad.backend import NUMPY
 from gpugrad.kernels import launch, windows
 from gpugrad.testing import nvrtc, shim
 
-pytestmark = pytest.mark.skipif(
-    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
-)
+pytestmark = needs_shim
 
 FLOATS = {"float64": 1e-12, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 DTYPES = {**{n: np.dtype(n) for n in ("float64", "float32", "float16")},
@@ -136,7 +135,7 @@ def test_what_the_kernels_do_not_do_they_decline():
     assert ran("overlap_add", np.ones((3, 2)), axis=0, length=3) is NotImplemented
 
 
-@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@needs_nvrtc
 @pytest.mark.parametrize("kernel", ["window_max", "window_argmax", "window_scatter"])
 def test_nothing_spills(kernel):
     made = nvrtc.compile_for("sm_90", launch.code_of("windows.cu"), f"{kernel}<double>")

@@ -3,14 +3,13 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from needs import needs_nvrtc, needs_shim
 
 from gpugrad.errors import KernelError
 from gpugrad.kernels import launch
 from gpugrad.testing import nvrtc, shim
 
-pytestmark = pytest.mark.skipif(
-    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
-)
+pytestmark = needs_shim
 
 BLOCK_SUM = """
 __global__ void block_sum(const float* x, float* y, int n) {
@@ -130,7 +129,7 @@ def test_a_launch_on_numpy_arrays_needs_the_shim():
         launch.launch(ROW_SUM, "row_sum<float>", 1, 32, [np.zeros(4, np.float32)])
 
 
-@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@needs_nvrtc
 def test_nvrtc_reports_registers_spills_and_errors():
     made = nvrtc.compile_for("sm_90", launch.code_of(ROW_SUM), "row_sum<float>")
     assert made.spilled == 0

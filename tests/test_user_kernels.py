@@ -4,17 +4,16 @@ import re
 
 import numpy as np
 import pytest
+from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad import backend, user_kernels
 from gpugrad.backend import BFLOAT16
 from gpugrad.errors import ArgumentError, DTypeError, KernelError
 from gpugrad.kernels import launch
-from gpugrad.testing import nvrtc, shim
+from gpugrad.testing import nvrtc
 
-pytestmark = pytest.mark.skipif(
-    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
-)
+pytestmark = needs_shim
 
 
 @pytest.fixture
@@ -207,7 +206,7 @@ def test_a_source_that_does_not_compile_names_the_op_and_its_own_line(cuda, forg
     assert "square_sum<float> does not compile for sm_" in str(raised.value)
 
 
-@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@needs_nvrtc
 def test_the_compilers_error_has_op_dtype_architecture_and_line():
     source = f'#line 1 "square_sum"\n{SQUARE_SUM.replace("v * v", "w * w")}'
     with pytest.raises(KernelError, match=r"square_sum<float> does not .* sm_90:\n") as e:
@@ -215,7 +214,7 @@ def test_the_compilers_error_has_op_dtype_architecture_and_line():
     assert 'square_sum(7): error: identifier "w"' in str(e.value)
 
 
-@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
+@needs_nvrtc
 @pytest.mark.parametrize("dtype", ["float", "double", "__half", "__nv_bfloat16"])
 def test_generated_text_compiles_and_reads_sixteen_bytes(dtype):
     text = user_kernels._elementwise_source("f", ("x", "y", "z"), "aon", "", "return x * y + z;",

@@ -1,0 +1,16 @@
+"""What tests of kernels need, with the reason why they are left out where that is missing."""
+
+import pytest
+
+from gpugrad.testing import nvrtc, shim
+
+needs_shim = pytest.mark.skipif(
+    bool(shim.unavailable()), reason=shim.unavailable() or "there is a C++ compiler"
+)
+needs_nvrtc = pytest.mark.skipif(
+    bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here"
+)
+each_architecture = pytest.mark.parametrize("architecture", [
+    pytest.param(a, marks=pytest.mark.slow if a != "sm_90" else ())
+    for a in ("sm_75", "sm_80", "sm_90", "sm_100")
+])  # fmt: skip
