@@ -21,6 +21,7 @@ from gpugrad.ops import (
     elementwise,
     gathering,
     indexing,
+    indices,
     joining,
     products,
     reduction,
@@ -133,7 +134,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     data = self._own()
     try:
         with backend.formulas_on(data):
-            indexing.assign("setitem", backend.NAMESPACES[type(data)], data, given, index)
+            indices.assign("setitem", backend.NAMESPACES[type(data)], data, given, index)
     except Exception as error:
         reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
 

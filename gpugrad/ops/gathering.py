@@ -17,8 +17,9 @@ from gpugrad.errors import (
 from gpugrad.kernels import scatter
 from gpugrad.op import op
 from gpugrad.ops.creation import arange
-from gpugrad.ops.indexing import add_at, as_int64, check_range, explained, flat_places, frozen_index
+from gpugrad.ops.indexing import frozen_index
 from gpugrad.ops.indexing_under_vmap import getitem_batch, scatter_at_batch
+from gpugrad.ops.indices import add_at, as_int64, check_range, explained, flat_places
 from gpugrad.samples import calls, uniform
 from gpugrad.tensor import IndexedSlices, tensor, wrap
 

@@ -9,7 +9,7 @@ import numpy as np
 from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.op import op
-from gpugrad.ops.indexing import check_range
+from gpugrad.ops.indices import check_range
 from gpugrad.samples import calls, shaped, uniform
 
 # ---- linear maps -------------------------------------------------------------------------

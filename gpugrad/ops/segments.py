@@ -13,7 +13,7 @@ import numpy as np
 from gpugrad.backend import NUMPY
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.op import op
-from gpugrad.ops.indexing import as_int64
+from gpugrad.ops.indices import as_int64
 from gpugrad.rules import conjugate
 from gpugrad.samples import calls, uniform
 
