@@ -151,7 +151,8 @@ from gpugrad.random import set_seed
 from gpugrad.prefetch import prefetch_to_device
 from gpugrad.recorder import AggregationMethod, UnconnectedGradients
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import IndexedSlices, Tensor, constant, convert_to_tensor
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import Tensor, constant, convert_to_tensor
 from gpugrad.transforms import (
     batch_jacobian, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp,
 )

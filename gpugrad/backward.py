@@ -34,7 +34,8 @@ from gpugrad.backend import (
 )
 from gpugrad.errors import reraise
 from gpugrad.kernels import generated
-from gpugrad.tensor import IndexedSlices, Tensor, made_of, wrap
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import Tensor, made_of, wrap
 
 __all__ = ["Entry", "backward", "crossings", "finished", "flat", "plus", "refit", "revive"]
 

@@ -19,7 +19,8 @@ from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError
 from gpugrad.function.staged import Staged
 from gpugrad.function.within import Inner, Sub, known, stripped, within
 from gpugrad.recorder import recording_stopped
-from gpugrad.tensor import IndexedSlices, Tensor, constant, tensor, wrap
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import Tensor, constant, tensor, wrap
 from gpugrad.trace import Tracing, running, tracing
 
 __all__ = ["cond", "scan", "while_loop"]

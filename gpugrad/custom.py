@@ -22,8 +22,9 @@ from gpugrad.recorder import (
     zeros_beside,
 )
 from gpugrad.rules import OwnRules
+from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import IndexedSlices, Tensor, recorders, tensor, threads, wrap
+from gpugrad.tensor import Tensor, recorders, tensor, threads, wrap
 from gpugrad.transforms import grad, jacobian, vjp
 from gpugrad.variable import Variable
 

@@ -26,15 +26,8 @@ from gpugrad.errors import (
 )
 from gpugrad.explain import Barrier
 from gpugrad.program import OtherwiseError
-from gpugrad.tensor import (
-    IndexedSlices,
-    Tensor,
-    constant,
-    next_id,
-    tensor,
-    threads,
-    wrap,
-)
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import Tensor, constant, next_id, tensor, threads, wrap
 from gpugrad.trace import running, tracing
 from gpugrad.variable import Variable
 

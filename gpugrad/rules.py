@@ -15,7 +15,8 @@ from gpugrad.eager import compiled
 from gpugrad.errors import NoGradientError
 from gpugrad.kernels import generated
 from gpugrad.recorder import record_many
-from gpugrad.tensor import IndexedSlices, Tensor
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import Tensor
 
 __all__ = ["DeclaredRules", "OwnRules", "Rule", "conjugate"]
 

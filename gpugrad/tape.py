@@ -24,14 +24,8 @@ from gpugrad.recorder import (
     unconnected,
     zeros_beside,
 )
-from gpugrad.tensor import (
-    IndexedSlices,
-    Tensor,
-    recorders,
-    tensor,
-    threads,
-    wrap,
-)
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import Tensor, recorders, tensor, threads, wrap
 from gpugrad.variable import Variable
 
 __all__ = ["CHUNK_BYTES", "GradientTape"]

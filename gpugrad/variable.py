@@ -11,8 +11,8 @@ import numpy as np
 from gpugrad import backend
 from gpugrad.backend import ARRAYS, is_inexact
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
+from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import (
-    IndexedSlices,
     Tensor,
     constant,
     digits,

@@ -9,7 +9,8 @@ from typing import Any
 from gpugrad import nest
 from gpugrad.batched import Level, enter, leave
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, StructureError
-from gpugrad.tensor import IndexedSlices, Tensor, tensor
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import Tensor, tensor
 
 __all__ = ["vectorized_map", "vmap"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gpugrad import nest
-from gpugrad.tensor import IndexedSlices, Tensor, wrap
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import Tensor, wrap
 from gpugrad.variable import Variable
 
 __all__ = ["filled", "taken"]

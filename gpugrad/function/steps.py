@@ -10,7 +10,8 @@ from gpugrad import nest
 from gpugrad.backend import TENSOR
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.function.signature import Signature
-from gpugrad.tensor import IndexedSlices, Tensor
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import Tensor
 from gpugrad.variable import Variable
 
 __all__ = ["parts_of", "stacked"]

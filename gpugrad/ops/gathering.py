@@ -21,7 +21,8 @@ from gpugrad.ops.indexing import frozen_index
 from gpugrad.ops.indexing_under_vmap import getitem_batch, scatter_at_batch
 from gpugrad.ops.indices import add_at, as_int64, check_range, explained, flat_places
 from gpugrad.samples import calls, uniform
-from gpugrad.tensor import IndexedSlices, tensor, wrap
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import tensor, wrap
 
 
 def _check_axis(name, x, axis):

@@ -8,7 +8,8 @@ import numpy as np
 
 from gpugrad.optim.arrays import flat, state_dtype
 from gpugrad.optim.states import State, grouped
-from gpugrad.tensor import IndexedSlices, Tensor, tensor
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import Tensor, tensor
 
 if TYPE_CHECKING:
     from gpugrad.optim.optimizer import Optimizer

@@ -11,7 +11,8 @@ from gpugrad.backend import HALF, NAMESPACES, TENSOR, formulas_on
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels import optim as kernels
 from gpugrad.optim.arrays import flat
-from gpugrad.tensor import IndexedSlices, Tensor, recorders, tensor, wrap
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import Tensor, recorders, tensor, wrap
 
 __all__ = ["all_finite", "clip_by_global_norm"]
 

@@ -31,8 +31,9 @@ from gpugrad.optim.arrays import (
 )
 from gpugrad.optim.states import State, Work, grouped
 from gpugrad.pool import spread
+from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import IndexedSlices, Tensor, tensor, wrap
+from gpugrad.tensor import Tensor, tensor, wrap
 from gpugrad.trace import Tracing, running
 from gpugrad.variable import Variable
 

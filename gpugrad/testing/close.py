@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad import backend
-from gpugrad.tensor import IndexedSlices, Tensor
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import Tensor
 
 __all__ = [
     "TOLERANCES",

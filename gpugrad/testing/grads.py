@@ -13,8 +13,9 @@ from gpugrad import nest
 from gpugrad.backend import is_inexact
 from gpugrad.errors import ArgumentError, describe
 from gpugrad.forward import ForwardAccumulator
+from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import IndexedSlices, Tensor, wrap
+from gpugrad.tensor import Tensor, wrap
 from gpugrad.testing.close import Array, GradientCheckError, about, as_numpy, wide
 
 EPS, RTOL, ATOL = 1e-4, 1e-6, 1e-7

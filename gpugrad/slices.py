@@ -1,0 +1,67 @@
+"""Rows of an array that is zero elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import TENSOR, Device
+
+__all__ = ["IndexedSlices"]
+
+
+class IndexedSlices:
+    """Rows of a tensor that is zero elsewhere: the gradient of `gather` along axis 0.
+
+    Args:
+        values: Tensor of shape (n, ...).
+        indices: integer Tensor of shape (n,); the row of each value, repeats add up.
+        dense_shape: shape of the whole.
+    """
+
+    __slots__ = ("dense_shape", "indices", "values")
+
+    def __init__(self, values: Any, indices: Any, dense_shape: tuple[int, ...]) -> None:
+        self.values, self.indices, self.dense_shape = values, indices, tuple(dense_shape)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the whole."""
+        return self.dense_shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the elements."""
+        return self.values.dtype
+
+    @property
+    def device(self) -> Device:
+        """Where the elements are."""
+        return self.values.device
+
+    def __mul__(self, factor: Any) -> IndexedSlices:
+        """The rows times a number."""
+        return IndexedSlices(self.values * factor, self.indices, self.dense_shape)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> IndexedSlices:
+        """The rows over a number."""
+        return IndexedSlices(self.values / divisor, self.indices, self.dense_shape)
+
+    def __neg__(self) -> IndexedSlices:
+        return IndexedSlices(-self.values, self.indices, self.dense_shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return self.to_dense().__array__(dtype, copy)
+
+    def to_dense(self, xp: Any = TENSOR) -> Any:
+        """The whole tensor; repeated rows are summed. Differentiable in `values`."""
+        return xp.scatter_rows(self.values, self.indices, shape=self.dense_shape)
+
+    def __repr__(self) -> str:
+        return (
+            f"IndexedSlices(values={self.values!r}, indices={self.indices!r}, "
+            f"dense_shape={self.dense_shape})"
+        )
