@@ -18,7 +18,7 @@ from gpugrad import debug, errors, fft, linalg, special
 from gpugrad import methods as _methods  # noqa: F401  # hangs the ops on Tensor
 from gpugrad import ops as _ops  # noqa: F401  # declares every op
 from gpugrad.backend import BFLOAT16 as bfloat16
-from gpugrad.backend import Device, device, devices, set_device
+from gpugrad.placement import Device, device, devices, set_device
 from gpugrad.control import cond, scan, while_loop
 from gpugrad.custom import (
     custom_gradient, custom_jvp, grad_pass_through, implicit_diff, recompute_grad,

@@ -20,20 +20,10 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
 
-from gpugrad.backend import (
-    ARRAYS,
-    NAMESPACES,
-    NUMPY,
-    SCALARS,
-    TENSOR,
-    as_array,
-    formulas_on,
-    full_beside,
-    gpu_count,
-    reading,
-)
+from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, TENSOR, as_array, reading
 from gpugrad.errors import reraise
 from gpugrad.kernels import generated
+from gpugrad.placement import formulas_on, full_beside, gpu_count
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor, made_of, wrap
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from gpugrad import nest
-from gpugrad.backend import SCALARS, TENSOR, bottom, full_beside, is_array
+from gpugrad.backend import SCALARS, TENSOR, bottom, is_array
 from gpugrad.batched import levels_of, levels_running, spread_everywhere
 from gpugrad.custom import custom_gradient
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError
 from gpugrad.function.staged import Staged
 from gpugrad.function.within import Inner, Sub, known, stripped, within
+from gpugrad.placement import full_beside
 from gpugrad.recorder import recording_stopped
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor, constant, tensor, wrap

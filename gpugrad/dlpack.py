@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend
-from gpugrad.backend import TENSOR, Device
+from gpugrad import backend, placement
+from gpugrad.backend import TENSOR
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
+from gpugrad.placement import Device
 from gpugrad.tensor import Tensor, wrap
 
 __all__ = ["cuda_array_interface", "dlpack", "dlpack_device", "from_cuda_memory", "from_dlpack"]
@@ -43,7 +44,7 @@ def dlpack(
     """
     data = self._handed_out("another library's array")
     if self.device.kind != "cpu":
-        with backend.formulas_on(data):
+        with placement.formulas_on(data):
             return data.__dlpack__(
                 stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
             )
@@ -100,12 +101,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         raise DTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; use gg.asarray.")
     kind, index = x.__dlpack_device__()
     if kind in (_CUDA, _CUDA_MANAGED):
-        d = backend.device(f"cuda:{index}")
-        if index >= backend.gpu_count():
+        d = placement.device(f"cuda:{index}")
+        if index >= placement.gpu_count():
             raise DeviceError(f"from_dlpack: the array is on {d}, which CuPy does not reach.")
         read = backend.cupy().from_dlpack
     elif kind in (_CPU, _CUDA_HOST):
-        d, read = backend.CPU, np.from_dlpack
+        d, read = placement.CPU, np.from_dlpack
     else:
         raise DeviceError(f"from_dlpack: the array is on a device of kind {kind}: not CPU or CUDA.")
     try:
@@ -122,20 +123,20 @@ def from_cuda_memory(x: Any, /, *, device: Any = None, copy: bool | None = None)
 
     Arguments and errors are those of `from_dlpack`.
     """
-    backend.require(backend.device("cuda:0"))
+    placement.require(placement.device("cuda:0"))
     try:
         made = backend.cupy().asarray(x)
     except (RuntimeError, TypeError, ValueError) as error:
         raise DTypeError(f"A {type(x).__name__} is no array of CUDA memory: {error}") from error
-    return _moved(wrap(made), backend.device_of(made), device, copy)
+    return _moved(wrap(made), placement.device_of(made), device, copy)
 
 
 def _moved(x: Tensor, here: Device, device: Any, copy: bool | None) -> Tensor:
-    there = here if device is None else backend.device(device)
+    there = here if device is None else placement.device(device)
     if there != here:
         if copy is False:
             raise ArgumentError(f"from_dlpack: {there} needs a copy, and copy=False.")
         return x.to_device(there)
     if not copy:
         return x
-    return wrap(backend.copied(x._data)) if not x._id else TENSOR.positive(x)
+    return wrap(placement.copied(x._data)) if not x._id else TENSOR.positive(x)

@@ -10,9 +10,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NUMPY, SCALARS, TENSOR, as_array, meet, meet_arrays
+from gpugrad.backend import ARRAYS, NUMPY, SCALARS, TENSOR, as_array
 from gpugrad.batched import Batched, crossed
 from gpugrad.errors import ArgumentError, reraise
+from gpugrad.placement import meet, meet_arrays
 from gpugrad.recorder import block, graphs, number, record, record_many
 from gpugrad.tensor import Tensor, new, recorders, tensor, wrap
 

@@ -12,17 +12,10 @@ from copy import copy
 from typing import Any
 
 from gpugrad import nest
-from gpugrad.backend import (
-    SCALARS,
-    TENSOR,
-    as_array,
-    formulas_on,
-    full_beside,
-    is_inexact,
-    reading,
-)
+from gpugrad.backend import SCALARS, TENSOR, as_array, is_inexact, reading
 from gpugrad.backward import flat, refit, revive
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
+from gpugrad.placement import formulas_on, full_beside
 from gpugrad.recorder import (
     UnconnectedGradients,
     filled,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from gpugrad import backend, dlpack, protocols
+from gpugrad import backend, dlpack, placement, protocols
 from gpugrad.backend import NAMESPACES, SCALARS
 from gpugrad.batched import index_parts, spread
 from gpugrad.errors import ArgumentError, DTypeError, reraise
@@ -133,7 +133,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     given = value._data if isinstance(value, Tensor) else value
     data = self._own()
     try:
-        with backend.formulas_on(data):
+        with placement.formulas_on(data):
             indices.assign("setitem", backend.NAMESPACES[type(data)], data, given, index)
     except Exception as error:
         reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
@@ -188,7 +188,7 @@ def _view(self: Tensor, dtype: Any = None) -> Tensor:
         parts = joining.stack([elementwise.real(self), elementwise.imag(self)], axis=-1)
         return shaping.reshape(parts, (*self.shape[:-1], 2 * self.shape[-1]))
     try:
-        return wrap(backend.copied(self._handed_out("other numbers").view(made)))
+        return wrap(placement.copied(self._handed_out("other numbers").view(made)))
     except ValueError as error:
         raise DTypeError(f"view: {self.dtype} {self.shape} as {made}: {error}") from error
 
@@ -227,7 +227,7 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """
     if stream is not None:
         raise ArgumentError("to_device: stream= must be None; copies run on the current stream.")
-    d = backend.device(device)
+    d = placement.device(device)
     if d == self.device:
         return self
     return creation.to_device(self, device=d, source=self.device)

@@ -28,10 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NAMESPACES, SCALARS, TENSOR, Namespace, meet
+from gpugrad.backend import NAMESPACES, SCALARS, TENSOR, Namespace
 from gpugrad.bare import bare_function, through_float32
 from gpugrad.eager import eager_function
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.placement import meet
 from gpugrad.rules import DeclaredRules, Rule
 from gpugrad.samples import grid
 from gpugrad.tensor import Tensor

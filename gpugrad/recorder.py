@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend, nest
-from gpugrad.backend import TENSOR, formulas_on, is_inexact
+from gpugrad import backend, nest, placement
+from gpugrad.backend import TENSOR, is_inexact
 from gpugrad.backward import Entry, backward, finished, plus
 from gpugrad.errors import (
     ArgumentError,
@@ -25,6 +25,7 @@ from gpugrad.errors import (
     reraise,
 )
 from gpugrad.explain import Barrier
+from gpugrad.placement import formulas_on
 from gpugrad.program import OtherwiseError
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor, constant, next_id, tensor, threads, wrap
@@ -240,7 +241,7 @@ class Recorder:
                 for target, seed in zip(targets, seeds, strict=True):
                     i = number_any(target)
                     if seed is None:
-                        seed = backend.full_beside(target._data, target.shape, target.dtype, 1)
+                        seed = placement.full_beside(target._data, target.shape, target.dtype, 1)
                         seed = seed if raw else wrap(seed)
                     elif raw:
                         seed = seed._data
@@ -359,7 +360,7 @@ def filled(results: list[Any], sources: list[Tensor], how: Any) -> list[Any]:
 
 def zeros_beside(t: Tensor, shape: tuple[int, ...], dtype: Any) -> Any:
     """A bare array of zeros on the device of `t`."""
-    return backend.full_beside(t._data, shape, dtype)
+    return placement.full_beside(t._data, shape, dtype)
 
 
 def unconnected(value: Any) -> UnconnectedGradients:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import TENSOR, Device
+from gpugrad.backend import TENSOR
+from gpugrad.placement import Device
 
 __all__ = ["IndexedSlices"]
 

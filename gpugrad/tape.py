@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpugrad import nest
-from gpugrad.backend import TENSOR, bottom, formulas_on, full_beside, is_inexact, reading
+from gpugrad.backend import TENSOR, bottom, is_inexact, reading
 from gpugrad.backward import flat
 from gpugrad.batched import Level, enter, leave
 from gpugrad.errors import DTypeError, ShapeError, TapeError
 from gpugrad.explain import why
+from gpugrad.placement import formulas_on, full_beside
 from gpugrad.recorder import (
     Recorder,
     UnconnectedGradients,

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpugrad import backend
-from gpugrad.backend import ALONE, BFLOAT16, SCALARS, TENSOR, Device
+from gpugrad import backend, placement
+from gpugrad.backend import ALONE, BFLOAT16, SCALARS, TENSOR
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.placement import Device
 from gpugrad.slices import IndexedSlices
 
 __all__ = [
@@ -101,11 +102,11 @@ class Tensor:
     @property
     def device(self) -> Device:
         """Where the elements are."""
-        return backend.device_of(self._data)
+        return placement.device_of(self._data)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A new NumPy array with the values (copied from the GPU if they are there)."""
-        return backend.host(self._data)
+        return placement.host(self._data)
 
     def item(self) -> Any:
         """The one element as a Python number; ArgumentError if there is not exactly one."""
@@ -227,7 +228,7 @@ class Tensor:
             or self._data.base is not None  # a view: its memory is another array's
             or not _writeable(self._data)
         ):
-            self._data = backend.copied(self._data)
+            self._data = placement.copied(self._data)
         return self._data
 
     if TYPE_CHECKING:  # hung on by gpugrad.methods; said here for type checkers and editors
@@ -279,7 +280,7 @@ def wrap(array: Any) -> Tensor:
 
 
 def _unpickle(values: np.ndarray[Any, Any], device: str) -> Tensor:
-    return wrap(backend.put(values, backend.device(device)))
+    return wrap(placement.put(values, placement.device(device)))
 
 
 def digits(array: Any, separator: str = ", ", prefix: str = "") -> str:
@@ -292,7 +293,7 @@ def digits(array: Any, separator: str = ", ", prefix: str = "") -> str:
             if n > 7:
                 edges = np.r_[0:4, n - 3 : n]
                 shown = shown[(slice(None),) * axis + (edges,)]
-    values = backend.host(shown)
+    values = placement.host(shown)
     if values.dtype == BFLOAT16:
         values = values.astype(np.float32)
     if not values.ndim:
@@ -371,12 +372,12 @@ def tensor(x: Any) -> Tensor:
     if backend.is_array(x):
         if kind is np.ndarray:
             x = _to_numpy(x)
-        return wrap(backend.copied(x))
+        return wrap(placement.copied(x))
     if isinstance(x, IndexedSlices):
         return x.to_dense()
     if isinstance(x, (list, tuple)) and _holds_tensor(x):
         return TENSOR.stack([tensor(v) for v in x])
-    return wrap(backend.put(_to_numpy(x), backend.default_device()))
+    return wrap(placement.put(_to_numpy(x), placement.default_device()))
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Tensor:
@@ -399,14 +400,14 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
     if _holds_tensor(value):
         return _converted(tensor(value), dtype, shape, device)
     if not isinstance(value, np.ndarray) and backend.is_array(value):  # stays where it is
-        d = backend.device_of(value) if device is None else backend.device(device)
-        made = backend.copied(backend.move(value, d))
+        d = placement.device_of(value) if device is None else placement.device(device)
+        made = placement.copied(placement.move(value, d))
     else:
-        d = backend.device(device)
+        d = placement.device(device)
         made = _to_numpy(value, dtype)
         if dtype is not None and numbers_only(value):
             no_value_lost("constant", made, backend.as_dtype(dtype))
-    with backend.formulas_on(made):
+    with placement.formulas_on(made):
         if dtype is not None:
             made = made.astype(
                 no_part_lost("constant", made.dtype, backend.as_dtype(dtype)), copy=False
@@ -417,7 +418,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
                 raise ShapeError(f"constant: {made.size} values do not fill the shape {shape}.")
             made = made.reshape(shape) if made.size == np.prod(shape) else made.repeat(
                 int(np.prod(shape))).reshape(shape)  # fmt: skip
-    return wrap(backend.put(made, d) if type(made) is np.ndarray else made)
+    return wrap(placement.put(made, d) if type(made) is np.ndarray else made)
 
 
 def _converted(t: Tensor, dtype: Any, shape: Any, device: Any) -> Tensor:

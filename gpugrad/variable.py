@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend
+from gpugrad import backend, placement
 from gpugrad.backend import ARRAYS, is_inexact
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
 from gpugrad.slices import IndexedSlices
@@ -150,7 +150,7 @@ class Variable(Tensor):
                                  f"{self.dtype} Variable '{self._name}'.")  # fmt: skip
             if numbers_only(value):
                 no_value_lost(op, data, self.dtype)
-            with backend.formulas_on(data):
+            with placement.formulas_on(data):
                 data = data.astype(no_part_lost(op, data.dtype, self.dtype), copy=False)
         return data
 
@@ -171,7 +171,7 @@ class Variable(Tensor):
         if data.shape != self.shape:
             self._check_shape(op, data.shape)
             raise ShapeError(f"{op}: the value has shape {data.shape}, the Variable {self.shape}.")
-        with backend.formulas_on(data):
+        with placement.formulas_on(data):
             made = step(self._data, data)
         self._data = (
             made if type(made) in ARRAYS else np.asarray(made)
@@ -234,7 +234,7 @@ class Variable(Tensor):
 
     def __reduce__(self) -> Any:
         return _unpickle_variable, (
-            backend.host(self._data), str(self.device), self._trainable, self._name, self._fits,
+            placement.host(self._data), str(self.device), self._trainable, self._name, self._fits,
         )  # fmt: skip
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad import backend
+from gpugrad import backend, placement
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
 C = gg.constant
@@ -25,9 +25,9 @@ ROOT = str(Path(gg.__file__).parents[1])
 @pytest.fixture
 def chosen():
     """Let a test call set_device."""
-    before = list(backend._chosen)
+    before = list(placement._chosen)
     yield
-    backend._chosen[:] = before
+    placement._chosen[:] = before
 
 
 @pytest.fixture

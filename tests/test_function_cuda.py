@@ -6,10 +6,10 @@ from needs import needs_shim
 from steps import training_step
 
 import gpugrad as gg
-from gpugrad import backend
-from gpugrad.backend import gpu_count
+from gpugrad import backend, placement
 from gpugrad.kernels import cublaslt
 from gpugrad.kernels.graphs import Numbers
+from gpugrad.placement import gpu_count
 
 pytestmark = [
     pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake"),
@@ -138,7 +138,7 @@ def test_the_gradient_of_a_traced_function_on_a_gpu(rng):
     desired = gg.grad(lambda x: gg.sum(softmax(x) ** 2))(gg.constant(x, device="cpu"))
     for _ in range(2):
         found = gg.grad(f)(gg.constant(x, device="cuda:0"))
-        assert backend.device_of(found._data) == gg.device("cuda:0")
+        assert placement.device_of(found._data) == gg.device("cuda:0")
         np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-9, 1e-12)
 
 
@@ -356,4 +356,4 @@ def test_more_numbers_than_one_launch_takes_arrive():
     for scale in (1, 2):
         numbers([a * a.dtype.type(scale) for a in given])
         for live, a in zip(numbers.live, given, strict=True):
-            np.testing.assert_array_equal(backend.host(live), a * a.dtype.type(scale))
+            np.testing.assert_array_equal(placement.host(live), a * a.dtype.type(scale))

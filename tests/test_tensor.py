@@ -487,8 +487,8 @@ def test_format_and_text():
 
 def test_text_of_a_large_tensor_copies_only_its_edges(monkeypatch):
     x = gg.reshape(gg.arange(1_000_000), (1000, 1000))
-    copied, host = [], tensor_module.backend.host
-    monkeypatch.setattr(tensor_module.backend, "host", lambda a: copied.append(a.size) or host(a))
+    copied, host = [], tensor_module.placement.host
+    monkeypatch.setattr(tensor_module.placement, "host", lambda a: copied.append(a.size) or host(a))
     text = repr(x)
     assert sum(copied) <= 100
     assert "..." in text

@@ -10,9 +10,10 @@ import pytest
 
 import gpugrad as gg
 from gpugrad import backend
-from gpugrad.backend import CPU, NAMESPACES, TENSOR
+from gpugrad.backend import NAMESPACES, TENSOR
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.op import OPS, elementwise, op
+from gpugrad.placement import CPU
 from gpugrad.samples import grid, shaped
 from gpugrad.testing import (
     CHECKS,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend, nest
+from gpugrad import backend, nest, placement
 from gpugrad.errors import ArgumentError
 from gpugrad.tensor import Tensor, tensor, wrap
 from gpugrad.trace import Tracing
@@ -80,10 +80,10 @@ class Signature:
                     at = seen[id(leaf)] = len(arrays)
                     arrays.append(tensor(leaf)._data)
                 array = arrays[at]
-                parts.append((at, array.shape, array.dtype, str(backend.device_of(array))))
+                parts.append((at, array.shape, array.dtype, str(placement.device_of(array))))
             else:
                 parts.append(_value(leaf))
-        key = (_form(args), _form(keywords), tuple(parts), backend.default_device(), statics)
+        key = (_form(args), _form(keywords), tuple(parts), placement.default_device(), statics)
         return key, arrays
 
     def inputs(
@@ -199,8 +199,8 @@ class Signature:
             array: Any = value
             if isinstance(value, Tensor):
                 array = value._handed_out("a static argument")
-            device = str(backend.device_of(array))
-            return type(value), array.dtype, array.shape, device, backend.host(array).tobytes()
+            device = str(placement.device_of(array))
+            return type(value), array.dtype, array.shape, device, placement.host(array).tobytes()
         if isinstance(value, (list, tuple)):
             return type(value), tuple(self._by_value(at, v) for v in value)
         if isinstance(value, Mapping):

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, HALF, NUMPY, SCALARS, formulas_on, gpu_count
+from gpugrad.backend import BFLOAT16, HALF, NUMPY, SCALARS
 from gpugrad.kernels.code import CODE, LIB, Code, NoCodeError
 from gpugrad.kernels.elementwise import Elementwise
+from gpugrad.placement import formulas_on, gpu_count
 
 __all__ = [
     "composed",

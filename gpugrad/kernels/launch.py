@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, BFLOAT16, cupy, gpu_count
+from gpugrad.backend import ARRAYS, BFLOAT16, cupy
 from gpugrad.errors import KernelError
+from gpugrad.placement import gpu_count
 
 __all__ = [
     "OPTIONS", "TYPES", "architecture", "code_of", "compiled", "launch", "pointer", "type_name",

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, NAMESPACES, Device, cupy
+from gpugrad.backend import BFLOAT16, NAMESPACES, cupy
 from gpugrad.kernels.launch import TYPES, launch, type_name
+from gpugrad.placement import Device
 
 __all__ = ["INSTANCES", "VECTOR", "draws", "noise", "noise_on", "state_of", "stream_dropout"]
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import CPU, TENSOR, device_of, is_inexact
+from gpugrad.backend import TENSOR, is_inexact
 from gpugrad.errors import DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.dropout import check_probability, kept
 from gpugrad.ops.generator import Generator
 from gpugrad.ops.nn import exp_of
+from gpugrad.placement import CPU, device_of
 from gpugrad.samples import calls, uniform
 from gpugrad.tensor import Tensor, tensor
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import TENSOR, full_beside
+from gpugrad.backend import TENSOR
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels import random as kernels
 from gpugrad.op import op
 from gpugrad.ops import philox
 from gpugrad.ops.activations import SELU_ALPHA, SELU_SCALE
 from gpugrad.ops.generator import Generator, default_generator
+from gpugrad.placement import full_beside
 from gpugrad.samples import shaped
 from gpugrad.tensor import Tensor, tensor
 

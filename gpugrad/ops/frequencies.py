@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend
+from gpugrad import backend, placement
 from gpugrad.errors import ArgumentError, AxisError, DTypeError
 from gpugrad.op import op
 from gpugrad.ops.fft import from_end
@@ -22,7 +22,7 @@ def _made(name: str, frequencies: Any, n: int, d: float, dtype: Any, device: Any
     made = backend.as_dtype(np.float32 if dtype is None else dtype)
     if made.kind not in "fV":
         raise DTypeError(f"{name}: dtype {made} holds no frequencies; use a floating-point one.")
-    return wrap(backend.put(frequencies(n, d).astype(made), backend.device(device)))
+    return wrap(placement.put(frequencies(n, d).astype(made), placement.device(device)))
 
 
 def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:

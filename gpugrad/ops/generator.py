@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpugrad import backend
+from gpugrad import placement
 from gpugrad.backend import TENSOR
 from gpugrad.batched import Level, enter, leave, levels_of, levels_running
 from gpugrad.errors import ArgumentError
@@ -283,14 +283,14 @@ class Generator:
         lead = tuple(level.size for level in levels)
         n, dtype = math.prod(lead + shape), np.dtype(dtype)
         key, first = self._counters(kind, n, dtype, before)
-        d = backend.device(device)
+        d = placement.device(device)
         values: Any = NotImplemented
         if d.kind != "cpu":
             values = noise_on(d, kind, key, first, n, dtype, *parameters)
         if values is NotImplemented:
             given = [_on_host(p, shape, levels) if bits == _OWN else p for p in parameters]
             values = make(key, first, n, dtype, *given)
-            values = values if d.kind == "cpu" else backend.put(values, d)
+            values = values if d.kind == "cpu" else placement.put(values, d)
         made = wrap(values.reshape(lead + shape))
         return functools.reduce(lambda t, level: enter(t, level, 0), levels, made)
 
@@ -322,7 +322,7 @@ class _Written:
         parameters: Sequence[Any], before: Drawn | None,
     ) -> None:  # fmt: skip
         self._generator, self._kind, self._parameters = generator, kind, parameters
-        self._shape, self._dtype, self._device = shape, np.dtype(dtype), backend.device(device)
+        self._shape, self._dtype, self._device = shape, np.dtype(dtype), placement.device(device)
         self._before, self._is_first = before, before is not None and before.traced == 0
         if before is not None:
             before.traced += 1
@@ -380,7 +380,7 @@ def _on_host(parameter: Any, shape: tuple[int, ...], levels: Sequence[Level]) ->
                 "random: under vmap with randomness='same' the parameters of these numbers must "
                 "be the same for all examples too. Use vmap(..., randomness='different')."
             )
-        parameter = backend.host(parameter._data)
+        parameter = placement.host(parameter._data)
     lead = tuple(level.size for level in levels)
     values = np.asarray(parameter, np.float64)
     return np.broadcast_to(values, lead + shape).reshape(-1)

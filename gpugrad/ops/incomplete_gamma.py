@@ -17,10 +17,11 @@ import functools
 
 import numpy as np
 
-from gpugrad.backend import NUMPY, device_of
+from gpugrad.backend import NUMPY
 from gpugrad.errors import ShapeError
 from gpugrad.op import elementwise, op
 from gpugrad.ops.special import double, library
+from gpugrad.placement import device_of
 from gpugrad.samples import grid
 
 DECAY = 34.0  # an integral stops where its integrand has fallen by exp(-DECAY), about 2e-15

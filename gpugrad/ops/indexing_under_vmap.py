@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.backend import bottom, full_beside, reading
+from gpugrad.backend import bottom, reading
 from gpugrad.batched import BATCHED, Batched, Each, index_parts
 from gpugrad.errors import ArgumentError
+from gpugrad.placement import full_beside
 from gpugrad.tensor import Tensor
 
 

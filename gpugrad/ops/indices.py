@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NUMPY, SCALARS, device_of
+from gpugrad.backend import ARRAYS, NUMPY, SCALARS
 from gpugrad.determinism import deterministic
 from gpugrad.errors import DeviceError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.ops.indexing_under_vmap import array_of
+from gpugrad.placement import device_of
 from gpugrad.tensor import Tensor
 
 BASIC = frozenset((int, slice, type(None), type(Ellipsis)))

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF, NAMESPACES, TENSOR, formulas_on
+from gpugrad.backend import HALF, NAMESPACES, TENSOR
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels import optim as kernels
 from gpugrad.optim.arrays import flat
+from gpugrad.placement import formulas_on
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor, recorders, tensor, wrap
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend, nest
+from gpugrad import nest, placement
 from gpugrad.backend import HALF
 from gpugrad.errors import (
     ArgumentError,
@@ -132,11 +132,11 @@ class Optimizer:
         work = self._launch_all(work, rate)
         for _, data, _ in work:
             if type(data) is not np.ndarray:
-                with backend.formulas_on(data):
+                with placement.formulas_on(data):
                     scratch(flat(data))  # given back at once, and found again below
         on_cpu: list[Any] = []
         for state, data, g in work:
-            with backend.formulas_on(data):
+            with placement.formulas_on(data):
                 step = self._begin(state, rate)
                 if isinstance(g, IndexedSlices):
                     self._move_rows(data, g.indices._data, g.values._data, rate)
@@ -166,7 +166,7 @@ class Optimizer:
     def _launch(self, group: Sequence[Work], settings: tuple[float, ...], live: Any = None) -> None:
         """Move arrays of one dtype and one GPU; `live` as for `gpugrad.kernels.optim.step`."""
         states, data, gradients = zip(*group, strict=True)
-        with backend.formulas_on(data[0]):
+        with placement.formulas_on(data[0]):
             averages = [[s.averages[slot].multiply_out() for s in states] for slot in self.slots]
             launch_step(
                 self.kernel, [[flat(d) for d in data], gradients, *averages], settings, live
@@ -402,7 +402,7 @@ class Optimizer:
                         f"{self.name}: '{name}.{slot}' is {array.dtype}, "
                         f"{average.array.dtype} is needed."
                     )
-                average.array = backend.put(array, variable.device)
+                average.array = placement.put(array, variable.device)
             made[variable._id] = fresh
         if left:
             raise CheckpointError(

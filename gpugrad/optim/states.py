@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpugrad import backend
+from gpugrad import placement
 from gpugrad.backend import NAMESPACES
 from gpugrad.optim.arrays import Average, flat, state_dtype
 from gpugrad.variable import Variable
@@ -21,7 +21,7 @@ class State:
     def __init__(self, variable: Variable, slots: Sequence[str]) -> None:
         data = flat(variable._data)
         lib, dtype = NAMESPACES[type(data)].lib, state_dtype(data.dtype)
-        with backend.formulas_on(data):
+        with placement.formulas_on(data):
             self.averages = {slot: Average(lib.zeros(data.shape, dtype=dtype)) for slot in slots}
         self.step = 0
         self.variable = variable
@@ -36,5 +36,5 @@ def grouped(work: Sequence[Work]) -> list[list[Work]]:
     groups: dict[Any, list[Work]] = {}
     for one in work:
         state, data, _ = one
-        groups.setdefault((data.dtype, backend.device_of(data), state.step), []).append(one)
+        groups.setdefault((data.dtype, placement.device_of(data), state.step), []).append(one)
     return list(groups.values())

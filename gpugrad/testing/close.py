@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend
+from gpugrad import backend, placement
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor
 
@@ -51,7 +51,7 @@ def as_numpy(x: Any) -> Array:
         x = x.to_dense()
     if isinstance(x, Tensor):
         return x.numpy()
-    return backend.host(x) if backend.is_array(x) else np.asarray(x)
+    return placement.host(x) if backend.is_array(x) else np.asarray(x)
 
 
 def wide(x: Array) -> Array:

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY, Namespace, formulas_on
+from gpugrad.backend import NUMPY, Namespace
 from gpugrad.function.cuda.runs import Run, call_of, given
 from gpugrad.function.cuda.slots import Slot, moved_in_place, slot_of
 from gpugrad.function.fuse import fuse
 from gpugrad.function.memory import roots_of
 from gpugrad.function.products import find_products
 from gpugrad.kernels.graphs import Graph, Numbers
+from gpugrad.placement import formulas_on
 from gpugrad.program import Program, Step, Value
 
 __all__ = ["Launches"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import weakref
 
-from gpugrad.backend import ALONE, copied
+from gpugrad.backend import ALONE
 from gpugrad.function.memory import roots_of
+from gpugrad.placement import copied
 from gpugrad.program import OtherwiseError, Program
 from gpugrad.variable import Variable
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, CPU, NUMPY, TENSOR, is_inexact
+from gpugrad.backend import BFLOAT16, NUMPY, TENSOR, is_inexact
 from gpugrad.errors import ArgumentError, DeviceError
 from gpugrad.function import function
+from gpugrad.placement import CPU
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, wrap
 from gpugrad.testing import shim
