@@ -67,13 +67,13 @@ class BatchNorm(gg.nn.Module):
         self.running_var = gg.Variable(gg.ones(channels), trainable=False)
 
     def forward(self, x: gg.Tensor) -> gg.Tensor:
+        weight, bias = gg.astype(self.weight, x.dtype), gg.astype(self.bias, x.dtype)
         y, mean, var = gg.nn.batch_norm(
-            gg.astype(x, "float32"), self.running_mean, self.running_var, self.weight, self.bias,
-            training=True,
-        )  # fmt: skip
+            x, self.running_mean, self.running_var, weight, bias, training=True
+        )
         self.running_mean.assign(mean)
         self.running_var.assign(var)
-        return gg.astype(y, x.dtype)
+        return y
 
 
 class Block(gg.nn.Module):

@@ -35,6 +35,12 @@ template <class A> __device__ A highest() { return infinity<A>(); }
 template <> __device__ inline int highest<int>() { return 2147483647; }
 template <> __device__ inline long long highest<long long>() { return 9223372036854775807LL; }
 
+// 1 / sqrt(var + eps), as norms take it: 0 where that is infinite.
+template <class C> __device__ C inverse_root(C var, C eps) {
+  C s = var + eps;
+  return s == 0 ? C(0) : C(1) / sqrt(s);
+}
+
 // ---- reductions over a warp and over a block of up to 1024 threads, in a fixed order
 
 struct Sum {

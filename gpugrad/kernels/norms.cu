@@ -4,11 +4,6 @@
 // team's registers. No statistics are computed twice.
 #include "rows.cuh"
 
-template <class C> __device__ C inverse_root(C var, C eps) {
-  C s = var + eps;
-  return s == 0 ? C(0) : C(1) / sqrt(s);
-}
-
 // Mean and variance of a row (0 and mean square, if not CENTERED), known to its whole team
 template <bool CENTERED, class T, int HELD> __device__ void moments(
     const Line<T, HELD>& x, compute_t<T>& mean, compute_t<T>& var, compute_t<T>* scratch) {

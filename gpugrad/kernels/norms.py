@@ -1,4 +1,7 @@
-"""Norms along the last axes, forward and backward: with weights, and the bare primitives."""
+"""Norms along the last axes, forward and backward: with weights, and the bare primitives.
+
+Those along all axes but some, as batch norm's, go to `channel_norms`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import Namespace
+from gpugrad.kernels import channel_norms
 from gpugrad.kernels.launch import launch, type_name
 from gpugrad.kernels.rows import FLOATS, alike, most_held, plan
 
@@ -81,7 +85,10 @@ def standardize_affine(
     """The launcher of standardize_affine."""
     lines = _lines(xp, x, axis, along, weight, bias)
     if lines is None:
-        return NotImplemented
+        channels = _channels(xp, x, axis, along, centered, weight, bias)
+        if channels is None:
+            return NotImplemented
+        return channel_norms.forward(xp, channels, x, weight, bias, eps)
     y = xp.lib.empty(x.shape, dtype=x.dtype)
     mean, var = (xp.lib.empty(lines.small, dtype=lines.wide) for _ in range(2))
     held, grid, block = plan(lines.rows, lines.n, x.dtype, _MOST)
@@ -97,10 +104,12 @@ def standardize_affine_grad(
     centered: bool = True,
 ) -> Any:  # fmt: skip
     """The launcher of standardize_affine_grad."""
-    lines = _lines(xp, x, axis, along, weight)
+    lines = _lines(xp, x, axis, along, weight) or _channels(xp, x, axis, along, centered, weight)
     if lines is None or not _match(lines, g, x, mean, var, g_mean, g_var):
         return NotImplemented
     arrays = [g, x, mean, var, g_mean, g_var, weight]
+    if isinstance(lines, channel_norms.Channels):
+        return channel_norms.backward(xp, lines, arrays, eps)[0]
     arrays = [a if a is None else xp.lib.ascontiguousarray(a) for a in arrays]
     return _backward(xp, lines, arrays, eps, centered)
 
@@ -110,9 +119,12 @@ def standardize_affine_grads(
     axis: Any = -1, along: Any = -1, eps: float = 1e-5, centered: bool = True,
 ) -> Any:  # fmt: skip
     """The launcher of standardize_affine_grads."""
-    lines = _lines(xp, x, axis, along, weight)
+    lines = _lines(xp, x, axis, along, weight) or _channels(xp, x, axis, along, centered, weight)
     if lines is None or not _match(lines, g, x, mean, var, g_mean, g_var):
         return NotImplemented
+    if isinstance(lines, channel_norms.Channels):
+        arrays = [g, x, mean, var, g_mean, g_var, weight]
+        return channel_norms.backward(xp, lines, arrays, eps, grads=True)
     arrays = [xp.lib.ascontiguousarray(a) for a in (g, x, mean, var, g_mean, g_var, weight)]
     held, blocks, block = plan(lines.rows, lines.n, x.dtype, _sums(x.dtype))
     if held:
@@ -173,10 +185,12 @@ def _standardized(
     statistics = [a for a in (var, g_mean, g_var) if a is not None]
     if not alike(out, g, *statistics):
         return NotImplemented
-    lines = _lines(xp, out, axis, axis)
+    lines = _lines(xp, out, axis, axis) or _channels(xp, out, axis, axis, g_mean is not None)
     if lines is None or not _match(lines, g, out, *statistics):
         return NotImplemented
     arrays = [g, out, None, var, g_mean, g_var, None]
+    if isinstance(lines, channel_norms.Channels):
+        return channel_norms.backward(xp, lines, arrays, eps)[0]
     arrays = [a if a is None else xp.lib.ascontiguousarray(a) for a in arrays]
     return _backward(xp, lines, arrays, eps, g_mean is not None)
 
@@ -193,7 +207,13 @@ def _backward(xp: Namespace, lines: _Lines, arrays: list[Any], eps: float, cente
     return dx
 
 
-def _match(lines: _Lines, g: Any, x: Any, *statistics: Any) -> bool:
+def _channels(
+    xp: Namespace, x: Any, axis: Any, along: Any, centered: bool, *weights: Any
+) -> channel_norms.Channels | None:
+    return channel_norms.channels_of(xp, x, axis, along, *weights) if centered else None
+
+
+def _match(lines: _Lines | channel_norms.Channels, g: Any, x: Any, *statistics: Any) -> bool:
     return alike(x, g) and g.shape == x.shape and lines.statistics(*statistics)
 
 

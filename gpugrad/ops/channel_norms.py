@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpugrad.backend import HALF, on_gpu
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.op import op
+from gpugrad.ops.fused_norms import narrowed, wide
 from gpugrad.ops.normalization import affine, affine_ref
 from gpugrad.samples import calls, shaped, uniform
 
@@ -51,12 +53,15 @@ def _batch_ref(
     return affine_ref(_standard(x, axes, eps), weight, bias, axis), mean, var
 
 
-def _running(old, new, momentum):
-    return new if old is None else old * (1 - momentum) + new * momentum
+def _running(xp, x, old, new, momentum):
+    if old is not None:
+        new = wide(xp, old) * (1 - momentum) + new * momentum
+    return narrowed(xp, new, x, old) if x.dtype in HALF else new
 
 
 @op(
-    arrays=("x", "running_mean", "running_var", "weight", "bias"), outputs=3, ref=_batch_ref,
+    arrays=("x", "running_mean", "running_var", "weight", "bias"), outputs=3, keeps_half=True,
+    ref=_batch_ref,
     samples=calls(
         lambda rng: (
             [uniform(rng, 3, 2), uniform(rng, 2), uniform(rng, 2, low=0.5), uniform(rng, 2)],
@@ -66,6 +71,7 @@ def _running(old, new, momentum):
             [uniform(rng, 3, 2), uniform(rng, 2), uniform(rng, 2, low=0.5), uniform(rng, 2)],
             {"bias": uniform(rng, 2), "training": True, "momentum": 0.3, "eps": 0.1},
         ),
+        lambda rng: ([uniform(rng, 2, 2, 3), None, None, uniform(rng, 2)], {"training": True}),
         lambda rng: ([uniform(rng, 2, 2, 3)], {"training": True, "axis": -1}),
     ),
     errors=[
@@ -93,6 +99,8 @@ def batch_norm(
         eps: added to the variance.
         axis: int, of the channels.
 
+    16-bit `x` and weights give a 16-bit result, also beside running statistics in float32.
+
     Returns:
         Three Tensors: the result, of the shape of `x`, and running mean and variance: the new
         ones in training (those of `x` alone, where there were none; the variance is that of a
@@ -115,18 +123,26 @@ def batch_norm(
     if not training:
         if running_mean is None or running_var is None:
             raise ArgumentError("batch_norm: without training, running_mean and _var are needed.")
-        inverse = xp.rsqrt(running_var + eps)
-        y = affine(xp, "batch_norm", x, None, -running_mean, axis, bias_name="running_mean")
+        inverse = xp.rsqrt(wide(xp, running_var) + eps)
+        y = affine(
+            xp, "batch_norm", wide(xp, x), None, -wide(xp, running_mean), axis,
+            bias_name="running_mean",
+        )  # fmt: skip
         y = affine(xp, "batch_norm", y, inverse, None, axis, weight_name="running_var")
-        y = affine(xp, "batch_norm", y, weight, bias, axis)
+        y = affine(xp, "batch_norm", y, wide(xp, weight), wide(xp, bias), axis)
+        y = narrowed(xp, y, x, weight, bias) if x.dtype in HALF else y
         return y, xp.positive(running_mean), xp.positive(running_var)
-    out, mean, var = xp.standardize(x, axis=_others(x.ndim, axis), eps=eps)
+    others = _others(x.ndim, axis)
+    if on_gpu(x) or x.dtype in HALF:
+        y, mean, var = xp.standardize_affine(x, weight, bias, axis=others, along=axis, eps=eps)
+    else:
+        out, mean, var = xp.standardize(x, axis=others, eps=eps)
+        y = affine(xp, "batch_norm", out, weight, bias, axis)
     channels = (x.shape[axis],)
     n = x.size // max(channels[0], 1)
     var = xp.reshape(var, channels) * (n / max(n - 1, 1))
-    mean = _running(running_mean, xp.reshape(mean, channels), momentum)
-    y = affine(xp, "batch_norm", out, weight, bias, axis)
-    return y, mean, _running(running_var, var, momentum)
+    mean = _running(xp, x, running_mean, xp.reshape(mean, channels), momentum)
+    return y, mean, _running(xp, x, running_var, var, momentum)
 
 
 # ---- group and instance norm -------------------------------------------------------------

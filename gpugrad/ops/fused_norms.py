@@ -20,8 +20,15 @@ from gpugrad.ops.normalization import affine, affine_ref, inverse_root
 from gpugrad.samples import uniform
 
 
-def _wide(xp, x):
+def wide(xp, x):
+    """A 16-bit array as float32, in which it is computed."""
     return xp.astype(x, "float32") if x is not None and x.dtype in HALF else x
+
+
+def narrowed(xp, y, x, *weights):
+    """What was computed of these in float32, in their dtype if that is one."""
+    same = all(w is None or w.dtype == x.dtype for w in weights)
+    return xp.astype(y, x.dtype) if same and y.dtype != x.dtype else y
 
 
 def _samples(rng):
@@ -124,16 +131,13 @@ def standardize_affine(
     >>> print(out, mean, var)
     [-2.  2.] [2.] [1.]
     """
-    wide = _wide(xp, x)
     if centered:
-        out, mean, var = xp.standardize(wide, axis=axis, eps=eps)
+        out, mean, var = xp.standardize(wide(xp, x), axis=axis, eps=eps)
     else:
-        out, var = xp.rms_standardize(wide, axis=axis, eps=eps)
+        out, var = xp.rms_standardize(wide(xp, x), axis=axis, eps=eps)
         mean = xp.lib.zeros_like(var)
-    given = [a for a in (weight, bias) if a is not None]
-    y = affine(xp, "standardize_affine", out, _wide(xp, weight), _wide(xp, bias), along)
-    same = all(a.dtype == x.dtype for a in given)
-    return y.astype(x.dtype, copy=False) if same else y, mean, var
+    y = affine(xp, "standardize_affine", out, wide(xp, weight), wide(xp, bias), along)
+    return narrowed(xp, y, x, weight, bias), mean, var
 
 
 def _gradients(xp, g, x, mean, var, g_mean, g_var, weight, axis, along, eps, centered):
@@ -193,7 +197,7 @@ def standardize_affine_grad(
     [ 0.2041 -0.4082  0.2041]
     """
     same_shape("standardize_affine_grad", g=g, x=x)
-    arrays = [_wide(xp, a) for a in (g, x, mean, var, g_mean, g_var, weight)]
+    arrays = [wide(xp, a) for a in (g, x, mean, var, g_mean, g_var, weight)]
     dx, _ = _gradients(xp, *arrays, axis, along, eps, centered)
     return xp.astype(dx, x.dtype)
 
@@ -240,7 +244,7 @@ def standardize_affine_grads(
     [0. 0.] [-1.  0.] [1. 0.]
     """
     same_shape("standardize_affine_grads", g=g, x=x)
-    arrays = [_wide(xp, a) for a in (g, x, mean, var, g_mean, g_var, weight)]
+    arrays = [wide(xp, a) for a in (g, x, mean, var, g_mean, g_var, weight)]
     dx, out = _gradients(xp, *arrays, axis, along, eps, centered)
     made = dx, _sum_along(xp, arrays[0] * out, along), _sum_along(xp, arrays[0], along)
     return tuple(xp.astype(a, b.dtype) for a, b in zip(made, (x, weight, weight), strict=True))
