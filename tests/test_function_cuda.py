@@ -132,6 +132,22 @@ def test_what_cannot_be_captured_runs_between_graphs(rng):
     assert [run.fixed for run in plan_of(f).replay.runs] == [True, False, True]
 
 
+def test_a_run_lets_go_of_what_no_later_step_reads(rng):
+    def chain(x):
+        for _ in range(12):
+            x = gg.cumulative_sum(x, axis=0)
+        return x
+
+    function, x = gg.function(chain), gg.constant(rng.normal(size=(64, 64)), device="cuda:0")
+    function(x)
+    (run,) = plan_of(function).replay.runs
+    gg.cuda.reset_peak()
+    before = gg.cuda.memory_stats().in_use
+    (made,) = run([x._data])
+    assert gg.cuda.memory_stats().peak - before <= 4 * made.nbytes
+    np.testing.assert_array_equal(made.get(), chain(x).numpy())
+
+
 def test_the_gradient_of_a_traced_function_on_a_gpu(rng):
     f = gg.function(lambda x: gg.sum(softmax(x) ** 2))
     x = rng.normal(size=(3, 8))

@@ -32,9 +32,10 @@ class Run:
         self.steps: list[tuple[Step, Callable[..., Any]]] = []
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
+        self._last: list[list[int]] = []  # of each step, what no later one reads
 
     def close(self, wanted: set[int]) -> None:
-        """Find what it reads from outside, and what of it others read."""
+        """Find what it reads from outside, what of it others read, and when the rest is done."""
         own = {id(v) for step, _ in self.steps for v in step.outs}
         read = [v for step, _ in self.steps for v in step.inputs]
         self.inputs = list(
@@ -42,13 +43,20 @@ class Run:
         )
         made = (v for step, _ in self.steps for v in step.outs)
         self.outputs = [v for v in made if id(v) in wanted]
+        last = {id(v): k for k, (s, _) in enumerate(self.steps) for v in (*s.inputs, *s.outs)}
+        self._last = [[] for _ in self.steps]
+        for v in {*last} - {id(v) for v in self.outputs}:
+            self._last[last[v]].append(v)
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """The arrays of the outputs, from those of the inputs."""
         known = dict(zip(map(id, self.inputs), arrays, strict=True))
-        for step, call in self.steps:
-            results = call(*(given(a, known) for a in step.args))
-            known.update(zip(map(id, step.outs), results, strict=True))
+        for (step, call), done in zip(self.steps, self._last, strict=True):
+            made = call(*(given(a, known) for a in step.args))
+            known.update(zip(map(id, step.outs), made, strict=True))
+            del made
+            for v in done:  # so that what comes next may have its memory
+                known.pop(v, None)
         return [known[id(v)] for v in self.outputs]
 
 
