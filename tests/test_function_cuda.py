@@ -7,6 +7,7 @@ from steps import training_step
 
 import gpugrad as gg
 from gpugrad import backend, placement
+from gpugrad.function.cuda.overwriting import overwriting
 from gpugrad.kernels import cublaslt
 from gpugrad.kernels.graphs import Numbers
 from gpugrad.placement import gpu_count
@@ -146,6 +147,32 @@ def test_a_run_lets_go_of_what_no_later_step_reads(rng):
     (made,) = run([x._data])
     assert gg.cuda.memory_stats().peak - before <= 4 * made.nbytes
     np.testing.assert_array_equal(made.get(), chain(x).numpy())
+
+
+def test_a_cross_entropys_gradient_takes_the_scores_memory_where_nobody_sees(rng):
+    def step(x, w, labels, then):
+        with gg.GradientTape() as tape:
+            tape.watch([x, w])
+            scores = x @ w
+            loss = gg.nn.cross_entropy(gg.reshape(scores, (-1, 5)), gg.reshape(labels, -1))
+        return loss, tape.gradient(loss, [x, w]), then(scores)
+
+    arrays = [rng.normal(size=s).astype(np.float32) for s in ((2, 3, 8), (8, 5))]
+    arrays.append(rng.integers(0, 5, (2, 3)))
+    for then, expected in (
+        (lambda scores: None, True), (lambda scores: scores, False),
+        (lambda scores: gg.argmax(scores, axis=-1), False),
+        (lambda scores: gg.reshape(scores, -1), False),
+    ):  # fmt: skip
+        function = gg.function(step)
+        there, here = ([gg.constant(a, device=d) for a in arrays] for d in ("cuda:0", "cpu"))
+        desired = gg.nest.flatten(step(*here, then))
+        for _ in range(3):
+            for a, d in zip(gg.nest.flatten(function(*there, then)), desired, strict=True):
+                if d is not None:
+                    np.testing.assert_allclose(a.numpy(), d.numpy(), 1e-5, 1e-6)
+        program = plan_of(function).replay.program
+        assert bool(overwriting(program)) == expected
 
 
 def test_the_gradient_of_a_traced_function_on_a_gpu(rng):

@@ -1,6 +1,7 @@
 // Cross entropy of the softmax of rows. A row is read once where it fits into its team's registers
 // (against class numbers without smoothing, forward reads any row once), and else twice; backward
-// writes one row.
+// writes one row, which may be the row that it reads: each thread reads its elements before it
+// writes there, and no other's.
 #include "rows.cuh"
 
 // A label is a probability for its class, of which `smoothing` is shared by all classes. A label
@@ -37,16 +38,15 @@ template <class T, int HELD> __global__ void FOR_TEAM sparse_forward(
 }
 
 template <class T, int HELD> __global__ void FOR_TEAM sparse_backward(
-    const T* __restrict__ g, const T* __restrict__ x, const long long* __restrict__ labels,
-    T* __restrict__ dx, long long rows, int n, bool ignoring, long long ignored,
-    double smoothing) {
+    const T* __restrict__ g, const T* x, const long long* __restrict__ labels, T* dx,
+    long long rows, int n, bool ignoring, long long ignored, double smoothing) {
   typedef compute_t<T> C;
   __shared__ C scratch[32];
   long long row = row_of_team();
   if (row >= rows) return;
   x += row * n, dx += row * n;
   long long label = labels[row];
-  Line<T, HELD> line(x, n, shift_of(x, n), T(-infinity<C>()));
+  Line<T, HELD, false> line(x, n, shift_of(x, n), T(-infinity<C>()));
   C largest, sum;
   exponentials(line, largest, sum, scratch);
   bool kept = !(ignoring && label == ignored), known = label >= 0 && label < n;
@@ -89,15 +89,16 @@ template <class T, int HELD> __global__ void FOR_TEAM dense_forward(
 }
 
 template <class T, int HELD> __global__ void FOR_TEAM dense_backward(
-    const T* __restrict__ g, const T* __restrict__ x, const T* __restrict__ labels,
-    T* __restrict__ dx, long long rows, int n) {
+    const T* __restrict__ g, const T* x, const T* __restrict__ labels, T* dx, long long rows,
+    int n) {
   typedef compute_t<T> C;
   __shared__ C scratch[32];
   long long row = row_of_team();
   if (row >= rows) return;
   x += row * n, labels += row * n, dx += row * n;
   int shift = shift_of(x, n);
-  Line<T, HELD> line(x, n, shift, T(-infinity<C>())), probabilities(labels, n, shift, T(0.0f));
+  Line<T, HELD, false> line(x, n, shift, T(-infinity<C>()));
+  Line<T, HELD, false> probabilities(labels, n, shift, T(0.0f));
   C largest, sum, total = 0, by = C(g[row]);
   exponentials(line, largest, sum, scratch);
   probabilities.each([&](int, const Pack<T, PACKED<T>>& p) {

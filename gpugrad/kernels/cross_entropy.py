@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from gpugrad.kernels.rows import FLOATS, Rows, alike, as_rows, most_held, plan
 
 __all__ = [
     "INSTANCES",
+    "OVERWRITING",
     "VECTOR",
     "softmax_cross_entropy",
     "softmax_cross_entropy_grad",
@@ -34,14 +36,15 @@ def softmax_cross_entropy(xp: Namespace, logits: Any, labels: Any, axis: int = -
 
 
 def softmax_cross_entropy_grad(
-    xp: Namespace, g_: Any, logits: Any, labels: Any, axis: int = -1
+    xp: Namespace, g_: Any, logits: Any, labels: Any, axis: int = -1, *, over: bool = False
 ) -> Any:
-    """The launcher of softmax_cross_entropy_grad."""
+    """The launcher of softmax_cross_entropy_grad; `over`: see OVERWRITING."""
     rows = as_rows(xp, axis, logits, labels)
     if rows is None or not alike(logits, g_) or g_.shape != rows.moved:
         return NotImplemented
-    dx = rows.empty(logits.dtype)
-    given = [xp.lib.ascontiguousarray(g_), rows.of(logits), rows.of(labels), dx]
+    x = rows.of(logits)
+    dx = x if over else rows.empty(logits.dtype)
+    given = [xp.lib.ascontiguousarray(g_), x, rows.of(labels), dx]
     _run("dense_backward", rows, logits.dtype, given)
     return rows.back(dx)
 
@@ -62,16 +65,29 @@ def sparse_softmax_cross_entropy(
 
 def sparse_softmax_cross_entropy_grad(
     xp: Namespace, g_: Any, logits: Any, labels: Any, *, ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
+    label_smoothing: float = 0.0, over: bool = False,
 ) -> Any:  # fmt: skip
-    """The launcher of sparse_softmax_cross_entropy_grad."""
+    """The launcher of sparse_softmax_cross_entropy_grad; `over`: see OVERWRITING."""
     rows = _labelled(xp, logits, labels, label_smoothing)
     if rows is None or not alike(logits, g_) or g_.shape != rows.moved:
         return NotImplemented
-    dx = rows.empty(logits.dtype)
-    given = [xp.lib.ascontiguousarray(g_), rows.of(logits), _numbers(xp, labels), dx]
+    x = rows.of(logits)
+    dx = x if over else rows.empty(logits.dtype)
+    given = [xp.lib.ascontiguousarray(g_), x, _numbers(xp, labels), dx]
     _run("sparse_backward", rows, logits.dtype, given, ignore_index, label_smoothing)
     return dx
+
+
+OVERWRITING = {
+    "softmax_cross_entropy_grad": (1, functools.partial(softmax_cross_entropy_grad, over=True)),
+    "sparse_softmax_cross_entropy_grad": (
+        1, functools.partial(sparse_softmax_cross_entropy_grad, over=True),
+    ),
+}  # fmt: skip
+"""Launchers that write their result over an argument, by op, with that argument's position.
+
+For whoever knows that nothing else sees the argument, and that nobody reads it again.
+"""
 
 
 def _labelled(xp: Namespace, logits: Any, labels: Any, label_smoothing: float) -> Rows | None:

@@ -3,12 +3,15 @@
 // 16 bytes from the aligned address before its first element on, and only packs that stick out of
 // the row, or lie crooked in a second array, move element by element.
 
-// The elements [first, first + W) of a row; `none` where that is outside of [0, n).
-template <class T> __device__ Pack<T, PACKED<T>> load(const T* row, int first, int n, T none) {
+// The elements [first, first + W) of a row; `none` where that is outside of [0, n). FIXED says that
+// nothing writes there while the kernel runs.
+template <class T, bool FIXED = true> __device__ Pack<T, PACKED<T>> load(
+    const T* row, int first, int n, T none) {
   constexpr int W = PACKED<T>;
   Pack<T, W> made;
   if (first >= 0 && first + W <= n && (size_t)(row + first) % 16 == 0) {
-    *(int4*)&made = __ldg((const int4*)(row + first));
+    const int4* at = (const int4*)(row + first);
+    *(int4*)&made = FIXED ? __ldg(at) : __ldcg(at);
     return made;
   }
 #pragma unroll
@@ -50,8 +53,9 @@ template <class T> __device__ int shift_of(const T* row, int n) {
 }
 
 // One thread's packs of a row. HELD of them are read once and stay in registers, which must be all
-// of them; with HELD = 0 they are read again at each call of `each`.
-template <class T, int HELD> struct Line {
+// of them; with HELD = 0 they are read again at each call of `each`, some at a time, before what is
+// called with them may write over them.
+template <class T, int HELD, bool FIXED = true> struct Line {
   typedef Pack<T, PACKED<T>> P;
   const T* row;
   int n, first, step;
@@ -63,7 +67,7 @@ template <class T, int HELD> struct Line {
         step((int)blockDim.x * PACKED<T>), none(none) {
     if constexpr (HELD > 0) {
 #pragma unroll
-      for (int k = 0; k < HELD; ++k) held[k] = load(row, first + k * step, n, none);
+      for (int k = 0; k < HELD; ++k) held[k] = load<T, FIXED>(row, first + k * step, n, none);
     }
   }
 
@@ -79,8 +83,15 @@ template <class T, int HELD> struct Line {
       for (int k = 0; k < HELD; ++k)
         if (first + k * step < n) f(first + k * step, again(held[k]));
     } else {
-#pragma unroll 4
-      for (int i = first; i < n; i += step) f(i, load(row, i, n, none));
+      for (int i = first; i < n; i += 4 * step) {
+        P some[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+          if (i + k * step < n) some[k] = load<T, FIXED>(row, i + k * step, n, none);
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+          if (i + k * step < n) f(i + k * step, some[k]);
+      }
     }
   }
 
@@ -91,9 +102,18 @@ template <class T, int HELD> struct Line {
       for (int k = 0; k < HELD; ++k)
         if (first + k * step < n) f(first + k * step, again(held[k]), again(other.held[k]), k);
     } else {
-#pragma unroll 2
-      for (int i = first; i < n; i += step)
-        f(i, load(row, i, n, none), load(other.row, i, n, other.none), 0);
+      for (int i = first; i < n; i += 2 * step) {
+        P some[2], others[2];
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+          if (i + k * step >= n) continue;
+          some[k] = load<T, FIXED>(row, i + k * step, n, none);
+          others[k] = load<T, FIXED>(other.row, i + k * step, n, other.none);
+        }
+#pragma unroll
+        for (int k = 0; k < 2; ++k)
+          if (i + k * step < n) f(i + k * step, some[k], others[k], 0);
+      }
     }
   }
 };
@@ -116,13 +136,13 @@ template <class T> __device__ compute_t<T> exp_of(compute_t<T> x) {
 
 // The largest element of a row (which is -inf outside) and the sum of exp(x - largest), known to
 // its whole team after one reading. A row of -inf alone has the sum 0.
-template <class T, int HELD> __device__ void exponentials(
-    const Line<T, HELD>& x, compute_t<T>& largest, compute_t<T>& sum, compute_t<T>* scratch) {
+template <class T, int HELD, bool FIXED> __device__ void exponentials(
+    const Line<T, HELD, FIXED>& x, compute_t<T>& largest, compute_t<T>& sum, compute_t<T>* scratch) {
   typedef compute_t<T> C;
   const C low = -infinity<C>();
   C top = low;
   sum = 0;
-  x.each([&](int, const typename Line<T, HELD>::P& p) {
+  x.each([&](int, const Pack<T, PACKED<T>>& p) {
     C before = top;
 #pragma unroll
     for (int k = 0; k < PACKED<T>; ++k) top = Max()(top, C(p.at[k]));

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import NUMPY, Namespace
+from gpugrad.function.cuda.overwriting import over, overwriting
 from gpugrad.function.cuda.runs import Run, call_of, given
 from gpugrad.function.cuda.slots import Slot, moved_in_place, slot_of
 from gpugrad.function.fuse import fuse
@@ -48,8 +49,11 @@ class Launches:
         self._effects = [step for step in program.steps if id(step) in in_place]
         self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect: of one step
         self._lives = [self._live]
+        written_over = overwriting(program)
         for step in program.steps:
             call, fixed = self._launch(step) if id(step) in in_place else call_of(step, xp)
+            if id(step) in written_over:
+                call = over(step, xp, call)
             if not self.runs or self.runs[-1].fixed is not fixed:
                 self.runs.append(Run(fixed))
             self.runs[-1].steps.append((step, call))

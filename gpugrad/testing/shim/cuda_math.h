@@ -36,6 +36,7 @@ inline double __dmul_rn(double a, double b) { return a * b; }
 inline double __ddiv_rn(double a, double b) { return a / b; }
 inline double __dsqrt_rn(double a) { return sqrt(a); }
 template <class T> T __ldg(const T* p) { return *p; }
+template <class T> T __ldcg(const T* p) { return *p; }
 template <class T> void __stwb(T* p, T v) { *p = v; }
 template <class T> T max(T a, T b) { return a < b ? b : a; }
 template <class T> T min(T a, T b) { return b < a ? b : a; }
