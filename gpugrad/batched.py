@@ -52,9 +52,11 @@ __all__ = [
     "levels_of",
     "levels_running",
     "levels_stopped",
+    "loop",
     "reopened",
     "spread",
     "spread_everywhere",
+    "stack",
 ]
 
 BATCHED = Namespace("batched", wraps=2)
@@ -245,7 +247,7 @@ def aligned(xp: Any, batched: Sequence[bool], arrays: Sequence[Any]) -> list[Any
     ]  # fmt: skip
 
 
-def _stack(op: Any) -> Rule:
+def stack(op: Any) -> Rule:
     """The op itself, which takes any number of axes in front and broadcasts them."""
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
@@ -285,7 +287,7 @@ def _axis(op: Any) -> Rule:
     return rule
 
 
-def _loop(op: Any) -> Rule:
+def loop(op: Any) -> Rule:
     """One example after the other."""
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
@@ -304,7 +306,7 @@ def _loop(op: Any) -> Rule:
     return rule
 
 
-_FAMILIES = {"stack": _stack, "axis": _axis, "loop": _loop}
+_FAMILIES = {"stack": stack, "axis": _axis, "loop": loop}
 
 
 # ---- an index with a value for each example ----------------------------------------------
@@ -367,10 +369,10 @@ def _recorded(
 def reopened(*tensors: Tensor) -> Iterator[None]:
     """Make the levels of some Tensors active again: what runs is for one example."""
     levels = {level: None for t in tensors for level in levels_of(t._data)}
-    with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as entered:
         for level in levels:
             if level not in _active.levels:
-                stack.enter_context(level)
+                entered.enter_context(level)
         yield
 
 

@@ -96,6 +96,55 @@ def test_what_does_not_fit_into_shared_memory_is_declined():
         assert attention.grad(NUMPY, *given, of="key") is NotImplemented
 
 
+@pytest.mark.parametrize(("m", "n"), [(70, 90), (33, 136)])  # lines of whole blocks, and others
+@pytest.mark.parametrize(("architecture", "dtype"), [("sm_75", "float32"), ("sm_90", "bfloat16")])
+def test_dropout_draws_what_the_formula_draws(architecture, dtype, m, n, monkeypatch):
+    monkeypatch.setattr(attention, "architecture", lambda: architecture)
+    rng = np.random.default_rng(0)
+    arrays = [drawn(rng, (h, length, 16), dtype) for h, length in ((4, m), (2, n), (2, n))]
+    stream = np.array([5, 6, 2**40, 1], np.uint64)
+    schedules = shim.SCHEDULES if n == 90 else shim.SCHEDULES[:1]
+    check([*arrays, None, stream], dtype, schedules, enable_gqa=True, dropout_p=0.3)
+    check([*arrays, None, stream], dtype, schedules[:1], enable_gqa=True, dropout_p=0.3,
+          is_causal=True)  # fmt: skip
+
+
+def test_what_is_no_stream_is_declined():
+    query = np.ones((2, 3), np.float32)
+    stream = np.zeros(4, np.uint64)
+    for given, p in ((stream[:3], 0.5), (stream.astype(np.int64), 0.5), (stream, 1.0)):
+        made = attention.forward(NUMPY, *[query] * 3, None, given, dropout_p=p)
+        assert made is NotImplemented
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_dropout_on_a_gpu_drops_what_it_drops_on_the_cpu(traced, cuda):
+    rng = np.random.default_rng(0)
+    arrays = [drawn(rng, (2, 3, n, 8), "float32") for n in (9, 13, 13)]
+
+    def step(*given):
+        with gg.GradientTape() as tape:
+            tape.watch(given)
+            out = gg.nn.scaled_dot_product_attention(*given, dropout_p=0.4)
+        return out, *tape.gradient(out, given, out * out)
+
+    def results(device, step):
+        gg.set_seed(3)
+        given = [gg.constant(a, device=device) for a in arrays]
+        return [t.numpy() for _ in range(3) for t in step(*given)]
+
+    function = gg.function(step) if traced else step
+    found, desired = results(cuda, function), results("cpu", step)
+    for a, d in zip(found, desired, strict=True):
+        np.testing.assert_allclose(a, d, rtol=1e-4, atol=1e-5)
+    assert not np.array_equal(found[0], found[4])  # another mask each time
+    if traced:
+        replay = next(iter(function._plans.values())).replay
+        names = [s.name for s in replay.program.steps]
+        assert "flash_attention" in names
+        assert [run.fixed for run in replay.runs] == [True]
+
+
 MASKS = {
     "of every head": (2, 4, 20, 30), "of all heads": (20, 30), "of keys": (2, 1, 1, 30),
     "of queries": (4, 20, 1), "one": (1, 1),

@@ -6,8 +6,13 @@
 // from it: P = exp(S - lse), dS = P (dO V^T - delta) with delta = rowsum(dO O). Each gradient is a
 // kernel that owns the rows of its result and adds to them in a fixed order: no atomics.
 //
+// With dropout the sum of exponentials is that of all weights, and of those that are dropped none
+// is applied. A weight has the random number of its place in the array of all weights: which ones
+// stay is drawn again wherever a tile is made, and never in memory.
+//
 // Global memory, in bytes: forward reads Q once and K and V once for each BM queries.
 #include "mma.cuh"
+#include "philox.cuh"
 #include "tiles.cuh"
 
 struct Attention {
@@ -34,6 +39,40 @@ template <class C, class M> __device__ C score(
   return seen ? masked(dot * scale, mask, i * a.mask[2] + j * a.mask[3]) : -infinity<C>();
 }
 
+// Which weights of a tile stay: a bit for each, in shared memory. A query has those of whole blocks
+// of eight numbers, from the block of its first key on. Between `draw` and `operator()` is a barrier.
+template <int QUERIES, int KEYS> struct Kept {
+  static constexpr int LINE = KEYS / 8 + 1;
+  unsigned char* bits;
+  unsigned n, first;  // keys, and the low bits of where the first query and key have their number
+
+  __device__ Kept(void* memory, const Attention& a) : bits((unsigned char*)memory), n(a.n) {}
+
+  // `line`: of the query `i` among those of all heads; `j`: the first key
+  template <int THREADS> __device__ void draw(
+      const Stream& stream, float p, const Attention& a, long long line, long long i, long long j) {
+    first = (unsigned)line * n + (unsigned)j;
+#pragma unroll 1
+    for (int item = threadIdx.x; item < QUERIES * LINE; item += THREADS) {
+      int q = item / LINE;
+      long long start = (line + q) * a.n, block = (start + j) / 8 + item % LINE;
+      long long key = block * 8 - start;
+      if (i + q >= a.m || key >= min(a.n, j + KEYS) || (a.causal && key > i + q)) continue;
+      Block words = stream[block];
+      unsigned made = 0;
+#pragma unroll
+      for (int w = 0; w < 8; ++w)
+        made |= (unsigned)(Uniform()(word_of<unsigned>(words, w)) >= p) << w;
+      bits[item] = made;
+    }
+  }
+
+  __device__ bool operator()(int q, int k) const {
+    unsigned at = ((first + q * n) & 7) + k;
+    return bits[q * LINE + at / 8] >> (at & 7) & 1;
+  }
+};
+
 template <class E> __device__ void store(
     typename E::T* to, const typename E::C (&o)[E::ROWS][E::OUT], long long lines, int columns) {
   constexpr int W = E::W;
@@ -59,11 +98,22 @@ template <class E> __device__ void store(
   }
 }
 
-// out: (outer, heads, m, l), lse: (outer, heads, m). A block has BM queries of one head.
-template <class E, int V, class M>
+// `stays` of a row and a column of the tile
+template <class E, class F> __device__ void drop(
+    typename E::C (&s)[E::ROWS][E::COLUMNS], F stays) {
+#pragma unroll
+  for (int i = 0; i < E::ROWS; ++i)
+#pragma unroll
+    for (int j = 0; j < E::COLUMNS; ++j)
+      if (!stays(E::row(i), E::column(j))) s[i][j] = 0;
+}
+
+// out: (outer, heads, m, l), lse: (outer, heads, m). `by` is 1 / (1 - p). A block has BM queries of one head.
+template <class E, int V, class M, bool DROPS>
 __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
     const typename E::T* query, const typename E::T* key, const typename E::T* value,
-    const M* mask, typename E::T* out, typename E::C* lse, Attention a, typename E::C scale) {
+    const M* mask, const Word* stream, typename E::T* out, typename E::C* lse, Attention a,
+    typename E::C scale, float p, typename E::C by) {
   typedef typename E::C C;
   typedef typename E::Held Held;
   extern __shared__ __align__(128) char memory[];
@@ -71,6 +121,8 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
   Held* k = q + E::BM * E::LINE;
   Held* v = k + E::BN * E::LINE;
   Held* own = v + E::BN * E::LINE;
+  Kept<E::BM, E::BN> kept(own + E::BM * E::OWN, a);
+  Stream numbers(DROPS ? stream : nullptr, 0, 0, 0, 0);
 
   long long tiles = (a.m + E::BM - 1) / E::BM, stack = blockIdx.x / tiles;
   long long first = (tiles - 1 - blockIdx.x % tiles) * E::BM;  // causal: those with most keys first
@@ -90,6 +142,8 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
   for (long long at = 0; at < keys; at += E::BN) {
     E::arrived();
     load<E, V, E::BN>(v, value + at * a.value[2], a.value[2], keys - at, a.l);
+    if constexpr (DROPS)
+      kept.template draw<E::THREADS>(numbers, p, a, stack * a.m + first, first, at);
     C s[E::ROWS][E::COLUMNS] = {};
     E::dot(s, q, k);
 #pragma unroll
@@ -114,11 +168,12 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
     if (at + E::BN < keys)
       load<E, V, E::BN>(
           k, key + (at + E::BN) * a.key[2], a.key[2], keys - at - E::BN, a.k);
+    if constexpr (DROPS) drop<E>(s, [&](int i, int j) { return kept(i, j); });
     E::apply(o, s, v, own);
   }
 #pragma unroll
   for (int i = 0; i < E::ROWS; ++i) {
-    C total = E::of_row(sum[i], Sum()), factor = total == C(0) ? C(0) : C(1) / total;
+    C total = E::of_row(sum[i], Sum()), factor = total == C(0) ? C(0) : (DROPS ? by : C(1)) / total;
 #pragma unroll
     for (int j = 0; j < E::OUT; ++j) o[i][j] = total == C(0) ? C(0) : o[i][j] * factor;
     long long line = first + E::row(i);
@@ -153,11 +208,12 @@ enum Of { QUERY, KEY, VALUE };
 //   QUERY  rows are queries: dp = dO V^T, s = Q K^T, o += dS K
 //   KEY    rows are keys:    dp = V dO^T, s = K Q^T, o += dS^T Q, over all heads of the group
 //   VALUE  rows are keys:    s = K Q^T, o += P^T dO
-template <class E, int V, class M, Of OF>
+template <class E, int V, class M, Of OF, bool DROPS>
 __global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
     const typename E::T* g, const typename E::T* query, const typename E::T* key,
     const typename E::T* value, const typename E::C* lse, const typename E::C* delta,
-    const M* mask, typename E::T* out, Attention a, typename E::C scale) {
+    const M* mask, const Word* stream, typename E::T* out, Attention a, typename E::C scale,
+    float p, typename E::C by) {
   typedef typename E::T T;
   typedef typename E::C C;
   typedef typename E::Held Held;
@@ -168,6 +224,11 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
   Held* one = rows2 + (OF == VALUE ? 0 : E::BM * E::LINE);
   Held* two = one + E::BN * E::LINE;
   Held* own = two + E::BN * E::LINE;
+  Kept<BY_QUERY ? E::BM : E::BN, BY_QUERY ? E::BN : E::BM> kept(own + E::BM * E::OWN, a);
+  Stream numbers(DROPS ? stream : nullptr, 0, 0, 0, 0);
+  auto stays = [&](int row, int column) {
+    return BY_QUERY ? kept(row, column) : kept(column, row);
+  };
 
   long long lines = BY_QUERY ? a.m : a.n, across = BY_QUERY ? a.n : a.m;
   long long tiles = (lines + E::BM - 1) / E::BM, block = blockIdx.x % tiles;
@@ -220,8 +281,9 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
           s[r][c] = 0;
           continue;
         }
-        C p = exp2(x - lse[h * a.m + i] * C(1.4426950408889634));
-        s[r][c] = OF == VALUE ? p : p * (dp[r][c] - delta[h * a.m + i]);
+        C own = exp2(x - lse[h * a.m + i] * C(1.4426950408889634)), d = dp[r][c];
+        if (DROPS && OF != VALUE) d = stays(E::row(r), E::column(c)) ? d * by : C(0);
+        s[r][c] = OF == VALUE ? own : own * (d - delta[h * a.m + i]);
       }
   };
 
@@ -239,6 +301,11 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
     C s[E::ROWS][E::COLUMNS] = {}, dp[E::ROWS][E::COLUMNS] = {};
     E::arrived();
     load_two(step);
+    if constexpr (DROPS) {
+      long long at = begin + step % each * E::BN, i = BY_QUERY ? first : at;
+      kept.template draw<E::THREADS>(
+          numbers, p, a, of_head + step / each * a.m + i, i, BY_QUERY ? at : first);
+    }
     if (OF == VALUE) {
       E::dot(s, rows, one);
       weigh(s, dp, step);
@@ -251,14 +318,15 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
       E::dot(s, rows, two);
       weigh(s, dp, step);
     }
+    if constexpr (DROPS && OF == VALUE) drop<E>(s, stays);
     E::apply(o, s, two, own);
   }
   int columns = OF == VALUE ? a.l : a.k;
-  if (OF != VALUE) {
+  if (OF != VALUE || DROPS) {
 #pragma unroll
     for (int i = 0; i < E::ROWS; ++i)
 #pragma unroll
-      for (int j = 0; j < E::OUT; ++j) o[i][j] *= scale;
+      for (int j = 0; j < E::OUT; ++j) o[i][j] *= OF != VALUE ? scale : by;
   }
   store<E>(out + (stack * lines + first) * columns, o, lines - first, columns);
 }

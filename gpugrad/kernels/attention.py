@@ -128,7 +128,9 @@ _TENSOR_CORES = ((128, 64), (64, 64), (64, 32), (64, 16))
 _MULTIPLY_ADDS = ((64, 64), (64, 32), (32, 32), (32, 16), (16, 16))
 
 
-def _engine(dtype: Any, longest: int, resident: int, sm: str) -> tuple[str, int, int, int] | None:
+def _engine(
+    dtype: Any, longest: int, resident: int, sm: str, drops: bool = False
+) -> tuple[str, int, int, int] | None:
     """Name of the engine, lines of a block, threads, and bytes of shared memory.
 
     Args:
@@ -136,6 +138,7 @@ def _engine(dtype: Any, longest: int, resident: int, sm: str) -> tuple[str, int,
         longest: length of a query or a value.
         resident: matrices of which a block keeps its lines; of two others it holds one tile each.
         sm: the architecture, as ``"sm_90"``.
+        drops: whether there is dropout.
     """
     size = 4 if dtype in HALF else dtype.itemsize
     matrix = dtype in HALF and int(sm[3:]) >= 80
@@ -152,6 +155,8 @@ def _engine(dtype: Any, longest: int, resident: int, sm: str) -> tuple[str, int,
             shared = (resident * bm + 2 * bn) * (d + 8) * 2
         else:
             shared = (resident * bm + 2 * bn) * (d * size + 16) + bm * (bn * size + 16)
+        if drops:  # Kept, with lines for the queries or for the keys
+            shared += max(bm * (bn // 8 + 1), bn * (bm // 8 + 1))
         if shared <= limit:
             name = f"{'Mma' if matrix else 'Simt'}<{type_name(dtype)}, {d}, {bm}, {bn}>"
             return name, bm, bm * 2 * split if matrix else 256, shared
@@ -166,15 +171,15 @@ _MOST_BLOCKS = 2**31 - 1
 
 
 def forward(
-    xp: Any, query: Any, key: Any, value: Any, attn_mask: Any = None, *, is_causal: bool = False,
-    scale: Any = None, enable_gqa: bool = False,
+    xp: Any, query: Any, key: Any, value: Any, attn_mask: Any = None, stream: Any = None, *,
+    is_causal: bool = False, scale: Any = None, enable_gqa: bool = False, dropout_p: float = 0.0,
 ) -> Any:  # fmt: skip
     """The launcher of `flash_attention`."""
     call = _call(xp, query, key, value, attn_mask, is_causal, enable_gqa)
-    if call is None:
+    if call is None or not _is_stream(stream, dropout_p):
         return NotImplemented
     m, k, width, heads = (int(call.shape[n]) for n in ("m", "k", "l", "heads"))
-    engine = _engine(query.dtype, max(k, width), 1, architecture())
+    engine = _engine(query.dtype, max(k, width), 1, architecture(), stream is not None)
     stacks = math.prod(call.outer) * heads
     if engine is None or (blocks := -(-m // engine[1]) * stacks) > _MOST_BLOCKS:
         return NotImplemented
@@ -184,10 +189,11 @@ def forward(
     lse = xp.lib.empty((*call.stack, m), dtype=wide)
     if blocks:
         launch(
-            "attention.cu", f"attention_forward<{name}, {call.packed}, {_mask_name(call.mask)}>",
+            "attention.cu",
+            f"attention_forward<{name}, {call.packed}, {_mask_name(call.mask)}, {_drops(stream)}>",
             blocks, threads,
-            [call.query, call.key, call.value, call.mask, out, lse, call.shape,
-             wide.type(_scale(scale, k))],
+            [call.query, call.key, call.value, call.mask, stream, out, lse, call.shape,
+             wide.type(_scale(scale, k)), *_dropout(dropout_p, wide)],
             shared,
         )  # fmt: skip
     return out, lse
@@ -195,19 +201,22 @@ def forward(
 
 def grad(
     xp: Any, g: Any, g_lse: Any, query: Any, key: Any, value: Any, out: Any, lse: Any,
-    attn_mask: Any = None, *, of: str, is_causal: bool = False, scale: Any = None,
-    enable_gqa: bool = False,
+    attn_mask: Any = None, stream: Any = None, *, of: str, is_causal: bool = False,
+    scale: Any = None, enable_gqa: bool = False, dropout_p: float = 0.0,
 ) -> Any:  # fmt: skip
     """The launcher of `flash_attention_grad`, but for the gradient by the mask."""
     call = _call(xp, query, key, value, attn_mask, is_causal, enable_gqa)
-    if call is None or of not in ("query", "key", "value") or g.dtype != query.dtype:
+    if call is None or not _is_stream(stream, dropout_p):
+        return NotImplemented
+    if of not in ("query", "key", "value") or g.dtype != query.dtype:
         return NotImplemented
     m, n, k, width, heads, group = (
         int(call.shape[name]) for name in ("m", "n", "k", "l", "heads", "group")
     )
     if g.shape != (*call.stack, m, width) or lse.shape != (*call.stack, m) or out.dtype != g.dtype:
         return NotImplemented
-    engine = _engine(query.dtype, max(k, width), 1 if of == "value" else 2, architecture())
+    resident = 1 if of == "value" else 2
+    engine = _engine(query.dtype, max(k, width), resident, architecture(), stream is not None)
     own = {"query": query, "key": key, "value": value}[of]
     lines, stacks = (m, heads) if of == "query" else (n, heads // group)
     if engine is None or out.shape != g.shape:
@@ -224,14 +233,30 @@ def grad(
         delta = None if of == "value" else _delta(xp, g, out, g_lse, wide)
         launch(
             "attention.cu", f"attention_grad<{name}, {packed}, {_mask_name(call.mask)}, "
-            f"{of.upper()}>", blocks, threads,
-            [g, call.query, call.key, call.value, lse, delta, call.mask, made, call.shape,
-             wide.type(_scale(scale, k))],
+            f"{of.upper()}, {_drops(stream)}>", blocks, threads,
+            [g, call.query, call.key, call.value, lse, delta, call.mask, stream, made, call.shape,
+             wide.type(_scale(scale, k)), *_dropout(dropout_p, wide)],
             shared,
         )  # fmt: skip
     if made.size == own.size:
         return made.reshape(own.shape)
     return xp.sum_to(made, own.shape)  # it was broadcast against the others
+
+
+def _is_stream(stream: Any, p: float) -> bool:
+    fits = stream is None or (
+        getattr(stream, "shape", None) == (4,) and stream.dtype == np.uint64
+        and stream.flags.c_contiguous
+    )  # fmt: skip
+    return fits and 0 <= p < 1
+
+
+def _drops(stream: Any) -> str:
+    return "false" if stream is None else "true"
+
+
+def _dropout(p: float, wide: np.dtype[Any]) -> tuple[Any, Any]:
+    return np.float32(p), wide.type(1 / (1 - p))
 
 
 _WARPS = 8
@@ -278,10 +303,14 @@ def _instances() -> dict[str, None]:
         for n in lengths:
             for mask in ("NoMask", "bool", name) if n == 64 else ("NoMask",):
                 if engine := _engine(dtype, n, 1, sm):
-                    made[f"attention_forward<{engine[0]}, {packed}, {mask}>"] = None
+                    made[f"attention_forward<{engine[0]}, {packed}, {mask}, false>"] = None
             for of, resident in (("QUERY", 2), ("KEY", 2), ("VALUE", 1)):
                 if engine := _engine(dtype, n, resident, sm):
-                    made[f"attention_grad<{engine[0]}, {packed}, NoMask, {of}>"] = None
+                    made[f"attention_grad<{engine[0]}, {packed}, NoMask, {of}, false>"] = None
+                if n <= 128 and (engine := _engine(dtype, n, resident, sm, drops=True)):
+                    made[f"attention_grad<{engine[0]}, {packed}, NoMask, {of}, true>"] = None
+            if n <= 128 and (engine := _engine(dtype, n, 1, sm, drops=True)):
+                made[f"attention_forward<{engine[0]}, {packed}, NoMask, true>"] = None
     return made
 
 

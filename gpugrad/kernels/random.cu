@@ -4,8 +4,8 @@
 // numbers of them. Bytes at least: the numbers, written once.
 //
 // Products and sums are rounded one by one: contracted into an FMA they would differ from NumPy's.
+#include "philox.cuh"
 
-typedef unsigned long long Word;
 
 __device__ inline float add(float a, float b) { return __fadd_rn(a, b); }
 __device__ inline double add(double a, double b) { return __dadd_rn(a, b); }
@@ -15,21 +15,6 @@ __device__ inline float over(float a, float b) { return __fdiv_rn(a, b); }
 __device__ inline double over(double a, double b) { return __ddiv_rn(a, b); }
 __device__ inline float root(float a) { return __fsqrt_rn(a); }
 __device__ inline double root(double a) { return __dsqrt_rn(a); }
-
-struct Block {
-  Word at[4];
-};
-
-__device__ inline Block philox(Word k0, Word k1, Word c0, Word c1, Word c2, Word c3) {
-#pragma unroll
-  for (int round = 0; round < 10; ++round) {
-    Word high0 = __umul64hi(c0, 0xD2E7470EE14C6C93ULL), low0 = c0 * 0xD2E7470EE14C6C93ULL;
-    Word high1 = __umul64hi(c2, 0xCA5A826395121157ULL), low1 = c2 * 0xCA5A826395121157ULL;
-    c0 = high1 ^ c1 ^ k0, c1 = low1, c2 = high0 ^ c3 ^ k1, c3 = low0;
-    k0 += 0x9E3779B97F4A7C15ULL, k1 += 0xBB67AE8584CAA73BULL;
-  }
-  return {{c0, c1, c2, c3}};
-}
 
 // ---- what the formulas need to know of a format
 
@@ -158,10 +143,6 @@ __device__ inline double quantile(double q, double tail) {
 struct Bits {
   template <class W> __device__ W operator()(W w) const { return w; }
 };
-struct Uniform {
-  __device__ float operator()(unsigned w) const { return float(w >> 8) * 5.9604644775390625e-8f; }
-  __device__ double operator()(Word w) const { return double(w >> 11) * 1.1102230246251565404e-16; }
-};
 struct Exponential {
   template <class W> __device__ typename format<W>::real operator()(W w) const {
     return exponential_of(w);
@@ -192,24 +173,6 @@ struct Normal {  // the tails have all bits of w
 };
 
 // ---- kernels
-//
-// `state`, if not null, holds (key 0, key 1, counter, word 2) on the device, so that a CUDA graph
-// can draw other numbers each time; `first` is then added to its counter.
-
-struct Stream {
-  Word k0, k1, first, third;
-  __device__ Stream(const Word* state, Word k0, Word k1, Word first, Word third)
-      : k0(state ? state[0] : k0), k1(state ? state[1] : k1),
-        first(state ? state[2] + first : first), third(state ? state[3] + third : third) {}
-  __device__ Block operator[](Word k) const { return philox(k0, k1, first + k, 0, third, 0); }
-};
-
-// Word i of sizeof(W) bytes of a block, low half first.
-template <class W> __device__ W word_of(const Block& block, int i);
-template <> __device__ inline unsigned word_of<unsigned>(const Block& block, int i) {
-  return unsigned(block.at[i / 2] >> (i % 2 * 32));
-}
-template <> __device__ inline Word word_of<Word>(const Block& block, int i) { return block.at[i]; }
 
 // N numbers at `to`, in 16-byte accesses where all are wanted; `to` is aligned to that.
 template <class T, int N> __device__ void put(T* to, const T (&made)[N], long long left) {
@@ -287,4 +250,16 @@ __global__ void dropout(
     some[i] = kept ? T(compute_t<T>(some[i]) * scale) : T(0);
   }
   put(out + k * N, some, left);
+}
+
+// Whether the uniform numbers are p or more
+__global__ void keep(bool* out, long long n, const Word* state, float p) {
+  Stream stream(state, 0, 0, 0, 0);
+  long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (k * 8 >= n) return;
+  Block block = stream[k];
+  bool made[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) made[i] = Uniform()(word_of<unsigned>(block, i)) >= p;
+  put(out + k * 8, made, n - k * 8);
 }

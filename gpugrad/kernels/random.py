@@ -10,7 +10,10 @@ from gpugrad.backend import BFLOAT16, NAMESPACES, cupy
 from gpugrad.kernels.launch import TYPES, launch, type_name
 from gpugrad.placement import Device
 
-__all__ = ["INSTANCES", "VECTOR", "draws", "noise", "noise_on", "state_of", "stream_dropout"]
+__all__ = [
+    "INSTANCES", "VECTOR", "draws", "noise", "noise_on", "state_of", "stream_dropout",
+    "stream_mask",
+]  # fmt: skip
 
 _SOURCE = "random.cu"
 _M64 = (1 << 64) - 1
@@ -31,7 +34,7 @@ INSTANCES = tuple(
           for f in _KINDS.values() for d in _REALS),
         "draw<unsigned, unsigned, Bits>", "draw<Word, Word, Bits>",
         *(f"draw_integers<{type_name(d)}>" for d in _WHOLE),
-        *(f"dropout<{type_name(d)}>" for d in _FLOATS),
+        *(f"dropout<{type_name(d)}>" for d in _FLOATS), "keep",
     )
 )  # fmt: skip
 VECTOR = tuple(f"dropout<{type_name(d)}>" for d in _FLOATS)  # all others read nothing
@@ -115,4 +118,15 @@ def stream_dropout(
         scale = scale if x.dtype == np.float64 else np.float32(scale)
         args = [x, out, np.int64(x.size), state, *_stream(key, first), np.float32(p), scale]
         launch(_SOURCE, f"dropout<{type_name(x.dtype)}>", -(-x.size // 1024), 128, args)
+    return out
+
+
+def stream_mask(xp: Any, stream: Any, *, shape: tuple[int, ...], p: float) -> Any:
+    """`gpugrad.ops.dropout.stream_mask`."""
+    if getattr(stream, "dtype", None) != np.uint64 or stream.shape != (4,):
+        return NotImplemented
+    out = xp.lib.empty(shape, dtype=np.bool_)
+    if out.size:
+        given = [out, np.int64(out.size), xp.lib.ascontiguousarray(stream), np.float32(p)]
+        launch(_SOURCE, "keep", -(-out.size // 1024), 128, given)
     return out

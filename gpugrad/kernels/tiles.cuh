@@ -5,7 +5,7 @@
 // spread over the registers of its threads: s[i][j] of a thread is element (row(i), column(j)).
 //   dot(s, a, x)           s += a x^T: all BM lines times all BN lines
 //   apply(o, s, x, own)    o += s x: a result of `dot` times the BN lines; o[i][j] is element
-//                          (row(i), out_column(j)) of BM x D. `own` is scratch that it needs
+//                          (row(i), out_column(j)) of BM x D. `own` is scratch, BM lines of OWN
 //   of_row(v, f)           v reduced over the threads that share a row, the same ones for s and o
 //   load(to, from, ...)    lines into shared memory; they are there after `arrived`
 // Needs mma.cuh.
@@ -94,7 +94,7 @@ template <class T_, int D_, int BM_, int BN_> struct Mma {
   static constexpr int SPLIT = D_ > 128 ? 2 : 1;
   static constexpr int D = D_, BM = BM_, BN = BN_, THREADS = BM * 2 * SPLIT;
   static constexpr int ROWS = 2, COLUMNS = BN / 4, OUT = D / 4 / SPLIT, W = 2;
-  static constexpr int LINE = D + 8;
+  static constexpr int LINE = D + 8, OWN = 0;
 
   static __device__ int lane() { return threadIdx.x % 32; }
   static __device__ int top() { return threadIdx.x / (32 * SPLIT) * 16; }

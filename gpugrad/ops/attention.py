@@ -11,7 +11,7 @@ from gpugrad.backend import TENSOR, is_inexact
 from gpugrad.errors import DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.dropout import check_probability, kept
-from gpugrad.ops.generator import Generator
+from gpugrad.ops.generator import Generator, default_generator
 from gpugrad.ops.nn import exp_of
 from gpugrad.placement import CPU, device_of
 from gpugrad.samples import calls, uniform
@@ -139,6 +139,18 @@ def averaged(xp, p, value, group):
     return regrouped(xp, xp.matmul(regrouped(xp, p, heads, group * m), value), heads * group, m)
 
 
+def weights_of(query, key, value, attn_mask):
+    """The shape (..., m, n) of the weights, of which each makes a part of one element (..., m, l).
+
+    With grouped heads it has those of the queries.
+    """
+    given = [x for x in (query, key, value, attn_mask) if x is not None]
+    outer = np.broadcast_shapes(*(x.shape[:-3] for x in given))
+    heads = [x.shape[-3] for x in given if x.ndim > 2]
+    stack = (*outer, max(heads) if min(heads) else 0) if heads else ()
+    return (*stack, query.shape[-2], key.shape[-2])
+
+
 def _is_fused(query, key, value, attn_mask):
     """Whether `flash_attention` is to be called: on a GPU, where it does not make the scores."""
     bare = getattr(query, "_data", query)
@@ -248,7 +260,8 @@ def scaled_dot_product_attention(
             takes part, or numbers that are added to the scores, and get a gradient; None for
             none.
         dropout_p: probability with which a key's share is made 0 (and the others made larger).
-            Give 0 when not in training.
+            Give 0 when not in training. A GPU draws in the kernel, again for the gradient, what
+            the CPU draws, and keeps no mask.
         is_causal: whether the i-th query sees the first i + 1 keys only; together with a mask,
             those that both leave.
         scale: number; None for 1 / sqrt(k).
@@ -276,6 +289,7 @@ def scaled_dot_product_attention(
     check_probability("scaled_dot_product_attention", "dropout_p", dropout_p)
     given = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
     query, key, value = tensor(query), tensor(key), tensor(value)
+    attn_mask = None if attn_mask is None else tensor(attn_mask)
     if not dropout_p or min(query.ndim, key.ndim) < 2:
         return TENSOR.dot_product_attention(query, key, value, attn_mask, **given)
     stacks = [query.shape[:-2]] if enable_gqa else [query.shape[:-2], key.shape[:-2]]
@@ -286,7 +300,17 @@ def scaled_dot_product_attention(
             f"scaled_dot_product_attention: the stacks of query {query.shape} and key {key.shape} "
             "do not go together."
         ) from error
-    keep = kept(query, (*stack, query.shape[-2], key.shape[-2]), dropout_p, generator)
+    weights = (*stack, query.shape[-2], key.shape[-2])
+    if (
+        dropout_p < 1
+        and weights_of(query, key, value, attn_mask) == weights
+        and _is_fused(query, key, value, attn_mask)
+    ):  # kernels draw for each weight of the result, where none is shared by several values
+        place = (generator or default_generator())._stream(math.prod(weights), query.device)
+        if place is not None:
+            given["dropout_p"] = dropout_p
+            return TENSOR.flash_attention(query, key, value, attn_mask, place, **given)[0]
+    keep = kept(query, weights, dropout_p, generator)
     return TENSOR.dot_product_attention(
         query, key, value, attn_mask, keep, dropout_p=dropout_p, **given
     )

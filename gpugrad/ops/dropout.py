@@ -7,6 +7,7 @@ is an op of where its numbers are in the stream, which draws them again for the 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from gpugrad.ops import philox
 from gpugrad.ops.activations import SELU_ALPHA, SELU_SCALE
 from gpugrad.ops.generator import Generator, default_generator
 from gpugrad.placement import full_beside
-from gpugrad.samples import shaped
+from gpugrad.samples import calls, shaped
 from gpugrad.tensor import Tensor, tensor
 
 
@@ -144,6 +145,60 @@ def stream_dropout(xp, x, /, *, key, first, p):
     numbers = philox.uniform(key, first, x.size, np.float32).reshape(x.shape)
     scale = x.dtype.type(1 / (1 - p))  # as a product with a Python number rounds it
     return xp.lib.where(xp.lib.asarray(numbers >= np.float32(p)), x * scale, x.dtype.type(0))
+
+
+def _stream_mask_ref(stream, shape, p):
+    words = np.random.Philox(key=stream[:2], counter=[stream[2] - np.uint64(1), 0, stream[3], 0])
+    return np.random.Generator(words).random(shape, np.float32) >= np.float32(p)
+
+
+def _stream_mask_batch(xp, batched, stream, **params):
+    each = (xp.getitem(stream, index=k) for k in range(stream.shape[0]))
+    return xp.stack([xp.stream_mask(one, **params) for one in each], axis=0)
+
+
+@op(
+    vjp=[None], differentiable=False, kinds="i", ref=_stream_mask_ref, cuda=kernels.stream_mask,
+    batch=_stream_mask_batch,
+    samples=calls(
+        lambda rng: ([kernels.state_of((1, 2), 3)], {"shape": (9,), "p": 0.5}),
+        lambda rng: ([kernels.state_of((2**64 - 1, 0), 2**33)], {"shape": (3, 7), "p": 0.1}),
+        lambda rng: ([kernels.state_of((3, 4), 1)], {"shape": (0, 2), "p": 0.1}),
+    ),
+    errors=[
+        ([np.ones(4)], {"shape": (2,), "p": 0.5}, DTypeError, "stream_mask.*float64"),
+        ([np.ones(3, np.uint64)], {"shape": (2,), "p": 0.5}, ShapeError, r"stream_mask.*\(3,\)"),
+    ],
+)  # fmt: skip
+def stream_mask(xp, stream, /, *, shape, p):
+    """Whether the uniform numbers at one place of a random stream are `p` or more.
+
+    Args:
+        stream: uint64 array (4,): the stream's key, the counter at which its float32 numbers begin
+            (see `gpugrad.ops.philox`), and word 2 of it.
+        shape: of the result.
+        p: probability with which an element is False.
+
+    Returns:
+        Tensor of booleans.
+
+    Raises:
+        DTypeError: `stream` is not uint64.
+        ShapeError: it has not four elements.
+
+    >>> import numpy as np
+    >>> import gpugrad as gg
+    >>> mask = gg.OPS["stream_mask"].eager
+    >>> print(mask(np.array([1, 2, 0, 0], np.uint64), shape=(3,), p=0.5))
+    [ True False  True]
+    """
+    if stream.dtype != np.uint64:
+        raise DTypeError(f"stream_mask: the stream is {stream.dtype}, it must be uint64.")
+    if stream.shape != (4,):
+        raise ShapeError(f"stream_mask: the stream has shape {stream.shape}, it must be (4,).")
+    k0, k1, first, third = stream.tolist()
+    numbers = philox.uniform((k0, k1), first + (third << 128), math.prod(shape), np.float32)
+    return xp.lib.asarray((numbers >= np.float32(p)).reshape(shape))
 
 
 def alpha_dropout(

@@ -11,10 +11,18 @@ import math
 import numpy as np
 
 from gpugrad.backend import HALF
+from gpugrad.batched import loop, stack
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels import attention as kernels
-from gpugrad.op import op
-from gpugrad.ops.attention import attention_ref, averaged, check_attention, regrouped, scores_of
+from gpugrad.op import OPS, op
+from gpugrad.ops.attention import (
+    attention_ref,
+    averaged,
+    check_attention,
+    regrouped,
+    scores_of,
+    weights_of,
+)
 from gpugrad.samples import uniform
 
 
@@ -52,11 +60,27 @@ def _probabilities(xp, scores, lse):
     return xp.where(seen, xp.exp(xp.where(seen, scores - lse, 0)), 0)
 
 
+def _keep(xp, stream, dropout_p, query, key, value, attn_mask):
+    """Which weights stay, as the kernels have it: in the shape of the weights of the result."""
+    if stream is None:
+        return None
+    if not 0 <= dropout_p < 1:
+        raise ArgumentError(f"flash_attention: dropout_p={dropout_p} is not from 0 to below 1.")
+    shape = weights_of(query, key, value, attn_mask)
+    return xp.stream_mask(stream, shape=shape, p=dropout_p)
+
+
+def _dropped(xp, p, keep, dropout_p):
+    return p if keep is None else xp.where(keep, p * (1 / (1 - dropout_p)), 0)
+
+
 def _gradient_by(of):
-    def rule(xp, g, query, key, value, attn_mask, out, is_causal, scale, enable_gqa):
+    def rule(
+        xp, g, query, key, value, attn_mask, stream, out, is_causal, scale, enable_gqa, dropout_p
+    ):
         return xp.flash_attention_grad(
-            g[0], g[1], query, key, value, out[0], out[1], attn_mask, of=of,
-            is_causal=is_causal, scale=scale, enable_gqa=enable_gqa,
+            g[0], g[1], query, key, value, out[0], out[1], attn_mask, stream, of=of,
+            is_causal=is_causal, scale=scale, enable_gqa=enable_gqa, dropout_p=dropout_p,
         )  # fmt: skip
 
     return rule
@@ -73,11 +97,23 @@ def _lse_ref(query, key, attn_mask, is_causal, scale, enable_gqa):
     return s, np.log(np.sum(np.exp(s), axis=-1))
 
 
+def _keep_ref(stream, dropout_p, query, key, value, attn_mask):
+    """1 / (1 - p) and 0; 1 without dropout."""
+    if stream is None:
+        return np.ones(())
+    shape = weights_of(query, key, value, attn_mask)
+    words = np.random.Philox(key=stream[:2], counter=stream[2] - np.uint64(1))
+    stays = np.random.Generator(words).random(shape, np.float32) >= np.float32(dropout_p)
+    return stays / (1 - dropout_p)
+
+
 def _flash_ref(
-    query, key, value, attn_mask=None, is_causal=False, scale=None, enable_gqa=False
+    query, key, value, attn_mask=None, stream=None, is_causal=False, scale=None, enable_gqa=False,
+    dropout_p=0.0,
 ):  # fmt: skip
     given = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
-    out = attention_ref(query, key, value, attn_mask, **given)
+    keep = None if stream is None else _keep_ref(stream, dropout_p, query, key, value, attn_mask)
+    out = attention_ref(query, key, value, attn_mask, keep, **given)
     return out, np.broadcast_to(_lse_ref(query, key, attn_mask, **given)[1], out.shape[:-1])
 
 
@@ -88,6 +124,9 @@ def _samples(rng):
     heads = [uniform(rng, h, 2, 1) for h in (4, 2, 2)]
     yield [*heads, uniform(rng, 4, 2, 2)], {"enable_gqa": True, "is_causal": True}
     yield [uniform(rng, 2, 1, 3, 2), uniform(rng, 1, 2, 2), uniform(rng, 2, 1)], {"is_causal": True}
+    heads = [uniform(rng, h, 3, 2) for h in (4, 2, 2)]
+    dropped = [uniform(rng, 4, 3, 3), np.array([1, 2, 3, 0], np.uint64)]
+    yield [*heads, *dropped], {"enable_gqa": True, "is_causal": True, "dropout_p": 0.4}
 
 
 _ERRORS = [
@@ -98,14 +137,21 @@ _ERRORS = [
 ]
 
 
+def _batch(xp, batched, *arrays, **params):
+    """All at once; with dropout one by one, as each example has the numbers that it has alone."""
+    rule = stack if arrays[-1] is None else loop
+    return rule(OPS["flash_attention"])(xp, batched, *arrays, **params)
+
+
 @op(
-    vjp=[_gradient_by(of) for of in ("query", "key", "value", "attn_mask")],
-    arrays=("query", "key", "value", "attn_mask"), outputs=2, keeps_half=True, batch="stack",
-    cuda=kernels.forward, ref=_flash_ref, samples=_samples, errors=_ERRORS,
+    vjp=[*(_gradient_by(of) for of in ("query", "key", "value", "attn_mask")), None],
+    arrays=("query", "key", "value", "attn_mask", "stream"), outputs=2, keeps_half=True,
+    batch=_batch, cuda=kernels.forward, ref=_flash_ref, samples=_samples, errors=_ERRORS,
 )  # fmt: skip
 def flash_attention(
-    xp, query, key, value, /, attn_mask=None, *, is_causal=False, scale=None, enable_gqa=False
-):
+    xp, query, key, value, /, attn_mask=None, stream=None, *, is_causal=False, scale=None,
+    enable_gqa=False, dropout_p=0.0,
+):  # fmt: skip
     """What `dot_product_attention` is, and the logarithm of each query's sum of exponentials.
 
     Of the probabilities the tape keeps only that logarithm; the gradient makes them again. On a
@@ -114,6 +160,9 @@ def flash_attention(
     Args:
         query, key, value, attn_mask, is_causal, scale, enable_gqa: as for
             `scaled_dot_product_attention`; all floats are of one dtype.
+        stream: of the dropout, uint64 array (4,) as for `stream_mask`, whose numbers are those of
+            the probabilities in the order of (..., m, n); None for no dropout.
+        dropout_p: probability with which one becomes 0, from 0 to below 1.
 
     Returns:
         Tensor of shape (..., m, l), and one of shape (..., m), in float32 for 16-bit floats:
@@ -122,6 +171,7 @@ def flash_attention(
     Raises:
         ShapeError: the shapes do not fit.
         DTypeError: the floats are of several dtypes, or `attn_mask` is neither boolean nor float.
+        ArgumentError: `dropout_p` is not from 0 to below 1.
 
     Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning".
 
@@ -131,11 +181,12 @@ def flash_attention(
     [[3.]] [0.6931472]
     """
     group = _check("flash_attention", query, key, value, attn_mask, enable_gqa)
-    dtype = query.dtype
+    dtype, keep = query.dtype, _keep(xp, stream, dropout_p, query, key, value, attn_mask)
     query, key, value, attn_mask = _widened(xp, query, key, value, attn_mask)
     scores = _masked_scores(xp, query, key, attn_mask, is_causal, scale, group)
     lse = xp.logsumexp(scores, axis=-1)
-    out = averaged(xp, _probabilities(xp, scores, lse), value, group)
+    p = _dropped(xp, _probabilities(xp, scores, lse), keep, dropout_p)
+    out = averaged(xp, p, value, group)
     return xp.astype(out, dtype), xp.broadcast_to(lse, out.shape[:-1])
 
 
@@ -160,20 +211,21 @@ def _summed(x, shape):
 
 
 def _grad_ref(
-    g, g_lse, query, key, value, out, lse, attn_mask=None, of="query", is_causal=False,
-    scale=None, enable_gqa=False,
+    g, g_lse, query, key, value, out, lse, attn_mask=None, stream=None, of="query",
+    is_causal=False, scale=None, enable_gqa=False, dropout_p=0.0,
 ):  # fmt: skip
     given = {"query": query, "key": key, "value": value, "attn_mask": attn_mask}
     group = query.shape[-3] // key.shape[-3] if enable_gqa else 1
     wide = [np.repeat(x, group, axis=-3) if group > 1 else x for x in (key, value)]
     s, _ = _lse_ref(query, wide[0], attn_mask, is_causal, scale, False)
     p = np.exp(s - lse[..., None])
-    ds = p * (g @ np.swapaxes(wide[1], -1, -2) + (g_lse - np.sum(g * out, -1))[..., None])
+    keep = _keep_ref(stream, dropout_p, query, key, value, attn_mask)
+    ds = p * (keep * (g @ np.swapaxes(wide[1], -1, -2)) + (g_lse - np.sum(g * out, -1))[..., None])
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     made = {
         "query": lambda: ds @ wide[0] * scale,
         "key": lambda: np.swapaxes(ds, -1, -2) @ query * scale,
-        "value": lambda: np.swapaxes(p, -1, -2) @ g,
+        "value": lambda: np.swapaxes(p * keep, -1, -2) @ g,
         "attn_mask": lambda: ds,
     }[of]()
     if group > 1 and of in ("key", "value"):
@@ -182,8 +234,8 @@ def _grad_ref(
 
 
 @op(
-    arrays=("g", "g_lse", "query", "key", "value", "out", "lse", "attn_mask"), keeps_half=True,
-    cuda=kernels.grad, ref=_grad_ref, samples=_grad_samples,
+    arrays=("g", "g_lse", "query", "key", "value", "out", "lse", "attn_mask", "stream"),
+    keeps_half=True, cuda=kernels.grad, ref=_grad_ref, samples=_grad_samples,
     errors=[
         (
             [np.ones((2, 2)), np.ones(2), *[np.ones((2, 2))] * 4, np.ones(2)], {"of": "mask"},
@@ -196,14 +248,15 @@ def _grad_ref(
     ],
 )  # fmt: skip
 def flash_attention_grad(
-    xp, g, g_lse, query, key, value, out, lse, /, attn_mask=None, *, of, is_causal=False,
-    scale=None, enable_gqa=False,
+    xp, g, g_lse, query, key, value, out, lse, /, attn_mask=None, stream=None, *, of,
+    is_causal=False, scale=None, enable_gqa=False, dropout_p=0.0,
 ):  # fmt: skip
     """The gradient of `flash_attention` by one of its arguments.
 
     Args:
         g, g_lse: the gradients by its two results, of their shapes.
-        query, key, value, attn_mask, is_causal, scale, enable_gqa: its arguments.
+        query, key, value, attn_mask, stream, is_causal, scale, enable_gqa, dropout_p: its
+            arguments.
         out, lse: its results.
         of: by which: "query", "key", "value" or "attn_mask".
 
@@ -227,14 +280,15 @@ def flash_attention_grad(
     if given.get(of) is None:
         raise ArgumentError(f"{name}: of={of!r} is none of the arguments {[*given]} that it has.")
     shape, dtype = given[of].shape, given[of].dtype
+    keep = _keep(xp, stream, dropout_p, query, key, value, attn_mask)
     g, g_lse, query, key, value, out, lse, attn_mask = _widened(
         xp, g, g_lse, query, key, value, out, lse, attn_mask
     )
     p = _probabilities(xp, _masked_scores(xp, query, key, attn_mask, is_causal, scale, group), lse)
     if of == "value":
-        made = _gathered(xp, p, g, group)
+        made = _gathered(xp, _dropped(xp, p, keep, dropout_p), g, group)
     else:
-        dp = _gathered_scores(xp, g, value, group)
+        dp = _dropped(xp, _gathered_scores(xp, g, value, group), keep, dropout_p)
         ds = p * (dp + xp.expand_dims(g_lse - xp.sum(g * out, axis=-1), axis=-1))
         factor = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
         if of == "query":

@@ -262,6 +262,20 @@ class Generator:
             return None
         return self._take(-(-n * bits // 256))
 
+    def _stream(self, n: int, device: Any) -> Tensor | None:
+        """Where `n` words of 32 bits are: a uint64 Tensor (4,), for ops that make the numbers.
+
+        None under vmap, where each example may have numbers of its own.
+        """
+        if levels_running():
+            return None
+        written, trace = _Place(self, n, device), running()
+        if trace is None:
+            return written()[0]
+        return trace.effect(
+            "random stream", written, [], undo=self._undo, about=[((4,), np.dtype(np.uint64))]
+        )[0]
+
     def _draw(
         self, kind: str, shape: tuple[int, ...], dtype: Any, device: Any, *parameters: Any,
         before: Drawn | None = None,
@@ -356,6 +370,32 @@ class _Written:
         about = self._kind, (0, 0), 0, math.prod(self._shape), self._dtype
         made = noise_on(self._device, *about, *self._parameters, state=live[0])
         return [made.reshape(self._shape)]
+
+
+class _Place:
+    """A place in the stream that was written down: another one at each replay."""
+
+    version = 0
+
+    def __init__(self, generator: Generator, n: int, device: Any) -> None:
+        self._generator, self._blocks = generator, -(-n * 32 // 256)
+        self._device = placement.device(device)
+
+    def __call__(self) -> list[Tensor]:
+        return [wrap(placement.put(self.numbers()[0], self._device))]
+
+    @property
+    def launched(self) -> _Place | None:
+        """Itself, on a GPU."""
+        return None if self._device.kind == "cpu" else self
+
+    def numbers(self) -> list[Array]:
+        """The key and the counter, which moves on."""
+        return [state_of(*self._generator._take(self._blocks))]
+
+    def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
+        """The numbers, as they are on the device."""
+        return [live[0]]
 
 
 def _levels_with_own_numbers(kind: str) -> list[Level]:
