@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from needs import each_architecture, needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad.backend import NUMPY
@@ -10,9 +11,7 @@ from gpugrad.kernels import channel_norms
 from gpugrad.kernels.launch import code_of, launch
 from gpugrad.testing import nvrtc, shim
 
-pytestmark = pytest.mark.skipif(
-    bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here"
-)
+pytestmark = needs_shim
 
 DTYPES = {
     "float64": (np.dtype("float64"), 1e-12),
@@ -222,12 +221,12 @@ def test_batch_norm_on_a_gpu_is_that_of_the_cpu(training, axis, dtype, cuda, rng
 # ---- compiled ------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here")
-@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
-def test_kernels_spill_nothing_and_move_16_bytes(arch):
+@needs_nvrtc
+@each_architecture
+def test_kernels_spill_nothing_and_move_16_bytes(architecture):
     """Those of one dtype; ci/compile_kernels goes through all of them."""
     names = [name for _, name in channel_norms.INSTANCES if "<__nv_bfloat16, 8" in name]
-    made = nvrtc.compile_all(arch, code_of("channel_norms.cu"), names)
+    made = nvrtc.compile_all(architecture, code_of("channel_norms.cu"), names)
     for name in names:
         assert made[name].spilled == 0, name
         assert name not in channel_norms.VECTOR or "ld.global.nc.v4" in made[name].ptx, name
