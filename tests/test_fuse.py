@@ -57,8 +57,8 @@ def first_kernel(f, *args):
     return next(s for s in fuse(program_of(f, *args)).steps if isinstance(s, Kernel))
 
 
-def on_shim(f, *args, schedule="round robin"):
-    run = Launches(program_of(f, *args), NUMPY)
+def on_shim(f, *args, schedule="round robin", again=True):
+    run = Launches(program_of(f, *args), NUMPY, again)
     leaves = [x for x in nest.flatten(args) if isinstance(x, gg.Tensor)]
     arrays = list({id(x): x._data for x in leaves}.values())
     with shim.running(schedule):
@@ -207,6 +207,7 @@ UNARY = [
     lambda x: gg.reshape(x, (4, 6)), lambda x: gg.reshape(gg.transpose(x), x.shape),
     lambda x: x * gg.max(x, axis=-1, keepdims=True), lambda x: gg.reshape(x, (24,)),
     lambda x: gg.expand_dims(gg.sum(x, axis=-1), -1) * x,
+    lambda x: gg.reshape(gg.matmul(gg.reshape(x, (4, 6)), gg.eye(6, dtype=x.dtype)), x.shape),
 ]  # fmt: skip
 BINARY = [
     gg.add, gg.multiply, gg.maximum, lambda a, b: gg.where(a > b, a, b * 2),
@@ -214,10 +215,8 @@ BINARY = [
 ]  # fmt: skip
 
 
-@needs_shim
-@settings(max_examples=15, deadline=None)
-@given(st.data())
-def test_random_programs_are_right(data):
+def random_program(data):
+    """A function of arrays of shape (2, 12) that returns results and gradients, and two arrays."""
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     ops = data.draw(st.lists(st.sampled_from([*UNARY, *BINARY]), min_size=2, max_size=7))
     picks = [data.draw(st.integers(0, 10)) for _ in ops]
@@ -239,9 +238,15 @@ def test_random_programs_are_right(data):
             results, total = f(x, y)
         return results, tape.gradient(total, [x, y], unconnected_gradients="zero")
 
-    assert_right(
-        with_gradient, *(normal(rng, 2, 12, dtype=np.float64) for _ in range(2)), tolerance=1e-9
-    )
+    return with_gradient, [normal(rng, 2, 12, dtype=np.float64) for _ in range(2)]
+
+
+@needs_shim
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_random_programs_are_right(data):
+    f, args = random_program(data)
+    assert_right(f, *args, tolerance=1e-9)
 
 
 # ---- that they compile -------------------------------------------------------------------

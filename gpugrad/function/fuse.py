@@ -17,7 +17,7 @@ import numpy as np
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.program import Program, Step, Value
 
-__all__ = ["REDUCTIONS", "Kernel", "fuse", "launches", "reduction"]
+__all__ = ["REDUCTIONS", "SAME_ELEMENTS", "Kernel", "fuse", "launches", "reduction"]
 
 LONG_ROW = 8192
 """Elements of a row from which on a block for each row is too few blocks, unless rows are many."""
@@ -27,7 +27,8 @@ MANY_ROWS = 64
 REDUCTIONS = {"sum": "sum", "mean": "mean", "max": "max", "min": "min", "sum_to": "sum"}
 """Ops that reduce, and how."""
 
-_SAME_ELEMENTS = frozenset(("broadcast_to", "reshape", "expand_dims", "squeeze"))
+SAME_ELEMENTS = frozenset(("broadcast_to", "reshape", "expand_dims", "squeeze"))
+"""Ops that change nothing but how elements are counted."""
 
 
 class Kernel(Step):
@@ -37,12 +38,14 @@ class Kernel(Step):
         shape: of the elements.
         steps: elementwise ones and reductions along rows, in order.
         sums: what it ends with: sums over all rows, for each column or of everything.
+        rounded: ids of values that its own steps read as memory would hold them.
     """
 
-    __slots__ = ("shape", "steps", "sums")
+    __slots__ = ("rounded", "shape", "steps", "sums")
 
     def __init__(self, steps: list[Step], sums: list[Step], shape: tuple[int, ...]) -> None:
         self.steps, self.sums, self.shape = steps, sums, shape
+        self.rounded: frozenset[int] = frozenset()
         super().__init__(None, [], {}, [], name="kernel")
 
     @property
@@ -54,6 +57,23 @@ class Kernel(Step):
     def columns(self) -> int:
         """Elements of a row."""
         return self.shape[-1] if self.shape else 1
+
+    @property
+    def reduces_rows(self) -> bool:
+        """Whether it has reductions along rows."""
+        return any(map(reduction, self.steps))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a function of elements: all steps go over its shape itself."""
+        if self.reduces_rows or len(set(map(reduction, self.sums))) > 1:
+            return False
+        shapes = {s.outs[0].shape for s in self.steps} | {s.inputs[0].shape for s in self.sums}
+        return shapes == {self.shape} and any(v.shape == self.shape for v in self.inputs)
+
+    def is_full(self, v: Value) -> bool:
+        """Whether a value has an element for each of the kernel's."""
+        return _Space(self.shape).is_full(v.shape)
 
     def close(self, leaving: set[int]) -> None:
         """Find the inputs, and the results that others read."""
@@ -158,7 +178,7 @@ class _Finder:
 
     def _is_rearranged(self, step: Step) -> bool:
         """Whether it gives elements of a kernel another shape, which costs nothing there."""
-        if step.op is None or step.op.name not in _SAME_ELEMENTS or not step.inputs:
+        if step.op is None or step.op.name not in SAME_ELEMENTS or not step.inputs:
             return False
         at = self._place.get(id(step.inputs[0]))
         return type(at) is int and isinstance(self.items[at], Kernel)
@@ -195,7 +215,7 @@ class _Finder:
             fits = space.is_full(step.inputs[0].shape)
             return fits and (how != "row" or space.reduces_rows())
         (out,) = step.outs
-        if step.op.name in _SAME_ELEMENTS:
+        if step.op.name in SAME_ELEMENTS:
             return self._keeps(space, own[0].shape, out.shape) if own else False
         if space.is_full(out.shape):
             return all(self._reaches(space, v.shape, out.shape) for v in own)

@@ -81,7 +81,8 @@ def roots_of(program: Program) -> dict[int, int]:
         n = len(step.variables)
         moved = dict(zip(map(id, step.outs[-n:]), step.args[-n:], strict=True)) if n else {}
         for v in step.outs:
-            shared = [roots[id(a)] for a in step.inputs if id(a) in roots] if v.view else []
+            views = v.view and step.op is not None  # a kernel's results are memory of their own
+            shared = [roots[id(a)] for a in step.inputs if id(a) in roots] if views else []
             of = moved.get(id(v))
             if isinstance(of, Value):
                 shared = [roots.get(id(of), id(of))]

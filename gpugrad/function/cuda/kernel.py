@@ -33,17 +33,7 @@ def compiled(kernel: Kernel) -> Callable[[Namespace, Sequence[Any]], list[Any]]:
     Raises:
         NoCodeError: a step cannot be written as CUDA.
     """
-    along = any(reduction(s) for s in kernel.steps)
-    kinds = {reduction(s) for s in kernel.sums}
-    if along or len(kinds) > 1 or not _is_plain(kernel):
-        return RowWise(kernel)
-    return _plain(kernel)
-
-
-def _is_plain(kernel: Kernel) -> bool:
-    """Whether all steps go over the kernel's shape itself."""
-    shapes = {s.outs[0].shape for s in kernel.steps} | {s.inputs[0].shape for s in kernel.sums}
-    return shapes == {kernel.shape} and any(v.shape == kernel.shape for v in kernel.inputs)
+    return _plain(kernel) if kernel.is_plain else RowWise(kernel)
 
 
 def _plain(kernel: Kernel) -> Callable[[Namespace, Sequence[Any]], list[Any]]:

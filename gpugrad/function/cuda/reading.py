@@ -62,6 +62,7 @@ class Reading:
         inputs: the arguments, as they are read.
         results: (Code, Value) that other steps read.
         sums: (Code, Step) with which the kernel ends.
+        is_full: whether a value has an element for each of the kernel's.
 
     Raises:
         NoCodeError: a step cannot be written as CUDA.
@@ -69,6 +70,7 @@ class Reading:
 
     def __init__(self, kernel: Kernel, known: Mapping[int, Code] | None = None) -> None:
         self.rows, self.columns = kernel.rows, kernel.columns
+        self.is_full, self._rounded = kernel.is_full, kernel.rounded
         self.body = next(iter(known.values())).body if known else Body()
         self.inputs: list[Input] = []
         self._codes: dict[int, Any] = dict(known or {})
@@ -84,11 +86,6 @@ class Reading:
         self.results = [
             (self._codes[id(v)], v) for s in kernel.steps for v in s.outs if id(v) in wanted
         ]
-
-    def is_full(self, v: Value) -> bool:
-        """Whether a value has an element for each of the kernel's."""
-        last = v.shape[-1] if v.shape else 1
-        return last == self.columns and math.prod(v.shape) == self.rows * self.columns
 
     def _arg(self, a: Any, shape: tuple[int, ...]) -> Any:
         """A step's argument, where the step goes over `shape`."""
@@ -127,6 +124,8 @@ class Reading:
             code = getattr(CODE, step.op.name)(*args, **step.params)
         if type(code) is not Code or compute_dtype(out.dtype) != code.dtype:
             code = self._cast(code, out.dtype)
+        if id(out) in self._rounded:
+            code = code.rounded(out.dtype)
         self._codes[id(out)] = code
 
     def _cast(self, value: Any, dtype: Any) -> Code:

@@ -21,6 +21,7 @@ from gpugrad.function.cuda.slots import Slot, moved_in_place, slot_of
 from gpugrad.function.fuse import fuse
 from gpugrad.function.memory import roots_of
 from gpugrad.function.products import find_products
+from gpugrad.function.recompute import recompute
 from gpugrad.kernels.graphs import Graph, Numbers
 from gpugrad.placement import formulas_on
 from gpugrad.program import Program, Step, Value
@@ -33,6 +34,11 @@ _LOCK = threading.RLock()  # graphs share the memory of Variables
 class Launches:
     """A program made ready for a GPU: fused, and cut into what can be captured and what cannot.
 
+    Args:
+        program: after the passes.
+        xp: the namespace of its arrays.
+        again: whether kernels make values again instead of reading them, where that moves less.
+
     Attributes:
         program: as it is launched.
         runs: its parts, in order.
@@ -41,8 +47,9 @@ class Launches:
 
     arena_bytes, buffered = 0, frozenset[int]()
 
-    def __init__(self, program: Program, xp: Namespace) -> None:
-        self.program = program = fuse(find_products(program))
+    def __init__(self, program: Program, xp: Namespace, again: bool = True) -> None:
+        program = fuse(find_products(program))
+        self.program = program = recompute(program) if again else program
         self.runs: list[Run] = []
         self._xp, self._captures = xp, xp is not NUMPY
         in_place = moved_in_place(program) if self._captures else {}

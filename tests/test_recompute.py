@@ -1,0 +1,277 @@
+"""Values that kernels make again: what that moves and holds, and that results are the same."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from test_fuse import (
+    assert_right,
+    layer_norm,
+    needs_shim,
+    normal,
+    on_shim,
+    program_of,
+    random_program,
+    value_and_gradients,
+)
+
+import gpugrad as gg
+from gpugrad.backend import NUMPY
+from gpugrad.errors import ArgumentError
+from gpugrad.function.calls import op_call
+from gpugrad.function.cuda.overwriting import overwriting
+from gpugrad.function.cuda.runs import given as given_to
+from gpugrad.function.fuse import Kernel, fuse, launches
+from gpugrad.function.memory import lives, roots_of
+from gpugrad.function.products import find_products
+from gpugrad.function.recompute import CALLS, STEPS, moved, recompute
+
+
+def kernels(program):
+    return [s for s in program.steps if isinstance(s, Kernel)]
+
+
+def both(f, *args, products=True):
+    """The fused program without and with values made again."""
+    program = program_of(f, *args)
+    fused = fuse(find_products(program) if products else program)
+    return fused, recompute(fused)
+
+
+def bytes_of(program):
+    return moved(kernels(program))
+
+
+def assert_same_bits(f, *args):
+    _, desired = on_shim(f, *args, again=False)
+    _, found = on_shim(f, *args)
+    for a, d in zip(found, desired, strict=True):
+        assert a.dtype == d.dtype
+        np.testing.assert_array_equal(a, d)
+
+
+def assert_holds_no_more(before, after):
+    assert len(after.steps) == len(before.steps)
+    pairs = zip(lives(after, set()), lives(before, set()), strict=True)
+    assert all(a <= b for a, b in pairs)
+
+
+def step_by_step(program, *args):
+    """The results of a fused program, whose kernels do one step after the other."""
+    known = dict(zip(map(id, program.inputs), (t._data for t in args), strict=True))
+    for step in program.steps:
+        for part in [*step.steps, *step.sums] if isinstance(step, Kernel) else [step]:
+            arrays = [given_to(a, known) for a in part.args]
+            made = op_call(part, NUMPY)(*arrays) if part.op else part.run(NUMPY, *arrays)
+            known.update(zip(map(id, part.outs), [made] if part.op else made, strict=True))
+    return [given_to(v, known) for v in program.outputs]
+
+
+def swish(x):
+    return x * gg.sigmoid(1.702 * x)
+
+
+def network(activation):
+    """Gradients of two dense layers, and what they are of."""
+
+    def loss(x, w, b, u, c):
+        return gg.sum(activation(activation(x @ w + b) @ u + c))
+
+    return value_and_gradients(loss)
+
+
+def network_arguments(rng, dtype=np.float32):
+    shapes = (8, 16), (16, 24), (24,), (24, 12), (12,)
+    return gg.constant(1.0, dtype), *(normal(rng, *s, dtype=dtype) for s in shapes)
+
+
+# ---- what is moved -----------------------------------------------------------------------
+
+
+def test_an_activation_of_plain_ops_writes_nothing_for_its_gradient(rng):
+    before, after = both(network(swish), *network_arguments(rng))
+    hidden = 8 * 24 * 4
+    assert bytes_of(before) - bytes_of(after) == 2 * hidden  # the sigmoid: written, and read
+    assert launches(after)[4] == launches(before)[4]
+    assert len(launches(after)) == len(launches(before)) == 10
+    forward, _, backward = kernels(after)
+    assert len(forward.outs) == 1  # what the next product reads
+    assert len(backward.inputs) == 2
+    assert_holds_no_more(before, after)
+
+
+def test_a_bias_that_no_product_takes_is_added_again(rng):
+    before, after = both(network(swish), *network_arguments(rng), products=False)
+    shapes = [sorted(v.shape for v in kernels(p)[-1].inputs) for p in (before, after)]
+    assert shapes == [[(8, 24)] * 3, [(8, 24), (8, 24), (24,)]]
+    assert [len(kernels(p)[0].outs) for p in (before, after)] == [3, 1]
+    assert_holds_no_more(before, after)
+
+
+def test_a_normalization_between_products_keeps_its_input_and_a_number_for_each_row(rng):
+    def f(x, scale, shift, w):
+        return gg.sum(gg.tanh(layer_norm(x @ w, scale, shift) @ w))
+
+    x, row, w = normal(rng, 32, 16), normal(rng, 16), normal(rng, 16, 16)
+    before, after = both(value_and_gradients(f), gg.constant(1.0), x, row, row * 2, w)
+    whole = [sum(v.shape == (32, 16) for v in kernels(p)[0].outs) for p in (before, after)]
+    assert whole == [3, 1]
+    assert len(launches(after)) == len(launches(before))
+    assert_holds_no_more(before, after)
+
+
+def test_a_kernel_of_which_nothing_is_left_is_not_launched(rng):
+    def f(x, w):
+        y = gg.exp(x)
+        return (w @ w) * y
+
+    x = normal(rng, 6, 6)
+    before, after = both(f, x, x)
+    assert [len(kernels(p)) for p in (before, after)] == [2, 1]
+    assert bytes_of(before) - bytes_of(after) == 2 * 6 * 6 * 4
+
+
+def test_what_is_read_by_a_product_or_returned_is_written(rng):
+    def f(x, w):
+        y = gg.sigmoid(x)
+        z = y * 2
+        return (z @ w) * y, y
+
+    x, w = normal(rng, 8, 6), normal(rng, 6, 6)
+    before, after = both(f, x, w)
+    assert [len(k.outs) for k in kernels(before)] == [len(k.outs) for k in kernels(after)] == [2, 1]
+    assert {id(v) for v in after.outputs} <= {id(v) for s in after.steps for v in s.outs}
+    assert_right(f, x, w)
+
+
+@pytest.mark.parametrize(
+    ("n", "op", "again"),
+    [
+        (STEPS, lambda y: y * 0.5, True), (STEPS + 1, lambda y: y * 0.5, False),
+        (CALLS, gg.tanh, True), (CALLS + 1, gg.tanh, False), (1, gg.special.gammaln, False),
+    ],
+)  # fmt: skip
+def test_what_takes_long_is_read(rng, n, op, again):
+    def f(x, w):
+        y = x
+        for _ in range(n):
+            y = op(y)
+        return ((x * w) @ w) * y * x
+
+    x = gg.abs(normal(rng, 8, 8))
+    before, after = both(f, x, x)
+    assert (bytes_of(after) < bytes_of(before)) is again
+
+
+def test_a_mask_is_read_and_not_what_it_was_made_of(rng):
+    def f(x, noise, w):
+        mask = noise > 0.5
+        y = gg.where(mask, x, 0.0)
+        return gg.where(mask, (y @ w) * 2, 0.0)
+
+    x = normal(rng, 8, 8)
+    before, after = both(f, x, x + 1, x)
+    assert bytes_of(after) == bytes_of(before)
+
+
+def test_what_a_gradient_is_written_over_is_not_read_after_it(rng):
+    def f(x, labels):
+        scores = x @ x
+        y = gg.tanh(scores)
+        with gg.GradientTape() as tape:
+            tape.watch(scores)
+            loss = gg.sum(gg.sparse_softmax_cross_entropy(scores, labels))
+        return (tape.gradient(loss, scores) @ x) * y
+
+    before, after = both(f, normal(rng, 6, 6), gg.constant(rng.integers(0, 6, 6)))
+    assert bytes_of(after) == bytes_of(before)
+    assert len(overwriting(after)) == len(overwriting(before)) == 1
+
+
+def test_no_more_is_held_than_before(rng):
+    def f(x, w, u):
+        y = gg.astype(x @ w, np.float64)
+        return y, (y @ u) * y
+
+    x = normal(rng, 6, 6)
+    before, after = both(f, x, x, normal(rng, 6, 6, dtype=np.float64))
+    assert bytes_of(after) == bytes_of(before)  # the product is not kept, although it is smaller
+
+
+@pytest.mark.parametrize(("axis", "again"), [(0, True), (None, False)])
+def test_sums_are_added_in_the_same_order(rng, axis, again):
+    def f(x, row, w):
+        y = gg.tanh(x + row)
+        return gg.sum((x @ w) * y, axis=axis)
+
+    x = normal(rng, 6, 6)
+    before, after = both(f, x, normal(rng, 6), x)
+    assert (bytes_of(after) < bytes_of(before)) is again
+
+
+@pytest.mark.parametrize("moves_before", [True, False])
+def test_the_value_of_a_variable_is_not_read_after_it_moved(moves_before):
+    v = gg.Variable(np.ones((6, 6), np.float32))
+    optimizer = gg.optim.SGD(0.1)
+
+    def f(x):
+        y, gradient = gg.tanh(v), (gg.exp(v) + x) @ x
+        if moves_before:
+            optimizer.apply_gradients([(gradient, v)])
+        z = (gradient @ x) * y
+        if not moves_before:
+            optimizer.apply_gradients([(gradient, v)])
+        return z
+
+    before, after = both(f, gg.ones((6, 6)))
+    assert (bytes_of(after) < bytes_of(before)) is not moves_before
+
+
+def test_the_pass_is_switched_by_its_name(rng):
+    f = gg.function(lambda x: x * 2, passes=("groups", "recompute"))
+    np.testing.assert_array_equal(f(gg.ones(3)), 2 * np.ones(3))
+    with pytest.raises(ArgumentError, match="'recompute'"):
+        gg.function(lambda x: x, passes=("recomputation",))
+
+
+def test_what_a_kernel_reshapes_is_memory_of_its_own(rng):
+    before, _ = both(lambda x: gg.reshape(gg.exp(x), (2, 3, 4)), normal(rng, 6, 4))
+    (result,) = before.outputs
+    assert result.view
+    assert roots_of(before)[id(result)] == id(result)
+
+
+# ---- that results are the same -----------------------------------------------------------
+
+
+@needs_shim
+def test_gradients_of_a_network_are_those_of_eager_and_the_same_to_the_bit(rng):
+    f, args = network(swish), network_arguments(rng)
+    assert_right(f, *args)
+    assert_same_bits(f, *args)
+
+
+@needs_shim
+def test_sixteen_bit_floats_are_rounded_where_memory_rounds_them(rng):
+    def f(x, w):
+        y = x * 1.1
+        return (y @ w) * (y - x) + y
+
+    x, w = (normal(rng, *s, dtype=gg.bfloat16) for s in ((8, 6), (6, 6)))
+    before, after = both(f, x, w)
+    assert bytes_of(after) < bytes_of(before)
+    assert_same_bits(f, x, w)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_random_programs_are_the_same_to_the_bit(data):
+    f, args = random_program(data)
+    before, after = both(f, *args)
+    assert bytes_of(after) <= bytes_of(before)
+    assert len(launches(after)) <= len(launches(before))
+    if len(after.steps) == len(before.steps):
+        assert_holds_no_more(before, after)
+    found, desired = step_by_step(after, *args), step_by_step(before, *args)
+    for a, d in zip(found, desired, strict=True):
+        np.testing.assert_array_equal(a, d)
