@@ -171,6 +171,11 @@ class Program:
         made.steps, made.reads, made.writes = list(self.steps), list(self.reads), list(self.writes)
         return made
 
+    def forget_arrays(self) -> None:
+        """Let go of the arrays of the run that was traced; copies of the steps do so too."""
+        for step in self.steps:
+            step.results.clear()  # in place: a step that a pass has copied has the same list
+
     def __str__(self) -> str:
         return text(self)
 

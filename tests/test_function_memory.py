@@ -9,6 +9,7 @@ from comparing import near, same
 import gpugrad as gg
 from gpugrad.errors import ArgumentError, OutOfMemoryError
 from gpugrad.function.memory import size
+from gpugrad.placement import gpu_count
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(1024, 256)).astype("f4"))  # 1 MiB
@@ -212,3 +213,30 @@ def test_a_limit_that_is_kept_changes_nothing():
 def test_options_that_do_not_fit_are_refused(options, said):
     with pytest.raises(ArgumentError, match=said):
         gg.function(chain, **options)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_a_plan_keeps_no_array_of_the_run_that_was_traced(device):
+    if not gpu_count() and device != "cpu":
+        pytest.skip(reason="needs a CUDA device, real or fake")
+
+    @gg.function
+    def gradient(x):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = gg.sum(gg.tanh(gg.sort(x) * x) * x)
+        return tape.gradient(y, x)
+
+    x = X.to_device(device)
+    gradient(x)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        gradient(x)
+    (plan,) = gradient._plans.values()
+    programs = [plan.program]
+    for pair in gradient._pairs.values():
+        programs += [getattr(replay, "program", None) or replay._program
+                     for replay in (pair.forward, pair.backward)]  # fmt: skip
+    steps = [step for program in programs for s in program.steps for step in (s, *s.parts)]
+    assert steps
+    assert not any(step.results for step in steps)

@@ -50,8 +50,7 @@ class _Plan:
         if careful is not program:
             self.run = functools.partial(put_back_on_otherwise, self.replay)
         self.result = result
-        for step in program.steps:
-            step.results = []
+        program.forget_arrays()
 
 
 class _Pair:
@@ -80,6 +79,7 @@ class _Pair:
         forward, backward = parted(optimized(program, options), n, len(outputs))
         self.forward, self.backward = (planned(p, options)[1] for p in (forward, backward))
         self.n_outputs = len(outputs)
+        program.forget_arrays()
 
     def __call__(
         self, f: Any, arrays: list[Any], args: Any, keywords: Any, wanted: list[Tensor]

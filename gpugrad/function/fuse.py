@@ -49,6 +49,11 @@ class Kernel(Step):
         super().__init__(None, [], {}, [], name="kernel")
 
     @property
+    def parts(self) -> list[Step]:
+        """The steps of which it is made."""
+        return [*self.steps, *self.sums]
+
+    @property
     def rows(self) -> int:
         """How many rows there are."""
         return math.prod(self.shape[:-1])
