@@ -9,7 +9,7 @@ import numpy as np
 
 from gpugrad.backend import TENSOR, is_inexact
 from gpugrad.errors import DTypeError, ShapeError
-from gpugrad.op import op
+from gpugrad.op import op, through_float32
 from gpugrad.ops.dropout import check_probability, kept
 from gpugrad.ops.generator import Generator, default_generator
 from gpugrad.ops.nn import exp_of
@@ -208,7 +208,7 @@ _ATTENTION_ERRORS = [
 
 @op(
     arrays=("query", "key", "value", "attn_mask", "dropout_mask"), ref=attention_ref,
-    samples=_attention_samples, errors=_ATTENTION_ERRORS,
+    samples=_attention_samples, errors=_ATTENTION_ERRORS, keeps_half=True,
 )  # fmt: skip
 def dot_product_attention(
     xp, query, key, value, /, attn_mask=None, dropout_mask=None, *, is_causal=False, scale=None,
@@ -238,6 +238,15 @@ def dot_product_attention(
     if dropout_mask is None and _is_fused(query, key, value, attn_mask):
         given = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
         return xp.flash_attention(query, key, value, attn_mask, **given)[0]
+    return _with_scores(
+        xp, query, key, value, attn_mask, dropout_mask, is_causal, scale, group, dropout_p
+    )  # fmt: skip
+
+
+@through_float32
+def _with_scores(
+    xp, query, key, value, attn_mask, dropout_mask, is_causal, scale, group, dropout_p
+):  # fmt: skip
     scores, mask = scores_of(xp, query, key, attn_mask, scale, group)
     p = xp.masked_softmax(scores, mask, is_causal=is_causal)
     if dropout_mask is not None:
