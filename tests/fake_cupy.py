@@ -772,6 +772,9 @@ class Stream:
         if _current.capture is not None:
             raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
 
+    def is_capturing(self) -> bool:
+        return _current.capture is not None
+
     def begin_capture(self, mode: Any = None) -> None:
         """From here on kernels are written down, not run; another function is an error."""
         assert self.is_non_blocking

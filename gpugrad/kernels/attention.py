@@ -1,6 +1,7 @@
 """Attention that never holds its scores: `flash_attention` and its gradients.
 
-16-bit floats run on tensor cores from sm_80 on; everything else on multiply-adds.
+16-bit floats run on tensor cores from sm_80 on; everything else on multiply-adds. Where cuDNN is
+installed it comes first.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.backend import HALF, SCALARS
+from gpugrad.kernels import cudnn
 from gpugrad.kernels.launch import architecture, launch, pointer, type_name
 from gpugrad.kernels.rows import FLOATS
 
@@ -179,6 +181,13 @@ def forward(
     if call is None or not _is_stream(stream, dropout_p):
         return NotImplemented
     m, k, width, heads = (int(call.shape[n]) for n in ("m", "k", "l", "heads"))
+    if call.mask is None and stream is None and call.packed > 1:
+        made = cudnn.attention(
+            xp.lib, call.query, call.key, call.value, _scale(scale, k), is_causal
+        )  # fmt: skip
+        if made is not NotImplemented:
+            out, lse = made
+            return out.reshape(*call.stack, m, width), lse.reshape(*call.stack, m)
     engine = _engine(query.dtype, max(k, width), 1, architecture(), stream is not None)
     stacks = math.prod(call.outer) * heads
     if engine is None or (blocks := -(-m // engine[1]) * stacks) > _MOST_BLOCKS:

@@ -1,0 +1,256 @@
+"""Convolution and attention by cuDNN: its graphs, checked by a model that computes from them."""
+
+import fake_cudnn
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad import backend
+from gpugrad.backend import BFLOAT16, NUMPY
+from gpugrad.kernels import cudnn
+from gpugrad.kernels.graphs import Graph
+
+DTYPES = [np.float32, np.float64, np.float16, BFLOAT16]
+HALF = [np.float16, BFLOAT16]
+TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}
+
+
+@pytest.fixture
+def calls(request, monkeypatch):
+    """What the stand-in for cuDNN was asked."""
+    if backend.cupy().__spec__.loader is not None:
+        pytest.skip(reason="a GPU is here, and memory that the stand-in cannot read")
+    monkeypatch.setattr(cudnn, "binding", lambda: fake_cudnn)
+    cudnn._handle.cache_clear()
+    cudnn._plans.clear()
+    fake_cudnn.calls.clear()
+    fake_cudnn.built.clear()
+    yield fake_cudnn.calls
+    cudnn._handle.cache_clear()
+    cudnn._plans.clear()
+    cudnn._captured.clear()
+
+
+def near(found, desired, dtype):
+    t = TOLERANCE[np.dtype(dtype).name]
+    assert found.dtype == desired.dtype
+    assert found.shape == desired.shape
+    found, desired = found.astype(np.float64), desired.astype(np.float64)
+    np.testing.assert_allclose(found, desired, t, t * max(1.0, np.abs(desired).max(initial=0)))
+
+
+def both(name, arrays, cuda, **params):
+    """An op's results on the device and by its formula on the CPU, as lists."""
+    op = gg.OPS[name]
+    found = op.eager(*(a if a is None else gg.constant(a, device=cuda) for a in arrays), **params)
+    desired = op.bare(NUMPY)(*arrays, **params)
+    if op.outputs == 1:
+        found, desired = [found], [desired]
+    return [t.numpy() for t in found], list(desired)
+
+
+# ---- convolution
+
+CONVOLUTIONS = {
+    "plain": ((2, 3, 5, 4), (4, 3, 2, 2), {}),
+    "rectangle": ((2, 3, 7, 6), (4, 3, 3, 1), {"stride": (2, 1), "padding": (1, 0)}),
+    "more zeros behind": ((1, 2, 6, 5), (3, 2, 3, 2), {"padding": ((1, 2), (0, 1)), "stride": 2}),
+    "dilated": ((1, 2, 8, 7), (2, 2, 3, 2), {"dilation": (2, 3), "padding": "same"}),
+    "groups": ((2, 4, 5, 5), (6, 2, 2, 3), {"groups": 2, "padding": 1}),
+    "channels alone": ((2, 3, 4, 4), (6, 1, 3, 3), {"groups": 3, "stride": 2, "padding": 1}),
+    "a line": ((2, 3, 9), (4, 3, 2), {"stride": 2, "padding": ((1, 0),), "dilation": 2}),
+    "a volume": ((1, 2, 4, 3, 5), (2, 2, 2, 1, 3), {"stride": (1, 1, 2), "padding": (1, 0, 1)}),
+    "steps that leave some over": ((1, 1, 8, 8), (1, 1, 3, 3), {"stride": 3}),
+}
+
+
+def convolutions(x_shape, w_shape, dtype, rng, **given):
+    """The three ops on arrays of these shapes: (name of cuDNN's, op, arrays, keywords)."""
+    x, w = (rng.normal(size=s).astype(dtype) for s in (x_shape, w_shape))
+    g = rng.normal(size=gg.convolution(x, w, **given).shape).astype(dtype)
+    yield "conv_fprop", "convolution", (x, w), given
+    yield "conv_dgrad", "convolution_input_grad", (g, w), {"shape": x_shape[2:], **given}
+    yield "conv_wgrad", "convolution_weight_grad", (x, g), {"kernel": w_shape[2:], **given}
+
+
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+@pytest.mark.parametrize("dtype", [np.float32, BFLOAT16], ids=["float32", "bfloat16"])
+def test_a_convolution_and_its_gradients_are_cudnns(case, dtype, cuda, rng, calls):
+    x, w, given = CONVOLUTIONS[case]
+    for name, op, arrays, keywords in convolutions(x, w, dtype, rng, **given):
+        (found,), (desired,) = both(op, arrays, cuda, **keywords)
+        near(found, desired, dtype)
+        assert calls.pop()["name"] == name
+    assert calls == []
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+def test_a_step_of_a_convolution_is_three_graphs(dtype, cuda, rng, calls):
+    x, w = (rng.normal(size=s).astype(dtype) for s in ((2, 3, 5, 5), (4, 3, 3, 3)))
+
+    def run(device):
+        a, b = gg.constant(x, device=device), gg.constant(w, device=device)
+        with gg.GradientTape() as tape:
+            tape.watch([a, b])
+            y = gg.convolution(a, b, padding=1)
+            loss = gg.sum(y * y)
+        return [y.numpy(), *(t.numpy() for t in tape.gradient(loss, [a, b]))]
+
+    for found, desired in zip(run(cuda), run("cpu"), strict=True):
+        near(found, desired, dtype)
+    assert {c["name"] for c in calls} == {"conv_fprop", "conv_dgrad", "conv_wgrad"}
+    assert len(calls) == 3
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision", "barred"),
+    [(np.float32, "highest", {"TENSOR_CORE", "DOWN_CONVERT_INPUTS"}), (np.float32, "high", set()),
+     (np.float32, "medium", set()), (np.float64, "highest", set()),
+     (np.float16, "highest", {"REDUCED_PRECISION_REDUCTION"})],
+)  # fmt: skip
+def test_the_precision_of_float32_is_that_of_products(dtype, precision, barred, cuda, rng, calls):
+    arrays = [rng.normal(size=s).astype(dtype) for s in ((1, 8, 6, 6), (8, 8, 3, 3))]
+    gg.set_matmul_precision(precision)
+    try:
+        (found,), (desired,) = both("convolution", arrays, cuda)
+    finally:
+        gg.set_matmul_precision("highest")
+    assert set(calls[0]["notes"]) == barred
+    rounded = np.abs(found.astype(float) - desired.astype(float)).max() > 1e-4
+    assert rounded == (precision != "highest")
+
+
+def test_kernels_whose_results_vary_are_barred_where_they_must_not(cuda, calls):
+    x, w = gg.ones((1, 1, 4, 4), device=cuda), gg.ones((1, 1, 2, 2), device=cuda)
+    gg.convolution(x, w)
+    gg.set_deterministic()
+    try:
+        gg.convolution(x, w)
+    finally:
+        gg.set_deterministic(False)
+    assert ["NONDETERMINISTIC" in c["notes"] for c in calls] == [False, True]
+    assert len(fake_cudnn.built) == 2
+
+
+# ---- attention
+
+
+ATTENTIONS = {
+    "plain": ((2, 3, 4, 8), (2, 3, 5, 8), (2, 3, 5, 16), {}),
+    "causal": ((2, 2, 5, 8), (2, 2, 3, 8), (2, 2, 3, 8), {"is_causal": True}),
+    "causal with more keys": ((1, 2, 3, 8), (1, 2, 6, 8), (1, 2, 6, 8), {"is_causal": True}),
+    "scaled": ((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4, 8), {"scale": 0.7}),
+    "shared heads": ((2, 6, 3, 8), (2, 2, 4, 8), (2, 2, 4, 8), {"enable_gqa": True}),
+    "one head": ((2, 1, 3, 8), (2, 1, 4, 8), (2, 1, 4, 8), {"is_causal": True}),
+    "no heads": ((3, 8), (4, 8), (4, 8), {}),
+    "several axes of examples": ((2, 3, 2, 4, 8), (2, 3, 2, 4, 8), (2, 3, 2, 4, 8), {}),
+}
+
+
+@pytest.mark.parametrize("case", ATTENTIONS)
+@pytest.mark.parametrize("dtype", HALF, ids=lambda d: np.dtype(d).name)
+def test_attention_is_cudnns(case, dtype, cuda, rng, calls):
+    *shapes, given = ATTENTIONS[case]
+    arrays = [rng.normal(size=s).astype(dtype) for s in shapes]
+    found, desired = both("flash_attention", arrays, cuda, **given)
+    near(found[0], desired[0], dtype)
+    near(found[1], desired[1], dtype)
+    assert [c["name"] for c in calls] == ["sdpa"]
+
+
+def test_heads_that_lie_side_by_side_are_read_as_they_lie(cuda, rng, calls, monkeypatch):
+    x = rng.normal(size=(2, 5, 3 * 4 * 8)).astype(np.float16)
+
+    def attend(device):
+        qkv = gg.constant(x, device=device).reshape(2, 5, 3, 4, 8)
+        query, key, value = (gg.transpose(qkv[:, :, i], (0, 2, 1, 3)) for i in range(3))
+        return gg.nn.scaled_dot_product_attention(query, key, value, is_causal=True).numpy()
+
+    real, copied = cudnn._laid, []
+    monkeypatch.setattr(cudnn, "_laid", lambda a: copied.append(a.flags.c_contiguous) or real(a))
+    near(attend(cuda), attend("cpu"), np.float16)
+    assert copied == [False] * 3
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "dtype", "mask"),
+    [((2, 3, 8), (2, 3, 8), np.float32, None), ((2, 3, 6), (2, 3, 6), np.float16, None),
+     ((2, 2, 3, 8), (1, 2, 3, 8), np.float16, None), ((2, 0, 8), (2, 3, 8), np.float16, None),
+     ((2, 3, 8), (2, 3, 8), np.float16, np.eye(3, dtype=bool))],
+    ids=["float32", "short lines", "broadcast", "no queries", "mask"],
+)  # fmt: skip
+def test_attention_that_cudnn_is_not_given(query, key, dtype, mask, cuda, rng, calls):
+    arrays = [rng.normal(size=s).astype(dtype) for s in (query, key, key)]
+    found, desired = both("flash_attention", [*arrays, mask], cuda)
+    near(found[0], desired[0], dtype)
+    assert calls == []
+
+
+# ---- plans
+
+
+def test_a_problem_is_planned_once_and_old_plans_are_dropped(cuda, calls, monkeypatch):
+    monkeypatch.setattr(cudnn, "PLANS", 3)
+    w = gg.ones((1, 1, 2, 2), device=cuda)
+    for n in (4, 5, 4, 6, 7, 4):
+        gg.convolution(gg.ones((1, 1, n, n), device=cuda), w)
+    assert len(fake_cudnn.built) == 4
+    assert len(cudnn._plans) == 3
+
+
+def test_what_cudnn_has_no_plan_for_is_ours_and_asked_for_once(cuda, rng, calls, monkeypatch):
+    asked = []
+
+    def refuses(graph):
+        asked.append(graph)
+        raise fake_cudnn.cudnnGraphNotSupportedError("no plan")
+
+    monkeypatch.setattr(fake_cudnn.pygraph, "check_support", refuses)
+    arrays = [rng.normal(size=s) for s in ((1, 2, 4, 4), (2, 2, 2, 2))]
+    for _ in range(2):
+        (found,), (desired,) = both("convolution", arrays, cuda)
+        near(found, desired, np.float64)
+    assert len(asked) == 1
+    assert calls == []
+
+
+def test_arrays_that_begin_between_16_bytes_are_ours(cuda, rng, calls):
+    x = rng.normal(size=(3, 1, 3, 3)).astype(np.float32)
+    w = rng.normal(size=(1, 1, 2, 2)).astype(np.float32)
+
+    def run(device):
+        return gg.convolution(gg.constant(x, device=device)[1:], gg.constant(w, device=device))
+
+    near(run(cuda).numpy(), run("cpu").numpy(), np.float32)
+    assert calls == []
+
+
+def test_a_graph_runs_on_the_current_stream(cuda, calls):
+    x, w = gg.ones((1, 1, 4, 4), device=cuda), gg.ones((1, 1, 2, 2), device=cuda)
+    with gg.cuda.stream(device=cuda) as s:
+        gg.convolution(x, w)
+    gg.convolution(x, w)
+    assert [c["stream"] for c in calls] == [s.ptr, 0]
+
+
+def test_plans_that_a_cuda_graph_launches_are_kept(cuda, rng, calls, monkeypatch):
+    monkeypatch.setattr(cudnn, "PLANS", 1)
+    lib, op = backend.cupy(), gg.OPS["convolution"]
+    xp = backend.reading(lib.zeros(1))
+    given = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+    x, w = (rng.normal(size=s).astype(np.float32) for s in ((1, 2, 5, 5), (3, 2, 2, 2)))
+    graph = Graph(lambda a: [op.cuda(xp, *a, **given)], [lib.array(x), lib.array(w)])
+    assert len(cudnn._captured) == 1
+    op.cuda(xp, lib.array(x), lib.array(w[:1]), **given)
+    assert cudnn._captured.isdisjoint(cudnn._plans.values())  # no longer among these
+    (found,) = graph([lib.array(2 * x), lib.array(w)])
+    near(found.get(), op.bare(NUMPY)(2 * x, w, **given), np.float32)
+
+
+def test_without_cudnn_the_kernels_are_ours(cuda, rng, calls, monkeypatch):
+    monkeypatch.setattr(cudnn, "binding", lambda: None)
+    arrays = [rng.normal(size=s) for s in ((1, 2, 4, 4), (2, 2, 2, 2))]
+    (found,), (desired,) = both("convolution", arrays, cuda)
+    near(found, desired, np.float64)
+    assert calls == []
