@@ -116,7 +116,7 @@ def backward(
             if type(g) is IndexedSlices:
                 g = g.to_dense(xp)
         else:
-            g = _many(xp, out, grads, keep, stops)
+            g = _many(xp, out, grads, keep, stops, getattr(op, "unused", ()))
             if g is None:
                 continue
         rules = (op.masked if masked else op.rules) or op.spread(len(ids))
@@ -167,17 +167,20 @@ def flat(saved: Any) -> Iterator[Any]:
             yield value
 
 
-def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any) -> Any:
-    """Gradients of an op's several results, zeros for those that have none; None if all lack."""
+def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any, unused: Any) -> Any:
+    """Gradients of an op's several results; None if all lack.
+
+    Those that have none are zeros, or None at the positions `unused`.
+    """
     found = [grads.get(i) if i in keep else grads.pop(i, None) for i, _, _ in out]
     found = [None if o[0] in stops else g for o, g in zip(out, found, strict=True)]
     if all(g is None for g in found):
         return None
     like = next(g for g in found if g is not None)
     return tuple(
-        _zeros(xp, like, shape, dtype) if g is None
-        else g.to_dense(xp) if type(g) is IndexedSlices else g
-        for g, (_, shape, dtype) in zip(found, out, strict=True)
+        g.to_dense(xp) if type(g) is IndexedSlices
+        else g if g is not None or k in unused else _zeros(xp, like, shape, dtype)
+        for k, (g, (_, shape, dtype)) in enumerate(zip(found, out, strict=True))
     )  # fmt: skip
 
 

@@ -93,6 +93,7 @@ class Op(DeclaredRules):
         linear: bool | str = False,
         differentiable: bool = True,
         outputs: int = 1,
+        unused: Sequence[int] = (),
         variadic: bool = False,
         keeps_half: bool = False,
         batch: Any = None,
@@ -114,7 +115,8 @@ class Op(DeclaredRules):
             singular=singular, variadic=variadic,
         )  # fmt: skip
         self.forward, self.kind, self.signature = forward, kind, signature
-        self.linear, self.differentiable, self.outputs = linear, differentiable, outputs
+        self.linear, self.differentiable = linear, differentiable
+        self.outputs, self.unused = outputs, frozenset(unused)
         self.keeps_half, self.batch, self.cuda, self.home = keeps_half, batch, cuda, home
         self.is_library_function = isinstance(forward, _LibraryFunction)
         self.kinds = kinds
@@ -266,6 +268,7 @@ def op(
     linear: bool | str = False,
     differentiable: bool = True,
     outputs: int = 1,
+    unused: Sequence[int] = (),
     variadic: bool = False,
     keeps_half: bool = False,
     batch: Any = None,
@@ -292,6 +295,8 @@ def op(
             ``"each"`` if it is linear in each array alone (a product).
         differentiable: False says that the gradient is None.
         outputs: number of results; more than 1 makes a tuple, and ``g`` is one too.
+        unused: positions in it where a rule takes None for a result that nothing was made of;
+            at the others it gets zeros.
         variadic: the one array argument is a list of arrays.
         keeps_half: the forward gets 16-bit floats as they are.
         batch: how `gg.vmap` runs a primitive, where every array may have a batch axis in front:
@@ -338,6 +343,7 @@ def op(
                 kind="primitive" if vjp is not None else "composite",
                 signature=signature.replace(parameters=ps), arrays=arrays, vjp=vjp, jvp=jvp,
                 masked=masked, linear=linear, differentiable=differentiable, outputs=outputs,
+                unused=unused,
                 variadic=variadic, keeps_half=keeps_half, batch=batch, cuda=cuda, kinds=kinds,
                 samples=samples, ref=ref, errors=errors, home=forward.__module__,
                 doc=inspect.cleandoc(forward.__doc__ or ""),

@@ -239,7 +239,8 @@ def _sheltered(rule: Rule) -> Rule:
         found = rule(xp, g, saved, params)
         if found is None or isinstance(found, IndexedSlices):
             return found
-        parts = [xp.any(xp.not_equal(part, 0)) for part in (g if type(g) is tuple else (g,))]
+        given = [part for part in (g if type(g) is tuple else (g,)) if part is not None]
+        parts = [xp.any(xp.not_equal(part, 0)) for part in given]
         some = functools.reduce(xp.logical_or, parts)
         if type(found) is tuple:
             return tuple(f if f is None else xp.where(some, f, 0) for f in found)

@@ -1,5 +1,12 @@
 """Convolution and attention by cuDNN: its graphs, checked by a model that computes from them."""
 
+import importlib.metadata
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
 import fake_cudnn
 import numpy as np
 import pytest
@@ -9,6 +16,7 @@ from gpugrad import backend
 from gpugrad.backend import BFLOAT16, NUMPY
 from gpugrad.kernels import cudnn
 from gpugrad.kernels.graphs import Graph
+from gpugrad.testing import shim
 
 DTYPES = [np.float32, np.float64, np.float16, BFLOAT16]
 HALF = [np.float16, BFLOAT16]
@@ -147,15 +155,28 @@ ATTENTIONS = {
 }
 
 
+def attended(shapes, dtype, cuda, rng, **given):
+    """Attention, its logarithms and its gradients, on the device and on the CPU."""
+    arrays = [rng.normal(size=s).astype(dtype) for s in (*shapes, (*shapes[0][:-1], shapes[2][-1]))]
+
+    def run(device):
+        *given_to, weights = (gg.constant(a, device=device) for a in arrays)
+        with gg.GradientTape() as tape:
+            tape.watch(given_to)
+            out, lse = gg.OPS["flash_attention"].eager(*given_to, **given)
+            loss = gg.sum(weights * out)
+        return [t.numpy() for t in (out, lse, *tape.gradient(loss, given_to))]
+
+    return list(zip(run(cuda), run("cpu"), strict=True))
+
+
 @pytest.mark.parametrize("case", ATTENTIONS)
 @pytest.mark.parametrize("dtype", HALF, ids=lambda d: np.dtype(d).name)
-def test_attention_is_cudnns(case, dtype, cuda, rng, calls):
+def test_attention_and_its_gradients_are_cudnns(case, dtype, cuda, rng, calls):
     *shapes, given = ATTENTIONS[case]
-    arrays = [rng.normal(size=s).astype(dtype) for s in shapes]
-    found, desired = both("flash_attention", arrays, cuda, **given)
-    near(found[0], desired[0], dtype)
-    near(found[1], desired[1], dtype)
-    assert [c["name"] for c in calls] == ["sdpa"]
+    for found, desired in attended(shapes, dtype, cuda, rng, **given):
+        near(found, desired, dtype)
+    assert [c["name"] for c in calls] == ["sdpa", "sdpa_backward"]
 
 
 def test_heads_that_lie_side_by_side_are_read_as_they_lie(cuda, rng, calls, monkeypatch):
@@ -254,3 +275,42 @@ def test_without_cudnn_the_kernels_are_ours(cuda, rng, calls, monkeypatch):
     (found,), (desired,) = both("convolution", arrays, cuda)
     near(found, desired, np.float64)
     assert calls == []
+
+
+# ---- the stand-in is true to cuDNN
+
+
+def _installed(*names):
+    """The first of these distributions that is installed, or None."""
+    return next((d.name for n in names for d in importlib.metadata.distributions(name=n)), None)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("same", [False, True], ids=["", "deterministic"])
+def test_cudnn_has_plans_for_the_graphs_of_these_tests(same, cuda, rng, calls, tmp_path):
+    if not _installed("nvidia-cudnn-frontend"):
+        pytest.skip(reason="nvidia-cudnn-frontend is not installed")
+    if not _installed("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"):
+        pytest.skip(reason="cuDNN is not installed")
+    if shim.unavailable():
+        pytest.skip(reason=shim.unavailable())
+    gg.set_deterministic(same)
+    try:
+        for dtype in DTYPES:
+            for x, w, given in CONVOLUTIONS.values():
+                for _, op, arrays, keywords in convolutions(x, w, dtype, rng, **given):
+                    both(op, arrays, cuda, **keywords)
+        for dtype in HALF:
+            for *shapes, given in ATTENTIONS.values():
+                attended(shapes, dtype, cuda, rng, **given)
+    finally:
+        gg.set_deterministic(False)
+    asked = [(describe.__name__, problem, notes) for _, describe, problem, notes in cudnn._plans]
+    assert len(asked) == 3 * len(DTYPES) * len(CONVOLUTIONS) + 2 * len(HALF) * len(ATTENTIONS)
+    (tmp_path / "asked").write_bytes(pickle.dumps(asked))
+    script = Path(__file__).with_name("cudnn_without_gpu.py")
+    command = [sys.executable, script, tmp_path, tmp_path / "asked"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    said = json.loads(run.stdout.rpartition("RESULTS")[2])
+    declined = [(a, why) for a, why in zip(asked, said, strict=True) if type(why) is str]
+    assert declined == []

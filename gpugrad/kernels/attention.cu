@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
   store<E>(out + (stack * a.m + first) * a.l, o, a.m - first, a.l);
 }
 
-// delta = rowsum(g out) - g_lse, a warp for each line of l elements.
+// delta = rowsum(g out) - g_lse (0 if null), a warp for each line of l elements.
 template <class T, int V> __global__ void attention_delta(
     const T* g, const T* out, const compute_t<T>* g_lse, compute_t<T>* delta, long long lines,
     int l) {
@@ -198,7 +198,7 @@ template <class T, int V> __global__ void attention_delta(
     for (int k = 0; k < V; ++k) sum += compute_t<T>(x.at[k]) * compute_t<T>(y.at[k]);
   }
   sum = warp_reduce(sum, Sum());
-  if (threadIdx.x % 32 == 0) delta[line] = sum - g_lse[line];
+  if (threadIdx.x % 32 == 0) delta[line] = g_lse ? sum - g_lse[line] : sum;
 }
 
 enum Of { QUERY, KEY, VALUE };

@@ -209,7 +209,7 @@ def forward(
 
 
 def grad(
-    xp: Any, g: Any, g_lse: Any, query: Any, key: Any, value: Any, out: Any, lse: Any,
+    xp: Any, g: Any, query: Any, key: Any, value: Any, out: Any, lse: Any, g_lse: Any = None,
     attn_mask: Any = None, stream: Any = None, *, of: str, is_causal: bool = False,
     scale: Any = None, enable_gqa: bool = False, dropout_p: float = 0.0,
 ) -> Any:  # fmt: skip
@@ -224,11 +224,20 @@ def grad(
     )
     if g.shape != (*call.stack, m, width) or lse.shape != (*call.stack, m) or out.dtype != g.dtype:
         return NotImplemented
+    if out.shape != g.shape:
+        return NotImplemented
+    own = {"query": query, "key": key, "value": value}[of]
+    if g_lse is None and stream is None and call.mask is None and call.packed > 1:
+        made = cudnn.attention_grad(
+            xp.lib, of, (g, query, key, value, out, lse), call.query, call.key, call.value,
+            _scale(scale, k), is_causal,
+        )  # fmt: skip
+        if made is not NotImplemented:
+            return _like(xp, made.reshape(*call.outer, *made.shape[1:]), own)
     resident = 1 if of == "value" else 2
     engine = _engine(query.dtype, max(k, width), resident, architecture(), stream is not None)
-    own = {"query": query, "key": key, "value": value}[of]
     lines, stacks = (m, heads) if of == "query" else (n, heads // group)
-    if engine is None or out.shape != g.shape:
+    if engine is None:
         return NotImplemented
     name, bm, threads, shared = engine
     blocks = -(-lines // bm) * stacks * math.prod(call.outer)
@@ -247,9 +256,12 @@ def grad(
              wide.type(_scale(scale, k)), *_dropout(dropout_p, wide)],
             shared,
         )  # fmt: skip
-    if made.size == own.size:
-        return made.reshape(own.shape)
-    return xp.sum_to(made, own.shape)  # it was broadcast against the others
+    return _like(xp, made, own)
+
+
+def _like(xp: Any, made: Any, own: Any) -> Any:
+    """A gradient of the shape of an array, which may have been broadcast against the others."""
+    return made.reshape(own.shape) if made.size == own.size else xp.sum_to(made, own.shape)
 
 
 def _is_stream(stream: Any, p: float) -> bool:
@@ -274,7 +286,8 @@ _WARPS = 8
 def _delta(xp: Any, g: Any, out: Any, g_lse: Any, wide: Any) -> Any:
     """rowsum(g * out) - g_lse."""
     lib, width = xp.lib, g.shape[-1]
-    out, g_lse = lib.ascontiguousarray(out), lib.ascontiguousarray(g_lse, dtype=wide)
+    out = lib.ascontiguousarray(out)
+    g_lse = None if g_lse is None else lib.ascontiguousarray(g_lse, dtype=wide)
     delta = lib.empty(g.shape[:-1], dtype=wide)
     packed = 16 // g.itemsize
     if width % packed or not all(_aligned(x.reshape(-1, 1, 1, width), packed) for x in (g, out)):

@@ -11,8 +11,9 @@ import functools
 import importlib
 import math
 import threading
+import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from gpugrad.determinism import deterministic
 from gpugrad.kernels.cublaslt import get_matmul_precision
 from gpugrad.kernels.launch import pointer
 
-__all__ = ["attention", "binding", "convolution"]
+__all__ = ["attention", "attention_grad", "binding", "convolution"]
 
 PLANS = 512  # problems whose plans are kept
 
@@ -304,3 +305,64 @@ def attention(
     lse = lib.empty((*query.shape[:3], 1), dtype=np.float32)
     arrays = (query, key, value, out, lse)
     return (out, lse) if _run(lib, _attention_graph, problem, arrays) else NotImplemented
+
+
+def attention_grad(
+    lib: Any, of: str, asked: Sequence[Any], query: Any, key: Any, value: Any, scale: float,
+    causal: bool,
+) -> Any:  # fmt: skip
+    """The gradient of `attention` by one of its arguments, or NotImplemented.
+
+    cuDNN makes all three at once: two are kept for the next calls.
+
+    Args:
+        lib: the array library.
+        of: ``"query"``, ``"key"`` or ``"value"``.
+        asked: the gradient by its first result, its three arguments as they were given and its
+            two results, of any shape: the same objects for all three.
+        query, key, value, scale, causal: as for `attention`.
+    """
+    if not _attends(query, key, value):
+        return NotImplemented
+
+    how = (query.dtype, *map(_laid, (query, key, value)), scale, causal, deterministic())
+
+    def make() -> dict[str, Any] | None:
+        g, *_, out, lse = asked
+        lse = lib.ascontiguousarray(lse, dtype=np.float32)
+        grads = [lib.empty(x.shape, dtype=x.dtype) for x in (query, key, value)]
+        arrays = (query, key, value, *map(lib.ascontiguousarray, (out, g)), lse, *grads)
+        if not _run(lib, _attention_grads_graph, how, arrays):
+            return None
+        return dict(zip(("query", "key", "value"), grads, strict=True))
+
+    return _kept.one(of, asked, how, make)
+
+
+class _Kept(threading.local):
+    """What was made beside what was asked for, while the arrays it was made of are there."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.how: Any = None
+        self.made: dict[str, Any] = {}
+
+    def one(
+        self, name: str, asked: Sequence[Any], how: Any, make: Callable[[], dict[str, Any] | None]
+    ) -> Any:
+        """One of the arrays that `make` makes, each of which is handed out once."""
+        stream = cupy().cuda.get_current_stream()
+        how = (how, int(stream.ptr), stream.is_capturing())
+        same = all(ref() is x for ref, x in zip(self.asked, asked, strict=False))
+        if self.how != how or not same or name not in self.made:
+            made = make()
+            if made is None:
+                return NotImplemented
+            # when the gradient that came in is let go of, its backward pass is over
+            first = weakref.ref(asked[0], lambda _: made.clear())
+            self.asked, self.how = [first, *map(weakref.ref, asked[1:])], how
+            self.made = made
+        return self.made.pop(name)
+
+
+_kept = _Kept()

@@ -79,7 +79,7 @@ def _gradient_by(of):
         xp, g, query, key, value, attn_mask, stream, out, is_causal, scale, enable_gqa, dropout_p
     ):
         return xp.flash_attention_grad(
-            g[0], g[1], query, key, value, out[0], out[1], attn_mask, stream, of=of,
+            g[0], query, key, value, out[0], out[1], g[1], attn_mask, stream, of=of,
             is_causal=is_causal, scale=scale, enable_gqa=enable_gqa, dropout_p=dropout_p,
         )  # fmt: skip
 
@@ -145,8 +145,8 @@ def _batch(xp, batched, *arrays, **params):
 
 @op(
     vjp=[*(_gradient_by(of) for of in ("query", "key", "value", "attn_mask")), None],
-    arrays=("query", "key", "value", "attn_mask", "stream"), outputs=2, keeps_half=True,
-    batch=_batch, cuda=kernels.forward, ref=_flash_ref, samples=_samples, errors=_ERRORS,
+    arrays=("query", "key", "value", "attn_mask", "stream"), outputs=2, unused=(1,),
+    keeps_half=True, batch=_batch, cuda=kernels.forward, ref=_flash_ref, samples=_samples, errors=_ERRORS,
 )  # fmt: skip
 def flash_attention(
     xp, query, key, value, /, attn_mask=None, stream=None, *, is_causal=False, scale=None,
@@ -201,7 +201,9 @@ def _grad_samples(rng):
                 uniform(rng, *out.shape), uniform(rng, *lse.shape),
                 out + uniform(rng, *out.shape), lse + uniform(rng, *lse.shape, low=0.0),
             )  # fmt: skip
-            yield [g, g_lse, *args[:3], out, lse, *args[3:]], {"of": of, **keywords}
+            yield [g, *args[:3], out, lse, g_lse, *args[3:]], {"of": of, **keywords}
+            if len(args) < 4:
+                yield [g, *args, out, lse], {"of": of, **keywords}
 
 
 def _summed(x, shape):
@@ -211,9 +213,10 @@ def _summed(x, shape):
 
 
 def _grad_ref(
-    g, g_lse, query, key, value, out, lse, attn_mask=None, stream=None, of="query",
+    g, query, key, value, out, lse, g_lse=None, attn_mask=None, stream=None, of="query",
     is_causal=False, scale=None, enable_gqa=False, dropout_p=0.0,
 ):  # fmt: skip
+    g_lse = np.zeros_like(lse) if g_lse is None else g_lse
     given = {"query": query, "key": key, "value": value, "attn_mask": attn_mask}
     group = query.shape[-3] // key.shape[-3] if enable_gqa else 1
     wide = [np.repeat(x, group, axis=-3) if group > 1 else x for x in (key, value)]
@@ -234,27 +237,26 @@ def _grad_ref(
 
 
 @op(
-    arrays=("g", "g_lse", "query", "key", "value", "out", "lse", "attn_mask", "stream"),
+    arrays=("g", "query", "key", "value", "out", "lse", "g_lse", "attn_mask", "stream"),
     keeps_half=True, cuda=kernels.grad, ref=_grad_ref, samples=_grad_samples,
     errors=[
         (
-            [np.ones((2, 2)), np.ones(2), *[np.ones((2, 2))] * 4, np.ones(2)], {"of": "mask"},
-            ArgumentError, "of='mask'",
+            [*[np.ones((2, 2))] * 5, np.ones(2)], {"of": "mask"}, ArgumentError, "of='mask'",
         ),
         (
-            [np.ones((2, 2)), np.ones(2), np.ones((2, 3)), *[np.ones((2, 2))] * 3, np.ones(2)],
+            [np.ones((2, 2)), np.ones((2, 3)), *[np.ones((2, 2))] * 3, np.ones(2)],
             {"of": "key"}, ShapeError, r"query \(2, 3\)",
         ),
     ],
 )  # fmt: skip
 def flash_attention_grad(
-    xp, g, g_lse, query, key, value, out, lse, /, attn_mask=None, stream=None, *, of,
+    xp, g, query, key, value, out, lse, /, g_lse=None, attn_mask=None, stream=None, *, of,
     is_causal=False, scale=None, enable_gqa=False, dropout_p=0.0,
 ):  # fmt: skip
     """The gradient of `flash_attention` by one of its arguments.
 
     Args:
-        g, g_lse: the gradients by its two results, of their shapes.
+        g, g_lse: the gradients by its two results, of their shapes; None for 0 by the second.
         query, key, value, attn_mask, stream, is_causal, scale, enable_gqa, dropout_p: its
             arguments.
         out, lse: its results.
@@ -270,7 +272,7 @@ def flash_attention_grad(
     >>> import gpugrad as gg
     >>> grad = gg.OPS["flash_attention_grad"].eager
     >>> key, value = [[0.0], [0.0]], [[2.0], [4.0]]
-    >>> print(grad([[1.0]], [0.0], [[1.0]], key, value, [[3.0]], [0.6931472], of="key"))
+    >>> print(grad([[1.0]], [[1.0]], key, value, [[3.0]], [0.6931472], of="key"))
     [[-0.5]
      [ 0.5]]
     """
@@ -289,7 +291,8 @@ def flash_attention_grad(
         made = _gathered(xp, _dropped(xp, p, keep, dropout_p), g, group)
     else:
         dp = _dropped(xp, _gathered_scores(xp, g, value, group), keep, dropout_p)
-        ds = p * (dp + xp.expand_dims(g_lse - xp.sum(g * out, axis=-1), axis=-1))
+        delta = xp.sum(g * out, axis=-1)
+        ds = p * (dp - xp.expand_dims(delta if g_lse is None else delta - g_lse, axis=-1))
         factor = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
         if of == "query":
             made = averaged(xp, ds, key, group) * factor
