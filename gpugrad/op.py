@@ -96,6 +96,7 @@ class Op(DeclaredRules):
         unused: Sequence[int] = (),
         variadic: bool = False,
         keeps_half: bool = False,
+        whole: bool = False,
         batch: Any = None,
         cuda: Callable[..., Any] | None = None,
         kinds: str = "f",
@@ -117,7 +118,8 @@ class Op(DeclaredRules):
         self.forward, self.kind, self.signature = forward, kind, signature
         self.linear, self.differentiable = linear, differentiable
         self.outputs, self.unused = outputs, frozenset(unused)
-        self.keeps_half, self.batch, self.cuda, self.home = keeps_half, batch, cuda, home
+        self.keeps_half, self.whole, self.batch = keeps_half, whole, batch
+        self.cuda, self.home = cuda, home
         self.is_library_function = isinstance(forward, _LibraryFunction)
         self.kinds = kinds
         self.samples, self.ref, self.errors, self.doc = samples, ref, tuple(errors), doc
@@ -141,7 +143,8 @@ def _read(xp: Namespace, name: str) -> Callable[..., Any]:
     op = OPS.get(name)
     if op is None:
         raise AttributeError(f"xp.{name}: not a registered op, so a formula may not call it.")
-    if xp.wraps and op.kind == "composite" and op.differentiable:
+    is_opened = op.kind == "composite" and op.differentiable
+    if is_opened and xp.wraps > op.whole:  # of 1: traced; of more: batched, which opens all
         function = functools.partial(op.forward, xp)
         return function if op.keeps_half else through_float32(function)
     if xp.wraps:
@@ -271,6 +274,7 @@ def op(
     unused: Sequence[int] = (),
     variadic: bool = False,
     keeps_half: bool = False,
+    whole: bool = False,
     batch: Any = None,
     cuda: Callable[..., Any] | None = None,
     kinds: str = "f",
@@ -299,6 +303,8 @@ def op(
             at the others it gets zeros.
         variadic: the one array argument is a list of arrays.
         keeps_half: the forward gets 16-bit floats as they are.
+        whole: a traced function keeps a composite as one step, for its kernel's sake, where others
+            become the steps of their bodies.
         batch: how `gg.vmap` runs a primitive, where every array may have a batch axis in front:
             ``"stack"`` (the op takes stacks: axes in front of those that it works on, broadcast
             against each other), ``"axis"`` (it works along its argument ``axis``), ``"loop"``
@@ -343,9 +349,9 @@ def op(
                 kind="primitive" if vjp is not None else "composite",
                 signature=signature.replace(parameters=ps), arrays=arrays, vjp=vjp, jvp=jvp,
                 masked=masked, linear=linear, differentiable=differentiable, outputs=outputs,
-                unused=unused,
-                variadic=variadic, keeps_half=keeps_half, batch=batch, cuda=cuda, kinds=kinds,
-                samples=samples, ref=ref, errors=errors, home=forward.__module__,
+                unused=unused, variadic=variadic, keeps_half=keeps_half, whole=whole, batch=batch,
+                cuda=cuda, kinds=kinds, samples=samples, ref=ref, errors=errors,
+                home=forward.__module__,
                 doc=inspect.cleandoc(forward.__doc__ or ""),
             )
         )  # fmt: skip

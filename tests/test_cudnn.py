@@ -179,6 +179,87 @@ def test_attention_and_its_gradients_are_cudnns(case, dtype, cuda, rng, calls):
     assert [c["name"] for c in calls] == ["sdpa", "sdpa_backward"]
 
 
+@pytest.fixture
+def attention(cuda, rng):
+    """Three arguments on the device, their values, and a loss of float16 attention."""
+    arrays = [rng.normal(size=(1, 2, n, 8)).astype(np.float16) for n in (3, 4, 4)]
+
+    def loss(query, key, value):
+        out = gg.nn.scaled_dot_product_attention(query, key, value)
+        return gg.sum(gg.astype(out, "float32") ** 2)
+
+    return [gg.constant(a, device=cuda) for a in arrays], arrays, loss
+
+
+def taped(loss, arguments):
+    with gg.GradientTape(persistent=True) as tape:
+        tape.watch(arguments)
+        y = loss(*arguments)
+    return tape, y
+
+
+def gradients_of(loss, arguments):
+    arguments = [a if isinstance(a, gg.Tensor) else gg.constant(a, device="cpu") for a in arguments]
+    tape, y = taped(loss, arguments)
+    return [t.numpy() for t in tape.gradient(y, arguments)]
+
+
+def test_gradients_that_are_asked_for_one_by_one_are_right(attention, calls):
+    there, arrays, loss = attention
+    tape, y = taped(loss, there)
+    here = [gg.constant(a, device="cpu") for a in arrays]
+    again, z = taped(loss, here)
+    desired = again.gradient(z, here)
+    for i in (1, 0, 2, 1):
+        near(tape.gradient(y, there[i]).numpy(), desired[i].numpy(), np.float16)
+    assert [c["name"] for c in calls] == ["sdpa"] + ["sdpa_backward"] * 4
+
+
+def test_gradients_that_nobody_asks_for_are_let_go(attention, calls):
+    there, _, loss = attention
+    tape, y = taped(loss, there)
+    assert tape.gradient(y, there[0]) is not None
+    assert [c["name"] for c in calls] == ["sdpa", "sdpa_backward"]
+    assert cudnn._kept.made == {}
+
+
+def test_a_gradient_by_the_logarithms_is_ours(attention, calls):
+    there, arrays, _ = attention
+
+    def loss(*arguments):
+        out, lse = gg.OPS["flash_attention"].eager(*arguments)
+        return gg.sum(gg.astype(out, "float32")) + gg.sum(lse * lse)
+
+    for found, desired in zip(gradients_of(loss, there), gradients_of(loss, arrays), strict=True):
+        near(found, desired, np.float16)
+    assert [c["name"] for c in calls] == ["sdpa"]
+
+
+def test_a_second_gradient_goes_through_the_logarithms(attention, calls):
+    there, arrays, loss = attention
+
+    def penalty(*arguments):
+        tape, y = taped(loss, arguments)
+        made = tape.gradient(y, arguments)
+        return sum(gg.sum(gg.astype(g, "float32") ** 2) for g in made)
+
+    for found, desired in zip(
+        gradients_of(penalty, there), gradients_of(penalty, arrays), strict=True
+    ):
+        np.testing.assert_allclose(found, desired, 2e-2, 2e-2 * np.abs(desired).max())
+    assert [c["name"] for c in calls] == ["sdpa"]  # the rest is the formula
+
+
+def test_the_gradients_algorithm_is_deterministic_where_it_must(attention, calls):
+    there, _, loss = attention
+    gg.set_deterministic()
+    try:
+        gradients_of(loss, there)
+    finally:
+        gg.set_deterministic(False)
+    assert {"deterministic algorithm", "NONDETERMINISTIC"} <= set(calls[-1]["notes"])
+
+
 def test_heads_that_lie_side_by_side_are_read_as_they_lie(cuda, rng, calls, monkeypatch):
     x = rng.normal(size=(2, 5, 3 * 4 * 8)).astype(np.float16)
 
@@ -253,6 +334,32 @@ def test_a_graph_runs_on_the_current_stream(cuda, calls):
         gg.convolution(x, w)
     gg.convolution(x, w)
     assert [c["stream"] for c in calls] == [s.ptr, 0]
+
+
+@pytest.mark.skipif(bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here")
+def test_a_traced_step_captures_cudnns_kernels(cuda, rng, calls):
+    def step(x, w, heads):
+        with gg.GradientTape() as tape:
+            tape.watch([w, heads])
+            y = gg.convolution(x, w, padding=1)
+            out = gg.nn.scaled_dot_product_attention(heads, heads, heads, is_causal=True)
+            loss = gg.sum(y * y) + gg.sum(gg.astype(out, "float32"))
+        return [y, out, *tape.gradient(loss, [w, heads])]
+
+    function = gg.function(step)
+    dtypes = (np.float32, np.float32, np.float16)
+    for _ in range(3):
+        arrays = [
+            rng.normal(size=s).astype(d)
+            for s, d in zip(((1, 2, 4, 4), (2, 2, 3, 3), (1, 2, 3, 8)), dtypes, strict=True)
+        ]
+        found = function(*(gg.constant(a, device=cuda) for a in arrays))
+        desired = step(*(gg.constant(a, device="cpu") for a in arrays))
+        for f, d in zip(found, desired, strict=True):
+            near(f.numpy(), d.numpy(), f.dtype)
+    names = [c["name"] for c in calls]
+    assert names.count("sdpa_backward") == names.count("sdpa") == names.count("conv_wgrad")
+    assert cudnn._captured
 
 
 def test_plans_that_a_cuda_graph_launches_are_kept(cuda, rng, calls, monkeypatch):

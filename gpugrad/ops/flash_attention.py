@@ -238,7 +238,7 @@ def _grad_ref(
 
 @op(
     arrays=("g", "query", "key", "value", "out", "lse", "g_lse", "attn_mask", "stream"),
-    keeps_half=True, cuda=kernels.grad, ref=_grad_ref, samples=_grad_samples,
+    keeps_half=True, whole=True, cuda=kernels.grad, ref=_grad_ref, samples=_grad_samples,
     errors=[
         (
             [*[np.ones((2, 2))] * 5, np.ones(2)], {"of": "mask"}, ArgumentError, "of='mask'",
