@@ -176,6 +176,10 @@ class pygraph:
         self.notes += [note.name for note in notes]
         return self
 
+    def deselect_workspace_greater_than(self, workspace_limit: int) -> pygraph:
+        assert self.steps[-1] == "create_execution_plans"
+        return self
+
     def check_support(self) -> None:
         self._step("check_support", "create_execution_plans")
 

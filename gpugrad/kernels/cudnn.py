@@ -26,6 +26,7 @@ from gpugrad.kernels.launch import pointer
 __all__ = ["attention", "attention_grad", "binding", "convolution"]
 
 PLANS = 512  # problems whose plans are kept
+WORKSPACE = 1 << 30  # bytes that a plan may take at most
 
 _KINDS = {  # what cuDNN calls a dtype
     np.dtype(np.float32): "FLOAT", np.dtype(np.float64): "DOUBLE", np.dtype(np.float16): "HALF",
@@ -90,6 +91,7 @@ class Plan:
         graph.validate()
         graph.build_operation_graph()
         graph.create_execution_plans([cu.heur_mode.A, cu.heur_mode.FALLBACK])
+        graph.deselect_workspace_greater_than(WORKSPACE)
         if notes:
             graph.deselect_numeric_notes([getattr(cu.numerical_note, n) for n in notes])
         graph.check_support()
@@ -111,7 +113,8 @@ _captured: set[Plan] = set()  # a CUDA graph launches their kernels, and may be 
 
 
 def _plan(device: int, describe: Any, problem: tuple[Any, ...]) -> Plan | None:
-    key = device, describe, problem, notes = device, describe, problem, _notes(problem[0])
+    notes = _notes(problem[0])
+    key = device, describe, problem, notes
     with _plans_lock:
         if key in _plans:
             _plans.move_to_end(key)
@@ -277,7 +280,7 @@ def _attends(query: Any, key: Any, value: Any) -> bool:
         query.dtype in HALF
         and type(query) is not np.ndarray
         and all(0 not in x.shape for x in arrays)
-        and all(s for x in arrays for n, s in zip(x.shape, x.strides, strict=True) if n > 1)
+        and all(s > 0 for x in arrays for n, s in zip(x.shape, x.strides, strict=True) if n > 1)
         and binding() is not None
     )
 
@@ -324,7 +327,6 @@ def attention_grad(
     """
     if not _attends(query, key, value):
         return NotImplemented
-
     how = (query.dtype, *map(_laid, (query, key, value)), scale, causal, deterministic())
 
     def make() -> dict[str, Any] | None:
