@@ -108,26 +108,21 @@ class pygraph:
 
     # ---- operations
 
-    def conv_fprop(
-        self, image: Tensor, weight: Tensor, pre_padding: Any, post_padding: Any, stride: Any,
-        dilation: Any,
+    def _convolution(
+        self, name: str, function: Any, inputs: list[Tensor], *, pre_padding: Any,
+        post_padding: Any, stride: Any, dilation: Any,
     ) -> Tensor:  # fmt: skip
         window = pre_padding, post_padding, stride, dilation
-        return self._node("conv_fprop", functools.partial(_fprop, window), [image, weight], 1)[0]
+        return self._node(name, functools.partial(function, window), inputs, 1)[0]
 
-    def conv_dgrad(
-        self, loss: Tensor, filter: Tensor, pre_padding: Any, post_padding: Any, stride: Any,
-        dilation: Any,
-    ) -> Tensor:  # fmt: skip
-        window = pre_padding, post_padding, stride, dilation
-        return self._node("conv_dgrad", functools.partial(_dgrad, window), [loss, filter], 1)[0]
+    def conv_fprop(self, image: Tensor, weight: Tensor, **window: Any) -> Tensor:
+        return self._convolution("conv_fprop", _fprop, [image, weight], **window)
 
-    def conv_wgrad(
-        self, image: Tensor, loss: Tensor, pre_padding: Any, post_padding: Any, stride: Any,
-        dilation: Any,
-    ) -> Tensor:  # fmt: skip
-        window = pre_padding, post_padding, stride, dilation
-        return self._node("conv_wgrad", functools.partial(_wgrad, window), [image, loss], 1)[0]
+    def conv_dgrad(self, loss: Tensor, filter: Tensor, **window: Any) -> Tensor:
+        return self._convolution("conv_dgrad", _dgrad, [loss, filter], **window)
+
+    def conv_wgrad(self, image: Tensor, loss: Tensor, **window: Any) -> Tensor:
+        return self._convolution("conv_wgrad", _wgrad, [image, loss], **window)
 
     def sdpa(
         self, q: Tensor, k: Tensor, v: Tensor, attn_scale: float, generate_stats: bool,

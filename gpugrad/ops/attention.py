@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import TENSOR, is_inexact
+from gpugrad.bare import through_float32
 from gpugrad.errors import DTypeError, ShapeError
-from gpugrad.op import op, through_float32
+from gpugrad.op import op
 from gpugrad.ops.dropout import check_probability, kept
 from gpugrad.ops.generator import Generator, default_generator
 from gpugrad.ops.nn import exp_of
