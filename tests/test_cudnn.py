@@ -215,6 +215,18 @@ def test_gradients_that_are_asked_for_one_by_one_are_right(attention, calls):
     assert [c["name"] for c in calls] == ["sdpa"] + ["sdpa_backward"] * 4
 
 
+def test_gradients_of_other_arrays_are_not_handed_out(attention, calls):
+    there, arrays, _ = attention
+    grad, made = gg.OPS["flash_attention_grad"], []
+    for given in (there, [gg.constant(a, device="cpu") for a in arrays]):
+        out, lse = gg.OPS["flash_attention"].eager(*given)
+        one, two = out * 0 + 1, out * 0 + 2  # both are there
+        for g, of in ((one, "query"), (two, "key"), (one, "value"), (one, "query")):
+            made.append(grad.eager(g, *given, out, lse, of=of).numpy())
+    for found, desired in zip(made[:4], made[4:], strict=True):
+        near(found, desired, np.float16)
+
+
 def test_gradients_that_nobody_asks_for_are_let_go(attention, calls):
     there, _, loss = attention
     tape, y = taped(loss, there)
