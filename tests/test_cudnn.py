@@ -301,6 +301,20 @@ def test_attention_that_cudnn_is_not_given(query, key, dtype, mask, cuda, rng, c
     assert calls == []
 
 
+def test_attention_with_dropout_is_ours(attention, calls):
+    there, arrays, _ = attention
+    stream = np.array([1, 2, 3, 0], np.uint64)
+
+    def loss(query, key, value):
+        at = gg.constant(stream, device=query.device)
+        out = gg.OPS["flash_attention"].eager(query, key, value, None, at, dropout_p=0.4)[0]
+        return gg.sum(gg.astype(out, "float32") ** 2)
+
+    for found, desired in zip(gradients_of(loss, there), gradients_of(loss, arrays), strict=True):
+        near(found, desired, np.float16)
+    assert calls == []
+
+
 # ---- plans
 
 

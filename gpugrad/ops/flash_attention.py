@@ -146,7 +146,8 @@ def _batch(xp, batched, *arrays, **params):
 @op(
     vjp=[*(_gradient_by(of) for of in ("query", "key", "value", "attn_mask")), None],
     arrays=("query", "key", "value", "attn_mask", "stream"), outputs=2, unused=(1,),
-    keeps_half=True, batch=_batch, cuda=kernels.forward, ref=_flash_ref, samples=_samples, errors=_ERRORS,
+    keeps_half=True, batch=_batch, cuda=kernels.forward, ref=_flash_ref, samples=_samples,
+    errors=_ERRORS,
 )  # fmt: skip
 def flash_attention(
     xp, query, key, value, /, attn_mask=None, stream=None, *, is_causal=False, scale=None,
