@@ -144,6 +144,17 @@ def test_layer_norm_is_right(rng, shape):
 
 
 @needs_shim
+@pytest.mark.parametrize("shape", [(2, 3, 3), (3, 4, 8), (5, 5)])
+def test_a_number_for_each_row_is_read_as_one(rng, shape):
+    def f(x, row):
+        scale = gg.sum(x * x, axis=-1) * row
+        return x * gg.expand_dims(scale, axis=-1)
+
+    x, g, row = normal(rng, *shape), normal(rng, *shape), normal(rng, *shape[:-1])
+    assert_right(value_and_gradients(f), g, x, row)
+
+
+@needs_shim
 @pytest.mark.parametrize("shape", [*SHAPES, (2, 20_000)])
 def test_softmax_is_right(rng, shape):
     x, g = normal(rng, *shape), normal(rng, *shape)

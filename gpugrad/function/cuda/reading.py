@@ -16,11 +16,20 @@ __all__ = ["Input", "Reading"]
 
 
 class Input:
-    """An argument, as the elements of a shape see it: offset = row part + column * `column`."""
+    """An argument, as the elements of a shape see it: offset = row part + column * `column`.
 
-    def __init__(self, k: int, value: Value, shape: tuple[int, ...]) -> None:
+    Args:
+        k: which one.
+        value: what it is.
+        shape: that its own broadcasts to.
+        by_row: whether the elements of the shape are rows; else its last axis are the columns.
+    """
+
+    def __init__(self, k: int, value: Value, shape: tuple[int, ...], by_row: bool) -> None:
         self.k, self.value, self.type = k, value, type_name(value.dtype)
         aligned = (1,) * (len(shape) - len(value.shape)) + value.shape
+        if by_row or not shape:
+            shape, aligned = (*shape, 1), (*aligned, 1)
         strides, n = [], 1
         for length in reversed(aligned):
             strides.append(0 if length == 1 else n)
@@ -95,7 +104,7 @@ class Reading:
             return self._codes[id(a)]
         if a.constant is not None and a.constant.size == 1:
             return code_module.cast(self.body, a.constant.reshape(()).item(), a.dtype)
-        made = Input(len(self.inputs), a, self._whole(shape))
+        made = Input(len(self.inputs), a, shape, self._goes_by_row(shape))
         for known in self.inputs:
             if known.key == made.key:
                 made = known
@@ -103,12 +112,10 @@ class Reading:
             self.inputs.append(made)
         return self.body.input(f"x{made.k}", a.dtype)
 
-    def _whole(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape with the columns last, of length 1 where there is one value for a row."""
+    def _goes_by_row(self, shape: tuple[int, ...]) -> bool:
+        """Whether a shape has one element for a row, and no axis of length 1 for the columns."""
         full = math.prod(shape) == self.rows * self.columns and (shape or (1,))[-1] == self.columns
-        if full or (shape and shape[-1] == 1 and math.prod(shape) == self.rows):
-            return shape or (1,)
-        return (*shape, 1)
+        return not full and not (shape and shape[-1] == 1 and math.prod(shape) == self.rows)
 
     def _step(self, step: Step) -> None:
         (out,) = step.outs
