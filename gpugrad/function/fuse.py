@@ -17,7 +17,7 @@ import numpy as np
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.program import Program, Step, Value
 
-__all__ = ["REDUCTIONS", "SAME_ELEMENTS", "Kernel", "fuse", "launches", "reduction"]
+__all__ = ["REDUCTIONS", "SAME_ELEMENTS", "Kernel", "axes_of", "fuse", "launches", "reduction"]
 
 LONG_ROW = 8192
 """Elements of a row from which on a block for each row is too few blocks, unless rows are many."""
@@ -111,26 +111,29 @@ class _Space:
         return self.columns <= LONG_ROW or self.rows >= MANY_ROWS
 
 
+def axes_of(step: Step) -> tuple[int, ...]:
+    """The axes over which a step reduces, sorted."""
+    (given, *_), (out,) = step.inputs, step.outs
+    n = len(given.shape)
+    if step.op.name == "sum_to":
+        shape = (1,) * (n - len(out.shape)) + out.shape
+        return tuple(k for k in range(n) if shape[k] != given.shape[k])
+    axis = step.params["axis"]
+    listed = range(n) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return tuple(sorted(k % n for k in listed))
+
+
 def reduction(step: Step) -> str | None:
     """``"row"``, ``"column"`` or ``"all"``: over what a step reduces; None if it is none."""
-    if step.op is None or step.op.name not in REDUCTIONS:
+    if step.op is None or step.op.name not in REDUCTIONS or not step.inputs[0].shape:
         return None
-    (given, *_), (out,) = step.inputs, step.outs
-    if step.op.name == "sum_to":
-        n = len(given.shape)
-        shape = (1,) * (n - len(out.shape)) + out.shape
-        axes = tuple(k for k in range(n) if shape[k] != given.shape[k])
-    else:
-        axis, n = step.params["axis"], len(given.shape)
-        listed = range(n) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-        axes = tuple(sorted(k % n for k in listed))
-    if not axes or not given.shape:
-        return None
+    shape, axes = step.inputs[0].shape, axes_of(step)
+    n = len(shape)
     if axes == tuple(range(n)):
-        return "row" if math.prod(given.shape[:-1]) == 1 and given.shape[-1] <= LONG_ROW else "all"
+        return "row" if math.prod(shape[:-1]) == 1 and shape[-1] <= LONG_ROW else "all"
     if axes == (n - 1,):
         return "row"
-    return "column" if axes == tuple(range(n - 1)) else None
+    return "column" if axes and axes == tuple(range(n - 1)) else None
 
 
 def _is_elementwise(step: Step) -> bool:

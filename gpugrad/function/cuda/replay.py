@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import NUMPY, Namespace
+from gpugrad.function.axes import along_rows
 from gpugrad.function.cuda.overwriting import over, overwriting
 from gpugrad.function.cuda.runs import Run, call_of, given
 from gpugrad.function.cuda.slots import Slot, moved_in_place, slot_of
@@ -48,7 +49,7 @@ class Launches:
     arena_bytes, buffered = 0, frozenset[int]()
 
     def __init__(self, program: Program, xp: Namespace, again: bool = True) -> None:
-        program = fuse(find_products(program))
+        program = fuse(along_rows(find_products(program)))
         self.program = program = recompute(program) if again else program
         self.runs: list[Run] = []
         self._xp, self._captures = xp, xp is not NUMPY

@@ -1,0 +1,107 @@
+"""Reductions along any axes, written as reductions along rows and over rows."""
+
+import numpy as np
+import pytest
+from needs import needs_shim
+
+import gpugrad as gg
+from gpugrad.function.axes import along_rows
+from gpugrad.function.fuse import REDUCTIONS, reduction
+from gpugrad.function.numpy_replay import Replay
+from gpugrad.function.passes import PASSES
+from gpugrad.placement import gpu_count
+
+SHAPE = (3, 4, 5, 6)
+
+
+def rewritten(f, *args):
+    """The program of a function before and after, and that both give the same."""
+    function = gg.function(f, passes=tuple(PASSES))
+    desired = function(*args)
+    program = function.lower(*args).program
+    made = along_rows(program)
+    (found,) = Replay(made)([x._data for x in args])
+    assert found.dtype == desired.dtype
+    assert found.shape == desired.shape
+    tolerance = 2e-3 if desired.dtype.itemsize == 2 else 1e-6
+    np.testing.assert_allclose(found.astype(float), desired.numpy().astype(float), tolerance, 1e-6)
+    return program, made
+
+
+def left(program):
+    """Reductions that kernels do not have."""
+    names = {*REDUCTIONS, "sum_of_products"}
+    return [s.name for s in program.steps if s.name in names and not reduction(s)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", [(2, 3), (1, 2, 3), (0,), (0, 1), (0, 2, 3), (0, 3), (-1, 0)])
+@pytest.mark.parametrize("how", ["sum", "mean", "max"])
+def test_axes_in_front_and_at_the_end_become_rows(how, axis, keepdims, dtype, rng):
+    x = gg.constant(rng.normal(size=SHAPE).astype(dtype))
+    _, made = rewritten(lambda x: getattr(gg, how)(x, axis=axis, keepdims=keepdims), x)
+    in_front = any(a % 4 == 0 for a in axis)
+    if how != "max" or not in_front:  # kernels have no largest one over rows
+        assert not left(made)
+
+
+def test_what_gradients_add_up_becomes_rows_too(rng):
+    x = gg.constant(rng.normal(size=SHAPE))
+    sum_to, products = gg.OPS["sum_to"].eager, gg.OPS["sum_of_products"].eager
+    for f in (
+        lambda x: sum_to(x, (1, 4, 1, 1)), lambda x: sum_to(x, (4, 5, 1)),
+        lambda x: products(x, x * 2, axis=(0, 2, 3)), lambda x: products(x, x, axis=-1),
+        lambda x: products(x, x, axis=(0, 1, 2, 3)),
+    ):  # fmt: skip
+        assert not left(rewritten(f, x)[1])
+
+
+def test_other_reductions_stay_as_they_are(rng):
+    x, wide = gg.constant(rng.normal(size=SHAPE)), gg.constant(rng.integers(0, 9, SHAPE))
+    for f, args in (
+        (lambda x: gg.sum(x, axis=1), x), (lambda x: gg.sum(x, axis=(1, 3)), x),
+        (lambda x: gg.sum(x, axis=(0, 2)), x), (lambda x: gg.sum(x, axis=(2, 3)), wide),
+        (lambda x: gg.sum(gg.permute_dims(x, (0, 2, 3, 1)), axis=(2, 3)), x),
+        (lambda x: gg.sum(x, axis=-1), x), (lambda x: gg.sum(x), x),
+        (lambda x: gg.sum(x, axis=(2, 3), dtype=np.float32), x),
+    ):  # fmt: skip
+        program, made = rewritten(f, args)
+        assert str(made) == str(program)
+
+
+def normalized(device, weights):
+    """A step of a network with a batch norm, and its Variables."""
+    w = gg.Variable(weights, device=device)
+    scale, shift = (gg.Variable(np.full(4, v, np.float32), device=device) for v in (1, 0))
+    variables, optimizer = [w, scale, shift], gg.optim.SGD(0.1, momentum=0.9)
+
+    def step(x, labels):
+        with gg.GradientTape() as tape:
+            h = gg.nn.conv2d(x, w, padding=1)
+            h, _, _ = gg.nn.batch_norm(h, weight=scale, bias=shift, training=True)
+            h = gg.mean(gg.relu(h), axis=(2, 3))
+            loss = gg.mean(gg.sparse_softmax_cross_entropy(h, labels))
+        gradients = tape.gradient(loss, variables)
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return loss
+
+    return gg.function(step), variables
+
+
+@needs_shim
+@pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
+def test_a_step_with_a_batch_norm_is_one_graph(rng):
+    x, labels = rng.normal(size=(2, 3, 8, 8)).astype(np.float32), np.array([0, 1])
+    weights, made = rng.normal(size=(4, 3, 3, 3)).astype(np.float32), []
+    for device in ("cpu", "cuda:0"):
+        step, variables = normalized(device, weights)
+        given = [gg.constant(a, device=device) for a in (x, labels)]
+        losses = [step(*given).item() for _ in range(4)]
+        made.append((losses, [v.numpy() for v in variables]))
+    replay = next(iter(step._plans.values())).replay
+    assert [run.fixed for run in replay.runs] == [True]
+    (desired, cpu), (found, gpu) = made
+    np.testing.assert_allclose(found, desired, 1e-4)
+    for a, b in zip(gpu, cpu, strict=True):
+        np.testing.assert_allclose(a, b, 1e-3, 1e-5)
