@@ -169,6 +169,7 @@ class Device:
     compute_capability = "90"
 
     def __int__(self) -> int:
+        _not_captured("a copy to the host")
         return self.id
 
     def __eq__(self, other: object) -> bool:
@@ -235,15 +236,17 @@ class ndarray:
     data = property(lambda self: types.SimpleNamespace(ptr=self._array.ctypes.data))
 
     def get(self, *args: Any, **kwargs: Any) -> np.ndarray[Any, Any]:
+        _not_captured("a copy to the host")
         return np.array(self._array, order="C")
 
     def set(self, values: np.ndarray[Any, Any], stream: Any = None) -> None:
         self._array[...] = values
 
     def copy(self, order: str = "C") -> ndarray:
-        return _wrap(self._array.copy(order), _current.device)
+        return _repeated(lambda: self._array.copy(order), _current.device)
 
     def item(self, *args: Any) -> Any:
+        _not_captured("a copy to the host")
         return self._array.item(*args)
 
     def tolist(self) -> Any:
@@ -261,7 +264,9 @@ class ndarray:
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, np.ndarray) and value.ndim:
             raise TypeError("non-scalar numpy.ndarray cannot be used for fill")
-        _bare(self)[_index(index)] = value if isinstance(value, np.ndarray) else _bare(value)
+        array, at = _bare(self), _index(index)
+        given = value if isinstance(value, np.ndarray) else _bare(value)
+        _now_or_in_graph(lambda: array.__setitem__(at, given))
 
     def __len__(self) -> int:
         return len(self._array)
@@ -272,15 +277,18 @@ class ndarray:
         return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool:
+        _not_captured("a copy to the host")
         return bool(self._array)
 
     def __int__(self) -> int:
         return int(self._array)
 
     def __float__(self) -> float:
+        _not_captured("a copy to the host")
         return float(self._array)
 
     def __complex__(self) -> complex:
+        _not_captured("a copy to the host")
         return complex(self._array)
 
     def __repr__(self) -> str:
@@ -357,8 +365,8 @@ def _operator(name: str, ufunc: Any, reflected: bool) -> Any:
 
 def _inplace(name: str, function: Any) -> Any:
     def method(self: ndarray, other: Any) -> ndarray:
-        with np.errstate(all="ignore"):
-            function(_bare(self), _bare(other))
+        array, value = _bare(self), _bare(other)
+        _now_or_in_graph(lambda: function(array, value))
         return self
 
     method.__name__ = name
@@ -437,11 +445,41 @@ def _index(index: Any) -> Any:
     return index if isinstance(index, np.ndarray) else _bare(index, same_device=False)
 
 
-_MADE_OR_VIEWED = _words(
-    "ascontiguousarray asarray atleast_1d broadcast_to empty expand_dims moveaxis ravel reshape "
-    "squeeze swapaxes transpose"
+_ELEMENT_BY_ELEMENT = _words(
+    "asarray ascontiguousarray astype atleast_1d broadcast_to copy empty expand_dims full "
+    "moveaxis permute_dims ravel reshape squeeze swapaxes take transpose view zeros"
 )
-"""What runs no kernel, if arrays are contiguous where they are asked to be."""
+"""What CuPy does by views, memset and kernels like those of its ufuncs, which can be captured."""
+
+
+def _not_captured(what: str) -> None:
+    """CuPy cannot capture it, or it is not known whether it can."""
+    if _current.capture is not None:
+        raise CUDARuntimeError(f"the fake CuPy cannot capture {what}")
+
+
+def _now_or_in_graph(kernel: Any) -> None:
+    """What writes to memory: written down while a graph is captured, else done."""
+
+    def quietly() -> None:
+        with np.errstate(all="ignore"):
+            kernel()
+
+    if _current.capture is None:
+        quietly()
+    else:
+        _current.capture.append(quietly)
+
+
+def _repeated(compute: Any, gpu: int | None = None) -> Any:
+    """The device array of a function's result, computed again by each launch of a graph."""
+    with np.errstate(all="ignore"):
+        made = _wrap(compute(), gpu)
+        memory = made._array  # not the device array, whose life is the pool's
+        is_view = _current.capture is None or np.may_share_memory(memory, compute())
+    if not is_view and memory.size:
+        _now_or_in_graph(lambda: memory.__setitem__(..., compute()))
+    return made
 
 
 def _lift(function: Any, name: str) -> Any:
@@ -454,11 +492,13 @@ def _lift(function: Any, name: str) -> Any:
             if keyword in refused:
                 raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'")
         out = kwargs.get("out")
-        if _current.capture is not None and name not in _MADE_OR_VIEWED:  # it would not be repeated
-            raise CUDARuntimeError(f"the fake CuPy cannot capture {name}()")
-        bare = {k: _bare(v) for k, v in kwargs.items()}
+        if not (name in _ELEMENT_BY_ELEMENT or isinstance(function, np.ufunc)) or out is not None:
+            _not_captured(f"{name}()")
+        bare, given = {k: _bare(v) for k, v in kwargs.items()}, [_bare(a) for a in args]
+        if _current.capture is not None:
+            return _repeated(lambda: function(*given, **bare))
         with np.errstate(all="ignore"):
-            result = function(*(_bare(a) for a in args), **bare)
+            result = function(*given, **bare)
         if out is not None:
             return out
         if isinstance(result, bool) and name in ("allclose", "array_equal", "array_equiv"):
@@ -475,11 +515,14 @@ def _method(name: str) -> Any:
         for keyword in kwargs:
             if keyword in refused:
                 raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'")
+        if name not in _ELEMENT_BY_ELEMENT:
+            _not_captured(f"{name}()")
         array = _bare(self, same_device=name not in VIEWS)
+        given, named = [_bare(a) for a in args], {k: _bare(v) for k, v in kwargs.items()}
+        if _current.capture is not None:
+            return _repeated(lambda: getattr(array, name)(*given, **named), self._gpu)
         with np.errstate(all="ignore"):
-            result = getattr(array, name)(
-                *(_bare(a) for a in args), **{k: _bare(v) for k, v in kwargs.items()}
-            )
+            result = getattr(array, name)(*given, **named)
         return self if result is array else _wrap(result, self._gpu)
 
     method.__name__ = name

@@ -400,3 +400,66 @@ def test_more_numbers_than_one_launch_takes_arrive():
         numbers([a * a.dtype.type(scale) for a in given])
         for live, a in zip(numbers.live, given, strict=True):
             np.testing.assert_array_equal(placement.host(live), a * a.dtype.type(scale))
+
+
+# ---- what whole models do
+
+
+def language_model(device, rng):
+    """A step of a small transformer."""
+    shapes = {"table": (11, 8), "mix": (8, 24), "out": (8, 8), "up": (8, 16), "down": (16, 8)}
+    at = {k: gg.Variable(rng.normal(size=s).astype(np.float32) / 3, device=device)
+          for k, s in shapes.items()}  # fmt: skip
+    optimizer = gg.optim.AdamW(0.01)
+
+    def step(tokens, following):
+        with gg.GradientTape() as tape:
+            x = gg.take_rows(tokens, at["table"])
+            n, length, _ = x.shape
+            parts = gg.reshape(gg.nn.layer_norm(x) @ at["mix"], (n, length, 3, 2, 4))
+            q, k, v = (gg.permute_dims(parts[:, :, i], (0, 2, 1, 3)) for i in range(3))
+            mixed = gg.nn.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + gg.reshape(gg.permute_dims(mixed, (0, 2, 1, 3)), x.shape) @ at["out"]
+            x = x + gg.gelu(x @ at["up"], approximate="tanh") @ at["down"]
+            scores = x @ gg.matrix_transpose(at["table"])
+            loss = gg.mean(gg.sparse_softmax_cross_entropy(scores, following))
+        variables = list(at.values())
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    return gg.function(step)
+
+
+def test_a_step_of_a_transformer_is_one_graph():
+    text, made = np.random.default_rng(1).integers(0, 11, (2, 6)), []
+    for device in ("cpu", "cuda:0"):
+        step = language_model(device, np.random.default_rng(0))
+        given = [gg.constant(a, device=device) for a in (text[:, :-1], text[:, 1:])]
+        made.append([step(*given).item() for _ in range(4)])
+    np.testing.assert_allclose(made[1], made[0], 1e-4)
+    launches = plan_of(step).replay
+    if cublaslt.binding() is not None:
+        assert [run.fixed for run in launches.runs] == [True]
+        assert launches._graphs[0]._graph is not None
+        assert not any(slot._apart for slot in launches._slots.values())
+
+
+def test_an_index_that_is_outside_gives_no_number_in_a_graph():
+    @gg.function
+    def rows(table, index):
+        with gg.GradientTape() as tape:
+            tape.watch(table)
+            read = gg.take_rows(index, table)
+        return read, tape.gradient(read, table)
+
+    table = gg.ones((5, 3), device="cuda:0")
+    for _ in range(3):
+        read, gradient = rows(table, gg.constant([4, 0], device="cuda:0"))
+        np.testing.assert_array_equal(read.numpy(), np.ones((2, 3)))
+        np.testing.assert_array_equal(gradient.numpy().sum(1), [3, 0, 0, 0, 3])
+    assert plan_of(rows).replay._graphs[0]._graph is not None
+    read, gradient = rows(table, gg.constant([1, 7], device="cuda:0"))
+    np.testing.assert_array_equal(np.isnan(read.numpy()), [[False] * 3, [True] * 3])
+    assert np.isnan(gradient.numpy()).all()
+    with pytest.raises(gg.errors.IndexOutOfBoundsError, match="take_rows: index 7"):
+        gg.take_rows(gg.constant([1, 7], device="cuda:0"), table)

@@ -136,8 +136,16 @@ def reduction(step: Step) -> str | None:
     return "column" if axes and axes == tuple(range(n - 1)) else None
 
 
+_WITH_PARAMETERS = frozenset((
+    "astype", "celu", "elu", "gelu", "hardshrink", "hardtanh", "leaky_relu", "softplus",
+    "softshrink",
+))  # fmt: skip
+"""Ops that go element by element, and take more than arrays."""
+
+
 def _is_elementwise(step: Step) -> bool:
-    return step.op is not None and (step.op.kind == "elementwise" or step.op.name == "astype")
+    op = step.op
+    return op is not None and (op.kind == "elementwise" or op.name in _WITH_PARAMETERS)
 
 
 class _Finder:

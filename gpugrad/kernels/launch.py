@@ -19,7 +19,8 @@ from gpugrad.errors import KernelError
 from gpugrad.placement import gpu_count
 
 __all__ = [
-    "OPTIONS", "TYPES", "architecture", "code_of", "compiled", "launch", "pointer", "type_name",
+    "OPTIONS", "TYPES", "architecture", "code_of", "compiled", "is_captured", "launch", "pointer",
+    "type_name",
 ]  # fmt: skip
 
 OPTIONS = ("-std=c++17",)
@@ -96,6 +97,11 @@ def launch(
         np.uintp(0) if a is None else np.asarray(a) if type(a) is np.void else a for a in args
     )
     kernel(_three(grid), _three(block), given, shared_mem=shared)
+
+
+def is_captured(array: Any) -> bool:
+    """Whether what is done to an array is written down for a CUDA graph, so nobody may ask."""
+    return type(array) is not np.ndarray and bool(cupy().cuda.get_current_stream().is_capturing())
 
 
 def compiled(source: str, name: str) -> Any:

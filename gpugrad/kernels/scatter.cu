@@ -1,4 +1,5 @@
-// Adding values into an array of zeros at places that an index names, some of them twice.
+// Adding values into an array of zeros at places that an index names, some of them twice; and
+// reading rows that an index names.
 //
 // Rows of a negative index count from the end. What is outside then is left out, and said in
 // `outside`. A sum is of compute_t<T>; the atomics leave their sums in an array of that type.
@@ -176,4 +177,42 @@ __global__ void join_tiles(
       if (part == 0 && c < width)
         out[(o * rows + row) * width + c] = T(sum + tail[(o * tiles + tile) * width + c]);
     }
+}
+
+// ---- reading
+
+// What stands where an index is outside: no number, or 0 of integers.
+template <class T> __device__ T nothing() { return T(infinity<compute_t<T>>() * compute_t<T>(0)); }
+template <> __device__ inline int nothing<int>() { return 0; }
+template <> __device__ inline unsigned long long nothing<unsigned long long>() { return 0; }
+
+// out[k, c] = table[index[k], c], with shapes (n, width) and (rows, width). Blocks as of add_rows.
+template <class T, class I, int N>
+__global__ void read_rows(
+    const T* table, const I* index, T* out, int* outside, long long n, long long rows,
+    long long width) {
+  long long k = (long long)blockIdx.x * blockDim.y + threadIdx.y;
+  if (k >= n) return;
+  long long row = index[k];
+  bool is_there = row >= 0 && row < rows;
+  if (!is_there) *outside = 1;
+  long long step = (long long)gridDim.y * blockDim.x * N;
+  for (long long c = ((long long)blockIdx.y * blockDim.x + threadIdx.x) * N; c < width; c += step) {
+    Pack<T, N> some;
+    if (is_there) {
+      some = read<T, N>(table + row * width + c);
+    } else {
+#pragma unroll
+      for (int i = 0; i < N; ++i) some.at[i] = nothing<T>();
+    }
+    *(Pack<T, N>*)(out + k * width + c) = some;
+  }
+}
+
+// Sums of which something was outside, where nobody asks: in a CUDA graph.
+template <class T> __global__ void spoil(T* out, const int* outside, long long n) {
+  if (!*outside) return;
+  long long step = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+    out[i] = nothing<T>();
 }

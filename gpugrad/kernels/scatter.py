@@ -3,7 +3,7 @@
 In any order, with atomics; or, if results must be the same each time, in that of the sorted
 index. 16-bit floats are added in float32 either way. On the GPU an index that is outside is
 found by the kernel, which leaves it out; the launcher then declines, and the op's formula says
-what is wrong.
+what is wrong. In a CUDA graph nobody can ask: there results are NaN.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ import numpy as np
 
 from gpugrad.backend import BFLOAT16
 from gpugrad.determinism import deterministic
-from gpugrad.kernels.launch import TYPES, launch, type_name
+from gpugrad.kernels.launch import TYPES, is_captured, launch, type_name
 
-__all__ = ["INSTANCES", "VECTOR", "scatter_along_axis", "scatter_at", "scatter_rows"]
+__all__ = [
+    "INSTANCES", "VECTOR", "scatter_along_axis", "scatter_at", "scatter_rows", "take_rows",
+]  # fmt: skip
 
 _SOURCE = "scatter.cu"
 _FLOATS = ("float", "double", "__half", "__nv_bfloat16")
@@ -30,14 +32,17 @@ _PACKED = {
 }  # fmt: skip
 """Elements of a type in 16 bytes."""
 
-VECTOR = tuple(f"add_rows<{t}, {i}, {_PACKED[t]}>" for t in _FLOATS for i in _INDICES) + tuple(
-    f"add_sorted<{t}, {_PACKED[t]}>" for t in _FLOATS
+VECTOR = (
+    tuple(f"add_rows<{t}, {i}, {_PACKED[t]}>" for t in _FLOATS for i in _INDICES)
+    + tuple(f"add_sorted<{t}, {_PACKED[t]}>" for t in _FLOATS)
+    + tuple(f"read_rows<{t}, {i}, {_PACKED[t]}>" for t in _FLOATS for i in _INDICES)
 )
 INSTANCES = tuple(
     (_SOURCE, name)
     for name in (
-        *(f"add_rows<{t}, {i}, {n}>" for t in (*_FLOATS, *_INTEGERS) for i in _INDICES
-          for n in (1, _PACKED[t])),
+        *(f"{k}_rows<{t}, {i}, {n}>" for t in (*_FLOATS, *_INTEGERS) for i in _INDICES
+          for n in (1, _PACKED[t]) for k in ("add", "read")),
+        *(f"spoil<{t}>" for t in _FLOATS),
         *(f"{k}_along<{t}, {i}>" for t in (*_FLOATS, *_INTEGERS) for i in _INDICES
           for k in ("add", "put")),
         *(f"{k}<{i}>" for k in ("rows_of", "places_along") for i in _INDICES),
@@ -51,6 +56,27 @@ _SAME_BITS = {np.dtype(np.int64): np.uint64, np.dtype(np.uint32): np.int32}
 
 _TILE = 16  # as in the source
 _LARGE = 4  # times as large as the values, zeros in float32 cost more than sorting
+
+
+def take_rows(xp: Any, indices: Any, weight: Any) -> Any:
+    """`gpugrad.ops.layers.take_rows`."""
+    if not weight.ndim or not indices.size or not weight.size or not _is_index(indices):
+        return NotImplemented
+    table = _as_added(xp, weight)
+    if table is None:
+        return NotImplemented
+    indices = _as_index(indices)
+    rows, n = weight.shape[0], indices.size
+    width = table.size // rows
+    out = xp.lib.empty(n * width, dtype=table.dtype)
+    outside = xp.lib.zeros(1, dtype=np.int32)
+    packed, grid, block = _over_rows(table.dtype, 1, n, width)
+    name = f"read_rows<{type_name(table.dtype)}, {type_name(indices.dtype)}, {packed}>"
+    args = [table, xp.lib.ascontiguousarray(indices).reshape(-1), out, outside]
+    launch(_SOURCE, name, grid, block, [*args, np.int64(n), np.int64(rows), np.int64(width)])
+    if not is_captured(out) and int(outside[0]):
+        return NotImplemented
+    return out.view(weight.dtype).reshape(*indices.shape, *weight.shape[1:])
 
 
 def scatter_rows(xp: Any, values: Any, indices: Any, *, shape: Sequence[int]) -> Any:
@@ -195,7 +221,12 @@ def _summed(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _finished(xp: Any, out: Any, outside: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
-    if int(outside[0]):
+    if is_captured(out):
+        if out.dtype.kind not in "iu":
+            n = min(-(-out.size // 256), 1024)
+            args = [out, outside, np.int64(out.size)]
+            launch(_SOURCE, f"spoil<{type_name(out.dtype)}>", n, 256, args)
+    elif int(outside[0]):
         return NotImplemented
     if out.dtype == _summed(dtype):
         return out.astype(dtype, copy=False).reshape(shape)

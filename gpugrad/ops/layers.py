@@ -8,6 +8,7 @@ import numpy as np
 
 from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.kernels import scatter
 from gpugrad.op import op
 from gpugrad.ops.indices import check_range
 from gpugrad.samples import calls, shaped, uniform
@@ -136,7 +137,7 @@ def _take_rows_batch(xp, batched, indices, weight):
 
 
 @op(
-    vjp=[None, _take_rows_vjp], batch=_take_rows_batch, keeps_half=True,
+    vjp=[None, _take_rows_vjp], batch=_take_rows_batch, keeps_half=True, cuda=scatter.take_rows,
     jvp=[None, lambda xp, t, indices: xp.take_rows(indices, t)],
     ref=lambda indices, weight: weight[indices],
     samples=calls(

@@ -81,7 +81,7 @@ def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
         return functools.partial(step.run, xp), cublaslt.binding() is not None
     if step.op is None:
         return _with_effect(step), False
-    launches = step.op.cuda is not None
+    launches = step.op.cuda is not None or step.op.name == "reshape"  # a copy, at most
     if step.op.name == "matmul":  # CuPy's own cannot be captured
         launches = cublaslt.binding() is not None
     return _listed(step, xp), launches or all(v.view for v in step.outs)
