@@ -446,7 +446,7 @@ def _index(index: Any) -> Any:
 
 
 _ELEMENT_BY_ELEMENT = _words(
-    "asarray ascontiguousarray astype atleast_1d broadcast_to copy empty expand_dims full "
+    "asarray ascontiguousarray astype atleast_1d broadcast_to copy empty expand_dims flip full "
     "moveaxis permute_dims ravel reshape squeeze swapaxes take transpose view zeros"
 )
 """What CuPy does by views, memset and kernels like those of its ufuncs, which can be captured."""
