@@ -9,6 +9,7 @@ from needs import needs_shim
 from gpugrad.backend import NUMPY
 from gpugrad.backward import refit
 from gpugrad.kernels.elementwise import Elementwise
+from gpugrad.kernels.text import LONG
 from gpugrad.testing import shim
 
 pytestmark = [pytest.mark.kernels, needs_shim]
@@ -83,6 +84,22 @@ def test_arrays_are_read_however_they_lie(laid_out, schedule):
             assert a.dtype == np.result_type(x, y), name
             want = refit(NUMPY, whole, (shape, np.dtype(np.float64)))
             assert near(a, np.asarray(want), 4e-3 if a.dtype == np.float16 else 1e-5), (name, shape)
+
+
+@pytest.mark.parametrize("steps", [3, LONG])
+def test_a_long_formula_is_in_a_kernel_once_and_gives_the_same(steps, rng):
+    def formula(x, y):
+        for k in range(steps):
+            x = x * 0.9 + y * (k / steps)
+        return [x, x - y]
+
+    x, y = random(rng, 37, np.float16), random(rng, 37)
+    with shim.deferred() as launches:
+        found = Elementwise("steps", [x.dtype, y.dtype], formula, [y.dtype, x.dtype])(x, y)
+    launches.run()
+    assert launches.source.count("__noinline__ steps") == (steps == LONG)
+    for made, want in zip(found, formula(x.astype(np.float32), y), strict=True):
+        assert near(made, want, 1e-3)
 
 
 def test_a_transposed_array_gives_one_that_lies_like_it(laid_out):

@@ -121,8 +121,13 @@ template <class T> __device__ inline T gammasgn(T x) {
   T f = floor(x);
   return x == f ? not_a_number<T>() : fmod(f, T(2)) == 0 ? 1 : -1;
 }
-template <class T> __device__ inline T bessel_y0(T x) { return x < 0 ? not_a_number<T>() : y0(x); }
-template <class T> __device__ inline T bessel_y1(T x) { return x < 0 ? not_a_number<T>() : y1(x); }
+// Long ones are called: a kernel would have them once for each element of a pack.
+template <class T> __device__ __noinline__ T bessel_y0(T x) {
+  return x < 0 ? not_a_number<T>() : y0(x);
+}
+template <class T> __device__ __noinline__ T bessel_y1(T x) {
+  return x < 0 ? not_a_number<T>() : y1(x);
+}
 template <class T> __device__ inline T xlogy(T x, T y) {
   return x == 0 && y == y ? 0 : x * log(y);
 }

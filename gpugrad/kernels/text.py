@@ -14,7 +14,10 @@ from gpugrad.kernels.code import Body, Code, compute_dtype
 from gpugrad.kernels.launch import TYPES
 from gpugrad.kernels.layout import Layout
 
-__all__ = ["NUMBERS", "Kernel"]
+__all__ = ["LONG", "NUMBERS", "Kernel"]
+
+LONG = 100
+"""Lines of a function of one element that is copied to each place where it is used."""
 
 NUMBERS = {float: np.float64, int: np.int64, complex: np.complex128, bool: np.bool_}
 """As what a Python number is passed to a kernel."""
@@ -70,7 +73,11 @@ class Kernel:
     def _function(
         self, name: str, known: Sequence[tuple[str, str]], outs: Sequence[tuple[str, str, Code]]
     ) -> str:
-        """A function of one element: of the arguments that it uses and what is known already."""
+        """A function of one element: of the arguments that it uses and what is known already.
+
+        One of more than `LONG` lines is called, as a kernel would have it once for each element
+        of a pack: hundreds of kilobytes, that take seconds to compile.
+        """
         lines = self._body.lines([c for _, _, c in outs])
         words = set(re.findall(r"\w+", " ".join(lines)))
         self._uses[name] = [k for k in range(len(self._inputs)) if f"x{k}" in words]
@@ -78,11 +85,25 @@ class Kernel:
             *(f"const {self._inputs[k]} x{k}" for k in self._uses[name]),
             *(f"const {t} {n}" for t, n in known), *(f"{t}& {n}" for t, n, _ in outs),
         ]  # fmt: skip
-        return "".join((
-            f"static __device__ __forceinline__ void {self._name}_{name}({', '.join(params)}) {{\n",
-            *(f"  {line}\n" for line in lines), *(f"  {n} = ({t}){c.name};\n" for t, n, c in outs),
-            "}\n",
-        ))  # fmt: skip
+        own, text = f"{self._name}_{name}", "".join(f"  {line}\n" for line in lines)
+        made = [f"({t}){c.name}" for t, _, c in outs]
+        called = ""
+        if len(lines) > LONG:
+            n_in, struct = len(self._uses[name]) + len(known), f"{own}_results"
+            fields = " ".join(f"{t} {n};" for t, n, _ in outs)
+            called = (
+                f"struct {struct} {{ {fields} }};\n"
+                f"static __device__ __noinline__ {struct} {own}_called("
+                f"{', '.join(params[:n_in])}) {{\n{text}  return {{{', '.join(made)}}};\n}}\n"
+            )
+            given = [*(f"x{k}" for k in self._uses[name]), *(n for _, n in known)]
+            text = f"  const {struct} made = {own}_called({', '.join(given)});\n"
+            made = [f"made.{n}" for _, n, _ in outs]
+        stores = "".join(f"  {n} = {m};\n" for (_, n, _), m in zip(outs, made, strict=True))
+        return (
+            f"{called}static __device__ __forceinline__ void {own}({', '.join(params)}) {{\n"
+            f"{text}{stores}}}\n"
+        )
 
     # -- what the kernel is given
 
