@@ -16,7 +16,7 @@ from gpugrad.kernels import cudnn
 from gpugrad.kernels.launch import architecture, launch, pointer, type_name
 from gpugrad.kernels.rows import FLOATS
 
-__all__ = ["INSTANCES", "VECTOR", "forward", "grad"]
+__all__ = ["ARCHITECTURES", "INSTANCES", "VECTOR", "forward", "grad"]
 
 _LONGEST = 256
 """Of a query or a value: longer ones do not fit into shared memory."""
@@ -309,35 +309,42 @@ def _scale(scale: Any, k: int) -> float:
 
 
 _LENGTHS = {
-    ("sm_75", "float"): (64, 128), ("sm_75", "double"): (64,), ("sm_75", "__half"): (64,),
+    ("sm_75", "float"): (64, 128), ("sm_75", "double"): (64,),
+    ("sm_75", "__half"): (64,), ("sm_75", "__nv_bfloat16"): (64,),
     ("sm_80", "float"): (64, 128, 256), ("sm_80", "double"): (64, 128),
     ("sm_80", "__half"): (64, 128), ("sm_80", "__nv_bfloat16"): (64, 80, 128, 256),
 }  # fmt: skip
 """Of queries and values, for which the kernels are compiled ahead to be looked at."""
 
 
-def _instances() -> dict[str, None]:
-    made: dict[str, None] = {}
+def _instances() -> dict[str, set[str]]:
+    """Names, each with the `_LENGTHS` key's architectures that run it."""
+    made: dict[str, set[str]] = {}
     dtypes = {type_name(dtype): dtype for dtype in FLOATS}
     for (sm, name), lengths in _LENGTHS.items():
         dtype, packed = dtypes[name], 16 // dtypes[name].itemsize
-        made[f"attention_delta<{name}, {packed}>"] = None
+        names = [f"attention_delta<{name}, {packed}>"]
         for n in lengths:
             for mask in ("NoMask", "bool", name) if n == 64 else ("NoMask",):
                 if engine := _engine(dtype, n, 1, sm):
-                    made[f"attention_forward<{engine[0]}, {packed}, {mask}, false>"] = None
+                    names.append(f"attention_forward<{engine[0]}, {packed}, {mask}, false>")
             for of, resident in (("QUERY", 2), ("KEY", 2), ("VALUE", 1)):
                 if engine := _engine(dtype, n, resident, sm):
-                    made[f"attention_grad<{engine[0]}, {packed}, NoMask, {of}, false>"] = None
+                    names.append(f"attention_grad<{engine[0]}, {packed}, NoMask, {of}, false>")
                 if n <= 128 and (engine := _engine(dtype, n, resident, sm, drops=True)):
-                    made[f"attention_grad<{engine[0]}, {packed}, NoMask, {of}, true>"] = None
+                    names.append(f"attention_grad<{engine[0]}, {packed}, NoMask, {of}, true>")
             if n <= 128 and (engine := _engine(dtype, n, 1, sm, drops=True)):
-                made[f"attention_forward<{engine[0]}, {packed}, NoMask, true>"] = None
+                names.append(f"attention_forward<{engine[0]}, {packed}, NoMask, true>")
+        for each in names:
+            made.setdefault(each, set()).add(sm)
     return made
 
 
-INSTANCES = tuple(("attention.cu", name) for name in _instances())
-"""Kernels to be compiled for every architecture: (source, name). There are more lengths."""
+ARCHITECTURES = _instances()
+"""By name, on which an instance is run: on sm_75, or on sm_80 and later; tiles differ."""
+
+INSTANCES = tuple(("attention.cu", name) for name in ARCHITECTURES)
+"""Kernels to be compiled ahead: (source, name). There are more lengths."""
 
 VECTOR = tuple(name for _, name in INSTANCES if "double" not in name)
 """Those that must copy 16 bytes at a time, also those that copy straight to shared memory."""

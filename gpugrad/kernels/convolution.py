@@ -15,7 +15,7 @@ from gpugrad.kernels import cudnn
 from gpugrad.kernels.launch import architecture, launch, type_name
 from gpugrad.kernels.rows import FLOATS
 
-__all__ = ["INSTANCES", "VECTOR", "convolution", "input_grad", "weight_grad"]
+__all__ = ["ARCHITECTURES", "INSTANCES", "VECTOR", "convolution", "input_grad", "weight_grad"]
 
 _SHAPE = np.dtype(
     [(n, np.int32) for n in ("examples", "groups", "channels", "filters")]
@@ -138,23 +138,30 @@ def _engine(dtype: Any, rows: int, sm: str) -> tuple[str, int, int, int, int, in
     return f"{kind}<{type_name(dtype)}, {d}, {bm}, {bn}>", bm, bn, d, threads, shared
 
 
-def _instances() -> tuple[tuple[str, str], ...]:
-    made: dict[str, None] = {}
-    for dtype in FLOATS:
-        name = type_name(dtype)
-        made[f"convolution_sum<{name}>"] = made[f"convolution_direct_weight<{name}>"] = None
-        for of in ("RESULT", "INPUT", "WEIGHT"):
-            if of != "WEIGHT":
-                made[f"convolution_direct<{name}, {of}>"] = None
-            for sm, rows in (("sm_75", 64), ("sm_90", 64), ("sm_90", 256)):
-                engine = _engine(dtype, rows, sm)[0]
-                made[f"convolution_product<{engine}, {of}, {name}>"] = None
-                if of == "WEIGHT" and dtype in HALF:
-                    made[f"convolution_product<{engine}, {of}, float>"] = None
-    return tuple(("convolution.cu", name) for name in made)
+def _instances() -> dict[str, set[str]]:
+    """Names, each with the architectures that run it."""
+    made: dict[str, set[str]] = {}
+    for sm in ("sm_75", "sm_80"):
+        for dtype in FLOATS:
+            name, names = type_name(dtype), []
+            names += [f"convolution_sum<{name}>", f"convolution_direct_weight<{name}>"]
+            for of in ("RESULT", "INPUT", "WEIGHT"):
+                if of != "WEIGHT":
+                    names.append(f"convolution_direct<{name}, {of}>")
+                for rows in (64, 256):
+                    engine = _engine(dtype, rows, sm)[0]
+                    names.append(f"convolution_product<{engine}, {of}, {name}>")
+                    if of == "WEIGHT" and dtype in HALF:
+                        names.append(f"convolution_product<{engine}, {of}, float>")
+            for each in names:
+                made.setdefault(each, set()).add(sm)
+    return made
 
 
-INSTANCES = _instances()
+ARCHITECTURES = _instances()
+"""By name, on which an instance is run: on sm_75, or on sm_80 and later: tensor cores."""
+
+INSTANCES = tuple(("convolution.cu", name) for name in ARCHITECTURES)
 """Every kernel that may be launched, but for products of fewer than 33 rows: (source, name)."""
 
 VECTOR = ()
