@@ -106,7 +106,7 @@ template <class T_, int D_, int BM_, int BN_> struct Mma {
   static __device__ void dot(float (&s)[ROWS][COLUMNS], const T* a, const T* x) {
     const T* at = a + (top() + lane() % 16) * LINE + lane() / 16 * 8;
     const T* of = x + (lane() / 16 * 8 + lane() % 8) * LINE + lane() / 8 % 2 * 8;
-#pragma unroll
+#pragma unroll 8  // 16, of D = 256, would be read ahead into more registers than there are
     for (int d = 0; d < D; d += 16) {
       unsigned p[4], q[4];
       load_tiles(p, at + d);
