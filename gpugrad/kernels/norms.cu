@@ -56,7 +56,8 @@ template <class T, int HELD, bool CENTERED> __global__ void FOR_TEAM norm_forwar
   if (threadIdx.x == 0) means[row] = mean, vars[row] = var;
 }
 
-// What a row's gradient is made of: dx = g * weight * scale + xhat * slope + shift
+// What a row's gradient is made of: dx = g * weight * scale + xhat * slope + shift, until slope is
+// that of x - mean
 template <class C> struct Slope {
   C mean, scale, slope, shift;
 };
@@ -68,8 +69,9 @@ template <bool CENTERED, class C> __device__ void finish(
   s.shift = CENTERED ? (g_mean - s.scale * total) / n : C(0);
 }
 
-// Each team takes every so many-th row. Without `means`, x is standardised already. With PARTIAL, whose rows must be HELD, also what the
-// rows of a block give to the gradients of weight and bias: (blocks, n) for one, then the other.
+// Each team takes every so many-th row. Without `means`, x is standardised already. With PARTIAL,
+// whose rows must be HELD, also what the rows of a block give to the gradients of weight and bias:
+// (blocks, n) for one, then the other.
 template <class T, int HELD, bool CENTERED, bool PARTIAL> __global__ void FOR_TEAM norm_backward(
     const T* __restrict__ g, const T* __restrict__ x, const compute_t<T>* __restrict__ means,
     const compute_t<T>* __restrict__ vars, const compute_t<T>* __restrict__ g_means,
@@ -110,14 +112,15 @@ template <class T, int HELD, bool CENTERED, bool PARTIAL> __global__ void FOR_TE
     product = block_reduce(product, Sum(), C(0), scratch);
     finish<CENTERED>(
         s, total, product, var, C(eps), CENTERED ? g_means[row] : C(0), g_vars[row], n);
+    s.slope *= unit;  // of what is not divided by the deviation yet
     a.each(b, [&](int i, P u, const P& v, int) {
       P w;
       if (weight) w = load(weight, i, n, T(0.0f));
 #pragma unroll
       for (int k = 0; k < W; ++k) {
-        C given = C(u.at[k]), hat = (C(v.at[k]) - s.mean) * unit;
+        C given = C(u.at[k]);
         if (weight) given *= C(w.at[k]);
-        u.at[k] = T(given * s.scale + hat * s.slope + s.shift);
+        u.at[k] = T(given * s.scale + (C(v.at[k]) - s.mean) * s.slope + s.shift);
       }
       store(dx + row * n, i, n, u);
     });

@@ -3,6 +3,19 @@
 // 16 bytes from the aligned address before its first element on, and only packs that stick out of
 // the row, or lie crooked in a second array, move element by element.
 
+// Element by element. This is called: copied to each of a thread's packs it would be most of the
+// code, and of 16-bit elements, read ahead for all packs, each would take a register.
+template <class T> __device__ __noinline__ int4 load_some(
+    const T* row, int first, int n, T none) {
+  Pack<T, PACKED<T>> made;
+#pragma unroll
+  for (int k = 0; k < PACKED<T>; ++k) {
+    int i = first + k;
+    made.at[k] = i >= 0 && i < n ? row[i] : none;
+  }
+  return *(int4*)&made;
+}
+
 // The elements [first, first + W) of a row; `none` where that is outside of [0, n). FIXED says that
 // nothing writes there while the kernel runs.
 template <class T, bool FIXED = true> __device__ Pack<T, PACKED<T>> load(
@@ -12,27 +25,27 @@ template <class T, bool FIXED = true> __device__ Pack<T, PACKED<T>> load(
   if (first >= 0 && first + W <= n && (size_t)(row + first) % 16 == 0) {
     const int4* at = (const int4*)(row + first);
     *(int4*)&made = FIXED ? __ldg(at) : __ldcg(at);
-    return made;
-  }
-#pragma unroll
-  for (int k = 0; k < W; ++k) {
-    int i = first + k;
-    made.at[k] = i >= 0 && i < n ? row[i] : none;
+  } else {
+    *(int4*)&made = load_some(row, first, n, none);
   }
   return made;
 }
 
-template <class T> __device__ void store(T* row, int first, int n, const Pack<T, PACKED<T>>& pack) {
-  constexpr int W = PACKED<T>;
-  if (first >= 0 && first + W <= n && (size_t)(row + first) % 16 == 0) {
-    __stwb((int4*)(row + first), *(const int4*)&pack);  // the compiler may split an assignment
-    return;
-  }
+template <class T> __device__ __noinline__ void store_some(T* row, int first, int n, int4 words) {
+  const Pack<T, PACKED<T>> pack = *(Pack<T, PACKED<T>>*)&words;
 #pragma unroll
-  for (int k = 0; k < W; ++k) {
+  for (int k = 0; k < PACKED<T>; ++k) {
     int i = first + k;
     if (i >= 0 && i < n) row[i] = pack.at[k];
   }
+}
+
+template <class T> __device__ void store(T* row, int first, int n, const Pack<T, PACKED<T>>& pack) {
+  const int4 words = *(const int4*)&pack;
+  if (first >= 0 && first + PACKED<T> <= n && (size_t)(row + first) % 16 == 0)
+    __stwb((int4*)(row + first), words);  // the compiler may split an assignment
+  else
+    store_some(row, first, n, words);
 }
 
 // A pack of which the compiler cannot know that it has been here before: it would keep what it has
