@@ -1,5 +1,6 @@
 """Traced functions on a GPU, real or fake: kernels, and what can be captured as CUDA graphs."""
 
+import fake_cupy
 import numpy as np
 import pytest
 from needs import needs_shim
@@ -400,6 +401,35 @@ def test_more_numbers_than_one_launch_takes_arrive():
         numbers([a * a.dtype.type(scale) for a in given])
         for live, a in zip(numbers.live, given, strict=True):
             np.testing.assert_array_equal(placement.host(live), a * a.dtype.type(scale))
+
+
+def test_what_cupy_refuses_to_capture_is_found_and_left_out(rng, monkeypatch):
+    if not hasattr(backend.cupy().cuda.Stream, "waits"):
+        pytest.skip(reason="the real CuPy captures all of this")
+    allowed = [name for name in fake_cupy._ELEMENT_BY_ELEMENT if name != "flip"]
+    monkeypatch.setattr(fake_cupy, "_ELEMENT_BY_ELEMENT", allowed)
+    w = gg.Variable(np.ones(6, np.float32), device="cuda:0")
+    mirror, optimizer = gg.Variable(np.ones(6, np.float32), device="cpu"), gg.optim.SGD(0.1)
+
+    def step(x, w):
+        with gg.GradientTape() as tape:
+            y = gg.flip(gg.cumulative_sum(gg.tanh(w * x)) * w)
+            loss = gg.sum(gg.softmax(y) * x)
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+        return loss
+
+    traced = gg.function(step)
+    for x in rng.normal(size=(20, 6)).astype(np.float32):
+        found = traced(gg.constant(x, device="cuda:0"), w)
+        desired = step(gg.constant(x, device="cpu"), mirror)
+        np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-4, 1e-6)
+        np.testing.assert_allclose(w.numpy(), mirror.numpy(), 1e-4, 1e-6)
+    launches = plan_of(traced).replay
+    alone = [run for run in launches.runs if not run.fixed]
+    assert alone
+    assert all([s.name for s, _ in run.steps] == ["flip"] for run in alone)
+    for k, run in enumerate(launches.runs):
+        assert not run.fixed or launches._graphs[k]._graph is not None
 
 
 # ---- what whole models do

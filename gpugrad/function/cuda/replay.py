@@ -65,10 +65,7 @@ class Launches:
             if not self.runs or self.runs[-1].fixed is not fixed:
                 self.runs.append(Run(fixed))
             self.runs[-1].steps.append((step, call))
-        wanted = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
-        for run in reversed(self.runs):
-            run.close(wanted)
-            wanted.update(map(id, run.inputs))
+        self._close()
         self._moves = {k: v for moves in in_place.values() for k, v in moves.items()}
         self._slots: dict[int, Slot] = {}  # of Values that graphs read, and of what they move
         if self._captures:
@@ -76,7 +73,8 @@ class Launches:
             self._slots = {id(v): slot_of(var) for var, v in program.reads if id(v) in captured}
         for at in self._moves.values():
             self._slots[at].moved = True
-        self._graphs: dict[int, Any] = {}  # by position of the run; False where it is refused
+        self._graphs: dict[int, Graph] = {}  # by position of the run
+        self._refused: list[int] = []  # positions of runs that CuPy cannot capture
         self._versions: Any = None  # of what the graphs have captured
 
     def __call__(self, arrays: list[Any], release: Callable[[], None] | None = None) -> list[Any]:
@@ -124,7 +122,29 @@ class Launches:
                     self._slots[self._moves[id(v)]].show()
                 else:
                     variable._data = kept[-1](v)
+            self._part_refused()
         return results
+
+    def _close(self) -> None:
+        program = self.program
+        wanted = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
+        for run in reversed(self.runs):
+            run.close(wanted)
+            wanted.update(map(id, run.inputs))
+
+    def _part_refused(self) -> None:
+        """Halve runs that cannot be captured, until a step is alone that cannot be."""
+        for k in reversed(self._refused):
+            steps = self.runs[k].steps
+            half = len(steps) // 2
+            self.runs[k : k + 1] = [Run(half > 0) for _ in range(min(len(steps), 2))]
+            self.runs[k].steps = steps[:half] or steps
+            if half:
+                self.runs[k + 1].steps = steps[half:]
+        if self._refused:
+            self._refused.clear()
+            self._graphs.clear()
+            self._close()
 
     def _launch(self, step: Step) -> tuple[Callable[..., Any], bool]:
         """As `call_of`, of an effect that kernels do."""
@@ -185,13 +205,11 @@ class Launches:
 
         if k not in self._graphs:
             self._graphs[k] = Graph(launches, arguments)
-        made = None
-        if self._graphs[k]:
-            try:
-                made = self._graphs[k](arguments)
-            except (RuntimeError, NotImplementedError):
-                self._graphs[k] = False
-        made = launches(arguments) if made is None else made
+        try:
+            made = self._graphs[k](arguments)
+        except (RuntimeError, NotImplementedError):
+            self._refused.append(k)
+            made = launches(arguments)
         n = len(run.outputs)
         return [made[i * n : (i + 1) * n] for i in range(len(knowns))]
 
