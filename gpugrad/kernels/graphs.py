@@ -10,7 +10,7 @@ import numpy as np
 from gpugrad.backend import Namespace, cupy
 from gpugrad.kernels.launch import launch
 
-__all__ = ["INSTANCES", "Graph", "Numbers"]
+__all__ = ["INSTANCES", "Graph", "Numbers", "RefusedError"]
 
 INSTANCES = (("numbers.cu", "put_numbers"),)
 ROOM = 480  # words of 8 bytes, as numbers.cu has it
@@ -28,6 +28,10 @@ def _in_order() -> None:
     if before.ptr != current.ptr:
         current.wait_event(before.record())
     _last[device] = current
+
+
+class RefusedError(Exception):
+    """CuPy, or CUDA, cannot capture something; nothing of it has run."""
 
 
 class Graph:
@@ -57,7 +61,7 @@ class Graph:
         """Launch on the current stream; the results are valid until the next call.
 
         Raises:
-            Exception: what CuPy raises for something that cannot be captured. Nothing has run.
+            RefusedError: something cannot be captured.
         """
         _in_order()
         for own, given in zip(self._arguments, arrays, strict=True):
@@ -84,9 +88,12 @@ class Graph:
         with cupy().cuda.using_allocator(self._pool.malloc), self._stream:
             self._stream.begin_capture()
             try:
-                self._results = self._run(self._arguments)
-            finally:
-                self._graph = self._stream.end_capture()
+                try:
+                    self._results = self._run(self._arguments)
+                finally:
+                    self._graph = self._stream.end_capture()
+            except (RuntimeError, NotImplementedError) as error:
+                raise RefusedError(str(error)) from error
 
 
 class Numbers:

@@ -23,7 +23,7 @@ from gpugrad.function.fuse import fuse
 from gpugrad.function.memory import roots_of
 from gpugrad.function.products import find_products
 from gpugrad.function.recompute import recompute
-from gpugrad.kernels.graphs import Graph, Numbers
+from gpugrad.kernels.graphs import Graph, Numbers, RefusedError
 from gpugrad.placement import formulas_on
 from gpugrad.program import Program, Step, Value
 
@@ -207,7 +207,7 @@ class Launches:
             self._graphs[k] = Graph(launches, arguments)
         try:
             made = self._graphs[k](arguments)
-        except (RuntimeError, NotImplementedError):
+        except RefusedError:
             self._refused.append(k)
             made = launches(arguments)
         n = len(run.outputs)
