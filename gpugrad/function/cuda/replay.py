@@ -54,7 +54,9 @@ class Launches:
         self.runs: list[Run] = []
         self._xp, self._captures = xp, xp is not NUMPY
         in_place = moved_in_place(program) if self._captures else {}
-        self._effects = [step for step in program.steps if id(step) in in_place]
+        self._effects: list[tuple[Step, Any]] = [
+            (step, step.launched) for step in program.steps if id(step) in in_place
+        ]
         self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect: of one step
         self._lives = [self._live]
         written_over = overwriting(program)
@@ -73,6 +75,8 @@ class Launches:
             self._slots = {id(v): slot_of(var) for var, v in program.reads if id(v) in captured}
         for at in self._moves.values():
             self._slots[at].moved = True
+        roots = roots_of(program)
+        self._returns_moved = any(roots.get(id(v)) in self._slots for v in program.outputs)
         self._graphs: dict[int, Graph] = {}  # by position of the run
         self._refused: list[int] = []  # positions of runs that CuPy cannot capture
         self._versions: Any = None  # of what the graphs have captured
@@ -87,11 +91,8 @@ class Launches:
     @property
     def repeats(self) -> bool:
         """Whether several steps can be one graph, which returns nothing that the next one moves."""
-        roots = roots_of(self.program)
-        return (
-            self._captures and [run.fixed for run in self.runs] == [True]
-            and not any(roots.get(id(v)) in self._slots for v in self.program.outputs)
-        )  # fmt: skip
+        whole = len(self.runs) == 1 and self.runs[0].fixed
+        return self._captures and whole and not self._returns_moved
 
     def several(self, batches: list[list[Any]]) -> list[list[Any]]:
         """Several calls, one after the other; more than one only if the program `repeats`.
@@ -161,9 +162,9 @@ class Launches:
         """Put values and numbers where graphs read them; forget graphs that read others."""
         for slot in self._slots.values():
             slot.fill()
-        launched: list[Any] = [step.launched for step in self._effects]
-        numbers = [[effect.numbers() for effect in launched] for _ in range(steps)]
+        numbers = [[launched.numbers() for _, launched in self._effects] for _ in range(steps)]
         flat = [a for of_step in numbers for of_effect in of_step for a in of_effect]
+        launched = [effect for _, effect in self._effects]
         versions = [steps, *(x.version for x in (*self._slots.values(), *launched))]
         if versions != self._versions:
             self._versions = versions
@@ -171,8 +172,8 @@ class Launches:
             self._numbers = Numbers(self._xp, flat)
             live = iter(self._numbers.live)
             self._lives = [
-                {id(effect): [next(live) for _ in some]
-                 for effect, some in zip(self._effects, of_step, strict=True)}
+                {id(step): [next(live) for _ in some]
+                 for (step, _), some in zip(self._effects, of_step, strict=True)}
                 for of_step in numbers
             ]  # fmt: skip
         if flat:
