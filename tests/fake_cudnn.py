@@ -31,7 +31,7 @@ built: list[dict[str, Any]] = []
 
 
 class cudnnGraphNotSupportedError(Exception):
-    pass
+    """``cudnn.cudnnGraphNotSupportedError``."""
 
 
 data_type = enum.Enum("data_type", "FLOAT DOUBLE HALF BFLOAT16")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import HALF
-from gpugrad.function.fuse import REDUCTIONS, SAME_ELEMENTS, axes_of, reduction
+from gpugrad.function.fuse import REDUCTIONS, axes_of, reduction, views_apart
 from gpugrad.function.rewrite import Rewriter
 from gpugrad.op import OPS
 from gpugrad.program import Program, Step, Value
@@ -33,14 +33,10 @@ def along_rows(program: Program) -> Program:
 class _Writer(Rewriter):
     def __init__(self, program: Program) -> None:
         super().__init__(program)
-        self._apart: set[int] = set()  # views whose elements do not lie side by side
+        self._apart = views_apart(program)
 
     def write(self, step: Step) -> None:
         """Append a step, or those that take its place."""
-        for v in step.outs:
-            straight = step.name in SAME_ELEMENTS - {"broadcast_to"}
-            if v.view and not (straight and id(step.args[0]) not in self._apart):
-                self._apart.add(id(v))
         parts = self._parts(step)
         if parts is None:
             self.keep(step)

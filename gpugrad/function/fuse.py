@@ -17,7 +17,10 @@ import numpy as np
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.program import Program, Step, Value
 
-__all__ = ["REDUCTIONS", "SAME_ELEMENTS", "Kernel", "axes_of", "fuse", "launches", "reduction"]
+__all__ = [
+    "REDUCTIONS", "SAME_ELEMENTS", "Kernel", "axes_of", "fuse", "launches", "reduction",
+    "views_apart",
+]  # fmt: skip
 
 LONG_ROW = 8192
 """Elements of a row from which on a block for each row is too few blocks, unless rows are many."""
@@ -109,6 +112,16 @@ class _Space:
     def reduces_rows(self) -> bool:
         """Whether a block for each row is enough blocks."""
         return self.columns <= LONG_ROW or self.rows >= MANY_ROWS
+
+
+def views_apart(program: Program) -> set[int]:
+    """Ids of views whose elements do not lie side by side: transposes, slices, broadcasts."""
+    found: set[int] = set()
+    for step in program.steps:
+        straight = step.name in SAME_ELEMENTS - {"broadcast_to"}
+        if step.op is not None and not (straight and found.isdisjoint(map(id, step.inputs))):
+            found.update(id(v) for v in step.outs if v.view)
+    return found
 
 
 def axes_of(step: Step) -> tuple[int, ...]:

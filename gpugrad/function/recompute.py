@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from gpugrad.backend import HALF
 from gpugrad.function.cuda.overwriting import overwriting
-from gpugrad.function.fuse import SAME_ELEMENTS, Kernel, reduction
+from gpugrad.function.fuse import SAME_ELEMENTS, Kernel, reduction, views_apart
 from gpugrad.function.memory import roots_of
 from gpugrad.program import Program, Step, Value
 
@@ -78,7 +78,7 @@ class _Exchange:
         self._roots = roots_of(program)
         self._sharing: dict[int, list[Value]] = {}  # by root: the values in its memory
         self._readers: dict[int, set[int]] = {}
-        self._spread: set[int] = set()  # views whose elements do not lie side by side
+        self._spread = views_apart(program)
         self._gone: dict[int, int] = {}  # by root: where a step writes over it
         for v in program.values():
             self._sharing.setdefault(self._roots.get(id(v), id(v)), []).append(v)
@@ -89,9 +89,6 @@ class _Exchange:
             moves = step.args[len(step.args) - len(step.variables) :]
             for v in step.inputs if id(step) in over else moves:
                 self._gone.setdefault(self._roots.get(id(v), id(v)), k)
-            apart = step.name not in SAME_ELEMENTS - {"broadcast_to"}
-            if step.op is not None and (apart or any(id(v) in self._spread for v in step.inputs)):
-                self._spread.update(id(v) for v in step.outs if v.view)
         leaving = (*program.outputs, *(v for _, v in program.writes))
         self._leaving = {id(v) for v in leaving}
         stay = (*leaving, *program.inputs, *(v for _, v in program.reads))
