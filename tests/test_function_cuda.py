@@ -340,6 +340,16 @@ def test_a_variable_of_another_shape_is_another_program():
         np.testing.assert_allclose(f(x).numpy(), 2 * shape * np.tanh(1), 1e-6)
 
 
+def test_a_variable_that_is_given_is_traced_again_for_its_shape():
+    w = gg.Variable(np.ones(4, np.float32), device="cuda:0", shape=(None,))
+    f = gg.function(lambda x, w: gg.sum(gg.tanh(w)) * x)
+    x = gg.constant(2.0, device="cuda:0")
+    for shape in (4, 4, 4, 5, 5, 5, 4, 4, 5):
+        w.assign(gg.ones(shape, device="cuda:0"))
+        np.testing.assert_allclose(f(x, w).numpy(), 2 * shape * np.tanh(1), 1e-6)
+    assert f.cache_info() == (7, 2, 0)
+
+
 def test_several_steps_are_one_graph(rng):
     batches, made = rng.normal(size=(4, 3, 6)).astype(np.float32), []
     for device in ("cpu", "cuda:0"):

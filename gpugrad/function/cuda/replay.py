@@ -25,7 +25,7 @@ from gpugrad.function.products import find_products
 from gpugrad.function.recompute import recompute
 from gpugrad.kernels.graphs import Graph, Numbers, RefusedError
 from gpugrad.placement import formulas_on
-from gpugrad.program import Program, Step, Value
+from gpugrad.program import OtherwiseError, Program, Step, Value
 
 __all__ = ["Launches"]
 
@@ -159,7 +159,14 @@ class Launches:
         return call, True
 
     def _prepare(self, steps: int) -> None:
-        """Put values and numbers where graphs read them; forget graphs that read others."""
+        """Put values and numbers where graphs read them; forget graphs that read others.
+
+        Raises:
+            OtherwiseError: a Variable has another shape: this is not its program. Nothing has run.
+        """
+        for variable, v in self.program.reads:
+            if variable._data.shape != v.shape:
+                raise OtherwiseError(f"the shape of the Variable '{variable.name}'")
         for slot in self._slots.values():
             slot.fill()
         numbers = [[launched.numbers() for _, launched in self._effects] for _ in range(steps)]

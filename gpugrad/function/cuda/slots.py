@@ -8,7 +8,7 @@ import weakref
 from gpugrad.backend import ALONE
 from gpugrad.function.memory import roots_of
 from gpugrad.placement import copied
-from gpugrad.program import OtherwiseError, Program
+from gpugrad.program import Program
 from gpugrad.variable import Variable
 
 __all__ = ["Slot", "moved_in_place", "slot_of"]
@@ -36,15 +36,11 @@ class Slot:
             self._leave()
 
     def fill(self) -> None:
-        """Put the Variable's value there.
-
-        Raises:
-            OtherwiseError: the value has another shape or dtype: this is not its program.
-        """
+        """Put the Variable's value there."""
         data = self.variable._data
-        if data.shape != self.own.shape or data.dtype != self.own.dtype:
-            raise OtherwiseError(f"the shape of the Variable '{self.variable.name}'")
-        if data is self.own:
+        if data.shape != self.own.shape:
+            self._leave()
+        elif data is self.own:
             if self.moved and sys.getrefcount(self.own) > ALONE + 2:  # `data` and the Variable
                 self._leave()
         elif data is not self._shown:
