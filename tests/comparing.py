@@ -1,6 +1,15 @@
 """What several tests compare arrays with."""
 
+import ml_dtypes
 import numpy as np
+
+DTYPES = {
+    "float64": (np.dtype("float64"), 1e-12),
+    "float32": (np.dtype("float32"), 2e-5),
+    "float16": (np.dtype("float16"), 4e-3),
+    "bfloat16": (np.dtype(ml_dtypes.bfloat16), 3e-2),
+}
+"""By name: a dtype of kernels, and how near they come to the formula."""
 
 
 def same(a, b):

@@ -1,8 +1,8 @@
 """Batch norm's kernels, run on the CPU by the shim: channels last, and channels before places."""
 
-import ml_dtypes
 import numpy as np
 import pytest
+from comparing import DTYPES
 from needs import each_architecture, needs_nvrtc, needs_shim
 
 import gpugrad as gg
@@ -13,12 +13,6 @@ from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim
 
-DTYPES = {
-    "float64": (np.dtype("float64"), 1e-12),
-    "float32": (np.dtype("float32"), 2e-5),
-    "float16": (np.dtype("float16"), 4e-3),
-    "bfloat16": (np.dtype(ml_dtypes.bfloat16), 3e-2),
-}
 SHAPES = [
     ((1, 1), 1), ((7, 5), 1), ((300, 24), 1), ((41, 264), 1), ((3, 2, 5, 8), -1),
     ((2, 3, 49), 1), ((3, 4, 8), 1), ((2, 2, 12), 1), ((1, 2, 4100), 1), ((3, 5, 7), 0),

@@ -1,8 +1,8 @@
 """Kernels over rows of any length, run on the CPU by the shim: softmax, cross entropy, norms."""
 
-import ml_dtypes
 import numpy as np
 import pytest
+from comparing import DTYPES
 from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
@@ -13,12 +13,6 @@ from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim
 
-DTYPES = {
-    "float64": (np.dtype("float64"), 1e-12),
-    "float32": (np.dtype("float32"), 2e-5),
-    "float16": (np.dtype("float16"), 4e-3),
-    "bfloat16": (np.dtype(ml_dtypes.bfloat16), 3e-2),
-}
 LENGTHS = [1, 7, 32, 129, 1000, 4099]
 """Less than one pack; packs that are not whole; one warp; a block; one that begins crooked."""
 
