@@ -86,6 +86,25 @@ def test_every_pass_alone_and_every_other_without_it_give_the_same(f, passes):
             near(a, b, 1e-11)
 
 
+def test_an_array_that_reshaping_copies_is_copied_once():
+    traced = gg.function(lambda x: (y := gg.reshape(x.mT, (2, 6)), gg.reshape(y, (3, 4))))
+    x = gg.constant(np.arange(12.0).reshape(3, 4))
+    transpose, *reshapes = traced.lower(x).program.steps
+    assert [s.args[0] is transpose.outs[0] for s in reshapes] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("f", "shapes"),
+    [(gg.linear, [(2, 3), (4, 3), (4,)]), (gg.bilinear, [(2, 3), (2, 2), (4, 3, 2)]),
+     (gg.dot, [(3,), (3,)]), (gg.tensordot, [(2, 3, 4), (3, 4, 2)])],
+    ids=lambda f: getattr(f, "__name__", ""),
+)  # fmt: skip
+def test_products_of_sixteen_bits_are_not_products_of_wider_floats(f, shapes):
+    args = [gg.astype(gg.constant(RNG.normal(size=s)), "bfloat16") for s in shapes]
+    steps = gg.function(f).lower(*args).program.steps
+    assert {v.dtype for s in steps if s.name == "matmul" for v in s.inputs} == {gg.bfloat16}
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("size", [12, 300_000])
 def test_sixteen_bits_are_rounded_as_in_eager_calls(dtype, size):

@@ -17,7 +17,7 @@ from gpugrad.samples import calls, shaped, uniform
 
 
 @op(
-    arrays=("x", "weight", "bias"),
+    arrays=("x", "weight", "bias"), keeps_half=True,
     ref=lambda x, weight, bias=0.0: x @ weight.T + bias,
     samples=shaped(
         ([(2, 3), (4, 3), (4,)], {}), ([(3,), (2, 3)], {}), ([(2, 2, 3), (1, 3), (1,)], {}),
@@ -64,7 +64,7 @@ def _bilinear_ref(x1, x2, weight, bias=0.0):
 
 
 @op(
-    arrays=("x1", "x2", "weight", "bias"), ref=_bilinear_ref,
+    arrays=("x1", "x2", "weight", "bias"), keeps_half=True, ref=_bilinear_ref,
     samples=shaped(
         ([(2, 3), (2, 2), (4, 3, 2), (4,)], {}), ([(3,), (2,), (1, 3, 2)], {}),
         ([(2, 1, 2), (2, 1, 2), (2, 2, 2)], {}),

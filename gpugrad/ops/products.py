@@ -200,7 +200,7 @@ def vecdot(xp, x1, x2, /, axis=-1):
 
 
 @op(
-    kinds="fci", ref="numpy.dot",
+    keeps_half=True, kinds="fci", ref="numpy.dot",
     samples=shaped(
         ([(3,), (3,)], {}), ([(2, 3), (3, 2)], {}), ([(), (3,)], {}), ([(2, 2, 3), (3,)], {}),
         ([(2, 3), (2, 3, 2)], {}), ([(0,), (0,)], {}),
@@ -249,7 +249,7 @@ def _contracted(x1, x2, axes):
 
 
 @op(
-    kinds="fci", ref="numpy.tensordot",
+    keeps_half=True, kinds="fci", ref="numpy.tensordot",
     samples=shaped(
         ([(2, 3, 4), (3, 4, 2)], {}), ([(2, 3), (3, 2)], {"axes": 1}), ([(2,), (3,)], {"axes": 0}),
         ([(2, 3, 2), (2, 3)], {"axes": ((1, 0), (1, 0))}), ([(0, 2), (2, 3)], {"axes": 1}),

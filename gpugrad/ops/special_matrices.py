@@ -300,7 +300,8 @@ def _cheapest(sizes):
 
 
 @op(
-    variadic=True, kinds="fc", ref=lambda arrays: functools.reduce(np.matmul, arrays),
+    variadic=True, keeps_half=True, kinds="fc",
+    ref=lambda arrays: functools.reduce(np.matmul, arrays),
     samples=_lists([(2, 3), (3, 1), (1, 4)], [(3,), (3, 2), (2, 2), (2,)], [(2, 2)],
                    [(2, 2, 3), (3, 1), (2, 1, 2)]),
     errors=[([[np.ones((2, 3)), np.ones((2, 3))]], {}, ShapeError, r"multi_dot.*\(2, 3\)"),
