@@ -49,8 +49,6 @@ _SAME: dict[str, Callable[[Step], Any]] = {
 }
 """What a step is equal to, if its result has the shape and dtype of that."""
 
-_COMPOSED = ("reshape",)  # f(f(x)) is f(x) with the second one's params
-
 
 def simplify(program: Program) -> Program:
     """Leave out steps whose result is their argument, and join two reshapes, or two transposes."""
@@ -67,11 +65,12 @@ def simplify(program: Program) -> Program:
                 rewriter.replace(out, same)
                 continue
         before = made.get(id(step.args[0])) if step.args else None
-        if before is not None and before.op.name == name and name in _COMPOSED:
-            step = rewriter.again(step, before.args)
-        elif before is not None and name == before.op.name == "matrix_transpose":
-            rewriter.replace(step.outs[0], before.args[0])
-            continue
+        if before is not None and before.op.name == name:
+            if name == "matrix_transpose":
+                rewriter.replace(step.outs[0], before.args[0])
+                continue
+            if name == "reshape" and before.outs[0].view:  # of a copy, this one is a view
+                step = rewriter.again(step, before.args)
         rewriter.keep(step)
         if step.op is not None and len(step.outs) == 1:
             made[id(step.outs[0])] = step
