@@ -111,6 +111,18 @@ def test_an_elementwise_chain_with_its_gradient_and_sum_is_one_kernel(rng):
     assert len(kernel.outs) == 2
 
 
+def test_what_a_kernel_makes_and_others_reshape_is_written_once(rng):
+    def f(x, w):
+        y = gg.exp(x)
+        return y @ w, gg.reshape(gg.expand_dims(y, axis=0), (6, 4)).mT @ gg.reshape(y, (6, 4))
+
+    args = normal(rng, 2, 3, 4), normal(rng, 4, 4)
+    kernel = first_kernel(f, *args)
+    assert [s.name for s in kernel.steps] == ["exp"]
+    assert [v.shape for v in kernel.outs] == [(2, 3, 4)]
+    assert_right(f, *args)
+
+
 def mlp_step():
     gg.set_seed(0)
     model = gg.nn.Sequential(

@@ -234,11 +234,15 @@ def test_the_pass_is_switched_by_its_name(rng):
         gg.function(lambda x: x, passes=("recomputation",))
 
 
-def test_what_a_kernel_reshapes_is_memory_of_its_own(rng):
-    before, _ = both(lambda x: gg.reshape(gg.exp(x), (2, 3, 4)), normal(rng, 6, 4))
-    (result,) = before.outputs
-    assert result.view
-    assert roots_of(before)[id(result)] == id(result)
+def test_what_a_kernel_reshapes_and_reads_is_memory_of_its_own(rng):
+    def f(x):
+        y = gg.reshape(gg.exp(x), (2, 3, 4))
+        return y, gg.sqrt(y)
+
+    before, _ = both(f, normal(rng, 6, 4))
+    reshaped, _ = before.outputs
+    assert reshaped.view
+    assert roots_of(before)[id(reshaped)] == id(reshaped)
 
 
 # ---- that results are the same -----------------------------------------------------------

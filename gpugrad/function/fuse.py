@@ -33,6 +33,8 @@ REDUCTIONS = {"sum": "sum", "mean": "mean", "max": "max", "min": "min", "sum_to"
 SAME_ELEMENTS = frozenset(("broadcast_to", "reshape", "expand_dims", "squeeze"))
 """Ops that change nothing but how elements are counted."""
 
+_STRAIGHT = SAME_ELEMENTS - {"broadcast_to"}
+
 
 class Kernel(Step):
     """Steps as one kernel over `rows` times `columns` elements.
@@ -83,6 +85,18 @@ class Kernel(Step):
         """Whether a value has an element for each of the kernel's."""
         return _Space(self.shape).is_full(v.shape)
 
+    def part_with_views(self, leaving: set[int]) -> list[Step]:
+        """The reshapes that only others read, no longer its own: views of one result, not two."""
+        found: list[Step] = []
+        for step in reversed(self.steps):
+            read = {id(v) for s in self.parts for v in s.inputs}
+            (out,) = step.outs
+            if step.name in _STRAIGHT and out.view and id(out) in leaving and id(out) not in read:
+                self.steps.remove(step)
+                leaving.update(map(id, step.inputs))
+                found.append(step)
+        return found[::-1]
+
     def close(self, leaving: set[int]) -> None:
         """Find the inputs, and the results that others read."""
         every = [*self.steps, *self.sums]
@@ -118,7 +132,7 @@ def views_apart(program: Program) -> set[int]:
     """Ids of views whose elements do not lie side by side: transposes, slices, broadcasts."""
     found: set[int] = set()
     for step in program.steps:
-        straight = step.name in SAME_ELEMENTS - {"broadcast_to"}
+        straight = step.name in _STRAIGHT
         if step.op is not None and not (straight and found.isdisjoint(map(id, step.inputs))):
             found.update(id(v) for v in step.outs if v.view)
     return found
@@ -300,10 +314,12 @@ def fuse(program: Program) -> Program:
         if isinstance(item, Kernel):
             read = [v for s in (*item.steps, *item.sums) for v in s.inputs]
             leaving.update(id(v) for v in read if maker.get(id(v), k) != k)
+    made.steps = []
     for item in items:
+        made.steps.append(item)
         if isinstance(item, Kernel):
+            made.steps += item.part_with_views(leaving)
             item.close(leaving)
-    made.steps = items
     return made
 
 
