@@ -63,12 +63,13 @@ def training(device):
         return model, training_step(model, gg.optim.Adam(0.05))
 
 
-def test_training_on_a_gpu_goes_as_on_the_cpu(rng):
+@pytest.mark.parametrize("examples", [(7,), (2, 5)], ids=str)
+def test_training_on_a_gpu_goes_as_on_the_cpu(examples, rng):
     (one, eager), (two, step) = training("cpu"), training("cuda:0")
     for a, b in zip(one.trainable_variables, two.trainable_variables, strict=True):
         b.assign(a.to_device("cuda:0"))
     traced = gg.function(step)
-    x, labels = rng.normal(size=(7, 6)).astype(np.float32), rng.integers(0, 3, 7)
+    x, labels = rng.normal(size=(*examples, 6)).astype(np.float32), rng.integers(0, 3, examples)
     snapshots = []
     for _ in range(4):
         desired = eager(gg.constant(x, device="cpu"), gg.constant(labels, device="cpu"))
@@ -86,13 +87,14 @@ def test_training_on_a_gpu_goes_as_on_the_cpu(rng):
         assert launches._graphs[0]
 
 
-def test_products_do_what_follows_them(rng):
+@pytest.mark.parametrize("examples", [(7,), (2, 5)], ids=str)
+def test_products_do_what_follows_them(examples, rng):
     binding = cublaslt.binding()
     if not hasattr(binding, "calls"):
         pytest.skip(reason="the real cuBLASLt does not tell what it was asked")
     _, step = training("cuda:0")
     traced = gg.function(step)
-    x, labels = rng.normal(size=(7, 6)).astype(np.float32), rng.integers(0, 3, 7)
+    x, labels = rng.normal(size=(*examples, 6)).astype(np.float32), rng.integers(0, 3, examples)
     binding.calls.clear()
     traced(gg.constant(x, device="cuda:0"), gg.constant(labels, device="cuda:0"))  # is traced
     traced(gg.constant(x, device="cuda:0"), gg.constant(labels, device="cuda:0"))

@@ -6,12 +6,14 @@ launch, and so is the gradient by its input with the relu before it and that lay
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.backend import NUMPY, Namespace
+from gpugrad.function.fuse import axes_of
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.kernels import cublaslt
 from gpugrad.program import Program, Step, Value
@@ -50,8 +52,9 @@ class Product(Step):
         """Let another product read what this one keeps of its relu."""
         if not self.keeps:
             self.keeps = True
-            rows, columns = self.outs[0].shape
-            bits = np.broadcast_to(np.uint8(0), cublaslt.relu_aux_shape(rows, columns))
+            *stack, columns = self.outs[0].shape
+            shape = cublaslt.relu_aux_shape(math.prod(stack), columns)
+            bits = np.broadcast_to(np.uint8(0), shape)
             self.outs = [*self.outs, Value(bits)]
         masked.args = (*masked.args, self.outs[-1])
 
@@ -61,19 +64,21 @@ class Product(Step):
         return self._one_by_one(xp, a, b, *rest) if made is NotImplemented else made
 
     def _one_by_one(self, xp: Namespace, a: Any, b: Any, *rest: Any) -> list[Any]:
-        out = a @ b
+        out = xp.matmul(a, b)
         if self.bias:
-            out = out + rest[0]
+            out = xp.add(out, rest[0])
         if self.relu:
-            out = xp.lib.maximum(out, 0)
+            out = xp.relu(out)
         if self.masked:
-            out = out * (rest[0] > 0)
-        summed = {"out": out, "b": b}.get(self.sums)
-        made = [out] if summed is None else [out, summed.sum(0)]
+            out = xp.multiply(out, xp.greater(rest[0], 0))
+        made, summed = [out], {"out": out, "b": b}.get(self.sums)
+        if summed is not None:
+            made.append(xp.sum_to(summed, summed.shape[-1:]))
         return [*made, out] if self.keeps else made  # what is kept is then no bits
 
     def _in_one(self, lib: Any, a: Any, b: Any, *rest: Any) -> Any:
-        (m, _), n = a.shape, b.shape[1]
+        shape, n = (*a.shape[:-1], b.shape[1]), b.shape[1]
+        a = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
         bias = lib.empty(n, dtype=a.dtype) if self.sums or self.masked else None
         aux, name = None, "bgrad_b" if self.sums else "default"
         if self.masked:
@@ -83,13 +88,14 @@ class Product(Step):
         elif self.bias:
             if self.sums:
                 return NotImplemented
-            aux = cublaslt.relu_aux(lib, m, n) if self.keeps else None
+            aux = cublaslt.relu_aux(lib, len(a), n) if self.keeps else None
             bias, name = rest[0], "bias"
             if self.relu:
                 name = "relu_aux_bias" if self.keeps else "relu_bias"
         made = cublaslt.product(lib, a, b, epilogue=name, bias=bias, aux=aux)
         if made is NotImplemented:
             return made
+        made = made.reshape(shape)
         found = [made, bias] if self.sums else [made]
         return [*found, aux] if self.keeps else found
 
@@ -115,17 +121,27 @@ class _Readers:
         steps = self.of(v)
         return steps[0] if len(steps) == 1 and id(v) not in self._leave else None
 
+    def alike(self, v: Value) -> Iterator[Value]:
+        """A value, and those that it is a reshape of, with the same rows."""
+        yield v
+        while _is(step := self.made.get(id(v)), "reshape"):
+            (before,) = step.inputs  # type: ignore[union-attr]
+            if not before.shape or before.shape[-1] != v.shape[-1]:
+                return
+            yield (v := before)
+
 
 def _is(step: Step | None, *names: str) -> bool:
     return step is not None and step.op is not None and step.op.name in names
 
 
 def _row_sum(readers: _Readers, v: Value) -> Step | None:
-    """The step that sums a matrix over its rows."""
-    for step in readers.of(v):
-        axis = step.params.get("axis") if _is(step, "sum") else None
-        if (_is(step, "sum_to") or axis in (0, (0,))) and step.outs[0].shape == v.shape[1:]:
-            return step
+    """The step that sums a matrix, or a stack of them, over all rows."""
+    for same in readers.alike(v):
+        for step in readers.of(same):
+            whole = axes_of(step) if _is(step, "sum", "sum_to") else ()
+            if whole == tuple(range(len(same.shape) - 1)) and step.outs[0].shape == v.shape[-1:]:
+                return step
     return None
 
 
@@ -140,7 +156,7 @@ def find_products(program: Program) -> Program:
     gone: set[int] = set()  # steps that are part of a product now
     made: dict[int, Product] = {}  # by the step in whose place they stand
     for step in program.steps:
-        if _is(step, "matmul") and all(len(v.shape) == 2 for v in step.inputs):
+        if _is(step, "matmul") and _is_tall(*step.args):
             _join(step, readers, gone, made)
     by_result = {id(p.outs[0]): p for p in made.values() if p.relu}
     for product in made.values():
@@ -189,8 +205,13 @@ def _take(step: Any, taken: list[Step]) -> Value:
     return out
 
 
+def _is_tall(a: Any, b: Any) -> bool:
+    """Whether a product is of one matrix by another, or of a stack, which is one tall matrix."""
+    return isinstance(a, Value) and isinstance(b, Value) and len(a.shape) > 1 == len(b.shape) - 1
+
+
 def _is_row(bias: Any, v: Value) -> bool:
-    return isinstance(bias, Value) and bias.shape == v.shape[1:] and bias.dtype == v.dtype
+    return isinstance(bias, Value) and bias.shape == v.shape[-1:] and bias.dtype == v.dtype
 
 
 def _positive(readers: _Readers, mask: Any) -> Value | None:
