@@ -8,7 +8,6 @@ one along these rows, and then one over n rows of c.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ import numpy as np
 from gpugrad.backend import HALF
 from gpugrad.function.fuse import REDUCTIONS, axes_of, reduction, views_apart
 from gpugrad.function.rewrite import Rewriter
-from gpugrad.op import OPS
 from gpugrad.program import Program, Step, Value
 
 __all__ = ["along_rows"]
@@ -44,21 +42,21 @@ class _Writer(Rewriter):
         rows, columns, rest = parts
         x: Any = step.args[0]
         if step.name == "sum_of_products":
-            x = self._step(step, "multiply", step.args, {}, x.shape)
+            x = self.step(step, "multiply", step.args, {}, x.shape)
         how = REDUCTIONS.get(step.name, "sum")
         dtype, wide = x.dtype, x.dtype in HALF and rows > 1 and columns > 1
         if wide:  # what is between is not rounded
-            x = self._step(step, "astype", [x], {"dtype": np.dtype(np.float32), "copy": True},
+            x = self.step(step, "astype", [x], {"dtype": np.dtype(np.float32), "copy": True},
                            x.shape, np.float32)  # fmt: skip
         if columns > 1:
-            x = self._reshaped(step, x, (rows * rest, columns))
+            x = self.reshaped(step, x, (rows * rest, columns))
             x = self._reduced(step, how, x, -1, (rows * rest,))
         if rows > 1:
-            x = self._reshaped(step, x, (rows, rest))
+            x = self.reshaped(step, x, (rows, rest))
             x = self._reduced(step, how, x, 0, (rest,))
         if wide:
-            x = self._step(step, "astype", [x], {"dtype": dtype, "copy": True}, x.shape, dtype)
-        self.replace(step.outs[0], self._reshaped(step, x, step.outs[0].shape))
+            x = self.step(step, "astype", [x], {"dtype": dtype, "copy": True}, x.shape, dtype)
+        self.replace(step.outs[0], self.reshaped(step, x, step.outs[0].shape))
 
     def _parts(self, step: Step) -> tuple[int, int, int] | None:
         """Elements along the first axes, along the last ones, and of what stays between them.
@@ -90,23 +88,4 @@ class _Writer(Rewriter):
     def _reduced(self, of: Step, how: str, x: Value, axis: int, shape: tuple[int, ...]) -> Value:
         name = "mean" if of.name == "mean" else how
         params = {"axis": axis, "keepdims": False} | ({"dtype": None} if name == "sum" else {})
-        return self._step(of, name, [x], params, shape)
-
-    def _reshaped(self, of: Step, x: Value, shape: tuple[int, ...]) -> Value:
-        if x.shape == shape:
-            return x
-        made = self._step(of, "reshape", [x], {"shape": shape, "copy": None}, shape)
-        made.view = True
-        return made
-
-    def _step(
-        self, of: Step, name: str, args: Sequence[Any], params: dict[str, Any],
-        shape: tuple[int, ...], dtype: Any = None,
-    ) -> Value:  # fmt: skip
-        """Append a step in the place of another; its result."""
-        dtype = args[0].dtype if dtype is None else np.dtype(dtype)
-        out = Value(np.broadcast_to(np.empty((), dtype), shape))
-        made = Step(OPS[name], args, params, [out])
-        made.backward, made.phase = of.backward, of.phase
-        self.keep(made)
-        return out
+        return self.step(of, name, [x], params, shape)

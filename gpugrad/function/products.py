@@ -18,7 +18,7 @@ from gpugrad.function.passes.dead import remove_dead
 from gpugrad.kernels import cublaslt
 from gpugrad.program import Program, Step, Value
 
-__all__ = ["Product", "find_products"]
+__all__ = ["Product", "Readers", "find_products"]
 
 
 class Product(Step):
@@ -100,7 +100,7 @@ class Product(Step):
         return [*found, aux] if self.keeps else found
 
 
-class _Readers:
+class Readers:
     """Who reads each value of a program."""
 
     def __init__(self, program: Program) -> None:
@@ -135,7 +135,7 @@ def _is(step: Step | None, *names: str) -> bool:
     return step is not None and step.op is not None and step.op.name in names
 
 
-def _row_sum(readers: _Readers, v: Value) -> Step | None:
+def _row_sum(readers: Readers, v: Value) -> Step | None:
     """The step that sums a matrix, or a stack of them, over all rows."""
     for same in readers.alike(v):
         for step in readers.of(same):
@@ -152,7 +152,7 @@ def _other(step: Step, v: Value) -> Any:
 
 def find_products(program: Program) -> Program:
     """Join matrix products with the steps that follow them."""
-    readers = _Readers(program)
+    readers = Readers(program)
     gone: set[int] = set()  # steps that are part of a product now
     made: dict[int, Product] = {}  # by the step in whose place they stand
     for step in program.steps:
@@ -168,7 +168,7 @@ def find_products(program: Program) -> Program:
     return remove_dead(joined)
 
 
-def _join(step: Step, readers: _Readers, gone: set[int], made: dict[int, Product]) -> None:
+def _join(step: Step, readers: Readers, gone: set[int], made: dict[int, Product]) -> None:
     args, taken, v = list(step.args), [step], step.outs[0]
     bias = relu = masked = False
     after = readers.only(v)
@@ -214,7 +214,7 @@ def _is_row(bias: Any, v: Value) -> bool:
     return isinstance(bias, Value) and bias.shape == v.shape[-1:] and bias.dtype == v.dtype
 
 
-def _positive(readers: _Readers, mask: Any) -> Value | None:
+def _positive(readers: Readers, mask: Any) -> Value | None:
     """The relu's result that a mask is made of: ``mask = out > 0``."""
     step = readers.made.get(id(mask))
     if step is None or not _is(step, "greater") or not isinstance(step.args[0], Value):

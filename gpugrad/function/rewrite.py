@@ -6,6 +6,9 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from gpugrad.op import OPS
 from gpugrad.program import Program, Step, Value
 
 __all__ = ["Rewriter"]
@@ -45,6 +48,26 @@ class Rewriter:
     def replace(self, old: Value, new: Value) -> None:
         """Let `new` take the place of `old` from here on."""
         self._now[id(old)] = new
+
+    def reshaped(self, of: Step, x: Value, shape: tuple[int, ...]) -> Value:
+        """A value in another shape: a view of it, by a step in the place of another."""
+        if x.shape == shape:
+            return x
+        made = self.step(of, "reshape", [x], {"shape": shape, "copy": None}, shape)
+        made.view = True
+        return made
+
+    def step(
+        self, of: Step, name: str, args: Sequence[Any], params: dict[str, Any],
+        shape: tuple[int, ...], dtype: Any = None,
+    ) -> Value:  # fmt: skip
+        """Append a step in the place of another; its result."""
+        dtype = args[0].dtype if dtype is None else np.dtype(dtype)
+        out = Value(np.broadcast_to(np.empty((), dtype), shape))
+        made = Step(OPS[name], args, params, [out])
+        made.backward, made.phase = of.backward, of.phase
+        self.keep(made)
+        return out
 
     def constant(self, array: Any) -> Value:
         """A value that is an array in every run."""

@@ -5,9 +5,10 @@
 #include "rows.cuh"
 
 // A label is a probability for its class, of which `smoothing` is shared by all classes. A label
-// that is none gives NaN: nobody waits here for an error to be raised.
-template <class T, int HELD> __global__ void FOR_TEAM sparse_forward(
-    const T* __restrict__ x, const long long* __restrict__ labels, T* __restrict__ losses,
+// that is none gives NaN: nobody waits here for an error to be raised. The losses and their
+// gradients, L, may be float where scores have 16 bits.
+template <class T, class L, int HELD> __global__ void FOR_TEAM sparse_forward(
+    const T* __restrict__ x, const long long* __restrict__ labels, L* __restrict__ losses,
     long long rows, int n, bool ignoring, long long ignored, double smoothing) {
   typedef compute_t<T> C;
   __shared__ C scratch[32];
@@ -15,7 +16,7 @@ template <class T, int HELD> __global__ void FOR_TEAM sparse_forward(
   if (row >= rows) return;
   long long label = labels[row];
   if (ignoring && label == ignored) {
-    if (threadIdx.x == 0) losses[row] = T(0.0f);
+    if (threadIdx.x == 0) losses[row] = L(0.0f);
     return;
   }
   x += row * n;
@@ -34,11 +35,11 @@ template <class T, int HELD> __global__ void FOR_TEAM sparse_forward(
     every = block_reduce(every, Sum(), C(0), scratch) / n;
     picked = picked * C(1 - smoothing) + every * C(smoothing);
   }
-  if (threadIdx.x == 0) losses[row] = T(log(sum) - picked);
+  if (threadIdx.x == 0) losses[row] = L(log(sum) - picked);
 }
 
-template <class T, int HELD> __global__ void FOR_TEAM sparse_backward(
-    const T* __restrict__ g, const T* x, const long long* __restrict__ labels, T* dx,
+template <class T, class L, int HELD> __global__ void FOR_TEAM sparse_backward(
+    const L* __restrict__ g, const T* x, const long long* __restrict__ labels, T* dx,
     long long rows, int n, bool ignoring, long long ignored, double smoothing) {
   typedef compute_t<T> C;
   __shared__ C scratch[32];

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import Namespace
+from gpugrad.backend import HALF, Namespace
 from gpugrad.kernels.launch import launch, type_name
 from gpugrad.kernels.rows import FLOATS, Rows, alike, as_rows, most_held, plan
 
@@ -31,7 +31,7 @@ def softmax_cross_entropy(xp: Namespace, logits: Any, labels: Any, axis: int = -
     if rows is None:
         return NotImplemented
     losses = xp.lib.empty(rows.moved, dtype=logits.dtype)
-    _run("dense_forward", rows, logits.dtype, [rows.of(logits), rows.of(labels), losses])
+    _run("dense_forward", rows, (logits.dtype,), [rows.of(logits), rows.of(labels), losses])
     return losses
 
 
@@ -45,21 +45,22 @@ def softmax_cross_entropy_grad(
     x = rows.of(logits)
     dx = x if over else rows.empty(logits.dtype)
     given = [xp.lib.ascontiguousarray(g_), x, rows.of(labels), dx]
-    _run("dense_backward", rows, logits.dtype, given)
+    _run("dense_backward", rows, (logits.dtype,), given)
     return rows.back(dx)
 
 
 def sparse_softmax_cross_entropy(
     xp: Namespace, logits: Any, labels: Any, *, ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
+    label_smoothing: float = 0.0, dtype: Any = None,
 ) -> Any:  # fmt: skip
     """The launcher of sparse_softmax_cross_entropy."""
     rows = _labelled(xp, logits, labels, label_smoothing)
-    if rows is None:
+    of = logits.dtype if dtype is None else np.dtype(dtype)
+    if rows is None or of not in _of_losses(logits.dtype):
         return NotImplemented
-    losses = xp.lib.empty(rows.moved, dtype=logits.dtype)
+    losses = xp.lib.empty(rows.moved, dtype=of)
     given = [rows.of(logits), _numbers(xp, labels), losses]
-    _run("sparse_forward", rows, logits.dtype, given, ignore_index, label_smoothing)
+    _run("sparse_forward", rows, (logits.dtype, of), given, ignore_index, label_smoothing)
     return losses
 
 
@@ -69,12 +70,12 @@ def sparse_softmax_cross_entropy_grad(
 ) -> Any:  # fmt: skip
     """The launcher of sparse_softmax_cross_entropy_grad; `over`: see OVERWRITING."""
     rows = _labelled(xp, logits, labels, label_smoothing)
-    if rows is None or not alike(logits, g_) or g_.shape != rows.moved:
+    if rows is None or g_.dtype not in _of_losses(logits.dtype) or g_.shape != rows.moved:
         return NotImplemented
     x = rows.of(logits)
     dx = x if over else rows.empty(logits.dtype)
     given = [xp.lib.ascontiguousarray(g_), x, _numbers(xp, labels), dx]
-    _run("sparse_backward", rows, logits.dtype, given, ignore_index, label_smoothing)
+    _run("sparse_backward", rows, (logits.dtype, g_.dtype), given, ignore_index, label_smoothing)
     return dx
 
 
@@ -101,20 +102,28 @@ def _numbers(xp: Namespace, labels: Any) -> Any:
     return xp.lib.ascontiguousarray(labels.astype(np.int64, copy=False))
 
 
-def _run(kernel: str, rows: Rows, dtype: Any, given: list[Any], *labelling: Any) -> None:
-    held, grid, block = plan(rows.rows, rows.n, dtype, _MOST[kernel])
+def _of_losses(dtype: Any) -> tuple[Any, ...]:
+    """The dtypes that losses of scores may have."""
+    return (dtype, np.dtype(np.float32)) if dtype in HALF else (dtype,)
+
+
+def _run(
+    kernel: str, rows: Rows, dtypes: tuple[Any, ...], given: list[Any], *labelling: Any
+) -> None:
+    held, grid, block = plan(rows.rows, rows.n, dtypes[0], _MOST[kernel])
     sizes: list[Any] = [np.int64(rows.rows), np.int32(rows.n)]
     if labelling:
         ignored, smoothing = labelling
         sizes += [np.bool_(ignored is not None), np.int64(ignored or 0), np.float64(smoothing)]
-    name = f"{kernel}<{type_name(dtype)}, {held}>"
+    name = f"{kernel}<{', '.join(map(type_name, dtypes))}, {held}>"
     launch("cross_entropy.cu", name, grid, block, [*given, *sizes])
 
 
 INSTANCES = tuple(
-    ("cross_entropy.cu", f"{kernel}<{type_name(dtype)}, {held}>")
+    ("cross_entropy.cu", f"{kernel}<{', '.join(map(type_name, (dtype, *of)))}, {held}>")
     for kernel, most in _MOST.items() for dtype in FLOATS for held in (0, 1, 2, 4, 8, 16)
     if held <= most_held(dtype, most)
+    for of in ([(d,) for d in _of_losses(dtype)] if "sparse" in kernel else [()])
 )  # fmt: skip
 """Every kernel that may be launched: (source, name)."""
 

@@ -221,10 +221,10 @@ def _soft_labels(xp, x, labels, weight, axis, reduction, label_smoothing):
 def _sparse(xp, x, labels, axis, ignore_index, label_smoothing):
     """Losses against class numbers; 0 where they are ignored."""
     last = x if axis == x.ndim - 1 else xp.moveaxis(x, axis, -1)
-    losses = xp.sparse_softmax_cross_entropy(
-        last, labels, ignore_index=ignore_index, label_smoothing=label_smoothing
-    )
-    return xp.astype(losses, "float32") if losses.dtype in HALF else losses
+    return xp.sparse_softmax_cross_entropy(
+        last, labels, ignore_index=ignore_index, label_smoothing=label_smoothing,
+        dtype="float32" if x.dtype in HALF else None,
+    )  # fmt: skip
 
 
 def _smoothed(xp, x, labels, weight, own, axis, ignore_index, label_smoothing):

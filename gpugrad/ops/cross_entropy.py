@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.backend import HALF, NUMPY
 from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels import cross_entropy as kernels
@@ -148,6 +148,11 @@ def _checked_classes(name, logits, labels, ignore_index, label_smoothing):
     return kept, labels
 
 
+def _wide(x):
+    """A 16-bit array as float32, in which it is computed."""
+    return x.astype(np.float32) if x.dtype in HALF else x
+
+
 def _at_labels(xp, labels):
     """The index of each line's label, in an array (lines, classes)."""
     return xp.lib.arange(labels.size), labels.ravel()
@@ -186,13 +191,14 @@ _sparse_errors = [
 
 @op(
     vjp=[
-        lambda xp, g, logits, labels, ignore_index, label_smoothing: (
+        lambda xp, g, logits, labels, ignore_index, label_smoothing, dtype: (
             xp.sparse_softmax_cross_entropy_grad(
                 g, logits, labels, ignore_index=ignore_index, label_smoothing=label_smoothing
             )
         ),
         None,
     ],
+    keeps_half=True,
     samples=_sparse_samples,
     ref=_sparse_ref,
     errors=[([*args], *rest) for args, *rest in _sparse_errors],
@@ -201,7 +207,9 @@ _sparse_errors = [
     ),
     cuda=kernels.sparse_softmax_cross_entropy,
 )
-def sparse_softmax_cross_entropy(xp, logits, labels, /, *, ignore_index=None, label_smoothing=0.0):
+def sparse_softmax_cross_entropy(
+    xp, logits, labels, /, *, ignore_index=None, label_smoothing=0.0, dtype=None
+):
     """Cross entropy of the softmax of scores along the last axis, against class numbers.
 
     Args:
@@ -210,6 +218,8 @@ def sparse_softmax_cross_entropy(xp, logits, labels, /, *, ignore_index=None, la
         ignore_index: a label, which need be no class, of examples whose loss and gradient are
             0; None for none.
         label_smoothing: from 0 to 1; this part of the probability is shared by all classes.
+        dtype: of the losses; None for that of `logits`. Those of 16-bit scores are float32 before
+            they are rounded to it.
 
     Returns:
         Tensor of the losses, of shape (...,).
@@ -228,13 +238,16 @@ def sparse_softmax_cross_entropy(xp, logits, labels, /, *, ignore_index=None, la
     kept, labels = _checked_classes(
         "sparse_softmax_cross_entropy", logits, labels, ignore_index, label_smoothing
     )
-    z = below_max(xp, logits, -1)
+    z = below_max(xp, _wide(logits), -1)
     picked = z.reshape(labels.size, z.shape[-1])[_at_labels(xp, labels)].reshape(labels.shape)
     if label_smoothing:
         share = label_smoothing / max(z.shape[-1], 1)
         picked = picked * (1 - label_smoothing) + xp.add_reduce(z, axis=-1) * share
     losses = xp.lib.log(xp.add_reduce(exp_of(xp, z), axis=-1)) - picked
-    return losses if kept is None else xp.lib.where(kept, losses, xp.lib.zeros_like(losses))
+    losses = losses if kept is None else xp.lib.where(kept, losses, xp.lib.zeros_like(losses))
+    if dtype is None and logits.dtype in HALF:
+        dtype = logits.dtype
+    return losses if dtype is None else losses.astype(dtype)
 
 
 def _kept_gradient(xp, g, labels, ignore_index):
@@ -265,6 +278,7 @@ def _sparse_grad_ref(g, x, labels, ignore_index=None, label_smoothing=0.0):
 
 @op(
     vjp=[_sparse_grad_g, _sparse_grad_logits, None],
+    keeps_half=True,
     samples=_sparse_grad_samples,
     ref=_sparse_grad_ref,
     errors=[([np.ones(2), *args], *rest) for args, *rest in _sparse_errors],
@@ -297,7 +311,8 @@ def sparse_softmax_cross_entropy_grad(
         "sparse_softmax_cross_entropy_grad", logits, labels, ignore_index, label_smoothing
     )
     # C order makes the reshape a view
-    e = exp_of(xp, xp.lib.ascontiguousarray(below_max(xp, logits, -1)))
+    e = exp_of(xp, xp.lib.ascontiguousarray(below_max(xp, _wide(logits), -1)))
+    g_ = _wide(g_)
     e *= g_[..., None] / xp.add_reduce(e, axis=-1, keepdims=True)
     if label_smoothing:
         e -= g_[..., None] * (label_smoothing / e.shape[-1])
@@ -305,4 +320,4 @@ def sparse_softmax_cross_entropy_grad(
     e.reshape(labels.size, e.shape[-1])[_at_labels(xp, labels)] -= own
     if kept is not None:
         e[~kept] = 0
-    return e
+    return e.astype(logits.dtype) if logits.dtype in HALF else e

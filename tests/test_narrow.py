@@ -1,0 +1,102 @@
+"""Losses of widened scores that take the scores as they were: when, and that numbers stay."""
+
+import numpy as np
+import pytest
+from needs import needs_shim
+from test_fuse import program_of
+
+import gpugrad as gg
+from gpugrad import nest
+from gpugrad.backend import NUMPY, as_dtype
+from gpugrad.function.cuda.replay import Launches
+from gpugrad.function.narrow import unwidened
+from gpugrad.testing import shim
+
+LABELS = np.array([[0, 3, 1], [4, 2, 4]])
+
+
+def mixed(x, w, then=lambda scores: None, shape=(-1, 5)):
+    """A loss of float32 scores that a 16-bit product makes, and its gradients."""
+    with gg.GradientTape() as tape:
+        tape.watch([x, w])
+        scores = gg.astype(x @ w, "float32")
+        loss = gg.nn.cross_entropy(gg.reshape(scores, shape), gg.reshape(LABELS, shape[:-1]))
+    return loss, tape.gradient(loss, [x, w]), then(scores)
+
+
+def arguments(rng, dtype):
+    return [gg.constant(rng.normal(size=s).astype(np.float32)).astype(dtype)
+            for s in ((2, 3, 8), (8, 5))]  # fmt: skip
+
+
+def losses(program):
+    return [s for s in program.steps if "cross_entropy" in s.name]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_loss_and_gradient_read_the_scores_of_a_product(dtype, rng):
+    before = program_of(mixed, *arguments(rng, dtype))
+    after = unwidened(before)
+    wide, narrow = np.dtype(np.float32), as_dtype(dtype)
+    assert [s.args[-2].dtype for s in losses(before)] == [wide] * 2
+    assert [s.args[-2].dtype for s in losses(after)] == [narrow] * 2
+    assert [s.outs[0].dtype for s in losses(after)] == [wide, narrow]
+    large = [v for s in after.steps for v in s.outs if v.shape in ((2, 3, 5), (6, 5))]
+    assert {v.dtype for v in large} == {narrow}
+    assert sum(v.nbytes for v in before.values()) > sum(v.nbytes for v in after.values())
+
+
+def test_scores_that_others_read_are_still_widened_for_them(rng):
+    after = unwidened(program_of(lambda x, w: mixed(x, w, lambda s: s * 2), *arguments(rng, "e")))
+    assert "astype" in [s.name for s in after.steps]
+    assert {s.args[-2].dtype for s in losses(after)} == {np.dtype(np.float16)}
+
+
+def test_a_gradient_that_stays_wide_is_of_wide_scores(rng):
+    def f(x):
+        with gg.GradientTape() as tape:
+            wide = gg.astype(x, "float32")
+            tape.watch(wide)
+            loss = gg.nn.cross_entropy(wide, [0, 1, 2])
+        return tape.gradient(loss, wide)
+
+    x = gg.constant(rng.normal(size=(3, 5)).astype(np.float16))
+    after = unwidened(program_of(f, x))
+    (gradient,) = [s for s in losses(after) if s.name.endswith("grad")]
+    assert gradient.args[1].dtype == gradient.outs[0].dtype == np.float32
+
+
+def test_wide_scores_stay_as_they_are(rng):
+    before = program_of(mixed, *arguments(rng, "float32"))
+    assert [s.name for s in unwidened(before).steps] == [s.name for s in before.steps]
+
+
+@needs_shim
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_numbers_are_those_of_eager(dtype, rng):
+    args = arguments(rng, dtype)
+    desired = nest.flatten(mixed(*args))
+    run = Launches(program_of(mixed, *args), NUMPY)
+    with shim.running("round robin"):
+        found = run([x._data for x in args])
+    for a, d in zip(found, desired, strict=False):
+        assert a.dtype == d.dtype
+        a, d = np.asarray(a, np.float32), np.asarray(gg.astype(d, "float32"))
+        np.testing.assert_allclose(a, d, 2e-2 if dtype == "bfloat16" else 2e-3, 2e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_losses_of_sixteen_bit_scores_may_be_wide(dtype, rng):
+    x = gg.constant(rng.normal(size=(3, 5)).astype(np.float32)).astype(dtype)
+
+    def both(x, dtype):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = gg.sparse_softmax_cross_entropy(x, LABELS.ravel()[:3], dtype=dtype)
+        return y, tape.gradient(y, x)
+
+    y, dx = both(x, "float32")
+    wide, wide_dx = both(gg.astype(x, "float32"), None)
+    assert (y.dtype, dx.dtype) == (np.float32, x.dtype)
+    np.testing.assert_array_equal(y, wide)
+    np.testing.assert_array_equal(gg.astype(dx, "float32"), wide_dx.astype(dtype).astype("float32"))
