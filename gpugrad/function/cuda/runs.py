@@ -10,6 +10,7 @@ from gpugrad.backend import Namespace
 from gpugrad.function.calls import effect_call, op_call
 from gpugrad.function.cuda.kernel import compiled
 from gpugrad.function.fuse import Kernel
+from gpugrad.function.pieces import Pieces
 from gpugrad.function.products import Product
 from gpugrad.kernels import cublaslt
 from gpugrad.kernels.code import NoCodeError
@@ -79,6 +80,8 @@ def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
         return lambda *arrays: launched(xp, arrays), True
     if isinstance(step, Product):
         return functools.partial(step.run, xp), cublaslt.binding() is not None
+    if isinstance(step, Pieces):
+        return functools.partial(step.run, xp), True
     if step.op is None:
         return _with_effect(step), False
     launches = step.op.cuda is not None or step.op.name == "reshape"  # a copy, at most
