@@ -96,13 +96,26 @@ def test_an_array_that_reshaping_copies_is_copied_once():
 @pytest.mark.parametrize(
     ("f", "shapes"),
     [(gg.linear, [(2, 3), (4, 3), (4,)]), (gg.bilinear, [(2, 3), (2, 2), (4, 3, 2)]),
-     (gg.dot, [(3,), (3,)]), (gg.tensordot, [(2, 3, 4), (3, 4, 2)])],
+     (gg.dot, [(2, 3), (3, 2)]), (gg.tensordot, [(2, 3, 4), (3, 4, 2)]), (gg.inner, [(2, 3), (4, 3)]),
+     (gg.matvec, [(2, 3), (3,)]), (gg.vecmat, [(3,), (3, 2)]),
+     (gg.conv1d, [(2, 2, 4), (3, 2, 2)]), (gg.conv2d, [(1, 2, 3, 3), (1, 2, 2, 2), (1,)]),
+     (gg.conv3d, [(1, 1, 2, 2, 3), (2, 1, 2, 1, 2)]),
+     (gg.conv_transpose2d, [(1, 2, 2, 2), (2, 1, 2, 2), (1,)])],
     ids=lambda f: getattr(f, "__name__", ""),
 )  # fmt: skip
 def test_products_of_sixteen_bits_are_not_products_of_wider_floats(f, shapes):
     args = [gg.astype(gg.constant(RNG.normal(size=s)), "bfloat16") for s in shapes]
-    steps = gg.function(f).lower(*args).program.steps
-    assert {v.dtype for s in steps if s.name == "matmul" for v in s.inputs} == {gg.bfloat16}
+
+    def value_and_gradient(*args):
+        with gg.GradientTape() as tape:
+            tape.watch(args)
+            y = f(*args)
+        return y, tape.gradient(y, list(args))
+
+    steps = gg.function(value_and_gradient).lower(*args).program.steps
+    products = [s for s in steps if s.name.startswith(("matmul", "convolution"))]
+    assert len(products) >= 3
+    assert {v.dtype for s in products for v in (*s.inputs, *s.outs)} == {gg.bfloat16}
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

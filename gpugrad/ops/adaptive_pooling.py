@@ -179,7 +179,7 @@ def adaptive_avg_pool3d(xp, x, /, output_size):
 
 
 @op(
-    ref=_adaptive_ref(np.max), samples=different(*_CASES[1]),
+    keeps_half=True, ref=_adaptive_ref(np.max), samples=different(*_CASES[1]),
     errors=_wrong("adaptive_max_pool1d", 1),
 )  # fmt: skip
 def adaptive_max_pool1d(xp, x, /, output_size):
@@ -205,7 +205,7 @@ def adaptive_max_pool1d(xp, x, /, output_size):
 
 
 @op(
-    ref=_adaptive_ref(np.max), samples=different(*_CASES[2]),
+    keeps_half=True, ref=_adaptive_ref(np.max), samples=different(*_CASES[2]),
     errors=_wrong("adaptive_max_pool2d", 2),
 )  # fmt: skip
 def adaptive_max_pool2d(xp, x, /, output_size):
@@ -231,7 +231,7 @@ def adaptive_max_pool2d(xp, x, /, output_size):
 
 
 @op(
-    ref=_adaptive_ref(np.max), samples=different(*_CASES[3]),
+    keeps_half=True, ref=_adaptive_ref(np.max), samples=different(*_CASES[3]),
     errors=_wrong("adaptive_max_pool3d", 3),
 )  # fmt: skip
 def adaptive_max_pool3d(xp, x, /, output_size):

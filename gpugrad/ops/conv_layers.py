@@ -164,7 +164,7 @@ def _wrong(n, transposed=False):
 
 
 @op(
-    arrays=_ARRAYS, kinds="fc", ref=_conv_ref, errors=_wrong(1),
+    arrays=_ARRAYS, keeps_half=True, kinds="fc", ref=_conv_ref, errors=_wrong(1),
     samples=_layer_samples(
         ((2, 2, 4), (3, 2, 2), (3,), {}),
         ((1, 2, 5), (2, 1, 3), {"groups": 2, "padding": 2, "stride": 2, "dilation": 2}),
@@ -199,7 +199,7 @@ def conv1d(xp, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 
 @op(
-    arrays=_ARRAYS, kinds="fc", ref=_conv_ref, errors=_wrong(2),
+    arrays=_ARRAYS, keeps_half=True, kinds="fc", ref=_conv_ref, errors=_wrong(2),
     samples=_layer_samples(
         ((1, 2, 3, 3), (1, 2, 2, 2), (1,), {}),
         ((1, 2, 3, 4), (2, 1, 2, 1), (2,), {"groups": 2, "padding": (1, 0), "stride": 2}),
@@ -236,7 +236,7 @@ def conv2d(xp, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 
 @op(
-    arrays=_ARRAYS, kinds="fc", ref=_conv_ref, errors=_wrong(3),
+    arrays=_ARRAYS, keeps_half=True, kinds="fc", ref=_conv_ref, errors=_wrong(3),
     samples=_layer_samples(
         ((1, 1, 2, 2, 3), (2, 1, 2, 1, 2), (2,), {}),
         ((1, 2, 2, 2, 2), (2, 1, 1, 2, 2), {"groups": 2, "padding": (0, 1, 0)}),
@@ -274,7 +274,8 @@ def conv3d(xp, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 
 @op(
-    arrays=_ARRAYS, kinds="fc", ref=_transpose_ref, errors=_wrong(1, transposed=True),
+    arrays=_ARRAYS, keeps_half=True, kinds="fc", ref=_transpose_ref,
+    errors=_wrong(1, transposed=True),
     samples=_layer_samples(
         ((2, 2, 3), (2, 3, 2), (3,), {}),
         ((1, 2, 3), (2, 1, 3),
@@ -315,7 +316,8 @@ def conv_transpose1d(
 
 
 @op(
-    arrays=_ARRAYS, kinds="fc", ref=_transpose_ref, errors=_wrong(2, transposed=True),
+    arrays=_ARRAYS, keeps_half=True, kinds="fc", ref=_transpose_ref,
+    errors=_wrong(2, transposed=True),
     samples=_layer_samples(
         ((1, 2, 2, 2), (2, 1, 2, 2), (1,), {}),
         ((1, 2, 2, 1), (2, 1, 3, 2), {"groups": 2, "padding": 1, "stride": 3, "output_padding": 2}),
@@ -355,7 +357,8 @@ def conv_transpose2d(
 
 
 @op(
-    arrays=_ARRAYS, kinds="fc", ref=_transpose_ref, errors=_wrong(3, transposed=True),
+    arrays=_ARRAYS, keeps_half=True, kinds="fc", ref=_transpose_ref,
+    errors=_wrong(3, transposed=True),
     samples=_layer_samples(
         ((1, 1, 1, 2, 2), (1, 2, 2, 1, 2), (2,), {"stride": 2, "output_padding": 1}),
         ((1, 2, 2, 1, 1), (2, 1, 1, 2, 1), {"groups": 2}),

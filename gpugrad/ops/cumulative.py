@@ -161,7 +161,7 @@ _NUMPYS = shaped(
 _BEYOND: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
 
 
-@op(kinds="fci", samples=_NUMPYS, ref="numpy.cumsum", errors=_BEYOND)
+@op(keeps_half=True, kinds="fci", samples=_NUMPYS, ref="numpy.cumsum", errors=_BEYOND)
 def cumsum(xp, x, /, axis=None, dtype=None):
     """Running sum as NumPy's: `cumulative_sum`, of all elements if no axis is given.
 
@@ -184,7 +184,7 @@ def cumsum(xp, x, /, axis=None, dtype=None):
     return xp.cumulative_sum(x, axis=0 if axis is None else axis, dtype=dtype)
 
 
-@op(kinds="fci", samples=_NUMPYS, ref="numpy.cumprod", errors=_BEYOND)
+@op(keeps_half=True, kinds="fci", samples=_NUMPYS, ref="numpy.cumprod", errors=_BEYOND)
 def cumprod(xp, x, /, axis=None, dtype=None):
     """Running product as NumPy's: `cumulative_prod`, of all elements if no axis is given.
 

@@ -215,7 +215,10 @@ _LINES = along_axis({"axis": 1}, domain=(-5, 5))
 _LINE_ERRORS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2")]
 
 
-@op(samples=_LINES, errors=_LINE_ERRORS, ref=lambda x, axis=-1: NUMPY.special.softmax(-x, axis))
+@op(
+    keeps_half=True, samples=_LINES, errors=_LINE_ERRORS,
+    ref=lambda x, axis=-1: NUMPY.special.softmax(-x, axis),
+)  # fmt: skip
 def softmin(xp, x, /, axis=-1):
     """`softmax` of -x: the smallest numbers get the largest shares.
 

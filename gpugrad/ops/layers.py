@@ -193,7 +193,7 @@ def _broadcast(xp, mask, rows):
 
 
 @op(
-    ref=lambda indices, weight, padding_idx=None, sparse=False: weight[indices],
+    keeps_half=True, ref=lambda indices, weight, padding_idx=None, sparse=False: weight[indices],
     samples=calls(
         lambda rng: ([np.array([0, 2, 0]), uniform(rng, 3, 2)], {}),
         lambda rng: ([np.array([[2, 1], [2, 0]]), uniform(rng, 3, 2)], {"sparse": True}),

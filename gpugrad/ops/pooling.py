@@ -373,7 +373,7 @@ def wrong_pool(name, n):
 
 
 @op(
-    ref=_max_ref,
+    keeps_half=True, ref=_max_ref,
     samples=different(
         ((1, 2, 5), {"kernel_size": 2}),
         ((1, 1, 6), {"kernel_size": 2, "stride": 3, "padding": 1, "dilation": 2,
@@ -410,7 +410,7 @@ def max_pool1d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_m
 
 
 @op(
-    ref=_max_ref,
+    keeps_half=True, ref=_max_ref,
     samples=different(
         ((1, 2, 2, 4), {"kernel_size": 2}),
         ((1, 1, 4, 5), {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
@@ -444,7 +444,7 @@ def max_pool2d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_m
 
 
 @op(
-    ref=_max_ref,
+    keeps_half=True, ref=_max_ref,
     samples=different(
         ((1, 1, 2, 3, 2), {"kernel_size": 2, "stride": 1}),
         ((1, 1, 3, 2, 2), {"kernel_size": 2, "padding": 1}),

@@ -12,7 +12,7 @@ from gpugrad.samples import shaped
 
 
 @op(
-    kinds="fci", ref="numpy.matvec",
+    keeps_half=True, kinds="fci", ref="numpy.matvec",
     samples=shaped(
         ([(2, 3), (3,)], {}), ([(2, 2, 3), (3,)], {}), ([(2, 3), (4, 3)], {}),
         ([(0, 3), (3,)], {}), ([(2, 0), (0,)], {}),
@@ -44,7 +44,7 @@ def matvec(xp, x1, x2, /):
 
 
 @op(
-    kinds="fci", ref="numpy.vecmat",
+    keeps_half=True, kinds="fci", ref="numpy.vecmat",
     samples=shaped(
         ([(3,), (3, 2)], {}), ([(2, 3), (3, 2)], {}), ([(3,), (2, 3, 2)], {}),
         ([(0,), (0, 2)], {}),
@@ -86,7 +86,7 @@ def _need(name, x1, x2, n1, n2):
 
 
 @op(
-    kinds="fci", ref="numpy.inner",
+    keeps_half=True, kinds="fci", ref="numpy.inner",
     samples=shaped(
         ([(3,), (3,)], {}), ([(2, 3), (3,)], {}), ([(2, 3), (4, 3)], {}), ([(), (3,)], {}),
         ([(0,), (0,)], {}),
@@ -117,7 +117,7 @@ def inner(xp, x1, x2, /):
 
 
 @op(
-    kinds="fci", ref="numpy.vdot",
+    keeps_half=True, kinds="fci", ref="numpy.vdot",
     samples=shaped(([(3,), (3,)], {}), ([(2, 2), (2, 2)], {}), ([(), ()], {}), ([(0,), (0,)], {})),
     errors=[
         ([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)"),
