@@ -96,7 +96,7 @@ class Op(DeclaredRules):
         unused: Sequence[int] = (),
         variadic: bool = False,
         keeps_half: bool = False,
-        whole: bool = False,
+        whole: bool | Callable[..., bool] = False,
         batch: Any = None,
         cuda: Callable[..., Any] | None = None,
         kinds: str = "f",
@@ -144,12 +144,20 @@ def _read(xp: Namespace, name: str) -> Callable[..., Any]:
     if op is None:
         raise AttributeError(f"xp.{name}: not a registered op, so a formula may not call it.")
     is_opened = op.kind == "composite" and op.differentiable
-    if is_opened and xp.wraps > op.whole:  # of 1: traced; of more: batched, which opens all
-        function = functools.partial(op.forward, xp)
-        return function if op.keeps_half else through_float32(function)
+    if is_opened and xp.wraps > (op.whole is True):  # of 1: traced; of more: batched, all is opened
+        function: Callable[..., Any] = functools.partial(op.forward, xp)
+        function = function if op.keeps_half else through_float32(function)
+        return _either(op.whole, xp.of(op), function) if op.whole and xp.wraps == 1 else function
     if xp.wraps:
         return xp.of(op)
     return op.eager if xp is TENSOR else op.bare(xp)
+
+
+def _either(first: Any, one: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
+    def either(*args: Any, **params: Any) -> Any:
+        return (one if first(*args, **params) else other)(*args, **params)
+
+    return either
 
 
 Namespace.read = staticmethod(_read)
@@ -274,7 +282,7 @@ def op(
     unused: Sequence[int] = (),
     variadic: bool = False,
     keeps_half: bool = False,
-    whole: bool = False,
+    whole: bool | Callable[..., bool] = False,
     batch: Any = None,
     cuda: Callable[..., Any] | None = None,
     kinds: str = "f",
@@ -304,7 +312,7 @@ def op(
         variadic: the one array argument is a list of arrays.
         keeps_half: the forward gets 16-bit floats as they are.
         whole: a traced function keeps a composite as one step, for its kernel's sake, where others
-            become the steps of their bodies.
+            become the steps of their bodies; or a function of the arguments that says so.
         batch: how `gg.vmap` runs a primitive, where every array may have a batch axis in front:
             ``"stack"`` (the op takes stacks: axes in front of those that it works on, broadcast
             against each other), ``"axis"`` (it works along its argument ``axis``), ``"loop"``

@@ -101,7 +101,34 @@ def test_a_step_with_a_batch_norm_is_one_graph(rng):
         made.append((losses, [v.numpy() for v in variables]))
     replay = next(iter(step._plans.values())).replay
     assert [run.fixed for run in replay.runs] == [True]
+    assert "standardize_affine_grads" in [s.name for s in replay.program.steps]
     (desired, cpu), (found, gpu) = made
     np.testing.assert_allclose(found, desired, 1e-4)
     for a, b in zip(gpu, cpu, strict=True):
         np.testing.assert_allclose(a, b, 1e-3, 1e-5)
+
+
+@needs_shim
+@pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
+def test_a_traced_gradient_of_a_batch_norm_has_a_gradient(rng):
+    x, w = rng.normal(size=(3, 2, 4)).astype(np.float32), rng.normal(size=2).astype(np.float32)
+
+    def gradients(x, w):
+        with gg.GradientTape() as tape:
+            tape.watch([x, w])
+            y, _, _ = gg.nn.batch_norm(x, weight=w, training=True)
+            z = gg.sum(y**3)
+        return tape.gradient(z, [x, w])
+
+    def second(f, device):
+        args = [gg.constant(a, device=device) for a in (x, w)]
+        with gg.GradientTape() as tape:
+            tape.watch(args)
+            dx, dw = f(*args)
+            z = gg.sum(dx**2) + gg.sum(dw)
+        return [g.numpy() for g in tape.gradient(z, args)]
+
+    desired = second(gradients, "cpu")
+    for found in (second(gradients, "cuda:0"), second(gg.function(gradients), "cuda:0")):
+        for a, d in zip(found, desired, strict=True):
+            np.testing.assert_allclose(a, d, 1e-3, 1e-3)

@@ -96,8 +96,8 @@ def test_an_array_that_reshaping_copies_is_copied_once():
 @pytest.mark.parametrize(
     ("f", "shapes"),
     [(gg.linear, [(2, 3), (4, 3), (4,)]), (gg.bilinear, [(2, 3), (2, 2), (4, 3, 2)]),
-     (gg.dot, [(2, 3), (3, 2)]), (gg.tensordot, [(2, 3, 4), (3, 4, 2)]), (gg.inner, [(2, 3), (4, 3)]),
-     (gg.matvec, [(2, 3), (3,)]), (gg.vecmat, [(3,), (3, 2)]),
+     (gg.dot, [(2, 3), (3, 2)]), (gg.tensordot, [(2, 3, 4), (3, 4, 2)]),
+     (gg.inner, [(2, 3), (4, 3)]), (gg.matvec, [(2, 3), (3,)]), (gg.vecmat, [(3,), (3, 2)]),
      (gg.conv1d, [(2, 2, 4), (3, 2, 2)]), (gg.conv2d, [(1, 2, 3, 3), (1, 2, 2, 2), (1,)]),
      (gg.conv3d, [(1, 1, 2, 2, 3), (2, 1, 2, 1, 2)]),
      (gg.conv_transpose2d, [(1, 2, 2, 2), (2, 1, 2, 2), (1,)])],

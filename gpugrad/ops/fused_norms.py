@@ -168,8 +168,15 @@ _GRAD_ERRORS: list[Any] = [
 ]
 
 
+def _by_channel(g, x, *others, axis=-1, **params):
+    """Whether means are over others than the last axes: rows have kernels made with their steps."""
+    axes = all_axes(x.ndim, axis)
+    return axes != tuple(range(x.ndim - len(axes), x.ndim))
+
+
 @op(
     arrays=("g", "x", "mean", "var", "g_mean", "g_var", "weight"), keeps_half=True,
+    whole=_by_channel,
     samples=_grad_samples, ref=_grad_ref, errors=_GRAD_ERRORS, cuda=kernels.standardize_affine_grad,
 )  # fmt: skip
 def standardize_affine_grad(
@@ -215,7 +222,7 @@ def _grads_ref(g, x, mean, var, g_mean, g_var, weight, axis=-1, along=-1, eps=1e
 
 
 @op(
-    outputs=3, keeps_half=True, samples=_grads_samples, ref=_grads_ref,
+    outputs=3, keeps_half=True, whole=_by_channel, samples=_grads_samples, ref=_grads_ref,
     errors=[([*_GRAD_ERRORS[0][0], np.ones(2)], *_GRAD_ERRORS[0][1:])],
     cuda=kernels.standardize_affine_grads,
 )  # fmt: skip
