@@ -22,6 +22,7 @@ from gpugrad.function.cuda.slots import Slot, moved_in_place, slot_of
 from gpugrad.function.fuse import fuse
 from gpugrad.function.memory import roots_of
 from gpugrad.function.narrow import unwidened
+from gpugrad.function.opened import opened
 from gpugrad.function.pieces import assemble
 from gpugrad.function.products import find_products
 from gpugrad.function.recompute import recompute
@@ -51,7 +52,8 @@ class Launches:
     arena_bytes, buffered = 0, frozenset[int]()
 
     def __init__(self, program: Program, xp: Namespace, again: bool = True) -> None:
-        program = fuse(along_rows(find_products(assemble(unwidened(program)))))
+        program = opened(assemble(unwidened(program)))
+        program = fuse(along_rows(find_products(program)))
         self.program = program = recompute(program) if again else program
         self.runs: list[Run] = []
         self._xp, self._captures = xp, xp is not NUMPY

@@ -1,0 +1,75 @@
+"""Layer norms that join the kernels around them: when, and that numbers stay."""
+
+import numpy as np
+import pytest
+from needs import needs_shim
+from test_fuse import assert_right, normal, program_of, value_and_gradients
+
+import gpugrad as gg
+from gpugrad.function.axes import along_rows
+from gpugrad.function.fuse import LONG_ROW, Kernel, fuse, launches
+from gpugrad.function.opened import opened
+
+
+def norm(x, weight=None, bias=None, **params):
+    return gg.standardize_affine(x, weight, bias, **params)[0]
+
+
+def block(x, y, weight, bias):
+    """A residual sum, its norm, and that in 16 bits for a product."""
+    x = x + y
+    return x, gg.astype(norm(x, weight, bias), "bfloat16")
+
+
+def test_a_sum_its_norm_and_a_cast_are_one_kernel(rng):
+    args = normal(rng, 2, 5, 8), normal(rng, 2, 5, 8), normal(rng, 8), normal(rng, 8)
+    (kernel,) = fuse(opened(program_of(block, *args))).steps
+    assert isinstance(kernel, Kernel)
+    assert {v.dtype for v in kernel.outs} == {np.dtype(np.float32), gg.bfloat16}
+    assert len(fuse(program_of(block, *args)).steps) == 3
+
+
+def test_with_its_gradient_a_norm_is_two_kernels(rng):
+    args = normal(rng, 4, 5), normal(rng, 4, 5), normal(rng, 5), normal(rng, 5)
+    program = program_of(value_and_gradients(norm), *args)
+    found = launches(fuse(along_rows(opened(program))))
+    assert len(found) == 2, found  # the second adds up what the blocks have
+
+
+def one_row(n):
+    return gg.zeros((1, n))
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [(lambda x: norm(x, centered=False), [gg.ones((3, 4))]),
+     (lambda x: norm(x, axis=0), [gg.ones((3, 4))]),
+     (lambda x: norm(x, axis=(0, 1), along=1), [gg.ones((3, 4))]),
+     (norm, [one_row(LONG_ROW + 1)])],
+    ids=["not centered", "of columns", "of everything", "of long rows"],
+)  # fmt: skip
+def test_other_norms_stay(f, args):
+    program = program_of(f, *args)
+    assert [s.name for s in opened(program).steps] == [s.name for s in program.steps]
+
+
+@needs_shim
+@pytest.mark.parametrize("shape", [(8, 16), (3, 7), (2, 3, 33), (1, 40), (5, 1), (2, 1030)])
+@pytest.mark.parametrize("weights", [0, 1, 2])
+def test_norms_are_right(shape, weights, rng):
+    rows = [normal(rng, shape[-1]) for _ in range(weights)]
+    assert_right(value_and_gradients(norm), normal(rng, *shape), normal(rng, *shape), *rows)
+
+
+@needs_shim
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 4e-3), ("bfloat16", 3e-2)])
+def test_sixteen_bit_norms_are_right(dtype, tolerance, rng):
+    x, weight, bias = (gg.astype(normal(rng, *s), dtype) for s in ((4, 12), (12,), (12,)))
+    assert_right(norm, x, weight, bias, tolerance=tolerance)
+    assert_right(norm, x, gg.astype(weight, "float32"), tolerance=tolerance)
+
+
+@needs_shim
+def test_rows_without_variance_are_zero(rng):
+    x = gg.constant(np.repeat(rng.normal(size=(3, 1)).astype(np.float32), 4, 1))
+    assert_right(lambda x: gg.standardize_affine(x, eps=0.0), x)
