@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from gpugrad.backend import NUMPY, reading
 from gpugrad.errors import ArgumentError, OutOfMemoryError
+from gpugrad.function.cuda.fusing import FUSING
 from gpugrad.function.cuda.replay import Launches
 from gpugrad.function.groups import find_groups
 from gpugrad.function.memory import measured, size
@@ -31,7 +32,7 @@ class Options(NamedTuple):
         cls, name: str, passes: Sequence[str] | None, remat: str | None, memory_limit: int | None
     ) -> Options:
         """Options that fit together; ArgumentError if they do not."""
-        every = (*PASSES, "groups", "recompute")
+        every = (*PASSES, *FUSING)
         chosen = every if passes is None else tuple(passes)
         if unknown := set(chosen) - set(every):
             raise ArgumentError(f"function: there are the passes {every}, not {sorted(unknown)}.")
@@ -80,7 +81,7 @@ def planned(program: Program, options: Options) -> tuple[Program, Any]:
     arrays = [s.results[0] for s in program.steps if s.results]
     xp = reading(*arrays[:1])
     if xp is not NUMPY and "groups" in options.passes:
-        launches = Launches(program, xp, "recompute" in options.passes)
+        launches = Launches(program, xp, options.passes)
         return launches.program, launches
     if "groups" in options.passes:
         program = find_groups(program)

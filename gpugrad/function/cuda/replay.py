@@ -9,23 +9,17 @@ program returns is copied out: what an earlier call returned never changes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.backend import NUMPY, Namespace
-from gpugrad.function.axes import along_rows
+from gpugrad.function.cuda.fusing import FUSING
 from gpugrad.function.cuda.overwriting import over, overwriting
 from gpugrad.function.cuda.runs import Run, call_of, given
 from gpugrad.function.cuda.slots import Slot, moved_in_place, slot_of
-from gpugrad.function.fuse import fuse
 from gpugrad.function.memory import roots_of
-from gpugrad.function.narrow import unwidened
-from gpugrad.function.opened import opened
-from gpugrad.function.pieces import assemble
-from gpugrad.function.products import find_products
-from gpugrad.function.recompute import recompute
 from gpugrad.kernels.graphs import Graph, Numbers, RefusedError
 from gpugrad.placement import formulas_on
 from gpugrad.program import OtherwiseError, Program, Step, Value
@@ -41,7 +35,7 @@ class Launches:
     Args:
         program: after the passes.
         xp: the namespace of its arrays.
-        again: whether kernels make values again instead of reading them, where that moves less.
+        passes: names in FUSING.
 
     Attributes:
         program: as it is launched.
@@ -51,10 +45,12 @@ class Launches:
 
     arena_bytes, buffered = 0, frozenset[int]()
 
-    def __init__(self, program: Program, xp: Namespace, again: bool = True) -> None:
-        program = opened(assemble(unwidened(program)))
-        program = fuse(along_rows(find_products(program)))
-        self.program = program = recompute(program) if again else program
+    def __init__(
+        self, program: Program, xp: Namespace, passes: Collection[str] = tuple(FUSING)
+    ) -> None:
+        for name in FUSING:
+            program = FUSING[name](program) if name in passes else program
+        self.program = program
         self.runs: list[Run] = []
         self._xp, self._captures = xp, xp is not NUMPY
         in_place = moved_in_place(program) if self._captures else {}
