@@ -103,6 +103,18 @@ def test_products_do_what_follows_them(examples, rng):
     assert {known[n] for n in ("bias", "relu_aux_bias", "drelu_bgrad", "bgrad_b")} <= used
 
 
+def test_a_bias_of_a_product_may_lie_between_others(rng):
+    def layer(x, w, table):
+        return gg.relu(x @ w + table[:, 1])
+
+    traced = gg.function(layer)
+    arrays = [rng.normal(size=s).astype(np.float32) for s in ((3, 4), (4, 5), (5, 2))]
+    for _ in range(2):
+        found = traced(*(gg.constant(a, device="cuda:0") for a in arrays))
+        desired = layer(*(gg.constant(a, device="cpu") for a in arrays))
+        np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-5, 1e-6)
+
+
 def test_variables_assigned_in_a_graph_are_snapshots_outside():
     v = gg.Variable([1.0, 2.0, 3.0], device="cuda:0")
 

@@ -89,7 +89,7 @@ class Product(Step):
             if self.sums:
                 return NotImplemented
             aux = cublaslt.relu_aux(lib, len(a), n) if self.keeps else None
-            bias, name = rest[0], "bias"
+            bias, name = lib.ascontiguousarray(rest[0]), "bias"  # its numbers are read in a row
             if self.relu:
                 name = "relu_aux_bias" if self.keeps else "relu_bias"
         made = cublaslt.product(lib, a, b, epilogue=name, bias=bias, aux=aux)
