@@ -118,6 +118,31 @@ class pygraph:
     def conv_fprop(self, image: Tensor, weight: Tensor, **window: Any) -> Tensor:
         return self._convolution("conv_fprop", _fprop, [image, weight], **window)
 
+    def bias(self, input: Tensor, bias: Tensor) -> Tensor:
+        places = len(self.inputs[0].dim) - 2
+        assert bias.dim == [1, self.inputs[1].dim[0], *[1] * places]  # of a convolution
+        return self._pointwise("bias", np.add, input, bias)
+
+    def relu(self, input: Tensor) -> Tensor:
+        """NaN stays, as the frontend asks of cuDNN, and infinity is clipped."""
+        top = np.finfo(self.compute).max
+        return self._pointwise("relu", lambda made: np.clip(made, 0, top), input)
+
+    def _pointwise(self, name: str, function: Any, input: Tensor, *more: Tensor) -> Tensor:
+        """What is done to the result before, which then is in no memory."""
+        assert self.steps == ["node"]
+        assert self.outputs == [input]
+        before, n = self.function, len(self.inputs)
+
+        def both(*given: Any) -> Any:
+            *arrays, shape = given
+            return function(before(*arrays[:n], shape), *arrays[n:])
+
+        self.tensors.remove(input)
+        self.steps = []
+        (made,) = self._node(f"{self.name} + {name}", both, [*self.inputs, *more], 1)
+        return made
+
     def conv_dgrad(self, loss: Tensor, filter: Tensor, **window: Any) -> Tensor:
         return self._convolution("conv_dgrad", _dgrad, [loss, filter], **window)
 

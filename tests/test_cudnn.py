@@ -1,6 +1,8 @@
 """Convolution and attention by cuDNN: its graphs, checked by a model that computes from them."""
 
+import functools
 import importlib.metadata
+import itertools
 import json
 import pickle
 import subprocess
@@ -10,10 +12,12 @@ from pathlib import Path
 import fake_cudnn
 import numpy as np
 import pytest
+from needs import needs_shim
 
 import gpugrad as gg
-from gpugrad import backend
+from gpugrad import backend, nest
 from gpugrad.backend import BFLOAT16, NUMPY
+from gpugrad.function.fuse import launches
 from gpugrad.kernels import cudnn
 from gpugrad.kernels.graphs import Graph
 from gpugrad.testing import shim
@@ -138,6 +142,247 @@ def test_kernels_whose_results_vary_are_barred_where_they_must_not(cuda, calls):
         gg.set_deterministic(False)
     assert ["NONDETERMINISTIC" in c["notes"] for c in calls] == [False, True]
     assert len(fake_cudnn.built) == 2
+
+
+# ---- convolution with what follows it
+
+
+def layer(x, w, b, relu=True, last=False, **given):
+    """A convolution plus a number for each channel, and relu of it; channels are second or last."""
+    y = gg.convolution(gg.moveaxis(x, -1, 1) if last else x, w, **given)
+    y = gg.moveaxis(y, 1, -1) + b if last else y + gg.reshape(b, (-1, *[1] * (y.ndim - 2)))
+    return gg.relu(y) if relu else y
+
+
+def layer_arrays(case, dtype, rng, last=False):
+    """x, weights and a bias, and keywords."""
+    x, w, given = CONVOLUTIONS[case]
+    shapes = (x[0], *x[2:], x[1]) if last else x, w, w[:1]
+    return [rng.normal(size=s).astype(dtype) for s in shapes], given
+
+
+def here(arrays):
+    return [gg.constant(a, device="cpu") for a in arrays]
+
+
+def traced(f, arrays, cuda, calls):
+    """Results of a traced function on the device, what was asked then, and the launches."""
+    function, there = gg.function(f), [gg.constant(a, device=cuda) for a in arrays]
+    function(*there)
+    calls.clear()
+    found = [t.numpy() for t in nest.flatten(function(*there))]
+    (plan,) = function._plans.values()
+    return found, [c["name"] for c in calls], launches(plan.replay.program)
+
+
+LAYOUTS = pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
+
+
+@LAYOUTS
+@pytest.mark.parametrize("case", CONVOLUTIONS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+def test_a_bias_and_relu_are_done_by_the_convolution(dtype, case, last, cuda, rng, calls):
+    arrays, given = layer_arrays(case, dtype, rng, last)
+    for relu in (True, False):
+        f = functools.partial(layer, relu=relu, last=last, **given)
+        (found,), asked, launched = traced(f, arrays, cuda, calls)
+        near(found, f(*here(arrays)).numpy(), dtype)
+        assert asked == ["conv_fprop + bias" + " + relu" * relu]
+        assert launched == ["convolution + bias" + " + relu" * relu]
+
+
+def test_what_lies_with_channels_last_is_read_and_written_so(cuda, rng, calls, monkeypatch):
+    arrays, given = layer_arrays("groups", np.float32, rng, last=True)
+    lib, copied = backend.cupy(), []
+    real = lib.ascontiguousarray
+    monkeypatch.setattr(
+        lib, "ascontiguousarray", lambda a: copied.append(not a.flags.c_contiguous) or real(a)
+    )
+    traced(functools.partial(layer, last=True, **given), arrays, cuda, calls)
+    assert not any(copied)
+
+
+def layer_with_gradients(x, w, b, **given):
+    with gg.GradientTape() as tape:
+        tape.watch([x, w, b])
+        loss = gg.sum(gg.astype(layer(x, w, b, **given), "float32") ** 2)
+    return [loss, *tape.gradient(loss, [x, w, b])]
+
+
+@needs_shim
+@LAYOUTS
+@pytest.mark.parametrize("dtype", [np.float32, np.float16], ids=["float32", "float16"])
+def test_in_training_bias_and_relu_are_done_by_the_convolution(
+    dtype, last, cuda, rng, calls, monkeypatch
+):
+    arrays, given = layer_arrays("rectangle", dtype, rng, last)
+    f = functools.partial(layer_with_gradients, last=last, **given)
+    found, asked, launched = traced(f, arrays, cuda, calls)
+    for a, desired in zip(found, f(*here(arrays)), strict=True):
+        near(a, desired.numpy(), dtype)
+    assert sorted(asked) == ["conv_dgrad", "conv_fprop + bias + relu", "conv_wgrad"]
+    assert launched[0] == "convolution + bias + relu"
+    assert not any("relu" in name for name in launched[1:])
+    monkeypatch.setattr(cudnn, "binding", lambda: None)
+    *_, apart = traced(f, arrays, cuda, calls)
+    assert apart[0] == "convolution"
+    assert "add, relu" in apart[1]
+    assert len(launched) == len(apart)  # what is left of the kernel squares and masks
+
+
+@LAYOUTS
+def test_three_layers_are_three_launches(last, cuda, rng, calls, monkeypatch):
+    x = gg.constant(rng.normal(size=(2, 5, 5, 3) if last else (2, 3, 5, 5)), device=cuda)
+    shapes = [(4, channels, 3, 3) for channels in (3, 4, 4)]
+    weights = [gg.constant(rng.normal(size=s), device=cuda) for s in shapes]
+    biases = [gg.constant(rng.normal(size=4), device=cuda) for _ in shapes]
+
+    def model(x, weights, biases):
+        for w, b in zip(weights, biases, strict=True):
+            x = layer(x, w, b, last=last, padding=1)
+        return x
+
+    def step(x, weights, biases):
+        with gg.GradientTape() as tape:
+            tape.watch([*weights, *biases])
+            loss = gg.mean(model(x, weights, biases) ** 2)
+        return loss, tape.gradient(loss, [*weights, *biases])
+
+    def count(f):
+        function = gg.function(f)
+        function(x, weights, biases)  # is traced
+        return len(launches(next(iter(function._plans.values())).replay.program))
+
+    joined = count(model), count(step)
+    monkeypatch.setattr(cudnn, "binding", lambda: None)
+    # without it the last layer's bias and relu are in the kernel of the loss
+    assert (joined[0], joined[1] + 2) == (3, count(step))
+    assert count(model) == 6
+
+
+@needs_shim
+@LAYOUTS
+def test_where_cudnn_refuses_they_run_as_they_would_without_it(last, cuda, rng, calls, monkeypatch):
+    real = fake_cudnn.pygraph.check_support
+
+    def refuses(graph):
+        if "bias" in graph.name:
+            raise fake_cudnn.cudnnGraphNotSupportedError("no plan")
+        real(graph)
+
+    monkeypatch.setattr(fake_cudnn.pygraph, "check_support", refuses)
+    (x, w, b), given = layer_arrays("dilated", np.float32, rng, last)
+    arrays = [x, w, rng.normal(size=(3, *b.shape, 4, 5)).astype(np.float32)]
+
+    def f(x, w, b):  # its sum is written as others, which changes what the step reads
+        return layer(x, w, gg.sum(b, axis=(0, 2, 3)), last=last, **given)
+
+    (found,), asked, launched = traced(f, arrays, cuda, calls)
+    near(found, f(*here(arrays)).numpy(), np.float32)
+    assert asked == ["conv_fprop"]
+    assert launched[-1] == "convolution + bias + relu"
+
+
+@needs_shim
+def test_what_others_read_is_not_left_out(cuda, rng, calls):
+    arrays, _ = layer_arrays("plain", np.float32, rng)
+
+    def of_result(x, w, b):
+        y = gg.convolution(x, w)
+        return y, gg.relu(y + gg.reshape(b, (-1, 1, 1)))
+
+    def of_sum(x, w, b):
+        y = gg.convolution(x, w) + gg.reshape(b, (-1, 1, 1))
+        return gg.relu(y), y
+
+    for f, name in ((of_result, "conv_fprop"), (of_sum, "conv_fprop + bias")):
+        found, asked, launched = traced(f, arrays, cuda, calls)
+        for a, desired in zip(found, f(*here(arrays)), strict=True):
+            near(a, desired.numpy(), np.float32)
+        assert asked == [name]
+        assert len(launched) == 2
+
+
+@needs_shim
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((2, 4, 4, 3), np.float32), ((4, 4, 1), np.float32), ((3,), np.float32),
+     ((4, 1, 1), np.float64)],
+    ids=["as large", "of lines", "of columns", "wider"],
+)  # fmt: skip
+def test_what_is_added_otherwise_is_no_bias(shape, dtype, cuda, rng, calls):
+    arrays, _ = layer_arrays("plain", np.float32, rng)
+    arrays[2] = rng.normal(size=shape).astype(dtype)
+
+    def f(x, w, b):
+        return gg.relu(gg.convolution(x, w) + b)
+
+    (found,), asked, launched = traced(f, arrays, cuda, calls)
+    desired = f(*here(arrays)).numpy()
+    near(found.astype(np.float32), desired.astype(np.float32), np.float32)
+    assert asked == ["conv_fprop"]
+    assert launched[0] == "convolution"
+
+
+@needs_shim
+@pytest.mark.parametrize(
+    ("move", "joined"),
+    [(lambda y: gg.permute_dims(y, (0, 2, 3, 1)), True),
+     (lambda y: gg.permute_dims(y, (0, 3, 2, 1)), False),
+     (lambda y: gg.swapaxes(y, 1, 3), False)],
+    ids=["channels last", "places turned", "swapped"],
+)  # fmt: skip
+def test_channels_that_are_last_come_behind_places_in_order(move, joined, cuda, rng, calls):
+    arrays, _ = layer_arrays("plain", np.float32, rng)
+
+    def f(x, w, b):
+        return gg.relu(move(gg.convolution(x, w)) + b)
+
+    (found,), asked, _ = traced(f, arrays, cuda, calls)
+    near(found, f(*here(arrays)).numpy(), np.float32)
+    assert asked == ["conv_fprop + bias + relu" if joined else "conv_fprop"]
+
+
+def test_a_bias_between_others_is_read_as_it_lies(cuda, rng, calls):
+    (x, w, b), given = layer_arrays("plain", np.float32, rng)
+    table = np.stack([b, 2 * b], 1)
+
+    def f(x, w, table):
+        return layer(x, w, table[:, 1], **given)
+
+    (found,), asked, _ = traced(f, [x, w, table], cuda, calls)
+    near(found, f(*here([x, w, table])).numpy(), np.float32)
+    assert asked == ["conv_fprop + bias + relu"]
+
+
+@needs_shim
+def test_examples_that_are_none_are_ours(cuda, rng, calls):
+    (x, w, b), _ = layer_arrays("plain", np.float32, rng)
+    (found,), asked, _ = traced(layer, [x[:0], w, b], cuda, calls)
+    assert found.shape == (0, 4, 4, 3)
+    assert asked == []
+
+
+def test_a_relu_that_cudnn_does_keeps_nan(cuda, rng, calls):
+    (x, w, b), _ = layer_arrays("plain", np.float32, rng)
+    b[1] = np.nan
+    (found,), asked, _ = traced(layer, [x, w, b], cuda, calls)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(layer(*here([x, w, b])).numpy()))
+    assert np.isnan(found[:, 1]).all()
+    assert asked == ["conv_fprop + bias + relu"]
+
+
+@needs_shim
+def test_a_graph_holds_what_cudnn_launches(cuda, rng, calls):
+    function = gg.function(layer)
+    for _ in range(3):
+        arrays, _ = layer_arrays("plain", np.float32, rng)
+        found = function(*(gg.constant(a, device=cuda) for a in arrays))
+        near(found.numpy(), layer(*here(arrays)).numpy(), np.float32)
+    replay = next(iter(function._plans.values())).replay
+    assert [run.fixed for run in replay.runs] == [True]
+    assert replay._graphs[0]
+    assert cudnn._captured
 
 
 # ---- attention
@@ -435,13 +680,20 @@ def test_cudnn_has_plans_for_the_graphs_of_these_tests(same, cuda, rng, calls, t
             for x, w, given in CONVOLUTIONS.values():
                 for _, op, arrays, keywords in convolutions(x, w, dtype, rng, **given):
                     both(op, arrays, cuda, **keywords)
+            for case, relu, last in itertools.product(CONVOLUTIONS, *[(False, True)] * 2):
+                arrays, given = layer_arrays(case, dtype, rng, last)
+                f = functools.partial(layer, relu=relu, last=last, **given)
+                traced(f, arrays, cuda, calls)
         for dtype in HALF:
             for *shapes, given in ATTENTIONS.values():
                 attended(shapes, dtype, cuda, rng, **given)
     finally:
         gg.set_deterministic(False)
     asked = [(describe.__name__, problem, notes) for _, describe, problem, notes in cudnn._plans]
-    assert len(asked) == 3 * len(DTYPES) * len(CONVOLUTIONS) + 2 * len(HALF) * len(ATTENTIONS)
+    n = len(DTYPES) * len(CONVOLUTIONS)
+    followed = 4 * n  # with a bias, with relu; channels first, last
+    traced_last = n - len(DTYPES)  # while tracing; of one channel last is first
+    assert len(asked) == 3 * n + traced_last + followed + 2 * len(HALF) * len(ATTENTIONS)
     (tmp_path / "asked").write_bytes(pickle.dumps(asked))
     script = Path(__file__).with_name("cudnn_without_gpu.py")
     command = [sys.executable, script, tmp_path, tmp_path / "asked"]

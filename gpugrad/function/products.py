@@ -1,7 +1,8 @@
-"""Matrix products with what follows them: a bias, relu, relu's gradient, sums over the rows.
+"""Products with what follows them: a bias, relu, relu's gradient, sums over the rows.
 
-cuBLASLt does these at the end of a product, before the result leaves the chip: a dense layer is one
-launch, and so is the gradient by its input with the relu before it and that layer's bias.
+cuBLASLt does these at the end of a product of matrices, before the result leaves the chip: a dense
+layer is one launch, and so is the gradient by its input with the relu before it and that layer's
+bias. cuDNN does a bias and relu at the end of a convolution.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import numpy as np
 from gpugrad.backend import NUMPY, Namespace
 from gpugrad.function.fuse import axes_of
 from gpugrad.function.passes.dead import remove_dead
-from gpugrad.kernels import cublaslt
+from gpugrad.kernels import cublaslt, cudnn
+from gpugrad.kernels.rows import FLOATS
+from gpugrad.ops.convolution import launch_with_bias
 from gpugrad.program import Program, Step, Value
 
-__all__ = ["Product", "Readers", "find_products"]
+__all__ = ["Convolved", "Product", "Readers", "find_products"]
 
 
 class Product(Step):
@@ -100,6 +103,32 @@ class Product(Step):
         return [*found, aux] if self.keeps else found
 
 
+class Convolved(Step):
+    """A convolution, a bias for each channel, and relu, if that follows: where cuDNN is installed.
+
+    The arguments are x, w and the bias, which is as long as there are channels along one axis and
+    1 along the others. The metadata is the convolution's.
+
+    Attributes:
+        relu: whether relu follows.
+        last: whether the channels of the result are its last axis, not its second.
+        apart: the steps that it is made of, as a program: they run where cuDNN declines.
+    """
+
+    __slots__ = ("apart", "last", "relu")
+
+    def __init__(self, args: Sequence[Any], steps: list[Step], *, relu: bool, last: bool) -> None:
+        self.relu, self.last = relu, last
+        self.apart = apart = Program()
+        apart.inputs, apart.steps, apart.outputs = list(args), steps, steps[-1].outs
+        name = "convolution + bias" + " + relu" * relu
+        super().__init__(None, args, steps[0].params, steps[-1].outs, name=name)
+
+    def run(self, xp: Namespace, x: Any, w: Any, bias: Any) -> Any:
+        """On bare arrays, in one launch, or NotImplemented."""
+        return launch_with_bias(xp, x, w, bias, relu=self.relu, last=self.last, **self.params)
+
+
 class Readers:
     """Who reads each value of a program."""
 
@@ -151,15 +180,18 @@ def _other(step: Step, v: Value) -> Any:
 
 
 def find_products(program: Program) -> Program:
-    """Join matrix products with the steps that follow them."""
+    """Join products of matrices, and convolutions, with the steps that follow them."""
     readers = Readers(program)
     gone: set[int] = set()  # steps that are part of a product now
-    made: dict[int, Product] = {}  # by the step in whose place they stand
+    made: dict[int, Step] = {}  # by the step in whose place they stand
     for step in program.steps:
         if _is(step, "matmul") and _is_tall(*step.args):
             _join(step, readers, gone, made)
-    by_result = {id(p.outs[0]): p for p in made.values() if p.relu}
-    for product in made.values():
+        elif _is(step, "convolution") and cudnn.binding() is not None:
+            _join_convolution(step, readers, gone, made)
+    products = [p for p in made.values() if isinstance(p, Product)]
+    by_result = {id(p.outs[0]): p for p in products if p.relu}
+    for product in products:
         forward = by_result.get(id(product.args[2])) if product.masked else None
         if forward is not None and forward.bias:
             forward.share(product)
@@ -168,16 +200,13 @@ def find_products(program: Program) -> Program:
     return remove_dead(joined)
 
 
-def _join(step: Step, readers: Readers, gone: set[int], made: dict[int, Product]) -> None:
+def _join(step: Step, readers: Readers, gone: set[int], made: dict[int, Step]) -> None:
     args, taken, v = list(step.args), [step], step.outs[0]
-    bias = relu = masked = False
+    masked = False
+    bias, relu, v = _bias_and_relu(v, -1, readers, taken)
     after = readers.only(v)
-    if _is(after, "add") and _is_row(_other(after, v), v):  # type: ignore[arg-type]
-        args.append(_other(after, v))  # type: ignore[arg-type]
-        bias, v = True, _take(after, taken)
-        after = readers.only(v)
-        if _is(after, "relu"):
-            relu, v = True, _take(after, taken)
+    if bias is not None:
+        args.append(bias)
     elif _is(after, "multiply"):
         of = _positive(readers, _other(after, v))  # type: ignore[arg-type]
         if of is not None and of.shape == v.shape:
@@ -196,7 +225,35 @@ def _join(step: Step, readers: Readers, gone: set[int], made: dict[int, Product]
     gone.update(id(s) for s in taken[:-1])
     if summed is not None:
         gone.add(id(summed))
-    made[id(taken[-1])] = Product(args, outs, bias=bias, relu=relu, masked=masked, sums=sums)
+    added = bias is not None
+    made[id(taken[-1])] = Product(args, outs, bias=added, relu=relu, masked=masked, sums=sums)
+
+
+def _join_convolution(
+    step: Step, readers: Readers, gone: set[int], made: dict[int, Step]
+) -> None:  # fmt: skip
+    """Join it with a bias, and relu behind that: relu alone cuDNN refuses for channels first."""
+    taken, v = [step], step.outs[0]
+    after = readers.only(v)
+    if last := _puts_channels_last(after, v):
+        v = _take(after, taken)
+    bias, relu, _ = _bias_and_relu(v, -1 if last else 1, readers, taken)
+    if bias is not None and v.dtype in FLOATS and all(x.dtype == v.dtype for x in step.inputs):
+        gone.update(id(s) for s in taken[:-1])
+        made[id(taken[-1])] = Convolved((*step.args, bias), taken, relu=relu, last=last)
+
+
+def _bias_and_relu(
+    v: Value, axis: int, readers: Readers, taken: list[Step]
+) -> tuple[Value | None, bool, Value]:
+    """What is added to a value along an axis, whether relu follows, and the result of both."""
+    after = readers.only(v)
+    bias = _other(after, v) if _is(after, "add") else None  # type: ignore[arg-type]
+    if not _is_bias(bias, v, axis):
+        return None, False, v
+    v = _take(after, taken)
+    after = readers.only(v)
+    return (bias, True, _take(after, taken)) if _is(after, "relu") else (bias, False, v)
 
 
 def _take(step: Any, taken: list[Step]) -> Value:
@@ -210,8 +267,23 @@ def _is_tall(a: Any, b: Any) -> bool:
     return isinstance(a, Value) and isinstance(b, Value) and len(a.shape) > 1 == len(b.shape) - 1
 
 
-def _is_row(bias: Any, v: Value) -> bool:
-    return isinstance(bias, Value) and bias.shape == v.shape[-1:] and bias.dtype == v.dtype
+def _is_bias(bias: Any, v: Value, axis: int) -> bool:
+    """Whether a value has one number for each place along an axis of another."""
+    if not isinstance(bias, Value) or bias.dtype != v.dtype:
+        return False
+    along = [1] * len(v.shape)
+    along[axis] = v.shape[axis]
+    return [1] * (len(along) - len(bias.shape)) + [*bias.shape] == along
+
+
+def _puts_channels_last(step: Any, v: Value) -> bool:
+    """Whether a step makes of an array (N, C, *spatial) a view (N, *spatial, C)."""
+    if not _is(step, "moveaxis", "permute_dims", "swapaxes", "matrix_transpose"):
+        return False
+    n = len(v.shape)
+    axes = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), v.shape, range(n))
+    moved = step.op.bare(NUMPY)(axes, **step.params)  # whose strides say which axis is where
+    return bool(moved.strides == (0, *range(2, n), 1))
 
 
 def _positive(readers: Readers, mask: Any) -> Value | None:

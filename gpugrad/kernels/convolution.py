@@ -15,7 +15,9 @@ from gpugrad.kernels import cudnn
 from gpugrad.kernels.launch import architecture, launch, type_name
 from gpugrad.kernels.rows import FLOATS
 
-__all__ = ["ARCHITECTURES", "INSTANCES", "VECTOR", "convolution", "input_grad", "weight_grad"]
+__all__ = [
+    "ARCHITECTURES", "INSTANCES", "VECTOR", "convolution", "input_grad", "weight_grad", "with_bias",
+]  # fmt: skip
 
 _SHAPE = np.dtype(
     [(n, np.int32) for n in ("examples", "groups", "channels", "filters")]
@@ -33,6 +35,19 @@ _MOST = 2**31 - 1
 def convolution(xp: Any, x: Any, w: Any, *, geometry: Any, groups: int) -> Any:
     """The convolution of x and w, or NotImplemented."""
     return _run(xp, "RESULT", w, x, x.shape, w.shape, geometry, groups)
+
+
+def with_bias(xp: Any, x: Any, w: Any, bias: Any, *, geometry: Any, relu: bool, last: bool) -> Any:
+    """The convolution of x and w plus a number for each channel, or NotImplemented.
+
+    relu of it with `relu`; with `last` the channels are the result's last axis. Only cuDNN does
+    that in one launch.
+    """
+    if 0 in x.shape or 0 in (w.shape[0], *geometry.places):
+        return NotImplemented
+    return cudnn.convolution(
+        xp.lib, "RESULT", x, w, x.shape, w.shape, geometry, bias=bias, relu=relu, last=last
+    )
 
 
 def input_grad(xp: Any, g: Any, w: Any, *, shape: Any, geometry: Any, groups: int) -> Any:
@@ -62,9 +77,9 @@ def _run(
     lib = xp.lib
     if 0 in x_shape or 0 in g_shape:
         return lib.zeros(made, dtype=dtype)
-    a, x = lib.ascontiguousarray(a), lib.ascontiguousarray(x)
     if (out := cudnn.convolution(lib, of, x, a, x_shape, w_shape, geometry)) is not NotImplemented:
         return out
+    a, x = lib.ascontiguousarray(a), lib.ascontiguousarray(x)
     out = lib.empty(made, dtype=dtype)
     shape = _shape(x_shape, groups, channels, filters, w_shape[2:], geometry)
     window = math.prod(w_shape[2:])

@@ -1,15 +1,15 @@
 """Convolution and attention by cuDNN, through nvidia-cudnn-frontend where that is installed.
 
 A problem (shapes, strides, dtype, parameters) is described once as a graph, for which cuDNN chooses
-a plan; both are kept. What cuDNN does not do, or has no plan for, is left to the kernels of
-`convolution` and `attention`, and nothing is said: they do all of it.
+a plan; both are kept. A bias and relu are part of a convolution's graph, where a program has them.
+What cuDNN does not do, or has no plan for, is left to the kernels of `convolution` and `attention`,
+and nothing is said: they do all of it.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import math
 import threading
 import weakref
 from collections import OrderedDict
@@ -162,69 +162,108 @@ def _run(lib: Any, describe: Any, problem: tuple[Any, ...], arrays: Sequence[Any
 def _tensor(graph: Any, dtype: Any, dim: Sequence[int], stride: Sequence[int] | None = None) -> Any:
     """A tensor that is given; its strides are in elements, those of a contiguous one if None."""
     kind = getattr(binding().data_type, _KINDS[np.dtype(dtype)])
-    return graph.tensor(
-        dim=list(dim), stride=list(stride or _contiguous(dim)), data_type=kind
-    )  # fmt: skip
+    return graph.tensor(dim=list(dim), stride=list(stride or _strides(dim)), data_type=kind)
 
 
-def _result(tensor: Any, dtype: Any, dim: Sequence[int]) -> Any:
-    """A tensor that is made, contiguous."""
+def _result(
+    tensor: Any, dtype: Any, dim: Sequence[int], stride: Sequence[int] | None = None
+) -> Any:  # fmt: skip
+    """A tensor that is made; strides as for `_tensor`."""
     kind = getattr(binding().data_type, _KINDS[np.dtype(dtype)])
-    tensor.set_output(True).set_data_type(kind).set_dim(list(dim)).set_stride(_contiguous(dim))
-    return tensor
+    tensor.set_output(True).set_data_type(kind)
+    return tensor.set_dim(list(dim)).set_stride(list(stride or _strides(dim)))
 
 
-def _contiguous(dim: Sequence[int]) -> list[int]:
-    return [math.prod(dim[i + 1 :]) for i in range(len(dim))]
+def _strides(dim: Sequence[int], last: bool = False) -> tuple[int, ...]:
+    """In elements: of a contiguous array, or with `last` of one with its second axis innermost."""
+    inner = 1
+    axes = [0, *range(2, len(dim)), 1] if last else list(range(len(dim)))
+    made = [0] * len(dim)
+    for k in reversed(axes):
+        made[k], inner = inner, inner * dim[k]
+    return tuple(made)
 
 
 # ---- convolution ------------------------------------------------------------------------
 
+_ORDER = {"RESULT": (0, 1, 2), "INPUT": (2, 1, 0), "WEIGHT": (0, 2, 1)}
+"""Which two of x, w and g are given, and which is made."""
+
 
 def _convolution_graph(
     graph: Any, dtype: Any, of: str, x: Any, w: Any, g: Any, padding: Any, stride: Any,
-    dilation: Any,
+    dilation: Any, bias: bool, relu: bool,
 ) -> list[Any]:  # fmt: skip
-    """One of the three, of which the third argument of B(x, w, g) is made."""
+    """One of the three, of which the third argument of B(x, w, g) is made.
+
+    Each is (shape, strides). A bias and relu may follow a result.
+    """
     given = {
         "pre_padding": [before for before, _ in padding],
         "post_padding": [after for _, after in padding],
         "stride": list(stride), "dilation": list(dilation),
     }  # fmt: skip
-    shapes = {"RESULT": (x, w, g), "INPUT": (g, w, x), "WEIGHT": (x, g, w)}[of]
-    first, second = (_tensor(graph, dtype, dim) for dim in shapes[:2])
+    *laid, result = ((x, w, g)[k] for k in _ORDER[of])
+    tensors = [first, second] = [_tensor(graph, dtype, *at) for at in laid]
     if of == "RESULT":
         made = graph.conv_fprop(image=first, weight=second, **given)
     elif of == "INPUT":
         made = graph.conv_dgrad(loss=first, filter=second, **given)
     else:
         made = graph.conv_wgrad(image=first, loss=second, **given)
-    return [first, second, _result(made, dtype, shapes[2])]
+    if bias:
+        shape = [n if axis == 1 else 1 for axis, n in enumerate(g[0])]
+        tensors.append(_tensor(graph, dtype, shape))
+        made = graph.bias(input=made, bias=tensors[-1])
+    if relu:
+        # of NaN it is NaN, as the frontend asks of cuDNN (CUDNN_PROPAGATE_NAN); of infinity it is
+        # the largest number of the compute dtype, which is where the frontend has it end
+        made = graph.relu(input=made)
+    return [*tensors, _result(made, dtype, *result)]
 
 
 def convolution(
-    lib: Any, of: str, a: Any, b: Any, x_shape: Any, w_shape: Any, geometry: Any
-) -> Any:
+    lib: Any, of: str, a: Any, b: Any, x_shape: Any, w_shape: Any, geometry: Any, *,
+    bias: Any = None, relu: bool = False, last: bool = False,
+) -> Any:  # fmt: skip
     """One of the three convolutions, or NotImplemented.
+
+    A bias and relu are done to the sums before these are rounded to the dtype and stored.
 
     Args:
         lib: the array library.
         of: ``"RESULT"``, of x and w; ``"INPUT"``, of g and w; ``"WEIGHT"``, of x and g.
-        a, b: these two, C-contiguous.
+        a, b: these two. One that lies with its channels last, as a view of an array (N, *spatial,
+            C), is read as it lies.
         x_shape, w_shape: of input and weights; their channels say how many groups there are.
         geometry: stride, padding, dilation and places, along one to three axes.
+        bias: array with a number for each channel of a result, to be added.
+        relu: whether relu follows the bias.
+        last: whether the channels are the last axis of what is returned, not the second.
     """
     if type(a) is np.ndarray or binding() is None:
         return NotImplemented
     stride, padding, dilation, places = geometry
-    x, w, g = tuple(x_shape), tuple(w_shape), (x_shape[0], w_shape[0], *places)
-    out = {"RESULT": g, "INPUT": x, "WEIGHT": w}[of]
+    shapes = [tuple(x_shape), tuple(w_shape), (x_shape[0], w_shape[0], *places)]
+    first, second, target = _ORDER[of]
+    arrays, lie = [], {target: last}
+    for k, array in ((first, a), (second, b)):
+        whole = array.flags.c_contiguous
+        lie[k] = not whole and lib.moveaxis(array, 1, -1).flags.c_contiguous
+        arrays.append(array if lie[k] else lib.ascontiguousarray(array))
+    if bias is not None:
+        arrays.append(lib.ascontiguousarray(bias))
+    out = shapes[target]
+    made = lib.empty((out[0], *out[2:], out[1]) if last else out, dtype=a.dtype)
     if len(places) == 1:  # cuDNN's images are of two axes at least
-        x, w, g = ((*s[:2], 1, s[2]) for s in (x, w, g))
+        shapes = [(*s[:2], 1, s[2]) for s in shapes]
         stride, padding, dilation = (1, *stride), ((0, 0), *padding), (1, *dilation)
-    problem = (np.dtype(a.dtype), of, x, w, g, tuple(padding), tuple(stride), tuple(dilation))
-    made = lib.empty(out, dtype=a.dtype)
-    return made if _run(lib, _convolution_graph, problem, (a, b, made)) else NotImplemented
+    laid = ((shape, _strides(shape, lie[k])) for k, shape in enumerate(shapes))
+    problem = (
+        np.dtype(a.dtype), of, *laid, tuple(padding), tuple(stride), tuple(dilation),
+        bias is not None, relu,
+    )  # fmt: skip
+    return made if _run(lib, _convolution_graph, problem, (*arrays, made)) else NotImplemented
 
 
 # ---- attention --------------------------------------------------------------------------

@@ -116,6 +116,15 @@ def _launch(xp, x, w, /, *, stride, padding, dilation, groups):
     return kernels.convolution(xp, x, w, geometry=geometry, groups=groups)
 
 
+def launch_with_bias(
+    xp: Any, x: Any, w: Any, bias: Any, *, relu: bool, last: bool, stride: Any, padding: Any,
+    dilation: Any, groups: int,
+) -> Any:  # fmt: skip
+    """A convolution with what follows it in a program: see `gpugrad.kernels.convolution`."""
+    geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
+    return kernels.with_bias(xp, x, w, bias, geometry=geometry, relu=relu, last=last)
+
+
 def _launch_input_grad(xp, g_, w, /, *, shape, stride, padding, dilation, groups):
     of, geometry = _of_input(g_, w, shape, stride, padding, dilation, groups)
     return kernels.input_grad(xp, g_, w, shape=of, geometry=geometry, groups=groups)

@@ -9,9 +9,9 @@ from typing import Any
 from gpugrad.backend import Namespace
 from gpugrad.function.calls import effect_call, op_call
 from gpugrad.function.cuda.kernel import compiled
-from gpugrad.function.fuse import Kernel
+from gpugrad.function.fuse import Kernel, fuse
 from gpugrad.function.pieces import Pieces
-from gpugrad.function.products import Product
+from gpugrad.function.products import Convolved, Product
 from gpugrad.kernels import cublaslt
 from gpugrad.kernels.code import NoCodeError
 from gpugrad.program import Step, Value
@@ -76,12 +76,14 @@ def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
         try:
             launched = compiled(step)
         except NoCodeError:
-            return _one_by_one(step, xp), False
+            return _one_by_one(step.parts, step.inputs, step.outs, xp), False
         return lambda *arrays: launched(xp, arrays), True
     if isinstance(step, Product):
         return functools.partial(step.run, xp), cublaslt.binding() is not None
     if isinstance(step, Pieces):
         return functools.partial(step.run, xp), True
+    if isinstance(step, Convolved):
+        return _in_one(step, xp), True
     if step.op is None:
         return _with_effect(step), False
     launches = step.op.cuda is not None or step.op.name == "reshape"  # a copy, at most
@@ -101,13 +103,27 @@ def _with_effect(step: Step) -> Callable[..., Any]:
     return lambda *arrays: call(list(arrays[:n]), step.variables, list(arrays[n:]))
 
 
-def _one_by_one(kernel: Kernel, xp: Namespace) -> Callable[..., Any]:
-    """A kernel that cannot be written: its steps as they are."""
+def _in_one(step: Convolved, xp: Namespace) -> Callable[..., Any]:
+    """A convolution with what follows it: in one launch, or as the steps would run without it."""
+    apart = step.apart
+    otherwise = _one_by_one(fuse(apart).steps, apart.inputs, apart.outputs, xp)
+
+    def call(*arrays: Any) -> list[Any]:
+        made = step.run(xp, *arrays)
+        return otherwise(*arrays) if made is NotImplemented else [made]
+
+    return call
+
+
+def _one_by_one(
+    steps: Sequence[Step], inputs: Sequence[Value], outs: Sequence[Value], xp: Namespace
+) -> Callable[..., Any]:
+    """Steps that one step stands for, as they are: of the arrays of `inputs`, those of `outs`."""
     run = Run(fixed=False)
-    run.steps = [(s, _listed(s, xp)) for s in (*kernel.steps, *kernel.sums)]
-    run.close({id(v) for v in kernel.outs})
-    order = [next(k for k, a in enumerate(kernel.inputs) if a is v) for v in run.inputs]
-    places = [next(k for k, a in enumerate(run.outputs) if a is v) for v in kernel.outs]
+    run.steps = [(s, call_of(s, xp)[0]) for s in steps]
+    run.close({id(v) for v in outs})
+    order = [next(k for k, a in enumerate(inputs) if a is v) for v in run.inputs]
+    places = [next(k for k, a in enumerate(run.outputs) if a is v) for v in outs]
 
     def call(*arrays: Any) -> list[Any]:
         made = run([arrays[k] for k in order])
