@@ -216,16 +216,13 @@ class Tracing:
         self._stack.remove(self)
         recorders.remove(self)
         for variable, before in self._variables.values():
-            now = variable._data
-            if kind is not None:
+            now, value = variable._data, self.place(variable._data)  # which may be a constant
+            moved = all(v is not value for var, v in self.program.reads if var is variable)
+            if moved:
+                self.program.writes.append((variable, value))
+                variable._data = _inner(now)
+            if kind is not None or self.trial or not moved:
                 variable._data = before  # as it was
-            elif type(now) is Traced:
-                variable._data = now.inner
-            reads = [v for var, v in self.program.reads if var is variable]
-            if type(now) is Traced and now.value not in reads:
-                self.program.writes.append((variable, now.value))
-            if self.trial:
-                variable._data = before
         for undo in reversed(self._undo):
             undo()
 

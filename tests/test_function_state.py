@@ -32,6 +32,23 @@ def test_variables_are_read_at_each_call_and_assigned_in_order():
         v.assign([k * 10.0, 0.0])
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_a_constant_is_assigned_in_each_call(device):
+    v = gg.Variable([1.0, 2.0], device=device)
+
+    @gg.function
+    def f(x):
+        sum_ = v + x
+        v.assign([0.0, 0.0])
+        return sum_
+
+    for k in range(3):
+        v.assign([k + 1.0, 2.0])
+        same(f(gg.ones(2, device=device)).numpy(), [k + 2.0, 3.0])
+        same(v.numpy(), [0.0, 0.0])
+    assert f.cache_info().hits == 2
+
+
 def test_snapshots_and_results_of_earlier_calls_never_change():
     v = gg.Variable(np.ones(3))
     optimizer = gg.optim.SGD(0.5)
