@@ -246,7 +246,7 @@ class Tracing:
         value = Value(data)
         self._variables[variable._id] = variable, data
         self.program.reads.append((variable, value))
-        variable._data = Traced(data, value)
+        variable._data = Traced(_in_order(data), value)
 
     def assigned(self, variable: Variable) -> None:
         """Follow a Variable that gets another value."""
@@ -268,7 +268,7 @@ class Tracing:
         """An argument of the function."""
         value = Value(array)
         self.program.inputs.append(value)
-        return Traced(array, value)
+        return Traced(_in_order(array), value)
 
     def place(self, array: Any) -> Value:
         """What a bare array is in the program: a constant, if it is not Traced."""
@@ -300,6 +300,7 @@ class Tracing:
         bare = [a for a in flat if type(a) in ARRAYS]
         for m in made:
             m.value.view = any(np.may_share_memory(m.inner, a) for a in bare)
+            m.inner = m.inner if m.value.view else _in_order(m.inner)
         args, params = self._place_all(arrays), dict(params)
         if "index" in params:
             params["index"], parts = _template(params["index"], len(args))
@@ -346,7 +347,7 @@ class Tracing:
         with trace_stopped():
             results = call(*[wrap(_inner(t._data)) for t in tensors])
         made = [Traced(t._data, Value(t._data)) for t in results]
-        after = [Traced(v._data, Value(v._data)) for v in variables]
+        after = [Traced(_in_order(v._data), Value(v._data)) for v in variables]
         for variable, traced in zip(variables, after, strict=True):
             variable._data = traced
         self.program.steps.append(
@@ -354,6 +355,13 @@ class Tracing:
                  call=call, variables=variables, undo=undo)
         )  # fmt: skip
         return [wrap(t) for t in made]
+
+
+def _in_order(array: Any) -> Any:
+    """An array in the order of planned buffers: what a reshape copies here is no view there."""
+    if array.flags.c_contiguous:
+        return array
+    return NAMESPACES[type(array)].lib.ascontiguousarray(array)
 
 
 def _array(a: Any) -> Any:

@@ -169,6 +169,19 @@ def test_arguments_that_share_memory(alias):
         near(y, x.numpy() * 3), same(a, x), same(b, x.numpy().T)
 
 
+def test_arguments_that_lie_in_another_order_in_memory():
+    def f(x):
+        y = gg.reshape(gg.tanh(x), -1)  # a view of a planned buffer, whatever it is of `x`
+        return gg.reshape(gg.exp(x) * 2, -1) * y, y
+
+    for first, then in [(np.asfortranarray, np.ascontiguousarray), (np.array, np.asfortranarray)]:
+        traced = gg.function(f)
+        kept = [(traced(x), f(x)) for x in (gg.asarray(m(X.numpy())) for m in (first, first, then))]
+        for found, desired in kept:
+            for a, b in zip(found, desired, strict=True):
+                near(a, b)
+
+
 def test_second_order_and_forward_mode_are_traced_too():
     def f(x):
         return gg.sum(gg.sin(x) * x**3)
