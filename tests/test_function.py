@@ -207,6 +207,17 @@ def test_an_index_may_be_computed_inside():
         same(c, X.numpy()[i])
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_indices_that_differ_where_their_text_does_not_are_two(device):
+    one = np.arange(2000)
+    two = np.where(one == 1000, 7, one)
+    first, second = (gg.constant(i, device=device) for i in (one, two))
+    f = gg.function(lambda x: x[first] - x[second])
+    for _ in range(2):
+        difference = f(gg.constant(one * 1.0, device=device)).numpy()
+        same(difference, np.where(one == 1000, 993, 0))
+
+
 def test_setting_elements_is_part_of_the_program():
     @gg.function
     def f(x, v):
