@@ -53,6 +53,13 @@ def test_several_steps_in_a_call_are_those_steps(as_array):
     assert many.cache_info() == (11, 1, 0)
 
 
+def test_several_steps_take_numbers_from_an_array():
+    f = gg.function(lambda x, n: x * n, steps_per_call=3)
+    for k in range(2):
+        same(f(np.full((3, 2), 2.0), np.arange(3) + k), 2.0 * np.arange(k, k + 3)[:, None] * [1, 1])
+    assert f.cache_info() == (5, 1, 0)
+
+
 def test_several_steps_are_differentiated_and_mapped():
     w = gg.Variable(2.0)
     f = gg.function(lambda x, v: gg.sum(x * x * w) * v, steps_per_call=4)

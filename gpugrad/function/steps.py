@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gpugrad import nest
-from gpugrad.backend import TENSOR
+from gpugrad.backend import TENSOR, is_array
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.function.signature import Signature
 from gpugrad.slices import IndexedSlices
@@ -28,7 +26,7 @@ def parts_of(
     at = 0
 
     def cut(leaf: Any) -> Any:
-        return leaf[at] if _is_array(leaf) else leaf
+        return leaf[at, ...] if _is_array(leaf) else leaf  # not a scalar of NumPy's
 
     for path, leaf in signature.paths(args, keywords):
         if _is_array(leaf) and leaf.shape[:1] != (k,):
@@ -44,7 +42,7 @@ def parts_of(
 
 
 def _is_array(leaf: Any) -> bool:
-    return type(leaf) is np.ndarray or (isinstance(leaf, Tensor) and not isinstance(leaf, Variable))
+    return is_array(leaf) or (isinstance(leaf, Tensor) and not isinstance(leaf, Variable))
 
 
 def stacked(name: str, results: list[Any]) -> Any:
