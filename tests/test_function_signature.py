@@ -53,6 +53,39 @@ def test_numbers_that_are_equal_but_not_the_same_are_told_apart():
     assert f.cache_info().traces == 3
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, gg.bfloat16.type])
+def test_numpys_numbers_are_told_apart_too(kind):
+    f = gg.function(lambda x, n: x * 0 + math.copysign(1, n) if n == n else x * 5)
+    for _ in range(2):
+        for n, want in ((0.0, 1), (-0.0, -1), (math.nan, 5)):
+            assert f(gg.ones(1), kind(n)).item() == want
+    assert f.cache_info().traces == 3
+
+
+def test_an_array_of_the_gpus_library_is_an_argument():
+    array = gg.ones(3, device="cuda:0")._data
+    f = gg.function(lambda x: x * 2)
+    for k in (1, 3):
+        assert f(array * k).tolist() == [2 * k] * 3
+    assert f.cache_info() == (1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("choose", "chosen", "before"),
+    [(gg.set_matmul_precision, "high", "highest"), (gg.set_deterministic, True, False)],
+)
+def test_another_setting_is_another_signature(choose, chosen, before):
+    f = gg.function(lambda x: x @ x)  # a graph keeps what was set when it was captured
+    x = gg.ones((3, 3))
+    try:
+        for setting in (before, chosen, before):
+            choose(setting)
+            f(x)
+    finally:
+        choose(before)
+    assert f.cache_info() == (1, 2, 0)
+
+
 # ---- the warning -------------------------------------------------------------------------
 
 

@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 
 from gpugrad import backend, nest, placement
+from gpugrad.backend import BFLOAT16, is_array
+from gpugrad.determinism import deterministic
 from gpugrad.errors import ArgumentError
+from gpugrad.kernels.cublaslt import get_matmul_precision
 from gpugrad.tensor import Tensor, tensor, wrap
 from gpugrad.trace import Tracing
 from gpugrad.variable import Variable
@@ -20,7 +23,10 @@ __all__ = ["Names", "Signature"]
 Names = str | int | Sequence[str | int]
 """Arguments, by name or position."""
 
-_EXACT = frozenset((float, complex))  # -0.0 == 0.0, and nan != nan: they are told apart by repr
+_EXACT = frozenset((float, complex, *(np.dtype(c).type for c in "efdgFDG"), BFLOAT16.type))
+"""Of numbers that are told apart by repr: -0.0 == 0.0, and nan != nan."""
+
+_SETTINGS = ("the default device", "the matmul precision", "set_deterministic")
 
 
 class Signature:
@@ -74,7 +80,7 @@ class Signature:
         for leaf in nest.flatten((args, keywords)):
             if isinstance(leaf, Variable):
                 parts.append(("Variable", leaf._id, leaf.shape, leaf.dtype))
-            elif isinstance(leaf, Tensor) or type(leaf) is np.ndarray:
+            elif isinstance(leaf, Tensor) or is_array(leaf):
                 at = seen.get(id(leaf))
                 if at is None:
                     at = seen[id(leaf)] = len(arrays)
@@ -83,8 +89,8 @@ class Signature:
                 parts.append((at, array.shape, array.dtype, str(placement.device_of(array))))
             else:
                 parts.append(_value(leaf))
-        key = (_form(args), _form(keywords), tuple(parts), placement.default_device(), statics)
-        return key, arrays
+        settings = (placement.default_device(), get_matmul_precision(), deterministic())
+        return (_form(args), _form(keywords), tuple(parts), settings, statics), arrays
 
     def inputs(
         self, trace: Tracing, args: Any, keywords: Any, wanted: Sequence[Tensor]
@@ -96,8 +102,7 @@ class Signature:
         inputs: dict[int, Tensor] = {}
 
         def traced(leaf: Any) -> Any:
-            is_array = isinstance(leaf, Tensor) or type(leaf) is np.ndarray
-            if isinstance(leaf, Variable) or not is_array:
+            if isinstance(leaf, Variable) or not (isinstance(leaf, Tensor) or is_array(leaf)):
                 return leaf
             if id(leaf) not in inputs:
                 inputs[id(leaf)] = wrap(trace.input(tensor(leaf)._data))
@@ -167,8 +172,10 @@ class Signature:
                 name = at if isinstance(at, str) else [*self._names, *["an argument"] * at][at]
                 said.append(f"{name}, which is static: {a[-1]!r:.60}, then {b[-1]!r:.60}. If it "
                             "takes many values, do not declare it static")  # fmt: skip
-        if before[3] != now[3]:
-            said.append(f"the default device: {before[3]}, then {now[3]}. Call it under one")
+        said += [
+            f"{what}: {a}, then {b}. Call it under one"
+            for what, a, b in zip(_SETTINGS, before[3], now[3], strict=True) if a != b
+        ]  # fmt: skip
         return said
 
     def _parted(self, args: Any, keywords: Any) -> tuple[Any, Any, list[tuple[Any, Any]]]:
@@ -195,7 +202,7 @@ class Signature:
                 f"function: the argument {name} is static and a Variable, '{value.name}', whose "
                 "value may be another in the next call. Leave it out of static=."
             )
-        if isinstance(value, Tensor) or type(value) is np.ndarray:
+        if isinstance(value, Tensor) or is_array(value):
             array: Any = value
             if isinstance(value, Tensor):
                 array = value._handed_out("a static argument")
