@@ -127,7 +127,7 @@ def test_sixteen_bits_are_rounded_as_in_eager_calls(dtype, size):
         with gg.GradientTape() as tape:
             tape.watch(x)
             y = gg.sum(gg.tanh(x * 2 + 1) * x, dtype="float32")
-        return y, tape.gradient(y, x), x * x + x
+        return y, tape.gradient(y, x), x * x + x, gg.astype(x, "float32") * 2, gg.sum(x)
 
     traced = gg.function(f)
     for _ in range(2):
