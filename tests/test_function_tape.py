@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from comparing import near
+from steps import masked_gradient
 
 import gpugrad as gg
 
@@ -103,6 +104,18 @@ def test_under_a_tape_a_gradient_that_comes_out_nan_is_that_of_the_masked_pass()
         x = gg.constant(values)
         near(gg.grad(f)(x), np.where(x.numpy() > 0, 1 + np.log(np.maximum(x.numpy(), 1e-9)), 0),
              1e-6)  # fmt: skip
+
+
+def test_under_a_tape_a_gradient_within_that_comes_out_nan_is_that_of_the_masked_pass():
+    f = gg.function(lambda x: masked_gradient(x) * x)
+    for values in ([1.0, 2.0], [1.0, 2.0], [0.0, 2.0]):
+        x = gg.constant(values, dtype=gg.float64)
+        with gg.GradientTape() as tape, np.errstate(all="ignore"):
+            tape.watch(x)
+            y = f(x)
+        logs = np.log(np.where(x.numpy() > 0, x.numpy(), 1))
+        near(y, np.where(x.numpy() > 0, logs + 1, 0) * x.numpy())
+        near(tape.gradient(y, x), np.where(x.numpy() > 0, logs + 2, 0))
 
 
 @pytest.mark.parametrize("trainable", [True, False])

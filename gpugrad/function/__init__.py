@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import warnings
@@ -176,11 +177,13 @@ class Function:
             if pair or not once:
                 self._pairs[key] = pair
             self._counts[1] += 1
-        if pair is False or any(n in r.known for n in pair.others for r in threads.stack):
-            self._counts[2] += 1
-            return self._f(*args, **keywords)
-        self._counts[0] += 1
-        return pair(self._f, arrays, args, keywords, wanted)
+        if pair and not any(n in r.known for n in pair.others for r in threads.stack):
+            with contextlib.suppress(OtherwiseError):
+                made = pair(self._f, arrays, args, keywords, wanted)
+                self._counts[0] += 1
+                return made
+        self._counts[2] += 1
+        return self._f(*args, **keywords)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
