@@ -15,7 +15,7 @@ from gpugrad.variable import Variable
 
 __all__ = [
     "Argument", "Launched", "OtherwiseError", "Program", "Step", "Undo", "Value", "called",
-    "filled", "line", "named",
+    "check_shapes", "filled", "line", "named",
 ]  # fmt: skip
 
 Undo = Callable[[], Callable[[], None]]
@@ -29,6 +29,13 @@ class OtherwiseError(Exception):
     """
 
     once = False
+
+
+def check_shapes(loose: Sequence[tuple[Variable, tuple[int, ...]]]) -> None:
+    """Raise an OtherwiseError if a Variable has another shape now than in `Program.loose`."""
+    for variable, shape in loose:
+        if variable._data.shape != shape:
+            raise OtherwiseError(f"the shape of the Variable '{variable.name}'")
 
 
 class Launched(Protocol):
@@ -163,6 +170,10 @@ class Program:
         for v in (*self.outputs, *(v for _, v in self.writes)):
             seen.setdefault(id(v), v)
         return iter(seen.values())
+
+    def loose(self) -> list[tuple[Variable, tuple[int, ...]]]:
+        """Variables that may be given another shape, and the one that they have here."""
+        return [(var, v.shape) for var, v in self.reads if var._fits != v.shape]
 
     def copy(self) -> Program:
         """A program with lists of its own, and the same steps and values."""

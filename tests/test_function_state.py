@@ -1,5 +1,6 @@
 """gg.function with Variables, optimizers and random numbers: all move as in eager calls."""
 
+import contextlib
 import copy
 
 import numpy as np
@@ -47,6 +48,21 @@ def test_a_constant_is_assigned_in_each_call(device):
         same(f(gg.ones(2, device=device)).numpy(), [k + 2.0, 3.0])
         same(v.numpy(), [0.0, 0.0])
     assert f.cache_info().hits == 2
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("under_tape", [False, True])
+def test_a_variable_of_another_shape_is_another_program(device, under_tape):
+    w = gg.Variable(np.ones(4, np.float32), device=device, shape=(None,))
+    f = gg.function(lambda x: gg.mean(gg.tanh(w)) * w.shape[0] * x)
+    x = gg.constant(2.0, device=device)
+    for n in (4, 4, 4, 1, 5, 4):
+        w.assign(gg.ones(n, device=device))
+        with gg.GradientTape() if under_tape else contextlib.nullcontext() as tape:
+            y = f(x)
+        near(y.numpy(), 2 * n * np.tanh(1), 1e-6)
+        if under_tape:
+            near(tape.gradient(y, w).numpy(), np.full(n, 2 / np.cosh(1) ** 2), 1e-6)
 
 
 def test_snapshots_and_results_of_earlier_calls_never_change():

@@ -19,7 +19,7 @@ import numpy as np
 from gpugrad.backend import ARRAYS, NUMPY, reading
 from gpugrad.function.calls import effect_call, op_call
 from gpugrad.function.groups import SMALLEST, Group, compile_group, out_keyword, ufunc_of
-from gpugrad.program import Program, Step, Value
+from gpugrad.program import Program, Step, Value, check_shapes
 
 __all__ = ["Replay"]
 
@@ -41,7 +41,7 @@ class Replay:
         self._scope: dict[str, Any] = {"asarray": _as_array}
         self._lines: list[str] = []
         self._buffers: list[tuple[tuple[int, ...], Any]] = []
-        self._program = program
+        self._program, self._loose = program, program.loose()
         self.buffered: set[int] = set()
         arrays = [s.results[0] for s in program.steps if s.results]
         self._xp = reading(*arrays[:1])
@@ -59,7 +59,11 @@ class Replay:
         Args:
             arrays: it is emptied, so that an array goes when all that reads it has run.
             release: called when no step can find any more that the function must be called.
+
+        Raises:
+            OtherwiseError: a Variable has another shape: this is not its program. Nothing has run.
         """
+        check_shapes(self._loose)
         try:
             arena = self._arenas.pop()
         except IndexError:

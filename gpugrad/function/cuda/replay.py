@@ -22,7 +22,7 @@ from gpugrad.function.cuda.slots import Slot, moved_in_place, slot_of
 from gpugrad.function.memory import roots_of
 from gpugrad.kernels.graphs import Graph, Numbers, RefusedError
 from gpugrad.placement import formulas_on
-from gpugrad.program import OtherwiseError, Program, Step, Value
+from gpugrad.program import Program, Step, Value, check_shapes
 
 __all__ = ["Launches"]
 
@@ -52,6 +52,7 @@ class Launches:
             program = FUSING[name](program) if name in passes else program
         self.program = program
         self.runs: list[Run] = []
+        self._loose = program.loose()
         self._xp, self._captures = xp, xp is not NUMPY
         in_place = moved_in_place(program) if self._captures else {}
         self._effects: list[tuple[Step, Any]] = [
@@ -164,9 +165,7 @@ class Launches:
         Raises:
             OtherwiseError: a Variable has another shape: this is not its program. Nothing has run.
         """
-        for variable, v in self.program.reads:
-            if variable._data.shape != v.shape:
-                raise OtherwiseError(f"the shape of the Variable '{variable.name}'")
+        check_shapes(self._loose)
         for slot in self._slots.values():
             slot.fill()
         numbers = [[launched.numbers() for _, launched in self._effects] for _ in range(steps)]
