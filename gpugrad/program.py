@@ -14,11 +14,14 @@ import numpy as np
 from gpugrad.variable import Variable
 
 __all__ = [
-    "Argument", "Launched", "OtherwiseError", "Program", "Step", "Undo", "Value", "called",
-    "check_shapes", "filled", "line", "named",
+    "CHECKS", "Argument", "Launched", "OtherwiseError", "Program", "Step", "Undo", "Value",
+    "by_values", "called", "check_shapes", "filled", "line", "named",
 ]  # fmt: skip
 
 Undo = Callable[[], Callable[[], None]]
+
+CHECKS = frozenset(("no_nan", "same length"))
+"""Effects that do nothing but find out whether the function has to be called instead."""
 
 
 class OtherwiseError(Exception):
@@ -139,6 +142,18 @@ class Step:
         for a in self.args:
             found += [v for v in (a if isinstance(a, list) else [a]) if isinstance(v, Value)]
         return found
+
+
+_BY_VALUES = frozenset(("argwhere", "compress", "flatnonzero", "unique_all"))
+
+
+def by_values(step: Step) -> bool:
+    """Whether values that differ between runs say how long the result of a step is."""
+    if step.name == "getitem":
+        deciding = [v for v in step.inputs[1:] if v.dtype.kind == "b"]  # masks
+    else:
+        deciding = step.inputs[:1] if step.name in _BY_VALUES else []
+    return any(v.constant is None for v in deciding)
 
 
 class Program:

@@ -22,7 +22,7 @@ import numpy as np
 
 from gpugrad.backend import ARRAYS, NAMESPACES, Namespace, as_array, hang_operators, reading
 from gpugrad.errors import TraceError
-from gpugrad.program import Argument, OtherwiseError, Program, Step, Undo, Value
+from gpugrad.program import CHECKS, Argument, OtherwiseError, Program, Step, Undo, Value, by_values
 from gpugrad.tensor import Tensor, made_of, next_id, recorders, threads, wrap
 from gpugrad.variable import Variable
 
@@ -308,7 +308,27 @@ class Tracing:
         step = Step(op, args, params, [m.value for m in made])
         step.results = [m.inner for m in made] if real else []
         self.program.steps.append(step)
+        if by_values(step):
+            made = self._checked(op.name, made)
         return tuple(made) if op.outputs > 1 else made[0]
+
+    def _checked(self, name: str, made: list[Traced]) -> list[Traced]:
+        """Have the function called instead where the results have another length than now."""
+        if self.abstract or self.moved:
+            where = "in a branch or loop body" if self.abstract else "after an optimizer's step"
+            raise TraceError(
+                f"{_user_line()}: {name}: how long its result is depends on values, which "
+                f"gg.function cannot follow {where}. Use gg.where, or do it before."
+            )
+        shapes = [m.shape for m in made]
+
+        def check(*results: Tensor) -> list[Tensor]:
+            if [x.shape for x in results] != shapes:
+                raise OtherwiseError(f"{name}: another length")
+            return list(results)  # what reads them comes after this
+
+        results = self.effect("same length", check, [*map(wrap, made)], undo=lambda: lambda: None)
+        return [t._data for t in results]
 
     def computed(
         self, function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
@@ -334,7 +354,7 @@ class Tracing:
         Raises:
             OtherwiseError: the trace allows none, or none that cannot be undone.
         """
-        if (self.pure and name != "no_nan") or (self.trial and undo is None):
+        if (self.pure and name not in CHECKS) or (self.trial and undo is None):
             raise OtherwiseError(name)
         if self.trial and undo is not None:
             self._undo.append(undo())

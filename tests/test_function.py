@@ -218,6 +218,48 @@ def test_indices_that_differ_where_their_text_does_not_are_two(device):
         same(difference, np.where(one == 1000, 993, 0))
 
 
+BY_VALUES = {
+    "mask": lambda x: x[x > 0] * 2,
+    "mask beside an index": lambda x: gg.sum(x[1:, None][x[1:] > 0] * 2, axis=1),
+    "mean of a mask": lambda x: gg.mean(x[x > 0]),
+    "gradient": lambda x: gg.grad(lambda x: gg.sum(x[x > 0] ** 2))(x),
+    "compress": lambda x: gg.compress(x > 0, x) * 2,
+    "extract": lambda x: gg.extract(x > 0, x) * 2,
+    "argwhere": lambda x: gg.argwhere(x) * 2,
+    "nonzero": lambda x: gg.nonzero(x)[0] * 2,
+    "unique_values": lambda x: gg.unique_values(x) * 2,
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("name", BY_VALUES)
+def test_results_whose_length_depends_on_values_are_right(name, device):
+    f, generator = BY_VALUES[name], gg.random.Generator(0)
+    traced = gg.function(lambda x: (generator.normal((2,), device=device), f(x)))
+    mirror = gg.random.Generator(0)
+    for values in ([1.0, 2.0, 3.0], [3.0, 2.0, 1.0], [0.0, 2.0, -1.0], [2.0, 0.0, 2.0]):
+        x = gg.constant(values, device=device)
+        noise, found = traced(x)
+        same(found.numpy(), f(x).numpy())
+        same(noise.numpy(), mirror.normal((2,), device=device).numpy())  # is drawn once
+
+
+def test_a_length_that_depends_on_values_is_refused_where_it_cannot_be_followed():
+    v, optimizer = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.1)
+
+    def late(x):
+        optimizer.apply_gradients([(x, v)])
+        return x[x > 0]
+
+    def inside(x):
+        return gg.cond(gg.sum(x) > 0, lambda x: gg.sum(x[x > 0]), gg.sum, x)
+
+    for f, words in ((late, "after an optimizer"), (inside, "in a branch or loop body")):
+        with pytest.raises(TraceError, match=rf"test_function.py:\d+: getitem: .*{words}"):
+            gg.function(f)(gg.ones(2))
+    same(v, [1.0, 2.0])
+
+
 def test_setting_elements_is_part_of_the_program():
     @gg.function
     def f(x, v):

@@ -2,7 +2,8 @@
 
 Then the function itself is called, and has them again: so random generators go back first.
 Variables never need to. What is assigned is written at the end of a replay, and once an
-optimizer has moved some, gradients are taken with masked products at once and checked no more.
+optimizer has moved some, gradients are taken with masked products at once and checked no more,
+and results whose length depends on values are refused.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.program import OtherwiseError, Program, Step
+from gpugrad.program import CHECKS, OtherwiseError, Program, Step
 
 __all__ = ["put_back_on_otherwise", "undoable"]
 
@@ -29,10 +30,10 @@ _undo = _Undo()
 
 def undoable(program: Program) -> Program:
     """The program, itself if there are none, with effects before a check that can be put back."""
-    checks = [k for k, step in enumerate(program.steps) if step.name == "no_nan"]
+    checks = [k for k, step in enumerate(program.steps) if step.name in CHECKS]
     early = [
         k for k, step in enumerate(program.steps[: checks[-1] if checks else 0])
-        if step.undo is not None and step.name != "no_nan"
+        if step.undo is not None and step.name not in CHECKS
     ]  # fmt: skip
     if not early:
         return program

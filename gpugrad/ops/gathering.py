@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, TENSOR, bottom
+from gpugrad.backend import ARRAYS, NUMPY, TENSOR, bottom
 from gpugrad.batched import Batched, Each, all_batched, behind, spread
 from gpugrad.errors import (
     AxisError,
@@ -22,7 +22,7 @@ from gpugrad.ops.indexing_under_vmap import getitem_batch, scatter_at_batch
 from gpugrad.ops.indices import add_at, as_int64, check_range, explained, flat_places
 from gpugrad.samples import calls, uniform
 from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import tensor, wrap
+from gpugrad.tensor import tensor
 
 
 def _check_axis(name, x, axis):
@@ -467,4 +467,5 @@ def nonzero(x, /):
     x = tensor(x)
     if not x.ndim:
         raise ShapeError("nonzero: a 0-d array has no places; use x != 0.")
-    return tuple(wrap(i) for i in NAMESPACES[type(x._data)].lib.nonzero(x._data))
+    places = TENSOR.argwhere(x)
+    return tuple(TENSOR.getitem(places, index=(slice(None), k)) for k in range(x.ndim))
