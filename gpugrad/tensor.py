@@ -124,12 +124,11 @@ class Tensor:
                 f"A tensor on {self.device} does not turn into a NumPy array by itself: "
                 "call x.numpy(), which copies it to the host."
             )
-        data = self._handed_out("a NumPy array")
-        if dtype is not None and dtype != data.dtype:
-            return data.astype(dtype)
+        view: np.ndarray[Any, Any] = self._handed_out("a NumPy array").view()
+        if dtype is not None and dtype != view.dtype:
+            return view.astype(dtype)
         if copy:
-            return data.copy()
-        view: np.ndarray[Any, Any] = data.view()
+            return view.copy()
         view.flags.writeable = False
         return view
 

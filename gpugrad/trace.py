@@ -30,8 +30,21 @@ __all__ = [
     "TRACED", "Traced", "Tracing", "among", "running", "trace_stopped", "tracing", "unwrapped",
 ]  # fmt: skip
 
-TRACED = Namespace("traced", wraps=1)
 
+class _OfTraced(Namespace):
+    @property
+    def lib(self) -> Any:
+        """What needs values has them from the array library."""
+        return Traced._refuse(None)  # type: ignore[arg-type]
+
+
+TRACED = _OfTraced("traced", wraps=1)
+
+_LEFT = (
+    "a value of a function that gg.function has traced is used outside of it: a list, an object, "
+    "a global or a generator has kept it. Only the arrays that each call returns have values: "
+    "return it, in tuples, lists, dicts or dataclasses, or keep it in a Variable."
+)
 
 # ---- the logging array -------------------------------------------------------------------
 
@@ -85,6 +98,8 @@ class Traced:
         return self
 
     def _refuse(self, *args: Any, **keywords: Any) -> Any:
+        if running() is None:
+            raise TraceError(f"{_user_line()}: {_LEFT}")
         raise TraceError(
             f"{_user_line()}: a value was asked for while gg.function traces the function, which "
             "runs only once: what follows from the value would be the same in every later call. "
@@ -124,7 +139,7 @@ def traced_reading(op: Any) -> Callable[..., Any]:
             return getattr(xp, op.name)(*args, **given)
         trace = running()
         if trace is None:
-            raise TraceError(f"{op.name}: a value of a function that was traced is used outside.")
+            raise TraceError(f"{_user_line()}: {op.name}: {_LEFT}")
         return trace.step(op, arrays, bound)
 
     return run
@@ -263,6 +278,16 @@ class Tracing:
 
     def numbered(self, x: Tensor) -> None:
         """An op reads `x`, and a recorder wants to know all that is read."""
+
+    def returned(self, arrays: Sequence[Any]) -> None:
+        """Say what the results are; TraceError if something has come from another trace."""
+        program = self.program
+        program.outputs = [self.place(a) for a in arrays]
+        made = {id(v) for v in (*program.inputs, *(v for _, v in program.reads))}
+        made |= {id(v) for step in program.steps for v in step.outs}
+        now = [var._data.value for var, _ in self._variables.values() if type(var._data) is Traced]
+        if any(v.constant is None and id(v) not in made for v in (*program.values(), *now)):
+            raise TraceError(_LEFT)
 
     def input(self, array: Any) -> Traced:
         """An argument of the function."""

@@ -367,19 +367,36 @@ def branching(x):
 @pytest.mark.parametrize(
     "look",
     [branching, lambda x: float(gg.sum(x)), lambda x: x.numpy(), lambda x: gg.sum(x).item(),
-     lambda x: list(x.tolist()), lambda x: np.asarray(x)],
+     lambda x: list(x.tolist()), lambda x: np.asarray(x), lambda x: np.array(x, "float32"),
+     lambda x: gg.unique(x, axis=0)],
 )  # fmt: skip
 def test_asking_for_a_value_names_the_line_and_the_way_out(look):
     with pytest.raises(TraceError, match=r"test_function\.py:\d+.*gg\.where"):
         gg.function(look)(X)
 
 
-def test_a_traced_value_that_is_kept_and_used_outside_says_so():
+@pytest.mark.parametrize(
+    "use", [lambda t: t + 1, lambda t: t.numpy(), print, lambda t: gg.function(lambda x: x + t)(X)]
+)
+def test_a_traced_value_that_is_kept_and_used_outside_says_so(use):
     kept = []
     f = gg.function(lambda x: kept.append(x * 2) or x)
     f(X)
-    with pytest.raises(TraceError, match="used outside"):
-        kept[0] + 1
+    with pytest.raises(TraceError, match=r"used outside.* return it"):
+        use(kept[0])
+
+
+def test_what_runs_once_is_no_result():
+    v = gg.Variable(1.0)
+
+    @gg.function
+    def f(x):
+        v.assign(2.0)
+        return zip([x], [x * 2], strict=True)
+
+    with pytest.raises(TraceError, match="a result is a zip, which runs once"):
+        f(X)
+    assert v.numpy() == 1
 
 
 def test_methods_can_be_decorated():

@@ -75,7 +75,7 @@ class _Pair:
         found = [g for g in gradients if g is not None]
         self.places = [g is not None for g in gradients]
         self.is_target = [any(o is t._data for t in targets) for o in outputs]
-        program.outputs = [trace.place(o) for o in outputs]
+        trace.returned(outputs)
         program.outputs += [trace.place(tensor(g)._data) for g in found]
         forward, backward = parted(optimized(program, options), n, len(outputs))
         self.forward, self.backward = (planned(p, options)[1] for p in (forward, backward))
@@ -281,9 +281,8 @@ class Function:
         with Tracing(trial=trial, passes=self._options.passes) as trace:
             given, named, _ = self._signature.inputs(trace, args, keywords, [])
             form, outputs = taken(self._f(*given, **named))
-        program = trace.program
-        program.outputs = [trace.place(o) for o in outputs]
-        return program, form, outputs, trace.makes
+            trace.returned(outputs)
+        return trace.program, form, outputs, trace.makes
 
     def _made(self, key: Any, variable: Variable) -> None:
         """Note that a call has made a Variable, so that what was traced is not what comes next."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Iterator
 from typing import Any
 
 from gpugrad import nest
+from gpugrad.errors import TraceError
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor, wrap
 from gpugrad.variable import Variable
@@ -22,7 +24,11 @@ class _Hole:
 
 
 def taken(result: Any) -> tuple[Any, list[Any]]:
-    """The structure of a result with holes for its arrays, and those arrays."""
+    """The structure of a result with holes for its arrays, and those arrays.
+
+    Raises:
+        TraceError: a generator or another iterator, which would be at its end in the next call.
+    """
     outputs: list[Any] = []
     leaves: list[Any] = []
     for leaf in nest.flatten(result):
@@ -34,6 +40,11 @@ def taken(result: Any) -> tuple[Any, list[Any]]:
         elif isinstance(leaf, IndexedSlices):
             outputs += [leaf.values._data, leaf.indices._data]
             leaves.append(_Hole("rows", leaf.dense_shape))
+        elif isinstance(leaf, (Iterator, Coroutine)):
+            raise TraceError(
+                f"gg.function: a result is a {type(leaf).__name__}, which runs once, while later "
+                "calls only replay. Return a list or a tuple."
+            )
         else:
             leaves.append(leaf)
     return nest.pack(result, leaves), outputs
