@@ -3,8 +3,10 @@
 That every op and its gradient replay as they run eagerly is a check of the op (test_ops.py).
 """
 
+import copy
 import gc
 import importlib
+import pickle
 import threading
 import tracemalloc
 import weakref
@@ -415,6 +417,40 @@ def test_methods_can_be_decorated():
 
 
 # ---- memory and threads ----------------------------------------------------------------
+
+
+@gg.function
+def decorated(x):
+    return x * 2
+
+
+def plain(x, y=3.0):
+    return x * y
+
+
+@pytest.mark.parametrize("steps", [None, 4])
+def test_functions_are_copied_and_pickled_as_functions_are(steps):
+    class Model(gg.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = gg.Variable(2.0, dtype="float64")
+            self.run = gg.function(self.call, steps_per_call=steps)
+
+        def call(self, x):
+            return x * self.scale
+
+    one = Model()
+    near(one.run(X), X * 2)
+    two = copy.deepcopy(one)
+    two.scale.assign(5.0)
+    for _ in range(2):
+        near(two.run(X), X * 5)
+        near(one.run(X), X * 2)
+    assert copy.deepcopy(decorated) is decorated
+    assert pickle.loads(pickle.dumps(decorated)) is decorated
+    made = pickle.loads(pickle.dumps(gg.function(plain, static="y", steps_per_call=steps)))
+    near(made(X, 3.0), X * 3)
+    near(made(X, gg.constant(4.0)), X * 4)
 
 
 def test_threads_may_call_one_function_at_once():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
+import sys
 import threading
 import warnings
 from collections import namedtuple
@@ -118,6 +120,7 @@ class Function:
         remat: str | None = None, memory_limit: int | None = None, donate: Names = (),
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, f)
+        self._given: tuple[Any, ...] = (f, passes, static, remat, memory_limit, donate)
         self.__name__ = getattr(f, "__name__", type(f).__name__)  # a partial has none
         self._options = Options.of(self.__name__, passes, remat, memory_limit)
         self._f, self._signature = f, Signature(f, static, donate)
@@ -187,6 +190,14 @@ class Function:
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
+
+    def __reduce__(self) -> Any:
+        """A copy traces anew; one that a module has is that, as functions are."""
+        home, name = sys.modules.get(self.__module__), getattr(self, "__qualname__", "")
+        with contextlib.suppress(AttributeError):
+            if operator.attrgetter(name)(home) is self:
+                return name
+        return type(self), self._given
 
     def lower(self, *args: Any, **keywords: Any) -> Lowered:
         """The program for arguments like these, after the passes; ``print`` shows it.
@@ -314,6 +325,7 @@ class _Steps(Function):
         if type(steps) is not int or steps < 1:
             raise ArgumentError(f"function: steps_per_call is an int from 1, not {steps!r}.")
         self._steps = steps
+        self._given = (steps, *options)
 
     def _parts(self, args: Any, keywords: Any) -> list[tuple[Any, Any]]:
         return parts_of(self._signature, self.__name__, self._steps, args, keywords)
