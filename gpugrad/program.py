@@ -238,7 +238,8 @@ def line(step: Step, names: dict[int, str]) -> str:
     """A step as a line of text."""
     left = ", ".join(f"{names[id(v)]} {v.dtype}{list(v.shape)}" for v in step.outs)
     given = [called(a, names) for a in step.args]
-    given += [f"{k}={v!r:.40}" for k, v in step.params.items()]
+    usual = {k: repr(v) for k, v in getattr(step.op, "params", {}).items()}
+    given += [f"{k}={v!r:.40}" for k, v in step.params.items() if repr(v) != usual.get(k)]
     return f"{left + ' = ' if left else ''}{step.name}({', '.join(given)})"
 
 

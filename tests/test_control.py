@@ -587,7 +587,7 @@ t0 float64[3], t1 float64[2] = scan(const[3], in0, w)
         inputs: in0 float64[3], in1 float64[3], in2 float64[3]
         t0 float64[3] = multiply(in0, in2)
         t1 float64[3] = add(t0, in1)
-        t2 float64[] = sum(t1, axis=None, dtype=None, keepdims=False)
+        t2 float64[] = sum(t1)
         t3 bool[] = greater(t2, 0)
         t4 float64[] = cond(t3, t2, in1)
             true:
@@ -595,7 +595,7 @@ t0 float64[3], t1 float64[2] = scan(const[3], in0, w)
                 return in0
             false:
                 inputs: in0 float64[], in1 float64[3]
-                t0 float64[] = sum(in1, axis=None, dtype=None, keepdims=False)
+                t0 float64[] = sum(in1)
                 return t0
         return t1, t4
 return t0, t1"""

@@ -212,7 +212,7 @@ class Function:
         >>> print(gg.function(lambda x: gg.sum(x * x)).lower(gg.ones(3)))
         inputs: in0 float32[3]
         t0 float32[3] = multiply(in0, in0)
-        t1 float32[] = sum(t0, axis=None, dtype=None, keepdims=False)
+        t1 float32[] = sum(t0)
         return t1
         """
         plan = self._plan(args, keywords)
