@@ -95,6 +95,25 @@ def test_an_array_that_reshaping_copies_is_copied_once():
     assert [s.args[0] is transpose.outs[0] for s in reshapes] == [True, False]
 
 
+def test_of_a_product_that_is_read_transposed_the_factors_are():
+    def gradient(x, w):
+        with gg.GradientTape() as tape:
+            tape.watch(w)
+            y = gg.sum(gg.tanh(x @ w.mT))
+        return tape.gradient(y, w) * 2
+
+    x, w = gg.constant(RNG.normal(size=(2, 4, 3))), gg.constant(RNG.normal(size=(5, 3)))
+    traced = gg.function(gradient)
+    near(traced(x, w), gradient(x, w), 1e-12)
+    names = [s.name for s in traced.lower(x, w).program.steps]
+    assert names[-3:] == ["matmul", "no_nan", "multiply"]
+
+    for f in (lambda a, b: gg.reshape((a @ b).mT, -1) + 1, lambda a, b: (a @ b).mT[1] * (a @ b)):
+        kept = gg.function(f)
+        near(kept(w, w.mT), f(w, w.mT), 1e-12)
+        assert "matrix_transpose" in [s.name for s in kept.lower(w, w.mT).program.steps]
+
+
 @pytest.mark.parametrize(
     ("f", "shapes"),
     [(gg.linear, [(2, 3), (4, 3), (4,)]), (gg.bilinear, [(2, 3), (2, 2), (4, 3, 2)]),

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpugrad.backend import HALF
 from gpugrad.function.passes.dead import remove_dead
-from gpugrad.function.products import Readers
+from gpugrad.function.readers import Readers
 from gpugrad.function.rewrite import Rewriter
 from gpugrad.program import Program, Step, Value
 

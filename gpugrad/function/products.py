@@ -8,7 +8,7 @@ bias. cuDNN does a bias and relu at the end of a convolution.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,13 @@ import numpy as np
 from gpugrad.backend import NUMPY, Namespace
 from gpugrad.function.fuse import axes_of
 from gpugrad.function.passes.dead import remove_dead
+from gpugrad.function.readers import Readers
 from gpugrad.kernels import cublaslt, cudnn
 from gpugrad.kernels.rows import FLOATS
 from gpugrad.ops.convolution import launch_with_bias
 from gpugrad.program import Program, Step, Value
 
-__all__ = ["Convolved", "Product", "Readers", "find_products"]
+__all__ = ["Convolved", "Product", "find_products"]
 
 
 class Product(Step):
@@ -127,37 +128,6 @@ class Convolved(Step):
     def run(self, xp: Namespace, x: Any, w: Any, bias: Any) -> Any:
         """On bare arrays, in one launch, or NotImplemented."""
         return launch_with_bias(xp, x, w, bias, relu=self.relu, last=self.last, **self.params)
-
-
-class Readers:
-    """Who reads each value of a program."""
-
-    def __init__(self, program: Program) -> None:
-        self.place = {id(s): k for k, s in enumerate(program.steps)}
-        self._steps: dict[int, list[Step]] = {}
-        for step in program.steps:
-            for v in step.inputs:
-                self._steps.setdefault(id(v), []).append(step)
-        self._leave = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
-        self.made = {id(v): s for s in program.steps for v in s.outs}
-
-    def of(self, v: Value) -> list[Step]:
-        """The steps that read a value."""
-        return self._steps.get(id(v), [])
-
-    def only(self, v: Value) -> Step | None:
-        """The one step that reads a value, once."""
-        steps = self.of(v)
-        return steps[0] if len(steps) == 1 and id(v) not in self._leave else None
-
-    def alike(self, v: Value) -> Iterator[Value]:
-        """A value, and those that it is a reshape of, with the same rows."""
-        yield v
-        while _is(step := self.made.get(id(v)), "reshape"):
-            (before,) = step.inputs  # type: ignore[union-attr]
-            if not before.shape or before.shape[-1] != v.shape[-1]:
-                return
-            yield (v := before)
 
 
 def _is(step: Step | None, *names: str) -> bool:
