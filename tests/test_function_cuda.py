@@ -450,24 +450,29 @@ def test_what_cupy_refuses_to_capture_is_found_and_left_out(rng, monkeypatch):
 # ---- what whole models do
 
 
-def language_model(device, rng):
-    """A step of a small transformer."""
-    shapes = {"table": (11, 8), "mix": (8, 24), "out": (8, 8), "up": (8, 16), "down": (16, 8)}
+def language_model(device, rng, dtype):
+    """A step of a small transformer, with products of a dtype and all else in float32."""
+    shapes = {"table": (11, 8), "mix": (8, 24), "bias": (24,), "out": (8, 8), "up": (8, 16),
+              "down": (16, 8)}  # fmt: skip
     at = {k: gg.Variable(rng.normal(size=s).astype(np.float32) / 3, device=device)
           for k, s in shapes.items()}  # fmt: skip
     optimizer = gg.optim.AdamW(0.01)
 
     def step(tokens, following):
         with gg.GradientTape() as tape:
+            w = {k: gg.astype(v, dtype) for k, v in at.items()}
             x = gg.take_rows(tokens, at["table"])
             n, length, _ = x.shape
-            parts = gg.reshape(gg.nn.layer_norm(x) @ at["mix"], (n, length, 3, 2, 4))
+            normed = gg.astype(gg.nn.layer_norm(x), dtype)
+            parts = gg.reshape(normed @ w["mix"] + w["bias"], (n, length, 3, 2, 4))
             q, k, v = (gg.permute_dims(parts[:, :, i], (0, 2, 1, 3)) for i in range(3))
             mixed = gg.nn.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + gg.reshape(gg.permute_dims(mixed, (0, 2, 1, 3)), x.shape) @ at["out"]
-            x = x + gg.gelu(x @ at["up"], approximate="tanh") @ at["down"]
-            scores = x @ gg.matrix_transpose(at["table"])
-            loss = gg.mean(gg.sparse_softmax_cross_entropy(scores, following))
+            x = x + gg.reshape(gg.permute_dims(mixed, (0, 2, 1, 3)), x.shape) @ w["out"]
+            up = gg.gelu(gg.astype(x, dtype) @ w["up"], approximate="tanh")
+            scores = gg.nn.linear(gg.astype(x + up @ w["down"], dtype), w["table"])
+            loss = gg.nn.cross_entropy(
+                gg.reshape(gg.astype(scores, "float32"), (-1, 11)), gg.ravel(following)
+            )
         variables = list(at.values())
         optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
         return loss
@@ -475,14 +480,20 @@ def language_model(device, rng):
     return gg.function(step)
 
 
-def test_a_step_of_a_transformer_is_one_graph():
+@pytest.mark.kernels
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("bfloat16", 1e-2)])
+def test_a_step_of_a_transformer_is_one_graph(dtype, tolerance):
     text, made = np.random.default_rng(1).integers(0, 11, (2, 6)), []
     for device in ("cpu", "cuda:0"):
-        step = language_model(device, np.random.default_rng(0))
+        step = language_model(device, np.random.default_rng(0), dtype)
         given = [gg.constant(a, device=device) for a in (text[:, :-1], text[:, 1:])]
         made.append([step(*given).item() for _ in range(4)])
-    np.testing.assert_allclose(made[1], made[0], 1e-4)
+    np.testing.assert_allclose(made[1], made[0], tolerance)
     launches = plan_of(step).replay
+    products = [s for s in launches.program.steps if s.name.startswith("matmul")]
+    assert {v.dtype for s in products for v in s.inputs} == {gg.zeros((), dtype).dtype}
+    names = [s.name for s in launches.program.steps]
+    assert {"matmul + bias", "matmul + sum of b", "3 pieces"} <= {*names}
     if cublaslt.binding() is not None:
         assert [run.fixed for run in launches.runs] == [True]
         assert launches._graphs[0]._graph is not None

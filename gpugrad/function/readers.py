@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gpugrad.program import Program, Step, Value
 
 __all__ = ["Readers"]
@@ -35,11 +33,12 @@ class Readers:
         steps = self.of(v)
         return steps[0] if len(steps) == 1 and id(v) not in self._leave else None
 
-    def alike(self, v: Value) -> Iterator[Value]:
-        """A value, and those that it is a reshape of, with the same rows."""
-        yield v
-        while (step := self.made.get(id(v))) is not None and step.name == "reshape":
-            (before,) = step.inputs
-            if not before.shape or before.shape[-1] != v.shape[-1]:
-                return
-            yield (v := before)
+    def alike(self, v: Value) -> list[Value]:
+        """The values with the elements of `v` in the same rows, whatever else of their shape."""
+        root = v
+        while (step := self.made.get(id(root))) is not None and step.name == "reshape":
+            (root,) = step.inputs
+        found = [root]
+        for x in found:
+            found += [s.outs[0] for s in self.of(x) if s.name == "reshape"]
+        return [x for x in found if x.shape[-1:] == v.shape[-1:]]
