@@ -115,6 +115,35 @@ def test_a_bias_of_a_product_may_lie_between_others(rng):
         np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-5, 1e-6)
 
 
+@pytest.mark.kernels
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_of_sixteen_bits_take_gelu_and_its_gradient_along(dtype, rng):
+    binding = cublaslt.binding()
+    if not hasattr(binding, "calls"):
+        pytest.skip(reason="the real cuBLASLt does not tell what it was asked")
+
+    def f(x, w, b, v):
+        with gg.GradientTape() as tape:
+            tape.watch([x, w, b, v])
+            y = gg.gelu(x @ w + b, approximate="tanh") @ v
+        return y, tape.gradient(y, [x, w, b, v])
+
+    arrays = [rng.normal(size=s).astype(np.float32) for s in ((2, 5, 6), (6, 16), (16,), (16, 8))]
+    given = [gg.astype(gg.constant(a, device="cuda:0"), dtype) for a in arrays]
+    desired = f(*(gg.astype(g.to_device("cpu"), dtype) for g in given))
+    traced = gg.function(f)
+    traced(*given)
+    binding.calls.clear()
+    found = traced(*given)
+    used = {int(call["desc"].get(7, 1)) for call in binding.calls}
+    assert {cublaslt.EPILOGUES[n] for n in ("gelu_aux_bias", "dgelu_bgrad")} <= used
+    assert "gelu" not in " ".join(s.name for s in plan_of(traced).replay.program.steps if s.op)
+    for a, d in zip(gg.nest.flatten(found), gg.nest.flatten(desired), strict=True):
+        assert a.dtype == d.dtype
+        d = d.numpy().astype(float)
+        np.testing.assert_allclose(a.numpy().astype(float), d, 5e-2, 2e-2 * np.abs(d).max())
+
+
 def test_variables_assigned_in_a_graph_are_snapshots_outside():
     v = gg.Variable([1.0, 2.0, 3.0], device="cuda:0")
 

@@ -1,8 +1,9 @@
-"""Products with what follows them: a bias, relu, relu's gradient, sums over the rows.
+"""Products with what follows them: a bias, an activation, its gradient, sums over the rows.
 
 cuBLASLt does these at the end of a product of matrices, before the result leaves the chip: a dense
-layer is one launch, and so is the gradient by its input with the relu before it and that layer's
-bias. cuDNN does a bias and relu at the end of a convolution.
+layer is one launch, and so is the gradient by its input with the activation before it and that
+layer's bias. Activations are relu and, of 16-bit floats, gelu by a tanh. cuDNN does a bias and relu
+at the end of a convolution.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY, Namespace
+from gpugrad.backend import HALF, NUMPY, Namespace
 from gpugrad.function.fuse import axes_of
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.function.readers import Readers
@@ -28,29 +29,31 @@ __all__ = ["Convolved", "Product", "find_products"]
 class Product(Step):
     """``a @ b``, and what is done to it at once.
 
-    The arguments are a, b, then the bias, or the relu's result and what its product kept of it.
-    The results are the product, then the sums, then what is kept, if there are such.
+    The arguments are a, b, then the bias; or what the slope is told from, relu's result or gelu's
+    argument, and of relu what its product kept. The results are the product, then the sums, then
+    what is kept, if there are such.
 
     Attributes:
         bias: whether a bias is added to each row.
-        relu: whether relu follows.
-        masked: whether the result is 0 where another relu's result is 0: its gradient.
-        keeps: whether a product that is masked by this one's relu reads what it keeps of it.
+        activation: "relu" or "gelu" if that follows, else "".
+        slope: the activation by whose derivative the result is multiplied, or "".
+        keeps: whether others read what the activation keeps for its gradient: bits of relu, the
+            argument of gelu.
         sums: ``"out"`` if the sum over all rows of the result is a second result, ``"b"`` if
             that of the second factor is, else ``""``.
     """
 
-    __slots__ = ("bias", "keeps", "masked", "relu", "sums")
+    __slots__ = ("activation", "bias", "keeps", "slope", "sums")
 
     def __init__(
-        self, args: Sequence[Any], outs: list[Value], *, bias: bool, relu: bool, masked: bool,
-        sums: str,
+        self, args: Sequence[Any], outs: list[Value], *, bias: bool, activation: str, slope: str,
+        sums: str, keeps: bool,
     ) -> None:  # fmt: skip
-        self.bias, self.relu, self.masked, self.sums = bias, relu, masked, sums
-        self.keeps = False
-        parts = ["matmul", *["bias"] * bias, *["relu"] * relu, *["relu_grad"] * masked]
-        parts += [f"sum of {sums}"] * bool(sums)
-        super().__init__(None, args, {}, outs, name=" + ".join(parts))
+        self.bias, self.activation, self.slope, self.sums = bias, activation, slope, sums
+        self.keeps = keeps
+        parts = ["matmul", "bias" * bias, activation, slope and f"{slope}_grad"]
+        parts.append(sums and f"sum of {sums}")
+        super().__init__(None, args, {}, outs, name=" + ".join(filter(None, parts)))
 
     def share(self, masked: Product) -> None:
         """Let another product read what this one keeps of its relu."""
@@ -69,39 +72,52 @@ class Product(Step):
 
     def _one_by_one(self, xp: Namespace, a: Any, b: Any, *rest: Any) -> list[Any]:
         out = xp.matmul(a, b)
-        if self.bias:
-            out = xp.add(out, rest[0])
-        if self.relu:
-            out = xp.relu(out)
-        if self.masked:
+        out = kept = xp.add(out, rest[0]) if self.bias else out
+        if self.activation == "relu":
+            out = kept = xp.relu(out)  # no bits then
+        elif self.activation == "gelu":
+            out = xp.gelu(out, approximate="tanh")
+        if self.slope == "relu":
             out = xp.multiply(out, xp.greater(rest[0], 0))
+        elif self.slope == "gelu":
+            out = xp.multiply(out, xp.gelu_tanh_slope(rest[0]))
         made, summed = [out], {"out": out, "b": b}.get(self.sums)
         if summed is not None:
             made.append(xp.sum_to(summed, summed.shape[-1:]))
-        return [*made, out] if self.keeps else made  # what is kept is then no bits
+        return [*made, kept] if self.keeps else made
 
     def _in_one(self, lib: Any, a: Any, b: Any, *rest: Any) -> Any:
         shape, n = (*a.shape[:-1], b.shape[1]), b.shape[1]
         a = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
-        bias = lib.empty(n, dtype=a.dtype) if self.sums or self.masked else None
-        aux, name = None, "bgrad_b" if self.sums else "default"
-        if self.masked:
-            aux, name = rest[1] if len(rest) > 1 else None, "drelu_bgrad"
-            if aux is None or aux.dtype != np.uint8:
+        bias = lib.empty(n, dtype=a.dtype) if self.sums or self.slope else None
+        aux: Any = None
+        name = "bgrad_b" if self.sums else "default"
+        if self.slope:
+            aux, name = rest[-1], f"d{self.slope}_bgrad"
+            if self.slope == "gelu":
+                aux = lib.ascontiguousarray(aux).reshape(len(a), n)
+            elif aux.dtype != np.uint8:
                 return NotImplemented
         elif self.bias:
             if self.sums:
                 return NotImplemented
-            aux = cublaslt.relu_aux(lib, len(a), n) if self.keeps else None
             bias, name = lib.ascontiguousarray(rest[0]), "bias"  # its numbers are read in a row
-            if self.relu:
-                name = "relu_aux_bias" if self.keeps else "relu_bias"
+            if self.activation:
+                name = f"{self.activation}_aux_bias" if self.keeps else f"{self.activation}_bias"
+            if self.keeps:
+                gelu = self.activation == "gelu"
+                aux = (
+                    cublaslt.gelu_aux(lib, len(a), n, a.dtype) if gelu
+                    else cublaslt.relu_aux(lib, len(a), n)
+                )  # fmt: skip
         made = cublaslt.product(lib, a, b, epilogue=name, bias=bias, aux=aux)
         if made is NotImplemented:
             return made
         made = made.reshape(shape)
         found = [made, bias] if self.sums else [made]
-        return [*found, aux] if self.keeps else found
+        if self.keeps:
+            found.append(aux.reshape(shape) if self.activation == "gelu" else aux)
+        return found
 
 
 class Convolved(Step):
@@ -160,9 +176,9 @@ def find_products(program: Program) -> Program:
         elif _is(step, "convolution") and cudnn.binding() is not None:
             _join_convolution(step, readers, gone, made)
     products = [p for p in made.values() if isinstance(p, Product)]
-    by_result = {id(p.outs[0]): p for p in products if p.relu}
+    by_result = {id(p.outs[0]): p for p in products if p.activation == "relu"}
     for product in products:
-        forward = by_result.get(id(product.args[2])) if product.masked else None
+        forward = by_result.get(id(product.args[2])) if product.slope == "relu" else None
         if forward is not None and forward.bias:
             forward.share(product)
     joined = program.copy()
@@ -172,18 +188,25 @@ def find_products(program: Program) -> Program:
 
 def _join(step: Step, readers: Readers, gone: set[int], made: dict[int, Step]) -> None:
     args, taken, v = list(step.args), [step], step.outs[0]
-    masked = False
+    slope, kept = "", []
     bias, relu, v = _bias_and_relu(v, -1, readers, taken)
+    activation = "relu" * relu
     after = readers.only(v)
     if bias is not None:
         args.append(bias)
+        gelu = None if relu else _gelu_of(readers, v)
+        if gelu is not None:
+            activation, kept = "gelu", [v] * (after is None)
+            v = _take(gelu, taken)
     elif _is(after, "multiply"):
-        of = _positive(readers, _other(after, v))  # type: ignore[arg-type]
+        slope, of = _slope(readers, _other(after, v))  # type: ignore[arg-type]
         if of is not None and of.shape == v.shape:
             args.append(of)
-            masked, v = True, _take(after, taken)
+            v = _take(after, taken)
+        else:
+            slope = ""
     sums, summed = "", None
-    if masked and (summed := _row_sum(readers, v)):
+    if slope and (summed := _row_sum(readers, v)):
         sums = "out"
     elif isinstance(step.args[1], Value) and (summed := _row_sum(readers, step.args[1])):
         at = readers.place[id(taken[-1])]
@@ -191,12 +214,14 @@ def _join(step: Step, readers: Readers, gone: set[int], made: dict[int, Step]) -
         sums, summed = ("b", summed) if late and id(summed) not in gone else ("", None)
     if len(taken) == 1 and not sums:
         return
-    outs = [v] if summed is None else [v, summed.outs[0]]
+    outs = [v, *([] if summed is None else summed.outs), *kept]
     gone.update(id(s) for s in taken[:-1])
     if summed is not None:
         gone.add(id(summed))
-    added = bias is not None
-    made[id(taken[-1])] = Product(args, outs, bias=added, relu=relu, masked=masked, sums=sums)
+    made[id(taken[-1])] = Product(
+        args, outs, bias=bias is not None, activation=activation, slope=slope, sums=sums,
+        keeps=bool(kept),
+    )  # fmt: skip
 
 
 def _join_convolution(
@@ -254,6 +279,29 @@ def _puts_channels_last(step: Any, v: Value) -> bool:
     axes = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), v.shape, range(n))
     moved = step.op.bare(NUMPY)(axes, **step.params)  # whose strides say which axis is where
     return bool(moved.strides == (0, *range(2, n), 1))
+
+
+def _gelu_of(readers: Readers, v: Value) -> Step | None:
+    """The gelu of a value, if cuBLASLt has it and nothing reads the value before it."""
+    if not _has_gelu(v):
+        return None
+    first = min(readers.of(v), key=lambda s: readers.place[id(s)], default=None)
+    if first is None or not _is(first, "gelu") or first.params["approximate"] != "tanh":
+        return None
+    return first
+
+
+def _has_gelu(v: Value) -> bool:
+    """Whether cuBLASLt has gelu, rounded as 16-bit floats are, for rows that are whole packs."""
+    return cublaslt.binding() is not None and v.dtype in HALF and v.shape[-1] % 8 == 0
+
+
+def _slope(readers: Readers, factor: Any) -> tuple[str, Value | None]:
+    """Of which activation a factor is the derivative, and of which value it is told."""
+    step = readers.made.get(id(factor))
+    if _is(step, "gelu_tanh_slope") and _has_gelu(step.inputs[0]):  # type: ignore[union-attr]
+        return "gelu", step.inputs[0]  # type: ignore[union-attr]
+    return "relu", _positive(readers, factor)
 
 
 def _positive(readers: Readers, mask: Any) -> Value | None:

@@ -44,9 +44,9 @@ _CHEAP = SAME_ELEMENTS | {
 }  # fmt: skip
 
 _CALLED = frozenset((
-    "atan", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "gelu_slope", "log",
-    "log1p", "log2", "log10", "log_sigmoid", "mish", "power", "quick_gelu", "selu", "sigmoid",
-    "silu", "sin", "sinh", "tanh", "tanhshrink",
+    "atan", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "gelu_slope", "gelu_tanh_slope",
+    "log", "log1p", "log2", "log10", "log_sigmoid", "mish", "power", "quick_gelu", "selu",
+    "sigmoid", "silu", "sin", "sinh", "tanh", "tanhshrink",
 ))  # fmt: skip
 
 

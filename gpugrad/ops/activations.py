@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -394,18 +393,8 @@ def leaky_relu(xp, x, /, negative_slope=0.01):
     return xp.lib.maximum(x, 0) + negative_slope * xp.lib.minimum(x, 0)
 
 
-ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
-_CUBE = 0.044715 * ROOT_2_OVER_PI
-
-
 def _gelu_vjp(xp, g, x, approximate):
-    if approximate == "tanh":
-        square = x * x
-        t = xp.tanh(x * (ROOT_2_OVER_PI + _CUBE * square))
-        inner = ROOT_2_OVER_PI + 3 * _CUBE * square
-        # far from 0, x * inner may overflow where 1 - t * t is 0
-        return g * (0.5 * (1 + t + xp.masked_multiply(1 - t * t, x * inner)))
-    return g * xp.gelu_slope(x)
+    return g * (xp.gelu_tanh_slope(x) if approximate == "tanh" else xp.gelu_slope(x))
 
 
 def _gelu_ref(x, approximate="none"):
@@ -444,7 +433,7 @@ def gelu(xp, x, /, approximate="none"):
     [  0. 100.]
     """
     if approximate == "tanh":
-        return 0.5 * x * (1 + xp.lib.tanh(x * (ROOT_2_OVER_PI + _CUBE * (x * x))))
+        return 0.5 * x * (1 + xp.lib.tanh(x * (normal.ROOT_2_OVER_PI + normal.CUBE * (x * x))))
     if approximate != "none":
         raise ArgumentError(f"gelu: approximate={approximate!r} is neither 'none' nor 'tanh'.")
     return normal.gelu(xp, x)
