@@ -862,7 +862,12 @@ class OutOfMemoryError(MemoryError):
 
 
 class MemoryPool:
-    """``cupy.cuda.MemoryPool``: counts the bytes of the arrays that own memory, by device."""
+    """``cupy.cuda.MemoryPool``: counts the bytes of the arrays that own memory, by device.
+
+    What a pool keeps stays taken when the pool itself dies: CuPy 14.1 gives nothing back then.
+    """
+
+    taken: list[int] = [0] * GPUS  # by all pools, from the devices
 
     def __init__(self) -> None:
         self._used, self._free, self._limit = [0] * GPUS, [0] * GPUS, [0] * GPUS
@@ -881,8 +886,10 @@ class MemoryPool:
                 self.free_all_blocks()
             if not self._fits(size, gpu):
                 raise OutOfMemoryError(size, self.total_bytes(), self._limit[gpu])
-        self._free[gpu] -= min(self._free[gpu], size)
+        kept = min(self._free[gpu], size)
+        self._free[gpu] -= kept
         self._used[gpu] += size
+        MemoryPool.taken[gpu] += size - kept
         return _Block(self, size, gpu)
 
     def _fits(self, size: int, gpu: int) -> bool:
@@ -890,7 +897,9 @@ class MemoryPool:
         return self._used[gpu] + self._free[gpu] + size <= limit
 
     def free_all_blocks(self, stream: Any = None) -> None:
-        self._free[_current.device] = 0
+        with _pool_lock:
+            MemoryPool.taken[_current.device] -= self._free[_current.device]
+            self._free[_current.device] = 0
         self.emptied += 1
 
     def used_bytes(self) -> int:
@@ -992,7 +1001,7 @@ def modules() -> dict[str, types.ModuleType]:
     top |= {n: _dtype_aware(n) for n in _AS_THEY_ARE if callable(getattr(np, n)) and n not in
             ("finfo", "iinfo")}  # fmt: skip
     runtime = _module("cupy.cuda.runtime", {
-        "memGetInfo": lambda: (TOTAL - _pool.total_bytes(), TOTAL),
+        "memGetInfo": lambda: (TOTAL - MemoryPool.taken[_current.device], TOTAL),
         "getDeviceCount": lambda: GPUS, "getDevice": lambda: _current.device,
         "deviceSynchronize": lambda: None, "CUDARuntimeError": CUDARuntimeError,
     })  # fmt: skip

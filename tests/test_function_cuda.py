@@ -10,7 +10,7 @@ import gpugrad as gg
 from gpugrad import backend, placement
 from gpugrad.function.cuda.overwriting import overwriting
 from gpugrad.kernels import cublaslt
-from gpugrad.kernels.graphs import Numbers
+from gpugrad.kernels.graphs import Graph, Numbers
 from gpugrad.placement import gpu_count
 
 pytestmark = [
@@ -548,3 +548,22 @@ def test_an_index_that_is_outside_gives_no_number_in_a_graph():
     assert np.isnan(gradient.numpy()).all()
     with pytest.raises(gg.errors.IndexOutOfBoundsError, match="take_rows: index 7"):
         gg.take_rows(gg.constant([1, 7], device="cuda:0"), table)
+
+
+# ---- memory of graphs
+
+
+def test_the_memory_of_a_graph_that_is_dropped_goes_back_to_the_device(cuda):
+    cp = backend.cupy()
+    x, kept, free = cp.ones(1 << 20, dtype=np.float32), [], []
+    for k in range(4):
+        graph = Graph(lambda a: [a[0] * 2 + 1], [x])
+        for _ in range(3):
+            (made,) = graph([x])
+        kept.append(made if k == 1 else None)  # its memory stays until it is let go of
+        np.testing.assert_array_equal(made[:2].get(), [3, 3])
+        del graph, made
+        if k == 2:
+            kept.clear()
+        free.append(cp.cuda.runtime.memGetInfo()[0])
+    assert free[3] >= free[0] - (1 << 20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,6 +31,18 @@ def _in_order() -> None:
     _last[device] = current
 
 
+_dead: list[tuple[int, Any]] = []  # devices and pools of graphs that are no more
+
+
+def _give_back() -> None:
+    """Give the device what the pools of such graphs keep: CuPy's do not when they die."""
+    for device, pool in [_dead.pop() for _ in range(len(_dead))]:
+        with cupy().cuda.Device(device):
+            pool.free_all_blocks()
+            if pool.total_bytes():  # an array of it is held
+                _dead.append((device, pool))
+
+
 class RefusedError(Exception):
     """CuPy, or CUDA, cannot capture something; nothing of it has run."""
 
@@ -49,6 +62,8 @@ class Graph:
 
     def __init__(self, run: Callable[[Sequence[Any]], list[Any]], arrays: Sequence[Any]) -> None:
         cp = cupy()
+        _give_back()
+        self._device = int(cp.cuda.Device().id)
         # not the pool that others use, who would write to what is free between two launches
         self._pool = cp.cuda.MemoryPool()
         self._stream = cp.cuda.Stream(non_blocking=True)
@@ -74,6 +89,13 @@ class Graph:
             self._capture()
         self._graph.launch()  # type: ignore[attr-defined]
         return self._results  # type: ignore[return-value]
+
+    def __del__(self) -> None:
+        self._graph = self._results = None
+        self._arguments = []
+        _dead.append((self._device, self._pool))
+        if not sys.is_finalizing():
+            _give_back()
 
     def _once(self) -> list[Any]:
         cp = cupy()
