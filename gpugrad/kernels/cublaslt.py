@@ -31,7 +31,7 @@ __all__ = [
     "relu_aux_shape", "set_matmul_precision",
 ]  # fmt: skip
 
-WORKSPACE = 32 << 20  # bytes; what NVIDIA advises for Hopper
+WORKSPACE = 32 << 20  # bytes that an algorithm may take at most; what NVIDIA advises for Hopper
 PLANS = 512  # problems whose descriptors are kept
 
 _TYPES = {  # cudaDataType_t
@@ -114,12 +114,6 @@ def _handle(device: int) -> int:
     return int(binding().create())
 
 
-@functools.cache
-def _workspace(device: int, stream: int) -> Any:
-    """Memory of a stream's own: products on one stream follow each other, on two they need not."""
-    return cupy().empty(WORKSPACE, dtype=np.uint8)
-
-
 class _Operand(NamedTuple):
     """How a stack of matrices lies in memory, in elements."""
 
@@ -155,7 +149,12 @@ def _operand(lib: Any, a: Any, batch: tuple[int, ...]) -> _Operand:
 
 
 class _Plan:
-    """Descriptors of one problem, and the algorithm that cuBLASLt prefers for it."""
+    """Descriptors of one problem, and the algorithm that cuBLASLt prefers for it.
+
+    Attributes:
+        algo: the algorithm.
+        size: bytes of the workspace that it takes.
+    """
 
     def __init__(self, handle: int, m: int, n: int, k: int, count: int, dtype: Any, compute: int,
                  a: tuple[bool, int, int], b: tuple[bool, int, int], epilogue: int, aux_ld: int,
@@ -178,7 +177,7 @@ class _Plan:
         if aux_ld:
             self.set(_AUX_LD, np.int64(aux_ld))
         self.point(bias, aux)  # the choice of an algorithm looks at them
-        self.algo = self._preferred(handle, aligned)
+        self.algo, self.size = self._preferred(handle, aligned)
 
     def set(self, attribute: int, value: Any) -> None:
         """Set an attribute of the product."""
@@ -203,7 +202,7 @@ class _Plan:
                     layout, attribute, held.ctypes.data, held.nbytes
                 )
 
-    def _preferred(self, handle: int, aligned: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    def _preferred(self, handle: int, aligned: tuple[int, ...]) -> tuple[np.ndarray[Any, Any], int]:
         lt = self._lt
         preference = lt.matmul_preference_create()
         limits = zip(_MIN_ALIGNMENTS, map(np.uint32, aligned), strict=True)
@@ -220,7 +219,7 @@ class _Plan:
             lt.matmul_preference_destroy(preference)
         if not count[0] or found["state"][0]:
             raise lt.cuBLASLtError(15)  # CUBLAS_STATUS_NOT_SUPPORTED
-        return found["algo"]
+        return found["algo"], int(found["workspace_size"][0])
 
     def destroy(self) -> None:
         """Give the descriptors back."""
@@ -322,7 +321,8 @@ def product(
     )  # fmt: skip
     if plan is None:
         return NotImplemented
-    workspace = _workspace(device, stream)
+    # of the stream's own memory: what is launched on it later gets it, and so does a capture
+    workspace = lib.empty(max(plan.size, 1), dtype=np.uint8)
     one, beta = plan.scale[1.0], plan.scale[1.0 if accumulate else 0.0]
     with plan.lock:  # pointers of epilogues are attributes of the one descriptor
         plan.point(*extra)
@@ -330,7 +330,7 @@ def product(
         lt.matmul(
             _handle(device), plan.desc, one.ctypes.data, pointers[0], first, pointers[1], second,
             beta.ctypes.data, pointers[2], result, pointers[2], result, plan.algo.ctypes.data,
-            pointer(workspace), WORKSPACE, stream,
+            pointer(workspace), plan.size, stream,
         )  # fmt: skip
     return out
 
