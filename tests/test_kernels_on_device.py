@@ -5,6 +5,7 @@ import pytest
 from needs import needs_shim
 
 import gpugrad as gg
+from gpugrad.backend import BFLOAT16
 from gpugrad.kernels import calls
 
 pytestmark = [pytest.mark.kernels, needs_shim]
@@ -40,3 +41,12 @@ def test_a_backward_pass_on_a_device_runs_kernels(function, shapes, cuda, rng, m
 def test_numbers_that_do_not_fit_are_left_to_the_library(cuda):
     x = gg.constant(np.array([1, 2], np.int8)).to_device(cuda)
     assert gg.less(x, 1000).to_device("cpu").numpy().all()
+
+
+@pytest.mark.parametrize("function", [lambda x: x * 2.5 + 1, lambda x: gg.clip(x, 0.3, 1)])
+def test_numbers_beside_bfloat16_are_numbers_to_a_kernel(function, cuda, rng):
+    x = rng.normal(size=7).astype(BFLOAT16)
+    found, desired = gradients(function, cuda, [x]), gradients(function, "cpu", [x])
+    for a, d in zip(found, desired, strict=True):
+        assert (a.dtype, a.shape) == (d.dtype, d.shape)
+        np.testing.assert_allclose(a.numpy().astype(float), d.numpy().astype(float), 1e-2)

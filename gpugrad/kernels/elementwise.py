@@ -32,6 +32,7 @@ from gpugrad.kernels.calls import Call
 from gpugrad.kernels.code import Body, cast, compute_dtype
 from gpugrad.kernels.launch import pointer
 from gpugrad.kernels.layout import lay_out, summed_axes
+from gpugrad.kernels.text import NUMBERS
 
 __all__ = ["Elementwise"]
 
@@ -85,7 +86,7 @@ class Elementwise:
         for a in args:
             if type(a) is int and not self._low <= a <= self._high:
                 return NotImplemented
-        arrays = [a for a in args if type(a) not in SCALARS]
+        arrays = [a for a in args if type(a) not in NUMBERS]
         places = [(a.shape, a.strides, pointer(a) & 15) for a in arrays]
         key = tuple(places), shapes and tuple(shapes)
         calls = self._calls.get(key)

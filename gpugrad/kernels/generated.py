@@ -50,11 +50,14 @@ def composed() -> Iterator[None]:
 
 
 def kind_of(value: Any) -> Any:
-    """On what a kernel depends: an array's dtype, a Python number's type."""
+    """On what a kernel depends: an array's dtype, a Python number's type.
+
+    What was rounded to bfloat16, and may be in float32 since, is a number too.
+    """
     kind = type(value)
     if kind in SCALARS:
         return kind
-    return float if kind is BFLOAT16.type else value.dtype
+    return float if kind is BFLOAT16.type or kind is np.float32 else value.dtype
 
 
 def saved_kind(value: Any) -> Any:

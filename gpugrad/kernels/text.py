@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import SCALARS
+from gpugrad.backend import BFLOAT16, SCALARS
 from gpugrad.kernels.code import Body, Code, compute_dtype
 from gpugrad.kernels.launch import TYPES
 from gpugrad.kernels.layout import Layout
@@ -19,8 +19,11 @@ __all__ = ["LONG", "NUMBERS", "Kernel"]
 LONG = 100
 """Lines of a function of one element that is copied to each place where it is used."""
 
-NUMBERS = {float: np.float64, int: np.int64, complex: np.complex128, bool: np.bool_}
-"""As what a Python number is passed to a kernel."""
+NUMBERS = {
+    float: np.float64, int: np.int64, complex: np.complex128, bool: np.bool_,
+    BFLOAT16.type: np.float64, np.float32: np.float64,
+}  # fmt: skip
+"""As what a Python number is passed to a kernel, and one that was rounded to bfloat16."""
 
 
 class Kernel:
