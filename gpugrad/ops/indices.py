@@ -125,11 +125,29 @@ def add_at(name, xp, out, index, values):
         elif xp is NUMPY and _is_rows(index, out.ndim):
             _add_rows(name, out, index, values)
         elif xp is NUMPY or not deterministic():
-            xp.lib.add.at(out, index, values)
+            atomic_add(xp.lib, out, index, values)
         else:
             _add_in_order(xp, out, index, values)
     except IndexError as error:
         raise explained(name, out.shape, error) from error
+
+
+_ATOMIC = frozenset(("int32", "uint32", "uint64", "float16", "float32", "float64"))
+
+
+def atomic_add(lib, out, index, values):
+    """``lib.add.at``, also for the dtypes that CuPy's lacks."""
+    if lib is np or out.dtype.name in _ATOMIC:
+        lib.add.at(out, index, values)
+    elif out.dtype.kind == "c":
+        values = lib.asarray(values)
+        lib.add.at(out.real, index, values.real)
+        lib.add.at(out.imag, index, values.imag)
+    else:  # whole numbers modulo 2**64, bfloat16 in float32
+        wide = "float32" if out.dtype.kind == "V" else "uint64"
+        total = lib.zeros(out.shape, dtype=wide)
+        lib.add.at(total, index, lib.asarray(values).astype(wide))
+        out += total.astype(out.dtype)
 
 
 def _is_rows(index, ndim):

@@ -8,6 +8,7 @@ from typing import Any
 from gpugrad.backend import NAMESPACES
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.optim import sgd_settings
+from gpugrad.ops.indices import atomic_add
 from gpugrad.optim.arrays import add_scaled
 from gpugrad.optim.optimizer import Optimizer, Schedule
 from gpugrad.optim.states import State
@@ -74,5 +75,5 @@ class SGD(Optimizer):
         return sgd_settings(rate, self.momentum, self.nesterov)
 
     def _move_rows(self, data: Any, indices: Any, values: Any, rate: float) -> None:
-        # ufunc.at: a row that comes twice moves twice
-        NAMESPACES[type(data)].lib.add.at(data, indices, values * -rate)
+        # a row that comes twice moves twice
+        atomic_add(NAMESPACES[type(data)].lib, data, indices, values * -rate)
