@@ -93,6 +93,8 @@ def _on_one_gpu(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             raise DeviceError(
                 f"{name}: its arrays are on {where}. Move one with x.to_device(device)."
             )
+        if not arrays:  # numbers
+            return function(*args, **params)
         with placement.formulas_on(arrays[0]):
             return function(*args, **params)
 

@@ -116,6 +116,19 @@ METHODS = _words(
 )
 VIEWS = frozenset(_words("diagonal ravel reshape squeeze swapaxes transpose view"))  # no kernel
 
+ATOMIC = {
+    name: frozenset(dtypes.split())
+    for name, dtypes in {
+        "add": "int32 uint32 uint64 float16 float32 float64",
+        "subtract": "int32 uint32",
+        "maximum": "int32 uint32 uint64 float32 float64",
+        "minimum": "int32 uint32 uint64 float32 float64",
+    }.items()
+}
+"""The dtypes of ``ufunc.at`` in CuPy 14.0; 14.1 has int64 too."""
+SORTING = frozenset(_words("argpartition argsort lexsort median partition sort unique"))
+"""Functions that compare by Thrust, which knows no bfloat16."""
+
 
 # ---- devices -----------------------------------------------------------------------------
 
@@ -482,6 +495,11 @@ def _repeated(compute: Any, gpu: int | None = None) -> Any:
     return made
 
 
+def _sortable(name: str, arrays: Any) -> None:
+    if name in SORTING and any(getattr(a, "dtype", None) == "bfloat16" for a in arrays):
+        raise NotImplementedError("Sorting arrays with dtype 'bfloat16' is not supported")
+
+
 def _lift(function: Any, name: str) -> Any:
     """NumPy's function as CuPy's: device arrays in and out."""
     refused = REFUSED.get(name, frozenset())
@@ -495,6 +513,7 @@ def _lift(function: Any, name: str) -> Any:
         if not (name in _ELEMENT_BY_ELEMENT or isinstance(function, np.ufunc)) or out is not None:
             _not_captured(f"{name}()")
         bare, given = {k: _bare(v) for k, v in kwargs.items()}, [_bare(a) for a in args]
+        _sortable(name, given)
         if _current.capture is not None:
             return _repeated(lambda: function(*given, **bare))
         with np.errstate(all="ignore"):
@@ -518,6 +537,7 @@ def _method(name: str) -> Any:
         if name not in _ELEMENT_BY_ELEMENT:
             _not_captured(f"{name}()")
         array = _bare(self, same_device=name not in VIEWS)
+        _sortable(name, [array])
         given, named = [_bare(a) for a in args], {k: _bare(v) for k, v in kwargs.items()}
         if _current.capture is not None:
             return _repeated(lambda: getattr(array, name)(*given, **named), self._gpu)
@@ -565,8 +585,10 @@ class ufunc:
         return self._only(("add",), "reduceat")(array, indices, axis)
 
     def at(self, a: ndarray, indices: Any, b: Any = None) -> None:
-        if self.name not in ("add", "subtract", "maximum", "minimum"):
+        if self.name not in ATOMIC:
             raise NotImplementedError(f"`{self.name}.at` is not supported yet")
+        if a.dtype.name not in ATOMIC[self.name]:
+            raise TypeError(f"cupy.{self.name}.at does not support {a.dtype} as data type")
         self._of.at(_bare(a), _index(indices), _bare(b))
 
     def outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
@@ -638,6 +660,18 @@ def _scatter(ufunc: Any) -> Any:
         ufunc.at(_bare(a), _index(index), _bare(value))
 
     return scatter
+
+
+def _triangle(name: str) -> Any:
+    """``cupy.tril``: an array of bfloat16 meets a NumPy scalar there, and becomes float32."""
+    lifted = _lift(getattr(np, name), name)
+
+    @functools.wraps(lifted)
+    def triangle(m: Any, k: int = 0) -> Any:
+        made = lifted(m, k)
+        return made.astype(np.float32) if m.dtype == "bfloat16" else made
+
+    return triangle
 
 
 class _Linalg(threading.local):
@@ -1036,6 +1070,7 @@ def modules() -> dict[str, types.ModuleType]:
         "asanyarray": asarray, "asnumpy": asnumpy, "from_dlpack": from_dlpack,
         "get_array_module": get_array_module, "get_default_memory_pool": lambda: _pool,
         "linalg": linalg, "fft": fft, "lib": lib, "random": random, "cuda": cuda,
+        "tril": _triangle("tril"), "triu": _triangle("triu"),
         "RawKernel": _Kernel, "RawModule": RawModule, "ElementwiseKernel": _Kernel,
         "ReductionKernel": _Kernel, "is_available": lambda: True, "__version__": "14.0.1",
     }  # fmt: skip

@@ -245,7 +245,7 @@ def tril(xp, x, /, k=0):
      [3. 4.]]
     """
     need_matrices("tril", x)
-    return xp.lib.tril(x, k=k)
+    return xp.lib.tril(x, k=k).astype(x.dtype, copy=False)  # CuPy's makes float32 of bfloat16
 
 
 @op(
@@ -273,7 +273,7 @@ def triu(xp, x, /, k=0):
      [0. 4.]]
     """
     need_matrices("triu", x)
-    return xp.lib.triu(x, k=k)
+    return xp.lib.triu(x, k=k).astype(x.dtype, copy=False)  # CuPy's makes float32 of bfloat16
 
 
 def _diagonal_vjp(xp, g, x_shape, offset, axis1, axis2):

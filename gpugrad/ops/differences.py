@@ -143,7 +143,7 @@ def ediff1d(xp, x, /, to_end=None, to_begin=None):
     y = xp.diff(xp.reshape(x, (-1,)))
     for edge, before in ((to_begin, True), (to_end, False)):
         if edge is not None:
-            edge = edge if type(edge) in SCALARS else xp.reshape(edge, (-1,))
+            edge = xp.reshape(edge, (-1,)) if getattr(edge, "ndim", 0) else edge
             y = _joined(xp, y, edge, -1, before)
     return y
 

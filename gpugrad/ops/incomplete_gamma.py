@@ -51,8 +51,8 @@ def integrate(xp, f, start, length):
 
 
 def for_nodes(*values):
-    """Arrays with an axis for the nodes of `integrate`; numbers as they are."""
-    return tuple(v[..., None] if hasattr(v, "ndim") else v for v in values)
+    """Arrays with an axis for the nodes of `integrate`; what has no axes, as it is."""
+    return tuple(v[..., None] if getattr(v, "ndim", 0) else v for v in values)
 
 
 def _gamma_moment(xp, c, x, upper, j, m):

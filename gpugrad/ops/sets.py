@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpugrad.backend import NAMESPACES, TENSOR
+from gpugrad.backend import HALF, NAMESPACES, TENSOR
 from gpugrad.batched import Batched
 from gpugrad.errors import AxisError, DTypeError
 from gpugrad.op import op
@@ -62,7 +62,7 @@ def _unique_vjp(xp, g, out, x_shape):
 
 
 @op(
-    vjp=[_unique_vjp], name="unique_all", outputs=4, kinds="f", keeps_half=True,
+    vjp=[_unique_vjp], name="unique_all", outputs=4, kinds="f",
     ref=lambda x: tuple(np.unique_all(x)), samples=_different, errors=_TEXT,
     batch=by_values("unique_all", _WAY_OUT),
 )  # fmt: skip
@@ -150,7 +150,7 @@ def unique_inverse(x, /):
     return UniqueInverse(found[0], found[2])
 
 
-@op(kinds="f", keeps_half=True, ref="numpy.unique_values", samples=_different, errors=_TEXT)
+@op(kinds="f", ref="numpy.unique_values", samples=_different, errors=_TEXT)
 def unique_values(xp, x, /):
     """The distinct elements in ascending order; each gradient goes to the first of its value.
 
@@ -200,8 +200,9 @@ def unique(
         by_values("unique", _WAY_OUT)(None, ())
     if axis is not None and not -x.ndim <= axis < x.ndim:
         raise AxisError(f"unique: axis {axis} is out of bounds for the shape {x.shape}.")
-    _, index, *more = NAMESPACES[type(x._data)].lib.unique(
-        x._data, return_index=True, return_inverse=return_inverse, return_counts=return_counts,
+    data = x._data.astype(np.float32) if x.dtype in HALF else x._data  # CuPy sorts no bfloat16
+    _, index, *more = NAMESPACES[type(data)].lib.unique(
+        data, return_index=True, return_inverse=return_inverse, return_counts=return_counts,
         axis=axis, equal_nan=equal_nan,
     )  # fmt: skip
     whole = TENSOR.reshape(x, (x.size,)) if axis is None else x

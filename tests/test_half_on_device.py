@@ -1,0 +1,63 @@
+"""bfloat16 on a device: each op takes it there, and gives the dtypes and shapes of the CPU."""
+
+import warnings
+
+import numpy as np
+
+import gpugrad as gg
+from gpugrad.backend import BFLOAT16, is_inexact
+from gpugrad.errors import DeviceError
+from gpugrad.testing.checks.subject import Subject
+
+
+def of(results):
+    return [(y.dtype, y.shape) for y in results]
+
+
+def differences(op, device):
+    """What a sample of an op and its gradients are there that they are not on the CPU."""
+    for sample in Subject(op, 0, 1, device).real[:2]:
+        here = sample.astype(BFLOAT16)
+        try:
+            desired = here.results()
+        except Exception:  # it takes no bfloat16 at all
+            continue
+        there = here.replace(here.leaves, device=device)
+        try:
+            found = there.results()
+        except DeviceError:  # it says that its device lacks a function
+            continue
+        if of(found) != of(desired):
+            yield f"{here.title}: {of(found)} for {of(desired)}"
+        xs = [there.put(there.leaves[i]) for i in there.moved]
+        if op.differentiable and xs and any(is_inexact(y.dtype) for y in desired):
+            with gg.GradientTape() as tape:
+                tape.watch(xs)
+                leaves = [there.put(a) for a in there.leaves]
+                for i, x in zip(there.moved, xs, strict=True):
+                    leaves[i] = x
+                ys = [y for y in there.call(leaves) if is_inexact(y.dtype)]
+            gradients = [g for g in tape.gradient(ys, xs) if g is not None]
+            if any(g.dtype != BFLOAT16 for g in gradients):
+                yield f"{here.title}: gradients {of(gradients)}"
+
+
+def test_every_op_takes_bfloat16(cuda):
+    failed = []
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for name, op in gg.OPS.items():
+            if "f" in op.kinds and "device" not in op.params:
+                try:
+                    failed += differences(op, gg.device(cuda))
+                except Exception as error:
+                    failed.append(f"{name}: {type(error).__name__}: {error}")
+    assert failed == []
+
+
+def test_unique_takes_bfloat16(cuda):
+    x = gg.constant(np.array([3, 1, 3], BFLOAT16)).to_device(cuda)
+    values, counts = gg.unique(x, return_counts=True)
+    assert values.dtype == BFLOAT16
+    assert values.numpy().tolist() == [1, 3]
+    assert counts.numpy().tolist() == [1, 2]
