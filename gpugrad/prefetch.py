@@ -93,3 +93,4 @@ def _on_gpu(batches: Iterable[Any], d: placement.Device, size: int) -> Iterator[
     finally:
         while waiting:  # it was stopped: what is on its way must arrive before its memory goes
             arrive(*waiting.popleft())
+        staging.finish()

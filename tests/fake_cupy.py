@@ -799,6 +799,7 @@ class Stream:
 
     null: Stream
     waits: list[tuple[int, int]] = []  # noqa: RUF012  # one list for all: (waiting, waited for)
+    awaited: list[int] = []  # noqa: RUF012  # those for which the host waited
     _count = 0
 
     def __init__(
@@ -845,7 +846,8 @@ class Stream:
         Stream.waits.append((self.ptr, event.stream.ptr))
 
     def synchronize(self) -> None:
-        """Nothing is pending."""
+        """Nothing is pending; that somebody waited is kept."""
+        Stream.awaited.append(self.ptr)
         if _current.capture is not None:
             raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
 

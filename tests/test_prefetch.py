@@ -52,6 +52,7 @@ def test_streams_wait_for_each_other(rng):
     here = cupy().cuda.get_current_stream().ptr
     (side,) = {a for a, b in waits} - {here}
     assert waits.count((here, side)) == waits.count((side, here)) == 6
+    assert cupy().cuda.Stream.awaited[-1] == side  # before others write to its pinned memory
 
 
 @pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")

@@ -54,6 +54,10 @@ class Staging:
         place.copied = self._stream.record()
         return lambda: self._arrived(place)
 
+    def finish(self) -> None:
+        """Wait for all copies: pinned memory that is let go of is the next one's to write to."""
+        self._stream.synchronize()
+
     def _arrived(self, place: _Place) -> Any:
         cupy().cuda.get_current_stream().wait_event(place.copied)
         self._lent.append(place)
