@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -135,7 +136,7 @@ def add_at(name, xp, out, index, values):
 _ATOMIC = frozenset(("int32", "uint32", "uint64", "float16", "float32", "float64"))
 
 
-def atomic_add(lib, out, index, values):
+def atomic_add(lib: Any, out: Any, index: Any, values: Any) -> None:
     """``lib.add.at``, also for the dtypes that CuPy's lacks."""
     if lib is np or out.dtype.name in _ATOMIC:
         lib.add.at(out, index, values)
