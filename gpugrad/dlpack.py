@@ -45,6 +45,8 @@ def dlpack(
     data = self._handed_out("another library's array")
     if self.device.kind != "cpu":
         with placement.formulas_on(data):
+            if copy and dl_device in (None, dlpack_device(self)):  # CuPy copies to the host only
+                data, copy = data.copy(), None
             return data.__dlpack__(
                 stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
             )

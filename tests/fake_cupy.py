@@ -360,6 +360,8 @@ class ndarray:
     ) -> Any:  # fmt: skip
         if dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("the fake CuPy hands out an array only where it is")
+        if copy:
+            raise BufferError("copy=True only supported for copy to CPU.")
         return self._array.__dlpack__(max_version=max_version, copy=copy)
 
 
@@ -643,7 +645,7 @@ def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> 
     kind, gpu = array.__dlpack_device__()
     if kind != 2:
         raise TypeError("CPU arrays cannot be directly imported to CuPy.")
-    made = np.from_dlpack(_Capsule(array.__dlpack__(stream=1, max_version=(1, 0))), copy=copy)
+    made = np.from_dlpack(_Capsule(array.__dlpack__(stream=1, max_version=(1, 0), copy=copy)))
     return _wrap(made, gpu)  # type: ignore[no-any-return]
 
 

@@ -313,6 +313,9 @@ def test_memory_of_the_device_is_handed_out_and_read(cuda):
     assert (memory["shape"], memory["typestr"]) == ((2,), "<f4")
     assert memory["data"][0] == there.__cuda_array_interface__["data"][0]
     assert not hasattr(C([1.0]), "__cuda_array_interface__")
+    apart = cupy.from_dlpack(x, copy=True)
+    assert apart.get().tolist() == [1.0, 2.0]
+    assert apart.data.ptr != there.data.ptr
     with gg.GradientTape() as tape:
         tape.watch(x)
         for read in (cupy.from_dlpack, lambda x: x.__cuda_array_interface__):
