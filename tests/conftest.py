@@ -42,7 +42,25 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("gpugrad")
 
 
+if REAL_GPU and os.environ.get("GPUGRAD_TESTS_POOL") == "none":  # for compute-sanitizer
+    import cupy
+
+    cupy.cuda.set_allocator(None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if REAL_GPU and importlib.util.find_spec("nvmath") is None:  # else each product's warning fails
+        config.addinivalue_line("filterwarnings", "ignore:gpugrad. nvmath-python:RuntimeWarning")
+
+
+def _needs_a_gpu(item: pytest.Item) -> bool:
+    words = ("device", "cuda", "kernel", "cublaslt", "cudnn", "prefetch")
+    return "cuda" in getattr(item, "fixturenames", ()) or any(w in item.nodeid for w in words)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if REAL_GPU:  # first what only a GPU can tell, as the time on one is short
+        items.sort(key=lambda item: not _needs_a_gpu(item))
     for item in items:
         if item.get_closest_marker("gpu") and not REAL_GPU:
             item.add_marker(pytest.mark.skip(reason="needs a real CUDA device"))

@@ -96,6 +96,56 @@ def test_results_are_named_kept_and_shown(gpu, tmp_path, monkeypatch, capsys):
     assert "| stress | pytest failed |" in said
 
 
+def test_parts_run_one_after_another_add_to_one_file(gpu, tmp_path, monkeypatch):
+    figures = {"title": "a step", "seconds": {"gpugrad": 1e-5}}
+
+    def bench(python, limit, log, path):
+        path.write_text(json.dumps(figures) + "\n")
+        return {"mlp": f"{limit:.0f}"}
+
+    monkeypatch.setattr(gpu, "device", lambda python: {"gpu": "H100", "driver": 13000})
+    monkeypatch.setattr(gpu, "commit", lambda: "a")
+    monkeypatch.setitem(gpu.PARTS, "bench", bench)
+    monkeypatch.setitem(gpu.PARTS, "stress", lambda *given: {"pytest": "passed"})
+    gpu.main(["--only", "bench", "--seconds", "70", "--out", str(tmp_path)])
+    assert gpu.main(["--only", "stress", "--out", str(tmp_path)]) == 0
+    (path,) = tmp_path.glob("*.json")
+    kept = json.loads(path.read_text())
+    assert kept["parts"] == {"bench": {"mlp": "70"}, "stress": {"pytest": "passed"}}
+    assert kept["figures"] == [figures]
+    figures["seconds"] = {"gpugrad": 2e-5}
+    gpu.main(["--only", "bench", "--out", str(tmp_path)])
+    assert json.loads(path.read_text())["figures"] == [figures]
+    monkeypatch.setattr(gpu, "commit", lambda: "b")
+    gpu.main(["--only", "stress", "--out", str(tmp_path)])
+    assert set(json.loads(path.read_text())["parts"]) == {"stress"}
+
+
+def test_tests_that_run_out_of_time_say_how_far_they_came(gpu, tmp_path):
+    (tmp_path / "test_slow.py").write_text(
+        "import time\ndef test_bad(): assert 0\ndef test_slow(): time.sleep(60)\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)]
+    outcome = gpu.tested(command, 5, tmp_path / "log")
+    assert outcome.startswith("out of time: 1 failed in"), outcome
+
+
+def test_an_environment_that_cannot_be_made_is_none(gpu, tmp_path, monkeypatch):
+    def refuses(command, **given):
+        Path(command[-1]).joinpath("bin").mkdir(parents=True)
+        raise subprocess.CalledProcessError(1, command)
+
+    monkeypatch.setattr(gpu.shutil, "which", lambda name: name)
+    said = subprocess.CompletedProcess([], 0, "CUDA Version: 13.0")
+    monkeypatch.setattr(
+        gpu.subprocess, "run",
+        lambda command, **given: said if command == ["nvidia-smi"] else refuses(command),
+    )  # fmt: skip
+    with pytest.raises(gpu.Failure, match=r"could not be made.*\n.*wheels"):
+        gpu.make_venv(tmp_path / "venv")
+    assert not (tmp_path / "venv").exists()
+
+
 def test_benches_with_a_gpu_mode_are_found_and_training_steps_come_last(gpu):
     names = [path.stem for path in gpu.benches()]
     assert {"function", "matmul", "mlp"} <= set(names[:-2])
