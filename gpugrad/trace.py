@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NAMESPACES, Namespace, as_array, hang_operators, reading
+from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, Namespace, as_array, hang_operators, reading
 from gpugrad.errors import TraceError
 from gpugrad.program import CHECKS, Argument, OtherwiseError, Program, Step, Undo, Value, by_values
 from gpugrad.tensor import Tensor, made_of, next_id, recorders, threads, wrap
@@ -314,10 +314,12 @@ class Tracing:
 
     def step(self, op: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         """Run an op on the wrapped arrays, and log it."""
-        arrays = [_array(a) for a in arrays]
         inner = [_inner(a) for a in arrays]
+        xp = reading(*(inner[0] if op.variadic else inner))
+        if xp is NUMPY:
+            arrays = [_array(a) for a in arrays]
+            inner = [_inner(a) for a in arrays]
         flat = inner[0] if op.variadic else inner
-        xp = reading(*flat)
         results, real = self.computed(getattr(xp, op.name), inner, _inner_params(params))
         several = results if op.outputs > 1 else (results,)
         kind = type(next(a for a in flat if type(a) in ARRAYS))

@@ -1003,7 +1003,7 @@ def _module(name: str, contents: dict[str, Any]) -> types.ModuleType:
 
 _AS_THEY_ARE = _words(
     "can_cast finfo iinfo iscomplexobj isrealobj isscalar issubdtype min_scalar_type ndim "
-    "promote_types result_type shape size broadcast_shapes isdtype"
+    "promote_types result_type shape size broadcast_shapes isdtype may_share_memory"
 )
 
 

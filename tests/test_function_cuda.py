@@ -550,6 +550,34 @@ def test_an_index_that_is_outside_gives_no_number_in_a_graph():
         gg.take_rows(gg.constant([1, 7], device="cuda:0"), table)
 
 
+@pytest.mark.skipif(gpu_count() < 2, reason="needs two CUDA devices, real or fake")
+def test_a_function_of_another_device_than_the_current_one():
+    w = gg.Variable(np.ones((4, 3), np.float32), device="cuda:1")
+
+    @gg.function
+    def step(x):
+        with gg.GradientTape() as tape:
+            y = gg.sum(gg.tanh(x @ w) * gg.ones(3, device="cuda:1"))
+        w.assign_sub(tape.gradient(y, w))
+        return y
+
+    x, mirror = np.ones((2, 4), np.float32), np.ones((4, 3), np.float32)
+    for _ in range(3):
+        y = np.tanh(x @ mirror)
+        np.testing.assert_allclose(step(gg.constant(x, device="cuda:1")).numpy(), y.sum(), 1e-5)
+        mirror = mirror - x.T @ (1 - y * y)
+
+
+def test_numbers_beside_bfloat16_in_a_function():
+    x = np.linspace(-1, 2, 6).astype(backend.BFLOAT16)
+    traced = gg.function(lambda x: gg.sum((gg.tanh(x) - 1.5) ** 2 * 0.5))
+    desired = np.sum((np.tanh(x.astype(float)) - 1.5) ** 2 * 0.5)
+    for _ in range(3):
+        found = traced(gg.constant(x, device="cuda:0"))
+        assert found.dtype == backend.BFLOAT16
+        np.testing.assert_allclose(float(found), desired, 2e-2)
+
+
 # ---- memory of graphs
 
 

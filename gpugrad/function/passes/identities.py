@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.function.rewrite import Rewriter
+from gpugrad.placement import host
 from gpugrad.program import Program, Step, Value
 
 __all__ = ["simplify"]
@@ -18,7 +19,7 @@ def _is(x: Any, number: float) -> bool:
     if isinstance(x, Value):
         if x.constant is None or not x.constant.size or any(x.constant.strides):
             return False
-        x = x.constant[(0,) * x.constant.ndim]
+        x = host(x.constant[(0,) * x.constant.ndim])  # from a GPU that need not be the current one
     return bool(x == number) and (number != 0 or not np.signbit(np.real(x)))
 
 
