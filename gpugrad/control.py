@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import nest
+from gpugrad import nest, placement
 from gpugrad.backend import SCALARS, TENSOR, bottom, is_array
 from gpugrad.batched import levels_of, levels_running, spread_everywhere
 from gpugrad.custom import custom_gradient
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError
 from gpugrad.function.staged import Staged
-from gpugrad.function.within import Inner, Sub, known, stripped, within
+from gpugrad.function.within import Inner, Sub, blank, known, stripped, within
 from gpugrad.placement import full_beside
 from gpugrad.recorder import recording_stopped
 from gpugrad.slices import IndexedSlices
@@ -389,12 +389,13 @@ def scan(
         parts, more = rest[: len(given)], rest[len(given) :]
         if n:
             return _scanned(lambda *cx: sub(*cx, *more), first, parts, n, reverse, axis)
-        return first + [wrap(np.zeros(shape, dtype)) for shape, dtype in about[len(carry) :]]
+        return first + [wrap(a) for a in blank(about[len(carry) :], device)]
 
     about = [
         (k.shape if i < len(carry) else (*k.shape[:axis], n, *k.shape[axis:]), k.dtype)
         for i, k in enumerate(kinds)
     ]
+    device = placement.device_of(kinds[0]) if kinds else placement.default_device()
     outs = Staged("scan", call, (sub,), about, levels)(*carry, *given, *captured)
     return form(outs[: len(carry)]), ys[0](outs[len(carry) :])
 

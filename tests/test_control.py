@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from needs import needs_shim
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, TraceError
@@ -179,6 +180,39 @@ def test_constants_that_a_tape_in_the_function_watches_have_gradients(f, order):
     traced = gg.function(order(square, A))
     for x in POINTS:
         near(traced(x), order(square, A)(x))
+
+
+def drawing(x):
+    """Random numbers in a body and in a branch, and a scan over nothing in one."""
+
+    def step(c, v):
+        return c + gg.random.normal(3, dtype="float64") * v, gg.sum(c)
+
+    c, sums = gg.scan(step, x, XS)
+    more = gg.scan(step, c, XS[:0])
+    return gg.cond(gg.sum(x) > 0, lambda: c * gg.random.uniform((3,), dtype="float64"),
+                   lambda: gg.scan(step, c, x[:, None])[0]), sums, more  # fmt: skip
+
+
+@needs_shim
+@pytest.mark.parametrize(
+    ("f", "order"),
+    [(branches, gradients), (scan_in_branch_in_while, gradients), (drawing, lambda f: f)],
+    ids=["branches", "nested", "drawing"],
+)
+def test_on_a_gpu_replay_equals_eager(f, order, monkeypatch):
+    with gg.device("cuda:0"):
+        for name in ("XS", "A"):
+            monkeypatch.setitem(globals(), name, globals()[name].to_device("cuda:0"))
+        monkeypatch.setitem(globals(), "W", gg.Variable(W.numpy()))
+        results = []
+        for g in (order(f), gg.function(order(f)), order(gg.function(f))):
+            gg.set_seed(3)
+            made = [gg_leaves(g(x.to_device("cuda:0"))) for x in POINTS[:2] * 2]
+            leaves = [t for one in made for t in one if isinstance(t, gg.Tensor)]
+            results.append([t.numpy() for t in leaves])
+    near(results[1], results[0])
+    near(results[2], results[0])
 
 
 def test_gradients_are_those_of_differences():

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import TENSOR, is_inexact
+from gpugrad import placement
+from gpugrad.backend import TENSOR, bottom, is_inexact
 from gpugrad.batched import (
     Level,
     enter,
@@ -28,7 +29,7 @@ from gpugrad.batched import (
     spread_everywhere,
 )
 from gpugrad.errors import TraceError
-from gpugrad.function.within import Inner, Sub, dressed, known, stripped
+from gpugrad.function.within import Inner, Sub, blank, dressed, known, stripped
 from gpugrad.program import OtherwiseError, Program, Step, Undo, Value
 from gpugrad.recorder import graphs, number, recording_stopped
 from gpugrad.rules import OwnRules
@@ -135,7 +136,8 @@ def _logged(staged: Staged, trace: Tracing, arrays: Sequence[Any]) -> list[Trace
         raise OtherwiseError(effects[0][0])
     results: list[Any]
     if isinstance(trace, Inner):
-        results = [np.zeros(shape, dtype) for shape, dtype in staged.about]
+        devices = [placement.device_of(bottom(a)) for a in arrays if a.dtype != object]
+        results = blank(staged.about, devices[0] if devices else placement.default_device())
         trace.effects += effects
     else:
         if trace.trial and staged.undo is not None:

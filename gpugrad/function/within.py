@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend
+from gpugrad import backend, placement
 from gpugrad.backend import ARRAYS, is_inexact
 from gpugrad.batched import Batched, Level, levels_of, levels_running, spread_everywhere
 from gpugrad.errors import TraceError
@@ -26,7 +26,7 @@ from gpugrad.tensor import Tensor, made_of, threads, wrap
 from gpugrad.trace import Traced, Tracing, running, unwrapped
 from gpugrad.variable import Variable
 
-__all__ = ["Sub", "dressed", "known", "stripped", "within"]
+__all__ = ["Sub", "blank", "dressed", "known", "stripped", "within"]
 
 
 def known(x: Tensor) -> bool:
@@ -46,6 +46,12 @@ def dressed(array: Any, levels: Sequence[Level]) -> Any:
     for level in sorted(levels, key=lambda level: level.serial):
         array = Batched(array, level)
     return array
+
+
+def blank(about: Sequence[tuple[tuple[int, ...], Any]], device: placement.Device) -> list[Any]:
+    """Arrays on a device that say which shapes and dtypes there are."""
+    made = [np.zeros(shape, dtype) for shape, dtype in about]
+    return [a if a.dtype == object else placement.put(a, device) for a in made]
 
 
 # ---- writing it down ---------------------------------------------------------------------
@@ -182,7 +188,8 @@ class Inner(Tracing):
                 "and pass them in."
             )
         self.effects.append((name, undo))
-        made = [Traced(a, Value(a)) for a in (np.zeros(s, d) for s, d in about)]
+        device = placement.device(getattr(call, "device", None))
+        made = [Traced(a, Value(a)) for a in blank(about, device)]
         args = [self.place(t._data) for t in tensors]
         self.program.steps.append(
             Step(None, args, {}, [m.value for m in made], name=name, call=call, undo=undo)

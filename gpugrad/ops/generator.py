@@ -336,7 +336,7 @@ class _Written:
         parameters: Sequence[Any], before: Drawn | None,
     ) -> None:  # fmt: skip
         self._generator, self._kind, self._parameters = generator, kind, parameters
-        self._shape, self._dtype, self._device = shape, np.dtype(dtype), placement.device(device)
+        self._shape, self._dtype, self.device = shape, np.dtype(dtype), placement.device(device)
         self._before, self._is_first = before, before is not None and before.traced == 0
         if before is not None:
             before.traced += 1
@@ -346,7 +346,7 @@ class _Written:
         now = iter(real)
         given = [next(now) if isinstance(p, Tensor) else p for p in self._parameters]
         self._begin()
-        draw, about = self._generator._draw, (self._kind, self._shape, self._dtype, self._device)
+        draw, about = self._generator._draw, (self._kind, self._shape, self._dtype, self.device)
         return [draw(*about, *given, before=self._before)]
 
     def _begin(self) -> None:
@@ -356,7 +356,7 @@ class _Written:
     @property
     def launched(self) -> _Written | None:
         """Itself, if it is a kernel."""
-        on_host = self._device.kind == "cpu" or any(isinstance(p, Tensor) for p in self._parameters)
+        on_host = self.device.kind == "cpu" or any(isinstance(p, Tensor) for p in self._parameters)
         return None if on_host or self._is_mapped or not draws(self._kind, self._dtype) else self
 
     def numbers(self) -> list[Array]:
@@ -368,7 +368,7 @@ class _Written:
     def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
         """The numbers, of the key and counter on the device."""
         about = self._kind, (0, 0), 0, math.prod(self._shape), self._dtype
-        made = noise_on(self._device, *about, *self._parameters, state=live[0])
+        made = noise_on(self.device, *about, *self._parameters, state=live[0])
         return [made.reshape(self._shape)]
 
 
@@ -379,15 +379,15 @@ class _Place:
 
     def __init__(self, generator: Generator, n: int, device: Any) -> None:
         self._generator, self._blocks = generator, -(-n * 32 // 256)
-        self._device = placement.device(device)
+        self.device = placement.device(device)
 
     def __call__(self) -> list[Tensor]:
-        return [wrap(placement.put(self.numbers()[0], self._device))]
+        return [wrap(placement.put(self.numbers()[0], self.device))]
 
     @property
     def launched(self) -> _Place | None:
         """Itself, on a GPU."""
-        return None if self._device.kind == "cpu" else self
+        return None if self.device.kind == "cpu" else self
 
     def numbers(self) -> list[Array]:
         """The key and the counter, which moves on."""

@@ -86,6 +86,8 @@ def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
         return _in_one(step, xp), True
     if step.op is None:
         return _with_effect(step), False
+    if step.op.kind == "control":  # it may read a value, and its functions have graphs of their own
+        return _listed(step, xp), False
     launches = step.op.cuda is not None or step.op.name == "reshape"  # a copy, at most
     if step.op.name == "matmul":  # CuPy's own cannot be captured
         launches = cublaslt.binding() is not None
