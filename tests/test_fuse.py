@@ -232,6 +232,18 @@ def test_sums_of_everything_are_right(rng, size):
 
 
 @needs_shim
+@pytest.mark.parametrize("shape", [(4, 3), (1, 9), (2, 3, 4), (9000,), (2, 1)])
+def test_maxima_and_minima_along_any_axes_are_right(rng, shape):
+    def f(x):
+        n = x.ndim
+        along = [None, 0, -1, tuple(range(n)), tuple(range(n - 1)), tuple(range(1, n))]
+        return [r(x * 2, axis=a, keepdims=k)
+                for r in (gg.max, gg.min) for a in along for k in (False, True)]  # fmt: skip
+
+    assert_right(f, normal(rng, *shape))
+
+
+@needs_shim
 def test_nan_wins_in_a_maximum(rng):
     x = np.ones((3, 40), np.float32)
     x[1, 35] = np.nan

@@ -151,16 +151,20 @@ def axes_of(step: Step) -> tuple[int, ...]:
 
 
 def reduction(step: Step) -> str | None:
-    """``"row"``, ``"column"`` or ``"all"``: over what a step reduces; None if it is none."""
+    """``"row"``, ``"column"`` or ``"all"``: over what a step reduces; None if it is none.
+
+    The last two are sums, as what blocks have found is added up.
+    """
     if step.op is None or step.op.name not in REDUCTIONS or not step.inputs[0].shape:
         return None
     shape, axes = step.inputs[0].shape, axes_of(step)
     n = len(shape)
+    how = "column" if axes and axes == tuple(range(n - 1)) else None
     if axes == tuple(range(n)):
-        return "row" if math.prod(shape[:-1]) == 1 and shape[-1] <= LONG_ROW else "all"
-    if axes == (n - 1,):
-        return "row"
-    return "column" if axes and axes == tuple(range(n - 1)) else None
+        how = "row" if math.prod(shape[:-1]) == 1 and shape[-1] <= LONG_ROW else "all"
+    elif axes == (n - 1,):
+        how = "row"
+    return None if how != "row" and step.op.name in ("max", "min") else how
 
 
 _WITH_PARAMETERS = frozenset((
