@@ -121,7 +121,7 @@ def backward(
                 continue
         rules = (op.masked if masked else op.rules) or op.spread(len(ids))
         if mixed:
-            xp = reading(*(g if type(g) is tuple else (g,)), *flat(saved))
+            xp = reading(*(g if type(g) is tuple else (g,)), *flat(saved), *_indices(params))
             if getattr(op, "kind", None) == "elementwise" and xp is not NUMPY and not xp.wraps:
                 wanted = [r is not None and i in need for i, r in zip(ids, rules, strict=True)]
                 rules, fits = generated.gradients(op, rules, g, saved, fits, wanted)
@@ -156,6 +156,12 @@ def backward(
                     owned.add(i)
                 else:  # += would not change what wraps an array
                     owned.discard(i)
+
+
+def _indices(params: Any) -> list[Any]:
+    """The arrays of an index, which may be traced where the gradient is a constant."""
+    index = params.get("index") if params else None
+    return [getattr(p, "_data", p) for p in (index if type(index) is tuple else (index,))]
 
 
 def flat(saved: Any) -> Iterator[Any]:

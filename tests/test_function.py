@@ -281,6 +281,20 @@ def test_a_length_that_depends_on_values_is_refused_where_it_cannot_be_followed(
     same(v, [1.0, 2.0])
 
 
+def test_the_gradient_of_an_indexed_result_itself():
+    """Its cotangent is a constant, the index is not."""
+
+    @gg.function
+    def f(x, i):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = x[i]
+        return tape.gradient(y, x)
+
+    for i in ([1, 2], [0, 0]):
+        same(f(X, gg.constant(i)), np.bincount(i, minlength=4)[:, None] * np.ones((4, 3)))
+
+
 def test_setting_elements_is_part_of_the_program():
     @gg.function
     def f(x, v):
