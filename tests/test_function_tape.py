@@ -69,6 +69,29 @@ def test_under_a_tape_second_order_is_that_of_the_function():
         near(a, b, 1e-10)
 
 
+def test_under_a_tape_a_variable_or_slices_may_be_results():
+    v = gg.Variable(RNG.normal(size=(4, 3)))
+
+    def f(x):
+        with gg.GradientTape() as tape:
+            y = gg.sum(gg.gather(v, gg.constant([1, 1])) ** 2 * gg.sum(x))
+        return x * v, v, tape.gradient(y, v)
+
+    found = []
+    for g in (f, gg.function(f)):
+        for _ in range(2):
+            with gg.GradientTape() as tape:
+                tape.watch(X)
+                a, b, slices = g(X)
+                assert b is v
+                assert isinstance(slices, gg.IndexedSlices)
+                total = gg.sum(a * b) + gg.sum(slices.values * 2)
+            found.append(tape.gradient(total, [X, v]))
+    for gradients_ in found[1:]:
+        for g, h in zip(gradients_, found[0], strict=True):
+            near(g, h)
+
+
 def test_under_a_tape_a_persistent_gradient_may_be_asked_twice():
     f = gg.function(lambda x: gg.sum(gg.sin(x)))
     with gg.GradientTape(persistent=True) as tape:

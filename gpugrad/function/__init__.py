@@ -12,7 +12,7 @@ from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpugrad import backend, nest
+from gpugrad import backend
 from gpugrad.batched import levels_running
 from gpugrad.errors import ArgumentError
 from gpugrad.function.donated import emptied
@@ -25,6 +25,7 @@ from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps import parts_of, stacked
 from gpugrad.function.under_tape import (
     Recorded,
+    differentiable,
     parted,
     tapes_only,
     trace_with_gradient,
@@ -93,9 +94,7 @@ class _Pair:
 
         def again() -> Any:
             def run() -> list[Tensor]:
-                result = f(*args, **keywords)
-                return [t for t in nest.flatten(result)
-                        if isinstance(t, Tensor) and backend.is_inexact(t.dtype)]  # fmt: skip
+                return differentiable(f(*args, **keywords))
 
             return sources, run
 

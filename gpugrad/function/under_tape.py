@@ -15,17 +15,31 @@ from gpugrad.backend import TENSOR, bottom, is_inexact
 from gpugrad.program import OtherwiseError, Program, Value
 from gpugrad.recorder import graphs
 from gpugrad.rules import OwnRules
+from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, threads, wrap
 from gpugrad.trace import Tracing, tracing
 from gpugrad.variable import Variable
 
-__all__ = ["Recorded", "parted", "tapes_only", "trace_with_gradient"]
+__all__ = ["Recorded", "differentiable", "parted", "tapes_only", "trace_with_gradient"]
 
 
 def tapes_only() -> bool:
     """Whether what records in this thread are plain tapes, and at least one."""
     return bool(threads.stack) and all(type(r) is GradientTape for r in threads.stack)
+
+
+def differentiable(result: Any) -> list[Tensor]:
+    """The Tensors of a result that may have gradients; tapes know its Variables by themselves.
+
+    Raises:
+        OtherwiseError: there are IndexedSlices, which are no one Tensor.
+    """
+    leaves = nest.flatten(result)
+    if IndexedSlices in map(type, leaves):
+        raise OtherwiseError("a result is IndexedSlices")
+    tensors = [t for t in leaves if isinstance(t, Tensor) and not isinstance(t, Variable)]
+    return [t for t in tensors if is_inexact(t.dtype)]
 
 
 class _Watchful(Tracing):
@@ -68,7 +82,7 @@ def trace_with_gradient(
         with tape:
             tape.watch(sources)
             result = f(*given, **named)
-        targets = [t for t in nest.flatten(result) if isinstance(t, Tensor) and is_inexact(t.dtype)]
+        targets = differentiable(result)
         given_ids = {id(s) for s in sources}
         variables = [v for v in tape.watched_variables() if id(v) not in given_ids]
         ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
