@@ -46,7 +46,7 @@ class Input:
 def _row_offset(shape: Sequence[int], strides: Sequence[int]) -> str:
     """The offset of a row whose number is `row`; "0" if it is the same for all rows."""
     parts, n = [], math.prod(shape)
-    if not any(strides):
+    if not any(strides) or not n:
         return "0"
     step = strides[-1]
     if list(strides) == [step * math.prod(shape[d + 1 :]) for d in range(len(shape))]:
@@ -128,7 +128,10 @@ class Reading:
             code = self._cast(self._arg(step.args[0], out.shape), out.dtype)
         else:
             args = [self._arg(a, out.shape) for a in step.args]
-            code = getattr(CODE, step.op.name)(*args, **step.params)
+            try:
+                code = getattr(CODE, step.op.name)(*args, **step.params)
+            except Exception as error:  # as that there is no CUDA function of that name
+                raise NoCodeError(str(error)) from error
         if type(code) is not Code or compute_dtype(out.dtype) != code.dtype:
             code = self._cast(code, out.dtype)
         if id(out) in self._rounded:
