@@ -179,10 +179,7 @@ class Device:
     def synchronize(self) -> None:
         """Nothing is pending, ever."""
 
-    compute_capability = "90"
-
     def __int__(self) -> int:
-        _not_captured("a copy to the host")
         return self.id
 
     def __eq__(self, other: object) -> bool:
@@ -253,6 +250,7 @@ class ndarray:
         return np.array(self._array, order="C")
 
     def set(self, values: np.ndarray[Any, Any], stream: Any = None) -> None:
+        _not_captured("a copy from the host")
         self._array[...] = values
 
     def copy(self, order: str = "C") -> ndarray:
@@ -263,21 +261,28 @@ class ndarray:
         return self._array.item(*args)
 
     def tolist(self) -> Any:
+        _not_captured("a copy to the host")
         return self._array.tolist()
 
     def tobytes(self, order: str = "C") -> bytes:
+        _not_captured("a copy to the host")
         return self._array.tobytes(order)
 
     def scatter_add(self, index: Any, value: Any) -> None:
-        np.add.at(_bare(self), _index(index), _bare(value))
+        _add_at(self, index, value)
 
     def __getitem__(self, index: Any) -> ndarray:
-        return _wrap(self._array[_index(index)], self._gpu)
+        at = _index(index)
+        if _current.capture is not None:
+            return _repeated(lambda: self._array[at], self._gpu)
+        return _wrap(self._array[at], self._gpu)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, np.ndarray) and value.ndim:
             raise TypeError("non-scalar numpy.ndarray cannot be used for fill")
         array, at = _bare(self), _index(index)
+        if _is_advanced(index) and not isinstance(value, ndarray):
+            _not_captured("a number from the host for an index of arrays")
         given = value if isinstance(value, np.ndarray) else _bare(value)
         _now_or_in_graph(lambda: array.__setitem__(at, given))
 
@@ -294,6 +299,7 @@ class ndarray:
         return bool(self._array)
 
     def __int__(self) -> int:
+        _not_captured("a copy to the host")
         return int(self._array)
 
     def __float__(self) -> float:
@@ -457,14 +463,36 @@ def _index(index: Any) -> Any:
     """An index; CuPy takes NumPy arrays and lists there too."""
     if isinstance(index, tuple):
         return tuple(_index(i) for i in index)
+    if isinstance(index, (list, np.ndarray)):
+        _not_captured("an index from the host")
+    if isinstance(index, ndarray) and index.dtype.kind == "b":
+        _not_captured("a mask as an index, whose elements the host counts")
     return index if isinstance(index, np.ndarray) else _bare(index, same_device=False)
 
 
-_ELEMENT_BY_ELEMENT = _words(
-    "asarray ascontiguousarray astype atleast_1d broadcast_to copy empty expand_dims flip full "
-    "moveaxis permute_dims ravel reshape squeeze swapaxes take transpose view zeros"
+def _is_advanced(index: Any) -> bool:
+    return any(isinstance(i, (ndarray, list, np.ndarray))
+               for i in (index if isinstance(index, tuple) else (index,)))  # fmt: skip
+
+
+CAPTURED = frozenset(
+    _words(
+        "all angle any arange argmax argmin argsort around as_strided ascontiguousarray astype "
+        "atleast_1d broadcast_arrays broadcast_to concatenate conj copy cumprod cumsum diagonal "
+        "digitize empty empty_like expand_dims eye flip full full_like imag isclose lambertw max "
+        "mean min moveaxis ones ones_like permute_dims prod ravel real reduce repeat reshape roll "
+        "round searchsorted sinc sort squeeze stack std sum swapaxes take take_along_axis tile "
+        "transpose tri tril triu var view where zeros zeros_like zeta"
+    )
 )
-"""What CuPy does by views, memset and kernels like those of its ufuncs, which can be captured."""
+"""What CuPy 14.2 does by views, memset and launches on memory of its pool, as read in its sources.
+
+Sorting is Thrust's, under a policy that does not wait for the stream. What is not here waits for
+a result, copies from or to the host, calls a library that CuPy refuses to capture, or was not read.
+"""
+
+AT_ONCE = 8
+"""Arrays that CuPy joins one by one; the addresses of more it copies from the host."""
 
 
 def _not_captured(what: str) -> None:
@@ -487,19 +515,36 @@ def _now_or_in_graph(kernel: Any) -> None:
 
 
 def _repeated(compute: Any, gpu: int | None = None) -> Any:
-    """The device array of a function's result, computed again by each launch of a graph."""
+    """The device arrays of a function's result, computed again by each launch of a graph."""
     with np.errstate(all="ignore"):
         made = _wrap(compute(), gpu)
-        memory = made._array  # not the device array, whose life is the pool's
-        is_view = _current.capture is None or np.may_share_memory(memory, compute())
-    if not is_view and memory.size:
-        _now_or_in_graph(lambda: memory.__setitem__(..., compute()))
+        again = made if _current.capture is None else compute()
+    several = isinstance(made, (tuple, list))
+    for k, (one, second) in enumerate(
+        zip(made, again, strict=True) if several else [(made, again)]
+    ):
+        memory = one._array  # not the device array, whose life is the pool's
+        if again is made or np.may_share_memory(memory, second) or not memory.size:
+            continue
+
+        def launch(memory: Any = memory, k: int = k) -> None:
+            memory[...] = compute()[k] if several else compute()
+
+        _now_or_in_graph(launch)
     return made
 
 
 def _sortable(name: str, arrays: Any) -> None:
     if name in SORTING and any(getattr(a, "dtype", None) == "bfloat16" for a in arrays):
         raise NotImplementedError("Sorting arrays with dtype 'bfloat16' is not supported")
+
+
+def _add_at(a: ndarray, index: Any, value: Any, ufunc: Any = np.add) -> None:
+    """Addition at an index, and its like."""
+    if not isinstance(value, ndarray):
+        _not_captured("a number from the host for an index of arrays")
+    array, at, given = _bare(a), _index(index), _bare(value)
+    _now_or_in_graph(lambda: ufunc.at(array, at, given))
 
 
 def _lift(function: Any, name: str) -> Any:
@@ -512,16 +557,20 @@ def _lift(function: Any, name: str) -> Any:
             if keyword in refused:
                 raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'")
         out = kwargs.get("out")
-        if not (name in _ELEMENT_BY_ELEMENT or isinstance(function, np.ufunc)) or out is not None:
+        is_ufunc = isinstance(function, np.ufunc)
+        if not (name in CAPTURED if out is None else is_ufunc) and not is_ufunc:
             _not_captured(f"{name}()")
+        if name in ("concatenate", "stack") and len(args[0]) > AT_ONCE:
+            _not_captured("the addresses of many arrays")
         bare, given = {k: _bare(v) for k, v in kwargs.items()}, [_bare(a) for a in args]
         _sortable(name, given)
+        if out is not None:
+            _now_or_in_graph(lambda: function(*given, **bare))
+            return out
         if _current.capture is not None:
             return _repeated(lambda: function(*given, **bare))
         with np.errstate(all="ignore"):
             result = function(*given, **bare)
-        if out is not None:
-            return out
         if isinstance(result, bool) and name in ("allclose", "array_equal", "array_equiv"):
             result = np.bool_(result)
         return _wrap(result)
@@ -536,7 +585,7 @@ def _method(name: str) -> Any:
         for keyword in kwargs:
             if keyword in refused:
                 raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'")
-        if name not in _ELEMENT_BY_ELEMENT:
+        if name not in CAPTURED:
             _not_captured(f"{name}()")
         array = _bare(self, same_device=name not in VIEWS)
         _sortable(name, [array])
@@ -591,7 +640,7 @@ class ufunc:
             raise NotImplementedError(f"`{self.name}.at` is not supported yet")
         if a.dtype.name not in ATOMIC[self.name]:
             raise TypeError(f"cupy.{self.name}.at does not support {a.dtype} as data type")
-        self._of.at(_bare(a), _index(indices), _bare(b))
+        _add_at(a, indices, b, self._of)
 
     def outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
         return _lift(self._of.outer, "outer")(a, b, **kwargs)
@@ -609,6 +658,8 @@ def array(obj: Any, dtype: Any = None, copy: Any = True, order: str = "K", ndmin
     here = isinstance(obj, ndarray) and obj._gpu == _current.device and ndmin <= obj.ndim
     if here and not copy and dtype in (None, obj.dtype):
         return obj  # type: ignore[no-any-return]
+    if not isinstance(obj, ndarray):
+        _not_captured("a copy from the host")
 
     if not isinstance(obj, ndarray) and hasattr(obj, "__cuda_array_interface__"):
         memory = types.SimpleNamespace(__array_interface__=obj.__cuda_array_interface__, held=obj)
@@ -621,7 +672,7 @@ def array(obj: Any, dtype: Any = None, copy: Any = True, order: str = "K", ndmin
             return [bare(v) for v in value]
         return value._array if isinstance(value, ndarray) else value
 
-    return _wrap(np.array(bare(obj), dtype=dtype, order=order, ndmin=ndmin))
+    return _repeated(lambda: np.array(bare(obj), dtype=dtype, order=order, ndmin=ndmin))
 
 
 def asarray(a: Any, dtype: Any = None, order: str = "K", *, blocking: bool = False) -> ndarray:
@@ -659,7 +710,7 @@ def get_array_module(*args: Any) -> Any:
 
 def _scatter(ufunc: Any) -> Any:
     def scatter(a: ndarray, index: Any, value: Any) -> None:
-        ufunc.at(_bare(a), _index(index), _bare(value))
+        _add_at(a, index, value, ufunc)
 
     return scatter
 
