@@ -240,6 +240,61 @@ def test_other_indices_are_declined(index):
     assert scatter.scatter_at(NUMPY, g, index=index, shape=(2, 3)) is NotImplemented
 
 
+# ---- reading -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_elements_along_an_axis_are_read(dtype, axis):
+    rng = np.random.default_rng(0)
+    x = drawn((4, 5, 3), dtype, rng)
+    shape = [4, 5, 3]
+    shape[axis] = 7
+    indices = rng.integers(-x.shape[axis], x.shape[axis], shape)
+    for given in (indices, indices.take([0], axis=1 if axis == 0 else 0).astype(np.int32)):
+        with shim.running():
+            made = scatter.take_along_axis(NUMPY, x, given, axis=axis)
+        full = [given.shape[k] if k == axis % 3 else n for k, n in enumerate(x.shape)]
+        wanted = np.broadcast_to(given, full)
+        np.testing.assert_array_equal(wide(made), wide(np.take_along_axis(x, wanted, axis)))
+        assert made.dtype == x.dtype
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_slices_of_an_axis_are_read(dtype, axis):
+    rng = np.random.default_rng(0)
+    x = drawn((4, 5, 8), dtype, rng)
+    indices = rng.integers(0, 4, (2, 3))
+    for schedule in shim.SCHEDULES:
+        with shim.running(schedule):
+            made = [
+                scatter.take(NUMPY, x, indices - 4, axis=axis),
+                scatter.gather(NUMPY, x, indices, axis=axis),
+                scatter.getitem(NUMPY, x, index=(*[slice(None)] * (axis % 3), indices)),
+            ]
+        for a, of in zip(made, (indices - 4, indices, indices), strict=True):
+            np.testing.assert_array_equal(wide(a), wide(np.take(x, of, axis)))
+    with shim.running():
+        assert scatter.gather(NUMPY, x, indices - 4, axis=axis) is NotImplemented
+
+
+@pytest.mark.parametrize("lead", [0, 1])
+def test_several_arrays_name_one_place(lead):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3, 4, 5, 2))
+    arrays = [rng.integers(-n, n, s) for n, s in zip(x.shape[lead:], ((3, 1), (6,)), strict=False)]
+    index = (*[slice(None)] * lead, *arrays)
+    with shim.running():
+        read = scatter.getitem(NUMPY, x, index=index)
+        np.testing.assert_array_equal(read, x[index])
+        sums = scatter.scatter_at(NUMPY, read, index=index, shape=x.shape)
+    np.testing.assert_allclose(sums, added(read, index, x.shape), 1e-12)
+    arrays[0][1] = x.shape[lead]  # though the place is one of the next row
+    with shim.running():
+        assert scatter.getitem(NUMPY, x, index=index) is NotImplemented
+
+
 # ---- the setting ----------------------------------------------------------------------------
 
 

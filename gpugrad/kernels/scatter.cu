@@ -186,27 +186,39 @@ template <class T> __device__ T nothing() { return T(infinity<compute_t<T>>() * 
 template <> __device__ inline int nothing<int>() { return 0; }
 template <> __device__ inline unsigned long long nothing<unsigned long long>() { return 0; }
 
-// out[k, c] = table[index[k], c], with shapes (n, width) and (rows, width). Blocks as of add_rows.
+// out[o, k, c] = table[o, index[k], c], with shapes (outer, n, width) and (outer, rows, width).
+// Blocks as of add_rows. A negative index counts from the end only if `from_end`.
 template <class T, class I, int N>
 __global__ void read_rows(
-    const T* table, const I* index, T* out, int* outside, long long n, long long rows,
-    long long width) {
+    const T* table, const I* index, T* out, int* outside, long long outer, long long n,
+    long long rows, long long width, int from_end) {
   long long k = (long long)blockIdx.x * blockDim.y + threadIdx.y;
   if (k >= n) return;
-  long long row = index[k];
-  bool is_there = row >= 0 && row < rows;
-  if (!is_there) *outside = 1;
+  long long row = index[k] < 0 && !from_end ? rows : index[k];
+  row = row_of(row, rows, outside);
   long long step = (long long)gridDim.y * blockDim.x * N;
-  for (long long c = ((long long)blockIdx.y * blockDim.x + threadIdx.x) * N; c < width; c += step) {
-    Pack<T, N> some;
-    if (is_there) {
-      some = read<T, N>(table + row * width + c);
-    } else {
+  for (long long o = blockIdx.z; o < outer; o += gridDim.z)
+    for (long long c = ((long long)blockIdx.y * blockDim.x + threadIdx.x) * N; c < width; c += step) {
+      Pack<T, N> some;
+      if (row >= 0) {
+        some = read<T, N>(table + (o * rows + row) * width + c);
+      } else {
 #pragma unroll
-      for (int i = 0; i < N; ++i) some.at[i] = nothing<T>();
+        for (int i = 0; i < N; ++i) some.at[i] = nothing<T>();
+      }
+      *(Pack<T, N>*)(out + (o * n + k) * width + c) = some;
     }
-    *(Pack<T, N>*)(out + k * width + c) = some;
-  }
+}
+
+// out[o, k, i] = values[o, index[o, k, i], i], with shapes (outer, n, inner), (outer, rows, inner).
+template <class T, class I>
+__global__ void read_along(
+    const T* values, const I* index, T* out, int* outside, long long size, long long n,
+    long long rows, long long inner) {
+  long long e = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (e >= size) return;
+  long long at = place_along(index, e, n, rows, inner, outside);
+  out[e] = at >= 0 ? values[at] : nothing<T>();
 }
 
 // Sums of which something was outside, where nobody asks: in a CUDA graph.

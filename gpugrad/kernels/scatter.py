@@ -1,4 +1,4 @@
-"""Adding rows or elements into zeros where an index says: the gradients of reading by index.
+"""Reading where an index says, and its gradients: adding rows or elements into zeros.
 
 In any order, with atomics; or, if results must be the same each time, in that of the sorted
 index. 16-bit floats are added in float32 either way. On the GPU an index that is outside is
@@ -19,7 +19,8 @@ from gpugrad.determinism import deterministic
 from gpugrad.kernels.launch import TYPES, is_captured, launch, type_name
 
 __all__ = [
-    "INSTANCES", "VECTOR", "scatter_along_axis", "scatter_at", "scatter_rows", "take_rows",
+    "INSTANCES", "VECTOR", "gather", "getitem", "scatter_along_axis", "scatter_at", "scatter_rows",
+    "take", "take_along_axis", "take_rows",
 ]  # fmt: skip
 
 _SOURCE = "scatter.cu"
@@ -44,7 +45,7 @@ INSTANCES = tuple(
           for n in (1, _PACKED[t]) for k in ("add", "read")),
         *(f"spoil<{t}>" for t in _FLOATS),
         *(f"{k}_along<{t}, {i}>" for t in (*_FLOATS, *_INTEGERS) for i in _INDICES
-          for k in ("add", "put")),
+          for k in ("add", "put", "read")),
         *(f"{k}<{i}>" for k in ("rows_of", "places_along") for i in _INDICES),
         *(f"add_sorted<{t}, {n}>" for t in _FLOATS for n in (1, _PACKED[t])),
         *(f"join_tiles<{t}>" for t in _FLOATS),
@@ -60,23 +61,52 @@ _LARGE = 4  # times as large as the values, zeros in float32 cost more than sort
 
 def take_rows(xp: Any, indices: Any, weight: Any) -> Any:
     """`gpugrad.ops.layers.take_rows`."""
-    if not weight.ndim or not indices.size or not weight.size or not _is_index(indices):
+    return _read(xp, weight, indices, 0, from_end=False)
+
+
+def take(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
+    """`gpugrad.ops.gathering.take`."""
+    return _read(xp, x.reshape(-1) if axis is None else x, indices, axis or 0)
+
+
+def gather(xp: Any, params: Any, indices: Any, *, axis: int = 0) -> Any:
+    """`gpugrad.ops.gathering.gather`."""
+    return _read(xp, params, indices, axis, from_end=False)
+
+
+def getitem(xp: Any, x: Any, *, index: Any) -> Any:
+    """`gpugrad.ops.indexing.getitem`, for slices ``:`` and then arrays of integers."""
+    found = _joint(xp, index, x.shape)
+    if found is None:
         return NotImplemented
-    table = _as_added(xp, weight)
-    if table is None:
+    axis, shape, indices = found
+    return _read(xp, x.reshape(shape), indices, axis)
+
+
+def take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int = -1) -> Any:
+    """`gpugrad.ops.gathering.take_along_axis`."""
+    if indices.ndim != x.ndim or not -x.ndim <= axis < x.ndim or not _is_index(indices):
         return NotImplemented
-    indices = _as_index(indices)
-    rows, n = weight.shape[0], indices.size
-    width = table.size // rows
-    out = xp.lib.empty(n * width, dtype=table.dtype)
-    outside = xp.lib.zeros(1, dtype=np.int32)
-    packed, grid, block = _over_rows(table.dtype, 1, n, width)
-    name = f"read_rows<{type_name(table.dtype)}, {type_name(indices.dtype)}, {packed}>"
-    args = [table, xp.lib.ascontiguousarray(indices).reshape(-1), out, outside]
-    launch(_SOURCE, name, grid, block, [*args, np.int64(n), np.int64(rows), np.int64(width)])
+    axis %= x.ndim
+    shape = (*x.shape[:axis], indices.shape[axis], *x.shape[axis + 1 :])
+    if any(n not in (1, m) for n, m in zip(indices.shape, shape, strict=True)):
+        return NotImplemented
+    given = _as_added(xp, x)
+    if given is None or not x.size or not math.prod(shape):
+        return NotImplemented
+    indices, parts = xp.lib.broadcast_to(_as_index(indices), shape), given.size // x.size
+    if parts > 1:  # of complex numbers both come from the same place
+        indices = xp.lib.broadcast_to(indices[..., None], (*shape, parts))
+    indices = xp.lib.ascontiguousarray(indices).reshape(-1)
+    out, outside = xp.lib.empty(indices.size, dtype=given.dtype), xp.lib.zeros(1, dtype=np.int32)
+    inner = math.prod(shape[axis + 1 :]) * parts
+    sizes = [np.int64(k) for k in (indices.size, shape[axis], x.shape[axis], inner)]
+    name = f"read_along<{type_name(given.dtype)}, {type_name(indices.dtype)}>"
+    args = [given, indices, out, outside, *sizes]
+    launch(_SOURCE, name, -(-indices.size // 256), 256, args)
     if not is_captured(out) and int(outside[0]):
         return NotImplemented
-    return out.view(weight.dtype).reshape(*indices.shape, *weight.shape[1:])
+    return out.view(x.dtype).reshape(shape)
 
 
 def scatter_rows(xp: Any, values: Any, indices: Any, *, shape: Sequence[int]) -> Any:
@@ -87,17 +117,15 @@ def scatter_rows(xp: Any, values: Any, indices: Any, *, shape: Sequence[int]) ->
 
 
 def scatter_at(xp: Any, g: Any, *, index: Any, shape: Sequence[int]) -> Any:
-    """`gpugrad.ops.indexing.scatter_at`, for slices ``:`` and then one array of integers."""
-    parts = index if type(index) is tuple else (index,)
-    axis = 0
-    while axis < len(parts) and type(parts[axis]) is slice and parts[axis] == slice(None):
-        axis += 1
-    if axis != len(parts) - 1 or axis >= len(shape) or not hasattr(parts[axis], "dtype"):
+    """`gpugrad.ops.indexing.scatter_at`, for the indices that `getitem` takes."""
+    found = _joint(xp, index, tuple(shape))
+    if found is None:
         return NotImplemented
-    indices = xp.lib.asarray(parts[axis])
-    if g.shape != (*shape[:axis], *indices.shape, *shape[axis + 1 :]):
+    axis, flat, indices = found
+    if g.shape != (*flat[:axis], *indices.shape, *flat[axis + 1 :]):
         return NotImplemented
-    return _rows(xp, g, indices, tuple(shape), axis)
+    made = _rows(xp, g, indices, flat, axis)
+    return made if made is NotImplemented else made.reshape(shape)
 
 
 def scatter_along_axis(
@@ -136,6 +164,61 @@ def scatter_along_axis(
         name = f"add_along<{real}, {type_name(indices.dtype)}>"
         launch(_SOURCE, name, blocks, 256, [given, indices, out, outside, *sizes])
     return _finished(xp, out, outside, values.dtype, shape)
+
+
+def _joint(xp: Any, index: Any, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...], Any] | None:
+    """An index that is slices ``:`` and then arrays of integers, as one array; None of others.
+
+    Several arrays name a place in their axes taken together: what is outside of one of them is
+    outside there.
+
+    Returns:
+        The axis, the shape with those axes as one, and the array.
+    """
+    parts = index if isinstance(index, tuple) else (index,)
+    axis = sum(type(p) is slice and p == slice(None) for p in parts)
+    arrays, lengths = parts[axis:], shape[axis : len(parts)]
+    if not arrays or len(arrays) > len(lengths):
+        return None
+    if not all(hasattr(a, "dtype") and _is_index(a) for a in arrays):
+        return None
+    if len(arrays) == 1:
+        return axis, shape, xp.lib.asarray(arrays[0])
+    try:
+        np.broadcast_shapes(*(a.shape for a in arrays))
+    except ValueError:
+        return None
+    at: Any = 0
+    inside: Any = True
+    for part, n in zip(arrays, lengths, strict=True):
+        part = part.astype(np.int64, copy=False)
+        at = at * n + xp.lib.where(part < 0, part + n, part)
+        inside = (part >= -n) & (part < n) & inside
+    size = math.prod(lengths)
+    joint = (*shape[:axis], size, *shape[axis + len(arrays) :])
+    return axis, joint, xp.lib.where(inside, at, size)
+
+
+def _read(xp: Any, x: Any, indices: Any, axis: int, from_end: bool = True) -> Any:
+    """The slices of an axis that an index names: (*x.shape[:axis], *indices.shape, ...)."""
+    if not indices.size or not x.size or not -x.ndim <= axis < x.ndim or not _is_index(indices):
+        return NotImplemented
+    table = _as_added(xp, x)
+    if table is None:
+        return NotImplemented
+    indices, axis = _as_index(indices), axis % x.ndim
+    outer, rows, n = math.prod(x.shape[:axis]), x.shape[axis], indices.size
+    width = table.size // (outer * rows)
+    out = xp.lib.empty(outer * n * width, dtype=table.dtype)
+    outside = xp.lib.zeros(1, dtype=np.int32)
+    packed, grid, block = _over_rows(table.dtype, outer, n, width)
+    name = f"read_rows<{type_name(table.dtype)}, {type_name(indices.dtype)}, {packed}>"
+    sizes = [np.int64(k) for k in (outer, n, rows, width)]
+    args = [table, xp.lib.ascontiguousarray(indices).reshape(-1), out, outside, *sizes]
+    launch(_SOURCE, name, grid, block, [*args, np.int32(from_end)])
+    if not is_captured(out) and int(outside[0]):
+        return NotImplemented
+    return out.view(x.dtype).reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
 def _rows(xp: Any, values: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:

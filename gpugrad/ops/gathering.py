@@ -82,6 +82,7 @@ def _take_samples(rng):
     vjp=[_take_vjp, None],
     jvp=[lambda xp, t, indices, axis: xp.take(t, indices, axis=axis), None],
     keeps_half=True, batch=_taken("take"), kinds="fc", ref="numpy.take", samples=_take_samples,
+    cuda=scatter.take,
     errors=[
         ([np.ones((2, 3)), np.array([3])], {"axis": 1}, IndexOutOfBoundsError, "take: index 3"),
         ([np.ones((2, 3)), np.array([6])], {}, IndexOutOfBoundsError, "take: index 6"),
@@ -131,7 +132,7 @@ def _gather_vjp(xp, g, params_shape, indices, axis):
 @op(
     vjp=[_gather_vjp, None],
     jvp=[lambda xp, t, indices, axis: xp.gather(t, indices, axis=axis), None],
-    keeps_half=True, batch=_taken("gather"),
+    keeps_half=True, batch=_taken("gather"), cuda=scatter.gather,
     kinds="fc", ref=lambda params, indices, axis=0: np.take(params, indices, axis),
     samples=calls(
         lambda rng: ([uniform(rng, 4), np.array([0, 2, 0])], {}),
@@ -286,7 +287,7 @@ def _along_samples(rng):
         None,
     ],
     jvp=[lambda xp, t, indices, axis: xp.take_along_axis(t, indices, axis=axis), None],
-    keeps_half=True, batch="axis", kinds="fc", samples=_along_samples,
+    keeps_half=True, batch="axis", kinds="fc", samples=_along_samples, cuda=scatter.take_along_axis,
     ref=lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis),
     errors=[
         ([np.ones(3), np.array([3])], {}, IndexOutOfBoundsError, "take_along_axis: index 3"),

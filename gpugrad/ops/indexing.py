@@ -21,6 +21,7 @@ from gpugrad.ops.indices import (
     bare_index,
     explained,
     fitting,
+    has_arrays,
     may_repeat,
     numbered_writes,
 )
@@ -51,9 +52,17 @@ def _index_samples(*cases):
     return shaped(*(([shape], {"index": index}) for shape, index in cases))
 
 
+def _getitem_kernel(xp, x, *, index):
+    if not has_arrays(index):
+        return NotImplemented
+    bare = bare_index("getitem", xp, x.shape, index, checked=False)
+    return scatter.getitem(xp, x, index=bare)
+
+
 @op(
     vjp=[lambda xp, g, x_shape, index: xp.scatter_at(g, index=index, shape=x_shape)],
     linear=True, keeps_half=True, batch=getitem_batch, kinds="fc", ref=lambda x, index: x[index],
+    cuda=_getitem_kernel,
     samples=_index_samples(
         ((4,), 1), ((2, 3), -1), ((2, 3), (slice(None), 1)), ((2, 3, 2), (Ellipsis, 0)),
         ((5,), slice(None, None, -2)), ((2, 3), (None, slice(0, 1))), ((), ()), ((0, 2), slice(1)),

@@ -11,11 +11,37 @@ from gpugrad.backend import ARRAYS, NUMPY, SCALARS
 from gpugrad.determinism import deterministic
 from gpugrad.errors import DeviceError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.ops.indexing_under_vmap import array_of
-from gpugrad.placement import device_of
+from gpugrad.placement import device_of, host
 from gpugrad.tensor import Tensor
 
 BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 """Types of what an index may hold besides arrays."""
+
+
+class Placed(tuple[Any, ...]):
+    """An index whose arrays are on their device, as integers that are known to be in range."""
+
+    __slots__ = ()
+
+
+def has_arrays(index: Any) -> bool:
+    """Whether an index holds more than ints, slices, None and ``...``."""
+    return not BASIC.issuperset(map(type, index if isinstance(index, tuple) else (index,)))
+
+
+def placed(name: str, xp: Any, shape: tuple[int, ...], index: Any) -> Placed:
+    """An index that is the same in every run, as `Placed`; its masks as the places they name."""
+    parts: list[Any] = []
+    for part in index if type(index) is tuple else (index,):
+        if type(part) not in BASIC:
+            part = host(part._data) if isinstance(part, Tensor) else part
+            part = array_of(part) if isinstance(part, (list, tuple)) else part
+            part = host(part) if type(part) in ARRAYS else part
+            if getattr(part, "ndim", 0) and part.dtype.kind == "b":
+                parts += part.nonzero()
+                continue
+        parts.append(part)
+    return Placed(bare_index(name, xp, shape, tuple(parts)))
 
 
 def as_int64(indices):
@@ -53,7 +79,7 @@ def _array_entry(name, xp, part):
 
 def bare_index(name, xp, shape, index, checked=True):
     """`index` as the array library takes it: Tensors and lists in it are bare arrays."""
-    if type(index) in BASIC:
+    if type(index) in BASIC or type(index) is Placed:
         return index
     if type(index) is not tuple:
         index = (index,)
@@ -105,9 +131,9 @@ def explained(name, shape, error):
 
 def may_repeat(index):
     """Whether an index can name a place twice: only arrays of integers can."""
-    parts = index if type(index) is tuple else (index,)
-    if BASIC.issuperset(map(type, parts)):
+    if not has_arrays(index):
         return False
+    parts = index if isinstance(index, tuple) else (index,)
     entries = (p._data if isinstance(p, Tensor) else p for p in parts)
     return any(
         isinstance(p, (list, tuple)) or (type(p) in ARRAYS and p.dtype.kind in "iu" and p.size > 1)
@@ -233,6 +259,8 @@ def assign(name, xp, out, values, index):
             else:
                 _, last = numbered_writes(xp, out.shape, index)
                 values = xp.lib.broadcast_to(values, last.shape).reshape(-1)[last.astype("int64")]
+        elif type(values) in SCALARS and xp is not NUMPY and has_arrays(index):
+            values = xp.lib.full((), values, dtype=out.dtype)  # CuPy would send it from the host
         out[index] = values
     except IndexError as error:
         raise explained(name, out.shape, error) from error
