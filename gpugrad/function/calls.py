@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.backend import Namespace
+from gpugrad.backend import NUMPY, Namespace
+from gpugrad.ops.indices import has_arrays, placed
 from gpugrad.program import Argument, Step, filled
 from gpugrad.tensor import wrap
 
@@ -15,12 +16,23 @@ __all__ = ["effect_call", "op_call"]
 
 def op_call(step: Step, xp: Namespace) -> Callable[..., Any]:
     """The op's own function, of the arrays of the step's `args`."""
-    assert step.op is not None
-    bare, params, n = step.op.bare(xp), step.params, len(step.op.arrays)
+    op = step.op
+    assert op is not None
+    bare, params, n = op.bare(xp), step.params, len(op.arrays)
     index = params.get("index")
     parts = index if type(index) is tuple else (index,)
     if not any(type(part) is Argument for part in parts):
-        return functools.partial(bare, **params)
+        if xp is NUMPY or not has_arrays(index):
+            return functools.partial(bare, **params)
+        shape = params.get("shape", getattr(step.args[0], "shape", ()))
+        there: list[Any] = []  # from the first call on, which is on the arrays' device
+
+        def call_at(*args: Any) -> Any:
+            if not there:
+                there.append(placed(op.name, xp, shape, index))
+            return bare(*args, **params | {"index": there[0]})
+
+        return call_at
 
     def call(*args: Any) -> Any:
         return bare(*args[:n], **params | {"index": filled(index, args)})

@@ -13,6 +13,7 @@ from gpugrad.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.bare import through_float32
 from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.kernels.launch import is_captured
 from gpugrad.op import op
 from gpugrad.ops.losses import reduced, reduced_ref, same_shape
 from gpugrad.samples import calls, uniform
@@ -94,13 +95,15 @@ def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
     lib, n = xp.lib, x.shape[axis]
     ignored = labels == ignore_index
     places = lib.where(ignored, 0, labels)
-    if places.size and (places.min() < 0 or places.max() >= n):
+    if not is_captured(x) and places.size and (places.min() < 0 or places.max() >= n):
         raise IndexOutOfBoundsError(
             f"class_scores: labels run from {places.min()} to {places.max()}, the {n} classes from "
             f"0 to {n - 1}; {ignore_index} is for what is to be ignored."
         )
+    if xp is not NUMPY:  # in a CUDA graph what is no class gives NaN: -1 is not the last
+        places = lib.where(places < 0, n, places)
     places = lib.expand_dims(places.astype(np.int64, copy=False), axis)
-    own = lib.take_along_axis(x, places, axis=axis).reshape(labels.shape)
+    own = xp.take_along_axis(x, places, axis=axis).reshape(labels.shape)
     return lib.where(ignored, lib.zeros_like(own), own)
 
 

@@ -80,7 +80,7 @@ def cumulative_sum(xp, x, /, axis=None, *, dtype=None, include_initial=False):
 
 
 @op(
-    keeps_half=True, kinds="fc", cuda=scan.suffix_sum,
+    keeps_half=True, kinds="fc", cuda=scan.suffix_sum, whole=True,
     ref=lambda x, axis: np.flip(np.cumsum(np.flip(x, axis), axis), axis),
     samples=shaped(([(4,)], {"axis": 0}), ([(2, 3)], {"axis": -1}), ([(2, 3, 2)], {"axis": 1}),
                    ([(2, 0)], {"axis": 1})),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import string
 
 import numpy as np
@@ -115,10 +116,74 @@ def _einsum(xp, operands, /, *, subscripts):
     >>> print(gg.einsum("ij,j->i", [[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]))
     [12. 34.]
     """
+    if xp is not NUMPY:
+        return _by_products(xp, operands, subscripts)
     # NumPy's plain loop wins on small arrays (5 us, finding a path alone takes 35 us); BLAS
-    # wins from 64 x 64 on. CuPy calls cuBLAS for two operands in any case.
-    many = len(operands) > 2 or (xp is NUMPY and max(x.size for x in operands) > 2048)
+    # wins from 64 x 64 on.
+    many = len(operands) > 2 or max(x.size for x in operands) > 2048
     return xp.lib.einsum(subscripts, *operands, optimize=many)
+
+
+# ---- as products of matrices -------------------------------------------------------------
+
+
+def _by_products(xp, operands, subscripts):
+    """By `matmul`, which a CUDA graph can hold, other than what CuPy's einsum calls."""
+    terms, result = _labels(subscripts, tuple(x.ndim for x in operands))
+    pool = list(zip(operands, terms, strict=True))
+    for places in _order(subscripts, tuple(x.shape for x in operands)):
+        first, *others = (pool[k] for k in sorted(places))
+        pool = [x for k, x in enumerate(pool) if k not in places]
+        for k, other in enumerate(others):
+            rest = (labels for _, labels in (*pool, *others[k + 1 :]))
+            first = _product(xp, first, other, set(result).union(*rest))
+        pool.append(first)
+    x, labels = _reduced(xp, *pool[0], result)
+    return xp.permute_dims(x, tuple(map(labels.index, result)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _order(subscripts, shapes):
+    """Which operands are multiplied in turn, as NumPy plans it; ValueError if they do not fit."""
+    arrays = (np.broadcast_to(0.0, shape) for shape in shapes)
+    return np.einsum_path(subscripts, *arrays, optimize="greedy")[0][1:]
+
+
+def _reduced(xp, x, labels, wanted):
+    """An operand with each label once, summed over those that are not wanted; and its labels."""
+    for c in dict.fromkeys(labels):
+        while labels.count(c) > 1:
+            axis = labels.index(c)
+            x = xp.diagonal(x, 0, axis, labels.index(c, axis + 1))
+            labels = labels.replace(c, "", 2) + c
+    gone = tuple(k for k, c in enumerate(labels) if c not in wanted)
+    return (xp.sum(x, axis=gone) if gone else x), "".join(c for c in labels if c in wanted)
+
+
+def _product(xp, one, other, wanted):
+    """Two operands, multiplied and summed over the labels that nothing else has."""
+    x, a = _reduced(xp, *one, wanted.union(other[1]))
+    y, b = _reduced(xp, *other, wanted.union(a))
+    shared, left, right = ([c for c in a if c in b], [c for c in a if c not in b],
+                           [c for c in b if c not in a])  # fmt: skip
+    stack, inner = [c for c in shared if c in wanted], [c for c in shared if c not in wanted]
+    lengths = dict(zip(b, y.shape, strict=True))
+    for c, n in zip(a, x.shape, strict=True):
+        lengths[c] = n if lengths.get(c, 1) == 1 else lengths[c]
+
+    def laid_out(z, labels, order):
+        z = xp.permute_dims(z, tuple(map(labels.index, order)))
+        return xp.broadcast_to(z, tuple(lengths[c] for c in order))
+
+    def size(labels):
+        return math.prod(lengths[c] for c in labels)
+
+    x, y = laid_out(x, a, [*stack, *left, *inner]), laid_out(y, b, [*stack, *inner, *right])
+    lead, made = tuple(lengths[c] for c in stack), "".join([*stack, *left, *right])
+    x = xp.reshape(x, (*lead, size(left), size(inner)))
+    y = xp.reshape(y, (*lead, size(inner), size(right)))
+    z = xp.matmul(x, y) if inner else x * y
+    return xp.reshape(z, tuple(lengths[c] for c in made)), made
 
 
 def einsum(subscripts, *operands):

@@ -5,6 +5,7 @@ Where a line holds nothing else, sums are 0, products 1 and all others NaN, with
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -312,11 +313,9 @@ def _extreme(xp, x, axis, keepdims, reduced, beyond):
     if x.dtype.kind in "biu":
         return reduced(x, axis=axis, keepdims=keepdims)
     nan = xp.lib.isnan(x)
-    found = reduced(
-        xp.lib.where(nan, xp.lib.asarray(beyond, dtype=x.dtype), x), axis=axis, keepdims=keepdims
-    )
+    found = reduced(xp.lib.where(nan, beyond, x), axis=axis, keepdims=keepdims)
     only = xp.lib.all(nan, axis=axis, keepdims=keepdims)
-    return xp.lib.where(only, xp.lib.asarray(float("nan"), dtype=x.dtype), found)
+    return xp.lib.where(only, math.nan, found)
 
 
 def _extreme_vjp(xp, g, out, x, axis, keepdims):

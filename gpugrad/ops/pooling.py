@@ -285,7 +285,7 @@ def _window_scatter_samples(rng):
 
 @op(
     kinds="fc", samples=_window_scatter_samples, ref=_window_scatter_ref,
-    cuda=kernels.window_scatter,
+    cuda=kernels.window_scatter, whole=True,
     errors=[([np.ones(2), np.zeros(3, int)], {"lengths": (4,), "size": (1,), "step": (1,),
              "dilation": (1,), "padding": ((0, 0),)}, ShapeError, r"\(2,\).*\(3,\)")],
 )  # fmt: skip

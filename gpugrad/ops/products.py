@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import SCALARS
+from gpugrad.backend import NUMPY, SCALARS
 from gpugrad.batched import aligned
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels import cublaslt
@@ -196,7 +196,10 @@ def vecdot(xp, x1, x2, /, axis=-1):
     """
     if axis >= 0 and x1.ndim != x2.ndim:
         raise AxisError(f"vecdot: axis {axis} of {x1.shape} and {x2.shape}: count it from the end.")
-    return xp.lib.vecdot(x1, x2, axis=axis)
+    if xp is NUMPY:
+        return xp.lib.vecdot(x1, x2, axis=axis)
+    x1, x2 = xp.lib.moveaxis(xp.conj(x1), axis, -1), xp.lib.moveaxis(x2, axis, -1)
+    return xp.matmul(x1[..., None, :], x2[..., None])[..., 0, 0]
 
 
 @op(

@@ -15,6 +15,7 @@ from gpugrad.backend import NUMPY
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.windows import ints
+from gpugrad.placement import device_of
 from gpugrad.samples import shaped, uniform
 
 # ---- sparse matrices along an axis -------------------------------------------------------
@@ -44,9 +45,21 @@ class Taps:
         self.index, self.weights = index, weights
         self.has_empty = bool((weights == 0).any())
         self.plain = index.shape[1] == 1 and bool((weights == 1).all())
+        self._there = {}
 
     def __repr__(self):
         return f"<taps: {self.length} elements to {len(self.index)}>"
+
+    def beside(self, xp, x):
+        """Index and weights with the taps in front, where `x` is; copied to a GPU once."""
+        dtype = np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
+        if xp is NUMPY:
+            return self.index.T, self.weights.T.astype(dtype, copy=False)
+        key = device_of(x), dtype
+        if key not in self._there:  # a graph has the addresses: they last as long as the taps
+            arrays = self.index.T, self.weights.T.astype(dtype)
+            self._there[key] = [xp.lib.asarray(a, blocking=True) for a in arrays]
+        return self._there[key]
 
     @functools.cached_property
     def transposed(self):
@@ -129,11 +142,10 @@ def resample(xp, x, /, taps, *, axis=-1):
             f"resample: axis {axis} of the shape {x.shape} must have the {taps.length} elements "
             "that the taps read."
         )
-    index = xp.lib.asarray(taps.index.T)
+    index, weights = taps.beside(xp, x)
     if taps.plain:
         return _taken(xp, x, index[0], axis)
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
-    weights = xp.lib.asarray(taps.weights.T, dtype=np.finfo(x.dtype).dtype)
     weights = weights.reshape(weights.shape + (1,) * (x.ndim - axis - 1))
     out = None
     for t in range(index.shape[0]):

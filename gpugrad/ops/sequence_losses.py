@@ -15,6 +15,7 @@ import numpy as np
 from gpugrad.backend import SCALARS
 from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.kernels.launch import is_captured
 from gpugrad.op import op
 from gpugrad.ops.losses import reduced, reduced_ref
 from gpugrad.samples import calls, uniform
@@ -192,7 +193,7 @@ def _check(log_probs, targets, input_lengths, target_lengths, blank):
     steps, _, classes = shapes[0]
     if not 0 <= blank < classes:
         raise ArgumentError(f"ctc_losses: blank={blank} is none of the {classes} classes.")
-    if not n:
+    if not n or is_captured(log_probs):
         return
     longest = int(input_lengths.max()), int(target_lengths.max())
     least = min(int(input_lengths.min()), int(target_lengths.min()))
@@ -204,11 +205,20 @@ def _check(log_probs, targets, input_lengths, target_lengths, blank):
 
 
 def _check_labels(states, classes):
-    if states.size and not 0 <= states.min() <= states.max() < classes:
+    if states.size and not is_captured(states) and not 0 <= states.min() <= states.max() < classes:
         raise IndexOutOfBoundsError(
             f"ctc_losses: labels run from {states.min()} to {states.max()}, the {classes} classes "
             f"from 0 to {classes - 1}."
         )
+
+
+def _unfit(xp, states, log_probs, targets, input_lengths, target_lengths):
+    """Sequences whose labels or lengths are out of range, where nobody can ask: in a CUDA graph."""
+    steps, _, classes = log_probs.shape
+    labels = xp.lib.all((states >= 0) & (states < classes), axis=1)
+    read = (input_lengths >= 0) & (input_lengths <= steps)
+    wanted = (target_lengths >= 0) & (target_lengths <= targets.shape[1])
+    return ~(labels & read & wanted)
 
 
 def _ctc_ref(log_probs, targets, input_lengths, target_lengths, blank=0):
@@ -292,7 +302,11 @@ def ctc_losses(xp, log_probs, targets, input_lengths, target_lengths, /, *, blan
         xp, log_probs, targets, input_lengths, target_lengths, blank
     )
     total, some = _total(xp, _alphas(xp, scores, first, skips, lengths)[-1], final)
-    return xp.where(some, 0 - total, math.inf)
+    losses = xp.where(some, 0 - total, math.inf)
+    if not is_captured(losses):
+        return losses
+    wrong = _unfit(xp, states, log_probs, targets, input_lengths, target_lengths)
+    return xp.where(wrong, math.nan, losses)
 
 
 def _occupancy_ref(log_probs, targets, input_lengths, target_lengths, blank=0):

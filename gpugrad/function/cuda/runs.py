@@ -8,6 +8,7 @@ from typing import Any
 
 from gpugrad.backend import Namespace
 from gpugrad.function.calls import effect_call, op_call
+from gpugrad.function.cuda.captured import can_be_captured, joined
 from gpugrad.function.cuda.kernel import compiled
 from gpugrad.function.fuse import Kernel, fuse
 from gpugrad.function.pieces import Pieces
@@ -76,7 +77,8 @@ def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
         try:
             launched = compiled(step)
         except NoCodeError:
-            return _one_by_one(step.parts, step.inputs, step.outs, xp), False
+            captured = all(map(can_be_captured, step.parts))
+            return _one_by_one(step.parts, step.inputs, step.outs, xp), captured
         return lambda *arrays: launched(xp, arrays), True
     if isinstance(step, Product):
         return functools.partial(step.run, xp), cublaslt.binding() is not None
@@ -88,13 +90,13 @@ def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
         return _with_effect(step), False
     if step.op.kind == "control":  # it may read a value, and its functions have graphs of their own
         return _listed(step, xp), False
-    launches = step.op.cuda is not None or step.op.name == "reshape"  # a copy, at most
-    if step.op.name == "matmul":  # CuPy's own cannot be captured
-        launches = cublaslt.binding() is not None
-    return _listed(step, xp), launches or all(v.view for v in step.outs)
+    return _listed(step, xp), can_be_captured(step)
 
 
 def _listed(step: Step, xp: Namespace) -> Callable[..., Any]:
+    call = joined(step, xp)
+    if call is not None:
+        return call
     call = op_call(step, xp)
     assert step.op is not None
     return call if step.op.outputs > 1 else lambda *args: [call(*args)]

@@ -1,0 +1,225 @@
+"""Which ops a training step on a GPU can have and still be one CUDA graph: all but those named."""
+
+import fake_cupy
+import numpy as np
+import pytest
+from needs import needs_shim
+
+import gpugrad as gg
+from gpugrad import backend
+from gpugrad.backend import is_inexact
+from gpugrad.errors import DeviceError
+from gpugrad.function.cuda import runs
+from gpugrad.kernels import cublaslt
+from gpugrad.placement import device, gpu_count
+from gpugrad.tensor import tensor
+from gpugrad.testing.checks.subject import Subject
+
+pytestmark = [
+    pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake"),
+    pytest.mark.skipif(cublaslt.binding() is None, reason="without cuBLASLt products cut"),
+    needs_shim,
+]
+
+CUT = {
+    name: reason
+    for reason, names in {
+        "CuPy does not capture cuSOLVER and cuBLAS":
+            "adjugate cho_solve cholesky cond det eig eigh eigvals eigvalsh expm "
+            "gaussian_log_density gaussian_log_likelihood inv logm lstsq lu lu_factor lu_solve "
+            "matrix_norm matrix_power matrix_rank norm pinv polar polyfit qr roots slogdet solve "
+            "solve_sylvester solve_triangular spd_inverse sqrtm svd svdvals tensorinv tensorsolve",
+        "the plan and the work area of an FFT are CuPy's, which may drop them":
+            "fft fft2 fft_c2c fft_c2r fft_r2c fftn hfft ifft ifft2 ifftn ihfft irfft irfft2 irfftn "
+            "rfft rfft2 rfftn trigonometric_transform",
+        "CuPy chooses an FFT for it, where that is faster": "convolve correlate poly polymul",
+        "the shape of its result depends on values, which the host asks for":
+            "argwhere bin_counts bincount compress extract flatnonzero intersect1d setdiff1d "
+            "setxor1d union1d unique_all unique_values",
+        "asks for values, to say which index is wrong":
+            "checked_index ravel_multi_index segment_max segment_min segment_prod unraveled",
+        "CuPy has no such function: it is made of several, with numbers from the host":
+            "betainc_grad_a betainc_grad_b digamma expn gamma_reparameterized gamma_score "
+            "gamma_sensitivity gammainc_grad_a polygamma random_gamma_grad trigamma yn",
+        "not read in CuPy's sources, and in no step of a training": "bin_edges isin "
+            "pivots_to_permutation",
+    }.items()
+    for name in names.split()
+}  # fmt: skip
+"""Ops that cut a step in two, each with the reason why."""
+
+COMPILED = ("i0e", "i1e")
+"""Ops with a sign in them, which compatibility with the array API makes of a mask in CuPy."""
+
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.kernels] * (name in COMPILED))
+    for name in sorted(gg.OPS) if "device" not in gg.OPS[name].params
+]  # fmt: skip
+
+
+def samples_of(name):
+    """The real samples of an op that have arrays, on the GPU."""
+    subject = Subject(gg.OPS[name], 0, 1, device("cuda:0"))
+    for sample in subject.real:
+        if any(isinstance(a, np.ndarray) for a in sample.leaves):
+            yield sample.replace(sample.leaves, "", subject.device)
+
+
+def step_of(sample):
+    """A function of a sample's arrays: the op's results and gradients; and those arrays."""
+    places = [i for i, a in enumerate(sample.leaves) if isinstance(a, np.ndarray)]
+    moved = sample.moved if sample.op.differentiable else []
+
+    def step(*arrays):
+        leaves = list(sample.leaves)
+        for i, x in zip(places, arrays, strict=True):
+            leaves[i] = x
+        with gg.GradientTape() as tape:
+            tape.watch([leaves[i] for i in moved])
+            results = sample.call(leaves)
+        inexact = [y for y in results if is_inexact(y.dtype)] if moved else []
+        found = tape.gradient(inexact, [leaves[i] for i in moved], None, "zero") if inexact else []
+        return results, [tensor(g) for g in found]
+
+    return step, [sample.leaves[i] for i in places]
+
+
+def varied(a, k):
+    return np.asarray(a * a.dtype.type(1 - 0.05 * k)) if is_inexact(a.dtype) else a
+
+
+@pytest.fixture
+def by_numpy(monkeypatch):
+    """Fused kernels as launches of NumPy's steps: what g++ compiles takes a second each."""
+    if not hasattr(backend.cupy().cuda.Stream, "waits"):
+        return  # the real CuPy runs the real kernels
+    written = runs.compiled
+
+    def compiled(kernel):
+        written(kernel)  # raises where there is no such kernel
+
+        def launch(xp, arrays):
+            steps = runs._one_by_one(kernel.parts, kernel.inputs, kernel.outs, xp)
+            made = [xp.lib.empty(v.shape, dtype=v.dtype) for v in kernel.outs]
+
+            def run():
+                for a, result in zip(made, steps(*arrays), strict=True):
+                    a[...] = result
+
+            fake_cupy._now_or_in_graph(run)
+            return made
+
+        return launch
+
+    monkeypatch.setattr(runs, "compiled", compiled)
+
+
+def runs_of(function):
+    launches = next(iter(function._plans.values())).replay
+    return launches, getattr(launches, "runs", [])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_step_with_an_op_and_its_gradient_is_one_graph(name, by_numpy):
+    cut = False
+    for sample in samples_of(name):
+        step, arrays = step_of(sample)
+        function = gg.function(step)
+        for k in range(3):  # traced, captured, launched again
+            there = [sample.put(varied(a, k)) for a in arrays]
+            try:
+                desired = gg.nest.flatten(step(*there))
+            except DeviceError:  # CuPy has no such function, as is said where it is called
+                return
+            for found, d in zip(gg.nest.flatten(function(*there)), desired, strict=True):
+                np.testing.assert_allclose(found.numpy(), d.numpy(), 1e-9, 1e-12)
+        launches, parts = runs_of(function)
+        fixed = [run.fixed for run in parts]
+        cut = cut or fixed not in ([], [True])
+        if name not in CUT:
+            assert not cut, [s.name for run in parts if not run.fixed for s, _ in run.steps]
+            assert not parts or launches._graphs[0]._graph is not None
+    assert cut == (name in CUT), CUT.get(name)
+
+
+# ---- what samples do not show
+
+
+def one_graph(step, *batches):
+    """Compare a step on the GPU with the CPU's, batch after batch; returns the last results."""
+    function = gg.function(step)
+    for batch in batches:
+        here, there = ([gg.constant(a, device=d) for a in batch] for d in ("cpu", "cuda:0"))
+        found = gg.nest.flatten(function(*there))
+        for a, d in zip(found, gg.nest.flatten(step(*here)), strict=True):
+            np.testing.assert_allclose(a.numpy(), d.numpy(), 1e-9, 1e-12)
+    launches, parts = runs_of(function)
+    assert [run.fixed for run in parts] == [True]
+    assert launches._graphs[0]._graph is not None
+    return function
+
+
+def test_many_arrays_are_joined_in_a_graph(rng, by_numpy):
+    def step(x):
+        parts = [x * k for k in range(12)]
+        return gg.concat(parts), gg.stack(parts, axis=-1), gg.concat(parts, axis=None)
+
+    one_graph(step, *([rng.normal(size=(2, 3))] for _ in range(3)))
+
+
+def test_a_step_of_a_network_for_pictures_is_one_graph(rng, by_numpy):
+    kernel = rng.normal(size=(4, 3, 3, 3)) / 5
+
+    def step(x, w):
+        with gg.GradientTape() as tape:
+            tape.watch(w)
+            y = gg.nn.conv2d(gg.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), mode="reflect"), w)
+            y = gg.nn.max_pool2d(gg.relu(y), 2)
+            y = gg.concat([y, (y - gg.mean(y)) / (gg.std(y) + 1e-3)], axis=1)
+            y = gg.nn.interpolate(y, scale_factor=2, mode="bilinear")
+            y = gg.nn.adaptive_avg_pool2d(gg.tile(y, (1, 1, 2, 1)), 3)
+            y = gg.einsum("nchw,nc->nhw", y, gg.repeat(gg.max(y, axis=(2, 3)), 1, axis=0))
+            loss = gg.sum(gg.top_k(gg.reshape(y, (y.shape[0], -1)), 2)[0]) + gg.linalg.norm(w)
+        return loss, tape.gradient(loss, w)
+
+    one_graph(step, *([rng.normal(size=(2, 3, 8, 8)), kernel * k] for k in (1, 2, 3)))
+
+
+def test_an_index_that_stays_is_moved_to_the_gpu_once(rng, by_numpy):
+    rows, mask = [0, 2, 2], np.array([True, False, True, True])
+
+    def step(x):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = x[rows, np.array([1, 1, 0])] + x[mask, 0] * x[:, -1][1:]
+            z = gg.setitem(x, y, index=(slice(3), 0)) + gg.index_fill(x, index=rows, value=2.0)
+            loss = gg.sum(z * z * x)
+        return z, tape.gradient(loss, x)
+
+    one_graph(step, *([rng.normal(size=(4, 3))] for _ in range(3)))
+
+
+READ_BY_DATA = {
+    "getitem": lambda x, i: x[:, i],
+    "several": lambda x, i: x[gg.arange(2, device=x.device), i],
+    "take": lambda x, i: gg.take(x, i, axis=1),
+    "gather": lambda x, i: gg.gather(x, i, axis=1),
+    "take_along_axis": lambda x, i: gg.take_along_axis(x, gg.reshape(i, (1, 2)), axis=1),
+    "nll_loss": lambda x, i: gg.nn.nll_loss(x, i, reduction="none"),
+    "segment_sum": lambda x, i: gg.segment_sum(x, i, 3),
+    "ctc_loss": lambda x, i: gg.nn.ctc_loss(
+        gg.log_softmax(gg.reshape(x, (2, 1, 3))), gg.reshape(i, (1, 2)),
+        gg.constant([2], device=x.device), gg.constant([2], device=x.device), reduction="none",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ_BY_DATA)
+def test_an_index_that_is_data_is_read_in_a_graph_and_outside_gives_nan(name, rng, by_numpy):
+    function = one_graph(
+        READ_BY_DATA[name],
+        *([rng.normal(size=(2, 3)), np.array(i)] for i in ([2, 1], [1, 2], [0, 1])),
+    )
+    x = gg.constant(rng.normal(size=(2, 3)), device="cuda:0")
+    found = function(x, gg.constant([1, 3], device="cuda:0"))
+    assert np.isnan(found.numpy()).any()
