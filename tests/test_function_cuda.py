@@ -144,6 +144,18 @@ def test_products_of_sixteen_bits_take_gelu_and_its_gradient_along(dtype, rng):
         np.testing.assert_allclose(a.numpy().astype(float), d, 5e-2, 2e-2 * np.abs(d).max())
 
 
+def test_a_sum_of_two_products_of_one_row_is_part_of_one(rng):
+    def cell(x, w, h, u):
+        return gg.relu(x @ w + h @ u)
+
+    traced = gg.function(cell)
+    arrays = [rng.normal(size=s).astype(np.float32) for s in ((1, 4), (4, 5), (1, 5), (5, 5))]
+    for _ in range(2):
+        found = traced(*(gg.constant(a, device="cuda:0") for a in arrays))
+        desired = cell(*(gg.constant(a, device="cpu") for a in arrays))
+        np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-5, 1e-6)
+
+
 def test_variables_assigned_in_a_graph_are_snapshots_outside():
     v = gg.Variable([1.0, 2.0, 3.0], device="cuda:0")
 

@@ -212,8 +212,8 @@ def _join(step: Step, readers: Readers, gone: set[int], made: dict[int, Step]) -
         at = readers.place[id(taken[-1])]
         late = all(readers.place[id(s)] > at for s in readers.of(summed.outs[0]))
         sums, summed = ("b", summed) if late and id(summed) not in gone else ("", None)
-    if len(taken) == 1 and not sums:
-        return
+    if (len(taken) == 1 and not sums) or any(id(s) in made or id(s) in gone for s in taken):
+        return  # what adds two products of one row is part of the first
     outs = [v, *([] if summed is None else summed.outs), *kept]
     gone.update(id(s) for s in taken[:-1])
     if summed is not None:
@@ -233,6 +233,8 @@ def _join_convolution(
     if last := _puts_channels_last(after, v):
         v = _take(after, taken)
     bias, relu, _ = _bias_and_relu(v, -1 if last else 1, readers, taken)
+    if any(id(s) in made for s in taken):
+        return
     if bias is not None and v.dtype in FLOATS and all(x.dtype == v.dtype for x in step.inputs):
         gone.update(id(s) for s in taken[:-1])
         made[id(taken[-1])] = Convolved((*step.args, bias), taken, relu=relu, last=last)
