@@ -73,3 +73,33 @@ def test_sixteen_bit_norms_are_right(dtype, tolerance, rng):
 def test_rows_without_variance_are_zero(rng):
     x = gg.constant(np.repeat(rng.normal(size=(3, 1)).astype(np.float32), 4, 1))
     assert_right(lambda x: gg.standardize_affine(x, eps=0.0), x)
+
+
+# ---- spreads, and norms of vectors -----------------------------------------------------------
+
+
+def regular(x):
+    return (x - gg.mean(x, axis=-1, keepdims=True)) / gg.std(x, axis=-1, keepdims=True)
+
+
+def direction(x):
+    return x / gg.vector_norm(x, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("f", [regular, direction])
+def test_what_is_divided_by_a_norm_is_one_kernel(f, rng):
+    (kernel,) = fuse(opened(program_of(f, normal(rng, 5, 8)))).steps
+    assert isinstance(kernel, Kernel)
+
+
+@needs_shim
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
+def test_spreads_and_norms_are_right(axis, rng):
+    x = normal(rng, 3, 4, 6)
+    for f in (lambda x: gg.std(x, axis=axis, correction=1), lambda x: gg.vector_norm(x, axis=axis)):
+        assert_right(value_and_gradients(f), normal(rng, *f(x).shape), x)
+
+
+def test_a_spread_of_too_few_stays():
+    program = program_of(lambda x: gg.std(x, correction=4), gg.ones(4))
+    assert [s.name for s in opened(program).steps] == ["std"]

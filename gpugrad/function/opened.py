@@ -1,18 +1,20 @@
-"""Layer norms as the steps of their formula: so that kernels take what is before and behind.
+"""Norms as the steps of their formula: so that kernels take what is before and behind.
 
-The op has a kernel of its own, which reads its argument from memory and writes its result there.
-As steps over rows it joins the sum in front of it and the cast behind it: a transformer's residual
-stream is read once, not three times.
+A layer norm has a kernel of its own, which reads its argument from memory and writes its result
+there. As steps over rows it joins the sum in front of it and the cast behind it: a transformer's
+residual stream is read once, not three times. Standard deviations and norms of vectors are several
+functions of CuPy's, and as steps one kernel or two.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from gpugrad.backend import HALF
-from gpugrad.function.fuse import LONG_ROW
+from gpugrad.function.fuse import LONG_ROW, axes_of
 from gpugrad.function.rewrite import Rewriter
 from gpugrad.program import Program, Step, Value
 
@@ -20,15 +22,24 @@ __all__ = ["opened"]
 
 
 def opened(program: Program) -> Program:
-    """Write norms of rows, along the last axis, as steps."""
+    """Write layer norms of rows, along the last axis, and other norms of floats as steps."""
     writer = _Writer(program)
     for step in program.steps:
         step = writer.renamed(step)
         if _is_of_rows(step):
             writer.open(step)
+        elif step.name == "std" and _is_of_floats(step):
+            writer.open_spread(step)
+        elif step.name == "vector_norm" and step.params["ord"] == 2 and _is_of_floats(step):
+            writer.open_length(step)
         else:
             writer.keep(step)
     return writer.program()
+
+
+def _is_of_floats(step: Step) -> bool:
+    x = step.args[0]
+    return isinstance(x, Value) and x.dtype in (np.float32, np.float64) and 0 not in x.shape
 
 
 def _is_of_rows(step: Step) -> bool:
@@ -39,6 +50,33 @@ def _is_of_rows(step: Step) -> bool:
 
 
 class _Writer(Rewriter):
+    def open_spread(self, step: Step) -> None:
+        """Append the formula of ``std``."""
+        (x,), (out,), given = step.args, step.outs, step.params
+        axis, n = given["axis"], math.prod(x.shape) // math.prod(out.shape)
+        kept = [1 if k in axes_of(step) else m for k, m in enumerate(x.shape)]
+        less = given["correction"] if given["ddof"] is None else given["ddof"]
+        if n <= less:
+            self.keep(step)  # no number
+            return
+        mean = self.step(step, "mean", [x], {"axis": axis, "keepdims": True}, tuple(kept))
+        apart = self.step(step, "subtract", [x, mean], {}, x.shape)
+        total = self._squares(step, apart)
+        variance = self.step(step, "divide", [total, n - less], {}, out.shape)
+        self.replace(out, self.step(step, "sqrt", [variance], {}, out.shape))
+
+    def open_length(self, step: Step) -> None:
+        """Append the formula of ``vector_norm``."""
+        (out,) = step.outs
+        self.replace(
+            out, self.step(step, "sqrt", [self._squares(step, step.args[0])], {}, out.shape)
+        )
+
+    def _squares(self, of: Step, x: Value) -> Value:
+        squares = self.step(of, "multiply", [x, x], {}, x.shape)
+        params = {"axis": of.params["axis"], "dtype": None, "keepdims": of.params["keepdims"]}
+        return self.step(of, "sum", [squares], params, of.outs[0].shape)
+
     def open(self, step: Step) -> None:
         """Append the formula of ``standardize_affine``; 16-bit floats are float32 within it."""
         x, weight, bias = step.args
