@@ -20,7 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, Namespace, as_array, hang_operators, reading
+from gpugrad.backend import (
+    ARRAYS,
+    BFLOAT16,
+    NAMESPACES,
+    NUMPY,
+    SCALARS,
+    Namespace,
+    as_array,
+    hang_operators,
+    reading,
+)
 from gpugrad.errors import TraceError
 from gpugrad.program import CHECKS, Argument, OtherwiseError, Program, Step, Undo, Value, by_values
 from gpugrad.tensor import Tensor, made_of, next_id, recorders, threads, wrap
@@ -314,6 +324,8 @@ class Tracing:
 
     def step(self, op: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         """Run an op on the wrapped arrays, and log it."""
+        if op.kind == "elementwise" and _are_rounded_numbers(arrays):
+            return np.asarray(op.bare(NUMPY)(*arrays, **params)).item()
         inner = [_inner(a) for a in arrays]
         xp = reading(*(inner[0] if op.variadic else inner))
         if xp is NUMPY:
@@ -416,6 +428,12 @@ def _array(a: Any) -> Any:
     if isinstance(a, (list, tuple)):
         return [_array(v) for v in a]
     return np.asarray(a) if isinstance(a, np.generic) else a
+
+
+def _are_rounded_numbers(arrays: Sequence[Any]) -> bool:
+    """Whether a formula computes with numbers alone, of which one was rounded to bfloat16."""
+    kinds = {type(a) for a in arrays}
+    return BFLOAT16.type in kinds and kinds <= {BFLOAT16.type, np.bool_, *SCALARS}
 
 
 def _inner(a: Any) -> Any:

@@ -589,6 +589,27 @@ def test_numbers_beside_bfloat16_in_a_function():
         np.testing.assert_allclose(float(found), desired, 2e-2)
 
 
+@pytest.mark.kernels
+def test_a_training_step_in_bfloat16(rng):
+    values, x = (rng.normal(size=s).astype(backend.BFLOAT16) for s in ((3,), (4, 3)))
+
+    def training(device, wrapped):
+        w, optimizer = gg.Variable(gg.constant(values, device=device)), gg.optim.SGD(0.1)
+
+        def step(x):
+            with gg.GradientTape() as tape:
+                loss = gg.mean((gg.softmax(x * w) - 0.5) ** 2)
+            optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+
+        for _ in range(3):
+            wrapped(step)(gg.constant(x, device=device))
+        return w.numpy().astype(float)
+
+    desired = training("cpu", lambda f: f)
+    for wrapped in (lambda f: f, gg.function):
+        np.testing.assert_allclose(training("cuda:0", wrapped), desired, atol=2e-2)
+
+
 # ---- memory of graphs
 
 

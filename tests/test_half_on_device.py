@@ -16,7 +16,7 @@ def of(results):
 
 def differences(op, device):
     """What a sample of an op and its gradients are there that they are not on the CPU."""
-    for sample in Subject(op, 0, 1, device).real[:2]:
+    for k, sample in enumerate(Subject(op, 0, 1, device).real[:2]):
         here = sample.astype(BFLOAT16)
         try:
             desired = here.results()
@@ -30,7 +30,7 @@ def differences(op, device):
         if of(found) != of(desired):
             yield f"{here.title}: {of(found)} for {of(desired)}"
         xs = [there.put(there.leaves[i]) for i in there.moved]
-        if op.differentiable and xs and any(is_inexact(y.dtype) for y in desired):
+        if k == 0 and op.differentiable and xs and any(is_inexact(y.dtype) for y in desired):
             with gg.GradientTape() as tape:
                 tape.watch(xs)
                 leaves = [there.put(a) for a in there.leaves]

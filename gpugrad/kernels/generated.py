@@ -49,15 +49,18 @@ def composed() -> Iterator[None]:
         enabled = before
 
 
+_ROUNDED: dict[type, type] = {BFLOAT16.type: float, np.float32: float, np.bool_: bool}
+
+
 def kind_of(value: Any) -> Any:
     """On what a kernel depends: an array's dtype, a Python number's type.
 
-    What was rounded to bfloat16, and may be in float32 since, is a number too.
+    What was rounded to bfloat16, and may be in float32 or compared since, is a number too.
     """
     kind = type(value)
     if kind in SCALARS:
         return kind
-    return float if kind is BFLOAT16.type or kind is np.float32 else value.dtype
+    return _ROUNDED.get(kind) or value.dtype
 
 
 def saved_kind(value: Any) -> Any:

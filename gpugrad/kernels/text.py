@@ -21,9 +21,9 @@ LONG = 100
 
 NUMBERS = {
     float: np.float64, int: np.int64, complex: np.complex128, bool: np.bool_,
-    BFLOAT16.type: np.float64, np.float32: np.float64,
+    BFLOAT16.type: np.float64, np.float32: np.float64, np.bool_: np.bool_,
 }  # fmt: skip
-"""As what a Python number is passed to a kernel, and one that was rounded to bfloat16."""
+"""As what a Python number is passed to a kernel, and what is made of one beside bfloat16."""
 
 
 class Kernel:
