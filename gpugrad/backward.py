@@ -132,7 +132,8 @@ def backward(
                 continue
             try:
                 if several:  # the rule's own * and + need the GPU of its arrays
-                    with formulas_on(g[0] if type(g) is tuple else g):
+                    some = g if type(g) is tuple else (g,)
+                    with formulas_on(next(x for x in some if x is not None)):
                         gi = rule(xp, g, saved, params)
                 else:
                     gi = rule(xp, g, saved, params)

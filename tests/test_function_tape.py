@@ -92,6 +92,30 @@ def test_under_a_tape_a_variable_or_slices_may_be_results():
             near(g, h)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_under_a_tape_what_a_result_does_not_depend_on_has_no_gradient(device):
+    v, w, x = (gg.Variable(RNG.normal(size=3), device=device) for _ in range(3))
+    x = x.value()
+
+    def f(x):
+        return v * 2, {"a": gg.sum(x * w), "b": gg.stop_gradient(x) * 3}, gg.sum(x * x) * v
+
+    found = []
+    for g in (f, gg.function(f)):
+        for _ in range(2):
+            with gg.GradientTape() as outer, gg.GradientTape(persistent=True) as tape:
+                outer.watch(x)
+                tape.watch(x)
+                one, two, three = g(x)
+            targets = [one, two["a"], two["b"], three, [one, three], [two["b"], one]]
+            gradients_ = [d for t in targets for d in tape.gradient(t, [x, v, w])]
+            gradients_ += outer.gradient(two["a"], [x, v, w])
+            found.append([None if d is None else d.numpy() for d in gradients_])
+    for gradients_ in found:
+        assert [d is None for d in gradients_] == [d is None for d in found[0]]
+        near([d for d in gradients_ if d is not None], [d for d in found[0] if d is not None])
+
+
 def test_under_a_tape_a_persistent_gradient_may_be_asked_twice():
     f = gg.function(lambda x: gg.sum(gg.sin(x)))
     with gg.GradientTape(persistent=True) as tape:

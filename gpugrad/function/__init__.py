@@ -25,6 +25,7 @@ from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps import parts_of, stacked
 from gpugrad.function.under_tape import (
     Recorded,
+    connected,
     differentiable,
     parted,
     tapes_only,
@@ -75,11 +76,11 @@ class _Pair:
         self.result, outputs = taken(result)
         if not targets:
             raise OtherwiseError("there is nothing to differentiate")
-        found = [g for g in gradients if g is not None]
-        self.places = [g is not None for g in gradients]
         self.is_target = [any(o is t._data for t in targets) for o in outputs]
         trace.returned(outputs)
-        program.outputs += [trace.place(tensor(g)._data) for g in found]
+        values = [None if g is None else trace.place(tensor(g)._data) for g in gradients]
+        self.connected = connected(program, program.inputs[n:], values)
+        program.outputs += [v for v in values if v is not None]
         forward, backward = parted(optimized(program, options), n, len(outputs))
         self.forward, self.backward = (planned(p, options)[1] for p in (forward, backward))
         self.n_outputs = len(outputs)
@@ -105,7 +106,7 @@ class _Pair:
         """The Tensors of the result, recorded; `again` is as `Recorded` has it."""
         made = self.forward(arrays)
         outs = [wrap(a) for a in made[: self.n_outputs]]
-        op = Recorded(name, self.backward, made[self.n_outputs :], self.places, again)
+        op = Recorded(name, self.backward, made[self.n_outputs :], self.connected, again)
         targets = [o for o, is_target in zip(outs, self.is_target, strict=True) if is_target]
         op.record(targets, sources)
         return outs

@@ -12,6 +12,7 @@ from typing import Any
 
 from gpugrad import nest
 from gpugrad.backend import TENSOR, bottom, is_inexact
+from gpugrad.placement import full_beside
 from gpugrad.program import OtherwiseError, Program, Value
 from gpugrad.recorder import graphs
 from gpugrad.rules import OwnRules
@@ -21,7 +22,7 @@ from gpugrad.tensor import Tensor, tensor, threads, wrap
 from gpugrad.trace import Tracing, tracing
 from gpugrad.variable import Variable
 
-__all__ = ["Recorded", "differentiable", "parted", "tapes_only", "trace_with_gradient"]
+__all__ = ["Recorded", "connected", "differentiable", "parted", "tapes_only", "trace_with_gradient"]
 
 
 def tapes_only() -> bool:
@@ -91,6 +92,18 @@ def trace_with_gradient(
     return trace, result, targets, gradients, variables
 
 
+def connected(
+    program: Program, seeds: Sequence[Value], gradients: Sequence[Value | None]
+) -> list[frozenset[int] | None]:
+    """For each gradient the results, by number, from which it comes; None if there is none."""
+    none, every = frozenset[int](), frozenset(range(len(seeds)))
+    of = {id(seed): frozenset((k,)) for k, seed in enumerate(seeds)}
+    for step in program.steps:
+        found = none.union(*(of.get(id(v), none) for v in step.inputs))
+        of.update((id(v), found) for v in step.outs)
+    return [None if g is None else of.get(id(g), none) or every for g in gradients]
+
+
 def parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Program]:
     """The steps before the upstream gradients, and those that depend on them or have a phase.
 
@@ -118,27 +131,40 @@ def parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Pr
 
 
 class Recorded(OwnRules):
-    """One call of a traced function."""
+    """One call of a traced function; `sources` has what `connected` says of its gradients."""
+
+    unused: Sequence[int] = ()
 
     def __init__(
-        self, name: str, backward: Callable[..., Any], held: list[Any], places: Sequence[Any],
+        self, name: str, backward: Callable[..., Any], held: list[Any],
+        sources: Sequence[frozenset[int] | None],
         again: Callable[[], tuple[list[Tensor], list[Tensor]]],
     ) -> None:  # fmt: skip
         super().__init__(name)
-        self._backward, self._held, self._places, self._again = backward, held, places, again
+        self._backward, self._held, self._sources, self._again = backward, held, sources, again
+
+    def record(self, outs: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
+        """Offer the call to this thread's recorders."""
+        self.unused, self._kinds = range(len(outs)), [(o.shape, o.dtype) for o in outs]
+        super().record(outs, inputs)
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
         """What the backward program gives, or a tape under which the function runs again."""
+        there = {k: x for k, x in enumerate(g) if x is not None}
         if xp is not TENSOR and not xp.wraps:  # arrays with examples are not replayed
+            like = next(iter(there.values()))
+            full = [full_beside(like, *kind) if x is None else x
+                    for x, kind in zip(g, self._kinds, strict=True)]  # fmt: skip
             try:
-                found = iter(self._backward([*self._held, *g]))
-                return [next(found) if there else None for there in self._places]
+                found = iter(self._backward([*self._held, *full]))
+                made = [None if of is None else (of, next(found)) for of in self._sources]
+                return [x[1] if x and not x[0].isdisjoint(there) else None for x in made]
             except OtherwiseError:
                 pass
         with GradientTape(watch_accessed_variables=False) as tape:
             sources, targets = self._again_on(tape)
-        upstream = [x if isinstance(x, Tensor) else wrap(x) for x in g]
-        found = tape.gradient(targets, sources, upstream)
+        upstream = [x if isinstance(x, Tensor) else wrap(x) for x in there.values()]
+        found = tape.gradient([targets[k] for k in there], sources, upstream)
         return [x if x is None or xp is TENSOR else tensor(x)._data for x in found]
 
     def _again_on(self, tape: GradientTape) -> tuple[list[Tensor], list[Tensor]]:
