@@ -157,6 +157,15 @@ def test_sixteen_bits_are_rounded_as_in_eager_calls(dtype, size):
             same(gg.astype(a, "float32"), gg.astype(b, "float32"))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_of_sixteen_bits_are_those_of_eager_calls(dtype):
+    x = gg.astype(gg.constant(RNG.normal(size=(5, 5))), dtype)
+    f = gg.function(lambda x: x @ x)
+    for _ in range(2):
+        assert f(x).dtype == x.dtype
+        same(gg.astype(f(x), "float32"), gg.astype(x @ x, "float32"))
+
+
 def test_arguments_by_keyword_default_and_star():
     f = gg.function(lambda a, b=2, *rest, c=3.0, **more: a * b + c + sum(rest) + more.get("d", 0))
     for _ in range(2):

@@ -175,6 +175,7 @@ class Replay:
         product = (
             self._xp is NUMPY
             and step.op.name == "matmul"
+            and out.dtype.char not in "eE"  # of which the op knows better
             and all(len(v.shape) == 2 for v in step.inputs)
         )
         if not more and not out.view and (ufunc is not None or product):
