@@ -244,6 +244,14 @@ def test_maxima_and_minima_along_any_axes_are_right(rng, shape):
 
 
 @needs_shim
+@pytest.mark.parametrize("dtype", ["int32", "bool", "float32"])
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_sums_of_nothing_are_right(shape, dtype):
+    x = gg.zeros(shape, dtype=dtype)
+    assert_right(lambda x: [gg.sum(x, axis=a) for a in (None, 0, -1)], x)
+
+
+@needs_shim
 def test_nan_wins_in_a_maximum(rng):
     x = np.ones((3, 40), np.float32)
     x[1, 35] = np.nan

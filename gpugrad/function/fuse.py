@@ -158,6 +158,8 @@ def reduction(step: Step) -> str | None:
     if step.op is None or step.op.name not in REDUCTIONS or not step.inputs[0].shape:
         return None
     shape, axes = step.inputs[0].shape, axes_of(step)
+    if 0 in shape:
+        return None
     n = len(shape)
     how = "column" if axes and axes == tuple(range(n - 1)) else None
     if axes == tuple(range(n)):
