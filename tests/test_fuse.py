@@ -277,6 +277,7 @@ UNARY = [
     lambda x: gg.sum(x, axis=0) * x, lambda x: x - gg.mean(x), lambda x: gg.astype(x > 0, x.dtype),
     lambda x: gg.reshape(x, (4, 6)), lambda x: gg.reshape(gg.transpose(x), x.shape),
     lambda x: x * gg.max(x, axis=-1, keepdims=True), lambda x: gg.reshape(x, (24,)),
+    lambda x: x * gg.max(x), lambda x: x - gg.min(x, axis=0),
     lambda x: gg.expand_dims(gg.sum(x, axis=-1), -1) * x,
     lambda x: gg.reshape(gg.matmul(gg.reshape(x, (4, 6)), gg.eye(6, dtype=x.dtype)), x.shape),
 ]  # fmt: skip
