@@ -158,7 +158,8 @@ def matmul(
         raise cuBLASLtError(7)
     four = [_matrices(n, p) for n, p in ((adesc, a), (bdesc, b), (cdesc, c), (ddesc, d))]
     shapes = (four[0].shape, four[1].shape, four[3].shape)
-    calls.append({"desc": dict(desc), "stream": stream, "shapes": shapes})
+    said = {"shapes": shapes, "dtypes": {x.dtype for x in four}}
+    calls.append({"desc": dict(desc), "stream": stream, **said})
     scales = [_read(p, DTYPES[desc["scale"]])[()] for p in (alpha, beta)]
     launch = functools.partial(_multiply, dict(desc), *scales, *four)
     capture = sys.modules["fake_cupy"]._current.capture

@@ -115,6 +115,20 @@ def test_a_bias_of_a_product_may_lie_between_others(rng):
         np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-5, 1e-6)
 
 
+def test_an_einsum_of_sixteen_bits_is_a_product_of_sixteen_bits(rng):
+    binding = cublaslt.binding()
+    if not hasattr(binding, "calls"):
+        pytest.skip(reason="the real cuBLASLt does not tell what it was asked")
+    x, y = (gg.astype(gg.constant(rng.normal(size=s), device="cuda:0"), "bfloat16")
+            for s in ((2, 3, 4), (4, 5)))  # fmt: skip
+    binding.calls.clear()
+    found = gg.einsum("bij,jk->bik", x, y)
+    (call,) = binding.calls
+    assert call["dtypes"] == {gg.bfloat16}
+    desired = np.einsum("bij,jk->bik", *(a.numpy().astype(float) for a in (x, y)))
+    np.testing.assert_allclose(found.numpy().astype(float), desired, 2e-2, 2e-2)
+
+
 @pytest.mark.kernels
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_products_of_sixteen_bits_take_gelu_and_its_gradient_along(dtype, rng):

@@ -9,6 +9,7 @@ import string
 import numpy as np
 
 from gpugrad.backend import NUMPY
+from gpugrad.bare import through_float32
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.op import op
 from gpugrad.rules import conjugate
@@ -79,7 +80,7 @@ def _einsum_samples(*cases):
 
 
 @op(
-    vjp=_einsum_vjp, variadic=True, linear="each", name="einsum",
+    vjp=_einsum_vjp, variadic=True, linear="each", name="einsum", keeps_half=True,
     batch=_einsum_batch, kinds="fc",
     ref=lambda operands, subscripts: np.einsum(subscripts, *operands),
     samples=_einsum_samples(
@@ -121,7 +122,12 @@ def _einsum(xp, operands, /, *, subscripts):
     # NumPy's plain loop wins on small arrays (5 us, finding a path alone takes 35 us); BLAS
     # wins from 64 x 64 on.
     many = len(operands) > 2 or max(x.size for x in operands) > 2048
-    return xp.lib.einsum(subscripts, *operands, optimize=many)
+    return _by_numpy(operands, subscripts, many)
+
+
+@through_float32
+def _by_numpy(operands, subscripts, optimize):
+    return np.einsum(subscripts, *operands, optimize=optimize)
 
 
 # ---- as products of matrices -------------------------------------------------------------
@@ -182,7 +188,7 @@ def _product(xp, one, other, wanted):
     lead, made = tuple(lengths[c] for c in stack), "".join([*stack, *left, *right])
     x = xp.reshape(x, (*lead, size(left), size(inner)))
     y = xp.reshape(y, (*lead, size(inner), size(right)))
-    z = xp.matmul(x, y) if inner else x * y
+    z = xp.matmul(x, y) if inner else xp.multiply(x, y)
     return xp.reshape(z, tuple(lengths[c] for c in made)), made
 
 
