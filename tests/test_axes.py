@@ -5,8 +5,8 @@ import pytest
 from needs import needs_shim
 
 import gpugrad as gg
-from gpugrad.function.axes import along_rows
-from gpugrad.function.fuse import REDUCTIONS, reduction
+from gpugrad.function.fusing.axes import along_rows
+from gpugrad.function.fusing.fuse import REDUCTIONS, reduction
 from gpugrad.function.numpy_replay import Replay
 from gpugrad.function.passes import PASSES
 from gpugrad.placement import gpu_count

@@ -17,7 +17,7 @@ from needs import needs_shim
 import gpugrad as gg
 from gpugrad import backend, nest
 from gpugrad.backend import BFLOAT16, NUMPY
-from gpugrad.function.fuse import launches
+from gpugrad.function.fusing.fuse import launches
 from gpugrad.kernels import cudnn
 from gpugrad.kernels.graphs import Graph
 from gpugrad.testing import shim

@@ -10,12 +10,12 @@ from steps import training_step
 import gpugrad as gg
 from gpugrad import nest
 from gpugrad.backend import NUMPY
-from gpugrad.function.cuda.fusing import FUSING
 from gpugrad.function.cuda.kernel import RowWise
 from gpugrad.function.cuda.replay import Launches
-from gpugrad.function.fuse import Kernel, fuse, launches
+from gpugrad.function.fusing import FUSING
+from gpugrad.function.fusing.fuse import Kernel, fuse, launches
+from gpugrad.function.fusing.products import Product, find_products
 from gpugrad.function.passes import PASSES
-from gpugrad.function.products import Product, find_products
 from gpugrad.kernels.launch import code_of
 from gpugrad.testing import nvrtc, shim
 

@@ -9,7 +9,7 @@ import gpugrad as gg
 from gpugrad import nest
 from gpugrad.backend import NUMPY, as_dtype
 from gpugrad.function.cuda.replay import Launches
-from gpugrad.function.narrow import unwidened
+from gpugrad.function.fusing.narrow import unwidened
 from gpugrad.testing import shim
 
 LABELS = np.array([[0, 3, 1], [4, 2, 4]])

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from gpugrad.backend import NUMPY, reading
 from gpugrad.errors import ArgumentError, OutOfMemoryError
-from gpugrad.function.cuda.fusing import FUSING
 from gpugrad.function.cuda.replay import Launches
+from gpugrad.function.fusing import FUSING
 from gpugrad.function.groups import find_groups
 from gpugrad.function.memory import measured, size
 from gpugrad.function.numpy_replay import Replay

@@ -15,7 +15,7 @@ import numpy as np
 from gpugrad.backend import Namespace
 from gpugrad.function.cuda.reading import Reading
 from gpugrad.function.cuda.rows import MOST_BLOCKS, Rows
-from gpugrad.function.fuse import Kernel, reduction
+from gpugrad.function.fusing.fuse import Kernel, reduction
 from gpugrad.kernels.calls import prelude
 from gpugrad.kernels.code import Code
 from gpugrad.kernels.elementwise import Elementwise

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpugrad.function.fuse import REDUCTIONS, Kernel, reduction
+from gpugrad.function.fusing.fuse import REDUCTIONS, Kernel, reduction
 from gpugrad.kernels import code as code_module
 from gpugrad.kernels.code import CODE, Body, Code, NoCodeError, compute_dtype
 from gpugrad.kernels.launch import type_name

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpugrad.function.cuda.reading import Input, Reading
-from gpugrad.function.fuse import reduction
+from gpugrad.function.fusing.fuse import reduction
 from gpugrad.kernels.code import Code, NoCodeError, Reduction
 from gpugrad.kernels.launch import type_name
 

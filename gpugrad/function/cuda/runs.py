@@ -10,9 +10,9 @@ from gpugrad.backend import Namespace
 from gpugrad.function.calls import effect_call, op_call
 from gpugrad.function.cuda.captured import can_be_captured, joined
 from gpugrad.function.cuda.kernel import compiled
-from gpugrad.function.fuse import Kernel, fuse
-from gpugrad.function.pieces import Pieces
-from gpugrad.function.products import Convolved, Product
+from gpugrad.function.fusing.fuse import Kernel, fuse
+from gpugrad.function.fusing.pieces import Pieces
+from gpugrad.function.fusing.products import Convolved, Product
 from gpugrad.kernels import cublaslt
 from gpugrad.kernels.code import NoCodeError
 from gpugrad.program import Step, Value

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import HALF, NUMPY, Namespace
-from gpugrad.function.fuse import axes_of
+from gpugrad.function.fusing.fuse import axes_of
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.function.readers import Readers
 from gpugrad.kernels import cublaslt, cudnn

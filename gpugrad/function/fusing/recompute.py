@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from gpugrad.backend import HALF
 from gpugrad.function.cuda.overwriting import overwriting
-from gpugrad.function.fuse import SAME_ELEMENTS, Kernel, reduction, views_apart
+from gpugrad.function.fusing.fuse import SAME_ELEMENTS, Kernel, reduction, views_apart
 from gpugrad.function.memory import roots_of
 from gpugrad.program import Program, Step, Value
 

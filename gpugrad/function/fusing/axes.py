@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import HALF
-from gpugrad.function.fuse import REDUCTIONS, axes_of, reduction, views_apart
+from gpugrad.function.fusing.fuse import REDUCTIONS, axes_of, reduction, views_apart
 from gpugrad.function.rewrite import Rewriter
 from gpugrad.program import Program, Step, Value
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import HALF
-from gpugrad.function.fuse import LONG_ROW, axes_of
+from gpugrad.function.fusing.fuse import LONG_ROW, axes_of
 from gpugrad.function.rewrite import Rewriter
 from gpugrad.program import Program, Step, Value
 
