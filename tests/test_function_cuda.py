@@ -8,7 +8,7 @@ from steps import training_step
 
 import gpugrad as gg
 from gpugrad import backend, placement
-from gpugrad.function.cuda.overwriting import overwriting
+from gpugrad.function.fusing.overwriting import overwriting
 from gpugrad.kernels import cublaslt
 from gpugrad.kernels.graphs import Graph, Numbers
 from gpugrad.placement import gpu_count

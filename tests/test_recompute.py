@@ -19,9 +19,9 @@ import gpugrad as gg
 from gpugrad.backend import NUMPY
 from gpugrad.errors import ArgumentError
 from gpugrad.function.calls import op_call
-from gpugrad.function.cuda.overwriting import overwriting
 from gpugrad.function.cuda.runs import given as given_to
 from gpugrad.function.fusing.fuse import Kernel, fuse, launches
+from gpugrad.function.fusing.overwriting import overwriting
 from gpugrad.function.fusing.products import find_products
 from gpugrad.function.fusing.recompute import CALLS, STEPS, moved, recompute
 from gpugrad.function.memory import lives, roots_of

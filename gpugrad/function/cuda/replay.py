@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import NUMPY, Namespace
-from gpugrad.function.cuda.overwriting import over, overwriting
 from gpugrad.function.cuda.runs import Run, call_of, given
 from gpugrad.function.cuda.slots import Slot, moved_in_place, slot_of
 from gpugrad.function.fusing import FUSING
+from gpugrad.function.fusing.overwriting import over, overwriting
 from gpugrad.function.memory import roots_of
 from gpugrad.kernels.graphs import Graph, Numbers, RefusedError
 from gpugrad.placement import formulas_on

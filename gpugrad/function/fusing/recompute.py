@@ -23,8 +23,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from gpugrad.backend import HALF
-from gpugrad.function.cuda.overwriting import overwriting
 from gpugrad.function.fusing.fuse import SAME_ELEMENTS, Kernel, reduction, views_apart
+from gpugrad.function.fusing.overwriting import overwriting
 from gpugrad.function.memory import roots_of
 from gpugrad.program import Program, Step, Value
 
