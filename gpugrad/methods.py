@@ -30,7 +30,7 @@ from gpugrad.ops import (
 )
 from gpugrad.recorder import graphs
 from gpugrad.tensor import Tensor, new, tensor, wrap
-from gpugrad.trace import among
+from gpugrad.trace import among, running
 from gpugrad.variable import Variable, VariableSlice
 
 __all__: list[str] = []
@@ -121,7 +121,10 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
         value = value if type(value) in SCALARS else tensor(value)
     except Exception as error:
         reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
-    recorded = self._id or graphs or (isinstance(value, Tensor) and value._id)
+    trace = running()
+    if trace is not None:
+        trace.writes(self)
+    recorded = self._id or graphs or trace or (isinstance(value, Tensor) and value._id)
     if len(NAMESPACES) > 1:
         parts = [self._data, getattr(value, "_data", None), *index_parts(index)]
         recorded = recorded or backend.reading(*parts).wraps

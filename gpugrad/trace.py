@@ -12,8 +12,10 @@ its order: random numbers, an optimizer's update in place.
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -225,6 +227,7 @@ class Tracing:
         self._constants: dict[int, Value] = {}
         self._kept: list[Any] = []  # constants by id stay alive while their ids are keys
         self._variables: dict[int, tuple[Variable, Any]] = {}
+        self._written: dict[int, tuple[weakref.ref[Tensor], Any, str]] = {}
         if Traced not in ARRAYS:  # ops need not look for it before there is one
             NAMESPACES[Traced] = TRACED
             ARRAYS.add(Traced)
@@ -240,16 +243,24 @@ class Tracing:
         _running.trace = self._outer
         self._stack.remove(self)
         recorders.remove(self)
+        where = self._restored() if self._written else ""
+        failed = kind is not None or bool(where)
         for variable, before in self._variables.values():
             now, value = variable._data, self.place(variable._data)  # which may be a constant
             moved = all(v is not value for var, v in self.program.reads if var is variable)
             if moved:
                 self.program.writes.append((variable, value))
                 variable._data = _inner(now)
-            if kind is not None or self.trial or not moved:
+            if failed or self.trial or not moved:
                 variable._data = before  # as it was
         for undo in reversed(self._undo):
             undo()
+        if where and kind is None:
+            raise TraceError(
+                f"{where} writes to a Tensor that the traced function was given, or that was made "
+                "outside of it: later calls would not. Write to a copy and return that, as in "
+                "x = gg.positive(x); x[i] = v; or use a Variable."
+            )
 
     @property
     def moved(self) -> bool:
@@ -282,6 +293,25 @@ class Tracing:
             error.once = variable._id > self._born  # that is, it is made
             raise error
         self.touched(variable)
+
+    def writes(self, x: Tensor) -> None:
+        """Note that elements of a Tensor are about to be set."""
+        known = self._written.get(id(x))
+        if known is None or known[0]() is not x:
+            self._written[id(x)] = weakref.ref(x), x._data, _user_line()
+
+    def _restored(self) -> str:
+        """Where a Tensor was written to that is still there, as one of the function's own is not.
+
+        All of them have their arrays again.
+        """
+        if any(x() is not None for x, _, _ in self._written.values()):
+            gc.collect()  # those in cycles
+        found = [(x(), *rest) for x, *rest in self._written.values()]
+        for x, before, _ in found:
+            if x is not None:
+                x._data = before
+        return next((line for x, _, line in found if x is not None), "")
 
     def barrier(self, name: str, ids: Any, out: int) -> None:
         """Nothing is recorded, so nothing stops."""

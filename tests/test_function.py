@@ -304,6 +304,39 @@ def test_the_gradient_of_an_indexed_result_itself():
         same(f(X, gg.constant(i)), np.bincount(i, minlength=4)[:, None] * np.ones((4, 3)))
 
 
+OUTSIDE = gg.constant([1.0, 2.0, 3.0])
+
+
+def test_a_function_may_write_to_tensors_of_its_own_only():
+    def own(x):
+        y, z = gg.zeros(3), gg.positive(x)
+        y[0], z[1] = x[1], 0.0
+        return y, z
+
+    traced = gg.function(own)
+    for x in (gg.constant([1.0, 2.0, 3.0]), gg.constant([4.0, 5.0, 6.0])):
+        for a, b in zip(traced(x), own(x), strict=True):
+            same(a, b)
+    assert traced.cache_info().traces == 1
+
+    def given(x):
+        v.assign_add(1.0)
+        x[0] = 5.0
+        return x
+
+    def outside(x):
+        OUTSIDE[1] = x[0]
+        return x
+
+    v, x = gg.Variable(1.0), gg.constant([1.0, 2.0, 3.0])
+    for f in (given, outside):
+        with pytest.raises(TraceError, match=r"test_function.py:\d+ writes to a Tensor.*copy"):
+            gg.function(f)(x)
+        same(x, [1.0, 2.0, 3.0])
+        same(OUTSIDE, [1.0, 2.0, 3.0])
+        same(v, 1.0)
+
+
 def test_setting_elements_is_part_of_the_program():
     @gg.function
     def f(x, v):

@@ -400,7 +400,8 @@ def function(
     another traced function, and under a tape if it has effects, the function itself is called.
 
     Raises:
-        TraceError: a value is asked for while the function is traced, as by ``if x > 0``.
+        TraceError: a value is asked for while the function is traced, as by ``if x > 0``; or a
+            Tensor that it was given, or that was made outside, is written to, as by ``x[i] = v``.
         ArgumentError: an argument that is neither a Tensor nor hashable; a static one that is a
             Variable, or no parameter of `f`; `remat` without a limit; a donated Tensor that is
             used again.
