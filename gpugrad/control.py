@@ -22,7 +22,8 @@ from gpugrad.placement import full_beside
 from gpugrad.recorder import recording_stopped
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor, constant, tensor, wrap
-from gpugrad.trace import Tracing, running, tracing
+from gpugrad.trace import Tracing
+from gpugrad.traced import running, tracing
 
 __all__ = ["cond", "scan", "while_loop"]
 

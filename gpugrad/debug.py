@@ -8,7 +8,7 @@ from typing import Any
 from gpugrad.batched import leave, levels_of, levels_running
 from gpugrad.recorder import recording_stopped
 from gpugrad.tensor import Tensor, wrap
-from gpugrad.trace import running
+from gpugrad.traced import running
 
 __all__ = ["print"]
 

@@ -30,7 +30,7 @@ from gpugrad.ops import (
 )
 from gpugrad.recorder import graphs
 from gpugrad.tensor import Tensor, new, tensor, wrap
-from gpugrad.trace import among, running
+from gpugrad.traced import among, running
 from gpugrad.variable import Variable, VariableSlice
 
 __all__: list[str] = []

@@ -29,7 +29,7 @@ from gpugrad.placement import formulas_on
 from gpugrad.program import OtherwiseError
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor, constant, next_id, tensor, threads, wrap
-from gpugrad.trace import running, tracing
+from gpugrad.traced import running, tracing
 from gpugrad.variable import Variable
 
 __all__ = [

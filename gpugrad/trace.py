@@ -1,9 +1,7 @@
-"""Logging arrays: a computation written down while it runs.
+"""A computation written down while it runs, on `Traced` arrays.
 
-A `Traced` array wraps the array that an op has computed and knows its place in a `Program`. It is
-one more reading of the formulas: a composite runs as it is, any other op runs on the wrapped
-arrays and logs one `Step`. Shapes and dtypes are those of the arrays, so no rule says them twice;
-tapes and their backward passes log themselves, since their rules are formulas too.
+Shapes and dtypes are those of the arrays, so no rule says them twice; tapes and their backward
+passes log themselves, since their rules are formulas too.
 
 What cannot be a function of arrays is an *effect*: a step that calls Python at each replay, in
 its order: random numbers, an optimizer's update in place.
@@ -11,13 +9,9 @@ its order: random numbers, an optimizer's update in place.
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import sys
-import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,181 +22,24 @@ from gpugrad.backend import (
     NAMESPACES,
     NUMPY,
     SCALARS,
-    Namespace,
     as_array,
-    hang_operators,
     reading,
 )
 from gpugrad.errors import TraceError
 from gpugrad.program import CHECKS, Argument, OtherwiseError, Program, Step, Undo, Value, by_values
-from gpugrad.tensor import Tensor, made_of, next_id, recorders, threads, wrap
+from gpugrad.tensor import Tensor, next_id, recorders, threads, wrap
+from gpugrad.traced import (
+    LEFT,
+    TRACED,
+    Traced,
+    current,
+    trace_stopped,
+    tracing,
+    user_line,
+)
 from gpugrad.variable import Variable
 
-__all__ = [
-    "TRACED", "Traced", "Tracing", "among", "running", "trace_stopped", "tracing", "unwrapped",
-]  # fmt: skip
-
-
-class _OfTraced(Namespace):
-    @property
-    def lib(self) -> Any:
-        """What needs values has them from the array library."""
-        return Traced._refuse(None)  # type: ignore[arg-type]
-
-
-TRACED = _OfTraced("traced", wraps=1)
-
-_LEFT = (
-    "a value of a function that gg.function has traced is used outside of it: a list, an object, "
-    "a global or a generator has kept it. Only the arrays that each call returns have values: "
-    "return it, in tuples, lists, dicts or dataclasses, or keep it in a Variable."
-)
-
-# ---- the logging array -------------------------------------------------------------------
-
-
-class Traced:
-    """A bare array and its place in the program that is being written.
-
-    Attributes:
-        inner: the array that was computed.
-        value: what it is in the program.
-    """
-
-    __slots__ = ("inner", "value")
-    __array_ufunc__ = None  # ndarray * Traced must come to Traced.__rmul__
-    base = True  # of NumPy's: whether the memory is another array's, so that nobody writes to it
-
-    def __init__(self, inner: Any, value: Value) -> None:
-        self.inner, self.value = inner, value
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the array."""
-        return self.inner.shape
-
-    @property
-    def ndim(self) -> int:
-        """Of the array."""
-        return self.inner.ndim
-
-    @property
-    def size(self) -> int:
-        """Of the array."""
-        return self.inner.size
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the array."""
-        return self.inner.dtype
-
-    @property
-    def nbytes(self) -> int:
-        """Of the array."""
-        return self.inner.nbytes
-
-    def astype(self, dtype: Any, copy: bool = True) -> Any:
-        """The array in another dtype, as a step."""
-        return TRACED.astype(self, dtype)
-
-    def copy(self) -> Traced:
-        """Itself, as nobody writes to it."""
-        return self
-
-    def _refuse(self, *args: Any, **keywords: Any) -> Any:
-        if running() is None:
-            raise TraceError(f"{_user_line()}: {_LEFT}")
-        raise TraceError(
-            f"{_user_line()}: a value was asked for while gg.function traces the function, which "
-            "runs only once: what follows from the value would be the same in every later call. "
-            "Choose between values with gg.where, between computations with gg.cond, loop with "
-            "gg.while_loop or gg.scan, look at values with gg.debug.print, or compute this "
-            "outside of the function."
-        )
-
-    item = tolist = get = view = __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse
-    __str__ = _refuse  # print(x) would print once; a debugger asks for __repr__
-
-    def __repr__(self) -> str:
-        return f"<traced {self.dtype}{list(self.shape)}>"
-
-
-hang_operators(Traced, TRACED)
-
-
-def _user_line() -> str:
-    """file:line of the code that called into gpugrad."""
-    home = str(Path(__file__).parent)
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((home, "<gpugrad>")):
-        frame = frame.f_back
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-
-
-def traced_reading(op: Any) -> Callable[..., Any]:
-    """An op's function on bare arrays of which some are Traced."""
-    names = tuple(op.signature.parameters)
-
-    def run(*args: Any, **given: Any) -> Any:
-        bound = {**op.params, **dict(zip(names, args, strict=False)), **given}
-        arrays = [bound.pop(n, None) for n in op.arrays]
-        xp = reading(*(arrays[0] if op.variadic else arrays))
-        if xp.wraps > TRACED.wraps:  # one is Batched, though the formula began without
-            return getattr(xp, op.name)(*args, **given)
-        trace = running()
-        if trace is None:
-            raise TraceError(f"{_user_line()}: {op.name}: {_LEFT}")
-        return trace.step(op, arrays, bound)
-
-    return run
-
-
-TRACED.of = traced_reading
-
-
-# ---- writing a program down --------------------------------------------------------------
-
-
-class _Running(threading.local):
-    trace: Tracing | None = None
-
-
-_running = _Running()
-
-
-def running() -> Tracing | None:
-    """What this thread is writing down, if it is tracing."""
-    return _running.trace
-
-
-@contextlib.contextmanager
-def trace_stopped() -> Iterator[None]:
-    """What this thread does is not written down."""
-    trace, _running.trace = _running.trace, None
-    try:
-        yield
-    finally:
-        _running.trace = trace
-
-
-def unwrapped(array: Any) -> Any:
-    """The Traced array within other wrappers, or else the array of the library."""
-    while type(array) is not Traced and hasattr(array, "inner"):
-        array = array.inner
-    return array
-
-
-def tracing(array: Any) -> bool:
-    """Whether a bare array is Traced, also within another wrapper."""
-    return type(unwrapped(array)) is Traced
-
-
-def among(x: Tensor, arrays: Sequence[Any]) -> Tensor:
-    """`x` as a constant of the program, if some bare arrays beside it are Traced and it is not."""
-    trace = running()
-    if trace is None or tracing(x._data) or not any(map(tracing, arrays)):
-        return x
-    return made_of(Traced(x._data, trace.place(x._data)), x._id)
+__all__ = ["Tracing"]
 
 
 class Tracing:
@@ -236,11 +73,11 @@ class Tracing:
         self._stack = threads.stack
         self._stack.append(self)
         recorders.append(self)
-        self._outer, _running.trace = _running.trace, self
+        self._outer, current.trace = current.trace, self
         return self
 
     def __exit__(self, kind: Any, *exc: object) -> None:
-        _running.trace = self._outer
+        current.trace = self._outer
         self._stack.remove(self)
         recorders.remove(self)
         where = self._restored() if self._written else ""
@@ -298,7 +135,7 @@ class Tracing:
         """Note that elements of a Tensor are about to be set."""
         known = self._written.get(id(x))
         if known is None or known[0]() is not x:
-            self._written[id(x)] = weakref.ref(x), x._data, _user_line()
+            self._written[id(x)] = weakref.ref(x), x._data, user_line()
 
     def _restored(self) -> str:
         """Where a Tensor was written to that is still there, as one of the function's own is not.
@@ -327,7 +164,7 @@ class Tracing:
         made |= {id(v) for step in program.steps for v in step.outs}
         now = [var._data.value for var, _ in self._variables.values() if type(var._data) is Traced]
         if any(v.constant is None and id(v) not in made for v in (*program.values(), *now)):
-            raise TraceError(_LEFT)
+            raise TraceError(LEFT)
 
     def input(self, array: Any) -> Traced:
         """An argument of the function."""
@@ -386,7 +223,7 @@ class Tracing:
         if self.abstract or self.moved:
             where = "in a branch or loop body" if self.abstract else "after an optimizer's step"
             raise TraceError(
-                f"{_user_line()}: {name}: how long its result is depends on values, which "
+                f"{user_line()}: {name}: how long its result is depends on values, which "
                 f"gg.function cannot follow {where}. Use gg.where, or do it before."
             )
         shapes = [m.shape for m in made]

@@ -12,7 +12,7 @@ from steps import loss_and_gradient, training_step
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError
-from gpugrad.trace import running
+from gpugrad.traced import running
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))

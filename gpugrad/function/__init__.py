@@ -34,7 +34,8 @@ from gpugrad.function.under_tape import (
 from gpugrad.program import OtherwiseError, Program
 from gpugrad.recorder import recording_stopped
 from gpugrad.tensor import Tensor, tensor, threads, wrap
-from gpugrad.trace import Tracing, running
+from gpugrad.trace import Tracing
+from gpugrad.traced import running
 from gpugrad.variable import Variable
 
 __all__ = ["CacheInfo", "Function", "function"]

@@ -35,7 +35,8 @@ from gpugrad.recorder import graphs, number, recording_stopped
 from gpugrad.rules import OwnRules
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, wrap
-from gpugrad.trace import Traced, Tracing, running, trace_stopped, unwrapped
+from gpugrad.trace import Tracing
+from gpugrad.traced import Traced, running, trace_stopped, unwrapped
 
 __all__ = ["Staged"]
 

@@ -19,7 +19,8 @@ from gpugrad.rules import OwnRules
 from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, threads, wrap
-from gpugrad.trace import Tracing, tracing
+from gpugrad.trace import Tracing
+from gpugrad.traced import tracing
 from gpugrad.variable import Variable
 
 __all__ = ["Recorded", "connected", "differentiable", "parted", "tapes_only", "trace_with_gradient"]

@@ -23,7 +23,8 @@ from gpugrad.function.under_tape import tapes_only
 from gpugrad.program import OtherwiseError, Step, Undo, Value, filled
 from gpugrad.recorder import graphs, number, recording_stopped
 from gpugrad.tensor import Tensor, made_of, threads, wrap
-from gpugrad.trace import Traced, Tracing, running, unwrapped
+from gpugrad.trace import Tracing
+from gpugrad.traced import Traced, running, unwrapped
 from gpugrad.variable import Variable
 
 __all__ = ["Sub", "blank", "dressed", "known", "stripped", "within"]

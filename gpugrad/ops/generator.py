@@ -23,7 +23,7 @@ from gpugrad.errors import ArgumentError
 from gpugrad.kernels.random import draws, noise_on, state_of
 from gpugrad.ops import philox, rejection
 from gpugrad.tensor import Tensor, wrap
-from gpugrad.trace import running
+from gpugrad.traced import running
 
 __all__ = ["Drawn", "Generator", "default_generator", "set_seed"]
 

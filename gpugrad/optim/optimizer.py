@@ -34,7 +34,8 @@ from gpugrad.pool import spread
 from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, wrap
-from gpugrad.trace import Tracing, running
+from gpugrad.trace import Tracing
+from gpugrad.traced import running
 from gpugrad.variable import Variable
 
 __all__ = ["Optimizer", "Schedule"]

@@ -1,0 +1,189 @@
+"""The arrays of a computation that is written down while it runs, and which thread does so.
+
+A `Traced` array wraps the array that an op has computed and knows its place in a `Program`. It is
+one more reading of the formulas: a composite runs as it is, any other op runs on the wrapped
+arrays and logs one `Step`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import Namespace, hang_operators, reading
+from gpugrad.errors import TraceError
+from gpugrad.program import Value
+from gpugrad.tensor import Tensor, made_of
+
+__all__ = [
+    "LEFT", "TRACED", "Traced", "among", "current", "running", "trace_stopped", "tracing",
+    "unwrapped", "user_line",
+]  # fmt: skip
+
+
+class _OfTraced(Namespace):
+    @property
+    def lib(self) -> Any:
+        """What needs values has them from the array library."""
+        return Traced._refuse(None)  # type: ignore[arg-type]
+
+
+TRACED = _OfTraced("traced", wraps=1)
+
+LEFT = (
+    "a value of a function that gg.function has traced is used outside of it: a list, an object, "
+    "a global or a generator has kept it. Only the arrays that each call returns have values: "
+    "return it, in tuples, lists, dicts or dataclasses, or keep it in a Variable."
+)
+
+# ---- the logging array -------------------------------------------------------------------
+
+
+class Traced:
+    """A bare array and its place in the program that is being written.
+
+    Attributes:
+        inner: the array that was computed.
+        value: what it is in the program.
+    """
+
+    __slots__ = ("inner", "value")
+    __array_ufunc__ = None  # ndarray * Traced must come to Traced.__rmul__
+    base = True  # of NumPy's: whether the memory is another array's, so that nobody writes to it
+
+    def __init__(self, inner: Any, value: Value) -> None:
+        self.inner, self.value = inner, value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array."""
+        return self.inner.shape
+
+    @property
+    def ndim(self) -> int:
+        """Of the array."""
+        return self.inner.ndim
+
+    @property
+    def size(self) -> int:
+        """Of the array."""
+        return self.inner.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the array."""
+        return self.inner.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Of the array."""
+        return self.inner.nbytes
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        """The array in another dtype, as a step."""
+        return TRACED.astype(self, dtype)
+
+    def copy(self) -> Traced:
+        """Itself, as nobody writes to it."""
+        return self
+
+    def _refuse(self, *args: Any, **keywords: Any) -> Any:
+        if running() is None:
+            raise TraceError(f"{user_line()}: {LEFT}")
+        raise TraceError(
+            f"{user_line()}: a value was asked for while gg.function traces the function, which "
+            "runs only once: what follows from the value would be the same in every later call. "
+            "Choose between values with gg.where, between computations with gg.cond, loop with "
+            "gg.while_loop or gg.scan, look at values with gg.debug.print, or compute this "
+            "outside of the function."
+        )
+
+    item = tolist = get = view = __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse
+    __str__ = _refuse  # print(x) would print once; a debugger asks for __repr__
+
+    def __repr__(self) -> str:
+        return f"<traced {self.dtype}{list(self.shape)}>"
+
+
+hang_operators(Traced, TRACED)
+
+
+def user_line() -> str:
+    """file:line of the code that called into gpugrad."""
+    home = str(Path(__file__).parent)
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((home, "<gpugrad>")):
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def traced_reading(op: Any) -> Callable[..., Any]:
+    """An op's function on bare arrays of which some are Traced."""
+    names = tuple(op.signature.parameters)
+
+    def run(*args: Any, **given: Any) -> Any:
+        bound = {**op.params, **dict(zip(names, args, strict=False)), **given}
+        arrays = [bound.pop(n, None) for n in op.arrays]
+        xp = reading(*(arrays[0] if op.variadic else arrays))
+        if xp.wraps > TRACED.wraps:  # one is Batched, though the formula began without
+            return getattr(xp, op.name)(*args, **given)
+        trace = running()
+        if trace is None:
+            raise TraceError(f"{user_line()}: {op.name}: {LEFT}")
+        return trace.step(op, arrays, bound)
+
+    return run
+
+
+TRACED.of = traced_reading
+
+
+# ---- what a thread writes down ------------------------------------------------------------
+
+
+class _Current(threading.local):
+    trace: Any = None
+
+
+current = _Current()
+
+
+def running() -> Any:
+    """The `Tracing` that this thread is in, or None."""
+    return current.trace
+
+
+@contextlib.contextmanager
+def trace_stopped() -> Iterator[None]:
+    """What this thread does is not written down."""
+    trace, current.trace = current.trace, None
+    try:
+        yield
+    finally:
+        current.trace = trace
+
+
+def unwrapped(array: Any) -> Any:
+    """The Traced array within other wrappers, or else the array of the library."""
+    while type(array) is not Traced and hasattr(array, "inner"):
+        array = array.inner
+    return array
+
+
+def tracing(array: Any) -> bool:
+    """Whether a bare array is Traced, also within another wrapper."""
+    return type(unwrapped(array)) is Traced
+
+
+def among(x: Tensor, arrays: Sequence[Any]) -> Tensor:
+    """`x` as a constant of the program, if some bare arrays beside it are Traced and it is not."""
+    trace = running()
+    if trace is None or tracing(x._data) or not any(map(tracing, arrays)):
+        return x
+    return made_of(Traced(x._data, trace.place(x._data)), x._id)
