@@ -25,7 +25,7 @@ from gpugrad.errors import reraise
 from gpugrad.kernels import generated
 from gpugrad.placement import formulas_on, full_beside, gpu_count
 from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, made_of, wrap
+from gpugrad.tensor import Tensor, index_parts, made_of, wrap
 
 __all__ = ["Entry", "backward", "crossings", "finished", "flat", "plus", "refit", "revive"]
 
@@ -121,7 +121,9 @@ def backward(
                 continue
         rules = (op.masked if masked else op.rules) or op.spread(len(ids))
         if mixed:
-            xp = reading(*(g if type(g) is tuple else (g,)), *flat(saved), *_indices(params))
+            # an index may be traced where the gradient is a constant
+            index = index_parts(params["index"]) if params and "index" in params else ()
+            xp = reading(*(g if type(g) is tuple else (g,)), *flat(saved), *index)
             if getattr(op, "kind", None) == "elementwise" and xp is not NUMPY and not xp.wraps:
                 wanted = [r is not None and i in need for i, r in zip(ids, rules, strict=True)]
                 rules, fits = generated.gradients(op, rules, g, saved, fits, wanted)
@@ -157,12 +159,6 @@ def backward(
                     owned.add(i)
                 else:  # += would not change what wraps an array
                     owned.discard(i)
-
-
-def _indices(params: Any) -> list[Any]:
-    """The arrays of an index, which may be traced where the gradient is a constant."""
-    index = params.get("index") if params else None
-    return [getattr(p, "_data", p) for p in (index if type(index) is tuple else (index,))]
 
 
 def flat(saved: Any) -> Iterator[Any]:

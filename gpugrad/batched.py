@@ -34,7 +34,7 @@ from gpugrad.backend import (
 from gpugrad.backward import crossings
 from gpugrad.errors import ArgumentError, AxisError
 from gpugrad.recorder import graphs, number, record
-from gpugrad.tensor import Tensor, recorders, wrap
+from gpugrad.tensor import Tensor, index_parts, recorders, wrap
 
 __all__ = [
     "BATCHED",
@@ -47,7 +47,6 @@ __all__ = [
     "behind",
     "crossed",
     "enter",
-    "index_parts",
     "leave",
     "levels_of",
     "levels_running",
@@ -319,12 +318,6 @@ class Each:
 
     def __init__(self, stacked: Any) -> None:
         self.stacked = stacked
-
-
-def index_parts(index: Any) -> list[Any]:
-    """The entries of an index as bare arrays; slices and the like as they are."""
-    parts = index if type(index) is tuple else (index,)
-    return [p._data if isinstance(p, Tensor) else p for p in parts]
 
 
 def _at_level(index: Any, level: Level) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpugrad import backend, dlpack, placement, protocols
 from gpugrad.backend import NAMESPACES, SCALARS
-from gpugrad.batched import index_parts, spread
+from gpugrad.batched import spread
 from gpugrad.errors import ArgumentError, DTypeError, reraise
 from gpugrad.inspection import VERSIONS
 from gpugrad.ops import (
@@ -29,7 +29,7 @@ from gpugrad.ops import (
     sorting,
 )
 from gpugrad.recorder import graphs
-from gpugrad.tensor import Tensor, new, tensor, wrap
+from gpugrad.tensor import Tensor, index_parts, new, tensor, wrap
 from gpugrad.traced import among, running
 from gpugrad.variable import Variable, VariableSlice
 

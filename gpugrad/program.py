@@ -15,7 +15,7 @@ from gpugrad.variable import Variable
 
 __all__ = [
     "CHECKS", "Argument", "Launched", "OtherwiseError", "Program", "Step", "Undo", "Value",
-    "by_values", "called", "check_shapes", "filled", "line", "named",
+    "by_values", "called", "check_shapes", "filled", "line", "named", "takes_arguments",
 ]  # fmt: skip
 
 Undo = Callable[[], Callable[[], None]]
@@ -274,6 +274,11 @@ class Argument:
 
     def __repr__(self) -> str:
         return f"argument {self.position}"
+
+
+def takes_arguments(index: Any) -> bool:
+    """Whether an index has arguments of the step in it: then it differs between runs."""
+    return Argument in map(type, index if type(index) is tuple else (index,))
 
 
 def filled(index: Any, args: Sequence[Any]) -> Any:

@@ -24,6 +24,7 @@ __all__ = [
     "constant",
     "convert_to_tensor",
     "digits",
+    "index_parts",
     "made_of",
     "next_id",
     "no_part_lost",
@@ -276,6 +277,12 @@ def wrap(array: Any) -> Tensor:
     t._data = array
     t._id = 0
     return t
+
+
+def index_parts(index: Any) -> list[Any]:
+    """The entries of an index as bare arrays; slices and the like as they are."""
+    parts = index if type(index) is tuple else (index,)
+    return [p._data if isinstance(p, Tensor) else p for p in parts]
 
 
 def _unpickle(values: np.ndarray[Any, Any], device: str) -> Tensor:

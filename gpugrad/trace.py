@@ -27,7 +27,7 @@ from gpugrad.backend import (
 )
 from gpugrad.errors import TraceError
 from gpugrad.program import CHECKS, Argument, OtherwiseError, Program, Step, Undo, Value, by_values
-from gpugrad.tensor import Tensor, next_id, recorders, threads, wrap
+from gpugrad.tensor import Tensor, index_parts, next_id, recorders, threads, wrap
 from gpugrad.traced import (
     LEFT,
     TRACED,
@@ -328,8 +328,5 @@ def _inner_params(params: dict[str, Any]) -> dict[str, Any]:
     if "index" not in params:
         return params
     index = params["index"]
-    parts = tuple(
-        _inner(p._data) if isinstance(p, Tensor) else _inner(p)
-        for p in (index if type(index) is tuple else (index,))
-    )
+    parts = tuple(map(_inner, index_parts(index)))
     return params | {"index": parts if type(index) is tuple else parts[0]}

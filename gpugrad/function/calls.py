@@ -8,7 +8,7 @@ from typing import Any
 
 from gpugrad.backend import NUMPY, Namespace
 from gpugrad.ops.indices import has_arrays, placed
-from gpugrad.program import Argument, Step, filled
+from gpugrad.program import Step, filled, takes_arguments
 from gpugrad.tensor import wrap
 
 __all__ = ["effect_call", "op_call"]
@@ -20,8 +20,7 @@ def op_call(step: Step, xp: Namespace) -> Callable[..., Any]:
     assert op is not None
     bare, params, n = op.bare(xp), step.params, len(op.arrays)
     index = params.get("index")
-    parts = index if type(index) is tuple else (index,)
-    if not any(type(part) is Argument for part in parts):
+    if not takes_arguments(index):
         if xp is NUMPY or not has_arrays(index):
             return functools.partial(bare, **params)
         shape = params.get("shape", getattr(step.args[0], "shape", ()))

@@ -12,7 +12,7 @@ from gpugrad.determinism import deterministic
 from gpugrad.errors import DeviceError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.ops.indexing_under_vmap import array_of
 from gpugrad.placement import device_of, host
-from gpugrad.tensor import Tensor
+from gpugrad.tensor import Tensor, index_parts
 
 BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 """Types of what an index may hold besides arrays."""
@@ -32,9 +32,8 @@ def has_arrays(index: Any) -> bool:
 def placed(name: str, xp: Any, shape: tuple[int, ...], index: Any) -> Placed:
     """An index that is the same in every run, as `Placed`; its masks as the places they name."""
     parts: list[Any] = []
-    for part in index if type(index) is tuple else (index,):
+    for part in index_parts(index):
         if type(part) not in BASIC:
-            part = host(part._data) if isinstance(part, Tensor) else part
             part = array_of(part) if isinstance(part, (list, tuple)) else part
             part = host(part) if type(part) in ARRAYS else part
             if getattr(part, "ndim", 0) and part.dtype.kind == "b":

@@ -15,7 +15,7 @@ from typing import Any
 
 from gpugrad.backend import Namespace
 from gpugrad.kernels import cublaslt
-from gpugrad.program import Argument, Step, Value
+from gpugrad.program import Step, Value, takes_arguments
 
 __all__ = ["can_be_captured", "joined"]
 
@@ -60,9 +60,7 @@ def can_be_captured(step: Step) -> bool:
     if op.name in ("concat", "stack"):
         return True
     if op.name in INDEXED:  # which check an index that is data
-        index = step.params["index"]
-        parts = index if type(index) is tuple else (index,)
-        return not any(type(part) is Argument for part in parts)
+        return not takes_arguments(step.params["index"])
     if op.kind == "elementwise":
         return op.home.startswith("gpugrad.")  # others may bring arrays from the host
     arrays = all(isinstance(a, Value) or a is None for a in step.args)  # no number to be sent
