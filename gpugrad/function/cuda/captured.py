@@ -1,4 +1,4 @@
-"""Which steps the capture of a stream can hold, and a way to run them that it can.
+"""Which steps the capture of a stream can hold.
 
 A graph can hold launches, and memory of the pool that it keeps. It cannot hold what waits for a
 result (an index that is checked, a shape that depends on values), nor cuBLAS, cuSOLVER and cuRAND,
@@ -10,14 +10,11 @@ op is here only if its forward does neither, on CuPy 14; the tests ask a stand-i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from gpugrad.backend import Namespace
+from gpugrad.function.fusing.pieces import AT_ONCE
 from gpugrad.kernels import cublaslt
 from gpugrad.program import Step, Value, takes_arguments
 
-__all__ = ["can_be_captured", "joined"]
+__all__ = ["can_be_captured"]
 
 VIEWS = frozenset((
     "broadcast_to", "diagonal", "expand_dims", "matrix_transpose", "moveaxis", "permute_dims",
@@ -46,9 +43,6 @@ LAUNCHES = frozenset((
 INDEXED = frozenset(("getitem", "index_add", "index_fill", "index_put", "last_writes"))
 """Ops that launch, where their index is the same in every run."""
 
-AT_ONCE = 8
-"""Arrays that CuPy joins by a launch each; the addresses of more it copies from the host."""
-
 
 def can_be_captured(step: Step) -> bool:
     """Whether an op's own function, on bare arrays, is launches on memory that can be fixed."""
@@ -58,34 +52,10 @@ def can_be_captured(step: Step) -> bool:
     if op.cuda is not None or op.name in VIEWS or all(v.view for v in step.outs):
         return True
     if op.name in ("concat", "stack"):
-        return True
+        return len(step.args[0]) <= AT_ONCE
     if op.name in INDEXED:  # which check an index that is data
         return not takes_arguments(step.params["index"])
     if op.kind == "elementwise":
         return op.home.startswith("gpugrad.")  # others may bring arrays from the host
     arrays = all(isinstance(a, Value) or a is None for a in step.args)  # no number to be sent
     return op.name in LAUNCHES and arrays
-
-
-def joined(step: Step, xp: Namespace) -> Callable[..., Any] | None:
-    """What joins more arrays than CuPy joins one by one; None if the step is no such."""
-    if step.name not in ("concat", "stack") or len(step.args[0]) <= AT_ONCE:
-        return None
-    (out,) = step.outs
-    axis = step.params["axis"]
-    axis = None if axis is None else axis % len(out.shape)
-
-    def call(arrays: Sequence[Any]) -> list[Any]:
-        lib = xp.lib
-        if axis is None:
-            arrays = [a.reshape(-1) for a in arrays]
-        elif step.name == "stack":
-            arrays = [lib.expand_dims(a, axis=axis) for a in arrays]
-        made, at = lib.empty(out.shape, dtype=out.dtype), 0
-        for a in arrays:
-            end = at + a.shape[axis or 0]
-            made[(*(slice(None),) * (axis or 0), slice(at, end))] = a
-            at = end
-        return [made]
-
-    return call

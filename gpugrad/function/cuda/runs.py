@@ -8,7 +8,7 @@ from typing import Any
 
 from gpugrad.backend import Namespace
 from gpugrad.function.calls import effect_call, op_call
-from gpugrad.function.cuda.captured import can_be_captured, joined
+from gpugrad.function.cuda.captured import can_be_captured
 from gpugrad.function.cuda.kernel import compiled
 from gpugrad.function.fusing.fuse import Kernel, fuse
 from gpugrad.function.fusing.pieces import Pieces
@@ -94,9 +94,6 @@ def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
 
 
 def _listed(step: Step, xp: Namespace) -> Callable[..., Any]:
-    call = joined(step, xp)
-    if call is not None:
-        return call
     call = op_call(step, xp)
     assert step.op is not None
     return call if step.op.outputs > 1 else lambda *args: [call(*args)]

@@ -3,7 +3,7 @@
 The gradient of what was taken apart, such as the queries, keys and values of one product, comes as
 one array for each piece, 0 but for it, and their sum: for n pieces n arrays of the whole are
 written, and read to be added. Here they are written once, in the order of axes in which they are
-wanted.
+wanted. So are many arrays that are joined, which CuPy would do by addresses copied from the host.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from gpugrad.function.readers import Readers
 from gpugrad.function.rewrite import Rewriter
 from gpugrad.program import Program, Step, Value
 
-__all__ = ["Pieces", "assemble"]
+__all__ = ["AT_ONCE", "Pieces", "assemble"]
+
+AT_ONCE = 8
+"""Arrays that CuPy joins by a launch each; the addresses of more it copies from the host."""
 
 
 class Pieces(Step):
@@ -38,46 +41,68 @@ class Pieces(Step):
 
     def __init__(
         self, arrays: Sequence[Value], places: Sequence[Any], whole: tuple[int, ...],
-        order: Sequence[int], shape: tuple[int, ...],
+        order: Sequence[int], out: Value,
     ) -> None:  # fmt: skip
         self.places, self.whole, self.order = places, whole, order
-        out = Value(np.broadcast_to(np.empty((), arrays[0].dtype), shape))
-        super().__init__(None, arrays, {}, [out], name=f"{len(arrays)} pieces")
+        made = Value(np.broadcast_to(np.empty((), out.dtype), out.shape))
+        super().__init__(None, arrays, {}, [made], name=f"{len(arrays)} pieces")
 
     def run(self, xp: Namespace, *arrays: Any) -> list[Any]:
         """On bare arrays."""
-        made = xp.lib.empty([self.whole[a] for a in self.order], dtype=arrays[0].dtype)
+        (out,) = self.outs
+        made = xp.lib.empty([self.whole[a] for a in self.order], dtype=out.dtype)
         whole = made.transpose([self.order.index(a) for a in range(len(self.order))])
         for place, array in zip(self.places, arrays, strict=True):
             whole[place] = array
-        return [made.reshape(self.outs[0].shape)]
+        return [made.reshape(out.shape)]
 
 
 def assemble(program: Program) -> Program:
-    """Put pieces together where they are added up as arrays of zeros that hold one each."""
+    """Put pieces together that are added up as arrays of zeros, or are many that are joined."""
     readers, rewriter = Readers(program), Rewriter(program)
     for step in program.steps:
         step = rewriter.renamed(step)
+        if step.name in ("concat", "stack") and len(step.args[0]) > AT_ONCE:
+            _join(step, rewriter)
+            continue
         parts = list(_summands(step, readers)) if step.name == "add" else []
         if not _is_partition(parts):
             rewriter.keep(step)
             continue
         (out,), whole = step.outs, step.outs[0].shape
         order = list(range(len(whole)))
-        shape, after = whole, readers.only(out)
+        after = readers.only(out)
         if after is not None and after.name == "permute_dims":
             (out,) = after.outs
             order = [a % len(whole) for a in after.params["axes"]]
-            shape, after = out.shape, readers.only(out)
+            after = readers.only(out)
         if after is not None and after.name == "reshape":
             (out,) = after.outs
-            shape = out.shape
         arrays = [rewriter.value(p.args[0]) for p in parts]
-        made = Pieces(arrays, [p.params["index"] for p in parts], whole, order, shape)
-        made.backward, made.phase = step.backward, step.phase
-        rewriter.keep(made)
-        rewriter.replace(out, made.outs[0])
+        places = [p.params["index"] for p in parts]
+        _put(rewriter, step, Pieces(arrays, places, whole, order, out), out)
     return remove_dead(rewriter.program())
+
+
+def _put(rewriter: Rewriter, of: Step, pieces: Pieces, out: Value) -> None:
+    pieces.backward, pieces.phase = of.backward, of.phase
+    rewriter.keep(pieces)
+    rewriter.replace(out, pieces.outs[0])
+
+
+def _join(step: Step, rewriter: Rewriter) -> None:
+    """Append the pieces that a `concat` or `stack` is made of."""
+    (arrays,), (out,), axis = step.args, step.outs, step.params["axis"]
+    if axis is None:
+        arrays = [rewriter.reshaped(step, a, (math.prod(a.shape),)) for a in arrays]
+        axis = 0
+    axis %= len(out.shape)
+    places: Sequence[Any] = range(len(arrays))
+    if step.name == "concat":
+        ends = [0, *itertools.accumulate(a.shape[axis] for a in arrays)]
+        places = [slice(*edges) for edges in itertools.pairwise(ends)]
+    places = [(*(slice(None),) * axis, place) for place in places]
+    _put(rewriter, step, Pieces(arrays, places, out.shape, range(len(out.shape)), out), out)
 
 
 def _summands(add: Step, readers: Readers) -> Iterator[Step]:
