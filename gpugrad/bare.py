@@ -13,7 +13,7 @@ from gpugrad.backend import ARRAYS, HALF, NUMPY, Namespace
 from gpugrad.errors import DeviceError
 from gpugrad.kernels import generated
 
-__all__ = ["bare_function", "through_float32"]
+__all__ = ["bare_function", "through_float32", "wide"]
 
 
 def bare_function(op: Any, xp: Namespace) -> Callable[..., Any]:
@@ -80,6 +80,11 @@ def through_float32(function: Callable[..., Any]) -> Callable[..., Any]:
         return narrow(result, floats.pop()) if len(floats) == 1 else result
 
     return rounded_once
+
+
+def wide(xp: Namespace, x: Any) -> Any:
+    """A 16-bit array as float32, for formulas that compute so themselves; None stays None."""
+    return xp.astype(x, "float32") if x is not None and x.dtype in HALF else x
 
 
 def _on_one_gpu(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpugrad.backend import HALF, NUMPY
+from gpugrad.bare import wide
 from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels import cross_entropy as kernels
@@ -148,11 +149,6 @@ def _checked_classes(name, logits, labels, ignore_index, label_smoothing):
     return kept, labels
 
 
-def _wide(x):
-    """A 16-bit array as float32, in which it is computed."""
-    return x.astype(np.float32) if x.dtype in HALF else x
-
-
 def _at_labels(xp, labels):
     """The index of each line's label, in an array (lines, classes)."""
     return xp.lib.arange(labels.size), labels.ravel()
@@ -238,7 +234,7 @@ def sparse_softmax_cross_entropy(
     kept, labels = _checked_classes(
         "sparse_softmax_cross_entropy", logits, labels, ignore_index, label_smoothing
     )
-    z = below_max(xp, _wide(logits), -1)
+    z = below_max(xp, wide(xp, logits), -1)
     picked = z.reshape(labels.size, z.shape[-1])[_at_labels(xp, labels)].reshape(labels.shape)
     if label_smoothing:
         share = label_smoothing / max(z.shape[-1], 1)
@@ -311,8 +307,8 @@ def sparse_softmax_cross_entropy_grad(
         "sparse_softmax_cross_entropy_grad", logits, labels, ignore_index, label_smoothing
     )
     # C order makes the reshape a view
-    e = exp_of(xp, xp.lib.ascontiguousarray(below_max(xp, _wide(logits), -1)))
-    g_ = _wide(g_)
+    e = exp_of(xp, xp.lib.ascontiguousarray(below_max(xp, wide(xp, logits), -1)))
+    g_ = wide(xp, g_)
     e *= g_[..., None] / xp.add_reduce(e, axis=-1, keepdims=True)
     if label_smoothing:
         e -= g_[..., None] * (label_smoothing / e.shape[-1])

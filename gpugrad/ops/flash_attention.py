@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import HALF
+from gpugrad.bare import wide
 from gpugrad.batched import loop, stack
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels import attention as kernels
@@ -35,13 +35,6 @@ def _check(name, query, key, value, attn_mask, enable_gqa):
             f"{', '.join(map(str, given))}. Cast them with gg.astype."
         )
     return group
-
-
-def _widened(xp, *arrays):
-    """16-bit floats as float32, in which everything is computed."""
-    return [
-        x if x is None or x.dtype not in HALF else xp.astype(x, np.float32) for x in arrays
-    ]  # fmt: skip
 
 
 def _masked_scores(xp, query, key, attn_mask, is_causal, scale, group):
@@ -183,7 +176,7 @@ def flash_attention(
     """
     group = _check("flash_attention", query, key, value, attn_mask, enable_gqa)
     dtype, keep = query.dtype, _keep(xp, stream, dropout_p, query, key, value, attn_mask)
-    query, key, value, attn_mask = _widened(xp, query, key, value, attn_mask)
+    query, key, value, attn_mask = (wide(xp, x) for x in (query, key, value, attn_mask))
     scores = _masked_scores(xp, query, key, attn_mask, is_causal, scale, group)
     lse = xp.logsumexp(scores, axis=-1)
     p = _dropped(xp, _probabilities(xp, scores, lse), keep, dropout_p)
@@ -284,8 +277,8 @@ def flash_attention_grad(
         raise ArgumentError(f"{name}: of={of!r} is none of the arguments {[*given]} that it has.")
     shape, dtype = given[of].shape, given[of].dtype
     keep = _keep(xp, stream, dropout_p, query, key, value, attn_mask)
-    g, g_lse, query, key, value, out, lse, attn_mask = _widened(
-        xp, g, g_lse, query, key, value, out, lse, attn_mask
+    g, g_lse, query, key, value, out, lse, attn_mask = (
+        wide(xp, x) for x in (g, g_lse, query, key, value, out, lse, attn_mask)
     )
     p = _probabilities(xp, _masked_scores(xp, query, key, attn_mask, is_causal, scale, group), lse)
     if of == "value":

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF
+from gpugrad.bare import wide
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels import norms as kernels
 from gpugrad.op import op
@@ -18,11 +18,6 @@ from gpugrad.ops.axes import all_axes, batch_axis, count
 from gpugrad.ops.losses import same_shape
 from gpugrad.ops.normalization import affine, affine_ref, inverse_root
 from gpugrad.samples import uniform
-
-
-def wide(xp, x):
-    """A 16-bit array as float32, in which it is computed."""
-    return xp.astype(x, "float32") if x is not None and x.dtype in HALF else x
 
 
 def narrowed(xp, y, x, *weights):
