@@ -433,7 +433,7 @@ def gelu(xp, x, /, approximate="none"):
     [  0. 100.]
     """
     if approximate == "tanh":
-        return 0.5 * x * (1 + xp.lib.tanh(x * (normal.ROOT_2_OVER_PI + normal.CUBE * (x * x))))
+        return normal.gelu_tanh(xp, x)
     if approximate != "none":
         raise ArgumentError(f"gelu: approximate={approximate!r} is neither 'none' nor 'tanh'.")
     return normal.gelu(xp, x)

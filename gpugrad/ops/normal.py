@@ -86,28 +86,35 @@ gelu_slope = elementwise(
 
 # ---- the tanh form -----------------------------------------------------------------------
 
-ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
-CUBE = 0.044715 * ROOT_2_OVER_PI
+_ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
+_CUBE = 0.044715 * _ROOT_2_OVER_PI
+
+
+def _tanh_parts(tanh, x):
+    """The tanh, the slope of what it is of, and what of that slope grows with x."""
+    square = x * x
+    grows = 3 * _CUBE * square
+    return tanh(x * (_ROOT_2_OVER_PI + _CUBE * square)), _ROOT_2_OVER_PI + grows, grows
+
+
+def gelu_tanh(xp, x):
+    """`gelu` by a tanh."""
+    return 0.5 * x * (1 + xp.lib.tanh(x * (_ROOT_2_OVER_PI + _CUBE * (x * x))))
 
 
 def _tanh_slope(xp, x):
-    square = x * x
-    t = xp.lib.tanh(x * (ROOT_2_OVER_PI + CUBE * square))
-    inner = ROOT_2_OVER_PI + 3 * CUBE * square
+    t, inner, _ = _tanh_parts(xp.lib.tanh, x)
     # far from 0, x * inner may overflow where 1 - t * t is 0
     return 0.5 * (1 + t + xp.masked_multiply(1 - t * t, x * inner))
 
 
 def _tanh_bend(xp, x):
-    square = x * x
-    t = xp.tanh(x * (ROOT_2_OVER_PI + CUBE * square))
-    inner = ROOT_2_OVER_PI + 3 * CUBE * square
-    rest = inner + 3 * CUBE * square - x * t * inner * inner
-    return xp.masked_multiply(1 - t * t, rest)
+    t, inner, grows = _tanh_parts(xp.tanh, x)
+    return xp.masked_multiply(1 - t * t, inner + grows - x * t * inner * inner)
 
 
 def _tanh_slope_ref(x):
-    u, inner = (ROOT_2_OVER_PI * (x + f * 0.044715 * x**3) for f in (1, 3))
+    u, inner = (np.sqrt(2 / np.pi) * (x + f * 0.044715 * x**3) for f in (1, 3))
     return 0.5 * (1 + np.tanh(u) + inner / np.cosh(u) ** 2)
 
 
