@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterator, Mapping, ValuesView
+import functools
+from collections.abc import Callable, Iterator, Mapping, ValuesView
 from typing import Any
 
 from gpugrad.errors import StructureError
@@ -14,12 +15,21 @@ __all__ = ["children", "flatten", "flatten_like", "map_structure", "pack"]
 
 def children(structure: Any) -> list[tuple[Any, Any]] | None:
     """The (key, child) pairs of a container; None for a leaf."""
-    if isinstance(structure, (list, tuple, ValuesView)):
-        return list(enumerate(structure))
-    if isinstance(structure, Mapping):
-        return list(structure.items())
-    if dataclasses.is_dataclass(structure) and not isinstance(structure, type):
-        return [(f.name, getattr(structure, f.name)) for f in dataclasses.fields(structure)]
+    kind: Any = type(structure)
+    listed = _listed(kind)
+    return None if listed is None else listed(structure)
+
+
+@functools.lru_cache(1024)  # to ask is most of the time that walking takes
+def _listed(kind: type) -> Callable[[Any], list[tuple[Any, Any]]] | None:
+    """What lists the children of containers of a type; None if its values are leaves."""
+    if issubclass(kind, (list, tuple, ValuesView)):
+        return lambda structure: list(enumerate(structure))
+    if issubclass(kind, Mapping):
+        return lambda structure: list(structure.items())
+    if dataclasses.is_dataclass(kind):
+        names = [f.name for f in dataclasses.fields(kind)]
+        return lambda structure: [(name, getattr(structure, name)) for name in names]
     return None
 
 

@@ -7,7 +7,6 @@ import functools
 import os
 import re
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -55,21 +54,24 @@ class Device:
     statement to create arrays there.
     """
 
-    __slots__ = ("index", "kind")
+    __slots__ = ("_name", "index", "kind")
 
     def __init__(self, kind: str, index: int) -> None:
         self.kind, self.index = kind, index
+        self._name = "cpu" if kind == "cpu" else f"cuda:{index}"
 
     def __repr__(self) -> str:
         return f"device('{self}')"
 
     def __str__(self) -> str:
-        return "cpu" if self.kind == "cpu" else f"cuda:{self.index}"
+        return self._name
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        return hash(self._name)
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if isinstance(other, str):
             try:
                 other = _parse(other)
@@ -204,15 +206,11 @@ def host(array: Any) -> np.ndarray[Any, Any]:
     return np.array(array) if isinstance(array, (np.ndarray, np.generic)) else array.get()
 
 
-@contextlib.contextmanager
-def _on(array: Any) -> Iterator[None]:
-    with cupy().cuda.Device(bottom(array).device.id):
-        yield
-
-
 def formulas_on(array: Any) -> contextlib.AbstractContextManager[Any]:
     """Run formulas near `array`: on its GPU, or without NumPy's warnings of inf and nan."""
-    return np.errstate(all="ignore") if device_of(array) is CPU else _on(array)
+    array = bottom(array)
+    on_cpu = isinstance(array, (np.ndarray, np.generic))
+    return np.errstate(all="ignore") if on_cpu else array.device
 
 
 def copied(array: Any) -> Any:

@@ -61,4 +61,4 @@ def filled(form: Any, arrays: Any) -> Any:
             return made if isinstance(made, Tensor) else wrap(made)
         return IndexedSlices(wrap(next(arrays)), wrap(next(arrays)), leaf.shape)
 
-    return nest.map_structure(put, form)
+    return put(form) if type(form) is _Hole else nest.map_structure(put, form)

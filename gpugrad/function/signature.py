@@ -74,10 +74,12 @@ class Signature:
         if self._static:
             args, keywords, found = self._parted(args, keywords)
             statics = tuple((at, self._by_value(at, value)) for at, value in found)
+        leaves: list[Any] = []
+        forms = _form(args, leaves), _form(keywords, leaves)
         arrays: list[Any] = []
         seen: dict[int, int] = {}
         parts: list[Any] = []
-        for leaf in nest.flatten((args, keywords)):
+        for leaf in leaves:
             if isinstance(leaf, Variable):
                 parts.append(("Variable", leaf._id, leaf.shape, leaf.dtype))
             elif isinstance(leaf, Tensor) or is_array(leaf):
@@ -86,11 +88,13 @@ class Signature:
                     at = seen[id(leaf)] = len(arrays)
                     arrays.append(tensor(leaf)._data)
                 array = arrays[at]
-                parts.append((at, array.shape, array.dtype, str(placement.device_of(array))))
+                device = array.device  # of NumPy's arrays "cpu"
+                device = device if type(array) is np.ndarray else device.id
+                parts.append((at, array.shape, array.dtype, device))
             else:
                 parts.append(_value(leaf))
         settings = (placement.default_device(), get_matmul_precision(), deterministic())
-        return (_form(args), _form(keywords), tuple(parts), settings, statics), arrays
+        return (*forms, tuple(parts), settings, statics), arrays
 
     def inputs(
         self, trace: Tracing, args: Any, keywords: Any, wanted: Sequence[Tensor]
@@ -245,11 +249,13 @@ def _value(leaf: Any) -> tuple[type, Any]:
     return kind, leaf
 
 
-def _form(structure: Any) -> Any:
+def _form(structure: Any, leaves: list[Any]) -> Any:
+    """What a structure is without its leaves, which are put to `leaves`."""
     children = nest.children(structure)
     if children is None:
+        leaves.append(structure)
         return None
-    return type(structure), tuple((k, _form(child)) for k, child in children)
+    return type(structure), tuple([(key, _form(child, leaves)) for key, child in children])
 
 
 def _paths(name: str, structure: Any) -> Iterator[str]:
@@ -275,5 +281,6 @@ def _change(path: str, a: Any, b: Any) -> str:
         (1, "shape", "Pad it to one shape"), (2, "dtype", "Cast it"), (3, "device", "Move it"),
     ):  # fmt: skip
         if a[k] != b[k]:
-            return f"{path}: {what} {a[k]}, then {b[k]}. {way}"
+            before, now = (f"cuda:{v}" if type(v) is int else v for v in (a[k], b[k]))
+            return f"{path}: {what} {before}, then {now}. {way}"
     return f"{path}: whether it is the same Tensor as another argument"
