@@ -8,20 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import Namespace, cupy
-from gpugrad.kernels.launch import launch
+from gpugrad.backend import cupy
+from gpugrad.kernels.launch import compiled, takes_structures
 
-__all__ = ["INSTANCES", "Graph", "Numbers", "RefusedError"]
+__all__ = ["INSTANCES", "VECTOR", "Graph", "Put", "RefusedError", "beside", "in_order"]
 
-INSTANCES = (("numbers.cu", "put_numbers"),)
-ROOM = 480  # words of 8 bytes, as numbers.cu has it
-THREADS = 128
+INSTANCES = (("put.cu", "put"),)
+VECTOR = INSTANCES
+ROOM = 480  # words of 8 bytes, as put.cu has it
+THREADS = 256
+BLOCKS = 264
 
 
 _last: dict[int, Any] = {}  # the stream on which a graph was launched, by device
 
 
-def _in_order() -> None:
+def in_order() -> None:
     """What comes on the current stream waits for graphs launched on others: they share memory."""
     cp = cupy()
     device, current = int(cp.cuda.Device().id), cp.cuda.get_current_stream()
@@ -51,48 +53,42 @@ class Graph:
     """What a function launches, as one CUDA graph on memory of its own.
 
     Its first call runs the function as it is, so that kernels are compiled and the pool has what
-    it takes; the second captures it. A graph has fixed addresses: arguments are copied to where it
-    reads them, and its results are where they are until the next call.
+    it takes; the second captures it. A graph has fixed addresses: what it reads must lie where it
+    did, and its results are where they are until the next call.
 
     Args:
-        run: function of a list of arrays that returns a list of arrays and does nothing but
-            launch kernels.
-        arrays: like those of the calls.
+        run: function that returns a list of arrays and does nothing but launch kernels.
     """
 
-    def __init__(self, run: Callable[[Sequence[Any]], list[Any]], arrays: Sequence[Any]) -> None:
+    def __init__(self, run: Callable[[], list[Any]]) -> None:
         cp = cupy()
         _give_back()
         self._device = int(cp.cuda.Device().id)
         # not the pool that others use, who would write to what is free between two launches
         self._pool = cp.cuda.MemoryPool()
         self._stream = cp.cuda.Stream(non_blocking=True)
-        self._run, self._graph = run, None
+        self._run = run
+        self._graph: Any = None
         self._results: list[Any] | None = None
-        with cp.cuda.using_allocator(self._pool.malloc):
-            self._arguments = [cp.empty(a.shape, dtype=a.dtype) for a in arrays]
 
-    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
+    def __call__(self) -> list[Any]:
         """Launch on the current stream; the results are valid until the next call.
 
         Raises:
             RefusedError: something cannot be captured.
         """
-        _in_order()
-        for own, given in zip(self._arguments, arrays, strict=True):
-            own[...] = given
         if self._results is None:
             self._results = self._once()
             return self._results
         if self._graph is None:
             self._results = None  # what it takes again is what it gives back here
-            self._capture()
-        self._graph.launch()  # type: ignore[attr-defined]
-        return self._results  # type: ignore[return-value]
+            self._results = self._capture()
+        self._graph.launch()
+        return self._results
 
     def __del__(self) -> None:
         self._graph = self._results = None
-        self._arguments = []
+        self._run = _done
         _dead.append((self._device, self._pool))
         if not sys.is_finalizing():
             _give_back()
@@ -102,51 +98,86 @@ class Graph:
         current = cp.cuda.get_current_stream()
         self._stream.wait_event(current.record())
         with cp.cuda.using_allocator(self._pool.malloc), self._stream:
-            results = self._run(self._arguments)
+            results = self._run()
         current.wait_event(self._stream.record())
         return results
 
-    def _capture(self) -> None:
+    def _capture(self) -> list[Any]:
         with cupy().cuda.using_allocator(self._pool.malloc), self._stream:
             self._stream.begin_capture()
             try:
                 try:
-                    self._results = self._run(self._arguments)
+                    results = self._run()
                 finally:
                     self._graph = self._stream.end_capture()
             except (RuntimeError, NotImplementedError) as error:
                 raise RefusedError(str(error)) from error
+        self._run = _done  # what it holds on to may hold on to the graph
+        return results
 
 
-class Numbers:
-    """Numbers on the device that the host writes anew before each launch of a graph.
+def _done() -> list[Any]:
+    raise AssertionError("it was captured")
+
+
+class Put:
+    """Puts numbers of the host, and copies of arrays, to where graphs read them, in one launch.
 
     Args:
-        xp: reading of the arrays to make.
-        like: NumPy arrays, each of as many bytes as those of the calls.
+        numbers: NumPy arrays, each of as many bytes as those of the calls.
+        arrays: of the device, each of as many bytes as those of the calls.
 
     Attributes:
-        live: an array on the device for each.
+        live: an array on the device for each of the numbers.
     """
 
-    def __init__(self, xp: Namespace, like: Sequence[Any]) -> None:
-        sizes = [-(-a.nbytes // 16) * 2 for a in like]  # words, to boundaries of 16 bytes
-        self._starts = np.cumsum([0, *sizes]).tolist()
-        self._host = np.zeros(self._starts[-1], np.uint64)
-        self._device = xp.lib.empty(max(1, self._starts[-1]), dtype=np.uint64)
-        self.live = [
-            self._device[at : at + n].view(a.dtype)[: a.size]
-            for at, n, a in zip(self._starts[:-1], sizes, like, strict=True)
-        ]
+    def __init__(self, numbers: Sequence[Any], arrays: Sequence[Any]) -> None:
+        sizes = [-(-a.nbytes // 16) * 2 for a in numbers]  # words, to boundaries of 16 bytes
+        starts = np.cumsum([0, *sizes]).tolist()
+        n = starts[-1]
+        jobs = -(-n // 3) * 3  # three words for each copy, all of them in one launch
+        end = jobs + 3 * len(arrays)
+        given = np.zeros(-(-end // ROOM), [("at", np.uint64, ROOM)])  # one for each launch
+        words = given["at"].reshape(-1)
+        table = words[jobs:end].reshape(-1, 3)
+        table[:, 2] = [a.nbytes for a in arrays]
+        self._table = words.data[jobs:end]  # to write a few words NumPy takes 1.5 us
+        device = cupy().empty(max(1, n), dtype=np.uint64)
+        self._numbers, self.live = (
+            [
+                memory[at : at + size].view(a.dtype)[: a.size]
+                for at, size, a in zip(starts[:-1], sizes, numbers, strict=True)
+            ]
+            for memory in (words, device)
+        )
+        self._launches: list[Any] = []
+        for k, at in enumerate(range(0, end, ROOM)):
+            some, first = (min(max(word - at, 0), ROOM) for word in (n, jobs))
+            copies = table[max(at - jobs, 0) // 3 : max(at + ROOM - jobs, 0) // 3, 2]
+            most = int(copies.max(initial=0)) // (16 * THREADS)
+            by_value = given[k] if takes_structures() else given[k, ...]
+            sizes = [np.int32(size) for size in (some, first, len(copies))]
+            grid = (min(max(1, most), BLOCKS), 1, 1)
+            self._launches.append((grid, (by_value, device[at : at + some], *sizes)))
 
-    def __call__(self, numbers: Sequence[Any]) -> None:
-        """Write numbers, on the current stream."""
-        for at, a in zip(self._starts[:-1], numbers, strict=True):
-            self._host[at : at + -(-a.nbytes // 8)].view(np.uint8)[: a.nbytes] = a.view(np.uint8)
-        for at in range(0, self._host.size, ROOM):
-            part = np.zeros(ROOM, np.uint64)
-            n = min(ROOM, self._host.size - at)
-            part[:n] = self._host[at : at + n]
-            by_value = part.view([("at", np.uint64, ROOM)])[0]
-            to = self._device[at : at + n]
-            launch("numbers.cu", "put_numbers", 1, THREADS, (by_value, to, np.int32(n)))
+    def __call__(
+        self, numbers: Sequence[Any], arrays: Sequence[Any], places: Sequence[Any]
+    ) -> None:
+        """Put numbers to `live` and arrays to contiguous `places`, on the current stream."""
+        for own, number in zip(self._numbers, numbers, strict=True):
+            own[...] = number
+        at, table = 0, self._table
+        held = []
+        for array, place in zip(arrays, places, strict=True):
+            if not array.flags.c_contiguous:
+                held.append(array := array.copy())  # until the launch
+            table[at], table[at + 1] = array.data.ptr, place.data.ptr
+            at += 3
+        kernel = compiled("put.cu", "put")
+        for grid, args in self._launches:
+            kernel(grid, (THREADS, 1, 1), args)
+
+
+def beside(arrays: Sequence[Any]) -> list[Any]:
+    """Memory for arrays like these."""
+    return [type(a)(a.shape, a.dtype) for a in arrays]

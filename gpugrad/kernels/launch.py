@@ -20,7 +20,7 @@ from gpugrad.placement import gpu_count
 
 __all__ = [
     "OPTIONS", "TYPES", "architecture", "code_of", "compiled", "is_captured", "launch", "pointer",
-    "type_name",
+    "takes_structures", "type_name",
 ]  # fmt: skip
 
 OPTIONS = ("-std=c++17",)
@@ -89,13 +89,13 @@ def launch(
             raise KernelError(f"{name}: kernels run on CuPy arrays, and it was given NumPy's.")
         on_host(code_of(source), name, _three(grid), _three(block), args, shared)
         return
-    kernel = compiled(source, name)
+    kernel = _compiled(source, name, _current())
     if shared > 48 * 1024:
         kernel.max_dynamic_shared_size_bytes = shared
-    # CuPy takes a structure as an array of one element, which it passes by value
-    given = tuple(
-        np.uintp(0) if a is None else np.asarray(a) if type(a) is np.void else a for a in args
-    )
+    given = tuple([
+        np.uintp(0) if a is None
+        else np.asarray(a) if type(a) is np.void and not takes_structures() else a for a in args
+    ])  # fmt: skip
     kernel(_three(grid), _three(block), given, shared_mem=shared)
 
 
@@ -109,8 +109,21 @@ def compiled(source: str, name: str) -> Any:
 
     `launch` is for all; this is for who launches one kernel often, on CuPy arrays.
     """
-    device = int(cupy().cuda.Device().id) if gpu_count() > 1 else 0
-    return _compiled(source, name, device)
+    kernel = _compiled(source, name, _current())
+    return getattr(kernel, "kernel", kernel)  # which the RawKernel would look for at each launch
+
+
+def _current() -> int:
+    return int(cupy().cuda.Device().id) if gpu_count() > 1 else 0
+
+
+@functools.cache
+def takes_structures() -> bool:
+    """Whether CuPy passes a scalar of a structured dtype by value.
+
+    Before 14.2 it takes an array with that one element, for which it needs 8 us more.
+    """
+    return [int(n) for n in cupy().__version__.split(".")[:2]] >= [14, 2]
 
 
 def architecture() -> str:

@@ -8,8 +8,9 @@ program returns is copied out: what an earlier call returned never changes.
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ from gpugrad.function.cuda.slots import Slot, moved_in_place, slot_of
 from gpugrad.function.fusing import FUSING
 from gpugrad.function.fusing.overwriting import over, overwriting
 from gpugrad.function.memory import roots_of
-from gpugrad.kernels.graphs import Graph, Numbers, RefusedError
+from gpugrad.kernels.graphs import Graph, Put, RefusedError, beside, in_order
 from gpugrad.placement import formulas_on
-from gpugrad.program import Program, Step, Value, check_shapes
+from gpugrad.program import Program, Step, check_shapes
 
 __all__ = ["Launches"]
 
@@ -59,7 +60,6 @@ class Launches:
             (step, step.launched) for step in program.steps if id(step) in in_place
         ]
         self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect: of one step
-        self._lives = [self._live]
         written_over = overwriting(program)
         for step in program.steps:
             call, fixed = self._launch(step) if id(step) in in_place else call_of(step, xp)
@@ -68,14 +68,9 @@ class Launches:
             if not self.runs or self.runs[-1].fixed is not fixed:
                 self.runs.append(Run(fixed))
             self.runs[-1].steps.append((step, call))
-        self._close()
         self._moves = {k: v for moves in in_place.values() for k, v in moves.items()}
         self._slots: dict[int, Slot] = {}  # of Values that graphs read, and of what they move
-        if self._captures:
-            captured = {id(v) for run in self.runs if run.fixed for v in run.inputs}
-            self._slots = {id(v): slot_of(var) for var, v in program.reads if id(v) in captured}
-        for at in self._moves.values():
-            self._slots[at].moved = True
+        self._close()
         roots = roots_of(program)
         self._returns_moved = any(roots.get(id(v)) in self._slots for v in program.outputs)
         self._graphs: dict[int, Graph] = {}  # by position of the run
@@ -102,37 +97,64 @@ class Launches:
             batches: the arrays of each; they are emptied.
         """
         program = self.program
-        like = next(iter([*batches[0], *(v._data for v, _ in program.reads)]), np.zeros(()))
-        with _LOCK, formulas_on(like):  # graphs have memory of their own, for one call at a time
-            self._prepare(len(batches))
-            before = {id(v): variable._data for variable, v in program.reads}
-            before |= {at: slot.own for at, slot in self._slots.items()}
-            knowns = [before | dict(zip(map(id, program.inputs), a, strict=True)) for a in batches]
+        near = batches[0] or [variable._data for variable, _ in program.reads[:1]] or [np.zeros(())]
+        with _LOCK, formulas_on(near[0]):  # graphs have memory of their own, for one call at a time
+            self._prepare(batches)
+            before = {id(v): variable._data for variable, v in self._read}
+            before |= {at: self._slots[at].own for at in self._seen}
+            knowns = [before | dict(zip(self._arguments, a, strict=True)) for a in batches]
             for arrays in batches:
                 arrays.clear()
-            lent = set(self._slots)  # what others write to in the next call
             for k, run in enumerate(self.runs):
                 for known, made in zip(knowns, self._made(k, run, knowns), strict=True):
-                    known.update(zip(map(id, run.outputs), made, strict=True))
-                    known |= {made: self._slots[at].own for made, at in self._moves.items()}
-                if self._captures:
-                    lent.update(id(v) for v in run.outputs if run.fixed or v.view)
-            kept = [_Kept(known, lent) for known in knowns]
-            results = [[of(v) for v in program.outputs] for of in kept]
+                    known.update(zip(run.names, made, strict=True))
+                    if self._moved:
+                        known |= {at: self._slots[self._moves[at]].own for at in self._moved}
+            self._keep(knowns)
+            results = [[given(v, known) for v in program.outputs] for known in knowns]
             for variable, v in program.writes:
                 if id(v) in self._moves:
                     self._slots[self._moves[id(v)]].show()
                 else:
-                    variable._data = kept[-1](v)
+                    variable._data = given(v, knowns[-1])
             self._part_refused()
         return results
 
+    def _captured(self, run: Run) -> bool:
+        return run.fixed and self._captures
+
     def _close(self) -> None:
+        """Find what each run reads and makes, and what of it is looked at between graphs."""
         program = self.program
+        writes = [v for _, v in program.writes if id(v) not in self._moves]
         wanted = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
         for run in reversed(self.runs):
             run.close(wanted)
-            wanted.update(map(id, run.inputs))
+            wanted.update(run.reads)
+        graphs = [run for run in self.runs if self._captured(run)]
+        inside = {at for run in graphs for at in run.reads}
+        outside = {at for run in self.runs if run not in graphs for at in run.reads}
+        outside |= {id(v) for v in (*program.outputs, *writes)}
+        for variable, v in program.reads:
+            if id(v) in inside and id(v) not in self._slots:
+                self._slots[id(v)] = slot_of(variable)
+        for at in self._moves.values():
+            self._slots[at].moved = True
+        self._read = [(variable, v) for variable, v in program.reads if id(v) not in self._slots]
+        self._seen, self._moved = ([at for at in some if at in outside]
+                                   for some in (self._slots, self._moves))  # fmt: skip
+        self._arguments = [id(v) for v in program.inputs]
+        self._placed = [k for k, at in enumerate(self._arguments) if at in inside]
+        kept = {*self._slots, *self._moves, *self._arguments}  # what graphs find where it was
+        for run in graphs:
+            run.links = [at for at in run.reads if at not in kept]
+            kept.update(run.links + run.names)
+            run.passed = [at for at in run.names if any(at in r.reads for r in graphs)]
+        lent = {*self._slots, *self._moves}  # what others write to in the next call
+        if self._captures:
+            lent.update(id(v) for run in self.runs for v in run.outputs if run.fixed or v.view)
+        outputs = {id(v) for v in program.outputs} & lent
+        self._lent = outputs, outputs | {id(v) for v in writes} & lent
 
     def _part_refused(self) -> None:
         """Halve runs that cannot be captured, until a step is alone that cannot be."""
@@ -145,7 +167,7 @@ class Launches:
                 self.runs[k + 1].steps = steps[half:]
         if self._refused:
             self._refused.clear()
-            self._graphs.clear()
+            self._versions = None
             self._close()
 
     def _launch(self, step: Step) -> tuple[Callable[..., Any], bool]:
@@ -159,66 +181,93 @@ class Launches:
 
         return call, True
 
-    def _prepare(self, steps: int) -> None:
-        """Put values and numbers where graphs read them; forget graphs that read others.
+    def _prepare(self, batches: list[list[Any]]) -> None:
+        """Put values, numbers and arguments where graphs read them; forget graphs that read others.
 
         Raises:
             OtherwiseError: a Variable has another shape: this is not its program. Nothing has run.
         """
         check_shapes(self._loose)
+        if not self._captures:
+            return
         for slot in self._slots.values():
             slot.fill()
-        numbers = [[launched.numbers() for _, launched in self._effects] for _ in range(steps)]
+        numbers = [[launched.numbers() for _, launched in self._effects] for _ in batches]
         flat = [a for of_step in numbers for of_effect in of_step for a in of_effect]
-        launched = [effect for _, effect in self._effects]
-        versions = [steps, *(x.version for x in (*self._slots.values(), *launched))]
-        if versions != self._versions:
-            self._versions = versions
+        arguments = [arrays[k] for arrays in batches for k in self._placed]
+        versions = [slot.version for slot in self._slots.values()]
+        versions += [launched.version for _, launched in self._effects]
+        if (versions, len(batches)) != self._versions:
+            self._versions = versions, len(batches)
             self._graphs.clear()
-            self._numbers = Numbers(self._xp, flat)
-            live = iter(self._numbers.live)
+            self._links: dict[int, tuple[Put, list[Any]]] = {}  # into graphs, by run
+            self._out: Put | None = None
+            self._in, self._places = Put(flat, arguments), beside(arguments)
+            live, places = iter(self._in.live), iter(self._places)
             self._lives = [
                 {id(step): [next(live) for _ in some]
                  for (step, _), some in zip(self._effects, of_step, strict=True)}
                 for of_step in numbers
             ]  # fmt: skip
-        if flat:
-            self._numbers(flat)
+            names = [self._arguments[k] for k in self._placed]
+            self._fixed = [{name: next(places) for name in names} for _ in batches]
+        in_order()
+        self._in(flat, arguments, self._places)
 
     def _made(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
         """The results of a run in each step: of a CUDA graph, if CuPy can capture it."""
-        if not (run.fixed and self._captures):
-            return [run([known[id(v)] for v in run.inputs]) for known in knowns]
-        free = [v for v in run.inputs if id(v) not in self._slots]
-        arguments = [known[id(v)] for known in knowns for v in free]
-
-        def launches(arrays: Sequence[Any]) -> list[Any]:
-            each = iter(arrays)
-            at = {value: slot.own for value, slot in self._slots.items()}
-            made: list[Any] = []
-            for i, live in enumerate(self._lives):
-                if i:
-                    at |= self._carried(at)
-                self._live = live
-                at |= {id(v): next(each) for v in free}
-                results = run([at[id(v)] for v in run.inputs])
-                at.update(zip(map(id, run.outputs), results, strict=True))
-                # nothing but the slot may hold on to its array
-                made += [
-                    None if id(v) in self._moves else a
-                    for v, a in zip(run.outputs, results, strict=True)
-                ]
-            return made
-
+        if not self._captured(run):
+            return [run([known[at] for at in run.reads]) for known in knowns]
+        if run.links:
+            self._link(k, run, knowns)
+        for fixed in self._fixed:  # the graph has no more memory than it takes
+            fixed |= dict.fromkeys(run.passed)
         if k not in self._graphs:
-            self._graphs[k] = Graph(launches, arguments)
+            self._graphs[k] = Graph(functools.partial(self._launches, run))
         try:
-            made = self._graphs[k](arguments)
+            made = self._graphs[k]()
         except RefusedError:
             self._refused.append(k)
-            made = launches(arguments)
+            made = self._launches(run)
         n = len(run.outputs)
-        return [made[i * n : (i + 1) * n] for i in range(len(knowns))]
+        parted = [made[i * n : (i + 1) * n] for i in range(len(knowns))]
+        if run.passed:
+            for fixed, some in zip(self._fixed, parted, strict=True):
+                found = dict(zip(run.names, some, strict=True))
+                fixed.update({name: found[name] for name in run.passed})
+        return parted
+
+    def _link(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> None:
+        """Put what no graph has made to where one reads it."""
+        arrays = [known[at] for known in knowns for at in run.links]
+        if k not in self._links:
+            made = beside(arrays)
+            self._links[k] = Put((), arrays), made
+            places = iter(made)
+            for fixed in self._fixed:
+                fixed |= {at: next(places) for at in run.links}
+        put, made = self._links[k]
+        put((), arrays, made)
+
+    def _launches(self, run: Run) -> list[Any]:
+        """What a graph holds: a run of each step, on memory that stays where it is."""
+        at = {value: slot.own for value, slot in self._slots.items()}
+        moved = {value: at[origin] for value, origin in self._moves.items()}
+        made: list[Any] = []
+        for i, (live, fixed) in enumerate(zip(self._lives, self._fixed, strict=True)):
+            if i:
+                at |= self._carried(at)
+            self._live = live
+            at |= fixed
+            at |= moved
+            results = run([at[value] for value in run.reads])
+            at.update(zip(run.names, results, strict=True))
+            # nothing but the slot may hold on to its array
+            made += [
+                None if value in self._moves else a
+                for value, a in zip(run.names, results, strict=True)
+            ]
+        return made
 
     def _carried(self, known: dict[int, Any]) -> dict[int, Any]:
         """Values of Variables at the start of the next step, from those of a step."""
@@ -229,15 +278,15 @@ class Launches:
             if variable._id in starts and id(v) not in self._moves
         }
 
-
-class _Kept:
-    """Values for those who keep them: copies of what the next call writes to."""
-
-    def __init__(self, known: dict[int, Any], lent: set[int]) -> None:
-        self._known, self._lent = known, set(lent)
-
-    def __call__(self, v: Value) -> Any:
-        if id(v) in self._lent:
-            self._lent.discard(id(v))
-            self._known[id(v)] = self._known[id(v)].copy()
-        return given(v, self._known)
+    def _keep(self, knowns: list[dict[int, Any]]) -> None:
+        """Copy what the next call writes to for those who keep it: results, and Variables."""
+        outputs, last = self._lent
+        places = [(known, at) for known in knowns[:-1] for at in outputs]
+        places += [(knowns[-1], at) for at in last]
+        if places:
+            lent = [known[at] for known, at in places]
+            copies = beside(lent)
+            self._out = self._out or Put((), lent)
+            self._out((), lent, copies)
+            for (known, at), copy in zip(places, copies, strict=True):
+                known[at] = copy

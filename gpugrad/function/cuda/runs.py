@@ -26,6 +26,9 @@ class Run:
     Attributes:
         inputs: the values that it reads from outside.
         outputs: the values that are read from outside.
+        reads, names: their ids.
+        links: ids of inputs that a graph has to be given, as no other graph has made them.
+        passed: ids of outputs that other graphs read where they are.
         fixed: whether it is launches of kernels on memory that can be fixed, and nothing else.
     """
 
@@ -34,6 +37,10 @@ class Run:
         self.steps: list[tuple[Step, Callable[..., Any]]] = []
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
+        self.reads: list[int] = []
+        self.names: list[int] = []
+        self.links: list[int] = []
+        self.passed: list[int] = []
         self._last: list[list[int]] = []  # of each step, what no later one reads
 
     def close(self, wanted: set[int]) -> None:
@@ -45,21 +52,22 @@ class Run:
         )
         made = (v for step, _ in self.steps for v in step.outs)
         self.outputs = [v for v in made if id(v) in wanted]
+        self.reads, self.names = list(map(id, self.inputs)), list(map(id, self.outputs))
         last = {id(v): k for k, (s, _) in enumerate(self.steps) for v in (*s.inputs, *s.outs)}
         self._last = [[] for _ in self.steps]
-        for v in {*last} - {id(v) for v in self.outputs}:
+        for v in {*last} - {*self.names}:
             self._last[last[v]].append(v)
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """The arrays of the outputs, from those of the inputs."""
-        known = dict(zip(map(id, self.inputs), arrays, strict=True))
+        known = dict(zip(self.reads, arrays, strict=True))
         for (step, call), done in zip(self.steps, self._last, strict=True):
             made = call(*(given(a, known) for a in step.args))
             known.update(zip(map(id, step.outs), made, strict=True))
             del made
             for v in done:  # so that what comes next may have its memory
                 known.pop(v, None)
-        return [known[id(v)] for v in self.outputs]
+        return [known[at] for at in self.names]
 
 
 def given(a: Any, known: dict[int, Any]) -> Any:

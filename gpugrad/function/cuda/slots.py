@@ -38,11 +38,11 @@ class Slot:
     def fill(self) -> None:
         """Put the Variable's value there."""
         data = self.variable._data
-        if data.shape != self.own.shape:
-            self._leave()
-        elif data is self.own:
-            if self.moved and sys.getrefcount(self.own) > ALONE + 2:  # `data` and the Variable
+        if data is self.own:
+            if self.moved and sys.getrefcount(data) > ALONE + 2:  # `data` and the Variable
                 self._leave()
+        elif data.shape != self.own.shape:
+            self._leave()
         elif data is not self._shown:
             if sys.getrefcount(self.own) > ALONE:
                 self._leave()
