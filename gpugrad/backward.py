@@ -20,6 +20,8 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any
 
+import numpy as np
+
 from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, TENSOR, as_array, reading
 from gpugrad.errors import reraise
 from gpugrad.kernels import generated
@@ -97,16 +99,18 @@ def backward(
     xp: Any,
     stops: Any = (),
     masked: bool = False,
+    traced: bool = True,
 ) -> None:
     """Pull `grads` (by serial number) back through `log`, in place.
 
     Gradients of `keep` stay in the dict. Only inputs in `need` get one. Nothing passes
     through the numbers in `stops`. With `masked` a gradient of exactly 0 stays 0 in every
-    product, also beside an infinite factor.
+    product, also beside an infinite factor. If not `traced`, no array is of what is written down.
     """
     raw = xp is not TENSOR
     mixed = raw and len(ARRAYS) > 1  # of several libraries, or of vmap
     several = mixed and gpu_count() > 1
+    plain = not traced and not any(NAMESPACES[kind].wraps > 1 for kind in ARRAYS)
     owned: set[int] = set()  # sums that only this loop can see: added to in place
     for op, out, ids, fits, saved, params in reversed(log):
         if type(out) is int:
@@ -121,9 +125,11 @@ def backward(
                 continue
         rules = (op.masked if masked else op.rules) or op.spread(len(ids))
         if mixed:
-            # an index may be traced where the gradient is a constant
-            index = index_parts(params["index"]) if params and "index" in params else ()
-            xp = reading(*(g if type(g) is tuple else (g,)), *flat(saved), *index)
+            if plain and type(g) is not tuple:
+                xp = NAMESPACES.get(type(g), NUMPY)
+            else:  # an index may be traced where the gradient is a constant
+                index = index_parts(params["index"]) if params and "index" in params else ()
+                xp = reading(*(g if type(g) is tuple else (g,)), *flat(saved), *index)
             if getattr(op, "kind", None) == "elementwise" and xp is not NUMPY and not xp.wraps:
                 wanted = [r is not None and i in need for i, r in zip(ids, rules, strict=True)]
                 rules, fits = generated.gradients(op, rules, g, saved, fits, wanted)
@@ -145,19 +151,22 @@ def backward(
                 reraise(error, f"gradient of {op.name}", {"g": g}, params or {})
             if gi is None:
                 continue
-            at = reading(gi, grads.get(i)) if mixed else xp  # to_device's goes elsewhere
+            old = grads.get(i)
+            if fit is None and old is None:
+                grads[i] = gi
+                continue
+            at = reading(gi, old) if mixed else xp  # to_device's goes elsewhere
             if fit is not None and type(gi) is not IndexedSlices:
                 gi = refit(at, gi, fit)
-            old = grads.get(i)
             if old is None:
                 grads[i] = gi
             elif i in owned and type(gi) is type(old) and gi.dtype == old.dtype:
                 old += gi
             else:
                 grads[i] = total = plus(at, old, gi)
-                if raw and type(total) in ARRAYS and not NAMESPACES[type(total)].wraps:
+                if raw and type(total) is np.ndarray:
                     owned.add(i)
-                else:  # += would not change what wraps an array
+                else:  # += would not change what wraps an array, and a kernel of CuPy's is no gain
                     owned.discard(i)
 
 

@@ -246,7 +246,7 @@ class Recorder:
                     elif raw:
                         seed = seed._data
                     grads[i] = plus(xp, grads[i], seed) if i in grads else seed
-                backward(self.log, grads, wanted, need, xp, stopped, masked)
+                backward(self.log, grads, wanted, need, xp, stopped, masked, trace is not None)
                 results = [finished(xp, grads.get(s._id), s) for s in sources]
                 if masked or not _any_nan(results):
                     break

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.backend import SCALARS
 from gpugrad.kernels.code import Body, Code, compute_dtype
 from gpugrad.kernels.launch import TYPES, compiled, launch
 from gpugrad.kernels.layout import Layout, summed_axes
 from gpugrad.kernels.text import NUMBERS, Kernel
+from gpugrad.placement import gpu_count
 
 __all__ = ["Call", "prelude"]
 
@@ -70,6 +72,8 @@ class Call:
         )  # fmt: skip
         self.source = prelude() + kernel.text
         self._sizes = kernel.sizes()
+        self._has_numbers = any(i in SCALARS for i in inputs)
+        self._kernel: Any = None  # compiled for the one GPU that there is
 
         self._empty = 0 in shape
         self._done = not (split or self._empty or self._back) and all(
@@ -80,13 +84,14 @@ class Call:
         """The results, as arrays of type `kind`."""
         parts = [kind(shape, dtype) for shape, dtype in self._parts]
         if not self._empty:
-            given = [NUMBERS[type(a)](a) if type(a) in NUMBERS else a for a in args]
-            given += parts
+            if self._has_numbers:
+                args = [NUMBERS[type(a)](a) if type(a) in NUMBERS else a for a in args]
+            given = (*args, *parts, *self._sizes)
             if kind is np.ndarray:
-                launch(self.source, self.name, self._grid, self._block, given + self._sizes)
+                launch(self.source, self.name, self._grid, self._block, given)
             else:
-                kernel = compiled(self.source, self.name)
-                kernel(self._grid, self._block, tuple(given + self._sizes))
+                kernel = self._kernel or self._compiled()
+                kernel(self._grid, self._block, given)
         if self._done:  # what the kernel has written are the results
             return parts
         made = []
@@ -103,6 +108,12 @@ class Call:
             else:
                 made.append(part)
         return made
+
+    def _compiled(self) -> Any:
+        kernel = compiled(self.source, self.name)
+        if gpu_count() == 1:
+            self._kernel = kernel
+        return kernel
 
 
 def _zeros(part: Any, shape: tuple[int, ...], dtype: Any) -> Any:

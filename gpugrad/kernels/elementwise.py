@@ -22,6 +22,7 @@ For ``tanh`` of a contiguous float32 array the source is::
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,7 +35,7 @@ from gpugrad.kernels.launch import pointer
 from gpugrad.kernels.layout import lay_out, summed_axes
 from gpugrad.kernels.text import NUMBERS
 
-__all__ = ["Elementwise"]
+__all__ = ["Elementwise", "declined", "kept"]
 
 
 class Elementwise:
@@ -66,7 +67,8 @@ class Elementwise:
         self._body = body
         kinds = "".join(f"n{i.__name__[0]}" if i in SCALARS else _letter(i) for i in self.inputs)
         self.name = f"{name}_{kinds}_{''.join(map(_letter, self.dtypes))}"
-        self._calls: dict[Any, list[tuple[list[int], Call]]] = {}
+        self._ready: dict[Any, Callable[[Sequence[Any]], Any]] = {}
+        self._has_ints = int in self.inputs
         whole = [np.iinfo(i) for i in self.inputs if i not in SCALARS and i.kind in "iu"]
         self._low = max((i.min for i in whole), default=-(2**63))
         self._high = min((i.max for i in whole), default=2**63 - 1)
@@ -83,29 +85,40 @@ class Elementwise:
             List of arrays; NotImplemented where an array's elements do not lie at whole strides,
             or an int is none of the arrays' dtype.
         """
-        for a in args:
-            if type(a) is int and not self._low <= a <= self._high:
-                return NotImplemented
+        places = tuple([
+            (a.shape, a.strides, pointer(a) & 15) for a in args if type(a) not in NUMBERS
+        ])  # fmt: skip
+        key = places, shapes and tuple(shapes)
+        run = self._ready.get(key)
+        if run is None:
+            run = kept(self._ready, key, self.prepared(args, shapes))
+        return run(args)
+
+    def prepared(
+        self, args: Sequence[Any], shapes: Sequence[Any] | None = None
+    ) -> Callable[[Sequence[Any]], Any]:
+        """What `__call__` does with arguments that lie as these do: a function of them."""
         arrays = [a for a in args if type(a) not in NUMBERS]
-        places = [(a.shape, a.strides, pointer(a) & 15) for a in arrays]
-        key = tuple(places), shapes and tuple(shapes)
-        calls = self._calls.get(key)
+        aligned = not any(pointer(a) & 15 for a in arrays)
+        calls = self._prepare(arrays, aligned, shapes or (None,) * len(self.dtypes))
         if calls is None:
-            aligned = not any(p[2] for p in places)
-            made = self._prepare(arrays, aligned, shapes or (None,) * len(self.dtypes))
-            if made is None:
-                return NotImplemented
-            if len(self._calls) > 1000:
-                self._calls.clear()
-            calls = self._calls[key] = made
-        kind = type(arrays[0])
-        if len(calls) == 1:
-            return calls[0][1].run(kind, args)
+            return declined
+        kind, (_, first) = type(arrays[0]), calls[0]
+        run = functools.partial(first.run, kind)
+        if len(calls) > 1:
+            run = functools.partial(self._run_all, calls, kind)
+        return functools.partial(self._run_if_ints_fit, run) if self._has_ints else run
+
+    def _run_all(self, calls: Sequence[tuple[list[int], Call]], kind: Any, args: Any) -> list[Any]:
         results: list[Any] = [None] * len(self.dtypes)
         for at, call in calls:
             for k, result in zip(at, call.run(kind, args), strict=True):
                 results[k] = result
         return results
+
+    def _run_if_ints_fit(self, run: Any, args: Sequence[Any]) -> Any:
+        fit = all(self._low <= a <= self._high for a in args if type(a) is int)
+        return run(args) if fit else NotImplemented
 
     def _prepare(self, arrays: Sequence[Any], aligned: bool, shapes: Sequence[Any]) -> Any:
         """For each kernel: the positions of its results, and its call."""
@@ -136,6 +149,19 @@ class Elementwise:
         whole = groups.pop(frozenset(), [])
         first, *rest = groups.values() or [[]]
         return [sorted(whole + first), *rest]
+
+
+def declined(args: Sequence[Any]) -> Any:
+    """Of arguments for which there is no kernel."""
+    return NotImplemented
+
+
+def kept(ready: dict[Any, Any], key: Any, made: Any) -> Any:
+    """`made`, which is put to what is ready for calls of one kind; not too many are kept."""
+    if len(ready) > 1000:
+        ready.clear()
+    ready[key] = made
+    return made
 
 
 def _letter(dtype: np.dtype[Any]) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 
 from gpugrad.backend import BFLOAT16, HALF, NUMPY, SCALARS
 from gpugrad.kernels.code import CODE, LIB, Code, NoCodeError
-from gpugrad.kernels.elementwise import Elementwise
+from gpugrad.kernels.elementwise import Elementwise, declined, kept
+from gpugrad.kernels.text import NUMBERS
 from gpugrad.placement import formulas_on, gpu_count
 
 __all__ = [
@@ -107,18 +108,27 @@ def _read(function: Callable[..., Any], *args: Any) -> Any:
 def first(op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
     """An op on bare device arrays: its kernel where it has one, else the formula."""
     kernels: dict[Any, Elementwise | None] = {}
+    ready: dict[Any, Callable[[Sequence[Any]], Any]] = {}
+
+    def prepared(args: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
+        kinds = tuple(map(kind_of, args))
+        if kinds not in kernels:
+            try:
+                kernels[kinds] = forward_of(op, kinds)
+            except NoCodeError:
+                kernels[kinds] = None
+        kernel = kernels[kinds]
+        return declined if kernel is None else kernel.prepared(args)
 
     def generated_first(*args: Any) -> Any:
         if not enabled:
             return formula(*args)
-        key = tuple([kind_of(a) for a in args])
-        if key not in kernels:
-            try:
-                kernels[key] = forward_of(op, key)
-            except NoCodeError:
-                kernels[key] = None
-        kernel = kernels[key]
-        made = NotImplemented if kernel is None else kernel(*args)
+        key = tuple([  # all that the launch depends on, so that the next one only looks for it
+            type(a) if type(a) in NUMBERS else (a.dtype, a.shape, a.strides, a.data.ptr & 15)
+            for a in args
+        ])  # fmt: skip
+        run = ready.get(key) or kept(ready, key, prepared(args))
+        made = run(args)
         return formula(*args) if made is NotImplemented else made[0]
 
     return generated_first
@@ -177,6 +187,9 @@ def _widened(value: Any) -> Any:
     return np.dtype(np.float32) if value in HALF else value
 
 
+_ready: dict[Any, tuple[list[int], list[int], Callable[[Sequence[Any]], Any]]] = {}
+
+
 def gradients(
     op: Any, rules: Sequence[Any], g: Any, saved: Sequence[Any], fits: Sequence[Any],
     wanted: Sequence[bool],
@@ -186,34 +199,53 @@ def gradients(
     One kernel reads the cotangent and what was saved once, and writes all gradients, those of
     broadcast inputs summed. What cannot be so is left to the rules.
     """
-    at = [k for k, w in enumerate(wanted) if w and not (rules[k] is identity and fits[k] is None)]
-    if not enabled or not at or type(g) is tuple:
+    if not enabled or type(g) is tuple:
         return rules, fits
-    kinds = tuple([saved_kind(s) for s in saved])
-    fitted = [fits[k] or (None, None) for k in at]
-    key = tuple([rules[k] for k in at]), g.dtype, kinds, tuple([dtype for _, dtype in fitted])
-    kernel = _backward.get(key, ...)
-    if kernel is ...:
-        try:
-            kernel = gradients_of(op, rules, at, g.dtype, kinds, key[3])
-        except NoCodeError:
-            kernel = None
-        _backward[key] = kernel
-    if kernel is None:
+    given = [g, *saved]
+    key = op, rules is op.rules, tuple(wanted), tuple(fits), tuple([
+        type(a) if type(a) in NUMBERS
+        else (a.dtype, a.shape, a.strides, a.data.ptr & 15) if hasattr(a, "strides") else (a,)
+        for a in given
+    ])  # fmt: skip
+    at, values, run = _ready.get(key) or kept(
+        _ready, key, _prepared(op, rules, given, fits, wanted)
+    )
+    if not at:
         return rules, fits
-    given = [s for s, kind in zip(saved, kinds, strict=True) if type(kind) is not tuple]
-    shapes = [shape for shape, _ in fitted]
+    given = [given[k] for k in values]
     if gpu_count() > 1:
         with formulas_on(g):
-            made = kernel(g, *given, shapes=shapes)
+            made = run(given)
     else:
-        made = kernel(g, *given, shapes=shapes)
+        made = run(given)
     if made is NotImplemented:
         return rules, fits
     rules, fits = list(rules), list(fits)
     for k, gradient in zip(at, made, strict=True):
         rules[k], fits[k] = _known(gradient), None
     return rules, fits
+
+
+def _prepared(
+    op: Any, rules: Sequence[Any], given: Sequence[Any], fits: Sequence[Any], wanted: Sequence[bool]
+) -> tuple[list[int], list[int], Callable[[Sequence[Any]], Any]]:
+    """Inputs whose gradients a kernel gives, which of `given` it takes, and what launches it."""
+    at = [k for k, w in enumerate(wanted) if w and not (rules[k] is identity and fits[k] is None)]
+    if not at:
+        return [], [], declined
+    kind, *kinds = map(saved_kind, given)
+    fitted = [fits[k] or (None, None) for k in at]
+    key = tuple([rules[k] for k in at]), kind, tuple(kinds), tuple([dtype for _, dtype in fitted])
+    if key not in _backward:
+        try:
+            _backward[key] = gradients_of(op, rules, at, kind, kinds, key[3])
+        except NoCodeError:
+            _backward[key] = None
+    kernel = _backward[key]
+    if kernel is None:
+        return [], [], declined
+    values = [0, *(k for k, kind in enumerate(kinds, 1) if type(kind) is not tuple)]
+    return at, values, kernel.prepared([given[k] for k in values], [shape for shape, _ in fitted])
 
 
 def _known(gradient: Any) -> Callable[..., Any]:
