@@ -18,6 +18,7 @@ import math
 import threading
 import warnings
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ import numpy as np
 from gpugrad.backend import BFLOAT16, HALF, SCALARS, cupy
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.launch import pointer
+from gpugrad.placement import gpu_count
 
 __all__ = [
     "binding", "gelu_aux", "get_matmul_precision", "matmul", "product", "relu_aux",
@@ -151,33 +153,49 @@ def _operand(lib: Any, a: Any, batch: tuple[int, ...]) -> _Operand:
 class _Plan:
     """Descriptors of one problem, and the algorithm that cuBLASLt prefers for it.
 
+    Args:
+        handle: of cuBLASLt on the device.
+        sizes: m, n, k, and how many products.
+        dtype, compute: of the matrices, and how they are multiplied.
+        a, b: how they lie.
+        epilogue: of `EPILOGUES`.
+        aux_ld: elements of a row of its array; 0 if it has none.
+        aligned: of the four matrices: to how many bytes.
+        bias, aux: addresses; 0 for what it does not have.
+
     Attributes:
-        algo: the algorithm.
+        algo: address of the algorithm.
         size: bytes of the workspace that it takes.
+        zero, one: addresses of these numbers.
+        shape: of the result.
     """
 
-    def __init__(self, handle: int, m: int, n: int, k: int, count: int, dtype: Any, compute: int,
-                 a: tuple[bool, int, int], b: tuple[bool, int, int], epilogue: int, aux_ld: int,
-                 aligned: tuple[int, ...], bias: int, aux: int) -> None:  # fmt: skip
+    shape: tuple[int, ...] = ()
+
+    def __init__(self, handle: int, sizes: Sequence[int], dtype: Any, compute: int,
+                 a: _Operand, b: _Operand, epilogue: int, aux_ld: int, aligned: Sequence[int],
+                 bias: int, aux: int) -> None:  # fmt: skip
+        m, n, k, count = sizes
         lt = self._lt = binding()
         self.lock = threading.Lock()
         wide = np.float64 if dtype == np.float64 else np.float32
-        self.scale = {beta: np.array(beta, wide) for beta in (0.0, 1.0)}
+        self._scales = np.array([0, 1], wide)
+        self.zero = self._scales.ctypes.data
+        self.one = self.zero + self._scales.itemsize
         self.desc = lt.matmul_desc_create(compute, _TYPES[np.dtype(wide)])
         self.layouts: list[int] = []
-        kind, size = _TYPES[dtype], [(n, k, b), (k, m, a)]
-        for (rows, columns, (by_columns, ld, stride)), attribute in zip(
-            size, (_TRANSA, _TRANSB), strict=True
-        ):
-            self.set(attribute, np.int32(by_columns))
-            rows, columns = (columns, rows) if by_columns else (rows, columns)
-            self._layout(kind, rows, columns, ld, count, stride)
+        kind = _TYPES[dtype]
+        for rows, columns, matrix, attribute in ((n, k, b, _TRANSA), (k, m, a, _TRANSB)):
+            self.set(attribute, np.int32(matrix.by_columns))
+            rows, columns = (columns, rows) if matrix.by_columns else (rows, columns)
+            self._layout(kind, rows, columns, matrix.ld, count, matrix.batch_stride)
         self._layout(kind, n, m, n, count, m * n)
         self.set(_EPILOGUE, np.uint32(epilogue))
         if aux_ld:
             self.set(_AUX_LD, np.int64(aux_ld))
         self.point(bias, aux)  # the choice of an algorithm looks at them
-        self.algo, self.size = self._preferred(handle, aligned)
+        self._algo, self.size = self._preferred(handle, aligned)
+        self.algo = self._algo.ctypes.data
 
     def set(self, attribute: int, value: Any) -> None:
         """Set an attribute of the product."""
@@ -202,7 +220,7 @@ class _Plan:
                     layout, attribute, held.ctypes.data, held.nbytes
                 )
 
-    def _preferred(self, handle: int, aligned: tuple[int, ...]) -> tuple[np.ndarray[Any, Any], int]:
+    def _preferred(self, handle: int, aligned: Sequence[int]) -> tuple[np.ndarray[Any, Any], int]:
         lt = self._lt
         preference = lt.matmul_preference_create()
         limits = zip(_MIN_ALIGNMENTS, map(np.uint32, aligned), strict=True)
@@ -228,23 +246,29 @@ class _Plan:
         self._lt.matmul_desc_destroy(self.desc)
 
 
-_plans: OrderedDict[Any, _Plan | None] = OrderedDict()  # None: cuBLASLt has nothing for it
+_plans: OrderedDict[Any, _Plan | _Copied | None] = OrderedDict()  # None: nothing for it
 _plans_lock = threading.Lock()
 
 
-def _plan(device: int, key: tuple[Any, ...], bias: int, aux: int) -> _Plan | None:
+class _Copied(NamedTuple):
+    """Of matrices that cuBLASLt cannot read where they lie: the axes of the stacks."""
+
+    batch: tuple[int, ...]
+
+
+def _plan(key: Any, make: Callable[[], _Plan | _Copied | None]) -> _Plan | _Copied | None:
     with _plans_lock:
-        if (device, key) in _plans:
-            _plans.move_to_end((device, key))
-            return _plans[device, key]
+        if key in _plans:
+            _plans.move_to_end(key)
+            return _plans[key]
         try:
-            made = _Plan(*(_handle(device), *key, bias, aux))
+            made = make()
         except binding().cuBLASLtError:
             made = None
-        _plans[device, key] = made
+        _plans[key] = made
         if len(_plans) > PLANS:
             _, oldest = _plans.popitem(last=False)
-            if oldest is not None:
+            if isinstance(oldest, _Plan):
                 with oldest.lock:
                     oldest.destroy()
         return made
@@ -297,47 +321,71 @@ def product(
         for these dtypes and layouts.
     """
     lt = binding()
-    if lt is None or a.dtype not in _TYPES or a.dtype != b.dtype:
+    if lt is None:
         return NotImplemented
-    (m, k), n, dtype = a.shape[-2:], b.shape[-1], a.dtype
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    count = math.prod(batch)
-    if 0 in (m, n, k, count) or max(m, n, k, count) > 2**31 - 1:
-        return NotImplemented
-    left, right = _operand(lib, a, batch), _operand(lib, b, batch)
-    if out is None:
-        out = lib.empty((*batch, m, n), dtype=dtype)
-    pointers = [pointer(x) for x in (right.array, left.array, out)]
-    compute = _COMPUTE_64F if dtype == np.float64 else _COMPUTE_32F
-    if dtype == np.float32:
-        compute = _PRECISIONS[_precision[0]]
-    aux_ld = 0 if aux is None else aux.shape[1] * (8 if "relu" in epilogue else 1)
-    aligned = tuple(_alignment(p) for p in (*pointers, pointers[-1]))
-    extra = tuple(0 if x is None else pointer(x) for x in (bias, aux))
-    device, stream = int(a.device.id), int(cupy().cuda.get_current_stream().ptr)
-    plan = _plan(
-        device, (m, n, k, count, dtype, compute, left[1:], right[1:], EPILOGUES[epilogue], aux_ld,
-                 aligned), *extra,
+    device = int(a.device.id) if gpu_count() > 1 else 0
+    at = pointer(b), pointer(a), 0 if out is None else pointer(out)  # memory is got at 256 bytes
+    aligned = tuple([p & 255 for p in at])
+    aux_shape = None if aux is None else aux.shape
+    extra = [0 if x is None else pointer(x) for x in (bias, aux)]
+    key = (
+        device, a.dtype, b.dtype, a.shape, b.shape, a.strides, b.strides, aligned, epilogue,
+        aux_shape, _precision[0],
     )  # fmt: skip
+    plan = _plan(key, lambda: _planned(lib, device, a, b, aligned, epilogue, aux_shape, extra))
     if plan is None:
         return NotImplemented
+    if isinstance(plan, _Copied):
+        a, b = (_operand(lib, x, plan.batch).array for x in (a, b))
+        return product(lib, a, b, out=out, accumulate=accumulate, epilogue=epilogue, bias=bias,
+                       aux=aux)  # fmt: skip
+    kind = type(a)
+    if out is None:
+        out = kind(plan.shape, a.dtype)
+        at = *at[:2], pointer(out)
     # of the stream's own memory: what is launched on it later gets it, and so does a capture
-    workspace = lib.empty(max(plan.size, 1), dtype=np.uint8)
-    one, beta = plan.scale[1.0], plan.scale[1.0 if accumulate else 0.0]
+    workspace = kind((plan.size,), np.uint8) if plan.size else None
+    first, second, result = plan.layouts
     with plan.lock:  # pointers of epilogues are attributes of the one descriptor
         plan.point(*extra)
-        first, second, result = plan.layouts
         lt.matmul(
-            _handle(device), plan.desc, one.ctypes.data, pointers[0], first, pointers[1], second,
-            beta.ctypes.data, pointers[2], result, pointers[2], result, plan.algo.ctypes.data,
-            pointer(workspace), plan.size, stream,
+            _handle(device), plan.desc, plan.one, at[0], first, at[1], second,
+            plan.one if accumulate else plan.zero, at[2], result, at[2], result, plan.algo,
+            0 if workspace is None else pointer(workspace), plan.size,
+            int(cupy().cuda.get_current_stream().ptr),
         )  # fmt: skip
     return out
 
 
+def _planned(
+    lib: Any, device: int, a: Any, b: Any, aligned: tuple[int, ...], epilogue: str,
+    aux_shape: Any, extra: Sequence[int],
+) -> _Plan | _Copied | None:  # fmt: skip
+    """The plan of a product; None if cuBLASLt has nothing for these dtypes and sizes."""
+    if a.dtype not in _TYPES or a.dtype != b.dtype:
+        return None
+    (m, k), n, dtype = a.shape[-2:], b.shape[-1], a.dtype
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    sizes = m, n, k, math.prod(batch)
+    if 0 in sizes or max(sizes) > 2**31 - 1:
+        return None
+    left, right = _operand(lib, a, batch), _operand(lib, b, batch)
+    if left.array is not a or right.array is not b:
+        return _Copied(batch)
+    compute = _COMPUTE_64F if dtype == np.float64 else _COMPUTE_32F
+    if dtype == np.float32:
+        compute = _PRECISIONS[_precision[0]]
+    aux_ld = 0 if aux_shape is None else aux_shape[1] * (8 if "relu" in epilogue else 1)
+    plan = _Plan(_handle(device), sizes, dtype, compute, left, right, EPILOGUES[epilogue], aux_ld,
+                 tuple(map(_alignment, (*aligned, aligned[-1]))), *extra)  # fmt: skip
+    plan.shape = (*batch, m, n)
+    return plan
+
+
 def matmul(xp: Any, x1: Any, x2: Any) -> Any:
     """The launcher of the op `matmul`."""
-    if any(type(a) in SCALARS or type(a) is np.ndarray or a.ndim < 2 for a in (x1, x2)):
+    kind = type(x1)
+    if kind in SCALARS or kind is np.ndarray or type(x2) is not kind or min(x1.ndim, x2.ndim) < 2:
         return NotImplemented
     if x1.shape[-1] != x2.shape[-2]:
         return NotImplemented  # the formula's error names the shapes
