@@ -283,10 +283,16 @@ class Launches:
         outputs, last = self._lent
         places = [(known, at) for known in knowns[:-1] for at in outputs]
         places += [(knowns[-1], at) for at in last]
-        if places:
-            lent = [known[at] for known, at in places]
-            copies = beside(lent)
-            self._out = self._out or Put((), lent)
-            self._out((), lent, copies)
-            for (known, at), copy in zip(places, copies, strict=True):
+        lent = []
+        for known, at in places:
+            if type(known[at]) is np.ndarray:  # an object that a control op keeps for its gradient
+                known[at] = known[at].copy()
+            else:
+                lent.append((known, at))
+        if lent:
+            arrays = [known[at] for known, at in lent]
+            copies = beside(arrays)
+            self._out = self._out or Put((), arrays)
+            self._out((), arrays, copies)
+            for (known, at), copy in zip(lent, copies, strict=True):
                 known[at] = copy
