@@ -10,11 +10,12 @@ _chosen = [False]  # one element, which all threads read and one assignment chan
 def set_deterministic(on: bool = True) -> None:
     """Say for all threads whether results on a GPU must be the same to the last bit each time.
 
-    Gradients of `take`, `gather`, embeddings and indexing add up what was read from one place.
-    By default a GPU adds with atomics, in the order in which they happen to arrive, and the last
-    digits of a float differ from run to run. If on, the indices are sorted first, and each sum
-    is taken in one order, which depends on the indices alone; that takes longer. Integers and
-    the CPU give the same results each time either way.
+    Gradients of `take`, `gather`, embeddings and indexing add up what was read from one place,
+    and SGD moves rows that a gradient names twice twice. By default a GPU adds with atomics, in
+    the order in which they happen to arrive, and the last digits of a float differ from run to
+    run. If on, the indices are sorted first, and each sum is taken in one order, which depends on
+    the indices alone; that takes longer. Integers and the CPU give the same results each time
+    either way.
 
     Args:
         on: whether they must.

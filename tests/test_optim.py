@@ -17,6 +17,7 @@ from gpugrad.errors import (
     IndexOutOfBoundsError,
     ShapeError,
 )
+from gpugrad.ops import indices
 from gpugrad.optim import arrays
 
 MAKERS = {
@@ -294,12 +295,20 @@ def test_rows_move_as_the_dense_gradient_does(make):
     np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-14)
 
 
-def test_rows_move_on_a_gpu(cuda):
-    with gg.device(cuda):
-        v = gg.Variable(np.ones((3, 1)))
-        rows = gg.IndexedSlices(gg.constant(np.ones((2, 1))), gg.constant([1, 1]), (3, 1))
-        optim.SGD(0.5).apply_gradients([(rows, v)])
+@pytest.mark.parametrize("in_order", [False, True])
+def test_rows_move_on_a_gpu(cuda, monkeypatch, in_order):
+    atomics, add = [], indices.atomic_add
+    monkeypatch.setattr(indices, "atomic_add", lambda *args: (atomics.append(args), add(*args)))
+    gg.set_deterministic(in_order)
+    try:
+        with gg.device(cuda):
+            v = gg.Variable(np.ones((3, 1)))
+            rows = gg.IndexedSlices(gg.constant(np.ones((2, 1))), gg.constant([1, 1]), (3, 1))
+            optim.SGD(0.5).apply_gradients([(rows, v)])
+    finally:
+        gg.set_deterministic(False)
     np.testing.assert_array_equal(v.numpy().ravel(), [1, 0, 1])
+    assert len(atomics) == (not in_order)
 
 
 # ---- minimize, schedules -----------------------------------------------------------------

@@ -143,7 +143,7 @@ def may_repeat(index):
 # ---- adding and putting in place ---------------------------------------------------------
 
 
-def add_at(name, xp, out, index, values):
+def add_at(name: str, xp: Any, out: Any, index: Any, values: Any) -> None:
     """Add to elements of a new row-major array in place; those named twice are added to twice."""
     try:
         if not may_repeat(index):

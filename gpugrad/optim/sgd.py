@@ -8,7 +8,7 @@ from typing import Any
 from gpugrad.backend import NAMESPACES
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.optim import sgd_settings
-from gpugrad.ops.indices import atomic_add
+from gpugrad.ops.indices import add_at
 from gpugrad.optim.arrays import add_scaled
 from gpugrad.optim.optimizer import Optimizer, Schedule
 from gpugrad.optim.states import State
@@ -76,4 +76,4 @@ class SGD(Optimizer):
 
     def _move_rows(self, data: Any, indices: Any, values: Any, rate: float) -> None:
         # a row that comes twice moves twice
-        atomic_add(NAMESPACES[type(data)].lib, data, indices, values * -rate)
+        add_at("apply_gradients", NAMESPACES[type(data)], data, (indices,), values * -rate)
