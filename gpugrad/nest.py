@@ -40,9 +40,7 @@ def flatten(structure: Any) -> list[Any]:
     [1, 2, 3]
     """
     found = children(structure)
-    if found is None:
-        return [structure]
-    return [leaf for _, child in found for leaf in flatten(child)]
+    return [structure] if found is None else [leaf for _, at in found for leaf in flatten(at)]
 
 
 def pack(structure: Any, leaves: list[Any]) -> Any:

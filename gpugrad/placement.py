@@ -238,6 +238,8 @@ def full_beside(like: Any, shape: tuple[int, ...], dtype: Any, value: float = 0)
             full_beside(stacked, (stacked.shape[0], *shape), dtype, value), like.level
         )
     like = bottom(like)
+    if type(like) is np.ndarray:
+        return np.full(shape, value, dtype)
     with formulas_on(like):
         return reading(like).lib.full(shape, value, dtype=dtype)
 

@@ -219,11 +219,11 @@ class Recorder:
         stops: Sequence[Tensor] = (),
     ) -> list[Any]:  # fmt: skip
         """Gradients of the sum of `targets` (Tensor, IndexedSlices or None), one a source."""
-        wanted = {number_any(s) for s in sources}
-        raw = all(recorder.passive for recorder in threads.stack)
-        first = targets[0]._data if targets else None
-        if first is None:
+        if not targets:
             return [None] * len(sources)
+        wanted = {number_any(s) for s in sources}
+        raw = not threads.stack or all(recorder.passive for recorder in threads.stack)
+        first = targets[0]._data
         xp = backend.reading(first) if raw else TENSOR
         trace = running()
         start = len(trace.program.steps) if trace is not None else 0
@@ -235,7 +235,9 @@ class Recorder:
                 if any(i in need for i in ids):
                     need.update((out,) if type(out) is int else (o[0] for o in out))
         stopped = {number_any(s) for s in stops}
-        with np.errstate(all="ignore"), formulas_on(first):  # some of it may be on the CPU
+        here = formulas_on(first)
+        quiet = contextlib.nullcontext() if type(here) is np.errstate else np.errstate(all="ignore")
+        with here, quiet:  # some of it may be on the CPU
             for masked in (False, True):  # 0 * inf is 0 in the second pass: see `_any_nan`
                 grads: dict[int, Any] = {}
                 for target, seed in zip(targets, seeds, strict=True):
@@ -266,8 +268,9 @@ def _any_nan(results: Sequence[Any]) -> bool:
     trace = running()
     if trace is not None and trace.abstract:  # there is no other way to go in a later run
         return any(tracing(g._data) for g in arrays)
-    if any(_is_nan(backend.bottom(g._data)) for g in arrays):
-        return True
+    for g in arrays:
+        if _is_nan(backend.bottom(g._data)):
+            return True
     if trace is not None and trace.moved:  # too late to call the function instead
         return True
     if trace is not None:  # in a later run one may be, and then this is not what to do
@@ -365,6 +368,8 @@ def zeros_beside(t: Tensor, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def unconnected(value: Any) -> UnconnectedGradients:
     """The choice that `value` names; ArgumentError if it names none."""
+    if isinstance(value, UnconnectedGradients):
+        return value
     try:
         return UnconnectedGradients(value)
     except ValueError:
