@@ -17,7 +17,7 @@ INSTANCES = (("put.cu", "put"),)
 VECTOR = INSTANCES
 ROOM = 480  # words of 8 bytes, as put.cu has it
 THREADS = 256
-BLOCKS = 264
+BLOCKS = 132 * 8
 
 
 _last: dict[int, Any] = {}  # the stream on which a graph was launched, by device
