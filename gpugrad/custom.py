@@ -25,6 +25,7 @@ from gpugrad.rules import OwnRules
 from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, recorders, tensor, threads, wrap
+from gpugrad.training import is_training, training
 from gpugrad.transforms import grad, jacobian, vjp
 from gpugrad.variable import Variable
 
@@ -83,11 +84,12 @@ class _CustomOp(OwnRules):
         self._grad_fn, self._n_positional = grad_fn, n_positional
         self._inputs = [(x.shape, x.dtype) for x in inputs]  # not the tensors: they may be freed
         self._variables = variables
+        self._trains = is_training()
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
         """What the user's function returns for them."""
         upstream = [copy(x) if xp is TENSOR else wrap(_bare(x)) for x in g]
-        with reopened(*upstream):
+        with reopened(*upstream), training(self._trains):  # it may compute something again
             return self._called(xp, upstream)
 
     def _called(self, xp: Any, upstream: list[Tensor]) -> list[Any]:

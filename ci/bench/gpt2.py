@@ -53,36 +53,20 @@ def batch() -> tuple[np.ndarray, np.ndarray]:
 # ---- gpugrad ----------------------------------------------------------------------------
 
 
+def normal(scale: float) -> Any:
+    """An initializer."""
+    return functools.partial(gg.nn.initializers.normal, stddev=scale)
+
+
 class Linear(gg.nn.Dense):
     """A dense layer whose Variables are float32 and whose product is not."""
 
     def __init__(self, units_in: int, units_out: int, scale: float = 0.02) -> None:
-        super().__init__(units_in, units_out)
-        self.kernel.assign(gg.random.normal((units_in, units_out), stddev=scale))
+        super().__init__(units_in, units_out, kernel_initializer=normal(scale))
 
     def forward(self, x: gg.Tensor) -> gg.Tensor:
         x, kernel, bias = (gg.astype(a, PRODUCTS) for a in (x, self.kernel, self.bias))
         return x @ kernel + bias
-
-
-class LayerNorm(gg.nn.Module):
-    """Each token's numbers to mean 0 and variance 1, then scaled and moved."""
-
-    def __init__(self, width: int) -> None:
-        self.weight, self.bias = gg.Variable(gg.ones(width)), gg.Variable(gg.zeros(width))
-
-    def forward(self, x: gg.Tensor) -> gg.Tensor:
-        return gg.nn.layer_norm(x, self.weight, self.bias)
-
-
-class Embedding(gg.nn.Module):
-    """A row for each token or place."""
-
-    def __init__(self, rows: int, width: int) -> None:
-        self.weight = gg.Variable(gg.random.normal((rows, width), stddev=0.02))
-
-    def forward(self, indices: gg.Tensor) -> gg.Tensor:
-        return gg.nn.embedding(indices, self.weight)
 
 
 class Attention(gg.nn.Module):
@@ -106,8 +90,8 @@ class Block(gg.nn.Module):
 
     def __init__(self, size: Size) -> None:
         width = size.width
-        self.norm_1, self.attention = LayerNorm(width), Attention(size)
-        self.norm_2, self.up = LayerNorm(width), Linear(width, 4 * width)
+        self.norm_1, self.attention = gg.nn.LayerNorm(width), Attention(size)
+        self.norm_2, self.up = gg.nn.LayerNorm(width), Linear(width, 4 * width)
         self.down = Linear(4 * width, width, 0.02 / math.sqrt(2 * size.layers))
 
     def forward(self, x: gg.Tensor) -> gg.Tensor:
@@ -119,10 +103,11 @@ class GPT2(gg.nn.Module):
     """The loss of the next tokens. The table of tokens is the last layer's kernel too."""
 
     def __init__(self, size: Size) -> None:
-        self.tokens = Embedding(size.vocabulary, size.width)
-        self.places = Embedding(size.length, size.width)
+        table = functools.partial(gg.nn.Embedding, initializer=normal(0.02))
+        self.tokens = table(size.vocabulary, size.width)
+        self.places = table(size.length, size.width)
         self.blocks = [Block(size) for _ in range(size.layers)]
-        self.norm = LayerNorm(size.width)
+        self.norm = gg.nn.LayerNorm(size.width)
 
     def forward(self, tokens: gg.Tensor, following: gg.Tensor) -> gg.Tensor:
         x = self.tokens(tokens) + self.places(gg.arange(tokens.shape[1]))

@@ -43,48 +43,28 @@ def batch() -> tuple[np.ndarray, np.ndarray]:
 # ---- gpugrad ----------------------------------------------------------------------------
 
 
-class Conv(gg.nn.Module):
+class Conv(gg.nn.Conv2d):
     """A convolution in the dtype of what comes in, without bias."""
 
     def __init__(self, channels_in: int, channels_out: int, side: int, stride: int = 1) -> None:
-        shape = (channels_out, channels_in, side, side)
-        scale = (2 / (channels_in * side * side)) ** 0.5  # He et al. 2015
-        self.weight = gg.Variable(gg.random.normal(shape, stddev=scale))
-        self.stride, self.padding = stride, side // 2
+        super().__init__(
+            channels_in, channels_out, side, use_bias=False, stride=stride, padding=side // 2,
+            weight_initializer=gg.nn.initializers.he_normal,
+        )  # fmt: skip
 
     def forward(self, x: gg.Tensor) -> gg.Tensor:
-        return gg.nn.conv2d(
-            x, gg.astype(self.weight, x.dtype), stride=self.stride, padding=self.padding
-        )
-
-
-class BatchNorm(gg.nn.Module):
-    """Batch normalisation in training, which keeps running statistics."""
-
-    def __init__(self, channels: int) -> None:
-        self.weight, self.bias = gg.Variable(gg.ones(channels)), gg.Variable(gg.zeros(channels))
-        self.running_mean = gg.Variable(gg.zeros(channels), trainable=False)
-        self.running_var = gg.Variable(gg.ones(channels), trainable=False)
-
-    def forward(self, x: gg.Tensor) -> gg.Tensor:
-        weight, bias = gg.astype(self.weight, x.dtype), gg.astype(self.bias, x.dtype)
-        y, mean, var = gg.nn.batch_norm(
-            x, self.running_mean, self.running_var, weight, bias, training=True
-        )
-        self.running_mean.assign(mean)
-        self.running_var.assign(var)
-        return y
+        return gg.nn.conv2d(x, gg.astype(self.weight, x.dtype), **self.how)
 
 
 class Block(gg.nn.Module):
     """Two convolutions, added to what came in."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
-        self.conv_1, self.norm_1 = Conv(channels_in, channels, 3, stride), BatchNorm(channels)
-        self.conv_2, self.norm_2 = Conv(channels, channels, 3), BatchNorm(channels)
+        self.conv_1, self.norm_1 = Conv(channels_in, channels, 3, stride), gg.nn.BatchNorm(channels)
+        self.conv_2, self.norm_2 = Conv(channels, channels, 3), gg.nn.BatchNorm(channels)
         self.past = []
         if stride != 1:
-            self.past = [Conv(channels_in, channels, 1, stride), BatchNorm(channels)]
+            self.past = [Conv(channels_in, channels, 1, stride), gg.nn.BatchNorm(channels)]
 
     def forward(self, x: gg.Tensor) -> gg.Tensor:
         y = gg.nn.relu(self.norm_1(self.conv_1(x)))
@@ -98,7 +78,7 @@ class ResNet(gg.nn.Module):
     """He et al. 2015, "Deep Residual Learning for Image Recognition", for small images."""
 
     def __init__(self) -> None:
-        self.conv, self.norm = Conv(3, STAGES[0], 3), BatchNorm(STAGES[0])
+        self.conv, self.norm = Conv(3, STAGES[0], 3), gg.nn.BatchNorm(STAGES[0])
         self.blocks = []
         before = STAGES[0]
         for channels in STAGES:
@@ -134,7 +114,7 @@ def with_gpugrad(dtype: str) -> Any:
 
     @gg.function
     def step(images: gg.Tensor, labels: gg.Tensor) -> gg.Tensor:
-        with gg.GradientTape() as tape:
+        with gg.nn.training(), gg.GradientTape() as tape:
             loss = gg.nn.cross_entropy(model(gg.astype(images, dtype)), labels)
         optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
         return loss

@@ -36,6 +36,7 @@ from gpugrad.recorder import recording_stopped
 from gpugrad.tensor import Tensor, tensor, threads, wrap
 from gpugrad.trace import Tracing
 from gpugrad.traced import running
+from gpugrad.training import is_training, training
 from gpugrad.variable import Variable
 
 __all__ = ["CacheInfo", "Function", "function"]
@@ -92,9 +93,10 @@ class _Pair:
     ) -> Any:
         for v in self.variables:
             v._read()  # so that tapes that watch Variables on first use know of it
-        sources = [*wanted, *self.variables]
+        sources, mode = [*wanted, *self.variables], is_training()
 
         def again() -> Any:
+            @training(mode)
             def run() -> list[Tensor]:
                 return differentiable(f(*args, **keywords))
 

@@ -16,6 +16,7 @@ from gpugrad.errors import ArgumentError
 from gpugrad.kernels.cublaslt import get_matmul_precision
 from gpugrad.tensor import Tensor, tensor, wrap
 from gpugrad.trace import Tracing
+from gpugrad.training import is_training
 from gpugrad.variable import Variable
 
 __all__ = ["Names", "Signature"]
@@ -26,7 +27,7 @@ Names = str | int | Sequence[str | int]
 _EXACT = frozenset((float, complex, *(np.dtype(c).type for c in "efdgFDG"), BFLOAT16.type))
 """Of numbers that are told apart by repr: -0.0 == 0.0, and nan != nan."""
 
-_SETTINGS = ("the default device", "the matmul precision", "set_deterministic")
+_SETTINGS = ("the default device", "the matmul precision", "set_deterministic", "nn.training")
 
 
 class Signature:
@@ -93,7 +94,8 @@ class Signature:
                 parts.append((at, array.shape, array.dtype, device))
             else:
                 parts.append(_value(leaf))
-        settings = (placement.default_device(), get_matmul_precision(), deterministic())
+        device, precision = placement.default_device(), get_matmul_precision()
+        settings = device, precision, deterministic(), is_training()
         return (*forms, tuple(parts), settings, statics), arrays
 
     def inputs(

@@ -6,10 +6,15 @@ The functions of `gpugrad.nn.functional` are here too: ``gg.nn.relu``, ``gg.nn.c
 from typing import Any
 
 from gpugrad.nn import functional, initializers
-from gpugrad.nn.layers import Dense, Flatten, Sequential
+from gpugrad.nn.layers import Conv2d, Dense, Dropout, Embedding, Flatten, Sequential
 from gpugrad.nn.module import Module
+from gpugrad.nn.normalization import BatchNorm, LayerNorm
+from gpugrad.training import is_training, training
 
-__all__ = ["Dense", "Flatten", "Module", "Sequential", "functional", "initializers"]
+__all__ = [
+    "BatchNorm", "Conv2d", "Dense", "Dropout", "Embedding", "Flatten", "LayerNorm", "Module",
+    "Sequential", "functional", "initializers", "is_training", "training",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -7,13 +7,37 @@ from typing import Any
 
 from gpugrad.backend import TENSOR
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.nn.initializers import Initializer, glorot_uniform, zeros
+from gpugrad.nn import functional
+from gpugrad.nn.initializers import Initializer, glorot_uniform, normal, zeros
 from gpugrad.nn.module import Module
+from gpugrad.ops.dropout import check_probability
 from gpugrad.ops.generator import Generator
 from gpugrad.tensor import Tensor, tensor
+from gpugrad.training import is_training
 from gpugrad.variable import Variable
 
-__all__ = ["Dense", "Flatten", "Sequential"]
+__all__ = ["Conv2d", "Dense", "Dropout", "Embedding", "Flatten", "Sequential", "check_lengths"]
+
+Activation = Callable[[Any], Any] | None
+
+
+def check_lengths(layer: str, **lengths: Any) -> None:
+    """Raise an ArgumentError that names what is no whole number above 0."""
+    for what, n in lengths.items():
+        if not isinstance(n, int) or n < 1:
+            raise ArgumentError(f"{layer}: {what} must be a whole number above 0, got {n!r}.")
+
+
+def _check_activation(layer: str, activation: Any) -> None:
+    if activation is not None and not callable(activation):
+        raise ArgumentError(
+            f"{layer}: activation must be a function such as gg.relu, got {activation!r}."
+        )
+
+
+def _called(activation: Activation) -> str:
+    name = getattr(activation, "__name__", None)
+    return f", activation={name}" if name else ""
 
 
 class Dense(Module):
@@ -47,7 +71,7 @@ class Dense(Module):
         self,
         units_in: int,
         units_out: int,
-        activation: Callable[[Any], Any] | None = None,
+        activation: Activation = None,
         use_bias: bool = True,
         *,
         kernel_initializer: Initializer = glorot_uniform,
@@ -55,13 +79,8 @@ class Dense(Module):
         generator: Generator | None = None,
         dtype: Any = "float32",
     ) -> None:
-        for what, n in (("units_in", units_in), ("units_out", units_out)):
-            if not isinstance(n, int) or n < 1:
-                raise ArgumentError(f"Dense: {what} must be a whole number above 0, got {n!r}.")
-        if activation is not None and not callable(activation):
-            raise ArgumentError(
-                f"Dense: activation must be a function such as gg.relu, got {activation!r}."
-            )
+        check_lengths("Dense", units_in=units_in, units_out=units_out)
+        _check_activation("Dense", activation)
         self.units_in, self.units_out, self.activation = units_in, units_out, activation
         self.kernel = Variable(
             kernel_initializer((units_in, units_out), generator=generator, dtype=dtype),
@@ -89,8 +108,164 @@ class Dense(Module):
         return y if self.activation is None else self.activation(y)
 
     def _said(self) -> str:
-        name = getattr(self.activation, "__name__", None)
-        return f"{self.units_in}, {self.units_out}" + (f", activation={name}" if name else "")
+        return f"{self.units_in}, {self.units_out}{_called(self.activation)}"
+
+
+class Conv2d(Module):
+    """activation(conv2d(x, weight, bias)), of images with their channels in front.
+
+    Args:
+        channels_in, channels_out: of what comes in and goes out.
+        size: int or a pair: height and width of a window.
+        activation: function of a Tensor, such as ``gg.relu``; None for none.
+        use_bias: whether there is a bias.
+        stride, padding, dilation, groups: see `gg.nn.conv2d`.
+        weight_initializer, bias_initializer, generator, dtype: as for `Dense`; the initializer
+            gets (height, width, in, out), whose fans it counts.
+
+    Attributes:
+        weight: Variable of shape (channels_out, channels_in / groups, height, width).
+        bias: Variable of shape (channels_out,), or None.
+
+    Raises:
+        ArgumentError: a length is no whole number above 0, or `groups` does not divide both.
+
+    >>> import gpugrad as gg
+    >>> layer = gg.nn.Conv2d(3, 8, 3, gg.relu, stride=2, padding="same")
+    >>> layer
+    Conv2d(3, 8, (3, 3), stride=2, padding='same', activation=relu)
+      weight: float32 (8, 3, 3, 3)
+      bias: float32 (8,)
+    >>> layer(gg.ones((1, 3, 32, 32))).shape
+    (1, 8, 16, 16)
+    """
+
+    def __init__(
+        self,
+        channels_in: int,
+        channels_out: int,
+        size: int | tuple[int, int],
+        activation: Activation = None,
+        use_bias: bool = True,
+        *,
+        stride: int | tuple[int, int] = 1,
+        padding: int | tuple[int, int] | str = 0,
+        dilation: int | tuple[int, int] = 1,
+        groups: int = 1,
+        weight_initializer: Initializer = glorot_uniform,
+        bias_initializer: Initializer = zeros,
+        generator: Generator | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        height, width = (size, size) if isinstance(size, int) else size
+        check_lengths(
+            "Conv2d", channels_in=channels_in, channels_out=channels_out, height=height,
+            width=width, groups=groups,
+        )  # fmt: skip
+        _check_activation("Conv2d", activation)
+        if channels_in % groups or channels_out % groups:
+            raise ArgumentError(
+                f"Conv2d: groups={groups} must divide channels_in={channels_in} and "
+                f"channels_out={channels_out}."
+            )
+        self.channels_in, self.channels_out, self.activation = channels_in, channels_out, activation
+        self.size, self.how = (height, width), {
+            "stride": stride, "padding": padding, "dilation": dilation, "groups": groups,
+        }  # fmt: skip
+        shape = (height, width, channels_in // groups, channels_out)
+        made = weight_initializer(shape, generator=generator, dtype=dtype)
+        self.weight = Variable(TENSOR.permute_dims(made, axes=(3, 2, 0, 1)), name="weight")
+        self.bias: Variable | None = None
+        if use_bias:
+            made = bias_initializer((channels_out,), generator=generator, dtype=dtype)
+            self.bias = Variable(made, name="bias")
+
+    def forward(self, x: Any) -> Tensor:
+        """Map x of shape (..., channels_in, height, width); errors as of `gg.nn.conv2d`."""
+        y: Tensor = functional.conv2d(x, self.weight, self.bias, **self.how)
+        return y if self.activation is None else self.activation(y)
+
+    def _said(self) -> str:
+        usual = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+        how = "".join(f", {k}={v!r}" for k, v in self.how.items() if v != usual[k])
+        sizes = f"{self.channels_in}, {self.channels_out}, {self.size}"
+        return f"{sizes}{how}{_called(self.activation)}"
+
+
+class Embedding(Module):
+    """A row of a table for each whole number: of tokens, users or places.
+
+    Args:
+        rows: how many there are.
+        width: numbers in one.
+        padding_idx: row that gets no gradient; None for none.
+        sparse: whether the table's gradient is `gg.IndexedSlices` of the rows that were read.
+        initializer, generator, dtype: as for `Dense`.
+
+    Attributes:
+        weight: Variable of shape (rows, width).
+
+    >>> import gpugrad as gg
+    >>> gg.nn.Embedding(100, 8)(gg.constant([[1, 99, 1]])).shape
+    (1, 3, 8)
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        width: int,
+        *,
+        padding_idx: int | None = None,
+        sparse: bool = False,
+        initializer: Initializer = normal,
+        generator: Generator | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        check_lengths("Embedding", rows=rows, width=width)
+        self.padding_idx, self.sparse = padding_idx, sparse
+        made = initializer((rows, width), generator=generator, dtype=dtype)
+        self.weight = Variable(made, name="weight")
+
+    def forward(self, indices: Any) -> Tensor:
+        """Map indices of any shape to (*shape, width); errors as of `gg.nn.embedding`."""
+        made: Tensor = functional.embedding(
+            indices, self.weight, padding_idx=self.padding_idx, sparse=self.sparse
+        )
+        return made
+
+
+class Dropout(Module):
+    """In `gg.nn.training`, elements are 0 with probability `p`, the others 1 / (1 - p) times.
+
+    Args:
+        p: from 0 to 1.
+        noise_shape, generator: see `gg.nn.dropout`.
+
+    >>> import gpugrad as gg
+    >>> layer = gg.nn.Dropout(0.5)
+    >>> print(layer(gg.ones(3)))
+    [1. 1. 1.]
+    >>> with gg.nn.training():
+    ...     sorted(set(layer(gg.ones(1000)).tolist()))
+    [0.0, 2.0]
+    """
+
+    def __init__(
+        self, p: float = 0.5, *, noise_shape: Any = None, generator: Generator | None = None
+    ) -> None:
+        check_probability("Dropout", "p", p)
+        self.p, self.noise_shape, self.generator = p, noise_shape, generator
+
+    def forward(self, x: Any) -> Tensor:
+        """Drop in training; else `x` itself."""
+        made: Tensor = functional.dropout(
+            x, self.p, training=is_training(), noise_shape=self.noise_shape,
+            generator=self.generator,
+        )  # fmt: skip
+        return made
+
+    def _said(self) -> str:
+        return f"{self.p}"
 
 
 class Sequential(Module):

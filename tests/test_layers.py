@@ -1,0 +1,176 @@
+"""Layers, and what they do in training only."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError
+
+
+def close(found, desired, rtol=1e-6):
+    np.testing.assert_allclose(found.numpy(), np.asarray(desired), rtol, 1e-6)
+
+
+# ---- what they compute
+
+
+def test_convolution_is_that_of_the_function(rng):
+    layer = gg.nn.Conv2d(2, 4, (3, 2), gg.relu, stride=2, padding=1, groups=2)
+    assert layer.weight.shape == (4, 1, 3, 2)
+    layer.bias.assign(rng.normal(size=4).astype(np.float32))
+    x = rng.normal(size=(2, 2, 5, 6)).astype(np.float32)
+    desired = gg.nn.conv2d(x, layer.weight, layer.bias, stride=2, padding=1, groups=2)
+    close(layer(x), gg.relu(desired).numpy())
+    assert gg.nn.Conv2d(2, 4, 3, use_bias=False).bias is None
+
+
+def test_initializer_of_a_convolution_sees_its_fans():
+    def numbered(shape, *, generator=None, dtype="float32"):
+        assert shape == (3, 2, 4, 5)  # height, width, in, out
+        return gg.reshape(gg.arange(120, dtype=dtype), shape)
+
+    weight = gg.nn.Conv2d(4, 5, (3, 2), weight_initializer=numbered).weight
+    assert weight.shape == (5, 4, 3, 2)
+    assert weight.value()[4, 3, 2, 1].item() == 119
+    assert weight.value()[1, 0, 0, 0].item() == 1
+    gg.set_seed(0)
+    found = gg.nn.Conv2d(64, 64, 3, weight_initializer=gg.nn.initializers.he_normal).weight
+    assert np.var(found.numpy()) == pytest.approx(2 / (64 * 9), rel=0.05)
+
+
+def test_embedding_reads_rows_and_its_gradient_may_be_rows():
+    layer = gg.nn.Embedding(5, 3, sparse=True, padding_idx=0)
+    with gg.GradientTape() as tape:
+        y = layer([[1, 0], [4, 1]])
+    close(y, layer.weight.numpy()[[[1, 0], [4, 1]]])
+    found = tape.gradient(y, layer.weight)
+    assert isinstance(found, gg.IndexedSlices)
+    close(found.to_dense(), [[0] * 3, [2] * 3, [0] * 3, [0] * 3, [1] * 3])
+
+
+def test_layer_norm_goes_over_the_last_axes(rng):
+    layer = gg.nn.LayerNorm((3, 2), eps=1e-3)
+    layer.weight.assign(rng.normal(size=(3, 2)).astype(np.float32))
+    layer.bias.assign(rng.normal(size=(3, 2)).astype(np.float32))
+    x = rng.normal(size=(4, 3, 2)).astype(np.float32)
+    standard = (x - x.mean((1, 2), keepdims=True)) / np.sqrt(x.var((1, 2), keepdims=True) + 1e-3)
+    close(layer(x), standard * layer.weight.numpy() + layer.bias.numpy(), 1e-5)
+    assert gg.nn.LayerNorm(3, use_bias=False).bias is None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_batch_norm_takes_the_batch_in_training_and_what_it_kept_after(rng, dtype):
+    layer = gg.nn.BatchNorm(2, momentum=0.5)
+    x = rng.normal(3, 2, size=(8, 2, 4)).astype(dtype)
+    wide = x.astype(np.float64)
+    mean, var = wide.mean((0, 2)), wide.var((0, 2))
+    rtol = 1e-2 if dtype == "float16" else 1e-5
+    with gg.nn.training():
+        y = layer(x)
+    assert y.dtype == dtype
+    standard = (wide - mean[:, None]) / np.sqrt(var[:, None] + 1e-5)
+    np.testing.assert_allclose(y.numpy(), standard, rtol, 1e-2 * (dtype == "float16") + 1e-5)
+    close(layer.running_mean, mean / 2, rtol)
+    close(layer.running_var, 0.5 + var / 2 * 32 / 31, rtol)
+    kept = layer.running_mean.numpy(), layer.running_var.numpy()
+    after = (wide - kept[0][:, None]) / np.sqrt(kept[1][:, None] + 1e-5)
+    np.testing.assert_allclose(layer(x).numpy(), after, rtol, 1e-2 * (dtype == "float16") + 1e-5)
+    close(layer.running_mean, kept[0])
+    assert list(layer.state_dict()) == ["weight", "bias", "running_mean", "running_var"]
+    assert len(layer.trainable_variables) == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: gg.nn.Conv2d(0, 1, 1), "Conv2d: channels_in.*got 0"),
+        (lambda: gg.nn.Conv2d(1, 1, (3, 0.5)), "Conv2d: width.*got 0.5"),
+        (lambda: gg.nn.Conv2d(3, 2, 1, groups=2), "groups=2 must divide channels_in=3"),
+        (lambda: gg.nn.Conv2d(1, 1, 1, "relu"), "activation must be a function"),
+        (lambda: gg.nn.Embedding(3, -1), "Embedding: width.*got -1"),
+        (lambda: gg.nn.LayerNorm((2, 0)), "LayerNorm: length 1.*got 0"),
+        (lambda: gg.nn.BatchNorm("2"), "BatchNorm: channels.*got '2'"),
+        (lambda: gg.nn.Dropout(1.5), "Dropout: p.*1.5"),
+    ],
+)
+def test_layer_names_the_argument_that_is_wrong(make, words):
+    with pytest.raises(ArgumentError, match=words):
+        make()
+
+
+# ---- training
+
+
+def test_training_is_of_a_block_and_of_a_thread():
+    seen = []
+    with gg.nn.training():
+        thread = threading.Thread(target=lambda: seen.append(gg.nn.is_training()))
+        thread.start()
+        thread.join()
+        with gg.nn.training(False):
+            seen.append(gg.nn.is_training())
+        seen.append(gg.nn.is_training())
+    with pytest.raises(ZeroDivisionError), gg.nn.training():
+        _ = 1 / 0
+    seen.append(gg.nn.is_training())
+    assert seen == [False, False, True, False]
+    assert gg.nn.training()(gg.nn.is_training)()
+
+
+def test_dropout_drops_in_training_only(rng):
+    layer, x = gg.nn.Dropout(0.25, generator=gg.random.Generator(3)), np.ones(4000, np.float32)
+    close(layer(x), x)
+    with gg.nn.training():
+        dropped = layer(x).numpy()
+    assert set(dropped.tolist()) == {0.0, np.float32(4 / 3)}
+    assert np.mean(dropped == 0) == pytest.approx(0.25, abs=0.03)
+
+
+def test_a_function_is_traced_once_for_training_and_once_for_use(rng):
+    norm, drop = gg.nn.BatchNorm(3), gg.nn.Dropout(0.5)
+    mirror = gg.nn.BatchNorm(3)
+    apply = gg.function(lambda x: drop(norm(x)))
+    for x in rng.normal(size=(3, 6, 3)).astype(np.float32):
+        with gg.nn.training():
+            gg.set_seed(1)
+            found = apply(gg.constant(x))
+            gg.set_seed(1)
+            close(found, drop(mirror(x)).numpy(), 1e-5)
+        close(apply(gg.constant(x)), mirror(x).numpy(), 1e-5)
+    assert apply.cache_info().traces == 2
+    close(norm.running_var, mirror.running_var.numpy(), 1e-5)
+
+
+class Centred(gg.nn.Module):
+    """In training it takes the mean of the batch away; no Variable moves."""
+
+    def forward(self, x):
+        return gg.sum((x - gg.mean(x, axis=0) if gg.nn.is_training() else x * 2) ** 3)
+
+
+@pytest.mark.parametrize("wrapped", [gg.recompute_grad, gg.function])
+def test_what_gradients_compute_again_is_computed_as_in_training(rng, wrapped):
+    x = gg.constant(rng.normal(size=(5, 2)))
+
+    def gradients(f):
+        with gg.GradientTape() as outer:
+            outer.watch(x)
+            with gg.nn.training(), gg.GradientTape() as inner:
+                inner.watch(x)
+                y = f(x)
+            slope = inner.gradient(y, x)
+        return slope, outer.gradient(slope, x)
+
+    desired = gradients(Centred())
+    for found, d in zip(gradients(wrapped(Centred())), desired, strict=True):
+        close(found, d.numpy())
+
+
+def test_what_has_changed_may_be_that_it_trains():
+    doubled = gg.function(lambda x: x * 2 if gg.nn.is_training() else x)
+    for n in range(16):
+        doubled(gg.ones(n))
+    with gg.nn.training(), pytest.warns(UserWarning, match=r"nn\.training: False, then True"):
+        assert doubled(gg.ones(15)).tolist() == [2.0] * 15
