@@ -14,6 +14,7 @@ from gpugrad import nest
 from gpugrad.backend import ARRAYS, TENSOR, is_array, is_inexact
 from gpugrad.batched import Batched, crossed, reopened, spread, spread_everywhere
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
+from gpugrad.ops.draws import noting, repeating
 from gpugrad.recorder import (
     UnconnectedGradients,
     graphs,
@@ -417,7 +418,7 @@ def recompute_grad(f: Function) -> Function:
 
     Args:
         f: function of any nested arguments that returns a nest of Tensors. It is called once
-            forward and once for each backward pass; if it is random, with other numbers.
+            forward and once for each backward pass, in which it draws the same random numbers.
 
     >>> import gpugrad as gg
     >>> gg.grad(gg.recompute_grad(lambda x: gg.sin(x) * x))(0.0).item()
@@ -427,7 +428,7 @@ def recompute_grad(f: Function) -> Function:
     @functools.wraps(f)
     @custom_gradient
     def recomputed(*args: Any, **keywords: Any) -> Any:
-        with recording_stopped(keep=_Accesses):
+        with recording_stopped(keep=_Accesses), noting() as drawn:
             result = f(*args, **keywords)
 
         def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
@@ -437,7 +438,7 @@ def recompute_grad(f: Function) -> Function:
             for k, x in enumerate((*inputs, *variables), 1):
                 if is_inexact(x.dtype):
                     wanted.setdefault(x._id or -k, x)
-            with GradientTape(watch_accessed_variables=False) as tape:
+            with GradientTape(watch_accessed_variables=False) as tape, repeating(drawn):
                 tape.watch(list(wanted.values()))
                 again = nest.flatten(f(*args, **keywords))
             zero = UnconnectedGradients.ZERO

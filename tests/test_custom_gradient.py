@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.errors import ShapeError, StructureError
+from gpugrad.errors import ArgumentError, ShapeError, StructureError
 
 C = gg.constant
 
@@ -545,6 +545,51 @@ def test_recompute_grad_of_unused_arguments_is_zero_and_of_integers_none():
         tape.watch([x, y])
         out = f(x, y, i)
     assert [value(g) for g in tape.gradient(out, [x, y, i])] == [4.0, 0.0, None]
+
+
+@pytest.mark.parametrize("wrapped", [lambda f: f, gg.function], ids=["eager", "function"])
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_recompute_grad_draws_the_numbers_of_its_first_call(cuda, device, wrapped, nested):
+    inner = gg.recompute_grad(lambda x: gg.nn.dropout(x, 0.5) * gg.random.gamma((200,), 2.0))
+
+    @gg.recompute_grad
+    def noisy(x):
+        scale = gg.random.uniform((200,))
+        x = gg.nn.dropout(x, 0.3) * scale
+        scale[0] = 7.0  # of the name, not of what was drawn
+        return inner(x) if nested else x
+
+    @wrapped
+    def both(x):
+        with gg.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = noisy(x)
+        return y, tape.gradient(y, x), tape.gradient(y, x)
+
+    with gg.device(device):
+        x = gg.ones(200)  # of which y is linear
+        gg.set_seed(0)
+        for _ in range(3):
+            y, once, twice = both(x)
+            np.testing.assert_allclose(once.numpy(), y.numpy(), 1e-5)
+            np.testing.assert_allclose(twice.numpy(), y.numpy(), 1e-5)
+        after = gg.random.uniform((3,))
+        gg.set_seed(0)
+        for _ in range(3):
+            noisy(x)
+        np.testing.assert_array_equal(after.numpy(), gg.random.uniform((3,)).numpy())
+
+
+def test_recompute_grad_that_draws_something_else_says_so():
+    lengths = iter([2, 500])
+    f = gg.recompute_grad(lambda x: gg.sum(x * gg.random.uniform((next(lengths),))))
+    with gg.GradientTape() as tape:
+        x = gg.Variable(1.0)
+        y = f(x)
+    gg.set_seed(0)
+    with pytest.raises(ArgumentError, match="draws other numbers"):
+        tape.gradient(y, x)
 
 
 def test_recompute_grad_names_what_it_wraps():

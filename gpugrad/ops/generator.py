@@ -22,10 +22,11 @@ from gpugrad.batched import Level, enter, leave, levels_of, levels_running
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.random import draws, noise_on, state_of
 from gpugrad.ops import philox, rejection
+from gpugrad.ops.draws import Drawn, once
 from gpugrad.tensor import Tensor, wrap
 from gpugrad.traced import running
 
-__all__ = ["Drawn", "Generator", "default_generator", "set_seed"]
+__all__ = ["Generator", "default_generator", "set_seed"]
 
 Array = np.ndarray[Any, Any]
 _ALGORITHM = "philox4x64-10"
@@ -113,19 +114,6 @@ def _whole(name: str, what: str, value: Any, end: int | None = None) -> int:
         below = f" and below {end}" if end else ""
         raise ArgumentError(f"{name}: {what} must be a whole number from 0{below}, got {value!r}.")
     return int(value)
-
-
-class Drawn(threading.local):
-    """Where one call has drawn, which may be replayed in several threads.
-
-    Attributes:
-        places: key and first counter of each draw.
-        traced: how many draws of it were written down.
-    """
-
-    def __init__(self) -> None:
-        self.places: list[tuple[philox.Key, int]] = []
-        self.traced = 0
 
 
 class Generator:
@@ -248,9 +236,13 @@ class Generator:
 
     def _take(self, blocks: int) -> tuple[philox.Key, int]:
         """The key, and the first of `blocks` counters that nobody else gets."""
-        with self._lock:
-            first, self._counter = self._counter, self._counter + blocks
-            return self._key, first
+
+        def take() -> tuple[philox.Key, int]:
+            with self._lock:
+                first, self._counter = self._counter, self._counter + blocks
+                return self._key, first
+
+        return once(blocks, take)
 
     def _place(self, n: int, bits: int) -> tuple[philox.Key, int] | None:
         """The key and first counter of a draw of `n` words, for who makes the numbers himself.
@@ -272,9 +264,12 @@ class Generator:
         written, trace = _Place(self, n, device), running()
         if trace is None:
             return written()[0]
-        return trace.effect(
-            "random stream", written, [], undo=self._undo, about=[((4,), np.dtype(np.uint64))]
-        )[0]
+        about = [((4,), np.dtype(np.uint64))]
+
+        def write() -> Tensor:
+            return trace.effect("random stream", written, [], undo=self._undo, about=about)[0]
+
+        return once(("stream", n), write)
 
     def _draw(
         self, kind: str, shape: tuple[int, ...], dtype: Any, device: Any, *parameters: Any,
@@ -290,8 +285,13 @@ class Generator:
         if trace is not None:  # other numbers at each replay, in the order of the calls
             written = _Written(self, kind, shape, dtype, device, parameters, before)
             tensors = [p for p in parameters if isinstance(p, Tensor)]
-            about = [(shape, dtype)]
-            return trace.effect(f"random {kind}", written, tensors, undo=self._undo, about=about)[0]
+
+            def write() -> Tensor:
+                return trace.effect(
+                    f"random {kind}", written, tensors, undo=self._undo, about=[(shape, dtype)]
+                )[0]
+
+            return once((kind, shape), write)
         bits, make = _KINDS[kind]
         levels = _levels_with_own_numbers(kind)
         lead = tuple(level.size for level in levels)

@@ -11,7 +11,8 @@ import numpy as np
 from gpugrad import backend
 from gpugrad.backend import TENSOR
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.ops.generator import Drawn, Generator, default_generator
+from gpugrad.ops.draws import Drawn
+from gpugrad.ops.generator import Generator, default_generator
 from gpugrad.tensor import Tensor, tensor
 
 __all__ = ["Call", "Shape", "check", "finite", "not_negative", "positive", "probability"]
