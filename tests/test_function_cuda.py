@@ -12,6 +12,7 @@ from gpugrad.function.fusing.overwriting import overwriting
 from gpugrad.kernels import cublaslt
 from gpugrad.kernels.graphs import Graph, Put, beside
 from gpugrad.placement import gpu_count
+from gpugrad.testing import shim
 
 pytestmark = [
     pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake"),
@@ -341,6 +342,34 @@ def test_states_that_were_loaded_or_moved_elsewhere_are_found(rng):
             optimizer.iterations = 4
 
     trained_on_both(OPTIMIZERS["adam"], rng, between)
+
+
+def test_a_replay_is_a_graph_and_two_launches(rng, monkeypatch):
+    if not hasattr(backend.cupy().cuda.Stream, "waits"):
+        pytest.skip(reason="the real CuPy is not watched")
+    w, step = regression("cuda:0", gg.optim.Adam(0.1), dropped=0.3)
+    traced, done = gg.function(step), []
+    x, *rest = gg.constant(rng.normal(size=(4, 6)).astype(np.float32), device="cuda:0")
+    for _ in range(3):
+        traced(x)
+    run, launch, write = shim.Module.run, fake_cupy.Graph.launch, fake_cupy._now_or_in_graph
+
+    def graph(self):
+        n = len(done)
+        launch(self)
+        done[n:] = ["graph"]
+
+    monkeypatch.setattr(fake_cupy.Graph, "launch", graph)
+    monkeypatch.setattr(
+        shim.Module, "run", lambda m, name, *a, **k: (done.append(name), run(m, name, *a, **k))
+    )
+    monkeypatch.setattr(
+        fake_cupy, "_now_or_in_graph", lambda kernel: (done.append("CuPy's"), write(kernel))
+    )
+    for x in rest:
+        traced(x)
+    assert done == ["put", "graph", "put"] * 3  # what goes in, and the loss
+    assert w.device == "cuda:0"
 
 
 def test_a_variable_stays_where_a_graph_moves_it_until_something_else_sees_it(rng):
