@@ -80,6 +80,25 @@ def test_three_steps_of_a_kernel_are_the_cpus(name, dtype, schedule, rng):
         )
 
 
+@pytest.mark.parametrize("name", MAKERS)
+def test_gradients_of_sixteen_bits_are_widened_by_the_kernel(name, rng):
+    kinds = [np.float16, np.float32, BFLOAT16, np.float16]  # a launch for each
+    sizes = [5000, 7, 33, 1]
+    starts = [rng.normal(size=n).astype(np.float32) for n in sizes]
+    found, desired = ([[s.copy() for s in starts]] for _ in range(2))
+    for columns in (found, desired):
+        columns += [[np.zeros(n, np.float32) for n in sizes] for _ in MAKERS[name]().slots]
+    for step in (1, 2):
+        g = [rng.normal(size=n).astype(kind) for n, kind in zip(sizes, kinds, strict=True)]
+        wide = [a.astype(np.float32) for a in g]
+        with shim.running():
+            launched(name, [found[0], g, *found[1:]], step)
+            launched(name, [desired[0], wide, *desired[1:]], step)
+    for some, others in zip(found, desired, strict=True):
+        for a, b in zip(some, others, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 def test_more_tensors_than_fit_one_launch_all_move(rng, monkeypatch):
     n = kernels.room(2) * 2 + 5
     p, g = [rng.normal(size=k % 5) for k in range(n)], [rng.normal(size=k % 5) for k in range(n)]

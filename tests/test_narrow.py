@@ -66,6 +66,33 @@ def test_a_gradient_that_stays_wide_is_of_wide_scores(rng):
     assert gradient.args[1].dtype == gradient.outs[0].dtype == np.float32
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_optimizer_reads_gradients_of_sixteen_bits(dtype, cuda, rng):
+    def training(device, wrapped):
+        w, b = (gg.Variable(np.full(n, 0.5, np.float32), device=device) for n in ((4, 3), 3))
+        optimizer = gg.optim.AdamW(0.1)
+
+        @wrapped
+        def step(x):
+            with gg.GradientTape() as tape:
+                y = gg.astype(x, dtype) @ gg.astype(w, dtype)
+                loss = gg.sum((gg.astype(y, "float32") + b) ** 2)
+            optimizer.apply_gradients(zip(tape.gradient(loss, [w, b]), [w, b], strict=True))
+            return loss
+
+        for x in data:
+            step(gg.constant(x, device=device))
+        return step, w.numpy(), b.numpy()
+
+    data = rng.normal(size=(4, 2, 4)).astype(np.float32)
+    step, *found = training("cuda:0", gg.function)
+    (plan,) = step._plans.values()
+    (applied,) = [s for s in plan.replay.program.steps if s.launched]
+    assert [a.dtype for a in applied.args] == [as_dtype(dtype), *[np.dtype(np.float32)] * 3]
+    for a, b in zip(found, training("cpu", lambda f: f)[1:], strict=True):
+        np.testing.assert_allclose(a, b, 2e-2)
+
+
 def test_wide_scores_stay_as_they_are(rng):
     before = program_of(mixed, *arguments(rng, "float32"))
     assert [s.name for s in unwidened(before).steps] == [s.name for s in before.steps]

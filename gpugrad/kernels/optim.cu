@@ -48,23 +48,24 @@ template <int W, class T, class S> __device__ void store(const S* from, T* to) {
     *(Pack<T, PACKED<T>>*)(to + k) = some;
   }
 }
+template <class T, class G> constexpr int WIDE = PACKED<T> > PACKED<G> ? PACKED<T> : PACKED<G>;
 template <class... P> __device__ bool aligned(P... pointers) {
   return ((... | (unsigned long long)pointers) & 15) == 0;
 }
 
-// ---- SGD
+// ---- SGD, of tensors of T along gradients of G, which are T or 16-bit floats
 
 template <class S> struct SgdSettings { S rate, momentum, of_velocity, of_gradient; };
 
-template <class T> __global__ void __launch_bounds__(256) sgd(
+template <class T, class G = T> __global__ void __launch_bounds__(256) sgd(
     const __grid_constant__ Table<2> table, SgdSettings<compute_t<T>> given,
     const SgdSettings<compute_t<T>>* live) {
   typedef compute_t<T> S;
-  constexpr int W = PACKED<T>;
+  constexpr int W = WIDE<T, G>;
   S rate = live ? live->rate : given.rate;
   each_chunk(table, [&](int i, long long start, int n) {
     T* p = (T*)table.at[0][i] + start;
-    const T* g = (const T*)table.at[1][i] + start;
+    const G* g = (const G*)table.at[1][i] + start;
     int whole = aligned(p, g) ? n / W * W : 0;
     for (int k = threadIdx.x * W; k < whole; k += blockDim.x * W) {
       S a[W], b[W];
@@ -78,11 +79,11 @@ template <class T> __global__ void __launch_bounds__(256) sgd(
   });
 }
 
-template <class T> __global__ void __launch_bounds__(256) sgd_momentum(
+template <class T, class G = T> __global__ void __launch_bounds__(256) sgd_momentum(
     const __grid_constant__ Table<3> table, SgdSettings<compute_t<T>> given,
     const SgdSettings<compute_t<T>>* live) {
   typedef compute_t<T> S;
-  constexpr int W = PACKED<T>;
+  constexpr int W = WIDE<T, G>;
   SgdSettings<S> s = live ? *live : given;
   auto step = [&](S& p, S g, S& v) {
     v = s.momentum * v + g;
@@ -90,7 +91,7 @@ template <class T> __global__ void __launch_bounds__(256) sgd_momentum(
   };
   each_chunk(table, [&](int i, long long start, int n) {
     T* p = (T*)table.at[0][i] + start;
-    const T* g = (const T*)table.at[1][i] + start;
+    const G* g = (const G*)table.at[1][i] + start;
     S* v = (S*)table.at[2][i] + start;
     int whole = aligned(p, g, v) ? n / W * W : 0;
     for (int k = threadIdx.x * W; k < whole; k += blockDim.x * W) {
@@ -119,11 +120,11 @@ template <class S> struct AdamSettings {
   S beta_1, add_1, beta_2, add_2, keep, stride, root, epsilon;
 };
 
-template <class T> __global__ void __launch_bounds__(256) adam(
+template <class T, class G = T> __global__ void __launch_bounds__(256) adam(
     const __grid_constant__ Table<4> table, AdamSettings<compute_t<T>> given,
     const AdamSettings<compute_t<T>>* live) {
   typedef compute_t<T> S;
-  constexpr int W = PACKED<T>;
+  constexpr int W = WIDE<T, G>;
   AdamSettings<S> s = live ? *live : given;
   auto step = [&](S& p, S g, S& m, S& v) {
     m = s.beta_1 * m + s.add_1 * g;
@@ -132,7 +133,7 @@ template <class T> __global__ void __launch_bounds__(256) adam(
   };
   each_chunk(table, [&](int i, long long start, int n) {
     T* p = (T*)table.at[0][i] + start;
-    const T* g = (const T*)table.at[1][i] + start;
+    const G* g = (const G*)table.at[1][i] + start;
     S* m = (S*)table.at[2][i] + start;
     S* v = (S*)table.at[3][i] + start;
     int whole = aligned(p, g, m, v) ? n / W * W : 0;

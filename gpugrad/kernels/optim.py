@@ -25,9 +25,13 @@ THREADS = 256
 SUMS = 512  # blocks that add up squares in one launch: every block of `clip` reads all sums
 
 _REALS = (*map(np.dtype, (np.float32, np.float64, np.float16)), BFLOAT16)
-_ONE = ("sgd", "sgd_momentum", "adam", "find_broken")
+_STEPS = ("sgd", "sgd_momentum", "adam")
 INSTANCES = tuple(
-    ("optim.cu", f"{name}<{type_name(dtype)}>") for name in _ONE for dtype in _REALS
+    ("optim.cu", f"{name}<{type_name(dtype)}>")
+    for name in (*_STEPS, "find_broken") for dtype in _REALS
+) + tuple(
+    ("optim.cu", f"{name}<float, {type_name(half)}>")
+    for name in _STEPS for half in _REALS if half in HALF
 ) + tuple(
     ("optim.cu", f"{name}<{type_name(dtype)}, {wide}>")
     for name in ("squares", "clip") for dtype in _REALS for wide in ("float", "double")
@@ -79,7 +83,8 @@ def step(
     Args:
         name: of the kernel: ``"sgd"``, ``"sgd_momentum"`` or ``"adam"``.
         columns: p, g and, of each average, a list of arrays. They are C-contiguous but for g, and
-            of one real dtype, but that averages of 16-bit floats are float32.
+            of one real dtype, but that averages of 16-bit floats are float32; gradients of
+            float32 may be 16-bit floats.
         settings: `sgd_settings` or `adam_settings`.
         live: None, or an array on the device with settings, read instead when the kernel runs: so
             a CUDA graph's replay takes a new learning rate.
@@ -87,9 +92,12 @@ def step(
     dtype = columns[0][0].dtype
     array = np.array(settings, np.float32 if dtype in HALF else dtype)
     by_value = array.view([("", array.dtype)] * array.size)[0]
-    given = [columns[0], [_packed(g) for g in columns[1]], *columns[2:]]
-    for table, chunks in tables(given):
-        launch("optim.cu", f"{name}<{type_name(dtype)}>", chunks, THREADS, (table, by_value, live))
+    rows = list(zip(columns[0], map(_packed, columns[1]), *columns[2:], strict=True))
+    for kind in dict.fromkeys(g.dtype for _, g, *_ in rows):
+        types = type_name(dtype) if kind == dtype else f"{type_name(dtype)}, {type_name(kind)}"
+        alike = [row for row in rows if row[1].dtype == kind]
+        for table, chunks in tables(list(zip(*alike, strict=True))):
+            launch("optim.cu", f"{name}<{types}>", chunks, THREADS, (table, by_value, live))
 
 
 def sgd_settings(rate: float, momentum: float = 0.0, nesterov: bool = False) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpugrad.backend import TENSOR
 from gpugrad.optim.arrays import flat, state_dtype
 from gpugrad.optim.states import State, grouped
 from gpugrad.slices import IndexedSlices
@@ -21,6 +22,8 @@ class Applied:
     """`apply_gradients` in a program: an effect, and what kernels do of it in a CUDA graph."""
 
     version = 0
+    widens = True
+    """Whether its kernels take 16-bit floats in the place of float32."""
 
     def __init__(self, optimizer: Optimizer, pairs: list[Any]) -> None:
         self._optimizer = optimizer
@@ -45,6 +48,8 @@ class Applied:
             made: Any = None if g is None else next(now)
             if isinstance(g, IndexedSlices):
                 made = IndexedSlices(made, next(now), g.dense_shape)
+            elif g is not None and made.dtype != g.dtype:  # a kernel was to widen it
+                made = TENSOR.astype(made, g.dtype)
             given.append((made, variable))
         self._optimizer.apply_gradients(given)
         return []

@@ -1,9 +1,10 @@
-"""Scores of 16 bits that a program widens for a loss: its kernels read them as they are.
+"""What a program widens from 16 bits for kernels that widen by themselves: they read it as it is.
 
 A model in mixed precision takes its loss of float32 scores, which were 16-bit floats before, and
 rounds the gradient back to those. The kernels widen and round by themselves: given the 16-bit
 scores they compute the same numbers, and what often are the largest arrays of a step are read and
-written once instead of three times, and at half the bytes.
+written once instead of three times, and at half the bytes. So it is with gradients of weights
+that an optimizer keeps in float32.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LOSS, _GRADIENT = "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy
 
 
 def unwidened(program: Program) -> Program:
-    """Let losses of widened scores, and their gradients, take the scores as they were."""
+    """Let losses, their gradients and optimizers take what was widened as it was."""
     writer = _Writer(program)
     for step in program.steps:
         writer.write(writer.renamed(step))
@@ -42,6 +43,10 @@ class _Writer(Rewriter):
             self._narrow[id(step.outs[0])] = self.reshaped(step, narrow, step.outs[0].shape)
         elif narrow is not None:
             self.replace(step.outs[0], narrow)
+        elif getattr(step.launched, "widens", False):
+            n = len(step.args) - len(step.variables)
+            gradients = [self._before(step, a) or a for a in step.args[:n]]
+            self.keep(self.again(step, [*gradients, *step.args[n:]]))
         elif step.name == _LOSS and (scores := self._before(step, step.args[0])):
             made = self.again(step, (scores, *step.args[1:]))
             made.params = {**step.params, "dtype": np.dtype(np.float32)}
