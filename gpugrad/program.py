@@ -72,13 +72,15 @@ class Value:
         shape, dtype: of the array.
         constant: the array, if it is the same in every run; else None.
         view: whether its memory may be that of another value.
+        host: whether it is an array of NumPy's.
     """
 
-    __slots__ = ("constant", "dtype", "shape", "view")
+    __slots__ = ("constant", "dtype", "host", "shape", "view")
 
     def __init__(self, array: Any, constant: bool = False) -> None:
         self.shape, self.dtype = array.shape, array.dtype
         self.constant = array if constant else None
+        self.host = isinstance(array, np.ndarray)
         self.view = False
 
     @property

@@ -205,7 +205,7 @@ class Tracing:
         made = [Traced(a, Value(a)) for a in (as_array(r, kind) for r in several)]
         bare = [a for a in flat if type(a) in ARRAYS]
         for m in made:
-            m.value.view = any(np.may_share_memory(m.inner, a) for a in bare)
+            m.value.view = any(_may_share(m.inner, a) for a in bare)
             m.inner = m.inner if m.value.view else _in_order(m.inner)
         args, params = self._place_all(arrays), dict(params)
         if "index" in params:
@@ -281,6 +281,10 @@ class Tracing:
                  call=call, variables=variables, undo=undo)
         )  # fmt: skip
         return [wrap(t) for t in made]
+
+
+def _may_share(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and bool(np.may_share_memory(a, b))
 
 
 def _in_order(array: Any) -> Any:

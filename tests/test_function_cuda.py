@@ -658,6 +658,38 @@ def test_a_training_step_in_bfloat16(rng):
         np.testing.assert_allclose(training("cuda:0", wrapped), desired, atol=2e-2)
 
 
+# ---- arrays of two devices
+
+
+def test_a_step_may_begin_on_the_host_and_go_on_on_the_device(rng):
+    def training(wrapped):
+        w, optimizer = gg.Variable(np.ones(3, np.float32), device="cuda:0"), gg.optim.SGD(0.1)
+
+        def step(x, y):
+            scaled = x * 2 + 1
+            with gg.GradientTape() as tape:
+                tape.watch(x)
+                loss = gg.sum((x * scaled).to_device("cuda:0") * w + gg.tanh(y))
+            of_w, of_x = tape.gradient(loss, [w, x])
+            optimizer.apply_gradients([(of_w, w)])
+            far = gg.where(scaled > 1, 0, scaled)
+            return scaled, far, loss, of_x, gg.concat([x, scaled]), x, y * loss
+
+        step = wrapped(step)
+        return [[*step(*pair), w.value()] for pair in zip(*data, strict=True)]
+
+    data = [[gg.constant(a, device=d) for a in rng.normal(size=(4, 3)).astype(np.float32)]
+            for d in ("cpu", "cuda:0")]  # fmt: skip
+    desired = training(lambda f: f)
+    for passes in (None, ()):
+        for some, others in zip(
+            training(lambda f, p=passes: gg.function(f, passes=p)), desired, strict=True
+        ):
+            assert [a.device for a in some] == [b.device for b in others]
+            for a, b in zip(some, others, strict=True):
+                np.testing.assert_allclose(a.numpy(), b.numpy(), 1e-5)
+
+
 # ---- memory of graphs
 
 

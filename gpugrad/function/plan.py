@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from gpugrad.backend import NUMPY, reading
 from gpugrad.errors import ArgumentError, OutOfMemoryError
+from gpugrad.function.apart import set_apart
 from gpugrad.function.cuda.replay import Launches
 from gpugrad.function.fusing import FUSING
 from gpugrad.function.groups import find_groups
@@ -79,7 +80,9 @@ def optimized(program: Program, options: Options) -> Program:
 def planned(program: Program, options: Options) -> tuple[Program, Any]:
     """The program in groups, or in kernels on a GPU, and what replays it."""
     arrays = [s.results[0] for s in program.steps if s.results]
-    xp = reading(*arrays[:1])
+    xp = next((xp for xp in map(reading, arrays) if xp is not NUMPY), NUMPY)
+    if xp is not NUMPY:
+        program = set_apart(program)
     if xp is not NUMPY and "groups" in options.passes:
         launches = Launches(program, xp, options.passes)
         return launches.program, launches

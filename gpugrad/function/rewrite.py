@@ -64,6 +64,7 @@ class Rewriter:
         """Append a step in the place of another; its result."""
         dtype = args[0].dtype if dtype is None else np.dtype(dtype)
         out = Value(np.broadcast_to(np.empty((), dtype), shape))
+        out.host = next((a.host for a in args if isinstance(a, Value)), of.outs[0].host)
         made = Step(OPS[name], args, params, [out])
         made.backward, made.phase = of.backward, of.phase
         self.keep(made)

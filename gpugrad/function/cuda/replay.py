@@ -97,8 +97,9 @@ class Launches:
             batches: the arrays of each; they are emptied.
         """
         program = self.program
-        near = batches[0] or [variable._data for variable, _ in program.reads[:1]] or [np.zeros(())]
-        with _LOCK, formulas_on(near[0]):  # graphs have memory of their own, for one call at a time
+        read = (variable._data for variable, _ in program.reads)
+        near = next((a for a in (*batches[0], *read) if type(a) is not np.ndarray), np.zeros(()))
+        with _LOCK, formulas_on(near):  # graphs have memory of their own, for one call at a time
             self._prepare(batches)
             before = {id(v): variable._data for variable, v in self._read}
             before |= {at: self._slots[at].own for at in self._seen}
