@@ -22,6 +22,7 @@ __all__ = [
     "ALONE",
     "ARRAYS",
     "BFLOAT16",
+    "EXAMPLES",
     "HALF",
     "NAMESPACES",
     "NUMPY",
@@ -113,6 +114,8 @@ TENSOR = Namespace("tensor")
 NAMESPACES: dict[type, Namespace] = {np.ndarray: NUMPY}
 ARRAYS: set[type] = {np.ndarray}
 """The types that a Tensor may hold."""
+EXAMPLES: set[type] = set()
+"""Those of them that hold a value for each example of a vmap, while there are any."""
 
 
 @functools.cache

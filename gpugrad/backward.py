@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, TENSOR, as_array, reading
+from gpugrad.backend import ARRAYS, EXAMPLES, NAMESPACES, NUMPY, SCALARS, TENSOR, as_array, reading
 from gpugrad.errors import reraise
 from gpugrad.kernels import generated
 from gpugrad.placement import formulas_on, full_beside, gpu_count
@@ -110,7 +110,7 @@ def backward(
     raw = xp is not TENSOR
     mixed = raw and len(ARRAYS) > 1  # of several libraries, or of vmap
     several = mixed and gpu_count() > 1
-    plain = not traced and not any(NAMESPACES[kind].wraps > 1 for kind in ARRAYS)
+    plain = not traced and not EXAMPLES
     owned: set[int] = set()  # sums that only this loop can see: added to in place
     for op, out, ids, fits, saved, params in reversed(log):
         if type(out) is int:

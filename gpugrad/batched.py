@@ -23,6 +23,7 @@ import numpy as np
 
 from gpugrad.backend import (
     ARRAYS,
+    EXAMPLES,
     NAMESPACES,
     TENSOR,
     Namespace,
@@ -101,11 +102,13 @@ class Level:
             _alive.add(self.serial)
             NAMESPACES[Batched] = BATCHED  # while there is a level: ops need not look for it else
             ARRAYS.add(Batched)
+            EXAMPLES.add(Batched)
 
     def __del__(self) -> None:
         with _alive_lock:
             _alive.discard(self.serial)
             if not _alive:
+                EXAMPLES.discard(Batched)
                 ARRAYS.discard(Batched)
                 NAMESPACES.pop(Batched, None)
 

@@ -15,6 +15,7 @@ from gpugrad.backend import ARRAYS, TENSOR, is_array, is_inexact
 from gpugrad.batched import Batched, crossed, reopened, spread, spread_everywhere
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
 from gpugrad.ops.draws import noting, repeating
+from gpugrad.pickling import public_name
 from gpugrad.recorder import (
     UnconnectedGradients,
     graphs,
@@ -26,6 +27,7 @@ from gpugrad.rules import OwnRules
 from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, recorders, tensor, threads, wrap
+from gpugrad.trace import Tracing
 from gpugrad.training import is_training, training
 from gpugrad.transforms import grad, jacobian, vjp
 from gpugrad.variable import Variable
@@ -352,7 +354,7 @@ def implicit_diff(
         @functools.wraps(solver)
         @custom_gradient
         def solved(*params: Any) -> Any:
-            with recording_stopped(keep=_Accesses):
+            with recording_stopped(keep=(_Accesses, Tracing)):
                 x = solver(*params)
 
             def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
@@ -419,39 +421,59 @@ def recompute_grad(f: Function) -> Function:
     Args:
         f: function of any nested arguments that returns a nest of Tensors. It is called once
             forward and once for each backward pass, in which it draws the same random numbers.
+            Variables that it assigns are assigned in both; `gg.nn.BatchNorm` counts a batch once.
+
+    Raises:
+        ArgumentError: in a gradient, if `f` draws other numbers then.
 
     >>> import gpugrad as gg
     >>> gg.grad(gg.recompute_grad(lambda x: gg.sin(x) * x))(0.0).item()
     0.0
     """
+    return _Recomputed(f)
 
-    @functools.wraps(f)
-    @custom_gradient
-    def recomputed(*args: Any, **keywords: Any) -> Any:
-        with recording_stopped(keep=_Accesses), noting() as drawn:
-            result = f(*args, **keywords)
 
-        def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
-            inputs = [x for x in nest.flatten((args, keywords)) if isinstance(x, Tensor)]
-            # one given twice is asked for once: its gradient is that of all its uses
-            wanted: dict[int, Tensor] = {}
-            for k, x in enumerate((*inputs, *variables), 1):
-                if is_inexact(x.dtype):
-                    wanted.setdefault(x._id or -k, x)
-            with GradientTape(watch_accessed_variables=False) as tape, repeating(drawn):
-                tape.watch(list(wanted.values()))
-                again = nest.flatten(f(*args, **keywords))
-            zero = UnconnectedGradients.ZERO
-            found = tape.gradient(again, list(wanted.values()), list(upstream), zero)
-            by_source = dict(zip(map(id, wanted.values()), found, strict=True))
-            of_inputs = [by_source.pop(id(x), None) for x in inputs]
-            of_variables = [by_source.pop(id(v), None) for v in variables]
-            return (of_inputs, of_variables) if variables else of_inputs
+class _Recomputed:
+    """What `recompute_grad` makes; a copy or a pickle is made of that of its function."""
 
-        return result, grad_fn
+    def __init__(self, f: Function) -> None:
+        functools.update_wrapper(self, f)
+        self.__name__ = getattr(f, "__name__", type(f).__name__)
+        self._call = custom_gradient(functools.partial(_recomputed, f))
 
-    recomputed.__wrapped__ = f
-    return recomputed
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self._call(*args, **keywords)
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else functools.partial(self, owner)
+
+    def __reduce__(self) -> Any:
+        return public_name(self) or (recompute_grad, (self.__wrapped__,))  # type: ignore[attr-defined]
+
+
+def _recomputed(f: Function, *args: Any, **keywords: Any) -> Any:
+    """The value, and the gradient, for which `f` is called again."""
+    with recording_stopped(keep=(_Accesses, Tracing)), noting() as drawn:
+        result = f(*args, **keywords)
+
+    def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
+        inputs = [x for x in nest.flatten((args, keywords)) if isinstance(x, Tensor)]
+        # one given twice is asked for once: its gradient is that of all its uses
+        wanted: dict[int, Tensor] = {}
+        for k, x in enumerate((*inputs, *variables), 1):
+            if is_inexact(x.dtype):
+                wanted.setdefault(x._id or -k, x)
+        with GradientTape(watch_accessed_variables=False) as tape, repeating(drawn):
+            tape.watch(list(wanted.values()))
+            again = nest.flatten(f(*args, **keywords))
+        zero = UnconnectedGradients.ZERO
+        found = tape.gradient(again, list(wanted.values()), list(upstream), zero)
+        by_source = dict(zip(map(id, wanted.values()), found, strict=True))
+        of_inputs = [by_source.pop(id(x), None) for x in inputs]
+        of_variables = [by_source.pop(id(v), None) for v in variables]
+        return (of_inputs, of_variables) if variables else of_inputs
+
+    return result, grad_fn
 
 
 def grad_pass_through(f: Function) -> Function:

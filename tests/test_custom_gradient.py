@@ -1,5 +1,8 @@
 """stop_gradient, custom_gradient, recompute_grad and grad_pass_through."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -581,15 +584,135 @@ def test_recompute_grad_draws_the_numbers_of_its_first_call(cuda, device, wrappe
         np.testing.assert_array_equal(after.numpy(), gg.random.uniform((3,)).numpy())
 
 
-def test_recompute_grad_that_draws_something_else_says_so():
-    lengths = iter([2, 500])
-    f = gg.recompute_grad(lambda x: gg.sum(x * gg.random.uniform((next(lengths),))))
+class Lazy:
+    """It draws the first value of its Variable in its first call."""
+
+    def __init__(self, n):
+        self.n, self.w = n, None
+
+    def __call__(self, x):
+        if self.w is None:
+            self.w = gg.Variable(gg.random.normal((self.n,)))
+        return gg.sum(gg.nn.dropout(x, 0.5)) * gg.sum(self.w)
+
+
+@pytest.mark.parametrize(
+    "lengths", [[(4,), (5,)], [(4,), (4,), (4,), ()], [(4,), (4, 2), (4,), (4,)]]
+)
+def test_recompute_grad_that_draws_something_else_says_so(lengths):
+    given = iter(lengths)
+    each = len(lengths) // 2
+
+    def f(x):
+        return x * sum(gg.sum(gg.random.uniform(next(given))) for _ in range(each))
+
     with gg.GradientTape() as tape:
         x = gg.Variable(1.0)
-        y = f(x)
-    gg.set_seed(0)
+        y = gg.recompute_grad(f)(x)
     with pytest.raises(ArgumentError, match="draws other numbers"):
         tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("n", [4, 500])
+def test_recompute_grad_of_what_makes_its_variables_says_so(n):
+    with gg.GradientTape() as tape:
+        x = gg.Variable(np.ones(4, np.float32))
+        y = gg.recompute_grad(Lazy(n))(x)
+    with pytest.raises(ArgumentError, match="Variables, whose first values may be drawn"):
+        tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_recompute_grad_of_a_function_draws_its_numbers_again(cuda, device):
+    with gg.device(device):
+        x, inner = gg.ones(50), gg.function(lambda x: gg.nn.dropout(x, 0.5))
+        for _ in range(3):  # traced, and replayed
+            with gg.GradientTape() as tape:
+                tape.watch(x)
+                y = gg.recompute_grad(inner)(x)
+            np.testing.assert_array_equal(tape.gradient(y, x).numpy(), y.numpy())
+
+
+def test_recompute_grad_around_a_branch_that_draws_says_where_it_may_be():
+    def body(x):
+        return gg.scan(lambda c, _: (gg.nn.dropout(c, 0.5), None), x, None, length=2)[0]
+
+    def slope(x):
+        return gg.grad(lambda x: gg.sum(gg.recompute_grad(body)(x)))(x)
+
+    x = gg.ones(20)
+    assert slope(x).shape == (20,)
+    with pytest.raises(ArgumentError, match="inside of these, not around them"):
+        gg.function(slope)(x)
+
+
+def in_branch(f):
+    return lambda x: gg.cond(gg.sum(x) > 0, f, lambda x: x, x)
+
+
+def in_scan(f):
+    return lambda x: gg.scan(lambda c, _: (f(c), None), x, None, length=2)[0]
+
+
+@pytest.mark.parametrize("inside", [lambda f: f, gg.recompute_grad, in_branch, in_scan, gg.vmap])
+@pytest.mark.parametrize("kind", ["recompute", "implicit"])
+def test_variables_in_what_is_computed_again_are_read_at_each_replay(inside, kind):
+    w = gg.Variable(2.0)
+    if kind == "recompute":
+        block = gg.recompute_grad(lambda x: x * w * w)
+    else:
+        block = gg.implicit_diff(lambda y, x: y - x * w * w)(lambda x: x * w * w)
+    block = inside(block)
+
+    def step(x):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            loss = gg.sum(block(x))
+        return loss, *tape.gradient(loss, [x, w])
+
+    traced, x = gg.function(step), gg.constant([1.0, 2.0])
+    for value in (2.0, 3.0, -1.0):
+        w.assign(value)
+        for found, desired in zip(traced(x), step(x), strict=True):
+            np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-6)
+        np.testing.assert_allclose(gg.function(block)(x).numpy(), block(x).numpy(), 1e-6)
+
+
+def test_assignments_in_what_is_computed_again_happen_at_each_replay():
+    count = gg.Variable(0.0, trainable=False)
+
+    @gg.recompute_grad
+    def block(x):
+        count.assign_add(1.0)
+        return x * 2
+
+    traced = gg.function(block)
+    for k in range(4):
+        traced(gg.ones(2))
+        assert count.numpy() == k + 1
+
+
+@gg.recompute_grad
+def squared(x):
+    return x * x
+
+
+def test_recompute_grad_is_copied_and_pickled_with_what_it_wraps():
+    assert pickle.loads(pickle.dumps(squared)) is squared
+
+    class Model(gg.nn.Module):
+        def __init__(self):
+            self.dense = gg.nn.Dense(2, 2)
+            self.again = gg.recompute_grad(self.dense)
+
+    model = Model()
+    twin = copy.deepcopy(model)
+    twin.dense.kernel.assign(gg.zeros((2, 2)))
+    assert not twin.again(gg.ones((1, 2))).numpy().any()
+    assert model.again(gg.ones((1, 2))).numpy().any()
+    assert model.again.__name__ == "Dense"
+    dense = pickle.loads(pickle.dumps(model.again))
+    np.testing.assert_array_equal(dense(gg.ones((1, 2))), model.dense(gg.ones((1, 2))))
 
 
 def test_recompute_grad_names_what_it_wraps():

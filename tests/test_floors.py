@@ -9,7 +9,7 @@ HOUSE = Path(__file__).parent.parent / "gpugrad"
 
 FLOORS = {
     "errors": 0, "samples": 0,
-    "nest": 1, "pool": 1, "backend": 1.0, "determinism": 1, "training": 1,
+    "nest": 1, "pool": 1, "backend": 1.0, "determinism": 1, "training": 1, "pickling": 1,
     "placement": 1.1, "kernels": 1.2, "cuda": 1.2,
     "dtypes": 1.5, "slices": 1.5,
     "tensor": 2.0, "variable": 2.1, "dlpack": 2.2, "inspection": 2.3, "program": 2.4,

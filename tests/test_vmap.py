@@ -3,6 +3,9 @@
 That every op under vmap equals the loop over examples is a check of the op (test_ops.py).
 """
 
+import sys
+import threading
+
 import numpy as np
 import pytest
 
@@ -460,3 +463,53 @@ def test_jacobian_runs_a_backward_pass_for_as_many_rows_as_fit(monkeypatch):
     assert len(passes) == 1
     gg.jacobian(lambda x: gg.tanh(x), chunk_bytes=1)(X)
     assert len(passes) == 1 + X.size
+
+
+# ---- in traced functions, and beside other threads
+
+
+NOISES = {
+    "normal": lambda r: gg.random.normal(r.shape),
+    "dropout": lambda r: gg.nn.dropout(r, 0.5),
+    "gamma": lambda r: gg.random.gamma(r.shape, gg.abs(r) + 0.5),
+    "nested": lambda r: gg.vmap(lambda s: gg.random.uniform(()), randomness="different")(r),
+}
+
+
+@pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize("randomness", ["different", "same"])
+def test_random_numbers_of_examples_in_a_function_are_those_of_eager(name, randomness, rng):
+    def f(x):
+        return gg.vmap(lambda r: r + NOISES[name](r), randomness=randomness)(x)
+
+    x = gg.constant(rng.normal(size=(4, 3)).astype(np.float32))
+    if (name, randomness) == ("gamma", "same"):
+        for run in (f, gg.function(f)):
+            with pytest.raises(ArgumentError, match="the parameters of these numbers must"):
+                run(x)
+        return
+    made = []
+    for run in (f, gg.function(f)):
+        gg.set_seed(3)
+        made.append([run(x).numpy() for _ in range(3)])
+    np.testing.assert_allclose(made[0], made[1], 1e-6)
+    assert len({a.tobytes() for a in made[0]}) == 3
+
+
+def test_gradients_of_one_thread_do_not_see_the_vmaps_of_another():
+    done = threading.Event()
+
+    def map_on():
+        while not done.is_set():
+            gg.vmap(lambda r: r * 2)(gg.ones((4, 3)))
+
+    thread, before = threading.Thread(target=map_on), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread.start()
+    try:
+        for _ in range(1000):
+            assert gg.grad(lambda x: gg.sum(x * x))(gg.ones(3)).tolist() == [2, 2, 2]
+    finally:
+        sys.setswitchinterval(before)
+        done.set()
+        thread.join()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import operator
-import sys
 import threading
 import warnings
 from collections import namedtuple
@@ -31,6 +29,7 @@ from gpugrad.function.under_tape import (
     tapes_only,
     trace_with_gradient,
 )
+from gpugrad.pickling import public_name
 from gpugrad.program import OtherwiseError, Program
 from gpugrad.recorder import recording_stopped
 from gpugrad.tensor import Tensor, tensor, threads, wrap
@@ -196,11 +195,7 @@ class Function:
 
     def __reduce__(self) -> Any:
         """A copy traces anew; one that a module has is that, as functions are."""
-        home, name = sys.modules.get(self.__module__), getattr(self, "__qualname__", "")
-        with contextlib.suppress(AttributeError):
-            if operator.attrgetter(name)(home) is self:
-                return name
-        return type(self), self._given
+        return public_name(self) or (type(self), self._given)
 
     def lower(self, *args: Any, **keywords: Any) -> Lowered:
         """The program for arguments like these, after the passes; ``print`` shows it.

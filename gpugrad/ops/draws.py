@@ -9,8 +9,9 @@ from copy import copy
 from typing import Any, TypeVar
 
 from gpugrad.errors import ArgumentError
+from gpugrad.traced import running
 
-__all__ = ["Drawn", "noting", "once", "repeating"]
+__all__ = ["Drawn", "is_repeated", "noting", "once", "repeating"]
 
 T = TypeVar("T")
 
@@ -28,27 +29,28 @@ class Drawn(threading.local):
         self.traced = 0
 
 
-class _Taken(threading.local):
-    """What draws take: noted in a run that will be repeated, and given again in the repetition."""
+class _Runs(threading.local):
+    """Runs that note what they draw, and runs that draw what was noted, the innermost last.
 
-    noted: list[Any] | None = None
-    given: Iterator[Any] | None = None
+    Each as the trace that it is part of, its notes, and what it is given.
+    """
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[Any, list[Any], Iterator[Any] | None]] = []
 
 
-_taken = _Taken()
+_runs = _Runs()
 
 
 @contextlib.contextmanager
 def noting() -> Iterator[list[Any]]:
     """Note what is drawn in a block, for `repeating`."""
-    outer, mine = _taken.noted, list[Any]()
-    _taken.noted = mine
+    notes: list[Any] = []
+    _runs.stack.append((running(), notes, None))
     try:
-        yield mine
+        yield notes
     finally:
-        _taken.noted = outer
-        if outer is not None:
-            outer += mine
+        _runs.stack.pop()
 
 
 @contextlib.contextmanager
@@ -58,33 +60,54 @@ def repeating(noted: Sequence[Any]) -> Iterator[None]:
     Raises:
         ArgumentError: something else is drawn there.
     """
-    before = _taken.noted, _taken.given
-    _taken.noted, _taken.given = None, iter(noted)
+    given = iter(noted)
+    _runs.stack.append((running(), [], given))
     try:
         yield
     finally:
-        _taken.noted, _taken.given = before
+        _runs.stack.pop()
+    if next(given, None) is not None:
+        raise _other_numbers()
+
+
+def is_repeated() -> bool:
+    """Whether this thread computes something again, in a `repeating` block."""
+    return any(given is not None for _, _, given in _runs.stack)
 
 
 def once(about: Any, take: Callable[[], T]) -> T:
-    """What a draw takes, or has taken where it is repeated."""
-    noted, given = _taken.noted, _taken.given
-    if noted is None and given is None:
+    """What a draw takes, or has taken where it is repeated.
+
+    A draw of a trace is a step of it; what the step takes when it runs is not that of the trace.
+    """
+    if not _runs.stack:
         return take()
-    made: Any
-    if given is None:
-        _taken.noted = None  # what is drawn on the way is no draw of its own
-        try:
-            made = take()
-        finally:
-            _taken.noted = noted
-    else:
-        before, made = next(given, (None, None))
-        if before != about:
+    trace, notes = running(), []
+    made: Any = None
+    for of, noted, given in reversed(_runs.stack):
+        if of is trace:
+            notes.append(noted)
+            if given is not None:
+                before, made = next(given, (None, None))
+                if before != about:
+                    raise _other_numbers()
+                break
+        elif of is not None and trace is not None:
             raise ArgumentError(
-                "random: a function that is called again for its gradient draws other numbers "
-                "than in its first call. Which ones it draws must not depend on what it has drawn."
+                "random: in a traced function, gg.recompute_grad cannot draw the same numbers "
+                "again in the branches or the body of gg.cond, gg.while_loop or gg.scan. Use it "
+                "inside of these, not around them."
             )
-    if noted is not None:
+    else:
+        made = take()
+    for noted in notes:
         noted.append((about, made))
-    return copy(made)  # x[i] = v changes a Tensor that was drawn in a trace
+    return copy(made)  # x[i] = v changes a Tensor of a trace
+
+
+def _other_numbers() -> ArgumentError:
+    return ArgumentError(
+        "random: a function that is called again for its gradient draws other numbers than in its "
+        "first call. Which ones it draws must not depend on what it has drawn; Variables, whose "
+        "first values may be drawn, are made before."
+    )

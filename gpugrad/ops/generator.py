@@ -18,7 +18,7 @@ import numpy as np
 
 from gpugrad import placement
 from gpugrad.backend import TENSOR
-from gpugrad.batched import Level, enter, leave, levels_of, levels_running
+from gpugrad.batched import Level, enter, leave, levels_of, levels_running, levels_stopped
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.random import draws, noise_on, state_of
 from gpugrad.ops import philox, rejection
@@ -234,15 +234,15 @@ class Generator:
     def __reduce__(self) -> Any:
         return _restore, (self.state,)
 
-    def _take(self, blocks: int) -> tuple[philox.Key, int]:
-        """The key, and the first of `blocks` counters that nobody else gets."""
+    def _take(self, blocks: int, about: Any = None) -> tuple[philox.Key, int]:
+        """The key, and the first of `blocks` counters that nobody else gets; `about` the draw."""
 
         def take() -> tuple[philox.Key, int]:
             with self._lock:
                 first, self._counter = self._counter, self._counter + blocks
                 return self._key, first
 
-        return once(blocks, take)
+        return once((blocks, about), take)
 
     def _place(self, n: int, bits: int) -> tuple[philox.Key, int] | None:
         """The key and first counter of a draw of `n` words, for who makes the numbers himself.
@@ -252,7 +252,7 @@ class Generator:
         """
         if running() is not None or levels_running():
             return None
-        return self._take(-(-n * bits // 256))
+        return self._take(-(-n * bits // 256), n)
 
     def _stream(self, n: int, device: Any) -> Tensor | None:
         """Where `n` words of 32 bits are: a uint64 Tensor (4,), for ops that make the numbers.
@@ -281,7 +281,13 @@ class Generator:
         `shape`. `before` is where the same call has drawn: the next draw has the counters of the
         first with another word 2, so that it does not depend on how long that was.
         """
-        trace = running()
+        trace, levels = running(), _levels_with_own_numbers(kind)
+        if trace is not None and levels_running():  # which are not there at a replay
+            lead = tuple(level.size for level in levels)
+            parameters = tuple(_with_examples(p, shape, levels) for p in parameters)
+            with levels_stopped():
+                made = self._draw(kind, lead + shape, dtype, device, *parameters, before=before)
+            return functools.reduce(lambda t, level: enter(t, level, 0), levels, made)
         if trace is not None:  # other numbers at each replay, in the order of the calls
             written = _Written(self, kind, shape, dtype, device, parameters, before)
             tensors = [p for p in parameters if isinstance(p, Tensor)]
@@ -293,7 +299,6 @@ class Generator:
 
             return once((kind, shape), write)
         bits, make = _KINDS[kind]
-        levels = _levels_with_own_numbers(kind)
         lead = tuple(level.size for level in levels)
         n, dtype = math.prod(lead + shape), np.dtype(dtype)
         key, first = self._counters(kind, n, dtype, before)
@@ -316,7 +321,8 @@ class Generator:
             key, first = before.places[0]
             first += len(before.places) << 128
         else:
-            key, first = self._take(-(-n * (_KINDS[kind][0] or 8 * dtype.itemsize) // 256))
+            bits = _KINDS[kind][0] or 8 * dtype.itemsize
+            key, first = self._take(-(-n * bits // 256), (kind, n, dtype))
         if before is not None:
             before.places.append((key, first))
         return key, first
@@ -340,7 +346,6 @@ class _Written:
         self._before, self._is_first = before, before is not None and before.traced == 0
         if before is not None:
             before.traced += 1
-        self._is_mapped = bool(levels_running())
 
     def __call__(self, *real: Tensor) -> list[Tensor]:
         now = iter(real)
@@ -357,7 +362,7 @@ class _Written:
     def launched(self) -> _Written | None:
         """Itself, if it is a kernel."""
         on_host = self.device.kind == "cpu" or any(isinstance(p, Tensor) for p in self._parameters)
-        return None if on_host or self._is_mapped or not draws(self._kind, self._dtype) else self
+        return None if on_host or not draws(self._kind, self._dtype) else self
 
     def numbers(self) -> list[Array]:
         """The stream's key and counter, which moves on."""
@@ -409,8 +414,8 @@ def _levels_with_own_numbers(kind: str) -> list[Level]:
     return [level for level in levels if level.randomness == "different"]
 
 
-def _on_host(parameter: Any, shape: tuple[int, ...], levels: Sequence[Level]) -> Array:
-    """The values of a parameter for each element, those of examples in front."""
+def _with_examples(parameter: Any, shape: tuple[int, ...], levels: Sequence[Level]) -> Any:
+    """A parameter for each element, those of examples in front; a number stays as it is."""
     if isinstance(parameter, Tensor):
         parameter = TENSOR.broadcast_to(parameter, shape)
         for level in reversed(levels):
@@ -420,6 +425,13 @@ def _on_host(parameter: Any, shape: tuple[int, ...], levels: Sequence[Level]) ->
                 "random: under vmap with randomness='same' the parameters of these numbers must "
                 "be the same for all examples too. Use vmap(..., randomness='different')."
             )
+    return parameter
+
+
+def _on_host(parameter: Any, shape: tuple[int, ...], levels: Sequence[Level]) -> Array:
+    """The values of a parameter for each element, those of examples in front."""
+    parameter = _with_examples(parameter, shape, levels)
+    if isinstance(parameter, Tensor):
         parameter = placement.host(parameter._data)
     lead = tuple(level.size for level in levels)
     values = np.asarray(parameter, np.float64)
