@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Any
+
+from gpugrad.errors import ArgumentError
 
 __all__ = ["is_training", "training"]
 
 
-class _Mode(threading.local):
-    on = False
+class _Modes(threading.local):
+    """Of this thread, the innermost last."""
+
+    def __init__(self) -> None:
+        self.stack = [False]
 
 
-_mode = _Mode()
+_modes = _Modes()
 
 
-@contextlib.contextmanager
-def training(on: bool = True) -> Iterator[None]:
+class training:  # it reads as a statement
     """Let layers do what they do in training, in this thread, inside a ``with`` block.
 
     `gg.nn.Dropout` drops then, and `gg.nn.BatchNorm` takes the statistics of the batch. Outside of
@@ -27,6 +32,9 @@ def training(on: bool = True) -> Iterator[None]:
     Args:
         on: whether they train; ``training(False)`` is for a look at a model within a step.
 
+    Raises:
+        ArgumentError: `on` is no bool: as a decorator it is ``@gg.nn.training()``.
+
     >>> import gpugrad as gg
     >>> with gg.nn.training():
     ...     gg.nn.is_training()
@@ -34,11 +42,28 @@ def training(on: bool = True) -> Iterator[None]:
     >>> gg.nn.is_training()
     False
     """
-    before, _mode.on = _mode.on, bool(on)
-    try:
-        yield
-    finally:
-        _mode.on = before
+
+    def __init__(self, on: bool = True) -> None:
+        if not isinstance(on, bool):
+            raise ArgumentError(f"nn.training: on must be True or False, got {on!r:.60}. As a "
+                                "decorator write @gg.nn.training().")  # fmt: skip
+        self.on = on
+
+    def __enter__(self) -> None:
+        _modes.stack.append(self.on)
+
+    def __exit__(self, *exc: object) -> None:
+        _modes.stack.pop()
+
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, run in such a block."""
+
+        @functools.wraps(f)
+        def run(*args: Any, **keywords: Any) -> Any:
+            with training(self.on):
+                return f(*args, **keywords)
+
+        return run
 
 
 def is_training() -> bool:
@@ -48,4 +73,4 @@ def is_training() -> bool:
     >>> gg.nn.is_training()
     False
     """
-    return _mode.on
+    return _modes.stack[-1]

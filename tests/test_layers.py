@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 
 
 def close(found, desired, rtol=1e-6):
@@ -93,11 +93,65 @@ def test_batch_norm_takes_the_batch_in_training_and_what_it_kept_after(rng, dtyp
         (lambda: gg.nn.LayerNorm((2, 0)), "LayerNorm: length 1.*got 0"),
         (lambda: gg.nn.BatchNorm("2"), "BatchNorm: channels.*got '2'"),
         (lambda: gg.nn.Dropout(1.5), "Dropout: p.*1.5"),
+        (lambda: gg.nn.Dropout("0.5"), "Dropout: p='0.5'"),
+        (lambda: gg.nn.Conv2d(3, 4, 3.0), "Conv2d: height.*got 3.0"),
+        (lambda: gg.nn.Conv2d(3, 4, (3, 3, 3)), "size must be a length or two"),
+        (lambda: gg.nn.LayerNorm(3.0), "LayerNorm: length 0.*got 3.0"),
+        (lambda: gg.nn.LayerNorm(3, eps=-1), "LayerNorm: eps.*got -1"),
+        (lambda: gg.nn.BatchNorm(3, momentum=99), "BatchNorm: momentum.*to 1, got 99"),
+        (lambda: gg.nn.BatchNorm(3, momentum=None), "BatchNorm: momentum.*got None"),
+        (lambda: gg.nn.Embedding(3, 2, padding_idx=3), "padding_idx=3 is no row; there are 3"),
+        (lambda: gg.nn.training("yes"), "on must be True or False"),
+        (lambda: gg.nn.training(lambda x: x), "write @gg.nn.training"),
     ],
 )
 def test_layer_names_the_argument_that_is_wrong(make, words):
     with pytest.raises(ArgumentError, match=words):
         make()
+
+
+def test_lengths_may_be_numpys():
+    n = np.prod((3, 4))
+    assert gg.nn.Dense(n, 2).kernel.shape == (12, 2)
+    assert gg.nn.Conv2d(3, 4, np.int64(3)).weight.shape == (4, 3, 3, 3)
+    assert gg.nn.LayerNorm(n).weight.shape == (12,)
+
+
+def test_padding_row_is_zero_and_one_index_is_enough():
+    layer = gg.nn.Embedding(3, 2, padding_idx=-1)
+    assert layer(2).tolist() == [0, 0]
+    assert layer.weight.numpy()[:2].all()
+
+
+def test_batch_norm_names_what_it_cannot_normalise(rng):
+    layer = gg.nn.BatchNorm(3)
+    kept = layer.running_var.numpy()
+    x = gg.constant(rng.normal(size=(4, 2, 3)))
+    with gg.nn.training():
+        for bad in (np.ones((1, 3)), np.ones((0, 3))):
+            with pytest.raises(ShapeError, match="each of 3 channels needs two values"):
+                layer(bad)
+        with pytest.raises(ArgumentError, match=r"under vmap .*LayerNorm"):
+            gg.vmap(layer)(x)
+        with pytest.raises(DTypeError, match="x is complex64"):
+            layer(np.ones((4, 3), np.complex64))
+        np.testing.assert_array_equal(layer.running_var, kept)
+        assert layer(np.ones((4, 3))).dtype == np.float64  # NumPy's default, and float32 Variables
+    assert gg.vmap(layer)(x).shape == x.shape
+
+
+def test_loading_names_the_variable_that_does_not_fit():
+    model = gg.nn.Sequential(gg.nn.Dense(2, 3), gg.nn.Dense(3, 3))
+    values = {k: v.numpy() for k, v in model.state_dict().items()}
+    values["layers.1.kernel"] = np.ones((2, 3), np.float32)
+    with pytest.raises(ShapeError, match=r"load_state_dict: layers\.1\.kernel: .*\(2, 3\)"):
+        model.load_state_dict(values)
+
+
+def test_a_module_says_how_it_trains():
+    with pytest.raises(AttributeError, match=r"with gg\.nn\.training"):
+        gg.nn.Dense(1, 1).train()
+    assert not hasattr(gg.nn.Dense(1, 1), "weight")
 
 
 # ---- training
@@ -166,6 +220,35 @@ def test_what_gradients_compute_again_is_computed_as_in_training(rng, wrapped):
     desired = gradients(Centred())
     for found, d in zip(gradients(wrapped(Centred())), desired, strict=True):
         close(found, d.numpy())
+
+
+@pytest.mark.parametrize("wrapped", [lambda f: f, gg.function])
+def test_a_batch_that_is_normalised_again_is_counted_once(rng, wrapped):
+    x = gg.constant(rng.normal(size=(4, 2)).astype(np.float32))
+    twin, norm = gg.nn.BatchNorm(2), gg.nn.BatchNorm(2)
+    block = gg.recompute_grad(norm)
+
+    @wrapped
+    def step(x):
+        with gg.nn.training(), gg.GradientTape(persistent=True) as tape:
+            loss = gg.sum(block(x) ** 3)
+        return tape.gradient(loss, norm.weight), tape.gradient(loss, norm.bias)
+
+    for _ in range(3):
+        step(x)
+        with gg.nn.training():
+            twin(x)
+        close(norm.running_mean, twin.running_mean.numpy())
+        close(norm.running_var, twin.running_var.numpy())
+
+
+def test_one_block_of_training_can_be_used_again():
+    trains = gg.nn.training()
+    with trains, trains:
+        assert gg.nn.is_training()
+    with trains:
+        assert gg.nn.is_training()
+    assert not gg.nn.is_training()
 
 
 def test_what_has_changed_may_be_that_it_trains():

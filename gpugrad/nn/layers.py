@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,16 +17,22 @@ from gpugrad.tensor import Tensor, tensor
 from gpugrad.training import is_training
 from gpugrad.variable import Variable
 
-__all__ = ["Conv2d", "Dense", "Dropout", "Embedding", "Flatten", "Sequential", "check_lengths"]
+__all__ = ["Conv2d", "Dense", "Dropout", "Embedding", "Flatten", "Sequential", "whole_numbers"]
 
 Activation = Callable[[Any], Any] | None
 
 
-def check_lengths(layer: str, **lengths: Any) -> None:
-    """Raise an ArgumentError that names what is no whole number above 0."""
+def whole_numbers(layer: str, **lengths: Any) -> list[int]:
+    """Lengths as ints; an ArgumentError names what is no whole number above 0."""
+    made = []
     for what, n in lengths.items():
-        if not isinstance(n, int) or n < 1:
-            raise ArgumentError(f"{layer}: {what} must be a whole number above 0, got {n!r}.")
+        try:
+            made.append(operator.index(n))
+        except TypeError:
+            made.append(0)
+        if made[-1] < 1:
+            raise ArgumentError(f"{layer}: {what} must be a whole number above 0, got {n!r:.60}.")
+    return made
 
 
 def _check_activation(layer: str, activation: Any) -> None:
@@ -79,7 +86,7 @@ class Dense(Module):
         generator: Generator | None = None,
         dtype: Any = "float32",
     ) -> None:
-        check_lengths("Dense", units_in=units_in, units_out=units_out)
+        units_in, units_out = whole_numbers("Dense", units_in=units_in, units_out=units_out)
         _check_activation("Dense", activation)
         self.units_in, self.units_out, self.activation = units_in, units_out, activation
         self.kernel = Variable(
@@ -157,10 +164,12 @@ class Conv2d(Module):
         generator: Generator | None = None,
         dtype: Any = "float32",
     ) -> None:
-        height, width = (size, size) if isinstance(size, int) else size
-        check_lengths(
-            "Conv2d", channels_in=channels_in, channels_out=channels_out, height=height,
-            width=width, groups=groups,
+        pair = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
+        if len(pair) != 2:
+            raise ArgumentError(f"Conv2d: size must be a length or two, got {size!r:.60}.")
+        channels_in, channels_out, height, width, groups = whole_numbers(
+            "Conv2d", channels_in=channels_in, channels_out=channels_out, height=pair[0],
+            width=pair[1], groups=groups,
         )  # fmt: skip
         _check_activation("Conv2d", activation)
         if channels_in % groups or channels_out % groups:
@@ -198,7 +207,7 @@ class Embedding(Module):
     Args:
         rows: how many there are.
         width: numbers in one.
-        padding_idx: row that gets no gradient; None for none.
+        padding_idx: row that is 0 and gets no gradient; None for none.
         sparse: whether the table's gradient is `gg.IndexedSlices` of the rows that were read.
         initializer, generator, dtype: as for `Dense`.
 
@@ -221,15 +230,20 @@ class Embedding(Module):
         generator: Generator | None = None,
         dtype: Any = "float32",
     ) -> None:
-        check_lengths("Embedding", rows=rows, width=width)
+        rows, width = whole_numbers("Embedding", rows=rows, width=width)
+        if padding_idx is not None and padding_idx not in range(-rows, rows):
+            raise ArgumentError(f"Embedding: padding_idx={padding_idx!r:.60} is no row; there are "
+                                f"{rows}.")  # fmt: skip
         self.padding_idx, self.sparse = padding_idx, sparse
         made = initializer((rows, width), generator=generator, dtype=dtype)
+        if padding_idx is not None:
+            made[padding_idx] = 0.0
         self.weight = Variable(made, name="weight")
 
     def forward(self, indices: Any) -> Tensor:
         """Map indices of any shape to (*shape, width); errors as of `gg.nn.embedding`."""
         made: Tensor = functional.embedding(
-            indices, self.weight, padding_idx=self.padding_idx, sparse=self.sparse
+            tensor(indices), self.weight, padding_idx=self.padding_idx, sparse=self.sparse
         )
         return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpugrad.errors import StructureError
+from gpugrad.errors import GpugradError, StructureError, reraise
 from gpugrad.variable import Variable
 
 __all__ = ["Module"]
@@ -70,9 +70,18 @@ class Module:
                 f"{sorted(set(values) - set(mine))}."
             )
         for name, variable in mine.items():  # checks; a Variable of its own takes the value
-            variable.__deepcopy__({}).assign(values[name])
+            try:
+                variable.__deepcopy__({}).assign(values[name])
+            except (GpugradError, RuntimeError) as error:  # RuntimeError: torch's, of a parameter
+                reraise(error, f"load_state_dict: {name}", {}, {})
         for name, variable in mine.items():
             variable.assign(values[name])
+
+    def __getattr__(self, name: str) -> Any:
+        hint = ""
+        if name in ("train", "eval"):
+            hint = " Training is said of a block: with gg.nn.training():"
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{hint}")
 
     def __repr__(self) -> str:
         """The class and, a line each, the parts: ``name: part``."""

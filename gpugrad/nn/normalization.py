@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+
 from gpugrad.backend import HALF, TENSOR
+from gpugrad.batched import levels_of
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.nn import functional
 from gpugrad.nn.initializers import ones, zeros
-from gpugrad.nn.layers import check_lengths
+from gpugrad.nn.layers import whole_numbers
 from gpugrad.nn.module import Module
+from gpugrad.ops.draws import is_repeated
 from gpugrad.tensor import Tensor, tensor
 from gpugrad.training import is_training
 from gpugrad.variable import Variable
@@ -35,12 +41,13 @@ class LayerNorm(Module):
     """
 
     def __init__(
-        self, shape: int | tuple[int, ...], eps: float = 1e-5, use_bias: bool = True, *,
+        self, shape: int | tuple[int, ...], *, eps: float = 1e-5, use_bias: bool = True,
         dtype: Any = "float32",
     ) -> None:  # fmt: skip
-        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        check_lengths("LayerNorm", **{f"length {k}": n for k, n in enumerate(self.shape)})
-        self.eps = eps
+        given = shape if isinstance(shape, (tuple, list)) else (shape,)
+        lengths = {f"length {k}": n for k, n in enumerate(given)}
+        self.shape = tuple(whole_numbers("LayerNorm", **lengths))
+        self.eps = _within("LayerNorm", "eps", eps, math.inf)
         self.weight = Variable(ones(self.shape, dtype=dtype), name="weight")
         self.bias = Variable(zeros(self.shape, dtype=dtype), name="bias") if use_bias else None
 
@@ -62,10 +69,14 @@ class BatchNorm(Module):
 
     Args:
         channels: how many there are.
-        momentum: of the new statistics in the running ones.
+        momentum: part of the new statistics in the running ones, as in torch (Keras counts the
+            part of the old ones: its 0.99 is 0.01 here).
         eps: added to the variance.
         axis: of the channels.
         dtype: of the Variables. 16-bit inputs are computed in float32 on the way.
+
+    Raises:
+        ArgumentError: `momentum` is not from 0 to 1, or `eps` below 0.
 
     Attributes:
         weight, bias: Variables of shape (channels,), of ones and zeros at first.
@@ -82,11 +93,13 @@ class BatchNorm(Module):
     """
 
     def __init__(
-        self, channels: int, momentum: float = 0.1, eps: float = 1e-5, *, axis: int = 1,
+        self, channels: int, *, momentum: float = 0.1, eps: float = 1e-5, axis: int = 1,
         dtype: Any = "float32",
     ) -> None:  # fmt: skip
-        check_lengths("BatchNorm", channels=channels)
-        self.channels, self.momentum, self.eps, self.axis = channels, momentum, eps, axis
+        (channels,) = whole_numbers("BatchNorm", channels=channels)
+        self.channels, self.axis = channels, axis
+        self.momentum = _within("BatchNorm", "momentum", momentum, 1)
+        self.eps = _within("BatchNorm", "eps", eps, math.inf)
         shape = (channels,)
         self.weight = Variable(ones(shape, dtype=dtype), name="weight")
         self.bias = Variable(zeros(shape, dtype=dtype), name="bias")
@@ -96,8 +109,18 @@ class BatchNorm(Module):
         )
 
     def forward(self, x: Any) -> Tensor:
-        """Map x to its shape; errors as of `gg.nn.batch_norm`."""
+        """Map x to its shape; errors as of `gg.nn.batch_norm`.
+
+        Raises:
+            ShapeError: in training, a channel has less than two values.
+            DTypeError: x is complex.
+            ArgumentError: in training, under vmap.
+        """
         x, trains = tensor(x), is_training()
+        if x.dtype.kind == "c":
+            raise DTypeError(f"BatchNorm: x is {x.dtype}; real and imaginary part need one each.")
+        if trains:
+            self._check_batch(x)
         weight, bias = self.weight, self.bias
         if x.dtype in HALF:
             weight, bias = (TENSOR.astype(v, x.dtype) for v in (weight, bias))
@@ -105,10 +128,29 @@ class BatchNorm(Module):
             x, self.running_mean, self.running_var, weight, bias, training=trains,
             momentum=self.momentum, eps=self.eps, axis=self.axis,
         )  # fmt: skip
-        if trains:
-            self.running_mean.assign(mean)
-            self.running_var.assign(var)
+        if trains and not is_repeated():  # for a gradient: the batch has been counted
+            for variable, new in ((self.running_mean, mean), (self.running_var, var)):
+                variable.assign(TENSOR.astype(new, variable.dtype))
         return y
+
+    def _check_batch(self, x: Tensor) -> None:
+        if levels_of(x._data):
+            raise ArgumentError(
+                "BatchNorm: under vmap every example would be a batch of its own. Use it outside "
+                "of gg.nn.training there, or gg.nn.LayerNorm."
+            )
+        if x.size < 2 * self.channels:
+            raise ShapeError(
+                f"BatchNorm: in training each of {self.channels} channels needs two values or "
+                f"more, x has shape {x.shape}."
+            )
 
     def _said(self) -> str:
         return f"{self.channels}"
+
+
+def _within(layer: str, what: str, value: Any, most: float) -> float:
+    if not isinstance(value, (int, float, np.number)) or not 0 <= value <= most:
+        till = "on" if most == math.inf else f"to {most}"
+        raise ArgumentError(f"{layer}: {what} must be a number from 0 {till}, got {value!r:.60}.")
+    return float(value)

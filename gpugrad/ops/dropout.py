@@ -26,8 +26,8 @@ from gpugrad.tensor import Tensor, tensor
 
 def check_probability(name: str, argument: str, p: float) -> None:
     """Refuse what is no probability."""
-    if not 0 <= p <= 1:
-        raise ArgumentError(f"{name}: {argument}={p} must be a probability, from 0 to 1.")
+    if not isinstance(p, (int, float, np.number)) or not 0 <= p <= 1:
+        raise ArgumentError(f"{name}: {argument}={p!r:.60} must be a probability, from 0 to 1.")
 
 
 def kept(x: Tensor, shape: Any, p: float, generator: Generator | None) -> Tensor:
