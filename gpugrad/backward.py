@@ -44,10 +44,13 @@ gradient, which the crossing sums, is that of one example.
 
 def revive(op: Any, saved: Any, out: Any, ids: Sequence[int]) -> list[Any]:
     """Saved arrays as the Tensors they were, by array and serial number."""
+    on_device = any(type(v) in ARRAYS and type(v) is not np.ndarray for v in flat(saved))
 
     def made(array: Any, serial: int) -> Any:
         if array is None or type(array) in SCALARS:
             return array
+        if on_device and isinstance(array, np.generic):  # a number beside bfloat16
+            return array.item()
         if serial in crossings:
             array = crossings[serial].inside(array)
         return made_of(array, serial)
@@ -118,7 +121,7 @@ def backward(
             if g is None or out in stops:
                 continue
             if type(g) is IndexedSlices:
-                g = g.to_dense(xp)
+                g = g.to_dense(_beside(xp, g))
         else:
             g = _many(xp, out, grads, keep, stops, getattr(op, "unused", ()))
             if g is None:
@@ -190,10 +193,15 @@ def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any, 
         return None
     like = next(g for g in found if g is not None)
     return tuple(
-        g.to_dense(xp) if type(g) is IndexedSlices
+        g.to_dense(_beside(xp, g)) if type(g) is IndexedSlices
         else g if g is not None or k in unused else _zeros(xp, like, shape, dtype)
         for k, (g, (_, shape, dtype)) in enumerate(zip(found, out, strict=True))
     )  # fmt: skip
+
+
+def _beside(xp: Any, rows: IndexedSlices) -> Any:
+    """The reading of rows, which may be on another device than what was read before."""
+    return xp if xp is TENSOR else reading(rows.values, rows.indices)
 
 
 def _zeros(xp: Any, like: Any, shape: Any, dtype: Any) -> Any:

@@ -15,8 +15,7 @@ __all__ = ["children", "flatten", "flatten_like", "map_structure", "pack"]
 
 def children(structure: Any) -> list[tuple[Any, Any]] | None:
     """The (key, child) pairs of a container; None for a leaf."""
-    kind: Any = type(structure)
-    listed = _listed(kind)
+    listed = _listed(structure.__class__)  # which a proxy has of what it stands for
     return None if listed is None else listed(structure)
 
 

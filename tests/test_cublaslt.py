@@ -211,6 +211,46 @@ def test_a_problem_is_described_once_and_old_ones_are_given_back(lib, monkeypatc
     assert len(live) <= before + 8
 
 
+def test_a_plan_that_another_thread_evicts_multiplies_to_its_end(lib, monkeypatch, calls):
+    monkeypatch.setattr(cublaslt, "PLANS", 1)
+    a, b, c = (lib.array(np.ones(s, np.float32)) for s in ((2, 3), (3, 4), (5, 3)))
+    find = cublaslt._plan
+
+    def slow(*args):
+        found = find(*args)
+        if args[0][3] == a.shape:  # the other one's plan takes its place before it is used
+            cublaslt.product(lib, c, b)
+        return found
+
+    monkeypatch.setattr(cublaslt, "_plan", slow)
+    np.testing.assert_array_equal(cublaslt.product(lib, a, b).get(), np.full((2, 4), 3))
+
+
+def test_a_precision_that_changes_meanwhile_is_that_of_the_next_product(lib, monkeypatch, calls):
+    a, find = lib.array(np.ones((2, 19), np.float32)), cublaslt._plan
+
+    def meanwhile(*args):
+        gg.set_matmul_precision("high")
+        return find(*args)
+
+    try:
+        monkeypatch.setattr(cublaslt, "_plan", meanwhile)
+        cublaslt.product(lib, a, a.T)
+        monkeypatch.setattr(cublaslt, "_plan", find)
+        cublaslt.product(lib, a, a.T)
+    finally:
+        gg.set_matmul_precision("highest")
+    cublaslt.product(lib, a, a.T)
+    assert [c["desc"]["compute"] for c in calls] == [68, 77, 68]
+
+
+def test_a_stack_of_one_matrix_that_is_copied_is_broadcast(lib, calls, rng):
+    x, b = rng.normal(size=(2, 8)), rng.normal(size=(2, 3, 4, 5))
+    wide = np.broadcast_to(x[:, ::2], (3, 2, 4))
+    found = cublaslt.product(lib, lib.broadcast_to(lib.array(x)[:, ::2], (3, 2, 4)), lib.array(b))
+    np.testing.assert_allclose(found.get(), wide @ b, 1e-12)
+
+
 def test_a_product_runs_on_the_current_stream_and_gives_its_workspace_back(lib, calls, cuda):
     a = lib.array(np.ones((2, 2), np.float32))
     pool = backend.cupy().cuda.MemoryPool()  # as a graph has, whose memory goes when it does

@@ -441,3 +441,28 @@ def test_a_variable_moves_as_its_value(cuda):
         y = v.to_device(cuda) * 2
     g = tape.gradient(y, v)
     assert (y.device, g.device, g.tolist()) == (cuda, "cpu", [2.0, 2.0])
+
+
+@pytest.mark.parametrize("first", ["cpu", "cuda:0"])
+def test_rows_of_one_device_and_an_op_of_another_before_them(first, cuda):
+    second = {"cpu": "cuda:0", "cuda:0": "cpu"}[first]
+    h, c = (gg.ones((3, 4), device=d) for d in (first, second))
+    rows = gg.constant([0, 2], device=first)
+    with gg.GradientTape() as tape:
+        tape.watch([h, c])
+        doubled, tripled = h * 2.0, c * 3.0
+        total = gg.sum(gg.gather(doubled, rows).to_device(second) * tripled[:2])
+    of_h, of_c = tape.gradient(total, [h, c])
+    assert of_h.device == h.device
+    np.testing.assert_array_equal(of_h.numpy()[:, 0], [6, 0, 6])
+    np.testing.assert_array_equal(of_c.numpy()[:, 0], [6, 6, 0])
+
+
+def test_rows_of_a_variable_that_is_not_on_the_current_device(cuda):
+    if len(gg.devices()) < 3:
+        pytest.skip(reason="needs two GPUs")
+    v = gg.Variable(np.zeros((3, 2), np.float32), device="cuda:1")
+    with gg.device("cuda:1"):
+        rows = gg.IndexedSlices(gg.ones((1, 2)), gg.constant([1]), (3, 2))
+    gg.optim.SGD(1.0).apply_gradients([(rows, v)])
+    np.testing.assert_array_equal(v.numpy()[:, 0], [0, -1, 0])

@@ -1,5 +1,7 @@
 """Graph and gradients(): TensorFlow's tf.gradients, in which nothing needs watching."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -355,3 +357,11 @@ def test_custom_gradient_of_the_wrong_shape_is_refused(graph):
     x = C([1.0, 2.0])
     with pytest.raises(ShapeError, match=r"same.*\(5,\).*\(2,\)"):
         gg.gradients(same(x), x)
+
+
+def test_a_proxy_of_a_list_is_a_list_of_sources():
+    variables = type("Held", (list,), {})([gg.Variable(2.0), gg.Variable(3.0)])
+    with gg.GradientTape() as tape:
+        y = variables[0] * variables[1]
+    found = tape.gradient(y, weakref.proxy(variables))
+    assert [g.item() for g in found] == [3, 2]

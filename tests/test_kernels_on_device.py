@@ -50,3 +50,27 @@ def test_numbers_beside_bfloat16_are_numbers_to_a_kernel(function, cuda, rng):
     for a, d in zip(found, desired, strict=True):
         assert (a.dtype, a.shape) == (d.dtype, d.shape)
         np.testing.assert_allclose(a.numpy().astype(float), d.numpy().astype(float), 1e-2)
+
+
+@pytest.mark.parametrize("function", [gg.add, gg.maximum, gg.bitwise_and, gg.less])
+def test_whole_numbers_beyond_int64_go_to_the_library(function, cuda):
+    x = np.array([1, 2, 2**64 - 1], np.uint64)
+    for number in (2**63, 2**64 - 1, 7):
+        found = function(gg.constant(x, device=cuda), number)
+        np.testing.assert_array_equal(found.numpy(), function(gg.constant(x), number).numpy())
+
+
+@pytest.mark.parametrize("f", [lambda a: a**2, lambda a: 2.0**a, lambda a: a**2.5])
+def test_second_order_of_bfloat16_beside_a_number(f, cuda):
+    def curvature(x):
+        with gg.GradientTape() as outer:
+            outer.watch(x)
+            with gg.GradientTape() as inner:
+                inner.watch(x)
+                y = f(x)
+            slope = inner.gradient(y, x)
+        return outer.gradient(slope, x)
+
+    x = gg.constant([1.0, 2.0], dtype="bfloat16")
+    found, desired = curvature(x.to_device(cuda)), curvature(x)
+    np.testing.assert_allclose(*(a.numpy().astype(float) for a in (found, desired)), rtol=0.02)

@@ -17,6 +17,7 @@ import itertools
 import math
 import threading
 import warnings
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -146,7 +147,7 @@ def _operand(lib: Any, a: Any, batch: tuple[int, ...]) -> _Operand:
                 return _Operand(a, False, by_row if rows > 1 else columns, stride)
             if (rows == 1 or by_row == 1) and (columns == 1 or by_column >= rows):
                 return _Operand(a, True, by_column if columns > 1 else rows, stride)
-        a = lib.ascontiguousarray(a if stride is not None else spread)
+        a = lib.ascontiguousarray(spread if stride is None or 0 in a.strides else a)
     raise AssertionError("a contiguous array has a layout")
 
 
@@ -184,6 +185,8 @@ class _Plan:
         self.one = self.zero + self._scales.itemsize
         self.desc = lt.matmul_desc_create(compute, _TYPES[np.dtype(wide)])
         self.layouts: list[int] = []
+        # when nobody multiplies by it any more
+        weakref.finalize(self, _destroy, lt, self.desc, self.layouts).atexit = False
         kind = _TYPES[dtype]
         for rows, columns, matrix, attribute in ((n, k, b, _TRANSA), (k, m, a, _TRANSB)):
             self.set(attribute, np.int32(matrix.by_columns))
@@ -239,11 +242,11 @@ class _Plan:
             raise lt.cuBLASLtError(15)  # CUBLAS_STATUS_NOT_SUPPORTED
         return found["algo"], int(found["workspace_size"][0])
 
-    def destroy(self) -> None:
-        """Give the descriptors back."""
-        for layout in self.layouts:
-            self._lt.matrix_layout_destroy(layout)
-        self._lt.matmul_desc_destroy(self.desc)
+
+def _destroy(lt: Any, desc: int, layouts: Sequence[int]) -> None:
+    for layout in layouts:
+        lt.matrix_layout_destroy(layout)
+    lt.matmul_desc_destroy(desc)
 
 
 _plans: OrderedDict[Any, _Plan | _Copied | None] = OrderedDict()  # None: nothing for it
@@ -267,10 +270,7 @@ def _plan(key: Any, make: Callable[[], _Plan | _Copied | None]) -> _Plan | _Copi
             made = None
         _plans[key] = made
         if len(_plans) > PLANS:
-            _, oldest = _plans.popitem(last=False)
-            if isinstance(oldest, _Plan):
-                with oldest.lock:
-                    oldest.destroy()
+            _plans.popitem(last=False)
         return made
 
 
@@ -330,9 +330,11 @@ def product(
     extra = [0 if x is None else pointer(x) for x in (bias, aux)]
     key = (
         device, a.dtype, b.dtype, a.shape, b.shape, a.strides, b.strides, aligned, epilogue,
-        aux_shape, _precision[0],
+        aux_shape, precision := _precision[0],
     )  # fmt: skip
-    plan = _plan(key, lambda: _planned(lib, device, a, b, aligned, epilogue, aux_shape, extra))
+    plan = _plan(
+        key, lambda: _planned(lib, device, a, b, aligned, epilogue, aux_shape, precision, extra)
+    )
     if plan is None:
         return NotImplemented
     if isinstance(plan, _Copied):
@@ -359,7 +361,7 @@ def product(
 
 def _planned(
     lib: Any, device: int, a: Any, b: Any, aligned: tuple[int, ...], epilogue: str,
-    aux_shape: Any, extra: Sequence[int],
+    aux_shape: Any, precision: str, extra: Sequence[int],
 ) -> _Plan | _Copied | None:  # fmt: skip
     """The plan of a product; None if cuBLASLt has nothing for these dtypes and sizes."""
     if a.dtype not in _TYPES or a.dtype != b.dtype:
@@ -374,7 +376,7 @@ def _planned(
         return _Copied(batch)
     compute = _COMPUTE_64F if dtype == np.float64 else _COMPUTE_32F
     if dtype == np.float32:
-        compute = _PRECISIONS[_precision[0]]
+        compute = _PRECISIONS[precision]
     aux_ld = 0 if aux_shape is None else aux_shape[1] * (8 if "relu" in epilogue else 1)
     plan = _Plan(_handle(device), sizes, dtype, compute, left, right, EPILOGUES[epilogue], aux_ld,
                  tuple(map(_alignment, (*aligned, aligned[-1]))), *extra)  # fmt: skip

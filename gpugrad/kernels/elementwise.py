@@ -71,7 +71,7 @@ class Elementwise:
         self._has_ints = int in self.inputs
         whole = [np.iinfo(i) for i in self.inputs if i not in SCALARS and i.kind in "iu"]
         self._low = max((i.min for i in whole), default=-(2**63))
-        self._high = min((i.max for i in whole), default=2**63 - 1)
+        self._high = min([2**63 - 1, *(i.max for i in whole)])  # it is passed as an int64
 
     def __call__(self, *args: Any, shapes: Sequence[Any] | None = None) -> list[Any] | Any:
         """The results, as arrays of the kind of the arguments.

@@ -329,11 +329,14 @@ class Optimizer:
         if not rows:
             return g
         indices = g.indices._data
-        if indices.size and (indices.min() < 0 or indices.max() >= g.shape[0]):
-            raise IndexOutOfBoundsError(
-                f"{about} has {g.shape[0]} rows, the indices of its gradient run from "
-                f"{indices.min()} to {indices.max()}."
-            )
+        if indices.size:
+            with placement.formulas_on(indices):
+                low, high = int(indices.min()), int(indices.max())
+            if low < 0 or high >= g.shape[0]:
+                raise IndexOutOfBoundsError(
+                    f"{about} has {g.shape[0]} rows, the indices of its gradient run from {low} "
+                    f"to {high}."
+                )
         keep = self.takes_rows and g.dtype not in HALF
         return g if keep else g.to_dense()
 
