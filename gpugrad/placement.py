@@ -238,7 +238,7 @@ def full_beside(like: Any, shape: tuple[int, ...], dtype: Any, value: float = 0)
             full_beside(stacked, (stacked.shape[0], *shape), dtype, value), like.level
         )
     like = bottom(like)
-    if type(like) is np.ndarray:
+    if isinstance(like, (np.ndarray, np.generic)):
         return np.full(shape, value, dtype)
     with formulas_on(like):
         made = type(like)(shape, dtype)
