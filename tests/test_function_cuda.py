@@ -658,6 +658,103 @@ def test_a_training_step_in_bfloat16(rng):
         np.testing.assert_allclose(training("cuda:0", wrapped), desired, atol=2e-2)
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_variable_takes_what_an_optimizer_has_made_of_another(rng, steps):
+    def training(device, wrapped):
+        w, follower = (gg.Variable(np.ones(6, np.float32), device=device) for _ in range(2))
+        optimizer = gg.optim.SGD(0.1)
+
+        def step(x):
+            before = w.value()
+            with gg.GradientTape() as tape:
+                loss = gg.sum(gg.tanh(w * x) ** 2)
+            optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+            follower.assign(w)
+            return loss, before
+
+        call, made = wrapped(step), []
+        for x in data:
+            found = [a.numpy() for a in call(gg.constant(x, device=device))]
+            made.append([*found, w.numpy(), follower.numpy()])
+        return made
+
+    data = rng.normal(size=(4, steps, 6)).astype(np.float32)
+
+    def each(step):
+        return lambda x: [gg.stack(column) for column in zip(*map(step, x), strict=True)]
+
+    found = training("cuda:0", lambda f: gg.function(f, steps_per_call=steps))
+    for some, others in zip(found, training("cpu", each), strict=True):
+        for a, b in zip(some, others, strict=True):
+            np.testing.assert_allclose(a, b, 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["cond", "scan"])
+def test_what_a_branch_keeps_for_its_gradient_is_not_the_next_calls(kind):
+    def gradients(device, wrapped):
+        w = gg.Variable([1.0, 2.0, 3.0], device=device)
+
+        def f(x):
+            y = gg.tanh(x) * 2
+            if kind == "cond":
+                return gg.cond(gg.sum(y) > -100, lambda: gg.exp(y) * y * w, lambda: y)
+            return gg.scan(lambda c, _: (gg.exp(c) * y * w, None), y, None, length=2)[0]
+
+        f, made = wrapped(f), []
+        for k in range(4):
+            a, b = (gg.constant(np.linspace(-1, 1, 3) * (k + j), "float32", device=device)
+                    for j in (1, 2))  # fmt: skip
+            with gg.GradientTape() as tape:
+                tape.watch([a, b])
+                loss = gg.sum(f(a)) + gg.sum(f(b) * 2)
+            made += [g.numpy() for g in tape.gradient(loss, [a, b, w])]
+        return made
+
+    for found, desired in zip(
+        gradients("cuda:0", gg.function), gradients("cpu", lambda f: f), strict=True
+    ):
+        np.testing.assert_allclose(found, desired, 1e-4, 1e-5)
+
+
+def test_a_call_that_fails_half_way_leaves_no_half_behind(monkeypatch):
+    made, whole = [], Put.__init__
+
+    def init(self, *args):
+        made.append(self)
+        if len(made) == 1:
+            raise MemoryError("no room for places")
+        whole(self, *args)
+
+    traced = gg.function(lambda x: gg.cumulative_sum(gg.tanh(x)) * 2)
+    monkeypatch.setattr(Put, "__init__", init)
+    for k in range(5):
+        x = gg.constant(np.arange(3.0) + k, device="cuda:0")
+        if k == 1:
+            with pytest.raises(MemoryError):
+                traced(x)
+        else:
+            np.testing.assert_allclose(traced(x).numpy(), np.cumsum(np.tanh(x.numpy())) * 2)
+
+
+def test_a_capture_that_is_interrupted_is_begun_again(cuda):
+    x, runs = backend.cupy().ones(3, dtype=np.float32), []
+
+    def run():
+        runs.append(len(runs))
+        made = x * 2
+        if len(runs) == 2:
+            raise KeyboardInterrupt
+        return [made + 1]
+
+    graph = Graph(run)
+    graph()
+    with pytest.raises(KeyboardInterrupt):
+        graph()
+    for _ in range(3):
+        (made,) = graph()
+        np.testing.assert_array_equal(made.get(), [3, 3, 3])
+
+
 # ---- arrays of two devices
 
 

@@ -110,8 +110,11 @@ class Graph:
                     results = self._run()
                 finally:
                     self._graph = self._stream.end_capture()
-            except (RuntimeError, NotImplementedError) as error:
-                raise RefusedError(str(error)) from error
+            except BaseException as error:
+                self._graph = None  # it may be half of one
+                if isinstance(error, (RuntimeError, NotImplementedError)):
+                    raise RefusedError(str(error)) from error
+                raise
         self._run = _done  # what it holds on to may hold on to the graph
         return results
 

@@ -22,8 +22,9 @@ from gpugrad.function.fusing import FUSING
 from gpugrad.function.fusing.overwriting import over, overwriting
 from gpugrad.function.memory import roots_of
 from gpugrad.kernels.graphs import Graph, Put, RefusedError, beside, in_order
-from gpugrad.placement import formulas_on
-from gpugrad.program import Program, Step, check_shapes
+from gpugrad.placement import copied, formulas_on
+from gpugrad.program import OtherwiseError, Program, Step, Value, check_shapes
+from gpugrad.variable import Variable
 
 __all__ = ["Launches"]
 
@@ -69,10 +70,10 @@ class Launches:
                 self.runs.append(Run(fixed))
             self.runs[-1].steps.append((step, call))
         self._moves = {k: v for moves in in_place.values() for k, v in moves.items()}
+        self._starts = {variable._id: id(v) for variable, v in program.reads}
         self._slots: dict[int, Slot] = {}  # of Values that graphs read, and of what they move
         self._close()
-        roots = roots_of(program)
-        self._returns_moved = any(roots.get(id(v)) in self._slots for v in program.outputs)
+        self._returns_moved = self._are_returned()
         self._graphs: dict[int, Graph] = {}  # by position of the run
         self._refused: list[int] = []  # positions of runs that CuPy cannot capture
         self._versions: Any = None  # of what the graphs have captured
@@ -96,6 +97,17 @@ class Launches:
         Args:
             batches: the arrays of each; they are emptied.
         """
+        try:
+            return self._several(batches)
+        except OtherwiseError:
+            self._refused.clear()
+            raise
+        except BaseException:  # what is half made is made anew
+            self._refused.clear()
+            self._versions = None
+            raise
+
+    def _several(self, batches: list[list[Any]]) -> list[list[Any]]:
         program = self.program
         read = (variable._data for variable, _ in program.reads)
         near = next((a for a in (*batches[0], *read) if type(a) is not np.ndarray), np.zeros(()))
@@ -114,7 +126,7 @@ class Launches:
             self._keep(knowns)
             results = [[given(v, known) for v in program.outputs] for known in knowns]
             for variable, v in program.writes:
-                if id(v) in self._moves:
+                if self._is_own(variable, v):
                     self._slots[self._moves[id(v)]].show()
                 else:
                     variable._data = given(v, knowns[-1])
@@ -124,10 +136,23 @@ class Launches:
     def _captured(self, run: Run) -> bool:
         return run.fixed and self._captures
 
+    def _is_own(self, variable: Variable, v: Value) -> bool:
+        """Whether a Variable ends with what was made of it where it lies, not of another one."""
+        return id(v) in self._moves and self._moves[id(v)] == self._starts.get(variable._id)
+
+    def _are_returned(self) -> bool:
+        """Whether somebody gets what the next step writes to."""
+        program, roots = self.program, roots_of(self.program)
+        starts = {self._starts[var._id] for var, _ in program.writes if var._id in self._starts}
+        others = [v for var, v in program.writes if not self._is_own(var, v)]
+        kept = [id(v) for v in (*program.outputs, *others)]
+        moved = any(roots.get(id(v)) in self._slots for v in program.outputs)
+        return moved or any(at in starts or at in self._moves for at in kept)
+
     def _close(self) -> None:
         """Find what each run reads and makes, and what of it is looked at between graphs."""
         program = self.program
-        writes = [v for _, v in program.writes if id(v) not in self._moves]
+        writes = [v for variable, v in program.writes if not self._is_own(variable, v)]
         wanted = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
         for run in reversed(self.runs):
             run.close(wanted)
@@ -154,6 +179,7 @@ class Launches:
         lent = {*self._slots, *self._moves}  # what others write to in the next call
         if self._captures:
             lent.update(id(v) for run in self.runs for v in run.outputs if run.fixed or v.view)
+        self._graphs_own = lent
         outputs = {id(v) for v in program.outputs} & lent
         self._lent = outputs, outputs | {id(v) for v in writes} & lent
 
@@ -199,7 +225,6 @@ class Launches:
         versions = [slot.version for slot in self._slots.values()]
         versions += [launched.version for _, launched in self._effects]
         if (versions, len(batches)) != self._versions:
-            self._versions = versions, len(batches)
             self._graphs.clear()
             self._links: dict[int, tuple[Put, list[Any]]] = {}  # into graphs, by run
             self._out: Put | None = None
@@ -212,13 +237,22 @@ class Launches:
             ]  # fmt: skip
             names = [self._arguments[k] for k in self._placed]
             self._fixed = [{name: next(places) for name in names} for _ in batches]
+            self._versions = versions, len(batches)
         in_order()
         self._in(flat, arguments, self._places)
 
     def _made(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
         """The results of a run in each step: of a CUDA graph, if CuPy can capture it."""
         if not self._captured(run):
-            return [run([known[at] for at in run.reads]) for known in knowns]
+            made = []
+            for i, known in enumerate(knowns):
+                self._live = self._lives[i] if self._captures else {}
+                arrays = [known[at] for at in run.reads]
+                if run.remembers:
+                    arrays = [copied(a) if at in self._graphs_own else a
+                              for at, a in zip(run.reads, arrays, strict=True)]  # fmt: skip
+                made.append(run(arrays))
+            return made
         if run.links:
             self._link(k, run, knowns)
         for fixed in self._fixed:  # the graph has no more memory than it takes
@@ -272,11 +306,10 @@ class Launches:
 
     def _carried(self, known: dict[int, Any]) -> dict[int, Any]:
         """Values of Variables at the start of the next step, from those of a step."""
-        starts = {variable._id: id(v) for variable, v in self.program.reads}
         return {
-            starts[variable._id]: given(v, known)
+            self._starts[variable._id]: given(v, known)
             for variable, v in self.program.writes
-            if variable._id in starts and id(v) not in self._moves
+            if variable._id in self._starts and not self._is_own(variable, v)
         }
 
     def _keep(self, knowns: list[dict[int, Any]]) -> None:

@@ -29,6 +29,7 @@ class Run:
         reads, names: their ids.
         links: ids of inputs that a graph has to be given, as no other graph has made them.
         passed: ids of outputs that other graphs read where they are.
+        remembers: whether a step of it keeps arrays for a gradient, in an object.
         fixed: whether it is launches of kernels on memory that can be fixed, and nothing else.
     """
 
@@ -41,6 +42,7 @@ class Run:
         self.names: list[int] = []
         self.links: list[int] = []
         self.passed: list[int] = []
+        self.remembers = False
         self._last: list[list[int]] = []  # of each step, what no later one reads
 
     def close(self, wanted: set[int]) -> None:
@@ -52,6 +54,7 @@ class Run:
         )
         made = (v for step, _ in self.steps for v in step.outs)
         self.outputs = [v for v in made if id(v) in wanted]
+        self.remembers = any(v.dtype == object for v in self.outputs)
         self.reads, self.names = list(map(id, self.inputs)), list(map(id, self.outputs))
         last = {id(v): k for k, (s, _) in enumerate(self.steps) for v in (*s.inputs, *s.outs)}
         self._last = [[] for _ in self.steps]
