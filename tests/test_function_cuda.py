@@ -1,5 +1,8 @@
 """Traced functions on a GPU, real or fake: kernels, and what can be captured as CUDA graphs."""
 
+import sys
+import threading
+
 import fake_cupy
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ import gpugrad as gg
 from gpugrad import backend, placement
 from gpugrad.function.fusing.overwriting import overwriting
 from gpugrad.kernels import cublaslt
-from gpugrad.kernels.graphs import Graph, Put, beside
+from gpugrad.kernels.graphs import Graph, Put, _dead, beside
 from gpugrad.placement import gpu_count
 from gpugrad.testing import shim
 
@@ -734,6 +737,48 @@ def test_a_call_that_fails_half_way_leaves_no_half_behind(monkeypatch):
                 traced(x)
         else:
             np.testing.assert_allclose(traced(x).numpy(), np.cumsum(np.tanh(x.numpy())) * 2)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "uint64", "int8", "bool"])
+def test_a_sum_may_become_a_whole_number(dtype, rng):
+    def f(x, i):
+        total = gg.astype(gg.sum(x, axis=-1) * 2, dtype)
+        return (
+            total,
+            gg.astype(gg.tanh(x - gg.max(x, axis=-1, keepdims=True)) * 9, dtype),
+            i + total,
+        )
+
+    x, i = rng.integers(1, 5, (3, 4)).astype(np.float32), np.ones(3, dtype)
+    traced, desired = gg.function(f), f(gg.constant(x), gg.constant(i))
+    if dtype.startswith("u"):
+        desired = desired[0], None, desired[2]  # what is below 0 is anything
+    for _ in range(3):
+        given = [gg.constant(v, device="cuda:0") for v in (x, i)]
+        for a, b in zip(traced(*given), desired, strict=True):
+            if b is not None:
+                np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_graphs_that_end_in_several_threads_all_give_their_memory_back(cuda):
+    x, held = backend.cupy().ones(8), []
+    for _ in range(3):
+        graph = Graph(lambda: [x * 2])
+        held.append(graph())
+        del graph
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-7)
+    try:
+        threads = [
+            threading.Thread(target=lambda: [Graph(lambda: []) for _ in range(300)])
+            for _ in range(2)
+        ]
+        for step in (threading.Thread.start, threading.Thread.join):
+            for thread in threads:
+                step(thread)
+    finally:
+        sys.setswitchinterval(before)
+    assert len(_dead) >= 3  # those of which results are held
 
 
 def test_a_capture_that_is_interrupted_is_begun_again(cuda):

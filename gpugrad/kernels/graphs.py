@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,12 +34,16 @@ def in_order() -> None:
     _last[device] = current
 
 
-_dead: list[tuple[int, Any]] = []  # devices and pools of graphs that are no more
+_dead: deque[tuple[int, Any]] = deque()  # devices and pools of graphs that are no more
 
 
 def _give_back() -> None:
     """Give the device what the pools of such graphs keep: CuPy's do not when they die."""
-    for device, pool in [_dead.pop() for _ in range(len(_dead))]:
+    for _ in range(len(_dead)):
+        try:
+            device, pool = _dead.popleft()
+        except IndexError:  # another thread has been here
+            return
         with cupy().cuda.Device(device):
             pool.free_all_blocks()
             if pool.total_bytes():  # an array of it is held

@@ -110,8 +110,10 @@ class Launches:
     def _several(self, batches: list[list[Any]]) -> list[list[Any]]:
         program = self.program
         read = (variable._data for variable, _ in program.reads)
-        near = next((a for a in (*batches[0], *read) if type(a) is not np.ndarray), np.zeros(()))
-        with _LOCK, formulas_on(near):  # graphs have memory of their own, for one call at a time
+        on_device = (a for a in (*batches[0], *read) if type(a) is not np.ndarray)
+        here = formulas_on(next(on_device, np.zeros(())))
+        del read, on_device  # which hold on to a Variable's array
+        with _LOCK, here:  # graphs have memory of their own, for one call at a time
             self._prepare(batches)
             before = {id(v): variable._data for variable, v in self._read}
             before |= {at: self._slots[at].own for at in self._seen}
@@ -194,6 +196,7 @@ class Launches:
                 self.runs[k + 1].steps = steps[half:]
         if self._refused:
             self._refused.clear()
+            self._graphs.clear()
             self._versions = None
             self._close()
 

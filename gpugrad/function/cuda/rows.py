@@ -130,7 +130,7 @@ class Rows:
         before, inside, after = [], [], []
         for r in some:
             t, functor, name = type_name(r.of.dtype), FUNCTORS[r.kind], r.code.text
-            none = {"max": f"-infinity<{t}>()", "min": f"infinity<{t}>()"}.get(r.kind, f"{t}(0)")
+            none = {"max": f"-infinity<{t}>()", "min": f"infinity<{t}>()"}.get(r.kind, f"({t})(0)")
             before.append(f"{t} all_{name} = {none};")
             inside.append(f"all_{name} = {functor}()(all_{name}, {r.of.name});")
             whole = self._together(t, f"all_{name}", functor, none)
@@ -152,7 +152,7 @@ class Rows:
         for k, code, v in full:
             t = type_name(v.dtype)
             before += f"Pack<{t}, {self._pack}> w{k};\n"
-            inside.append(f"w{k}.at[e] = {t}({code.name});")
+            inside.append(f"w{k}.at[e] = ({t})({code.name});")  # of two words, perhaps
             after += f"*(Pack<{t}, {self._pack}>*)(o{k} + row * {of.columns} + j) = w{k};\n"
         for k, (code, s) in enumerate(of.sums):
             at = f"[k * {self._pack} + e]" if reduction(s) == "column" else ""
@@ -167,7 +167,7 @@ class Rows:
             return []
         return [
             "if (threadIdx.x == 0) {", *of.body.lines([c for _, c, _ in found]),
-            *(f"o{k}[row] = {type_name(v.dtype)}({c.name});" for k, c, v in found), "}",
+            *(f"o{k}[row] = ({type_name(v.dtype)})({c.name});" for k, c, v in found), "}",
         ]  # fmt: skip
 
     def _partials(self) -> list[str]:
@@ -182,6 +182,6 @@ class Rows:
                 )
             else:
                 t = type_name(code.dtype)
-                lines.append(f"s{k} = {self._together(t, f's{k}', 'Sum', f'{t}(0)')};")
+                lines.append(f"s{k} = {self._together(t, f's{k}', 'Sum', f'({t})(0)')};")
                 lines.append(f"if (threadIdx.x == 0) q{k}[{place}] = s{k};")
         return lines
