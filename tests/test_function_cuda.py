@@ -719,6 +719,21 @@ def test_what_a_branch_keeps_for_its_gradient_is_not_the_next_calls(kind):
         np.testing.assert_allclose(found, desired, 1e-4, 1e-5)
 
 
+def test_what_a_branch_may_have_returned_is_not_moved_under_it():
+    w, optimizer = gg.Variable([1.0], device="cuda:0"), gg.optim.SGD(1.0)
+
+    @gg.function
+    def step(p, x):
+        old = gg.cond(p > 0, lambda: x, lambda: w.value())
+        optimizer.apply_gradients([(gg.ones(1, device="cuda:0"), w)])
+        return old
+
+    for _ in range(5):
+        before = w.numpy()
+        found = step(gg.constant(-1.0, device="cuda:0"), gg.zeros(1, device="cuda:0"))
+        np.testing.assert_array_equal(found.numpy(), before)
+
+
 def test_a_call_that_fails_half_way_leaves_no_half_behind(monkeypatch):
     made, whole = [], Put.__init__
 

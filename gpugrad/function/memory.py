@@ -15,7 +15,7 @@ from typing import Any
 from gpugrad.function.numpy_replay import Replay
 from gpugrad.program import Program, Step, Value
 
-__all__ = ["Memory", "kept_for_backward", "measured"]
+__all__ = ["Memory", "all_roots_of", "kept_for_backward", "measured", "roots_of"]
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,18 @@ def size(n: int) -> str:
 
 
 def roots_of(program: Program) -> dict[int, int]:
-    """Whose memory a value may share, by id: that of the first value that has it.
+    """Whose memory a value may share, by id: that of the first value that has it."""
+    return {value: roots[0] for value, roots in all_roots_of(program).items()}
+
+
+def all_roots_of(program: Program) -> dict[int, tuple[int, ...]]:
+    """The values whose memory one may share, by id: of a view, all that it may be of.
 
     A view shares with what it reads; so does what an optimizer moves in place.
     """
-    roots: dict[int, int] = {}
-    for v in (*program.inputs, *(v for _, v in program.reads)):
-        roots.setdefault(id(v), id(v))
+    roots: dict[int, tuple[int, ...]] = {
+        id(v): (id(v),) for v in (*program.inputs, *(v for _, v in program.reads))
+    }
     for step in program.steps:
         n = len(step.variables)
         moved = dict(zip(map(id, step.outs[-n:]), step.args[-n:], strict=True)) if n else {}
@@ -85,8 +90,9 @@ def roots_of(program: Program) -> dict[int, int]:
             shared = [roots[id(a)] for a in step.inputs if id(a) in roots] if views else []
             of = moved.get(id(v))
             if isinstance(of, Value):
-                shared = [roots.get(id(of), id(of))]
-            roots[id(v)] = shared[0] if shared else id(v)
+                shared = [roots.get(id(of), (id(of),))]
+            every = (root for some in shared for root in some)
+            roots[id(v)] = tuple(dict.fromkeys(every)) or (id(v),)
     return roots
 
 

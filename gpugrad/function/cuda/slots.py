@@ -6,6 +6,7 @@ import sys
 import weakref
 
 from gpugrad.backend import ALONE
+from gpugrad.function.memory import all_roots_of
 from gpugrad.placement import copied
 from gpugrad.program import Program
 from gpugrad.variable import Variable
@@ -79,7 +80,7 @@ def moved_in_place(program: Program) -> dict[int, dict[int, int]]:
     They write to the memory of what a Variable was in the beginning, so nothing may read that
     any more.
     """
-    roots = _all_roots(program)
+    roots = all_roots_of(program)
     reads = {variable._id: id(v) for variable, v in program.reads}
     found: dict[int, dict[int, int]] = {}
     for k, step in enumerate(program.steps):
@@ -95,21 +96,8 @@ def moved_in_place(program: Program) -> dict[int, dict[int, int]]:
             for variable, out in zip(step.variables, step.outs[len(step.outs) - n :], strict=True)
         }
         if all(
-            roots.get(id(before)) == {origin} and origin not in stale
+            roots.get(id(before)) == (origin,) and origin not in stale
             for before, origin in zip(step.args[len(step.args) - n :], moves.values(), strict=True)
         ):
             found[id(step)] = moves
     return found
-
-
-def _all_roots(program: Program) -> dict[int, set[int]]:
-    """As `roots_of`, but of a view of several values all that it may be of."""
-    roots = {id(v): {id(v)} for v in (*program.inputs, *(v for _, v in program.reads))}
-    for step in program.steps:
-        n = len(step.variables)
-        moved = dict(zip(map(id, step.outs[-n:]), step.args[-n:], strict=True)) if n else {}
-        for v in step.outs:
-            of = [moved[id(v)]] if id(v) in moved else step.inputs if v.view and step.op else []
-            shared = [roots[id(a)] for a in of if id(a) in roots]
-            roots[id(v)] = set().union(*shared) if shared else {id(v)}
-    return roots
