@@ -55,6 +55,9 @@ class Launched(Protocol):
     def numbers(self) -> list[Any]:
         """NumPy arrays of the next run's numbers, as many bytes each time; counts the run."""
 
+    def uncount(self) -> None:
+        """Take the last count back: nothing was launched."""
+
     def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
         """Launch on bare arrays of what the effect reads, and of the Variables that it moves.
 

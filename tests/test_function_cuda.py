@@ -331,6 +331,115 @@ def test_random_numbers_in_a_graph_are_those_of_eager_steps(rng):
     assert launches._graphs[0]._graph is not None
 
 
+def test_random_numbers_between_graphs_come_in_their_order():
+    def f(generator, x):
+        first = generator.normal((3,), device="cuda:0") * x
+        order = generator.permutation(5, device="cuda:0")  # on the host
+        return first, order, gg.tanh(generator.uniform((2, 2), device="cuda:0"))
+
+    eager, own = gg.random.Generator(7), gg.random.Generator(7)
+    traced = gg.function(lambda x: f(own, x))
+    for k in range(5):
+        x = gg.constant(float(k), device="cuda:0")
+        for a, b in zip(traced(x), f(eager, x), strict=True):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), 1e-6)
+    runs = plan_of(traced).replay.runs
+    assert [run.fixed for run in runs] == [True, False, True]
+
+
+def test_a_call_that_goes_back_to_python_counts_its_step_and_draws_once():
+    def training(wrapped):
+        w = gg.Variable(np.ones(3, np.float32), device="cuda:0")
+        optimizer, generator = gg.optim.Adam(0.1), gg.random.Generator(1)
+
+        def step(x):
+            kept = x[x > 0]
+            noise = generator.normal((3,), device="cuda:0")
+            with gg.GradientTape() as tape:
+                loss = gg.sum(w * noise) * gg.sum(kept)
+            optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+            return loss
+
+        step = wrapped(step)
+        losses = [step(gg.constant(x, device="cuda:0")).item() for x in data]
+        return losses, w.numpy(), optimizer.iterations, generator.state
+
+    data = np.array([[1, 2, -1], [2, 3, -3], [5, 2, -3], [1, 1, 1], [-1, 2, -1], [3, 2, -1]], "f")
+    *found, state = training(gg.function)
+    *desired, same = training(lambda f: f)
+    for a, b in zip(found, desired, strict=True):
+        np.testing.assert_allclose(a, b, 1e-5)
+    assert state == same
+
+
+class _Closed:
+    """A stream that takes no more text once it is closed."""
+
+    def __init__(self):
+        self.closed = False
+
+    def write(self, text):
+        if self.closed:
+            raise BrokenPipeError
+
+    def flush(self):
+        pass
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_an_optimizers_step_before_a_failure_is_taken_and_one_after_it_is_not(seen, monkeypatch):
+    stream = _Closed()
+    monkeypatch.setattr(sys, "stdout", stream)
+    v, w = (gg.Variable(np.ones(3, np.float32), device="cuda:0") for _ in range(2))
+    first, second = gg.optim.Adam(0.1), gg.optim.Adam(0.1)
+    generator = gg.random.Generator(3)
+
+    @gg.function
+    def step(x):
+        first.apply_gradients([(x + generator.normal((3,), device="cuda:0") * 0, v)])
+        gg.debug.print("{}", v)
+        second.apply_gradients([(x * generator.normal((3,), device="cuda:0"), w)])
+
+    x = gg.constant(np.ones(3, np.float32), device="cuda:0")
+    held = []
+    for _ in range(4):
+        step(x)
+        held += [v.value(), w.value()] if seen else []
+    before = v.numpy(), w.numpy(), generator.state["counter"]
+    stream.closed = True
+    with pytest.raises(BrokenPipeError):
+        step(x)
+    assert (first.iterations, second.iterations) == (5, 4)
+    np.testing.assert_allclose(v.numpy(), before[0] - 0.1, 1e-4)
+    np.testing.assert_array_equal(w.numpy(), before[1])
+    assert generator.state["counter"] == before[2] + 1
+    stream.closed = False
+    step(x)
+    assert (first.iterations, second.iterations) == (6, 5)
+    np.testing.assert_allclose(v.numpy(), before[0] - 0.2, 1e-4)
+
+
+def test_what_was_not_launched_is_not_counted(monkeypatch):
+    w, optimizer = gg.Variable(np.ones(3, np.float32), device="cuda:0"), gg.optim.Adam(0.1)
+    generator = gg.random.Generator(5)
+
+    @gg.function
+    def step(x):
+        optimizer.apply_gradients([(x * generator.normal((3,), device="cuda:0"), w)])
+
+    x, whole = gg.constant(np.ones(3, np.float32), device="cuda:0"), Graph.__call__
+    step(x)
+    before = w.numpy(), generator.state
+    monkeypatch.setattr(Graph, "__call__", lambda self: (_ for _ in ()).throw(MemoryError()))
+    with pytest.raises(MemoryError):
+        step(x)
+    np.testing.assert_array_equal(w.numpy(), before[0])
+    assert (optimizer.iterations, generator.state) == (1, before[1])
+    monkeypatch.setattr(Graph, "__call__", whole)
+    step(x)
+    assert optimizer.iterations == 2
+
+
 def test_states_that_were_loaded_or_moved_elsewhere_are_found(rng):
     states = []
 

@@ -244,6 +244,11 @@ class Generator:
 
         return once((blocks, about), take)
 
+    def _give_back(self, blocks: int) -> None:
+        """Have the next draw begin where the last one did, which took so many."""
+        with self._lock:
+            self._counter -= blocks
+
     def _place(self, n: int, bits: int) -> tuple[philox.Key, int] | None:
         """The key and first counter of a draw of `n` words, for who makes the numbers himself.
 
@@ -321,8 +326,7 @@ class Generator:
             key, first = before.places[0]
             first += len(before.places) << 128
         else:
-            bits = _KINDS[kind][0] or 8 * dtype.itemsize
-            key, first = self._take(-(-n * bits // 256), (kind, n, dtype))
+            key, first = self._take(_blocks(kind, n, dtype), (kind, n, dtype))
         if before is not None:
             before.places.append((key, first))
         return key, first
@@ -370,6 +374,14 @@ class _Written:
         n = math.prod(self._shape)
         return [state_of(*self._generator._counters(self._kind, n, self._dtype, self._before))]
 
+    def uncount(self) -> None:
+        """As if the last `numbers` had not been asked for."""
+        if self._before is not None:
+            self._before.places.pop()
+        if self._before is None or not self._before.places:
+            n = math.prod(self._shape)
+            self._generator._give_back(_blocks(self._kind, n, self._dtype))
+
     def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
         """The numbers, of the key and counter on the device."""
         about = self._kind, (0, 0), 0, math.prod(self._shape), self._dtype
@@ -398,9 +410,18 @@ class _Place:
         """The key and the counter, which moves on."""
         return [state_of(*self._generator._take(self._blocks))]
 
+    def uncount(self) -> None:
+        """As if the last `numbers` had not been asked for."""
+        self._generator._give_back(self._blocks)
+
     def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
         """The numbers, as they are on the device."""
         return [live[0]]
+
+
+def _blocks(kind: str, n: int, dtype: np.dtype[Any]) -> int:
+    """How many counters a draw of `n` numbers takes."""
+    return -(-n * (_KINDS[kind][0] or 8 * dtype.itemsize) // 256)
 
 
 def _levels_with_own_numbers(kind: str) -> list[Level]:

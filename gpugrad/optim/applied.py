@@ -79,6 +79,13 @@ class Applied:
         optimizer.iterations += 1
         return made
 
+    def uncount(self) -> None:
+        """As if the last `numbers` had not been asked for."""
+        for group in self._groups:
+            for _, state in group:
+                state.step -= 1
+        self._optimizer.iterations -= 1
+
     def _group(self) -> None:
         optimizer = self._optimizer
         optimizer.build(self.variables)

@@ -57,9 +57,6 @@ class Launches:
         self._loose = program.loose()
         self._xp, self._captures = xp, xp is not NUMPY
         in_place = moved_in_place(program) if self._captures else {}
-        self._effects: list[tuple[Step, Any]] = [
-            (step, step.launched) for step in program.steps if id(step) in in_place
-        ]
         self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect: of one step
         written_over = overwriting(program)
         for step in program.steps:
@@ -69,14 +66,16 @@ class Launches:
             if not self.runs or self.runs[-1].fixed is not fixed:
                 self.runs.append(Run(fixed))
             self.runs[-1].steps.append((step, call))
+        self._in_place = frozenset(in_place)  # ids of effects that are launched
         self._moves = {k: v for moves in in_place.values() for k, v in moves.items()}
         self._starts = {variable._id: id(v) for variable, v in program.reads}
         self._slots: dict[int, Slot] = {}  # of Values that graphs read, and of what they move
         self._close()
         self._returns_moved = self._are_returned()
         self._graphs: dict[int, Graph] = {}  # by position of the run
+        self._puts: dict[int, tuple[Put, list[Any], list[int]]] = {}  # what goes to them, where
         self._refused: list[int] = []  # positions of runs that CuPy cannot capture
-        self._versions: Any = None  # of what the graphs have captured
+        self._versions: Any = None  # of the slots that the graphs have captured
 
     def __call__(self, arrays: list[Any], release: Callable[[], None] | None = None) -> list[Any]:
         """As of a `Replay`: run on bare arrays of the program's inputs."""
@@ -114,14 +113,19 @@ class Launches:
         here = formulas_on(next(on_device, np.zeros(())))
         del read, on_device  # which hold on to a Variable's array
         with _LOCK, here:  # graphs have memory of their own, for one call at a time
-            self._prepare(batches)
+            self._prepare(len(batches))
             before = {id(v): variable._data for variable, v in self._read}
             before |= {at: self._slots[at].own for at in self._seen}
             knowns = [before | dict(zip(self._arguments, a, strict=True)) for a in batches]
             for arrays in batches:
                 arrays.clear()
             for k, run in enumerate(self.runs):
-                for known, made in zip(knowns, self._made(k, run, knowns), strict=True):
+                try:
+                    parts = self._made(k, run, knowns)
+                except BaseException:
+                    self._show(self.runs[:k])
+                    raise
+                for known, made in zip(knowns, parts, strict=True):
                     known.update(zip(run.names, made, strict=True))
                     if self._moved:
                         known |= {at: self._slots[self._moves[at]].own for at in self._moved}
@@ -159,6 +163,8 @@ class Launches:
         for run in reversed(self.runs):
             run.close(wanted)
             wanted.update(run.reads)
+        for run in self.runs:
+            run.effects = [(s, s.launched) for s, _ in run.steps if id(s) in self._in_place]
         graphs = [run for run in self.runs if self._captured(run)]
         inside = {at for run in graphs for at in run.reads}
         outside = {at for run in self.runs if run not in graphs for at in run.reads}
@@ -172,8 +178,7 @@ class Launches:
         self._seen, self._moved = ([at for at in some if at in outside]
                                    for some in (self._slots, self._moves))  # fmt: skip
         self._arguments = [id(v) for v in program.inputs]
-        self._placed = [k for k, at in enumerate(self._arguments) if at in inside]
-        kept = {*self._slots, *self._moves, *self._arguments}  # what graphs find where it was
+        kept = {*self._slots, *self._moves}  # what graphs find where it was
         for run in graphs:
             run.links = [at for at in run.reads if at not in kept]
             kept.update(run.links + run.names)
@@ -196,7 +201,6 @@ class Launches:
                 self.runs[k + 1].steps = steps[half:]
         if self._refused:
             self._refused.clear()
-            self._graphs.clear()
             self._versions = None
             self._close()
 
@@ -211,8 +215,8 @@ class Launches:
 
         return call, True
 
-    def _prepare(self, batches: list[list[Any]]) -> None:
-        """Put values, numbers and arguments where graphs read them; forget graphs that read others.
+    def _prepare(self, n: int) -> None:
+        """Put values where the graphs of `n` steps read them; forget graphs that read others.
 
         Raises:
             OtherwiseError: a Variable has another shape: this is not its program. Nothing has run.
@@ -222,42 +226,68 @@ class Launches:
             return
         for slot in self._slots.values():
             slot.fill()
-        numbers = [[launched.numbers() for _, launched in self._effects] for _ in batches]
-        flat = [a for of_step in numbers for of_effect in of_step for a in of_effect]
-        arguments = [arrays[k] for arrays in batches for k in self._placed]
-        versions = [slot.version for slot in self._slots.values()]
-        versions += [launched.version for _, launched in self._effects]
-        if (versions, len(batches)) != self._versions:
-            self._graphs.clear()
-            self._links: dict[int, tuple[Put, list[Any]]] = {}  # into graphs, by run
+        versions = n, [slot.version for slot in self._slots.values()]
+        if versions != self._versions:
+            self._forget(0)
+            self._fixed: list[dict[int, Any]] = [{} for _ in range(n)]  # what graphs read, by step
+            self._lives: list[dict[int, list[Any]]] = [{} for _ in range(n)]
             self._out: Put | None = None
-            self._in, self._places = Put(flat, arguments), beside(arguments)
-            live, places = iter(self._in.live), iter(self._places)
-            self._lives = [
-                {id(step): [next(live) for _ in some]
-                 for (step, _), some in zip(self._effects, of_step, strict=True)}
-                for of_step in numbers
-            ]  # fmt: skip
-            names = [self._arguments[k] for k in self._placed]
-            self._fixed = [{name: next(places) for name in names} for _ in batches]
-            self._versions = versions, len(batches)
+            self._versions = versions
         in_order()
-        self._in(flat, arguments, self._places)
+
+    def _forget(self, k: int) -> None:
+        """Have the graphs from that of run `k` on made anew, and what goes to them."""
+        for made in (self._graphs, self._puts):
+            for later in range(k, len(self.runs)):
+                made.pop(later, None)
 
     def _made(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
         """The results of a run in each step: of a CUDA graph, if CuPy can capture it."""
-        if not self._captured(run):
-            made = []
-            for i, known in enumerate(knowns):
-                self._live = self._lives[i] if self._captures else {}
-                arrays = [known[at] for at in run.reads]
-                if run.remembers:
-                    arrays = [copied(a) if at in self._graphs_own else a
-                              for at, a in zip(run.reads, arrays, strict=True)]  # fmt: skip
-                made.append(run(arrays))
-            return made
-        if run.links:
-            self._link(k, run, knowns)
+        effects: list[Any] = [launched for _, launched in run.effects] * len(knowns)
+        numbers: list[list[Any]] = []
+        try:
+            for launched in effects:
+                numbers.append(launched.numbers())
+            self._put(k, run, knowns, numbers)
+            return (self._graph if self._captured(run) else self._called)(k, run, knowns)
+        except BaseException:
+            for launched in reversed(effects[: len(numbers)]):
+                launched.uncount()
+            raise
+
+    def _put(
+        self, k: int, run: Run, knowns: list[dict[int, Any]], numbers: list[list[Any]]
+    ) -> None:
+        """Put numbers, and what no graph has made, to where the launches of a run read them."""
+        flat = [a for some in numbers for a in some]
+        arrays = [known[at] for known in knowns for at in run.links]
+        if not flat and not arrays:
+            return
+        versions = [launched.version for _, launched in run.effects]
+        if k not in self._puts or self._puts[k][2] != versions:
+            self._forget(k)
+            self._puts[k] = put, places, _ = Put(flat, arrays), beside(arrays), versions
+            of_effect, live, to = iter(numbers), iter(put.live), iter(places)
+            for lives, fixed in zip(self._lives, self._fixed, strict=True):
+                lives |= {id(s): [next(live) for _ in next(of_effect)] for s, _ in run.effects}
+                fixed |= {at: next(to) for at in run.links}
+        put, places, _ = self._puts[k]
+        put(flat, arrays, places)
+
+    def _called(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
+        """The results of a run, step by step."""
+        made = []
+        for i, known in enumerate(knowns):
+            self._live = self._lives[i] if self._captures else {}
+            arrays = [known[at] for at in run.reads]
+            if run.remembers:
+                arrays = [copied(a) if at in self._graphs_own else a
+                          for at, a in zip(run.reads, arrays, strict=True)]  # fmt: skip
+            made.append(run(arrays))
+        return made
+
+    def _graph(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
+        """The results of a run by its CUDA graph."""
         for fixed in self._fixed:  # the graph has no more memory than it takes
             fixed |= dict.fromkeys(run.passed)
         if k not in self._graphs:
@@ -274,18 +304,6 @@ class Launches:
                 found = dict(zip(run.names, some, strict=True))
                 fixed.update({name: found[name] for name in run.passed})
         return parted
-
-    def _link(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> None:
-        """Put what no graph has made to where one reads it."""
-        arrays = [known[at] for known in knowns for at in run.links]
-        if k not in self._links:
-            made = beside(arrays)
-            self._links[k] = Put((), arrays), made
-            places = iter(made)
-            for fixed in self._fixed:
-                fixed |= {at: next(places) for at in run.links}
-        put, made = self._links[k]
-        put((), arrays, made)
 
     def _launches(self, run: Run) -> list[Any]:
         """What a graph holds: a run of each step, on memory that stays where it is."""
@@ -314,6 +332,12 @@ class Launches:
             for variable, v in self.program.writes
             if variable._id in self._starts and not self._is_own(variable, v)
         }
+
+    def _show(self, runs: list[Run]) -> None:
+        """Give Variables what optimizers have made of them in runs before one that has failed."""
+        made = {id(v) for run in runs for step, _ in run.steps for v in step.outs}
+        for at in made & self._moves.keys():
+            self._slots[self._moves[at]].show()
 
     def _keep(self, knowns: list[dict[int, Any]]) -> None:
         """Copy what the next call writes to for those who keep it: results, and Variables."""

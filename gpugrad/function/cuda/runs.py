@@ -26,8 +26,10 @@ class Run:
     Attributes:
         inputs: the values that it reads from outside.
         outputs: the values that are read from outside.
+        effects: steps that are launched though they are effects, and how.
         reads, names: their ids.
-        links: ids of inputs that a graph has to be given, as no other graph has made them.
+        links: ids of inputs that a graph has to be given: no graph before has made or been given
+            them.
         passed: ids of outputs that other graphs read where they are.
         remembers: whether a step of it keeps arrays for a gradient, in an object.
         fixed: whether it is launches of kernels on memory that can be fixed, and nothing else.
@@ -38,6 +40,7 @@ class Run:
         self.steps: list[tuple[Step, Callable[..., Any]]] = []
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
+        self.effects: list[tuple[Step, Any]] = []
         self.reads: list[int] = []
         self.names: list[int] = []
         self.links: list[int] = []
