@@ -49,14 +49,26 @@ def test_a_write_beyond_the_end_is_an_error(schedule):
         module.run("fill", 1, 32, [np.zeros(7, np.float32), np.int32(7)], schedule=schedule)
 
 
-def test_a_read_beyond_the_end_gives_nan():
-    source = (
-        "__global__ void next(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x + 1]; }"
-    )
-    y = np.zeros(4, np.float32)
-    shim.compile_module(source, ["next"]).run("next", 1, 4, [np.ones(4, np.float32), y])
-    assert np.isnan(y[3])
-    assert (y[:3] == 1).all()
+@pytest.mark.parametrize(("schedule", "step"), [*[(s, 1) for s in shim.SCHEDULES[:2]],
+                                                (shim.SCHEDULES[-1], -1)])  # fmt: skip
+@pytest.mark.parametrize("size", [4, 1024, 3000])
+def test_a_read_outside_is_an_error(schedule, step, size):
+    source = """__global__ void beside(const float* x, float* y, int n, int step) {
+      for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = x[i + step] * 0;
+    }"""
+    module = shim.compile_module(source, ["beside"])
+    x, y = (np.ones(size, np.float32) for _ in range(2))
+    with pytest.raises(shim.ShimError, match=r"beside.*reads or writes outside.*argument 0"):
+        module.run("beside", 1, 32, [x, y, np.int32(size), np.int32(step)], schedule=schedule)
+    module.run("beside", 1, 32, [x, y, np.int32(size), np.int32(0)], schedule=schedule)
+    assert not y.any()
+
+
+def test_what_a_null_pointer_points_to_is_an_error():
+    source = "__global__ void at(const float* x, float* y) { y[0] = x[0]; }"
+    module, y = shim.compile_module(source, ["at"]), np.zeros(1, np.float32)
+    with pytest.raises(shim.ShimError, match=r"writes outside of its arguments\."):
+        module.run("at", 1, 1, [None, y])
 
 
 def test_threads_that_wait_for_each_other_are_an_error():

@@ -1,7 +1,7 @@
 """Run CUDA kernels on the CPU: the source as NVRTC gets it, compiled by g++ against a shim.
 
-`cudashim.h` says what is modelled. Arrays are copied into memory with a margin on both sides,
-which must be as it was after the run: a write outside is an error, a read outside gives NaN.
+`cudashim.h` says what is modelled. Arrays are copied into memory between two pages that may be
+neither read nor written: they end where one begins, or begin where one ends in the last schedule.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import mmap
 import os
 import re
 import shutil
@@ -33,12 +34,14 @@ SCHEDULES = ("round robin", "warp by warp", "backwards")
 
 _running = threading.Lock()  # a library holds the state of the one block that runs
 _HOME = Path(__file__).parent
-_MARGIN = 256
+_ALIGNED = 16  # the widest access of a thread
+_PAGE = mmap.PAGESIZE
+_NONE, _ALL = 0, 3  # what a page may be used for
 _FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", "-ffp-contract=off")
 
 
 class ShimError(AssertionError):
-    """A kernel that does not compile, deadlocks, or writes outside of its arrays."""
+    """A kernel that does not compile, deadlocks, or reads or writes outside of its arrays."""
 
 
 @functools.cache
@@ -73,10 +76,12 @@ class Module:
             schedule: one of `SCHEDULES`.
 
         Raises:
-            ShimError: arguments that do not fit, a deadlock, or a write outside of an array.
+            ShimError: arguments that do not fit, a deadlock, or what is read or written outside
+                of an array.
         """
         k = self._position[name]
-        copies = {id(a): _Guarded(a) for a in args if isinstance(a, np.ndarray)}
+        at_end = schedule != SCHEDULES[-1]
+        copies = {id(a): _Guarded(a, at_end) for a in args if isinstance(a, np.ndarray)}
         guarded = [copies.get(id(a)) for a in args]  # one that is given twice is one memory
         held = [
             np.array(
@@ -91,14 +96,16 @@ class Module:
         size = (ctypes.c_uint * 6)(*_three(grid), *_three(block))
         with _running:
             wrong = run(pointers, size, ctypes.c_size_t(shared), SCHEDULES.index(schedule))
+            fault = self._library.shim_fault() or 0
+        given = [(k, g) for k, g in enumerate(guarded) if g]
         if wrong:
-            raise ShimError(f"{name} ({schedule}): {wrong.decode()}.")
-        for k, g in enumerate(guarded):
-            if g and not g.unharmed():
+            beside = [f", beside argument {k}" for k, g in given if g.is_beside(fault)]
+            raise ShimError(f"{name} ({schedule}): {wrong.decode()}{''.join(beside[:1])}.")
+        for k, g in given:
+            if not g.unharmed():
                 raise ShimError(f"{name} ({schedule}): wrote outside of argument {k}.")
-        for g in guarded:
-            if g:
-                g.give_back()
+        for _, g in given:
+            g.give_back()
 
     def _fit(self, name: str, k: int, given: list[int]) -> None:
         sizes = (ctypes.c_size_t * 64)()
@@ -200,24 +207,43 @@ def module(source: str, name: str) -> Module:
     return _ready[source, name]
 
 
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
 def _three(size: int | Sequence[int]) -> tuple[int, ...]:
     sizes = (size,) if isinstance(size, int) else tuple(size)
     return (*sizes, 1, 1)[:3]
 
 
 class _Guarded:
-    """A copy of an array's memory between two margins, aligned as the array is."""
+    """A copy of an array's memory between two pages that fault, aligned as the array is."""
 
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, array: np.ndarray[Any, Any], at_end: bool) -> None:
         low, high = np.lib.array_utils.byte_bounds(array)
         if array.size == 0:
             low = high = array.ctypes.data
         self._array, self._low, self._bytes = array, low, high - low
-        self._memory = np.full(self._bytes + 3 * _MARGIN, 0xFF, np.uint8)
-        base = self._memory.ctypes.data
-        self._start = _MARGIN + (low - base) % _MARGIN
+        pages = -(-(self._bytes + _ALIGNED) // _PAGE)
+        self._memory = np.frombuffer(mmap.mmap(-1, (pages + 2) * _PAGE), np.uint8)
+        self._memory[:] = 0xFF
+        self._base, self._last = self._memory.ctypes.data, (pages + 1) * _PAGE
+        room = self._last - _PAGE - self._bytes
+        beside = low % _ALIGNED  # how far from where the widest access may be
+        self._start = _PAGE + ((room - beside) // _ALIGNED * _ALIGNED if at_end else 0) + beside
         self._own()[...] = self._outside()
-        self.pointer = base + self._start + (array.ctypes.data - low)
+        self.pointer = self._base + self._start + (array.ctypes.data - low)
+        self._let(_NONE)
+
+    def _let(self, use: int) -> None:
+        for page in (self._base, self._base + self._last):
+            if _libc().mprotect(ctypes.c_void_p(page), ctypes.c_size_t(_PAGE), use):
+                raise OSError("mprotect")
+
+    def is_beside(self, address: int) -> bool:
+        """Whether an address is in the memory that is kept for it."""
+        return 0 <= address - self._base < self._memory.size
 
     def _own(self) -> np.ndarray[Any, Any]:
         return self._memory[self._start : self._start + self._bytes]
@@ -227,7 +253,9 @@ class _Guarded:
         return np.frombuffer(memoryview(held), np.uint8) if self._bytes else np.empty(0, np.uint8)
 
     def unharmed(self) -> bool:
-        before, after = self._memory[: self._start], self._memory[self._start + self._bytes :]
+        """Whether what lies between it and the two pages is as it was."""
+        before = self._memory[_PAGE : self._start]
+        after = self._memory[self._start + self._bytes : self._last]
         return bool((before == 0xFF).all() and (after == 0xFF).all())
 
     def give_back(self) -> None:
@@ -268,7 +296,10 @@ def compile_module(source: str, names: Sequence[str]) -> Module:
             "schedule);\n}\n"
             f'extern "C" int shim_sizes_{k}(size_t* out) {{ return shim::sizes({name}, out); }}\n'
         )
-    return Module(ctypes.CDLL(str(_built(text))), list(names))
+    text += '\nextern "C" const void* shim_fault() { return shim::fault; }\n'
+    library = ctypes.CDLL(str(_built(text)))
+    library.shim_fault.restype = ctypes.c_void_p
+    return Module(library, list(names))
 
 
 def _translated(source: str) -> str:

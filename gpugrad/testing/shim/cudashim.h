@@ -3,11 +3,13 @@
 // A fiber runs until it waits: at __syncthreads, __syncwarp or a shuffle. Which of those that may
 // run comes next is the schedule's choice, so that a missing barrier shows in one of the three.
 // Shared memory is full of NaN when a block begins. A launch returns null, or what went wrong:
-// threads that wait for each other, a barrier after some threads have returned.
+// threads that wait for each other, a barrier after some threads have returned, memory that
+// nobody has given it.
 //
 // Not modelled: memory ordering, races between blocks, the cost of anything.
 #pragma once
 #include <math.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -105,6 +107,9 @@ static uint3 block_index;
 static dim3 block_size, grid_size;
 static unsigned threads;
 static char* dynamic_shared;
+static bool faulted;
+static const char* fault;  // the address that was not to be read or written
+static thread_local bool inside;
 
 inline void wait_at(Wait where, unsigned mask = ~0u) {
   Fiber* self = current;
@@ -119,6 +124,35 @@ inline void entry() {
   self->done = true;
   go(self->context, scheduler);
 }
+
+// Leaves the fiber where it is, in the signal.
+inline void refuse(int, siginfo_t* about, void*) {
+  if (!inside) {  // some other thread's, or the scheduler's own
+    signal(SIGSEGV, SIG_DFL);
+    return;
+  }
+  faulted = true;
+  fault = (const char*)about->si_addr;
+  go(current->context, scheduler);
+}
+
+// While it lives, a fault in a kernel is the launch's result and not the end of the process.
+struct Watched {
+  struct sigaction before[2];
+  Watched() {
+    struct sigaction action = {};
+    action.sa_sigaction = refuse;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigaction(SIGSEGV, &action, &before[0]);
+    sigaction(SIGBUS, &action, &before[1]);
+    faulted = false;
+    fault = nullptr;
+  }
+  ~Watched() {
+    sigaction(SIGSEGV, &before[0], nullptr);
+    sigaction(SIGBUS, &before[1], nullptr);
+  }
+};
 
 inline void start(unsigned rank) {
   Fiber& f = fibers[rank];
@@ -135,7 +169,9 @@ inline void resume(Fiber& f) {
   current = &f;
   f.ready = false;
   f.wait = NOWHERE;
+  inside = true;
   go(scheduler, f.context);
+  inside = false;
 }
 
 // Lets go those of a warp whose lanes have all come; true if there are some.
@@ -162,6 +198,7 @@ inline bool run_warp(unsigned warp, Schedule schedule, unsigned& live) {
       Fiber& f = fibers[schedule == BACKWARDS ? end - 1 - (k - first) : k];
       if (f.done || !f.ready) continue;
       resume(f);
+      if (faulted) return false;
       moved = true;
       live -= f.done;
     }
@@ -179,7 +216,8 @@ inline const char* run_block(Schedule schedule) {
   while (live) {
     bool moved = false;
     for (unsigned w = 0; w < warps; ++w)
-      moved |= run_warp(schedule == BACKWARDS ? warps - 1 - w : w, schedule, live);
+      moved |= !faulted && run_warp(schedule == BACKWARDS ? warps - 1 - w : w, schedule, live);
+    if (faulted) return "reads or writes outside of its arguments";
     bool all = live > 0;
     for (unsigned i = 0; i < threads; ++i)
       all = all && (fibers[i].done || (fibers[i].wait == AT_BLOCK && !fibers[i].ready));
@@ -206,6 +244,7 @@ inline const char* launch(
   std::vector<char> dynamic(shared + 128);
   dynamic_shared = (char*)(((uintptr_t)dynamic.data() + 127) / 128 * 128);
   const char* wrong = nullptr;
+  Watched here;
   for (unsigned z = 0; z < grid_size.z && !wrong; ++z)
     for (unsigned y = 0; y < grid_size.y && !wrong; ++y)
       for (unsigned x = 0; x < grid_size.x && !wrong; ++x) {
