@@ -161,6 +161,28 @@ def test_gradients_of_cross_entropies_may_be_written_over_the_scores(n, schedule
         np.testing.assert_array_equal(made, desired)
 
 
+@pytest.mark.parametrize("schedule", shim.SCHEDULES)
+@pytest.mark.parametrize("n", [7, 1000, 33_000])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_a_loss_and_its_gradient_at_once_are_those_of_two_kernels(dtype, n, schedule, rng):
+    g, x, labels = losing(rng, dtype, n, lines=6)
+    labels[1], x[2] = n, -np.inf  # no class; no score
+    x[3, labels[3]] = -np.inf
+    for of, ignored in ((g.dtype, None), (g.dtype, -1), (np.result_type(g, np.float32), n)):
+        up = g.astype(of)
+        (losses,) = run("sparse_softmax_cross_entropy", x, labels, ignore_index=ignored, dtype=of)
+        (d,) = run("sparse_softmax_cross_entropy_grad", up, x, labels, ignore_index=ignored)
+        for over in (False, True):
+            before = x.copy()
+            with shim.running(schedule):
+                made = cross_entropy.loss_and_gradient(
+                    NUMPY, up, before, labels, ignore_index=ignored, over=over
+                )
+            assert np.shares_memory(made[1], before) == over
+            for a, b in zip(made, (losses, d), strict=True):
+                np.testing.assert_array_equal(a.astype(np.float64), b.astype(np.float64))
+
+
 @pytest.mark.parametrize("n", [8, 300])
 def test_more_rows_than_blocks_that_add_up_columns(n, rng):
     arrays = of_norm(rng, "float32", n, lines=2200 if n == 8 else 550)

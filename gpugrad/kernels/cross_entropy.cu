@@ -38,8 +38,10 @@ template <class T, class L, int HELD> __global__ void FOR_TEAM sparse_forward(
   if (threadIdx.x == 0) losses[row] = L(log(sum) - picked);
 }
 
+// Where it is given `losses` it makes those too, without smoothing: by the thread that has the
+// label's score, as another may have written over it.
 template <class T, class L, int HELD> __global__ void FOR_TEAM sparse_backward(
-    const L* __restrict__ g, const T* x, const long long* __restrict__ labels, T* dx,
+    const L* __restrict__ g, const T* x, const long long* __restrict__ labels, T* dx, L* losses,
     long long rows, int n, bool ignoring, long long ignored, double smoothing) {
   typedef compute_t<T> C;
   __shared__ C scratch[32];
@@ -52,16 +54,19 @@ template <class T, class L, int HELD> __global__ void FOR_TEAM sparse_backward(
   exponentials(line, largest, sum, scratch);
   bool kept = !(ignoring && label == ignored), known = label >= 0 && label < n;
   C by = known ? C(g[row]) : infinity<C>() - infinity<C>();
-  C scale = by / sum, own = by * C(1 - smoothing), share = by * C(smoothing) / n;
+  C scale = by / sum, own = by * C(1 - smoothing), share = by * C(smoothing) / n, picked = 0;
+  bool mine = threadIdx.x == 0 && !(kept && known);
   line.each([&](int i, Pack<T, PACKED<T>> p) {
 #pragma unroll
     for (int k = 0; k < PACKED<T>; ++k) {
-      C d = exp_of<T>(C(p.at[k]) - largest) * scale - share;
-      if (i + k == label) d -= own;
+      C of_it = C(p.at[k]) - largest, d = exp_of<T>(of_it) * scale - share;
+      if (i + k == label) d -= own, picked = of_it, mine |= kept;
       p.at[k] = T(kept ? d : C(0));
     }
     store(dx, i, n, p);
   });
+  if (losses && mine)
+    losses[row] = L(!kept ? C(0) : known ? log(sum) - picked : infinity<C>() - infinity<C>());
 }
 
 template <class T, int HELD> __global__ void FOR_TEAM dense_forward(

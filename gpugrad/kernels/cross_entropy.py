@@ -15,6 +15,7 @@ __all__ = [
     "INSTANCES",
     "OVERWRITING",
     "VECTOR",
+    "loss_and_gradient",
     "softmax_cross_entropy",
     "softmax_cross_entropy_grad",
     "sparse_softmax_cross_entropy",
@@ -66,20 +67,36 @@ def sparse_softmax_cross_entropy(
 
 def sparse_softmax_cross_entropy_grad(
     xp: Namespace, g_: Any, logits: Any, labels: Any, *, ignore_index: int | None = None,
-    label_smoothing: float = 0.0, over: bool = False,
+    label_smoothing: float = 0.0, over: bool = False, losses: Any = None,
 ) -> Any:  # fmt: skip
-    """The launcher of sparse_softmax_cross_entropy_grad; `over`: see OVERWRITING."""
+    """The launcher of sparse_softmax_cross_entropy_grad; `over`: see OVERWRITING.
+
+    `losses` are written as well, if that is an array for them and nothing is smoothed.
+    """
     rows = _labelled(xp, logits, labels, label_smoothing)
     if rows is None or g_.dtype not in _of_losses(logits.dtype) or g_.shape != rows.moved:
         return NotImplemented
     x = rows.of(logits)
     dx = x if over else rows.empty(logits.dtype)
-    given = [xp.lib.ascontiguousarray(g_), x, _numbers(xp, labels), dx]
+    given = [xp.lib.ascontiguousarray(g_), x, _numbers(xp, labels), dx, losses]
     _run("sparse_backward", rows, (logits.dtype, g_.dtype), given, ignore_index, label_smoothing)
     return dx
 
 
+def loss_and_gradient(
+    xp: Namespace, g_: Any, logits: Any, labels: Any, *, ignore_index: int | None = None,
+    over: bool = False,
+) -> Any:  # fmt: skip
+    """Losses of class numbers, and the gradient that `g_` gives, in one launch."""
+    losses = xp.lib.empty(g_.shape, dtype=g_.dtype)
+    d = sparse_softmax_cross_entropy_grad(
+        xp, g_, logits, labels, ignore_index=ignore_index, over=over, losses=losses
+    )
+    return d if d is NotImplemented else [losses, d]
+
+
 OVERWRITING = {
+    "loss and gradient": (1, functools.partial(loss_and_gradient, over=True)),
     "softmax_cross_entropy_grad": (1, functools.partial(softmax_cross_entropy_grad, over=True)),
     "sparse_softmax_cross_entropy_grad": (
         1, functools.partial(sparse_softmax_cross_entropy_grad, over=True),

@@ -11,8 +11,9 @@ from gpugrad.function.calls import effect_call, op_call
 from gpugrad.function.cuda.captured import can_be_captured
 from gpugrad.function.cuda.kernel import compiled
 from gpugrad.function.fusing.fuse import Kernel, fuse
+from gpugrad.function.fusing.joined import Joined
 from gpugrad.function.fusing.pieces import Pieces
-from gpugrad.function.fusing.products import Convolved, Product
+from gpugrad.function.fusing.products import Product
 from gpugrad.kernels import cublaslt
 from gpugrad.kernels.code import NoCodeError
 from gpugrad.program import Step, Value
@@ -98,8 +99,8 @@ def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
         return functools.partial(step.run, xp), cublaslt.binding() is not None
     if isinstance(step, Pieces):
         return functools.partial(step.run, xp), True
-    if isinstance(step, Convolved):
-        return _in_one(step, xp), True
+    if isinstance(step, Joined):
+        return _in_one(step, xp), all(map(can_be_captured, step.apart.steps))
     if step.op is None:
         return _with_effect(step), False
     if step.op.kind == "control":  # it may read a value, and its functions have graphs of their own
@@ -118,14 +119,14 @@ def _with_effect(step: Step) -> Callable[..., Any]:
     return lambda *arrays: call(list(arrays[:n]), step.variables, list(arrays[n:]))
 
 
-def _in_one(step: Convolved, xp: Namespace) -> Callable[..., Any]:
-    """A convolution with what follows it: in one launch, or as the steps would run without it."""
+def _in_one(step: Joined, xp: Namespace) -> Callable[..., Any]:
+    """Steps in one launch, or as they would run without it."""
     apart = step.apart
     otherwise = _one_by_one(fuse(apart).steps, apart.inputs, apart.outputs, xp)
 
     def call(*arrays: Any) -> list[Any]:
         made = step.run(xp, *arrays)
-        return otherwise(*arrays) if made is NotImplemented else [made]
+        return otherwise(*arrays) if made is NotImplemented else made
 
     return call
 

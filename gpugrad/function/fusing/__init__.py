@@ -2,6 +2,7 @@
 
 from gpugrad.function.fusing.axes import along_rows
 from gpugrad.function.fusing.fuse import fuse
+from gpugrad.function.fusing.losses import with_gradients
 from gpugrad.function.fusing.narrow import unwidened
 from gpugrad.function.fusing.opened import opened
 from gpugrad.function.fusing.pieces import assemble
@@ -12,6 +13,7 @@ __all__ = ["FUSING"]
 
 FUSING = {
     "narrow": unwidened,
+    "losses": with_gradients,
     "pieces": assemble,
     "norms": opened,
     "products": find_products,

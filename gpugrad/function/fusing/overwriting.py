@@ -11,6 +11,7 @@ from typing import Any
 
 from gpugrad.backend import Namespace
 from gpugrad.function.fusing.fuse import Kernel
+from gpugrad.function.fusing.joined import Joined
 from gpugrad.function.fusing.products import Product
 from gpugrad.function.memory import roots_of
 from gpugrad.kernels.cross_entropy import OVERWRITING
@@ -39,7 +40,7 @@ def overwriting(program: Program) -> set[int]:
     made -= {root(v) for v in (*program.outputs, *(v for _, v in program.writes))}
     found = set()
     for step in program.steps:
-        if step.name in OVERWRITING and step.op is not None:
+        if step.name in OVERWRITING and (step.op is not None or isinstance(step, Joined)):
             v = step.args[OVERWRITING[step.name][0]]
             read = [root(a) for a in step.inputs]
             if root(v) in made and last[root(v)] is step and read.count(root(v)) == 1:
@@ -57,6 +58,8 @@ def over(step: Step, xp: Namespace, otherwise: Callable[..., Any]) -> Callable[.
 
     def call(*args: Any) -> Any:
         made = launcher(xp, *args, **step.params)
-        return otherwise(*args) if made is NotImplemented else [made]
+        if made is NotImplemented:
+            return otherwise(*args)
+        return made if isinstance(made, list) else [made]
 
     return call

@@ -16,6 +16,7 @@ import numpy as np
 
 from gpugrad.backend import HALF, NUMPY, Namespace
 from gpugrad.function.fusing.fuse import axes_of
+from gpugrad.function.fusing.joined import Joined
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.function.readers import Readers
 from gpugrad.kernels import cublaslt, cudnn
@@ -120,7 +121,7 @@ class Product(Step):
         return found
 
 
-class Convolved(Step):
+class Convolved(Joined):
     """A convolution, a bias for each channel, and relu, if that follows: where cuDNN is installed.
 
     The arguments are x, w and the bias, which is as long as there are channels along one axis and
@@ -129,21 +130,18 @@ class Convolved(Step):
     Attributes:
         relu: whether relu follows.
         last: whether the channels of the result are its last axis, not its second.
-        apart: the steps that it is made of, as a program: they run where cuDNN declines.
     """
 
-    __slots__ = ("apart", "last", "relu")
+    __slots__ = ("last", "relu")
 
     def __init__(self, args: Sequence[Any], steps: list[Step], *, relu: bool, last: bool) -> None:
         self.relu, self.last = relu, last
-        self.apart = apart = Program()
-        apart.inputs, apart.steps, apart.outputs = list(args), steps, steps[-1].outs
-        name = "convolution + bias" + " + relu" * relu
-        super().__init__(None, args, steps[0].params, steps[-1].outs, name=name)
+        super().__init__("convolution + bias" + " + relu" * relu, args, steps, steps[-1].outs)
 
-    def run(self, xp: Namespace, x: Any, w: Any, bias: Any) -> Any:
-        """On bare arrays, in one launch, or NotImplemented."""
-        return launch_with_bias(xp, x, w, bias, relu=self.relu, last=self.last, **self.params)
+    def run(self, xp: Namespace, *arrays: Any) -> Any:
+        """As of a `Joined`: cuDNN may decline."""
+        made = launch_with_bias(xp, *arrays, relu=self.relu, last=self.last, **self.params)
+        return made if made is NotImplemented else [made]
 
 
 def _is(step: Step | None, *names: str) -> bool:

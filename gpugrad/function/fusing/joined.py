@@ -1,0 +1,32 @@
+"""Steps that one launch does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpugrad.backend import Namespace
+from gpugrad.program import Program, Step, Value
+
+__all__ = ["Joined"]
+
+
+class Joined(Step):
+    """Several steps as one.
+
+    Attributes:
+        apart: the steps, as a program of the arguments: they run where the launch declines.
+    """
+
+    __slots__ = ("apart",)
+
+    def __init__(
+        self, name: str, args: Sequence[Any], steps: list[Step], outs: list[Value]
+    ) -> None:
+        self.apart = Program()
+        self.apart.inputs, self.apart.steps, self.apart.outputs = list(args), steps, outs
+        super().__init__(None, args, steps[0].params, outs, name=name)
+
+    def run(self, xp: Namespace, *arrays: Any) -> Any:
+        """Their results, of bare arrays, or NotImplemented."""
+        raise NotImplementedError

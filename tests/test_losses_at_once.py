@@ -1,0 +1,108 @@
+"""Losses that are made with their gradients: when, and that numbers stay."""
+
+import numpy as np
+import pytest
+from needs import needs_shim
+from test_fuse import assert_right, program_of
+
+import gpugrad as gg
+from gpugrad.function.fusing.losses import with_gradients
+from gpugrad.function.fusing.narrow import unwidened
+
+LABELS = np.array([2, 0, -1, 3, 1, 2])
+
+
+def total(losses):
+    return gg.sum(losses) * 0.5
+
+
+def masked(losses):
+    kept = gg.astype(gg.not_equal(gg.constant(LABELS), -1), losses.dtype)
+    return gg.sum(losses * kept) / gg.sum(kept)
+
+
+def training(then, seen=lambda scores, loss: (), **how):
+    """A step whose loss is `then` of the losses of examples; `seen` by somebody on the way."""
+
+    def step(x, w):
+        with gg.GradientTape() as tape:
+            tape.watch([x, w])
+            scores = gg.reshape(x @ w, (6, 4))
+            labels = gg.constant(LABELS)
+            loss = then(gg.sparse_softmax_cross_entropy(scores, labels, ignore_index=-1, **how))
+        metric = seen(scores, loss)
+        return loss, metric, tape.gradient(loss, [x, w])
+
+    return step
+
+
+def arguments(rng, dtype="float32"):
+    return [gg.constant(rng.normal(size=s), dtype) for s in ((2, 3, 5), (5, 4))]
+
+
+def names(program):
+    return [s.name for s in program.steps if "cross_entropy" in s.name or "loss" in s.name]
+
+
+@needs_shim
+@pytest.mark.parametrize("then", [gg.sum, gg.mean, total, masked])
+def test_a_loss_is_made_with_its_gradient(then, rng):
+    step = training(then)
+    assert names(with_gradients(program_of(step, *arguments(rng)))) == ["loss and gradient"]
+    assert_right(step, *arguments(rng))
+
+
+@needs_shim
+def test_others_may_read_the_scores_and_the_loss_on_the_way(rng):
+    step = training(gg.mean, lambda scores, loss: (gg.argmax(scores, axis=-1), gg.exp(loss)))
+    program = with_gradients(program_of(step, *arguments(rng)))
+    order = [s.name for s in program.steps]
+    assert order.index("argmax") < order.index("loss and gradient") < order.index("mean")
+    assert_right(step, *arguments(rng))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_losses_of_sixteen_bit_scores_stay_wide(dtype, rng):
+    def step(x, w):
+        with gg.GradientTape() as tape:
+            tape.watch([x, w])
+            scores = gg.astype(gg.reshape(x @ w, (6, 4)), "float32")
+            loss = gg.nn.cross_entropy(scores, LABELS, ignore_index=-1)
+        return loss, tape.gradient(loss, w)
+
+    program = with_gradients(unwidened(program_of(step, *arguments(rng, dtype))))
+    (both,) = [s for s in program.steps if s.name == "loss and gradient"]
+    assert [str(v.dtype) for v in both.outs] == ["float32", dtype]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        training(lambda losses: gg.sum(losses) ** 2),
+        training(gg.sum, label_smoothing=0.1),
+    ],
+    ids=["a gradient by the loss's value", "smoothing"],
+)
+def test_a_loss_stays_apart_from(step, rng):
+    found = names(with_gradients(program_of(step, *arguments(rng))))
+    assert found == ["sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad"]
+
+
+def test_effects_of_a_loss_stay_where_they_are(rng, capsys):
+    step, args = training(gg.sum, lambda _, loss: gg.debug.print("{}", loss)), arguments(rng)
+    traced = gg.function(step, passes=())
+    traced(*args)
+    assert len(names(with_gradients(traced.lower(*args).program))) == 2
+
+
+def test_two_losses_of_the_same_scores(rng):
+    def step(x):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            both = [gg.sparse_softmax_cross_entropy(x, gg.constant(v)) for v in ([0, 1], [2, 3])]
+            loss = gg.sum(both[0]) + 2 * gg.sum(both[1])
+        return loss, tape.gradient(loss, x)
+
+    x = gg.constant(rng.normal(size=(2, 4)))
+    assert len(names(with_gradients(program_of(step, x)))) == 4  # whose is whose is not looked at
+    assert_right(step, x)
