@@ -59,49 +59,39 @@ class Kernel:
         self._wide = {
             k: TYPES[compute_dtype(types[k])] for k, f in enumerate(layout.folded) if f
         }  # fmt: skip
-        self._uses: dict[str, list[int]] = {}  # the arguments that a function uses
         self._bytes = max((compute_dtype(types[k]).itemsize for k in self._wide), default=0)
-        functions, walk = self._functions(), textwrap.indent(self._walk(), "  ")
+        function, walk = self._function(), textwrap.indent(self._walk(), "  ")
         self.text = (
-            f"{functions}__global__ void __launch_bounds__({threads[0] * threads[1]}, 1) {name}(\n"
+            f"{function}__global__ void __launch_bounds__({threads[0] * threads[1]}, 1) {name}(\n"
             f"    {', '.join(self._params())}) {{\n{walk}}}\n"
         )
 
-    def _functions(self) -> str:
-        """The functions of one element."""
-        outs = [(self._types[k], f"y{k}", self._results[k]) for k in self._whole]
-        outs += [(t, f"y{k}", self._results[k]) for k, t in self._wide.items()]
-        return self._function("each", (), outs)
-
-    def _function(
-        self, name: str, known: Sequence[tuple[str, str]], outs: Sequence[tuple[str, str, Code]]
-    ) -> str:
-        """A function of one element: of the arguments that it uses and what is known already.
+    def _function(self) -> str:
+        """The function of one element, of the arguments that it uses.
 
         One of more than `LONG` lines is called, as a kernel would have it once for each element
         of a pack: hundreds of kilobytes, that take seconds to compile.
         """
+        outs = [(self._types[k], f"y{k}", self._results[k]) for k in self._whole]
+        outs += [(t, f"y{k}", self._results[k]) for k, t in self._wide.items()]
         lines = self._body.lines([c for _, _, c in outs])
         words = set(re.findall(r"\w+", " ".join(lines)))
-        self._uses[name] = [k for k in range(len(self._inputs)) if f"x{k}" in words]
-        params = [
-            *(f"const {self._inputs[k]} x{k}" for k in self._uses[name]),
-            *(f"const {t} {n}" for t, n in known), *(f"{t}& {n}" for t, n, _ in outs),
-        ]  # fmt: skip
-        own, text = f"{self._name}_{name}", "".join(f"  {line}\n" for line in lines)
+        self._uses = [k for k in range(len(self._inputs)) if f"x{k}" in words]
+        params = [f"const {self._inputs[k]} x{k}" for k in self._uses]
+        own, text = f"{self._name}_each", "".join(f"  {line}\n" for line in lines)
         made = [f"({t}){c.name}" for t, _, c in outs]
         called = ""
         if len(lines) > LONG:
-            n_in, struct = len(self._uses[name]) + len(known), f"{own}_results"
-            fields = " ".join(f"{t} {n};" for t, n, _ in outs)
+            struct, fields = f"{own}_results", " ".join(f"{t} {n};" for t, n, _ in outs)
             called = (
                 f"struct {struct} {{ {fields} }};\n"
-                f"static __device__ __noinline__ {struct} {own}_called("
-                f"{', '.join(params[:n_in])}) {{\n{text}  return {{{', '.join(made)}}};\n}}\n"
+                f"static __device__ __noinline__ {struct} {own}_called({', '.join(params)}) {{\n"
+                f"{text}  return {{{', '.join(made)}}};\n}}\n"
             )
-            given = [*(f"x{k}" for k in self._uses[name]), *(n for _, n in known)]
-            text = f"  const {struct} made = {own}_called({', '.join(given)});\n"
+            given = ", ".join(f"x{k}" for k in self._uses)
+            text = f"  const {struct} made = {own}_called({given});\n"
             made = [f"made.{n}" for _, n, _ in outs]
+        params += [f"{t}& {n}" for t, n, _ in outs]
         stores = "".join(f"  {n} = {m};\n" for (_, n, _), m in zip(outs, made, strict=True))
         return (
             f"{called}static __device__ __forceinline__ void {own}({', '.join(params)}) {{\n"
@@ -263,26 +253,35 @@ class Kernel:
 
     def _elements(self, pack: int, column: str) -> str:
         """A pack of columns from memory to memory, and what is summed."""
-        loads, given = self._loads("each", pack, column)
-        at = "[k]" if pack > 1 else "[0]"
-        sums = [f"f{k}{at if 'rows' in self._layout.folded else ''} += y{k};" for k in self._wide]
-        wide = [f"{t} y{k};" for k, t in self._wide.items()]
-        kept = [f"y{k}" for k in self._wide]
-        return self._each("each", pack, column, loads, given, self._whole, wide, kept, sums)
+        row = "" if len(self._layout.dims) == 1 else "row * columns + "
+        begin, args = self._loads(pack, column)
+        end = []
+        for k in self._whole:
+            if pack == 1:
+                args.append(f"r{k}[{row}{column}]")
+                continue
+            few = f"Few<{self._types[k]}, {pack}>"
+            begin.append(f"{few} q{k};")
+            args.append(f"q{k}.at[k]")
+            end.append(f"*({few}*)(r{k} + {row}{column}) = q{k};")
+        args += [f"y{k}" for k in self._wide]
+        at = ("[k]" if pack > 1 else "[0]") if "rows" in self._layout.folded else ""
+        lines = [
+            *(f"{t} y{k};" for k, t in self._wide.items()),
+            f"{self._name}_each({', '.join(args)});",
+            *(f"f{k}{at} += y{k};" for k in self._wide),
+        ]
+        if pack > 1:
+            lines = ["#pragma unroll", f"for (int k = 0; k < {pack}; ++k) {{",
+                     *(f"  {line}" for line in lines), "}"]  # fmt: skip
+        return "".join(f"{line}\n" for line in (*begin, *lines, *end))
 
-    def _loads(
-        self, name: str, pack: int, column: str, held: Sequence[int] = ()
-    ) -> tuple[list[str], list[str]]:
-        """Lines that read a pack, and the arguments of a function of one element.
-
-        Of the arrays in `held` a thread has the packs already, in p0[n], p1[n], ...
-        """
+    def _loads(self, pack: int, column: str) -> tuple[list[str], list[str]]:
+        """Lines that read a pack, and what the function of one element is given of it."""
         lines, given = [], []
-        for k in self._uses[name]:
+        for k in self._uses:
             t, place = self._inputs[k], self._place.get(k)
-            if k in held:
-                given.append(f"p{k}[n].at[k]")
-            elif place is None or place in "or":
+            if place is None or place in "or":
                 given.append(f"{'x' if place is None else 'c'}{k}")
             elif pack == 1:
                 given.append(f"b{k}[{column}{f' * t{k}' if place == 's' else ''}]")
@@ -291,27 +290,3 @@ class Kernel:
                 lines.append(f"const {few} p{k} = *(const {few}*)(b{k} + {column});")
                 given.append(f"p{k}.at[k]")
         return lines, given
-
-    def _each(
-        self, name: str, pack: int, column: str, before: Sequence[str], given: Sequence[str],
-        whole: Sequence[int], wide: Sequence[str], kept: Sequence[str], after: Sequence[str],
-    ) -> str:  # fmt: skip
-        """Lines that call the function of one element for a pack, and write `whole` results.
-
-        What it makes beside them it leaves in the variables `kept`, which `wide` declares.
-        """
-        row = "" if len(self._layout.dims) == 1 else "row * columns + "
-        outs, begin, end = [], list(before), []
-        for k in whole:
-            if pack == 1:
-                outs.append(f"r{k}[{row}{column}]")
-                continue
-            few = f"Few<{self._types[k]}, {pack}>"
-            begin.append(f"{few} q{k};")
-            outs.append(f"q{k}.at[k]")
-            end.append(f"*({few}*)(r{k} + {row}{column}) = q{k};")
-        lines = [*wide, f"{self._name}_{name}({', '.join((*given, *outs, *kept))});", *after]
-        if pack > 1 or any("[k]" in g for g in given):
-            lines = ["#pragma unroll", f"for (int k = 0; k < {pack}; ++k) {{",
-                     *(f"  {line}" for line in lines), "}"]  # fmt: skip
-        return "".join(f"{line}\n" for line in (*begin, *lines, *end))
