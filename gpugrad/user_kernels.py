@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, HALF, NUMPY, SCALARS, as_dtype
+from gpugrad.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.launch import launch, pointer, type_name
+from gpugrad.kernels.rows import FLOATS
 from gpugrad.op import elementwise, op
 
 __all__ = ["elementwise_kernel", "raw_kernel"]
 
-_FLOATS = (*map(np.dtype, (np.float32, np.float64, np.float16)), BFLOAT16)
 
 # ---- elementwise ------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ def _launch_elementwise(
     lib = xp.lib
     own = [a for a in given if not _is_number(a)]
     dtype = own[0].dtype
-    if dtype not in _FLOATS or any(a.dtype != dtype for a in own):
+    if dtype not in FLOATS or any(a.dtype != dtype for a in own):
         return NotImplemented  # promotion is the formula's
     if any(type(a) is complex for a in given):
         return NotImplemented
@@ -276,7 +276,7 @@ def raw_kernel(
         if not re.search(rf"__global__[^;{{]*\b{name}\s*\(", source):
             raise ArgumentError(f"raw_kernel: the source has no __global__ function {name!r}.")
         template = bool(re.search(r"template\s*<[^>]*>\s*__global__", source))
-        which = {as_dtype(t) for t in dtypes or (_FLOATS if template else (np.float32,))}
+        which = {as_dtype(t) for t in dtypes or (FLOATS if template else (np.float32,))}
 
         text = f'#line 1 "{name}"\n{source}'  # so that the compiler's line numbers are the source's
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpugrad.backend import HALF, SCALARS
 from gpugrad.kernels import cudnn
-from gpugrad.kernels.launch import architecture, launch, pointer, type_name
+from gpugrad.kernels.launch import architecture, flag, launch, pointer, type_name
 from gpugrad.kernels.rows import FLOATS
 
 __all__ = ["ARCHITECTURES", "INSTANCES", "VECTOR", "forward", "grad"]
@@ -198,9 +198,8 @@ def forward(
     lse = xp.lib.empty((*call.stack, m), dtype=wide)
     if blocks:
         launch(
-            "attention.cu",
-            f"attention_forward<{name}, {call.packed}, {_mask_name(call.mask)}, {_drops(stream)}>",
-            blocks, threads,
+            "attention.cu", f"attention_forward<{name}, {call.packed}, {_mask_name(call.mask)}, "
+            f"{flag(stream is not None)}>", blocks, threads,
             [call.query, call.key, call.value, call.mask, stream, out, lse, call.shape,
              wide.type(_scale(scale, k)), *_dropout(dropout_p, wide)],
             shared,
@@ -251,7 +250,7 @@ def grad(
         delta = None if of == "value" else _delta(xp, g, out, g_lse, wide)
         launch(
             "attention.cu", f"attention_grad<{name}, {packed}, {_mask_name(call.mask)}, "
-            f"{of.upper()}, {_drops(stream)}>", blocks, threads,
+            f"{of.upper()}, {flag(stream is not None)}>", blocks, threads,
             [g, call.query, call.key, call.value, lse, delta, call.mask, stream, made, call.shape,
              wide.type(_scale(scale, k)), *_dropout(dropout_p, wide)],
             shared,
@@ -270,10 +269,6 @@ def _is_stream(stream: Any, p: float) -> bool:
         and stream.flags.c_contiguous
     )  # fmt: skip
     return fits and 0 <= p < 1
-
-
-def _drops(stream: Any) -> str:
-    return "false" if stream is None else "true"
 
 
 def _dropout(p: float, wide: np.dtype[Any]) -> tuple[Any, Any]:

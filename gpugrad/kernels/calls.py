@@ -11,7 +11,7 @@ import numpy as np
 
 from gpugrad.backend import SCALARS
 from gpugrad.kernels.code import Body, Code, compute_dtype
-from gpugrad.kernels.launch import TYPES, compiled, launch
+from gpugrad.kernels.launch import TYPES, compiled, flag, launch
 from gpugrad.kernels.layout import Layout, summed_axes
 from gpugrad.kernels.text import NUMBERS, Kernel
 from gpugrad.placement import gpu_count
@@ -149,7 +149,7 @@ def _folded(kind: Any, part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     out, splits = kind(shape, dtype), part.shape[0]
     n = out.size
     few = n < THREADS
-    types = f"{TYPES[part.dtype]}, {TYPES[np.dtype(dtype)]}, {str(few).lower()}"
+    types = f"{TYPES[part.dtype]}, {TYPES[np.dtype(dtype)]}, {flag(few)}"
     grid = -(-n * (32 if few else 1) // THREADS)
     launch(prelude(), f"fold_partials<{types}>", grid, THREADS,
            (part, out, np.int32(splits), np.int64(n)))  # fmt: skip

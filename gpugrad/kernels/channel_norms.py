@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import Namespace
-from gpugrad.kernels.launch import launch, pointer, type_name
+from gpugrad.kernels.launch import flag, launch, pointer, type_name
 from gpugrad.kernels.rows import FLOATS, alike
 
 __all__ = ["INSTANCES", "VECTOR", "Channels", "backward", "channels_of", "forward"]
@@ -78,16 +78,12 @@ class Channels:
         tiles = -(-line // (across * width)) if last else self.channels
         parts = min(-(-lines * across // _THREADS), -(-_BLOCKS // tiles))
         shape = np.array((lines, self.channels, self.places, span, pieces, across), _SHAPE)
-        return f"{self.type}, {width}, {_bool(last)}", (tiles, parts), shape[()]
+        return f"{self.type}, {width}, {flag(last)}", (tiles, parts), shape[()]
 
 
 def _widths(size: int, last: bool) -> tuple[int, ...]:
     """Elements of an access. Places of 16-bit floats are often packs of 8 bytes, not of 16."""
     return (8, 4, 1) if size == 2 and not last else (16 // size, 1)
-
-
-def _bool(value: bool) -> str:
-    return "true" if value else "false"
 
 
 def channels_of(xp: Namespace, x: Any, axis: Any, along: Any, *weights: Any) -> Channels | None:
@@ -169,7 +165,7 @@ def _names() -> list[tuple[str, bool]]:
         made += [(f"channel_{k}<{type_name(dtype)}>", False) for k in ("statistics", "slopes")]
         for last in (True, False):
             for width in _widths(dtype.itemsize, last):
-                own = f"<{type_name(dtype)}, {width}, {_bool(last)}>"
+                own = f"<{type_name(dtype)}, {width}, {flag(last)}>"
                 made += [
                     (f"channel_{kernel}{own}", width * dtype.itemsize == 16)
                     for kernel in ("moments", "forward", "sums", "backward")

@@ -19,8 +19,8 @@ from gpugrad.errors import KernelError
 from gpugrad.placement import gpu_count
 
 __all__ = [
-    "OPTIONS", "TYPES", "architecture", "code_of", "compiled", "is_captured", "launch", "pointer",
-    "takes_structures", "type_name",
+    "OPTIONS", "TYPES", "architecture", "code_of", "compiled", "flag", "is_captured", "launch",
+    "pointer", "takes_structures", "three", "type_name",
 ]  # fmt: skip
 
 OPTIONS = ("-std=c++17",)
@@ -47,6 +47,11 @@ on_host: Callable[..., None] | None = None
 def type_name(dtype: Any) -> str:
     """What CUDA calls a dtype: ``float`` for float32."""
     return TYPES[np.dtype(dtype)]
+
+
+def flag(value: object) -> str:
+    """What CUDA calls a truth value, as an argument of a template."""
+    return "true" if value else "false"
 
 
 def pointer(array: Any) -> int:
@@ -87,7 +92,7 @@ def launch(
     if np.ndarray in kinds or (on_host is not None and not kinds):
         if on_host is None:
             raise KernelError(f"{name}: kernels run on CuPy arrays, and it was given NumPy's.")
-        on_host(code_of(source), name, _three(grid), _three(block), args, shared)
+        on_host(code_of(source), name, three(grid), three(block), args, shared)
         return
     kernel = _compiled(source, name, _current())
     if shared > 48 * 1024:
@@ -96,7 +101,7 @@ def launch(
         np.uintp(0) if a is None
         else np.asarray(a) if type(a) is np.void and not takes_structures() else a for a in args
     ])  # fmt: skip
-    kernel(_three(grid), _three(block), given, shared_mem=shared)
+    kernel(three(grid), three(block), given, shared_mem=shared)
 
 
 def is_captured(array: Any) -> bool:
@@ -145,6 +150,7 @@ def _compiled(source: str, name: str, device: int) -> Any:
         ) from error
 
 
-def _three(size: int | Sequence[int]) -> tuple[int, ...]:
+def three(size: int | Sequence[int]) -> tuple[int, ...]:
+    """A size in three directions, of one given in one to three."""
     sizes = (size,) if isinstance(size, int) else tuple(size)
     return (*sizes, 1, 1)[:3]

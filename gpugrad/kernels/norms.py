@@ -12,7 +12,7 @@ import numpy as np
 
 from gpugrad.backend import Namespace
 from gpugrad.kernels import channel_norms
-from gpugrad.kernels.launch import launch, type_name
+from gpugrad.kernels.launch import flag, launch, type_name
 from gpugrad.kernels.rows import FLOATS, alike, most_held, plan
 
 __all__ = [
@@ -92,7 +92,7 @@ def standardize_affine(
     y = xp.lib.empty(x.shape, dtype=x.dtype)
     mean, var = (xp.lib.empty(lines.small, dtype=lines.wide) for _ in range(2))
     held, grid, block = plan(lines.rows, lines.n, x.dtype, _MOST)
-    name = f"norm_forward<{lines.type}, {held}, {_bool(centered)}>"
+    name = f"norm_forward<{lines.type}, {held}, {flag(centered)}>"
     given = [a if a is None else xp.lib.ascontiguousarray(a) for a in (x, weight, bias)]
     launch("norms.cu", name, grid, block, [*given, y, mean, var, *lines.sizes, np.float64(eps)])
     return y, mean, var
@@ -132,7 +132,7 @@ def standardize_affine_grads(
         partial = xp.lib.empty((2, parts, lines.n), dtype=lines.wide)
         dx = xp.lib.empty(x.shape, dtype=x.dtype)
         shared = partial[:, 0].nbytes if block[1] > 1 else 0
-        name = f"norm_backward<{lines.type}, {held}, {_bool(centered)}, true>"
+        name = f"norm_backward<{lines.type}, {held}, {flag(centered)}, true>"
         sizes = *lines.sizes, np.float64(eps)
         launch("norms.cu", name, parts, block, [*arrays, dx, partial, *sizes], shared)
     else:
@@ -202,7 +202,7 @@ def _backward(xp: Namespace, lines: _Lines, arrays: list[Any], eps: float, cente
     g = arrays[0]
     dx = xp.lib.empty(g.shape, dtype=g.dtype)
     held, grid, block = plan(lines.rows, lines.n, g.dtype, _MOST)
-    name = f"norm_backward<{lines.type}, {held}, {_bool(centered)}, false>"
+    name = f"norm_backward<{lines.type}, {held}, {flag(centered)}, false>"
     launch("norms.cu", name, grid, block, [*arrays, dx, None, *lines.sizes, np.float64(eps)])
     return dx
 
@@ -215,10 +215,6 @@ def _channels(
 
 def _match(lines: _Lines | channel_norms.Channels, g: Any, x: Any, *statistics: Any) -> bool:
     return alike(x, g) and g.shape == x.shape and lines.statistics(*statistics)
-
-
-def _bool(value: bool) -> str:
-    return "true" if value else "false"
 
 
 def _names() -> list[str]:

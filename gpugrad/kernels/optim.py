@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, HALF, NAMESPACES
+from gpugrad.backend import HALF, NAMESPACES
 from gpugrad.kernels.launch import launch, pointer, type_name
+from gpugrad.kernels.rows import FLOATS
 
 __all__ = [
     "INSTANCES", "VECTOR", "adam_settings", "all_finite", "clip", "sgd_settings", "step",
@@ -24,17 +25,16 @@ CHUNK = 4096  # as optim.cu has it
 THREADS = 256
 SUMS = 512  # blocks that add up squares in one launch: every block of `clip` reads all sums
 
-_REALS = (*map(np.dtype, (np.float32, np.float64, np.float16)), BFLOAT16)
 _STEPS = ("sgd", "sgd_momentum", "adam")
 INSTANCES = tuple(
     ("optim.cu", f"{name}<{type_name(dtype)}>")
-    for name in (*_STEPS, "find_broken") for dtype in _REALS
+    for name in (*_STEPS, "find_broken") for dtype in FLOATS
 ) + tuple(
     ("optim.cu", f"{name}<float, {type_name(half)}>")
-    for name in _STEPS for half in _REALS if half in HALF
+    for name in _STEPS for half in FLOATS if half in HALF
 ) + tuple(
     ("optim.cu", f"{name}<{type_name(dtype)}, {wide}>")
-    for name in ("squares", "clip") for dtype in _REALS for wide in ("float", "double")
+    for name in ("squares", "clip") for dtype in FLOATS for wide in ("float", "double")
     if wide == "double" or dtype != np.float64
 )  # fmt: skip
 VECTOR = INSTANCES

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, NAMESPACES, cupy
+from gpugrad.backend import NAMESPACES, cupy
 from gpugrad.kernels.launch import TYPES, launch, type_name
+from gpugrad.kernels.rows import FLOATS
 from gpugrad.placement import Device
 
 __all__ = [
@@ -24,7 +25,6 @@ _KINDS = {
 }  # fmt: skip
 """Kinds of real numbers, of a word as wide as they are."""
 _REALS = ("float32", "float64")
-_FLOATS = (*map(np.dtype, ("float16", "float32", "float64")), BFLOAT16)
 _WHOLE = tuple(d for d in TYPES if d.kind in "iu")
 
 INSTANCES = tuple(
@@ -34,10 +34,10 @@ INSTANCES = tuple(
           for f in _KINDS.values() for d in _REALS),
         "draw<unsigned, unsigned, Bits>", "draw<Word, Word, Bits>",
         *(f"draw_integers<{type_name(d)}>" for d in _WHOLE),
-        *(f"dropout<{type_name(d)}>" for d in _FLOATS), "keep",
+        *(f"dropout<{type_name(d)}>" for d in FLOATS), "keep",
     )
 )  # fmt: skip
-VECTOR = tuple(f"dropout<{type_name(d)}>" for d in _FLOATS)  # all others read nothing
+VECTOR = tuple(f"dropout<{type_name(d)}>" for d in FLOATS)  # all others read nothing
 
 
 def noise(
@@ -109,7 +109,7 @@ def stream_dropout(
     xp: Any, x: Any, *, key: tuple[int, int], first: int, p: float, state: Any = None
 ) -> Any:
     """`gpugrad.ops.dropout.stream_dropout`; `state` as for `noise`."""
-    if x.dtype not in _FLOATS or not 0 <= p < 1:
+    if x.dtype not in FLOATS or not 0 <= p < 1:
         return NotImplemented
     out = xp.lib.empty(x.shape, dtype=x.dtype)
     if x.size:

@@ -10,10 +10,10 @@ import numpy as np
 
 from gpugrad.backend import BFLOAT16, Namespace
 
-__all__ = ["FLOATS", "Rows", "alike", "as_rows", "most_held", "plan"]
+__all__ = ["FLOATS", "Rows", "alike", "as_rows", "most_held", "plan", "power_of_two"]
 
 FLOATS = tuple(np.dtype(d) for d in (np.float32, np.float64, np.float16, BFLOAT16))
-"""The dtypes of which kernels over rows are made."""
+"""The floating-point dtypes of kernels that are written by hand."""
 
 _LONGEST = 2**30
 _WARPS = 4  # rows of a block, where a warp has one
@@ -37,10 +37,10 @@ def plan(rows: int, n: int, dtype: Any, most: int) -> tuple[int, int, tuple[int,
     width = 16 // dtype.itemsize
     packs = -(-n // width) + (n % width != 0)  # rows that are not whole packs begin within one
     if packs <= 32 * min(_WARPS_PACKS, most):
-        held = _power(-(-packs // 32))
+        held = power_of_two(-(-packs // 32))
         return held, -(-rows // _WARPS), (32, _WARPS)
-    threads = min(_power(-(-packs // min(4, most))), _TEAM)
-    held = _power(-(-packs // threads))
+    threads = min(power_of_two(-(-packs // min(4, most))), _TEAM)
+    held = power_of_two(-(-packs // threads))
     return held if held <= most_held(dtype, most) else 0, rows, (threads, 1)
 
 
@@ -49,7 +49,7 @@ def most_held(dtype: Any, most: int) -> int:
     return min(most, 8) if np.dtype(dtype) == np.float64 else most
 
 
-def _power(n: int) -> int:
+def power_of_two(n: int) -> int:
     """The smallest power of 2 that is not below n."""
     return 1 << max(n - 1, 0).bit_length()
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpugrad.backend import BFLOAT16, as_dtype
 from gpugrad.kernels.launch import launch, type_name
+from gpugrad.kernels.rows import power_of_two
 
 __all__ = [
     "INSTANCES",
@@ -172,10 +173,10 @@ def _scan(
     if not x.size:
         return NotImplemented if out.size else out
     x = xp.lib.ascontiguousarray(x)
-    m, side = n + initial, min(32, _power_of_two(inner))
-    threads = min(_BLOCK, max(32, side * _power_of_two(-(-n // _ITEMS))))
+    m, side = n + initial, min(32, power_of_two(inner))
+    threads = min(_BLOCK, max(32, side * power_of_two(-(-n // _ITEMS))))
     if inner == 1 and n < 32 * _ITEMS:  # short lines: several to a warp
-        side, threads = 32 // _power_of_two(-(-n // _ITEMS)), 32
+        side, threads = 32 // power_of_two(-(-n // _ITEMS)), 32
         outer, inner = 1, outer
         strides = (0, 1, n, 0, 1, m)
     else:
@@ -196,8 +197,3 @@ def _scan(
     args = [x, out, before, None, *layout, np.int32(initial)]
     launch(_SOURCE, name, (blocks, parts), threads, args)
     return out
-
-
-def _power_of_two(n: int) -> int:
-    """The next one from `n` up."""
-    return 1 << max(n - 1, 0).bit_length()

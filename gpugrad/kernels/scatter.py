@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16
+from gpugrad.backend import HALF
 from gpugrad.determinism import deterministic
 from gpugrad.kernels.launch import TYPES, is_captured, launch, type_name
+from gpugrad.kernels.rows import power_of_two
 
 __all__ = [
     "INSTANCES", "VECTOR", "gather", "getitem", "scatter_along_axis", "scatter_at", "scatter_rows",
@@ -259,7 +260,7 @@ def _in_order(xp: Any, values: Any, rows_at: Any, outer: int, rows: int, width: 
     packed, grid, block = _over_rows(values.dtype, outer, tiles, width)
     args = [values, order, ordered, out, head, tail, *sizes]
     launch(_SOURCE, f"add_sorted<{real}, {packed}>", grid, block, args)
-    columns = min(32, _power_of_two(width))
+    columns = min(32, power_of_two(width))
     grid = (-(-tiles // 8), min(-(-width // columns), 65535), min(outer, 65535))
     args = [ordered, out, head, tail, *sizes, np.int32(columns)]
     launch(_SOURCE, f"join_tiles<{real}>", grid, (32, 8), args)
@@ -270,15 +271,10 @@ def _over_rows(dtype: np.dtype[Any], outer: int, n: int, width: int) -> tuple[in
     """Elements of an access, grid, and a block of (columns, rows): at most a warp for a row."""
     packed = 16 // dtype.itemsize
     packed = packed if width % packed == 0 else 1
-    columns = min(32, _power_of_two(width // packed))
+    columns = min(32, power_of_two(width // packed))
     by = 256 // columns
     grid = (-(-n // by), min(-(-width // (packed * columns)), 65535), min(outer, 65535))
     return packed, grid, (columns, by)
-
-
-def _power_of_two(n: int) -> int:
-    """The next one from `n` up."""
-    return 1 << max(n - 1, 0).bit_length()
 
 
 def _is_index(indices: Any) -> bool:
@@ -300,7 +296,7 @@ def _as_added(xp: Any, values: Any) -> Any:
 
 
 def _summed(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(np.float32) if dtype in (np.dtype(np.float16), BFLOAT16) else dtype
+    return np.dtype(np.float32) if dtype in HALF else dtype
 
 
 def _finished(xp: Any, out: Any, outside: Any, dtype: Any, shape: tuple[int, ...]) -> Any:

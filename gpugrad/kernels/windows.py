@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16
 from gpugrad.kernels.launch import launch, type_name
+from gpugrad.kernels.rows import FLOATS
 
 __all__ = [
     "INSTANCES",
@@ -25,14 +25,13 @@ __all__ = [
 ]
 
 _SOURCE = "windows.cu"
-_FLOATS = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLOAT16)
-_NUMBERS = (*_FLOATS, np.dtype(np.int32), np.dtype(np.int64))
+_NUMBERS = (*FLOATS, np.dtype(np.int32), np.dtype(np.int64))
 
 VECTOR: tuple[str, ...] = ()
 INSTANCES = tuple(
     (_SOURCE, f"{kernel}<{type_name(d)}>")
     for kernel in ("window_max", "window_argmax", "window_scatter", "window_sum", "overlap_add")
-    for d in (_NUMBERS if kernel == "window_max" else _FLOATS)
+    for d in (_NUMBERS if kernel == "window_max" else FLOATS)
 )
 
 
@@ -57,7 +56,7 @@ def window_argmax(
 ) -> Any:  # fmt: skip
     """`gpugrad.ops.pooling.window_argmax`."""
     places = _places(x, size, step, dilation, padding)
-    if places is None or x.dtype not in _FLOATS or out.dtype != x.dtype:
+    if places is None or x.dtype not in FLOATS or out.dtype != x.dtype:
         return NotImplemented
     if out.shape != (*x.shape[: x.ndim - len(size)], *places):
         return NotImplemented
@@ -74,7 +73,7 @@ def window_scatter(
 ) -> Any:  # fmt: skip
     """`gpugrad.ops.pooling.window_scatter`."""
     n = len(size)
-    if g.shape != where.shape or n > 3 or g.dtype not in _FLOATS or where.dtype != np.int64:
+    if g.shape != where.shape or n > 3 or g.dtype not in FLOATS or where.dtype != np.int64:
         return NotImplemented
     out = xp.lib.empty((*g.shape[: g.ndim - n], *lengths), dtype=g.dtype)
     axes = _axes(lengths, g.shape[g.ndim - n :], size, step, dilation, padding)
@@ -85,7 +84,7 @@ def window_scatter(
 
 def window_sum(xp: Any, x: Any, size: int, *, axis: int = -1, step: int = 1) -> Any:
     """`gpugrad.ops.average_pooling.window_sum`."""
-    if not _is_count(size, step) or not -x.ndim <= axis < x.ndim or x.dtype not in _FLOATS:
+    if not _is_count(size, step) or not -x.ndim <= axis < x.ndim or x.dtype not in FLOATS:
         return NotImplemented
     axis %= x.ndim
     n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
@@ -107,7 +106,7 @@ def overlap_add(
     axis %= x.ndim - 1
     places, size = x.shape[axis], x.shape[-1]
     least = (places - 1) * step + (size - 1) * dilation + 1
-    if not x.size or not least <= length < min(least + step, 2**31) or x.dtype not in _FLOATS:
+    if not x.size or not least <= length < min(least + step, 2**31) or x.dtype not in FLOATS:
         return NotImplemented
     each = x.strides[-1] != 0  # else one number for the whole of a window
     inner = math.prod(x.shape[axis + 1 : -1])

@@ -93,7 +93,7 @@ class Module:
         run = getattr(self._library, f"shim_run_{k}")
         run.restype = ctypes.c_char_p
         pointers = (ctypes.c_void_p * len(held))(*(h.ctypes.data for h in held))
-        size = (ctypes.c_uint * 6)(*_three(grid), *_three(block))
+        size = (ctypes.c_uint * 6)(*launch.three(grid), *launch.three(block))
         with _running:
             wrong = run(pointers, size, ctypes.c_size_t(shared), SCHEDULES.index(schedule))
             fault = self._library.shim_fault() or 0
@@ -210,11 +210,6 @@ def module(source: str, name: str) -> Module:
 @functools.cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None)
-
-
-def _three(size: int | Sequence[int]) -> tuple[int, ...]:
-    sizes = (size,) if isinstance(size, int) else tuple(size)
-    return (*sizes, 1, 1)[:3]
 
 
 class _Guarded:
