@@ -107,14 +107,9 @@ def _ufunc(ufunc: Any, method: str) -> Callable[..., Any] | None:
             return None
         name = table[name]
     found = next((f for h in homes if (f := getattr(h, name, None)) is not None), None)
-    if not callable(found) or (method == "__call__" and not _takes(found, n)):
+    if not callable(found) or (method == "__call__" and not _fits(found, (None,) * n, {})):
         return None
     return functools.partial(_outer, found) if method == "outer" else found
-
-
-def _takes(function: Callable[..., Any], n: int) -> bool:
-    """Whether a function can be called with `n` arguments."""
-    return _fits(function, (None,) * n, {})
 
 
 def _outer(function: Callable[..., Any], a: Any, b: Any) -> Any:
@@ -222,13 +217,13 @@ def _is(value: Any, default: Any) -> bool:
 # ---- where the names mean something else --------------------------------------------------
 
 
-def _flat(function: str, a: Any, axis: Any, **keywords: Any) -> Any:
+def _flat(function: str, a: Any, axis: Any) -> Any:
     """Of all elements for axis None, as NumPy does it."""
     import gpugrad
 
     a = tensor(a)
     a, axis = (a.reshape(-1), -1) if axis is None else (a, axis)
-    return getattr(gpugrad, function)(a, axis=axis, **keywords)
+    return getattr(gpugrad, function)(a, axis=axis)
 
 
 def _take(a: Any, indices: Any, /, axis: Any = None) -> Any:
@@ -270,7 +265,7 @@ def _transpose(a: Any, /, axes: Any = None) -> Any:
     return tensor(a).transpose(*(() if axes is None else (tuple(axes),)))
 
 
-def _shape(a: Any, axis: Any = None) -> Any:
+def _size(a: Any, axis: Any = None) -> Any:
     shape = tensor(a).shape
     if axis is None:
         return int(np.prod(shape))
@@ -282,7 +277,7 @@ _ABOUT: dict[str, Callable[..., Any]] = {  # the array but not its values: no gr
     "isrealobj": lambda x: tensor(x).dtype.kind != "c",
     "ndim": lambda a: tensor(a).ndim,
     "shape": lambda a: tensor(a).shape,
-    "size": _shape,
+    "size": _size,
 }
 _ADAPTED: dict[str, Callable[..., Any]] = {
     "argsort": _argsort, "copy": _copy, "outer": _outer_product,

@@ -116,7 +116,7 @@ def record(op: Any, out: Tensor, ids: tuple[int, ...], fits: Any, saved: Any, pa
                 break
         else:
             if recorder.dead:
-                recorder.bury(op.name, ids, out)
+                recorder.bury(ids, out)
 
 
 def record_many(
@@ -192,7 +192,7 @@ class Recorder:
         else:
             self.known.update(i for i, _, dtype in serial if is_inexact(dtype))
 
-    def bury(self, name: str, ids: Sequence[int], out: Tensor) -> None:
+    def bury(self, ids: Sequence[int], out: Tensor) -> None:
         """Follow what an op without a gradient made, so that `explain` finds the way back."""
         if any(i in self.dead for i in ids):
             out._id = out._id or next_id()

@@ -85,7 +85,7 @@ def elementwise_kernel(
         signature, forward=formula, d=d, cuda=launcher,
         ref=ref or functools.partial(_on_numpy, formula),
         doc=doc or f"The kernel ``{cuda.strip()}`` of each element.",
-        example=example or _example(name, len(arrays)), **record,
+        example=example or (", ".join(["gg.zeros(0)"] * len(arrays)), "[]"), **record,
     )  # fmt: skip
 
 
@@ -96,10 +96,6 @@ def _read(signature: str) -> tuple[str, tuple[str, ...]]:
             f"elementwise_kernel: {signature!r} is no signature; write 'name(x, y)'."
         )
     return match[1], tuple(n.strip() for n in match[2].split(","))
-
-
-def _example(name: str, n: int) -> tuple[str, str]:
-    return f"{', '.join(['gg.zeros(0)'] * n)}", "[]"
 
 
 def _on_numpy(formula: Callable[..., Any], *arrays: Any) -> Any:

@@ -43,8 +43,8 @@ def _sums(dtype: Any) -> int:
 class _Lines:
     """The last axes of an array as its rows, and the statistics of each."""
 
-    def __init__(self, xp: Namespace, x: Any, ndim: int) -> None:
-        self.shape, self.small = x.shape, (*x.shape[: x.ndim - ndim], *(1,) * ndim)
+    def __init__(self, x: Any, ndim: int) -> None:
+        self.small = (*x.shape[: x.ndim - ndim], *(1,) * ndim)
         self.n, self.rows = math.prod(x.shape[x.ndim - ndim :]), math.prod(self.small)
         self.type = type_name(x.dtype)
         self.wide = np.float64 if x.dtype == np.float64 else np.float32
@@ -55,7 +55,7 @@ class _Lines:
         return all(a.shape == self.small and a.dtype == self.wide for a in arrays)
 
 
-def _lines(xp: Namespace, x: Any, axis: Any, along: Any, *weights: Any) -> _Lines | None:
+def _lines(x: Any, axis: Any, along: Any, *weights: Any) -> _Lines | None:
     """The rows of `x`, if it has them along these axes, and weights of one row's shape."""
     given = [w for w in weights if w is not None]
     if not alike(x, *given) or not x.size:
@@ -65,7 +65,7 @@ def _lines(xp: Namespace, x: Any, axis: Any, along: Any, *weights: Any) -> _Line
         return None
     if any(w.shape != x.shape[x.ndim - last :] for w in given):
         return None
-    made = _Lines(xp, x, last)
+    made = _Lines(x, last)
     return made if made.n <= 2**30 else None
 
 
@@ -83,7 +83,7 @@ def standardize_affine(
     along: Any = -1, eps: float = 1e-5, centered: bool = True,
 ) -> Any:  # fmt: skip
     """The launcher of standardize_affine."""
-    lines = _lines(xp, x, axis, along, weight, bias)
+    lines = _lines(x, axis, along, weight, bias)
     if lines is None:
         channels = _channels(xp, x, axis, along, centered, weight, bias)
         if channels is None:
@@ -104,7 +104,7 @@ def standardize_affine_grad(
     centered: bool = True,
 ) -> Any:  # fmt: skip
     """The launcher of standardize_affine_grad."""
-    lines = _lines(xp, x, axis, along, weight) or _channels(xp, x, axis, along, centered, weight)
+    lines = _lines(x, axis, along, weight) or _channels(xp, x, axis, along, centered, weight)
     if lines is None or not _match(lines, g, x, mean, var, g_mean, g_var):
         return NotImplemented
     arrays = [g, x, mean, var, g_mean, g_var, weight]
@@ -119,7 +119,7 @@ def standardize_affine_grads(
     axis: Any = -1, along: Any = -1, eps: float = 1e-5, centered: bool = True,
 ) -> Any:  # fmt: skip
     """The launcher of standardize_affine_grads."""
-    lines = _lines(xp, x, axis, along, weight) or _channels(xp, x, axis, along, centered, weight)
+    lines = _lines(x, axis, along, weight) or _channels(xp, x, axis, along, centered, weight)
     if lines is None or not _match(lines, g, x, mean, var, g_mean, g_var):
         return NotImplemented
     if isinstance(lines, channel_norms.Channels):
@@ -185,7 +185,7 @@ def _standardized(
     statistics = [a for a in (var, g_mean, g_var) if a is not None]
     if not alike(out, g, *statistics):
         return NotImplemented
-    lines = _lines(xp, out, axis, axis) or _channels(xp, out, axis, axis, g_mean is not None)
+    lines = _lines(out, axis, axis) or _channels(xp, out, axis, axis, g_mean is not None)
     if lines is None or not _match(lines, g, out, *statistics):
         return NotImplemented
     arrays = [g, out, None, var, g_mean, g_var, None]

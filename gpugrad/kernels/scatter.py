@@ -164,7 +164,7 @@ def scatter_along_axis(
         out = xp.lib.zeros(total, dtype=_summed(given.dtype))
         name = f"add_along<{real}, {type_name(indices.dtype)}>"
         launch(_SOURCE, name, blocks, 256, [given, indices, out, outside, *sizes])
-    return _finished(xp, out, outside, values.dtype, shape)
+    return _finished(out, outside, values.dtype, shape)
 
 
 def _joint(xp: Any, index: Any, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...], Any] | None:
@@ -245,7 +245,7 @@ def _rows(xp: Any, values: Any, indices: Any, shape: tuple[int, ...], axis: int)
         name = f"add_rows<{type_name(given.dtype)}, {index}, {packed}>"
         sizes = [np.int64(outer), np.int64(n), np.int64(rows), np.int64(width)]
         launch(_SOURCE, name, grid, block, [given, indices, out, outside, *sizes])
-    return _finished(xp, out, outside, values.dtype, shape)
+    return _finished(out, outside, values.dtype, shape)
 
 
 def _in_order(xp: Any, values: Any, rows_at: Any, outer: int, rows: int, width: int) -> Any:
@@ -299,7 +299,7 @@ def _summed(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype in HALF else dtype
 
 
-def _finished(xp: Any, out: Any, outside: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
+def _finished(out: Any, outside: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
     if is_captured(out):
         if out.dtype.kind not in "iu":
             n = min(-(-out.size // 256), 1024)

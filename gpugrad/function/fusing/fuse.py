@@ -267,7 +267,7 @@ class _Finder:
         if step.op.name in SAME_ELEMENTS:
             return self._keeps(space, own[0].shape, out.shape) if own else False
         if space.is_full(out.shape):
-            return all(self._reaches(space, v.shape, out.shape) for v in own)
+            return all(_reaches(v.shape, out.shape) for v in own)
         return bool(own) and space.is_row(out.shape) and all(v.shape == out.shape for v in own)
 
     def _keeps(self, space: _Space, given: tuple[int, ...], out: tuple[int, ...]) -> bool:
@@ -275,15 +275,13 @@ class _Finder:
         if space.is_full(given):
             return space.is_full(out)
         if space.is_full(out):  # a value for each row, broadcast
-            return self._reaches(space, given, out)
+            return _reaches(given, out)
         return space.is_row(out)
 
-    def _reaches(self, space: _Space, given: tuple[int, ...], out: tuple[int, ...]) -> bool:
-        """Whether a value in the kernel is broadcast along rows to the elements of `out`."""
-        if given == out:
-            return True
-        aligned = (1,) * (len(out) - len(given)) + given
-        return aligned == (*out[:-1], 1)
+
+def _reaches(given: tuple[int, ...], out: tuple[int, ...]) -> bool:
+    """Whether a value in a kernel is broadcast along rows to the elements of `out`."""
+    return given == out or (1,) * (len(out) - len(given)) + given == (*out[:-1], 1)
 
 
 def _through_broadcasts(program: Program) -> Program:

@@ -88,7 +88,7 @@ def _smaller(program: Program, aim: int) -> Program | None:
     found: list[tuple[Any, Value, list[Step], int]] = []
     for v in scope.idle():
         first = scope.next_read(v)
-        chain = scope.chain(v, first)
+        chain = scope.chain(v)
         if chain is None:
             continue
         steps, freed = chain
@@ -141,8 +141,8 @@ class _Scope:
     def _last(self, root: int) -> int:
         return max(self._reads.get(root, (-1,)))
 
-    def chain(self, v: Value, first: int) -> tuple[list[Step], int] | None:
-        """The steps that make a value again before step `first`, and the bytes that this frees.
+    def chain(self, v: Value) -> tuple[list[Step], int] | None:
+        """The steps that make a value again, and the bytes that this frees.
 
         None if there are too many, or one is no op.
         """
