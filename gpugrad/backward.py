@@ -189,14 +189,14 @@ def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any, 
     """
     found = [grads.get(i) if i in keep else grads.pop(i, None) for i, _, _ in out]
     found = [None if o[0] in stops else g for o, g in zip(out, found, strict=True)]
-    if all(g is None for g in found):
+    found = [g.to_dense(_beside(xp, g)) if type(g) is IndexedSlices else g for g in found]
+    like = next((g for g in found if g is not None), None)
+    if like is None:
         return None
-    like = next(g for g in found if g is not None)
     return tuple(
-        g.to_dense(_beside(xp, g)) if type(g) is IndexedSlices
-        else g if g is not None or k in unused else _zeros(xp, like, shape, dtype)
+        g if g is not None or k in unused else _zeros(xp, like, shape, dtype)
         for k, (g, (_, shape, dtype)) in enumerate(zip(found, out, strict=True))
-    )  # fmt: skip
+    )
 
 
 def _beside(xp: Any, rows: IndexedSlices) -> Any:

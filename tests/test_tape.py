@@ -1128,6 +1128,14 @@ def test_rows_become_dense_on_the_way_back_through_an_op():
     assert value(g) == [[0.0], [8.0]]
 
 
+def test_rows_of_one_result_beside_another_that_is_not_used():
+    x = gg.Variable([[3.0, 1.0], [4.0, 2.0]])
+    with gg.GradientTape(persistent=True) as tape:
+        q, _ = gg.linalg.qr(x)
+        gathered, indexed = gg.gather(q, [1, 1]), q[[1, 1]]
+    assert tape.gradient(gathered, x).tolist() == tape.gradient(indexed, x).tolist()
+
+
 def test_gather_along_another_axis_and_indexing_are_dense():
     x = C([[1.0, 2.0], [3.0, 4.0]])
     with gg.GradientTape(persistent=True) as tape:
