@@ -29,7 +29,7 @@ from gpugrad.placement import formulas_on, full_beside, gpu_count
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor, index_parts, made_of, wrap
 
-__all__ = ["Entry", "backward", "crossings", "finished", "flat", "plus", "refit", "revive"]
+__all__ = ["Entry", "backward", "crossings", "finished", "flat", "plus", "refit", "revive", "zeros"]
 
 Entry = tuple[Any, Any, tuple[int, ...], Any, Any, Any]
 
@@ -194,7 +194,7 @@ def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any, 
     if like is None:
         return None
     return tuple(
-        g if g is not None or k in unused else _zeros(xp, like, shape, dtype)
+        g if g is not None or k in unused else zeros(xp, like, shape, dtype)
         for k, (g, (_, shape, dtype)) in enumerate(zip(found, out, strict=True))
     )
 
@@ -204,9 +204,10 @@ def _beside(xp: Any, rows: IndexedSlices) -> Any:
     return xp if xp is TENSOR else reading(rows.values, rows.indices)
 
 
-def _zeros(xp: Any, like: Any, shape: Any, dtype: Any) -> Any:
-    zeros = full_beside(like._data if type(like) is Tensor else like, shape, dtype)
-    return wrap(zeros) if xp is TENSOR else zeros
+def zeros(xp: Any, like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Zeros in a reading, on the device of another array."""
+    made = full_beside(like._data if xp is TENSOR else like, shape, dtype)
+    return wrap(made) if xp is TENSOR else made
 
 
 def finished(xp: Any, g: Any, source: Tensor) -> Any:

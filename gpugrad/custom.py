@@ -270,7 +270,7 @@ def custom_jvp(f: Function) -> Function:
         def grad_fn(*upstream: Any) -> Any:
             leaves = nest.flatten(args)
             tangents = [
-                wrap(zeros_beside(x, x.shape, x.dtype))
+                zeros_beside(x)
                 if isinstance(x, Tensor) and is_inexact(x.dtype) else None
                 for x in leaves
             ]  # fmt: skip

@@ -13,9 +13,9 @@ from typing import Any
 
 from gpugrad import nest
 from gpugrad.backend import SCALARS, TENSOR, as_array, is_inexact, reading
-from gpugrad.backward import flat, refit, revive
+from gpugrad.backward import flat, refit, revive, zeros
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
-from gpugrad.placement import formulas_on, full_beside
+from gpugrad.placement import formulas_on
 from gpugrad.recorder import (
     UnconnectedGradients,
     filled,
@@ -158,7 +158,7 @@ def _push(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any, out: A
             shapes = saved[op.saves.index(op.arrays[0] + "_shape")]
             like = next(t for t in tangents if t is not None)
             given = [
-                _zeros_like(xp, like, shape) if t is None else t
+                zeros(xp, like, shape, like.dtype) if t is None else t
                 for t, shape in zip(tangents, shapes, strict=True)
             ]
             return getattr(xp, op.name)(given, **keywords)
@@ -196,17 +196,11 @@ def _push(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any, out: A
     return total if total.shape == out.shape else xp.broadcast_to(total, out.shape)
 
 
-def _zeros_like(xp: Any, like: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of a shape, of the dtype and device of another array."""
-    made = full_beside(like._data if xp is TENSOR else like, shape, like.dtype)
-    return wrap(made) if xp is TENSOR else made
-
-
 def _transpose(
     op: Any, tangents: list[Any], fits: Any, saved: Any, params: Any, outs: Sequence[Tensor]
 ) -> list[Tensor | None]:
     """JVP as the gradient of <vjp(g), t> by g, at g = 0 (it is linear in g)."""
-    seeds = [wrap(zeros_beside(o, o.shape, o.dtype)) for o in outs]
+    seeds = [zeros_beside(o) for o in outs]
     with GradientTape() as tape:
         for seed in seeds:
             if is_inexact(seed.dtype):

@@ -355,15 +355,12 @@ def filled(results: list[Any], sources: list[Tensor], how: Any) -> list[Any]:
     """Results with zeros for None, if `how` says so."""
     if unconnected(how) is UnconnectedGradients.NONE:
         return results
-    return [
-        wrap(zeros_beside(s, s.shape, s.dtype)) if g is None else g
-        for g, s in zip(results, sources, strict=True)
-    ]
+    return [zeros_beside(s) if g is None else g for g, s in zip(results, sources, strict=True)]
 
 
-def zeros_beside(t: Tensor, shape: tuple[int, ...], dtype: Any) -> Any:
-    """A bare array of zeros on the device of `t`."""
-    return placement.full_beside(t._data, shape, dtype)
+def zeros_beside(t: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
+    """Zeros of the dtype of `t`, where that is, and of its shape if none is given."""
+    return wrap(placement.full_beside(t._data, t.shape if shape is None else shape, t.dtype))
 
 
 def unconnected(value: Any) -> UnconnectedGradients:

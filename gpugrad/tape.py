@@ -256,7 +256,7 @@ class GradientTape(Recorder):
             if g is not None:
                 results.append(TENSOR.reshape(g, shape))
             else:
-                results.append(wrap(zeros_beside(source, shape, source.dtype)) if zero else None)
+                results.append(zeros_beside(source, shape) if zero else None)
         self._end(results)
         return nest.pack(sources, results)
 
@@ -327,7 +327,7 @@ class GradientTape(Recorder):
         shape = target.shape + source.shape[1:]
         (rows,) = self._rows(target, target.shape[:1], [source], chunk_bytes)
         if rows is None:
-            result = wrap(zeros_beside(source, shape, source.dtype))
+            result = zeros_beside(source, shape)
         else:
             result = TENSOR.reshape(TENSOR.moveaxis(rows, 0, 1), shape)
         self._end([result])

@@ -13,7 +13,7 @@ from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError
 from gpugrad.forward import ForwardAccumulator
 from gpugrad.recorder import number_any, zeros_beside
 from gpugrad.tape import CHUNK_BYTES, GradientTape
-from gpugrad.tensor import Tensor, tensor, wrap
+from gpugrad.tensor import Tensor, tensor
 from gpugrad.variable import Variable
 
 __all__ = [
@@ -190,7 +190,7 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
     0.0
     """
     y, pull = vjp(f, *primals)
-    seeds = nest.map_structure(lambda t: wrap(zeros_beside(t, t.shape, t.dtype)), y)
+    seeds = nest.map_structure(zeros_beside, y)
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(seeds)
         pulled = pull(seeds)
