@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import os
-import sys
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +26,7 @@ from gpugrad.placement import formulas_on
 from gpugrad.program import OtherwiseError
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor, constant, next_id, tensor, threads, wrap
-from gpugrad.traced import running, tracing
+from gpugrad.traced import running, tracing, user_line
 from gpugrad.variable import Variable
 
 __all__ = [
@@ -142,19 +139,6 @@ def block(name: str, out: Tensor, ids: Sequence[int]) -> None:
             recorder.barrier(name, ids, out._id)
 
 
-def _where() -> str:
-    """file:line of the code that called into gpugrad."""
-    home = str(Path(__file__).parent) + os.sep
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        name = frame.f_code.co_filename
-        inside = name.startswith((home, "<gpugrad>")) and "examples" not in name
-        if not inside:
-            break
-        frame = frame.f_back
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-
-
 @contextlib.contextmanager
 def recording_stopped(keep: type | tuple[type, ...] = ()) -> Iterator[None]:
     """Pause every recorder of this thread but those of a kind to `keep`."""
@@ -203,7 +187,7 @@ class Recorder:
         """A gradient stops here: at `name`, called from the user's line."""
         if any(i in self.known or i in self.dead for i in ids):
             self.dead.add(out)
-            self.barriers.append((len(self.log), name, out, tuple(ids), _where()))
+            self.barriers.append((len(self.log), name, out, tuple(ids), user_line()))
 
     passive = False
     """Whether it records nothing, so that gradients need not be seen by it."""

@@ -8,6 +8,7 @@ arrays and logs one `Step`.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -116,9 +117,12 @@ hang_operators(Traced, TRACED)
 
 def user_line() -> str:
     """file:line of the code that called into gpugrad."""
-    home = str(Path(__file__).parent)
+    home = str(Path(__file__).parent) + os.sep
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((home, "<gpugrad>")):
+    while frame.f_back is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((home, "<gpugrad")) or name.startswith(home + "examples"):
+            break
         frame = frame.f_back
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 

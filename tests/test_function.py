@@ -6,6 +6,7 @@ That every op and its gradient replay as they run eagerly is a check of the op (
 import copy
 import gc
 import importlib
+import os
 import pickle
 import threading
 import tracemalloc
@@ -449,6 +450,14 @@ def branching(x):
 )  # fmt: skip
 def test_asking_for_a_value_names_the_line_and_the_way_out(look):
     with pytest.raises(TraceError, match=r"test_function\.py:\d+.*gg\.where"):
+        gg.function(look)(X)
+
+
+@pytest.mark.parametrize("home", ["_of_mine", "/examples"])
+def test_the_line_named_may_be_in_a_folder_beside_gpugrads_or_in_its_examples(home):
+    file = f"{os.path.dirname(gg.__file__)}{home}/train.py"
+    look = eval(compile("lambda x: float(x[0, 0])", file, "eval"))
+    with pytest.raises(TraceError, match=r"^train\.py:1: "):
         gg.function(look)(X)
 
 
