@@ -21,21 +21,13 @@ from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps import parts_of, stacked
-from gpugrad.function.under_tape import (
-    Recorded,
-    connected,
-    differentiable,
-    parted,
-    tapes_only,
-    trace_with_gradient,
-)
+from gpugrad.function.under_tape import Pair, tapes_only
 from gpugrad.pickling import public_name
 from gpugrad.program import OtherwiseError, Program
 from gpugrad.recorder import recording_stopped
-from gpugrad.tensor import Tensor, tensor, threads, wrap
+from gpugrad.tensor import Tensor, threads
 from gpugrad.trace import Tracing
 from gpugrad.traced import running
-from gpugrad.training import is_training, training
 from gpugrad.variable import Variable
 
 __all__ = ["CacheInfo", "Function", "function"]
@@ -57,61 +49,6 @@ class _Plan:
             self.run = functools.partial(put_back_on_otherwise, self.replay)
         self.result = result
         program.forget_arrays()
-
-
-class _Pair:
-    """One signature under tapes: a forward and a backward program."""
-
-    def __init__(
-        self, f: Any, args: Any, keywords: Any, wanted: list[Tensor], options: Options,
-        signature: Signature,
-    ) -> None:  # fmt: skip
-        trace, result, targets, gradients, variables = trace_with_gradient(
-            f, args, keywords, wanted, signature.inputs, options.passes
-        )
-        program, n = trace.program, len(trace.program.inputs) - len(targets)
-        self.variables = variables
-        differentiated = {id(v) for v in (*variables, *wanted)}
-        others = {v._id for v, _ in program.reads if id(v) not in differentiated}
-        self.others = others | trace.captured  # it has no gradient by these
-        self.result, outputs = taken(result)
-        if not targets:
-            raise OtherwiseError("there is nothing to differentiate")
-        self.is_target = [any(o is t._data for t in targets) for o in outputs]
-        trace.returned(outputs)
-        values = [None if g is None else trace.place(tensor(g)._data) for g in gradients]
-        self.connected = connected(program, program.inputs[n:], values)
-        program.outputs += [v for v in values if v is not None]
-        forward, backward = parted(optimized(program, options), n, len(outputs))
-        self.forward, self.backward = (planned(p, options)[1] for p in (forward, backward))
-        self.n_outputs = len(outputs)
-        program.forget_arrays()
-
-    def __call__(
-        self, f: Any, arrays: list[Any], args: Any, keywords: Any, wanted: list[Tensor]
-    ) -> Any:
-        for v in self.variables:
-            v._read()  # so that tapes that watch Variables on first use know of it
-        sources, mode = [*wanted, *self.variables], is_training()
-
-        def again() -> Any:
-            @training(mode)
-            def run() -> list[Tensor]:
-                return differentiable(f(*args, **keywords))
-
-            return sources, run
-
-        name = getattr(f, "__name__", "function")
-        return filled(self.result, iter(self.replayed(name, arrays, sources, again)))
-
-    def replayed(self, name: str, arrays: list[Any], sources: list[Tensor], again: Any) -> Any:
-        """The Tensors of the result, recorded; `again` is as `Recorded` has it."""
-        made = self.forward(arrays)
-        outs = [wrap(a) for a in made[: self.n_outputs]]
-        op = Recorded(name, self.backward, made[self.n_outputs :], self.connected, again)
-        targets = [o for o, is_target in zip(outs, self.is_target, strict=True) if is_target]
-        op.record(targets, sources)
-        return outs
 
 
 class Function:
@@ -175,7 +112,7 @@ class Function:
             once = False
             with self._lock, recording_stopped():
                 try:
-                    pair = _Pair(self._f, args, keywords, wanted, self._options, self._signature)
+                    pair = Pair(self._f, args, keywords, wanted, self._options, self._signature)
                 except OtherwiseError as error:
                     pair = False  # it has effects
                     once = error.once

@@ -12,6 +12,9 @@ from typing import Any
 
 from gpugrad import nest
 from gpugrad.backend import TENSOR, bottom, is_inexact
+from gpugrad.function.plan import Options, optimized, planned
+from gpugrad.function.results import filled, taken
+from gpugrad.function.signature import Signature
 from gpugrad.placement import full_beside
 from gpugrad.program import OtherwiseError, Program, Value
 from gpugrad.recorder import graphs
@@ -21,9 +24,10 @@ from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, tensor, threads, wrap
 from gpugrad.trace import Tracing
 from gpugrad.traced import tracing
+from gpugrad.training import is_training, training
 from gpugrad.variable import Variable
 
-__all__ = ["Recorded", "connected", "differentiable", "parted", "tapes_only", "trace_with_gradient"]
+__all__ = ["Pair", "tapes_only"]
 
 
 def tapes_only() -> bool:
@@ -31,7 +35,7 @@ def tapes_only() -> bool:
     return bool(threads.stack) and all(type(r) is GradientTape for r in threads.stack)
 
 
-def differentiable(result: Any) -> list[Tensor]:
+def _differentiable(result: Any) -> list[Tensor]:
     """The Tensors of a result that may have gradients; tapes know its Variables by themselves.
 
     Raises:
@@ -63,7 +67,7 @@ class _Watchful(Tracing):
             self.captured.add(x._id)
 
 
-def trace_with_gradient(
+def _trace_with_gradient(
     f: Callable[..., Any], args: Any, keywords: Any, wanted: Sequence[Tensor], structure: Any,
     passes: Sequence[str],
 ) -> tuple[_Watchful, Any, list[Any], list[Any], list[Variable]]:  # fmt: skip
@@ -84,7 +88,7 @@ def trace_with_gradient(
         with tape:
             tape.watch(sources)
             result = f(*given, **named)
-        targets = differentiable(result)
+        targets = _differentiable(result)
         given_ids = {id(s) for s in sources}
         variables = [v for v in tape.watched_variables() if id(v) not in given_ids]
         ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
@@ -93,7 +97,7 @@ def trace_with_gradient(
     return trace, result, targets, gradients, variables
 
 
-def connected(
+def _connected(
     program: Program, seeds: Sequence[Value], gradients: Sequence[Value | None]
 ) -> list[frozenset[int] | None]:
     """For each gradient the results, by number, from which it comes; None if there is none."""
@@ -105,7 +109,7 @@ def connected(
     return [None if g is None else of.get(id(g), none) or every for g in gradients]
 
 
-def parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Program]:
+def _parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Program]:
     """The steps before the upstream gradients, and those that depend on them or have a phase.
 
     The first returns its `n_outputs` and then what the second one reads; the second takes that,
@@ -131,15 +135,15 @@ def parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Pr
     return forward, backward
 
 
-class Recorded(OwnRules):
-    """One call of a traced function; `sources` has what `connected` says of its gradients."""
+class _Recorded(OwnRules):
+    """One call of a traced function; `sources` has what `_connected` says of its gradients."""
 
     unused: Sequence[int] = ()
 
     def __init__(
         self, name: str, backward: Callable[..., Any], held: list[Any],
         sources: Sequence[frozenset[int] | None],
-        again: Callable[[], tuple[list[Tensor], list[Tensor]]],
+        again: Callable[[], tuple[list[Tensor], Callable[[], list[Tensor]]]],
     ) -> None:  # fmt: skip
         super().__init__(name)
         self._backward, self._held, self._sources, self._again = backward, held, sources, again
@@ -163,12 +167,65 @@ class Recorded(OwnRules):
             except OtherwiseError:
                 pass
         with GradientTape(watch_accessed_variables=False) as tape:
-            sources, targets = self._again_on(tape)
+            sources, run = self._again()
+            tape.watch(sources)
+            targets = run()
         upstream = [x if isinstance(x, Tensor) else wrap(x) for x in there.values()]
         found = tape.gradient([targets[k] for k in there], sources, upstream)
         return [x if x is None or xp is TENSOR else tensor(x)._data for x in found]
 
-    def _again_on(self, tape: GradientTape) -> tuple[list[Tensor], list[Tensor]]:
-        sources, run = self._again()
-        tape.watch(sources)
-        return sources, run()  # type: ignore[operator]
+
+class Pair:
+    """One signature under tapes: a forward and a backward program."""
+
+    def __init__(
+        self, f: Any, args: Any, keywords: Any, wanted: list[Tensor], options: Options,
+        signature: Signature,
+    ) -> None:  # fmt: skip
+        trace, result, targets, gradients, variables = _trace_with_gradient(
+            f, args, keywords, wanted, signature.inputs, options.passes
+        )
+        program, n = trace.program, len(trace.program.inputs) - len(targets)
+        self.variables = variables
+        differentiated = {id(v) for v in (*variables, *wanted)}
+        others = {v._id for v, _ in program.reads if id(v) not in differentiated}
+        self.others = others | trace.captured  # it has no gradient by these
+        self.result, outputs = taken(result)
+        if not targets:
+            raise OtherwiseError("there is nothing to differentiate")
+        self.is_target = [any(o is t._data for t in targets) for o in outputs]
+        trace.returned(outputs)
+        values = [None if g is None else trace.place(tensor(g)._data) for g in gradients]
+        self.connected = _connected(program, program.inputs[n:], values)
+        program.outputs += [v for v in values if v is not None]
+        forward, backward = _parted(optimized(program, options), n, len(outputs))
+        self.forward, self.backward = (planned(p, options)[1] for p in (forward, backward))
+        self.n_outputs = len(outputs)
+        program.forget_arrays()
+
+    def __call__(
+        self, f: Any, arrays: list[Any], args: Any, keywords: Any, wanted: list[Tensor]
+    ) -> Any:
+        """What `f` returns of the arguments, whose arrays are `arrays`, recorded."""
+        for v in self.variables:
+            v._read()  # so that tapes that watch Variables on first use know of it
+        sources, mode = [*wanted, *self.variables], is_training()
+
+        def again() -> Any:
+            @training(mode)
+            def run() -> list[Tensor]:
+                return _differentiable(f(*args, **keywords))
+
+            return sources, run
+
+        name = getattr(f, "__name__", "function")
+        return filled(self.result, iter(self.replayed(name, arrays, sources, again)))
+
+    def replayed(self, name: str, arrays: list[Any], sources: list[Tensor], again: Any) -> Any:
+        """The Tensors of the result, recorded; `again` is as `_Recorded` has it."""
+        made = self.forward(arrays)
+        outs = [wrap(a) for a in made[: self.n_outputs]]
+        op = _Recorded(name, self.backward, made[self.n_outputs :], self.connected, again)
+        targets = [o for o, is_target in zip(outs, self.is_target, strict=True) if is_target]
+        op.record(targets, sources)
+        return outs

@@ -16,10 +16,9 @@ from gpugrad import backend, placement
 from gpugrad.backend import ARRAYS, is_inexact
 from gpugrad.batched import Batched, Level, levels_of, levels_running, spread_everywhere
 from gpugrad.errors import TraceError
-from gpugrad.function import _Pair
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
-from gpugrad.function.under_tape import tapes_only
+from gpugrad.function.under_tape import Pair, tapes_only
 from gpugrad.program import OtherwiseError, Step, Undo, Value, filled
 from gpugrad.recorder import graphs, number, recording_stopped
 from gpugrad.tensor import Tensor, made_of, threads, wrap
@@ -314,7 +313,7 @@ class Sub:
             with recording_stopped():
                 try:
                     signature = Signature(self.run)
-                    pair = _Pair(self.run, given, {}, sources, self._options, signature)
+                    pair = Pair(self.run, given, {}, sources, self._options, signature)
                 except OtherwiseError:
                     pair = False  # it has effects
             self._pairs[tuple(wanted)] = pair
