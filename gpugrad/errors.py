@@ -27,6 +27,7 @@ __all__ = [
     "SingularMatrixError",
     "StructureError",
     "TapeError",
+    "TraceError",
     "describe",
     "reraise",
 ]

@@ -26,6 +26,7 @@ __all__ = [
     "digits",
     "index_parts",
     "made_of",
+    "new",
     "next_id",
     "no_part_lost",
     "no_value_lost",

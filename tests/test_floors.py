@@ -73,3 +73,23 @@ def test_ops_import_neither_tape_nor_cupy():
     for path in (HOUSE / "ops").glob("*.py"):
         names = {".".join(name.split(".")[:2]) for name, _ in _imports(path)}
         assert not names & {"gpugrad.tape", "gpugrad.recorder"}, path.name
+
+
+def _exported(path):
+    """The names in a module's __all__; None if it has none."""
+    for node in ast.parse(path.read_text()).body:
+        target = getattr(node, "target", None) or getattr(node, "targets", [None])[0]
+        if getattr(target, "id", None) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return None
+
+
+def test_what_a_module_takes_of_another_is_exported_there():
+    files = {".".join(p.relative_to(HOUSE.parent).with_suffix("").parts): p for p in MODULES}
+    files = {name.removesuffix(".__init__"): path for name, path in files.items()}
+    exported = {name: _exported(path) for name, path in files.items()}
+    for path in MODULES:
+        for name, line in _imports(path):
+            home, _, thing = name.rpartition(".")
+            if exported.get(home) is not None and name not in files:
+                assert thing in exported[home], f"{path.name}:{line} takes {name}"

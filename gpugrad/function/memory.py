@@ -15,7 +15,7 @@ from typing import Any
 from gpugrad.function.numpy_replay import Replay
 from gpugrad.program import Program, Step, Value
 
-__all__ = ["Memory", "all_roots_of", "kept_for_backward", "measured", "roots_of"]
+__all__ = ["Memory", "all_roots_of", "kept_for_backward", "lives", "measured", "roots_of", "size"]
 
 
 @dataclass(frozen=True)

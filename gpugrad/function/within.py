@@ -26,7 +26,7 @@ from gpugrad.trace import Tracing
 from gpugrad.traced import Traced, running, unwrapped
 from gpugrad.variable import Variable
 
-__all__ = ["Sub", "blank", "dressed", "known", "stripped", "within"]
+__all__ = ["Inner", "Sub", "blank", "dressed", "known", "stripped", "within"]
 
 
 def known(x: Tensor) -> bool:

@@ -27,7 +27,9 @@ from gpugrad.backend import HALF, SCALARS, Namespace
 from gpugrad.kernels.functions import FUNCTIONS, SPECIAL
 from gpugrad.kernels.launch import TYPES
 
-__all__ = ["CODE", "Body", "Code", "NoCodeError", "Reduction", "cast", "compute_dtype", "literal"]
+__all__ = [
+    "CODE", "LIB", "Body", "Code", "NoCodeError", "Reduction", "cast", "compute_dtype", "literal",
+]  # fmt: skip
 
 _FLOAT32 = np.dtype(np.float32)
 _WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64), complex: np.dtype(np.complex128),

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "Key",
     "below",
     "block",
     "blocks",

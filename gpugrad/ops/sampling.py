@@ -15,7 +15,9 @@ from gpugrad.ops.draws import Drawn
 from gpugrad.ops.generator import Generator, default_generator
 from gpugrad.tensor import Tensor, tensor
 
-__all__ = ["Call", "Shape", "check", "finite", "not_negative", "positive", "probability"]
+__all__ = [
+    "Call", "Shape", "as_shape", "check", "finite", "not_negative", "positive", "probability",
+]  # fmt: skip
 
 Shape = int | tuple[int, ...] | list[int] | None
 Test = tuple[Callable[[Any], Any], str]

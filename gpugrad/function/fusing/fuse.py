@@ -18,7 +18,7 @@ from gpugrad.function.passes.dead import remove_dead
 from gpugrad.program import Program, Step, Value
 
 __all__ = [
-    "REDUCTIONS", "SAME_ELEMENTS", "Kernel", "axes_of", "fuse", "launches", "reduction",
+    "LONG_ROW", "REDUCTIONS", "SAME_ELEMENTS", "Kernel", "axes_of", "fuse", "launches", "reduction",
     "views_apart",
 ]  # fmt: skip
 
