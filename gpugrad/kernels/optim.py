@@ -37,7 +37,7 @@ INSTANCES = tuple(
     for name in ("squares", "clip") for dtype in FLOATS for wide in ("float", "double")
     if wide == "double" or dtype != np.float64
 )  # fmt: skip
-VECTOR = INSTANCES
+VECTOR = tuple(name for _, name in INSTANCES)
 
 
 def room(k: int) -> int:
