@@ -10,7 +10,8 @@ An op is one record, complete when it is created. Three kinds:
   are what is recorded.
 
 A formula takes `xp` first and calls only registered ops through it. `xp` is the reading: bare
-NumPy arrays, bare CuPy arrays, or Tensors that an outer tape records. The names of a rule's
+NumPy or CuPy arrays, Tensors that an outer tape records, batched arrays (`vmap`), logging arrays
+(`gg.function`), or elements that write CUDA. The names of a rule's
 parameters are the list of what the tape saves for it: ``out``, an input's name, an input's
 name with ``_shape`` or ``_dtype``, or a metadata argument's name.
 

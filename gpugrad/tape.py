@@ -301,7 +301,8 @@ class GradientTape(Recorder):
     ) -> Any:
         """Jacobians of each example: target (b, y...), source (b, x...) give (b, y..., x...).
 
-        An example must depend on no other one; that is not checked.
+        An example must depend on no other one; that is not checked. Arguments are those of
+        `jacobian`; but as in TensorFlow, what is unconnected is zeros in every case.
 
         >>> import gpugrad as gg
         >>> x = gg.Variable([[1.0, 2.0], [3.0, 4.0]])

@@ -21,7 +21,7 @@ parser.add_argument("--rounds", type=int, default=15, help="rounds to take media
 args = parser.parse_args()
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = str(args.threads)  # before NumPy and torch are imported
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # see mlp.py
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # see function.py
 os.environ.setdefault("GPUGRAD_DEVICE", "cpu")
 
 import numpy as np

@@ -26,8 +26,8 @@ struct Place {
   }
 };
 
-// Calls f(k0, k1, k2, place in x) for the elements of a window that are inside, in their order,
-// until it returns true.
+// Calls f(place in x) for the elements of a window that are inside, in their order, until it
+// returns true.
 template <class F>
 __device__ void each_element(const Place& w, const Axis& a0, const Axis& a1, const Axis& a2, F f) {
   for (int k0 = 0; k0 < a0.size; ++k0) {

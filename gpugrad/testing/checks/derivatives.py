@@ -1,4 +1,4 @@
-"""Checks of an op"s rules, against differences and against each other."""
+"""Checks of an op's rules, against differences and against each other."""
 
 from __future__ import annotations
 
