@@ -69,12 +69,9 @@ class Namespace:
     def __getattr__(self, name: str) -> Any:
         if name == "lib" and self._load is not None:
             value: Any = self._load()
-        elif name == "special" and self._load is not None:
+        elif name in ("special", "linalg") and self._load is not None:
             home = "scipy" if self.__name__ == "numpy" else "cupyx.scipy"
-            value = importlib.import_module(home + ".special")
-        elif name == "linalg" and self._load is not None:
-            home = "scipy" if self.__name__ == "numpy" else "cupyx.scipy"
-            value = importlib.import_module(home + ".linalg")
+            value = importlib.import_module(f"{home}.{name}")
         elif name == "add_reduce":  # the ufunc's method: 0.8 us where np.sum takes 2.0
             value = np.add.reduce if self is NUMPY else self.lib.sum
         else:

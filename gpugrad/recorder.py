@@ -258,14 +258,11 @@ def _any_nan(results: Sequence[Any]) -> bool:
     if trace is not None and trace.moved:  # too late to call the function instead
         return True
     if trace is not None:  # in a later run one may be, and then this is not what to do
-        seen = [g for g in arrays if tracing(g._data) and _may_be_looked_at(g)]
+        on_host = (g for g in arrays if type(backend.bottom(g._data)) is np.ndarray)
+        seen = [g for g in on_host if tracing(g._data)]
         if seen:
             trace.effect("no_nan", _no_nan, seen, undo=lambda: lambda: None)
     return False
-
-
-def _may_be_looked_at(g: Tensor) -> bool:
-    return type(backend.bottom(g._data)) is np.ndarray
 
 
 def _is_nan(array: Any) -> bool:

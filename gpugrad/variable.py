@@ -6,10 +6,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from gpugrad import backend, placement
-from gpugrad.backend import ARRAYS, is_inexact
+from gpugrad.backend import as_array, is_inexact
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import (
@@ -173,9 +171,7 @@ class Variable(Tensor):
             raise ShapeError(f"{op}: the value has shape {data.shape}, the Variable {self.shape}.")
         with placement.formulas_on(data):
             made = step(self._data, data)
-        self._data = (
-            made if type(made) in ARRAYS else np.asarray(made)
-        )  # 0-d NumPy sums are scalars
+        self._data = as_array(made, type(data))  # 0-d NumPy sums are scalars
         return self if read else None
 
     def assign_add(self, delta: Any, use_locking: Any = None, name: Any = None,

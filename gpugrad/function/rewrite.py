@@ -70,10 +70,6 @@ class Rewriter:
         self.keep(made)
         return out
 
-    def constant(self, array: Any) -> Value:
-        """A value that is an array in every run."""
-        return Value(array, constant=True)
-
     def program(self) -> Program:
         """The new program."""
         made = self._made

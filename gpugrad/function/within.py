@@ -292,8 +292,7 @@ class Sub:
         """Run the passes, now that the program has all its inputs."""
         self.program = optimized(self.program, self._options)
         self.shown, self._replay = planned(self.program, self._options)
-        for step in self.program.steps:
-            step.results = []
+        self.program.forget_arrays()
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """What the function returns, recorded by whoever records."""

@@ -354,10 +354,6 @@ class _Library:
         y = math.pi * self.where(self.equal(x, 0), 1e-20, x)
         return self.sin(y) / y
 
-    def nan_to_num(self, *args: Any, **keywords: Any) -> Any:
-        """Written by its op."""
-        raise NoCodeError("nan_to_num")
-
     def real(self, x: Any) -> Any:
         """Of a real number itself."""
         return self._part(x, "real")
@@ -414,7 +410,7 @@ def _of(op: Any) -> Callable[..., Any]:
     if op.is_library_function:
         return getattr(LIB, op.forward.name)
     if op.name == "complex":  # its forward fills an array part by part
-        return lambda x, y: _complex(x, y)
+        return _complex
     return functools.partial(op.forward, CODE)
 
 

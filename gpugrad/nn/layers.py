@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -333,8 +334,4 @@ class Flatten(Module):
         x = tensor(x)
         if not x.ndim:
             raise ShapeError("Flatten: x needs a first axis, of the examples; it is 0-d.")
-        n = x.shape[0]
-        size = 1
-        for length in x.shape[1:]:
-            size *= length
-        return TENSOR.reshape(x, (n, size))
+        return TENSOR.reshape(x, (x.shape[0], math.prod(x.shape[1:])))

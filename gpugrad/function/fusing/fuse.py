@@ -99,7 +99,7 @@ class Kernel(Step):
 
     def close(self, leaving: set[int]) -> None:
         """Find the inputs, and the results that others read."""
-        every = [*self.steps, *self.sums]
+        every = self.parts
         own = {id(v) for s in every for v in s.outs}
         self.args = tuple({id(v): v for s in every for v in s.inputs if id(v) not in own}.values())
         self.outs = [v for s in every for v in s.outs if id(v) in leaving]
@@ -313,10 +313,10 @@ def fuse(program: Program) -> Program:
         if not isinstance(item, Kernel):
             leaving.update(id(v) for v in item.inputs)
     maker = {id(v): k for k, item in enumerate(items) if isinstance(item, Kernel)
-             for s in (*item.steps, *item.sums) for v in s.outs}  # fmt: skip
+             for s in item.parts for v in s.outs}  # fmt: skip
     for k, item in enumerate(items):
         if isinstance(item, Kernel):
-            read = [v for s in (*item.steps, *item.sums) for v in s.inputs]
+            read = [v for s in item.parts for v in s.inputs]
             leaving.update(id(v) for v in read if maker.get(id(v), k) != k)
     made.steps = []
     for item in items:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpugrad.function.rewrite import Rewriter
-from gpugrad.program import Program
+from gpugrad.program import Program, Value
 
 __all__ = ["fold_constants"]
 
@@ -20,7 +20,7 @@ def fold_constants(program: Program) -> Program:
         small = all(array is not None and array.nbytes <= LARGEST for array in step.results)
         if constant and (small or all(0 in array.strides for array in step.results)):
             for out, array in zip(step.outs, step.results, strict=True):
-                rewriter.replace(out, rewriter.constant(array))
+                rewriter.replace(out, Value(array, constant=True))
         else:
             rewriter.keep(step)
     return rewriter.program()

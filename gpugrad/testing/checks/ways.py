@@ -81,8 +81,7 @@ def _compare_vmap(s: Subject, sample: Sample, chosen: list[int]) -> None:
         with GradientTape() as tape:
             tape.watch([own[i] for i in moved])
             ys = [y for y in sample.call(own) if is_inexact(y.dtype)]
-        zero = "zero"
-        found = tape.gradient(ys, [own[i] for i in moved], [wrap(c) for c in cts], zero)
+        found = tape.gradient(ys, [own[i] for i in moved], [wrap(c) for c in cts], "zero")
         return [tensor(g) for g in found]
 
     names = [sample.names[i] for i in moved]
