@@ -23,10 +23,12 @@ from gpugrad.ops import (
     indexing,
     indices,
     joining,
+    numeric,
     products,
     reduction,
     shaping,
     sorting,
+    statistics,
 )
 from gpugrad.recorder import graphs
 from gpugrad.tensor import Tensor, index_parts, new, tensor, wrap
@@ -168,12 +170,6 @@ def _fill(self: Tensor, value: Any) -> None:
     self[...] = value
 
 
-def _ptp(self: Tensor, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The largest less the smallest element along axes."""
-    largest = reduction.max_(self, axis=axis, keepdims=keepdims)
-    return elementwise.subtract(largest, reduction.min_(self, axis=axis, keepdims=keepdims))
-
-
 def _view(self: Tensor, dtype: Any = None) -> Tensor:
     """The same tensor, or its bytes read as another dtype, as NumPy's method.
 
@@ -194,14 +190,6 @@ def _view(self: Tensor, dtype: Any = None) -> Tensor:
         return wrap(placement.copied(self._handed_out("other numbers").view(made)))
     except ValueError as error:
         raise DTypeError(f"view: {self.dtype} {self.shape} as {made}: {error}") from error
-
-
-def _divmod(self: Tensor, other: Any) -> tuple[Tensor, Tensor]:
-    return elementwise.floor_divide(self, other), elementwise.remainder(self, other)
-
-
-def _rdivmod(self: Tensor, other: Any) -> tuple[Tensor, Tensor]:
-    return elementwise.floor_divide(other, self), elementwise.remainder(other, self)
 
 
 def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
@@ -244,8 +232,8 @@ for _name, _method in {
     "T": property(_transpose), "mT": property(shaping.matrix_transpose),
     "real": property(elementwise.real), "imag": property(elementwise.imag),
     "H": property(_adjoint), "copy": _copy, "diagonal": arranging.diagonal, "fill": _fill,
-    "ptp": _ptp, "trace": products.trace, "view": _view, "__divmod__": _divmod,
-    "__rdivmod__": _rdivmod,
+    "ptp": statistics.ptp, "trace": products.trace, "view": _view, "__divmod__": numeric.divmod_,
+    "__rdivmod__": _reflected(numeric.divmod_),
     "__array_namespace__": _array_namespace, "__dlpack__": dlpack.dlpack,
     "__dlpack_device__": dlpack.dlpack_device,
     "__cuda_array_interface__": property(dlpack.cuda_array_interface),
