@@ -16,11 +16,10 @@ that code written on NumPy breaks:
 - No RuntimeWarnings; singular matrices give NaN unless ``cupyx.errstate(linalg="raise")``.
 
 What it cannot tell, so that a test with a real GPU must: results of CUDA (rounding, the order
-of sums), kernels beyond what the shim models (a RawModule's run on the CPU; calling a RawKernel
-or an ElementwiseKernel raises NotImplementedError), what streams do at the same time (who waited
-for whom is kept), graphs, fragmented memory (bytes are counted), performance, dtypes that CUDA
-libraries lack, indices out of bounds (CuPy wraps them, here they raise), and CuPy's positional
-argument names.
+of sums), kernels beyond what the shim models (a RawModule's run on the CPU), what streams do at the
+same time (who waited for whom is kept), graphs, fragmented memory (bytes are counted), performance,
+dtypes that CUDA libraries lack, indices out of bounds (CuPy wraps them, here they raise), and
+CuPy's positional argument names. What nothing here calls is left out, such as cupy.random.
 """
 
 from __future__ import annotations
@@ -104,10 +103,6 @@ SPECIAL = _words(
     "log_softmax loggamma logit logsumexp lpmv multigammaln nbdtr nbdtrc nbdtri ndtr ndtri pdtr "
     "pdtrc pdtri poch polygamma pseudo_huber psi radian rel_entr rgamma round shichi sici sinc "
     "sindg softmax sph_harm_y spherical_yn tandg wright_bessel xlog1py xlogy y0 y1 yn zeta zetac"
-)
-GENERATOR = _words(
-    "beta binomial chisquare dirichlet exponential f gamma geometric hypergeometric integers "
-    "logseries poisson power random standard_exponential standard_gamma standard_normal uniform"
 )
 METHODS = _words(
     "all any argmax argmin argpartition argsort astype choose clip compress conj conjugate "
@@ -267,9 +262,6 @@ class ndarray:
     def tobytes(self, order: str = "C") -> bytes:
         _not_captured("a copy to the host")
         return self._array.tobytes(order)
-
-    def scatter_add(self, index: Any, value: Any) -> None:
-        _add_at(self, index, value)
 
     def __getitem__(self, index: Any) -> ndarray:
         at = _index(index)
@@ -700,21 +692,6 @@ def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> 
     return _wrap(made, gpu)  # type: ignore[no-any-return]
 
 
-def asnumpy(a: Any, *args: Any, **kwargs: Any) -> np.ndarray[Any, Any]:
-    return a.get() if isinstance(a, ndarray) else np.asarray(a)
-
-
-def get_array_module(*args: Any) -> Any:
-    return sys.modules["cupy"] if any(isinstance(a, ndarray) for a in args) else np
-
-
-def _scatter(ufunc: Any) -> Any:
-    def scatter(a: ndarray, index: Any, value: Any) -> None:
-        _add_at(a, index, value, ufunc)
-
-    return scatter
-
-
 def _triangle(name: str) -> Any:
     """``cupy.tril``: an array of bfloat16 meets a NumPy scalar there, and becomes float32."""
     lifted = _lift(getattr(np, name), name)
@@ -761,38 +738,6 @@ def _quiet(function: Any, name: str) -> Any:
             return _wrap(np.full(like.shape, np.nan, dtype))
 
     return quiet
-
-
-class Generator:
-    """``cupy.random.Generator``."""
-
-    def __init__(self, seed: Any = None) -> None:
-        self._of = np.random.default_rng(seed if seed is None else int(seed))
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in GENERATOR:
-            raise AttributeError(name)
-        return _lift(getattr(self._of, name), name)
-
-
-class RandomState(Generator):
-    """``cupy.random.RandomState``."""
-
-    def __init__(self, seed: Any = None) -> None:
-        self._of = np.random.RandomState(seed)  # type: ignore[assignment]
-
-    def __getattr__(self, name: str) -> Any:
-        return _lift(getattr(self._of, name), name)
-
-
-class _Kernel:
-    """A CUDA kernel: can be declared, not run."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Keep nothing."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError("the fake CuPy runs no CUDA kernels")
 
 
 class CompileException(Exception):
@@ -929,8 +874,6 @@ class Graph:
         Graph.launched += 1
         for launch in self.launches:
             launch()
-
-    upload = launch
 
 
 Stream.null = Stream(null=True)
@@ -1109,9 +1052,6 @@ def modules() -> dict[str, types.ModuleType]:
     fft = _module("cupy.fft", _namespace(
         np.fft, [n for n in np.fft.__all__ if callable(getattr(np.fft, n)) and n != "test"]
     ))  # fmt: skip
-    random = _module("cupy.random", {
-        "Generator": Generator, "RandomState": RandomState, "default_rng": Generator,
-    })  # fmt: skip
     special = _module("cupyx.scipy.special", _namespace(
         scipy.special, [n for n in SPECIAL if hasattr(scipy.special, n)]
     ))  # fmt: skip
@@ -1122,21 +1062,19 @@ def modules() -> dict[str, types.ModuleType]:
     lib = _module("cupy.lib", {"stride_tricks": stride_tricks})
     top |= {
         "ndarray": ndarray, "ufunc": ufunc, "array": array, "asarray": asarray,
-        "asanyarray": asarray, "asnumpy": asnumpy, "from_dlpack": from_dlpack,
-        "get_array_module": get_array_module, "get_default_memory_pool": lambda: _pool,
-        "linalg": linalg, "fft": fft, "lib": lib, "random": random, "cuda": cuda,
+        "asanyarray": asarray, "from_dlpack": from_dlpack,
+        "get_default_memory_pool": lambda: _pool,
+        "linalg": linalg, "fft": fft, "lib": lib, "cuda": cuda,
         "tril": _triangle("tril"), "triu": _triangle("triu"),
-        "RawKernel": _Kernel, "RawModule": RawModule, "ElementwiseKernel": _Kernel,
-        "ReductionKernel": _Kernel, "is_available": lambda: True, "__version__": "14.0.1",
+        "RawModule": RawModule, "__version__": "14.0.1",
     }  # fmt: skip
     scipy_ = _module("cupyx.scipy", {"special": special, "linalg": slinalg})
     cupyx = _module("cupyx", {
-        "scipy": scipy_, "errstate": errstate, "scatter_add": _scatter(np.add),
-        "scatter_max": _scatter(np.maximum), "scatter_min": _scatter(np.minimum),
+        "scipy": scipy_, "errstate": errstate,
         "rsqrt": _lift(lambda x: 1 / np.sqrt(x), "rsqrt"), "empty_pinned": np.empty,
     })  # fmt: skip
     every = [
-        _module("cupy", top), lib, stride_tricks, linalg, fft, random, cuda, device, runtime,
+        _module("cupy", top), lib, stride_tricks, linalg, fft, cuda, device, runtime,
         compiler, cupyx, scipy_, special, slinalg,
     ]  # fmt: skip
     return {m.__name__: m for m in every}
