@@ -9,6 +9,7 @@ from gpugrad import optim
 from gpugrad.backend import BFLOAT16, HALF
 from gpugrad.kernels import launch
 from gpugrad.kernels import optim as kernels
+from gpugrad.kernels.tables import room, tables
 from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim
@@ -100,7 +101,7 @@ def test_gradients_of_sixteen_bits_are_widened_by_the_kernel(name, rng):
 
 
 def test_more_tensors_than_fit_one_launch_all_move(rng, monkeypatch):
-    n = kernels.room(2) * 2 + 5
+    n = room(2) * 2 + 5
     p, g = [rng.normal(size=k % 5) for k in range(n)], [rng.normal(size=k % 5) for k in range(n)]
     desired = [a - 0.1 * b for a, b in zip(p, g, strict=True)]
     launches = []
@@ -116,14 +117,14 @@ def test_more_tensors_than_fit_one_launch_all_move(rng, monkeypatch):
 
 def test_a_table_fits_the_arguments_of_a_kernel_and_is_laid_out_as_in_cuda():
     for k in (1, 2, 3, 4):
-        ((table, _),) = kernels.tables([[np.zeros(3)]] * k)
+        ((table, _),) = tables([[np.zeros(3)]] * k)
         assert table.dtype.itemsize <= 4096 - 128
         source = launch.code_of("optim.cu") + (
             f"__global__ void sizes(int* n) {{ n[0] = ROOM<{k}>; n[1] = sizeof(Table<{k}>); }}"
         )
         n = np.zeros(2, np.int32)
         shim.compile_module(source, ["sizes"]).run("sizes", 1, 1, [n])
-        assert n.tolist() == [kernels.room(k), table.dtype.itemsize]
+        assert n.tolist() == [room(k), table.dtype.itemsize]
 
 
 def test_a_broadcast_gradient_moves_every_element():

@@ -1,57 +1,8 @@
-// Steps of optimizers over many tensors in one launch. Each tensor is cut into chunks, and a block
-// takes one chunk after another. The tensors' addresses come by value, in the 4096 bytes that the
-// arguments of a kernel may have, so nothing is copied to the device before a step.
+// Steps of optimizers over many tensors in one launch.
 //
 // A step is bound by memory. Adam in float32 reads p, g, m, v and writes p, m, v: 28 bytes an
 // element, which is the floor.
-
-constexpr int CHUNK = 4096;  // elements; a multiple of every pack
-template <int K> constexpr int ROOM = 3800 / (8 * K + 12) / 2 * 2;
-
-// K addresses for each of `count` tensors. Launchers write the same layout as a NumPy dtype.
-template <int K> struct Table {
-  void* at[K][ROOM<K>];
-  long long size[ROOM<K>];
-  int first[ROOM<K>];  // chunk of the tensor
-  int count, chunks;
-};
-
-// f(tensor, first element, number of elements) for each chunk that is this block's.
-template <int K, class F> __device__ void each_chunk(const Table<K>& table, F f) {
-  for (int chunk = blockIdx.x; chunk < table.chunks; chunk += gridDim.x) {
-    int low = 0, high = table.count - 1;
-    while (low < high) {  // the last tensor whose first chunk is not beyond this one
-      int middle = (low + high + 1) / 2;
-      if (table.first[middle] <= chunk) low = middle;
-      else high = middle - 1;
-    }
-    long long start = (long long)(chunk - table.first[low]) * CHUNK, left = table.size[low] - start;
-    f(low, start, left < CHUNK ? (int)left : CHUNK);
-  }
-}
-
-// W elements of T, as values of the type that is computed in: in accesses of 16 bytes.
-template <int W, class T, class S> __device__ void load(const T* from, S* to) {
-#pragma unroll
-  for (int k = 0; k < W; k += PACKED<T>) {
-    Pack<T, PACKED<T>> some = *(const Pack<T, PACKED<T>>*)(from + k);
-#pragma unroll
-    for (int j = 0; j < PACKED<T>; ++j) to[k + j] = S(some.at[j]);
-  }
-}
-template <int W, class T, class S> __device__ void store(const S* from, T* to) {
-#pragma unroll
-  for (int k = 0; k < W; k += PACKED<T>) {
-    Pack<T, PACKED<T>> some;
-#pragma unroll
-    for (int j = 0; j < PACKED<T>; ++j) some.at[j] = T(from[k + j]);
-    *(Pack<T, PACKED<T>>*)(to + k) = some;
-  }
-}
-template <class T, class G> constexpr int WIDE = PACKED<T> > PACKED<G> ? PACKED<T> : PACKED<G>;
-template <class... P> __device__ bool aligned(P... pointers) {
-  return ((... | (unsigned long long)pointers) & 15) == 0;
-}
+#include "tables.cuh"
 
 // ---- SGD, of tensors of T along gradients of G, which are T or 16-bit floats
 

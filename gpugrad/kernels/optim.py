@@ -1,28 +1,25 @@
 """Launches the optimizers' kernels: over all tensors of one dtype at once.
 
-A step of a model is one launch for each dtype and 86 tensors: that many addresses fit beside a
-kernel's other arguments. The functions take bare arrays of one device, in columns: ``(p, g, m, v)``
-is four lists of as many arrays.
+A step of Adam is one launch for each dtype and 86 tensors, see `tables`. The functions take bare
+arrays of one device, in columns: ``(p, g, m, v)`` is four lists of as many arrays.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.backend import HALF, NAMESPACES
-from gpugrad.kernels.launch import launch, pointer, type_name
+from gpugrad.kernels.launch import launch, type_name
 from gpugrad.kernels.rows import FLOATS
+from gpugrad.kernels.tables import THREADS, packed, tables
 
 __all__ = [
     "INSTANCES", "VECTOR", "adam_settings", "all_finite", "clip", "sgd_settings", "step",
 ]  # fmt: skip
 
-CHUNK = 4096  # as optim.cu has it
-THREADS = 256
 SUMS = 512  # blocks that add up squares in one launch: every block of `clip` reads all sums
 
 _STEPS = ("sgd", "sgd_momentum", "adam")
@@ -38,41 +35,6 @@ INSTANCES = tuple(
     if wide == "double" or dtype != np.float64
 )  # fmt: skip
 VECTOR = tuple(name for _, name in INSTANCES)
-
-
-def room(k: int) -> int:
-    """How many tensors of `k` addresses fit one launch."""
-    return 3800 // (8 * k + 12) // 2 * 2
-
-
-@functools.cache
-def _table(k: int) -> np.dtype[Any]:
-    n = room(k)
-    return np.dtype(
-        [("at", np.uintp, (k, n)), ("size", np.int64, n), ("first", np.int32, n),
-         ("count", np.int32), ("chunks", np.int32)], align=True,
-    )  # fmt: skip
-
-
-def tables(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, int]]:
-    """Tables of the kernels' layout, with the number of chunks of each."""
-    k, n = len(columns), room(len(columns))
-    for begin in range(0, len(columns[0]), n):
-        part = [column[begin : begin + n] for column in columns]
-        table = np.zeros((), _table(k))
-        sizes = [a.size for a in part[0]]
-        ends = np.cumsum([-(-size // CHUNK) for size in sizes])
-        for row, column in zip(table["at"], part, strict=True):
-            row[: len(sizes)] = [pointer(a) for a in column]
-        table["size"][: len(sizes)] = sizes
-        table["first"][1 : len(sizes)] = ends[:-1]
-        table["count"], table["chunks"] = len(sizes), ends[-1]
-        if ends[-1]:
-            yield table[()], int(ends[-1])
-
-
-def _packed(a: Any) -> Any:
-    return a if a.flags.c_contiguous else NAMESPACES[type(a)].lib.ascontiguousarray(a)
 
 
 def step(
@@ -92,7 +54,7 @@ def step(
     dtype = columns[0][0].dtype
     array = np.array(settings, np.float32 if dtype in HALF else dtype)
     by_value = array.view([("", array.dtype)] * array.size)[0]
-    rows = list(zip(columns[0], map(_packed, columns[1]), *columns[2:], strict=True))
+    rows = list(zip(columns[0], map(packed, columns[1]), *columns[2:], strict=True))
     for kind in dict.fromkeys(g.dtype for _, g, *_ in rows):
         types = type_name(dtype) if kind == dtype else f"{type_name(dtype)}, {type_name(kind)}"
         alike = [row for row in rows if row[1].dtype == kind]
@@ -132,7 +94,7 @@ def clip(grads: Sequence[Any], max_norm: float) -> tuple[list[Any], Any]:
         grads: arrays of real dtypes; not written to. Float64 among them makes the norm float64.
         max_norm: above 0.
     """
-    grads = [_packed(g) for g in grads]
+    grads = [packed(g) for g in grads]
     lib = NAMESPACES[type(grads[0])].lib
     wide = np.dtype(np.float64 if any(g.dtype == np.float64 for g in grads) else np.float32)
     groups = _by_dtype(grads)
@@ -159,7 +121,7 @@ def clip(grads: Sequence[Any], max_norm: float) -> tuple[list[Any], Any]:
 
 def all_finite(arrays: Sequence[Any]) -> Any:
     """Whether no element of arrays of real dtypes is infinite or NaN: a 0-d array of bool."""
-    arrays = [_packed(a) for a in arrays]
+    arrays = [packed(a) for a in arrays]
     broken = NAMESPACES[type(arrays[0])].lib.zeros((), dtype=np.int32)
     for dtype, which in _by_dtype(arrays).items():
         for table, chunks in tables([[arrays[i] for i in which]]):
