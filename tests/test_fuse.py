@@ -150,23 +150,24 @@ def test_a_training_step_is_three_kernels_a_layer_and_two(widths, rng):
 # ---- that they are right -----------------------------------------------------------------
 
 
-def with_something_for_each_pass(x, w, b, v, labels):
+def with_something_for_each_pass(x, w, b, v, u, labels):
     with gg.GradientTape() as tape:
-        tape.watch([x, w, b, v])
+        tape.watch([x, w, b, v, u])
         y, _, _ = gg.standardize_affine(x)
         one, two = gg.unstack(gg.relu(y @ w + b) * gg.mean(gg.exp(x), axis=(0, 1)), axis=1)
-        h = gg.astype(one * gg.tanh(two), "bfloat16") @ v
-        scores = gg.astype(gg.gelu(h + v[0], approximate="tanh") @ v.mT @ v, "float32")
+        v16, u16 = (gg.astype(a, "bfloat16") for a in (v, u))
+        h = gg.astype(one * gg.tanh(two), "bfloat16") @ v16
+        scores = gg.astype(gg.gelu(h + v16[0], approximate="tanh") @ v16.mT @ u16, "float32")
         loss = gg.nn.cross_entropy(scores, labels)
-    return loss, tape.gradient(loss, [x, w, b, v])
+    return loss, tape.gradient(loss, [x, w, b, v, u])
 
 
 @needs_shim
 @pytest.mark.parametrize("name", [None, *FUSING])
 def test_without_any_one_pass_numbers_are_right(name, rng):
     x, w, b = normal(rng, 5, 2, 6), normal(rng, 6, 6), normal(rng, 6)
-    v, labels = gg.astype(normal(rng, 6, 8) / 2, "bfloat16"), gg.constant(rng.integers(0, 8, 5))
-    args = x, w, b, v, labels
+    v, u, labels = normal(rng, 6, 8) / 2, normal(rng, 6, 9) / 2, rng.integers(0, 9, 5)
+    args = x, w, b, v, u, gg.constant(labels)
     desired = nest.flatten(with_something_for_each_pass(*args))
     run, found = on_shim(with_something_for_each_pass, *args, without=name)
     for a, d in zip(found, desired, strict=True):

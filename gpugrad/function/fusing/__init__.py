@@ -1,6 +1,7 @@
 """The passes that make launches of a program, after those that every program goes through."""
 
 from gpugrad.function.fusing.axes import along_rows
+from gpugrad.function.fusing.casts import cast_together
 from gpugrad.function.fusing.fuse import fuse
 from gpugrad.function.fusing.losses import with_gradients
 from gpugrad.function.fusing.narrow import unwidened
@@ -17,6 +18,7 @@ FUSING = {
     "pieces": assemble,
     "norms": opened,
     "products": find_products,
+    "casts": cast_together,
     "axes": along_rows,
     "groups": fuse,
     "recompute": recompute,
