@@ -109,7 +109,7 @@ def _brief(value: Any) -> str:
     if isinstance(value, (list, tuple)) and value and hasattr(value[0], "dtype"):
         return "[" + ", ".join(_brief(v) for v in value) + "]"
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
-    if dtype is None or shape is None:
+    if dtype is None or shape is None or isinstance(value, type):  # as numpy.float32
         text = repr(value)
         return text if len(text) < 60 else text[:57] + "..."
     device = getattr(value, "device", None)

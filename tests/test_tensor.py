@@ -12,6 +12,7 @@ import gpugrad as gg
 from gpugrad import tensor as tensor_module
 from gpugrad.errors import (
     ArgumentError,
+    AxisError,
     DTypeError,
     IndexOutOfBoundsError,
     ShapeError,
@@ -294,6 +295,11 @@ def test_operators_refuse_what_is_no_number(bad):
 def test_operators_name_the_shapes_that_do_not_fit():
     with pytest.raises(ShapeError, match=r"multiply.*x: float32 \(2,\).*y: float32 \(3,\)"):
         C([1.0, 2.0]) * C([1.0, 2.0, 3.0])
+
+
+def test_message_shows_a_dtype_that_is_a_class():
+    with pytest.raises(AxisError, match=r"sum: axis 4 .*dtype=<class 'numpy.float64'>"):
+        gg.sum(C([1.0]), axis=4, dtype=np.float64)
 
 
 def test_array_is_never_written_to_by_a_tensor():
