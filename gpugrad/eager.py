@@ -188,8 +188,12 @@ def _read_arguments(op: Any) -> list[str]:
         if op.kind != "composite":
             same += " or kind is Batched"  # of several levels, perhaps
         rest = ", ".join(f"{n}_" for n in names)
-        how = "meet_arrays" if op.kind == "primitive" else "meet"
-        meeting = [f"{rest}, kind = {how}(NAME, {rest})"]
+        fixed = [i for i, rule in enumerate(op.rules) if rule is None]  # indices, masks
+        how, others = (
+            ("meet", "") if op.kind != "primitive"
+            else ("meet_arrays", f", fixed={fixed}" if fixed else "")
+        )  # fmt: skip
+        meeting = [f"{rest}, kind = {how}(NAME, {rest}{others})"]
         if op.kind != "composite":  # whose own ops see to it
             listed, again = ", ".join(names), "; ".join(f"{n}_, {n}i = split({n})" for n in names)
             meeting.insert(0, f"if Batched in ARRAYS: {listed} = crossed({listed}); {again}")

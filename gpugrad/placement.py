@@ -7,6 +7,7 @@ import functools
 import os
 import re
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -281,13 +282,20 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
     )
 
 
-def meet_arrays(name: str, *values: Any) -> tuple[Any, ...]:
-    """`meet` for an op that takes arrays only: a number becomes one, beside the others."""
+def meet_arrays(name: str, *values: Any, fixed: Sequence[int] = ()) -> tuple[Any, ...]:
+    """`meet` for an op that takes arrays only: a number becomes one, beside the others.
+
+    An int or a bool at one of the positions `fixed` stays of its kind: it is an index or a mask.
+    """
     *met, kind = meet(name, *values)
     like = bottom(next(v for v in met if type(v) in ARRAYS))
     lib = NAMESPACES[type(like)].lib
+
+    def made(given: Any, v: Any, own: bool) -> Any:
+        if own and type(given) in (int, bool):
+            return lib.asarray(given)
+        return lib.asarray(v, dtype=lib.result_type(like, v)) if type(v) in SCALARS else v
+
     with formulas_on(like):
-        made = [
-            lib.asarray(v, dtype=lib.result_type(like, v)) if type(v) in SCALARS else v for v in met
-        ]
-    return (*made, kind)
+        arrays = [made(*vs, i in fixed) for i, vs in enumerate(zip(values, met, strict=True))]
+    return (*arrays, kind)

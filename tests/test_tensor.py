@@ -187,6 +187,18 @@ def test_number_that_does_not_fit_is_refused():
         C([1], "int8") + 300
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64", "uint8"])
+def test_number_for_an_index_stays_whole(dtype):
+    x = C([1, 2], dtype)
+    for y in (gg.take(x, -1), x.take(1), gg.gather(x, 1)):
+        assert y.dtype == x.dtype
+        assert y.numpy().real == 2
+    assert gg.sparse_softmax_cross_entropy(C([0.0, 0.0]), 1).item() == pytest.approx(np.log(2))
+    assert gg.grad(lambda x: gg.take(x, 1))(C([1.0, 2.0])).tolist() == [0, 1]
+    with pytest.raises(DTypeError, match="take: indices are integers, not float32"):
+        gg.take(C([1.0, 2.0]), 1.0)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_formulas_compute_in_float32(dtype):
     x = C(np.full(4096, 1.0), dtype)
