@@ -358,7 +358,7 @@ def no_part_lost(what: str, old: np.dtype[Any], new: np.dtype[Any]) -> np.dtype[
 
 def no_value_lost(what: str, made: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
     """DTypeError if a Python number loses its fraction, or overflows, as an integer of `dtype`."""
-    if dtype.kind in "iu" and made.dtype.kind in "fiu":
+    if made.size and dtype.kind in "iu" and made.dtype.kind in "fiu":
         room = np.iinfo(dtype)
         beyond = (made < room.min).any() or (made > room.max).any()
         if made.dtype.kind == "f" or beyond:

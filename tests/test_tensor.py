@@ -74,6 +74,13 @@ def test_constant_is_exact_in_the_dtype_asked_for():
     assert C(2**53 + 1, gg.int64).item() == 2**53 + 1
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float64"])
+def test_constant_of_nothing_takes_any_dtype(dtype):
+    for made in (C([], dtype), gg.asarray([], dtype=dtype)):
+        assert made.dtype == dtype
+        assert made.shape == (0,)
+
+
 @pytest.mark.parametrize("dtype", ["text", object, str, "datetime64[s]", 5, "S3"])
 def test_constant_refuses_dtypes_of_no_number(dtype):
     with pytest.raises(DTypeError, match="dtype"):
