@@ -31,7 +31,7 @@ from gpugrad.ops import (
     statistics,
 )
 from gpugrad.recorder import graphs
-from gpugrad.tensor import Tensor, index_parts, new, tensor, wrap
+from gpugrad.tensor import Tensor, constant, index_parts, new, numbers_only, tensor, wrap
 from gpugrad.traced import among, running
 from gpugrad.variable import Variable, VariableSlice
 
@@ -120,7 +120,10 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     In place where nobody records either of the two and nothing else sees the array.
     """
     try:
-        value = value if type(value) in SCALARS else tensor(value)
+        if isinstance(value, (list, tuple)) and numbers_only(value):
+            value = constant(value, self.dtype, device=self.device)  # with every digit
+        elif type(value) not in SCALARS:
+            value = tensor(value)
     except Exception as error:
         reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
     trace = running()

@@ -423,6 +423,18 @@ def test_indexing_names_what_is_wrong(index, kind, words):
         C(A)[index] = 1.0
 
 
+@pytest.mark.parametrize("watched", [False, True])
+def test_setting_of_a_list_keeps_its_digits_and_refuses_what_does_not_fit(watched):
+    with gg.GradientTape() as tape:
+        x = C([1.0, 1.0, 1.0], "float64")
+        if watched:
+            tape.watch(x)
+        x[:2] = [0.1, 0.2]
+        assert x.tolist() == [0.1, 0.2, 1.0]
+    with pytest.raises(DTypeError, match=r"setitem: .*\[-3\] does not go into uint8"):
+        C([1], "uint8")[:] = [-3]
+
+
 def test_setting_of_values_that_do_not_fit_is_refused():
     x = C([1.0, 2.0, 3.0])
     with pytest.raises(ShapeError):
