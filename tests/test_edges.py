@@ -94,6 +94,10 @@ ROWS = {
         lambda x: nn.adaptive_max_pool1d(x, 2), [[[1.0] * 4]], [[[1.0, 0.0, 1.0, 0.0]]]),
     "segment_max, an empty segment": (
         lambda x: gg.segment_max(x, [0, 0, 2], 3), [[1.0, 1.0, 2.0]], [[0.5, 0.5, 1.0]]),
+    "prod of a number, axis 0": (lambda x: gg.prod(x, axis=0), [2.0], [1.0]),
+    "mean of a number, axis -1": (lambda x: gg.mean(x, axis=-1), [2.0], [1.0]),
+    "cumprod of a number, axis 0": (lambda x: gg.cumprod(x, axis=0), [2.0], [1.0]),
+    "repeat of a number, axis 0": (lambda x: gg.repeat(x, 3, axis=0), [2.0], [3.0]),
     "segment_prod with a zero": (
         lambda x: gg.segment_prod(x, [0, 0, 0], 1), [[0.0, 2.0, 3.0]], [[6.0, 0.0, 0.0]]),
     "segment_prod with two zeros": (

@@ -160,7 +160,7 @@ def _counts(repeats):
 
 
 def _repeat_vjp(xp, g, x_shape, repeats, axis):
-    shape = (math.prod(x_shape),) if axis is None else tuple(x_shape)
+    shape = tuple(x_shape) if x_shape and axis is not None else (math.prod(x_shape),)
     axis = 0 if axis is None else axis_of(axis, len(shape))
     before, after, n = shape[:axis], shape[axis + 1 :], shape[axis]
     counts = _counts(repeats)

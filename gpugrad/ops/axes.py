@@ -9,11 +9,11 @@ from gpugrad.errors import AxisError, DTypeError
 
 
 def all_axes(ndim, axis):
-    """`axis` as a tuple of axes counted from 0."""
-    if axis is None:
+    """`axis` as a tuple of axes counted from 0; of () none, for NumPy takes axis 0 of that too."""
+    if axis is None or not ndim:
         return tuple(range(ndim))
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    return tuple(a % ndim if ndim else a for a in axes)
+    return tuple(a % ndim for a in axes)
 
 
 def count(x_shape, axis):

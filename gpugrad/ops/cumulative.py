@@ -110,6 +110,8 @@ def _cumulative_prod_vjp(xp, g, x, axis, dtype, include_initial):
     """Return (x_0 ... x_{k-1}) r_k, r_k = g_k + x_{k+1} r_{k+1}: no division by zeros."""
     given = x.dtype
     x = x if dtype is None else xp.astype(x, dtype)
+    if not x.ndim:
+        return cast_back(xp, xp.getitem(g, index=(-1,)), given)
     axis = (0 if axis is None else axis) % x.ndim
     if not x.shape[axis]:
         nothing = xp.getitem(g, index=(slice(None),) * axis + (slice(0, 0),))
