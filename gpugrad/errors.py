@@ -150,7 +150,8 @@ def reraise(
 
 _NO_INT = (
     "cannot be interpreted as an integer|__index__|iteration over a 0-d|"
-    "not supported between instances|must be integers"
+    "not supported between instances|must be integers|an integer is required|"
+    "integer argument expected|non-int of type|object is not iterable|sequence of integers"
 )
 
 

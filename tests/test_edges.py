@@ -23,6 +23,7 @@ from test_conventions import (
 
 import gpugrad as gg
 from gpugrad.errors import (
+    ArgumentError,
     AxisError,
     DTypeError,
     IndexOutOfBoundsError,
@@ -504,6 +505,10 @@ ERRORS = {
     "quantile of nothing": (lambda: gg.quantile([], 0.5), ShapeError, "quantile: there is nothing"),
     "sort of a number": (lambda: gg.sort(1.0), AxisError, "sort.*axis -1"),
     "softmax of a number": (lambda: gg.softmax(1.0), AxisError, "softmax: axis -1"),
+    "an axis that is no int": (
+        lambda: gg.flip([[0.0, 1.0]], axis=1.0), ArgumentError, "flip: .*An int, or a tuple"),
+    "an axis that is a bool": (
+        lambda: gg.sum([[0.0, 1.0]], axis=True), ArgumentError, "sum: .*An int, or a tuple"),
     "interp without points": (lambda: gg.interp([1.0], [], []), ShapeError, "interp.*one length"),
     "inv of a singular matrix": (lambda: gg.inv(SINGULAR), SingularMatrixError, "inv.*[Ss]ingular"),
     "take beyond the end": (lambda: gg.take([1.0, 2.0], [2]), IndexOutOfBoundsError, "index 2"),
