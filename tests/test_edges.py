@@ -505,6 +505,8 @@ ERRORS = {
     "quantile of nothing": (lambda: gg.quantile([], 0.5), ShapeError, "quantile: there is nothing"),
     "sort of a number": (lambda: gg.sort(1.0), AxisError, "sort.*axis -1"),
     "softmax of a number": (lambda: gg.softmax(1.0), AxisError, "softmax: axis -1"),
+    "trim_zeros beyond the axes": (
+        lambda: gg.trim_zeros([[0.0, 1.0]], axis=2), AxisError, "trim_zeros: axis 2"),
     "an axis that is no int": (
         lambda: gg.flip([[0.0, 1.0]], axis=1.0), ArgumentError, "flip: .*An int, or a tuple"),
     "an axis that is a bool": (

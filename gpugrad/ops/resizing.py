@@ -297,6 +297,7 @@ def trim_zeros(filt, /, trim="fb", axis=None):
 
     Raises:
         ArgumentError: another `trim`; or inside `vmap`, where each example has values of its own.
+        AxisError: `filt` has no such axis.
 
     >>> import gpugrad as gg
     >>> print(gg.trim_zeros([0.0, 1.0, 0.0, 2.0, 0.0]))
@@ -312,7 +313,8 @@ def trim_zeros(filt, /, trim="fb", axis=None):
             "trim_zeros: how long the result is depends on the values, so vmap cannot run it. "
             "Mask the zeros instead, or call it outside."
         )
-    axes = range(x.ndim) if axis is None else {a % x.ndim for a in np.atleast_1d(axis).tolist()}
+    given = range(x.ndim) if axis is None else np.atleast_1d(axis).tolist()
+    axes = {flat_or_axis(TENSOR, "trim_zeros", x, a)[1] for a in given}
     index = [slice(None)] * x.ndim
     for a, places in enumerate(NAMESPACES[type(x._data)].lib.nonzero(x._data)):
         if a in axes:
