@@ -4,6 +4,8 @@ Rows follow torch, or JAX where torch lacks the op. FINITE: where those print Na
 wrong number, and a finite subgradient exists (or the exact derivative does).
 """
 
+import functools
+
 import numpy as np
 import pytest
 from test_conventions import (
@@ -406,6 +408,13 @@ MASKED = {  # what is not finite, or has no finite derivative, at 0
     "dot of (1/x) and (x)": lambda x: gg.dot(gg.stack([1 / x]), gg.stack([x])),
     "vecdot of (1/x) and (x)": lambda x: gg.vecdot(gg.stack([1 / x]), gg.stack([x])),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("f", [gg.cumulative_sum, gg.cumulative_prod], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("include_initial", [False, True])
+def test_running_gradient_of_a_number_is_a_number(f, include_initial):
+    run = functools.partial(f, axis=0, include_initial=include_initial)
+    gg.testing.check_grads(run, (np.array(2.5),), order=2)
 
 
 @pytest.mark.parametrize("name", ROWS)

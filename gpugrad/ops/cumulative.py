@@ -32,8 +32,10 @@ def _running(name):
     return batch
 
 
-def _cumulative_sum_vjp(xp, g, x_dtype, axis, include_initial):
+def _cumulative_sum_vjp(xp, g, x_shape, x_dtype, axis, include_initial):
     g = cast_back(xp, g, x_dtype)
+    if not x_shape:
+        return xp.getitem(g, index=(-1,))
     axis = 0 if axis is None else axis
     back = xp.suffix_sum(g, axis=axis)
     return _without_first(xp, back, axis) if include_initial else back
