@@ -420,7 +420,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
                 no_part_lost("constant", made.dtype, backend.as_dtype(dtype)), copy=False
             )
         if shape is not None:
-            shape = (shape,) if isinstance(shape, int) else tuple(shape)
+            shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
             if made.size not in (1, int(np.prod(shape))):
                 raise ShapeError(f"constant: {made.size} values do not fill the shape {shape}.")
             made = made.reshape(shape) if made.size == np.prod(shape) else made.repeat(
@@ -434,7 +434,7 @@ def _converted(t: Tensor, dtype: Any, shape: Any, device: Any) -> Tensor:
         t = TENSOR.astype(t, no_part_lost("constant", t.dtype, backend.as_dtype(dtype)))
     if shape is not None and t.shape != tuple(np.atleast_1d(shape)):
         change = TENSOR.broadcast_to if t.size == 1 else TENSOR.reshape
-        t = change(t, (shape,) if isinstance(shape, int) else tuple(shape))
+        t = change(t, (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape))
     return t.__copy__() if device is None else t.to_device(device).__copy__()
 
 

@@ -62,7 +62,7 @@ def _lent(structure: Any) -> Any:
 def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[list[Any], Any]:
     """Arguments with fresh Tensors at `argnums`, and those alone."""
     given = list(args)
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     for n in numbers:
         if not -len(given) <= n < len(given):
             raise ArgumentError(f"argnums: {n} is no position among {len(given)} arguments.")
@@ -70,7 +70,7 @@ def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[list[An
     wanted = tuple(given[n] for n in numbers)
     for n, w in zip(numbers, wanted, strict=True):
         given[n] = _lent(w)
-    return given, wanted[0] if isinstance(argnums, int) else wanted
+    return given, wanted if isinstance(argnums, Sequence) else wanted[0]
 
 
 def _scalar(y: Any, f: Function) -> Tensor:

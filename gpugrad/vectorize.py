@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gpugrad import nest
 from gpugrad.batched import Level, enter, leave
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, StructureError
@@ -19,8 +21,8 @@ _RANDOMNESS = ("error", "different", "same")
 
 def _spread_axes(what: str, structure: Any, axes: Any) -> list[int | None]:
     """An axis, or None, for every leaf of a structure: `axes` may stop at a branch of it."""
-    if axes is None or isinstance(axes, int):
-        return [axes] * len(nest.flatten(structure))
+    if axes is None or isinstance(axes, (int, np.integer)):
+        return [None if axes is None else int(axes)] * len(nest.flatten(structure))
     children, given = nest.children(structure), nest.children(axes)
     if children is None or given is None or [k for k, _ in children] != [k for k, _ in given]:
         raise StructureError(

@@ -206,6 +206,21 @@ def test_number_for_an_index_stays_whole(dtype):
         gg.take(C([1.0, 2.0]), 1.0)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, n: gg.logsumexp(x, axis=n), lambda x, n: gg.tensordot(x, x.T, axes=n),
+        lambda x, n: gg.tensordot(x, x, axes=(n, n)), lambda x, n: gg.vector_norm(x, ord=n),
+        lambda x, n: gg.sliding_window_view(x, n, axis=n), lambda x, n: gg.constant(2.0, shape=n),
+        lambda x, n: gg.grad(lambda a, b: gg.sum(a * b * b), argnums=n)(x, x),
+        lambda x, n: gg.vmap(gg.sum, in_axes=n)(x),
+    ],
+)  # fmt: skip
+def test_ints_of_numpy_serve_as_ints(f):
+    x = C(A[0], "float64")
+    np.testing.assert_array_equal(f(x, np.int64(1)).numpy(), f(x, 1).numpy(), strict=True)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_formulas_compute_in_float32(dtype):
     x = C(np.full(4096, 1.0), dtype)

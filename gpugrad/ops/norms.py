@@ -71,7 +71,7 @@ def vector_norm(xp, x, /, axis=None, *, keepdims=False, ord=2):
     >>> print(gg.vector_norm([3.0, 4.0]))
     5.0
     """
-    if not isinstance(ord, (int, float)):
+    if not isinstance(ord, (int, float, np.integer, np.floating)):
         raise ArgumentError(f"vector_norm: ord={ord!r} must be a number, inf or -inf.")
     x = as_inexact(x)
     if ord == 2:

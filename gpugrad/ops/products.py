@@ -238,11 +238,11 @@ def dot(xp, x1, x2, /):
 
 def _contracted(x1, x2, axes):
     """The axes to sum over, of each, counted from 0."""
-    if isinstance(axes, int):
+    if isinstance(axes, (int, np.integer)):
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
             raise AxisError(f"tensordot: {x1.shape} and {x2.shape} do not both have {axes} axes.")
         return list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
-    pair = [[a] if isinstance(a, int) else list(a) for a in axes]
+    pair = [[a] if isinstance(a, (int, np.integer)) else list(a) for a in axes]
     found = []
     for x, chosen in zip((x1, x2), pair, strict=True):
         if any(not -x.ndim <= a < x.ndim for a in chosen):

@@ -339,7 +339,7 @@ def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     out = lib.where(
         nothing, largest, lib.log(lib.where(nothing, lib.ones_like(total), total)) + shift
     )
-    return out if keepdims else out.reshape(total.shape if axis == () else reduced(x.shape, axis))
+    return out if keepdims else out.reshape(reduced(x.shape, axis))
 
 
 # ---- without a gradient -----------------------------------------------------------------
