@@ -98,6 +98,12 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     return indexing.getitem(_beside(self, index), index=index)
 
 
+def _contains(self: Tensor, value: Any) -> bool:
+    """Whether any element equals a value."""
+    same = self == value
+    return isinstance(same, Tensor) and bool(reduction.any_(same))
+
+
 def _beside(x: Tensor, index: Any) -> Tensor:
     """`x` in the reading of an index with arrays of `vmap` or `function` in it."""
     if len(NAMESPACES) == 1:
@@ -236,7 +242,7 @@ for _name, _method in {
     "real": property(elementwise.real), "imag": property(elementwise.imag),
     "H": property(_adjoint), "copy": _copy, "diagonal": arranging.diagonal, "fill": _fill,
     "ptp": statistics.ptp, "trace": products.trace, "view": _view, "__divmod__": numeric.divmod_,
-    "__rdivmod__": _reflected(numeric.divmod_),
+    "__rdivmod__": _reflected(numeric.divmod_), "__contains__": _contains,
     "__array_namespace__": _array_namespace, "__dlpack__": dlpack.dlpack,
     "__dlpack_device__": dlpack.dlpack_device,
     "__cuda_array_interface__": property(dlpack.cuda_array_interface),

@@ -503,6 +503,16 @@ def test_length_and_iteration():
     assert tape.gradient(y, x).tolist() == [[1.0, 0.0], [1.0, 0.0]]
 
 
+def test_in_looks_through_all_elements():
+    x = C([[1.0, 2.0], [3.0, float("nan")]])
+    assert 3.0 in x
+    assert C([5.0, 2.0]) in x
+    assert 2.0 in x[0, 1]
+    for other in (4.0, float("nan"), "3.0", None):
+        assert other not in x
+    assert 1.0 not in C([])
+
+
 def test_numbers_of_one_element():
     assert float(C([[2.5]])) == 2.5
     assert int(C(2.9)) == 2
