@@ -128,6 +128,8 @@ class Tensor:
             )
         view: np.ndarray[Any, Any] = self._handed_out("a NumPy array").view()
         if dtype is not None and dtype != view.dtype:
+            if copy is False:
+                raise ArgumentError(f"copy=False: {view.dtype} does not become {dtype} uncopied.")
             return view.astype(dtype)
         if copy:
             return view.copy()

@@ -623,6 +623,12 @@ def test_numpy_reads_a_tensor_that_nobody_watches():
     assert np.stack([x, x]).tolist() == [[1.0, 2.0]] * 2
 
 
+def test_numpy_casts_no_tensor_without_a_copy():
+    with pytest.raises(ValueError, match="float32 does not become float64 uncopied"):
+        np.asarray(C([1.0]), dtype=np.float64, copy=False)
+    assert np.asarray(C([1.0]), dtype=np.float32, copy=False).tolist() == [1.0]
+
+
 def test_numpy_conversion_of_a_watched_tensor_is_refused():
     x, other = C([1.0, 2.0]), C([3.0, 4.0])
     with gg.GradientTape() as tape:
