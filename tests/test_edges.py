@@ -557,6 +557,7 @@ def test_error_at_an_edge(name):
     ("call", "words"),
     [
         (lambda: gg.full(2, nan, dtype=int), "full.*nan.*int64"),
+        (lambda: gg.full_like(gg.ones(2, "uint8"), -1), "full: .*-1 out of bounds for uint8"),
         (lambda: gg.arange("a"), "arange: stop.*'a'"),
         (lambda: gg.roll([1.0, 2.0], 1.5), r"roll: shift.*1\.5"),
     ],

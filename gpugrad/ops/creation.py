@@ -48,7 +48,7 @@ def _filled(name: str, shape: Shape, value: Any, dtype: Any, device: Any) -> Ten
     with placement.formulas_on(seed):
         try:
             return wrap(backend.NAMESPACES[type(seed)].lib.full(shape, value, dtype=made))
-        except MemoryError as error:
+        except (MemoryError, OverflowError) as error:
             reraise(error, name, {}, {"shape": shape, "dtype": made, "device": d})
 
 
@@ -98,7 +98,7 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
 
     Raises:
         ShapeError: `fill_value` is more than one number.
-        DTypeError: a complex value for a real dtype, or one that is not finite for integers.
+        DTypeError: a complex value for a real dtype, or one that the integers do not hold.
 
     >>> import gpugrad as gg
     >>> print(gg.full(2, 7.0))
