@@ -241,6 +241,14 @@ def _argsort(a: Any, /, axis: Any = -1, *, stable: Any = None) -> Any:
     return _flat("argsort", a, axis)
 
 
+def _nancumsum(a: Any, /, axis: Any = None, *, dtype: Any = None) -> Any:
+    return _flat("nancumsum", a, axis, dtype=dtype)
+
+
+def _nancumprod(a: Any, /, axis: Any = None, *, dtype: Any = None) -> Any:
+    return _flat("nancumprod", a, axis, dtype=dtype)
+
+
 def _where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     import gpugrad
 
@@ -280,7 +288,8 @@ _ABOUT: dict[str, Callable[..., Any]] = {  # the array but not its values: no gr
     "size": _size,
 }
 _ADAPTED: dict[str, Callable[..., Any]] = {
-    "argsort": _argsort, "copy": _copy, "outer": _outer_product,
+    "argsort": _argsort, "copy": _copy, "nancumprod": _nancumprod, "nancumsum": _nancumsum,
+    "outer": _outer_product,
     "sort": _sort, "take": _take, "transpose": _transpose, "where": _where,
 }  # fmt: skip
 

@@ -58,6 +58,8 @@ DIFFERENTIABLE = {
     "mean": lambda t: np.mean(t(A), axis=-1, keepdims=True),
     "moveaxis": lambda t: np.moveaxis(t(M), 0, -1),
     "multiply.reduce": lambda t: np.multiply.reduce(t(A), axis=1, keepdims=True),
+    "nancumprod": lambda t: np.nancumprod(t(GAPS), axis=0),
+    "nancumsum": lambda t: np.nancumsum(t(GAPS)),
     "nanmean": lambda t: np.nanmean(t(GAPS), 0), "nansum": lambda t: np.nansum(t(GAPS), 1),
     "nanmean dtype": lambda t: np.nanmean(t(GAPS), dtype=np.complex128),
     "nanstd": lambda t: np.nanstd(t(GAPS), axis=1, ddof=1),
