@@ -217,13 +217,13 @@ def _is(value: Any, default: Any) -> bool:
 # ---- where the names mean something else --------------------------------------------------
 
 
-def _flat(function: str, a: Any, axis: Any) -> Any:
+def _flat(function: str, a: Any, axis: Any, **keywords: Any) -> Any:
     """Of all elements for axis None, as NumPy does it."""
     import gpugrad
 
     a = tensor(a)
     a, axis = (a.reshape(-1), -1) if axis is None else (a, axis)
-    return getattr(gpugrad, function)(a, axis=axis)
+    return getattr(gpugrad, function)(a, axis=axis, **keywords)
 
 
 def _take(a: Any, indices: Any, /, axis: Any = None) -> Any:

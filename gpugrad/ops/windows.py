@@ -281,7 +281,8 @@ def sliding_window_view(xp, x, /, window_shape, axis=None):
      [2. 3.]]
     """
     sizes = tuple(window_shape) if isinstance(window_shape, (tuple, list)) else (window_shape,)
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    one = isinstance(axis, (int, np.integer))
+    axes = range(x.ndim) if axis is None else (axis,) if one else axis
     if len(sizes) != len(axes):
         raise ShapeError(
             f"sliding_window_view: window_shape={window_shape!r} must give one length for each "
