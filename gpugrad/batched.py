@@ -35,7 +35,7 @@ from gpugrad.backend import (
 from gpugrad.backward import crossings
 from gpugrad.errors import ArgumentError, AxisError
 from gpugrad.recorder import graphs, number, record
-from gpugrad.tensor import Tensor, index_parts, recorders, wrap
+from gpugrad.tensor import Tensor, index_parts, recorders, together, wrap
 
 __all__ = [
     "BATCHED",
@@ -222,6 +222,7 @@ def batched_reading(op: Any) -> Callable[..., Any]:
         level = _top([*flat, *index_parts(bound.get("index"))])
         if level is None:
             return getattr(reading(*flat), op.name)(*args, **given)
+        together(op.name, flat, bound.get("index"))
         if "index" in bound:
             bound["index"] = _at_level(bound["index"], level)
         batched = tuple(type(a) is Batched and a.level is level for a in flat)

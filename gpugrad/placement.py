@@ -31,6 +31,7 @@ __all__ = [
     "meet",
     "meet_arrays",
     "move",
+    "one_library",
     "put",
     "require",
     "set_device",
@@ -259,27 +260,33 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
     """
     arrays = [v for v in values if type(v) in ARRAYS]
     kinds = {type(a) for a in arrays}
-    if len(kinds) > 1 and len({type(bottom(a)) for a in arrays}) == 1:
+    if len(kinds) > 1:
+        one_library(name, arrays)
         kinds = {max(kinds, key=lambda k: NAMESPACES[k].wraps)}
     if len(kinds) == 1:
         if any(a.dtype == BFLOAT16 for a in arrays):
             values = tuple(BFLOAT16.type(v) if type(v) in (float, int) else v for v in values)
         return (*values, kinds.pop())
-    if not kinds:  # numbers only: they are promoted among themselves, as Python does
-        numbers = [v for v in values if v is not None]
-        common = type(sum(numbers)) if not all(type(v) is bool for v in numbers) else bool
-        dtype = {float: np.float32, complex: np.complex64}.get(common)
-        d = default_device()
-        host_arrays = [v if v is None else np.asarray(v, dtype) for v in values]
-        if any(v is not None and v.dtype.kind == "O" for v in host_arrays):
-            raise DTypeError(f"{name}: {numbers} has a number too large for an array.")
-        arrays = [v if v is None else put(v, d) for v in host_arrays]
-        return (*arrays, type(next(a for a in arrays if a is not None)))
-    where = " and ".join(str(device_of(a)) for a in arrays)
-    raise DeviceError(
-        f"{name}: its arrays are on {where}. Move one with x.to_device(device); "
-        "gpugrad never moves data between devices by itself."
-    )
+    # numbers only: they are promoted among themselves, as Python does
+    numbers = [v for v in values if v is not None]
+    common = type(sum(numbers)) if not all(type(v) is bool for v in numbers) else bool
+    dtype = {float: np.float32, complex: np.complex64}.get(common)
+    d = default_device()
+    host_arrays = [v if v is None else np.asarray(v, dtype) for v in values]
+    if any(v is not None and v.dtype.kind == "O" for v in host_arrays):
+        raise DTypeError(f"{name}: {numbers} has a number too large for an array.")
+    arrays = [v if v is None else put(v, d) for v in host_arrays]
+    return (*arrays, type(next(a for a in arrays if a is not None)))
+
+
+def one_library(name: str, arrays: Sequence[Any]) -> None:
+    """Refuse bare arrays of two libraries, also below what wraps them."""
+    if len({type(bottom(a)) for a in arrays}) > 1:
+        where = " and ".join(str(device_of(a)) for a in arrays)
+        raise DeviceError(
+            f"{name}: its arrays are on {where}. Move one with x.to_device(device); "
+            "gpugrad never moves data between devices by itself."
+        )
 
 
 def meet_arrays(name: str, *values: Any, fixed: Sequence[int] = ()) -> tuple[Any, ...]:

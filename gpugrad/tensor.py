@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpugrad import backend, placement
-from gpugrad.backend import ALONE, BFLOAT16, SCALARS, TENSOR
+from gpugrad.backend import ALONE, ARRAYS, BFLOAT16, SCALARS, TENSOR
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.placement import Device
 from gpugrad.slices import IndexedSlices
@@ -34,6 +34,7 @@ __all__ = [
     "recorders",
     "tensor",
     "threads",
+    "together",
     "wrap",
 ]
 
@@ -286,6 +287,13 @@ def index_parts(index: Any) -> list[Any]:
     """The entries of an index as bare arrays; slices and the like as they are."""
     parts = index if type(index) is tuple else (index,)
     return [p._data if isinstance(p, Tensor) else p for p in parts]
+
+
+def together(name: str, arrays: Sequence[Any], index: Any = None) -> None:
+    """Refuse bare arrays, and Tensors in an index of them, of two libraries."""
+    parts = index if type(index) is tuple else (index,)
+    placed = index_parts(tuple(p for p in parts if type(p) is not np.ndarray))
+    placement.one_library(name, [a for a in (*arrays, *placed) if type(a) in ARRAYS])
 
 
 def _unpickle(values: np.ndarray[Any, Any], device: str) -> Tensor:

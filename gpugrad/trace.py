@@ -27,7 +27,7 @@ from gpugrad.backend import (
 )
 from gpugrad.errors import TraceError
 from gpugrad.program import CHECKS, Argument, OtherwiseError, Program, Step, Undo, Value, by_values
-from gpugrad.tensor import Tensor, index_parts, next_id, recorders, threads, wrap
+from gpugrad.tensor import Tensor, index_parts, next_id, recorders, threads, together, wrap
 from gpugrad.traced import (
     LEFT,
     TRACED,
@@ -199,6 +199,7 @@ class Tracing:
             arrays = [_array(a) for a in arrays]
             inner = [_inner(a) for a in arrays]
         flat = inner[0] if op.variadic else inner
+        together(op.name, flat, params.get("index"))
         results, real = self.computed(getattr(xp, op.name), inner, _inner_params(params))
         several = results if op.outputs > 1 else (results,)
         kind = type(next(a for a in flat if type(a) in ARRAYS))

@@ -347,17 +347,33 @@ def test_pickles_come_back_to_their_device(kind, cuda):
         ("matmul", lambda x, y: gg.matmul(x, y)), ("concat", lambda x, y: gg.concat([x, y])),
         ("where", lambda x, y: gg.where(x > 1, x, y)), ("maximum", lambda x, y: gg.maximum(x, y)),
         ("stack", lambda x, y: gg.stack([x, y])), ("greater", lambda x, y: x > y),
+        ("take", lambda x, y: gg.take(x, gg.astype(y, "int64"))),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )  # fmt: skip
-def test_arrays_on_two_devices_are_refused_by_name(name, mix, cuda):
-    x, y = C([1.0, 2.0]), C([3.0, 4.0], device=cuda)
+@pytest.mark.parametrize(
+    "transform", [lambda f: f, gg.function, gg.vmap], ids=["", "traced", "vmap"]
+)
+def test_arrays_on_two_devices_are_refused_by_name(name, mix, transform, cuda):
+    x, y = C([[1.0, 2.0]]), C([[3.0, 4.0]], device=cuda)
+    mix = transform(mix)
     for pair in ((x, y), (y, x)):
         with pytest.raises(DeviceError) as caught:
             mix(*pair)
         said = str(caught.value)
         for words in (f"{name}:", "cpu", "cuda:0", "x.to_device(device)"):
             assert words in said
+
+
+@pytest.mark.parametrize(
+    "transform", [lambda f: f, gg.function, gg.vmap], ids=["", "traced", "vmap"]
+)
+def test_an_index_on_another_device_is_refused(transform, cuda):
+    x, index = C([[1.0, 2.0]]), C([[0, 1]], device=cuda)
+    take = transform(lambda x, index: x[index])
+    for pair in ((x, index), (x.to_device(cuda), index.to_device("cpu"))):
+        with pytest.raises(DeviceError, match=r"getitem: .*x.to_device\(device\)"):
+            take(*pair)
 
 
 def test_numpy_arrays_are_not_moved_to_the_device(cuda):
