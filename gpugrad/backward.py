@@ -158,7 +158,7 @@ def backward(
             if fit is None and old is None:
                 grads[i] = gi
                 continue
-            at = reading(gi, old) if mixed else xp  # to_device's goes elsewhere
+            at = reading(*_arrays(gi), *_arrays(old)) if mixed else xp  # to_device's goes elsewhere
             if fit is not None and type(gi) is not IndexedSlices:
                 gi = refit(at, gi, fit)
             if old is None:
@@ -201,7 +201,11 @@ def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any, 
 
 def _beside(xp: Any, rows: IndexedSlices) -> Any:
     """The reading of rows, which may be on another device than what was read before."""
-    return xp if xp is TENSOR else reading(rows.values, rows.indices)
+    return xp if xp is TENSOR else reading(*_arrays(rows))
+
+
+def _arrays(g: Any) -> tuple[Any, ...]:
+    return (g.values, g.indices) if type(g) is IndexedSlices else (g,)
 
 
 def zeros(xp: Any, like: Any, shape: tuple[int, ...], dtype: Any) -> Any:

@@ -92,6 +92,36 @@ def test_under_a_tape_a_variable_or_slices_may_be_results():
             near(g, h)
 
 
+ROWS = {
+    "once": lambda v, at: gg.gather(v, at) ** 2,
+    "twice": lambda v, at: gg.gather(v, at) ** 2 + gg.gather(v, at + 1),
+    "beside the whole": lambda v, at: gg.sum(gg.gather(v, at)) + v,
+    "in a branch": lambda v, at: gg.cond(at[0] > 0, lambda: gg.gather(v, at), lambda: v[:2]),
+    "in a loop": lambda v, at: gg.scan(lambda c, i: (c * gg.gather(v, i), c), v[0], at)[0],
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("name", ROWS)
+def test_gradients_of_rows_are_those_of_eager_calls(name, device):
+    v = gg.Variable(RNG.normal(size=(4, 3)), device=device)
+
+    def loss(at):
+        return gg.sum(ROWS[name](v, at))
+
+    def gradient(at, loss=loss):
+        with gg.GradientTape() as tape:
+            y = loss(at)
+        return gg.convert_to_tensor(tape.gradient(y, v))
+
+    ways = [gradient, gg.function(gradient), lambda at: gradient(at, fast)]
+    fast = gg.function(loss)
+    for at in ([1, 1], [0, 2], [2, 1]):
+        want, *found = (way(gg.constant(at, device=device)).numpy() for way in ways)
+        for g in found:
+            near(g, want)
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 def test_under_a_tape_what_a_result_does_not_depend_on_has_no_gradient(device):
     v, w, x = (gg.Variable(RNG.normal(size=3), device=device) for _ in range(3))

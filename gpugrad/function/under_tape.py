@@ -93,7 +93,8 @@ def _trace_with_gradient(
         variables = [v for v in tape.watched_variables() if id(v) not in given_ids]
         ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
         seeds = [wrap(trace.input(bottom(t._data))) for t in ones]
-        gradients = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
+        made = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
+        gradients = [None if g is None else tensor(g) for g in made]  # rows are made dense
     return trace, result, targets, gradients, variables
 
 
@@ -195,7 +196,7 @@ class Pair:
             raise OtherwiseError("there is nothing to differentiate")
         self.is_target = [any(o is t._data for t in targets) for o in outputs]
         trace.returned(outputs)
-        values = [None if g is None else trace.place(tensor(g)._data) for g in gradients]
+        values = [None if g is None else trace.place(g._data) for g in gradients]
         self.connected = _connected(program, program.inputs[n:], values)
         program.outputs += [v for v in values if v is not None]
         forward, backward = _parted(optimized(program, options), n, len(outputs))
