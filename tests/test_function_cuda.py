@@ -1,5 +1,6 @@
 """Traced functions on a GPU, real or fake: kernels, and what can be captured as CUDA graphs."""
 
+import gc
 import sys
 import threading
 
@@ -922,6 +923,16 @@ def test_a_capture_that_is_interrupted_is_begun_again(cuda):
     for _ in range(3):
         (made,) = graph()
         np.testing.assert_array_equal(made.get(), [3, 3, 3])
+
+
+def test_a_graph_that_is_not_made_goes_silently(cuda, monkeypatch):
+    def refused(**how):
+        raise RuntimeError("no stream")
+
+    monkeypatch.setattr(backend.cupy().cuda, "MemoryPool", refused)
+    with pytest.raises(RuntimeError, match="no stream"):
+        Graph(lambda: [])
+    gc.collect()  # what is raised in __del__ is a warning
 
 
 # ---- arrays of two devices

@@ -65,6 +65,8 @@ class Graph:
         run: function that returns a list of arrays and does nothing but launch kernels.
     """
 
+    _pool: Any = None  # as long as it is not made
+
     def __init__(self, run: Callable[[], list[Any]]) -> None:
         cp = cupy()
         _give_back()
@@ -94,7 +96,8 @@ class Graph:
     def __del__(self) -> None:
         self._graph = self._results = None
         self._run = _done
-        _dead.append((self._device, self._pool))
+        if self._pool is not None:
+            _dead.append((self._device, self._pool))
         if not sys.is_finalizing():
             _give_back()
 
