@@ -85,6 +85,20 @@ def test_out_of_memory_names_the_op_the_bytes_and_the_way_out(cuda, limit):
     assert isinstance(raised.value, MemoryError)
 
 
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_replay_that_runs_out_of_memory_says_so_and_goes_on_later(graph, cuda, limit):
+    x = gg.ones(MEGA, dtype="float32", device=cuda)
+    f = gg.function(lambda x: gg.exp(x) * 2)
+    for _ in range(3 if graph else 1):
+        f(x)
+    gg.cuda.empty_cache(cuda)
+    limit(MEGA)
+    with pytest.raises(OutOfMemoryError, match=r"gg.function: .* in0: float32 \(1048576,\)"):
+        f(x)
+    gg.cuda.set_memory_limit(device=cuda)
+    np.testing.assert_allclose(f(x).numpy()[:2], 2 * np.e, 1e-6)
+
+
 def test_making_an_array_for_which_there_is_no_room_says_so_too(cuda, limit):
     limit(MEGA)
     with pytest.raises(OutOfMemoryError, match=r"^zeros: .*shape=\(1048576,\), dtype=.*float32"):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import NUMPY, Namespace
+from gpugrad.errors import reraise
 from gpugrad.function.cuda.runs import Run, call_of, given
 from gpugrad.function.cuda.slots import Slot, moved_in_place, slot_of
 from gpugrad.function.fusing import FUSING
@@ -101,9 +102,12 @@ class Launches:
         except OtherwiseError:
             self._refused.clear()
             raise
-        except BaseException:  # what is half made is made anew
+        except BaseException as error:  # what is half made is made anew
             self._refused.clear()
             self._versions = None
+            if isinstance(error, MemoryError):
+                inputs = {f"in{k}": v for k, v in enumerate(self.program.inputs)}
+                reraise(error, "gg.function", inputs, {})
             raise
 
     def _several(self, batches: list[list[Any]]) -> list[list[Any]]:
