@@ -93,6 +93,13 @@ def _tensors(structure: Any, numbers: bool = True) -> Any:
     return nest.map_structure(lambda leaf: tensor(leaf) if is_one(leaf) else leaf, structure)
 
 
+def _blanks(structure: Any) -> Any:
+    """A structure with Tensors like its own: those that a traced function wrote to may die."""
+    return nest.map_structure(
+        lambda leaf: wrap(leaf._data) if isinstance(leaf, Tensor) else leaf, structure
+    )
+
+
 class _Form:
     """A structure that holds Tensors and what is none, and how to make it of Tensors again."""
 
@@ -201,9 +208,9 @@ def _staged_cond(
 
     def written(branch: Function, name: str) -> tuple[Inner, list[Any]]:
         def run(*tensors: Tensor) -> list[Tensor]:
-            form = _Form(_tensors(branch(*operands(tensors))))
-            results[name] = form
-            return form.tensors
+            made = _tensors(branch(*operands(tensors)))
+            results[name] = _Form(_blanks(made))
+            return _Form(made).tensors
 
         return within(trace, f"cond: {name}", run, _like(given))
 
@@ -372,8 +379,9 @@ def scan(
                 f"{type(result).__name__} {result!r:.60}."
             )
         pairs = _agreed("scan", ("init", f"the carry of {name}"), form(carry), result[0])
-        ys[:] = [_Form(_tensors(result[1]))]
-        return [*(b for a, b in pairs if isinstance(a, Tensor)), *ys[0].tensors]
+        made = _tensors(result[1])
+        ys[:] = [_Form(_blanks(made))]
+        return [*(b for a, b in pairs if isinstance(a, Tensor)), *_Form(made).tensors]
 
     if trace is None:
         made = _scanned(body, form.tensors, along.tensors, n, reverse, 0)

@@ -345,6 +345,40 @@ def test_a_gradient_inside_a_body():
     near(gg.function(gradients(newton))(X), gradients(newton)(X))
 
 
+def test_functions_within_set_elements_of_their_own_tensors_alone():
+    def changed(x, value):
+        x, y = x + 0, gg.zeros_like(x)
+        x[0], y[1] = value, value
+        x[1:] += gg.sum(x) * y[1:]
+        return x
+
+    def chosen(x):
+        return gg.cond(gg.sum(x) > 0, lambda x: changed(x, 0.5), lambda x: changed(x * 2, x[1]), x)
+
+    def looped(x):
+        more = lambda c: c[1] < 3
+        return gg.while_loop(more, lambda c: (gg.tanh(changed(c[0], c[1])), c[1] + 1), (x, 0.0))[0]
+
+    def scanned(x):
+        return gg.scan(lambda c, v: (changed(c, v), changed(c * v, gg.sum(c))), x, x)
+
+    for f in (chosen, looped, scanned):
+        for g in (f, gradients(f)):
+            traced = gg.function(g)
+            for x in (X, -X):
+                near(traced(x), g(x))
+
+    def outer(x):
+        def body(c, v):
+            x[0] = v
+            return c, v
+
+        return gg.scan(body, 0.0, x)
+
+    with pytest.raises(TraceError, match=r"test_control.py:\d+ writes to a Tensor"):
+        gg.function(outer)(gg.constant([1.0, 2.0]))
+
+
 # ---- Variables ---------------------------------------------------------------------------
 
 

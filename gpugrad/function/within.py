@@ -8,6 +8,7 @@ What it reads of the function around it becomes an input of its program.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,8 @@ class Inner(Tracing):
         """Remember a Tensor that an op reads: by its number a tape knows it."""
         array = unwrapped(x._data)
         if type(array) is Traced:
-            self._read.setdefault(id(array.value), {})[x._id] = x
+            # a copy: whoever writes to `x` later must be the one who keeps it
+            self._read.setdefault(id(array.value), {})[x._id] = copy(x)
         every = set(levels_running()) <= set(levels_of(x._data))
         if self._recorded(x) and not (every and type(array) is Traced):
             self.missed[x._id] = self.variables.get(x._id, x)
@@ -256,13 +258,15 @@ def within(
     """
     levels = levels_running()
 
+    def called(inner: Inner) -> list[Any]:
+        outs = f(*(wrap(dressed(inner.input(a), levels)) for a in inputs))
+        for out in outs:
+            number(out)
+        return [out._data if one_for_all else spread_everywhere(out._data) for out in outs]
+
     def written(*lent: _Lent) -> tuple[Inner, list[Any]]:
         with Inner(trace, what, lent) as inner:
-            outs = f(*(wrap(dressed(inner.input(a), levels)) for a in inputs))
-            for out in outs:
-                number(out)
-            spread = [out._data if one_for_all else spread_everywhere(out._data) for out in outs]
-            arrays = [stripped(a) for a in spread]
+            arrays = [stripped(a) for a in called(inner)]
             inner.program.outputs = [inner.place(a) for a in arrays]
         return inner, [backend.bottom(a) for a in arrays]
 
