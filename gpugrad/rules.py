@@ -231,7 +231,10 @@ def _bind_partial(partial: Any, op: DeclaredRules) -> Rule:
 
 
 def _sheltered(rule: Rule) -> Rule:
-    """A rule that gives 0 where the whole cotangent is 0, whatever it would make of that."""
+    """A rule that gives 0 for NaN where the whole cotangent is 0.
+
+    Not for all that it gives: that is 0 too, but has a derivative by the cotangent.
+    """
     if getattr(rule, "is_missing", False):
         return rule
 
@@ -242,9 +245,9 @@ def _sheltered(rule: Rule) -> Rule:
         given = [part for part in (g if type(g) is tuple else (g,)) if part is not None]
         parts = [xp.any(xp.not_equal(part, 0)) for part in given]
         some = functools.reduce(xp.logical_or, parts)
-        if type(found) is tuple:
-            return tuple(f if f is None else xp.where(some, f, 0) for f in found)
-        return xp.where(some, found, 0)
+        every = found if type(found) is tuple else (found,)
+        kept = [f if f is None else xp.where(xp.logical_or(some, f == f), f, 0) for f in every]
+        return tuple(kept) if type(found) is tuple else kept[0]
 
     return sheltered
 

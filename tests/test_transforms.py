@@ -219,6 +219,34 @@ def test_a_masked_row_of_a_matrix_product_stays_finite_and_others_do_not():
     assert np.isnan(g[1][0])
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    "h", [gg.softmax, gg.sort, gg.cumulative_prod, gg.nn.layer_norm, gg.log_softmax, gg.flip]
+)
+def test_a_cotangent_of_0_has_a_derivative_beside_a_masked_branch(h):
+    x = gg.astype(BAD, gg.float64)
+    at = h(x)
+
+    def masked(x):
+        return gg.where(x > 0, x * gg.log(x), 0)
+
+    def both(x):
+        return h(x) + masked(x)
+
+    def loss(x):
+        return gg.sum((h(x) - at) ** 2)  # its cotangents are 0 at x
+
+    near(gg.linearize(both, x)[1](X), gg.jvp(both, [x], [X])[1])
+    near(
+        gg.hessian(lambda x: loss(x) + gg.sum(masked(x)))(x),
+        gg.hessian(loss)(x) + gg.hessian(lambda x: gg.sum(masked(x)))(x),
+    )
+    within = gg.function(
+        lambda x: gg.scan(lambda c, _: (gg.linearize(h, c)[1](X), None), x, None, length=1)[0]
+    )
+    near(within(x), gg.jvp(h, [x], [X])[1])
+
+
 def test_batch_jacobian_is_the_jacobian_of_each_example(rng):
     x, w = rng.normal(size=(4, 3)), rng.normal(size=(3, 2))
 
