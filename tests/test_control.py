@@ -182,6 +182,20 @@ def test_constants_that_a_tape_in_the_function_watches_have_gradients(f, order):
         near(traced(x), order(square, A)(x))
 
 
+def test_copies_of_a_constant_that_a_tape_in_the_function_watches():
+    again = gg.recompute_grad(lambda a, v: gg.sin(a) * v)  # which copies its arguments
+
+    def f(a):
+        return gg.scan(lambda c, v: (c + a * again(a, v), None), X * 0, XS)[0]
+
+    for order in (gradients, second, tangent):
+        near(gg.function(lambda order=order: order(f)(X))(), order(f)(X))
+    with pytest.raises(TraceError, match=r"scan: .*copies.*gg\.positive"):
+        gg.function(
+            lambda: gradients(lambda a: gg.scan(lambda c, v: (c + gg.constant(a), v), X, XS)[0])(X)
+        )()
+
+
 def drawing(x):
     """Random numbers in a body and in a branch, and a scan over nothing in one."""
 

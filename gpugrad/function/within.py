@@ -90,7 +90,7 @@ class Inner(Tracing):
     Attributes:
         effects: what happens in it besides computing, by name, and how it is undone.
         variables: those that it reads, by number.
-        missed: what is recorded outside and should have been lent, by number.
+        missed: what is recorded outside and should have been lent.
     """
 
     abstract = True
@@ -98,6 +98,7 @@ class Inner(Tracing):
     def __init__(self, outer: Tracing, what: str, lent: Sequence[_Lent] = ()) -> None:
         super().__init__(outer.pure, outer.trial, outer.passes)
         self._what, self._lent = what, {id(x.value): x for x in lent}
+        self._numbers = {x.source._id for x in lent}
         self._beside = list(threads.stack)
         self._around = [*self._beside, *getattr(outer, "_around", ())]  # what records outside
         self._placed: dict[int, Traced] = {}  # by value
@@ -148,7 +149,14 @@ class Inner(Tracing):
             self._read.setdefault(id(array.value), {})[x._id] = copy(x)
         every = set(levels_running()) <= set(levels_of(x._data))
         if self._recorded(x) and not (every and type(array) is Traced):
-            self.missed[x._id] = self.variables.get(x._id, x)
+            read = self.variables.get(x._id, x)
+            self.missed[id(read)] = read  # copies of one Tensor have its number
+            if type(array) is not Traced and x._id in self._numbers:
+                raise TraceError(
+                    f"{self._what}: it copies a Tensor from outside that is recorded, as "
+                    "gg.constant and copy.copy do, which gg.function cannot follow. Use "
+                    "gg.positive, or copy it before."
+                )
 
     def _recorded(self, x: Tensor) -> bool:
         return any(x._id in r.known for r in self._around)
