@@ -28,6 +28,7 @@ from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, recorders, tensor, threads, wrap
 from gpugrad.trace import Tracing
+from gpugrad.traced import running
 from gpugrad.training import is_training, training
 from gpugrad.transforms import grad, jacobian, vjp
 from gpugrad.variable import Variable
@@ -166,7 +167,8 @@ def custom_gradient(f: Function | None = None) -> Function:
 
     Keyword arguments count like positional ones; keyword-only ones come last, and their
     gradients may be left out. The gradient holds in forward mode too. Its own gradient, for
-    second order, is that of what `grad_fn` computes.
+    second order, is that of what `grad_fn` computes. In the branches and bodies of a traced
+    function `grad_fn` is traced with `f`, up to three derivatives.
 
     Raises:
         StructureError: `grad_fn` takes no `variables` though some were read, or returned
@@ -223,6 +225,8 @@ def custom_gradient(f: Function | None = None) -> Function:
             if graphs:
                 for x in inputs:
                     number(x)
+            if trace := running():
+                outs = trace.with_gradient(name, outs, [*inputs, *variables], op.gradients)
             if Batched in ARRAYS:  # what is the same for all examples may get a gradient of each
                 outs = [wrap(spread_everywhere(out._data)) for out in outs]
                 given_and_made = crossed(*inputs, *variables, *outs)

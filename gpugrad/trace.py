@@ -156,6 +156,12 @@ class Tracing:
     def numbered(self, x: Tensor) -> None:
         """An op reads `x`, and a recorder wants to know all that is read."""
 
+    def with_gradient(
+        self, name: str, outs: list[Tensor], inputs: Sequence[Tensor], gradients: Callable[..., Any]
+    ) -> list[Tensor]:
+        """Results of a call that has a gradient of its own, for tapes that see the trace alone."""
+        return outs
+
     def returned(self, arrays: Sequence[Any]) -> None:
         """Say what the results are; TraceError if something has come from another trace."""
         program = self.program

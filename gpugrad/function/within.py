@@ -14,15 +14,17 @@ from typing import Any
 import numpy as np
 
 from gpugrad import backend, placement
-from gpugrad.backend import ARRAYS, is_inexact
+from gpugrad.backend import ARRAYS, TENSOR, bottom, is_inexact
 from gpugrad.batched import Batched, Level, levels_of, levels_running, spread_everywhere
 from gpugrad.errors import TraceError
 from gpugrad.function.plan import Options, optimized, planned
+from gpugrad.function.rewrite import Rewriter
 from gpugrad.function.signature import Signature
 from gpugrad.function.under_tape import Pair, tapes_only
-from gpugrad.program import OtherwiseError, Step, Undo, Value, filled
+from gpugrad.program import OtherwiseError, Program, Step, Undo, Value, filled
 from gpugrad.recorder import graphs, number, recording_stopped
-from gpugrad.tensor import Tensor, made_of, threads, wrap
+from gpugrad.rules import OwnRules
+from gpugrad.tensor import Tensor, made_of, tensor, threads, wrap
 from gpugrad.trace import Tracing
 from gpugrad.traced import Traced, running, unwrapped
 from gpugrad.variable import Variable
@@ -100,6 +102,7 @@ class Inner(Tracing):
         self._what, self._lent = what, {id(x.value): x for x in lent}
         self._numbers = {x.source._id for x in lent}
         self._beside = list(threads.stack)
+        self._orders = getattr(outer, "_orders", 0)
         self._around = [*self._beside, *getattr(outer, "_around", ())]  # what records outside
         self._placed: dict[int, Traced] = {}  # by value
         self._read: dict[int, dict[int, Tensor]] = {}  # Tensors by value and number
@@ -206,6 +209,24 @@ class Inner(Tracing):
         )
         return [wrap(m) for m in made]
 
+    def with_gradient(
+        self, name: str, outs: list[Tensor], inputs: Sequence[Tensor], gradients: Callable[..., Any]
+    ) -> list[Tensor]:
+        """Write the gradient down too: whoever differentiates the program calls it."""
+        inputs = [x._read() for x in inputs]
+        if not any(is_inexact(x.dtype) for x in inputs):
+            return outs
+        given = [stripped(spread_everywhere(x._data)) for x in (*outs, *inputs)]
+        own = Own(self, name, [bottom(a) for a in given[: len(outs)]], len(inputs), gradients)
+        for x in own.captured:
+            number(x)
+        results = [Traced(bottom(a), Value(bottom(a))) for a in given[: len(outs)]]
+        for r in results:
+            r.value.view = True
+        args = [self.place(a) for a in (*given, *(stripped(x._data) for x in own.captured))]
+        self.program.steps.append(Step(own, args, {}, [r.value for r in results]))
+        return [wrap(dressed(r, levels_running())) for r in results]
+
     def captured(self) -> dict[int, tuple[Value, Tensor]]:
         """What the program reads of those around it: its Value, and the Tensor that it was."""
         made = {id(v) for v in self.program.inputs}
@@ -250,6 +271,7 @@ def within(
     f: Callable[..., Sequence[Any]],
     inputs: Sequence[Any],
     one_for_all: bool = False,
+    orders: int = 0,
 ) -> tuple[Inner, list[Any]]:
     """Write a function of Tensors down, as it is called in the program of `trace`.
 
@@ -259,6 +281,7 @@ def within(
         f: function of Tensors that returns Tensors.
         inputs: bare arrays of the library that are like its arguments, `stripped`.
         one_for_all: the results are the same for all examples of a vmap.
+        orders: how many derivatives more than `trace` it is.
 
     Returns:
         The trace of it, whose program has the inputs but not yet what it captures, and the
@@ -274,6 +297,7 @@ def within(
 
     def written(*lent: _Lent) -> tuple[Inner, list[Any]]:
         with Inner(trace, what, lent) as inner:
+            inner._orders += orders
             arrays = [stripped(a) for a in called(inner)]
             inner.program.outputs = [inner.place(a) for a in arrays]
         return inner, [backend.bottom(a) for a in arrays]
@@ -303,7 +327,8 @@ class Sub:
     def plan(self) -> None:
         """Run the passes, now that the program has all its inputs."""
         self.program = optimized(self.program, self._options)
-        self.shown, self._replay = planned(self.program, self._options)
+        shown = optimized(_values(self.program), self._options)
+        self.shown, self._replay = planned(shown, self._options)
         self.program.forget_arrays()
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
@@ -354,7 +379,7 @@ class Sub:
         for step in self.program.steps:
             args = [found(a) for a in step.args]
             staged: Any = step.op or step.call
-            if step.programs:
+            if step.programs or type(staged) is Own:
                 made = staged.eager(*args)
             elif step.op is None and trace is not None:
                 about = [(v.shape, v.dtype) for v in step.outs]
@@ -369,6 +394,90 @@ class Sub:
             made = [made] if isinstance(made, Tensor) else made
             at.update((id(v), t) for v, t in zip(step.outs, made, strict=True))
         return [found(v) for v in self.program.outputs]
+
+
+_MOST = 3  # derivatives of one call that are written down: implicit_diff has no end of them
+
+
+class Own:
+    """The gradient that a call within a function has of its own; stands in the place of an op.
+
+    Its step takes the call's results, its inputs and what the gradient reads, and gives the
+    results: only where a tape records it is more than that.
+    """
+
+    kind, arrays = "control", ()
+    is_library_function = variadic = False
+    outputs = 2
+
+    def __init__(
+        self, inner: Inner, name: str, outs: Sequence[Any], n_inputs: int,
+        gradients: Callable[..., Any],
+    ) -> None:  # fmt: skip
+        self.name, self._n = name, (len(outs), n_inputs)
+        self.captured: list[Tensor] = []
+        self._error: Exception | None = None
+        self._there: list[bool] = []
+
+        def run(*g: Tensor) -> list[Tensor]:
+            found = gradients(TENSOR, g)
+            self._there = [x is not None for x in found]
+            return [tensor(x) for x in found if x is not None]
+
+        try:
+            if inner._orders == _MOST:
+                raise TraceError(
+                    f"{name}: in a function within a traced one a gradient of its own has no "
+                    f"derivatives of order {_MOST + 1}."
+                )
+            made, _ = within(inner, f"the gradient of {name}", run, outs, orders=1)
+        except Exception as error:  # it is an error if there is a gradient to be taken
+            self._error = error
+            return
+        values = made.captured().values()
+        made.program.inputs += [value for value, _ in values]
+        self.captured = [x for _, x in values]
+        self._sub = Sub(made._what, made)
+        self._sub.plan()
+
+    def eager(self, *tensors: Tensor) -> list[Tensor]:
+        """The results, recorded by whoever records."""
+        n, m = self._n
+        outs = [wrap(t._data) for t in tensors[:n]]
+        _OwnCall(self, tensors[n + m :]).record(outs, tensors[n : n + m])
+        return outs
+
+    def gradients(self, upstream: Sequence[Tensor], read: Sequence[Tensor]) -> list[Tensor | None]:
+        """One for each input, or None."""
+        if self._error is not None:
+            raise self._error
+        found = iter(self._sub(*upstream, *read))
+        return [next(found) if there else None for there in self._there]
+
+
+class _OwnCall(OwnRules):
+    """One run of its step."""
+
+    def __init__(self, own: Own, read: Sequence[Tensor]) -> None:
+        super().__init__(own.name)
+        self._own, self._read = own, [copy(t) for t in read]
+
+    def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
+        """What the function written down for them returns."""
+        found = self._own.gradients([x if xp is TENSOR else wrap(x) for x in g], self._read)
+        return [x if x is None or xp is TENSOR else x._data for x in found]
+
+
+def _values(program: Program) -> Program:
+    """The program of the values alone, without gradients that calls in it have of their own."""
+    made = Rewriter(program)
+    for step in program.steps:
+        if type(step.op) is not Own:
+            made.keep(made.renamed(step))
+            continue
+        for out, arg in zip(step.outs, step.args, strict=False):
+            made.replace(out, made.value(arg))
+    return made.program()
 
 
 def _call(step: Step) -> Callable[..., list[Tensor]]:
