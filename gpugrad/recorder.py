@@ -205,6 +205,15 @@ class Recorder:
         """Gradients of the sum of `targets` (Tensor, IndexedSlices or None), one a source."""
         if not targets:
             return [None] * len(sources)
+        try:
+            return self._pull(targets, seeds, sources, stops)
+        except MemoryError as error:
+            reraise(error, "gradient", {}, {})
+
+    def _pull(
+        self, targets: list[Tensor], seeds: list[Any], sources: list[Tensor],
+        stops: Sequence[Tensor],
+    ) -> list[Any]:  # fmt: skip
         wanted = {number_any(s) for s in sources}
         raw = not threads.stack or all(recorder.passive for recorder in threads.stack)
         first = targets[0]._data

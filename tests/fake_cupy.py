@@ -893,6 +893,37 @@ class OutOfMemoryError(MemoryError):
         )
 
 
+class failing_allocation:
+    """Within its ``with`` statement one allocation fails, the one that `after` counts to.
+
+    Attributes:
+        done: whether that has come, or none is to fail.
+    """
+
+    def __enter__(self) -> failing_allocation:
+        self._whole, self._left = MemoryPool._taken, 0
+
+        def taken(pool: Any, size: int, gpu: int) -> Any:
+            self._left -= 1
+            if self._left == 0:
+                raise OutOfMemoryError(size, 0, 0)
+            return self._whole(pool, size, gpu)
+
+        MemoryPool._taken = taken
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        MemoryPool._taken = self._whole
+
+    def after(self, n: int) -> None:
+        """Let the `n`-th allocation from now on fail."""
+        self._left = n
+
+    @property
+    def done(self) -> bool:
+        return self._left <= 0
+
+
 class MemoryPool:
     """``cupy.cuda.MemoryPool``: counts the bytes of the arrays that own memory, by device.
 

@@ -420,6 +420,47 @@ def test_an_optimizers_step_before_a_failure_is_taken_and_one_after_it_is_not(se
     np.testing.assert_allclose(v.numpy(), before[0] - 0.2, 1e-4)
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_replay_for_which_memory_is_out_anywhere_changes_nothing(apart, monkeypatch, rng):
+    if not hasattr(backend.cupy().cuda.Stream, "waits"):
+        pytest.skip(reason="the allocations of the real CuPy cannot be made to fail one by one")
+    w, count = (gg.Variable(a, device="cuda:0") for a in (np.ones((5, 3), "f"), np.zeros((), "f")))
+    optimizer, generator = gg.optim.Adam(0.1), gg.random.Generator(5)
+    x = gg.constant(rng.normal(size=(4, 5)), "float32", device="cuda:0")
+
+    @gg.function
+    def step(x):
+        with gg.GradientTape() as tape:
+            y = gg.tanh(x @ w) + generator.normal((4, 3), device="cuda:0")
+            loss = gg.mean(y * y)
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+        count.assign_add(1)
+        return loss, y
+
+    def state():
+        return [*w.numpy().ravel(), count.item(), optimizer.iterations, generator.state["counter"]]
+
+    held = []
+    for _ in range(4):
+        step(x)
+        held += [w.value()] * apart
+    failures = 0
+    with fake_cupy.failing_allocation() as fail:
+        while fail.done:
+            failures += 1
+            before = state()
+            fail.after(failures)
+            try:
+                step(x)
+            except gg.OutOfMemoryError:
+                assert state() == before
+            held += [w.value()] * apart
+    assert failures > 3
+    before = state()
+    step(x)
+    assert [b - a for a, b in zip(before, state(), strict=True)][-3:-1] == [1, 1]
+
+
 def test_what_was_not_launched_is_not_counted(monkeypatch):
     w, optimizer = gg.Variable(np.ones(3, np.float32), device="cuda:0"), gg.optim.Adam(0.1)
     generator = gg.random.Generator(5)

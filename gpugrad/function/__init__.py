@@ -329,6 +329,9 @@ def function(
             `Function.memory` tells them. Tracing, which is done once, takes more.
         passes: which optimizations run; all if None.
 
+    While a function is traced, in its first call, its Variables hold values of the trace: no
+    other thread may read or assign them then.
+
     A signature is the structure of the arguments, shapes, dtypes and devices of their Tensors,
     which of them are the same, and the other values. Under a tape the gradient is traced with the
     function, and the call is one entry of the log. Inside a `vmap`, a ForwardAccumulator or

@@ -108,7 +108,7 @@ huber = elementwise(
     domain=((0.3, 1), (1.2, 4)),
     doc=(
         "Huber's loss of `x`: x^2 / 2 up to `delta`, from there on its tangent, delta (|x| -"
-        " delta / 2); inf where `delta` is negative."
+        " delta / 2); inf where `delta` is negative. The loss of two arrays is `huber_loss`."
     ),
     example=("1.0, [0.5, 3.0]", "[0.125 2.5  ]"),
 )  # fmt: skip

@@ -18,6 +18,7 @@ from gpugrad.errors import (
     DTypeError,
     IndexOutOfBoundsError,
     ShapeError,
+    reraise,
 )
 from gpugrad.kernels.optim import step as launch_step
 from gpugrad.optim.applied import Applied
@@ -122,7 +123,12 @@ class Optimizer:
         if (trace := running()) is not None:
             self._apply_at_replay(trace, grads_and_vars)
             return
-        pairs = self._checked(grads_and_vars)
+        try:
+            self._apply(self._checked(grads_and_vars))
+        except MemoryError as error:
+            reraise(error, f"{self.name}.apply_gradients", {}, {})
+
+    def _apply(self, pairs: list[tuple[Gradient, Variable]]) -> None:
         rate = self._rate_now()
         # everything that can fail comes before the first change
         self.build([variable for _, variable in pairs])
@@ -130,7 +136,7 @@ class Optimizer:
         for gradient, variable in pairs:
             g = gradient if isinstance(gradient, IndexedSlices) else flat(gradient._data)
             work.append((self._states[variable._id], writable(variable), g))
-        work = self._launch_all(work, rate)
+        work = self._launch_all(self._move_all_rows(work, rate), rate)
         for _, data, _ in work:
             if type(data) is not np.ndarray:
                 with placement.formulas_on(data):
@@ -139,9 +145,6 @@ class Optimizer:
         for state, data, g in work:
             with placement.formulas_on(data):
                 step = self._begin(state, rate)
-                if isinstance(g, IndexedSlices):
-                    self._move_rows(data, g.indices._data, g.values._data, rate)
-                    continue
                 moved = step, [flat(data), g, *(a.array for a in state.averages.values())]
                 if type(data) is np.ndarray:
                     on_cpu.append(moved)
@@ -150,13 +153,24 @@ class Optimizer:
         spread(move, parts(on_cpu))
         self.iterations += 1
 
+    def _move_all_rows(self, work: list[Work], rate: float) -> list[Work]:
+        """Move those of which the gradient is rows, which takes memory; the rest of the work."""
+        rest: list[Work] = []
+        for state, data, g in work:
+            if not isinstance(g, IndexedSlices):
+                rest.append((state, data, g))
+                continue
+            with placement.formulas_on(data):
+                self._move_rows(data, g.indices._data, g.values._data, rate)
+                self._begin(state, rate)
+        return rest
+
     def _launch_all(self, work: list[Work], rate: float) -> list[Work]:
         """Move what is on GPUs, in one launch for all of one dtype; the rest of the work."""
         dense: list[Work] = []
         rest: list[Work] = []
         for one in work:
-            _, data, g = one
-            on_cpu = type(data) is np.ndarray or isinstance(g, IndexedSlices) or not self.kernel
+            on_cpu = type(one[1]) is np.ndarray or not self.kernel
             (rest if on_cpu else dense).append(one)
         for group in grouped(dense):
             self._launch(group, self._settings(group[0][0].step + 1, rate))

@@ -18,11 +18,12 @@ import numpy as np
 from gpugrad.backend import NUMPY, Namespace
 from gpugrad.errors import reraise
 from gpugrad.function.cuda.runs import Run, call_of, given
-from gpugrad.function.cuda.slots import Slot, moved_in_place, slot_of
+from gpugrad.function.cuda.slots import Slot, moved_in_place, moving_last, slot_of
 from gpugrad.function.fusing import FUSING
 from gpugrad.function.fusing.overwriting import over, overwriting
 from gpugrad.function.memory import roots_of
 from gpugrad.kernels.graphs import Graph, Put, RefusedError, beside, in_order
+from gpugrad.kernels.launch import is_captured
 from gpugrad.placement import copied, formulas_on
 from gpugrad.program import OtherwiseError, Program, Step, Value, check_shapes
 from gpugrad.variable import Variable
@@ -53,12 +54,13 @@ class Launches:
     ) -> None:
         for name in FUSING:
             program = FUSING[name](program) if name in passes else program
-        self.program = program
+        self.program = program = moving_last(program)
         self.runs: list[Run] = []
         self._loose = program.loose()
         self._xp, self._captures = xp, xp is not NUMPY
         in_place = moved_in_place(program) if self._captures else {}
         self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect: of one step
+        self._ran = self._moving = 0  # effects of a run, and those up to what moved a Variable
         written_over = overwriting(program)
         for step in program.steps:
             call, fixed = self._launch(step) if id(step) in in_place else call_of(step, xp)
@@ -75,6 +77,7 @@ class Launches:
         self._returns_moved = self._are_returned()
         self._graphs: dict[int, Graph] = {}  # by position of the run
         self._puts: dict[int, tuple[Put, list[Any], list[int]]] = {}  # what goes to them, where
+        self._out: Put | None = None  # what copies results
         self._refused: list[int] = []  # positions of runs that CuPy cannot capture
         self._versions: Any = None  # of the slots that the graphs have captured
 
@@ -118,6 +121,7 @@ class Launches:
         del read, on_device  # which hold on to a Variable's array
         with _LOCK, here:  # graphs have memory of their own, for one call at a time
             self._prepare(len(batches))
+            room = self._room(len(batches))
             before = {id(v): variable._data for variable, v in self._read}
             before |= {at: self._slots[at].own for at in self._seen}
             knowns = [before | dict(zip(self._arguments, a, strict=True)) for a in batches]
@@ -127,13 +131,13 @@ class Launches:
                 try:
                     parts = self._made(k, run, knowns)
                 except BaseException:
-                    self._show(self.runs[:k])
+                    self._show(k)
                     raise
                 for known, made in zip(knowns, parts, strict=True):
                     known.update(zip(run.names, made, strict=True))
                     if self._moved:
                         known |= {at: self._slots[self._moves[at]].own for at in self._moved}
-            self._keep(knowns)
+            self._keep(knowns, room)
             results = [[given(v, known) for v in program.outputs] for known in knowns]
             for variable, v in program.writes:
                 if self._is_own(variable, v):
@@ -191,8 +195,8 @@ class Launches:
         if self._captures:
             lent.update(id(v) for run in self.runs for v in run.outputs if run.fixed or v.view)
         self._graphs_own = lent
-        outputs = {id(v) for v in program.outputs} & lent
-        self._lent = outputs, outputs | {id(v) for v in writes} & lent
+        outputs = {id(v): v for v in program.outputs if id(v) in lent}
+        self._lent = outputs, outputs | {id(v): v for v in writes if id(v) in lent}
 
     def _part_refused(self) -> None:
         """Halve runs that cannot be captured, until a step is alone that cannot be."""
@@ -214,7 +218,11 @@ class Launches:
         launched: Any = step.launched
 
         def call(*arrays: Any) -> list[Any]:
-            made = launched.launch(list(arrays[:n]), list(arrays[n:]), self._live[id(step)])
+            live = self._live[id(step)]
+            made = launched.launch(list(arrays[:n]), list(arrays[n:]), live)
+            if not is_captured(live[0]):
+                self._ran += 1
+                self._moving = self._ran if step.variables else self._moving
             return [*made, *arrays[n:]]
 
         return call, True
@@ -235,7 +243,7 @@ class Launches:
             self._forget(0)
             self._fixed: list[dict[int, Any]] = [{} for _ in range(n)]  # what graphs read, by step
             self._lives: list[dict[int, list[Any]]] = [{} for _ in range(n)]
-            self._out: Put | None = None
+            self._out = None
             self._versions = versions
         in_order()
 
@@ -249,13 +257,14 @@ class Launches:
         """The results of a run in each step: of a CUDA graph, if CuPy can capture it."""
         effects: list[Any] = [launched for _, launched in run.effects] * len(knowns)
         numbers: list[list[Any]] = []
+        self._ran = self._moving = 0
         try:
             for launched in effects:
                 numbers.append(launched.numbers())
             self._put(k, run, knowns, numbers)
-            return (self._graph if self._captured(run) else self._called)(k, run, knowns)
+            return (self._graph if self._captured(run) else self._one_by_one)(k, run, knowns)
         except BaseException:
-            for launched in reversed(effects[: len(numbers)]):
+            for launched in reversed(effects[self._moving : len(numbers)]):
                 launched.uncount()
             raise
 
@@ -278,7 +287,7 @@ class Launches:
         put, places, _ = self._puts[k]
         put(flat, arrays, places)
 
-    def _called(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
+    def _one_by_one(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
         """The results of a run, step by step."""
         made = []
         for i, known in enumerate(knowns):
@@ -337,27 +346,34 @@ class Launches:
             if variable._id in self._starts and not self._is_own(variable, v)
         }
 
-    def _show(self, runs: list[Run]) -> None:
-        """Give Variables what optimizers have made of them in runs before one that has failed."""
-        made = {id(v) for run in runs for step, _ in run.steps for v in step.outs}
-        for at in made & self._moves.keys():
-            self._slots[self._moves[at]].show()
+    def _show(self, k: int) -> None:
+        """Give Variables what optimizers have made of them, as run `k` has failed."""
+        done = [step for run in self.runs[:k] for step, _ in run.steps]
+        done += [step for step, _ in self.runs[k].effects[: self._moving]]
+        made = {id(v) for step in done for v in step.outs}
+        for at in {self._moves[v] for v in made & self._moves.keys()}:
+            self._slots[at].show()
 
-    def _keep(self, knowns: list[dict[int, Any]]) -> None:
+    def _room(self, n: int) -> list[dict[int, Any]]:
+        """Memory for what `_keep` copies of `n` steps, before anything that could not be undone."""
+        outputs, last = self._lent
+        room = [
+            {at: self._xp.lib.empty(v.shape, dtype=v.dtype) for at, v in some.items() if not v.host}
+            for some in (*[outputs] * (n - 1), last)
+        ]
+        copies = [copy for some in room for copy in some.values()]
+        if copies and self._out is None:
+            self._out = Put((), copies)
+        return room
+
+    def _keep(self, knowns: list[dict[int, Any]], room: list[dict[int, Any]]) -> None:
         """Copy what the next call writes to for those who keep it: results, and Variables."""
         outputs, last = self._lent
-        places = [(known, at) for known in knowns[:-1] for at in outputs]
-        places += [(knowns[-1], at) for at in last]
-        lent = []
-        for known, at in places:
-            if type(known[at]) is np.ndarray:  # an object that a control op keeps for its gradient
+        arrays = [known[at] for known, copies in zip(knowns, room, strict=True) for at in copies]
+        if self._out is not None:
+            self._out((), arrays, [copy for copies in room for copy in copies.values()])
+        lent = (*[outputs] * (len(knowns) - 1), last)
+        for known, some, copies in zip(knowns, lent, room, strict=True):
+            known |= copies
+            for at in some.keys() - copies.keys():  # of the host, or what a control op keeps
                 known[at] = known[at].copy()
-            else:
-                lent.append((known, at))
-        if lent:
-            arrays = [known[at] for known, at in lent]
-            copies = beside(arrays)
-            self._out = self._out or Put((), arrays)
-            self._out((), arrays, copies)
-            for (known, at), copy in zip(lent, copies, strict=True):
-                known[at] = copy

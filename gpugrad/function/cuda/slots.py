@@ -7,11 +7,12 @@ import weakref
 
 from gpugrad.backend import ALONE
 from gpugrad.function.memory import all_roots_of
+from gpugrad.kernels.graphs import beside
 from gpugrad.placement import copied
-from gpugrad.program import Program
+from gpugrad.program import Program, Step
 from gpugrad.variable import Variable
 
-__all__ = ["Slot", "moved_in_place", "slot_of"]
+__all__ = ["Slot", "moved_in_place", "moving_last", "slot_of"]
 
 
 class Slot:
@@ -31,6 +32,7 @@ class Slot:
     def __init__(self, variable: Variable) -> None:
         self.variable, self.moved, self.version = variable, False, 0
         self._apart, self._shown = False, None  # what the Variable has, if it equals `own`
+        self._room = None  # memory for the next value that it gets
         self.own = variable._data
         if not self.own.flags.c_contiguous or self.own.base is not None:
             self._leave()
@@ -49,17 +51,21 @@ class Slot:
             else:
                 self.own[...] = data
                 self._shown = data
+        if self.moved and self._apart and self._room is None:
+            (self._room,) = beside([self.own])
 
     def _leave(self) -> None:
         """Take memory that nothing else sees."""
         self._shown = self.variable._data
-        self.own = copied(self._shown)
+        self.own, self._room = copied(self._shown), None
         self._apart = True
         self.version += 1
 
     def show(self) -> None:
         """Give the Variable what a graph has made of its value."""
-        self._shown = copied(self.own) if self._apart else None
+        self._shown, self._room = self._room, None
+        if self._shown is not None:
+            self._shown[...] = self.own
         self.variable._data = self.own if self._shown is None else self._shown
 
 
@@ -72,6 +78,26 @@ def slot_of(variable: Variable) -> Slot:
     if slot is None:
         slot = _slots[variable._id] = Slot(variable)
     return slot
+
+
+def moving_last(program: Program) -> Program:
+    """The program with what can come before an optimizer's step before it.
+
+    So if memory runs out Variables have not been moved. Effects stay in their order.
+    """
+    early: list[Step] = []
+    late: list[Step] = []
+    after: set[int] = set()
+    for step in program.steps:
+        moves = step.launched is not None and step.variables
+        if moves or (late and step.call) or any(id(v) in after for v in step.inputs):
+            late.append(step)
+            after.update(id(v) for v in step.outs)
+        else:
+            early.append(step)
+    made = program.copy()
+    made.steps = early + late
+    return made
 
 
 def moved_in_place(program: Program) -> dict[int, dict[int, int]]:
