@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ def bare_function(op: Any, xp: Namespace) -> Callable[..., Any]:
         function: Callable[..., Any] = getattr(xp.lib, op.forward.name)
     else:
         function = functools.partial(op.forward, xp)
-        function = function if op.keeps_half else through_float32(function)
+        values = (0,) if op.variadic else [i for i, rule in enumerate(op.rules) if rule is not None]
+        function = function if op.keeps_half else through_float32(function, values)
     if op.kind == "elementwise" and xp is not NUMPY:
         function = generated.first(op, function)
     if op.cuda is not None and xp is not NUMPY:
@@ -42,10 +43,14 @@ def _kernel_first(kernel: Callable[..., Any], formula: Callable[..., Any]) -> Ca
     return kernel_first
 
 
-def through_float32(function: Callable[..., Any]) -> Callable[..., Any]:
+_SHORT = (np.dtype(np.int16), np.dtype(np.uint16))
+
+
+def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) -> Callable[..., Any]:
     """Compute with 16-bit floats as a GPU kernel does: in float32, rounded once at the end.
 
-    What ops do that do not say ``keeps_half``.
+    What ops do that do not say ``keeps_half``. At the positions `values` are arguments that are no
+    indices: beside ints of 16 bits, which a 16-bit float does not hold, the result stays float32.
     """
 
     def half(x: Any) -> bool:
@@ -77,7 +82,11 @@ def through_float32(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **params)
         floats = {d for d in dtypes(args) if d is not None and d.kind in "fcV"}
         result = function(*(widen(a) for a in args), **params)
-        return narrow(result, floats.pop()) if len(floats) == 1 else result
+        if len(floats) > 1 or not dtypes(args[i] for i in values if i < len(args)).isdisjoint(
+            _SHORT
+        ):
+            return result
+        return narrow(result, floats.pop())
 
     return rounded_once
 

@@ -221,6 +221,15 @@ def test_ints_of_numpy_serve_as_ints(f):
     np.testing.assert_array_equal(f(x, np.int64(1)).numpy(), f(x, 1).numpy(), strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["int16", "uint16"])
+def test_ints_that_a_float16_does_not_hold_make_it_a_float32(dtype):
+    a, n = C([1.5, 2.5], "float16"), C([1, 30_001], dtype)
+    for made in (a + n, gg.concat([a, n])[2:], gg.einsum("i,i->i", a, n), gg.stack([a, n])[1]):
+        assert made.dtype == "float32"
+        assert made[1].item() in (30_003.5, 30_001.0, 75_002.5)
+    assert gg.take(a, C([1, 0], dtype)).dtype == "float16"  # an index says where
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_formulas_compute_in_float32(dtype):
     x = C(np.full(4096, 1.0), dtype)

@@ -125,7 +125,7 @@ def _einsum(xp, operands, /, *, subscripts):
     return _by_numpy(operands, subscripts, many)
 
 
-@through_float32
+@functools.partial(through_float32, values=(0,))
 def _by_numpy(operands, subscripts, optimize):
     return np.einsum(subscripts, *operands, optimize=optimize)
 
