@@ -14,6 +14,7 @@ from gpugrad import nest
 from gpugrad.backend import ARRAYS, TENSOR, is_array, is_inexact
 from gpugrad.batched import Batched, crossed, reopened, spread, spread_everywhere
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
+from gpugrad.listener import Listener
 from gpugrad.ops.draws import noting, repeating
 from gpugrad.pickling import public_name
 from gpugrad.recorder import (
@@ -26,7 +27,7 @@ from gpugrad.recorder import (
 from gpugrad.rules import OwnRules
 from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import Tensor, recorders, tensor, threads, wrap
+from gpugrad.tensor import Tensor, recorders, tensor, wrap
 from gpugrad.trace import Tracing
 from gpugrad.traced import running
 from gpugrad.training import is_training, training
@@ -44,37 +45,23 @@ __all__ = [
 Function = Callable[..., Any]
 
 
-class _Accesses:
+class _Accesses(Listener):
     """A recorder that notes which trainable Variables are read, and records nothing."""
-
-    known: frozenset[int] = frozenset()
-    dead: frozenset[int] = frozenset()
-    log = None
 
     def __init__(self) -> None:
         self.variables: dict[int, Variable] = {}
 
     def touched(self, variable: Variable) -> None:
+        """Note it."""
         if variable.trainable:
             self.variables[variable._id] = variable
 
-    passive = True
-
-    def assigned(self, variable: Variable) -> None:
-        """A Variable gets another value."""
-
-    def barrier(self, name: str, ids: Any, out: int) -> None:
-        """Nothing is recorded, so nothing stops."""
-
     def __enter__(self) -> _Accesses:
-        self._stack = threads.stack
-        self._stack.append(self)
-        recorders.append(self)
+        self.listen()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._stack.remove(self)
-        recorders.remove(self)
+        self.leave()
 
 
 class _CustomOp(OwnRules):

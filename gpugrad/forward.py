@@ -15,6 +15,7 @@ from gpugrad import nest
 from gpugrad.backend import SCALARS, TENSOR, as_array, is_inexact, reading
 from gpugrad.backward import flat, refit, revive, zeros
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
+from gpugrad.listener import Listener
 from gpugrad.placement import formulas_on
 from gpugrad.recorder import (
     UnconnectedGradients,
@@ -25,13 +26,12 @@ from gpugrad.recorder import (
     zeros_beside,
 )
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import Tensor, recorders, tensor, threads, wrap
-from gpugrad.variable import Variable
+from gpugrad.tensor import Tensor, tensor, threads, wrap
 
 __all__ = ["ForwardAccumulator"]
 
 
-class ForwardAccumulator:
+class ForwardAccumulator(Listener):
     """Computes Jacobian-vector products while the program runs.
 
     Args:
@@ -53,13 +53,12 @@ class ForwardAccumulator:
     6.0
     """
 
-    log = None  # what makes tape.record hand an entry over instead of appending it
+    passive = False
 
     def __init__(self, primals: Any, tangents: Any) -> None:
         found = leaves_of("primals", primals)
         self.known: dict[int, Tensor] = {}
         self.dead: set[int] = set()
-        self._stack: list[Any] | None = None
         for primal, t in zip(
             found, nest.flatten_like(primals, tangents, "tangents"), strict=True
         ):  # fmt: skip
@@ -75,27 +74,11 @@ class ForwardAccumulator:
     def __enter__(self) -> ForwardAccumulator:
         if self._stack is not None:
             raise TapeError("The accumulator is recording already; it cannot be entered again.")
-        self._stack = threads.stack
-        self._stack.append(self)
-        recorders.append(self)
+        self.listen()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self._stack is not None:
-            self._stack.remove(self)
-            recorders.remove(self)
-            self._stack = None
-
-    passive = False
-
-    def touched(self, variable: Variable) -> None:
-        """A Variable was read; its tangent, if it has one, is known by its number."""
-
-    def assigned(self, variable: Variable) -> None:
-        """A Variable gets another value."""
-
-    def barrier(self, name: str, ids: Sequence[int], out: int) -> None:
-        """An op without a derivative: no tangent goes on."""
+        self.leave()
 
     def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
         """Tangents of Tensors that were computed from the primals, in the same structure.

@@ -22,6 +22,7 @@ from gpugrad.errors import (
     reraise,
 )
 from gpugrad.explain import Barrier
+from gpugrad.listener import Listener
 from gpugrad.placement import formulas_on
 from gpugrad.program import OtherwiseError
 from gpugrad.slices import IndexedSlices
@@ -153,8 +154,10 @@ def recording_stopped(keep: type | tuple[type, ...] = ()) -> Iterator[None]:
 # ---- recorders --------------------------------------------------------------------------
 
 
-class Recorder:
+class Recorder(Listener):
     """What a tape and a graph share: a log, and differentiating it."""
+
+    passive = False
 
     def __init__(self) -> None:
         self._clear()
@@ -188,15 +191,6 @@ class Recorder:
         if any(i in self.known or i in self.dead for i in ids):
             self.dead.add(out)
             self.barriers.append((len(self.log), name, out, tuple(ids), user_line()))
-
-    passive = False
-    """Whether it records nothing, so that gradients need not be seen by it."""
-
-    def touched(self, variable: Variable) -> None:
-        """A Variable was read."""
-
-    def assigned(self, variable: Variable) -> None:
-        """A Variable gets another value."""
 
     def pull(
         self, targets: list[Tensor], seeds: list[Any], sources: list[Tensor],

@@ -26,7 +26,7 @@ from gpugrad.recorder import (
     zeros_beside,
 )
 from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, recorders, tensor, threads, wrap
+from gpugrad.tensor import Tensor, tensor, threads, wrap
 from gpugrad.variable import Variable
 
 __all__ = ["CHUNK_BYTES", "GradientTape"]
@@ -58,7 +58,6 @@ class GradientTape(Recorder):
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         super().__init__()
         self._persistent, self._auto = bool(persistent), bool(watch_accessed_variables)
-        self._stack: list[Any] | None = None  # the thread's, while recording
         self._entered = self._usable = self._explains = False
 
     def __enter__(self) -> GradientTape:
@@ -68,23 +67,12 @@ class GradientTape(Recorder):
             self._clear()
             self._usable = True
         self._entered = True
-        self._start()
+        self.listen()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._entered = False
-        self._stop()
-
-    def _start(self, place: int | None = None) -> None:
-        self._stack = threads.stack
-        self._stack.insert(len(self._stack) if place is None else place, self)
-        recorders.append(self)
-
-    def _stop(self) -> None:
-        if self._stack is not None:
-            self._stack.remove(self)
-            recorders.remove(self)
-            self._stack = None
+        self.leave()
 
     def watch(self, tensor: Any) -> None:
         """Record what is done from now on to `tensor`: a Tensor, a Variable, or a nest of them.
@@ -134,13 +122,13 @@ class GradientTape(Recorder):
         if stack is None or stack is not threads.stack:
             raise TapeError("stop_recording: the tape is not recording in this thread.")
         place = stack.index(self)
-        self._stop()
+        self.leave()
         try:
             yield
         finally:
             if self._stack is None and self._usable:
                 self._entered = True
-                self._start(place)
+                self.listen(place)
 
     def reset(self) -> None:
         """Forget all that was recorded and watched; only while recording."""
@@ -156,7 +144,7 @@ class GradientTape(Recorder):
                 "that is not persistent gives one: use GradientTape(persistent=True) for more."
             )
         if not self._persistent:
-            self._stop()
+            self.leave()
             self._entered = False  # a failing gradient leaves nothing that `watch` could tell
 
     def _end(self, results: list[Any]) -> None:

@@ -26,8 +26,9 @@ from gpugrad.backend import (
     reading,
 )
 from gpugrad.errors import TraceError
+from gpugrad.listener import Listener
 from gpugrad.program import CHECKS, Argument, OtherwiseError, Program, Step, Undo, Value, by_values
-from gpugrad.tensor import Tensor, index_parts, next_id, recorders, threads, together, wrap
+from gpugrad.tensor import Tensor, index_parts, next_id, together, wrap
 from gpugrad.traced import (
     LEFT,
     TRACED,
@@ -42,13 +43,9 @@ from gpugrad.variable import Variable
 __all__ = ["Tracing"]
 
 
-class Tracing:
+class Tracing(Listener):
     """Writes down what runs in its ``with`` statement; a recorder that sees Variables read."""
 
-    known: frozenset[int] = frozenset()
-    dead: frozenset[int] = frozenset()
-    log = None
-    passive = True  # nothing is differentiated because of it
     abstract = False  # whether the arrays only say what shapes and dtypes there are
 
     def __init__(
@@ -70,16 +67,13 @@ class Tracing:
             ARRAYS.add(Traced)
 
     def __enter__(self) -> Tracing:
-        self._stack = threads.stack
-        self._stack.append(self)
-        recorders.append(self)
+        self.listen()
         self._outer, current.trace = current.trace, self
         return self
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         current.trace = self._outer
-        self._stack.remove(self)
-        recorders.remove(self)
+        self.leave()
         where = self._restored() if self._written else ""
         failed = kind is not None or bool(where)
         for variable, before in self._variables.values():
@@ -149,9 +143,6 @@ class Tracing:
             if x is not None:
                 x._data = before
         return next((line for x, _, line in found if x is not None), "")
-
-    def barrier(self, name: str, ids: Any, out: int) -> None:
-        """Nothing is recorded, so nothing stops."""
 
     def numbered(self, x: Tensor) -> None:
         """An op reads `x`, and a recorder wants to know all that is read."""

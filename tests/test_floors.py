@@ -12,7 +12,7 @@ FLOORS = {
     "nest": 1, "pool": 1, "backend": 1.0, "determinism": 1, "training": 1, "pickling": 1,
     "placement": 1.1, "kernels": 1.2, "cuda": 1.2,
     "dtypes": 1.5, "slices": 1.5,
-    "tensor": 2.0, "variable": 2.1, "dlpack": 2.2, "inspection": 2.3, "program": 2.4,
+    "tensor": 2.0, "variable": 2.1, "listener": 2.2, "dlpack": 2.2, "inspection": 2.3, "program": 2.4,
     "traced": 2.5, "trace": 2.6,
     "backward": 3.0, "explain": 3.1, "recorder": 3.2,
     "batched": 3.25, "tape": 3.3, "graph": 3.3, "forward": 3.4,
