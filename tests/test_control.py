@@ -13,6 +13,8 @@ from needs import needs_shim
 import gpugrad as gg
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, TraceError
 from gpugrad.function.passes import PASSES
+from gpugrad.recorder import graphs
+from gpugrad.tensor import threads
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=3))
@@ -466,6 +468,8 @@ def test_functions_within_set_elements_of_their_own_tensors_alone():
 
     with pytest.raises(TraceError, match=r"test_control.py:\d+ writes to a Tensor"):
         gg.function(outer)(gg.constant([1.0, 2.0]))
+    assert not graphs
+    assert not threads.stack
 
 
 # ---- Variables ---------------------------------------------------------------------------

@@ -122,9 +122,11 @@ class Inner(Tracing):
     def __exit__(self, kind: Any, *exc: object) -> None:
         for x in self._lent.values():
             x.put(x.before)
-        super().__exit__(kind, *exc)
-        graphs.remove(self)
-        self._paused.__exit__(None, None, None)
+        try:
+            super().__exit__(kind, *exc)
+        finally:
+            graphs.remove(self)
+            self._paused.__exit__(None, None, None)
 
     def touched(self, variable: Variable) -> None:
         """Let those around it know that the Variable is read."""
