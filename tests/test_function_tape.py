@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
-from comparing import near
+from comparing import near, same
 from steps import masked_gradient
 
 import gpugrad as gg
+from gpugrad.errors import TraceError
+from gpugrad.recorder import graphs
+from gpugrad.tensor import threads
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
@@ -231,3 +234,23 @@ def test_a_tensor_that_is_closed_over_gets_its_gradient_where_a_tape_watches_it(
         by_x, by_w = tape.gradient(y, [x, w])
         near(by_x, gg.grad(lambda x: gg.sum(gg.tanh(x @ w)))(x))
         near(by_w, gg.grad(lambda w: gg.sum(gg.tanh(x @ w)))(w))
+
+
+def test_a_result_that_the_function_has_written_to_is_its_own():
+    def f(x):
+        x = x + 0
+        x[0] = gg.sum(x)
+        return {"x": x, "half": x / 2}
+
+    traced = gg.function(f)
+    for x in (gg.constant([1.0, 2.0]), gg.constant([3.0, 5.0])):
+        same(gg.jacobian(lambda x: traced(x)["x"])(x), gg.jacobian(lambda x: f(x)["x"])(x))
+
+    def writes(x):
+        x[0] = 1.0
+        return x
+
+    with pytest.raises(TraceError, match="writes to a Tensor"):
+        gg.jacobian(gg.function(writes))(x)
+    assert not graphs
+    assert not threads.stack

@@ -58,8 +58,10 @@ class _Watchful(Tracing):
         return self
 
     def __exit__(self, kind: Any, *exc: object) -> None:
-        super().__exit__(kind, *exc)
-        graphs.remove(self)
+        try:
+            super().__exit__(kind, *exc)
+        finally:
+            graphs.remove(self)
 
     def numbered(self, x: Tensor) -> None:
         """Remember a Tensor that an op reads, if it is a constant of the program."""
@@ -70,15 +72,16 @@ class _Watchful(Tracing):
 def _trace_with_gradient(
     f: Callable[..., Any], args: Any, keywords: Any, wanted: Sequence[Tensor], structure: Any,
     passes: Sequence[str],
-) -> tuple[_Watchful, Any, list[Any], list[Any], list[Variable]]:  # fmt: skip
+) -> tuple[_Watchful, Any, list[Any], list[Any], list[Any], list[Variable]]:  # fmt: skip
     """Trace a function and its gradient by some Tensors and by the Variables that it reads.
 
     Raises:
         OtherwiseError: the function has effects; none has happened yet.
 
     Returns:
-        The trace, the result, its inexact Tensors, the gradients, and the Variables. The inputs of
-        the program are `structure`'s leaves and then the upstream gradients.
+        The trace, the form of the result, its arrays and those of them that are inexact, the
+        gradients, and the Variables. The inputs of the program are `structure`'s leaves and then
+        the upstream gradients.
     """
     # where the function is called again, effects would come again
     trace = _Watchful(pure=True, passes=passes)
@@ -95,7 +98,10 @@ def _trace_with_gradient(
         seeds = [wrap(trace.input(bottom(t._data))) for t in ones]
         made = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
         gradients = [None if g is None else tensor(g) for g in made]  # rows are made dense
-    return trace, result, targets, gradients, variables
+        form, outputs = taken(result)
+        inexact = [t._data for t in targets]
+        del result, targets  # Tensors that `f` has written to must be its own
+    return trace, form, outputs, inexact, gradients, variables
 
 
 def _connected(
@@ -183,7 +189,7 @@ class Pair:
         self, f: Any, args: Any, keywords: Any, wanted: list[Tensor], options: Options,
         signature: Signature,
     ) -> None:  # fmt: skip
-        trace, result, targets, gradients, variables = _trace_with_gradient(
+        trace, self.result, outputs, targets, gradients, variables = _trace_with_gradient(
             f, args, keywords, wanted, signature.inputs, options.passes
         )
         program, n = trace.program, len(trace.program.inputs) - len(targets)
@@ -191,10 +197,9 @@ class Pair:
         differentiated = {id(v) for v in (*variables, *wanted)}
         others = {v._id for v, _ in program.reads if id(v) not in differentiated}
         self.others = others | trace.captured  # it has no gradient by these
-        self.result, outputs = taken(result)
         if not targets:
             raise OtherwiseError("there is nothing to differentiate")
-        self.is_target = [any(o is t._data for t in targets) for o in outputs]
+        self.is_target = [any(o is t for t in targets) for o in outputs]
         trace.returned(outputs)
         values = [None if g is None else trace.place(g._data) for g in gradients]
         self.connected = _connected(program, program.inputs[n:], values)

@@ -209,7 +209,8 @@ class Embedding(Module):
         rows: how many there are.
         width: numbers in one.
         padding_idx: row that is 0 and gets no gradient; None for none.
-        sparse: whether the table's gradient is `gg.IndexedSlices` of the rows that were read.
+        sparse: whether the table's gradient is `gg.IndexedSlices` of the rows that were read. That
+            of a traced function by a tape around it is dense.
         initializer, generator, dtype: as for `Dense`.
 
     Attributes:
