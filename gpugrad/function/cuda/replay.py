@@ -196,7 +196,12 @@ class Launches:
             lent.update(id(v) for run in self.runs for v in run.outputs if run.fixed or v.view)
         self._graphs_own = lent
         outputs = {id(v): v for v in program.outputs if id(v) in lent}
-        self._lent = outputs, outputs | {id(v): v for v in writes if id(v) in lent}
+        last = outputs | {id(v): v for v in writes if id(v) in lent}
+        self._lent = [
+            ({at: (v.shape, v.dtype) for at, v in some.items() if not v.host},
+             [at for at, v in some.items() if v.host])  # or an object that a control op keeps
+            for some in (outputs, last)
+        ]  # fmt: skip
 
     def _part_refused(self) -> None:
         """Halve runs that cannot be captured, until a step is alone that cannot be."""
@@ -354,26 +359,24 @@ class Launches:
         for at in {self._moves[v] for v in made & self._moves.keys()}:
             self._slots[at].show()
 
-    def _room(self, n: int) -> list[dict[int, Any]]:
+    def _room(self, n: int) -> list[list[Any]]:
         """Memory for what `_keep` copies of `n` steps, before anything that could not be undone."""
-        outputs, last = self._lent
-        room = [
-            {at: self._xp.lib.empty(v.shape, dtype=v.dtype) for at, v in some.items() if not v.host}
-            for some in (*[outputs] * (n - 1), last)
-        ]
-        copies = [copy for some in room for copy in some.values()]
-        if copies and self._out is None:
-            self._out = Put((), copies)
+        new, (each, _), (last, _) = self._xp.lib.ndarray, *self._lent
+        room = [[new(*kind) for kind in some.values()] for some in (*[each] * (n - 1), last)]
+        if self._out is None and any(room):
+            self._out = Put((), [copy for copies in room for copy in copies])
         return room
 
-    def _keep(self, knowns: list[dict[int, Any]], room: list[dict[int, Any]]) -> None:
+    def _keep(self, knowns: list[dict[int, Any]], room: list[list[Any]]) -> None:
         """Copy what the next call writes to for those who keep it: results, and Variables."""
-        outputs, last = self._lent
-        arrays = [known[at] for known, copies in zip(knowns, room, strict=True) for at in copies]
-        if self._out is not None:
-            self._out((), arrays, [copy for copies in room for copy in copies.values()])
-        lent = (*[outputs] * (len(knowns) - 1), last)
-        for known, some, copies in zip(knowns, lent, room, strict=True):
-            known |= copies
-            for at in some.keys() - copies.keys():  # of the host, or what a control op keeps
+        each, last = self._lent
+        arrays: list[Any] = []
+        for known, (device, host), copies in zip(
+            knowns, (*[each] * (len(knowns) - 1), last), room, strict=True
+        ):
+            arrays += [known[at] for at in device]
+            known.update(zip(device, copies, strict=True))
+            for at in host:
                 known[at] = known[at].copy()
+        if self._out is not None:
+            self._out((), arrays, [copy for copies in room for copy in copies])
