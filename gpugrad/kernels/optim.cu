@@ -137,7 +137,6 @@ template <class T, class A> __global__ void __launch_bounds__(256) squares(
 // up all sums, of which there are few, in the same order: so the scale needs no launch of its own.
 template <class T, class A> __global__ void __launch_bounds__(256) clip(
     const __grid_constant__ Table<2> table, const A* sums, int n_sums, A max_norm, A* norm) {
-  constexpr int W = PACKED<T>;
   __shared__ A scratch[32];
   A sum = 0;
   for (int k = threadIdx.x; k < n_sums; k += blockDim.x) sum += sums[k];
@@ -145,17 +144,9 @@ template <class T, class A> __global__ void __launch_bounds__(256) clip(
   A scale = size < infinity<A>() ? (size > max_norm ? max_norm / size : A(1)) : size - size;
   if (blockIdx.x == 0 && threadIdx.x == 0) *norm = size;
   each_chunk(table, [&](int i, long long start, int n) {
-    const T* g = (const T*)table.at[0][i] + start;
-    T* out = (T*)table.at[1][i] + start;
-    int whole = aligned(g, out) ? n / W * W : 0;
-    for (int k = threadIdx.x * W; k < whole; k += blockDim.x * W) {
-      A a[W];
-      load<W>(g + k, a);
-#pragma unroll
-      for (int j = 0; j < W; ++j) a[j] *= scale;
-      store<W>(a, out + k);
-    }
-    for (int k = whole + threadIdx.x; k < n; k += blockDim.x) out[k] = T(A(g[k]) * scale);
+    map_chunk<A>(
+        (const T*)table.at[0][i] + start, (T*)table.at[1][i] + start, n,
+        [&](A a) { return a * scale; });
   });
 }
 

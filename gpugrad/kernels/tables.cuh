@@ -49,3 +49,18 @@ template <class T, class G> constexpr int WIDE = PACKED<T> > PACKED<G> ? PACKED<
 template <class... P> __device__ bool aligned(P... pointers) {
   return ((... | (unsigned long long)pointers) & 15) == 0;
 }
+
+// f of each of n elements, computed as A: by the threads of a block, in packs where they lie so.
+template <class A, class S, class T, class F> __device__ void map_chunk(
+    const S* from, T* to, int n, F f) {
+  constexpr int W = WIDE<S, T>;
+  int whole = aligned(from, to) ? n / W * W : 0;
+  for (int k = threadIdx.x * W; k < whole; k += blockDim.x * W) {
+    A a[W];
+    load<W>(from + k, a);
+#pragma unroll
+    for (int j = 0; j < W; ++j) a[j] = f(a[j]);
+    store<W>(a, to + k);
+  }
+  for (int k = whole + threadIdx.x; k < n; k += blockDim.x) to[k] = T(f(A(from[k])));
+}
