@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import Namespace
-from gpugrad.function.fusing.joined import Joined
+from gpugrad.function.fusing.joined import Joined, with_instead
 from gpugrad.function.readers import Readers
 from gpugrad.kernels.casts import NARROW, narrowed
 from gpugrad.program import Program, Step, Value
@@ -29,7 +29,6 @@ class _Casts(Joined):
     def __init__(self, steps: list[Step]) -> None:
         args, outs = [s.args[0] for s in steps], [s.outs[0] for s in steps]
         super().__init__(f"{len(steps)} casts to {outs[0].dtype}", args, steps, outs)
-        self.phase = steps[0].phase
 
     def run(self, xp: Namespace, *arrays: Any) -> Any:
         """As of a `Joined`."""
@@ -48,9 +47,7 @@ def cast_together(program: Program) -> Program:
         if len(steps) > 1:
             instead.update((id(s), []) for s in steps)
             instead[id(steps[0])] = [_Casts(steps)]
-    made = program.copy()
-    made.steps = [s for step in program.steps for s in instead.get(id(step), [step])]
-    return made
+    return with_instead(program, instead)
 
 
 def _is_early(step: Step, readers: Readers) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 
 from gpugrad.backend import Namespace
-from gpugrad.function.fusing.joined import Joined
+from gpugrad.function.fusing.joined import Joined, with_instead
 from gpugrad.function.readers import Readers
 from gpugrad.kernels.cross_entropy import loss_and_gradient
 from gpugrad.program import Program, Step
@@ -30,7 +30,6 @@ class _Both(Joined):
         gradient.args = tuple(args)  # of what the loss reads, not of other views of it
         super().__init__("loss and gradient", args, [loss, gradient], [*loss.outs, *gradient.outs])
         self.params = {"ignore_index": loss.params["ignore_index"]}
-        self.phase = loss.phase
 
     def run(self, xp: Namespace, *arrays: object) -> object:
         """As of a `Joined`."""
@@ -48,9 +47,7 @@ def with_gradients(program: Program) -> Program:
             continue
         instead.update((id(s), []) for s in (loss, *between))
         instead[id(gradient)] = [_Both(loss, gradient), *between]
-    made = program.copy()
-    made.steps = [s for step in program.steps for s in instead.get(id(step), [step])]
-    return made
+    return with_instead(program, instead)
 
 
 def _gradient_of(loss: Step, readers: Readers) -> Step | None:
