@@ -34,7 +34,8 @@ if not REAL_GPU:  # before gpugrad asks: it asks once
     fake_cupy.install()
     fake_cublaslt.install()
 
-from gpugrad.kernels.generated import composed  # noqa: E402  # after the fake
+from gpugrad import backend  # noqa: E402  # after the fake
+from gpugrad.kernels.generated import composed  # noqa: E402
 
 hypothesis.settings.register_profile(
     "gpugrad", derandomize=True, deadline=None, print_blob=True, database=None
@@ -91,3 +92,12 @@ def rng() -> np.random.Generator:
 def cuda() -> str:
     """A CUDA device: the real one where there is one, else that of the fake CuPy."""
     return "cuda:0"
+
+
+@pytest.fixture
+def failing() -> Iterator[fake_cupy.failing_allocation]:
+    """As `fake_cupy.failing_allocation`, entered."""
+    if not hasattr(backend.cupy().cuda.Stream, "waits"):
+        pytest.skip(reason="the allocations of the real CuPy cannot be made to fail one by one")
+    with fake_cupy.failing_allocation() as made:
+        yield made

@@ -916,7 +916,7 @@ class failing_allocation:
         MemoryPool._taken = self._whole
 
     def after(self, n: int) -> None:
-        """Let the `n`-th allocation from now on fail."""
+        """Let the `n`-th allocation from now on fail; none if that is 0."""
         self._left = n
 
     @property

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 
-import fake_cupy
 import numpy as np
 import pytest
 
@@ -111,9 +110,7 @@ def test_making_an_array_for_which_there_is_no_room_says_so_too(cuda, limit):
 @pytest.mark.parametrize("optimizer", [
     gg.optim.SGD(0.1), gg.optim.SGD(0.1, momentum=0.9), gg.optim.Adam(0.1),
 ])  # fmt: skip
-def test_an_optimizers_step_for_which_memory_is_out_changes_nothing(optimizer, cuda):
-    if not hasattr(backend.cupy().cuda.Stream, "waits"):
-        pytest.skip(reason="the allocations of the real CuPy cannot be made to fail one by one")
+def test_an_optimizers_step_for_which_memory_is_out_changes_nothing(optimizer, cuda, failing):
     variables = [gg.Variable(np.ones(s, np.float32), device=cuda) for s in ((4, 3), (5,), (2, 3))]
     rows = gg.IndexedSlices(
         gg.ones((2, 3), device=cuda), gg.constant([1, 1], device=cuda), dense_shape=(4, 3)
@@ -126,35 +123,32 @@ def test_an_optimizers_step_for_which_memory_is_out_changes_nothing(optimizer, c
         return [v.numpy().tolist() for v in variables], optimizer.iterations, steps
 
     failures = 0
-    with fake_cupy.failing_allocation() as fail:
-        while fail.done:
-            failures += 1
-            optimizer.build(variables)
-            before = state()
-            fail.after(failures)
-            try:
-                optimizer.apply_gradients(zip(gradients, variables, strict=True))
-            except gg.OutOfMemoryError:
-                assert state() == before
+    while failing.done:
+        failures += 1
+        optimizer.build(variables)
+        before = state()
+        failing.after(failures)
+        try:
+            optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        except gg.OutOfMemoryError:
+            assert state() == before
+    failing.after(0)  # no more
     assert failures > 1
     assert state()[1:] == (1, [1, 1, 1])
 
 
-def test_a_gradient_for_which_memory_is_out_anywhere_says_so(cuda):
-    if not hasattr(backend.cupy().cuda.Stream, "waits"):
-        pytest.skip(reason="the allocations of the real CuPy cannot be made to fail one by one")
+def test_a_gradient_for_which_memory_is_out_anywhere_says_so(cuda, failing):
     x, failures, said = gg.ones((2, 3), device=cuda), 0, []
     with gg.GradientTape(persistent=True) as tape:
         tape.watch(x)
         y = gg.tanh(x) * gg.transpose(gg.ones((3, 2), device=cuda))
-    with fake_cupy.failing_allocation() as fail:
-        while fail.done:
-            failures += 1
-            fail.after(failures)
-            try:
-                tape.gradient(y, x)
-            except gg.OutOfMemoryError as error:
-                said.append(str(error))
+    while failing.done:
+        failures += 1
+        failing.after(failures)
+        try:
+            tape.gradient(y, x)
+        except gg.OutOfMemoryError as error:
+            said.append(str(error))
     assert len(said) == failures - 1 > 1
     assert all(text.startswith("gradient") for text in said)
 

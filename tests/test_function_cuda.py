@@ -421,9 +421,7 @@ def test_an_optimizers_step_before_a_failure_is_taken_and_one_after_it_is_not(se
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_a_replay_for_which_memory_is_out_anywhere_changes_nothing(apart, monkeypatch, rng):
-    if not hasattr(backend.cupy().cuda.Stream, "waits"):
-        pytest.skip(reason="the allocations of the real CuPy cannot be made to fail one by one")
+def test_a_replay_for_which_memory_is_out_anywhere_changes_nothing(apart, failing, rng):
     w, count = (gg.Variable(a, device="cuda:0") for a in (np.ones((5, 3), "f"), np.zeros((), "f")))
     optimizer, generator = gg.optim.Adam(0.1), gg.random.Generator(5)
     x = gg.constant(rng.normal(size=(4, 5)), "float32", device="cuda:0")
@@ -445,16 +443,16 @@ def test_a_replay_for_which_memory_is_out_anywhere_changes_nothing(apart, monkey
         step(x)
         held += [w.value()] * apart
     failures = 0
-    with fake_cupy.failing_allocation() as fail:
-        while fail.done:
-            failures += 1
-            before = state()
-            fail.after(failures)
-            try:
-                step(x)
-            except gg.OutOfMemoryError:
-                assert state() == before
-            held += [w.value()] * apart
+    while failing.done:
+        failures += 1
+        before = state()
+        failing.after(failures)
+        try:
+            step(x)
+        except gg.OutOfMemoryError:
+            assert state() == before
+        held += [w.value()] * apart
+    failing.after(0)  # no more
     assert failures > 3
     before = state()
     step(x)
