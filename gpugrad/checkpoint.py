@@ -170,13 +170,16 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]
 
 
 def restore(
-    path: str | os.PathLike[str], module: _Module, optimizer: _Optimizer | None = None
+    path: str | os.PathLike[str],
+    module: _Module | Mapping[str, Variable],
+    optimizer: _Optimizer | None = None,
 ) -> dict[str, str]:
     """Give a model, and an optimizer, the values that `save` wrote: all, or on an error none.
 
     Args:
         path: of the file.
-        module: whose Variables have the names, shapes and dtypes in the file.
+        module: whose Variables have the names, shapes and dtypes in the file; or Variables by
+            name.
         optimizer: which gets the state in the file. If None, a state there is ignored.
 
     Returns:
@@ -185,11 +188,17 @@ def restore(
     Raises:
         CheckpointError: the file is missing or damaged, or of another model or optimizer; the
             message lists what differs.
+        DTypeError: something by name is no Variable.
     """
     arrays, metadata = load(path)
     state = {k.removeprefix(_OPTIMIZER): v for k, v in arrays.items() if k.startswith(_OPTIMIZER)}
     values = {k: v for k, v in arrays.items() if not k.startswith(_OPTIMIZER)}
-    variables = module.state_dict()
+    variables = module if isinstance(module, Mapping) else module.state_dict()
+    for name, variable in variables.items():
+        if not isinstance(variable, Variable):
+            raise DTypeError(
+                f"restore: Variables are given values, '{name}' is a {type(variable).__name__}."
+            )
     differences = _differences(variables, values)
     if differences:
         listed = "".join(f"\n  {line}" for line in differences[:12])

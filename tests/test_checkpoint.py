@@ -268,3 +268,12 @@ def test_what_the_format_cannot_hold_is_refused_before_writing(path):
     with pytest.raises(DTypeError, match="number"):
         checkpoint.save(path, {"w": "text"})
     assert not path.exists()
+
+
+def test_variables_by_name_are_restored_as_they_are_saved(path):
+    one, two = gg.Variable([1.0, 2.0]), gg.Variable([0.0, 0.0])
+    checkpoint.save(path, {"a": one})
+    checkpoint.restore(path, {"a": two})
+    np.testing.assert_array_equal(two.numpy(), [1, 2])
+    with pytest.raises(DTypeError, match="'a' is a Tensor"):
+        checkpoint.restore(path, {"a": gg.ones(2)})
