@@ -282,6 +282,57 @@ def test_settings_out_of_range_are_refused(call):
         call()
 
 
+# ---- steps that are not taken --------------------------------------------------------------
+
+
+def test_a_step_is_taken_only_when_it_is_asked_for(make):
+    one, two = make(), make()
+    a, b = gg.Variable(np.array(START)), gg.Variable(np.array(START))
+    for k, g in enumerate(GRADIENTS):
+        for when in (False, gg.constant([0.0]), np.bool_(False)):
+            one.apply_gradients([(gg.constant(np.full(3, np.nan)), a)], when=when)
+        one.apply_gradients([(gg.constant(g, "float64"), a)], when=gg.constant(k + 1))
+        two.apply_gradients([(gg.constant(g, "float64"), b)])
+    np.testing.assert_array_equal(a.numpy(), b.numpy())
+    assert one.iterations == two.iterations == 3
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_a_replay_asks_anew_whether_to_step(device, sparse, make, rng):
+    def stepping(optimizer):
+        def step(x, limit):
+            with gg.GradientTape() as tape:
+                loss = gg.sum(gg.gather(v, gg.constant([0, 2])) * x)
+            g = tape.gradient(loss, v)
+            g = g if sparse else gg.convert_to_tensor(g)
+            optimizer.apply_gradients([(g, v)], when=gg.max(x) < limit)
+            return loss, v.value() * 2
+
+        return step
+
+    with gg.device(device):
+        ends = []
+        for wrapped in (lambda f: f, gg.function):
+            v = gg.Variable(np.arange(3.0))
+            optimizer = make()
+            step = wrapped(stepping(optimizer))
+            made = []
+            for k, data in enumerate(np.random.default_rng(0).normal(size=(8, 2))):
+                made += [t.numpy() for t in step(gg.constant(data), gg.constant(k % 3 - 0.1))]
+            ends.append([*made, v.numpy(), optimizer.iterations])
+    for a, b in zip(*ends, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    assert 0 < ends[0][-1] < 8
+
+
+def test_when_is_one_element():
+    v = gg.Variable([1.0, 2.0])
+    with pytest.raises(ShapeError, match=r"SGD: when has the shape \(2,\).*gg.all"):
+        optim.SGD(0.1).apply_gradients([(gg.ones(2), v)], when=gg.constant([True, False]))
+    np.testing.assert_array_equal(v.numpy(), [1, 2])
+
+
 # ---- rows --------------------------------------------------------------------------------
 
 

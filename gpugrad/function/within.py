@@ -143,7 +143,8 @@ class Inner(Tracing):
             )
         raise TraceError(
             f"{self._what}: the Variable '{variable.name}' is assigned to in it, which gg.function "
-            "cannot follow. Return the new value from it, and assign after the call."
+            "cannot follow. Return the new value from it, and assign after the call (an optimizer "
+            "is told whether to step: apply_gradients(..., when=...))."
         )
 
     def numbered(self, x: Tensor) -> None:

@@ -25,8 +25,8 @@ class Applied:
     widens = True
     """Whether its kernels take 16-bit floats in the place of float32."""
 
-    def __init__(self, optimizer: Optimizer, pairs: list[Any]) -> None:
-        self._optimizer = optimizer
+    def __init__(self, optimizer: Optimizer, pairs: list[Any], when: Any = True) -> None:
+        self._optimizer, self._when = optimizer, when
         self._pairs = [
             (g if g is None or isinstance(g, IndexedSlices) else tensor(g), v) for g, v in pairs
         ]
@@ -36,7 +36,8 @@ class Applied:
 
     def tensors(self) -> list[Tensor]:
         """What it reads of the program."""
-        return [
+        when = [] if self._when is True else [self._when]
+        return when + [
             t for g, _ in self._pairs if g is not None
             for t in ((g.values, g.indices) if isinstance(g, IndexedSlices) else (g,))
         ]  # fmt: skip
@@ -44,6 +45,7 @@ class Applied:
     def __call__(self, *real: Tensor) -> list[Tensor]:
         """Take a step with gradients of real Tensors."""
         now, given = iter(real), []
+        when = True if self._when is True else next(now)
         for g, variable in self._pairs:
             made: Any = None if g is None else next(now)
             if isinstance(g, IndexedSlices):
@@ -51,7 +53,7 @@ class Applied:
             elif g is not None and made.dtype != g.dtype:  # a kernel was to widen it
                 made = TENSOR.astype(made, g.dtype)
             given.append((made, variable))
-        self._optimizer.apply_gradients(given)
+        self._optimizer.apply_gradients(given, when=when)
         return []
 
     @property
@@ -59,7 +61,8 @@ class Applied:
         """Itself, if kernels can do all of it."""
         sparse = any(isinstance(g, IndexedSlices) for g, _ in self._pairs)
         on_cpu = any(v.device.kind == "cpu" for v in self.variables)
-        return None if sparse or on_cpu or not self._optimizer.kernel else self
+        asks = self._when is not True  # on the host: what is not taken is not counted there
+        return None if sparse or on_cpu or asks or not self._optimizer.kernel else self
 
     def numbers(self) -> list[Any]:
         """The settings of the next step, for each launch: the learning rate is one of them."""

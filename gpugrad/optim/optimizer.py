@@ -96,7 +96,9 @@ class Optimizer:
 
     # -- stepping
 
-    def apply_gradients(self, grads_and_vars: Iterable[tuple[Gradient | None, Variable]]) -> None:
+    def apply_gradients(
+        self, grads_and_vars: Iterable[tuple[Gradient | None, Variable]], *, when: Any = True
+    ) -> None:
         """Move Variables along their gradients, in place.
 
         All gradients are checked before any Variable is changed, so an error leaves the model
@@ -108,10 +110,14 @@ class Optimizer:
                 gradient has the shape, dtype and device of its Variable. IndexedSlices move
                 their rows alone in `SGD` without momentum; they are made dense elsewhere.
                 Variables whose gradient is None are left alone, with a warning (once).
+            when: a bool, or a Tensor of one element: whether the step is taken. One that is not
+                is not counted either. In a traced function each run asks anew, and on a GPU
+                waits for the answer.
 
         Raises:
             ArgumentError: there are no gradients, all are None, or a Variable comes twice.
-            ShapeError, DTypeError, DeviceError: a gradient that does not fit its Variable.
+            ShapeError, DTypeError, DeviceError: a gradient that does not fit its Variable;
+                `when` has more than one element.
 
         >>> import gpugrad as gg
         >>> v = gg.Variable([1.0, 2.0])
@@ -120,11 +126,15 @@ class Optimizer:
         [0.5 1.5]
         """
         grads_and_vars = list(grads_and_vars)
+        if when is not True:
+            when = self._one(when)
         if (trace := running()) is not None:
-            self._apply_at_replay(trace, grads_and_vars)
+            self._apply_at_replay(trace, grads_and_vars, when)
             return
         try:
-            self._apply(self._checked(grads_and_vars))
+            pairs = self._checked(grads_and_vars)
+            if when:
+                self._apply(pairs)
         except MemoryError as error:
             reraise(error, f"{self.name}.apply_gradients", {}, {})
 
@@ -187,9 +197,9 @@ class Optimizer:
                 self.kernel, [[flat(d) for d in data], gradients, *averages], settings, live
             )
 
-    def _apply_at_replay(self, trace: Tracing, pairs: list[Any]) -> None:
+    def _apply_at_replay(self, trace: Tracing, pairs: list[Any], when: Any) -> None:
         """Apply now and at each replay of what is being traced."""
-        applied = Applied(self, pairs)
+        applied = Applied(self, pairs, when)
         trace.effect(
             "apply_gradients", applied, applied.tensors(), applied.variables, undo=self._undo
         )
@@ -279,6 +289,15 @@ class Optimizer:
         raise NotImplementedError
 
     # -- checking
+
+    def _one(self, when: Any) -> Tensor:
+        when = tensor(when)
+        if when.size != 1:
+            raise ShapeError(
+                f"{self.name}: when has the shape {when.shape}, one element is needed. Use gg.any "
+                "or gg.all."
+            )
+        return when
 
     def _checked(self, grads_and_vars: Any) -> list[tuple[Gradient, Variable]]:
         pairs: list[tuple[Gradient, Variable]] = []
