@@ -2,7 +2,16 @@
 
 from gpugrad.optim.adam import Adam, AdamW
 from gpugrad.optim.clip import all_finite, clip_by_global_norm
+from gpugrad.optim.loss_scale import LossScaleOptimizer
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.sgd import SGD
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "all_finite", "clip_by_global_norm"]
+__all__ = [
+    "SGD",
+    "Adam",
+    "AdamW",
+    "LossScaleOptimizer",
+    "Optimizer",
+    "all_finite",
+    "clip_by_global_norm",
+]

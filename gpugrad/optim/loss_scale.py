@@ -1,0 +1,172 @@
+"""Training in float16: the loss is scaled so that its gradients are numbers that float16 has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import HALF, TENSOR
+from gpugrad.errors import ArgumentError, CheckpointError
+from gpugrad.optim.clip import all_finite
+from gpugrad.optim.optimizer import Gradient, Optimizer, Schedule
+from gpugrad.slices import IndexedSlices
+from gpugrad.tensor import Tensor, constant, tensor
+from gpugrad.variable import Variable
+
+__all__ = ["LossScaleOptimizer"]
+
+
+class LossScaleOptimizer:
+    """An optimizer whose steps are skipped where scaled gradients overflow; Keras's names.
+
+    Gradients below 6e-8 are 0 in float16. So the loss is multiplied by a scale before they are
+    computed, and they are divided by it after. If one of them is not finite, the scale was too
+    large: nothing moves, and it is halved. After as many good steps on end as
+    `dynamic_growth_steps` it is doubled (Micikevicius et al. 2018, "Mixed Precision Training",
+    section 3.2). It never goes below 1.
+
+    Keep Variables in float32 and cast them where the model computes: gradients then reach the
+    optimizer in float32, where dividing them loses nothing. In `gg.function` all of it is part of
+    the program. The scale is kept on the device that is the default when the optimizer is made.
+
+    Args:
+        inner_optimizer: which takes the steps.
+        initial_scale: 1 or above; powers of 2 round nothing.
+        dynamic_growth_steps: above 0.
+
+    >>> import gpugrad as gg
+    >>> v = gg.Variable([1.0, 2.0])
+    >>> optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), initial_scale=2.0**20)
+    >>> for _ in range(6):
+    ...     with gg.GradientTape() as tape:
+    ...         loss = optimizer.scale_loss(gg.mean(gg.astype(v, "float16")))
+    ...     optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+    >>> print(optimizer.loss_scale, optimizer.iterations, v.value())
+    32768.0 1 [0.75 1.75]
+    """
+
+    def __init__(
+        self,
+        inner_optimizer: Optimizer,
+        initial_scale: float = 2.0**15,
+        dynamic_growth_steps: int = 2000,
+        name: str | None = None,
+    ) -> None:
+        self.name = name or type(self).__name__
+        if not isinstance(inner_optimizer, Optimizer):
+            raise ArgumentError(
+                f"{self.name}: inner_optimizer must be one of gg.optim, got "
+                f"{type(inner_optimizer).__name__} {inner_optimizer!r:.60}."
+            )
+        if not 1 <= initial_scale < 2.0**127:
+            raise ArgumentError(
+                f"{self.name}: initial_scale must be from 1 up to 2**127, got {initial_scale}."
+            )
+        if not dynamic_growth_steps > 0:
+            raise ArgumentError(
+                f"{self.name}: dynamic_growth_steps must be above 0, got {dynamic_growth_steps}."
+            )
+        self.inner_optimizer = inner_optimizer
+        self.dynamic_growth_steps = int(dynamic_growth_steps)
+        self._scale = Variable(np.float32(initial_scale), trainable=False, name="loss_scale")
+        self._good = Variable(np.int32(0), trainable=False, name="good_steps")
+
+    @property
+    def loss_scale(self) -> Tensor:
+        """What the next loss is multiplied by: float32, 0-d."""
+        return self._scale.value()
+
+    @property
+    def learning_rate(self) -> Schedule:
+        """That of the inner optimizer."""
+        return self.inner_optimizer.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: Schedule) -> None:
+        self.inner_optimizer.learning_rate = value
+
+    @property
+    def iterations(self) -> int:
+        """How many steps have been taken; those skipped do not count."""
+        return self.inner_optimizer.iterations
+
+    def scale_loss(self, loss: Tensor) -> Tensor:
+        """The loss times the scale, float32 at least: what the gradient is taken of.
+
+        Args:
+            loss: of any shape and a floating dtype.
+        """
+        loss = tensor(loss)
+        if loss.dtype in HALF:  # the largest float16 is 65504
+            loss = TENSOR.astype(loss, np.float32)
+        return loss * TENSOR.astype(self._scale, loss.dtype)
+
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Gradient | None, Variable]]) -> None:
+        """Move Variables along gradients of the scaled loss, if all of them are finite.
+
+        Args:
+            grads_and_vars: pairs, as for the inner optimizer.
+
+        Raises:
+            ArgumentError, ShapeError, DTypeError, DeviceError: as for the inner optimizer; no
+                Variable and not the scale is changed then.
+        """
+        pairs = [(_gradient(g), variable) for g, variable in grads_and_vars]
+        finite = all_finite([g for g, _ in pairs])
+        xp, scale = TENSOR, self._scale.value()
+        good = xp.where(finite, self._good + 1, 0)
+        grow = (good >= self.dynamic_growth_steps) & (scale < 2.0**126)
+        grown = xp.where(grow, scale * 2, scale)
+        next_scale = xp.where(finite, grown, xp.maximum(scale / 2, 1.0))
+        next_good = xp.where(grow, 0, good)
+        self.inner_optimizer.apply_gradients(
+            [(_divided(g, scale), variable) for g, variable in pairs], when=finite
+        )
+        self._scale.assign(next_scale)
+        self._good.assign(next_good)
+
+    def state_dict(self, names: Mapping[str, Variable] | None = None) -> dict[str, Tensor]:
+        """The inner optimizer's, with ``loss_scale`` and ``good_steps``."""
+        kept = {v.name: v.value() for v in (self._scale, self._good)}
+        return {**self.inner_optimizer.state_dict(names), **kept}
+
+    def load_state_dict(
+        self, state: Mapping[str, Any], names: Mapping[str, Variable] | None = None
+    ) -> None:
+        """Take over a state that `state_dict` gave; all of it, or on an error nothing.
+
+        Raises:
+            CheckpointError: as for the inner optimizer; there is no scale in it.
+        """
+        inner, own = dict(state), {}
+        for variable in (self._scale, self._good):
+            if variable.name not in inner:
+                raise CheckpointError(
+                    f"{self.name}: the state lacks '{variable.name}': it belongs to an optimizer "
+                    "without a loss scale. Load it into inner_optimizer."
+                )
+            value = tensor(inner.pop(variable.name))
+            if value.shape:
+                raise CheckpointError(
+                    f"{self.name}: '{variable.name}' is {value.dtype} {value.shape}, a number is "
+                    "needed."
+                )
+            own[variable] = constant(value, variable.dtype, device=variable.device)
+        self.inner_optimizer.load_state_dict(inner, names)
+        for variable, value in own.items():
+            variable.assign(value)
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.inner_optimizer!r}, loss_scale={self._scale.numpy():g})"
+
+
+def _gradient(g: Any) -> Any:
+    return g if g is None or isinstance(g, IndexedSlices) else tensor(g)
+
+
+def _divided(g: Any, scale: Tensor) -> Any:
+    if isinstance(g, IndexedSlices):
+        return IndexedSlices(_divided(g.values, scale), g.indices, g.dense_shape)
+    return None if g is None else g / TENSOR.astype(scale, g.dtype)

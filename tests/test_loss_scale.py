@@ -1,0 +1,154 @@
+"""LossScaleOptimizer: the steps of the inner optimizer, but for those that overflow."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError, CheckpointError, ShapeError
+
+DEVICES = pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+WRAPPED = pytest.mark.parametrize("wrapped", [lambda f: f, gg.function], ids=["eager", "function"])
+
+
+def written_out(scale, growth, factors):
+    """The scales that gradients ``factor * scale`` in float16 leave, and which steps are taken."""
+    good, taken = 0, []
+    for factor in factors:
+        with np.errstate(over="ignore"):
+            finite = bool(np.isfinite(np.float16(factor * scale)))
+        taken.append(finite)
+        good = good + 1 if finite else 0
+        if not finite:
+            scale = max(scale / 2, 1.0)
+        elif good == growth:
+            scale, good = scale * 2, 0
+    return scale, taken
+
+
+@DEVICES
+@WRAPPED
+def test_scale_and_steps_are_those_of_the_paper(wrapped, device, rng):
+    factors = np.exp(rng.uniform(-3, 3, 40)).astype("f4")
+    scale, taken = written_out(2.0**18, 3, factors)
+    assert 5 < sum(taken) < 35
+    with gg.device(device):
+        v = gg.Variable(np.float32([1.0, -2.0]))
+        plain = copy.deepcopy(v)
+        optimizer = gg.optim.LossScaleOptimizer(gg.optim.Adam(0.1), 2.0**18, 3)
+
+        @wrapped
+        def step(factor):
+            with gg.GradientTape() as tape:
+                loss = gg.astype(gg.sum(gg.astype(v, "float16")), "float32") * factor
+                scaled = optimizer.scale_loss(loss)
+            optimizer.apply_gradients([(tape.gradient(scaled, v), v)])
+            return loss
+
+        for factor in factors:
+            step(gg.constant(factor))
+        inner = gg.optim.Adam(0.1)
+        for factor, once in zip(factors, taken, strict=True):
+            if once:
+                inner.apply_gradients([(gg.full(2, factor, dtype="float32"), plain)])
+    assert float(optimizer.loss_scale) == scale
+    assert optimizer.iterations == inner.iterations == sum(taken)
+    np.testing.assert_allclose(v.numpy(), plain.numpy(), rtol=2e-3)  # gradients were float16
+
+
+def test_small_gradients_survive():
+    v = gg.Variable(np.float32([1.0]))
+    grads = []
+    for scale in (1.0, 2.0**15):
+        optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(1.0), scale)
+        with gg.GradientTape() as tape:
+            scaled = optimizer.scale_loss(gg.astype(v, "float16") * 1e-4) * 1e-4
+        assert scaled.dtype == np.float32
+        grads.append(float(tape.gradient(scaled, v)[0]) / scale)
+    assert grads[0] == 0
+    assert grads[1] == pytest.approx(1e-8, rel=1e-3)
+
+
+@DEVICES
+def test_rows_and_missing_gradients_are_taken(device):
+    with gg.device(device):
+        table, other = gg.Variable(np.ones((3, 2), "f4")), gg.Variable(1.0)
+        optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), 4.0)
+        with gg.GradientTape() as tape:
+            loss = optimizer.scale_loss(gg.sum(gg.gather(table, gg.constant([2, 0, 2]))))
+        g = tape.gradient(loss, table)
+        assert isinstance(g, gg.IndexedSlices)
+        with pytest.warns(UserWarning, match="is None"):
+            optimizer.apply_gradients([(g, table), (None, other)])
+    np.testing.assert_array_equal(table.numpy(), [[0.5, 0.5], [1, 1], [0, 0]])
+
+
+def test_an_error_changes_nothing():
+    v = gg.Variable(np.ones(2, "f4"))
+    optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), 8.0)
+    with pytest.raises(ShapeError):
+        optimizer.apply_gradients([(gg.constant([np.inf]), v)])
+    assert float(optimizer.loss_scale) == 8
+    np.testing.assert_array_equal(v.numpy(), [1, 1])
+
+
+def test_the_scale_stays_between_its_bounds():
+    v = gg.Variable(np.ones(1, "f4"))
+    small = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), 2.0)
+    large = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), 2.0**125, 1)
+    for _ in range(3):
+        small.apply_gradients([(gg.constant([np.nan], "float32"), v)])
+        large.apply_gradients([(gg.constant([1.0], "float32"), v)])
+    assert float(small.loss_scale) == 1
+    assert float(large.loss_scale) == 2.0**126
+
+
+def test_a_checkpoint_goes_on_to_the_last_bit(tmp_path, rng):
+    def run(v, optimizer, data):
+        for x in data:
+            optimizer.apply_gradients([(gg.constant(x, "float32") * optimizer.loss_scale, v)])
+
+    data = rng.normal(size=(9, 2))
+    data[[1, 6]] = np.inf
+    one, two = gg.Variable(np.ones(2, "f4")), gg.Variable(np.zeros(2, "f4"))
+    first = gg.optim.LossScaleOptimizer(gg.optim.Adam(0.1), 2.0**4, 2)
+    run(one, first, data[:4])
+    gg.checkpoint.save(tmp_path / "a", {"v": one}, optimizer=first)
+    run(one, first, data[4:])
+    second = gg.optim.LossScaleOptimizer(gg.optim.Adam(0.1), 2.0**9, 2)
+    gg.checkpoint.restore(tmp_path / "a", {"v": two}, optimizer=second)
+    run(two, second, data[4:])
+    np.testing.assert_array_equal(one.numpy(), two.numpy())
+    assert str(first) == str(second) == repr(copy.deepcopy(first))
+
+
+def test_a_state_without_a_scale_is_refused():
+    optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.1))
+    with pytest.raises(CheckpointError, match=r"lacks 'loss_scale'.*inner_optimizer"):
+        optimizer.load_state_dict(gg.optim.SGD(0.1).state_dict())
+    state = optimizer.state_dict()
+    optimizer.apply_gradients([(gg.constant([np.inf], "float32"), gg.Variable(np.ones(1, "f4")))])
+    with pytest.raises(CheckpointError, match=r"'loss_scale' is float32 \(1,\).* a number"):
+        optimizer.load_state_dict({**state, "loss_scale": gg.ones(1)})
+    assert float(optimizer.loss_scale) == 2.0**14
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: gg.optim.LossScaleOptimizer(0.1), "inner_optimizer must be one of gg.optim"),
+        (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), 0.5), "initial_scale"),
+        (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), np.nan), "initial_scale"),
+        (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), 2.0, 0), "dynamic_growth_steps"),
+    ],
+)
+def test_settings_out_of_range_are_refused(call, said):
+    with pytest.raises(ArgumentError, match=said):
+        call()
+
+
+def test_learning_rate_is_that_of_the_inner_optimizer():
+    optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.1))
+    optimizer.learning_rate = 0.2
+    assert optimizer.learning_rate == optimizer.inner_optimizer.learning_rate == 0.2
