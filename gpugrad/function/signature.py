@@ -75,8 +75,11 @@ class Signature:
         if self._static:
             args, keywords, found = self._parted(args, keywords)
             statics = tuple((at, self._by_value(at, value)) for at, value in found)
-        leaves: list[Any] = []
-        forms = _form(args, leaves), _form(keywords, leaves)
+        leaves: Any = args
+        forms: Any = len(args), 0
+        if keywords or {*map(type, args)} != {Tensor}:  # most calls are of Tensors alone
+            leaves = []
+            forms = _form(args, leaves), _form(keywords, leaves)
         arrays: list[Any] = []
         seen: dict[int, int] = {}
         parts: list[Any] = []
