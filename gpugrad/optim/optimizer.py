@@ -39,7 +39,7 @@ from gpugrad.trace import Tracing
 from gpugrad.traced import running
 from gpugrad.variable import Variable
 
-__all__ = ["Optimizer", "Schedule"]
+__all__ = ["Gradient", "Optimizer", "Schedule"]
 
 Schedule = float | Callable[[int], Any]
 Gradient = Tensor | IndexedSlices
