@@ -70,6 +70,14 @@ def test_small_gradients_survive():
     assert grads[1] == pytest.approx(1e-8, rel=1e-3)
 
 
+def test_float16_variables_move_at_scales_that_float16_has_not():
+    v = gg.Variable(np.float16([1.0]))
+    optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), 2.0**20)
+    g = gg.constant(np.float16([2.0])) * 2.0**12  # of a loss that was scaled by 2**12 only
+    optimizer.apply_gradients([(g, v)])
+    assert v.numpy()[0] == np.float16(1 - 0.5 * 2.0**-7)
+
+
 @DEVICES
 def test_rows_and_missing_gradients_are_taken(device):
     with gg.device(device):
@@ -79,8 +87,9 @@ def test_rows_and_missing_gradients_are_taken(device):
             loss = optimizer.scale_loss(gg.sum(gg.gather(table, gg.constant([2, 0, 2]))))
         g = tape.gradient(loss, table)
         assert isinstance(g, gg.IndexedSlices)
-        with pytest.warns(UserWarning, match="is None"):
+        with pytest.warns(UserWarning, match="is None") as said:
             optimizer.apply_gradients([(g, table), (None, other)])
+        assert said[0].filename == __file__
     np.testing.assert_array_equal(table.numpy(), [[0.5, 0.5], [1, 1], [0, 0]])
 
 
@@ -91,6 +100,20 @@ def test_an_error_changes_nothing():
         optimizer.apply_gradients([(gg.constant([np.inf]), v)])
     assert float(optimizer.loss_scale) == 8
     np.testing.assert_array_equal(v.numpy(), [1, 1])
+
+
+@WRAPPED
+def test_what_are_no_gradients_is_said_as_by_the_inner_optimizer(wrapped):
+    v = gg.Variable([1.0], name="v")
+    optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5))
+    for pairs, said in (
+        ([], "SGD: no gradients were given"),
+        ([(None, v)], r"SGD: no gradients: all are None \('v'\)"),
+        ([gg.ones(3)], "pairs .* are needed"),
+        ([3], "pairs .* are needed"),
+    ):
+        with pytest.raises(ArgumentError, match=said):
+            wrapped(lambda pairs=pairs: optimizer.apply_gradients(pairs))()
 
 
 def test_the_scale_stays_between_its_bounds():
@@ -141,6 +164,7 @@ def test_a_state_without_a_scale_is_refused():
         (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), 0.5), "initial_scale"),
         (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), np.nan), "initial_scale"),
         (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), 2.0, 0), "dynamic_growth_steps"),
+        (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), 2.0, np.inf), "must be an int"),
     ],
 )
 def test_settings_out_of_range_are_refused(call, said):

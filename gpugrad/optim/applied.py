@@ -27,10 +27,8 @@ class Applied:
 
     def __init__(self, optimizer: Optimizer, pairs: list[Any], when: Any = True) -> None:
         self._optimizer, self._when = optimizer, when
-        self._pairs = [
-            (g if g is None or isinstance(g, IndexedSlices) else tensor(g), v) for g, v in pairs
-        ]
-        self.variables = [v for g, v in pairs if g is not None]
+        self._pairs = [(g if isinstance(g, IndexedSlices) else tensor(g), v) for g, v in pairs]
+        self.variables = [v for _, v in pairs]
         self._groups: list[list[tuple[int, State]]] = []  # with positions among the Variables
         self._states: Any = None
 
@@ -38,7 +36,7 @@ class Applied:
         """What it reads of the program."""
         when = [] if self._when is True else [self._when]
         return when + [
-            t for g, _ in self._pairs if g is not None
+            t for g, _ in self._pairs
             for t in ((g.values, g.indices) if isinstance(g, IndexedSlices) else (g,))
         ]  # fmt: skip
 
@@ -47,10 +45,10 @@ class Applied:
         now, given = iter(real), []
         when = True if self._when is True else next(now)
         for g, variable in self._pairs:
-            made: Any = None if g is None else next(now)
+            made: Any = next(now)
             if isinstance(g, IndexedSlices):
                 made = IndexedSlices(made, next(now), g.dense_shape)
-            elif g is not None and made.dtype != g.dtype:  # a kernel was to widen it
+            elif made.dtype != g.dtype:  # a kernel was to widen it
                 made = TENSOR.astype(made, g.dtype)
             given.append((made, variable))
         self._optimizer.apply_gradients(given, when=when)

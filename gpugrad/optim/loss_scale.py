@@ -34,7 +34,7 @@ class LossScaleOptimizer:
     Args:
         inner_optimizer: which takes the steps.
         initial_scale: 1 or above; powers of 2 round nothing.
-        dynamic_growth_steps: above 0.
+        dynamic_growth_steps: an int from 1.
 
     >>> import gpugrad as gg
     >>> v = gg.Variable([1.0, 2.0])
@@ -64,12 +64,13 @@ class LossScaleOptimizer:
             raise ArgumentError(
                 f"{self.name}: initial_scale must be from 1 up to 2**127, got {initial_scale}."
             )
-        if not dynamic_growth_steps > 0:
+        if type(dynamic_growth_steps) is not int or dynamic_growth_steps < 1:
             raise ArgumentError(
-                f"{self.name}: dynamic_growth_steps must be above 0, got {dynamic_growth_steps}."
+                f"{self.name}: dynamic_growth_steps must be an int from 1, got "
+                f"{dynamic_growth_steps!r:.60}."
             )
         self.inner_optimizer = inner_optimizer
-        self.dynamic_growth_steps = int(dynamic_growth_steps)
+        self.dynamic_growth_steps = dynamic_growth_steps
         self._scale = Variable(np.float32(initial_scale), trainable=False, name="loss_scale")
         self._good = Variable(np.int32(0), trainable=False, name="good_steps")
 
@@ -113,7 +114,8 @@ class LossScaleOptimizer:
             ArgumentError, ShapeError, DTypeError, DeviceError: as for the inner optimizer; no
                 Variable and not the scale is changed then.
         """
-        pairs = [(_gradient(g), variable) for g, variable in grads_and_vars]
+        paired = self.inner_optimizer._paired(grads_and_vars)
+        pairs = [(g if isinstance(g, IndexedSlices) else tensor(g), v) for g, v in paired]
         finite = all_finite([g for g, _ in pairs])
         xp, scale = TENSOR, self._scale.value()
         good = xp.where(finite, self._good + 1, 0)
@@ -162,11 +164,7 @@ class LossScaleOptimizer:
         return f"{self.name}({self.inner_optimizer!r}, loss_scale={self._scale.numpy():g})"
 
 
-def _gradient(g: Any) -> Any:
-    return g if g is None or isinstance(g, IndexedSlices) else tensor(g)
-
-
 def _divided(g: Any, scale: Tensor) -> Any:
     if isinstance(g, IndexedSlices):
         return IndexedSlices(_divided(g.values, scale), g.indices, g.dense_shape)
-    return None if g is None else g / TENSOR.astype(scale, g.dtype)
+    return TENSOR.astype(g / scale, g.dtype)  # float16 has no scale from 2**16 on

@@ -125,14 +125,14 @@ class Optimizer:
         >>> print(v.value())
         [0.5 1.5]
         """
-        grads_and_vars = list(grads_and_vars)
+        pairs = self._paired(grads_and_vars)
         if when is not True:
             when = self._one(when)
         if (trace := running()) is not None:
-            self._apply_at_replay(trace, grads_and_vars, when)
+            self._apply_at_replay(trace, pairs, when)
             return
         try:
-            pairs = self._checked(grads_and_vars)
+            pairs = [(self._fitting(g, v), v) for g, v in pairs]
             if when:
                 self._apply(pairs)
         except MemoryError as error:
@@ -299,8 +299,9 @@ class Optimizer:
             )
         return when
 
-    def _checked(self, grads_and_vars: Any) -> list[tuple[Gradient, Variable]]:
-        pairs: list[tuple[Gradient, Variable]] = []
+    def _paired(self, grads_and_vars: Any) -> list[tuple[Any, Variable]]:
+        """The pairs that have a gradient; `apply_gradients` alone calls it, for its warning."""
+        pairs: list[tuple[Any, Variable]] = []
         skipped: list[Variable] = []
         seen: set[int] = set()
         for pair in grads_and_vars:
@@ -320,7 +321,7 @@ class Optimizer:
             if gradient is None:
                 skipped.append(variable)
             else:
-                pairs.append((self._fitting(gradient, variable), variable))
+                pairs.append((gradient, variable))
         if not pairs:
             names = ", ".join(f"'{v.name}'" for v in skipped)
             raise ArgumentError(
