@@ -810,6 +810,23 @@ def test_a_training_step_in_bfloat16(rng):
         np.testing.assert_allclose(training("cuda:0", wrapped), desired, atol=2e-2)
 
 
+@pytest.mark.kernels
+def test_all_readers_of_what_is_written_in_16_bits_see_it_so():
+    def overflowing(x, w):  # its kernels compute in float32, where 300 * 256 is finite
+        y = x * 256
+        finite = gg.isfinite(y)  # the second kernel makes it again
+        product = gg.astype(finite, "float16") @ w
+        return y, finite + gg.astype(product + 0 * x, "float32")
+
+    x = gg.constant(np.full((4, 4), 300, np.float16), device="cuda:0")
+    w = gg.constant(np.eye(4, dtype=np.float16), device="cuda:0")
+    traced = gg.function(overflowing)
+    for _ in range(3):
+        y, finite = traced(x, w)
+        assert np.isinf(y.numpy()).all()
+        assert not finite.numpy().any()
+
+
 @pytest.mark.parametrize("steps", [1, 2])
 def test_a_variable_takes_what_an_optimizer_has_made_of_another(rng, steps):
     def training(device, wrapped):

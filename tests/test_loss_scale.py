@@ -57,6 +57,29 @@ def test_scale_and_steps_are_those_of_the_paper(wrapped, device, rng):
     np.testing.assert_allclose(v.numpy(), plain.numpy(), rtol=2e-3)  # gradients were float16
 
 
+@DEVICES
+@WRAPPED
+def test_float16_gradients_that_overflow_move_nothing(wrapped, device):
+    with gg.device(device):
+        v = gg.Variable(np.float16([1.0, 2.0]))
+        optimizer = gg.optim.SGD(0.5)
+
+        @wrapped
+        def step(scale):
+            with gg.GradientTape() as tape:
+                loss = gg.sum(gg.sin(v))
+            g = tape.gradient(loss, v) * scale * scale
+            finite = gg.optim.all_finite([g])
+            optimizer.apply_gradients([(g, v)], when=finite)
+            return finite
+
+        for _ in range(3):
+            with np.errstate(over="ignore"):
+                assert not step(gg.constant(np.float16(400)))
+    assert optimizer.iterations == 0
+    np.testing.assert_array_equal(v.numpy(), [1, 2])
+
+
 def test_small_gradients_survive():
     v = gg.Variable(np.float32([1.0]))
     grads = []

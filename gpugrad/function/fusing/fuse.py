@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.backend import HALF
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.program import Program, Step, Value
 
@@ -101,8 +102,11 @@ class Kernel(Step):
         """Find the inputs, and the results that others read."""
         every = self.parts
         own = {id(v) for s in every for v in s.outs}
-        self.args = tuple({id(v): v for s in every for v in s.inputs if id(v) not in own}.values())
+        read = {id(v): v for s in every for v in s.inputs}
+        self.args = tuple(v for v in read.values() if id(v) not in own)
         self.outs = [v for s in every for v in s.outs if id(v) in leaving]
+        # all readers see one value, not some of them an infinity that others do not
+        self.rounded |= {id(v) for v in self.outs if v.dtype in HALF} & read.keys()
         names = [s.name for s in every]
         self.name = f"kernel {'x'.join(map(str, self.shape))} of {', '.join(names)}"
 

@@ -208,12 +208,13 @@ def _again(
     now: dict[int, Value] = {}
     steps = [_renamed(step, now, fresh=True) for step in reversed(chain)]
     last = now[id(v)]
+    rounded = {id(last), *(id(now[k]) for k in source.rounded & now.keys())}
     now = {id(v): last}
     made = Kernel(
         [*steps, *(_renamed(step, now) for step in kernel.steps)],
         [_renamed(step, now) for step in kernel.sums], kernel.shape,
     )  # fmt: skip
-    made.rounded = kernel.rounded | {id(last)}
+    made.rounded = kernel.rounded | rounded
     made.close(set(map(id, kernel.outs)))
     before = set(map(id, kernel.inputs))
     return _Again(made, place, [x for x in made.inputs if id(x) not in before])
