@@ -22,8 +22,7 @@ def bare_function(op: Any, xp: Namespace) -> Callable[..., Any]:
         function: Callable[..., Any] = getattr(xp.lib, op.forward.name)
     else:
         function = functools.partial(op.forward, xp)
-        values = (0,) if op.variadic else [i for i, rule in enumerate(op.rules) if rule is not None]
-        function = function if op.keeps_half else through_float32(function, values)
+        function = function if op.keeps_half else through_float32(function, op.values)
     if op.kind == "elementwise" and xp is not NUMPY:
         function = generated.first(op, function)
     if op.cuda is not None and xp is not NUMPY:

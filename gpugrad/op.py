@@ -129,8 +129,17 @@ class Op(DeclaredRules):
         self.opened = forward  # a composite's body, as it runs on recorded Tensors
         if kind == "composite":
             opened = functools.partial(forward, TENSOR)
-            self.opened = opened if keeps_half else through_float32(opened)
+            self.opened = opened if keeps_half else through_float32(opened, self.values)
         self.eager = eager_function(self)
+
+    @property
+    def values(self) -> Sequence[int]:
+        """Positions of the arrays whose dtypes say what the result's is: those of no indices."""
+        if self.variadic:
+            return (0,)
+        if self.kind == "composite":  # one that takes ints takes them as numbers
+            return range(len(self.arrays)) if "i" in self.kinds else ()
+        return [i for i, rule in enumerate(self.rules) if rule is not None]
 
     def bare(self, xp: Namespace) -> Callable[..., Any]:
         """The op's function on bare arrays of one library."""
@@ -147,7 +156,7 @@ def _read(xp: Namespace, name: str) -> Callable[..., Any]:
     is_opened = op.kind == "composite" and op.differentiable
     if is_opened and xp.wraps > (op.whole is True):  # of 1: traced; of more: batched, all is opened
         function: Callable[..., Any] = functools.partial(op.forward, xp)
-        function = function if op.keeps_half else through_float32(function)
+        function = function if op.keeps_half else through_float32(function, op.values)
         return _either(op.whole, xp.of(op), function) if op.whole and xp.wraps == 1 else function
     if xp.wraps:
         return xp.of(op)

@@ -227,6 +227,13 @@ def test_ints_that_a_float16_does_not_hold_make_it_a_float32(dtype):
     for made in (a + n, gg.concat([a, n])[2:], gg.einsum("i,i->i", a, n), gg.stack([a, n])[1]):
         assert made.dtype == "float32"
         assert made[1].item() in (30_003.5, 30_001.0, 75_002.5)
+    for f in (gg.outer, gg.kron, gg.polyval):
+        with gg.GradientTape() as tape:
+            tape.watch(a)
+            recorded = f(a, n)
+        assert recorded.dtype == f(a, n).dtype == gg.function(f)(a, n).dtype == "float32"
+        assert tape.gradient(recorded, a).dtype == "float16"
+    assert gg.outer(a, n)[1, 1].item() == 75_002.5
     assert gg.take(a, C([1, 0], dtype)).dtype == "float16"  # an index says where
 
 
