@@ -341,6 +341,8 @@ def _to_numpy(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     """A NumPy array of `value`; Python floats become float32 unless `dtype` says else."""
     if isinstance(value, str) or value is None:
         raise DTypeError(f"{value!r} is not a number, an array, or nested lists of them.")
+    if isinstance(value, np.ndarray) and type(value) is not np.ndarray and np.ma.is_masked(value):
+        raise DTypeError("A masked element has no value: say which it gets with x.filled(value).")
     try:
         made = np.asarray(value)
     except ValueError as error:

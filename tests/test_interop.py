@@ -217,6 +217,14 @@ def test_other_types_keep_the_last_word():
     assert masked.tolist() == [2.0, None]
 
 
+def test_a_masked_element_is_no_number():
+    x, masked = gg.asarray([1.0, 1.0]), np.ma.masked_array([1.0, 2.0], [False, True])
+    for f in (gg.asarray, gg.exp, lambda m: x + m, gg.Variable, gg.Variable(x).assign):
+        with pytest.raises(DTypeError, match=r"masked.*x\.filled"):
+            f(masked)
+    assert (x + np.ma.masked_array([1.0, 2.0])).tolist() == [2.0, 3.0]
+
+
 def test_users_own_ufunc_is_not_taken_for_gpugrads():
     square = np.frompyfunc(lambda x: x + 1, 1, 1)
     assert square(gg.asarray([1.0])).tolist() == [2.0]
