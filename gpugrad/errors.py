@@ -6,9 +6,11 @@ Every class also derives from the built-in class a NumPy user would catch, so
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -30,7 +32,11 @@ __all__ = [
     "TraceError",
     "describe",
     "reraise",
+    "saying_where",
 ]
+
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GpugradError(Exception):
@@ -146,6 +152,20 @@ def reraise(
     kind, way_out = found
     said = str(error).rstrip(" .")
     raise kind(f"{name}: {said}. Got {describe(arrays, params)}. {way_out}".rstrip()) from error
+
+
+def saying_where(function: F) -> F:
+    """A function that is no op, with errors that say where and of what, as those of ops do."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except Exception as error:
+            given = dict(zip(inspect.signature(function).parameters, args, strict=False))
+            reraise(error, function.__name__, given, keywords)
+
+    return cast(F, call)
 
 
 _NO_INT = (

@@ -18,6 +18,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from gpugrad.errors import saying_where
 from gpugrad.ops import arranging, decompositions, factors, least_squares, special_matrices
 from gpugrad.ops import linalg as _linalg
 from gpugrad.ops.decompositions import eigvals, eigvalsh, svdvals
@@ -131,6 +132,7 @@ slogdet = _named(_linalg.slogdet, SlogdetResult)
 svd = _named(decompositions.svd, SVDResult)
 
 
+@saying_where
 def qr(x: Any, /, *, mode: str = "reduced") -> Any:
     """Orthonormal columns Q and upper triangular R whose product is `x`.
 
@@ -159,6 +161,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> Any:
     return QRResult(*decompositions.qr(x, mode=mode))
 
 
+@saying_where
 def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
     """Least squares, with all that numpy.linalg.lstsq returns; of stacks, too.
 
@@ -193,6 +196,7 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
 # ---- SciPy's and the standard's signatures -----------------------------------------------
 
 
+@saying_where
 def block_diag(*arrays: Any) -> Tensor:
     """Matrices along the diagonal of a larger one that is 0 elsewhere.
 
@@ -215,6 +219,7 @@ def block_diag(*arrays: Any) -> Tensor:
     return made
 
 
+@saying_where
 def cho_factor(a: Any, lower: bool = False) -> tuple[Tensor, bool]:
     """Cholesky factor of positive definite matrices, as `cho_solve` takes it.
 
@@ -238,6 +243,7 @@ def cho_factor(a: Any, lower: bool = False) -> tuple[Tensor, bool]:
     return cholesky(a, upper=not lower), lower
 
 
+@saying_where
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any, /) -> Tensor:
     """Solution of a @ x = b, from the Cholesky factor of `a`.
 
@@ -261,6 +267,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, /) -> Tensor:
     return x
 
 
+@saying_where
 def lu_solve(lu_and_pivots: tuple[Any, Any], b: Any, /, trans: int = 0) -> Tensor:
     """Solution of a @ x = b, from the LU factors of `a`.
 
@@ -287,6 +294,7 @@ def lu_solve(lu_and_pivots: tuple[Any, Any], b: Any, /, trans: int = 0) -> Tenso
     return x
 
 
+@saying_where
 def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     """Elements on a diagonal of matrices, which are in the last two axes.
 
@@ -308,6 +316,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     return found
 
 
+@saying_where
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """Sum of the elements on a diagonal of matrices.
 

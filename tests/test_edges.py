@@ -518,6 +518,26 @@ ERRORS = {
         lambda: gg.trim_zeros([[0.0, 1.0]], axis=2), AxisError, "trim_zeros: axis 2"),
     "an axis that is no int": (
         lambda: gg.flip([[0.0, 1.0]], axis=1.0), ArgumentError, "flip: .*An int, or a tuple"),
+    "an axis of unstack that is no int": (
+        lambda: gg.unstack([0.0, 1.0], axis=0.5), ArgumentError, "unstack: .*axis=0.5.*An int"),
+    "an axis of split that is no int": (
+        lambda: gg.split([0.0, 1.0], 2, axis="x"), ArgumentError, "split: .*axis='x'.*An int"),
+    "an axis of unique that is no int": (
+        lambda: gg.unique([0.0, 1.0], axis="x"), ArgumentError, "unique: .*axis='x'.*An int"),
+    "an axis of gradient that is no int": (
+        lambda: gg.gradient([0.0, 1.0], axis="x"), ArgumentError, "gradient: .*axis='x'.*An int"),
+    "an axis of dct that is no int": (
+        lambda: gg.fft.dct([0.0, 1.0], axis=0.5), ArgumentError, "dct: .*axis=0.5.*An int"),
+    "a size of tri that is no int": (lambda: gg.tri("x"), ArgumentError, "tri: .*N: 'x'.*An int"),
+    "a scale that is no number": (
+        lambda: gg.random.normal(2, stddev="x"), DTypeError, "normal: .*stddev='x'"),
+    "text where a function wants an array": (
+        lambda: gg.linalg.cho_solve("text", [1.0]), ArgumentError, "cho_solve: .*'text'"),
+    "a length beyond all": (lambda: gg.zeros(2**70), ShapeError, "zeros: .*dimension"),
+    "a tolerance that is no number": (
+        lambda: gg.isclose(1.0, [1.0], rtol=gg.ones(3)), ArgumentError, "isclose: .*one element"),
+    "an array for labels of axes": (
+        lambda: gg.einsum_path(gg.ones(3), [1.0]), ArgumentError, "einsum_path: .*as text"),
     "an axis that is a bool": (
         lambda: gg.sum([[0.0, 1.0]], axis=True), ArgumentError, "sum: .*An int, or a tuple"),
     "interp without points": (lambda: gg.interp([1.0], [], []), ShapeError, "interp.*one length"),

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gpugrad.backend import TENSOR
-from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.tensor import tensor
 
 
@@ -82,6 +82,7 @@ def apply_over_axes(func, a, axes):
     return x
 
 
+@saying_where
 def einsum_path(subscripts, *operands, optimize="greedy"):
     """In which order a sum of products over labelled axes is cheapest, as NumPy's einsum_path.
 
@@ -101,6 +102,8 @@ def einsum_path(subscripts, *operands, optimize="greedy"):
     >>> gg.einsum_path("ij,jk,kl->il", x, x, x)[0]
     ['einsum_path', (0, 1), (0, 1)]
     """
+    if not isinstance(subscripts, str):
+        raise ArgumentError(f"einsum_path: subscripts come first, as text; got {subscripts!r:.60}.")
     shapes = [np.broadcast_to(np.zeros(()), tensor(x).shape) for x in operands]
     try:
         return np.einsum_path(subscripts, *shapes, optimize=optimize)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import TENSOR
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.generator import Generator
 from gpugrad.ops.sampling import Call, Shape, check, finite, not_negative, positive
 from gpugrad.tensor import Tensor, tensor
@@ -47,6 +47,7 @@ def _located(
     return call.located(call.noise(kind), *call.parameters)
 
 
+@saying_where
 def normal(
     shape: Shape = None, mean: Any = 0.0, stddev: Any = 1.0, *, dtype: Any = None,
     device: Any = None, generator: Generator | None = None,
@@ -75,6 +76,7 @@ def normal(
     return _located("normal", shape, mean, stddev, "stddev", dtype, device, generator)
 
 
+@saying_where
 def uniform(
     shape: Shape = None, low: Any = 0.0, high: Any = 1.0, *, dtype: Any = None,
     device: Any = None, generator: Generator | None = None,
@@ -102,6 +104,7 @@ def uniform(
     return made
 
 
+@saying_where
 def exponential(
     shape: Shape = None, scale: Any = 1.0, *, dtype: Any = None, device: Any = None,
     generator: Generator | None = None,
@@ -115,6 +118,7 @@ def exponential(
     return _located("exponential", shape, 0.0, scale, "scale", dtype, device, generator)
 
 
+@saying_where
 def laplace(
     shape: Shape = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
     device: Any = None, generator: Generator | None = None,
@@ -130,6 +134,7 @@ def laplace(
     return _located("laplace", shape, loc, scale, "scale", dtype, device, generator)
 
 
+@saying_where
 def gumbel(
     shape: Shape = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
     device: Any = None, generator: Generator | None = None,
@@ -145,6 +150,7 @@ def gumbel(
     return _located("gumbel", shape, loc, scale, "scale", dtype, device, generator)
 
 
+@saying_where
 def logistic(
     shape: Shape = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
     device: Any = None, generator: Generator | None = None,
@@ -160,6 +166,7 @@ def logistic(
     return _located("logistic", shape, loc, scale, "scale", dtype, device, generator)
 
 
+@saying_where
 def cauchy(
     shape: Shape = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
     device: Any = None, generator: Generator | None = None,
@@ -178,6 +185,7 @@ def cauchy(
     return call.located(pair[..., 0] / pair[..., 1], *call.parameters)
 
 
+@saying_where
 def lognormal(
     shape: Shape = None, mean: Any = 0.0, sigma: Any = 1.0, *, dtype: Any = None,
     device: Any = None, generator: Generator | None = None,
@@ -196,6 +204,7 @@ def lognormal(
     return call.rounded(TENSOR.exp(mean + sigma * call.noise("normal")))
 
 
+@saying_where
 def weibull(
     shape: Shape = None, concentration: Any = 1.0, scale: Any = 1.0, *, dtype: Any = None,
     device: Any = None, generator: Generator | None = None,
@@ -215,6 +224,7 @@ def weibull(
     return call.located(call.noise("exponential") ** (1 / concentration), 0.0, scale)
 
 
+@saying_where
 def pareto(
     shape: Shape = None, alpha: Any = 1.0, scale: Any = 1.0, *, dtype: Any = None,
     device: Any = None, generator: Generator | None = None,
@@ -234,6 +244,7 @@ def pareto(
     return call.located(TENSOR.exp(call.noise("exponential") / alpha), 0.0, scale)
 
 
+@saying_where
 def gamma(
     shape: Shape = None, alpha: Any = 1.0, scale: Any = 1.0, *, dtype: Any = None,
     device: Any = None, generator: Generator | None = None,
@@ -253,6 +264,7 @@ def gamma(
     return call.located(call.gamma(alpha), 0.0, scale)
 
 
+@saying_where
 def chisquare(
     shape: Shape = None, df: Any = 1.0, *, dtype: Any = None, device: Any = None,
     generator: Generator | None = None,
@@ -269,6 +281,7 @@ def chisquare(
     return call.rounded(2 * call.gamma(df / 2))
 
 
+@saying_where
 def student_t(
     shape: Shape = None, df: Any = 1.0, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
     device: Any = None, generator: Generator | None = None,
@@ -288,6 +301,7 @@ def student_t(
     return call.located(spread * call.noise("normal"), loc, scale)
 
 
+@saying_where
 def beta(
     shape: Shape = None, alpha: Any = 1.0, beta: Any = 1.0, *, dtype: Any = None,
     device: Any = None, generator: Generator | None = None,
@@ -306,6 +320,7 @@ def beta(
     return call.rounded(TENSOR.sigmoid(call.gamma(a, log=True) - call.gamma(b, log=True)))
 
 
+@saying_where
 def dirichlet(
     alpha: Any, shape: Shape = None, *, dtype: Any = None, device: Any = None,
     generator: Generator | None = None,
@@ -335,6 +350,7 @@ def dirichlet(
     return call.rounded(TENSOR.softmax(logs))
 
 
+@saying_where
 def truncated_normal(
     shape: Shape = None, mean: Any = 0.0, stddev: Any = 1.0, low: float = -2.0,
     high: float = 2.0, *, dtype: Any = None, device: Any = None,
@@ -366,6 +382,7 @@ def truncated_normal(
     return call.located(call.noise("truncated_normal", low, high), *call.parameters)
 
 
+@saying_where
 def multivariate_normal(
     mean: Any, cov: Any = None, shape: Shape = None, *, scale_tril: Any = None,
     dtype: Any = None, device: Any = None, generator: Generator | None = None,

@@ -10,7 +10,7 @@ import numpy as np
 from gpugrad import backend, placement
 from gpugrad.backend import TENSOR
 from gpugrad.dlpack import from_cuda_memory, from_dlpack
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
 from gpugrad.op import op
 from gpugrad.samples import calls, uniform
 from gpugrad.tensor import Tensor, constant, no_part_lost, tensor, wrap
@@ -48,7 +48,7 @@ def _filled(name: str, shape: Shape, value: Any, dtype: Any, device: Any) -> Ten
     with placement.formulas_on(seed):
         try:
             return wrap(backend.NAMESPACES[type(seed)].lib.full(shape, value, dtype=made))
-        except (MemoryError, OverflowError) as error:
+        except (MemoryError, OverflowError, ValueError) as error:
             reraise(error, name, {}, {"shape": shape, "dtype": made, "device": d})
 
 
@@ -162,6 +162,7 @@ def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = No
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
+@saying_where
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None,
     device: Any = None,
@@ -193,6 +194,7 @@ def arange(
     return _new(np.arange(start, stop, step).astype(made), device)
 
 
+@saying_where
 def linspace(
     start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, device: Any = None,
     endpoint: bool = True,
@@ -224,6 +226,7 @@ def linspace(
     return _new(values.astype(backend.as_dtype(dtype or floats)), device)
 
 
+@saying_where
 def eye(
     n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> Tensor:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import NUMPY, TENSOR
-from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.op import op
 from gpugrad.ops.fft import ADJOINT_NORM, checked_norm, from_end, resized
 from gpugrad.samples import shaped
@@ -209,6 +209,7 @@ def _transform(name, x, type, n, axis, norm, orthogonalize):
     )  # fmt: skip
 
 
+@saying_where
 def dct(
     x: Any, /, type: int = 2, n: int | None = None, axis: int = -1, norm: str = "backward", *,
     orthogonalize: bool | None = None,
@@ -242,6 +243,7 @@ def dct(
     return _transform("dct", x, type, n, axis, norm, orthogonalize)
 
 
+@saying_where
 def idct(
     x: Any, /, type: int = 2, n: int | None = None, axis: int = -1, norm: str = "backward", *,
     orthogonalize: bool | None = None,
@@ -258,6 +260,7 @@ def idct(
     return _transform("idct", x, type, n, axis, norm, orthogonalize)
 
 
+@saying_where
 def dst(
     x: Any, /, type: int = 2, n: int | None = None, axis: int = -1, norm: str = "backward", *,
     orthogonalize: bool | None = None,
@@ -277,6 +280,7 @@ def dst(
     return _transform("dst", x, type, n, axis, norm, orthogonalize)
 
 
+@saying_where
 def idst(
     x: Any, /, type: int = 2, n: int | None = None, axis: int = -1, norm: str = "backward", *,
     orthogonalize: bool | None = None,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import SCALARS, TENSOR
-from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.op import op
 from gpugrad.samples import calls, shaped, uniform
 from gpugrad.tensor import Tensor, tensor
@@ -84,6 +84,7 @@ def _diff(xp, x, /, n=1, axis=-1):
     return x
 
 
+@saying_where
 def diff(
     x: Any, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None
 ) -> Tensor:
@@ -237,6 +238,7 @@ def gradient_along(xp, x, /, coordinates=None, *, axis=-1, edge_order=1):
     return _uneven(xp, x, h, axis, edge_order)
 
 
+@saying_where
 def gradient(
     f: Any, /, *varargs: Any, axis: Any = None, edge_order: int = 1
 ) -> Tensor | list[Tensor]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpugrad import backend
 from gpugrad.backend import TENSOR
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.generator import Generator, default_generator
 from gpugrad.ops.sampling import Call, Shape, as_shape, check, not_negative, positive, probability
 from gpugrad.tensor import Tensor, tensor
@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 
+@saying_where
 def bits(
     shape: Shape = (), *, dtype: Any = None, device: Any = None,
     generator: Generator | None = None,
@@ -52,6 +53,7 @@ def bits(
     return draw("bits", as_shape("bits", shape), made, device)
 
 
+@saying_where
 def integers(
     shape: Shape = (), low: int = 0, high: int | None = None, *, dtype: Any = None,
     device: Any = None, generator: Generator | None = None,
@@ -84,6 +86,7 @@ def integers(
     return draw("integers", as_shape("integers", shape), made, device, int(low), int(high))
 
 
+@saying_where
 def permutation(
     x: Any, *, axis: int = 0, device: Any = None, generator: Generator | None = None
 ) -> Tensor:
@@ -109,6 +112,7 @@ def permutation(
     return TENSOR.take(t, draw("permutation", (n,), np.int64, t.device, n), axis=axis)
 
 
+@saying_where
 def choice(
     x: Any, shape: Shape = (), *, replace: bool = True, p: Any = None, device: Any = None,
     generator: Generator | None = None,
@@ -173,6 +177,7 @@ def _weighted(
     return TENSOR.reshape(TENSOR.argsort(times)[:count], shape)
 
 
+@saying_where
 def categorical(
     logits: Any, shape: Shape = None, *, axis: int = -1, dtype: Any = None, device: Any = None,
     generator: Generator | None = None,
@@ -205,6 +210,7 @@ def categorical(
     return call.rounded(TENSOR.argmax(TENSOR.stop_gradient(scores) + noise, axis=-1))
 
 
+@saying_where
 def bernoulli(
     shape: Shape = None, p: Any = 0.5, *, dtype: Any = None, device: Any = None,
     generator: Generator | None = None,
@@ -226,6 +232,7 @@ def bernoulli(
     return call.rounded(TENSOR.less(call.noise("uniform"), call.parameters[0]))
 
 
+@saying_where
 def rademacher(
     shape: Shape = (), *, dtype: Any = None, device: Any = None,
     generator: Generator | None = None,
@@ -240,6 +247,7 @@ def rademacher(
     return call.rounded(TENSOR.where(call.noise("uniform") < 0.5, -1.0, 1.0))
 
 
+@saying_where
 def poisson(
     shape: Shape = None, rate: Any = 1.0, *, dtype: Any = None, device: Any = None,
     generator: Generator | None = None,
@@ -255,6 +263,7 @@ def poisson(
     return call.rounded(call.noise("poisson", *call.parameters))
 
 
+@saying_where
 def binomial(
     shape: Shape = None, n: Any = 1, p: Any = 0.5, *, dtype: Any = None, device: Any = None,
     generator: Generator | None = None,
@@ -271,6 +280,7 @@ def binomial(
     return call.rounded(call.noise("binomial", *call.parameters))
 
 
+@saying_where
 def geometric(
     shape: Shape = None, p: Any = 0.5, *, dtype: Any = None, device: Any = None,
     generator: Generator | None = None,
@@ -291,6 +301,7 @@ def geometric(
     return call.rounded(TENSOR.maximum(trials, 1.0))
 
 
+@saying_where
 def negative_binomial(
     shape: Shape = None, n: Any = 1.0, p: Any = 0.5, *, dtype: Any = None, device: Any = None,
     generator: Generator | None = None,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad import backend, placement
-from gpugrad.errors import ArgumentError, AxisError, DTypeError
+from gpugrad.errors import ArgumentError, AxisError, DTypeError, saying_where
 from gpugrad.op import op
 from gpugrad.ops.fft import from_end
 from gpugrad.samples import shaped
@@ -25,6 +25,7 @@ def _made(name: str, frequencies: Any, n: int, d: float, dtype: Any, device: Any
     return wrap(placement.put(frequencies(n, d).astype(made), placement.device(device)))
 
 
+@saying_where
 def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Make the frequencies of the points of `fft`: 0, 1, ..., -2, -1, divided by n d.
 
@@ -48,6 +49,7 @@ def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None)
     return _made("fftfreq", np.fft.fftfreq, n, d, dtype, device)
 
 
+@saying_where
 def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Make the frequencies of the points of `rfft`: 0, 1, ..., divided by n d.
 

@@ -13,6 +13,7 @@ from gpugrad.errors import (
     DTypeError,
     IndexOutOfBoundsError,
     ShapeError,
+    saying_where,
 )
 from gpugrad.kernels import scatter
 from gpugrad.op import op
@@ -405,6 +406,7 @@ def scatter_along_axis(xp, values, indices, /, *, axis, shape, unique=False):
     return out
 
 
+@saying_where
 def put_along_axis(arr, indices, values, /, axis):
     """Values put at places along an axis: what `arr` is after NumPy's put_along_axis.
 
@@ -447,6 +449,7 @@ def put_along_axis(arr, indices, values, /, axis):
     return TENSOR.setitem(spread(x, index) if Batched in ARRAYS else x, values, index=index)
 
 
+@saying_where
 def nonzero(x, /):
     """Where the elements that are not 0 are. How many they are depends on the values.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpugrad import backend
 from gpugrad.backend import TENSOR
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.creation import asarray
 from gpugrad.tensor import Tensor, tensor
 
@@ -19,6 +19,7 @@ def made_on(values: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return asarray(made if dtype is None else made.astype(backend.as_dtype(dtype)), device=device)
 
 
+@saying_where
 def tri(N, M=None, k=0, dtype=None, *, device=None):
     """Make a matrix with ones on and below a diagonal, and zeros above.
 
@@ -39,6 +40,7 @@ def tri(N, M=None, k=0, dtype=None, *, device=None):
     return made_on(np.tri(N, M, k), np.float32 if dtype is None else dtype, device)
 
 
+@saying_where
 def ix_(*args):
     """Vectors of indices in shapes in which they pick a grid: ``x[ix_(rows, columns)]``.
 
@@ -68,6 +70,7 @@ def ix_(*args):
     return tuple(made)
 
 
+@saying_where
 def indices(dimensions, dtype=None, sparse=False, *, device=None):
     """The indices of every place of a shape.
 
@@ -118,6 +121,7 @@ def fromfunction(function, shape, *, dtype=None, device=None, **keywords):
 # ---- logarithmic steps -------------------------------------------------------------------
 
 
+@saying_where
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, *, device=None):
     """Make numbers whose logarithms are evenly spaced: from base**start to base**stop.
 
@@ -145,6 +149,7 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, *, devic
     return made_on(made, np.float32 if dtype is None else dtype, device)
 
 
+@saying_where
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, *, device=None):
     """Make numbers of which each is the one before times the same factor.
 
@@ -179,6 +184,7 @@ def _window(function, M, dtype, device, *args):
     return made_on(function(M, *args), np.float32 if dtype is None else dtype, device)
 
 
+@saying_where
 def bartlett(M, *, dtype=None, device=None):
     """Make a triangular window, which is 0 at both ends.
 
@@ -197,6 +203,7 @@ def bartlett(M, *, dtype=None, device=None):
     return _window(np.bartlett, M, dtype, device)
 
 
+@saying_where
 def hanning(M, *, dtype=None, device=None):
     """Make Hann's window: one period of (1 - cos) / 2, which is 0 at both ends.
 
@@ -215,6 +222,7 @@ def hanning(M, *, dtype=None, device=None):
     return _window(np.hanning, M, dtype, device)
 
 
+@saying_where
 def hamming(M, *, dtype=None, device=None):
     """Make Hamming's window: 0.54 - 0.46 cos, which is 0.08 at both ends.
 
@@ -233,6 +241,7 @@ def hamming(M, *, dtype=None, device=None):
     return _window(np.hamming, M, dtype, device)
 
 
+@saying_where
 def blackman(M, *, dtype=None, device=None):
     """Make Blackman's window: 0.42 - 0.5 cos x + 0.08 cos 2x.
 
@@ -251,6 +260,7 @@ def blackman(M, *, dtype=None, device=None):
     return _window(np.blackman, M, dtype, device)
 
 
+@saying_where
 def kaiser(M, beta, *, dtype=None, device=None):
     """Make Kaiser's window, of the Bessel function i0: the larger `beta`, the narrower.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import SCALARS, TENSOR
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.op import op
 from gpugrad.samples import calls, shaped, uniform
 from gpugrad.tensor import Tensor, tensor
@@ -274,6 +274,7 @@ def _edges_of(name: str, x: Tensor, bins: Any, range: Any) -> Tensor:
     return tensor(bins)
 
 
+@saying_where
 def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None) -> Tensor:
     """Edges of the bins that `histogram` uses.
 
@@ -295,6 +296,7 @@ def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None) -> Tensor:
     return _edges_of("histogram_bin_edges", tensor(x), bins, range)
 
 
+@saying_where
 def histogram(
     x: Any, /, bins: Any = 10, range: Any = None, density: bool | None = False, weights: Any = None
 ) -> tuple[Tensor, Tensor]:

@@ -7,13 +7,20 @@ import math
 import numpy as np
 
 from gpugrad.backend import TENSOR
-from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.errors import (
+    ArgumentError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+    saying_where,
+)
 from gpugrad.op import op
 from gpugrad.ops.grids import made_on
 from gpugrad.samples import calls
 from gpugrad.tensor import tensor
 
 
+@saying_where
 def broadcast_shapes(*shapes):
     """The shape that arrays of some shapes have when they are broadcast against each other.
 
@@ -43,6 +50,7 @@ def broadcast_shapes(*shapes):
 # ---- triangles and diagonals -------------------------------------------------------------
 
 
+@saying_where
 def tril_indices(n, k=0, m=None, *, device=None):
     """Indices of the lower triangle of a matrix, of the k-th diagonal and below.
 
@@ -62,6 +70,7 @@ def tril_indices(n, k=0, m=None, *, device=None):
     return tuple(made_on(i, device=device) for i in np.tril_indices(n, k, m))
 
 
+@saying_where
 def triu_indices(n, k=0, m=None, *, device=None):
     """Indices of the upper triangle of a matrix, of the k-th diagonal and above.
 
@@ -88,6 +97,7 @@ def _matrix(name, arr):
     return x
 
 
+@saying_where
 def tril_indices_from(arr, k=0):
     """Indices of the lower triangle of a given matrix: `tril_indices` of its shape.
 
@@ -109,6 +119,7 @@ def tril_indices_from(arr, k=0):
     return tril_indices(x.shape[0], k, x.shape[1], device=x.device)
 
 
+@saying_where
 def triu_indices_from(arr, k=0):
     """Indices of the upper triangle of a given matrix: `triu_indices` of its shape.
 
@@ -130,6 +141,7 @@ def triu_indices_from(arr, k=0):
     return triu_indices(x.shape[0], k, x.shape[1], device=x.device)
 
 
+@saying_where
 def diag_indices(n, ndim=2, *, device=None):
     """Indices of the main diagonal of an array whose axes are all of one length.
 
@@ -149,6 +161,7 @@ def diag_indices(n, ndim=2, *, device=None):
     return (made_on(np.arange(n), device=device),) * ndim
 
 
+@saying_where
 def diag_indices_from(arr):
     """Indices of the main diagonal of a given array: `diag_indices` of its shape.
 
@@ -176,6 +189,7 @@ def diag_indices_from(arr):
 # ---- one number for several indices ------------------------------------------------------
 
 
+@saying_where
 def unravel_index(indices, shape):
     """The indices along each axis of places that are counted in row-major order.
 

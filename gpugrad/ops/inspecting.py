@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gpugrad.backend import SCALARS, TENSOR
-from gpugrad.errors import ShapeError
+from gpugrad.errors import ShapeError, saying_where
 from gpugrad.tensor import tensor
 
 
+@saying_where
 def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Whether all elements are close: ``abs(a - b) <= atol + rtol * abs(b)``.
 
@@ -30,6 +31,7 @@ def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     return bool(TENSOR.all(TENSOR.isclose(a, b, rtol, atol, equal_nan)))
 
 
+@saying_where
 def array_equal(a1, a2, equal_nan=False):
     """Whether two arrays have the same shape and the same elements.
 
@@ -107,6 +109,7 @@ def shape(a):
     return tuple(tensor(a).shape)
 
 
+@saying_where
 def size(a, axis=None):
     """Number of elements, of all axes or along one.
 

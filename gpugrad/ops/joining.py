@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gpugrad.backend import TENSOR
-from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.op import op
 from gpugrad.ops.axes import batch_all, batch_axis
 from gpugrad.ops.shaping import axis_of
@@ -123,6 +123,7 @@ def _length(name, x, axis):
     return x.shape[axis], axis
 
 
+@saying_where
 def unstack(x, /, *, axis=0):
     """Take an array apart along an axis; the opposite of `stack`.
 
@@ -146,6 +147,7 @@ def unstack(x, /, *, axis=0):
     return tuple(TENSOR.getitem(x, index=(slice(None),) * axis + (i,)) for i in range(n))
 
 
+@saying_where
 def split(x, indices_or_sections, /, axis=0):
     """Cut an array into pieces along an axis; the opposite of `concat`.
 
@@ -186,6 +188,7 @@ def split(x, indices_or_sections, /, axis=0):
     return [TENSOR.getitem(x, index=(*lead, slice(start, stop))) for start, stop in edges]
 
 
+@saying_where
 def broadcast_arrays(*arrays):
     """Broadcast arrays against each other.
 
@@ -216,6 +219,7 @@ def broadcast_arrays(*arrays):
     return tuple(x if x.shape == shape else TENSOR.broadcast_to(x, shape) for x in xs)
 
 
+@saying_where
 def meshgrid(*arrays, indexing="xy"):
     """Coordinates of the points of a grid, from those along each of its axes.
 

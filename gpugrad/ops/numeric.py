@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from gpugrad.backend import SCALARS, TENSOR
-from gpugrad.errors import DTypeError, ShapeError
+from gpugrad.errors import DTypeError, ShapeError, saying_where
 from gpugrad.op import elementwise, op
 from gpugrad.samples import calls, grid, integers, shaped, uniform
 from gpugrad.tensor import tensor
@@ -340,7 +340,7 @@ def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     >>> print(gg.isclose([1.0, 2.0], [1.000001, 2.1]))
     [ True False]
     """
-    return xp.lib.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    return xp.lib.isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=equal_nan)
 
 
 # ---- integers ----------------------------------------------------------------------------
@@ -367,6 +367,7 @@ bitwise_count = elementwise(
 # ---- another dtype -----------------------------------------------------------------------
 
 
+@saying_where
 def float_power(x, y, /):
     """`power` in float64 (complex128 for complex numbers), as NumPy's float_power.
 
@@ -393,6 +394,7 @@ def float_power(x, y, /):
     return TENSOR.power(wide(tensor(x) if type(y) in SCALARS else x), wide(y))
 
 
+@saying_where
 def real_if_close(x, /, tol=100):
     """The real part, if all imaginary parts are close to 0; else `x` itself.
 

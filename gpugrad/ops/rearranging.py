@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.errors import AxisError, DTypeError, ShapeError
+from gpugrad.errors import AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.op import op
 from gpugrad.samples import shaped
 
@@ -147,6 +147,7 @@ def _one_or_all(function, arrays):
     return made[0] if len(made) == 1 else made
 
 
+@saying_where
 def atleast_1d(*arrays):
     """Each array itself, or of shape (1,) if it is 0-d.
 
@@ -163,6 +164,7 @@ def atleast_1d(*arrays):
     return _one_or_all(_atleast_1d, arrays)
 
 
+@saying_where
 def atleast_2d(*arrays):
     """Each array itself, or with axes of length 1 in front if it has fewer than two.
 
@@ -179,6 +181,7 @@ def atleast_2d(*arrays):
     return _one_or_all(_atleast_2d, arrays)
 
 
+@saying_where
 def atleast_3d(*arrays):
     """Each array itself, or with axes of length 1 if it has fewer than three.
 

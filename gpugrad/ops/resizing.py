@@ -9,7 +9,14 @@ import numpy as np
 from gpugrad.backend import NAMESPACES, SCALARS, TENSOR
 from gpugrad.batched import Batched
 from gpugrad.dtypes import result_type
-from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.errors import (
+    ArgumentError,
+    AxisError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+    saying_where,
+)
 from gpugrad.op import op
 from gpugrad.ops.creation import full
 from gpugrad.samples import shaped
@@ -253,6 +260,7 @@ def _insert(xp, x, values, /, obj, axis=None):
     return xp.getitem(xp.concat([x, values], axis=axis), index=(*lead, source))
 
 
+@saying_where
 def insert(arr, obj, values, axis=None):
     """Put slices between those of an array.
 
@@ -284,6 +292,7 @@ def insert(arr, obj, values, axis=None):
 # ---- a length that the values decide about -----------------------------------------------
 
 
+@saying_where
 def trim_zeros(filt, /, trim="fb", axis=None):
     """Leave out the zeros at the edges of an array.
 

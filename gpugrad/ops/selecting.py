@@ -8,7 +8,7 @@ import numpy as np
 
 from gpugrad.backend import TENSOR
 from gpugrad.batched import behind
-from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.op import op
 from gpugrad.samples import calls, uniform
 from gpugrad.tensor import tensor
@@ -131,6 +131,7 @@ def extract(xp, condition, x, /):
     return xp.compress(xp.reshape(condition, (condition.size,)), xp.reshape(x, (x.size,)))
 
 
+@saying_where
 def select(condlist, choicelist, default=0):
     """Of several choices, at each place that of the first condition that holds.
 
@@ -262,6 +263,7 @@ def _choose(xp, arrays, /, *, mode="raise"):
     return xp.squeeze(xp.take_along_axis(stacked, a, axis=0), 0)
 
 
+@saying_where
 def choose(a, choices, mode="raise"):
     """Pick each element from one of several arrays.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpugrad.backend import HALF, NAMESPACES, TENSOR
 from gpugrad.batched import Batched
-from gpugrad.errors import AxisError, DTypeError
+from gpugrad.errors import AxisError, DTypeError, saying_where
 from gpugrad.op import op
 from gpugrad.ops.selecting import by_values
 from gpugrad.samples import calls, uniform
@@ -86,6 +86,7 @@ def _unique_all(xp, x, /):
     return values, indices, inverse.reshape(x.shape), counts
 
 
+@saying_where
 def unique_all(x, /):
     """The distinct elements in ascending order, and what is known of them.
 
@@ -108,6 +109,7 @@ def unique_all(x, /):
     return UniqueAll(*_unique_all(x))
 
 
+@saying_where
 def unique_counts(x, /):
     """The distinct elements in ascending order, and how often each occurs.
 
@@ -129,6 +131,7 @@ def unique_counts(x, /):
     return UniqueCounts(found[0], found[3])
 
 
+@saying_where
 def unique_inverse(x, /):
     """The distinct elements in ascending order, and which of them each element is.
 
@@ -170,6 +173,7 @@ def unique_values(xp, x, /):
     return xp.unique_all(x)[0]
 
 
+@saying_where
 def unique(
     ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *,
     equal_nan=True,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gpugrad.backend import SCALARS
-from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.op import op
 from gpugrad.ops.axes import batch_all
 from gpugrad.samples import along_axis, calls, shaped, uniform
@@ -177,6 +177,7 @@ def _searchsorted(xp, x1, x2, /, sorter=None, *, side="left"):
     return xp.lib.asarray(xp.lib.searchsorted(x1, xp.lib.asarray(x2), side=side, sorter=sorter))
 
 
+@saying_where
 def searchsorted(x1, x2, /, side="left", sorter=None):
     """Where elements would go into a sorted array; the gradient is None.
 

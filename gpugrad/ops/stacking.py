@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import TENSOR
-from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.op import op
 from gpugrad.samples import calls, uniform
 from gpugrad.tensor import tensor
@@ -168,6 +168,7 @@ def column_stack(xp, arrays, /):
     return xp.concat(columns, axis=1)
 
 
+@saying_where
 def block(arrays, /):
     """Join the arrays of nested lists: the innermost along the last axis, and so on outwards.
 
@@ -220,6 +221,7 @@ def _depth(part):
 # ---- cutting -----------------------------------------------------------------------------
 
 
+@saying_where
 def array_split(ary, indices_or_sections, axis=0):
     """Cut an array into pieces along an axis, which need not be equally long.
 
@@ -269,6 +271,7 @@ def _equal_split(name, ary, indices_or_sections, axis):
     return array_split(x, indices_or_sections, axis)
 
 
+@saying_where
 def hsplit(ary, indices_or_sections):
     """Cut an array side by side: along axis 1, a vector along axis 0; the opposite of `hstack`.
 
@@ -291,6 +294,7 @@ def hsplit(ary, indices_or_sections):
     return _equal_split("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else min(x.ndim, 1))
 
 
+@saying_where
 def vsplit(ary, indices_or_sections):
     """Cut an array one below the other: along axis 0; the opposite of `vstack`.
 
@@ -315,6 +319,7 @@ def vsplit(ary, indices_or_sections):
     return _equal_split("vsplit", x, indices_or_sections, 0)
 
 
+@saying_where
 def dsplit(ary, indices_or_sections):
     """Cut an array one behind the other: along axis 2; the opposite of `dstack`.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import SCALARS, TENSOR
-from gpugrad.errors import AxisError, DTypeError, ShapeError
+from gpugrad.errors import AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.op import op
 from gpugrad.rules import conjugate
 from gpugrad.samples import along_axis, calls, uniform
@@ -126,6 +126,7 @@ def _average(xp, x, /, weights=None, *, axis=None, keepdims=False):
     return xp.sum(x * weights, axis=axis, keepdims=keepdims) / total
 
 
+@saying_where
 def average(
     x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *,
     keepdims: bool = False,
