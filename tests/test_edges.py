@@ -528,6 +528,10 @@ ERRORS = {
         lambda: gg.gradient([0.0, 1.0], axis="x"), ArgumentError, "gradient: .*axis='x'.*An int"),
     "an axis of dct that is no int": (
         lambda: gg.fft.dct([0.0, 1.0], axis=0.5), ArgumentError, "dct: .*axis=0.5.*An int"),
+    "an axis of gradient twice": (
+        lambda: gg.gradient([[0.0, 1.0]] * 2, axis=(0, -2)), AxisError, "gradient: .*twice"),
+    "a number of pieces that is no int": (
+        lambda: gg.split([0.0, 1.0], 1.5), ArgumentError, "split: .*1.5.*An int"),
     "a size of tri that is no int": (lambda: gg.tri("x"), ArgumentError, "tri: .*N: 'x'.*An int"),
     "a scale that is no number": (
         lambda: gg.random.normal(2, stddev="x"), DTypeError, "normal: .*stddev='x'"),

@@ -268,6 +268,8 @@ def gradient(
         x = TENSOR.astype(x, np.float64)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = [_negative("gradient", x, a) for a in axes]
+    if len(set(axes)) < len(axes):
+        raise AxisError(f"gradient: axis={axis} names an axis twice.")
     spacings = list(varargs) or [1.0]
     if len(spacings) == 1:
         spacings *= len(axes)

@@ -261,6 +261,7 @@ def _lu_solve_ref(lu, pivots, b, trans=0):
     errors=[
         ([np.eye(2), np.array([0, 1]), np.ones(3)], {}, ShapeError, r"lu_solve.*\(3,\)"),
         ([np.eye(2), np.array([0, 1]), np.ones(2)], {"trans": 3}, ArgumentError, "trans=3"),
+        ([np.eye(2), np.array([0]), np.ones(2)], {}, ShapeError, r"lu_solve: pivots \(1,\)"),
     ],
 )  # fmt: skip
 def lu_solve(xp, lu, pivots, b, /, *, trans=0):
@@ -285,6 +286,8 @@ def lu_solve(xp, lu, pivots, b, /, *, trans=0):
     [1. 1.]
     """
     vector = _system("lu_solve", lu, b)
+    if pivots.shape[-1:] != lu.shape[-1:]:
+        raise ShapeError(f"lu_solve: pivots {pivots.shape} for factors {lu.shape}.")
     if trans not in (0, 1, 2):
         raise ArgumentError(f"lu_solve: trans={trans!r} is none of 0, 1 and 2.")
     y = xp.expand_dims(b, axis=-1) if vector else b

@@ -182,6 +182,7 @@ ALONG_TWO = shaped(
     ([(2, 1, 3)], {"axes": (0, 2), "norm": "forward"}),
 )  # fmt: skip
 ONE_ERRORS: list[Any] = [
+    ([np.ones(3)], {"n": -1}, ShapeError, "n=-1 points"),
     ([np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
     ([np.ones(3)], {"n": 0}, ShapeError, "n=0"),
     ([np.ones(3)], {"norm": "x"}, ArgumentError, "no norm 'x'"),

@@ -223,8 +223,11 @@ def _backward(xp, name, x, s, axes, norm):
     return xp.fft_c2r(x, axes=(*(axis for _, axis in others), last), n=n, norm=norm)
 
 
-def _length(n):
-    return None if n is None else (n,)
+def _length(name, n):
+    if n is None:
+        return None
+    need_length(name, n)  # also -1, which says in `s`: as long as it is
+    return (n,)
 
 
 _REAL_ONE: list[Any] = [*ONE_ERRORS, ([np.ones(3) + 1j], {}, DTypeError, "not real")]
@@ -255,7 +258,7 @@ def rfft(xp, x, /, n=None, axis=-1, norm="backward"):
     >>> print(gg.fft.rfft([1.0, 2.0, 3.0, 4.0]))
     [10.+0.j -2.+2.j -2.+0.j]
     """
-    return _forward(xp, "rfft", x, _length(n), (axis,), norm)
+    return _forward(xp, "rfft", x, _length("rfft", n), (axis,), norm)
 
 
 _HALF_ONE = shaped(
@@ -296,7 +299,7 @@ def irfft(xp, x, /, n=None, axis=-1, norm="backward"):
     >>> print(gg.fft.irfft([10.0, -2.0 + 2.0j, -2.0]))
     [1. 2. 3. 4.]
     """
-    return _backward(xp, "irfft", x, _length(n), (axis,), norm)
+    return _backward(xp, "irfft", x, _length("irfft", n), (axis,), norm)
 
 
 @op(kinds="f", samples=ALONG_SEVERAL, ref=numpy_several("rfftn"), errors=_REAL_SEVERAL)
@@ -424,7 +427,7 @@ def hfft(xp, x, /, n=None, axis=-1, norm="backward"):
     [ 6.  0. -2.  0.]
     """
     norm = ADJOINT_NORM[checked_norm("hfft", norm)]
-    return _backward(xp, "hfft", conjugate(xp, x), _length(n), (axis,), norm)
+    return _backward(xp, "hfft", conjugate(xp, x), _length("hfft", n), (axis,), norm)
 
 
 @op(kinds="f", samples=ALONG_ONE, ref="numpy.fft.ihfft", errors=_REAL_ONE)
@@ -448,4 +451,4 @@ def ihfft(xp, x, /, n=None, axis=-1, norm="backward"):
     [1.-0.j 2.-0.j 1.-0.j]
     """
     norm = ADJOINT_NORM[checked_norm("ihfft", norm)]
-    return xp.conj(_forward(xp, "ihfft", x, _length(n), (axis,), norm))
+    return xp.conj(_forward(xp, "ihfft", x, _length("ihfft", n), (axis,), norm))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -165,6 +166,7 @@ def _bin_edges_reference(x, bins, range=None):
     errors=[
         ([np.ones(3)], {"bins": 0}, ArgumentError, "bin_edges: .*bins=0"),
         ([np.ones(3)], {"bins": 2, "range": (1, 0)}, ArgumentError, r"bin_edges: .*\(1, 0\)"),
+        ([np.ones(3)], {"bins": 2, "range": (0, np.inf)}, ArgumentError, "bin_edges: .*finite"),
     ],
 )  # fmt: skip
 def bin_edges(xp, x, /, *, bins, range=None):
@@ -187,8 +189,8 @@ def bin_edges(xp, x, /, *, bins, range=None):
     """
     if not isinstance(bins, (int, np.integer)) or bins < 1:
         raise ArgumentError(f"bin_edges: bins={bins!r} must be an int from 1, or an array.")
-    if range is not None and not (len(range) == 2 and range[0] <= range[1]):
-        raise ArgumentError(f"bin_edges: range={range} must be a pair in ascending order.")
+    if range is not None and not (len(range) == 2 and -math.inf < range[0] <= range[1] < math.inf):
+        raise ArgumentError(f"bin_edges: range={range} must be a finite pair in ascending order.")
     lib, dtype = xp.lib, np.result_type(x.dtype, np.float32) if x.dtype.kind == "f" else np.float64
     shape = (*x.shape[:-1], 1)
     if range is not None or not x.shape[-1]:

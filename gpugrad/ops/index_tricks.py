@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 import numpy as np
 
@@ -226,6 +227,7 @@ def unravel_index(indices, shape):
     errors=[
         ([np.array([6])], {"shape": (2, 3)}, IndexOutOfBoundsError, r"unraveled: 6.*\(2, 3\)"),
         ([np.ones(2)], {"shape": (2, 3)}, DTypeError, "unraveled.*float64"),
+        ([np.array([1])], {"shape": (2, 3.5)}, ArgumentError, "unraveled.*An int"),
     ],
 )  # fmt: skip
 def unraveled(xp, x, /, *, shape):
@@ -249,7 +251,7 @@ def unraveled(xp, x, /, *, shape):
     """
     if x.dtype.kind not in "iu":
         raise DTypeError(f"unraveled: indices are integers, not {x.dtype}.")
-    n = math.prod(shape)
+    n = math.prod(map(operator.index, shape))
     if x.size and (int(x.min()) < 0 or int(x.max()) >= n):
         worst = int(x.max()) if int(x.max()) >= n else int(x.min())
         raise IndexOutOfBoundsError(f"unraveled: {worst} is no place of the {n} of {shape}.")
@@ -272,6 +274,8 @@ def _raveled_samples(rng):
         ([[np.array([2]), np.array([0])]], {"dims": (2, 3)}, IndexOutOfBoundsError, "index 2"),
         ([[np.array([0])]], {"dims": (2, 3)}, ArgumentError, "ravel_multi_index: 1 .* 2"),
         ([[np.array([0])]], {"dims": (2,), "mode": "no"}, ArgumentError, "no mode 'no'"),
+        ([[np.array([0.5])]], {"dims": (2,)}, DTypeError, "integers, not float64"),
+        ([[np.array([0])]], {"dims": (2.5,)}, ArgumentError, "An int"),
     ],
 )  # fmt: skip
 def ravel_multi_index(xp, multi_index, /, dims, mode="raise"):
@@ -288,6 +292,7 @@ def ravel_multi_index(xp, multi_index, /, dims, mode="raise"):
 
     Raises:
         IndexOutOfBoundsError: an index beyond the end.
+        DTypeError: indices that are no integers.
         ArgumentError: another mode, or not one array for each axis.
 
     >>> import gpugrad as gg
@@ -300,7 +305,9 @@ def ravel_multi_index(xp, multi_index, /, dims, mode="raise"):
         )
     out = 0
     for k, (i, n) in enumerate(zip(multi_index, dims, strict=True)):
-        how = mode if isinstance(mode, str) else mode[k]
+        how, n = mode if isinstance(mode, str) else mode[k], operator.index(n)
+        if i.dtype.kind not in "iu":
+            raise DTypeError(f"ravel_multi_index: indices are integers, not {i.dtype}.")
         if how not in ("raise", "wrap", "clip"):
             raise ArgumentError(f"ravel_multi_index: no mode {how!r}; 'raise', 'wrap' or 'clip'.")
         if how == "wrap":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 import numpy as np
 
@@ -174,9 +175,9 @@ def split(x, indices_or_sections, /, axis=0):
     x = tensor(x)
     n, axis = _length("split", x, axis)
     if hasattr(indices_or_sections, "__len__") and np.ndim(indices_or_sections):
-        cuts = [int(i) for i in indices_or_sections]
+        cuts = [operator.index(i) for i in indices_or_sections]
     else:
-        sections = int(indices_or_sections)
+        sections = operator.index(indices_or_sections)
         if sections < 1 or n % sections:
             raise ArgumentError(
                 f"split: axis {axis} of the shape {x.shape} does not divide into {sections} equal "

@@ -5,6 +5,8 @@ Rules read the result where it tells enough, so that the input can be freed.
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from gpugrad.backend import NUMPY, as_dtype
@@ -242,6 +244,7 @@ def binary_cross_entropy_with_logits(xp, logits, labels, /):
     errors=[
         ([np.ones(2)], {"num_classes": 2}, DTypeError, "integers"),
         ([np.array([1])], {"num_classes": -1}, ArgumentError, "num_classes"),
+        ([np.array([1])], {"num_classes": 2.5}, ArgumentError, "one_hot: .*An int"),
     ],
 )
 def one_hot(xp, x, /, num_classes, *, dtype="float32"):
@@ -266,6 +269,7 @@ def one_hot(xp, x, /, num_classes, *, dtype="float32"):
     """
     if x.dtype.kind not in "iu":
         raise DTypeError(f"one_hot: x is {x.dtype}; class numbers must be integers.")
+    num_classes = operator.index(num_classes)
     if num_classes < 0:
         raise ArgumentError(f"one_hot: num_classes={num_classes} is negative.")
     return (x[..., None] == xp.lib.arange(num_classes)).astype(as_dtype(dtype))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import NUMPY
-from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.nan_reductions import quiet
 from gpugrad.samples import calls, shaped, uniform
@@ -115,8 +115,10 @@ def _position(floor, where, n, q, method):
     return low, weight
 
 
-def _levels(name, q, method, scale=1):
-    """The shape of `q`, and its numbers between 0 and 1."""
+def _levels(name, x, q, method, scale=1):
+    """The shape of `q`, and its numbers between 0 and 1; of an `x` that has an order."""
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{name}: x is {x.dtype}; take gg.real(x), gg.imag(x) or gg.abs(x).")
     if method not in METHODS:
         raise ArgumentError(f"{name}: no method {method!r}; there are {', '.join(METHODS)}.")
     levels = np.asarray(q.tolist() if hasattr(q, "tolist") else q, dtype=np.float64)
@@ -235,6 +237,7 @@ def _level_errors(scale) -> list[Any]:
         ([np.ones(3), 1.5 * scale], {}, ArgumentError, f"between 0 and {scale}"),
         ([np.ones(3), 0.5], {"method": "best"}, ArgumentError, "no method 'best'"),
         ([np.ones(3), 0.5], {"axis": 1}, AxisError, "axis=1"),
+        ([np.ones(3) + 1j, 0.5], {}, DTypeError, "x is complex128"),
         ([np.ones((0, 2)), 0.5], {}, ShapeError, r"nothing.*\(0, 2\)"),
     ]
 
@@ -267,7 +270,7 @@ def quantile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
     >>> print(gg.quantile([1.0, 2.0, 4.0, 8.0], [0.5, 0.75]))
     [3. 5.]
     """
-    shape, levels = _levels("quantile", q, method)
+    shape, levels = _levels("quantile", x, q, method)
     return _quantile(xp, "quantile", x, shape, levels, axis, method, keepdims)
 
 
@@ -292,7 +295,7 @@ def percentile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
     >>> print(gg.percentile([1.0, 2.0, 4.0], 50))
     2.0
     """
-    shape, levels = _levels("percentile", q, method, 100)
+    shape, levels = _levels("percentile", x, q, method, 100)
     return _quantile(xp, "percentile", x, shape, levels, axis, method, keepdims)
 
 
@@ -357,7 +360,7 @@ def nanquantile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
     >>> print(gg.nanquantile([1.0, float("nan"), 2.0, 4.0], 0.5))
     2.0
     """
-    shape, levels = _levels("nanquantile", q, method)
+    shape, levels = _levels("nanquantile", x, q, method)
     return _nanquantile(xp, "nanquantile", x, shape, levels, axis, method, keepdims)
 
 
@@ -383,7 +386,7 @@ def nanpercentile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
     >>> print(gg.nanpercentile([1.0, float("nan"), 2.0, 4.0], 50))
     2.0
     """
-    shape, levels = _levels("nanpercentile", q, method, 100)
+    shape, levels = _levels("nanpercentile", x, q, method, 100)
     return _nanquantile(xp, "nanpercentile", x, shape, levels, axis, method, keepdims)
 
 

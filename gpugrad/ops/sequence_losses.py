@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 
 import numpy as np
 
@@ -191,7 +192,7 @@ def _check(log_probs, targets, input_lengths, target_lengths, blank):
     if any(a.dtype.kind not in "iu" for a in (targets, input_lengths, target_lengths)):
         raise DTypeError("ctc_losses: targets and lengths must be integers.")
     steps, _, classes = shapes[0]
-    if not 0 <= blank < classes:
+    if not 0 <= operator.index(blank) < classes:
         raise ArgumentError(f"ctc_losses: blank={blank} is none of the {classes} classes.")
     if not n or is_captured(log_probs):
         return
@@ -251,6 +252,7 @@ _CTC_ERRORS = [
     ([np.ones((2, 1, 4)), *_LENGTHS], {}, ShapeError, "up to 3"),
     ([np.ones((3, 1, 2)), *_LENGTHS], {}, IndexOutOfBoundsError, "0 to 2.*0 to 1"),
     ([np.ones((3, 1, 4)), *_LENGTHS], {"blank": 4}, ArgumentError, "blank=4"),
+    ([np.ones((3, 1, 4)), *_LENGTHS], {"blank": 0.5}, ArgumentError, "blank=0.5.*An int"),
     ([np.ones((3, 1, 4)), np.ones((1, 2)), *_LENGTHS[1:]], {}, DTypeError, "integers"),
 ]
 

@@ -178,6 +178,7 @@ def _interp_samples(rng):
         ([np.ones(2), np.ones(2), np.ones(3)], {}, ShapeError, r"interp: .*\(2,\) and \(3,\)"),
         ([np.ones(2), np.ones(0), np.ones(0)], {}, ShapeError, r"interp: .*\(0,\)"),
         ([np.ones(2), np.ones(2), np.ones(2)], {"period": 0}, ArgumentError, "period"),
+        ([np.ones(2) + 1j, np.ones(2), np.ones(2)], {}, DTypeError, "interp: x complex128"),
     ],
 )  # fmt: skip
 def interp(xp, x, points, values, /, left=None, right=None, period=None):
@@ -216,6 +217,8 @@ def interp(xp, x, points, values, /, left=None, right=None, period=None):
         raise ArgumentError("interp: the period must not be 0.")
     if type(x) in SCALARS:
         x = xp.getitem(points, index=(0,)) * 0 + x
+    if "c" in (x.dtype.kind, points.dtype.kind):
+        raise DTypeError(f"interp: x {x.dtype} and points {points.dtype} must both be real.")
     if period is not None:
         x, points, values = _sorted_period(xp, x, points, values, period)
         left = right = None

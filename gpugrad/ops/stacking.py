@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -248,9 +249,9 @@ def array_split(ary, indices_or_sections, axis=0):
     axis %= x.ndim
     n = x.shape[axis]
     if np.ndim(indices_or_sections):
-        cuts = [int(i) for i in indices_or_sections]
+        cuts = [operator.index(i) for i in indices_or_sections]
     else:
-        sections = int(indices_or_sections)
+        sections = operator.index(indices_or_sections)
         if sections < 1:
             raise ArgumentError(f"array_split: {sections} pieces; at least one is needed.")
         cuts = [(n // sections) * k + min(k, n % sections) for k in range(1, sections)]
@@ -263,10 +264,11 @@ def _equal_split(name, ary, indices_or_sections, axis):
     x = tensor(ary)
     if x.ndim <= axis:
         raise AxisError(f"{name}: more axes are needed, the shape is {x.shape}.")
-    if np.ndim(indices_or_sections) == 0 and x.shape[axis] % max(int(indices_or_sections), 1):
+    sections = indices_or_sections
+    if np.ndim(sections) == 0 and x.shape[axis] % max(operator.index(sections), 1):
         raise ArgumentError(
-            f"{name}: axis {axis} of the shape {x.shape} does not divide into "
-            f"{indices_or_sections} equal pieces. See gg.array_split for others."
+            f"{name}: axis {axis} of the shape {x.shape} does not divide into {sections} equal "
+            "pieces. See gg.array_split for others."
         )
     return array_split(x, indices_or_sections, axis)
 

@@ -203,6 +203,10 @@ def _covariance(xp, name, m, y, fweights, aweights, rowvar, ddof):
         if fweights is not None:
             real = np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else np.float64
             f = xp.astype(_weights_of(name, "fweights", fweights, n), real)
+            if fweights.dtype.kind not in "iub":
+                raise DTypeError(
+                    f"{name}: fweights are {fweights.dtype}, not integers; see aweights."
+                )
         a = 1 if aweights is None else _weights_of(name, "aweights", aweights, n)
         w = f * a
         total = xp.sum(w)
@@ -244,6 +248,7 @@ def _cov_reference(m, y=None, fweights=None, aweights=None, **keywords):
         ([np.ones((2, 3)), np.ones((2, 4))], {}, ShapeError, "cov: 3 and 4"),
         ([np.ones((2, 3))], {"aweights": np.ones(2)}, ShapeError, r"cov: aweights \(2,\)"),
         ([np.ones((2, 3)), None, False], {}, ShapeError, "cov: fweights False"),
+        ([np.ones((2, 3)), None, np.ones(3)], {}, DTypeError, "cov: fweights are float64"),
     ],
 )  # fmt: skip
 def cov(xp, m, /, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None):
@@ -264,6 +269,7 @@ def cov(xp, m, /, y=None, fweights=None, aweights=None, *, rowvar=True, bias=Fal
 
     Raises:
         ShapeError: more than two axes, or numbers of observations that differ.
+        DTypeError: `fweights` that are no integers.
 
     >>> import gpugrad as gg
     >>> print(gg.cov([[1.0, 2.0, 3.0], [1.0, 4.0, 7.0]]))
