@@ -191,7 +191,7 @@ ALONE = sys.getrefcount(_holder.held)
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
     """The NumPy dtype of a name, a type or a dtype; numbers and booleans only."""
-    if dtype is BFLOAT16 or dtype == "bfloat16":
+    if dtype is BFLOAT16 or (isinstance(dtype, str) and dtype == "bfloat16"):
         return BFLOAT16
     try:
         made = np.dtype(dtype)

@@ -206,12 +206,12 @@ def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
             return ArgumentError, "An int, or a tuple of ints, is needed there."
         return DTypeError, "Convert with gg.astype(x, dtype) first."
     if isinstance(error, AttributeError):
-        if re.search(r"'(int|float|bool|complex)' object has no", str(error)):
-            return DTypeError, "An array is needed there, not a number."
+        if re.search(r"'(int|float|bool|complex|str|list|tuple|NoneType)' object has", str(error)):
+            return DTypeError, "An array is needed there."
         return None
     if isinstance(error, OverflowError):
         return DTypeError, "The number does not fit the array's dtype."
-    if not isinstance(error, (ValueError, IndexError, ArithmeticError)):
+    if not isinstance(error, (ValueError, LookupError, ArithmeticError)):
         return None
     text = str(error).lower()
     if isinstance(error, IndexError) or text.startswith("index "):

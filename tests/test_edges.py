@@ -532,6 +532,12 @@ ERRORS = {
         lambda: gg.gradient([[0.0, 1.0]] * 2, axis=(0, -2)), AxisError, "gradient: .*twice"),
     "a number of pieces that is no int": (
         lambda: gg.split([0.0, 1.0], 1.5), ArgumentError, "split: .*1.5.*An int"),
+    "a dict for lengths": (
+        lambda: gg.fft.irfftn([[0.0, 1.0]], s={"a": 1}), ArgumentError, "irfftn: .*s={'a': 1}"),
+    "text for a value to fill in": (
+        lambda: gg.OPS["index_fill"].eager([0.0], index=0, value="x"), DTypeError, "index_fill:"),
+    "an array for a dtype": (
+        lambda: gg.zeros(1, dtype=np.ones(2)), DTypeError, r"array\(.* is not a dtype"),
     "a size of tri that is no int": (lambda: gg.tri("x"), ArgumentError, "tri: .*N: 'x'.*An int"),
     "a scale that is no number": (
         lambda: gg.random.normal(2, stddev="x"), DTypeError, "normal: .*stddev='x'"),

@@ -243,7 +243,7 @@ def solve_triangular(xp, a, b, /, *, lower, adjoint=False):
         out = np.empty(columns.shape, dtype)
         (trtrs,) = xp.linalg.get_lapack_funcs(("trtrs",), (a, columns))
         for i in np.ndindex(stack):
-            out[i], at = trtrs(a[i], columns[i], lower=lower, trans=2 * adjoint)
+            out[i], at = trtrs(a[i], columns[i], lower=bool(lower), trans=2 * bool(adjoint))
             if at:
                 raise _singular("solve_triangular", f"the matrix is singular: a 0 in row {at - 1}")
     else:
