@@ -206,7 +206,7 @@ def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
             return ArgumentError, "An int, or a tuple of ints, is needed there."
         return DTypeError, "Convert with gg.astype(x, dtype) first."
     if isinstance(error, AttributeError):
-        if re.search(r"'(int|float|bool|complex|str|list|tuple|NoneType)' object has", str(error)):
+        if re.search(r"'(int|float|bool|complex|str|list|tuple)' object has", str(error)):
             return DTypeError, "An array is needed there."
         return None
     if isinstance(error, OverflowError):

@@ -20,6 +20,7 @@ from gpugrad.tensor import (
     no_value_lost,
     numbers_only,
     recorders,
+    tensor,
     threads,
 )
 
@@ -190,7 +191,7 @@ class Variable(Tensor):
         xp = backend.NAMESPACES[type(self._data)]
         values = self._fit(op, slices.values)
         try:
-            self._data = getattr(xp, how)(self._data, values, index=slices.indices._data)
+            self._data = getattr(xp, how)(self._data, values, index=tensor(slices.indices)._data)
         except Exception as error:
             reraise(error, op, {"variable": self, "values": slices.values}, {})
         return self

@@ -202,9 +202,12 @@ def wrong_gradients():
         "2 rows",
     )
     yield "text", DTypeError, "number"
+    for n, at in ((1, [0, 1]), (1, [0.5]), (2, [[0, 1]])):
+        rows = gg.IndexedSlices(gg.ones(n, dtype="float64"), at, (2,))
+        yield rows, ArgumentError, r"'b': its gradient has values \(.*one int"
 
 
-@pytest.mark.parametrize("case", range(4))
+@pytest.mark.parametrize("case", range(7))
 def test_wrong_gradient_changes_nothing(make, case):
     g, error, words = list(wrong_gradients())[case]
     a, b = gg.Variable(np.ones(2), name="a"), gg.Variable(np.ones(2), name="b")
@@ -213,7 +216,7 @@ def test_wrong_gradient_changes_nothing(make, case):
     optimizer.apply_gradients([(right, a), (right, b)])
     values, state = (a.numpy(), b.numpy()), optimizer.state_dict()
     with pytest.raises(error, match=words):
-        optimizer.apply_gradients([(right, a), (g, b)])
+        optimizer.apply_gradients([(gg.IndexedSlices(right, [0, 1], (2,)), a), (g, b)])
     np.testing.assert_array_equal((a.numpy(), b.numpy()), values)
     after = optimizer.state_dict()
     assert list(after) == list(state)

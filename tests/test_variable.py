@@ -372,7 +372,11 @@ def test_scattered_rows_that_do_not_fit_name_the_call_and_change_nothing():
     v = gg.Variable(np.zeros((3, 2), np.float32))
     with pytest.raises(ValueError, match="scatter_add"):
         v.scatter_add(gg.IndexedSlices(gg.ones((1, 5)), gg.constant([0]), (3, 5)))
+    with pytest.raises(IndexOutOfBoundsError, match=r"scatter_add: .*index 3"):
+        v.scatter_add(gg.IndexedSlices(gg.ones((2, 2)), [0, 3], (3, 2)))
     assert v.tolist() == [[0.0, 0.0]] * 3
+    v.scatter_add(gg.IndexedSlices(gg.ones((1, 2)), [0], (3, 2)))
+    assert v.tolist() == [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
 
 
 def test_number_that_overflows_an_integer_variable_is_refused():

@@ -346,8 +346,17 @@ class Optimizer:
 
     def _fitting(self, gradient: Any, variable: Variable) -> Gradient:
         rows = isinstance(gradient, IndexedSlices)
-        g: Any = gradient if rows else tensor(gradient)
+        g: Any = tensor(gradient.values if rows else gradient)
         about = f"{self.name}: the Variable '{variable.name}'"
+        if rows:
+            indices = tensor(gradient.indices)
+            fits = indices.shape == g.shape[:1] and g.shape[1:] == gradient.shape[1:]
+            if indices.dtype.kind not in "iu" or not fits:
+                raise ArgumentError(
+                    f"{about}: its gradient has values {g.shape} for {gradient.shape} at indices "
+                    f"{indices.dtype} {indices.shape}: one int is needed for each row of them."
+                )
+            g = IndexedSlices(g, indices, gradient.dense_shape)
         if g.shape != variable.shape:
             raise ShapeError(f"{about} has shape {variable.shape}, its gradient {g.shape}.")
         if g.dtype != variable.dtype:
@@ -362,10 +371,9 @@ class Optimizer:
             )
         if not rows:
             return g
-        indices = g.indices._data
         if indices.size:
-            with placement.formulas_on(indices):
-                low, high = int(indices.min()), int(indices.max())
+            with placement.formulas_on(indices._data):
+                low, high = int(indices._data.min()), int(indices._data.max())
             if low < 0 or high >= g.shape[0]:
                 raise IndexOutOfBoundsError(
                     f"{about} has {g.shape[0]} rows, the indices of its gradient run from {low} "
