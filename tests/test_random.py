@@ -18,7 +18,13 @@ import scipy.special
 import scipy.stats as st
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError, NoGradientError, ShapeError, SingularMatrixError
+from gpugrad.errors import (
+    ArgumentError,
+    DeviceError,
+    NoGradientError,
+    ShapeError,
+    SingularMatrixError,
+)
 from gpugrad.ops import philox
 
 KEY = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
@@ -623,6 +629,9 @@ WRONG = {
     "no classes": (lambda: gg.random.categorical(gg.zeros((2, 0))), ShapeError, r"\(2, 0\)"),
     "a number to permute": (lambda: gg.random.permutation(gg.constant(3.0)), ShapeError, "axes"),
     "a dirichlet of a number": (lambda: gg.random.dirichlet(1.0), ShapeError, "axis"),
+    "a device that is not there": (
+        lambda: gg.random.normal(3, device="cuda:99"), DeviceError, "normal: .*cuda:99"),
+    "a device of no name": (lambda: gg.random.normal(3, device="x"), ArgumentError, "'x'"),
     "a negative split": (lambda: generator().split(-1), ArgumentError, "split"),
 }  # fmt: skip
 
@@ -630,8 +639,10 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_arguments_raise(name):
     call, kind, words = WRONG[name]
+    state = gg.random.default_generator().state
     with pytest.raises(kind, match=words):
         call()
+    assert gg.random.default_generator().state == state  # it has taken no numbers
 
 
 def test_integers_in_numpys_order_of_arguments_are_told_the_own():

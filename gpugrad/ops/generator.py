@@ -306,8 +306,8 @@ class Generator:
         bits, make = _KINDS[kind]
         lead = tuple(level.size for level in levels)
         n, dtype = math.prod(lead + shape), np.dtype(dtype)
+        d = placement.require(placement.device(device))  # a call that fails takes no numbers
         key, first = self._counters(kind, n, dtype, before)
-        d = placement.device(device)
         values: Any = NotImplemented
         if d.kind != "cpu":
             values = noise_on(d, kind, key, first, n, dtype, *parameters)
