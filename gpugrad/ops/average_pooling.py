@@ -150,6 +150,7 @@ def _avg_ref(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_incl
         ([(1, 2, 5)], {"kernel_size": 2}),
         ([(1, 1, 5)], {"kernel_size": 2, "stride": 1, "divisor_override": 3}),
         ([(1, 1, 6)], {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
+        ([(1, 1, 2)], {"kernel_size": 3, "ceil_mode": True}),
     ),
     errors=wrong_pool("avg_pool1d", 1),
 )  # fmt: skip

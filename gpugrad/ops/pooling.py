@@ -42,14 +42,14 @@ def pool_geometry(name, n, x, kernel_size, stride, padding, dilation, ceil_mode)
                 "one could lie in it entirely."
             )
         spare = length + 2 * p - span
-        if spare < 0:
+        places = (-(-spare // s) if ceil_mode else spare // s) + 1
+        if (places - 1) * s >= length + p:  # it would begin in the border at the end
+            places -= 1
+        if places < 1:
             raise ShapeError(
                 f"{name}: windows that reach over {span} do not fit in x {x.shape}, where an axis "
                 f"has {length + 2 * p} elements with its padding."
             )
-        places = (-(-spare // s) if ceil_mode else spare // s) + 1
-        if (places - 1) * s >= length + p:  # it would begin in the border at the end
-            places -= 1
         pairs.append((p, max((places - 1) * s + span - length - p, 0)))
     return size, step, dilation, tuple(pairs)
 
@@ -378,6 +378,7 @@ def wrong_pool(name, n):
         ((1, 2, 5), {"kernel_size": 2}),
         ((1, 1, 6), {"kernel_size": 2, "stride": 3, "padding": 1, "dilation": 2,
                      "ceil_mode": True}),
+        ((1, 1, 2), {"kernel_size": 3, "dilation": 2, "stride": 4, "ceil_mode": True}),
     ),
     errors=[
         *wrong_pool("max_pool1d", 1),
