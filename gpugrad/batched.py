@@ -227,7 +227,8 @@ def batched_reading(op: Any) -> Callable[..., Any]:
             bound["index"] = _at_level(bound["index"], level)
         batched = tuple(type(a) is Batched and a.level is level for a in flat)
         inner = [a.stacked if b else a for a, b in zip(flat, batched, strict=True)]
-        xp = reading(*inner, *index_parts(bound.get("index")))
+        parts = index_parts(bound.get("index"))
+        xp = reading(*inner, *(p.stacked if type(p) is Each else p for p in parts))
         results = rule(xp, batched, *([inner] if op.variadic else inner), **bound)
         if op.outputs > 1:
             return tuple(Batched(r, level) for r in results)

@@ -10,12 +10,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NUMPY, SCALARS, TENSOR, as_array
-from gpugrad.batched import Batched, crossed
+from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, TENSOR, as_array
+from gpugrad.batched import Batched, crossed, spread
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.placement import meet, meet_arrays
 from gpugrad.recorder import block, graphs, number, record, record_many
-from gpugrad.tensor import Tensor, new, recorders, tensor, wrap
+from gpugrad.tensor import Tensor, index_parts, new, recorders, tensor, wrap
+from gpugrad.traced import among
 
 __all__ = ["compiled", "eager_function", "source"]
 
@@ -182,6 +183,9 @@ def _read_arguments(op: Any) -> list[str]:
         if several:
             lines.append(f"elif type({n}) in SCALARS: {n}_ = {n}; {n}i = 0")
         lines.append(f"else: {n} = tensor({n}); {n}_ = {n}._data; {n}i = {n}._id")
+    if "index" in op.params:
+        n = names[0]
+        lines.append(f"if len(NAMESPACES) > 1: {n} = beside({n}, index); {n}_, {n}i = split({n})")
     lines.append(f"kind = type({names[0]}_)")
     if several:
         same = " or ".join(f"type({n}_) is not kind" for n in names[1:])
@@ -214,6 +218,11 @@ def _read_arguments(op: Any) -> list[str]:
 
 def _split(x: Any) -> tuple[Any, int]:
     return (x._data, x._id) if isinstance(x, Tensor) else (x, 0)
+
+
+def _beside(x: Any, index: Any) -> Any:
+    """`x` in the reading of an index with arrays of `vmap` or `function` in it."""
+    return among(spread(x, index), index_parts(index)) if isinstance(x, Tensor) else x
 
 
 def _read_list(op: Any) -> list[str]:
@@ -290,9 +299,9 @@ def _recording(op: Any, ids: str, params: str) -> list[str]:
 
 
 _SCOPE = {
-    "ARRAYS": ARRAYS, "Batched": Batched, "NUMPY": NUMPY, "SCALARS": SCALARS, "TENSOR": TENSOR,
-    "Tensor": Tensor, "asarray": as_array, "block": block, "crossed": crossed,
-    "graphs": graphs, "meet": meet,
+    "ARRAYS": ARRAYS, "Batched": Batched, "NAMESPACES": NAMESPACES, "NUMPY": NUMPY,
+    "SCALARS": SCALARS, "TENSOR": TENSOR, "Tensor": Tensor, "asarray": as_array,
+    "beside": _beside, "block": block, "crossed": crossed, "graphs": graphs, "meet": meet,
     "meet_arrays": meet_arrays, "ndarray": np.ndarray, "new": new, "number": number,
     "record": record, "record_many": record_many, "recorders": recorders, "reraise": reraise,
     "split": _split, "tensor": tensor, "tensors": _tensors, "wrap": wrap,

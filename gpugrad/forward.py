@@ -26,7 +26,7 @@ from gpugrad.recorder import (
     zeros_beside,
 )
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import Tensor, tensor, threads, wrap
+from gpugrad.tensor import Tensor, index_parts, tensor, threads, wrap
 
 __all__ = ["ForwardAccumulator"]
 
@@ -105,7 +105,8 @@ class ForwardAccumulator(Listener):
                 tangents = [self.known.get(i) for i in ids]
                 if raw and not _needs_transposing(op):
                     given = [t if t is None else t._data for t in tangents]
-                    xp = reading(*given, *flat(saved))
+                    index = index_parts(params["index"]) if params and "index" in params else ()
+                    xp = reading(*given, *flat(saved), *index)  # as in backward
                     made = _push(op, xp, given, saved, params, outs[0]._data)
                     self._keep(
                         outs[0], None if made is None else wrap(as_array(made, type(outs[0]._data)))

@@ -10,7 +10,6 @@ from typing import Any
 
 from gpugrad import backend, dlpack, placement, protocols
 from gpugrad.backend import NAMESPACES, SCALARS
-from gpugrad.batched import spread
 from gpugrad.errors import ArgumentError, DTypeError, reraise
 from gpugrad.inspection import VERSIONS
 from gpugrad.ops import (
@@ -32,7 +31,7 @@ from gpugrad.ops import (
 )
 from gpugrad.recorder import graphs
 from gpugrad.tensor import Tensor, constant, index_parts, new, numbers_only, tensor, wrap
-from gpugrad.traced import among, running
+from gpugrad.traced import running
 from gpugrad.variable import Variable, VariableSlice
 
 __all__: list[str] = []
@@ -94,21 +93,13 @@ for _name, _op in {
 
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
-    index = indexing.frozen_index(index)
-    return indexing.getitem(_beside(self, index), index=index)
+    return indexing.getitem(self, index=indexing.frozen_index(index))
 
 
 def _contains(self: Tensor, value: Any) -> bool:
     """Whether any element equals a value."""
     same = self == value
     return isinstance(same, Tensor) and bool(reduction.any_(same))
-
-
-def _beside(x: Tensor, index: Any) -> Tensor:
-    """`x` in the reading of an index with arrays of `vmap` or `function` in it."""
-    if len(NAMESPACES) == 1:
-        return x
-    return among(spread(x, index), index_parts(index))
 
 
 def _variable_getitem(self: Variable, index: Any) -> Tensor:
@@ -140,8 +131,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
         parts = [self._data, getattr(value, "_data", None), *index_parts(index)]
         recorded = recorded or backend.reading(*parts).wraps
     if recorded or (isinstance(value, Tensor) and value.device != self.device):
-        index = indexing.frozen_index(index)
-        made = indexing.setitem(_beside(self, index), value, index=index)
+        made = indexing.setitem(self, value, index=indexing.frozen_index(index))
         self._data, self._id = made._data, made._id
         return
     given = value._data if isinstance(value, Tensor) else value

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import Namespace, hang_operators, reading
+from gpugrad.backend import NAMESPACES, Namespace, hang_operators, reading
 from gpugrad.errors import TraceError
 from gpugrad.program import Value
 from gpugrad.tensor import Tensor, made_of
@@ -186,8 +186,8 @@ def tracing(array: Any) -> bool:
 
 
 def among(x: Tensor, arrays: Sequence[Any]) -> Tensor:
-    """`x` as a constant of the program, if some bare arrays beside it are Traced and it is not."""
+    """`x`, if plain, as a constant of the program where bare arrays beside it are Traced."""
     trace = running()
-    if trace is None or tracing(x._data) or not any(map(tracing, arrays)):
+    if trace is None or NAMESPACES[type(x._data)].wraps or not any(map(tracing, arrays)):
         return x
     return made_of(Traced(x._data, trace.place(x._data)), x._id)

@@ -472,3 +472,21 @@ def test_hvp_and_hessian_of_gathered_rows():
 def test_tangent_of_zero_is_zero_where_the_derivative_is_infinite():
     y, t = gg.jvp(gg.sqrt, [[0.0, 4.0]], [[0.0, 1.0]])
     assert (y.tolist(), t.tolist()) == ([0.0, 2.0], [0.0, 0.25])
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: x * x[gg.argmax(x)],
+        lambda x: gg.take(x**3, gg.argsort(x))[:2],
+        lambda x: gg.where(x > 1, x, x[gg.argsort(x)] ** 2),
+    ],
+)
+def test_constant_tangents_in_a_function_are_read_at_its_indices(read):
+    x, t = C([3.0, 1.0, 2.0]), C([1.0, 2.0, 3.0])
+    for f in (
+        lambda x: gg.jvp(read, [x], [t])[1],
+        lambda x: gg.hvp(lambda x: gg.sum(read(x)), [x], [t])[0],
+        lambda x: gg.grad(lambda x: gg.sum(gg.jvp(read, [x], [t])[1] ** 2))(x),
+    ):
+        assert gg.function(f)(x).tolist() == f(x).tolist()

@@ -496,6 +496,28 @@ def test_random_numbers_of_examples_in_a_function_are_those_of_eager(name, rando
     assert len({a.tobytes() for a in made[0]}) == 3
 
 
+V = gg.Variable([1.0, 2.0, 3.0])
+
+
+def filled(x):
+    y = gg.zeros(3, dtype=gg.float64)
+    y[gg.argsort(x)] = x
+    return y
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, i: gg.vmap(lambda k: W[k])(i), lambda x, i: gg.vmap(lambda r, k: r[k])(X, i),
+        lambda x, i: gg.vmap(lambda r: r[i])(X), lambda x, i: gg.vmap(filled)(x),
+        lambda x, i: gg.vmap(lambda k: V[k] * 2)(i),
+        lambda x, i: gg.vmap(lambda a: gg.vmap(lambda b: b[gg.argmax(a)])(X))(x),
+    ],
+)  # fmt: skip
+def test_constants_in_a_function_are_read_and_written_at_its_indices(f):
+    near(gg.function(f)(X, INDEX), f(X, INDEX))
+
+
 def test_gradients_of_one_thread_do_not_see_the_vmaps_of_another():
     done = threading.Event()
 
