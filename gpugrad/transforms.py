@@ -83,6 +83,15 @@ def _scalar(y: Any, f: Function) -> Tensor:
     )
 
 
+def _pair(y: Any, f: Function) -> Any:
+    if isinstance(y, (tuple, list)) and len(y) == 2:
+        return y
+    raise StructureError(
+        f"gradient of {getattr(f, '__name__', f)}: with has_aux=True it must return a pair, of one "
+        f"number and anything; it returned {y!r:.80}."
+    )
+
+
 def value_and_grad(
     f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Function:
@@ -96,6 +105,7 @@ def value_and_grad(
 
     Raises:
         ShapeError: `f` returned something that is not one number.
+        StructureError: with `has_aux`, it returned no pair.
 
     >>> import gpugrad as gg
     >>> value, g = gg.value_and_grad(lambda x: x * x)(3.0)
@@ -109,7 +119,7 @@ def value_and_grad(
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(wanted)
             y = f(*given, **keywords)
-            value, aux = y if has_aux else (y, None)
+            value, aux = _pair(y, f) if has_aux else (y, None)
         g = tape.gradient(_scalar(value, f), wanted, unconnected_gradients="zero")
         g = nest.map_structure(tensor, g)  # rows of a gathered argument become a dense array
         return (y, g) if not has_aux else ((value, aux), g)

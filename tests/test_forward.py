@@ -337,6 +337,9 @@ def test_grad_with_aux():
     assert (value_.item(), aux["double"].item(), g.item()) == (9.0, 6.0, 6.0)
     g, aux = gg.grad(lambda x: (x * x, "aux"), has_aux=True)(3.0)
     assert (g.item(), aux) == (6.0, "aux")
+    for lonely in (lambda x: x * x, lambda x: gg.stack([x, x]), lambda x: (x, x, x)):
+        with pytest.raises(StructureError, match=r"has_aux=True it must return a pair.*returned"):
+            gg.grad(lonely, has_aux=True)(3.0)
 
 
 @pytest.mark.parametrize(
