@@ -120,6 +120,24 @@ def test_a_bias_of_a_product_may_lie_between_others(rng):
         np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-5, 1e-6)
 
 
+def test_a_slope_leaves_the_sum_of_the_factor_to_others(rng):
+    """cuBLASLt puts the sum of the result in the place of it."""
+
+    def step(x, w, bias, v, g):
+        with gg.GradientTape() as tape:
+            tape.watch(w)
+            y = gg.relu(x @ w + bias) @ v
+        return tape.gradient(y, w, g), gg.sum(gg.matrix_transpose(v), axis=0)
+
+    traced, shapes = gg.function(step), [(8, 6), (6, 4), (4,), (4, 5), (8, 5)]
+    arrays = [rng.normal(size=s).astype(np.float32) for s in shapes]
+    for _ in range(2):
+        found = traced(*(gg.constant(a, device="cuda:0") for a in arrays))
+        desired = step(*(gg.constant(a, device="cpu") for a in arrays))
+        for f, d in zip(found, desired, strict=True):
+            np.testing.assert_allclose(f.numpy(), d.numpy(), 1e-5, 1e-5)
+
+
 def test_an_einsum_of_sixteen_bits_is_a_product_of_sixteen_bits(rng):
     binding = cublaslt.binding()
     if not hasattr(binding, "calls"):

@@ -206,7 +206,7 @@ def _join(step: Step, readers: Readers, gone: set[int], made: dict[int, Step]) -
     sums, summed = "", None
     if slope and (summed := _row_sum(readers, v)):
         sums = "out"
-    elif isinstance(step.args[1], Value) and (summed := _row_sum(readers, step.args[1])):
+    elif not slope and (summed := _row_sum(readers, step.args[1])):
         at = readers.place[id(taken[-1])]
         late = all(readers.place[id(s)] > at for s in readers.of(summed.outs[0]))
         sums, summed = ("b", summed) if late and id(summed) not in gone else ("", None)
