@@ -47,6 +47,7 @@ __all__ = [
     "batched_reading",
     "behind",
     "crossed",
+    "dressed",
     "enter",
     "leave",
     "levels_of",
@@ -57,6 +58,7 @@ __all__ = [
     "spread",
     "spread_everywhere",
     "stack",
+    "stripped",
 ]
 
 BATCHED = Namespace("batched", wraps=2)
@@ -412,6 +414,20 @@ def levels_of(x: Any) -> list[Level]:
         found.append(x.level)
         x = x.stacked
     return found
+
+
+def stripped(array: Any) -> Any:
+    """A bare array without the levels of vmap: the examples of the outermost along axis 0."""
+    while type(array) is Batched:
+        array = array.stacked
+    return array
+
+
+def dressed(array: Any, levels: Sequence[Level]) -> Any:
+    """The opposite of `stripped`."""
+    for level in sorted(levels, key=lambda level: level.serial):
+        array = Batched(array, level)
+    return array
 
 
 def crossed(*values: Any) -> list[Any]:

@@ -13,11 +13,12 @@ import numpy as np
 
 from gpugrad import nest, placement
 from gpugrad.backend import SCALARS, TENSOR, bottom, is_array
-from gpugrad.batched import levels_of, levels_running, spread_everywhere
+from gpugrad.batched import levels_of, levels_running, spread_everywhere, stripped
 from gpugrad.custom import custom_gradient
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError
 from gpugrad.function.staged import Staged
-from gpugrad.function.within import Inner, Sub, blank, known, stripped, within
+from gpugrad.function.under_tape import known
+from gpugrad.function.within import Inner, blank, subs_of, within
 from gpugrad.placement import full_beside
 from gpugrad.recorder import recording_stopped
 from gpugrad.slices import IndexedSlices
@@ -118,17 +119,6 @@ class _Form:
 # ---- staging -----------------------------------------------------------------------------
 
 
-def _subs(labelled: Sequence[tuple[str, Inner]]) -> tuple[list[Sub], list[Tensor]]:
-    """The functions, whose programs take the same captured values last, and those values."""
-    captured = {k: v for _, inner in labelled for k, v in inner.captured().items()}
-    subs = []
-    for label, inner in labelled:
-        inner.program.inputs += [value for value, _ in captured.values()]
-        subs.append(Sub(label, inner))
-        subs[-1].plan()
-    return subs, [x for _, x in captured.values()]
-
-
 def _kinds(arrays: Sequence[Any]) -> list[tuple[tuple[int, ...], Any]]:
     return [(a.shape, a.dtype) for a in arrays]
 
@@ -216,7 +206,7 @@ def _staged_cond(
 
     made = [written(branch, name) for branch, name in zip(branches, names, strict=True)]
     _agreed("cond", names, *(form.structure for form in results.values()))
-    (yes, no), captured = _subs([("true", made[0][0]), ("false", made[1][0])])
+    (yes, no), captured = subs_of([("true", made[0][0]), ("false", made[1][0])])
 
     def call(pred: Tensor, *tensors: Tensor) -> list[Tensor]:
         return (yes if pred else no)(*tensors)
@@ -298,7 +288,7 @@ def while_loop(
     test, _ = within(trace, f"while_loop: cond_fn {_name(cond_fn)}",
                      lambda *carry: [tensor(goes_on(*carry))], _like(carry), True)  # fmt: skip
     step, kinds = within(trace, f"while_loop: {names[1]}", body, _like(carry))
-    (test_sub, step_sub), captured = _subs([("while", test), ("do", step)])
+    (test_sub, step_sub), captured = subs_of([("while", test), ("do", step)])
 
     def call(*tensors: Tensor) -> list[Tensor]:
         now, more = list(tensors[: len(carry)]), tensors[len(carry) :]
@@ -391,7 +381,7 @@ def scan(
     axis = len(levels)
     slices = [_part(x, axis, n) for x in given]
     inner, kinds = within(trace, f"scan: {name}", body, [*_like(carry), *slices])
-    (sub,), captured = _subs([("body", inner)])
+    (sub,), captured = subs_of([("body", inner)])
 
     def call(*tensors: Tensor) -> list[Tensor]:
         first, rest = list(tensors[: len(carry)]), tensors[len(carry) :]

@@ -20,6 +20,7 @@ from gpugrad import placement
 from gpugrad.backend import TENSOR, bottom, is_inexact
 from gpugrad.batched import (
     Level,
+    dressed,
     enter,
     leave,
     levels_of,
@@ -27,9 +28,12 @@ from gpugrad.batched import (
     levels_stopped,
     reopened,
     spread_everywhere,
+    stripped,
 )
 from gpugrad.errors import TraceError
-from gpugrad.function.within import Inner, Sub, blank, dressed, known, stripped
+from gpugrad.function.sub import Sub
+from gpugrad.function.under_tape import known
+from gpugrad.function.within import Inner, blank
 from gpugrad.program import OtherwiseError, Program, Step, Undo, Value
 from gpugrad.recorder import graphs, number, recording_stopped
 from gpugrad.rules import OwnRules

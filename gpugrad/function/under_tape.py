@@ -27,12 +27,17 @@ from gpugrad.traced import tracing
 from gpugrad.training import is_training, training
 from gpugrad.variable import Variable
 
-__all__ = ["Pair", "tapes_only"]
+__all__ = ["Pair", "known", "tapes_only"]
 
 
 def tapes_only() -> bool:
     """Whether what records in this thread are plain tapes, and at least one."""
     return bool(threads.stack) and all(type(r) is GradientTape for r in threads.stack)
+
+
+def known(x: Tensor) -> bool:
+    """Whether a recorder of this thread would see what is done to `x`."""
+    return bool(x._id) and is_inexact(x.dtype) and any(x._id in r.known for r in threads.stack)
 
 
 def _differentiable(result: Any) -> list[Tensor]:

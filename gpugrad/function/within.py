@@ -1,4 +1,4 @@
-"""Functions within a traced one: branches and loop bodies as programs of their own.
+"""Writing down functions within a traced one: branches and loop bodies, as programs of their own.
 
 A branch is written down by an `Inner` trace, in which nothing really happens: its arrays only say
 which shapes and dtypes there are, so a branch that is not taken has no effect and raises nothing.
@@ -7,57 +7,33 @@ What it reads of the function around it becomes an input of its program.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from gpugrad import backend, placement
-from gpugrad.backend import ARRAYS, TENSOR, bottom, is_inexact
-from gpugrad.batched import Batched, Level, levels_of, levels_running, spread_everywhere
+from gpugrad import placement
+from gpugrad.backend import TENSOR, bottom, is_inexact
+from gpugrad.batched import dressed, levels_of, levels_running, spread_everywhere, stripped
 from gpugrad.errors import TraceError
-from gpugrad.function.plan import Options, optimized, planned
-from gpugrad.function.rewrite import Rewriter
-from gpugrad.function.signature import Signature
-from gpugrad.function.under_tape import Pair, tapes_only
-from gpugrad.program import OtherwiseError, Program, Step, Undo, Value, filled
+from gpugrad.function.own import Own
+from gpugrad.function.sub import Sub
+from gpugrad.program import OtherwiseError, Step, Undo, Value
 from gpugrad.recorder import graphs, number, recording_stopped
-from gpugrad.rules import OwnRules
-from gpugrad.tensor import Tensor, made_of, tensor, threads, wrap
+from gpugrad.tensor import Tensor, tensor, threads, wrap
 from gpugrad.trace import Tracing
-from gpugrad.traced import Traced, running, unwrapped
+from gpugrad.traced import Traced, unwrapped
 from gpugrad.variable import Variable
 
-__all__ = ["Inner", "Sub", "blank", "dressed", "known", "stripped", "within"]
-
-
-def known(x: Tensor) -> bool:
-    """Whether a recorder of this thread would see what is done to `x`."""
-    return bool(x._id) and is_inexact(x.dtype) and any(x._id in r.known for r in threads.stack)
-
-
-def stripped(array: Any) -> Any:
-    """A bare array without the levels of vmap: the examples of the outermost along axis 0."""
-    while type(array) is Batched:
-        array = array.stacked
-    return array
-
-
-def dressed(array: Any, levels: Sequence[Level]) -> Any:
-    """The opposite of `stripped`."""
-    for level in sorted(levels, key=lambda level: level.serial):
-        array = Batched(array, level)
-    return array
+__all__ = ["Inner", "blank", "subs_of", "within"]
 
 
 def blank(about: Sequence[tuple[tuple[int, ...], Any]], device: placement.Device) -> list[Any]:
     """Arrays on a device that say which shapes and dtypes there are."""
     made = [np.zeros(shape, dtype) for shape, dtype in about]
     return [a if a.dtype == object else placement.put(a, device) for a in made]
-
-
-# ---- writing it down ---------------------------------------------------------------------
 
 
 class _Lent:
@@ -77,7 +53,7 @@ class _Lent:
     def __init__(self, x: Tensor) -> None:
         self._x, self.before = x, x._data
         self.source = spread_everywhere(x._read())
-        bare = backend.bottom(self.source._data)
+        bare = bottom(self.source._data)
         self.value = Value(bare)
         self.array = dressed(Traced(bare, self.value), levels_of(self.source._data))
 
@@ -97,12 +73,12 @@ class Inner(Tracing):
 
     abstract = True
 
-    def __init__(self, outer: Tracing, what: str, lent: Sequence[_Lent] = ()) -> None:
+    def __init__(self, outer: Tracing, what: str, lent: Sequence[_Lent], orders: int) -> None:
         super().__init__(outer.pure, outer.trial, outer.passes)
         self._what, self._lent = what, {id(x.value): x for x in lent}
         self._numbers = {x.source._id for x in lent}
         self._beside = list(threads.stack)
-        self._orders = getattr(outer, "_orders", 0)
+        self._orders = getattr(outer, "_orders", 0) + orders
         self._around = [*self._beside, *getattr(outer, "_around", ())]  # what records outside
         self._placed: dict[int, Traced] = {}  # by value
         self._read: dict[int, dict[int, Tensor]] = {}  # Tensors by value and number
@@ -220,15 +196,46 @@ class Inner(Tracing):
         if not any(is_inexact(x.dtype) for x in inputs):
             return outs
         given = [stripped(spread_everywhere(x._data)) for x in (*outs, *inputs)]
-        own = Own(self, name, [bottom(a) for a in given[: len(outs)]], len(inputs), gradients)
-        for x in own.captured:
+        like = [bottom(a) for a in given[: len(outs)]]
+        gradient, captured = self._gradient(name, like, gradients)
+        for x in captured:
             number(x)
-        results = [Traced(bottom(a), Value(bottom(a))) for a in given[: len(outs)]]
+        results = [Traced(a, Value(a)) for a in like]
         for r in results:
             r.value.view = True
-        args = [self.place(a) for a in (*given, *(stripped(x._data) for x in own.captured))]
+        args = [self.place(a) for a in (*given, *(stripped(x._data) for x in captured))]
+        own = Own(name, len(outs), len(inputs), gradient)
         self.program.steps.append(Step(own, args, {}, [r.value for r in results]))
         return [wrap(dressed(r, levels_running())) for r in results]
+
+    def _gradient(
+        self, name: str, like: Sequence[Any], gradients: Callable[..., Any]
+    ) -> tuple[Callable[..., list[Tensor | None]], list[Tensor]]:
+        """A gradient written down, as an `Own` takes it, and what it captures."""
+        there: list[bool] = []
+
+        def run(*g: Tensor) -> list[Tensor]:
+            found = gradients(TENSOR, g)
+            there[:] = [x is not None for x in found]
+            return [tensor(x) for x in found if x is not None]
+
+        what = f"the gradient of {name}"
+        try:
+            if self._orders == _MOST:
+                raise TraceError(
+                    f"{name}: in a function within a traced one a gradient of its own has no "
+                    f"derivatives of order {_MOST + 1}."
+                )
+            inner, _ = within(self, what, run, like, orders=1)
+        except Exception as error:  # it is an error if there is a gradient to be taken
+            return functools.partial(_raise, error), []
+        (sub,), captured = subs_of([(what, inner)])
+
+        def gradient(*upstream_and_read: Tensor) -> list[Tensor | None]:
+            found = iter(sub(*upstream_and_read))
+            return [next(found) if is_there else None for is_there in there]
+
+        return gradient, captured
 
     def captured(self) -> dict[int, tuple[Value, Tensor]]:
         """What the program reads of those around it: its Value, and the Tensor that it was."""
@@ -253,6 +260,13 @@ class Inner(Tracing):
         return [*recorded, *candidates, wrap(self._placed[id(value)])][0]
 
 
+_MOST = 3  # derivatives of one call that are written down: implicit_diff has no end of them
+
+
+def _raise(error: Exception, *given: Tensor) -> NoReturn:
+    raise error
+
+
 def _harmless(x: Any) -> Any:
     """Values that no op objects to in the place of those in `x`: 0, 1, and the identity."""
     if isinstance(x, dict):
@@ -269,13 +283,9 @@ def _harmless(x: Any) -> Any:
 
 
 def within(
-    trace: Tracing,
-    what: str,
-    f: Callable[..., Sequence[Any]],
-    inputs: Sequence[Any],
-    one_for_all: bool = False,
-    orders: int = 0,
-) -> tuple[Inner, list[Any]]:
+    trace: Tracing, what: str, f: Callable[..., Sequence[Any]], inputs: Sequence[Any],
+    one_for_all: bool = False, orders: int = 0,
+) -> tuple[Inner, list[Any]]:  # fmt: skip
     """Write a function of Tensors down, as it is called in the program of `trace`.
 
     Args:
@@ -292,197 +302,29 @@ def within(
     """
     levels = levels_running()
 
-    def called(inner: Inner) -> list[Any]:
+    def called(inner: Inner) -> list[Any]:  # a Tensor that `f` has written to dies with it
         outs = f(*(wrap(dressed(inner.input(a), levels)) for a in inputs))
         for out in outs:
             number(out)
         return [out._data if one_for_all else spread_everywhere(out._data) for out in outs]
 
     def written(*lent: _Lent) -> tuple[Inner, list[Any]]:
-        with Inner(trace, what, lent) as inner:
-            inner._orders += orders
+        with Inner(trace, what, lent, orders) as inner:
             arrays = [stripped(a) for a in called(inner)]
             inner.program.outputs = [inner.place(a) for a in arrays]
-        return inner, [backend.bottom(a) for a in arrays]
+        return inner, [bottom(a) for a in arrays]
 
     inner, results = written()
-    if inner.missed:
+    if inner.missed:  # what has to be lent is known only now
         return written(*map(_Lent, inner.missed.values()))
     return inner, results
 
 
-# ---- running it --------------------------------------------------------------------------
-
-
-class Sub:
-    """A function within a traced one, as a function of a list of Tensors.
-
-    Replayed where nobody records; one entry of the log under tapes, as a traced function is;
-    step by step on Tensors else, so that every order and mode of derivative is there.
-    """
-
-    def __init__(self, label: str, inner: Inner) -> None:
-        self.label, self.effects, self.program = label, inner.effects, inner.program
-        self._options = Options.of(label, inner.passes, None, None)
-        self._replay: Any = None
-        self._pairs: dict[tuple[int, ...], Any] = {}
-
-    def plan(self) -> None:
-        """Run the passes, now that the program has all its inputs."""
-        self.program = optimized(self.program, self._options)
-        shown = optimized(_values(self.program), self._options)
-        self.shown, self._replay = planned(shown, self._options)
-        self.program.forget_arrays()
-
-    def __call__(self, *tensors: Tensor) -> list[Tensor]:
-        """What the function returns, recorded by whoever records."""
-        if running() is not None or (threads.stack and not tapes_only()):
-            return self.run(*tensors)
-        if not threads.stack:
-            return [wrap(a) for a in self._replay([t._data for t in tensors])]
-        given = [made_of(t._data, t._id) for t in tensors]  # no object twice
-        wanted = [k for k, t in enumerate(given) if known(t)]
-        if not wanted:
-            return [wrap(a) for a in self._replay([t._data for t in given])]
-        sources = [given[k] for k in wanted]
-        if len({t._id for t in sources}) < len(sources):
-            return self.run(*tensors)
-        pair: Any = self._pairs.get(tuple(wanted))
-        if pair is None:
-            with recording_stopped():
-                try:
-                    signature = Signature(self.run)
-                    pair = Pair(self.run, given, {}, sources, self._options, signature)
-                except OtherwiseError:
-                    pair = False  # it has effects
-            self._pairs[tuple(wanted)] = pair
-        if pair is False:
-            return self.run(*tensors)
-
-        def again() -> Any:
-            return sources, lambda: [t for t in self.run(*given) if is_inexact(t.dtype)]
-
-        made: list[Tensor] = pair.replayed(self.label, [t._data for t in given], sources, again)
-        return made
-
-    def run(self, *tensors: Tensor) -> list[Tensor]:
-        """Do what the program says, step by step."""
-        at: dict[int, Tensor] = {
-            id(v): t for v, t in zip(self.program.inputs, tensors, strict=True)
-        }
-
-        def found(a: Any) -> Any:
-            if isinstance(a, list):
-                return [found(x) for x in a]
-            if not isinstance(a, Value):
-                return wrap(a) if type(a) in ARRAYS else a
-            return at[id(a)] if a.constant is None else wrap(a.constant)
-
-        trace = running()
-        for step in self.program.steps:
-            args = [found(a) for a in step.args]
-            staged: Any = step.op or step.call
-            if step.programs or type(staged) is Own:
-                made = staged.eager(*args)
-            elif step.op is None and trace is not None:
-                about = [(v.shape, v.dtype) for v in step.outs]
-                made = trace.effect(step.name, _call(step), args, undo=step.undo, about=about)
-            elif step.op is None:
-                made = _call(step)(*args)
-            else:
-                params = dict(step.params)
-                if "index" in params:
-                    params["index"] = filled(params["index"], args)
-                made = step.op.eager(*args[: len(step.op.arrays) or None], **params)
-            made = [made] if isinstance(made, Tensor) else made
-            at.update((id(v), t) for v, t in zip(step.outs, made, strict=True))
-        return [found(v) for v in self.program.outputs]
-
-
-_MOST = 3  # derivatives of one call that are written down: implicit_diff has no end of them
-
-
-class Own:
-    """The gradient that a call within a function has of its own; stands in the place of an op.
-
-    Its step takes the call's results, its inputs and what the gradient reads, and gives the
-    results: only where a tape records it is more than that.
-    """
-
-    kind, arrays = "control", ()
-    is_library_function = variadic = False
-    outputs = 2
-
-    def __init__(
-        self, inner: Inner, name: str, outs: Sequence[Any], n_inputs: int,
-        gradients: Callable[..., Any],
-    ) -> None:  # fmt: skip
-        self.name, self._n = name, (len(outs), n_inputs)
-        self.captured: list[Tensor] = []
-        self._error: Exception | None = None
-        self._there: list[bool] = []
-
-        def run(*g: Tensor) -> list[Tensor]:
-            found = gradients(TENSOR, g)
-            self._there = [x is not None for x in found]
-            return [tensor(x) for x in found if x is not None]
-
-        try:
-            if inner._orders == _MOST:
-                raise TraceError(
-                    f"{name}: in a function within a traced one a gradient of its own has no "
-                    f"derivatives of order {_MOST + 1}."
-                )
-            made, _ = within(inner, f"the gradient of {name}", run, outs, orders=1)
-        except Exception as error:  # it is an error if there is a gradient to be taken
-            self._error = error
-            return
-        values = made.captured().values()
-        made.program.inputs += [value for value, _ in values]
-        self.captured = [x for _, x in values]
-        self._sub = Sub(made._what, made)
-        self._sub.plan()
-
-    def eager(self, *tensors: Tensor) -> list[Tensor]:
-        """The results, recorded by whoever records."""
-        n, m = self._n
-        outs = [wrap(t._data) for t in tensors[:n]]
-        _OwnCall(self, tensors[n + m :]).record(outs, tensors[n : n + m])
-        return outs
-
-    def gradients(self, upstream: Sequence[Tensor], read: Sequence[Tensor]) -> list[Tensor | None]:
-        """One for each input, or None."""
-        if self._error is not None:
-            raise self._error
-        found = iter(self._sub(*upstream, *read))
-        return [next(found) if there else None for there in self._there]
-
-
-class _OwnCall(OwnRules):
-    """One run of its step."""
-
-    def __init__(self, own: Own, read: Sequence[Tensor]) -> None:
-        super().__init__(own.name)
-        self._own, self._read = own, [copy(t) for t in read]
-
-    def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
-        """What the function written down for them returns."""
-        found = self._own.gradients([x if xp is TENSOR else wrap(x) for x in g], self._read)
-        return [x if x is None or xp is TENSOR else x._data for x in found]
-
-
-def _values(program: Program) -> Program:
-    """The program of the values alone, without gradients that calls in it have of their own."""
-    made = Rewriter(program)
-    for step in program.steps:
-        if type(step.op) is not Own:
-            made.keep(made.renamed(step))
-            continue
-        for out, arg in zip(step.outs, step.args, strict=False):
-            made.replace(out, made.value(arg))
-    return made.program()
-
-
-def _call(step: Step) -> Callable[..., list[Tensor]]:
-    assert step.call is not None
-    return step.call
+def subs_of(labelled: Sequence[tuple[str, Inner]]) -> tuple[list[Sub], list[Tensor]]:
+    """The functions, whose programs take the same captured values last, and those values."""
+    captured = {k: v for _, inner in labelled for k, v in inner.captured().items()}
+    subs = []
+    for label, inner in labelled:
+        inner.program.inputs += [value for value, _ in captured.values()]
+        subs.append(Sub(label, inner.program, inner.effects, inner.passes))
+    return subs, [x for _, x in captured.values()]
