@@ -12,130 +12,23 @@ from typing import Any
 import numpy as np
 
 from gpugrad import nest, placement
-from gpugrad.backend import SCALARS, TENSOR, bottom, is_array
+from gpugrad.backend import TENSOR, bottom, is_array
 from gpugrad.batched import levels_of, levels_running, spread_everywhere, stripped
 from gpugrad.custom import custom_gradient
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError
+from gpugrad.errors import ArgumentError, ShapeError, StructureError
 from gpugrad.function.staged import Staged
+from gpugrad.function.structures import Form, agreed, blanks, is_array_like, tensors_of
 from gpugrad.function.under_tape import known
 from gpugrad.function.within import Inner, blank, subs_of, within
 from gpugrad.placement import full_beside
 from gpugrad.recorder import recording_stopped
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, constant, tensor, wrap
+from gpugrad.tensor import Tensor, tensor, wrap
 from gpugrad.trace import Tracing
 from gpugrad.traced import running, tracing
 
 __all__ = ["cond", "scan", "while_loop"]
 
 Function = Callable[..., Any]
-
-
-# ---- structures --------------------------------------------------------------------------
-
-
-def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, (Tensor, IndexedSlices)) or is_array(leaf)
-
-
-def _is_number(leaf: Any) -> bool:
-    return type(leaf) in SCALARS or _is_array(leaf)
-
-
-def _paths(structure: Any, path: str = "") -> list[str]:
-    """How each leaf is reached, in the order of `nest.flatten`."""
-    found = nest.children(structure)
-    if found is None:
-        return [path]
-    return [p for key, child in found for p in _paths(child, f"{path}[{key!r}]")]
-
-
-def _agreed(what: str, names: tuple[str, str], one: Any, two: Any) -> list[tuple[Any, Any]]:
-    """Leaves of two structures, the arrays as Tensors; errors if they do not agree.
-
-    A Python number in the second one takes the dtype of the array in the first.
-    """
-    paths = _paths(one)
-    if paths != _paths(two):
-        shown = [nest.map_structure(lambda leaf: type(leaf).__name__, x) for x in (one, two)]
-        raise StructureError(
-            f"{what}: {names[0]} gives the structure {shown[0]!r:.200}, {names[1]} "
-            f"{shown[1]!r:.200}. They must be the same."
-        )
-    pairs = []
-    for path, a, b in zip(paths, nest.flatten(one), nest.flatten(two), strict=True):
-        if not (_is_number(a) and _is_number(b)):
-            if a is not b and (_is_number(a) or _is_number(b) or a != b):
-                raise StructureError(
-                    f"{what}: {names[0]} gives {a!r:.60}{_at(path)}, {names[1]} {b!r:.60}. What is "
-                    "no array must be the same."
-                )
-            pairs.append((a, b))
-            continue
-        x, y = tensor(a), constant(b, a.dtype) if type(b) in SCALARS else tensor(b)
-        if x.shape != y.shape or x.dtype != y.dtype:
-            kind = ShapeError if x.shape != y.shape else DTypeError
-            raise kind(
-                f"{what}: {names[0]} gives {x.dtype} {x.shape}{_at(path)}, {names[1]} {y.dtype} "
-                f"{y.shape}. They must be the same: use gg.broadcast_to, gg.astype."
-            )
-        pairs.append((x, y))
-    return pairs
-
-
-def _at(path: str) -> str:
-    """Where a leaf is, for a message."""
-    return f" at {path}" if path else ""
-
-
-def _tensors(structure: Any, numbers: bool = True) -> Any:
-    """A structure with Tensors in the place of arrays, and of `numbers`."""
-    is_one = _is_number if numbers else _is_array
-    return nest.map_structure(lambda leaf: tensor(leaf) if is_one(leaf) else leaf, structure)
-
-
-def _blanks(structure: Any) -> Any:
-    """A structure with Tensors like its own: those that a traced function wrote to may die."""
-    return nest.map_structure(
-        lambda leaf: wrap(leaf._data) if isinstance(leaf, Tensor) else leaf, structure
-    )
-
-
-class _Form:
-    """A structure that holds Tensors and what is none, and how to make it of Tensors again."""
-
-    def __init__(self, structure: Any) -> None:
-        self.structure, self._leaves = structure, nest.flatten(structure)
-        self.tensors = [leaf for leaf in self._leaves if isinstance(leaf, Tensor)]
-
-    def __call__(self, tensors: Sequence[Tensor]) -> Any:
-        given = iter(tensors)
-        return nest.pack(
-            self.structure,
-            [next(given) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves],
-        )
-
-
-# ---- staging -----------------------------------------------------------------------------
-
-
-def _kinds(arrays: Sequence[Any]) -> list[tuple[tuple[int, ...], Any]]:
-    return [(a.shape, a.dtype) for a in arrays]
-
-
-def _spread(tensors: Sequence[Tensor]) -> list[Tensor]:
-    return [spread_everywhere(t) for t in tensors]
-
-
-def _like(tensors: Sequence[Tensor]) -> list[Any]:
-    return [bottom(t._data) for t in tensors]
-
-
-def _name(f: Function) -> str:
-    return getattr(f, "__name__", type(f).__name__)
-
-
-# ---- cond --------------------------------------------------------------------------------
 
 
 def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
@@ -174,38 +67,38 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
             "or gg.where to choose element by element."
         )
     if not isinstance(pred, Tensor):
-        return _tensors((true_fn if pred else false_fn)(*operands))
+        return tensors_of((true_fn if pred else false_fn)(*operands))
     pred = TENSOR.reshape(pred, ()) if pred.ndim else pred._read()
     names = (f"true_fn {_name(true_fn)}", f"false_fn {_name(false_fn)}")
     if levels_of(pred._data):
-        yes, no = _tensors(true_fn(*operands)), _tensors(false_fn(*operands))
+        yes, no = tensors_of(true_fn(*operands)), tensors_of(false_fn(*operands))
         pred = TENSOR.astype(pred, np.dtype(bool))
-        pairs = _agreed("cond", names, yes, no)
+        pairs = agreed("cond", names, yes, no)
         chosen = [TENSOR.where(pred, a, b) if isinstance(a, Tensor) else a for a, b in pairs]
         return nest.pack(yes, chosen)
     trace = running()
     if trace is None or not tracing(pred._data):
-        return _tensors((true_fn if pred else false_fn)(*operands))
+        return tensors_of((true_fn if pred else false_fn)(*operands))
     return _staged_cond(trace, pred, (true_fn, false_fn), names, operands)
 
 
 def _staged_cond(
     trace: Tracing, pred: Tensor, branches: Any, names: tuple[str, str], operands: Any
 ) -> Any:
-    operands = _Form(_tensors(operands, numbers=False))
+    operands = Form(tensors_of(operands, numbers=False))
     given = _spread(operands.tensors)
-    results: dict[str, _Form] = {}
+    results: dict[str, Form] = {}
 
     def written(branch: Function, name: str) -> tuple[Inner, list[Any]]:
         def run(*tensors: Tensor) -> list[Tensor]:
-            made = _tensors(branch(*operands(tensors)))
-            results[name] = _Form(_blanks(made))
-            return _Form(made).tensors
+            made = tensors_of(branch(*operands(tensors)))
+            results[name] = Form(blanks(made))
+            return Form(made).tensors
 
         return within(trace, f"cond: {name}", run, _like(given))
 
     made = [written(branch, name) for branch, name in zip(branches, names, strict=True)]
-    _agreed("cond", names, *(form.structure for form in results.values()))
+    agreed("cond", names, *(form.structure for form in results.values()))
     (yes, no), captured = subs_of([("true", made[0][0]), ("false", made[1][0])])
 
     def call(pred: Tensor, *tensors: Tensor) -> list[Tensor]:
@@ -214,9 +107,6 @@ def _staged_cond(
     staged = Staged("cond", call, (yes, no), _kinds(made[0][1]), levels_running())
     outs = staged(pred, *given, *captured)
     return results[names[0]](outs)
-
-
-# ---- while_loop --------------------------------------------------------------------------
 
 
 def while_loop(
@@ -250,13 +140,13 @@ def while_loop(
     >>> round(root(gg.constant(9.0)).item(), 4), round(gg.grad(root)(9.0).item(), 4)
     (3.0, 0.1667)
     """
-    form = _Form(_tensors(init))
+    form = Form(tensors_of(init))
     names = ("init", f"body_fn {_name(body_fn)}")
     levels = levels_running()
 
     def condition(*carry: Tensor) -> Any:
         holds = cond_fn(form(carry))
-        if not _is_array(holds):
+        if not is_array_like(holds):
             return holds
         holds = tensor(holds)
         if holds.size != 1:
@@ -268,7 +158,7 @@ def while_loop(
 
     def body(*carry: Tensor) -> list[Tensor]:
         made = body_fn(form(carry))
-        pairs = _agreed("while_loop", names, form(carry), made)
+        pairs = agreed("while_loop", names, form(carry), made)
         new = [b for a, b in pairs if isinstance(a, Tensor)]
         if levels:  # an example that is done keeps its values
             holds = condition(*carry)
@@ -281,22 +171,28 @@ def while_loop(
             return holds
         return TENSOR.any(wrap(stripped(holds._data)))
 
-    carry = _spread(form.tensors)
-    trace = running()
+    carry, trace = _spread(form.tensors), running()
     if trace is None:
         return form(_repeated(goes_on, body, carry, maximum_iterations))
-    test, _ = within(trace, f"while_loop: cond_fn {_name(cond_fn)}",
-                     lambda *carry: [tensor(goes_on(*carry))], _like(carry), True)  # fmt: skip
-    step, kinds = within(trace, f"while_loop: {names[1]}", body, _like(carry))
-    (test_sub, step_sub), captured = subs_of([("while", test), ("do", step)])
+    labels = (f"while_loop: cond_fn {_name(cond_fn)}", f"while_loop: {names[1]}")
+    return form(_staged_while(trace, labels, goes_on, body, carry, maximum_iterations))
+
+
+def _staged_while(
+    trace: Tracing, labels: tuple[str, str], goes_on: Function, body: Function,
+    carry: list[Tensor], most: int | None,
+) -> list[Tensor]:  # fmt: skip
+    like = _like(carry)
+    test, _ = within(trace, labels[0], lambda *c: [tensor(goes_on(*c))], like, one_for_all=True)
+    step, kinds = within(trace, labels[1], body, like)
+    (holds, then), captured = subs_of([("while", test), ("do", step)])
 
     def call(*tensors: Tensor) -> list[Tensor]:
         now, more = list(tensors[: len(carry)]), tensors[len(carry) :]
-        return _repeated(lambda *c: test_sub(*c, *more)[0], lambda *c: step_sub(*c, *more), now,
-                         maximum_iterations)  # fmt: skip
+        return _repeated(lambda *c: holds(*c, *more)[0], lambda *c: then(*c, *more), now, most)
 
-    staged = Staged("while_loop", call, (test_sub, step_sub), _kinds(kinds), levels)
-    return form(staged(*carry, *captured))
+    staged = Staged("while_loop", call, (holds, then), _kinds(kinds), levels_running())
+    return staged(*carry, *captured)
 
 
 def _repeated(
@@ -309,9 +205,6 @@ def _repeated(
                 break
         carry, count = body(*carry), count + 1
     return carry
-
-
-# ---- scan --------------------------------------------------------------------------------
 
 
 def scan(
@@ -348,17 +241,12 @@ def scan(
     6.0 [0. 1. 3.]
     """
     name = _name(f)
-    form, along = _Form(_tensors(init)), _Form(_tensors(xs))
+    form, along = Form(tensors_of(init)), Form(tensors_of(xs))
     n = _length(name, along.tensors, length)
     trace = running()
-    if n == 0 and trace is None:  # what the ys are like, the function must be traced to know
-        with recording_stopped(), Tracing():
-            made = _tensors(scan(f, init, xs, length=0)[1])
-        return form(form.tensors), nest.map_structure(
-            lambda y: wrap(full_beside(bottom(y._data), y.shape, y.dtype))
-            if isinstance(y, Tensor) else y, made,
-        )  # fmt: skip
-    ys: list[Any] = []
+    if n == 0 and trace is None:
+        return form(form.tensors), _no_ys(f, init, xs)
+    of_ys: list[Form] = []  # their structure, once the body was called
 
     def body(*carry_and_x: Tensor) -> list[Tensor]:
         carry, x = carry_and_x[: len(form.tensors)], carry_and_x[len(form.tensors) :]
@@ -368,24 +256,42 @@ def scan(
                 f"scan: {name} must return a pair (carry, y), it returned "
                 f"{type(result).__name__} {result!r:.60}."
             )
-        pairs = _agreed("scan", ("init", f"the carry of {name}"), form(carry), result[0])
-        made = _tensors(result[1])
-        ys[:] = [_Form(_blanks(made))]
-        return [*(b for a, b in pairs if isinstance(a, Tensor)), *_Form(made).tensors]
+        pairs = agreed("scan", ("init", f"the carry of {name}"), form(carry), result[0])
+        made = tensors_of(result[1])
+        of_ys[:] = [Form(blanks(made))]
+        return [*(b for a, b in pairs if isinstance(a, Tensor)), *Form(made).tensors]
 
     if trace is None:
         made = _scanned(body, form.tensors, along.tensors, n, reverse, 0)
-        return form(made[: len(form.tensors)]), ys[0](made[len(form.tensors) :])
-    carry, given = _spread(form.tensors), _spread(along.tensors)
+    else:
+        carry, given = _spread(form.tensors), _spread(along.tensors)
+        made = _staged_scan(trace, name, body, carry, given, n, reverse)
+    return form(made[: len(form.tensors)]), of_ys[0](made[len(form.tensors) :])
+
+
+def _no_ys(f: Function, init: Any, xs: Any) -> Any:
+    """The ys of no steps: what they are like, the function must be traced to know."""
+    with recording_stopped(), Tracing():
+        made = tensors_of(scan(f, init, xs, length=0)[1])
+    return nest.map_structure(
+        lambda y: wrap(full_beside(bottom(y._data), y.shape, y.dtype))
+        if isinstance(y, Tensor) else y, made,
+    )  # fmt: skip
+
+
+def _staged_scan(
+    trace: Tracing, name: str, body: Function, carry: list[Tensor], xs: list[Tensor], n: int,
+    reverse: bool,
+) -> list[Tensor]:  # fmt: skip
     levels = levels_running()
     axis = len(levels)
-    slices = [_part(x, axis, n) for x in given]
+    slices = [_part(x, axis, n) for x in xs]
     inner, kinds = within(trace, f"scan: {name}", body, [*_like(carry), *slices])
     (sub,), captured = subs_of([("body", inner)])
 
     def call(*tensors: Tensor) -> list[Tensor]:
         first, rest = list(tensors[: len(carry)]), tensors[len(carry) :]
-        parts, more = rest[: len(given)], rest[len(given) :]
+        parts, more = rest[: len(xs)], rest[len(xs) :]
         if n:
             return _scanned(lambda *cx: sub(*cx, *more), first, parts, n, reverse, axis)
         return first + [wrap(a) for a in blank(about[len(carry) :], device)]
@@ -395,8 +301,7 @@ def scan(
         for i, k in enumerate(kinds)
     ]
     device = placement.device_of(kinds[0]) if kinds else placement.default_device()
-    outs = Staged("scan", call, (sub,), about, levels)(*carry, *given, *captured)
-    return form(outs[: len(carry)]), ys[0](outs[len(carry) :])
+    return Staged("scan", call, (sub,), about, levels)(*carry, *xs, *captured)
 
 
 def _length(name: str, xs: Sequence[Tensor], length: int | None) -> int:
@@ -449,3 +354,19 @@ def _unstacked(x: Tensor, axis: int) -> list[Tensor]:
 
     found: list[Tensor] = parts(x)
     return found
+
+
+def _kinds(arrays: Sequence[Any]) -> list[tuple[tuple[int, ...], Any]]:
+    return [(a.shape, a.dtype) for a in arrays]
+
+
+def _spread(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [spread_everywhere(t) for t in tensors]
+
+
+def _like(tensors: Sequence[Tensor]) -> list[Any]:
+    return [bottom(t._data) for t in tensors]
+
+
+def _name(f: Function) -> str:
+    return getattr(f, "__name__", type(f).__name__)
