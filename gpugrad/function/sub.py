@@ -66,8 +66,8 @@ class Sub:
         if pair is False:
             return self.run(*tensors)
 
-        def again() -> Any:
-            return sources, lambda: [t for t in self.run(*given) if is_inexact(t.dtype)]
+        def again() -> list[Tensor]:
+            return [t for t in self.run(*given) if is_inexact(t.dtype)]
 
         made: list[Tensor] = pair.replayed(self.label, [t._data for t in given], sources, again)
         return made

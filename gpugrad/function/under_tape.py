@@ -8,7 +8,7 @@ backward one reads. For a gradient of the gradient the function itself is called
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpugrad import nest
 from gpugrad.backend import TENSOR, bottom, is_inexact
@@ -74,19 +74,34 @@ class _Watchful(Tracing):
             self.captured.add(x._id)
 
 
+class _WithGradient(NamedTuple):
+    """A function and its gradient, traced together.
+
+    Attributes:
+        trace: its program takes the leaves of the arguments, then the upstream gradients.
+        form: of the result.
+        outputs: the arrays of the result.
+        targets: those of them that are inexact, which have upstream gradients.
+        gradients: by the Tensors asked for and then by the Variables; None where there is none.
+        variables: that the function reads.
+    """
+
+    trace: _Watchful
+    form: Any
+    outputs: list[Any]
+    targets: list[Any]
+    gradients: list[Tensor | None]
+    variables: list[Variable]
+
+
 def _trace_with_gradient(
     f: Callable[..., Any], args: Any, keywords: Any, wanted: Sequence[Tensor], structure: Any,
     passes: Sequence[str],
-) -> tuple[_Watchful, Any, list[Any], list[Any], list[Any], list[Variable]]:  # fmt: skip
+) -> _WithGradient:  # fmt: skip
     """Trace a function and its gradient by some Tensors and by the Variables that it reads.
 
     Raises:
         OtherwiseError: the function has effects; none has happened yet.
-
-    Returns:
-        The trace, the form of the result, its arrays and those of them that are inexact, the
-        gradients, and the Variables. The inputs of the program are `structure`'s leaves and then
-        the upstream gradients.
     """
     # where the function is called again, effects would come again
     trace = _Watchful(pure=True, passes=passes)
@@ -106,7 +121,7 @@ def _trace_with_gradient(
         form, outputs = taken(result)
         inexact = [t._data for t in targets]
         del result, targets  # Tensors that `f` has written to must be its own
-    return trace, form, outputs, inexact, gradients, variables
+    return _WithGradient(trace, form, outputs, inexact, gradients, variables)
 
 
 def _connected(
@@ -148,17 +163,27 @@ def _parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, P
 
 
 class _Recorded(OwnRules):
-    """One call of a traced function; `sources` has what `_connected` says of its gradients."""
+    """One call of a traced function.
+
+    Args:
+        name: of the function.
+        backward: function of what is held and the upstream gradients: gradients by the sources.
+        held: what the forward program has kept for it.
+        connected: what `_connected` says of the gradients.
+        sources: Tensors and Variables by which they are.
+        again: calls the function itself, of the sources; returns the results that have gradients.
+    """
 
     unused: Sequence[int] = ()
 
     def __init__(
         self, name: str, backward: Callable[..., Any], held: list[Any],
-        sources: Sequence[frozenset[int] | None],
-        again: Callable[[], tuple[list[Tensor], Callable[[], list[Tensor]]]],
+        connected: Sequence[frozenset[int] | None], sources: Sequence[Tensor],
+        again: Callable[[], list[Tensor]],
     ) -> None:  # fmt: skip
         super().__init__(name)
-        self._backward, self._held, self._sources, self._again = backward, held, sources, again
+        self._backward, self._held, self._connected = backward, held, connected
+        self._sources, self._again = sources, again
 
     def record(self, outs: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
         """Offer the call to this thread's recorders."""
@@ -174,69 +199,72 @@ class _Recorded(OwnRules):
                     for x, kind in zip(g, self._kinds, strict=True)]  # fmt: skip
             try:
                 found = iter(self._backward([*self._held, *full]))
-                made = [None if of is None else (of, next(found)) for of in self._sources]
+                made = [None if of is None else (of, next(found)) for of in self._connected]
                 return [x[1] if x and not x[0].isdisjoint(there) else None for x in made]
             except OtherwiseError:
                 pass
         with GradientTape(watch_accessed_variables=False) as tape:
-            sources, run = self._again()
-            tape.watch(sources)
-            targets = run()
+            tape.watch(self._sources)
+            targets = self._again()
         upstream = [x if isinstance(x, Tensor) else wrap(x) for x in there.values()]
-        found = tape.gradient([targets[k] for k in there], sources, upstream)
+        found = tape.gradient([targets[k] for k in there], self._sources, upstream)
         return [x if x is None or xp is TENSOR else tensor(x)._data for x in found]
 
 
 class Pair:
-    """One signature under tapes: a forward and a backward program."""
+    """One signature under tapes: a forward and a backward program.
+
+    Attributes:
+        forward, backward: what replays them.
+        others: numbers of what is read and has no gradient by it: the function must be called
+            itself where a tape knows one.
+    """
 
     def __init__(
         self, f: Any, args: Any, keywords: Any, wanted: list[Tensor], options: Options,
         signature: Signature,
     ) -> None:  # fmt: skip
-        trace, self.result, outputs, targets, gradients, variables = _trace_with_gradient(
-            f, args, keywords, wanted, signature.inputs, options.passes
-        )
-        program, n = trace.program, len(trace.program.inputs) - len(targets)
-        self.variables = variables
-        differentiated = {id(v) for v in (*variables, *wanted)}
-        others = {v._id for v, _ in program.reads if id(v) not in differentiated}
-        self.others = others | trace.captured  # it has no gradient by these
-        if not targets:
+        both = _trace_with_gradient(f, args, keywords, wanted, signature.inputs, options.passes)
+        if not both.targets:
             raise OtherwiseError("there is nothing to differentiate")
-        self.is_target = [any(o is t for t in targets) for o in outputs]
-        trace.returned(outputs)
-        values = [None if g is None else trace.place(g._data) for g in gradients]
-        self.connected = _connected(program, program.inputs[n:], values)
-        program.outputs += [v for v in values if v is not None]
-        forward, backward = _parted(optimized(program, options), n, len(outputs))
+        self._result, self._variables = both.form, both.variables
+        self._n_outputs = len(both.outputs)
+        self._is_target = [any(o is t for t in both.targets) for o in both.outputs]
+        trace, program = both.trace, both.trace.program
+        sources = {id(v) for v in (*both.variables, *wanted)}
+        self.others = trace.captured | {v._id for v, _ in program.reads if id(v) not in sources}
+        trace.returned(both.outputs)
+        gradients = [None if g is None else trace.place(g._data) for g in both.gradients]
+        n = len(program.inputs) - len(both.targets)
+        self._connected = _connected(program, program.inputs[n:], gradients)
+        program.outputs += [v for v in gradients if v is not None]
+        forward, backward = _parted(optimized(program, options), n, self._n_outputs)
         self.forward, self.backward = (planned(p, options)[1] for p in (forward, backward))
-        self.n_outputs = len(outputs)
         program.forget_arrays()
 
     def __call__(
         self, f: Any, arrays: list[Any], args: Any, keywords: Any, wanted: list[Tensor]
     ) -> Any:
         """What `f` returns of the arguments, whose arrays are `arrays`, recorded."""
-        for v in self.variables:
+        for v in self._variables:
             v._read()  # so that tapes that watch Variables on first use know of it
-        sources, mode = [*wanted, *self.variables], is_training()
+        mode = is_training()
 
-        def again() -> Any:
-            @training(mode)
-            def run() -> list[Tensor]:
+        def again() -> list[Tensor]:
+            with training(mode):
                 return _differentiable(f(*args, **keywords))
 
-            return sources, run
+        name, sources = getattr(f, "__name__", "function"), [*wanted, *self._variables]
+        return filled(self._result, iter(self.replayed(name, arrays, sources, again)))
 
-        name = getattr(f, "__name__", "function")
-        return filled(self.result, iter(self.replayed(name, arrays, sources, again)))
-
-    def replayed(self, name: str, arrays: list[Any], sources: list[Tensor], again: Any) -> Any:
+    def replayed(
+        self, name: str, arrays: list[Any], sources: list[Tensor], again: Callable[[], list[Tensor]]
+    ) -> list[Tensor]:
         """The Tensors of the result, recorded; `again` is as `_Recorded` has it."""
         made = self.forward(arrays)
-        outs = [wrap(a) for a in made[: self.n_outputs]]
-        op = _Recorded(name, self.backward, made[self.n_outputs :], self.connected, again)
-        targets = [o for o, is_target in zip(outs, self.is_target, strict=True) if is_target]
+        outs = [wrap(a) for a in made[: self._n_outputs]]
+        held = made[self._n_outputs :]
+        op = _Recorded(name, self.backward, held, self._connected, sources, again)
+        targets = [o for o, is_target in zip(outs, self._is_target, strict=True) if is_target]
         op.record(targets, sources)
         return outs
