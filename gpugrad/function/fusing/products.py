@@ -41,7 +41,8 @@ class Product(Step):
         keeps: whether others read what the activation keeps for its gradient: bits of relu, the
             argument of gelu.
         sums: ``"out"`` if the sum over all rows of the result is a second result, ``"b"`` if
-            that of the second factor is, else ``""``.
+            that of the second factor is, else ``""``. The first is of one with a slope, the
+            second of one with nothing else.
     """
 
     __slots__ = ("activation", "bias", "keeps", "slope", "sums")
@@ -100,8 +101,6 @@ class Product(Step):
             elif aux.dtype != np.uint8:
                 return NotImplemented
         elif self.bias:
-            if self.sums:
-                return NotImplemented
             bias, name = lib.ascontiguousarray(rest[0]), "bias"  # its numbers are read in a row
             if self.activation:
                 name = f"{self.activation}_aux_bias" if self.keeps else f"{self.activation}_bias"
@@ -206,7 +205,7 @@ def _join(step: Step, readers: Readers, gone: set[int], made: dict[int, Step]) -
     sums, summed = "", None
     if slope and (summed := _row_sum(readers, v)):
         sums = "out"
-    elif not slope and (summed := _row_sum(readers, step.args[1])):
+    elif len(taken) == 1 and (summed := _row_sum(readers, step.args[1])):
         at = readers.place[id(taken[-1])]
         late = all(readers.place[id(s)] > at for s in readers.of(summed.outs[0]))
         sums, summed = ("b", summed) if late and id(summed) not in gone else ("", None)
