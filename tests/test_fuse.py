@@ -15,9 +15,10 @@ from gpugrad.backend import NUMPY
 from gpugrad.function.cuda.kernel import RowWise
 from gpugrad.function.cuda.replay import Launches
 from gpugrad.function.fusing import FUSING
+from gpugrad.function.fusing.epilogues import Product
 from gpugrad.function.fusing.fuse import Kernel, fuse, launches
 from gpugrad.function.fusing.losses import with_gradients
-from gpugrad.function.fusing.products import Product, find_products
+from gpugrad.function.fusing.products import find_products
 from gpugrad.function.passes import PASSES
 from gpugrad.kernels.launch import code_of
 from gpugrad.testing import nvrtc, shim

@@ -10,10 +10,10 @@ from gpugrad.backend import Namespace
 from gpugrad.function.calls import effect_call, op_call
 from gpugrad.function.cuda.captured import can_be_captured
 from gpugrad.function.cuda.kernel import compiled
+from gpugrad.function.fusing.epilogues import Product
 from gpugrad.function.fusing.fuse import Kernel, fuse
 from gpugrad.function.fusing.joined import Joined
 from gpugrad.function.fusing.pieces import Pieces
-from gpugrad.function.fusing.products import Product
 from gpugrad.kernels import cublaslt
 from gpugrad.kernels.code import NoCodeError
 from gpugrad.program import Step, Value

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gpugrad.backend import Namespace
+from gpugrad.function.fusing.epilogues import Product
 from gpugrad.function.fusing.fuse import Kernel
 from gpugrad.function.fusing.joined import Joined
-from gpugrad.function.fusing.products import Product
 from gpugrad.function.memory import roots_of
 from gpugrad.kernels.cross_entropy import OVERWRITING
 from gpugrad.program import Program, Step, Value
