@@ -17,8 +17,9 @@ import numpy as np
 
 from gpugrad.backend import NUMPY, Namespace
 from gpugrad.errors import reraise
+from gpugrad.function.cuda.in_place import moved_in_place, moving_last
 from gpugrad.function.cuda.runs import Run, call_of, given
-from gpugrad.function.cuda.slots import Slot, moved_in_place, moving_last, slot_of
+from gpugrad.function.cuda.slots import Slot, slot_of
 from gpugrad.function.fusing import FUSING
 from gpugrad.function.fusing.overwriting import over, overwriting
 from gpugrad.function.memory import roots_of

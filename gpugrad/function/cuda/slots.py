@@ -6,13 +6,11 @@ import sys
 import weakref
 
 from gpugrad.backend import ALONE
-from gpugrad.function.memory import all_roots_of
 from gpugrad.kernels.graphs import beside
 from gpugrad.placement import copied
-from gpugrad.program import Program, Step
 from gpugrad.variable import Variable
 
-__all__ = ["Slot", "moved_in_place", "moving_last", "slot_of"]
+__all__ = ["Slot", "slot_of"]
 
 
 class Slot:
@@ -24,7 +22,7 @@ class Slot:
     the Variable gets a copy of what they have made of it.
 
     Attributes:
-        own: the array.
+        own: the array at that address.
         moved: whether a graph writes to it.
         version: another one for each array.
     """
@@ -78,52 +76,3 @@ def slot_of(variable: Variable) -> Slot:
     if slot is None:
         slot = _slots[variable._id] = Slot(variable)
     return slot
-
-
-def moving_last(program: Program) -> Program:
-    """The program with what can come before an optimizer's step before it.
-
-    So if memory runs out Variables have not been moved. Effects stay in their order.
-    """
-    early: list[Step] = []
-    late: list[Step] = []
-    after: set[int] = set()
-    for step in program.steps:
-        moves = step.launched is not None and step.variables
-        if moves or (late and step.call) or any(id(v) in after for v in step.inputs):
-            late.append(step)
-            after.update(id(v) for v in step.outs)
-        else:
-            early.append(step)
-    made = program.copy()
-    made.steps = early + late
-    return made
-
-
-def moved_in_place(program: Program) -> dict[int, dict[int, int]]:
-    """Effects that kernels can do, by id: the Values that they make of Variables, and of which.
-
-    They write to the memory of what a Variable was in the beginning, so nothing may read that
-    any more.
-    """
-    roots = all_roots_of(program)
-    reads = {variable._id: id(v) for variable, v in program.reads}
-    found: dict[int, dict[int, int]] = {}
-    for k, step in enumerate(program.steps):
-        if step.launched is None:
-            continue
-        n = len(step.variables)
-        after = {id(v) for later in program.steps[k:] for v in later.outs}
-        needed = [v for later in program.steps[k + 1 :] for v in later.inputs]
-        needed += [*program.outputs, *(v for _, v in program.writes)]
-        stale = {root for v in needed if id(v) not in after for root in roots.get(id(v), ())}
-        moves = {
-            id(out): reads.get(variable._id, 0)
-            for variable, out in zip(step.variables, step.outs[len(step.outs) - n :], strict=True)
-        }
-        if all(
-            roots.get(id(before)) == (origin,) and origin not in stale
-            for before, origin in zip(step.args[len(step.args) - n :], moves.values(), strict=True)
-        ):
-            found[id(step)] = moves
-    return found
