@@ -518,6 +518,16 @@ def test_constants_in_a_function_are_read_and_written_at_its_indices(f):
     near(gg.function(f)(X, INDEX), f(X, INDEX))
 
 
+def test_jacobians_of_what_a_mask_takes_are_those_of_eager_in_a_function():
+    def hessian(x):
+        return gg.hessian(lambda x: gg.sum(x[x > 1.0] ** 3))(x)
+
+    fast = gg.function(hessian)
+    for x in ([1.0, 2.0, 3.0], [4.0, 0.0, 5.0], [0.0, 0.0, 7.0]):
+        near(fast(gg.constant(x)), hessian(gg.constant(x)))
+    near(gg.function(gg.jacobian(lambda x: x[x > 1.0]))([1.0, 2.0, 3.0]), np.eye(3)[1:])
+
+
 def test_gradients_of_one_thread_do_not_see_the_vmaps_of_another():
     done = threading.Event()
 

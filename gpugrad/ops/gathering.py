@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gpugrad.backend import ARRAYS, NUMPY, TENSOR, bottom
-from gpugrad.batched import Batched, Each, all_batched, behind, spread
+from gpugrad.batched import Each, all_batched, behind
 from gpugrad.errors import (
     AxisError,
     DTypeError,
@@ -446,7 +446,7 @@ def put_along_axis(arr, indices, values, /, axis):
     ]
     index[axis] = _integers(name, places)
     index = frozen_index(tuple(index))
-    return TENSOR.setitem(spread(x, index) if Batched in ARRAYS else x, values, index=index)
+    return TENSOR.setitem(x, values, index=index)
 
 
 @saying_where

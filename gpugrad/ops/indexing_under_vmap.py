@@ -42,7 +42,9 @@ def _expanded(index, ndim):
                     "Under vmap a mask of each example would give parts of different shapes. Use "
                     "gg.where(mask, x, 0)."
                 )
-            parts += part.nonzero()
+            xp = reading(part)  # a mask of a traced function gets its places anew in each call
+            places = xp.argwhere(part)
+            parts += [xp.getitem(places, index=(slice(None), k)) for k in range(part.ndim)]
         else:
             parts.append(part)
     dots = [k for k, p in enumerate(parts) if p is Ellipsis] or [len(parts)]
