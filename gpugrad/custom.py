@@ -412,6 +412,8 @@ def recompute_grad(f: Function) -> Function:
     Args:
         f: function of any nested arguments that returns a nest of Tensors. It is called once
             forward and once for each backward pass, in which it draws the same random numbers.
+            Its arguments and the Variables that it reads get gradients; a Tensor that it closes
+            over gets none, as in TensorFlow: make it an argument.
             Variables that it assigns are assigned in both; `gg.nn.BatchNorm` counts a batch once.
 
     Raises:

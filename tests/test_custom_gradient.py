@@ -516,6 +516,14 @@ def test_recompute_grad_knows_captured_variables():
     assert [value(g) for g in tape.gradient(y, [x, v])] == [9.0, 12.0]
 
 
+def test_recompute_grad_gives_none_by_a_tensor_that_it_closes_over():
+    x, k = C(2.0), C(3.0)
+    with gg.GradientTape() as tape:
+        tape.watch([x, k])
+        y = gg.recompute_grad(lambda x: x * k)(x)
+    assert [value(g) for g in tape.gradient(y, [x, k])] == [3.0, None]
+
+
 @pytest.mark.parametrize("give", ["tensor twice", "variable twice", "value and captured"])
 def test_recompute_grad_counts_an_argument_given_twice_once_each(give):
     v = gg.Variable(3.0)
