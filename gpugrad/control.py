@@ -186,9 +186,10 @@ def _staged_while(
     test, _ = within(trace, labels[0], lambda *c: [tensor(goes_on(*c))], like, one_for_all=True)
     step, kinds = within(trace, labels[1], body, like)
     (holds, then), captured = subs_of([("while", test), ("do", step)])
+    n = len(carry)  # what `call` keeps, the program keeps
 
     def call(*tensors: Tensor) -> list[Tensor]:
-        now, more = list(tensors[: len(carry)]), tensors[len(carry) :]
+        now, more = list(tensors[:n]), tensors[n:]
         return _repeated(lambda *c: holds(*c, *more)[0], lambda *c: then(*c, *more), now, most)
 
     staged = Staged("while_loop", call, (holds, then), _kinds(kinds), levels_running())
@@ -288,13 +289,13 @@ def _staged_scan(
     slices = [_part(x, axis, n) for x in xs]
     inner, kinds = within(trace, f"scan: {name}", body, [*_like(carry), *slices])
     (sub,), captured = subs_of([("body", inner)])
+    carried, read = len(carry), len(carry) + len(xs)  # what `call` keeps, the program keeps
 
     def call(*tensors: Tensor) -> list[Tensor]:
-        first, rest = list(tensors[: len(carry)]), tensors[len(carry) :]
-        parts, more = rest[: len(xs)], rest[len(xs) :]
+        first, parts, more = list(tensors[:carried]), tensors[carried:read], tensors[read:]
         if n:
             return _scanned(lambda *cx: sub(*cx, *more), first, parts, n, reverse, axis)
-        return first + [wrap(a) for a in blank(about[len(carry) :], device)]
+        return first + [wrap(a) for a in blank(about[carried:], device)]
 
     about = [
         (k.shape if i < len(carry) else (*k.shape[:axis], n, *k.shape[axis:]), k.dtype)

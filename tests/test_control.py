@@ -472,6 +472,32 @@ def test_functions_within_set_elements_of_their_own_tensors_alone():
     assert not threads.stack
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: gg.while_loop(lambda c: gg.sum(c) < 10, lambda c: c + 1, x),
+        lambda x: gg.scan(lambda c, v: (c * v, None), x, gg.constant([0.5, 1.5]))[0],
+        lambda x: gg.scan(lambda c, v: (c * v, None), 1.0, x)[0],
+        lambda x: gg.cond(x[0] > 0, lambda x: x * 2, lambda x: x, x),
+    ],
+    ids=["while_loop", "scan's carry", "scan's xs", "cond"],
+)
+def test_loops_and_branches_take_what_has_been_set_element_by_element(f):
+    def begun(v):
+        x = gg.ones(2)
+        x[0] = v
+        kept.append(weakref.ref(x))
+        return f(x)
+
+    kept = []
+    for g in (begun, gradients(begun)):
+        traced = gg.function(g)
+        for v in (2.0, -2.0, 3.0):
+            near(traced(gg.constant(v)), g(gg.constant(v)))
+        gc.collect()
+        assert all(x() is None for x in kept)  # no program holds what its loops began with
+
+
 # ---- Variables ---------------------------------------------------------------------------
 
 
