@@ -1,7 +1,9 @@
 """gg.function in real training: a replayed run ends where an eager one does, to rounding."""
 
 import copy
+import gc
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -115,6 +117,25 @@ def test_old_values_of_a_variable_are_let_go_of_but_for_snapshots():
     assert now < 1.1 * v.nbytes
     assert most < 3.5 * v.nbytes
     same(snapshot, values)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_gradients_of_the_first_call_are_let_go_of(device):
+    with gg.device(device):
+        v = gg.Variable(np.ones(1000, np.float32))
+        optimizer, seen = gg.optim.SGD(0.1), []
+
+        @gg.function
+        def step(x):
+            with gg.GradientTape() as tape:
+                loss = gg.sum(gg.sin(v * x))
+            g = tape.gradient(loss, v)
+            seen.append(weakref.ref(g))
+            optimizer.apply_gradients([(g, v)], when=gg.optim.all_finite([g]))
+
+        step(gg.constant(1.0))
+        gc.collect()
+        assert seen[0]() is None
 
 
 def test_an_optimizer_moves_a_variable_in_its_place_but_for_snapshots():

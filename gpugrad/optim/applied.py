@@ -10,7 +10,7 @@ from gpugrad.backend import TENSOR
 from gpugrad.optim.arrays import flat, state_dtype
 from gpugrad.optim.states import State, grouped
 from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, tensor
+from gpugrad.tensor import Tensor
 
 if TYPE_CHECKING:
     from gpugrad.optim.optimizer import Optimizer
@@ -25,31 +25,26 @@ class Applied:
     widens = True
     """Whether its kernels take 16-bit floats in the place of float32."""
 
-    def __init__(self, optimizer: Optimizer, pairs: list[Any], when: Any = True) -> None:
-        self._optimizer, self._when = optimizer, when
-        self._pairs = [(g if isinstance(g, IndexedSlices) else tensor(g), v) for g, v in pairs]
+    def __init__(self, optimizer: Optimizer, pairs: list[Any], asks: bool) -> None:
+        self._optimizer, self._asks = optimizer, asks
         self.variables = [v for _, v in pairs]
+        # no gradients: a program would hold those that it was traced with
+        self._kinds = [
+            (g.dtype, g.dense_shape if isinstance(g, IndexedSlices) else None) for g, _ in pairs
+        ]
         self._groups: list[list[tuple[int, State]]] = []  # with positions among the Variables
         self._states: Any = None
-
-    def tensors(self) -> list[Tensor]:
-        """What it reads of the program."""
-        when = [] if self._when is True else [self._when]
-        return when + [
-            t for g, _ in self._pairs
-            for t in ((g.values, g.indices) if isinstance(g, IndexedSlices) else (g,))
-        ]  # fmt: skip
 
     def __call__(self, *real: Tensor) -> list[Tensor]:
         """Take a step with gradients of real Tensors."""
         now, given = iter(real), []
-        when = True if self._when is True else next(now)
-        for g, variable in self._pairs:
+        when = next(now) if self._asks else True
+        for (dtype, whole), variable in zip(self._kinds, self.variables, strict=True):
             made: Any = next(now)
-            if isinstance(g, IndexedSlices):
-                made = IndexedSlices(made, next(now), g.dense_shape)
-            elif made.dtype != g.dtype:  # a kernel was to widen it
-                made = TENSOR.astype(made, g.dtype)
+            if whole is not None:
+                made = IndexedSlices(made, next(now), whole)
+            elif made.dtype != dtype:  # a kernel was to widen it
+                made = TENSOR.astype(made, dtype)
             given.append((made, variable))
         self._optimizer.apply_gradients(given, when=when)
         return []
@@ -57,10 +52,10 @@ class Applied:
     @property
     def launched(self) -> Applied | None:
         """Itself, if kernels can do all of it."""
-        sparse = any(isinstance(g, IndexedSlices) for g, _ in self._pairs)
+        sparse = any(whole is not None for _, whole in self._kinds)
         on_cpu = any(v.device.kind == "cpu" for v in self.variables)
-        asks = self._when is not True  # on the host: what is not taken is not counted there
-        return None if sparse or on_cpu or asks or not self._optimizer.kernel else self
+        # whether it is taken is asked on the host: what is not taken is not counted there
+        return None if sparse or on_cpu or self._asks or not self._optimizer.kernel else self
 
     def numbers(self) -> list[Any]:
         """The settings of the next step, for each launch: the learning rate is one of them."""

@@ -199,10 +199,12 @@ class Optimizer:
 
     def _apply_at_replay(self, trace: Tracing, pairs: list[Any], when: Any) -> None:
         """Apply now and at each replay of what is being traced."""
-        applied = Applied(self, pairs, when)
-        trace.effect(
-            "apply_gradients", applied, applied.tensors(), applied.variables, undo=self._undo
-        )
+        pairs = [(g if isinstance(g, IndexedSlices) else tensor(g), v) for g, v in pairs]
+        applied = Applied(self, pairs, when is not True)
+        read = [] if when is True else [when]
+        for g, _ in pairs:
+            read += [g.values, g.indices] if isinstance(g, IndexedSlices) else [g]
+        trace.effect("apply_gradients", applied, read, applied.variables, undo=self._undo)
 
     def _undo(self) -> Callable[[], None]:
         """What brings back the state as it is now."""
