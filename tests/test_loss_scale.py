@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError, CheckpointError, ShapeError
+from gpugrad.errors import ArgumentError, CheckpointError, DeviceError, ShapeError
 
 DEVICES = pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 WRAPPED = pytest.mark.parametrize("wrapped", [lambda f: f, gg.function], ids=["eager", "function"])
@@ -123,6 +123,13 @@ def test_an_error_changes_nothing():
         optimizer.apply_gradients([(gg.constant([np.inf]), v)])
     assert float(optimizer.loss_scale) == 8
     np.testing.assert_array_equal(v.numpy(), [1, 1])
+
+
+@WRAPPED
+def test_a_loss_on_another_device_than_the_scale_is_refused(wrapped):
+    optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5))
+    with pytest.raises(DeviceError, match=r'loss is on cuda:0, .* gg.device\("cuda:0"\)'):
+        wrapped(optimizer.scale_loss)(gg.constant(1.0, device="cuda:0"))
 
 
 @WRAPPED

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import HALF, TENSOR
-from gpugrad.errors import ArgumentError, CheckpointError
+from gpugrad.errors import ArgumentError, CheckpointError, DeviceError
 from gpugrad.optim.clip import all_finite
 from gpugrad.optim.optimizer import Gradient, Optimizer, Schedule
 from gpugrad.slices import IndexedSlices
@@ -98,8 +98,17 @@ class LossScaleOptimizer:
 
         Args:
             loss: of any shape and a floating dtype.
+
+        Raises:
+            DeviceError: it is on another device than the scale.
         """
         loss = tensor(loss)
+        if loss.device != self._scale.device:
+            raise DeviceError(
+                f"{self.name}: the loss is on {loss.device}, the scale on {self._scale.device}, "
+                "which was the default device when the optimizer was made. Make it in "
+                f'with gg.device("{loss.device}").'
+            )
         if loss.dtype in HALF:  # the largest float16 is 65504
             loss = TENSOR.astype(loss, np.float32)
         return loss * TENSOR.astype(self._scale, loss.dtype)
