@@ -189,9 +189,14 @@ class Variable(Tensor):
         if not isinstance(slices, IndexedSlices):
             raise DTypeError(f"{op}: IndexedSlices are needed, got {type(slices).__name__}.")
         xp = backend.NAMESPACES[type(self._data)]
-        values = self._fit(op, slices.values)
+        values, indices = self._fit(op, slices.values), tensor(slices.indices)
+        if indices.device != self.device:
+            raise DeviceError(
+                f"{op}: the Variable is on {self.device}, the indices on {indices.device}. Move "
+                "them with x.to_device(device)."
+            )
         try:
-            self._data = getattr(xp, how)(self._data, values, index=tensor(slices.indices)._data)
+            self._data = getattr(xp, how)(self._data, values, index=indices._data)
         except Exception as error:
             reraise(error, op, {"variable": self, "values": slices.values}, {})
         return self

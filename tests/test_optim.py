@@ -227,6 +227,12 @@ def test_gradient_on_another_device_is_refused(cuda):
     v = gg.Variable(np.ones(2))
     with pytest.raises(DeviceError, match="cuda"):
         optim.SGD().apply_gradients([(gg.constant(np.ones(2), device=cuda), v)])
+    indices = gg.constant([0, 1], device=cuda)
+    rows = gg.IndexedSlices(gg.constant(np.ones(2), device=v.device), indices, (2,))
+    for move in (lambda: optim.SGD().apply_gradients([(rows, v)]), lambda: v.scatter_add(rows)):
+        with pytest.raises(DeviceError, match=f"indices.* on {cuda}"):
+            move()
+    assert v.tolist() == [1, 1]
 
 
 def test_learning_rate_that_fails_changes_nothing():

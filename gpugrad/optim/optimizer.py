@@ -373,6 +373,11 @@ class Optimizer:
             )
         if not rows:
             return g
+        if indices.device != g.device:
+            raise DeviceError(
+                f"{about} is on {g.device}, the indices of its gradient on {indices.device}. Move "
+                "them with x.to_device(device)."
+            )
         if indices.size:
             with placement.formulas_on(indices._data):
                 low, high = int(indices._data.min()), int(indices._data.max())
