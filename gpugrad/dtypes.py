@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from gpugrad.backend import BFLOAT16, SCALARS, as_dtype
-from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.errors import ArgumentError, DTypeError, saying_where
 
 __all__ = ["can_cast", "finfo", "iinfo", "isdtype", "promote_types", "result_type"]
 
@@ -167,6 +167,7 @@ def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
     return result_type(as_dtype(type1), as_dtype(type2))
 
 
+@saying_where
 def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     """Return whether a cast loses nothing.
 

@@ -170,7 +170,7 @@ def saying_where(function: F) -> F:
 
 _NO_INT = (
     "cannot be interpreted as an integer|__index__|iteration over a 0-d|"
-    "not supported between instances|must be integers|an integer is required|"
+    "must be integers|an integer is required|"
     "integer argument expected|non-int of type|object is not iterable|sequence of integers"
 )
 
@@ -202,6 +202,8 @@ def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
     if isinstance(error, TypeError):
         if re.search(r"\(\) (takes|got|missing)", str(error)):  # a call in the op's own code
             return None
+        if "not supported between instances" in str(error):
+            return ArgumentError, "A number is needed there, an int for an axis or a length."
         if re.search(_NO_INT, str(error)):
             return ArgumentError, "An int, or a tuple of ints, is needed there."
         return DTypeError, "Convert with gg.astype(x, dtype) first."

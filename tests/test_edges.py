@@ -521,11 +521,11 @@ ERRORS = {
     "an axis of unstack that is no int": (
         lambda: gg.unstack([0.0, 1.0], axis=0.5), ArgumentError, "unstack: .*axis=0.5.*An int"),
     "an axis of split that is no int": (
-        lambda: gg.split([0.0, 1.0], 2, axis="x"), ArgumentError, "split: .*axis='x'.*An int"),
+        lambda: gg.split([0.0, 1.0], 2, axis="x"), ArgumentError, "split: .*axis='x'.*an int"),
     "an axis of unique that is no int": (
-        lambda: gg.unique([0.0, 1.0], axis="x"), ArgumentError, "unique: .*axis='x'.*An int"),
+        lambda: gg.unique([0.0, 1.0], axis="x"), ArgumentError, "unique: .*axis='x'.*an int"),
     "an axis of gradient that is no int": (
-        lambda: gg.gradient([0.0, 1.0], axis="x"), ArgumentError, "gradient: .*axis='x'.*An int"),
+        lambda: gg.gradient([0.0, 1.0], axis="x"), ArgumentError, "gradient: .*axis='x'.*an int"),
     "an axis of dct that is no int": (
         lambda: gg.fft.dct([0.0, 1.0], axis=0.5), ArgumentError, "dct: .*axis=0.5.*An int"),
     "an axis of gradient twice": (
@@ -538,7 +538,13 @@ ERRORS = {
         lambda: gg.OPS["index_fill"].eager([0.0], index=0, value="x"), DTypeError, "index_fill:"),
     "an array for a dtype": (
         lambda: gg.zeros(1, dtype=np.ones(2)), DTypeError, r"array\(.* is not a dtype"),
-    "a size of tri that is no int": (lambda: gg.tri("x"), ArgumentError, "tri: .*N: 'x'.*An int"),
+    "edges of bins in disorder": (
+        lambda: gg.histogram([1.0], gg.constant([2.0, 1.0])), ArgumentError, "histogram: .*order"),
+    "a tolerance that is text": (
+        lambda: gg.real_if_close([1j], "x"), ArgumentError, "real_if_close: .*'x'.*A number"),
+    "a cast of no name": (
+        lambda: gg.can_cast("int8", "int16", "x"), ArgumentError, "can_cast: .*must be one of"),
+    "a size of tri that is no int": (lambda: gg.tri("x"), ArgumentError, "tri: .*N: 'x'.*an int"),
     "a scale that is no number": (
         lambda: gg.random.normal(2, stddev="x"), DTypeError, "normal: .*stddev='x'"),
     "text where a function wants an array": (

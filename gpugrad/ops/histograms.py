@@ -271,9 +271,11 @@ def _edges_of(name: str, x: Tensor, bins: Any, range: Any) -> Tensor:
         return TENSOR.bin_edges(TENSOR.reshape(x, (x.size,)), bins=int(bins), range=range)
     if isinstance(bins, str):
         raise ArgumentError(f"{name}: bins={bins!r}: give a number of bins, or their edges.")
-    if not isinstance(bins, Tensor) and (np.diff(np.asarray(tensor(bins).numpy())) < 0).any():
+    edges = tensor(bins)
+    known = edges._data if isinstance(bins, Tensor) else edges.numpy()  # those of a GPU would wait
+    if type(known) is np.ndarray and known.ndim and (known[1:] < known[:-1]).any():
         raise ArgumentError(f"{name}: the edges in bins must be in ascending order.")
-    return tensor(bins)
+    return edges
 
 
 @saying_where
