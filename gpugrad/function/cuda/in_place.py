@@ -44,6 +44,7 @@ def moved_in_place(program: Program) -> dict[int, dict[int, int]]:
         after = {id(v) for later in program.steps[k:] for v in later.outs}
         needed = [v for later in program.steps[k + 1 :] for v in later.inputs]
         needed += [*program.outputs, *(v for _, v in program.writes)]
+        # the memory that a value from before is still read from
         stale = {root for v in needed if id(v) not in after for root in roots.get(id(v), ())}
         moves = {
             id(out): reads.get(variable._id, 0)

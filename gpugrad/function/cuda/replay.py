@@ -61,7 +61,7 @@ class Launches:
         self._xp, self._captures = xp, xp is not NUMPY
         in_place = moved_in_place(program) if self._captures else {}
         self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect: of one step
-        self._ran = self._moving = 0  # effects of a run, and those up to what moved a Variable
+        self._done: list[Step] = []  # effects that kernels of the run have done so far
         written_over = overwriting(program)
         for step in program.steps:
             call, fixed = self._launch(step) if id(step) in in_place else call_of(step, xp)
@@ -227,8 +227,7 @@ class Launches:
             live = self._live[id(step)]
             made = launched.launch(list(arrays[:n]), list(arrays[n:]), live)
             if not is_captured(live[0]):
-                self._ran += 1
-                self._moving = self._ran if step.variables else self._moving
+                self._done.append(step)
             return [*made, *arrays[n:]]
 
         return call, True
@@ -263,14 +262,15 @@ class Launches:
         """The results of a run in each step: of a CUDA graph, if CuPy can capture it."""
         effects: list[Any] = [launched for _, launched in run.effects] * len(knowns)
         numbers: list[list[Any]] = []
-        self._ran = self._moving = 0
+        self._done = []
         try:
             for launched in effects:
                 numbers.append(launched.numbers())
             self._put(k, run, knowns, numbers)
             return (self._graph if self._captured(run) else self._one_by_one)(k, run, knowns)
-        except BaseException:
-            for launched in reversed(effects[self._moving : len(numbers)]):
+        except BaseException:  # what has moved a Variable counts, and what came before it
+            moving = max((n for n, s in enumerate(self._done, 1) if s.variables), default=0)
+            for launched in reversed(effects[moving : len(numbers)]):
                 launched.uncount()
             raise
 
@@ -354,8 +354,7 @@ class Launches:
 
     def _show(self, k: int) -> None:
         """Give Variables what optimizers have made of them, as run `k` has failed."""
-        done = [step for run in self.runs[:k] for step, _ in run.steps]
-        done += [step for step, _ in self.runs[k].effects[: self._moving]]
+        done = [step for run in self.runs[:k] for step, _ in run.steps] + self._done
         made = {id(v) for step in done for v in step.outs}
         for at in {self._moves[v] for v in made & self._moves.keys()}:
             self._slots[at].show()
