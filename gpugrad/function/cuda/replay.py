@@ -17,17 +17,16 @@ import numpy as np
 
 from gpugrad.backend import NUMPY, Namespace
 from gpugrad.errors import reraise
+from gpugrad.function.cuda.flow import Flow, flow_of
 from gpugrad.function.cuda.in_place import moved_in_place, moving_last
 from gpugrad.function.cuda.runs import Run, call_of, given
-from gpugrad.function.cuda.slots import Slot, slot_of
+from gpugrad.function.cuda.slots import Slot
 from gpugrad.function.fusing import FUSING
 from gpugrad.function.fusing.overwriting import over, overwriting
-from gpugrad.function.memory import roots_of
 from gpugrad.kernels.graphs import Graph, Put, RefusedError, beside, in_order
 from gpugrad.kernels.launch import is_captured
 from gpugrad.placement import copied, formulas_on
-from gpugrad.program import OtherwiseError, Program, Step, Value, check_shapes
-from gpugrad.variable import Variable
+from gpugrad.program import OtherwiseError, Program, Step, check_shapes
 
 __all__ = ["Launches"]
 
@@ -56,26 +55,14 @@ class Launches:
         for name in FUSING:
             program = FUSING[name](program) if name in passes else program
         self.program = program = moving_last(program)
-        self.runs: list[Run] = []
-        self._loose = program.loose()
+        self._loose, self._arguments = program.loose(), [id(v) for v in program.inputs]
         self._xp, self._captures = xp, xp is not NUMPY
-        in_place = moved_in_place(program) if self._captures else {}
+        self._in_place = moved_in_place(program) if self._captures else {}  # effects
         self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect: of one step
         self._done: list[Step] = []  # effects that kernels of the run have done so far
-        written_over = overwriting(program)
-        for step in program.steps:
-            call, fixed = self._launch(step) if id(step) in in_place else call_of(step, xp)
-            if id(step) in written_over:
-                call = over(step, xp, call)
-            if not self.runs or self.runs[-1].fixed is not fixed:
-                self.runs.append(Run(fixed))
-            self.runs[-1].steps.append((step, call))
-        self._in_place = frozenset(in_place)  # ids of effects that are launched
-        self._moves = {k: v for moves in in_place.values() for k, v in moves.items()}
-        self._starts = {variable._id: id(v) for variable, v in program.reads}
-        self._slots: dict[int, Slot] = {}  # of Values that graphs read, and of what they move
-        self._close()
-        self._returns_moved = self._are_returned()
+        self.runs = self._cut()
+        self._slots: dict[int, Slot] = {}  # of Variables that graphs read, by id of their Values
+        self._flow = self._closed()
         self._graphs: dict[int, Graph] = {}  # by position of the run
         self._puts: dict[int, tuple[Put, list[Any], list[int]]] = {}  # what goes to them, where
         self._out: Put | None = None  # what copies results
@@ -93,7 +80,7 @@ class Launches:
     def repeats(self) -> bool:
         """Whether several steps can be one graph, which returns nothing that the next one moves."""
         whole = len(self.runs) == 1 and self.runs[0].fixed
-        return self._captures and whole and not self._returns_moved
+        return self._captures and whole and not self._flow.returns_moved
 
     def several(self, batches: list[list[Any]]) -> list[list[Any]]:
         """Several calls, one after the other; more than one only if the program `repeats`.
@@ -122,9 +109,9 @@ class Launches:
         del read, on_device  # which hold on to a Variable's array
         with _LOCK, here:  # graphs have memory of their own, for one call at a time
             self._prepare(len(batches))
-            room = self._room(len(batches))
-            before = {id(v): variable._data for variable, v in self._read}
-            before |= {at: self._slots[at].own for at in self._seen}
+            flow, room = self._flow, self._room(len(batches))
+            before = {id(v): variable._data for variable, v in flow.read}
+            before |= {at: slot.own for at, slot in flow.seen}
             knowns = [before | dict(zip(self._arguments, a, strict=True)) for a in batches]
             for arrays in batches:
                 arrays.clear()
@@ -136,73 +123,34 @@ class Launches:
                     raise
                 for known, made in zip(knowns, parts, strict=True):
                     known.update(zip(run.names, made, strict=True))
-                    if self._moved:
-                        known |= {at: self._slots[self._moves[at]].own for at in self._moved}
+                    if flow.seen_moves:
+                        known |= {at: slot.own for at, slot in flow.seen_moves}
             self._keep(knowns, room)
             results = [[given(v, known) for v in program.outputs] for known in knowns]
-            for variable, v in program.writes:
-                if self._is_own(variable, v):
-                    self._slots[self._moves[id(v)]].show()
-                else:
+            for variable, v, slot in flow.writes:
+                if slot is None:
                     variable._data = given(v, knowns[-1])
+                else:
+                    slot.show()
             self._part_refused()
         return results
 
-    def _captured(self, run: Run) -> bool:
-        return run.fixed and self._captures
+    def _cut(self) -> list[Run]:
+        """The steps in runs, each as long as can be."""
+        runs: list[Run] = []
+        written_over = overwriting(self.program)
+        for step in self.program.steps:
+            in_place = id(step) in self._in_place
+            call, fixed = self._launch(step) if in_place else call_of(step, self._xp)
+            if id(step) in written_over:
+                call = over(step, self._xp, call)
+            if not runs or runs[-1].fixed is not fixed:
+                runs.append(Run(fixed))
+            runs[-1].steps.append((step, call))
+        return runs
 
-    def _is_own(self, variable: Variable, v: Value) -> bool:
-        """Whether a Variable ends with what was made of it where it lies, not of another one."""
-        return id(v) in self._moves and self._moves[id(v)] == self._starts.get(variable._id)
-
-    def _are_returned(self) -> bool:
-        """Whether somebody gets what the next step writes to."""
-        program, roots = self.program, roots_of(self.program)
-        starts = {self._starts[var._id] for var, _ in program.writes if var._id in self._starts}
-        others = [v for var, v in program.writes if not self._is_own(var, v)]
-        kept = [id(v) for v in (*program.outputs, *others)]
-        moved = any(roots.get(id(v)) in self._slots for v in program.outputs)
-        return moved or any(at in starts or at in self._moves for at in kept)
-
-    def _close(self) -> None:
-        """Find what each run reads and makes, and what of it is looked at between graphs."""
-        program = self.program
-        writes = [v for variable, v in program.writes if not self._is_own(variable, v)]
-        wanted = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
-        for run in reversed(self.runs):
-            run.close(wanted)
-            wanted.update(run.reads)
-        for run in self.runs:
-            run.effects = [(s, s.launched) for s, _ in run.steps if id(s) in self._in_place]
-        graphs = [run for run in self.runs if self._captured(run)]
-        inside = {at for run in graphs for at in run.reads}
-        outside = {at for run in self.runs if run not in graphs for at in run.reads}
-        outside |= {id(v) for v in (*program.outputs, *writes)}
-        for variable, v in program.reads:
-            if id(v) in inside and id(v) not in self._slots:
-                self._slots[id(v)] = slot_of(variable)
-        for at in self._moves.values():
-            self._slots[at].moved = True
-        self._read = [(variable, v) for variable, v in program.reads if id(v) not in self._slots]
-        self._seen, self._moved = ([at for at in some if at in outside]
-                                   for some in (self._slots, self._moves))  # fmt: skip
-        self._arguments = [id(v) for v in program.inputs]
-        kept = {*self._slots, *self._moves}  # what graphs find where it was
-        for run in graphs:
-            run.links = [at for at in run.reads if at not in kept]
-            kept.update(run.links + run.names)
-            run.passed = [at for at in run.names if any(at in r.reads for r in graphs)]
-        lent = {*self._slots, *self._moves}  # what others write to in the next call
-        if self._captures:
-            lent.update(id(v) for run in self.runs for v in run.outputs if run.fixed or v.view)
-        self._graphs_own = lent
-        outputs = {id(v): v for v in program.outputs if id(v) in lent}
-        last = outputs | {id(v): v for v in writes if id(v) in lent}
-        self._lent = [
-            ({at: (v.shape, v.dtype) for at, v in some.items() if not v.host},
-             [at for at, v in some.items() if v.host])  # or an object that a control op keeps
-            for some in (outputs, last)
-        ]  # fmt: skip
+    def _closed(self) -> Flow:
+        return flow_of(self.program, self.runs, self._in_place, self._slots, self._captures)
 
     def _part_refused(self) -> None:
         """Halve runs that cannot be captured, until a step is alone that cannot be."""
@@ -216,7 +164,7 @@ class Launches:
         if self._refused:
             self._refused.clear()
             self._versions = None
-            self._close()
+            self._flow = self._closed()
 
     def _launch(self, step: Step) -> tuple[Callable[..., Any], bool]:
         """As `call_of`, of an effect that kernels do."""
@@ -267,7 +215,8 @@ class Launches:
             for launched in effects:
                 numbers.append(launched.numbers())
             self._put(k, run, knowns, numbers)
-            return (self._graph if self._captured(run) else self._one_by_one)(k, run, knowns)
+            call = self._graph if run.fixed and self._captures else self._one_by_one
+            return call(k, run, knowns)
         except BaseException:  # what has moved a Variable counts, and what came before it
             moving = max((n for n, s in enumerate(self._done, 1) if s.variables), default=0)
             for launched in reversed(effects[moving : len(numbers)]):
@@ -300,7 +249,7 @@ class Launches:
             self._live = self._lives[i] if self._captures else {}
             arrays = [known[at] for at in run.reads]
             if run.remembers:
-                arrays = [copied(a) if at in self._graphs_own else a
+                arrays = [copied(a) if at in self._flow.lent else a
                           for at, a in zip(run.reads, arrays, strict=True)]  # fmt: skip
             made.append(run(arrays))
         return made
@@ -327,11 +276,12 @@ class Launches:
     def _launches(self, run: Run) -> list[Any]:
         """What a graph holds: a run of each step, on memory that stays where it is."""
         at = {value: slot.own for value, slot in self._slots.items()}
-        moved = {value: at[origin] for value, origin in self._moves.items()}
+        flow = self._flow
+        moved = {value: slot.own for value, slot in flow.moves.items()}
         made: list[Any] = []
         for i, (live, fixed) in enumerate(zip(self._lives, self._fixed, strict=True)):
             if i:
-                at |= self._carried(at)
+                at |= {start: given(v, at) for start, v in flow.carried}
             self._live = live
             at |= fixed
             at |= moved
@@ -339,37 +289,30 @@ class Launches:
             at.update(zip(run.names, results, strict=True))
             # nothing but the slot may hold on to its array
             made += [
-                None if value in self._moves else a
-                for value, a in zip(run.names, results, strict=True)
+                None if value in moved else a for value, a in zip(run.names, results, strict=True)
             ]
         return made
-
-    def _carried(self, known: dict[int, Any]) -> dict[int, Any]:
-        """Values of Variables at the start of the next step, from those of a step."""
-        return {
-            self._starts[variable._id]: given(v, known)
-            for variable, v in self.program.writes
-            if variable._id in self._starts and not self._is_own(variable, v)
-        }
 
     def _show(self, k: int) -> None:
         """Give Variables what optimizers have made of them, as run `k` has failed."""
         done = [step for run in self.runs[:k] for step, _ in run.steps] + self._done
         made = {id(v) for step in done for v in step.outs}
-        for at in {self._moves[v] for v in made & self._moves.keys()}:
-            self._slots[at].show()
+        moves = self._flow.moves
+        for slot in {moves[v] for v in made & moves.keys()}:
+            slot.show()
 
     def _room(self, n: int) -> list[list[Any]]:
         """Memory for what `_keep` copies of `n` steps, before anything that could not be undone."""
-        new, (each, _), (last, _) = self._xp.lib.ndarray, *self._lent
-        room = [[new(*kind) for kind in some.values()] for some in (*[each] * (n - 1), last)]
+        new, flow = self._xp.lib.ndarray, self._flow
+        each, last = flow.each.device.values(), flow.last.device.values()
+        room = [[new(*kind) for kind in kinds] for kinds in (*[each] * (n - 1), last)]
         if self._out is None and any(room):
             self._out = Put((), [copy for copies in room for copy in copies])
         return room
 
     def _keep(self, knowns: list[dict[int, Any]], room: list[list[Any]]) -> None:
         """Copy what the next call writes to for those who keep it: results, and Variables."""
-        each, last = self._lent
+        each, last = self._flow.each, self._flow.last
         arrays: list[Any] = []
         for known, (device, host), copies in zip(
             knowns, (*[each] * (len(knowns) - 1), last), room, strict=True

@@ -1,0 +1,138 @@
+"""What goes from one run of a program to another, from call to call, and out to who called."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+from gpugrad.function.cuda.runs import Run
+from gpugrad.function.cuda.slots import Slot, slot_of
+from gpugrad.function.memory import roots_of
+from gpugrad.program import Program, Value
+from gpugrad.variable import Variable
+
+__all__ = ["Flow", "flow_of"]
+
+
+class Copies(NamedTuple):
+    """Values that have to be copied for who keeps them, as the next call writes to their memory.
+
+    Attributes:
+        device: shape and dtype of arrays, by id of the Value.
+        host: ids of those on the host, or of an object that a control op keeps.
+    """
+
+    device: dict[int, tuple[Any, ...]]
+    host: list[int]
+
+
+class Flow(NamedTuple):
+    """Where the values of a program that is cut into runs come from, and where they go.
+
+    Attributes:
+        read: Variables that no graph reads, and the Values that they have at the start.
+        seen: the Values in slots at the start that are looked at outside of graphs, by id.
+        moves: Values that effects make in slots, by id.
+        seen_moves: those that are looked at outside of graphs.
+        lent: ids of Values whose memory the next call writes to.
+        each, last: what is copied of each step but the last, and of the last.
+        carried: of Variables, the id of the Value at the start and the Value at the end, where
+            that is not made in place.
+        writes: Variables and the Values at the end, with the slot if that is made in place.
+        returns_moved: whether somebody gets what the next step writes to.
+    """
+
+    read: list[tuple[Variable, Value]]
+    seen: list[tuple[int, Slot]]
+    moves: dict[int, Slot]
+    seen_moves: list[tuple[int, Slot]]
+    lent: set[int]
+    each: Copies
+    last: Copies
+    carried: list[tuple[int, Value]]
+    writes: list[tuple[Variable, Value, Slot | None]]
+    returns_moved: bool
+
+
+def flow_of(
+    program: Program, runs: Sequence[Run], in_place: dict[int, dict[int, int]],
+    slots: dict[int, Slot], captures: bool,
+) -> Flow:  # fmt: skip
+    """Close the runs, and find what goes between them.
+
+    Args:
+        program: of which they are the parts.
+        runs: in their order.
+        in_place: as `moved_in_place` finds it.
+        slots: of Variables that graphs read, by id of the Value at the start; gets new ones.
+        captures: whether what is fixed is captured.
+    """
+    starts = {variable._id: id(v) for variable, v in program.reads}
+    _close(runs, program, in_place)
+    graphs = [run for run in runs if run.fixed and captures]
+    inside = {at for run in graphs for at in run.reads}
+    for variable, v in program.reads:
+        if id(v) in inside and id(v) not in slots:
+            slots[id(v)] = slot_of(variable)
+    moves = {at: slots[origin] for some in in_place.values() for at, origin in some.items()}
+    for slot in moves.values():
+        slot.moved = True
+    _link(graphs, {*slots, *moves})
+    writes = [(variable, v, _own(variable, moves.get(id(v)))) for variable, v in program.writes]
+    others = [(variable, v) for variable, v, slot in writes if slot is None]
+    outside = {at for run in runs if run not in graphs for at in run.reads}
+    outside |= {id(v) for v in (*program.outputs, *(v for _, v in others))}
+    lent = {*slots, *moves}
+    if captures:
+        lent.update(id(v) for run in runs for v in run.outputs if run.fixed or v.view)
+    outputs = {id(v): v for v in program.outputs if id(v) in lent}
+    return Flow(
+        read=[(variable, v) for variable, v in program.reads if id(v) not in slots],
+        seen=[(at, slot) for at, slot in slots.items() if at in outside],
+        moves=moves,
+        seen_moves=[(at, slot) for at, slot in moves.items() if at in outside],
+        lent=lent,
+        each=_copies(outputs),
+        last=_copies(outputs | {id(v): v for _, v in others if id(v) in lent}),
+        carried=[(starts[var._id], v) for var, v in others if var._id in starts],
+        writes=writes,
+        returns_moved=_returns_moved(program, starts, [v for _, v in others], {*slots}, {*moves}),
+    )
+
+
+def _own(variable: Variable, slot: Slot | None) -> Slot | None:
+    """A slot if it is the Variable's: it may end with what was made of another one."""
+    return slot if slot is not None and slot.variable._id == variable._id else None
+
+
+def _close(runs: Sequence[Run], program: Program, in_place: Collection[int]) -> None:
+    """Let each run know what of it is read later, and its effects."""
+    wanted = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
+    for run in reversed(runs):
+        run.close(wanted)
+        wanted.update(run.reads)
+        run.effects = [(step, step.launched) for step, _ in run.steps if id(step) in in_place]
+
+
+def _link(graphs: Sequence[Run], kept: set[int]) -> None:
+    """Find what each graph has to be given, and what others read of it; `kept` all find anyway."""
+    for run in graphs:
+        run.links = [at for at in run.reads if at not in kept]
+        kept.update(run.links + run.names)
+        run.passed = [at for at in run.names if any(at in r.reads for r in graphs)]
+
+
+def _copies(values: dict[int, Value]) -> Copies:
+    device = {at: (v.shape, v.dtype) for at, v in values.items() if not v.host}
+    return Copies(device, [at for at, v in values.items() if v.host])
+
+
+def _returns_moved(
+    program: Program, starts: dict[int, int], others: Sequence[Value], slots: Collection[int],
+    moves: Collection[int],
+) -> bool:  # fmt: skip
+    roots = roots_of(program)
+    if any(roots.get(id(v)) in slots for v in program.outputs):
+        return True
+    written = {starts[var._id] for var, _ in program.writes if var._id in starts}
+    return any(id(v) in written or id(v) in moves for v in (*program.outputs, *others))
