@@ -33,6 +33,34 @@ __all__ = ["Launches"]
 _LOCK = threading.RLock()  # graphs share the memory of Variables
 
 
+class _Made:
+    """Graphs and what goes to them, made for a number of steps and the arrays that slots have.
+
+    Attributes:
+        versions: of the slots, and that number; None if something is half made.
+        graphs: by position of the run.
+        puts: what puts numbers and arrays to where a graph reads them, and where the arrays go;
+            with the versions of the effects.
+        out: what copies results.
+        fixed: for each step, arrays that stay where they are, by id of the Value.
+        lives: for each step, numbers on the device, by id of the effect.
+    """
+
+    def __init__(self, n: int, versions: Any) -> None:
+        self.versions = versions
+        self.graphs: dict[int, Graph] = {}
+        self.puts: dict[int, tuple[Put, list[Any], list[int]]] = {}
+        self.out: Put | None = None
+        self.fixed: list[dict[int, Any]] = [{} for _ in range(n)]
+        self.lives: list[dict[int, list[Any]]] = [{} for _ in range(n)]
+
+    def forget(self, k: int) -> None:
+        """Have the graphs from that of run `k` on made anew, and what goes to them."""
+        for made in (self.graphs, self.puts):
+            for later in [at for at in made if at >= k]:
+                del made[later]
+
+
 class Launches:
     """A program made ready for a GPU: fused, and cut into what can be captured and what cannot.
 
@@ -57,17 +85,14 @@ class Launches:
         self.program = program = moving_last(program)
         self._loose, self._arguments = program.loose(), [id(v) for v in program.inputs]
         self._xp, self._captures = xp, xp is not NUMPY
-        self._in_place = moved_in_place(program) if self._captures else {}  # effects
+        self._in_place = moved_in_place(program) if self._captures else {}  # effects, by id
         self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect: of one step
         self._done: list[Step] = []  # effects that kernels of the run have done so far
         self.runs = self._cut()
         self._slots: dict[int, Slot] = {}  # of Variables that graphs read, by id of their Values
         self._flow = self._closed()
-        self._graphs: dict[int, Graph] = {}  # by position of the run
-        self._puts: dict[int, tuple[Put, list[Any], list[int]]] = {}  # what goes to them, where
-        self._out: Put | None = None  # what copies results
+        self._made = _Made(0, None)
         self._refused: list[int] = []  # positions of runs that CuPy cannot capture
-        self._versions: Any = None  # of the slots that the graphs have captured
 
     def __call__(self, arrays: list[Any], release: Callable[[], None] | None = None) -> list[Any]:
         """As of a `Replay`: run on bare arrays of the program's inputs."""
@@ -95,7 +120,7 @@ class Launches:
             raise
         except BaseException as error:  # what is half made is made anew
             self._refused.clear()
-            self._versions = None
+            self._made.versions = None
             if isinstance(error, MemoryError):
                 inputs = {f"in{k}": v for k, v in enumerate(self.program.inputs)}
                 reraise(error, "gg.function", inputs, {})
@@ -117,7 +142,7 @@ class Launches:
                 arrays.clear()
             for k, run in enumerate(self.runs):
                 try:
-                    parts = self._made(k, run, knowns)
+                    parts = self._results(k, run, knowns)
                 except BaseException:
                     self._show(k)
                     raise
@@ -163,7 +188,7 @@ class Launches:
                 self.runs[k + 1].steps = steps[half:]
         if self._refused:
             self._refused.clear()
-            self._versions = None
+            self._made.versions = None
             self._flow = self._closed()
 
     def _launch(self, step: Step) -> tuple[Callable[..., Any], bool]:
@@ -192,21 +217,11 @@ class Launches:
         for slot in self._slots.values():
             slot.fill()
         versions = n, [slot.version for slot in self._slots.values()]
-        if versions != self._versions:
-            self._forget(0)
-            self._fixed: list[dict[int, Any]] = [{} for _ in range(n)]  # what graphs read, by step
-            self._lives: list[dict[int, list[Any]]] = [{} for _ in range(n)]
-            self._out = None
-            self._versions = versions
+        if versions != self._made.versions:
+            self._made = _Made(n, versions)
         in_order()
 
-    def _forget(self, k: int) -> None:
-        """Have the graphs from that of run `k` on made anew, and what goes to them."""
-        for made in (self._graphs, self._puts):
-            for later in range(k, len(self.runs)):
-                made.pop(later, None)
-
-    def _made(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
+    def _results(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
         """The results of a run in each step: of a CUDA graph, if CuPy can capture it."""
         effects: list[Any] = [launched for _, launched in run.effects] * len(knowns)
         numbers: list[list[Any]] = []
@@ -231,22 +246,22 @@ class Launches:
         arrays = [known[at] for known in knowns for at in run.links]
         if not flat and not arrays:
             return
-        versions = [launched.version for _, launched in run.effects]
-        if k not in self._puts or self._puts[k][2] != versions:
-            self._forget(k)
-            self._puts[k] = put, places, _ = Put(flat, arrays), beside(arrays), versions
+        made, versions = self._made, [launched.version for _, launched in run.effects]
+        if k not in made.puts or made.puts[k][2] != versions:
+            made.forget(k)
+            made.puts[k] = put, places, _ = Put(flat, arrays), beside(arrays), versions
             of_effect, live, to = iter(numbers), iter(put.live), iter(places)
-            for lives, fixed in zip(self._lives, self._fixed, strict=True):
+            for lives, fixed in zip(made.lives, made.fixed, strict=True):
                 lives |= {id(s): [next(live) for _ in next(of_effect)] for s, _ in run.effects}
                 fixed |= {at: next(to) for at in run.links}
-        put, places, _ = self._puts[k]
+        put, places, _ = made.puts[k]
         put(flat, arrays, places)
 
     def _one_by_one(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
         """The results of a run, step by step."""
         made = []
         for i, known in enumerate(knowns):
-            self._live = self._lives[i] if self._captures else {}
+            self._live = self._made.lives[i] if self._captures else {}
             arrays = [known[at] for at in run.reads]
             if run.remembers:
                 arrays = [copied(a) if at in self._flow.lent else a
@@ -256,30 +271,31 @@ class Launches:
 
     def _graph(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
         """The results of a run by its CUDA graph."""
-        for fixed in self._fixed:  # the graph has no more memory than it takes
+        graphs, each = self._made.graphs, self._made.fixed
+        for fixed in each:  # the graph has no more memory than it takes
             fixed |= dict.fromkeys(run.passed)
-        if k not in self._graphs:
-            self._graphs[k] = Graph(functools.partial(self._launches, run))
+        if k not in graphs:
+            graphs[k] = Graph(functools.partial(self._launches, run))
         try:
-            made = self._graphs[k]()
+            made = graphs[k]()
         except RefusedError:
             self._refused.append(k)
             made = self._launches(run)
         n = len(run.outputs)
         parted = [made[i * n : (i + 1) * n] for i in range(len(knowns))]
         if run.passed:
-            for fixed, some in zip(self._fixed, parted, strict=True):
+            for fixed, some in zip(each, parted, strict=True):
                 found = dict(zip(run.names, some, strict=True))
                 fixed.update({name: found[name] for name in run.passed})
         return parted
 
     def _launches(self, run: Run) -> list[Any]:
         """What a graph holds: a run of each step, on memory that stays where it is."""
+        flow, own = self._flow, self._made
         at = {value: slot.own for value, slot in self._slots.items()}
-        flow = self._flow
         moved = {value: slot.own for value, slot in flow.moves.items()}
         made: list[Any] = []
-        for i, (live, fixed) in enumerate(zip(self._lives, self._fixed, strict=True)):
+        for i, (live, fixed) in enumerate(zip(own.lives, own.fixed, strict=True)):
             if i:
                 at |= {start: given(v, at) for start, v in flow.carried}
             self._live = live
@@ -306,8 +322,8 @@ class Launches:
         new, flow = self._xp.lib.ndarray, self._flow
         each, last = flow.each.device.values(), flow.last.device.values()
         room = [[new(*kind) for kind in kinds] for kinds in (*[each] * (n - 1), last)]
-        if self._out is None and any(room):
-            self._out = Put((), [copy for copies in room for copy in copies])
+        if self._made.out is None and any(room):
+            self._made.out = Put((), [copy for copies in room for copy in copies])
         return room
 
     def _keep(self, knowns: list[dict[int, Any]], room: list[list[Any]]) -> None:
@@ -321,5 +337,5 @@ class Launches:
             known.update(zip(device, copies, strict=True))
             for at in host:
                 known[at] = known[at].copy()
-        if self._out is not None:
-            self._out((), arrays, [copy for copies in room for copy in copies])
+        if self._made.out is not None:
+            self._made.out((), arrays, [copy for copies in room for copy in copies])
