@@ -29,8 +29,9 @@ class Slot:
 
     def __init__(self, variable: Variable) -> None:
         self.variable, self.moved, self.version = variable, False, 0
-        self._apart, self._shown = False, None  # what the Variable has, if it equals `own`
-        self._room = None  # memory for the next value that it gets
+        self._apart = False  # whether an array was left to others
+        self._shown = None  # what the Variable has, if that is not `own` but equals it
+        self._room = None  # memory for the next value that the Variable gets, if it is apart
         self.own = variable._data
         if not self.own.flags.c_contiguous or self.own.base is not None:
             self._leave()
@@ -43,8 +44,8 @@ class Slot:
                 self._leave()
         elif data.shape != self.own.shape:
             self._leave()
-        elif data is not self._shown:
-            if sys.getrefcount(self.own) > ALONE:
+        elif data is not self._shown:  # it was assigned to
+            if sys.getrefcount(self.own) > ALONE:  # another Variable may have got it
                 self._leave()
             else:
                 self.own[...] = data
