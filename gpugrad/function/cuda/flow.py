@@ -13,17 +13,7 @@ from gpugrad.variable import Variable
 
 __all__ = ["Flow", "flow_of"]
 
-
-class Copies(NamedTuple):
-    """Values that have to be copied for who keeps them, as the next call writes to their memory.
-
-    Attributes:
-        device: shape and dtype of arrays, by id of the Value.
-        host: ids of those on the host, or of an object that a control op keeps.
-    """
-
-    device: dict[int, tuple[Any, ...]]
-    host: list[int]
+Copies = tuple[dict[int, tuple[Any, ...]], list[int]]
 
 
 class Flow(NamedTuple):
@@ -35,7 +25,9 @@ class Flow(NamedTuple):
         moves: Values that effects make in slots, by id.
         seen_moves: those that are looked at outside of graphs.
         lent: ids of Values whose memory the next call writes to.
-        each, last: what is copied of each step but the last, and of the last.
+        each, last: what is copied for who keeps it, of each step but the last and of the last:
+            arrays of the device, as shape and dtype by id; ids of those of the host, or of an
+            object that a control op keeps.
         carried: of Variables, the id of the Value at the start and the Value at the end, where
             that is not made in place.
         writes: Variables and the Values at the end, with the slot if that is made in place.
@@ -61,8 +53,6 @@ def flow_of(
     """Close the runs, and find what goes between them.
 
     Args:
-        program: of which they are the parts.
-        runs: in their order.
         in_place: as `moved_in_place` finds it.
         slots: of Variables that graphs read, by id of the Value at the start; gets new ones.
         captures: whether what is fixed is captured.
@@ -81,22 +71,25 @@ def flow_of(
     writes = [(variable, v, _own(variable, moves.get(id(v)))) for variable, v in program.writes]
     others = [(variable, v) for variable, v, slot in writes if slot is None]
     outside = {at for run in runs if run not in graphs for at in run.reads}
-    outside |= {id(v) for v in (*program.outputs, *(v for _, v in others))}
+    kept = [*program.outputs, *(v for _, v in others)]
+    outside |= {id(v) for v in kept}
     lent = {*slots, *moves}
     if captures:
         lent.update(id(v) for run in runs for v in run.outputs if run.fixed or v.view)
-    outputs = {id(v): v for v in program.outputs if id(v) in lent}
+    roots = roots_of(program)
+    changing = {*moves, *(starts[var._id] for var, _ in program.writes if var._id in starts)}
     return Flow(
         read=[(variable, v) for variable, v in program.reads if id(v) not in slots],
         seen=[(at, slot) for at, slot in slots.items() if at in outside],
         moves=moves,
         seen_moves=[(at, slot) for at, slot in moves.items() if at in outside],
         lent=lent,
-        each=_copies(outputs),
-        last=_copies(outputs | {id(v): v for _, v in others if id(v) in lent}),
+        each=_copies(program.outputs, lent),
+        last=_copies(kept, lent),
         carried=[(starts[var._id], v) for var, v in others if var._id in starts],
         writes=writes,
-        returns_moved=_returns_moved(program, starts, [v for _, v in others], {*slots}, {*moves}),
+        returns_moved=any(roots.get(id(v)) in slots for v in program.outputs)
+        or any(id(v) in changing for v in kept),
     )
 
 
@@ -122,17 +115,7 @@ def _link(graphs: Sequence[Run], kept: set[int]) -> None:
         run.passed = [at for at in run.names if any(at in r.reads for r in graphs)]
 
 
-def _copies(values: dict[int, Value]) -> Copies:
-    device = {at: (v.shape, v.dtype) for at, v in values.items() if not v.host}
-    return Copies(device, [at for at, v in values.items() if v.host])
-
-
-def _returns_moved(
-    program: Program, starts: dict[int, int], others: Sequence[Value], slots: Collection[int],
-    moves: Collection[int],
-) -> bool:  # fmt: skip
-    roots = roots_of(program)
-    if any(roots.get(id(v)) in slots for v in program.outputs):
-        return True
-    written = {starts[var._id] for var, _ in program.writes if var._id in starts}
-    return any(id(v) in written or id(v) in moves for v in (*program.outputs, *others))
+def _copies(values: Sequence[Value], lent: set[int]) -> Copies:
+    found = {id(v): v for v in values if id(v) in lent}
+    device = {at: (v.shape, v.dtype) for at, v in found.items() if not v.host}
+    return device, [at for at, v in found.items() if v.host]

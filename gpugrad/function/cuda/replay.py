@@ -319,9 +319,8 @@ class Launches:
 
     def _room(self, n: int) -> list[list[Any]]:
         """Memory for what `_keep` copies of `n` steps, before anything that could not be undone."""
-        new, flow = self._xp.lib.ndarray, self._flow
-        each, last = flow.each.device.values(), flow.last.device.values()
-        room = [[new(*kind) for kind in kinds] for kinds in (*[each] * (n - 1), last)]
+        new, (each, _), (last, _) = self._xp.lib.ndarray, self._flow.each, self._flow.last
+        room = [[new(*kind) for kind in some.values()] for some in (*[each] * (n - 1), last)]
         if self._made.out is None and any(room):
             self._made.out = Put((), [copy for copies in room for copy in copies])
         return room
