@@ -137,12 +137,13 @@ class Put:
     Args:
         numbers: NumPy arrays, each of as many bytes as those of the calls.
         arrays: of the device, each of as many bytes as those of the calls.
+        into: an array of the device that says where they are put, instead of the calls.
 
     Attributes:
         live: an array on the device for each of the numbers.
     """
 
-    def __init__(self, numbers: Sequence[Any], arrays: Sequence[Any]) -> None:
+    def __init__(self, numbers: Sequence[Any], arrays: Sequence[Any], into: Any = None) -> None:
         sizes = [-(-a.nbytes // 16) * 2 for a in numbers]  # words, to boundaries of 16 bytes
         starts = np.cumsum([0, *sizes]).tolist()
         n = starts[-1]
@@ -153,7 +154,7 @@ class Put:
         table = words[jobs:end].reshape(-1, 3)
         table[:, 2] = [a.nbytes for a in arrays]
         self._table = words.data[jobs:end]  # to write a few words NumPy takes 1.5 us
-        device = cupy().empty(max(1, n), dtype=np.uint64)
+        device: Any = cupy().empty(n, dtype=np.uint64) if n else None
         self._numbers, self.live = (
             [
                 memory[at : at + size].view(a.dtype)[: a.size]
@@ -161,15 +162,18 @@ class Put:
             ]
             for memory in (words, device)
         )
+        self._kernel = compiled("put.cu", "put")
         self._launches: list[Any] = []
         for k, at in enumerate(range(0, end, ROOM)):
             some, first = (min(max(word - at, 0), ROOM) for word in (n, jobs))
-            copies = table[max(at - jobs, 0) // 3 : max(at + ROOM - jobs, 0) // 3, 2]
+            begin = max(at - jobs, 0) // 3
+            copies = table[begin : max(at + ROOM - jobs, 0) // 3, 2]
             most = int(copies.max(initial=0)) // (16 * THREADS)
+            pointers = _pointer(device, at), _pointer(into, begin)
             by_value = given[k] if takes_structures() else given[k, ...]
             sizes = [np.int32(size) for size in (some, first, len(copies))]
             grid = (min(max(1, most), BLOCKS), 1, 1)
-            self._launches.append((grid, (by_value, device[at : at + some], *sizes)))
+            self._launches.append((grid, (by_value, *pointers, *sizes)))
 
     def __call__(
         self, numbers: Sequence[Any], arrays: Sequence[Any], places: Sequence[Any]
@@ -184,9 +188,12 @@ class Put:
                 held.append(array := array.copy())  # until the launch
             table[at], table[at + 1] = array.data.ptr, place.data.ptr
             at += 3
-        kernel = compiled("put.cu", "put")
         for grid, args in self._launches:
-            kernel(grid, (THREADS, 1, 1), args)
+            self._kernel(grid, (THREADS, 1, 1), args)
+
+
+def _pointer(array: Any, begin: int) -> Any:
+    return np.uintp(0) if array is None else array[begin:]
 
 
 def beside(arrays: Sequence[Any]) -> list[Any]:

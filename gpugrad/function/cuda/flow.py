@@ -31,6 +31,7 @@ class Flow(NamedTuple):
         carried: of Variables, the id of the Value at the start and the Value at the end, where
             that is not made in place.
         writes: Variables and the Values at the end, with the slot if that is made in place.
+        whole: whether one graph is all of it.
         returns_moved: whether somebody gets what the next step writes to.
     """
 
@@ -43,7 +44,12 @@ class Flow(NamedTuple):
     last: Copies
     carried: list[tuple[int, Value]]
     writes: list[tuple[Variable, Value, Slot | None]]
+    whole: bool
     returns_moved: bool
+
+    def copies(self, n: int) -> list[Copies]:
+        """What is copied of each of `n` steps."""
+        return [*[self.each] * (n - 1), self.last]
 
 
 def flow_of(
@@ -88,6 +94,7 @@ def flow_of(
         last=_copies(kept, lent),
         carried=[(starts[var._id], v) for var, v in others if var._id in starts],
         writes=writes,
+        whole=len(runs) == len(graphs) == 1,
         returns_moved=any(roots.get(id(v)) in slots for v in program.outputs)
         or any(id(v) in changing for v in kept),
     )
@@ -104,7 +111,8 @@ def _close(runs: Sequence[Run], program: Program, in_place: Collection[int]) -> 
     for run in reversed(runs):
         run.close(wanted)
         wanted.update(run.reads)
-        run.effects = [(step, step.launched) for step, _ in run.steps if id(step) in in_place]
+        run.effects = [step for step, _ in run.steps if id(step) in in_place]
+        run.launched = [step.launched for step in run.effects]
 
 
 def _link(graphs: Sequence[Run], kept: set[int]) -> None:

@@ -41,7 +41,8 @@ class _Made:
         graphs: by position of the run.
         puts: what puts numbers and arrays to where a graph reads them, and where the arrays go;
             with the versions of the effects.
-        out: what copies results.
+        out: what copies results, if no graph does.
+        places: on the device, where the graph is to copy them.
         fixed: for each step, arrays that stay where they are, by id of the Value.
         lives: for each step, numbers on the device, by id of the effect.
     """
@@ -51,6 +52,7 @@ class _Made:
         self.graphs: dict[int, Graph] = {}
         self.puts: dict[int, tuple[Put, list[Any], list[int]]] = {}
         self.out: Put | None = None
+        self.places: Any = None
         self.fixed: list[dict[int, Any]] = [{} for _ in range(n)]
         self.lives: list[dict[int, list[Any]]] = [{} for _ in range(n)]
 
@@ -93,6 +95,7 @@ class Launches:
         self._flow = self._closed()
         self._made = _Made(0, None)
         self._refused: list[int] = []  # positions of runs that CuPy cannot capture
+        self._device: Any = None
 
     def __call__(self, arrays: list[Any], release: Callable[[], None] | None = None) -> list[Any]:
         """As of a `Replay`: run on bare arrays of the program's inputs."""
@@ -104,8 +107,7 @@ class Launches:
     @property
     def repeats(self) -> bool:
         """Whether several steps can be one graph, which returns nothing that the next one moves."""
-        whole = len(self.runs) == 1 and self.runs[0].fixed
-        return self._captures and whole and not self._flow.returns_moved
+        return self._flow.whole and not self._flow.returns_moved
 
     def several(self, batches: list[list[Any]]) -> list[list[Any]]:
         """Several calls, one after the other; more than one only if the program `repeats`.
@@ -127,11 +129,7 @@ class Launches:
             raise
 
     def _several(self, batches: list[list[Any]]) -> list[list[Any]]:
-        program = self.program
-        read = (variable._data for variable, _ in program.reads)
-        on_device = (a for a in (*batches[0], *read) if type(a) is not np.ndarray)
-        here = formulas_on(next(on_device, np.zeros(())))
-        del read, on_device  # which hold on to a Variable's array
+        program, here = self.program, self._device or self._found_device(batches[0])
         with _LOCK, here:  # graphs have memory of their own, for one call at a time
             self._prepare(len(batches))
             flow, room = self._flow, self._room(len(batches))
@@ -142,7 +140,7 @@ class Launches:
                 arrays.clear()
             for k, run in enumerate(self.runs):
                 try:
-                    parts = self._results(k, run, knowns)
+                    parts = self._results(k, run, knowns, room)
                 except BaseException:
                     self._show(k)
                     raise
@@ -157,8 +155,18 @@ class Launches:
                     variable._data = given(v, knowns[-1])
                 else:
                     slot.show()
-            self._part_refused()
+            if self._refused:
+                self._part_refused()
         return results
+
+    def _found_device(self, arrays: list[Any]) -> Any:
+        """The GPU of the program, which is that of every call."""
+        read = [variable._data for variable, _ in self.program.reads]
+        on_device = [a for a in (*arrays, *read) if type(a) is not np.ndarray]
+        if not on_device:
+            return formulas_on(np.zeros(()))
+        self._device = formulas_on(on_device[0])
+        return self._device
 
     def _cut(self) -> list[Run]:
         """The steps in runs, each as long as can be."""
@@ -186,10 +194,9 @@ class Launches:
             self.runs[k].steps = steps[:half] or steps
             if half:
                 self.runs[k + 1].steps = steps[half:]
-        if self._refused:
-            self._refused.clear()
-            self._made.versions = None
-            self._flow = self._closed()
+        self._refused.clear()
+        self._made.versions = None
+        self._flow = self._closed()
 
     def _launch(self, step: Step) -> tuple[Callable[..., Any], bool]:
         """As `call_of`, of an effect that kernels do."""
@@ -221,14 +228,18 @@ class Launches:
             self._made = _Made(n, versions)
         in_order()
 
-    def _results(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
+    def _results(
+        self, k: int, run: Run, knowns: list[dict[int, Any]], room: list[Any]
+    ) -> list[list[Any]]:
         """The results of a run in each step: of a CUDA graph, if CuPy can capture it."""
-        effects: list[Any] = [launched for _, launched in run.effects] * len(knowns)
+        effects = run.launched * len(knowns)
         numbers: list[list[Any]] = []
         self._done = []
         try:
             for launched in effects:
                 numbers.append(launched.numbers())
+            if room and self._flow.whole:
+                numbers.append([np.array([a.data.ptr for a in room], np.uint64)])
             self._put(k, run, knowns, numbers)
             call = self._graph if run.fixed and self._captures else self._one_by_one
             return call(k, run, knowns)
@@ -246,14 +257,15 @@ class Launches:
         arrays = [known[at] for known in knowns for at in run.links]
         if not flat and not arrays:
             return
-        made, versions = self._made, [launched.version for _, launched in run.effects]
+        made, versions = self._made, [launched.version for launched in run.launched]
         if k not in made.puts or made.puts[k][2] != versions:
             made.forget(k)
             made.puts[k] = put, places, _ = Put(flat, arrays), beside(arrays), versions
             of_effect, live, to = iter(numbers), iter(put.live), iter(places)
             for lives, fixed in zip(made.lives, made.fixed, strict=True):
-                lives |= {id(s): [next(live) for _ in next(of_effect)] for s, _ in run.effects}
+                lives |= {id(s): [next(live) for _ in next(of_effect)] for s in run.effects}
                 fixed |= {at: next(to) for at in run.links}
+            made.places = next(live, None)
         put, places, _ = made.puts[k]
         put(flat, arrays, places)
 
@@ -272,8 +284,9 @@ class Launches:
     def _graph(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
         """The results of a run by its CUDA graph."""
         graphs, each = self._made.graphs, self._made.fixed
-        for fixed in each:  # the graph has no more memory than it takes
-            fixed |= dict.fromkeys(run.passed)
+        if run.passed:
+            for fixed in each:  # the graph has no more memory than it takes
+                fixed |= dict.fromkeys(run.passed)
         if k not in graphs:
             graphs[k] = Graph(functools.partial(self._launches, run))
         try:
@@ -294,7 +307,9 @@ class Launches:
         flow, own = self._flow, self._made
         at = {value: slot.own for value, slot in self._slots.items()}
         moved = {value: slot.own for value, slot in flow.moves.items()}
+        copies = flow.copies(len(own.lives)) if flow.whole else []
         made: list[Any] = []
+        kept: list[Any] = []
         for i, (live, fixed) in enumerate(zip(own.lives, own.fixed, strict=True)):
             if i:
                 at |= {start: given(v, at) for start, v in flow.carried}
@@ -307,6 +322,9 @@ class Launches:
             made += [
                 None if value in moved else a for value, a in zip(run.names, results, strict=True)
             ]
+            kept += [at[value] for device, _ in copies[i : i + 1] for value in device]
+        if kept:
+            Put((), kept, own.places)((), kept, kept)
         return made
 
     def _show(self, k: int) -> None:
@@ -317,24 +335,22 @@ class Launches:
         for slot in {moves[v] for v in made & moves.keys()}:
             slot.show()
 
-    def _room(self, n: int) -> list[list[Any]]:
-        """Memory for what `_keep` copies of `n` steps, before anything that could not be undone."""
-        new, (each, _), (last, _) = self._xp.lib.ndarray, self._flow.each, self._flow.last
-        room = [[new(*kind) for kind in some.values()] for some in (*[each] * (n - 1), last)]
-        if self._made.out is None and any(room):
-            self._made.out = Put((), [copy for copies in room for copy in copies])
+    def _room(self, n: int) -> list[Any]:
+        """Memory for what `n` steps copy, before anything that could not be undone."""
+        new = self._xp.lib.ndarray
+        room = [new(*kind) for device, _ in self._flow.copies(n) for kind in device.values()]
+        if room and self._made.out is None and not self._flow.whole:
+            self._made.out = Put((), room)
         return room
 
-    def _keep(self, knowns: list[dict[int, Any]], room: list[list[Any]]) -> None:
+    def _keep(self, knowns: list[dict[int, Any]], room: list[Any]) -> None:
         """Copy what the next call writes to for those who keep it: results, and Variables."""
-        each, last = self._flow.each, self._flow.last
-        arrays: list[Any] = []
-        for known, (device, host), copies in zip(
-            knowns, (*[each] * (len(knowns) - 1), last), room, strict=True
-        ):
-            arrays += [known[at] for at in device]
-            known.update(zip(device, copies, strict=True))
+        pairs = list(zip(knowns, self._flow.copies(len(knowns)), strict=True))
+        if self._made.out is not None:
+            arrays = [known[at] for known, (device, _) in pairs for at in device]
+            self._made.out((), arrays, room)
+        left = iter(room)
+        for known, (device, host) in pairs:
+            known.update(zip(device, left, strict=False))
             for at in host:
                 known[at] = known[at].copy()
-        if self._made.out is not None:
-            self._made.out((), arrays, [copy for copies in room for copy in copies])

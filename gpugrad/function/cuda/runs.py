@@ -27,7 +27,7 @@ class Run:
     Attributes:
         inputs: the values that it reads from outside.
         outputs: the values that are read from outside.
-        effects: steps that are launched though they are effects, and how.
+        effects, launched: steps that are launched though they are effects, and how.
         reads, names: their ids.
         links: ids of inputs that a graph has to be given: no graph before has made or been given
             them.
@@ -41,7 +41,8 @@ class Run:
         self.steps: list[tuple[Step, Callable[..., Any]]] = []
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
-        self.effects: list[tuple[Step, Any]] = []
+        self.effects: list[Step] = []
+        self.launched: list[Any] = []
         self.reads: list[int] = []
         self.names: list[int] = []
         self.links: list[int] = []
