@@ -13,7 +13,7 @@ import numpy as np
 from gpugrad import nest
 from gpugrad.backend import ARRAYS, TENSOR, is_array, is_inexact
 from gpugrad.batched import Batched, crossed, reopened, spread, spread_everywhere
-from gpugrad.errors import ArgumentError, ShapeError, StructureError
+from gpugrad.errors import ArgumentError, ShapeError, StructureError, TapeError
 from gpugrad.listener import Listener
 from gpugrad.ops.draws import noting, repeating
 from gpugrad.pickling import public_name
@@ -27,9 +27,9 @@ from gpugrad.recorder import (
 from gpugrad.rules import OwnRules
 from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import Tensor, recorders, tensor, wrap
+from gpugrad.tensor import Tensor, recorders, tensor, threads, wrap
 from gpugrad.trace import Tracing
-from gpugrad.traced import running
+from gpugrad.traced import running, user_line
 from gpugrad.training import is_training, training
 from gpugrad.transforms import grad, jacobian, vjp
 from gpugrad.variable import Variable
@@ -62,6 +62,21 @@ class _Accesses(Listener):
 
     def __exit__(self, *exc: object) -> None:
         self.leave()
+
+
+class _Outside(_Accesses):
+    """Notes, too, where ops read what those who listen already differentiate by."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        tapes = (r.known for r in threads.stack if r not in graphs)  # a Graph knows every Tensor
+        self.known = frozenset().union(*tapes)
+        self.read: dict[int, str] = {}
+
+    def take(self, entry: Any, out: Any) -> None:
+        """Note the numbers of what an op reads, with the user's line."""
+        for i in self.known.intersection(entry[2]) - self.read.keys():
+            self.read[i] = f"{user_line()} ({entry[0].name})"
 
 
 class _CustomOp(OwnRules):
@@ -412,11 +427,12 @@ def recompute_grad(f: Function) -> Function:
     Args:
         f: function of any nested arguments that returns a nest of Tensors. It is called once
             forward and once for each backward pass, in which it draws the same random numbers.
-            Its arguments and the Variables that it reads get gradients; a Tensor that it closes
-            over gets none, as in TensorFlow: make it an argument.
+            Its arguments and the Variables that it reads get gradients.
             Variables that it assigns are assigned in both; `gg.nn.BatchNorm` counts a batch once.
 
     Raises:
+        TapeError: `f` closes over a Tensor that is differentiated by, whose gradient would be
+            lost without a word, as in TensorFlow: make it an argument.
         ArgumentError: in a gradient, if `f` draws other numbers then.
 
     >>> import gpugrad as gg
@@ -446,11 +462,19 @@ class _Recomputed:
 
 def _recomputed(f: Function, *args: Any, **keywords: Any) -> Any:
     """The value, and the gradient, for which `f` is called again."""
-    with recording_stopped(keep=(_Accesses, Tracing)), noting() as drawn:
+    inputs = [x for x in nest.flatten((args, keywords)) if isinstance(x, Tensor)]
+    outside = _Outside()
+    with recording_stopped(keep=(_Accesses, Tracing)), noting() as drawn, outside:
         result = f(*args, **keywords)
+    lost = outside.read.keys() - {x._id for x in inputs} - outside.variables.keys()
+    if lost:
+        raise TapeError(
+            f"recompute_grad: {getattr(f, '__name__', f)} reads at {outside.read[min(lost)]} a "
+            "Tensor that is differentiated by and is no argument of it: its gradient would be "
+            "lost. Make it an argument, or read gg.stop_gradient of it."
+        )
 
     def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
-        inputs = [x for x in nest.flatten((args, keywords)) if isinstance(x, Tensor)]
         # one given twice is asked for once: its gradient is that of all its uses
         wanted: dict[int, Tensor] = {}
         for k, x in enumerate((*inputs, *variables), 1):

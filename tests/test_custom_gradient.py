@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError, ShapeError, StructureError
+from gpugrad.errors import ArgumentError, ShapeError, StructureError, TapeError
 
 C = gg.constant
 
@@ -516,12 +516,19 @@ def test_recompute_grad_knows_captured_variables():
     assert [value(g) for g in tape.gradient(y, [x, v])] == [9.0, 12.0]
 
 
-def test_recompute_grad_gives_none_by_a_tensor_that_it_closes_over():
+def test_recompute_grad_refuses_to_lose_the_gradient_of_what_it_closes_over():
     x, k = C(2.0), C(3.0)
     with gg.GradientTape() as tape:
         tape.watch([x, k])
-        y = gg.recompute_grad(lambda x: x * k)(x)
-    assert [value(g) for g in tape.gradient(y, [x, k])] == [3.0, None]
+        with pytest.raises(TapeError, match=r"test_custom_gradient.py:\d+ \(multiply\)"):
+            gg.recompute_grad(lambda x: x * k)(x)
+        y = gg.recompute_grad(lambda x: x * gg.stop_gradient(k) * C(2.0))(x)
+    assert [value(g) for g in tape.gradient(y, [x, k])] == [6.0, None]
+    with pytest.raises(TapeError, match="argument of it"):
+        gg.grad(lambda k: gg.checkpoint(lambda x: x * k)(x))(k)
+    with pytest.raises(TapeError, match="argument of it"):
+        gg.grad(lambda k: gg.checkpoint(lambda y: gg.checkpoint(lambda x: x * y)(x))(k))(k)
+    assert value(gg.grad(lambda k: gg.checkpoint(lambda x, k: x * k)(x, k))(k)) == 2.0
 
 
 @pytest.mark.parametrize("give", ["tensor twice", "variable twice", "value and captured"])
