@@ -498,6 +498,22 @@ def test_loops_and_branches_take_what_has_been_set_element_by_element(f):
         assert all(x() is None for x in kept)  # no program holds what its loops began with
 
 
+def test_a_gradient_of_its_own_that_fails_matters_where_it_is_asked_for():
+    @gg.custom_gradient
+    def wrong(x):
+        return x * 2, lambda g: (g, g, g)
+
+    def f(x):
+        begun = gg.zeros(2)
+        begun[0] = x[0]  # which the error must not hold: nobody writes to what is kept
+        return gg.scan(lambda c, e: (wrong(c), c), gg.sum(begun), x)[1]
+
+    x = gg.ones(3)
+    near(gg.function(f)(x), f(x))
+    with pytest.raises(StructureError, match="3 gradients for 1 arguments"):
+        gg.function(gradients(f))(x)
+
+
 # ---- Variables ---------------------------------------------------------------------------
 
 

@@ -228,7 +228,8 @@ class Inner(Tracing):
                 )
             inner, _ = within(self, what, run, like, orders=1)
         except Exception as error:  # it is an error if there is a gradient to be taken
-            return functools.partial(_raise, error), []
+            # without its frames, which hold the function's Tensors for as long as the program lives
+            return functools.partial(_raise, error.with_traceback(None)), []
         (sub,), captured = subs_of([(what, inner)])
 
         def gradient(*upstream_and_read: Tensor) -> list[Tensor | None]:
@@ -264,7 +265,7 @@ _MOST = 3  # derivatives of one call that are written down: implicit_diff has no
 
 
 def _raise(error: Exception, *given: Tensor) -> NoReturn:
-    raise error
+    raise error.with_traceback(None)
 
 
 def _harmless(x: Any) -> Any:
