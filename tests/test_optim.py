@@ -283,6 +283,7 @@ def test_pairs_that_are_none_are_refused(wrapped):
     [
         lambda: optim.SGD(-1.0),
         lambda: optim.SGD("fast"),
+        lambda: optim.SGD(gg.Variable(0.1)),
         lambda: optim.SGD(float("inf")),
         lambda: optim.SGD(momentum=1.0),
         lambda: optim.SGD(nesterov=True),
@@ -411,6 +412,15 @@ def test_learning_rate_may_be_a_function_of_the_steps_and_may_be_set():
     optimizer.learning_rate = 1.0
     run(optimizer, v, [1.0])
     assert v.numpy() == pytest.approx(-2.11)
+
+
+def test_a_schedule_may_read_a_variable():
+    rate, v = gg.Variable(0.5), gg.Variable(1.0)
+    optimizer = optim.SGD(lambda step: rate)
+    for value in (0.5, 0.25):
+        rate.assign(value)
+        optimizer.apply_gradients([(gg.constant(1.0), v)])
+    assert v.item() == 0.25
 
 
 def test_optimizers_reach_the_minimum_of_a_quadratic(rng):

@@ -77,6 +77,12 @@ class Optimizer:
 
     @learning_rate.setter
     def learning_rate(self, value: Schedule) -> None:
+        if isinstance(value, Variable):
+            raise ArgumentError(
+                f"{self.name}: the learning rate is the Variable '{value.name}', whose later "
+                "values it needs to see. Give a function of the number of steps, as lambda _: "
+                "rate, or set optimizer.learning_rate."
+            )
         self._learning_rate = value if callable(value) else self._rate(value)
 
     def _rate(self, value: Any) -> float:
