@@ -556,6 +556,9 @@ def _lift(function: Any, name: str) -> Any:
             _not_captured("the addresses of many arrays")
         bare, given = {k: _bare(v) for k, v in kwargs.items()}, [_bare(a) for a in args]
         _sortable(name, given)
+        is_product = getattr(function, "signature", None)  # of matrices, not element by element
+        if is_product and all(a.size and a.dtype.kind in "fc" for a in given):
+            _not_captured(f"the cuBLAS of {name}()")
         if out is not None:
             _now_or_in_graph(lambda: function(*given, **bare))
             return out

@@ -64,6 +64,17 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.parametrize("step", [1, 2, -1])
+@pytest.mark.parametrize("shapes", [((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((2, 3, 4), (4,)),
+                                    ((4,), (2, 4, 5))], ids=str)  # fmt: skip
+def test_products_of_vectors_are_those_of_matrices(shapes, step, calls, lib, rng):
+    a, b = (np.repeat(rng.normal(size=s).astype(np.float32), abs(step), -1)[..., ::step]
+            for s in shapes)  # fmt: skip
+    there = [_there_as_it_lies(lib, x) for x in (a, b)]
+    near(cublaslt.matmul(backend.reading(*there), *there), a @ b, np.float32)
+    assert len(calls) == 1
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize(("left", "right"), list(itertools.product(LAYOUTS, LAYOUTS)))
 def test_a_product_reads_matrices_as_they_lie(left, right, dtype, lib, rng):

@@ -387,8 +387,13 @@ def _planned(
 def matmul(xp: Any, x1: Any, x2: Any) -> Any:
     """The launcher of the op `matmul`."""
     kind = type(x1)
-    if kind in SCALARS or kind is np.ndarray or type(x2) is not kind or min(x1.ndim, x2.ndim) < 2:
+    if kind in SCALARS or kind is np.ndarray or type(x2) is not kind or not (x1.ndim and x2.ndim):
         return NotImplemented
+    if x1.ndim == 1 or x2.ndim == 1:  # CuPy's product of vectors is cuBLAS's: no graph can hold it
+        one = x1[None] if x1.ndim == 1 else x1
+        made = matmul(xp, one, x2[:, None] if x2.ndim == 1 else x2)
+        gone = (-2,) * (x1.ndim == 1) + (-1,) * (x2.ndim == 1)
+        return made if made is NotImplemented else made.squeeze(gone)
     if x1.shape[-1] != x2.shape[-2]:
         return NotImplemented  # the formula's error names the shapes
     if x1.ndim > 2 and x2.ndim == 2:  # one product of tall matrices, not one for each in the stack
