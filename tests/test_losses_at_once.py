@@ -106,3 +106,17 @@ def test_two_losses_of_the_same_scores(rng):
     x = gg.constant(rng.normal(size=(2, 4)))
     assert len(names(with_gradients(program_of(step, x)))) == 4  # whose is whose is not looked at
     assert_right(step, x)
+
+
+@needs_shim
+def test_a_loss_of_scores_that_another_loss_weighs(rng):
+    def step(x, y):
+        labels = gg.constant([0, 1])
+        with gg.GradientTape(persistent=True) as tape:
+            tape.watch([x, y])
+            first = gg.sparse_softmax_cross_entropy(x, labels)
+            second = gg.sparse_softmax_cross_entropy(y * first[:, None], labels)
+        return first, second, tape.gradient(second, y), tape.gradient(first, x)
+
+    x, y = (gg.constant(rng.normal(size=(2, 4)), "float32") for _ in range(2))
+    assert_right(step, x, y)

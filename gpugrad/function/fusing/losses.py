@@ -43,8 +43,10 @@ def with_gradients(program: Program) -> Program:
     for loss in program.steps:
         gradient = _gradient_of(loss, readers) if loss.name == _LOSS else None
         between = None if gradient is None else _of_it(loss, gradient, program, readers)
-        if gradient is None or between is None or any(id(s) in instead for s in between):
+        if gradient is None or between is None:
             continue
+        if any(id(s) in instead for s in (loss, gradient, *between)):
+            continue  # moved behind another loss
         instead.update((id(s), []) for s in (loss, *between))
         instead[id(gradient)] = [_Both(loss, gradient), *between]
     return with_instead(program, instead)
