@@ -237,6 +237,21 @@ def test_sums_of_everything_are_right(rng, size):
 
 
 @needs_shim
+@pytest.mark.parametrize("read", [gg.exp, lambda u: gg.sum(u, axis=()), lambda u: u * u])
+def test_a_product_by_a_row_leaves_alone_what_else_reads_the_row(read, rng):
+    assert_right(
+        lambda x, u: (x @ gg.reshape(u, (1, 8)), read(u)), normal(rng, 5, 1), normal(rng, 8)
+    )
+
+
+@needs_shim
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_a_product_leaves_alone_a_sum_of_its_factor_in_another_dtype(dtype, rng):
+    a, b = normal(rng, 2, 9, dtype=dtype), normal(rng, 9, 8, dtype=dtype)
+    assert_right(lambda a, b: (a @ b, gg.sum(b, axis=0, dtype="float32")), a, b, tolerance=2e-3)
+
+
+@needs_shim
 @pytest.mark.parametrize("shape", [(4, 3), (1, 9), (2, 3, 4), (9000,), (2, 1)])
 def test_maxima_and_minima_along_any_axes_are_right(rng, shape):
     def f(x):

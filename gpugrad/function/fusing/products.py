@@ -159,8 +159,10 @@ def _row_sum(readers: Readers, v: Value) -> Step | None:
     """The step that sums a matrix, or a stack of them, over all rows."""
     for same in readers.alike(v):
         for step in readers.of(same):
-            whole = axes_of(step) if _is(step, "sum", "sum_to") else ()
-            if whole == tuple(range(len(same.shape) - 1)) and step.outs[0].shape == v.shape[-1:]:
+            if not _is(step, "sum", "sum_to") or step.outs[0].dtype != v.dtype:
+                continue
+            every = axes_of(step) == tuple(range(len(same.shape) - 1))
+            if every and step.outs[0].shape == v.shape[-1:]:
                 return step
     return None
 
