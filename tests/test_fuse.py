@@ -237,6 +237,18 @@ def test_sums_of_everything_are_right(rng, size):
 
 
 @needs_shim
+@pytest.mark.parametrize("columns", [6, 300])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "uint64"])
+def test_sums_of_integers_are_right(dtype, columns, rng):
+    def f(x):
+        y = x * x
+        along = [gg.sum(y, axis=a, dtype=d) for a in (-1, 0) for d in (None, dtype)]
+        return y, *along, gg.sum(y), gg.mean(y, axis=-1), gg.mean(y, axis=0), gg.mean(y)
+
+    assert_right(f, gg.constant(rng.integers(0, 200, (5, columns)), dtype))
+
+
+@needs_shim
 @pytest.mark.parametrize("read", [gg.exp, lambda u: gg.sum(u, axis=()), lambda u: u * u])
 def test_a_product_by_a_row_leaves_alone_what_else_reads_the_row(read, rng):
     assert_right(
@@ -343,6 +355,17 @@ def test_random_programs_are_right(data):
 
 
 # ---- that they compile -------------------------------------------------------------------
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", ["kernel", "ending"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "uint64"])
+def test_sums_of_integers_compile(dtype, name):
+    def f(x):
+        return [gg.sum(x * x, axis=a, dtype=dtype) for a in (-1, 0, None)]
+
+    source = RowWise(first_kernel(f, gg.zeros((4, 300), dtype=dtype))).source
+    nvrtc.compile_for("sm_90", code_of(source), name)
 
 
 @needs_nvrtc

@@ -55,7 +55,7 @@ struct Min {
 
 template <class T, class F> __device__ T warp_reduce(T value, F f) {
 #pragma unroll
-  for (int by = 16; by; by >>= 1) value = f(value, __shfl_xor_sync(0xFFFFFFFFu, value, by));
+  for (int by = 16; by; by >>= 1) value = f(value, (T)__shfl_xor_sync(0xFFFFFFFFu, value, by));
   return value;
 }
 

@@ -116,20 +116,20 @@ class RowWise:
         for k, (code, s) in enumerate(self._of.sums):
             t, out = type_name(code.dtype), type_name(s.outs[0].dtype)
             parameters += [f"const {t}* __restrict__ q{k}", f"{out}* __restrict__ o{k}"]
-            mean = f" / {t}({_count(s)})" if s.op.name == "mean" else ""
+            mean = f" / ({t})({_count(s)})" if s.op.name == "mean" else ""
             if reduction(s) == "column":
                 lines.append(
                     f"for (int j = blockIdx.x * blockDim.x + threadIdx.x; j < {self._of.columns}; "
                     f"j += gridDim.x * blockDim.x) {{\n{t} sum = 0;\n"
                     f"for (int b = 0; b < parts; ++b) sum += q{k}[(long long)b * {self._of.columns}"
-                    f" + j];\no{k}[j] = {out}(sum{mean});\n}}"
+                    f" + j];\no{k}[j] = ({out})(sum{mean});\n}}"
                 )
             else:
                 lines.append(
                     f"if (blockIdx.x == 0 && threadIdx.x < 32) {{\n{t} sum = 0;\n"
                     f"for (int b = threadIdx.x; b < parts; b += 32) sum += q{k}[b];\n"
                     f"sum = warp_reduce(sum, Sum());\nif (threadIdx.x == 0) o{k}[0] = "
-                    f"{out}(sum{mean});\n}}"
+                    f"({out})(sum{mean});\n}}"
                 )
         if not lines:
             return ""

@@ -71,7 +71,7 @@ class Rows:
             f"#define EACH for (int {start}; j < {of.columns}; j += {step})",
             f'extern "C" __global__ void __launch_bounds__({threads * slots}, 1) '
             f"kernel({', '.join(parameters)}) {{",
-            *(f"__shared__ {t} scratch_{t}[32];" for t in sorted(scratch)),
+            *(f"__shared__ {t} {_scratch(t)}[32];" for t in sorted(scratch)),
             *self._accumulators(),
             *(self._held(i) for i in of.inputs if i.row == "0"),
             f"for (long long row = blockIdx.x * {slots}LL + threadIdx.y; row < {of.rows}; "
@@ -124,7 +124,7 @@ class Rows:
         """A reduction over the threads of a row."""
         if self.block[0] == 32:
             return f"warp_reduce({value}, {functor}())"
-        return f"block_reduce({value}, {functor}(), {none}, scratch_{t})"
+        return f"block_reduce({value}, {functor}(), {none}, {_scratch(t)})"
 
     def _reduce(self, some: Sequence[Reduction]) -> list[str]:
         before, inside, after = [], [], []
@@ -185,3 +185,8 @@ class Rows:
                 lines.append(f"s{k} = {self._together(t, f's{k}', 'Sum', f'({t})(0)')};")
                 lines.append(f"if (threadIdx.x == 0) q{k}[{place}] = s{k};")
         return lines
+
+
+def _scratch(t: str) -> str:
+    """The shared memory of a type, which may be of several words."""
+    return f"scratch_{t.replace(' ', '_')}"
