@@ -858,6 +858,20 @@ def test_all_readers_of_what_is_written_in_16_bits_see_it_so():
         assert not finite.numpy().any()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_cast_to_16_bits_rounds_within_a_kernel(dtype, rng):
+    """What is left of a number splits it in two."""
+
+    def rest(x):
+        return x - gg.astype(gg.astype(x, dtype), "float32")
+
+    x = rng.normal(size=(4, 8)).astype(np.float32)
+    desired = rest(gg.constant(x, device="cpu")).numpy()
+    found = gg.function(rest)(gg.constant(x, device="cuda:0")).numpy()
+    assert desired.any()
+    np.testing.assert_array_equal(found, desired)
+
+
 @pytest.mark.parametrize("steps", [1, 2])
 def test_a_variable_takes_what_an_optimizer_has_made_of_another(rng, steps):
     def training(device, wrapped):

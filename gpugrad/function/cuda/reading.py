@@ -134,7 +134,7 @@ class Reading:
                 raise NoCodeError(str(error)) from error
         if type(code) is not Code or compute_dtype(out.dtype) != code.dtype:
             code = self._cast(code, out.dtype)
-        if id(out) in self._rounded:
+        if id(out) in self._rounded or step.op.name == "astype":
             code = code.rounded(out.dtype)
         self._codes[id(out)] = code
 
