@@ -237,6 +237,13 @@ def test_sums_of_everything_are_right(rng, size):
 
 
 @needs_shim
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_a_mean_of_16_bits_may_be_of_more_than_their_largest_number(axis, rng):
+    x = normal(rng, 300, 7, dtype=np.float16) + 300
+    assert_right(lambda x: (x * 2, gg.mean(x * 2, axis=axis)), x, tolerance=2e-3)
+
+
+@needs_shim
 @pytest.mark.parametrize("columns", [6, 300])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "uint64"])
 def test_sums_of_integers_are_right(dtype, columns, rng):

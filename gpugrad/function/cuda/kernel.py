@@ -17,7 +17,7 @@ from gpugrad.function.cuda.reading import Reading
 from gpugrad.function.cuda.rows import MOST_BLOCKS, Rows
 from gpugrad.function.fusing.fuse import Kernel, reduction
 from gpugrad.kernels.calls import prelude
-from gpugrad.kernels.code import Code
+from gpugrad.kernels.code import Code, compute_dtype
 from gpugrad.kernels.elementwise import Elementwise
 from gpugrad.kernels.launch import launch, type_name
 from gpugrad.program import Step, Value
@@ -52,19 +52,18 @@ def _plain(kernel: Kernel) -> Callable[[Namespace, Sequence[Any]], list[Any]]:
         columns = kernel.shape[-1:] if reduction(step) == "column" else (1,)
         return (1,) * (len(kernel.shape) - 1) + columns
 
-    function = Elementwise(
-        "fused", [v.dtype for v in kernel.inputs], formula, [v.dtype for v in kernel.outs]
-    )
     shapes = [shape(v) for v in kernel.outs]
     means = {k: _count(steps[id(v)]) for k, v in enumerate(kernel.outs)
              if id(v) in steps and steps[id(v)].op.name == "mean"}  # fmt: skip
+    dtypes = [compute_dtype(v.dtype) if k in means else v.dtype for k, v in enumerate(kernel.outs)]
+    function = Elementwise("fused", [v.dtype for v in kernel.inputs], formula, dtypes)
 
     def run(xp: Namespace, arrays: Sequence[Any]) -> list[Any]:
         made = function(*arrays, shapes=shapes)
         if made is NotImplemented:  # elements between whole strides
             made = function(*map(xp.lib.ascontiguousarray, arrays), shapes=shapes)
         for k, n in means.items():
-            made[k] /= n
+            made[k] = (made[k] / n).astype(kernel.outs[k].dtype, copy=False)
         return [a.reshape(v.shape) for a, v in zip(made, kernel.outs, strict=True)]
 
     return run
