@@ -1,5 +1,7 @@
 """gg.function under a tape: one entry of its log, whose gradient is replayed too."""
 
+import copy
+
 import numpy as np
 import pytest
 from comparing import near, same
@@ -70,6 +72,33 @@ def test_under_a_tape_second_order_is_that_of_the_function():
 
     for a, b in zip(second_gradients(gg.function(f), X, v), second_gradients(f, X, v), strict=True):
         near(a, b, 1e-10)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("order", ["jacobian", "second"])
+def test_what_changes_after_a_call_under_a_tape_does_not_change_its_derivatives(order, device):
+    def derivative(f):
+        v = gg.Variable([2.0], device=device)
+        fixed = gg.Variable([3.0], device=device, trainable=False)
+        start, scale = gg.constant([1.0, 2.0], device=device), np.array([3.0, 4.0], np.float32)
+        with gg.GradientTape() as outer, gg.GradientTape() as tape:
+            for t in (outer, tape):
+                t.watch(start)
+            x = copy.copy(start)
+            y = f(x, scale, v, fixed)
+            x[0], scale[1] = 100.0, 100.0
+            for w in (v, fixed):
+                w.assign([100.0])
+        if order == "jacobian":
+            return tape.jacobian(y, start)
+        with outer:
+            g = tape.gradient(y, start)
+        return outer.gradient(g, start)
+
+    def f(x, scale, v, fixed):
+        return x**3 * gg.asarray(scale).to_device(device) * v * fixed
+
+    same(derivative(gg.function(f)).numpy(), derivative(f).numpy())
 
 
 def test_under_a_tape_a_variable_or_slices_may_be_results():

@@ -7,11 +7,13 @@ backward one reads. For a gradient of the gradient the function itself is called
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 from gpugrad import nest
-from gpugrad.backend import TENSOR, bottom, is_inexact
+from gpugrad.backend import TENSOR, bottom, is_array, is_inexact
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Signature
@@ -51,6 +53,26 @@ def _differentiable(result: Any) -> list[Tensor]:
         raise OtherwiseError("a result is IndexedSlices")
     tensors = [t for t in leaves if isinstance(t, Tensor) and not isinstance(t, Variable)]
     return [t for t in tensors if is_inexact(t.dtype)]
+
+
+def _as_now(leaf: Any) -> Any:
+    """A leaf of the arguments that does not change when the user's array or Tensor does."""
+    if isinstance(leaf, Variable):
+        return leaf
+    return copy(leaf) if isinstance(leaf, Tensor) else tensor(leaf) if is_array(leaf) else leaf
+
+
+@contextlib.contextmanager
+def _with_values(values: Sequence[tuple[Variable, Any]]) -> Iterator[None]:
+    """Variables have the values that they had."""
+    now = [(variable, variable._data) for variable, _ in values]
+    for variable, had in values:
+        variable._data = had
+    try:
+        yield
+    finally:
+        for variable, data in now:
+            variable._data = data
 
 
 class _Watchful(Tracing):
@@ -227,10 +249,11 @@ class Pair:
         both = _trace_with_gradient(f, args, keywords, wanted, signature.inputs, options.passes)
         if not both.targets:
             raise OtherwiseError("there is nothing to differentiate")
-        self._result, self._variables = both.form, both.variables
+        self._result, self._variables, self._signature = both.form, both.variables, signature
         self._n_outputs = len(both.outputs)
         self._is_target = [any(o is t for t in both.targets) for o in both.outputs]
         trace, program = both.trace, both.trace.program
+        self._read = [variable for variable, _ in program.reads]
         sources = {id(v) for v in (*both.variables, *wanted)}
         self.others = trace.captured | {v._id for v, _ in program.reads if id(v) not in sources}
         trace.returned(both.outputs)
@@ -248,13 +271,15 @@ class Pair:
         """What `f` returns of the arguments, whose arrays are `arrays`, recorded."""
         for v in self._variables:
             v._read()  # so that tapes that watch Variables on first use know of it
-        mode = is_training()
+        mode, values = is_training(), [(v, v._data) for v in self._read]
+        args, keywords = self._signature.mapped(_as_now, args, keywords)
 
         def again() -> list[Tensor]:
-            with training(mode):
+            with training(mode), _with_values(values):
                 return _differentiable(f(*args, **keywords))
 
-        name, sources = getattr(f, "__name__", "function"), [*wanted, *self._variables]
+        sources = [*map(_as_now, wanted), *self._variables]
+        name = getattr(f, "__name__", "function")
         return filled(self._result, iter(self.replayed(name, arrays, sources, again)))
 
     def replayed(
