@@ -84,8 +84,9 @@ class Tracing(Listener):
                 variable._data = _inner(now)
             if failed or self.trial or not moved:
                 variable._data = before  # as it was
-        for undo in reversed(self._undo):
-            undo()
+        if failed or self.trial:
+            for undo in reversed(self._undo):
+                undo()
         if where and kind is None:
             raise TraceError(
                 f"{where} writes to a Tensor that the traced function was given, or that was made "
@@ -260,16 +261,22 @@ class Tracing(Listener):
         """
         if (self.pure and name not in CHECKS) or (self.trial and undo is None):
             raise OtherwiseError(name)
-        if self.trial and undo is not None:
+        if undo is not None:
             self._undo.append(undo())
         for variable in variables:
             self.touched(variable)
         args = self._place_all([t._data for t in tensors])
-        before = [self.place(v._data) for v in variables]
+        held = [v._data for v in variables]
+        before = [self.place(data) for data in held]
         for variable in variables:
             variable._data = _inner(variable._data)
-        with trace_stopped():
-            results = call(*[wrap(_inner(t._data)) for t in tensors])
+        try:
+            with trace_stopped():
+                results = call(*[wrap(_inner(t._data)) for t in tensors])
+        except BaseException:  # the function may go on
+            for variable, data in zip(variables, held, strict=True):
+                variable._data = data
+            raise
         made = [Traced(t._data, Value(t._data)) for t in results]
         after = [Traced(_in_order(v._data), Value(v._data)) for v in variables]
         for variable, traced in zip(variables, after, strict=True):

@@ -133,6 +133,44 @@ def test_an_error_in_a_replay_leaves_variables_as_they_were():
     same(v, [100.0, 200.0])
 
 
+@pytest.mark.parametrize("branch", [False, True])
+def test_an_error_while_tracing_leaves_optimizers_and_generators_as_they_were(branch):
+    v, optimizer, generator = gg.Variable([1.0, 2.0]), gg.optim.Adam(0.5), gg.random.Generator(3)
+    optimizer.apply_gradients([(gg.ones(2), v)])
+    before, drawn = v.numpy(), gg.random.Generator(3).normal((2,))
+
+    @gg.function
+    def f(g):
+        if branch:
+            noise = gg.cond(gg.sum(g) > 0, lambda: generator.normal((2,)), lambda: gg.zeros(2))
+        else:
+            noise = generator.normal((2,))
+        optimizer.apply_gradients([(g * noise, v)])
+        raise ZeroDivisionError
+
+    state = {name: x.numpy() for name, x in optimizer.state_dict().items()}
+    with pytest.raises(ZeroDivisionError):
+        f(gg.ones(2))
+    same(v, before)
+    for name, x in optimizer.state_dict().items():
+        same(x, state[name])
+    same(generator.normal((2,)), drawn)
+
+
+def test_a_step_that_is_refused_while_tracing_leaves_variables_to_be_read_at_each_call():
+    v, optimizer = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.5)
+
+    @gg.function
+    def f(x):
+        with contextlib.suppress(gg.errors.ShapeError):
+            optimizer.apply_gradients([(gg.ones(3), v)])
+        return v * x
+
+    for start in ([1.0, 2.0], [3.0, 4.0]):
+        v.assign(start)
+        same(f(gg.ones(2)), start)
+
+
 OPTIMIZERS = {
     "sgd": lambda: gg.optim.SGD(0.1),
     "momentum": lambda: gg.optim.SGD(0.1, momentum=0.9, nesterov=True),

@@ -145,7 +145,7 @@ def _logged(staged: Staged, trace: Tracing, arrays: Sequence[Any]) -> list[Trace
         results = blank(staged.about, devices[0] if devices else placement.default_device())
         trace.effects += effects
     else:
-        if trace.trial and staged.undo is not None:
+        if staged.undo is not None:
             trace._undo.append(staged.undo())
         inner = [wrap(a.inner if type(a) is Traced else a) for a in arrays]
         with recording_stopped(), trace_stopped(), levels_stopped():
