@@ -188,13 +188,13 @@ class Variable(Tensor):
     def _scatter(self, op: str, slices: IndexedSlices, how: str) -> Variable:
         if not isinstance(slices, IndexedSlices):
             raise DTypeError(f"{op}: IndexedSlices are needed, got {type(slices).__name__}.")
-        xp = backend.NAMESPACES[type(self._data)]
         values, indices = self._fit(op, slices.values), tensor(slices.indices)
         if indices.device != self.device:
             raise DeviceError(
                 f"{op}: the Variable is on {self.device}, the indices on {indices.device}. Move "
                 "them with x.to_device(device)."
             )
+        xp = backend.reading(self._data, values)
         try:
             self._data = getattr(xp, how)(self._data, values, index=indices._data)
         except Exception as error:
@@ -262,7 +262,7 @@ class VariableSlice(Tensor):
         """Set this part of the Variable; the value broadcasts to it."""
         variable = self._variable
         data = variable._fit("assign", value)
-        xp = backend.NAMESPACES[type(data)]
+        xp = backend.reading(variable._data, data)
         try:
             variable._data = xp.setitem(variable._data, data, index=self._index)
         except Exception as error:

@@ -171,6 +171,25 @@ def test_a_step_that_is_refused_while_tracing_leaves_variables_to_be_read_at_eac
         same(f(gg.ones(2)), start)
 
 
+PARTS = {
+    "part": lambda v, x, i: v[:2].assign(x),
+    "number": lambda v, x, i: v[1].assign(5.0),
+    "at an index": lambda v, x, i: v[i].assign(5.0),
+    "rows": lambda v, x, i: v.scatter_add(gg.IndexedSlices(x, gg.constant([0, 2]), (3,))),
+    "at rows": lambda v, x, i: v.scatter_update(gg.IndexedSlices([7.0], gg.stack([i]), (3,))),
+}
+
+
+@pytest.mark.parametrize("how", PARTS)
+def test_parts_of_a_variable_that_is_not_read_are_assigned_in_each_call(how):
+    v, w = gg.Variable([1.0, 2.0, 3.0]), gg.Variable([1.0, 2.0, 3.0])
+    f = gg.function(lambda x, i: PARTS[how](w, x, i))
+    for x, i in (([1.0, 2.0], 0), ([3.0, 5.0], 2)):
+        PARTS[how](v, gg.constant(x), gg.constant(i))
+        f(gg.constant(x), gg.constant(i))
+        same(w, v)
+
+
 OPTIMIZERS = {
     "sgd": lambda: gg.optim.SGD(0.1),
     "momentum": lambda: gg.optim.SGD(0.1, momentum=0.9, nesterov=True),
