@@ -112,7 +112,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     else:
         raise DeviceError(f"from_dlpack: the array is on a device of kind {kind}: not CPU or CUDA.")
     try:
-        made = read(x)
+        made = read(x).view()  # nobody writes to the memory of a view
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise DTypeError(f"from_dlpack: {error}") from error
     if made.dtype.kind not in "biufc" and made.dtype != backend.BFLOAT16:
@@ -127,7 +127,7 @@ def from_cuda_memory(x: Any, /, *, device: Any = None, copy: bool | None = None)
     """
     placement.require(placement.device("cuda:0"))
     try:
-        made = backend.cupy().asarray(x)
+        made = backend.cupy().asarray(x).view()
     except (RuntimeError, TypeError, ValueError) as error:
         raise DTypeError(f"A {type(x).__name__} is no array of CUDA memory: {error}") from error
     return _moved(wrap(made), placement.device_of(made), device, copy)

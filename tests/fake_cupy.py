@@ -237,7 +237,9 @@ class ndarray:
     itemsize = property(lambda self: self._array.itemsize)
     strides = property(lambda self: self._array.strides)
     flags = property(lambda self: self._array.flags)
-    base = property(lambda self: self._array.base)
+    base = property(
+        lambda self: None if getattr(self, "_base", None) is _foreign else self._array.base
+    )
     data = property(lambda self: types.SimpleNamespace(ptr=self._array.ctypes.data))
 
     def get(self, *args: Any, **kwargs: Any) -> np.ndarray[Any, Any]:
@@ -406,6 +408,16 @@ for _name, _ufunc in {
     "neg": np.negative, "pos": np.positive, "abs": np.abs, "invert": np.invert,
 }.items():  # fmt: skip
     setattr(ndarray, f"__{_name}__", functools.partialmethod(ndarray._unary, _ufunc))
+
+
+_foreign = object()
+"""What an array holds that another library has given the memory of: for CuPy it is no view."""
+
+
+def _shared(array: np.ndarray[Any, Any], gpu: int | None = None) -> Any:
+    made = _wrap(array, gpu)
+    made._base = _foreign
+    return made
 
 
 _owners: weakref.WeakValueDictionary[int, ndarray] = weakref.WeakValueDictionary()
@@ -660,7 +672,7 @@ def array(obj: Any, dtype: Any = None, copy: Any = True, order: str = "K", ndmin
         memory = types.SimpleNamespace(__array_interface__=obj.__cuda_array_interface__, held=obj)
         obj = np.asarray(memory)  # the "memory of the device"
         if not copy and dtype in (None, obj.dtype):
-            return _wrap(obj)  # type: ignore[no-any-return]
+            return _shared(obj)  # type: ignore[no-any-return]
 
     def bare(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
@@ -692,7 +704,7 @@ def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> 
     if kind != 2:
         raise TypeError("CPU arrays cannot be directly imported to CuPy.")
     made = np.from_dlpack(_Capsule(array.__dlpack__(stream=1, max_version=(1, 0), copy=copy)))
-    return _wrap(made, gpu)  # type: ignore[no-any-return]
+    return _shared(made, gpu)  # type: ignore[no-any-return]
 
 
 def _triangle(name: str) -> Any:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import types
 from pathlib import Path
 
 import numpy as np
@@ -321,6 +322,21 @@ def test_memory_of_the_device_is_handed_out_and_read(cuda):
         for read in (cupy.from_dlpack, lambda x: x.__cuda_array_interface__):
             with pytest.raises(DTypeError, match="cut its gradient"):
                 read(x)
+
+
+@pytest.mark.parametrize("protocol", ["dlpack", "cuda array interface"])
+def test_memory_of_another_library_is_never_written_to(protocol, cuda):
+    theirs = backend.cupy().asarray(np.array([1.0, 2.0], np.float32))
+    given = theirs
+    if protocol != "dlpack":
+        given = types.SimpleNamespace(__cuda_array_interface__=theirs.__cuda_array_interface__)
+    read = gg.from_dlpack if protocol == "dlpack" else gg.asarray
+    x, v = read(given), gg.Variable(read(given))
+    x[0] = 9.0
+    gg.optim.SGD(1.0).apply_gradients([(gg.ones(2, device=cuda), v)])
+    assert x.tolist() == [9.0, 2.0]
+    assert v.tolist() == [0.0, 1.0]
+    assert theirs.get().tolist() == [1.0, 2.0]
 
 
 def test_numpys_functions_of_arrays_of_the_device_and_tensors_make_tensors(cuda):
