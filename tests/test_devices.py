@@ -3,6 +3,7 @@
 Where there is no GPU, conftest puts a stand-in for CuPy with two devices in its place.
 """
 
+import copy
 import os
 import pickle
 import subprocess
@@ -488,6 +489,23 @@ def test_rows_of_one_device_and_an_op_of_another_before_them(first, cuda):
     assert of_h.device == h.device
     np.testing.assert_array_equal(of_h.numpy()[:, 0], [6, 0, 6])
     np.testing.assert_array_equal(of_c.numpy()[:, 0], [6, 6, 0])
+
+
+@pytest.mark.parametrize("how", ["copy", "pickle", "lower", "state"])
+def test_an_optimizers_state_stays_beside_a_variable_that_is_not_on_the_current_device(how, second):
+    v, optimizer = gg.Variable([1.0, 2.0], device=second), gg.optim.Adam(0.1)
+    g = gg.ones(2, device=second)
+    optimizer.apply_gradients([(g, v)])
+    if how == "copy":
+        v, optimizer = copy.deepcopy((v, optimizer))
+    elif how == "pickle":
+        v, optimizer = pickle.loads(pickle.dumps((v, optimizer)))
+    elif how == "lower":
+        gg.function(lambda g: optimizer.apply_gradients([(g, v)])).lower(g)
+    else:
+        assert optimizer.state_dict()["0.m"].device == second
+    (state,) = optimizer._states.values()
+    assert {placement.device_of(a.array) for a in state.averages.values()} == {v.device}
 
 
 def test_rows_of_a_variable_that_is_not_on_the_current_device(cuda):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import HALF, NAMESPACES
+from gpugrad.placement import formulas_on
 from gpugrad.variable import Variable
 
 __all__ = [
@@ -88,7 +89,8 @@ def writable(variable: Variable) -> Any:
     """The Variable's array, seen by nothing else and C-contiguous: it is copied where it is not."""
     data = variable._own()
     if not data.flags.c_contiguous:
-        data = variable._data = NAMESPACES[type(data)].lib.array(data, order="C", copy=True)
+        with formulas_on(data):
+            data = variable._data = NAMESPACES[type(data)].lib.array(data, order="C", copy=True)
     return data
 
 

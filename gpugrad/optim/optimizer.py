@@ -216,7 +216,11 @@ class Optimizer:
         """What brings back the state as it is now."""
         iterations, warned = self.iterations, set(self._warned)
         before = {
-            i: (s, s.step, {k: Average(a.array.copy(), a.scale) for k, a in s.averages.items()})
+            i: (
+                s,
+                s.step,
+                {k: Average(placement.copied(a.array), a.scale) for k, a in s.averages.items()},
+            )
             for i, s in self._states.items()
         }
 
@@ -417,7 +421,7 @@ class Optimizer:
                 continue
             made[f"{name}.step"] = np.array(state.step)
             for slot, average in state.averages.items():
-                made[f"{name}.{slot}"] = average.array.copy()
+                made[f"{name}.{slot}"] = placement.copied(average.array)
                 made[f"{name}.{slot}.scale"] = np.array(average.scale)
         return {name: wrap(array) for name, array in made.items()}
 
@@ -479,6 +483,9 @@ class Optimizer:
         """Copied Variables have new serial numbers, so their states get new keys."""
         self.__dict__.update(state)
         self._states = {s.variable._id: s for s in state["_states"]}
+        for s in state["_states"]:
+            for average in s.averages.values():  # CuPy's are read to the current GPU
+                average.array = placement.move(average.array, s.variable.device)
 
     def __repr__(self) -> str:
         rate = self._learning_rate
