@@ -11,6 +11,7 @@ import numpy as np
 from gpugrad import nest, placement
 from gpugrad.backend import cupy
 from gpugrad.errors import ArgumentError
+from gpugrad.kernels.launch import TYPES
 from gpugrad.kernels.staging import Staging
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor, constant, wrap
@@ -69,7 +70,7 @@ def _on_gpu(batches: Iterable[Any], d: placement.Device, size: int) -> Iterator[
 
     def begun(leaf: Any) -> Callable[[], Any]:
         array = leaf._data if type(leaf) is Tensor else leaf
-        if type(array) is not np.ndarray:
+        if type(array) is not np.ndarray or array.dtype not in TYPES:
             return lambda: _moved(leaf, d)
         arrive = staging(array)
         return lambda: wrap(arrive())

@@ -65,6 +65,15 @@ def test_a_loop_that_stops_early_lets_all_copies_arrive(rng):
     assert not waits or len(waits) == 6
 
 
+@pytest.mark.parametrize("device", ["cpu", *["cuda:0"] * bool(gpu_count())])
+def test_arrays_of_another_byte_order_and_of_no_numbers(device):
+    (x,) = gg.prefetch_to_device([np.array([1.0, 2.0], ">f4")], device)
+    assert x.dtype == np.dtype(np.float32)
+    assert x.tolist() == [1.0, 2.0]
+    with pytest.raises(gg.errors.DTypeError, match="array of numbers"):
+        list(gg.prefetch_to_device([np.array(["text"])], device))
+
+
 def test_tensors_move_and_errors_say_what_is_wrong():
     (moved,) = gg.prefetch_to_device([gg.constant([1.0], device="cpu")], "cpu")
     assert moved.numpy().tolist() == [1.0]
