@@ -517,6 +517,13 @@ def test_clip_leaves_small_gradients_as_they_are():
     assert norm.item() == 0
 
 
+@pytest.mark.parametrize("max_norm", [np.inf, 1e300])
+def test_clip_to_a_norm_that_nothing_reaches_changes_nothing(max_norm):
+    clipped, norm = optim.clip_by_global_norm([gg.constant([3.0, 4.0])], max_norm)
+    np.testing.assert_array_equal(clipped[0].numpy(), [3, 4])
+    assert norm.item() == 5
+
+
 def test_clip_of_half_precision_does_not_overflow():
     clipped, norm = optim.clip_by_global_norm([gg.constant([3e4, 4e4], "float16")], 5.0)
     assert norm.item() == pytest.approx(5e4, rel=1e-3)

@@ -101,6 +101,7 @@ def clip_by_global_norm(
             size = xp.astype(size, np.float32)
         total = total + xp.sum(size * size)
     norm = xp.sqrt(total)
+    max_norm = min(max_norm, float(np.finfo(norm.dtype).max))  # inf / inf is NaN
     scale = xp.where(xp.isfinite(norm), max_norm / xp.maximum(norm, max_norm), np.nan)
 
     def scaled(g: Any) -> Any:
