@@ -170,8 +170,11 @@ class Variable(Tensor):
         if data.shape != self.shape:
             self._check_shape(op, data.shape)
             raise ShapeError(f"{op}: the value has shape {data.shape}, the Variable {self.shape}.")
-        with placement.formulas_on(data):
-            made = step(self._data, data)
+        try:
+            with placement.formulas_on(data):
+                made = step(self._data, data)
+        except Exception as error:
+            reraise(error, op, {"variable": self, "value": value}, {})
         self._data = as_array(made, type(data))  # 0-d NumPy sums are scalars
         return self if read else None
 

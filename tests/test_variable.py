@@ -131,6 +131,13 @@ def test_assign_refuses_what_does_not_fit_and_changes_nothing(start, value, kind
     assert v.tolist() == start
 
 
+def test_assign_sub_of_truth_values_is_refused_as_an_op_is():
+    v = gg.Variable([True, False], name="w")
+    with pytest.raises(DTypeError, match=r"assign_sub: .*variable: bool \(2,\)"):
+        v.assign_sub([True, True])
+    assert v.tolist() == [True, False]
+
+
 def test_assign_of_other_shapes_where_the_variable_allows_them():
     v = gg.Variable([1.0, 2.0], shape=(None,))
     assert v.assign([1.0, 2.0, 3.0]).shape == (3,)
