@@ -101,6 +101,15 @@ def test_what_changes_after_a_call_under_a_tape_does_not_change_its_derivatives(
     same(derivative(gg.function(f)).numpy(), derivative(f).numpy())
 
 
+def test_under_a_tape_a_function_runs_again_on_the_default_device_of_its_call():
+    x, f = gg.ones(2, device="cuda:0"), gg.function(lambda x: x**2 * gg.ones(2))
+    with gg.device("cuda:0"), gg.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    with gg.device("cpu"):
+        assert tape.jacobian(y, x).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+
+
 def test_under_a_tape_a_variable_or_slices_may_be_results():
     v = gg.Variable(RNG.normal(size=(4, 3)))
 

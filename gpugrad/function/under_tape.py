@@ -17,7 +17,7 @@ from gpugrad.backend import TENSOR, bottom, is_array, is_inexact
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Signature
-from gpugrad.placement import full_beside
+from gpugrad.placement import default_device, full_beside
 from gpugrad.program import OtherwiseError, Program, Value
 from gpugrad.recorder import graphs
 from gpugrad.rules import OwnRules
@@ -271,11 +271,12 @@ class Pair:
         """What `f` returns of the arguments, whose arrays are `arrays`, recorded."""
         for v in self._variables:
             v._read()  # so that tapes that watch Variables on first use know of it
-        mode, values = is_training(), [(v, v._data) for v in self._read]
+        mode, device = is_training(), default_device()
+        values = [(v, v._data) for v in self._read]
         args, keywords = self._signature.mapped(_as_now, args, keywords)
 
         def again() -> list[Tensor]:
-            with training(mode), _with_values(values):
+            with training(mode), device, _with_values(values):
                 return _differentiable(f(*args, **keywords))
 
         sources = [*map(_as_now, wanted), *self._variables]
