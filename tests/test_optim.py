@@ -235,6 +235,42 @@ def test_gradient_on_another_device_is_refused(cuda):
     assert v.tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_variable_of_another_size_than_its_averages_is_refused(device):
+    v, w = (gg.Variable([1.0, 2.0], shape=[None], device=device) for _ in range(2))
+    optimizer = optim.Adam(0.1)
+    optimizer.apply_gradients([(gg.ones(2, device=device), x) for x in (w, v)])
+    v.assign(gg.ones(3, device=device))
+    before = w.tolist()
+    with pytest.raises(ShapeError, match=r"Adam: the Variable .* has shape \(3,\) now"):
+        optimizer.apply_gradients([(gg.ones_like(x), x) for x in (w, v)])
+    assert (w.tolist(), v.tolist()) == (before, [1.0, 1.0, 1.0])
+    assert optimizer.iterations == optimizer.state_dict()["0.step"].item() == 1
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("start", [[1, 2], [True, False]])
+def test_variable_of_no_floating_dtype_is_refused(start, device):
+    v, optimizer = gg.Variable(start, device=device), optim.Adam(0.1)
+    with pytest.raises(DTypeError, match=r"Adam: the Variable .* is (int64|bool)"):
+        optimizer.apply_gradients([(gg.constant(start, device=device), v)])
+    assert (v.tolist(), optimizer.iterations) == (start, 0)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_gradient_for_each_example_is_refused(traced):
+    v, optimizer = gg.Variable([1.0, 2.0], name="v"), optim.SGD(0.1)
+
+    def f(g):
+        optimizer.apply_gradients([(g, v)])
+        return g
+
+    mapped = gg.vmap(f)
+    with pytest.raises(ArgumentError, match=r"SGD: under vmap .*'v' has one value"):
+        (gg.function(mapped) if traced else mapped)(gg.ones((3, 2)))
+    assert v.tolist() == [1.0, 2.0]
+
+
 def test_learning_rate_that_fails_changes_nothing():
     v, optimizer = gg.Variable(1.0), optim.Adam(lambda step: 0.1 if step < 1 else float("nan"))
     optimizer.apply_gradients([(gg.constant(1.0), v)])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad import nest, placement
-from gpugrad.backend import HALF
+from gpugrad.backend import HALF, NAMESPACES, is_inexact
 from gpugrad.errors import (
     ArgumentError,
     CheckpointError,
@@ -283,6 +283,11 @@ class Optimizer:
         for variable in _flattened(var_list):
             if variable._id not in self._states:
                 self._states[variable._id] = State(variable, self.slots)
+            elif not self._states[variable._id].fits:
+                raise ShapeError(
+                    f"{self.name}: the Variable '{variable.name}' has shape {variable.shape} now, "
+                    "and its averages are of a value of another size. Use a new optimizer."
+                )
 
     def _begin(self, state: State, rate: float) -> Callable[..., None]:
         """Count a step of one Variable, and return what to do to each block of its arrays.
@@ -330,6 +335,13 @@ class Optimizer:
             if variable._id in seen:
                 raise ArgumentError(f"{self.name}: the Variable '{variable.name}' comes twice.")
             seen.add(variable._id)
+            rows = gradient.values if isinstance(gradient, IndexedSlices) else gradient
+            if isinstance(rows, Tensor) and NAMESPACES[type(rows._data)].wraps > 1:
+                raise ArgumentError(
+                    f"{self.name}: under vmap the gradient differs between examples, and the "
+                    f"Variable '{variable.name}' has one value. Return it from the function and "
+                    "apply it outside."
+                )
             if gradient is None:
                 skipped.append(variable)
             else:
@@ -360,6 +372,11 @@ class Optimizer:
         rows = isinstance(gradient, IndexedSlices)
         g: Any = tensor(gradient.values if rows else gradient)
         about = f"{self.name}: the Variable '{variable.name}'"
+        if not is_inexact(variable.dtype):
+            raise DTypeError(
+                f"{about} is {variable.dtype}, and an optimizer's steps are no whole numbers. Make "
+                "it of a floating dtype, or use variable.assign_sub."
+            )
         if rows:
             indices = tensor(gradient.indices)
             fits = indices.shape == g.shape[:1] and g.shape[1:] == gradient.shape[1:]

@@ -26,6 +26,12 @@ class State:
         self.step = 0
         self.variable = variable
 
+    @property
+    def fits(self) -> bool:
+        """Whether the averages are of as many elements as the Variable has now."""
+        size = self.variable.size * (2 if self.variable.dtype.kind == "c" else 1)
+        return all(average.array.size == size for average in self.averages.values())
+
 
 Work = tuple[State, Any, Any]
 """A Variable's state, its array, and its gradient: flat, or IndexedSlices."""
