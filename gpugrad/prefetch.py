@@ -84,13 +84,19 @@ def _on_gpu(batches: Iterable[Any], d: placement.Device, size: int) -> Iterator[
             return nest.pack(batch, [leaf() for leaf in leaves])
 
     waiting: deque[tuple[Any, list[Callable[[], Any]]]] = deque()
+    failed: Exception | None = None
     try:
-        for batch in batches:
-            waiting.append(begin(batch))
-            if len(waiting) >= size:
-                yield arrive(*waiting.popleft())
+        try:
+            for batch in batches:
+                waiting.append(begin(batch))
+                if len(waiting) >= size:
+                    yield arrive(*waiting.popleft())
+        except Exception as error:  # what came before it goes first
+            failed = error
         while waiting:
             yield arrive(*waiting.popleft())
+        if failed is not None:
+            raise failed
     finally:
         while waiting:  # it was stopped: what is on its way must arrive before its memory goes
             arrive(*waiting.popleft())

@@ -74,6 +74,19 @@ def test_arrays_of_another_byte_order_and_of_no_numbers(device):
         list(gg.prefetch_to_device([np.array(["text"])], device))
 
 
+@pytest.mark.parametrize("device", ["cpu", *["cuda:0"] * bool(gpu_count())])
+def test_batches_before_an_error_come_before_it(device):
+    def failing():
+        for k in range(3):
+            yield np.full(2, k)
+        raise ZeroDivisionError
+
+    iterator = gg.prefetch_to_device(failing(), device, 2)
+    assert [next(iterator).tolist() for _ in range(3)] == [[0, 0], [1, 1], [2, 2]]
+    with pytest.raises(ZeroDivisionError):
+        next(iterator)
+
+
 def test_tensors_move_and_errors_say_what_is_wrong():
     (moved,) = gg.prefetch_to_device([gg.constant([1.0], device="cpu")], "cpu")
     assert moved.numpy().tolist() == [1.0]
