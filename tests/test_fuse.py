@@ -237,6 +237,28 @@ def test_sums_of_everything_are_right(rng, size):
 
 
 @needs_shim
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        (lambda x: x * 256, lambda y: gg.reshape(y, (2, 2, 6))),
+        (lambda x: gg.max(x * 256, axis=-1, keepdims=True), lambda y: gg.broadcast_to(y, (4, 6))),
+    ],
+    ids=["reshape", "broadcast"],
+)
+def test_readers_see_what_is_written_in_16_bits_in_another_shape(value, other):
+    def f(x):
+        y = value(x)
+        r = other(y)
+        return r, gg.isfinite(y), gg.isfinite(r)
+
+    with np.errstate(over="ignore"):
+        _, found = on_shim(f, gg.constant(np.full((4, 6), 300, np.float16)))
+    r, *finite = found
+    assert np.isinf(r).all()
+    assert not np.any([x.any() for x in finite])
+
+
+@needs_shim
 @pytest.mark.parametrize("axis", [None, 0, -1])
 def test_a_mean_of_16_bits_may_be_of_more_than_their_largest_number(axis, rng):
     x = normal(rng, 300, 7, dtype=np.float16) + 300

@@ -106,7 +106,11 @@ class Kernel(Step):
         self.args = tuple(v for v in read.values() if id(v) not in own)
         self.outs = [v for s in every for v in s.outs if id(v) in leaving]
         # all readers see one value, not some of them an infinity that others do not
-        self.rounded |= {id(v) for v in self.outs if v.dtype in HALF} & read.keys()
+        held = {id(v) for v in self.outs if v.dtype in HALF}
+        for step in reversed(self.steps):
+            if step.name in SAME_ELEMENTS and id(step.outs[0]) in held:
+                held.update(map(id, step.inputs))
+        self.rounded |= held & read.keys()
         names = [s.name for s in every]
         self.name = f"kernel {'x'.join(map(str, self.shape))} of {', '.join(names)}"
 
