@@ -77,7 +77,7 @@ class Signature:
             statics = tuple((at, self._by_value(at, value)) for at, value in found)
         leaves: Any = args
         forms: Any = len(args), 0
-        if keywords or {*map(type, args)} != {Tensor}:  # most calls are of Tensors alone
+        if not _are_tensors(args, keywords):
             leaves = []
             forms = _form(args, leaves), _form(keywords, leaves)
         arrays: list[Any] = []
@@ -138,6 +138,8 @@ class Signature:
         found: list[tuple[Any, Any]] = []
         if self._static:
             args, keywords, found = self._parted(args, keywords)
+        elif _are_tensors(args, keywords):
+            return tuple(map(f, args)), keywords
         given, named = nest.map_structure(f, (args, keywords))
         if found:
             positions = list(given)
@@ -238,6 +240,11 @@ def _parameters(f: Callable[..., Any]) -> tuple[list[str], list[str], list[str]]
         [p.name for p in parameters if p.kind == kind.KEYWORD_ONLY],
         [more[p.kind] for p in parameters if p.kind in more],
     )
+
+
+def _are_tensors(args: Any, keywords: Any) -> bool:
+    """Whether a call is of Tensors alone, as most are: they need not be walked through."""
+    return not keywords and {*map(type, args)} == {Tensor}
 
 
 def _value(leaf: Any) -> tuple[type, Any]:
