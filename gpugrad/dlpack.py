@@ -6,6 +6,7 @@ the way that the protocol has for it; a library whose protocol is too old to hea
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,10 @@ def cuda_array_interface(self: Tensor) -> dict[str, Any]:
     """
     if self.device.kind == "cpu":
         raise AttributeError("__cuda_array_interface__: the tensor is on the CPU.")
-    return dict(self._handed_out("another library's array").__cuda_array_interface__)
+    array = self._handed_out("another library's array")
+    if type(self) is Tensor:  # who reads it keeps the Tensor, which may come to have another array
+        weakref.finalize(self, id, array).atexit = False
+    return dict(array.__cuda_array_interface__)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:

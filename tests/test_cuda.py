@@ -298,6 +298,15 @@ def test_a_tensor_becomes_cupys_array_without_a_copy(cuda):
     assert pointer == x.__cuda_array_interface__["data"][0]
 
 
+def test_cupys_array_of_a_tensor_keeps_its_values(cuda):
+    x = gg.constant([1.0, 2.0], device=cuda)
+    there = backend.cupy().asarray(x)
+    x[0] = 5.0
+    y = gg.constant([7.0, 8.0], device=cuda)  # in memory that was free
+    assert there.get().tolist() == [1.0, 2.0]
+    assert (x.tolist(), y.tolist()) == ([5.0, 2.0], [7.0, 8.0])
+
+
 @pytest.mark.parametrize("read_only", [False, True])
 def test_an_array_with_only_cudas_interface_becomes_a_tensor(cuda, read_only):
     held = backend.cupy().asarray(np.arange(6.0).reshape(2, 3))
