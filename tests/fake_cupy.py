@@ -601,6 +601,8 @@ def _method(name: str) -> Any:
             return _repeated(lambda: getattr(array, name)(*given, **named), self._gpu)
         with np.errstate(all="ignore"):
             result = getattr(array, name)(*given, **named)
+        if name in VIEWS and not np.may_share_memory(result, array):
+            _bare(self)  # a kernel copies it
         return self if result is array else _wrap(result, self._gpu)
 
     method.__name__ = name

@@ -491,6 +491,15 @@ def test_rows_of_one_device_and_an_op_of_another_before_them(first, cuda):
     np.testing.assert_array_equal(of_c.numpy()[:, 0], [6, 6, 0])
 
 
+def test_a_gradient_in_another_order_is_read_on_its_gpu():
+    v = gg.Variable(np.zeros((2, 3), np.float32), device="cuda:1")
+    with gg.device("cuda:1"):
+        g = gg.constant(np.arange(6, dtype=np.float32).reshape(3, 2)).T
+    with gg.device("cuda:0"):
+        gg.optim.SGD(1.0).apply_gradients([(g, v)])
+    np.testing.assert_array_equal(v.numpy(), [[0, -2, -4], [-1, -3, -5]])
+
+
 @pytest.mark.parametrize("how", ["copy", "pickle", "lower", "state"])
 def test_an_optimizers_state_stays_beside_a_variable_that_is_not_on_the_current_device(how, second):
     v, optimizer = gg.Variable([1.0, 2.0], device=second), gg.optim.Adam(0.1)
