@@ -20,9 +20,7 @@ from gpugrad import ops as _ops  # noqa: F401  # declares every op
 from gpugrad.backend import BFLOAT16 as bfloat16
 from gpugrad.placement import Device, device, devices, set_device
 from gpugrad.control import cond, scan, while_loop
-from gpugrad.custom import (
-    custom_gradient, custom_jvp, grad_pass_through, implicit_diff, recompute_grad,
-)
+from gpugrad.custom import custom_gradient, custom_jvp, grad_pass_through, implicit_diff
 from gpugrad.determinism import deterministic, set_deterministic
 from gpugrad.dlpack import from_dlpack
 from gpugrad.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
@@ -149,6 +147,7 @@ from gpugrad.ops.vectors import matvec, vecmat, inner, vdot
 from gpugrad.ops.windows import sliding_window_view
 from gpugrad.random import set_seed
 from gpugrad.prefetch import prefetch_to_device
+from gpugrad.recompute import recompute_grad
 from gpugrad.recorder import AggregationMethod, UnconnectedGradients
 from gpugrad.tape import GradientTape
 from gpugrad.slices import IndexedSlices

@@ -22,8 +22,8 @@ import safetensors
 import safetensors.numpy
 
 from gpugrad.backend import BFLOAT16
-from gpugrad.custom import recompute_grad
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, GpugradError
+from gpugrad.recompute import recompute_grad
 from gpugrad.tensor import Tensor, constant
 from gpugrad.variable import Variable
 

@@ -13,39 +13,25 @@ import numpy as np
 from gpugrad import nest
 from gpugrad.backend import ARRAYS, TENSOR, is_array, is_inexact
 from gpugrad.batched import Batched, crossed, reopened, spread, spread_everywhere
-from gpugrad.errors import ArgumentError, ShapeError, StructureError, TapeError
+from gpugrad.errors import ArgumentError, ShapeError, StructureError
 from gpugrad.listener import Listener
-from gpugrad.ops.draws import noting, repeating
-from gpugrad.pickling import public_name
-from gpugrad.recorder import (
-    UnconnectedGradients,
-    graphs,
-    number,
-    recording_stopped,
-    zeros_beside,
-)
+from gpugrad.recorder import graphs, number, recording_stopped, zeros_beside
 from gpugrad.rules import OwnRules
 from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import Tensor, recorders, tensor, threads, wrap
+from gpugrad.tensor import Tensor, recorders, tensor, wrap
 from gpugrad.trace import Tracing
-from gpugrad.traced import running, user_line
+from gpugrad.traced import running
 from gpugrad.training import is_training, training
 from gpugrad.transforms import grad, jacobian, vjp
 from gpugrad.variable import Variable
 
-__all__ = [
-    "custom_gradient",
-    "custom_jvp",
-    "grad_pass_through",
-    "implicit_diff",
-    "recompute_grad",
-]
+__all__ = ["Accesses", "custom_gradient", "custom_jvp", "grad_pass_through", "implicit_diff"]
 
 Function = Callable[..., Any]
 
 
-class _Accesses(Listener):
+class Accesses(Listener):
     """A recorder that notes which trainable Variables are read, and records nothing."""
 
     def __init__(self) -> None:
@@ -56,27 +42,12 @@ class _Accesses(Listener):
         if variable.trainable:
             self.variables[variable._id] = variable
 
-    def __enter__(self) -> _Accesses:
+    def __enter__(self) -> Accesses:
         self.listen()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.leave()
-
-
-class _Outside(_Accesses):
-    """Notes, too, where ops read what those who listen already differentiate by."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        tapes = (r.known for r in threads.stack if r not in graphs)  # a Graph knows every Tensor
-        self.known = frozenset().union(*tapes)
-        self.read: dict[int, str] = {}
-
-    def take(self, entry: Any, out: Any) -> None:
-        """Note the numbers of what an op reads, with the user's line."""
-        for i in self.known.intersection(entry[2]) - self.read.keys():
-            self.read[i] = f"{user_line()} ({entry[0].name})"
 
 
 class _CustomOp(OwnRules):
@@ -205,7 +176,7 @@ def custom_gradient(f: Function | None = None) -> Function:
         given, named = nest.map_structure(as_input, (bound.args, bound.kwargs))
         positional = [x for x in nest.flatten(given) if isinstance(x, Tensor)]
         inputs = positional + [x for x in nest.flatten(named) if isinstance(x, Tensor)]
-        with _Accesses() as read:
+        with Accesses() as read:
             pair = f(*given, **named)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not callable(pair[1]):
             raise StructureError(
@@ -360,7 +331,7 @@ def implicit_diff(
         @functools.wraps(solver)
         @custom_gradient
         def solved(*params: Any) -> Any:
-            with recording_stopped(keep=(_Accesses, Tracing)):
+            with recording_stopped(keep=(Accesses, Tracing)):
                 x = solver(*params)
 
             def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
@@ -419,78 +390,6 @@ def _adjoint(
         held = nest.map_structure(TENSOR.positive, x)  # a number of its own: not a path to params
         value = _vector(nest.flatten(residual(held, *moved)))
     return list(tape.gradient(value, [*sources, *variables], -u))
-
-
-def recompute_grad(f: Function) -> Function:
-    """Make a function that keeps no activations: they are computed again for the gradient.
-
-    Args:
-        f: function of any nested arguments that returns a nest of Tensors. It is called once
-            forward and once for each backward pass, in which it draws the same random numbers.
-            Its arguments and the Variables that it reads get gradients.
-            Variables that it assigns are assigned in both; `gg.nn.BatchNorm` counts a batch once.
-
-    Raises:
-        TapeError: `f` closes over a Tensor that is differentiated by, whose gradient would be
-            lost without a word, as in TensorFlow: make it an argument.
-        ArgumentError: in a gradient, if `f` draws other numbers then.
-
-    >>> import gpugrad as gg
-    >>> gg.grad(gg.recompute_grad(lambda x: gg.sin(x) * x))(0.0).item()
-    0.0
-    """
-    return _Recomputed(f)
-
-
-class _Recomputed:
-    """What `recompute_grad` makes; a copy or a pickle is made of that of its function."""
-
-    def __init__(self, f: Function) -> None:
-        functools.update_wrapper(self, f)
-        self.__name__ = getattr(f, "__name__", type(f).__name__)
-        self._call = custom_gradient(functools.partial(_recomputed, f))
-
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        return self._call(*args, **keywords)
-
-    def __get__(self, owner: Any, kind: Any = None) -> Any:
-        return self if owner is None else functools.partial(self, owner)
-
-    def __reduce__(self) -> Any:
-        return public_name(self) or (recompute_grad, (self.__wrapped__,))  # type: ignore[attr-defined]
-
-
-def _recomputed(f: Function, *args: Any, **keywords: Any) -> Any:
-    """The value, and the gradient, for which `f` is called again."""
-    inputs = [x for x in nest.flatten((args, keywords)) if isinstance(x, Tensor)]
-    outside = _Outside()
-    with recording_stopped(keep=(_Accesses, Tracing)), noting() as drawn, outside:
-        result = f(*args, **keywords)
-    lost = outside.read.keys() - {x._id for x in inputs} - outside.variables.keys()
-    if lost:
-        raise TapeError(
-            f"recompute_grad: {getattr(f, '__name__', f)} reads at {outside.read[min(lost)]} a "
-            "Tensor that is differentiated by and is no argument of it: its gradient would be "
-            "lost. Make it an argument, or read gg.stop_gradient of it."
-        )
-
-    def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
-        # one given twice is asked for once: its gradient is that of all its uses
-        wanted: dict[int, Tensor] = {}
-        for k, x in enumerate((*inputs, *variables), 1):
-            if is_inexact(x.dtype):
-                wanted.setdefault(x._id or -k, x)
-        with GradientTape(watch_accessed_variables=False) as tape, repeating(drawn):
-            tape.watch(list(wanted.values()))
-            again = nest.flatten(f(*args, **keywords))
-        zero = UnconnectedGradients.ZERO
-        found = tape.gradient(again, list(wanted.values()), list(upstream), zero)
-        by_source = dict(zip(map(id, wanted.values()), found, strict=True))
-        of_inputs = [by_source.pop(id(x), None) for x in inputs]
-        of_variables = [by_source.pop(id(v), None) for v in variables]
-        return (of_inputs, of_variables) if variables else of_inputs
-
-    return result, grad_fn
 
 
 def grad_pass_through(f: Function) -> Function:

@@ -19,6 +19,7 @@ FLOORS = {
     "eager": 4.0, "bare": 4.0, "rules": 4.1, "op": 4.2, "user_kernels": 4.3,
     "ops": 5, "protocols": 5.5, "linalg": 5.6, "fft": 5.6, "special": 5.6, "random": 5.6,
     "methods": 6, "prefetch": 6, "transforms": 6, "vectorize": 6, "custom": 6.1,
+    "recompute": 6.2,
     "function": 7, "control": 7.1, "debug": 7.1,
     "nn": 8, "optim": 8, "checkpoint": 8, "testing": 8,
     "__init__": 9, "examples": 9,
