@@ -9,8 +9,9 @@ import numpy as np
 
 from gpugrad.backend import HALF, TENSOR
 from gpugrad.errors import ArgumentError, CheckpointError, DeviceError
+from gpugrad.optim.checks import Gradient
 from gpugrad.optim.clip import all_finite
-from gpugrad.optim.optimizer import Gradient, Optimizer, Schedule
+from gpugrad.optim.optimizer import Optimizer, Schedule
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor, constant, tensor
 from gpugrad.variable import Variable
@@ -123,8 +124,7 @@ class LossScaleOptimizer:
             ArgumentError, ShapeError, DTypeError, DeviceError: as for the inner optimizer; no
                 Variable and not the scale is changed then.
         """
-        paired = self.inner_optimizer._paired(grads_and_vars)
-        pairs = [(g if isinstance(g, IndexedSlices) else tensor(g), v) for g, v in paired]
+        pairs = self.inner_optimizer._paired(grads_and_vars)
         finite = all_finite([g for g, _ in pairs])
         xp, scale = TENSOR, self._scale.value()
         good = xp.where(finite, self._good + 1, 0)

@@ -1,4 +1,4 @@
-"""What all optimizers share: checking gradients, in-place steps, and their state by name."""
+"""What all optimizers share: steps in place, and their state by name."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from gpugrad import nest, placement
-from gpugrad.backend import HALF, NAMESPACES, is_inexact
+from gpugrad.backend import HALF
 from gpugrad.errors import (
     ArgumentError,
     CheckpointError,
-    DeviceError,
     DTypeError,
-    IndexOutOfBoundsError,
     ShapeError,
     reraise,
 )
@@ -30,19 +28,19 @@ from gpugrad.optim.arrays import (
     scratch,
     writable,
 )
+from gpugrad.optim.checks import Gradient, fitting, one_element, paired
 from gpugrad.optim.states import State, Work, grouped
 from gpugrad.pool import spread
 from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import Tensor, tensor, wrap
+from gpugrad.tensor import Tensor, wrap
 from gpugrad.trace import Tracing
 from gpugrad.traced import running
 from gpugrad.variable import Variable
 
-__all__ = ["Gradient", "Optimizer", "Schedule"]
+__all__ = ["Optimizer", "Schedule"]
 
 Schedule = float | Callable[[int], Any]
-Gradient = Tensor | IndexedSlices
 
 
 class Optimizer:
@@ -131,13 +129,13 @@ class Optimizer:
         >>> print(v.value())
         [0.5 1.5]
         """
-        pairs = self._paired(grads_and_vars)
-        if when is not True:
-            when = self._one(when)
-        if (trace := running()) is not None:
-            self._apply_at_replay(trace, pairs, when)
-            return
         try:
+            pairs = self._paired(grads_and_vars)
+            if when is not True:
+                when = one_element(self.name, when)
+            if (trace := running()) is not None:
+                self._apply_at_replay(trace, pairs, when)
+                return
             pairs = [(self._fitting(g, v), v) for g, v in pairs]
             if when:
                 self._apply(pairs)
@@ -205,7 +203,6 @@ class Optimizer:
 
     def _apply_at_replay(self, trace: Tracing, pairs: list[Any], when: Any) -> None:
         """Apply now and at each replay of what is being traced."""
-        pairs = [(g if isinstance(g, IndexedSlices) else tensor(g), v) for g, v in pairs]
         applied = Applied(self, pairs, when is not True)
         read = [] if when is True else [when]
         for g, _ in pairs:
@@ -307,113 +304,23 @@ class Optimizer:
 
     # -- checking
 
-    def _one(self, when: Any) -> Tensor:
-        when = tensor(when)
-        if when.size != 1:
-            raise ShapeError(
-                f"{self.name}: when has the shape {when.shape}, one element is needed. Use gg.any "
-                "or gg.all."
-            )
-        return when
-
-    def _paired(self, grads_and_vars: Any) -> list[tuple[Any, Variable]]:
-        """The pairs that have a gradient; `apply_gradients` alone calls it, for its warning."""
-        pairs: list[tuple[Any, Variable]] = []
-        skipped: list[Variable] = []
-        seen: set[int] = set()
-        for pair in grads_and_vars:
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise ArgumentError(
-                    f"{self.name}: pairs (gradient, Variable) are needed, got {pair!r:.60}."
-                )
-            gradient, variable = pair
-            if not isinstance(variable, Variable):
-                raise DTypeError(
-                    f"{self.name}: only Variables are moved, got a {type(variable).__name__}. A "
-                    "pair is (gradient, Variable)."
-                )
-            if variable._id in seen:
-                raise ArgumentError(f"{self.name}: the Variable '{variable.name}' comes twice.")
-            seen.add(variable._id)
-            rows = gradient.values if isinstance(gradient, IndexedSlices) else gradient
-            if isinstance(rows, Tensor) and NAMESPACES[type(rows._data)].wraps > 1:
-                raise ArgumentError(
-                    f"{self.name}: under vmap the gradient differs between examples, and the "
-                    f"Variable '{variable.name}' has one value. Return it from the function and "
-                    "apply it outside."
-                )
-            if gradient is None:
-                skipped.append(variable)
-            else:
-                pairs.append((gradient, variable))
-        if not pairs:
-            names = ", ".join(f"'{v.name}'" for v in skipped)
-            raise ArgumentError(
-                f"{self.name}: no gradients"
-                + (f": all are None ({names}). tape.explain(loss, variable) says why." if skipped
-                   else " were given.")
-            )  # fmt: skip
-        if skipped:
-            self._warn(skipped)
-        return pairs
-
-    def _warn(self, skipped: list[Variable]) -> None:
+    def _paired(self, grads_and_vars: Any) -> list[tuple[Gradient, Variable]]:
+        """As `paired`; the methods of `apply_gradients` alone call it, for its warning."""
+        pairs, skipped = paired(self.name, grads_and_vars)
         key = tuple(v._id for v in skipped)
-        if key not in self._warned:
+        if skipped and key not in self._warned:
             self._warned.add(key)
             names = ", ".join(f"'{v.name}'" for v in skipped)
             warnings.warn(
                 f"{self.name}: the gradient of {names} is None, so they stay as they are. "
                 "tape.explain(loss, variable) says why.",
-                stacklevel=4,
+                stacklevel=3,
             )
+        return pairs
 
-    def _fitting(self, gradient: Any, variable: Variable) -> Gradient:
-        rows = isinstance(gradient, IndexedSlices)
-        g: Any = tensor(gradient.values if rows else gradient)
-        about = f"{self.name}: the Variable '{variable.name}'"
-        if not is_inexact(variable.dtype):
-            raise DTypeError(
-                f"{about} is {variable.dtype}, and an optimizer's steps are no whole numbers. Make "
-                "it of a floating dtype, or use variable.assign_sub."
-            )
-        if rows:
-            indices = tensor(gradient.indices)
-            fits = indices.shape == g.shape[:1] and g.shape[1:] == gradient.shape[1:]
-            if indices.dtype.kind not in "iu" or not fits:
-                raise ArgumentError(
-                    f"{about}: its gradient has values {g.shape} for {gradient.shape} at indices "
-                    f"{indices.dtype} {indices.shape}: one int is needed for each row of them."
-                )
-            g = IndexedSlices(g, indices, gradient.dense_shape)
-        if g.shape != variable.shape:
-            raise ShapeError(f"{about} has shape {variable.shape}, its gradient {g.shape}.")
-        if g.dtype != variable.dtype:
-            raise DTypeError(
-                f"{about} is {variable.dtype}, its gradient {g.dtype}. Cast it with "
-                "gg.astype(g, dtype)."
-            )
-        if g.device != variable.device:
-            raise DeviceError(
-                f"{about} is on {variable.device}, its gradient on {g.device}. Move it with "
-                "g.to_device(device)."
-            )
-        if not rows:
-            return g
-        if indices.device != g.device:
-            raise DeviceError(
-                f"{about} is on {g.device}, the indices of its gradient on {indices.device}. Move "
-                "them with x.to_device(device)."
-            )
-        if indices.size:
-            with placement.formulas_on(indices._data):
-                low, high = int(indices._data.min()), int(indices._data.max())
-            if low < 0 or high >= g.shape[0]:
-                raise IndexOutOfBoundsError(
-                    f"{about} has {g.shape[0]} rows, the indices of its gradient run from {low} "
-                    f"to {high}."
-                )
-        keep = self.takes_rows and g.dtype not in HALF
+    def _fitting(self, gradient: Gradient, variable: Variable) -> Gradient:
+        g = fitting(self.name, gradient, variable)
+        keep = not isinstance(g, IndexedSlices) or (self.takes_rows and g.dtype not in HALF)
         return g if keep else g.to_dense()
 
     # -- state
