@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from gpugrad import placement
-from gpugrad.backend import ARRAYS, HALF, NUMPY, Namespace
+from gpugrad.backend import ARRAYS, HALF, NUMPY, SCALARS, Namespace
 from gpugrad.errors import DeviceError
 from gpugrad.kernels import generated
 
-__all__ = ["bare_function", "through_float32", "wide"]
+__all__ = ["bare_function", "through_float32", "typed", "wide"]
 
 
 def bare_function(op: Any, xp: Namespace) -> Callable[..., Any]:
@@ -93,6 +93,18 @@ def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) ->
 def wide(xp: Namespace, x: Any) -> Any:
     """A 16-bit array as float32, for formulas that compute so themselves; None stays None."""
     return xp.astype(x, "float32") if x is not None and x.dtype in HALF else x
+
+
+def typed(*args: Any) -> tuple[Any, ...]:
+    """Arrays and Python numbers, which get the dtype that a ufunc's result would have.
+
+    For formulas that compute something of a number alone: ``np.exp(0.5)`` is a float64, and no
+    weak number any more.
+    """
+    if SCALARS.isdisjoint(map(type, args)):
+        return args
+    dtype = np.result_type(*(getattr(a, "dtype", a) for a in args))
+    return tuple(dtype.type(a) if type(a) in SCALARS else a for a in args)
 
 
 def _on_one_gpu(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpugrad.bare import typed
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.op import elementwise, op
 from gpugrad.ops.losses import reduced, reduced_ref, same_shape
@@ -24,11 +25,15 @@ def _log_rest_from(xp, x, floor):
 
 FLOOR = -100.0  # torch's
 
+
+def _probability_cross_entropy(xp, x, y):
+    x, y = typed(x, y)
+    return 0 - y * _log_from(xp, x, FLOOR) - (1 - y) * _log_rest_from(xp, x, FLOOR)
+
+
 probability_cross_entropy = elementwise(
     "probability_cross_entropy(x, y)",
-    forward=lambda xp, x, y: (
-        0 - y * _log_from(xp, x, FLOOR) - (1 - y) * _log_rest_from(xp, x, FLOOR)
-    ),
+    forward=_probability_cross_entropy,
     vjp=[
         lambda xp, g, x, y: g * ((x - y) / xp.maximum(x * (1 - x), 1e-12)),
         lambda xp, g, x: g * (_log_rest_from(xp, x, FLOOR) - _log_from(xp, x, FLOOR)),

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from gpugrad.backend import SCALARS
+from gpugrad.bare import typed
 from gpugrad.errors import ShapeError
 from gpugrad.op import elementwise, op
 from gpugrad.rules import conjugate
@@ -455,7 +456,7 @@ stop_gradient = elementwise(
 def _complex_forward(xp, x, y):
     """The sum ``x + 1j * y`` has a real part of NaN where y is infinite."""
     lib = xp.lib
-    x, y = lib.broadcast_arrays(lib.asarray(x), lib.asarray(y))
+    x, y = lib.broadcast_arrays(*(lib.asarray(a) for a in typed(x, y)))
     out = lib.empty(x.shape, dtype=lib.result_type(x, y, lib.complex64))
     out.real[...], out.imag[...] = x, y
     return out

@@ -6,6 +6,7 @@ its gradients, as TensorFlow has it.
 
 from __future__ import annotations
 
+from gpugrad.bare import typed
 from gpugrad.op import elementwise
 from gpugrad.ops.special import library
 from gpugrad.samples import grid
@@ -40,10 +41,15 @@ xlog1py = elementwise(
     example=("[0.0, 2.0], [-1.0, 0.0]", "[0. 0.]"),
 )  # fmt: skip
 
+
+def _xdivy(xp, x, y):
+    x, y = typed(x, y)
+    return x / xp.lib.where(x == 0, xp.lib.where(y == 0, 1, y), y)
+
+
 xdivy = elementwise(
     "xdivy(x, y)",
-    forward=lambda xp, x, y: x / xp.lib.where(x == 0, xp.lib.where(y == 0, 1, y), y),
-    ref=lambda x, y: x / y, domain=((-2, 2), (0.5, 2)), singular=True,
+    forward=_xdivy, ref=lambda x, y: x / y, domain=((-2, 2), (0.5, 2)), singular=True,
     d=[lambda xp, x, y: _both(xp, x, y, 1 / xp.where(x == 0, xp.where(y == 0, 1, y), y)),
        lambda xp, out, y: -xp.masked_divide(out, y)],
     doc="x / y, and 0 where `x` is 0 although `y` is 0 too. The gradients at (0, 0) are 0.",
@@ -64,6 +70,7 @@ multiply_no_nan = elementwise(
 
 
 def _divide_no_nan(xp, x, y):
+    x, y = typed(x, y)
     zero = y == 0
     return xp.lib.where(zero, 0 * y, x) / xp.lib.where(zero, 1 + 0 * y, y)
 

@@ -10,6 +10,7 @@ import operator
 import numpy as np
 
 from gpugrad.backend import NUMPY, as_dtype
+from gpugrad.bare import typed
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels import softmax as kernels
 from gpugrad.op import elementwise, op
@@ -178,6 +179,7 @@ def log_softmax_grad(xp, g, out, /, axis=-1):
 
 
 def _sigmoid_cross_entropy(xp, x, y):
+    x, y = typed(x, y)
     # the first two cancel exactly at a label of 1, where softplus(x) - x would not
     return xp.lib.maximum(x, 0) - x * y + xp.lib.log1p(xp.lib.exp(-xp.lib.abs(x)))
 

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from gpugrad.backend import NUMPY
+from gpugrad.bare import typed
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 from gpugrad.op import elementwise, op
 from gpugrad.samples import shaped
@@ -30,7 +31,8 @@ def library(name):
                 f"{name}: cupyx.scipy.special does not have it, so it runs on the CPU only. "
                 "Move its arguments there with x.to_device('cpu')."
             )
-        return getattr(xp.special, name)(*arrays)
+        # some of SciPy's functions take a number for a float64
+        return getattr(xp.special, name)(*typed(*arrays))
 
     return forward
 

@@ -68,6 +68,23 @@ def _asked_dtype(sample: Sample) -> bool:
 def check_float32(s: Subject) -> None:
     """float32 in gives float32 out, and gradients of each input's shape and dtype."""
     _check_narrow(s, s.every, np.float32, rtol=1e-3, atol=1e-4)
+    if s.op.kind == "elementwise" and len(s.op.arrays) > 1:
+        _check_numbers(s.every[0].astype(np.float32))
+
+
+def _check_numbers(sample: Sample) -> None:
+    """A Python number beside arrays gives what an array of their dtype full of it does."""
+    floats = sample.moved
+    for k in floats if len(floats) > 1 else ():  # a float beside ints is float64
+        array = sample.leaves[k]
+        full = np.full_like(array, array.flat[0])
+        both = [
+            sample.replace([*sample.leaves[:k], x, *sample.leaves[k + 1 :]], " (with a number)")
+            for x in (full.flat[0].item(), full)
+        ]
+        with about(both[0].title, "the op"):
+            found, desired = both[0].results(), both[1].results()
+            assert_same(both[0].title, "the forward", numbered(found), found, desired)
 
 
 def _check_narrow(s: Subject, samples: Any, real: Any, rtol: float, atol: float) -> None:
