@@ -169,14 +169,15 @@ def _translated(
     Arrays are passed by position and the rest by name; what has NumPy's default is left out.
     """
     try:
-        bound = _signature(theirs).bind(*args, **keywords).arguments
+        asked = _signature(theirs, ours)
+        bound = asked.bind(*args, **keywords).arguments
         takes = _signature(ours).parameters
     except (TypeError, ValueError):
         return None
     arrays = sum(p.kind is p.POSITIONAL_ONLY for p in takes.values())
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    for place, (name, p) in enumerate(_signature(theirs).parameters.items()):
+    for place, (name, p) in enumerate(asked.parameters.items()):
         if name not in bound:
             continue
         value = bound[name]
@@ -194,8 +195,13 @@ def _translated(
 
 
 @functools.cache
-def _signature(function: Any) -> inspect.Signature:
-    return inspect.signature(function)
+def _signature(function: Any, otherwise: Any = None) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except ValueError:  # before NumPy 2.4 its functions in C do not say
+        if otherwise is None:
+            raise
+        return inspect.signature(otherwise)
 
 
 def _fits(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:

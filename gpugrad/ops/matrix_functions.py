@@ -126,16 +126,13 @@ def expm(xp, x, /):
 
 
 def _schur_roots(xp, name, x):
-    """Square roots by SciPy, one matrix at a time: SciPy 1.14 knows no stacks."""
-    out = np.empty(x.shape, x.dtype)
-    for i in np.ndindex(x.shape[:-2]):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of singular matrices: some have a root
-            root = xp.linalg.sqrtm(x[i])
-        if root.dtype.kind == "c" and x.dtype.kind != "c":
-            raise _no_real(name)
-        out[i] = root
-    return out
+    """Square roots by SciPy."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of singular matrices: some have a root
+        root = xp.linalg.sqrtm(x)
+    if root.dtype.kind == "c" and x.dtype.kind != "c":
+        raise _no_real(name)
+    return root
 
 
 def _newton_roots(xp, name, x):

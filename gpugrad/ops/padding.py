@@ -131,6 +131,9 @@ def _pad_ref(x, pad_width, mode="constant", constant_values=0, end_values=0, sta
     keywords = {
         "constant": {"constant_values": constant_values}, "linear_ramp": {"end_values": end_values},
     }.get(mode, {"stat_length": stat_length} if mode in _BY_STATISTIC else {})  # fmt: skip
+    if isinstance(pad_width, dict):  # of axes, as NumPy takes it from 2.4 on
+        pad_width = [pad_width.get(i, pad_width.get(i - x.ndim, 0)) for i in range(x.ndim)]
+        pad_width = [(w, w) if isinstance(w, int) else w for w in pad_width]
     return np.pad(x, pad_width, mode, **keywords)
 
 
