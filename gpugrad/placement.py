@@ -284,8 +284,9 @@ def one_library(name: str, arrays: Sequence[Any]) -> None:
     if len({type(bottom(a)) for a in arrays}) > 1:
         where = " and ".join(str(device_of(a)) for a in arrays)
         raise DeviceError(
-            f"{name}: its arrays are on {where}. Move one with x.to_device(device); "
-            "gpugrad never moves data between devices by itself."
+            f"{name}: its arrays are on {where}. Move a Tensor with x.to_device(device), an array "
+            "of NumPy with gg.asarray(x, device=device); gpugrad never moves data between devices "
+            "by itself."
         )
 
 

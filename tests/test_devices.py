@@ -382,6 +382,13 @@ def test_arrays_on_two_devices_are_refused_by_name(name, mix, transform, cuda):
             assert words in said
 
 
+def test_an_array_of_numpy_beside_a_gpu_is_refused_with_the_way_there(cuda):
+    x, y = np.array([1.0, 2.0]), C([3.0, 4.0], "float64", device=cuda)
+    with pytest.raises(DeviceError, match=r"add: .*gg.asarray\(x, device=device\)"):
+        x + y
+    assert (gg.asarray(x, device=cuda) + y).tolist() == [4.0, 6.0]
+
+
 @pytest.mark.parametrize(
     "transform", [lambda f: f, gg.function, gg.vmap], ids=["", "traced", "vmap"]
 )
