@@ -9,7 +9,7 @@ from typing import Any
 
 from gpugrad import nest
 from gpugrad.backend import TENSOR, is_inexact
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, reraise
 from gpugrad.forward import ForwardAccumulator
 from gpugrad.recorder import number_any, zeros_beside
 from gpugrad.tape import CHUNK_BYTES, GradientTape
@@ -34,11 +34,20 @@ Function = Callable[..., Any]
 # ---- derivatives of functions -----------------------------------------------------------
 
 
-def _tensors(structure: Any) -> Any:
-    """A structure with new Tensors for its leaves, so that each is a variable of its own.
+def _name(f: Function) -> str:
+    return str(getattr(f, "__name__", f))
 
-    A list of plain numbers is one array, not a structure.
-    """
+
+def _tensors(f: Function, n: int, structure: Any) -> Any:
+    """Argument `n` of `f` with new Tensors for its leaves: each is a variable of its own."""
+    try:
+        return _fresh(structure)
+    except DTypeError as error:
+        reraise(error, f"derivative of {_name(f)}: argument {n}", {}, {})
+
+
+def _fresh(structure: Any) -> Any:
+    """A list of plain numbers is one array, not a structure."""
     if isinstance(structure, (list, tuple)) and not any(
         isinstance(leaf, Tensor) or hasattr(leaf, "shape") for leaf in nest.flatten(structure)
     ):
@@ -47,7 +56,7 @@ def _tensors(structure: Any) -> Any:
     def fresh(leaf: Any) -> Tensor:
         made = leaf if isinstance(leaf, Variable) else TENSOR.positive(tensor(leaf))
         if not is_inexact(made.dtype):
-            raise DTypeError(f"An argument of dtype {made.dtype} has no gradient: give a float.")
+            raise DTypeError(f"{made.dtype} has no gradient: give a float, or leave it out.")
         number_any(made)
         return made
 
@@ -59,14 +68,16 @@ def _lent(structure: Any) -> Any:
     return nest.map_structure(lambda t: t if isinstance(t, Variable) else copy(t), structure)
 
 
-def _split(args: tuple[Any, ...], argnums: int | Sequence[int]) -> tuple[list[Any], Any]:
+def _split(
+    f: Function, args: tuple[Any, ...], argnums: int | Sequence[int]
+) -> tuple[list[Any], Any]:
     """Arguments with fresh Tensors at `argnums`, and those alone."""
     given = list(args)
     numbers = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     for n in numbers:
         if not -len(given) <= n < len(given):
             raise ArgumentError(f"argnums: {n} is no position among {len(given)} arguments.")
-        given[n] = _tensors(given[n])
+        given[n] = _tensors(f, n, given[n])
     wanted = tuple(given[n] for n in numbers)
     for n, w in zip(numbers, wanted, strict=True):
         given[n] = _lent(w)
@@ -78,7 +89,7 @@ def _scalar(y: Any, f: Function) -> Tensor:
         return y
     about = f"a Tensor of {y.dtype} {y.shape}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
     raise ShapeError(
-        f"gradient of {getattr(f, '__name__', f)}: it must return one floating-point Tensor, it "
+        f"gradient of {_name(f)}: it must return one floating-point Tensor, it "
         f"returned {about}. See gg.vjp and gg.jacobian for others, has_aux=True for more results."
     )
 
@@ -87,7 +98,7 @@ def _pair(y: Any, f: Function) -> Any:
     if isinstance(y, (tuple, list)) and len(y) == 2:
         return y
     raise StructureError(
-        f"gradient of {getattr(f, '__name__', f)}: with has_aux=True it must return a pair, of one "
+        f"gradient of {_name(f)}: with has_aux=True it must return a pair, of one "
         f"number and anything; it returned {y!r:.80}."
     )
 
@@ -115,7 +126,7 @@ def value_and_grad(
 
     @functools.wraps(f)
     def with_grad(*args: Any, **keywords: Any) -> Any:
-        given, wanted = _split(args, argnums)
+        given, wanted = _split(f, args, argnums)
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(wanted)
             y = f(*given, **keywords)
@@ -152,7 +163,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     >>> pull(gg.constant([1.0, 10.0]))[0].tolist()
     [2.0, 40.0]
     """
-    fresh = tuple(_tensors(p) for p in primals)
+    fresh = tuple(_tensors(f, n, p) for n, p in enumerate(primals))
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(fresh)
         y = f(*_lent(fresh))
@@ -179,7 +190,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
                 f"{what}: a list with one entry for each argument of the function is needed, as "
                 f"[x]; got a {type(given).__name__}."
             )
-    fresh = [_tensors(p) for p in primals]
+    fresh = [_tensors(f, n, p) for n, p in enumerate(primals)]
     with ForwardAccumulator(fresh, list(tangents)) as acc:
         y = f(*fresh)
     return y, acc.jvp(y, unconnected_gradients="zero")
@@ -243,7 +254,7 @@ def jacobian(
 def _with_jacobian(f: Function, argnums: Any, take: Any, chunk_bytes: int) -> Function:
     @functools.wraps(f)
     def with_jacobian(*args: Any, **keywords: Any) -> Any:
-        given, wanted = _split(args, argnums)
+        given, wanted = _split(f, args, argnums)
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(wanted)
             y = f(*given, **keywords)

@@ -356,6 +356,27 @@ def test_grad_by_integers_is_refused(x):
         gg.grad(lambda x: gg.sum(x * 2.0))(x)
 
 
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        lambda f, *args: gg.grad(f, argnums=1)(*args),
+        lambda f, *args: gg.jacobian(f, argnums=1)(*args),
+        lambda f, *args: gg.vjp(f, *args),
+        lambda f, *args: gg.jvp(f, args, args),
+    ],
+    ids=["grad", "jacobian", "vjp", "jvp"],
+)
+@pytest.mark.parametrize(
+    ("leaf", "words"), [("relu", "'relu' is not a number"), (4, "int64 has no gradient")]
+)
+def test_argument_without_a_gradient_is_named_with_its_function(derivative, leaf, words):
+    def model(x, params):
+        return gg.sum(x * params["w"])
+
+    with pytest.raises(DTypeError, match=f"derivative of model: argument 1: {words}"):
+        derivative(model, C(1.0), {"w": C(2.0), "setting": leaf})
+
+
 def test_grad_keeps_the_functions_name():
     def loss(x):
         """Loss."""
