@@ -15,7 +15,7 @@ from gpugrad.batched import all_batched
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.launch import is_captured
 from gpugrad.op import op
-from gpugrad.ops.losses import reduced, reduced_ref, same_shape
+from gpugrad.ops.losses import reduced, reduced_ref
 from gpugrad.samples import calls, uniform
 
 
@@ -211,7 +211,12 @@ def nll_loss(xp, x, labels, /, weight=None, *, ignore_index=-100, reduction="mea
 @through_float32
 def _soft_labels(xp, x, labels, weight, axis, reduction, label_smoothing):
     """`cross_entropy` against probabilities."""
-    same_shape("cross_entropy", x=x, labels=labels)
+    if x.shape != labels.shape:
+        raise ShapeError(
+            f"cross_entropy: labels are {labels.dtype}, so they are probabilities and need the "
+            f"shape of x, which is {x.shape}; theirs is {labels.shape}. Class numbers are "
+            'integers: cast them with gg.astype(labels, "int64").'
+        )
     n = x.shape[axis]
     if label_smoothing:
         labels = labels * (1 - label_smoothing) + label_smoothing / n
@@ -292,7 +297,7 @@ def _cross_entropy_samples(rng):
     samples=_cross_entropy_samples, ref=_cross_entropy_ref,
     errors=[
         *_WRONG_LABELS[:3], *_LABEL_ERRORS[4:],
-        ([np.ones((2, 3)), np.ones((2, 1))], {}, ShapeError, r"\(2, 3\).*\(2, 1\)"),
+        ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"\(2, 3\).*\(2,\).*numbers are integers"),
         ([np.ones((2, 3)), np.ones((2, 3))], {"label_smoothing": 2}, ArgumentError, "smoothing=2"),
     ],
 )  # fmt: skip
