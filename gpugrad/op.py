@@ -200,6 +200,7 @@ def elementwise(
     singular: bool = False,
     linear: bool | str = False,
     differentiable: bool = True,
+    keeps_half: bool = False,
     kinds: str = "f",
     domain: Any = (-2.0, 2.0),
     samples: Any = None,
@@ -219,7 +220,7 @@ def elementwise(
             complex sense: one for each input, ``(xp, g, names...)`` and ``(xp, t, names...)``.
         forward: the library's name for it if that is another, or a formula ``(xp, x, y)``.
         singular: partials can be infinite; a gradient of exactly 0 then stays 0.
-        linear, differentiable: as for `op`.
+        linear, differentiable, keeps_half: as for `op`.
         domain: interval of the samples' values, or one for each array.
         kinds, samples, ref, errors: see `Op`. `ref` is the library's function of that name if
             None.
@@ -252,7 +253,8 @@ def elementwise(
         Op(
             name, function, kind="elementwise", signature=inspect.Signature(ps), vjp=vjp, jvp=jvp,
             partials=d, singular=singular, linear=linear, differentiable=differentiable,
-            cuda=cuda, kinds=kinds, samples=samples or grid(len(arrays), domain),
+            keeps_half=keeps_half, cuda=cuda, kinds=kinds,
+            samples=samples or grid(len(arrays), domain),
             ref=ref or (None if callable(forward) else f"numpy.{forward or name}"),
             errors=errors or _elementwise_errors(len(arrays), kinds),
             home=sys._getframe(1).f_globals["__name__"],

@@ -189,6 +189,23 @@ def test_two_numbers_are_promoted_as_python_does():
     assert gg.add(True, 1).item() == 2
 
 
+@pytest.mark.parametrize("call", [lambda f: f, gg.function], ids=["eager", "traced"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_small_whole_powers_are_products(dtype, call, rng):
+    x = np.append(rng.normal(size=1000), [0.0, -0.0, 1e19, 1e-19, np.inf, -np.inf, np.nan])
+    x = x.astype(dtype)
+    with np.errstate(all="ignore"):
+        for y, product in {2: x * x, 3: x * x * x, 4: (x * x) ** 2, -2: (1 / x) ** 2}.items():
+            for given in (y, float(y)):
+                found = call(lambda x, given=given: x**given)(gg.constant(x)).numpy()
+                np.testing.assert_array_equal(found, product, strict=True)
+                np.testing.assert_allclose(found, np.power(x, y), 4 * np.finfo(dtype).eps)
+
+
+def test_a_complex_power_of_a_real_number_is_complex():
+    assert (C([-2.0]) ** (2 + 0j)).dtype == gg.complex64
+
+
 def test_number_that_does_not_fit_is_refused():
     with pytest.raises(DTypeError, match=r"add.*300"):
         C([1], "int8") + 300
