@@ -240,8 +240,10 @@ def jacobian(
     """Make a function that returns the Jacobian: output's shape + argument's shape.
 
     Args:
-        f: function that returns a Tensor.
-        argnums: position, or positions, of the arguments to differentiate by.
+        f: function that returns a Tensor, or a nest of them: the result is that nest, with the
+            nest of the argument in the place of each Tensor.
+        argnums: position, or positions, of the arguments to differentiate by; each may be a
+            nested structure.
         chunk_bytes: how much memory one batched backward pass may take, about.
 
     >>> import gpugrad as gg
@@ -255,10 +257,12 @@ def _with_jacobian(f: Function, argnums: Any, take: Any, chunk_bytes: int) -> Fu
     @functools.wraps(f)
     def with_jacobian(*args: Any, **keywords: Any) -> Any:
         given, wanted = _split(f, args, argnums)
-        with GradientTape(watch_accessed_variables=False) as tape:
+        with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
             tape.watch(wanted)
             y = f(*given, **keywords)
-        return take(tape, y, wanted, "zero", chunk_bytes=chunk_bytes)
+        return nest.map_structure(
+            lambda t: take(tape, t, wanted, "zero", chunk_bytes=chunk_bytes), y
+        )
 
     return with_jacobian
 
@@ -282,13 +286,15 @@ def batch_jacobian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BY
     return _with_jacobian(f, argnums, GradientTape.batch_jacobian, chunk_bytes)
 
 
-def hessian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BYTES) -> Function:
-    """Make a function that returns the Hessian of a scalar function by one argument.
+def hessian(
+    f: Function, argnums: int | Sequence[int] = 0, *, chunk_bytes: int = CHUNK_BYTES
+) -> Function:
+    """Make a function that returns the Hessian of a scalar function.
 
     Args:
         f: function that returns a 0-d Tensor.
-        argnums: position of the argument.
-        chunk_bytes: as for `jacobian`.
+        argnums, chunk_bytes: as for `jacobian`. Of arguments that are nests, the result is a nest
+            of nests: ``hessian(loss)(params)["w"]["b"]``.
 
     >>> import gpugrad as gg
     >>> gg.hessian(lambda x: gg.sum(x * x * x))(gg.constant([1.0, 2.0])).tolist()

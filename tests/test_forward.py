@@ -463,6 +463,33 @@ def test_jacobian_of_several_arguments_and_the_hessian_of_one():
     assert h.tolist() == [[6.0, 0.0], [0.0, 8.0]]
 
 
+@pytest.mark.parametrize("call", [lambda f: f, gg.function], ids=["eager", "traced"])
+def test_hessian_by_a_nest_has_a_block_for_each_pair(call, rng):
+    w, b, x = rng.normal(size=(3, 2)), rng.normal(size=2), rng.normal(size=3)
+
+    def loss(params, x):
+        return gg.sum(gg.tanh(x @ params["w"] + params["b"]) ** 2)
+
+    blocks = call(gg.hessian(loss))({"w": C(w), "b": C(b)}, C(x))
+    joined = gg.hessian(lambda v: loss({"w": v[:6].reshape(3, 2), "b": v[6:]}, x))
+    whole = joined(np.append(w, b)).numpy()
+    parts = {"w": slice(0, 6), "b": slice(6, 8)}
+    for row, column in [("w", "w"), ("w", "b"), ("b", "w"), ("b", "b")]:
+        block = blocks[row][column].numpy()
+        assert block.shape == ({"w": w, "b": b}[row].shape + {"w": w, "b": b}[column].shape)
+        np.testing.assert_allclose(block.ravel(), whole[parts[row], parts[column]].ravel())
+    several = gg.hessian(lambda w, b: loss({"w": w, "b": b}, x), (0, 1))(C(w), C(b))
+    np.testing.assert_array_equal(several[0][1].numpy(), blocks["w"]["b"].numpy())
+
+
+def test_jacobian_of_a_nest_has_a_nest_for_each_result():
+    found = gg.jacobian(lambda x: {"square": x * x, "sum": (gg.sum(x),)})(C([1.0, 2.0]))
+    assert found["square"].tolist() == [[2.0, 0.0], [0.0, 4.0]]
+    assert found["sum"][0].tolist() == [1.0, 1.0]
+    found = gg.batch_jacobian(lambda x: (x * x, x[:, :1]))(C([[1.0, 2.0]]))
+    assert [t.tolist() for t in found] == [[[[2.0, 0.0], [0.0, 4.0]]], [[[1.0, 0.0]]]]
+
+
 def test_hessian_of_a_linear_function_is_zero():
     assert gg.hessian(lambda x: gg.sum(x * 3))(C([1.0, 2.0])).tolist() == [[0.0] * 2] * 2
 
