@@ -185,9 +185,20 @@ mod = remainder
 pow = power
 true_divide = divide
 
-_KNOWN_AS = {  # by TensorFlow or torch
-    "cast": "astype", "norm": "linalg.norm", "reduce_max": "max",
+_KNOWN_AS = {  # by TensorFlow, torch or JAX
+    "bmm": "matmul", "cast": "astype", "cat": "concat", "chunk": "split", "clamp": "clip",
+    "clip_by_global_norm": "optim.clip_by_global_norm", "clip_by_value": "clip",
+    "custom_vjp": "custom_gradient", "detach": "stop_gradient", "device_put": "asarray",
+    "from_numpy": "asarray", "index_select": "take", "jacfwd": "jacobian", "jacrev": "jacobian",
+    "jit": "function", "logcumsumexp": "cumulative_logsumexp", "manual_seed": "set_seed",
+    "map_fn": "vectorized_map", "masked_fill": "where", "mm": "matmul",
+    "multinomial": "random.categorical", "no_grad": "GradientTape.stop_recording",
+    "permute": "permute_dims", "rand": "random.uniform", "randint": "random.integers",
+    "randn": "random.normal", "randperm": "random.permutation", "reduce_all": "all",
+    "reduce_any": "any", "reduce_logsumexp": "logsumexp", "reduce_max": "max",
     "reduce_mean": "mean", "reduce_min": "min", "reduce_prod": "prod", "reduce_sum": "sum",
+    "remat": "recompute_grad", "topk": "top_k", "unsorted_segment_sum": "segment_sum",
+    "unsqueeze": "expand_dims",
 }
 
 _LATER = ("checkpoint", "cuda", "nn", "optim", "testing")  # imported when first asked for

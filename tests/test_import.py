@@ -1,5 +1,6 @@
 """What importing gpugrad loads, and what it offers."""
 
+import operator
 import subprocess
 import sys
 
@@ -34,3 +35,11 @@ def test_every_public_name_exists_and_every_op_is_public():
 def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no_such_op"):
         _ = gg.no_such_op
+
+
+@pytest.mark.parametrize("name", sorted({"cat", "jit", "no_grad", *gg._KNOWN_AS}))
+def test_name_that_others_use_is_answered_with_the_one_here(name):
+    with pytest.raises(AttributeError, match=rf"'{name}'\. It is called gg\.") as caught:
+        getattr(gg, name)
+    here = str(caught.value).rpartition("gg.")[2].removesuffix(" here.")
+    assert callable(operator.attrgetter(here)(gg))
