@@ -148,10 +148,25 @@ def test_loading_names_the_variable_that_does_not_fit():
         model.load_state_dict(values)
 
 
-def test_a_module_says_how_it_trains():
-    with pytest.raises(AttributeError, match=r"with gg\.nn\.training"):
-        gg.nn.Dense(1, 1).train()
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("train", r"with gg\.nn\.training"), ("eval", r"with gg\.nn\.training"),
+        ("parameters", "trainable_variables"), ("named_parameters", r"named_variables\(\)"),
+        ("zero_grad", r"tape\.gradient returns"), ("to", r"with gg\.device"),
+    ],
+)  # fmt: skip
+def test_a_module_answers_names_of_others_with_what_there_is(name, words):
+    with pytest.raises(AttributeError, match=rf"Dense has no attribute '{name}'\. .*{words}"):
+        getattr(gg.nn.Dense(1, 1), name)
     assert not hasattr(gg.nn.Dense(1, 1), "weight")
+
+
+@pytest.mark.parametrize(("name", "here"), gg.nn._KNOWN_AS.items())
+def test_a_layer_that_others_name_otherwise_is_pointed_to(name, here):
+    with pytest.raises(AttributeError, match=rf"'{name}'\. It is called gg\.nn\.{here} here"):
+        getattr(gg.nn, name)
+    assert hasattr(gg.nn, here)
 
 
 # ---- training

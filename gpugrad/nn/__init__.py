@@ -17,10 +17,17 @@ __all__ = [
 ]  # fmt: skip
 
 
+_KNOWN_AS = {  # by torch or Keras
+    "BatchNorm1d": "BatchNorm", "BatchNorm2d": "BatchNorm", "BatchNorm3d": "BatchNorm",
+    "Conv2D": "Conv2d", "Linear": "Dense", "init": "initializers",
+}  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
     if name in functional.__all__:
         return getattr(functional, name)
-    raise AttributeError(f"module 'gpugrad.nn' has no attribute {name!r}.")
+    hint = f" It is called gg.nn.{_KNOWN_AS[name]} here." if name in _KNOWN_AS else ""
+    raise AttributeError(f"module 'gpugrad.nn' has no attribute {name!r}.{hint}")
 
 
 def __dir__() -> list[str]:

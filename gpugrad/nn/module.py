@@ -10,6 +10,15 @@ from gpugrad.variable import Variable
 
 __all__ = ["Module"]
 
+_TRAINING = "Training is said of a block: with gg.nn.training():"
+_HINTS = {  # for names of torch and Keras
+    "train": _TRAINING, "eval": _TRAINING,
+    "parameters": "It has trainable_variables.", "trainable_weights": "It has trainable_variables.",
+    "weights": "It has variables.", "named_parameters": "It has named_variables().",
+    "zero_grad": "Gradients are kept nowhere: tape.gradient returns them.",
+    "to": "Its Variables stay on the device where it was made: with gg.device(device):",
+}  # fmt: skip
+
 
 class Module:
     """Base of layers and models: write `forward`, and assign Variables and Modules as attributes.
@@ -78,9 +87,7 @@ class Module:
             variable.assign(values[name])
 
     def __getattr__(self, name: str) -> Any:
-        hint = ""
-        if name in ("train", "eval"):
-            hint = " Training is said of a block: with gg.nn.training():"
+        hint = f" {_HINTS[name]}" if name in _HINTS else ""
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{hint}")
 
     def __repr__(self) -> str:
