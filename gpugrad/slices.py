@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import TENSOR
+from gpugrad.errors import ShapeError
 from gpugrad.placement import Device
 
 __all__ = ["IndexedSlices"]
@@ -18,17 +19,19 @@ class IndexedSlices:
     Args:
         values: Tensor of shape (n, ...).
         indices: integer Tensor of shape (n,); the row of each value, repeats add up.
-        dense_shape: shape of the whole.
+        dense_shape: shape of the whole; None where a Variable has it, as for its `scatter_add`
+            and for an optimizer.
     """
 
     __slots__ = ("dense_shape", "indices", "values")
 
-    def __init__(self, values: Any, indices: Any, dense_shape: tuple[int, ...]) -> None:
-        self.values, self.indices, self.dense_shape = values, indices, tuple(dense_shape)
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
+        self.values, self.indices = values, indices
+        self.dense_shape = None if dense_shape is None else tuple(dense_shape)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the whole."""
+    def shape(self) -> Any:
+        """Shape of the whole; None if it was not given."""
         return self.dense_shape
 
     @property
@@ -58,7 +61,13 @@ class IndexedSlices:
         return self.to_dense().__array__(dtype, copy)
 
     def to_dense(self, xp: Any = TENSOR) -> Any:
-        """The whole tensor; repeated rows are summed. Differentiable in `values`."""
+        """The whole tensor; repeated rows are summed. Differentiable in `values`.
+
+        Raises:
+            ShapeError: its shape was not given.
+        """
+        if self.dense_shape is None:
+            raise ShapeError("IndexedSlices: how large is the whole? Give its dense_shape.")
         return xp.scatter_rows(self.values, self.indices, shape=self.dense_shape)
 
     def __repr__(self) -> str:

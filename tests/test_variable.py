@@ -193,6 +193,18 @@ def test_scatter_changes_rows():
     assert v.tolist() == [[0.0], [20.0], [5.0]]
 
 
+def test_rows_of_a_variable_need_no_shape_of_the_whole():
+    v = gg.Variable([[1.0], [2.0], [3.0]])
+    rows = gg.IndexedSlices(C([[10.0], [10.0]]), C([1, 1]))
+    v.scatter_add(rows * 2)
+    assert v.tolist() == [[1.0], [42.0], [3.0]]
+    for optimizer in (gg.optim.SGD(0.5), gg.optim.SGD(0.5, momentum=0.5)):
+        optimizer.apply_gradients([(rows, v)])
+    assert v.tolist() == [[1.0], [22.0], [3.0]]
+    with pytest.raises(ShapeError, match="dense_shape"):
+        rows.to_dense()
+
+
 def test_scatter_takes_the_gradient_of_a_gather():
     v = gg.Variable([[1.0], [2.0], [3.0]])
     with gg.GradientTape() as tape:

@@ -101,13 +101,14 @@ def fitting(name: str, gradient: Any, variable: Variable) -> Gradient:
         )
     if rows:
         indices = tensor(gradient.indices)
-        fits = indices.shape == g.shape[:1] and g.shape[1:] == gradient.shape[1:]
+        whole = variable.shape if gradient.dense_shape is None else gradient.dense_shape
+        fits = indices.shape == g.shape[:1] and g.shape[1:] == whole[1:]
         if indices.dtype.kind not in "iu" or not fits:
             raise ArgumentError(
-                f"{about}: its gradient has values {g.shape} for {gradient.shape} at indices "
+                f"{about}: its gradient has values {g.shape} for {whole} at indices "
                 f"{indices.dtype} {indices.shape}: one int is needed for each row of them."
             )
-        g = IndexedSlices(g, indices, gradient.dense_shape)
+        g = IndexedSlices(g, indices, whole)
     if g.shape != variable.shape:
         raise ShapeError(f"{about} has shape {variable.shape}, its gradient {g.shape}.")
     if g.dtype != variable.dtype:
