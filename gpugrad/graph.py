@@ -6,11 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from gpugrad.errors import (
-    ArgumentError,
-    DTypeError,
-    TapeError,
-)
+from gpugrad.errors import ArgumentError, DTypeError, TapeError
 from gpugrad.recorder import (
     Recorder,
     UnconnectedGradients,
@@ -19,12 +15,7 @@ from gpugrad.recorder import (
     seeds_of,
     unconnected,
 )
-from gpugrad.tensor import (
-    Tensor,
-    recorders,
-    tensor,
-    threads,
-)
+from gpugrad.tensor import Tensor, recorders, tensor, threads
 
 __all__ = ["Graph", "gradients"]
 
@@ -64,6 +55,9 @@ class Graph(Recorder):
     def as_default(self) -> Iterator[Graph]:
         """Record in this thread until the block ends."""
         stack = threads.stack
+        if self in stack:  # what runs must not be in its log twice
+            yield self
+            return
         for registry in (stack, recorders, graphs):
             registry.append(self)
         try:

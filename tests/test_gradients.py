@@ -45,6 +45,17 @@ def test_graph_yields_itself_and_leaves_nothing_behind():
         assert values(gg.gradients(y, x)) == [4.0]
 
 
+def test_graph_entered_within_itself_records_once():
+    graph = gg.Graph()
+    with graph.as_default():
+        x = C(2.0)
+        with graph.as_default():
+            y = x * x
+            z = x * y
+            assert values(gg.gradients(z, [x, y])) == [12.0, 2.0]
+        assert recorder_module.graphs == [graph]
+
+
 def test_graph_is_left_after_an_exception():
     with pytest.raises(ZeroDivisionError), gg.Graph().as_default():
         _ = 1 / 0
