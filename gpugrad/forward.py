@@ -28,7 +28,7 @@ from gpugrad.recorder import (
 from gpugrad.tape import GradientTape
 from gpugrad.tensor import Tensor, index_parts, tensor, threads, wrap
 
-__all__ = ["ForwardAccumulator"]
+__all__ = ["ForwardAccumulator", "tangent_by"]
 
 
 class ForwardAccumulator(Listener):
@@ -102,8 +102,9 @@ class ForwardAccumulator(Listener):
         try:
             with formulas_on(outs[0]._data):
                 raw = all(recorder.passive for recorder in below)
+                transposed = tangent_by(op) == "transposed"
                 tangents = [self.known.get(i) for i in ids]
-                if raw and not _needs_transposing(op):
+                if raw and not transposed:
                     given = [t if t is None else t._data for t in tangents]
                     index = index_parts(params["index"]) if params and "index" in params else ()
                     xp = reading(*given, *flat(saved), *index)  # as in backward
@@ -113,7 +114,7 @@ class ForwardAccumulator(Listener):
                     )
                     return
                 alive = revive(op, saved, serial, ids)
-                if _needs_transposing(op):
+                if transposed:
                     results = _transpose(op, tangents, fits, alive, params, outs)
                     for o, result in zip(outs, results, strict=True):
                         self._keep(o, result)
@@ -129,15 +130,19 @@ class ForwardAccumulator(Listener):
             self.known.pop(out._id, None)
 
 
-def _needs_transposing(op: Any) -> bool:
-    by_itself = op.linear == "each" or (op.linear and len(op.arrays) == 1)
-    return op.partials is None and op.jvps is None and not by_itself
+def tangent_by(op: Any) -> str:
+    """What makes an op's tangents: ``"partials"``, ``"itself"``, a ``"rule"``, or its VJP."""
+    if op.partials is not None:
+        return "partials"
+    if op.linear == "each" or (op.linear and len(op.arrays) == 1):
+        return "itself"
+    return "transposed" if op.jvps is None else "rule"
 
 
 def _push(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any, out: Any) -> Any:
     """The tangent of an op's one result, by its partials, its linearity or its written rule."""
-    keywords = params or {}
-    if op.linear is True:
+    keywords, how = params or {}, tangent_by(op)
+    if how == "itself" and op.linear is True:
         if op.variadic:
             shapes = saved[op.saves.index(op.arrays[0] + "_shape")]
             like = next(t for t in tangents if t is not None)
@@ -151,16 +156,14 @@ def _push(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any, out: A
     for k, t in enumerate(tangents):
         if t is None:
             continue
-        if op.linear == "each":
+        if how == "itself":
             if op.variadic:
                 others = list(saved[op.saves.index(op.arrays[0])])
-                others[k] = t
-                terms.append(getattr(xp, op.name)(others, **keywords))
             else:
                 others = [saved[op.saves.index(n)] if n in op.saves else None for n in op.arrays]
-                others[k] = t
-                terms.append(getattr(xp, op.name)(*others, **keywords))
-        elif op.jvps is not None:
+            others[k] = t
+            terms.append(getattr(xp, op.name)(*([others] if op.variadic else others), **keywords))
+        elif how == "rule":
             if op.jvps[k] is not None:
                 terms.append(op.jvps[k](xp, t, saved, params))
         else:

@@ -82,6 +82,19 @@ def test_a_right_op_passes_all_that_is_about_numbers():
     )
 
 
+def test_a_linear_op_of_two_arrays_has_its_tangents_by_its_rule():
+    @op(
+        vjp=[lambda xp, g: g, lambda xp, g: 2 * g],
+        jvp=[lambda xp, t: t, lambda xp, t: 2 * t],
+        linear=True, samples=shaped(([(3,), (3,)], {})),
+    )  # fmt: skip
+    def planted(xp, x, y, /):
+        """Of x and y."""
+        return x + 2 * y
+
+    check_op("planted", checks=["vjp", "jvp", "second_order"])
+
+
 def test_an_op_is_named_by_name_record_or_function():
     for one in ("tanh", OPS["tanh"], gg.tanh):
         check_op(one, checks=["vjp"])

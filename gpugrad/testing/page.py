@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from gpugrad.forward import tangent_by
 from gpugrad.op import OPS, Op
 
 __all__ = ["page"]
@@ -45,15 +46,7 @@ def _gradient(op: Op) -> str:
 def _forward_mode(op: Op) -> str:
     if not op.differentiable:
         return "none"
-    if op.kind == "composite":
-        return "body"
-    if op.partials is not None:
-        return "partials"
-    if op.jvps is not None:
-        return "rule"
-    if op.linear == "each" or (op.linear and len(op.arrays) == 1):
-        return "itself"
-    return "transposed"
+    return "body" if op.kind == "composite" else tangent_by(op)
 
 
 def _vmap(op: Op) -> str:
