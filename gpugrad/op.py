@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,7 +39,7 @@ from gpugrad.rules import DeclaredRules, Rule
 from gpugrad.samples import grid
 from gpugrad.tensor import Tensor
 
-__all__ = ["OPS", "Op", "elementwise", "no_gradient", "op"]
+__all__ = ["OPS", "Op", "elementwise", "names_in", "no_gradient", "op"]
 
 OPS: dict[str, Op] = {}
 """Every registered op, by name."""
@@ -229,7 +230,7 @@ def elementwise(
         example: arguments, and what printing the result gives.
 
     Raises:
-        ArgumentError: there is an op of that name already.
+        ArgumentError: there is an op of that name already, or `signature` is none.
 
     >>> import gpugrad as gg
     >>> cube = gg.elementwise(
@@ -241,10 +242,7 @@ def elementwise(
     12.0
     >>> forgotten = gg.OPS.pop("cube")
     """
-    name, _, rest = signature.partition("(")
-    if not rest.endswith(")"):
-        raise TypeError(f"elementwise: {signature!r} is no signature; write 'name(x, y)'.")
-    arrays = [n.strip() for n in rest.rstrip(")").split(",")]
+    name, arrays = names_in(signature)
     ps = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in arrays]
     function = forward if callable(forward) else _LibraryFunction(forward or name)
     if differentiable and len(d or vjp or ()) != len(arrays):
@@ -263,7 +261,15 @@ def elementwise(
     )  # fmt: skip
 
 
-def _elementwise_doc(name: str, arrays: list[str], doc: str, example: tuple[str, str]) -> str:
+def names_in(signature: str) -> tuple[str, tuple[str, ...]]:
+    """The names of an elementwise op and of its arrays, as ``"name(x, y)"`` has them."""
+    match = re.fullmatch(r"\s*(\w+)\s*\(\s*(\w+(?:\s*,\s*\w+)*)\s*\)\s*", signature)
+    if match is None:
+        raise ArgumentError(f"elementwise: {signature!r} is no signature; write 'name(x, y)'.")
+    return match[1], tuple(n.strip() for n in match[2].split(","))
+
+
+def _elementwise_doc(name: str, arrays: Sequence[str], doc: str, example: tuple[str, str]) -> str:
     each = f"{', '.join(arrays)}: array{'s, broadcast against each other' * (len(arrays) > 1)}"
     return (
         f"{doc}\n\nArgs:\n    {each}, of any shape; or a number.\n\n"

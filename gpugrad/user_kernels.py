@@ -18,7 +18,7 @@ from gpugrad.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.launch import launch, pointer, type_name
 from gpugrad.kernels.rows import FLOATS
-from gpugrad.op import elementwise, op
+from gpugrad.op import elementwise, names_in, op
 
 __all__ = ["elementwise_kernel", "raw_kernel"]
 
@@ -61,7 +61,7 @@ def elementwise_kernel(
         The op: a function of Tensors, also called ``gg.name`` and, in formulas, ``xp.name``.
 
     Raises:
-        ArgumentError: there is an op of that name already.
+        ArgumentError: there is an op of that name already, or `signature` is none.
         KernelError: when first called on a GPU: the compiler refuses the expression. The message
             has the op, the dtype, the architecture and the compiler's lines.
 
@@ -78,7 +78,7 @@ def elementwise_kernel(
     >>> gg.testing.check_op("softplus_of", checks=["vjp", "jvp", "second_order", "kernel"])
     >>> forgotten = gg.OPS.pop("softplus_of")
     """
-    name, arrays = _read(signature)
+    name, arrays = names_in(signature)
     body = cuda if re.search(r"\breturn\b", cuda) else f"return {cuda};"
     launcher = functools.partial(_launch_elementwise, name, arrays, preamble, body)
     return elementwise(
@@ -87,15 +87,6 @@ def elementwise_kernel(
         doc=doc or f"The kernel ``{cuda.strip()}`` of each element.",
         example=example or (", ".join(["gg.zeros(0)"] * len(arrays)), "[]"), **record,
     )  # fmt: skip
-
-
-def _read(signature: str) -> tuple[str, tuple[str, ...]]:
-    match = re.fullmatch(r"\s*(\w+)\s*\(([\w\s,]+)\)\s*", signature)
-    if match is None:
-        raise ArgumentError(
-            f"elementwise_kernel: {signature!r} is no signature; write 'name(x, y)'."
-        )
-    return match[1], tuple(n.strip() for n in match[2].split(","))
 
 
 def _on_numpy(formula: Callable[..., Any], *arrays: Any) -> Any:

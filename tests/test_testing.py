@@ -371,6 +371,12 @@ def test_bad_documentation_is_found(doc, words):
     assert words in found_by("planted", "documentation")
 
 
+@pytest.mark.parametrize("signature", ["planted", "planted()", "planted(x", "planted(x))", "(x)"])
+def test_what_is_no_signature_is_refused(signature):
+    with pytest.raises(ArgumentError, match=r"write 'name\(x, y\)'"):
+        elementwise(signature, d=[1], forward=lambda xp, x: x, doc="", example=EXAMPLE)
+
+
 def test_good_documentation_passes():
     _documented("Square of x.\n\n>>> 1 + 1\n2\n")
     check_op("planted", checks=["documentation"])
