@@ -199,7 +199,6 @@ def elementwise(
     jvp: Sequence[Any] | None = None,
     forward: Callable[..., Any] | str | None = None,
     singular: bool = False,
-    linear: bool | str = False,
     differentiable: bool = True,
     keeps_half: bool = False,
     kinds: str = "f",
@@ -221,7 +220,7 @@ def elementwise(
             complex sense: one for each input, ``(xp, g, names...)`` and ``(xp, t, names...)``.
         forward: the library's name for it if that is another, or a formula ``(xp, x, y)``.
         singular: partials can be infinite; a gradient of exactly 0 then stays 0.
-        linear, differentiable, keeps_half: as for `op`.
+        differentiable, keeps_half: as for `op`.
         domain: interval of the samples' values, or one for each array.
         kinds, samples, ref, errors: see `Op`. `ref` is the library's function of that name if
             None.
@@ -250,7 +249,7 @@ def elementwise(
     return _register(
         Op(
             name, function, kind="elementwise", signature=inspect.Signature(ps), vjp=vjp, jvp=jvp,
-            partials=d, singular=singular, linear=linear, differentiable=differentiable,
+            partials=d, singular=singular, differentiable=differentiable,
             keeps_half=keeps_half, cuda=cuda, kinds=kinds,
             samples=samples or grid(len(arrays), domain),
             ref=ref or (None if callable(forward) else f"numpy.{forward or name}"),
