@@ -35,7 +35,9 @@ if not REAL_GPU:  # before gpugrad asks: it asks once
     fake_cublaslt.install()
 
 from gpugrad import backend  # noqa: E402  # after the fake
+from gpugrad.batched import BATCHED  # noqa: E402
 from gpugrad.kernels.generated import composed  # noqa: E402
+from gpugrad.op import OPS  # noqa: E402
 
 hypothesis.settings.register_profile(
     "gpugrad", derandomize=True, deadline=None, print_blob=True, database=None
@@ -81,6 +83,17 @@ def _composed(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with composed():
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_declared_ops_stay() -> Iterator[None]:
+    """Forget, after each test, the ops that it declared, and the readings of them."""
+    before = set(OPS)
+    yield
+    for name in OPS.keys() - before:
+        del OPS[name]
+        for xp in (backend.TENSOR, BATCHED, *backend.NAMESPACES.values()):
+            vars(xp).pop(name, None)  # a reading keeps the functions that it has given
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad import backend
-from gpugrad.backend import NAMESPACES, TENSOR
+from gpugrad.backend import TENSOR
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.op import OPS, elementwise, op
 from gpugrad.placement import CPU
@@ -24,17 +24,6 @@ from gpugrad.testing import (
 )
 
 EXAMPLE = ("[1.0]", "[1.]")
-
-
-@pytest.fixture(autouse=True)
-def _no_planted_ops_stay():
-    """Forget, after each test, the ops that it planted, and the readings of them."""
-    before = set(OPS)
-    yield
-    for name in set(OPS) - before:
-        del OPS[name]
-        for xp in (TENSOR, *NAMESPACES.values()):
-            vars(xp).pop(name, None)
 
 
 def found_by(name, check, **keywords):

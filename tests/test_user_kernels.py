@@ -7,24 +7,13 @@ import pytest
 from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
-from gpugrad import backend, user_kernels
+from gpugrad import user_kernels
 from gpugrad.backend import BFLOAT16
 from gpugrad.errors import ArgumentError, DTypeError, KernelError
 from gpugrad.kernels import launch
 from gpugrad.testing import nvrtc
 
 pytestmark = needs_shim
-
-
-@pytest.fixture
-def forget():
-    """Ops declared in a test are gone after it."""
-    before = set(gg.OPS)
-    yield
-    for name in set(gg.OPS) - before:
-        del gg.OPS[name]
-        for xp in (backend.TENSOR, *backend.NAMESPACES.values()):
-            vars(xp).pop(name, None)  # a reading keeps the functions that it has given
 
 
 def swish(cuda="x / (1 + exp(-beta * x))", **record):
@@ -76,23 +65,23 @@ def square_sum(source=SQUARE_SUM, **record):
     return square_sum
 
 
-def test_an_elementwise_kernel_passes_every_check_of_an_op(forget):
+def test_an_elementwise_kernel_passes_every_check_of_an_op():
     swish(domain=[(-2, 2), (0.5, 2)])
     gg.testing.check_op("my_swish")
 
 
-def test_a_raw_kernel_passes_every_check_of_an_op(forget):
+def test_a_raw_kernel_passes_every_check_of_an_op():
     square_sum()
     gg.testing.check_op("square_sum")
 
 
-def test_a_wrong_kernel_is_caught_on_the_cpu(forget):
+def test_a_wrong_kernel_is_caught_on_the_cpu():
     swish("x / (1 + exp(beta * x))")
     with pytest.raises(gg.testing.GradientCheckError, match="my_swish"):
         gg.testing.check_op("my_swish", checks=["kernel"])
 
 
-def test_a_missing_barrier_in_a_raw_kernel_is_caught_on_the_cpu(forget):
+def test_a_missing_barrier_in_a_raw_kernel_is_caught_on_the_cpu():
     square_sum("""
         template <class T> __global__ void square_sum(const T* x, T* out, long long n) {
           __shared__ compute_t<T> part[64];
@@ -115,7 +104,7 @@ def test_a_missing_barrier_in_a_raw_kernel_is_caught_on_the_cpu(forget):
     [((5, 7), (5, 7)), ((5, 7), ()), ((), (3, 2)), ((4, 1), (1, 9)), ((33,), 1.5), ((0, 3), ()),
      ((), ()), ((1, 1), (1,)), ((2000,), (2000,))],
 )  # fmt: skip
-def test_an_elementwise_kernel_broadcasts_on_the_device(dtype, x, beta, cuda, forget, rng):
+def test_an_elementwise_kernel_broadcasts_on_the_device(dtype, x, beta, cuda, rng):
     op = swish()
 
     def made(shape):
@@ -131,14 +120,14 @@ def test_an_elementwise_kernel_broadcasts_on_the_device(dtype, x, beta, cuda, fo
     np.testing.assert_allclose(found.numpy().astype(float), desired.numpy().astype(float), t, t)
 
 
-def test_a_kernel_takes_views_and_arrays_off_the_boundary(cuda, forget, rng):
+def test_a_kernel_takes_views_and_arrays_off_the_boundary(cuda, rng):
     op, x = swish(), rng.normal(size=(6, 9)).astype(np.float32)
     there = gg.constant(x, device=cuda)
     for cut in (lambda a: a[1:, ::2], lambda a: a.T, lambda a: a[0, 1:], lambda a: a[::-1]):
         np.testing.assert_allclose(op(cut(there), 2.0).numpy(), op(cut(x), 2.0).numpy(), 1e-5)
 
 
-def test_what_a_kernel_does_not_take_goes_to_the_formula(cuda, forget):
+def test_what_a_kernel_does_not_take_goes_to_the_formula(cuda):
     op = swish()
     ints, wide = gg.constant([1, 2], device=cuda), gg.constant([1.0, 2.0], "float64", device=cuda)
     narrow = gg.constant([1.0, 2.0], "float32", device=cuda)
@@ -146,7 +135,7 @@ def test_what_a_kernel_does_not_take_goes_to_the_formula(cuda, forget):
     assert op(wide, narrow).dtype == np.float64
 
 
-def test_a_raw_kernel_has_several_results_and_keywords(cuda, forget, rng):
+def test_a_raw_kernel_has_several_results_and_keywords(cuda, rng):
     @gg.raw_kernel(
         """
         template <class T> __global__ void halves(const T* x, T* low, T* high, long long n,
@@ -171,7 +160,7 @@ def test_a_raw_kernel_has_several_results_and_keywords(cuda, forget, rng):
     np.testing.assert_array_equal((low + high).numpy(), x.numpy())
 
 
-def test_a_kernel_for_one_dtype_leaves_others_to_the_formula(cuda, forget):
+def test_a_kernel_for_one_dtype_leaves_others_to_the_formula(cuda):
     launched = []
 
     @gg.raw_kernel(
@@ -186,7 +175,7 @@ def test_a_kernel_for_one_dtype_leaves_others_to_the_formula(cuda, forget):
     assert launched == [np.float32]
 
 
-def test_a_source_without_the_kernel_is_refused(forget):
+def test_a_source_without_the_kernel_is_refused():
     with pytest.raises(ArgumentError, match=r"no __global__ function 'square_sum'"):
         square_sum("__global__ void another(const float* x) {}")
 
@@ -197,7 +186,7 @@ def test_what_is_no_signature_is_refused(signature):
         gg.elementwise_kernel(signature, "x", formula=lambda xp, x: x, d=[1])
 
 
-def test_a_source_that_does_not_compile_names_the_op_and_its_own_line(cuda, forget):
+def test_a_source_that_does_not_compile_names_the_op_and_its_own_line(cuda):
     op = square_sum(SQUARE_SUM.replace("v * v", "w * w"))
     with pytest.raises(KernelError) as raised:
         op(gg.constant([[1.0]], device=cuda))
