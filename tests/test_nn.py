@@ -192,6 +192,16 @@ def test_repr_shows_the_parts():
     )
 
 
+def test_repr_of_a_part_that_knows_the_whole_ends():
+    model = nn.Module()
+    model.part = nn.Module()
+    model.part.parent = model
+    model.part.scale = gg.Variable(2.0)
+    assert repr(model) == (
+        "Module(1 numbers)\n  part: Module(1 numbers)\n    parent: ...\n    scale: float32 ()"
+    )
+
+
 def test_dense_computes_x_kernel_plus_bias(rng):
     layer = nn.Dense(3, 2, gg.tanh, bias_initializer=nn.initializers.ones, dtype="float64")
     x = rng.normal(size=(4, 5, 3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -90,6 +91,7 @@ class Module:
         hint = f" {_HINTS[name]}" if name in _HINTS else ""
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{hint}")
 
+    @reprlib.recursive_repr()  # a part may hold the whole, as its parent
     def __repr__(self) -> str:
         """The class and, a line each, the parts: ``name: part``."""
         parts: list[str] = []
