@@ -213,7 +213,7 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
     y, pull = vjp(f, *primals)
     seeds = nest.map_structure(zeros_beside, y)
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-        tape.watch(seeds)
+        tape.watch([s for s in nest.flatten(seeds) if is_inexact(s.dtype)])
         pulled = pull(seeds)
 
     def push(*tangents: Any) -> Any:

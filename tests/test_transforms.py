@@ -37,6 +37,13 @@ def test_linearize_pushes_tangents_without_calling_the_function():
         assert not calls
 
 
+def test_linearize_has_zero_tangents_of_integers():
+    _, push = gg.linearize(lambda x: (x * x, gg.argmax(x)), X)
+    pushed, of_integers = push(gg.ones_like(X))
+    near(pushed, 2 * X)
+    assert of_integers.item() == 0
+
+
 # ---- custom_jvp --------------------------------------------------------------------------
 
 
