@@ -142,7 +142,7 @@ def reraise(
 ) -> NoReturn:
     """Raise what happened inside op `name` as a gpugrad error that says where, and what to do."""
     if isinstance(error, GpugradError):
-        if name in str(error):
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(error)):
             raise error
         raise type(error)(f"{name}: {error}") from error
     found = _meaning(error)

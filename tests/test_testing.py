@@ -389,6 +389,14 @@ def test_an_error_that_is_not_what_was_promised_is_found(error, words):
     assert words in found_by("planted", "errors")
 
 
+def test_a_message_that_names_its_op_in_passing_is_found():
+    def forward(xp, x):
+        raise ArgumentError("nothing is given that could be planted")
+
+    plant_op(None, forward, errors=[([np.ones(2)], {}, ArgumentError, "given")])
+    assert "should begin with planted" in found_by("planted", "errors")
+
+
 # ---- functions ---------------------------------------------------------------------------
 
 
