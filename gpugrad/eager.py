@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, TENSOR, as_array
+from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, as_array
 from gpugrad.batched import Batched, crossed, spread
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.placement import meet, meet_arrays
@@ -300,10 +300,10 @@ def _recording(op: Any, ids: str, params: str) -> list[str]:
 
 _SCOPE = {
     "ARRAYS": ARRAYS, "Batched": Batched, "NAMESPACES": NAMESPACES, "NUMPY": NUMPY,
-    "SCALARS": SCALARS, "TENSOR": TENSOR, "Tensor": Tensor, "asarray": as_array,
-    "beside": _beside, "block": block, "crossed": crossed, "graphs": graphs, "meet": meet,
-    "meet_arrays": meet_arrays, "ndarray": np.ndarray, "new": new, "number": number,
-    "record": record, "record_many": record_many, "recorders": recorders, "reraise": reraise,
-    "split": _split, "tensor": tensor, "tensors": _tensors, "wrap": wrap,
+    "SCALARS": SCALARS, "Tensor": Tensor, "asarray": as_array, "beside": _beside, "block": block,
+    "crossed": crossed, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
+    "ndarray": np.ndarray, "new": new, "number": number, "record": record,
+    "record_many": record_many, "recorders": recorders, "reraise": reraise, "split": _split,
+    "tensor": tensor, "tensors": _tensors, "wrap": wrap,
 }  # fmt: skip
 """What every generated text may name."""

@@ -98,10 +98,5 @@ class _Method:
         return functools.partial(self.function, generator=generator)
 
 
-for _function in (
-    bernoulli, beta, binomial, bits, categorical, cauchy, chisquare, choice, dirichlet,
-    exponential, gamma, geometric, gumbel, integers, laplace, logistic, lognormal,
-    multivariate_normal, negative_binomial, normal, pareto, permutation, poisson, rademacher,
-    student_t, truncated_normal, uniform, weibull,
-):  # fmt: skip
-    setattr(Generator, _function.__name__, _Method(_function))
+for _name in set(__all__) - {"Generator", "default_generator", "set_seed"}:
+    setattr(Generator, _name, _Method(globals()[_name]))

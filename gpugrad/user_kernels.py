@@ -83,14 +83,10 @@ def elementwise_kernel(
     launcher = functools.partial(_launch_elementwise, name, arrays, preamble, body)
     return elementwise(
         signature, forward=formula, d=d, cuda=launcher,
-        ref=ref or functools.partial(_on_numpy, formula),
+        ref=ref or functools.partial(formula, NUMPY),
         doc=doc or f"The kernel ``{cuda.strip()}`` of each element.",
         example=example or (", ".join(["gg.zeros(0)"] * len(arrays)), "[]"), **record,
     )  # fmt: skip
-
-
-def _on_numpy(formula: Callable[..., Any], *arrays: Any) -> Any:
-    return formula(NUMPY, *arrays)
 
 
 @functools.cache
