@@ -341,10 +341,9 @@ def _at_level(index: Any, level: Level) -> Any:
 class _Border:
     """What a tape logs for a linear function of one array that is no op: its two rules."""
 
-    arrays, saves, origins = ("x",), (), ()
-    partials, linear, variadic, outputs = None, False, False, 1
+    origins, partials, linear, outputs = (), None, False, 1
 
-    def __init__(self, name: str, forward: Rule, adjoint: Rule, inside: Rule | None = None) -> None:
+    def __init__(self, name: str, forward: Rule, adjoint: Rule, inside: Rule | None) -> None:
         self.name, self.inside = name, inside
         self.rules = self.masked = (lambda xp, g, saved, params: adjoint(g),)
         self.jvps = (lambda xp, t, saved, params: forward(t),)

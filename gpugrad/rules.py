@@ -105,9 +105,9 @@ class DeclaredRules:
 class OwnRules:
     """What a tape logs for a call that is no op's: its gradients come all from one function."""
 
-    rules = masked = saves = origins = arrays = ()
+    rules = masked = origins = ()
     partials = jvps = None
-    linear = variadic = False
+    linear = False
     outputs = 0  # its gradient is always a tuple
 
     def __init__(self, name: str) -> None:
