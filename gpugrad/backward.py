@@ -100,9 +100,9 @@ def backward(
     keep: set[int],
     need: Any,
     xp: Any,
-    stops: Any = (),
-    masked: bool = False,
-    traced: bool = True,
+    stops: set[int],
+    masked: bool,
+    traced: bool,
 ) -> None:
     """Pull `grads` (by serial number) back through `log`, in place.
 

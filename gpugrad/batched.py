@@ -98,7 +98,7 @@ class Level:
     gradients are too. From outside, a gradient is the sum over the examples.
     """
 
-    def __init__(self, size: int, randomness: str = "error") -> None:
+    def __init__(self, size: int, randomness: str) -> None:
         self.size, self.randomness, self.serial = size, randomness, next(_serial)
         with _alive_lock:
             _alive.add(self.serial)

@@ -125,8 +125,8 @@ def _short(arrays: Any) -> str:
 
 def fail(case: Case, what: str, facts: dict[str, Any]) -> NoReturn:
     """Raise the error that shows all that is needed to see the failure again."""
-    about = describe(dict(zip(case.names, case.point, strict=True)))
-    lines = [f"{case.title}: {what}", f"  arguments: {about}", f"  values: {_short(case.point)}"]
+    given = describe(dict(zip(case.names, case.point, strict=True)))
+    lines = [f"{case.title}: {what}", f"  arguments: {given}", f"  values: {_short(case.point)}"]
     lines += [f"  {name}: {value}" for name, value in facts.items()]
     raise GradientCheckError("\n".join(lines))
 
