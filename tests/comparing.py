@@ -1,7 +1,11 @@
-"""What several tests compare arrays with."""
+"""What several tests compare arrays with, and ops by their kernels with their formulas."""
 
 import ml_dtypes
 import numpy as np
+
+import gpugrad as gg
+from gpugrad.backend import NUMPY
+from gpugrad.testing import shim
 
 DTYPES = {
     "float64": (np.dtype("float64"), 1e-12),
@@ -20,3 +24,35 @@ def same(a, b):
 def near(a, b, tolerance=1e-12):
     """Assert that values are equal up to rounding."""
     np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tolerance, atol=tolerance)
+
+
+def near_largest(actual, desired, tolerance, about=""):
+    """Assert that values are equal up to the rounding of sums, in which the largest counts."""
+    actual, desired = (np.asarray(x).astype(np.float64) for x in (actual, desired))
+    assert actual.shape == desired.shape, about
+    atol = tolerance * max(1.0, np.abs(desired[np.isfinite(desired)]).max(initial=0))
+    np.testing.assert_allclose(actual, desired, rtol=tolerance, atol=atol, err_msg=about)
+
+
+def by_kernel(name, *arrays, schedule="round robin", **params):
+    """Results of an op by its kernel, run on the CPU by the shim."""
+    with shim.running(schedule):
+        made = gg.OPS[name].cuda(NUMPY, *arrays, **params)
+    assert made is not NotImplemented
+    return made if isinstance(made, tuple) else (made,)
+
+
+def by_formula(name, *arrays, **params):
+    """Results of an op in float64, on what the narrow arrays hold."""
+    wide = [a.astype(np.float64) if a.dtype.kind in "fV" else a for a in arrays]
+    with np.errstate(all="ignore"):
+        made = gg.OPS[name].bare(NUMPY)(*wide, **params)
+    return made if isinstance(made, tuple) else (made,)
+
+
+def compare(name, dtype, *arrays, schedule="round robin", **params):
+    """Results of an op by its kernel, after they were found near those of its formula."""
+    made = by_kernel(name, *arrays, schedule=schedule, **params)
+    for k, (a, d) in enumerate(zip(made, by_formula(name, *arrays, **params), strict=True)):
+        near_largest(a, d, DTYPES[dtype][1], f"result {k}")
+    return made

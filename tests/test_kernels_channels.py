@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from comparing import DTYPES
+from comparing import DTYPES, by_kernel, compare
 from needs import each_architecture, needs_nvrtc, needs_shim
 
 import gpugrad as gg
@@ -46,29 +46,6 @@ def of_norm(rng, dtype, shape, axis, weight=True):
     return given, {"axis": others, "along": axis}
 
 
-def run(name, *arrays, schedule="round robin", **params):
-    with shim.running(schedule):
-        made = gg.OPS[name].cuda(NUMPY, *arrays, **params)
-    assert made is not NotImplemented
-    return made if isinstance(made, tuple) else (made,)
-
-
-def compare(name, dtype, *arrays, **params):
-    made = run(name, *arrays, **params)
-    wide = [a.astype(np.float64) for a in arrays]
-    desired = gg.OPS[name].bare(NUMPY)(*wide, **params)
-    tolerance = DTYPES[dtype][1]
-    for k, (a, d) in enumerate(
-        zip(made, desired if isinstance(desired, tuple) else (desired,), strict=True)
-    ):
-        assert a.shape == d.shape
-        scale = max(1.0, float(np.abs(d[np.isfinite(d)]).max(initial=0)))
-        np.testing.assert_allclose(
-            a.astype(np.float64), d, rtol=tolerance, atol=tolerance * scale, err_msg=f"result {k}"
-        )
-    return made
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 def test_channels_of_any_shape(shape, axis, dtype, rng):
@@ -86,7 +63,7 @@ def test_every_schedule_gives_the_same_bits(shape, axis, schedule, rng):
     for name, given in (
         ("standardize_affine", arrays[1:2]), ("standardize_affine_grads", arrays),
     ):  # fmt: skip
-        first, second = (run(name, *given, **params, schedule=s)
+        first, second = (by_kernel(name, *given, **params, schedule=s)
                          for s in (shim.SCHEDULES[0], schedule))  # fmt: skip
         for a, b in zip(first, second, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -152,7 +129,7 @@ def test_what_the_kernels_do_not_do_is_left_to_the_formula():
 def test_equal_elements_become_the_bias(rng):
     x, bias = np.full((70, 6), 0.1, np.float32), np.arange(6, dtype=np.float32)
     given = {"axis": 0, "along": 1, "eps": 0.0}
-    y, mean, var = run("standardize_affine", x, np.ones_like(bias), bias, **given)
+    y, mean, var = by_kernel("standardize_affine", x, np.ones_like(bias), bias, **given)
     np.testing.assert_array_equal(y, np.broadcast_to(bias, y.shape))
     np.testing.assert_array_equal(mean, np.broadcast_to(np.float32(0.1), mean.shape))
     assert (var == 0).all()
@@ -164,7 +141,7 @@ def test_neither_a_mean_far_from_zero_nor_an_outlier_costs_digits(shape, axis, f
     x = rng.normal(size=shape).astype(np.float32) + np.float32(far)
     others = tuple(a for a in range(len(shape)) if a != axis)
     x.reshape(-1)[0] += 1000  # the first of a channel: what others are counted from
-    _, mean, var = run("standardize_affine", x, axis=others, eps=0.0)
+    _, mean, var = by_kernel("standardize_affine", x, axis=others, eps=0.0)
     wide = x.astype(np.float64)
     np.testing.assert_allclose(mean, wide.mean(others, keepdims=True), rtol=3e-7)
     np.testing.assert_allclose(var, wide.var(others, keepdims=True), rtol=1e-5)
@@ -173,7 +150,7 @@ def test_neither_a_mean_far_from_zero_nor_an_outlier_costs_digits(shape, axis, f
 def test_nan_and_infinity_stay_in_their_channel(rng):
     x = drawn(rng, "float32", 50, 8)
     x[3, 1], x[4, 2] = np.nan, np.inf
-    y, mean, var = run("standardize_affine", x, axis=0)
+    y, mean, var = by_kernel("standardize_affine", x, axis=0)
     for made in (y, mean, var):
         np.testing.assert_array_equal(np.isfinite(made).all(0), [True, False, False, *[True] * 5])
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from comparing import DTYPES
+from comparing import DTYPES, by_kernel, compare
 from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
@@ -19,32 +19,6 @@ LENGTHS = [1, 7, 32, 129, 1000, 4099]
 
 def drawn(rng, dtype, *shape, scale=3.0):
     return (rng.normal(size=shape) * scale).astype(DTYPES[dtype][0])
-
-
-def formula(name, *arrays, **params):
-    """The op in float64, on what the narrow arrays hold."""
-    wide = [a.astype(np.float64) if a.dtype.kind in "fV" else a for a in arrays]
-    with np.errstate(all="ignore"):
-        made = gg.OPS[name].bare(NUMPY)(*wide, **params)
-    return made if isinstance(made, tuple) else (made,)
-
-
-def run(name, *arrays, schedule="round robin", **params):
-    with shim.running(schedule):
-        made = gg.OPS[name].cuda(NUMPY, *arrays, **params)
-    assert made is not NotImplemented
-    return made if isinstance(made, tuple) else (made,)
-
-
-def compare(name, dtype, *arrays, schedule="round robin", **params):
-    made = run(name, *arrays, schedule=schedule, **params)
-    tolerance = DTYPES[dtype][1]
-    for k, (a, d) in enumerate(zip(made, formula(name, *arrays, **params), strict=True)):
-        assert a.shape == d.shape
-        scale = max(1.0, float(np.nanmax(np.abs(np.where(np.isfinite(d), d, 0)), initial=0)))
-        np.testing.assert_allclose(
-            a.astype(np.float64), d, rtol=tolerance, atol=tolerance * scale, err_msg=f"result {k}"
-        )
 
 
 def losing(rng, dtype, n, lines=3):
@@ -72,7 +46,7 @@ def test_softmax_of_rows_of_any_length(n, dtype, rng):
     x, g = drawn(rng, dtype, 3, n), drawn(rng, dtype, 3, n, scale=1)
     for name in ("softmax", "log_softmax"):
         compare(name, dtype, x, axis=-1)
-        compare(f"{name}_grad", dtype, g, *run(name, x, axis=-1), axis=-1)
+        compare(f"{name}_grad", dtype, g, *by_kernel(name, x, axis=-1), axis=-1)
     compare("logsumexp", dtype, x, axis=-1)
 
 
@@ -125,7 +99,7 @@ def test_every_schedule_gives_the_same_bits(n, schedule, rng):
     for name, arrays, *params in calls:
         given = params[0] if params else {}
         for a, b in zip(
-            run(name, *arrays, **given), run(name, *arrays, schedule=schedule, **given),
+            by_kernel(name, *arrays, **given), by_kernel(name, *arrays, schedule=schedule, **given),
             strict=True,
         ):  # fmt: skip
             np.testing.assert_array_equal(a, b)
@@ -137,7 +111,7 @@ def test_rows_too_long_for_registers_are_read_again(dtype, n, rng):
     labels[0] = 5
     assert rows.plan(1, n, DTYPES[dtype][0], 16)[0] == 0
     compare("softmax", dtype, x, axis=-1)
-    compare("softmax_grad", dtype, x, *run("softmax", x), axis=-1)
+    compare("softmax_grad", dtype, x, *by_kernel("softmax", x), axis=-1)
     compare("sparse_softmax_cross_entropy", dtype, x, labels, label_smoothing=0.1)
     compare("sparse_softmax_cross_entropy_grad", dtype, g, x, labels)
     compare("softmax_cross_entropy_grad", dtype, g, x, np.abs(x) / n)
@@ -152,7 +126,7 @@ def test_gradients_of_cross_entropies_may_be_written_over_the_scores(n, schedule
     for name, *others in (
         ("sparse_softmax_cross_entropy_grad", labels), ("softmax_cross_entropy_grad", np.abs(x)),
     ):  # fmt: skip
-        (desired,) = run(name, g, x, *others)
+        (desired,) = by_kernel(name, g, x, *others)
         position, launcher = cross_entropy.OVERWRITING[name]
         given = [g, x.copy(), *others]
         with shim.running(schedule):
@@ -170,8 +144,10 @@ def test_a_loss_and_its_gradient_at_once_are_those_of_two_kernels(dtype, n, sche
     x[3, labels[3]] = -np.inf
     for of, ignored in ((g.dtype, None), (g.dtype, -1), (np.result_type(g, np.float32), n)):
         up = g.astype(of)
-        (losses,) = run("sparse_softmax_cross_entropy", x, labels, ignore_index=ignored, dtype=of)
-        (d,) = run("sparse_softmax_cross_entropy_grad", up, x, labels, ignore_index=ignored)
+        (losses,) = by_kernel(
+            "sparse_softmax_cross_entropy", x, labels, ignore_index=ignored, dtype=of
+        )
+        (d,) = by_kernel("sparse_softmax_cross_entropy_grad", up, x, labels, ignore_index=ignored)
         for over in (False, True):
             before = x.copy()
             with shim.running(schedule):
@@ -253,8 +229,8 @@ def test_infinities_and_nan_give_what_the_formula_gives(n, rng):
 def test_a_label_that_is_no_class_gives_nan_and_harms_no_other(rng):
     g, x, labels = losing(rng, "float32", 9)
     labels[:] = 3, 9, -1
-    (losses,) = run("sparse_softmax_cross_entropy", x, labels)
-    (dx,) = run("sparse_softmax_cross_entropy_grad", g, x, labels)
+    (losses,) = by_kernel("sparse_softmax_cross_entropy", x, labels)
+    (dx,) = by_kernel("sparse_softmax_cross_entropy_grad", g, x, labels)
     assert np.isnan(losses).tolist() == [False, True, True]
     assert np.isnan(dx).all(1).tolist() == [False, True, True]
     assert np.isfinite(dx[0]).all()
@@ -263,20 +239,20 @@ def test_a_label_that_is_no_class_gives_nan_and_harms_no_other(rng):
 def test_an_ignored_row_of_nan_has_a_gradient_of_zero(rng):
     g, x, labels = losing(rng, "float32", 9)
     x[0] = np.nan
-    (dx,) = run("sparse_softmax_cross_entropy_grad", g, x, labels, ignore_index=-1)
+    (dx,) = by_kernel("sparse_softmax_cross_entropy_grad", g, x, labels, ignore_index=-1)
     assert (dx[0] == 0).all()
 
 
 def test_norms_of_equal_elements_are_the_bias(rng):
     x, weight, bias = np.full((2, 6), 3, np.float32), np.ones(6, np.float32), np.arange(6.0)
-    y, _, var = run("standardize_affine", x, weight, bias.astype(np.float32), eps=0.0)
+    y, _, var = by_kernel("standardize_affine", x, weight, bias.astype(np.float32), eps=0.0)
     np.testing.assert_array_equal(y, [bias, bias])
     assert (var == 0).all()
 
 
 def test_a_mean_far_from_zero_costs_no_digits(rng):
     x = (rng.normal(size=(2, 500)) + 1e4).astype(np.float32)
-    y, _, _ = run("standardize_affine", x, eps=0.0)
+    y, _, _ = by_kernel("standardize_affine", x, eps=0.0)
     wide = x.astype(np.float64)
     exact = (wide - wide.mean(-1, keepdims=True)) / wide.std(-1, keepdims=True)
     np.testing.assert_allclose(y, exact, atol=2e-3)
