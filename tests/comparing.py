@@ -26,6 +26,13 @@ def near(a, b, tolerance=1e-12):
     np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tolerance, atol=tolerance)
 
 
+def value(g):
+    """A gradient as plain Python: None, a number or nested lists."""
+    if g is None:
+        return None
+    return (g.to_dense() if isinstance(g, gg.IndexedSlices) else g).tolist()
+
+
 def near_largest(actual, desired, tolerance, about=""):
     """Assert that values are equal up to the rounding of sums, in which the largest counts."""
     actual, desired = (np.asarray(x).astype(np.float64) for x in (actual, desired))

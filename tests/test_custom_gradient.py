@@ -5,17 +5,12 @@ import pickle
 
 import numpy as np
 import pytest
+from comparing import value
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError, ShapeError, StructureError, TapeError
 
 C = gg.constant
-
-
-def value(g):
-    if g is None:
-        return None
-    return (g.to_dense() if isinstance(g, gg.IndexedSlices) else g).tolist()
 
 
 def gradient(f, *xs, **keywords):
@@ -686,8 +681,8 @@ def test_variables_in_what_is_computed_again_are_read_at_each_replay(inside, kin
         return loss, *tape.gradient(loss, [x, w])
 
     traced, x = gg.function(step), gg.constant([1.0, 2.0])
-    for value in (2.0, 3.0, -1.0):
-        w.assign(value)
+    for number in (2.0, 3.0, -1.0):
+        w.assign(number)
         for found, desired in zip(traced(x), step(x), strict=True):
             np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-6)
         np.testing.assert_allclose(gg.function(block)(x).numpy(), block(x).numpy(), 1e-6)

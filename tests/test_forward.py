@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from comparing import value
 
 import gpugrad as gg
 from gpugrad import recorder as recorder_module
@@ -11,10 +12,6 @@ from gpugrad import tensor as tensor_module
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, TapeError
 
 C = gg.constant
-
-
-def value(t):
-    return None if t is None else t.tolist()
 
 
 def push(f, x, t):

@@ -15,6 +15,7 @@ import weakref
 
 import numpy as np
 import pytest
+from comparing import value
 
 import gpugrad as gg
 from gpugrad import backward as backward_module
@@ -30,13 +31,6 @@ from gpugrad.errors import (
 )
 
 C = gg.constant
-
-
-def value(g):
-    """A gradient as plain Python: None, a number or nested lists."""
-    if g is None:
-        return None
-    return (g.to_dense() if isinstance(g, gg.IndexedSlices) else g).tolist()
 
 
 def values(gs):

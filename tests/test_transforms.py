@@ -2,16 +2,13 @@
 
 import numpy as np
 import pytest
+from comparing import near
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
 from gpugrad.testing import check_grads
 
 X = gg.constant([4.0, 9.0, 2.0], dtype=gg.float64)
-
-
-def near(a, b, tolerance=1e-10):
-    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tolerance, atol=tolerance)
 
 
 # ---- linearize ---------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from comparing import near
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, StructureError
@@ -23,10 +24,6 @@ def loss(w, x):
 
 def rows(f, *args):
     return np.stack([f(*(a[i] for a in args)).numpy() for i in range(len(args[0]))])
-
-
-def near(a, b, tolerance=1e-12):
-    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tolerance, atol=tolerance)
 
 
 # ---- axes and structures -----------------------------------------------------------------
