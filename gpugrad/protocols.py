@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, is_array
+from gpugrad.backend import ARRAYS, TENSOR, is_array
 from gpugrad.errors import DTypeError
 from gpugrad.tensor import Tensor, tensor
 
@@ -225,18 +225,14 @@ def _is(value: Any, default: Any) -> bool:
 
 def _flat(function: str, a: Any, axis: Any, **keywords: Any) -> Any:
     """Of all elements for axis None, as NumPy does it."""
-    import gpugrad
-
     a = tensor(a)
     a, axis = (a.reshape(-1), -1) if axis is None else (a, axis)
-    return getattr(gpugrad, function)(a, axis=axis, **keywords)
+    return getattr(TENSOR, function)(a, axis=axis, **keywords)
 
 
 def _take(a: Any, indices: Any, /, axis: Any = None) -> Any:
-    import gpugrad
-
     a = tensor(a)
-    return gpugrad.take(a.reshape(-1) if axis is None else a, indices, axis=axis or 0)
+    return TENSOR.take(a.reshape(-1) if axis is None else a, indices, axis=axis or 0)
 
 
 def _sort(a: Any, /, axis: Any = -1, *, stable: Any = None) -> Any:
@@ -256,23 +252,17 @@ def _nancumprod(a: Any, /, axis: Any = None, *, dtype: Any = None) -> Any:
 
 
 def _where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
-    import gpugrad
-
     if x is None and y is None:
-        return gpugrad.nonzero(condition)  # type: ignore[no-untyped-call]  # ops are untyped
-    return gpugrad.where(condition, x, y)
+        return tensor(condition).nonzero()
+    return TENSOR.where(condition, x, y)
 
 
 def _copy(a: Any, /, order: Any = "K") -> Any:
-    import gpugrad
-
-    return gpugrad.asarray(a, copy=True)
+    return tensor(a).copy()
 
 
 def _outer_product(a: Any, b: Any, /) -> Any:
-    import gpugrad
-
-    return gpugrad.outer(gpugrad.ravel(a), gpugrad.ravel(b))
+    return TENSOR.outer(TENSOR.ravel(a), TENSOR.ravel(b))
 
 
 def _transpose(a: Any, /, axes: Any = None) -> Any:
@@ -295,8 +285,8 @@ _ABOUT: dict[str, Callable[..., Any]] = {  # the array but not its values: no gr
 }
 _ADAPTED: dict[str, Callable[..., Any]] = {
     "argsort": _argsort, "copy": _copy, "nancumprod": _nancumprod, "nancumsum": _nancumsum,
-    "outer": _outer_product,
-    "sort": _sort, "take": _take, "transpose": _transpose, "where": _where,
+    "outer": _outer_product, "sort": _sort, "take": _take, "transpose": _transpose,
+    "where": _where,
 }  # fmt: skip
 
 
