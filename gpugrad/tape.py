@@ -338,7 +338,7 @@ class GradientTape(Recorder):
             number_any(t)
         if not (self._usable or self._explains):
             raise TapeError(
-                "explain: the record was freed by `gradient`, which found no None to explain. Use "
-                "GradientTape(persistent=True) to ask more."
+                "explain: this tape has recorded nothing, or its record was freed by `gradient`, "
+                "which found no None to explain. Use GradientTape(persistent=True) to ask more."
             )
         return why(target, source, self.log, self.barriers, self.leaves, self.known)

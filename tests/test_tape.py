@@ -1584,6 +1584,11 @@ def test_gradient_that_is_none_holds_no_arrays_either():
     assert "floor" in tape.explain(y, x)
 
 
+def test_explain_of_a_tape_that_recorded_nothing_says_so():
+    with pytest.raises(TapeError, match="recorded nothing"):
+        gg.GradientTape().explain(C(1.0), C(2.0))
+
+
 def test_intermediate_that_no_rule_names_is_freed_at_once():
     x = gg.ones(3)
     with gg.GradientTape() as tape:
