@@ -48,6 +48,7 @@ class Launched(Protocol):
 
     Attributes:
         version: another one once `launch` would launch something else than it did.
+        widens: where it is there, whether 16-bit floats may stand in the place of float32.
     """
 
     version: int
