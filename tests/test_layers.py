@@ -50,6 +50,13 @@ def test_embedding_reads_rows_and_its_gradient_may_be_rows():
     close(found.to_dense(), [[0] * 3, [2] * 3, [0] * 3, [0] * 3, [1] * 3])
 
 
+@pytest.mark.parametrize("made", [np.ones((3, 2), np.float32), gg.ones((3, 2))])
+def test_embedding_writes_no_padding_into_what_its_initializer_returned(made):
+    layer = gg.nn.Embedding(3, 2, padding_idx=1, initializer=lambda shape, **how: made)
+    close(layer.weight, [[1, 1], [0, 0], [1, 1]])
+    np.testing.assert_array_equal(made, np.ones((3, 2)))
+
+
 def test_layer_norm_goes_over_the_last_axes(rng):
     layer = gg.nn.LayerNorm((3, 2), eps=1e-3)
     layer.weight.assign(rng.normal(size=(3, 2)).astype(np.float32))

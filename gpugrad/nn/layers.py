@@ -14,7 +14,7 @@ from gpugrad.nn.initializers import Initializer, glorot_uniform, normal, zeros
 from gpugrad.nn.module import Module
 from gpugrad.ops.dropout import check_probability
 from gpugrad.ops.generator import Generator
-from gpugrad.tensor import Tensor, tensor
+from gpugrad.tensor import Tensor, constant, tensor
 from gpugrad.training import is_training
 from gpugrad.variable import Variable
 
@@ -237,9 +237,9 @@ class Embedding(Module):
             raise ArgumentError(f"Embedding: padding_idx={padding_idx!r:.60} is no row; there are "
                                 f"{rows}.")  # fmt: skip
         self.padding_idx, self.sparse = padding_idx, sparse
-        made = initializer((rows, width), generator=generator, dtype=dtype)
+        made = constant(initializer((rows, width), generator=generator, dtype=dtype))
         if padding_idx is not None:
-            made[padding_idx] = 0.0
+            made[padding_idx] = 0.0  # of a copy: the initializer may have returned a user's array
         self.weight = Variable(made, name="weight")
 
     def forward(self, indices: Any) -> Tensor:
