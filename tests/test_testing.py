@@ -456,6 +456,7 @@ def test_assert_close_accepts_what_is_equal_up_to_rounding():
         (np.array(np.inf), np.array(-np.inf), "1 of 1 elements differ, most: "),
         (np.array([3]), np.array([4]), "rtol=0, atol=0"),
         (np.array([True]), np.array([False]), "1 of 1"),
+        (np.array([2**60, 1]), np.array([2**60 + 1, 1]), r"\(0,\): .*6976\), should be .*6977\)"),
     ],
 )
 def test_assert_close_finds_what_differs(actual, desired, words):
