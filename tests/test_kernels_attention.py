@@ -1,23 +1,18 @@
 """Attention's kernels, on both engines; run on the CPU by the shim."""
 
-import ml_dtypes
 import numpy as np
 import pytest
 from comparing import near_largest
 from needs import each_architecture, needs_nvrtc, needs_shim
 
 import gpugrad as gg
-from gpugrad.backend import NUMPY
+from gpugrad.backend import NUMPY, as_dtype
 from gpugrad.kernels import attention, launch
 from gpugrad.ops import attention as attention_ops
 from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim
 
-DTYPES = {
-    "float64": np.dtype(np.float64), "float32": np.dtype(np.float32),
-    "float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16),
-}  # fmt: skip
 TOLERANCES = {"float64": 1e-10, "float32": 3e-5, "float16": 4e-3, "bfloat16": 3e-2}
 OF = ("query", "key", "value")
 
@@ -26,7 +21,7 @@ grad = gg.OPS["flash_attention_grad"].bare(NUMPY)
 
 
 def drawn(rng, shape, dtype="float64"):
-    return rng.normal(size=shape).astype(DTYPES[dtype])
+    return rng.normal(size=shape).astype(as_dtype(dtype))
 
 
 def assert_near(actual, desired, dtype):
@@ -155,7 +150,7 @@ def test_masks_of_every_broadcast_shape(dtype, additive, mask):
     chosen[..., 0, :] = False  # a query, or more, that sees no key
     if additive:
         some = drawn(rng, chosen.shape, dtype)
-        chosen = np.where(chosen, some, DTYPES[dtype].type(-np.inf))
+        chosen = np.where(chosen, some, as_dtype(dtype).type(-np.inf))
     check([*arrays, chosen], dtype, shim.SCHEDULES[2:], enable_gqa=True, is_causal=True, scale=0.7)
 
 

@@ -1,29 +1,24 @@
 """Convolution's kernels, on both engines and one by one; run on the CPU by the shim."""
 
-import ml_dtypes
 import numpy as np
 import pytest
 from comparing import near_largest
 from needs import each_architecture, needs_nvrtc, needs_shim
 
 import gpugrad as gg
-from gpugrad.backend import NUMPY
+from gpugrad.backend import NUMPY, as_dtype
 from gpugrad.kernels import convolution as kernels
 from gpugrad.kernels import launch
 from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim
 
-DTYPES = {
-    "float64": np.dtype(np.float64), "float32": np.dtype(np.float32),
-    "float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16),
-}  # fmt: skip
 TOLERANCES = {"float64": 1e-11, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
 PLAIN = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
 
 
 def drawn(rng, shape, dtype):
-    return rng.normal(size=shape).astype(DTYPES[dtype])
+    return rng.normal(size=shape).astype(as_dtype(dtype))
 
 
 def assert_near(actual, desired, dtype):
@@ -92,7 +87,7 @@ def test_more_rows_and_lines_than_one_tile_has(dtype, noted):
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 def test_a_depth_that_is_split_is_added_in_order(dtype, noted):
     check((3, 5, 20, 20), (6, 5, 3, 3), dtype)
-    assert f"convolution_sum<{launch.type_name(DTYPES[dtype])}>" in noted
+    assert f"convolution_sum<{launch.type_name(as_dtype(dtype))}>" in noted
 
 
 DEPTHWISE = {
@@ -103,7 +98,7 @@ DEPTHWISE = {
 
 
 @pytest.mark.parametrize("case", DEPTHWISE)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TOLERANCES)
 def test_few_channels_are_summed_up_one_by_one(dtype, case, noted):
     x, w, given = DEPTHWISE[case]
     check(x, w, dtype, **given)

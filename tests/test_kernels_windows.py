@@ -1,20 +1,17 @@
 """Kernels of pooling, run on the CPU by the shim, against the formulas of their ops."""
 
-import ml_dtypes
 import numpy as np
 import pytest
 from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
-from gpugrad.backend import NUMPY
+from gpugrad.backend import NUMPY, as_dtype
 from gpugrad.kernels import launch, windows
 from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim
 
 FLOATS = {"float64": 1e-12, "float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}
-DTYPES = {**{n: np.dtype(n) for n in ("float64", "float32", "float16")},
-          "bfloat16": np.dtype(ml_dtypes.bfloat16)}  # fmt: skip
 POOLS = [  # shape, size, step, dilation, padding
     ((7,), (3,), (2,), (1,), ((1, 1),)), ((2, 9), (3,), (1,), (2,), ((2, 0),)),
     ((2, 3, 8, 9), (2, 2), (2, 2), (1, 1), ((0, 0), (0, 0))),
@@ -41,7 +38,7 @@ def pool(size, step, dilation, padding):
 def drawn(shape, dtype="float64", ties=False):
     rng = np.random.default_rng(0)
     x = rng.integers(0, 3, shape) if ties else rng.normal(size=shape)
-    return x.astype(DTYPES.get(dtype, dtype))
+    return x.astype(as_dtype(dtype))
 
 
 @pytest.mark.parametrize("ties", [False, True])
