@@ -1,8 +1,8 @@
 """Forward mode: tangents carried along with the values, from the same op records.
 
-An op's JVP is found in this order: its partials; itself, where it is linear; a written rule;
-else its VJP transposed: g -> vjp(g) is linear in g, so differentiating <vjp(g), t> by g gives
-the JVP of t.
+The JVP of an op of one result is found in this order: its partials; itself, where it is linear;
+a written rule; else its VJP transposed: g -> vjp(g) is linear in g, so differentiating
+<vjp(g), t> by g gives the JVP of t. That of an op of several is its VJP transposed.
 """
 
 from __future__ import annotations
@@ -102,24 +102,24 @@ class ForwardAccumulator(Listener):
         try:
             with formulas_on(outs[0]._data):
                 raw = all(recorder.passive for recorder in below)
-                transposed = tangent_by(op) == "transposed"
+                how = tangent_by(op)
                 tangents = [self.known.get(i) for i in ids]
-                if raw and not transposed:
+                if raw and how != "transposed":
                     given = [t if t is None else t._data for t in tangents]
                     index = index_parts(params["index"]) if params and "index" in params else ()
                     xp = reading(*given, *flat(saved), *index)  # as in backward
-                    made = _push(op, xp, given, saved, params, outs[0]._data)
+                    made = _push(op, how, xp, given, saved, params, outs[0]._data)
                     self._keep(
                         outs[0], None if made is None else wrap(as_array(made, type(outs[0]._data)))
                     )
                     return
                 alive = revive(op, saved, serial, ids)
-                if transposed:
+                if how == "transposed":
                     results = _transpose(op, tangents, fits, alive, params, outs)
                     for o, result in zip(outs, results, strict=True):
                         self._keep(o, result)
                 else:
-                    self._keep(outs[0], _push(op, TENSOR, tangents, alive, params, outs[0]))
+                    self._keep(outs[0], _push(op, how, TENSOR, tangents, alive, params, outs[0]))
         finally:
             threads.stack = stack
 
@@ -134,14 +134,18 @@ def tangent_by(op: Any) -> str:
     """What makes an op's tangents: ``"partials"``, ``"itself"``, a ``"rule"``, or its VJP."""
     if op.partials is not None:
         return "partials"
+    if op.outputs != 1:  # the other two give one tangent
+        return "transposed"
     if op.linear == "each" or (op.linear and len(op.arrays) == 1):
         return "itself"
     return "transposed" if op.jvps is None else "rule"
 
 
-def _push(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any, out: Any) -> Any:
+def _push(
+    op: Any, how: str, xp: Any, tangents: list[Any], saved: Any, params: Any, out: Any
+) -> Any:
     """The tangent of an op's one result, by its partials, its linearity or its written rule."""
-    keywords, how = params or {}, tangent_by(op)
+    keywords = params or {}
     if how == "itself" and op.linear is True:
         if op.variadic:
             shapes = saved[op.saves.index(op.arrays[0] + "_shape")]

@@ -317,7 +317,8 @@ def op(
         name: of the op, if the function's own would shadow a builtin that its module needs.
         arrays: names of the array arguments, where not all of them stand before ``/``; they
             come first in the forward. One whose default is None may be left out.
-        jvp: rules ``(xp, t, names...)``, whose results add up; made by transposing if None.
+        jvp: rules ``(xp, t, names...)``, whose results add up, for an op of one result; made by
+            transposing if None.
         masked: rules to take instead where a gradient has come out NaN: of a cotangent of 0
             they give 0, also beside an infinite factor. `vjp` if None.
         linear: True if the op is linear in its arrays taken together: its JVP is itself.

@@ -84,6 +84,18 @@ def test_a_linear_op_of_two_arrays_has_its_tangents_by_its_rule():
     check_op("planted", checks=["vjp", "jvp", "second_order"])
 
 
+def test_a_linear_op_of_two_results_has_a_tangent_for_each():
+    @op(
+        vjp=[lambda xp, g: 2 * g[0] + 3 * g[1]], outputs=2, linear=True,
+        samples=shaped(([(3,)], {})),
+    )  # fmt: skip
+    def planted(xp, x, /):
+        """Of x."""
+        return 2 * x, 3 * x
+
+    check_op("planted", checks=["vjp", "jvp", "second_order"])
+
+
 def test_an_op_is_named_by_name_record_or_function():
     for one in ("tanh", OPS["tanh"], gg.tanh):
         check_op(one, checks=["vjp"])
