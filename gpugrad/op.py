@@ -404,3 +404,4 @@ def no_gradient(name: str) -> None:
     if not any(getattr(r, "is_missing", False) for r in op.rules):
         raise ArgumentError(f"no_gradient: {name} has all its gradients, or is declared without.")
     op.rules = tuple(None if getattr(r, "is_missing", False) else r for r in op.rules)
+    vars(op).pop("masked", None)  # it was made of the rules before

@@ -782,6 +782,23 @@ def test_missing_rule_is_named_and_only_when_it_is_needed():
     assert tape.gradient(y, x) is None
 
 
+def test_no_gradient_holds_in_masked_passes_too():
+    @gg.op(vjp=[..., lambda xp, g: g])
+    def half_known(xp, x, y, /):
+        return x + y
+
+    def gradient(by):
+        x, y = C(-1.0), C(2.0)
+        with gg.GradientTape() as tape:
+            tape.watch({"x": x, "y": y}[by])
+            z = half_known(x, y) + gg.where(x * y > 0, (x - y) * np.inf, 0)
+        return tape.gradient(z, {"x": x, "y": y}[by])
+
+    assert gradient("y").item() == 1.0  # NaN at first: products are masked in a second pass
+    gg.no_gradient("half_known")
+    assert gradient("x").item() == 0.0
+
+
 def test_backward_of_what_the_target_does_not_use_never_runs():
     calls = []
 
