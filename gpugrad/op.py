@@ -244,8 +244,8 @@ def elementwise(
     name, arrays = names_in(signature)
     ps = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in arrays]
     function = forward if callable(forward) else _LibraryFunction(forward or name)
-    if differentiable and len(d or vjp or ()) != len(arrays):
-        raise TypeError(f"{name}: one partial or rule for each of {arrays} is needed.")
+    if differentiable and d is None:
+        vjp = vjp or ()  # which are too few
     return _register(
         Op(
             name, function, kind="elementwise", signature=inspect.Signature(ps), vjp=vjp, jvp=jvp,

@@ -32,6 +32,9 @@ class DeclaredRules:
         masked: Sequence[Any] | None, partials: Sequence[Any] | None,
         singular: bool, variadic: bool,
     ) -> None:  # fmt: skip
+        for given in (vjp, jvp, masked, partials):
+            if given is not None and not callable(given) and len(given) != len(arrays):
+                raise TypeError(f"{name}: one partial or rule for each of {arrays} is needed.")
         self.name, self.arrays, self.params = name, arrays, params
         self.singular, self.variadic = singular, variadic
         self._bind(vjp, jvp, partials)

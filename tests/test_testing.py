@@ -378,6 +378,23 @@ def test_what_is_no_signature_is_refused(signature):
         elementwise(signature, d=[1], forward=lambda xp, x: x, doc="", example=EXAMPLE)
 
 
+@pytest.mark.parametrize("rules", [
+    {"vjp": [lambda xp, g: g]}, {"vjp": [None, None], "jvp": [lambda xp, t: t]},
+    {"vjp": [None, None], "masked": [None]},
+])  # fmt: skip
+def test_a_rule_for_too_few_arrays_is_refused(rules):
+    def planted(xp, x, y, /):
+        return x + y
+
+    with pytest.raises(TypeError, match=r"one partial or rule for each of \('x', 'y'\)"):
+        op(**rules)(planted)
+
+
+def test_an_elementwise_op_without_rules_is_refused():
+    with pytest.raises(TypeError, match="one partial or rule for each"):
+        elementwise("planted(x, y)", doc="", example=EXAMPLE)
+
+
 def test_good_documentation_passes():
     _documented("Square of x.\n\n>>> 1 + 1\n2\n")
     check_op("planted", checks=["documentation"])
