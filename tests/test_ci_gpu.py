@@ -4,8 +4,12 @@ import datetime
 import importlib.machinery
 import importlib.util
 import json
+import multiprocessing
+import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -75,13 +79,13 @@ def test_a_command_passes_or_fails_and_is_logged(gpu, tmp_path):
 def test_results_are_named_kept_and_shown(gpu, tmp_path, monkeypatch, capsys):
     figures = {"title": "a step", "seconds": {"gpugrad": 1e-5, "torch": 2e-5}}
 
-    def bench(python, limit, log, path):
+    def bench(python, limit, log, path, which):
         path.write_text(json.dumps(figures) + "\n")
-        return {"mlp": "passed"}
+        yield "mlp", "passed"
 
     monkeypatch.setattr(gpu, "device", lambda python: {"gpu": "NVIDIA H100 80GB", "driver": 13000})
     monkeypatch.setitem(gpu.PARTS, "bench", bench)
-    monkeypatch.setitem(gpu.PARTS, "stress", lambda *given: {"pytest": "failed"})
+    monkeypatch.setitem(gpu.PARTS, "stress", lambda *given: [("pytest", "failed")])
     assert gpu.main(["--only", "bench", "--out", str(tmp_path)]) == 0
     assert gpu.main(["--only", "bench,stress", "--out", str(tmp_path)]) == 1
     (path,) = tmp_path.glob("*.json")
@@ -99,22 +103,23 @@ def test_results_are_named_kept_and_shown(gpu, tmp_path, monkeypatch, capsys):
 def test_parts_run_one_after_another_add_to_one_file(gpu, tmp_path, monkeypatch):
     figures = {"title": "a step", "seconds": {"gpugrad": 1e-5}}
 
-    def bench(python, limit, log, path):
+    def bench(python, limit, log, path, which):
         path.write_text(json.dumps(figures) + "\n")
-        return {"mlp": f"{limit:.0f}"}
+        yield which[0].stem, f"{limit:.0f}"
 
     monkeypatch.setattr(gpu, "device", lambda python: {"gpu": "H100", "driver": 13000})
     monkeypatch.setattr(gpu, "commit", lambda: "a")
     monkeypatch.setitem(gpu.PARTS, "bench", bench)
-    monkeypatch.setitem(gpu.PARTS, "stress", lambda *given: {"pytest": "passed"})
-    gpu.main(["--only", "bench", "--seconds", "70", "--out", str(tmp_path)])
+    monkeypatch.setitem(gpu.PARTS, "stress", lambda *given: [("pytest", "passed")])
+    only = ["--only", "bench", "--benches", "mlp", "--out", str(tmp_path)]
+    gpu.main([*only, "--seconds", "70"])
     assert gpu.main(["--only", "stress", "--out", str(tmp_path)]) == 0
     (path,) = tmp_path.glob("*.json")
     kept = json.loads(path.read_text())
     assert kept["parts"] == {"bench": {"mlp": "70"}, "stress": {"pytest": "passed"}}
     assert kept["figures"] == [figures]
     figures["seconds"] = {"gpugrad": 2e-5}
-    gpu.main(["--only", "bench", "--out", str(tmp_path)])
+    gpu.main(only)
     assert json.loads(path.read_text())["figures"] == [figures]
     monkeypatch.setattr(gpu, "commit", lambda: "b")
     gpu.main(["--only", "stress", "--out", str(tmp_path)])
@@ -146,11 +151,40 @@ def test_an_environment_that_cannot_be_made_is_none(gpu, tmp_path, monkeypatch):
     assert not (tmp_path / "venv").exists()
 
 
+def test_what_was_measured_is_kept_when_it_is_stopped(gpu, tmp_path, monkeypatch):
+    figures, mark = {"title": "a step", "seconds": {"torch": 1e-5}}, tmp_path / "mark"
+    child = f"import time; time.sleep(3); open({str(mark)!r}, 'w')"
+
+    def bench(python, limit, log, path, which):
+        path.write_text(json.dumps(figures) + "\n")
+        yield "mlp", "failed"
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        yield "gpt2", gpu.run([sys.executable, "-c", child], 60, log)
+
+    monkeypatch.setattr(gpu, "device", lambda python: {"gpu": "H100", "driver": 13000})
+    monkeypatch.setitem(gpu.PARTS, "bench", bench)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit, match="143"):
+            gpu.main(["--only", "bench", "--out", str(tmp_path)])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    kept = json.loads(next(tmp_path.glob("*.json")).read_text())
+    assert kept["figures"] == [figures]
+    assert kept["parts"] == {"bench": {"mlp": "failed"}}
+    assert "| a step | failed | - |" in gpu.table(kept)
+    time.sleep(3)
+    assert not mark.exists()
+
+
 def test_benches_with_a_gpu_mode_are_found_and_training_steps_come_last(gpu):
     names = [path.stem for path in gpu.benches()]
-    assert {"function", "matmul", "mlp"} <= set(names[:-2])
+    assert {"attention", "convolution", "function", "gp", "matmul", "mlp",
+            "rows"} == set(names[:-2])  # fmt: skip
     assert names[-2:] == ["gpt2", "resnet"]
-    assert not {"peers", "training", "overhead"} & set(names)
+    assert [path.stem for path in gpu.benches("resnet,mlp")] == ["mlp", "resnet"]
+    with pytest.raises(gpu.Failure, match="no bench 'nn' for a GPU; there are attention, "):
+        gpu.benches("nn,mlp")
 
 
 def test_a_bench_writes_its_figures(tmp_path, monkeypatch):
@@ -158,8 +192,32 @@ def test_a_bench_writes_its_figures(tmp_path, monkeypatch):
     peers = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(peers)
     monkeypatch.setenv("GPUGRAD_BENCH_FIGURES", str(tmp_path / "f"))
+    assert peers.status() == 0
     peers.table("a", {"gpugrad": 1.0, "torch": 2.0})
     peers.table("b", {"gpugrad": 3.0})
     lines = [json.loads(line) for line in (tmp_path / "f").read_text().splitlines()]
     assert [line["title"] for line in lines] == ["a", "b"]
     assert lines[0]["seconds"] == {"gpugrad": 1.0, "torch": 2.0}
+
+
+def test_a_bench_goes_on_without_those_that_fail(capsys):
+    spec = importlib.util.spec_from_file_location("peers", SCRIPT.parent / "bench" / "peers.py")
+    peers = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(peers)
+
+    def broken(*given):
+        raise ValueError("no plan")
+
+    made = peers.made([broken, lambda n: {"gpugrad": lambda: [n], "torch": lambda: [2]}], 1)
+    peers.agree(made, 1e-3)
+    raced = peers.race(made | {"jax.jit": broken}, rounds=2)
+    assert set(raced) == {"gpugrad", "torch"}
+    assert peers.table("without ours", {"torch": 1.0}, {"torch": 0.5})
+    pipe, far = multiprocessing.Pipe()
+    far.close()
+    assert peers.in_turns({"torch": pipe}, 2) == {}
+    failed = ["broken: ValueError", "torch: AssertionError", "jax.jit: ValueError"]
+    assert peers.failures[:3] == failed
+    assert peers.failures[3].startswith("torch: ")
+    assert peers.status() == 1
+    assert "jax.jit FAILED: ValueError" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Attention, forward and backward, beside torch's and, on a GPU, the formula that holds the scores.
+"""Attention, forward and backward, beside torch's, jax's and the formula that holds the scores.
 
 python ci/bench/attention.py [--device cuda] [--rounds N] [--lengths N [N ...]]
 
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from peers import chosen, installed, options, race, settled, table
+from peers import chosen, installed, jax_runs, made, options, race, settled, status, table
 
 parser = options(__doc__, rounds=15)
 parser.add_argument("--lengths", type=int, nargs="+", help="of queries and keys")
@@ -73,7 +73,7 @@ def torch(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, 
             "torch, flash": SDPBackend.FLASH_ATTENTION, "torch, cuDNN": SDPBackend.CUDNN_ATTENTION,
         }  # fmt: skip
 
-    def made(backend: Any) -> tuple[Function, Function]:
+    def by(backend: Any) -> tuple[Function, Function]:
         def run() -> Any:
             if backend is None:
                 return t.nn.functional.scaled_dot_product_attention(*leaves, is_causal=causal)
@@ -86,27 +86,51 @@ def torch(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, 
 
         return forward, lambda: t.autograd.grad(run(), leaves, upstream)
 
-    return {name: made(backend) for name, backend in backends.items()}
+    return {name: by(backend) for name, backend in backends.items()}
+
+
+def jax(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Function]]:
+    import jax as j
+
+    put = lambda a: j.numpy.asarray(a.swapaxes(1, 2), DTYPE)  # noqa: E731  # its heads come later
+    leaves, upstream = [put(a) for a in arrays], put(g)
+
+    @j.jit
+    def run(q: Any, k: Any, v: Any) -> Any:
+        how = "cudnn" if ON_GPU else "xla"
+        return j.nn.dot_product_attention(q, k, v, is_causal=causal, implementation=how)
+
+    @j.jit
+    def both(arrays: Any, g: Any) -> Any:
+        y, pull = j.vjp(run, *arrays)
+        return y, pull(g)
+
+    return {
+        "jax.jit": (
+            lambda: j.block_until_ready(run(*leaves)),
+            lambda: j.block_until_ready(both(leaves, upstream)),
+        )
+    }
 
 
 def main() -> int:
     """Print the table."""
     makers = [gpugrad, *([torch] if installed("torch") else [])]
+    makers += [jax] if jax_runs(ON_GPU) else []
     rng = np.random.default_rng(0)
     for k, heads in HEADS.items():
         for n in LENGTHS:
             shape = (max(TOKENS // n, 1), heads, n, k)
             *arrays, g = (rng.standard_normal(shape, np.float32) for _ in range(4))
             for causal in (False, True):
-                runs = {a: f for make in makers for a, f in make(arrays, g, causal).items()}
-                runs = chosen(runs, args.only)
+                runs = chosen(made(makers, arrays, g, causal), args.only)
                 work = 4.0 * n * n * k * heads * shape[0] * (0.5 if causal else 1)
                 for what, at, times in (("forward", 0, 1.0), ("forward and backward", 1, 3.5)):
                     medians = race({name: both[at] for name, both in runs.items()}, args.rounds,
                                    wait=gg.cuda.synchronize if ON_GPU else None)  # fmt: skip
                     title = f"attention, {what}, {shape}, {DTYPE}{', causal' * causal}"
                     table(title, medians, work=(work * times / 1e12, "TFLOP"))
-    return 0
+    return status()
 
 
 if __name__ == "__main__":

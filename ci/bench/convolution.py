@@ -1,9 +1,11 @@
-"""The convolutions of ResNet-18, forward and backward, beside torch's.
+"""The convolutions of ResNet-18, forward and backward, beside torch's and jax's.
 
 python ci/bench/convolution.py [--device cuda] [--rounds N] [--examples N] [NAME ...]
 
-Printed are the medians of interleaved rounds and floating-point operations per second. On a CPU
-there is one example, in float32.
+Printed are the medians of interleaved rounds and floating-point operations per second. On a GPU
+it is float16, and float32 rounded to TensorFloat-32, and the peers have their channels last; our
+own kernels, which run where cuDNN is not installed, do not round. On a CPU there is one example, in
+float32.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from peers import chosen, installed, options, race, settled, table
+from peers import chosen, installed, jax_runs, made, options, race, settled, status, table
 
 parser = options(__doc__, rounds=15)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the layers to run (all)")
@@ -25,7 +27,7 @@ import gpugrad as gg
 
 ON_GPU = gg.device().kind == "cuda"
 EXAMPLES = args.examples or (128 if ON_GPU else 1)
-DTYPES = ("bfloat16", "float32") if ON_GPU else ("float32",)
+DTYPES = ("float16", "float32") if ON_GPU else ("float32",)
 
 LAYERS = {
     "first": (3, 64, 224, 7, 2), "stage 1": (64, 64, 56, 3, 1), "to stage 2": (64, 128, 56, 3, 2),
@@ -38,7 +40,8 @@ LAYERS = {
 Function = Callable[[], Any]
 
 
-def gpugrad(x: Any, w: Any, g: Any, dtype: str, given: Any) -> tuple[Function, Function]:
+def gpugrad(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Function, Function]]:
+    gg.set_matmul_precision("high")
     variables = [gg.Variable(gg.asarray(a, dtype=dtype)) for a in (x, w)]
     upstream = gg.asarray(g, dtype=dtype)
 
@@ -50,16 +53,16 @@ def gpugrad(x: Any, w: Any, g: Any, dtype: str, given: Any) -> tuple[Function, F
             y = forward()
         return tape.gradient(y, variables, output_gradients=upstream)
 
-    return forward, both
+    return {"gpugrad": (forward, both)}
 
 
-def torch(x: Any, w: Any, g: Any, dtype: str, given: Any) -> tuple[Function, Function]:
+def torch(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Function, Function]]:
     import torch as t
 
-    # float32 is float32 here: gpugrad's kernel does not round to TF32
-    t.backends.cudnn.allow_tf32 = False
+    t.backends.cudnn.allow_tf32 = t.backends.cudnn.benchmark = True
+    layout = {"memory_format": t.channels_last} if ON_GPU else {}
     device = "cuda" if ON_GPU else "cpu"
-    put = lambda a: t.from_numpy(a).to(device, getattr(t, dtype))  # noqa: E731
+    put = lambda a: t.from_numpy(a).to(device, getattr(t, dtype), **layout)  # noqa: E731
     leaves, upstream = [put(a).requires_grad_() for a in (x, w)], put(g)
 
     def forward() -> Any:
@@ -69,7 +72,32 @@ def torch(x: Any, w: Any, g: Any, dtype: str, given: Any) -> tuple[Function, Fun
     def both() -> Any:
         return t.autograd.grad(t.nn.functional.conv2d(*leaves, **given), leaves, upstream)
 
-    return forward, both
+    return {"torch": (forward, both)}
+
+
+def jax(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Function, Function]]:
+    import jax as j
+
+    put = lambda a, *axes: j.numpy.asarray(a.transpose(axes), dtype)  # noqa: E731
+    leaves, upstream = [put(x, 0, 2, 3, 1), put(w, 2, 3, 1, 0)], put(g, 0, 2, 3, 1)
+    step, edge = (given["stride"],) * 2, ((given["padding"],) * 2,) * 2
+
+    @j.jit
+    def run(x: Any, w: Any) -> Any:  # on a GPU float32 is rounded to TF32 if nobody objects
+        names = ("NHWC", "HWIO", "NHWC")
+        return j.lax.conv_general_dilated(x, w, step, edge, dimension_numbers=names)
+
+    @j.jit
+    def both(leaves: Any, g: Any) -> Any:
+        y, pull = j.vjp(run, *leaves)
+        return y, pull(g)
+
+    return {
+        "jax.jit": (
+            lambda: j.block_until_ready(run(*leaves)),
+            lambda: j.block_until_ready(both(leaves, upstream)),
+        )
+    }
 
 
 def main() -> int:
@@ -77,6 +105,7 @@ def main() -> int:
     if unknown := set(args.names) - set(LAYERS):
         parser.error(f"no layers {sorted(unknown)}; there are {list(LAYERS)}")
     makers = [gpugrad, *([torch] if installed("torch") else [])]
+    makers += [jax] if jax_runs(ON_GPU) else []
     rng = np.random.default_rng(0)
     for name in args.names or LAYERS:
         c, filters, side, kernel, stride = LAYERS[name]
@@ -86,14 +115,14 @@ def main() -> int:
         g = rng.standard_normal((EXAMPLES, filters, places, places), np.float32)
         work = 2.0 * g.size * c * kernel * kernel
         for dtype in DTYPES:
-            runs = {make.__name__: make(x, w, g, dtype, given) for make in makers}
-            runs = chosen(runs, args.only)
+            runs = chosen(made(makers, x, w, g, dtype, given), args.only)
             for what, at in (("forward", 0), ("forward and backward", 1)):
                 medians = race({who: both[at] for who, both in runs.items()}, args.rounds,
                                wait=gg.cuda.synchronize if ON_GPU else None)  # fmt: skip
-                title = f"{name} of ResNet-18, {EXAMPLES} examples, {dtype}, {what}"
+                rounded = " as TF32" if ON_GPU and dtype == "float32" else ""
+                title = f"{name} of ResNet-18, {EXAMPLES} examples, {dtype}{rounded}, {what}"
                 table(title, medians, work=(work * (3 if at else 1) / 1e12, "TFLOP"))
-    return 0
+    return status()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,18 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from peers import chosen, installed, jax_runs, options, race, settled, table, torch_compiles
+from peers import (
+    chosen,
+    installed,
+    jax_runs,
+    made,
+    options,
+    race,
+    settled,
+    status,
+    table,
+    torch_compiles,
+)
 
 parser = options(__doc__, rounds=20, threads=os.cpu_count())
 parser.add_argument("--elements", type=int, help="of the long chain (1e8; 1e7 on a CPU)")
@@ -61,56 +72,76 @@ def deep() -> dict[str, Any]:
     return found
 
 
-def long() -> dict[str, Any]:
-    """Value and gradient of ten elementwise ops on many floats."""
-    data = RNG.standard_normal(ELEMENTS, np.float32)
+DATA = RNG.standard_normal(ELEMENTS, np.float32)
 
-    def ten(lib, x):
-        y = lib.tanh(lib.sin(x) * 1.5) + x
-        y = lib.cos(lib.exp(-(y * y)) * 0.5) - x
-        return lib.sum(lib.tanh(y))
 
+def ten(lib: Any, x: Any) -> Any:
+    """Ten elementwise ops, and a sum."""
+    y = lib.tanh(lib.sin(x) * 1.5) + x
+    y = lib.cos(lib.exp(-(y * y)) * 0.5) - x
+    return lib.sum(lib.tanh(y))
+
+
+def gpugrad() -> dict[str, Any]:
     def ours(x):
         with gg.GradientTape() as tape:
             tape.watch(x)
             z = ten(gg, x)
         return z, tape.gradient(z, x)
 
-    x, traced = gg.asarray(data), gg.function(ours)
-    found = {"gpugrad": lambda: traced(x), "gpugrad, eager": lambda: ours(x)}
+    x, traced = gg.asarray(DATA), gg.function(ours)
+    return {"gpugrad": lambda: traced(x), "gpugrad, eager": lambda: ours(x)}
+
+
+def copying() -> dict[str, Any]:
     lib: Any = np
     if ON_GPU:
         import cupy
 
         lib = cupy
-        found["CuPy by hand"] = by_hand(cupy.asarray(data))
-    source, target = lib.asarray(data), lib.empty_like(lib.asarray(data))
-    found["copy"] = lambda: lib.copyto(target, source)
-    if installed("torch"):
-        import torch
+    source, target = lib.asarray(DATA), lib.empty_like(lib.asarray(DATA))
+    return {"copy": lambda: lib.copyto(target, source)}
 
-        torch.set_num_threads(args.threads)
-        tx = torch.from_numpy(data).to("cuda" if ON_GPU else "cpu").requires_grad_()
 
-        def with_torch(f):
-            return lambda: torch.autograd.grad(f(tx), tx)
+def torch() -> dict[str, Any]:
+    import torch as t
 
-        found["torch, eager"] = with_torch(lambda x: ten(torch, x))
-        if ON_GPU and torch_compiles(ON_GPU):
-            found["torch.compile"] = with_torch(torch.compile(lambda x: ten(torch, x)))
-    if jax_runs(ON_GPU):
-        import jax
+    t.set_num_threads(args.threads)
+    x = t.from_numpy(DATA).to("cuda" if ON_GPU else "cpu").requires_grad_()
 
-        jx = jax.numpy.asarray(data)
-        both = jax.jit(jax.value_and_grad(lambda x: ten(jax.numpy, x)))
-        found["jax.jit"] = lambda: jax.block_until_ready(both(jx))
+    def both(f):
+        def run():
+            z = f(x)
+            return z, t.autograd.grad(z, x)
+
+        return run
+
+    eager = lambda x: ten(t, x)  # noqa: E731
+    found = {"torch, eager": both(eager)}
+    if ON_GPU and torch_compiles(ON_GPU):
+        found["torch.compile"] = both(t.compile(eager))
     return found
 
 
-def by_hand(x: Any) -> Any:
+def jax() -> dict[str, Any]:
+    import jax as j
+
+    x, both = j.numpy.asarray(DATA), j.jit(j.value_and_grad(lambda x: ten(j.numpy, x)))
+    return {"jax.jit": lambda: j.block_until_ready(both(x))}
+
+
+def long() -> dict[str, Any]:
+    """Value and gradient of ten elementwise ops on many floats."""
+    makers = [gpugrad, copying, *([by_hand] if ON_GPU else [])]
+    makers += [torch] if installed("torch") else []
+    return made([*makers, *([jax] if jax_runs(ON_GPU) else [])])
+
+
+def by_hand() -> dict[str, Any]:
     """The long chain as a user of CuPy writes it: one kernel for values and slopes, and a sum."""
     import cupy
 
+    x = cupy.asarray(DATA)
     kernel = cupy.ElementwiseKernel(
         "float32 x", "float32 value, float32 slope",
         """
@@ -127,7 +158,7 @@ def by_hand(x: Any) -> Any:
         value, slope = kernel(x)
         return value.sum(), slope
 
-    return run
+    return {"CuPy by hand": run}
 
 
 if __name__ == "__main__":
@@ -148,4 +179,4 @@ if __name__ == "__main__":
         work=(moved, "GB"),
         limit=moved / raced.pop("copy"),
     )
-    raise SystemExit(not good)
+    raise SystemExit(status(good))

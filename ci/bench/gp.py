@@ -1,9 +1,10 @@
-"""Log likelihood of a Gaussian process and its gradient by three parameters, beside torch.
+"""Log likelihood of a Gaussian process and its gradient by three parameters, beside the peers.
 
 python ci/bench/gp.py [--device cuda] [--points N] [--rounds N] [--json PATH]
 
 In float64, 4096 points, 256 on a CPU. `gg.gaussian_log_likelihood` knows its gradient; written by
-its formula with a Cholesky factor, as in torch, the factor's derivative is computed.
+its formula with a Cholesky factor, as in torch and jax, the factor's derivative is computed. What
+is written by hand takes the gradient from the inverse, as textbooks do.
 """
 
 from __future__ import annotations
@@ -12,7 +13,18 @@ import math
 import sys
 from typing import Any
 
-from peers import agree, chosen, installed, options, race, settled, table
+from peers import (
+    agree,
+    chosen,
+    installed,
+    jax_runs,
+    noted,
+    options,
+    race,
+    settled,
+    status,
+    table,
+)
 
 parser = options(__doc__, rounds=10, threads=1)
 parser.add_argument("--points", type=int, help="that were observed (4096; 256 on a CPU)")
@@ -80,24 +92,76 @@ def with_torch() -> Any:
     return run
 
 
+def with_jax() -> Any:
+    """The formula in jax.jit."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    squared, y, start = map(jax.numpy.asarray, data())
+
+    def likelihood(logs: Any) -> Any:
+        length, amplitude, noise = jax.numpy.exp(2 * logs)
+        cov = amplitude * jax.numpy.exp(-0.5 * squared / length) + noise * jax.numpy.eye(POINTS)
+        factor = jax.numpy.linalg.cholesky(cov)
+        scaled = jax.scipy.linalg.solve_triangular(factor, y, lower=True)
+        roots = jax.numpy.log(jax.numpy.diagonal(factor)).sum()
+        return -0.5 * (scaled * scaled).sum() - roots - POINTS / 2 * math.log(2 * math.pi)
+
+    both = jax.jit(jax.value_and_grad(likelihood))
+    return lambda: jax.block_until_ready(both(start))
+
+
+def by_hand() -> Any:
+    """Value and gradient as a user of CuPy or NumPy writes them."""
+    lib: Any = np
+    if ON_GPU:
+        import cupy
+
+        lib = cupy
+    squared, y, logs = map(lib.asarray, data())
+    eye = lib.eye(POINTS)
+
+    def run() -> Any:
+        length, amplitude, noise = lib.exp(2 * logs)
+        smooth = amplitude * lib.exp(-0.5 * squared / length)
+        cov = smooth + noise * eye
+        roots = lib.log(lib.diagonal(lib.linalg.cholesky(cov))).sum()
+        inverse = lib.linalg.inv(cov)
+        solved = inverse @ y
+        value = -0.5 * (y @ solved) - roots - POINTS / 2 * math.log(2 * math.pi)
+        by_cov = 0.5 * (solved[:, None] * solved - inverse)
+        by_smooth = by_cov * smooth
+        slopes = [(by_smooth * squared).sum() / length, 2 * by_smooth.sum(),
+                  2 * noise * lib.trace(by_cov)]  # fmt: skip
+        return value, lib.stack(slopes)
+
+    return run
+
+
 def main() -> int:
     """Print the table."""
-    found = {
-        "gpugrad": with_gpugrad(by_factor=False),
-        "gpugrad, eager": with_gpugrad(by_factor=False, traced=False),
-        "gpugrad, by the factor": with_gpugrad(by_factor=True),
+    makers = {
+        "gpugrad": lambda: with_gpugrad(by_factor=False),
+        "gpugrad, eager": lambda: with_gpugrad(by_factor=False, traced=False),
+        "gpugrad, by the factor": lambda: with_gpugrad(by_factor=True),
+        "CuPy by hand" if ON_GPU else "NumPy by hand": by_hand,
     }
     if installed("torch"):
-        found["torch"] = with_torch()
-    found = chosen(found, args.only)
-    agree({name: list(run()) for name, run in found.items()}, rtol=1e-7)
+        makers["torch"] = with_torch
+    if jax_runs(ON_GPU):
+        makers["jax.jit"] = with_jax
+    found: dict[str, Any] = {}
+    for name, make in chosen(makers, args.only).items():
+        with noted(name):
+            found[name] = make()
+    agree(found, rtol=1e-7)
     wait = gg.cuda.synchronize if ON_GPU else None
     table(
         f"Gaussian process, {POINTS} points in float64, log likelihood and gradient",
         race(found, args.rounds, wait=wait),
         work=(POINTS**3 / 1e12, "TFLOP"),
     )
-    return 0
+    return status()
 
 
 if __name__ == "__main__":

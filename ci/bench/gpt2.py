@@ -13,7 +13,7 @@ import math
 import sys
 from typing import Any, NamedTuple
 
-from peers import options, settled, torch_weights
+from peers import options, settled, status, torch_weights
 
 parser = options(__doc__, rounds=20)
 parser.add_argument("--products", help="dtype of products (bfloat16; float32 on a CPU)")
@@ -234,7 +234,7 @@ def flops() -> float:
 def main() -> int:
     """Print the tables."""
     what = f"GPT-2, {SIZE.layers} layers of {SIZE.width}, {SIZE.batch} x {SIZE.length} tokens"
-    return not compare(
+    good = compare(
         f"{what}, {PRODUCTS} products, AdamW step on {gg.device()}",
         makers(with_gpugrad, with_torch, ON_GPU),
         args,
@@ -242,6 +242,7 @@ def main() -> int:
         wait=gg.cuda.synchronize if ON_GPU else None,
         work=(flops() / 1e12, "TFLOP"),
     )
+    return status(good)
 
 
 if __name__ == "__main__":

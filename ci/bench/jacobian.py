@@ -17,7 +17,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("GPUGRAD_DEVICE", "cpu")
 
 import numpy as np
-from peers import installed, race, table
+from peers import installed, race, status, table
 
 import gpugrad as gg
 
@@ -87,4 +87,4 @@ if __name__ == "__main__":
         {"gpugrad, row by row": 0.2},
     )
     table("gradients of 64 examples by 98,304 weights", race(per_example(), args.rounds))
-    raise SystemExit(not good)
+    raise SystemExit(status(good))

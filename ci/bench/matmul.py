@@ -1,4 +1,4 @@
-"""Products of matrices, forward and with both gradients, beside torch's and the array library's.
+"""Products of matrices, forward and with both gradients, beside torch, jax and the array library.
 
 python ci/bench/matmul.py [--device cuda] [--rounds N] [--json PATH]
 
@@ -11,7 +11,18 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from peers import agree, chosen, installed, options, race, settled, table
+from peers import (
+    agree,
+    chosen,
+    installed,
+    jax_runs,
+    noted,
+    options,
+    race,
+    settled,
+    status,
+    table,
+)
 
 args = settled(options(__doc__, rounds=20, threads=1))
 
@@ -23,6 +34,7 @@ ON_GPU = gg.device().kind == "cuda"
 SHAPES = [(8192, 8192), (64, 1024, 1024)] if ON_GPU else [(512, 512), (8, 128, 128)]
 CASES = {"bfloat16": "highest", "TF32": "high", "float32": "highest"}
 """How far float32 products may be rounded, by what the rows of a table are called."""
+JAX_CASES = {"bfloat16": "default", "TF32": "tensorfloat32", "float32": "float32"}
 
 
 def contestants(shape: tuple[int, ...], case: str) -> dict[str, tuple[Any, Any]]:
@@ -55,6 +67,9 @@ def contestants(shape: tuple[int, ...], case: str) -> dict[str, tuple[Any, Any]]
             return [y, *torch.autograd.grad(y, leaves, tg)]
 
         found["torch"] = (lambda: [torch.matmul(ta, tb)], theirs)
+    if jax_runs(ON_GPU):
+        with noted("jax.jit"):
+            found["jax.jit"] = with_jax(arrays, dtype, JAX_CASES[case])
     if case == "float32":
         lib: Any = np
         if ON_GPU:
@@ -70,13 +85,34 @@ def contestants(shape: tuple[int, ...], case: str) -> dict[str, tuple[Any, Any]]
     return found
 
 
+def with_jax(arrays: Any, dtype: str, precision: str) -> tuple[Any, Any]:
+    """As `contestants` has it."""
+    import jax
+
+    a, b, g = (jax.numpy.asarray(x, dtype) for x in arrays)
+
+    def product(a: Any, b: Any) -> Any:
+        return jax.numpy.matmul(a, b, precision=precision)
+
+    @jax.jit
+    def both(a: Any, b: Any, g: Any) -> Any:
+        y, pull = jax.vjp(product, a, b)
+        return [y, *pull(g)]
+
+    run = jax.jit(product)
+    return (
+        lambda: [jax.block_until_ready(run(a, b))],
+        lambda: jax.block_until_ready(both(a, b, g)),
+    )
+
+
 def main() -> int:
     """Print the tables."""
     for shape in SHAPES:
         for case in CASES if ON_GPU else ["float32"]:
             found = chosen(contestants(shape, case), args.only)
             rtol = 1e-4 if case == "float32" else 2e-2
-            agree({k: f() for k, (_, f) in found.items()}, rtol, atol=rtol * shape[-1] ** 0.5)
+            agree({k: f for k, (_, f) in found.items()}, rtol, atol=rtol * shape[-1] ** 0.5)
             flops = 2 * np.prod(shape, dtype=float) * shape[-1]
             for at, (what, products) in enumerate((("product", 1), ("and both gradients", 3))):
                 raced = race(
@@ -85,7 +121,7 @@ def main() -> int:
                 )  # fmt: skip
                 title = f"matmul of {shape}, {case}, {what}, on {gg.device()}"
                 table(title, raced, work=(products * flops / 1e12, "TFLOP"))
-    return 0
+    return status()
 
 
 if __name__ == "__main__":

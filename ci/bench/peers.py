@@ -8,6 +8,7 @@ before and after the calls that are timed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import multiprocessing
@@ -16,7 +17,8 @@ import random
 import shutil
 import statistics
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 Run = Callable[[], Any]
@@ -50,6 +52,8 @@ def settled(parser: argparse.ArgumentParser) -> argparse.Namespace:
         os.environ["GPUGRAD_BENCH_FIGURES"] = args.json
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leave memory to the others
+    if args.device:  # or jax would run on the CPU where it does not find the GPU
+        os.environ.setdefault("JAX_PLATFORMS", "cpu" if args.device == "cpu" else "cuda")
     return args
 
 
@@ -87,14 +91,17 @@ def chosen(contestants: dict[str, Any], only: list[str] | None) -> dict[str, Any
     return {k: v for k, v in contestants.items() if not only or k in ("gpugrad", "copy", *only)}
 
 
-def agree(results: dict[str, list[Any]], rtol: float, atol: float = 0.0) -> None:
-    """Fail if what contestants computed, as lists of arrays, is not what ours is."""
+def agree(contestants: dict[str, Run], rtol: float, atol: float = 0.0) -> None:
+    """Note, as a failure, each whose list of arrays is not what ours is."""
     import numpy as np
 
-    ours = [_host(a) for a in results["gpugrad"]]
-    for name, found in results.items():
-        for a, b in zip(ours, map(_host, found), strict=True):
-            np.testing.assert_allclose(a, b, rtol, atol, err_msg=f"gpugrad and {name} differ")
+    ours: list[Any] = []
+    with noted("gpugrad"):
+        ours = [_host(a) for a in contestants["gpugrad"]()]
+    for name, run in contestants.items():
+        with noted(name):
+            for a, b in zip(ours, map(_host, run()), strict=True):
+                np.testing.assert_allclose(a, b, rtol, atol, err_msg=f"gpugrad and {name} differ")
 
 
 def _host(a: Any) -> Any:
@@ -107,6 +114,39 @@ def _host(a: Any) -> Any:
     return np.asarray(found).astype(np.float64)
 
 
+# ---- failures ---------------------------------------------------------------------------
+
+failures: list[str] = []
+"""Who has failed at what; the others go on."""
+
+
+@contextlib.contextmanager
+def noted(name: str) -> Iterator[None]:
+    """Print what goes wrong and note it, instead of ending the bench: all figures count."""
+    try:
+        yield
+    except Exception as error:
+        traceback.print_exc()
+        failures.append(f"{name}: {type(error).__name__}")
+        print(f"  {name} FAILED: {type(error).__name__}", flush=True)
+
+
+def made(makers: Iterable[Callable[..., dict[str, Any]]], *given: Any) -> dict[str, Any]:
+    """What the makers make, by name, but for those that fail."""
+    found: dict[str, Any] = {}
+    for make in makers:
+        with noted(make.__name__):
+            found |= make(*given)
+    return found
+
+
+def status(good: bool = True) -> int:
+    """What a bench exits with: 0 if it is good and nobody has failed."""
+    if failures:
+        print(f"\nFAILED: {', '.join(failures)}")
+    return int(bool(failures) or not good)
+
+
 # ---- races ------------------------------------------------------------------------------
 
 
@@ -116,14 +156,18 @@ def race(
     """Median seconds of one call, a contestant, from interleaved rounds of `inner` calls.
 
     `wait` waits for a GPU: it is called before the clock starts and before it stops. Waiting for
-    the device waits for all libraries of a process: they share its context.
+    the device waits for all libraries of a process: they share its context. Who fails when it
+    warms up does not take part.
     """
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    order = list(contestants)
-    shuffle = random.Random(0)
-    for run in contestants.values():  # warm up: imports, caches, compilation
-        for _ in range(3):
-            run()
+    times: dict[str, list[float]] = {}
+    for name, run in contestants.items():  # warm up: imports, caches, compilation
+        with noted(name):
+            for _ in range(3):
+                run()
+            if wait:
+                wait()
+            times[name] = []
+    order, shuffle = list(times), random.Random(0)
     for _ in range(rounds):
         shuffle.shuffle(order)
         for name in order:
@@ -153,7 +197,8 @@ def race_apart(
     after a pause, in which those threads fall asleep, and a call that is not timed, which wakes
     those of the contestant and fills the caches.
     """
-    return in_turns({name: begun(make, inner, wait).pipe for name, make in makers.items()}, rounds)
+    racing = all_begun(makers, inner, wait)
+    return in_turns({name: r.pipe for name, r in racing.items()}, rounds)
 
 
 class Begun(NamedTuple):
@@ -176,6 +221,17 @@ def begun(make: Maker, inner: int = 1, wait: Run | None = None) -> Begun:
     return Begun(near, *near.recv())
 
 
+def all_begun(
+    makers: dict[str, Maker], inner: int = 1, wait: Run | None = None
+) -> dict[str, Begun]:
+    """All of them, but for those that fail."""
+    found: dict[str, Begun] = {}
+    for name, make in makers.items():
+        with noted(name):  # EOFError: its process has ended, and said why
+            found[name] = begun(make, inner, wait)
+    return found
+
+
 def _take_turns(make: Maker, inner: int, wait: Run | None, pipe: Any) -> None:
     run = make()
     start = time.perf_counter()
@@ -194,13 +250,17 @@ def _take_turns(make: Maker, inner: int, wait: Run | None, pipe: Any) -> None:
 def in_turns(pipes: dict[str, Any], rounds: int) -> dict[str, float]:
     """Median seconds of one call of those that have begun."""
     times: dict[str, list[float]] = {name: [] for name in pipes}
-    order, shuffle = list(pipes), random.Random(0)
+    shuffle = random.Random(0)
     for _ in range(rounds):
+        order = list(times)
         shuffle.shuffle(order)
         for name in order:
             time.sleep(0.05)
-            pipes[name].send(None)
-            times[name].append(pipes[name].recv())
+            with noted(name):
+                pipes[name].send(None)
+                times[name].append(pipes[name].recv())
+                continue
+            del times[name]  # it has failed
     return {name: statistics.median(t) for name, t in times.items()}
 
 
@@ -215,7 +275,7 @@ def table(
     limit: float | None = None,
     **more: Any,
 ) -> bool:
-    """Print medians and our ratio to each; True if every ratio in `reach` is reached.
+    """Print medians and our ratio to each, if we ran; True if every ratio in `reach` is reached.
 
     They are added, with `more`, to the file that GPUGRAD_BENCH_FIGURES or --json names, as a line
     of JSON. `work` is the amount that a call does and its unit, as (2.0, "GB"): a column has it by
@@ -224,7 +284,7 @@ def table(
     if path := os.environ.get("GPUGRAD_BENCH_FIGURES"):
         with open(path, "a") as figures:
             figures.write(json.dumps({"title": title, "seconds": medians, **more}) + "\n")
-    ours, good = medians["gpugrad"], True
+    ours, good = medians.get("gpugrad"), True
     print(f"\n{title}")
     for name, t in sorted(medians.items(), key=lambda item: item[1]):
         line = f"  {name:28s} {t * 1e6:12.1f} us"
@@ -232,7 +292,7 @@ def table(
             line += f" {work[0] / t:9.3g} {work[1]}/s"
         if work and limit:
             line += f" {work[0] / t / limit:5.2f} of a copy"
-        if name != "gpugrad":
+        if ours and name != "gpugrad":
             line += f"   gpugrad is {ours / t:5.2f} of it"
             if reach and name in reach:
                 reached = ours <= reach[name] * t

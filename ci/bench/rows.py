@@ -14,7 +14,18 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from peers import chosen, installed, jax_runs, options, race, settled, table, torch_compiles
+from peers import (
+    chosen,
+    installed,
+    jax_runs,
+    made,
+    options,
+    race,
+    settled,
+    status,
+    table,
+    torch_compiles,
+)
 
 parser = options(__doc__, rounds=15)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the workloads to run (all)")
@@ -167,12 +178,12 @@ def main() -> int:
         for dtype in DTYPES:
             for n in LENGTHS:
                 w = Workload(name, n, dtype)
-                found = chosen({k: f for make in makers for k, f in make(w).items()}, args.only)
+                found = chosen(made(makers, w), args.only)
                 medians = race(found, args.rounds, inner=10 if ON_GPU else 1, wait=wait)
                 limit = 2 * w.x.nbytes / medians.pop("copy") / 1e9
                 title = f"{name} of {ROWS} rows of {n}, {dtype}, forward and backward"
                 table(title, medians, work=(w.nbytes / 1e9, "GB"), limit=limit)
-    return 0
+    return status()
 
 
 if __name__ == "__main__":
