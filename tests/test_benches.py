@@ -11,6 +11,7 @@ import pytest
 BENCHES = Path(__file__).parents[1] / "ci" / "bench"
 
 SMALL = {
+    "adamw": ["--rounds", "1"],
     "attention": ["--rounds", "1", "--tokens", "32", "--lengths", "16"],
     "convolution": ["--rounds", "1", "stage 4"],
     "function": ["--rounds", "1", "--elements", "1000", "--only", "torch, eager"],

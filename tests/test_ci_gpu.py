@@ -179,11 +179,11 @@ def test_what_was_measured_is_kept_when_it_is_stopped(gpu, tmp_path, monkeypatch
 
 def test_benches_with_a_gpu_mode_are_found_and_training_steps_come_last(gpu):
     names = [path.stem for path in gpu.benches()]
-    assert {"attention", "convolution", "function", "gp", "matmul", "mlp",
+    assert {"adamw", "attention", "convolution", "function", "gp", "matmul", "mlp", "overhead",
             "rows"} == set(names[:-2])  # fmt: skip
     assert names[-2:] == ["gpt2", "resnet"]
     assert [path.stem for path in gpu.benches("resnet,mlp")] == ["mlp", "resnet"]
-    with pytest.raises(gpu.Failure, match="no bench 'nn' for a GPU; there are attention, "):
+    with pytest.raises(gpu.Failure, match="no bench 'nn' for a GPU; there are adamw, "):
         gpu.benches("nn,mlp")
 
 
