@@ -7,6 +7,7 @@ import functools
 import os
 import re
 import threading
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -112,10 +113,16 @@ def _parse(name: str) -> Device:
 @functools.cache
 def gpu_count() -> int:
     """How many GPUs answer. CuPy imports without one, so importing it proves nothing."""
-    module = cupy()
-    if module is None or not module.cuda.is_available():
-        return 0
-    return int(module.cuda.runtime.getDeviceCount())
+    return 0 if cupy() is None else _answered()[0]
+
+
+@functools.cache
+def _answered() -> tuple[int, str]:
+    """How many GPUs answer CuPy, and what CUDA says of more than that there is none."""
+    try:
+        return int(cupy().cuda.runtime.getDeviceCount()), ""
+    except RuntimeError as error:
+        return 0, "" if "cudaErrorNoDevice" in str(error) else str(error)
 
 
 def require(d: Device) -> Device:
@@ -127,10 +134,18 @@ def require(d: Device) -> Device:
             "CuPy is not installed: pip install 'gpugrad[cuda12]' (or cuda13, as your driver has)."
         )
     elif gpu_count() == 0:
-        way_out = "CuPy is installed, but no GPU answers: check the driver with nvidia-smi."
+        way_out = _unanswered()
     else:
         way_out = f"GPUs that answer: {[str(_cuda(i)) for i in range(gpu_count())]}."
     raise DeviceError(f"There is no device {d}. {way_out} Or choose gg.device('cpu').")
+
+
+def _unanswered() -> str:
+    said = _answered()[1]
+    return (
+        f"CuPy is installed, but no GPU answers{f' ({said})' if said else ''}: "
+        "check the driver with nvidia-smi."
+    )
 
 
 def device(name: str | Device | None = None) -> Device:
@@ -179,6 +194,12 @@ def default_device() -> Device:
         return _choices.stack[-1]
     if not _chosen:
         name = os.environ.get("GPUGRAD_DEVICE")
+        if not name and cupy() is not None and _answered()[1]:
+            warnings.warn(
+                f"gpugrad: {_unanswered()} Until then arrays are made on the CPU, which "
+                "gg.set_device('cpu') or GPUGRAD_DEVICE=cpu chooses without a warning.",
+                RuntimeWarning, stacklevel=2,
+            )  # fmt: skip
         set_device(name if name else "cuda:0" if gpu_count() else CPU)
     return _chosen[0]
 

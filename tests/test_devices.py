@@ -213,6 +213,38 @@ def test_without_cupy_the_environment_may_still_ask_for_cuda():
     assert "CuPy is not installed" in run(code, GPUGRAD_DEVICE="cuda")
 
 
+@pytest.mark.parametrize(
+    ("failure", "warned"),
+    [("cudaErrorInsufficientDriver: CUDA driver version is insufficient", True),
+     ("cudaErrorNoDevice: no CUDA-capable device is detected", False)],
+)  # fmt: skip
+def test_a_driver_that_is_too_old_is_told_once_and_by_name(failure, warned):
+    code = f"""
+        import sys, warnings
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        import fake_cupy
+        fake_cupy.install()
+        import cupy
+        def none():
+            raise cupy.cuda.runtime.CUDARuntimeError({failure!r})
+        cupy.cuda.runtime.getDeviceCount = none
+        import gpugrad as gg
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            print(gg.zeros(1).device, gg.zeros(1).device, [str(w.message) for w in found])
+        try:
+            gg.zeros(1, device="cuda")
+        except gg.errors.DeviceError as error:
+            print(error)
+    """
+    first, said = run(code).splitlines()
+    assert first.startswith("cpu cpu [")
+    assert first.count(failure) == warned
+    assert "no GPU answers" in said
+    assert (f"({failure})" in said) == warned
+    assert run(code, GPUGRAD_DEVICE="cpu").splitlines()[0] == "cpu cpu []"
+
+
 def test_import_and_cpu_work_load_no_cupy():
     code = """
         import sys
