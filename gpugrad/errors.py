@@ -148,6 +148,8 @@ def reraise(
     found = _meaning(error)
     if found is None:
         error.add_note(f"Raised inside the op {name}, given {describe(arrays, params)}.")
+        if type(error).__name__ in ("CUDARuntimeError", "CUDADriverError"):
+            error.add_note(_FAILED)
         raise error
     kind, way_out = found
     said = str(error).rstrip(" .")
@@ -178,6 +180,11 @@ _NO_INT = (
 _ROOM = (
     "Use smaller batches, free tensors and tapes still held, or trade memory for time with "
     "gg.recompute_grad."
+)
+
+_FAILED = (
+    "A GPU reports late: what failed may be an earlier launch, which CUDA_LAUNCH_BLOCKING=1 finds. "
+    "After most such errors it takes no more work of this process: start again from a checkpoint."
 )
 
 memory_of_device: Callable[[], tuple[int, int, int]] | None = None

@@ -322,6 +322,25 @@ def test_an_array_with_only_cudas_interface_becomes_a_tensor(cuda, read_only):
         assert (x.device, x.tolist()) == (cuda, held.tolist())
 
 
+# ---- a GPU that is lost
+
+
+def test_a_device_that_is_lost_names_the_op_and_what_to_do(cuda, monkeypatch):
+    class CUDARuntimeError(RuntimeError):  # by this name, as CuPy's is
+        pass
+
+    def lost(*args, **keywords):
+        raise CUDARuntimeError("cudaErrorECCUncorrectable: uncorrectable ECC error encountered")
+
+    monkeypatch.setattr(backend.NAMESPACES[backend.cupy().ndarray].lib, "flip", lost)
+    with pytest.raises(CUDARuntimeError, match="ECC") as found:
+        gg.flip(gg.zeros(3, device=cuda))
+    where, way_out = found.value.__notes__
+    assert "the op flip, given x: float32 (3,)" in where
+    assert "CUDA_LAUNCH_BLOCKING=1" in way_out
+    assert "checkpoint" in way_out
+
+
 # ---- without a GPU
 
 
