@@ -36,11 +36,11 @@ def wide(dtype):
 class Fenced:
     """Arrays with a margin of known values, as addresses in a table pass by the shim's own."""
 
-    def __init__(self):
-        self._held = []
+    def __init__(self, margin=77):
+        self._held, self._margin = [], margin
 
     def __call__(self, values, dtype, offset=8):
-        memory = np.full(values.size + 16, 77, dtype)
+        memory = np.full(values.size + 16, self._margin, dtype)
         memory[offset : offset + values.size] = values.astype(dtype)
         self._held.append((memory, offset, values.size))
         return memory[offset : offset + values.size]
@@ -235,6 +235,19 @@ def test_clipping_of_several_dtypes_takes_two_launches_each(cuda, rng, monkeypat
     assert norm.dtype == np.float64
     np.testing.assert_allclose(norm.item(), expected)
     np.testing.assert_allclose(grads[2].numpy(), arrays[2] / expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize(("n", "offset"), [(7, 8), (5001, 3)])  # 3: as above
+def test_norms_read_nothing_beyond_their_arrays(n, offset, dtype):
+    fenced = Fenced(np.nan)
+    grads = [fenced(np.ones(n), dtype, offset) for _ in range(2)]
+    with shim.running():
+        clipped, norm = kernels.clip(grads, 1e6)
+        assert kernels.all_finite(grads)
+    np.testing.assert_allclose(norm, (2 * n) ** 0.5, 1e-6)
+    for a in clipped:
+        np.testing.assert_array_equal(a.astype(float), np.ones(n))
 
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
