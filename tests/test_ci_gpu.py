@@ -126,6 +126,14 @@ def test_parts_run_one_after_another_add_to_one_file(gpu, tmp_path, monkeypatch)
     assert set(json.loads(path.read_text())["parts"]) == {"stress"}
 
 
+def test_the_commit_may_be_given_where_there_is_no_git(gpu, monkeypatch):
+    monkeypatch.setenv("GPUGRAD_COMMIT", "0123abc")
+    assert gpu.commit() == "0123abc"
+    monkeypatch.delenv("GPUGRAD_COMMIT")
+    monkeypatch.setenv("PATH", "")
+    assert gpu.commit() == "unknown"
+
+
 def test_tests_that_run_out_of_time_say_how_far_they_came(gpu, tmp_path):
     (tmp_path / "test_slow.py").write_text(
         "import time\ndef test_bad(): assert 0\ndef test_slow(): time.sleep(60)\n"
