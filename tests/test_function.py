@@ -8,6 +8,7 @@ import gc
 import importlib
 import os
 import pickle
+import re
 import threading
 import tracemalloc
 import weakref
@@ -87,6 +88,24 @@ def test_every_pass_alone_and_every_other_without_it_give_the_same(f, passes):
             gg.nest.flatten(traced(X + k, Y)), gg.nest.flatten(f(X + k, Y)), strict=True
         ):
             near(a, b, 1e-11)
+
+
+@pytest.mark.parametrize(
+    ("name", "f", "step", "count"),
+    [
+        ("constants", gg.grad(lambda x: gg.sum(gg.tanh(x @ Y.mT))), "matrix_transpose", 0),
+        ("transposes", lambda x: gg.swapaxes(x, 0, 1), "matrix_transpose", 1),
+        ("identities", lambda x: gg.tanh(x * 1), "multiply", 0),
+        ("common", lambda x: gg.exp(x) * gg.exp(x), "exp", 1),
+        ("dead", lambda x: (gg.exp(x), gg.tanh(x))[1], "exp", 0),
+    ],
+)
+def test_each_pass_alone_does_what_no_other_does(name, f, step, count):
+    def steps(*passes):
+        return re.findall(r"= (\w+)\(", str(gg.function(f, passes=passes).lower(X))).count(step)
+
+    assert steps(name) == count
+    assert steps(*(p for p in PASSES if p != name)) != count
 
 
 def test_an_array_that_reshaping_copies_is_copied_once():
