@@ -7,6 +7,7 @@ import itertools
 import re
 import subprocess
 import sys
+import threading
 from collections import OrderedDict
 
 import numpy as np
@@ -234,6 +235,27 @@ def test_a_plan_that_another_thread_evicts_multiplies_to_its_end(lib, monkeypatc
 
     monkeypatch.setattr(cublaslt, "_plan", slow)
     np.testing.assert_array_equal(cublaslt.product(lib, a, b).get(), np.full((2, 4), 3))
+
+
+def test_threads_with_one_plan_add_each_its_own_bias(lib, monkeypatch, calls):
+    x, w = (lib.array(np.ones(s, np.float32)) for s in ((2, 3), (3, 4)))
+    biases = [lib.array(np.full(4, n, np.float32)) for n in (10, 20)]
+    multiply, found, others = cublaslt.binding().matmul, {}, []
+
+    def run(k):
+        found[k] = cublaslt.product(lib, x, w, epilogue="bias", bias=biases[k])
+
+    def meanwhile(*args):
+        if not others:  # the second comes while the first is about to multiply
+            others.append(threading.Thread(target=run, args=(1,)))
+            others[0].start()
+            others[0].join(0.2)
+        multiply(*args)
+
+    monkeypatch.setattr(cublaslt.binding(), "matmul", meanwhile)
+    run(0)
+    others[0].join()
+    np.testing.assert_array_equal([found[k].get()[0, 0] for k in (0, 1)], [13, 23])
 
 
 def test_a_precision_that_changes_meanwhile_is_that_of_the_next_product(lib, monkeypatch, calls):
