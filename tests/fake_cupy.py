@@ -803,8 +803,11 @@ class Event:
     def record(self, stream: Stream | None = None) -> None:
         self.stream = stream or get_current_stream()
 
+    awaited: list[Event] = []  # noqa: RUF012  # those for which the host waited
+
     def synchronize(self) -> None:
         """It has happened."""
+        Event.awaited.append(self)
 
     done = property(lambda self: True)
 

@@ -47,11 +47,15 @@ def test_streams_wait_for_each_other(rng):
     if waits is None:
         pytest.skip(reason="the real CuPy does not tell which streams waited")
     waits.clear()
+    awaited = cupy().cuda.Event.awaited
+    awaited.clear()
     for x in gg.prefetch_to_device([rng.normal(size=4) for _ in range(6)], "cuda:0"):
         gg.sum(x)
     here = cupy().cuda.get_current_stream().ptr
     (side,) = {a for a, b in waits} - {here}
     assert waits.count((here, side)) == waits.count((side, here)) == 6
+    assert awaited, "nothing waited before pinned memory was written to again"
+    assert {event.stream.ptr for event in awaited} == {side}
     assert cupy().cuda.Stream.awaited[-1] == side  # before others write to its pinned memory
 
 
