@@ -27,7 +27,7 @@ from gpugrad.placement import formulas_on
 from gpugrad.program import OtherwiseError
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor, constant, next_id, tensor, threads, wrap
-from gpugrad.traced import running, tracing, user_line
+from gpugrad.traced import running, tracing, unwrapped, user_line
 from gpugrad.variable import Variable
 
 __all__ = [
@@ -262,7 +262,7 @@ def _any_nan(results: Sequence[Any]) -> bool:
         return True
     if trace is not None:  # in a later run one may be, and then this is not what to do
         on_host = (g for g in arrays if type(backend.bottom(g._data)) is np.ndarray)
-        seen = [g for g in on_host if tracing(g._data)]
+        seen = [wrap(unwrapped(g._data)) for g in on_host if tracing(g._data)]
         if seen:
             trace.effect("no_nan", _no_nan, seen, undo=lambda: lambda: None)
     return False

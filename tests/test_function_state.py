@@ -246,6 +246,17 @@ def test_a_gradient_that_comes_out_nan_later_is_that_of_the_masked_pass():
     assert f.cache_info() == (1, 1, 1)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the branch not taken
+def test_a_gradient_of_examples_that_comes_out_nan_later_is_that_of_the_masked_pass():
+    def step(x):
+        return gg.vmap(gg.grad(lambda v: gg.sum(gg.where(v > 0, v * gg.log(v), 0))))(x)
+
+    f = gg.function(step)
+    for x in ([1.0, 2.0], [0.0, 2.0], [3.0, 2.0]):
+        same(f(gg.constant(x)), step(gg.constant(x)))
+    assert f.cache_info() == (1, 1, 1)
+
+
 RANDOM = {
     "split": lambda g: g.split(2)[1].normal((3,)),
     "split twice": lambda g: g.split(2)[1].split(1)[0].normal((3,)) + g.normal((3,)),
