@@ -313,6 +313,11 @@ def test_sums_of_nothing_are_right(shape, dtype):
 
 
 @needs_shim
+def test_sums_of_a_number_along_an_axis_are_right():
+    assert_right(lambda x: [r(x * 2, axis=-1) for r in (gg.sum, gg.mean, gg.max)], gg.constant(1.5))
+
+
+@needs_shim
 def test_nan_wins_in_a_maximum(rng):
     x = np.ones((3, 40), np.float32)
     x[1, 35] = np.nan

@@ -155,7 +155,7 @@ def axes_of(step: Step) -> tuple[int, ...]:
         return tuple(k for k in range(n) if shape[k] != given.shape[k])
     axis = step.params["axis"]
     listed = range(n) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    return tuple(sorted(k % n for k in listed))
+    return tuple(sorted(k % n for k in listed)) if n else ()  # NumPy takes any axis of a number
 
 
 def reduction(step: Step) -> str | None:
