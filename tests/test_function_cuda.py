@@ -872,6 +872,31 @@ def test_a_cast_to_16_bits_rounds_within_a_kernel(dtype, rng):
     np.testing.assert_array_equal(found, desired)
 
 
+@pytest.mark.parametrize("first", ["scaled", "flipped"])
+def test_a_graph_moves_a_variable_that_is_elsewhere_by_then(first):
+    """In what a step outside of graphs has made, or seen in another order."""
+
+    def training(device, wrapped):
+        with gg.device(device):
+            v = gg.Variable([1.0, 2.0])
+            optimizer, scaled = gg.optim.SGD(0.5), gg.optim.LossScaleOptimizer(gg.optim.SGD(2.0))
+
+            def step(x):
+                if first == "scaled":
+                    scaled.apply_gradients([(v * x, v)])
+                else:
+                    v.assign(gg.flip(v))
+                optimizer.apply_gradients([(v * x, v)])
+
+            call, made = wrapped(step), []
+            for x in (0.25, 0.5, 0.125, 0.75):
+                call(gg.constant(x))
+                made.append(v.numpy())
+            return made
+
+    np.testing.assert_allclose(training("cuda:0", gg.function), training("cpu", lambda f: f), 1e-6)
+
+
 @pytest.mark.parametrize("steps", [1, 2])
 def test_a_variable_takes_what_an_optimizer_has_made_of_another(rng, steps):
     def training(device, wrapped):

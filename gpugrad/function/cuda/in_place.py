@@ -31,11 +31,12 @@ def moving_last(program: Program) -> Program:
 def moved_in_place(program: Program) -> dict[int, dict[int, int]]:
     """Effects that kernels can do, by id: the Values that they make of Variables, and of which.
 
-    They write to the memory of what a Variable was in the beginning, so nothing may read that
-    any more.
+    They write to the memory of what a Variable was in the beginning, so its value must be there,
+    and nothing may read what was there before any more.
     """
     roots = all_roots_of(program)
     reads = {variable._id: id(v) for variable, v in program.reads}
+    there = {origin: origin for origin in reads.values()}  # values, and in whose memory they are
     found: dict[int, dict[int, int]] = {}
     for k, step in enumerate(program.steps):
         if step.launched is None:
@@ -51,8 +52,9 @@ def moved_in_place(program: Program) -> dict[int, dict[int, int]]:
             for variable, out in zip(step.variables, step.outs[len(step.outs) - n :], strict=True)
         }
         if all(
-            roots.get(id(before)) == (origin,) and origin not in stale
+            there.get(id(before)) == origin and origin not in stale
             for before, origin in zip(step.args[len(step.args) - n :], moves.values(), strict=True)
         ):
             found[id(step)] = moves
+            there |= moves
     return found
