@@ -141,6 +141,20 @@ def test_gradients_of_the_first_call_are_let_go_of(device):
         assert seen[0]() is None
 
 
+def test_a_gradient_may_be_what_a_variable_was_assigned():
+    v, sgd = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.5)
+
+    @gg.function
+    def step(x):
+        g = v * x
+        v.assign(g)
+        sgd.apply_gradients([(g, v)])
+
+    for x in (2.0, 4.0):
+        step(gg.constant(x))
+    same(v, [2.0, 4.0])  # half of twice, and half of four times as much
+
+
 def test_an_optimizer_moves_a_variable_in_its_place_but_for_snapshots():
     v, sgd = gg.Variable(np.ones(1000)), gg.optim.SGD(0.1)
     f = gg.function(lambda: sgd.minimize(lambda: gg.sum(v * v), [v]))

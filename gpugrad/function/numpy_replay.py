@@ -239,8 +239,9 @@ class Replay:
         targets = f"{', '.join(names)}, = " if names else ""
         if values:  # let go of, so that an update in place finds the array its own
             self._lines.append(f"v = [{', '.join(values)}]")
-            if free := sorted({self._names[id(a)] for a in step.args[n:] if id(a) in done}):
-                self._lines.append(f"{' = '.join(free)} = None")
+            free = {self._names[id(a)] for a in step.args[n:] if id(a) in done}
+            if free := free.difference(map(self._name, step.args[:n])):  # one is a gradient too
+                self._lines.append(f"{' = '.join(sorted(free))} = None")
             self._lines.append(f"{targets}{call}([{given}], {variables}, v)")
         else:
             self._lines.append(f"{targets}{call}([{given}], (), [])")
