@@ -234,7 +234,10 @@ class Recorder(Listener):
                         seed = seed if raw else wrap(seed)
                     elif raw:
                         seed = seed._data
-                    grads[i] = plus(xp, grads[i], seed) if i in grads else seed
+                    if i in grads:  # of a constant: seeds that are Traced, though it is not
+                        both = backend.reading(grads[i], seed) if raw else xp
+                        seed = plus(both, grads[i], seed)
+                    grads[i] = seed
                 backward(self.log, grads, wanted, need, xp, stopped, masked, trace is not None)
                 results = [finished(xp, grads.get(s._id), s) for s in sources]
                 if masked or not _any_nan(results):

@@ -236,6 +236,16 @@ def test_under_a_tape_a_gradient_within_that_comes_out_nan_is_that_of_the_masked
         near(tape.gradient(y, x), np.where(x.numpy() > 0, logs + 2, 0))
 
 
+def test_under_a_tape_a_constant_may_be_returned_twice():
+    f = gg.function(lambda x: (*[gg.ones(2)] * 2, x * 3))
+    x = gg.constant([1.0, 2.0])
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        a, b, c = f(x)
+        y = a * b * c
+    same(tape.gradient(y, x), [3.0, 3.0])
+
+
 @pytest.mark.parametrize("trainable", [True, False])
 def test_under_a_tape_variables_that_are_arguments_or_watched_have_their_gradients(trainable):
     v, w = (gg.Variable(RNG.normal(size=(3, 2)), trainable=trainable) for _ in range(2))
