@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import ml_dtypes
@@ -31,6 +31,7 @@ __all__ = [
     "Namespace",
     "as_array",
     "as_dtype",
+    "between_numbers",
     "bottom",
     "cupy",
     "hang_operators",
@@ -152,6 +153,15 @@ def as_array(value: Any, kind: type) -> Any:
         return value
     xp = NAMESPACES.get(kind, NUMPY)
     return (NUMPY if xp.wraps else xp).lib.asarray(value)
+
+
+def between_numbers(op: Any, args: Iterable[Any]) -> bool:
+    """Whether a formula computes with numbers alone, of which one was rounded to bfloat16.
+
+    What NumPy makes of them is such a number again, beside arrays of any library.
+    """
+    kinds = {type(a) for a in args} if op.kind == "elementwise" else set()
+    return BFLOAT16.type in kinds and kinds <= {BFLOAT16.type, np.bool_, *SCALARS}
 
 
 def is_array(x: Any) -> bool:

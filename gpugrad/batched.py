@@ -25,9 +25,11 @@ from gpugrad.backend import (
     ARRAYS,
     EXAMPLES,
     NAMESPACES,
+    NUMPY,
     TENSOR,
     Namespace,
     as_array,
+    between_numbers,
     hang_operators,
     is_inexact,
     reading,
@@ -222,6 +224,8 @@ def batched_reading(op: Any) -> Callable[..., Any]:
         arrays = [bound.pop(n, None) for n in op.arrays]
         flat = arrays[0] if op.variadic else arrays
         level = _top([*flat, *index_parts(bound.get("index"))])
+        if level is None and between_numbers(op, flat):
+            return op.bare(NUMPY)(*args, **given)[()]  # rounded as they are, and no array
         if level is None:
             return getattr(reading(*flat), op.name)(*args, **given)
         together(op.name, flat, bound.get("index"))

@@ -18,11 +18,10 @@ import numpy as np
 
 from gpugrad.backend import (
     ARRAYS,
-    BFLOAT16,
     NAMESPACES,
     NUMPY,
-    SCALARS,
     as_array,
+    between_numbers,
     reading,
 )
 from gpugrad.errors import TraceError
@@ -189,7 +188,7 @@ class Tracing(Listener):
 
     def step(self, op: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         """Run an op on the wrapped arrays, and log it."""
-        if op.kind == "elementwise" and _are_rounded_numbers(arrays):
+        if between_numbers(op, arrays):
             return np.asarray(op.bare(NUMPY)(*arrays, **params)).item()
         inner = [_inner(a) for a in arrays]
         xp = reading(*(inner[0] if op.variadic else inner))
@@ -304,12 +303,6 @@ def _array(a: Any) -> Any:
     if isinstance(a, (list, tuple)):
         return [_array(v) for v in a]
     return np.asarray(a) if isinstance(a, np.generic) else a
-
-
-def _are_rounded_numbers(arrays: Sequence[Any]) -> bool:
-    """Whether a formula computes with numbers alone, of which one was rounded to bfloat16."""
-    kinds = {type(a) for a in arrays}
-    return BFLOAT16.type in kinds and kinds <= {BFLOAT16.type, np.bool_, *SCALARS}
 
 
 def _inner(a: Any) -> Any:

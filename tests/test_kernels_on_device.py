@@ -52,6 +52,14 @@ def test_numbers_beside_bfloat16_are_numbers_to_a_kernel(function, cuda, rng):
         np.testing.assert_allclose(a.numpy().astype(float), d.numpy().astype(float), 1e-2)
 
 
+def test_numbers_beside_bfloat16_in_a_vmap(cuda, rng):
+    x = rng.normal(size=(3, 4)).astype(BFLOAT16)
+    each = gg.vmap(gg.grad(lambda v: gg.sum((v - 1.5) ** 3)))
+    found, desired = each(gg.constant(x, device=cuda)), each(gg.constant(x, device="cpu"))
+    assert found.dtype == BFLOAT16
+    np.testing.assert_allclose(found.numpy().astype(float), desired.numpy().astype(float), 1e-2)
+
+
 @pytest.mark.parametrize("function", [gg.add, gg.maximum, gg.bitwise_and, gg.less])
 def test_whole_numbers_beyond_int64_go_to_the_library(function, cuda):
     x = np.array([1, 2, 2**64 - 1], np.uint64)
