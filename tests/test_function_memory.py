@@ -197,6 +197,12 @@ def test_what_does_not_fit_is_refused_before_anything_changes(remat):
     np.testing.assert_equal(([w.numpy() for w in weights], generator.state), before)
 
 
+def test_a_function_without_steps_may_not_fit():
+    f = gg.function(lambda x: x, remat="auto", memory_limit=MIB)
+    with pytest.raises(OutOfMemoryError, match="is 1.00 MiB"):
+        f(gg.zeros(MIB))
+
+
 def test_a_limit_that_is_kept_changes_nothing():
     f = gg.function(chain, memory_limit=100 * MIB)
     g = gg.function(chain)

@@ -59,7 +59,7 @@ def rematerialize(
     while reached > limit:
         # the plan has buffers of fixed sizes, so it takes more than what is held at one time;
         # small steps get further: a value is chosen only if it brings the aim nearer
-        held = max(lives(program, set()))
+        held = max(lives(program, set()), default=0)
         aim = max(held - (reached - limit), int(held * NEXT))
         before = program
         while (smaller := _smaller(program, aim)) is not None:
