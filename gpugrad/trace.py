@@ -75,9 +75,12 @@ class Tracing(Listener):
         self.leave()
         where = self._restored() if self._written else ""
         failed = kind is not None or bool(where)
+        by_effects = {var._id for step in self.program.steps for var in step.variables}
         for variable, before in self._variables.values():
             now, value = variable._data, self.place(variable._data)  # which may be a constant
-            moved = all(v is not value for var, v in self.program.reads if var is variable)
+            moved = variable._id in by_effects or all(
+                v is not value for var, v in self.program.reads if var is variable
+            )
             if moved:
                 self.program.writes.append((variable, value))
                 variable._data = _inner(now)

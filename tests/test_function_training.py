@@ -155,6 +155,22 @@ def test_a_gradient_may_be_what_a_variable_was_assigned():
     same(v, [2.0, 4.0])  # half of twice, and half of four times as much
 
 
+def test_a_variable_may_be_put_back_after_an_optimizers_step():
+    v, sgd = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.5)
+
+    @gg.function
+    def step(x):
+        before = v.value()
+        sgd.apply_gradients([(v * x, v)])
+        after = v.value()
+        v.assign(before)
+        return after
+
+    for x in (1.0, 0.5, 0.5):
+        same(step(gg.constant(x)), [1 - x / 2, 2 - x])
+        same(v, [1.0, 2.0])
+
+
 def test_an_optimizer_moves_a_variable_in_its_place_but_for_snapshots():
     v, sgd = gg.Variable(np.ones(1000)), gg.optim.SGD(0.1)
     f = gg.function(lambda: sgd.minimize(lambda: gg.sum(v * v), [v]))
