@@ -649,6 +649,26 @@ def test_assigned_values_go_from_step_to_step_of_a_graph():
     assert plan_of(step).replay.repeats
 
 
+def test_what_the_next_step_moves_is_assigned_step_by_step():
+    def training(device, wrapped):
+        with gg.device(device):
+            v, optimizer = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.5)
+
+            def step(x):
+                optimizer.apply_gradients([(v * x, v)])
+                v.assign(gg.clip(v, 0.3, 1.0))
+                return v.value()
+
+            call = wrapped(step)
+            return [call(gg.constant([0.5, 0.25])).numpy() for _ in range(4)]
+
+    def each(step):
+        return lambda xs: gg.stack([step(x) for x in xs])
+
+    found = training("cuda:0", lambda f: gg.function(f, steps_per_call=2))
+    np.testing.assert_allclose(found, training("cpu", each), 1e-6)
+
+
 def test_what_the_next_step_moves_is_returned_step_by_step():
     w, optimizer = gg.Variable([4.0], device="cuda:0"), gg.optim.SGD(1.0)
 

@@ -84,6 +84,8 @@ def flow_of(
         lent.update(id(v) for run in runs for v in run.outputs if run.fixed or v.view)
     roots = roots_of(program)
     changing = {*moves, *(starts[var._id] for var, _ in program.writes if var._id in starts)}
+    carried = [(starts[var._id], v) for var, v in others if var._id in starts]
+    origins = {origin for some in in_place.values() for origin in some.values()}
     return Flow(
         read=[(variable, v) for variable, v in program.reads if id(v) not in slots],
         seen=[(at, slot) for at, slot in slots.items() if at in outside],
@@ -92,11 +94,12 @@ def flow_of(
         lent=lent,
         each=_copies(program.outputs, lent),
         last=_copies(kept, lent),
-        carried=[(starts[var._id], v) for var, v in others if var._id in starts],
+        carried=carried,
         writes=writes,
         whole=len(runs) == len(graphs) == 1,
         returns_moved=any(roots.get(id(v)) in slots for v in program.outputs)
-        or any(id(v) in changing for v in kept),
+        or any(id(v) in changing for v in kept)
+        or any(at in origins for at, _ in carried),
     )
 
 
