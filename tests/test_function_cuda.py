@@ -917,6 +917,23 @@ def test_a_graph_moves_a_variable_that_is_elsewhere_by_then(first):
     np.testing.assert_allclose(training("cuda:0", gg.function), training("cpu", lambda f: f), 1e-6)
 
 
+def test_a_variable_may_end_as_the_same_array_after_each_step():
+    """Memory of graphs is not taken to hold it still, where they have moved it."""
+    with gg.device("cuda:0"):
+        v, optimizer = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.5)
+
+        @gg.function
+        def step(x):
+            optimizer.apply_gradients([(v + x, v)])
+            moved = v + 0
+            v.assign(gg.zeros_like(v))
+            return moved
+
+        step(gg.constant(1.0))
+        for _ in range(3):
+            np.testing.assert_array_equal(step(gg.constant(1.0)).numpy(), [-0.5, -0.5])
+
+
 @pytest.mark.parametrize("steps", [1, 2])
 def test_a_variable_takes_what_an_optimizer_has_made_of_another(rng, steps):
     def training(device, wrapped):

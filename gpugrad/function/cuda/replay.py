@@ -223,6 +223,8 @@ class Launches:
             return
         for slot in self._slots.values():
             slot.fill()
+        for slot in self._flow.moves.values():
+            slot.change()
         versions = n, [slot.version for slot in self._slots.values()]
         if versions != self._made.versions:
             self._made = _Made(n, versions)

@@ -53,6 +53,10 @@ class Slot:
         if self.moved and self._apart and self._room is None:
             (self._room,) = beside([self.own])
 
+    def change(self) -> None:
+        """Expect a graph to write there: what the Variable has equals that no more."""
+        self._shown = None
+
     def _leave(self) -> None:
         """Take memory that nothing else sees."""
         self._shown = self.variable._data
