@@ -432,6 +432,8 @@ def _wrap(value: Any, gpu: int | None = None) -> Any:
         made._gpu = _current.device if gpu is None else gpu
         if _current.capture is not None:
             _current.captured.append(made._array)
+        if made._array.base is None and id(made._array) in _owners:
+            return _owners[id(made._array)]  # a function that has returned its argument
         if made._array.base is None:  # it owns its memory, which is the device's
             with Device(made._gpu):
                 made._block = _allocators[0](made._array.nbytes)
