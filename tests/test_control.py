@@ -910,3 +910,32 @@ def test_random_nestings_and_their_gradients_equal_eager(f):
         near(one(x), gradients(f)(x), 1e-8)
         near(gradients(two)(x), gradients(f)(x), 1e-8)
         near(gg.function(tangent(f))(x), tangent(f)(x), 1e-8)
+
+
+INNER = {
+    "cond": lambda x: gg.cond(gg.sum(x) > 0, lambda x: gg.sum(gg.sin(x)), gg.sum, x),
+    "while_loop": lambda x: gg.sum(gg.while_loop(lambda c: c[1] < 2, twice_tanh, (x, 0))[0]),
+    "scan": lambda x: gg.sum(gg.scan(lambda c, _: (gg.tanh(c), None), x, None, length=2)[0]),
+}
+
+
+def twice_tanh(carry):
+    x, k = carry
+    return gg.tanh(gg.tanh(x)), k + 1
+
+
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("outer", ["cond", "scan"])
+def test_a_gradient_within_a_branch_or_body_has_a_gradient(inner, outer):
+    def slope(x):
+        return gg.sum(gg.grad(INNER[inner])(x) ** 2)
+
+    def loss(x):
+        if outer == "cond":
+            return gg.cond(gg.sum(x) > 0, slope, gg.sum, x)
+        return gg.scan(lambda total, _: (total + slope(x), None), 0.0, None, length=2)[0]
+
+    x = gg.constant([0.5, 0.25])
+    found, desired = gg.function(gg.grad(loss))(x), gg.grad(loss)(x)
+    assert desired.numpy().all()
+    near(found, desired, 1e-6)

@@ -258,10 +258,13 @@ class _Entry(OwnRules):
         return [functools.partial(checked, rule, self._tensors[k]) for rule, k in rules]
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
-        """By asking the step's own tape; for a gradient of the gradient, from the arguments."""
+        """By asking the step's own tape; for a gradient of the gradient, from the arguments.
+
+        In a branch or body something outside may differentiate the gradient too.
+        """
         upstream = _inexact([x if xp is TENSOR else wrap(x) for x in g])
         with reopened(*upstream):
-            if xp is not TENSOR:
+            if xp is not TENSOR and not getattr(running(), "around", ()):
                 found = _of_tape(self._staged, self._tensors, self._wanted)(self._box, *upstream)
                 return [x._data for x in found]
             if drawn := [name for name, _ in self._staged.effects if name != "print"]:
@@ -271,7 +274,8 @@ class _Entry(OwnRules):
                     "pass them in."
                 )
             again = _of_inputs(self._staged, self._tensors, self._wanted)
-            return again(*self._tensors, *upstream)
+            found = again(*self._tensors, *upstream)
+            return found if xp is TENSOR else [x._data for x in found]
 
     def _check_levels(self, source: Tensor) -> None:
         own = levels_of(source._data)

@@ -66,6 +66,7 @@ class Inner(Tracing):
     """Writes down a function that is called within a traced one.
 
     Attributes:
+        around: what records outside.
         effects: what happens in it besides computing, by name, and how it is undone.
         variables: those that it reads, by number.
         missed: what is recorded outside and should have been lent.
@@ -79,7 +80,7 @@ class Inner(Tracing):
         self._numbers = {x.source._id for x in lent}
         self._beside = list(threads.stack)
         self._orders = getattr(outer, "_orders", 0) + orders
-        self._around = [*self._beside, *getattr(outer, "_around", ())]  # what records outside
+        self.around = [*self._beside, *getattr(outer, "around", ())]
         self._placed: dict[int, Traced] = {}  # by value
         self._read: dict[int, dict[int, Tensor]] = {}  # Tensors by value and number
         self.effects: list[tuple[str, Undo | None]] = []
@@ -141,7 +142,7 @@ class Inner(Tracing):
                 )
 
     def _recorded(self, x: Tensor) -> bool:
-        return any(x._id in r.known for r in self._around)
+        return any(x._id in r.known for r in self.around)
 
     def place(self, array: Any) -> Value:
         """What a bare array is in the program; one of an enclosing program is remembered."""
