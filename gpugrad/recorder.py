@@ -211,8 +211,9 @@ class Recorder(Listener):
         wanted = {number_any(s) for s in sources}
         raw = not threads.stack or all(recorder.passive for recorder in threads.stack)
         first = targets[0]._data
-        xp = backend.reading(first) if raw else TENSOR
-        trace = running()
+        trace, xp = running(), TENSOR
+        if raw:  # the seed of a constant may be Traced
+            xp = backend.reading(first, *(s._data for s in seeds[:1] if s is not None))
         start = len(trace.program.steps) if trace is not None else 0
         if self.leaves <= wanted and type(self.known) is set:
             need: Any = self.known
@@ -234,10 +235,7 @@ class Recorder(Listener):
                         seed = seed if raw else wrap(seed)
                     elif raw:
                         seed = seed._data
-                    if i in grads:  # of a constant: seeds that are Traced, though it is not
-                        both = backend.reading(grads[i], seed) if raw else xp
-                        seed = plus(both, grads[i], seed)
-                    grads[i] = seed
+                    grads[i] = plus(xp, grads[i], seed) if i in grads else seed
                 backward(self.log, grads, wanted, need, xp, stopped, masked, trace is not None)
                 results = [finished(xp, grads.get(s._id), s) for s in sources]
                 if masked or not _any_nan(results):
