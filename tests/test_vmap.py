@@ -380,6 +380,8 @@ def test_assigning_examples_to_a_variable_changes_nothing():
         (lambda: gg.vmap(gg.sum, axis_size=3)(X), ShapeError, r"\[3, 4\]"),
         (lambda: gg.vmap(gg.sum, randomness="any")(X), ArgumentError, "randomness"),
         (lambda: gg.vmap(lambda x: gg.sum(x, axis=1))(X), AxisError, "axis 1"),
+        (lambda: gg.vmap(lambda x: gg.cumulative_max(x, -2))(X), AxisError, r"axis -2.*\(3,\)"),
+        (lambda: gg.vmap(gg.cumulative_min)(X[:, 0]), AxisError, "axis= is needed"),
         (lambda: gg.vmap(lambda x: gg.reshape(x, (4, 3)))(X), ShapeError, r"\(4, 3\)"),
     ],
 )  # fmt: skip

@@ -13,19 +13,20 @@ from gpugrad.op import op
 from gpugrad.samples import shaped
 
 
-def _axis_of(name, x, axis):
+def _axis_of(name, shape, axis):
     """`axis` counted from 0; it may be left out for one axis only."""
-    if axis is None and x.ndim != 1:
-        raise AxisError(f"{name}: axis= is needed, since the array has {x.ndim} axes, not one.")
+    n = len(shape)
+    if axis is None and n != 1:
+        raise AxisError(f"{name}: axis= is needed, since the array has {n} axes, not one.")
     axis = 0 if axis is None else axis
-    if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {x.shape}.")
-    return axis % x.ndim
+    if not -n <= axis < n:
+        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {shape}.")
+    return axis % n
 
 
 def _accumulated(xp, name, combine, x, axis):
     """Each element combined with all those before it."""
-    axis = _axis_of(name, x, axis)
+    axis = _axis_of(name, x.shape, axis)
     if xp is NUMPY:
         return combine.accumulate(x, axis=axis)
     x, reach = xp.lib.moveaxis(x, axis, 0), 1  # CuPy's ufuncs do not: log2(n) steps instead
@@ -56,13 +57,18 @@ def _extreme_vjp(xp, g, out, x, axis):
     return xp.scatter_along_axis(g, place, axis=axis, shape=x.shape)
 
 
-def _behind_batch(axis):
-    return 1 if axis is None else axis + (axis >= 0)
+def _behind_batch(name):
+    """How `vmap` runs an op: along the axis of an example."""
+
+    def batch(xp, batched, x, *, axis):
+        return getattr(xp, name)(x, axis=1 + _axis_of(name, x.shape[1:], axis))
+
+    return batch
 
 
 @op(
     vjp=[_extreme_vjp], kinds="fi", keeps_half=True, samples=_RUNNING, errors=_ERRORS,
-    batch=lambda xp, batched, x, *, axis: xp.cumulative_max(x, axis=_behind_batch(axis)),
+    batch=_behind_batch("cumulative_max"),
     ref=lambda x, axis=0: np.maximum.accumulate(x, axis), cuda=scan.cumulative_max,
 )  # fmt: skip
 def cumulative_max(xp, x, /, axis=None):
@@ -87,7 +93,7 @@ def cumulative_max(xp, x, /, axis=None):
 
 @op(
     vjp=[_extreme_vjp], kinds="fi", keeps_half=True, samples=_RUNNING, errors=_ERRORS,
-    batch=lambda xp, batched, x, *, axis: xp.cumulative_min(x, axis=_behind_batch(axis)),
+    batch=_behind_batch("cumulative_min"),
     ref=lambda x, axis=0: np.minimum.accumulate(x, axis), cuda=scan.cumulative_min,
 )  # fmt: skip
 def cumulative_min(xp, x, /, axis=None):
@@ -129,7 +135,7 @@ def _cumulative_logsumexp_vjp(xp, g, out, x, axis):
 
 @op(
     vjp=[_cumulative_logsumexp_vjp], samples=_RUNNING, errors=_ERRORS,
-    batch=lambda xp, batched, x, *, axis: xp.cumulative_logsumexp(x, axis=_behind_batch(axis)),
+    batch=_behind_batch("cumulative_logsumexp"),
     ref=lambda x, axis=0: np.log(np.cumsum(np.exp(x), axis)), cuda=scan.cumulative_logsumexp,
 )  # fmt: skip
 def cumulative_logsumexp(xp, x, /, axis=None):
