@@ -199,7 +199,7 @@ def test_what_does_not_fit_is_refused_before_anything_changes(remat):
 
 def test_a_function_without_steps_may_not_fit():
     f = gg.function(lambda x: x, remat="auto", memory_limit=MIB)
-    with pytest.raises(OutOfMemoryError, match="is 1.00 MiB"):
+    with pytest.raises(OutOfMemoryError, match=r"is 1\.00 MiB"):
         f(gg.zeros(MIB))
 
 
