@@ -132,12 +132,12 @@ def test_transposes_of_a_matrix_are_flags_and_not_copies(lib, rng, calls, monkey
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-def test_a_product_is_added_to_an_owned_gradient(dtype, lib, rng):
+def test_another_array_is_added_to_a_product(dtype, lib, rng):
     a, b, c = (rng.normal(size=s).astype(dtype) for s in ((2, 3, 4), (2, 4, 5), (2, 3, 5)))
-    out = lib.array(c)
-    made = cublaslt.product(lib, lib.array(a), lib.array(b), out=out, accumulate=True)
-    assert made is out
-    near(out, c.astype(float) + a.astype(float) @ b.astype(float), dtype)
+    added = lib.array(c)
+    made = cublaslt.product(lib, lib.array(a), lib.array(b), added=added)
+    near(made, c.astype(float) + a.astype(float) @ b.astype(float), dtype)
+    near(added, c, dtype)
 
 
 # ---- epilogues

@@ -193,6 +193,29 @@ def test_a_sum_of_two_products_of_one_row_is_part_of_one(rng):
         np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-5, 1e-6)
 
 
+@pytest.mark.kernels
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_gradients_by_a_weight_that_is_used_again_are_added_by_their_products(dtype, rng):
+    def step(x, w):
+        with gg.GradientTape() as tape:
+            tape.watch(w)
+            y = x
+            for _ in range(3):
+                y = gg.tanh(y @ w)
+        return tape.gradient(y, w)
+
+    arrays = [rng.normal(size=s).astype(np.float32) for s in ((2, 5, 8), (8, 8))]
+    given = [gg.astype(gg.constant(a, device="cuda:0"), dtype) for a in arrays]
+    traced, desired = gg.function(step), step(*(g.to_device("cpu") for g in given))
+    tolerance = {"float32": 1e-5, "bfloat16": 4e-2}[dtype]
+    for _ in range(2):
+        found, right = (t.numpy().astype(float) for t in (traced(*given), desired))
+        np.testing.assert_allclose(found, right, tolerance, tolerance * np.abs(right).max())
+    names = [s.name for s in plan_of(traced).replay.program.steps]
+    assert names.count("matmul + add") == 2
+    assert "add" not in names
+
+
 def test_variables_assigned_in_a_graph_are_snapshots_outside():
     v = gg.Variable([1.0, 2.0, 3.0], device="cuda:0")
 

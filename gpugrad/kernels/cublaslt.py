@@ -2,8 +2,8 @@
 
 CuPy's own product cannot be captured in a CUDA graph, and of stacks it takes 16-bit floats up to
 float32 and back, or not at all. Here stream and workspace are given with each call; transposed
-views are read as they lie; a product can be added to what its result holds; and a bias, an
-activation or an activation's gradient is done by the product itself.
+views are read as they lie; and another array or a bias is added, and an activation or its
+gradient taken, by the product itself.
 
 cuBLASLt's matrices are in columns, ours in rows: the rows of C = A B are the columns of
 C' = B' A', so it is given B as its first matrix and A as its second, and nothing moves.
@@ -297,8 +297,8 @@ def gelu_aux(lib: Any, m: int, n: int, dtype: Any) -> Any:
 
 
 def product(
-    lib: Any, a: Any, b: Any, *, out: Any = None, accumulate: bool = False,
-    epilogue: str = "default", bias: Any = None, aux: Any = None,
+    lib: Any, a: Any, b: Any, *, added: Any = None, epilogue: str = "default",
+    bias: Any = None, aux: Any = None,
 ) -> Any:  # fmt: skip
     """The product of stacks of matrices, with what cuBLASLt can do to it on the way.
 
@@ -306,8 +306,7 @@ def product(
         lib: the array library.
         a: array of shape (..., m, k), transposed or not.
         b: array of shape (..., k, n). Stacks are broadcast against each other.
-        out: C-contiguous array of the result's shape, written to; a new one if None.
-        accumulate: add to what `out` holds.
+        added: what is added to the product: a C-contiguous array of the result's shape and dtype.
         epilogue: of `EPILOGUES`: ``"bias"`` adds `bias` of shape (n,); ``"relu_aux_bias"`` and
             ``"gelu_aux_bias"`` take the activation then, and write to `aux` what its gradient
             needs; ``"drelu_bgrad"`` and ``"dgelu_bgrad"`` multiply by the activation's derivative
@@ -324,7 +323,7 @@ def product(
     if lt is None:
         return NotImplemented
     device = int(a.device.id) if gpu_count() > 1 else 0
-    at = pointer(b), pointer(a), 0 if out is None else pointer(out)  # memory is got at 256 bytes
+    at = pointer(b), pointer(a), 0 if added is None else pointer(added)
     aligned = tuple([p & 255 for p in at])
     aux_shape = None if aux is None else aux.shape
     extra = [0 if x is None else pointer(x) for x in (bias, aux)]
@@ -339,12 +338,9 @@ def product(
         return NotImplemented
     if isinstance(plan, _Copied):
         a, b = (_operand(lib, x, plan.batch).array for x in (a, b))
-        return product(lib, a, b, out=out, accumulate=accumulate, epilogue=epilogue, bias=bias,
-                       aux=aux)  # fmt: skip
+        return product(lib, a, b, added=added, epilogue=epilogue, bias=bias, aux=aux)
     kind = type(a)
-    if out is None:
-        out = kind(plan.shape, a.dtype)
-        at = *at[:2], pointer(out)
+    out = kind(plan.shape, a.dtype)  # at a multiple of 256 bytes
     # of the stream's own memory: what is launched on it later gets it, and so does a capture
     workspace = kind((plan.size,), np.uint8) if plan.size else None
     first, second, result = plan.layouts
@@ -352,7 +348,8 @@ def product(
         plan.point(*extra)
         lt.matmul(
             _handle(device), plan.desc, plan.one, at[0], first, at[1], second,
-            plan.one if accumulate else plan.zero, at[2], result, at[2], result, plan.algo,
+            plan.zero if added is None else plan.one, at[2] or pointer(out), result,
+            pointer(out), result, plan.algo,
             0 if workspace is None else pointer(workspace), plan.size,
             int(cupy().cuda.get_current_stream().ptr),
         )  # fmt: skip

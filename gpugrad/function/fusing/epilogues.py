@@ -25,14 +25,15 @@ __all__ = ["Convolved", "Product"]
 class Product(Step):
     """``a @ b``, and what is done to it at once.
 
-    The arguments are a, b, then the bias; or what the slope is told from, relu's result or gelu's
-    argument, and of relu what its product kept. The results are the product, then the sums, then
-    what is kept, if there are such.
+    The arguments are a, b, then the bias; or what is added; or what the slope is told from, relu's
+    result or gelu's argument, and of relu what its product kept. The results are the product,
+    then the sums, then what is kept, if there are such.
 
     Attributes:
         bias: whether a bias is added to each row.
         activation: "relu" or "gelu" if that follows, else "".
         slope: the activation by whose derivative the result is multiplied, or "".
+        adds: whether an array of the result's shape is added, and nothing else is done.
         keeps: whether others read what the activation keeps for its gradient: bits of relu, the
             argument of gelu.
         sums: ``"out"`` if the sum over all rows of the result is a second result, ``"b"`` if
@@ -40,15 +41,15 @@ class Product(Step):
             second of one with nothing else.
     """
 
-    __slots__ = ("activation", "bias", "keeps", "slope", "sums")
+    __slots__ = ("activation", "adds", "bias", "keeps", "slope", "sums")
 
     def __init__(
         self, args: Sequence[Any], outs: list[Value], *, bias: bool, activation: str, slope: str,
-        sums: str, keeps: bool,
+        adds: bool, sums: str, keeps: bool,
     ) -> None:  # fmt: skip
+        self.adds, self.keeps = adds, keeps
         self.bias, self.activation, self.slope, self.sums = bias, activation, slope, sums
-        self.keeps = keeps
-        parts = ["matmul", "bias" * bias, activation, slope and f"{slope}_grad"]
+        parts = ["matmul", "add" * adds, "bias" * bias, activation, slope and f"{slope}_grad"]
         parts.append(sums and f"sum of {sums}")
         super().__init__(None, args, {}, outs, name=" + ".join(filter(None, parts)))
 
@@ -69,7 +70,7 @@ class Product(Step):
 
     def _one_by_one(self, xp: Namespace, a: Any, b: Any, *rest: Any) -> list[Any]:
         out = xp.matmul(a, b)
-        out = kept = xp.add(out, rest[0]) if self.bias else out
+        out = kept = xp.add(out, rest[0]) if self.bias or self.adds else out
         if self.activation == "relu":
             out = kept = xp.relu(out)  # no bits then
         elif self.activation == "gelu":
@@ -86,8 +87,10 @@ class Product(Step):
     def _in_one(self, lib: Any, a: Any, b: Any, *rest: Any) -> Any:
         shape, n = (*a.shape[:-1], b.shape[1]), b.shape[1]
         a = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
-        name, bias, aux = "default", None, cast(Any, None)
-        if self.slope:
+        name, bias, aux, added = "default", None, cast(Any, None), None
+        if self.adds:
+            added = lib.ascontiguousarray(rest[0]).reshape(len(a), n)
+        elif self.slope:
             name, bias, aux = f"d{self.slope}_bgrad", lib.empty(n, dtype=a.dtype), rest[-1]
             if self.slope == "gelu":
                 aux = lib.ascontiguousarray(aux).reshape(len(a), n)
@@ -102,7 +105,7 @@ class Product(Step):
                 aux = cublaslt.gelu_aux(lib, len(a), n, a.dtype)
             elif self.keeps:
                 aux = cublaslt.relu_aux(lib, len(a), n)
-        made = cublaslt.product(lib, a, b, epilogue=name, bias=bias, aux=aux)
+        made = cublaslt.product(lib, a, b, added=added, epilogue=name, bias=bias, aux=aux)
         if made is NotImplemented:
             return made
         found = [made.reshape(shape)]

@@ -2,7 +2,8 @@
 
 A dense layer is one launch then, and so is the gradient by its input with the activation before it
 and that layer's bias. Activations are relu and, of 16-bit floats, gelu by a tanh. A convolution
-takes a bias and relu.
+takes a bias and relu. A product that is added to another, as gradients by a weight that is used
+twice are, is added by itself.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def find_products(program: Program) -> Program:
     made: dict[int, Step] = {}  # by the step in whose place they stand
     for step in program.steps:
         if _is(step, "matmul") and _is_tall(*step.args):
-            steps, joined = _product(step, readers, gone)
+            steps, joined = _product(step, readers, gone, made)
         elif _is(step, "convolution") and cudnn.binding() is not None:
             steps, joined = _convolved(step, readers)
         else:
@@ -59,8 +60,8 @@ class _Tail(NamedTuple):
 
     Attributes:
         steps: in their order.
-        read: what they read besides: a bias, or what the slope is told from.
-        activation, slope: as of a `Product`.
+        read: what they read besides: a bias, what the slope is told from, or what is added.
+        activation, slope, adds: as of a `Product`.
         kept: the argument of gelu, if others read it, or nothing.
     """
 
@@ -68,26 +69,31 @@ class _Tail(NamedTuple):
     read: list[Value]
     activation: str = ""
     slope: str = ""
+    adds: bool = False
     kept: Sequence[Value] = ()
 
 
-def _product(step: Step, readers: Readers, gone: set[int]) -> tuple[list[Step], Step | None]:
+def _product(
+    step: Step, readers: Readers, gone: set[int], made: dict[int, Step]
+) -> tuple[list[Step], Step | None]:
     """A product with what follows it, and the steps that it stands for; it has the last's place."""
     (out,) = step.outs
-    tail = _activated(out, readers) or _multiplied(out, readers) or _Tail([], [])
+    tail = _activated(out, readers) or _multiplied(out, readers)
+    summed = None if tail else _late_sum(step, readers, gone)
+    if tail is None:
+        tail = (_added(step, readers, made) if summed is None else None) or _Tail([], [])
     steps = [step, *tail.steps]
     outs, sums = [*steps[-1].outs], ""
     if tail.slope:
         summed = _row_sum(readers, outs[0])
-    else:
-        summed = None if tail.steps else _late_sum(step, readers, gone)
     if summed is not None:
         steps, outs, sums = [summed, *steps], [*outs, *summed.outs], "out" if tail.slope else "b"
     if len(steps) == 1:
         return steps, None
     return steps, Product(
-        [*step.args, *tail.read], [*outs, *tail.kept], bias=bool(tail.read) and not tail.slope,
-        activation=tail.activation, slope=tail.slope, sums=sums, keeps=bool(tail.kept),
+        [*step.args, *tail.read], [*outs, *tail.kept],
+        bias=bool(tail.read) and not (tail.slope or tail.adds), activation=tail.activation,
+        slope=tail.slope, adds=tail.adds, sums=sums, keeps=bool(tail.kept),
     )  # fmt: skip
 
 
@@ -115,6 +121,21 @@ def _multiplied(v: Value, readers: Readers) -> _Tail | None:
     if of is None or of.shape != v.shape:
         return None
     return _Tail([multiply], [of], slope=slope)
+
+
+def _added(step: Step, readers: Readers, made: dict[int, Step]) -> _Tail | None:
+    """An addition of a product to what a product before it has made."""
+    (out,) = step.outs
+    add = readers.only(out)
+    if not _is(add, "add"):
+        return None
+    other = _other(add, out)
+    maker = readers.made.get(id(other))
+    if maker is None or readers.place[id(maker)] > readers.place[id(step)]:
+        return None
+    same = other.shape == out.shape and other.dtype == out.dtype
+    is_product = _is(maker, "matmul") or isinstance(made.get(id(maker)), Product)
+    return _Tail([add], [other], adds=True) if same and is_product else None
 
 
 def _late_sum(step: Step, readers: Readers, gone: set[int]) -> Step | None:
