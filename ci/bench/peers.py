@@ -46,6 +46,8 @@ def settled(parser: argparse.ArgumentParser) -> argparse.Namespace:
     if args.threads:
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ[name] = str(args.threads)
+    for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):  # NumPy's BLAS is to take the
+        os.environ.pop(name, None)  # processor for what it is, as those of the peers do
     if args.device:
         os.environ["GPUGRAD_DEVICE"] = args.device
     if args.json:
