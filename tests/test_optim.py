@@ -387,13 +387,24 @@ def test_when_is_one_element():
 # ---- rows --------------------------------------------------------------------------------
 
 
-def test_rows_move_as_the_dense_gradient_does(make):
-    rows = gg.IndexedSlices(
-        gg.constant(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])), gg.constant([2, 0, 2]), (4, 2)
-    )
+@pytest.mark.parametrize("shape", [(4, 2), None])
+@pytest.mark.parametrize("wrap", [lambda f: f, gg.function], ids=["eager", "traced"])
+def test_rows_move_as_the_dense_gradient_does(make, wrap, shape):
     a, b = gg.Variable(np.ones((4, 2))), gg.Variable(np.ones((4, 2)))
-    make().apply_gradients([(rows, a)])
-    make().apply_gradients([(rows.to_dense(), b)])
+    optimizer, dense = make(), make()
+
+    @wrap
+    def step(values, indices):
+        optimizer.apply_gradients([(gg.IndexedSlices(values, indices, shape), a)])
+
+    for at in ([2, 0, 2], [1, 1, 0], [3, 2, 1]):
+        values = gg.constant(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+        step(values, gg.constant(at))
+        rows = gg.IndexedSlices(values, gg.constant(at), (4, 2))
+        dense.apply_gradients([(rows.to_dense(), b)])
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-14)
+    with pytest.raises(IndexOutOfBoundsError, match=r"4 rows, .* from 0 to 4"):
+        step(values, gg.constant([0, 4, 1]))
     np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-14)
 
 

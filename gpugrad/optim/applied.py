@@ -30,8 +30,9 @@ class Applied:
         self.variables = [v for _, v in pairs]
         # no gradients: a program would hold those that it was traced with
         self._kinds = [
-            (g.dtype, g.dense_shape if isinstance(g, IndexedSlices) else None) for g, _ in pairs
+            (g.dtype, (g.dense_shape,) if isinstance(g, IndexedSlices) else ()) for g, _ in pairs
         ]
+        self._sparse = any(rows for _, rows in self._kinds)
         self._groups: list[list[tuple[int, State]]] = []  # with positions among the Variables
         self._states: Any = None
 
@@ -39,10 +40,10 @@ class Applied:
         """Take a step with gradients of real Tensors."""
         now, given = iter(real), []
         when = next(now) if self._asks else True
-        for (dtype, whole), variable in zip(self._kinds, self.variables, strict=True):
+        for (dtype, rows), variable in zip(self._kinds, self.variables, strict=True):
             made: Any = next(now)
-            if whole is not None:
-                made = IndexedSlices(made, next(now), whole)
+            if rows:
+                made = IndexedSlices(made, next(now), *rows)
             elif made.dtype != dtype:  # a kernel was to widen it
                 made = TENSOR.astype(made, dtype)
             given.append((made, variable))
@@ -52,10 +53,9 @@ class Applied:
     @property
     def launched(self) -> Applied | None:
         """Itself, if kernels can do all of it."""
-        sparse = any(whole is not None for _, whole in self._kinds)
         on_cpu = any(v.device.kind == "cpu" for v in self.variables)
         # whether it is taken is asked on the host: what is not taken is not counted there
-        return None if sparse or on_cpu or self._asks or not self._optimizer.kernel else self
+        return None if self._sparse or on_cpu or self._asks or not self._optimizer.kernel else self
 
     def numbers(self) -> list[Any]:
         """The settings of the next step, for each launch: the learning rate is one of them."""
