@@ -47,7 +47,10 @@ class Applied:
             elif made.dtype != dtype:  # a kernel was to widen it
                 made = TENSOR.astype(made, dtype)
             given.append((made, variable))
-        self._optimizer.apply_gradients(given, when=when)
+        if self._sparse:  # whose indices are of each run
+            self._optimizer.apply_gradients(given, when=when)
+        else:
+            self._optimizer._apply(given, when)
         return []
 
     @property

@@ -106,11 +106,13 @@ def parts(work: Sequence[tuple[Callable[..., None], Sequence[Any]]]) -> list[Any
     made: list[Any] = [[]]
     size = 0
     for step, arrays in work:
-        for start in range(0, arrays[0].size, BLOCK):
+        n = arrays[0].size
+        for start in range(0, n, BLOCK):
             if size >= PART:
                 made.append([])
                 size = 0
-            made[-1].append((step, [a[start : start + BLOCK] for a in arrays]))
+            block = arrays if n <= BLOCK else [a[start : start + BLOCK] for a in arrays]
+            made[-1].append((step, block))
             size += BLOCK
     return [(part,) for part in made]
 

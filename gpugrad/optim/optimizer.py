@@ -129,43 +129,53 @@ class Optimizer:
         >>> print(v.value())
         [0.5 1.5]
         """
+        pairs = self._paired(grads_and_vars)
+        if when is not True:
+            when = one_element(self.name, when)
+        if (trace := running()) is not None:
+            self._apply_at_replay(trace, pairs, when)
+        else:
+            self._apply(((self._fitting(g, v), v) for g, v in pairs), when)
+
+    def _apply(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any = True) -> None:
+        """Move Variables along gradients that fit them."""
         try:
-            pairs = self._paired(grads_and_vars)
-            if when is not True:
-                when = one_element(self.name, when)
-            if (trace := running()) is not None:
-                self._apply_at_replay(trace, pairs, when)
+            pairs = list(pairs)
+            if not when:
                 return
-            pairs = [(self._fitting(g, v), v) for g, v in pairs]
-            if when:
-                self._apply(pairs)
+            rate = self._rate_now()
+            # everything that can fail comes before the first change
+            work: list[Work] = []
+            for gradient, variable in pairs:
+                state = self._state(variable)
+                g = gradient if isinstance(gradient, IndexedSlices) else flat(gradient._data)
+                work.append((state, writable(variable), g))
+            work = self._launch_all(self._move_all_rows(work, rate), rate)
+            for _, data, _ in work:
+                if type(data) is not np.ndarray:
+                    with placement.formulas_on(data):
+                        scratch(flat(data))  # given back at once, and found again below
+            self._move_all(work, rate)
+            self.iterations += 1
         except MemoryError as error:
             reraise(error, f"{self.name}.apply_gradients", {}, {})
 
-    def _apply(self, pairs: list[tuple[Gradient, Variable]]) -> None:
-        rate = self._rate_now()
-        # everything that can fail comes before the first change
-        self.build([variable for _, variable in pairs])
-        work: list[Work] = []
-        for gradient, variable in pairs:
-            g = gradient if isinstance(gradient, IndexedSlices) else flat(gradient._data)
-            work.append((self._states[variable._id], writable(variable), g))
-        work = self._launch_all(self._move_all_rows(work, rate), rate)
-        for _, data, _ in work:
-            if type(data) is not np.ndarray:
-                with placement.formulas_on(data):
-                    scratch(flat(data))  # given back at once, and found again below
+    def _move_all(self, work: list[Work], rate: float) -> None:
+        """Move each by itself: those on the CPU together, on several threads."""
         on_cpu: list[Any] = []
-        for state, data, g in work:
-            with placement.formulas_on(data):
-                step = self._begin(state, rate)
-                moved = step, [flat(data), g, *(a.array for a in state.averages.values())]
+        with np.errstate(all="ignore"):
+            for state, data, g in work:
                 if type(data) is np.ndarray:
-                    on_cpu.append(moved)
+                    on_cpu.append(self._begun(state, data, g, rate))
                 else:
-                    move([moved])
-        spread(move, parts(on_cpu))
-        self.iterations += 1
+                    with placement.formulas_on(data):
+                        move([self._begun(state, data, g, rate)])
+            spread(move, parts(on_cpu))
+
+    def _begun(self, state: State, data: Any, g: Any, rate: float) -> Any:
+        """A step and what it moves, for `move`."""
+        averages = [average.array for average in state.averages.values()]
+        return self._begin(state, rate), [flat(data), g, *averages]
 
     def _move_all_rows(self, work: list[Work], rate: float) -> list[Work]:
         """Move those of which the gradient is rows, which takes memory; the rest of the work."""
@@ -203,10 +213,13 @@ class Optimizer:
 
     def _apply_at_replay(self, trace: Tracing, pairs: list[Any], when: Any) -> None:
         """Apply now and at each replay of what is being traced."""
-        applied = Applied(self, pairs, when is not True)
         read = [] if when is True else [when]
-        for g, _ in pairs:
-            read += [g.values, g.indices] if isinstance(g, IndexedSlices) else [g]
+        for g, v in pairs:
+            if isinstance(g, IndexedSlices):  # they are looked at in each run
+                read += [g.values, g.indices]
+            else:
+                read.append(fitting(self.name, g, v))
+        applied = Applied(self, pairs, when is not True)
         trace.effect("apply_gradients", applied, read, applied.variables, undo=self._undo)
 
     def _undo(self) -> Callable[[], None]:
@@ -278,13 +291,18 @@ class Optimizer:
     def build(self, var_list: Any) -> None:
         """Make the state of Variables that have none yet: zeros, as before a first step."""
         for variable in _flattened(var_list):
-            if variable._id not in self._states:
-                self._states[variable._id] = State(variable, self.slots)
-            elif not self._states[variable._id].fits:
-                raise ShapeError(
-                    f"{self.name}: the Variable '{variable.name}' has shape {variable.shape} now, "
-                    "and its averages are of a value of another size. Use a new optimizer."
-                )
+            self._state(variable)
+
+    def _state(self, variable: Variable) -> State:
+        state = self._states.get(variable._id)
+        if state is None:
+            state = self._states[variable._id] = State(variable, self.slots)
+        elif not state.fits:
+            raise ShapeError(
+                f"{self.name}: the Variable '{variable.name}' has shape {variable.shape} now, "
+                "and its averages are of a value of another size. Use a new optimizer."
+            )
+        return state
 
     def _begin(self, state: State, rate: float) -> Callable[..., None]:
         """Count a step of one Variable, and return what to do to each block of its arrays.

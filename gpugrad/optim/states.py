@@ -29,8 +29,12 @@ class State:
     @property
     def fits(self) -> bool:
         """Whether the averages are of as many elements as the Variable has now."""
-        size = self.variable.size * (2 if self.variable.dtype.kind == "c" else 1)
-        return all(average.array.size == size for average in self.averages.values())
+        data = self.variable._data
+        size = data.size * (2 if data.dtype.kind == "c" else 1)
+        for average in self.averages.values():  # noqa: SIM110 - all() takes four times as long
+            if average.array.size != size:
+                return False
+        return True
 
 
 Work = tuple[State, Any, Any]
