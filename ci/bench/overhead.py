@@ -42,7 +42,7 @@ import numpy as np
 import gpugrad as gg
 
 ON_GPU = gg.device().kind == "cuda"
-CHAIN = 50
+CHAIN, LOOP = 50, 100
 IDLE, RECORDING = 1000.0, 1500.0  # nanoseconds, on the reference machine
 REFERENCE = 185.0
 """Nanoseconds of `yardstick` there: not measured on it, but worked out from what one program
@@ -98,7 +98,7 @@ def over_numpy(
     `yard` is added to in each round, so that it sees the machine as the ops saw it.
     """
     found: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in pairs}
-    loop = range(500)
+    loop = range(LOOP)
     for _ in range(rounds):
         yard += [yardstick() for _ in range(5)]
         for name, (ours, numpy) in pairs.items():
@@ -114,12 +114,14 @@ def over_numpy(
 def recording(
     pairs: dict[str, tuple], rounds: int, yard: list[float]
 ) -> dict[str, tuple[float, float]]:
-    """`over_numpy` while a tape watches the inputs; the log is emptied after each op."""
-    tape = gg.GradientTape(persistent=True)
-    watched = [c.cell_contents for ours, _ in pairs.values() for c in ours.__closure__]
-    with tape:
-        tape.watch([t for t in watched if isinstance(t, gg.Tensor)])
-        found = [over_numpy(pairs, 1, yard) for _ in range(rounds) if not tape.log.clear()]
+    """`over_numpy` while a tape watches the inputs: a new one each round, of a thousand ops."""
+    closed = [c.cell_contents for ours, _ in pairs.values() for c in ours.__closure__]
+    watched = [t for t in closed if isinstance(t, gg.Tensor)]
+    found = []
+    for _ in range(rounds):
+        with gg.GradientTape() as tape:
+            tape.watch(watched)
+            found.append(over_numpy(pairs, 1, yard))
     return {
         name: tuple(statistics.median(r[name][k] for r in found) for k in (0, 1)) for name in pairs
     }
