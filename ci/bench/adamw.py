@@ -13,7 +13,9 @@ import sys
 from typing import Any
 
 from peers import (
+    by_hand_in,
     chosen,
+    copy_of,
     installed,
     jax_runs,
     made,
@@ -108,11 +110,8 @@ def adamw(lib: Any, t: Any, p: Any, m: Any, v: Any, g: Any) -> tuple[Any, Any, A
 
 def by_hand(weights: Any, gradients: Any) -> dict[str, Run]:
     """As a user writes it: with CuPy a kernel for each tensor, with NumPy the formulas."""
-    lib, name = np, "NumPy by hand"
+    name, lib = by_hand_in(ON_GPU)
     if ON_GPU:
-        import cupy as lib
-
-        name = "CuPy by hand"
         kernel = lib.ElementwiseKernel(
             "float32 g, float32 rate, float32 root", "float32 p, float32 m, float32 v",
             f"""
@@ -139,15 +138,8 @@ def by_hand(weights: Any, gradients: Any) -> dict[str, Run]:
 
 
 def copying(weights: Any, gradients: Any) -> dict[str, Run]:
-    """One copy of as many numbers: the yardstick for bytes per second."""
-    lib: Any = np
-    if ON_GPU:
-        import cupy
-
-        lib = cupy
-    x = lib.ones(sum(a.size for a in weights), lib.float32)
-    y = lib.empty_like(x)
-    return {"copy": lambda: lib.copyto(y, x)}
+    """One copy of as many numbers."""
+    return copy_of(ON_GPU, np.ones(sum(a.size for a in weights), np.float32))
 
 
 def main() -> int:

@@ -11,7 +11,9 @@ import os
 from typing import Any
 
 from peers import (
+    by_hand_in,
     chosen,
+    copy_of,
     installed,
     jax_runs,
     made,
@@ -94,13 +96,7 @@ def gpugrad() -> dict[str, Any]:
 
 
 def copying() -> dict[str, Any]:
-    lib: Any = np
-    if ON_GPU:
-        import cupy
-
-        lib = cupy
-    source, target = lib.asarray(DATA), lib.empty_like(lib.asarray(DATA))
-    return {"copy": lambda: lib.copyto(target, source)}
+    return copy_of(ON_GPU, DATA)
 
 
 def torch() -> dict[str, Any]:
@@ -139,8 +135,7 @@ def long() -> dict[str, Any]:
 
 def by_hand() -> dict[str, Any]:
     """The long chain as a user of CuPy writes it: one kernel for values and slopes, and a sum."""
-    import cupy
-
+    name, cupy = by_hand_in(ON_GPU)
     x = cupy.asarray(DATA)
     kernel = cupy.ElementwiseKernel(
         "float32 x", "float32 value, float32 slope",
@@ -158,7 +153,7 @@ def by_hand() -> dict[str, Any]:
         value, slope = kernel(x)
         return value.sum(), slope
 
-    return {"CuPy by hand": run}
+    return {name: run}
 
 
 if __name__ == "__main__":

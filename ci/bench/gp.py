@@ -15,6 +15,7 @@ from typing import Any
 
 from peers import (
     agree,
+    by_hand_in,
     chosen,
     installed,
     jax_runs,
@@ -113,11 +114,7 @@ def with_jax() -> Any:
 
 def by_hand() -> Any:
     """Value and gradient as a user of CuPy or NumPy writes them."""
-    lib: Any = np
-    if ON_GPU:
-        import cupy
-
-        lib = cupy
+    _, lib = by_hand_in(ON_GPU)
     squared, y, logs = map(lib.asarray, data())
     eye = lib.eye(POINTS)
 
@@ -144,7 +141,7 @@ def main() -> int:
         "gpugrad": lambda: with_gpugrad(by_factor=False),
         "gpugrad, eager": lambda: with_gpugrad(by_factor=False, traced=False),
         "gpugrad, by the factor": lambda: with_gpugrad(by_factor=True),
-        "CuPy by hand" if ON_GPU else "NumPy by hand": by_hand,
+        by_hand_in(ON_GPU)[0]: by_hand,
     }
     if installed("torch"):
         makers["torch"] = with_torch

@@ -13,6 +13,7 @@ from typing import Any
 
 from peers import (
     agree,
+    by_hand_in,
     chosen,
     installed,
     jax_runs,
@@ -71,17 +72,12 @@ def contestants(shape: tuple[int, ...], case: str) -> dict[str, tuple[Any, Any]]
         with noted("jax.jit"):
             found["jax.jit"] = with_jax(arrays, dtype, JAX_CASES[case])
     if case == "float32":
-        lib: Any = np
-        if ON_GPU:
-            import cupy
-
-            lib = cupy
+        name, lib = by_hand_in(ON_GPU)
         la, lb, lg = map(lib.asarray, arrays)
-        by_hand = (
+        found[name] = (
             lambda: [lib.matmul(la, lb)],
             lambda: [la @ lb, lg @ lb.swapaxes(-1, -2), la.swapaxes(-1, -2) @ lg],
         )
-        found["CuPy" if ON_GPU else "NumPy"] = by_hand
     return found
 
 

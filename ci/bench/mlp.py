@@ -14,6 +14,7 @@ import sys
 from typing import Any
 
 from peers import (
+    by_hand_in,
     chosen,
     installed,
     jax_runs,
@@ -198,11 +199,7 @@ def with_autograd():
 
 def by_hand():
     """Forward, backward and Adam as a user of CuPy or NumPy writes them."""
-    lib: Any = np
-    if ON_GPU:
-        import cupy
-
-        lib = cupy
+    _, lib = by_hand_in(ON_GPU)
     x, labels = map(lib.asarray, data())
     layers = [tuple(map(lib.asarray, pair)) for pair in weights()]
     params = [a for pair in layers for a in pair]
@@ -238,7 +235,7 @@ def contestants():
     found = {
         "gpugrad": functools.partial(with_gpugrad, traced=True),
         "gpugrad, eager": functools.partial(with_gpugrad, traced=False),
-        "CuPy by hand" if ON_GPU else "NumPy by hand": by_hand,
+        by_hand_in(ON_GPU)[0]: by_hand,
     }
     if installed("torch"):
         found["torch, default Adam"] = with_torch

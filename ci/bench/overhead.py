@@ -20,6 +20,7 @@ import time
 from typing import Any
 
 from peers import (
+    by_hand_in,
     chosen,
     installed,
     jax_runs,
@@ -197,8 +198,7 @@ def tensorflow() -> dict[str, Any]:
 
 def by_hand() -> dict[str, Any]:
     """As a user of CuPy writes the chain and its gradient, op by op."""
-    import cupy
-
+    name, cupy = by_hand_in(ON_GPU)
     x = cupy.asarray(A)
 
     def run():
@@ -212,7 +212,7 @@ def by_hand() -> dict[str, Any]:
             g = g * x
         return total + g
 
-    return {"CuPy by hand": run}
+    return {name: run}
 
 
 def contestants() -> dict[str, Any]:

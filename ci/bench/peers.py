@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import importlib.util
 import json
 import multiprocessing
@@ -86,6 +87,20 @@ def torch_weights(values: dict[str, Any]) -> dict[str, Any]:
         name.replace("kernel", "weight"): torch.from_numpy(v.T if name.endswith("kernel") else v)
         for name, v in values.items()
     }
+
+
+def by_hand_in(on_gpu: bool) -> tuple[str, Any]:
+    """What is written by hand is called, and the library that it is written in."""
+    library = "CuPy" if on_gpu else "NumPy"
+    return f"{library} by hand", importlib.import_module(library.lower())
+
+
+def copy_of(on_gpu: bool, array: Any) -> dict[str, Run]:
+    """A copy of an array from the host: the yardstick for bytes per second."""
+    _, lib = by_hand_in(on_gpu)
+    source = lib.asarray(array)
+    target = lib.empty_like(source)
+    return {"copy": lambda: lib.copyto(target, source)}
 
 
 def chosen(contestants: dict[str, Any], only: list[str] | None) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 from peers import (
+    by_hand_in,
     chosen,
+    copy_of,
     installed,
     jax_runs,
     made,
@@ -139,11 +141,7 @@ def by_hand(w: Workload) -> dict[str, Function]:
     """Softmax as a user of the array library writes it, and its gradient."""
     if w.name != "softmax" or w.dtype != "float32":
         return {}
-    lib: Any = np
-    if ON_GPU:
-        import cupy
-
-        lib = cupy
+    name, lib = by_hand_in(ON_GPU)
     x, g = lib.asarray(w.x), lib.asarray(w.g)
 
     def step() -> Any:
@@ -151,20 +149,12 @@ def by_hand(w: Workload) -> dict[str, Function]:
         y = e / e.sum(-1, keepdims=True)
         return y, y * (g - (y * g).sum(-1, keepdims=True))
 
-    return {"CuPy by hand" if ON_GPU else "NumPy by hand": step}
+    return {name: step}
 
 
 def copying(w: Workload) -> dict[str, Function]:
-    """One copy of the rows: the yardstick for bytes per second."""
-    lib: Any = np
-    if ON_GPU:
-        import cupy
-
-        lib = cupy
-    x = lib.asarray(w.x)
-    y = lib.empty_like(x)
-
-    return {"copy": lambda: lib.copyto(y, x)}
+    """One copy of the rows, in float32."""
+    return copy_of(ON_GPU, w.x)
 
 
 def main() -> int:
