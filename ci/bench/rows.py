@@ -2,19 +2,22 @@
 
 python ci/bench/rows.py [--device cuda] [--rows N] [--rounds N] [NAME ...]
 
-Peers, where they are installed: torch eager and compiled, jax.jit, and softmax written by hand on
-CuPy as its users would. Printed are the medians of interleaved rounds, and the bytes per second of
-the traffic that no kernel can avoid (each input read once, each result written once) as a part of
-what a copy of the same arrays reaches in the same run. On a CPU the arrays are smaller.
+Peers, where they are installed: torch eager and compiled, jax.jit, and formulas written by hand on
+CuPy as its users would (in float32: it has no bfloat16). All must agree. Printed are the medians
+of interleaved rounds, and the bytes per second of the traffic that no kernel can avoid (each input
+read once, each result written once) as a part of what a copy of the same arrays reaches in the same
+run. On a CPU the arrays are smaller.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from peers import (
+    agree,
     by_hand_in,
     chosen,
     copy_of,
@@ -80,7 +83,7 @@ def gpugrad(w: Workload) -> dict[str, Function]:
     def step() -> Any:
         with gg.GradientTape() as tape:
             y = function(*variables, *others)
-        return tape.gradient(y, variables, output_gradients=g)
+        return [y, *tape.gradient(y, variables, output_gradients=g)]
 
     return {"gpugrad": step}
 
@@ -103,7 +106,15 @@ def torch(w: Workload) -> dict[str, Function]:
     found = {"torch": eager}
     if ON_GPU and torch_compiles(ON_GPU):  # on a CPU it takes minutes
         found["torch.compile"] = t.compile(eager)
-    return {name: lambda f=f: t.autograd.grad(f(*leaves), leaves, g) for name, f in found.items()}
+
+    def both(f: Callable[..., Any]) -> Function:
+        def step() -> Any:
+            y = f(*leaves)
+            return [y, *t.autograd.grad(y, leaves, g)]
+
+        return step
+
+    return {name: both(f) for name, f in found.items()}
 
 
 def jax(w: Workload) -> dict[str, Function]:
@@ -132,24 +143,49 @@ def jax(w: Workload) -> dict[str, Function]:
     @j.jit
     def step(arrays: Any, g: Any) -> Any:
         y, pull = j.vjp(calls[w.name], *arrays)
-        return y, pull(g)
+        return [y, *pull(g)]
 
     return {"jax.jit": lambda: j.block_until_ready(step(arrays, g))}
 
 
 def by_hand(w: Workload) -> dict[str, Function]:
-    """Softmax as a user of the array library writes it, and its gradient."""
-    if w.name != "softmax" or w.dtype != "float32":
+    """Each as a user of the array library writes it, and its gradients."""
+    if w.dtype != "float32":
         return {}
     name, lib = by_hand_in(ON_GPU)
-    x, g = lib.asarray(w.x), lib.asarray(w.g)
+    x, g, labels, *weights = map(lib.asarray, (w.x, w.g, w.labels, *w.weights))
+    mean = functools.partial(lib.mean, axis=-1, keepdims=True)
+    lines = lib.arange(ROWS)
 
-    def step() -> Any:
+    def softmax() -> Any:
         e = lib.exp(x - x.max(-1, keepdims=True))
         y = e / e.sum(-1, keepdims=True)
-        return y, y * (g - (y * g).sum(-1, keepdims=True))
+        return [y, y * (g - (y * g).sum(-1, keepdims=True))]
 
-    return {name: step}
+    def layer_norm() -> Any:
+        a, b = weights
+        d = x - mean(x)
+        r = 1 / lib.sqrt(mean(d * d) + 1e-5)
+        n, ga = d * r, g * a
+        return [n * a + b, r * (ga - mean(ga) - n * mean(ga * n)), (g * n).sum(0), g.sum(0)]
+
+    def rms_norm() -> Any:
+        (a,) = weights
+        r = 1 / lib.sqrt(mean(x * x) + 1e-6)
+        n, ga = x * r, g * a
+        return [n * a, r * (ga - n * mean(ga * n)), (g * n).sum(0)]
+
+    def cross_entropy() -> Any:
+        z = x - x.max(-1, keepdims=True)
+        e = lib.exp(z)
+        total = e.sum(-1, keepdims=True)
+        loss = (lib.log(total[:, 0]) - z[lines, labels]).mean()
+        e /= total
+        e[lines, labels] -= 1
+        return [loss, e * (g / ROWS)]
+
+    steps = (softmax, layer_norm, rms_norm, cross_entropy)
+    return {name: next(step for step in steps if step.__name__ == w.name)}
 
 
 def copying(w: Workload) -> dict[str, Function]:
@@ -169,6 +205,10 @@ def main() -> int:
             for n in LENGTHS:
                 w = Workload(name, n, dtype)
                 found = chosen(made(makers, w), args.only)
+                if n == LENGTHS[0]:  # of the longest it would take longer than the bench
+                    runs = {who: run for who, run in found.items() if who != "copy"}
+                    rtol = 1e-4 if dtype == "float32" else 3e-2
+                    agree(runs, rtol, atol=rtol * ROWS**0.5)  # weights have sums over rows
                 medians = race(found, args.rounds, inner=10 if ON_GPU else 1, wait=wait)
                 limit = 2 * w.x.nbytes / medians.pop("copy") / 1e9
                 title = f"{name} of {ROWS} rows of {n}, {dtype}, forward and backward"
