@@ -1,4 +1,4 @@
-"""Attention, forward and backward, beside torch's, jax's and the formula that holds the scores.
+"""Attention, forward and backward, beside torch's, jax's and formulas that hold the scores.
 
 python ci/bench/attention.py [--device cuda] [--rounds N] [--lengths N [N ...]]
 
@@ -8,11 +8,26 @@ head forward, 2.5 times that backward, half of both if causal. On a CPU lengths 
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
 
-from peers import chosen, installed, jax_runs, made, options, race, settled, status, table
+from peers import (
+    agree,
+    by_hand_in,
+    chosen,
+    installed,
+    jax_runs,
+    made,
+    options,
+    race,
+    settled,
+    status,
+    table,
+    torch_compiles,
+)
 
 parser = options(__doc__, rounds=15)
 parser.add_argument("--lengths", type=int, nargs="+", help="of queries and keys")
@@ -29,6 +44,9 @@ TOKENS = args.tokens or (16384 if ON_GPU else 256)
 DTYPE = "bfloat16" if ON_GPU else "float32"
 HEADS = {64: 32, 128: 16} if ON_GPU else {64: 4, 128: 2}
 """Heads by the length of a query, as in a model of width 2048 (256 on a CPU)."""
+
+LONGEST = 4096
+"""Queries for which a GPU is to hold the scores."""
 
 Function = Callable[[], Any]
 
@@ -50,12 +68,12 @@ def gpugrad(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function
         def step() -> Any:
             with gg.GradientTape() as tape:
                 y = run()
-            return tape.gradient(y, variables, output_gradients=upstream)
+            return [y, *tape.gradient(y, variables, output_gradients=upstream)]
 
         return step
 
     found = {"gpugrad": (forward, both(forward))}
-    if ON_GPU and arrays[0].shape[-2] <= 4096:
+    if ON_GPU and arrays[0].shape[-2] <= LONGEST:
         found["formula"] = (formula, both(formula))
     return found
 
@@ -73,20 +91,26 @@ def torch(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, 
             "torch, flash": SDPBackend.FLASH_ATTENTION, "torch, cuDNN": SDPBackend.CUDNN_ATTENTION,
         }  # fmt: skip
 
-    def by(backend: Any) -> tuple[Function, Function]:
-        def run() -> Any:
-            if backend is None:
-                return t.nn.functional.scaled_dot_product_attention(*leaves, is_causal=causal)
-            with sdpa_kernel(backend):
-                return t.nn.functional.scaled_dot_product_attention(*leaves, is_causal=causal)
+    eager = functools.partial(t.nn.functional.scaled_dot_product_attention, is_causal=causal)
+
+    def by(backend: Any, run: Callable[..., Any] = eager) -> tuple[Function, Function]:
+        within = contextlib.nullcontext if backend is None else lambda: sdpa_kernel(backend)
 
         def forward() -> Any:
-            with t.no_grad():
-                return run()
+            with t.no_grad(), within():
+                return run(*leaves)
 
-        return forward, lambda: t.autograd.grad(run(), leaves, upstream)
+        def both() -> Any:
+            with within():
+                y = run(*leaves)
+            return [y, *t.autograd.grad(y, leaves, upstream)]
 
-    return {name: by(backend) for name, backend in backends.items()}
+        return forward, both
+
+    found = {name: by(backend) for name, backend in backends.items()}
+    if ON_GPU and torch_compiles(ON_GPU):
+        found["torch.compile"] = by(None, t.compile(eager))
+    return found
 
 
 def jax(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Function]]:
@@ -103,7 +127,7 @@ def jax(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Fu
     @j.jit
     def both(arrays: Any, g: Any) -> Any:
         y, pull = j.vjp(run, *arrays)
-        return y, pull(g)
+        return [y, *pull(g)]
 
     return {
         "jax.jit": (
@@ -113,9 +137,43 @@ def jax(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Fu
     }
 
 
+def by_hand(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Function]]:
+    """The formula as a user of the array library writes it; CuPy's 16-bit floats are float16."""
+    name, lib = by_hand_in(ON_GPU)
+    n, scale = arrays[0].shape[-2], arrays[0].shape[-1] ** -0.5
+    if ON_GPU and n > LONGEST:
+        return {}
+    q, k, v, g = (lib.asarray(a, "float16" if ON_GPU else "float32") for a in (*arrays, g))
+    hidden = lib.triu(lib.full((n, n), -lib.inf, q.dtype), 1) if causal else None
+
+    def weights() -> Any:
+        scores = lib.matmul(q, k.swapaxes(-1, -2)) * q.dtype.type(scale)
+        if hidden is not None:
+            scores += hidden
+        e = lib.exp(scores - scores.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    def both() -> Any:
+        p = weights()
+        gp = lib.matmul(g, v.swapaxes(-1, -2))
+        gs = p * (gp - (gp * p).sum(-1, keepdims=True)) * q.dtype.type(scale)
+        gq, gk = lib.matmul(gs, k), lib.matmul(gs.swapaxes(-1, -2), q)
+        return [lib.matmul(p, v), gq, gk, lib.matmul(p.swapaxes(-1, -2), g)]
+
+    return {name: (lambda: lib.matmul(weights(), v), both)}
+
+
+def _results(runs: dict[str, tuple[Function, Function]]) -> dict[str, Function]:
+    """What gives the result and the gradients, each laid out as ours."""
+    found = {who: both for who, (_, both) in runs.items()}
+    if theirs := found.get("jax.jit"):
+        found["jax.jit"] = lambda: [a.swapaxes(1, 2) for a in theirs()]
+    return found
+
+
 def main() -> int:
     """Print the table."""
-    makers = [gpugrad, *([torch] if installed("torch") else [])]
+    makers = [gpugrad, by_hand, *([torch] if installed("torch") else [])]
     makers += [jax] if jax_runs(ON_GPU) else []
     rng = np.random.default_rng(0)
     for k, heads in HEADS.items():
@@ -124,6 +182,9 @@ def main() -> int:
             *arrays, g = (rng.standard_normal(shape, np.float32) for _ in range(4))
             for causal in (False, True):
                 runs = chosen(made(makers, arrays, g, causal), args.only)
+                if n == LENGTHS[0]:  # of the longest it would take longer than the bench
+                    rtol = 3e-2 if ON_GPU else 1e-4
+                    agree(_results(runs), rtol, atol=rtol)
                 work = 4.0 * n * n * k * heads * shape[0] * (0.5 if causal else 1)
                 for what, at, times in (("forward", 0, 1.0), ("forward and backward", 1, 3.5)):
                     medians = race({name: both[at] for name, both in runs.items()}, args.rounds,

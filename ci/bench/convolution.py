@@ -1,4 +1,4 @@
-"""The convolutions of ResNet-18, forward and backward, beside torch's and jax's.
+"""The convolutions of ResNet-18, forward and backward, beside torch, jax and one by hand.
 
 python ci/bench/convolution.py [--device cuda] [--rounds N] [--examples N] [NAME ...]
 
@@ -10,11 +10,26 @@ float32.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import sys
 from collections.abc import Callable
 from typing import Any
 
-from peers import chosen, installed, jax_runs, made, options, race, settled, status, table
+from peers import (
+    agree,
+    by_hand_in,
+    chosen,
+    installed,
+    jax_runs,
+    made,
+    options,
+    race,
+    settled,
+    status,
+    table,
+    torch_compiles,
+)
 
 parser = options(__doc__, rounds=15)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the layers to run (all)")
@@ -51,7 +66,7 @@ def gpugrad(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[F
     def both() -> Any:
         with gg.GradientTape() as tape:
             y = forward()
-        return tape.gradient(y, variables, output_gradients=upstream)
+        return [y, *tape.gradient(y, variables, output_gradients=upstream)]
 
     return {"gpugrad": (forward, both)}
 
@@ -65,14 +80,23 @@ def torch(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Fun
     put = lambda a: t.from_numpy(a).to(device, getattr(t, dtype), **layout)  # noqa: E731
     leaves, upstream = [put(a).requires_grad_() for a in (x, w)], put(g)
 
-    def forward() -> Any:
-        with t.no_grad():
-            return t.nn.functional.conv2d(*leaves, **given)
+    eager = functools.partial(t.nn.functional.conv2d, **given)
 
-    def both() -> Any:
-        return t.autograd.grad(t.nn.functional.conv2d(*leaves, **given), leaves, upstream)
+    def by(conv2d: Callable[..., Any]) -> tuple[Function, Function]:
+        def forward() -> Any:
+            with t.no_grad():
+                return conv2d(*leaves)
 
-    return {"torch": (forward, both)}
+        def both() -> Any:
+            y = conv2d(*leaves)
+            return [y, *t.autograd.grad(y, leaves, upstream)]
+
+        return forward, both
+
+    found = {"torch": by(eager)}
+    if ON_GPU and torch_compiles(ON_GPU):
+        found["torch.compile"] = by(t.compile(eager))
+    return found
 
 
 def jax(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Function, Function]]:
@@ -90,7 +114,7 @@ def jax(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Funct
     @j.jit
     def both(leaves: Any, g: Any) -> Any:
         y, pull = j.vjp(run, *leaves)
-        return y, pull(g)
+        return [y, *pull(g)]
 
     return {
         "jax.jit": (
@@ -100,11 +124,52 @@ def jax(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Funct
     }
 
 
+def by_hand(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Function, Function]]:
+    """As a product with all windows of the image."""
+    name, lib = by_hand_in(ON_GPU)
+    x, w, g = (lib.asarray(a, dtype) for a in (x, w, g))
+    k, stride, edge = w.shape[-1], given["stride"], given["padding"]
+    edges = ((0, 0), (0, 0), (edge, edge), (edge, edge))
+    _, _, rows, columns = g.shape
+
+    def windows() -> Any:
+        padded = lib.pad(x, edges)
+        seen = lib.lib.stride_tricks.sliding_window_view(padded, (k, k), axis=(2, 3))
+        return padded, seen[:, :, ::stride, ::stride]
+
+    def product(seen: Any) -> Any:
+        return lib.tensordot(seen, w, ((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2)
+
+    def both() -> Any:
+        padded, seen = windows()
+        gw = lib.tensordot(g, seen, ((0, 2, 3), (0, 2, 3)))
+        by_window = lib.tensordot(g, w, (1, 0)).transpose(0, 3, 1, 2, 4, 5)
+        gx = lib.zeros_like(padded)
+        for i, j in itertools.product(range(k), repeat=2):
+            at = slice(i, i + stride * rows, stride), slice(j, j + stride * columns, stride)
+            gx[:, :, *at] += by_window[..., i, j]
+        inside = slice(edge, padded.shape[-1] - edge)
+        return [product(seen), gx[:, :, inside, inside], gw]
+
+    return {name: (lambda: product(windows()[1]), both)}
+
+
+def _results(runs: dict[str, tuple[Function, Function]]) -> dict[str, Function]:
+    """What gives the result and the gradients, each laid out as ours."""
+    found = {who: both for who, (_, both) in runs.items()}
+    if theirs := found.get("jax.jit"):
+        axes = (0, 3, 1, 2), (0, 3, 1, 2), (3, 2, 0, 1)
+        found["jax.jit"] = lambda: [
+            a.transpose(order) for a, order in zip(theirs(), axes, strict=True)
+        ]
+    return found
+
+
 def main() -> int:
     """Print the table."""
     if unknown := set(args.names) - set(LAYERS):
         parser.error(f"no layers {sorted(unknown)}; there are {list(LAYERS)}")
-    makers = [gpugrad, *([torch] if installed("torch") else [])]
+    makers = [gpugrad, by_hand, *([torch] if installed("torch") else [])]
     makers += [jax] if jax_runs(ON_GPU) else []
     rng = np.random.default_rng(0)
     for name in args.names or LAYERS:
@@ -116,6 +181,8 @@ def main() -> int:
         work = 2.0 * g.size * c * kernel * kernel
         for dtype in DTYPES:
             runs = chosen(made(makers, x, w, g, dtype, given), args.only)
+            rtol = 2e-2 if ON_GPU else 1e-4
+            agree(_results(runs), rtol, atol=rtol * g[:, 0].size ** 0.5)
             for what, at in (("forward", 0), ("forward and backward", 1)):
                 medians = race({who: both[at] for who, both in runs.items()}, args.rounds,
                                wait=gg.cuda.synchronize if ON_GPU else None)  # fmt: skip

@@ -25,6 +25,7 @@ from peers import (
     settled,
     status,
     table,
+    torch_compiles,
 )
 
 parser = options(__doc__, rounds=10, threads=1)
@@ -70,7 +71,7 @@ def with_gpugrad(by_factor: bool, traced: bool = True) -> Any:
     return lambda: both(start)
 
 
-def with_torch() -> Any:
+def with_torch(compiled: bool = False) -> Any:
     """The formula in torch."""
     import torch
 
@@ -81,13 +82,18 @@ def with_torch() -> Any:
     eye = torch.eye(POINTS, dtype=torch.float64, device=device)
     logs.requires_grad_()
 
-    def run() -> Any:
+    def likelihood(logs: Any) -> Any:
         length, amplitude, noise = torch.exp(2 * logs)
         cov = amplitude * torch.exp(-0.5 * squared / length) + noise * eye
         factor = torch.linalg.cholesky(cov)
         scaled = torch.linalg.solve_triangular(factor, y[:, None], upper=False)
         roots = torch.log(torch.diagonal(factor)).sum()
-        value = -0.5 * (scaled * scaled).sum() - roots - POINTS / 2 * math.log(2 * math.pi)
+        return -0.5 * (scaled * scaled).sum() - roots - POINTS / 2 * math.log(2 * math.pi)
+
+    formula = torch.compile(likelihood) if compiled else likelihood
+
+    def run() -> Any:
+        value = formula(logs)
         return [value, *torch.autograd.grad(value, logs)]
 
     return run
@@ -145,6 +151,8 @@ def main() -> int:
     }
     if installed("torch"):
         makers["torch"] = with_torch
+    if ON_GPU and torch_compiles(ON_GPU):
+        makers["torch.compile"] = lambda: with_torch(compiled=True)
     if jax_runs(ON_GPU):
         makers["jax.jit"] = with_jax
     found: dict[str, Any] = {}

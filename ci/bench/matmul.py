@@ -23,6 +23,7 @@ from peers import (
     settled,
     status,
     table,
+    torch_compiles,
 )
 
 args = settled(options(__doc__, rounds=20, threads=1))
@@ -63,11 +64,16 @@ def contestants(shape: tuple[int, ...], case: str) -> dict[str, tuple[Any, Any]]
         ta, tb, tg = (torch.from_numpy(x).to(device, getattr(torch, dtype)) for x in arrays)
         leaves = [ta.clone().requires_grad_(), tb.clone().requires_grad_()]
 
-        def theirs() -> Any:
-            y = torch.matmul(*leaves)
-            return [y, *torch.autograd.grad(y, leaves, tg)]
+        def by(product: Any) -> tuple[Any, Any]:
+            def both() -> Any:
+                y = product(*leaves)
+                return [y, *torch.autograd.grad(y, leaves, tg)]
 
-        found["torch"] = (lambda: [torch.matmul(ta, tb)], theirs)
+            return lambda: [product(ta, tb)], both
+
+        found["torch"] = by(torch.matmul)
+        if ON_GPU and torch_compiles(ON_GPU):
+            found["torch.compile"] = by(torch.compile(lambda a, b: torch.matmul(a, b)))
     if jax_runs(ON_GPU):
         with noted("jax.jit"):
             found["jax.jit"] = with_jax(arrays, dtype, JAX_CASES[case])
