@@ -27,7 +27,7 @@ from peers import (
     torch_compiles,
 )
 
-args = settled(options(__doc__, rounds=20))
+args = settled(options(__doc__, rounds=20, threads=1))
 
 import numpy as np
 

@@ -29,7 +29,7 @@ from peers import (
     torch_compiles,
 )
 
-parser = options(__doc__, rounds=15)
+parser = options(__doc__, rounds=15, threads=1)
 parser.add_argument("--lengths", type=int, nargs="+", help="of queries and keys")
 parser.add_argument("--tokens", type=int, help="of all examples (16384; 256 on a CPU)")
 args = settled(parser)

@@ -31,7 +31,7 @@ from peers import (
     torch_compiles,
 )
 
-parser = options(__doc__, rounds=15)
+parser = options(__doc__, rounds=15, threads=1)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the layers to run (all)")
 parser.add_argument("--examples", type=int, help="of a batch (128; 1 on a CPU)")
 args = settled(parser)

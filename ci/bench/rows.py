@@ -32,7 +32,7 @@ from peers import (
     torch_compiles,
 )
 
-parser = options(__doc__, rounds=15)
+parser = options(__doc__, rounds=15, threads=1)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the workloads to run (all)")
 parser.add_argument("--rows", type=int, help="of each array (4096; 128 on a CPU)")
 parser.add_argument("--lengths", type=int, nargs="+", help="of a row")
