@@ -14,7 +14,7 @@ from gpugrad.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, as_array
 from gpugrad.batched import Batched, crossed, spread
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.placement import meet, meet_arrays
-from gpugrad.recorder import block, graphs, number, record, record_many
+from gpugrad.recorder import block, graphs, number, record, record_many, refuse_complex
 from gpugrad.tensor import Tensor, index_parts, new, recorders, tensor, wrap
 from gpugrad.traced import among
 
@@ -288,6 +288,8 @@ def _recording(op: Any, ids: str, params: str) -> list[str]:
             f"None if not {n}i or {n}_.dtype is dtype else ({n}_.shape, {n}_.dtype), "
             for n in op.arrays
         )
+    if "c" not in op.kinds and op.linear is not True:
+        lines.insert(0, _refusing_complex(op, ids))
     kept = "".join(f"{s}, " for s in saved)
     call = "record" if op.outputs == 1 else "record_many"
     params = params if op.params else "None"
@@ -298,12 +300,30 @@ def _recording(op: Any, ids: str, params: str) -> list[str]:
     return [*lines, line]
 
 
+def _refusing_complex(op: Any, ids: str) -> str:
+    """The line that refuses complex arguments, by which the op's rules give no gradient."""
+    if op.variadic:
+        (xs,) = op.arrays
+        test, given = f"any([a.dtype.kind == 'c' for a in {xs}_])", f"*{xs}_"
+    else:
+        one = "{0}_.dtype.kind == 'c'"
+        if len(op.arrays) > 1 and op.kind == "elementwise":
+            one = "({0}_.dtype.kind == 'c' if type({0}_) not in SCALARS else type({0}_) is complex)"
+        tests = [
+            f"{n}_ is not None and {one.format(n)}" if n in op.optional else one.format(n)
+            for n in op.arrays
+        ]
+        test, given = " or ".join(tests), ", ".join(f"{n}_" for n in op.arrays)
+    return f"        if {test}: refuse_complex(NAME, {ids}, {given})"
+
+
 _SCOPE = {
     "ARRAYS": ARRAYS, "Batched": Batched, "NAMESPACES": NAMESPACES, "NUMPY": NUMPY,
     "SCALARS": SCALARS, "Tensor": Tensor, "asarray": as_array, "beside": _beside, "block": block,
     "crossed": crossed, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
     "ndarray": np.ndarray, "new": new, "number": number, "record": record,
-    "record_many": record_many, "recorders": recorders, "reraise": reraise, "split": _split,
+    "record_many": record_many, "recorders": recorders, "refuse_complex": refuse_complex,
+    "reraise": reraise, "split": _split,
     "tensor": tensor, "tensors": _tensors, "wrap": wrap,
 }  # fmt: skip
 """What every generated text may name."""

@@ -72,7 +72,8 @@ class Op(DeclaredRules):
         arrays: names of the array arguments.
         params: names and defaults of the metadata arguments.
         differentiable: False says that the gradient is None.
-        kinds: of dtype that it takes: ``f`` float, ``c`` complex, ``i`` int, ``b`` bool.
+        kinds: of dtype that it takes: ``f`` float, ``c`` complex, ``i`` int, ``b`` bool. Without
+            ``c`` complex arguments are refused under a tape, unless the op is linear.
         samples: function of a NumPy random generator that yields (arguments, keywords).
         ref: the function on NumPy arrays that the forward must equal, or its dotted name.
         errors: calls that must fail: (arguments, keywords, exception class, words).

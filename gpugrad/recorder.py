@@ -72,6 +72,7 @@ class AggregationMethod:
 
 
 _numbering = threading.Lock()
+_REAL = np.dtype(np.float64)
 
 
 def _new_number(x: Tensor) -> int:
@@ -130,6 +131,17 @@ def record_many(
                 about = tuple((out._id, out.shape, out.dtype) for out in outs)
                 entry = (op, about, ids, fits, saved, params)
             recorder.take(entry, outs)
+
+
+def refuse_complex(name: str, ids: Sequence[int], *arrays: Any) -> None:
+    """Refuse to record an op of complex numbers whose rules would give a wrong gradient."""
+    if any(i in recorder.known for recorder in threads.stack for i in ids):
+        dtypes = [str(a.dtype) for a in arrays if getattr(a, "dtype", _REAL).kind == "c"]
+        raise DTypeError(
+            f"{name}: its gradient is that of real numbers, and a tape is to record it of "
+            f"{dtypes[0] if dtypes else 'complex'} ones. Give it gg.real(x), gg.imag(x) or "
+            "gg.abs(x); or gg.stop_gradient(x), if no gradient is needed."
+        )
 
 
 def block(name: str, out: Tensor, ids: Sequence[int]) -> None:

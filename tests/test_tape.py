@@ -1215,6 +1215,33 @@ def test_complex_product_with_a_real_source_gives_a_real_gradient():
     assert (g.dtype, g.item()) == (gg.float64, -12.0)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [gg.softplus, lambda z: gg.softmax(z, axis=0), gg.sinc, lambda z: gg.multiply_no_nan(2.0, z),
+     lambda z: gg.nn.layer_norm(z), lambda z: gg.nn.mse_loss(z, z + 1)],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", ["tape", "forward", "function", "graph"])
+def test_what_is_differentiable_for_real_numbers_alone_refuses_to_be_recorded(call, mode):
+    z = C([1 + 2j, 3 - 1j], gg.complex128)
+    call(z)  # values may be asked for
+    refused = pytest.raises(DTypeError, match=r"real numbers.* complex128 .*gg.stop_gradient\(x\)")
+    if mode == "forward":
+        with gg.ForwardAccumulator(z, z), refused:
+            call(z)
+    elif mode == "graph":
+        with gg.Graph().as_default(), refused:
+            y = call(z)
+            gg.gradients(y, z)
+    else:
+        run = gg.function(call) if mode == "function" else call
+        with gg.GradientTape() as tape:
+            tape.watch(z)
+            with refused:
+                run(z)
+            w = z * gg.abs(call(gg.stop_gradient(z)))
+        assert tape.gradient(w, z).dtype == gg.complex128
+
+
 def test_complex_jacobian_is_the_conjugate_derivative():
     z = C([1 + 2j, 3 - 1j])
     tape, w = squared(z)

@@ -58,7 +58,7 @@ selu = elementwise(
 def _sigmoid(xp, x):
     """SciPy's expit takes six times as long as NumPy's exp; CuPy's is one kernel."""
     if xp is not NUMPY:
-        return xp.special.expit(x)
+        return 1 / (1 + xp.lib.exp(-x)) if x.dtype.kind == "c" else xp.special.expit(x)
     t = np.asarray(x * -1.0)  # not -x, which wraps round in unsigned integers
     with np.errstate(over="ignore"):  # 1 / inf is right
         np.exp(t, out=t)
@@ -67,7 +67,7 @@ def _sigmoid(xp, x):
 
 
 sigmoid = elementwise(
-    "sigmoid(x)", forward=_sigmoid, d=[lambda xp, out: out * (1 - out)],
+    "sigmoid(x)", kinds="fc", forward=_sigmoid, d=[lambda xp, out: out * (1 - out)],
     ref=lambda x: 1 / (1 + np.exp(-x)),
     doc="1 / (1 + exp(-x)), without overflow.",
     example=("[0.0, 100.0]", "[0.5 1. ]"),
@@ -102,7 +102,7 @@ def _silu_d(xp, x):
 
 
 silu = elementwise(
-    "silu(x)", forward=lambda xp, x: x * _sigmoid(xp, x), d=[_silu_d],
+    "silu(x)", kinds="fc", forward=lambda xp, x: x * _sigmoid(xp, x), d=[_silu_d],
     ref=lambda x: x / (1 + np.exp(-x)),
     doc="`x` times its sigmoid, also called swish.",
     example=("[0.0, 100.0]", "[  0. 100.]"),
@@ -154,7 +154,7 @@ hardswish = elementwise(
 )  # fmt: skip
 
 tanhshrink = elementwise(
-    "tanhshrink(x)", forward=lambda xp, x: x - xp.lib.tanh(x),
+    "tanhshrink(x)", kinds="fc", forward=lambda xp, x: x - xp.lib.tanh(x),
     d=[lambda xp, x: xp.square(xp.tanh(x))], ref=lambda x: x - np.tanh(x),
     doc="`x` minus its hyperbolic tangent.",
     example=("[0.0, 100.0]", "[ 0. 99.]"),

@@ -52,7 +52,7 @@ _WRONG_LABELS: list[Any] = [
 
 
 @op(
-    vjp=[_class_scores_vjp, None], batch=_class_scores_batch,
+    vjp=[_class_scores_vjp, None], batch=_class_scores_batch, kinds="fc",
     samples=calls(
         lambda rng: ([uniform(rng, 4, 3), np.array([0, 2, -100, 1])], {}),
         lambda rng: ([uniform(rng, 2, 3, 2), np.array([[0, 2], [9, 1]])], {"ignore_index": 9}),

@@ -95,14 +95,14 @@ greater_equal = elementwise(
 
 maximum = elementwise(
     "maximum(x, y)", d=[lambda xp, x, y: x >= y, lambda xp, x, y: xp.logical_not(x >= y)],
-    kinds="fi",
+    kinds="fci",
     doc="The larger of two. Of equal ones the first gets the gradient, as in TensorFlow.",
     example=("[1.0, 3.0], 2.0", "[2. 3.]"),
 )  # fmt: skip
 
 minimum = elementwise(
     "minimum(x, y)", d=[lambda xp, x, y: x <= y, lambda xp, x, y: xp.logical_not(x <= y)],
-    kinds="fi",
+    kinds="fci",
     doc="The smaller of two. Of equal ones the first gets the gradient, as in TensorFlow.",
     example=("[1.0, 3.0], 2.0", "[1. 2.]"),
 )  # fmt: skip

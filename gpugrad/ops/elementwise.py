@@ -228,7 +228,7 @@ sqrt = elementwise(
 
 rsqrt = elementwise(
     "rsqrt(x)", d=[lambda xp, out: -0.5 * out * out * out], singular=True, domain=(0.5, 3),
-    forward=lambda xp, x: 1 / xp.lib.sqrt(x), ref=lambda x: x**-0.5,
+    kinds="fc", forward=lambda xp, x: 1 / xp.lib.sqrt(x), ref=lambda x: x**-0.5,
     doc="One over the square root.",
     example=("[4.0, 16.0]", "[0.5  0.25]"),
 )  # fmt: skip
@@ -269,7 +269,7 @@ exp = elementwise(
 )  # fmt: skip
 
 exp2 = elementwise(
-    "exp2(x)", d=[lambda xp, out: out * LN2],
+    "exp2(x)", d=[lambda xp, out: out * LN2], kinds="fc",
     doc="2 to the power `x`.",
     example=("[0.0, 3.0]", "[1. 8.]"),
 )  # fmt: skip
@@ -423,14 +423,14 @@ rad2deg = elementwise(
 )  # fmt: skip
 
 erf = elementwise(
-    "erf(x)", forward=lambda xp, x: xp.special.erf(x), ref="scipy.special.erf",
+    "erf(x)", kinds="fc", forward=lambda xp, x: xp.special.erf(x), ref="scipy.special.erf",
     d=[lambda xp, x: (2 / math.sqrt(math.pi)) * xp.exp(-x * x)],
     doc="Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to `x`.",
     example=("[0.0, 1.0]", "[0.        0.8427008]"),
 )  # fmt: skip
 
 erfc = elementwise(
-    "erfc(x)", forward=lambda xp, x: xp.special.erfc(x), ref="scipy.special.erfc",
+    "erfc(x)", kinds="fc", forward=lambda xp, x: xp.special.erfc(x), ref="scipy.special.erfc",
     d=[lambda xp, x: (-2 / math.sqrt(math.pi)) * xp.exp(-x * x)],
     doc="1 - erf(x), exact for large `x`.",
     example=("[0.0, 1.0]", "[1.        0.1572992]"),

@@ -18,7 +18,7 @@ def _both(xp, a, b, value):
 
 
 xlogy = elementwise(
-    "xlogy(x, y)", forward=library("xlogy"), ref="scipy.special.xlogy", singular=True,
+    "xlogy(x, y)", kinds="fc", forward=library("xlogy"), ref="scipy.special.xlogy", singular=True,
     d=[lambda xp, x, y: xp.log(xp.where(xp.logical_and(x == 0, y <= 0), 1, y)),
        lambda xp, x, y: xp.masked_divide(x, y)],
     domain=((-2, 2), (0.3, 2)),
@@ -30,7 +30,8 @@ xlogy = elementwise(
 )  # fmt: skip
 
 xlog1py = elementwise(
-    "xlog1py(x, y)", forward=library("xlog1py"), ref="scipy.special.xlog1py", singular=True,
+    "xlog1py(x, y)", kinds="fc", forward=library("xlog1py"), ref="scipy.special.xlog1py",
+    singular=True,
     d=[lambda xp, x, y: xp.log1p(xp.where(xp.logical_and(x == 0, y <= -1), 0, y)),
        lambda xp, x, y: xp.masked_divide(x, 1 + y)],
     domain=((-2, 2), (-0.7, 2)),
@@ -48,7 +49,7 @@ def _xdivy(xp, x, y):
 
 
 xdivy = elementwise(
-    "xdivy(x, y)",
+    "xdivy(x, y)", kinds="fc",
     forward=_xdivy, ref=lambda x, y: x / y, domain=((-2, 2), (0.5, 2)), singular=True,
     d=[lambda xp, x, y: _both(xp, x, y, 1 / xp.where(x == 0, xp.where(y == 0, 1, y), y)),
        lambda xp, out, y: -xp.masked_divide(out, y)],

@@ -55,7 +55,7 @@ def _dawsn(xp, x):
 
 
 erfcx = elementwise(
-    "erfcx(x)", forward=library("erfcx"), ref="scipy.special.erfcx", d=[_erfcx_d],
+    "erfcx(x)", kinds="fc", forward=library("erfcx"), ref="scipy.special.erfcx", d=[_erfcx_d],
     doc="exp(x^2) erfc(x), which neither overflows nor vanishes for large `x`.",
     example=("[0.0, 10.0]", "[1.         0.05614099]"),
 )  # fmt: skip
@@ -81,7 +81,7 @@ dawsn = elementwise(
 )  # fmt: skip
 
 ndtr = elementwise(
-    "ndtr(x)", forward=library("ndtr"), ref="scipy.special.ndtr",
+    "ndtr(x)", kinds="fc", forward=library("ndtr"), ref="scipy.special.ndtr",
     d=[lambda xp, x: xp.exp(-0.5 * x * x) / ROOT_2PI],
     doc="The probability that a standard normal number is below `x`.",
     example=("[-10.0, 0.0]", "[7.619853e-24 5.000000e-01]"),
@@ -95,7 +95,7 @@ ndtri = elementwise(
 )  # fmt: skip
 
 log_ndtr = elementwise(
-    "log_ndtr(x)", forward=library("log_ndtr"), ref="scipy.special.log_ndtr",
+    "log_ndtr(x)", kinds="fc", forward=library("log_ndtr"), ref="scipy.special.log_ndtr",
     # the density over the probability: neither is computed, as both vanish far out
     d=[lambda xp, x: math.sqrt(2 / math.pi) / xp.erfcx(-x / ROOT_2)], domain=(-5, 2),
     doc="Logarithm of `ndtr`, exact where that would be 0 or 1.",

@@ -110,14 +110,16 @@ ellipe = elementwise(
 # ---- exponential and trigonometric integrals -----------------------------------------------
 
 exp1 = elementwise(
-    "exp1(x)", forward=library("exp1"), ref="scipy.special.exp1", singular=True, domain=(0.3, 3),
+    "exp1(x)", kinds="fc", forward=library("exp1"), ref="scipy.special.exp1", singular=True,
+    domain=(0.3, 3),
     d=[lambda xp, x: -xp.exp(-x) / x],
     doc="Integral of exp(-t) / t from `x` to infinity.",
     example=("[1.0, 2.0]", "[0.2193839 0.0489005]"),
 )  # fmt: skip
 
 expi = elementwise(
-    "expi(x)", forward=library("expi"), ref="scipy.special.expi", singular=True, domain=(0.3, 3),
+    "expi(x)", kinds="fc", forward=library("expi"), ref="scipy.special.expi", singular=True,
+    domain=(0.3, 3),
     d=[lambda xp, x: xp.exp(x) / x],
     doc="Principal value of the integral of exp(t) / t from -infinity to `x`.",
     example=("[1.0, 2.0]", "[1.8951178 4.954234 ]"),

@@ -138,6 +138,7 @@ def _take_rows_batch(xp, batched, indices, weight):
 
 @op(
     vjp=[None, _take_rows_vjp], batch=_take_rows_batch, keeps_half=True, cuda=scatter.take_rows,
+    kinds="fc",
     jvp=[None, lambda xp, t, indices: xp.take_rows(indices, t)],
     ref=lambda indices, weight: weight[indices],
     samples=calls(

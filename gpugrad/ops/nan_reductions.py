@@ -340,7 +340,8 @@ def _nanmin_batch(xp, batched, x, *, axis, keepdims):
     return xp.nanmin(x, axis=_from_end(x, axis), keepdims=keepdims)
 
 
-@op(vjp=[_extreme_vjp], batch=_nanmax_batch, samples=_EVERY, ref=quiet("nanmax"), errors=_EMPTY)
+@op(vjp=[_extreme_vjp], batch=_nanmax_batch, kinds="fc", samples=_EVERY, ref=quiet("nanmax"),
+    errors=_EMPTY)  # fmt: skip
 def nanmax(xp, x, /, axis=None, *, keepdims=False):
     """Largest element along axes that is not NaN; equal ones share the gradient.
 
@@ -363,7 +364,8 @@ def nanmax(xp, x, /, axis=None, *, keepdims=False):
     return _extreme(xp, x, axis, keepdims, xp.lib.max, -np.inf)
 
 
-@op(vjp=[_extreme_vjp], batch=_nanmin_batch, samples=_EVERY, ref=quiet("nanmin"), errors=_EMPTY)
+@op(vjp=[_extreme_vjp], batch=_nanmin_batch, kinds="fc", samples=_EVERY, ref=quiet("nanmin"),
+    errors=_EMPTY)  # fmt: skip
 def nanmin(xp, x, /, axis=None, *, keepdims=False):
     """Smallest element along axes that is not NaN; equal ones share the gradient.
 

@@ -80,7 +80,7 @@ def sum_of_products(xp, x, y, /, axis=-1):
     _check_axes("sum_of_products", x, axis)
     axes = all_axes(x.ndim, axis)
     n = next((k for k in range(x.ndim) if x.ndim - 1 - k not in axes), x.ndim)
-    if xp is not NUMPY or n == 0:
+    if xp is not NUMPY or n == 0 or x.dtype.kind == "c":  # of which vecdot takes the conjugate
         return xp.add_reduce(x * y, axis=axis, keepdims=True)
     # BLAS reads both once, and no product is written: a quarter of the time
     lead = x.shape[: x.ndim - n]

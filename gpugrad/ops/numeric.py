@@ -24,7 +24,7 @@ fabs = elementwise(
 # Of equal ones the first gets the gradient, as in maximum; y != y says that y is NaN.
 
 fmax = elementwise(
-    "fmax(x, y)", kinds="fi",
+    "fmax(x, y)", kinds="fci",
     d=[lambda xp, x, y: xp.logical_or(x >= y, y != y),
        lambda xp, x, y: xp.logical_not(xp.logical_or(x >= y, y != y))],
     doc=(
@@ -35,7 +35,7 @@ fmax = elementwise(
 )  # fmt: skip
 
 fmin = elementwise(
-    "fmin(x, y)", kinds="fi",
+    "fmin(x, y)", kinds="fci",
     d=[lambda xp, x, y: xp.logical_or(x <= y, y != y),
        lambda xp, x, y: xp.logical_not(xp.logical_or(x <= y, y != y))],
     doc=(

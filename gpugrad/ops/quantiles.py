@@ -28,7 +28,7 @@ def _order_statistics_vjp(xp, g, out, x, ranks):
 
 
 @op(
-    vjp=[_order_statistics_vjp], kinds="fi", batch="stack",
+    vjp=[_order_statistics_vjp], kinds="fci", batch="stack",
     ref=lambda x, ranks: np.sort(x, axis=-1)[..., list(ranks)],
     samples=shaped(
         ([(5,)], {"ranks": (1, 3)}), ([(2, 3)], {"ranks": (2,)}), ([(1,)], {"ranks": (0,)}),

@@ -169,7 +169,7 @@ def _std_masked(xp, g, out, x, axis, correction, keepdims, ddof):
 
 
 @op(vjp=[_std_vjp], masked=[_std_masked], samples=_SPREAD, ref=_spread_ref("std"), errors=_NO_AXIS,
-    batch=_reducing("std"))  # fmt: skip
+    kinds="fc", batch=_reducing("std"))  # fmt: skip
 def std(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
     """Standard deviation along axes: square root of `var`, with gradient 0 where it is 0.
 
@@ -201,7 +201,7 @@ def _extreme_vjp(xp, g, out, x, axis, keepdims):
     return hit * (expand(xp, g, x.shape, axis, keepdims) / share)
 
 
-@op(vjp=[_extreme_vjp], name="max", kinds="fi", samples=_EVERY, ref="numpy.max", errors=_EMPTY,
+@op(vjp=[_extreme_vjp], name="max", kinds="fci", samples=_EVERY, ref="numpy.max", errors=_EMPTY,
     batch=_reducing("max"))  # fmt: skip
 def max_(xp, x, /, axis=None, *, keepdims=False):
     """Largest element along axes; equal ones share the gradient.
@@ -225,7 +225,7 @@ def max_(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.max(x, axis=axis, keepdims=keepdims)
 
 
-@op(vjp=[_extreme_vjp], name="min", kinds="fi", samples=_EVERY, ref="numpy.min", errors=_EMPTY,
+@op(vjp=[_extreme_vjp], name="min", kinds="fci", samples=_EVERY, ref="numpy.min", errors=_EMPTY,
     batch=_reducing("min"))  # fmt: skip
 def min_(xp, x, /, axis=None, *, keepdims=False):
     """Smallest element along axes; equal ones share the gradient.

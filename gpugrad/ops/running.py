@@ -67,7 +67,7 @@ def _behind_batch(name):
 
 
 @op(
-    vjp=[_extreme_vjp], kinds="fi", keeps_half=True, samples=_RUNNING, errors=_ERRORS,
+    vjp=[_extreme_vjp], kinds="fci", keeps_half=True, samples=_RUNNING, errors=_ERRORS,
     batch=_behind_batch("cumulative_max"),
     ref=lambda x, axis=0: np.maximum.accumulate(x, axis), cuda=scan.cumulative_max,
 )  # fmt: skip
@@ -92,7 +92,7 @@ def cumulative_max(xp, x, /, axis=None):
 
 
 @op(
-    vjp=[_extreme_vjp], kinds="fi", keeps_half=True, samples=_RUNNING, errors=_ERRORS,
+    vjp=[_extreme_vjp], kinds="fci", keeps_half=True, samples=_RUNNING, errors=_ERRORS,
     batch=_behind_batch("cumulative_min"),
     ref=lambda x, axis=0: np.minimum.accumulate(x, axis), cuda=scan.cumulative_min,
 )  # fmt: skip

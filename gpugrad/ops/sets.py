@@ -62,7 +62,7 @@ def _unique_vjp(xp, g, out, x_shape):
 
 
 @op(
-    vjp=[_unique_vjp], name="unique_all", outputs=4, kinds="f",
+    vjp=[_unique_vjp], name="unique_all", outputs=4, kinds="fc",
     ref=lambda x: tuple(np.unique_all(x)), samples=_different, errors=_TEXT,
     batch=by_values("unique_all", _WAY_OUT),
 )  # fmt: skip

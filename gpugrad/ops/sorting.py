@@ -78,7 +78,7 @@ def _sort_jvp(xp, t, x, axis, descending):
 
 
 @op(
-    vjp=[_sort_vjp], jvp=[_sort_jvp], kinds="fi", batch="axis",
+    vjp=[_sort_vjp], jvp=[_sort_jvp], kinds="fci", batch="axis",
     ref=lambda x, axis=-1, descending=False: (
         -np.sort(-x, axis=axis) if descending else np.sort(x, axis=axis)
     ),
@@ -211,7 +211,7 @@ def _top_k_reference(x, k, axis=-1):
 
 
 @op(
-    vjp=[_top_k_vjp], outputs=2, kinds="f", ref=_top_k_reference, batch="axis",
+    vjp=[_top_k_vjp], outputs=2, kinds="fc", ref=_top_k_reference, batch="axis",
     samples=shaped(
         ([(5,)], {"k": 2}), ([(2, 3)], {"k": 3}), ([(4, 2)], {"k": 2, "axis": 0}),
         ([(3,)], {"k": 0}),

@@ -17,6 +17,7 @@ from gpugrad.testing.checks.declared import (
 )
 from gpugrad.testing.checks.derivatives import (
     check_bare,
+    check_complex,
     check_jvp,
     check_readings,
     check_second_order,
@@ -36,6 +37,7 @@ _CHECKS: dict[str, Callable[[Subject], None]] = {
     "forward": check_forward,
     "bare": check_bare,
     "vjp": check_vjp,
+    "complex": check_complex,
     "jvp": check_jvp,
     "second_order": check_second_order,
     "readings": check_readings,

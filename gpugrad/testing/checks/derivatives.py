@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from numpy.exceptions import ComplexWarning
+
 from gpugrad.backend import is_inexact
+from gpugrad.errors import GpugradError
 from gpugrad.tape import GradientTape
 from gpugrad.testing.checks.subject import Subject
 from gpugrad.testing.close import about, assert_same, numbered
 from gpugrad.testing.grads import Limits, check_forward_mode, check_orders, check_reverse, fail
 
-__all__ = ["check_bare", "check_jvp", "check_readings", "check_second_order", "check_vjp"]
+__all__ = [
+    "check_bare", "check_complex", "check_jvp", "check_readings", "check_second_order", "check_vjp",
+]  # fmt: skip
 
 
 def check_bare(s: Subject) -> None:
@@ -38,6 +43,21 @@ def check_vjp(s: Subject) -> None:
         found = case.gradients(cts) if cts else []
         if any(g is not None for g in found):
             fail(case, "the op is declared without a gradient and has one", {"gradients": found})
+
+
+def check_complex(s: Subject) -> None:
+    """An op that is not declared for complex numbers refuses them under a tape, or is right."""
+    if "c" in s.op.kinds or not s.op.differentiable:
+        return
+    for sample in map(s.made_complex, s.differentiable):
+        case = sample.case()
+        try:
+            cts = s.cotangents(case.function(case.tensors(case.point)))
+            case.gradients(cts)
+        except (GpugradError, ComplexWarning):  # NumPy warns that it drops the imaginary part
+            continue
+        if cts:
+            check_reverse(case, s.rng, Limits())
 
 
 def check_jvp(s: Subject) -> None:

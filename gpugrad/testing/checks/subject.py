@@ -159,7 +159,7 @@ class Subject:
             title = f"{op.name}, sample {k}"
             given.append(Sample(op, title, list(args), keywords, arrays, leaves))
         real = [s for s in given if not s.moved or "f" in op.kinds]
-        return real + ([self._complex(s) for s in given if s.moved] if "c" in op.kinds else [])
+        return real + ([self.made_complex(s) for s in given if s.moved] if "c" in op.kinds else [])
 
     @property
     def whole(self) -> list[Sample]:
@@ -185,7 +185,8 @@ class Subject:
         """Those that have gradients."""
         return [s for s in self.every if s.moved and self.op.differentiable]
 
-    def _complex(self, sample: Sample) -> Sample:
+    def made_complex(self, sample: Sample) -> Sample:
+        """It with an imaginary part where it is real; Hermitian where it is symmetric."""
         leaves = list(sample.leaves)
         for i in sample.moved:
             x = leaves[i]
