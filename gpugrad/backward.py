@@ -183,7 +183,7 @@ def flat(saved: Any) -> Iterator[Any]:
 
 
 def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any, unused: Any) -> Any:
-    """Gradients of an op's several results; None if all lack.
+    """Gradients of an op's several results, in their dtypes; None if all lack.
 
     Those that have none are zeros, or None at the positions `unused`.
     """
@@ -193,15 +193,18 @@ def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any, 
     like = next((g for g in found if g is not None), None)
     if like is None:
         return None
-    return tuple(
-        g if g is not None or k in unused else zeros(xp, like, shape, dtype)
-        for k, (g, (_, shape, dtype)) in enumerate(zip(found, out, strict=True))
-    )
+    made: list[Any] = []
+    for k, (g, (_, shape, dtype)) in enumerate(zip(found, out, strict=True)):
+        if g is None:
+            made.append(None if k in unused else zeros(xp, like, shape, dtype))
+        else:  # a rule of 16-bit floats may give float32, which a user's function does not expect
+            made.append(g if g.dtype == dtype else refit(_beside(xp, g), g, (g.shape, dtype)))
+    return tuple(made)
 
 
-def _beside(xp: Any, rows: IndexedSlices) -> Any:
-    """The reading of rows, which may be on another device than what was read before."""
-    return xp if xp is TENSOR else reading(*_arrays(rows))
+def _beside(xp: Any, g: Any) -> Any:
+    """The reading of a gradient, which may be on another device than what was read before."""
+    return xp if xp is TENSOR else reading(*_arrays(g))
 
 
 def _arrays(g: Any) -> tuple[Any, ...]:

@@ -939,3 +939,19 @@ def test_a_gradient_within_a_branch_or_body_has_a_gradient(inner, outer):
     found, desired = gg.function(gg.grad(loss))(x), gg.grad(loss)(x)
     assert desired.numpy().all()
     near(found, desired, 1e-6)
+
+
+def test_a_scan_of_bfloat16_is_differentiated_through_what_gives_float32():
+    x = gg.constant([0.5, -1.0], "bfloat16")
+
+    def f(x):
+        last, _ = gg.scan(lambda c, z: (gg.tanh(c * 0.5 + z), c * 1), x, gg.stack([x, x]))
+        return gg.erf(last)
+
+    found = []
+    for wrap in (lambda f: f, gg.function):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = wrap(f)(x)
+        found.append(tape.gradient(y, x).numpy().astype(np.float32))
+    np.testing.assert_allclose(*found, rtol=2e-2)

@@ -762,6 +762,27 @@ def test_recompute_grad_of_an_empty_tensor():
     assert gradient(gg.recompute_grad(lambda x: x * 2), gg.zeros((0, 3))) == [[]]
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, gg.function], ids=["eager", "traced"])
+def test_upstream_gradients_have_the_dtype_of_the_result(wrap):
+    """The derivative of erf, which is a float times a bfloat16, is float32 in NumPy."""
+    seen = []
+
+    @gg.custom_gradient
+    def same(x):
+        def grad(g):
+            seen.append(g.dtype)
+            return g * 1
+
+        return x * 1, grad
+
+    x = C([0.5, 2.0], "bfloat16")
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = wrap(lambda x: gg.erf(same(x)))(x)
+    assert tape.gradient(y, x).dtype == gg.bfloat16
+    assert seen == [gg.bfloat16]
+
+
 # ---- grad_pass_through ----------------------------------------------------------------------
 
 
