@@ -1,5 +1,6 @@
 """Every bench runs with small sizes, and what it trains is what torch trains."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -51,6 +52,29 @@ def figures(tmp_path):
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     return run
+
+
+@pytest.fixture
+def peers():
+    """What the benches share, as a module."""
+    spec = importlib.util.spec_from_file_location("peers", BENCHES / "peers.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.peers
+@pytest.mark.filterwarnings("ignore")  # torch's own
+def test_torch_compiles_each_shape_of_a_bench_for_itself(peers):
+    torch, shapes = pytest.importorskip("torch"), []
+
+    def backend(graph, inputs):
+        shapes.append(inputs[0].shape)
+        return graph.forward
+
+    for n in range(2, 14):  # it gives up after 8
+        peers.compiled(lambda x: torch.softmax(x, -1), backend=backend)(torch.ones(3, n))
+    assert shapes == [(3, n) for n in range(2, 14)]
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from typing import Any
 from peers import (
     by_hand_in,
     chosen,
+    compiled,
     copy_of,
     installed,
     jax_runs,
@@ -73,7 +74,7 @@ def torch(weights: Any, gradients: Any) -> dict[str, Run]:
 
     found = {"torch": stepping(), "torch, fused": stepping(fused=True)}
     if ON_GPU and torch_compiles(ON_GPU):
-        found["torch.compile"] = t.compile(stepping())
+        found["torch.compile"] = compiled(stepping())
     return found
 
 

@@ -18,6 +18,7 @@ from peers import (
     agree,
     by_hand_in,
     chosen,
+    compiled,
     installed,
     jax_runs,
     made,
@@ -109,7 +110,7 @@ def torch(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, 
 
     found = {name: by(backend) for name, backend in backends.items()}
     if ON_GPU and torch_compiles(ON_GPU):
-        found["torch.compile"] = by(None, t.compile(eager))
+        found["torch.compile"] = by(None, compiled(eager))
     return found
 
 

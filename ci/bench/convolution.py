@@ -20,6 +20,7 @@ from peers import (
     agree,
     by_hand_in,
     chosen,
+    compiled,
     installed,
     jax_runs,
     made,
@@ -95,7 +96,7 @@ def torch(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Fun
 
     found = {"torch": by(eager)}
     if ON_GPU and torch_compiles(ON_GPU):
-        found["torch.compile"] = by(t.compile(eager))
+        found["torch.compile"] = by(compiled(eager))
     return found
 
 

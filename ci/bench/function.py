@@ -13,6 +13,7 @@ from typing import Any
 from peers import (
     by_hand_in,
     chosen,
+    compiled,
     copy_of,
     installed,
     jax_runs,
@@ -115,7 +116,7 @@ def torch() -> dict[str, Any]:
     eager = lambda x: ten(t, x)  # noqa: E731
     found = {"torch, eager": both(eager)}
     if ON_GPU and torch_compiles(ON_GPU):
-        found["torch.compile"] = both(t.compile(eager))
+        found["torch.compile"] = both(compiled(eager))
     return found
 
 

@@ -17,6 +17,7 @@ from peers import (
     agree,
     by_hand_in,
     chosen,
+    compiled,
     installed,
     jax_runs,
     noted,
@@ -71,7 +72,7 @@ def with_gpugrad(by_factor: bool, traced: bool = True) -> Any:
     return lambda: both(start)
 
 
-def with_torch(compiled: bool = False) -> Any:
+def with_torch(by_inductor: bool = False) -> Any:
     """The formula in torch."""
     import torch
 
@@ -90,7 +91,7 @@ def with_torch(compiled: bool = False) -> Any:
         roots = torch.log(torch.diagonal(factor)).sum()
         return -0.5 * (scaled * scaled).sum() - roots - POINTS / 2 * math.log(2 * math.pi)
 
-    formula = torch.compile(likelihood) if compiled else likelihood
+    formula = compiled(likelihood) if by_inductor else likelihood
 
     def run() -> Any:
         value = formula(logs)
@@ -152,7 +153,7 @@ def main() -> int:
     if installed("torch"):
         makers["torch"] = with_torch
     if ON_GPU and torch_compiles(ON_GPU):
-        makers["torch.compile"] = lambda: with_torch(compiled=True)
+        makers["torch.compile"] = lambda: with_torch(by_inductor=True)
     if jax_runs(ON_GPU):
         makers["jax.jit"] = with_jax
     found: dict[str, Any] = {}

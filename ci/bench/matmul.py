@@ -15,6 +15,7 @@ from peers import (
     agree,
     by_hand_in,
     chosen,
+    compiled,
     installed,
     jax_runs,
     noted,
@@ -73,7 +74,7 @@ def contestants(shape: tuple[int, ...], case: str) -> dict[str, tuple[Any, Any]]
 
         found["torch"] = by(torch.matmul)
         if ON_GPU and torch_compiles(ON_GPU):
-            found["torch.compile"] = by(torch.compile(lambda a, b: torch.matmul(a, b)))
+            found["torch.compile"] = by(compiled(lambda a, b: torch.matmul(a, b)))
     if jax_runs(ON_GPU):
         with noted("jax.jit"):
             found["jax.jit"] = with_jax(arrays, dtype, JAX_CASES[case])

@@ -22,6 +22,7 @@ from typing import Any
 from peers import (
     by_hand_in,
     chosen,
+    compiled,
     installed,
     jax_runs,
     made,
@@ -163,7 +164,7 @@ def torch() -> dict[str, Any]:
     eager = lambda x: chain(x, t.tanh).sum()  # noqa: E731
     found = {"torch": run(eager)}
     if ON_GPU and torch_compiles(ON_GPU):
-        found["torch.compile"] = run(t.compile(eager))
+        found["torch.compile"] = run(compiled(eager))
     return found
 
 

@@ -73,6 +73,18 @@ def torch_compiles(on_gpu: bool) -> bool:
     return installed("torch") and (installed("triton") if on_gpu else bool(shutil.which("g++")))
 
 
+def compiled(function: Any, **given: Any) -> Any:
+    """`torch.compile` for one shape, as if it were the first thing that is compiled.
+
+    What it keeps for a line of code is forgotten: from the second shape on it would compile for any
+    shape, and after eight give up and silently run what is not compiled.
+    """
+    import torch
+
+    torch.compiler.reset()
+    return torch.compile(function, dynamic=False, **given)
+
+
 def jax_runs(on_gpu: bool) -> bool:
     """Whether jax has what it needs for the device; asked without importing it."""
     plugins = ("jax_cuda12_plugin", "jax_cuda13_plugin")

@@ -20,6 +20,7 @@ from peers import (
     agree,
     by_hand_in,
     chosen,
+    compiled,
     copy_of,
     installed,
     jax_runs,
@@ -105,7 +106,7 @@ def torch(w: Workload) -> dict[str, Function]:
     eager = calls[w.name]
     found = {"torch": eager}
     if ON_GPU and torch_compiles(ON_GPU):  # on a CPU it takes minutes
-        found["torch.compile"] = t.compile(eager)
+        found["torch.compile"] = compiled(eager)
 
     def both(f: Callable[..., Any]) -> Function:
         def step() -> Any:
