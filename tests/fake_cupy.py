@@ -794,6 +794,41 @@ class RawModule:
         return run
 
 
+class ElementwiseKernel:
+    """``cupy.ElementwiseKernel`` of numbers and of contiguous arrays of one shape, by the shim."""
+
+    def __init__(self, in_params: str, out_params: str, operation: str, name: str) -> None:
+        self._in, self._out = ([p.split() for p in s.split(",")] for s in (in_params, out_params))
+        self._operation, self.name = operation, name
+
+    def __call__(self, *args: Any) -> Any:
+        given = dict(zip((name for _, name in (*self._in, *self._out)), args, strict=False))
+        like = next(a for a in args if isinstance(a, ndarray))
+        for dtype, name in self._out:
+            given.setdefault(name, ndarray(like.shape, dtype))
+        of_c = {"float32": "float", "float64": "double"}
+        params, lines, values = [], [], []
+        for dtype, name in (*self._in, *self._out):
+            value, const = given[name], "const " if [dtype, name] in self._in else ""
+            if isinstance(value, ndarray):
+                assert value.dtype == dtype
+                assert value.flags.c_contiguous
+                params.append(f"{const}{of_c[dtype]}* _raw_{name}")
+                lines.append(f"{const}{of_c[dtype]}& {name} = _raw_{name}[i];")
+            else:
+                params.append(f"{const}{of_c[dtype]} {name}")
+                value = np.dtype(dtype).type(value)
+            values.append(value)
+        source = f"""__global__ void {self.name}({", ".join(params)}, long long n) {{
+          long long i = blockIdx.x * blockDim.x + threadIdx.x;
+          if (i < n) {{ {" ".join(lines)} {self._operation}; }}
+        }}"""
+        run = RawModule(source).get_function(self.name)
+        run((-(-like.size // 128), 1, 1), (128, 1, 1), [*values, np.int64(like.size)])
+        made = [given[name] for _, name in self._out]
+        return made[0] if len(made) == 1 else tuple(made)
+
+
 class Event:
     """``cupy.cuda.Event``: how much its stream had been given when it was recorded."""
 
@@ -1119,7 +1154,7 @@ def modules() -> dict[str, types.ModuleType]:
         "get_default_memory_pool": lambda: _pool,
         "linalg": linalg, "fft": fft, "lib": lib, "cuda": cuda,
         "tril": _triangle("tril"), "triu": _triangle("triu"),
-        "RawModule": RawModule, "__version__": "14.0.1",
+        "ElementwiseKernel": ElementwiseKernel, "RawModule": RawModule, "__version__": "14.0.1",
     }  # fmt: skip
     scipy_ = _module("cupyx.scipy", {"special": special, "linalg": slinalg})
     cupyx = _module("cupyx", {

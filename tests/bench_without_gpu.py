@@ -1,0 +1,23 @@
+"""Runs a bench as on a GPU, on the stand-in for CuPy and without peers: NAME ARGUMENT ...
+
+Kernels run by the shim, so what is printed as time is none.
+"""
+
+import os
+import runpy
+import sys
+from pathlib import Path
+
+import fake_cublaslt
+import fake_cupy
+
+BENCHES = Path(__file__).parents[1] / "ci" / "bench"
+
+if __name__ == "__main__":
+    fake_cupy.install()
+    fake_cublaslt.install()
+    sys.modules |= dict.fromkeys(("torch", "jax"))  # as if they were not installed
+    sys.argv = [f"{BENCHES / sys.argv[1]}.py", *sys.argv[2:], "--device", "cuda:0"]
+    os.environ["GPUGRAD_DEVICE"] = "cuda:0"
+    sys.path.insert(0, str(BENCHES))
+    runpy.run_path(sys.argv[0], run_name="__main__")
