@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from needs import needs_shim
 
 BENCHES = Path(__file__).parents[1] / "ci" / "bench"
 
@@ -30,6 +31,20 @@ SMALL = {
 NO_FIGURES = {"nn"}
 """It prints one table for all and writes no figures."""
 
+ON_A_GPU = {
+    "adamw": (["--small"], {"at least 0.85 of a copy"}),
+    "attention": (["--tokens", "16", "--lengths", "16", "--heads", "1"],
+                  {"at most 1.11 of torch, its choice"}),
+    "convolution": (["--examples", "1", "shortcut 2"], {"at most 1.05 of torch"}),
+    "function": (["--elements", "1000"], {"at least 0.90 of a copy"}),
+    "gp": (["--points", "32"], {"at most 0.50 of torch"}),
+    "matmul": (["--small"], {"at most 1.03 of torch"}),
+    "overhead": ([], {"at most 1.00 of torch"}),
+    "rows": (["--rows", "4", "--lengths", "16"],
+             {"at most 1.00 of torch", "at least 0.80 of a copy"}),
+}  # fmt: skip
+"""Benches of kernels: arguments for as little as they can do on a GPU; what is to be reached."""
+
 
 def test_every_bench_is_run_here():
     helpers = {"peers", "training", "overhead"}
@@ -40,10 +55,13 @@ def test_every_bench_is_run_here():
 def figures(tmp_path):
     """A function that runs a bench and reads its figures; it fails if the bench does."""
 
-    def run(name: str) -> list[dict]:
-        path = tmp_path / "figures"
+    def run(name: str, on_a_gpu: list[str] | None = None) -> list[dict]:
+        path, command = tmp_path / "figures", [BENCHES / f"{name}.py", *SMALL.get(name, ())]
+        if on_a_gpu is not None:
+            stand_in = Path(__file__).parent / "bench_without_gpu.py"
+            command = [stand_in, name, "--rounds", "1", *on_a_gpu]
         done = subprocess.run(
-            [sys.executable, BENCHES / f"{name}.py", *SMALL[name]],
+            [sys.executable, *command],
             env=os.environ | {"GPUGRAD_BENCH_FIGURES": str(path), "GPUGRAD_DEVICE": "cpu"},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
@@ -83,6 +101,19 @@ def test_bench_runs_with_small_sizes(name, figures):
     found = figures(name)
     assert all(figure["seconds"]["gpugrad"] > 0 for figure in found)
     assert bool(found) == (name not in NO_FIGURES)
+
+
+@pytest.mark.slow
+@needs_shim
+@pytest.mark.parametrize("name", ON_A_GPU)
+def test_bench_on_a_gpu_runs_beside_cupy_and_says_what_is_reached(name, figures):
+    arguments, reach = ON_A_GPU[name]
+    found = figures(name, arguments)
+    judged = [set(figure["reach"]) for figure in found if "reach" in figure]
+    others = name == "function"  # whose table of small ops is for replay
+    assert judged == [reach] * (len(found) - others)
+    assert all(figure["seconds"]["gpugrad"] > 0 for figure in found)
+    assert any("CuPy by hand" in figure["seconds"] for figure in found)
 
 
 @pytest.mark.slow

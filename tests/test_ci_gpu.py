@@ -208,6 +208,32 @@ def test_a_bench_writes_its_figures(tmp_path, monkeypatch):
     assert lines[0]["seconds"] == {"gpugrad": 1.0, "torch": 2.0}
 
 
+def test_a_bench_says_what_it_reached_and_missed(gpu, tmp_path, monkeypatch, capsys):
+    spec = importlib.util.spec_from_file_location("peers", SCRIPT.parent / "bench" / "peers.py")
+    peers = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(peers)
+    monkeypatch.setenv("GPUGRAD_BENCH_FIGURES", str(tmp_path / "f"))
+    times = {"gpugrad": 2.0, "torch": 1.95, "copy": 1.0}
+    copy = peers.speed_of_copy(times, 8.0)
+    assert peers.table("near", dict(times), {"torch": 1 / 0.97}, (14.4, "GB"), copy, part=0.9)
+    assert peers.table("alone", {"gpugrad": 2.0}, {"torch": 1.0}, part=0.9)
+    assert not peers.table("far", times, {"torch": 1.0}, (14.3, "GB"), copy, part=0.9, most=2.0)
+    assert "at most 1.03 of torch: reached" in capsys.readouterr().out
+    found = gpu.read_figures(tmp_path / "f")
+    assert [gpu.reached(figure) for figure in found] == [
+        "0.90 of a copy; at most 1.03 of torch: yes; at least 0.90 of a copy: yes",
+        "at most 1.00 of torch: not known; at least 0.90 of a copy: not known",
+        "0.89 of a copy; at most 1.00 of torch: MISSED; at least 0.90 of a copy: MISSED; "
+        "at most 2000 ms: yes",
+    ]
+    assert peers.speed_of_copy(times, 8.0) is None  # it has failed
+    assert (peers.status(True), peers.status(False)) == (0, gpu.MISSED)
+    late = [sys.executable, "-c", f"raise SystemExit({peers.MISSED})"]
+    assert gpu.run(late, 30, tmp_path / "log") == "missed"
+    peers.failures.append("torch: ValueError")
+    assert peers.status(False) == 1
+
+
 def test_a_bench_goes_on_without_those_that_fail(capsys):
     spec = importlib.util.spec_from_file_location("peers", SCRIPT.parent / "bench" / "peers.py")
     peers = importlib.util.module_from_spec(spec)

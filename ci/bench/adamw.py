@@ -23,19 +23,24 @@ from peers import (
     options,
     race,
     settled,
+    speed_of_copy,
     status,
     table,
     torch_compiles,
 )
 
-args = settled(options(__doc__, rounds=20, threads=1))
+parser = options(__doc__, rounds=20, threads=1)
+parser.add_argument("--small", action="store_true", help="as few weights as on a CPU")
+args = settled(parser)
 
 import numpy as np
 
 import gpugrad as gg
 
 ON_GPU = gg.device().kind == "cuda"
-LAYERS, WIDTH, WORDS, PLACES = (12, 768, 50257, 1024) if ON_GPU else (2, 64, 128, 32)
+LAYERS, WIDTH, WORDS, PLACES = (
+    (2, 64, 128, 32) if args.small or not ON_GPU else (12, 768, 50257, 1024)
+)
 RATE, DECAY, BETAS, EPSILON = 6e-4, 0.1, (0.9, 0.95), 1e-8
 
 Run = Any
@@ -151,10 +156,10 @@ def main() -> int:
     makers += [jax] if jax_runs(ON_GPU) else []
     found = chosen(made(makers, weights, gradients), args.only)
     medians = race(found, args.rounds, inner=3, wait=gg.cuda.synchronize if ON_GPU else None)
-    limit = 8 * count / medians.pop("copy") / 1e9
+    limit = speed_of_copy(medians, 8 * count / 1e9)
     title = f"AdamW step of {count:,} weights in {len(weights)} tensors on {gg.device()}"
-    table(title, medians, work=(28 * count / 1e9, "GB"), limit=limit)
-    return status()
+    work, part = (28 * count / 1e9, "GB"), 0.85 if ON_GPU else None
+    return status(table(title, medians, work=work, limit=limit, part=part))
 
 
 if __name__ == "__main__":

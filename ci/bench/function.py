@@ -21,6 +21,7 @@ from peers import (
     options,
     race,
     settled,
+    speed_of_copy,
     status,
     table,
     torch_compiles,
@@ -173,6 +174,7 @@ if __name__ == "__main__":
         raced,
         None if ON_GPU else {"torch, eager": 0.3, "jax.jit": 1.1},
         work=(moved, "GB"),
-        limit=moved / raced.pop("copy"),
+        limit=speed_of_copy(raced, moved),
+        part=0.9 if ON_GPU else None,
     )
     raise SystemExit(status(good))

@@ -252,8 +252,7 @@ def main() -> int:
         chosen(contestants(), args.only), args.rounds, inner=5,
         wait=gg.cuda.synchronize if ON_GPU else None,
     )  # fmt: skip
-    table(title, raced, reach)
-    return status()
+    return status(table(title, raced, reach))
 
 
 if __name__ == "__main__":

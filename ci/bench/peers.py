@@ -169,11 +169,16 @@ def made(makers: Iterable[Callable[..., dict[str, Any]]], *given: Any) -> dict[s
     return found
 
 
+MISSED = 8
+"""What a bench exits with where all have run and we were slower than was to be reached."""
+
+
 def status(good: bool = True) -> int:
-    """What a bench exits with: 0 if it is good and nobody has failed."""
+    """What a bench exits with: 0 if it is good, 1 if somebody has failed, else `MISSED`."""
     if failures:
         print(f"\nFAILED: {', '.join(failures)}")
-    return int(bool(failures) or not good)
+        return 1
+    return 0 if good else MISSED
 
 
 # ---- races ------------------------------------------------------------------------------
@@ -296,24 +301,44 @@ def in_turns(pipes: dict[str, Any], rounds: int) -> dict[str, float]:
 # ---- what is told -----------------------------------------------------------------------
 
 
+def speed_of_copy(medians: dict[str, float], gigabytes: float) -> float | None:
+    """Gigabytes a second of the copy, which is taken out of the medians; None if it has failed."""
+    seconds = medians.pop("copy", None)
+    return gigabytes / seconds if seconds else None
+
+
 def table(
     title: str,
     medians: dict[str, float],
     reach: dict[str, float] | None = None,
     work: tuple[float, str] | None = None,
     limit: float | None = None,
+    part: float | None = None,
+    most: float | None = None,
     **more: Any,
 ) -> bool:
-    """Print medians and our ratio to each, if we ran; True if every ratio in `reach` is reached.
+    """Print medians, our ratio to each, and what was to be reached; True if nothing was missed.
 
     They are added, with `more`, to the file that GPUGRAD_BENCH_FIGURES or --json names, as a line
-    of JSON. `work` is the amount that a call does and its unit, as (2.0, "GB"): a column has it by
-    second, and with `limit`, what a plain copy reached, another the part of that.
+    of JSON.
+
+    Args:
+        title: of the table.
+        medians: seconds of a call, by contestant.
+        reach: at most what part of a peer's time ours is to be.
+        work: the amount that a call does and its unit, as (2.0, "GB"): a column has it by second.
+        limit: what a plain copy reached of that by second: another column has the part of it.
+        part: of `limit`, at least what we are to reach.
+        most: seconds that we may take.
+        more: JSON.
     """
+    ours = medians.get("gpugrad")
+    said = _reached(ours, medians, reach or {}, work, limit, part, most)
     if path := os.environ.get("GPUGRAD_BENCH_FIGURES"):
+        about = {"work": work, "limit": limit, "reach": said}
+        kept = {name: value for name, value in about.items() if value} | more
         with open(path, "a") as figures:
-            figures.write(json.dumps({"title": title, "seconds": medians, **more}) + "\n")
-    ours, good = medians.get("gpugrad"), True
+            figures.write(json.dumps({"title": title, "seconds": medians, **kept}) + "\n")
     print(f"\n{title}")
     for name, t in sorted(medians.items(), key=lambda item: item[1]):
         line = f"  {name:28s} {t * 1e6:12.1f} us"
@@ -323,9 +348,24 @@ def table(
             line += f" {work[0] / t / limit:5.2f} of a copy"
         if ours and name != "gpugrad":
             line += f"   gpugrad is {ours / t:5.2f} of it"
-            if reach and name in reach:
-                reached = ours <= reach[name] * t
-                good = good and reached
-                line += f" (reach: {reach[name]:.2f}{'' if reached else ' MISSED'})"
         print(line, flush=True)
-    return good
+    for what, good in said.items():
+        print(f"  {what}: {'not known' if good is None else 'reached' if good else 'MISSED'}")
+    return False not in said.values()
+
+
+def _reached(
+    ours: float | None, medians: dict[str, float], reach: dict[str, float],
+    work: tuple[float, str] | None, limit: float | None, part: float | None, most: float | None,
+) -> dict[str, bool | None]:  # fmt: skip
+    """Whether each thing was reached that was to be, in words; None where it was not measured."""
+    bounds: dict[str, float | None] = {}
+    for name, ratio in reach.items():
+        theirs = medians.get(name)
+        bounds[f"at most {ratio:.2f} of {name}"] = theirs and ratio * theirs
+    if part is not None:
+        least = work[0] / limit / part if work and limit else None
+        bounds[f"at least {part:.2f} of a copy"] = least
+    if most is not None:
+        bounds[f"at most {most * 1e3:g} ms"] = most
+    return {what: ours <= b if ours and b else None for what, b in bounds.items()}

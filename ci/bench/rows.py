@@ -28,6 +28,7 @@ from peers import (
     options,
     race,
     settled,
+    speed_of_copy,
     status,
     table,
     torch_compiles,
@@ -48,6 +49,7 @@ ON_GPU = gg.device().kind == "cuda"
 ROWS = args.rows or (4096 if ON_GPU else 128)
 LENGTHS = args.lengths or ([1024, 4096, 16384, 50304] if ON_GPU else [1024, 4096])
 DTYPES = ("float32", "bfloat16") if ON_GPU else ("float32",)
+REACH, PART = ({"torch": 1.0}, 0.8) if ON_GPU else (None, None)
 
 TRAFFIC = {"softmax": 5, "layer_norm": 5, "rms_norm": 5, "cross_entropy": 3}
 """Arrays of rows that forward and backward together read and write once at least."""
@@ -200,7 +202,7 @@ def main() -> int:
         parser.error(f"no workloads {sorted(unknown)}; there are {list(TRAFFIC)}")
     makers = [gpugrad, copying, by_hand, *([torch] if installed("torch") else [])]
     makers += [jax] if jax_runs(ON_GPU) else []
-    wait = gg.cuda.synchronize if ON_GPU else None
+    wait, good = gg.cuda.synchronize if ON_GPU else None, True
     for name in args.names or TRAFFIC:
         for dtype in DTYPES:
             for n in LENGTHS:
@@ -211,10 +213,10 @@ def main() -> int:
                     rtol = 1e-4 if dtype == "float32" else 3e-2
                     agree(runs, rtol, atol=rtol * ROWS**0.5)  # weights have sums over rows
                 medians = race(found, args.rounds, inner=10 if ON_GPU else 1, wait=wait)
-                limit = 2 * w.x.nbytes / medians.pop("copy") / 1e9
+                limit = speed_of_copy(medians, 2 * w.x.nbytes / 1e9)
                 title = f"{name} of {ROWS} rows of {n}, {dtype}, forward and backward"
-                table(title, medians, work=(w.nbytes / 1e9, "GB"), limit=limit)
-    return status()
+                good &= table(title, medians, REACH, (w.nbytes / 1e9, "GB"), limit, PART)
+    return status(good)
 
 
 if __name__ == "__main__":
