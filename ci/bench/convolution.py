@@ -132,12 +132,14 @@ def by_hand(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[F
     x, w, g = (lib.asarray(a, dtype) for a in (x, w, g))
     k, stride, edge = w.shape[-1], given["stride"], given["padding"]
     edges = ((0, 0), (0, 0), (edge, edge), (edge, edge))
-    _, _, rows, columns = g.shape
+    n, _, rows, columns = g.shape
 
     def windows() -> Any:
-        padded = lib.pad(x, edges)
-        seen = lib.lib.stride_tricks.sliding_window_view(padded, (k, k), axis=(2, 3))
-        return padded, seen[:, :, ::stride, ::stride]
+        padded = lib.pad(x, edges)  # CuPy's sliding_window_view would wait for the GPU
+        *outer, down, across = padded.strides
+        shape = (n, x.shape[1], rows, columns, k, k)
+        strides = (*outer, down * stride, across * stride, down, across)
+        return padded, lib.lib.stride_tricks.as_strided(padded, shape, strides)
 
     def product(seen: Any) -> Any:
         return lib.tensordot(seen, w, ((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2)

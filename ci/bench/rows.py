@@ -3,7 +3,7 @@
 python ci/bench/rows.py [--device cuda] [--rows N] [--rounds N] [NAME ...]
 
 Peers, where they are installed: torch eager and compiled, jax.jit, and formulas written by hand on
-CuPy as its users would (in float32: it has no bfloat16). All must agree. Printed are the medians
+CuPy as its users would (in float16 beside bfloat16). All must agree. Printed are the medians
 of interleaved rounds, and the bytes per second of the traffic that no kernel can avoid (each input
 read once, each result written once) as a part of what a copy of the same arrays reaches in the same
 run. On a CPU the arrays are smaller.
@@ -153,10 +153,10 @@ def jax(w: Workload) -> dict[str, Function]:
 
 def by_hand(w: Workload) -> dict[str, Function]:
     """Each as a user of the array library writes it, and its gradients."""
-    if w.dtype != "float32":
-        return {}
     name, lib = by_hand_in(ON_GPU)
-    x, g, labels, *weights = map(lib.asarray, (w.x, w.g, w.labels, *w.weights))
+    dtype = "float32" if w.dtype == "float32" else "float16"
+    x, g, *weights = (lib.asarray(a, dtype) for a in (w.x, w.g, *w.weights))
+    labels = lib.asarray(w.labels)
     mean = functools.partial(lib.mean, axis=-1, keepdims=True)
     lines = lib.arange(ROWS)
 
