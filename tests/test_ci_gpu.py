@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from conftest import REAL_GPU
 
+import gpugrad as gg
+
 SCRIPT = Path(__file__).parents[1] / "ci" / "gpu"
 
 
@@ -141,6 +143,22 @@ def test_tests_that_run_out_of_time_say_how_far_they_came(gpu, tmp_path):
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)]
     outcome = gpu.tested(command, 5, tmp_path / "log")
     assert outcome.startswith("out of time: 1 failed in"), outcome
+
+
+def test_the_sanitizer_sees_every_kernel_by_hand_on_the_device(gpu, tmp_path, monkeypatch):
+    commands = []
+    monkeypatch.setattr(gpu.shutil, "which", lambda name: sys.executable)
+    monkeypatch.setattr(gpu, "tested", lambda command, *given, **env: commands.append(command))
+    list(gpu.sanitizer(sys.executable, 60, tmp_path / "log", tmp_path / "figures"))
+    assert [command[2] for command in commands] == list(gpu.TOOLS)
+    pytest_itself = commands[0][commands[0].index(sys.executable, 1) :]
+    done = subprocess.run(
+        [*pytest_itself, "--collect-only"], capture_output=True, text=True, check=False,
+        cwd=SCRIPT.parents[1],
+    )  # fmt: skip
+    with_kernels = [op.name for op in gg.OPS.values() if op.cuda is not None]
+    assert len(with_kernels) > 40
+    assert [name for name in with_kernels if f"on_the_cpu[{name}]" not in done.stdout] == []
 
 
 def test_an_environment_that_cannot_be_made_is_none(gpu, tmp_path, monkeypatch):

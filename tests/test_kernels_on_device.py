@@ -7,6 +7,7 @@ from needs import needs_shim
 import gpugrad as gg
 from gpugrad.backend import BFLOAT16
 from gpugrad.kernels import calls
+from gpugrad.testing import check_op
 
 pytestmark = [pytest.mark.kernels, needs_shim]
 
@@ -82,3 +83,9 @@ def test_second_order_of_bfloat16_beside_a_number(f, cuda):
     x = gg.constant([1.0, 2.0], dtype="bfloat16")
     found, desired = curvature(x.to_device(cuda)), curvature(x)
     np.testing.assert_allclose(*(a.numpy().astype(float) for a in (found, desired)), rtol=0.02)
+
+
+@pytest.mark.parametrize("name", sorted(op.name for op in gg.OPS.values() if op.cuda is not None))
+def test_an_op_with_a_kernel_of_its_own_is_on_a_device_what_it_is_on_the_cpu(name, cuda):
+    """What compute-sanitizer sees of the kernels by hand; other tests run them on the CPU alone."""
+    check_op(name, checks=["device"], device=cuda)
