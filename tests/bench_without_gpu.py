@@ -10,12 +10,14 @@ from pathlib import Path
 
 import fake_cublaslt
 import fake_cupy
+import fake_cusolver
 
 BENCHES = Path(__file__).parents[1] / "ci" / "bench"
 
 if __name__ == "__main__":
     fake_cupy.install()
     fake_cublaslt.install()
+    fake_cusolver.install()
     sys.modules |= dict.fromkeys(("torch", "jax"))  # as if they were not installed
     sys.argv = [f"{BENCHES / sys.argv[1]}.py", *sys.argv[2:], "--device", "cuda:0"]
     os.environ["GPUGRAD_DEVICE"] = "cuda:0"

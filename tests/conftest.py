@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import fake_cublaslt
 import fake_cupy
+import fake_cusolver
 
 
 def _has_gpu() -> bool:
@@ -33,6 +34,7 @@ REAL_GPU = _has_gpu()
 if not REAL_GPU:  # before gpugrad asks: it asks once
     fake_cupy.install()
     fake_cublaslt.install()
+    fake_cusolver.install()
 
 from gpugrad import backend  # noqa: E402  # after the fake
 from gpugrad.batched import BATCHED  # noqa: E402

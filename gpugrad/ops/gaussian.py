@@ -14,6 +14,7 @@ import numpy as np
 
 from gpugrad.backend import NUMPY
 from gpugrad.errors import ShapeError, SingularMatrixError
+from gpugrad.kernels import cusolver
 from gpugrad.op import op
 from gpugrad.ops.linalg import as_inexact
 from gpugrad.samples import uniform
@@ -78,7 +79,15 @@ def spd_inverse(xp, x, /):
     x = as_inexact(x)
     if not x.size:
         return x.copy()
-    if xp is not NUMPY:  # CuPy has no potri
+    if xp is not NUMPY:
+        out = cusolver.inverse(xp.lib, _symmetric(xp, x))
+        if out is None:
+            raise SingularMatrixError(
+                "spd_inverse: the matrix is not positive definite. Add a small multiple of the "
+                "identity."
+            )
+        if out is not NotImplemented:
+            return out
         factor = xp.cholesky(x)
         eye = xp.lib.broadcast_to(xp.lib.eye(x.shape[-1], dtype=x.dtype), x.shape)
         half = xp.solve_triangular(factor, eye, lower=True)

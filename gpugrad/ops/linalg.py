@@ -13,6 +13,7 @@ import numpy as np
 from gpugrad.backend import NUMPY
 from gpugrad.batched import aligned
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
+from gpugrad.kernels import cusolver
 from gpugrad.op import op
 from gpugrad.ops.products import adjoint
 from gpugrad.rules import conjugate
@@ -130,8 +131,11 @@ def cholesky(xp, x, /, *, upper=False):
     """
     _square("cholesky", x)
     x = as_inexact(x)
-    out = xp.lib.linalg.cholesky((x + adjoint(xp, x)) / 2)
-    # CuPy does not complain, but leaves a pivot that is not positive on the diagonal
+    x = (x + adjoint(xp, x)) / 2
+    out = NotImplemented if xp is NUMPY else cusolver.factor(xp.lib, x)
+    if out is NotImplemented:
+        out = xp.lib.linalg.cholesky(x)
+    # cuSOLVER does not complain, but leaves a pivot that is not positive on the diagonal
     if xp is not NUMPY and not (xp.diagonal(out, 0, -2, -1).real > 0).all():
         raise _singular("cholesky", "the matrix is not positive definite")
     return adjoint(xp, out) if upper else out

@@ -1,0 +1,106 @@
+"""Cholesky factors and inverses from them by cuSOLVER, through the bindings of nvmath-python.
+
+CuPy factors the upper triangle, which takes longer, and has no inverse from a factor (potri): by
+equations and a product it costs three times as much. Here both are of the lower triangle.
+
+cuSOLVER's matrices are in columns, ours in rows: the lower triangle of the one is the upper of the
+other, and as what is read is symmetric, nothing moves.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+from typing import Any
+
+import numpy as np
+
+from gpugrad.backend import cupy
+from gpugrad.kernels.launch import pointer
+from gpugrad.placement import gpu_count
+
+__all__ = ["binding", "factor", "inverse"]
+
+_LOWER = 0  # cublasFillMode_t
+_LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+_lock = threading.Lock()
+"""A handle has one stream, which is set for each call."""
+
+
+@functools.cache
+def binding() -> Any:
+    """The module ``nvmath.bindings.cusolverDn``, or None where it is not installed."""
+    try:
+        return importlib.import_module("nvmath.bindings.cusolverDn")
+    except (ImportError, RuntimeError):
+        return None
+
+
+@functools.cache
+def _handle(device: int) -> int | None:
+    """The handle of a device; None where there is the binding and no cuSOLVER."""
+    try:
+        return int(binding().create())
+    except RuntimeError:
+        return None
+
+
+def factor(lib: Any, a: Any) -> Any:
+    """The lower triangular Cholesky factor of a symmetric matrix; NotImplemented if not by this.
+
+    A matrix that is not positive definite leaves a pivot on the diagonal that is not positive.
+
+    Args:
+        lib: the array library.
+        a: array of shape (n, n); it may be written to.
+    """
+    columns = _factored(lib, a)
+    return columns if columns is NotImplemented else lib.tril(columns.T)
+
+
+def inverse(lib: Any, a: Any) -> Any:
+    """The inverse of a symmetric positive definite matrix, from its factor.
+
+    Args:
+        lib: the array library.
+        a: array of shape (n, n); it may be written to.
+
+    Returns:
+        The inverse, symmetric to the last bit; None if the matrix is not positive definite;
+        NotImplemented if this is not for it.
+    """
+    columns = _factored(lib, a)
+    if columns is NotImplemented:
+        return columns
+    if not (lib.diagonal(columns) > 0).all():
+        return None
+    _call(lib, "potri", columns)
+    return lib.triu(columns) + lib.triu(columns, 1).T
+
+
+def _factored(lib: Any, a: Any) -> Any:
+    """What holds the factor's columns as rows, in and above the diagonal."""
+    if a.ndim != 2 or not a.size or len(a) > 2**31 - 1 or a.dtype not in _LETTERS:
+        return NotImplemented  # many small ones are better done at once, which CuPy does
+    if binding() is None or _handle(_device(a)) is None:
+        return NotImplemented
+    a = lib.ascontiguousarray(a)
+    _call(lib, "potrf", a)
+    return a
+
+
+def _device(a: Any) -> int:
+    return int(a.device.id) if gpu_count() > 1 else 0
+
+
+def _call(lib: Any, name: str, a: Any) -> None:
+    """Run a routine of LAPACK's that overwrites its matrix."""
+    run = getattr(binding(), _LETTERS[a.dtype] + name)
+    size = getattr(binding(), f"{_LETTERS[a.dtype]}{name}_buffer_size")
+    handle, n = _handle(_device(a)), len(a)
+    with _lock:
+        binding().set_stream(handle, int(cupy().cuda.get_current_stream().ptr))
+        of_work = size(handle, _LOWER, n, pointer(a), n)
+        work, info = lib.empty(max(of_work, 1), dtype=a.dtype), lib.empty(1, dtype=np.int32)
+        run(handle, _LOWER, n, pointer(a), n, pointer(work), of_work, pointer(info))

@@ -1,0 +1,84 @@
+"""A stand-in for ``nvmath.bindings.cusolverDn``: LAPACK on what pointers point to, in columns.
+
+As cuSOLVER it reads and writes one triangle alone, takes a work area whose size it was asked for,
+and writes to the device where a pivot was not positive. It refuses to be captured, as CuPy's
+cuSOLVER does. Names and signatures are those of nvmath-python 1.0.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from fake_cublaslt import _read
+
+WORK = 64
+
+calls: list[tuple[str, int, int]] = []
+"""Routine, triangle and stream of each call, for tests to look at."""
+
+_stream = [0]
+
+
+def create() -> int:
+    return 0x7000
+
+
+def set_stream(handle: int, stream_id: int) -> None:
+    assert handle == 0x7000
+    _stream[0] = stream_id
+
+
+def dpotrf_buffer_size(handle: int, uplo: int, n: int, a: int, lda: int) -> int:
+    assert lda >= n
+    return WORK
+
+
+spotrf_buffer_size = dpotri_buffer_size = spotri_buffer_size = dpotrf_buffer_size
+
+
+def _run(
+    name: str, dtype: Any, uplo: int, n: int, a: int, lda: int, work: int, lwork: int, info: int
+) -> None:
+    if sys.modules["fake_cupy"]._current.capture is not None:
+        raise RuntimeError("the fake cuSOLVER cannot be captured")
+    assert work
+    assert lwork >= WORK
+    calls.append((name, uplo, _stream[0]))
+    matrix = _read(a, dtype, (n, n), (1, lda))
+    routine = scipy.linalg.get_lapack_funcs(name[1:], (matrix,))
+    made, at = routine(np.array(matrix, order="F"), lower=uplo == 0)
+    inside = np.tri(n, dtype=bool) if uplo == 0 else np.tri(n, dtype=bool).T
+    matrix[inside] = np.asarray(made)[inside]
+    _read(info, np.int32)[...] = at
+
+
+def dpotrf(
+    handle: int, uplo: int, n: int, a: int, lda: int, workspace: int, lwork: int, dev_info: int
+) -> None:
+    _run("dpotrf", np.float64, uplo, n, a, lda, workspace, lwork, dev_info)
+
+
+def spotrf(
+    handle: int, uplo: int, n: int, a: int, lda: int, workspace: int, lwork: int, dev_info: int
+) -> None:
+    _run("spotrf", np.float32, uplo, n, a, lda, workspace, lwork, dev_info)
+
+
+def dpotri(
+    handle: int, uplo: int, n: int, a: int, lda: int, work: int, lwork: int, dev_info: int
+) -> None:
+    _run("dpotri", np.float64, uplo, n, a, lda, work, lwork, dev_info)
+
+
+def spotri(
+    handle: int, uplo: int, n: int, a: int, lda: int, work: int, lwork: int, dev_info: int
+) -> None:
+    _run("spotri", np.float32, uplo, n, a, lda, work, lwork, dev_info)
+
+
+def install() -> None:
+    """Make ``import nvmath.bindings.cusolverDn`` give this module; after fake_cublaslt's."""
+    sys.modules["nvmath.bindings.cusolverDn"] = sys.modules[__name__]

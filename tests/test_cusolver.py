@@ -1,0 +1,111 @@
+"""Cholesky factors and inverses by cuSOLVER's own routines, on a stand-in that is LAPACK."""
+
+import importlib
+import importlib.metadata
+import inspect
+import json
+import re
+import subprocess
+import sys
+
+import fake_cusolver
+import numpy as np
+import pytest
+from conftest import REAL_GPU
+
+import gpugrad as gg
+from gpugrad.errors import SingularMatrixError
+from gpugrad.kernels import cusolver
+
+needs_the_stand_in = pytest.mark.skipif(REAL_GPU, reason="looks at what the stand-in was asked")
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    monkeypatch.setattr(fake_cusolver, "calls", [])
+    return fake_cusolver.calls
+
+
+def positive(rng, n, dtype="float64"):
+    a = rng.normal(size=(n, n))
+    return (a @ a.T + n * np.eye(n)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n", [1, 2, 33])
+def test_factors_and_inverses_are_those_of_lapack(n, dtype, cuda, rng):
+    a, rtol = positive(rng, n, dtype), 1e-9 if dtype == "float64" else 1e-3
+    x = gg.constant(a, device=cuda)
+    lower = gg.linalg.cholesky(x).numpy()
+    assert lower.dtype == dtype
+    np.testing.assert_allclose(lower, np.linalg.cholesky(a), rtol, rtol)
+    np.testing.assert_array_equal(lower, np.tril(lower))
+    np.testing.assert_array_equal(gg.linalg.cholesky(x, upper=True).numpy(), lower.T)
+    inverse = gg.spd_inverse(x).numpy()
+    np.testing.assert_allclose(inverse, np.linalg.inv(a), rtol, rtol)
+    np.testing.assert_array_equal(inverse, inverse.T)
+    np.testing.assert_array_equal(x.numpy(), a)
+
+
+@needs_the_stand_in
+def test_a_likelihoods_gradient_is_a_factor_and_an_inverse_from_it(cuda, rng, calls):
+    arrays = rng.normal(size=9), rng.normal(size=9), positive(rng, 9)
+    x, mean, cov = (gg.constant(a, device=cuda) for a in arrays)
+    with gg.cuda.stream(device=cuda) as stream, gg.GradientTape() as tape:
+        tape.watch(cov)
+        y = gg.gaussian_log_likelihood(x, mean, cov)
+        forward = list(calls)
+        found = tape.gradient(y, cov)
+    lower = 0
+    assert forward == [("dpotrf", lower, stream.ptr)]
+    assert calls[1:] == [*forward, ("dpotri", lower, stream.ptr)]
+    desired = gg.grad(gg.gaussian_log_likelihood, 2)(*arrays)
+    np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-9)
+
+
+@pytest.mark.parametrize("op", [gg.linalg.cholesky, gg.spd_inverse])
+def test_a_matrix_that_is_not_positive_definite_is_refused(op, cuda):
+    with pytest.raises(SingularMatrixError, match="not positive definite"):
+        op(gg.constant(np.diag([1.0, -1.0, 2.0]), device=cuda))
+
+
+@needs_the_stand_in
+@pytest.mark.parametrize("op", [gg.linalg.cholesky, gg.spd_inverse])
+def test_stacks_and_what_has_no_cusolver_are_cupys(op, cuda, rng, calls, monkeypatch):
+    stack = np.stack([positive(rng, 4), positive(rng, 4)])
+    found = op(gg.constant(stack, device=cuda)).numpy()
+    np.testing.assert_allclose(found, op(stack).numpy(), 1e-9)
+
+    def absent():
+        raise RuntimeError("no libcusolver")
+
+    cusolver._handle.cache_clear()
+    monkeypatch.setattr(fake_cusolver, "create", absent)
+    try:
+        found = op(gg.constant(stack[0], device=cuda)).numpy()
+    finally:
+        cusolver._handle.cache_clear()
+    np.testing.assert_allclose(found, op(stack[0]).numpy(), 1e-9)
+    monkeypatch.setattr(cusolver, "binding", lambda: None)
+    np.testing.assert_array_equal(op(gg.constant(stack[0], device=cuda)).numpy(), found)
+    assert calls == []
+
+
+def test_names_and_signatures_are_those_of_the_real_binding():
+    try:
+        importlib.metadata.version("nvmath-python")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip(reason="nvmath-python is not installed")
+    script = """
+import json, nvmath.bindings.cusolverDn as dn, nvmath.bindings.cublas as blas
+print(json.dumps([int(blas.FillMode.LOWER),
+                  {n: (getattr(dn, n).__doc__ or "").splitlines()[:1] for n in dir(dn)}]))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    lower, docs = json.loads(run.stdout)
+    assert lower == cusolver._LOWER
+    for name, function in inspect.getmembers(fake_cusolver, inspect.isfunction):
+        if name.startswith("_") or name == "install":
+            continue
+        said = re.sub(r"(intptr_t|int) ", "", docs[name][0]).split(" ->")[0]
+        assert said == f"{name}({', '.join(inspect.signature(function).parameters)})"
