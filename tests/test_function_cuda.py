@@ -1156,6 +1156,26 @@ def test_a_step_may_begin_on_the_host_and_go_on_on_the_device(rng):
 # ---- memory of graphs
 
 
+def test_each_step_of_a_graph_is_timed_on_the_gpu(rng):
+    with gg.device("cuda:0"):
+        model = gg.nn.Sequential(gg.nn.Dense(20, 16, activation=gg.relu), gg.nn.Dense(16, 10))
+        x = gg.constant(rng.normal(size=(8, 20)), dtype="float32")
+        labels = gg.constant(rng.integers(0, 10, 8))
+        generator = gg.random.Generator(1)
+        step = training_step(model, gg.optim.Adam(0.1))
+        lowered = gg.function(lambda x, y: step(x + generator.exponential((20,)), y)).lower(
+            x, labels
+        )
+        before = [v.numpy() for v in model.variables], generator.state
+        times = lowered.times()
+    found = dict(zip([s.name for s in lowered.program.steps], times, strict=True))
+    unknown = {name for name, t in found.items() if t is None}
+    assert unknown == {"random exponential", "apply_gradients"}, found
+    assert min(t for t in found.values() if t is not None) > 0
+    np.testing.assert_equal(([v.numpy() for v in model.variables], generator.state), before)
+    assert lowered.html().count("not measured") == 2
+
+
 def test_the_memory_of_a_graph_that_is_dropped_goes_back_to_the_device(cuda):
     cp = backend.cupy()
     x, kept, free = cp.ones(1 << 20, dtype=np.float32), [], []

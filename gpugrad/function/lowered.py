@@ -43,9 +43,10 @@ class Lowered:
     def times(self) -> list[float | None]:
         """Seconds for each step, run alone on the arguments that were lowered with.
 
-        The best of some runs. None for effects, which do not run: nothing is drawn or moved.
+        The best of some runs, on a GPU with its launch, in a CUDA graph where it can be captured.
+        None for effects, which do not run: nothing is drawn or moved.
         """
-        return step_times(self.program, self._arrays)
+        return step_times(self.program, self._arrays, self._replay.xp)
 
     def dot(self) -> str:
         """The program as a graph for Graphviz: ``dot -Tsvg``.

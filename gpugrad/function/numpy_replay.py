@@ -31,6 +31,7 @@ class Replay:
         source: the text of the function.
         arena_bytes: of the buffers that one run at a time takes.
         buffered: ids of the Values that are in them.
+        xp: the namespace of its arrays.
         repeats: whether it has `several` steps of its own; it has not.
     """
 
@@ -44,7 +45,7 @@ class Replay:
         self._program, self._loose = program, program.loose()
         self.buffered: set[int] = set()
         arrays = [s.results[0] for s in program.steps if s.results]
-        self._xp = reading(*arrays[:1])
+        self.xp = reading(*arrays[:1])
         self._plan()
         self.source = "\n    ".join(self._lines) + "\n"
         self.arena_bytes = sum(int(np.prod(s)) * d.itemsize for s, d in self._buffers)
@@ -169,11 +170,11 @@ class Replay:
             return
         given = [self._name(a) for a in step.args]
         (out, *more) = step.outs
-        ufunc = ufunc_of(step.op) if self._xp is NUMPY else None
-        if self._xp is NUMPY and _is_plain_relu(step):
+        ufunc = ufunc_of(step.op) if self.xp is NUMPY else None
+        if self.xp is NUMPY and _is_plain_relu(step):
             ufunc, given = np.maximum, [*given, self._global(_zeros(out))]
         product = (
-            self._xp is NUMPY
+            self.xp is NUMPY
             and step.op.name == "matmul"
             and out.dtype.char not in "eE"  # of which the op knows better
             and all(len(v.shape) == 2 for v in step.inputs)
@@ -190,7 +191,7 @@ class Replay:
                 f"{name} = {made}" if out.shape or buffer else f"{name} = asarray({made})"
             )
             return
-        self._call(step, self._global(op_call(step, self._xp)))
+        self._call(step, self._global(op_call(step, self.xp)))
 
     def _call(self, step: Step, function: str) -> None:
         given = ", ".join(self._name(a) for a in step.args)

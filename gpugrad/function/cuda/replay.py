@@ -74,7 +74,7 @@ class Launches:
     Attributes:
         program: as it is launched.
         runs: its parts, in order.
-        arena_bytes, buffered: as of a `Replay`; memory comes from pools here.
+        arena_bytes, buffered, xp: as of a `Replay`; memory comes from pools here.
     """
 
     arena_bytes, buffered = 0, frozenset[int]()
@@ -86,7 +86,7 @@ class Launches:
             program = FUSING[name](program) if name in passes else program
         self.program = program = moving_last(program)
         self._loose, self._arguments = program.loose(), [id(v) for v in program.inputs]
-        self._xp, self._captures = xp, xp is not NUMPY
+        self.xp, self._captures = xp, xp is not NUMPY
         self._in_place = moved_in_place(program) if self._captures else {}  # effects, by id
         self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect: of one step
         self._done: list[Step] = []  # effects that kernels of the run have done so far
@@ -174,9 +174,9 @@ class Launches:
         written_over = overwriting(self.program)
         for step in self.program.steps:
             in_place = id(step) in self._in_place
-            call, fixed = self._launch(step) if in_place else call_of(step, self._xp)
+            call, fixed = self._launch(step) if in_place else call_of(step, self.xp)
             if id(step) in written_over:
-                call = over(step, self._xp, call)
+                call = over(step, self.xp, call)
             if not runs or runs[-1].fixed is not fixed:
                 runs.append(Run(fixed))
             runs[-1].steps.append((step, call))
@@ -339,7 +339,7 @@ class Launches:
 
     def _room(self, n: int) -> list[Any]:
         """Memory for what `n` steps copy, before anything that could not be undone."""
-        new = self._xp.lib.ndarray
+        new = self.xp.lib.ndarray
         room = [new(*kind) for device, _ in self._flow.copies(n) for kind in device.values()]
         if room and self._made.out is None and not self._flow.whole:
             self._made.out = Put((), room)
