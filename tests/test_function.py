@@ -519,6 +519,24 @@ def test_methods_can_be_decorated():
         near(three(X), 3 * X.numpy())
 
 
+@pytest.mark.parametrize("steps", [None, 1])
+def test_a_method_that_is_decorated_has_what_functions_have(steps):
+    class Model:
+        @gg.function(steps_per_call=steps)
+        def double(self, x, scale=1.0):
+            return x * 2 * scale
+
+    model = Model()
+    x = X if steps is None else gg.expand_dims(X, axis=0)
+    model.double(x)
+    assert "multiply(in0, 2)" in str(model.double.lower(x))
+    assert model.double.memory(x, scale=3.0).inputs == X.nbytes
+    assert model.double.cache_info().traces == 1
+    model.double.clear()
+    near(model.double(x, scale=0.5), x)
+    assert model.double.cache_info().traces == 2
+
+
 # ---- memory and threads ----------------------------------------------------------------
 
 

@@ -128,7 +128,7 @@ class Function:
         return self._f(*args, **keywords)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
-        return self if owner is None else functools.partial(self, owner)
+        return self if owner is None else _Method(self, owner)
 
     def __reduce__(self) -> Any:
         """A copy traces anew; one that a module has is that, as functions are."""
@@ -250,6 +250,28 @@ class Function:
             f"{'; '.join(changed)}.",
             stacklevel=3,
         )
+
+
+class _Method(functools.partial[Any]):
+    """A `Function` that is a method, of one object; programs are those of all objects."""
+
+    func: Function
+
+    def lower(self, *args: Any, **keywords: Any) -> Lowered:
+        """As `Function.lower`."""
+        return self.func.lower(*self.args, *args, **keywords)
+
+    def memory(self, *args: Any, **keywords: Any) -> Memory:
+        """As `Function.memory`."""
+        return self.func.memory(*self.args, *args, **keywords)
+
+    def cache_info(self) -> CacheInfo:
+        """As `Function.cache_info`."""
+        return self.func.cache_info()
+
+    def clear(self) -> None:
+        """As `Function.clear`."""
+        self.func.clear()
 
 
 class _Steps(Function):
