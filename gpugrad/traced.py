@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from gpugrad.tensor import Tensor, made_of
 
 __all__ = [
     "LEFT", "TRACED", "Traced", "among", "current", "running", "trace_stopped", "tracing",
-    "unwrapped", "user_line",
+    "unwrapped", "user_level", "user_line",
 ]  # fmt: skip
 
 
@@ -115,16 +116,27 @@ class Traced:
 hang_operators(Traced, TRACED)
 
 
-def user_line() -> str:
-    """file:line of the code that called into gpugrad."""
+def _user_frame() -> tuple[FrameType, int]:
+    """The frame of the code that called into gpugrad, and how many are on top of it."""
     home = str(Path(__file__).parent) + os.sep
-    frame = sys._getframe(1)
+    frame, above = sys._getframe(0), 0
     while frame.f_back is not None:
         name = frame.f_code.co_filename
         if not name.startswith((home, "<gpugrad")) or name.startswith(home + "examples"):
             break
-        frame = frame.f_back
+        frame, above = frame.f_back, above + 1
+    return frame, above
+
+
+def user_line() -> str:
+    """file:line of the code that called into gpugrad."""
+    frame, _ = _user_frame()
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def user_level() -> int:
+    """The `stacklevel` with which a warning of the function that calls this names that line."""
+    return _user_frame()[1] - 1
 
 
 def traced_reading(op: Any) -> Callable[..., Any]:

@@ -124,6 +124,37 @@ def test_many_traces_are_warned_of_with_the_argument_that_changes(kind):
     f(*call(17)[0], **call(17)[1])  # once is enough
 
 
+def test_many_traces_under_tapes_are_warned_of_too():
+    f = gg.function(lambda x, n: gg.sum(x * n))
+    for k in range(16):
+        gg.grad(f)(X, k)
+    with pytest.warns(UserWarning, match="for the 17th time.*n: 15, then 16") as caught:
+        gg.grad(f)(X, 16)
+    assert caught[0].filename == __file__
+    gg.grad(f)(X, 17)
+
+    f, x = gg.function(lambda x: gg.sum(gg.stack(x))), [gg.constant(float(k)) for k in range(5)]
+
+    def call(k):
+        with gg.GradientTape() as tape:
+            tape.watch([x[i] for i in range(5) if k >> i & 1])
+            f(x)
+
+    for k in range(1, 17):
+        call(k)
+    with pytest.warns(UserWarning, match="by which arguments there are gradients"):
+        call(17)
+
+
+def test_the_warning_of_several_steps_names_the_line_of_the_call():
+    f = gg.function(lambda x: gg.sum(x), steps_per_call=2)
+    for k in range(1, 17):
+        f(gg.ones((2, k)))
+    with pytest.warns(UserWarning, match=r"x: shape \(16,\), then \(17,\)") as caught:
+        f(gg.ones((2, 17)))
+    assert caught[0].filename == __file__
+
+
 def test_the_warning_names_a_static_argument():
     f = gg.function(lambda x, n: x * n, static="n")
     for k in range(16):

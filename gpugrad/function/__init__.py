@@ -27,7 +27,7 @@ from gpugrad.program import OtherwiseError, Program
 from gpugrad.recorder import recording_stopped
 from gpugrad.tensor import Tensor, threads
 from gpugrad.trace import Tracing
-from gpugrad.traced import running
+from gpugrad.traced import running, user_level
 from gpugrad.variable import Variable
 
 __all__ = ["CacheInfo", "Function", "function"]
@@ -84,7 +84,7 @@ class Function:
         if plan is None:
             with self._lock:
                 if key not in self._plans:
-                    self._warn(key, args, keywords)
+                    self._warn(self._plans, key, args, keywords)
                     if not self._fits(key, args, keywords):
                         return self._trace(key, args, keywords, release)
                 plan = self._plans[key]
@@ -109,6 +109,7 @@ class Function:
         key = ("with gradient", key, tuple(ids.index(id(x)) for x in wanted))
         pair: Any = self._pairs.get(key)
         if pair is None:
+            self._warn(self._pairs, key, args, keywords)
             once = False
             with self._lock, recording_stopped():
                 try:
@@ -236,19 +237,22 @@ class Function:
             warnings.warn(
                 f"{self.__name__} makes Variables in every call, as '{variable.name}', so it is "
                 "traced in every call. Make them outside, or in the first call only.",
-                stacklevel=4,
+                stacklevel=user_level(),
             )
         self._making.add(key)
 
-    def _warn(self, key: Any, args: Any, keywords: Any) -> None:
-        if len(self._plans) < _MANY or self._warned:
+    def _warn(self, made: dict[Any, Any], key: Any, args: Any, keywords: Any) -> None:
+        if len(made) < _MANY or self._warned:
             return
         self._warned = True
-        changed = self._signature.changes(next(reversed(self._plans)), key, args, keywords)
+        before, now = next(reversed(made)), key
+        if made is self._pairs:
+            (_, before, _), (_, now, _) = before, now
+        changed = self._signature.changes(before, now, args, keywords)
         warnings.warn(
-            f"{self.__name__} is traced for the {len(self._plans) + 1}th time. What changed: "
-            f"{'; '.join(changed)}.",
-            stacklevel=3,
+            f"{self.__name__} is traced for the {len(made) + 1}th time. What changed: "
+            f"{'; '.join(changed) or 'by which arguments there are gradients'}.",
+            stacklevel=user_level(),
         )
 
 
