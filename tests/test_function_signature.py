@@ -155,15 +155,52 @@ def test_the_warning_of_several_steps_names_the_line_of_the_call():
     assert caught[0].filename == __file__
 
 
-def test_the_warning_names_a_static_argument():
-    f = gg.function(lambda x, n: x * n, static="n")
-    for k in range(16):
-        f(X, k)
-    with pytest.warns(UserWarning, match="n, which is static: 15, then 16"):
-        f(X, 16)
-
-
 # ---- static arguments --------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    scale: float
+    table: np.ndarray | None = None
+
+
+@dataclasses.dataclass(eq=False)
+class Layer:
+    seen: set
+
+
+def test_a_static_dataclass_is_compared_by_what_it_holds():
+    f = gg.function(lambda x, c: x * c.scale if c.table is None else x * c.table.sum(), static="c")
+    for _ in range(2):
+        assert f(gg.ones(3, dtype="int64"), Config(2)).dtype == "int64"
+        assert f(gg.ones(3, dtype="int64"), Config(2.0)).dtype == "float64"
+        for table in (np.ones(3), np.ones(4), np.arange(3.0), np.array([1, 2.5], object)):
+            near(f(X, Config(1.0, table)), X.numpy() * table.sum())
+    assert f.cache_info() == (6, 6, 0)
+    one, g = Layer({1}), gg.function(lambda x, c: x * len(c.seen), static="c")
+    near(g(X, one), X), near(g(X, one), X), near(g(X, Layer({1, 2})), 2 * X)
+    assert g.cache_info().traces == 2
+
+
+STATICS = {
+    "number": (lambda k: k, "n, which is static: 15, then 16"),
+    "float": (lambda k: k / 2, "n, which is static: 7.5, then 8.0"),
+    "array": (lambda k: np.full(2, k), r"static: int64 \[15 15\], then int64 \[16 16\]"),
+    "Tensor": (lambda k: gg.constant(float(k)), "float32 15.0, then float32 16.0"),
+    "inside": (lambda k: Batch(X, [1, {"a": k}]), r"n\.weights\[1\]\['a'\], which is static: 15, "),
+    "keys": (lambda k: [{f"a{k}": 0}], r"n\[0\], which is static: dict of a15, then dict of a16"),
+    "another": (lambda k: [0] * k, "n, which is static: list of 0, 1, .* 14, then list of 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", STATICS)
+def test_the_warning_says_where_a_static_argument_changes(kind):
+    made, said = STATICS[kind]
+    f = gg.function(lambda x, n: x * 2, static="n")
+    for k in range(16):
+        f(X, made(k))
+    with pytest.warns(UserWarning, match=said):
+        f(X, made(16))
 
 
 @pytest.mark.parametrize("static", ["n", 1, ("n",), [1]])

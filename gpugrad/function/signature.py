@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -181,8 +181,10 @@ class Signature:
         for (at, a), (_, b) in zip(before[4], now[4], strict=False):
             if a != b:
                 name = at if isinstance(at, str) else [*self._names, *["an argument"] * at][at]
-                said.append(f"{name}, which is static: {a[-1]!r:.60}, then {b[-1]!r:.60}. If it "
-                            "takes many values, do not declare it static")  # fmt: skip
+                path, *values = _where(name, a, b)
+                was, now_is = map(_shown, values)
+                said.append(f"{path}, which is static: {was}, then {now_is}. If it takes many "
+                            "values, do not declare it static")  # fmt: skip
         said += [
             f"{what}: {a}, then {b}. Call it under one"
             for what, a, b in zip(_SETTINGS, before[3], now[3], strict=True) if a != b
@@ -217,13 +219,15 @@ class Signature:
             array: Any = value
             if isinstance(value, Tensor):
                 array = value._handed_out("a static argument")
+            if array.dtype.hasobject:  # the bytes are addresses
+                return type(value), array.shape, (("tolist()", self._by_value(at, array.tolist())),)
             device = str(placement.device_of(array))
             return type(value), array.dtype, array.shape, device, placement.host(array).tobytes()
-        if isinstance(value, (list, tuple)):
-            return type(value), tuple(self._by_value(at, v) for v in value)
-        if isinstance(value, Mapping):
-            return type(value), tuple((k, self._by_value(at, v)) for k, v in value.items())
-        return _value(value)
+        children = None if _has_identity(value) else nest.children(value)
+        if children is None:
+            return _value(value)
+        parts = tuple((key, self._by_value(at, child)) for key, child in children)
+        return type(value), len(parts), parts
 
 
 def _parameters(f: Callable[..., Any]) -> tuple[list[str], list[str], list[str]]:
@@ -259,6 +263,35 @@ def _value(leaf: Any) -> tuple[type, Any]:
             "so it cannot be told whether it has changed."
         ) from None
     return kind, leaf
+
+
+def _has_identity(value: Any) -> bool:
+    """Whether a dataclass says with ``eq=False`` that each of its objects is another."""
+    return dataclasses.is_dataclass(value) and type(value).__hash__ is object.__hash__
+
+
+def _where(path: str, a: Any, b: Any) -> tuple[str, Any, Any]:
+    """Where two static arguments, as they are compared, differ first, and what is there."""
+    while len(a) == len(b) == 3 and a[:2] == b[:2]:
+        (key, one), (other, two) = next(
+            pair for pair in zip(a[2], b[2], strict=True) if pair[0] != pair[1]
+        )
+        if key != other:
+            break
+        path += f".{key}" if dataclasses.is_dataclass(a[0]) else f"[{key!r}]"
+        a, b = one, two
+    return path, a, b
+
+
+def _shown(static: Any) -> str:
+    """A static argument, as it is compared, for a message."""
+    kind, *_, last = static
+    if len(static) == 5:
+        _, dtype, shape, _, data = static
+        return f"{dtype} {' '.join(str(np.frombuffer(data, dtype).reshape(shape)).split()):.60}"
+    if len(static) == 3:
+        return f"{kind.__name__} of {', '.join(str(key) for key, _ in last)}"
+    return last if kind in _EXACT else f"{last!r:.60}"
 
 
 def _form(structure: Any, leaves: list[Any]) -> Any:
