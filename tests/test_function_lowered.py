@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from comparing import near, same
+from conftest import REAL_GPU  # noqa: F401  # installs the fake CuPy where this file is a script
 from steps import loss_and_gradient, training_step
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError
+from gpugrad.kernels import cublaslt
+from gpugrad.placement import gpu_count
 from gpugrad.traced import running
 
 RNG = np.random.default_rng(0)
@@ -224,16 +227,28 @@ GOLDEN = Path(__file__).parent / "golden"
 STEPS = {made.__name__: made for made in (mlp_step, layer_norm, cross_entropy)}
 
 
+def lowered_text(name, device):
+    with gg.device(device):
+        step, args = STEPS[name]()
+        return f"{gg.function(step).lower(*args)}\n"
+
+
 @pytest.mark.parametrize("name", STEPS)
 def test_lowered_text_is_the_one_that_was_reviewed(name):
     """A change of what is fused shows as a change of these files. Write them anew with
     ``python tests/test_function_lowered.py``.
     """
-    step, args = STEPS[name]()
-    assert f"{gg.function(step).lower(*args)}\n" == (GOLDEN / f"{name}.txt").read_text()
+    assert lowered_text(name, "cpu") == (GOLDEN / f"{name}.txt").read_text()
+
+
+@pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
+@pytest.mark.skipif(cublaslt.binding() is None, reason="needs nvmath-python, real or fake")
+@pytest.mark.parametrize("name", STEPS)
+def test_lowered_text_for_a_gpu_is_the_one_that_was_reviewed(name):
+    assert lowered_text(name, "cuda:0") == (GOLDEN / f"{name}_gpu.txt").read_text()
 
 
 if __name__ == "__main__":
-    for name, made in STEPS.items():
-        step, args = made()
-        (GOLDEN / f"{name}.txt").write_text(f"{gg.function(step).lower(*args)}\n")
+    for name in STEPS:
+        (GOLDEN / f"{name}.txt").write_text(lowered_text(name, "cpu"))
+        (GOLDEN / f"{name}_gpu.txt").write_text(lowered_text(name, "cuda:0"))
