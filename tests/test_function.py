@@ -23,6 +23,7 @@ from steps import loss_and_gradient
 import gpugrad as gg
 from gpugrad.errors import TraceError
 from gpugrad.function.passes import PASSES
+from gpugrad.function.plan import MEMORY
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
@@ -61,7 +62,7 @@ def test_a_result_that_is_an_argument_or_a_constant_comes_back():
         same(c, X.numpy().T)
 
 
-EVERY = (*PASSES, "groups")
+EVERY = (*PASSES, "groups", *MEMORY)
 CHOICES = [(), *[(p,) for p in EVERY], *[tuple(q for q in EVERY if q != p) for p in EVERY], None]
 
 

@@ -1,4 +1,4 @@
-"""gg.function's donate= and steps_per_call=."""
+"""gg.function's donate= and steps_per_call=, and memory that is taken again."""
 
 import copy
 import gc
@@ -11,6 +11,10 @@ from steps import masked_gradient
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.function.fusing import FUSING
+from gpugrad.function.passes import PASSES
+from gpugrad.function.plan import MEMORY
+from gpugrad.placement import gpu_count
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
@@ -181,3 +185,41 @@ def test_an_error_before_that_leaves_a_donated_tensor_and_a_tape_keeps_it():
     g = gg.function(lambda x: gg.sum(x * x), donate="x")
     same(gg.grad(g)(x), 2 * np.ones(3))
     same(x, np.ones(3))
+
+
+# ---- memory that is taken again ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("without", [None, *MEMORY])
+def test_taking_memory_again_can_be_switched_off(without, device):
+    if device != "cpu" and gpu_count() == 0:
+        pytest.skip(reason="needs a CUDA device, real or fake")
+    passes = {*PASSES, *FUSING, *MEMORY} - {without}
+
+    def training(wrapped):
+        v = gg.Variable(np.ones((8, 8)), device=device)
+        x, adam = gg.ones((8, 8), dtype="float64", device=device), gg.optim.Adam(0.1)
+
+        def step(x):
+            with gg.GradientTape() as tape:
+                loss = gg.sum(gg.tanh(gg.sin(x @ v) * 2) ** 2)
+            adam.apply_gradients([(tape.gradient(loss, v), v)])
+            return loss
+
+        step = wrapped(step)
+        losses = [step(x).item() for _ in range(4)]
+        return step, x, v, losses
+
+    f, x, v, losses = training(lambda f: gg.function(f, passes=tuple(passes)))
+    near(losses, training(lambda f: f)[3], 1e-12)
+    planned = f.memory(x).arena
+    at = set()
+    for _ in range(3):
+        f(x)
+        at.add(v._data.ctypes.data if device == "cpu" else v._data.data.ptr)
+    assert (len(at) == 1) == (without != "in place")
+    if device == "cpu":
+        most = gg.function(f.__wrapped__).memory(x).arena
+        assert (planned == 0) == (without == "arena")
+        assert (planned > most) == (without == "in place")

@@ -353,7 +353,13 @@ def function(
             to fit `memory_limit`; None for none. Results are the same to the bit.
         memory_limit: bytes that a replay may take, with its arguments and Variables, as
             `Function.memory` tells them. Tracing, which is done once, takes more.
-        passes: which optimizations run; all if None.
+        passes: which optimizations run; all if None. ``("constants", "transposes", "identities",
+            "common", "dead")`` are of all programs, "groups" puts steps together, on a GPU with
+            "narrow", "losses", "pieces", "norms", "products", "casts", "axes" and "recompute";
+            "arena" and "in place" are how memory is taken again.
+
+    If a replay raises, nothing is assigned; what an optimizer has moved by then stays so, as when
+    the function itself raises there.
 
     While a function is traced, in its first call, its Variables hold values of the trace: no
     other thread may read or assign them then.

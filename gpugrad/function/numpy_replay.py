@@ -27,6 +27,12 @@ __all__ = ["Replay"]
 class Replay:
     """A planned program.
 
+    Args:
+        program: in groups.
+        arena: whether results go to planned buffers.
+        in_place: whether a result may take the memory of what it is computed from, a Variable's
+            new value that of the old one.
+
     Attributes:
         source: the text of the function.
         arena_bytes: of the buffers that one run at a time takes.
@@ -37,7 +43,8 @@ class Replay:
 
     repeats = False
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, arena: bool = True, in_place: bool = True) -> None:
+        self._arena, self._in_place = arena, in_place
         self._names: dict[int, str] = {}
         self._scope: dict[str, Any] = {"asarray": _as_array}
         self._lines: list[str] = []
@@ -210,10 +217,11 @@ class Replay:
 
     def _buffer(self, out: Value, ends: set[int], roots: dict[int, int]) -> str:
         """The buffer that a result goes to; none for what leaves the program."""
-        if roots[id(out)] in self._escaping or not out.shape:
+        if not self._arena or roots[id(out)] in self._escaping or not out.shape:
             return ""
         kind = (out.shape, out.dtype)
-        for root in ends:  # elementwise, so the result may take an argument's place
+        taken = ends if self._in_place else ()
+        for root in taken:  # elementwise, so the result may take an argument's place
             slot = self._held.get(root)
             if slot is not None and self._buffers[slot] == kind and root not in self._escaping:
                 del self._held[root]
@@ -240,7 +248,7 @@ class Replay:
         targets = f"{', '.join(names)}, = " if names else ""
         if values:  # let go of, so that an update in place finds the array its own
             self._lines.append(f"v = [{', '.join(values)}]")
-            free = {self._names[id(a)] for a in step.args[n:] if id(a) in done}
+            free = {self._names[id(a)] for a in step.args[n:] if id(a) in done and self._in_place}
             if free := free.difference(map(self._name, step.args[:n])):  # one is a gradient too
                 self._lines.append(f"{' = '.join(sorted(free))} = None")
             self._lines.append(f"{targets}{call}([{given}], {variables}, v)")

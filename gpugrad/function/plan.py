@@ -17,7 +17,13 @@ from gpugrad.function.passes import PASSES
 from gpugrad.function.passes.remat import rematerialize
 from gpugrad.program import Program
 
-__all__ = ["Options", "optimized", "planned"]
+__all__ = ["MEMORY", "Options", "optimized", "planned"]
+
+MEMORY = ("arena", "in place")
+"""What a replay does with memory. ``"arena"``: on the CPU results go to planned buffers.
+``"in place"``: a result may take the memory of what it is computed from, a Variable's new value
+that of the old one; `Function.memory` counts the two once in either case.
+"""
 
 
 class Options(NamedTuple):
@@ -33,7 +39,7 @@ class Options(NamedTuple):
         cls, name: str, passes: Sequence[str] | None, remat: str | None, memory_limit: int | None
     ) -> Options:
         """Options that fit together; ArgumentError if they do not."""
-        every = (*PASSES, *FUSING)
+        every = (*PASSES, *FUSING, *MEMORY)
         chosen = every if passes is None else tuple(passes)
         if unknown := set(chosen) - set(every):
             raise ArgumentError(f"function: there are the passes {every}, not {sorted(unknown)}.")
@@ -84,8 +90,8 @@ def planned(program: Program, options: Options) -> tuple[Program, Any]:
     if xp is not NUMPY:
         program = set_apart(program)
     if xp is not NUMPY and "groups" in options.passes:
-        launches = Launches(program, xp, options.passes)
+        launches = Launches(program, xp, options.passes, "in place" in options.passes)
         return launches.program, launches
     if "groups" in options.passes:
         program = find_groups(program)
-    return program, Replay(program)
+    return program, Replay(program, *(name in options.passes for name in MEMORY))

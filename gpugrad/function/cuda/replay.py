@@ -70,6 +70,8 @@ class Launches:
         program: after the passes.
         xp: the namespace of its arrays.
         passes: names in FUSING.
+        in_place: whether a result may take the memory of what it is computed from, a Variable's
+            new value that of the old one.
 
     Attributes:
         program: as it is launched.
@@ -80,17 +82,19 @@ class Launches:
     arena_bytes, buffered = 0, frozenset[int]()
 
     def __init__(
-        self, program: Program, xp: Namespace, passes: Collection[str] = tuple(FUSING)
-    ) -> None:
+        self, program: Program, xp: Namespace, passes: Collection[str] = tuple(FUSING),
+        in_place: bool = True,
+    ) -> None:  # fmt: skip
         for name in FUSING:
             program = FUSING[name](program) if name in passes else program
         self.program = program = moving_last(program)
         self._loose, self._arguments = program.loose(), [id(v) for v in program.inputs]
         self.xp, self._captures = xp, xp is not NUMPY
-        self._in_place = moved_in_place(program) if self._captures else {}  # effects, by id
+        # effects, by id
+        self._in_place = moved_in_place(program) if self._captures and in_place else {}
         self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect: of one step
         self._done: list[Step] = []  # effects that kernels of the run have done so far
-        self.runs = self._cut()
+        self.runs = self._cut(overwriting(program) if in_place else set())
         self._slots: dict[int, Slot] = {}  # of Variables that graphs read, by id of their Values
         self._flow = self._closed()
         self._made = _Made(0, None)
@@ -168,10 +172,9 @@ class Launches:
         self._device = formulas_on(on_device[0])
         return self._device
 
-    def _cut(self) -> list[Run]:
+    def _cut(self, written_over: set[int]) -> list[Run]:
         """The steps in runs, each as long as can be."""
         runs: list[Run] = []
-        written_over = overwriting(self.program)
         for step in self.program.steps:
             in_place = id(step) in self._in_place
             call, fixed = self._launch(step) if in_place else call_of(step, self.xp)
