@@ -129,6 +129,31 @@ def test_a_donated_tensor_says_so_when_it_is_used_again(use):
             f(x, y)
 
 
+@pytest.mark.parametrize("use", ["op", "shape", "index"])
+def test_what_is_donated_to_several_steps_is_empty_after_them(use):
+    def product(x, y):
+        if x.shape == (2,):
+            raise ZeroDivisionError
+        return x * y
+
+    f = gg.function(product, donate="x", steps_per_call=4)
+    for _ in range(3):
+        x, y = X * 1, X * 1
+        same(f(x, y), X.numpy() ** 2)
+        with pytest.raises(ArgumentError, match="was donated to product, which has taken"):
+            USES[use](x)
+        same(y, X)
+        with pytest.raises(ArgumentError, match="was donated to product"):
+            f(x, y)
+    x = X[:, :2]
+    with pytest.raises(ZeroDivisionError):
+        f(x, x)
+    same(x, X[:, :2])
+    x = X * 1
+    same(gg.grad(lambda x: gg.sum(f(x, X)))(x), X)
+    same(x, X)
+
+
 def test_what_else_sees_a_donated_array_stays():
     f = gg.function(lambda x: gg.tanh(x) * 2, donate=0)
     values = X.numpy()

@@ -282,7 +282,9 @@ class _Steps(Function):
     """A `Function` that takes several steps in one call; `lower` and `memory` are of one step."""
 
     def __init__(self, steps: int, *options: Any) -> None:
-        super().__init__(*options)
+        *others, donate = options
+        super().__init__(*others)  # each step reads a view: the memory is free after the last
+        self._donate = Signature(self._f, donate=donate)
         if type(steps) is not int or steps < 1:
             raise ArgumentError(f"function: steps_per_call is an int from 1, not {steps!r}.")
         self._steps = steps
@@ -298,11 +300,13 @@ class _Steps(Function):
         if results is None:
             call = super().__call__
             results = [call(*given, **named) for given, named in parts]
+        if not (running() is not None or levels_running() or threads.stack):
+            emptied(self._donate.donated(args, keywords), self.__name__)()
         return stacked(self.__name__, results)
 
     def _together(self, parts: list[tuple[Any, Any]]) -> list[Any] | None:
         """The results of steps that one CUDA graph takes; None if it has to be one by one."""
-        if running() is not None or levels_running() or threads.stack or self._signature.donate:
+        if running() is not None or levels_running() or threads.stack:
             return None
         keys = [self._signature.key(*part) for part in parts]
         plan = self._plans.get(keys[0][0])
