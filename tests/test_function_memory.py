@@ -89,6 +89,29 @@ def test_memory_tells_its_parts():
     assert f"peak {size(told.peak)}, at step {told.step} of {told.of}: {told.text}" in text
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "dtype", "bytes_each"),
+    [(gg.optim.SGD(0.1), "f4", 0), (gg.optim.SGD(0.1, momentum=0.9), "f4", 4),
+     (gg.optim.Adam(0.1), "f4", 8), (gg.optim.Adam(0.1), "f2", 8), (gg.optim.Adam(0.1), "c8", 16)],
+)  # fmt: skip
+def test_what_optimizers_keep_is_told_before_the_first_step(optimizer, dtype, bytes_each):
+    v, w = (gg.Variable(np.ones((64, 64)), dtype=np.dtype(dtype)) for _ in range(2))
+
+    def step(times):
+        for _ in range(times):
+            optimizer.apply_gradients([(v * 2, v), (w * 2, w)])
+
+    f = gg.function(step)
+    told = f.memory(1)
+    assert optimizer.state_dict().keys() == {"iterations"}
+    assert told.averages == f.memory(2).averages == 2 * 64 * 64 * bytes_each
+    assert ("optimizers' own" in str(told)) == (bytes_each > 0)
+    assert told.peak >= told.averages + told.variables
+    f(1)
+    kept = (x.nbytes for x in optimizer.state_dict().values() if x.ndim)
+    assert told.averages == sum(kept) == f.memory(1).averages
+
+
 def test_nothing_is_kept_where_no_gradient_is_taken():
     assert gg.function(chain).memory(X).kept == 0
 

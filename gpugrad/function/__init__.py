@@ -355,8 +355,9 @@ def function(
             before it have been taken.
         remat: "auto" to compute values again that a backward pass would keep, as many as it takes
             to fit `memory_limit`; None for none. Results are the same to the bit.
-        memory_limit: bytes that a replay may take, with its arguments and Variables, as
-            `Function.memory` tells them. Tracing, which is done once, takes more.
+        memory_limit: bytes that a replay may take, with its arguments, Variables and what
+            optimizers keep, as `Function.memory` tells them. Tracing, which is done once, takes
+            more.
         passes: which optimizations run; all if None. ``("constants", "transposes", "identities",
             "common", "dead")`` are of all programs, "groups" puts steps together, on a GPU with
             "narrow", "losses", "pieces", "norms", "products", "casts", "axes" and "recompute";

@@ -1,8 +1,8 @@
 """What a replay takes of memory, told before it runs.
 
-Counted are the arrays that the plan names: arguments, Variables, constants, the planned buffers
-and what each step returns, until its last reader is done. What an op takes within itself, for
-as long as it runs, is not known to the plan and not counted.
+Counted are the arrays that the plan names: arguments, Variables and what optimizers keep for them,
+constants, the planned buffers and what each step returns, until its last reader is done. What an
+op takes within itself, for as long as it runs, is not known to the plan and not counted.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Memory:
         step, of, text: which step that is, counted from 1, of how many, and the step itself.
         inputs: the Tensor arguments.
         variables: the Variables that are read, and their new values by the end.
+        averages: what optimizers keep for the Variables that they move.
         constants: arrays that the program brings along.
         arena: the planned buffers, taken again by one step after the other.
         outputs: the results.
@@ -39,6 +40,7 @@ class Memory:
     text: str
     inputs: int
     variables: int
+    averages: int
     constants: int
     arena: int
     outputs: int
@@ -47,7 +49,8 @@ class Memory:
     def __str__(self) -> str:
         lines = [f"peak {size(self.peak)}, at step {self.step} of {self.of}: {self.text}"]
         said = {
-            "inputs": "arguments", "variables": "Variables", "constants": "constants",
+            "inputs": "arguments", "variables": "Variables",
+            "averages": "optimizers' own", "constants": "constants",
             "arena": "planned buffers", "outputs": "results", "kept": "kept for backward",
         }  # fmt: skip
         for field in fields(self):
@@ -162,13 +165,17 @@ def measured(program: Program, replay: Replay) -> Memory:
     constants = sum(_extent(v.constant) for v in program.values() if v.constant is not None)
     new = [v for _, v in program.writes if roots.get(id(v), id(v)) not in given]
     outputs = [v for v in program.outputs if roots.get(id(v)) not in {*given, *map(id, new), None}]
+    averages: dict[Any, int] = {}
+    for s in program.steps:
+        averages |= getattr(s.call, "averages", {})
+    kept = sum(averages.values())
     made = lives(program, replay.buffered) or [0]
     at = max(range(len(made)), key=made.__getitem__)
     step = program.steps[at] if program.steps else None
     return Memory(
-        peak=inputs + before + constants + replay.arena_bytes + made[at],
+        peak=inputs + before + kept + constants + replay.arena_bytes + made[at],
         step=at + 1, of=len(program.steps), text=_told(step),
-        inputs=inputs, variables=before + _total(new), constants=constants,
+        inputs=inputs, variables=before + _total(new), averages=kept, constants=constants,
         arena=replay.arena_bytes, outputs=_total(outputs),
         kept=_total(kept_for_backward(program)),
     )  # fmt: skip

@@ -75,7 +75,7 @@ def page(
         memory: of the whole.
         buffered: ids of the Values in planned buffers.
     """
-    fixed = memory.inputs + memory.constants + memory.arena
+    fixed = memory.inputs + memory.averages + memory.constants + memory.arena
     fixed += sum({id(v): v.nbytes for _, v in program.reads}.values())
     held = [fixed + n for n in lives(program, buffered)]
     known = [t for t in times if t is not None]
@@ -126,7 +126,7 @@ def page(
     facts = {
         "steps": str(len(program.steps)), "steps one by one": total,
         "peak memory": size(memory.peak), "arguments": size(memory.inputs),
-        "Variables": size(memory.variables),
+        "Variables": size(memory.variables), "optimizers' own": size(memory.averages),
         "planned buffers": size(memory.arena), "results": size(memory.outputs),
         "kept for backward": size(memory.kept),
     }  # fmt: skip

@@ -11,6 +11,7 @@ from gpugrad.optim.arrays import flat, state_dtype
 from gpugrad.optim.states import State, grouped
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor
+from gpugrad.variable import Variable
 
 if TYPE_CHECKING:
     from gpugrad.optim.optimizer import Optimizer
@@ -52,6 +53,16 @@ class Applied:
         else:
             self._optimizer._apply(given, when)
         return []
+
+    @property
+    def averages(self) -> dict[tuple[int, int], int]:
+        """Bytes of what the optimizer keeps for each Variable, by the numbers of the two."""
+
+        def nbytes(v: Variable) -> int:
+            real = v.size * (2 if v.dtype.kind == "c" else 1)
+            return len(self._optimizer.slots) * real * state_dtype(v.dtype).itemsize
+
+        return {(id(self._optimizer), v._id): nbytes(v) for v in self.variables}
 
     @property
     def launched(self) -> Applied | None:
