@@ -122,12 +122,13 @@ class Tensor:
         return self._data.tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        array = self._handed_out("a NumPy array")
         if self.device.kind != "cpu":
             raise DTypeError(
                 f"A tensor on {self.device} does not turn into a NumPy array by itself: "
                 "call x.numpy(), which copies it to the host."
             )
-        view: np.ndarray[Any, Any] = self._handed_out("a NumPy array").view()
+        view: np.ndarray[Any, Any] = array.view()
         if dtype is not None and dtype != view.dtype:
             if copy is False:
                 raise ArgumentError(f"copy=False: {view.dtype} does not become {dtype} uncopied.")
@@ -142,7 +143,10 @@ class Tensor:
 
         Raises:
             DTypeError: an active tape watches the tensor, whose gradient would be cut.
+            TraceError, ArgumentError: it is traced, in a vmap, or was donated.
         """
+        if backend.NAMESPACES[type(self._data)].wraps:
+            return self._data.view()  # which refuses
         self._read()  # so that a tape that watches Variables on first use knows of it
         if self._id and any(self._id in r.known for r in threads.stack):
             raise DTypeError(

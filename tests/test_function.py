@@ -24,6 +24,7 @@ import gpugrad as gg
 from gpugrad.errors import TraceError
 from gpugrad.function.passes import PASSES
 from gpugrad.function.plan import MEMORY
+from gpugrad.placement import gpu_count
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
@@ -466,11 +467,16 @@ def branching(x):
     "look",
     [branching, lambda x: float(gg.sum(x)), lambda x: x.numpy(), lambda x: gg.sum(x).item(),
      lambda x: list(x.tolist()), lambda x: np.asarray(x), lambda x: np.array(x, "float32"),
-     lambda x: gg.unique(x, axis=0)],
+     lambda x: gg.unique(x, axis=0), print, lambda x: f"{gg.sum(x):.2f}", lambda x: str(x[0]),
+     lambda x: [float(v) for v in x[0]], lambda x: 1.0 in x, lambda x: np.from_dlpack(x),
+     lambda x: range(gg.astype(gg.sum(x), "int32"))],
 )  # fmt: skip
-def test_asking_for_a_value_names_the_line_and_the_way_out(look):
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+def test_asking_for_a_value_names_the_line_and_the_way_out(look, device):
+    if device != "cpu" and gpu_count() == 0:
+        pytest.skip(reason="needs a CUDA device, real or fake")
     with pytest.raises(TraceError, match=r"test_function\.py:\d+.*gg\.where"):
-        gg.function(look)(X)
+        gg.function(lambda x: look(x))(X.to_device(device))
 
 
 @pytest.mark.parametrize("home", ["_of_mine", "/examples"])
