@@ -673,7 +673,13 @@ def test_random_programs_with_gradients_replay_as_they_run(data):
                  min_size=1, max_size=12)
     )  # fmt: skip
     v = gg.Variable(RNG.normal(size=(4, 3)) * 0.3)
-    last = gg.Variable(np.zeros((4, 3)))
+    last, generator = gg.Variable(np.zeros((4, 3))), gg.random.Generator(0)
+    noisy = [
+        lambda x: x + generator.normal(x.shape, dtype=x.dtype),
+        lambda x: gg.where(generator.uniform(x.shape) < 0.8, x / 0.8, 0),
+        lambda x: gg.cond(gg.sum(x) > 0, lambda: x * generator.uniform(()), lambda: x),
+    ]
+    unary = UNARY + noisy
     in_order = data.draw(st.sampled_from([np.ascontiguousarray, np.asfortranarray]))
 
     def program(x):
@@ -682,9 +688,9 @@ def test_random_programs_with_gradients_replay_as_they_run(data):
             values = [x, v * 1, x * 0.5]
             for which, i, j in choices:
                 a, b = values[i % len(values)], values[j % len(values)]
-                ops = UNARY + BINARY
+                ops = unary + BINARY
                 op = ops[which % len(ops)]
-                made = op(a) if which % len(ops) < len(UNARY) else op(a, b)
+                made = op(a) if which % len(ops) < len(unary) else op(a, b)
                 values.append(gg.tanh(made))
             y = gg.sum(values[-1] * values[len(values) // 2])
         gx, gv = tape.gradient(y, [x, v], unconnected_gradients="zero")
@@ -695,9 +701,12 @@ def test_random_programs_with_gradients_replay_as_they_run(data):
     traced, kept = gg.function(program), []
     for k in range(3):
         x, start = gg.asarray(in_order(X.numpy() * (1 - 0.3 * k))), last.value()
+        before = generator.state
         made = [*traced(x), last.value()]
         last.assign(start)
+        after, generator.state = generator.state, before
         kept.append((made, [*program(x), last.value()]))
+        assert generator.state == after
         v.assign(v * -0.9)
     for made, wanted in kept:  # also what later calls could have changed
         for a, b in zip(made, wanted, strict=True):
