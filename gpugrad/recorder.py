@@ -44,6 +44,7 @@ __all__ = [
     "record",
     "record_many",
     "recording_stopped",
+    "refuse_complex",
     "seeds_of",
     "unconnected",
     "zeros_beside",
