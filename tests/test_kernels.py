@@ -66,6 +66,15 @@ BACKWARD_COMPOSED = {
 }
 """Ops with a gradient that has no kernel, and why."""
 
+_ORDERED = "complex numbers are ordered by CuPy's own kernel"
+_REAL = "CuPy has its own kernel of complex numbers, or none and raises"
+COMPLEX_COMPOSED = {
+    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), _ORDERED),
+    **dict.fromkeys(("exp2", "xlogy", "xlog1py"), _REAL),
+    **dict.fromkeys(("erf", "erfc", "erfcx", "ndtr", "log_ndtr"), _REAL),
+}
+"""Ops that have no kernel for complex numbers, and why."""
+
 KINDS = {
     "float64": ("f", np.float64, 1e-10),
     "float32": ("f", np.float32, 2e-5),
@@ -187,6 +196,7 @@ def test_forwards_are_those_of_the_formulas(kind, dtype, tolerance):
         return forwards(op, kind, dtype) if kind in op.kinds else ()
 
     also = ["nextafter"] if dtype in (np.float16, BFLOAT16) else []
+    also += COMPLEX_COMPOSED if kind == "c" else []
     compare(each(jobs_of, [*FORWARD_COMPOSED, "real", *also]), tolerance)
 
 
@@ -195,7 +205,8 @@ def test_gradients_are_those_of_the_rules(kind, dtype, tolerance):
     def jobs_of(op):
         return backwards(op, kind, dtype, False) if op.differentiable and kind in op.kinds else ()
 
-    compare(each(jobs_of, BACKWARD_COMPOSED), tolerance)
+    also = COMPLEX_COMPOSED if kind == "c" else []
+    compare(each(jobs_of, [*BACKWARD_COMPOSED, *also]), tolerance)
 
 
 def test_gradients_of_a_masked_pass_are_those_of_its_rules():
