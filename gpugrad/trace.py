@@ -39,7 +39,11 @@ from gpugrad.traced import (
 )
 from gpugrad.variable import Variable
 
-__all__ = ["Tracing"]
+__all__ = ["Tracing", "open_traces"]
+
+
+open_traces: set[Tracing] = set()
+"""Those of all threads in whose ``with`` statement something runs."""
 
 
 class Tracing(Listener):
@@ -66,11 +70,18 @@ class Tracing(Listener):
             ARRAYS.add(Traced)
 
     def __enter__(self) -> Tracing:
+        open_traces.add(self)
         self.listen()
         self._outer, current.trace = current.trace, self
         return self
 
     def __exit__(self, kind: Any, *exc: object) -> None:
+        try:
+            self._close(kind)
+        finally:
+            open_traces.discard(self)
+
+    def _close(self, kind: Any) -> None:
         current.trace = self._outer
         self.leave()
         where = self._restored() if self._written else ""

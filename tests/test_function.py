@@ -601,6 +601,45 @@ def test_threads_may_call_one_function_at_once():
     assert not wrong
 
 
+@pytest.mark.parametrize("taped", [False, True])
+def test_calls_wait_while_another_thread_traces_the_function(taped):
+    v, x = gg.Variable([2.0, 3.0]), gg.constant([1.0, 1.0])
+    begun, go_on, found = threading.Event(), threading.Event(), []
+
+    def body(x):
+        y = v * x
+        if x.shape != (2,):
+            begun.set()
+            assert go_on.wait(60)
+        return y
+
+    f, other = gg.function(body), gg.function(lambda x: v + x)
+
+    def call(f, x):
+        if not taped:
+            return f(x)
+        with gg.GradientTape() as tape:
+            y = f(x)
+        return tape.gradient(y, v)
+
+    want = call(f, x).numpy()
+    call(other, x)
+    tracing = threading.Thread(target=call, args=(f, gg.ones((3, 2))))
+    calling = threading.Thread(target=lambda: found.append(call(f, x).numpy()))
+    tracing.start()
+    assert begun.wait(60)
+    with pytest.raises(TraceError, match=r"another thread .*reads the Variable 'Variable"):
+        call(other, x)
+    calling.start()
+    calling.join(0.1)
+    assert calling.is_alive()
+    go_on.set()
+    calling.join()
+    tracing.join()
+    np.testing.assert_array_equal(found, [want])
+    call(other, x)
+
+
 def test_ten_thousand_calls_do_not_grow():
     v, generator = gg.Variable(np.ones((4, 3))), gg.random.Generator(0)
 

@@ -7,12 +7,12 @@ import functools
 import threading
 import warnings
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gpugrad import backend
 from gpugrad.batched import levels_running
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, TraceError
 from gpugrad.function.donated import emptied
 from gpugrad.function.effects import put_back_on_otherwise, undoable
 from gpugrad.function.lowered import Lowered
@@ -26,8 +26,8 @@ from gpugrad.pickling import public_name
 from gpugrad.program import OtherwiseError, Program
 from gpugrad.recorder import recording_stopped
 from gpugrad.tensor import Tensor, threads
-from gpugrad.trace import Tracing
-from gpugrad.traced import running, user_level
+from gpugrad.trace import Tracing, open_traces
+from gpugrad.traced import Traced, running, user_level
 from gpugrad.variable import Variable
 
 __all__ = ["CacheInfo", "Function", "function"]
@@ -88,6 +88,8 @@ class Function:
                     if not self._fits(key, args, keywords):
                         return self._trace(key, args, keywords, release)
                 plan = self._plans[key]
+        if open_traces:
+            self._wait_for(v for v, _ in plan.program.reads)
         try:
             results = iter(plan.run(arrays, release))
         except OtherwiseError:
@@ -121,12 +123,31 @@ class Function:
                 self._pairs[key] = pair
             self._counts[1] += 1
         if pair and not any(n in r.known for n in pair.others for r in threads.stack):
+            if open_traces:
+                self._wait_for(pair.read)
             with contextlib.suppress(OtherwiseError):
                 made = pair(self._f, arrays, args, keywords, wanted)
                 self._counts[0] += 1
                 return made
         self._counts[2] += 1
         return self._f(*args, **keywords)
+
+    def _wait_for(self, variables: Iterable[Variable]) -> None:
+        """Wait until Variables have values again, if another thread is tracing this function.
+
+        Raises:
+            TraceError: it is tracing another one that reads them.
+        """
+        held = [v for v in variables if type(v._data) is Traced]
+        if held:
+            with self._lock:  # of who traces
+                held = [v for v in held if type(v._data) is Traced]
+        if held:
+            raise TraceError(
+                f"{self.__name__}: another thread is tracing a function that reads the Variable "
+                f"'{held[0].name}', which has no value until that is done. Call each function once "
+                "for each signature before threads share its Variables."
+            )
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else _Method(self, owner)
@@ -367,7 +388,7 @@ def function(
     the function itself raises there.
 
     While a function is traced, in its first call, its Variables hold values of the trace: no
-    other thread may read or assign them then.
+    other thread may read or assign them then. Calls of that function in other threads wait.
 
     A signature is the structure of the arguments, shapes, dtypes and devices of their Tensors,
     which of them are the same, and the other values. Under a tape the gradient is traced with the

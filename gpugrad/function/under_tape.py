@@ -240,6 +240,7 @@ class Pair:
         forward, backward: what replays them.
         others: numbers of what is read and has no gradient by it: the function must be called
             itself where a tape knows one.
+        read: the Variables that are read.
     """
 
     def __init__(
@@ -253,7 +254,7 @@ class Pair:
         self._n_outputs = len(both.outputs)
         self._is_target = [any(o is t for t in both.targets) for o in both.outputs]
         trace, program = both.trace, both.trace.program
-        self._read = [variable for variable, _ in program.reads]
+        self.read = [variable for variable, _ in program.reads]
         sources = {id(v) for v in (*both.variables, *wanted)}
         self.others = trace.captured | {v._id for v, _ in program.reads if id(v) not in sources}
         trace.returned(both.outputs)
@@ -272,7 +273,7 @@ class Pair:
         for v in self._variables:
             v._read()  # so that tapes that watch Variables on first use know of it
         mode, device = is_training(), default_device()
-        values = [(v, v._data) for v in self._read]
+        values = [(v, v._data) for v in self.read]
         args, keywords = self._signature.mapped(_as_now, args, keywords)
 
         def again() -> list[Tensor]:
