@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from steps import loss_and_gradient
 
 import gpugrad as gg
-from gpugrad.errors import TraceError
+from gpugrad.errors import SingularMatrixError, TraceError
 from gpugrad.function.passes import PASSES
 from gpugrad.function.plan import MEMORY
 from gpugrad.placement import gpu_count
@@ -599,6 +599,26 @@ def test_threads_may_call_one_function_at_once():
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_an_error_of_a_library_in_a_replay_is_said_as_in_the_op():
+    f = gg.function(lambda x: gg.sum(gg.tanh(gg.linalg.inv(gg.sin(x) * 1))))
+    f(gg.eye(2))
+    with pytest.raises(SingularMatrixError, match=r"^inv: .*Got x: float32 \(2, 2\)"):
+        f(gg.zeros((2, 2)))
+
+
+def test_an_error_of_a_users_function_in_a_replay_stays_what_it_is():
+    v, optimizer = gg.Variable([1.0]), gg.optim.SGD(lambda n: 1 / (1 - n))
+
+    @gg.function
+    def f(x):
+        optimizer.apply_gradients([(gg.sin(x), v)])
+
+    f(gg.ones(1))
+    with pytest.raises(ZeroDivisionError) as caught:
+        f(gg.ones(1))
+    assert not hasattr(caught.value, "__notes__")
 
 
 @pytest.mark.parametrize("taped", [False, True])

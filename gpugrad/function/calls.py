@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from gpugrad.backend import NUMPY, Namespace
+from gpugrad.errors import reraise
+from gpugrad.op import Op
 from gpugrad.ops.indices import has_arrays, placed
-from gpugrad.program import Step, filled, takes_arguments
+from gpugrad.program import OtherwiseError, Step, filled, takes_arguments
 from gpugrad.tensor import wrap
 
-__all__ = ["effect_call", "op_call"]
+__all__ = ["effect_call", "op_call", "said"]
 
 
 def op_call(step: Step, xp: Namespace) -> Callable[..., Any]:
@@ -52,3 +54,11 @@ def effect_call(step: Step) -> Callable[[list[Any], Any, list[Any]], list[Any]]:
         return [*(t._data for t in made), *(variable._data for variable in variables)]
 
     return run
+
+
+def said(error: Exception, step: Step) -> None:
+    """Raise what an op's step has raised as the op itself would; return if it is no op's."""
+    if isinstance(step.op, Op) and not isinstance(error, OtherwiseError):
+        reraise(
+            error, step.op.name, dict(zip(step.op.arrays, step.args, strict=False)), step.params
+        )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import ARRAYS, NUMPY, reading
-from gpugrad.function.calls import effect_call, op_call
+from gpugrad.function.calls import effect_call, op_call, said
 from gpugrad.function.groups import SMALLEST, Group, compile_group, out_keyword, ufunc_of
 from gpugrad.program import Program, Step, Value, check_shapes
 
@@ -78,11 +78,23 @@ class Replay:
             arena = [np.empty(shape, dtype) for shape, dtype in self._buffers]
         with np.errstate(all="ignore"):
             reads = [v._data for v, _ in self._program.reads]
-            results, writes = self._run(arrays, reads, arena, release)
+            try:
+                results, writes = self._run(arrays, reads, arena, release)
+            except Exception as error:
+                if (step := self._at(error)) is not None:
+                    said(error, step)
+                raise
         for (variable, _), array in zip(self._program.writes, writes, strict=True):
             variable._data = array
         self._arenas.append(arena)
         return results
+
+    def _at(self, error: Exception) -> Step | None:
+        """The step that has raised."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code is not self._run.__code__:
+            trace = trace.tb_next
+        return None if trace is None else self._step_of.get(trace.tb_lineno)
 
     # -- planning
 
@@ -131,10 +143,12 @@ class Replay:
         kept = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
         checks = [k for k, step in enumerate(program.steps) if _may_raise(step)]
         lines += [] if checks else ["if release: release()"]
+        found: list[tuple[int, Step]] = []  # how many lines there are after each step's
         for k, step in enumerate(program.steps):
             ends = {r for r in (roots.get(id(v), id(v)) for v in step.inputs) if last[r] == k}
             done = {id(v) for v in step.inputs if own[id(v)] == k and v.constant is None} - kept
             self._step(step, ends, roots, done)
+            found.append((len(lines), step))
             for r in ends:
                 if r in self._held and r not in self._escaping:
                     slot = self._held.pop(r)
@@ -146,6 +160,7 @@ class Replay:
         if self._buffers:
             names = ", ".join(f"b{k}" for k in range(len(self._buffers)))
             lines.insert(at, f"{names}, = arena")
+        self._step_of = {n + bool(self._buffers): step for n, step in found}
         outs = ", ".join(f"asarray({self._name(v)})" for v in program.outputs)
         writes = ", ".join(f"asarray({self._name(v)})" for _, v in program.writes)
         lines.append(f"return [{outs}], [{writes}]")

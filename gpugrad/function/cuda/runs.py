@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad.backend import Namespace
-from gpugrad.function.calls import effect_call, op_call
+from gpugrad.function.calls import effect_call, op_call, said
 from gpugrad.function.cuda.captured import can_be_captured
 from gpugrad.function.cuda.kernel import compiled
 from gpugrad.function.fusing.epilogues import Product
@@ -70,7 +70,11 @@ class Run:
         """The arrays of the outputs, from those of the inputs."""
         known = dict(zip(self.reads, arrays, strict=True))
         for (step, call), done in zip(self.steps, self._last, strict=True):
-            made = call(*(given(a, known) for a in step.args))
+            try:
+                made = call(*(given(a, known) for a in step.args))
+            except Exception as error:
+                said(error, step)
+                raise
             known.update(zip(map(id, step.outs), made, strict=True))
             del made
             for v in done:  # so that what comes next may have its memory
