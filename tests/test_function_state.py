@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import functools
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from comparing import near, same
 from steps import masked_gradient
 
 import gpugrad as gg
+from gpugrad.placement import gpu_count
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
@@ -131,6 +133,36 @@ def test_an_error_in_a_replay_leaves_variables_as_they_were():
     with pytest.raises(gg.errors.IndexOutOfBoundsError):
         f(gg.ones(3), gg.constant([7]))
     same(v, [100.0, 200.0])
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("passes", [None, ()])
+def test_an_error_after_an_optimizers_step_in_the_text_comes_before_it(device, passes):
+    if device != "cpu" and gpu_count() == 0:
+        pytest.skip(reason="needs a CUDA device, real or fake")
+    v, optimizer = gg.Variable([1.0, 2.0], device=device), gg.optim.SGD(0.5)
+
+    @functools.partial(gg.function, passes=passes)
+    def f(x):
+        before = v * 3
+        with gg.GradientTape() as tape:
+            loss = gg.sum(v * v)
+        optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+        return before, gg.linalg.cholesky(x), v * 1
+
+    one = gg.eye(2, device=device)
+    before, _, after = f(one)
+    same(before.numpy(), [3.0, 6.0])
+    same(after.numpy(), [0.0, 0.0])
+    v.assign([1.0, 2.0])
+    for _ in range(2):
+        with pytest.raises(gg.errors.SingularMatrixError):
+            f(-one)
+        same(v.numpy(), [1.0, 2.0])
+        assert optimizer.iterations == 1
+    before, _, after = f(one)
+    same(before.numpy(), [3.0, 6.0])
+    same(after.numpy(), [0.0, 0.0])
 
 
 @pytest.mark.parametrize("branch", [False, True])

@@ -384,8 +384,8 @@ def function(
             "narrow", "losses", "pieces", "norms", "products", "casts", "axes" and "recompute";
             "arena" and "in place" are how memory is taken again.
 
-    If a replay raises, nothing is assigned; what an optimizer has moved by then stays so, as when
-    the function itself raises there.
+    If a replay raises, nothing is assigned. An optimizer's step is taken after all that does not
+    depend on it: what it has moved by then stays so, as when the function itself raises there.
 
     While a function is traced, in its first call, its Variables hold values of the trace: no
     other thread may read or assign them then. Calls of that function in other threads wait.

@@ -1,9 +1,12 @@
-"""Effects that a replay has had when it finds that the function would do something else.
+"""When effects come, and those that a replay has had when it has to stop.
 
-Then the function itself is called, and has them again: so random generators go back first.
-Variables never need to. What is assigned is written at the end of a replay, and once an
-optimizer has moved some, gradients are taken with masked products at once and checked no more,
-and results whose length depends on values are refused.
+An optimizer's step is as late as can be: what raises before it leaves Variables as they were.
+
+A replay may find that the function would do something else. Then the function itself is called,
+and has its effects again: so random generators go back first. Variables never need to. What is
+assigned is written at the end of a replay, and once an optimizer has moved some, gradients are
+taken with masked products at once and checked no more, and results whose length depends on values
+are refused.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Any
 
 from gpugrad.program import CHECKS, OtherwiseError, Program, Step
 
-__all__ = ["put_back_on_otherwise", "undoable"]
+__all__ = ["moving_last", "put_back_on_otherwise", "undoable"]
 
 
 class _Undo(threading.local):
@@ -66,3 +69,24 @@ def put_back_on_otherwise(run: Callable[..., list[Any]], *args: Any) -> list[Any
         raise
     finally:
         _undo.steps = before
+
+
+def moving_last(program: Program) -> Program:
+    """The program with what can come before an optimizer's step before it.
+
+    So if something raises, or memory runs out, Variables have not been moved. Effects stay in
+    their order.
+    """
+    early: list[Step] = []
+    late: list[Step] = []
+    after: set[int] = set()
+    for step in program.steps:
+        moves = step.call is not None and step.variables
+        if moves or (late and step.call) or any(id(v) in after for v in step.inputs):
+            late.append(step)
+            after.update(id(v) for v in step.outs)
+        else:
+            early.append(step)
+    made = program.copy()
+    made.steps = early + late
+    return made

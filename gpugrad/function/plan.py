@@ -9,6 +9,7 @@ from gpugrad.backend import NUMPY, reading
 from gpugrad.errors import ArgumentError, OutOfMemoryError
 from gpugrad.function.apart import set_apart
 from gpugrad.function.cuda.replay import Launches
+from gpugrad.function.effects import moving_last
 from gpugrad.function.fusing import FUSING
 from gpugrad.function.groups import find_groups
 from gpugrad.function.memory import measured, size
@@ -92,6 +93,7 @@ def planned(program: Program, options: Options) -> tuple[Program, Any]:
     if xp is not NUMPY and "groups" in options.passes:
         launches = Launches(program, xp, options.passes, "in place" in options.passes)
         return launches.program, launches
+    program = moving_last(program)
     if "groups" in options.passes:
         program = find_groups(program)
     return program, Replay(program, *(name in options.passes for name in MEMORY))

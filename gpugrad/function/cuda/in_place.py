@@ -3,29 +3,9 @@
 from __future__ import annotations
 
 from gpugrad.function.memory import all_roots_of
-from gpugrad.program import Program, Step
+from gpugrad.program import Program
 
-__all__ = ["moved_in_place", "moving_last"]
-
-
-def moving_last(program: Program) -> Program:
-    """The program with what can come before an optimizer's step before it.
-
-    So if memory runs out Variables have not been moved. Effects stay in their order.
-    """
-    early: list[Step] = []
-    late: list[Step] = []
-    after: set[int] = set()
-    for step in program.steps:
-        moves = step.launched is not None and step.variables
-        if moves or (late and step.call) or any(id(v) in after for v in step.inputs):
-            late.append(step)
-            after.update(id(v) for v in step.outs)
-        else:
-            early.append(step)
-    made = program.copy()
-    made.steps = early + late
-    return made
+__all__ = ["moved_in_place"]
 
 
 def moved_in_place(program: Program) -> dict[int, dict[int, int]]:

@@ -18,9 +18,10 @@ import numpy as np
 from gpugrad.backend import NUMPY, Namespace
 from gpugrad.errors import reraise
 from gpugrad.function.cuda.flow import Flow, flow_of
-from gpugrad.function.cuda.in_place import moved_in_place, moving_last
+from gpugrad.function.cuda.in_place import moved_in_place
 from gpugrad.function.cuda.runs import Run, call_of, given
 from gpugrad.function.cuda.slots import Slot
+from gpugrad.function.effects import moving_last
 from gpugrad.function.fusing import FUSING
 from gpugrad.function.fusing.overwriting import over, overwriting
 from gpugrad.kernels.graphs import Graph, Put, RefusedError, beside, in_order
