@@ -56,20 +56,23 @@ def rematerialize(
     program = in_phases(program)
     best, least = program, peak(program)
     reached = least
-    while reached > limit:
+    held, before = _most(program), math.inf
+    while reached > limit and held < before:  # or it would go round in circles
         # the plan has buffers of fixed sizes, so it takes more than what is held at one time;
         # small steps get further: a value is chosen only if it brings the aim nearer
-        held = max(lives(program, set()), default=0)
         aim = max(held - (reached - limit), int(held * NEXT))
-        before = program
         while (smaller := _smaller(program, aim)) is not None:
             program = smaller
-        if program is before:
-            break
+        held, before = _most(program), held
         reached = peak(program)
         if reached < least:
             best, least = program, reached
     return best, least
+
+
+def _most(program: Program) -> int:
+    """The most that is held at one time."""
+    return max(lives(program, set()), default=0)
 
 
 def _excess(held: list[int], aim: int) -> int:
