@@ -218,7 +218,7 @@ def test_the_value_of_a_variable_is_not_read_after_it_moved(moves_before):
         y, gradient = gg.tanh(v), (gg.exp(v) + x) @ x
         if moves_before:
             optimizer.apply_gradients([(gradient, v)])
-        z = (gradient @ x) * y
+        z = (gradient @ x + v) * y  # v as it is there: so this comes after it has moved
         if not moves_before:
             optimizer.apply_gradients([(gradient, v)])
         return z
