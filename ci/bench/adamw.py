@@ -17,8 +17,6 @@ from peers import (
     chosen,
     compiled,
     copy_of,
-    installed,
-    jax_runs,
     made,
     options,
     race,
@@ -27,6 +25,7 @@ from peers import (
     status,
     table,
     torch_compiles,
+    with_peers,
 )
 
 parser = options(__doc__, rounds=20, threads=1)
@@ -152,8 +151,7 @@ def main() -> int:
     """Print the table."""
     weights, gradients = data()
     count = sum(a.size for a in weights)
-    makers = [gpugrad, copying, by_hand, *([torch] if installed("torch") else [])]
-    makers += [jax] if jax_runs(ON_GPU) else []
+    makers = with_peers([gpugrad, copying, by_hand], torch, jax, ON_GPU)
     found = chosen(made(makers, weights, gradients), args.only)
     medians = race(found, args.rounds, inner=3, wait=gg.cuda.synchronize if ON_GPU else None)
     limit = speed_of_copy(medians, 8 * count / 1e9)

@@ -19,8 +19,6 @@ from peers import (
     by_hand_in,
     chosen,
     compiled,
-    installed,
-    jax_runs,
     made,
     options,
     race,
@@ -28,6 +26,7 @@ from peers import (
     status,
     table,
     torch_compiles,
+    with_peers,
 )
 
 parser = options(__doc__, rounds=15, threads=1)
@@ -177,8 +176,7 @@ def _results(runs: dict[str, tuple[Function, Function]]) -> dict[str, Function]:
 def main() -> int:
     """Print the table."""
     good = True
-    makers = [gpugrad, by_hand, *([torch] if installed("torch") else [])]
-    makers += [jax] if jax_runs(ON_GPU) else []
+    makers = with_peers([gpugrad, by_hand], torch, jax, ON_GPU)
     rng = np.random.default_rng(0)
     for k, heads in HEADS.items():
         for n in LENGTHS:

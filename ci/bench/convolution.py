@@ -21,8 +21,6 @@ from peers import (
     by_hand_in,
     chosen,
     compiled,
-    installed,
-    jax_runs,
     made,
     options,
     race,
@@ -30,6 +28,7 @@ from peers import (
     status,
     table,
     torch_compiles,
+    with_peers,
 )
 
 parser = options(__doc__, rounds=15, threads=1)
@@ -174,8 +173,7 @@ def main() -> int:
     good = True
     if unknown := set(args.names) - set(LAYERS):
         parser.error(f"no layers {sorted(unknown)}; there are {list(LAYERS)}")
-    makers = [gpugrad, by_hand, *([torch] if installed("torch") else [])]
-    makers += [jax] if jax_runs(ON_GPU) else []
+    makers = with_peers([gpugrad, by_hand], torch, jax, ON_GPU)
     rng = np.random.default_rng(0)
     for name in args.names or LAYERS:
         c, filters, side, kernel, stride = LAYERS[name]

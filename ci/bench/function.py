@@ -16,7 +16,6 @@ from peers import (
     compiled,
     copy_of,
     installed,
-    jax_runs,
     made,
     options,
     race,
@@ -25,6 +24,7 @@ from peers import (
     status,
     table,
     torch_compiles,
+    with_peers,
 )
 
 parser = options(__doc__, rounds=20, threads=os.cpu_count())
@@ -130,9 +130,8 @@ def jax() -> dict[str, Any]:
 
 def long() -> dict[str, Any]:
     """Value and gradient of ten elementwise ops on many floats."""
-    makers = [gpugrad, copying, *([by_hand] if ON_GPU else [])]
-    makers += [torch] if installed("torch") else []
-    return made([*makers, *([jax] if jax_runs(ON_GPU) else [])])
+    own = [gpugrad, copying, *([by_hand] if ON_GPU else [])]
+    return made(with_peers(own, torch, jax, ON_GPU))
 
 
 def by_hand() -> dict[str, Any]:

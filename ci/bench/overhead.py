@@ -24,7 +24,6 @@ from peers import (
     chosen,
     compiled,
     installed,
-    jax_runs,
     made,
     options,
     race,
@@ -32,6 +31,7 @@ from peers import (
     status,
     table,
     torch_compiles,
+    with_peers,
 )
 
 os.environ.setdefault("GPUGRAD_DEVICE", "cpu")
@@ -218,10 +218,10 @@ def by_hand() -> dict[str, Any]:
 
 def contestants() -> dict[str, Any]:
     """Forward and backward of the chain on 8 float32."""
-    makers = [gpugrad, *([torch] if installed("torch") else [])]
     if ON_GPU:
-        return made([*makers, by_hand, *([jax] if jax_runs(ON_GPU) else [])])
-    return made([*makers, *(m for m in (autograd, tensorflow) if installed(m.__name__))])
+        return made(with_peers([gpugrad, by_hand], torch, jax, ON_GPU))
+    makers = [m for m in (torch, autograd, tensorflow) if installed(m.__name__)]
+    return made([gpugrad, *makers])
 
 
 def over_budget() -> list[str]:

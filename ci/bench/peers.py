@@ -160,6 +160,12 @@ def noted(name: str) -> Iterator[None]:
         print(f"  {name} FAILED: {type(error).__name__}", flush=True)
 
 
+def with_peers(own: Iterable[Any], torch: Any, jax: Any, on_gpu: bool) -> list[Any]:
+    """Makers of contestants: our own, and those of peers that are installed."""
+    found = [*own, *([torch] if installed("torch") else [])]
+    return [*found, *([jax] if jax_runs(on_gpu) else [])]
+
+
 def made(makers: Iterable[Callable[..., dict[str, Any]]], *given: Any) -> dict[str, Any]:
     """What the makers make, by name, but for those that fail."""
     found: dict[str, Any] = {}

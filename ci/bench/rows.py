@@ -22,8 +22,6 @@ from peers import (
     chosen,
     compiled,
     copy_of,
-    installed,
-    jax_runs,
     made,
     options,
     race,
@@ -32,6 +30,7 @@ from peers import (
     status,
     table,
     torch_compiles,
+    with_peers,
 )
 
 parser = options(__doc__, rounds=15, threads=1)
@@ -200,8 +199,7 @@ def main() -> int:
     """Print the table."""
     if unknown := set(args.names) - set(TRAFFIC):
         parser.error(f"no workloads {sorted(unknown)}; there are {list(TRAFFIC)}")
-    makers = [gpugrad, copying, by_hand, *([torch] if installed("torch") else [])]
-    makers += [jax] if jax_runs(ON_GPU) else []
+    makers = with_peers([gpugrad, copying, by_hand], torch, jax, ON_GPU)
     wait, good = gg.cuda.synchronize if ON_GPU else None, True
     for name in args.names or TRAFFIC:
         for dtype in DTYPES:
