@@ -26,8 +26,7 @@ import numpy as np
 
 from gpugrad.backend import BFLOAT16, HALF, SCALARS, cupy
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels.launch import pointer
-from gpugrad.placement import gpu_count
+from gpugrad.kernels.launch import gpu_of, pointer
 
 __all__ = [
     "binding", "gelu_aux", "get_matmul_precision", "matmul", "product", "relu_aux",
@@ -322,7 +321,7 @@ def product(
     lt = binding()
     if lt is None:
         return NotImplemented
-    device = int(a.device.id) if gpu_count() > 1 else 0
+    device = gpu_of(a)
     at = pointer(b), pointer(a), 0 if added is None else pointer(added)
     aligned = tuple([p & 255 for p in at])
     aux_shape = None if aux is None else aux.shape

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.backend import cupy
-from gpugrad.kernels.launch import pointer
-from gpugrad.placement import gpu_count
+from gpugrad.kernels.launch import gpu_of, pointer
 
 __all__ = ["binding", "factor", "inverse"]
 
@@ -83,22 +82,18 @@ def _factored(lib: Any, a: Any) -> Any:
     """What holds the factor's columns as rows, in and above the diagonal."""
     if a.ndim != 2 or not a.size or len(a) > 2**31 - 1 or a.dtype not in _LETTERS:
         return NotImplemented  # many small ones are better done at once, which CuPy does
-    if binding() is None or _handle(_device(a)) is None:
+    if binding() is None or _handle(gpu_of(a)) is None:
         return NotImplemented
     a = lib.ascontiguousarray(a)
     _call(lib, "potrf", a)
     return a
 
 
-def _device(a: Any) -> int:
-    return int(a.device.id) if gpu_count() > 1 else 0
-
-
 def _call(lib: Any, name: str, a: Any) -> None:
     """Run a routine of LAPACK's that overwrites its matrix."""
     run = getattr(binding(), _LETTERS[a.dtype] + name)
     size = getattr(binding(), f"{_LETTERS[a.dtype]}{name}_buffer_size")
-    handle, n = _handle(_device(a)), len(a)
+    handle, n = _handle(gpu_of(a)), len(a)
     with _lock:
         binding().set_stream(handle, int(cupy().cuda.get_current_stream().ptr))
         of_work = size(handle, _LOWER, n, pointer(a), n)

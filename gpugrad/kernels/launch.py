@@ -19,8 +19,8 @@ from gpugrad.errors import KernelError
 from gpugrad.placement import gpu_count
 
 __all__ = [
-    "OPTIONS", "TYPES", "architecture", "code_of", "compiled", "flag", "is_captured", "launch",
-    "pointer", "takes_structures", "three", "type_name",
+    "OPTIONS", "TYPES", "architecture", "code_of", "compiled", "flag", "gpu_of", "is_captured",
+    "launch", "pointer", "takes_structures", "three", "type_name",
 ]  # fmt: skip
 
 OPTIONS = ("-std=c++17",)
@@ -120,6 +120,11 @@ def compiled(source: str, name: str) -> Any:
 
 def _current() -> int:
     return int(cupy().cuda.Device().id) if gpu_count() > 1 else 0
+
+
+def gpu_of(array: Any) -> int:
+    """The number of an array's GPU; where there is one alone, nobody is asked."""
+    return int(array.device.id) if gpu_count() > 1 else 0
 
 
 @functools.cache
