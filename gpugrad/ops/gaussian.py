@@ -34,6 +34,13 @@ def _symmetric(xp, x):
     return (x + xp.matrix_transpose(x)) / 2
 
 
+def _not_positive_definite(where=""):
+    return SingularMatrixError(
+        f"spd_inverse: the matrix is not positive definite{where}. Add a small multiple of the "
+        "identity."
+    )
+
+
 # ---- inverse ----------------------------------------------------------------------------
 
 
@@ -82,10 +89,7 @@ def spd_inverse(xp, x, /):
     if xp is not NUMPY:
         out = cusolver.inverse(xp.lib, _symmetric(xp, x))
         if out is None:
-            raise SingularMatrixError(
-                "spd_inverse: the matrix is not positive definite. Add a small multiple of the "
-                "identity."
-            )
+            raise _not_positive_definite()
         if out is not NotImplemented:
             return out
         factor = xp.cholesky(x)
@@ -98,10 +102,7 @@ def spd_inverse(xp, x, /):
     for i in np.ndindex(x.shape[:-2]):
         factor, at = potrf(x[i].T, lower=True, overwrite_a=True)
         if at:
-            raise SingularMatrixError(
-                f"spd_inverse: the matrix is not positive definite: pivot {at - 1}. Add a small "
-                "multiple of the identity."
-            )
+            raise _not_positive_definite(f": pivot {at - 1}")
         half, _ = potri(factor, lower=True, overwrite_c=True)
         half = np.tril(half)
         out[i] = half + np.tril(half, -1).T

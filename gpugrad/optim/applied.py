@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpugrad.backend import TENSOR
-from gpugrad.optim.arrays import flat, state_dtype
+from gpugrad.optim.arrays import flat, reals, state_dtype
 from gpugrad.optim.states import State, grouped
 from gpugrad.slices import IndexedSlices
 from gpugrad.tensor import Tensor
@@ -59,8 +59,7 @@ class Applied:
         """Bytes of what the optimizer keeps for each Variable, by the numbers of the two."""
 
         def nbytes(v: Variable) -> int:
-            real = v.size * (2 if v.dtype.kind == "c" else 1)
-            return len(self._optimizer.slots) * real * state_dtype(v.dtype).itemsize
+            return len(self._optimizer.slots) * reals(v) * state_dtype(v.dtype).itemsize
 
         return {(id(self._optimizer), v._id): nbytes(v) for v in self.variables}
 

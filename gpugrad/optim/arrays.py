@@ -23,6 +23,7 @@ __all__ = [
     "flat",
     "move",
     "parts",
+    "reals",
     "scratch",
     "state_dtype",
     "writable",
@@ -94,6 +95,11 @@ def writable(variable: Variable) -> Any:
         with formulas_on(data):
             data = variable._data = NAMESPACES[type(data)].lib.array(data, order="C", copy=True)
     return data
+
+
+def reals(array: Any) -> int:
+    """How many real numbers there are in an array, or in a Variable."""
+    return int(array.size) * (2 if array.dtype.kind == "c" else 1)
 
 
 def scratch(p: Any) -> Any:

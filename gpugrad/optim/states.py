@@ -7,7 +7,7 @@ from typing import Any
 
 from gpugrad import placement
 from gpugrad.backend import NAMESPACES
-from gpugrad.optim.arrays import Average, flat, state_dtype
+from gpugrad.optim.arrays import Average, flat, reals, state_dtype
 from gpugrad.variable import Variable
 
 __all__ = ["State", "Work", "grouped"]
@@ -29,8 +29,7 @@ class State:
     @property
     def fits(self) -> bool:
         """Whether the averages are of as many elements as the Variable has now."""
-        data = self.variable._data
-        size = data.size * (2 if data.dtype.kind == "c" else 1)
+        size = reals(self.variable._data)
         for average in self.averages.values():  # noqa: SIM110 - all() takes four times as long
             if average.array.size != size:
                 return False
