@@ -323,7 +323,6 @@ _SCOPE = {
     "crossed": crossed, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
     "ndarray": np.ndarray, "new": new, "number": number, "record": record,
     "record_many": record_many, "recorders": recorders, "refuse_complex": refuse_complex,
-    "reraise": reraise, "split": _split,
-    "tensor": tensor, "tensors": _tensors, "wrap": wrap,
+    "reraise": reraise, "split": _split, "tensor": tensor, "tensors": _tensors, "wrap": wrap,
 }  # fmt: skip
 """What every generated text may name."""

@@ -73,7 +73,6 @@ class AggregationMethod:
 
 
 _numbering = threading.Lock()
-_REAL = np.dtype(np.float64)
 
 
 def _new_number(x: Tensor) -> int:
@@ -137,7 +136,7 @@ def record_many(
 def refuse_complex(name: str, ids: Sequence[int], *arrays: Any) -> None:
     """Refuse to record an op of complex numbers whose rules would give a wrong gradient."""
     if any(i in recorder.known for recorder in threads.stack for i in ids):
-        dtypes = [str(a.dtype) for a in arrays if getattr(a, "dtype", _REAL).kind == "c"]
+        dtypes = [a.dtype for a in arrays if hasattr(a, "dtype") and a.dtype.kind == "c"]
         raise DTypeError(
             f"{name}: its gradient is that of real numbers, and a tape is to record it of "
             f"{dtypes[0] if dtypes else 'complex'} ones. Give it gg.real(x), gg.imag(x) or "

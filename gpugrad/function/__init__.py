@@ -317,18 +317,17 @@ class _Steps(Function):
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Take the steps one after the other, and stack their results."""
         parts = self._parts(args, keywords)
-        results = self._together(parts)
+        alone = running() is None and not levels_running() and not threads.stack
+        results = self._together(parts) if alone else None
         if results is None:
             call = super().__call__
             results = [call(*given, **named) for given, named in parts]
-        if not (running() is not None or levels_running() or threads.stack):
+        if alone:
             emptied(self._donate.donated(args, keywords), self.__name__)()
         return stacked(self.__name__, results)
 
     def _together(self, parts: list[tuple[Any, Any]]) -> list[Any] | None:
         """The results of steps that one CUDA graph takes; None if it has to be one by one."""
-        if running() is not None or levels_running() or threads.stack:
-            return None
         keys = [self._signature.key(*part) for part in parts]
         plan = self._plans.get(keys[0][0])
         if plan is None or not plan.replay.repeats or any(key != keys[0][0] for key, _ in keys):
