@@ -17,13 +17,13 @@ import numpy as _np
 from gpugrad import debug, errors, fft, linalg, special
 from gpugrad import methods as _methods  # noqa: F401  # hangs the ops on Tensor
 from gpugrad import ops as _ops  # noqa: F401  # declares every op
-from gpugrad.backend import BFLOAT16 as bfloat16
-from gpugrad.placement import Device, device, devices, set_device
+from gpugrad.core.backend import BFLOAT16 as bfloat16
+from gpugrad.core.devices import Device, device, devices, set_device
 from gpugrad.control import cond, scan, while_loop
 from gpugrad.custom import custom_gradient, custom_jvp, grad_pass_through, implicit_diff
-from gpugrad.determinism import deterministic, set_deterministic
-from gpugrad.dlpack import from_dlpack
-from gpugrad.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
+from gpugrad.core.determinism import deterministic, set_deterministic
+from gpugrad.core.dlpack import from_dlpack
+from gpugrad.core.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
 from gpugrad.errors import OutOfMemoryError
 from gpugrad.forward import ForwardAccumulator
 from gpugrad.function import function
@@ -150,13 +150,13 @@ from gpugrad.prefetch import prefetch_to_device
 from gpugrad.recompute import recompute_grad
 from gpugrad.recorder import AggregationMethod, UnconnectedGradients
 from gpugrad.tape import GradientTape
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, constant, convert_to_tensor
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, constant, convert_to_tensor
 from gpugrad.transforms import (
     batch_jacobian, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp,
 )
 from gpugrad.user_kernels import elementwise_kernel, raw_kernel
-from gpugrad.variable import Variable
+from gpugrad.core.variable import Variable
 from gpugrad.vectorize import vectorized_map, vmap
 
 if TYPE_CHECKING:

@@ -22,12 +22,21 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, EXAMPLES, NAMESPACES, NUMPY, SCALARS, TENSOR, as_array, reading
+from gpugrad.core.backend import (
+    ARRAYS,
+    EXAMPLES,
+    NAMESPACES,
+    NUMPY,
+    SCALARS,
+    TENSOR,
+    as_array,
+    reading,
+)
+from gpugrad.core.devices import formulas_on, full_beside, gpu_count
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, index_parts, made_of, wrap
 from gpugrad.errors import reraise
 from gpugrad.kernels import generated
-from gpugrad.placement import formulas_on, full_beside, gpu_count
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, index_parts, made_of, wrap
 
 __all__ = ["Entry", "backward", "crossings", "finished", "flat", "plus", "refit", "revive", "zeros"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import placement
-from gpugrad.backend import ARRAYS, HALF, NUMPY, SCALARS, Namespace
+from gpugrad.core import devices
+from gpugrad.core.backend import ARRAYS, HALF, NUMPY, SCALARS, Namespace
 from gpugrad.errors import DeviceError
 from gpugrad.kernels import generated
 
@@ -27,7 +27,7 @@ def bare_function(op: Any, xp: Namespace) -> Callable[..., Any]:
         function = generated.first(op, function)
     if op.cuda is not None and xp is not NUMPY:
         function = _kernel_first(functools.partial(op.cuda, xp), function)
-    if xp is not NUMPY and placement.gpu_count() > 1:
+    if xp is not NUMPY and devices.gpu_count() > 1:
         function = _on_one_gpu(op.name, function)
     return function
 
@@ -114,13 +114,13 @@ def _on_one_gpu(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         lists = (a if isinstance(a, (list, tuple)) else (a,) for a in args)
         arrays = [a for part in lists for a in part if type(a) in ARRAYS]
         if len({int(a.device.id) for a in arrays}) > 1:
-            where = " and ".join(str(placement.device_of(a)) for a in arrays)
+            where = " and ".join(str(devices.device_of(a)) for a in arrays)
             raise DeviceError(
                 f"{name}: its arrays are on {where}. Move one with x.to_device(device)."
             )
         if not arrays:  # numbers
             return function(*args, **params)
-        with placement.formulas_on(arrays[0]):
+        with devices.formulas_on(arrays[0]):
             return function(*args, **params)
 
     return on_one_gpu

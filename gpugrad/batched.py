@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import (
+from gpugrad.backward import crossings
+from gpugrad.core.backend import (
     ARRAYS,
     EXAMPLES,
     NAMESPACES,
@@ -34,10 +35,9 @@ from gpugrad.backend import (
     is_inexact,
     reading,
 )
-from gpugrad.backward import crossings
+from gpugrad.core.tensor import Tensor, index_parts, recorders, together, wrap
 from gpugrad.errors import ArgumentError, AxisError
 from gpugrad.recorder import graphs, number, record
-from gpugrad.tensor import Tensor, index_parts, recorders, together, wrap
 
 __all__ = [
     "BATCHED",

@@ -21,11 +21,11 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from gpugrad.backend import BFLOAT16
+from gpugrad.core.backend import BFLOAT16
+from gpugrad.core.tensor import Tensor, constant
+from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, GpugradError
 from gpugrad.recompute import recompute_grad
-from gpugrad.tensor import Tensor, constant
-from gpugrad.variable import Variable
 
 __all__ = ["load", "restore", "save"]
 

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import nest, placement
-from gpugrad.backend import TENSOR, bottom, is_array
 from gpugrad.batched import levels_of, levels_running, spread_everywhere, stripped
+from gpugrad.core import devices, nest
+from gpugrad.core.backend import TENSOR, bottom, is_array
+from gpugrad.core.devices import full_beside
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.custom import custom_gradient
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
 from gpugrad.function.staged import Staged
 from gpugrad.function.structures import Form, agreed, blanks, is_array_like, tensors_of
 from gpugrad.function.under_tape import known
 from gpugrad.function.within import Inner, blank, subs_of, within
-from gpugrad.placement import full_beside
 from gpugrad.recorder import recording_stopped
-from gpugrad.tensor import Tensor, tensor, wrap
 from gpugrad.trace import Tracing
 from gpugrad.traced import running, tracing
 
@@ -301,7 +301,7 @@ def _staged_scan(
         (k.shape if i < len(carry) else (*k.shape[:axis], n, *k.shape[axis:]), k.dtype)
         for i, k in enumerate(kinds)
     ]
-    device = placement.device_of(kinds[0]) if kinds else placement.default_device()
+    device = devices.device_of(kinds[0]) if kinds else devices.default_device()
     return Staged("scan", call, (sub,), about, levels)(*carry, *xs, *captured)
 
 

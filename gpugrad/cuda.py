@@ -12,9 +12,9 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gpugrad import backend, placement
+from gpugrad.core import backend, devices
+from gpugrad.core.devices import Device
 from gpugrad.errors import ArgumentError
-from gpugrad.placement import Device
 
 __all__ = [
     "MemoryStats",
@@ -35,16 +35,16 @@ def is_available() -> bool:
     >>> gg.cuda.is_available() == (len(gg.devices()) > 1)
     True
     """
-    return placement.gpu_count() > 0
+    return devices.gpu_count() > 0
 
 
 @contextlib.contextmanager
 def _on(what: str, name: Any) -> Iterator[Any]:
     """CuPy, with the GPU of that name current; by default that where new arrays go, or cuda:0."""
-    d = placement.default_device() if name is None else placement.device(name)
+    d = devices.default_device() if name is None else devices.device(name)
     if d.kind == "cpu" and name is not None:
         raise ArgumentError(f"cuda.{what}: a CUDA device is needed, got {d}.")
-    index = placement.require(placement.device("cuda:0") if d.kind == "cpu" else d).index
+    index = devices.require(devices.device("cuda:0") if d.kind == "cpu" else d).index
     with backend.cupy().cuda.Device(index):
         yield backend.cupy()
 
@@ -119,7 +119,7 @@ class stream:
     @property
     def device(self) -> Device:
         """The GPU that it belongs to."""
-        return placement.device(f"cuda:{self._index}")
+        return devices.device(f"cuda:{self._index}")
 
     def __cuda_stream__(self) -> tuple[int, int]:
         return 0, self.ptr

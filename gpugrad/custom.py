@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import nest
-from gpugrad.backend import ARRAYS, TENSOR, is_array, is_inexact
 from gpugrad.batched import Batched, crossed, reopened, spread, spread_everywhere
+from gpugrad.core import nest
+from gpugrad.core.backend import ARRAYS, TENSOR, is_array, is_inexact
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
+from gpugrad.core.training import is_training, training
+from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
 from gpugrad.listener import Listener
 from gpugrad.recorder import graphs, number, recording_stopped, zeros_beside
 from gpugrad.rules import OwnRules
-from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import Tensor, recorders, tensor, wrap
 from gpugrad.trace import Tracing
 from gpugrad.traced import running
-from gpugrad.training import is_training, training
 from gpugrad.transforms import grad, jacobian, vjp
-from gpugrad.variable import Variable
 
 __all__ = ["Accesses", "custom_gradient", "custom_jvp", "grad_pass_through", "implicit_diff"]
 

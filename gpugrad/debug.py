@@ -6,8 +6,8 @@ import builtins
 from typing import Any
 
 from gpugrad.batched import leave, levels_of, levels_running
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.recorder import recording_stopped
-from gpugrad.tensor import Tensor, wrap
 from gpugrad.traced import running
 
 __all__ = ["print"]

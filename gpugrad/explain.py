@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpugrad.backend import is_inexact
 from gpugrad.backward import Entry
-from gpugrad.tensor import Tensor
-from gpugrad.variable import Variable
+from gpugrad.core.backend import is_inexact
+from gpugrad.core.tensor import Tensor
+from gpugrad.core.variable import Variable
 
 __all__ = ["Barrier", "why"]
 

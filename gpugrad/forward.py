@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from gpugrad import nest
-from gpugrad.backend import SCALARS, TENSOR, as_array, is_inexact, reading
 from gpugrad.backward import flat, refit, revive, zeros
+from gpugrad.core import nest
+from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
+from gpugrad.core.devices import formulas_on
+from gpugrad.core.tensor import Tensor, index_parts, tensor, threads, wrap
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
 from gpugrad.listener import Listener
-from gpugrad.placement import formulas_on
 from gpugrad.recorder import (
     UnconnectedGradients,
     filled,
@@ -26,7 +27,6 @@ from gpugrad.recorder import (
     zeros_beside,
 )
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import Tensor, index_parts, tensor, threads, wrap
 
 __all__ = ["ForwardAccumulator", "tangent_by"]
 

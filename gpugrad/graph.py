@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from gpugrad.core.tensor import Tensor, recorders, tensor, threads
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
 from gpugrad.recorder import (
     Recorder,
@@ -15,7 +16,6 @@ from gpugrad.recorder import (
     seeds_of,
     unconnected,
 )
-from gpugrad.tensor import Tensor, recorders, tensor, threads
 
 __all__ = ["Graph", "gradients"]
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import placement
-from gpugrad.dtypes import isdtype
+from gpugrad.core.devices import Device, default_device, devices
+from gpugrad.core.devices import device as as_device
+from gpugrad.core.dtypes import isdtype
 from gpugrad.errors import ArgumentError
 
 __all__ = ["VERSION", "VERSIONS", "__array_namespace_info__"]
@@ -33,13 +34,13 @@ class _Info:
         """Return what the namespace can do."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
-    def default_device(self) -> placement.Device:
+    def default_device(self) -> Device:
         """Return where new arrays go."""
-        return placement.default_device()
+        return default_device()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
         """Return the dtypes that creation functions choose: floats are float32."""
-        placement.device(device)  # raises for no device
+        as_device(device)  # raises for no device
         return {
             "real floating": np.dtype(np.float32),
             "complex floating": np.dtype(np.complex64),
@@ -53,7 +54,7 @@ class _Info:
         Raises:
             ArgumentError: there is no such kind.
         """
-        placement.device(device)
+        as_device(device)
         kinds = _KINDS if kind is None else kind if isinstance(kind, tuple) else (kind,)
         wrong = [k for k in kinds if k not in _KINDS]
         if wrong:
@@ -61,9 +62,9 @@ class _Info:
         every = {name: np.dtype(name) for name in _NAMES}
         return {name: dtype for name, dtype in every.items() if isdtype(dtype, kinds)}
 
-    def devices(self) -> list[placement.Device]:
+    def devices(self) -> list[Device]:
         """Return every device that answers, the CPU first."""
-        return placement.devices()
+        return devices()
 
 
 def __array_namespace_info__() -> _Info:

@@ -18,6 +18,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import saying_where
 from gpugrad.ops import arranging, decompositions, factors, least_squares, special_matrices
 from gpugrad.ops import linalg as _linalg
@@ -48,7 +49,6 @@ from gpugrad.ops.special_matrices import (
     toeplitz,
     vander,
 )
-from gpugrad.tensor import Tensor, tensor
 
 __all__ = [
     "adjugate", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "cond", "cross",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpugrad.tensor import recorders, threads
-from gpugrad.variable import Variable
+from gpugrad.core.tensor import recorders, threads
+from gpugrad.core.variable import Variable
 
 __all__ = ["Listener"]
 

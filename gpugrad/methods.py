@@ -8,8 +8,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from gpugrad import backend, dlpack, placement, protocols
-from gpugrad.backend import NAMESPACES, SCALARS
+from gpugrad import protocols
+from gpugrad.core import backend, devices, dlpack
+from gpugrad.core.backend import NAMESPACES, SCALARS
+from gpugrad.core.tensor import Tensor, constant, index_parts, new, numbers_only, tensor, wrap
+from gpugrad.core.variable import Variable, VariableSlice
 from gpugrad.errors import ArgumentError, DTypeError, reraise
 from gpugrad.inspection import VERSIONS
 from gpugrad.ops import (
@@ -30,9 +33,7 @@ from gpugrad.ops import (
     statistics,
 )
 from gpugrad.recorder import graphs
-from gpugrad.tensor import Tensor, constant, index_parts, new, numbers_only, tensor, wrap
 from gpugrad.traced import running
-from gpugrad.variable import Variable, VariableSlice
 
 __all__: list[str] = []
 
@@ -137,7 +138,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     given = value._data if isinstance(value, Tensor) else value
     data = self._own()
     try:
-        with placement.formulas_on(data):
+        with devices.formulas_on(data):
             indices.assign("setitem", backend.NAMESPACES[type(data)], data, given, index)
     except Exception as error:
         reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
@@ -186,7 +187,7 @@ def _view(self: Tensor, dtype: Any = None) -> Tensor:
         parts = joining.stack([elementwise.real(self), elementwise.imag(self)], axis=-1)
         return shaping.reshape(parts, (*self.shape[:-1], 2 * self.shape[-1]))
     try:
-        return wrap(placement.copied(self._handed_out("other numbers").view(made)))
+        return wrap(devices.copied(self._handed_out("other numbers").view(made)))
     except ValueError as error:
         raise DTypeError(f"view: {self.dtype} {self.shape} as {made}: {error}") from error
 
@@ -217,7 +218,7 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """
     if stream is not None:
         raise ArgumentError("to_device: stream= must be None; copies run on the current stream.")
-    d = placement.device(device)
+    d = devices.device(device)
     if d == self.device:
         return self
     return creation.to_device(self, device=d, source=self.device)

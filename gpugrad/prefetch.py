@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import nest, placement
-from gpugrad.backend import cupy
+from gpugrad.core import devices, nest
+from gpugrad.core.backend import cupy
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, constant, wrap
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.launch import TYPES
 from gpugrad.kernels.staging import Staging
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, constant, wrap
 
 __all__ = ["prefetch_to_device"]
 
@@ -49,22 +49,22 @@ def prefetch_to_device(batches: Iterable[Any], device: Any = None, size: int = 2
     """
     if type(size) is not int or size < 1:
         raise ArgumentError(f"prefetch_to_device: size is an int from 1, not {size!r}.")
-    d = placement.require(placement.device(device))
+    d = devices.require(devices.device(device))
     return _on_gpu(batches, d, size) if d.kind != "cpu" else _placed(batches, d)
 
 
-def _placed(batches: Iterable[Any], d: placement.Device) -> Iterator[Any]:
+def _placed(batches: Iterable[Any], d: devices.Device) -> Iterator[Any]:
     for batch in batches:
         yield nest.map_structure(lambda leaf: _moved(leaf, d), batch)
 
 
-def _moved(leaf: Any, d: placement.Device) -> Any:
+def _moved(leaf: Any, d: devices.Device) -> Any:
     if isinstance(leaf, IndexedSlices) or not isinstance(leaf, (np.ndarray, Tensor)):
         return leaf
     return constant(leaf, device=d)
 
 
-def _on_gpu(batches: Iterable[Any], d: placement.Device, size: int) -> Iterator[Any]:
+def _on_gpu(batches: Iterable[Any], d: devices.Device, size: int) -> Iterator[Any]:
     with cupy().cuda.Device(d.index):
         staging = Staging()
 

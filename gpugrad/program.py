@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpugrad.variable import Variable
+from gpugrad.core.variable import Variable
 
 __all__ = [
     "CHECKS", "Argument", "Launched", "OtherwiseError", "Program", "Step", "Undo", "Value",

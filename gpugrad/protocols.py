@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, TENSOR, is_array
+from gpugrad.core.backend import ARRAYS, TENSOR, is_array
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import DTypeError
-from gpugrad.tensor import Tensor, tensor
 
 __all__ = ["array_function", "array_ufunc"]
 

@@ -6,18 +6,18 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpugrad import nest
-from gpugrad.backend import is_inexact
+from gpugrad.core import nest
+from gpugrad.core.backend import is_inexact
+from gpugrad.core.decorated import public_name
+from gpugrad.core.tensor import Tensor, threads
+from gpugrad.core.variable import Variable
 from gpugrad.custom import Accesses, custom_gradient
 from gpugrad.errors import TapeError
 from gpugrad.ops.draws import noting, repeating
-from gpugrad.pickling import public_name
 from gpugrad.recorder import UnconnectedGradients, graphs, recording_stopped
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import Tensor, threads
 from gpugrad.trace import Tracing
 from gpugrad.traced import user_line
-from gpugrad.variable import Variable
 
 __all__ = ["recompute_grad"]
 

@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend, nest, placement
-from gpugrad.backend import TENSOR, is_inexact
 from gpugrad.backward import Entry, backward, finished, plus
+from gpugrad.core import backend, devices, nest
+from gpugrad.core.backend import TENSOR, is_inexact
+from gpugrad.core.devices import formulas_on
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, constant, next_id, tensor, threads, wrap
+from gpugrad.core.variable import Variable
 from gpugrad.errors import (
     ArgumentError,
     DeviceError,
@@ -23,12 +27,8 @@ from gpugrad.errors import (
 )
 from gpugrad.explain import Barrier
 from gpugrad.listener import Listener
-from gpugrad.placement import formulas_on
 from gpugrad.program import OtherwiseError
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, constant, next_id, tensor, threads, wrap
 from gpugrad.traced import running, tracing, unwrapped, user_line
-from gpugrad.variable import Variable
 
 __all__ = [
     "AggregationMethod",
@@ -243,7 +243,7 @@ class Recorder(Listener):
                 for target, seed in zip(targets, seeds, strict=True):
                     i = number_any(target)
                     if seed is None:
-                        seed = placement.full_beside(target._data, target.shape, target.dtype, 1)
+                        seed = devices.full_beside(target._data, target.shape, target.dtype, 1)
                         seed = seed if raw else wrap(seed)
                     elif raw:
                         seed = seed._data
@@ -357,7 +357,7 @@ def filled(results: list[Any], sources: list[Tensor], how: Any) -> list[Any]:
 
 def zeros_beside(t: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
     """Zeros of the dtype of `t`, where that is, and of its shape if none is given."""
-    return wrap(placement.full_beside(t._data, t.shape if shape is None else shape, t.dtype))
+    return wrap(devices.full_beside(t._data, t.shape if shape is None else shape, t.dtype))
 
 
 def unconnected(value: Any) -> UnconnectedGradients:

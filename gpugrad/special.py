@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpugrad.backend import TENSOR as xp
+from gpugrad.core.backend import TENSOR as xp
+from gpugrad.core.tensor import tensor
 from gpugrad.ops.activations import log_sigmoid as log_expit
 from gpugrad.ops.activations import sigmoid as expit
 from gpugrad.ops.bessel import (
@@ -103,7 +104,6 @@ from gpugrad.ops.special import (
     logit,
     sinc,
 )
-from gpugrad.tensor import tensor
 
 __all__ = [
     "beta",

@@ -8,13 +8,16 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from gpugrad import nest
-from gpugrad.backend import TENSOR, bottom, is_inexact, reading
 from gpugrad.backward import flat
 from gpugrad.batched import Level, enter, leave
+from gpugrad.core import nest
+from gpugrad.core.backend import TENSOR, bottom, is_inexact, reading
+from gpugrad.core.devices import formulas_on, full_beside
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, tensor, threads, wrap
+from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError, ShapeError, TapeError
 from gpugrad.explain import why
-from gpugrad.placement import formulas_on, full_beside
 from gpugrad.recorder import (
     Recorder,
     UnconnectedGradients,
@@ -25,9 +28,6 @@ from gpugrad.recorder import (
     unconnected,
     zeros_beside,
 )
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, tensor, threads, wrap
-from gpugrad.variable import Variable
 
 __all__ = ["CHUNK_BYTES", "GradientTape"]
 

@@ -16,18 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import (
-    ARRAYS,
-    NAMESPACES,
-    NUMPY,
-    as_array,
-    between_numbers,
-    reading,
-)
+from gpugrad.core.backend import ARRAYS, NAMESPACES, NUMPY, as_array, between_numbers, reading
+from gpugrad.core.tensor import Tensor, index_parts, next_id, together, wrap
+from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
 from gpugrad.listener import Listener
 from gpugrad.program import CHECKS, Argument, OtherwiseError, Program, Step, Undo, Value, by_values
-from gpugrad.tensor import Tensor, index_parts, next_id, together, wrap
 from gpugrad.traced import (
     LEFT,
     TRACED,
@@ -37,7 +31,6 @@ from gpugrad.traced import (
     tracing,
     user_line,
 )
-from gpugrad.variable import Variable
 
 __all__ = ["Tracing", "open_traces"]
 

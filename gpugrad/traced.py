@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NAMESPACES, Namespace, hang_operators, reading
+from gpugrad.core.backend import NAMESPACES, Namespace, hang_operators, reading
+from gpugrad.core.tensor import Tensor, made_of
 from gpugrad.errors import TraceError
 from gpugrad.program import Value
-from gpugrad.tensor import Tensor, made_of
 
 __all__ = [
     "LEFT", "TRACED", "Traced", "among", "current", "running", "trace_stopped", "tracing",

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
-from gpugrad import nest
-from gpugrad.backend import TENSOR, is_inexact
+from gpugrad.core import nest
+from gpugrad.core.backend import TENSOR, is_inexact
+from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, reraise
 from gpugrad.forward import ForwardAccumulator
 from gpugrad.recorder import number_any, zeros_beside
 from gpugrad.tape import CHUNK_BYTES, GradientTape
-from gpugrad.tensor import Tensor, tensor
-from gpugrad.variable import Variable
 
 __all__ = [
     "batch_jacobian",

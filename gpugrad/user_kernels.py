@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF, NUMPY, SCALARS, as_dtype
+from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.launch import launch, pointer, type_name
 from gpugrad.kernels.rows import FLOATS

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import nest
 from gpugrad.batched import Level, enter, leave
+from gpugrad.core import nest
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, StructureError
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, tensor
 
 __all__ = ["vectorized_map", "vmap"]
 

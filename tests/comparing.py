@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 
 import gpugrad as gg
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
 from gpugrad.testing import shim
 
 DTYPES = {

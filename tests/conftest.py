@@ -36,8 +36,8 @@ if not REAL_GPU:  # before gpugrad asks: it asks once
     fake_cublaslt.install()
     fake_cusolver.install()
 
-from gpugrad import backend  # noqa: E402  # after the fake
 from gpugrad.batched import BATCHED  # noqa: E402
+from gpugrad.core import backend  # noqa: E402  # after the fake
 from gpugrad.kernels.generated import composed  # noqa: E402
 from gpugrad.op import OPS  # noqa: E402
 

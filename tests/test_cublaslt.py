@@ -15,8 +15,8 @@ import pytest
 from comparing import near_largest
 
 import gpugrad as gg
-from gpugrad import backend
-from gpugrad.backend import BFLOAT16
+from gpugrad.core import backend
+from gpugrad.core.backend import BFLOAT16
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels import cublaslt
 

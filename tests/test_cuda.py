@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad import backend
+from gpugrad.core import backend
 from gpugrad.errors import ArgumentError, OutOfMemoryError
 
 MEGA = 1 << 20

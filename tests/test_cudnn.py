@@ -16,8 +16,8 @@ from comparing import near_largest
 from needs import needs_shim
 
 import gpugrad as gg
-from gpugrad import backend, nest
-from gpugrad.backend import BFLOAT16, NUMPY
+from gpugrad.core import backend, nest
+from gpugrad.core.backend import BFLOAT16, NUMPY
 from gpugrad.function.fusing.fuse import launches
 from gpugrad.kernels import cudnn
 from gpugrad.kernels.graphs import Graph

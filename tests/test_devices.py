@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad import backend, placement
+from gpugrad.core import backend, devices
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
 C = gg.constant
@@ -27,9 +27,9 @@ ROOT = str(Path(gg.__file__).parents[1])
 @pytest.fixture
 def chosen():
     """Let a test call set_device."""
-    before = list(placement._chosen)
+    before = list(devices._chosen)
     yield
-    placement._chosen[:] = before
+    devices._chosen[:] = before
 
 
 @pytest.fixture
@@ -553,7 +553,7 @@ def test_an_optimizers_state_stays_beside_a_variable_that_is_not_on_the_current_
     else:
         assert optimizer.state_dict()["0.m"].device == second
     (state,) = optimizer._states.values()
-    assert {placement.device_of(a.array) for a in state.averages.values()} == {v.device}
+    assert {devices.device_of(a.array) for a in state.averages.values()} == {v.device}
 
 
 def test_rows_of_a_variable_that_is_not_on_the_current_device(cuda):

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from steps import loss_and_gradient
 
 import gpugrad as gg
+from gpugrad.core.devices import gpu_count
 from gpugrad.errors import SingularMatrixError, TraceError
 from gpugrad.function.passes import PASSES
 from gpugrad.function.plan import MEMORY
-from gpugrad.placement import gpu_count
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
@@ -383,7 +383,7 @@ def small_blocks(monkeypatch):
     groups = importlib.import_module("gpugrad.function.groups")
     for name in ("BLOCK", "SMALLEST", "PART"):
         monkeypatch.setattr(groups, name, 1 << 12)
-    monkeypatch.setattr("gpugrad.pool.workers", lambda: 3)
+    monkeypatch.setattr("gpugrad.core.threads.workers", lambda: 3)
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -6,13 +6,13 @@ import pytest
 from needs import needs_shim
 
 import gpugrad as gg
-from gpugrad import backend
-from gpugrad.backend import is_inexact
+from gpugrad.core import backend
+from gpugrad.core.backend import is_inexact
+from gpugrad.core.devices import device, gpu_count
+from gpugrad.core.tensor import tensor
 from gpugrad.errors import DeviceError
 from gpugrad.function.cuda import runs
 from gpugrad.kernels import cublaslt
-from gpugrad.placement import device, gpu_count
-from gpugrad.tensor import tensor
 from gpugrad.testing.checks.subject import Subject
 
 pytestmark = [

@@ -11,11 +11,11 @@ from needs import needs_shim
 from steps import training_step
 
 import gpugrad as gg
-from gpugrad import backend, placement
+from gpugrad.core import backend, devices
+from gpugrad.core.devices import gpu_count
 from gpugrad.function.fusing.overwriting import overwriting
 from gpugrad.kernels import cublaslt
 from gpugrad.kernels.graphs import Graph, Put, _dead, beside
-from gpugrad.placement import gpu_count
 from gpugrad.testing import shim
 
 pytestmark = [
@@ -297,7 +297,7 @@ def test_the_gradient_of_a_traced_function_on_a_gpu(rng):
     desired = gg.grad(lambda x: gg.sum(softmax(x) ** 2))(gg.constant(x, device="cpu"))
     for _ in range(2):
         found = gg.grad(f)(gg.constant(x, device="cuda:0"))
-        assert placement.device_of(found._data) == gg.device("cuda:0")
+        assert devices.device_of(found._data) == gg.device("cuda:0")
         np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-9, 1e-12)
 
 
@@ -710,19 +710,19 @@ def test_more_numbers_and_arrays_than_one_launch_takes_arrive(length):
     numbers = [np.arange(3.0), np.arange(length, dtype=np.uint64), np.arange(5, dtype=np.float32)]
     host = [np.arange(k % 7 + 20 * (k == 9), dtype=np.int8) for k in range(200)]
     host.append(np.arange(6.0).reshape(2, 3).T)  # not contiguous
-    arrays = [placement.put(a, gg.device("cuda:0")) for a in host]
+    arrays = [devices.put(a, gg.device("cuda:0")) for a in host]
     put, places = Put(numbers, arrays), beside(arrays)
     for scale in (1, 2):
         put([a * a.dtype.type(scale) for a in numbers], arrays, places)
         for live, a in zip(put.live, numbers, strict=True):
-            np.testing.assert_array_equal(placement.host(live), a * a.dtype.type(scale))
+            np.testing.assert_array_equal(devices.host(live), a * a.dtype.type(scale))
         for own, a in zip(places, host, strict=True):
-            np.testing.assert_array_equal(placement.host(own), a)
+            np.testing.assert_array_equal(devices.host(own), a)
 
 
 def test_places_that_the_device_knows_get_arrays():
     host = [np.arange(k % 7 + 20 * (k == 9), dtype=np.int8) for k in range(200)]
-    arrays = [placement.put(a, gg.device("cuda:0")) for a in host]
+    arrays = [devices.put(a, gg.device("cuda:0")) for a in host]
     begun = Put([np.zeros(len(arrays), np.uint64)], [])
     put = Put((), arrays, begun.live[0])
     for _ in range(2):
@@ -730,7 +730,7 @@ def test_places_that_the_device_knows_get_arrays():
         begun([np.array([a.data.ptr for a in places], np.uint64)], [], [])
         put((), arrays, arrays)
         for own, a in zip(places, host, strict=True):
-            np.testing.assert_array_equal(placement.host(own), a)
+            np.testing.assert_array_equal(devices.host(own), a)
 
 
 def test_what_cupy_refuses_to_capture_is_found_and_left_out(rng, monkeypatch):

@@ -12,9 +12,9 @@ from conftest import REAL_GPU  # noqa: F401  # installs the fake CuPy where this
 from steps import loss_and_gradient, training_step
 
 import gpugrad as gg
+from gpugrad.core.devices import gpu_count
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels import cublaslt
-from gpugrad.placement import gpu_count
 from gpugrad.traced import running
 
 RNG = np.random.default_rng(0)

@@ -7,9 +7,9 @@ import pytest
 from comparing import near, same
 
 import gpugrad as gg
+from gpugrad.core.devices import gpu_count
 from gpugrad.errors import ArgumentError, OutOfMemoryError
 from gpugrad.function.memory import size
-from gpugrad.placement import gpu_count
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(1024, 256)).astype("f4"))  # 1 MiB

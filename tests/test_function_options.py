@@ -10,11 +10,11 @@ from comparing import near, same
 from steps import masked_gradient
 
 import gpugrad as gg
+from gpugrad.core.devices import gpu_count
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.function.fusing import FUSING
 from gpugrad.function.passes import PASSES
 from gpugrad.function.plan import MEMORY
-from gpugrad.placement import gpu_count
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))

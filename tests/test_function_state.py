@@ -10,7 +10,7 @@ from comparing import near, same
 from steps import masked_gradient
 
 import gpugrad as gg
-from gpugrad.placement import gpu_count
+from gpugrad.core.devices import gpu_count
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))

@@ -10,8 +10,8 @@ from needs import needs_nvrtc, needs_shim
 from steps import training_step
 
 import gpugrad as gg
-from gpugrad import nest
-from gpugrad.backend import NUMPY
+from gpugrad.core import nest
+from gpugrad.core.backend import NUMPY
 from gpugrad.function.cuda.kernel import RowWise
 from gpugrad.function.cuda.replay import Launches
 from gpugrad.function.fusing import FUSING

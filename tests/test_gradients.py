@@ -7,7 +7,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad import recorder as recorder_module
-from gpugrad import tensor as tensor_module
+from gpugrad.core import tensor as tensor_module
 from gpugrad.errors import ArgumentError, DTypeError, NoGradientError, ShapeError, TapeError
 
 C = gg.constant

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 import gpugrad as gg
-from gpugrad.backend import BFLOAT16, is_inexact
+from gpugrad.core.backend import BFLOAT16, is_inexact
 from gpugrad.errors import DeviceError
 from gpugrad.testing.checks.subject import Subject
 

@@ -9,8 +9,8 @@ import pytest
 from needs import needs_shim
 
 import gpugrad as gg
-from gpugrad.backend import BFLOAT16, NUMPY
 from gpugrad.backward import refit
+from gpugrad.core.backend import BFLOAT16, NUMPY
 from gpugrad.kernels.code import NoCodeError
 from gpugrad.testing import shim
 from gpugrad.testing.kernels import call_forward, call_gradients

@@ -6,7 +6,7 @@ from comparing import near_largest
 from needs import each_architecture, needs_nvrtc, needs_shim
 
 import gpugrad as gg
-from gpugrad.backend import NUMPY, as_dtype
+from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.kernels import attention, launch
 from gpugrad.ops import attention as attention_ops
 from gpugrad.testing import nvrtc, shim

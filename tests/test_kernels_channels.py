@@ -6,7 +6,7 @@ from comparing import DTYPES, by_kernel, compare
 from needs import each_architecture, needs_nvrtc, needs_shim
 
 import gpugrad as gg
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
 from gpugrad.kernels import channel_norms
 from gpugrad.kernels.launch import code_of, launch
 from gpugrad.testing import nvrtc, shim

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from needs import needs_shim
 
-from gpugrad.backend import NUMPY
 from gpugrad.backward import refit
+from gpugrad.core.backend import NUMPY
 from gpugrad.kernels.elementwise import Elementwise
 from gpugrad.kernels.text import LONG
 from gpugrad.testing import shim

@@ -5,7 +5,7 @@ import pytest
 from needs import needs_shim
 
 import gpugrad as gg
-from gpugrad.backend import BFLOAT16
+from gpugrad.core.backend import BFLOAT16
 from gpugrad.kernels import calls
 from gpugrad.testing import check_op
 

@@ -6,7 +6,7 @@ from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad import optim
-from gpugrad.backend import BFLOAT16, HALF
+from gpugrad.core.backend import BFLOAT16, HALF
 from gpugrad.kernels import launch
 from gpugrad.kernels import optim as kernels
 from gpugrad.kernels.tables import room, tables

@@ -5,7 +5,7 @@ import pytest
 from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
 from gpugrad.kernels import launch, random
 from gpugrad.ops import philox
 from gpugrad.ops.generator import _KINDS

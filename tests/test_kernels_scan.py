@@ -5,7 +5,7 @@ import pytest
 from comparing import near_largest
 from needs import needs_nvrtc, needs_shim
 
-from gpugrad.backend import NUMPY, as_dtype
+from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.kernels import launch, scan
 from gpugrad.testing import nvrtc, shim
 

@@ -5,7 +5,7 @@ import pytest
 from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
-from gpugrad.backend import NUMPY, as_dtype
+from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.kernels import launch, windows
 from gpugrad.testing import nvrtc, shim
 

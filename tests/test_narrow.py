@@ -6,8 +6,8 @@ from needs import needs_shim
 from test_fuse import program_of
 
 import gpugrad as gg
-from gpugrad import nest
-from gpugrad.backend import NUMPY, as_dtype
+from gpugrad.core import nest
+from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.function.cuda.replay import Launches
 from gpugrad.function.fusing.narrow import unwidened
 from gpugrad.testing import shim

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 import gpugrad as gg
-from gpugrad.placement import gpu_count
+from gpugrad.core.devices import gpu_count
 from gpugrad.testing import CHECKS, check_op
 
 NAMES = sorted(gg.OPS)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad import optim, pool
+from gpugrad import optim
+from gpugrad.core import threads
 from gpugrad.errors import (
     ArgumentError,
     CheckpointError,
@@ -100,7 +101,7 @@ def test_threads_do_not_change_a_bit(make, rng, monkeypatch):
 
     expected = moved()
     monkeypatch.setattr(arrays, "PART", 1)
-    monkeypatch.setattr(pool, "workers", lambda: 3)
+    monkeypatch.setattr(threads, "workers", lambda: 3)
     for got, want in zip(moved(), expected, strict=True):
         np.testing.assert_array_equal(got, want)
 

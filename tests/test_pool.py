@@ -8,26 +8,26 @@ import threading
 import numpy as np
 import pytest
 
-from gpugrad import pool
+from gpugrad.core import threads
 
 
 @pytest.fixture(autouse=True)
 def three_workers(monkeypatch):
-    monkeypatch.setattr(pool, "workers", lambda: 3)
+    monkeypatch.setattr(threads, "workers", lambda: 3)
 
 
 def test_results_come_in_the_order_of_the_jobs():
-    assert pool.spread(lambda a, b: a - b, [(k, 1) for k in range(50)]) == list(range(-1, 49))
-    assert pool.spread(abs, []) == []
+    assert threads.spread(lambda a, b: a - b, [(k, 1) for k in range(50)]) == list(range(-1, 49))
+    assert threads.spread(abs, []) == []
 
 
 def test_jobs_run_on_several_threads_at_once():
     both = threading.Barrier(2, timeout=10)
-    pool.spread(both.wait, [(), ()])  # neither returns before the other has started
+    threads.spread(both.wait, [(), ()])  # neither returns before the other has started
 
 
 def test_no_thread_warns_of_infinities():
-    made = pool.spread(lambda x: np.log(np.zeros(100_000)) * x, [(k,) for k in range(1, 9)])
+    made = threads.spread(lambda x: np.log(np.zeros(100_000)) * x, [(k,) for k in range(1, 9)])
     assert all(np.isneginf(m).all() for m in made)
 
 
@@ -40,9 +40,9 @@ def test_an_error_comes_out_and_nothing_runs_on_behind_it():
         ran.append(k)
 
     with pytest.raises(ValueError, match="third"):
-        pool.spread(job, [(k,) for k in range(20)])
+        threads.spread(job, [(k,) for k in range(20)])
     before = list(ran)
-    pool.spread(abs, [(1,), (2,)])
+    threads.spread(abs, [(1,), (2,)])
     assert ran == before
 
 

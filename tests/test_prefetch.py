@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.backend import cupy
-from gpugrad.placement import gpu_count
+from gpugrad.core.backend import cupy
+from gpugrad.core.devices import gpu_count
 
 
 def batches(n, rng):

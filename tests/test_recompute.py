@@ -16,7 +16,7 @@ from test_fuse import (
 )
 
 import gpugrad as gg
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
 from gpugrad.errors import ArgumentError
 from gpugrad.function.calls import op_call
 from gpugrad.function.cuda.runs import given as given_to

@@ -20,7 +20,7 @@ from comparing import value
 import gpugrad as gg
 from gpugrad import backward as backward_module
 from gpugrad import recorder as recorder_module
-from gpugrad import tensor as tensor_module
+from gpugrad.core import tensor as tensor_module
 from gpugrad.errors import (
     ArgumentError,
     DTypeError,

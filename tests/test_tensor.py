@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad import tensor as tensor_module
+from gpugrad.core import tensor as tensor_module
 from gpugrad.errors import (
     ArgumentError,
     AxisError,
@@ -582,8 +582,8 @@ def test_format_and_text():
 
 def test_text_of_a_large_tensor_copies_only_its_edges(monkeypatch):
     x = gg.reshape(gg.arange(1_000_000), (1000, 1000))
-    copied, host = [], tensor_module.placement.host
-    monkeypatch.setattr(tensor_module.placement, "host", lambda a: copied.append(a.size) or host(a))
+    copied, host = [], tensor_module.devices.host
+    monkeypatch.setattr(tensor_module.devices, "host", lambda a: copied.append(a.size) or host(a))
     text = repr(x)
     assert sum(copied) <= 100
     assert "..." in text

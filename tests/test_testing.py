@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad import backend
-from gpugrad.backend import TENSOR
+from gpugrad.core import backend
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.devices import CPU
+from gpugrad.core.samples import grid, shaped
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.op import OPS, elementwise, op
-from gpugrad.placement import CPU
-from gpugrad.samples import grid, shaped
 from gpugrad.testing import (
     CHECKS,
     GradientCheckError,

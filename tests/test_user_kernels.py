@@ -8,7 +8,7 @@ from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad import user_kernels
-from gpugrad.backend import BFLOAT16
+from gpugrad.core.backend import BFLOAT16
 from gpugrad.errors import ArgumentError, DTypeError, KernelError
 from gpugrad.kernels import launch
 from gpugrad.testing import nvrtc

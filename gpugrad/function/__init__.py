@@ -10,8 +10,11 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from gpugrad import backend
 from gpugrad.batched import levels_running
+from gpugrad.core import backend
+from gpugrad.core.decorated import public_name
+from gpugrad.core.tensor import Tensor, threads
+from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, TraceError
 from gpugrad.function.donated import emptied
 from gpugrad.function.effects import put_back_on_otherwise, undoable
@@ -22,13 +25,10 @@ from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps import parts_of, stacked
 from gpugrad.function.under_tape import Pair, tapes_only
-from gpugrad.pickling import public_name
 from gpugrad.program import OtherwiseError, Program
 from gpugrad.recorder import recording_stopped
-from gpugrad.tensor import Tensor, threads
 from gpugrad.trace import Tracing, open_traces
 from gpugrad.traced import Traced, running, user_level
-from gpugrad.variable import Variable
 
 __all__ = ["CacheInfo", "Function", "function"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY, as_array
+from gpugrad.core.backend import NUMPY, as_array
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.calls import op_call
 from gpugrad.program import Program, Step
-from gpugrad.tensor import Tensor, wrap
 
 __all__ = ["set_apart"]
 

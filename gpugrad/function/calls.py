@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.backend import NUMPY, Namespace
+from gpugrad.core.backend import NUMPY, Namespace
+from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
 from gpugrad.op import Op
 from gpugrad.ops.indices import has_arrays, placed
 from gpugrad.program import OtherwiseError, Step, filled, takes_arguments
-from gpugrad.tensor import wrap
 
 __all__ = ["effect_call", "op_call", "said"]
 

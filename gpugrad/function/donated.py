@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from gpugrad.backend import NAMESPACES, Namespace
+from gpugrad.core.backend import NAMESPACES, Namespace
+from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
-from gpugrad.tensor import Tensor
 
 __all__ = ["emptied"]
 

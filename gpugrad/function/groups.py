@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
-from gpugrad.pool import spread, workers
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.threads import spread, workers
 from gpugrad.program import Program, Step, Value
 
 __all__ = ["BLOCK", "SMALLEST", "Group", "compile_group", "find_groups", "out_keyword", "ufunc_of"]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
-from gpugrad.backend import TENSOR
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.rewrite import Rewriter
 from gpugrad.program import Program
 from gpugrad.rules import OwnRules
-from gpugrad.tensor import Tensor, wrap
 
 __all__ = ["Own", "without_own"]
 

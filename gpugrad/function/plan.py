@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gpugrad.backend import NUMPY, reading
+from gpugrad.core.backend import NUMPY, reading
 from gpugrad.errors import ArgumentError, OutOfMemoryError
 from gpugrad.function.apart import set_apart
 from gpugrad.function.cuda.replay import Launches

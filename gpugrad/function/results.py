@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
-from gpugrad import nest
+from gpugrad.core import nest
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, wrap
-from gpugrad.variable import Variable
 
 __all__ = ["filled", "taken"]
 

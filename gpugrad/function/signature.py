@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend, nest, placement
-from gpugrad.backend import BFLOAT16, is_array
-from gpugrad.determinism import deterministic
+from gpugrad.core import backend, devices, nest
+from gpugrad.core.backend import BFLOAT16, is_array
+from gpugrad.core.determinism import deterministic
+from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.core.training import is_training
+from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.cublaslt import get_matmul_precision
-from gpugrad.tensor import Tensor, tensor, wrap
 from gpugrad.trace import Tracing
-from gpugrad.training import is_training
-from gpugrad.variable import Variable
 
 __all__ = ["Names", "Signature"]
 
@@ -97,7 +97,7 @@ class Signature:
                 parts.append((at, array.shape, array.dtype, device))
             else:
                 parts.append(_value(leaf))
-        device, precision = placement.default_device(), get_matmul_precision()
+        device, precision = devices.default_device(), get_matmul_precision()
         settings = device, precision, deterministic(), is_training()
         return (*forms, tuple(parts), settings, statics), arrays
 
@@ -221,8 +221,8 @@ class Signature:
                 array = value._handed_out("a static argument")
             if array.dtype.hasobject:  # the bytes are addresses
                 return type(value), array.shape, (("tolist()", self._by_value(at, array.tolist())),)
-            device = str(placement.device_of(array))
-            return type(value), array.dtype, array.shape, device, placement.host(array).tobytes()
+            device = str(devices.device_of(array))
+            return type(value), array.dtype, array.shape, device, devices.host(array).tobytes()
         children = None if _has_identity(value) else nest.children(value)
         if children is None:
             return _value(value)

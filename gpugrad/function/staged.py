@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import placement
-from gpugrad.backend import TENSOR, bottom, is_inexact
 from gpugrad.batched import (
     Level,
     dressed,
@@ -30,6 +28,9 @@ from gpugrad.batched import (
     spread_everywhere,
     stripped,
 )
+from gpugrad.core import devices
+from gpugrad.core.backend import TENSOR, bottom, is_inexact
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import TraceError
 from gpugrad.function.sub import Sub
 from gpugrad.function.under_tape import known
@@ -38,7 +39,6 @@ from gpugrad.program import OtherwiseError, Program, Step, Undo, Value
 from gpugrad.recorder import graphs, number, recording_stopped
 from gpugrad.rules import OwnRules
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import Tensor, tensor, wrap
 from gpugrad.trace import Tracing
 from gpugrad.traced import Traced, running, trace_stopped, unwrapped
 
@@ -141,8 +141,8 @@ def _logged(staged: Staged, trace: Tracing, arrays: Sequence[Any]) -> list[Trace
         raise OtherwiseError(effects[0][0])
     results: list[Any]
     if isinstance(trace, Inner):
-        devices = [placement.device_of(bottom(a)) for a in arrays if a.dtype != object]
-        results = blank(staged.about, devices[0] if devices else placement.default_device())
+        places = [devices.device_of(bottom(a)) for a in arrays if a.dtype != object]
+        results = blank(staged.about, places[0] if places else devices.default_device())
         trace.effects += effects
     else:
         if staged.undo is not None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpugrad import nest
-from gpugrad.backend import TENSOR, is_array
+from gpugrad.core import nest
+from gpugrad.core.backend import TENSOR, is_array
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor
+from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.function.signature import Signature
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor
-from gpugrad.variable import Variable
 
 __all__ = ["parts_of", "stacked"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpugrad import nest
-from gpugrad.backend import SCALARS, is_array
+from gpugrad.core import nest
+from gpugrad.core.backend import SCALARS, is_array
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, constant, tensor, wrap
 from gpugrad.errors import DTypeError, ShapeError, StructureError
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, constant, tensor, wrap
 
 __all__ = ["Form", "agreed", "blanks", "is_array_like", "tensors_of"]
 

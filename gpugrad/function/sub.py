@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from gpugrad.backend import ARRAYS, is_inexact
+from gpugrad.core.backend import ARRAYS, is_inexact
+from gpugrad.core.tensor import Tensor, made_of, threads, wrap
 from gpugrad.function.own import without_own
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
 from gpugrad.function.under_tape import Pair, known, tapes_only
 from gpugrad.program import OtherwiseError, Program, Undo, Value, filled
 from gpugrad.recorder import recording_stopped
-from gpugrad.tensor import Tensor, made_of, threads, wrap
 from gpugrad.traced import running
 
 __all__ = ["Sub"]

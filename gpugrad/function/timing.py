@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY, Namespace, cupy
+from gpugrad.core.backend import NUMPY, Namespace, cupy
+from gpugrad.core.devices import formulas_on, full_beside
 from gpugrad.function.cuda.runs import call_of, given
 from gpugrad.function.numpy_replay import Replay
 from gpugrad.kernels.graphs import Graph, RefusedError
-from gpugrad.placement import formulas_on, full_beside
 from gpugrad.program import Program, Step, Value
 
 __all__ = ["step_times"]

@@ -12,22 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
-from gpugrad import nest
-from gpugrad.backend import TENSOR, bottom, is_array, is_inexact
+from gpugrad.core import nest
+from gpugrad.core.backend import TENSOR, bottom, is_array, is_inexact
+from gpugrad.core.devices import default_device, full_beside
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, tensor, threads, wrap
+from gpugrad.core.training import is_training, training
+from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Signature
-from gpugrad.placement import default_device, full_beside
 from gpugrad.program import OtherwiseError, Program, Value
 from gpugrad.recorder import graphs
 from gpugrad.rules import OwnRules
-from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import Tensor, tensor, threads, wrap
 from gpugrad.trace import Tracing
 from gpugrad.traced import tracing
-from gpugrad.training import is_training, training
-from gpugrad.variable import Variable
 
 __all__ = ["Pair", "known", "tapes_only"]
 

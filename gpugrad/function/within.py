@@ -14,26 +14,26 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gpugrad import placement
-from gpugrad.backend import TENSOR, bottom, is_inexact
 from gpugrad.batched import dressed, levels_of, levels_running, spread_everywhere, stripped
+from gpugrad.core import devices
+from gpugrad.core.backend import TENSOR, bottom, is_inexact
+from gpugrad.core.tensor import Tensor, tensor, threads, wrap
+from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
 from gpugrad.function.own import Own
 from gpugrad.function.sub import Sub
 from gpugrad.program import OtherwiseError, Step, Undo, Value
 from gpugrad.recorder import graphs, number, recording_stopped
-from gpugrad.tensor import Tensor, tensor, threads, wrap
 from gpugrad.trace import Tracing
 from gpugrad.traced import Traced, unwrapped
-from gpugrad.variable import Variable
 
 __all__ = ["Inner", "blank", "subs_of", "within"]
 
 
-def blank(about: Sequence[tuple[tuple[int, ...], Any]], device: placement.Device) -> list[Any]:
+def blank(about: Sequence[tuple[tuple[int, ...], Any]], device: devices.Device) -> list[Any]:
     """Arrays on a device that say which shapes and dtypes there are."""
     made = [np.zeros(shape, dtype) for shape, dtype in about]
-    return [a if a.dtype == object else placement.put(a, device) for a in made]
+    return [a if a.dtype == object else devices.put(a, device) for a in made]
 
 
 class _Lent:
@@ -181,7 +181,7 @@ class Inner(Tracing):
                 "and pass them in."
             )
         self.effects.append((name, undo))
-        device = placement.device(getattr(call, "device", None))
+        device = devices.device(getattr(call, "device", None))
         made = [Traced(a, Value(a)) for a in blank(about, device)]
         args = [self.place(t._data) for t in tensors]
         self.program.steps.append(

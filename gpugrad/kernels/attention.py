@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpugrad.backend import HALF, SCALARS
+from gpugrad.core.backend import HALF, SCALARS
 from gpugrad.kernels import cudnn
 from gpugrad.kernels.launch import architecture, flag, launch, pointer, type_name
 from gpugrad.kernels.rows import FLOATS

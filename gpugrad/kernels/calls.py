@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import SCALARS
+from gpugrad.core.backend import SCALARS
+from gpugrad.core.devices import gpu_count
 from gpugrad.kernels.code import Body, Code, compute_dtype
 from gpugrad.kernels.launch import TYPES, compiled, flag, launch
 from gpugrad.kernels.layout import Layout, summed_axes
 from gpugrad.kernels.text import NUMBERS, Kernel
-from gpugrad.placement import gpu_count
 
 __all__ = ["Call", "prelude"]
 

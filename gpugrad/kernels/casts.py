@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, NAMESPACES
+from gpugrad.core.backend import BFLOAT16, NAMESPACES
 from gpugrad.kernels.launch import launch, type_name
 from gpugrad.kernels.tables import THREADS, packed, tables
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import Namespace
+from gpugrad.core.backend import Namespace
 from gpugrad.kernels.launch import flag, launch, pointer, type_name
 from gpugrad.kernels.rows import FLOATS, alike
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF, SCALARS, Namespace
+from gpugrad.core.backend import HALF, SCALARS, Namespace
 from gpugrad.kernels.functions import FUNCTIONS, SPECIAL
 from gpugrad.kernels.launch import TYPES
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF
+from gpugrad.core.backend import HALF
 from gpugrad.kernels import cudnn
 from gpugrad.kernels.launch import architecture, launch, type_name
 from gpugrad.kernels.rows import FLOATS

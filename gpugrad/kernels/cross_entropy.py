@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF, Namespace
+from gpugrad.core.backend import HALF, Namespace
 from gpugrad.kernels.launch import launch, type_name
 from gpugrad.kernels.rows import FLOATS, Rows, alike, as_rows, most_held, plan
 

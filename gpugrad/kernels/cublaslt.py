@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, HALF, SCALARS, cupy
+from gpugrad.core.backend import BFLOAT16, HALF, SCALARS, cupy
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.launch import gpu_of, pointer
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, HALF, cupy
-from gpugrad.determinism import deterministic
+from gpugrad.core.backend import BFLOAT16, HALF, cupy
+from gpugrad.core.determinism import deterministic
 from gpugrad.kernels.cublaslt import get_matmul_precision
 from gpugrad.kernels.launch import pointer
 

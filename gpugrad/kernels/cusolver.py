@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import cupy
+from gpugrad.core.backend import cupy
 from gpugrad.kernels.launch import gpu_of, pointer
 
 __all__ = ["binding", "factor", "inverse"]

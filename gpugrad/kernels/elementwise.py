@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF, SCALARS
+from gpugrad.core.backend import HALF, SCALARS
 from gpugrad.kernels.calls import Call
 from gpugrad.kernels.code import Body, cast, compute_dtype
 from gpugrad.kernels.launch import pointer

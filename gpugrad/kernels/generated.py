@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, HALF, NUMPY, SCALARS
+from gpugrad.core.backend import BFLOAT16, HALF, NUMPY, SCALARS
+from gpugrad.core.devices import formulas_on, gpu_count
 from gpugrad.kernels.code import CODE, LIB, Code, NoCodeError
 from gpugrad.kernels.elementwise import Elementwise, declined, kept
 from gpugrad.kernels.text import NUMBERS
-from gpugrad.placement import formulas_on, gpu_count
 
 __all__ = [
     "composed",

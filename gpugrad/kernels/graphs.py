@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import cupy
+from gpugrad.core.backend import cupy
 from gpugrad.kernels.launch import compiled, takes_structures
 
 __all__ = ["INSTANCES", "VECTOR", "Graph", "Put", "RefusedError", "beside", "in_order"]

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, BFLOAT16, cupy
+from gpugrad.core.backend import ARRAYS, BFLOAT16, cupy
+from gpugrad.core.devices import gpu_count
 from gpugrad.errors import KernelError
-from gpugrad.placement import gpu_count
 
 __all__ = [
     "OPTIONS", "TYPES", "architecture", "code_of", "compiled", "flag", "gpu_of", "is_captured",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import Namespace
+from gpugrad.core.backend import Namespace
 from gpugrad.kernels import channel_norms
 from gpugrad.kernels.launch import flag, launch, type_name
 from gpugrad.kernels.rows import FLOATS, alike, most_held, plan

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF, NAMESPACES
+from gpugrad.core.backend import HALF, NAMESPACES
 from gpugrad.kernels.launch import launch, type_name
 from gpugrad.kernels.rows import FLOATS
 from gpugrad.kernels.tables import THREADS, packed, tables

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NAMESPACES, cupy
+from gpugrad.core.backend import NAMESPACES, cupy
+from gpugrad.core.devices import Device
 from gpugrad.kernels.launch import TYPES, launch, type_name
 from gpugrad.kernels.rows import FLOATS
-from gpugrad.placement import Device
 
 __all__ = [
     "INSTANCES", "VECTOR", "draws", "noise", "noise_on", "state_of", "stream_dropout",

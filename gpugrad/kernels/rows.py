@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, Namespace
+from gpugrad.core.backend import BFLOAT16, Namespace
 
 __all__ = ["FLOATS", "Rows", "alike", "as_rows", "most_held", "plan", "power_of_two"]
 

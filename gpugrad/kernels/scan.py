@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, as_dtype
+from gpugrad.core.backend import BFLOAT16, as_dtype
 from gpugrad.kernels.launch import launch, type_name
 from gpugrad.kernels.rows import power_of_two
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF
-from gpugrad.determinism import deterministic
+from gpugrad.core.backend import HALF
+from gpugrad.core.determinism import deterministic
 from gpugrad.kernels.launch import TYPES, is_captured, launch, type_name
 from gpugrad.kernels.rows import power_of_two
 

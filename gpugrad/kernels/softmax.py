@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import Namespace
+from gpugrad.core.backend import Namespace
 from gpugrad.kernels.launch import launch, type_name
 from gpugrad.kernels.rows import FLOATS, alike, as_rows, most_held, plan
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ALONE, cupy
+from gpugrad.core.backend import ALONE, cupy
 
 __all__ = ["Staging"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NAMESPACES
+from gpugrad.core.backend import NAMESPACES
 from gpugrad.kernels.launch import pointer
 
 __all__ = ["CHUNK", "THREADS", "packed", "room", "tables"]

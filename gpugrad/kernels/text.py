@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, SCALARS
+from gpugrad.core.backend import BFLOAT16, SCALARS
 from gpugrad.kernels.code import Body, Code, compute_dtype
 from gpugrad.kernels.launch import TYPES
 from gpugrad.kernels.layout import Layout

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from gpugrad import random
-from gpugrad.backend import as_dtype
+from gpugrad.core.backend import as_dtype
+from gpugrad.core.tensor import Tensor, constant
 from gpugrad.errors import ShapeError
 from gpugrad.ops.generator import Generator
-from gpugrad.tensor import Tensor, constant
 
 __all__ = [
     "Initializer",

@@ -7,16 +7,16 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gpugrad.backend import TENSOR
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.tensor import Tensor, constant, tensor
+from gpugrad.core.training import is_training
+from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.nn import functional
 from gpugrad.nn.initializers import Initializer, glorot_uniform, normal, zeros
 from gpugrad.nn.module import Module
 from gpugrad.ops.dropout import check_probability
 from gpugrad.ops.generator import Generator
-from gpugrad.tensor import Tensor, constant, tensor
-from gpugrad.training import is_training
-from gpugrad.variable import Variable
 
 __all__ = ["Conv2d", "Dense", "Dropout", "Embedding", "Flatten", "Sequential", "whole_numbers"]
 

@@ -6,8 +6,8 @@ import reprlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpugrad.core.variable import Variable
 from gpugrad.errors import GpugradError, StructureError, reraise
-from gpugrad.variable import Variable
 
 __all__ = ["Module"]
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF, TENSOR
 from gpugrad.batched import levels_of
+from gpugrad.core.backend import HALF, TENSOR
+from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.training import is_training
+from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.nn import functional
 from gpugrad.nn.initializers import ones, zeros
 from gpugrad.nn.layers import whole_numbers
 from gpugrad.nn.module import Module
 from gpugrad.ops.draws import is_repeated
-from gpugrad.tensor import Tensor, tensor
-from gpugrad.training import is_training
-from gpugrad.variable import Variable
 
 __all__ = ["BatchNorm", "LayerNorm"]
 

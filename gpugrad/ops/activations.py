@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, DTypeError
 from gpugrad.op import elementwise, op
 from gpugrad.ops import normal
-from gpugrad.samples import shaped
 
 
 def _with(*keywords):

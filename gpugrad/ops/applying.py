@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import TENSOR
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
-from gpugrad.tensor import tensor
 
 
 def apply_along_axis(func1d, axis, arr, *args, **keywords):

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from gpugrad.batched import behind
+from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.shaping import axis_of, need_matrices
-from gpugrad.samples import shaped
 
 # ---- moving along an axis ----------------------------------------------------------------
 

@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 
+from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels import windows as kernels
 from gpugrad.op import op
 from gpugrad.ops.pooling import pool_geometry, wrong_pool
 from gpugrad.ops.resampling import Taps
 from gpugrad.ops.windows import ints, pad_last, strided
-from gpugrad.samples import shaped
 
 # ---- sums --------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.backend import as_dtype
+from gpugrad.core.backend import as_dtype
 from gpugrad.errors import AxisError, DTypeError
 
 

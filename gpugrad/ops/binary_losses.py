@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gpugrad.bare import typed
+from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.op import elementwise, op
 from gpugrad.ops.losses import reduced, reduced_ref, same_shape
-from gpugrad.samples import calls, uniform
 
 
 def _log_from(xp, x, floor):

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from gpugrad.batched import behind
+from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, AxisError, DTypeError
 from gpugrad.op import op
-from gpugrad.samples import calls
 
 
 def _lines(name, x, axis, bitorder):

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.bare import through_float32
 from gpugrad.batched import all_batched
+from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
+from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.launch import is_captured
 from gpugrad.op import op
 from gpugrad.ops.losses import reduced, reduced_ref
-from gpugrad.samples import calls, uniform
 
 
 def _without(shape, axis):

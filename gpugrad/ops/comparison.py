@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpugrad.core.samples import calls, integers, shaped, uniform
 from gpugrad.errors import DTypeError, ShapeError
 from gpugrad.op import elementwise, op
-from gpugrad.samples import calls, integers, shaped, uniform
 
 # ---- rounding ----------------------------------------------------------------------------
 

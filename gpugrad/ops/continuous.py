@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import TENSOR
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.generator import Generator
 from gpugrad.ops.sampling import Call, Shape, check, finite, not_negative, positive
-from gpugrad.tensor import Tensor, tensor
 
 __all__ = [
     "beta",

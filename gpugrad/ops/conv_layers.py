@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.windows import examples, ints, need_arrays
-from gpugrad.samples import calls, uniform
 
 _ARRAYS = ("x", "weight", "bias")
 

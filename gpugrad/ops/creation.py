@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend, placement
-from gpugrad.backend import TENSOR
-from gpugrad.dlpack import from_cuda_memory, from_dlpack
+from gpugrad.core import backend, devices
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.dlpack import from_cuda_memory, from_dlpack
+from gpugrad.core.samples import calls, uniform
+from gpugrad.core.tensor import Tensor, constant, no_part_lost, tensor, wrap
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
 from gpugrad.op import op
-from gpugrad.samples import calls, uniform
-from gpugrad.tensor import Tensor, constant, no_part_lost, tensor, wrap
 
 Shape = int | tuple[int, ...] | list[int]
 
 
 def _new(values: np.ndarray[Any, Any], device: Any) -> Tensor:
-    d = placement.device(device)
-    return wrap(values if d == "cpu" else placement.put(values, d))
+    d = devices.device(device)
+    return wrap(values if d == "cpu" else devices.put(values, d))
 
 
 def _whole(name: str, what: str, n: Any) -> int:
@@ -42,10 +42,10 @@ def _as_shape(name: str, shape: Any) -> tuple[int, ...]:
 
 def _filled(name: str, shape: Shape, value: Any, dtype: Any, device: Any) -> Tensor:
     """Made on the device itself: no host copy of a large array."""
-    d, made = placement.device(device), backend.as_dtype(np.float32 if dtype is None else dtype)
+    d, made = devices.device(device), backend.as_dtype(np.float32 if dtype is None else dtype)
     shape = _as_shape(name, shape)
-    seed = placement.put(np.zeros(0, made), d)
-    with placement.formulas_on(seed):
+    seed = devices.put(np.zeros(0, made), d)
+    with devices.formulas_on(seed):
         try:
             return wrap(backend.NAMESPACES[type(seed)].lib.full(shape, value, dtype=made))
         except (MemoryError, OverflowError, ValueError) as error:
@@ -280,7 +280,7 @@ def asarray(
     if copy is False and type(obj) is np.ndarray:
         if dtype is not None and obj.dtype != backend.as_dtype(dtype):
             raise ArgumentError("asarray: another dtype needs a copy, and copy=False.")
-        if placement.device(device) != "cpu":
+        if devices.device(device) != "cpu":
             raise ArgumentError("asarray: another device needs a copy, and copy=False.")
         if obj.dtype.kind not in "biufc" and obj.dtype != backend.BFLOAT16:
             raise DTypeError(f"asarray: an array of dtype {obj.dtype} holds no numbers.")
@@ -294,7 +294,7 @@ def asarray(
         if copy is False:
             raise ArgumentError("asarray: another dtype needs a copy, and copy=False.")
         made = TENSOR.astype(made, backend.as_dtype(dtype))
-    if device is not None and placement.device(device) != made.device:
+    if device is not None and devices.device(device) != made.device:
         if copy is False:
             raise ArgumentError("asarray: another device needs a copy, and copy=False.")
         made = made.to_device(device)
@@ -327,7 +327,7 @@ def _to_device_batch(xp, batched, x, *, device, source):
     return xp.to_device(x, device=device, source=source)
 
 
-_HERE = {"device": placement.CPU, "source": placement.CPU}
+_HERE = {"device": devices.CPU, "source": devices.CPU}
 
 
 @op(
@@ -354,4 +354,4 @@ def to_device(xp, x, /, *, device, source):
     >>> print(gg.constant([1.0, 2.0]).to_device("cpu"))
     [1. 2.]
     """
-    return placement.move(x, device)
+    return devices.move(x, device)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.backend import HALF, NUMPY
 from gpugrad.bare import wide
 from gpugrad.batched import all_batched
+from gpugrad.core.backend import HALF, NUMPY
+from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels import cross_entropy as kernels
 from gpugrad.op import op
 from gpugrad.ops.losses import same_shape
 from gpugrad.ops.nn import below_max, exp_of
-from gpugrad.samples import uniform
 
 # ---- against probabilities ---------------------------------------------------------------
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels import scan
 from gpugrad.op import op
 from gpugrad.ops.axes import accumulated, batch_all, batch_axis, cast_back
-from gpugrad.samples import shaped
 
 
 def _one_axis(ndim, axis, name):

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import SCALARS, TENSOR
+from gpugrad.core.backend import SCALARS, TENSOR
+from gpugrad.core.samples import calls, shaped, uniform
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.op import op
-from gpugrad.samples import calls, shaped, uniform
-from gpugrad.tensor import Tensor, tensor
 
 
 def _negative(name, x, axis):

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend
-from gpugrad.backend import TENSOR
+from gpugrad.core import backend
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.generator import Generator, default_generator
 from gpugrad.ops.sampling import Call, Shape, as_shape, check, not_negative, positive, probability
-from gpugrad.tensor import Tensor, tensor
 
 __all__ = [
     "bernoulli",

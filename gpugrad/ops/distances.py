@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.op import op
-from gpugrad.samples import calls, shaped, uniform
 
 
 @op(

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import TENSOR
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.devices import full_beside
+from gpugrad.core.samples import calls, shaped
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels import random as kernels
 from gpugrad.op import op
 from gpugrad.ops import philox
 from gpugrad.ops.activations import SELU_ALPHA, SELU_SCALE
 from gpugrad.ops.generator import Generator, default_generator
-from gpugrad.placement import full_beside
-from gpugrad.samples import calls, shaped
-from gpugrad.tensor import Tensor, tensor
 
 
 def check_probability(name: str, argument: str, p: float) -> None:

@@ -11,12 +11,12 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import SCALARS
 from gpugrad.bare import typed
+from gpugrad.core.backend import SCALARS
+from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
 from gpugrad.op import elementwise, op
 from gpugrad.rules import conjugate
-from gpugrad.samples import grid
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
 

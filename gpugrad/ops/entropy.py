@@ -7,9 +7,9 @@ its gradients, as TensorFlow has it.
 from __future__ import annotations
 
 from gpugrad.bare import typed
+from gpugrad.core.samples import grid
 from gpugrad.op import elementwise
 from gpugrad.ops.special import library
-from gpugrad.samples import grid
 
 
 def _both(xp, a, b, value):

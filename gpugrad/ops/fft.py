@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.op import op
-from gpugrad.samples import shaped
 
 # ---- arguments ---------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.fft import (
@@ -32,7 +33,6 @@ from gpugrad.ops.fft import (
     wide,
 )
 from gpugrad.rules import conjugate
-from gpugrad.samples import shaped
 
 # ---- the primitives ----------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpugrad.bare import wide
 from gpugrad.batched import loop, stack
+from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels import attention as kernels
 from gpugrad.op import OPS, op
@@ -23,7 +24,6 @@ from gpugrad.ops.attention import (
     scores_of,
     weights_of,
 )
-from gpugrad.samples import uniform
 
 
 def _check(name, query, key, value, attn_mask, enable_gqa):

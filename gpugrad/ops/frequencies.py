@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend, placement
+from gpugrad.core import backend, devices
+from gpugrad.core.samples import shaped
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, saying_where
 from gpugrad.op import op
 from gpugrad.ops.fft import from_end
-from gpugrad.samples import shaped
-from gpugrad.tensor import Tensor, wrap
 
 
 def _made(name: str, frequencies: Any, n: int, d: float, dtype: Any, device: Any) -> Tensor:
@@ -22,7 +22,7 @@ def _made(name: str, frequencies: Any, n: int, d: float, dtype: Any, device: Any
     made = backend.as_dtype(np.float32 if dtype is None else dtype)
     if made.kind not in "fV":
         raise DTypeError(f"{name}: dtype {made} holds no frequencies; use a floating-point one.")
-    return wrap(placement.put(frequencies(n, d).astype(made), placement.device(device)))
+    return wrap(devices.put(frequencies(n, d).astype(made), devices.device(device)))
 
 
 @saying_where

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from gpugrad.bare import wide
+from gpugrad.core.samples import uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels import norms as kernels
 from gpugrad.op import op
 from gpugrad.ops.axes import all_axes, batch_axis, count
 from gpugrad.ops.losses import same_shape
 from gpugrad.ops.normalization import affine, affine_ref, inverse_root
-from gpugrad.samples import uniform
 
 
 def narrowed(xp, y, x, *weights):

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import grid, shaped
 from gpugrad.errors import ArgumentError
 from gpugrad.op import elementwise, op
 from gpugrad.ops.special import library, of_order
-from gpugrad.samples import grid, shaped
 
 gamma = elementwise(
     "gamma(x)", forward=library("gamma"), ref="scipy.special.gamma", singular=True,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.backend import NUMPY, SCALARS
+from gpugrad.core.backend import NUMPY, SCALARS
+from gpugrad.core.samples import along_axis, shaped
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.op import op
-from gpugrad.samples import along_axis, shaped
 
 # ---- one half gates the other ------------------------------------------------------------
 

@@ -6,8 +6,11 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NUMPY, TENSOR, bottom
 from gpugrad.batched import Each, all_batched, behind
+from gpugrad.core.backend import ARRAYS, NUMPY, TENSOR, bottom
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.samples import calls, uniform
+from gpugrad.core.tensor import tensor
 from gpugrad.errors import (
     AxisError,
     DTypeError,
@@ -21,9 +24,6 @@ from gpugrad.ops.creation import arange
 from gpugrad.ops.indexing import frozen_index
 from gpugrad.ops.indexing_under_vmap import getitem_batch, scatter_at_batch
 from gpugrad.ops.indices import add_at, as_int64, check_range, explained, flat_places
-from gpugrad.samples import calls, uniform
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import tensor
 
 
 def _check_axis(name, x, axis):

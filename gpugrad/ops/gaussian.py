@@ -12,12 +12,12 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import uniform
 from gpugrad.errors import ShapeError, SingularMatrixError
 from gpugrad.kernels import cusolver
 from gpugrad.op import op
 from gpugrad.ops.linalg import as_inexact
-from gpugrad.samples import uniform
 
 
 def _positive_definite(rng, *shape):

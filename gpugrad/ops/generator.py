@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpugrad import placement
-from gpugrad.backend import TENSOR
 from gpugrad.batched import Level, enter, leave, levels_of, levels_running, levels_stopped
+from gpugrad.core import devices
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.random import draws, noise_on, state_of
 from gpugrad.ops import philox, rejection
 from gpugrad.ops.draws import Drawn, once
-from gpugrad.tensor import Tensor, wrap
 from gpugrad.traced import running
 
 __all__ = ["Generator", "default_generator", "set_seed"]
@@ -306,7 +306,7 @@ class Generator:
         bits, make = _KINDS[kind]
         lead = tuple(level.size for level in levels)
         n, dtype = math.prod(lead + shape), np.dtype(dtype)
-        d = placement.require(placement.device(device))  # a call that fails takes no numbers
+        d = devices.require(devices.device(device))  # a call that fails takes no numbers
         key, first = self._counters(kind, n, dtype, before)
         values: Any = NotImplemented
         if d.kind != "cpu":
@@ -314,7 +314,7 @@ class Generator:
         if values is NotImplemented:
             given = [_on_host(p, shape, levels) if bits == _OWN else p for p in parameters]
             values = make(key, first, n, dtype, *given)
-            values = values if d.kind == "cpu" else placement.put(values, d)
+            values = values if d.kind == "cpu" else devices.put(values, d)
         made = wrap(values.reshape(lead + shape))
         return functools.reduce(lambda t, level: enter(t, level, 0), levels, made)
 
@@ -346,7 +346,7 @@ class _Written:
         parameters: Sequence[Any], before: Drawn | None,
     ) -> None:  # fmt: skip
         self._generator, self._kind, self._parameters = generator, kind, parameters
-        self._shape, self._dtype, self.device = shape, np.dtype(dtype), placement.device(device)
+        self._shape, self._dtype, self.device = shape, np.dtype(dtype), devices.device(device)
         self._before, self._is_first = before, before is not None and before.traced == 0
         if before is not None:
             before.traced += 1
@@ -396,10 +396,10 @@ class _Place:
 
     def __init__(self, generator: Generator, n: int, device: Any) -> None:
         self._generator, self._blocks = generator, -(-n * 32 // 256)
-        self.device = placement.device(device)
+        self.device = devices.device(device)
 
     def __call__(self) -> list[Tensor]:
-        return [wrap(placement.put(self.numbers()[0], self.device))]
+        return [wrap(devices.put(self.numbers()[0], self.device))]
 
     @property
     def launched(self) -> _Place | None:
@@ -453,7 +453,7 @@ def _on_host(parameter: Any, shape: tuple[int, ...], levels: Sequence[Level]) ->
     """The values of a parameter for each element, those of examples in front."""
     parameter = _with_examples(parameter, shape, levels)
     if isinstance(parameter, Tensor):
-        parameter = placement.host(parameter._data)
+        parameter = devices.host(parameter._data)
     lead = tuple(level.size for level in levels)
     values = np.asarray(parameter, np.float64)
     return np.broadcast_to(values, lead + shape).reshape(-1)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend
-from gpugrad.backend import TENSOR
+from gpugrad.core import backend
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.creation import asarray
-from gpugrad.tensor import Tensor, tensor
 
 
 def made_on(values: Any, dtype: Any = None, device: Any = None) -> Tensor:

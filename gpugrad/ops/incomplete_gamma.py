@@ -17,12 +17,12 @@ import functools
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.devices import device_of
+from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
 from gpugrad.op import elementwise, op
 from gpugrad.ops.special import double, library
-from gpugrad.placement import device_of
-from gpugrad.samples import grid
 
 DECAY = 34.0  # an integral stops where its integrand has fallen by exp(-DECAY), about 2e-15
 NEWTON = 8  # steps towards that place, from beyond it

@@ -7,7 +7,9 @@ import operator
 
 import numpy as np
 
-from gpugrad.backend import TENSOR
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.samples import calls
+from gpugrad.core.tensor import tensor
 from gpugrad.errors import (
     ArgumentError,
     DTypeError,
@@ -17,8 +19,6 @@ from gpugrad.errors import (
 )
 from gpugrad.op import op
 from gpugrad.ops.grids import made_on
-from gpugrad.samples import calls
-from gpugrad.tensor import tensor
 
 
 @saying_where

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, SCALARS
+from gpugrad.core.backend import ARRAYS, SCALARS
+from gpugrad.core.samples import shaped
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels import scatter
 from gpugrad.op import op
@@ -25,8 +27,6 @@ from gpugrad.ops.indices import (
     may_repeat,
     numbered_writes,
 )
-from gpugrad.samples import shaped
-from gpugrad.tensor import Tensor, wrap
 
 
 def frozen_index(index):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.backend import bottom, reading
 from gpugrad.batched import BATCHED, Batched, Each
+from gpugrad.core.backend import bottom, reading
+from gpugrad.core.devices import full_beside
+from gpugrad.core.tensor import Tensor, index_parts
 from gpugrad.errors import ArgumentError
-from gpugrad.placement import full_beside
-from gpugrad.tensor import Tensor, index_parts
 
 
 def array_of(part):

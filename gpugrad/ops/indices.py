@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS, NUMPY, SCALARS
-from gpugrad.determinism import deterministic
+from gpugrad.core.backend import ARRAYS, NUMPY, SCALARS
+from gpugrad.core.determinism import deterministic
+from gpugrad.core.devices import device_of, host
+from gpugrad.core.tensor import Tensor, index_parts
 from gpugrad.errors import DeviceError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.ops.indexing_under_vmap import array_of
-from gpugrad.placement import device_of, host
-from gpugrad.tensor import Tensor, index_parts
 
 BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 """Types of what an index may hold besides arrays."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.backend import SCALARS, TENSOR
+from gpugrad.core.backend import SCALARS, TENSOR
+from gpugrad.core.tensor import tensor
 from gpugrad.errors import ShapeError, saying_where
-from gpugrad.tensor import tensor
 
 
 @saying_where

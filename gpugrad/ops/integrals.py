@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import shaped
 from gpugrad.errors import DTypeError
 from gpugrad.op import elementwise, op
 from gpugrad.ops.special import double, has, horner, library, of_order
-from gpugrad.samples import shaped
 
 # ---- complete elliptic integrals of m, the square of the modulus ---------------------------
 #

@@ -7,13 +7,13 @@ import operator
 
 import numpy as np
 
-from gpugrad.backend import TENSOR
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.samples import calls, uniform
+from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.op import op
 from gpugrad.ops.axes import batch_all, batch_axis
 from gpugrad.ops.shaping import axis_of
-from gpugrad.samples import calls, uniform
-from gpugrad.tensor import tensor
 
 
 def _concat_vjp(xp, g, i, arrays_shape, axis):

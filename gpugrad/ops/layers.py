@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from gpugrad.batched import all_batched
+from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels import scatter
 from gpugrad.op import op
 from gpugrad.ops.indices import check_range
-from gpugrad.samples import calls, shaped, uniform
 
 # ---- linear maps -------------------------------------------------------------------------
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
 from gpugrad.batched import aligned
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
 from gpugrad.kernels import cusolver
 from gpugrad.op import op
 from gpugrad.ops.products import adjoint
 from gpugrad.rules import conjugate
-from gpugrad.samples import calls, uniform
 
 _SQUARE = [((1, 1),), ((2, 2),), ((3, 3),), ((2, 2, 2),), ((0, 2, 2),), ((0, 0),)]
 _SYSTEMS = [

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY, SCALARS
 from gpugrad.batched import all_batched
+from gpugrad.core.backend import NUMPY, SCALARS
+from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.op import elementwise, op
-from gpugrad.samples import calls, shaped, uniform
 
 # ---- what all losses share ---------------------------------------------------------------
 

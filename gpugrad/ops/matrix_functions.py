@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
 from gpugrad.op import op
 from gpugrad.ops.linalg import as_inexact
 from gpugrad.ops.products import adjoint
-from gpugrad.samples import calls, uniform
 
 _SHAPES = [(1, 1), (3, 3), (2, 2, 2), (0, 2, 2), (0, 0)]
 _NOT_SQUARE: tuple[Any, ...] = ([np.ones((2, 3))], {}, ShapeError, r"square.*\(2, 3\)")

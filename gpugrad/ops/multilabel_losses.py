@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.losses import reduced, reduced_ref, same_shape
-from gpugrad.samples import calls, uniform
 
 
 def _soft_ref(x, y, weight=1.0, reduction="mean"):

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import as_dtype
+from gpugrad.core.backend import as_dtype
+from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.axes import expand
-from gpugrad.samples import calls, uniform
 
 
 def _one_nan(rng, *shape):

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
+from gpugrad.core.samples import along_axis, shaped
 from gpugrad.errors import ArgumentError, NoGradientError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.axes import expand
 from gpugrad.ops.linalg import as_inexact
-from gpugrad.samples import along_axis, shaped
 
 
 def _vector_norm_by(multiply, xp, g, out, x, axis, keepdims, ord):

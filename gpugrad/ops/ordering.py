@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpugrad.core.samples import along_axis, calls, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.op import op
-from gpugrad.samples import along_axis, calls, shaped, uniform
 
 
 def _check_kth(name, n, kth):

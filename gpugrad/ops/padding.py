@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.op import op
-from gpugrad.samples import shaped
 
 
 def _pairs(pad_width, ndim, name="pad_width"):

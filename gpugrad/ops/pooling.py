@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.kernels import windows as kernels
 from gpugrad.op import op
 from gpugrad.ops.windows import ints, pad_last, reach, strided
-from gpugrad.samples import calls, uniform
 
 # ---- where windows lie -------------------------------------------------------------------
 

@@ -10,13 +10,13 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import NUMPY, SCALARS
 from gpugrad.batched import aligned
+from gpugrad.core.backend import NUMPY, SCALARS
+from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels import cublaslt
 from gpugrad.op import op
 from gpugrad.rules import conjugate
-from gpugrad.samples import shaped
 
 
 def adjoint(xp, x):

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.nan_reductions import quiet
-from gpugrad.samples import calls, shaped, uniform
 
 # ---- elements by rank --------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
 from gpugrad.ops import philox
 from gpugrad.ops.philox import Key
 

@@ -11,12 +11,12 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.devices import device_of
+from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.op import op
 from gpugrad.ops.windows import ints
-from gpugrad.placement import device_of
-from gpugrad.samples import shaped, uniform
 
 # ---- sparse matrices along an axis -------------------------------------------------------
 

@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import NAMESPACES, SCALARS, TENSOR
 from gpugrad.batched import Batched
-from gpugrad.dtypes import result_type
+from gpugrad.core.backend import NAMESPACES, SCALARS, TENSOR
+from gpugrad.core.dtypes import result_type
+from gpugrad.core.samples import shaped
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import (
     ArgumentError,
     AxisError,
@@ -19,8 +21,6 @@ from gpugrad.errors import (
 )
 from gpugrad.op import op
 from gpugrad.ops.creation import full
-from gpugrad.samples import shaped
-from gpugrad.tensor import Tensor, tensor
 
 
 def flat_or_axis(xp, name, x, axis):

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError
 from gpugrad.kernels import scan
 from gpugrad.op import op
-from gpugrad.samples import shaped
 
 
 def _axis_of(name, shape, axis):

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend
-from gpugrad.backend import TENSOR
+from gpugrad.core import backend
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.ops.draws import Drawn
 from gpugrad.ops.generator import Generator, default_generator
-from gpugrad.tensor import Tensor, tensor
 
 __all__ = [
     "Call", "Shape", "as_shape", "check", "finite", "not_negative", "positive", "probability",

@@ -18,10 +18,10 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.op import op
-from gpugrad.samples import calls, uniform
 
 __all__ = ["gamma_reparameterized", "gamma_score", "gamma_sensitivity", "random_gamma_grad"]
 

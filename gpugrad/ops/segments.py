@@ -10,13 +10,13 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.launch import is_captured
 from gpugrad.op import op
 from gpugrad.ops.indices import as_int64
 from gpugrad.rules import conjugate
-from gpugrad.samples import calls, uniform
 
 _SAMPLES = calls(
     lambda rng: ([uniform(rng, 5), np.array([2, 0, 2, 0, 2])], {"num_segments": 4}),

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import TENSOR
 from gpugrad.batched import behind
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.samples import calls, uniform
+from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.op import op
-from gpugrad.samples import calls, uniform
-from gpugrad.tensor import tensor
 
 
 def by_values(name, way_out):

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpugrad.backend import HALF, NAMESPACES, TENSOR
 from gpugrad.batched import Batched
+from gpugrad.core.backend import HALF, NAMESPACES, TENSOR
+from gpugrad.core.samples import calls, uniform
+from gpugrad.core.tensor import tensor, wrap
 from gpugrad.errors import AxisError, DTypeError, saying_where
 from gpugrad.op import op
 from gpugrad.ops.selecting import by_values
-from gpugrad.samples import calls, uniform
-from gpugrad.tensor import tensor, wrap
 
 _WAY_OUT = "Call it outside of vmap."
 _TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]

@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import as_dtype
 from gpugrad.batched import behind
+from gpugrad.core.backend import as_dtype
+from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.op import op
-from gpugrad.samples import shaped
 
 
 def axis_of(axis, ndim):

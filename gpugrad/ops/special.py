@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
 from gpugrad.bare import typed
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 from gpugrad.op import elementwise, op
-from gpugrad.samples import shaped
 
 
 def has(xp, name):

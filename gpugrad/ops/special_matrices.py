@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.op import op
 from gpugrad.rules import conjugate
-from gpugrad.samples import shaped, uniform
 
 # ---- from blocks and vectors -------------------------------------------------------------
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import TENSOR
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.samples import calls, uniform
+from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.op import op
-from gpugrad.samples import calls, uniform
-from gpugrad.tensor import tensor
 
 
 def _lists(*cases):

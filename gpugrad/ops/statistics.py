@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import SCALARS, TENSOR
+from gpugrad.core.backend import SCALARS, TENSOR
+from gpugrad.core.samples import along_axis, calls, uniform
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.op import op
 from gpugrad.rules import conjugate
-from gpugrad.samples import along_axis, calls, uniform
-from gpugrad.tensor import Tensor, tensor
 
 # ---- range -------------------------------------------------------------------------------
 

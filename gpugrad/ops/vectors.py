@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.backend import SCALARS
+from gpugrad.core.backend import SCALARS
+from gpugrad.core.samples import shaped
 from gpugrad.errors import ShapeError
 from gpugrad.op import op
 from gpugrad.rules import conjugate
-from gpugrad.samples import shaped
 
 
 @op(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.backend import SCALARS
+from gpugrad.core.backend import SCALARS
+from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels import windows as kernels
 from gpugrad.op import op
-from gpugrad.samples import shaped
 
 # ---- what convolution and pooling share --------------------------------------------------
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.backend import NAMESPACES
+from gpugrad.core.backend import NAMESPACES
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.optim import adam_settings
 from gpugrad.optim.arrays import add_scaled

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpugrad.backend import TENSOR
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor
+from gpugrad.core.variable import Variable
 from gpugrad.optim.arrays import flat, reals, state_dtype
 from gpugrad.optim.states import State, grouped
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor
-from gpugrad.variable import Variable
 
 if TYPE_CHECKING:
     from gpugrad.optim.optimizer import Optimizer

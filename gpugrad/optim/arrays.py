@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF, NAMESPACES
-from gpugrad.placement import copied, formulas_on
-from gpugrad.variable import Variable
+from gpugrad.core.backend import HALF, NAMESPACES
+from gpugrad.core.devices import copied, formulas_on
+from gpugrad.core.variable import Variable
 
 __all__ = [
     "Average",

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpugrad import placement
-from gpugrad.backend import NAMESPACES, is_inexact
+from gpugrad.core import devices
+from gpugrad.core.backend import NAMESPACES, is_inexact
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.variable import Variable
 from gpugrad.errors import (
     ArgumentError,
     DeviceError,
@@ -13,9 +16,6 @@ from gpugrad.errors import (
     IndexOutOfBoundsError,
     ShapeError,
 )
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, tensor
-from gpugrad.variable import Variable
 
 __all__ = ["Gradient", "fitting", "one_element", "paired"]
 
@@ -129,7 +129,7 @@ def fitting(name: str, gradient: Any, variable: Variable) -> Gradient:
             "them with x.to_device(device)."
         )
     if indices.size:
-        with placement.formulas_on(indices._data):
+        with devices.formulas_on(indices._data):
             low, high = int(indices._data.min()), int(indices._data.max())
         if low < 0 or high >= g.shape[0]:
             raise IndexOutOfBoundsError(

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF, NAMESPACES, TENSOR
+from gpugrad.core.backend import HALF, NAMESPACES, TENSOR
+from gpugrad.core.devices import formulas_on
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels import optim as kernels
 from gpugrad.optim.arrays import flat
-from gpugrad.placement import formulas_on
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, recorders, tensor, wrap
 
 __all__ = ["all_finite", "clip_by_global_norm"]
 

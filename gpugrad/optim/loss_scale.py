@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF, TENSOR
+from gpugrad.core.backend import HALF, TENSOR
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, constant, tensor
+from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DeviceError
 from gpugrad.optim.checks import Gradient
 from gpugrad.optim.clip import all_finite
 from gpugrad.optim.optimizer import Optimizer, Schedule
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor, constant, tensor
-from gpugrad.variable import Variable
 
 __all__ = ["LossScaleOptimizer"]
 

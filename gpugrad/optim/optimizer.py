@@ -9,8 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import nest, placement
-from gpugrad.backend import HALF
+from gpugrad.core import devices, nest
+from gpugrad.core.backend import HALF
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.core.threads import spread
+from gpugrad.core.variable import Variable
 from gpugrad.errors import (
     ArgumentError,
     CheckpointError,
@@ -30,13 +34,9 @@ from gpugrad.optim.arrays import (
 )
 from gpugrad.optim.checks import Gradient, fitting, one_element, paired
 from gpugrad.optim.states import State, Work, grouped
-from gpugrad.pool import spread
-from gpugrad.slices import IndexedSlices
 from gpugrad.tape import GradientTape
-from gpugrad.tensor import Tensor, wrap
 from gpugrad.trace import Tracing
 from gpugrad.traced import running
-from gpugrad.variable import Variable
 
 __all__ = ["Optimizer", "Schedule"]
 
@@ -153,7 +153,7 @@ class Optimizer:
             work = self._launch_all(self._move_all_rows(work, rate), rate)
             for _, data, _ in work:
                 if type(data) is not np.ndarray:
-                    with placement.formulas_on(data):
+                    with devices.formulas_on(data):
                         scratch(flat(data))  # given back at once, and found again below
             self._move_all(work, rate)
             self.iterations += 1
@@ -168,7 +168,7 @@ class Optimizer:
                 if type(data) is np.ndarray:
                     on_cpu.append(self._begun(state, data, g, rate))
                 else:
-                    with placement.formulas_on(data):
+                    with devices.formulas_on(data):
                         move([self._begun(state, data, g, rate)])
             spread(move, parts(on_cpu))
 
@@ -184,7 +184,7 @@ class Optimizer:
             if not isinstance(g, IndexedSlices):
                 rest.append((state, data, g))
                 continue
-            with placement.formulas_on(data):
+            with devices.formulas_on(data):
                 self._move_rows(data, g.indices._data, g.values._data, rate)
                 self._begin(state, rate)
         return rest
@@ -205,7 +205,7 @@ class Optimizer:
     def _launch(self, group: Sequence[Work], settings: tuple[float, ...], live: Any = None) -> None:
         """Move arrays of one dtype and one GPU; `live` as for `gpugrad.kernels.optim.step`."""
         states, data, gradients = zip(*group, strict=True)
-        with placement.formulas_on(data[0]):
+        with devices.formulas_on(data[0]):
             averages = [[s.averages[slot].multiply_out() for s in states] for slot in self.slots]
             launch_step(
                 self.kernel, [[flat(d) for d in data], gradients, *averages], settings, live
@@ -229,7 +229,7 @@ class Optimizer:
             i: (
                 s,
                 s.step,
-                {k: Average(placement.copied(a.array), a.scale) for k, a in s.averages.items()},
+                {k: Average(devices.copied(a.array), a.scale) for k, a in s.averages.items()},
             )
             for i, s in self._states.items()
         }
@@ -363,7 +363,7 @@ class Optimizer:
                 continue
             made[f"{name}.step"] = np.array(state.step)
             for slot, average in state.averages.items():
-                made[f"{name}.{slot}"] = placement.copied(average.array)
+                made[f"{name}.{slot}"] = devices.copied(average.array)
                 made[f"{name}.{slot}.scale"] = np.array(average.scale)
         return {name: wrap(array) for name, array in made.items()}
 
@@ -407,7 +407,7 @@ class Optimizer:
                         f"{self.name}: '{name}.{slot}' is {array.dtype}, "
                         f"{average.array.dtype} is needed."
                     )
-                average.array = placement.put(array, variable.device)
+                average.array = devices.put(array, variable.device)
             made[variable._id] = fresh
         if left:
             raise CheckpointError(
@@ -427,7 +427,7 @@ class Optimizer:
         self._states = {s.variable._id: s for s in state["_states"]}
         for s in state["_states"]:
             for average in s.averages.values():  # CuPy's are read to the current GPU
-                average.array = placement.move(average.array, s.variable.device)
+                average.array = devices.move(average.array, s.variable.device)
 
     def __repr__(self) -> str:
         rate = self._learning_rate

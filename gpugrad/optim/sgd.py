@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.backend import NAMESPACES
+from gpugrad.core.backend import NAMESPACES
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.optim import sgd_settings
 from gpugrad.ops.indices import add_at

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpugrad import placement
-from gpugrad.backend import NAMESPACES
+from gpugrad.core import devices
+from gpugrad.core.backend import NAMESPACES
+from gpugrad.core.variable import Variable
 from gpugrad.optim.arrays import Average, flat, reals, state_dtype
-from gpugrad.variable import Variable
 
 __all__ = ["State", "Work", "grouped"]
 
@@ -21,7 +21,7 @@ class State:
     def __init__(self, variable: Variable, slots: Sequence[str]) -> None:
         data = flat(variable._data)
         lib, dtype = NAMESPACES[type(data)].lib, state_dtype(data.dtype)
-        with placement.formulas_on(data):
+        with devices.formulas_on(data):
             self.averages = {slot: Average(lib.zeros(data.shape, dtype=dtype)) for slot in slots}
         self.step = 0
         self.variable = variable
@@ -45,5 +45,5 @@ def grouped(work: Sequence[Work]) -> list[list[Work]]:
     groups: dict[Any, list[Work]] = {}
     for one in work:
         state, data, _ = one
-        groups.setdefault((data.dtype, placement.device_of(data), state.step), []).append(one)
+        groups.setdefault((data.dtype, devices.device_of(data), state.step), []).append(one)
     return list(groups.values())

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend, placement
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import Tensor
+from gpugrad.core import backend, devices
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor
 
 __all__ = [
     "TOLERANCES",
@@ -51,7 +51,7 @@ def as_numpy(x: Any) -> Array:
         x = x.to_dense()
     if isinstance(x, Tensor):
         return x.numpy()
-    return placement.host(x) if backend.is_array(x) else np.asarray(x)
+    return devices.host(x) if backend.is_array(x) else np.asarray(x)
 
 
 def wide(x: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY
+from gpugrad.core.backend import NUMPY
 from gpugrad.kernels import generated
 
 __all__ = ["call_forward", "call_gradients", "contiguous"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpugrad import placement
+from gpugrad.core import devices
+from gpugrad.core.devices import CPU
 from gpugrad.errors import ArgumentError
 from gpugrad.op import OPS, Op
-from gpugrad.placement import CPU
 from gpugrad.testing.checks.declared import (
     check_documentation,
     check_errors,
@@ -87,9 +87,9 @@ def check_op(
             raise ArgumentError(f"check_op: there is no op {op!r:.60}; gg.OPS has their names.")
         record = OPS[op]
     if device is None:
-        device = "cuda:0" if placement.gpu_count() else CPU
+        device = "cuda:0" if devices.gpu_count() else CPU
     for name in checks:
         if name not in _CHECKS:
             raise ArgumentError(f"check_op: there is no check {name!r}; there are {CHECKS}.")
         with about(record.name, f"the check {name!r}"):
-            _CHECKS[name](Subject(record, seed, orders, placement.device(device)))
+            _CHECKS[name](Subject(record, seed, orders, devices.device(device)))

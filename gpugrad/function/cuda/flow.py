@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from gpugrad.core.variable import Variable
 from gpugrad.function.cuda.runs import Run
 from gpugrad.function.cuda.slots import Slot, slot_of
 from gpugrad.function.memory import roots_of
 from gpugrad.program import Program, Value
-from gpugrad.variable import Variable
 
 __all__ = ["Flow", "flow_of"]
 

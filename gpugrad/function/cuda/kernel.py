@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import Namespace
+from gpugrad.core.backend import Namespace
 from gpugrad.function.cuda.reading import Reading
 from gpugrad.function.cuda.rows import MOST_BLOCKS, Rows
 from gpugrad.function.fusing.fuse import Kernel, reduction

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import NUMPY, Namespace
+from gpugrad.core.backend import NUMPY, Namespace
+from gpugrad.core.devices import copied, formulas_on
 from gpugrad.errors import reraise
 from gpugrad.function.cuda.flow import Flow, flow_of
 from gpugrad.function.cuda.in_place import moved_in_place
@@ -26,7 +27,6 @@ from gpugrad.function.fusing import FUSING
 from gpugrad.function.fusing.overwriting import over, overwriting
 from gpugrad.kernels.graphs import Graph, Put, RefusedError, beside, in_order
 from gpugrad.kernels.launch import is_captured
-from gpugrad.placement import copied, formulas_on
 from gpugrad.program import OtherwiseError, Program, Step, check_shapes
 
 __all__ = ["Launches"]

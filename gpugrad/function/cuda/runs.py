@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpugrad.backend import Namespace
+from gpugrad.core.backend import Namespace
 from gpugrad.function.calls import effect_call, op_call, said
 from gpugrad.function.cuda.captured import can_be_captured
 from gpugrad.function.cuda.kernel import compiled

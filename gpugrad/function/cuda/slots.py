@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import weakref
 
-from gpugrad.backend import ALONE
+from gpugrad.core.backend import ALONE
+from gpugrad.core.devices import copied
+from gpugrad.core.variable import Variable
 from gpugrad.kernels.graphs import beside
-from gpugrad.placement import copied
-from gpugrad.variable import Variable
 
 __all__ = ["Slot", "slot_of"]
 

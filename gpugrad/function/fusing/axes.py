@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF
+from gpugrad.core.backend import HALF
 from gpugrad.function.fusing.fuse import REDUCTIONS, axes_of, reduction, views_apart
 from gpugrad.function.rewrite import Rewriter
 from gpugrad.program import Program, Step, Value

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import Namespace
+from gpugrad.core.backend import Namespace
 from gpugrad.function.fusing.joined import Joined, with_instead
 from gpugrad.function.readers import Readers
 from gpugrad.kernels.casts import NARROW, narrowed

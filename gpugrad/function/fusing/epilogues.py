@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpugrad.backend import NUMPY, Namespace
+from gpugrad.core.backend import NUMPY, Namespace
 from gpugrad.function.fusing.joined import Joined
 from gpugrad.kernels import cublaslt
 from gpugrad.ops.convolution import launch_with_bias

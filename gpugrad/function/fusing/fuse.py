@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF
+from gpugrad.core.backend import HALF
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.program import Program, Step, Value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 
-from gpugrad.backend import Namespace
+from gpugrad.core.backend import Namespace
 from gpugrad.function.fusing.joined import Joined, with_instead
 from gpugrad.function.readers import Readers
 from gpugrad.kernels.cross_entropy import loss_and_gradient

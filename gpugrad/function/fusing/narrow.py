@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.backend import HALF
+from gpugrad.core.backend import HALF
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.function.readers import Readers
 from gpugrad.function.rewrite import Rewriter

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import HALF
+from gpugrad.core.backend import HALF
 from gpugrad.function.fusing.fuse import LONG_ROW, axes_of
 from gpugrad.function.rewrite import Rewriter
 from gpugrad.program import Program, Step, Value

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.backend import Namespace
+from gpugrad.core.backend import Namespace
 from gpugrad.function.fusing.epilogues import Product
 from gpugrad.function.fusing.fuse import Kernel
 from gpugrad.function.fusing.joined import Joined

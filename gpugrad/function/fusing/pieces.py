@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import Namespace
+from gpugrad.core.backend import Namespace
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.function.readers import Readers
 from gpugrad.function.rewrite import Rewriter

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from gpugrad.backend import HALF, NUMPY
+from gpugrad.core.backend import HALF, NUMPY
 from gpugrad.function.fusing.epilogues import Convolved, Product
 from gpugrad.function.fusing.fuse import axes_of
 from gpugrad.function.passes.dead import remove_dead

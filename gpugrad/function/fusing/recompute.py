@@ -22,7 +22,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from gpugrad.backend import HALF
+from gpugrad.core.backend import HALF
 from gpugrad.function.fusing.fuse import SAME_ELEMENTS, Kernel, reduction, views_apart
 from gpugrad.function.fusing.overwriting import overwriting
 from gpugrad.function.memory import roots_of

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import ARRAYS
+from gpugrad.core.backend import ARRAYS
+from gpugrad.core.tensor import Tensor
 from gpugrad.function.rewrite import Rewriter
 from gpugrad.program import Program, Step, Value
-from gpugrad.tensor import Tensor
 
 __all__ = ["common_subexpressions"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.devices import host
 from gpugrad.function.rewrite import Rewriter
-from gpugrad.placement import host
 from gpugrad.program import Program, Step, Value
 
 __all__ = ["simplify"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.exceptions import ComplexWarning
 
-from gpugrad.backend import is_inexact
+from gpugrad.core.backend import is_inexact
 from gpugrad.errors import GpugradError
 from gpugrad.tape import GradientTape
 from gpugrad.testing.checks.subject import Subject

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import nest, placement
-from gpugrad.backend import NUMPY, SCALARS, is_inexact
+from gpugrad.core import devices, nest
+from gpugrad.core.backend import NUMPY, SCALARS, is_inexact
+from gpugrad.core.devices import CPU
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.op import Op
-from gpugrad.placement import CPU
-from gpugrad.tensor import Tensor, tensor, wrap
 from gpugrad.testing.close import Array, as_numpy
 from gpugrad.testing.grads import Case, is_hermitian, random_like
 
@@ -78,7 +78,7 @@ class Sample:
         """A leaf as the op gets it: a Tensor around an array, with no copy on the CPU."""
         if not isinstance(leaf, np.ndarray):
             return leaf
-        return wrap(leaf if self.device == CPU else placement.put(leaf, self.device))
+        return wrap(leaf if self.device == CPU else devices.put(leaf, self.device))
 
     def call(self, leaves: Sequence[Any]) -> list[Tensor]:
         """All results of the op's eager function."""

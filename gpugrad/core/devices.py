@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad import errors
-from gpugrad.backend import ARRAYS, BFLOAT16, NAMESPACES, SCALARS, bottom, cupy
+from gpugrad.core.backend import ARRAYS, BFLOAT16, NAMESPACES, SCALARS, bottom, cupy
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
 __all__ = [

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpugrad import backend, placement
-from gpugrad.backend import ALONE, ARRAYS, BFLOAT16, SCALARS, TENSOR
+from gpugrad.core import backend, devices
+from gpugrad.core.backend import ALONE, ARRAYS, BFLOAT16, SCALARS, TENSOR
+from gpugrad.core.devices import Device
+from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
-from gpugrad.placement import Device
-from gpugrad.slices import IndexedSlices
 
 __all__ = [
     "Tensor",
@@ -105,11 +105,11 @@ class Tensor:
     @property
     def device(self) -> Device:
         """Where the elements are."""
-        return placement.device_of(self._data)
+        return devices.device_of(self._data)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A new NumPy array with the values (copied from the GPU if they are there)."""
-        return placement.host(self._data)
+        return devices.host(self._data)
 
     def item(self) -> Any:
         """The one element as a Python number; ArgumentError if there is not exactly one."""
@@ -236,7 +236,7 @@ class Tensor:
             or self._data.base is not None  # a view: its memory is another array's
             or not _writeable(self._data)
         ):
-            self._data = placement.copied(self._data)
+            self._data = devices.copied(self._data)
         return self._data
 
     if TYPE_CHECKING:  # hung on by gpugrad.methods; said here for type checkers and editors
@@ -297,11 +297,11 @@ def together(name: str, arrays: Sequence[Any], index: Any = None) -> None:
     """Refuse bare arrays, and Tensors in an index of them, of two libraries."""
     parts = index if type(index) is tuple else (index,)
     placed = index_parts(tuple(p for p in parts if type(p) is not np.ndarray))
-    placement.one_library(name, [a for a in (*arrays, *placed) if type(a) in ARRAYS])
+    devices.one_library(name, [a for a in (*arrays, *placed) if type(a) in ARRAYS])
 
 
 def _unpickle(values: np.ndarray[Any, Any], device: str) -> Tensor:
-    return wrap(placement.put(values, placement.device(device)))
+    return wrap(devices.put(values, devices.device(device)))
 
 
 def digits(array: Any, separator: str = ", ", prefix: str = "") -> str:
@@ -314,7 +314,7 @@ def digits(array: Any, separator: str = ", ", prefix: str = "") -> str:
             if n > 7:
                 edges = np.r_[0:4, n - 3 : n]
                 shown = shown[(slice(None),) * axis + (edges,)]
-    values = placement.host(shown)
+    values = devices.host(shown)
     if values.dtype == BFLOAT16:
         values = values.astype(np.float32)
     if not values.ndim:
@@ -395,12 +395,12 @@ def tensor(x: Any) -> Tensor:
     if backend.is_array(x):
         if kind is np.ndarray:
             x = _to_numpy(x)
-        return wrap(placement.copied(x))
+        return wrap(devices.copied(x))
     if isinstance(x, IndexedSlices):
         return x.to_dense()
     if isinstance(x, (list, tuple)) and _holds_tensor(x):
         return TENSOR.stack([tensor(v) for v in x])
-    return wrap(placement.put(_to_numpy(x), placement.default_device()))
+    return wrap(devices.put(_to_numpy(x), devices.default_device()))
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Tensor:
@@ -423,14 +423,14 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
     if _holds_tensor(value):
         return _converted(tensor(value), dtype, shape, device)
     if not isinstance(value, np.ndarray) and backend.is_array(value):  # stays where it is
-        d = placement.device_of(value) if device is None else placement.device(device)
-        made = placement.copied(placement.move(value, d))
+        d = devices.device_of(value) if device is None else devices.device(device)
+        made = devices.copied(devices.move(value, d))
     else:
-        d = placement.device(device)
+        d = devices.device(device)
         made = _to_numpy(value, dtype)
         if dtype is not None and numbers_only(value):
             no_value_lost("constant", made, backend.as_dtype(dtype))
-    with placement.formulas_on(made):
+    with devices.formulas_on(made):
         if dtype is not None:
             made = made.astype(
                 no_part_lost("constant", made.dtype, backend.as_dtype(dtype)), copy=False
@@ -441,7 +441,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
                 raise ShapeError(f"constant: {made.size} values do not fill the shape {shape}.")
             made = made.reshape(shape) if made.size == np.prod(shape) else made.repeat(
                 int(np.prod(shape))).reshape(shape)  # fmt: skip
-    return wrap(placement.put(made, d) if type(made) is np.ndarray else made)
+    return wrap(devices.put(made, d) if type(made) is np.ndarray else made)
 
 
 def _converted(t: Tensor, dtype: Any, shape: Any, device: Any) -> Tensor:

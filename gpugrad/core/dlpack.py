@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad import backend, placement
-from gpugrad.backend import TENSOR
+from gpugrad.core import backend, devices
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.devices import Device
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
-from gpugrad.placement import Device
-from gpugrad.tensor import Tensor, wrap
 
 __all__ = ["cuda_array_interface", "dlpack", "dlpack_device", "from_cuda_memory", "from_dlpack"]
 
@@ -45,7 +45,7 @@ def dlpack(
     """
     data = self._handed_out("another library's array")
     if self.device.kind != "cpu":
-        with placement.formulas_on(data):
+        with devices.formulas_on(data):
             if copy and dl_device in (None, dlpack_device(self)):  # CuPy copies to the host only
                 data, copy = data.copy(), None
             return data.__dlpack__(
@@ -107,12 +107,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         raise DTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; use gg.asarray.")
     kind, index = x.__dlpack_device__()
     if kind in (_CUDA, _CUDA_MANAGED):
-        d = placement.device(f"cuda:{index}")
-        if index >= placement.gpu_count():
+        d = devices.device(f"cuda:{index}")
+        if index >= devices.gpu_count():
             raise DeviceError(f"from_dlpack: the array is on {d}, which CuPy does not reach.")
         read = backend.cupy().from_dlpack
     elif kind in (_CPU, _CUDA_HOST):
-        d, read = placement.CPU, np.from_dlpack
+        d, read = devices.CPU, np.from_dlpack
     else:
         raise DeviceError(f"from_dlpack: the array is on a device of kind {kind}: not CPU or CUDA.")
     try:
@@ -129,20 +129,20 @@ def from_cuda_memory(x: Any, /, *, device: Any = None, copy: bool | None = None)
 
     Arguments and errors are those of `from_dlpack`.
     """
-    placement.require(placement.device("cuda:0"))
+    devices.require(devices.device("cuda:0"))
     try:
         made = backend.cupy().asarray(x).view()
     except (RuntimeError, TypeError, ValueError) as error:
         raise DTypeError(f"A {type(x).__name__} is no array of CUDA memory: {error}") from error
-    return _moved(wrap(made), placement.device_of(made), device, copy)
+    return _moved(wrap(made), devices.device_of(made), device, copy)
 
 
 def _moved(x: Tensor, here: Device, device: Any, copy: bool | None) -> Tensor:
-    there = here if device is None else placement.device(device)
+    there = here if device is None else devices.device(device)
     if there != here:
         if copy is False:
             raise ArgumentError(f"from_dlpack: {there} needs a copy, and copy=False.")
         return x.to_device(there)
     if not copy:
         return x
-    return wrap(placement.copied(x._data)) if not x._id else TENSOR.positive(x)
+    return wrap(devices.copied(x._data)) if not x._id else TENSOR.positive(x)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backend import TENSOR
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.devices import Device
 from gpugrad.errors import ShapeError
-from gpugrad.placement import Device
 
 __all__ = ["IndexedSlices"]
 

@@ -6,11 +6,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad import backend, placement
-from gpugrad.backend import as_array, is_inexact
-from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
-from gpugrad.slices import IndexedSlices
-from gpugrad.tensor import (
+from gpugrad.core import backend, devices
+from gpugrad.core.backend import as_array, is_inexact
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import (
     Tensor,
     constant,
     digits,
@@ -23,6 +22,7 @@ from gpugrad.tensor import (
     tensor,
     threads,
 )
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
 
 __all__ = ["Variable", "VariableRef", "VariableSlice"]
 
@@ -149,7 +149,7 @@ class Variable(Tensor):
                                  f"{self.dtype} Variable '{self._name}'.")  # fmt: skip
             if numbers_only(value):
                 no_value_lost(op, data, self.dtype)
-            with placement.formulas_on(data):
+            with devices.formulas_on(data):
                 data = data.astype(no_part_lost(op, data.dtype, self.dtype), copy=False)
         return data
 
@@ -171,7 +171,7 @@ class Variable(Tensor):
             self._check_shape(op, data.shape)
             raise ShapeError(f"{op}: the value has shape {data.shape}, the Variable {self.shape}.")
         try:
-            with placement.formulas_on(data):
+            with devices.formulas_on(data):
                 made = step(self._data, data)
         except Exception as error:
             reraise(error, op, {"variable": self, "value": value}, {})
@@ -239,7 +239,7 @@ class Variable(Tensor):
 
     def __reduce__(self) -> Any:
         return _unpickle_variable, (
-            placement.host(self._data), str(self.device), self._trainable, self._name, self._fits,
+            devices.host(self._data), str(self.device), self._trainable, self._name, self._fits,
         )  # fmt: skip
 
     def __repr__(self) -> str:

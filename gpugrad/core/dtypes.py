@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gpugrad.backend import BFLOAT16, SCALARS, as_dtype
+from gpugrad.core.backend import BFLOAT16, SCALARS, as_dtype
 from gpugrad.errors import ArgumentError, DTypeError, saying_where
 
 __all__ = ["can_cast", "finfo", "iinfo", "isdtype", "promote_types", "result_type"]
