@@ -30,7 +30,7 @@ from gpugrad.function import function
 from gpugrad.graph import Graph, gradients
 from gpugrad.inspection import VERSION as __array_api_version__
 from gpugrad.inspection import __array_namespace_info__
-from gpugrad.kernels.cublaslt import get_matmul_precision, set_matmul_precision
+from gpugrad.kernels.libraries.cublaslt import get_matmul_precision, set_matmul_precision
 from gpugrad.op import OPS, Op, elementwise, no_gradient, op
 
 from gpugrad.ops.activations import (

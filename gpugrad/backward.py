@@ -36,7 +36,7 @@ from gpugrad.core.devices import formulas_on, full_beside, gpu_count
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, index_parts, made_of, wrap
 from gpugrad.errors import reraise
-from gpugrad.kernels import generated
+from gpugrad.kernels.codegen import for_ops
 
 __all__ = ["Entry", "backward", "crossings", "finished", "flat", "plus", "refit", "revive", "zeros"]
 
@@ -144,7 +144,7 @@ def backward(
                 xp = reading(*(g if type(g) is tuple else (g,)), *flat(saved), *index)
             if getattr(op, "kind", None) == "elementwise" and xp is not NUMPY and not xp.wraps:
                 wanted = [r is not None and i in need for i, r in zip(ids, rules, strict=True)]
-                rules, fits = generated.gradients(op, rules, g, saved, fits, wanted)
+                rules, fits = for_ops.gradients(op, rules, g, saved, fits, wanted)
         elif not raw:
             saved = revive(op, saved, out, ids)
         for i, rule, fit in zip(ids, rules, fits, strict=False):

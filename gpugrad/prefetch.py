@@ -13,8 +13,8 @@ from gpugrad.core.backend import cupy
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, constant, wrap
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels.launch import TYPES
-from gpugrad.kernels.staging import Staging
+from gpugrad.kernels.runtime.launch import TYPES
+from gpugrad.kernels.runtime.staging import Staging
 
 __all__ = ["prefetch_to_device"]
 

@@ -15,7 +15,7 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor
 from gpugrad.eager import compiled
 from gpugrad.errors import NoGradientError
-from gpugrad.kernels import generated
+from gpugrad.kernels.codegen import for_ops
 from gpugrad.recorder import record_many
 
 __all__ = ["DeclaredRules", "OwnRules", "Rule", "conjugate"]
@@ -226,7 +226,7 @@ def _bind_partial(partial: Any, op: DeclaredRules) -> Rule:
     """
     if not callable(partial):
         if partial == 1:
-            return generated.identity
+            return for_ops.identity
         return eval(compiled("lambda xp, g, s, k: g * d", "eval"), {"d": partial})
     if op.singular:
         return _bind_rule(partial, op, "xp.masked_multiply(g, conj(xp, {}))")

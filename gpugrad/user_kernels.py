@@ -16,8 +16,8 @@ import numpy as np
 
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels.launch import launch, pointer, type_name
-from gpugrad.kernels.rows import FLOATS
+from gpugrad.kernels.by_hand.rows import FLOATS
+from gpugrad.kernels.runtime.launch import launch, pointer, type_name
 from gpugrad.op import elementwise, names_in, op
 
 __all__ = ["elementwise_kernel", "raw_kernel"]
@@ -211,7 +211,7 @@ def raw_kernel(
     Args:
         source: CUDA C++ with ``__global__ void name(...)``. As a template ``template <class T>`` it
             is compiled for the dtype of the first array; ``compute_t<T>`` is float for 16-bit
-            floats, and `gpugrad/kernels/common.cuh` has reductions over a warp and a block.
+            floats, and `gpugrad/kernels/runtime/common.cuh` has reductions over a warp and a block.
         grid, block: numbers of blocks and of threads, in up to three directions. Where the number
             of blocks is 0 nothing is launched, and the results hold zeros.
         scalars: the remaining arguments: an int is passed as ``long long``, a float as

@@ -38,7 +38,7 @@ if not REAL_GPU:  # before gpugrad asks: it asks once
 
 from gpugrad.batched import BATCHED  # noqa: E402
 from gpugrad.core import backend  # noqa: E402  # after the fake
-from gpugrad.kernels.generated import composed  # noqa: E402
+from gpugrad.kernels.codegen.for_ops import composed  # noqa: E402
 from gpugrad.op import OPS  # noqa: E402
 
 hypothesis.settings.register_profile(

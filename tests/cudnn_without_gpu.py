@@ -2,7 +2,7 @@
 
 python tests/cudnn_without_gpu.py FOLDER FILE
 
-Reads a list of (function of gpugrad.kernels.cudnn, problem, notes) as a pickle from FILE, and
+Reads a list of (function of gpugrad.kernels.libraries.cudnn, problem, notes) as a pickle from FILE, and
 prints for each the bytes of its plan's workspace, or why there is no plan, as JSON. FOLDER is for
 two libraries that stand in for the driver's and the runtime's, made by g++ there: cuDNN compiles
 its kernels but has nothing to load them into.
@@ -82,7 +82,7 @@ def library(folder: Path) -> Any:
 def main() -> None:
     cu = library(Path(sys.argv[1]))
     device = cu.create_device_properties(json.dumps(H100))
-    from gpugrad.kernels import cudnn
+    from gpugrad.kernels.libraries import cudnn
 
     results: list[Any] = []
     for name, problem, notes in pickle.loads(Path(sys.argv[2]).read_bytes()):

@@ -10,9 +10,9 @@ from gpugrad.function.fusing import casts
 from gpugrad.function.fusing.casts import cast_together
 from gpugrad.function.fusing.fuse import fuse
 from gpugrad.function.fusing.products import find_products
-from gpugrad.kernels.casts import INSTANCES, NARROW, narrowed
-from gpugrad.kernels.launch import code_of
-from gpugrad.kernels.tables import CHUNK, room
+from gpugrad.kernels.by_hand.casts import INSTANCES, NARROW, narrowed
+from gpugrad.kernels.runtime.launch import code_of
+from gpugrad.kernels.runtime.tables import CHUNK, room
 from gpugrad.testing import nvrtc, shim
 
 SIZES = [1, 7, 8, 64, CHUNK - 1, CHUNK, 2 * CHUNK + 9]

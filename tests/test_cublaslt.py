@@ -18,7 +18,7 @@ import gpugrad as gg
 from gpugrad.core import backend
 from gpugrad.core.backend import BFLOAT16
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels import cublaslt
+from gpugrad.kernels.libraries import cublaslt
 
 DTYPES = [np.float32, np.float64, np.float16, BFLOAT16]
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}

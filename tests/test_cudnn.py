@@ -19,8 +19,8 @@ import gpugrad as gg
 from gpugrad.core import backend, nest
 from gpugrad.core.backend import BFLOAT16, NUMPY
 from gpugrad.function.fusing.fuse import launches
-from gpugrad.kernels import cudnn
-from gpugrad.kernels.graphs import Graph
+from gpugrad.kernels.libraries import cudnn
+from gpugrad.kernels.runtime.graphs import Graph
 from gpugrad.testing import shim
 
 DTYPES = [np.float32, np.float64, np.float16, BFLOAT16]

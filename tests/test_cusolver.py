@@ -15,7 +15,7 @@ from conftest import REAL_GPU
 
 import gpugrad as gg
 from gpugrad.errors import SingularMatrixError
-from gpugrad.kernels import cusolver
+from gpugrad.kernels.libraries import cusolver
 
 needs_the_stand_in = pytest.mark.skipif(REAL_GPU, reason="looks at what the stand-in was asked")
 

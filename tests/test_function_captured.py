@@ -12,7 +12,7 @@ from gpugrad.core.devices import device, gpu_count
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import DeviceError
 from gpugrad.function.cuda import runs
-from gpugrad.kernels import cublaslt
+from gpugrad.kernels.libraries import cublaslt
 from gpugrad.testing.checks.subject import Subject
 
 pytestmark = [

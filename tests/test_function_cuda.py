@@ -14,8 +14,8 @@ import gpugrad as gg
 from gpugrad.core import backend, devices
 from gpugrad.core.devices import gpu_count
 from gpugrad.function.fusing.overwriting import overwriting
-from gpugrad.kernels import cublaslt
-from gpugrad.kernels.graphs import Graph, Put, _dead, beside
+from gpugrad.kernels.libraries import cublaslt
+from gpugrad.kernels.runtime.graphs import Graph, Put, _dead, beside
 from gpugrad.testing import shim
 
 pytestmark = [

@@ -14,7 +14,7 @@ from steps import loss_and_gradient, training_step
 import gpugrad as gg
 from gpugrad.core.devices import gpu_count
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels import cublaslt
+from gpugrad.kernels.libraries import cublaslt
 from gpugrad.traced import running
 
 RNG = np.random.default_rng(0)

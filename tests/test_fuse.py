@@ -20,7 +20,7 @@ from gpugrad.function.fusing.fuse import Kernel, fuse, launches
 from gpugrad.function.fusing.losses import with_gradients
 from gpugrad.function.fusing.products import find_products
 from gpugrad.function.passes import PASSES
-from gpugrad.kernels.launch import code_of
+from gpugrad.kernels.runtime.launch import code_of
 from gpugrad.testing import nvrtc, shim
 
 

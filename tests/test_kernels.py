@@ -11,7 +11,7 @@ from needs import needs_shim
 import gpugrad as gg
 from gpugrad.backward import refit
 from gpugrad.core.backend import BFLOAT16, NUMPY
-from gpugrad.kernels.code import NoCodeError
+from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.testing import shim
 from gpugrad.testing.kernels import call_forward, call_gradients
 

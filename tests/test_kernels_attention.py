@@ -7,7 +7,8 @@ from needs import each_architecture, needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY, as_dtype
-from gpugrad.kernels import attention, launch
+from gpugrad.kernels.by_hand import attention
+from gpugrad.kernels.runtime import launch
 from gpugrad.ops import attention as attention_ops
 from gpugrad.testing import nvrtc, shim
 

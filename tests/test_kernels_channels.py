@@ -7,8 +7,8 @@ from needs import each_architecture, needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
-from gpugrad.kernels import channel_norms
-from gpugrad.kernels.launch import code_of, launch
+from gpugrad.kernels.by_hand import channel_norms
+from gpugrad.kernels.runtime.launch import code_of, launch
 from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim

@@ -7,8 +7,8 @@ from needs import each_architecture, needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY, as_dtype
-from gpugrad.kernels import convolution as kernels
-from gpugrad.kernels import launch
+from gpugrad.kernels.by_hand import convolution as kernels
+from gpugrad.kernels.runtime import launch
 from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim

@@ -6,7 +6,8 @@ from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY, as_dtype
-from gpugrad.kernels import launch, scatter
+from gpugrad.kernels.by_hand import scatter
+from gpugrad.kernels.runtime import launch
 from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim

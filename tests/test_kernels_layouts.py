@@ -8,8 +8,8 @@ from needs import needs_shim
 
 from gpugrad.backward import refit
 from gpugrad.core.backend import NUMPY
-from gpugrad.kernels.elementwise import Elementwise
-from gpugrad.kernels.text import LONG
+from gpugrad.kernels.codegen.elementwise import Elementwise
+from gpugrad.kernels.codegen.text import LONG
 from gpugrad.testing import shim
 
 pytestmark = [pytest.mark.kernels, needs_shim]

@@ -6,7 +6,7 @@ from needs import needs_shim
 
 import gpugrad as gg
 from gpugrad.core.backend import BFLOAT16
-from gpugrad.kernels import calls
+from gpugrad.kernels.codegen import calls
 from gpugrad.testing import check_op
 
 pytestmark = [pytest.mark.kernels, needs_shim]

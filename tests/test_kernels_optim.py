@@ -7,9 +7,9 @@ from needs import needs_nvrtc, needs_shim
 import gpugrad as gg
 from gpugrad import optim
 from gpugrad.core.backend import BFLOAT16, HALF
-from gpugrad.kernels import launch
-from gpugrad.kernels import optim as kernels
-from gpugrad.kernels.tables import room, tables
+from gpugrad.kernels.by_hand import optim as kernels
+from gpugrad.kernels.runtime import launch
+from gpugrad.kernels.runtime.tables import room, tables
 from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim

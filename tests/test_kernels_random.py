@@ -6,7 +6,8 @@ from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
-from gpugrad.kernels import launch, random
+from gpugrad.kernels.by_hand import random
+from gpugrad.kernels.runtime import launch
 from gpugrad.ops import philox
 from gpugrad.ops.generator import _KINDS
 from gpugrad.testing import nvrtc, shim

@@ -7,8 +7,8 @@ from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
-from gpugrad.kernels import cross_entropy, norms, rows, softmax
-from gpugrad.kernels.launch import code_of
+from gpugrad.kernels.by_hand import cross_entropy, norms, rows, softmax
+from gpugrad.kernels.runtime.launch import code_of
 from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim

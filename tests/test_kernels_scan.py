@@ -6,7 +6,8 @@ from comparing import near_largest
 from needs import needs_nvrtc, needs_shim
 
 from gpugrad.core.backend import NUMPY, as_dtype
-from gpugrad.kernels import launch, scan
+from gpugrad.kernels.by_hand import scan
+from gpugrad.kernels.runtime import launch
 from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim

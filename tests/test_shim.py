@@ -6,7 +6,7 @@ import pytest
 from needs import needs_nvrtc, needs_shim
 
 from gpugrad.errors import KernelError
-from gpugrad.kernels import launch
+from gpugrad.kernels.runtime import launch
 from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim

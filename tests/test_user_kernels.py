@@ -10,7 +10,7 @@ import gpugrad as gg
 from gpugrad import user_kernels
 from gpugrad.core.backend import BFLOAT16
 from gpugrad.errors import ArgumentError, DTypeError, KernelError
-from gpugrad.kernels import launch
+from gpugrad.kernels.runtime import launch
 from gpugrad.testing import nvrtc
 
 pytestmark = needs_shim

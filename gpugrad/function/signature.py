@@ -16,7 +16,7 @@ from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.training import is_training
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels.cublaslt import get_matmul_precision
+from gpugrad.kernels.libraries.cublaslt import get_matmul_precision
 from gpugrad.trace import Tracing
 
 __all__ = ["Names", "Signature"]

@@ -14,7 +14,7 @@ from gpugrad.batched import all_batched
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
-from gpugrad.kernels.launch import is_captured
+from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.op import op
 from gpugrad.ops.losses import reduced, reduced_ref
 

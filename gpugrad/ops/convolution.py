@@ -18,7 +18,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.kernels import convolution as kernels
+from gpugrad.kernels.by_hand import convolution as kernels
 from gpugrad.op import op
 from gpugrad.ops.windows import crop_last, ints, pad_last, reach, strided, window_view
 from gpugrad.rules import conjugate
@@ -120,7 +120,7 @@ def launch_with_bias(
     xp: Any, x: Any, w: Any, bias: Any, *, relu: bool, last: bool, stride: Any, padding: Any,
     dilation: Any, groups: int,
 ) -> Any:  # fmt: skip
-    """A convolution with what follows it in a program: see `gpugrad.kernels.convolution`."""
+    """A convolution with what follows it in a program: see `gpugrad.kernels.by_hand.convolution`."""
     geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
     return kernels.with_bias(xp, x, w, bias, geometry=geometry, relu=relu, last=last)
 

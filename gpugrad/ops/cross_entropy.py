@@ -12,7 +12,7 @@ from gpugrad.batched import all_batched
 from gpugrad.core.backend import HALF, NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
-from gpugrad.kernels import cross_entropy as kernels
+from gpugrad.kernels.by_hand import cross_entropy as kernels
 from gpugrad.op import op
 from gpugrad.ops.losses import same_shape
 from gpugrad.ops.nn import below_max, exp_of

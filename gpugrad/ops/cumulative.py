@@ -10,7 +10,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, ShapeError
-from gpugrad.kernels import scan
+from gpugrad.kernels.by_hand import scan
 from gpugrad.op import op
 from gpugrad.ops.axes import accumulated, batch_all, batch_axis, cast_back
 

@@ -17,7 +17,7 @@ from gpugrad.core.devices import full_beside
 from gpugrad.core.samples import calls, shaped
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
-from gpugrad.kernels import random as kernels
+from gpugrad.kernels.by_hand import random as kernels
 from gpugrad.op import op
 from gpugrad.ops import philox
 from gpugrad.ops.activations import SELU_ALPHA, SELU_SCALE

@@ -14,7 +14,7 @@ from gpugrad.bare import wide
 from gpugrad.batched import loop, stack
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
-from gpugrad.kernels import attention as kernels
+from gpugrad.kernels.by_hand import attention as kernels
 from gpugrad.op import OPS, op
 from gpugrad.ops.attention import (
     attention_ref,

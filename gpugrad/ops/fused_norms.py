@@ -13,7 +13,7 @@ import numpy as np
 from gpugrad.bare import wide
 from gpugrad.core.samples import uniform
 from gpugrad.errors import AxisError, ShapeError
-from gpugrad.kernels import norms as kernels
+from gpugrad.kernels.by_hand import norms as kernels
 from gpugrad.op import op
 from gpugrad.ops.axes import all_axes, batch_axis, count
 from gpugrad.ops.losses import same_shape

@@ -18,7 +18,7 @@ from gpugrad.errors import (
     ShapeError,
     saying_where,
 )
-from gpugrad.kernels import scatter
+from gpugrad.kernels.by_hand import scatter
 from gpugrad.op import op
 from gpugrad.ops.creation import arange
 from gpugrad.ops.indexing import frozen_index

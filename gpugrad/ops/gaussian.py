@@ -15,7 +15,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ShapeError, SingularMatrixError
-from gpugrad.kernels import cusolver
+from gpugrad.kernels.libraries import cusolver
 from gpugrad.op import op
 from gpugrad.ops.linalg import as_inexact
 

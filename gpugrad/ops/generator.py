@@ -21,7 +21,7 @@ from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels.random import draws, noise_on, state_of
+from gpugrad.kernels.by_hand.random import draws, noise_on, state_of
 from gpugrad.ops import philox, rejection
 from gpugrad.ops.draws import Drawn, once
 from gpugrad.traced import running

@@ -13,7 +13,7 @@ from gpugrad.core.backend import ARRAYS, SCALARS
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import DTypeError, IndexOutOfBoundsError, ShapeError
-from gpugrad.kernels import scatter
+from gpugrad.kernels.by_hand import scatter
 from gpugrad.op import op
 from gpugrad.ops.indexing_under_vmap import array_of, getitem_batch, scatter_at_batch, written
 from gpugrad.ops.indices import (

@@ -9,7 +9,7 @@ import numpy as np
 from gpugrad.batched import all_batched
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
-from gpugrad.kernels import scatter
+from gpugrad.kernels.by_hand import scatter
 from gpugrad.op import op
 from gpugrad.ops.indices import check_range
 

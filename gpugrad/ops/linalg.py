@@ -14,7 +14,7 @@ from gpugrad.batched import aligned
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
-from gpugrad.kernels import cusolver
+from gpugrad.kernels.libraries import cusolver
 from gpugrad.op import op
 from gpugrad.ops.products import adjoint
 from gpugrad.rules import conjugate

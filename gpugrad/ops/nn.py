@@ -13,7 +13,7 @@ from gpugrad.bare import typed
 from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.core.samples import along_axis, calls, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.kernels import softmax as kernels
+from gpugrad.kernels.by_hand import softmax as kernels
 from gpugrad.op import elementwise, op
 from gpugrad.ops.losses import mse_loss, same_shape
 

@@ -16,7 +16,7 @@ from gpugrad.batched import all_batched
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import along_axis, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
-from gpugrad.kernels import norms as kernels
+from gpugrad.kernels.by_hand import norms as kernels
 from gpugrad.op import op
 from gpugrad.ops.axes import all_axes, batch_axis, count
 from gpugrad.ops.losses import same_shape

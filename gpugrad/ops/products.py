@@ -14,7 +14,7 @@ from gpugrad.batched import aligned
 from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
-from gpugrad.kernels import cublaslt
+from gpugrad.kernels.libraries import cublaslt
 from gpugrad.op import op
 from gpugrad.rules import conjugate
 

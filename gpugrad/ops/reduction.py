@@ -8,7 +8,7 @@ import numpy as np
 
 from gpugrad.core.samples import along_axis, calls, uniform
 from gpugrad.errors import AxisError, ShapeError
-from gpugrad.kernels import softmax as kernels
+from gpugrad.kernels.by_hand import softmax as kernels
 from gpugrad.op import op
 from gpugrad.ops.axes import accumulated, all_axes, batch_axis, cast_back, count, expand, reduced
 

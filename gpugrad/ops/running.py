@@ -9,7 +9,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError
-from gpugrad.kernels import scan
+from gpugrad.kernels.by_hand import scan
 from gpugrad.op import op
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
-from gpugrad.kernels.launch import is_captured
+from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.op import op
 from gpugrad.ops.indices import as_int64
 from gpugrad.rules import conjugate

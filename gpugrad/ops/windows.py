@@ -12,7 +12,7 @@ import numpy as np
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.kernels import windows as kernels
+from gpugrad.kernels.by_hand import windows as kernels
 from gpugrad.op import op
 
 # ---- what convolution and pooling share --------------------------------------------------

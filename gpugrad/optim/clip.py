@@ -12,7 +12,7 @@ from gpugrad.core.devices import formulas_on
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels import optim as kernels
+from gpugrad.kernels.by_hand import optim as kernels
 from gpugrad.optim.arrays import flat
 
 __all__ = ["all_finite", "clip_by_global_norm"]

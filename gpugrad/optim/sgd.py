@@ -7,7 +7,7 @@ from typing import Any
 
 from gpugrad.core.backend import NAMESPACES
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels.optim import sgd_settings
+from gpugrad.kernels.by_hand.optim import sgd_settings
 from gpugrad.ops.indices import add_at
 from gpugrad.optim.arrays import add_scaled
 from gpugrad.optim.optimizer import Optimizer, Schedule

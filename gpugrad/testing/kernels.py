@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.kernels import generated
+from gpugrad.kernels.codegen import for_ops
 
 __all__ = ["call_forward", "call_gradients", "contiguous"]
 
@@ -23,7 +23,7 @@ def call_forward(op: Any, args: Sequence[Any]) -> Any:
     Raises:
         NoCodeError: it has no kernel for these.
     """
-    return generated.forward_of(op, [generated.kind_of(a) for a in args])(*args)[0]
+    return for_ops.forward_of(op, [for_ops.kind_of(a) for a in args])(*args)[0]
 
 
 def call_gradients(op: Any, args: Sequence[Any], masked: bool = False) -> dict[int, Any]:
@@ -52,8 +52,8 @@ def call_gradients(op: Any, args: Sequence[Any], masked: bool = False) -> dict[i
     rng = np.random.default_rng(2)
     g = np.asarray(rng.normal(size=out.shape) + (1j if out.dtype.kind == "c" else 0))
     g = g.astype(out.dtype)
-    kinds = [generated.saved_kind(s) for s in saved]
-    kernel = generated.gradients_of(op, rules, at, g.dtype, kinds, [args[k].dtype for k in at])
+    kinds = [for_ops.saved_kind(s) for s in saved]
+    kernel = for_ops.gradients_of(op, rules, at, g.dtype, kinds, [args[k].dtype for k in at])
     given = [s for s, kind in zip(saved, kinds, strict=True) if type(kind) is not tuple]
     made = kernel(g, *given, shapes=[args[k].shape for k in at])
     return {k: (gradient, g, saved) for k, gradient in zip(at, made, strict=True)}

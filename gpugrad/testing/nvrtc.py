@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpugrad.errors import KernelError
-from gpugrad.kernels.launch import OPTIONS
+from gpugrad.kernels.runtime.launch import OPTIONS
 
 __all__ = ["Compiled", "compile_all", "compile_for", "unavailable"]
 
@@ -71,7 +71,7 @@ def compile_for(architecture: str, source: str, name: str) -> Compiled:
 
     Args:
         architecture: ``"sm_90"``.
-        source: CUDA C++, as `gpugrad.kernels.launch.code_of` gives it.
+        source: CUDA C++, as `gpugrad.kernels.runtime.launch.code_of` gives it.
         name: of the kernel with its template arguments: ``"softmax<float, 256>"``.
 
     Raises:

@@ -11,7 +11,7 @@ op is here only if its forward does neither, on CuPy 14; the tests ask a stand-i
 from __future__ import annotations
 
 from gpugrad.function.fusing.pieces import AT_ONCE
-from gpugrad.kernels import cublaslt
+from gpugrad.kernels.libraries import cublaslt
 from gpugrad.program import Step, Value, takes_arguments
 
 __all__ = ["can_be_captured"]

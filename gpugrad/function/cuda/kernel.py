@@ -1,6 +1,6 @@
 """A `Kernel` of a program, written as CUDA and launched on bare arrays.
 
-One that only ends with sums is a function of elements, as `gpugrad.kernels.elementwise` writes
+One that only ends with sums is a function of elements, as `gpugrad.kernels.codegen.elementwise` writes
 it; one that reduces along rows goes row by row.
 """
 
@@ -16,10 +16,10 @@ from gpugrad.core.backend import Namespace
 from gpugrad.function.cuda.reading import Reading
 from gpugrad.function.cuda.rows import MOST_BLOCKS, Rows
 from gpugrad.function.fusing.fuse import Kernel, reduction
-from gpugrad.kernels.calls import prelude
-from gpugrad.kernels.code import Code, compute_dtype
-from gpugrad.kernels.elementwise import Elementwise
-from gpugrad.kernels.launch import launch, type_name
+from gpugrad.kernels.codegen.calls import prelude
+from gpugrad.kernels.codegen.code import Code, compute_dtype
+from gpugrad.kernels.codegen.elementwise import Elementwise
+from gpugrad.kernels.runtime.launch import launch, type_name
 from gpugrad.program import Step, Value
 
 __all__ = ["RowWise", "compiled"]

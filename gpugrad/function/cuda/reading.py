@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpugrad.function.fusing.fuse import REDUCTIONS, Kernel, reduction
-from gpugrad.kernels import code as code_module
-from gpugrad.kernels.code import CODE, Body, Code, NoCodeError, compute_dtype
-from gpugrad.kernels.launch import type_name
+from gpugrad.kernels.codegen import code as code_module
+from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, compute_dtype
+from gpugrad.kernels.runtime.launch import type_name
 from gpugrad.program import Step, Value
 
 __all__ = ["Input", "Reading"]

@@ -25,8 +25,8 @@ from gpugrad.function.cuda.slots import Slot
 from gpugrad.function.effects import moving_last
 from gpugrad.function.fusing import FUSING
 from gpugrad.function.fusing.overwriting import over, overwriting
-from gpugrad.kernels.graphs import Graph, Put, RefusedError, beside, in_order
-from gpugrad.kernels.launch import is_captured
+from gpugrad.kernels.runtime.graphs import Graph, Put, RefusedError, beside, in_order
+from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.program import OtherwiseError, Program, Step, check_shapes
 
 __all__ = ["Launches"]

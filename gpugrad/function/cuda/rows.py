@@ -15,8 +15,8 @@ from collections.abc import Sequence
 
 from gpugrad.function.cuda.reading import Input, Reading
 from gpugrad.function.fusing.fuse import reduction
-from gpugrad.kernels.code import Code, NoCodeError, Reduction
-from gpugrad.kernels.launch import type_name
+from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
+from gpugrad.kernels.runtime.launch import type_name
 
 __all__ = ["MOST_BLOCKS", "Rows"]
 

@@ -14,8 +14,8 @@ from gpugrad.function.fusing.epilogues import Product
 from gpugrad.function.fusing.fuse import Kernel, fuse
 from gpugrad.function.fusing.joined import Joined
 from gpugrad.function.fusing.pieces import Pieces
-from gpugrad.kernels import cublaslt
-from gpugrad.kernels.code import NoCodeError
+from gpugrad.kernels.codegen.code import NoCodeError
+from gpugrad.kernels.libraries import cublaslt
 from gpugrad.program import Step, Value
 
 __all__ = ["Run", "call_of", "given"]

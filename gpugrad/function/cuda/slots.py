@@ -8,7 +8,7 @@ import weakref
 from gpugrad.core.backend import ALONE
 from gpugrad.core.devices import copied
 from gpugrad.core.variable import Variable
-from gpugrad.kernels.graphs import beside
+from gpugrad.kernels.runtime.graphs import beside
 
 __all__ = ["Slot", "slot_of"]
 

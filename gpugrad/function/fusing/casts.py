@@ -12,7 +12,7 @@ import numpy as np
 from gpugrad.core.backend import Namespace
 from gpugrad.function.fusing.joined import Joined, with_instead
 from gpugrad.function.readers import Readers
-from gpugrad.kernels.casts import NARROW, narrowed
+from gpugrad.kernels.by_hand.casts import NARROW, narrowed
 from gpugrad.program import Program, Step, Value
 
 __all__ = ["cast_together"]

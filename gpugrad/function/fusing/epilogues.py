@@ -1,7 +1,7 @@
 """Products and convolutions that do what follows them at once, and step by step where they cannot.
 
 cuBLASLt has a few *epilogues*: what it does to a product of matrices before the result leaves the
-chip. Each has a name in `gpugrad.kernels.cublaslt`. cuDNN does a bias and relu at the end of a
+chip. Each has a name in `gpugrad.kernels.libraries.cublaslt`. cuDNN does a bias and relu at the end of a
 convolution.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY, Namespace
 from gpugrad.function.fusing.joined import Joined
-from gpugrad.kernels import cublaslt
+from gpugrad.kernels.libraries import cublaslt
 from gpugrad.ops.convolution import launch_with_bias
 from gpugrad.program import Step, Value
 

@@ -18,8 +18,8 @@ from gpugrad.function.fusing.epilogues import Convolved, Product
 from gpugrad.function.fusing.fuse import axes_of
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.function.readers import Readers
-from gpugrad.kernels import cublaslt, cudnn
-from gpugrad.kernels.rows import FLOATS
+from gpugrad.kernels.by_hand.rows import FLOATS
+from gpugrad.kernels.libraries import cublaslt, cudnn
 from gpugrad.program import Program, Step, Value
 
 __all__ = ["find_products"]

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels import launch
+from gpugrad.kernels.runtime import launch
 
 __all__ = [
     "SCHEDULES", "Module", "ShimError", "compile_module", "deferred", "joined", "module", "running",

@@ -1,4 +1,4 @@
-// The functions of gpugrad/kernels/mma.cuh on the CPU, from shuffles. A copy that was started
+// The functions of gpugrad/kernels/by_hand/mma.cuh on the CPU, from shuffles. A copy that was started
 // comes when it is waited for, so that a missing wait shows.
 #pragma once
 #include "halves.h"

@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF, SCALARS
-from gpugrad.kernels.calls import Call
-from gpugrad.kernels.code import Body, cast, compute_dtype
-from gpugrad.kernels.launch import pointer
-from gpugrad.kernels.layout import lay_out, summed_axes
-from gpugrad.kernels.text import NUMBERS
+from gpugrad.kernels.codegen.calls import Call
+from gpugrad.kernels.codegen.code import Body, cast, compute_dtype
+from gpugrad.kernels.codegen.layout import lay_out, summed_axes
+from gpugrad.kernels.codegen.text import NUMBERS
+from gpugrad.kernels.runtime.launch import pointer
 
 __all__ = ["Elementwise", "declined", "kept"]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.launch import launch, type_name
-from gpugrad.kernels.rows import FLOATS
+from gpugrad.kernels.by_hand.rows import FLOATS
+from gpugrad.kernels.runtime.launch import launch, type_name
 
 __all__ = [
     "INSTANCES",

@@ -16,8 +16,8 @@ import numpy as np
 
 from gpugrad.core.backend import HALF
 from gpugrad.core.determinism import deterministic
-from gpugrad.kernels.launch import TYPES, is_captured, launch, type_name
-from gpugrad.kernels.rows import power_of_two
+from gpugrad.kernels.by_hand.rows import power_of_two
+from gpugrad.kernels.runtime.launch import TYPES, is_captured, launch, type_name
 
 __all__ = [
     "INSTANCES", "VECTOR", "gather", "getitem", "scatter_along_axis", "scatter_at", "scatter_rows",

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, SCALARS
-from gpugrad.kernels.code import Body, Code, compute_dtype
-from gpugrad.kernels.launch import TYPES
-from gpugrad.kernels.layout import Layout
+from gpugrad.kernels.codegen.code import Body, Code, compute_dtype
+from gpugrad.kernels.codegen.layout import Layout
+from gpugrad.kernels.runtime.launch import TYPES
 
 __all__ = ["LONG", "NUMBERS", "Kernel"]
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, HALF, NUMPY, SCALARS
 from gpugrad.core.devices import formulas_on, gpu_count
-from gpugrad.kernels.code import CODE, LIB, Code, NoCodeError
-from gpugrad.kernels.elementwise import Elementwise, declined, kept
-from gpugrad.kernels.text import NUMBERS
+from gpugrad.kernels.codegen.code import CODE, LIB, Code, NoCodeError
+from gpugrad.kernels.codegen.elementwise import Elementwise, declined, kept
+from gpugrad.kernels.codegen.text import NUMBERS
 
 __all__ = [
     "composed",

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import Namespace
-from gpugrad.kernels import channel_norms
-from gpugrad.kernels.launch import flag, launch, type_name
-from gpugrad.kernels.rows import FLOATS, alike, most_held, plan
+from gpugrad.kernels.by_hand import channel_norms
+from gpugrad.kernels.by_hand.rows import FLOATS, alike, most_held, plan
+from gpugrad.kernels.runtime.launch import flag, launch, type_name
 
 __all__ = [
     "INSTANCES",

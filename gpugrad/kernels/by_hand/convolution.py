@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF
-from gpugrad.kernels import cudnn
-from gpugrad.kernels.launch import architecture, launch, type_name
-from gpugrad.kernels.rows import FLOATS
+from gpugrad.kernels.by_hand.rows import FLOATS
+from gpugrad.kernels.libraries import cudnn
+from gpugrad.kernels.runtime.launch import architecture, launch, type_name
 
 __all__ = [
     "ARCHITECTURES", "INSTANCES", "VECTOR", "convolution", "input_grad", "weight_grad", "with_bias",

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF, NAMESPACES
-from gpugrad.kernels.launch import launch, type_name
-from gpugrad.kernels.rows import FLOATS
-from gpugrad.kernels.tables import THREADS, packed, tables
+from gpugrad.kernels.by_hand.rows import FLOATS
+from gpugrad.kernels.runtime.launch import launch, type_name
+from gpugrad.kernels.runtime.tables import THREADS, packed, tables
 
 __all__ = [
     "INSTANCES", "VECTOR", "adam_settings", "all_finite", "clip", "sgd_settings", "step",

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.core.backend import HALF, SCALARS
-from gpugrad.kernels import cudnn
-from gpugrad.kernels.launch import architecture, flag, launch, pointer, type_name
-from gpugrad.kernels.rows import FLOATS
+from gpugrad.kernels.by_hand.rows import FLOATS
+from gpugrad.kernels.libraries import cudnn
+from gpugrad.kernels.runtime.launch import architecture, flag, launch, pointer, type_name
 
 __all__ = ["ARCHITECTURES", "INSTANCES", "VECTOR", "forward", "grad"]
 

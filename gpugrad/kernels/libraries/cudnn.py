@@ -20,8 +20,8 @@ import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, HALF, cupy
 from gpugrad.core.determinism import deterministic
-from gpugrad.kernels.cublaslt import get_matmul_precision
-from gpugrad.kernels.launch import pointer
+from gpugrad.kernels.libraries.cublaslt import get_matmul_precision
+from gpugrad.kernels.runtime.launch import pointer
 
 __all__ = ["attention", "attention_grad", "binding", "convolution"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, as_dtype
-from gpugrad.kernels.launch import launch, type_name
-from gpugrad.kernels.rows import power_of_two
+from gpugrad.kernels.by_hand.rows import power_of_two
+from gpugrad.kernels.runtime.launch import launch, type_name
 
 __all__ = [
     "INSTANCES",

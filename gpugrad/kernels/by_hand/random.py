@@ -8,8 +8,8 @@ import numpy as np
 
 from gpugrad.core.backend import NAMESPACES, cupy
 from gpugrad.core.devices import Device
-from gpugrad.kernels.launch import TYPES, launch, type_name
-from gpugrad.kernels.rows import FLOATS
+from gpugrad.kernels.by_hand.rows import FLOATS
+from gpugrad.kernels.runtime.launch import TYPES, launch, type_name
 
 __all__ = [
     "INSTANCES", "VECTOR", "draws", "noise", "noise_on", "state_of", "stream_dropout",

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF, Namespace
-from gpugrad.kernels.launch import launch, type_name
-from gpugrad.kernels.rows import FLOATS, Rows, alike, as_rows, most_held, plan
+from gpugrad.kernels.by_hand.rows import FLOATS, Rows, alike, as_rows, most_held, plan
+from gpugrad.kernels.runtime.launch import launch, type_name
 
 __all__ = [
     "INSTANCES",

@@ -11,10 +11,10 @@ import numpy as np
 
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.devices import gpu_count
-from gpugrad.kernels.code import Body, Code, compute_dtype
-from gpugrad.kernels.launch import TYPES, compiled, flag, launch
-from gpugrad.kernels.layout import Layout, summed_axes
-from gpugrad.kernels.text import NUMBERS, Kernel
+from gpugrad.kernels.codegen.code import Body, Code, compute_dtype
+from gpugrad.kernels.codegen.layout import Layout, summed_axes
+from gpugrad.kernels.codegen.text import NUMBERS, Kernel
+from gpugrad.kernels.runtime.launch import TYPES, compiled, flag, launch
 
 __all__ = ["Call", "prelude"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import Namespace
-from gpugrad.kernels.launch import flag, launch, pointer, type_name
-from gpugrad.kernels.rows import FLOATS, alike
+from gpugrad.kernels.by_hand.rows import FLOATS, alike
+from gpugrad.kernels.runtime.launch import flag, launch, pointer, type_name
 
 __all__ = ["INSTANCES", "VECTOR", "Channels", "backward", "channels_of", "forward"]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import cupy
-from gpugrad.kernels.launch import gpu_of, pointer
+from gpugrad.kernels.runtime.launch import gpu_of, pointer
 
 __all__ = ["binding", "factor", "inverse"]
 

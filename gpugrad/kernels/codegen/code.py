@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF, SCALARS, Namespace
-from gpugrad.kernels.functions import FUNCTIONS, SPECIAL
-from gpugrad.kernels.launch import TYPES
+from gpugrad.kernels.codegen.functions import FUNCTIONS, SPECIAL
+from gpugrad.kernels.runtime.launch import TYPES
 
 __all__ = [
     "CODE", "LIB", "Body", "Code", "NoCodeError", "Reduction", "cast", "compute_dtype", "literal",

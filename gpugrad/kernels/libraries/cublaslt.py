@@ -26,7 +26,7 @@ import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, HALF, SCALARS, cupy
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels.launch import gpu_of, pointer
+from gpugrad.kernels.runtime.launch import gpu_of, pointer
 
 __all__ = [
     "binding", "gelu_aux", "get_matmul_precision", "matmul", "product", "relu_aux",

@@ -37,7 +37,6 @@ TYPES = {
 }  # fmt: skip
 """What CUDA calls a dtype."""
 
-_HOME = Path(__file__).parent
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 
 on_host: Callable[..., None] | None = None
@@ -60,14 +59,20 @@ def pointer(array: Any) -> int:
 
 
 @functools.cache
-def code_of(source: str) -> str:
-    """The whole text of a source: of a file of this folder (``softmax.cu``), or the text given.
+def _sources() -> dict[str, Path]:
+    """By file name, every CUDA source and header under `gpugrad/kernels`."""
+    return {path.name: path for path in Path(__file__).parents[1].rglob("*.cu*")}
 
-    ``common.cuh`` is put in front of it, and other headers of the folder where they are included.
+
+@functools.cache
+def code_of(source: str) -> str:
+    """The whole text of a source: the name of a file (``softmax.cu``), or the text itself.
+
+    ``common.cuh`` is put in front, and included headers are inlined.
     """
-    text = (_HOME / source).read_text() if source.endswith(".cu") else source
-    text = _INCLUDE.sub(lambda found: (_HOME / found[1]).read_text(), text)
-    return (_HOME / "common.cuh").read_text() + text
+    text = _sources()[source].read_text() if source.endswith(".cu") else source
+    text = _INCLUDE.sub(lambda match: _sources()[match[1]].read_text(), text)
+    return _sources()["common.cuh"].read_text() + text
 
 
 def launch(
@@ -77,7 +82,7 @@ def launch(
     """Run a kernel on the current device and stream.
 
     Args:
-        source: a file of this folder, as ``"softmax.cu"``, or CUDA C++ itself.
+        source: the name of a file under `gpugrad/kernels`, as ``"softmax.cu"``, or CUDA C++ itself.
         name: of the kernel with its template arguments: ``"softmax_forward<float, 256>"``.
         grid, block: numbers of blocks and of threads, in up to three directions.
         args: bare arrays, and NumPy scalars of exactly the types of the parameters. An array is

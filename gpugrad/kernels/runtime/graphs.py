@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import cupy
-from gpugrad.kernels.launch import compiled, takes_structures
+from gpugrad.kernels.runtime.launch import compiled, takes_structures
 
 __all__ = ["INSTANCES", "VECTOR", "Graph", "Put", "RefusedError", "beside", "in_order"]
 

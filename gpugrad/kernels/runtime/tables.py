@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NAMESPACES
-from gpugrad.kernels.launch import pointer
+from gpugrad.kernels.runtime.launch import pointer
 
 __all__ = ["CHUNK", "THREADS", "packed", "room", "tables"]
 

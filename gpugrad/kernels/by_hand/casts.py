@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, NAMESPACES
-from gpugrad.kernels.launch import launch, type_name
-from gpugrad.kernels.tables import THREADS, packed, tables
+from gpugrad.kernels.runtime.launch import launch, type_name
+from gpugrad.kernels.runtime.tables import THREADS, packed, tables
 
 __all__ = ["INSTANCES", "NARROW", "VECTOR", "narrowed"]
 

@@ -1,0 +1,1 @@
+"""Writes CUDA kernels from the formulas of ops."""

@@ -1,0 +1,1 @@
+"""NVIDIA's libraries: cuBLASLt, cuDNN and cuSOLVER."""

@@ -1,0 +1,1 @@
+"""Compiles and launches kernels, and builds CUDA graphs."""
