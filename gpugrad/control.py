@@ -23,8 +23,8 @@ from gpugrad.function.structures import Form, agreed, blanks, is_array_like, ten
 from gpugrad.function.under_tape import known
 from gpugrad.function.within import Inner, blank, subs_of, within
 from gpugrad.recorder import recording_stopped
-from gpugrad.trace import Tracing
-from gpugrad.traced import running, tracing
+from gpugrad.trace.array import running, tracing
+from gpugrad.trace.tracing import Tracing
 
 __all__ = ["cond", "scan", "while_loop"]
 

@@ -18,12 +18,12 @@ from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
 from gpugrad.core.training import is_training, training
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
-from gpugrad.listener import Listener
 from gpugrad.recorder import graphs, number, recording_stopped, zeros_beside
 from gpugrad.rules import OwnRules
 from gpugrad.tape import GradientTape
-from gpugrad.trace import Tracing
-from gpugrad.traced import running
+from gpugrad.trace.array import running
+from gpugrad.trace.listener import Listener
+from gpugrad.trace.tracing import Tracing
 from gpugrad.transforms import grad, jacobian, vjp
 
 __all__ = ["Accesses", "custom_gradient", "custom_jvp", "grad_pass_through", "implicit_diff"]

@@ -8,7 +8,7 @@ from typing import Any
 from gpugrad.batched import leave, levels_of, levels_running
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.recorder import recording_stopped
-from gpugrad.traced import running
+from gpugrad.trace.array import running
 
 __all__ = ["print"]
 

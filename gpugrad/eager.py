@@ -16,7 +16,7 @@ from gpugrad.core.devices import meet, meet_arrays
 from gpugrad.core.tensor import Tensor, index_parts, new, recorders, tensor, wrap
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.recorder import block, graphs, number, record, record_many, refuse_complex
-from gpugrad.traced import among
+from gpugrad.trace.array import among
 
 __all__ = ["compiled", "eager_function", "source"]
 

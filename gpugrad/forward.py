@@ -17,7 +17,6 @@ from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on
 from gpugrad.core.tensor import Tensor, index_parts, tensor, threads, wrap
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
-from gpugrad.listener import Listener
 from gpugrad.recorder import (
     UnconnectedGradients,
     filled,
@@ -27,6 +26,7 @@ from gpugrad.recorder import (
     zeros_beside,
 )
 from gpugrad.tape import GradientTape
+from gpugrad.trace.listener import Listener
 
 __all__ = ["ForwardAccumulator", "tangent_by"]
 

@@ -33,7 +33,7 @@ from gpugrad.ops import (
     statistics,
 )
 from gpugrad.recorder import graphs
-from gpugrad.traced import running
+from gpugrad.trace.array import running
 
 __all__: list[str] = []
 

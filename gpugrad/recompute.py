@@ -16,8 +16,8 @@ from gpugrad.errors import TapeError
 from gpugrad.ops.draws import noting, repeating
 from gpugrad.recorder import UnconnectedGradients, graphs, recording_stopped
 from gpugrad.tape import GradientTape
-from gpugrad.trace import Tracing
-from gpugrad.traced import user_line
+from gpugrad.trace.array import user_line
+from gpugrad.trace.tracing import Tracing
 
 __all__ = ["recompute_grad"]
 

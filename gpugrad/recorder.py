@@ -26,9 +26,9 @@ from gpugrad.errors import (
     reraise,
 )
 from gpugrad.explain import Barrier
-from gpugrad.listener import Listener
-from gpugrad.program import OtherwiseError
-from gpugrad.traced import running, tracing, unwrapped, user_line
+from gpugrad.trace.array import running, tracing, unwrapped, user_line
+from gpugrad.trace.listener import Listener
+from gpugrad.trace.program import OtherwiseError
 
 __all__ = [
     "AggregationMethod",

@@ -15,7 +15,7 @@ import gpugrad as gg
 from gpugrad.core.devices import gpu_count
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.libraries import cublaslt
-from gpugrad.traced import running
+from gpugrad.trace.array import running
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))

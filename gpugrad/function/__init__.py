@@ -25,10 +25,10 @@ from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps import parts_of, stacked
 from gpugrad.function.under_tape import Pair, tapes_only
-from gpugrad.program import OtherwiseError, Program
 from gpugrad.recorder import recording_stopped
-from gpugrad.trace import Tracing, open_traces
-from gpugrad.traced import Traced, running, user_level
+from gpugrad.trace.array import Traced, running, user_level
+from gpugrad.trace.program import OtherwiseError, Program
+from gpugrad.trace.tracing import Tracing, open_traces
 
 __all__ = ["CacheInfo", "Function", "function"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY, as_array
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.calls import op_call
-from gpugrad.program import Program, Step
+from gpugrad.trace.program import Program, Step
 
 __all__ = ["set_apart"]
 

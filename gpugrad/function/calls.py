@@ -11,7 +11,7 @@ from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
 from gpugrad.op import Op
 from gpugrad.ops.indices import has_arrays, placed
-from gpugrad.program import OtherwiseError, Step, filled, takes_arguments
+from gpugrad.trace.program import OtherwiseError, Step, filled, takes_arguments
 
 __all__ = ["effect_call", "op_call", "said"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpugrad.program import Program, Step, Value, named
+from gpugrad.trace.program import Program, Step, Value, named
 
 __all__ = ["dot"]
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.program import CHECKS, OtherwiseError, Program, Step
+from gpugrad.trace.program import CHECKS, OtherwiseError, Program, Step
 
 __all__ = ["moving_last", "put_back_on_otherwise", "undoable"]
 

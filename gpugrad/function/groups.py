@@ -26,7 +26,7 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.threads import spread, workers
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["BLOCK", "SMALLEST", "Group", "compile_group", "find_groups", "out_keyword", "ufunc_of"]
 

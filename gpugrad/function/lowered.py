@@ -11,7 +11,7 @@ from gpugrad.function.memory import Memory, measured
 from gpugrad.function.numpy_replay import Replay
 from gpugrad.function.page import page
 from gpugrad.function.timing import step_times
-from gpugrad.program import Program
+from gpugrad.trace.program import Program
 
 __all__ = ["Lowered"]
 

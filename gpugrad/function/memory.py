@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from gpugrad.function.numpy_replay import Replay
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["Memory", "all_roots_of", "kept_for_backward", "lives", "measured", "roots_of", "size"]
 

@@ -19,7 +19,7 @@ import numpy as np
 from gpugrad.core.backend import ARRAYS, NUMPY, reading
 from gpugrad.function.calls import effect_call, op_call, said
 from gpugrad.function.groups import SMALLEST, Group, compile_group, out_keyword, ufunc_of
-from gpugrad.program import Program, Step, Value, check_shapes
+from gpugrad.trace.program import Program, Step, Value, check_shapes
 
 __all__ = ["Replay"]
 

@@ -9,8 +9,8 @@ from typing import Any
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.rewrite import Rewriter
-from gpugrad.program import Program
 from gpugrad.rules import OwnRules
+from gpugrad.trace.program import Program
 
 __all__ = ["Own", "without_own"]
 

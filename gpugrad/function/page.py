@@ -10,7 +10,7 @@ import html
 from collections.abc import Sequence
 
 from gpugrad.function.memory import Memory, lives, size
-from gpugrad.program import Program, Step, line, named
+from gpugrad.trace.program import Program, Step, line, named
 
 __all__ = ["page"]
 

@@ -16,7 +16,7 @@ from gpugrad.function.memory import measured, size
 from gpugrad.function.numpy_replay import Replay
 from gpugrad.function.passes import PASSES
 from gpugrad.function.passes.remat import rematerialize
-from gpugrad.program import Program
+from gpugrad.trace.program import Program
 
 __all__ = ["MEMORY", "Options", "optimized", "planned"]
 

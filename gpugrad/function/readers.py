@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["Readers"]
 

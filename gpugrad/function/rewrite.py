@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.op import OPS
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["Rewriter"]
 

@@ -17,7 +17,7 @@ from gpugrad.core.training import is_training
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.libraries.cublaslt import get_matmul_precision
-from gpugrad.trace import Tracing
+from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Names", "Signature"]
 

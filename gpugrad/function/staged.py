@@ -35,12 +35,12 @@ from gpugrad.errors import TraceError
 from gpugrad.function.sub import Sub
 from gpugrad.function.under_tape import known
 from gpugrad.function.within import Inner, blank
-from gpugrad.program import OtherwiseError, Program, Step, Undo, Value
 from gpugrad.recorder import graphs, number, recording_stopped
 from gpugrad.rules import OwnRules
 from gpugrad.tape import GradientTape
-from gpugrad.trace import Tracing
-from gpugrad.traced import Traced, running, trace_stopped, unwrapped
+from gpugrad.trace.array import Traced, running, trace_stopped, unwrapped
+from gpugrad.trace.program import OtherwiseError, Program, Step, Undo, Value
+from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Staged"]
 

@@ -11,9 +11,9 @@ from gpugrad.function.own import without_own
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
 from gpugrad.function.under_tape import Pair, known, tapes_only
-from gpugrad.program import OtherwiseError, Program, Undo, Value, filled
 from gpugrad.recorder import recording_stopped
-from gpugrad.traced import running
+from gpugrad.trace.array import running
+from gpugrad.trace.program import OtherwiseError, Program, Undo, Value, filled
 
 __all__ = ["Sub"]
 

@@ -14,7 +14,7 @@ from gpugrad.core.devices import formulas_on, full_beside
 from gpugrad.function.cuda.runs import call_of, given
 from gpugrad.function.numpy_replay import Replay
 from gpugrad.kernels.runtime.graphs import Graph, RefusedError
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["step_times"]
 

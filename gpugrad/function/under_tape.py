@@ -22,12 +22,12 @@ from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Signature
-from gpugrad.program import OtherwiseError, Program, Value
 from gpugrad.recorder import graphs
 from gpugrad.rules import OwnRules
 from gpugrad.tape import GradientTape
-from gpugrad.trace import Tracing
-from gpugrad.traced import tracing
+from gpugrad.trace.array import tracing
+from gpugrad.trace.program import OtherwiseError, Program, Value
+from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Pair", "known", "tapes_only"]
 

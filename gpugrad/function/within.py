@@ -22,10 +22,10 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
 from gpugrad.function.own import Own
 from gpugrad.function.sub import Sub
-from gpugrad.program import OtherwiseError, Step, Undo, Value
 from gpugrad.recorder import graphs, number, recording_stopped
-from gpugrad.trace import Tracing
-from gpugrad.traced import Traced, unwrapped
+from gpugrad.trace.array import Traced, unwrapped
+from gpugrad.trace.program import OtherwiseError, Step, Undo, Value
+from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Inner", "blank", "subs_of", "within"]
 

@@ -9,7 +9,7 @@ from copy import copy
 from typing import Any, TypeVar
 
 from gpugrad.errors import ArgumentError
-from gpugrad.traced import running
+from gpugrad.trace.array import running
 
 __all__ = ["Drawn", "is_repeated", "noting", "once", "repeating"]
 

@@ -24,7 +24,7 @@ from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand.random import draws, noise_on, state_of
 from gpugrad.ops import philox, rejection
 from gpugrad.ops.draws import Drawn, once
-from gpugrad.traced import running
+from gpugrad.trace.array import running
 
 __all__ = ["Generator", "default_generator", "set_seed"]
 

@@ -35,8 +35,8 @@ from gpugrad.optim.arrays import (
 from gpugrad.optim.checks import Gradient, fitting, one_element, paired
 from gpugrad.optim.states import State, Work, grouped
 from gpugrad.tape import GradientTape
-from gpugrad.trace import Tracing
-from gpugrad.traced import running
+from gpugrad.trace.array import running
+from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Optimizer", "Schedule"]
 

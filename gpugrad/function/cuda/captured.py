@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from gpugrad.function.fusing.pieces import AT_ONCE
 from gpugrad.kernels.libraries import cublaslt
-from gpugrad.program import Step, Value, takes_arguments
+from gpugrad.trace.program import Step, Value, takes_arguments
 
 __all__ = ["can_be_captured"]
 

@@ -9,7 +9,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.function.cuda.runs import Run
 from gpugrad.function.cuda.slots import Slot, slot_of
 from gpugrad.function.memory import roots_of
-from gpugrad.program import Program, Value
+from gpugrad.trace.program import Program, Value
 
 __all__ = ["Flow", "flow_of"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpugrad.function.memory import all_roots_of
-from gpugrad.program import Program
+from gpugrad.trace.program import Program
 
 __all__ = ["moved_in_place"]
 

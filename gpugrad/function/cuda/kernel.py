@@ -20,7 +20,7 @@ from gpugrad.kernels.codegen.calls import prelude
 from gpugrad.kernels.codegen.code import Code, compute_dtype
 from gpugrad.kernels.codegen.elementwise import Elementwise
 from gpugrad.kernels.runtime.launch import launch, type_name
-from gpugrad.program import Step, Value
+from gpugrad.trace.program import Step, Value
 
 __all__ = ["RowWise", "compiled"]
 

@@ -10,7 +10,7 @@ from gpugrad.function.fusing.fuse import REDUCTIONS, Kernel, reduction
 from gpugrad.kernels.codegen import code as code_module
 from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, compute_dtype
 from gpugrad.kernels.runtime.launch import type_name
-from gpugrad.program import Step, Value
+from gpugrad.trace.program import Step, Value
 
 __all__ = ["Input", "Reading"]
 

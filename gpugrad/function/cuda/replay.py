@@ -27,7 +27,7 @@ from gpugrad.function.fusing import FUSING
 from gpugrad.function.fusing.overwriting import over, overwriting
 from gpugrad.kernels.runtime.graphs import Graph, Put, RefusedError, beside, in_order
 from gpugrad.kernels.runtime.launch import is_captured
-from gpugrad.program import OtherwiseError, Program, Step, check_shapes
+from gpugrad.trace.program import OtherwiseError, Program, Step, check_shapes
 
 __all__ = ["Launches"]
 

@@ -16,7 +16,7 @@ from gpugrad.function.fusing.joined import Joined
 from gpugrad.function.fusing.pieces import Pieces
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.libraries import cublaslt
-from gpugrad.program import Step, Value
+from gpugrad.trace.program import Step, Value
 
 __all__ = ["Run", "call_of", "given"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from gpugrad.core.backend import HALF
 from gpugrad.function.fusing.fuse import REDUCTIONS, axes_of, reduction, views_apart
 from gpugrad.function.rewrite import Rewriter
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["along_rows"]
 

@@ -13,7 +13,7 @@ from gpugrad.core.backend import Namespace
 from gpugrad.function.fusing.joined import Joined, with_instead
 from gpugrad.function.readers import Readers
 from gpugrad.kernels.by_hand.casts import NARROW, narrowed
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["cast_together"]
 

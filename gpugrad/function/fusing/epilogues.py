@@ -17,7 +17,7 @@ from gpugrad.core.backend import NUMPY, Namespace
 from gpugrad.function.fusing.joined import Joined
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.ops.convolution import launch_with_bias
-from gpugrad.program import Step, Value
+from gpugrad.trace.program import Step, Value
 
 __all__ = ["Convolved", "Product"]
 

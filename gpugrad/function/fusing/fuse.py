@@ -16,7 +16,7 @@ import numpy as np
 
 from gpugrad.core.backend import HALF
 from gpugrad.function.passes.dead import remove_dead
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = [
     "LONG_ROW", "REDUCTIONS", "SAME_ELEMENTS", "Kernel", "axes_of", "fuse", "launches", "reduction",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpugrad.core.backend import Namespace
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["Joined", "with_instead"]
 

@@ -12,7 +12,7 @@ from gpugrad.core.backend import Namespace
 from gpugrad.function.fusing.joined import Joined, with_instead
 from gpugrad.function.readers import Readers
 from gpugrad.kernels.by_hand.cross_entropy import loss_and_gradient
-from gpugrad.program import Program, Step
+from gpugrad.trace.program import Program, Step
 
 __all__ = ["with_gradients"]
 

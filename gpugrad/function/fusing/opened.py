@@ -16,7 +16,7 @@ import numpy as np
 from gpugrad.core.backend import HALF
 from gpugrad.function.fusing.fuse import LONG_ROW, axes_of
 from gpugrad.function.rewrite import Rewriter
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["opened"]
 

@@ -15,7 +15,7 @@ from gpugrad.function.fusing.fuse import Kernel
 from gpugrad.function.fusing.joined import Joined
 from gpugrad.function.memory import roots_of
 from gpugrad.kernels.by_hand.cross_entropy import OVERWRITING
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["over", "overwriting"]
 

@@ -20,7 +20,7 @@ from gpugrad.core.backend import Namespace
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.function.readers import Readers
 from gpugrad.function.rewrite import Rewriter
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["AT_ONCE", "Pieces", "assemble"]
 

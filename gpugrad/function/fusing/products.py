@@ -20,7 +20,7 @@ from gpugrad.function.passes.dead import remove_dead
 from gpugrad.function.readers import Readers
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.libraries import cublaslt, cudnn
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["find_products"]
 

@@ -26,7 +26,7 @@ from gpugrad.core.backend import HALF
 from gpugrad.function.fusing.fuse import SAME_ELEMENTS, Kernel, reduction, views_apart
 from gpugrad.function.fusing.overwriting import overwriting
 from gpugrad.function.memory import roots_of
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["CALLS", "STEPS", "moved", "recompute"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpugrad.function.rewrite import Rewriter
-from gpugrad.program import Program, Value
+from gpugrad.trace.program import Program, Value
 
 __all__ = ["fold_constants"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpugrad.program import Program
+from gpugrad.trace.program import Program
 
 __all__ = ["remove_dead"]
 

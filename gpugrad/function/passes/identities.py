@@ -9,7 +9,7 @@ import numpy as np
 
 from gpugrad.core.devices import host
 from gpugrad.function.rewrite import Rewriter
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["simplify"]
 

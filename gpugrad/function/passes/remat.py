@@ -16,7 +16,7 @@ from typing import Any
 
 from gpugrad.function.memory import lives, roots_of
 from gpugrad.function.passes.dead import remove_dead
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["in_phases", "rematerialize"]
 

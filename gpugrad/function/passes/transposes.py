@@ -13,7 +13,7 @@ from __future__ import annotations
 from gpugrad.function.readers import Readers
 from gpugrad.function.rewrite import Rewriter
 from gpugrad.op import OPS
-from gpugrad.program import Program, Step, Value
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["name_transposes"]
 

@@ -1,6 +1,6 @@
 """Programs: what a function does, as steps in the order in which they ran.
 
-`gpugrad.trace` writes them down, the passes of `gpugrad.function` rewrite them, and what replays
+`gpugrad.trace.tracing` writes them down, the passes of `gpugrad.function` rewrite them, and what replays
 them reads them. A step is an op and its arguments, or an *effect* that calls Python.
 """
 

@@ -20,16 +20,17 @@ from gpugrad.core.backend import ARRAYS, NAMESPACES, NUMPY, as_array, between_nu
 from gpugrad.core.tensor import Tensor, index_parts, next_id, together, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
-from gpugrad.listener import Listener
-from gpugrad.program import CHECKS, Argument, OtherwiseError, Program, Step, Undo, Value, by_values
-from gpugrad.traced import (
-    LEFT,
-    TRACED,
-    Traced,
-    current,
-    trace_stopped,
-    tracing,
-    user_line,
+from gpugrad.trace.array import LEFT, TRACED, Traced, current, trace_stopped, tracing, user_line
+from gpugrad.trace.listener import Listener
+from gpugrad.trace.program import (
+    CHECKS,
+    Argument,
+    OtherwiseError,
+    Program,
+    Step,
+    Undo,
+    Value,
+    by_values,
 )
 
 __all__ = ["Tracing", "open_traces"]

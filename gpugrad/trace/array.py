@@ -21,7 +21,7 @@ import numpy as np
 from gpugrad.core.backend import NAMESPACES, Namespace, hang_operators, reading
 from gpugrad.core.tensor import Tensor, made_of
 from gpugrad.errors import TraceError
-from gpugrad.program import Value
+from gpugrad.trace.program import Value
 
 __all__ = [
     "LEFT", "TRACED", "Traced", "among", "current", "running", "trace_stopped", "tracing",
@@ -118,7 +118,7 @@ hang_operators(Traced, TRACED)
 
 def _user_frame() -> tuple[FrameType, int]:
     """The frame of the code that called into gpugrad, and how many are on top of it."""
-    home = str(Path(__file__).parent) + os.sep
+    home = str(Path(__file__).parents[1]) + os.sep
     frame, above = sys._getframe(0), 0
     while frame.f_back is not None:
         name = frame.f_code.co_filename

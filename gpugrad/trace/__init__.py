@@ -1,0 +1,1 @@
+"""Programs, and the logging array that writes them."""
