@@ -25,9 +25,9 @@ from gpugrad.core.determinism import deterministic, set_deterministic
 from gpugrad.core.dlpack import from_dlpack
 from gpugrad.core.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
 from gpugrad.errors import OutOfMemoryError
-from gpugrad.forward import ForwardAccumulator
+from gpugrad.autodiff.forward import ForwardAccumulator
 from gpugrad.function import function
-from gpugrad.graph import Graph, gradients
+from gpugrad.autodiff.graph import Graph, gradients
 from gpugrad.inspection import VERSION as __array_api_version__
 from gpugrad.inspection import __array_namespace_info__
 from gpugrad.kernels.libraries.cublaslt import get_matmul_precision, set_matmul_precision
@@ -148,8 +148,8 @@ from gpugrad.ops.windows import sliding_window_view
 from gpugrad.random import set_seed
 from gpugrad.prefetch import prefetch_to_device
 from gpugrad.recompute import recompute_grad
-from gpugrad.recorder import AggregationMethod, UnconnectedGradients
-from gpugrad.tape import GradientTape
+from gpugrad.autodiff.recorder import AggregationMethod, UnconnectedGradients
+from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, constant, convert_to_tensor
 from gpugrad.transforms import (

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.batched import levels_of, levels_running, spread_everywhere, stripped
+from gpugrad.autodiff.batched import levels_of, levels_running, spread_everywhere, stripped
+from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import TENSOR, bottom, is_array
 from gpugrad.core.devices import full_beside
@@ -22,7 +23,6 @@ from gpugrad.function.staged import Staged
 from gpugrad.function.structures import Form, agreed, blanks, is_array_like, tensors_of
 from gpugrad.function.under_tape import known
 from gpugrad.function.within import Inner, blank, subs_of, within
-from gpugrad.recorder import recording_stopped
 from gpugrad.trace.array import running, tracing
 from gpugrad.trace.tracing import Tracing
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.batched import Batched, crossed, reopened, spread, spread_everywhere
+from gpugrad.autodiff.batched import Batched, crossed, reopened, spread, spread_everywhere
+from gpugrad.autodiff.recorder import graphs, number, recording_stopped, zeros_beside
+from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array, is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
@@ -18,9 +20,7 @@ from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
 from gpugrad.core.training import is_training, training
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
-from gpugrad.recorder import graphs, number, recording_stopped, zeros_beside
 from gpugrad.rules import OwnRules
-from gpugrad.tape import GradientTape
 from gpugrad.trace.array import running
 from gpugrad.trace.listener import Listener
 from gpugrad.trace.tracing import Tracing

@@ -5,9 +5,9 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from gpugrad.batched import leave, levels_of, levels_running
+from gpugrad.autodiff.batched import leave, levels_of, levels_running
+from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.tensor import Tensor, wrap
-from gpugrad.recorder import recording_stopped
 from gpugrad.trace.array import running
 
 __all__ = ["print"]

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpugrad.batched import Batched, crossed, spread
+from gpugrad.autodiff.batched import Batched, crossed, spread
+from gpugrad.autodiff.recorder import block, graphs, number, record, record_many, refuse_complex
 from gpugrad.core.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, as_array
 from gpugrad.core.devices import meet, meet_arrays
 from gpugrad.core.tensor import Tensor, index_parts, new, recorders, tensor, wrap
 from gpugrad.errors import ArgumentError, reraise
-from gpugrad.recorder import block, graphs, number, record, record_many, refuse_complex
 from gpugrad.trace.array import among
 
 __all__ = ["compiled", "eager_function", "source"]

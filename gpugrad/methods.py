@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from gpugrad import protocols
+from gpugrad.autodiff.recorder import graphs
 from gpugrad.core import backend, devices, dlpack
 from gpugrad.core.backend import NAMESPACES, SCALARS
 from gpugrad.core.tensor import Tensor, constant, index_parts, new, numbers_only, tensor, wrap
@@ -32,7 +33,6 @@ from gpugrad.ops import (
     sorting,
     statistics,
 )
-from gpugrad.recorder import graphs
 from gpugrad.trace.array import running
 
 __all__: list[str] = []

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gpugrad.autodiff.recorder import UnconnectedGradients, graphs, recording_stopped
+from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.decorated import public_name
@@ -14,8 +16,6 @@ from gpugrad.core.variable import Variable
 from gpugrad.custom import Accesses, custom_gradient
 from gpugrad.errors import TapeError
 from gpugrad.ops.draws import noting, repeating
-from gpugrad.recorder import UnconnectedGradients, graphs, recording_stopped
-from gpugrad.tape import GradientTape
 from gpugrad.trace.array import user_line
 from gpugrad.trace.tracing import Tracing
 

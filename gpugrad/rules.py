@@ -10,13 +10,13 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from gpugrad.autodiff.recorder import record_many
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor
 from gpugrad.eager import compiled
 from gpugrad.errors import NoGradientError
 from gpugrad.kernels.codegen import for_ops
-from gpugrad.recorder import record_many
 
 __all__ = ["DeclaredRules", "OwnRules", "Rule", "conjugate"]
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
+from gpugrad.autodiff.forward import ForwardAccumulator
+from gpugrad.autodiff.recorder import number_any, zeros_beside
+from gpugrad.autodiff.tape import CHUNK_BYTES, GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, is_inexact
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, reraise
-from gpugrad.forward import ForwardAccumulator
-from gpugrad.recorder import number_any, zeros_beside
-from gpugrad.tape import CHUNK_BYTES, GradientTape
 
 __all__ = [
     "batch_jacobian",

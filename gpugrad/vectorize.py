@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.batched import Level, enter, leave
+from gpugrad.autodiff.batched import Level, enter, leave
 from gpugrad.core import nest
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor

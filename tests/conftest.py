@@ -36,7 +36,7 @@ if not REAL_GPU:  # before gpugrad asks: it asks once
     fake_cublaslt.install()
     fake_cusolver.install()
 
-from gpugrad.batched import BATCHED  # noqa: E402
+from gpugrad.autodiff.batched import BATCHED  # noqa: E402
 from gpugrad.core import backend  # noqa: E402  # after the fake
 from gpugrad.kernels.codegen.for_ops import composed  # noqa: E402
 from gpugrad.op import OPS  # noqa: E402

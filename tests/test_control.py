@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from needs import needs_shim
 
 import gpugrad as gg
+from gpugrad.autodiff.recorder import graphs
 from gpugrad.core.tensor import threads
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, TraceError
 from gpugrad.function.passes import PASSES
-from gpugrad.recorder import graphs
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=3))

@@ -7,7 +7,7 @@ import pytest
 from comparing import value
 
 import gpugrad as gg
-from gpugrad import recorder as recorder_module
+from gpugrad.autodiff import recorder as recorder_module
 from gpugrad.core import tensor as tensor_module
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, TapeError
 

@@ -8,9 +8,9 @@ from comparing import near, same
 from steps import masked_gradient
 
 import gpugrad as gg
+from gpugrad.autodiff.recorder import graphs
 from gpugrad.core.tensor import threads
 from gpugrad.errors import TraceError
-from gpugrad.recorder import graphs
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))

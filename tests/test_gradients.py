@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad import recorder as recorder_module
+from gpugrad.autodiff import recorder as recorder_module
 from gpugrad.core import tensor as tensor_module
 from gpugrad.errors import ArgumentError, DTypeError, NoGradientError, ShapeError, TapeError
 

@@ -9,7 +9,7 @@ import pytest
 from needs import needs_shim
 
 import gpugrad as gg
-from gpugrad.backward import refit
+from gpugrad.autodiff.backward import refit
 from gpugrad.core.backend import BFLOAT16, NUMPY
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.testing import shim

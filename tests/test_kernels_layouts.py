@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from needs import needs_shim
 
-from gpugrad.backward import refit
+from gpugrad.autodiff.backward import refit
 from gpugrad.core.backend import NUMPY
 from gpugrad.kernels.codegen.elementwise import Elementwise
 from gpugrad.kernels.codegen.text import LONG

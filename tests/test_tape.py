@@ -18,8 +18,8 @@ import pytest
 from comparing import value
 
 import gpugrad as gg
-from gpugrad import backward as backward_module
-from gpugrad import recorder as recorder_module
+from gpugrad.autodiff import backward as backward_module
+from gpugrad.autodiff import recorder as recorder_module
 from gpugrad.core import tensor as tensor_module
 from gpugrad.errors import (
     ArgumentError,

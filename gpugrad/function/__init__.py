@@ -10,7 +10,8 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from gpugrad.batched import levels_running
+from gpugrad.autodiff.batched import levels_running
+from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import backend
 from gpugrad.core.decorated import public_name
 from gpugrad.core.tensor import Tensor, threads
@@ -25,7 +26,6 @@ from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps import parts_of, stacked
 from gpugrad.function.under_tape import Pair, tapes_only
-from gpugrad.recorder import recording_stopped
 from gpugrad.trace.array import Traced, running, user_level
 from gpugrad.trace.program import OtherwiseError, Program
 from gpugrad.trace.tracing import Tracing, open_traces

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.batched import (
+from gpugrad.autodiff.batched import (
     Level,
     dressed,
     enter,
@@ -28,6 +28,8 @@ from gpugrad.batched import (
     spread_everywhere,
     stripped,
 )
+from gpugrad.autodiff.recorder import graphs, number, recording_stopped
+from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, bottom, is_inexact
 from gpugrad.core.tensor import Tensor, tensor, wrap
@@ -35,9 +37,7 @@ from gpugrad.errors import TraceError
 from gpugrad.function.sub import Sub
 from gpugrad.function.under_tape import known
 from gpugrad.function.within import Inner, blank
-from gpugrad.recorder import graphs, number, recording_stopped
 from gpugrad.rules import OwnRules
-from gpugrad.tape import GradientTape
 from gpugrad.trace.array import Traced, running, trace_stopped, unwrapped
 from gpugrad.trace.program import OtherwiseError, Program, Step, Undo, Value
 from gpugrad.trace.tracing import Tracing

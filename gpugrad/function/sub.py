@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import ARRAYS, is_inexact
 from gpugrad.core.tensor import Tensor, made_of, threads, wrap
 from gpugrad.function.own import without_own
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
 from gpugrad.function.under_tape import Pair, known, tapes_only
-from gpugrad.recorder import recording_stopped
 from gpugrad.trace.array import running
 from gpugrad.trace.program import OtherwiseError, Program, Undo, Value, filled
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
+from gpugrad.autodiff.recorder import graphs
+from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, bottom, is_array, is_inexact
 from gpugrad.core.devices import default_device, full_beside
@@ -22,9 +24,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Signature
-from gpugrad.recorder import graphs
 from gpugrad.rules import OwnRules
-from gpugrad.tape import GradientTape
 from gpugrad.trace.array import tracing
 from gpugrad.trace.program import OtherwiseError, Program, Value
 from gpugrad.trace.tracing import Tracing

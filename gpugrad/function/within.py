@@ -14,7 +14,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gpugrad.batched import dressed, levels_of, levels_running, spread_everywhere, stripped
+from gpugrad.autodiff.batched import (
+    dressed,
+    levels_of,
+    levels_running,
+    spread_everywhere,
+    stripped,
+)
+from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, bottom, is_inexact
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
@@ -22,7 +29,6 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
 from gpugrad.function.own import Own
 from gpugrad.function.sub import Sub
-from gpugrad.recorder import graphs, number, recording_stopped
 from gpugrad.trace.array import Traced, unwrapped
 from gpugrad.trace.program import OtherwiseError, Step, Undo, Value
 from gpugrad.trace.tracing import Tracing

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.batched import levels_of
+from gpugrad.autodiff.batched import levels_of
 from gpugrad.core.backend import HALF, TENSOR
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.training import is_training

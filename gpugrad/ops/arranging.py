@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gpugrad.batched import behind
+from gpugrad.autodiff.batched import behind
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.op import op

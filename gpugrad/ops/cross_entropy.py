@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpugrad.autodiff.batched import all_batched
 from gpugrad.bare import wide
-from gpugrad.batched import all_batched
 from gpugrad.core.backend import HALF, NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError

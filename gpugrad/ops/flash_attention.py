@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
+from gpugrad.autodiff.batched import loop, stack
 from gpugrad.bare import wide
-from gpugrad.batched import loop, stack
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import attention as kernels

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gpugrad.batched import Each, all_batched, behind
+from gpugrad.autodiff.batched import Each, all_batched, behind
 from gpugrad.core.backend import ARRAYS, NUMPY, TENSOR, bottom
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.samples import calls, uniform

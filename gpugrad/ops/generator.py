@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpugrad.batched import Level, enter, leave, levels_of, levels_running, levels_stopped
+from gpugrad.autodiff.batched import Level, enter, leave, levels_of, levels_running, levels_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, wrap

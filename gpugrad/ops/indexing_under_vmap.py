@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.batched import BATCHED, Batched, Each
+from gpugrad.autodiff.batched import BATCHED, Batched, Each
 from gpugrad.core.backend import bottom, reading
 from gpugrad.core.devices import full_beside
 from gpugrad.core.tensor import Tensor, index_parts

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gpugrad.batched import all_batched
+from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import scatter

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.batched import aligned
+from gpugrad.autodiff.batched import aligned
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError

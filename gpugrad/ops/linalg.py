@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.batched import aligned
+from gpugrad.autodiff.batched import aligned
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError

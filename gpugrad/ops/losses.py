@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.batched import all_batched
+from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.batched import all_batched
 from gpugrad.bare import through_float32
-from gpugrad.batched import all_batched
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import along_axis, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from gpugrad.batched import aligned
+from gpugrad.autodiff.batched import aligned
 from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gpugrad.batched import Batched
+from gpugrad.autodiff.batched import Batched
 from gpugrad.core.backend import NAMESPACES, SCALARS, TENSOR
 from gpugrad.core.dtypes import result_type
 from gpugrad.core.samples import shaped

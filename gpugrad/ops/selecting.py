@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gpugrad.batched import behind
+from gpugrad.autodiff.batched import behind
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor

@@ -13,7 +13,7 @@ import operator
 
 import numpy as np
 
-from gpugrad.batched import all_batched
+from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError

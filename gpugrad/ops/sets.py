@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpugrad.batched import Batched
+from gpugrad.autodiff.batched import Batched
 from gpugrad.core.backend import HALF, NAMESPACES, TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor, wrap

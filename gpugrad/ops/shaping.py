@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from gpugrad.batched import behind
+from gpugrad.autodiff.batched import behind
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError

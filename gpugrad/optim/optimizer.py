@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import HALF
 from gpugrad.core.indexed_slices import IndexedSlices
@@ -34,7 +35,6 @@ from gpugrad.optim.arrays import (
 )
 from gpugrad.optim.checks import Gradient, fitting, one_element, paired
 from gpugrad.optim.states import State, Work, grouped
-from gpugrad.tape import GradientTape
 from gpugrad.trace.array import running
 from gpugrad.trace.tracing import Tracing
 

@@ -9,13 +9,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from gpugrad.autodiff.forward import ForwardAccumulator
+from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError, describe
-from gpugrad.forward import ForwardAccumulator
-from gpugrad.tape import GradientTape
 from gpugrad.testing.close import Array, GradientCheckError, about, as_numpy, wide
 
 EPS, RTOL, ATOL = 1e-4, 1e-6, 1e-7

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from gpugrad.forward import tangent_by
+from gpugrad.autodiff.forward import tangent_by
 from gpugrad.op import OPS, Op
 
 __all__ = ["page"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from numpy.exceptions import ComplexWarning
 
+from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.backend import is_inexact
 from gpugrad.errors import GpugradError
-from gpugrad.tape import GradientTape
 from gpugrad.testing.checks.subject import Subject
 from gpugrad.testing.close import about, assert_same, numbered
 from gpugrad.testing.grads import Limits, check_forward_mode, check_orders, check_reverse, fail

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.backend import BFLOAT16, is_inexact
 from gpugrad.core.tensor import wrap
 from gpugrad.errors import DTypeError
-from gpugrad.tape import GradientTape
 from gpugrad.testing.checks.subject import Sample, Subject, narrowed
 from gpugrad.testing.close import Array, about, as_numpy, assert_near, assert_same, numbered
 

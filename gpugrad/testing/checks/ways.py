@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.backend import BFLOAT16, NUMPY, TENSOR, is_inexact
 from gpugrad.core.devices import CPU
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DeviceError
 from gpugrad.function import function
-from gpugrad.tape import GradientTape
 from gpugrad.testing import shim
 from gpugrad.testing.checks.subject import Sample, Subject, several
 from gpugrad.testing.close import (

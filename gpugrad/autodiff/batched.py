@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backward import crossings
+from gpugrad.autodiff.backward import crossings
+from gpugrad.autodiff.recorder import graphs, number, record
 from gpugrad.core.backend import (
     ARRAYS,
     EXAMPLES,
@@ -37,7 +38,6 @@ from gpugrad.core.backend import (
 )
 from gpugrad.core.tensor import Tensor, index_parts, recorders, together, wrap
 from gpugrad.errors import ArgumentError, AxisError
-from gpugrad.recorder import graphs, number, record
 
 __all__ = [
     "BATCHED",

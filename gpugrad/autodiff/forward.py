@@ -11,13 +11,8 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from gpugrad.backward import flat, refit, revive, zeros
-from gpugrad.core import nest
-from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
-from gpugrad.core.devices import formulas_on
-from gpugrad.core.tensor import Tensor, index_parts, tensor, threads, wrap
-from gpugrad.errors import ArgumentError, DTypeError, TapeError
-from gpugrad.recorder import (
+from gpugrad.autodiff.backward import flat, refit, revive, zeros
+from gpugrad.autodiff.recorder import (
     UnconnectedGradients,
     filled,
     fitted,
@@ -25,7 +20,12 @@ from gpugrad.recorder import (
     number_any,
     zeros_beside,
 )
-from gpugrad.tape import GradientTape
+from gpugrad.autodiff.tape import GradientTape
+from gpugrad.core import nest
+from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
+from gpugrad.core.devices import formulas_on
+from gpugrad.core.tensor import Tensor, index_parts, tensor, threads, wrap
+from gpugrad.errors import ArgumentError, DTypeError, TapeError
 from gpugrad.trace.listener import Listener
 
 __all__ = ["ForwardAccumulator", "tangent_by"]

@@ -6,9 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from gpugrad.core.tensor import Tensor, recorders, tensor, threads
-from gpugrad.errors import ArgumentError, DTypeError, TapeError
-from gpugrad.recorder import (
+from gpugrad.autodiff.recorder import (
     Recorder,
     UnconnectedGradients,
     filled,
@@ -16,6 +14,8 @@ from gpugrad.recorder import (
     seeds_of,
     unconnected,
 )
+from gpugrad.core.tensor import Tensor, recorders, tensor, threads
+from gpugrad.errors import ArgumentError, DTypeError, TapeError
 
 __all__ = ["Graph", "gradients"]
 

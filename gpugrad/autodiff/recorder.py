@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.backward import Entry, backward, finished, plus
+from gpugrad.autodiff.backward import Entry, backward, finished, plus
+from gpugrad.autodiff.explain import Barrier
 from gpugrad.core import backend, devices, nest
 from gpugrad.core.backend import TENSOR, is_inexact
 from gpugrad.core.devices import formulas_on
@@ -25,7 +26,6 @@ from gpugrad.errors import (
     ShapeError,
     reraise,
 )
-from gpugrad.explain import Barrier
 from gpugrad.trace.array import running, tracing, unwrapped, user_line
 from gpugrad.trace.listener import Listener
 from gpugrad.trace.program import OtherwiseError

@@ -8,17 +8,10 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from gpugrad.backward import flat
-from gpugrad.batched import Level, enter, leave
-from gpugrad.core import nest
-from gpugrad.core.backend import TENSOR, bottom, is_inexact, reading
-from gpugrad.core.devices import formulas_on, full_beside
-from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, tensor, threads, wrap
-from gpugrad.core.variable import Variable
-from gpugrad.errors import DTypeError, ShapeError, TapeError
-from gpugrad.explain import why
-from gpugrad.recorder import (
+from gpugrad.autodiff.backward import flat
+from gpugrad.autodiff.batched import Level, enter, leave
+from gpugrad.autodiff.explain import why
+from gpugrad.autodiff.recorder import (
     Recorder,
     UnconnectedGradients,
     filled,
@@ -28,6 +21,13 @@ from gpugrad.recorder import (
     unconnected,
     zeros_beside,
 )
+from gpugrad.core import nest
+from gpugrad.core.backend import TENSOR, bottom, is_inexact, reading
+from gpugrad.core.devices import formulas_on, full_beside
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, tensor, threads, wrap
+from gpugrad.core.variable import Variable
+from gpugrad.errors import DTypeError, ShapeError, TapeError
 
 __all__ = ["CHUNK_BYTES", "GradientTape"]
 
