@@ -31,7 +31,7 @@ from gpugrad.autodiff.graph import Graph, gradients
 from gpugrad.inspection import VERSION as __array_api_version__
 from gpugrad.inspection import __array_namespace_info__
 from gpugrad.kernels.libraries.cublaslt import get_matmul_precision, set_matmul_precision
-from gpugrad.op import OPS, Op, elementwise, no_gradient, op
+from gpugrad.registry.record import OPS, Op, elementwise, no_gradient, op
 
 from gpugrad.ops.activations import (
     relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish, hardtanh, elu, softplus,
@@ -155,7 +155,7 @@ from gpugrad.core.tensor import Tensor, constant, convert_to_tensor
 from gpugrad.transforms import (
     batch_jacobian, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp,
 )
-from gpugrad.user_kernels import elementwise_kernel, raw_kernel
+from gpugrad.registry.from_cuda import elementwise_kernel, raw_kernel
 from gpugrad.core.variable import Variable
 from gpugrad.vectorize import vectorized_map, vmap
 

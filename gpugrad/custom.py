@@ -20,7 +20,7 @@ from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
 from gpugrad.core.training import is_training, training
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
-from gpugrad.rules import OwnRules
+from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.array import running
 from gpugrad.trace.listener import Listener
 from gpugrad.trace.tracing import Tracing

@@ -39,7 +39,7 @@ if not REAL_GPU:  # before gpugrad asks: it asks once
 from gpugrad.autodiff.batched import BATCHED  # noqa: E402
 from gpugrad.core import backend  # noqa: E402  # after the fake
 from gpugrad.kernels.codegen.for_ops import composed  # noqa: E402
-from gpugrad.op import OPS  # noqa: E402
+from gpugrad.registry.record import OPS  # noqa: E402
 
 hypothesis.settings.register_profile(
     "gpugrad", derandomize=True, deadline=None, print_blob=True, database=None

@@ -14,7 +14,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import CPU
 from gpugrad.core.samples import grid, shaped
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
-from gpugrad.op import OPS, elementwise, op
+from gpugrad.registry.record import OPS, elementwise, op
 from gpugrad.testing import (
     CHECKS,
     GradientCheckError,

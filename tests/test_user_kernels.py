@@ -7,10 +7,10 @@ import pytest
 from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
-from gpugrad import user_kernels
 from gpugrad.core.backend import BFLOAT16
 from gpugrad.errors import ArgumentError, DTypeError, KernelError
 from gpugrad.kernels.runtime import launch
+from gpugrad.registry import from_cuda
 from gpugrad.testing import nvrtc
 
 pytestmark = needs_shim
@@ -206,7 +206,7 @@ def test_the_compilers_error_has_op_dtype_architecture_and_line():
 @needs_nvrtc
 @pytest.mark.parametrize("dtype", ["float", "double", "__half", "__nv_bfloat16"])
 def test_generated_text_compiles_and_reads_sixteen_bytes(dtype):
-    text = user_kernels._elementwise_source("f", ("x", "y", "z"), "aon", "", "return x * y + z;",
+    text = from_cuda._elementwise_source("f", ("x", "y", "z"), "aon", "", "return x * y + z;",
                                             True)  # fmt: skip
     made = nvrtc.compile_for("sm_90", launch.code_of(text), f"f<{dtype}>")
     assert made.spilled == 0
@@ -214,10 +214,10 @@ def test_generated_text_compiles_and_reads_sixteen_bytes(dtype):
 
 
 def test_the_text_of_the_docstring_is_what_is_generated():
-    text = user_kernels._elementwise_source(
+    text = from_cuda._elementwise_source(
         "scale", ("x", "by"), "an", "", "return by * x;", True
     ).strip()
-    shown = user_kernels._elementwise_source.__doc__.split("::\n\n")[1]
+    shown = from_cuda._elementwise_source.__doc__.split("::\n\n")[1]
     assert [line.strip() for line in shown.strip().splitlines()] == [
         line.strip() for line in text.splitlines()
     ]

@@ -53,7 +53,7 @@ class Namespace:
     """What a formula may call as `xp`: the registered ops, in one reading.
 
     ``xp.lib`` is the array library itself, for the forward of a leaf op. An op's function
-    is built on its first use by `read`, which `gpugrad.op` provides, and kept as an
+    is built on its first use by `read`, which `gpugrad.registry.record` provides, and kept as an
     attribute from then on.
     """
 

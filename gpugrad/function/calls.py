@@ -9,8 +9,8 @@ from typing import Any
 from gpugrad.core.backend import NUMPY, Namespace
 from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
-from gpugrad.op import Op
 from gpugrad.ops.indices import has_arrays, placed
+from gpugrad.registry.record import Op
 from gpugrad.trace.program import OtherwiseError, Step, filled, takes_arguments
 
 __all__ = ["effect_call", "op_call", "said"]

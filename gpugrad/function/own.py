@@ -9,7 +9,7 @@ from typing import Any
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.rewrite import Rewriter
-from gpugrad.rules import OwnRules
+from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.program import Program
 
 __all__ = ["Own", "without_own"]

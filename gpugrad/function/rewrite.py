@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.op import OPS
+from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["Rewriter"]

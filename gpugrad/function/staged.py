@@ -37,7 +37,7 @@ from gpugrad.errors import TraceError
 from gpugrad.function.sub import Sub
 from gpugrad.function.under_tape import known
 from gpugrad.function.within import Inner, blank
-from gpugrad.rules import OwnRules
+from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.array import Traced, running, trace_stopped, unwrapped
 from gpugrad.trace.program import OtherwiseError, Program, Step, Undo, Value
 from gpugrad.trace.tracing import Tracing

@@ -24,7 +24,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Signature
-from gpugrad.rules import OwnRules
+from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.array import tracing
 from gpugrad.trace.program import OtherwiseError, Program, Value
 from gpugrad.trace.tracing import Tracing

@@ -9,8 +9,8 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, DTypeError
-from gpugrad.op import elementwise, op
 from gpugrad.ops import normal
+from gpugrad.registry.record import elementwise, op
 
 
 def _with(*keywords):

@@ -12,10 +12,10 @@ import numpy as np
 
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.pooling import different
 from gpugrad.ops.resampling import Taps, area_taps
 from gpugrad.ops.windows import ints
+from gpugrad.registry.record import op
 
 
 def _targets(name, n, x, output_size):

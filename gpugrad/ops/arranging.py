@@ -9,8 +9,8 @@ import numpy as np
 from gpugrad.autodiff.batched import behind
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.shaping import axis_of, need_matrices
+from gpugrad.registry.record import op
 
 # ---- moving along an axis ----------------------------------------------------------------
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.bare import through_float32
 from gpugrad.core.backend import TENSOR, is_inexact
 from gpugrad.core.devices import CPU, device_of
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import DTypeError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.dropout import check_probability, kept
 from gpugrad.ops.generator import Generator, default_generator
 from gpugrad.ops.nn import exp_of
+from gpugrad.registry.on_arrays import through_float32
+from gpugrad.registry.record import op
 
 
 def _masked_softmax_ref(x, mask=None, is_causal=False):

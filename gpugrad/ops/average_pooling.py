@@ -10,10 +10,10 @@ import numpy as np
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import windows as kernels
-from gpugrad.op import op
 from gpugrad.ops.pooling import pool_geometry, wrong_pool
 from gpugrad.ops.resampling import Taps
 from gpugrad.ops.windows import ints, pad_last, strided
+from gpugrad.registry.record import op
 
 # ---- sums --------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.op import elementwise
 from gpugrad.ops.special import library, of_order
+from gpugrad.registry.record import elementwise
 
 # ---- of order 0 and 1 ---------------------------------------------------------------------
 

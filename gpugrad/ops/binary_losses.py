@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.bare import typed
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.op import elementwise, op
 from gpugrad.ops.losses import reduced, reduced_ref, same_shape
+from gpugrad.registry.on_arrays import typed
+from gpugrad.registry.record import elementwise, op
 
 
 def _log_from(xp, x, floor):

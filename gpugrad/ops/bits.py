@@ -9,7 +9,7 @@ import numpy as np
 from gpugrad.autodiff.batched import behind
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, AxisError, DTypeError
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 
 def _lines(name, x, axis, bitorder):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.bare import wide
 from gpugrad.core.backend import HALF, on_gpu
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.fused_norms import narrowed
 from gpugrad.ops.normalization import affine, affine_ref
+from gpugrad.registry.on_arrays import wide
+from gpugrad.registry.record import op
 
 
 def _channel_axis(name, x, axis, at_least=2):

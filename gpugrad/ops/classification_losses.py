@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.batched import all_batched
-from gpugrad.bare import through_float32
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
-from gpugrad.op import op
 from gpugrad.ops.losses import reduced, reduced_ref
+from gpugrad.registry.on_arrays import through_float32
+from gpugrad.registry.record import op
 
 
 def _without(shape, axis):

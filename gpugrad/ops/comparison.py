@@ -6,7 +6,7 @@ import numpy as np
 
 from gpugrad.core.samples import calls, integers, shaped, uniform
 from gpugrad.errors import DTypeError, ShapeError
-from gpugrad.op import elementwise, op
+from gpugrad.registry.record import elementwise, op
 
 # ---- rounding ----------------------------------------------------------------------------
 

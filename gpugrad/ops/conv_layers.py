@@ -10,8 +10,8 @@ import numpy as np
 
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.windows import examples, ints, need_arrays
+from gpugrad.registry.record import op
 
 _ARRAYS = ("x", "weight", "bias")
 

@@ -19,9 +19,9 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.kernels.by_hand import convolution as kernels
-from gpugrad.op import op
 from gpugrad.ops.windows import crop_last, ints, pad_last, reach, strided, window_view
-from gpugrad.rules import conjugate
+from gpugrad.registry.record import op
+from gpugrad.registry.rules import conjugate
 
 _BLOCK = 2**21
 """Elements of the columns made at a time on the CPU: 8 MB in float32, which caches still hold."""

@@ -13,7 +13,7 @@ from gpugrad.core.dlpack import from_cuda_memory, from_dlpack
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import Tensor, constant, no_part_lost, tensor, wrap
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 Shape = int | tuple[int, ...] | list[int]
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from gpugrad.autodiff.batched import all_batched
-from gpugrad.bare import wide
 from gpugrad.core.backend import HALF, NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import cross_entropy as kernels
-from gpugrad.op import op
 from gpugrad.ops.losses import same_shape
 from gpugrad.ops.nn import below_max, exp_of
+from gpugrad.registry.on_arrays import wide
+from gpugrad.registry.record import op
 
 # ---- against probabilities ---------------------------------------------------------------
 

@@ -11,8 +11,8 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.by_hand import scan
-from gpugrad.op import op
 from gpugrad.ops.axes import accumulated, batch_all, batch_axis, cast_back
+from gpugrad.registry.record import op
 
 
 def _one_axis(ndim, axis, name):

@@ -17,8 +17,8 @@ from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
-from gpugrad.op import op
 from gpugrad.ops.fft import ADJOINT_NORM, checked_norm, from_end, resized
+from gpugrad.registry.record import op
 
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}  # also the type of the transpose
 

@@ -24,10 +24,10 @@ from ml_dtypes import finfo  # which knows bfloat16, too
 
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.linalg import as_inexact
 from gpugrad.ops.products import adjoint
 from gpugrad.ops.shaping import need_matrices
+from gpugrad.registry.record import op
 
 _NO_MATRIX: tuple[Any, ...] = ([np.ones(3)], {}, ShapeError, r"\(3,\)")
 _NOT_SQUARE: tuple[Any, ...] = ([np.ones((2, 3))], {}, ShapeError, r"square.*\(2, 3\)")

@@ -10,7 +10,7 @@ from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 
 def _negative(name, x, axis):

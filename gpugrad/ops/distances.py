@@ -6,7 +6,7 @@ import numpy as np
 
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import AxisError, ShapeError
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 
 @op(

@@ -18,10 +18,10 @@ from gpugrad.core.samples import calls, shaped
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import random as kernels
-from gpugrad.op import op
 from gpugrad.ops import philox
 from gpugrad.ops.activations import SELU_ALPHA, SELU_SCALE
 from gpugrad.ops.generator import Generator, default_generator
+from gpugrad.registry.record import op
 
 
 def check_probability(name: str, argument: str, p: float) -> None:

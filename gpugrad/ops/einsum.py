@@ -8,12 +8,12 @@ import string
 
 import numpy as np
 
-from gpugrad.bare import through_float32
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.op import op
-from gpugrad.rules import conjugate
+from gpugrad.registry.on_arrays import through_float32
+from gpugrad.registry.record import op
+from gpugrad.registry.rules import conjugate
 
 
 @functools.lru_cache(maxsize=1024)

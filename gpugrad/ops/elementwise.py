@@ -11,12 +11,12 @@ import math
 
 import numpy as np
 
-from gpugrad.bare import typed
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
-from gpugrad.op import elementwise, op
-from gpugrad.rules import conjugate
+from gpugrad.registry.on_arrays import typed
+from gpugrad.registry.record import elementwise, op
+from gpugrad.registry.rules import conjugate
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
 

@@ -6,10 +6,10 @@ its gradients, as TensorFlow has it.
 
 from __future__ import annotations
 
-from gpugrad.bare import typed
 from gpugrad.core.samples import grid
-from gpugrad.op import elementwise
 from gpugrad.ops.special import library
+from gpugrad.registry.on_arrays import typed
+from gpugrad.registry.record import elementwise
 
 
 def _both(xp, a, b, value):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from gpugrad.op import elementwise
 from gpugrad.ops.special import double, has, horner, library
+from gpugrad.registry.record import elementwise
 
 ROOT_PI, ROOT_2, ROOT_2PI = math.sqrt(math.pi), math.sqrt(2), math.sqrt(2 * math.pi)
 FAR = 20.0  # from here on the asymptotic series below are exact to the last digit

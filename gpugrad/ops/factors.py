@@ -10,11 +10,11 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.linalg import as_inexact
 from gpugrad.ops.products import adjoint
 from gpugrad.ops.shaping import need_matrices
-from gpugrad.rules import conjugate
+from gpugrad.registry.record import op
+from gpugrad.registry.rules import conjugate
 
 
 def _block(xp, x, rows, columns):

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 # ---- arguments ---------------------------------------------------------------------------
 

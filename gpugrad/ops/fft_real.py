@@ -14,7 +14,6 @@ import numpy as np
 
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.fft import (
     ADJOINT_NORM,
     ALONG_ONE,
@@ -32,7 +31,8 @@ from gpugrad.ops.fft import (
     shifted,
     wide,
 )
-from gpugrad.rules import conjugate
+from gpugrad.registry.record import op
+from gpugrad.registry.rules import conjugate
 
 # ---- the primitives ----------------------------------------------------------------------
 

@@ -11,11 +11,9 @@ import math
 import numpy as np
 
 from gpugrad.autodiff.batched import loop, stack
-from gpugrad.bare import wide
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import attention as kernels
-from gpugrad.op import OPS, op
 from gpugrad.ops.attention import (
     attention_ref,
     averaged,
@@ -24,6 +22,8 @@ from gpugrad.ops.attention import (
     scores_of,
     weights_of,
 )
+from gpugrad.registry.on_arrays import wide
+from gpugrad.registry.record import OPS, op
 
 
 def _check(name, query, key, value, attn_mask, enable_gqa):

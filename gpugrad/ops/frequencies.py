@@ -10,8 +10,8 @@ from gpugrad.core import backend, devices
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, saying_where
-from gpugrad.op import op
 from gpugrad.ops.fft import from_end
+from gpugrad.registry.record import op
 
 
 def _made(name: str, frequencies: Any, n: int, d: float, dtype: Any, device: Any) -> Tensor:

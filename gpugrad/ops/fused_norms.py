@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.bare import wide
 from gpugrad.core.samples import uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.by_hand import norms as kernels
-from gpugrad.op import op
 from gpugrad.ops.axes import all_axes, batch_axis, count
 from gpugrad.ops.losses import same_shape
 from gpugrad.ops.normalization import affine, affine_ref, inverse_root
+from gpugrad.registry.on_arrays import wide
+from gpugrad.registry.record import op
 
 
 def narrowed(xp, y, x, *weights):

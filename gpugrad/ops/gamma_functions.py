@@ -9,8 +9,8 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import grid, shaped
 from gpugrad.errors import ArgumentError
-from gpugrad.op import elementwise, op
 from gpugrad.ops.special import library, of_order
+from gpugrad.registry.record import elementwise, op
 
 gamma = elementwise(
     "gamma(x)", forward=library("gamma"), ref="scipy.special.gamma", singular=True,

@@ -7,7 +7,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import along_axis, shaped
 from gpugrad.errors import AxisError, ShapeError
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 # ---- one half gates the other ------------------------------------------------------------
 

@@ -19,11 +19,11 @@ from gpugrad.errors import (
     saying_where,
 )
 from gpugrad.kernels.by_hand import scatter
-from gpugrad.op import op
 from gpugrad.ops.creation import arange
 from gpugrad.ops.indexing import frozen_index
 from gpugrad.ops.indexing_under_vmap import getitem_batch, scatter_at_batch
 from gpugrad.ops.indices import add_at, as_int64, check_range, explained, flat_places
+from gpugrad.registry.record import op
 
 
 def _check_axis(name, x, axis):

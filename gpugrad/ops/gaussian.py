@@ -16,8 +16,8 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ShapeError, SingularMatrixError
 from gpugrad.kernels.libraries import cusolver
-from gpugrad.op import op
 from gpugrad.ops.linalg import as_inexact
+from gpugrad.registry.record import op
 
 
 def _positive_definite(rng, *shape):

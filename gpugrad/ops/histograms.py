@@ -11,7 +11,7 @@ from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 # ---- counts of integers ------------------------------------------------------------------
 

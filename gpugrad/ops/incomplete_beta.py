@@ -22,9 +22,9 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
-from gpugrad.op import elementwise, op
 from gpugrad.ops.incomplete_gamma import DECAY, for_nodes, integrate, masked
 from gpugrad.ops.special import double, has, library
+from gpugrad.registry.record import elementwise, op
 
 NEWTON = 14  # steps towards the place where an integrand has vanished, from beyond it
 _SAMPLES = grid(3, ((0.4, 4), (0.4, 4), (0.1, 0.9)))

@@ -21,8 +21,8 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.devices import device_of
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
-from gpugrad.op import elementwise, op
 from gpugrad.ops.special import double, library
+from gpugrad.registry.record import elementwise, op
 
 DECAY = 34.0  # an integral stops where its integrand has fallen by exp(-DECAY), about 2e-15
 NEWTON = 8  # steps towards that place, from beyond it

@@ -17,8 +17,8 @@ from gpugrad.errors import (
     ShapeError,
     saying_where,
 )
-from gpugrad.op import op
 from gpugrad.ops.grids import made_on
+from gpugrad.registry.record import op
 
 
 @saying_where

@@ -14,7 +14,6 @@ from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import scatter
-from gpugrad.op import op
 from gpugrad.ops.indexing_under_vmap import array_of, getitem_batch, scatter_at_batch, written
 from gpugrad.ops.indices import (
     BASIC,
@@ -27,6 +26,7 @@ from gpugrad.ops.indices import (
     may_repeat,
     numbered_writes,
 )
+from gpugrad.registry.record import op
 
 
 def frozen_index(index):

@@ -9,8 +9,8 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import DTypeError
-from gpugrad.op import elementwise, op
 from gpugrad.ops.special import double, has, horner, library, of_order
+from gpugrad.registry.record import elementwise, op
 
 # ---- complete elliptic integrals of m, the square of the modulus ---------------------------
 #

@@ -11,9 +11,9 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
-from gpugrad.op import op
 from gpugrad.ops.axes import batch_all, batch_axis
 from gpugrad.ops.shaping import axis_of
+from gpugrad.registry.record import op
 
 
 def _concat_vjp(xp, g, i, arrays_shape, axis):

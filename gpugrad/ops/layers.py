@@ -10,8 +10,8 @@ from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import scatter
-from gpugrad.op import op
 from gpugrad.ops.indices import check_range
+from gpugrad.registry.record import op
 
 # ---- linear maps -------------------------------------------------------------------------
 

@@ -14,10 +14,10 @@ from gpugrad.autodiff.batched import aligned
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.linalg import as_inexact
 from gpugrad.ops.products import adjoint
 from gpugrad.ops.shaping import need_matrices
+from gpugrad.registry.record import op
 
 _NO_MATRIX: tuple[Any, ...] = ([np.ones(3)], {}, ShapeError, r"\(3,\)")
 

@@ -15,9 +15,9 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
 from gpugrad.kernels.libraries import cusolver
-from gpugrad.op import op
 from gpugrad.ops.products import adjoint
-from gpugrad.rules import conjugate
+from gpugrad.registry.record import op
+from gpugrad.registry.rules import conjugate
 
 _SQUARE = [((1, 1),), ((2, 2),), ((3, 3),), ((2, 2, 2),), ((0, 2, 2),), ((0, 0),)]
 _SYSTEMS = [

@@ -15,7 +15,7 @@ from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.op import elementwise, op
+from gpugrad.registry.record import elementwise, op
 
 # ---- what all losses share ---------------------------------------------------------------
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.losses import reduced, reduced_ref, same_shape
+from gpugrad.registry.record import op
 
 _MAX = ([np.ones(3)] * 2, {"reduction": "max"}, ArgumentError, "reduction='max'")
 _PAIR_ERRORS = [([np.ones((3, 1)), np.ones(3)], {}, ShapeError, r"\(3, 1\).*\(3,\)"), _MAX]

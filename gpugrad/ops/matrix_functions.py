@@ -18,9 +18,9 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
-from gpugrad.op import op
 from gpugrad.ops.linalg import as_inexact
 from gpugrad.ops.products import adjoint
+from gpugrad.registry.record import op
 
 _SHAPES = [(1, 1), (3, 3), (2, 2, 2), (0, 2, 2), (0, 0)]
 _NOT_SQUARE: tuple[Any, ...] = ([np.ones((2, 3))], {}, ShapeError, r"square.*\(2, 3\)")

@@ -6,8 +6,8 @@ import numpy as np
 
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.losses import reduced, reduced_ref, same_shape
+from gpugrad.registry.record import op
 
 
 def _soft_ref(x, y, weight=1.0, reduction="mean"):

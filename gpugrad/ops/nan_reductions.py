@@ -14,8 +14,8 @@ import numpy as np
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import AxisError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.axes import expand
+from gpugrad.registry.record import op
 
 
 def _one_nan(rng, *shape):

@@ -9,13 +9,13 @@ import operator
 
 import numpy as np
 
-from gpugrad.bare import typed
 from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.core.samples import along_axis, calls, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import softmax as kernels
-from gpugrad.op import elementwise, op
 from gpugrad.ops.losses import mse_loss, same_shape
+from gpugrad.registry.on_arrays import typed
+from gpugrad.registry.record import elementwise, op
 
 mse = mse_loss
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.op import elementwise
+from gpugrad.registry.record import elementwise
 
 _ROOT_2, _ROOT_2PI = math.sqrt(2), math.sqrt(2 * math.pi)
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.batched import all_batched
-from gpugrad.bare import through_float32
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import along_axis, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import norms as kernels
-from gpugrad.op import op
 from gpugrad.ops.axes import all_axes, batch_axis, count
 from gpugrad.ops.losses import same_shape
+from gpugrad.registry.on_arrays import through_float32
+from gpugrad.registry.record import op
 
 # ---- the primitives ----------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from gpugrad.core.samples import along_axis, shaped
 from gpugrad.errors import ArgumentError, NoGradientError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.axes import expand
 from gpugrad.ops.linalg import as_inexact
+from gpugrad.registry.record import op
 
 
 def _vector_norm_by(multiply, xp, g, out, x, axis, keepdims, ord):

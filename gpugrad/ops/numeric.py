@@ -11,7 +11,7 @@ from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import calls, grid, integers, shaped, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import DTypeError, ShapeError, saying_where
-from gpugrad.op import elementwise, op
+from gpugrad.registry.record import elementwise, op
 
 # ---- larger, smaller, between -----------------------------------------------------------
 

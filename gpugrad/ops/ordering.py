@@ -6,7 +6,7 @@ import numpy as np
 
 from gpugrad.core.samples import along_axis, calls, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 
 def _check_kth(name, n, kth):

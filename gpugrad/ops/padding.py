@@ -6,7 +6,7 @@ import numpy as np
 
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 
 def _pairs(pad_width, ndim, name="pad_width"):

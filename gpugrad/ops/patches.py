@@ -8,8 +8,8 @@ import numpy as np
 
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.windows import crop_last, examples, ints, pad_last, reach
+from gpugrad.registry.record import op
 
 # ---- patches as columns ------------------------------------------------------------------
 

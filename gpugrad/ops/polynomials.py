@@ -11,7 +11,7 @@ import numpy as np
 
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 _PAIRS = shaped(([(4,), (2,)], {}), ([(2,), (3,)], {}), ([(3,), (3,)], {}), ([(1,), (2,)], {}))
 _MATRIX: list[Any] = [([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"\(2, 2\)")]

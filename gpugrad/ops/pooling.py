@@ -16,8 +16,8 @@ import numpy as np
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.kernels.by_hand import windows as kernels
-from gpugrad.op import op
 from gpugrad.ops.windows import ints, pad_last, reach, strided
+from gpugrad.registry.record import op
 
 # ---- where windows lie -------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels.libraries import cublaslt
-from gpugrad.op import op
-from gpugrad.rules import conjugate
+from gpugrad.registry.record import op
+from gpugrad.registry.rules import conjugate
 
 
 def adjoint(xp, x):

@@ -10,8 +10,8 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.nan_reductions import quiet
+from gpugrad.registry.record import op
 
 # ---- elements by rank --------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError, saying_where
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 _ANY = shaped(([(3,)], {}), ([()], {}), ([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0,)], {}))
 _TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]

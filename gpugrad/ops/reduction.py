@@ -9,8 +9,8 @@ import numpy as np
 from gpugrad.core.samples import along_axis, calls, uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.by_hand import softmax as kernels
-from gpugrad.op import op
 from gpugrad.ops.axes import accumulated, all_axes, batch_axis, cast_back, count, expand, reduced
+from gpugrad.registry.record import op
 
 _EVERY = along_axis(
     {"axis": None}, {"axis": (0, 2)}, {"axis": (-1, 1), "keepdims": True}, {"axis": ()}

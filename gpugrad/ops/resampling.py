@@ -15,8 +15,8 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.devices import device_of
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.windows import ints
+from gpugrad.registry.record import op
 
 # ---- sparse matrices along an axis -------------------------------------------------------
 

@@ -19,8 +19,8 @@ from gpugrad.errors import (
     ShapeError,
     saying_where,
 )
-from gpugrad.op import op
 from gpugrad.ops.creation import full
+from gpugrad.registry.record import op
 
 
 def flat_or_axis(xp, name, x, axis):

@@ -10,7 +10,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError
 from gpugrad.kernels.by_hand import scan
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 
 def _axis_of(name, shape, axis):

@@ -21,7 +21,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 __all__ = ["gamma_reparameterized", "gamma_score", "gamma_sensitivity", "random_gamma_grad"]
 

@@ -11,7 +11,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 
 def by_values(name, way_out):

@@ -18,8 +18,8 @@ from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
-from gpugrad.op import op
 from gpugrad.ops.losses import reduced, reduced_ref
+from gpugrad.registry.record import op
 
 # ---- states ------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ from gpugrad.core.backend import HALF, NAMESPACES, TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor, wrap
 from gpugrad.errors import AxisError, DTypeError, saying_where
-from gpugrad.op import op
 from gpugrad.ops.selecting import by_values
+from gpugrad.registry.record import op
 
 _WAY_OUT = "Call it outside of vmap."
 _TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]

@@ -14,7 +14,7 @@ from gpugrad.autodiff.batched import behind
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 
 def axis_of(axis, ndim):

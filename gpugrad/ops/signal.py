@@ -10,8 +10,8 @@ import numpy as np
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.op import op
-from gpugrad.rules import conjugate
+from gpugrad.registry.record import op
+from gpugrad.registry.rules import conjugate
 
 # ---- convolution -------------------------------------------------------------------------
 

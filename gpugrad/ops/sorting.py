@@ -9,8 +9,8 @@ import numpy as np
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import along_axis, calls, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
-from gpugrad.op import op
 from gpugrad.ops.axes import batch_all
+from gpugrad.registry.record import op
 
 
 def _order(xp, x, axis, descending):

@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
-from gpugrad.bare import typed
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
-from gpugrad.op import elementwise, op
+from gpugrad.registry.on_arrays import typed
+from gpugrad.registry.record import elementwise, op
 
 
 def has(xp, name):

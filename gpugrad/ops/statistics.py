@@ -11,8 +11,8 @@ from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import along_axis, calls, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import AxisError, DTypeError, ShapeError, saying_where
-from gpugrad.op import op
-from gpugrad.rules import conjugate
+from gpugrad.registry.record import op
+from gpugrad.registry.rules import conjugate
 
 # ---- range -------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ import numpy as np
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ShapeError
-from gpugrad.op import op
-from gpugrad.rules import conjugate
+from gpugrad.registry.record import op
+from gpugrad.registry.rules import conjugate
 
 
 @op(

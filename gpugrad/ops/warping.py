@@ -14,9 +14,9 @@ import numpy as np
 
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.op import op
 from gpugrad.ops.resampling import Taps, cubic
 from gpugrad.ops.windows import need_arrays
+from gpugrad.registry.record import op
 
 # ---- grids -------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import windows as kernels
-from gpugrad.op import op
+from gpugrad.registry.record import op
 
 # ---- what convolution and pooling share --------------------------------------------------
 

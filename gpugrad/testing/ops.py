@@ -8,7 +8,7 @@ from typing import Any
 from gpugrad.core import devices
 from gpugrad.core.devices import CPU
 from gpugrad.errors import ArgumentError
-from gpugrad.op import OPS, Op
+from gpugrad.registry.record import OPS, Op
 from gpugrad.testing.checks.declared import (
     check_documentation,
     check_errors,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from gpugrad.autodiff.forward import tangent_by
-from gpugrad.op import OPS, Op
+from gpugrad.registry.record import OPS, Op
 
 __all__ = ["page"]
 

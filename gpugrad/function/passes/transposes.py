@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from gpugrad.function.readers import Readers
 from gpugrad.function.rewrite import Rewriter
-from gpugrad.op import OPS
+from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["name_transposes"]

@@ -13,7 +13,7 @@ from gpugrad.core import devices, nest
 from gpugrad.core.backend import NUMPY, SCALARS, is_inexact
 from gpugrad.core.devices import CPU
 from gpugrad.core.tensor import Tensor, tensor, wrap
-from gpugrad.op import Op
+from gpugrad.registry.record import Op
 from gpugrad.testing.close import Array, as_numpy
 from gpugrad.testing.grads import Case, is_hermitian, random_like
 

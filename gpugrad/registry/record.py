@@ -30,14 +30,14 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.bare import bare_function, through_float32
 from gpugrad.core.backend import NAMESPACES, SCALARS, TENSOR, Namespace
 from gpugrad.core.devices import meet
 from gpugrad.core.samples import grid
 from gpugrad.core.tensor import Tensor
-from gpugrad.eager import eager_function
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
-from gpugrad.rules import DeclaredRules, Rule
+from gpugrad.registry.on_arrays import bare_function, through_float32
+from gpugrad.registry.on_tensors import eager_function
+from gpugrad.registry.rules import DeclaredRules, Rule
 
 __all__ = ["OPS", "Op", "elementwise", "names_in", "no_gradient", "op"]
 

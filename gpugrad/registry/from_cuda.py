@@ -18,7 +18,7 @@ from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import launch, pointer, type_name
-from gpugrad.op import elementwise, names_in, op
+from gpugrad.registry.record import elementwise, names_in, op
 
 __all__ = ["elementwise_kernel", "raw_kernel"]
 
@@ -221,7 +221,7 @@ def raw_kernel(
         shared: bytes of dynamic shared memory.
         dtypes: of the first array, for which the kernel runs; else the formula does. All floats if
             the source is a template, else float32. Other floating-point arrays must agree.
-        record: what `gpugrad.op` takes: ``vjp=``, ``samples=``, ``ref=``, ``errors=``, ...
+        record: what `gpugrad.registry.record` takes: ``vjp=``, ``samples=``, ``ref=``, ``errors=``, ...
 
     Raises:
         ArgumentError: the source has no kernel of the op's name, or there is such an op already.

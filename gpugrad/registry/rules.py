@@ -14,9 +14,9 @@ from gpugrad.autodiff.recorder import record_many
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor
-from gpugrad.eager import compiled
 from gpugrad.errors import NoGradientError
 from gpugrad.kernels.codegen import for_ops
+from gpugrad.registry.on_tensors import compiled
 
 __all__ = ["DeclaredRules", "OwnRules", "Rule", "conjugate"]
 

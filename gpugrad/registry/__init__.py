@@ -1,0 +1,1 @@
+"""What an op is: its record, and the functions generated from it."""
