@@ -33,118 +33,122 @@ from gpugrad.inspection import __array_namespace_info__
 from gpugrad.kernels.libraries.cublaslt import get_matmul_precision, set_matmul_precision
 from gpugrad.registry.record import OPS, Op, elementwise, no_gradient, op
 
-from gpugrad.ops.activations import (
+from gpugrad.ops.nn.activations import (
     relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish, hardtanh, elu, softplus,
     leaky_relu, gelu,
 )
-from gpugrad.ops.applying import apply_along_axis, apply_over_axes, einsum_path
-from gpugrad.ops.arranging import flip, roll, tile, repeat, tril, triu, diagonal, diagonal_scatter
-from gpugrad.ops.bessel import i0
-from gpugrad.ops.bits import packbits, unpackbits
-from gpugrad.ops.comparison import (
+from gpugrad.ops.arrays.apply import apply_along_axis, apply_over_axes, einsum_path
+from gpugrad.ops.arrays.arrange import (
+    flip, roll, tile, repeat, tril, triu, diagonal, diagonal_scatter,
+)
+from gpugrad.ops.special.bessel import i0
+from gpugrad.ops.math.bits import packbits, unpackbits
+from gpugrad.ops.math.comparison import (
     floor, ceil, trunc, round_ as round, equal, not_equal, less, less_equal, greater,
     greater_equal, maximum, minimum, where, logical_and, logical_or, logical_xor, logical_not,
     bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift,
     bitwise_invert, isfinite, isinf, isnan, signbit, clip,
 )
-from gpugrad.ops.creation import (
+from gpugrad.ops.arrays.creation import (
     zeros, ones, empty, full, zeros_like, ones_like, empty_like, full_like, arange, linspace,
     eye, asarray, to_device,
 )
-from gpugrad.ops.cross_entropy import (
+from gpugrad.ops.nn.cross_entropy import (
     softmax_cross_entropy, softmax_cross_entropy_grad, sparse_softmax_cross_entropy,
     sparse_softmax_cross_entropy_grad,
 )
-from gpugrad.ops.cumulative import cumulative_sum, cumulative_prod, cumsum, cumprod, recurrence
-from gpugrad.ops.differences import diff, ediff1d, gradient, trapezoid, cumulative_trapezoid
-from gpugrad.ops.einsum import einsum
-from gpugrad.ops.elementwise import (
+from gpugrad.ops.math.cumulative import (
+    cumulative_sum, cumulative_prod, cumsum, cumprod, recurrence,
+)
+from gpugrad.ops.math.differences import diff, ediff1d, gradient, trapezoid, cumulative_trapezoid
+from gpugrad.ops.math.einsum import einsum
+from gpugrad.ops.math.elementwise import (
     add, subtract, multiply, masked_multiply, divide, masked_divide, floor_divide, remainder,
     fmod, negative, positive, abs_ as abs, sign, power, square, sqrt, rsqrt, cbrt, reciprocal,
     hypot, copysign, exp, exp2, expm1, log, log2, log10, log1p, logaddexp, sin, cos, tan, asin,
     acos, atan, atan2, sinh, cosh, tanh, asinh, acosh, atanh, deg2rad, rad2deg, erf, erfc, real,
     imag, conj, stop_gradient, complex_ as complex, squared_difference,
 )
-from gpugrad.ops.gathering import (
+from gpugrad.ops.arrays.gather import (
     take, gather, scatter_rows, take_along_axis, put_along_axis, scatter_along_axis, nonzero,
 )
-from gpugrad.ops.grids import (
+from gpugrad.ops.arrays.grids import (
     tri, ix_, indices, fromfunction, logspace, geomspace, bartlett, hanning, hamming, blackman,
     kaiser,
 )
-from gpugrad.ops.histograms import bincount, digitize, histogram_bin_edges, histogram
-from gpugrad.ops.index_tricks import (
+from gpugrad.ops.math.histograms import bincount, digitize, histogram_bin_edges, histogram
+from gpugrad.ops.arrays.index_numpy import (
     broadcast_shapes, tril_indices, triu_indices, tril_indices_from, triu_indices_from,
     diag_indices, diag_indices_from, unravel_index, ravel_multi_index,
 )
-from gpugrad.ops.indexing import (
+from gpugrad.ops.arrays.indexing import (
     getitem, scatter_at, index_add, index_fill, last_writes, index_put, setitem,
 )
-from gpugrad.ops.inspecting import (
+from gpugrad.ops.arrays.inspect import (
     allclose, array_equal, array_equiv, ndim, shape, size, isscalar, iscomplexobj, isrealobj,
 )
-from gpugrad.ops.joining import concat, stack, unstack, split, broadcast_arrays, meshgrid
-from gpugrad.ops.linalg import (
+from gpugrad.ops.arrays.join import concat, stack, unstack, split, broadcast_arrays, meshgrid
+from gpugrad.ops.linalg.solve import (
     cholesky, solve_triangular, solve, inv, matrix_power, adjugate, det, slogdet,
 )
-from gpugrad.ops.nan_reductions import (
+from gpugrad.ops.math.nan_reductions import (
     nansum, nanprod, nancumsum, nancumprod, nanmean, nanvar, nanstd, nanmax, nanmin, nanargmax,
     nanargmin,
 )
-from gpugrad.ops.nn import (
-    mse, softmax, softmax_grad, log_softmax, log_softmax_grad,
-    binary_cross_entropy_with_logits, one_hot,
+from gpugrad.ops.nn.softmax import (
+    mse, softmax, softmax_grad, log_softmax, log_softmax_grad, binary_cross_entropy_with_logits,
+    one_hot,
 )
-from gpugrad.ops.norms import vector_norm, matrix_norm
-from gpugrad.ops.numeric import (
+from gpugrad.ops.linalg.norms import vector_norm, matrix_norm
+from gpugrad.ops.math.numeric import (
     fabs, fmax, fmin, heaviside, lerp, nan_to_num, divmod_ as divmod, modf, frexp, ldexp,
     nextafter, spacing, rint, fix, around, isposinf, isneginf, isreal, iscomplex, isclose, gcd,
     lcm, bitwise_count, float_power, real_if_close, angle,
 )
-from gpugrad.ops.ordering import partition, argpartition, lexsort, sort_complex
-from gpugrad.ops.padding import pad
-from gpugrad.ops.polynomials import (
+from gpugrad.ops.arrays.ordering import partition, argpartition, lexsort, sort_complex
+from gpugrad.ops.arrays.pad import pad
+from gpugrad.ops.math.polynomials import (
     polyadd, polysub, polymul, polydiv, polyint, poly, polyfit, roots,
 )
-from gpugrad.ops.products import matmul, vecdot, dot, tensordot, outer, kron, cross, trace
-from gpugrad.ops.quantiles import (
+from gpugrad.ops.math.products import matmul, vecdot, dot, tensordot, outer, kron, cross, trace
+from gpugrad.ops.math.quantiles import (
     quantile, percentile, median, nanquantile, nanpercentile, nanmedian,
 )
-from gpugrad.ops.rearranging import (
+from gpugrad.ops.arrays.shape_numpy import (
     transpose, rollaxis, atleast_1d, atleast_2d, atleast_3d, flipud, fliplr, rot90, diag,
     diagflat, fill_diagonal,
 )
-from gpugrad.ops.reduction import (
-    sum_ as sum, mean, var, std, max_ as max, min_ as min, prod, logsumexp, argmax, argmin, any_
-    as any, all_ as all, count_nonzero,
+from gpugrad.ops.math.reduction import (
+    sum_ as sum, mean, var, std, max_ as max, min_ as min, prod, logsumexp, argmax, argmin,
+    any_ as any, all_ as all, count_nonzero,
 )
-from gpugrad.ops.resizing import resize, append, delete, insert, trim_zeros
-from gpugrad.ops.running import cumulative_max, cumulative_min, cumulative_logsumexp
-from gpugrad.ops.segments import (
+from gpugrad.ops.arrays.resize import resize, append, delete, insert, trim_zeros
+from gpugrad.ops.math.running import cumulative_max, cumulative_min, cumulative_logsumexp
+from gpugrad.ops.arrays.segments import (
     segment_sum, segment_mean, segment_sqrt_n, segment_max, segment_min, segment_prod,
 )
-from gpugrad.ops.selecting import (
+from gpugrad.ops.arrays.select import (
     compress, extract, select, piecewise, choose, argwhere, flatnonzero,
 )
-from gpugrad.ops.sets import (
+from gpugrad.ops.arrays.sets import (
     unique_all, unique_counts, unique_inverse, unique_values, unique, isin, union1d,
     intersect1d, setdiff1d, setxor1d,
 )
-from gpugrad.ops.shaping import (
+from gpugrad.ops.arrays.shape import (
     reshape, ravel, flatten, expand_dims, squeeze, permute_dims, matrix_transpose, moveaxis,
     swapaxes, broadcast_to, sum_to, astype,
 )
-from gpugrad.ops.signal import convolve, correlate, interp, unwrap, polyval, polyder
-from gpugrad.ops.sorting import argsort, sort, searchsorted, top_k
-from gpugrad.ops.special import sinc, logaddexp2
-from gpugrad.ops.special_matrices import vander
-from gpugrad.ops.stacking import (
+from gpugrad.ops.math.signal import convolve, correlate, interp, unwrap, polyval, polyder
+from gpugrad.ops.arrays.sort import argsort, sort, searchsorted, top_k
+from gpugrad.ops.special.common import sinc, logaddexp2
+from gpugrad.ops.linalg.special_matrices import vander
+from gpugrad.ops.arrays.join_numpy import (
     concatenate, hstack, vstack, dstack, column_stack, block, array_split, hsplit, vsplit,
     dsplit,
 )
-from gpugrad.ops.statistics import ptp, average, cov, corrcoef
-from gpugrad.ops.vectors import matvec, vecmat, inner, vdot
-from gpugrad.ops.windows import sliding_window_view
+from gpugrad.ops.math.statistics import ptp, average, cov, corrcoef
+from gpugrad.ops.math.vectors import matvec, vecmat, inner, vdot
+from gpugrad.ops.arrays.windows import sliding_window_view
 from gpugrad.random import set_seed
 from gpugrad.prefetch import prefetch_to_device
 from gpugrad.recompute import recompute_grad

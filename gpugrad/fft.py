@@ -5,19 +5,10 @@ of NumPy, and SciPy's cosine and sine transforms. All are differentiable, to any
 precision stays single.
 """
 
-from gpugrad.ops.dct import dct, dst, idct, idst
-from gpugrad.ops.fft import fft, fft2, fftn, ifft, ifft2, ifftn
-from gpugrad.ops.fft_real import (
-    hfft,
-    ihfft,
-    irfft,
-    irfft2,
-    irfftn,
-    rfft,
-    rfft2,
-    rfftn,
-)
-from gpugrad.ops.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from gpugrad.ops.fft.complex import fft, fft2, fftn, ifft, ifft2, ifftn
+from gpugrad.ops.fft.dct import dct, dst, idct, idst
+from gpugrad.ops.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from gpugrad.ops.fft.real import hfft, ihfft, irfft, irfft2, irfftn, rfft, rfft2, rfftn
 
 __all__ = [
     "dct",

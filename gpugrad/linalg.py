@@ -20,12 +20,16 @@ from typing import Any, NamedTuple, TypeVar
 
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import saying_where
-from gpugrad.ops import arranging, decompositions, factors, least_squares, special_matrices
-from gpugrad.ops import linalg as _linalg
-from gpugrad.ops.decompositions import eigvals, eigvalsh, svdvals
-from gpugrad.ops.factors import lu, lu_factor, pivots_to_permutation
-from gpugrad.ops.least_squares import cond, matrix_rank, pinv
-from gpugrad.ops.linalg import (
+from gpugrad.ops.arrays import arrange
+from gpugrad.ops.arrays.shape import matrix_transpose
+from gpugrad.ops.linalg import decompositions, factors, least_squares, special_matrices
+from gpugrad.ops.linalg import solve as _linalg
+from gpugrad.ops.linalg.decompositions import eigvals, eigvalsh, svdvals
+from gpugrad.ops.linalg.factors import lu, lu_factor, pivots_to_permutation
+from gpugrad.ops.linalg.least_squares import cond, matrix_rank, pinv
+from gpugrad.ops.linalg.matrix_functions import expm, logm, polar, solve_sylvester, sqrtm
+from gpugrad.ops.linalg.norms import matrix_norm, norm, vector_norm
+from gpugrad.ops.linalg.solve import (
     adjugate,
     cholesky,
     det,
@@ -34,12 +38,7 @@ from gpugrad.ops.linalg import (
     solve,
     solve_triangular,
 )
-from gpugrad.ops.matrix_functions import expm, logm, polar, solve_sylvester, sqrtm
-from gpugrad.ops.norms import matrix_norm, norm, vector_norm
-from gpugrad.ops.products import cross, kron, matmul, outer, tensordot, vecdot
-from gpugrad.ops.reduction import sum_
-from gpugrad.ops.shaping import matrix_transpose
-from gpugrad.ops.special_matrices import (
+from gpugrad.ops.linalg.special_matrices import (
     circulant,
     hankel,
     khatri_rao,
@@ -49,6 +48,8 @@ from gpugrad.ops.special_matrices import (
     toeplitz,
     vander,
 )
+from gpugrad.ops.math.products import cross, kron, matmul, outer, tensordot, vecdot
+from gpugrad.ops.math.reduction import sum_
 
 __all__ = [
     "adjugate", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "cond", "cross",
@@ -312,7 +313,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     >>> print(gg.linalg.diagonal([[1.0, 2.0], [3.0, 4.0]], offset=1))
     [2.]
     """
-    found: Tensor = arranging.diagonal(x, offset, -2, -1)
+    found: Tensor = arrange.diagonal(x, offset, -2, -1)
     return found
 
 

@@ -16,21 +16,15 @@ from gpugrad.core.tensor import Tensor, constant, index_parts, new, numbers_only
 from gpugrad.core.variable import Variable, VariableSlice
 from gpugrad.errors import ArgumentError, DTypeError, reraise
 from gpugrad.inspection import VERSIONS
-from gpugrad.ops import (
-    arranging,
+from gpugrad.ops.arrays import arrange, creation, gather, index_rules, indexing, join, sort
+from gpugrad.ops.arrays import shape as shaping
+from gpugrad.ops.math import (
     comparison,
-    creation,
     cumulative,
     elementwise,
-    gathering,
-    indexing,
-    indices,
-    joining,
     numeric,
     products,
     reduction,
-    shaping,
-    sorting,
     statistics,
 )
 from gpugrad.trace.array import running
@@ -84,11 +78,11 @@ for _name, _op in {
     "std": reduction.std, "max": reduction.max_, "min": reduction.min_, "any": reduction.any_,
     "all": reduction.all_, "argmax": reduction.argmax, "argmin": reduction.argmin,
     "astype": shaping.astype, "squeeze": shaping.squeeze, "conj": elementwise.conj,
-    "clip": comparison.clip, "repeat": arranging.repeat, "argsort": sorting.argsort,
-    "take": gathering.take, "round": comparison.round_, "conjugate": elementwise.conj,
+    "clip": comparison.clip, "repeat": arrange.repeat, "argsort": sort.argsort,
+    "take": gather.take, "round": comparison.round_, "conjugate": elementwise.conj,
     "cumsum": cumulative.cumsum, "cumprod": cumulative.cumprod, "dot": products.dot,
-    "flatten": shaping.flatten, "nonzero": gathering.nonzero, "ravel": shaping.ravel,
-    "searchsorted": sorting.searchsorted, "sort": sorting.sort, "swapaxes": shaping.swapaxes,
+    "flatten": shaping.flatten, "nonzero": gather.nonzero, "ravel": shaping.ravel,
+    "searchsorted": sort.searchsorted, "sort": sort.sort, "swapaxes": shaping.swapaxes,
 }.items():  # fmt: skip
     setattr(Tensor, _name, _op)
 
@@ -139,7 +133,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     data = self._own()
     try:
         with devices.formulas_on(data):
-            indices.assign("setitem", backend.NAMESPACES[type(data)], data, given, index)
+            index_rules.assign("setitem", backend.NAMESPACES[type(data)], data, given, index)
     except Exception as error:
         reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
 
@@ -184,7 +178,7 @@ def _view(self: Tensor, dtype: Any = None) -> Tensor:
         return self.__copy__()
     is_parts = self.dtype.kind == "c" and made.char == self.dtype.char.lower()
     if self.ndim and is_parts:
-        parts = joining.stack([elementwise.real(self), elementwise.imag(self)], axis=-1)
+        parts = join.stack([elementwise.real(self), elementwise.imag(self)], axis=-1)
         return shaping.reshape(parts, (*self.shape[:-1], 2 * self.shape[-1]))
     try:
         return wrap(devices.copied(self._handed_out("other numbers").view(made)))
@@ -231,7 +225,7 @@ for _name, _method in {
     "reshape": _reshape, "transpose": _transpose, "to_device": _to_device,
     "T": property(_transpose), "mT": property(shaping.matrix_transpose),
     "real": property(elementwise.real), "imag": property(elementwise.imag),
-    "H": property(_adjoint), "copy": _copy, "diagonal": arranging.diagonal, "fill": _fill,
+    "H": property(_adjoint), "copy": _copy, "diagonal": arrange.diagonal, "fill": _fill,
     "ptp": statistics.ptp, "trace": products.trace, "view": _view, "__divmod__": numeric.divmod_,
     "__rdivmod__": _reflected(numeric.divmod_), "__contains__": _contains,
     "__array_namespace__": _array_namespace, "__dlpack__": dlpack.dlpack,

@@ -1,7 +1,7 @@
 """Random tensors: ``gg.random``.
 
 Every number is a function of a generator's key, a counter and a position (see
-`gpugrad.ops.philox`): a seed gives the same numbers on every device, and state can be stored and
+`gpugrad.ops.random.philox`): a seed gives the same numbers on every device, and state can be stored and
 set. Bits, and uniform, normal, exponential, Laplace, Gumbel, logistic and whole numbers are the
 same to the last bit; numbers made of them by other ops are so up to rounding.
 """
@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from gpugrad.ops import sampling_gradients as _sampling_gradients  # noqa: F401  # its ops
-from gpugrad.ops.continuous import (
+from gpugrad.ops.random import gradients as _sampling_gradients  # noqa: F401  # its ops
+from gpugrad.ops.random.continuous import (
     beta,
     cauchy,
     chisquare,
@@ -31,7 +31,7 @@ from gpugrad.ops.continuous import (
     uniform,
     weibull,
 )
-from gpugrad.ops.discrete import (
+from gpugrad.ops.random.discrete import (
     bernoulli,
     binomial,
     bits,
@@ -44,7 +44,7 @@ from gpugrad.ops.discrete import (
     poisson,
     rademacher,
 )
-from gpugrad.ops.generator import Generator, default_generator, set_seed
+from gpugrad.ops.random.generator import Generator, default_generator, set_seed
 
 __all__ = [
     "Generator",

@@ -15,7 +15,7 @@ from gpugrad.core.tensor import Tensor, threads
 from gpugrad.core.variable import Variable
 from gpugrad.custom import Accesses, custom_gradient
 from gpugrad.errors import TapeError
-from gpugrad.ops.draws import noting, repeating
+from gpugrad.ops.random.draws import noting, repeating
 from gpugrad.trace.array import user_line
 from gpugrad.trace.tracing import Tracing
 

@@ -18,9 +18,10 @@ from typing import Any
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import tensor
-from gpugrad.ops.activations import log_sigmoid as log_expit
-from gpugrad.ops.activations import sigmoid as expit
-from gpugrad.ops.bessel import (
+from gpugrad.ops.math.elementwise import cbrt, erf, erfc, exp2, expm1, log1p
+from gpugrad.ops.nn.activations import log_sigmoid as log_expit
+from gpugrad.ops.nn.activations import sigmoid as expit
+from gpugrad.ops.special.bessel import (
     i0,
     i0e,
     i1,
@@ -41,8 +42,20 @@ from gpugrad.ops.bessel import (
     yn,
     yv,
 )
-from gpugrad.ops.elementwise import cbrt, erf, erfc, exp2, expm1, log1p
-from gpugrad.ops.entropy import (
+from gpugrad.ops.special.common import (
+    boxcox,
+    boxcox1p,
+    cosm1,
+    exp10,
+    exprel,
+    inv_boxcox,
+    inv_boxcox1p,
+    lambertw,
+    logaddexp2,
+    logit,
+    sinc,
+)
+from gpugrad.ops.special.entropy import (
     divide_no_nan,
     entr,
     huber,
@@ -54,7 +67,7 @@ from gpugrad.ops.entropy import (
     xlog1py,
     xlogy,
 )
-from gpugrad.ops.error_functions import (
+from gpugrad.ops.special.error_functions import (
     dawsn,
     erfcinv,
     erfcx,
@@ -63,7 +76,7 @@ from gpugrad.ops.error_functions import (
     ndtr,
     ndtri,
 )
-from gpugrad.ops.gamma_functions import (
+from gpugrad.ops.special.gamma import (
     beta,
     betaln,
     binom,
@@ -78,9 +91,9 @@ from gpugrad.ops.gamma_functions import (
     rgamma,
     trigamma,
 )
-from gpugrad.ops.incomplete_beta import betainc, betaincc, betaincinv
-from gpugrad.ops.incomplete_gamma import gammainc, gammaincc, gammainccinv, gammaincinv
-from gpugrad.ops.integrals import (
+from gpugrad.ops.special.incomplete_beta import betainc, betaincc, betaincinv
+from gpugrad.ops.special.incomplete_gamma import gammainc, gammaincc, gammainccinv, gammaincinv
+from gpugrad.ops.special.integrals import (
     ellipe,
     ellipk,
     ellipkm1,
@@ -90,19 +103,6 @@ from gpugrad.ops.integrals import (
     shichi,
     sici,
     spence,
-)
-from gpugrad.ops.special import (
-    boxcox,
-    boxcox1p,
-    cosm1,
-    exp10,
-    exprel,
-    inv_boxcox,
-    inv_boxcox1p,
-    lambertw,
-    logaddexp2,
-    logit,
-    sinc,
 )
 
 __all__ = [

@@ -9,7 +9,7 @@ import gpugrad as gg
 from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.kernels.by_hand import attention
 from gpugrad.kernels.runtime import launch
-from gpugrad.ops import attention as attention_ops
+from gpugrad.ops.nn import attention as attention_ops
 from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim

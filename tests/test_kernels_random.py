@@ -8,8 +8,8 @@ import gpugrad as gg
 from gpugrad.core.backend import NUMPY
 from gpugrad.kernels.by_hand import random
 from gpugrad.kernels.runtime import launch
-from gpugrad.ops import philox
-from gpugrad.ops.generator import _KINDS
+from gpugrad.ops.random import philox
+from gpugrad.ops.random.generator import _KINDS
 from gpugrad.testing import nvrtc, shim
 
 pytestmark = needs_shim

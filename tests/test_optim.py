@@ -18,7 +18,7 @@ from gpugrad.errors import (
     IndexOutOfBoundsError,
     ShapeError,
 )
-from gpugrad.ops import indices
+from gpugrad.ops.arrays import index_rules
 from gpugrad.optim import arrays
 
 MAKERS = {
@@ -411,8 +411,8 @@ def test_rows_move_as_the_dense_gradient_does(make, wrap, shape):
 
 @pytest.mark.parametrize("in_order", [False, True])
 def test_rows_move_on_a_gpu(cuda, monkeypatch, in_order):
-    atomics, add = [], indices.atomic_add
-    monkeypatch.setattr(indices, "atomic_add", lambda *args: (atomics.append(args), add(*args)))
+    atomics, add = [], index_rules.atomic_add
+    monkeypatch.setattr(index_rules, "atomic_add", lambda *args: (atomics.append(args), add(*args)))
     gg.set_deterministic(in_order)
     try:
         with gg.device(cuda):

@@ -25,7 +25,7 @@ from gpugrad.errors import (
     ShapeError,
     SingularMatrixError,
 )
-from gpugrad.ops import philox
+from gpugrad.ops.random import philox
 
 KEY = (0x0123456789ABCDEF, 0xFEDCBA9876543210)
 ALONE = ("Generator", "default_generator", "set_seed")  # not functions that draw

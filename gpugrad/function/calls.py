@@ -9,7 +9,7 @@ from typing import Any
 from gpugrad.core.backend import NUMPY, Namespace
 from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
-from gpugrad.ops.indices import has_arrays, placed
+from gpugrad.ops.arrays.index_rules import has_arrays, placed
 from gpugrad.registry.record import Op
 from gpugrad.trace.program import OtherwiseError, Step, filled, takes_arguments
 

@@ -11,50 +11,54 @@ Each is here and in `gpugrad.nn` itself: ``gg.nn.conv2d``, ``gg.nn.functional.co
 # ruff: noqa: I001  # packed lines
 from __future__ import annotations
 
-from gpugrad.ops.activations import (
+from gpugrad.ops.nn.activations import (
     relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish, quick_gelu, squared_relu,
     hardsigmoid, hardswish, tanhshrink, hardtanh, elu, celu, softplus, hardshrink, softshrink,
     threshold_ as threshold, leaky_relu, gelu,
 )
-from gpugrad.ops.adaptive_pooling import (
+from gpugrad.ops.nn.pooling_adaptive import (
     adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d,
     adaptive_max_pool2d, adaptive_max_pool3d,
 )
-from gpugrad.ops.attention import masked_softmax, scaled_dot_product_attention
-from gpugrad.ops.average_pooling import (
+from gpugrad.ops.nn.attention import masked_softmax, scaled_dot_product_attention
+from gpugrad.ops.nn.pooling_average import (
     avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d, lp_pool2d, lp_pool3d,
 )
-from gpugrad.ops.binary_losses import binary_cross_entropy, bce_with_logits_loss, sigmoid_focal_loss
-from gpugrad.ops.channel_norms import batch_norm, group_norm, instance_norm, local_response_norm
-from gpugrad.ops.classification_losses import nll_loss, cross_entropy
-from gpugrad.ops.cross_entropy import softmax_cross_entropy, sparse_softmax_cross_entropy
-from gpugrad.ops.conv_layers import (
+from gpugrad.ops.nn.losses_binary import (
+    binary_cross_entropy, bce_with_logits_loss, sigmoid_focal_loss,
+)
+from gpugrad.ops.nn.normalization_channels import (
+    batch_norm, group_norm, instance_norm, local_response_norm,
+)
+from gpugrad.ops.nn.losses_class import nll_loss, cross_entropy
+from gpugrad.ops.nn.cross_entropy import softmax_cross_entropy, sparse_softmax_cross_entropy
+from gpugrad.ops.nn.convolution_layers import (
     conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d,
 )
-from gpugrad.ops.distances import normalize, cosine_similarity, pairwise_distance, cdist
-from gpugrad.ops.dropout import dropout, alpha_dropout, gumbel_softmax
-from gpugrad.ops.elementwise import tanh
-from gpugrad.ops.gates import glu, swiglu, geglu, reglu, prelu, softmin, sparsemax
-from gpugrad.ops.layers import linear, bilinear, embedding, embedding_bag
-from gpugrad.ops.losses import (
+from gpugrad.ops.nn.distances import normalize, cosine_similarity, pairwise_distance, cdist
+from gpugrad.ops.nn.dropout import dropout, alpha_dropout, gumbel_softmax
+from gpugrad.ops.math.elementwise import tanh
+from gpugrad.ops.nn.activations_gated import glu, swiglu, geglu, reglu, prelu, softmin, sparsemax
+from gpugrad.ops.nn.layers import linear, bilinear, embedding, embedding_bag
+from gpugrad.ops.nn.losses import (
     mse_loss, l1_loss, huber_loss, smooth_l1_loss, log_cosh_loss, poisson_nll_loss,
     gaussian_nll_loss, kl_div_loss,
 )
-from gpugrad.ops.losses import kl_div_loss as kl_div
-from gpugrad.ops.margin_losses import (
+from gpugrad.ops.nn.losses import kl_div_loss as kl_div
+from gpugrad.ops.nn.losses_margin import (
     hinge_loss, squared_hinge_loss, hinge_embedding_loss, soft_margin_loss, margin_ranking_loss,
     multi_margin_loss, cosine_embedding_loss, triplet_margin_loss,
 )
-from gpugrad.ops.multilabel_losses import multilabel_soft_margin_loss, multilabel_margin_loss
-from gpugrad.ops.nn import (
+from gpugrad.ops.nn.losses_multilabel import multilabel_soft_margin_loss, multilabel_margin_loss
+from gpugrad.ops.nn.softmax import (
     mse, softmax, log_softmax, binary_cross_entropy_with_logits, one_hot,
 )
-from gpugrad.ops.normalization import layer_norm, rms_norm
-from gpugrad.ops.patches import unfold, fold, pixel_shuffle, pixel_unshuffle, channel_shuffle
-from gpugrad.ops.pooling import max_pool1d, max_pool2d, max_pool3d
-from gpugrad.ops.resampling import interpolate
-from gpugrad.ops.sequence_losses import ctc_loss
-from gpugrad.ops.warping import affine_grid, grid_sample
+from gpugrad.ops.nn.normalization import layer_norm, rms_norm
+from gpugrad.ops.nn.patches import unfold, fold, pixel_shuffle, pixel_unshuffle, channel_shuffle
+from gpugrad.ops.nn.pooling_max import max_pool1d, max_pool2d, max_pool3d
+from gpugrad.ops.nn.resample import interpolate
+from gpugrad.ops.nn.losses_ctc import ctc_loss
+from gpugrad.ops.nn.warp import affine_grid, grid_sample
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",

@@ -16,7 +16,7 @@ from gpugrad import random
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.tensor import Tensor, constant
 from gpugrad.errors import ShapeError
-from gpugrad.ops.generator import Generator
+from gpugrad.ops.random.generator import Generator
 
 __all__ = [
     "Initializer",

@@ -15,8 +15,8 @@ from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.nn import functional
 from gpugrad.nn.initializers import Initializer, glorot_uniform, normal, zeros
 from gpugrad.nn.module import Module
-from gpugrad.ops.dropout import check_probability
-from gpugrad.ops.generator import Generator
+from gpugrad.ops.nn.dropout import check_probability
+from gpugrad.ops.random.generator import Generator
 
 __all__ = ["Conv2d", "Dense", "Dropout", "Embedding", "Flatten", "Sequential", "whole_numbers"]
 

@@ -17,7 +17,7 @@ from gpugrad.nn import functional
 from gpugrad.nn.initializers import ones, zeros
 from gpugrad.nn.layers import whole_numbers
 from gpugrad.nn.module import Module
-from gpugrad.ops.draws import is_repeated
+from gpugrad.ops.random.draws import is_repeated
 
 __all__ = ["BatchNorm", "LayerNorm"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from gpugrad.core.backend import NAMESPACES
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand.optim import sgd_settings
-from gpugrad.ops.indices import add_at
+from gpugrad.ops.arrays.index_rules import add_at
 from gpugrad.optim.arrays import add_scaled
 from gpugrad.optim.optimizer import Optimizer, Schedule
 from gpugrad.optim.states import State

@@ -61,7 +61,7 @@ def page() -> str:
     """The whole page, as Markdown."""
     rooms: dict[str, list[Op]] = defaultdict(list)
     for op in OPS.values():
-        rooms[op.home.rpartition(".")[2]].append(op)
+        rooms[op.home.removeprefix("gpugrad.ops.").replace(".", "/")].append(op)
     lines = [
         _HEAD.format(count=len(OPS), differentiable=sum(op.differentiable for op in OPS.values()))
     ]

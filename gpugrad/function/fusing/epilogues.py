@@ -16,7 +16,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY, Namespace
 from gpugrad.function.fusing.joined import Joined
 from gpugrad.kernels.libraries import cublaslt
-from gpugrad.ops.convolution import launch_with_bias
+from gpugrad.ops.nn.convolution import launch_with_bias
 from gpugrad.trace.program import Step, Value
 
 __all__ = ["Convolved", "Product"]

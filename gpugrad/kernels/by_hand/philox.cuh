@@ -1,4 +1,4 @@
-// Philox4x64-10, and the words of its blocks: gpugrad.ops.philox says which numbers are made of them.
+// Philox4x64-10, and the words of its blocks: gpugrad.ops.random.philox says which numbers are made of them.
 typedef unsigned long long Word;
 
 struct Block {

@@ -1,4 +1,4 @@
-// Random numbers: Philox4x64-10, and the formulas of gpugrad.ops.philox, bit for bit.
+// Random numbers: Philox4x64-10, and the formulas of gpugrad.ops.random.philox, bit for bit.
 //
 // A thread hashes one counter into four words of 64 bits, or eight of 32, and makes as many
 // numbers of them. Bytes at least: the numbers, written once.

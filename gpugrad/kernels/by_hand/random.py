@@ -1,4 +1,4 @@
-"""Random numbers made on the GPU: the same bits as `gpugrad.ops.philox` makes on the host."""
+"""Random numbers made on the GPU: the same bits as `gpugrad.ops.random.philox` makes on the host."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def noise(
     xp: Any, kind: str, key: tuple[int, int], first: int, n: int, dtype: Any, *parameters: Any,
     state: Any = None,
 ) -> Any:  # fmt: skip
-    """`n` numbers as `gpugrad.ops.generator` draws them on the host.
+    """`n` numbers as `gpugrad.ops.random.generator` draws them on the host.
 
     Args:
         xp: reading of the arrays to make.
@@ -108,7 +108,7 @@ def noise_on(device: Device, *args: Any, **given: Any) -> Any:
 def stream_dropout(
     xp: Any, x: Any, *, key: tuple[int, int], first: int, p: float, state: Any = None
 ) -> Any:
-    """`gpugrad.ops.dropout.stream_dropout`; `state` as for `noise`."""
+    """`gpugrad.ops.nn.dropout.stream_dropout`; `state` as for `noise`."""
     if x.dtype not in FLOATS or not 0 <= p < 1:
         return NotImplemented
     out = xp.lib.empty(x.shape, dtype=x.dtype)
@@ -122,7 +122,7 @@ def stream_dropout(
 
 
 def stream_mask(xp: Any, stream: Any, *, shape: tuple[int, ...], p: float) -> Any:
-    """`gpugrad.ops.dropout.stream_mask`."""
+    """`gpugrad.ops.nn.dropout.stream_mask`."""
     if getattr(stream, "dtype", None) != np.uint64 or stream.shape != (4,):
         return NotImplemented
     out = xp.lib.empty(shape, dtype=np.bool_)

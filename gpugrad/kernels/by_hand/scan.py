@@ -60,7 +60,7 @@ INSTANCES = tuple(
 def cumulative_sum(
     xp: Any, x: Any, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """`gpugrad.ops.cumulative.cumulative_sum`."""
+    """`gpugrad.ops.math.cumulative.cumulative_sum`."""
     made = _result_dtype(x.dtype, dtype)
     if made is None or not _is_axis(x, axis):
         return NotImplemented
@@ -74,7 +74,7 @@ def cumulative_sum(
 
 
 def suffix_sum(xp: Any, x: Any, *, axis: int) -> Any:
-    """`gpugrad.ops.cumulative.suffix_sum`."""
+    """`gpugrad.ops.math.cumulative.suffix_sum`."""
     if x.dtype not in _FLOATS or not _is_axis(x, axis):
         return NotImplemented
     return _scan(xp, "RunningSum", x, axis, reverse=True)
@@ -83,7 +83,7 @@ def suffix_sum(xp: Any, x: Any, *, axis: int) -> Any:
 def cumulative_prod(
     xp: Any, x: Any, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """`gpugrad.ops.cumulative.cumulative_prod`."""
+    """`gpugrad.ops.math.cumulative.cumulative_prod`."""
     made = _result_dtype(x.dtype, dtype)
     if made is None or made.kind == "c" or not _is_axis(x, axis):
         return NotImplemented
@@ -92,24 +92,24 @@ def cumulative_prod(
 
 
 def cumulative_max(xp: Any, x: Any, axis: int | None = None) -> Any:
-    """`gpugrad.ops.running.cumulative_max`."""
+    """`gpugrad.ops.math.running.cumulative_max`."""
     return _extreme(xp, "RunningMax", x, axis)
 
 
 def cumulative_min(xp: Any, x: Any, axis: int | None = None) -> Any:
-    """`gpugrad.ops.running.cumulative_min`."""
+    """`gpugrad.ops.math.running.cumulative_min`."""
     return _extreme(xp, "RunningMin", x, axis)
 
 
 def cumulative_logsumexp(xp: Any, x: Any, axis: int | None = None) -> Any:
-    """`gpugrad.ops.running.cumulative_logsumexp`."""
+    """`gpugrad.ops.math.running.cumulative_logsumexp`."""
     if x.dtype not in _FLOATS or not _is_axis(x, axis):
         return NotImplemented
     return _scan(xp, "RunningLogSumExp", x, axis or 0)
 
 
 def recurrence(xp: Any, a: Any, b: Any, *, axis: int, reverse: bool = False) -> Any:
-    """`gpugrad.ops.cumulative.recurrence`: each step is one product and one sum, in its order."""
+    """`gpugrad.ops.math.cumulative.recurrence`: each step is one product and one sum, in its order."""
     if a.shape != b.shape or a.dtype != b.dtype or a.dtype not in _FLOATS or not _is_axis(a, axis):
         return NotImplemented
     out = xp.lib.empty(a.shape, dtype=a.dtype)

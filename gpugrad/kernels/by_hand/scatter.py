@@ -61,22 +61,22 @@ _LARGE = 4  # times as large as the values, zeros in float32 cost more than sort
 
 
 def take_rows(xp: Any, indices: Any, weight: Any) -> Any:
-    """`gpugrad.ops.layers.take_rows`."""
+    """`gpugrad.ops.nn.layers.take_rows`."""
     return _read(xp, weight, indices, 0, from_end=False)
 
 
 def take(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
-    """`gpugrad.ops.gathering.take`."""
+    """`gpugrad.ops.arrays.gather.take`."""
     return _read(xp, x.reshape(-1) if axis is None else x, indices, axis or 0)
 
 
 def gather(xp: Any, params: Any, indices: Any, *, axis: int = 0) -> Any:
-    """`gpugrad.ops.gathering.gather`."""
+    """`gpugrad.ops.arrays.gather.gather`."""
     return _read(xp, params, indices, axis, from_end=False)
 
 
 def getitem(xp: Any, x: Any, *, index: Any) -> Any:
-    """`gpugrad.ops.indexing.getitem`, for slices ``:`` and then arrays of integers."""
+    """`gpugrad.ops.arrays.indexing.getitem`, for slices ``:`` and then arrays of integers."""
     found = _joint(xp, index, x.shape)
     if found is None:
         return NotImplemented
@@ -85,7 +85,7 @@ def getitem(xp: Any, x: Any, *, index: Any) -> Any:
 
 
 def take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int = -1) -> Any:
-    """`gpugrad.ops.gathering.take_along_axis`."""
+    """`gpugrad.ops.arrays.gather.take_along_axis`."""
     if indices.ndim != x.ndim or not -x.ndim <= axis < x.ndim or not _is_index(indices):
         return NotImplemented
     axis %= x.ndim
@@ -111,14 +111,14 @@ def take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int = -1) -> Any:
 
 
 def scatter_rows(xp: Any, values: Any, indices: Any, *, shape: Sequence[int]) -> Any:
-    """`gpugrad.ops.gathering.scatter_rows`."""
+    """`gpugrad.ops.arrays.gather.scatter_rows`."""
     if indices.ndim != 1 or values.shape != (*indices.shape, *shape[1:]):
         return NotImplemented
     return _rows(xp, values, indices, tuple(shape), 0)
 
 
 def scatter_at(xp: Any, g: Any, *, index: Any, shape: Sequence[int]) -> Any:
-    """`gpugrad.ops.indexing.scatter_at`, for the indices that `getitem` takes."""
+    """`gpugrad.ops.arrays.indexing.scatter_at`, for the indices that `getitem` takes."""
     found = _joint(xp, index, tuple(shape))
     if found is None:
         return NotImplemented
@@ -132,7 +132,7 @@ def scatter_at(xp: Any, g: Any, *, index: Any, shape: Sequence[int]) -> Any:
 def scatter_along_axis(
     xp: Any, values: Any, indices: Any, *, axis: int, shape: Sequence[int], unique: bool = False
 ) -> Any:
-    """`gpugrad.ops.gathering.scatter_along_axis`."""
+    """`gpugrad.ops.arrays.gather.scatter_along_axis`."""
     if indices.ndim != len(shape) or not -len(shape) <= axis < len(shape):
         return NotImplemented
     axis, shape = axis % len(shape), tuple(shape)

@@ -39,7 +39,7 @@ def window_max(
     xp: Any, x: Any, *, size: Sequence[int], step: Sequence[int], dilation: Sequence[int],
     padding: Sequence[tuple[int, int]],
 ) -> Any:  # fmt: skip
-    """`gpugrad.ops.pooling.window_max`."""
+    """`gpugrad.ops.nn.pooling_max.window_max`."""
     places = _places(x, size, step, dilation, padding)
     if places is None or x.dtype not in _NUMBERS:
         return NotImplemented
@@ -54,7 +54,7 @@ def window_argmax(
     xp: Any, x: Any, out: Any, *, size: Sequence[int], step: Sequence[int],
     dilation: Sequence[int], padding: Sequence[tuple[int, int]],
 ) -> Any:  # fmt: skip
-    """`gpugrad.ops.pooling.window_argmax`."""
+    """`gpugrad.ops.nn.pooling_max.window_argmax`."""
     places = _places(x, size, step, dilation, padding)
     if places is None or x.dtype not in FLOATS or out.dtype != x.dtype:
         return NotImplemented
@@ -71,7 +71,7 @@ def window_scatter(
     xp: Any, g: Any, where: Any, *, lengths: Sequence[int], size: Sequence[int],
     step: Sequence[int], dilation: Sequence[int], padding: Sequence[tuple[int, int]],
 ) -> Any:  # fmt: skip
-    """`gpugrad.ops.pooling.window_scatter`."""
+    """`gpugrad.ops.nn.pooling_max.window_scatter`."""
     n = len(size)
     if g.shape != where.shape or n > 3 or g.dtype not in FLOATS or where.dtype != np.int64:
         return NotImplemented
@@ -83,7 +83,7 @@ def window_scatter(
 
 
 def window_sum(xp: Any, x: Any, size: int, *, axis: int = -1, step: int = 1) -> Any:
-    """`gpugrad.ops.average_pooling.window_sum`."""
+    """`gpugrad.ops.nn.pooling_average.window_sum`."""
     if not _is_count(size, step) or not -x.ndim <= axis < x.ndim or x.dtype not in FLOATS:
         return NotImplemented
     axis %= x.ndim
@@ -100,7 +100,7 @@ def window_sum(xp: Any, x: Any, size: int, *, axis: int = -1, step: int = 1) -> 
 def overlap_add(
     xp: Any, x: Any, *, axis: int, length: int, step: int = 1, dilation: int = 1
 ) -> Any:
-    """`gpugrad.ops.windows.overlap_add`."""
+    """`gpugrad.ops.arrays.windows.overlap_add`."""
     if x.ndim < 2 or not -x.ndim < axis < x.ndim - 1 or not _is_count(step, dilation):
         return NotImplemented
     axis %= x.ndim - 1

@@ -1,0 +1,1 @@
+"""Ops that create, shape, index, join and sort arrays."""

@@ -1,0 +1,475 @@
+"""Reading and writing elements by an index that is data: take, gather and their adjoints."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gpugrad.autodiff.batched import Each, all_batched, behind
+from gpugrad.core.backend import ARRAYS, NUMPY, TENSOR, bottom
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.samples import calls, uniform
+from gpugrad.core.tensor import tensor
+from gpugrad.errors import (
+    AxisError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+    saying_where,
+)
+from gpugrad.kernels.by_hand import scatter
+from gpugrad.ops.arrays.creation import arange
+from gpugrad.ops.arrays.index_rules import add_at, as_int64, check_range, explained, flat_places
+from gpugrad.ops.arrays.index_vmap import getitem_batch, scatter_at_batch
+from gpugrad.ops.arrays.indexing import frozen_index
+from gpugrad.registry.record import op
+
+
+def _check_axis(name, x, axis):
+    """`axis` counted from 0."""
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {x.shape}.")
+    return axis % x.ndim
+
+
+def _integers(name, indices):
+    if indices.dtype.kind not in "iu":
+        raise DTypeError(
+            f"{name}: indices are integers, not {indices.dtype}. Convert them with "
+            "gg.astype(indices, 'int64')."
+        )
+    return as_int64(indices)
+
+
+def _taken(name):
+    """How vmap takes slices: with indices of each example if there are such."""
+
+    def batch(xp, batched, x, indices, *, axis):
+        if axis is None:
+            axis, lead = 0, x.shape[: batched[0]]
+            x = xp.reshape(x, (*lead, math.prod(x.shape[batched[0] :])))
+        if not batched[1]:
+            return getattr(xp, name)(x, indices, axis=behind(axis, x.ndim - 1))
+        if not batched[0]:
+            axis = axis % x.ndim
+            return xp.moveaxis(getattr(xp, name)(x, indices, axis=axis), axis, 0)
+        if name == "gather" and bottom(indices).size:  # whose indices do not count from the end
+            check_range(name, bottom(indices), x.shape[behind(axis, x.ndim - 1)], axis, first=0)
+        lead = (slice(None),) * (axis % (x.ndim - 1))
+        return getitem_batch(xp, (True,), x, index=(*lead, Each(indices)))
+
+    return batch
+
+
+def _take_vjp(xp, g, x_shape, indices, axis):
+    if axis is None:
+        flat = xp.scatter_at(g, index=(indices,), shape=(math.prod(x_shape),))
+        return xp.reshape(flat, x_shape)
+    lead = (slice(None),) * (axis % len(x_shape))
+    return xp.scatter_at(g, index=(*lead, indices), shape=x_shape)
+
+
+def _take_samples(rng):
+    yield [uniform(rng, 4), np.array([0, 2, 0])], {}
+    yield [uniform(rng, 3, 2), np.array([2, -1])], {"axis": 0}
+    yield [uniform(rng, 2, 3, 2), np.array([[1, 0], [1, 2]])], {"axis": -2}
+    yield [uniform(rng, 2, 3), np.array(1)], {"axis": 1}
+    yield [uniform(rng, 2, 3), np.array([], dtype=np.int64)], {"axis": 1}
+    yield [uniform(rng, 2, 3), np.array([5, 0, -1])], {}
+
+
+@op(
+    vjp=[_take_vjp, None],
+    jvp=[lambda xp, t, indices, axis: xp.take(t, indices, axis=axis), None],
+    keeps_half=True, batch=_taken("take"), kinds="fc", ref="numpy.take", samples=_take_samples,
+    cuda=scatter.take,
+    errors=[
+        ([np.ones((2, 3)), np.array([3])], {"axis": 1}, IndexOutOfBoundsError, "take: index 3"),
+        ([np.ones((2, 3)), np.array([6])], {}, IndexOutOfBoundsError, "take: index 6"),
+        ([np.ones(3), np.array([0.5])], {}, DTypeError, "take: indices are integers"),
+        ([np.ones(3), np.array([0])], {"axis": 1}, AxisError, "take: axis 1"),
+    ],
+)  # fmt: skip
+def take(xp, x, indices, /, axis=None):
+    """Slices of an array along an axis.
+
+    Args:
+        x: array, of any shape but ().
+        indices: integers, of any shape: which slices; negative ones count from the end.
+        axis: along which; None takes the elements in row-major order.
+
+    Returns:
+        Tensor with the shape of `indices` in the place of that axis.
+
+    Raises:
+        IndexOutOfBoundsError: an index beyond the end.
+        DTypeError: indices that are no integers.
+        AxisError: an axis that `x` does not have.
+
+    >>> import gpugrad as gg
+    >>> print(gg.take([[1.0, 2.0, 3.0]], [2, 0], axis=1))
+    [[3. 1.]]
+    """
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, _check_axis("take", x, axis))
+    indices = _integers("take", indices)
+    if xp is not NUMPY:
+        check_range("take", indices, x.shape[axis], axis)
+    try:
+        part = x.take(indices, axis=axis)
+    except IndexError as error:
+        raise explained("take", x.shape, error) from error
+    return part if type(part) in ARRAYS else xp.lib.asarray(part)
+
+
+def _gather_vjp(xp, g, params_shape, indices, axis):
+    if axis % len(params_shape):
+        return _take_vjp(xp, g, params_shape, indices, axis)
+    n = indices.size
+    values = xp.reshape(g, (n, *params_shape[1:]))
+    return IndexedSlices(values, xp.reshape(indices, (n,)), params_shape)
+
+
+@op(
+    vjp=[_gather_vjp, None],
+    jvp=[lambda xp, t, indices, axis: xp.gather(t, indices, axis=axis), None],
+    keeps_half=True, batch=_taken("gather"), cuda=scatter.gather,
+    kinds="fc", ref=lambda params, indices, axis=0: np.take(params, indices, axis),
+    samples=calls(
+        lambda rng: ([uniform(rng, 4), np.array([0, 2, 0])], {}),
+        lambda rng: ([uniform(rng, 3, 2), np.array([[2, 1], [2, 0]])], {}),
+        lambda rng: ([uniform(rng, 2, 3, 2), np.array([2, 2])], {"axis": 1}),
+        lambda rng: ([uniform(rng, 3, 2), np.array(1)], {"axis": -2}),
+        lambda rng: ([uniform(rng, 3, 2), np.array([], dtype=np.int64)], {}),
+    ),
+    errors=[
+        ([np.ones((2, 3)), np.array([2])], {}, IndexOutOfBoundsError, "gather: index 2"),
+        ([np.ones((2, 3)), np.array([-1])], {}, IndexOutOfBoundsError, "gather: index -1"),
+        ([np.ones(3), np.array([0.5])], {}, DTypeError, "gather: indices are integers"),
+        ([np.ones(3), np.array([0])], {"axis": 1}, AxisError, "gather: axis 1"),
+    ],
+)  # fmt: skip
+def gather(xp, params, indices, /, axis=0):
+    """Slices of an array along an axis, as TensorFlow's gather: rows of an embedding.
+
+    Along axis 0 the gradient by `params` is `IndexedSlices`: only the rows that were read.
+
+    Args:
+        params: array, of any shape but ().
+        indices: integers from 0, of any shape: which slices. `take` counts negative ones from
+            the end.
+        axis: along which.
+
+    Returns:
+        Tensor with the shape of `indices` in the place of that axis.
+
+    Raises:
+        IndexOutOfBoundsError: an index below 0 or beyond the end.
+        DTypeError: indices that are no integers.
+        AxisError: an axis that `params` does not have.
+
+    >>> import gpugrad as gg
+    >>> table = gg.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> with gg.GradientTape() as tape:
+    ...     rows = gg.gather(table, [2, 0])
+    >>> print(rows)
+    [[5. 6.]
+     [1. 2.]]
+    >>> print(tape.gradient(rows, table).indices)
+    [2 0]
+    """
+    axis = _check_axis("gather", params, axis)
+    indices = _integers("gather", indices)
+    check_range("gather", indices, params.shape[axis], axis, first=0)
+    part = params.take(indices, axis=axis)
+    return part if type(part) in ARRAYS else xp.lib.asarray(part)
+
+
+def _scatter_rows_reference(values, indices, shape):
+    out = np.zeros(shape, values.dtype)
+    np.add.at(out, indices, values)
+    return out
+
+
+def _scatter_rows_batch(xp, batched, values, indices, *, shape):
+    if batched[1]:
+        values, indices = all_batched(xp, batched, (values, indices))
+        return scatter_at_batch(xp, (True,), values, index=Each(indices), shape=shape)
+    made = xp.scatter_rows(
+        xp.moveaxis(values, 0, 1), indices, shape=(shape[0], values.shape[0], *shape[1:])
+    )
+    return xp.moveaxis(made, 1, 0)
+
+
+@op(
+    vjp=[lambda xp, g, indices: xp.take(g, indices, axis=0), None],
+    jvp=[
+        lambda xp, t, indices, shape: xp.scatter_rows(t, indices, shape=shape), None,
+    ],
+    batch=_scatter_rows_batch, kinds="fc", ref=_scatter_rows_reference, cuda=scatter.scatter_rows,
+    samples=calls(
+        lambda rng: ([uniform(rng, 3, 2), np.array([1, 0, 1])], {"shape": (4, 2)}),
+        lambda rng: ([uniform(rng, 3), np.array([1, 0, 1])], {"shape": (2,)}),
+        lambda rng: ([uniform(rng, 0, 2), np.array([], dtype=np.int64)], {"shape": (2, 2)}),
+    ),
+    errors=[
+        ([np.ones((1, 2)), np.array([3])], {"shape": (3, 2)}, IndexOutOfBoundsError, "index 3"),
+        ([np.ones((1, 2)), np.array([0])], {"shape": (3, 3)}, ShapeError, "scatter_rows: values"),
+    ],
+)  # fmt: skip
+def scatter_rows(xp, values, indices, /, *, shape):
+    """Add rows into an array of zeros; a row that is named twice is the sum.
+
+    Args:
+        values: array of shape (n, ...).
+        indices: integers of shape (n,): the row of each.
+        shape: of the result, (rows, ...).
+
+    Returns:
+        Tensor of that shape.
+
+    Raises:
+        ShapeError: the values are not one for each index, or not as long as the rows.
+        IndexOutOfBoundsError: an index beyond the end.
+        DTypeError: indices that are no integers.
+
+    >>> import gpugrad as gg
+    >>> print(gg.scatter_rows([[1.0], [2.0], [4.0]], [0, 2, 0], shape=(3, 1)))
+    [[5.]
+     [0.]
+     [2.]]
+    """
+    if indices.ndim != 1 or values.shape != (*indices.shape, *shape[1:]):
+        raise ShapeError(
+            f"scatter_rows: values {values.shape} at the rows {indices.shape} do not make the "
+            f"shape {tuple(shape)}."
+        )
+    indices = _integers("scatter_rows", indices)
+    if xp is not NUMPY:
+        check_range("scatter_rows", indices, shape[0], 0)
+    out = xp.lib.zeros(shape, dtype=values.dtype)
+    add_at("scatter_rows", xp, out, (indices,), values)
+    return out
+
+
+def _other_rank(name, indices, shape):
+    return ShapeError(
+        f"{name}: the indices have {indices.ndim} axes, the array {len(shape)}; they must be as "
+        "many."
+    )
+
+
+def _along(name, xp, indices, shape, axis):
+    """The index that names, for each element of `indices`, its place along an axis."""
+    if indices.ndim != len(shape):
+        raise _other_rank(name, indices, shape)
+    indices = _integers(name, indices)
+    check_range(name, indices, shape[axis], axis)
+    places = [
+        xp.lib.arange(n).reshape((-1,) + (1,) * (len(shape) - k - 1)) for k, n in enumerate(shape)
+    ]
+    places[axis] = indices
+    return tuple(places)
+
+
+def _along_samples(rng):
+    yield [uniform(rng, 4), np.array([3, 0, 3])], {}
+    yield [uniform(rng, 2, 3), np.array([[0, 0], [2, -1]])], {"axis": 1}
+    yield [uniform(rng, 3, 2), np.array([[2, 0], [1, 0]])], {"axis": 0}
+    yield [uniform(rng, 2, 3), np.array([[2, 0]])], {"axis": -1}
+    yield [uniform(rng, 2, 0), np.zeros((2, 0), np.int64)], {"axis": -1}
+
+
+@op(
+    vjp=[
+        lambda xp, g, x_shape, indices, axis: xp.scatter_along_axis(
+            g, indices, axis=axis, shape=x_shape
+        ),
+        None,
+    ],
+    jvp=[lambda xp, t, indices, axis: xp.take_along_axis(t, indices, axis=axis), None],
+    keeps_half=True, batch="axis", kinds="fc", samples=_along_samples, cuda=scatter.take_along_axis,
+    ref=lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis),
+    errors=[
+        ([np.ones(3), np.array([3])], {}, IndexOutOfBoundsError, "take_along_axis: index 3"),
+        ([np.ones((2, 3)), np.array([0])], {}, ShapeError, "take_along_axis: the indices have 1"),
+        ([np.ones((2, 3)), np.zeros((5, 1), int)], {"axis": 1}, ShapeError, "take_along_axis"),
+        ([np.ones(3), np.array([0.5])], {}, DTypeError, "take_along_axis: indices are integers"),
+        ([np.ones(3), np.array([0])], {"axis": 1}, AxisError, "take_along_axis: axis 1"),
+    ],
+)  # fmt: skip
+def take_along_axis(xp, x, indices, /, axis=-1):
+    """Elements along an axis, at places that differ from one line to the next.
+
+    Args:
+        x: array, of any shape but ().
+        indices: integers, with as many axes as `x`; but for `axis` they broadcast with it.
+        axis: along which.
+
+    Returns:
+        Tensor of the (broadcast) shape of `indices`.
+
+    Raises:
+        IndexOutOfBoundsError: an index beyond the end.
+        ShapeError: shapes that do not go together.
+        DTypeError: indices that are no integers.
+        AxisError: an axis that `x` does not have.
+
+    >>> import gpugrad as gg
+    >>> print(gg.take_along_axis([[1.0, 2.0], [3.0, 4.0]], [[1], [0]]))
+    [[2.]
+     [3.]]
+    """
+    axis = _check_axis("take_along_axis", x, axis)
+    try:
+        index = _along("take_along_axis", xp, indices, x.shape, axis)
+        if xp is NUMPY and x.flags.c_contiguous:  # in half the time
+            return x.reshape(-1).take(flat_places(index, x.shape), mode="clip")
+        return x[index]
+    except IndexError as error:
+        raise explained("take_along_axis", x.shape, error) from error
+
+
+def _scatter_along_samples(rng):
+    yield [uniform(rng, 3), np.array([3, 0, 3])], {"axis": -1, "shape": (4,)}
+    yield [uniform(rng, 2, 2), np.array([[0, 0], [2, -1]])], {"axis": 1, "shape": (2, 3)}
+    yield [uniform(rng, 2, 2), np.array([[2, 0]])], {"axis": -1, "shape": (2, 3), "unique": True}
+    yield [uniform(rng, 2, 0), np.zeros((2, 0), np.int64)], {"axis": -1, "shape": (2, 0)}
+
+
+def _scatter_along_reference(values, indices, axis, shape, unique=False):
+    out = np.zeros(shape, values.dtype)
+    grid = list(np.indices(values.shape))
+    grid[axis] = np.broadcast_to(indices, values.shape)
+    np.add.at(out, tuple(grid), values)
+    return out
+
+
+def _scatter_along_axis_batch(xp, batched, values, indices, *, axis, shape, unique):
+    values, indices = all_batched(xp, batched, (values, indices))
+    shape = (values.shape[0], *shape)
+    axis = behind(axis, len(shape) - 1)
+    return xp.scatter_along_axis(values, indices, axis=axis, shape=shape, unique=unique)
+
+
+@op(
+    vjp=[lambda xp, g, indices, axis: xp.take_along_axis(g, indices, axis=axis), None],
+    jvp=[
+        lambda xp, t, indices, axis, shape, unique: xp.scatter_along_axis(
+            t, indices, axis=axis, shape=shape, unique=unique
+        ),
+        None,
+    ],
+    batch=_scatter_along_axis_batch, kinds="fc", samples=_scatter_along_samples,
+    ref=_scatter_along_reference, cuda=scatter.scatter_along_axis,
+    errors=[
+        ([np.ones(1), np.array([3])], {"axis": 0, "shape": (3,)}, IndexOutOfBoundsError, "index 3"),
+        ([np.ones(2), np.array([0])], {"axis": 0, "shape": (3,)}, ShapeError, "scatter_along_axis"),
+    ],
+)  # fmt: skip
+def scatter_along_axis(xp, values, indices, /, *, axis, shape, unique=False):
+    """Add elements into an array of zeros along an axis; the adjoint of `take_along_axis`.
+
+    Args:
+        values: array of the (broadcast) shape of the indices.
+        indices: integers, with as many axes; but for `axis` they broadcast with `shape`.
+        axis: along which.
+        shape: of the result.
+        unique: says that no place is named twice, as after a sort: then nothing is added up. If
+            that is wrong, one of the values stays.
+
+    Returns:
+        Tensor of that shape; what is named twice is the sum.
+
+    Raises:
+        IndexOutOfBoundsError: an index beyond the end.
+        ShapeError: shapes that do not go together.
+        DTypeError: indices that are no integers.
+
+    >>> import gpugrad as gg
+    >>> print(gg.scatter_along_axis([[5.0], [6.0]], [[1], [0]], axis=1, shape=(2, 2)))
+    [[0. 5.]
+     [6. 0.]]
+    """
+    out = xp.lib.zeros(shape, dtype=values.dtype)
+    axis = _check_axis("scatter_along_axis", out, axis)
+    index = _along("scatter_along_axis", xp, indices, out.shape, axis)
+    if np.broadcast_shapes(*(p.shape for p in index)) != values.shape:
+        raise ShapeError(
+            f"scatter_along_axis: {values.shape} values for indices {indices.shape} in the shape "
+            f"{tuple(shape)}."
+        )
+    if unique:
+        out[index] = values
+    else:
+        add_at("scatter_along_axis", xp, out, index, values)
+    return out
+
+
+@saying_where
+def put_along_axis(arr, indices, values, /, axis):
+    """Values put at places along an axis: what `arr` is after NumPy's put_along_axis.
+
+    Args:
+        arr: array, of any shape but ().
+        indices: integers, with as many axes as `arr`; but for `axis` they broadcast with it.
+        values: array that broadcasts to the (broadcast) shape of the indices, or a number. Of
+            several writes to one place the last stays, and it alone gets a gradient.
+        axis: along which; None counts through the elements in row-major order, and the indices
+            are of one axis.
+
+    Returns:
+        Tensor of the shape and dtype of `arr`, which stays as it is.
+
+    Raises:
+        IndexOutOfBoundsError: an index beyond the end.
+        ShapeError: shapes that do not go together.
+        DTypeError: indices that are no integers; values whose fraction or imaginary part would
+            be lost.
+        AxisError: an axis that `arr` does not have.
+
+    >>> import gpugrad as gg
+    >>> print(gg.put_along_axis([[1.0, 2.0], [3.0, 4.0]], [[1], [0]], 9.0, axis=1))
+    [[1. 9.]
+     [9. 4.]]
+    """
+    name, x, places = "put_along_axis", tensor(arr), tensor(indices)
+    if axis is None:
+        flat = put_along_axis(TENSOR.reshape(x, (x.size,)), places, values, axis=0)
+        return TENSOR.reshape(flat, x.shape)
+    axis = _check_axis(name, x, axis)
+    if places.ndim != x.ndim:
+        raise _other_rank(name, places, x.shape)
+    index = [
+        TENSOR.reshape(arange(n, device=x.device), (n,) + (1,) * (x.ndim - k - 1))
+        for k, n in enumerate(x.shape)
+    ]
+    index[axis] = _integers(name, places)
+    index = frozen_index(tuple(index))
+    return TENSOR.setitem(x, values, index=index)
+
+
+@saying_where
+def nonzero(x, /):
+    """Where the elements that are not 0 are. How many they are depends on the values.
+
+    Args:
+        x: array, of any shape but ().
+
+    Returns:
+        Tuple of one integer Tensor for each axis: indices in row-major order. They have no
+        gradient.
+
+    Raises:
+        ShapeError: `x` is 0-d.
+
+    >>> import gpugrad as gg
+    >>> (where,) = gg.nonzero([0.0, 3.0, 4.0])
+    >>> print(where)
+    [1 2]
+    """
+    x = tensor(x)
+    if not x.ndim:
+        raise ShapeError("nonzero: a 0-d array has no places; use x != 0.")
+    places = TENSOR.argwhere(x)
+    return tuple(TENSOR.getitem(places, index=(slice(None), k)) for k in range(x.ndim))

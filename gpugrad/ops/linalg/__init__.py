@@ -1,0 +1,1 @@
+"""Solvers, decompositions and functions of matrices."""

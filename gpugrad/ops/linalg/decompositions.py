@@ -1,0 +1,455 @@
+"""QR, eigenvalues and singular values of matrices, and of stacks of them.
+
+Vectors that a decomposition leaves free to turn have no derivative there. A function that does
+not depend on how they turn (a projector, a sum of equal eigenvalues) has one, and gets it:
+
+- Eigenvalues or singular values that are equal up to rounding count as equal, and nothing is
+  said about turning their vectors into each other.
+- Complex vectors may be multiplied by a phase. LAPACK leaves one component of each real; where
+  it does, the derivative is that of just these vectors, else the phase's part is left out.
+- Of the vectors that ``full_matrices=True`` or ``mode="complete"`` adds, the motion is taken
+  that turns them into each other as little as possible.
+
+Formulas: M. Giles, "Collected matrix derivative results" (2008); of complex singular vectors,
+Z.-Q. Wan and S.-X. Zhang, arXiv:1909.02659.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from ml_dtypes import finfo  # which knows bfloat16, too
+
+from gpugrad.core.samples import shaped, uniform
+from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.ops.arrays.shape import need_matrices
+from gpugrad.ops.linalg.solve import as_inexact
+from gpugrad.ops.math.products import adjoint
+from gpugrad.registry.record import op
+
+_NO_MATRIX: tuple[Any, ...] = ([np.ones(3)], {}, ShapeError, r"\(3,\)")
+_NOT_SQUARE: tuple[Any, ...] = ([np.ones((2, 3))], {}, ShapeError, r"square.*\(2, 3\)")
+
+
+def _columns(first, last=None):
+    return {"index": (Ellipsis, slice(first, last))}
+
+
+def _skew(xp, x):
+    """The skew-Hermitian part."""
+    return (x - adjoint(xp, x)) / 2
+
+
+def _diagonal(xp, x, shape):
+    """Matrices of a shape with `x` on their diagonals."""
+    return xp.diagonal_scatter(x, offset=0, shape=shape)
+
+
+def _divided(xp, x, d):
+    """The quotients x / d, and 0 where d is 0."""
+    is_zero = d == 0
+    return xp.where(is_zero, 0, x) / xp.where(is_zero, 1, d)
+
+
+def _rounding(xp, values):
+    """Up to where differences of some eigenvalues or singular values say nothing."""
+    n = values.shape[-1]
+    if not n:
+        return 0.0
+    size = xp.expand_dims(xp.max(xp.abs(values), axis=-1, keepdims=True), axis=-1)
+    return 10 * math.sqrt(n) * float(finfo(size.dtype).eps) * size
+
+
+def _gaps(xp, values):
+    """The differences of each two of some values, exactly 0 if they are that up to rounding."""
+    d = xp.expand_dims(values, axis=-2) - xp.expand_dims(values, axis=-1)
+    return xp.where(xp.abs(d) <= _rounding(xp, values), 0, d)
+
+
+def _without_phase(xp, vectors, gradients):
+    """Gradients by complex vectors as gradients by any that differ from them in a phase.
+
+    Each column of `vectors` (several arrays: their columns share the phase) has a component
+    that is real because LAPACK turns it so. A motion that would make it complex is turned back.
+    """
+    pairs = list(zip(vectors, gradients, strict=True))
+    along = sum(xp.imag(xp.sum(xp.conj(v) * g, axis=-2, keepdims=True)) for v, g in pairs)
+    rounding = 16 * float(finfo(vectors[0].dtype).eps)
+    real = [
+        xp.where((xp.abs(xp.imag(v)) <= rounding) & (xp.abs(xp.real(v)) > 1e-3), xp.real(v), 0)
+        for v in vectors
+    ]
+    total = sum(xp.sum(r * r, axis=-2, keepdims=True) for r in real)
+    is_free = total == 0
+    scale = 1j * (xp.where(is_free, 0, along) / xp.where(is_free, 1, total))
+    return [g - scale * r for r, g in zip(real, gradients, strict=True)]
+
+
+def _first(xp, v, g, k):
+    """Orthonormal columns cut to the first `k`, with the gradient by the others put on these.
+
+    They are orthogonal to the first, so they move by dv2 = -v1 dv1^H v2.
+    """
+    if v.shape[-1] == k:
+        return v, g
+    v1, v2 = xp.getitem(v, **_columns(0, k)), xp.getitem(v, **_columns(k))
+    g1, g2 = xp.getitem(g, **_columns(0, k)), xp.getitem(g, **_columns(k))
+    return v1, g1 - xp.matmul(v2, xp.matmul(adjoint(xp, g2), v1))
+
+
+# ---- QR ----------------------------------------------------------------------------------
+
+
+def _qr_square(xp, q, r, gq, gr):
+    """The gradient where r is square: S. Walter and L. Lehmann, arXiv:1001.1654."""
+    p = xp.matmul(gr, adjoint(xp, r)) - xp.matmul(adjoint(xp, q), gq)
+    p = (xp.triu(p) + xp.triu(p, k=1)) / 2  # upper triangle, half of the diagonal
+    y = gq + xp.matmul(q, p + adjoint(xp, p))
+    return adjoint(xp, xp.solve_triangular(r, adjoint(xp, y), lower=False))
+
+
+def _qr_vjp(xp, g, out, mode):
+    (gq, gr), (q, r) = g, out
+    n = r.shape[-1]
+    k = min(q.shape[-2], n)
+    q, gq = _first(xp, q, gq, k)
+    rows = {"index": (Ellipsis, slice(0, k), slice(None))}
+    r, gr = xp.getitem(r, **rows), xp.getitem(gr, **rows)
+    if n == k:
+        return _qr_square(xp, q, r, gq, gr)
+    # x = [x1 x2]: q is that of x1, and r = [r1 r2] has r2 = q^H x2
+    r1, r2 = xp.getitem(r, **_columns(0, k)), xp.getitem(r, **_columns(k))
+    gr1, gr2 = xp.getitem(gr, **_columns(0, k)), xp.getitem(gr, **_columns(k))
+    gq = gq + xp.matmul(q, xp.matmul(r2, adjoint(xp, gr2)))
+    return xp.concat([_qr_square(xp, q, r1, gq, gr1), xp.matmul(q, gr2)], axis=-1)
+
+
+def _qr_samples(rng):
+    for shape, mode in (
+        ((3, 2), "reduced"), ((2, 2), "complete"), ((2, 4), "reduced"), ((2, 3, 2), "reduced"),
+        ((0, 2, 2), "reduced"), ((2, 0), "reduced"),
+    ):  # fmt: skip
+        x = uniform(rng, *shape)
+        x[..., : min(shape[-2:]), : min(shape[-2:])] += 2 * np.eye(min(shape[-2:]))
+        yield [x], {"mode": mode}
+    # the third column of q is free: integers, so that it is not held against differences
+    yield [np.array([[1, 2], [3, 4], [5, 7]])], {"mode": "complete"}
+
+
+@op(
+    vjp=[_qr_vjp], outputs=2, kinds="fc", ref="numpy.linalg.qr", samples=_qr_samples,
+    batch="stack",
+    errors=[_NO_MATRIX, ([np.eye(2)], {"mode": "full"}, ArgumentError, "qr.*'full'")],
+)  # fmt: skip
+def qr(xp, x, /, *, mode="reduced"):
+    """Orthonormal columns Q and upper triangular R whose product is `x`.
+
+    Args:
+        x: array of shape (..., m, n); k is the smaller of m and n.
+        mode: ``"reduced"``: Q is (..., m, k) and R (..., k, n); ``"complete"``: Q is (..., m, m)
+            and R (..., m, n).
+
+    Returns:
+        Two Tensors, Q and R. The gradient needs k independent first columns of `x`. That of a
+        complete Q is right for what does not depend on how its columns beyond k are chosen.
+
+    Raises:
+        ArgumentError: another mode.
+        ShapeError: there are fewer than two axes.
+        SingularMatrixError: in the gradient, if the first k columns are not independent.
+
+    >>> import gpugrad as gg
+    >>> q, r = gg.linalg.qr([[3.0, 1.0], [4.0, 2.0]])
+    >>> print(gg.abs(r).numpy().round(4))
+    [[5.  2.2]
+     [0.  0.4]]
+    """
+    if mode not in ("reduced", "complete"):
+        raise ArgumentError(
+            f"qr: mode={mode!r} is neither 'reduced' nor 'complete' (gg.linalg.qr has 'r', too)."
+        )
+    need_matrices("qr", x)
+    q, r = xp.lib.linalg.qr(as_inexact(x), mode=mode)
+    return q, r
+
+
+# ---- eigenvalues of Hermitian matrices ---------------------------------------------------
+
+
+def _eigh_vjp(xp, g, out):
+    """With m = v^H gv, v (diag(gw) + skew(m) / (w_j - w_i)) v^H."""
+    (gw, gv), (w, v) = g, out
+    if v.dtype.kind == "c":
+        (gv,) = _without_phase(xp, [v], [gv])
+    vh = adjoint(xp, v)
+    turn = _divided(xp, _skew(xp, xp.matmul(vh, gv)), _gaps(xp, w))
+    return xp.matmul(v, xp.matmul(turn + _diagonal(xp, gw, v.shape), vh))
+
+
+def _hermitian_samples(rng):
+    for k, shape in enumerate(((1, 1), (3, 3), (2, 2, 2), (0, 2, 2), (0, 0))):
+        x = uniform(rng, *shape)
+        yield [x + x.swapaxes(-1, -2) + np.diag(2.0 * np.arange(shape[-1]))], {"UPLO": "LU"[k % 2]}
+
+
+def _check_triangle(name, UPLO):
+    if UPLO not in ("L", "U"):
+        raise ArgumentError(f"{name}: UPLO={UPLO!r} is neither 'L' (lower) nor 'U' (upper).")
+
+
+@op(
+    vjp=[_eigh_vjp], outputs=2, kinds="fc", ref="numpy.linalg.eigh", samples=_hermitian_samples,
+    batch="stack",
+    errors=[_NOT_SQUARE, ([np.eye(2)], {"UPLO": "X"}, ArgumentError, "eigh.*'X'")],
+)  # fmt: skip
+def eigh(xp, x, /, *, UPLO="L"):
+    """Eigenvalues and eigenvectors of symmetric (Hermitian) matrices.
+
+    Args:
+        x: array of shape (..., n, n). One triangle is read; the gradient is symmetric
+            (Hermitian) all the same, as in torch, JAX and TensorFlow.
+        UPLO: ``"L"`` for the lower triangle, ``"U"`` for the upper one.
+
+    Returns:
+        Two Tensors: the real eigenvalues in ascending order, of shape (..., n), and (..., n, n)
+        with an eigenvector of length 1 in each column. Where eigenvalues are equal, the
+        gradient is right for what does not change if their vectors are turned into each other,
+        or as these eigenvalues part. V diag(h(w)) V^H does change then, and loses a part of its
+        gradient: `expm`, `logm`, `sqrtm` and `matrix_power` are right everywhere.
+
+    Raises:
+        ShapeError: the matrices are not square.
+        ArgumentError: another `UPLO`.
+
+    >>> import gpugrad as gg
+    >>> w, v = gg.linalg.eigh([[2.0, 1.0], [1.0, 2.0]])
+    >>> print(w)
+    [1. 3.]
+    """
+    _check_triangle("eigh", UPLO)
+    w, v = xp.lib.linalg.eigh(as_inexact(x), UPLO=UPLO)
+    return w, v
+
+
+def _eigvalsh_vjp(xp, g, x, UPLO):
+    _, v = xp.eigh(x, UPLO=UPLO)
+    return xp.matmul(v * xp.expand_dims(g, axis=-2), adjoint(xp, v))
+
+
+@op(
+    vjp=[_eigvalsh_vjp], kinds="fc", ref="numpy.linalg.eigvalsh", samples=_hermitian_samples,
+    batch="stack",
+    errors=[_NOT_SQUARE, ([np.eye(2)], {"UPLO": "X"}, ArgumentError, "eigvalsh.*'X'")],
+)  # fmt: skip
+def eigvalsh(xp, x, /, *, UPLO="L"):
+    """Eigenvalues of symmetric (Hermitian) matrices.
+
+    Args:
+        x: array of shape (..., n, n), of which one triangle is read. The gradient is symmetric
+            (Hermitian); the vectors that it needs are computed in the backward pass.
+        UPLO: ``"L"`` for the lower triangle, ``"U"`` for the upper one.
+
+    Returns:
+        Tensor of real numbers of shape (..., n), in ascending order.
+
+    Raises:
+        ShapeError: the matrices are not square.
+        ArgumentError: another `UPLO`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]))
+    [1. 3.]
+    """
+    _check_triangle("eigvalsh", UPLO)
+    return xp.lib.linalg.eigvalsh(as_inexact(x), UPLO=UPLO)
+
+
+# ---- eigenvalues of any matrix -----------------------------------------------------------
+
+
+def _eig_vjp(xp, g, out, x_dtype):
+    """v^-H (diag(gw) + (v^H gv - v^H v Re diag(v^H gv)) / conj(w_j - w_i)) v^H."""
+    (gw, gv), (w, v) = g, out
+    (gv,) = _without_phase(xp, [v], [gv])
+    vh = adjoint(xp, v)
+    stretch = xp.real(xp.sum(xp.conj(v) * gv, axis=-2, keepdims=True))  # their length is 1
+    turn = _divided(xp, xp.matmul(vh, gv - v * stretch), xp.conj(_gaps(xp, w)))
+    y = xp.solve(vh, xp.matmul(turn + _diagonal(xp, gw, v.shape), vh))
+    return y if x_dtype.kind == "c" else xp.real(y)
+
+
+def _eig_ref(x):
+    w, v = np.linalg.eig(x)
+    return w.astype(np.complex128), v.astype(np.complex128)
+
+
+def _eig_samples(rng):
+    for shape in ((1, 1), (3, 3), (2, 2, 2), (0, 2, 2), (0, 0)):
+        yield [uniform(rng, *shape) + np.diag(2.0 * np.arange(shape[-1]))], {}
+    yield [np.array([[1.0, 2.0], [-3.0, 0.5]])], {}  # a conjugate pair
+
+
+@op(
+    vjp=[_eig_vjp], outputs=2, kinds="fc", ref=_eig_ref, samples=_eig_samples, batch="stack",
+    errors=[_NOT_SQUARE],
+)  # fmt: skip
+def eig(xp, x, /):
+    """Eigenvalues and eigenvectors of square matrices.
+
+    Args:
+        x: array of shape (..., n, n), real or complex.
+
+    Returns:
+        Two complex Tensors: the eigenvalues, in no order, of shape (..., n), and (..., n, n)
+        with an eigenvector of length 1 in each column. Where eigenvalues are equal, the
+        gradient is as for `eigh`; a matrix without n independent eigenvectors has none.
+
+    Raises:
+        ShapeError: the matrices are not square.
+        SingularMatrixError: in the gradient, if there are no n independent eigenvectors.
+
+    >>> import gpugrad as gg
+    >>> w, v = gg.linalg.eig([[2.0, 0.0], [0.0, 3.0]])
+    >>> print(w)
+    [2.+0.j 3.+0.j]
+    """
+    w, v = xp.lib.linalg.eig(as_inexact(x))
+    dtype = np.result_type(v.dtype, np.complex64)  # NumPy's are real where all eigenvalues are
+    return w.astype(dtype, copy=False), v.astype(dtype, copy=False)
+
+
+def _eigvals_ref(x):
+    return np.linalg.eigvals(x).astype(np.complex128)
+
+
+@op(kinds="fc", ref=_eigvals_ref, samples=_eig_samples, errors=[_NOT_SQUARE])
+def eigvals(xp, x, /):
+    """Eigenvalues of square matrices.
+
+    Args:
+        x: array of shape (..., n, n), real or complex.
+
+    Returns:
+        Complex Tensor of shape (..., n), in the order of `eig`.
+
+    Raises:
+        ShapeError: the matrices are not square.
+        SingularMatrixError: in the gradient, if there are no n independent eigenvectors.
+
+    >>> import gpugrad as gg
+    >>> print(gg.linalg.eigvals([[2.0, 1.0], [0.0, 3.0]]))
+    [2.+0.j 3.+0.j]
+    """
+    return xp.eig(x)[0]  # LAPACK's eigenvalues alone may come in another order
+
+
+# ---- singular values ---------------------------------------------------------------------
+
+
+def _svd_vjp(xp, g, out):
+    """By P = u^H dx v, with a and b the skew parts of u^H gu and v^H gv.
+
+    From P = W s + ds - s Z, W = u^H du, Z = v^H dv follows W + Z = (P + P^H) / (s_j - s_i)
+    and W - Z = (P - P^H) / (s_j + s_i).
+    """
+    (gu, gs, gvh), (u, s, vh) = g, out
+    k, v, gv = s.shape[-1], adjoint(xp, vh), adjoint(xp, gvh)
+    u, gu = _first(xp, u, gu, k)
+    v, gv = _first(xp, v, gv, k)
+    if u.dtype.kind == "c":
+        gu, gv = _without_phase(xp, [u, v], [gu, gv])
+    across, down = xp.expand_dims(s, axis=-2), xp.expand_dims(s, axis=-1)
+    ua, vb = xp.matmul(adjoint(xp, u), gu), xp.matmul(adjoint(xp, v), gv)
+    a, b = _skew(xp, ua), _skew(xp, vb)
+    # of two values of 0, gu and gv are as small as the values: the quotients are exact
+    gaps = xp.where(across + down > _rounding(xp, s), _gaps(xp, s), across - down)
+    core = _diagonal(xp, gs, a.shape)
+    core = core + _divided(xp, a + b, gaps) + _divided(xp, a - b, across + down)
+    left, right = xp.matmul(u, core), adjoint(xp, v)
+    if u.shape[-2] > k:  # what leaves the space of u
+        left = left + _divided(xp, gu - xp.matmul(u, ua), across)
+    y = xp.matmul(left, right)
+    if v.shape[-2] > k:
+        y = y + xp.matmul(u, adjoint(xp, _divided(xp, gv - xp.matmul(v, vb), across)))
+    return y
+
+
+def _svd_samples(rng):
+    for shape in ((3, 3), (3, 2), (2, 3), (2, 2, 2), (0, 2, 2), (2, 0)):
+        x = uniform(rng, *shape)
+        k = min(shape[-2:])
+        x[..., :k, :k] += np.diag(2.0 * np.arange(1, k + 1))
+        yield [x], {"full_matrices": shape[-1] == shape[-2] > 2}
+    # the third column of u is free: integers, so that it is not held against differences
+    yield [np.array([[1, 2], [3, 4], [5, 7]])], {}
+
+
+def _svd_ref(x, full_matrices=True):
+    return tuple(np.linalg.svd(x, full_matrices=full_matrices))
+
+
+@op(
+    vjp=[_svd_vjp], outputs=3, kinds="fc", ref=_svd_ref, samples=_svd_samples, batch="stack",
+    errors=[_NO_MATRIX, ([np.full((2, 2), np.nan)], {}, ArgumentError, "svd.*converge")],
+)  # fmt: skip
+def svd(xp, x, /, *, full_matrices=True):
+    """Singular values and vectors of matrices: x = U diag(S) Vh.
+
+    Args:
+        x: array of shape (..., m, n); k is the smaller of m and n.
+        full_matrices: whether U is (..., m, m) and Vh (..., n, n), or only (..., m, k) and
+            (..., k, n).
+
+    Returns:
+        Three Tensors: U with orthonormal columns, S of shape (..., k), not negative and in
+        descending order, and Vh with orthonormal rows. Where singular values are equal, or 0,
+        and for the vectors that `full_matrices` adds, the gradient is right for what does not
+        depend on how the vectors are chosen, nor on how these values part. U diag(h(S)) Vh
+        loses a part of its gradient there: `pinv` and `polar` do not.
+
+    Raises:
+        ShapeError: there are fewer than two axes.
+        ArgumentError: there is a NaN or inf (on the CPU; a GPU gives NaN).
+
+    >>> import gpugrad as gg
+    >>> u, s, vh = gg.linalg.svd([[3.0, 0.0], [0.0, -2.0]])
+    >>> print(s)
+    [3. 2.]
+    """
+    need_matrices("svd", x)
+    u, s, vh = xp.lib.linalg.svd(as_inexact(x), full_matrices=full_matrices)
+    return u, s, vh
+
+
+def _svdvals_vjp(xp, g, x):
+    u, _, vh = xp.svd(x, full_matrices=False)
+    return xp.matmul(u * xp.expand_dims(g, axis=-2), vh)
+
+
+@op(
+    vjp=[_svdvals_vjp], kinds="fc", ref="numpy.linalg.svdvals", batch="stack",
+    samples=shaped(([(3, 3)], {}), ([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2, 2)], {}),
+                   ([(0, 2)], {})),
+    errors=[_NO_MATRIX],
+)  # fmt: skip
+def svdvals(xp, x, /):
+    """Singular values of matrices.
+
+    Args:
+        x: array of shape (..., m, n). The vectors that the gradient needs are computed in the
+            backward pass.
+
+    Returns:
+        Tensor of real numbers of shape (..., min(m, n)), not negative and in descending order.
+
+    Raises:
+        ShapeError: there are fewer than two axes.
+
+    >>> import gpugrad as gg
+    >>> print(gg.linalg.svdvals([[3.0, 0.0], [0.0, -2.0]]))
+    [3. 2.]
+    """
+    need_matrices("svdvals", x)
+    return xp.lib.linalg.svdvals(as_inexact(x))

@@ -1,0 +1,346 @@
+"""LU factors, and equations solved with factors that are there already."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import shaped, uniform
+from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.ops.arrays.shape import need_matrices
+from gpugrad.ops.linalg.solve import as_inexact
+from gpugrad.ops.math.products import adjoint
+from gpugrad.registry.record import op
+from gpugrad.registry.rules import conjugate
+
+
+def _block(xp, x, rows, columns):
+    return xp.getitem(x, index=(Ellipsis, slice(*rows), slice(*columns)))
+
+
+def _unit_lower(xp, x):
+    """The lower triangle, with ones on the diagonal."""
+    return xp.tril(x, k=-1) + xp.diagonal_scatter(
+        xp.diagonal(x, 0, -2, -1) ** 0, offset=0, shape=x.shape
+    )
+
+
+def _permutation(xp, pivots, n, dtype):
+    """Permutation matrices: p @ x has the rows of x in the order in which they were."""
+    order = xp.pivots_to_permutation(pivots, size=n)
+    return xp.matrix_transpose(xp.one_hot(order, n, dtype=dtype))
+
+
+def _lu_vjp(xp, g, out):
+    """For square ones p l^-H (tril(l^H gl, -1) + triu(gu u^H)) u^-H; the rest solves for it.
+
+    F. de Hoog, R. Anderssen, M. Lukas, "Differentiation of matrix functionals using triangular
+    factorization", Math. Comp. 80 (2011) 1585. Above its diagonal gl does not matter, nor gu
+    below, so both start as `g`.
+    """
+    (g, _), (lu, pivots) = g, out
+    m, n = lu.shape[-2:]
+    k = min(m, n)
+    square = _block(xp, lu, (0, k), (0, k))
+    low, up = _unit_lower(xp, square), xp.triu(square)
+    gl = gu = _block(xp, g, (0, k), (0, k))
+    if m > k:
+        below = adjoint(xp, _block(xp, lu, (k, m), (0, k)))
+        rest = adjoint(xp, _block(xp, g, (k, m), (0, k)))
+        rest = adjoint(xp, xp.solve_triangular(up, rest, lower=False))
+        gu = gu - xp.matmul(below, rest)
+    elif n > k:
+        beside = adjoint(xp, _block(xp, lu, (0, k), (k, n)))
+        rest = xp.solve_triangular(low, _block(xp, g, (0, k), (k, n)), lower=True, adjoint=True)
+        gl = gl - xp.matmul(rest, beside)
+    core = xp.tril(xp.matmul(adjoint(xp, low), gl), k=-1)
+    core = core + xp.triu(xp.matmul(gu, adjoint(xp, up)))
+    core = xp.solve_triangular(low, core, lower=True, adjoint=True)
+    core = adjoint(xp, xp.solve_triangular(up, adjoint(xp, core), lower=False))
+    if m != n:
+        core = xp.concat([core, rest], axis=-2 if m > n else -1)
+    return xp.matmul(_permutation(xp, pivots, m, lu.dtype), core)
+
+
+def _getrf(xp, x):
+    """The function that factors one matrix, singular or not, without a warning."""
+    if xp is NUMPY:  # SciPy's lu_factor would warn, and take ten times as long for small ones
+        (getrf,) = xp.linalg.get_lapack_funcs(("getrf",), (x,))
+        return lambda matrix: getrf(matrix)[:2]
+
+    def factored(matrix):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return xp.linalg.lu_factor(matrix, check_finite=False)
+
+    return factored
+
+
+def _lu_each(x):
+    m, n = x.shape[-2:]
+    lu, pivots = np.empty_like(x), np.empty((*x.shape[:-2], min(m, n)), np.int32)
+    for i in np.ndindex(x.shape[:-2]):
+        lu[i], pivots[i] = NUMPY.linalg.lu_factor(x[i])
+    return lu, pivots
+
+
+_MATRICES = shaped(([(3, 3)], {}), ([(3, 2)], {}), ([(2, 3)], {}), ([(2, 2, 2)], {}),
+                   ([(0, 2, 2)], {}))  # fmt: skip
+_NO_MATRIX: tuple[Any, ...] = ([np.ones(3)], {}, ShapeError, r"\(3,\)")
+
+
+@op(
+    vjp=[_lu_vjp], outputs=2, kinds="fc", ref=_lu_each, samples=_MATRICES, batch="stack",
+    errors=[_NO_MATRIX],
+)  # fmt: skip
+def lu_factor(xp, x, /):
+    """LU factors of matrices in one array, and the exchanges of rows that were made.
+
+    Args:
+        x: array of shape (..., m, n); k is the smaller of m and n.
+
+    Returns:
+        Two Tensors: of the shape of `x`, U in the upper triangle with the diagonal, L (with
+        ones on its diagonal) below; and int32 of shape (..., k): row i was exchanged with this
+        row, for one i after the other. The gradient needs k independent first columns.
+
+    Raises:
+        ShapeError: there are fewer than two axes.
+        SingularMatrixError: in the gradient, if U is singular.
+
+    >>> import gpugrad as gg
+    >>> lu, pivots = gg.linalg.lu_factor([[1.0, 2.0], [2.0, 6.0]])
+    >>> print(lu, pivots)
+    [[ 2.   6. ]
+     [ 0.5 -1. ]] [1 1]
+    """
+    need_matrices("lu_factor", x)
+    x, lib = as_inexact(x), xp.lib
+    out = lib.empty(x.shape, dtype=x.dtype)
+    pivots = lib.zeros((*x.shape[:-2], min(x.shape[-2:])), dtype=np.int32)
+    if not x.size:
+        return out, pivots
+    factored = _getrf(xp, x)
+    for i in np.ndindex(x.shape[:-2]):  # neither library takes stacks
+        out[i], pivots[i] = factored(x[i])
+    return out, pivots
+
+
+def _order_of(pivots, size):
+    out = np.empty((*pivots.shape[:-1], size), np.int64)
+    for i in np.ndindex(pivots.shape[:-1]):
+        order = list(range(size))
+        for k, j in enumerate(pivots[i]):
+            order[k], order[j] = order[j], order[k]
+        out[i] = order
+    return out
+
+
+@op(
+    differentiable=False, kinds="i", ref=_order_of, batch="stack",
+    samples=lambda rng: iter([
+        ([np.array([2, 1, 2], np.int32)], {"size": 3}),
+        ([rng.integers(2, 4, (2, 2))], {"size": 4}),
+        ([np.zeros((3, 0), np.int64)], {"size": 2}),
+    ]),
+    errors=[
+        ([np.ones(2)], {"size": 2}, DTypeError, "pivots_to_permutation.*float64"),
+        ([np.array([1, 1])], {"size": 1}, ShapeError, "pivots_to_permutation.*size=1"),
+        ([np.array([1, 2])], {"size": 2}, IndexOutOfBoundsError, "pivots_to_permutation"),
+    ],
+)  # fmt: skip
+def pivots_to_permutation(xp, pivots, /, *, size):
+    """The order of rows after the exchanges that `lu_factor` made. Its gradient is None.
+
+    Args:
+        pivots: integers of shape (..., k): row i is exchanged with row pivots[..., i].
+        size: how many rows there are.
+
+    Returns:
+        int64 Tensor of shape (..., size): for each row, which it was before.
+
+    Raises:
+        DTypeError: `pivots` are no integers.
+        ShapeError: there are more pivots than rows.
+        IndexOutOfBoundsError: a pivot is no row (on the CPU).
+
+    >>> import gpugrad as gg
+    >>> print(gg.pivots_to_permutation([2, 1, 2], size=3))
+    [2 1 0]
+    """
+    if pivots.dtype.kind not in "iu":
+        raise DTypeError(f"pivots_to_permutation: pivots are {pivots.dtype}, not integers.")
+    k = pivots.shape[-1] if pivots.ndim else size + 1
+    if k > size:
+        raise ShapeError(f"pivots_to_permutation: {pivots.shape} are too many for size={size}.")
+    lib, stack = xp.lib, pivots.shape[:-1]
+    flat = pivots.reshape(int(np.prod(stack)), k)
+    order = lib.tile(lib.arange(size), (flat.shape[0], 1))
+    each = lib.arange(flat.shape[0])
+    for i in range(k):
+        j = flat[:, i]
+        moved = order[each, j]
+        order[each, j] = order[:, i]
+        order[:, i] = moved
+    return order.reshape(*stack, size)
+
+
+def _lu_ref(x):
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    p = np.empty((*x.shape[:-2], m, m))
+    low, up = (np.empty((*x.shape[:-2], *s), x.dtype) for s in ((m, k), (k, n)))
+    for i in np.ndindex(x.shape[:-2]):
+        p[i], low[i], up[i] = NUMPY.linalg.lu(x[i])
+    return p, low, up
+
+
+@op(outputs=3, kinds="fc", ref=_lu_ref, samples=_MATRICES, errors=[_NO_MATRIX])
+def lu(xp, x, /):
+    """LU factors of matrices: x = P L U.
+
+    Args:
+        x: array of shape (..., m, n); k is the smaller of m and n.
+
+    Returns:
+        Three Tensors: P, a permutation matrix of shape (..., m, m), constant; L of shape
+        (..., m, k), lower triangular with ones on the diagonal; U of shape (..., k, n), upper
+        triangular. The gradient is that of `lu_factor`.
+
+    Raises:
+        ShapeError: there are fewer than two axes.
+        SingularMatrixError: in the gradient, if U is singular.
+
+    >>> import gpugrad as gg
+    >>> p, l, u = gg.linalg.lu([[1.0, 2.0], [2.0, 6.0]])
+    >>> print(l)
+    [[1.  0. ]
+     [0.5 1. ]]
+    """
+    packed, pivots = xp.lu_factor(x)
+    m, n = packed.shape[-2:]
+    k = min(m, n)
+    p = _permutation(xp, pivots, m, packed.dtype.char.lower())
+    low = _unit_lower(xp, _block(xp, packed, (0, m), (0, k)))
+    return p, low, xp.triu(_block(xp, packed, (0, k), (0, n)))
+
+
+def _system(name, a, b):
+    """Whether `b` is one vector; ShapeError if the shapes are not those of a system."""
+    n = a.shape[-1] if a.ndim else 0
+    vector = b.ndim == 1
+    if a.ndim < 2 or a.shape[-2] != n or b.ndim < 1 or b.shape[-1 if vector else -2] != n:
+        raise ShapeError(
+            f"{name}: factors {a.shape} and b {b.shape} are not (..., n, n) and (..., n, k) "
+            "or (n,)."
+        )
+    return vector
+
+
+def _lu_solve_samples(rng):
+    for trans, shape, b in ((0, (3, 3), (3,)), (1, (2, 2), (2, 2)), (2, (2, 2, 2), (2, 1))):
+        x = uniform(rng, *shape) + 3 * np.eye(shape[-1])
+        pivots = np.broadcast_to(np.arange(shape[-1]), shape[:-1]).copy()
+        pivots[..., 0] = 1
+        yield [x, pivots, uniform(rng, *b)], {"trans": trans}
+
+
+def _lu_solve_ref(lu, pivots, b, trans=0):
+    columns = b[:, None] if b.ndim == 1 else b
+    out = np.empty((*lu.shape[:-1], columns.shape[-1]), lu.dtype)
+    for i in np.ndindex(lu.shape[:-2]):
+        out[i] = NUMPY.linalg.lu_solve((lu[i], pivots[i]), columns, trans)
+    return out[..., 0] if b.ndim == 1 else out
+
+
+@op(
+    kinds="fc", ref=_lu_solve_ref, samples=_lu_solve_samples,
+    errors=[
+        ([np.eye(2), np.array([0, 1]), np.ones(3)], {}, ShapeError, r"lu_solve.*\(3,\)"),
+        ([np.eye(2), np.array([0, 1]), np.ones(2)], {"trans": 3}, ArgumentError, "trans=3"),
+        ([np.eye(2), np.array([0]), np.ones(2)], {}, ShapeError, r"lu_solve: pivots \(1,\)"),
+    ],
+)  # fmt: skip
+def lu_solve(xp, lu, pivots, b, /, *, trans=0):
+    """Solution of a @ x = b, from the factors of `a`.
+
+    Args:
+        lu, pivots: what `lu_factor` gave for `a`, of shape (..., n, n) and (..., n).
+        b: array of shape (..., n, k), or one vector (n,). Stacks are broadcast.
+        trans: 1 solves with the transpose of `a`, 2 with the conjugate transpose.
+
+    Returns:
+        Tensor of shape (..., n, k), or (..., n) for a vector.
+
+    Raises:
+        ShapeError: the shapes do not go together.
+        ArgumentError: another `trans`.
+        SingularMatrixError: a 0 on the diagonal of the factor U.
+
+    >>> import gpugrad as gg
+    >>> factors = gg.linalg.lu_factor([[0.0, 2.0], [4.0, 0.0]])
+    >>> print(gg.linalg.lu_solve(factors, [2.0, 4.0]))
+    [1. 1.]
+    """
+    vector = _system("lu_solve", lu, b)
+    if pivots.shape[-1:] != lu.shape[-1:]:
+        raise ShapeError(f"lu_solve: pivots {pivots.shape} for factors {lu.shape}.")
+    if trans not in (0, 1, 2):
+        raise ArgumentError(f"lu_solve: trans={trans!r} is none of 0, 1 and 2.")
+    y = xp.expand_dims(b, axis=-1) if vector else b
+    p = _permutation(xp, pivots, lu.shape[-1], lu.dtype.char.lower())
+    low = _unit_lower(xp, lu)
+    if trans == 0:
+        y = xp.solve_triangular(low, xp.matmul(xp.matrix_transpose(p), y), lower=True)
+        y = xp.solve_triangular(lu, y, lower=False)
+    else:
+        y = conjugate(xp, y) if trans == 1 else y
+        y = xp.solve_triangular(lu, y, lower=False, adjoint=True)
+        y = xp.matmul(p, xp.solve_triangular(low, y, lower=True, adjoint=True))
+        y = conjugate(xp, y) if trans == 1 else y
+    return xp.squeeze(y, -1) if vector else y
+
+
+def _cho_solve_samples(rng):
+    for k, (shape, b) in enumerate((((3, 3), (3,)), ((2, 2), (2, 2)), ((2, 2, 2), (2, 1)))):
+        yield [uniform(rng, *shape) + 3 * np.eye(shape[-1]), uniform(rng, *b)], {"lower": k != 1}
+
+
+def _cho_solve_ref(c, b, lower=True):
+    c = np.tril(c) if lower else np.triu(c).swapaxes(-1, -2).conj()
+    return np.linalg.solve(c @ c.swapaxes(-1, -2).conj(), b)
+
+
+@op(
+    kinds="fc", ref=_cho_solve_ref, samples=_cho_solve_samples,
+    errors=[([np.eye(2), np.ones(3)], {}, ShapeError, r"cho_solve.*\(3,\)")],
+)  # fmt: skip
+def cho_solve(xp, c, b, /, *, lower=True):
+    """Solution of a @ x = b, from the Cholesky factor of `a`.
+
+    Args:
+        c: array of shape (..., n, n), of which one triangle is read.
+        b: array of shape (..., n, k), or one vector (n,). Stacks are broadcast.
+        lower: whether a = c c^H with `c` lower triangular, else a = c^H c with it upper.
+
+    Returns:
+        Tensor of shape (..., n, k), or (..., n) for a vector.
+
+    Raises:
+        ShapeError: the shapes do not go together.
+        SingularMatrixError: a 0 on the diagonal.
+
+    >>> import gpugrad as gg
+    >>> factor = gg.linalg.cho_factor([[4.0, 0.0], [0.0, 1.0]])
+    >>> print(gg.linalg.cho_solve(factor, [4.0, 3.0]))
+    [1. 3.]
+    """
+    _system("cho_solve", c, b)
+    y = xp.solve_triangular(c, b, lower=lower, adjoint=not lower)
+    if c.ndim > 2 and b.ndim == 1:  # a stack of vectors, which are columns
+        y = xp.expand_dims(y, axis=-1)
+        return xp.squeeze(xp.solve_triangular(c, y, lower=lower, adjoint=lower), -1)
+    return xp.solve_triangular(c, y, lower=lower, adjoint=lower)

@@ -1,0 +1,414 @@
+"""Medians, quantiles and percentiles, also of what is not NaN."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import calls, shaped, uniform
+from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from gpugrad.ops.math.nan_reductions import quiet
+from gpugrad.registry.record import op
+
+# ---- elements by rank --------------------------------------------------------------------
+
+
+def _order_statistics_vjp(xp, g, out, x, ranks):
+    """Equal elements share the gradient of their rank: one pass for each rank, and no sort."""
+    total = 0
+    for k in range(len(ranks)):
+        place = (Ellipsis, slice(k, k + 1))
+        hit = xp.astype(x == xp.getitem(out, index=place), x.dtype)
+        share = xp.sum(hit, axis=-1, keepdims=True)
+        total = hit * (xp.getitem(g, index=place) / share) + total
+    return total
+
+
+@op(
+    vjp=[_order_statistics_vjp], kinds="fci", batch="stack",
+    ref=lambda x, ranks: np.sort(x, axis=-1)[..., list(ranks)],
+    samples=shaped(
+        ([(5,)], {"ranks": (1, 3)}), ([(2, 3)], {"ranks": (2,)}), ([(1,)], {"ranks": (0,)}),
+        ([(0, 2)], {"ranks": (0, 1)}),
+    ),
+    errors=[
+        ([np.ones(3)], {"ranks": (3,)}, ShapeError, r"order_statistics: .*\(3,\)"),
+        ([np.ones(0)], {"ranks": (0,)}, ShapeError, r"order_statistics: .*\(0,\)"),
+    ],
+)  # fmt: skip
+def order_statistics(xp, x, /, *, ranks):
+    """Elements by their place in ascending order along the last axis, without sorting it all.
+
+    Args:
+        x: array of at least one axis.
+        ranks: tuple of ints, none twice: 0 for the smallest.
+
+    Returns:
+        Tensor with the elements along the last axis; NaN where a line has a NaN. Equal
+        elements share the gradient.
+
+    Raises:
+        ShapeError: a rank beyond the length of the axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.order_statistics([3.0, 1.0, 2.0], ranks=(0, 1)))
+    [1. 2.]
+    """
+    n = x.shape[-1] if x.ndim else 0
+    if not all(0 <= r < n for r in ranks):
+        raise ShapeError(f"order_statistics: ranks {ranks} of the last axis of {x.shape}.")
+    if xp is NUMPY:  # NaNs sort to the end, so the last element tells of them
+        ordered = np.partition(x, sorted({*ranks, n - 1}), axis=-1)
+    else:  # cupy.partition sorts too, and slower
+        ordered = xp.lib.sort(x, axis=-1)
+    out = xp.lib.empty((*x.shape[:-1], len(ranks)), dtype=x.dtype)
+    for k, rank in enumerate(ranks):  # by slices: an index would come from the host
+        out[..., k] = ordered[..., rank]
+    if x.dtype.kind != "f":
+        return out
+    last = ordered[..., -1:]
+    return xp.lib.where(xp.lib.isnan(last), last, out)
+
+
+# ---- which ranks, and how to weigh them --------------------------------------------------
+
+_PLOTTING = {  # (alpha, beta) of Hyndman and Fan, "Sample quantiles", Am. Stat. 50 (1996)
+    "interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibull": (0, 0),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+}  # fmt: skip
+_OF_THE_SAMPLE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
+METHODS = (
+    "inverted_cdf", "averaged_inverted_cdf", "closest_observation", *_PLOTTING, "linear",
+    "lower", "higher", "midpoint", "nearest",
+)  # fmt: skip
+
+
+def _position(floor, where, n, q, method):
+    """The lower rank, not yet within 0 and n - 1, and the weight of the next one.
+
+    `n` is a count, or an array of them; `floor` and `where` are of its kind.
+    """
+    if method in _PLOTTING:
+        alpha, beta = _PLOTTING[method]
+        place = n * q + (alpha + q * (1 - alpha - beta)) - 1
+    elif method in ("inverted_cdf", "averaged_inverted_cdf"):
+        place = n * q - 1
+    elif method == "closest_observation":
+        place = n * q - 1.5
+    else:
+        place = (n - 1) * q
+    low = floor(place)
+    part = place - low
+    even = low - 2 * floor(low / 2) < 0.5
+    weight = {
+        "inverted_cdf": lambda: where(part > 0, 1.0, 0.0),
+        "averaged_inverted_cdf": lambda: where(part > 0, 1.0, 0.5),
+        "closest_observation": lambda: where((part > 0) | even, 1.0, 0.0),
+        "lower": lambda: where(part > 0, 0.0, 0.0),
+        "higher": lambda: where(part > 0, 1.0, 0.0),
+        "midpoint": lambda: where(part > 0, 0.5, 0.0),
+        "nearest": lambda: where((part > 0.5) | ((part >= 0.5) & ~even), 1.0, 0.0),
+    }.get(method, lambda: part)()
+    return low, weight
+
+
+def _levels(name, x, q, method, scale=1):
+    """The shape of `q`, and its numbers between 0 and 1; of an `x` that has an order."""
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{name}: x is {x.dtype}; take gg.real(x), gg.imag(x) or gg.abs(x).")
+    if method not in METHODS:
+        raise ArgumentError(f"{name}: no method {method!r}; there are {', '.join(METHODS)}.")
+    levels = np.asarray(q.tolist() if hasattr(q, "tolist") else q, dtype=np.float64)
+    if not ((levels >= 0) & (levels <= scale)).all():
+        raise ArgumentError(f"{name}: q={q!r:.60} must be between 0 and {scale}.")
+    return levels.shape, (levels / scale).ravel().tolist()
+
+
+def _lines(xp, name, x, axis):
+    """The reduced axes as one in the end; the shape without them, and with length 1."""
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    if any(not -x.ndim <= a < x.ndim for a in axes):
+        raise AxisError(f"{name}: axis={axis} is out of bounds for the shape {x.shape}.")
+    axes = [a % x.ndim for a in axes]
+    if len(set(axes)) < len(axes):
+        raise AxisError(f"{name}: axis={axis} names an axis twice.")
+    kept = [i for i in range(x.ndim) if i not in axes]
+    n = math.prod(x.shape[i] for i in axes)
+    shape = tuple(x.shape[i] for i in kept)
+    if not n and math.prod(shape):
+        raise ShapeError(f"{name}: there is nothing along axis={axis} of the shape {x.shape}.")
+    moved = xp.permute_dims(x, (*kept, *sorted(axes)))
+    ones = tuple(1 if i in axes else m for i, m in enumerate(x.shape))
+    return xp.reshape(moved, (*shape, n)), shape, ones
+
+
+def _arranged(xp, values, q_shape, shape):
+    """One result for each level, with the axes of `q` in front."""
+    if not q_shape:
+        return xp.reshape(values[0], shape)
+    return xp.reshape(xp.stack(values), (*q_shape, *shape))
+
+
+def _quantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
+    lines, shape, ones = _lines(xp, name, x, axis)
+    if method not in _OF_THE_SAMPLE and x.dtype.kind in "biu":  # as NumPy, whatever the weight
+        lines = xp.astype(lines, np.float64)
+    n = lines.shape[-1]
+    places = []
+    for q in levels:
+        low, weight = _position(np.floor, np.where, max(n, 1), q, method)
+        low, weight = int(low), float(weight)
+        low, high = (min(max(r, 0), n - 1) for r in (low, low + 1))
+        places.append((low, high, weight))
+    ranks = sorted({r for low, high, w in places for r, used in ((low, w < 1), (high, w > 0))
+                    if used})  # fmt: skip
+    found = xp.order_statistics(lines, ranks=tuple(ranks)) if lines.size else lines
+
+    def element(rank):
+        k = ranks.index(rank) if lines.size else 0
+        return xp.getitem(found, index=(Ellipsis, slice(k, k + 1)))
+
+    values = []
+    for low, high, w in places:
+        if w in (0, 1):
+            values.append(element(high if w else low))
+        else:
+            values.append(element(low) * (1 - w) + element(high) * w)
+    return _arranged(xp, values, shape_of_q, ones if keepdims else shape)
+
+
+def _nanquantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
+    """As `_quantile`, but how many elements there are differs from line to line."""
+    if x.dtype.kind in "biu":
+        return _quantile(xp, name, x, shape_of_q, levels, axis, method, keepdims)
+    lines, shape, ones = _lines(xp, name, x, axis)
+    order, missing = xp.argsort(lines, axis=-1), xp.isnan(lines)
+    lines = xp.where(missing, float("nan"), lines)  # as a constant: NaNs get no gradient
+    n = xp.sum(xp.astype(~missing, np.float64), axis=-1, keepdims=True)
+    n = xp.maximum(n, 1.0)
+
+    def element(rank):
+        rank = xp.astype(xp.minimum(xp.maximum(rank, 0.0), n - 1), np.int64)
+        where = xp.take_along_axis(order, rank, axis=-1)
+        return xp.take_along_axis(lines, where, axis=-1)
+
+    values = []
+    for q in levels:
+        low, weight = _position(xp.floor, xp.where, n, q, method)
+        weight = xp.astype(weight, lines.dtype)
+        a, b = element(low), element(low + 1)
+        # what does not count may be infinite
+        a, b = xp.where(weight < 1, a, 0.0), xp.where(weight > 0, b, 0.0)
+        values.append(a * (1 - weight) + b * weight)
+    return _arranged(xp, values, shape_of_q, ones if keepdims else shape)
+
+
+# ---- the ops -----------------------------------------------------------------------------
+
+_MEDIANS = calls(
+    lambda rng: ([uniform(rng, 5)], {}),
+    lambda rng: ([uniform(rng, 2, 4)], {"axis": 1}),
+    lambda rng: ([uniform(rng, 2, 3, 2)], {"axis": (0, -1), "keepdims": True}),
+    lambda rng: ([uniform(rng)], {}),
+    lambda rng: ([uniform(rng, 0, 2)], {"axis": 1}),
+)
+_MEDIAN_ERRORS: list[Any] = [
+    ([np.ones(3)], {"axis": 1}, AxisError, "axis=1"),
+    ([np.ones((0, 2))], {}, ShapeError, r"nothing.*\(0, 2\)"),
+]
+
+
+def _quantiles(scale):
+    return calls(
+        lambda rng: ([uniform(rng, 5), 0.3 * scale], {}),
+        lambda rng: ([uniform(rng, 2, 4), [[0.0, 0.25 * scale], [0.9 * scale, scale]]],
+                     {"axis": 1, "method": "hazen"}),
+        lambda rng: ([uniform(rng, 2, 3, 2), 0.7 * scale], {"axis": (0, -1), "keepdims": True}),
+        lambda rng: ([uniform(rng, 4), [0.5 * scale, 0.2 * scale]], {"method": "higher"}),
+        lambda rng: ([uniform(rng, 4, 2), 0.4 * scale], {"method": "midpoint", "axis": 0}),
+    )  # fmt: skip
+
+
+def _level_errors(scale) -> list[Any]:
+    return [
+        ([np.ones(3), 1.5 * scale], {}, ArgumentError, f"between 0 and {scale}"),
+        ([np.ones(3), 0.5], {"method": "best"}, ArgumentError, "no method 'best'"),
+        ([np.ones(3), 0.5], {"axis": 1}, AxisError, "axis=1"),
+        ([np.ones(3) + 1j, 0.5], {}, DTypeError, "x is complex128"),
+        ([np.ones((0, 2)), 0.5], {}, ShapeError, r"nothing.*\(0, 2\)"),
+    ]
+
+
+@op(kinds="fi", samples=_quantiles(1), ref="numpy.quantile", errors=_level_errors(1))
+def quantile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
+    """Quantiles along axes: what a share `q` of the elements does not exceed.
+
+    The gradient goes to the two neighbours of the quantile by their weights; elements that are
+    equal share it.
+
+    Args:
+        x: array, not empty along the axes.
+        q: number from 0 to 1, or a sequence or array of them; it gets no gradient.
+        axis: int, tuple of ints, or None for all axes.
+        method: how to choose between neighbours: one of NumPy's 13 names, such as
+            ``"linear"``, ``"lower"``, ``"higher"``, ``"nearest"``, ``"midpoint"``.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor: the axes of `q`, then those of `x` without the reduced ones; NaN where there is
+        a NaN.
+
+    Raises:
+        ArgumentError: a level outside 0 and 1, or another `method`.
+        AxisError: `x` has no such axis.
+        ShapeError: there is nothing to take the quantile of.
+
+    >>> import gpugrad as gg
+    >>> print(gg.quantile([1.0, 2.0, 4.0, 8.0], [0.5, 0.75]))
+    [3. 5.]
+    """
+    shape, levels = _levels("quantile", x, q, method)
+    return _quantile(xp, "quantile", x, shape, levels, axis, method, keepdims)
+
+
+@op(kinds="fi", samples=_quantiles(100), ref="numpy.percentile", errors=_level_errors(100))
+def percentile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
+    """Percentiles along axes: `quantile` with levels from 0 to 100.
+
+    Args:
+        x: array, not empty along the axes.
+        q: number from 0 to 100, or a sequence or array of them; it gets no gradient.
+        axis: int, tuple of ints, or None for all axes.
+        method: as for `quantile`.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor: the axes of `q`, then those of `x` without the reduced ones.
+
+    Raises:
+        ArgumentError, AxisError, ShapeError: as `quantile`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.percentile([1.0, 2.0, 4.0], 50))
+    2.0
+    """
+    shape, levels = _levels("percentile", x, q, method, 100)
+    return _quantile(xp, "percentile", x, shape, levels, axis, method, keepdims)
+
+
+@op(kinds="fi", samples=_MEDIANS, ref="numpy.median", errors=_MEDIAN_ERRORS)
+def median(xp, x, /, axis=None, *, keepdims=False):
+    """Middle element along axes, or the mean of the two in the middle.
+
+    Elements that are equal to it share its gradient.
+
+    Args:
+        x: array, not empty along the axes.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes; NaN where there is a NaN. Integers give float64.
+
+    Raises:
+        AxisError: `x` has no such axis.
+        ShapeError: there is nothing to take the median of.
+
+    >>> import gpugrad as gg
+    >>> print(gg.median([4.0, 1.0, 2.0, 8.0]))
+    3.0
+    """
+    middle = _quantile(xp, "median", x, (), [0.5], axis, "linear", keepdims)
+    return middle * 1.0 if x.dtype.kind in "biu" else middle
+
+
+def _with_nan(sampler):
+    """Samples with a NaN in one place."""
+
+    def samples(rng):
+        for args, keywords in sampler(rng):
+            if args[0].size > 2:
+                args[0].flat[rng.integers(args[0].size)] = np.nan
+            yield args, keywords
+
+    return samples
+
+
+@op(samples=_with_nan(_quantiles(1)), ref=quiet("nanquantile"),
+    errors=_level_errors(1))  # fmt: skip
+def nanquantile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
+    """Quantiles along axes of what is not NaN; gradients of NaNs are 0.
+
+    Args:
+        x: array, not empty along the axes.
+        q: number from 0 to 1, or a sequence or array of them; it gets no gradient.
+        axis: int, tuple of ints, or None for all axes.
+        method: as for `quantile`.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor: the axes of `q`, then those of `x` without the reduced ones; NaN where there is
+        nothing else. Of equal elements one gets the gradient.
+
+    Raises:
+        ArgumentError, AxisError, ShapeError: as `quantile`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nanquantile([1.0, float("nan"), 2.0, 4.0], 0.5))
+    2.0
+    """
+    shape, levels = _levels("nanquantile", x, q, method)
+    return _nanquantile(xp, "nanquantile", x, shape, levels, axis, method, keepdims)
+
+
+@op(samples=_with_nan(_quantiles(100)), ref=quiet("nanpercentile"),
+    errors=_level_errors(100))  # fmt: skip
+def nanpercentile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
+    """Percentiles along axes of what is not NaN: `nanquantile` with levels from 0 to 100.
+
+    Args:
+        x: array, not empty along the axes.
+        q: number from 0 to 100, or a sequence or array of them; it gets no gradient.
+        axis: int, tuple of ints, or None for all axes.
+        method: as for `quantile`.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor: the axes of `q`, then those of `x` without the reduced ones.
+
+    Raises:
+        ArgumentError, AxisError, ShapeError: as `quantile`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nanpercentile([1.0, float("nan"), 2.0, 4.0], 50))
+    2.0
+    """
+    shape, levels = _levels("nanpercentile", x, q, method, 100)
+    return _nanquantile(xp, "nanpercentile", x, shape, levels, axis, method, keepdims)
+
+
+@op(samples=_with_nan(_MEDIANS), ref=quiet("nanmedian"), errors=_MEDIAN_ERRORS)
+def nanmedian(xp, x, /, axis=None, *, keepdims=False):
+    """Median along axes of what is not NaN; gradients of NaNs are 0.
+
+    Args:
+        x: array, not empty along the axes.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes; NaN where there is nothing else.
+
+    Raises:
+        AxisError: `x` has no such axis.
+        ShapeError: there is nothing to take the median of.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nanmedian([4.0, float("nan"), 2.0]))
+    3.0
+    """
+    middle = _nanquantile(xp, "nanmedian", x, (), [0.5], axis, "linear", keepdims)
+    return middle * 1.0 if x.dtype.kind in "biu" else middle

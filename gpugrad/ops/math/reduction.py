@@ -1,0 +1,474 @@
+"""Ops that reduce axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.samples import along_axis, calls, uniform
+from gpugrad.errors import AxisError, ShapeError
+from gpugrad.kernels.by_hand import softmax as kernels
+from gpugrad.ops._axes import accumulated, all_axes, batch_axis, cast_back, count, expand, reduced
+from gpugrad.registry.record import op
+
+_EVERY = along_axis(
+    {"axis": None}, {"axis": (0, 2)}, {"axis": (-1, 1), "keepdims": True}, {"axis": ()}
+)  # fmt: skip
+_TOTAL = along_axis(
+    {"axis": None}, {"axis": (0, 2), "dtype": np.complex128},
+    {"axis": (-1, 1), "keepdims": True}, {"axis": ()},
+)  # fmt: skip
+_ONE = along_axis({"axis": 1, "keepdims": True})
+_NO_AXIS: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
+_EMPTY = [*_NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
+
+
+def _reducing(name):
+    """How vmap runs a reduction: along the same axes of a stack of examples."""
+
+    def batch(xp, batched, x, *, axis, **params):
+        return getattr(xp, name)(x, axis=batch_axis(axis, x.ndim - 1), **params)
+
+    return batch
+
+
+def _sum_vjp(xp, g, x_shape, x_dtype, axis, keepdims):
+    g = cast_back(xp, g, x_dtype)
+    return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
+
+
+@op(vjp=[_sum_vjp], linear=True, name="sum", keeps_half=True, kinds="fci", ref="numpy.sum",
+    samples=_TOTAL, errors=_NO_AXIS, batch=_reducing("sum"))  # fmt: skip
+def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
+    """Sum along axes; 0 where there is nothing to add.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        dtype: of the sum. None: that of `x`; int64 or uint64 for smaller integers, int64 for
+            booleans.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes.
+
+    Raises:
+        AxisError: `x` has no such axis.
+        DTypeError: a real `dtype` for complex numbers.
+
+    >>> import gpugrad as gg
+    >>> print(gg.sum([[1.0, 2.0], [3.0, 4.0]], axis=0))
+    [4. 6.]
+    """
+    if dtype is None and x.dtype.char not in "eE":
+        return xp.add_reduce(x, axis=axis, keepdims=keepdims)
+    return accumulated("sum", xp.add_reduce, x, dtype, axis=axis, keepdims=keepdims)
+
+
+def _over(total, n):
+    """A sum divided by n; NaN, with no warning, where there is nothing to divide by."""
+    return total / n if n > 0 else total * float("nan")
+
+
+def _mean_vjp(xp, g, x_shape, axis, keepdims):
+    g = _over(g, count(x_shape, axis))
+    return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
+
+
+@op(vjp=[_mean_vjp], linear=True, kinds="fc", samples=_EVERY, ref="numpy.mean", errors=_NO_AXIS,
+    batch=_reducing("mean"))  # fmt: skip
+def mean(xp, x, /, axis=None, *, keepdims=False):
+    """Arithmetic mean along axes.
+
+    Args:
+        x: array of any shape; integers give float64.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes; NaN, with no warning, where there is nothing to take
+        the mean of.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.mean([[1.0, 2.0], [3.0, 4.0]], axis=1))
+    [1.5 3.5]
+    """
+    exact = {"dtype": np.float64} if x.dtype.kind in "biu" else {}
+    total = xp.add_reduce(x, axis=axis, keepdims=keepdims, **exact)
+    return _over(total, count(x.shape, axis))
+
+
+def _squares(xp, x, axis, keepdims):
+    """Sum of squared distances from the mean."""
+    d = x - xp.mean(x, axis=axis, keepdims=True)
+    return xp.sum(d * xp.conj(d) if d.dtype.kind == "c" else d * d, axis=axis, keepdims=keepdims)
+
+
+_SPREAD = along_axis(
+    {"axis": None}, {"axis": (0, 2), "keepdims": True}, {"axis": 1, "correction": 1}
+)
+
+
+def _spread_ref(name):
+    return lambda x, axis=None, correction=0, keepdims=False: getattr(np, name)(
+        x, axis=axis, ddof=correction, keepdims=keepdims
+    )
+
+
+@op(samples=_SPREAD, ref=_spread_ref("var"), errors=_NO_AXIS)
+def var(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
+    """Variance along axes: mean squared distance from the mean.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        correction: what is taken from the count before dividing by it (1 for a sample).
+        keepdims: whether reduced axes stay, with length 1.
+        ddof: NumPy's older name for `correction`.
+
+    Returns:
+        Tensor without the reduced axes; NaN, with no warning, where there are not more elements
+        than `correction`.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.var([1.0, 3.0]))
+    1.0
+    """
+    s = _squares(xp, x, axis, keepdims)
+    s = xp.real(s) if s.dtype.kind == "c" else s
+    return _over(s, _freedom(x.shape, axis, correction, ddof))
+
+
+def _freedom(shape, axis, correction, ddof):
+    """What a sum of squares is divided by; 0 where there are too few elements."""
+    return max(count(shape, axis) - (correction if ddof is None else ddof), 0)
+
+
+def _std_slope(xp, out, x, axis, correction, ddof):
+    """(x - mean) / (n std); 0 where all are equal (there it is 0 / 0), NaN where the std is."""
+    n = _freedom(x.shape, axis, correction, ddof)
+    d = x - xp.mean(x, axis=axis, keepdims=True)
+    return xp.masked_divide(d, out * n) if n else d * float("nan")
+
+
+def _std_vjp(xp, g, out, x, axis, correction, keepdims, ddof):
+    g, out = (expand(xp, v, x.shape, axis, keepdims) for v in (g, out))
+    return g * _std_slope(xp, out, x, axis, correction, ddof)
+
+
+def _std_masked(xp, g, out, x, axis, correction, keepdims, ddof):
+    g, out = (expand(xp, v, x.shape, axis, keepdims) for v in (g, out))
+    return xp.masked_multiply(g, _std_slope(xp, out, x, axis, correction, ddof))
+
+
+@op(vjp=[_std_vjp], masked=[_std_masked], samples=_SPREAD, ref=_spread_ref("std"), errors=_NO_AXIS,
+    kinds="fc", batch=_reducing("std"))  # fmt: skip
+def std(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
+    """Standard deviation along axes: square root of `var`, with gradient 0 where it is 0.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        correction: what is taken from the count before dividing by it (1 for a sample).
+        keepdims: whether reduced axes stay, with length 1.
+        ddof: NumPy's older name for `correction`.
+
+    Returns:
+        Tensor without the reduced axes; NaN, with no warning, where there are not more elements
+        than `correction`.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.std([1.0, 3.0]))
+    1.0
+    """
+    return xp.lib.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof))
+
+
+def _extreme_vjp(xp, g, out, x, axis, keepdims):
+    """Equal extremes share the gradient, as in TensorFlow, torch and JAX."""
+    hit = xp.astype(x == expand(xp, out, x.shape, axis, keepdims), x.dtype)
+    share = xp.sum(hit, axis=axis, keepdims=True)
+    return hit * (expand(xp, g, x.shape, axis, keepdims) / share)
+
+
+@op(vjp=[_extreme_vjp], name="max", kinds="fci", samples=_EVERY, ref="numpy.max", errors=_EMPTY,
+    batch=_reducing("max"))  # fmt: skip
+def max_(xp, x, /, axis=None, *, keepdims=False):
+    """Largest element along axes; equal ones share the gradient.
+
+    Args:
+        x: array of any shape, not of length 0 along a reduced axis.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes; NaN where there is a NaN.
+
+    Raises:
+        AxisError: `x` has no such axis.
+        ShapeError: there is nothing to take the largest of.
+
+    >>> import gpugrad as gg
+    >>> print(gg.max([[1.0, 2.0], [3.0, 0.0]], axis=1))
+    [2. 3.]
+    """
+    return xp.lib.max(x, axis=axis, keepdims=keepdims)
+
+
+@op(vjp=[_extreme_vjp], name="min", kinds="fci", samples=_EVERY, ref="numpy.min", errors=_EMPTY,
+    batch=_reducing("min"))  # fmt: skip
+def min_(xp, x, /, axis=None, *, keepdims=False):
+    """Smallest element along axes; equal ones share the gradient.
+
+    Args:
+        x: array of any shape, not of length 0 along a reduced axis.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes; NaN where there is a NaN.
+
+    Raises:
+        AxisError: `x` has no such axis.
+        ShapeError: there is nothing to take the smallest of.
+
+    >>> import gpugrad as gg
+    >>> print(gg.min([[1.0, 2.0], [3.0, 0.0]], axis=1))
+    [1. 0.]
+    """
+    return xp.lib.min(x, axis=axis, keepdims=keepdims)
+
+
+def _others(xp, x):
+    """Along the last axis: the product of all the others. No division, so zeros are exact."""
+    before = _exclusive(xp, x)
+    after = xp.flip(_exclusive(xp, xp.flip(x, axis=-1)), axis=-1)
+    return before * after
+
+
+def _exclusive(xp, x):
+    """Along the last axis: the product of those before."""
+    n = x.shape[-1]
+    running = xp.cumulative_prod(x, axis=-1, include_initial=True)
+    return xp.getitem(running, index=(Ellipsis, slice(0, n)))
+
+
+def _prod_vjp(xp, g, x, axis, dtype, keepdims):
+    given = x.dtype
+    x = x if dtype is None else xp.astype(x, dtype)
+    axes = all_axes(x.ndim, axis)
+    kept = tuple(i for i in range(x.ndim) if i not in axes)
+    order = kept + axes
+    moved = xp.permute_dims(x, order)
+    flat = xp.reshape(moved, (*(x.shape[i] for i in kept), count(x.shape, axis)))
+    d = xp.permute_dims(
+        xp.reshape(_others(xp, flat), moved.shape), tuple(np.argsort(order).tolist())
+    )
+    d = xp.conj(d) if d.dtype.kind == "c" else d
+    return cast_back(xp, expand(xp, g, x.shape, axis, keepdims) * d, given)
+
+
+@op(vjp=[_prod_vjp], keeps_half=True, kinds="fci", samples=_TOTAL, ref="numpy.prod",
+    errors=_NO_AXIS, batch=_reducing("prod"))  # fmt: skip
+def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
+    """Product along axes; 1 where there is nothing to multiply. Exact gradients beside zeros.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        dtype: of the product; None as for `sum`.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.prod([2.0, 3.0, 4.0]))
+    24.0
+    """
+    return accumulated("prod", xp.lib.prod, x, dtype, axis=axis, keepdims=keepdims)
+
+
+def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
+    d = xp.exp(x - expand(xp, out, x.shape, axis, keepdims))
+    return xp.masked_multiply(expand(xp, g, x.shape, axis, keepdims), d)
+
+
+@op(vjp=[_logsumexp_vjp], ref="scipy.special.logsumexp", errors=_NO_AXIS,
+    batch=_reducing("logsumexp"), cuda=kernels.logsumexp,
+    samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}))  # fmt: skip
+def logsumexp(xp, x, /, axis=None, *, keepdims=False):
+    """log(sum(exp(x))) along axes, without overflow.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        Tensor without the reduced axes; -inf where all elements are, or there are none.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.logsumexp([1000.0, 1000.0]))
+    1000.6931
+    """
+    lib = xp.lib
+    if not count(x.shape, axis):
+        total = xp.add_reduce(x, axis=axis, keepdims=keepdims)
+        return lib.full(total.shape, float("-inf"), dtype=total.dtype)
+    largest = lib.max(x, axis=axis, keepdims=True)
+    shift = lib.where(lib.isfinite(largest), largest, lib.zeros_like(largest))
+    total = xp.add_reduce(lib.exp(x - shift), axis=axis, keepdims=True)
+    nothing = total == 0  # log(0) would warn
+    out = lib.where(
+        nothing, largest, lib.log(lib.where(nothing, lib.ones_like(total), total)) + shift
+    )
+    return out if keepdims else out.reshape(reduced(x.shape, axis))
+
+
+# ---- without a gradient -----------------------------------------------------------------
+
+
+def _searching(name):
+    """How vmap runs a search; one of axis None counts through each example."""
+
+    def batch(xp, batched, x, *, axis, keepdims):
+        if axis is not None:
+            return getattr(xp, name)(x, axis=batch_axis(axis, x.ndim - 1), keepdims=keepdims)
+        found = getattr(xp, name)(xp.reshape(x, (x.shape[0], count(x.shape[1:], None))), axis=1)
+        return xp.reshape(found, (-1,) + (1,) * (x.ndim - 1)) if keepdims else found
+
+    return batch
+
+
+@op(differentiable=False, kinds="fi", samples=_ONE, ref="numpy.argmax", errors=_EMPTY,
+    batch=_searching("argmax"))  # fmt: skip
+def argmax(xp, x, /, axis=None, *, keepdims=False):
+    """Index of the largest element, the first of equal ones. Its gradient is None.
+
+    Args:
+        x: array of any shape, not of length 0 along the axis.
+        axis: int, or None to count through all elements.
+        keepdims: whether the reduced axis stays, with length 1.
+
+    Returns:
+        int64 Tensor without the reduced axis.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.argmax([1.0, 3.0, 2.0]))
+    1
+    """
+    return xp.lib.argmax(x, axis=axis, keepdims=keepdims)
+
+
+@op(differentiable=False, kinds="fi", samples=_ONE, ref="numpy.argmin", errors=_EMPTY,
+    batch=_searching("argmin"))  # fmt: skip
+def argmin(xp, x, /, axis=None, *, keepdims=False):
+    """Index of the smallest element, the first of equal ones. Its gradient is None.
+
+    Args:
+        x: array of any shape, not of length 0 along the axis.
+        axis: int, or None to count through all elements.
+        keepdims: whether the reduced axis stays, with length 1.
+
+    Returns:
+        int64 Tensor without the reduced axis.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.argmin([1.0, 3.0, 2.0]))
+    0
+    """
+    return xp.lib.argmin(x, axis=axis, keepdims=keepdims)
+
+
+@op(differentiable=False, name="any", kinds="fib", samples=_EVERY, ref="numpy.any", errors=_NO_AXIS,
+    batch=_reducing("any"))  # fmt: skip
+def any_(xp, x, /, axis=None, *, keepdims=False):
+    """Whether at least one element is true (not 0). Its gradient is None.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        bool Tensor without the reduced axes.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.any([True, False]))
+    True
+    """
+    return xp.lib.any(x, axis=axis, keepdims=keepdims)
+
+
+@op(differentiable=False, name="all", kinds="fib", samples=_EVERY, ref="numpy.all", errors=_NO_AXIS,
+    batch=_reducing("all"))  # fmt: skip
+def all_(xp, x, /, axis=None, *, keepdims=False):
+    """Whether all elements are true (not 0). Its gradient is None.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        bool Tensor without the reduced axes.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.all([True, False]))
+    False
+    """
+    return xp.lib.all(x, axis=axis, keepdims=keepdims)
+
+
+@op(differentiable=False, kinds="fib", ref="numpy.count_nonzero", errors=_NO_AXIS,
+    batch=_reducing("count_nonzero"), samples=calls(
+    lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: ([uniform(rng, 3)], {}),
+))  # fmt: skip
+def count_nonzero(xp, x, /, axis=None, *, keepdims=False):
+    """How many elements are not 0. Its gradient is None.
+
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+
+    Returns:
+        int64 Tensor without the reduced axes.
+
+    Raises:
+        AxisError: `x` has no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.count_nonzero([1.0, 0.0, 2.0]))
+    2
+    """
+    return xp.add_reduce(x != 0, axis=axis, keepdims=keepdims)

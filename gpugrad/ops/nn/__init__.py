@@ -1,0 +1,1 @@
+"""Layers, losses, normalization, pooling and attention as functions."""

@@ -1,0 +1,488 @@
+"""Convolution: three ops that are linear in each argument, each the gradient of the others.
+
+With ``B(x, w, g) = sum(g * convolution(x, w))``, `convolution` is the derivative of B by g,
+`convolution_input_grad` that by x, `convolution_weight_grad` that by w. So a gradient of any of
+the three, of any order, is one of them again. The layers of `conv_layers` are made of them.
+
+All are products of matrices: the windows of the input, laid out as columns, times the weights.
+The columns are made block by block, so their memory is bounded; the kernels never make them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpugrad.core.backend import NUMPY
+from gpugrad.core.samples import calls, uniform
+from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.kernels.by_hand import convolution as kernels
+from gpugrad.ops.arrays.windows import crop_last, ints, pad_last, reach, strided, window_view
+from gpugrad.registry.record import op
+from gpugrad.registry.rules import conjugate
+
+_BLOCK = 2**21
+"""Elements of the columns made at a time on the CPU: 8 MB in float32, which caches still hold."""
+_GPU_BLOCK = 2**26
+
+# ---- where windows lie -------------------------------------------------------------------
+
+
+class _Geometry(NamedTuple):
+    """Along each spatial axis: step, border, distance in a window, and number of windows."""
+
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    dilation: tuple[int, ...]
+    places: tuple[int, ...]
+
+
+def _borders(name, padding, lengths, spans, stride):
+    """The padding as a pair (before, after) for each axis."""
+    n = len(lengths)
+    if padding == "valid":
+        return ((0, 0),) * n
+    if padding == "same":  # as many windows as steps fit in the input; TensorFlow's rule
+        missing = (
+            max((-(-length // s) - 1) * s + span - length, 0)
+            for length, span, s in zip(lengths, spans, stride, strict=True)
+        )
+        return tuple((m // 2, m - m // 2) for m in missing)
+    if isinstance(padding, str):
+        raise ArgumentError(f"{name}: padding={padding!r} must be 'same', 'valid', or numbers.")
+    if isinstance(padding, (tuple, list)) and all(isinstance(p, (tuple, list)) for p in padding):
+        pairs = tuple(ints(name, "padding", tuple(p), 2, 0) for p in padding)
+        return pairs if len(pairs) == n else (ints(name, "padding", padding, n, 0),)
+    return tuple((p, p) for p in ints(name, "padding", padding, n, 0))
+
+
+def _geometry(name, lengths, kernel, stride, padding, dilation):
+    n = len(lengths)
+    stride = ints(name, "stride", stride, n, 1)
+    dilation = ints(name, "dilation", dilation, n, 1)
+    spans = [reach(k, d) for k, d in zip(kernel, dilation, strict=True)]
+    pairs = _borders(name, padding, lengths, spans, stride)
+    padded = [length + a + b for length, (a, b) in zip(lengths, pairs, strict=True)]
+    if min(kernel) < 1 or any(m < span for m, span in zip(padded, spans, strict=True)):
+        raise ShapeError(
+            f"{name}: a kernel of {tuple(kernel)}, which reaches over {tuple(spans)}, does not fit "
+            f"in an input of {tuple(lengths)}, {tuple(padded)} with its padding."
+        )
+    places = ((m - span) // s + 1 for m, span, s in zip(padded, spans, stride, strict=True))
+    return _Geometry(stride, pairs, dilation, tuple(places))
+
+
+def _resolve(name, x, w, groups, stride, padding, dilation, places=None):
+    """The geometry of a convolution of the shapes `x` and `w`, whose result has shape `places`."""
+    (groups,) = ints(name, "groups", groups, 1, 1)
+    if len(x) < 3 or len(w) != len(x) or x[1] != w[1] * groups or w[0] % groups:
+        raise ShapeError(
+            f"{name}: an input {x} and weights {w} do not go together with groups={groups}. The "
+            "input is (N, C, *spatial), the weights are (out channels, C / groups, *kernel), and "
+            "the groups divide both channels."
+        )
+    geometry = _geometry(name, x[2:], w[2:], stride, padding, dilation)
+    made = (x[0], w[0], *geometry.places)
+    if places is not None and tuple(places) != made:
+        raise ShapeError(
+            f"{name}: an input {x} and weights {w} give a convolution of shape {made}; the "
+            f"gradient by it has shape {tuple(places)}."
+        )
+    return geometry
+
+
+def _of_input(g, w, shape, stride, padding, dilation, groups):
+    """Shape and geometry of the input that a gradient is by."""
+    of = (*g.shape[:1], *(c * groups for c in w.shape[1:2]), *shape)
+    name = "convolution_input_grad"
+    return of, _resolve(name, of, w.shape, groups, stride, padding, dilation, g.shape)
+
+
+def _of_weights(x, g, kernel, stride, padding, dilation, groups):
+    """Shape and geometry of the weights that a gradient is by."""
+    name = "convolution_weight_grad"
+    (groups,) = ints(name, "groups", groups, 1, 1)
+    of = (*g.shape[1:2], *(c // groups for c in x.shape[1:2]), *kernel)
+    return of, _resolve(name, x.shape, of, groups, stride, padding, dilation, g.shape)
+
+
+# ---- the launchers -----------------------------------------------------------------------
+
+
+def _launch(xp, x, w, /, *, stride, padding, dilation, groups):
+    geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
+    return kernels.convolution(xp, x, w, geometry=geometry, groups=groups)
+
+
+def launch_with_bias(
+    xp: Any, x: Any, w: Any, bias: Any, *, relu: bool, last: bool, stride: Any, padding: Any,
+    dilation: Any, groups: int,
+) -> Any:  # fmt: skip
+    """A convolution with what follows it in a program: see `gpugrad.kernels.by_hand.convolution`."""
+    geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
+    return kernels.with_bias(xp, x, w, bias, geometry=geometry, relu=relu, last=last)
+
+
+def _launch_input_grad(xp, g_, w, /, *, shape, stride, padding, dilation, groups):
+    of, geometry = _of_input(g_, w, shape, stride, padding, dilation, groups)
+    return kernels.input_grad(xp, g_, w, shape=of, geometry=geometry, groups=groups)
+
+
+def _launch_weight_grad(xp, x, g_, /, *, kernel, stride, padding, dilation, groups):
+    of, geometry = _of_weights(x, g_, kernel, stride, padding, dilation, groups)
+    return kernels.weight_grad(xp, x, g_, shape=of, geometry=geometry, groups=groups)
+
+
+# ---- the columns -------------------------------------------------------------------------
+
+
+def _blocks(xp, examples, places, column):
+    """Slices of the examples and of the first axis of places, for columns of bounded memory."""
+    limit = max(1, (_BLOCK if xp is NUMPY else _GPU_BLOCK) // max(1, column))
+    row = max(1, math.prod(places[1:]))
+    rows = min(places[0], max(1, limit // row))
+    several = max(1, limit // (row * rows)) if rows == places[0] else 1
+    for i in range(0, examples, several):
+        for r in range(0, places[0], rows):
+            yield slice(i, min(i + several, examples)), slice(r, min(r + rows, places[0]))
+
+
+def _columns(xp, x, kernel, geometry, groups):
+    """Blocks (examples, rows, columns): the windows as (groups, elements, examples * places)."""
+    stride, padding, dilation, places = geometry
+    n, (examples, channels) = len(kernel), x.shape[:2]
+    x = pad_last(xp, x, padding)
+    x = x.reshape(examples, groups, channels // groups, *x.shape[2:])
+    view = window_view(xp, x, kernel, stride, dilation)
+    order = (1, 2, *range(3 + n, 3 + 2 * n), 0, *range(3, 3 + n))
+    elements = channels // groups * math.prod(kernel)
+    for i, r in _blocks(xp, examples, places, channels * math.prod(kernel)):
+        block = view[i, :, :, r].transpose(order)
+        count = math.prod(block.shape[2 + n :])
+        yield i, r, block.reshape(groups, elements, count)
+
+
+def _as_rows(xp, g, i, r):
+    """One block of an array (examples, groups, channels, *places) as `_columns` lays it out."""
+    block = xp.lib.moveaxis(g[i, :, :, r], 0, 2)
+    return block.reshape(*block.shape[:2], math.prod(block.shape[2:]))
+
+
+def _flat_weights(w, groups):
+    """The weights as (groups, out channels of one, elements of a column)."""
+    return w.reshape(groups, w.shape[0] // groups, math.prod(w.shape[1:]))
+
+
+# ---- batches -----------------------------------------------------------------------------
+
+
+def _fold(xp, x, axis, groups=1):
+    """The batch, axis 0 of `x`, as part of axis `axis` of each example; inside its groups."""
+    b, *shape = x.shape
+    lead, n, rest = shape[:axis], shape[axis], shape[axis + 1 :]
+    x = xp.reshape(x, (b, *lead, groups, n // groups, *rest))
+    x = xp.moveaxis(x, 0, axis + 1)
+    return xp.reshape(x, (*lead, b * n, *rest))
+
+
+def _unfold(xp, y, axis, b, groups=1):
+    """The batch back as axis 0: what `_fold` has done, undone."""
+    lead, n, rest = y.shape[:axis], y.shape[axis], y.shape[axis + 1 :]
+    y = xp.reshape(y, (*lead, groups, b, n // (b * groups), *rest))
+    y = xp.moveaxis(y, axis + 1, 0)
+    return xp.reshape(y, (b, *lead, n // b, *rest))
+
+
+_FRONT, _INSIDE = False, True  # of a channel axis: before its groups, or inside each of them
+
+
+def _batch_rule(name, first, second, both):
+    """A batch rule of one of the three ops: what to do if the first, second, or both have it.
+
+    The batch becomes more examples, more channels in each group, or more groups. Each case says
+    of the first argument, the second and the result along which axis, and where in it.
+    """
+
+    def batch(xp, batched, *arrays, groups, **params):
+        *into, (axis, inside) = both if all(batched) else first if batched[0] else second
+        b = arrays[batched.index(True)].shape[0]
+        folded = [
+            x if at is None else _fold(xp, x, at[0], groups if at[1] else 1)
+            for x, at in zip(arrays, into, strict=True)
+        ]
+        more = groups * b if all(batched) else groups
+        out = getattr(xp, name)(*folded, groups=more, **params)
+        return _unfold(xp, out, axis, b, groups if inside else 1)
+
+    return batch
+
+
+# ---- the three ops -----------------------------------------------------------------------
+
+
+def _of_x(xp, g, w, x_shape, stride, padding, dilation, groups):
+    return xp.convolution_input_grad(
+        g, conjugate(xp, w), shape=x_shape[2:], stride=stride, padding=padding,
+        dilation=dilation, groups=groups,
+    )  # fmt: skip
+
+
+def _of_w(xp, g, x, w_shape, stride, padding, dilation, groups):
+    return xp.convolution_weight_grad(
+        conjugate(xp, x), g, kernel=w_shape[2:], stride=stride, padding=padding,
+        dilation=dilation, groups=groups,
+    )  # fmt: skip
+
+
+_CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((2, 2, 4), (3, 2, 2), {}),
+    ((1, 4, 5), (2, 2, 2), {"groups": 2, "dilation": 2, "padding": "same", "stride": 2}),
+    ((1, 1, 3, 4), (2, 1, 2, 3), {"padding": ((1, 0), (0, 2)), "stride": (2, 1)}),
+    ((1, 1, 2, 2, 3), (1, 1, 2, 1, 2), {"padding": 1, "stride": 2}),
+    ((0, 2, 3), (2, 2, 2), {"padding": "valid"}),
+]
+"""Shapes of x and w, and keywords."""
+
+
+def _places(x, w, keywords):
+    full = {"stride": 1, "padding": 0, "dilation": 1} | keywords
+    full.pop("groups", None)
+    return _geometry("convolution", x[2:], w[2:], **full)
+
+
+def _ref(x, w, stride=1, padding=0, dilation=1, groups=1):
+    """By the definition: one element of the kernel after another."""
+    geometry = _geometry("", x.shape[2:], w.shape[2:], stride, padding, dilation)
+    x = np.pad(x, ((0, 0), (0, 0), *geometry.padding))
+    x = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+    w = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
+    steps = list(zip(geometry.dilation, geometry.places, geometry.stride, strict=True))
+    out = 0
+    for offset in np.ndindex(w.shape[3:]):
+        at = tuple(strided(o * d, n, s) for o, (d, n, s) in zip(offset, steps, strict=True))
+        out = out + np.einsum("ngi...,goi->ngo...", x[:, :, :, *at], w[:, :, :, *offset])
+    return out.reshape(out.shape[0], groups * w.shape[1], *geometry.places)
+
+
+def _samples(kind):
+    def make(x, w, keywords):
+        g = (x[0], w[0], *_places(x, w, keywords).places)
+        shapes, more = {
+            "forward": ((x, w), {}),
+            "input": ((g, w), {"shape": x[2:]}),
+            "weight": ((x, g), {"kernel": w[2:]}),
+        }[kind]
+        return lambda rng: ([uniform(rng, *s) for s in shapes], {**keywords, **more})
+
+    return calls(*(make(*case) for case in _CASES))
+
+
+def _transposed(forward, g, shape):
+    """The gradient of ``sum(forward(y) * g)`` by a `y` of that shape, one element at a time."""
+    out = np.zeros(shape, g.dtype)
+    for at in np.ndindex(*shape):
+        unit = np.zeros(shape)
+        unit[at] = 1
+        out[at] = np.sum(forward(unit) * g)
+    return out
+
+
+def _input_grad_ref(g, w, *, shape, groups=1, **more):
+    of = (len(g), w.shape[1] * groups, *shape)
+    return _transposed(lambda x: _ref(x, w, groups=groups, **more), g, of)
+
+
+def _weight_grad_ref(x, g, *, kernel, groups=1, **more):
+    of = (g.shape[1], x.shape[1] // groups, *kernel)
+    return _transposed(lambda w: _ref(x, w, groups=groups, **more), g, of)
+
+
+@op(
+    vjp=[_of_x, _of_w], linear="each", kinds="fc", ref=_ref, samples=_samples("forward"),
+    cuda=_launch,
+    batch=_batch_rule(
+        "convolution",
+        first=((0, _FRONT), None, (0, _FRONT)),
+        second=(None, (0, _INSIDE), (1, _INSIDE)),
+        both=((1, _FRONT), (0, _FRONT), (1, _FRONT)),
+    ),
+    errors=[
+        ([np.ones((1, 2, 3)), np.ones((1, 3, 2))], {}, ShapeError, r"\(1, 2, 3\).*\(1, 3, 2\)"),
+        ([np.ones((1, 2, 3)), np.ones((1, 2, 2, 2))], {}, ShapeError, r"\(1, 2, 2, 2\)"),
+        ([np.ones((1, 2, 3)), np.ones((1, 2, 4))], {}, ShapeError, r"does not fit.*\(3,\)"),
+        ([np.ones((1, 2, 3)), np.ones((3, 1, 1))], {"groups": 2}, ShapeError, "groups=2"),
+        ([np.ones((1, 2, 3)), np.ones((1, 2, 1))], {"stride": 0}, ArgumentError, "stride=0"),
+        ([np.ones((1, 2, 3)), np.ones((1, 2, 1))], {"padding": -1}, ArgumentError, "padding=-1"),
+        ([np.ones((1, 2, 3)), np.ones((1, 2, 1))], {"padding": "full"}, ArgumentError, "'full'"),
+    ],
+)  # fmt: skip
+def convolution(xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
+    """Sums of products of a kernel with the windows of an array, along any number of axes.
+
+    As in all such libraries the kernel is not reversed.
+
+    Args:
+        x: array of shape (N, C, *spatial).
+        w: weights of shape (out channels, C / groups, *kernel).
+        stride: int, or one for each spatial axis: from one window to the next.
+        padding: zeros put around `x`: int, one int for each spatial axis, a pair (before, after)
+            for each; "valid" for none; or "same" for as many windows as steps fit in `x`, where
+            an odd zero goes to the end.
+        dilation: int, or one for each spatial axis: from one element of a window to the next.
+        groups: int: parts of the channels, each with weights of its own.
+
+    Returns:
+        Tensor of shape (N, out channels, *number of windows).
+
+    Raises:
+        ShapeError: the channels do not fit, or the kernel is larger than the padded input.
+        ArgumentError: an argument is no int, or too small.
+
+    >>> import gpugrad as gg
+    >>> print(gg.convolution([[[1.0, 2.0, 4.0, 8.0]]], [[[-1.0, 1.0]]]))
+    [[[1. 2. 4.]]]
+    """
+    geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
+    w_flat = _flat_weights(w, groups)
+    out = xp.lib.empty(
+        (x.shape[0], groups, w.shape[0] // groups, *geometry.places),
+        dtype=xp.lib.result_type(x, w),
+    )
+    for i, r, columns in _columns(xp, x, w.shape[2:], geometry, groups):
+        target = xp.lib.moveaxis(out[i, :, :, r], 0, 2)
+        target[...] = xp.lib.matmul(w_flat, columns).reshape(target.shape)
+    return out.reshape(x.shape[0], w.shape[0], *geometry.places)
+
+
+def _input_grad_g(xp, g, w, stride, padding, dilation, groups):
+    return xp.convolution(
+        g, conjugate(xp, w), stride=stride, padding=padding, dilation=dilation, groups=groups
+    )
+
+
+def _input_grad_w(xp, g, g_, w_shape, stride, padding, dilation, groups):
+    return xp.convolution_weight_grad(
+        g, conjugate(xp, g_), kernel=w_shape[2:], stride=stride, padding=padding,
+        dilation=dilation, groups=groups,
+    )  # fmt: skip
+
+
+@op(
+    vjp=[_input_grad_g, _input_grad_w], linear="each", kinds="fc", ref=_input_grad_ref,
+    samples=_samples("input"), cuda=_launch_input_grad,
+    batch=_batch_rule(
+        "convolution_input_grad",
+        first=((0, _FRONT), None, (0, _FRONT)),
+        second=(None, (1, _FRONT), (1, _INSIDE)),
+        both=((1, _FRONT), (0, _FRONT), (1, _FRONT)),
+    ),
+    errors=[
+        ([np.ones((1, 1, 3)), np.ones((1, 2, 2))], {"shape": (5,)}, ShapeError, r"\(1, 1, 4\)"),
+        ([np.ones((1, 2, 3)), np.ones((1, 2, 2))], {"shape": (4,)}, ShapeError, r"\(1, 2, 3\)"),
+        ([np.ones(3), np.ones((1, 2, 2))], {"shape": (4,)}, ShapeError, r"\(3,\)"),
+    ],
+)  # fmt: skip
+def convolution_input_grad(
+    xp, g_, w, /, *, shape, stride=1, padding=0, dilation=1, groups=1
+):  # fmt: skip
+    """The gradient of a `convolution` by its input; a transposed convolution.
+
+    Args:
+        g_: the gradient by the result, of shape (N, out channels, *number of windows).
+        w: weights of shape (out channels, C / groups, *kernel).
+        shape: spatial lengths of the input.
+        stride, padding, dilation, groups: as for `convolution`.
+
+    Returns:
+        Tensor of shape (N, C, *shape).
+
+    Raises:
+        ShapeError: no convolution of such an input with these weights has the shape of `g_`.
+        ArgumentError: an argument is no int, or too small.
+
+    >>> import gpugrad as gg
+    >>> grad = gg.OPS["convolution_input_grad"].eager
+    >>> print(grad([[[1.0, 2.0, 4.0]]], [[[-1.0, 1.0]]], shape=(4,)))
+    [[[-1. -1. -2.  4.]]]
+    """
+    of, geometry = _of_input(g_, w, shape, stride, padding, dilation, groups)
+    n, c, kernel = of[0], of[1] // groups, w.shape[2:]
+    padded = [length + a + b for length, (a, b) in zip(shape, geometry.padding, strict=True)]
+    out = xp.lib.zeros((n, groups, c, *padded), dtype=xp.lib.result_type(g_, w))
+    w_flat = _flat_weights(w, groups).swapaxes(1, 2)
+    g_ = g_.reshape(n, groups, w.shape[0] // groups, *geometry.places)
+    for i, r in _blocks(xp, n, geometry.places, of[1] * math.prod(kernel)):
+        rows = _as_rows(xp, g_, i, r)
+        # NumPy's matmul takes five times as long where there is nothing to add
+        columns = w_flat * rows if rows.shape[1] == 1 else xp.lib.matmul(w_flat, rows)
+        part = xp.lib.moveaxis(out[i, :, :, r.start * geometry.stride[0] :], 0, 2)
+        places = (r.stop - r.start, *geometry.places[1:])
+        columns = columns.reshape(groups, c, *kernel, part.shape[2], *places)
+        steps = list(zip(geometry.dilation, places, geometry.stride, strict=True))
+        for offset in np.ndindex(kernel):
+            at = (strided(o * d, k, s) for o, (d, k, s) in zip(offset, steps, strict=True))
+            part[:, :, :, *at] += columns[:, :, *offset]
+    return crop_last(xp, out.reshape(n, of[1], *padded), geometry.padding)
+
+
+def _weight_grad_x(xp, g, g_, x_shape, stride, padding, dilation, groups):
+    return xp.convolution_input_grad(
+        conjugate(xp, g_), g, shape=x_shape[2:], stride=stride, padding=padding,
+        dilation=dilation, groups=groups,
+    )  # fmt: skip
+
+
+def _weight_grad_g(xp, g, x, stride, padding, dilation, groups):
+    return xp.convolution(
+        conjugate(xp, x), g, stride=stride, padding=padding, dilation=dilation, groups=groups
+    )
+
+
+@op(
+    vjp=[_weight_grad_x, _weight_grad_g], linear="each", kinds="fc", ref=_weight_grad_ref,
+    samples=_samples("weight"), cuda=_launch_weight_grad,
+    batch=_batch_rule(
+        "convolution_weight_grad",
+        first=((1, _INSIDE), None, (1, _FRONT)),
+        second=(None, (1, _INSIDE), (0, _INSIDE)),
+        both=((1, _FRONT), (1, _FRONT), (0, _FRONT)),
+    ),
+    errors=[
+        ([np.ones((1, 2, 4)), np.ones((1, 1, 3))], {"kernel": (3,)}, ShapeError, r"\(1, 1, 2\)"),
+        ([np.ones((1, 2, 4)), np.ones((2, 1, 3))], {"kernel": (2,)}, ShapeError, r"\(2, 1, 3\)"),
+        ([np.ones(4), np.ones((1, 1, 3))], {"kernel": (2,)}, ShapeError, r"\(4,\)"),
+    ],
+)  # fmt: skip
+def convolution_weight_grad(
+    xp, x, g_, /, *, kernel, stride=1, padding=0, dilation=1, groups=1
+):  # fmt: skip
+    """The gradient of a `convolution` by its weights.
+
+    Args:
+        x: the input, of shape (N, C, *spatial).
+        g_: the gradient by the result, of shape (N, out channels, *number of windows).
+        kernel: spatial lengths of the weights.
+        stride, padding, dilation, groups: as for `convolution`.
+
+    Returns:
+        Tensor of shape (out channels, C / groups, *kernel).
+
+    Raises:
+        ShapeError: no convolution of this input with such weights has the shape of `g_`.
+        ArgumentError: an argument is no int, or too small.
+
+    >>> import gpugrad as gg
+    >>> grad = gg.OPS["convolution_weight_grad"].eager
+    >>> print(grad([[[1.0, 2.0, 4.0, 8.0]]], [[[1.0, 0.0, 1.0]]], kernel=(2,)))
+    [[[ 5. 10.]]]
+    """
+    of, geometry = _of_weights(x, g_, kernel, stride, padding, dilation, groups)
+    out = xp.lib.zeros(
+        (groups, of[0] // groups, math.prod(of[1:])), dtype=xp.lib.result_type(x, g_)
+    )
+    g_ = g_.reshape(x.shape[0], groups, of[0] // groups, *geometry.places)
+    for i, r, columns in _columns(xp, x, kernel, geometry, groups):
+        out += xp.lib.matmul(_as_rows(xp, g_, i, r), columns.swapaxes(1, 2))
+    return out.reshape(of)

@@ -1,0 +1,342 @@
+"""Losses between the scores of classes, and class numbers or probabilities.
+
+Classes are along axis 1, as in torch (along axis 0 for one example).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad.autodiff.batched import all_batched
+from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
+from gpugrad.core.samples import calls, uniform
+from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.kernels.runtime.launch import is_captured
+from gpugrad.ops.nn.losses import reduced, reduced_ref
+from gpugrad.registry.on_arrays import through_float32
+from gpugrad.registry.record import op
+
+
+def _without(shape, axis):
+    axis %= len(shape)
+    return (*shape[:axis], *shape[axis + 1 :])
+
+
+def _class_scores_vjp(xp, g, x_shape, labels, axis, ignore_index):
+    ignored = xp.equal(labels, ignore_index)
+    g = xp.expand_dims(xp.where(ignored, 0, g), axis=axis)
+    places = xp.expand_dims(xp.where(ignored, 0, labels), axis=axis)
+    return xp.scatter_along_axis(g, places, axis=axis, shape=x_shape, unique=True)
+
+
+def _class_scores_batch(xp, batched, x, labels, *, axis, ignore_index):
+    x, labels = all_batched(xp, batched, (x, labels))
+    axis = axis + 1 if axis >= 0 else axis
+    return xp.class_scores(x, labels, axis=axis, ignore_index=ignore_index)
+
+
+def _class_scores_ref(x, labels, axis=1, ignore_index=-100):
+    kept = labels != ignore_index
+    places = np.expand_dims(np.where(kept, labels, 0), axis)
+    return np.where(kept, np.take_along_axis(x, places, axis).squeeze(axis), 0)
+
+
+_WRONG_LABELS: list[Any] = [
+    ([np.ones((2, 3)), np.array([0, 3])], {}, IndexOutOfBoundsError, "0 to 3.*0 to 2"),
+    ([np.ones((2, 3)), np.array([-1, 0])], {}, IndexOutOfBoundsError, "-1 to 0"),
+    ([np.ones((2, 3)), np.array([0, 1, 2])], {}, ShapeError, r"\(2, 3\).*\(3,\)"),
+    ([np.ones((2, 3)), np.array([0.0, 1.0])], {}, DTypeError, "integers"),
+]
+
+
+@op(
+    vjp=[_class_scores_vjp, None], batch=_class_scores_batch, kinds="fc",
+    samples=calls(
+        lambda rng: ([uniform(rng, 4, 3), np.array([0, 2, -100, 1])], {}),
+        lambda rng: ([uniform(rng, 2, 3, 2), np.array([[0, 2], [9, 1]])], {"ignore_index": 9}),
+        lambda rng: ([uniform(rng, 2, 3), np.array([1, 0])], {"axis": -1}),
+        lambda rng: ([uniform(rng, 3), np.array(1)], {"axis": 0}),
+        lambda rng: ([uniform(rng, 0, 3), np.zeros(0, np.int64)], {}),
+    ),
+    ref=_class_scores_ref, errors=_WRONG_LABELS,
+)  # fmt: skip
+def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
+    """The score of each example's own class; 0 for an example that is ignored.
+
+    Args:
+        x: scores, a class along `axis`.
+        labels: integers of the shape of `x` without that axis, from 0 to classes - 1.
+        axis: int, of the classes.
+        ignore_index: the label of the examples to be ignored; it need be no class.
+
+    Returns:
+        Tensor of the shape of `labels`.
+
+    Raises:
+        IndexOutOfBoundsError: a label is no class.
+        ShapeError: the shapes do not fit.
+        DTypeError: the labels are no integers.
+
+    >>> import gpugrad as gg
+    >>> print(gg.class_scores([[1.0, 2.0], [3.0, 4.0]], [1, -100]))
+    [2. 0.]
+    """
+    if labels.dtype.kind not in "iu":
+        raise DTypeError(
+            f"class_scores: labels are {labels.dtype}; class numbers must be integers."
+        )
+    if not -x.ndim <= axis < x.ndim or labels.shape != _without(x.shape, axis):
+        raise ShapeError(
+            f"class_scores: scores have shape {x.shape}, labels {labels.shape}. Labels must have "
+            f"the shape of the scores without axis {axis}, which is that of the classes."
+        )
+    lib, n = xp.lib, x.shape[axis]
+    ignored = labels == ignore_index
+    places = lib.where(ignored, 0, labels)
+    if not is_captured(x) and places.size and (places.min() < 0 or places.max() >= n):
+        raise IndexOutOfBoundsError(
+            f"class_scores: labels run from {places.min()} to {places.max()}, the {n} classes from "
+            f"0 to {n - 1}; {ignore_index} is for what is to be ignored."
+        )
+    if xp is not NUMPY:  # in a CUDA graph what is no class gives NaN: -1 is not the last
+        places = lib.where(places < 0, n, places)
+    places = lib.expand_dims(places.astype(np.int64, copy=False), axis)
+    own = xp.take_along_axis(x, places, axis=axis).reshape(labels.shape)
+    return lib.where(ignored, lib.zeros_like(own), own)
+
+
+def _class_axis(name, x, labels):
+    if type(labels) in SCALARS:
+        raise DTypeError(f"{name}: labels must be an array, not the number {labels}.")
+    if not x.ndim:
+        raise ShapeError(f"{name}: the scores of the classes are needed, they are a 0-d array.")
+    return 0 if x.ndim == 1 else 1
+
+
+def _along_classes(xp, name, weight, x, axis):
+    """The classes' weights, so that they broadcast with the scores."""
+    if weight.shape != (x.shape[axis],):
+        raise ShapeError(
+            f"{name}: weight has shape {weight.shape}, it must be one number for each of "
+            f"the {x.shape[axis]} classes."
+        )
+    return xp.reshape(weight, (-1, *(1,) * (x.ndim - axis - 1)))
+
+
+def _weighted_mean(xp, name, losses, weights, reduction):
+    """`reduced`, but the mean is over the weights; 0 if they are all 0."""
+    if reduction != "mean":
+        return reduced(xp, name, losses, reduction)
+    return xp.masked_divide(xp.sum(losses), xp.sum(weights))
+
+
+def _signed(xp, labels):
+    """Class numbers in a dtype that may hold an `ignore_index` below 0."""
+    return xp.astype(labels, "int64") if labels.dtype.kind == "u" else labels
+
+
+def _own_weights(xp, labels, weight, ignore_index, dtype):
+    """The weight of each example: that of its class, 0 if it is ignored."""
+    kept = xp.not_equal(labels, ignore_index)
+    if weight is None:
+        return xp.astype(kept, dtype)
+    own = xp.take(weight, xp.where(kept, labels, 0), axis=0)
+    return xp.where(kept, own, 0)
+
+
+def _nll_ref(x, labels, weight=None, ignore_index=-100, reduction="mean"):
+    axis = 0 if x.ndim == 1 else 1
+    weight = np.ones(x.shape[axis]) if weight is None else weight
+    kept = labels != ignore_index
+    own = np.where(kept, weight[np.where(kept, labels, 0)], 0)
+    losses = -own * _class_scores_ref(x, labels, axis, ignore_index)
+    return losses.sum() / own.sum() if reduction == "mean" else reduced_ref(losses, reduction)
+
+
+_LABELLED = calls(
+    lambda rng: ([uniform(rng, 4, 3), np.array([0, 2, -100, 1])], {}),
+    lambda rng: ([uniform(rng, 2, 3, 2), np.array([[0, 2], [1, 1]]), uniform(rng, 3, low=0.5)], {}),
+    lambda rng: (
+        [uniform(rng, 2, 3), np.array([1, 0]), uniform(rng, 3, low=0.5)],
+        {"ignore_index": 0, "reduction": "none"},
+    ),
+    lambda rng: ([uniform(rng, 3), np.array(1)], {"reduction": "sum"}),
+)
+_LABEL_ERRORS = [
+    *_WRONG_LABELS,
+    ([np.ones((2, 3)), np.array([0, 1]), np.ones(2)], {}, ShapeError, r"weight.*\(2,\).*3 classes"),
+    ([np.ones((2, 3)), np.array([0, 1])], {"reduction": "max"}, ArgumentError, "reduction='max'"),
+    ([np.ones(3), 1], {}, DTypeError, "not the number 1"),
+]
+
+
+@op(arrays=("x", "labels", "weight"), samples=_LABELLED, ref=_nll_ref, errors=_LABEL_ERRORS)
+def nll_loss(xp, x, labels, /, weight=None, *, ignore_index=-100, reduction="mean"):
+    """Negative log-likelihood of class numbers, from the logarithms of their probabilities.
+
+    Args:
+        x: logarithms of probabilities, of shape (n, classes, ...) or (classes,).
+        labels: integers of shape (n, ...) or (), from 0 to classes - 1.
+        weight: array of shape (classes,); None for 1 each. The mean is over the weights.
+        ignore_index: the label of the examples to be ignored; it need be no class.
+        reduction: ``"mean"`` (0 if all are ignored, where torch gives NaN), ``"sum"`` or
+            ``"none"``.
+
+    Returns:
+        Tensor of shape (), or of the shape of `labels`.
+
+    Raises:
+        IndexOutOfBoundsError: a label is no class.
+        ShapeError: the shapes do not fit.
+        DTypeError: the labels are no integers.
+        ArgumentError: another `reduction`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nll_loss([[-1.0, -2.0], [-3.0, -4.0]], [0, 1]))
+    2.5
+    """
+    axis, labels = _class_axis("nll_loss", x, labels), _signed(xp, labels)
+    losses = 0 - xp.class_scores(x, labels, axis=axis, ignore_index=ignore_index)
+    if weight is not None:
+        _along_classes(xp, "nll_loss", weight, x, axis)
+    if weight is None and reduction != "mean":
+        return reduced(xp, "nll_loss", losses, reduction)
+    own = _own_weights(xp, labels, weight, ignore_index, x.dtype)
+    losses = losses if weight is None else losses * own
+    return _weighted_mean(xp, "nll_loss", losses, own, reduction)
+
+
+@through_float32
+def _soft_labels(xp, x, labels, weight, axis, reduction, label_smoothing):
+    """`cross_entropy` against probabilities."""
+    if x.shape != labels.shape:
+        raise ShapeError(
+            f"cross_entropy: labels are {labels.dtype}, so they are probabilities and need the "
+            f"shape of x, which is {x.shape}; theirs is {labels.shape}. Class numbers are "
+            'integers: cast them with gg.astype(labels, "int64").'
+        )
+    n = x.shape[axis]
+    if label_smoothing:
+        labels = labels * (1 - label_smoothing) + label_smoothing / n
+    if weight is not None:
+        labels = labels * _along_classes(xp, "cross_entropy", weight, x, axis)
+    losses = xp.softmax_cross_entropy(x, labels, axis=axis)
+    return reduced(xp, "cross_entropy", losses, reduction)
+
+
+def _sparse(xp, x, labels, axis, ignore_index, label_smoothing):
+    """Losses against class numbers; 0 where they are ignored."""
+    last = x if axis == x.ndim - 1 else xp.moveaxis(x, axis, -1)
+    return xp.sparse_softmax_cross_entropy(
+        last, labels, ignore_index=ignore_index, label_smoothing=label_smoothing,
+        dtype="float32" if x.dtype in HALF else None,
+    )  # fmt: skip
+
+
+def _smoothed(xp, x, labels, weight, own, axis, ignore_index, label_smoothing):
+    """Losses against class numbers of which a part is shared by all classes, each weighted."""
+    log_p = xp.log_softmax(x, axis=axis)
+    losses = 0 - xp.class_scores(log_p, labels, axis=axis, ignore_index=ignore_index)
+    every = 0 - xp.mean(log_p * _along_classes(xp, "cross_entropy", weight, x, axis), axis=axis)
+    every = xp.where(xp.equal(labels, ignore_index), 0, every)
+    return losses * own * (1 - label_smoothing) + every * label_smoothing
+
+
+def _hard_labels(xp, x, labels, weight, axis, ignore_index, reduction, label_smoothing):
+    """`cross_entropy` against class numbers."""
+    own = None
+    if weight is not None:
+        _along_classes(xp, "cross_entropy", weight, x, axis)
+    if weight is not None or reduction == "mean":
+        dtype = np.float32 if x.dtype in HALF else x.dtype
+        own = _own_weights(xp, labels, weight, ignore_index, dtype)
+    if weight is not None and label_smoothing:
+        losses = _smoothed(xp, x, labels, weight, own, axis, ignore_index, label_smoothing)
+    else:
+        losses = _sparse(xp, x, labels, axis, ignore_index, label_smoothing)
+        losses = losses if weight is None else losses * own
+    return _weighted_mean(xp, "cross_entropy", losses, own, reduction)
+
+
+def _cross_entropy_ref(
+    x, labels, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0
+):
+    axis = 0 if x.ndim == 1 else 1
+    n = x.shape[axis]
+    w = np.expand_dims(np.ones(n) if weight is None else weight, tuple(range(1, x.ndim - axis)))
+    if labels.dtype.kind == "f":
+        p, kept = labels, None
+    else:
+        kept = labels != ignore_index
+        p = np.moveaxis(np.eye(n)[np.where(kept, labels, 0)] * kept[..., None], -1, axis)
+        own = np.sum(p * w, axis)
+    p = p * (1 - label_smoothing) + label_smoothing / n * (1 if kept is None else np.sum(
+        p, axis, keepdims=True
+    ))  # fmt: skip
+    losses = -np.sum(w * p * NUMPY.special.log_softmax(x, axis), axis)
+    if kept is not None and reduction == "mean":
+        return losses.sum() / own.sum()
+    return reduced_ref(losses, reduction)
+
+
+def _cross_entropy_samples(rng):
+    keywords = ({}, {"label_smoothing": 0.2}, {"label_smoothing": 0.1, "ignore_index": 0}, {})
+    for (args, given), more in zip(_LABELLED(rng), keywords, strict=True):
+        yield args, given | more
+    yield [uniform(rng, 2, 3), uniform(rng, 2, 3, low=0)], {}
+    yield (
+        [uniform(rng, 2, 3), uniform(rng, 2, 3, low=0), uniform(rng, 3, low=0.5)],
+        {"label_smoothing": 0.2, "reduction": "none"},
+    )
+
+
+@op(
+    arrays=("x", "labels", "weight"), keeps_half=True,
+    samples=_cross_entropy_samples, ref=_cross_entropy_ref,
+    errors=[
+        *_WRONG_LABELS[:3], *_LABEL_ERRORS[4:],
+        ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"\(2, 3\).*\(2,\).*numbers are integers"),
+        ([np.ones((2, 3)), np.ones((2, 3))], {"label_smoothing": 2}, ArgumentError, "smoothing=2"),
+    ],
+)  # fmt: skip
+def cross_entropy(
+    xp, x, labels, /, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0
+):
+    """Cross entropy of the softmax of scores, against class numbers or probabilities.
+
+    Args:
+        x: scores, of shape (n, classes, ...) or (classes,).
+        labels: integers of shape (n, ...) or (), from 0 to classes - 1; or probabilities of
+            the shape of `x`, which get a gradient too.
+        weight: array of shape (classes,); None for 1 each. Against class numbers, the mean is
+            over the weights.
+        ignore_index: the class number of the examples to be ignored; it need be no class.
+        reduction: ``"mean"`` (0 if all are ignored, where torch gives NaN), ``"sum"`` or
+            ``"none"``.
+        label_smoothing: from 0 to 1; this part of each probability is shared by all classes.
+
+    Returns:
+        Tensor of shape (), or of the shape of `x` without the classes.
+
+    Raises:
+        IndexOutOfBoundsError: a label is no class.
+        ShapeError: the shapes do not fit.
+        ArgumentError: `label_smoothing` is not from 0 to 1, or another `reduction`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.cross_entropy([[0.0, 0.0], [100.0, 0.0]], [1, 0], reduction="none"))
+    [0.6931472 0.       ]
+    """
+    if not 0 <= label_smoothing <= 1:
+        raise ArgumentError(
+            f"cross_entropy: label_smoothing={label_smoothing} must be from 0 to 1."
+        )
+    axis = _class_axis("cross_entropy", x, labels)
+    if labels.dtype.kind not in "iu":
+        return _soft_labels(xp, x, labels, weight, axis, reduction, label_smoothing)
+    args = _signed(xp, labels), weight, axis, ignore_index, reduction, label_smoothing
+    if weight is None and on_gpu(x):  # a kernel widens 16-bit scores itself
+        return xp.astype(_hard_labels(xp, x, *args), x.dtype)
+    return through_float32(_hard_labels)(xp, x, *args)

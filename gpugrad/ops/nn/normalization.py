@@ -1,0 +1,407 @@
+"""Normalisation: layer, RMS, batch, group and instance norm, and those of single vectors.
+
+Two primitives do the work, `standardize` and `rms_standardize`. They keep their result and its
+statistics for the gradient, not their input; the gradient is an op with a gradient of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpugrad.autodiff.batched import all_batched
+from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
+from gpugrad.core.samples import along_axis, shaped, uniform
+from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.kernels.by_hand import norms as kernels
+from gpugrad.ops._axes import all_axes, batch_axis, count
+from gpugrad.ops.nn.losses import same_shape
+from gpugrad.registry.on_arrays import through_float32
+from gpugrad.registry.record import op
+
+# ---- the primitives ----------------------------------------------------------------------
+
+
+def inverse_root(xp, var, eps):
+    """1 / sqrt(var + eps); 0 where that is infinite."""
+    s = var + eps
+    regular = xp.not_equal(s, 0)
+    return xp.where(regular, xp.rsqrt(xp.where(regular, s, 1)), 0)
+
+
+def _check_axes(name, x, axis):
+    for a in axis if isinstance(axis, (tuple, list)) else (axis,):
+        if not -x.ndim <= a < x.ndim:
+            raise AxisError(f"{name}: axis {a} is out of bounds for the shape {x.shape}.")
+
+
+def _product_samples(rng):
+    for shape, axis in (((4,), -1), ((2, 3), 0), ((2, 3, 2), (0, -1)), ((2, 2, 3), (2, 1))):
+        yield [uniform(rng, *shape), uniform(rng, *shape)], {"axis": axis}
+    yield [uniform(rng, 2, 0), uniform(rng, 2, 0)], {}
+
+
+def _product_batch(xp, batched, x, y, *, axis):
+    x, y = all_batched(xp, batched, (x, y))
+    return xp.sum_of_products(x, y, axis=batch_axis(axis, x.ndim - 1))
+
+
+@op(
+    vjp=[lambda xp, g, y: g * y, lambda xp, g, x: g * x],
+    linear="each", batch=_product_batch, samples=_product_samples,
+    ref=lambda x, y, axis=-1: np.sum(x * y, axis, keepdims=True),
+    errors=[
+        ([np.ones((2, 3))] * 2, {"axis": 2}, AxisError, "axis 2 is out of bounds"),
+        ([np.ones((2, 3)), np.ones(3)], {}, ShapeError, r"\(2, 3\).*\(3,\)"),
+    ],
+)  # fmt: skip
+def sum_of_products(xp, x, y, /, axis=-1):
+    """Sum of x * y along axes, which stay with length 1.
+
+    Args:
+        x, y: arrays of one shape, of at least one dimension.
+        axis: int or tuple of ints.
+
+    Returns:
+        Tensor of that shape, but for these axes.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: the shapes differ.
+
+    >>> import gpugrad as gg
+    >>> print(gg.OPS["sum_of_products"].eager([[1.0, 2.0], [3.0, 4.0]], [[10.0, 1.0], [0.0, 1.0]]))
+    [[12.]
+     [ 4.]]
+    """
+    same_shape("sum_of_products", x=x, y=y)
+    _check_axes("sum_of_products", x, axis)
+    axes = all_axes(x.ndim, axis)
+    n = next((k for k in range(x.ndim) if x.ndim - 1 - k not in axes), x.ndim)
+    if xp is not NUMPY or n == 0 or x.dtype.kind == "c":  # of which vecdot takes the conjugate
+        return xp.add_reduce(x * y, axis=axis, keepdims=True)
+    # BLAS reads both once, and no product is written: a quarter of the time
+    lead = x.shape[: x.ndim - n]
+    flat = (*lead, math.prod(x.shape[x.ndim - n :]))
+    total = np.vecdot(x.reshape(flat), y.reshape(flat)).reshape(*lead, *(1,) * n)
+    rest = tuple(a for a in axes if a < x.ndim - n)
+    return np.add.reduce(total, axis=rest, keepdims=True) if rest else total
+
+
+def _standardize_ref(x, axis=-1, eps=1e-5):
+    mean, var = np.mean(x, axis, keepdims=True), np.var(x, axis, keepdims=True)
+    return (x - mean) / np.sqrt(var + eps), mean, var
+
+
+_ALONG = along_axis({"axis": (0, 2), "eps": 0.1})
+_NO_AXIS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
+
+
+@op(
+    vjp=[
+        lambda xp, g, out, axis, eps: xp.standardize_grad(
+            g[0], out[0], out[2], g[1], g[2], axis=axis, eps=eps
+        )
+    ],
+    outputs=3, batch="axis", samples=_ALONG, ref=_standardize_ref, errors=_NO_AXIS,
+    cuda=kernels.standardize,
+)  # fmt: skip
+def standardize(xp, x, /, axis=-1, *, eps=1e-5):
+    """Move and scale lines of an array to mean 0 and variance 1.
+
+    Args:
+        x: array of at least one dimension.
+        axis: int or tuple of ints: over which a mean is taken.
+        eps: added to the variance.
+
+    Returns:
+        (x - mean) / sqrt(var + eps), the mean and the variance: Tensors, of which the last two
+        have length 1 along these axes. Where var + eps is 0, so are result and gradient.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    >>> import gpugrad as gg
+    >>> out, mean, var = gg.standardize([1.0, 3.0], eps=0.0)
+    >>> print(out, mean, var)
+    [-1.  1.] [2.] [1.]
+    """
+    _check_axes("standardize", x, axis)
+    n = max(count(x.shape, axis), 1)
+    mean = xp.add_reduce(x, axis=axis, keepdims=True) / n
+    d = x - mean
+    var = xp.sum_of_products(d, d, axis=axis) / n
+    d *= inverse_root(xp, var, eps)
+    return d, mean, var
+
+
+def _standardize_grad_samples(rng):
+    for shape, axis, eps in (((4,), -1, 0.1), ((2, 3), (0, 1), 0.0), ((2, 3, 2), 1, 1e-5)):
+        small = [1 if a in all_axes(len(shape), axis) else n for a, n in enumerate(shape)]
+        given = [uniform(rng, *s, low=0.5) for s in (shape, shape, small, small, small)]
+        yield given, {"axis": axis, "eps": eps}
+
+
+def _standardize_grad_ref(g, out, var, g_mean, g_var, axis=-1, eps=1e-5):
+    def mean(x):
+        return np.mean(x, axis, keepdims=True)
+
+    n, std = out.size / var.size, np.sqrt(var + eps)
+    d = (g - mean(g) - out * mean(g * out)) / std
+    return d + g_mean / n + g_var * 2 * out * std / n
+
+
+@op(
+    samples=_standardize_grad_samples, ref=_standardize_grad_ref, cuda=kernels.standardize_grad,
+    errors=[([np.ones(3), np.ones(2), *[np.ones(1)] * 3], {}, ShapeError, r"\(3,\).*\(2,\)")],
+)  # fmt: skip
+def standardize_grad(xp, g, out, var, g_mean, g_var, /, axis=-1, *, eps=1e-5):
+    """The gradient of `standardize` by its input.
+
+    Args:
+        g: the gradient by the result `out`, of its shape.
+        out: the result.
+        var: the variance.
+        g_mean, g_var: the gradients by mean and variance.
+        axis: int or tuple of ints: over which a mean was taken.
+        eps: added to the variance.
+
+    Returns:
+        Tensor of the shape of `out`.
+
+    >>> import gpugrad as gg
+    >>> args = [1.0, 0.0, 0.0], [-1.2247449, 0.0, 1.2247449], [0.6666667], [0.0], [0.0]
+    >>> print(gg.standardize_grad(*args, eps=0.0).numpy().round(4))
+    [ 0.2041 -0.4082  0.2041]
+    """
+    n = max(count(out.shape, axis), 1)
+    scale = inverse_root(xp, var, eps)
+    # what is added to each element, and by which each element of `out` is multiplied: two small
+    # arrays, so that the large ones are read once
+    shift = (g_mean - scale * xp.sum(g, axis=axis, keepdims=True)) / n
+    slope = 2 * g_var * ((var + eps) * scale) - scale * xp.sum_of_products(g, out, axis=axis)
+    d = out * (slope / n) + shift
+    d += g * scale  # d is made of all arguments, so it is of the kind of any of them
+    return d
+
+
+@op(
+    vjp=[
+        lambda xp, g, out, axis, eps: xp.rms_standardize_grad(
+            g[0], out[0], out[1], g[1], axis=axis, eps=eps
+        )
+    ],
+    outputs=2, batch="axis", samples=_ALONG, errors=_NO_AXIS, cuda=kernels.rms_standardize,
+    ref=lambda x, axis=-1, eps=1e-6: (
+        x / np.sqrt(np.mean(x * x, axis, keepdims=True) + eps), np.mean(x * x, axis, keepdims=True)
+    ),
+)  # fmt: skip
+def rms_standardize(xp, x, /, axis=-1, *, eps=1e-6):
+    """Scale lines of an array to a mean square of 1.
+
+    Args:
+        x: array of at least one dimension.
+        axis: int or tuple of ints: over which a mean is taken.
+        eps: added to the mean square.
+
+    Returns:
+        x / sqrt(mean_square + eps), and the mean square: Tensors, of which the second has
+        length 1 along these axes. Where mean_square + eps is 0, so are result and gradient.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    >>> import gpugrad as gg
+    >>> out, mean_square = gg.rms_standardize([1.0, 7.0], eps=0.0)
+    >>> print(out, mean_square)
+    [0.2 1.4] [25.]
+    """
+    _check_axes("rms_standardize", x, axis)
+    mean_square = xp.sum_of_products(x, x, axis=axis) / max(count(x.shape, axis), 1)
+    return x * inverse_root(xp, mean_square, eps), mean_square
+
+
+def _rms_grad_samples(rng):
+    for (g, out, ms, g_ms, _), keywords in _standardize_grad_samples(rng):
+        yield [g, out, ms, g_ms], keywords
+
+
+def _rms_grad_ref(g, out, mean_square, g_ms, axis=-1, eps=1e-6):
+    n, root = out.size / mean_square.size, np.sqrt(mean_square + eps)
+    d = (g - out * np.mean(g * out, axis, keepdims=True)) / root
+    return d + g_ms * 2 * out * root / n
+
+
+@op(
+    samples=_rms_grad_samples, ref=_rms_grad_ref, cuda=kernels.rms_standardize_grad,
+    errors=[([np.ones(3), np.ones(2), np.ones(1), np.ones(1)], {}, ShapeError, r"\(3,\).*\(2,\)")],
+)  # fmt: skip
+def rms_standardize_grad(xp, g, out, mean_square, g_ms, /, axis=-1, *, eps=1e-6):
+    """The gradient of `rms_standardize` by its input.
+
+    Args:
+        g: the gradient by the result `out`, of its shape.
+        out: the result.
+        mean_square: the mean square.
+        g_ms: the gradient by the mean square.
+        axis: int or tuple of ints: over which a mean was taken.
+        eps: added to the mean square.
+
+    Returns:
+        Tensor of the shape of `out`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.rms_standardize_grad([5.0, 0.0], [0.5, 1.5], [25.0], [0.0], eps=0.0))
+    [ 0.875 -0.375]
+    """
+    n = max(count(out.shape, axis), 1)
+    scale = inverse_root(xp, mean_square, eps)
+    along = scale * xp.sum_of_products(g, out, axis=axis)
+    slope = 2 * g_ms * ((mean_square + eps) * scale) - along
+    d = out * (slope / n)
+    d += g * scale
+    return d
+
+
+# ---- what they are made into -------------------------------------------------------------
+
+
+def _placed(xp, name, what, w, x_shape, axis):
+    """Weights of the shape of some axes, so that they broadcast with an array."""
+    if type(w) in SCALARS:
+        return w
+    axes = all_axes(len(x_shape), axis)
+    expected = tuple(x_shape[a] for a in axes)
+    if w.shape != expected:
+        raise ShapeError(
+            f"{name}: {what} has shape {w.shape}, it must be {expected}: that of the axes {axes} "
+            f"of x, whose shape is {x_shape}."
+        )
+    if list(axes) != sorted(axes):
+        raise ArgumentError(f"{name}: beside a weight, axes {axes} must be in increasing order.")
+    if axes == tuple(range(len(x_shape) - len(axes), len(x_shape))):
+        return w
+    return xp.reshape(w, tuple(n if a in axes else 1 for a, n in enumerate(x_shape)))
+
+
+def affine(xp, name, x, weight, bias, axis, weight_name="weight", bias_name="bias"):
+    """Times weight plus bias, both of the shape of some axes of x."""
+    if weight is not None:
+        x = x * _placed(xp, name, weight_name, weight, x.shape, axis)
+    return x if bias is None else x + _placed(xp, name, bias_name, bias, x.shape, axis)
+
+
+def affine_ref(x, weight, bias, axis):
+    """`affine` in NumPy, for the references."""
+    axes = {a % x.ndim for a in (axis if isinstance(axis, tuple) else (axis,))}
+    rest = tuple(a for a in range(x.ndim) if a not in axes)
+    x = x if weight is None else x * np.expand_dims(weight, rest)
+    return x if bias is None else x + np.expand_dims(bias, rest)
+
+
+def _layer_ref(x, weight=None, bias=None, axis=-1, eps=1e-5):
+    return affine_ref(_standardize_ref(x, axis, eps)[0], weight, bias, axis)
+
+
+_WRONG_WEIGHT: tuple[Any, ...] = (
+    [np.ones((2, 3)), np.ones(2)],
+    {},
+    ShapeError,
+    r"weight.*\(2,\).*\(3,\)",
+)
+
+
+@op(
+    arrays=("x", "weight", "bias"), keeps_half=True, ref=_layer_ref,
+    samples=shaped(
+        ([(2, 3), (3,), (3,)], {}), ([(4,)], {"eps": 0.1}),
+        ([(2, 3, 2), (3, 2), (3, 2)], {"axis": (-2, -1)}), ([(2, 3, 2), (3,)], {"axis": 1}),
+    ),
+    errors=[*_NO_AXIS, _WRONG_WEIGHT],
+)  # fmt: skip
+def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
+    """Layer normalisation: (x - mean) / sqrt(var + eps) * weight + bias.
+
+    Args:
+        x: array of at least one dimension.
+        weight, bias: arrays of the shape of these axes of `x`; None for 1 and 0.
+        axis: int or tuple of ints: over which mean and variance are taken. torch's
+            ``normalized_shape`` of k lengths is the last k axes.
+        eps: added to the variance.
+
+    Returns:
+        Tensor of the shape of `x`. Where all elements are equal it is `bias`, and the gradient
+        is finite.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: the shapes do not fit.
+
+    Ba et al. 2016, "Layer Normalization".
+
+    >>> import gpugrad as gg
+    >>> print(gg.layer_norm([[1.0, 3.0], [5.0, 5.0]], [2.0, 2.0], eps=0))
+    [[-2.  2.]
+     [ 0.  0.]]
+    """
+    if on_gpu(x):
+        return xp.standardize_affine(x, weight, bias, axis=axis, along=axis, eps=eps)[0]
+    return _layer_norm(xp, x, weight, bias, axis=axis, eps=eps)
+
+
+@through_float32
+def _layer_norm(xp, x, weight, bias, *, axis, eps):
+    out, _, _ = xp.standardize(x, axis=axis, eps=eps)
+    return affine(xp, "layer_norm", out, weight, bias, axis)
+
+
+def _rms_ref(x, weight=None, axis=-1, eps=None):
+    eps = np.finfo(x.dtype).eps if eps is None else eps
+    return affine_ref(x / np.sqrt(np.mean(x * x, axis, keepdims=True) + eps), weight, None, axis)
+
+
+@op(
+    arrays=("x", "weight"), keeps_half=True, ref=_rms_ref,
+    samples=shaped(
+        ([(2, 3), (3,)], {"eps": 1e-3}), ([(2, 3, 2), (3, 2)], {"axis": (1, 2), "eps": 0.1}),
+        ([(2, 3)], {"axis": 0, "eps": 1e-6}),
+    ),
+    errors=[*_NO_AXIS, _WRONG_WEIGHT],
+)  # fmt: skip
+def rms_norm(xp, x, /, weight=None, *, axis=-1, eps=None):
+    """Root-mean-square normalisation: x / sqrt(mean(x * x) + eps) * weight.
+
+    Args:
+        x: array of at least one dimension.
+        weight: array of the shape of these axes of `x`; None for 1.
+        axis: int or tuple of ints: over which the mean is taken.
+        eps: added to the mean square; None for the smallest step from 1 of the dtype that is
+            computed in, as in torch.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: the shapes do not fit.
+
+    Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
+
+    >>> import gpugrad as gg
+    >>> print(gg.rms_norm([1.0, 7.0], [5.0, 5.0]))
+    [1. 7.]
+    """
+    if eps is None:
+        eps = float(np.finfo(np.float32 if x.dtype in HALF else x.dtype).eps)
+    if on_gpu(x):
+        params = {"axis": axis, "along": axis, "eps": eps, "centered": False}
+        return xp.standardize_affine(x, weight, **params)[0]
+    return _rms_norm(xp, x, weight, axis=axis, eps=eps)
+
+
+@through_float32
+def _rms_norm(xp, x, weight, *, axis, eps):
+    out, _ = xp.rms_standardize(x, axis=axis, eps=eps)
+    return affine(xp, "rms_norm", out, weight, None, axis)

@@ -1,0 +1,308 @@
+"""Normalisation of what has channels, along axis 1 as in torch: batch, group, instance norm."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpugrad.core.backend import HALF, on_gpu
+from gpugrad.core.samples import calls, shaped, uniform
+from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.ops.nn.normalization import affine, affine_ref
+from gpugrad.ops.nn.normalization_fused import narrowed
+from gpugrad.registry.on_arrays import wide
+from gpugrad.registry.record import op
+
+
+def _channel_axis(name, x, axis, at_least=2):
+    """The channels' axis counted from 0; the examples are along axis 0."""
+    if x.ndim < at_least or not -x.ndim <= axis < x.ndim:
+        raise AxisError(
+            f"{name}: an array of at least {at_least} axes with channels along axis {axis} is "
+            f"needed, the shape is {x.shape}."
+        )
+    return axis % x.ndim
+
+
+def _others(ndim, *axes):
+    return tuple(a for a in range(ndim) if a not in axes)
+
+
+def _standard(x, axes, eps):
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
+
+
+# ---- batch norm --------------------------------------------------------------------------
+
+
+def _batch_ref(
+    x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1,
+    eps=1e-5, axis=1,
+):  # fmt: skip
+    axes = tuple(a for a in range(x.ndim) if a != axis % x.ndim)
+    mean, var = x.mean(axes), x.var(axes)
+    if not training:
+        y = (x - np.expand_dims(running_mean, axes)) / np.sqrt(
+            np.expand_dims(running_var, axes) + eps
+        )
+        return affine_ref(y, weight, bias, axis), running_mean, running_var
+    n = x.size / mean.size
+    var = var * n / (n - 1)
+    if running_mean is not None:
+        mean = (1 - momentum) * running_mean + momentum * mean
+    if running_var is not None:
+        var = (1 - momentum) * running_var + momentum * var
+    return affine_ref(_standard(x, axes, eps), weight, bias, axis), mean, var
+
+
+def _running(xp, x, old, new, momentum):
+    if old is not None:
+        new = wide(xp, old) * (1 - momentum) + new * momentum
+    return narrowed(xp, new, x, old) if x.dtype in HALF else new
+
+
+@op(
+    arrays=("x", "running_mean", "running_var", "weight", "bias"), outputs=3, keeps_half=True,
+    ref=_batch_ref,
+    samples=calls(
+        lambda rng: (
+            [uniform(rng, 3, 2), uniform(rng, 2), uniform(rng, 2, low=0.5), uniform(rng, 2)],
+            {"bias": uniform(rng, 2)},
+        ),
+        lambda rng: (
+            [uniform(rng, 3, 2), uniform(rng, 2), uniform(rng, 2, low=0.5), uniform(rng, 2)],
+            {"bias": uniform(rng, 2), "training": True, "momentum": 0.3, "eps": 0.1},
+        ),
+        lambda rng: ([uniform(rng, 2, 2, 3), None, None, uniform(rng, 2)], {"training": True}),
+        lambda rng: ([uniform(rng, 2, 2, 3)], {"training": True, "axis": -1}),
+    ),
+    errors=[
+        ([np.ones((2, 3))], {}, ArgumentError, "batch_norm.*running_mean"),
+        ([np.ones(3)], {"training": True}, AxisError, r"batch_norm.*\(3,\)"),
+        ([np.ones((2, 3)), np.ones(2), np.ones(3)], {}, ShapeError, r"running_mean.*\(2,\)"),
+    ],
+)  # fmt: skip
+def batch_norm(
+    xp, x, /, running_mean=None, running_var=None, weight=None, bias=None, *, training=False,
+    momentum=0.1, eps=1e-5, axis=1,
+):  # fmt: skip
+    """Batch normalisation: (x - mean) / sqrt(var + eps) * weight + bias, for each channel.
+
+    Nothing is changed in place. In training, put the second and third result into the
+    Variables of the running statistics yourself.
+
+    Args:
+        x: array with examples along axis 0 and channels along `axis`.
+        running_mean, running_var: arrays of shape (channels,). They are used if not in
+            training; in training they only enter the new ones, and may be None.
+        weight, bias: arrays of shape (channels,); None for 1 and 0.
+        training: whether mean and variance are those of `x`, over all other axes.
+        momentum: what the statistics of `x` count in the new running ones.
+        eps: added to the variance.
+        axis: int, of the channels.
+
+    16-bit `x` and weights give a 16-bit result, also beside running statistics in float32.
+
+    Returns:
+        Three Tensors: the result, of the shape of `x`, and running mean and variance: the new
+        ones in training (those of `x` alone, where there were none; the variance is that of a
+        sample, as in torch), else those given.
+
+    Raises:
+        ArgumentError: without training, running statistics are missing.
+        AxisError: there is no such axis, or no axis of examples.
+        ShapeError: the shapes do not fit.
+
+    Ioffe and Szegedy 2015, "Batch Normalization".
+
+    >>> import gpugrad as gg
+    >>> y, mean, var = gg.batch_norm([[1.0], [3.0]], training=True, eps=0)
+    >>> print(y, mean, var)
+    [[-1.]
+     [ 1.]] [2.] [2.]
+    """
+    axis = _channel_axis("batch_norm", x, axis)
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ArgumentError("batch_norm: without training, running_mean and _var are needed.")
+        inverse = xp.rsqrt(wide(xp, running_var) + eps)
+        y = affine(
+            xp, "batch_norm", wide(xp, x), None, -wide(xp, running_mean), axis,
+            bias_name="running_mean",
+        )  # fmt: skip
+        y = affine(xp, "batch_norm", y, inverse, None, axis, weight_name="running_var")
+        y = affine(xp, "batch_norm", y, wide(xp, weight), wide(xp, bias), axis)
+        y = narrowed(xp, y, x, weight, bias) if x.dtype in HALF else y
+        return y, xp.positive(running_mean), xp.positive(running_var)
+    others = _others(x.ndim, axis)
+    if on_gpu(x) or x.dtype in HALF:
+        y, mean, var = xp.standardize_affine(x, weight, bias, axis=others, along=axis, eps=eps)
+    else:
+        out, mean, var = xp.standardize(x, axis=others, eps=eps)
+        y = affine(xp, "batch_norm", out, weight, bias, axis)
+    channels = (x.shape[axis],)
+    n = x.size // max(channels[0], 1)
+    var = xp.reshape(var, channels) * (n / max(n - 1, 1))
+    mean = _running(xp, x, running_mean, xp.reshape(mean, channels), momentum)
+    return y, mean, _running(xp, x, running_var, var, momentum)
+
+
+# ---- group and instance norm -------------------------------------------------------------
+
+
+def _group_ref(x, weight=None, bias=None, num_groups=1, eps=1e-5, axis=1):
+    moved = np.moveaxis(x, axis, 1)
+    groups = moved.reshape(len(x), num_groups, -1)
+    y = np.moveaxis(_standard(groups, 2, eps).reshape(moved.shape), 1, axis)
+    return affine_ref(y, weight, bias, axis)
+
+
+@op(
+    arrays=("x", "weight", "bias"), ref=_group_ref,
+    samples=shaped(
+        ([(2, 4), (4,), (4,)], {"num_groups": 2}),
+        ([(1, 2, 3), (2,), (2,)], {"num_groups": 1, "eps": 0.1}),
+        ([(2, 2, 2), (2,)], {"num_groups": 1, "axis": -1}),
+    ),
+    errors=[
+        ([np.ones((2, 3))], {"num_groups": 2}, ArgumentError, "group_norm.*num_groups=2"),
+        ([np.ones(3)], {"num_groups": 1}, AxisError, r"group_norm.*\(3,\)"),
+        ([np.ones((2, 3)), np.ones(2)], {"num_groups": 1}, ShapeError, r"weight.*\(2,\)"),
+    ],
+)  # fmt: skip
+def group_norm(xp, x, /, weight=None, bias=None, *, num_groups, eps=1e-5, axis=1):
+    """Group normalisation: as `layer_norm`, over groups of channels and all places.
+
+    Args:
+        x: array with examples along axis 0 and channels along `axis`.
+        weight, bias: arrays of shape (channels,); None for 1 and 0.
+        num_groups: int, how many groups the channels make.
+        eps: added to the variance.
+        axis: int, of the channels.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ArgumentError: the channels do not make that many groups.
+        AxisError: there is no such axis, or no axis of examples.
+        ShapeError: the shapes do not fit.
+
+    Wu and He 2018, "Group Normalization".
+
+    >>> import gpugrad as gg
+    >>> print(gg.group_norm([[1.0, 3.0, 4.0, 2.0]], num_groups=2, eps=0))
+    [[-1.  1.  1. -1.]]
+    """
+    axis = _channel_axis("group_norm", x, axis)
+    channels = x.shape[axis]
+    if num_groups < 1 or channels % num_groups:
+        raise ArgumentError(
+            f"group_norm: {channels} channels do not make num_groups={num_groups} groups."
+        )
+    each = (num_groups, channels // num_groups)
+    groups = xp.reshape(x, (*x.shape[:axis], *each, *x.shape[axis + 1 :]))
+    out, _, _ = xp.standardize(groups, axis=_others(groups.ndim, 0, axis), eps=eps)
+    return affine(xp, "group_norm", xp.reshape(out, x.shape), weight, bias, axis)
+
+
+def _instance_ref(x, weight=None, bias=None, eps=1e-5, axis=1):
+    axes = tuple(a for a in range(1, x.ndim) if a != axis % x.ndim)
+    return affine_ref(_standard(x, axes, eps), weight, bias, axis)
+
+
+@op(
+    arrays=("x", "weight", "bias"), ref=_instance_ref,
+    samples=shaped(
+        ([(2, 2, 3), (2,), (2,)], {}), ([(1, 2, 2, 3), (2,)], {"eps": 0.1}),
+        ([(2, 3, 2)], {"axis": -1}),
+    ),
+    errors=[
+        ([np.ones((2, 3))], {}, AxisError, r"instance_norm.*\(2, 3\)"),
+        ([np.ones((2, 3, 4)), np.ones(4)], {}, ShapeError, r"weight.*\(4,\)"),
+    ],
+)  # fmt: skip
+def instance_norm(xp, x, /, weight=None, bias=None, *, eps=1e-5, axis=1):
+    """Instance normalisation: as `layer_norm`, over the places of each example and channel.
+
+    Args:
+        x: array with examples along axis 0, channels along `axis`, and at least one more axis.
+        weight, bias: arrays of shape (channels,); None for 1 and 0.
+        eps: added to the variance.
+        axis: int, of the channels.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        AxisError: there is no such axis, or no axis of places.
+        ShapeError: the shapes do not fit.
+
+    Ulyanov et al. 2016, "Instance Normalization: The Missing Ingredient for Fast Stylization".
+
+    >>> import gpugrad as gg
+    >>> print(gg.instance_norm([[[1.0, 3.0], [4.0, 2.0]]], eps=0))
+    [[[-1.  1.]
+      [ 1. -1.]]]
+    """
+    axis = _channel_axis("instance_norm", x, axis, at_least=3)
+    out, _, _ = xp.standardize(x, axis=_others(x.ndim, 0, axis), eps=eps)
+    return affine(xp, "instance_norm", out, weight, bias, axis)
+
+
+# ---- between channels --------------------------------------------------------------------
+
+
+def _response_ref(x, size, alpha=1e-4, beta=0.75, k=1.0, axis=1):
+    squares = np.moveaxis(x * x, axis, 0)
+    sums = [squares[max(c - size // 2, 0) : c + (size - 1) // 2 + 1].sum(0)
+            for c in range(len(squares))]  # fmt: skip
+    return x / (k + alpha / size * np.moveaxis(np.array(sums), 0, axis)) ** beta
+
+
+@op(
+    ref=_response_ref,
+    samples=shaped(
+        ([(2, 4, 2)], {"size": 3, "alpha": 0.5}), ([(1, 2, 3)], {"size": 4, "axis": -1, "k": 2.0}),
+        ([(2, 3)], {"size": 1, "beta": 0.5}),
+    ),
+    errors=[
+        ([np.ones((2, 3))], {"size": 0}, ArgumentError, "local_response_norm.*size=0"),
+        ([np.ones(3)], {"size": 1}, AxisError, r"local_response_norm.*\(3,\)"),
+    ],
+)  # fmt: skip
+def local_response_norm(xp, x, /, size, *, alpha=1e-4, beta=0.75, k=1.0, axis=1):
+    """Divide by (k + alpha * mean square of the neighbouring channels) ** beta.
+
+    Args:
+        x: array with examples along axis 0 and channels along `axis`.
+        size: int, how many channels a mean is of: size // 2 before the one in question,
+            (size - 1) // 2 behind it, where missing ones count as 0.
+        alpha, beta, k: numbers. As in torch, and unlike TensorFlow, `alpha` is for the mean
+            and not for the sum.
+        axis: int, of the channels.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ArgumentError: `size` is below 1.
+        AxisError: there is no such axis, or no axis of examples.
+
+    Krizhevsky et al. 2012, "ImageNet Classification with Deep Convolutional Neural Networks".
+
+    >>> import gpugrad as gg
+    >>> print(gg.local_response_norm([[3.0, 0.0, 2.0]], 1, alpha=1.0, beta=0.5, k=0.0))
+    [[1. 0. 1.]]
+    """
+    if size < 1:
+        raise ArgumentError(f"local_response_norm: size={size} must be at least 1.")
+    axis = _channel_axis("local_response_norm", x, axis)
+    n = x.shape[axis]
+    widths = [(0, 0)] * x.ndim
+    widths[axis] = (size // 2, (size - 1) // 2)
+    squares = xp.pad(xp.square(x), tuple(widths))
+    until = (slice(None),) * axis
+    total = xp.getitem(squares, index=(*until, slice(0, n)))
+    for first in range(1, size):
+        total = total + xp.getitem(squares, index=(*until, slice(first, first + n)))
+    return xp.masked_divide(x, (k + total * (alpha / size)) ** beta)

@@ -1,0 +1,252 @@
+"""Standardised, weighted and shifted in one op: what the norms are on a GPU.
+
+On the CPU the norms are two ops that each read their arrays from cache; a GPU has kernels that read
+them from memory once. Statistics of 16-bit floats are float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.samples import uniform
+from gpugrad.errors import AxisError, ShapeError
+from gpugrad.kernels.by_hand import norms as kernels
+from gpugrad.ops._axes import all_axes, batch_axis, count
+from gpugrad.ops.nn.losses import same_shape
+from gpugrad.ops.nn.normalization import affine, affine_ref, inverse_root
+from gpugrad.registry.on_arrays import wide
+from gpugrad.registry.record import op
+
+
+def narrowed(xp, y, x, *weights):
+    """What was computed of these in float32, in their dtype if that is one."""
+    same = all(w is None or w.dtype == x.dtype for w in weights)
+    return xp.astype(y, x.dtype) if same and y.dtype != x.dtype else y
+
+
+def _samples(rng):
+    yield [uniform(rng, 2, 3), uniform(rng, 3), uniform(rng, 3)], {}
+    yield (
+        [uniform(rng, 2, 2, 2), uniform(rng, 2, 2)],
+        {"axis": (1, 2), "along": (1, 2), "eps": 0.1, "centered": False},
+    )
+    yield [uniform(rng, 3, 2), uniform(rng, 2), uniform(rng, 2)], {"axis": 0, "along": 1}
+    yield [uniform(rng, 2, 2, 3), uniform(rng, 2)], {"axis": -1, "along": 1}
+    yield [uniform(rng, 2, 3)], {"centered": False}
+    yield [uniform(rng, 3, 2)], {"axis": (0, 1), "along": 1, "bias": uniform(rng, 2)}
+
+
+def _small(shape, axis):
+    axes = all_axes(len(shape), axis)
+    return tuple(1 if a in axes else n for a, n in enumerate(shape))
+
+
+def _grad_samples(rng):
+    for (x, *weight), params in _samples(rng):
+        small = _small(x.shape, params.get("axis", -1))
+        given = [uniform(rng, *s, low=0.5) for s in (x.shape, x.shape, small, small, small, small)]
+        yield [*given, *weight[:1]], {k: v for k, v in params.items() if k != "bias"}
+
+
+def _ref(x, weight=None, bias=None, axis=-1, along=-1, eps=1e-5, centered=True):
+    mean = np.mean(x, axis, keepdims=True) * centered
+    var = np.mean((x - mean) ** 2, axis, keepdims=True)
+    return affine_ref((x - mean) / np.sqrt(var + eps), weight, bias, along), mean, var
+
+
+_errors = [
+    ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"weight.*\(2,\).*\(3,\)"),
+    ([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds"),
+]
+
+
+def _vjp(xp, g, x, weight, bias_shape, out, axis, along, eps, centered):
+    params = {"axis": axis, "along": along, "eps": eps, "centered": centered}
+    statistics = out[1], out[2], g[1], g[2]
+    if weight is None:
+        dx = xp.standardize_affine_grad(g[0], x, *statistics, **params)
+        return dx, None, None if bias_shape is None else _sum_along(xp, g[0], along)
+    return xp.standardize_affine_grads(g[0], x, *statistics, weight, **params)
+
+
+def _sum_along(xp, g, along):
+    axes = all_axes(g.ndim, along)
+    return xp.sum(g, axis=tuple(a for a in range(g.ndim) if a not in axes))
+
+
+def _batch(xp, batched, x, weight, bias, *, axis, along, **params):
+    if not batched[0]:
+        size = next(
+            w.shape[0] for w, has_one in zip((weight, bias), batched[1:], strict=True) if has_one
+        )
+        x = xp.broadcast_to(x, (size, *x.shape))
+    n, axes = x.ndim - 1, all_axes(x.ndim - 1, along)
+    params |= {"axis": batch_axis(axis, n), "along": batch_axis(along, n)}
+    if not any(batched[1:]):
+        return xp.standardize_affine(x, weight, bias, **params)
+    y, mean, var = xp.standardize_affine(x, **params)
+    one = tuple(m if a in axes else 1 for a, m in enumerate(x.shape[1:]))
+    if weight is not None:
+        y = y * xp.reshape(weight, (*weight.shape[: batched[1]], *one))
+    if bias is not None:
+        y = y + xp.reshape(bias, (*bias.shape[: batched[2]], *one))
+    return y, mean, var
+
+
+@op(
+    vjp=_vjp, arrays=("x", "weight", "bias"), outputs=3, keeps_half=True, batch=_batch,
+    samples=_samples, ref=_ref, errors=_errors, cuda=kernels.standardize_affine,
+)  # fmt: skip
+def standardize_affine(
+    xp, x, /, weight=None, bias=None, *, axis=-1, along=-1, eps=1e-5, centered=True
+):
+    """`standardize` or `rms_standardize`, then times weight plus bias, as one op.
+
+    Args:
+        x: array of at least one dimension.
+        weight, bias: arrays of the shape of the axes `along` of `x`; None for 1 and 0.
+        axis: int or tuple of ints: over which a mean is taken.
+        along: int or tuple of ints: the axes of the weights.
+        eps: added to the variance.
+        centered: False leaves the mean as it is, and takes the mean square for the variance.
+
+    Returns:
+        (x - mean) / sqrt(var + eps) * weight + bias, the mean (0 if not centered) and the
+        variance: Tensors, of which the last two have length 1 along `axis`. They are float32 for
+        16-bit floats. Where var + eps is 0, so are result and gradient.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: the shapes do not fit.
+
+    >>> import gpugrad as gg
+    >>> out, mean, var = gg.standardize_affine([1.0, 3.0], [2.0, 2.0], eps=0.0)
+    >>> print(out, mean, var)
+    [-2.  2.] [2.] [1.]
+    """
+    if centered:
+        out, mean, var = xp.standardize(wide(xp, x), axis=axis, eps=eps)
+    else:
+        out, var = xp.rms_standardize(wide(xp, x), axis=axis, eps=eps)
+        mean = xp.lib.zeros_like(var)
+    y = affine(xp, "standardize_affine", out, wide(xp, weight), wide(xp, bias), along)
+    return narrowed(xp, y, x, weight, bias), mean, var
+
+
+def _gradients(xp, g, x, mean, var, g_mean, g_var, weight, axis, along, eps, centered):
+    """The gradient by x, and what of `x` was standardised."""
+    n = max(count(x.shape, axis), 1)
+    scale = inverse_root(xp, var, eps)
+    out = (x - mean) * scale
+    g = affine(xp, "standardize_affine_grad", g, weight, None, along)
+    slope = 2 * g_var * ((var + eps) * scale) - scale * xp.sum_of_products(g, out, axis=axis)
+    dx = g * scale + out * (slope / n)
+    if centered:
+        dx = dx + (g_mean - scale * xp.sum(g, axis=axis, keepdims=True)) / n
+    return dx, out
+
+
+def _grad_ref(g, x, mean, var, g_mean, g_var, weight=None, axis=-1, along=-1, eps=1e-5,
+              centered=True):  # fmt: skip
+    n, std = x.size / var.size, np.sqrt(var + eps)
+    out = (x - mean) / std
+    g = affine_ref(g, weight, None, along)
+    own = np.mean(g, axis, keepdims=True) * centered
+    d = (g - own - out * np.mean(g * out, axis, keepdims=True)) / std
+    return d + centered * g_mean / n + g_var * 2 * out * std / n
+
+
+_GRAD_ERRORS: list[Any] = [
+    ([np.ones((2, 3)), np.ones((3, 2)), *[np.ones((2, 1))] * 4], {}, ShapeError, r"\(3, 2\)"),
+]
+
+
+def _by_channel(g, x, *others, axis=-1, **params):
+    """Whether means are over others than the last axes: rows have kernels made with their steps."""
+    axes = all_axes(x.ndim, axis)
+    return axes != tuple(range(x.ndim - len(axes), x.ndim))
+
+
+@op(
+    arrays=("g", "x", "mean", "var", "g_mean", "g_var", "weight"), keeps_half=True,
+    whole=_by_channel,
+    samples=_grad_samples, ref=_grad_ref, errors=_GRAD_ERRORS, cuda=kernels.standardize_affine_grad,
+)  # fmt: skip
+def standardize_affine_grad(
+    xp, g, x, mean, var, g_mean, g_var, /, weight=None, *, axis=-1, along=-1, eps=1e-5,
+    centered=True,
+):  # fmt: skip
+    """The gradient of `standardize_affine` by its input.
+
+    Args:
+        g: the gradient by the first result, of its shape.
+        x: the input.
+        mean, var: the other results.
+        g_mean, g_var: the gradients by them.
+        weight, axis, along, eps, centered: as there.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+
+    >>> import gpugrad as gg
+    >>> args = [1.0, 0.0, 0.0], [1.0, 2.0, 3.0], [2.0], [0.6666667], [0.0], [0.0]
+    >>> print(gg.standardize_affine_grad(*args, eps=0.0).numpy().round(4))
+    [ 0.2041 -0.4082  0.2041]
+    """
+    same_shape("standardize_affine_grad", g=g, x=x)
+    arrays = [wide(xp, a) for a in (g, x, mean, var, g_mean, g_var, weight)]
+    dx, _ = _gradients(xp, *arrays, axis, along, eps, centered)
+    return xp.astype(dx, x.dtype)
+
+
+def _grads_samples(rng):
+    return ((args, params) for args, params in _grad_samples(rng) if len(args) == 7)
+
+
+def _grads_ref(g, x, mean, var, g_mean, g_var, weight, axis=-1, along=-1, eps=1e-5, centered=True):
+    dx = _grad_ref(g, x, mean, var, g_mean, g_var, weight, axis, along, eps, centered)
+    axes = all_axes(x.ndim, along)
+    rest = tuple(a for a in range(x.ndim) if a not in axes)
+    out = (x - mean) / np.sqrt(var + eps)
+    return dx, np.sum(g * out, rest), np.sum(g, rest)
+
+
+@op(
+    outputs=3, keeps_half=True, whole=_by_channel, samples=_grads_samples, ref=_grads_ref,
+    errors=[([*_GRAD_ERRORS[0][0], np.ones(2)], *_GRAD_ERRORS[0][1:])],
+    cuda=kernels.standardize_affine_grads,
+)  # fmt: skip
+def standardize_affine_grads(
+    xp, g, x, mean, var, g_mean, g_var, weight, /, *, axis=-1, along=-1, eps=1e-5, centered=True
+):
+    """The gradients of `standardize_affine` by its input, weight and bias, in one pass.
+
+    Args:
+        g: the gradient by the first result, of its shape.
+        x: the input.
+        mean, var: the other results.
+        g_mean, g_var: the gradients by them.
+        weight, axis, along, eps, centered: as there.
+
+    Returns:
+        Three Tensors: of the shapes of `x`, of `weight`, and of `weight` again for the bias.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+
+    >>> import gpugrad as gg
+    >>> args = [1.0, 0.0], [1.0, 3.0], [2.0], [1.0], [0.0], [0.0], [2.0, 2.0]
+    >>> dx, d_weight, d_bias = gg.standardize_affine_grads(*args, eps=0.0)
+    >>> print(dx, d_weight, d_bias)
+    [0. 0.] [-1.  0.] [1. 0.]
+    """
+    same_shape("standardize_affine_grads", g=g, x=x)
+    arrays = [wide(xp, a) for a in (g, x, mean, var, g_mean, g_var, weight)]
+    dx, out = _gradients(xp, *arrays, axis, along, eps, centered)
+    made = dx, _sum_along(xp, arrays[0] * out, along), _sum_along(xp, arrays[0], along)
+    return tuple(xp.astype(a, b.dtype) for a, b in zip(made, (x, weight, weight), strict=True))

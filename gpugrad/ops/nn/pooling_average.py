@@ -1,0 +1,407 @@
+"""Sums, means and p-norms of windows, by slices along one axis after the other."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from gpugrad.core.samples import shaped
+from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.kernels.by_hand import windows as kernels
+from gpugrad.ops.arrays.windows import ints, pad_last, strided
+from gpugrad.ops.nn.pooling_max import pool_geometry, wrong_pool
+from gpugrad.ops.nn.resample import Taps
+from gpugrad.registry.record import op
+
+# ---- sums --------------------------------------------------------------------------------
+
+
+def _window_sum_vjp(xp, g, x_shape, size, axis, step):
+    axis %= len(x_shape)
+    g = xp.broadcast_to(xp.expand_dims(g, axis=-1), (*g.shape, size))
+    return xp.overlap_add(g, axis=axis, length=x_shape[axis], step=step)
+
+
+def _window_sum_batch(xp, batched, x, *, size, axis, step):
+    return xp.window_sum(x, size, axis=axis + 1 if axis >= 0 else axis, step=step)
+
+
+def _window_sum_ref(x, size, axis=-1, step=1):
+    view = np.lib.stride_tricks.sliding_window_view(x, size, axis=axis)
+    every = [slice(None)] * x.ndim
+    every[axis] = slice(None, None, step)
+    return view[tuple(every)].sum(-1)
+
+
+@op(
+    vjp=[_window_sum_vjp], linear=True, kinds="fc", ref=_window_sum_ref, batch=_window_sum_batch,
+    cuda=kernels.window_sum,
+    samples=shaped(
+        ([(5,)], {"size": 2}), ([(2, 6)], {"size": 3, "axis": 1, "step": 2}),
+        ([(3, 2)], {"size": 1, "axis": -2, "step": 2}), ([(3, 0)], {"size": 2, "axis": 0}),
+    ),
+    errors=[
+        ([np.ones(2), 3], {}, ShapeError, r"window_sum.*\(2,\)"),
+        ([np.ones(2), 0], {}, ArgumentError, "size=0"),
+        ([np.ones(2), 1], {"axis": 1}, AxisError, "axis 1"),
+    ],
+)  # fmt: skip
+def window_sum(xp, x, /, size, *, axis=-1, step=1):
+    """Sums of windows along an axis.
+
+    Args:
+        x: array of at least one axis.
+        size: int, elements in a window.
+        axis: int.
+        step: int, from one window to the next.
+
+    Returns:
+        Tensor with the windows' places along the axis.
+
+    Raises:
+        ShapeError: the axis is shorter than a window.
+        AxisError: there is no such axis.
+        ArgumentError: `size` or `step` is no positive int.
+
+    >>> import gpugrad as gg
+    >>> print(gg.OPS["window_sum"].eager([1.0, 2.0, 4.0], 2))
+    [3. 6.]
+    """
+    (size,) = ints("window_sum", "size", size, 1, 1)
+    (step,) = ints("window_sum", "step", step, 1, 1)
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(f"window_sum: axis {axis} is out of bounds for the shape {x.shape}.")
+    axis %= x.ndim
+    if size > x.shape[axis]:
+        raise ShapeError(f"window_sum: {size} elements do not fit in axis {axis} of {x.shape}.")
+    places = (x.shape[axis] - size) // step + 1
+    lead = (slice(None),) * axis
+    parts = [x[(*lead, strided(t, places, step))] for t in range(size)]
+    out = parts[0].copy() if size == 1 else parts[0] + parts[1]
+    for part in parts[2:]:
+        out += part
+    return out
+
+
+# ---- means -------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=256)
+def _shares(length, size, step, padding, places, count_include_pad):
+    """Taps that divide each window's sum by how many elements it has; None: all have `size`.
+
+    Those that reach over the border at the end, as with `ceil_mode`, have fewer.
+    """
+    first = np.arange(places) * step - padding
+    last = np.minimum(first + size, length + (padding if count_include_pad else 0))
+    counts = last - (first if count_include_pad else np.maximum(first, 0))
+    if (counts == size).all():
+        return None
+    return Taps(np.arange(places)[:, None], 1 / counts[:, None], places)
+
+
+def _avg_pool(
+    xp, name, n, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+):  # fmt: skip
+    size, step, _, pairs = pool_geometry(name, n, x, kernel_size, stride, padding, 1, ceil_mode)
+    padding = ints(name, "padding", padding, n, 0)
+    if divisor_override is not None and not divisor_override:
+        raise ArgumentError(f"{name}: divisor_override={divisor_override!r} must not be 0.")
+    lengths, divisor = x.shape[x.ndim - n :], divisor_override or 1
+    x = pad_last(xp, x, pairs)
+    for k, axis in enumerate(range(x.ndim - n, x.ndim)):
+        x = xp.window_sum(x, size[k], axis=axis, step=step[k])
+        if divisor_override is not None:
+            continue
+        shares = _shares(
+            lengths[k], size[k], step[k], padding[k], x.shape[axis], bool(count_include_pad)
+        )
+        if shares is None:
+            divisor *= size[k]
+        else:
+            x = xp.resample(x, shares, axis=axis)
+    return x / divisor
+
+
+def _avg_ref(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+             divisor_override=None):  # fmt: skip
+    """By the definition: one window after another, cut off at the edges."""
+    n = x.ndim - 2
+    step = kernel_size if stride is None else stride
+    windows = []
+    for length in x.shape[2:]:
+        spare = length + 2 * padding - kernel_size + (step - 1 if ceil_mode else 0)
+        starts = [p * step - padding for p in range(spare // step + 1)]
+        windows.append([(p, min(p + kernel_size, length + padding)) for p in starts if p < length])
+    out = np.empty((*x.shape[:2], *(len(w) for w in windows)), x.dtype)
+    for at in np.ndindex(*out.shape[2:]):
+        spans = [w[k] for w, k in zip(windows, at, strict=True)]
+        kept = x[:, :, *(slice(max(a, 0), b) for a, b in spans)]
+        count = math.prod(b - a for a, b in spans) if count_include_pad else kept[0, 0].size
+        out[..., *at] = kept.sum(tuple(range(2, n + 2))) / (divisor_override or count)
+    return out
+
+
+@op(
+    ref=_avg_ref, kinds="fc",
+    samples=shaped(
+        ([(1, 2, 5)], {"kernel_size": 2}),
+        ([(1, 1, 5)], {"kernel_size": 2, "stride": 1, "divisor_override": 3}),
+        ([(1, 1, 6)], {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
+        ([(1, 1, 2)], {"kernel_size": 3, "ceil_mode": True}),
+    ),
+    errors=wrong_pool("avg_pool1d", 1),
+)  # fmt: skip
+def avg_pool1d(
+    xp, x, /, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+    divisor_override=None,
+):  # fmt: skip
+    """Mean of each window along an axis.
+
+    Args:
+        x: array of shape (N, C, L), or (C, L).
+        kernel_size: int, elements in a window.
+        stride: int, from one window to the next; None for `kernel_size`.
+        padding: int, zeros put at each end; at most half of a window.
+        ceil_mode: whether windows may reach over the end, if they begin before it.
+        count_include_pad: whether the zeros are counted in the mean.
+        divisor_override: by what sums are divided, in place of the number of elements.
+
+    Returns:
+        Tensor of shape (N, C, number of windows), or without N.
+
+    Raises:
+        ShapeError: `x` has other axes, or is shorter than a window.
+        ArgumentError: an argument is no int, too small or too large.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nn.avg_pool1d([[[1.0, 3.0, 2.0, 0.0]]], 2))
+    [[[2. 1.]]]
+    """
+    return _avg_pool(
+        xp, "avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, count_include_pad,
+        divisor_override,
+    )  # fmt: skip
+
+
+@op(
+    ref=_avg_ref, kinds="fc",
+    samples=shaped(
+        ([(1, 2, 2, 4)], {"kernel_size": 2}),
+        ([(1, 1, 4, 5)], {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True,
+                          "count_include_pad": False}),
+    ),
+    errors=[
+        *wrong_pool("avg_pool2d", 2),
+        ([np.ones((1, 1, 3, 3)), 2], {"divisor_override": 0}, ArgumentError, "divisor_override=0"),
+    ],
+)  # fmt: skip
+def avg_pool2d(
+    xp, x, /, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+    divisor_override=None,
+):  # fmt: skip
+    """Mean of each window of images.
+
+    Args:
+        x: array of shape (N, C, H, W), or (C, H, W).
+        kernel_size: int or a pair, height and width of a window.
+        stride: int or a pair, from one window to the next; None for `kernel_size`.
+        padding: int or a pair, zeros put at each side; at most half of a window.
+        ceil_mode: whether windows may reach over the end, if they begin before it.
+        count_include_pad: whether the zeros are counted in the mean.
+        divisor_override: by what sums are divided, in place of the number of elements.
+
+    Returns:
+        Tensor of shape (N, C, rows of windows, columns of them), or without N.
+
+    Raises:
+        ShapeError: `x` has other axes, or is smaller than a window.
+        ArgumentError: an argument is no int, too small or too large.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nn.avg_pool2d([[[1.0, 3.0], [2.0, 0.0]]], 2))
+    [[[1.5]]]
+    """
+    return _avg_pool(
+        xp, "avg_pool2d", 2, x, kernel_size, stride, padding, ceil_mode, count_include_pad,
+        divisor_override,
+    )  # fmt: skip
+
+
+@op(
+    ref=_avg_ref, kinds="fc",
+    samples=shaped(
+        ([(1, 1, 2, 3, 2)], {"kernel_size": 2, "stride": 1}),
+        ([(1, 1, 3, 2, 2)], {"kernel_size": 2, "padding": 1, "count_include_pad": False}),
+    ),
+    errors=wrong_pool("avg_pool3d", 3),
+)  # fmt: skip
+def avg_pool3d(
+    xp, x, /, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+    divisor_override=None,
+):  # fmt: skip
+    """Mean of each window of volumes.
+
+    Args:
+        x: array of shape (N, C, D, H, W), or (C, D, H, W).
+        kernel_size: int or three, depth, height and width of a window.
+        stride: int or three, from one window to the next; None for `kernel_size`.
+        padding: int or three, zeros put at each side; at most half of a window.
+        ceil_mode: whether windows may reach over the end, if they begin before it.
+        count_include_pad: whether the zeros are counted in the mean.
+        divisor_override: by what sums are divided, in place of the number of elements.
+
+    Returns:
+        Tensor of shape (N, C, *number of windows), or without N.
+
+    Raises:
+        ShapeError: `x` has other axes, or is smaller than a window.
+        ArgumentError: an argument is no int, too small or too large.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nn.avg_pool3d([[[[1.0, 3.0], [2.0, 0.0]]]], (1, 2, 2)))
+    [[[[1.5]]]]
+    """
+    return _avg_pool(
+        xp, "avg_pool3d", 3, x, kernel_size, stride, padding, ceil_mode, count_include_pad,
+        divisor_override,
+    )  # fmt: skip
+
+
+# ---- p-norms -----------------------------------------------------------------------------
+
+
+def _lp_pool(xp, name, n, x, norm_type, kernel_size, stride, ceil_mode):
+    if not 0 < norm_type < math.inf:
+        raise ArgumentError(f"{name}: norm_type={norm_type!r} must be a positive number.")
+    size = math.prod(ints(name, "kernel_size", kernel_size, n, 1))
+    total = size * _avg_pool(
+        xp, name, n, x**norm_type, kernel_size, stride, 0, ceil_mode, True, None
+    )
+    if norm_type == 1:
+        return total
+    nothing = total == 0  # where the root has no finite derivative: its gradient is 0
+    root = xp.where(nothing, 1, total) ** (1 / norm_type)
+    return xp.where(nothing, 0, root)
+
+
+def _lp_ref(x, norm_type, kernel_size, stride=None, ceil_mode=False):
+    n = x.ndim - 2
+    means = _avg_ref(x**norm_type, kernel_size, stride, ceil_mode=ceil_mode)
+    return (means * kernel_size**n) ** (1 / norm_type)
+
+
+@op(
+    ref=_lp_ref,
+    samples=shaped(
+        ([(1, 2, 5)], {"norm_type": 2, "kernel_size": 2}),
+        ([(1, 1, 4)], {"norm_type": 3.0, "kernel_size": 3, "stride": 2, "ceil_mode": True}),
+        domain=(0.5, 2.0),
+    ),
+    errors=[
+        ([np.ones((1, 1, 3)), 0, 2], {}, ArgumentError, "norm_type=0"),
+        ([np.ones((1, 1, 3)), 2, 4], {}, ShapeError, "lp_pool1d: windows"),
+    ],
+)  # fmt: skip
+def lp_pool1d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The root ``sum(x**p) ** (1 / p)`` of each window along an axis. The gradient at 0 is 0.
+
+    Args:
+        x: array of shape (N, C, L), or (C, L).
+        norm_type: the positive number p; the sum itself for 1.
+        kernel_size: int, elements in a window.
+        stride: int, from one window to the next; None for `kernel_size`.
+        ceil_mode: whether windows may reach over the end. As in torch their sums are then
+            scaled up by how many elements they lack.
+
+    Returns:
+        Tensor of shape (N, C, number of windows), or without N; NaN where the sum is negative
+        and p is not 1.
+
+    Raises:
+        ShapeError: `x` has other axes, or is shorter than a window.
+        ArgumentError: an argument is no int, or too small.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nn.lp_pool1d([[[3.0, 4.0, 0.0, 0.0]]], 2, 2))
+    [[[5. 0.]]]
+    """
+    return _lp_pool(xp, "lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode)
+
+
+@op(
+    ref=_lp_ref,
+    samples=shaped(
+        ([(1, 2, 2, 4)], {"norm_type": 2, "kernel_size": 2}),
+        ([(1, 1, 2, 3)], {"norm_type": 1, "kernel_size": 2, "stride": 1}),
+        domain=(0.5, 2.0),
+    ),
+    errors=[
+        ([np.ones((1, 1, 3, 3)), -1, 2], {}, ArgumentError, "norm_type=-1"),
+        ([np.ones((1, 3)), 2, 2], {}, ShapeError, "lp_pool2d: x must"),
+    ],
+)  # fmt: skip
+def lp_pool2d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The root ``sum(x**p) ** (1 / p)`` of each window of images. The gradient at 0 is 0.
+
+    Args:
+        x: array of shape (N, C, H, W), or (C, H, W).
+        norm_type: the positive number p; the sum itself for 1.
+        kernel_size: int or a pair, height and width of a window.
+        stride: int or a pair, from one window to the next; None for `kernel_size`.
+        ceil_mode: whether windows may reach over the end. As in torch their sums are then
+            scaled up by how many elements they lack.
+
+    Returns:
+        Tensor of shape (N, C, rows of windows, columns of them), or without N; NaN where the
+        sum is negative and p is not 1.
+
+    Raises:
+        ShapeError: `x` has other axes, or is smaller than a window.
+        ArgumentError: an argument is no int, or too small.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nn.lp_pool2d([[[1.0, 1.0], [1.0, 1.0]]], 2, 2))
+    [[[2.]]]
+    """
+    return _lp_pool(xp, "lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode)
+
+
+@op(
+    ref=_lp_ref,
+    samples=shaped(
+        ([(1, 2, 2, 2, 4)], {"norm_type": 2, "kernel_size": 2}),
+        ([(1, 1, 2, 3, 2)], {"norm_type": 1, "kernel_size": 2, "stride": 1}),
+        domain=(0.5, 2.0),
+    ),
+    errors=[
+        ([np.ones((1, 1, 3, 3, 3)), -1, 2], {}, ArgumentError, "norm_type=-1"),
+        ([np.ones((1, 3)), 2, 2], {}, ShapeError, "lp_pool3d: x must"),
+    ],
+)  # fmt: skip
+def lp_pool3d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The root ``sum(x**p) ** (1 / p)`` of each window of volumes. The gradient at 0 is 0.
+
+    Args:
+        x: array of shape (N, C, D, H, W), or (C, D, H, W).
+        norm_type: the positive number p; the sum itself for 1.
+        kernel_size: int or three, depth, height and width of a window.
+        stride: int or three, from one window to the next; None for `kernel_size`.
+        ceil_mode: whether windows may reach over the end. As in torch their sums are then
+            scaled up by how many elements they lack.
+
+    Returns:
+        Tensor of shape (N, C, windows along each axis...), or without N; NaN where the sum is
+        negative and p is not 1.
+
+    Raises:
+        ShapeError: `x` has other axes, or is smaller than a window.
+        ArgumentError: an argument is no int, or too small.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nn.lp_pool3d(gg.ones((1, 2, 2, 1)), 1, (2, 2, 1)))
+    [[[[4.]]]]
+    """
+    return _lp_pool(xp, "lp_pool3d", 3, x, norm_type, kernel_size, stride, ceil_mode)

@@ -1,0 +1,478 @@
+"""The largest elements of windows.
+
+The maximum is taken along one axis after the other, by slices: k + k passes for windows of
+k * k. Its gradient goes to the first of equal elements, as in torch, TensorFlow and JAX: the
+place is found in the backward pass, so that inference does not pay for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.samples import calls, uniform
+from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.kernels.by_hand import windows as kernels
+from gpugrad.ops.arrays.windows import ints, pad_last, reach, strided
+from gpugrad.registry.record import op
+
+# ---- where windows lie -------------------------------------------------------------------
+
+
+def pool_geometry(name, n, x, kernel_size, stride, padding, dilation, ceil_mode):
+    """Size, step and dilation of the windows on the last `n` axes, and the borders they need."""
+    if x.ndim not in (n + 1, n + 2):
+        raise ShapeError(
+            f"{name}: x must have the axes (N, C, *spatial) or (C, *spatial), with {n} spatial "
+            f"axes; its shape is {x.shape}."
+        )
+    size = ints(name, "kernel_size", kernel_size, n, 1)
+    step = size if stride is None else ints(name, "stride", stride, n, 1)
+    padding = ints(name, "padding", padding, n, 0)
+    dilation = ints(name, "dilation", dilation, n, 1)
+    pairs = []
+    for length, k, s, p, d in zip(x.shape[-n:], size, step, padding, dilation, strict=True):
+        span = reach(k, d)
+        if 2 * p > span:
+            raise ArgumentError(
+                f"{name}: padding={p} is more than half of a window, which reaches over {span}: "
+                "one could lie in it entirely."
+            )
+        spare = length + 2 * p - span
+        places = (-(-spare // s) if ceil_mode else spare // s) + 1
+        if (places - 1) * s >= length + p:  # it would begin in the border at the end
+            places -= 1
+        if places < 1:
+            raise ShapeError(
+                f"{name}: windows that reach over {span} do not fit in x {x.shape}, where an axis "
+                f"has {length + 2 * p} elements with its padding."
+            )
+        pairs.append((p, max((places - 1) * s + span - length - p, 0)))
+    return size, step, dilation, tuple(pairs)
+
+
+def _windows(x_shape, size, step, dilation, padding):
+    """How many windows there are along each axis."""
+    lengths = x_shape[len(x_shape) - len(size) :]
+    return tuple(
+        (length + a + b - reach(k, d)) // s + 1
+        for length, k, s, d, (a, b) in zip(lengths, size, step, dilation, padding, strict=True)
+    )
+
+
+# ---- the largest of a window -------------------------------------------------------------
+
+
+def _window_max_vjp(xp, g, out, x, size, step, dilation, padding):
+    windows = {"size": size, "step": step, "dilation": dilation, "padding": padding}
+    where = xp.window_argmax(x, out, **windows)
+    return xp.window_scatter(g, where, lengths=x.shape[x.ndim - len(size) :], **windows)
+
+
+def _window_max_batch(xp, batched, x, **windows):
+    return xp.window_max(x, **windows)
+
+
+def _pool_samples(n_arrays):
+    """Values that are all different, so that no step of a difference makes a tie."""
+
+    def make(shape, size, step, dilation, padding):
+        def sample(rng):
+            x = rng.permutation(math.prod(shape)).reshape(shape) / 4 - 1
+            windows = {"size": size, "step": step, "dilation": dilation, "padding": padding}
+            arrays = [x] if n_arrays == 1 else [x, _window_max_ref(x, **windows)]
+            return arrays, windows
+
+        return sample
+
+    return calls(
+        make((5,), (2,), (2,), (1,), ((1, 0),)),
+        make((2, 4, 3), (2, 2), (1, 1), (1, 2), ((0, 0), (1, 1))),
+        make((1, 2, 3, 2), (2, 2, 1), (1, 3, 1), (1, 1, 1), ((0, 0), (0, 0), (0, 0))),
+        make((0, 3), (3,), (1,), (1,), ((0, 0),)),
+    )
+
+
+def _each_window(x, size, step, dilation, padding):
+    """Pairs of a window's place and its elements, -inf outside of `x`."""
+    n, x = len(size), np.asarray(x, float)
+    x = np.pad(x, [(0, 0)] * (x.ndim - n) + list(padding), constant_values=-np.inf)
+    for at in np.ndindex(*_windows(x.shape, size, step, dilation, ((0, 0),) * n)):
+        cut = [strided(p * s, k, d) for p, s, k, d in zip(at, step, size, dilation, strict=True)]
+        yield at, x[..., *cut]
+
+
+def _window_max_ref(x, size, step, dilation, padding):
+    n = len(size)
+    out = np.empty((*x.shape[:-n], *_windows(x.shape, size, step, dilation, padding)), x.dtype)
+    for at, window in _each_window(x, size, step, dilation, padding):
+        out[..., *at] = window.max(axis=tuple(range(-n, 0)))
+    return out
+
+
+_NO_WINDOW: list[Any] = [
+    ([np.ones(2)], {"size": (3,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)},
+     ShapeError, r"\(2,\)"),
+]  # fmt: skip
+
+
+def _check_windows(name, x, size, step, dilation, padding):
+    places = _windows(x.shape, size, step, dilation, padding) if len(size) <= x.ndim else (0,)
+    if min(places) < 1:
+        raise ShapeError(f"{name}: windows of {size} do not fit in x {x.shape}.")
+    return places
+
+
+@op(
+    vjp=[_window_max_vjp], samples=_pool_samples(1), ref=_window_max_ref, errors=_NO_WINDOW,
+    batch=_window_max_batch, kinds="fi", cuda=kernels.window_max,
+)  # fmt: skip
+def window_max(xp, x, /, *, size, step, dilation, padding):
+    """The largest element of each window on the last axes; NaN where there is a NaN.
+
+    Args:
+        x: array with at least as many axes as windows.
+        size: tuple of ints: length of a window along each of the last axes.
+        step: tuple of ints, from one window to the next.
+        dilation: tuple of ints, from one element of a window to the next.
+        padding: pairs (before, after), elements put around `x` that are less than all others.
+
+    Returns:
+        Tensor with the windows' places along the last axes.
+
+    Raises:
+        ShapeError: the windows do not fit.
+
+    >>> import gpugrad as gg
+    >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
+    >>> print(gg.OPS["window_max"].eager([1.0, 3.0, 2.0, 0.0], **windows))
+    [3. 3. 2.]
+    """
+    places = _check_windows("window_max", x, size, step, dilation, padding)
+    least = -math.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    out = pad_last(xp, x, padding, least)
+    lead = (slice(None),) * (x.ndim - len(size))
+    for k, s, d, m in zip(size, step, dilation, places, strict=True):
+        parts = [out[(*lead, strided(t * d, m, s))] for t in range(k)]
+        lead = (*lead, slice(None))
+        out = parts[0].copy() if k == 1 else xp.lib.maximum(*parts[:2])
+        for part in parts[2:]:
+            xp.lib.maximum(out, part, out=out)
+    return out
+
+
+def _window_argmax_batch(xp, batched, x, out, **windows):
+    if not all(batched):  # the one is the other's maximum: both are needed for each example
+        b = x.shape[0] if batched[0] else out.shape[0]
+        x = x if batched[0] else xp.broadcast_to(x, (b, *x.shape))
+        out = out if batched[1] else xp.broadcast_to(out, (b, *out.shape))
+    return xp.window_argmax(x, out, **windows)
+
+
+def _window_argmax_ref(x, out, size, step, dilation, padding):
+    n = len(size)
+    flat = np.arange(math.prod(x.shape[-n:])).reshape(x.shape[-n:])
+    flat = np.pad(flat, padding)
+    found = np.empty(out.shape, np.int64)
+    for (at, window), (_, places) in zip(
+        _each_window(x, size, step, dilation, padding),
+        _each_window(flat, size, step, dilation, ((0, 0),) * n), strict=True,
+    ):  # fmt: skip
+        lead = window.shape[: window.ndim - n]
+        found[..., *at] = places.ravel()[window.reshape(*lead, places.size).argmax(-1)]
+    return found
+
+
+@op(
+    differentiable=False, samples=_pool_samples(2), ref=_window_argmax_ref,
+    batch=_window_argmax_batch, cuda=kernels.window_argmax,
+    errors=[([np.ones(2), np.ones(3)], {"size": (1,), "step": (1,), "dilation": (1,),
+             "padding": ((0, 0),)}, ShapeError, r"\(2,\).*\(3,\)")],
+)  # fmt: skip
+def window_argmax(xp, x, out, /, *, size, step, dilation, padding):
+    """Where the largest element of each window is, the first of equal ones.
+
+    Args:
+        x: array with at least as many axes as windows.
+        out: what `window_max` gives for it.
+        size, step, dilation, padding: as for `window_max`.
+
+    Returns:
+        int64 Tensor of the shape of `out`: the place, counted through the last axes of `x` in
+        row-major order. Its gradient is None.
+
+    Raises:
+        ShapeError: `out` has not the shape of the maxima.
+
+    >>> import gpugrad as gg
+    >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
+    >>> print(gg.OPS["window_argmax"].eager([1.0, 3.0, 3.0, 0.0], [3.0, 3.0, 3.0], **windows))
+    [1 1 2]
+    """
+    lib, n = xp.lib, len(size)
+    places = _check_windows("window_argmax", x, size, step, dilation, padding)
+    if out.shape != (*x.shape[: x.ndim - n], *places):
+        raise ShapeError(
+            f"window_argmax: x {x.shape} has maxima of shape {(*x.shape[: x.ndim - n], *places)}, "
+            f"not {out.shape}."
+        )
+    top = lib.where(out == out, out, math.inf)  # of windows with a NaN, which is not below it
+    # How many elements come before the first that is not below the maximum: for each element of
+    # a window one pass to compare, and two on bytes.
+    before = lib.zeros(out.shape, dtype="uint8" if math.prod(size) < 256 else "int32")
+    searching = lib.ones(out.shape, dtype=bool)
+    cuts, shift, first = _layout(
+        x.shape[x.ndim - n :], places, size, step, dilation, tuple(map(tuple, padding))
+    )
+    for cut in cuts:
+        if cut:
+            at, of = cut
+            searching[at] &= x[of] < top[at]
+        before += searching
+    return lib.asarray(shift).take(before) + lib.asarray(first)
+
+
+@functools.lru_cache(maxsize=64)
+def _layout(lengths, places, size, step, dilation, padding):
+    """For each element of a window, the windows where it is in the array, and it itself there.
+
+    Then what to add up for its place in the array: by its number in the window, and by window.
+    """
+    cuts = []
+    for offset in np.ndindex(*size):
+        axes = [
+            _inside(o * d - a, length, s, m)
+            for o, d, (a, _), length, s, m in zip(
+                offset, dilation, padding, lengths, step, places, strict=True
+            )
+        ]
+        here = all(at.stop > at.start for at, _ in axes)
+        cuts.append([(Ellipsis, *s) for s in zip(*axes, strict=True)] if here else None)
+    shift, first = np.zeros(1, np.int64), np.zeros((), np.int64)
+    for k, s, d, (a, _), m, length in zip(
+        size, step, dilation, padding, places, lengths, strict=True
+    ):
+        shift = (shift[:, None] * length + np.arange(k) * d).ravel()
+        first = first[..., None] * length + np.arange(m) * s - a
+    return cuts, np.append(shift, shift[-1]), first  # the last: `out` is above all elements
+
+
+def _inside(start, length, step, places):
+    """The windows whose element, at `start` in the first of them, is in the array; its slice."""
+    low = max(0, -(start // step))
+    high = max(low, min(places, (length - 1 - start) // step + 1))
+    return slice(low, high), slice(start + low * step, start + high * step, step)
+
+
+def _window_scatter_ref(g, where, lengths, size, step, dilation, padding):
+    n = len(size)
+    lead = g.shape[: g.ndim - n]
+    out = np.zeros((*lead, math.prod(lengths)), g.dtype)
+    for at in np.ndindex(*lead):
+        np.add.at(out[at], where[at].ravel(), g[at].ravel())
+    return out.reshape(*lead, *lengths)
+
+
+def _window_scatter_samples(rng):
+    for (x, out), windows in _pool_samples(2)(rng):
+        lengths = x.shape[x.ndim - len(windows["size"]) :]
+        where = _window_argmax_ref(x, out, **windows)
+        yield [uniform(rng, *out.shape), where], {"lengths": lengths, **windows}
+
+
+@op(
+    kinds="fc", samples=_window_scatter_samples, ref=_window_scatter_ref,
+    cuda=kernels.window_scatter, whole=True,
+    errors=[([np.ones(2), np.zeros(3, int)], {"lengths": (4,), "size": (1,), "step": (1,),
+             "dilation": (1,), "padding": ((0, 0),)}, ShapeError, r"\(2,\).*\(3,\)")],
+)  # fmt: skip
+def window_scatter(xp, g, where, /, *, lengths, size, step, dilation, padding):
+    """Add each window's element where `window_argmax` says: the gradient of `window_max`.
+
+    Args:
+        g: array with the windows' places along the last axes.
+        where: what `window_argmax` gives: integers of the same shape.
+        lengths: tuple of ints, of the last axes of the result.
+        size, step, dilation, padding: as for `window_max`.
+
+    Returns:
+        Tensor with those lengths along the last axes.
+
+    Raises:
+        ShapeError: `g` and `where` differ in shape.
+
+    >>> import gpugrad as gg
+    >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
+    >>> print(gg.OPS["window_scatter"].eager([1.0, 2.0], [1, 1], lengths=(3,), **windows))
+    [0. 3. 0.]
+    """
+    if g.shape != where.shape:
+        raise ShapeError(f"window_scatter: g {g.shape} and where {where.shape} differ in shape.")
+    lead = g.shape[: g.ndim - len(size)]
+    flat = (*lead, math.prod(g.shape[g.ndim - len(size) :]))
+    d = xp.scatter_along_axis(
+        xp.reshape(g, flat), xp.reshape(where, flat), axis=-1, shape=(*lead, math.prod(lengths))
+    )
+    return xp.reshape(d, (*lead, *lengths))
+
+
+# ---- layers ------------------------------------------------------------------------------
+
+
+def _max_pool(xp, name, n, x, kernel_size, stride, padding, dilation, ceil_mode):
+    size, step, dilation, pairs = pool_geometry(
+        name, n, x, kernel_size, stride, padding, dilation, ceil_mode
+    )
+    return xp.window_max(x, size=size, step=step, dilation=dilation, padding=pairs)
+
+
+def _max_ref(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """By the definition of `ceil_mode`: one window after another, cut off at the edges."""
+    n = x.ndim - 2
+    step = kernel_size if stride is None else stride
+    span = (kernel_size - 1) * dilation + 1
+    places = []
+    for length in x.shape[2:]:
+        starts = range(-padding, length + padding, step)
+        last = length + padding + (step - 1 if ceil_mode else 0)
+        places.append([p for p in starts if p + span <= last and p < length])
+    out = np.empty((*x.shape[:2], *(len(p) for p in places)))
+    for at in np.ndindex(*out.shape[2:]):
+        kept = [
+            [i for i in range(p[k], p[k] + span, dilation) if 0 <= i < length]
+            for p, k, length in zip(places, at, x.shape[2:], strict=True)
+        ]
+        out[..., *at] = x[:, :, *np.ix_(*kept)].max(axis=tuple(range(2, n + 2)))
+    return out
+
+
+def different(*cases):
+    """Samples of arrays whose elements are all different: (shape, keywords)."""
+    return calls(
+        *(
+            lambda rng, s=shape, k=keywords: (
+                [rng.permutation(math.prod(s)).reshape(s) / 4 - 1], dict(k)
+            )
+            for shape, keywords in cases
+        )
+    )  # fmt: skip
+
+
+def wrong_pool(name, n):
+    """Calls that must fail, of a pooling layer with `n` spatial axes."""
+    x = np.ones((1, 1, *(3,) * n))
+    return [
+        ([x, 4], {}, ShapeError, rf"{name}: windows.*do not fit"),
+        ([x[0, 0], 2], {}, ShapeError, rf"{name}: x must have the axes"),
+        ([x, 0], {}, ArgumentError, "kernel_size=0"),
+        ([x, 2, 0], {}, ArgumentError, "stride=0"),
+    ]
+
+
+@op(
+    keeps_half=True, ref=_max_ref,
+    samples=different(
+        ((1, 2, 5), {"kernel_size": 2}),
+        ((1, 1, 6), {"kernel_size": 2, "stride": 3, "padding": 1, "dilation": 2,
+                     "ceil_mode": True}),
+        ((1, 1, 2), {"kernel_size": 3, "dilation": 2, "stride": 4, "ceil_mode": True}),
+    ),
+    errors=[
+        *wrong_pool("max_pool1d", 1),
+        ([np.ones((1, 1, 3)), 2], {"padding": 2}, ArgumentError, "more than half"),
+    ],
+)  # fmt: skip
+def max_pool1d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """Largest element of each window along an axis; the gradient goes to the first of equal ones.
+
+    Args:
+        x: array of shape (N, C, L), or (C, L).
+        kernel_size: int, elements in a window.
+        stride: int, from one window to the next; None for `kernel_size`.
+        padding: int, places at each end that count as empty; at most half of a window.
+        dilation: int, from one element of a window to the next.
+        ceil_mode: whether windows may reach over the end, if they begin before it.
+
+    Returns:
+        Tensor of shape (N, C, number of windows), or without N.
+
+    Raises:
+        ShapeError: `x` has other axes, or is shorter than a window.
+        ArgumentError: an argument is no int, too small or too large.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nn.max_pool1d([[[1.0, 3.0, 2.0, 0.0]]], 2))
+    [[[3. 2.]]]
+    """
+    return _max_pool(xp, "max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@op(
+    keeps_half=True, ref=_max_ref,
+    samples=different(
+        ((1, 2, 2, 4), {"kernel_size": 2}),
+        ((1, 1, 4, 5), {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
+    ),
+    errors=wrong_pool("max_pool2d", 2),
+)  # fmt: skip
+def max_pool2d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """Largest element of each window of images; the gradient goes to the first of equal ones.
+
+    Args:
+        x: array of shape (N, C, H, W), or (C, H, W).
+        kernel_size: int or a pair, height and width of a window.
+        stride: int or a pair, from one window to the next; None for `kernel_size`.
+        padding: int or a pair, places at each side that count as empty; at most half of a
+            window.
+        dilation: int or a pair, from one element of a window to the next.
+        ceil_mode: whether windows may reach over the end, if they begin before it.
+
+    Returns:
+        Tensor of shape (N, C, rows of windows, columns of them), or without N.
+
+    Raises:
+        ShapeError: `x` has other axes, or is smaller than a window.
+        ArgumentError: an argument is no int, too small or too large.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nn.max_pool2d([[[1.0, 3.0], [2.0, 0.0]]], 2))
+    [[[3.]]]
+    """
+    return _max_pool(xp, "max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@op(
+    keeps_half=True, ref=_max_ref,
+    samples=different(
+        ((1, 1, 2, 3, 2), {"kernel_size": 2, "stride": 1}),
+        ((1, 1, 3, 2, 2), {"kernel_size": 2, "padding": 1}),
+    ),
+    errors=wrong_pool("max_pool3d", 3),
+)  # fmt: skip
+def max_pool3d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """Largest element of each window of volumes; the gradient goes to the first of equal ones.
+
+    Args:
+        x: array of shape (N, C, D, H, W), or (C, D, H, W).
+        kernel_size: int or three, depth, height and width of a window.
+        stride: int or three, from one window to the next; None for `kernel_size`.
+        padding: int or three, places at each side that count as empty; at most half of a
+            window.
+        dilation: int or three, from one element of a window to the next.
+        ceil_mode: whether windows may reach over the end, if they begin before it.
+
+    Returns:
+        Tensor of shape (N, C, *number of windows), or without N.
+
+    Raises:
+        ShapeError: `x` has other axes, or is smaller than a window.
+        ArgumentError: an argument is no int, too small or too large.
+
+    >>> import gpugrad as gg
+    >>> print(gg.nn.max_pool3d([[[[1.0, 3.0], [2.0, 0.0]]]], (1, 2, 2)))
+    [[[[3.]]]]
+    """
+    return _max_pool(xp, "max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode)

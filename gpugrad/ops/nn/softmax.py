@@ -1,0 +1,277 @@
+"""Neural network ops: softmax, the cross entropy of a sigmoid, and classes as rows.
+
+Rules read the result where it tells enough, so that the input can be freed.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from gpugrad.core.backend import NUMPY, as_dtype
+from gpugrad.core.samples import along_axis, calls, shaped, uniform
+from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from gpugrad.kernels.by_hand import softmax as kernels
+from gpugrad.ops.nn.losses import mse_loss, same_shape
+from gpugrad.registry.on_arrays import typed
+from gpugrad.registry.record import elementwise, op
+
+mse = mse_loss
+
+# ---- softmax -----------------------------------------------------------------------------
+
+
+def below_max(xp, x, axis):
+    """`x` minus its largest element along the axis, so that no exponential overflows."""
+    return x - x.max(axis=axis, keepdims=True) if x.shape[_checked(x, axis)] else x.copy()
+
+
+def exp_of(xp, x):
+    """exp(x), in place if it can be: for an array that nobody else sees."""
+    return xp.lib.exp(x, out=x if x.dtype.kind == "f" else None)
+
+
+def _checked(x, axis):
+    if not -x.ndim <= axis < x.ndim:
+        raise AxisError(
+            f"axis {axis} is out of bounds for an array of {x.ndim} dimensions, {x.shape}."
+        )
+    return axis
+
+
+axis_errors = [
+    ([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2"),
+    ([1.0], {}, AxisError, "axis -1"),
+]
+_scores = along_axis({"axis": 1}, domain=(-5, 5))
+
+
+def _softmax_masked(xp, g, out, axis):
+    """A line without a gradient gives none, also one that is NaN since all of it is -inf."""
+    live = xp.any(g != 0, axis=axis, keepdims=True)
+    return xp.softmax_grad(g, xp.where(xp.logical_or(live, out == out), out, 0), axis=axis)
+
+
+@op(
+    vjp=[lambda xp, g, out, axis: xp.softmax_grad(g, out, axis=axis)],
+    masked=[_softmax_masked],
+    samples=_scores,
+    ref=lambda x, axis=-1: NUMPY.special.softmax(x, axis),
+    errors=axis_errors,
+    batch="axis",
+    cuda=kernels.softmax,
+)
+def softmax(xp, x, /, axis=-1):
+    """Exponentials divided by their sum along an axis: scores as probabilities.
+
+    Args:
+        x: array of at least one dimension.
+        axis: int, along which the results sum to 1.
+
+    Returns:
+        Tensor of the shape of `x`. Where a whole line is -inf it is NaN.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.softmax([0.0, 0.0]))
+    [0.5 0.5]
+    """
+    e = exp_of(xp, below_max(xp, x, axis))
+    e /= xp.add_reduce(e, axis=axis, keepdims=True)
+    return e
+
+
+@op(
+    samples=calls(
+        lambda rng: ([uniform(rng, 4), uniform(rng, 4, low=0)], {}),
+        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0)], {"axis": 0}),
+    ),
+    ref=lambda g, out, axis=-1: out * g - out * np.sum(out * g, axis=axis, keepdims=True),
+    errors=[([np.ones(3), np.ones(2)], {}, ShapeError, r"\(3,\).*\(2,\)")],
+    cuda=kernels.softmax_grad,
+)
+def softmax_grad(xp, g, out, /, axis=-1):
+    """The gradient of `softmax` by its input.
+
+    Args:
+        g: the gradient by the probabilities, of their shape.
+        out: the probabilities.
+        axis: int, along which they sum to 1.
+
+    Returns:
+        Tensor of the same shape.
+
+    >>> import gpugrad as gg
+    >>> print(gg.OPS["softmax_grad"].eager([1.0, 0.0], [0.5, 0.5]))
+    [ 0.25 -0.25]
+    """
+    d = g - xp.sum_of_products(g, out, axis=axis)
+    d *= out
+    return d
+
+
+@op(
+    vjp=[lambda xp, g, out, axis: xp.log_softmax_grad(g, out, axis=axis)],
+    masked=[
+        lambda xp, g, out, axis: (
+            g - xp.masked_multiply(xp.sum(g, axis=axis, keepdims=True), xp.exp(out))
+        ),
+    ],
+    samples=_scores,
+    ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),
+    errors=axis_errors,
+    batch="axis",
+    cuda=kernels.log_softmax,
+)
+def log_softmax(xp, x, /, axis=-1):
+    """Logarithm of the softmax along an axis, exact where the softmax itself would be 0.
+
+    Args:
+        x: array of at least one dimension.
+        axis: int.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    >>> import gpugrad as gg
+    >>> print(gg.log_softmax([0.0, 100.0]))
+    [-100.    0.]
+    """
+    z = below_max(xp, x, axis)
+    total = xp.lib.log(xp.add_reduce(xp.lib.exp(z), axis=axis, keepdims=True))
+    return xp.lib.subtract(z, total, out=z if z.dtype == total.dtype else None)
+
+
+@op(
+    samples=calls(
+        lambda rng: ([uniform(rng, 4), uniform(rng, 4, high=0)], {}),
+        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, high=0)], {"axis": 0}),
+    ),
+    ref=lambda g, out, axis=-1: g - np.exp(out) * np.sum(g, axis=axis, keepdims=True),
+    errors=[([np.ones(3), np.ones(2)], {}, ShapeError, r"\(3,\).*\(2,\)")],
+    cuda=kernels.log_softmax_grad,
+)
+def log_softmax_grad(xp, g, out, /, axis=-1):
+    """The gradient of `log_softmax` by its input.
+
+    Args:
+        g: the gradient by the logarithms, of their shape.
+        out: the logarithms of probabilities.
+        axis: int, along which the probabilities sum to 1.
+
+    Returns:
+        Tensor of the same shape.
+
+    >>> import gpugrad as gg
+    >>> print(gg.OPS["log_softmax_grad"].eager([1.0, 0.0], [-0.6931472, -0.6931472]))
+    [ 0.5 -0.5]
+    """
+    return g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True)
+
+
+# ---- losses ------------------------------------------------------------------------------
+
+
+def _sigmoid_cross_entropy(xp, x, y):
+    x, y = typed(x, y)
+    # the first two cancel exactly at a label of 1, where softplus(x) - x would not
+    return xp.lib.maximum(x, 0) - x * y + xp.lib.log1p(xp.lib.exp(-xp.lib.abs(x)))
+
+
+def _sigmoid_cross_entropy_ref(x, y):
+    return y * np.log1p(np.exp(-x)) + (1 - y) * np.log1p(np.exp(x))
+
+
+sigmoid_cross_entropy = elementwise(
+    "sigmoid_cross_entropy(x, y)", forward=_sigmoid_cross_entropy,
+    d=[lambda xp, x, y: xp.sigmoid(x) - y, lambda xp, x: -x], ref=_sigmoid_cross_entropy_ref,
+    doc=(
+        "Cross entropy of the sigmoid of scores `x` against probabilities `y`, without overflow."
+        " The losses check the shapes first, and then call this."
+    ),
+    example=("[0.0, 1000.0], 1.0", "[0.6931472 0.       ]"),
+)  # fmt: skip
+
+
+@op(
+    samples=shaped(([(3,)] * 2, {}), ([()] * 2, {}), ([(0, 2)] * 2, {}), ([(2, 3), ()], {})),
+    ref=_sigmoid_cross_entropy_ref,
+    errors=[([np.ones((3, 1)), np.ones(3)], {}, ShapeError, r"\(3, 1\).*\(3,\)")],
+)
+def binary_cross_entropy_with_logits(xp, logits, labels, /):
+    """Cross entropy of the sigmoid of scores against probabilities, elementwise.
+
+    `bce_with_logits_loss` is its mean, and has torch's options.
+
+    Args:
+        logits: scores, of any shape.
+        labels: probabilities of the same shape, or one number. Other shapes do not broadcast,
+            so (n, 1) against (n,) is an error and not a wrong loss.
+
+    Returns:
+        Tensor of the shape of `logits`, without overflow.
+
+    Raises:
+        ShapeError: the shapes differ.
+
+    >>> import gpugrad as gg
+    >>> print(gg.binary_cross_entropy_with_logits([0.0, 1000.0], 1.0))
+    [0.6931472 0.       ]
+    """
+    if getattr(labels, "shape", ()):
+        same_shape("binary_cross_entropy_with_logits", logits=logits, labels=labels)
+    return xp.sigmoid_cross_entropy(logits, labels)
+
+
+# ---- classes -----------------------------------------------------------------------------
+
+
+@op(
+    differentiable=False,
+    kinds="i",
+    batch="stack",
+    samples=calls(
+        lambda rng: ([rng.integers(0, 3, 4)], {"num_classes": 3}),
+        lambda rng: ([rng.integers(-1, 4, (2, 2))], {"num_classes": 3}),
+        lambda rng: ([np.asarray(1)], {"num_classes": 2}),
+        lambda rng: ([np.zeros(0, np.int64)], {"num_classes": 2}),
+    ),
+    ref=lambda x, num_classes: np.stack([x == k for k in range(num_classes)], -1).astype("f4"),
+    errors=[
+        ([np.ones(2)], {"num_classes": 2}, DTypeError, "integers"),
+        ([np.array([1])], {"num_classes": -1}, ArgumentError, "num_classes"),
+        ([np.array([1])], {"num_classes": 2.5}, ArgumentError, "one_hot: .*An int"),
+    ],
+)
+def one_hot(xp, x, /, num_classes, *, dtype="float32"):
+    """Integers as rows that are 1 at that position and 0 elsewhere.
+
+    Args:
+        x: integers, of any shape. One that is no class gives a row of zeros, as in TensorFlow.
+        num_classes: length of a row.
+        dtype: of the result.
+
+    Returns:
+        Tensor of shape ``x.shape + (num_classes,)``. Its gradient is None.
+
+    Raises:
+        DTypeError: `x` are no integers.
+        ArgumentError: `num_classes` is negative.
+
+    >>> import gpugrad as gg
+    >>> print(gg.one_hot([0, 2], 3))
+    [[1. 0. 0.]
+     [0. 0. 1.]]
+    """
+    if x.dtype.kind not in "iu":
+        raise DTypeError(f"one_hot: x is {x.dtype}; class numbers must be integers.")
+    num_classes = operator.index(num_classes)
+    if num_classes < 0:
+        raise ArgumentError(f"one_hot: num_classes={num_classes} is negative.")
+    return (x[..., None] == xp.lib.arange(num_classes)).astype(as_dtype(dtype))

@@ -1,0 +1,284 @@
+"""Sampling images at places that are data, and the places of an affine map of them.
+
+Both are composites, so they can be differentiated by the image, the places and the map, to any
+order. The names and conventions are torch's: coordinates run from -1 to 1, x before y.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+import numpy as np
+
+from gpugrad.core.samples import calls, shaped, uniform
+from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.ops.arrays.windows import need_arrays
+from gpugrad.ops.nn.resample import Taps, cubic
+from gpugrad.registry.record import op
+
+# ---- grids -------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=256)
+def _coordinates(n, align_corners):
+    """Taps that multiply one number by the coordinates of `n` elements."""
+    edge = 1.0 if align_corners else 1 - 1 / n
+    places = np.linspace(-edge, edge, n) if n > 1 else np.zeros(1)
+    return Taps(np.zeros((n, 1), int), places[:, None], 1)
+
+
+def _affine_ref(theta, size, align_corners=False):
+    spaces = []
+    for n in size[2:]:
+        edge = (n - 1) / n if not align_corners else float(n > 1)
+        spaces.append(np.linspace(-edge, edge, n) if n > 1 else np.zeros(1))
+    places = np.stack([*np.meshgrid(*spaces, indexing="ij")[::-1], np.ones(size[2:])], axis=-1)
+    return np.einsum("...j,nij->n...i", places, theta)
+
+
+@op(
+    ref=_affine_ref,
+    samples=shaped(
+        ([(2, 2, 3)], {"size": (2, 1, 2, 3)}),
+        ([(1, 2, 3)], {"size": (1, 1, 3, 1), "align_corners": True}),
+        ([(1, 3, 4)], {"size": (1, 2, 2, 1, 3)}),
+        ([(0, 2, 3)], {"size": (0, 1, 2, 2)}),
+    ),
+    errors=[
+        ([np.ones((1, 2, 3)), (2, 1, 2, 2)], {}, ShapeError, r"affine_grid.*\(1, 2, 3\)"),
+        ([np.ones((1, 3, 4)), (1, 1, 2, 2)], {}, ShapeError, r"affine_grid.*\(1, 3, 4\)"),
+        ([np.ones((1, 2, 3)), (1, 1, 0, 2)], {}, ArgumentError, "affine_grid: size"),
+    ],
+)  # fmt: skip
+def affine_grid(xp, theta, /, size, align_corners=False):
+    """Where the elements of a result lie in its source, under affine maps: for `grid_sample`.
+
+    Args:
+        theta: array of shape (N, 2, 3) for images, (N, 3, 4) for volumes: matrices that are
+            applied to the coordinates (x, y, 1), or (x, y, z, 1), of the result.
+        size: shape of the result, (N, C, H, W) or (N, C, D, H, W).
+        align_corners: whether -1 and 1 are the centers of the first and last elements, or their
+            outer edges.
+
+    Returns:
+        Tensor of shape (N, H, W, 2), or (N, D, H, W, 3).
+
+    Raises:
+        ShapeError: `theta` does not belong to such a result.
+        ArgumentError: `size` is no shape of images or volumes.
+
+    >>> import gpugrad as gg
+    >>> identity = [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]
+    >>> print(gg.nn.affine_grid(identity, (1, 1, 1, 2)))
+    [[[[-0.5  0. ]
+       [ 0.5  0. ]]]]
+    """
+    size = tuple(size)
+    n = len(size) - 2
+    if n not in (2, 3) or min(size[2:]) < 1:
+        raise ArgumentError(
+            f"affine_grid: size={size} must be (N, C, H, W) or (N, C, D, H, W), not empty."
+        )
+    if theta.shape != (size[0], n, n + 1):
+        raise ShapeError(
+            f"affine_grid: theta must have the shape {(size[0], n, n + 1)} for the size {size}, "
+            f"not {theta.shape}."
+        )
+    ones = (1,) * n
+    out = xp.reshape(xp.getitem(theta, index=(Ellipsis, n)), (size[0], *ones, n))
+    for k, length in enumerate(reversed(size[2:])):  # x is the last axis
+        column = xp.reshape(xp.getitem(theta, index=(Ellipsis, k)), (size[0], *ones, n))
+        taps = _coordinates(length, bool(align_corners))
+        out = out + xp.resample(column, taps, axis=n - k)
+    return out
+
+
+# ---- sampling ----------------------------------------------------------------------------
+
+
+def _place(xp, u, n, align_corners):
+    """The coordinate `u` in elements: 0 is the center of the first of `n`."""
+    return (u + 1) * ((n - 1) / 2) if align_corners else (u + 1) * (n / 2) - 0.5
+
+
+def _kept_inside(xp, place, n, padding_mode, align_corners):
+    """Places outside of the array brought back into it."""
+    if padding_mode == "reflection":
+        low, span = (0, n - 1) if align_corners else (-0.5, n)
+        if not span:
+            return place * 0
+        back_and_forth = xp.remainder(place - low, 2 * span)
+        place = low + span - xp.abs(back_and_forth - span)
+    return xp.clip(place, 0, n - 1) if padding_mode != "zeros" else place
+
+
+def _linear(t):
+    return 1 - t, t
+
+
+_MODES = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}
+"""The elements that each mode takes along an axis, counted from the one before the place."""
+
+
+def _along(xp, u, n, mode, padding_mode, align_corners):
+    """Along one axis: elements' numbers, whether they exist, and their weights (None for 1)."""
+    place = _place(xp, u, n, align_corners)
+    if mode != "bicubic":
+        place = _kept_inside(xp, place, n, padding_mode, align_corners)
+    if mode == "nearest":
+        return [_element(xp, xp.round(place), n, None)]
+    low = xp.floor(place)
+    weights = (_linear if mode == "bilinear" else cubic)(place - low)
+    taps = []
+    for step, weight in zip(_MODES[mode], weights, strict=True):
+        at = low + step
+        if mode == "bicubic":
+            at = _kept_inside(xp, at, n, padding_mode, align_corners)
+        taps.append(_element(xp, at, n, weight))
+    return taps
+
+
+def _element(xp, at, n, weight):
+    fits = (at >= 0) & (at <= n - 1)  # else it is one behind the last, or NaN, or in a border
+    return xp.astype(xp.where(fits, at, n - 1), "int64"), fits, weight
+
+
+def _sample_at(xp, x, taps, lengths, zeros):
+    """Rows of `x` (N * all places, C), at one combination of taps, times their weights."""
+    first = xp.getitem(taps[0][0], index=(slice(None), slice(0, 1)))
+    index = xp.cumulative_sum(first * 0 + 1, axis=0) - 1  # the number of the image
+    inside = weight = None
+    for (at, fits, w), n in zip(taps, lengths, strict=True):
+        index = index * n + at
+        if zeros:
+            inside = fits if inside is None else inside & fits
+        if w is not None:
+            weight = w if weight is None else weight * w
+    values = xp.take(x, index, axis=0)
+    if zeros:
+        values = xp.where(xp.expand_dims(inside, axis=-1), values, 0)
+    return values if weight is None else values * xp.expand_dims(weight, axis=-1)
+
+
+def _sample_ref(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False):
+    """One place after another, with plain numbers."""
+
+    def inside(p, n):
+        if padding_mode == "reflection":
+            low, high = (0, n - 1) if align_corners else (-0.5, n - 0.5)
+            while high > low and not low <= p <= high:
+                p = 2 * low - p if p < low else 2 * high - p
+        return p if padding_mode == "zeros" else min(max(p, 0), n - 1)
+
+    def along(u, n):
+        p = (u + 1) / 2 * (n - 1) if align_corners else ((u + 1) * n - 1) / 2
+        if mode == "bicubic":
+            k = math.floor(p)
+            weights = cubic(p - k)
+            return [(inside(k + i, n), w) for i, w in zip((-1, 0, 1, 2), weights, strict=True)]
+        p = inside(p, n)
+        k = math.floor(p)
+        return [(round(p), 1.0)] if mode == "nearest" else [(k, k + 1 - p), (k + 1, p - k)]
+
+    out = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
+    for at in np.ndindex(grid.shape[:-1]):
+        taps = [along(u, n) for u, n in zip(grid[at][::-1], x.shape[2:], strict=True)]
+        for several in itertools.product(*taps):
+            places, weight = [int(p) for p, _ in several], math.prod(w for _, w in several)
+            if all(0 <= p < n for p, n in zip(places, x.shape[2:], strict=True)):
+                out[at[0], :, *at[1:]] += weight * x[at[0], :, *places]
+    return out
+
+
+def _sample_samples(*cases):
+    """Places that are not near an element's or an edge, where the derivative jumps."""
+
+    def make(shape, places, keywords):
+        def sample(rng):
+            n = len(shape) - 2
+            cells = [rng.integers(-2, k + 1, (shape[0], *places)) for k in shape[:1:-1]]
+            elements = np.stack(cells, -1) + rng.uniform(0.2, 0.3, (shape[0], *places, n))
+            lengths = np.array(shape[:1:-1], float)
+            corners = keywords.get("align_corners", False)
+            grid = elements * 2 / (lengths - 1) - 1 if corners else (elements * 2 + 1) / lengths - 1
+            return [uniform(rng, *shape), grid], keywords
+
+        return sample
+
+    return calls(*(make(*case) for case in cases))
+
+
+@op(
+    ref=_sample_ref,
+    samples=_sample_samples(
+        ((1, 2, 3, 2), (2, 1), {}),
+        ((1, 1, 2, 3), (1, 1), {"mode": "bicubic", "padding_mode": "border"}),
+        ((1, 1, 2, 3), (1, 3), {"padding_mode": "reflection", "align_corners": True}),
+        ((1, 1, 3, 2), (1, 2), {"mode": "nearest", "padding_mode": "border"}),
+        ((1, 1, 2, 2, 2), (1, 1, 2), {"padding_mode": "reflection"}),
+    ),
+    errors=[
+        ([np.ones((1, 1, 2, 2)), np.ones((2, 1, 1, 2))], {}, ShapeError, r"\(2, 1, 1, 2\)"),
+        ([np.ones((1, 1, 2, 2)), np.ones((1, 1, 1, 3))], {}, ShapeError, r"\(1, 1, 1, 3\)"),
+        ([np.ones((1, 2, 2)), np.ones((1, 1, 2))], {}, ShapeError, r"\(1, 2, 2\)"),
+        ([np.ones((1, 1, 2, 2)), np.ones((1, 1, 1, 2))], {"mode": "linear"}, ArgumentError, "mode"),
+        ([np.ones((1, 1, 2, 2)), np.ones((1, 1, 1, 2))], {"padding_mode": "wrap"}, ArgumentError,
+         "padding_mode='wrap'"),
+    ],
+)  # fmt: skip
+def grid_sample(xp, x, grid, /, mode="bilinear", padding_mode="zeros", align_corners=False):
+    """Values of images or volumes at given places, between their elements.
+
+    Args:
+        x: array of shape (N, C, H, W), or (N, C, D, H, W).
+        grid: array of shape (N, ..., 2) with coordinates (x, y), or (N, ..., 3) with (x, y, z);
+            as many axes as `x`. They run from -1 to 1, x along the last axis of `x`.
+        mode: "bilinear" (in volumes trilinear), "nearest" (then the gradient by `grid` is
+            None), or "bicubic".
+        padding_mode: what lies outside: "zeros", the nearest element at the "border", or the
+            array's "reflection".
+        align_corners: whether -1 and 1 are the centers of the first and last elements, or their
+            outer edges.
+
+    Returns:
+        Tensor of shape (N, C, ...), with the axes of `grid` between its first and last.
+
+    Raises:
+        ShapeError: `x` and `grid` do not have such shapes, or `x` is empty.
+        ArgumentError: a mode that there is not.
+
+    >>> import gpugrad as gg
+    >>> x = [[[[0.0, 1.0], [2.0, 3.0]]]]
+    >>> print(gg.nn.grid_sample(x, [[[[0.0, 0.0], [0.5, -0.5]]]]))
+    [[[[1.5 1. ]]]]
+    """
+    need_arrays("grid_sample", x, grid)
+    n = x.ndim - 2
+    if n not in (2, 3) or grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or (
+        grid.shape[-1] != n or 0 in x.shape[2:]
+    ):  # fmt: skip
+        raise ShapeError(
+            f"grid_sample: x {x.shape} must be (N, C, H, W) and grid {grid.shape} (N, ..., 2), or "
+            "(N, C, D, H, W) and (N, ..., 3), with as many axes; and there must be elements."
+        )
+    if mode not in _MODES:
+        raise ArgumentError(f"grid_sample: mode={mode!r} must be one of {[*_MODES]}.")
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ArgumentError(
+            f"grid_sample: padding_mode={padding_mode!r} must be 'zeros', 'border' or 'reflection'."
+        )
+    lengths, places = x.shape[2:], grid.shape[1:-1]
+    rows = xp.reshape(xp.moveaxis(x, 1, -1), (x.shape[0] * math.prod(lengths), x.shape[1]))
+    grid = xp.reshape(grid, (x.shape[0], math.prod(places), n))
+    axes = [
+        _along(xp, xp.getitem(grid, index=(Ellipsis, n - 1 - k)), length, mode, padding_mode,
+               align_corners)
+        for k, length in enumerate(lengths)
+    ]  # fmt: skip
+    out = None
+    for taps in itertools.product(*axes):
+        value = _sample_at(xp, rows, taps, lengths, padding_mode == "zeros")
+        out = value if out is None else out + value
+    return xp.reshape(xp.moveaxis(out, -1, 1), (*x.shape[:2], *places))

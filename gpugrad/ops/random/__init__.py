@@ -1,0 +1,1 @@
+"""Random numbers from one counter-based generator."""

@@ -1,0 +1,429 @@
+"""Random real numbers: normal, uniform, and what is made of them by differentiable ops.
+
+The result of a location, a scale or another parameter that is a Tensor is recorded like that of
+any op: noise is a constant, and its gradient by the parameters is that of the formula. Gamma
+samples, and what is made of them, have the implicit gradients of `sampling_gradients`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.errors import ArgumentError, ShapeError, saying_where
+from gpugrad.ops.random.generator import Generator
+from gpugrad.ops.random.sampling import Call, Shape, check, finite, not_negative, positive
+
+__all__ = [
+    "beta",
+    "cauchy",
+    "chisquare",
+    "dirichlet",
+    "exponential",
+    "gamma",
+    "gumbel",
+    "laplace",
+    "logistic",
+    "lognormal",
+    "multivariate_normal",
+    "normal",
+    "pareto",
+    "student_t",
+    "truncated_normal",
+    "uniform",
+    "weibull",
+]
+
+
+def _located(
+    kind: str, shape: Shape, loc: Any, scale: Any, what: str, dtype: Any, device: Any,
+    generator: Generator | None,
+) -> Tensor:  # fmt: skip
+    check(kind, not_negative, **{what: scale})
+    call = Call(kind, shape, dtype, device, generator, loc, scale).real()
+    return call.located(call.noise(kind), *call.parameters)
+
+
+@saying_where
+def normal(
+    shape: Shape = None, mean: Any = 0.0, stddev: Any = 1.0, *, dtype: Any = None,
+    device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Normal random numbers of a mean and a standard deviation.
+
+    Args:
+        shape: int or tuple of ints, to which the parameters broadcast. None for their own shape.
+        mean, stddev: numbers or arrays. Those that are Tensors get gradients.
+        dtype: of the result. If None, that of the parameters if these are arrays, else float32.
+        device: that of the parameters if None; if these are numbers, the default device.
+        generator: the default generator if None.
+
+    Returns:
+        Tensor of the shape.
+
+    Raises:
+        ArgumentError: a negative `stddev` (parameters on a GPU are not looked at), or a dtype
+            that is no real floating-point one.
+        ShapeError: parameters that do not broadcast to `shape`.
+
+    >>> import gpugrad as gg
+    >>> gg.random.normal((2, 3)).dtype.name
+    'float32'
+    """
+    return _located("normal", shape, mean, stddev, "stddev", dtype, device, generator)
+
+
+@saying_where
+def uniform(
+    shape: Shape = None, low: Any = 0.0, high: Any = 1.0, *, dtype: Any = None,
+    device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Random numbers from `low` up to but without `high`; other arguments as `normal`.
+
+    Where a bound is an array, rounding can give `high` itself.
+
+    >>> import gpugrad as gg
+    >>> bool(gg.all(gg.random.uniform(5, 2.0, 3.0) >= 2))
+    True
+    """
+    call = Call("uniform", shape, dtype, device, generator, low, high).real()
+    a, b = call.parameters
+    numbers = isinstance(a, float) and isinstance(b, float)
+    if numbers and not -np.inf < a <= b < np.inf:
+        raise ArgumentError(f"uniform: low={low} and high={high} must be finite and in order.")
+    noise = call.noise("uniform")
+    if numbers and (a, b) == (0, 1) and call.dtype == call.work:
+        return noise
+    made = call.located(noise, a, b - a)
+    if numbers and a < b:  # rounding must not give `high`
+        end, start = call.dtype.type(b), call.dtype.type(a)
+        made = TENSOR.minimum(made, float(np.nextafter(end, start)))
+    return made
+
+
+@saying_where
+def exponential(
+    shape: Shape = None, scale: Any = 1.0, *, dtype: Any = None, device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Exponential random numbers of a mean `scale`, all above 0; other arguments as `normal`.
+
+    >>> import gpugrad as gg
+    >>> bool(gg.all(gg.random.exponential(5, 2.0) > 0))
+    True
+    """
+    return _located("exponential", shape, 0.0, scale, "scale", dtype, device, generator)
+
+
+@saying_where
+def laplace(
+    shape: Shape = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
+    device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Laplace random numbers: `loc` plus or minus `scale` times an exponential number.
+
+    Other arguments as `normal`.
+
+    >>> import gpugrad as gg
+    >>> gg.random.laplace((2, 3)).shape
+    (2, 3)
+    """
+    return _located("laplace", shape, loc, scale, "scale", dtype, device, generator)
+
+
+@saying_where
+def gumbel(
+    shape: Shape = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
+    device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Gumbel random numbers, the limits of maxima: `loc` - `scale` log(exponential).
+
+    Other arguments as `normal`.
+
+    >>> import gpugrad as gg
+    >>> gg.random.gumbel((2, 3)).shape
+    (2, 3)
+    """
+    return _located("gumbel", shape, loc, scale, "scale", dtype, device, generator)
+
+
+@saying_where
+def logistic(
+    shape: Shape = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
+    device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Logistic random numbers: `loc` + `scale` log(u / (1 - u)), u uniform.
+
+    Other arguments as `normal`.
+
+    >>> import gpugrad as gg
+    >>> gg.random.logistic((2, 3)).shape
+    (2, 3)
+    """
+    return _located("logistic", shape, loc, scale, "scale", dtype, device, generator)
+
+
+@saying_where
+def cauchy(
+    shape: Shape = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
+    device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Cauchy random numbers: `loc` + `scale` times a quotient of normal numbers.
+
+    Other arguments as `normal`.
+
+    >>> import gpugrad as gg
+    >>> gg.random.cauchy((2, 3)).shape
+    (2, 3)
+    """
+    check("cauchy", not_negative, scale=scale)
+    call = Call("cauchy", shape, dtype, device, generator, loc, scale).real()
+    pair = call.noise("normal", event=(2,))
+    return call.located(pair[..., 0] / pair[..., 1], *call.parameters)
+
+
+@saying_where
+def lognormal(
+    shape: Shape = None, mean: Any = 0.0, sigma: Any = 1.0, *, dtype: Any = None,
+    device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Numbers whose logarithms are normal of mean `mean` and standard deviation `sigma`.
+
+    Other arguments as `normal`.
+
+    >>> import gpugrad as gg
+    >>> bool(gg.all(gg.random.lognormal(5) > 0))
+    True
+    """
+    check("lognormal", not_negative, sigma=sigma)
+    call = Call("lognormal", shape, dtype, device, generator, mean, sigma).real()
+    mean, sigma = call.parameters
+    return call.rounded(TENSOR.exp(mean + sigma * call.noise("normal")))
+
+
+@saying_where
+def weibull(
+    shape: Shape = None, concentration: Any = 1.0, scale: Any = 1.0, *, dtype: Any = None,
+    device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Weibull random numbers: `scale` times an exponential number to the 1 / `concentration`.
+
+    Other arguments as `normal`.
+
+    >>> import gpugrad as gg
+    >>> bool(gg.all(gg.random.weibull(5, 2.0) > 0))
+    True
+    """
+    check("weibull", positive, concentration=concentration)
+    check("weibull", not_negative, scale=scale)
+    call = Call("weibull", shape, dtype, device, generator, concentration, scale).real()
+    concentration, scale = call.parameters
+    return call.located(call.noise("exponential") ** (1 / concentration), 0.0, scale)
+
+
+@saying_where
+def pareto(
+    shape: Shape = None, alpha: Any = 1.0, scale: Any = 1.0, *, dtype: Any = None,
+    device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Pareto random numbers from `scale` up: those above x are (`scale` / x) ** `alpha` of all.
+
+    Other arguments as `normal`. (``numpy.random.pareto`` is this minus 1, for scale 1.)
+
+    >>> import gpugrad as gg
+    >>> bool(gg.all(gg.random.pareto(5, 3.0, 2.0) >= 2))
+    True
+    """
+    check("pareto", positive, alpha=alpha)
+    check("pareto", not_negative, scale=scale)
+    call = Call("pareto", shape, dtype, device, generator, alpha, scale).real()
+    alpha, scale = call.parameters
+    return call.located(TENSOR.exp(call.noise("exponential") / alpha), 0.0, scale)
+
+
+@saying_where
+def gamma(
+    shape: Shape = None, alpha: Any = 1.0, scale: Any = 1.0, *, dtype: Any = None,
+    device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Gamma random numbers of a shape parameter `alpha` and a `scale`, of mean alpha * scale.
+
+    Other arguments as `normal`; both parameters get gradients, that by `alpha` is implicit.
+
+    >>> import gpugrad as gg
+    >>> bool(gg.all(gg.random.gamma(5, 2.0) > 0))
+    True
+    """
+    check("gamma", positive, alpha=alpha)
+    check("gamma", not_negative, scale=scale)
+    call = Call("gamma", shape, dtype, device, generator, alpha, scale, wide=True).real()
+    alpha, scale = call.parameters
+    return call.located(call.gamma(alpha), 0.0, scale)
+
+
+@saying_where
+def chisquare(
+    shape: Shape = None, df: Any = 1.0, *, dtype: Any = None, device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Sums of squares of `df` normal numbers; `df` need not be whole. Others as `normal`.
+
+    >>> import gpugrad as gg
+    >>> bool(gg.all(gg.random.chisquare(5, 3.0) > 0))
+    True
+    """
+    check("chisquare", positive, df=df)
+    call = Call("chisquare", shape, dtype, device, generator, df, wide=True).real()
+    (df,) = call.parameters
+    return call.rounded(2 * call.gamma(df / 2))
+
+
+@saying_where
+def student_t(
+    shape: Shape = None, df: Any = 1.0, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
+    device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Student's t: `loc` + `scale` * normal / sqrt(chisquare(df) / df). Others as `normal`.
+
+    >>> import gpugrad as gg
+    >>> gg.random.student_t((2, 3), 4.0).shape
+    (2, 3)
+    """
+    check("student_t", positive, df=df)
+    check("student_t", not_negative, scale=scale)
+    call = Call("student_t", shape, dtype, device, generator, df, loc, scale, wide=True).real()
+    df, loc, scale = call.parameters
+    half = df / 2
+    spread = half**0.5 * TENSOR.exp(-0.5 * call.gamma(half, log=True))
+    return call.located(spread * call.noise("normal"), loc, scale)
+
+
+@saying_where
+def beta(
+    shape: Shape = None, alpha: Any = 1.0, beta: Any = 1.0, *, dtype: Any = None,
+    device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Beta random numbers from 0 to 1, of mean alpha / (alpha + beta); others as `normal`.
+
+    Made of logarithms of gamma numbers, so that small parameters do not give 0 / 0.
+
+    >>> import gpugrad as gg
+    >>> bool(gg.all(gg.random.beta(5, 2.0, 3.0) < 1))
+    True
+    """
+    check("beta", positive, alpha=alpha, beta=beta)
+    call = Call("beta", shape, dtype, device, generator, alpha, beta, wide=True).real()
+    a, b = call.parameters
+    return call.rounded(TENSOR.sigmoid(call.gamma(a, log=True) - call.gamma(b, log=True)))
+
+
+@saying_where
+def dirichlet(
+    alpha: Any, shape: Shape = None, *, dtype: Any = None, device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Random probabilities that sum to 1 along the last axis.
+
+    Args:
+        alpha: array (..., k) of numbers above 0; the means are in their proportion.
+        shape: of the result without its last axis, to which ``alpha.shape[:-1]`` broadcasts;
+            None for that itself.
+        dtype, device, generator: as for `normal`.
+
+    Returns:
+        Tensor (*shape, k), with the implicit gradient by `alpha`.
+
+    >>> import gpugrad as gg
+    >>> gg.random.dirichlet([1.0, 2.0, 3.0], shape=4).shape
+    (4, 3)
+    """
+    alpha = tensor(alpha)
+    if not alpha.ndim:
+        raise ShapeError("dirichlet: alpha needs an axis, its shape is ().")
+    check("dirichlet", positive, alpha=alpha)
+    call = Call("dirichlet", shape, dtype, device, generator, alpha, events=(1,), wide=True).real()
+    (alpha,) = call.parameters
+    logs = call.gamma(alpha, log=True, event=alpha.shape[-1:])
+    return call.rounded(TENSOR.softmax(logs))
+
+
+@saying_where
+def truncated_normal(
+    shape: Shape = None, mean: Any = 0.0, stddev: Any = 1.0, low: float = -2.0,
+    high: float = 2.0, *, dtype: Any = None, device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Normal numbers, only those from `low` to `high` standard deviations from the mean.
+
+    Args:
+        shape, mean, stddev, dtype, device, generator: as for `normal`.
+        low, high: numbers, in units of `stddev`; infinite for no bound. They get no gradient.
+
+    Raises:
+        ArgumentError: bounds not in order, or both more than 37 on one side; see also `normal`.
+
+    >>> import gpugrad as gg
+    >>> bool(gg.all(gg.abs(gg.random.truncated_normal(5, 0.0, 3.0)) <= 6))
+    True
+    """
+    low, high = float(low), float(high)
+    if not low < high:
+        raise ArgumentError(f"truncated_normal: low={low} is not below high={high}.")
+    if low > 37 or high < -37:
+        raise ArgumentError(
+            f"truncated_normal: the probability from low={low} to high={high} is less than float64 "
+            "holds; `low` must be at most 37, `high` at least -37."
+        )
+    check("truncated_normal", not_negative, stddev=stddev)
+    call = Call("truncated_normal", shape, dtype, device, generator, mean, stddev).real()
+    return call.located(call.noise("truncated_normal", low, high), *call.parameters)
+
+
+@saying_where
+def multivariate_normal(
+    mean: Any, cov: Any = None, shape: Shape = None, *, scale_tril: Any = None,
+    dtype: Any = None, device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Normal vectors of a mean and a covariance matrix.
+
+    Args:
+        mean: array (..., n).
+        cov: array (..., n, n) of symmetric positive definite matrices; or None, and
+        scale_tril: array (..., n, n) of their lower triangular factors: `cov` is
+            ``scale_tril @ scale_tril.mT``.
+        shape: of the result without its last axis; None for that of the parameters.
+        dtype, device, generator: as for `normal`.
+
+    Returns:
+        Tensor (*shape, n): mean + scale_tril @ normal numbers.
+
+    Raises:
+        ArgumentError: both or none of `cov` and `scale_tril`.
+        SingularMatrixError: `cov` is not positive definite.
+
+    >>> import gpugrad as gg
+    >>> gg.random.multivariate_normal([1.0, 2.0], [[2.0, 1.0], [1.0, 2.0]], shape=5).shape
+    (5, 2)
+    """
+    if (cov is None) == (scale_tril is None):
+        raise ArgumentError("multivariate_normal: give one of cov and scale_tril.")
+    mean, matrix = tensor(mean), tensor(scale_tril if cov is None else cov)
+    if matrix.ndim < 2 or not mean.shape[-1:] == matrix.shape[-1:] == matrix.shape[-2:-1]:
+        raise ShapeError(
+            "multivariate_normal: mean must be (..., n) and matrices (..., n, n), got "
+            f"{mean.shape} and {matrix.shape}."
+        )
+    check("multivariate_normal", finite, mean=mean)
+    call = Call(
+        "multivariate_normal", shape, dtype, device, generator, mean, matrix, events=(1, 2)
+    ).real()
+    mean, matrix = call.parameters
+    factor = matrix if cov is None else TENSOR.cholesky(matrix)
+    noise = call.noise("normal", event=mean.shape[-1:])
+    if factor.ndim == 2 and noise.ndim > 1:  # one product of matrices, not many by vectors
+        return call.rounded(mean + TENSOR.matmul(noise, TENSOR.matrix_transpose(factor)))
+    turned = TENSOR.matmul(factor, TENSOR.expand_dims(noise, axis=-1))
+    return call.rounded(mean + TENSOR.squeeze(turned, axis=-1))

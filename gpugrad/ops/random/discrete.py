@@ -1,0 +1,331 @@
+"""Random whole numbers, choices and orders. They have no gradient: it is None."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core import backend
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.errors import ArgumentError, ShapeError, saying_where
+from gpugrad.ops.random.generator import Generator, default_generator
+from gpugrad.ops.random.sampling import (
+    Call,
+    Shape,
+    as_shape,
+    check,
+    not_negative,
+    positive,
+    probability,
+)
+
+__all__ = [
+    "bernoulli",
+    "binomial",
+    "bits",
+    "categorical",
+    "choice",
+    "geometric",
+    "integers",
+    "negative_binomial",
+    "permutation",
+    "poisson",
+    "rademacher",
+]
+
+
+@saying_where
+def bits(
+    shape: Shape = (), *, dtype: Any = None, device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Random bits: whole numbers of uint32 (or `dtype` uint64), all equally likely.
+
+    Args:
+        shape: int or tuple of ints.
+        dtype: uint32 if None.
+        device: the default device if None.
+        generator: the default generator if None.
+
+    >>> import gpugrad as gg
+    >>> gg.random.bits(3).dtype.name
+    'uint32'
+    """
+    made = backend.as_dtype(np.uint32 if dtype is None else dtype)
+    if made not in (np.uint32, np.uint64):
+        raise ArgumentError(f"bits: dtype must be uint32 or uint64, got {made}.")
+    draw = (generator or default_generator())._draw
+    return draw("bits", as_shape("bits", shape), made, device)
+
+
+@saying_where
+def integers(
+    shape: Shape = (), low: int = 0, high: int | None = None, *, dtype: Any = None,
+    device: Any = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Random whole numbers from `low` up to but without `high`, int64 if `dtype` is None.
+
+    `low` plus the high word of a 64-bit random number times (high - low): no number is likelier
+    than another by more than a part in 2^64 / (high - low). Other arguments as `bits`.
+
+    >>> import gpugrad as gg
+    >>> bool(gg.all(gg.random.integers(5, 0, 3) < 3))
+    True
+    """
+    if high is None:
+        raise ArgumentError("integers: high= is needed: integers(shape, low, high).")
+    if not (isinstance(low, (int, np.integer)) and isinstance(high, (int, np.integer))):
+        raise ArgumentError(
+            f"integers: low and high must be ints, got {low!r:.60} and {high!r:.60}. The shape "
+            "comes first here: integers(shape, low, high)."
+        )
+    if low >= high:
+        raise ArgumentError(f"integers: low={low} is not below high={high}.")
+    made = backend.as_dtype(np.int64 if dtype is None else dtype)
+    if made.kind not in "iu":
+        raise ArgumentError(f"integers: dtype must be one of integers, got {made}.")
+    room = np.iinfo(made)
+    if low < room.min or high - 1 > room.max:
+        raise ArgumentError(f"integers: {low} to {high} does not fit {made}.")
+    draw = (generator or default_generator())._draw
+    return draw("integers", as_shape("integers", shape), made, device, int(low), int(high))
+
+
+@saying_where
+def permutation(
+    x: Any, *, axis: int = 0, device: Any = None, generator: Generator | None = None
+) -> Tensor:
+    """The numbers below `x` in random order, or an array in random order along an axis.
+
+    Args:
+        x: int, or array with axes; that of a Tensor is differentiable.
+        axis: along which to reorder.
+        device: of the result for an int; the default device if None.
+        generator: the default generator if None.
+
+    >>> import gpugrad as gg
+    >>> sorted(gg.random.permutation(4).tolist())
+    [0, 1, 2, 3]
+    """
+    draw = (generator or default_generator())._draw
+    if isinstance(x, (int, np.integer)):
+        return draw("permutation", as_shape("permutation", x), np.int64, device, int(x))
+    t = tensor(x)
+    if not t.ndim:
+        raise ShapeError("permutation: a whole number or an array with axes is needed.")
+    n = t.shape[axis]
+    return TENSOR.take(t, draw("permutation", (n,), np.int64, t.device, n), axis=axis)
+
+
+@saying_where
+def choice(
+    x: Any, shape: Shape = (), *, replace: bool = True, p: Any = None, device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Random elements of an array along its first axis, or random numbers below an int.
+
+    Args:
+        x: int, or array with axes; that of a Tensor is differentiable.
+        shape: of what is chosen: int or tuple of ints.
+        replace: whether an element can come twice.
+        p: probabilities (n,), which sum to 1; all are equally likely if None. Without
+            replacement, those left at each turn are chosen in proportion.
+        device: for an int `x`; the default device if None.
+        generator: the default generator if None.
+
+    Raises:
+        ArgumentError: `p` does not sum to 1; or fewer elements than are to be chosen.
+
+    >>> import gpugrad as gg
+    >>> gg.random.choice([5.0, 6.0], (2, 3)).shape
+    (2, 3)
+    """
+    whole, wanted = isinstance(x, (int, np.integer)), as_shape("choice", shape)
+    items = None if whole else tensor(x)
+    if items is not None and not items.ndim:
+        raise ShapeError("choice: a whole number or an array with axes is needed.")
+    n, where = (int(x), device) if items is None else (items.shape[0], items.device)
+    count = int(np.prod(wanted))
+    if n < (1 if replace else count) and count:
+        raise ArgumentError(f"choice: {count} of {n} cannot be chosen, replace={replace}.")
+    if p is None and replace:
+        index = integers(wanted, 0, max(n, 1), device=where, generator=generator)
+    elif p is None:
+        order = permutation(n, device=where, generator=generator)
+        index = TENSOR.reshape(order[:count], wanted)
+    else:
+        index = _weighted(tensor(p), n, wanted, replace, where, generator)
+    return index if items is None else items[index]
+
+
+def _weighted(
+    p: Tensor, n: int, shape: tuple[int, ...], replace: bool, device: Any,
+    generator: Generator | None,
+) -> Tensor:  # fmt: skip
+    """Positions in proportion to `p`: by the inverse of its running sum, or by a race."""
+    if p.shape != (n,):
+        raise ShapeError(f"choice: p must have the shape ({n},), got {p.shape}.")
+    check("choice", not_negative, p=p)
+    p, count = TENSOR.astype(TENSOR.stop_gradient(p), np.float64), int(np.prod(shape))
+    if type(p._data) is np.ndarray:
+        if abs(p._data.sum() - 1) > 1e-3:
+            raise ArgumentError(f"choice: p must sum to 1, its sum is {p._data.sum()}.")
+        if not replace and np.count_nonzero(p._data) < count:
+            raise ArgumentError(f"choice: fewer than {count} elements of p are above 0.")
+    draw = (generator or default_generator())._draw
+    if replace:
+        total = TENSOR.cumulative_sum(p, axis=0)
+        u = draw("uniform", shape, np.float64, p.device)
+        return TENSOR.searchsorted(total / total[-1:], u, side="right")
+    # a race: of exponential times of rates p, the first to arrive are chosen
+    times = draw("exponential", (n,), np.float64, p.device) / TENSOR.maximum(p, 1e-300)
+    return TENSOR.reshape(TENSOR.argsort(times)[:count], shape)
+
+
+@saying_where
+def categorical(
+    logits: Any, shape: Shape = None, *, axis: int = -1, dtype: Any = None, device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Random class numbers of probabilities softmax(logits).
+
+    Each class gets a Gumbel number of its own, and the largest sum is chosen: exact also for
+    classes of a probability that a running sum would round away.
+
+    Args:
+        logits: array (..., k) of logarithms of probabilities, up to a constant.
+        shape: of the result, to which the shape of `logits` without `axis` broadcasts; None
+            for that itself.
+        axis: of the classes.
+        dtype: int64 if None.
+        device: that of `logits` if None.
+        generator: the default generator if None.
+
+    >>> import gpugrad as gg
+    >>> gg.random.categorical([[0.0, 1.0, 2.0]] * 4).shape
+    (4,)
+    """
+    scores = tensor(logits)
+    if not scores.ndim or not scores.shape[axis]:
+        raise ShapeError(f"categorical: there are no classes in logits of shape {scores.shape}.")
+    scores = TENSOR.moveaxis(scores, axis, -1)
+    call = Call("categorical", shape, dtype or np.int64, device, generator, scores, events=(1,))
+    (scores,) = call.parameters
+    noise = call.noise("gumbel", event=scores.shape[-1:])
+    return call.rounded(TENSOR.argmax(TENSOR.stop_gradient(scores) + noise, axis=-1))
+
+
+@saying_where
+def bernoulli(
+    shape: Shape = None, p: Any = 0.5, *, dtype: Any = None, device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """True with probability `p`: a uniform number is below it.
+
+    Args:
+        shape: int or tuple of ints, to which `p` broadcasts; None for its own shape.
+        p: number or array, from 0 to 1.
+        dtype: bool if None.
+        device, generator: as for `gg.random.normal`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.random.bernoulli(3, 1.0))
+    [ True  True  True]
+    """
+    check("bernoulli", probability, p=p)
+    call = Call("bernoulli", shape, dtype or np.bool_, device, generator, p)
+    return call.rounded(TENSOR.less(call.noise("uniform"), call.parameters[0]))
+
+
+@saying_where
+def rademacher(
+    shape: Shape = (), *, dtype: Any = None, device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """-1 or 1, equally likely; float32 if `dtype` is None, other arguments as `bits`.
+
+    >>> import gpugrad as gg
+    >>> print(gg.abs(gg.random.rademacher(3)))
+    [1. 1. 1.]
+    """
+    call = Call("rademacher", shape, dtype, device, generator)
+    return call.rounded(TENSOR.where(call.noise("uniform") < 0.5, -1.0, 1.0))
+
+
+@saying_where
+def poisson(
+    shape: Shape = None, rate: Any = 1.0, *, dtype: Any = None, device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Poisson random numbers of a mean `rate`; int64 if `dtype` is None, others as `bernoulli`.
+
+    >>> import gpugrad as gg
+    >>> gg.random.poisson((2, 3), 4.0).dtype.name
+    'int64'
+    """
+    check("poisson", not_negative, rate=rate)
+    call = Call("poisson", shape, dtype or np.int64, device, generator, rate, wide=True)
+    return call.rounded(call.noise("poisson", *call.parameters))
+
+
+@saying_where
+def binomial(
+    shape: Shape = None, n: Any = 1, p: Any = 0.5, *, dtype: Any = None, device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """How many of `n` trials succeed, each with probability `p`; others as `poisson`.
+
+    >>> import gpugrad as gg
+    >>> bool(gg.all(gg.random.binomial(5, 10, 0.3) <= 10))
+    True
+    """
+    check("binomial", not_negative, n=n)
+    check("binomial", probability, p=p)
+    call = Call("binomial", shape, dtype or np.int64, device, generator, n, p, wide=True)
+    return call.rounded(call.noise("binomial", *call.parameters))
+
+
+@saying_where
+def geometric(
+    shape: Shape = None, p: Any = 0.5, *, dtype: Any = None, device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """How many trials it takes to succeed, each with probability `p`; others as `poisson`.
+
+    >>> import gpugrad as gg
+    >>> bool(gg.all(gg.random.geometric(5, 0.3) >= 1))
+    True
+    """
+    check("geometric", probability, p=p)
+    check("geometric", positive, p=p)
+    call = Call("geometric", shape, dtype or np.int64, device, generator, p, wide=True)
+    (p,) = call.parameters
+    number = not isinstance(p, Tensor)
+    rate = -math.log1p(-min(p, 1 - 2.0**-53)) if number else -TENSOR.log1p(-p)
+    trials = TENSOR.ceil(call.noise("exponential") / rate)
+    return call.rounded(TENSOR.maximum(trials, 1.0))
+
+
+@saying_where
+def negative_binomial(
+    shape: Shape = None, n: Any = 1.0, p: Any = 0.5, *, dtype: Any = None, device: Any = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """How many trials fail before `n` succeed, each with probability `p`; others as `poisson`.
+
+    A Poisson number whose rate is a gamma number: `n` need not be whole.
+
+    >>> import gpugrad as gg
+    >>> bool(gg.all(gg.random.negative_binomial(5, 3, 0.3) >= 0))
+    True
+    """
+    check("negative_binomial", positive, n=n, p=p)
+    check("negative_binomial", probability, p=p)
+    call = Call("negative_binomial", shape, dtype or np.int64, device, generator, n, p, wide=True)
+    n, p = call.parameters
+    n = TENSOR.stop_gradient(n) if isinstance(n, Tensor) else n
+    p = TENSOR.stop_gradient(p) if isinstance(p, Tensor) else p
+    return call.rounded(call.noise("poisson", call.gamma(n) * ((1 - p) / p)))

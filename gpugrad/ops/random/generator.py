@@ -1,0 +1,489 @@
+"""Streams of random numbers: a key, and a counter that only goes up.
+
+`Generator._draw` is the one place where noise is made. It takes counters under a lock, then
+calls a kernel on the GPU; for what has none, a function of `philox` or `rejection` on the host,
+whose result it copies to the device. The numbers are a function of (key, counter, position) only,
+so they are the same on every device, for every thread, and however many are drawn at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpugrad.autodiff.batched import Level, enter, leave, levels_of, levels_running, levels_stopped
+from gpugrad.core import devices
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.errors import ArgumentError
+from gpugrad.kernels.by_hand.random import draws, noise_on, state_of
+from gpugrad.ops.random import philox, rejection
+from gpugrad.ops.random.draws import Drawn, once
+from gpugrad.trace.array import running
+
+__all__ = ["Generator", "default_generator", "set_seed"]
+
+Array = np.ndarray[Any, Any]
+_ALGORITHM = "philox4x64-10"
+_SPLIT, _FOLD = 1, 2  # counter word 3 where keys are derived; it is 0 where numbers are drawn
+_M64 = (1 << 64) - 1
+
+
+# ---- kinds of noise ----------------------------------------------------------------------
+
+
+def _bits(key: philox.Key, first: int, n: int, dtype: Any) -> Array:
+    return philox.words(key, first, n, 8 * np.dtype(dtype).itemsize)
+
+
+def _integers(key: philox.Key, first: int, n: int, dtype: Any, low: int, high: int) -> Array:
+    start = np.uint64(low & _M64)
+    with np.errstate(over="ignore"):  # integers are counted modulo 2^64
+        made = philox.in_chunks(
+            lambda w: philox.below(w, high - low) + start, key, first, n, np.uint64
+        )
+    return made.astype(dtype)
+
+
+def _permutation(key: philox.Key, first: int, n: int, dtype: Any, length: int) -> Array:
+    """The order of each `length` words.
+
+    Positions, in the low bits, make them differ and come back sorted. For 2^20 elements 44 bits
+    stay random: one pair at most is likely to be in order by them.
+    """
+    position = np.uint64((1 << max(length - 1, 0).bit_length()) - 1)
+    words = philox.words(key, first, n).reshape(-1, max(length, 1))
+    keys = words & ~position | np.arange(length, dtype=np.uint64)
+    return (np.sort(keys) & position).astype(dtype)
+
+
+def _truncated_normal(
+    key: philox.Key, first: int, n: int, dtype: Any, low: float, high: float
+) -> Array:
+    """The quantile of F(low) + u (F(high) - F(low)), on the side of 0 where F is small."""
+    if low > 0:
+        return -_truncated_normal(key, first, n, dtype, -high, -low)
+    start = 0.5 * math.erfc(-low / math.sqrt(2))
+    span = 0.5 * math.erfc(-high / math.sqrt(2)) - start
+
+    def formula(w: Array) -> Array:
+        p = start + span * (w.astype(np.float64) * 2.0**-64 + 2.0**-65)
+        return philox.quantile(p - 0.5, lambda at: np.minimum(p[at], 1.0 - p[at]))
+
+    made = philox.in_chunks(formula, key, first, n, np.float64)
+    return np.clip(made.astype(dtype), low, high)
+
+
+def _by_rejection(sampler: Callable[..., Array]) -> Callable[..., Array]:
+    def make(key: philox.Key, first: int, n: int, dtype: Any, *parameters: Array) -> Array:
+        return sampler(key, first, *parameters).astype(dtype, copy=False)
+
+    return make
+
+
+_OWN = 256  # bits of a block: elements with counters of their own
+_KINDS: dict[str, tuple[int | None, Callable[..., Array]]] = {
+    # bits that an element takes (None: as many as its dtype has), function
+    "bits": (None, _bits),
+    "uniform": (None, philox.uniform),
+    "normal": (None, functools.partial(philox.in_chunks, philox.normal)),
+    "exponential": (None, functools.partial(philox.in_chunks, philox.exponential)),
+    "laplace": (None, functools.partial(philox.in_chunks, philox.laplace)),
+    "gumbel": (None, functools.partial(philox.in_chunks, philox.gumbel)),
+    "logistic": (None, functools.partial(philox.in_chunks, philox.logistic)),
+    "integers": (64, _integers),
+    "permutation": (64, _permutation),
+    "truncated_normal": (64, _truncated_normal),
+    "gamma": (_OWN, _by_rejection(rejection.gamma)),
+    "log_gamma": (_OWN, _by_rejection(rejection.log_gamma)),
+    "poisson": (_OWN, _by_rejection(rejection.poisson)),
+    "binomial": (_OWN, _by_rejection(rejection.binomial)),
+}
+
+
+# ---- generators --------------------------------------------------------------------------
+
+
+def _whole(name: str, what: str, value: Any, end: int | None = None) -> int:
+    if not isinstance(value, (int, np.integer)) or value < 0 or (end and value >= end):
+        below = f" and below {end}" if end else ""
+        raise ArgumentError(f"{name}: {what} must be a whole number from 0{below}, got {value!r}.")
+    return int(value)
+
+
+class Generator:
+    """A stream of random numbers, with the functions of `gg.random` as methods.
+
+    Args:
+        seed: int from 0; generators of the same seed give the same numbers. None for a seed
+            from the operating system.
+
+    A draw takes the counters that it needs, from the stream's next one on. The first ten
+    numbers of a draw of a thousand are those of a draw of ten (for permutations and what else
+    depends on all elements they are not). A generator may be used by several threads: no two
+    draws share a counter. Copies and pickles go on with the same numbers as the original.
+
+    >>> import gpugrad as gg
+    >>> g = gg.random.Generator(0)
+    >>> g.normal((2, 3)).shape
+    (2, 3)
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        if seed is not None:
+            seed = _whole("Generator", "a seed", seed)
+        self._lock = threading.Lock()
+
+        def start() -> None:
+            k0, k1 = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+            self._start((int(k0), int(k1)))
+
+        self._now_and_at_replay("Generator", start)
+
+    def _start(self, key: philox.Key, counter: int = 0, children: int = 0) -> None:
+        with self._lock:
+            self._key, self._counter, self._children = key, counter, children
+
+    def _now_and_at_replay(self, name: str, do: Callable[[], None]) -> None:
+        """Start this generator or others; in a function that is traced, at each replay too."""
+        trace = running()
+        if trace is None:
+            do()
+        else:
+            trace.effect(name, lambda: do() or [], undo=self._undo)  # type: ignore[func-returns-value]
+
+    def _undo(self) -> Callable[[], None]:
+        """What goes back to where the stream is now."""
+        if not hasattr(self, "_key"):  # it is just being made
+            return lambda: None
+        return functools.partial(self._start, self._key, self._counter, self._children)
+
+    def _derived(self, words: tuple[int, int, int, int]) -> philox.Key:
+        return philox.block(self._key, words)[:2]
+
+    def _unstarted(self) -> Generator:
+        made = object.__new__(type(self))
+        made._lock = threading.Lock()
+        return made
+
+    def split(self, n: int = 2) -> list[Generator]:
+        """`n` generators whose numbers are independent of this one's and of each other's.
+
+        The key of child i, counted over all calls, is words 0 and 1 of the block of counter
+        (i, 0, 0, 1), which no draw reads. Drawing and splitting do not affect each other.
+
+        >>> import gpugrad as gg
+        >>> a, b = gg.random.Generator(0).split(2)
+        >>> bool(gg.any(a.normal(3) == b.normal(3)))
+        False
+        """
+        n = _whole("split", "n", n)
+        made = [self._unstarted() for _ in range(n)]
+
+        def start() -> None:
+            with self._lock:
+                first, self._children = self._children, self._children + n
+            for i, child in enumerate(made, first):
+                child._start(self._derived((i, 0, 0, _SPLIT)))
+
+        self._now_and_at_replay("split", start)
+        return made
+
+    def fold_in(self, data: int) -> Generator:
+        """The generator of this key and a number, such as that of a step or of a replica.
+
+        It depends on nothing else: not on what has been drawn or split. Its key is words 0 and
+        1 of the block of counter (low word of `data`, high word, 0, 2).
+
+        >>> import gpugrad as gg
+        >>> g = gg.random.Generator(0)
+        >>> bool(gg.all(g.fold_in(7).normal(3) == g.fold_in(7).normal(3)))
+        True
+        """
+        data = _whole("fold_in", "data", data, 1 << 128)
+        made, words = self._unstarted(), (data & _M64, data >> 64, 0, _FOLD)
+        self._now_and_at_replay("fold_in", lambda: made._start(self._derived(words)))
+        return made
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Where the stream is, in ints, lists and strings; assign it to go back there."""
+        with self._lock:
+            return {
+                "algorithm": _ALGORITHM, "key": list(self._key), "counter": self._counter,
+                "children": self._children,
+            }  # fmt: skip
+
+    @state.setter
+    def state(self, value: dict[str, Any]) -> None:
+        try:
+            if value["algorithm"] != _ALGORITHM:
+                raise ValueError(f"its algorithm is {value['algorithm']!r}, not {_ALGORITHM!r}")
+            k0, k1 = (_whole("key", "a word", k, 1 << 64) for k in value["key"])
+            counter = _whole("state", "the counter", value["counter"], 1 << 64)
+            children = _whole("state", "children", value["children"], 1 << 64)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArgumentError(f"Generator: this is no state of a generator: {error}") from error
+        self._now_and_at_replay("generator state", lambda: self._start((k0, k1), counter, children))
+
+    def __reduce__(self) -> Any:
+        return _restore, (self.state,)
+
+    def _take(self, blocks: int, about: Any = None) -> tuple[philox.Key, int]:
+        """The key, and the first of `blocks` counters that nobody else gets; `about` the draw."""
+
+        def take() -> tuple[philox.Key, int]:
+            with self._lock:
+                first, self._counter = self._counter, self._counter + blocks
+                return self._key, first
+
+        return once((blocks, about), take)
+
+    def _give_back(self, blocks: int) -> None:
+        """Have the next draw begin where the last one did, which took so many."""
+        with self._lock:
+            self._counter -= blocks
+
+    def _place(self, n: int, bits: int) -> tuple[philox.Key, int] | None:
+        """The key and first counter of a draw of `n` words, for who makes the numbers himself.
+
+        None where a draw is more than that: in a trace it is made at each replay, and under vmap
+        for each example.
+        """
+        if running() is not None or levels_running():
+            return None
+        return self._take(-(-n * bits // 256), n)
+
+    def _stream(self, n: int, device: Any) -> Tensor | None:
+        """Where `n` words of 32 bits are: a uint64 Tensor (4,), for ops that make the numbers.
+
+        None under vmap, where each example may have numbers of its own.
+        """
+        if levels_running():
+            return None
+        written, trace = _Place(self, n, device), running()
+        if trace is None:
+            return written()[0]
+        about = [((4,), np.dtype(np.uint64))]
+
+        def write() -> Tensor:
+            return trace.effect("random stream", written, [], undo=self._undo, about=about)[0]
+
+        return once(("stream", n), write)
+
+    def _draw(
+        self, kind: str, shape: tuple[int, ...], dtype: Any, device: Any, *parameters: Any,
+        before: Drawn | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Noise of one of `_KINDS`, in `shape`, on `device`.
+
+        `parameters` are numbers or, for samplers by rejection, also Tensors that broadcast to
+        `shape`. `before` is where the same call has drawn: the next draw has the counters of the
+        first with another word 2, so that it does not depend on how long that was.
+        """
+        trace, levels = running(), _levels_with_own_numbers(kind)
+        if trace is not None and levels_running():  # which are not there at a replay
+            lead = tuple(level.size for level in levels)
+            parameters = tuple(_with_examples(p, shape, levels) for p in parameters)
+            with levels_stopped():
+                made = self._draw(kind, lead + shape, dtype, device, *parameters, before=before)
+            return functools.reduce(lambda t, level: enter(t, level, 0), levels, made)
+        if trace is not None:  # other numbers at each replay, in the order of the calls
+            written = _Written(self, kind, shape, dtype, device, parameters, before)
+            tensors = [p for p in parameters if isinstance(p, Tensor)]
+
+            def write() -> Tensor:
+                return trace.effect(
+                    f"random {kind}", written, tensors, undo=self._undo, about=[(shape, dtype)]
+                )[0]
+
+            return once((kind, shape), write)
+        bits, make = _KINDS[kind]
+        lead = tuple(level.size for level in levels)
+        n, dtype = math.prod(lead + shape), np.dtype(dtype)
+        d = devices.require(devices.device(device))  # a call that fails takes no numbers
+        key, first = self._counters(kind, n, dtype, before)
+        values: Any = NotImplemented
+        if d.kind != "cpu":
+            values = noise_on(d, kind, key, first, n, dtype, *parameters)
+        if values is NotImplemented:
+            given = [_on_host(p, shape, levels) if bits == _OWN else p for p in parameters]
+            values = make(key, first, n, dtype, *given)
+            values = values if d.kind == "cpu" else devices.put(values, d)
+        made = wrap(values.reshape(lead + shape))
+        return functools.reduce(lambda t, level: enter(t, level, 0), levels, made)
+
+    def _counters(
+        self, kind: str, n: int, dtype: np.dtype[Any], before: Drawn | None
+    ) -> tuple[philox.Key, int]:
+        """The key and first counter of a draw of `n` numbers; `before` as for `_draw`."""
+        if before is not None and before.places:
+            key, first = before.places[0]
+            first += len(before.places) << 128
+        else:
+            key, first = self._take(_blocks(kind, n, dtype), (kind, n, dtype))
+        if before is not None:
+            before.places.append((key, first))
+        return key, first
+
+    if TYPE_CHECKING:  # hung on by gpugrad.random
+
+        def __getattr__(self, name: str) -> Callable[..., Tensor]: ...
+
+
+class _Written:
+    """A draw that was written down: it makes other numbers at each replay."""
+
+    version = 0
+
+    def __init__(
+        self, generator: Generator, kind: str, shape: tuple[int, ...], dtype: Any, device: Any,
+        parameters: Sequence[Any], before: Drawn | None,
+    ) -> None:  # fmt: skip
+        self._generator, self._kind, self._parameters = generator, kind, parameters
+        self._shape, self._dtype, self.device = shape, np.dtype(dtype), devices.device(device)
+        self._before, self._is_first = before, before is not None and before.traced == 0
+        if before is not None:
+            before.traced += 1
+
+    def __call__(self, *real: Tensor) -> list[Tensor]:
+        now = iter(real)
+        given = [next(now) if isinstance(p, Tensor) else p for p in self._parameters]
+        self._begin()
+        draw, about = self._generator._draw, (self._kind, self._shape, self._dtype, self.device)
+        return [draw(*about, *given, before=self._before)]
+
+    def _begin(self) -> None:
+        if self._is_first and self._before is not None:
+            self._before.places.clear()
+
+    @property
+    def launched(self) -> _Written | None:
+        """Itself, if it is a kernel."""
+        on_host = self.device.kind == "cpu" or any(isinstance(p, Tensor) for p in self._parameters)
+        return None if on_host or not draws(self._kind, self._dtype) else self
+
+    def numbers(self) -> list[Array]:
+        """The stream's key and counter, which moves on."""
+        self._begin()
+        n = math.prod(self._shape)
+        return [state_of(*self._generator._counters(self._kind, n, self._dtype, self._before))]
+
+    def uncount(self) -> None:
+        """As if the last `numbers` had not been asked for."""
+        if self._before is not None:
+            self._before.places.pop()
+        if self._before is None or not self._before.places:
+            n = math.prod(self._shape)
+            self._generator._give_back(_blocks(self._kind, n, self._dtype))
+
+    def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
+        """The numbers, of the key and counter on the device."""
+        about = self._kind, (0, 0), 0, math.prod(self._shape), self._dtype
+        made = noise_on(self.device, *about, *self._parameters, state=live[0])
+        return [made.reshape(self._shape)]
+
+
+class _Place:
+    """A place in the stream that was written down: another one at each replay."""
+
+    version = 0
+
+    def __init__(self, generator: Generator, n: int, device: Any) -> None:
+        self._generator, self._blocks = generator, -(-n * 32 // 256)
+        self.device = devices.device(device)
+
+    def __call__(self) -> list[Tensor]:
+        return [wrap(devices.put(self.numbers()[0], self.device))]
+
+    @property
+    def launched(self) -> _Place | None:
+        """Itself, on a GPU."""
+        return None if self.device.kind == "cpu" else self
+
+    def numbers(self) -> list[Array]:
+        """The key and the counter, which moves on."""
+        return [state_of(*self._generator._take(self._blocks))]
+
+    def uncount(self) -> None:
+        """As if the last `numbers` had not been asked for."""
+        self._generator._give_back(self._blocks)
+
+    def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
+        """The numbers, as they are on the device."""
+        return [live[0]]
+
+
+def _blocks(kind: str, n: int, dtype: np.dtype[Any]) -> int:
+    """How many counters a draw of `n` numbers takes."""
+    return -(-n * (_KINDS[kind][0] or 8 * dtype.itemsize) // 256)
+
+
+def _levels_with_own_numbers(kind: str) -> list[Level]:
+    """The running vmaps, outermost first, whose examples get different numbers."""
+    levels = levels_running()
+    if any(level.randomness == "error" for level in levels):
+        raise ArgumentError(
+            f"random: {kind} numbers under vmap. Say whether each example gets its own: "
+            "vmap(..., randomness='different'), or all the same ones: randomness='same'."
+        )
+    return [level for level in levels if level.randomness == "different"]
+
+
+def _with_examples(parameter: Any, shape: tuple[int, ...], levels: Sequence[Level]) -> Any:
+    """A parameter for each element, those of examples in front; a number stays as it is."""
+    if isinstance(parameter, Tensor):
+        parameter = TENSOR.broadcast_to(parameter, shape)
+        for level in reversed(levels):
+            parameter = leave(parameter, level, 0)
+        if levels_of(parameter._data):
+            raise ArgumentError(
+                "random: under vmap with randomness='same' the parameters of these numbers must "
+                "be the same for all examples too. Use vmap(..., randomness='different')."
+            )
+    return parameter
+
+
+def _on_host(parameter: Any, shape: tuple[int, ...], levels: Sequence[Level]) -> Array:
+    """The values of a parameter for each element, those of examples in front."""
+    parameter = _with_examples(parameter, shape, levels)
+    if isinstance(parameter, Tensor):
+        parameter = devices.host(parameter._data)
+    lead = tuple(level.size for level in levels)
+    values = np.asarray(parameter, np.float64)
+    return np.broadcast_to(values, lead + shape).reshape(-1)
+
+
+def _restore(state: dict[str, Any]) -> Generator:
+    made = Generator(0)
+    made.state = state
+    return made
+
+
+_default = Generator()
+
+
+def default_generator() -> Generator:
+    """The generator that the functions of `gg.random` use if they are given none."""
+    return _default
+
+
+def set_seed(seed: int) -> None:
+    """Start the default generator anew: from here on, random numbers repeat.
+
+    Args:
+        seed: int from 0.
+
+    >>> import gpugrad as gg
+    >>> gg.set_seed(1)
+    >>> a = gg.random.normal(3)
+    >>> gg.set_seed(1)
+    >>> bool(gg.all(a == gg.random.normal(3)))
+    True
+    """
+    _default.state = Generator(seed).state

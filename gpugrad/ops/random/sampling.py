@@ -1,0 +1,160 @@
+"""What the functions of `gg.random` have in common: arguments, checks, noise, rounding."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core import backend
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.ops.random.draws import Drawn
+from gpugrad.ops.random.generator import Generator, default_generator
+
+__all__ = [
+    "Call", "Shape", "as_shape", "check", "finite", "not_negative", "positive", "probability",
+]  # fmt: skip
+
+Shape = int | tuple[int, ...] | list[int] | None
+Test = tuple[Callable[[Any], Any], str]
+
+finite: Test = (np.isfinite, "finite")
+not_negative: Test = (lambda v: v >= 0, "0 or more")
+positive: Test = (lambda v: v > 0, "above 0")
+probability: Test = (lambda v: (v >= 0) & (v <= 1), "from 0 to 1")
+
+
+def check(name: str, test: Test, **arguments: Any) -> None:
+    """ArgumentError if a value of an argument fails.
+
+    Values on a GPU are not looked at: that would wait for it. There, wrong ones give NaN (-1
+    where the results are whole numbers).
+    """
+    for what, value in arguments.items():
+        if isinstance(value, (int, float)) and test[0](value):
+            continue
+        data = value._data if isinstance(value, Tensor) else value
+        if isinstance(value, Tensor) and type(data) is not np.ndarray:
+            continue
+        values = np.asarray(data)
+        holds = np.asarray(test[0](values))
+        if not holds.all():
+            worst = values[~holds].flat[0]
+            raise ArgumentError(f"{name}: {what} must be {test[1]}, got {worst}.")
+
+
+def as_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple; ShapeError if a length is negative."""
+    given = shape if isinstance(shape, (tuple, list)) or np.ndim(shape) else (shape,)
+    try:
+        made = tuple(operator.index(n) for n in given)
+    except TypeError:
+        raise ArgumentError(
+            f"{name}: shape={shape!r:.60} must be an int or a tuple of ints. See "
+            f"help(gg.random.{name}) for the order of the arguments: most take the shape first."
+        ) from None
+    if any(n < 0 for n in made):
+        raise ShapeError(f"{name}: a shape has no negative lengths, got {made}.")
+    return made
+
+
+class Call:
+    """One call of a random function.
+
+    Args:
+        name: of the function, for messages.
+        shape: of the result, without the axes of an event; None for that of the parameters.
+        dtype: of the result; None for that of the parameters, float32 if they are numbers.
+        device: None for that of the parameters.
+        generator: the default generator if None.
+        parameters: numbers, arrays or Tensors.
+        events: how many axes at the end of each parameter belong to one sample; 0 if left out.
+        wide: compute in float64 and round at the end.
+
+    Attributes:
+        parameters: numbers and Tensors of the dtype that is computed with.
+        shape: of the result, without the axes of an event.
+    """
+
+    def __init__(
+        self, name: str, shape: Shape, dtype: Any, device: Any, generator: Generator | None,
+        *parameters: Any, events: tuple[int, ...] = (), wide: bool = False,
+    ) -> None:  # fmt: skip
+        self.name, self.generator = name, generator or default_generator()
+        self._before = Drawn()
+        given = [p if isinstance(p, (int, float, np.number)) else tensor(p) for p in parameters]
+        arrays = [p for p in given if isinstance(p, Tensor)]
+        self.device = arrays[0].device if device is None and arrays else device
+        floats = [p.dtype for p in arrays if backend.is_inexact(p.dtype)]
+        if dtype is None:
+            dtype = np.result_type(*floats) if floats else np.float32
+        self.dtype = backend.as_dtype(dtype)
+        inexact = floats[0] if self.dtype.kind in "biu" and floats else self.dtype
+        self.work = np.dtype(np.float64 if wide or inexact == np.float64 else np.float32)
+        self.parameters = [self._ready(p) for p in given]
+        self.shape = self._shape(shape, [*events, *[0] * len(given)])
+
+    def _ready(self, parameter: Any) -> Any:
+        if not isinstance(parameter, Tensor):
+            return float(parameter)
+        return parameter if parameter.dtype == self.work else TENSOR.astype(parameter, self.work)
+
+    def _shape(self, shape: Shape, events: list[int]) -> tuple[int, ...]:
+        own = [
+            p.shape[: p.ndim - e] if isinstance(p, Tensor) else ()
+            for p, e in zip(self.parameters, events, strict=False)
+        ]
+        wanted = None if shape is None else as_shape(self.name, shape)
+        try:
+            common = np.broadcast_shapes(*own, *([] if wanted is None else [wanted]))
+        except ValueError:
+            common = None
+        if common is None or wanted not in (None, common):
+            raise ShapeError(
+                f"{self.name}: parameters of shapes {own} do not broadcast to "
+                f"{'each other' if wanted is None else wanted}."
+            )
+        return common
+
+    def real(self) -> Call:
+        """The call itself; ArgumentError if its dtype is no real floating-point one."""
+        if not backend.is_inexact(self.dtype) or self.dtype.kind == "c":
+            raise ArgumentError(
+                f"{self.name}: dtype must be a real floating-point one, got {self.dtype}."
+            )
+        return self
+
+    def noise(self, kind: str, *parameters: Any, event: tuple[int, ...] = ()) -> Tensor:
+        """Noise of a kind, in the shape of the result and the dtype that is computed with.
+
+        The first of a call must be that which takes the most counters.
+        """
+        return self.generator._draw(
+            kind, self.shape + event, self.work, self.device, *parameters, before=self._before
+        )
+
+    def gamma(self, alpha: Any, *, log: bool = False, event: tuple[int, ...] = ()) -> Tensor:
+        """Gamma samples or their logarithms, with the implicit gradient by `alpha`."""
+        kind = "log_gamma" if log else "gamma"
+        if not isinstance(alpha, Tensor):
+            return self.noise(kind, alpha, event=event)
+        alpha = TENSOR.broadcast_to(alpha, self.shape + event)
+        fixed = TENSOR.stop_gradient(alpha)
+        sample = self.noise(kind, fixed, event=event)
+        return TENSOR.gamma_reparameterized(alpha, fixed, sample, log=log)
+
+    def located(self, noise: Tensor, loc: Any, scale: Any) -> Tensor:
+        """Noise times a scale, plus a location, in the dtype of the result."""
+        if not (isinstance(scale, float) and scale == 1):
+            noise = scale * noise
+        if not (isinstance(loc, float) and loc == 0):
+            noise = loc + noise
+        return self.rounded(noise)
+
+    def rounded(self, x: Tensor) -> Tensor:
+        """The result in its dtype."""
+        return x if x.dtype == self.dtype else TENSOR.astype(x, self.dtype)
