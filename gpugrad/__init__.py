@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as _np
 
 from gpugrad import debug, errors, fft, linalg, special
-from gpugrad import methods as _methods  # noqa: F401  # hangs the ops on Tensor
+from gpugrad.array_api import methods as _methods  # noqa: F401  # hangs the ops on Tensor
 from gpugrad import ops as _ops  # noqa: F401  # declares every op
 from gpugrad.core.backend import BFLOAT16 as bfloat16
 from gpugrad.core.devices import Device, device, devices, set_device
-from gpugrad.control import cond, scan, while_loop
-from gpugrad.custom import custom_gradient, custom_jvp, grad_pass_through, implicit_diff
+from gpugrad.function.control.api import cond, scan, while_loop
+from gpugrad.transforms.custom import custom_gradient, custom_jvp, grad_pass_through, implicit_diff
 from gpugrad.core.determinism import deterministic, set_deterministic
 from gpugrad.core.dlpack import from_dlpack
 from gpugrad.core.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
@@ -28,8 +28,8 @@ from gpugrad.errors import OutOfMemoryError
 from gpugrad.autodiff.forward import ForwardAccumulator
 from gpugrad.function import function
 from gpugrad.autodiff.graph import Graph, gradients
-from gpugrad.inspection import VERSION as __array_api_version__
-from gpugrad.inspection import __array_namespace_info__
+from gpugrad.array_api.info import VERSION as __array_api_version__
+from gpugrad.array_api.info import __array_namespace_info__
 from gpugrad.kernels.libraries.cublaslt import get_matmul_precision, set_matmul_precision
 from gpugrad.registry.record import OPS, Op, elementwise, no_gradient, op
 
@@ -151,17 +151,17 @@ from gpugrad.ops.math.vectors import matvec, vecmat, inner, vdot
 from gpugrad.ops.arrays.windows import sliding_window_view
 from gpugrad.random import set_seed
 from gpugrad.prefetch import prefetch_to_device
-from gpugrad.recompute import recompute_grad
+from gpugrad.transforms.recompute import recompute_grad
 from gpugrad.autodiff.recorder import AggregationMethod, UnconnectedGradients
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, constant, convert_to_tensor
-from gpugrad.transforms import (
+from gpugrad.transforms.derivatives import (
     batch_jacobian, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp,
 )
 from gpugrad.registry.from_cuda import elementwise_kernel, raw_kernel
 from gpugrad.core.variable import Variable
-from gpugrad.vectorize import vectorized_map, vmap
+from gpugrad.transforms.vmap import vectorized_map, vmap
 
 if TYPE_CHECKING:
     from gpugrad import checkpoint, cuda, nn, optim, testing

@@ -25,7 +25,7 @@ from gpugrad.core.backend import BFLOAT16
 from gpugrad.core.tensor import Tensor, constant
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, GpugradError
-from gpugrad.recompute import recompute_grad
+from gpugrad.transforms.recompute import recompute_grad
 
 __all__ = ["load", "restore", "save"]
 

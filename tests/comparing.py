@@ -5,7 +5,7 @@ import numpy as np
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
-from gpugrad.testing import shim
+from gpugrad.testing.cuda import shim
 
 DTYPES = {
     "float64": (np.dtype("float64"), 1e-12),

@@ -72,7 +72,7 @@ def library(folder: Path) -> Any:
     """The module ``cudnn``, for which driver, runtime and NVRTC are there."""
     ctypes.CDLL(compiled(folder, "libcuda.so.1", DRIVER), ctypes.RTLD_GLOBAL)
     os.environ["CUDNN_FRONTEND_CUDART_LIB_NAME"] = compiled(folder, "libcudart.so.12", RUNTIME)
-    from gpugrad.testing import nvrtc
+    from gpugrad.testing.cuda import nvrtc
 
     nvrtc._library()  # under a name that cuDNN asks for
     logging.disable()

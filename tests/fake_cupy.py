@@ -774,7 +774,7 @@ class RawModule:
         self._code = code
 
     def get_function(self, name: str) -> Any:
-        from gpugrad.testing import shim
+        from gpugrad.testing.cuda import shim
 
         if shim.unavailable():
             raise NotImplementedError(f"to run kernels the fake CuPy {shim.unavailable()}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpugrad.testing import nvrtc, shim
+from gpugrad.testing.cuda import nvrtc, shim
 
 needs_shim = pytest.mark.skipif(
     bool(shim.unavailable()), reason=shim.unavailable() or "there is a C++ compiler"

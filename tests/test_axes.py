@@ -6,10 +6,10 @@ from needs import needs_shim
 
 import gpugrad as gg
 from gpugrad.core.devices import gpu_count
-from gpugrad.function.fusing.axes import along_rows
-from gpugrad.function.fusing.fuse import REDUCTIONS, reduction
-from gpugrad.function.numpy_replay import Replay
+from gpugrad.function.cpu.replay import Replay
 from gpugrad.function.passes import PASSES
+from gpugrad.function.passes.fuse import REDUCTIONS, reduction
+from gpugrad.function.passes.reductions import along_rows
 
 SHAPE = (3, 4, 5, 6)
 

@@ -6,14 +6,14 @@ from needs import needs_nvrtc, needs_shim
 from test_fuse import assert_right, program_of
 
 import gpugrad as gg
-from gpugrad.function.fusing import casts
-from gpugrad.function.fusing.casts import cast_together
-from gpugrad.function.fusing.fuse import fuse
-from gpugrad.function.fusing.products import find_products
+from gpugrad.function.passes import casts
+from gpugrad.function.passes.casts import cast_together
+from gpugrad.function.passes.fuse import fuse
+from gpugrad.function.passes.products import find_products
 from gpugrad.kernels.by_hand.casts import INSTANCES, NARROW, narrowed
 from gpugrad.kernels.runtime.launch import code_of
 from gpugrad.kernels.runtime.tables import CHUNK, room
-from gpugrad.testing import nvrtc, shim
+from gpugrad.testing.cuda import nvrtc, shim
 
 SIZES = [1, 7, 8, 64, CHUNK - 1, CHUNK, 2 * CHUNK + 9]
 

@@ -18,10 +18,10 @@ from needs import needs_shim
 import gpugrad as gg
 from gpugrad.core import backend, nest
 from gpugrad.core.backend import BFLOAT16, NUMPY
-from gpugrad.function.fusing.fuse import launches
+from gpugrad.function.passes.fuse import launches
 from gpugrad.kernels.libraries import cudnn
 from gpugrad.kernels.runtime.graphs import Graph
-from gpugrad.testing import shim
+from gpugrad.testing.cuda import shim
 
 DTYPES = [np.float32, np.float64, np.float16, BFLOAT16]
 HALF = [np.float16, BFLOAT16]

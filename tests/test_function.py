@@ -380,7 +380,7 @@ def test_setting_elements_is_part_of_the_program():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Groups of small arrays, in blocks and on threads as if they were large."""
-    groups = importlib.import_module("gpugrad.function.groups")
+    groups = importlib.import_module("gpugrad.function.cpu.blocks")
     for name in ("BLOCK", "SMALLEST", "PART"):
         monkeypatch.setattr(groups, name, 1 << 12)
     monkeypatch.setattr("gpugrad.core.threads.workers", lambda: 3)

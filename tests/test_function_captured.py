@@ -11,7 +11,7 @@ from gpugrad.core.backend import is_inexact
 from gpugrad.core.devices import device, gpu_count
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import DeviceError
-from gpugrad.function.cuda import runs
+from gpugrad.function.gpu import runs
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.testing.checks.subject import Subject
 

@@ -13,10 +13,10 @@ from steps import training_step
 import gpugrad as gg
 from gpugrad.core import backend, devices
 from gpugrad.core.devices import gpu_count
-from gpugrad.function.fusing.overwriting import overwriting
+from gpugrad.function.passes.in_place import overwriting
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.kernels.runtime.graphs import Graph, Put, _dead, beside
-from gpugrad.testing import shim
+from gpugrad.testing.cuda import shim
 
 pytestmark = [
     pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake"),

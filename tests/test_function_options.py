@@ -12,8 +12,8 @@ from steps import masked_gradient
 import gpugrad as gg
 from gpugrad.core.devices import gpu_count
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.function.fusing import FUSING
 from gpugrad.function.passes import PASSES
+from gpugrad.function.passes.fusing import FUSING
 from gpugrad.function.plan import MEMORY
 
 RNG = np.random.default_rng(0)

@@ -12,16 +12,16 @@ from steps import training_step
 import gpugrad as gg
 from gpugrad.core import nest
 from gpugrad.core.backend import NUMPY
-from gpugrad.function.cuda.kernel import RowWise
-from gpugrad.function.cuda.replay import Launches
-from gpugrad.function.fusing import FUSING
-from gpugrad.function.fusing.epilogues import Product
-from gpugrad.function.fusing.fuse import Kernel, fuse, launches
-from gpugrad.function.fusing.losses import with_gradients
-from gpugrad.function.fusing.products import find_products
+from gpugrad.function.gpu.kernel import RowWise
+from gpugrad.function.gpu.replay import Launches
 from gpugrad.function.passes import PASSES
+from gpugrad.function.passes.epilogues import Product
+from gpugrad.function.passes.fuse import Kernel, fuse, launches
+from gpugrad.function.passes.fusing import FUSING
+from gpugrad.function.passes.losses import with_gradients
+from gpugrad.function.passes.products import find_products
 from gpugrad.kernels.runtime.launch import code_of
-from gpugrad.testing import nvrtc, shim
+from gpugrad.testing.cuda import nvrtc, shim
 
 
 def value_and_gradients(f):

@@ -12,8 +12,8 @@ import gpugrad as gg
 from gpugrad.autodiff.backward import refit
 from gpugrad.core.backend import BFLOAT16, NUMPY
 from gpugrad.kernels.codegen.code import NoCodeError
-from gpugrad.testing import shim
-from gpugrad.testing.kernels import call_forward, call_gradients
+from gpugrad.testing.cuda import shim
+from gpugrad.testing.cuda.kernels import call_forward, call_gradients
 
 pytestmark = [pytest.mark.kernels, needs_shim]
 

@@ -10,7 +10,7 @@ from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.kernels.by_hand import attention
 from gpugrad.kernels.runtime import launch
 from gpugrad.ops.nn import attention as attention_ops
-from gpugrad.testing import nvrtc, shim
+from gpugrad.testing.cuda import nvrtc, shim
 
 pytestmark = needs_shim
 

@@ -10,7 +10,7 @@ from gpugrad.autodiff.backward import refit
 from gpugrad.core.backend import NUMPY
 from gpugrad.kernels.codegen.elementwise import Elementwise
 from gpugrad.kernels.codegen.text import LONG
-from gpugrad.testing import shim
+from gpugrad.testing.cuda import shim
 
 pytestmark = [pytest.mark.kernels, needs_shim]
 

@@ -10,7 +10,7 @@ from gpugrad.core.backend import BFLOAT16, HALF
 from gpugrad.kernels.by_hand import optim as kernels
 from gpugrad.kernels.runtime import launch
 from gpugrad.kernels.runtime.tables import room, tables
-from gpugrad.testing import nvrtc, shim
+from gpugrad.testing.cuda import nvrtc, shim
 
 pytestmark = needs_shim
 

@@ -10,7 +10,7 @@ from gpugrad.kernels.by_hand import random
 from gpugrad.kernels.runtime import launch
 from gpugrad.ops.random import philox
 from gpugrad.ops.random.generator import _KINDS
-from gpugrad.testing import nvrtc, shim
+from gpugrad.testing.cuda import nvrtc, shim
 
 pytestmark = needs_shim
 

@@ -9,7 +9,7 @@ import gpugrad as gg
 from gpugrad.core.backend import NUMPY
 from gpugrad.kernels.by_hand import cross_entropy, norms, rows, softmax
 from gpugrad.kernels.runtime.launch import code_of
-from gpugrad.testing import nvrtc, shim
+from gpugrad.testing.cuda import nvrtc, shim
 
 pytestmark = needs_shim
 

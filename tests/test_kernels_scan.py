@@ -8,7 +8,7 @@ from needs import needs_nvrtc, needs_shim
 from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.kernels.by_hand import scan
 from gpugrad.kernels.runtime import launch
-from gpugrad.testing import nvrtc, shim
+from gpugrad.testing.cuda import nvrtc, shim
 
 pytestmark = needs_shim
 

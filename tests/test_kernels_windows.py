@@ -8,7 +8,7 @@ import gpugrad as gg
 from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.kernels.by_hand import windows
 from gpugrad.kernels.runtime import launch
-from gpugrad.testing import nvrtc, shim
+from gpugrad.testing.cuda import nvrtc, shim
 
 pytestmark = needs_shim
 

@@ -6,8 +6,8 @@ from needs import needs_shim
 from test_fuse import assert_right, program_of
 
 import gpugrad as gg
-from gpugrad.function.fusing.losses import with_gradients
-from gpugrad.function.fusing.narrow import unwidened
+from gpugrad.function.passes.half import unwidened
+from gpugrad.function.passes.losses import with_gradients
 
 LABELS = np.array([2, 0, -1, 3, 1, 2])
 

@@ -8,9 +8,9 @@ from test_fuse import program_of
 import gpugrad as gg
 from gpugrad.core import nest
 from gpugrad.core.backend import NUMPY, as_dtype
-from gpugrad.function.cuda.replay import Launches
-from gpugrad.function.fusing.narrow import unwidened
-from gpugrad.testing import shim
+from gpugrad.function.gpu.replay import Launches
+from gpugrad.function.passes.half import unwidened
+from gpugrad.testing.cuda import shim
 
 LABELS = np.array([[0, 3, 1], [4, 2, 4]])
 

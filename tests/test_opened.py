@@ -6,9 +6,9 @@ from needs import needs_shim
 from test_fuse import assert_right, normal, program_of, value_and_gradients
 
 import gpugrad as gg
-from gpugrad.function.fusing.axes import along_rows
-from gpugrad.function.fusing.fuse import LONG_ROW, Kernel, fuse, launches
-from gpugrad.function.fusing.opened import opened
+from gpugrad.function.passes.fuse import LONG_ROW, Kernel, fuse, launches
+from gpugrad.function.passes.norms import opened
+from gpugrad.function.passes.reductions import along_rows
 
 
 def norm(x, weight=None, bias=None, **params):

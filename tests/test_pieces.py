@@ -6,8 +6,8 @@ from needs import needs_shim
 from test_fuse import assert_right, normal, program_of
 
 import gpugrad as gg
-from gpugrad.function.fusing.fuse import launches
-from gpugrad.function.fusing.pieces import Pieces, assemble
+from gpugrad.function.passes.fuse import launches
+from gpugrad.function.passes.pieces import Pieces, assemble
 
 WEIGHTS = (1.5, -2.0, 0.25)
 

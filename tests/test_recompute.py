@@ -19,12 +19,12 @@ import gpugrad as gg
 from gpugrad.core.backend import NUMPY
 from gpugrad.errors import ArgumentError
 from gpugrad.function.calls import op_call
-from gpugrad.function.cuda.runs import given as given_to
-from gpugrad.function.fusing.fuse import Kernel, fuse, launches
-from gpugrad.function.fusing.overwriting import overwriting
-from gpugrad.function.fusing.products import find_products
-from gpugrad.function.fusing.recompute import CALLS, STEPS, moved, recompute
+from gpugrad.function.gpu.runs import given as given_to
 from gpugrad.function.memory import lives, roots_of
+from gpugrad.function.passes.fuse import Kernel, fuse, launches
+from gpugrad.function.passes.in_place import overwriting
+from gpugrad.function.passes.products import find_products
+from gpugrad.function.passes.recompute import CALLS, STEPS, moved, recompute
 
 
 def kernels(program):

@@ -7,7 +7,7 @@ from needs import needs_nvrtc, needs_shim
 
 from gpugrad.errors import KernelError
 from gpugrad.kernels.runtime import launch
-from gpugrad.testing import nvrtc, shim
+from gpugrad.testing.cuda import nvrtc, shim
 
 pytestmark = needs_shim
 

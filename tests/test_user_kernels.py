@@ -11,7 +11,7 @@ from gpugrad.core.backend import BFLOAT16
 from gpugrad.errors import ArgumentError, DTypeError, KernelError
 from gpugrad.kernels.runtime import launch
 from gpugrad.registry import from_cuda
-from gpugrad.testing import nvrtc
+from gpugrad.testing.cuda import nvrtc
 
 pytestmark = needs_shim
 

@@ -1,6 +1,6 @@
 """Tensor: storage, dtype, device, and what Python asks of a number.
 
-No mathematics: `gpugrad.methods` hangs the ops on the class.
+No mathematics: `gpugrad.array_api.methods` hangs the ops on the class.
 """
 
 from __future__ import annotations
@@ -239,7 +239,9 @@ class Tensor:
             self._data = devices.copied(self._data)
         return self._data
 
-    if TYPE_CHECKING:  # hung on by gpugrad.methods; said here for type checkers and editors
+    if (
+        TYPE_CHECKING
+    ):  # hung on by gpugrad.array_api.methods; said here for type checkers and editors
         T: Tensor
         mT: Tensor
 

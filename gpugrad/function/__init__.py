@@ -17,15 +17,15 @@ from gpugrad.core.decorated import public_name
 from gpugrad.core.tensor import Tensor, threads
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, TraceError
-from gpugrad.function.donated import emptied
-from gpugrad.function.effects import put_back_on_otherwise, undoable
-from gpugrad.function.lowered import Lowered
+from gpugrad.function.donation import emptied
+from gpugrad.function.inspect.lowered import Lowered
 from gpugrad.function.memory import Memory, measured
+from gpugrad.function.on_tape import Pair, tapes_only
+from gpugrad.function.passes.effects import put_back_on_otherwise, undoable
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Names, Signature
-from gpugrad.function.steps import parts_of, stacked
-from gpugrad.function.under_tape import Pair, tapes_only
+from gpugrad.function.steps_per_call import parts_of, stacked
 from gpugrad.trace.array import Traced, running, user_level
 from gpugrad.trace.program import OtherwiseError, Program
 from gpugrad.trace.tracing import Tracing, open_traces

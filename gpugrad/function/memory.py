@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from gpugrad.function.numpy_replay import Replay
+from gpugrad.function.cpu.replay import Replay
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["Memory", "all_roots_of", "kept_for_backward", "lives", "measured", "roots_of", "size"]

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from gpugrad.core.backend import NUMPY, reading
 from gpugrad.errors import ArgumentError, OutOfMemoryError
-from gpugrad.function.apart import set_apart
-from gpugrad.function.cuda.replay import Launches
-from gpugrad.function.effects import moving_last
-from gpugrad.function.fusing import FUSING
-from gpugrad.function.groups import find_groups
+from gpugrad.function.cpu.blocks import find_groups
+from gpugrad.function.cpu.replay import Replay
+from gpugrad.function.gpu.replay import Launches
 from gpugrad.function.memory import measured, size
-from gpugrad.function.numpy_replay import Replay
 from gpugrad.function.passes import PASSES
+from gpugrad.function.passes.apart import set_apart
+from gpugrad.function.passes.effects import moving_last
+from gpugrad.function.passes.fusing import FUSING
 from gpugrad.function.passes.remat import rematerialize
 from gpugrad.trace.program import Program
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpugrad.core.backend import ARRAYS
 from gpugrad.core.tensor import Tensor
-from gpugrad.function.rewrite import Rewriter
+from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["common_subexpressions"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpugrad.function.rewrite import Rewriter
+from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.trace.program import Program, Value
 
 __all__ = ["fold_constants"]

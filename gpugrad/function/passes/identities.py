@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.devices import host
-from gpugrad.function.rewrite import Rewriter
+from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["simplify"]

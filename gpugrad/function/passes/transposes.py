@@ -10,8 +10,8 @@ through it.
 
 from __future__ import annotations
 
-from gpugrad.function.readers import Readers
-from gpugrad.function.rewrite import Rewriter
+from gpugrad.function.passes.readers import Readers
+from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 

@@ -40,7 +40,7 @@ TYPES = {
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 
 on_host: Callable[..., None] | None = None
-"""What runs kernels on NumPy arrays; `gpugrad.testing.shim` sets it."""
+"""What runs kernels on NumPy arrays; `gpugrad.testing.cuda.shim` sets it."""
 
 
 def type_name(dtype: Any) -> str:

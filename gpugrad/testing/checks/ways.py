@@ -14,7 +14,6 @@ from gpugrad.core.devices import CPU
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DeviceError
 from gpugrad.function import function
-from gpugrad.testing import shim
 from gpugrad.testing.checks.subject import Sample, Subject, several
 from gpugrad.testing.close import (
     Array,
@@ -25,7 +24,8 @@ from gpugrad.testing.close import (
     assert_same,
     numbered,
 )
-from gpugrad.vectorize import vmap
+from gpugrad.testing.cuda import shim
+from gpugrad.transforms.vmap import vmap
 
 __all__ = ["check_device", "check_function", "check_kernel", "check_vmap"]
 

@@ -1,0 +1,1 @@
+"""The array API and NumPy's protocols: operators and methods of Tensor."""

@@ -1,0 +1,373 @@
+"""Branches and loops that depend on values: `cond`, `while_loop` and `scan`, JAX's signatures.
+
+Outside of a traced function they are Python's own ``if``, ``while`` and ``for``, so tapes,
+accumulators and `vmap` see what is done. In one they are a step with programs of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.autodiff.batched import levels_of, levels_running, spread_everywhere, stripped
+from gpugrad.autodiff.recorder import recording_stopped
+from gpugrad.core import devices, nest
+from gpugrad.core.backend import TENSOR, bottom, is_array
+from gpugrad.core.devices import full_beside
+from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.errors import ArgumentError, ShapeError, StructureError
+from gpugrad.function.control.step import Staged
+from gpugrad.function.control.tracing import Inner, blank, subs_of, within
+from gpugrad.function.on_tape import known
+from gpugrad.function.structures import Form, agreed, blanks, is_array_like, tensors_of
+from gpugrad.trace.array import running, tracing
+from gpugrad.trace.tracing import Tracing
+from gpugrad.transforms.custom import custom_gradient
+
+__all__ = ["cond", "scan", "while_loop"]
+
+Function = Callable[..., Any]
+
+
+def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
+    """Call one of two functions: ``true_fn(*operands) if pred else false_fn(*operands)``.
+
+    Args:
+        pred: a bool, or a Tensor of one element.
+        true_fn, false_fn: functions of the operands that return Tensors in any nested structure.
+        operands: nested structures; what is no array is handed on as it is.
+
+    In a traced function, where `pred` depends on its arguments, each run calls the branch that is
+    then chosen. Both must return the same structure, shapes and dtypes; a Python number is returned
+    as `gg.constant` makes it. Branches may read Tensors and Variables from outside, and draw random
+    numbers; they may not assign to Variables. The branch not taken has no effect, but where it is
+    traced its Python code runs once. Elsewhere the branch is just called, and the other one is not
+    looked at. Under `vmap`, where `pred` differs between examples, both are computed and
+    `gg.where` chooses.
+
+    Raises:
+        ShapeError: `pred` has more than one element, or results differ in shape.
+        DTypeError, StructureError: results differ in dtype or structure.
+        TraceError: a branch assigns to a Variable in a traced function.
+
+    >>> import gpugrad as gg
+    >>> @gg.function
+    ... def f(x):
+    ...     return gg.cond(gg.sum(x) > 0, lambda x: x * 2, lambda x: -x, x)
+    >>> f(gg.constant([1.0, 2.0])).tolist(), f(gg.constant([1.0, -2.0])).tolist()
+    ([2.0, 4.0], [-1.0, 2.0])
+    """
+    if is_array(pred):
+        pred = tensor(pred)
+    if isinstance(pred, Tensor) and pred.size != 1:
+        raise ShapeError(
+            f"cond: pred has the shape {pred.shape}, one element is needed. Use gg.any or gg.all, "
+            "or gg.where to choose element by element."
+        )
+    if not isinstance(pred, Tensor):
+        return tensors_of((true_fn if pred else false_fn)(*operands))
+    pred = TENSOR.reshape(pred, ()) if pred.ndim else pred._read()
+    names = (f"true_fn {_name(true_fn)}", f"false_fn {_name(false_fn)}")
+    if levels_of(pred._data):
+        yes, no = tensors_of(true_fn(*operands)), tensors_of(false_fn(*operands))
+        pred = TENSOR.astype(pred, np.dtype(bool))
+        pairs = agreed("cond", names, yes, no)
+        chosen = [TENSOR.where(pred, a, b) if isinstance(a, Tensor) else a for a, b in pairs]
+        return nest.pack(yes, chosen)
+    trace = running()
+    if trace is None or not tracing(pred._data):
+        return tensors_of((true_fn if pred else false_fn)(*operands))
+    return _staged_cond(trace, pred, (true_fn, false_fn), names, operands)
+
+
+def _staged_cond(
+    trace: Tracing, pred: Tensor, branches: Any, names: tuple[str, str], operands: Any
+) -> Any:
+    operands = Form(tensors_of(operands, numbers=False))
+    given = _spread(operands.tensors)
+    results: dict[str, Form] = {}
+
+    def written(branch: Function, name: str) -> tuple[Inner, list[Any]]:
+        def run(*tensors: Tensor) -> list[Tensor]:
+            made = tensors_of(branch(*operands(tensors)))
+            results[name] = Form(blanks(made))
+            return Form(made).tensors
+
+        return within(trace, f"cond: {name}", run, _like(given))
+
+    made = [written(branch, name) for branch, name in zip(branches, names, strict=True)]
+    agreed("cond", names, *(form.structure for form in results.values()))
+    (yes, no), captured = subs_of([("true", made[0][0]), ("false", made[1][0])])
+
+    def call(pred: Tensor, *tensors: Tensor) -> list[Tensor]:
+        return (yes if pred else no)(*tensors)
+
+    staged = Staged("cond", call, (yes, no), _kinds(made[0][1]), levels_running())
+    outs = staged(pred, *given, *captured)
+    return results[names[0]](outs)
+
+
+def while_loop(
+    cond_fn: Function, body_fn: Function, init: Any, *, maximum_iterations: int | None = None
+) -> Any:
+    """Apply a function as long as a condition holds: ``while cond_fn(x): x = body_fn(x)``.
+
+    Args:
+        cond_fn: function of the carry that returns a bool, or a Tensor of one element.
+        body_fn: function of the carry that returns the next one, of the same structure, shapes
+            and dtypes.
+        init: the first carry, a nested structure of Tensors, arrays and numbers; what is none of
+            them is handed on as it is.
+        maximum_iterations: after as many it stops, whatever `cond_fn` says.
+
+    Unlike JAX's it has gradients in reverse mode too, also in a traced function: what the body's
+    backward pass reads is kept for each iteration. There it is one step, whose number of
+    iterations each run finds anew; the functions may read Tensors and Variables from outside and
+    draw random numbers, but not assign to Variables. Under `vmap` it goes on until all examples
+    are done; those that are keep their values.
+
+    Raises:
+        ShapeError, DTypeError, StructureError: `body_fn` changes the carry's kind, or `cond_fn`
+            returns more than one element.
+
+    >>> import gpugrad as gg
+    >>> @gg.function
+    ... def root(a):
+    ...     far = lambda x: gg.abs(x * x - a) > 1e-6
+    ...     return gg.while_loop(far, lambda x: 0.5 * (x + a / x), a)
+    >>> round(root(gg.constant(9.0)).item(), 4), round(gg.grad(root)(9.0).item(), 4)
+    (3.0, 0.1667)
+    """
+    form = Form(tensors_of(init))
+    names = ("init", f"body_fn {_name(body_fn)}")
+    levels = levels_running()
+
+    def condition(*carry: Tensor) -> Any:
+        holds = cond_fn(form(carry))
+        if not is_array_like(holds):
+            return holds
+        holds = tensor(holds)
+        if holds.size != 1:
+            raise ShapeError(
+                f"while_loop: cond_fn {_name(cond_fn)} returns the shape {holds.shape}, one "
+                "element is needed. Use gg.any or gg.all."
+            )
+        return TENSOR.astype(TENSOR.reshape(holds, ()), np.dtype(bool))
+
+    def body(*carry: Tensor) -> list[Tensor]:
+        made = body_fn(form(carry))
+        pairs = agreed("while_loop", names, form(carry), made)
+        new = [b for a, b in pairs if isinstance(a, Tensor)]
+        if levels:  # an example that is done keeps its values
+            holds = condition(*carry)
+            new = [TENSOR.where(holds, b, a) for a, b in zip(carry, new, strict=True)]
+        return new
+
+    def goes_on(*carry: Tensor) -> Any:
+        holds = condition(*carry)
+        if not isinstance(holds, Tensor):
+            return holds
+        return TENSOR.any(wrap(stripped(holds._data)))
+
+    carry, trace = _spread(form.tensors), running()
+    if trace is None:
+        return form(_repeated(goes_on, body, carry, maximum_iterations))
+    labels = (f"while_loop: cond_fn {_name(cond_fn)}", f"while_loop: {names[1]}")
+    return form(_staged_while(trace, labels, goes_on, body, carry, maximum_iterations))
+
+
+def _staged_while(
+    trace: Tracing, labels: tuple[str, str], goes_on: Function, body: Function,
+    carry: list[Tensor], most: int | None,
+) -> list[Tensor]:  # fmt: skip
+    like = _like(carry)
+    test, _ = within(trace, labels[0], lambda *c: [tensor(goes_on(*c))], like, one_for_all=True)
+    step, kinds = within(trace, labels[1], body, like)
+    (holds, then), captured = subs_of([("while", test), ("do", step)])
+    n = len(carry)  # what `call` keeps, the program keeps
+
+    def call(*tensors: Tensor) -> list[Tensor]:
+        now, more = list(tensors[:n]), tensors[n:]
+        return _repeated(lambda *c: holds(*c, *more)[0], lambda *c: then(*c, *more), now, most)
+
+    staged = Staged("while_loop", call, (holds, then), _kinds(kinds), levels_running())
+    return staged(*carry, *captured)
+
+
+def _repeated(
+    goes_on: Function, body: Function, carry: list[Tensor], most: int | None
+) -> list[Tensor]:
+    count = 0
+    while most is None or count < most:
+        with recording_stopped():  # a bool has no gradient
+            if not goes_on(*carry):
+                break
+        carry, count = body(*carry), count + 1
+    return carry
+
+
+def scan(
+    f: Function, init: Any, xs: Any, *, length: int | None = None, reverse: bool = False
+) -> tuple[Any, Any]:
+    """Carry a value along an axis: ``carry, y = f(carry, x)`` for each x along axis 0 of `xs`.
+
+    Args:
+        f: function of the carry and a slice of `xs` that returns the next carry, of the same
+            structure, shapes and dtypes, and y: any nested structure of Tensors, or None.
+        init: the first carry, a nested structure of Tensors, arrays and numbers; what is none of
+            them is handed on as it is.
+        xs: a nested structure of arrays of equal length along axis 0, or None.
+        length: of axis 0; needed if `xs` has no arrays.
+        reverse: whether to begin at the end; the ys stand where their xs do.
+
+    Returns:
+        The last carry, and the ys stacked along axis 0.
+
+    In a traced function it is one step, not `length` times those of `f`; its gradient is one too
+    and reads what the body's backward pass needs of each iteration, which is kept. `f` may read
+    Tensors and Variables from outside and draw random numbers, but not assign to Variables.
+
+    Raises:
+        ArgumentError: there is nothing to tell the length.
+        ShapeError, DTypeError, StructureError: lengths differ, or `f` changes the carry's kind.
+
+    >>> import gpugrad as gg
+    >>> @gg.function
+    ... def running_sum(x):
+    ...     return gg.scan(lambda total, v: (total + v, total), 0.0, x)
+    >>> last, before = running_sum(gg.constant([1.0, 2.0, 3.0]))
+    >>> print(last, before)
+    6.0 [0. 1. 3.]
+    """
+    name = _name(f)
+    form, along = Form(tensors_of(init)), Form(tensors_of(xs))
+    n = _length(name, along.tensors, length)
+    trace = running()
+    if n == 0 and trace is None:
+        return form(form.tensors), _no_ys(f, init, xs)
+    of_ys: list[Form] = []  # their structure, once the body was called
+
+    def body(*carry_and_x: Tensor) -> list[Tensor]:
+        carry, x = carry_and_x[: len(form.tensors)], carry_and_x[len(form.tensors) :]
+        result = f(form(carry), along(x))
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise StructureError(
+                f"scan: {name} must return a pair (carry, y), it returned "
+                f"{type(result).__name__} {result!r:.60}."
+            )
+        pairs = agreed("scan", ("init", f"the carry of {name}"), form(carry), result[0])
+        made = tensors_of(result[1])
+        of_ys[:] = [Form(blanks(made))]
+        return [*(b for a, b in pairs if isinstance(a, Tensor)), *Form(made).tensors]
+
+    if trace is None:
+        made = _scanned(body, form.tensors, along.tensors, n, reverse, 0)
+    else:
+        carry, given = _spread(form.tensors), _spread(along.tensors)
+        made = _staged_scan(trace, name, body, carry, given, n, reverse)
+    return form(made[: len(form.tensors)]), of_ys[0](made[len(form.tensors) :])
+
+
+def _no_ys(f: Function, init: Any, xs: Any) -> Any:
+    """The ys of no steps: what they are like, the function must be traced to know."""
+    with recording_stopped(), Tracing():
+        made = tensors_of(scan(f, init, xs, length=0)[1])
+    return nest.map_structure(
+        lambda y: wrap(full_beside(bottom(y._data), y.shape, y.dtype))
+        if isinstance(y, Tensor) else y, made,
+    )  # fmt: skip
+
+
+def _staged_scan(
+    trace: Tracing, name: str, body: Function, carry: list[Tensor], xs: list[Tensor], n: int,
+    reverse: bool,
+) -> list[Tensor]:  # fmt: skip
+    levels = levels_running()
+    axis = len(levels)
+    slices = [_part(x, axis, n) for x in xs]
+    inner, kinds = within(trace, f"scan: {name}", body, [*_like(carry), *slices])
+    (sub,), captured = subs_of([("body", inner)])
+    carried, read = len(carry), len(carry) + len(xs)  # what `call` keeps, the program keeps
+
+    def call(*tensors: Tensor) -> list[Tensor]:
+        first, parts, more = list(tensors[:carried]), tensors[carried:read], tensors[read:]
+        if n:
+            return _scanned(lambda *cx: sub(*cx, *more), first, parts, n, reverse, axis)
+        return first + [wrap(a) for a in blank(about[carried:], device)]
+
+    about = [
+        (k.shape if i < len(carry) else (*k.shape[:axis], n, *k.shape[axis:]), k.dtype)
+        for i, k in enumerate(kinds)
+    ]
+    device = devices.device_of(kinds[0]) if kinds else devices.default_device()
+    return Staged("scan", call, (sub,), about, levels)(*carry, *xs, *captured)
+
+
+def _length(name: str, xs: Sequence[Tensor], length: int | None) -> int:
+    if any(not x.ndim for x in xs):
+        raise ShapeError(f"scan of {name}: xs has an array of shape (), which has no axis 0.")
+    found = {x.shape[0] for x in xs} | (set() if length is None else {int(length)})
+    if len(found) > 1:
+        raise ShapeError(
+            f"scan of {name}: the lengths along axis 0 differ: xs has {[x.shape for x in xs]}, "
+            f"length={length}."
+        )
+    if not found:
+        raise ArgumentError(f"scan of {name}: xs has no arrays; say how often with length=.")
+    return found.pop()
+
+
+def _part(x: Tensor, axis: int, n: int) -> Any:
+    """An array like a part of `x` along an axis of length n: the first one, if there is one."""
+    array = bottom(x._data)
+    if n:
+        return array[(slice(None),) * axis + (0, ...)]
+    return full_beside(array, array.shape[:axis] + array.shape[axis + 1 :], array.dtype)
+
+
+def _scanned(
+    body: Function, carry: Sequence[Tensor], xs: Sequence[Tensor], n: int, reverse: bool, axis: int
+) -> list[Tensor]:
+    """The last carry and the stacked ys; `axis` is that along which the xs lie."""
+    slices = [_unstacked(x, axis) for x in xs]
+    now, ys = list(carry), [[] for _ in range(n)]  # type: ignore[var-annotated]
+    for i in reversed(range(n)) if reverse else range(n):
+        made = body(*now, *(s[i] for s in slices))
+        now, ys[i] = made[: len(now)], made[len(now) :]
+    return now + [TENSOR.stack(column, axis=axis) for column in zip(*ys, strict=True)]
+
+
+def _unstacked(x: Tensor, axis: int) -> list[Tensor]:
+    """The parts of `x` along an axis; their gradients are stacked, not added one by one."""
+    lead = (slice(None),) * axis
+
+    def taken(x: Tensor) -> list[Tensor]:
+        return [TENSOR.getitem(x, index=(*lead, i)) for i in range(x.shape[axis])]
+
+    if not known(x):
+        return taken(x)
+
+    @custom_gradient
+    def parts(x: Tensor) -> Any:
+        return taken(x), lambda *g: TENSOR.stack(list(g), axis=axis)
+
+    found: list[Tensor] = parts(x)
+    return found
+
+
+def _kinds(arrays: Sequence[Any]) -> list[tuple[tuple[int, ...], Any]]:
+    return [(a.shape, a.dtype) for a in arrays]
+
+
+def _spread(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [spread_everywhere(t) for t in tensors]
+
+
+def _like(tensors: Sequence[Tensor]) -> list[Any]:
+    return [bottom(t._data) for t in tensors]
+
+
+def _name(f: Function) -> str:
+    return getattr(f, "__name__", type(f).__name__)

@@ -1,1 +1,0 @@
-"""A program on a GPU: the CUDA source of its kernels, and what launches it."""

@@ -1,0 +1,1 @@
+"""Replays a program with CUDA kernels and graphs."""

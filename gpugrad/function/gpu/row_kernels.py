@@ -1,0 +1,192 @@
+"""Kernels that go row by row: with reductions along rows, or sums over rows for each column.
+
+A row is read once, into registers, by a warp or by a block. Each reduction along it is a loop over
+what its threads hold; what a later loop needs of an earlier one is computed again, which costs
+less than keeping it. Sums over rows gather in registers while a block goes from row to row, and a
+second kernel adds up what the blocks have: in a fixed order, with no atomics.
+
+Floor, in bytes: each input read once, each result written once. Rows too long for registers are
+read again by each loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpugrad.function.gpu.codegen import Input, Reading
+from gpugrad.function.passes.fuse import reduction
+from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
+from gpugrad.kernels.runtime.launch import type_name
+
+__all__ = ["MOST_BLOCKS", "Rows"]
+
+FUNCTORS = {"sum": "Sum", "max": "Max", "min": "Min"}
+"""What combines two values of a reduction, in ``common.cuh``."""
+
+MOST_BLOCKS = 1024
+ELEMENTS = 16  # of a row that one thread holds, if they have 4 bytes
+
+
+class Rows:
+    """The text of such a kernel, and the shape of its blocks.
+
+    Attributes:
+        block: threads for a row, and rows at once.
+        blocks: of the launch.
+        text: the kernel.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self._of = reading
+        n = reading.columns
+        sizes = [i.value.dtype.itemsize for i in reading.inputs if i.column]
+        sizes += [v.dtype.itemsize for _, v in reading.results]
+        widest = max(sizes, default=4)
+        self._pack = next(p for p in (8, 4, 2, 1) if n % p == 0 and p * widest <= 16)
+        held = ELEMENTS * 4 // max(widest, 4)
+        threads = next((t for t in (32, 128, 256, 512) if t * held >= n), 1024)
+        self.block = (threads, 8 if threads == 32 else 1)
+        self.blocks = max(1, min(MOST_BLOCKS, -(-reading.rows // self.block[1])))
+        self._items = -(-n // (threads * self._pack))
+        self._long = threads * held < n
+        if self._long and any(reduction(s) == "column" for _, s in reading.sums):
+            raise NoCodeError("sums over rows that are too long for registers")
+        self.text = self._text()
+
+    def _text(self) -> str:
+        of, (threads, slots) = self._of, self.block
+        step = threads * self._pack
+        parameters = [f"const {i.type}* __restrict__ p{i.k}" for i in of.inputs]
+        parameters += [
+            f"{type_name(v.dtype)}* __restrict__ o{k}" for k, (_, v) in enumerate(of.results)
+        ]
+        parameters += [
+            f"{type_name(c.dtype)}* __restrict__ q{k}" for k, (c, _) in enumerate(of.sums)
+        ]
+        scratch = {type_name(r.of.dtype) for r in of.body.reductions}
+        scratch |= {type_name(c.dtype) for c, s in of.sums if reduction(s) != "column"}
+        start = f"j = threadIdx.x * {self._pack}"
+        lines = [
+            f"#define HELD for (int k = 0, {start}; k < {self._items}; ++k, j += {step})",
+            f"#define EACH for (int {start}; j < {of.columns}; j += {step})",
+            f'extern "C" __global__ void __launch_bounds__({threads * slots}, 1) '
+            f"kernel({', '.join(parameters)}) {{",
+            *(f"__shared__ {t} {_scratch(t)}[32];" for t in sorted(scratch)),
+            *self._accumulators(),
+            *(self._held(i) for i in of.inputs if i.row == "0"),
+            f"for (long long row = blockIdx.x * {slots}LL + threadIdx.y; row < {of.rows}; "
+            f"row += gridDim.x * {slots}LL) {{",
+            *(self._held(i) for i in of.inputs if i.row != "0"),
+            *(f"const {i.type} x{i.k} = p{i.k}[{i.row}];" for i in of.inputs if not i.column),
+        ]
+        every = of.body.reductions
+        for stage in sorted({r.stage for r in every}):
+            lines += self._reduce([r for r in every if r.stage == stage])
+        lines += [self._write_elements(), *self._write_rows(), "}", *self._partials(), "}"]
+        return "\n".join(line for line in lines if line) + "\n"
+
+    # -- reading
+
+    def _held(self, i: Input) -> str:
+        """The elements of an input that a thread holds, read into registers."""
+        if self._long or not i.column:
+            return ""
+        pack = f"Pack<{i.type}, {self._pack}>"
+        return (
+            f"{i.type} x{i.k}_[{self._items * self._pack}];\n#pragma unroll\n"
+            f"HELD if (j < {self._of.columns}) {{ {pack} some = *(const {pack}*)(p{i.k} + {i.row} "
+            f"+ j);\n#pragma unroll\nfor (int e = 0; e < {self._pack}; ++e) "
+            f"x{i.k}_[k * {self._pack} + e] = some.at[e]; }}"
+        )
+
+    def _loop(
+        self, codes: Sequence[Code], inside: Sequence[str], before: str = "", after: str = ""
+    ) -> str:
+        """A loop over the elements of a row that a thread has, with the values of `codes`."""
+        lines = self._of.body.lines(codes)
+        used = [i for i in self._of.inputs
+                if i.column and any(f"x{i.k};" in line for line in lines)]  # fmt: skip
+        at = "y{0}.at[e]" if self._long else f"x{{0}}_[k * {self._pack} + e]"
+        read = [f"const {i.type} x{i.k} = {at.format(i.k)};" for i in used]
+        for i in used if self._long else ():
+            pack = f"Pack<{i.type}, {self._pack}>"
+            before += f"const {pack} y{i.k} = *(const {pack}*)(p{i.k} + {i.row} + j);\n"
+        element = "\n".join([*read, *lines, *inside])
+        return (
+            f"{'EACH' if self._long else '#pragma unroll' + chr(10) + 'HELD'} "
+            f"if (j < {self._of.columns}) {{\n{before}#pragma unroll\n"
+            f"for (int e = 0; e < {self._pack}; ++e) {{\n{element}\n}}\n{after}}}"
+        )
+
+    # -- reductions along rows
+
+    def _together(self, t: str, value: str, functor: str, none: str) -> str:
+        """A reduction over the threads of a row."""
+        if self.block[0] == 32:
+            return f"warp_reduce({value}, {functor}())"
+        return f"block_reduce({value}, {functor}(), {none}, {_scratch(t)})"
+
+    def _reduce(self, some: Sequence[Reduction]) -> list[str]:
+        before, inside, after = [], [], []
+        for r in some:
+            t, functor, name = type_name(r.of.dtype), FUNCTORS[r.kind], r.code.text
+            none = {"max": f"-infinity<{t}>()", "min": f"infinity<{t}>()"}.get(r.kind, f"({t})(0)")
+            before.append(f"{t} all_{name} = {none};")
+            inside.append(f"all_{name} = {functor}()(all_{name}, {r.of.name});")
+            whole = self._together(t, f"all_{name}", functor, none)
+            after.append(f"const {t} {name} = {whole};")
+        return [*before, self._loop([r.of for r in some], inside), *after]
+
+    # -- results and sums over rows
+
+    def _accumulators(self) -> list[str]:
+        many = f"[{self._items * self._pack}] = {{}}"
+        return [
+            f"{type_name(code.dtype)} s{k}{many if reduction(s) == 'column' else ' = 0'};"
+            for k, (code, s) in enumerate(self._of.sums)
+        ]
+
+    def _write_elements(self) -> str:
+        of, before, inside, after = self._of, "", [], ""
+        full = [(k, c, v) for k, (c, v) in enumerate(of.results) if of.is_full(v)]
+        for k, code, v in full:
+            t = type_name(v.dtype)
+            before += f"Pack<{t}, {self._pack}> w{k};\n"
+            inside.append(f"w{k}.at[e] = ({t})({code.name});")  # of two words, perhaps
+            after += f"*(Pack<{t}, {self._pack}>*)(o{k} + row * {of.columns} + j) = w{k};\n"
+        for k, (code, s) in enumerate(of.sums):
+            at = f"[k * {self._pack} + e]" if reduction(s) == "column" else ""
+            inside.append(f"s{k}{at} += {code.name};")
+        codes = [*(c for _, c, _ in full), *(c for c, _ in of.sums)]
+        return self._loop(codes, inside, before, after) if inside else ""
+
+    def _write_rows(self) -> list[str]:
+        of = self._of
+        found = [(k, c, v) for k, (c, v) in enumerate(of.results) if not of.is_full(v)]
+        if not found:
+            return []
+        return [
+            "if (threadIdx.x == 0) {", *of.body.lines([c for _, c, _ in found]),
+            *(f"o{k}[row] = ({type_name(v.dtype)})({c.name});" for k, c, v in found), "}",
+        ]  # fmt: skip
+
+    def _partials(self) -> list[str]:
+        """What a block has of the sums, to where the second kernel reads it."""
+        lines, n, p = [], self._of.columns, self._pack
+        place = f"(blockIdx.x * {self.block[1]}LL + threadIdx.y)"
+        for k, (code, s) in enumerate(self._of.sums):
+            if reduction(s) == "column":
+                lines.append(
+                    f"#pragma unroll\nHELD if (j < {n}) for (int e = 0; e < {p}; ++e) "
+                    f"q{k}[{place} * {n} + j + e] = s{k}[k * {p} + e];"
+                )
+            else:
+                t = type_name(code.dtype)
+                lines.append(f"s{k} = {self._together(t, f's{k}', 'Sum', f'({t})(0)')};")
+                lines.append(f"if (threadIdx.x == 0) q{k}[{place}] = s{k};")
+        return lines
+
+
+def _scratch(t: str) -> str:
+    """The shared memory of a type, which may be of several words."""
+    return f"scratch_{t.replace(' ', '_')}"

@@ -1,0 +1,1 @@
+"""Ways to look at a traced program: text, pages, timings."""

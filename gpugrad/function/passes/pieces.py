@@ -1,0 +1,146 @@
+"""Sums of pieces that lie apart in arrays of zeros: each is written to its place instead.
+
+The gradient of what was taken apart, such as the queries, keys and values of one product, comes as
+one array for each piece, 0 but for it, and their sum: for n pieces n arrays of the whole are
+written, and read to be added. Here they are written once, in the order of axes in which they are
+wanted. So are many arrays that are joined, which CuPy would do by addresses copied from the host.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import Namespace
+from gpugrad.function.passes.dead import remove_dead
+from gpugrad.function.passes.readers import Readers
+from gpugrad.function.passes.rewrite import Rewriter
+from gpugrad.trace.program import Program, Step, Value
+
+__all__ = ["AT_ONCE", "Pieces", "assemble"]
+
+AT_ONCE = 8
+"""Arrays that CuPy joins by a launch each; the addresses of more it copies from the host."""
+
+
+class Pieces(Step):
+    """Arrays written to their places in one.
+
+    Attributes:
+        places: the index of each array.
+        whole: the shape that they are indices of.
+        order: the axes of that, as they lie in memory.
+    """
+
+    __slots__ = ("order", "places", "whole")
+
+    def __init__(
+        self, arrays: Sequence[Value], places: Sequence[Any], whole: tuple[int, ...],
+        order: Sequence[int], out: Value,
+    ) -> None:  # fmt: skip
+        self.places, self.whole, self.order = places, whole, order
+        made = Value(np.broadcast_to(np.empty((), out.dtype), out.shape))
+        super().__init__(None, arrays, {}, [made], name=f"{len(arrays)} pieces")
+
+    def run(self, xp: Namespace, *arrays: Any) -> list[Any]:
+        """On bare arrays."""
+        (out,) = self.outs
+        made = xp.lib.empty([self.whole[a] for a in self.order], dtype=out.dtype)
+        whole = made.transpose([self.order.index(a) for a in range(len(self.order))])
+        for place, array in zip(self.places, arrays, strict=True):
+            whole[place] = array
+        return [made.reshape(out.shape)]
+
+
+def assemble(program: Program) -> Program:
+    """Put pieces together that are added up as arrays of zeros, or are many that are joined."""
+    readers, rewriter = Readers(program), Rewriter(program)
+    for step in program.steps:
+        step = rewriter.renamed(step)
+        if step.name in ("concat", "stack") and len(step.args[0]) > AT_ONCE:
+            _join(step, rewriter)
+            continue
+        parts = list(_summands(step, readers)) if step.name == "add" else []
+        if not _is_partition(parts):
+            rewriter.keep(step)
+            continue
+        (out,), whole = step.outs, step.outs[0].shape
+        order = list(range(len(whole)))
+        after = readers.only(out)
+        if after is not None and after.name == "permute_dims":
+            (out,) = after.outs
+            order = [a % len(whole) for a in after.params["axes"]]
+            after = readers.only(out)
+        if after is not None and after.name == "reshape":
+            (out,) = after.outs
+        arrays = [rewriter.value(p.args[0]) for p in parts]
+        places = [p.params["index"] for p in parts]
+        _put(rewriter, step, Pieces(arrays, places, whole, order, out), out)
+    return remove_dead(rewriter.program())
+
+
+def _put(rewriter: Rewriter, of: Step, pieces: Pieces, out: Value) -> None:
+    pieces.backward, pieces.phase = of.backward, of.phase
+    rewriter.keep(pieces)
+    rewriter.replace(out, pieces.outs[0])
+
+
+def _join(step: Step, rewriter: Rewriter) -> None:
+    """Append the pieces that a `concat` or `stack` is made of."""
+    (arrays,), (out,), axis = step.args, step.outs, step.params["axis"]
+    if axis is None:
+        arrays = [rewriter.reshaped(step, a, (math.prod(a.shape),)) for a in arrays]
+        axis = 0
+    axis %= len(out.shape)
+    places: Sequence[Any] = range(len(arrays))
+    if step.name == "concat":
+        ends = [0, *itertools.accumulate(a.shape[axis] for a in arrays)]
+        places = [slice(*edges) for edges in itertools.pairwise(ends)]
+    places = [(*(slice(None),) * axis, place) for place in places]
+    _put(rewriter, step, Pieces(arrays, places, out.shape, range(len(out.shape)), out), out)
+
+
+def _summands(add: Step, readers: Readers) -> Iterator[Step]:
+    """The steps that make what is added up, by one addition after the other."""
+    for a in add.args:
+        maker = readers.made.get(id(a)) if isinstance(a, Value) else None
+        if maker is not None and maker.name == "add" and readers.only(a) is not None:
+            yield from _summands(maker, readers)
+        else:
+            yield maker or add
+
+
+def _is_partition(parts: Sequence[Step]) -> bool:
+    """Whether each element of a whole is in just one of the pieces."""
+    if not parts or any(p.name != "scatter_at" for p in parts):
+        return False
+    whole = parts[0].outs[0]
+    places = []
+    for part in parts:
+        (out,), ranges = part.outs, _ranges(part.params["index"], whole.shape)
+        if ranges is None or (out.shape, out.dtype) != (whole.shape, whole.dtype):
+            return False
+        places.append(ranges)
+    return sum(math.prod(map(len, p)) for p in places) == math.prod(whole.shape) and all(
+        any(set(a).isdisjoint(b) for a, b in zip(*pair, strict=True))
+        for pair in itertools.combinations(places, 2)
+    )
+
+
+def _ranges(index: Any, shape: tuple[int, ...]) -> list[range] | None:
+    """Which places of each axis an index of numbers and slices names; None for other indices."""
+    index = index if isinstance(index, tuple) else (index,)
+    if not {*map(type, index)} <= {int, slice, EllipsisType}:
+        return None
+    at = index.index(...) if ... in index else len(index)
+    rest = [slice(None)] * (len(shape) - len(index) + (... in index))
+    filled = (*index[:at], *rest, *index[at + 1 :])
+    return [
+        range(*i.indices(n)) if isinstance(i, slice) else range(n)[i : i + 1 or None]
+        for i, n in zip(filled, shape, strict=True)
+    ]

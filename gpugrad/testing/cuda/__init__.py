@@ -1,0 +1,1 @@
+"""Runs and compiles CUDA kernels without a GPU."""

@@ -1,0 +1,111 @@
+"""Computing a function again for its gradient, instead of keeping what it computes on the way."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gpugrad.autodiff.recorder import UnconnectedGradients, graphs, recording_stopped
+from gpugrad.autodiff.tape import GradientTape
+from gpugrad.core import nest
+from gpugrad.core.backend import is_inexact
+from gpugrad.core.decorated import public_name
+from gpugrad.core.tensor import Tensor, threads
+from gpugrad.core.variable import Variable
+from gpugrad.errors import TapeError
+from gpugrad.ops.random.draws import noting, repeating
+from gpugrad.trace.array import user_line
+from gpugrad.trace.tracing import Tracing
+from gpugrad.transforms.custom import Accesses, custom_gradient
+
+__all__ = ["recompute_grad"]
+
+Function = Callable[..., Any]
+
+
+def recompute_grad(f: Function) -> Function:
+    """Make a function that keeps no activations: they are computed again for the gradient.
+
+    Args:
+        f: function of any nested arguments that returns a nest of Tensors. It is called once
+            forward and once for each backward pass, in which it draws the same random numbers.
+            Its arguments and the Variables that it reads get gradients.
+            Variables that it assigns are assigned in both; `gg.nn.BatchNorm` counts a batch once.
+
+    Raises:
+        TapeError: `f` closes over a Tensor that is differentiated by, whose gradient would be
+            lost without a word, as in TensorFlow: make it an argument.
+        ArgumentError: in a gradient, if `f` draws other numbers then.
+
+    >>> import gpugrad as gg
+    >>> gg.grad(gg.recompute_grad(lambda x: gg.sin(x) * x))(0.0).item()
+    0.0
+    """
+    return _Recomputed(f)
+
+
+class _Recomputed:
+    """What `recompute_grad` makes; a copy or a pickle is made of that of its function."""
+
+    def __init__(self, f: Function) -> None:
+        functools.update_wrapper(self, f)
+        self.__name__ = getattr(f, "__name__", type(f).__name__)
+        self._call = custom_gradient(functools.partial(_recomputed, f))
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self._call(*args, **keywords)
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else functools.partial(self, owner)
+
+    def __reduce__(self) -> Any:
+        return public_name(self) or (recompute_grad, (self.__wrapped__,))  # type: ignore[attr-defined]
+
+
+class _Outside(Accesses):
+    """Notes, too, where ops read what those who listen already differentiate by."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        tapes = (r.known for r in threads.stack if r not in graphs)  # a Graph knows every Tensor
+        self.known = frozenset().union(*tapes)
+        self.read: dict[int, str] = {}
+
+    def take(self, entry: Any, out: Any) -> None:
+        """Note the numbers of what an op reads, with the user's line."""
+        for i in self.known.intersection(entry[2]) - self.read.keys():
+            self.read[i] = f"{user_line()} ({entry[0].name})"
+
+
+def _recomputed(f: Function, *args: Any, **keywords: Any) -> Any:
+    """The value, and the gradient, for which `f` is called again."""
+    inputs = [x for x in nest.flatten((args, keywords)) if isinstance(x, Tensor)]
+    outside = _Outside()
+    with recording_stopped(keep=(Accesses, Tracing)), noting() as drawn, outside:
+        result = f(*args, **keywords)
+    lost = outside.read.keys() - {x._id for x in inputs} - outside.variables.keys()
+    if lost:
+        raise TapeError(
+            f"recompute_grad: {getattr(f, '__name__', f)} reads at {outside.read[min(lost)]} a "
+            "Tensor that is differentiated by and is no argument of it: its gradient would be "
+            "lost. Make it an argument, or read gg.stop_gradient of it."
+        )
+
+    def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
+        # one given twice is asked for once: its gradient is that of all its uses
+        wanted: dict[int, Tensor] = {}
+        for k, x in enumerate((*inputs, *variables), 1):
+            if is_inexact(x.dtype):
+                wanted.setdefault(x._id or -k, x)
+        with GradientTape(watch_accessed_variables=False) as tape, repeating(drawn):
+            tape.watch(list(wanted.values()))
+            again = nest.flatten(f(*args, **keywords))
+        zero = UnconnectedGradients.ZERO
+        found = tape.gradient(again, list(wanted.values()), list(upstream), zero)
+        by_source = dict(zip(map(id, wanted.values()), found, strict=True))
+        of_inputs = [by_source.pop(id(x), None) for x in inputs]
+        of_variables = [by_source.pop(id(v), None) for v in variables]
+        return (of_inputs, of_variables) if variables else of_inputs
+
+    return result, grad_fn
