@@ -150,7 +150,6 @@ from gpugrad.ops.math.statistics import ptp, average, cov, corrcoef
 from gpugrad.ops.math.vectors import matvec, vecmat, inner, vdot
 from gpugrad.ops.arrays.windows import sliding_window_view
 from gpugrad.random import set_seed
-from gpugrad.prefetch import prefetch_to_device
 from gpugrad.transforms.recompute import recompute_grad
 from gpugrad.autodiff.recorder import AggregationMethod, UnconnectedGradients
 from gpugrad.autodiff.tape import GradientTape
@@ -165,6 +164,7 @@ from gpugrad.transforms.vmap import vectorized_map, vmap
 
 if TYPE_CHECKING:
     from gpugrad import checkpoint, cuda, nn, optim, testing
+    from gpugrad.cuda import prefetch_to_device
 
 __version__ = "0.1.0"
 
@@ -211,6 +211,8 @@ _LATER = ("checkpoint", "cuda", "nn", "optim", "testing")  # imported when first
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return importlib.import_module(f"gpugrad.{name}")
+    if name == "prefetch_to_device":
+        return importlib.import_module("gpugrad.cuda").prefetch_to_device
     if name in OPS:  # of a namespace, or one that a user has declared
         return OPS[name].eager
     hint = f" It is called gg.{_KNOWN_AS[name]} here." if name in _KNOWN_AS else ""

@@ -1,7 +1,7 @@
 """Random tensors: ``gg.random``.
 
 Every number is a function of a generator's key, a counter and a position (see
-`gpugrad.ops.random.philox`): a seed gives the same numbers on every device, and state can be stored and
+`ops.random.philox`): a seed gives the same numbers on every device, and state can be stored and
 set. Bits, and uniform, normal, exponential, Laplace, Gumbel, logistic and whole numbers are the
 same to the last bit; numbers made of them by other ops are so up to rounding.
 """

@@ -8,9 +8,9 @@ import runpy
 import sys
 from pathlib import Path
 
-import fake_cublaslt
-import fake_cupy
-import fake_cusolver
+from fakes import cublaslt as fake_cublaslt
+from fakes import cupy as fake_cupy
+from fakes import cusolver as fake_cusolver
 
 BENCHES = Path(__file__).parents[1] / "ci" / "bench"
 

@@ -17,9 +17,9 @@ os.environ["GPUGRAD_DEVICE"] = "cpu"
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import fake_cublaslt
-import fake_cupy
-import fake_cusolver
+from fakes import cublaslt as fake_cublaslt
+from fakes import cupy as fake_cupy
+from fakes import cusolver as fake_cusolver
 
 
 def _has_gpu() -> bool:

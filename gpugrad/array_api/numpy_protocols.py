@@ -81,6 +81,11 @@ def _is_known(x: Any) -> bool:
     return is_array(x) or getattr(type(x), "__array_ufunc__", None) is None
 
 
+def _public() -> Any:
+    """The public namespace, in which NumPy's functions find theirs by name."""
+    return sys.modules["gpugrad"]
+
+
 def _title(ufunc: Any, method: str) -> str:
     is_numpys = getattr(np, ufunc.__name__, None) is ufunc
     name = f"numpy.{ufunc.__name__}" if is_numpys else f"the ufunc {ufunc.__name__}"
@@ -90,13 +95,11 @@ def _title(ufunc: Any, method: str) -> str:
 @functools.cache
 def _ufunc(ufunc: Any, method: str) -> Callable[..., Any] | None:
     """The op that computes what a method of a ufunc does; None if there is none."""
-    import gpugrad
-
     name, n = ufunc.__name__, ufunc.nin
     if getattr(np, name, None) is ufunc:
-        homes: list[Any] = [gpugrad]
+        homes = [_public()]
     elif getattr(sys.modules.get("scipy.special"), name, None) is ufunc:
-        homes = [getattr(gpugrad, "special", None), gpugrad]
+        homes = [_public().special, _public()]
     else:
         return None  # a user's own, of whatever name
     if method in ("__call__", "outer"):
@@ -149,9 +152,7 @@ def array_function(
 @functools.cache
 def _counterpart(function: Any) -> Callable[..., Any] | None:
     """The function of gpugrad that has the name of NumPy's."""
-    import gpugrad
-
-    home: Any = gpugrad
+    home = _public()
     for part in function.__module__.split(".")[1:]:
         home = getattr(home, part, None)
     name = function.__name__

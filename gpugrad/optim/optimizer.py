@@ -55,7 +55,7 @@ class Optimizer:
     takes_rows = False
     """Whether `_move_rows` moves single rows; if not, IndexedSlices are made dense first."""
     kernel = ""
-    """Of `gpugrad.kernels.by_hand.optim`, which moves all arrays of a GPU at once; else `_begin` does each.
+    """Of `kernels.by_hand.optim`, which moves all arrays of a GPU at once; else `_begin` does each.
 
     An optimizer with a kernel writes `_settings`.
     """
@@ -203,7 +203,7 @@ class Optimizer:
         return rest
 
     def _launch(self, group: Sequence[Work], settings: tuple[float, ...], live: Any = None) -> None:
-        """Move arrays of one dtype and one GPU; `live` as for `gpugrad.kernels.by_hand.optim.step`."""
+        """Move arrays of one dtype and one GPU; `live` as for `kernels.by_hand.optim.step`."""
         states, data, gradients = zip(*group, strict=True)
         with devices.formulas_on(data[0]):
             averages = [[s.averages[slot].multiply_out() for s in states] for slot in self.slots]

@@ -1,7 +1,7 @@
 """Programs: what a function does, as steps in the order in which they ran.
 
-`gpugrad.trace.tracing` writes them down, the passes of `gpugrad.function` rewrite them, and what replays
-them reads them. A step is an op and its arguments, or an *effect* that calls Python.
+`gpugrad.trace.tracing` writes them, the passes of `gpugrad.function` rewrite them, and a replay
+reads them. A step is an op and its arguments, or an *effect* that calls Python.
 """
 
 from __future__ import annotations

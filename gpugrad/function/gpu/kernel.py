@@ -1,7 +1,7 @@
 """A `Kernel` of a program, written as CUDA and launched on bare arrays.
 
-One that only ends with sums is a function of elements, as `gpugrad.kernels.codegen.elementwise` writes
-it; one that reduces along rows goes row by row.
+A kernel that only ends with sums is a function of elements: see `kernels.codegen.elementwise`. One
+that reduces along rows works row by row.
 """
 
 from __future__ import annotations

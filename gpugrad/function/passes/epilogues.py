@@ -1,7 +1,7 @@
 """Products and convolutions that do what follows them at once, and step by step where they cannot.
 
 cuBLASLt has a few *epilogues*: what it does to a product of matrices before the result leaves the
-chip. Each has a name in `gpugrad.kernels.libraries.cublaslt`. cuDNN does a bias and relu at the end of a
+chip. Each has a name in `kernels.libraries.cublaslt`. cuDNN does a bias and relu at the end of a
 convolution.
 """
 

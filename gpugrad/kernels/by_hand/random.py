@@ -1,4 +1,4 @@
-"""Random numbers made on the GPU: the same bits as `gpugrad.ops.random.philox` makes on the host."""
+"""Random numbers made on the GPU: the same bits as `ops.random.philox` makes on the host."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def cumulative_logsumexp(xp: Any, x: Any, axis: int | None = None) -> Any:
 
 
 def recurrence(xp: Any, a: Any, b: Any, *, axis: int, reverse: bool = False) -> Any:
-    """`gpugrad.ops.math.cumulative.recurrence`: each step is one product and one sum, in its order."""
+    """`ops.math.cumulative.recurrence`: each step is one product and one sum, in its order."""
     if a.shape != b.shape or a.dtype != b.dtype or a.dtype not in _FLOATS or not _is_axis(a, axis):
         return NotImplemented
     out = xp.lib.empty(a.shape, dtype=a.dtype)

@@ -38,8 +38,8 @@ enabled = True
 def composed() -> Iterator[None]:
     """Run elementwise ops as the library's functions, in all threads: to compare, or in tests.
 
-    >>> from gpugrad.kernels import generated
-    >>> with generated.composed():
+    >>> from gpugrad.kernels.codegen import for_ops
+    >>> with for_ops.composed():
     ...     pass  # what runs on a GPU here runs no generated kernel
     """
     global enabled

@@ -120,7 +120,7 @@ def launch_with_bias(
     xp: Any, x: Any, w: Any, bias: Any, *, relu: bool, last: bool, stride: Any, padding: Any,
     dilation: Any, groups: int,
 ) -> Any:  # fmt: skip
-    """A convolution with what follows it in a program: see `gpugrad.kernels.by_hand.convolution`."""
+    """A convolution with what follows it in a program: see `kernels.by_hand.convolution`."""
     geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
     return kernels.with_bias(xp, x, w, bias, geometry=geometry, relu=relu, last=last)
 

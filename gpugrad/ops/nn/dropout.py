@@ -126,7 +126,7 @@ def stream_dropout(xp, x, /, *, key, first, p):
     Args:
         x: array, of any shape.
         key: of the stream, two ints.
-        first: int, the counter at which its float32 numbers begin (see `gpugrad.ops.random.philox`).
+        first: int, the counter at which its float32 numbers begin (see `ops.random.philox`).
         p: probability with which an element becomes 0, from 0 to below 1.
 
     Returns:

@@ -122,7 +122,7 @@ class running:
     Args:
         schedule: one of `SCHEDULES`.
 
-    >>> from gpugrad.testing import shim
+    >>> from gpugrad.testing.cuda import shim
     >>> with shim.running("backwards"):
     ...     pass  # call a launcher of gpugrad.kernels on NumPy arrays
     """
@@ -150,7 +150,7 @@ class deferred:
     That is a hundred times as fast as one at a time. Results are there after `run`; or after the
     same calls are made again while `running`, which finds them compiled.
 
-    >>> from gpugrad.testing import shim
+    >>> from gpugrad.testing.cuda import shim
     >>> with shim.deferred() as launches:
     ...     pass  # call launchers of gpugrad.kernels on NumPy arrays
     >>> launches.run("backwards")
@@ -269,7 +269,7 @@ def compile_module(source: str, names: Sequence[str]) -> Module:
         ShimError: the compiler refuses it; its first lines are in the message.
 
     >>> import numpy as np
-    >>> from gpugrad.testing import shim
+    >>> from gpugrad.testing.cuda import shim
     >>> source = '''
     ... __global__ void twice(const float* x, float* y, int n) {
     ...     int i = blockIdx.x * blockDim.x + threadIdx.x;

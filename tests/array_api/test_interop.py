@@ -1,7 +1,8 @@
 """Other libraries with Tensors: NumPy's protocols, plotting and tables, SciPy, scikit-learn.
 
 Tests marked `peers` run SciPy and scikit-learn in a process of their own, since both read
-SCIPY_ARRAY_API when they are imported: ``python tests/test_interop.py`` prints what they gave.
+SCIPY_ARRAY_API when they are imported: run as a program, this
+file prints what they gave.
 """
 
 import copy
@@ -21,6 +22,7 @@ import pytest
 import scipy.special
 
 import gpugrad as gg
+from gpugrad.core import backend
 from gpugrad.errors import DeviceError, DTypeError, ShapeError
 
 RNG = np.random.default_rng(0)
@@ -243,7 +245,7 @@ def test_numpys_functions_run_where_the_tensor_is(cuda):
 
 
 def test_cupy_arrays_and_tensors_make_tensors(cuda):
-    cupy = gg.backend.cupy()
+    cupy = backend.cupy()
     x, array = gg.asarray(V, device=cuda), cupy.asarray(V)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -530,7 +532,7 @@ def outcomes():
     ran = subprocess.run(
         [sys.executable, __file__], capture_output=True, text=True, check=False,
         env={**os.environ, "SCIPY_ARRAY_API": "1", "GPUGRAD_DEVICE": "cpu",
-             "PYTHONPATH": str(Path(__file__).parent.parent)},
+             "PYTHONPATH": str(Path(__file__).parents[2])},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout.splitlines()[-1])

@@ -18,7 +18,7 @@ from conftest import REAL_GPU
 
 import gpugrad as gg
 
-SCRIPT = Path(__file__).parents[1] / "ci" / "gpu"
+SCRIPT = Path(__file__).parents[2] / "ci" / "gpu"
 
 
 @pytest.fixture(scope="module")

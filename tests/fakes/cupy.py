@@ -1076,7 +1076,7 @@ def using_allocator(allocator: Any = None) -> Iterator[None]:
 
 
 def _module(name: str, contents: dict[str, Any]) -> types.ModuleType:
-    module = types.ModuleType(name, "Fake; see tests/fake_cupy.py.")
+    module = types.ModuleType(name, "Fake; see tests/fakes/cupy.py.")
     module.__path__ = []  # a package: its submodules are in sys.modules
     module.__spec__ = importlib.util.spec_from_loader(name, loader=None)
     vars(module).update(contents)

@@ -376,7 +376,7 @@ print(json.dumps({
     import json
 
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    real, fake = json.loads(run.stdout), importlib.import_module("fake_cublaslt")
+    real, fake = json.loads(run.stdout), importlib.import_module("fakes.cublaslt")
     for name, function in inspect.getmembers(fake, inspect.isfunction):
         if name.startswith("_") or name == "install":
             continue

@@ -223,7 +223,7 @@ def cross_entropy():
     return step, (gg.ones((32, 10)), gg.ones((64, 32)), gg.zeros(64, dtype=gg.int64))
 
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 STEPS = {made.__name__: made for made in (mlp_step, layer_norm, cross_entropy)}
 
 
@@ -236,7 +236,7 @@ def lowered_text(name, device):
 @pytest.mark.parametrize("name", STEPS)
 def test_lowered_text_is_the_one_that_was_reviewed(name):
     """A change of what is fused shows as a change of these files. Write them anew with
-    ``python tests/test_function_lowered.py``.
+    ``python tests/function/test_lowered.py``.
     """
     assert lowered_text(name, "cpu") == (GOLDEN / f"{name}.txt").read_text()
 

@@ -9,10 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import fake_cudnn
 import numpy as np
 import pytest
 from comparing import near_largest
+from fakes import cudnn as fake_cudnn
 from needs import needs_shim
 
 import gpugrad as gg
@@ -695,7 +695,7 @@ def test_cudnn_has_plans_for_the_graphs_of_these_tests(same, cuda, rng, calls, t
     traced_last = n - len(DTYPES)  # while tracing; of one channel last is first
     assert len(asked) == 3 * n + traced_last + followed + 2 * len(HALF) * len(ATTENTIONS)
     (tmp_path / "asked").write_bytes(pickle.dumps(asked))
-    script = Path(__file__).with_name("cudnn_without_gpu.py")
+    script = Path(__file__).with_name("cudnn_driver.py")
     command = [sys.executable, script, tmp_path, tmp_path / "asked"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     said = json.loads(run.stdout.rpartition("RESULTS")[2])

@@ -4,9 +4,9 @@ import gc
 import sys
 import threading
 
-import fake_cupy
 import numpy as np
 import pytest
+from fakes import cupy as fake_cupy
 from needs import needs_shim
 from steps import training_step
 

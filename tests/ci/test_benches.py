@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from needs import needs_shim
 
-BENCHES = Path(__file__).parents[1] / "ci" / "bench"
+BENCHES = Path(__file__).parents[2] / "ci" / "bench"
 
 SMALL = {
     "adamw": ["--rounds", "1"],
@@ -58,7 +58,7 @@ def figures(tmp_path):
     def run(name: str, on_a_gpu: list[str] | None = None) -> list[dict]:
         path, command = tmp_path / "figures", [BENCHES / f"{name}.py", *SMALL.get(name, ())]
         if on_a_gpu is not None:
-            stand_in = Path(__file__).parent / "bench_without_gpu.py"
+            stand_in = Path(__file__).parents[1] / "bench_without_gpu.py"
             command = [stand_in, name, "--rounds", "1", *on_a_gpu]
         done = subprocess.run(
             [sys.executable, *command],

@@ -219,7 +219,7 @@ class pygraph:
             raise ValueError("the variant pack is missing a buffer")
         calls.append({"name": self.name, "notes": self.notes, "stream": handle.stream,
                       "dims": [t.dim for t in self.inputs]})  # fmt: skip
-        capture = sys.modules["fake_cupy"]._current.capture
+        capture = sys.modules["fakes.cupy"]._current.capture
         launch = functools.partial(self._launch, dict(tensor_dict))
         launch() if capture is None else capture.append(launch)
 

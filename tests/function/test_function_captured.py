@@ -1,8 +1,8 @@
 """Which ops a training step on a GPU can have and still be one CUDA graph: all but those named."""
 
-import fake_cupy
 import numpy as np
 import pytest
+from fakes import cupy as fake_cupy
 from needs import needs_shim
 
 import gpugrad as gg

@@ -1,8 +1,8 @@
 """Build plans with the real cuDNN, as for an H100, where there is neither a GPU nor a driver.
 
-python tests/cudnn_without_gpu.py FOLDER FILE
+python tests/kernels/cudnn_driver.py FOLDER FILE
 
-Reads a list of (function of gpugrad.kernels.libraries.cudnn, problem, notes) as a pickle from FILE, and
+Reads a list of (function of kernels.libraries.cudnn, problem, notes) as a pickle from FILE, and
 prints for each the bytes of its plan's workspace, or why there is no plan, as JSON. FOLDER is for
 two libraries that stand in for the driver's and the runtime's, made by g++ there: cuDNN compiles
 its kernels but has nothing to load them into.

@@ -162,7 +162,7 @@ def matmul(
     calls.append({"desc": dict(desc), "stream": stream, **said})
     scales = [_read(p, DTYPES[desc["scale"]])[()] for p in (alpha, beta)]
     launch = functools.partial(_multiply, dict(desc), *scales, *four)
-    capture = sys.modules["fake_cupy"]._current.capture
+    capture = sys.modules["fakes.cupy"]._current.capture
     launch() if capture is None else capture.append(launch)
 
 
@@ -233,7 +233,7 @@ def _gelu_inner(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def install() -> None:
     """Make ``import nvmath.bindings.cublasLt`` give this module from now on."""
     for name in ("nvmath", "nvmath.bindings"):
-        module = types.ModuleType(name, "Fake; see tests/fake_cublaslt.py.")
+        module = types.ModuleType(name, "Fake; see tests/fakes/cublaslt.py.")
         module.__path__ = []
         module.__spec__ = importlib.util.spec_from_loader(name, loader=None)
         sys.modules[name] = module

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from fake_cublaslt import _read
+
+from fakes.cublaslt import _read
 
 WORK = 64
 
@@ -42,7 +43,7 @@ spotrf_buffer_size = dpotri_buffer_size = spotri_buffer_size = dpotrf_buffer_siz
 def _run(
     name: str, dtype: Any, uplo: int, n: int, a: int, lda: int, work: int, lwork: int, info: int
 ) -> None:
-    if sys.modules["fake_cupy"]._current.capture is not None:
+    if sys.modules["fakes.cupy"]._current.capture is not None:
         raise RuntimeError("the fake cuSOLVER cannot be captured")
     assert work
     assert lwork >= WORK

@@ -5,7 +5,7 @@ import pytest
 from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
-from gpugrad.core.backend import NUMPY
+from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.kernels.by_hand import random
 from gpugrad.kernels.runtime import launch
 from gpugrad.ops.random import philox
@@ -127,7 +127,7 @@ def test_a_seed_gives_the_same_numbers_on_every_device(call, cuda):
 
 # ---- dropout --------------------------------------------------------------------------------
 
-FLOATS = {n: gg.backend.as_dtype(n) for n in ("float64", "float32", "float16", "bfloat16")}
+FLOATS = {n: as_dtype(n) for n in ("float64", "float32", "float16", "bfloat16")}
 
 
 @pytest.mark.parametrize("n", [1, 8, 1025])

@@ -221,8 +221,8 @@ def test_without_cupy_the_environment_may_still_ask_for_cuda():
 def test_a_driver_that_is_too_old_is_told_once_and_by_name(failure, warned):
     code = f"""
         import sys, warnings
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
-        import fake_cupy
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        from fakes import cupy as fake_cupy
         fake_cupy.install()
         import cupy
         def none():

@@ -8,10 +8,10 @@ import re
 import subprocess
 import sys
 
-import fake_cusolver
 import numpy as np
 import pytest
 from conftest import REAL_GPU
+from fakes import cusolver as fake_cusolver
 
 import gpugrad as gg
 from gpugrad.errors import SingularMatrixError

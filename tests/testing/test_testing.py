@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-import fake_cupy
 import numpy as np
 import pytest
+from fakes import cupy as fake_cupy
 
 import gpugrad as gg
 from gpugrad.core import backend

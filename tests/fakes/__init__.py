@@ -1,0 +1,1 @@
+"""Stand-ins for CuPy and NVIDIA's libraries, for machines without a GPU."""
