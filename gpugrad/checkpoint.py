@@ -240,7 +240,6 @@ class _Callable(types.ModuleType):
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """Make a function that keeps no activations: they are computed again for the gradient.
 
-        >>> import gpugrad as gg
         >>> gg.grad(gg.checkpoint(lambda x: gg.sin(x) * x))(0.0).item()
         0.0
         """

@@ -40,7 +40,6 @@ __all__ = [
 def is_available() -> bool:
     """Whether a GPU answers.
 
-    >>> import gpugrad as gg
     >>> gg.cuda.is_available() == (len(gg.devices()) > 1)
     True
     """
@@ -68,7 +67,6 @@ def synchronize(device: str | Device | None = None) -> None:
         DeviceError: there is no such GPU.
         ArgumentError: the device is the CPU.
 
-    >>> import gpugrad as gg
     >>> if gg.cuda.is_available():
     ...     gg.cuda.synchronize()
     """
@@ -97,7 +95,6 @@ class stream:
         DeviceError: there is no such GPU.
         ArgumentError: `other` is no stream, or the device is the CPU.
 
-    >>> import gpugrad as gg
     >>> if gg.cuda.is_available():
     ...     with gg.device("cuda:0"), gg.cuda.stream() as s:
     ...         y = gg.ones((1000, 1000)) @ gg.ones((1000, 1000))
@@ -194,7 +191,6 @@ def memory_stats(device: str | Device | None = None) -> MemoryStats:
         DeviceError: there is no such GPU.
         ArgumentError: the device is the CPU.
 
-    >>> import gpugrad as gg
     >>> if gg.cuda.is_available():
     ...     assert gg.cuda.memory_stats().in_use <= gg.cuda.memory_stats().total
     """
@@ -220,7 +216,6 @@ def reset_peak(device: str | Device | None = None) -> None:
         ArgumentError: the device is the CPU; or memory does not come from CuPy's default pool,
             because an allocator was set.
 
-    >>> import gpugrad as gg
     >>> if gg.cuda.is_available():
     ...     gg.cuda.reset_peak()
     """
@@ -259,7 +254,6 @@ def empty_cache(device: str | Device | None = None) -> int:
         DeviceError: there is no such GPU.
         ArgumentError: the device is the CPU.
 
-    >>> import gpugrad as gg
     >>> if gg.cuda.is_available():
     ...     given_back = gg.cuda.empty_cache()
     """
@@ -287,7 +281,6 @@ def set_memory_limit(
         DeviceError: there is no such GPU.
         ArgumentError: both are given, one is out of range, or the device is the CPU.
 
-    >>> import gpugrad as gg
     >>> if gg.cuda.is_available():
     ...     gg.cuda.set_memory_limit(fraction=0.5)
     ...     gg.cuda.set_memory_limit()
@@ -326,8 +319,6 @@ def prefetch_to_device(batches: Iterable[Any], device: Any = None, size: int = 2
         ArgumentError: `size` is not an int from 1.
         DeviceError: there is no such device.
 
-    >>> import numpy as np
-    >>> import gpugrad as gg
     >>> batches = [(np.ones(3, np.float32) * k, k) for k in range(3)]
     >>> for x, k in gg.prefetch_to_device(batches):
     ...     print(gg.sum(x).item(), k)

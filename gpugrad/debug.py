@@ -26,7 +26,6 @@ def print(format: str, /, *args: Any, **keywords: Any) -> None:
     `gg.cond` and its like are differentiated twice in a traced function, what they compute again
     they print again.
 
-    >>> import gpugrad as gg
     >>> @gg.function
     ... def f(x):
     ...     gg.debug.print("x is {x}, its sum {:.2f}", gg.sum(x), x=x)

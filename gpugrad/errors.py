@@ -102,7 +102,6 @@ class CheckpointError(GpugradError, ValueError):
 def describe(arrays: Mapping[str, Any], params: Mapping[str, Any] | None = None) -> str:
     """List arguments by name: dtype, shape and device of arrays, value of the rest.
 
-    >>> import numpy as np
     >>> describe({"x": np.zeros((2, 3)), "y": 2}, {"axis": 5})
     'x: float64 (2, 3) on cpu, y: 2, axis=5'
     """

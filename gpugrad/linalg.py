@@ -3,7 +3,6 @@
 Matrices are the last two axes of an array; what stands in front is a stack of them. All
 functions but `matrix_rank` have gradients, to any order, for real and complex numbers.
 
->>> import gpugrad as gg
 >>> with gg.GradientTape() as tape:
 ...     a = gg.Variable([[4.0, 2.0], [2.0, 3.0]])
 ...     sign, logabsdet = gg.linalg.slogdet(a)
@@ -152,7 +151,6 @@ def qr(x: Any, /, *, mode: str = "reduced") -> Any:
         ShapeError: there are fewer than two axes.
         SingularMatrixError: in the gradient, if the first k columns are not independent.
 
-    >>> import gpugrad as gg
     >>> print(gg.abs(gg.linalg.qr([[3.0, 1.0], [4.0, 2.0]]).R).numpy().round(4))
     [[5.  2.2]
      [0.  0.4]]
@@ -181,7 +179,6 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
     Raises:
         ShapeError: the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> x, residuals, rank, s = gg.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0])
     >>> print(x.numpy().round(4), residuals.numpy().round(4), rank)
     [2.] 2.0 1
@@ -211,7 +208,6 @@ def block_diag(*arrays: Any) -> Tensor:
     Raises:
         ShapeError: the stacks do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.block_diag([1.0, 2.0], 5.0))
     [[1. 2. 0.]
      [0. 0. 5.]]
@@ -235,7 +231,6 @@ def cho_factor(a: Any, lower: bool = False) -> tuple[Tensor, bool]:
         SingularMatrixError: a matrix is not positive definite.
         ShapeError: the matrices are not square.
 
-    >>> import gpugrad as gg
     >>> c, lower = gg.linalg.cho_factor([[4.0, 2.0], [2.0, 2.0]])
     >>> print(c)
     [[2. 1.]
@@ -258,7 +253,6 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, /) -> Tensor:
     Raises:
         ShapeError: the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> factor = gg.linalg.cho_factor([[4.0, 0.0], [0.0, 1.0]])
     >>> print(gg.linalg.cho_solve(factor, [4.0, 3.0]))
     [1. 3.]
@@ -285,7 +279,6 @@ def lu_solve(lu_and_pivots: tuple[Any, Any], b: Any, /, trans: int = 0) -> Tenso
         ArgumentError: another `trans`.
         SingularMatrixError: `a` has no inverse.
 
-    >>> import gpugrad as gg
     >>> factors = gg.linalg.lu_factor([[0.0, 2.0], [4.0, 0.0]])
     >>> print(gg.linalg.lu_solve(factors, [2.0, 4.0]))
     [1. 1.]
@@ -309,7 +302,6 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     Raises:
         ShapeError: there are fewer than two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.diagonal([[1.0, 2.0], [3.0, 4.0]], offset=1))
     [2.]
     """
@@ -332,7 +324,6 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     Raises:
         ShapeError: there are fewer than two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.trace([[1.0, 2.0], [3.0, 4.0]], offset=1))
     2.0
     """

@@ -5,7 +5,6 @@ All are differentiable to any order, save by the order of a Bessel function, by 
 their inverses have gradients by their parameters too. `jv`, `jn`, `yv`, `iv`, `ive`, `kv` and
 `kve` run on the CPU only and raise `DeviceError` elsewhere.
 
->>> import gpugrad as gg
 >>> print(gg.special.gammaln([1.0, 5.0]))
 [0.        3.1780539]
 >>> print(gg.grad(lambda a: gg.special.gammainc(a, 1.0))(1.0))
@@ -221,7 +220,6 @@ def zeta(x: Any, q: Any = None) -> Any:
     Raises:
         NoGradientError: the gradient by `x` is asked for.
 
-    >>> import gpugrad as gg
     >>> print(gg.special.zeta([2.0, 4.0]))
     [1.644934  1.0823232]
     """
@@ -242,7 +240,6 @@ def spherical_jn(n: int, z: Any, derivative: bool = False) -> Any:
     Raises:
         ArgumentError: `n` is negative.
 
-    >>> import gpugrad as gg
     >>> print(gg.special.spherical_jn(0, [0.0, 1.0]))
     [1.         0.84147096]
     """
@@ -265,7 +262,6 @@ def softmax(x: Any, axis: Any = None) -> Any:
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.special.softmax([[0.0, 0.0], [0.0, 0.0]]))
     [[0.25 0.25]
      [0.25 0.25]]
@@ -288,7 +284,6 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.special.log_softmax([[0.0, 0.0]]))
     [[-0.6931472 -0.6931472]]
     """
@@ -317,7 +312,6 @@ def logsumexp(
     Raises:
         AxisError: `a` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.special.logsumexp([1000.0, 1000.0], b=[1.0, 3.0]))
     1001.3863
     """

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pkgutil
 
+import numpy as np
 import pytest
 
 import gpugrad as gg
@@ -19,7 +20,7 @@ MODULES = sorted(
 def test_examples_in_the_docstrings_of_a_module_run(name):
     module = importlib.import_module(name)
     runner, said = doctest.DocTestRunner(NearNumbers(), verbose=False), []
-    for example in doctest.DocTestFinder().find(module, name):
+    for example in doctest.DocTestFinder().find(module, name, extraglobs={"gg": gg, "np": np}):
         runner.run(example, out=said.append)
     assert not runner.failures, "".join(said)
 

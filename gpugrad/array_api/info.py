@@ -72,7 +72,6 @@ def __array_namespace_info__() -> _Info:
 
     Its methods are `capabilities`, `default_device`, `default_dtypes`, `dtypes` and `devices`.
 
-    >>> import gpugrad as gg
     >>> gg.__array_namespace_info__().default_dtypes()["real floating"].name
     'float32'
     """

@@ -45,7 +45,6 @@ class ForwardAccumulator(Listener):
         StructureError, ShapeError, DTypeError: tangents that do not fit the primals.
         ArgumentError: the same primal twice.
 
-    >>> import gpugrad as gg
     >>> x = gg.constant(3.0)
     >>> with gg.ForwardAccumulator(x, gg.constant(1.0)) as acc:
     ...     y = x * x

@@ -39,7 +39,6 @@ class Graph(Recorder):
     Nothing needs watching: constants and intermediates can be asked for too. What
     `gradients` computes is recorded as well, so it can be differentiated again.
 
-    >>> import gpugrad as gg
     >>> with gg.Graph().as_default():
     ...     a = gg.constant(2.0)
     ...     b = a ** 2
@@ -96,7 +95,6 @@ def gradients(
         TapeError: nothing records around the call.
         ShapeError, DTypeError, StructureError: arguments that do not fit.
 
-    >>> import gpugrad as gg
     >>> with gg.Graph().as_default():
     ...     a = gg.constant(0.0)
     ...     b = 2 * a

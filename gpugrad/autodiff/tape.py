@@ -46,7 +46,6 @@ class GradientTape(Recorder):
     A tape records in the thread that entered it. TensorFlow's semantics, with the
     differences that the README lists.
 
-    >>> import gpugrad as gg
     >>> x = gg.constant(3.0)
     >>> with gg.GradientTape() as tape:
     ...     tape.watch(x)
@@ -186,7 +185,6 @@ class GradientTape(Recorder):
             StructureError, ShapeError, DTypeError: arguments that do not fit each other.
             NoGradientError: an op on the way has no derivative.
 
-        >>> import gpugrad as gg
         >>> v = gg.Variable([1.0, 2.0])
         >>> with gg.GradientTape() as tape:
         ...     y = v * v
@@ -225,7 +223,6 @@ class GradientTape(Recorder):
             chunk_bytes: how much memory one batched backward pass may take, about: fewer
                 bytes, more passes.
 
-        >>> import gpugrad as gg
         >>> x = gg.Variable([1.0, 2.0])
         >>> with gg.GradientTape() as tape:
         ...     y = x * x
@@ -292,7 +289,6 @@ class GradientTape(Recorder):
         An example must depend on no other one; that is not checked. Arguments are those of
         `jacobian`; but as in TensorFlow, what is unconnected is zeros in every case.
 
-        >>> import gpugrad as gg
         >>> x = gg.Variable([[1.0, 2.0], [3.0, 4.0]])
         >>> with gg.GradientTape() as tape:
         ...     y = x * x
@@ -327,7 +323,6 @@ class GradientTape(Recorder):
 
         Works after `gradient` too, if that returned a None.
 
-        >>> import gpugrad as gg
         >>> x = gg.constant(3.0)
         >>> with gg.GradientTape() as tape:
         ...     y = x * x

@@ -20,7 +20,6 @@ def set_deterministic(on: bool = True) -> None:
     Args:
         on: whether they must.
 
-    >>> import gpugrad as gg
     >>> gg.set_deterministic()
     >>> gg.deterministic()
     True
@@ -32,7 +31,6 @@ def set_deterministic(on: bool = True) -> None:
 def deterministic() -> bool:
     """Whether results on a GPU must be the same each time; see `set_deterministic`.
 
-    >>> import gpugrad as gg
     >>> gg.deterministic()
     False
     """

@@ -159,7 +159,6 @@ def device(name: str | Device | None = None) -> Device:
         ArgumentError: the name is not a device's name.
         DeviceError: used as a context (or to create an array) where it is not there.
 
-    >>> import gpugrad as gg
     >>> with gg.device("cpu"):
     ...     print(gg.zeros(2).device)
     cpu
@@ -172,7 +171,6 @@ def device(name: str | Device | None = None) -> Device:
 def set_device(name: str | Device) -> None:
     """Make `name` the default device of all threads; a ``with`` statement goes first.
 
-    >>> import gpugrad as gg
     >>> gg.set_device("cpu")
     """
     _chosen[:] = [require(device(name))]
@@ -181,7 +179,6 @@ def set_device(name: str | Device) -> None:
 def devices() -> list[Device]:
     """Every device that answers, the CPU first.
 
-    >>> import gpugrad as gg
     >>> str(gg.devices()[0])
     'cpu'
     """

@@ -96,8 +96,6 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         DeviceError: it is in a place that gpugrad does not reach.
         ArgumentError: `copy=False` where a copy is needed.
 
-    >>> import numpy as np
-    >>> import gpugrad as gg
     >>> print(gg.from_dlpack(np.asarray([1.0, 2.0])))
     [1. 2.]
     """

@@ -66,7 +66,6 @@ def finfo(type: Any, /) -> _FloatLimits:
     Raises:
         DTypeError: no floating-point dtype.
 
-    >>> import gpugrad as gg
     >>> gg.finfo(gg.float32).bits
     32
     """
@@ -91,7 +90,6 @@ def iinfo(type: Any, /) -> _IntegerLimits:
     Raises:
         DTypeError: no integer dtype.
 
-    >>> import gpugrad as gg
     >>> gg.iinfo("int8").max
     127
     """
@@ -114,7 +112,6 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     Raises:
         ArgumentError: there is no such kind.
 
-    >>> import gpugrad as gg
     >>> gg.isdtype(gg.float32, ("integral", "real floating"))
     True
     """
@@ -139,7 +136,6 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
         ArgumentError: nothing was given.
         DTypeError: one of them has no dtype.
 
-    >>> import gpugrad as gg
     >>> gg.result_type(gg.int8, gg.float32, 1.0).name
     'float32'
     """
@@ -160,7 +156,6 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
     """Return the dtype that two dtypes promote to.
 
-    >>> import gpugrad as gg
     >>> gg.promote_types("int32", "float32").name
     'float64'
     """
@@ -177,7 +172,6 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
         casting: ``"safe"`` for casts that keep every value; ``"same_kind"`` for those within
             a kind (float64 to float32 too); ``"no"``, ``"equiv"``, ``"unsafe"`` as in NumPy.
 
-    >>> import gpugrad as gg
     >>> gg.can_cast(gg.float32, gg.float64), gg.can_cast(gg.float64, gg.float32)
     (True, False)
     """

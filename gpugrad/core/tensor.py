@@ -418,7 +418,6 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
         DTypeError: the value is not made of numbers, or the dtype is none of a number.
         ShapeError: the value does not fill the shape.
 
-    >>> import gpugrad as gg
     >>> gg.constant([1.0, 2.0])
     Tensor([1., 2.], shape=(2,), dtype=float32, device=cpu)
     """
@@ -462,7 +461,6 @@ def convert_to_tensor(value: Any, dtype: Any = None) -> Tensor:
     Raises:
         DTypeError: a Tensor of another dtype than the one asked for (cast it with astype).
 
-    >>> import gpugrad as gg
     >>> gg.convert_to_tensor(2.0).dtype.name
     'float32'
     """

@@ -35,7 +35,6 @@ class training:  # it reads as a statement
     Raises:
         ArgumentError: `on` is no bool: as a decorator it is ``@gg.nn.training()``.
 
-    >>> import gpugrad as gg
     >>> with gg.nn.training():
     ...     gg.nn.is_training()
     True
@@ -69,7 +68,6 @@ class training:  # it reads as a statement
 def is_training() -> bool:
     """Whether this thread is inside a `training` block.
 
-    >>> import gpugrad as gg
     >>> gg.nn.is_training()
     False
     """

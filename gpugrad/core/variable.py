@@ -40,7 +40,6 @@ class Variable(Tensor):
         shape: if given, assigned values may have any shape that fits; None is any length
             (``shape=None``: any shape at all).
 
-    >>> import gpugrad as gg
     >>> v = gg.Variable(2.0)
     >>> v.assign_add(1.0).numpy().item()
     3.0

@@ -165,7 +165,6 @@ class Function:
         Raises:
             ArgumentError: there was no such call yet, and the function does what cannot be undone.
 
-        >>> import gpugrad as gg
         >>> print(gg.function(lambda x: gg.sum(x * x)).lower(gg.ones(3)))
         inputs: in0 float32[3]
         t0 float32[3] = multiply(in0, in0)
@@ -178,7 +177,6 @@ class Function:
     def memory(self, *args: Any, **keywords: Any) -> Memory:
         """What a replay with arguments like these takes of memory; errors as `lower`.
 
-        >>> import gpugrad as gg
         >>> f = gg.function(lambda x: gg.sum(gg.tanh(gg.exp(x) + 1)))
         >>> print(f.memory(gg.ones((100, 256))))
         peak 200 KiB, at step 4 of 4: sum -> float32[]
@@ -404,7 +402,6 @@ def function(
         OutOfMemoryError: a replay would take more than `memory_limit`. Nothing has changed.
         DTypeError: a static Tensor is watched by a tape, which would lose its gradient.
 
-    >>> import gpugrad as gg
     >>> @gg.function
     ... def step(x):
     ...     return gg.sum(x * x)

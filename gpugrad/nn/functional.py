@@ -2,7 +2,6 @@
 
 Each is here and in `gpugrad.nn` itself: ``gg.nn.conv2d``, ``gg.nn.functional.conv2d``.
 
->>> import gpugrad as gg
 >>> print(gg.nn.glu(gg.constant([1.0, 2.0, 0.0, 0.0])))
 [0.5 1. ]
 """

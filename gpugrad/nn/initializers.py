@@ -74,7 +74,6 @@ def glorot_uniform(
 ) -> Tensor:
     """Even numbers of variance 2 / (fan_in + fan_out): Glorot and Bengio 2010.
 
-    >>> import gpugrad as gg
     >>> gg.nn.initializers.glorot_uniform((3, 2)).shape
     (3, 2)
     """

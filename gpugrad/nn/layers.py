@@ -65,7 +65,6 @@ class Dense(Module):
         kernel: Variable of shape (units_in, units_out).
         bias: Variable of shape (units_out,), or None.
 
-    >>> import gpugrad as gg
     >>> layer = gg.nn.Dense(3, 2, activation=gg.relu)
     >>> layer
     Dense(3, 2, activation=relu)
@@ -138,7 +137,6 @@ class Conv2d(Module):
     Raises:
         ArgumentError: a length is no whole number above 0, or `groups` does not divide both.
 
-    >>> import gpugrad as gg
     >>> layer = gg.nn.Conv2d(3, 8, 3, gg.relu, stride=2, padding="same")
     >>> layer
     Conv2d(3, 8, (3, 3), stride=2, padding='same', activation=relu)
@@ -216,7 +214,6 @@ class Embedding(Module):
     Attributes:
         weight: Variable of shape (rows, width).
 
-    >>> import gpugrad as gg
     >>> gg.nn.Embedding(100, 8)(gg.constant([[1, 99, 1]])).shape
     (1, 3, 8)
     """
@@ -257,7 +254,6 @@ class Dropout(Module):
         p: from 0 to 1.
         noise_shape, generator: see `gg.nn.dropout`.
 
-    >>> import gpugrad as gg
     >>> layer = gg.nn.Dropout(0.5)
     >>> print(layer(gg.ones(3)))
     [1. 1. 1.]
@@ -290,7 +286,6 @@ class Sequential(Module):
     Args:
         layers: as arguments, or one list of them.
 
-    >>> import gpugrad as gg
     >>> model = gg.nn.Sequential(gg.nn.Flatten(), gg.nn.Dense(4, 3, gg.tanh), gg.nn.Dense(3, 1))
     >>> model(gg.ones((7, 2, 2))).shape
     (7, 1)
@@ -325,7 +320,6 @@ class Sequential(Module):
 class Flatten(Module):
     """Every axis but the first made one: (n, ...) to (n, m).
 
-    >>> import gpugrad as gg
     >>> gg.nn.Flatten()(gg.ones((2, 3, 4))).shape
     (2, 12)
     """

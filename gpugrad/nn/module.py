@@ -29,7 +29,6 @@ class Module:
     attributes were first assigned. A Variable that is reached twice counts once, under the
     name found first.
 
-    >>> import gpugrad as gg
     >>> class Scale(gg.nn.Module):
     ...     def __init__(self):
     ...         self.factor = gg.Variable(2.0)

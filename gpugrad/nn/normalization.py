@@ -35,7 +35,6 @@ class LayerNorm(Module):
         weight: Variable of that shape, of ones at first.
         bias: Variable of that shape, of zeros at first, or None.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.LayerNorm(2, eps=0)([[1.0, 3.0]]))
     [[-1.  1.]]
     """
@@ -82,7 +81,6 @@ class BatchNorm(Module):
         weight, bias: Variables of shape (channels,), of ones and zeros at first.
         running_mean, running_var: such Variables, of zeros and ones, not trainable.
 
-    >>> import gpugrad as gg
     >>> layer = gg.nn.BatchNorm(1, eps=0)
     >>> with gg.nn.training():
     ...     print(layer([[1.0], [3.0]]))

@@ -33,7 +33,6 @@ class Adam(Optimizer):
         beta_1, beta_2: how much of the averages of g and of g**2 stays, below 1.
         epsilon: above 0; keeps steps finite where the gradient is 0.
 
-    >>> import gpugrad as gg
     >>> gg.optim.Adam(0.01)
     Adam(learning_rate=0.01, iterations=0)
     """
@@ -103,7 +102,6 @@ class AdamW(Adam):
         weight_decay: 0 or above.
         beta_1, beta_2, epsilon: as for `Adam`.
 
-    >>> import gpugrad as gg
     >>> gg.optim.AdamW(0.01, weight_decay=0.1)
     AdamW(learning_rate=0.01, iterations=0)
     """

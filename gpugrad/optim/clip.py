@@ -41,7 +41,6 @@ def all_finite(grads: Sequence[Tensor | IndexedSlices | None]) -> Tensor:
     Raises:
         ArgumentError: all gradients are None.
 
-    >>> import gpugrad as gg
     >>> print(gg.optim.all_finite([gg.constant([1.0, 2.0]), None]))
     True
     >>> print(gg.optim.all_finite([gg.constant([1.0, 2.0]), gg.constant(float("inf"))]))
@@ -76,7 +75,6 @@ def clip_by_global_norm(
     Raises:
         ArgumentError: `max_norm` is not above 0, or all gradients are None.
 
-    >>> import gpugrad as gg
     >>> grads, norm = gg.optim.clip_by_global_norm([gg.constant([3.0, 4.0]), None], 1.0)
     >>> print(norm, grads[0], grads[1])
     5.0 [0.6 0.8] None

@@ -37,7 +37,6 @@ class LossScaleOptimizer:
         initial_scale: 1 or above; powers of 2 round nothing.
         dynamic_growth_steps: an int from 1.
 
-    >>> import gpugrad as gg
     >>> v = gg.Variable([1.0, 2.0])
     >>> optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), initial_scale=2.0**20)
     >>> for _ in range(6):

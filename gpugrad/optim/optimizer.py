@@ -123,7 +123,6 @@ class Optimizer:
             ShapeError, DTypeError, DeviceError: a gradient that does not fit its Variable;
                 `when` has more than one element.
 
-        >>> import gpugrad as gg
         >>> v = gg.Variable([1.0, 2.0])
         >>> gg.optim.SGD(0.5).apply_gradients([(gg.constant([1.0, 1.0]), v)])
         >>> print(v.value())
@@ -260,7 +259,6 @@ class Optimizer:
             ArgumentError: a Tensor without its tape or without `var_list`; and what
                 `apply_gradients` raises.
 
-        >>> import gpugrad as gg
         >>> v = gg.Variable(4.0)
         >>> optimizer = gg.optim.SGD(0.25)
         >>> print(optimizer.minimize(lambda: v * v), v.value())

@@ -30,7 +30,6 @@ class SGD(Optimizer):
         momentum: how much of the velocity stays, from 0 up to but without 1.
         nesterov: whether the step looks one velocity ahead.
 
-    >>> import gpugrad as gg
     >>> gg.optim.SGD(0.1, momentum=0.9)
     SGD(learning_rate=0.1, iterations=0)
     """

@@ -65,7 +65,6 @@ def elementwise_kernel(
         KernelError: when first called on a GPU: the compiler refuses the expression. The message
             has the op, the dtype, the architecture and the compiler's lines.
 
-    >>> import gpugrad as gg
     >>> softplus_of = gg.elementwise_kernel(
     ...     "softplus_of(x, beta)", "log1p(exp(beta * x)) / beta",
     ...     formula=lambda xp, x, beta: xp.log1p(xp.exp(beta * x)) / beta,
@@ -228,8 +227,6 @@ def raw_kernel(
         KernelError: when first called on a GPU: the compiler refuses the source. The message has
             the op, the dtype, the architecture and the compiler's lines.
 
-    >>> import numpy as np
-    >>> import gpugrad as gg
     >>> def samples(rng):
     ...     yield [rng.normal(size=(5, 40))], {}
     >>> @gg.raw_kernel(

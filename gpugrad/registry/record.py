@@ -35,6 +35,7 @@ from gpugrad.core.devices import meet
 from gpugrad.core.samples import grid
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.registry.docs import complete
 from gpugrad.registry.on_arrays import bare_function, through_float32
 from gpugrad.registry.on_tensors import eager_function
 from gpugrad.registry.rules import DeclaredRules, Rule
@@ -125,7 +126,8 @@ class Op(DeclaredRules):
         self.cuda, self.home = cuda, home
         self.is_library_function = isinstance(forward, _LibraryFunction)
         self.kinds = kinds
-        self.samples, self.ref, self.errors, self.doc = samples, ref, tuple(errors), doc
+        self.samples, self.ref, self.errors = samples, ref, tuple(errors)
+        self.doc = complete(doc, arrays, params, self.errors, kind == "elementwise")
         self.optional = frozenset(n for n in arrays if ps[n].default is None)
         self.impl = _Readings(name)
         self.opened = forward  # a composite's body, as it runs on recorded Tensors
@@ -232,7 +234,6 @@ def elementwise(
     Raises:
         ArgumentError: there is an op of that name already, or `signature` is none.
 
-    >>> import gpugrad as gg
     >>> cube = gg.elementwise(
     ...     "cube(x)", forward=lambda xp, x: x * x * x, d=[lambda xp, x: 3 * x * x],
     ...     ref=lambda x: x**3, doc="Third power.", example=("2.0", "8.0"),
@@ -256,7 +257,7 @@ def elementwise(
             ref=ref or (None if callable(forward) else f"numpy.{forward or name}"),
             errors=errors or _elementwise_errors(len(arrays), kinds),
             home=sys._getframe(1).f_globals["__name__"],
-            doc=_elementwise_doc(name, arrays, doc, example),
+            doc=f"{doc}\n\n>>> print(gg.{name}({example[0]}))\n{example[1]}\n",
         )
     )  # fmt: skip
 
@@ -267,16 +268,6 @@ def names_in(signature: str) -> tuple[str, tuple[str, ...]]:
     if match is None:
         raise ArgumentError(f"elementwise: {signature!r} is no signature; write 'name(x, y)'.")
     return match[1], tuple(n.strip() for n in match[2].split(","))
-
-
-def _elementwise_doc(name: str, arrays: Sequence[str], doc: str, example: tuple[str, str]) -> str:
-    each = f"{', '.join(arrays)}: array{'s, broadcast against each other' * (len(arrays) > 1)}"
-    return (
-        f"{doc}\n\nArgs:\n    {each}, of any shape; or a number.\n\n"
-        "Returns:\n    Tensor of the (broadcast) shape; its dtype follows NumPy's promotion.\n\n"
-        "Raises:\n    ShapeError, DTypeError, DeviceError: arguments that do not go together.\n\n"
-        f">>> import gpugrad as gg\n>>> print(gg.{name}({example[0]}))\n{example[1]}\n"
-    )
 
 
 def _elementwise_errors(n: int, kinds: str) -> list[Any]:
@@ -346,8 +337,6 @@ def op(
     Raises:
         ArgumentError: there is an op of that name already.
 
-    >>> import numpy as np
-    >>> import gpugrad as gg
     >>> def samples(rng):  # (arguments, keywords): all tests of the op are made from them
     ...     yield [rng.normal(size=4)], {}
     ...     yield [rng.normal(size=5)], {"n": 2}
@@ -358,7 +347,6 @@ def op(
     ... def turned(xp, x, /, *, n=1):
     ...     '''The elements of an array x, n places on; the last come first.
     ...
-    ...     >>> import gpugrad as gg
     ...     >>> print(gg.turned([1.0, 2.0, 3.0]))
     ...     [3. 1. 2.]
     ...     '''
@@ -392,7 +380,6 @@ def no_gradient(name: str) -> None:
     Raises:
         ArgumentError: there is no such op, or it has all its gradients.
 
-    >>> import gpugrad as gg
     >>> @gg.op(vjp=[...])  # asking for this gradient raises NoGradientError
     ... def rounded_up(xp, x, /):
     ...     return xp.lib.ceil(x)

@@ -73,7 +73,6 @@ def assert_close(
     Raises:
         AssertionError: they differ; the message shows the element that is most wrong.
 
-    >>> import gpugrad as gg
     >>> gg.testing.assert_close(gg.sqrt([4.0, 9.0]), [2.0, 3.0])
     """
     typed = isinstance(desired, (Tensor, IndexedSlices)) or hasattr(desired, "dtype")

@@ -245,7 +245,6 @@ def check_grads(
         GradientCheckError: a derivative is wrong; the message has all numbers.
         ArgumentError: no such mode, or nothing to differentiate by.
 
-    >>> import gpugrad as gg
     >>> gg.testing.check_grads(lambda x, y: gg.sin(x) * y, (gg.constant([0.5, 1.0]), 2.0))
     """
     for mode in modes:

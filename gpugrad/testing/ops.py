@@ -77,7 +77,6 @@ def check_op(
             the sample, the shapes, the numbers on both sides and how they were made.
         ArgumentError: there is no op, or no check, of that name.
 
-    >>> import gpugrad as gg
     >>> gg.testing.check_op("tanh")
     >>> gg.testing.check_op(gg.matmul, checks=["vjp", "jvp"])
     """

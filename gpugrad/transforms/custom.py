@@ -148,7 +148,6 @@ def custom_gradient(f: Function | None = None) -> Function:
             another number of gradients.
         ShapeError: it returned a gradient of another shape than the argument's.
 
-    >>> import gpugrad as gg
     >>> @gg.custom_gradient
     ... def log1pexp(x):
     ...     e = gg.exp(x)
@@ -229,7 +228,6 @@ def custom_jvp(f: Function) -> Function:
     Raises:
         ArgumentError: it is called before it has a rule.
 
-    >>> import gpugrad as gg
     >>> @gg.custom_jvp
     ... def log1pexp(x):
     ...     return gg.log(1 + gg.exp(x))
@@ -313,7 +311,6 @@ def implicit_diff(
         ArgumentError: no such kind.
         SingularMatrixError: dF/dx is singular, so that the solution has no derivative.
 
-    >>> import gpugrad as gg
     >>> @gg.implicit_diff(lambda x, a: x * x - a)
     ... def square_root(a):
     ...     x = a
@@ -395,7 +392,6 @@ def _adjoint(
 def grad_pass_through(f: Function) -> Function:
     """Make a function with `f`'s values and the identity's gradient (straight-through).
 
-    >>> import gpugrad as gg
     >>> gg.grad(lambda x: gg.grad_pass_through(gg.round)(x) ** 2)(1.3).item()
     2.0
     """

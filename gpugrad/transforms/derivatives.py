@@ -118,7 +118,6 @@ def value_and_grad(
         ShapeError: `f` returned something that is not one number.
         StructureError: with `has_aux`, it returned no pair.
 
-    >>> import gpugrad as gg
     >>> value, g = gg.value_and_grad(lambda x: x * x)(3.0)
     >>> value.item(), g.item()
     (9.0, 6.0)
@@ -141,7 +140,6 @@ def value_and_grad(
 def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """Make a function that returns the gradient of `f`; see `value_and_grad`.
 
-    >>> import gpugrad as gg
     >>> gg.grad(gg.grad(lambda x: x * x * x))(2.0).item()
     12.0
     """
@@ -158,7 +156,6 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
 def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     """Return ``(f(*primals), pull)``; ``pull(cotangent)`` gives a tuple, one for each primal.
 
-    >>> import gpugrad as gg
     >>> y, pull = gg.vjp(lambda x: x * x, gg.constant([1.0, 2.0]))
     >>> pull(gg.constant([1.0, 10.0]))[0].tolist()
     [2.0, 40.0]
@@ -179,7 +176,6 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """Return ``(f(*primals), J @ tangents)``, by forward mode.
 
-    >>> import gpugrad as gg
     >>> y, t = gg.jvp(lambda x: x * x, [3.0], [1.0])
     >>> y.item(), t.item()
     (9.0, 6.0)
@@ -205,7 +201,6 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
         f: function of any nested arguments that returns a nest of Tensors.
         primals: its arguments.
 
-    >>> import gpugrad as gg
     >>> y, push = gg.linearize(lambda x: gg.sin(x) * x, gg.constant(0.0))
     >>> push(gg.constant(1.0)).item()
     0.0
@@ -226,7 +221,6 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """Hessian of a scalar function times a vector: forward mode over reverse mode.
 
-    >>> import gpugrad as gg
     >>> gg.hvp(lambda x: gg.sum(x * x * x), [[1.0, 2.0]], [[1.0, 0.0]])[0].tolist()
     [6.0, 0.0]
     """
@@ -246,7 +240,6 @@ def jacobian(
             nested structure.
         chunk_bytes: how much memory one batched backward pass may take, about.
 
-    >>> import gpugrad as gg
     >>> gg.jacobian(lambda x: x * x)(gg.constant([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
@@ -279,7 +272,6 @@ def batch_jacobian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BY
     Returns:
         Function whose result has the shape (batch, result's axes..., argument's axes...).
 
-    >>> import gpugrad as gg
     >>> gg.batch_jacobian(lambda x: x * x)(gg.constant([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
     """
@@ -296,7 +288,6 @@ def hessian(
         argnums, chunk_bytes: as for `jacobian`. Of arguments that are nests, the result is a nest
             of nests: ``hessian(loss)(params)["w"]["b"]``.
 
-    >>> import gpugrad as gg
     >>> gg.hessian(lambda x: gg.sum(x * x * x))(gg.constant([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """

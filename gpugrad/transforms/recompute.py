@@ -38,7 +38,6 @@ def recompute_grad(f: Function) -> Function:
             lost without a word, as in TensorFlow: make it an argument.
         ArgumentError: in a gradient, if `f` draws other numbers then.
 
-    >>> import gpugrad as gg
     >>> gg.grad(gg.recompute_grad(lambda x: gg.sin(x) * x))(0.0).item()
     0.0
     """

@@ -70,7 +70,6 @@ def vmap(
         ArgumentError: no argument has examples; a result is not the same for all, though
             `out_axes` is None there.
 
-    >>> import gpugrad as gg
     >>> x = gg.constant([[1.0, 2.0], [3.0, 4.0]])
     >>> print(gg.vmap(lambda a, b: gg.sum(a * b), in_axes=(0, None))(x, [10.0, 1.0]))
     [12. 34.]
@@ -147,7 +146,6 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any) -> Any:
         fn: function of one nested structure.
         elems: the structure, whose tensors have the examples along axis 0.
 
-    >>> import gpugrad as gg
     >>> print(gg.vectorized_map(lambda x: x * x, gg.constant([1.0, 2.0])))
     [1. 4.]
     """

@@ -52,7 +52,6 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
         DTypeError, StructureError: results differ in dtype or structure.
         TraceError: a branch assigns to a Variable in a traced function.
 
-    >>> import gpugrad as gg
     >>> @gg.function
     ... def f(x):
     ...     return gg.cond(gg.sum(x) > 0, lambda x: x * 2, lambda x: -x, x)
@@ -132,7 +131,6 @@ def while_loop(
         ShapeError, DTypeError, StructureError: `body_fn` changes the carry's kind, or `cond_fn`
             returns more than one element.
 
-    >>> import gpugrad as gg
     >>> @gg.function
     ... def root(a):
     ...     far = lambda x: gg.abs(x * x - a) > 1e-6
@@ -233,7 +231,6 @@ def scan(
         ArgumentError: there is nothing to tell the length.
         ShapeError, DTypeError, StructureError: lengths differ, or `f` changes the carry's kind.
 
-    >>> import gpugrad as gg
     >>> @gg.function
     ... def running_sum(x):
     ...     return gg.scan(lambda total, v: (total + v, total), 0.0, x)

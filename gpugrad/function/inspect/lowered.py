@@ -51,7 +51,6 @@ class Lowered:
     def dot(self) -> str:
         """The program as a graph for Graphviz: ``dot -Tsvg``.
 
-        >>> import gpugrad as gg
         >>> print(gg.function(lambda x: gg.exp(x)).lower(gg.ones(3)).dot().splitlines()[0])
         digraph "<lambda>" {
         """

@@ -70,7 +70,6 @@ def set_matmul_precision(precision: str) -> None:
     Raises:
         ArgumentError: it is none of the three.
 
-    >>> import gpugrad as gg
     >>> gg.set_matmul_precision("highest")
     """
     if precision not in _PRECISIONS:
@@ -83,7 +82,6 @@ def set_matmul_precision(precision: str) -> None:
 def get_matmul_precision() -> str:
     """How products of float32 matrices are computed on a GPU: see `set_matmul_precision`.
 
-    >>> import gpugrad as gg
     >>> gg.get_matmul_precision()
     'highest'
     """

@@ -29,7 +29,6 @@ def apply_along_axis(func1d, axis, arr, *args, **keywords):
         AxisError: an axis that `arr` does not have.
         ArgumentError: there is no vector at all.
 
-    >>> import gpugrad as gg
     >>> print(gg.apply_along_axis(gg.sum, 1, [[1.0, 2.0], [3.0, 4.0]]))
     [3. 7.]
     """
@@ -64,7 +63,6 @@ def apply_over_axes(func, a, axes):
     Raises:
         ShapeError: the function's result has neither as many axes nor one fewer.
 
-    >>> import gpugrad as gg
     >>> print(gg.apply_over_axes(gg.sum, [[1.0, 2.0], [3.0, 4.0]], (0, 1)))
     [[10.]]
     """
@@ -97,7 +95,6 @@ def einsum_path(subscripts, *operands, optimize="greedy"):
     Raises:
         ArgumentError: subscripts that do not fit the operands.
 
-    >>> import gpugrad as gg
     >>> x = gg.zeros((2, 2))
     >>> gg.einsum_path("ij,jk,kl->il", x, x, x)[0]
     ['einsum_path', (0, 1), (0, 1)]

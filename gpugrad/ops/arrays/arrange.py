@@ -37,7 +37,6 @@ def flip(xp, x, /, axis=None):
     Raises:
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.flip([1.0, 2.0, 3.0]))
     [3. 2. 1.]
     """
@@ -82,7 +81,6 @@ def roll(xp, x, /, shift, axis=None):
         AxisError: an axis that `x` does not have.
         DTypeError: a shift that is no int.
 
-    >>> import gpugrad as gg
     >>> print(gg.roll([1.0, 2.0, 3.0], 1))
     [3. 1. 2.]
     """
@@ -139,7 +137,6 @@ def tile(xp, x, /, repetitions):
     Raises:
         ArgumentError: a negative number of copies.
 
-    >>> import gpugrad as gg
     >>> print(gg.tile([1.0, 2.0], (2, 2)))
     [[1. 2. 1. 2.]
      [1. 2. 1. 2.]]
@@ -206,7 +203,6 @@ def repeat(xp, x, /, repeats, axis=None):
         ShapeError: there are not as many `repeats` as slices.
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.repeat([1.0, 2.0], 2))
     [1. 1. 2. 2.]
     """
@@ -239,7 +235,6 @@ def tril(xp, x, /, k=0):
     Raises:
         ShapeError: there are fewer than two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.tril([[1.0, 2.0], [3.0, 4.0]]))
     [[1. 0.]
      [3. 4.]]
@@ -267,7 +262,6 @@ def triu(xp, x, /, k=0):
     Raises:
         ShapeError: there are fewer than two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.triu([[1.0, 2.0], [3.0, 4.0]]))
     [[1. 2.]
      [0. 4.]]
@@ -319,7 +313,6 @@ def diagonal(xp, x, /, offset=0, axis1=0, axis2=1):
         ShapeError: there are fewer than two axes.
         AxisError: axes that `x` does not have, or twice the same.
 
-    >>> import gpugrad as gg
     >>> print(gg.diagonal([[1.0, 2.0], [3.0, 4.0]]))
     [1. 4.]
     """
@@ -364,7 +357,6 @@ def diagonal_scatter(xp, x, /, *, offset, shape):
     Raises:
         ShapeError: the elements do not fill the diagonal.
 
-    >>> import gpugrad as gg
     >>> print(gg.diagonal_scatter([1.0, 2.0], offset=0, shape=(2, 2)))
     [[1. 0.]
      [0. 2.]]

@@ -60,7 +60,6 @@ def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
         dtype: float32 if None.
         device: the default device if None.
 
-    >>> import gpugrad as gg
     >>> print(gg.zeros(2))
     [0. 0.]
     """
@@ -70,7 +69,6 @@ def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
 def ones(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor of ones; arguments as `zeros`.
 
-    >>> import gpugrad as gg
     >>> print(gg.ones(2))
     [1. 1.]
     """
@@ -80,7 +78,6 @@ def ones(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
 def empty(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor to be filled later; its values are zeros. Arguments as `zeros`.
 
-    >>> import gpugrad as gg
     >>> gg.empty((2, 3)).shape
     (2, 3)
     """
@@ -100,7 +97,6 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
         ShapeError: `fill_value` is more than one number.
         DTypeError: a complex value for a real dtype, or one that the integers do not hold.
 
-    >>> import gpugrad as gg
     >>> print(gg.full(2, 7.0))
     [7. 7.]
     """
@@ -122,7 +118,6 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
 def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make zeros in the shape, dtype and device of another array.
 
-    >>> import gpugrad as gg
     >>> print(gg.zeros_like([1.0, 2.0]))
     [0. 0.]
     """
@@ -133,7 +128,6 @@ def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
 def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make ones in the shape, dtype and device of another array.
 
-    >>> import gpugrad as gg
     >>> print(gg.ones_like([1.0, 2.0]))
     [1. 1.]
     """
@@ -144,7 +138,6 @@ def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
 def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor to be filled later in the shape, dtype and device of another array.
 
-    >>> import gpugrad as gg
     >>> gg.empty_like([1.0, 2.0]).shape
     (2,)
     """
@@ -154,7 +147,6 @@ def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
 def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make one value everywhere in the shape, dtype and device of another array.
 
-    >>> import gpugrad as gg
     >>> print(gg.full_like([1.0, 2.0], 7))
     [7. 7.]
     """
@@ -178,7 +170,6 @@ def arange(
         ArgumentError: `step` is 0.
         DTypeError: an end or a step that is no number.
 
-    >>> import gpugrad as gg
     >>> print(gg.arange(3))
     [0 1 2]
     """
@@ -211,7 +202,6 @@ def linspace(
     Raises:
         ArgumentError: `num` is negative.
 
-    >>> import gpugrad as gg
     >>> print(gg.linspace(0.0, 1.0, 3))
     [0.  0.5 1. ]
     """
@@ -241,7 +231,6 @@ def eye(
     Raises:
         ArgumentError: a number of rows or columns that is no int, or negative.
 
-    >>> import gpugrad as gg
     >>> print(gg.eye(2))
     [[1. 0.]
      [0. 1.]]
@@ -268,7 +257,6 @@ def asarray(
         DTypeError: not numbers.
         ArgumentError: `copy=False` where a copy is needed.
 
-    >>> import gpugrad as gg
     >>> print(gg.asarray([1, 2], dtype=gg.float32))
     [1. 2.]
     """
@@ -350,7 +338,6 @@ def to_device(xp, x, /, *, device, source):
     Raises:
         DeviceError: the device is not there.
 
-    >>> import gpugrad as gg
     >>> print(gg.constant([1.0, 2.0]).to_device("cpu"))
     [1. 2.]
     """

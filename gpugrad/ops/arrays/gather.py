@@ -107,7 +107,6 @@ def take(xp, x, indices, /, axis=None):
         DTypeError: indices that are no integers.
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.take([[1.0, 2.0, 3.0]], [2, 0], axis=1))
     [[3. 1.]]
     """
@@ -168,7 +167,6 @@ def gather(xp, params, indices, /, axis=0):
         DTypeError: indices that are no integers.
         AxisError: an axis that `params` does not have.
 
-    >>> import gpugrad as gg
     >>> table = gg.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     >>> with gg.GradientTape() as tape:
     ...     rows = gg.gather(table, [2, 0])
@@ -233,7 +231,6 @@ def scatter_rows(xp, values, indices, /, *, shape):
         IndexOutOfBoundsError: an index beyond the end.
         DTypeError: indices that are no integers.
 
-    >>> import gpugrad as gg
     >>> print(gg.scatter_rows([[1.0], [2.0], [4.0]], [0, 2, 0], shape=(3, 1)))
     [[5.]
      [0.]
@@ -315,7 +312,6 @@ def take_along_axis(xp, x, indices, /, axis=-1):
         DTypeError: indices that are no integers.
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.take_along_axis([[1.0, 2.0], [3.0, 4.0]], [[1], [0]]))
     [[2.]
      [3.]]
@@ -386,7 +382,6 @@ def scatter_along_axis(xp, values, indices, /, *, axis, shape, unique=False):
         ShapeError: shapes that do not go together.
         DTypeError: indices that are no integers.
 
-    >>> import gpugrad as gg
     >>> print(gg.scatter_along_axis([[5.0], [6.0]], [[1], [0]], axis=1, shape=(2, 2)))
     [[0. 5.]
      [6. 0.]]
@@ -428,7 +423,6 @@ def put_along_axis(arr, indices, values, /, axis):
             be lost.
         AxisError: an axis that `arr` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.put_along_axis([[1.0, 2.0], [3.0, 4.0]], [[1], [0]], 9.0, axis=1))
     [[1. 9.]
      [9. 4.]]
@@ -463,7 +457,6 @@ def nonzero(x, /):
     Raises:
         ShapeError: `x` is 0-d.
 
-    >>> import gpugrad as gg
     >>> (where,) = gg.nonzero([0.0, 3.0, 4.0])
     >>> print(where)
     [1 2]

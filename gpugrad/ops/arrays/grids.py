@@ -32,7 +32,6 @@ def tri(N, M=None, k=0, dtype=None, *, device=None):
     Returns:
         Tensor of shape (N, M).
 
-    >>> import gpugrad as gg
     >>> print(gg.tri(2, 3))
     [[1. 0. 0.]
      [1. 1. 0.]]
@@ -53,7 +52,6 @@ def ix_(*args):
     Raises:
         ShapeError: an array has not one axis.
 
-    >>> import gpugrad as gg
     >>> x = gg.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     >>> print(x[gg.ix_([0, 1], [2, 0])])
     [[3. 1.]
@@ -83,7 +81,6 @@ def indices(dimensions, dtype=None, sparse=False, *, device=None):
     Returns:
         Tensor of shape (len(dimensions), *dimensions); if `sparse` a tuple of Tensors.
 
-    >>> import gpugrad as gg
     >>> print(gg.indices((2, 2))[1])
     [[0 1]
      [0 1]]
@@ -108,7 +105,6 @@ def fromfunction(function, shape, *, dtype=None, device=None, **keywords):
     Returns:
         What the function returns.
 
-    >>> import gpugrad as gg
     >>> print(gg.fromfunction(lambda i, j: 10 * i + j, (2, 2)))
     [[ 0.  1.]
      [10. 11.]]
@@ -139,7 +135,6 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, *, devic
     Raises:
         ArgumentError: a negative `num`.
 
-    >>> import gpugrad as gg
     >>> print(gg.logspace(0, 2, 3))
     [  1.  10. 100.]
     """
@@ -166,7 +161,6 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, *, device=None):
     Raises:
         ArgumentError: a negative `num`, or an end that is 0.
 
-    >>> import gpugrad as gg
     >>> print(gg.geomspace(1.0, 8.0, 4))
     [1. 2. 4. 8.]
     """
@@ -196,7 +190,6 @@ def bartlett(M, *, dtype=None, device=None):
     Returns:
         Tensor of shape (M,).
 
-    >>> import gpugrad as gg
     >>> print(gg.bartlett(5))
     [0.  0.5 1.  0.5 0. ]
     """
@@ -215,7 +208,6 @@ def hanning(M, *, dtype=None, device=None):
     Returns:
         Tensor of shape (M,).
 
-    >>> import gpugrad as gg
     >>> print(gg.hanning(5))
     [0.  0.5 1.  0.5 0. ]
     """
@@ -234,7 +226,6 @@ def hamming(M, *, dtype=None, device=None):
     Returns:
         Tensor of shape (M,).
 
-    >>> import gpugrad as gg
     >>> print(gg.hamming(5))
     [0.08 0.54 1.   0.54 0.08]
     """
@@ -253,7 +244,6 @@ def blackman(M, *, dtype=None, device=None):
     Returns:
         Tensor of shape (M,).
 
-    >>> import gpugrad as gg
     >>> print(gg.blackman(3, dtype=gg.float64)[1])
     1.0
     """
@@ -273,7 +263,6 @@ def kaiser(M, beta, *, dtype=None, device=None):
     Returns:
         Tensor of shape (M,).
 
-    >>> import gpugrad as gg
     >>> print(gg.kaiser(3, 0.0))
     [1. 1. 1.]
     """

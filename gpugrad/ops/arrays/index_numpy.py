@@ -34,7 +34,6 @@ def broadcast_shapes(*shapes):
     Raises:
         ShapeError: they do not go together.
 
-    >>> import gpugrad as gg
     >>> gg.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
@@ -63,7 +62,6 @@ def tril_indices(n, k=0, m=None, *, device=None):
     Returns:
         Tuple of two int64 Tensors: rows and columns.
 
-    >>> import gpugrad as gg
     >>> rows, columns = gg.tril_indices(2)
     >>> print(rows, columns)
     [0 1 1] [0 0 1]
@@ -83,7 +81,6 @@ def triu_indices(n, k=0, m=None, *, device=None):
     Returns:
         Tuple of two int64 Tensors: rows and columns.
 
-    >>> import gpugrad as gg
     >>> rows, columns = gg.triu_indices(2)
     >>> print(rows, columns)
     [0 0 1] [0 1 1]
@@ -112,7 +109,6 @@ def tril_indices_from(arr, k=0):
     Raises:
         ShapeError: `arr` has not two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.tril_indices_from(gg.zeros((2, 2)))[0])
     [0 1 1]
     """
@@ -134,7 +130,6 @@ def triu_indices_from(arr, k=0):
     Raises:
         ShapeError: `arr` has not two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.triu_indices_from(gg.zeros((2, 2)))[0])
     [0 0 1]
     """
@@ -154,7 +149,6 @@ def diag_indices(n, ndim=2, *, device=None):
     Returns:
         Tuple of `ndim` int64 Tensors.
 
-    >>> import gpugrad as gg
     >>> rows, columns = gg.diag_indices(2)
     >>> print(rows, columns)
     [0 1] [0 1]
@@ -175,7 +169,6 @@ def diag_indices_from(arr):
     Raises:
         ShapeError: `arr` has fewer axes, or their lengths differ.
 
-    >>> import gpugrad as gg
     >>> print(gg.diag_indices_from(gg.zeros((2, 2)))[0])
     [0 1]
     """
@@ -205,7 +198,6 @@ def unravel_index(indices, shape):
         IndexOutOfBoundsError: a place beyond the end.
         DTypeError: `indices` are no integers.
 
-    >>> import gpugrad as gg
     >>> rows, columns = gg.unravel_index([1, 5], (2, 3))
     >>> print(rows, columns)
     [0 1] [1 2]
@@ -244,7 +236,6 @@ def unraveled(xp, x, /, *, shape):
         IndexOutOfBoundsError: a place beyond the end.
         DTypeError: `x` are no integers.
 
-    >>> import gpugrad as gg
     >>> print(gg.unraveled([1, 5], shape=(2, 3)))
     [[0 1]
      [1 2]]
@@ -295,7 +286,6 @@ def ravel_multi_index(xp, multi_index, /, dims, mode="raise"):
         DTypeError: indices that are no integers.
         ArgumentError: another mode, or not one array for each axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.ravel_multi_index([[0, 1], [1, 2]], (2, 3)))
     [1 5]
     """
@@ -341,7 +331,6 @@ def checked_index(xp, x, /, *, length):
     Raises:
         IndexOutOfBoundsError: one of them is not.
 
-    >>> import gpugrad as gg
     >>> print(gg.checked_index([0, 2], length=3))
     [0 2]
     """

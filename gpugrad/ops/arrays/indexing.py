@@ -98,7 +98,6 @@ def getitem(xp, x, /, *, index):
         DTypeError: an index that is neither integer nor boolean.
         DeviceError: an index on another device.
 
-    >>> import gpugrad as gg
     >>> print(gg.getitem([1.0, 2.0, 3.0], index=[0, 2]))
     [1. 3.]
     """
@@ -153,7 +152,6 @@ def scatter_at(xp, g, /, *, index, shape):
         ShapeError: the elements do not fit the index.
         IndexOutOfBoundsError, DTypeError, DeviceError: as for `getitem`.
 
-    >>> import gpugrad as gg
     >>> print(gg.scatter_at([1.0, 2.0, 4.0], index=[0, 2, 0], shape=(3,)))
     [5. 0. 2.]
     """
@@ -208,7 +206,6 @@ def index_add(xp, x, values, /, *, index):
         DTypeError: values whose fraction or imaginary part would be lost.
         IndexOutOfBoundsError, DeviceError: as for `getitem`.
 
-    >>> import gpugrad as gg
     >>> print(gg.index_add([1.0, 1.0, 1.0], [1.0, 2.0, 4.0], index=[0, 2, 0]))
     [6. 1. 3.]
     """
@@ -246,7 +243,6 @@ def index_fill(xp, x, /, *, index, value=0):
         DTypeError: a number whose fraction or imaginary part would be lost.
         IndexOutOfBoundsError, DeviceError: as for `getitem`.
 
-    >>> import gpugrad as gg
     >>> print(gg.index_fill([1.0, 2.0, 3.0], index=[0, 2], value=5.0))
     [5. 2. 5.]
     """
@@ -284,7 +280,6 @@ def last_writes(xp, x, /, *, index):
     Raises:
         IndexOutOfBoundsError, DTypeError, DeviceError: as for `getitem`.
 
-    >>> import gpugrad as gg
     >>> print(gg.last_writes([1.0, 2.0, 3.0], index=[0, 1, 0]))
     [False  True  True]
     """
@@ -344,7 +339,6 @@ def index_put(xp, x, values, /, *, index):
         DTypeError: values whose fraction or imaginary part would be lost.
         IndexOutOfBoundsError, DeviceError: as for `getitem`.
 
-    >>> import gpugrad as gg
     >>> print(gg.index_put([1.0, 1.0, 1.0], [2.0, 3.0, 4.0], index=[0, 2, 0]))
     [4. 1. 3.]
     """
@@ -379,7 +373,6 @@ def setitem(xp, x, value, /, *, index):
         DTypeError: a value whose fraction or imaginary part would be lost.
         IndexOutOfBoundsError, DeviceError: as for `getitem`.
 
-    >>> import gpugrad as gg
     >>> print(gg.setitem([1.0, 2.0, 3.0], 0.0, index=slice(2)))
     [0. 0. 3.]
     """

@@ -24,7 +24,6 @@ def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
     Raises:
         ShapeError: the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> gg.allclose([1.0, 2.0], [1.0, 2.000001])
     True
     """
@@ -42,7 +41,6 @@ def array_equal(a1, a2, equal_nan=False):
     Returns:
         bool. On a GPU it waits for the values.
 
-    >>> import gpugrad as gg
     >>> gg.array_equal([1.0, 2.0], [1.0, 2.0])
     True
     """
@@ -67,7 +65,6 @@ def array_equiv(a1, a2):
     Returns:
         bool: False also if the shapes do not go together. On a GPU it waits for the values.
 
-    >>> import gpugrad as gg
     >>> gg.array_equiv([1.0, 1.0], 1.0)
     True
     """
@@ -86,7 +83,6 @@ def ndim(a):
     Returns:
         int.
 
-    >>> import gpugrad as gg
     >>> gg.ndim([[1.0, 2.0]])
     2
     """
@@ -102,7 +98,6 @@ def shape(a):
     Returns:
         Tuple of ints.
 
-    >>> import gpugrad as gg
     >>> gg.shape([[1.0, 2.0]])
     (1, 2)
     """
@@ -120,7 +115,6 @@ def size(a, axis=None):
     Returns:
         int.
 
-    >>> import gpugrad as gg
     >>> gg.size([[1.0, 2.0]])
     2
     """
@@ -137,7 +131,6 @@ def isscalar(element):
     Returns:
         bool.
 
-    >>> import gpugrad as gg
     >>> gg.isscalar(2.0), gg.isscalar(gg.constant(2.0))
     (True, False)
     """
@@ -153,7 +146,6 @@ def iscomplexobj(x):
     Returns:
         bool.
 
-    >>> import gpugrad as gg
     >>> gg.iscomplexobj([1 + 0j])
     True
     """
@@ -169,7 +161,6 @@ def isrealobj(x):
     Returns:
         bool.
 
-    >>> import gpugrad as gg
     >>> gg.isrealobj([1.0])
     True
     """

@@ -62,7 +62,6 @@ def concat(xp, arrays, /, axis=0):
         AxisError: an axis that they do not have.
         ArgumentError: the list is empty.
 
-    >>> import gpugrad as gg
     >>> print(gg.concat([[1.0, 2.0], [3.0]]))
     [1. 2. 3.]
     """
@@ -108,7 +107,6 @@ def stack(xp, arrays, /, axis=0):
         AxisError: a position that the result does not have.
         ArgumentError: the list is empty.
 
-    >>> import gpugrad as gg
     >>> print(gg.stack([[1.0, 2.0], [3.0, 4.0]], axis=1))
     [[1. 3.]
      [2. 4.]]
@@ -138,7 +136,6 @@ def unstack(x, /, *, axis=0):
     Raises:
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> a, b = gg.unstack([[1.0, 2.0], [3.0, 4.0]], axis=1)
     >>> print(b)
     [2. 4.]
@@ -165,7 +162,6 @@ def split(x, indices_or_sections, /, axis=0):
         ArgumentError: the axis does not divide into that many equal pieces.
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> a, b = gg.split([1.0, 2.0, 3.0, 4.0], 2)
     >>> print(b)
     [3. 4.]
@@ -202,7 +198,6 @@ def broadcast_arrays(*arrays):
     Raises:
         ShapeError: the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> a, b = gg.broadcast_arrays([1.0, 2.0], [[3.0], [4.0]])
     >>> print(b)
     [[3. 3.]
@@ -236,7 +231,6 @@ def meshgrid(*arrays, indexing="xy"):
         ShapeError: an array with more than one axis.
         ArgumentError: another `indexing`.
 
-    >>> import gpugrad as gg
     >>> x, y = gg.meshgrid([1.0, 2.0], [3.0, 4.0])
     >>> print(y)
     [[3. 3.]

@@ -57,7 +57,6 @@ def concatenate(xp, arrays, /, axis=0, *, dtype=None):
         AxisError: an axis that they do not have.
         ArgumentError: the list is empty.
 
-    >>> import gpugrad as gg
     >>> print(gg.concatenate([[1.0, 2.0], [3.0]]))
     [1. 2. 3.]
     """
@@ -82,7 +81,6 @@ def hstack(xp, arrays, /):
         ShapeError: the shapes differ along another axis.
         ArgumentError: the list is empty.
 
-    >>> import gpugrad as gg
     >>> print(gg.hstack([[[1.0], [2.0]], [[3.0], [4.0]]]))
     [[1. 3.]
      [2. 4.]]
@@ -108,7 +106,6 @@ def vstack(xp, arrays, /):
         ShapeError: the shapes differ along another axis.
         ArgumentError: the list is empty.
 
-    >>> import gpugrad as gg
     >>> print(gg.vstack([[1.0, 2.0], [3.0, 4.0]]))
     [[1. 2.]
      [3. 4.]]
@@ -134,7 +131,6 @@ def dstack(xp, arrays, /):
         ShapeError: the shapes differ along another axis.
         ArgumentError: the list is empty.
 
-    >>> import gpugrad as gg
     >>> print(gg.dstack([[1.0, 2.0], [3.0, 4.0]]))
     [[[1. 3.]
       [2. 4.]]]
@@ -160,7 +156,6 @@ def column_stack(xp, arrays, /):
         ShapeError: the lengths differ.
         ArgumentError: the list is empty.
 
-    >>> import gpugrad as gg
     >>> print(gg.column_stack([[1.0, 2.0], [3.0, 4.0]]))
     [[1. 3.]
      [2. 4.]]
@@ -183,7 +178,6 @@ def block(arrays, /):
         ArgumentError: an empty list, or lists that are not equally deep.
         ShapeError: the blocks do not fit together.
 
-    >>> import gpugrad as gg
     >>> column = gg.ones((2, 1))
     >>> print(gg.block([[column, 2 * column], [3.0, 4.0]]))
     [[1. 2.]
@@ -239,7 +233,6 @@ def array_split(ary, indices_or_sections, axis=0):
         ArgumentError: fewer than one piece.
         AxisError: an axis that `ary` does not have.
 
-    >>> import gpugrad as gg
     >>> [part.tolist() for part in gg.array_split([1.0, 2.0, 3.0], 2)]
     [[1.0, 2.0], [3.0]]
     """
@@ -288,7 +281,6 @@ def hsplit(ary, indices_or_sections):
         ArgumentError: the axis does not divide into that many equal pieces.
         AxisError: `ary` is 0-d.
 
-    >>> import gpugrad as gg
     >>> [part.tolist() for part in gg.hsplit([1.0, 2.0], 2)]
     [[1.0], [2.0]]
     """
@@ -311,7 +303,6 @@ def vsplit(ary, indices_or_sections):
         ArgumentError: the axis does not divide into that many equal pieces.
         AxisError: `ary` has fewer than two axes.
 
-    >>> import gpugrad as gg
     >>> [part.tolist() for part in gg.vsplit([[1.0], [2.0]], 2)]
     [[[1.0]], [[2.0]]]
     """
@@ -336,7 +327,6 @@ def dsplit(ary, indices_or_sections):
         ArgumentError: the axis does not divide into that many equal pieces.
         AxisError: `ary` has fewer than three axes.
 
-    >>> import gpugrad as gg
     >>> [part.tolist() for part in gg.dsplit([[[1.0, 2.0]]], 2)]
     [[[[1.0]]], [[[2.0]]]]
     """

@@ -50,13 +50,12 @@ def partition(xp, x, /, kth, axis=-1):
         axis: along which; None takes the elements in row-major order.
 
     Returns:
-        Tensor of the shape of `x`.
+        Tensor of the shape of `x`; of one axis if `axis` is None.
 
     Raises:
         ArgumentError: `kth` is beyond the end.
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.partition([3.0, 1.0, 2.0], 1)[1])
     2.0
     """
@@ -84,7 +83,6 @@ def argpartition(xp, x, /, kth, axis=-1):
         ArgumentError: `kth` is beyond the end.
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.argpartition([3.0, 1.0, 2.0], 0)[0])
     1
     """
@@ -119,7 +117,6 @@ def lexsort(xp, keys, /, axis=-1):
         ShapeError: the shapes differ.
         AxisError: an axis that the keys do not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.lexsort([[3.0, 1.0, 2.0], [1.0, 1.0, 0.0]]))
     [2 1 0]
     """
@@ -150,7 +147,6 @@ def sort_complex(xp, x, /):
     Raises:
         AxisError: `x` is 0-d.
 
-    >>> import gpugrad as gg
     >>> print(gg.sort_complex([2 + 1j, 1 + 0j, 2 + 0j]))
     [1.+0.j 2.+0.j 2.+1.j]
     """

@@ -72,7 +72,6 @@ def pad_constant(xp, x, /, pad_width, *, value=0.0):
         ShapeError: there are not as many pairs as axes.
         ArgumentError: a negative width.
 
-    >>> import gpugrad as gg
     >>> print(gg.pad_constant([1.0, 2.0], (1, 2)))
     [0. 1. 2. 0. 0.]
     """
@@ -182,7 +181,6 @@ def pad(
         ShapeError: there are not as many pairs as axes, or an empty axis has nothing to repeat.
         ArgumentError: a negative width, or no mode of that name.
 
-    >>> import gpugrad as gg
     >>> print(gg.pad([1.0, 2.0], (1, 2)))
     [0. 1. 2. 0. 0.]
     >>> print(gg.pad([1.0, 2.0, 3.0], 2, "reflect"))

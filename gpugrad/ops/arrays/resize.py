@@ -54,7 +54,6 @@ def resize(xp, x, /, new_shape):
     Raises:
         ShapeError: a negative length.
 
-    >>> import gpugrad as gg
     >>> print(gg.resize([1.0, 2.0], (2, 3)))
     [[1. 2. 1.]
      [2. 1. 2.]]
@@ -95,7 +94,6 @@ def append(xp, x, values, /, axis=None):
         ShapeError: the shapes differ along another axis.
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.append([1.0, 2.0], 3.0))
     [1. 2. 3.]
     """
@@ -171,7 +169,6 @@ def delete(xp, x, /, obj, axis=None):
         ShapeError: a mask of another length.
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.delete([1.0, 2.0, 3.0], 1))
     [1. 3.]
     """
@@ -242,7 +239,6 @@ def _insert(xp, x, values, /, obj, axis=None):
         ShapeError: the values do not fit.
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.insert([1.0, 2.0, 3.0], 1, [9.0]))
     [1. 9. 2. 3.]
     """
@@ -279,7 +275,6 @@ def insert(arr, obj, values, axis=None):
         ShapeError: the values do not fit.
         AxisError: an axis that `arr` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.insert([1.0, 2.0, 3.0], 1, 9.0))
     [1. 9. 2. 3.]
     """
@@ -308,7 +303,6 @@ def trim_zeros(filt, /, trim="fb", axis=None):
         ArgumentError: another `trim`; or inside `vmap`, where each example has values of its own.
         AxisError: `filt` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.trim_zeros([0.0, 1.0, 0.0, 2.0, 0.0]))
     [1. 0. 2.]
     """

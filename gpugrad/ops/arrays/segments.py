@@ -80,7 +80,6 @@ def segment_rows(xp, segment_ids, /, *, num_segments):
         DTypeError: ids that are no integers.
         ArgumentError: a negative number of groups.
 
-    >>> import gpugrad as gg
     >>> print(gg.segment_rows([1, -1, 0], num_segments=2))
     [1 2 0]
     """
@@ -137,7 +136,6 @@ def segment_sum(xp, data, segment_ids, /, num_segments):
         DTypeError: ids that are no integers.
         ArgumentError: a negative number of groups.
 
-    >>> import gpugrad as gg
     >>> print(gg.segment_sum([1.0, 2.0, 4.0], [0, 1, 0], 2))
     [5. 2.]
     """
@@ -175,7 +173,6 @@ def segment_mean(xp, data, segment_ids, /, num_segments):
         DTypeError: ids that are no integers.
         ArgumentError: a negative number of groups.
 
-    >>> import gpugrad as gg
     >>> print(gg.segment_mean([1.0, 2.0, 4.0], [0, 1, 0], 2))
     [2.5 2. ]
     """
@@ -205,7 +202,6 @@ def segment_sqrt_n(xp, data, segment_ids, /, num_segments):
         DTypeError: ids that are no integers.
         ArgumentError: a negative number of groups.
 
-    >>> import gpugrad as gg
     >>> print(gg.segment_sqrt_n([1.0, 2.0, 3.0, 2.0, 2.0], [0, 1, 0, 0, 0], 2))
     [4. 2.]
     """
@@ -276,7 +272,6 @@ def segment_max(xp, data, segment_ids, /, num_segments):
         DTypeError: ids that are no integers.
         ArgumentError: a negative number of groups.
 
-    >>> import gpugrad as gg
     >>> print(gg.segment_max([1.0, 2.0, 4.0], [0, 1, 0], 2))
     [4. 2.]
     """
@@ -305,7 +300,6 @@ def segment_min(xp, data, segment_ids, /, num_segments):
         DTypeError: ids that are no integers.
         ArgumentError: a negative number of groups.
 
-    >>> import gpugrad as gg
     >>> print(gg.segment_min([1.0, 2.0, 4.0], [0, 1, 0], 2))
     [1. 2.]
     """
@@ -374,7 +368,6 @@ def segment_prod(xp, data, segment_ids, /, num_segments):
         DTypeError: ids that are no integers.
         ArgumentError: a negative number of groups.
 
-    >>> import gpugrad as gg
     >>> print(gg.segment_prod([1.0, 2.0, 4.0], [0, 1, 0], 2))
     [4. 2.]
     """

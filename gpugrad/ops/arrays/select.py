@@ -85,7 +85,6 @@ def compress(xp, condition, x, /, axis=None):
         AxisError: an axis that `x` does not have.
         ArgumentError: inside `vmap`, where each example has a condition of its own.
 
-    >>> import gpugrad as gg
     >>> print(gg.compress([True, False, True], [1.0, 2.0, 3.0]))
     [1. 3.]
     """
@@ -124,7 +123,6 @@ def extract(xp, condition, x, /):
         ShapeError: the condition has more elements than `x`.
         ArgumentError: inside `vmap`, where each example has a condition of its own.
 
-    >>> import gpugrad as gg
     >>> print(gg.extract([[True, False], [False, True]], [[1.0, 2.0], [3.0, 4.0]]))
     [1. 4.]
     """
@@ -148,7 +146,6 @@ def select(condlist, choicelist, default=0):
         DTypeError: a condition that is not boolean.
         ShapeError: shapes that do not go together.
 
-    >>> import gpugrad as gg
     >>> x = gg.constant([-2.0, 0.5, 3.0])
     >>> print(gg.select([x < 0, x > 1], [-x, x * x], x))
     [2.  0.5 9. ]
@@ -186,7 +183,6 @@ def piecewise(x, condlist, funclist, *args, **keywords):
     Raises:
         ArgumentError: there are neither as many functions as conditions nor one more.
 
-    >>> import gpugrad as gg
     >>> x = gg.constant([-4.0, 0.0, 4.0])
     >>> print(gg.piecewise(x, [x > 0], [gg.sqrt, lambda x: -x]))
     [ 4. -0.  2.]
@@ -244,7 +240,6 @@ def _choose(xp, arrays, /, *, mode="raise"):
         ArgumentError: another mode.
         DTypeError: numbers of choices that are no integers.
 
-    >>> import gpugrad as gg
     >>> print(gg.choose([0, 1], [[1.0, 2.0], [3.0, 4.0]]))
     [1. 4.]
     """
@@ -282,7 +277,6 @@ def choose(a, choices, mode="raise"):
         DTypeError: numbers of choices that are no integers.
         ShapeError: shapes that do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.choose([0, 1], [[1.0, 2.0], [3.0, 4.0]]))
     [1. 4.]
     """
@@ -315,7 +309,6 @@ def argwhere(xp, x, /):
     Raises:
         ArgumentError: inside `vmap`, where each example has values of its own.
 
-    >>> import gpugrad as gg
     >>> print(gg.argwhere([[0.0, 1.0], [2.0, 0.0]]))
     [[0 1]
      [1 0]]
@@ -340,7 +333,6 @@ def flatnonzero(xp, x, /):
     Raises:
         ArgumentError: inside `vmap`, where each example has values of its own.
 
-    >>> import gpugrad as gg
     >>> print(gg.flatnonzero([[0.0, 1.0], [2.0, 0.0]]))
     [1 2]
     """

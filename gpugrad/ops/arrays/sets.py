@@ -76,7 +76,6 @@ def _unique_all(xp, x, /):
         Tensor of the elements, and int64 Tensors: where each comes first, which of them each
         element of `x` is, and how often each occurs.
 
-    >>> import gpugrad as gg
     >>> print(gg.unique_all([3.0, 1.0, 3.0]).counts)
     [1 2]
     """
@@ -101,7 +100,6 @@ def unique_all(x, /):
     Raises:
         ArgumentError: inside `vmap`, where each example has values of its own.
 
-    >>> import gpugrad as gg
     >>> found = gg.unique_all([3.0, 1.0, 3.0])
     >>> print(found.values, found.indices, found.inverse_indices, found.counts)
     [1. 3.] [1 0] [1 0 1] [1 2]
@@ -122,7 +120,6 @@ def unique_counts(x, /):
     Raises:
         ArgumentError: inside `vmap`, where each example has values of its own.
 
-    >>> import gpugrad as gg
     >>> values, counts = gg.unique_counts([3.0, 1.0, 3.0])
     >>> print(values, counts)
     [1. 3.] [1 2]
@@ -144,7 +141,6 @@ def unique_inverse(x, /):
     Raises:
         ArgumentError: inside `vmap`, where each example has values of its own.
 
-    >>> import gpugrad as gg
     >>> values, inverse = gg.unique_inverse([3.0, 1.0, 3.0])
     >>> print(values, inverse)
     [1. 3.] [1 0 1]
@@ -166,7 +162,6 @@ def unique_values(xp, x, /):
     Raises:
         ArgumentError: inside `vmap`, where each example has values of its own.
 
-    >>> import gpugrad as gg
     >>> print(gg.unique_values([3.0, 1.0, 3.0]))
     [1. 3.]
     """
@@ -195,7 +190,6 @@ def unique(
         AxisError: an axis that `ar` does not have.
         ArgumentError: inside `vmap`, where each example has values of its own.
 
-    >>> import gpugrad as gg
     >>> print(gg.unique([[2.0, 1.0], [2.0, 1.0]], axis=0))
     [[2. 1.]]
     """
@@ -256,7 +250,6 @@ def isin(xp, x, test, /, assume_unique=False, invert=False):
     Returns:
         bool Tensor of the shape of `x`. It has no gradient.
 
-    >>> import gpugrad as gg
     >>> print(gg.isin([1.0, 2.0, 3.0], [3.0, 1.0]))
     [ True False  True]
     """
@@ -289,7 +282,6 @@ def union1d(xp, x, y, /):
     Raises:
         ArgumentError: inside `vmap`, where each example has values of its own.
 
-    >>> import gpugrad as gg
     >>> print(gg.union1d([3.0, 1.0], [2.0, 3.0]))
     [1. 2. 3.]
     """
@@ -310,7 +302,6 @@ def intersect1d(xp, x, y, /, assume_unique=False):
     Raises:
         ArgumentError: inside `vmap`, where each example has values of its own.
 
-    >>> import gpugrad as gg
     >>> print(gg.intersect1d([3.0, 1.0], [2.0, 3.0]))
     [3.]
     """
@@ -333,7 +324,6 @@ def setdiff1d(xp, x, y, /, assume_unique=False):
     Raises:
         ArgumentError: inside `vmap`, where each example has values of its own.
 
-    >>> import gpugrad as gg
     >>> print(gg.setdiff1d([3.0, 1.0], [2.0, 3.0]))
     [1.]
     """
@@ -355,7 +345,6 @@ def setxor1d(xp, x, y, /, assume_unique=False):
     Raises:
         ArgumentError: inside `vmap`, where each example has values of its own.
 
-    >>> import gpugrad as gg
     >>> print(gg.setxor1d([3.0, 1.0], [2.0, 3.0]))
     [1. 2.]
     """

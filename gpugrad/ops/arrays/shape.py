@@ -75,7 +75,6 @@ def reshape(xp, x, /, shape, *, copy=None):
     Raises:
         ShapeError: the elements do not fill the shape.
 
-    >>> import gpugrad as gg
     >>> print(gg.reshape([1.0, 2.0, 3.0, 4.0], (2, -1)))
     [[1. 2.]
      [3. 4.]]
@@ -96,7 +95,6 @@ def ravel(xp, x, /):
     Returns:
         Tensor of shape (x.size,).
 
-    >>> import gpugrad as gg
     >>> print(gg.ravel([[1.0, 2.0], [3.0, 4.0]]))
     [1. 2. 3. 4.]
     """
@@ -116,7 +114,6 @@ def flatten(xp, x, /):
     Returns:
         Tensor of shape (x.size,).
 
-    >>> import gpugrad as gg
     >>> print(gg.flatten([[1.0, 2.0], [3.0, 4.0]]))
     [1. 2. 3. 4.]
     """
@@ -146,7 +143,6 @@ def expand_dims(xp, x, /, axis=0):
     Raises:
         AxisError: a position that the result does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.expand_dims([1.0, 2.0], axis=-1))
     [[1.]
      [2.]]
@@ -186,7 +182,6 @@ def squeeze(xp, x, /, axis=None):
         ShapeError: the length of an axis is not 1.
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.squeeze([[1.0, 2.0]], 0))
     [1. 2.]
     """
@@ -230,7 +225,6 @@ def permute_dims(xp, x, /, axes):
     Raises:
         AxisError: not every axis of `x` is named once.
 
-    >>> import gpugrad as gg
     >>> print(gg.permute_dims([[1.0, 2.0, 3.0]], (1, 0)))
     [[1.]
      [2.]
@@ -257,7 +251,6 @@ def matrix_transpose(xp, x, /):
     Raises:
         ShapeError: there are fewer than two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.matrix_transpose([[1.0, 2.0], [3.0, 4.0]]))
     [[1. 3.]
      [2. 4.]]
@@ -302,7 +295,6 @@ def moveaxis(xp, x, /, source, destination):
         AxisError: an axis that `x` does not have, or one named twice.
         ArgumentError: `source` and `destination` are not as many.
 
-    >>> import gpugrad as gg
     >>> gg.moveaxis(gg.reshape([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], (1, 2, 3)), 0, -1).shape
     (2, 3, 1)
     """
@@ -331,7 +323,6 @@ def swapaxes(xp, x, /, axis1, axis2):
     Raises:
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.swapaxes([[1.0, 2.0, 3.0]], 0, 1))
     [[1.]
      [2.]
@@ -371,7 +362,6 @@ def broadcast_to(xp, x, /, shape):
     Raises:
         ShapeError: `x` does not stretch to the shape.
 
-    >>> import gpugrad as gg
     >>> print(gg.broadcast_to([1.0, 2.0], (2, 2)))
     [[1. 2.]
      [1. 2.]]
@@ -417,7 +407,6 @@ def sum_to(xp, x, /, shape):
     Raises:
         ShapeError: `shape` does not broadcast to the shape of `x`.
 
-    >>> import gpugrad as gg
     >>> print(gg.sum_to([[1.0, 2.0], [3.0, 4.0]], (2,)))
     [4. 6.]
     """
@@ -464,7 +453,6 @@ def _astype(xp, x, /, dtype, *, copy=True):
     Raises:
         DTypeError: no dtype of that name, or a real one for complex numbers.
 
-    >>> import gpugrad as gg
     >>> print(gg.astype([1.5, -2.5], "int64"))
     [ 1 -2]
     """
@@ -497,7 +485,6 @@ def astype(x, /, dtype, *, copy=True, device=None):
         DTypeError: no dtype of that name, or a real one for complex numbers.
         DeviceError: the device is not there.
 
-    >>> import gpugrad as gg
     >>> print(gg.astype([1.5, -2.5], "int64"))
     [ 1 -2]
     """

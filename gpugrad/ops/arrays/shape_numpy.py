@@ -39,7 +39,6 @@ def transpose(xp, x, /, axes=None):
     Raises:
         AxisError: not every axis of `x` is named once.
 
-    >>> import gpugrad as gg
     >>> print(gg.transpose([[1.0, 2.0, 3.0]]))
     [[1.]
      [2.]
@@ -73,7 +72,6 @@ def rollaxis(xp, x, /, axis, start=0):
     Raises:
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> gg.rollaxis(gg.zeros((2, 3, 4)), 2).shape
     (4, 2, 3)
     """
@@ -99,7 +97,6 @@ def _atleast_1d(xp, x, /):
     Returns:
         Tensor of at least one axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.atleast_1d(2.0))
     [2.]
     """
@@ -116,7 +113,6 @@ def _atleast_2d(xp, x, /):
     Returns:
         Tensor of at least two axes: a vector becomes a row.
 
-    >>> import gpugrad as gg
     >>> print(gg.atleast_2d([1.0, 2.0]))
     [[1. 2.]]
     """
@@ -133,7 +129,6 @@ def _atleast_3d(xp, x, /):
     Returns:
         Tensor of at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1).
 
-    >>> import gpugrad as gg
     >>> gg.atleast_3d([1.0, 2.0]).shape
     (1, 2, 1)
     """
@@ -157,7 +152,6 @@ def atleast_1d(*arrays):
     Returns:
         Tensor of at least one axis; a tuple of them for several arrays.
 
-    >>> import gpugrad as gg
     >>> print(gg.atleast_1d(2.0))
     [2.]
     """
@@ -174,7 +168,6 @@ def atleast_2d(*arrays):
     Returns:
         Tensor of at least two axes: a vector becomes a row. A tuple of them for several arrays.
 
-    >>> import gpugrad as gg
     >>> print(gg.atleast_2d([1.0, 2.0]))
     [[1. 2.]]
     """
@@ -192,7 +185,6 @@ def atleast_3d(*arrays):
         Tensor of at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1). A tuple of
         them for several arrays.
 
-    >>> import gpugrad as gg
     >>> gg.atleast_3d([1.0, 2.0]).shape
     (1, 2, 1)
     """
@@ -218,7 +210,6 @@ def flipud(xp, x, /):
     Raises:
         AxisError: `x` is 0-d.
 
-    >>> import gpugrad as gg
     >>> print(gg.flipud([[1.0, 2.0], [3.0, 4.0]]))
     [[3. 4.]
      [1. 2.]]
@@ -240,7 +231,6 @@ def fliplr(xp, x, /):
     Raises:
         AxisError: `x` has fewer than two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.fliplr([[1.0, 2.0], [3.0, 4.0]]))
     [[2. 1.]
      [4. 3.]]
@@ -273,7 +263,6 @@ def rot90(xp, x, /, k=1, axes=(0, 1)):
     Raises:
         AxisError: axes that `x` does not have, or twice the same.
 
-    >>> import gpugrad as gg
     >>> print(gg.rot90([[1.0, 2.0], [3.0, 4.0]]))
     [[2. 4.]
      [1. 3.]]
@@ -312,7 +301,6 @@ def diag(xp, x, /, k=0):
     Raises:
         ShapeError: `x` has neither one nor two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.diag([1.0, 2.0]))
     [[1. 0.]
      [0. 2.]]
@@ -340,7 +328,6 @@ def diagflat(xp, x, /, k=0):
     Returns:
         Tensor of two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.diagflat([[1.0, 2.0]]))
     [[1. 0.]
      [0. 2.]]
@@ -389,7 +376,6 @@ def fill_diagonal(xp, x, value, /, wrap=False):
     Raises:
         ShapeError: `x` has no diagonal, or the value does not fit it.
 
-    >>> import gpugrad as gg
     >>> print(gg.fill_diagonal([[1.0, 2.0], [3.0, 4.0]], 0.0))
     [[0. 2.]
      [3. 0.]]

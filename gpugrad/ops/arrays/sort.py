@@ -60,7 +60,6 @@ def argsort(xp, x, /, axis=-1, *, descending=False, stable=True):
     Raises:
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.argsort([3.0, 1.0, 2.0]))
     [1 2 0]
     """
@@ -100,7 +99,6 @@ def sort(xp, x, /, axis=-1, *, descending=False, stable=True):
     Raises:
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.sort([3.0, 1.0, 2.0], descending=True))
     [3. 2. 1.]
     """
@@ -166,7 +164,6 @@ def _searchsorted(xp, x1, x2, /, sorter=None, *, side="left"):
         ShapeError: `x1` has not one axis.
         ArgumentError: another `side`.
 
-    >>> import gpugrad as gg
     >>> print(gg.searchsorted([1.0, 2.0, 3.0], [2.0, 5.0]))
     [1 3]
     """
@@ -194,7 +191,6 @@ def searchsorted(x1, x2, /, side="left", sorter=None):
         ShapeError: `x1` has not one axis.
         ArgumentError: another `side`.
 
-    >>> import gpugrad as gg
     >>> print(gg.searchsorted([1.0, 2.0, 3.0], [2.0, 5.0]))
     [1 3]
     """
@@ -238,7 +234,6 @@ def top_k(xp, x, /, k, *, axis=-1):
         ArgumentError: `k` is negative, or more than there are.
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> values, indices = gg.top_k([3.0, 1.0, 2.0], 2)
     >>> print(values, indices)
     [3. 2.] [0 2]

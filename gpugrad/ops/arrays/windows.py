@@ -142,7 +142,6 @@ def windows(xp, x, /, size, *, axis=-1, step=1, dilation=1):
         AxisError: there is no such axis.
         ArgumentError: `size`, `step` or `dilation` is no positive int.
 
-    >>> import gpugrad as gg
     >>> print(gg.windows([1.0, 2.0, 3.0, 4.0], 2, step=2))
     [[1. 2.]
      [3. 4.]]
@@ -215,7 +214,6 @@ def overlap_add(xp, x, /, *, axis, length, step=1, dilation=1):
         AxisError: there is no such axis.
         ArgumentError: `step` or `dilation` is no positive int.
 
-    >>> import gpugrad as gg
     >>> print(gg.overlap_add([[1.0, 2.0], [10.0, 20.0]], axis=0, length=3))
     [ 1. 12. 20.]
     """
@@ -275,7 +273,6 @@ def sliding_window_view(xp, x, /, window_shape, axis=None):
         AxisError: there is no such axis.
         ArgumentError: a length is no positive int.
 
-    >>> import gpugrad as gg
     >>> print(gg.sliding_window_view([1.0, 2.0, 3.0], 2))
     [[1. 2.]
      [2. 3.]]

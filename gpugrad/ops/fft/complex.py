@@ -151,7 +151,6 @@ def fft_c2c(xp, x, /, *, axes, norm="backward", inverse=False):
         ShapeError: an axis of length 0.
         ArgumentError: another `norm`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft_c2c([1.0, 2.0], axes=(0,)))
     [ 3.+0.j -1.+0.j]
     """
@@ -225,7 +224,6 @@ def fft(xp, x, /, n=None, axis=-1, norm="backward"):
         ShapeError: a transform of no points.
         ArgumentError: another `norm`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.fft([1.0, 2.0, 3.0, 4.0]))
     [10.+0.j -2.+2.j -2.+0.j -2.-2.j]
     """
@@ -250,7 +248,6 @@ def ifft(xp, x, /, n=None, axis=-1, norm="backward"):
         ShapeError: a transform of no points.
         ArgumentError: another `norm`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.ifft([3.0, -1.0]))
     [1.+0.j 2.+0.j]
     """
@@ -287,7 +284,6 @@ def fftn(xp, x, /, s=None, axes=None, norm="backward"):
         ShapeError: `s` and `axes` differ in length, or a transform of no points.
         ArgumentError: another `norm`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.fftn([[1.0, 2.0], [3.0, 4.0]]))
     [[10.+0.j -2.+0.j]
      [-4.+0.j  0.+0.j]]
@@ -314,7 +310,6 @@ def ifftn(xp, x, /, s=None, axes=None, norm="backward"):
         ShapeError: `s` and `axes` differ in length, or a transform of no points.
         ArgumentError: another `norm`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.ifftn([[10.0, -2.0], [-4.0, 0.0]]))
     [[1.+0.j 2.+0.j]
      [3.+0.j 4.+0.j]]
@@ -338,7 +333,6 @@ def fft2(xp, x, /, s=None, axes=(-2, -1), norm="backward"):
     Raises:
         AxisError, ShapeError, ArgumentError: as `fftn`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.fft2([[1.0, 2.0], [3.0, 4.0]]))
     [[10.+0.j -2.+0.j]
      [-4.+0.j  0.+0.j]]
@@ -362,7 +356,6 @@ def ifft2(xp, x, /, s=None, axes=(-2, -1), norm="backward"):
     Raises:
         AxisError, ShapeError, ArgumentError: as `ifftn`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.ifft2([[10.0, -2.0], [-4.0, 0.0]]))
     [[1.+0.j 2.+0.j]
      [3.+0.j 4.+0.j]]

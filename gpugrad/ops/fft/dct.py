@@ -157,7 +157,6 @@ def trigonometric_transform(
             else 1.
         ArgumentError: another `variant` or `norm`.
 
-    >>> import gpugrad as gg
     >>> print(gg.trigonometric_transform([1.0, 2.0], sine=False, variant=2))
     [ 6.        -1.4142135]
     """
@@ -236,7 +235,6 @@ def dct(
         ShapeError: too few points.
         ArgumentError: another `type` or `norm`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.dct([4.0, 2.0]))
     [12.        2.828427]
     """
@@ -253,7 +251,6 @@ def idct(
     Raises:
         AxisError, ShapeError, ArgumentError: as `dct`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.idct([4.0, 0.0]))
     [1. 1.]
     """
@@ -273,7 +270,6 @@ def dst(
     Raises:
         AxisError, ShapeError, ArgumentError: as `dct`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.dst([1.0, 0.0]))
     [1.4142135 2.       ]
     """
@@ -290,7 +286,6 @@ def idst(
     Raises:
         AxisError, ShapeError, ArgumentError: as `dct`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.idst([4.0, 0.0]))
     [1.4142135 1.4142135]
     """

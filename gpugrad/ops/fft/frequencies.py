@@ -42,7 +42,6 @@ def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None)
         ArgumentError: `n` is no int from 1, or `d` is 0.
         DTypeError: a dtype that is not floating-point.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.fftfreq(4))
     [ 0.    0.25 -0.5  -0.25]
     """
@@ -66,7 +65,6 @@ def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None
         ArgumentError: `n` is no int from 1, or `d` is 0.
         DTypeError: a dtype that is not floating-point.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.rfftfreq(4))
     [0.   0.25 0.5 ]
     """
@@ -101,7 +99,6 @@ def fftshift(xp, x, /, axes=None):
     Raises:
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.fftshift([0.0, 1.0, 2.0, -2.0, -1.0]))
     [-2. -1.  0.  1.  2.]
     """
@@ -122,7 +119,6 @@ def ifftshift(xp, x, /, axes=None):
     Raises:
         AxisError: an axis that `x` does not have.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.ifftshift([-2.0, -1.0, 0.0, 1.0, 2.0]))
     [ 0.  1.  2. -2. -1.]
     """

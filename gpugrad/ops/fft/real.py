@@ -95,7 +95,6 @@ def fft_r2c(xp, x, /, *, axes, norm="backward", folded=False):
         ShapeError: an axis of length 0.
         DTypeError: `x` is complex.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft_r2c([1.0, 2.0, 3.0, 4.0], axes=(0,)))
     [10.+0.j -2.+2.j -2.+0.j]
     """
@@ -162,7 +161,6 @@ def fft_c2r(xp, x, /, *, axes, n, norm="backward", folded=False):
         AxisError: an axis that `x` does not have.
         ShapeError: the length of `x` does not fit `n`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft_c2r([10.0, -2.0 + 2.0j, -2.0], axes=(0,), n=4))
     [1. 2. 3. 4.]
     """
@@ -254,7 +252,6 @@ def rfft(xp, x, /, n=None, axis=-1, norm="backward"):
         ArgumentError: another `norm`.
         DTypeError: `x` is complex.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.rfft([1.0, 2.0, 3.0, 4.0]))
     [10.+0.j -2.+2.j -2.+0.j]
     """
@@ -295,7 +292,6 @@ def irfft(xp, x, /, n=None, axis=-1, norm="backward"):
         ShapeError: a transform of no points.
         ArgumentError: another `norm`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.irfft([10.0, -2.0 + 2.0j, -2.0]))
     [1. 2. 3. 4.]
     """
@@ -322,7 +318,6 @@ def rfftn(xp, x, /, s=None, axes=None, norm="backward"):
         ArgumentError: another `norm`.
         DTypeError: `x` is complex.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.rfftn([[1.0, 2.0], [3.0, 4.0]]))
     [[10.+0.j -2.+0.j]
      [-4.+0.j  0.+0.j]]
@@ -349,7 +344,6 @@ def irfftn(xp, x, /, s=None, axes=None, norm="backward"):
         ShapeError: `s` and `axes` differ in length, or a transform of no points.
         ArgumentError: another `norm`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.irfftn([[10.0, -2.0], [-4.0, 0.0]]))
     [[1. 2.]
      [3. 4.]]
@@ -373,7 +367,6 @@ def rfft2(xp, x, /, s=None, axes=(-2, -1), norm="backward"):
     Raises:
         AxisError, ShapeError, ArgumentError, DTypeError: as `rfftn`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.rfft2([[1.0, 2.0], [3.0, 4.0]]))
     [[10.+0.j -2.+0.j]
      [-4.+0.j  0.+0.j]]
@@ -397,7 +390,6 @@ def irfft2(xp, x, /, s=None, axes=(-2, -1), norm="backward"):
     Raises:
         AxisError, ShapeError, ArgumentError: as `irfftn`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.irfft2([[10.0, -2.0], [-4.0, 0.0]]))
     [[1. 2.]
      [3. 4.]]
@@ -422,7 +414,6 @@ def hfft(xp, x, /, n=None, axis=-1, norm="backward"):
     Raises:
         AxisError, ShapeError, ArgumentError: as `irfft`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.hfft([1.0, 2.0, 1.0]))
     [ 6.  0. -2.  0.]
     """
@@ -446,7 +437,6 @@ def ihfft(xp, x, /, n=None, axis=-1, norm="backward"):
     Raises:
         AxisError, ShapeError, ArgumentError, DTypeError: as `rfft`.
 
-    >>> import gpugrad as gg
     >>> print(gg.fft.ihfft([6.0, 0.0, -2.0, 0.0]))
     [1.-0.j 2.-0.j 1.-0.j]
     """

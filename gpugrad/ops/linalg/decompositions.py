@@ -160,7 +160,6 @@ def qr(xp, x, /, *, mode="reduced"):
         ShapeError: there are fewer than two axes.
         SingularMatrixError: in the gradient, if the first k columns are not independent.
 
-    >>> import gpugrad as gg
     >>> q, r = gg.linalg.qr([[3.0, 1.0], [4.0, 2.0]])
     >>> print(gg.abs(r).numpy().round(4))
     [[5.  2.2]
@@ -223,7 +222,6 @@ def eigh(xp, x, /, *, UPLO="L"):
         ShapeError: the matrices are not square.
         ArgumentError: another `UPLO`.
 
-    >>> import gpugrad as gg
     >>> w, v = gg.linalg.eigh([[2.0, 1.0], [1.0, 2.0]])
     >>> print(w)
     [1. 3.]
@@ -258,7 +256,6 @@ def eigvalsh(xp, x, /, *, UPLO="L"):
         ShapeError: the matrices are not square.
         ArgumentError: another `UPLO`.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]))
     [1. 3.]
     """
@@ -310,7 +307,6 @@ def eig(xp, x, /):
         ShapeError: the matrices are not square.
         SingularMatrixError: in the gradient, if there are no n independent eigenvectors.
 
-    >>> import gpugrad as gg
     >>> w, v = gg.linalg.eig([[2.0, 0.0], [0.0, 3.0]])
     >>> print(w)
     [2.+0.j 3.+0.j]
@@ -338,7 +334,6 @@ def eigvals(xp, x, /):
         ShapeError: the matrices are not square.
         SingularMatrixError: in the gradient, if there are no n independent eigenvectors.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.eigvals([[2.0, 1.0], [0.0, 3.0]]))
     [2.+0.j 3.+0.j]
     """
@@ -413,7 +408,6 @@ def svd(xp, x, /, *, full_matrices=True):
         ShapeError: there are fewer than two axes.
         ArgumentError: there is a NaN or inf (on the CPU; a GPU gives NaN).
 
-    >>> import gpugrad as gg
     >>> u, s, vh = gg.linalg.svd([[3.0, 0.0], [0.0, -2.0]])
     >>> print(s)
     [3. 2.]
@@ -447,7 +441,6 @@ def svdvals(xp, x, /):
     Raises:
         ShapeError: there are fewer than two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.svdvals([[3.0, 0.0], [0.0, -2.0]]))
     [3. 2.]
     """

@@ -111,7 +111,6 @@ def lu_factor(xp, x, /):
         ShapeError: there are fewer than two axes.
         SingularMatrixError: in the gradient, if U is singular.
 
-    >>> import gpugrad as gg
     >>> lu, pivots = gg.linalg.lu_factor([[1.0, 2.0], [2.0, 6.0]])
     >>> print(lu, pivots)
     [[ 2.   6. ]
@@ -167,7 +166,6 @@ def pivots_to_permutation(xp, pivots, /, *, size):
         ShapeError: there are more pivots than rows.
         IndexOutOfBoundsError: a pivot is no row (on the CPU).
 
-    >>> import gpugrad as gg
     >>> print(gg.pivots_to_permutation([2, 1, 2], size=3))
     [2 1 0]
     """
@@ -214,7 +212,6 @@ def lu(xp, x, /):
         ShapeError: there are fewer than two axes.
         SingularMatrixError: in the gradient, if U is singular.
 
-    >>> import gpugrad as gg
     >>> p, l, u = gg.linalg.lu([[1.0, 2.0], [2.0, 6.0]])
     >>> print(l)
     [[1.  0. ]
@@ -280,7 +277,6 @@ def lu_solve(xp, lu, pivots, b, /, *, trans=0):
         ArgumentError: another `trans`.
         SingularMatrixError: a 0 on the diagonal of the factor U.
 
-    >>> import gpugrad as gg
     >>> factors = gg.linalg.lu_factor([[0.0, 2.0], [4.0, 0.0]])
     >>> print(gg.linalg.lu_solve(factors, [2.0, 4.0]))
     [1. 1.]
@@ -333,7 +329,6 @@ def cho_solve(xp, c, b, /, *, lower=True):
         ShapeError: the shapes do not go together.
         SingularMatrixError: a 0 on the diagonal.
 
-    >>> import gpugrad as gg
     >>> factor = gg.linalg.cho_factor([[4.0, 0.0], [0.0, 1.0]])
     >>> print(gg.linalg.cho_solve(factor, [4.0, 3.0]))
     [1. 3.]

@@ -77,7 +77,6 @@ def spd_inverse(xp, x, /):
         SingularMatrixError: a matrix is not positive definite.
         ShapeError: the matrices are not square.
 
-    >>> import gpugrad as gg
     >>> print(gg.spd_inverse([[4.0, 2.0], [2.0, 2.0]]))
     [[ 0.5 -0.5]
      [-0.5  1. ]]
@@ -193,7 +192,6 @@ def gaussian_log_density(xp, residual, cov, /):
         SingularMatrixError: a covariance is not positive definite.
         ShapeError: the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.gaussian_log_density([0.0, 2.0], [[1.0, 0.0], [0.0, 4.0]]))
     -3.0310242
     """
@@ -243,7 +241,6 @@ def gaussian_log_likelihood(xp, x, mean, cov, /):
         SingularMatrixError: a covariance is not positive definite.
         ShapeError: the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> x, mean = gg.constant([0.0, 2.0]), gg.zeros(2)
     >>> print(gg.gaussian_log_likelihood(x, mean, [[1.0, 0.0], [0.0, 4.0]]))
     -3.0310242

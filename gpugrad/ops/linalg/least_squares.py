@@ -77,7 +77,6 @@ def pinv(xp, x, /, rtol=None):
     Raises:
         ShapeError: there are fewer than two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]))
     [[0.5 0. ]
      [0.  0. ]]
@@ -123,7 +122,6 @@ def lstsq(xp, a, b, /, *, rcond=None):
     Raises:
         ShapeError: the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> line = gg.OPS["lstsq"].eager([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]], [1.0, 3.0, 5.0])
     >>> print(line.numpy().round(4))
     [2. 1.]
@@ -168,7 +166,6 @@ def matrix_rank(xp, x, /, rtol=None):
     Raises:
         ShapeError: there are fewer than two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]))
     1
     """
@@ -208,7 +205,6 @@ def cond(xp, x, /, p=None):
         SingularMatrixError: a matrix has no inverse, with `p` other than None, 2 and -2.
         ArgumentError: another `p`.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.cond([[4.0, 0.0], [0.0, 2.0]]))
     2.0
     """

@@ -95,7 +95,6 @@ def expm(xp, x, /):
     Scaling and squaring with the Pade approximant of order 13, N. Higham, SIAM J. Matrix Anal.
     Appl. 26 (2005) 1179.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.expm([[0.0, 1.0], [0.0, 0.0]]))
     [[1. 1.]
      [0. 1.]]
@@ -210,7 +209,6 @@ def sqrtm(xp, x, /):
         ArgumentError: a real matrix has a negative eigenvalue, so that the result is complex;
             or an element is not finite.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.sqrtm([[4.0, 0.0], [0.0, 9.0]]))
     [[2. 0.]
      [0. 3.]]
@@ -251,7 +249,6 @@ def logm(xp, x, /):
     Square roots until the matrix is near the identity, then a Pade approximant in partial
     fractions: N. Higham, "Functions of Matrices" (2008), chapter 11.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.logm([[1.0, 1.0], [0.0, 1.0]]))
     [[0. 1.]
      [0. 0.]]
@@ -375,7 +372,6 @@ def solve_sylvester(xp, a, b, q, /):
         SingularMatrixError: an eigenvalue of `a` is minus one of `b`.
         ShapeError: the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.solve_sylvester([[1.0]], [[2.0]], [[6.0]]))
     [[2.]]
     """
@@ -438,7 +434,6 @@ def polar(xp, x, /, side="right"):
         ArgumentError: another side.
         ShapeError: there are fewer than two axes.
 
-    >>> import gpugrad as gg
     >>> u, p = gg.linalg.polar([[0.0, -2.0], [3.0, 0.0]])
     >>> print(p)
     [[3. 0.]

@@ -67,7 +67,6 @@ def vector_norm(xp, x, /, axis=None, *, keepdims=False, ord=2):
         AxisError: `x` has no such axis.
         ArgumentError: `ord` is not a number.
 
-    >>> import gpugrad as gg
     >>> print(gg.vector_norm([3.0, 4.0]))
     5.0
     """
@@ -118,7 +117,6 @@ def matrix_norm(xp, x, /, *, keepdims=False, ord="fro"):
         ShapeError: there are fewer than two axes, or nothing to take the largest of.
         ArgumentError: another `ord`.
 
-    >>> import gpugrad as gg
     >>> print(gg.matrix_norm([[1.0, 2.0], [2.0, 4.0]]))
     5.0
     """
@@ -181,7 +179,6 @@ def norm(xp, x, /, ord=None, axis=None, *, keepdims=False):
         ArgumentError: axes that are neither one nor two, or an `ord` that there is not.
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.norm([[3.0, 0.0], [4.0, 0.0]], axis=0))
     [5. 0.]
     """

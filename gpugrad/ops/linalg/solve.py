@@ -124,7 +124,6 @@ def cholesky(xp, x, /, *, upper=False):
 
     Gradient: I. Murray, "Differentiation of the Cholesky decomposition", arXiv:1602.07527.
 
-    >>> import gpugrad as gg
     >>> print(gg.cholesky([[4.0, 2.0], [2.0, 2.0]]))
     [[2. 0.]
      [1. 1.]]
@@ -226,7 +225,6 @@ def solve_triangular(xp, a, b, /, *, lower, adjoint=False):
         SingularMatrixError: a 0 on the diagonal.
         ShapeError: `a` is not square, or the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.solve_triangular([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0], lower=True))
     [1. 2.]
     """
@@ -290,7 +288,6 @@ def solve(xp, x1, x2, /):
         SingularMatrixError: a matrix has no inverse.
         ShapeError: `x1` is not square, or the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0]))
     [1.  0.5]
     """
@@ -328,7 +325,6 @@ def inv(xp, x, /):
         SingularMatrixError: a matrix has no inverse.
         ShapeError: the matrices are not square.
 
-    >>> import gpugrad as gg
     >>> print(gg.inv([[2.0, 0.0], [0.0, 4.0]]))
     [[0.5  0.  ]
      [0.   0.25]]
@@ -368,7 +364,6 @@ def matrix_power(xp, x, /, n):
         ArgumentError: `n` is not an int.
         SingularMatrixError: `n` is negative and a matrix has no inverse.
 
-    >>> import gpugrad as gg
     >>> print(gg.matrix_power([[1.0, 1.0], [0.0, 1.0]], 3))
     [[1. 3.]
      [0. 1.]]
@@ -428,7 +423,6 @@ def adjugate(xp, x, /):
     Raises:
         ShapeError: the matrices are not square.
 
-    >>> import gpugrad as gg
     >>> print(gg.adjugate([[1.0, 2.0], [2.0, 3.0]]).numpy().round(5))
     [[ 3. -2.]
      [-2.  1.]]
@@ -466,7 +460,6 @@ def det(xp, x, /):
     Raises:
         ShapeError: the matrices are not square.
 
-    >>> import gpugrad as gg
     >>> print(gg.det([[2.0, 0.0], [5.0, 3.0]]))
     6.0
     """
@@ -504,7 +497,6 @@ def slogdet(xp, x, /):
 
     Raises:
         ShapeError: the matrices are not square.
-    >>> import gpugrad as gg
     >>> sign, logabsdet = gg.slogdet([[0.0, 1.0], [1.0, 0.0]])
     >>> print(sign, logabsdet)
     -1.0 0.0

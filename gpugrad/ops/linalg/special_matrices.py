@@ -50,7 +50,6 @@ def block_diag(xp, arrays, /):
     Raises:
         ShapeError: the stacks do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.block_diag([[1.0, 2.0], [3.0, 4.0]], 5.0))
     [[1. 2. 0.]
      [3. 4. 0.]
@@ -125,7 +124,6 @@ def toeplitz(xp, c, r=None, /):
     Raises:
         ShapeError: an argument is 0-d, or the stacks do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.toeplitz([1.0, 2.0], [1.0, 5.0, 6.0]))
     [[1. 5. 6.]
      [2. 1. 5.]]
@@ -153,7 +151,6 @@ def circulant(xp, c, /):
     Raises:
         ShapeError: `c` is 0-d.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.circulant([1.0, 2.0, 3.0]))
     [[1. 3. 2.]
      [2. 1. 3.]
@@ -186,7 +183,6 @@ def hankel(xp, c, r=None, /):
     Raises:
         ShapeError: an argument is 0-d, or the stacks do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.hankel([1.0, 2.0], [2.0, 5.0, 6.0]))
     [[1. 2. 5.]
      [2. 5. 6.]]
@@ -226,7 +222,6 @@ def vander(xp, x, /, N=None, increasing=False):
         ShapeError: `x` is 0-d.
         ArgumentError: `N` is negative.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.vander([2.0, 3.0], 3))
     [[4. 2. 1.]
      [9. 3. 1.]]
@@ -267,7 +262,6 @@ def khatri_rao(xp, a, b, /):
     Raises:
         ShapeError: there are not as many columns in both.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.khatri_rao([[1.0, 2.0]], [[10.0, 1.0], [20.0, 2.0]]))
     [[10.  2.]
      [20.  4.]]
@@ -320,7 +314,6 @@ def multi_dot(xp, arrays, /):
     Raises:
         ShapeError: the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.multi_dot([[[1.0, 2.0]], [[1.0], [1.0]], [[3.0, 4.0]]]))
     [[ 9. 12.]]
     """
@@ -382,7 +375,6 @@ def tensorsolve(xp, a, b, /, axes=None):
         AxisError: `a` has no such axis.
         SingularMatrixError: there is no one solution.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.tensorsolve([[[2.0, 0.0]], [[0.0, 4.0]]], [[2.0], [2.0]]))
     [1.  0.5]
     """
@@ -423,7 +415,6 @@ def tensorinv(xp, a, /, ind=2):
         ArgumentError: `ind` is not positive.
         SingularMatrixError: there is no inverse.
 
-    >>> import gpugrad as gg
     >>> print(gg.linalg.tensorinv([[[2.0, 0.0], [0.0, 4.0]]]))
     [[[0.5  0.  ]]
     <BLANKLINE>

@@ -68,7 +68,6 @@ def packbits(xp, x, /, axis=None, bitorder="big"):
         AxisError: an axis that `x` does not have.
         ArgumentError: another `bitorder`.
 
-    >>> import gpugrad as gg
     >>> print(gg.packbits([True, False, True]))
     [160]
     """
@@ -120,7 +119,6 @@ def unpackbits(xp, x, /, axis=None, count=None, bitorder="big"):
         AxisError: an axis that `x` does not have.
         ArgumentError: another `bitorder`, or a `count` below the negative number of bits.
 
-    >>> import gpugrad as gg
     >>> print(gg.unpackbits([160], count=3))
     [1 0 1]
     """

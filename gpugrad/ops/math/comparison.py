@@ -48,7 +48,6 @@ def round_(xp, x, /, decimals=0):
     Returns:
         Tensor of the shape and dtype of `x`.
 
-    >>> import gpugrad as gg
     >>> print(gg.round([0.5, 1.5, -1.2]))
     [ 0.  2. -1.]
     """
@@ -269,7 +268,6 @@ def clip(xp, x, /, min=None, max=None):
     Returns:
         Tensor of the (broadcast) shape.
 
-    >>> import gpugrad as gg
     >>> print(gg.clip([-2.0, 0.5, 2.0], -1.0, 1.0))
     [-1.   0.5  1. ]
     """

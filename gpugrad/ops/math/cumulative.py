@@ -72,7 +72,6 @@ def cumulative_sum(xp, x, /, axis=None, *, dtype=None, include_initial=False):
         AxisError: no axis was given, or `x` has no such axis.
         DTypeError: a real `dtype` for complex numbers.
 
-    >>> import gpugrad as gg
     >>> print(gg.cumulative_sum([1.0, 2.0, 3.0]))
     [1. 3. 6.]
     """
@@ -101,7 +100,6 @@ def suffix_sum(xp, x, /, *, axis):
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.OPS["suffix_sum"].eager([1.0, 2.0, 3.0], axis=0))
     [6. 5. 3.]
     """
@@ -150,7 +148,6 @@ def cumulative_prod(xp, x, /, axis=None, *, dtype=None, include_initial=False):
         AxisError: no axis was given, or `x` has no such axis.
         DTypeError: a real `dtype` for complex numbers.
 
-    >>> import gpugrad as gg
     >>> print(gg.cumulative_prod([1.0, 2.0, 3.0]))
     [1. 2. 6.]
     """
@@ -180,7 +177,6 @@ def cumsum(xp, x, /, axis=None, dtype=None):
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.cumsum([[1.0, 2.0], [3.0, 4.0]]))
     [ 1.  3.  6. 10.]
     """
@@ -203,7 +199,6 @@ def cumprod(xp, x, /, axis=None, dtype=None):
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.cumprod([[1.0, 2.0], [3.0, 4.0]]))
     [ 1.  2.  6. 24.]
     """
@@ -284,7 +279,6 @@ def recurrence(xp, a, b, /, *, axis, reverse=False):
         ShapeError: the shapes differ.
         AxisError: there is no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.recurrence([2.0, 2.0, 2.0], [1.0, 1.0, 1.0], axis=0))
     [1. 3. 7.]
     """

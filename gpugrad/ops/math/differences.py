@@ -71,7 +71,6 @@ def _diff(xp, x, /, n=1, axis=-1):
         AxisError: there is no such axis.
         ArgumentError: a negative `n`.
 
-    >>> import gpugrad as gg
     >>> print(gg.diff([1.0, 4.0, 9.0]))
     [3. 5.]
     """
@@ -104,7 +103,6 @@ def diff(
         ArgumentError: a negative `n`.
         ShapeError: what is put before or after does not fit.
 
-    >>> import gpugrad as gg
     >>> print(gg.diff([1.0, 4.0, 9.0], prepend=0.0))
     [1. 3. 5.]
     """
@@ -137,7 +135,6 @@ def ediff1d(xp, x, /, to_end=None, to_begin=None):
     Returns:
         Tensor of one axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.ediff1d([1.0, 4.0, 9.0], to_begin=0.0))
     [0. 3. 5.]
     """
@@ -215,7 +212,6 @@ def gradient_along(xp, x, /, coordinates=None, *, axis=-1, edge_order=1):
         ShapeError: fewer than edge_order + 1 elements, or not as many coordinates.
         ArgumentError: another `edge_order`.
 
-    >>> import gpugrad as gg
     >>> print(gg.gradient_along([1.0, 4.0, 9.0, 16.0]))
     [3. 4. 6. 7.]
     """
@@ -259,7 +255,6 @@ def gradient(
         ShapeError: an axis too short for `edge_order`, or not as many coordinates.
         ArgumentError: neither one spacing nor one for each axis; another `edge_order`.
 
-    >>> import gpugrad as gg
     >>> print(gg.gradient([1.0, 4.0, 9.0, 16.0], 0.5))
     [ 6.  8. 12. 14.]
     """
@@ -332,7 +327,6 @@ def trapezoid(xp, y, /, x=None, dx=1.0, axis=-1):
         AxisError: there is no such axis.
         ShapeError: `x` does not fit `y`.
 
-    >>> import gpugrad as gg
     >>> print(gg.trapezoid([1.0, 2.0, 3.0], dx=0.5))
     2.0
     """
@@ -368,7 +362,6 @@ def cumulative_trapezoid(xp, y, /, x=None, dx=1.0, axis=-1, initial=None):
         ShapeError: `x` does not fit `y`.
         ArgumentError: another `initial`.
 
-    >>> import gpugrad as gg
     >>> print(gg.cumulative_trapezoid([1.0, 2.0, 3.0], initial=0))
     [0.  1.5 4. ]
     """

@@ -113,7 +113,6 @@ def _einsum(xp, operands, /, *, subscripts):
         ArgumentError: subscripts that do not fit the operands.
         ShapeError: axes of one label have different lengths.
 
-    >>> import gpugrad as gg
     >>> print(gg.einsum("ij,j->i", [[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]))
     [12. 34.]
     """
@@ -209,7 +208,6 @@ def einsum(subscripts, *operands):
         ArgumentError: subscripts that do not fit the operands.
         ShapeError: axes of one label have different lengths.
 
-    >>> import gpugrad as gg
     >>> print(gg.einsum("ij,j->i", [[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]))
     [12. 34.]
     """

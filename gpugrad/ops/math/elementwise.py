@@ -500,7 +500,6 @@ def squared_difference(xp, x, y, /):
     Returns:
         Tensor of the broadcast shape.
 
-    >>> import gpugrad as gg
     >>> print(gg.squared_difference([1.0, 5.0], 3.0))
     [4. 4.]
     """

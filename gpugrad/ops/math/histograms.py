@@ -81,7 +81,6 @@ def bincount(xp, x, /, weights=None, minlength=0):
         DTypeError: `x` is not of integers.
         ShapeError: `x` has not one axis, or there are not as many weights.
 
-    >>> import gpugrad as gg
     >>> print(gg.bincount([0, 2, 2]))
     [1 0 2]
     """
@@ -142,7 +141,6 @@ def digitize(xp, x, bins, /, right=False):
     Raises:
         ShapeError: the bins have not one axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.digitize([0.5, 2.5], [0.0, 1.0, 2.0]))
     [1 3]
     """
@@ -183,7 +181,6 @@ def bin_edges(xp, x, /, *, bins, range=None):
     Raises:
         ArgumentError: no number of bins, or no range.
 
-    >>> import gpugrad as gg
     >>> print(gg.bin_edges([1.0, 5.0, 2.0], bins=2))
     [1. 3. 5.]
     """
@@ -249,7 +246,6 @@ def bin_counts(xp, x, edges, /, weights=None, *, equal=False):
     Raises:
         ShapeError: fewer than two edges, or weights of another shape.
 
-    >>> import gpugrad as gg
     >>> print(gg.bin_counts([0.5, 1.0, 2.0], [0.0, 1.0, 2.0]))
     [1 2]
     """
@@ -293,7 +289,6 @@ def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None) -> Tensor:
     Raises:
         ArgumentError: no number of bins, edges out of order, or no range.
 
-    >>> import gpugrad as gg
     >>> print(gg.histogram_bin_edges([1.0, 5.0, 2.0], bins=2))
     [1. 3. 5.]
     """
@@ -322,7 +317,6 @@ def histogram(
         ArgumentError: no number of bins, edges out of order, or no range.
         ShapeError: fewer than two edges, or weights of another shape.
 
-    >>> import gpugrad as gg
     >>> counts, edges = gg.histogram([1.0, 2.0, 2.5, 5.0], bins=2)
     >>> print(counts, edges)
     [3 1] [1. 3. 5.]

@@ -102,7 +102,6 @@ def nansum(xp, x, /, axis=None, *, dtype=None, keepdims=False):
         AxisError: `x` has no such axis.
         DTypeError: a real `dtype` for complex numbers.
 
-    >>> import gpugrad as gg
     >>> print(gg.nansum([1.0, float("nan"), 2.0]))
     3.0
     """
@@ -126,7 +125,6 @@ def nanprod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
         AxisError: `x` has no such axis.
         DTypeError: a real `dtype` for complex numbers.
 
-    >>> import gpugrad as gg
     >>> print(gg.nanprod([2.0, float("nan"), 3.0]))
     6.0
     """
@@ -156,7 +154,6 @@ def nancumsum(xp, x, /, axis=None, *, dtype=None, include_initial=False):
         AxisError: no axis was given, or `x` has no such axis.
         DTypeError: a real `dtype` for complex numbers.
 
-    >>> import gpugrad as gg
     >>> print(gg.nancumsum([1.0, float("nan"), 2.0]))
     [1. 1. 3.]
     """
@@ -187,7 +184,6 @@ def nancumprod(xp, x, /, axis=None, *, dtype=None, include_initial=False):
         AxisError: no axis was given, or `x` has no such axis.
         DTypeError: a real `dtype` for complex numbers.
 
-    >>> import gpugrad as gg
     >>> print(gg.nancumprod([2.0, float("nan"), 3.0]))
     [2. 2. 6.]
     """
@@ -222,7 +218,6 @@ def nanmean(xp, x, /, axis=None, *, dtype=None, keepdims=False):
         AxisError: `x` has no such axis.
         DTypeError: a real `dtype` for complex numbers.
 
-    >>> import gpugrad as gg
     >>> print(gg.nanmean([1.0, float("nan"), 2.0]))
     1.5
     """
@@ -264,7 +259,6 @@ def nanvar(xp, x, /, axis=None, *, dtype=None, correction=0.0, keepdims=False, d
         AxisError: `x` has no such axis.
         DTypeError: a real `dtype` for complex numbers.
 
-    >>> import gpugrad as gg
     >>> print(gg.nanvar([1.0, float("nan"), 3.0]))
     1.0
     """
@@ -297,7 +291,6 @@ def nanstd(xp, x, /, axis=None, *, dtype=None, correction=0.0, keepdims=False, d
         AxisError: `x` has no such axis.
         DTypeError: a real `dtype` for complex numbers.
 
-    >>> import gpugrad as gg
     >>> print(gg.nanstd([1.0, float("nan"), 3.0]))
     1.0
     """
@@ -357,7 +350,6 @@ def nanmax(xp, x, /, axis=None, *, keepdims=False):
         AxisError: `x` has no such axis.
         ShapeError: there is nothing to take the largest of.
 
-    >>> import gpugrad as gg
     >>> print(gg.nanmax([1.0, float("nan"), 2.0]))
     2.0
     """
@@ -381,7 +373,6 @@ def nanmin(xp, x, /, axis=None, *, keepdims=False):
         AxisError: `x` has no such axis.
         ShapeError: there is nothing to take the smallest of.
 
-    >>> import gpugrad as gg
     >>> print(gg.nanmin([1.0, float("nan"), 2.0]))
     1.0
     """
@@ -414,7 +405,6 @@ def nanargmax(xp, x, /, axis=None, *, keepdims=False):
         AxisError: `x` has no such axis.
         ShapeError: there is nothing to take the largest of.
 
-    >>> import gpugrad as gg
     >>> print(gg.nanargmax([1.0, float("nan"), 2.0]))
     2
     """
@@ -437,7 +427,6 @@ def nanargmin(xp, x, /, axis=None, *, keepdims=False):
         AxisError: `x` has no such axis.
         ShapeError: there is nothing to take the smallest of.
 
-    >>> import gpugrad as gg
     >>> print(gg.nanargmin([2.0, float("nan"), 1.0]))
     2
     """

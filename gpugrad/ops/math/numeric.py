@@ -72,7 +72,6 @@ def lerp(xp, start, end, weight, /):
     Raises:
         ShapeError: the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.lerp([0.0, 2.0], [4.0, 4.0], 0.25))
     [1.  2.5]
     """
@@ -107,7 +106,6 @@ def nan_to_num(xp, x, /, copy=True, nan=0.0, posinf=None, neginf=None):
     Returns:
         Tensor of the shape and dtype of `x`.
 
-    >>> import gpugrad as gg
     >>> print(gg.nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0))
     [1. 0. 9.]
     """
@@ -143,7 +141,6 @@ def divmod_(xp, x, y, /):
     Raises:
         ShapeError: the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> quotient, rest = gg.divmod([7.0, -7.0], 4.0)
     >>> print(quotient, rest)
     [ 1. -2.] [3. 1.]
@@ -164,7 +161,6 @@ def modf(xp, x, /):
     Returns:
         Two Tensors of the shape of `x`: fractions, and whole parts.
 
-    >>> import gpugrad as gg
     >>> fraction, whole = gg.modf([1.5, -2.25])
     >>> print(fraction, whole)
     [ 0.5  -0.25] [ 1. -2.]
@@ -185,7 +181,6 @@ def frexp(xp, x, /):
     Returns:
         Tensor of mantissas, whose gradient is that of x / 2**e, and int32 Tensor of exponents.
 
-    >>> import gpugrad as gg
     >>> mantissa, exponent = gg.frexp([3.0, 8.0])
     >>> print(mantissa, exponent)
     [0.75 0.5 ] [2 4]
@@ -233,7 +228,6 @@ def spacing(xp, x, /):
     Returns:
         Tensor of the shape and dtype of `x` (float64 for integers); NaN for infinities.
 
-    >>> import gpugrad as gg
     >>> print(gg.spacing([1.0, -4.0]))
     [ 1.1920929e-07 -4.7683716e-07]
     """
@@ -274,7 +268,6 @@ def around(xp, x, /, decimals=0):
     Returns:
         Tensor of the shape and dtype of `x`.
 
-    >>> import gpugrad as gg
     >>> print(gg.around([1.26, -0.04], 1))
     [ 1.3 -0. ]
     """
@@ -336,7 +329,6 @@ def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     Raises:
         ShapeError: the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.isclose([1.0, 2.0], [1.000001, 2.1]))
     [ True False]
     """
@@ -380,7 +372,6 @@ def float_power(x, y, /):
     Raises:
         ShapeError: the shapes do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.float_power([2, 4], -1))
     [0.5  0.25]
     """
@@ -408,7 +399,6 @@ def real_if_close(x, /, tol=100):
     Raises:
         ArgumentError: inside `vmap`, where each example has values of its own.
 
-    >>> import gpugrad as gg
     >>> print(gg.real_if_close([1 + 1e-9j, 2 + 0j]))
     [1. 2.]
     """
@@ -452,7 +442,6 @@ def angle(xp, x, /, deg=False):
     Returns:
         Real Tensor of the shape of `x`, in radians.
 
-    >>> import gpugrad as gg
     >>> print(gg.angle([1j, -1 + 0j], deg=True))
     [ 90. 180.]
     """

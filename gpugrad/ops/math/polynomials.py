@@ -43,7 +43,6 @@ def polyadd(xp, x1, x2, /):
     Raises:
         ShapeError: an argument has not one axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.polyadd([1.0, 2.0, 3.0], [1.0, 1.0]))
     [1. 3. 4.]
     """
@@ -65,7 +64,6 @@ def polysub(xp, x1, x2, /):
     Raises:
         ShapeError: an argument has not one axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.polysub([1.0, 2.0, 3.0], [1.0, 1.0]))
     [1. 1. 2.]
     """
@@ -87,7 +85,6 @@ def polymul(xp, x1, x2, /):
     Raises:
         ShapeError: an argument has not one axis, or is empty.
 
-    >>> import gpugrad as gg
     >>> print(gg.polymul([1.0, 2.0], [1.0, 3.0]))
     [1. 5. 6.]
     """
@@ -114,7 +111,6 @@ def polydiv(xp, u, v, /):
     Raises:
         ShapeError: an argument has not one axis, or `v` is empty.
 
-    >>> import gpugrad as gg
     >>> quotient, rest = gg.polydiv([1.0, 5.0, 7.0], [1.0, 2.0])
     >>> print(quotient, rest)
     [1. 3.] [1.]
@@ -163,7 +159,6 @@ def polyint(xp, p, /, m=1, k=None):
         ShapeError: `p` has not one axis.
         ArgumentError: a negative `m`, or not as many constants.
 
-    >>> import gpugrad as gg
     >>> print(gg.polyint([4.0, 1.0]))
     [2. 1. 0.]
     """
@@ -195,7 +190,6 @@ def poly(xp, x, /):
     Raises:
         ShapeError: `x` has not one axis, or is empty.
 
-    >>> import gpugrad as gg
     >>> print(gg.poly([1.0, 2.0]))
     [ 1. -3.  2.]
     """
@@ -241,7 +235,6 @@ def polyfit(xp, x, y, /, deg):
         ShapeError: there is not one `y` for each `x`.
         ArgumentError: a negative degree.
 
-    >>> import gpugrad as gg
     >>> print(gg.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1))
     [2. 1.]
     """
@@ -281,7 +274,6 @@ def roots(xp, p, /):
     Raises:
         ShapeError: `p` has not one axis, or is empty.
 
-    >>> import gpugrad as gg
     >>> print(gg.real(gg.roots([1.0, -2.0])))
     [2.]
     """

@@ -57,7 +57,6 @@ def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
         AxisError: `x` has no such axis.
         DTypeError: a real `dtype` for complex numbers.
 
-    >>> import gpugrad as gg
     >>> print(gg.sum([[1.0, 2.0], [3.0, 4.0]], axis=0))
     [4. 6.]
     """
@@ -93,7 +92,6 @@ def mean(xp, x, /, axis=None, *, keepdims=False):
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.mean([[1.0, 2.0], [3.0, 4.0]], axis=1))
     [1.5 3.5]
     """
@@ -137,7 +135,6 @@ def var(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.var([1.0, 3.0]))
     1.0
     """
@@ -187,7 +184,6 @@ def std(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.std([1.0, 3.0]))
     1.0
     """
@@ -218,7 +214,6 @@ def max_(xp, x, /, axis=None, *, keepdims=False):
         AxisError: `x` has no such axis.
         ShapeError: there is nothing to take the largest of.
 
-    >>> import gpugrad as gg
     >>> print(gg.max([[1.0, 2.0], [3.0, 0.0]], axis=1))
     [2. 3.]
     """
@@ -242,7 +237,6 @@ def min_(xp, x, /, axis=None, *, keepdims=False):
         AxisError: `x` has no such axis.
         ShapeError: there is nothing to take the smallest of.
 
-    >>> import gpugrad as gg
     >>> print(gg.min([[1.0, 2.0], [3.0, 0.0]], axis=1))
     [1. 0.]
     """
@@ -295,7 +289,6 @@ def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.prod([2.0, 3.0, 4.0]))
     24.0
     """
@@ -324,7 +317,6 @@ def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.logsumexp([1000.0, 1000.0]))
     1000.6931
     """
@@ -373,7 +365,6 @@ def argmax(xp, x, /, axis=None, *, keepdims=False):
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.argmax([1.0, 3.0, 2.0]))
     1
     """
@@ -396,7 +387,6 @@ def argmin(xp, x, /, axis=None, *, keepdims=False):
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.argmin([1.0, 3.0, 2.0]))
     0
     """
@@ -419,7 +409,6 @@ def any_(xp, x, /, axis=None, *, keepdims=False):
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.any([True, False]))
     True
     """
@@ -442,7 +431,6 @@ def all_(xp, x, /, axis=None, *, keepdims=False):
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.all([True, False]))
     False
     """
@@ -467,7 +455,6 @@ def count_nonzero(xp, x, /, axis=None, *, keepdims=False):
     Raises:
         AxisError: `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.count_nonzero([1.0, 0.0, 2.0]))
     2
     """

@@ -84,7 +84,6 @@ def cumulative_max(xp, x, /, axis=None):
     Raises:
         AxisError: no axis was given, or `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.cumulative_max([1.0, 3.0, 2.0]))
     [1. 3. 3.]
     """
@@ -109,7 +108,6 @@ def cumulative_min(xp, x, /, axis=None):
     Raises:
         AxisError: no axis was given, or `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.cumulative_min([2.0, 1.0, 3.0]))
     [2. 1. 1.]
     """
@@ -151,7 +149,6 @@ def cumulative_logsumexp(xp, x, /, axis=None):
     Raises:
         AxisError: no axis was given, or `x` has no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.cumulative_logsumexp([1000.0, 1000.0]))
     [1000.     1000.6931]
     """

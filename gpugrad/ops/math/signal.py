@@ -93,7 +93,6 @@ def convolve(xp, x1, x2, /, mode="full"):
         ShapeError: an array is empty or has not one axis.
         ArgumentError: another `mode`.
 
-    >>> import gpugrad as gg
     >>> print(gg.convolve([1.0, 2.0, 3.0], [1.0, 10.0]))
     [ 1. 12. 23. 30.]
     """
@@ -128,7 +127,6 @@ def correlate(xp, x1, x2, /, mode="valid"):
         ShapeError: an array is empty or has not one axis.
         ArgumentError: another `mode`.
 
-    >>> import gpugrad as gg
     >>> print(gg.correlate([1.0, 2.0, 3.0], [1.0, 10.0]))
     [21. 32.]
     """
@@ -202,7 +200,6 @@ def interp(xp, x, points, values, /, left=None, right=None, period=None):
         ShapeError: points and values are not two sequences of one length from 1.
         ArgumentError: a `period` of 0.
 
-    >>> import gpugrad as gg
     >>> print(gg.interp([0.5, 3.0], [0.0, 1.0, 2.0], [0.0, 10.0, 40.0]))
     [ 5. 40.]
     """
@@ -267,7 +264,6 @@ def unwrap(xp, p, /, discont=None, axis=-1, *, period=2 * math.pi):
     Raises:
         AxisError: there is no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.unwrap([0.0, 3.0, -3.0, 0.0]))
     [0.        3.        3.2831855 6.2831855]
     """
@@ -305,7 +301,6 @@ def polyval(xp, p, x, /):
     Raises:
         ShapeError: `p` has not one axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.polyval([1.0, 0.0, 2.0], [1.0, 2.0]))
     [3. 6.]
     """
@@ -343,7 +338,6 @@ def polyder(xp, p, /, m=1):
         ShapeError: `p` has not one axis.
         ArgumentError: a negative `m`.
 
-    >>> import gpugrad as gg
     >>> print(gg.polyder([1.0, 5.0, 2.0]))
     [2. 5.]
     """

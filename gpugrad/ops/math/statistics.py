@@ -40,7 +40,6 @@ def ptp(xp, x, /, axis=None, *, keepdims=False):
         AxisError: `x` has no such axis.
         ShapeError: there is nothing to take the range of.
 
-    >>> import gpugrad as gg
     >>> print(gg.ptp([1.0, 4.0, 2.0]))
     3.0
     """
@@ -109,7 +108,6 @@ def _average(xp, x, /, weights=None, *, axis=None, keepdims=False):
         AxisError: `x` has no such axis.
         ShapeError: the weights do not fit.
 
-    >>> import gpugrad as gg
     >>> print(gg.average([1.0, 4.0], weights=[2.0, 1.0]))
     2.0
     """
@@ -149,7 +147,6 @@ def average(
         AxisError: `x` has no such axis.
         ShapeError: the weights do not fit.
 
-    >>> import gpugrad as gg
     >>> print(gg.average([1.0, 4.0], weights=[2.0, 1.0]))
     2.0
     """
@@ -271,7 +268,6 @@ def cov(xp, m, /, y=None, fweights=None, aweights=None, *, rowvar=True, bias=Fal
         ShapeError: more than two axes, or numbers of observations that differ.
         DTypeError: `fweights` that are no integers.
 
-    >>> import gpugrad as gg
     >>> print(gg.cov([[1.0, 2.0, 3.0], [1.0, 4.0, 7.0]]))
     [[1. 3.]
      [3. 9.]]
@@ -306,7 +302,6 @@ def corrcoef(xp, x, /, y=None, *, rowvar=True):
     Raises:
         ShapeError: more than two axes, or numbers of observations that differ.
 
-    >>> import gpugrad as gg
     >>> print(gg.corrcoef([[0.0, 2.0], [1.0, -1.0]]))
     [[ 1. -1.]
      [-1.  1.]]

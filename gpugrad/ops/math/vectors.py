@@ -35,7 +35,6 @@ def matvec(xp, x1, x2, /):
     Raises:
         ShapeError: the lengths n differ, or the stacks do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.matvec([[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]))
     [12. 34.]
     """
@@ -67,7 +66,6 @@ def vecmat(xp, x1, x2, /):
     Raises:
         ShapeError: the lengths n differ, or the stacks do not go together.
 
-    >>> import gpugrad as gg
     >>> print(gg.vecmat([10.0, 1.0], [[1.0, 2.0], [3.0, 4.0]]))
     [13. 24.]
     """
@@ -105,7 +103,6 @@ def inner(xp, x1, x2, /):
     Raises:
         ShapeError: the lengths differ.
 
-    >>> import gpugrad as gg
     >>> print(gg.inner([1.0, 2.0], [10.0, 1.0]))
     12.0
     """
@@ -136,7 +133,6 @@ def vdot(xp, x1, x2, /):
     Raises:
         ShapeError: there are not as many elements.
 
-    >>> import gpugrad as gg
     >>> print(gg.vdot([1.0, 2.0], [10.0, 1.0]))
     12.0
     """

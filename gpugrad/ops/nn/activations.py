@@ -184,7 +184,6 @@ def hardtanh(xp, x, /, min_val=-1.0, max_val=1.0):
     Raises:
         ArgumentError: `min_val` is above `max_val`.
 
-    >>> import gpugrad as gg
     >>> print(gg.hardtanh([-3.0, 0.5, 2.0]))
     [-1.   0.5  1. ]
     """
@@ -217,7 +216,6 @@ def elu(xp, x, /, alpha=1.0):
     Raises:
         ArgumentError: `alpha` is below 0.
 
-    >>> import gpugrad as gg
     >>> print(gg.elu([-100.0, 0.0, 2.0]))
     [-1.  0.  2.]
     """
@@ -247,7 +245,6 @@ def celu(xp, x, /, alpha=1.0):
 
     Barron 2017, "Continuously Differentiable Exponential Linear Units".
 
-    >>> import gpugrad as gg
     >>> print(gg.celu([-100.0, 0.0, 2.0], alpha=0.5))
     [-0.5  0.   2. ]
     """
@@ -275,7 +272,6 @@ def softplus(xp, x, /, beta=1.0):
     Raises:
         ArgumentError: `beta` is not above 0.
 
-    >>> import gpugrad as gg
     >>> print(gg.softplus([0.0, 100.0]))
     [  0.6931472 100.       ]
     """
@@ -306,7 +302,6 @@ def hardshrink(xp, x, /, lambd=0.5):
     Raises:
         ArgumentError: `lambd` is below 0.
 
-    >>> import gpugrad as gg
     >>> print(gg.hardshrink([-2.0, 0.2, 1.0]))
     [-2.  0.  1.]
     """
@@ -334,7 +329,6 @@ def softshrink(xp, x, /, lambd=0.5):
     Raises:
         ArgumentError: `lambd` is below 0.
 
-    >>> import gpugrad as gg
     >>> print(gg.softshrink([-2.0, 0.2, 1.0]))
     [-1.5  0.   0.5]
     """
@@ -361,7 +355,6 @@ def threshold_(xp, x, /, threshold, value):
     Returns:
         Tensor of the shape of `x`.
 
-    >>> import gpugrad as gg
     >>> print(gg.threshold([-1.0, 2.0], 0.0, 9.0))
     [9. 2.]
     """
@@ -386,7 +379,6 @@ def leaky_relu(xp, x, /, negative_slope=0.01):
     Returns:
         Tensor of the shape of `x`.
 
-    >>> import gpugrad as gg
     >>> print(gg.leaky_relu([-1.0, 2.0]))
     [-0.01  2.  ]
     """
@@ -428,7 +420,6 @@ def gelu(xp, x, /, approximate="none"):
 
     Hendrycks and Gimpel 2016, "Gaussian Error Linear Units".
 
-    >>> import gpugrad as gg
     >>> print(gg.gelu([0.0, 100.0]))
     [  0. 100.]
     """

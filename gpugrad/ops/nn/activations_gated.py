@@ -65,7 +65,6 @@ def glu(xp, x, /, axis=-1):
 
     Dauphin et al. 2017, "Language Modeling with Gated Convolutional Networks".
 
-    >>> import gpugrad as gg
     >>> print(gg.glu([4.0, 6.0, 0.0, 100.0]))
     [2. 6.]
     """
@@ -93,7 +92,6 @@ def swiglu(xp, x, /, axis=-1):
 
     Shazeer 2020, "GLU Variants Improve Transformer".
 
-    >>> import gpugrad as gg
     >>> print(gg.swiglu([0.0, 100.0, 4.0, 6.0]))
     [  0. 600.]
     """
@@ -119,7 +117,6 @@ def geglu(xp, x, /, axis=-1):
         AxisError: there is no such axis.
         ShapeError: it is of odd length.
 
-    >>> import gpugrad as gg
     >>> print(gg.geglu([0.0, 100.0, 4.0, 6.0]))
     [  0. 600.]
     """
@@ -145,7 +142,6 @@ def reglu(xp, x, /, axis=-1):
         AxisError: there is no such axis.
         ShapeError: it is of odd length.
 
-    >>> import gpugrad as gg
     >>> print(gg.reglu([-1.0, 2.0, 4.0, 6.0]))
     [ 0. 12.]
     """
@@ -191,7 +187,6 @@ def prelu(xp, x, weight, /, *, axis=1):
 
     He et al. 2015, "Delving Deep into Rectifiers".
 
-    >>> import gpugrad as gg
     >>> print(gg.prelu([[-2.0, -2.0]], [0.5, 0.25]))
     [[-1.  -0.5]]
     """
@@ -232,7 +227,6 @@ def softmin(xp, x, /, axis=-1):
     Raises:
         AxisError: there is no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.softmin([0.0, 100.0]))
     [1. 0.]
     """
@@ -275,7 +269,6 @@ def sparsemax(xp, x, /, axis=-1):
 
     Martins and Astudillo 2016, "From Softmax to Sparsemax".
 
-    >>> import gpugrad as gg
     >>> print(gg.sparsemax([0.5, 0.0, -2.0]))
     [0.75 0.25 0.  ]
     """

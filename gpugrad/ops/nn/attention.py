@@ -62,7 +62,6 @@ def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
         DTypeError: the mask is not boolean.
         ShapeError: the shapes do not fit, or causal scores have not two axes.
 
-    >>> import gpugrad as gg
     >>> print(gg.masked_softmax([[1.0, 1.0], [1.0, 1.0]], [[True, False], [False, False]]))
     [[1. 0.]
      [0. 0.]]
@@ -231,7 +230,6 @@ def dot_product_attention(
         ShapeError: the shapes do not fit.
         DTypeError: `attn_mask` is neither boolean nor floating point.
 
-    >>> import gpugrad as gg
     >>> print(gg.dot_product_attention([[1.0]], [[0.0], [0.0]], [[2.0], [4.0]]))
     [[3.]]
     """
@@ -290,7 +288,6 @@ def scaled_dot_product_attention(
 
     Vaswani et al. 2017, "Attention Is All You Need"; grouped heads: Ainslie et al. 2023.
 
-    >>> import gpugrad as gg
     >>> q, k, v = [[1.0], [1.0]], [[0.0], [0.0]], [[2.0], [4.0]]
     >>> print(gg.nn.scaled_dot_product_attention(q, k, v, is_causal=True))
     [[2.]

@@ -169,7 +169,6 @@ def flash_attention(
 
     Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning".
 
-    >>> import gpugrad as gg
     >>> attention = gg.OPS["flash_attention"].eager
     >>> print(*attention([[1.0]], [[0.0], [0.0]], [[2.0], [4.0]]))
     [[3.]] [0.6931472]
@@ -263,7 +262,6 @@ def flash_attention_grad(
         ArgumentError: no such argument has a gradient.
         ShapeError, DTypeError: as `flash_attention`.
 
-    >>> import gpugrad as gg
     >>> grad = gg.OPS["flash_attention_grad"].eager
     >>> key, value = [[0.0], [0.0]], [[2.0], [4.0]]
     >>> print(grad([[1.0]], [[1.0]], key, value, [[3.0]], [0.6931472], of="key"))

@@ -340,7 +340,6 @@ def convolution(xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
         ShapeError: the channels do not fit, or the kernel is larger than the padded input.
         ArgumentError: an argument is no int, or too small.
 
-    >>> import gpugrad as gg
     >>> print(gg.convolution([[[1.0, 2.0, 4.0, 8.0]]], [[[-1.0, 1.0]]]))
     [[[1. 2. 4.]]]
     """
@@ -402,7 +401,6 @@ def convolution_input_grad(
         ShapeError: no convolution of such an input with these weights has the shape of `g_`.
         ArgumentError: an argument is no int, or too small.
 
-    >>> import gpugrad as gg
     >>> grad = gg.OPS["convolution_input_grad"].eager
     >>> print(grad([[[1.0, 2.0, 4.0]]], [[[-1.0, 1.0]]], shape=(4,)))
     [[[-1. -1. -2.  4.]]]
@@ -473,7 +471,6 @@ def convolution_weight_grad(
         ShapeError: no convolution of this input with such weights has the shape of `g_`.
         ArgumentError: an argument is no int, or too small.
 
-    >>> import gpugrad as gg
     >>> grad = gg.OPS["convolution_weight_grad"].eager
     >>> print(grad([[[1.0, 2.0, 4.0, 8.0]]], [[[1.0, 0.0, 1.0]]], kernel=(2,)))
     [[[ 5. 10.]]]

@@ -191,7 +191,6 @@ def conv1d(xp, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         ShapeError: the shapes do not fit, or the kernel is longer than the padded `x`.
         ArgumentError: an argument is no int, or too small.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.conv1d([[[1.0, 2.0, 4.0, 8.0]]], [[[-1.0, 1.0]]]))
     [[[1. 2. 4.]]]
     """
@@ -226,7 +225,6 @@ def conv2d(xp, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         ShapeError: the shapes do not fit, or the kernel is larger than the padded `x`.
         ArgumentError: an argument is no int, or too small.
 
-    >>> import gpugrad as gg
     >>> x = gg.reshape(gg.arange(9.0), (1, 1, 3, 3))
     >>> print(gg.nn.conv2d(x, gg.ones((1, 1, 2, 2)), stride=1, padding=0))
     [[[[ 8. 12.]
@@ -262,7 +260,6 @@ def conv3d(xp, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         ShapeError: the shapes do not fit, or the kernel is larger than the padded `x`.
         ArgumentError: an argument is no int, or too small.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.conv3d(gg.ones((1, 1, 2, 3, 3)), gg.ones((1, 1, 2, 2, 3))))
     [[[[[12.]
         [12.]]]]]
@@ -305,7 +302,6 @@ def conv_transpose1d(
         ShapeError: the shapes do not fit, or nothing is left of the result.
         ArgumentError: an argument is no int, too small or too large.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.conv_transpose1d([[[1.0, 2.0]]], [[[1.0, 10.0]]], stride=2))
     [[[ 1. 10.  2. 20.]]]
     """
@@ -346,7 +342,6 @@ def conv_transpose2d(
         ShapeError: the shapes do not fit, or nothing is left of the result.
         ArgumentError: an argument is no int, too small or too large.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.conv_transpose2d([[[[1.0, 2.0]]]], gg.ones((1, 1, 1, 2))))
     [[[[1. 3. 2.]]]]
     """
@@ -387,7 +382,6 @@ def conv_transpose3d(
         ShapeError: the shapes do not fit, or nothing is left of the result.
         ArgumentError: an argument is no int, too small or too large.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.conv_transpose3d(gg.ones((1, 1, 1, 1, 2)), gg.ones((1, 1, 1, 1, 2))))
     [[[[[1. 2. 1.]]]]]
     """

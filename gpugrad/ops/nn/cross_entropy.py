@@ -69,7 +69,6 @@ def softmax_cross_entropy(xp, logits, labels, /, axis=-1):
         ShapeError: the shapes differ.
         AxisError: there is no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.softmax_cross_entropy([[0.0, 0.0], [100.0, 0.0]], [[0.5, 0.5], [1.0, 0.0]]))
     [0.6931472 0.       ]
     """
@@ -110,7 +109,6 @@ def softmax_cross_entropy_grad(xp, g_, logits, labels, /, axis=-1):
     Raises:
         ShapeError: the shapes differ.
 
-    >>> import gpugrad as gg
     >>> grad = gg.OPS["softmax_cross_entropy_grad"].eager
     >>> print(grad([1.0], [[0.0, 0.0]], [[0.0, 1.0]]))
     [[ 0.5 -0.5]]
@@ -227,7 +225,6 @@ def sparse_softmax_cross_entropy(
             instead: to look at labels first, the host would have to wait for them.
         ArgumentError: `label_smoothing` is not from 0 to 1.
 
-    >>> import gpugrad as gg
     >>> print(gg.sparse_softmax_cross_entropy([[0.0, 0.0], [100.0, 0.0]], [1, 0]))
     [0.6931472 0.       ]
     """
@@ -298,7 +295,6 @@ def sparse_softmax_cross_entropy_grad(
         Tensor of the shape of `logits`: g_ * (softmax(logits) - p), where p are the probabilities
         that the labels stand for, one_hot(labels) without smoothing; 0 for ignored examples.
 
-    >>> import gpugrad as gg
     >>> grad = gg.OPS["sparse_softmax_cross_entropy_grad"].eager
     >>> print(grad([1.0], [[0.0, 0.0]], [1]))
     [[ 0.5 -0.5]]

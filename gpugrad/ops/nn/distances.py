@@ -34,7 +34,6 @@ def normalize(xp, x, /, p=2.0, axis=1, *, eps=1e-12):
     Raises:
         AxisError: there is no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.normalize([[3.0, 4.0], [0.0, 0.0]]))
     [[0.6 0.8]
      [0.  0. ]]
@@ -74,7 +73,6 @@ def cosine_similarity(xp, x1, x2, /, axis=1, *, eps=1e-8):
         ShapeError: the shapes do not go together.
         AxisError: there is no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.cosine_similarity([[1.0, 0.0]], [[3.0, 3.0]]))
     [0.70710677]
     """
@@ -111,7 +109,6 @@ def pairwise_distance(xp, x1, x2, /, *, p=2.0, eps=1e-6, keepdims=False):
     Raises:
         ShapeError: the shapes do not go together, or there is no axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.pairwise_distance([[3.0, 4.0]], [[0.0, 0.0]], eps=0))
     [5.]
     """
@@ -150,7 +147,6 @@ def cdist(xp, x1, x2, /, *, p=2.0):
     Raises:
         ShapeError: the shapes do not fit.
 
-    >>> import gpugrad as gg
     >>> print(gg.cdist([[0.0, 0.0], [3.0, 0.0]], [[3.0, 4.0]]))
     [[5.]
      [4.]]

@@ -68,7 +68,6 @@ def dropout(
 
     Srivastava et al. 2014, "Dropout: A Simple Way to Prevent Neural Networks from Overfitting".
 
-    >>> import gpugrad as gg
     >>> g = gg.random.Generator(0)
     >>> x = gg.nn.dropout(gg.ones(1000), 0.5, generator=g)
     >>> sorted(set(x.tolist()))
@@ -135,7 +134,6 @@ def stream_dropout(xp, x, /, *, key, first, p):
     Raises:
         ArgumentError: `p` is not from 0 to below 1.
 
-    >>> import gpugrad as gg
     >>> drop = gg.OPS["stream_dropout"].eager
     >>> print(drop([1.0, 1.0, 1.0], key=(1, 2), first=0, p=0.5))
     [2. 0. 2.]
@@ -186,8 +184,6 @@ def stream_mask(xp, stream, /, *, shape, p):
         DTypeError: `stream` is not uint64.
         ShapeError: it has not four elements.
 
-    >>> import numpy as np
-    >>> import gpugrad as gg
     >>> mask = gg.OPS["stream_mask"].eager
     >>> print(mask(np.array([1, 2, 0, 0], np.uint64), shape=(3,), p=0.5))
     [ True False  True]
@@ -221,7 +217,6 @@ def alpha_dropout(
 
     Klambauer et al. 2017, "Self-Normalizing Neural Networks".
 
-    >>> import gpugrad as gg
     >>> x = gg.random.Generator(0).normal(10000)
     >>> y = gg.nn.alpha_dropout(x, 0.2, generator=gg.random.Generator(1))
     >>> bool(gg.abs(gg.mean(y)) < 0.05), bool(gg.abs(gg.std(y) - 1) < 0.05)
@@ -261,7 +256,6 @@ def gumbel_softmax(
 
     Jang et al. 2017, "Categorical Reparameterization with Gumbel-Softmax".
 
-    >>> import gpugrad as gg
     >>> y = gg.nn.gumbel_softmax([0.0, 9.0, 0.0], hard=True, generator=gg.random.Generator(0))
     >>> print(y)
     [0. 1. 0.]

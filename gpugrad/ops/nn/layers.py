@@ -43,7 +43,6 @@ def linear(xp, x, weight, /, bias=None):
     Raises:
         ShapeError: the shapes do not fit.
 
-    >>> import gpugrad as gg
     >>> print(gg.linear([1.0, 2.0], [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], [0.0, 0.0, 10.0]))
     [ 1.  3. 12.]
     """
@@ -89,7 +88,6 @@ def bilinear(xp, x1, x2, weight, /, bias=None):
     Raises:
         ShapeError: the shapes do not fit.
 
-    >>> import gpugrad as gg
     >>> print(gg.bilinear([1.0, 2.0], [3.0, 4.0], [[[1.0, 0.0], [0.0, 1.0]]]))
     [11.]
     """
@@ -169,7 +167,6 @@ def take_rows(xp, indices, weight, /):
         DTypeError: the indices are no integers.
         ShapeError: `weight` has no rows.
 
-    >>> import gpugrad as gg
     >>> print(gg.take_rows([1, 0], [[1.0, 2.0], [3.0, 4.0]]))
     [[3. 4.]
      [1. 2.]]
@@ -222,7 +219,6 @@ def embedding(xp, indices, weight, /, *, padding_idx=None, sparse=False):
         IndexOutOfBoundsError: an index, or `padding_idx`, is no row.
         DTypeError: the indices are no integers.
 
-    >>> import gpugrad as gg
     >>> print(gg.embedding([1, 0, 1], [[1.0, 2.0], [3.0, 4.0]]))
     [[3. 4.]
      [1. 2.]
@@ -291,7 +287,6 @@ def embedding_bag(
         ArgumentError: another `mode`, or weights with one that takes none.
         ShapeError: the shapes do not fit.
 
-    >>> import gpugrad as gg
     >>> print(gg.embedding_bag([[0, 1], [1, 1]], [[1.0, 2.0], [3.0, 4.0]]))
     [[2. 3.]
      [3. 4.]]

@@ -93,7 +93,6 @@ def mse_loss(xp, x, y, /, *, reduction="mean"):
         ShapeError: the shapes differ.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.mse_loss([1.0, 5.0], [3.0, 5.0]))
     2.0
     """
@@ -127,7 +126,6 @@ def l1_loss(xp, x, y, /, *, reduction="mean"):
         ShapeError: the shapes differ.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.l1_loss([1.0, 5.0], [3.0, 5.0]))
     1.0
     """
@@ -174,7 +172,6 @@ def huber_loss(xp, x, y, /, *, delta=1.0, reduction="mean"):
         ShapeError: the shapes differ.
         ArgumentError: `delta` is not above 0, or another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.huber_loss([0.5, 4.0], 0.0, reduction="none"))
     [0.125 3.5  ]
     """
@@ -216,7 +213,6 @@ def smooth_l1_loss(xp, x, y, /, *, beta=1.0, reduction="mean"):
         ShapeError: the shapes differ.
         ArgumentError: `beta` is below 0, or another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.smooth_l1_loss([0.5, 4.0], 0.0, reduction="none"))
     [0.125 3.5  ]
     """
@@ -262,7 +258,6 @@ def log_cosh_loss(xp, x, y, /, *, reduction="mean"):
         ShapeError: the shapes differ.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.log_cosh_loss([1.0, 1.0], [0.0, 1.0]))
     0.2168904
     """
@@ -310,7 +305,6 @@ def poisson_nll_loss(xp, x, y, /, *, log_input=True, full=False, eps=1e-8, reduc
         ShapeError: the shapes differ.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.poisson_nll_loss([0.0, 1.0], [1.0, 2.0]))
     0.8591409
     """
@@ -371,7 +365,6 @@ def gaussian_nll_loss(xp, x, y, var, /, *, full=False, eps=1e-6, reduction="mean
         ShapeError: the shapes do not fit.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.gaussian_nll_loss([1.0, 0.0], [3.0, 0.0], [1.0, 1.0]))
     1.0
     """
@@ -429,7 +422,6 @@ def kl_div_loss(xp, x, y, /, *, reduction="mean", log_target=False):
         ShapeError: the shapes differ, or there is no first axis.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.kl_div_loss([-1.0, -2.0], [1.0, 0.0], reduction="sum"))
     1.0
     """

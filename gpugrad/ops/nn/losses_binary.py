@@ -98,7 +98,6 @@ def binary_cross_entropy(xp, x, y, /, weight=None, *, reduction="mean"):
         ShapeError: the shapes do not fit.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.binary_cross_entropy([0.5, 0.0], [1.0, 1.0], reduction="none"))
     [  0.6931472 100.       ]
     """
@@ -148,7 +147,6 @@ def bce_with_logits_loss(xp, x, y, /, weight=None, pos_weight=None, *, reduction
         ShapeError: the shapes do not fit.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.bce_with_logits_loss([0.0, 1000.0], [1.0, 1.0]))
     0.3465736
     """
@@ -201,7 +199,6 @@ def sigmoid_focal_loss(xp, x, y, /, *, alpha=0.25, gamma=2.0, reduction="none"):
 
     Lin et al. 2017, "Focal Loss for Dense Object Detection".
 
-    >>> import gpugrad as gg
     >>> print(gg.sigmoid_focal_loss([0.0, 100.0], [1.0, 1.0]))
     [0.0433217 0.       ]
     """

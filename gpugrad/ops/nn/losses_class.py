@@ -79,7 +79,6 @@ def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
         ShapeError: the shapes do not fit.
         DTypeError: the labels are no integers.
 
-    >>> import gpugrad as gg
     >>> print(gg.class_scores([[1.0, 2.0], [3.0, 4.0]], [1, -100]))
     [2. 0.]
     """
@@ -193,7 +192,6 @@ def nll_loss(xp, x, labels, /, weight=None, *, ignore_index=-100, reduction="mea
         DTypeError: the labels are no integers.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.nll_loss([[-1.0, -2.0], [-3.0, -4.0]], [0, 1]))
     2.5
     """
@@ -325,7 +323,6 @@ def cross_entropy(
         ShapeError: the shapes do not fit.
         ArgumentError: `label_smoothing` is not from 0 to 1, or another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.cross_entropy([[0.0, 0.0], [100.0, 0.0]], [1, 0], reduction="none"))
     [0.6931472 0.       ]
     """

@@ -73,7 +73,6 @@ def ctc_states(xp, targets, target_lengths, /, *, blank=0):
     Raises:
         ShapeError: the shapes do not fit.
 
-    >>> import gpugrad as gg
     >>> print(gg.ctc_states([[1, 2]], [2])[0])
     [[0 1 0 2 0]]
     """
@@ -293,7 +292,6 @@ def ctc_losses(xp, log_probs, targets, input_lengths, target_lengths, /, *, blan
         DTypeError: targets or lengths are no integers.
         ArgumentError: `blank` is no class.
 
-    >>> import gpugrad as gg
     >>> print(gg.ctc_losses(gg.log([[[0.5, 0.5]]]), [[1]], [1], [1]))
     [0.6931472]
     """
@@ -339,7 +337,6 @@ def ctc_losses_grad(xp, log_probs, targets, input_lengths, target_lengths, /, *,
     Returns:
         Tensor of the shape of `log_probs`.
 
-    >>> import gpugrad as gg
     >>> print(gg.ctc_losses_grad(gg.log([[[0.5, 0.5]]]), [[1]], [1], [1]))
     [[[ 0. -1.]]]
     """
@@ -427,7 +424,6 @@ def ctc_loss(
 
     Graves et al. 2006, "Connectionist Temporal Classification".
 
-    >>> import gpugrad as gg
     >>> log_probs = gg.log_softmax(gg.zeros((4, 1, 3)))
     >>> print(gg.ctc_loss(log_probs, [[1, 2]], [4], [2], reduction="sum"))
     1.6863989

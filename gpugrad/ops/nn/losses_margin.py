@@ -59,7 +59,6 @@ def hinge_loss(xp, x, y, /, *, reduction="mean"):
         ShapeError: the shapes differ.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.hinge_loss([0.5, -2.0], [1.0, 1.0], reduction="none"))
     [0.5 3. ]
     """
@@ -86,7 +85,6 @@ def squared_hinge_loss(xp, x, y, /, *, reduction="mean"):
         ShapeError: the shapes differ.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.squared_hinge_loss([0.5, -2.0], [1.0, 1.0], reduction="none"))
     [0.25 9.  ]
     """
@@ -116,7 +114,6 @@ def hinge_embedding_loss(xp, x, y, /, *, margin=1.0, reduction="mean"):
         ShapeError: the shapes differ.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.hinge_embedding_loss([0.5, 0.5], [1.0, -1.0], margin=2.0, reduction="none"))
     [0.5 1.5]
     """
@@ -144,7 +141,6 @@ def soft_margin_loss(xp, x, y, /, *, reduction="mean"):
         ShapeError: the shapes differ.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.soft_margin_loss([0.0, 100.0], [1.0, -1.0], reduction="none"))
     [  0.6931472 100.       ]
     """
@@ -185,7 +181,6 @@ def margin_ranking_loss(xp, x1, x2, y, /, *, margin=0.0, reduction="mean"):
         ShapeError: the shapes differ.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.margin_ranking_loss([1.0, 2.0], [3.0, 1.0], [1.0, 1.0], reduction="none"))
     [2. 0.]
     """
@@ -242,7 +237,6 @@ def multi_margin_loss(xp, x, labels, /, weight=None, *, p=1, margin=1.0, reducti
         ShapeError: the shapes do not fit.
         ArgumentError: `p` is neither 1 nor 2, or another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.multi_margin_loss([[0.0, 1.0, 0.5]], [1]))
     0.16666667
     """
@@ -297,7 +291,6 @@ def cosine_embedding_loss(xp, x1, x2, y, /, *, margin=0.0, reduction="mean"):
         ShapeError: the shapes do not fit.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.cosine_embedding_loss([[1.0, 0.0]], [[1.0, 1.0]], [1.0]))
     0.29289323
     """
@@ -362,7 +355,6 @@ def triplet_margin_loss(
     Balntas et al. 2016, "Learning local feature descriptors with triplets and shallow
     convolutional neural networks".
 
-    >>> import gpugrad as gg
     >>> print(gg.triplet_margin_loss([[0.0, 0.0]], [[3.0, 4.0]], [[0.0, 2.0]]).numpy().round(3))
     4.0
     """

@@ -46,7 +46,6 @@ def multilabel_soft_margin_loss(xp, x, y, /, weight=None, *, reduction="mean"):
         ShapeError: the shapes differ, or there are no classes.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.multilabel_soft_margin_loss([[0.0, 1000.0]], [[1.0, 1.0]]))
     0.3465736
     """
@@ -100,7 +99,6 @@ def multilabel_margin_loss(xp, x, labels, /, *, reduction="mean"):
         IndexOutOfBoundsError: a label is no class.
         ArgumentError: another `reduction`.
 
-    >>> import gpugrad as gg
     >>> print(gg.multilabel_margin_loss([[0.1, 0.2, 0.4, 0.8]], [[3, 0, -1, 1]]))
     0.85
     """

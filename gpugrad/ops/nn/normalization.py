@@ -71,7 +71,6 @@ def sum_of_products(xp, x, y, /, axis=-1):
         AxisError: there is no such axis.
         ShapeError: the shapes differ.
 
-    >>> import gpugrad as gg
     >>> print(gg.OPS["sum_of_products"].eager([[1.0, 2.0], [3.0, 4.0]], [[10.0, 1.0], [0.0, 1.0]]))
     [[12.]
      [ 4.]]
@@ -123,7 +122,6 @@ def standardize(xp, x, /, axis=-1, *, eps=1e-5):
     Raises:
         AxisError: there is no such axis.
 
-    >>> import gpugrad as gg
     >>> out, mean, var = gg.standardize([1.0, 3.0], eps=0.0)
     >>> print(out, mean, var)
     [-1.  1.] [2.] [1.]
@@ -171,7 +169,6 @@ def standardize_grad(xp, g, out, var, g_mean, g_var, /, axis=-1, *, eps=1e-5):
     Returns:
         Tensor of the shape of `out`.
 
-    >>> import gpugrad as gg
     >>> args = [1.0, 0.0, 0.0], [-1.2247449, 0.0, 1.2247449], [0.6666667], [0.0], [0.0]
     >>> print(gg.standardize_grad(*args, eps=0.0).numpy().round(4))
     [ 0.2041 -0.4082  0.2041]
@@ -213,7 +210,6 @@ def rms_standardize(xp, x, /, axis=-1, *, eps=1e-6):
     Raises:
         AxisError: there is no such axis.
 
-    >>> import gpugrad as gg
     >>> out, mean_square = gg.rms_standardize([1.0, 7.0], eps=0.0)
     >>> print(out, mean_square)
     [0.2 1.4] [25.]
@@ -252,7 +248,6 @@ def rms_standardize_grad(xp, g, out, mean_square, g_ms, /, axis=-1, *, eps=1e-6)
     Returns:
         Tensor of the shape of `out`.
 
-    >>> import gpugrad as gg
     >>> print(gg.rms_standardize_grad([5.0, 0.0], [0.5, 1.5], [25.0], [0.0], eps=0.0))
     [ 0.875 -0.375]
     """
@@ -341,7 +336,6 @@ def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
 
     Ba et al. 2016, "Layer Normalization".
 
-    >>> import gpugrad as gg
     >>> print(gg.layer_norm([[1.0, 3.0], [5.0, 5.0]], [2.0, 2.0], eps=0))
     [[-2.  2.]
      [ 0.  0.]]
@@ -389,7 +383,6 @@ def rms_norm(xp, x, /, weight=None, *, axis=-1, eps=None):
 
     Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
 
-    >>> import gpugrad as gg
     >>> print(gg.rms_norm([1.0, 7.0], [5.0, 5.0]))
     [1. 7.]
     """

@@ -114,7 +114,6 @@ def batch_norm(
 
     Ioffe and Szegedy 2015, "Batch Normalization".
 
-    >>> import gpugrad as gg
     >>> y, mean, var = gg.batch_norm([[1.0], [3.0]], training=True, eps=0)
     >>> print(y, mean, var)
     [[-1.]
@@ -189,7 +188,6 @@ def group_norm(xp, x, /, weight=None, bias=None, *, num_groups, eps=1e-5, axis=1
 
     Wu and He 2018, "Group Normalization".
 
-    >>> import gpugrad as gg
     >>> print(gg.group_norm([[1.0, 3.0, 4.0, 2.0]], num_groups=2, eps=0))
     [[-1.  1.  1. -1.]]
     """
@@ -239,7 +237,6 @@ def instance_norm(xp, x, /, weight=None, bias=None, *, eps=1e-5, axis=1):
 
     Ulyanov et al. 2016, "Instance Normalization: The Missing Ingredient for Fast Stylization".
 
-    >>> import gpugrad as gg
     >>> print(gg.instance_norm([[[1.0, 3.0], [4.0, 2.0]]], eps=0))
     [[[-1.  1.]
       [ 1. -1.]]]
@@ -290,7 +287,6 @@ def local_response_norm(xp, x, /, size, *, alpha=1e-4, beta=0.75, k=1.0, axis=1)
 
     Krizhevsky et al. 2012, "ImageNet Classification with Deep Convolutional Neural Networks".
 
-    >>> import gpugrad as gg
     >>> print(gg.local_response_norm([[3.0, 0.0, 2.0]], 1, alpha=1.0, beta=0.5, k=0.0))
     [[1. 0. 1.]]
     """

@@ -121,7 +121,6 @@ def standardize_affine(
         AxisError: there is no such axis.
         ShapeError: the shapes do not fit.
 
-    >>> import gpugrad as gg
     >>> out, mean, var = gg.standardize_affine([1.0, 3.0], [2.0, 2.0], eps=0.0)
     >>> print(out, mean, var)
     [-2.  2.] [2.] [1.]
@@ -193,7 +192,6 @@ def standardize_affine_grad(
     Raises:
         ShapeError: the shapes do not fit.
 
-    >>> import gpugrad as gg
     >>> args = [1.0, 0.0, 0.0], [1.0, 2.0, 3.0], [2.0], [0.6666667], [0.0], [0.0]
     >>> print(gg.standardize_affine_grad(*args, eps=0.0).numpy().round(4))
     [ 0.2041 -0.4082  0.2041]
@@ -239,7 +237,6 @@ def standardize_affine_grads(
     Raises:
         ShapeError: the shapes do not fit.
 
-    >>> import gpugrad as gg
     >>> args = [1.0, 0.0], [1.0, 3.0], [2.0], [1.0], [0.0], [0.0], [2.0, 2.0]
     >>> dx, d_weight, d_bias = gg.standardize_affine_grads(*args, eps=0.0)
     >>> print(dx, d_weight, d_bias)

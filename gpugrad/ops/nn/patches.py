@@ -62,7 +62,6 @@ def unfold(xp, x, /, kernel_size, dilation=1, padding=0, stride=1):
         ShapeError: `x` is no stack of images, or smaller than a patch.
         ArgumentError: a length is no int, or too small.
 
-    >>> import gpugrad as gg
     >>> print(gg.unfold([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]], (2, 1)))
     [[1. 2. 3. 4.]
      [3. 4. 5. 6.]]
@@ -122,7 +121,6 @@ def fold(xp, x, /, output_size, kernel_size, dilation=1, padding=0, stride=1):
         ShapeError: these are not the patches of such images.
         ArgumentError: a length is no int, or too small.
 
-    >>> import gpugrad as gg
     >>> print(gg.fold([[1.0, 2.0], [10.0, 20.0]], (3, 1), (2, 1)))
     [[[ 1.]
       [12.]
@@ -196,7 +194,6 @@ def pixel_shuffle(xp, x, /, upscale_factor):
         ShapeError: the channels do not divide by r * r.
         ArgumentError: r is no positive int.
 
-    >>> import gpugrad as gg
     >>> print(gg.pixel_shuffle([[[1.0]], [[2.0]], [[3.0]], [[4.0]]], 2))
     [[[1. 2.]
       [3. 4.]]]
@@ -242,7 +239,6 @@ def pixel_unshuffle(xp, x, /, downscale_factor):
         ShapeError: height and width do not divide by r.
         ArgumentError: r is no positive int.
 
-    >>> import gpugrad as gg
     >>> print(gg.pixel_unshuffle([[[1.0, 2.0], [3.0, 4.0]]], 2))
     [[[1.]]
     <BLANKLINE>
@@ -288,7 +284,6 @@ def channel_shuffle(xp, x, /, groups):
         ShapeError: the channels do not divide by the groups.
         ArgumentError: `groups` is no positive int.
 
-    >>> import gpugrad as gg
     >>> print(gg.channel_shuffle([[1.0, 2.0, 3.0, 4.0]], 2))
     [[1. 3. 2. 4.]]
     """

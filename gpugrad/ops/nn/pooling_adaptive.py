@@ -121,7 +121,6 @@ def adaptive_avg_pool1d(xp, x, /, output_size):
         ShapeError: `x` has other axes, or is empty along the last.
         ArgumentError: `output_size` is no positive int.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.adaptive_avg_pool1d([[[1.0, 3.0, 2.0]]], 2))
     [[[2.  2.5]]]
     """
@@ -146,7 +145,6 @@ def adaptive_avg_pool2d(xp, x, /, output_size):
         ShapeError: `x` has other axes, or is empty along one of the last.
         ArgumentError: `output_size` is no positive int, or two.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.adaptive_avg_pool2d([[[1.0, 3.0], [2.0, 0.0]]], 1))
     [[[1.5]]]
     """
@@ -171,7 +169,6 @@ def adaptive_avg_pool3d(xp, x, /, output_size):
         ShapeError: `x` has other axes, or is empty along one of the last.
         ArgumentError: `output_size` is no positive int, or three.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.adaptive_avg_pool3d([[[[1.0, 3.0], [2.0, 0.0]]]], 1))
     [[[[1.5]]]]
     """
@@ -197,7 +194,6 @@ def adaptive_max_pool1d(xp, x, /, output_size):
         ShapeError: `x` has other axes, or is empty along the last.
         ArgumentError: `output_size` is no positive int.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.adaptive_max_pool1d([[[1.0, 3.0, 2.0]]], 2))
     [[[3. 3.]]]
     """
@@ -223,7 +219,6 @@ def adaptive_max_pool2d(xp, x, /, output_size):
         ShapeError: `x` has other axes, or is empty along one of the last.
         ArgumentError: `output_size` is no positive int, or two.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.adaptive_max_pool2d([[[1.0, 3.0], [2.0, 0.0]]], 1))
     [[[3.]]]
     """
@@ -249,7 +244,6 @@ def adaptive_max_pool3d(xp, x, /, output_size):
         ShapeError: `x` has other axes, or is empty along one of the last.
         ArgumentError: `output_size` is no positive int, or three.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.adaptive_max_pool3d([[[[1.0, 3.0], [2.0, 0.0]]]], 1))
     [[[[3.]]]]
     """

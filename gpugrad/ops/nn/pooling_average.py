@@ -65,7 +65,6 @@ def window_sum(xp, x, /, size, *, axis=-1, step=1):
         AxisError: there is no such axis.
         ArgumentError: `size` or `step` is no positive int.
 
-    >>> import gpugrad as gg
     >>> print(gg.OPS["window_sum"].eager([1.0, 2.0, 4.0], 2))
     [3. 6.]
     """
@@ -176,7 +175,6 @@ def avg_pool1d(
         ShapeError: `x` has other axes, or is shorter than a window.
         ArgumentError: an argument is no int, too small or too large.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.avg_pool1d([[[1.0, 3.0, 2.0, 0.0]]], 2))
     [[[2. 1.]]]
     """
@@ -220,7 +218,6 @@ def avg_pool2d(
         ShapeError: `x` has other axes, or is smaller than a window.
         ArgumentError: an argument is no int, too small or too large.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.avg_pool2d([[[1.0, 3.0], [2.0, 0.0]]], 2))
     [[[1.5]]]
     """
@@ -260,7 +257,6 @@ def avg_pool3d(
         ShapeError: `x` has other axes, or is smaller than a window.
         ArgumentError: an argument is no int, too small or too large.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.avg_pool3d([[[[1.0, 3.0], [2.0, 0.0]]]], (1, 2, 2)))
     [[[[1.5]]]]
     """
@@ -324,7 +320,6 @@ def lp_pool1d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
         ShapeError: `x` has other axes, or is shorter than a window.
         ArgumentError: an argument is no int, or too small.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.lp_pool1d([[[3.0, 4.0, 0.0, 0.0]]], 2, 2))
     [[[5. 0.]]]
     """
@@ -362,7 +357,6 @@ def lp_pool2d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
         ShapeError: `x` has other axes, or is smaller than a window.
         ArgumentError: an argument is no int, or too small.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.lp_pool2d([[[1.0, 1.0], [1.0, 1.0]]], 2, 2))
     [[[2.]]]
     """
@@ -400,7 +394,6 @@ def lp_pool3d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
         ShapeError: `x` has other axes, or is smaller than a window.
         ArgumentError: an argument is no int, or too small.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.lp_pool3d(gg.ones((1, 2, 2, 1)), 1, (2, 2, 1)))
     [[[[4.]]]]
     """

@@ -146,7 +146,6 @@ def window_max(xp, x, /, *, size, step, dilation, padding):
     Raises:
         ShapeError: the windows do not fit.
 
-    >>> import gpugrad as gg
     >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
     >>> print(gg.OPS["window_max"].eager([1.0, 3.0, 2.0, 0.0], **windows))
     [3. 3. 2.]
@@ -207,7 +206,6 @@ def window_argmax(xp, x, out, /, *, size, step, dilation, padding):
     Raises:
         ShapeError: `out` has not the shape of the maxima.
 
-    >>> import gpugrad as gg
     >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
     >>> print(gg.OPS["window_argmax"].eager([1.0, 3.0, 3.0, 0.0], [3.0, 3.0, 3.0], **windows))
     [1 1 2]
@@ -304,7 +302,6 @@ def window_scatter(xp, g, where, /, *, lengths, size, step, dilation, padding):
     Raises:
         ShapeError: `g` and `where` differ in shape.
 
-    >>> import gpugrad as gg
     >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
     >>> print(gg.OPS["window_scatter"].eager([1.0, 2.0], [1, 1], lengths=(3,), **windows))
     [0. 3. 0.]
@@ -403,7 +400,6 @@ def max_pool1d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_m
         ShapeError: `x` has other axes, or is shorter than a window.
         ArgumentError: an argument is no int, too small or too large.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.max_pool1d([[[1.0, 3.0, 2.0, 0.0]]], 2))
     [[[3. 2.]]]
     """
@@ -437,7 +433,6 @@ def max_pool2d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_m
         ShapeError: `x` has other axes, or is smaller than a window.
         ArgumentError: an argument is no int, too small or too large.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.max_pool2d([[[1.0, 3.0], [2.0, 0.0]]], 2))
     [[[3.]]]
     """
@@ -471,7 +466,6 @@ def max_pool3d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_m
         ShapeError: `x` has other axes, or is smaller than a window.
         ArgumentError: an argument is no int, too small or too large.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.max_pool3d([[[[1.0, 3.0], [2.0, 0.0]]]], (1, 2, 2)))
     [[[[3.]]]]
     """

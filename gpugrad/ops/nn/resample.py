@@ -128,7 +128,6 @@ def resample(xp, x, /, taps, *, axis=-1):
         ShapeError: the taps are for another length.
         AxisError: there is no such axis.
 
-    >>> import gpugrad as gg
     >>> from gpugrad.ops.nn.resample import Taps
     >>> between = Taps([[0, 1], [1, 2]], 0.5, length=3)
     >>> print(gg.OPS["resample"].eager([1.0, 3.0, 7.0], between))
@@ -354,7 +353,6 @@ def interpolate(
         ShapeError: `x` does not have such axes, or nothing along one.
         ArgumentError: both or none of `size` and `scale_factor`, or a mode that does not fit.
 
-    >>> import gpugrad as gg
     >>> print(gg.nn.interpolate([[[0.0, 1.0]]], size=4, mode="linear"))
     [[[0.   0.25 0.75 1.  ]]]
     """

@@ -75,7 +75,6 @@ def softmax(xp, x, /, axis=-1):
     Raises:
         AxisError: there is no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.softmax([0.0, 0.0]))
     [0.5 0.5]
     """
@@ -104,7 +103,6 @@ def softmax_grad(xp, g, out, /, axis=-1):
     Returns:
         Tensor of the same shape.
 
-    >>> import gpugrad as gg
     >>> print(gg.OPS["softmax_grad"].eager([1.0, 0.0], [0.5, 0.5]))
     [ 0.25 -0.25]
     """
@@ -139,7 +137,6 @@ def log_softmax(xp, x, /, axis=-1):
     Raises:
         AxisError: there is no such axis.
 
-    >>> import gpugrad as gg
     >>> print(gg.log_softmax([0.0, 100.0]))
     [-100.    0.]
     """
@@ -168,7 +165,6 @@ def log_softmax_grad(xp, g, out, /, axis=-1):
     Returns:
         Tensor of the same shape.
 
-    >>> import gpugrad as gg
     >>> print(gg.OPS["log_softmax_grad"].eager([1.0, 0.0], [-0.6931472, -0.6931472]))
     [ 0.5 -0.5]
     """
@@ -220,7 +216,6 @@ def binary_cross_entropy_with_logits(xp, logits, labels, /):
     Raises:
         ShapeError: the shapes differ.
 
-    >>> import gpugrad as gg
     >>> print(gg.binary_cross_entropy_with_logits([0.0, 1000.0], 1.0))
     [0.6931472 0.       ]
     """
@@ -264,7 +259,6 @@ def one_hot(xp, x, /, num_classes, *, dtype="float32"):
         DTypeError: `x` are no integers.
         ArgumentError: `num_classes` is negative.
 
-    >>> import gpugrad as gg
     >>> print(gg.one_hot([0, 2], 3))
     [[1. 0. 0.]
      [0. 0. 1.]]

@@ -69,7 +69,6 @@ def affine_grid(xp, theta, /, size, align_corners=False):
         ShapeError: `theta` does not belong to such a result.
         ArgumentError: `size` is no shape of images or volumes.
 
-    >>> import gpugrad as gg
     >>> identity = [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]
     >>> print(gg.nn.affine_grid(identity, (1, 1, 1, 2)))
     [[[[-0.5  0. ]
@@ -249,7 +248,6 @@ def grid_sample(xp, x, grid, /, mode="bilinear", padding_mode="zeros", align_cor
         ShapeError: `x` and `grid` do not have such shapes, or `x` is empty.
         ArgumentError: a mode that there is not.
 
-    >>> import gpugrad as gg
     >>> x = [[[[0.0, 1.0], [2.0, 3.0]]]]
     >>> print(gg.nn.grid_sample(x, [[[[0.0, 0.0], [0.5, -0.5]]]]))
     [[[[1.5 1. ]]]]

@@ -69,7 +69,6 @@ def normal(
             that is no real floating-point one.
         ShapeError: parameters that do not broadcast to `shape`.
 
-    >>> import gpugrad as gg
     >>> gg.random.normal((2, 3)).dtype.name
     'float32'
     """
@@ -85,7 +84,6 @@ def uniform(
 
     Where a bound is an array, rounding can give `high` itself.
 
-    >>> import gpugrad as gg
     >>> bool(gg.all(gg.random.uniform(5, 2.0, 3.0) >= 2))
     True
     """
@@ -111,7 +109,6 @@ def exponential(
 ) -> Tensor:  # fmt: skip
     """Exponential random numbers of a mean `scale`, all above 0; other arguments as `normal`.
 
-    >>> import gpugrad as gg
     >>> bool(gg.all(gg.random.exponential(5, 2.0) > 0))
     True
     """
@@ -127,7 +124,6 @@ def laplace(
 
     Other arguments as `normal`.
 
-    >>> import gpugrad as gg
     >>> gg.random.laplace((2, 3)).shape
     (2, 3)
     """
@@ -143,7 +139,6 @@ def gumbel(
 
     Other arguments as `normal`.
 
-    >>> import gpugrad as gg
     >>> gg.random.gumbel((2, 3)).shape
     (2, 3)
     """
@@ -159,7 +154,6 @@ def logistic(
 
     Other arguments as `normal`.
 
-    >>> import gpugrad as gg
     >>> gg.random.logistic((2, 3)).shape
     (2, 3)
     """
@@ -175,7 +169,6 @@ def cauchy(
 
     Other arguments as `normal`.
 
-    >>> import gpugrad as gg
     >>> gg.random.cauchy((2, 3)).shape
     (2, 3)
     """
@@ -194,7 +187,6 @@ def lognormal(
 
     Other arguments as `normal`.
 
-    >>> import gpugrad as gg
     >>> bool(gg.all(gg.random.lognormal(5) > 0))
     True
     """
@@ -213,7 +205,6 @@ def weibull(
 
     Other arguments as `normal`.
 
-    >>> import gpugrad as gg
     >>> bool(gg.all(gg.random.weibull(5, 2.0) > 0))
     True
     """
@@ -233,7 +224,6 @@ def pareto(
 
     Other arguments as `normal`. (``numpy.random.pareto`` is this minus 1, for scale 1.)
 
-    >>> import gpugrad as gg
     >>> bool(gg.all(gg.random.pareto(5, 3.0, 2.0) >= 2))
     True
     """
@@ -253,7 +243,6 @@ def gamma(
 
     Other arguments as `normal`; both parameters get gradients, that by `alpha` is implicit.
 
-    >>> import gpugrad as gg
     >>> bool(gg.all(gg.random.gamma(5, 2.0) > 0))
     True
     """
@@ -271,7 +260,6 @@ def chisquare(
 ) -> Tensor:  # fmt: skip
     """Sums of squares of `df` normal numbers; `df` need not be whole. Others as `normal`.
 
-    >>> import gpugrad as gg
     >>> bool(gg.all(gg.random.chisquare(5, 3.0) > 0))
     True
     """
@@ -288,7 +276,6 @@ def student_t(
 ) -> Tensor:  # fmt: skip
     """Student's t: `loc` + `scale` * normal / sqrt(chisquare(df) / df). Others as `normal`.
 
-    >>> import gpugrad as gg
     >>> gg.random.student_t((2, 3), 4.0).shape
     (2, 3)
     """
@@ -310,7 +297,6 @@ def beta(
 
     Made of logarithms of gamma numbers, so that small parameters do not give 0 / 0.
 
-    >>> import gpugrad as gg
     >>> bool(gg.all(gg.random.beta(5, 2.0, 3.0) < 1))
     True
     """
@@ -336,7 +322,6 @@ def dirichlet(
     Returns:
         Tensor (*shape, k), with the implicit gradient by `alpha`.
 
-    >>> import gpugrad as gg
     >>> gg.random.dirichlet([1.0, 2.0, 3.0], shape=4).shape
     (4, 3)
     """
@@ -365,7 +350,6 @@ def truncated_normal(
     Raises:
         ArgumentError: bounds not in order, or both more than 37 on one side; see also `normal`.
 
-    >>> import gpugrad as gg
     >>> bool(gg.all(gg.abs(gg.random.truncated_normal(5, 0.0, 3.0)) <= 6))
     True
     """
@@ -404,7 +388,6 @@ def multivariate_normal(
         ArgumentError: both or none of `cov` and `scale_tril`.
         SingularMatrixError: `cov` is not positive definite.
 
-    >>> import gpugrad as gg
     >>> gg.random.multivariate_normal([1.0, 2.0], [[2.0, 1.0], [1.0, 2.0]], shape=5).shape
     (5, 2)
     """

@@ -50,7 +50,6 @@ def bits(
         device: the default device if None.
         generator: the default generator if None.
 
-    >>> import gpugrad as gg
     >>> gg.random.bits(3).dtype.name
     'uint32'
     """
@@ -71,7 +70,6 @@ def integers(
     `low` plus the high word of a 64-bit random number times (high - low): no number is likelier
     than another by more than a part in 2^64 / (high - low). Other arguments as `bits`.
 
-    >>> import gpugrad as gg
     >>> bool(gg.all(gg.random.integers(5, 0, 3) < 3))
     True
     """
@@ -106,7 +104,6 @@ def permutation(
         device: of the result for an int; the default device if None.
         generator: the default generator if None.
 
-    >>> import gpugrad as gg
     >>> sorted(gg.random.permutation(4).tolist())
     [0, 1, 2, 3]
     """
@@ -139,7 +136,6 @@ def choice(
     Raises:
         ArgumentError: `p` does not sum to 1; or fewer elements than are to be chosen.
 
-    >>> import gpugrad as gg
     >>> gg.random.choice([5.0, 6.0], (2, 3)).shape
     (2, 3)
     """
@@ -204,7 +200,6 @@ def categorical(
         device: that of `logits` if None.
         generator: the default generator if None.
 
-    >>> import gpugrad as gg
     >>> gg.random.categorical([[0.0, 1.0, 2.0]] * 4).shape
     (4,)
     """
@@ -231,7 +226,6 @@ def bernoulli(
         dtype: bool if None.
         device, generator: as for `gg.random.normal`.
 
-    >>> import gpugrad as gg
     >>> print(gg.random.bernoulli(3, 1.0))
     [ True  True  True]
     """
@@ -247,7 +241,6 @@ def rademacher(
 ) -> Tensor:  # fmt: skip
     """-1 or 1, equally likely; float32 if `dtype` is None, other arguments as `bits`.
 
-    >>> import gpugrad as gg
     >>> print(gg.abs(gg.random.rademacher(3)))
     [1. 1. 1.]
     """
@@ -262,7 +255,6 @@ def poisson(
 ) -> Tensor:  # fmt: skip
     """Poisson random numbers of a mean `rate`; int64 if `dtype` is None, others as `bernoulli`.
 
-    >>> import gpugrad as gg
     >>> gg.random.poisson((2, 3), 4.0).dtype.name
     'int64'
     """
@@ -278,7 +270,6 @@ def binomial(
 ) -> Tensor:  # fmt: skip
     """How many of `n` trials succeed, each with probability `p`; others as `poisson`.
 
-    >>> import gpugrad as gg
     >>> bool(gg.all(gg.random.binomial(5, 10, 0.3) <= 10))
     True
     """
@@ -295,7 +286,6 @@ def geometric(
 ) -> Tensor:  # fmt: skip
     """How many trials it takes to succeed, each with probability `p`; others as `poisson`.
 
-    >>> import gpugrad as gg
     >>> bool(gg.all(gg.random.geometric(5, 0.3) >= 1))
     True
     """
@@ -318,7 +308,6 @@ def negative_binomial(
 
     A Poisson number whose rate is a gamma number: `n` need not be whole.
 
-    >>> import gpugrad as gg
     >>> bool(gg.all(gg.random.negative_binomial(5, 3, 0.3) >= 0))
     True
     """

@@ -128,7 +128,6 @@ class Generator:
     depends on all elements they are not). A generator may be used by several threads: no two
     draws share a counter. Copies and pickles go on with the same numbers as the original.
 
-    >>> import gpugrad as gg
     >>> g = gg.random.Generator(0)
     >>> g.normal((2, 3)).shape
     (2, 3)
@@ -177,7 +176,6 @@ class Generator:
         The key of child i, counted over all calls, is words 0 and 1 of the block of counter
         (i, 0, 0, 1), which no draw reads. Drawing and splitting do not affect each other.
 
-        >>> import gpugrad as gg
         >>> a, b = gg.random.Generator(0).split(2)
         >>> bool(gg.any(a.normal(3) == b.normal(3)))
         False
@@ -200,7 +198,6 @@ class Generator:
         It depends on nothing else: not on what has been drawn or split. Its key is words 0 and
         1 of the block of counter (low word of `data`, high word, 0, 2).
 
-        >>> import gpugrad as gg
         >>> g = gg.random.Generator(0)
         >>> bool(gg.all(g.fold_in(7).normal(3) == g.fold_in(7).normal(3)))
         True
@@ -479,7 +476,6 @@ def set_seed(seed: int) -> None:
     Args:
         seed: int from 0.
 
-    >>> import gpugrad as gg
     >>> gg.set_seed(1)
     >>> a = gg.random.normal(3)
     >>> gg.set_seed(1)

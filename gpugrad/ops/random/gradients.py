@@ -103,7 +103,6 @@ def gamma_score(xp, alpha, log_x, /, *, order=1):
     Raises:
         ArgumentError: `order` is below 1.
 
-    >>> import gpugrad as gg
     >>> print(gg.gamma_score([1.0, 2.0], 0.5))
     [1.0772157 0.0772157]
     """
@@ -153,7 +152,6 @@ def gamma_sensitivity(xp, alpha, log_x, /, *, order=1):
     Raises:
         ArgumentError: `order` is below 1.
 
-    >>> import gpugrad as gg
     >>> print(gg.gamma_sensitivity([1.0, 2.0], 0.5))
     [0.90694785 0.5969254 ]
     """
@@ -250,7 +248,6 @@ def gamma_reparameterized(xp, alpha, source, sample, /, *, log=False):
         Tensor of the broadcast shape: the points that have for `alpha` the cumulative
         probability of `sample` for `source`.
 
-    >>> import gpugrad as gg
     >>> print(gg.gamma_reparameterized([2.0], [1.0], [0.5]))
     [1.3576766]
     """
@@ -285,7 +282,6 @@ def random_gamma_grad(xp, alpha, sample, /):
         Tensor of the broadcast shape: -(dF / d alpha) / (dF / dx) at x = `sample`; 0 where the
         sample is 0.
 
-    >>> import gpugrad as gg
     >>> print(gg.random_gamma_grad([1.0, 2.0], 1.5))
     [1.43093744 0.93663907]
     """

@@ -125,7 +125,6 @@ def multigammaln(xp, a, /, d):
     Raises:
         ArgumentError: `d` is below 1.
 
-    >>> import gpugrad as gg
     >>> print(gg.special.multigammaln([3.0], 2))
     [1.5501964]
     """

@@ -202,7 +202,6 @@ def betainc_grad_a(xp, a, b, x, /):
         Tensor of the broadcast shape, with a relative error of about 1e-12, for `a` and `b` of
         1e4 of 1e-10.
 
-    >>> import gpugrad as gg
     >>> print(gg.betainc_grad_a(1.0, 1.0, 0.5))
     -0.3465736
     """
@@ -224,7 +223,6 @@ def betainc_grad_b(xp, a, b, x, /):
     Returns:
         Tensor of the broadcast shape, as accurate as `betainc_grad_a`.
 
-    >>> import gpugrad as gg
     >>> print(gg.betainc_grad_b(1.0, 1.0, 0.5))
     0.3465736
     """

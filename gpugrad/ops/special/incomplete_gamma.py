@@ -189,7 +189,6 @@ def gammainc_grad_a(xp, a, x, /):
         Tensor of the broadcast shape, with a relative error of about 1e-12, for `a` of 1e5
         of 1e-10.
 
-    >>> import gpugrad as gg
     >>> print(gg.gammainc_grad_a(1.0, 1.0))
     -0.4317297
     """

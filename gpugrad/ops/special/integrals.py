@@ -176,7 +176,6 @@ def sici(xp, x, /):
         Two Tensors: the integral of sin(t) / t from 0 to `x`, and the integral of -cos(t) / t
         from `x` to infinity.
 
-    >>> import gpugrad as gg
     >>> print(*gg.special.sici(1.0))
     0.9460831 0.3374039
     """
@@ -197,7 +196,6 @@ def shichi(xp, x, /):
         Two Tensors: the integral of sinh(t) / t from 0 to `x`, and Euler's constant + log(x) +
         the integral of (cosh(t) - 1) / t from 0 to `x`.
 
-    >>> import gpugrad as gg
     >>> print(*gg.special.shichi(1.0))
     1.0572509 0.8378669
     """

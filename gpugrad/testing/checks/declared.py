@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import re
+import sys
 
 import numpy as np
 
@@ -30,19 +31,36 @@ def check_record(s: Subject) -> None:
 
 
 def check_documentation(s: Subject) -> None:
-    """There is a docstring that names every argument, and its example runs."""
+    """There is a docstring that names every argument and says the shape, and its example runs."""
     op = s.op
     if not op.doc:
         raise GradientCheckError(f"{op.name}: it has no docstring.")
     unnamed = [n for n in (*op.arrays, *op.params) if not re.search(rf"\b{n}\b", op.doc)]
     if unnamed:
         raise GradientCheckError(f"{op.name}: its docstring does not say what {unnamed} are.")
-    example = doctest.DocTestParser().get_doctest(op.doc, {}, op.name, None, 0)
+    _check_shape(s)
+    names = {"gg": sys.modules["gpugrad"], "np": np}  # which every example may use
+    example = doctest.DocTestParser().get_doctest(op.doc, names, op.name, None, 0)
     if not example.examples:
         raise GradientCheckError(f"{op.name}: its docstring has no example (>>> ...).")
     said: list[str] = []
     if doctest.DocTestRunner(NearNumbers(), verbose=False).run(example, out=said.append).failed:
         raise GradientCheckError(f"{op.name}: the example in its docstring fails.\n{''.join(said)}")
+
+
+def _check_shape(s: Subject) -> None:
+    """Where the docstring says that the result has the shape of an argument, it has."""
+    said = re.search(r"^Returns:\n    Tensor of the shape of `(\w+)`\.$", s.op.doc, re.MULTILINE)
+    if said is None or said[1] not in s.op.arrays:
+        return
+    for sample in (*s.every, *s.whole):
+        args, _ = sample.filled(sample.leaves)
+        shape = np.shape(args[s.op.arrays.index(said[1])])
+        if (got := sample.results()[0].shape) != shape:
+            raise GradientCheckError(
+                f"{sample.title}: the docstring says that the result has the shape of {said[1]}, "
+                f"{shape}. It has {got}."
+            )
 
 
 def check_errors(s: Subject) -> None:

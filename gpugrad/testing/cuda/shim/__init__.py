@@ -268,7 +268,6 @@ def compile_module(source: str, names: Sequence[str]) -> Module:
     Raises:
         ShimError: the compiler refuses it; its first lines are in the message.
 
-    >>> import numpy as np
     >>> from gpugrad.testing.cuda import shim
     >>> source = '''
     ... __global__ void twice(const float* x, float* y, int n) {

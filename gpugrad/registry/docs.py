@@ -1,0 +1,125 @@
+"""Completes an op's docstring with what its record says already.
+
+A declaration documents what is special to it: what it computes, arguments with a meaning of their
+own, an example. `complete` adds the rest: arguments that mean the same in every op (`axis`,
+`keepdims`, ...), the shape of the result, and the errors, from the calls in the record that must
+fail. A section that the author wrote is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpugrad.errors import ArgumentError, DTypeError
+
+__all__ = ["complete"]
+
+_ARGUMENTS = {
+    "correction": "subtracted from the count before dividing; 1 for the variance of a sample.",
+    "ddof": "NumPy's older name for `correction`.",
+    "device": "where the result is created; the default device if None.",
+    "dtype": "dtype of the result; None chooses it by NumPy's rules.",
+    "generator": "source of the random numbers; the default generator if None.",
+    "keepdims": "whether reduced axes stay, with length 1.",
+    "reduction": '``"mean"``, ``"sum"`` or ``"none"``.',
+}
+"""Arguments that mean the same in every op."""
+
+_SECTION = re.compile(r"^(Args|Returns|Raises):\n((?:    .*\n|\n(?=    ))*)\n?", re.MULTILINE)
+_NAMED = re.compile(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*):", re.MULTILINE)
+
+
+def complete(
+    doc: str, arrays: Sequence[str], params: Mapping[str, Any], errors: Iterable[Any],
+    elementwise: bool = False,
+) -> str:  # fmt: skip
+    """The docstring of an op with every section.
+
+    Args:
+        doc: what its author wrote, without indentation.
+        arrays: names of the array arguments.
+        params: names and defaults of the other arguments.
+        errors: calls that must fail, as an op's record has them.
+        elementwise: whether arrays are broadcast against each other.
+
+    >>> print(complete("Sum.", ["x"], {"axis": None, "keepdims": False}, []))
+    Sum.
+    <BLANKLINE>
+    Args:
+        x: array of any shape.
+        axis: int, tuple of ints, or None for all axes.
+        keepdims: whether reduced axes stay, with length 1.
+    <BLANKLINE>
+    Returns:
+        Tensor without the reduced axes.
+    """
+    head, mark, example = doc.partition(">>>")
+    written = dict(_SECTION.findall(f"{head}\n" if mark else f"{head}\n\n"))
+    head = _SECTION.sub("", f"{head}\n").rstrip()
+    args = written.get("Args", "")
+    named = {n.strip("*") for names in _NAMED.findall(args) for n in names.split(", ")}
+    missing = [n for n in arrays if n not in named]
+    before = after = ""
+    if missing:
+        before = _arrays(missing, elementwise)
+    for name, default in params.items():
+        if name not in named and (text := _parameter(name, default)):
+            after += f"    {name}: {text}\n"
+    sections = {
+        "Args": before + args + after,
+        "Returns": written.get("Returns") or _result(arrays, params, elementwise),
+        "Raises": written.get("Raises") or _raises(errors),
+    }
+    parts = [head, *(f"{title}:\n{lines.rstrip()}" for title, lines in sections.items() if lines)]
+    return "\n\n".join([*parts, mark + example] if mark else parts)
+
+
+def _arrays(names: Sequence[str], elementwise: bool) -> str:
+    if not elementwise:
+        return "".join(f"    {name}: array of any shape.\n" for name in names)
+    many = len(names) > 1
+    return (
+        f"    {', '.join(names)}: array{'s, broadcast against each other' if many else ''}, "
+        "of any shape; or a number.\n"
+    )
+
+
+def _parameter(name: str, default: Any) -> str | None:
+    if name == "axis":
+        many = default is None
+        return "int, tuple of ints, or None for all axes." if many else "int, along which."
+    return _ARGUMENTS.get(name)
+
+
+def _result(arrays: Sequence[str], params: Mapping[str, Any], elementwise: bool) -> str:
+    if elementwise:
+        shape = "the (broadcast) shape; its dtype follows NumPy's promotion"
+    elif "keepdims" in params:
+        return "    Tensor without the reduced axes.\n"
+    elif "reduction" in params:
+        shape = f"shape (), or of the shape of `{arrays[0]}`"
+    elif arrays:
+        shape = f"the shape of `{arrays[0]}`"
+    else:
+        return ""
+    return f"    Tensor of {shape}.\n"
+
+
+def _raises(errors: Iterable[Any]) -> str:
+    """What the calls that must fail raise; the classes say why."""
+    classes: dict[type[Exception], list[str]] = {}
+    for _, keywords, cls, _ in errors:
+        examples = classes.setdefault(cls, [])
+        if cls in (ArgumentError, DTypeError):
+            examples += [
+                text for name, value in keywords.items()
+                if len(text := f"``{name}={value!r}``") < 40 and "array" not in text
+            ][:1]  # fmt: skip
+    lines = ""
+    for cls, examples in classes.items():
+        why = (cls.__doc__ or "").partition(".")[0]
+        such = f", such as {' or '.join(dict.fromkeys(examples))}" if examples else ""
+        lines += f"    {cls.__name__}: {why[:1].lower()}{why[1:]}{such}.\n"
+    return lines
