@@ -265,10 +265,7 @@ def empty_cache(device: str | Device | None = None) -> int:
 
 
 def set_memory_limit(
-    size: int | None = None,
-    *,
-    fraction: float | None = None,
-    device: str | Device | None = None,
+    size: int | None = None, *, fraction: float | None = None, device: str | Device | None = None
 ) -> None:
     """Set how much memory of a GPU the pool may reserve; beyond it ops raise OutOfMemoryError.
 

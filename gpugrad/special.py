@@ -66,15 +66,7 @@ from gpugrad.ops.special.entropy import (
     xlog1py,
     xlogy,
 )
-from gpugrad.ops.special.error_functions import (
-    dawsn,
-    erfcinv,
-    erfcx,
-    erfinv,
-    log_ndtr,
-    ndtr,
-    ndtri,
-)
+from gpugrad.ops.special.error_functions import dawsn, erfcinv, erfcx, erfinv, log_ndtr, ndtr, ndtri
 from gpugrad.ops.special.gamma import (
     beta,
     betaln,

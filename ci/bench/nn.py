@@ -122,10 +122,7 @@ def contestants(ours: Function, theirs: Function, arrays: list[Any]) -> dict[str
             y = ours(*variables)
         return tape.gradient(y, variables, output_gradients=upstream)
 
-    return {
-        "gpugrad": gpugrad,
-        "torch": lambda: torch.autograd.grad(theirs(*leaves), leaves, g),
-    }
+    return {"gpugrad": gpugrad, "torch": lambda: torch.autograd.grad(theirs(*leaves), leaves, g)}
 
 
 def main() -> int:

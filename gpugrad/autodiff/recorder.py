@@ -18,14 +18,7 @@ from gpugrad.core.devices import formulas_on
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, constant, next_id, tensor, threads, wrap
 from gpugrad.core.variable import Variable
-from gpugrad.errors import (
-    ArgumentError,
-    DeviceError,
-    DTypeError,
-    GpugradError,
-    ShapeError,
-    reraise,
-)
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, GpugradError, ShapeError, reraise
 from gpugrad.trace.array import running, tracing, unwrapped, user_line
 from gpugrad.trace.listener import Listener
 from gpugrad.trace.program import OtherwiseError

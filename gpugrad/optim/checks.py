@@ -9,13 +9,7 @@ from gpugrad.core.backend import NAMESPACES, is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
-from gpugrad.errors import (
-    ArgumentError,
-    DeviceError,
-    DTypeError,
-    IndexOutOfBoundsError,
-    ShapeError,
-)
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, IndexOutOfBoundsError, ShapeError
 
 __all__ = ["Gradient", "fitting", "one_element", "paired"]
 

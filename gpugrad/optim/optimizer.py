@@ -16,23 +16,10 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.threads import spread
 from gpugrad.core.variable import Variable
-from gpugrad.errors import (
-    ArgumentError,
-    CheckpointError,
-    DTypeError,
-    ShapeError,
-    reraise,
-)
+from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, ShapeError, reraise
 from gpugrad.kernels.by_hand.optim import step as launch_step
 from gpugrad.optim.applied import Applied
-from gpugrad.optim.arrays import (
-    Average,
-    flat,
-    move,
-    parts,
-    scratch,
-    writable,
-)
+from gpugrad.optim.arrays import Average, flat, move, parts, scratch, writable
 from gpugrad.optim.checks import Gradient, fitting, one_element, paired
 from gpugrad.optim.states import State, Work, grouped
 from gpugrad.trace.array import running

@@ -76,7 +76,8 @@ class Op(DeclaredRules):
         kinds: of dtype that it takes: ``f`` float, ``c`` complex, ``i`` int, ``b`` bool. Without
             ``c`` complex arguments are refused under a tape, unless the op is linear.
         samples: function of a NumPy random generator that yields (arguments, keywords).
-        ref: the function on NumPy arrays that the forward must equal, or its dotted name.
+        ref: the function on NumPy arrays that the forward must equal, or its dotted name;
+            NumPy's function of that name if None.
         errors: calls that must fail: (arguments, keywords, exception class, words).
         home: the module that declares it.
     """
@@ -126,8 +127,9 @@ class Op(DeclaredRules):
         self.cuda, self.home = cuda, home
         self.is_library_function = isinstance(forward, _LibraryFunction)
         self.kinds = kinds
-        self.samples, self.ref, self.errors = samples, ref, tuple(errors)
-        self.doc = complete(doc, arrays, params, self.errors, kind == "elementwise")
+        self.samples, self.errors = samples, tuple(errors)
+        self.ref = f"numpy.{name}" if ref is None else ref
+        self.doc = doc and complete(doc, arrays, params, self.errors, kind == "elementwise")
         self.optional = frozenset(n for n in arrays if ps[n].default is None)
         self.impl = _Readings(name)
         self.opened = forward  # a composite's body, as it runs on recorded Tensors
@@ -225,8 +227,7 @@ def elementwise(
         singular: partials can be infinite; a gradient of exactly 0 then stays 0.
         differentiable, keeps_half: as for `op`.
         domain: interval of the samples' values, or one for each array.
-        kinds, samples, ref, errors: see `Op`. `ref` is the library's function of that name if
-            None.
+        kinds, samples, ref, errors: see `Op`.
         cuda: as for `op`.
         doc: what it computes; the docstring adds what all elementwise ops have in common.
         example: arguments, and what printing the result gives.
@@ -254,7 +255,7 @@ def elementwise(
             partials=d, singular=singular, differentiable=differentiable,
             keeps_half=keeps_half, cuda=cuda, kinds=kinds,
             samples=samples or grid(len(arrays), domain),
-            ref=ref or (None if callable(forward) else f"numpy.{forward or name}"),
+            ref=f"numpy.{forward}" if ref is None and isinstance(forward, str) else ref,
             errors=errors or _elementwise_errors(len(arrays), kinds),
             home=sys._getframe(1).f_globals["__name__"],
             doc=f"{doc}\n\n>>> print(gg.{name}({example[0]}))\n{example[1]}\n",

@@ -10,13 +10,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.core import tensor as tensor_module
-from gpugrad.errors import (
-    ArgumentError,
-    AxisError,
-    DTypeError,
-    IndexOutOfBoundsError,
-    ShapeError,
-)
+from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 
 C = gg.constant
 

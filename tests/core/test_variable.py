@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.errors import (
-    ArgumentError,
-    DTypeError,
-    IndexOutOfBoundsError,
-    ShapeError,
-)
+from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 
 C = gg.constant
 

@@ -208,8 +208,7 @@ def test_softmax_is_right(rng, shape):
 
 @needs_shim
 @pytest.mark.parametrize(
-    ("dtype", "tolerance"),
-    [(gg.float64, 1e-12), (gg.float16, 4e-3), (gg.bfloat16, 4e-2)],
+    ("dtype", "tolerance"), [(gg.float64, 1e-12), (gg.float16, 4e-3), (gg.bfloat16, 4e-2)]
 )
 def test_other_dtypes_are_right(rng, dtype, tolerance):
     x, g, row = (normal(rng, *s, dtype=dtype) for s in ((6, 24), (6, 24), (24,)))

@@ -77,10 +77,7 @@ def test_losses_of_sixteen_bit_scores_stay_wide(dtype, rng):
 
 @pytest.mark.parametrize(
     "step",
-    [
-        training(lambda losses: gg.sum(losses) ** 2),
-        training(gg.sum, label_smoothing=0.1),
-    ],
+    [training(lambda losses: gg.sum(losses) ** 2), training(gg.sum, label_smoothing=0.1)],
     ids=["a gradient by the loss's value", "smoothing"],
 )
 def test_a_loss_stays_apart_from(step, rng):

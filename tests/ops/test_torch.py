@@ -679,7 +679,7 @@ unique_values y0 y1
 """torch has no derivative of these."""
 
 ROUGH = {
-    "random_gamma_grad": (1e-4, "torch computes a rational approximation, in float32's accuracy"),
+    "random_gamma_grad": (1e-4, "torch computes a rational approximation, in float32's accuracy")
 }
 """Relative tolerance of the values, and why it is larger."""
 

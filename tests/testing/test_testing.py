@@ -15,13 +15,7 @@ from gpugrad.core.devices import CPU
 from gpugrad.core.samples import grid, shaped
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.registry.record import OPS, elementwise, op
-from gpugrad.testing import (
-    CHECKS,
-    GradientCheckError,
-    assert_close,
-    check_grads,
-    check_op,
-)
+from gpugrad.testing import CHECKS, GradientCheckError, assert_close, check_grads, check_op
 
 EXAMPLE = ("[1.0]", "[1.]")
 
@@ -350,8 +344,8 @@ def test_an_incomplete_record_is_found(lacking, words):
 
 
 def _documented(doc):
-    def planted(xp, x, /):
-        return x * x
+    def planted(xp, x, /, scale=1.0):
+        return x * x * scale
 
     planted.__doc__ = doc
     return op(vjp=[_double], samples=grid(1), ref="numpy.square")(planted)
@@ -361,15 +355,31 @@ def _documented(doc):
     ("doc", "words"),
     [
         (None, "no docstring"),
-        ("A square.", "does not say what ['x'] are"),
-        ("Square of x.", "no example"),
-        ("Square of x.\n\n>>> 1 + 1\n3\n", "Expected:\n    3\nGot:\n    2"),
-        ("Square of x.\n\n>>> 1 / 0\n", "ZeroDivisionError"),
+        ("A square.", "does not say what ['scale'] are"),
+        ("Square of x by scale.", "no example"),
+        ("Square of x by scale.\n\n>>> 1 + 1\n3\n", "Expected:\n    3\nGot:\n    2"),
+        ("Square of x by scale.\n\n>>> 1 / 0\n", "ZeroDivisionError"),
     ],
 )
 def test_bad_documentation_is_found(doc, words):
     _documented(doc)
     assert words in found_by("planted", "documentation")
+
+
+def test_a_docstring_that_is_wrong_about_the_shape_is_found():
+    @op(samples=grid(1), ref="numpy.sum")
+    def planted(xp, x, /):
+        """Sum.
+
+        Returns:
+            Tensor of the shape of `x`.
+
+        >>> 1
+        1
+        """
+        return xp.sum(x)
+
+    assert "the shape of x, (3,). It has ()" in found_by("planted", "documentation")
 
 
 @pytest.mark.parametrize("signature", ["planted", "planted()", "planted(x", "planted(x))", "(x)"])
@@ -549,10 +559,7 @@ def test_the_fake_has_two_devices_and_keeps_them_apart(cupy):
 def test_the_fake_gives_nan_for_singular_matrices_unless_told_to_raise(cupy):
     singular = cupy.zeros((2, 2))
     assert cupy.isnan(cupy.linalg.inv(singular)).all()
-    with (
-        sys.modules["cupyx"].errstate(linalg="raise"),
-        pytest.raises(np.linalg.LinAlgError),
-    ):
+    with sys.modules["cupyx"].errstate(linalg="raise"), pytest.raises(np.linalg.LinAlgError):
         cupy.linalg.inv(singular)
 
 

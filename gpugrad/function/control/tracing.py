@@ -14,13 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gpugrad.autodiff.batched import (
-    dressed,
-    levels_of,
-    levels_running,
-    spread_everywhere,
-    stripped,
-)
+from gpugrad.autodiff.batched import dressed, levels_of, levels_running, spread_everywhere, stripped
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, bottom, is_inexact

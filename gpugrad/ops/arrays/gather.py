@@ -11,13 +11,7 @@ from gpugrad.core.backend import ARRAYS, NUMPY, TENSOR, bottom
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
-from gpugrad.errors import (
-    AxisError,
-    DTypeError,
-    IndexOutOfBoundsError,
-    ShapeError,
-    saying_where,
-)
+from gpugrad.errors import AxisError, DTypeError, IndexOutOfBoundsError, ShapeError, saying_where
 from gpugrad.kernels.by_hand import scatter
 from gpugrad.ops.arrays.creation import arange
 from gpugrad.ops.arrays.index_rules import add_at, as_int64, check_range, explained, flat_places
@@ -82,7 +76,7 @@ def _take_samples(rng):
 @op(
     vjp=[_take_vjp, None],
     jvp=[lambda xp, t, indices, axis: xp.take(t, indices, axis=axis), None],
-    keeps_half=True, batch=_taken("take"), kinds="fc", ref="numpy.take", samples=_take_samples,
+    keeps_half=True, batch=_taken("take"), kinds="fc", samples=_take_samples,
     cuda=scatter.take,
     errors=[
         ([np.ones((2, 3)), np.array([3])], {"axis": 1}, IndexOutOfBoundsError, "take: index 3"),

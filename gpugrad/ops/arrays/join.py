@@ -79,7 +79,7 @@ def _stack_batch(xp, batched, arrays, *, axis):
 
 
 @op(
-    vjp=_stack_vjp, variadic=True, linear=True, keeps_half=True, kinds="fci", ref="numpy.stack",
+    vjp=_stack_vjp, variadic=True, linear=True, keeps_half=True, kinds="fci",
     batch=_stack_batch,
     samples=calls(
         lambda rng: ([[uniform(rng, 3), uniform(rng, 3)]], {}),

@@ -65,7 +65,7 @@ def concatenate(xp, arrays, /, axis=0, *, dtype=None):
 
 
 @op(
-    variadic=True, kinds="fci", ref="numpy.hstack", errors=_DIFFER,
+    variadic=True, kinds="fci", errors=_DIFFER,
     samples=_lists([(2,), (3,)], [(2, 1), (2, 3)], [(), (2,)], [(2, 1, 2), (2, 2, 2)]),
 )  # fmt: skip
 def hstack(xp, arrays, /):
@@ -90,7 +90,7 @@ def hstack(xp, arrays, /):
 
 
 @op(
-    variadic=True, kinds="fci", ref="numpy.vstack", errors=_DIFFER,
+    variadic=True, kinds="fci", errors=_DIFFER,
     samples=_lists([(3,), (3,)], [(1, 2), (3, 2)], [(2,), (2, 2)], [(), ()]),
 )  # fmt: skip
 def vstack(xp, arrays, /):
@@ -114,7 +114,7 @@ def vstack(xp, arrays, /):
 
 
 @op(
-    variadic=True, kinds="fci", ref="numpy.dstack", errors=_DIFFER,
+    variadic=True, kinds="fci", errors=_DIFFER,
     samples=_lists([(3,), (3,)], [(2, 2), (2, 2)], [(2, 2, 1), (2, 2)], [(), ()]),
 )  # fmt: skip
 def dstack(xp, arrays, /):
@@ -139,7 +139,7 @@ def dstack(xp, arrays, /):
 
 
 @op(
-    variadic=True, kinds="fci", ref="numpy.column_stack",
+    variadic=True, kinds="fci",
     samples=_lists([(3,), (3,)], [(2, 2), (2,)], [(0,), (0,)], [(), ()]),
     errors=[([[np.ones(2), np.ones(3)]], {}, ShapeError, r"\(2,\).*\(3,\)")],
 )  # fmt: skip

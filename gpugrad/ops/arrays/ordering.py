@@ -131,7 +131,7 @@ def lexsort(xp, keys, /, axis=-1):
 
 
 @op(
-    kinds="c", ref="numpy.sort_complex",
+    kinds="c",
     samples=shaped(([(4,)], {}), ([(2, 3)], {}), ([(0,)], {})),
     errors=[([np.array(1j)], {}, AxisError, "axis -1")],
 )  # fmt: skip

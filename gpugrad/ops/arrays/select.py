@@ -56,7 +56,7 @@ _CHOICE = np.array([True, False, True])
 
 @op(
     vjp=[None, _compress_vjp], jvp=[None, _compress_jvp], keeps_half=True, kinds="fc",
-    ref="numpy.compress", batch=_compress_batch,
+    batch=_compress_batch,
     samples=calls(
         lambda rng: ([_CHOICE, uniform(rng, 3)], {}),
         lambda rng: ([_CHOICE[:2], uniform(rng, 2, 3)], {"axis": 1}),
@@ -102,7 +102,7 @@ def compress(xp, condition, x, /, axis=None):
 
 
 @op(
-    kinds="fc", ref="numpy.extract",
+    kinds="fc",
     samples=calls(
         lambda rng: ([_CHOICE, uniform(rng, 3)], {}),
         lambda rng: ([np.eye(2) > 0, uniform(rng, 2, 2)], {}),
@@ -293,7 +293,7 @@ def _some_zeros(rng):
 
 
 @op(
-    differentiable=False, kinds="fi", ref="numpy.argwhere", samples=_some_zeros,
+    differentiable=False, kinds="fi", samples=_some_zeros,
     batch=by_values("argwhere", "Use x != 0 instead."),
     errors=[(["text"], {}, DTypeError, "number")],
 )  # fmt: skip
@@ -317,7 +317,7 @@ def argwhere(xp, x, /):
 
 
 @op(
-    differentiable=False, kinds="fi", ref="numpy.flatnonzero", samples=_some_zeros,
+    differentiable=False, kinds="fi", samples=_some_zeros,
     batch=by_values("flatnonzero", "Use x != 0 instead."),
     errors=[(["text"], {}, DTypeError, "number")],
 )  # fmt: skip

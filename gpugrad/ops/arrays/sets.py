@@ -149,7 +149,7 @@ def unique_inverse(x, /):
     return UniqueInverse(found[0], found[2])
 
 
-@op(kinds="f", ref="numpy.unique_values", samples=_different, errors=_TEXT)
+@op(kinds="f", samples=_different, errors=_TEXT)
 def unique_values(xp, x, /):
     """The distinct elements in ascending order; each gradient goes to the first of its value.
 
@@ -229,7 +229,7 @@ def _integers(rng, *shape):
 
 
 @op(
-    differentiable=False, kinds="fi", ref="numpy.isin", batch=_isin_batch,
+    differentiable=False, kinds="fi", batch=_isin_batch,
     samples=calls(
         lambda rng: ([_integers(rng, 2, 3), _integers(rng, 2)], {}),
         lambda rng: ([_integers(rng, 4) / 2, _integers(rng, 2, 1) / 2], {"invert": True}),
@@ -268,7 +268,7 @@ def _flat(xp, x):
     return xp.reshape(x, (x.size,))
 
 
-@op(kinds="f", ref="numpy.union1d", samples=_two_sets, errors=_TEXT_TWO)
+@op(kinds="f", samples=_two_sets, errors=_TEXT_TWO)
 def union1d(xp, x, y, /):
     """The distinct elements of two arrays together, in ascending order.
 
@@ -288,7 +288,7 @@ def union1d(xp, x, y, /):
     return xp.unique_values(xp.concat([_flat(xp, x), _flat(xp, y)], axis=0))
 
 
-@op(kinds="f", ref="numpy.intersect1d", samples=_two_sets, errors=_TEXT_TWO)
+@op(kinds="f", samples=_two_sets, errors=_TEXT_TWO)
 def intersect1d(xp, x, y, /, assume_unique=False):
     """The distinct elements that are in both of two arrays, in ascending order.
 
@@ -309,7 +309,7 @@ def intersect1d(xp, x, y, /, assume_unique=False):
     return xp.compress(xp.isin(own, y), own)
 
 
-@op(kinds="f", ref="numpy.setdiff1d", samples=_two_sets, errors=_TEXT_TWO)
+@op(kinds="f", samples=_two_sets, errors=_TEXT_TWO)
 def setdiff1d(xp, x, y, /, assume_unique=False):
     """The distinct elements of one array that are not in another, in ascending order.
 
@@ -331,7 +331,7 @@ def setdiff1d(xp, x, y, /, assume_unique=False):
     return xp.compress(xp.isin(own, y, invert=True), own)
 
 
-@op(kinds="f", ref="numpy.setxor1d", samples=_two_sets, errors=_TEXT_TWO)
+@op(kinds="f", samples=_two_sets, errors=_TEXT_TWO)
 def setxor1d(xp, x, y, /, assume_unique=False):
     """The distinct elements that are in one of two arrays and not in both, in ascending order.
 

@@ -18,7 +18,7 @@ _TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]
 
 
 @op(
-    kinds="fci", ref="numpy.transpose",
+    kinds="fci",
     samples=shaped(
         ([(2, 3)], {}), ([(2, 3, 4)], {"axes": (1, -1, 0)}), ([()], {}), ([(3,)], {}),
         ([(0, 2)], {}),
@@ -48,7 +48,7 @@ def transpose(xp, x, /, axes=None):
 
 
 @op(
-    kinds="fci", ref="numpy.rollaxis",
+    kinds="fci",
     samples=shaped(
         ([(2, 3, 4)], {"axis": 2}), ([(2, 3, 4)], {"axis": 0, "start": 2}),
         ([(2, 3, 4)], {"axis": -1, "start": -2}), ([(2, 3)], {"axis": 1, "start": 2}),
@@ -87,7 +87,7 @@ def rollaxis(xp, x, /, axis, start=0):
 # ---- at least so many axes ---------------------------------------------------------------
 
 
-@op(name="atleast_1d", kinds="fci", ref="numpy.atleast_1d", samples=_ANY, errors=_TEXT)
+@op(name="atleast_1d", kinds="fci", samples=_ANY, errors=_TEXT)
 def _atleast_1d(xp, x, /):
     """`x` itself, or of shape (1,) if it is 0-d: the op behind `atleast_1d`.
 
@@ -103,7 +103,7 @@ def _atleast_1d(xp, x, /):
     return xp.reshape(x, tuple(x.shape) or (1,))
 
 
-@op(name="atleast_2d", kinds="fci", ref="numpy.atleast_2d", samples=_ANY, errors=_TEXT)
+@op(name="atleast_2d", kinds="fci", samples=_ANY, errors=_TEXT)
 def _atleast_2d(xp, x, /):
     """`x` itself, or with axes in front if it has fewer than two: the op behind `atleast_2d`.
 
@@ -119,7 +119,7 @@ def _atleast_2d(xp, x, /):
     return xp.reshape(x, (1,) * (2 - x.ndim) + tuple(x.shape))
 
 
-@op(name="atleast_3d", kinds="fci", ref="numpy.atleast_3d", samples=_ANY, errors=_TEXT)
+@op(name="atleast_3d", kinds="fci", samples=_ANY, errors=_TEXT)
 def _atleast_3d(xp, x, /):
     """`x` itself, or with more axes if it has fewer than three: the op behind `atleast_3d`.
 
@@ -196,7 +196,7 @@ def atleast_3d(*arrays):
 _PLANES = shaped(([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2)], {}))
 
 
-@op(kinds="fci", ref="numpy.flipud", samples=_PLANES,
+@op(kinds="fci", samples=_PLANES,
     errors=[([np.array(1.0)], {}, AxisError, "axis 0")])  # fmt: skip
 def flipud(xp, x, /):
     """Reverse the order along axis 0: a matrix upside down.
@@ -217,7 +217,7 @@ def flipud(xp, x, /):
     return xp.flip(x, axis=0)
 
 
-@op(kinds="fci", ref="numpy.fliplr", samples=_PLANES,
+@op(kinds="fci", samples=_PLANES,
     errors=[([np.ones(3)], {}, AxisError, "axis 1")])  # fmt: skip
 def fliplr(xp, x, /):
     """Reverse the order along axis 1: a matrix as in a mirror.
@@ -239,7 +239,7 @@ def fliplr(xp, x, /):
 
 
 @op(
-    kinds="fci", ref="numpy.rot90",
+    kinds="fci",
     samples=shaped(
         ([(2, 3)], {}), ([(2, 3)], {"k": 2}), ([(2, 3, 2)], {"k": -1, "axes": (1, 2)}),
         ([(2, 3)], {"k": 4}), ([(0, 2)], {"k": 3, "axes": (-1, 0)}),
@@ -281,7 +281,7 @@ def rot90(xp, x, /, k=1, axes=(0, 1)):
 
 
 @op(
-    kinds="fci", ref="numpy.diag",
+    kinds="fci",
     samples=shaped(
         ([(3,)], {}), ([(2,)], {"k": 1}), ([(2,)], {"k": -2}), ([(3, 2)], {"k": -1}),
         ([(2, 3)], {}), ([(0,)], {"k": 1}),
@@ -314,7 +314,7 @@ def diag(xp, x, /, k=0):
 
 
 @op(
-    kinds="fci", ref="numpy.diagflat",
+    kinds="fci",
     samples=shaped(([(3,)], {}), ([(2, 2)], {"k": 1}), ([()], {"k": -1}), ([(0,)], {})),
     errors=_TEXT,
 )  # fmt: skip

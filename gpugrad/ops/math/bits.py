@@ -39,7 +39,7 @@ def _along_examples(name):
 
 
 @op(
-    differentiable=False, kinds="ib", ref="numpy.packbits", batch=_along_examples("packbits"),
+    differentiable=False, kinds="ib", batch=_along_examples("packbits"),
     samples=calls(
         lambda rng: ([rng.integers(0, 2, 10)], {}),
         lambda rng: ([rng.integers(0, 2, (2, 3))], {"axis": 0, "bitorder": "little"}),

@@ -34,7 +34,7 @@ def _round_batch(xp, batched, x, *, decimals):
 
 
 @op(
-    name="round", differentiable=False, kinds="fci", ref="numpy.round", batch=_round_batch,
+    name="round", differentiable=False, kinds="fci", batch=_round_batch,
     samples=shaped(([(3,)], {}), ([()], {}), ([(2, 3)], {"decimals": 1}), ([(0, 2)], {})),
     errors=[(["text"], {}, DTypeError, "number")],
 )  # fmt: skip

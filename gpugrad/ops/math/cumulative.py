@@ -54,7 +54,7 @@ _NEEDS_AXIS: list[Any] = [([np.ones((2, 3))], {}, AxisError, "axis= is needed")]
 
 
 @op(vjp=[_cumulative_sum_vjp], linear=True, keeps_half=True, kinds="fci", samples=_CUMULATIVE,
-    ref="numpy.cumulative_sum", errors=_NEEDS_AXIS, batch=_running("cumulative_sum"),
+    errors=_NEEDS_AXIS, batch=_running("cumulative_sum"),
     cuda=scan.cumulative_sum)  # fmt: skip
 def cumulative_sum(xp, x, /, axis=None, *, dtype=None, include_initial=False):
     """Running sum along an axis.
@@ -130,7 +130,7 @@ def _cumulative_prod_vjp(xp, g, x, axis, dtype, include_initial):
 
 
 @op(vjp=[_cumulative_prod_vjp], keeps_half=True, kinds="fci", samples=_CUMULATIVE,
-    ref="numpy.cumulative_prod", errors=_NEEDS_AXIS, batch=_running("cumulative_prod"),
+    errors=_NEEDS_AXIS, batch=_running("cumulative_prod"),
     cuda=scan.cumulative_prod)  # fmt: skip
 def cumulative_prod(xp, x, /, axis=None, *, dtype=None, include_initial=False):
     """Running product along an axis. Exact gradients beside zeros.
@@ -162,7 +162,7 @@ _NUMPYS = shaped(
 _BEYOND: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
 
 
-@op(keeps_half=True, kinds="fci", samples=_NUMPYS, ref="numpy.cumsum", errors=_BEYOND)
+@op(keeps_half=True, kinds="fci", samples=_NUMPYS, errors=_BEYOND)
 def cumsum(xp, x, /, axis=None, dtype=None):
     """Running sum as NumPy's: `cumulative_sum`, of all elements if no axis is given.
 
@@ -184,7 +184,7 @@ def cumsum(xp, x, /, axis=None, dtype=None):
     return xp.cumulative_sum(x, axis=0 if axis is None else axis, dtype=dtype)
 
 
-@op(keeps_half=True, kinds="fci", samples=_NUMPYS, ref="numpy.cumprod", errors=_BEYOND)
+@op(keeps_half=True, kinds="fci", samples=_NUMPYS, errors=_BEYOND)
 def cumprod(xp, x, /, axis=None, dtype=None):
     """Running product as NumPy's: `cumulative_prod`, of all elements if no axis is given.
 

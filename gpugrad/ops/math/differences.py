@@ -117,7 +117,7 @@ def diff(
 
 
 @op(
-    arrays=("x", "to_end", "to_begin"), kinds="fc", ref="numpy.ediff1d",
+    arrays=("x", "to_end", "to_begin"), kinds="fc",
     samples=calls(
         lambda rng: ([uniform(rng, 2, 2)], {}),
         lambda rng: ([uniform(rng, 3)], {"to_end": uniform(rng, 2), "to_begin": 1.0}),
@@ -309,7 +309,7 @@ _INTEGRAL_ERRORS: list[Any] = [
 ]
 
 
-@op(arrays=("y", "x"), kinds="fc", samples=_INTEGRALS, ref="numpy.trapezoid",
+@op(arrays=("y", "x"), kinds="fc", samples=_INTEGRALS,
     errors=_INTEGRAL_ERRORS)  # fmt: skip
 def trapezoid(xp, y, /, x=None, dx=1.0, axis=-1):
     """Integral along an axis by the trapezoidal rule.

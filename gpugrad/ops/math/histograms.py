@@ -124,7 +124,6 @@ def _digitize_samples(rng):
 
 @op(
     differentiable=False, kinds="fi", batch=_digitize_batch, samples=_digitize_samples,
-    ref="numpy.digitize",
     errors=[([np.ones(2), np.ones((2, 2))], {}, ShapeError, r"digitize: .*\(2, 2\)")],
 )  # fmt: skip
 def digitize(xp, x, bins, /, right=False):

@@ -85,7 +85,7 @@ def _in_dtype(xp, f, x, dtype):
 # ---- sums and products -------------------------------------------------------------------
 
 
-@op(keeps_half=True, kinds="fc", samples=_EVERY, ref="numpy.nansum", errors=_NO_AXIS)
+@op(keeps_half=True, kinds="fc", samples=_EVERY, errors=_NO_AXIS)
 def nansum(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Sum along axes of what is not NaN; 0 where there is nothing to add.
 
@@ -108,7 +108,7 @@ def nansum(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     return xp.sum(_filled(xp, x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@op(keeps_half=True, kinds="fc", samples=_EVERY, ref="numpy.nanprod", errors=_NO_AXIS)
+@op(keeps_half=True, kinds="fc", samples=_EVERY, errors=_NO_AXIS)
 def nanprod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Product along axes of what is not NaN; 1 where there is nothing to multiply.
 
@@ -389,7 +389,7 @@ def _place(xp, x, extreme, axis, keepdims):
     return xp.where(xp.reshape(nothing, found.shape), -1, found)
 
 
-@op(samples=_ONE, ref="numpy.nanargmax", errors=_EMPTY)
+@op(samples=_ONE, errors=_EMPTY)
 def nanargmax(xp, x, /, axis=None, *, keepdims=False):
     """Index of the largest element that is not NaN, the first of equal ones. No gradient.
 
@@ -411,7 +411,7 @@ def nanargmax(xp, x, /, axis=None, *, keepdims=False):
     return _place(xp, x, xp.nanmax, axis, keepdims)
 
 
-@op(samples=_ONE, ref="numpy.nanargmin", errors=_EMPTY)
+@op(samples=_ONE, errors=_EMPTY)
 def nanargmin(xp, x, /, axis=None, *, keepdims=False):
     """Index of the smallest element that is not NaN, the first of equal ones. No gradient.
 

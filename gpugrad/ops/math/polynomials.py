@@ -30,7 +30,7 @@ def _in_front(xp, x, n):
     return x if x.size == n else xp.pad(x, (n - x.size, 0))
 
 
-@op(kinds="fc", ref="numpy.polyadd", samples=_PAIRS, errors=_MATRIX)
+@op(kinds="fc", samples=_PAIRS, errors=_MATRIX)
 def polyadd(xp, x1, x2, /):
     """Coefficients of a sum of polynomials.
 
@@ -51,7 +51,7 @@ def polyadd(xp, x1, x2, /):
     return _in_front(xp, x1, n) + _in_front(xp, x2, n)
 
 
-@op(kinds="fc", ref="numpy.polysub", samples=_PAIRS, errors=_MATRIX)
+@op(kinds="fc", samples=_PAIRS, errors=_MATRIX)
 def polysub(xp, x1, x2, /):
     """Coefficients of a difference of polynomials.
 
@@ -72,7 +72,7 @@ def polysub(xp, x1, x2, /):
     return _in_front(xp, x1, n) - _in_front(xp, x2, n)
 
 
-@op(kinds="fc", ref="numpy.polymul", samples=_PAIRS, errors=_MATRIX)
+@op(kinds="fc", samples=_PAIRS, errors=_MATRIX)
 def polymul(xp, x1, x2, /):
     """Coefficients of a product of polynomials.
 
@@ -93,7 +93,7 @@ def polymul(xp, x1, x2, /):
 
 
 @op(
-    outputs=2, kinds="fc", ref="numpy.polydiv",
+    outputs=2, kinds="fc",
     samples=shaped(([(4,), (2,)], {}), ([(3,), (3,)], {}), ([(2,), (1,)], {}), domain=(0.5, 2)),
     errors=[*_MATRIX, ([np.ones(2), np.ones(0)], {}, ShapeError, "polydiv.*no coefficients")],
 )  # fmt: skip
@@ -175,7 +175,7 @@ def polyint(xp, p, /, m=1, k=None):
 
 
 @op(
-    kinds="fc", ref="numpy.poly", samples=shaped(([(3,)], {}), ([(1,)], {})),
+    kinds="fc", samples=shaped(([(3,)], {}), ([(1,)], {})),
     errors=[([np.ones((2, 2))], {}, ShapeError, r"poly.*\(2, 2\)")],
 )  # fmt: skip
 def poly(xp, x, /):
@@ -214,7 +214,7 @@ def _polyfit_samples(rng):
 
 
 @op(
-    ref="numpy.polyfit", samples=_polyfit_samples,
+    samples=_polyfit_samples,
     errors=[
         ([np.ones(3), np.ones(2)], {"deg": 1}, ShapeError, r"polyfit.*\(3,\).*\(2,\)"),
         ([np.ones(3), np.ones(3)], {"deg": -1}, ArgumentError, "polyfit: deg=-1"),

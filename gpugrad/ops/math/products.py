@@ -201,7 +201,7 @@ def vecdot(xp, x1, x2, /, axis=-1):
 
 
 @op(
-    keeps_half=True, kinds="fci", ref="numpy.dot",
+    keeps_half=True, kinds="fci",
     samples=shaped(
         ([(3,), (3,)], {}), ([(2, 3), (3, 2)], {}), ([(), (3,)], {}), ([(2, 2, 3), (3,)], {}),
         ([(2, 3), (2, 3, 2)], {}), ([(0,), (0,)], {}),
@@ -249,7 +249,7 @@ def _contracted(x1, x2, axes):
 
 
 @op(
-    keeps_half=True, kinds="fci", ref="numpy.tensordot",
+    keeps_half=True, kinds="fci",
     samples=shaped(
         ([(2, 3, 4), (3, 4, 2)], {}), ([(2, 3), (3, 2)], {"axes": 1}), ([(2,), (3,)], {"axes": 0}),
         ([(2, 3, 2), (2, 3)], {"axes": ((1, 0), (1, 0))}), ([(0, 2), (2, 3)], {"axes": 1}),
@@ -297,7 +297,7 @@ def tensordot(xp, x1, x2, /, axes=2):
 
 
 @op(
-    kinds="fci", ref="numpy.outer",
+    kinds="fci",
     samples=shaped(([(2,), (3,)], {}), ([(0,), (3,)], {}), ([(2, 2), (2,)], {})),
     errors=[([np.ones(2), 2.0], {}, DTypeError, "outer.*gg.multiply")],
 )  # fmt: skip
@@ -323,7 +323,7 @@ def outer(xp, x1, x2, /):
 
 
 @op(
-    kinds="fci", ref="numpy.kron",
+    kinds="fci",
     samples=shaped(
         ([(2, 2), (1, 3)], {}), ([(2,), (3,)], {}), ([(3,), (2, 2)], {}), ([(), (2,)], {}),
         ([(0, 2), (1, 2)], {}),

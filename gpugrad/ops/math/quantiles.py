@@ -241,7 +241,7 @@ def _level_errors(scale) -> list[Any]:
     ]
 
 
-@op(kinds="fi", samples=_quantiles(1), ref="numpy.quantile", errors=_level_errors(1))
+@op(kinds="fi", samples=_quantiles(1), errors=_level_errors(1))
 def quantile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
     """Quantiles along axes: what a share `q` of the elements does not exceed.
 
@@ -272,7 +272,7 @@ def quantile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
     return _quantile(xp, "quantile", x, shape, levels, axis, method, keepdims)
 
 
-@op(kinds="fi", samples=_quantiles(100), ref="numpy.percentile", errors=_level_errors(100))
+@op(kinds="fi", samples=_quantiles(100), errors=_level_errors(100))
 def percentile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
     """Percentiles along axes: `quantile` with levels from 0 to 100.
 
@@ -296,7 +296,7 @@ def percentile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
     return _quantile(xp, "percentile", x, shape, levels, axis, method, keepdims)
 
 
-@op(kinds="fi", samples=_MEDIANS, ref="numpy.median", errors=_MEDIAN_ERRORS)
+@op(kinds="fi", samples=_MEDIANS, errors=_MEDIAN_ERRORS)
 def median(xp, x, /, axis=None, *, keepdims=False):
     """Middle element along axes, or the mean of the two in the middle.
 

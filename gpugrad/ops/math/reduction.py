@@ -38,7 +38,7 @@ def _sum_vjp(xp, g, x_shape, x_dtype, axis, keepdims):
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-@op(vjp=[_sum_vjp], linear=True, name="sum", keeps_half=True, kinds="fci", ref="numpy.sum",
+@op(vjp=[_sum_vjp], linear=True, name="sum", keeps_half=True, kinds="fci",
     samples=_TOTAL, errors=_NO_AXIS, batch=_reducing("sum"))  # fmt: skip
 def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Sum along axes; 0 where there is nothing to add.
@@ -75,7 +75,7 @@ def _mean_vjp(xp, g, x_shape, axis, keepdims):
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-@op(vjp=[_mean_vjp], linear=True, kinds="fc", samples=_EVERY, ref="numpy.mean", errors=_NO_AXIS,
+@op(vjp=[_mean_vjp], linear=True, kinds="fc", samples=_EVERY, errors=_NO_AXIS,
     batch=_reducing("mean"))  # fmt: skip
 def mean(xp, x, /, axis=None, *, keepdims=False):
     """Arithmetic mean along axes.
@@ -197,7 +197,7 @@ def _extreme_vjp(xp, g, out, x, axis, keepdims):
     return hit * (expand(xp, g, x.shape, axis, keepdims) / share)
 
 
-@op(vjp=[_extreme_vjp], name="max", kinds="fci", samples=_EVERY, ref="numpy.max", errors=_EMPTY,
+@op(vjp=[_extreme_vjp], name="max", kinds="fci", samples=_EVERY, errors=_EMPTY,
     batch=_reducing("max"))  # fmt: skip
 def max_(xp, x, /, axis=None, *, keepdims=False):
     """Largest element along axes; equal ones share the gradient.
@@ -220,7 +220,7 @@ def max_(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.max(x, axis=axis, keepdims=keepdims)
 
 
-@op(vjp=[_extreme_vjp], name="min", kinds="fci", samples=_EVERY, ref="numpy.min", errors=_EMPTY,
+@op(vjp=[_extreme_vjp], name="min", kinds="fci", samples=_EVERY, errors=_EMPTY,
     batch=_reducing("min"))  # fmt: skip
 def min_(xp, x, /, axis=None, *, keepdims=False):
     """Smallest element along axes; equal ones share the gradient.
@@ -272,7 +272,7 @@ def _prod_vjp(xp, g, x, axis, dtype, keepdims):
     return cast_back(xp, expand(xp, g, x.shape, axis, keepdims) * d, given)
 
 
-@op(vjp=[_prod_vjp], keeps_half=True, kinds="fci", samples=_TOTAL, ref="numpy.prod",
+@op(vjp=[_prod_vjp], keeps_half=True, kinds="fci", samples=_TOTAL,
     errors=_NO_AXIS, batch=_reducing("prod"))  # fmt: skip
 def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Product along axes; 1 where there is nothing to multiply. Exact gradients beside zeros.
@@ -349,7 +349,7 @@ def _searching(name):
     return batch
 
 
-@op(differentiable=False, kinds="fi", samples=_ONE, ref="numpy.argmax", errors=_EMPTY,
+@op(differentiable=False, kinds="fi", samples=_ONE, errors=_EMPTY,
     batch=_searching("argmax"))  # fmt: skip
 def argmax(xp, x, /, axis=None, *, keepdims=False):
     """Index of the largest element, the first of equal ones. Its gradient is None.
@@ -371,7 +371,7 @@ def argmax(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.argmax(x, axis=axis, keepdims=keepdims)
 
 
-@op(differentiable=False, kinds="fi", samples=_ONE, ref="numpy.argmin", errors=_EMPTY,
+@op(differentiable=False, kinds="fi", samples=_ONE, errors=_EMPTY,
     batch=_searching("argmin"))  # fmt: skip
 def argmin(xp, x, /, axis=None, *, keepdims=False):
     """Index of the smallest element, the first of equal ones. Its gradient is None.
@@ -393,7 +393,7 @@ def argmin(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.argmin(x, axis=axis, keepdims=keepdims)
 
 
-@op(differentiable=False, name="any", kinds="fib", samples=_EVERY, ref="numpy.any", errors=_NO_AXIS,
+@op(differentiable=False, name="any", kinds="fib", samples=_EVERY, errors=_NO_AXIS,
     batch=_reducing("any"))  # fmt: skip
 def any_(xp, x, /, axis=None, *, keepdims=False):
     """Whether at least one element is true (not 0). Its gradient is None.
@@ -415,7 +415,7 @@ def any_(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.any(x, axis=axis, keepdims=keepdims)
 
 
-@op(differentiable=False, name="all", kinds="fib", samples=_EVERY, ref="numpy.all", errors=_NO_AXIS,
+@op(differentiable=False, name="all", kinds="fib", samples=_EVERY, errors=_NO_AXIS,
     batch=_reducing("all"))  # fmt: skip
 def all_(xp, x, /, axis=None, *, keepdims=False):
     """Whether all elements are true (not 0). Its gradient is None.
@@ -437,7 +437,7 @@ def all_(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.all(x, axis=axis, keepdims=keepdims)
 
 
-@op(differentiable=False, kinds="fib", ref="numpy.count_nonzero", errors=_NO_AXIS,
+@op(differentiable=False, kinds="fib", errors=_NO_AXIS,
     batch=_reducing("count_nonzero"), samples=calls(
     lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: ([uniform(rng, 3)], {}),
 ))  # fmt: skip

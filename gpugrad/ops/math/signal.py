@@ -284,7 +284,7 @@ def unwrap(xp, p, /, discont=None, axis=-1, *, period=2 * math.pi):
 
 
 @op(
-    kinds="fci", ref="numpy.polyval",
+    kinds="fci",
     samples=shaped(([(3,), (2, 3)], {}), ([(4,), ()], {}), ([(1,), (2,)], {}), ([(0,), (2,)], {})),
     errors=[([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"polyval: .*\(2, 2\)")],
 )  # fmt: skip

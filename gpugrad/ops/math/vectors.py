@@ -12,7 +12,7 @@ from gpugrad.registry.rules import conjugate
 
 
 @op(
-    keeps_half=True, kinds="fci", ref="numpy.matvec",
+    keeps_half=True, kinds="fci",
     samples=shaped(
         ([(2, 3), (3,)], {}), ([(2, 2, 3), (3,)], {}), ([(2, 3), (4, 3)], {}),
         ([(0, 3), (3,)], {}), ([(2, 0), (0,)], {}),
@@ -43,7 +43,7 @@ def matvec(xp, x1, x2, /):
 
 
 @op(
-    keeps_half=True, kinds="fci", ref="numpy.vecmat",
+    keeps_half=True, kinds="fci",
     samples=shaped(
         ([(3,), (3, 2)], {}), ([(2, 3), (3, 2)], {}), ([(3,), (2, 3, 2)], {}),
         ([(0,), (0, 2)], {}),
@@ -84,7 +84,7 @@ def _need(name, x1, x2, n1, n2):
 
 
 @op(
-    keeps_half=True, kinds="fci", ref="numpy.inner",
+    keeps_half=True, kinds="fci",
     samples=shaped(
         ([(3,), (3,)], {}), ([(2, 3), (3,)], {}), ([(2, 3), (4, 3)], {}), ([(), (3,)], {}),
         ([(0,), (0,)], {}),
@@ -114,7 +114,7 @@ def inner(xp, x1, x2, /):
 
 
 @op(
-    keeps_half=True, kinds="fci", ref="numpy.vdot",
+    keeps_half=True, kinds="fci",
     samples=shaped(([(3,), (3,)], {}), ([(2, 2), (2, 2)], {}), ([(), ()], {}), ([(0,), (0,)], {})),
     errors=[
         ([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)"),

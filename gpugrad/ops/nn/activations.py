@@ -397,9 +397,7 @@ def _gelu_ref(x, approximate="none"):
 
 @op(
     vjp=[_gelu_vjp],
-    masked=[
-        lambda xp, g, x, approximate: xp.masked_multiply(g, _gelu_vjp(xp, 1, x, approximate)),
-    ],
+    masked=[lambda xp, g, x, approximate: xp.masked_multiply(g, _gelu_vjp(xp, 1, x, approximate))],
     batch="stack",
     samples=_with({}, {"approximate": "tanh"}),
     ref=_gelu_ref,

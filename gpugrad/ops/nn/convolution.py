@@ -346,8 +346,7 @@ def convolution(xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
     geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
     w_flat = _flat_weights(w, groups)
     out = xp.lib.empty(
-        (x.shape[0], groups, w.shape[0] // groups, *geometry.places),
-        dtype=xp.lib.result_type(x, w),
+        (x.shape[0], groups, w.shape[0] // groups, *geometry.places), dtype=xp.lib.result_type(x, w)
     )
     for i, r, columns in _columns(xp, x, w.shape[2:], geometry, groups):
         target = xp.lib.moveaxis(out[i, :, :, r], 0, 2)

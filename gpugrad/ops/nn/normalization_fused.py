@@ -158,7 +158,7 @@ def _grad_ref(g, x, mean, var, g_mean, g_var, weight=None, axis=-1, along=-1, ep
 
 
 _GRAD_ERRORS: list[Any] = [
-    ([np.ones((2, 3)), np.ones((3, 2)), *[np.ones((2, 1))] * 4], {}, ShapeError, r"\(3, 2\)"),
+    ([np.ones((2, 3)), np.ones((3, 2)), *[np.ones((2, 1))] * 4], {}, ShapeError, r"\(3, 2\)")
 ]
 
 

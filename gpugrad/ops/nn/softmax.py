@@ -116,7 +116,7 @@ def softmax_grad(xp, g, out, /, axis=-1):
     masked=[
         lambda xp, g, out, axis: (
             g - xp.masked_multiply(xp.sum(g, axis=axis, keepdims=True), xp.exp(out))
-        ),
+        )
     ],
     samples=_scores,
     ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),

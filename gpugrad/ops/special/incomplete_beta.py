@@ -208,11 +208,7 @@ def betainc_grad_a(xp, a, b, x, /):
     return _gradient(xp, a, b, x, 1 - x)
 
 
-@op(
-    samples=_few_samples,
-    ref=lambda a, b, x: -_betainc_grad_a_ref(b, a, 1 - x),
-    errors=_WRONG,
-)
+@op(samples=_few_samples, ref=lambda a, b, x: -_betainc_grad_a_ref(b, a, 1 - x), errors=_WRONG)
 def betainc_grad_b(xp, a, b, x, /):
     """The derivative of `betainc` by its second parameter.
 
