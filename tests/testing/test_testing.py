@@ -406,7 +406,7 @@ def test_an_elementwise_op_without_rules_is_refused():
 
 
 def test_good_documentation_passes():
-    _documented("Square of x.\n\n>>> 1 + 1\n2\n")
+    _documented("Square of x by scale.\n\n>>> 1 + 1\n2\n")
     check_op("planted", checks=["documentation"])
 
 
