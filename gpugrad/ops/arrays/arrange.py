@@ -23,6 +23,7 @@ from gpugrad.registry.record import op
         ([(0, 2)], {"axis": 0}),
     ),
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "flip.*axis 1")],
+    captures=True,
 )  # fmt: skip
 def flip(xp, x, /, axis=None):
     """Reverse the order of the elements along axes.
@@ -65,6 +66,7 @@ def _roll_batch(xp, batched, x, *, shift, axis):
         ([np.ones(3)], {"shift": 1, "axis": 1}, AxisError, "roll.*axis 1"),
         ([np.ones(3)], {"shift": 1.5}, DTypeError, "roll: shift.*1.5"),
     ],
+    captures=True,
 )  # fmt: skip
 def roll(xp, x, /, shift, axis=None):
     """Move the elements along axes; those that leave at the end come in at the start.
@@ -122,6 +124,7 @@ def _tile_batch(xp, batched, x, *, repetitions):
         ([()], {"repetitions": (2,)}), ([(2,)], {"repetitions": (0,)}),
     ),
     errors=[([np.ones(3)], {"repetitions": (-1,)}, ArgumentError, "tile.*negative")],
+    captures=True,
 )  # fmt: skip
 def tile(xp, x, /, repetitions):
     """Lay copies of an array side by side.
@@ -187,6 +190,7 @@ def _repeat_batch(xp, batched, x, *, repeats, axis):
         ([np.ones(3)], {"repeats": [1, 2], "axis": 0}, ShapeError, "repeat"),
         ([np.ones(3)], {"repeats": 2, "axis": 1}, AxisError, "repeat.*axis 1"),
     ],
+    captures=True,
 )  # fmt: skip
 def repeat(xp, x, /, repeats, axis=None):
     """Repeat each element, or each slice along an axis.
@@ -221,6 +225,7 @@ _SOME_MATRICES = shaped(
     linear=True, keeps_half=True, batch="stack",
     kinds="fc", samples=_SOME_MATRICES,
     errors=[([np.ones(3)], {}, ShapeError, r"tril.*\(3,\)")],
+    captures=True,
 )  # fmt: skip
 def tril(xp, x, /, k=0):
     """Lower triangle of matrices: elements above the k-th diagonal become 0.
@@ -248,6 +253,7 @@ def tril(xp, x, /, k=0):
     linear=True, keeps_half=True, batch="stack",
     kinds="fc", samples=_SOME_MATRICES,
     errors=[([np.ones(3)], {}, ShapeError, r"triu.*\(3,\)")],
+    captures=True,
 )  # fmt: skip
 def triu(xp, x, /, k=0):
     """Upper triangle of matrices: elements below the k-th diagonal become 0.
@@ -296,6 +302,7 @@ def _diagonal_batch(xp, batched, x, *, offset, axis1, axis2):
         ([np.ones((2, 2))], {"axis1": 0, "axis2": 0}, AxisError, "diagonal.*same"),
         ([np.ones((2, 2))], {"axis1": 2}, AxisError, "diagonal.*axis 2"),
     ],
+    view="strides",
 )  # fmt: skip
 def diagonal(xp, x, /, offset=0, axis1=0, axis2=1):
     """Elements on a diagonal of matrices.
@@ -342,6 +349,7 @@ def _diagonal_scatter_batch(xp, batched, x, *, offset, shape):
     errors=[
         ([np.ones(3)], {"offset": 1, "shape": (3, 3)}, ShapeError, r"diagonal_scatter.*\(3,\)"),
     ],
+    captures=True,
 )  # fmt: skip
 def diagonal_scatter(xp, x, /, *, offset, shape):
     """Put elements on a diagonal of matrices that are 0 elsewhere; the adjoint of `diagonal`.

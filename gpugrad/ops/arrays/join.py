@@ -15,6 +15,13 @@ from gpugrad.ops._axes import batch_all, batch_axis
 from gpugrad.ops.arrays.shape import axis_of
 from gpugrad.registry.record import op
 
+AT_ONCE = 8
+"""CuPy joins this many arrays by a launch each; of more it copies the addresses from the host."""
+
+
+def _is_joined_by_launches(arrays, **params):
+    return len(arrays) <= AT_ONCE
+
 
 def _concat_vjp(xp, g, i, arrays_shape, axis):
     lead = () if axis is None else (slice(None),) * axis_of(axis, g.ndim)
@@ -46,6 +53,7 @@ def _concat_batch(xp, batched, arrays, *, axis):
         ([[np.ones(2)]], {"axis": 1}, AxisError, "concat.*axis 1"),
         ([[]], {}, ArgumentError, "concat: a list of at least one"),
     ],
+    captures=_is_joined_by_launches,
 )  # fmt: skip
 def concat(xp, arrays, /, axis=0):
     """Join arrays along an axis that they have.
@@ -91,6 +99,7 @@ def _stack_batch(xp, batched, arrays, *, axis):
         ([[np.ones(2), np.ones(3)]], {}, ShapeError, r"stack.*\(2,\).*\(3,\)"),
         ([[np.ones(2)]], {"axis": 2}, AxisError, "stack.*axis 2"),
     ],
+    captures=_is_joined_by_launches,
 )  # fmt: skip
 def stack(xp, arrays, /, axis=0):
     """Join arrays of one shape along a new axis.

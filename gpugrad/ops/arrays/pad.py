@@ -56,6 +56,7 @@ def _pad_constant_batch(xp, batched, x, *, pad_width, value):
         ([np.ones(3)], {"pad_width": ((1, 1), (1, 1))}, ShapeError, "pad.*1 axes"),
         ([np.ones(3)], {"pad_width": -1}, ArgumentError, "pad.*negative"),
     ],
+    captures=True,
 )  # fmt: skip
 def pad_constant(xp, x, /, pad_width, *, value=0.0):
     """Put a border of one value around an array; what `pad` does if not told otherwise.

@@ -64,6 +64,7 @@ def _errors(name):
         ([np.array([3])], {"num_segments": 3}, IndexOutOfBoundsError, "segment_rows.*id 3"),
         ([np.ones(3)], {"num_segments": 3}, DTypeError, "segment_rows.*integers"),
     ],
+    captures=True,
 )  # fmt: skip
 def segment_rows(xp, segment_ids, /, *, num_segments):
     """The row of each group in a result of one row more: the last is for what is left out.

@@ -68,6 +68,7 @@ _CHOICE = np.array([True, False, True])
         ([np.ones((2, 2)), np.ones(4)], {}, ShapeError, r"compress.*\(2, 2\)"),
         ([_CHOICE, np.ones(3)], {"axis": 1}, AxisError, "compress: axis 1"),
     ],
+    length_by_values=True,
 )  # fmt: skip
 def compress(xp, condition, x, /, axis=None):
     """Slices along an axis for which a condition holds. How many depends on the values.
@@ -296,6 +297,7 @@ def _some_zeros(rng):
     differentiable=False, kinds="fi", samples=_some_zeros,
     batch=by_values("argwhere", "Use x != 0 instead."),
     errors=[(["text"], {}, DTypeError, "number")],
+    length_by_values=True,
 )  # fmt: skip
 def argwhere(xp, x, /):
     """Indices of the elements that are not 0, one row each. How many depends on the values.
@@ -320,6 +322,7 @@ def argwhere(xp, x, /):
     differentiable=False, kinds="fi", samples=_some_zeros,
     batch=by_values("flatnonzero", "Use x != 0 instead."),
     errors=[(["text"], {}, DTypeError, "number")],
+    length_by_values=True,
 )  # fmt: skip
 def flatnonzero(xp, x, /):
     """Indices, in row-major order, of the elements that are not 0.

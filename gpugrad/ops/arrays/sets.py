@@ -65,6 +65,7 @@ def _unique_vjp(xp, g, out, x_shape):
     vjp=[_unique_vjp], name="unique_all", outputs=4, kinds="fc",
     ref=lambda x: tuple(np.unique_all(x)), samples=_different, errors=_TEXT,
     batch=by_values("unique_all", _WAY_OUT),
+    length_by_values=True,
 )  # fmt: skip
 def _unique_all(xp, x, /):
     """The distinct elements in ascending order, and what is known of them: for `unique_all`.

@@ -59,6 +59,7 @@ def _expand_dims_batch(xp, batched, x, *, axis):
         ([np.ones(6)], {"shape": (4, 2)}, ShapeError, r"reshape.*\(6,\).*shape=\(4, 2\)"),
         ([np.ones(6)], {"shape": (-1, -1)}, ShapeError, "reshape"),
     ],
+    view="reshape",
 )  # fmt: skip
 def reshape(xp, x, /, shape, *, copy=None):
     """Return the elements of `x`, in row-major order, in another shape.
@@ -129,6 +130,7 @@ def flatten(xp, x, /):
         ([(0, 2)], {"axis": 1}),
     ),
     errors=[([np.ones(3)], {"axis": 3}, AxisError, "expand_dims.*axis 3")],
+    view="reshape",
 )  # fmt: skip
 def expand_dims(xp, x, /, axis=0):
     """Insert axes of length 1.
@@ -167,6 +169,7 @@ def _squeeze_batch(xp, batched, x, *, axis):
         ([np.ones((1, 3))], {"axis": 1}, ShapeError, r"squeeze.*size.*\(1, 3\)"),
         ([np.ones((1, 3))], {"axis": 2}, AxisError, "squeeze.*axis 2"),
     ],
+    view="reshape",
 )  # fmt: skip
 def squeeze(xp, x, /, axis=None):
     """Remove axes of length 1.
@@ -211,6 +214,7 @@ def _permute_dims_batch(xp, batched, x, *, axes):
         ([np.ones((2, 3))], {"axes": (0,)}, AxisError, r"permute_dims.*\(2, 3\)"),
         ([np.ones((2, 3))], {"axes": (0, 0)}, AxisError, "permute_dims.*repeated"),
     ],
+    view="strides",
 )  # fmt: skip
 def permute_dims(xp, x, /, axes):
     """Put the axes in another order.
@@ -238,6 +242,7 @@ def permute_dims(xp, x, /, axes):
     linear=True, keeps_half=True, batch="stack", kinds="fc",
     samples=shaped(([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2)], {})),
     errors=[([np.ones(3)], {}, ShapeError, r"matrix_transpose.*\(3,\)")],
+    view="strides",
 )  # fmt: skip
 def matrix_transpose(xp, x, /):
     """Exchange the last two axes.
@@ -279,6 +284,7 @@ def _swapaxes_batch(xp, batched, x, *, axis1, axis2):
         ([np.ones((2, 3))], {"source": 2, "destination": 0}, AxisError, "moveaxis.*axis 2"),
         ([np.ones((2, 3))], {"source": (0, 1), "destination": 0}, ArgumentError, "same number"),
     ],
+    view="strides",
 )  # fmt: skip
 def moveaxis(xp, x, /, source, destination):
     """Move axes to other positions; the rest keep their order.
@@ -309,6 +315,7 @@ def moveaxis(xp, x, /, source, destination):
         ([(0, 2)], {"axis1": 0, "axis2": 1}),
     ),
     errors=[([np.ones(3)], {"axis1": 0, "axis2": 1}, AxisError, "swapaxes.*axis 1")],
+    view="strides",
 )  # fmt: skip
 def swapaxes(xp, x, /, axis1, axis2):
     """Exchange two axes.
@@ -348,6 +355,7 @@ def _broadcast_to_batch(xp, batched, x, *, shape):
         ([(1, 2)], {"shape": (0, 2)}), ([(2, 3)], {"shape": (2, 3)}),
     ),
     errors=[([np.ones(2)], {"shape": (2, 3)}, ShapeError, r"broadcast_to.*\(2,\).*\(2, 3\)")],
+    view="broadcast",
 )  # fmt: skip
 def broadcast_to(xp, x, /, shape):
     """Repeat axes of length 1, and the whole along new axes in front, to fill a shape.
@@ -391,6 +399,7 @@ def _sum_to_batch(xp, batched, x, *, shape):
         ([(2, 3, 2)], {"shape": (1, 2)}),
     ),
     errors=[([np.ones((2, 3))], {"shape": (2,)}, ShapeError, r"sum_to.*\(2,\).*\(2, 3\)")],
+    captures=True, reduces="sum",
 )  # fmt: skip
 def sum_to(xp, x, /, shape):
     """Sum along the axes along which an array of that shape was broadcast to that of `x`.
@@ -438,6 +447,7 @@ def _astype_vjp(xp, g, x_dtype):
         ([np.ones(2)], {"dtype": "text"}, DTypeError, "astype: 'text' is not a dtype"),
         ([np.ones(2) + 1j], {"dtype": "float32"}, DTypeError, r"gg.real\(x\)"),
     ],
+    captures=True, by_element=True, cost=0,
 )  # fmt: skip
 def _astype(xp, x, /, dtype, *, copy=True):
     """Convert the elements to another dtype: the op behind `astype`, which takes a device too.

@@ -44,6 +44,7 @@ def _argsort_samples(rng):
     differentiable=False, kinds="fi", ref=_argsort_reference, batch="axis",
     samples=_argsort_samples,
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "argsort.*axis 1")],
+    captures=True,
 )  # fmt: skip
 def argsort(xp, x, /, axis=-1, *, descending=False, stable=True):
     """Indices that sort an array along an axis; their gradient is None.
@@ -83,6 +84,7 @@ def _sort_jvp(xp, t, x, axis, descending):
     ),
     samples=along_axis({"axis": 1, "descending": True}),
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "sort.*axis 1")],
+    captures=True,
 )  # fmt: skip
 def sort(xp, x, /, axis=-1, *, descending=False, stable=True):
     """Sort an array along an axis; each gradient goes back to where its element was.
@@ -147,6 +149,7 @@ def _searchsorted_batch(xp, batched, x1, x2, sorter, *, side):
         ([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"searchsorted.*\(2, 2\)"),
         ([np.ones(2), np.ones(2)], {"side": "up"}, ArgumentError, "'left' or 'right'"),
     ],
+    captures=True,
 )  # fmt: skip
 def _searchsorted(xp, x1, x2, /, sorter=None, *, side="left"):
     """Where elements would go into a sorted array: the op behind `searchsorted`.
@@ -217,6 +220,7 @@ def _top_k_reference(x, k, axis=-1):
         ([np.ones(3)], {"k": 1, "axis": 1}, AxisError, "top_k: axis 1"),
         ([np.ones(3)], {"k": 1.5}, DTypeError, "top_k: k=1.5"),
     ],
+    captures=True,
 )  # fmt: skip
 def top_k(xp, x, /, k, *, axis=-1):
     """The `k` largest elements along an axis, the largest first, and where they are.

@@ -11,19 +11,19 @@ from gpugrad.registry.record import elementwise, op
 # ---- rounding ----------------------------------------------------------------------------
 
 floor = elementwise(
-    "floor(x)", differentiable=False, kinds="fi",
+    "floor(x)", differentiable=False, kinds="fi", cost=0,
     doc="Largest whole number not above `x`. Its gradient is None.",
     example=("[1.5, -1.5]", "[ 1. -2.]"),
 )  # fmt: skip
 
 ceil = elementwise(
-    "ceil(x)", differentiable=False, kinds="fi",
+    "ceil(x)", differentiable=False, kinds="fi", cost=0,
     doc="Smallest whole number not below `x`. Its gradient is None.",
     example=("[1.5, -1.5]", "[ 2. -1.]"),
 )  # fmt: skip
 
 trunc = elementwise(
-    "trunc(x)", differentiable=False, kinds="fi",
+    "trunc(x)", differentiable=False, kinds="fi", cost=0,
     doc="`x` without its fraction. Its gradient is None.",
     example=("[1.5, -1.5]", "[ 1. -1.]"),
 )  # fmt: skip
@@ -37,6 +37,7 @@ def _round_batch(xp, batched, x, *, decimals):
     name="round", differentiable=False, kinds="fci", batch=_round_batch,
     samples=shaped(([(3,)], {}), ([()], {}), ([(2, 3)], {"decimals": 1}), ([(0, 2)], {})),
     errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
 )  # fmt: skip
 def round_(xp, x, /, decimals=0):
     """Nearest whole number, halves to the even one. Its gradient is None.
@@ -57,51 +58,51 @@ def round_(xp, x, /, decimals=0):
 # ---- comparison and selection ------------------------------------------------------------
 
 equal = elementwise(
-    "equal(x, y)", differentiable=False, kinds="fci",
+    "equal(x, y)", differentiable=False, kinds="fci", cost=0,
     doc="Whether `x` equals `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[False  True]"),
 )  # fmt: skip
 
 not_equal = elementwise(
-    "not_equal(x, y)", differentiable=False, kinds="fci",
+    "not_equal(x, y)", differentiable=False, kinds="fci", cost=0,
     doc="Whether `x` differs from `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[ True False]"),
 )  # fmt: skip
 
 less = elementwise(
-    "less(x, y)", differentiable=False, kinds="fi",
+    "less(x, y)", differentiable=False, kinds="fi", cost=0,
     doc="Whether `x` is below `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[ True False]"),
 )  # fmt: skip
 
 less_equal = elementwise(
-    "less_equal(x, y)", differentiable=False, kinds="fi",
+    "less_equal(x, y)", differentiable=False, kinds="fi", cost=0,
     doc="Whether `x` is not above `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[ True  True]"),
 )  # fmt: skip
 
 greater = elementwise(
-    "greater(x, y)", differentiable=False, kinds="fi",
+    "greater(x, y)", differentiable=False, kinds="fi", cost=0,
     doc="Whether `x` is above `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[False False]"),
 )  # fmt: skip
 
 greater_equal = elementwise(
-    "greater_equal(x, y)", differentiable=False, kinds="fi",
+    "greater_equal(x, y)", differentiable=False, kinds="fi", cost=0,
     doc="Whether `x` is not below `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[False  True]"),
 )  # fmt: skip
 
 maximum = elementwise(
     "maximum(x, y)", d=[lambda xp, x, y: x >= y, lambda xp, x, y: xp.logical_not(x >= y)],
-    kinds="fci",
+    kinds="fci", cost=0,
     doc="The larger of two. Of equal ones the first gets the gradient, as in TensorFlow.",
     example=("[1.0, 3.0], 2.0", "[2. 3.]"),
 )  # fmt: skip
 
 minimum = elementwise(
     "minimum(x, y)", d=[lambda xp, x, y: x <= y, lambda xp, x, y: xp.logical_not(x <= y)],
-    kinds="fci",
+    kinds="fci", cost=0,
     doc="The smaller of two. Of equal ones the first gets the gradient, as in TensorFlow.",
     example=("[1.0, 3.0], 2.0", "[1. 2.]"),
 )  # fmt: skip
@@ -148,7 +149,7 @@ where = elementwise(
     lambda xp, g, condition: xp.where(condition, 0, g)],
     jvp=[None, lambda xp, t, condition: xp.where(condition, t, 0),
     lambda xp, t, condition: xp.where(condition, 0, t)],
-    errors=[([np.ones(2) > 0, 1.0, np.ones(3)], {}, ShapeError, "where")],
+    errors=[([np.ones(2) > 0, 1.0, np.ones(3)], {}, ShapeError, "where")], cost=0,
     doc=(
         "`x` where the condition holds, else `y`. The branch not taken gets a gradient of "
         "exactly 0, even where its derivative is infinite."
@@ -159,25 +160,25 @@ where = elementwise(
 # ---- logic and bits ----------------------------------------------------------------------
 
 logical_and = elementwise(
-    "logical_and(x, y)", differentiable=False, kinds="b", samples=integers(2, 0, 2),
+    "logical_and(x, y)", differentiable=False, kinds="b", samples=integers(2, 0, 2), cost=0,
     doc="Whether both are true (not zero), elementwise.",
     example=("[True, True, False], [True, False, False]", "[ True False False]"),
 )  # fmt: skip
 
 logical_or = elementwise(
-    "logical_or(x, y)", differentiable=False, kinds="b", samples=integers(2, 0, 2),
+    "logical_or(x, y)", differentiable=False, kinds="b", samples=integers(2, 0, 2), cost=0,
     doc="Whether at least one is true (not zero), elementwise.",
     example=("[True, True, False], [True, False, False]", "[ True  True False]"),
 )  # fmt: skip
 
 logical_xor = elementwise(
-    "logical_xor(x, y)", differentiable=False, kinds="b", samples=integers(2, 0, 2),
+    "logical_xor(x, y)", differentiable=False, kinds="b", samples=integers(2, 0, 2), cost=0,
     doc="Whether exactly one is true (not zero), elementwise.",
     example=("[True, True, False], [True, False, False]", "[False  True False]"),
 )  # fmt: skip
 
 logical_not = elementwise(
-    "logical_not(x)", differentiable=False, kinds="b", samples=integers(1, 0, 2),
+    "logical_not(x)", differentiable=False, kinds="b", samples=integers(1, 0, 2), cost=0,
     doc="Whether it is false (zero), elementwise.",
     example=("[True, False]", "[False  True]"),
 )  # fmt: skip
@@ -220,25 +221,25 @@ bitwise_invert = elementwise(
 )  # fmt: skip
 
 isfinite = elementwise(
-    "isfinite(x)", differentiable=False, kinds="fci",
+    "isfinite(x)", differentiable=False, kinds="fci", cost=0,
     doc="Whether it is neither infinite nor NaN.",
     example=("[1.0, float('inf')]", '[ True False]'),
 )  # fmt: skip
 
 isinf = elementwise(
-    "isinf(x)", differentiable=False, kinds="fci",
+    "isinf(x)", differentiable=False, kinds="fci", cost=0,
     doc="Whether it is infinite.",
     example=("[1.0, float('inf')]", '[False  True]'),
 )  # fmt: skip
 
 isnan = elementwise(
-    "isnan(x)", differentiable=False, kinds="fci",
+    "isnan(x)", differentiable=False, kinds="fci", cost=0,
     doc="Whether it is not a number.",
     example=("[1.0, float('inf')]", '[False False]'),
 )  # fmt: skip
 
 signbit = elementwise(
-    "signbit(x)", differentiable=False, kinds="f",
+    "signbit(x)", differentiable=False, kinds="f", cost=0,
     doc="Whether the sign bit is set, as it is of -0.0.",
     example=("[1.0, -0.0]", "[False  True]"),
 )  # fmt: skip

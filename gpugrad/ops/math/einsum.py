@@ -11,6 +11,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.ops.math.products import captures_products
 from gpugrad.registry.on_arrays import through_float32
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
@@ -98,6 +99,7 @@ def _einsum_samples(*cases):
         ([[np.ones(3)]], {"subscripts": "i,i"}, ArgumentError, "einsum"),
         ([[np.ones(3)]], {"subscripts": "i->j"}, ArgumentError, "einsum"),
     ],
+    captures=captures_products,
 )  # fmt: skip
 def _einsum(xp, operands, /, *, subscripts):
     """Sum of products over labelled axes: the op behind `einsum`, which takes the labels first.

@@ -106,19 +106,19 @@ def _power_y(xp, g, out, x):
 
 
 add = elementwise(
-    "add(x, y)", d=[1, 1], kinds="fci",
+    "add(x, y)", d=[1, 1], kinds="fci", cost=0,
     doc="Sum, elementwise.",
     example=("[1.0, 2.0], 10.0", "[11. 12.]"),
 )  # fmt: skip
 
 subtract = elementwise(
-    "subtract(x, y)", d=[1, -1], kinds="fci",
+    "subtract(x, y)", d=[1, -1], kinds="fci", cost=0,
     doc="Difference, elementwise.",
     example=("[1.0, 2.0], 10.0", "[-9. -8.]"),
 )  # fmt: skip
 
 multiply = elementwise(
-    "multiply(x, y)", d=[lambda xp, y: y, lambda xp, x: x], kinds="fci",
+    "multiply(x, y)", d=[lambda xp, y: y, lambda xp, x: x], kinds="fci", cost=0,
     doc="Product, elementwise.",
     example=("[1.0, 2.0], 10.0", "[10. 20.]"),
 )  # fmt: skip
@@ -126,7 +126,7 @@ multiply = elementwise(
 masked_multiply = elementwise(
     "masked_multiply(x, y)", vjp=[_masked_multiply_x, _masked_multiply_y], kinds="fc",
     jvp=[lambda xp, t, y: xp.masked_multiply(t, y), lambda xp, t, x: xp.masked_multiply(x, t)],
-    forward=_masked_multiply, ref=lambda x, y: x * y,
+    forward=_masked_multiply, ref=lambda x, y: x * y, cost=0,
     doc=(
         "Product that is 0 where `x` is 0, even if `y` is infinite or not a number there. It "
         "keeps a masked branch from poisoning a gradient."
@@ -137,7 +137,7 @@ masked_multiply = elementwise(
 divide = elementwise(
     "divide(x, y)", vjp=[_divide_x, _divide_y], kinds="fc",
     jvp=[lambda xp, t, y: t / y, lambda xp, t, out, y: -t * out / y],
-    domain=((-2, 2), (0.5, 2)),
+    domain=((-2, 2), (0.5, 2)), cost=0,
     doc="Quotient, elementwise; integers give float64.",
     example=("[1.0, 2.0], 4.0", "[0.25 0.5 ]"),
 )  # fmt: skip
@@ -146,7 +146,7 @@ masked_divide = elementwise(
     "masked_divide(x, y)", vjp=[_masked_divide_x, _masked_divide_y], kinds="fc",
     jvp=[lambda xp, t, y: xp.masked_divide(t, y),
          lambda xp, t, out, y: -xp.masked_divide(xp.masked_multiply(out, t), y)],
-    forward=_masked_divide, domain=((-2, 2), (0.5, 2)), ref="numpy.divide",
+    forward=_masked_divide, domain=((-2, 2), (0.5, 2)), ref="numpy.divide", cost=0,
     doc="Quotient that is 0 where `x` is 0, even if `y` is 0 there.",
     example=("[0.0, 2.0], [0.0, 4.0]", "[0.  0.5]"),
 )  # fmt: skip
@@ -172,20 +172,20 @@ fmod = elementwise(
 )  # fmt: skip
 
 negative = elementwise(
-    "negative(x)", d=[-1], kinds="fci",
+    "negative(x)", d=[-1], kinds="fci", cost=0,
     doc="The number with the other sign.",
     example=("[1.0, -2.0]", "[-1.  2.]"),
 )  # fmt: skip
 
 positive = elementwise(
-    "positive(x)", d=[1], kinds="fci",
+    "positive(x)", d=[1], kinds="fci", cost=0,
     doc="The number itself, as a new tensor.",
     example=("[1.0, -2.0]", "[ 1. -2.]"),
 )  # fmt: skip
 
 abs_ = elementwise(
     "abs(x)", vjp=[lambda xp, g, x: g * xp.sign(x)], kinds="fci",
-    jvp=[lambda xp, t, x: xp.real(xp.conj(xp.sign(x)) * t)],
+    jvp=[lambda xp, t, x: xp.real(xp.conj(xp.sign(x)) * t)], cost=0,
     doc="Distance from 0. The gradient at 0 is 0.",
     example=("[-1.5, 0.0]", "[1.5 0. ]"),
 )  # fmt: skip
@@ -199,14 +199,14 @@ def _sign_vjp(xp, g, out, x):
 
 
 sign = elementwise(
-    "sign(x)", vjp=[_sign_vjp], kinds="fc",
+    "sign(x)", vjp=[_sign_vjp], kinds="fc", cost=0,
     doc="-1, 0 or 1, with gradient 0; a complex number over its absolute value.",
     example=("[-1.5, 0.0, 2.0]", "[-1.  0.  1.]"),
 )  # fmt: skip
 
 power = elementwise(
     "power(x, y)", vjp=[_power_x, _power_y], kinds="fc",
-    domain=((0.5, 2), (-2, 2)), forward=_power, keeps_half=True, ref="numpy.power",
+    domain=((0.5, 2), (-2, 2)), forward=_power, keeps_half=True, ref="numpy.power", cost=1,
     doc=(
         "`x` to the power `y`. The gradient by `y` is 0 where `x` is not positive, that of "
         "``x ** 0`` is 0 also at 0."
@@ -215,20 +215,20 @@ power = elementwise(
 )  # fmt: skip
 
 square = elementwise(
-    "square(x)", d=[lambda xp, x: 2 * x], kinds="fci",
+    "square(x)", d=[lambda xp, x: 2 * x], kinds="fci", cost=0,
     doc="The number times itself.",
     example=("[1.0, 2.0, 3.0]", "[1. 4. 9.]"),
 )  # fmt: skip
 
 sqrt = elementwise(
-    "sqrt(x)", d=[lambda xp, out: 0.5 / out], singular=True, domain=(0.5, 3), kinds="fc",
+    "sqrt(x)", d=[lambda xp, out: 0.5 / out], singular=True, domain=(0.5, 3), kinds="fc", cost=0,
     doc="Square root.",
     example=("[4.0, 9.0]", "[2. 3.]"),
 )  # fmt: skip
 
 rsqrt = elementwise(
     "rsqrt(x)", d=[lambda xp, out: -0.5 * out * out * out], singular=True, domain=(0.5, 3),
-    kinds="fc", forward=lambda xp, x: 1 / xp.lib.sqrt(x), ref=lambda x: x**-0.5,
+    kinds="fc", forward=lambda xp, x: 1 / xp.lib.sqrt(x), ref=lambda x: x**-0.5, cost=0,
     doc="One over the square root.",
     example=("[4.0, 16.0]", "[0.5  0.25]"),
 )  # fmt: skip
@@ -241,6 +241,7 @@ cbrt = elementwise(
 
 reciprocal = elementwise(
     "reciprocal(x)", d=[lambda xp, out: -out * out], singular=True, domain=(0.5, 3), kinds="fc",
+    cost=0,
     doc="One over the number.",
     example=("[4.0, -2.0]", "[ 0.25 -0.5 ]"),
 )  # fmt: skip
@@ -255,7 +256,7 @@ hypot = elementwise(
 copysign = elementwise(
     "copysign(x, y)",
     vjp=[lambda xp, g, x, y: g * xp.sign(x) * xp.copysign(xp.abs(xp.sign(x)), y), None],
-    jvp=[lambda xp, t, x, y: t * xp.sign(x) * xp.copysign(xp.abs(xp.sign(x)), y), None],
+    jvp=[lambda xp, t, x, y: t * xp.sign(x) * xp.copysign(xp.abs(xp.sign(x)), y), None], cost=0,
     doc="`x` with the sign of `y`. There is no gradient by `y`.",
     example=("[1.0, -2.0], -0.0", "[-1. -2.]"),
 )  # fmt: skip
@@ -263,43 +264,44 @@ copysign = elementwise(
 # ---- exponentials and logarithms ---------------------------------------------------------
 
 exp = elementwise(
-    "exp(x)", d=[lambda xp, out: out], kinds="fc",
+    "exp(x)", d=[lambda xp, out: out], kinds="fc", cost=1,
     doc="e to the power `x`.",
     example=("[0.0, 1.0]", "[1.       2.718282]"),
 )  # fmt: skip
 
 exp2 = elementwise(
-    "exp2(x)", d=[lambda xp, out: out * LN2], kinds="fc",
+    "exp2(x)", d=[lambda xp, out: out * LN2], kinds="fc", cost=1,
     doc="2 to the power `x`.",
     example=("[0.0, 3.0]", "[1. 8.]"),
 )  # fmt: skip
 
 expm1 = elementwise(
-    "expm1(x)", d=[lambda xp, out: out + 1], kinds="fc",
+    "expm1(x)", d=[lambda xp, out: out + 1], kinds="fc", cost=1,
     doc="exp(x) - 1, exact for small `x`.",
     example=("[0.0, 1.0]", "[0.        1.7182819]"),
 )  # fmt: skip
 
 log = elementwise(
-    "log(x)", d=[lambda xp, x: 1 / x], singular=True, domain=(0.5, 3), kinds="fc",
+    "log(x)", d=[lambda xp, x: 1 / x], singular=True, domain=(0.5, 3), kinds="fc", cost=1,
     doc="Natural logarithm.",
     example=("[1.0, 10.0]", "[0.        2.3025851]"),
 )  # fmt: skip
 
 log2 = elementwise(
-    "log2(x)", d=[lambda xp, x: 1 / (x * LN2)], singular=True, domain=(0.5, 3), kinds="fc",
+    "log2(x)", d=[lambda xp, x: 1 / (x * LN2)], singular=True, domain=(0.5, 3), kinds="fc", cost=1,
     doc="Logarithm to base 2.",
     example=("[1.0, 8.0]", "[0. 3.]"),
 )  # fmt: skip
 
 log10 = elementwise(
     "log10(x)", d=[lambda xp, x: 1 / (x * LN10)], singular=True, domain=(0.5, 3), kinds="fc",
+    cost=1,
     doc="Logarithm to base 10.",
     example=("[1.0, 10.0]", "[0. 1.]"),
 )  # fmt: skip
 
 log1p = elementwise(
-    "log1p(x)", d=[lambda xp, x: 1 / (1 + x)], singular=True, domain=(-0.5, 3), kinds="fc",
+    "log1p(x)", d=[lambda xp, x: 1 / (1 + x)], singular=True, domain=(-0.5, 3), kinds="fc", cost=1,
     doc="log(1 + x), exact for small `x`.",
     example=("[0.0, 1.0]", "[0.        0.6931472]"),
 )  # fmt: skip
@@ -314,13 +316,13 @@ logaddexp = elementwise(
 # ---- trigonometric and hyperbolic --------------------------------------------------------
 
 sin = elementwise(
-    "sin(x)", d=[lambda xp, x: xp.cos(x)], kinds="fc",
+    "sin(x)", d=[lambda xp, x: xp.cos(x)], kinds="fc", cost=1,
     doc="Sine of an angle in radians.",
     example=("[0.0, 1.0]", "[0.       0.841471]"),
 )  # fmt: skip
 
 cos = elementwise(
-    "cos(x)", d=[lambda xp, x: -xp.sin(x)], kinds="fc",
+    "cos(x)", d=[lambda xp, x: -xp.sin(x)], kinds="fc", cost=1,
     doc="Cosine of an angle in radians.",
     example=("[0.0, 1.0]", "[1.        0.5403023]"),
 )  # fmt: skip
@@ -346,7 +348,7 @@ acos = elementwise(
 )  # fmt: skip
 
 atan = elementwise(
-    "atan(x)", forward="arctan", d=[lambda xp, x: 1 / (1 + x * x)], kinds="fc",
+    "atan(x)", forward="arctan", d=[lambda xp, x: 1 / (1 + x * x)], kinds="fc", cost=1,
     doc="Inverse tangent, in radians.",
     example=("[0.0, 1.0]", "[0.        0.7853982]"),
 )  # fmt: skip
@@ -372,19 +374,19 @@ atan2 = elementwise(
 )  # fmt: skip
 
 sinh = elementwise(
-    "sinh(x)", d=[lambda xp, x: xp.cosh(x)], kinds="fc",
+    "sinh(x)", d=[lambda xp, x: xp.cosh(x)], kinds="fc", cost=1,
     doc="Hyperbolic sine.",
     example=("[0.0, 1.0]", "[0.        1.1752012]"),
 )  # fmt: skip
 
 cosh = elementwise(
-    "cosh(x)", d=[lambda xp, x: xp.sinh(x)], kinds="fc",
+    "cosh(x)", d=[lambda xp, x: xp.sinh(x)], kinds="fc", cost=1,
     doc="Hyperbolic cosine.",
     example=("[0.0, 1.0]", "[1.        1.5430807]"),
 )  # fmt: skip
 
 tanh = elementwise(
-    "tanh(x)", d=[lambda xp, out: 1 - out * out], kinds="fc",
+    "tanh(x)", d=[lambda xp, out: 1 - out * out], kinds="fc", cost=1,
     doc="Hyperbolic tangent.",
     example=("[0.0, 0.5]", "[0.        0.4621172]"),
 )  # fmt: skip
@@ -424,14 +426,14 @@ rad2deg = elementwise(
 
 erf = elementwise(
     "erf(x)", kinds="fc", forward=lambda xp, x: xp.special.erf(x), ref="scipy.special.erf",
-    d=[lambda xp, x: (2 / math.sqrt(math.pi)) * xp.exp(-x * x)],
+    d=[lambda xp, x: (2 / math.sqrt(math.pi)) * xp.exp(-x * x)], cost=1,
     doc="Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to `x`.",
     example=("[0.0, 1.0]", "[0.        0.8427008]"),
 )  # fmt: skip
 
 erfc = elementwise(
     "erfc(x)", kinds="fc", forward=lambda xp, x: xp.special.erfc(x), ref="scipy.special.erfc",
-    d=[lambda xp, x: (-2 / math.sqrt(math.pi)) * xp.exp(-x * x)],
+    d=[lambda xp, x: (-2 / math.sqrt(math.pi)) * xp.exp(-x * x)], cost=1,
     doc="1 - erf(x), exact for large `x`.",
     example=("[0.0, 1.0]", "[1.        0.1572992]"),
 )  # fmt: skip
@@ -441,6 +443,7 @@ erfc = elementwise(
 real = elementwise(
     "real(x)", kinds="fc", forward=lambda xp, x: xp.lib.real(x).copy(), ref="numpy.real",
     vjp=[lambda xp, g, x_dtype: xp.astype(g, x_dtype)], jvp=[lambda xp, t: xp.real(t)],
+    captures=True,
     doc="Real part.",
     example=("1 + 2j", "1.0"),
 )  # fmt: skip
@@ -454,14 +457,14 @@ imag = elementwise(
 )  # fmt: skip
 
 conj = elementwise(
-    "conj(x)", vjp=[lambda xp, g: xp.conj(g)], jvp=[lambda xp, t: xp.conj(t)], kinds="fc",
+    "conj(x)", vjp=[lambda xp, g: xp.conj(g)], jvp=[lambda xp, t: xp.conj(t)], kinds="fc", cost=0,
     doc="Complex conjugate.",
     example=("1 + 2j", "(1-2j)"),
 )  # fmt: skip
 
 stop_gradient = elementwise(
     "stop_gradient(x)", differentiable=False, kinds="fci", forward=lambda xp, x: x,
-    ref="numpy.positive",
+    ref="numpy.positive", captures=True, cost=0,
     doc="The same values, as a constant: no gradient flows through.",
     example=("[1.0, 2.0]", "[1. 2.]"),
 )  # fmt: skip
@@ -483,7 +486,7 @@ def _complex_vjp(part):
 complex_ = elementwise(
     "complex(x, y)", vjp=[_complex_vjp("real"), _complex_vjp("imag")], kinds="f",
     jvp=[lambda xp, t: t + 0j, lambda xp, t: t * 1j],
-    forward=_complex_forward, ref=lambda x, y: x + 1j * y,
+    forward=_complex_forward, ref=lambda x, y: x + 1j * y, captures=True,
     doc="Complex number with real part `x` and imaginary part `y`.",
     example=("1.0, 2.0", "(1+2j)"),
 )  # fmt: skip

@@ -334,7 +334,7 @@ def _nanmin_batch(xp, batched, x, *, axis, keepdims):
 
 
 @op(vjp=[_extreme_vjp], batch=_nanmax_batch, kinds="fc", samples=_EVERY, ref=quiet("nanmax"),
-    errors=_EMPTY)  # fmt: skip
+    errors=_EMPTY, captures=True)  # fmt: skip
 def nanmax(xp, x, /, axis=None, *, keepdims=False):
     """Largest element along axes that is not NaN; equal ones share the gradient.
 
@@ -357,7 +357,7 @@ def nanmax(xp, x, /, axis=None, *, keepdims=False):
 
 
 @op(vjp=[_extreme_vjp], batch=_nanmin_batch, kinds="fc", samples=_EVERY, ref=quiet("nanmin"),
-    errors=_EMPTY)  # fmt: skip
+    errors=_EMPTY, captures=True)  # fmt: skip
 def nanmin(xp, x, /, axis=None, *, keepdims=False):
     """Smallest element along axes that is not NaN; equal ones share the gradient.
 

@@ -16,7 +16,7 @@ from gpugrad.registry.record import elementwise, op
 # ---- larger, smaller, between -----------------------------------------------------------
 
 fabs = elementwise(
-    "fabs(x)", d=[lambda xp, x: xp.sign(x)],
+    "fabs(x)", d=[lambda xp, x: xp.sign(x)], cost=0,
     doc="Distance from 0 of a real number, as a float. The gradient at 0 is 0.",
     example=("[-1.5, 0.0]", "[1.5 0. ]"),
 )  # fmt: skip
@@ -26,7 +26,7 @@ fabs = elementwise(
 fmax = elementwise(
     "fmax(x, y)", kinds="fci",
     d=[lambda xp, x, y: xp.logical_or(x >= y, y != y),
-       lambda xp, x, y: xp.logical_not(xp.logical_or(x >= y, y != y))],
+       lambda xp, x, y: xp.logical_not(xp.logical_or(x >= y, y != y))], cost=0,
     doc=(
         "The larger of two; of a number and a NaN the number. Of equal ones the first gets the "
         "gradient."
@@ -37,7 +37,7 @@ fmax = elementwise(
 fmin = elementwise(
     "fmin(x, y)", kinds="fci",
     d=[lambda xp, x, y: xp.logical_or(x <= y, y != y),
-       lambda xp, x, y: xp.logical_not(xp.logical_or(x <= y, y != y))],
+       lambda xp, x, y: xp.logical_not(xp.logical_or(x <= y, y != y))], cost=0,
     doc=(
         "The smaller of two; of a number and a NaN the number. Of equal ones the first gets the "
         "gradient."
@@ -46,7 +46,7 @@ fmin = elementwise(
 )  # fmt: skip
 
 heaviside = elementwise(
-    "heaviside(x, y)", d=[0, lambda xp, x: x == 0],
+    "heaviside(x, y)", d=[0, lambda xp, x: x == 0], cost=0,
     doc=(
         "0 where `x` is negative, 1 where it is positive, `y` where it is 0. Its gradient by `x` "
         "is 0, as that of a step."
@@ -151,6 +151,7 @@ def divmod_(xp, x, y, /):
 @op(
     vjp=[lambda xp, g: g[0]], outputs=2, batch="stack", samples=grid(1),
     errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
 )  # fmt: skip
 def modf(xp, x, /):
     """Fraction and whole part of numbers, both with their sign; the first has the gradient.
@@ -171,6 +172,7 @@ def modf(xp, x, /):
 @op(
     vjp=[lambda xp, g, out: xp.ldexp(g[0], -out[1])], outputs=2, batch="stack",
     samples=grid(1, (0.55, 0.95)), errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
 )  # fmt: skip
 def frexp(xp, x, /):
     """Mantissa m and exponent e of numbers: x = m * 2**e with 0.5 <= abs(m) < 1.
@@ -218,6 +220,7 @@ def _spacing_samples(rng):
 @op(
     differentiable=False, keeps_half=True, batch="stack",
     samples=_spacing_samples, errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
 )  # fmt: skip
 def spacing(xp, x, /):
     """Distance to the next float away from 0, with the sign of `x`. Its gradient is None.
@@ -241,7 +244,7 @@ def spacing(xp, x, /):
 # ---- rounding ----------------------------------------------------------------------------
 
 rint = elementwise(
-    "rint(x)", differentiable=False,
+    "rint(x)", differentiable=False, cost=0,
     doc="Nearest whole number, halves to the even one. Its gradient is None.",
     example=("[0.5, 1.5, -1.2]", "[ 0.  2. -1.]"),
 )  # fmt: skip
@@ -257,6 +260,7 @@ fix = elementwise(
     differentiable=False, batch="stack", kinds="fi",
     samples=shaped(([(2, 3)], {}), ([(3,)], {"decimals": 1}), ([()], {"decimals": 2})),
     errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
 )  # fmt: skip
 def around(xp, x, /, decimals=0):
     """Round to a number of decimals, halves to the even one. The gradient is None.
@@ -314,6 +318,7 @@ iscomplex = elementwise(
         lambda rng: ([uniform(rng), uniform(rng)], {"atol": 4.0}),
     ),
     errors=[([np.ones(2), np.ones(3)], {}, ShapeError, r"isclose.*\(2,\).*\(3,\)")],
+    captures=True,
 )  # fmt: skip
 def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Whether abs(x - y) <= atol + rtol * abs(y), elementwise.
@@ -431,6 +436,7 @@ def _angle_jvp(xp, t, x, deg):
     vjp=[_angle_vjp], jvp=[_angle_jvp], kinds="fc", batch="stack",
     samples=shaped(([(2, 3)], {}), ([()], {"deg": True}), ([(0, 2)], {})),
     errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
 )  # fmt: skip
 def angle(xp, x, /, deg=False):
     """Angle of a complex number, from -pi to pi. The gradient at 0 is 0.

@@ -24,6 +24,11 @@ def adjoint(xp, x):
     return conjugate(xp, xp.matrix_transpose(x))
 
 
+def captures_products(*arrays, **params):
+    """Whether a CUDA graph may hold a product: cuBLASLt's, but not CuPy's own."""
+    return cublaslt.binding() is not None
+
+
 def _need_arrays(name, *values):
     """Composites get Python's numbers as they are; these need a shape."""
     if any(type(x) in SCALARS for x in values):
@@ -119,6 +124,7 @@ def _matmul_batch(xp, batched, x1, x2):
         ([np.ones((2, 2, 3)), np.ones((4, 2))], {}, ShapeError, r"matmul.*\(2, 2, 3\).*\(4, 2\)"),
         ([np.ones(3), 2.0], {}, ShapeError, "matmul"),
     ],
+    captures=captures_products,
 )  # fmt: skip
 def matmul(xp, x1, x2, /):
     """Product of matrices; also of stacks of them, and of vectors.
@@ -174,6 +180,7 @@ def _vecdot_batch(xp, batched, x1, x2, *, axis):
         ([np.ones(2), np.ones(3)], {}, ShapeError, r"vecdot.*\(2,\).*\(3,\)"),
         ([np.ones((2, 3)), np.ones(3)], {"axis": 0}, AxisError, "vecdot.*from the end"),
     ],
+    captures=captures_products,
 )  # fmt: skip
 def vecdot(xp, x1, x2, /, axis=-1):
     """Sum of conj(x1) * x2 along an axis.

@@ -39,7 +39,8 @@ def _sum_vjp(xp, g, x_shape, x_dtype, axis, keepdims):
 
 
 @op(vjp=[_sum_vjp], linear=True, name="sum", keeps_half=True, kinds="fci",
-    samples=_TOTAL, errors=_NO_AXIS, batch=_reducing("sum"))  # fmt: skip
+    samples=_TOTAL, errors=_NO_AXIS, batch=_reducing("sum"),
+    captures=True, reduces="sum")  # fmt: skip
 def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Sum along axes; 0 where there is nothing to add.
 
@@ -76,7 +77,7 @@ def _mean_vjp(xp, g, x_shape, axis, keepdims):
 
 
 @op(vjp=[_mean_vjp], linear=True, kinds="fc", samples=_EVERY, errors=_NO_AXIS,
-    batch=_reducing("mean"))  # fmt: skip
+    batch=_reducing("mean"), captures=True, reduces="mean")  # fmt: skip
 def mean(xp, x, /, axis=None, *, keepdims=False):
     """Arithmetic mean along axes.
 
@@ -166,7 +167,7 @@ def _std_masked(xp, g, out, x, axis, correction, keepdims, ddof):
 
 
 @op(vjp=[_std_vjp], masked=[_std_masked], samples=_SPREAD, ref=_spread_ref("std"), errors=_NO_AXIS,
-    kinds="fc", batch=_reducing("std"))  # fmt: skip
+    kinds="fc", batch=_reducing("std"), captures=True)  # fmt: skip
 def std(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
     """Standard deviation along axes: square root of `var`, with gradient 0 where it is 0.
 
@@ -198,7 +199,7 @@ def _extreme_vjp(xp, g, out, x, axis, keepdims):
 
 
 @op(vjp=[_extreme_vjp], name="max", kinds="fci", samples=_EVERY, errors=_EMPTY,
-    batch=_reducing("max"))  # fmt: skip
+    batch=_reducing("max"), captures=True, reduces="max")  # fmt: skip
 def max_(xp, x, /, axis=None, *, keepdims=False):
     """Largest element along axes; equal ones share the gradient.
 
@@ -221,7 +222,7 @@ def max_(xp, x, /, axis=None, *, keepdims=False):
 
 
 @op(vjp=[_extreme_vjp], name="min", kinds="fci", samples=_EVERY, errors=_EMPTY,
-    batch=_reducing("min"))  # fmt: skip
+    batch=_reducing("min"), captures=True, reduces="min")  # fmt: skip
 def min_(xp, x, /, axis=None, *, keepdims=False):
     """Smallest element along axes; equal ones share the gradient.
 
@@ -273,7 +274,7 @@ def _prod_vjp(xp, g, x, axis, dtype, keepdims):
 
 
 @op(vjp=[_prod_vjp], keeps_half=True, kinds="fci", samples=_TOTAL,
-    errors=_NO_AXIS, batch=_reducing("prod"))  # fmt: skip
+    errors=_NO_AXIS, batch=_reducing("prod"), captures=True)  # fmt: skip
 def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Product along axes; 1 where there is nothing to multiply. Exact gradients beside zeros.
 
@@ -350,7 +351,7 @@ def _searching(name):
 
 
 @op(differentiable=False, kinds="fi", samples=_ONE, errors=_EMPTY,
-    batch=_searching("argmax"))  # fmt: skip
+    batch=_searching("argmax"), captures=True)  # fmt: skip
 def argmax(xp, x, /, axis=None, *, keepdims=False):
     """Index of the largest element, the first of equal ones. Its gradient is None.
 
@@ -372,7 +373,7 @@ def argmax(xp, x, /, axis=None, *, keepdims=False):
 
 
 @op(differentiable=False, kinds="fi", samples=_ONE, errors=_EMPTY,
-    batch=_searching("argmin"))  # fmt: skip
+    batch=_searching("argmin"), captures=True)  # fmt: skip
 def argmin(xp, x, /, axis=None, *, keepdims=False):
     """Index of the smallest element, the first of equal ones. Its gradient is None.
 
@@ -394,7 +395,7 @@ def argmin(xp, x, /, axis=None, *, keepdims=False):
 
 
 @op(differentiable=False, name="any", kinds="fib", samples=_EVERY, errors=_NO_AXIS,
-    batch=_reducing("any"))  # fmt: skip
+    batch=_reducing("any"), captures=True)  # fmt: skip
 def any_(xp, x, /, axis=None, *, keepdims=False):
     """Whether at least one element is true (not 0). Its gradient is None.
 
@@ -416,7 +417,7 @@ def any_(xp, x, /, axis=None, *, keepdims=False):
 
 
 @op(differentiable=False, name="all", kinds="fib", samples=_EVERY, errors=_NO_AXIS,
-    batch=_reducing("all"))  # fmt: skip
+    batch=_reducing("all"), captures=True)  # fmt: skip
 def all_(xp, x, /, axis=None, *, keepdims=False):
     """Whether all elements are true (not 0). Its gradient is None.
 
@@ -440,7 +441,7 @@ def all_(xp, x, /, axis=None, *, keepdims=False):
 @op(differentiable=False, kinds="fib", errors=_NO_AXIS,
     batch=_reducing("count_nonzero"), samples=calls(
     lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: ([uniform(rng, 3)], {}),
-))  # fmt: skip
+), captures=True)  # fmt: skip
 def count_nonzero(xp, x, /, axis=None, *, keepdims=False):
     """How many elements are not 0. Its gradient is None.
 

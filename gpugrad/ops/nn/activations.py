@@ -24,7 +24,7 @@ _NO_NUMBER: tuple[Any, ...] = (["text"], {}, DTypeError, "number")
 
 relu = elementwise(
     "relu(x)", forward=lambda xp, x: xp.lib.maximum(x, 0), d=[lambda xp, out: out > 0],
-    ref=lambda x: np.where(x < 0, 0, x),
+    ref=lambda x: np.where(x < 0, 0, x), cost=0,
     doc="`x` where it is positive, else 0. The gradient at 0 is 0.",
     example=("[-1.0, 0.0, 2.0]", "[0. 0. 2.]"),
 )  # fmt: skip
@@ -32,7 +32,7 @@ relu = elementwise(
 relu6 = elementwise(
     "relu6(x)", forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x, 0), 6),
     d=[lambda xp, out: xp.logical_and(out > 0, out < 6)], domain=(-2, 8),
-    ref=lambda x: np.clip(x, 0, 6),
+    ref=lambda x: np.clip(x, 0, 6), cost=0,
     doc="`x`, but not below 0 and not above 6. The gradient at both bounds is 0.",
     example=("[-1.0, 2.0, 9.0]", "[0. 2. 6.]"),
 )  # fmt: skip
@@ -47,6 +47,7 @@ selu = elementwise(
     + (SELU_SCALE * SELU_ALPHA) * xp.lib.expm1(xp.lib.minimum(x, 0)),
     d=[lambda xp, out: xp.where(out >= 0, SELU_SCALE, out + SELU_SCALE * SELU_ALPHA)],
     ref=lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * (np.exp(x) - 1)),
+    cost=1,
     doc=(
         "1.0507 times `x` where it is positive, else 1.7581 times (exp(x) - 1). The gradient at 0"
         " is 1.0507."
@@ -68,7 +69,7 @@ def _sigmoid(xp, x):
 
 sigmoid = elementwise(
     "sigmoid(x)", kinds="fc", forward=_sigmoid, d=[lambda xp, out: out * (1 - out)],
-    ref=lambda x: 1 / (1 + np.exp(-x)),
+    ref=lambda x: 1 / (1 + np.exp(-x)), cost=1,
     doc="1 / (1 + exp(-x)), without overflow.",
     example=("[0.0, 100.0]", "[0.5 1. ]"),
 )  # fmt: skip
@@ -81,7 +82,7 @@ def _softplus(xp, x):  # a tenth of the time of NumPy's logaddexp(x, 0)
 log_sigmoid = elementwise(
     "log_sigmoid(x)", forward=lambda xp, x: -_softplus(xp, -x),
     d=[lambda xp, out: -xp.expm1(out)],  # 1 - sigmoid(x)
-    ref=lambda x: -np.log1p(np.exp(-x)),
+    ref=lambda x: -np.log1p(np.exp(-x)), cost=1,
     doc="Logarithm of the sigmoid of `x`, exact where the sigmoid itself would be 0 or 1.",
     example=("[-100.0, 0.0]", "[-100.          -0.6931472]"),
 )  # fmt: skip
@@ -90,7 +91,7 @@ softsign = elementwise(
     "softsign(x)", forward=lambda xp, x: x / (1 + xp.lib.abs(x)),
     # not (1 - |out|)^2, which is 0 where the result has rounded to 1
     d=[lambda xp, x: (1 + xp.abs(x)) ** -2.0],
-    ref=lambda x: x / (1 + np.abs(x)),
+    ref=lambda x: x / (1 + np.abs(x)), cost=0,
     doc="x / (1 + |x|).",
     example=("[-1.0, 0.0, 3.0]", "[-0.5   0.    0.75]"),
 )  # fmt: skip
@@ -103,7 +104,7 @@ def _silu_d(xp, x):
 
 silu = elementwise(
     "silu(x)", kinds="fc", forward=lambda xp, x: x * _sigmoid(xp, x), d=[_silu_d],
-    ref=lambda x: x / (1 + np.exp(-x)),
+    ref=lambda x: x / (1 + np.exp(-x)), cost=1,
     doc="`x` times its sigmoid, also called swish.",
     example=("[0.0, 100.0]", "[  0. 100.]"),
 )  # fmt: skip
@@ -116,7 +117,7 @@ def _mish_d(xp, x):
 
 mish = elementwise(
     "mish(x)", forward=lambda xp, x: x * xp.lib.tanh(_softplus(xp, x)), d=[_mish_d],
-    ref=lambda x: x * np.tanh(np.log1p(np.exp(x))),
+    ref=lambda x: x * np.tanh(np.log1p(np.exp(x))), cost=1,
     doc="`x` times tanh(softplus(x)).",
     example=("[0.0, 100.0]", "[  0. 100.]"),
 )  # fmt: skip
@@ -125,14 +126,14 @@ mish = elementwise(
 quick_gelu = elementwise(
     "quick_gelu(x)", forward=lambda xp, x: x * _sigmoid(xp, 1.702 * x),
     d=[lambda xp, x: _silu_d(xp, 1.702 * x)],
-    ref=lambda x: x / (1 + np.exp(-1.702 * x)),
+    ref=lambda x: x / (1 + np.exp(-1.702 * x)), cost=1,
     doc="`x` times the sigmoid of 1.702 times `x`: an approximation of `gelu`.",
     example=("[0.0, 100.0]", "[  0. 100.]"),
 )  # fmt: skip
 
 squared_relu = elementwise(
     "squared_relu(x)", forward=lambda xp, x: xp.lib.maximum(x, 0) ** 2,
-    d=[lambda xp, x: 2 * xp.relu(x)], ref=lambda x: np.where(x > 0, x * x, 0),
+    d=[lambda xp, x: 2 * xp.relu(x)], ref=lambda x: np.where(x > 0, x * x, 0), cost=0,
     doc="The square of `relu`.",
     example=("[-1.0, 3.0]", "[0. 9.]"),
 )  # fmt: skip
@@ -140,7 +141,7 @@ squared_relu = elementwise(
 hardsigmoid = elementwise(
     "hardsigmoid(x)", forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x + 3, 0), 6) / 6,
     d=[lambda xp, x: xp.astype(xp.abs(x) < 3, x.dtype) / 6], domain=(-5, 5),
-    ref=lambda x: np.clip(x / 6 + 0.5, 0, 1),
+    ref=lambda x: np.clip(x / 6 + 0.5, 0, 1), cost=0,
     doc="x / 6 + 1/2, but not below 0 and not above 1. The gradient at both bounds is 0.",
     example=("[-9.0, 0.0, 1.5]", "[0.   0.5  0.75]"),
 )  # fmt: skip
@@ -148,14 +149,14 @@ hardsigmoid = elementwise(
 hardswish = elementwise(
     "hardswish(x)", forward=lambda xp, x: x * xp.lib.minimum(xp.lib.maximum(x + 3, 0), 6) / 6,
     d=[lambda xp, x: xp.where(xp.abs(x) < 3, x / 3 + 0.5, x > 0)], domain=(-5, 5),
-    ref=lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    ref=lambda x: x * np.clip(x / 6 + 0.5, 0, 1), cost=0,
     doc="`x` times `hardsigmoid` of `x`. The gradient at -3 is 0, that at 3 is 1.",
     example=("[-9.0, 0.0, 9.0]", "[-0.  0.  9.]"),
 )  # fmt: skip
 
 tanhshrink = elementwise(
     "tanhshrink(x)", kinds="fc", forward=lambda xp, x: x - xp.lib.tanh(x),
-    d=[lambda xp, x: xp.square(xp.tanh(x))], ref=lambda x: x - np.tanh(x),
+    d=[lambda xp, x: xp.square(xp.tanh(x))], ref=lambda x: x - np.tanh(x), cost=1,
     doc="`x` minus its hyperbolic tangent.",
     example=("[0.0, 100.0]", "[ 0. 99.]"),
 )  # fmt: skip
@@ -170,6 +171,7 @@ tanhshrink = elementwise(
     batch="stack", samples=_with({}, {"min_val": -0.5, "max_val": 1.5}),
     ref=lambda x, min_val=-1.0, max_val=1.0: np.clip(x, min_val, max_val),
     errors=[_NO_NUMBER, ([np.ones(3)], {"min_val": 2}, ArgumentError, "hardtanh: min_val=2")],
+    captures=True, by_element=True,
 )  # fmt: skip
 def hardtanh(xp, x, /, min_val=-1.0, max_val=1.0):
     """`x`, but not below `min_val` and not above `max_val`.
@@ -202,6 +204,7 @@ def _elu_vjp(xp, g, out, alpha):
     vjp=[_elu_vjp], batch="stack", samples=_with({}, {"alpha": 0.5}),
     ref=lambda x, alpha=1.0: np.where(x > 0, x, alpha * (np.exp(x) - 1)),
     errors=[_NO_NUMBER, ([np.ones(3)], {"alpha": -1}, ArgumentError, "elu: alpha=-1")],
+    captures=True, by_element=True,
 )  # fmt: skip
 def elu(xp, x, /, alpha=1.0):
     """`x` where it is positive, else alpha * (exp(x) - 1).
@@ -229,6 +232,7 @@ def elu(xp, x, /, alpha=1.0):
     batch="stack", samples=_with({}, {"alpha": 0.5}),
     ref=lambda x, alpha=1.0: np.where(x > 0, x, alpha * (np.exp(x / alpha) - 1)),
     errors=[_NO_NUMBER, ([np.ones(3)], {"alpha": 0}, ArgumentError, "celu: alpha=0")],
+    captures=True, by_element=True,
 )  # fmt: skip
 def celu(xp, x, /, alpha=1.0):
     """`x` where it is positive, else alpha * (exp(x / alpha) - 1): smooth for any `alpha`.
@@ -258,6 +262,7 @@ def celu(xp, x, /, alpha=1.0):
     batch="stack", samples=_with({}, {"beta": 2.0}),
     ref=lambda x, beta=1.0: np.log1p(np.exp(beta * x)) / beta,
     errors=[_NO_NUMBER, ([np.ones(3)], {"beta": 0}, ArgumentError, "softplus: beta=0")],
+    captures=True, by_element=True,
 )  # fmt: skip
 def softplus(xp, x, /, beta=1.0):
     """log(1 + exp(beta * x)) / beta, without overflow.
@@ -288,6 +293,7 @@ def _shrink_ref(x, lambd=0.5):
     vjp=[lambda xp, g, out: g * xp.not_equal(out, 0)],
     batch="stack", samples=_with({}, {"lambd": 1.0}), ref=_shrink_ref,
     errors=[_NO_NUMBER, ([np.ones(3)], {"lambd": -1}, ArgumentError, "hardshrink: lambd=-1")],
+    captures=True, by_element=True,
 )  # fmt: skip
 def hardshrink(xp, x, /, lambd=0.5):
     """`x` where it is farther than `lambd` from 0, else 0.
@@ -315,6 +321,7 @@ def hardshrink(xp, x, /, lambd=0.5):
     batch="stack", samples=_with({}, {"lambd": 1.0}),
     ref=lambda x, lambd=0.5: np.sign(x) * np.maximum(np.abs(x) - lambd, 0),
     errors=[_NO_NUMBER, ([np.ones(3)], {"lambd": -1}, ArgumentError, "softshrink: lambd=-1")],
+    captures=True, by_element=True,
 )  # fmt: skip
 def softshrink(xp, x, /, lambd=0.5):
     """`x` moved by `lambd` towards 0, but not across it.
@@ -343,6 +350,7 @@ def softshrink(xp, x, /, lambd=0.5):
     samples=_with({"threshold": 0.5, "value": -1.0}, {"threshold": -0.5, "value": 2.0}),
     ref=lambda x, threshold, value: np.where(x > threshold, x, value),
     errors=[(["text"], {"threshold": 0, "value": 0}, DTypeError, "number")],
+    captures=True,
 )  # fmt: skip
 def threshold_(xp, x, /, threshold, value):
     """`x` where it is above a threshold, else a value.
@@ -367,6 +375,8 @@ def threshold_(xp, x, /, threshold, value):
     samples=_with({}, {"negative_slope": 0.2}, {"negative_slope": -0.5}),
     ref=lambda x, negative_slope=0.01: np.where(x > 0, x, negative_slope * x),
     errors=[_NO_NUMBER],
+    captures=True,
+    by_element=True,
 )
 def leaky_relu(xp, x, /, negative_slope=0.01):
     """`x` where it is positive, else `negative_slope` times `x`.
@@ -402,6 +412,8 @@ def _gelu_ref(x, approximate="none"):
     samples=_with({}, {"approximate": "tanh"}),
     ref=_gelu_ref,
     errors=[([np.ones(3)], {"approximate": "erf"}, ArgumentError, "none.*tanh")],
+    captures=True,
+    by_element=True,
 )
 def gelu(xp, x, /, approximate="none"):
     """`x` times the probability that a standard normal number is below `x`.

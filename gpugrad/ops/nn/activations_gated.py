@@ -253,6 +253,7 @@ def _sparsemax_ref(x, axis=-1):
 @op(
     vjp=[_sparsemax_vjp], batch="axis", ref=_sparsemax_ref, errors=_LINE_ERRORS,
     samples=along_axis({"axis": 1}, domain=(-0.6, 0.6)),
+    captures=True,
 )  # fmt: skip
 def sparsemax(xp, x, /, axis=-1):
     """The nearest probabilities to given scores: as `softmax`, but with exact zeros.

@@ -78,6 +78,7 @@ def _mse_batch(xp, batched, x, y, *, reduction):
     vjp=[_mse_x, lambda xp, g, x, y, reduction: -_mse_x(xp, g, x, y, reduction)],
     batch=_mse_batch, samples=_PAIRS, errors=_PAIR_ERRORS,
     ref=lambda x, y, reduction="mean": reduced_ref((x - y) ** 2, reduction),
+    captures=True,
 )  # fmt: skip
 def mse_loss(xp, x, y, /, *, reduction="mean"):
     """Squared differences.

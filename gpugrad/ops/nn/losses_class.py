@@ -61,6 +61,7 @@ _WRONG_LABELS: list[Any] = [
         lambda rng: ([uniform(rng, 0, 3), np.zeros(0, np.int64)], {}),
     ),
     ref=_class_scores_ref, errors=_WRONG_LABELS,
+    captures=True,
 )  # fmt: skip
 def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
     """The score of each example's own class; 0 for an example that is ignored.

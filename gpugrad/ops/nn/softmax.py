@@ -243,6 +243,7 @@ def binary_cross_entropy_with_logits(xp, logits, labels, /):
         ([np.array([1])], {"num_classes": -1}, ArgumentError, "num_classes"),
         ([np.array([1])], {"num_classes": 2.5}, ArgumentError, "one_hot: .*An int"),
     ],
+    captures=True,
 )
 def one_hot(xp, x, /, num_classes, *, dtype="float32"):
     """Integers as rows that are 1 at that position and 0 elsewhere.

@@ -34,35 +34,35 @@ i1 = elementwise(
 
 i0e = elementwise(
     "i0e(x)", forward=library("i0e"), ref="scipy.special.i0e",
-    d=[lambda xp, out, x: xp.i1e(x) - xp.sign(x) * out],
+    d=[lambda xp, out, x: xp.i1e(x) - xp.sign(x) * out], captures=True,
     doc="exp(-|x|) times `i0`, which does not overflow. The gradient at 0 is 0.",
     example=("[0.0, 1.0]", "[1.        0.4657596]"),
 )  # fmt: skip
 
 i1e = elementwise(
     "i1e(x)", forward=library("i1e"), ref="scipy.special.i1e",
-    d=[lambda xp, out, x: xp.i0e(x) - xp.sign(x) * out - _over(xp, out, x, 0.5)],
+    d=[lambda xp, out, x: xp.i0e(x) - xp.sign(x) * out - _over(xp, out, x, 0.5)], captures=True,
     doc="exp(-|x|) times `i1`, which does not overflow.",
     example=("[0.0, 1.0]", "[0.        0.2079104]"),
 )  # fmt: skip
 
 k0 = elementwise(
     "k0(x)", forward=library("k0"), ref="scipy.special.k0", singular=True, domain=(0.3, 3),
-    d=[lambda xp, x: -xp.k1(x)],
+    d=[lambda xp, x: -xp.k1(x)], captures=True,
     doc="Modified Bessel function of the second kind, of order 0: infinite at 0, NaN below.",
     example=("[1.0, 2.0]", "[0.4210244 0.1138939]"),
 )  # fmt: skip
 
 k1 = elementwise(
     "k1(x)", forward=library("k1"), ref="scipy.special.k1", singular=True, domain=(0.3, 3),
-    d=[lambda xp, out, x: -xp.k0(x) - out / x],
+    d=[lambda xp, out, x: -xp.k0(x) - out / x], captures=True,
     doc="Modified Bessel function of the second kind, of order 1: infinite at 0, NaN below.",
     example=("[1.0, 2.0]", "[0.6019072 0.1398659]"),
 )  # fmt: skip
 
 k0e = elementwise(
     "k0e(x)", forward=library("k0e"), ref="scipy.special.k0e", singular=True, domain=(0.3, 3),
-    d=[lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k1e(x))],
+    d=[lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k1e(x))], captures=True,
     doc="exp(x) times `k0`, which does not vanish for large `x`.",
     example=("[1.0, 2.0]", "[1.1444631 0.8415682]"),
 )  # fmt: skip
@@ -70,6 +70,7 @@ k0e = elementwise(
 k1e = elementwise(
     "k1e(x)", forward=library("k1e"), ref="scipy.special.k1e", singular=True, domain=(0.3, 3),
     d=[lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k0e(x) - out / x)],
+    captures=True,
     doc="exp(x) times `k1`, which does not vanish for large `x`.",
     example=("[1.0, 2.0]", "[1.6361535 1.0334768]"),
 )  # fmt: skip

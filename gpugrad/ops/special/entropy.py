@@ -65,6 +65,7 @@ def _multiply_no_nan(xp, x, y):
 multiply_no_nan = elementwise(
     "multiply_no_nan(x, y)", forward=_multiply_no_nan, ref="numpy.multiply",
     vjp=[lambda xp, g, y: xp.multiply_no_nan(g, y), lambda xp, g, x: xp.multiply_no_nan(x, g)],
+    cost=0,
     doc="x y, and 0 where `y` is 0 although `x` is infinite or NaN.",
     example=("float('inf'), [0.0, 2.0]", "[ 0. inf]"),
 )  # fmt: skip
@@ -79,7 +80,7 @@ def _divide_no_nan(xp, x, y):
 divide_no_nan = elementwise(
     "divide_no_nan(x, y)", forward=_divide_no_nan, ref="numpy.divide", domain=((-2, 2), (0.5, 2)),
     vjp=[lambda xp, g, y: xp.divide_no_nan(g, y),
-         lambda xp, g, out, y: -xp.divide_no_nan(g * out, y)],
+         lambda xp, g, out, y: -xp.divide_no_nan(g * out, y)], cost=0,
     doc="x / y, and 0 where `y` is 0. Both gradients are 0 there.",
     example=("2.0, [0.0, 4.0]", "[0.  0.5]"),
 )  # fmt: skip

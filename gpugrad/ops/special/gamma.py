@@ -14,7 +14,7 @@ from gpugrad.registry.record import elementwise, op
 
 gamma = elementwise(
     "gamma(x)", forward=library("gamma"), ref="scipy.special.gamma", singular=True,
-    d=[lambda xp, out, x: out * xp.digamma(x)], domain=(0.3, 4),
+    d=[lambda xp, out, x: out * xp.digamma(x)], domain=(0.3, 4), captures=True,
     doc="Gamma function: (x - 1)! for a whole number `x`.",
     example=("[1.0, 5.0]", "[ 1. 24.]"),
 )  # fmt: skip
@@ -28,7 +28,7 @@ gammaln = elementwise(
 
 loggamma = elementwise(
     "loggamma(x)", forward=library("loggamma"), ref="scipy.special.loggamma", singular=True,
-    d=[lambda xp, x: xp.digamma(x)], domain=(0.3, 4),
+    d=[lambda xp, x: xp.digamma(x)], domain=(0.3, 4), captures=True,
     doc=(
         "Logarithm of `gamma`, without its overflow: NaN where a real `x` is negative. It takes"
         " complex numbers too, and has one derivative there."
@@ -47,7 +47,7 @@ def _rgamma_d(xp, out, x):
 
 rgamma = elementwise(
     "rgamma(x)", forward=library("rgamma"), ref="scipy.special.rgamma", d=[_rgamma_d],
-    domain=(-2, 4),
+    domain=(-2, 4), captures=True,
     doc="One over the gamma function: 0 at 0, -1, -2, ..., with the derivatives that it has there.",
     example=("[0.0, 4.0]", "[0.        0.1666667]"),
 )  # fmt: skip
@@ -61,7 +61,7 @@ gammasgn = elementwise(
 
 digamma = elementwise(
     "digamma(x)", forward=library("digamma"), ref="scipy.special.digamma", singular=True,
-    d=[lambda xp, x: xp.polygamma(1, x)], domain=(0.3, 4),
+    d=[lambda xp, x: xp.polygamma(1, x)], domain=(0.3, 4), captures=True,
     doc="Derivative of `gammaln`.",
     example=("[1.0, 2.0]", "[-0.5772157  0.4227843]"),
 )  # fmt: skip
@@ -94,7 +94,7 @@ polygamma = elementwise(
 zeta = elementwise(
     "zeta(x, q)", forward=library("zeta"), ref="scipy.special.zeta",
     vjp=[..., lambda xp, g, x, q: xp.masked_multiply(g, -x * xp.zeta(x + 1, q))],
-    domain=((1.5, 4), (0.5, 3)),
+    domain=((1.5, 4), (0.5, 3)), captures=True,
     doc=(
         "Hurwitz' zeta function, the sum of (k + q)^-x from k = 0; Riemann's where `q` is 1. Its"
         " gradient by `x` is not known, so that asking for it raises NoGradientError."
@@ -140,7 +140,7 @@ poch = elementwise(
     "poch(z, m)", forward=library("poch"), ref="scipy.special.poch", singular=True,
     d=[lambda xp, out, z, m: out * (xp.digamma(z + m) - xp.digamma(z)),
        lambda xp, out, z, m: out * xp.digamma(z + m)],
-    domain=(0.5, 3),
+    domain=(0.5, 3), captures=True,
     doc="Rising factorial gamma(z + m) / gamma(z), also called Pochhammer's symbol.",
     example=("3.0, [0.0, 2.0]", "[ 1. 12.]"),
 )  # fmt: skip
@@ -149,7 +149,7 @@ binom = elementwise(
     "binom(n, k)", forward=library("binom"), ref="scipy.special.binom", singular=True,
     d=[lambda xp, out, n, k: out * (xp.digamma(n + 1) - xp.digamma(n - k + 1)),
        lambda xp, out, n, k: out * (xp.digamma(n - k + 1) - xp.digamma(k + 1))],
-    domain=((3, 6), (0.5, 3)),
+    domain=((3, 6), (0.5, 3)), captures=True,
     doc="Binomial coefficient, of real numbers too.",
     example=("5.0, [0.0, 2.0]", "[ 1. 10.]"),
 )  # fmt: skip
@@ -158,7 +158,7 @@ beta = elementwise(
     "beta(a, b)", forward=library("beta"), ref="scipy.special.beta", singular=True,
     d=[lambda xp, out, a, b: out * (xp.digamma(a) - xp.digamma(a + b)),
        lambda xp, out, a, b: out * (xp.digamma(b) - xp.digamma(a + b))],
-    samples=grid(2, (0.5, 3)),
+    samples=grid(2, (0.5, 3)), captures=True,
     doc="Beta function, gamma(a) gamma(b) / gamma(a + b).",
     example=("2.0, [1.0, 3.0]", "[0.5       0.0833333]"),
 )  # fmt: skip
@@ -167,7 +167,7 @@ betaln = elementwise(
     "betaln(a, b)", forward=library("betaln"), ref="scipy.special.betaln", singular=True,
     d=[lambda xp, a, b: xp.digamma(a) - xp.digamma(a + b),
        lambda xp, a, b: xp.digamma(b) - xp.digamma(a + b)],
-    samples=grid(2, (0.5, 3)),
+    samples=grid(2, (0.5, 3)), captures=True,
     doc="Logarithm of the absolute value of `beta`, without its underflow.",
     example=("2.0, [1.0, 1000.0]", "[ -0.6931472 -13.81651  ]"),
 )  # fmt: skip

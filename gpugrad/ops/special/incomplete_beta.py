@@ -105,6 +105,7 @@ beta_moment = elementwise(
     ],
     samples=_beta_moment_samples,
     errors=[([np.ones(2), np.ones(3), 0.5, 0.5, 0, 0], {}, ShapeError, r"\(2,\).*\(3,\)")],
+    captures=True,
     doc=(
         "Integral of s^j ln(z)^k e^(-c s) z^-n for positive s, where z = y + x e^-s, `x` + `y` is"
         " 1 and c is above n x. `j` and `k` are whole."
@@ -139,7 +140,7 @@ beta_log_scale = elementwise(
         lambda xp, b, y: b / y,
     ],
     samples=_beta_log_scale_samples,
-    errors=[([np.ones(2), np.ones(3), 0.5, 0.5], {}, ShapeError, r"\(2,\).*\(3,\)")],
+    errors=[([np.ones(2), np.ones(3), 0.5, 0.5], {}, ShapeError, r"\(2,\).*\(3,\)")], captures=True,
     doc="log(x^a y^b gamma(a + b) / (gamma(a + 1) gamma(b + 1))).",
     example=("1.0, 1.0, 0.5, 0.5", "-1.3862944"),
 )  # fmt: skip
@@ -238,7 +239,7 @@ betainc = elementwise(
     "betainc(a, b, x)", forward=library("betainc"), ref="scipy.special.betainc", singular=True,
     d=[lambda xp, a, b, x: xp.betainc_grad_a(a, b, x),
        lambda xp, a, b, x: xp.betainc_grad_b(a, b, x), _density],
-    samples=_few_samples, errors=_WRONG,
+    samples=_few_samples, errors=_WRONG, captures=True,
     doc=(
         "Regularised incomplete beta function: the integral of t^(a - 1) (1 - t)^(b - 1) from 0"
         " to `x`, over beta(a, b). It has gradients by all three."
@@ -258,7 +259,7 @@ betaincc = elementwise(
     d=[lambda xp, a, b, x: -xp.betainc_grad_a(a, b, x),
        lambda xp, a, b, x: -xp.betainc_grad_b(a, b, x),
        lambda xp, a, b, x: -_density(xp, a, b, x)],
-    samples=_few_samples, errors=_WRONG,
+    samples=_few_samples, errors=_WRONG, captures=True,
     doc="1 - `betainc`, the integral from `x` to 1, which does not round to 0 with it.",
     example=("1.0, 2.0, [0.0, 0.5]", "[1.   0.25]"),
 )  # fmt: skip
@@ -274,7 +275,7 @@ betaincinv = elementwise(
     d=[lambda xp, out, a, b: _by_parameter(xp, xp.betainc_grad_a(a, b, out), a, b, out),
        lambda xp, out, a, b: _by_parameter(xp, xp.betainc_grad_b(a, b, out), a, b, out),
        lambda xp, out, a, b: 1 / _density(xp, a, b, out)],
-    samples=grid(3, ((0.5, 4), (0.5, 4), (0.1, 0.9))), errors=_WRONG, singular=True,
+    samples=grid(3, ((0.5, 4), (0.5, 4), (0.1, 0.9))), errors=_WRONG, singular=True, captures=True,
     doc="The `x` for which betainc(a, b, x) is `y`.",
     example=("1.0, 2.0, [0.0, 0.75]", "[0.  0.5]"),
 )  # fmt: skip

@@ -103,6 +103,7 @@ gamma_moment = elementwise(
     ],
     samples=_gamma_moment_samples,
     errors=[([np.ones(2), np.ones(3), True, 0, 0], {}, ShapeError, r"\(2,\).*\(3,\)")],
+    captures=True,
     doc=(
         "Integral of s^j e^m exp(c s - x e) for positive s, where e = expm1(s) if `upper`, which"
         " needs x > c, and e = expm1(-s) if not, which needs x < -c. `j` and `m` are whole."
@@ -210,7 +211,7 @@ def gammainc_grad_a(xp, a, x, /):
 gammainc = elementwise(
     "gammainc(a, x)", forward=library("gammainc"), ref="scipy.special.gammainc", singular=True,
     d=[lambda xp, a, x: xp.gammainc_grad_a(a, x), _density],
-    samples=grid(2, ((0.3, 4), (0.3, 8))),
+    samples=grid(2, ((0.3, 4), (0.3, 8))), captures=True,
     doc=(
         "Regularised lower incomplete gamma function: the integral of t^(a - 1) e^-t from 0 to"
         " `x`, over gamma(a). It has gradients by both."
@@ -221,7 +222,7 @@ gammainc = elementwise(
 gammaincc = elementwise(
     "gammaincc(a, x)", forward=library("gammaincc"), ref="scipy.special.gammaincc", singular=True,
     d=[lambda xp, a, x: -xp.gammainc_grad_a(a, x), lambda xp, a, x: -_density(xp, a, x)],
-    samples=grid(2, ((0.3, 4), (0.3, 8))),
+    samples=grid(2, ((0.3, 4), (0.3, 8))), captures=True,
     doc="1 - `gammainc`, the integral from `x` on, which does not round to 0 with it.",
     example=("1.0, [0.0, 1.0]", "[1.        0.3678794]"),
 )  # fmt: skip
@@ -230,7 +231,7 @@ gammaincinv = elementwise(
     "gammaincinv(a, y)", forward=library("gammaincinv"), ref="scipy.special.gammaincinv",
     d=[lambda xp, out, a: -xp.gammainc_grad_a(a, out) / _density(xp, a, out),
        lambda xp, out, a: 1 / _density(xp, a, out)],
-    samples=grid(2, ((0.5, 4), (0.1, 0.9))), singular=True,
+    samples=grid(2, ((0.5, 4), (0.1, 0.9))), singular=True, captures=True,
     doc="The `x` for which gammainc(a, x) is `y`.",
     example=("1.0, [0.0, 0.5]", "[0.        0.6931472]"),
 )  # fmt: skip
@@ -239,7 +240,7 @@ gammainccinv = elementwise(
     "gammainccinv(a, y)", forward=library("gammainccinv"), ref="scipy.special.gammainccinv",
     d=[lambda xp, out, a: -xp.gammainc_grad_a(a, out) / _density(xp, a, out),
        lambda xp, out, a: -1 / _density(xp, a, out)],
-    samples=grid(2, ((0.5, 4), (0.1, 0.9))), singular=True,
+    samples=grid(2, ((0.5, 4), (0.1, 0.9))), singular=True, captures=True,
     doc="The `x` for which gammaincc(a, x) is `y`.",
     example=("1.0, [1.0, 0.5]", "[0.        0.6931472]"),
 )  # fmt: skip

@@ -88,21 +88,21 @@ def _ellipe(xp, m):
 
 ellipk = elementwise(
     "ellipk(m)", forward=library("ellipk"), ref="scipy.special.ellipk", d=[_ellipk_m],
-    domain=(-2, 0.9), singular=True,
+    domain=(-2, 0.9), singular=True, captures=True,
     doc="Complete elliptic integral of the first kind, of the parameter `m`; NaN above 1.",
     example=("[0.0, 0.5]", "[1.5707964 1.8540747]"),
 )  # fmt: skip
 
 ellipkm1 = elementwise(
     "ellipkm1(p)", forward=library("ellipkm1"), ref="scipy.special.ellipkm1", d=[_ellipkm1_p],
-    domain=(0.1, 3), singular=True,
+    domain=(0.1, 3), singular=True, captures=True,
     doc="`ellipk` of 1 - `p`, exact for small `p`.",
     example=("[1.0, 1e-30]", "[ 1.5707964 35.92507  ]"),
 )  # fmt: skip
 
 ellipe = elementwise(
     "ellipe(m)", forward=_ellipe, ref="scipy.special.ellipe", singular=True,
-    d=[lambda xp, m: -0.5 * xp.elliptic_d(1 - m)], domain=(-2, 0.9),
+    d=[lambda xp, m: -0.5 * xp.elliptic_d(1 - m)], domain=(-2, 0.9), captures=True,
     doc="Complete elliptic integral of the second kind, of the parameter `m`; NaN above 1.",
     example=("[0.0, 0.5]", "[1.5707964 1.3506439]"),
 )  # fmt: skip
@@ -112,7 +112,7 @@ ellipe = elementwise(
 exp1 = elementwise(
     "exp1(x)", kinds="fc", forward=library("exp1"), ref="scipy.special.exp1", singular=True,
     domain=(0.3, 3),
-    d=[lambda xp, x: -xp.exp(-x) / x],
+    d=[lambda xp, x: -xp.exp(-x) / x], captures=True,
     doc="Integral of exp(-t) / t from `x` to infinity.",
     example=("[1.0, 2.0]", "[0.2193839 0.0489005]"),
 )  # fmt: skip
@@ -120,7 +120,7 @@ exp1 = elementwise(
 expi = elementwise(
     "expi(x)", kinds="fc", forward=library("expi"), ref="scipy.special.expi", singular=True,
     domain=(0.3, 3),
-    d=[lambda xp, x: xp.exp(x) / x],
+    d=[lambda xp, x: xp.exp(x) / x], captures=True,
     doc="Principal value of the integral of exp(t) / t from -infinity to `x`.",
     example=("[1.0, 2.0]", "[1.8951178 4.954234 ]"),
 )  # fmt: skip
@@ -165,6 +165,7 @@ _TWO = shaped(([(4,)], {}), ([()], {}), ([(0, 2)], {}), ([(2, 2)], {}), domain=(
 @op(
     vjp=[_sici_vjp], outputs=2, samples=_TWO, ref="scipy.special.sici",
     batch=lambda xp, batched, x: xp.sici(x), errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
 )  # fmt: skip
 def sici(xp, x, /):
     """Sine and cosine integral.
@@ -185,6 +186,7 @@ def sici(xp, x, /):
 @op(
     vjp=[_shichi_vjp], outputs=2, samples=_TWO, ref="scipy.special.shichi",
     batch=lambda xp, batched, x: xp.shichi(x), errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
 )  # fmt: skip
 def shichi(xp, x, /):
     """Hyperbolic sine and cosine integral.

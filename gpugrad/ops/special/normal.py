@@ -79,7 +79,7 @@ def _gelu_bend(xp, x):
 
 gelu_slope = elementwise(
     "gelu_slope(x)", forward=_gelu_slope, d=[_gelu_bend],
-    ref=lambda x: NUMPY.special.ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi),
+    ref=lambda x: NUMPY.special.ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi), cost=1,
     doc="The derivative of `gelu`.",
     example=("[0.0, 100.0]", "[0.5 1. ]"),
 )  # fmt: skip
@@ -119,7 +119,7 @@ def _tanh_slope_ref(x):
 
 
 gelu_tanh_slope = elementwise(
-    "gelu_tanh_slope(x)", forward=_tanh_slope, d=[_tanh_bend], ref=_tanh_slope_ref,
+    "gelu_tanh_slope(x)", forward=_tanh_slope, d=[_tanh_bend], ref=_tanh_slope_ref, cost=1,
     doc="The derivative of `gelu` with approximate=\"tanh\".",
     example=("[0.0, 100.0]", "[0.5 1. ]"),
 )  # fmt: skip
