@@ -73,8 +73,10 @@ def _trigonometric_batch(xp, batched, x, *, axis, **params):
 
 def _trigonometric_reference(x, sine, variant, axis=-1, norm="backward", orthogonalize=False):
     if x.dtype.kind == "c":
-        parts = (_trigonometric_reference(p, sine, variant, axis, norm, orthogonalize)
-                 for p in (x.real, x.imag))  # fmt: skip
+        parts = (
+            _trigonometric_reference(p, sine, variant, axis, norm, orthogonalize)
+            for p in (x.real, x.imag)
+        )
         return next(parts) + 1j * next(parts)
     transform = getattr(_scipy_fft(), "dst" if sine else "dct")
     return transform(x, variant, axis=axis, norm=norm, orthogonalize=orthogonalize)
@@ -95,9 +97,13 @@ def _by_fft(xp, x, sine, variant, norm, orthogonalize):
     """
     lib, n = xp.lib, x.shape[-1]
     a, b, p = {
-        (False, 1): (0, 0, n - 1), (False, 2): (0, 0.5, n), (False, 3): (0.5, 0, n),
-        (True, 1): (1, 1, n + 1), (True, 2): (1, 0.5, n), (True, 3): (0.5, 1, n),
-    }.get((bool(sine), variant), (0.5, 0.5, n))  # fmt: skip
+        (False, 1): (0, 0, n - 1),
+        (False, 2): (0, 0.5, n),
+        (False, 3): (0.5, 0, n),
+        (True, 1): (1, 1, n + 1),
+        (True, 2): (1, 0.5, n),
+        (True, 3): (0.5, 1, n),
+    }.get((bool(sine), variant), (0.5, 0.5, n))
     before, after = _edges(sine, variant)
     k = lib.arange(n, dtype=np.float64)
     counted = lib.full(n, 2.0)  # an edge of the input counts once, or sqrt(2) times
@@ -118,14 +124,20 @@ def _by_fft(xp, x, sine, variant, norm, orthogonalize):
 _CASES = [
     ([(4,)], {"sine": sine, "variant": variant, "norm": norm, "orthogonalize": orthogonalize})
     for sine, variant, norm, orthogonalize in (
-        (False, 1, "backward", False), (False, 2, "forward", False), (False, 3, "ortho", True),
-        (True, 2, "backward", False), (True, 3, "backward", True),
+        (False, 1, "backward", False),
+        (False, 2, "forward", False),
+        (False, 3, "ortho", True),
+        (True, 2, "backward", False),
+        (True, 3, "backward", True),
     )
-]  # fmt: skip
+]
 
 
 @op(
-    vjp=[_trigonometric_vjp], linear=True, kinds="fc", batch=_trigonometric_batch,
+    vjp=[_trigonometric_vjp],
+    linear=True,
+    kinds="fc",
+    batch=_trigonometric_batch,
     ref=_trigonometric_reference,
     samples=shaped(*_CASES, ([(3, 2)], {"sine": True, "variant": 4, "axis": 0})),
     errors=[
@@ -133,29 +145,22 @@ _CASES = [
         ([np.ones(3)], {"sine": False, "variant": 2, "axis": 1}, AxisError, "axis 1"),
         ([np.ones(1)], {"sine": False, "variant": 1}, ShapeError, "at least 2"),
     ],
-)  # fmt: skip
+)
 def trigonometric_transform(
     xp, x, /, *, sine, variant, axis=-1, norm="backward", orthogonalize=False
-):  # fmt: skip
+):
     """Cosine or sine transform along an axis: what `dct`, `dst` and their inverses call.
 
     Args:
         x: array of at least one axis; real or complex.
         sine: whether it is the sine transform.
         variant: the type, 1, 2, 3 or 4.
-        axis: int, along which.
         norm: ``"backward"``, ``"ortho"`` or ``"forward"``.
         orthogonalize: whether the edge terms are scaled so that the matrix is orthogonal, but
             for its `norm`.
 
     Returns:
         Tensor of the shape and dtype of `x`; integers give float64.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: fewer points than the type needs: 2 for the cosine transform of type 1,
-            else 1.
-        ArgumentError: another `variant` or `norm`.
 
     >>> print(gg.trigonometric_transform([1.0, 2.0], sine=False, variant=2))
     [ 6.        -1.4142135]
@@ -172,8 +177,10 @@ def trigonometric_transform(
     if not x.size:
         return xp.lib.zeros(x.shape, dtype=x.dtype)
     if x.dtype.kind == "c":  # SciPy 1.17 scales the edges of complex arrays wrongly
-        real, imag = (_real_transform(xp, part, sine, variant, axis, norm, orthogonalize)
-                      for part in (x.real, x.imag))  # fmt: skip
+        real, imag = (
+            _real_transform(xp, part, sine, variant, axis, norm, orthogonalize)
+            for part in (x.real, x.imag)
+        )
         return real + 1j * imag
     return _real_transform(xp, x, sine, variant, axis, norm, orthogonalize)
 
@@ -203,16 +210,26 @@ def _transform(name, x, type, n, axis, norm, orthogonalize):
         type, norm = _INVERSE[type], ADJOINT_NORM[norm]
     x = resized(TENSOR, name, x, x.shape[axis] if n is None else n, axis)
     return TENSOR.trigonometric_transform(
-        x, sine=name.endswith("dst"), variant=type, axis=axis, norm=norm,
+        x,
+        sine=name.endswith("dst"),
+        variant=type,
+        axis=axis,
+        norm=norm,
         orthogonalize=orthogonalize,
-    )  # fmt: skip
+    )
 
 
 @saying_where
 def dct(
-    x: Any, /, type: int = 2, n: int | None = None, axis: int = -1, norm: str = "backward", *,
+    x: Any,
+    /,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = "backward",
+    *,
     orthogonalize: bool | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Discrete cosine transform along an axis, as SciPy's.
 
     Type 2 is y_k = 2 sum over j of x_j cos(pi k (2 j + 1) / (2 n)).
@@ -243,9 +260,15 @@ def dct(
 
 @saying_where
 def idct(
-    x: Any, /, type: int = 2, n: int | None = None, axis: int = -1, norm: str = "backward", *,
+    x: Any,
+    /,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = "backward",
+    *,
     orthogonalize: bool | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Inverse of `dct` with the same arguments; which "norm" divides is the other way round.
 
     Raises:
@@ -259,9 +282,15 @@ def idct(
 
 @saying_where
 def dst(
-    x: Any, /, type: int = 2, n: int | None = None, axis: int = -1, norm: str = "backward", *,
+    x: Any,
+    /,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = "backward",
+    *,
     orthogonalize: bool | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Discrete sine transform along an axis, as SciPy's; arguments as `dct`.
 
     Type 2 is y_k = 2 sum over j of x_j sin(pi (k + 1) (2 j + 1) / (2 n)). `norm` has
@@ -278,9 +307,15 @@ def dst(
 
 @saying_where
 def idst(
-    x: Any, /, type: int = 2, n: int | None = None, axis: int = -1, norm: str = "backward", *,
+    x: Any,
+    /,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = "backward",
+    *,
     orthogonalize: bool | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Inverse of `dst` with the same arguments.
 
     Raises:

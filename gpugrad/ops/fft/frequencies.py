@@ -79,9 +79,8 @@ def _rolled(xp, name, x, axes, places):
 
 
 _SHIFTS = shaped(
-    ([(5,)], {}), ([(4, 3)], {"axes": 0}), ([(2, 3, 2)], {"axes": (1, -1)}), ([(2, 3)], {}),
-    ([(0, 2)], {}),
-)  # fmt: skip
+    [(5,)], ([(4, 3)], {"axes": 0}), ([(2, 3, 2)], {"axes": (1, -1)}), [(2, 3)], [(0, 2)]
+)
 _SHIFT_ERRORS: list[Any] = [([np.ones(3)], {"axes": 1}, AxisError, "axis 1")]
 
 
@@ -90,14 +89,7 @@ def fftshift(xp, x, /, axes=None):
     """Move the frequency 0 of a transform from the start to the middle.
 
     Args:
-        x: array of any shape.
         axes: int or tuple of ints, along which; all if None.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: an axis that `x` does not have.
 
     >>> print(gg.fft.fftshift([0.0, 1.0, 2.0, -2.0, -1.0]))
     [-2. -1.  0.  1.  2.]
@@ -110,14 +102,7 @@ def ifftshift(xp, x, /, axes=None):
     """Move the frequency 0 from the middle back to the start; the inverse of `fftshift`.
 
     Args:
-        x: array of any shape.
         axes: int or tuple of ints, along which; all if None.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: an axis that `x` does not have.
 
     >>> print(gg.fft.ifftshift([-2.0, -1.0, 0.0, 1.0, 2.0]))
     [ 0.  1.  2. -2. -1.]

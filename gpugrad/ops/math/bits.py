@@ -39,9 +39,11 @@ def _along_examples(name):
 
 
 @op(
-    differentiable=False, kinds="ib", batch=_along_examples("packbits"),
+    differentiable=False,
+    kinds="ib",
+    batch=_along_examples("packbits"),
     samples=calls(
-        lambda rng: ([rng.integers(0, 2, 10)], {}),
+        lambda rng: [rng.integers(0, 2, 10)],
         lambda rng: ([rng.integers(0, 2, (2, 3))], {"axis": 0, "bitorder": "little"}),
         lambda rng: ([rng.integers(0, 2, (2, 9)) > 0], {"axis": -1}),
         lambda rng: ([np.zeros((2, 0), dtype=bool)], {"axis": 1}),
@@ -51,7 +53,7 @@ def _along_examples(name):
         ([np.array([1])], {"axis": 1}, AxisError, "packbits: axis 1"),
         ([np.array([1])], {"bitorder": "up"}, ArgumentError, "packbits: no bitorder"),
     ],
-)  # fmt: skip
+)
 def packbits(xp, x, /, axis=None, bitorder="big"):
     """Pack eight booleans at a time into a byte; the last byte is filled up with zeros.
 
@@ -62,11 +64,6 @@ def packbits(xp, x, /, axis=None, bitorder="big"):
 
     Returns:
         uint8 Tensor. It has no gradient.
-
-    Raises:
-        DTypeError: `x` is neither boolean nor integer.
-        AxisError: an axis that `x` does not have.
-        ArgumentError: another `bitorder`.
 
     >>> print(gg.packbits([True, False, True]))
     [160]
@@ -85,12 +82,15 @@ def packbits(xp, x, /, axis=None, bitorder="big"):
 
 
 @op(
-    differentiable=False, kinds="i", batch=_along_examples("unpackbits"),
+    differentiable=False,
+    kinds="i",
+    batch=_along_examples("unpackbits"),
     ref=lambda x, **how: np.unpackbits(x.astype(np.uint8), **how),
     samples=calls(
-        lambda rng: ([rng.integers(0, 256, 2)], {}),
+        lambda rng: [rng.integers(0, 256, 2)],
         lambda rng: (
-            [rng.integers(0, 256, (2, 3))], {"axis": 0, "count": 11, "bitorder": "little"}
+            [rng.integers(0, 256, (2, 3))],
+            {"axis": 0, "count": 11, "bitorder": "little"},
         ),
         lambda rng: ([rng.integers(0, 256, (1, 2))], {"axis": -1, "count": -3}),
         lambda rng: ([rng.integers(0, 256, 1)], {"count": 12}),
@@ -100,7 +100,7 @@ def packbits(xp, x, /, axis=None, bitorder="big"):
         ([np.array([1])], {"axis": 1}, AxisError, "unpackbits: axis 1"),
         ([np.array([1])], {"count": -9}, ArgumentError, "unpackbits: count=-9"),
     ],
-)  # fmt: skip
+)
 def unpackbits(xp, x, /, axis=None, count=None, bitorder="big"):
     """Unpack bytes into eight zeros or ones each; the opposite of `packbits`.
 
@@ -113,11 +113,6 @@ def unpackbits(xp, x, /, axis=None, count=None, bitorder="big"):
 
     Returns:
         uint8 Tensor of zeros and ones. It has no gradient.
-
-    Raises:
-        DTypeError: `x` is no array of integers.
-        AxisError: an axis that `x` does not have.
-        ArgumentError: another `bitorder`, or a `count` below the negative number of bits.
 
     >>> print(gg.unpackbits([160], count=3))
     [1 0 1]

@@ -11,22 +11,28 @@ from gpugrad.registry.record import elementwise, op
 # ---- rounding ----------------------------------------------------------------------------
 
 floor = elementwise(
-    "floor(x)", differentiable=False, kinds="fi",
+    "floor(x)",
+    differentiable=False,
+    kinds="fi",
     doc="Largest whole number not above `x`. Its gradient is None.",
     example=("[1.5, -1.5]", "[ 1. -2.]"),
-)  # fmt: skip
+)
 
 ceil = elementwise(
-    "ceil(x)", differentiable=False, kinds="fi",
+    "ceil(x)",
+    differentiable=False,
+    kinds="fi",
     doc="Smallest whole number not below `x`. Its gradient is None.",
     example=("[1.5, -1.5]", "[ 2. -1.]"),
-)  # fmt: skip
+)
 
 trunc = elementwise(
-    "trunc(x)", differentiable=False, kinds="fi",
+    "trunc(x)",
+    differentiable=False,
+    kinds="fi",
     doc="`x` without its fraction. Its gradient is None.",
     example=("[1.5, -1.5]", "[ 1. -1.]"),
-)  # fmt: skip
+)
 
 
 def _round_batch(xp, batched, x, *, decimals):
@@ -34,15 +40,17 @@ def _round_batch(xp, batched, x, *, decimals):
 
 
 @op(
-    name="round", differentiable=False, kinds="fci", batch=_round_batch,
-    samples=shaped(([(3,)], {}), ([()], {}), ([(2, 3)], {"decimals": 1}), ([(0, 2)], {})),
+    name="round",
+    differentiable=False,
+    kinds="fci",
+    batch=_round_batch,
+    samples=shaped([(3,)], [()], ([(2, 3)], {"decimals": 1}), [(0, 2)]),
     errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+)
 def round_(xp, x, /, decimals=0):
     """Nearest whole number, halves to the even one. Its gradient is None.
 
     Args:
-        x: array of any shape.
         decimals: how many places to keep behind the point; before it if negative.
 
     Returns:
@@ -57,54 +65,68 @@ def round_(xp, x, /, decimals=0):
 # ---- comparison and selection ------------------------------------------------------------
 
 equal = elementwise(
-    "equal(x, y)", differentiable=False, kinds="fci",
+    "equal(x, y)",
+    differentiable=False,
+    kinds="fci",
     doc="Whether `x` equals `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[False  True]"),
-)  # fmt: skip
+)
 
 not_equal = elementwise(
-    "not_equal(x, y)", differentiable=False, kinds="fci",
+    "not_equal(x, y)",
+    differentiable=False,
+    kinds="fci",
     doc="Whether `x` differs from `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[ True False]"),
-)  # fmt: skip
+)
 
 less = elementwise(
-    "less(x, y)", differentiable=False, kinds="fi",
+    "less(x, y)",
+    differentiable=False,
+    kinds="fi",
     doc="Whether `x` is below `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[ True False]"),
-)  # fmt: skip
+)
 
 less_equal = elementwise(
-    "less_equal(x, y)", differentiable=False, kinds="fi",
+    "less_equal(x, y)",
+    differentiable=False,
+    kinds="fi",
     doc="Whether `x` is not above `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[ True  True]"),
-)  # fmt: skip
+)
 
 greater = elementwise(
-    "greater(x, y)", differentiable=False, kinds="fi",
+    "greater(x, y)",
+    differentiable=False,
+    kinds="fi",
     doc="Whether `x` is above `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[False False]"),
-)  # fmt: skip
+)
 
 greater_equal = elementwise(
-    "greater_equal(x, y)", differentiable=False, kinds="fi",
+    "greater_equal(x, y)",
+    differentiable=False,
+    kinds="fi",
     doc="Whether `x` is not below `y`, elementwise.",
     example=("[1.0, 2.0], 2.0", "[False  True]"),
-)  # fmt: skip
+)
 
 maximum = elementwise(
-    "maximum(x, y)", d=[lambda xp, x, y: x >= y, lambda xp, x, y: xp.logical_not(x >= y)],
+    "maximum(x, y)",
+    d=[lambda xp, x, y: x >= y, lambda xp, x, y: xp.logical_not(x >= y)],
     kinds="fci",
     doc="The larger of two. Of equal ones the first gets the gradient, as in TensorFlow.",
     example=("[1.0, 3.0], 2.0", "[2. 3.]"),
-)  # fmt: skip
+)
 
 minimum = elementwise(
-    "minimum(x, y)", d=[lambda xp, x, y: x <= y, lambda xp, x, y: xp.logical_not(x <= y)],
+    "minimum(x, y)",
+    d=[lambda xp, x, y: x <= y, lambda xp, x, y: xp.logical_not(x <= y)],
     kinds="fci",
     doc="The smaller of two. Of equal ones the first gets the gradient, as in TensorFlow.",
     example=("[1.0, 3.0], 2.0", "[1. 2.]"),
-)  # fmt: skip
+)
 
 
 def _where_samples(rng):
@@ -143,105 +165,153 @@ def _where(xp, condition, x, y):
 
 
 where = elementwise(
-    "where(condition, x, y)", kinds="fc", samples=_where_samples, forward=_where, ref="numpy.where",
-    vjp=[None, lambda xp, g, condition: xp.where(condition, g, 0),
-    lambda xp, g, condition: xp.where(condition, 0, g)],
-    jvp=[None, lambda xp, t, condition: xp.where(condition, t, 0),
-    lambda xp, t, condition: xp.where(condition, 0, t)],
+    "where(condition, x, y)",
+    kinds="fc",
+    samples=_where_samples,
+    forward=_where,
+    ref="numpy.where",
+    vjp=[
+        None,
+        lambda xp, g, condition: xp.where(condition, g, 0),
+        lambda xp, g, condition: xp.where(condition, 0, g),
+    ],
+    jvp=[
+        None,
+        lambda xp, t, condition: xp.where(condition, t, 0),
+        lambda xp, t, condition: xp.where(condition, 0, t),
+    ],
     errors=[([np.ones(2) > 0, 1.0, np.ones(3)], {}, ShapeError, "where")],
     doc=(
         "`x` where the condition holds, else `y`. The branch not taken gets a gradient of "
         "exactly 0, even where its derivative is infinite."
     ),
     example=("[True, False], 1.0, 2.0", "[1. 2.]"),
-)  # fmt: skip
+)
 
 # ---- logic and bits ----------------------------------------------------------------------
 
 logical_and = elementwise(
-    "logical_and(x, y)", differentiable=False, kinds="b", samples=integers(2, 0, 2),
+    "logical_and(x, y)",
+    differentiable=False,
+    kinds="b",
+    samples=integers(2, 0, 2),
     doc="Whether both are true (not zero), elementwise.",
     example=("[True, True, False], [True, False, False]", "[ True False False]"),
-)  # fmt: skip
+)
 
 logical_or = elementwise(
-    "logical_or(x, y)", differentiable=False, kinds="b", samples=integers(2, 0, 2),
+    "logical_or(x, y)",
+    differentiable=False,
+    kinds="b",
+    samples=integers(2, 0, 2),
     doc="Whether at least one is true (not zero), elementwise.",
     example=("[True, True, False], [True, False, False]", "[ True  True False]"),
-)  # fmt: skip
+)
 
 logical_xor = elementwise(
-    "logical_xor(x, y)", differentiable=False, kinds="b", samples=integers(2, 0, 2),
+    "logical_xor(x, y)",
+    differentiable=False,
+    kinds="b",
+    samples=integers(2, 0, 2),
     doc="Whether exactly one is true (not zero), elementwise.",
     example=("[True, True, False], [True, False, False]", "[False  True False]"),
-)  # fmt: skip
+)
 
 logical_not = elementwise(
-    "logical_not(x)", differentiable=False, kinds="b", samples=integers(1, 0, 2),
+    "logical_not(x)",
+    differentiable=False,
+    kinds="b",
+    samples=integers(1, 0, 2),
     doc="Whether it is false (zero), elementwise.",
     example=("[True, False]", "[False  True]"),
-)  # fmt: skip
+)
 
 bitwise_and = elementwise(
-    "bitwise_and(x, y)", differentiable=False, kinds="i", samples=integers(2, 0, 8),
+    "bitwise_and(x, y)",
+    differentiable=False,
+    kinds="i",
+    samples=integers(2, 0, 8),
     doc="Bits set in both, of integers.",
     example=("[6, 5], 3", "[2 1]"),
-)  # fmt: skip
+)
 
 bitwise_or = elementwise(
-    "bitwise_or(x, y)", differentiable=False, kinds="i", samples=integers(2, 0, 8),
+    "bitwise_or(x, y)",
+    differentiable=False,
+    kinds="i",
+    samples=integers(2, 0, 8),
     doc="Bits set in either, of integers.",
     example=("[6, 5], 3", "[7 7]"),
-)  # fmt: skip
+)
 
 bitwise_xor = elementwise(
-    "bitwise_xor(x, y)", differentiable=False, kinds="i", samples=integers(2, 0, 8),
+    "bitwise_xor(x, y)",
+    differentiable=False,
+    kinds="i",
+    samples=integers(2, 0, 8),
     doc="Bits set in one of the two, of integers.",
     example=("[6, 5], 3", "[5 6]"),
-)  # fmt: skip
+)
 
 bitwise_left_shift = elementwise(
-    "bitwise_left_shift(x, y)", differentiable=False, kinds="i", samples=integers(2, 0, 8),
+    "bitwise_left_shift(x, y)",
+    differentiable=False,
+    kinds="i",
+    samples=integers(2, 0, 8),
     doc="`x` times 2 to the power `y`, of integers.",
     example=("[6, 5], 1", "[12 10]"),
-)  # fmt: skip
+)
 
 bitwise_right_shift = elementwise(
-    "bitwise_right_shift(x, y)", differentiable=False, kinds="i", samples=integers(2, 0, 8),
+    "bitwise_right_shift(x, y)",
+    differentiable=False,
+    kinds="i",
+    samples=integers(2, 0, 8),
     doc="`x` over 2 to the power `y`, rounded down, of integers.",
     example=("[6, 5], 1", "[3 2]"),
-)  # fmt: skip
+)
 
 bitwise_invert = elementwise(
-    "bitwise_invert(x)", forward="bitwise_invert", differentiable=False, kinds="i",
+    "bitwise_invert(x)",
+    forward="bitwise_invert",
+    differentiable=False,
+    kinds="i",
     samples=integers(1, 0, 8),
     doc="Every bit the other way, of integers or booleans.",
     example=("[6, -1]", "[-7  0]"),
-)  # fmt: skip
+)
 
 isfinite = elementwise(
-    "isfinite(x)", differentiable=False, kinds="fci",
+    "isfinite(x)",
+    differentiable=False,
+    kinds="fci",
     doc="Whether it is neither infinite nor NaN.",
-    example=("[1.0, float('inf')]", '[ True False]'),
-)  # fmt: skip
+    example=("[1.0, float('inf')]", "[ True False]"),
+)
 
 isinf = elementwise(
-    "isinf(x)", differentiable=False, kinds="fci",
+    "isinf(x)",
+    differentiable=False,
+    kinds="fci",
     doc="Whether it is infinite.",
-    example=("[1.0, float('inf')]", '[False  True]'),
-)  # fmt: skip
+    example=("[1.0, float('inf')]", "[False  True]"),
+)
 
 isnan = elementwise(
-    "isnan(x)", differentiable=False, kinds="fci",
+    "isnan(x)",
+    differentiable=False,
+    kinds="fci",
     doc="Whether it is not a number.",
-    example=("[1.0, float('inf')]", '[False False]'),
-)  # fmt: skip
+    example=("[1.0, float('inf')]", "[False False]"),
+)
 
 signbit = elementwise(
-    "signbit(x)", differentiable=False, kinds="f",
+    "signbit(x)",
+    differentiable=False,
+    kinds="f",
     doc="Whether the sign bit is set, as it is of -0.0.",
     example=("[1.0, -0.0]", "[False  True]"),
-)  # fmt: skip
+)
 
 
 def _clip_ref(x, min=None, max=None):
@@ -249,19 +319,19 @@ def _clip_ref(x, min=None, max=None):
 
 
 @op(
-    arrays=("x", "min", "max"), ref=_clip_ref,
+    arrays=("x", "min", "max"),
+    ref=_clip_ref,
     samples=calls(
         lambda rng: ([uniform(rng, 3)], {"min": -1.0, "max": 1.0}),
         lambda rng: ([uniform(rng, 2, 3)], {"min": -0.5}),
         lambda rng: ([uniform(rng)], {"max": 0.5}),
     ),
     errors=[([np.ones(3)], {"min": np.ones(2)}, ShapeError, "clip")],
-)  # fmt: skip
+)
 def clip(xp, x, /, min=None, max=None):
     """`x`, but not below `min` and not above `max`; its gradient is 1 also at the bounds.
 
     Args:
-        x: array, of any shape.
         min, max: number, array that broadcasts with `x`, or None for no bound. Tensors among
             them get gradients too.
 

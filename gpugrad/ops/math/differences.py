@@ -47,29 +47,26 @@ def _joined(xp, x, edge, axis, before):
 
 
 @op(
-    name="diff", kinds="fcib", ref=lambda x, n=1, axis=-1: np.diff(x, n, axis),
+    name="diff",
+    kinds="fcib",
+    ref=lambda x, n=1, axis=-1: np.diff(x, n, axis),
     samples=shaped(
-        ([(4,)], {}), ([(4, 2)], {"n": 2, "axis": 0}), ([(2, 2)], {"n": 3}), ([(0, 2)], {"n": 0}),
+        [(4,)], ([(4, 2)], {"n": 2, "axis": 0}), ([(2, 2)], {"n": 3}), ([(0, 2)], {"n": 0})
     ),
     errors=[
         ([np.ones(3)], {"axis": 1}, AxisError, "diff: axis 1"),
         ([np.ones(3)], {"n": -1}, ArgumentError, "diff: .*n=-1"),
     ],
-)  # fmt: skip
+)
 def _diff(xp, x, /, n=1, axis=-1):
     """Differences of neighbours along an axis: x_(k + 1) - x_k.
 
     Args:
         x: array of at least one axis.
         n: how many times to take them.
-        axis: int, along which.
 
     Returns:
         Tensor, shorter by `n` along the axis. Of booleans: where neighbours differ.
-
-    Raises:
-        AxisError: there is no such axis.
-        ArgumentError: a negative `n`.
 
     >>> print(gg.diff([1.0, 4.0, 9.0]))
     [3. 5.]
@@ -117,19 +114,19 @@ def diff(
 
 
 @op(
-    arrays=("x", "to_end", "to_begin"), kinds="fc",
+    arrays=("x", "to_end", "to_begin"),
+    kinds="fc",
     samples=calls(
-        lambda rng: ([uniform(rng, 2, 2)], {}),
+        lambda rng: [uniform(rng, 2, 2)],
         lambda rng: ([uniform(rng, 3)], {"to_end": uniform(rng, 2), "to_begin": 1.0}),
         lambda rng: ([uniform(rng)], {"to_end": uniform(rng)}),
     ),
     errors=[([np.ones(2), "text"], {}, TypeError, "number")],
-)  # fmt: skip
+)
 def ediff1d(xp, x, /, to_end=None, to_begin=None):
     """Differences of neighbours among all elements in row-major order.
 
     Args:
-        x: array of any shape.
         to_end, to_begin: arrays, or numbers, put after and before the differences.
 
     Returns:
@@ -180,9 +177,11 @@ def _gradient_reference(x, coordinates=None, axis=-1, edge_order=1):
 
 
 @op(
-    arrays=("x", "coordinates"), kinds="fc", ref=_gradient_reference,
+    arrays=("x", "coordinates"),
+    kinds="fc",
+    ref=_gradient_reference,
     samples=calls(
-        lambda rng: ([uniform(rng, 4)], {}),
+        lambda rng: [uniform(rng, 4)],
         lambda rng: ([uniform(rng, 2, 3)], {"axis": 0}),
         lambda rng: ([uniform(rng, 2, 3)], {"edge_order": 2}),
         lambda rng: ([uniform(rng, 4, 2), np.array([0.0, 0.5, 1.7, 2.0])], {"axis": 0}),
@@ -194,23 +193,14 @@ def _gradient_reference(x, coordinates=None, axis=-1, edge_order=1):
         ([np.ones(3), np.ones(2)], {}, ShapeError, r"gradient_along: .*\(2,\)"),
         ([np.ones(3)], {"edge_order": 3}, ArgumentError, "edge_order=3"),
     ],
-)  # fmt: skip
+)
 def gradient_along(xp, x, /, coordinates=None, *, axis=-1, edge_order=1):
     """Slope along one axis, from neighbours on both sides; what `gradient` gives for each.
 
     Args:
         x: array of at least one axis.
         coordinates: array of shape (x.shape[axis],): where the elements are; 1 apart if None.
-        axis: int, along which.
         edge_order: 1: the slope at an edge is that to its neighbour; 2: that of a parabola.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: fewer than edge_order + 1 elements, or not as many coordinates.
-        ArgumentError: another `edge_order`.
 
     >>> print(gg.gradient_along([1.0, 4.0, 9.0, 16.0]))
     [3. 4. 6. 7.]
@@ -300,8 +290,8 @@ def _areas(xp, name, y, x, dx, axis):
 _INTEGRALS = calls(
     lambda rng: ([uniform(rng, 4)], {"dx": 0.5}),
     lambda rng: ([uniform(rng, 3, 2), np.sort(uniform(rng, 3))], {"axis": 0}),
-    lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3)], {}),
-    lambda rng: ([uniform(rng, 2, 1)], {}),
+    lambda rng: [uniform(rng, 2, 3), uniform(rng, 2, 3)],
+    lambda rng: [uniform(rng, 2, 1)],
 )
 _INTEGRAL_ERRORS: list[Any] = [
     ([np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
@@ -309,8 +299,7 @@ _INTEGRAL_ERRORS: list[Any] = [
 ]
 
 
-@op(arrays=("y", "x"), kinds="fc", samples=_INTEGRALS,
-    errors=_INTEGRAL_ERRORS)  # fmt: skip
+@op(arrays=("y", "x"), kinds="fc", samples=_INTEGRALS, errors=_INTEGRAL_ERRORS)
 def trapezoid(xp, y, /, x=None, dx=1.0, axis=-1):
     """Integral along an axis by the trapezoidal rule.
 
@@ -318,14 +307,9 @@ def trapezoid(xp, y, /, x=None, dx=1.0, axis=-1):
         y: array of at least one axis: the values.
         x: where they are: array of shape (y.shape[axis],), or one that broadcasts with `y`.
         dx: number: their distance, if `x` is None.
-        axis: int, along which.
 
     Returns:
         Tensor without the axis.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: `x` does not fit `y`.
 
     >>> print(gg.trapezoid([1.0, 2.0, 3.0], dx=0.5))
     2.0
@@ -340,10 +324,12 @@ def _with_initial(rng):
 
 
 @op(
-    arrays=("y", "x"), kinds="fc", samples=_with_initial,
+    arrays=("y", "x"),
+    kinds="fc",
+    samples=_with_initial,
     ref="scipy.integrate.cumulative_trapezoid",
     errors=[*_INTEGRAL_ERRORS, ([np.ones(3)], {"initial": 2.0}, ArgumentError, "initial=2.0")],
-)  # fmt: skip
+)
 def cumulative_trapezoid(xp, y, /, x=None, dx=1.0, axis=-1, initial=None):
     """Running integral along an axis by the trapezoidal rule, as SciPy's.
 
@@ -351,16 +337,10 @@ def cumulative_trapezoid(xp, y, /, x=None, dx=1.0, axis=-1, initial=None):
         y: array of at least one axis: the values.
         x: where they are: array of shape (y.shape[axis],), or one that broadcasts with `y`.
         dx: number: their distance, if `x` is None.
-        axis: int, along which.
         initial: 0 to put the integral over nothing first.
 
     Returns:
         Tensor of the shape of `y`; shorter by one along the axis without `initial`.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: `x` does not fit `y`.
-        ArgumentError: another `initial`.
 
     >>> print(gg.cumulative_trapezoid([1.0, 2.0, 3.0], initial=0))
     [0.  1.5 4. ]

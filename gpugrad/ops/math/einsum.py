@@ -80,17 +80,36 @@ def _einsum_samples(*cases):
 
 
 @op(
-    vjp=_einsum_vjp, variadic=True, linear="each", name="einsum", keeps_half=True,
-    batch=_einsum_batch, kinds="fc",
+    vjp=_einsum_vjp,
+    variadic=True,
+    linear="each",
+    name="einsum",
+    keeps_half=True,
+    batch=_einsum_batch,
+    kinds="fc",
     ref=lambda operands, subscripts: np.einsum(subscripts, *operands),
     samples=_einsum_samples(
-        ("ij,jk->ik", (2, 3), (3, 2)), ("ij,jk", (2, 3), (3, 2)), ("ba", (2, 3)),
-        ("i,i->", (3,), (3,)), ("i,j->", (3,), (2,)), ("ij->", (2, 3)), (",->", (), ()),
-        ("ii->i", (3, 3)), ("ii", (3, 3)), ("iii->i", (2, 2, 2)), ("ijji->", (2, 3, 3, 2)),
-        ("iij,jk->k", (2, 2, 3), (3, 2)), ("ij,j,kj->ik", (2, 3), (3,), (2, 3)),
-        ("...i,...i->...", (2, 1, 3), (4, 3)), ("i...->...", (2, 3)), ("...", (2, 3)),
-        ("ij,jk->ik", (0, 3), (3, 2)), ("ij,j->i", (2, 0), (0,)), ("i,i->i", (1,), (3,)),
-        ("i,i->", (3,), (1,)), (" b i , b j -> b i j", (2, 2), (2, 3)),
+        ("ij,jk->ik", (2, 3), (3, 2)),
+        ("ij,jk", (2, 3), (3, 2)),
+        ("ba", (2, 3)),
+        ("i,i->", (3,), (3,)),
+        ("i,j->", (3,), (2,)),
+        ("ij->", (2, 3)),
+        (",->", (), ()),
+        ("ii->i", (3, 3)),
+        ("ii", (3, 3)),
+        ("iii->i", (2, 2, 2)),
+        ("ijji->", (2, 3, 3, 2)),
+        ("iij,jk->k", (2, 2, 3), (3, 2)),
+        ("ij,j,kj->ik", (2, 3), (3,), (2, 3)),
+        ("...i,...i->...", (2, 1, 3), (4, 3)),
+        ("i...->...", (2, 3)),
+        ("...", (2, 3)),
+        ("ij,jk->ik", (0, 3), (3, 2)),
+        ("ij,j->i", (2, 0), (0,)),
+        ("i,i->i", (1,), (3,)),
+        ("i,i->", (3,), (1,)),
+        (" b i , b j -> b i j", (2, 2), (2, 3)),
     ),
     errors=[
         ([[np.ones((2, 3)), np.ones((2, 3))]], {"subscripts": "ij,jk"}, ShapeError, "einsum"),
@@ -98,7 +117,7 @@ def _einsum_samples(*cases):
         ([[np.ones(3)]], {"subscripts": "i,i"}, ArgumentError, "einsum"),
         ([[np.ones(3)]], {"subscripts": "i->j"}, ArgumentError, "einsum"),
     ],
-)  # fmt: skip
+)
 def _einsum(xp, operands, /, *, subscripts):
     """Sum of products over labelled axes: the op behind `einsum`, which takes the labels first.
 
@@ -108,10 +127,6 @@ def _einsum(xp, operands, /, *, subscripts):
 
     Returns:
         Tensor with the axes that the subscripts name.
-
-    Raises:
-        ArgumentError: subscripts that do not fit the operands.
-        ShapeError: axes of one label have different lengths.
 
     >>> print(gg.einsum("ij,j->i", [[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]))
     [12. 34.]
@@ -169,8 +184,11 @@ def _product(xp, one, other, wanted):
     """Two operands, multiplied and summed over the labels that nothing else has."""
     x, a = _reduced(xp, *one, wanted.union(other[1]))
     y, b = _reduced(xp, *other, wanted.union(a))
-    shared, left, right = ([c for c in a if c in b], [c for c in a if c not in b],
-                           [c for c in b if c not in a])  # fmt: skip
+    shared, left, right = (
+        [c for c in a if c in b],
+        [c for c in a if c not in b],
+        [c for c in b if c not in a],
+    )
     stack, inner = [c for c in shared if c in wanted], [c for c in shared if c not in wanted]
     lengths = dict(zip(b, y.shape, strict=True))
     for c, n in zip(a, x.shape, strict=True):

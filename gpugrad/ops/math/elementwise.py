@@ -66,9 +66,11 @@ def _masked_divide_y(xp, g, out, y):
 
 
 _POWERS = {
-    2: np.square, 3: lambda x: np.square(x) * x, 4: lambda x: np.square(np.square(x)),
+    2: np.square,
+    3: lambda x: np.square(x) * x,
+    4: lambda x: np.square(np.square(x)),
     -2: lambda x: np.square(np.reciprocal(x)),
-}  # fmt: skip
+}
 
 
 def _power(xp, x, y):
@@ -106,89 +108,119 @@ def _power_y(xp, g, out, x):
 
 
 add = elementwise(
-    "add(x, y)", d=[1, 1], kinds="fci",
+    "add(x, y)",
+    d=[1, 1],
+    kinds="fci",
     doc="Sum, elementwise.",
     example=("[1.0, 2.0], 10.0", "[11. 12.]"),
-)  # fmt: skip
+)
 
 subtract = elementwise(
-    "subtract(x, y)", d=[1, -1], kinds="fci",
+    "subtract(x, y)",
+    d=[1, -1],
+    kinds="fci",
     doc="Difference, elementwise.",
     example=("[1.0, 2.0], 10.0", "[-9. -8.]"),
-)  # fmt: skip
+)
 
 multiply = elementwise(
-    "multiply(x, y)", d=[lambda xp, y: y, lambda xp, x: x], kinds="fci",
+    "multiply(x, y)",
+    d=[lambda xp, y: y, lambda xp, x: x],
+    kinds="fci",
     doc="Product, elementwise.",
     example=("[1.0, 2.0], 10.0", "[10. 20.]"),
-)  # fmt: skip
+)
 
 masked_multiply = elementwise(
-    "masked_multiply(x, y)", vjp=[_masked_multiply_x, _masked_multiply_y], kinds="fc",
+    "masked_multiply(x, y)",
+    vjp=[_masked_multiply_x, _masked_multiply_y],
+    kinds="fc",
     jvp=[lambda xp, t, y: xp.masked_multiply(t, y), lambda xp, t, x: xp.masked_multiply(x, t)],
-    forward=_masked_multiply, ref=lambda x, y: x * y,
+    forward=_masked_multiply,
+    ref=lambda x, y: x * y,
     doc=(
         "Product that is 0 where `x` is 0, even if `y` is infinite or not a number there. It "
         "keeps a masked branch from poisoning a gradient."
     ),
-    example=("[0.0, 2.0], float('inf')", '[ 0. inf]'),
-)  # fmt: skip
+    example=("[0.0, 2.0], float('inf')", "[ 0. inf]"),
+)
 
 divide = elementwise(
-    "divide(x, y)", vjp=[_divide_x, _divide_y], kinds="fc",
+    "divide(x, y)",
+    vjp=[_divide_x, _divide_y],
+    kinds="fc",
     jvp=[lambda xp, t, y: t / y, lambda xp, t, out, y: -t * out / y],
     domain=((-2, 2), (0.5, 2)),
     doc="Quotient, elementwise; integers give float64.",
     example=("[1.0, 2.0], 4.0", "[0.25 0.5 ]"),
-)  # fmt: skip
+)
 
 masked_divide = elementwise(
-    "masked_divide(x, y)", vjp=[_masked_divide_x, _masked_divide_y], kinds="fc",
-    jvp=[lambda xp, t, y: xp.masked_divide(t, y),
-         lambda xp, t, out, y: -xp.masked_divide(xp.masked_multiply(out, t), y)],
-    forward=_masked_divide, domain=((-2, 2), (0.5, 2)), ref="numpy.divide",
+    "masked_divide(x, y)",
+    vjp=[_masked_divide_x, _masked_divide_y],
+    kinds="fc",
+    jvp=[
+        lambda xp, t, y: xp.masked_divide(t, y),
+        lambda xp, t, out, y: -xp.masked_divide(xp.masked_multiply(out, t), y),
+    ],
+    forward=_masked_divide,
+    domain=((-2, 2), (0.5, 2)),
+    ref="numpy.divide",
     doc="Quotient that is 0 where `x` is 0, even if `y` is 0 there.",
     example=("[0.0, 2.0], [0.0, 4.0]", "[0.  0.5]"),
-)  # fmt: skip
+)
 
 floor_divide = elementwise(
-    "floor_divide(x, y)", differentiable=False, kinds="fi", domain=((-4, 4), (0.5, 2)),
+    "floor_divide(x, y)",
+    differentiable=False,
+    kinds="fi",
+    domain=((-4, 4), (0.5, 2)),
     doc="Largest whole number not above the quotient. Its gradient is None.",
     example=("[7.0, -7.0], 2.0", "[ 3. -4.]"),
-)  # fmt: skip
+)
 
 remainder = elementwise(
-    "remainder(x, y)", d=[1, lambda xp, x, y: -xp.floor_divide(x, y)], domain=((-2, 2), (0.5, 2)),
+    "remainder(x, y)",
+    d=[1, lambda xp, x, y: -xp.floor_divide(x, y)],
+    domain=((-2, 2), (0.5, 2)),
     kinds="fi",
     doc="What is left by `floor_divide`; has the sign of `y`.",
     example=("[7.0, -7.0], 4.0", "[3. 1.]"),
-)  # fmt: skip
+)
 
 fmod = elementwise(
-    "fmod(x, y)", d=[1, lambda xp, out, x, y: xp.round((out - x) / y)], kinds="fi",
+    "fmod(x, y)",
+    d=[1, lambda xp, out, x, y: xp.round((out - x) / y)],
+    kinds="fi",
     domain=((-2, 2), (0.5, 2)),
     doc="What is left by division rounded towards 0; has the sign of `x`.",
     example=("[7.0, -7.0], 4.0", "[ 3. -3.]"),
-)  # fmt: skip
+)
 
 negative = elementwise(
-    "negative(x)", d=[-1], kinds="fci",
+    "negative(x)",
+    d=[-1],
+    kinds="fci",
     doc="The number with the other sign.",
     example=("[1.0, -2.0]", "[-1.  2.]"),
-)  # fmt: skip
+)
 
 positive = elementwise(
-    "positive(x)", d=[1], kinds="fci",
+    "positive(x)",
+    d=[1],
+    kinds="fci",
     doc="The number itself, as a new tensor.",
     example=("[1.0, -2.0]", "[ 1. -2.]"),
-)  # fmt: skip
+)
 
 abs_ = elementwise(
-    "abs(x)", vjp=[lambda xp, g, x: g * xp.sign(x)], kinds="fci",
+    "abs(x)",
+    vjp=[lambda xp, g, x: g * xp.sign(x)],
+    kinds="fci",
     jvp=[lambda xp, t, x: xp.real(xp.conj(xp.sign(x)) * t)],
     doc="Distance from 0. The gradient at 0 is 0.",
     example=("[-1.5, 0.0]", "[1.5 0. ]"),
-)  # fmt: skip
+)
 
 
 def _sign_vjp(xp, g, out, x):
@@ -199,58 +231,83 @@ def _sign_vjp(xp, g, out, x):
 
 
 sign = elementwise(
-    "sign(x)", vjp=[_sign_vjp], kinds="fc",
+    "sign(x)",
+    vjp=[_sign_vjp],
+    kinds="fc",
     doc="-1, 0 or 1, with gradient 0; a complex number over its absolute value.",
     example=("[-1.5, 0.0, 2.0]", "[-1.  0.  1.]"),
-)  # fmt: skip
+)
 
 power = elementwise(
-    "power(x, y)", vjp=[_power_x, _power_y], kinds="fc",
-    domain=((0.5, 2), (-2, 2)), forward=_power, keeps_half=True, ref="numpy.power",
+    "power(x, y)",
+    vjp=[_power_x, _power_y],
+    kinds="fc",
+    domain=((0.5, 2), (-2, 2)),
+    forward=_power,
+    keeps_half=True,
+    ref="numpy.power",
     doc=(
         "`x` to the power `y`. The gradient by `y` is 0 where `x` is not positive, that of "
         "``x ** 0`` is 0 also at 0."
     ),
     example=("[1.0, 2.0, 3.0], 2.0", "[1. 4. 9.]"),
-)  # fmt: skip
+)
 
 square = elementwise(
-    "square(x)", d=[lambda xp, x: 2 * x], kinds="fci",
+    "square(x)",
+    d=[lambda xp, x: 2 * x],
+    kinds="fci",
     doc="The number times itself.",
     example=("[1.0, 2.0, 3.0]", "[1. 4. 9.]"),
-)  # fmt: skip
+)
 
 sqrt = elementwise(
-    "sqrt(x)", d=[lambda xp, out: 0.5 / out], singular=True, domain=(0.5, 3), kinds="fc",
+    "sqrt(x)",
+    d=[lambda xp, out: 0.5 / out],
+    singular=True,
+    domain=(0.5, 3),
+    kinds="fc",
     doc="Square root.",
     example=("[4.0, 9.0]", "[2. 3.]"),
-)  # fmt: skip
+)
 
 rsqrt = elementwise(
-    "rsqrt(x)", d=[lambda xp, out: -0.5 * out * out * out], singular=True, domain=(0.5, 3),
-    kinds="fc", forward=lambda xp, x: 1 / xp.lib.sqrt(x), ref=lambda x: x**-0.5,
+    "rsqrt(x)",
+    d=[lambda xp, out: -0.5 * out * out * out],
+    singular=True,
+    domain=(0.5, 3),
+    kinds="fc",
+    forward=lambda xp, x: 1 / xp.lib.sqrt(x),
+    ref=lambda x: x**-0.5,
     doc="One over the square root.",
     example=("[4.0, 16.0]", "[0.5  0.25]"),
-)  # fmt: skip
+)
 
 cbrt = elementwise(
-    "cbrt(x)", d=[lambda xp, out: 1 / (3 * out * out)], singular=True, domain=(0.5, 3),
+    "cbrt(x)",
+    d=[lambda xp, out: 1 / (3 * out * out)],
+    singular=True,
+    domain=(0.5, 3),
     doc="Cube root.",
     example=("[1.0, 8.0]", "[1. 2.]"),
-)  # fmt: skip
+)
 
 reciprocal = elementwise(
-    "reciprocal(x)", d=[lambda xp, out: -out * out], singular=True, domain=(0.5, 3), kinds="fc",
+    "reciprocal(x)",
+    d=[lambda xp, out: -out * out],
+    singular=True,
+    domain=(0.5, 3),
+    kinds="fc",
     doc="One over the number.",
     example=("[4.0, -2.0]", "[ 0.25 -0.5 ]"),
-)  # fmt: skip
+)
 
 hypot = elementwise(
     "hypot(x, y)",
     d=[lambda xp, out, x: xp.masked_divide(x, out), lambda xp, out, y: xp.masked_divide(y, out)],
     doc="Length of the vector (x, y), without overflow. The gradient at (0, 0) is 0.",
     example=("3.0, 4.0", "5.0"),
-)  # fmt: skip
+)
 
 copysign = elementwise(
     "copysign(x, y)",
@@ -258,98 +315,139 @@ copysign = elementwise(
     jvp=[lambda xp, t, x, y: t * xp.sign(x) * xp.copysign(xp.abs(xp.sign(x)), y), None],
     doc="`x` with the sign of `y`. There is no gradient by `y`.",
     example=("[1.0, -2.0], -0.0", "[-1. -2.]"),
-)  # fmt: skip
+)
 
 # ---- exponentials and logarithms ---------------------------------------------------------
 
 exp = elementwise(
-    "exp(x)", d=[lambda xp, out: out], kinds="fc",
+    "exp(x)",
+    d=[lambda xp, out: out],
+    kinds="fc",
     doc="e to the power `x`.",
     example=("[0.0, 1.0]", "[1.       2.718282]"),
-)  # fmt: skip
+)
 
 exp2 = elementwise(
-    "exp2(x)", d=[lambda xp, out: out * LN2], kinds="fc",
+    "exp2(x)",
+    d=[lambda xp, out: out * LN2],
+    kinds="fc",
     doc="2 to the power `x`.",
     example=("[0.0, 3.0]", "[1. 8.]"),
-)  # fmt: skip
+)
 
 expm1 = elementwise(
-    "expm1(x)", d=[lambda xp, out: out + 1], kinds="fc",
+    "expm1(x)",
+    d=[lambda xp, out: out + 1],
+    kinds="fc",
     doc="exp(x) - 1, exact for small `x`.",
     example=("[0.0, 1.0]", "[0.        1.7182819]"),
-)  # fmt: skip
+)
 
 log = elementwise(
-    "log(x)", d=[lambda xp, x: 1 / x], singular=True, domain=(0.5, 3), kinds="fc",
+    "log(x)",
+    d=[lambda xp, x: 1 / x],
+    singular=True,
+    domain=(0.5, 3),
+    kinds="fc",
     doc="Natural logarithm.",
     example=("[1.0, 10.0]", "[0.        2.3025851]"),
-)  # fmt: skip
+)
 
 log2 = elementwise(
-    "log2(x)", d=[lambda xp, x: 1 / (x * LN2)], singular=True, domain=(0.5, 3), kinds="fc",
+    "log2(x)",
+    d=[lambda xp, x: 1 / (x * LN2)],
+    singular=True,
+    domain=(0.5, 3),
+    kinds="fc",
     doc="Logarithm to base 2.",
     example=("[1.0, 8.0]", "[0. 3.]"),
-)  # fmt: skip
+)
 
 log10 = elementwise(
-    "log10(x)", d=[lambda xp, x: 1 / (x * LN10)], singular=True, domain=(0.5, 3), kinds="fc",
+    "log10(x)",
+    d=[lambda xp, x: 1 / (x * LN10)],
+    singular=True,
+    domain=(0.5, 3),
+    kinds="fc",
     doc="Logarithm to base 10.",
     example=("[1.0, 10.0]", "[0. 1.]"),
-)  # fmt: skip
+)
 
 log1p = elementwise(
-    "log1p(x)", d=[lambda xp, x: 1 / (1 + x)], singular=True, domain=(-0.5, 3), kinds="fc",
+    "log1p(x)",
+    d=[lambda xp, x: 1 / (1 + x)],
+    singular=True,
+    domain=(-0.5, 3),
+    kinds="fc",
     doc="log(1 + x), exact for small `x`.",
     example=("[0.0, 1.0]", "[0.        0.6931472]"),
-)  # fmt: skip
+)
 
 logaddexp = elementwise(
-    "logaddexp(x, y)", d=[lambda xp, x, y: xp.sigmoid(x - y), lambda xp, x, y: xp.sigmoid(y - x)],
+    "logaddexp(x, y)",
+    d=[lambda xp, x, y: xp.sigmoid(x - y), lambda xp, x, y: xp.sigmoid(y - x)],
     singular=True,
     doc="log(exp(x) + exp(y)), without overflow.",
     example=("1000.0, 1000.0", "1000.6932"),
-)  # fmt: skip
+)
 
 # ---- trigonometric and hyperbolic --------------------------------------------------------
 
 sin = elementwise(
-    "sin(x)", d=[lambda xp, x: xp.cos(x)], kinds="fc",
+    "sin(x)",
+    d=[lambda xp, x: xp.cos(x)],
+    kinds="fc",
     doc="Sine of an angle in radians.",
     example=("[0.0, 1.0]", "[0.       0.841471]"),
-)  # fmt: skip
+)
 
 cos = elementwise(
-    "cos(x)", d=[lambda xp, x: -xp.sin(x)], kinds="fc",
+    "cos(x)",
+    d=[lambda xp, x: -xp.sin(x)],
+    kinds="fc",
     doc="Cosine of an angle in radians.",
     example=("[0.0, 1.0]", "[1.        0.5403023]"),
-)  # fmt: skip
+)
 
 tan = elementwise(
-    "tan(x)", d=[lambda xp, out: 1 + out * out], domain=(-1, 1), kinds="fc",
+    "tan(x)",
+    d=[lambda xp, out: 1 + out * out],
+    domain=(-1, 1),
+    kinds="fc",
     doc="Tangent of an angle in radians.",
     example=("[0.0, 1.0]", "[0.        1.5574077]"),
-)  # fmt: skip
+)
 
 asin = elementwise(
-    "asin(x)", forward="arcsin", d=[lambda xp, x: 1 / xp.sqrt((1 - x) * (1 + x))], singular=True,
-    domain=(-0.8, 0.8), kinds="fc",
+    "asin(x)",
+    forward="arcsin",
+    d=[lambda xp, x: 1 / xp.sqrt((1 - x) * (1 + x))],
+    singular=True,
+    domain=(-0.8, 0.8),
+    kinds="fc",
     doc="Inverse sine, in radians.",
     example=("[0.0, 1.0]", "[0.        1.5707964]"),
-)  # fmt: skip
+)
 
 acos = elementwise(
-    "acos(x)", forward="arccos", d=[lambda xp, x: -1 / xp.sqrt((1 - x) * (1 + x))], singular=True,
-    domain=(-0.8, 0.8), kinds="fc",
+    "acos(x)",
+    forward="arccos",
+    d=[lambda xp, x: -1 / xp.sqrt((1 - x) * (1 + x))],
+    singular=True,
+    domain=(-0.8, 0.8),
+    kinds="fc",
     doc="Inverse cosine, in radians.",
     example=("[1.0, 0.0]", "[0.        1.5707964]"),
-)  # fmt: skip
+)
 
 atan = elementwise(
-    "atan(x)", forward="arctan", d=[lambda xp, x: 1 / (1 + x * x)], kinds="fc",
+    "atan(x)",
+    forward="arctan",
+    d=[lambda xp, x: 1 / (1 + x * x)],
+    kinds="fc",
     doc="Inverse tangent, in radians.",
     example=("[0.0, 1.0]", "[0.        0.7853982]"),
-)  # fmt: skip
+)
 
 
 def _over_square(xp, a, x, y):
@@ -362,109 +460,141 @@ def _over_square(xp, a, x, y):
 
 
 atan2 = elementwise(
-    "atan2(x, y)", forward="arctan2",
+    "atan2(x, y)",
+    forward="arctan2",
     d=[lambda xp, x, y: _over_square(xp, y, x, y), lambda xp, x, y: -_over_square(xp, x, x, y)],
     doc=(
-        "Angle of the point with ordinate `x` and abscissa `y`, in radians. The gradient at 0"
-        " is 0."
+        "Angle of the point with ordinate `x` and abscissa `y`, in radians. The gradient at 0 is 0."
     ),
     example=("1.0, -1.0", "2.3561945"),
-)  # fmt: skip
+)
 
 sinh = elementwise(
-    "sinh(x)", d=[lambda xp, x: xp.cosh(x)], kinds="fc",
+    "sinh(x)",
+    d=[lambda xp, x: xp.cosh(x)],
+    kinds="fc",
     doc="Hyperbolic sine.",
     example=("[0.0, 1.0]", "[0.        1.1752012]"),
-)  # fmt: skip
+)
 
 cosh = elementwise(
-    "cosh(x)", d=[lambda xp, x: xp.sinh(x)], kinds="fc",
+    "cosh(x)",
+    d=[lambda xp, x: xp.sinh(x)],
+    kinds="fc",
     doc="Hyperbolic cosine.",
     example=("[0.0, 1.0]", "[1.        1.5430807]"),
-)  # fmt: skip
+)
 
 tanh = elementwise(
-    "tanh(x)", d=[lambda xp, out: 1 - out * out], kinds="fc",
+    "tanh(x)",
+    d=[lambda xp, out: 1 - out * out],
+    kinds="fc",
     doc="Hyperbolic tangent.",
     example=("[0.0, 0.5]", "[0.        0.4621172]"),
-)  # fmt: skip
+)
 
 asinh = elementwise(
-    "asinh(x)", forward="arcsinh", d=[lambda xp, x: 1 / xp.sqrt(x * x + 1)], kinds="fc",
+    "asinh(x)",
+    forward="arcsinh",
+    d=[lambda xp, x: 1 / xp.sqrt(x * x + 1)],
+    kinds="fc",
     doc="Inverse hyperbolic sine.",
     example=("[0.0, 1.0]", "[0.        0.8813736]"),
-)  # fmt: skip
+)
 
 acosh = elementwise(
-    "acosh(x)", forward="arccosh", singular=True, domain=(1.5, 3), kinds="fc",
+    "acosh(x)",
+    forward="arccosh",
+    singular=True,
+    domain=(1.5, 3),
+    kinds="fc",
     # one root has other branch cuts; x + 1 would lose the sign of an imaginary -0.0
     d=[lambda xp, x: 1 / (xp.sqrt(x - 1) * xp.sqrt(-(-x - 1)))],
     doc="Inverse hyperbolic cosine.",
     example=("[1.0, 2.0]", "[0.       1.316958]"),
-)  # fmt: skip
+)
 
 atanh = elementwise(
-    "atanh(x)", forward="arctanh", d=[lambda xp, x: 1 / ((1 - x) * (1 + x))], singular=True,
-    domain=(-0.8, 0.8), kinds="fc",
+    "atanh(x)",
+    forward="arctanh",
+    d=[lambda xp, x: 1 / ((1 - x) * (1 + x))],
+    singular=True,
+    domain=(-0.8, 0.8),
+    kinds="fc",
     doc="Inverse hyperbolic tangent.",
     example=("[0.0, 0.5]", "[0.         0.54930615]"),
-)  # fmt: skip
+)
 
 deg2rad = elementwise(
-    "deg2rad(x)", d=[math.pi / 180],
-    doc="Degrees as radians.",
-    example=("180.0", "3.1415927"),
-)  # fmt: skip
+    "deg2rad(x)", d=[math.pi / 180], doc="Degrees as radians.", example=("180.0", "3.1415927")
+)
 
 rad2deg = elementwise(
-    "rad2deg(x)", d=[180 / math.pi],
-    doc="Radians as degrees.",
-    example=("3.1415927", "180.0"),
-)  # fmt: skip
+    "rad2deg(x)", d=[180 / math.pi], doc="Radians as degrees.", example=("3.1415927", "180.0")
+)
 
 erf = elementwise(
-    "erf(x)", kinds="fc", forward=lambda xp, x: xp.special.erf(x), ref="scipy.special.erf",
+    "erf(x)",
+    kinds="fc",
+    forward=lambda xp, x: xp.special.erf(x),
+    ref="scipy.special.erf",
     d=[lambda xp, x: (2 / math.sqrt(math.pi)) * xp.exp(-x * x)],
     doc="Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to `x`.",
     example=("[0.0, 1.0]", "[0.        0.8427008]"),
-)  # fmt: skip
+)
 
 erfc = elementwise(
-    "erfc(x)", kinds="fc", forward=lambda xp, x: xp.special.erfc(x), ref="scipy.special.erfc",
+    "erfc(x)",
+    kinds="fc",
+    forward=lambda xp, x: xp.special.erfc(x),
+    ref="scipy.special.erfc",
     d=[lambda xp, x: (-2 / math.sqrt(math.pi)) * xp.exp(-x * x)],
     doc="1 - erf(x), exact for large `x`.",
     example=("[0.0, 1.0]", "[1.        0.1572992]"),
-)  # fmt: skip
+)
 
 # ---- complex -----------------------------------------------------------------------------
 
 real = elementwise(
-    "real(x)", kinds="fc", forward=lambda xp, x: xp.lib.real(x).copy(), ref="numpy.real",
-    vjp=[lambda xp, g, x_dtype: xp.astype(g, x_dtype)], jvp=[lambda xp, t: xp.real(t)],
+    "real(x)",
+    kinds="fc",
+    forward=lambda xp, x: xp.lib.real(x).copy(),
+    ref="numpy.real",
+    vjp=[lambda xp, g, x_dtype: xp.astype(g, x_dtype)],
+    jvp=[lambda xp, t: xp.real(t)],
     doc="Real part.",
     example=("1 + 2j", "1.0"),
-)  # fmt: skip
+)
 
 imag = elementwise(
-    "imag(x)", kinds="fc", forward=lambda xp, x: xp.lib.imag(x).copy(), ref="numpy.imag",
+    "imag(x)",
+    kinds="fc",
+    forward=lambda xp, x: xp.lib.imag(x).copy(),
+    ref="numpy.imag",
     vjp=[lambda xp, g, x_dtype: g * 1j if x_dtype.kind == "c" else g * 0],
     jvp=[lambda xp, t: xp.imag(t)],
     doc="Imaginary part.",
     example=("1 + 2j", "2.0"),
-)  # fmt: skip
+)
 
 conj = elementwise(
-    "conj(x)", vjp=[lambda xp, g: xp.conj(g)], jvp=[lambda xp, t: xp.conj(t)], kinds="fc",
+    "conj(x)",
+    vjp=[lambda xp, g: xp.conj(g)],
+    jvp=[lambda xp, t: xp.conj(t)],
+    kinds="fc",
     doc="Complex conjugate.",
     example=("1 + 2j", "(1-2j)"),
-)  # fmt: skip
+)
 
 stop_gradient = elementwise(
-    "stop_gradient(x)", differentiable=False, kinds="fci", forward=lambda xp, x: x,
+    "stop_gradient(x)",
+    differentiable=False,
+    kinds="fci",
+    forward=lambda xp, x: x,
     ref="numpy.positive",
     doc="The same values, as a constant: no gradient flows through.",
     example=("[1.0, 2.0]", "[1. 2.]"),
-)  # fmt: skip
+)
 
 
 def _complex_forward(xp, x, y):
@@ -481,16 +611,23 @@ def _complex_vjp(part):
 
 
 complex_ = elementwise(
-    "complex(x, y)", vjp=[_complex_vjp("real"), _complex_vjp("imag")], kinds="f",
+    "complex(x, y)",
+    vjp=[_complex_vjp("real"), _complex_vjp("imag")],
+    kinds="f",
     jvp=[lambda xp, t: t + 0j, lambda xp, t: t * 1j],
-    forward=_complex_forward, ref=lambda x, y: x + 1j * y,
+    forward=_complex_forward,
+    ref=lambda x, y: x + 1j * y,
     doc="Complex number with real part `x` and imaginary part `y`.",
     example=("1.0, 2.0", "(1+2j)"),
-)  # fmt: skip
+)
 
 
-@op(kinds="fc", ref=lambda x, y: np.real((x - y) * np.conj(x - y)) + 0 * x, samples=grid(2),
-    errors=[([np.ones(2), np.ones(3)], {}, ShapeError, "squared_difference")])  # fmt: skip
+@op(
+    kinds="fc",
+    ref=lambda x, y: np.real((x - y) * np.conj(x - y)) + 0 * x,
+    samples=grid(2),
+    errors=[([np.ones(2), np.ones(3)], {}, ShapeError, "squared_difference")],
+)
 def squared_difference(xp, x, y, /):
     """|x - y|^2, elementwise.
 

@@ -55,7 +55,9 @@ def _bincount_reference(x, weights=None, minlength=0):
 @op(
     vjp=[None, lambda xp, g, x: xp.take(g, x)],
     jvp=[None, lambda xp, t, x, minlength: xp.bincount(x, t, minlength=minlength)],
-    arrays=("x", "weights"), batch=_bincount_batch, samples=_bincount_samples,
+    arrays=("x", "weights"),
+    batch=_bincount_batch,
+    samples=_bincount_samples,
     ref=_bincount_reference,
     errors=[
         ([np.array([-1])], {}, ArgumentError, "bincount"),
@@ -63,7 +65,7 @@ def _bincount_reference(x, weights=None, minlength=0):
         ([np.array([[1]])], {}, ShapeError, r"bincount: .*\(1, 1\)"),
         ([np.array([1]), np.ones(2)], {}, ShapeError, r"bincount: .*\(2,\)"),
     ],
-)  # fmt: skip
+)
 def bincount(xp, x, /, weights=None, minlength=0):
     """How often each integer from 0 occurs, or the sum of the weights of its places.
 
@@ -75,11 +77,6 @@ def bincount(xp, x, /, weights=None, minlength=0):
 
     Returns:
         Tensor of shape (max(x) + 1,) or longer: int64, or of the dtype of the weights.
-
-    Raises:
-        ArgumentError: a negative integer.
-        DTypeError: `x` is not of integers.
-        ShapeError: `x` has not one axis, or there are not as many weights.
 
     >>> print(gg.bincount([0, 2, 2]))
     [1 0 2]
@@ -123,22 +120,21 @@ def _digitize_samples(rng):
 
 
 @op(
-    differentiable=False, kinds="fi", batch=_digitize_batch, samples=_digitize_samples,
+    differentiable=False,
+    kinds="fi",
+    batch=_digitize_batch,
+    samples=_digitize_samples,
     errors=[([np.ones(2), np.ones((2, 2))], {}, ShapeError, r"digitize: .*\(2, 2\)")],
-)  # fmt: skip
+)
 def digitize(xp, x, bins, /, right=False):
     """Index of the bin that each element falls into; the gradient is None.
 
     Args:
-        x: array of any shape.
         bins: edges, of shape (n,), in ascending or descending order.
         right: whether a bin includes its right edge instead of its left one.
 
     Returns:
         int64 Tensor of the shape of `x`: i where bins[i - 1] <= x < bins[i]; 0 and n beyond.
-
-    Raises:
-        ShapeError: the bins have not one axis.
 
     >>> print(gg.digitize([0.5, 2.5], [0.0, 1.0, 2.0]))
     [1 3]
@@ -155,17 +151,22 @@ def _bin_edges_reference(x, bins, range=None):
 
 
 @op(
-    differentiable=False, batch="stack", ref=_bin_edges_reference,
+    differentiable=False,
+    batch="stack",
+    ref=_bin_edges_reference,
     samples=shaped(
-        ([(5,)], {"bins": 3}), ([(2, 3)], {"bins": 2}), ([(4,)], {"bins": 2, "range": (0.0, 3.0)}),
-        ([(0,)], {"bins": 2}), ([(1,)], {"bins": 1}),
+        ([(5,)], {"bins": 3}),
+        ([(2, 3)], {"bins": 2}),
+        ([(4,)], {"bins": 2, "range": (0.0, 3.0)}),
+        ([(0,)], {"bins": 2}),
+        ([(1,)], {"bins": 1}),
     ),
     errors=[
         ([np.ones(3)], {"bins": 0}, ArgumentError, "bin_edges: .*bins=0"),
         ([np.ones(3)], {"bins": 2, "range": (1, 0)}, ArgumentError, r"bin_edges: .*\(1, 0\)"),
         ([np.ones(3)], {"bins": 2, "range": (0, np.inf)}, ArgumentError, "bin_edges: .*finite"),
     ],
-)  # fmt: skip
+)
 def bin_edges(xp, x, /, *, bins, range=None):
     """Edges of equal bins from the smallest to the largest element along the last axis.
 
@@ -176,9 +177,6 @@ def bin_edges(xp, x, /, *, bins, range=None):
 
     Returns:
         Tensor, bins + 1 long along the last axis; its gradient is None.
-
-    Raises:
-        ArgumentError: no number of bins, or no range.
 
     >>> print(gg.bin_edges([1.0, 5.0, 2.0], bins=2))
     [1. 3. 5.]
@@ -229,21 +227,17 @@ def _place(xp, x, edges, equal):
         ([np.ones(2), np.ones(1)], {}, ShapeError, r"bin_counts: .*\(1,\)"),
         ([np.ones(2), np.ones(2), np.ones(3)], {}, ShapeError, r"bin_counts: .*\(3,\)"),
     ],
-)  # fmt: skip
+)
 def bin_counts(xp, x, edges, /, weights=None, *, equal=False):
     """How many elements, or how much weight, each bin holds; what `histogram` counts.
 
     Args:
-        x: array of any shape.
         edges: of shape (n + 1,), in ascending order; the last bin includes its right edge.
         weights: array of the shape of `x`; they get gradients.
         equal: whether the edges are known to be as far apart as those of `bin_edges`.
 
     Returns:
         Tensor of shape (n,): int64, or of the dtype of the weights.
-
-    Raises:
-        ShapeError: fewer than two edges, or weights of another shape.
 
     >>> print(gg.bin_counts([0.5, 1.0, 2.0], [0.0, 1.0, 2.0]))
     [1 2]

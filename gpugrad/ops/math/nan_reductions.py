@@ -26,19 +26,19 @@ def _one_nan(rng, *shape):
 
 
 _EVERY = calls(
-    lambda rng: ([_one_nan(rng, 4)], {}),
+    lambda rng: [_one_nan(rng, 4)],
     lambda rng: ([_one_nan(rng, 3, 2)], {"axis": 0}),
     lambda rng: ([_one_nan(rng, 2, 3, 2)], {"axis": (-1, 1), "keepdims": True}),
-    lambda rng: ([uniform(rng)], {}),
+    lambda rng: [uniform(rng)],
     lambda rng: ([uniform(rng, 0, 2)], {"axis": 1}),
 )
 _ONE = calls(
-    lambda rng: ([_one_nan(rng, 4)], {}),
+    lambda rng: [_one_nan(rng, 4)],
     lambda rng: ([_one_nan(rng, 3, 2)], {"axis": 0}),
     lambda rng: ([_one_nan(rng, 2, 3)], {"axis": -1, "keepdims": True}),
 )
 _RUNNING = calls(
-    lambda rng: ([_one_nan(rng, 4)], {}),
+    lambda rng: [_one_nan(rng, 4)],
     lambda rng: ([_one_nan(rng, 3, 2)], {"axis": 0}),
     lambda rng: ([_one_nan(rng, 2, 3)], {"axis": -1, "include_initial": True}),
 )
@@ -90,17 +90,7 @@ def nansum(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Sum along axes of what is not NaN; 0 where there is nothing to add.
 
     Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
         dtype: of the result; None as for `sum`.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
 
     >>> print(gg.nansum([1.0, float("nan"), 2.0]))
     3.0
@@ -113,17 +103,7 @@ def nanprod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Product along axes of what is not NaN; 1 where there is nothing to multiply.
 
     Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
         dtype: of the result; None as for `prod`.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
 
     >>> print(gg.nanprod([2.0, float("nan"), 3.0]))
     6.0
@@ -132,12 +112,14 @@ def nanprod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
 
 
 @op(
-    keeps_half=True, kinds="fc", samples=_RUNNING,
+    keeps_half=True,
+    kinds="fc",
+    samples=_RUNNING,
     errors=[([np.ones((2, 3))], {}, AxisError, "axis= is needed")],
     ref=lambda x, axis=None, include_initial=False: np.cumulative_sum(
         np.where(np.isnan(x), 0, x), axis=axis, include_initial=include_initial
     ),
-)  # fmt: skip
+)
 def nancumsum(xp, x, /, axis=None, *, dtype=None, include_initial=False):
     """Running sum along an axis in which NaNs count as 0.
 
@@ -150,10 +132,6 @@ def nancumsum(xp, x, /, axis=None, *, dtype=None, include_initial=False):
     Returns:
         Tensor of the same shape (one longer along the axis with `include_initial`).
 
-    Raises:
-        AxisError: no axis was given, or `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
-
     >>> print(gg.nancumsum([1.0, float("nan"), 2.0]))
     [1. 1. 3.]
     """
@@ -162,12 +140,14 @@ def nancumsum(xp, x, /, axis=None, *, dtype=None, include_initial=False):
 
 
 @op(
-    keeps_half=True, kinds="fc", samples=_RUNNING,
+    keeps_half=True,
+    kinds="fc",
+    samples=_RUNNING,
     errors=[([np.ones((2, 3))], {}, AxisError, "axis= is needed")],
     ref=lambda x, axis=None, include_initial=False: np.cumulative_prod(
         np.where(np.isnan(x), 1, x), axis=axis, include_initial=include_initial
     ),
-)  # fmt: skip
+)
 def nancumprod(xp, x, /, axis=None, *, dtype=None, include_initial=False):
     """Running product along an axis in which NaNs count as 1.
 
@@ -179,10 +159,6 @@ def nancumprod(xp, x, /, axis=None, *, dtype=None, include_initial=False):
 
     Returns:
         Tensor of the same shape (one longer along the axis with `include_initial`).
-
-    Raises:
-        AxisError: no axis was given, or `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
 
     >>> print(gg.nancumprod([2.0, float("nan"), 3.0]))
     [2. 2. 6.]
@@ -207,16 +183,10 @@ def nanmean(xp, x, /, axis=None, *, dtype=None, keepdims=False):
 
     Args:
         x: array of any shape; integers give float64.
-        axis: int, tuple of ints, or None for all axes.
         dtype: to compute in, and of the result; None is that of `x`.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor without the reduced axes; NaN where there is nothing else.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
 
     >>> print(gg.nanmean([1.0, float("nan"), 2.0]))
     1.5
@@ -225,7 +195,7 @@ def nanmean(xp, x, /, axis=None, *, dtype=None, keepdims=False):
 
 
 _SPREAD = calls(
-    lambda rng: ([_one_nan(rng, 4)], {}),
+    lambda rng: [_one_nan(rng, 4)],
     lambda rng: ([_one_nan(rng, 4, 2)], {"axis": 0, "correction": 1}),
     lambda rng: ([_one_nan(rng, 2, 3, 2)], {"axis": (-1, 1), "keepdims": True}),
 )
@@ -245,19 +215,10 @@ def nanvar(xp, x, /, axis=None, *, dtype=None, correction=0.0, keepdims=False, d
     """Variance along axes of what is not NaN.
 
     Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
         dtype: to compute in, and of the result; None is that of `x`.
-        correction: what is taken from the count before dividing by it (1 for a sample).
-        keepdims: whether reduced axes stay, with length 1.
-        ddof: NumPy's older name for `correction`.
 
     Returns:
         Real Tensor without the reduced axes; NaN where the divisor is not positive.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
 
     >>> print(gg.nanvar([1.0, float("nan"), 3.0]))
     1.0
@@ -277,19 +238,10 @@ def nanstd(xp, x, /, axis=None, *, dtype=None, correction=0.0, keepdims=False, d
     """Standard deviation along axes of what is not NaN, with gradient 0 where it is 0.
 
     Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
         dtype: to compute in, and of the result; None is that of `x`.
-        correction: what is taken from the count before dividing by it (1 for a sample).
-        keepdims: whether reduced axes stay, with length 1.
-        ddof: NumPy's older name for `correction`.
 
     Returns:
         Real Tensor without the reduced axes; NaN where the divisor is not positive.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
 
     >>> print(gg.nanstd([1.0, float("nan"), 3.0]))
     1.0
@@ -333,22 +285,22 @@ def _nanmin_batch(xp, batched, x, *, axis, keepdims):
     return xp.nanmin(x, axis=_from_end(x, axis), keepdims=keepdims)
 
 
-@op(vjp=[_extreme_vjp], batch=_nanmax_batch, kinds="fc", samples=_EVERY, ref=quiet("nanmax"),
-    errors=_EMPTY)  # fmt: skip
+@op(
+    vjp=[_extreme_vjp],
+    batch=_nanmax_batch,
+    kinds="fc",
+    samples=_EVERY,
+    ref=quiet("nanmax"),
+    errors=_EMPTY,
+)
 def nanmax(xp, x, /, axis=None, *, keepdims=False):
     """Largest element along axes that is not NaN; equal ones share the gradient.
 
     Args:
         x: array of any shape, not of length 0 along a reduced axis.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor without the reduced axes; NaN where there is nothing else.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the largest of.
 
     >>> print(gg.nanmax([1.0, float("nan"), 2.0]))
     2.0
@@ -356,22 +308,22 @@ def nanmax(xp, x, /, axis=None, *, keepdims=False):
     return _extreme(xp, x, axis, keepdims, xp.lib.max, -np.inf)
 
 
-@op(vjp=[_extreme_vjp], batch=_nanmin_batch, kinds="fc", samples=_EVERY, ref=quiet("nanmin"),
-    errors=_EMPTY)  # fmt: skip
+@op(
+    vjp=[_extreme_vjp],
+    batch=_nanmin_batch,
+    kinds="fc",
+    samples=_EVERY,
+    ref=quiet("nanmin"),
+    errors=_EMPTY,
+)
 def nanmin(xp, x, /, axis=None, *, keepdims=False):
     """Smallest element along axes that is not NaN; equal ones share the gradient.
 
     Args:
         x: array of any shape, not of length 0 along a reduced axis.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor without the reduced axes; NaN where there is nothing else.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the smallest of.
 
     >>> print(gg.nanmin([1.0, float("nan"), 2.0]))
     1.0
@@ -401,10 +353,6 @@ def nanargmax(xp, x, /, axis=None, *, keepdims=False):
     Returns:
         int64 Tensor without the reduced axis; -1 where there is nothing but NaNs.
 
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the largest of.
-
     >>> print(gg.nanargmax([1.0, float("nan"), 2.0]))
     2
     """
@@ -422,10 +370,6 @@ def nanargmin(xp, x, /, axis=None, *, keepdims=False):
 
     Returns:
         int64 Tensor without the reduced axis; -1 where there is nothing but NaNs.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the smallest of.
 
     >>> print(gg.nanargmin([2.0, float("nan"), 1.0]))
     2

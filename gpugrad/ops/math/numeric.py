@@ -16,49 +16,59 @@ from gpugrad.registry.record import elementwise, op
 # ---- larger, smaller, between -----------------------------------------------------------
 
 fabs = elementwise(
-    "fabs(x)", d=[lambda xp, x: xp.sign(x)],
+    "fabs(x)",
+    d=[lambda xp, x: xp.sign(x)],
     doc="Distance from 0 of a real number, as a float. The gradient at 0 is 0.",
     example=("[-1.5, 0.0]", "[1.5 0. ]"),
-)  # fmt: skip
+)
 
 # Of equal ones the first gets the gradient, as in maximum; y != y says that y is NaN.
 
 fmax = elementwise(
-    "fmax(x, y)", kinds="fci",
-    d=[lambda xp, x, y: xp.logical_or(x >= y, y != y),
-       lambda xp, x, y: xp.logical_not(xp.logical_or(x >= y, y != y))],
+    "fmax(x, y)",
+    kinds="fci",
+    d=[
+        lambda xp, x, y: xp.logical_or(x >= y, y != y),
+        lambda xp, x, y: xp.logical_not(xp.logical_or(x >= y, y != y)),
+    ],
     doc=(
         "The larger of two; of a number and a NaN the number. Of equal ones the first gets the "
         "gradient."
     ),
     example=("[1.0, float('nan')], 2.0", "[2. 2.]"),
-)  # fmt: skip
+)
 
 fmin = elementwise(
-    "fmin(x, y)", kinds="fci",
-    d=[lambda xp, x, y: xp.logical_or(x <= y, y != y),
-       lambda xp, x, y: xp.logical_not(xp.logical_or(x <= y, y != y))],
+    "fmin(x, y)",
+    kinds="fci",
+    d=[
+        lambda xp, x, y: xp.logical_or(x <= y, y != y),
+        lambda xp, x, y: xp.logical_not(xp.logical_or(x <= y, y != y)),
+    ],
     doc=(
         "The smaller of two; of a number and a NaN the number. Of equal ones the first gets the "
         "gradient."
     ),
     example=("[1.0, float('nan')], 2.0", "[1. 2.]"),
-)  # fmt: skip
+)
 
 heaviside = elementwise(
-    "heaviside(x, y)", d=[0, lambda xp, x: x == 0],
+    "heaviside(x, y)",
+    d=[0, lambda xp, x: x == 0],
     doc=(
         "0 where `x` is negative, 1 where it is positive, `y` where it is 0. Its gradient by `x` "
         "is 0, as that of a step."
     ),
     example=("[-1.0, 0.0, 2.0], 0.5", "[0.  0.5 1. ]"),
-)  # fmt: skip
+)
 
 
 @op(
-    kinds="fc", samples=grid(3), ref=lambda start, end, weight: start + weight * (end - start),
+    kinds="fc",
+    samples=grid(3),
+    ref=lambda start, end, weight: start + weight * (end - start),
     errors=[([np.ones(2), np.ones(3), 0.5], {}, ShapeError, r"\(2,\).*\(3,\)|\(3,\).*\(2,\)")],
-)  # fmt: skip
+)
 def lerp(xp, start, end, weight, /):
     """Linear interpolation: start + weight * (end - start), as torch's.
 
@@ -68,9 +78,6 @@ def lerp(xp, start, end, weight, /):
 
     Returns:
         Tensor of the broadcast shape.
-
-    Raises:
-        ShapeError: the shapes do not go together.
 
     >>> print(gg.lerp([0.0, 2.0], [4.0, 4.0], 0.25))
     [1.  2.5]
@@ -87,12 +94,12 @@ def _with_nan(rng):
 
 
 @op(
-    kinds="fi", keeps_half=True, ref=_nan_to_num_ref, samples=shaped(
-        ([(2, 3)], {}), ([()], {}), ([(0,)], {}),
-        ([(2,)], {"nan": 1.0, "posinf": 2.0, "neginf": -2.0}),
-    ),
+    kinds="fi",
+    keeps_half=True,
+    ref=_nan_to_num_ref,
+    samples=shaped([(2, 3)], [()], [(0,)], ([(2,)], {"nan": 1.0, "posinf": 2.0, "neginf": -2.0})),
     errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+)
 def nan_to_num(xp, x, /, copy=True, nan=0.0, posinf=None, neginf=None):
     """Put numbers in the place of NaN and of infinities, where the gradient then is 0.
 
@@ -126,9 +133,12 @@ def nan_to_num(xp, x, /, copy=True, nan=0.0, posinf=None, neginf=None):
 
 
 @op(
-    name="divmod", outputs=2, kinds="fi", samples=grid(2, ((-4, 4), (0.5, 2))),
+    name="divmod",
+    outputs=2,
+    kinds="fi",
+    samples=grid(2, ((-4, 4), (0.5, 2))),
     errors=[([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")],
-)  # fmt: skip
+)
 def divmod_(xp, x, y, /):
     """`floor_divide` and `remainder` at once; only the second has a gradient.
 
@@ -138,9 +148,6 @@ def divmod_(xp, x, y, /):
     Returns:
         Two Tensors of the broadcast shape: whole quotients, and what is left.
 
-    Raises:
-        ShapeError: the shapes do not go together.
-
     >>> quotient, rest = gg.divmod([7.0, -7.0], 4.0)
     >>> print(quotient, rest)
     [ 1. -2.] [3. 1.]
@@ -149,14 +156,14 @@ def divmod_(xp, x, y, /):
 
 
 @op(
-    vjp=[lambda xp, g: g[0]], outputs=2, batch="stack", samples=grid(1),
+    vjp=[lambda xp, g: g[0]],
+    outputs=2,
+    batch="stack",
+    samples=grid(1),
     errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+)
 def modf(xp, x, /):
     """Fraction and whole part of numbers, both with their sign; the first has the gradient.
-
-    Args:
-        x: array, of any shape.
 
     Returns:
         Two Tensors of the shape of `x`: fractions, and whole parts.
@@ -169,14 +176,14 @@ def modf(xp, x, /):
 
 
 @op(
-    vjp=[lambda xp, g, out: xp.ldexp(g[0], -out[1])], outputs=2, batch="stack",
-    samples=grid(1, (0.55, 0.95)), errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    vjp=[lambda xp, g, out: xp.ldexp(g[0], -out[1])],
+    outputs=2,
+    batch="stack",
+    samples=grid(1, (0.55, 0.95)),
+    errors=[(["text"], {}, DTypeError, "number")],
+)
 def frexp(xp, x, /):
     """Mantissa m and exponent e of numbers: x = m * 2**e with 0.5 <= abs(m) < 1.
-
-    Args:
-        x: array, of any shape.
 
     Returns:
         Tensor of mantissas, whose gradient is that of x / 2**e, and int32 Tensor of exponents.
@@ -194,19 +201,23 @@ def _ldexp_samples(rng):
 
 
 ldexp = elementwise(
-    "ldexp(x, y)", forward=lambda xp, x, y: xp.lib.ldexp(x, y), ref="numpy.ldexp",
-    vjp=[lambda xp, g, y: xp.ldexp(g, y), None], samples=_ldexp_samples,
+    "ldexp(x, y)",
+    forward=lambda xp, x, y: xp.lib.ldexp(x, y),
+    ref="numpy.ldexp",
+    vjp=[lambda xp, g, y: xp.ldexp(g, y), None],
+    samples=_ldexp_samples,
     jvp=[lambda xp, t, y: xp.ldexp(t, y), None],
     errors=[([np.ones(2), np.arange(3)], {}, ShapeError, r"ldexp.*\(2,\).*\(3,\)")],
     doc="`x` times 2 to the power `y`, an integer: exact, and without a detour over 2**y.",
     example=("[1.0, 3.0], [2, -1]", "[4.  1.5]"),
-)  # fmt: skip
+)
 
 nextafter = elementwise(
-    "nextafter(x, y)", d=[1, 0],
+    "nextafter(x, y)",
+    d=[1, 0],
     doc="The next float from `x` on in the direction of `y`. The gradient goes to `x`.",
     example=("1.0, [0.0, 2.0]", "[0.99999994 1.0000001 ]"),
-)  # fmt: skip
+)
 
 
 def _spacing_samples(rng):
@@ -216,14 +227,14 @@ def _spacing_samples(rng):
 
 
 @op(
-    differentiable=False, keeps_half=True, batch="stack",
-    samples=_spacing_samples, errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    differentiable=False,
+    keeps_half=True,
+    batch="stack",
+    samples=_spacing_samples,
+    errors=[(["text"], {}, DTypeError, "number")],
+)
 def spacing(xp, x, /):
     """Distance to the next float away from 0, with the sign of `x`. Its gradient is None.
-
-    Args:
-        x: array, of any shape.
 
     Returns:
         Tensor of the shape and dtype of `x` (float64 for integers); NaN for infinities.
@@ -241,28 +252,33 @@ def spacing(xp, x, /):
 # ---- rounding ----------------------------------------------------------------------------
 
 rint = elementwise(
-    "rint(x)", differentiable=False,
+    "rint(x)",
+    differentiable=False,
     doc="Nearest whole number, halves to the even one. Its gradient is None.",
     example=("[0.5, 1.5, -1.2]", "[ 0.  2. -1.]"),
-)  # fmt: skip
+)
 
 fix = elementwise(
-    "fix(x)", forward="trunc", differentiable=False, ref="numpy.trunc",
+    "fix(x)",
+    forward="trunc",
+    differentiable=False,
+    ref="numpy.trunc",
     doc="Nearest whole number on the way to 0. Its gradient is None.",
     example=("[1.5, -1.5]", "[ 1. -1.]"),
-)  # fmt: skip
+)
 
 
 @op(
-    differentiable=False, batch="stack", kinds="fi",
-    samples=shaped(([(2, 3)], {}), ([(3,)], {"decimals": 1}), ([()], {"decimals": 2})),
+    differentiable=False,
+    batch="stack",
+    kinds="fi",
+    samples=shaped([(2, 3)], ([(3,)], {"decimals": 1}), ([()], {"decimals": 2})),
     errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+)
 def around(xp, x, /, decimals=0):
     """Round to a number of decimals, halves to the even one. The gradient is None.
 
     Args:
-        x: array, of any shape.
         decimals: how many digits stay behind the point; negative ones count in front of it.
 
     Returns:
@@ -277,44 +293,58 @@ def around(xp, x, /, decimals=0):
 # ---- tests -------------------------------------------------------------------------------
 
 isposinf = elementwise(
-    "isposinf(x)", differentiable=False, kinds="fi", ref="numpy.isposinf",
+    "isposinf(x)",
+    differentiable=False,
+    kinds="fi",
+    ref="numpy.isposinf",
     forward=lambda xp, x: x == math.inf,
     doc="Whether it is infinite and positive.",
     example=("[1.0, float('inf'), -float('inf')]", "[False  True False]"),
-)  # fmt: skip
+)
 
 isneginf = elementwise(
-    "isneginf(x)", differentiable=False, kinds="fi", ref="numpy.isneginf",
+    "isneginf(x)",
+    differentiable=False,
+    kinds="fi",
+    ref="numpy.isneginf",
     forward=lambda xp, x: x == -math.inf,
     doc="Whether it is infinite and negative.",
     example=("[1.0, float('inf'), -float('inf')]", "[False False  True]"),
-)  # fmt: skip
+)
 
 isreal = elementwise(
-    "isreal(x)", differentiable=False, kinds="fci", ref="numpy.isreal",
+    "isreal(x)",
+    differentiable=False,
+    kinds="fci",
+    ref="numpy.isreal",
     forward=lambda xp, x: xp.lib.imag(x) == 0,
     doc="Whether the imaginary part is 0, as that of every real number is.",
     example=("[1 + 0j, 1j]", "[ True False]"),
-)  # fmt: skip
+)
 
 iscomplex = elementwise(
-    "iscomplex(x)", differentiable=False, kinds="fci", ref="numpy.iscomplex",
+    "iscomplex(x)",
+    differentiable=False,
+    kinds="fci",
+    ref="numpy.iscomplex",
     forward=lambda xp, x: xp.lib.imag(x) != 0,
     doc="Whether the imaginary part is not 0.",
     example=("[1 + 0j, 1j]", "[False  True]"),
-)  # fmt: skip
+)
 
 
 @op(
-    differentiable=False, batch="stack", kinds="fc",
+    differentiable=False,
+    batch="stack",
+    kinds="fc",
     samples=calls(
-        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 3)], {}),
+        lambda rng: [uniform(rng, 2, 3), uniform(rng, 3)],
         lambda rng: ([np.array([1.0, 2.0]), np.array([1.1, 2.9])], {"rtol": 0.2, "atol": 0.0}),
         lambda rng: ([_with_nan(rng), _with_nan(rng)], {"equal_nan": True}),
         lambda rng: ([uniform(rng), uniform(rng)], {"atol": 4.0}),
     ),
     errors=[([np.ones(2), np.ones(3)], {}, ShapeError, r"isclose.*\(2,\).*\(3,\)")],
-)  # fmt: skip
+)
 def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Whether abs(x - y) <= atol + rtol * abs(y), elementwise.
 
@@ -326,9 +356,6 @@ def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     Returns:
         bool Tensor of the broadcast shape. It has no gradient.
 
-    Raises:
-        ShapeError: the shapes do not go together.
-
     >>> print(gg.isclose([1.0, 2.0], [1.000001, 2.1]))
     [ True False]
     """
@@ -338,22 +365,31 @@ def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
 # ---- integers ----------------------------------------------------------------------------
 
 gcd = elementwise(
-    "gcd(x, y)", differentiable=False, kinds="i", samples=integers(2, -30, 31),
+    "gcd(x, y)",
+    differentiable=False,
+    kinds="i",
+    samples=integers(2, -30, 31),
     doc="Greatest common divisor of integers.",
     example=("[12, 7], 18", "[6 1]"),
-)  # fmt: skip
+)
 
 lcm = elementwise(
-    "lcm(x, y)", differentiable=False, kinds="i", samples=integers(2, -30, 31),
+    "lcm(x, y)",
+    differentiable=False,
+    kinds="i",
+    samples=integers(2, -30, 31),
     doc="Least common multiple of integers.",
     example=("[4, 7], 6", "[12 42]"),
-)  # fmt: skip
+)
 
 bitwise_count = elementwise(
-    "bitwise_count(x)", differentiable=False, kinds="i", samples=integers(1, -30, 31),
+    "bitwise_count(x)",
+    differentiable=False,
+    kinds="i",
+    samples=integers(1, -30, 31),
     doc="How many bits are set in the absolute value, of integers; a uint8.",
     example=("[7, 8]", "[3 1]"),
-)  # fmt: skip
+)
 
 
 # ---- another dtype -----------------------------------------------------------------------
@@ -428,10 +464,13 @@ def _angle_jvp(xp, t, x, deg):
 
 
 @op(
-    vjp=[_angle_vjp], jvp=[_angle_jvp], kinds="fc", batch="stack",
-    samples=shaped(([(2, 3)], {}), ([()], {"deg": True}), ([(0, 2)], {})),
+    vjp=[_angle_vjp],
+    jvp=[_angle_jvp],
+    kinds="fc",
+    batch="stack",
+    samples=shaped([(2, 3)], ([()], {"deg": True}), [(0, 2)]),
     errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+)
 def angle(xp, x, /, deg=False):
     """Angle of a complex number, from -pi to pi. The gradient at 0 is 0.
 

@@ -28,17 +28,21 @@ def _order_statistics_vjp(xp, g, out, x, ranks):
 
 
 @op(
-    vjp=[_order_statistics_vjp], kinds="fci", batch="stack",
+    vjp=[_order_statistics_vjp],
+    kinds="fci",
+    batch="stack",
     ref=lambda x, ranks: np.sort(x, axis=-1)[..., list(ranks)],
     samples=shaped(
-        ([(5,)], {"ranks": (1, 3)}), ([(2, 3)], {"ranks": (2,)}), ([(1,)], {"ranks": (0,)}),
+        ([(5,)], {"ranks": (1, 3)}),
+        ([(2, 3)], {"ranks": (2,)}),
+        ([(1,)], {"ranks": (0,)}),
         ([(0, 2)], {"ranks": (0, 1)}),
     ),
     errors=[
         ([np.ones(3)], {"ranks": (3,)}, ShapeError, r"order_statistics: .*\(3,\)"),
         ([np.ones(0)], {"ranks": (0,)}, ShapeError, r"order_statistics: .*\(0,\)"),
     ],
-)  # fmt: skip
+)
 def order_statistics(xp, x, /, *, ranks):
     """Elements by their place in ascending order along the last axis, without sorting it all.
 
@@ -49,9 +53,6 @@ def order_statistics(xp, x, /, *, ranks):
     Returns:
         Tensor with the elements along the last axis; NaN where a line has a NaN. Equal
         elements share the gradient.
-
-    Raises:
-        ShapeError: a rank beyond the length of the axis.
 
     >>> print(gg.order_statistics([3.0, 1.0, 2.0], ranks=(0, 1)))
     [1. 2.]
@@ -75,14 +76,24 @@ def order_statistics(xp, x, /, *, ranks):
 # ---- which ranks, and how to weigh them --------------------------------------------------
 
 _PLOTTING = {  # (alpha, beta) of Hyndman and Fan, "Sample quantiles", Am. Stat. 50 (1996)
-    "interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibull": (0, 0),
-    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
-}  # fmt: skip
+    "interpolated_inverted_cdf": (0, 1),
+    "hazen": (0.5, 0.5),
+    "weibull": (0, 0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
 _OF_THE_SAMPLE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 METHODS = (
-    "inverted_cdf", "averaged_inverted_cdf", "closest_observation", *_PLOTTING, "linear",
-    "lower", "higher", "midpoint", "nearest",
-)  # fmt: skip
+    "inverted_cdf",
+    "averaged_inverted_cdf",
+    "closest_observation",
+    *_PLOTTING,
+    "linear",
+    "lower",
+    "higher",
+    "midpoint",
+    "nearest",
+)
 
 
 def _position(floor, where, n, q, method):
@@ -162,8 +173,9 @@ def _quantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
         low, weight = int(low), float(weight)
         low, high = (min(max(r, 0), n - 1) for r in (low, low + 1))
         places.append((low, high, weight))
-    ranks = sorted({r for low, high, w in places for r, used in ((low, w < 1), (high, w > 0))
-                    if used})  # fmt: skip
+    ranks = sorted(
+        {r for low, high, w in places for r, used in ((low, w < 1), (high, w > 0)) if used}
+    )
     found = xp.order_statistics(lines, ranks=tuple(ranks)) if lines.size else lines
 
     def element(rank):
@@ -208,10 +220,10 @@ def _nanquantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
 # ---- the ops -----------------------------------------------------------------------------
 
 _MEDIANS = calls(
-    lambda rng: ([uniform(rng, 5)], {}),
+    lambda rng: [uniform(rng, 5)],
     lambda rng: ([uniform(rng, 2, 4)], {"axis": 1}),
     lambda rng: ([uniform(rng, 2, 3, 2)], {"axis": (0, -1), "keepdims": True}),
-    lambda rng: ([uniform(rng)], {}),
+    lambda rng: [uniform(rng)],
     lambda rng: ([uniform(rng, 0, 2)], {"axis": 1}),
 )
 _MEDIAN_ERRORS: list[Any] = [
@@ -222,13 +234,15 @@ _MEDIAN_ERRORS: list[Any] = [
 
 def _quantiles(scale):
     return calls(
-        lambda rng: ([uniform(rng, 5), 0.3 * scale], {}),
-        lambda rng: ([uniform(rng, 2, 4), [[0.0, 0.25 * scale], [0.9 * scale, scale]]],
-                     {"axis": 1, "method": "hazen"}),
+        lambda rng: [uniform(rng, 5), 0.3 * scale],
+        lambda rng: (
+            [uniform(rng, 2, 4), [[0.0, 0.25 * scale], [0.9 * scale, scale]]],
+            {"axis": 1, "method": "hazen"},
+        ),
         lambda rng: ([uniform(rng, 2, 3, 2), 0.7 * scale], {"axis": (0, -1), "keepdims": True}),
         lambda rng: ([uniform(rng, 4), [0.5 * scale, 0.2 * scale]], {"method": "higher"}),
         lambda rng: ([uniform(rng, 4, 2), 0.4 * scale], {"method": "midpoint", "axis": 0}),
-    )  # fmt: skip
+    )
 
 
 def _level_errors(scale) -> list[Any]:
@@ -251,19 +265,12 @@ def quantile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
     Args:
         x: array, not empty along the axes.
         q: number from 0 to 1, or a sequence or array of them; it gets no gradient.
-        axis: int, tuple of ints, or None for all axes.
         method: how to choose between neighbours: one of NumPy's 13 names, such as
             ``"linear"``, ``"lower"``, ``"higher"``, ``"nearest"``, ``"midpoint"``.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor: the axes of `q`, then those of `x` without the reduced ones; NaN where there is
         a NaN.
-
-    Raises:
-        ArgumentError: a level outside 0 and 1, or another `method`.
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the quantile of.
 
     >>> print(gg.quantile([1.0, 2.0, 4.0, 8.0], [0.5, 0.75]))
     [3. 5.]
@@ -279,15 +286,10 @@ def percentile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
     Args:
         x: array, not empty along the axes.
         q: number from 0 to 100, or a sequence or array of them; it gets no gradient.
-        axis: int, tuple of ints, or None for all axes.
         method: as for `quantile`.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor: the axes of `q`, then those of `x` without the reduced ones.
-
-    Raises:
-        ArgumentError, AxisError, ShapeError: as `quantile`.
 
     >>> print(gg.percentile([1.0, 2.0, 4.0], 50))
     2.0
@@ -304,15 +306,9 @@ def median(xp, x, /, axis=None, *, keepdims=False):
 
     Args:
         x: array, not empty along the axes.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor without the reduced axes; NaN where there is a NaN. Integers give float64.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the median of.
 
     >>> print(gg.median([4.0, 1.0, 2.0, 8.0]))
     3.0
@@ -333,24 +329,18 @@ def _with_nan(sampler):
     return samples
 
 
-@op(samples=_with_nan(_quantiles(1)), ref=quiet("nanquantile"),
-    errors=_level_errors(1))  # fmt: skip
+@op(samples=_with_nan(_quantiles(1)), ref=quiet("nanquantile"), errors=_level_errors(1))
 def nanquantile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
     """Quantiles along axes of what is not NaN; gradients of NaNs are 0.
 
     Args:
         x: array, not empty along the axes.
         q: number from 0 to 1, or a sequence or array of them; it gets no gradient.
-        axis: int, tuple of ints, or None for all axes.
         method: as for `quantile`.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor: the axes of `q`, then those of `x` without the reduced ones; NaN where there is
         nothing else. Of equal elements one gets the gradient.
-
-    Raises:
-        ArgumentError, AxisError, ShapeError: as `quantile`.
 
     >>> print(gg.nanquantile([1.0, float("nan"), 2.0, 4.0], 0.5))
     2.0
@@ -359,23 +349,17 @@ def nanquantile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
     return _nanquantile(xp, "nanquantile", x, shape, levels, axis, method, keepdims)
 
 
-@op(samples=_with_nan(_quantiles(100)), ref=quiet("nanpercentile"),
-    errors=_level_errors(100))  # fmt: skip
+@op(samples=_with_nan(_quantiles(100)), ref=quiet("nanpercentile"), errors=_level_errors(100))
 def nanpercentile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
     """Percentiles along axes of what is not NaN: `nanquantile` with levels from 0 to 100.
 
     Args:
         x: array, not empty along the axes.
         q: number from 0 to 100, or a sequence or array of them; it gets no gradient.
-        axis: int, tuple of ints, or None for all axes.
         method: as for `quantile`.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor: the axes of `q`, then those of `x` without the reduced ones.
-
-    Raises:
-        ArgumentError, AxisError, ShapeError: as `quantile`.
 
     >>> print(gg.nanpercentile([1.0, float("nan"), 2.0, 4.0], 50))
     2.0
@@ -390,15 +374,9 @@ def nanmedian(xp, x, /, axis=None, *, keepdims=False):
 
     Args:
         x: array, not empty along the axes.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor without the reduced axes; NaN where there is nothing else.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the median of.
 
     >>> print(gg.nanmedian([4.0, float("nan"), 2.0]))
     3.0

@@ -14,11 +14,13 @@ from gpugrad.registry.record import op
 
 _EVERY = along_axis(
     {"axis": None}, {"axis": (0, 2)}, {"axis": (-1, 1), "keepdims": True}, {"axis": ()}
-)  # fmt: skip
+)
 _TOTAL = along_axis(
-    {"axis": None}, {"axis": (0, 2), "dtype": np.complex128},
-    {"axis": (-1, 1), "keepdims": True}, {"axis": ()},
-)  # fmt: skip
+    {"axis": None},
+    {"axis": (0, 2), "dtype": np.complex128},
+    {"axis": (-1, 1), "keepdims": True},
+    {"axis": ()},
+)
 _ONE = along_axis({"axis": 1, "keepdims": True})
 _NO_AXIS: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
 _EMPTY = [*_NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
@@ -38,24 +40,22 @@ def _sum_vjp(xp, g, x_shape, x_dtype, axis, keepdims):
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-@op(vjp=[_sum_vjp], linear=True, name="sum", keeps_half=True, kinds="fci",
-    samples=_TOTAL, errors=_NO_AXIS, batch=_reducing("sum"))  # fmt: skip
+@op(
+    vjp=[_sum_vjp],
+    linear=True,
+    name="sum",
+    keeps_half=True,
+    kinds="fci",
+    samples=_TOTAL,
+    errors=_NO_AXIS,
+    batch=_reducing("sum"),
+)
 def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Sum along axes; 0 where there is nothing to add.
 
     Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
         dtype: of the sum. None: that of `x`; int64 or uint64 for smaller integers, int64 for
             booleans.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
 
     >>> print(gg.sum([[1.0, 2.0], [3.0, 4.0]], axis=0))
     [4. 6.]
@@ -75,22 +75,23 @@ def _mean_vjp(xp, g, x_shape, axis, keepdims):
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-@op(vjp=[_mean_vjp], linear=True, kinds="fc", samples=_EVERY, errors=_NO_AXIS,
-    batch=_reducing("mean"))  # fmt: skip
+@op(
+    vjp=[_mean_vjp],
+    linear=True,
+    kinds="fc",
+    samples=_EVERY,
+    errors=_NO_AXIS,
+    batch=_reducing("mean"),
+)
 def mean(xp, x, /, axis=None, *, keepdims=False):
     """Arithmetic mean along axes.
 
     Args:
         x: array of any shape; integers give float64.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor without the reduced axes; NaN, with no warning, where there is nothing to take
         the mean of.
-
-    Raises:
-        AxisError: `x` has no such axis.
 
     >>> print(gg.mean([[1.0, 2.0], [3.0, 4.0]], axis=1))
     [1.5 3.5]
@@ -121,19 +122,9 @@ def _spread_ref(name):
 def var(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
     """Variance along axes: mean squared distance from the mean.
 
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        correction: what is taken from the count before dividing by it (1 for a sample).
-        keepdims: whether reduced axes stay, with length 1.
-        ddof: NumPy's older name for `correction`.
-
     Returns:
         Tensor without the reduced axes; NaN, with no warning, where there are not more elements
         than `correction`.
-
-    Raises:
-        AxisError: `x` has no such axis.
 
     >>> print(gg.var([1.0, 3.0]))
     1.0
@@ -165,24 +156,21 @@ def _std_masked(xp, g, out, x, axis, correction, keepdims, ddof):
     return xp.masked_multiply(g, _std_slope(xp, out, x, axis, correction, ddof))
 
 
-@op(vjp=[_std_vjp], masked=[_std_masked], samples=_SPREAD, ref=_spread_ref("std"), errors=_NO_AXIS,
-    kinds="fc", batch=_reducing("std"))  # fmt: skip
+@op(
+    vjp=[_std_vjp],
+    masked=[_std_masked],
+    samples=_SPREAD,
+    ref=_spread_ref("std"),
+    errors=_NO_AXIS,
+    kinds="fc",
+    batch=_reducing("std"),
+)
 def std(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
     """Standard deviation along axes: square root of `var`, with gradient 0 where it is 0.
-
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        correction: what is taken from the count before dividing by it (1 for a sample).
-        keepdims: whether reduced axes stay, with length 1.
-        ddof: NumPy's older name for `correction`.
 
     Returns:
         Tensor without the reduced axes; NaN, with no warning, where there are not more elements
         than `correction`.
-
-    Raises:
-        AxisError: `x` has no such axis.
 
     >>> print(gg.std([1.0, 3.0]))
     1.0
@@ -197,22 +185,22 @@ def _extreme_vjp(xp, g, out, x, axis, keepdims):
     return hit * (expand(xp, g, x.shape, axis, keepdims) / share)
 
 
-@op(vjp=[_extreme_vjp], name="max", kinds="fci", samples=_EVERY, errors=_EMPTY,
-    batch=_reducing("max"))  # fmt: skip
+@op(
+    vjp=[_extreme_vjp],
+    name="max",
+    kinds="fci",
+    samples=_EVERY,
+    errors=_EMPTY,
+    batch=_reducing("max"),
+)
 def max_(xp, x, /, axis=None, *, keepdims=False):
     """Largest element along axes; equal ones share the gradient.
 
     Args:
         x: array of any shape, not of length 0 along a reduced axis.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor without the reduced axes; NaN where there is a NaN.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the largest of.
 
     >>> print(gg.max([[1.0, 2.0], [3.0, 0.0]], axis=1))
     [2. 3.]
@@ -220,22 +208,22 @@ def max_(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.max(x, axis=axis, keepdims=keepdims)
 
 
-@op(vjp=[_extreme_vjp], name="min", kinds="fci", samples=_EVERY, errors=_EMPTY,
-    batch=_reducing("min"))  # fmt: skip
+@op(
+    vjp=[_extreme_vjp],
+    name="min",
+    kinds="fci",
+    samples=_EVERY,
+    errors=_EMPTY,
+    batch=_reducing("min"),
+)
 def min_(xp, x, /, axis=None, *, keepdims=False):
     """Smallest element along axes; equal ones share the gradient.
 
     Args:
         x: array of any shape, not of length 0 along a reduced axis.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor without the reduced axes; NaN where there is a NaN.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the smallest of.
 
     >>> print(gg.min([[1.0, 2.0], [3.0, 0.0]], axis=1))
     [1. 0.]
@@ -272,22 +260,19 @@ def _prod_vjp(xp, g, x, axis, dtype, keepdims):
     return cast_back(xp, expand(xp, g, x.shape, axis, keepdims) * d, given)
 
 
-@op(vjp=[_prod_vjp], keeps_half=True, kinds="fci", samples=_TOTAL,
-    errors=_NO_AXIS, batch=_reducing("prod"))  # fmt: skip
+@op(
+    vjp=[_prod_vjp],
+    keeps_half=True,
+    kinds="fci",
+    samples=_TOTAL,
+    errors=_NO_AXIS,
+    batch=_reducing("prod"),
+)
 def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Product along axes; 1 where there is nothing to multiply. Exact gradients beside zeros.
 
     Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
         dtype: of the product; None as for `sum`.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
 
     >>> print(gg.prod([2.0, 3.0, 4.0]))
     24.0
@@ -300,22 +285,19 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     return xp.masked_multiply(expand(xp, g, x.shape, axis, keepdims), d)
 
 
-@op(vjp=[_logsumexp_vjp], ref="scipy.special.logsumexp", errors=_NO_AXIS,
-    batch=_reducing("logsumexp"), cuda=kernels.logsumexp,
-    samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}))  # fmt: skip
+@op(
+    vjp=[_logsumexp_vjp],
+    ref="scipy.special.logsumexp",
+    errors=_NO_AXIS,
+    batch=_reducing("logsumexp"),
+    cuda=kernels.logsumexp,
+    samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
+)
 def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     """log(sum(exp(x))) along axes, without overflow.
 
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
-
     Returns:
         Tensor without the reduced axes; -inf where all elements are, or there are none.
-
-    Raises:
-        AxisError: `x` has no such axis.
 
     >>> print(gg.logsumexp([1000.0, 1000.0]))
     1000.6931
@@ -349,8 +331,7 @@ def _searching(name):
     return batch
 
 
-@op(differentiable=False, kinds="fi", samples=_ONE, errors=_EMPTY,
-    batch=_searching("argmax"))  # fmt: skip
+@op(differentiable=False, kinds="fi", samples=_ONE, errors=_EMPTY, batch=_searching("argmax"))
 def argmax(xp, x, /, axis=None, *, keepdims=False):
     """Index of the largest element, the first of equal ones. Its gradient is None.
 
@@ -362,17 +343,13 @@ def argmax(xp, x, /, axis=None, *, keepdims=False):
     Returns:
         int64 Tensor without the reduced axis.
 
-    Raises:
-        AxisError: `x` has no such axis.
-
     >>> print(gg.argmax([1.0, 3.0, 2.0]))
     1
     """
     return xp.lib.argmax(x, axis=axis, keepdims=keepdims)
 
 
-@op(differentiable=False, kinds="fi", samples=_ONE, errors=_EMPTY,
-    batch=_searching("argmin"))  # fmt: skip
+@op(differentiable=False, kinds="fi", samples=_ONE, errors=_EMPTY, batch=_searching("argmin"))
 def argmin(xp, x, /, axis=None, *, keepdims=False):
     """Index of the smallest element, the first of equal ones. Its gradient is None.
 
@@ -384,30 +361,25 @@ def argmin(xp, x, /, axis=None, *, keepdims=False):
     Returns:
         int64 Tensor without the reduced axis.
 
-    Raises:
-        AxisError: `x` has no such axis.
-
     >>> print(gg.argmin([1.0, 3.0, 2.0]))
     0
     """
     return xp.lib.argmin(x, axis=axis, keepdims=keepdims)
 
 
-@op(differentiable=False, name="any", kinds="fib", samples=_EVERY, errors=_NO_AXIS,
-    batch=_reducing("any"))  # fmt: skip
+@op(
+    differentiable=False,
+    name="any",
+    kinds="fib",
+    samples=_EVERY,
+    errors=_NO_AXIS,
+    batch=_reducing("any"),
+)
 def any_(xp, x, /, axis=None, *, keepdims=False):
     """Whether at least one element is true (not 0). Its gradient is None.
 
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
-
     Returns:
         bool Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
 
     >>> print(gg.any([True, False]))
     True
@@ -415,21 +387,19 @@ def any_(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.any(x, axis=axis, keepdims=keepdims)
 
 
-@op(differentiable=False, name="all", kinds="fib", samples=_EVERY, errors=_NO_AXIS,
-    batch=_reducing("all"))  # fmt: skip
+@op(
+    differentiable=False,
+    name="all",
+    kinds="fib",
+    samples=_EVERY,
+    errors=_NO_AXIS,
+    batch=_reducing("all"),
+)
 def all_(xp, x, /, axis=None, *, keepdims=False):
     """Whether all elements are true (not 0). Its gradient is None.
 
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
-
     Returns:
         bool Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
 
     >>> print(gg.all([True, False]))
     False
@@ -437,23 +407,20 @@ def all_(xp, x, /, axis=None, *, keepdims=False):
     return xp.lib.all(x, axis=axis, keepdims=keepdims)
 
 
-@op(differentiable=False, kinds="fib", errors=_NO_AXIS,
-    batch=_reducing("count_nonzero"), samples=calls(
-    lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: ([uniform(rng, 3)], {}),
-))  # fmt: skip
+@op(
+    differentiable=False,
+    kinds="fib",
+    errors=_NO_AXIS,
+    batch=_reducing("count_nonzero"),
+    samples=calls(
+        lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: [uniform(rng, 3)]
+    ),
+)
 def count_nonzero(xp, x, /, axis=None, *, keepdims=False):
     """How many elements are not 0. Its gradient is None.
 
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
-
     Returns:
         int64 Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
 
     >>> print(gg.count_nonzero([1.0, 0.0, 2.0]))
     2

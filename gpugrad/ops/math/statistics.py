@@ -18,26 +18,18 @@ from gpugrad.registry.rules import conjugate
 
 
 @op(
-    kinds="fi", samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
+    kinds="fi",
+    samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
     errors=[
         ([np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
         ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty"),
     ],
-)  # fmt: skip
+)
 def ptp(xp, x, /, axis=None, *, keepdims=False):
     """Distance from the smallest to the largest element along axes.
 
     Args:
         x: array of any shape, not of length 0 along a reduced axis.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the range of.
 
     >>> print(gg.ptp([1.0, 4.0, 2.0]))
     3.0
@@ -72,7 +64,7 @@ def _spread_weights(xp, x, weights, axis):
 
 
 _AVERAGES = calls(
-    lambda rng: ([uniform(rng, 4), uniform(rng, 4, low=0.5)], {}),
+    lambda rng: [uniform(rng, 4), uniform(rng, 4, low=0.5)],
     lambda rng: ([uniform(rng, 3, 2), uniform(rng, 3, low=0.5)], {"axis": 0}),
     lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0.5)], {"axis": 1, "keepdims": True}),
     lambda rng: ([uniform(rng, 2, 1, 3), uniform(rng, 3, 2, low=0.5)], {"axis": (2, 0)}),
@@ -81,7 +73,10 @@ _AVERAGES = calls(
 
 
 @op(
-    name="average", arrays=("x", "weights"), kinds="fc", samples=_AVERAGES,
+    name="average",
+    arrays=("x", "weights"),
+    kinds="fc",
+    samples=_AVERAGES,
     ref=lambda x, weights=None, axis=None, keepdims=False: np.average(
         x, axis, weights, keepdims=keepdims
     ),
@@ -90,22 +85,15 @@ _AVERAGES = calls(
         ([np.ones((2, 3)), np.ones(3)], {"axis": 2}, AxisError, "axis=2"),
         ([np.ones(3), 2.0], {}, DTypeError, "average: weights"),
     ],
-)  # fmt: skip
+)
 def _average(xp, x, /, weights=None, *, axis=None, keepdims=False):
     """Mean along axes in which elements count by their weights.
 
     Args:
-        x: array of any shape.
         weights: array of the shape of `x`, or of its averaged axes only; equal if None.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor without the reduced axes; NaN where there is nothing to take the mean of.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: the weights do not fit.
 
     >>> print(gg.average([1.0, 4.0], weights=[2.0, 1.0]))
     2.0
@@ -125,9 +113,14 @@ def _average(xp, x, /, weights=None, *, axis=None, keepdims=False):
 
 @saying_where
 def average(
-    x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *,
+    x: Any,
+    /,
+    axis: Any = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
     keepdims: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+) -> Tensor | tuple[Tensor, Tensor]:
     """Mean along axes in which elements count by their weights, as numpy.average.
 
     Args:
@@ -237,7 +230,9 @@ def _cov_reference(m, y=None, fweights=None, aweights=None, **keywords):
 
 
 @op(
-    arrays=("m", "y", "fweights", "aweights"), kinds="fc", samples=_cov_samples,
+    arrays=("m", "y", "fweights", "aweights"),
+    kinds="fc",
+    samples=_cov_samples,
     ref=_cov_reference,
     errors=[
         ([np.ones((2, 2, 2))], {}, ShapeError, r"cov: .*\(2, 2, 2\)"),
@@ -246,7 +241,7 @@ def _cov_reference(m, y=None, fweights=None, aweights=None, **keywords):
         ([np.ones((2, 3)), None, False], {}, ShapeError, "cov: fweights False"),
         ([np.ones((2, 3)), None, np.ones(3)], {}, DTypeError, "cov: fweights are float64"),
     ],
-)  # fmt: skip
+)
 def cov(xp, m, /, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None):
     """Covariance matrix of variables.
 
@@ -262,10 +257,6 @@ def cov(xp, m, /, y=None, fweights=None, aweights=None, *, rowvar=True, bias=Fal
     Returns:
         Tensor of shape (variables, variables), or () for one variable. NaN where the divisor
         is not positive.
-
-    Raises:
-        ShapeError: more than two axes, or numbers of observations that differ.
-        DTypeError: `fweights` that are no integers.
 
     >>> print(gg.cov([[1.0, 2.0, 3.0], [1.0, 4.0, 7.0]]))
     [[1. 3.]
@@ -283,9 +274,11 @@ def _clipped(xp, c):
 
 
 @op(
-    arrays=("x", "y"), kinds="fc", samples=_samples_of_matrices,
+    arrays=("x", "y"),
+    kinds="fc",
+    samples=_samples_of_matrices,
     errors=[([np.ones((2, 2, 2))], {}, ShapeError, r"corrcoef: .*\(2, 2, 2\)")],
-)  # fmt: skip
+)
 def corrcoef(xp, x, /, y=None, *, rowvar=True):
     """Correlation coefficients of variables: covariance divided by standard deviations.
 
@@ -297,9 +290,6 @@ def corrcoef(xp, x, /, y=None, *, rowvar=True):
     Returns:
         Tensor of shape (variables, variables), or () for one variable, between -1 and 1. NaN,
         with gradient 0, for a variable that does not vary.
-
-    Raises:
-        ShapeError: more than two axes, or numbers of observations that differ.
 
     >>> print(gg.corrcoef([[0.0, 2.0], [1.0, -1.0]]))
     [[ 1. -1.]
