@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -13,6 +15,9 @@ from gpugrad.core.tensor import tensor
 from gpugrad.errors import DTypeError, ShapeError, saying_where
 from gpugrad.registry.record import elementwise, op
 
+_TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]
+_SHAPES: list[Any] = [([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")]
+
 # ---- larger, smaller, between -----------------------------------------------------------
 
 fabs = elementwise(
@@ -22,43 +27,31 @@ fabs = elementwise(
     example=("[-1.5, 0.0]", "[1.5 0. ]"),
 )
 
-# Of equal ones the first gets the gradient, as in maximum; y != y says that y is NaN.
 
-fmax = elementwise(
-    "fmax(x, y)",
-    kinds="fci",
-    d=[
-        lambda xp, x, y: xp.logical_or(x >= y, y != y),
-        lambda xp, x, y: xp.logical_not(xp.logical_or(x >= y, y != y)),
-    ],
-    doc=(
-        "The larger of two; of a number and a NaN the number. Of equal ones the first gets the "
-        "gradient."
-    ),
-    example=("[1.0, float('nan')], 2.0", "[2. 2.]"),
-)
+def _preferring(name, which, better, result):
+    """`maximum` or `minimum` that ignores NaNs; ``y != y`` says that y is NaN."""
 
-fmin = elementwise(
-    "fmin(x, y)",
-    kinds="fci",
-    d=[
-        lambda xp, x, y: xp.logical_or(x <= y, y != y),
-        lambda xp, x, y: xp.logical_not(xp.logical_or(x <= y, y != y)),
-    ],
-    doc=(
-        "The smaller of two; of a number and a NaN the number. Of equal ones the first gets the "
-        "gradient."
-    ),
-    example=("[1.0, float('nan')], 2.0", "[1. 2.]"),
-)
+    def first(xp, x, y):
+        return xp.logical_or(better(x, y), y != y)
+
+    return elementwise(
+        f"{name}(x, y)",
+        kinds="fci",
+        d=[first, lambda xp, x, y: xp.logical_not(first(xp, x, y))],
+        doc=f"The {which} of two; of a number and a NaN the number. Of equal ones the first "
+        "gets the gradient.",
+        example=("[1.0, float('nan')], 2.0", result),
+    )
+
+
+fmax = _preferring("fmax", "larger", operator.ge, "[2. 2.]")
+fmin = _preferring("fmin", "smaller", operator.le, "[1. 2.]")
 
 heaviside = elementwise(
     "heaviside(x, y)",
     d=[0, lambda xp, x: x == 0],
-    doc=(
-        "0 where `x` is negative, 1 where it is positive, `y` where it is 0. Its gradient by `x` "
-        "is 0, as that of a step."
-    ),
+    doc="0 where `x` is negative, 1 where it is positive, `y` where it is 0. Its gradient by "
+    "`x` is 0, as that of a step.",
     example=("[-1.0, 0.0, 2.0], 0.5", "[0.  0.5 1. ]"),
 )
 
@@ -85,10 +78,6 @@ def lerp(xp, start, end, weight, /):
     return start + weight * xp.subtract(end, start)
 
 
-def _nan_to_num_ref(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
-
-
 def _with_nan(rng):
     return np.array([math.nan, 1.5, rng.normal()])
 
@@ -96,22 +85,18 @@ def _with_nan(rng):
 @op(
     kinds="fi",
     keeps_half=True,
-    ref=_nan_to_num_ref,
+    ref=lambda x, copy=True, **how: np.nan_to_num(x, **how),
     samples=shaped([(2, 3)], [()], [(0,)], ([(2,)], {"nan": 1.0, "posinf": 2.0, "neginf": -2.0})),
-    errors=[(["text"], {}, DTypeError, "number")],
+    errors=_TEXT,
 )
 def nan_to_num(xp, x, /, copy=True, nan=0.0, posinf=None, neginf=None):
-    """Put numbers in the place of NaN and of infinities, where the gradient then is 0.
+    """Replace NaN and infinities by numbers; the gradient there is 0.
 
     Args:
-        x: array, of any shape; of a complex one each part is taken by itself.
+        x: array of any shape; the parts of complex numbers are replaced separately.
         copy: accepted for NumPy's sake; tensors are immutable.
-        nan: a number, in the place of NaN.
-        posinf, neginf: numbers, in the places of the infinities; None for the largest and
-            smallest of the dtype.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
+        nan: number in the place of NaN.
+        posinf, neginf: numbers in the place of infinities; None: the dtype's largest, smallest.
 
     >>> print(gg.nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0))
     [1. 0. 9.]
@@ -132,13 +117,7 @@ def nan_to_num(xp, x, /, copy=True, nan=0.0, posinf=None, neginf=None):
 # ---- quotients and parts of floats -------------------------------------------------------
 
 
-@op(
-    name="divmod",
-    outputs=2,
-    kinds="fi",
-    samples=grid(2, ((-4, 4), (0.5, 2))),
-    errors=[([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")],
-)
+@op(name="divmod", outputs=2, kinds="fi", samples=grid(2, ((-4, 4), (0.5, 2))), errors=_SHAPES)
 def divmod_(xp, x, y, /):
     """`floor_divide` and `remainder` at once; only the second has a gradient.
 
@@ -146,7 +125,7 @@ def divmod_(xp, x, y, /):
         x, y: arrays, broadcast against each other; or a number.
 
     Returns:
-        Two Tensors of the broadcast shape: whole quotients, and what is left.
+        Two Tensors of the broadcast shape: whole quotients and remainders.
 
     >>> quotient, rest = gg.divmod([7.0, -7.0], 4.0)
     >>> print(quotient, rest)
@@ -155,13 +134,7 @@ def divmod_(xp, x, y, /):
     return xp.floor_divide(x, y), xp.remainder(x, y)
 
 
-@op(
-    vjp=[lambda xp, g: g[0]],
-    outputs=2,
-    batch="stack",
-    samples=grid(1),
-    errors=[(["text"], {}, DTypeError, "number")],
-)
+@op(vjp=[lambda xp, g: g[0]], outputs=2, batch="stack", samples=grid(1), errors=_TEXT)
 def modf(xp, x, /):
     """Fraction and whole part of numbers, both with their sign; the first has the gradient.
 
@@ -180,7 +153,7 @@ def modf(xp, x, /):
     outputs=2,
     batch="stack",
     samples=grid(1, (0.55, 0.95)),
-    errors=[(["text"], {}, DTypeError, "number")],
+    errors=_TEXT,
 )
 def frexp(xp, x, /):
     """Mantissa m and exponent e of numbers: x = m * 2**e with 0.5 <= abs(m) < 1.
@@ -226,13 +199,7 @@ def _spacing_samples(rng):
     yield [uniform(rng)], {}
 
 
-@op(
-    differentiable=False,
-    keeps_half=True,
-    batch="stack",
-    samples=_spacing_samples,
-    errors=[(["text"], {}, DTypeError, "number")],
-)
+@op(differentiable=False, keeps_half=True, batch="stack", samples=_spacing_samples, errors=_TEXT)
 def spacing(xp, x, /):
     """Distance to the next float away from 0, with the sign of `x`. Its gradient is None.
 
@@ -273,16 +240,13 @@ fix = elementwise(
     batch="stack",
     kinds="fi",
     samples=shaped([(2, 3)], ([(3,)], {"decimals": 1}), ([()], {"decimals": 2})),
-    errors=[(["text"], {}, DTypeError, "number")],
+    errors=_TEXT,
 )
 def around(xp, x, /, decimals=0):
     """Round to a number of decimals, halves to the even one. The gradient is None.
 
     Args:
         decimals: how many digits stay behind the point; negative ones count in front of it.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
 
     >>> print(gg.around([1.26, -0.04], 1))
     [ 1.3 -0. ]
@@ -292,44 +256,48 @@ def around(xp, x, /, decimals=0):
 
 # ---- tests -------------------------------------------------------------------------------
 
-isposinf = elementwise(
-    "isposinf(x)",
-    differentiable=False,
-    kinds="fi",
-    ref="numpy.isposinf",
-    forward=lambda xp, x: x == math.inf,
-    doc="Whether it is infinite and positive.",
-    example=("[1.0, float('inf'), -float('inf')]", "[False  True False]"),
-)
 
-isneginf = elementwise(
-    "isneginf(x)",
-    differentiable=False,
-    kinds="fi",
-    ref="numpy.isneginf",
-    forward=lambda xp, x: x == -math.inf,
-    doc="Whether it is infinite and negative.",
-    example=("[1.0, float('inf'), -float('inf')]", "[False False  True]"),
-)
+def _is(name, forward, doc, example, kinds="fi"):
+    """A test of numbers, without a gradient."""
+    return elementwise(
+        f"{name}(x)",
+        forward=forward,
+        ref=f"numpy.{name}",
+        differentiable=False,
+        kinds=kinds,
+        doc=doc,
+        example=example,
+    )
 
-isreal = elementwise(
-    "isreal(x)",
-    differentiable=False,
-    kinds="fci",
-    ref="numpy.isreal",
-    forward=lambda xp, x: xp.lib.imag(x) == 0,
-    doc="Whether the imaginary part is 0, as that of every real number is.",
-    example=("[1 + 0j, 1j]", "[ True False]"),
-)
 
-iscomplex = elementwise(
-    "iscomplex(x)",
-    differentiable=False,
-    kinds="fci",
-    ref="numpy.iscomplex",
-    forward=lambda xp, x: xp.lib.imag(x) != 0,
-    doc="Whether the imaginary part is not 0.",
-    example=("[1 + 0j, 1j]", "[False  True]"),
+_INF = "[1.0, float('inf'), -float('inf')]"
+_COMPLEX = "[1 + 0j, 1j]"
+
+isposinf = _is(
+    "isposinf",
+    lambda xp, x: x == math.inf,
+    "Whether it is infinite and positive.",
+    (_INF, "[False  True False]"),
+)
+isneginf = _is(
+    "isneginf",
+    lambda xp, x: x == -math.inf,
+    "Whether it is infinite and negative.",
+    (_INF, "[False False  True]"),
+)
+isreal = _is(
+    "isreal",
+    lambda xp, x: xp.lib.imag(x) == 0,
+    "Whether the imaginary part is 0; True for real numbers.",
+    (_COMPLEX, "[ True False]"),
+    "fci",
+)
+iscomplex = _is(
+    "iscomplex",
+    lambda xp, x: xp.lib.imag(x) != 0,
+    "Whether the imaginary part is not 0.",
+    (_COMPLEX, "[False  True]"),
+    "fci",
 )
 
 
@@ -364,33 +332,26 @@ def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 # ---- integers ----------------------------------------------------------------------------
 
-gcd = elementwise(
-    "gcd(x, y)",
-    differentiable=False,
-    kinds="i",
-    samples=integers(2, -30, 31),
-    doc="Greatest common divisor of integers.",
-    example=("[12, 7], 18", "[6 1]"),
-)
 
-lcm = elementwise(
-    "lcm(x, y)",
-    differentiable=False,
-    kinds="i",
-    samples=integers(2, -30, 31),
-    doc="Least common multiple of integers.",
-    example=("[4, 7], 6", "[12 42]"),
-)
+def _of_integers(signature, n, doc, example):
+    return elementwise(
+        signature,
+        differentiable=False,
+        kinds="i",
+        samples=integers(n, -30, 31),
+        doc=doc,
+        example=example,
+    )
 
-bitwise_count = elementwise(
+
+gcd = _of_integers("gcd(x, y)", 2, "Greatest common divisor of integers.", ("[12, 7], 18", "[6 1]"))
+lcm = _of_integers("lcm(x, y)", 2, "Least common multiple of integers.", ("[4, 7], 6", "[12 42]"))
+bitwise_count = _of_integers(
     "bitwise_count(x)",
-    differentiable=False,
-    kinds="i",
-    samples=integers(1, -30, 31),
-    doc="How many bits are set in the absolute value, of integers; a uint8.",
-    example=("[7, 8]", "[3 1]"),
+    1,
+    "How many bits are set in the absolute value, of integers; a uint8.",
+    ("[7, 8]", "[3 1]"),
 )
-
 
 # ---- another dtype -----------------------------------------------------------------------
 
@@ -413,7 +374,7 @@ def float_power(x, y, /):
     """
 
     def wide(v):
-        if type(v) in SCALARS:  # beside an array it follows that
+        if type(v) in SCALARS:  # the array beside it decides
             return v
         v = tensor(v)
         return TENSOR.astype(v, "complex128" if v.dtype.kind == "c" else "float64")
@@ -469,7 +430,7 @@ def _angle_jvp(xp, t, x, deg):
     kinds="fc",
     batch="stack",
     samples=shaped([(2, 3)], ([()], {"deg": True}), [(0, 2)]),
-    errors=[(["text"], {}, DTypeError, "number")],
+    errors=_TEXT,
 )
 def angle(xp, x, /, deg=False):
     """Angle of a complex number, from -pi to pi. The gradient at 0 is 0.
