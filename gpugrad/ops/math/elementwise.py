@@ -251,7 +251,6 @@ square = elementwise(
 sqrt = _analytic(
     "sqrt(x)", "Square root.", lambda xp, out: 0.5 / out, "[2. 3.]", "[4.0, 9.0]", **_POSITIVE
 )
-
 rsqrt = _analytic(
     "rsqrt(x)",
     "One over the square root.",
@@ -293,9 +292,7 @@ copysign = elementwise(
 # ---- exponentials and logarithms ---------------------------------------------------------
 
 exp = _analytic("exp(x)", "e to the power `x`.", lambda xp, out: out, "[1.       2.718282]")
-
 exp2 = _analytic("exp2(x)", "2 to the power `x`.", lambda xp, out: out * LN2, "[1. 2.]")
-
 expm1 = _analytic(
     "expm1(x)", "exp(x) - 1, exact for small `x`.", lambda xp, out: out + 1, "[0.        1.7182819]"
 )
@@ -303,15 +300,12 @@ expm1 = _analytic(
 log = _analytic(
     "log(x)", "Natural logarithm.", lambda xp, x: 1 / x, "0.6931472", at="2.0", **_POSITIVE
 )
-
 log2 = _analytic(
     "log2(x)", "Logarithm to base 2.", lambda xp, x: 1 / (x * LN2), "3.0", at="8.0", **_POSITIVE
 )
-
 log10 = _analytic(
     "log10(x)", "Logarithm to base 10.", lambda xp, x: 1 / (x * LN10), "1.0", "10.0", **_POSITIVE
 )
-
 log1p = _analytic(
     "log1p(x)",
     "log(1 + x), exact for small `x`.",
@@ -346,11 +340,9 @@ def _acosh_slope(xp, x):
 sin = _analytic(
     "sin(x)", "Sine of an angle in radians.", lambda xp, x: xp.cos(x), "[0.       0.841471]"
 )
-
 cos = _analytic(
     "cos(x)", "Cosine of an angle in radians.", lambda xp, x: -xp.sin(x), "[1.        0.5403023]"
 )
-
 tan = _analytic(
     "tan(x)",
     "Tangent of an angle in radians.",
@@ -358,7 +350,6 @@ tan = _analytic(
     "[0.        1.5574077]",
     domain=(-1, 1),
 )
-
 asin = _analytic(
     "asin(x)",
     "Inverse sine, in radians.",
@@ -367,7 +358,6 @@ asin = _analytic(
     forward="arcsin",
     **_INSIDE,
 )
-
 acos = _analytic(
     "acos(x)",
     "Inverse cosine, in radians.",
@@ -376,7 +366,6 @@ acos = _analytic(
     forward="arccos",
     **_INSIDE,
 )
-
 atan = _analytic(
     "atan(x)",
     "Inverse tangent, in radians.",
@@ -405,13 +394,10 @@ atan2 = elementwise(
 )
 
 sinh = _analytic("sinh(x)", "Hyperbolic sine.", lambda xp, x: xp.cosh(x), "[0.        1.1752012]")
-
 cosh = _analytic("cosh(x)", "Hyperbolic cosine.", lambda xp, x: xp.sinh(x), "[1.        1.5430807]")
-
 tanh = _analytic(
     "tanh(x)", "Hyperbolic tangent.", lambda xp, out: 1 - out * out, "[0.        0.7615942]"
 )
-
 asinh = _analytic(
     "asinh(x)",
     "Inverse hyperbolic sine.",
@@ -419,7 +405,6 @@ asinh = _analytic(
     "[0.        0.8813736]",
     forward="arcsinh",
 )
-
 acosh = _analytic(
     "acosh(x)",
     "Inverse hyperbolic cosine.",
@@ -430,7 +415,6 @@ acosh = _analytic(
     singular=True,
     domain=(1.5, 3),
 )
-
 atanh = _analytic(
     "atanh(x)",
     "Inverse hyperbolic tangent.",
@@ -457,7 +441,6 @@ erf = _analytic(
     forward=lambda xp, x: xp.special.erf(x),
     ref="scipy.special.erf",
 )
-
 erfc = _analytic(
     "erfc(x)",
     "1 - erf(x), exact for large `x`.",

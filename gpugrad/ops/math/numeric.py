@@ -18,6 +18,14 @@ from gpugrad.registry.record import elementwise, op
 _TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]
 _SHAPES: list[Any] = [([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")]
 
+
+def _step(signature, doc, example, kinds="fi", **more):
+    """An elementwise op without a gradient."""
+    return elementwise(
+        signature, differentiable=False, kinds=kinds, doc=doc, example=example, **more
+    )
+
+
 # ---- larger, smaller, between -----------------------------------------------------------
 
 fabs = elementwise(
@@ -193,13 +201,14 @@ nextafter = elementwise(
 )
 
 
-def _spacing_samples(rng):
-    yield [uniform(rng, 2, 3)], {}
-    yield [np.array([0.0, 1.0, -4.0, math.inf])], {}
-    yield [uniform(rng)], {}
+_SPACING = calls(
+    lambda rng: [uniform(rng, 2, 3)],
+    lambda rng: [np.array([0.0, 1.0, -4.0, math.inf])],
+    lambda rng: [uniform(rng)],
+)
 
 
-@op(differentiable=False, keeps_half=True, batch="stack", samples=_spacing_samples, errors=_TEXT)
+@op(differentiable=False, keeps_half=True, batch="stack", samples=_SPACING, errors=_TEXT)
 def spacing(xp, x, /):
     """Distance to the next float away from 0, with the sign of `x`. Its gradient is None.
 
@@ -218,20 +227,18 @@ def spacing(xp, x, /):
 
 # ---- rounding ----------------------------------------------------------------------------
 
-rint = elementwise(
+rint = _step(
     "rint(x)",
-    differentiable=False,
-    doc="Nearest whole number, halves to the even one. Its gradient is None.",
-    example=("[0.5, 1.5, -1.2]", "[ 0.  2. -1.]"),
+    "Nearest whole number, halves to the even one. Its gradient is None.",
+    ("[0.5, 1.5, -1.2]", "[ 0.  2. -1.]"),
+    kinds="f",
 )
-
-fix = elementwise(
+fix = _step(
     "fix(x)",
+    "Nearest whole number towards 0. Its gradient is None.",
+    ("[1.5, -1.5]", "[ 1. -1.]"),
+    kinds="f",
     forward="trunc",
-    differentiable=False,
-    ref="numpy.trunc",
-    doc="Nearest whole number on the way to 0. Its gradient is None.",
-    example=("[1.5, -1.5]", "[ 1. -1.]"),
 )
 
 
@@ -256,48 +263,34 @@ def around(xp, x, /, decimals=0):
 
 # ---- tests -------------------------------------------------------------------------------
 
-
-def _is(name, forward, doc, example, kinds="fi"):
-    """A test of numbers, without a gradient."""
-    return elementwise(
-        f"{name}(x)",
-        forward=forward,
-        ref=f"numpy.{name}",
-        differentiable=False,
-        kinds=kinds,
-        doc=doc,
-        example=example,
-    )
-
-
 _INF = "[1.0, float('inf'), -float('inf')]"
 _COMPLEX = "[1 + 0j, 1j]"
 
-isposinf = _is(
-    "isposinf",
-    lambda xp, x: x == math.inf,
+isposinf = _step(
+    "isposinf(x)",
     "Whether it is infinite and positive.",
     (_INF, "[False  True False]"),
+    forward=lambda xp, x: x == math.inf,
 )
-isneginf = _is(
-    "isneginf",
-    lambda xp, x: x == -math.inf,
+isneginf = _step(
+    "isneginf(x)",
     "Whether it is infinite and negative.",
     (_INF, "[False False  True]"),
+    forward=lambda xp, x: x == -math.inf,
 )
-isreal = _is(
-    "isreal",
-    lambda xp, x: xp.lib.imag(x) == 0,
-    "Whether the imaginary part is 0; True for real numbers.",
+isreal = _step(
+    "isreal(x)",
+    "Whether the imaginary part is 0, as it is for real numbers.",
     (_COMPLEX, "[ True False]"),
-    "fci",
+    kinds="fci",
+    forward=lambda xp, x: xp.lib.imag(x) == 0,
 )
-iscomplex = _is(
-    "iscomplex",
-    lambda xp, x: xp.lib.imag(x) != 0,
+iscomplex = _step(
+    "iscomplex(x)",
     "Whether the imaginary part is not 0.",
     (_COMPLEX, "[False  True]"),
-    "fci",
+    kinds="fci",
+    forward=lambda xp, x: xp.lib.imag(x) != 0,
 )
 
 
@@ -332,25 +325,16 @@ def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 # ---- integers ----------------------------------------------------------------------------
 
+_TWO: dict[str, Any] = {"kinds": "i", "samples": integers(2, -30, 31)}
 
-def _of_integers(signature, n, doc, example):
-    return elementwise(
-        signature,
-        differentiable=False,
-        kinds="i",
-        samples=integers(n, -30, 31),
-        doc=doc,
-        example=example,
-    )
-
-
-gcd = _of_integers("gcd(x, y)", 2, "Greatest common divisor of integers.", ("[12, 7], 18", "[6 1]"))
-lcm = _of_integers("lcm(x, y)", 2, "Least common multiple of integers.", ("[4, 7], 6", "[12 42]"))
-bitwise_count = _of_integers(
+gcd = _step("gcd(x, y)", "Greatest common divisor of integers.", ("[12, 7], 18", "[6 1]"), **_TWO)
+lcm = _step("lcm(x, y)", "Least common multiple of integers.", ("[4, 7], 6", "[12 42]"), **_TWO)
+bitwise_count = _step(
     "bitwise_count(x)",
-    1,
     "How many bits are set in the absolute value, of integers; a uint8.",
     ("[7, 8]", "[3 1]"),
+    kinds="i",
+    samples=integers(1, -30, 31),
 )
 
 # ---- another dtype -----------------------------------------------------------------------
@@ -387,14 +371,14 @@ def real_if_close(x, /, tol=100):
     """The real part, if all imaginary parts are close to 0; else `x` itself.
 
     Args:
-        x: array, of any shape. Its values are looked at, so `vmap` cannot run this.
-        tol: how close: in units of the dtype's epsilon; or absolute, if not above 1.
+        x: array of any shape. The result depends on its values, so `vmap` refuses it.
+        tol: how close, in units of the dtype's epsilon; absolute if at most 1.
 
     Returns:
         Tensor of the shape of `x`, real or complex.
 
     Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
+        ArgumentError: inside `vmap`, where examples have different values.
 
     >>> print(gg.real_if_close([1 + 1e-9j, 2 + 0j]))
     [1. 2.]
@@ -436,11 +420,11 @@ def angle(xp, x, /, deg=False):
     """Angle of a complex number, from -pi to pi. The gradient at 0 is 0.
 
     Args:
-        x: array, of any shape; of a real number the angle is 0 or pi, and its gradient is 0.
-        deg: whether to give it in degrees.
+        x: array of any shape; the angle of a real number is 0 or pi, with gradient 0.
+        deg: whether the result is in degrees.
 
     Returns:
-        Real Tensor of the shape of `x`, in radians.
+        Real Tensor of the shape of `x`.
 
     >>> print(gg.angle([1j, -1 + 0j], deg=True))
     [ 90. 180.]

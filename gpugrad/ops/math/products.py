@@ -193,7 +193,11 @@ def vecdot(xp, x1, x2, /, axis=-1):
     return xp.matmul(x1[..., None, :], x2[..., None])[..., 0, 0]
 
 
-# ---- NumPy's products of matrices and vectors ---------------------------------------------
+# ---- NumPy's products of matrices and vectors --------------------------------------------
+
+
+def _is_scalar(x):
+    return type(x) in SCALARS or not x.ndim
 
 
 @op(
@@ -220,7 +224,7 @@ def dot(xp, x1, x2, /):
     >>> print(gg.dot([1.0, 2.0], [10.0, 1.0]))
     12.0
     """
-    if type(x1) in SCALARS or type(x2) in SCALARS or 0 in (x1.ndim, x2.ndim):
+    if _is_scalar(x1) or _is_scalar(x2):
         return xp.multiply(x1, x2)
     if x2.ndim == 1 or max(x1.ndim, x2.ndim) == 2:
         return xp.matmul(x1, x2)
@@ -244,11 +248,9 @@ def inner(xp, x1, x2, /):
     >>> print(gg.inner([1.0, 2.0], [10.0, 1.0]))
     12.0
     """
-    if type(x1) in SCALARS or type(x2) in SCALARS or 0 in (x1.ndim, x2.ndim):
+    if _is_scalar(x1) or _is_scalar(x2):
         return xp.multiply(x1, x2)
-    if x2.ndim == 1:
-        return xp.matmul(x1, x2)
-    return xp.tensordot(x1, x2, axes=((-1,), (-1,)))
+    return xp.matmul(x1, x2) if x2.ndim == 1 else xp.tensordot(x1, x2, axes=((-1,), (-1,)))
 
 
 @op(
