@@ -59,10 +59,6 @@ def glu(xp, x, /, axis=-1):
     Returns:
         Tensor half as long along the axis.
 
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: it is of odd length.
-
     Dauphin et al. 2017, "Language Modeling with Gated Convolutional Networks".
 
     >>> print(gg.glu([4.0, 6.0, 0.0, 100.0]))
@@ -85,10 +81,6 @@ def swiglu(xp, x, /, axis=-1):
 
     Returns:
         Tensor half as long along the axis.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: it is of odd length.
 
     Shazeer 2020, "GLU Variants Improve Transformer".
 
@@ -113,10 +105,6 @@ def geglu(xp, x, /, axis=-1):
     Returns:
         Tensor half as long along the axis.
 
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: it is of odd length.
-
     >>> print(gg.geglu([0.0, 100.0, 4.0, 6.0]))
     [  0. 600.]
     """
@@ -137,10 +125,6 @@ def reglu(xp, x, /, axis=-1):
 
     Returns:
         Tensor half as long along the axis.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: it is of odd length.
 
     >>> print(gg.reglu([-1.0, 2.0, 4.0, 6.0]))
     [ 0. 12.]
@@ -173,17 +157,9 @@ def prelu(xp, x, weight, /, *, axis=1):
     """`x` where it is positive, else `x` times a slope that is learned.
 
     Args:
-        x: array, of any shape.
         weight: the slope: one number, or an array with one for each channel. It is the gradient
             at 0, too.
         axis: int, of the channels.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: there are more or fewer slopes than channels.
 
     He et al. 2015, "Delving Deep into Rectifiers".
 
@@ -221,12 +197,6 @@ def softmin(xp, x, /, axis=-1):
         x: array of at least one dimension.
         axis: int, along which the results sum to 1.
 
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: there is no such axis.
-
     >>> print(gg.softmin([0.0, 100.0]))
     [1. 0.]
     """
@@ -260,12 +230,6 @@ def sparsemax(xp, x, /, axis=-1):
     Args:
         x: array of at least one dimension.
         axis: int, along which the results sum to 1.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: there is no such axis.
 
     Martins and Astudillo 2016, "From Softmax to Sparsemax".
 

@@ -58,10 +58,6 @@ def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
         Tensor of the broadcast shape: 0 where the mask is False. A line in which nothing counts
         is 0, and so is its gradient; no value of a masked score, not even NaN, shows.
 
-    Raises:
-        DTypeError: the mask is not boolean.
-        ShapeError: the shapes do not fit, or causal scores have not two axes.
-
     >>> print(gg.masked_softmax([[1.0, 1.0], [1.0, 1.0]], [[True, False], [False, False]]))
     [[1. 0.]
      [0. 0.]]
@@ -225,10 +221,6 @@ def dot_product_attention(
     Returns:
         Tensor of shape (..., m, l). On a GPU without a dropout mask it is that of
         `flash_attention`.
-
-    Raises:
-        ShapeError: the shapes do not fit.
-        DTypeError: `attn_mask` is neither boolean nor floating point.
 
     >>> print(gg.dot_product_attention([[1.0]], [[0.0], [0.0]], [[2.0], [4.0]]))
     [[3.]]

@@ -162,11 +162,6 @@ def flash_attention(
         Tensor of shape (..., m, l), and one of shape (..., m), in float32 for 16-bit floats:
         log(sum(exp(scores))), which is -inf for a query that sees no key.
 
-    Raises:
-        ShapeError: the shapes do not fit.
-        DTypeError: the floats are of several dtypes, or `attn_mask` is neither boolean nor float.
-        ArgumentError: `dropout_p` is not from 0 to below 1.
-
     Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning".
 
     >>> attention = gg.OPS["flash_attention"].eager
@@ -257,10 +252,6 @@ def flash_attention_grad(
 
     Returns:
         Tensor of the shape of that argument.
-
-    Raises:
-        ArgumentError: no such argument has a gradient.
-        ShapeError, DTypeError: as `flash_attention`.
 
     >>> grad = gg.OPS["flash_attention_grad"].eager
     >>> key, value = [[0.0], [0.0]], [[2.0], [4.0]]

@@ -336,10 +336,6 @@ def convolution(xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
     Returns:
         Tensor of shape (N, out channels, *number of windows).
 
-    Raises:
-        ShapeError: the channels do not fit, or the kernel is larger than the padded input.
-        ArgumentError: an argument is no int, or too small.
-
     >>> print(gg.convolution([[[1.0, 2.0, 4.0, 8.0]]], [[[-1.0, 1.0]]]))
     [[[1. 2. 4.]]]
     """
@@ -395,10 +391,6 @@ def convolution_input_grad(
 
     Returns:
         Tensor of shape (N, C, *shape).
-
-    Raises:
-        ShapeError: no convolution of such an input with these weights has the shape of `g_`.
-        ArgumentError: an argument is no int, or too small.
 
     >>> grad = gg.OPS["convolution_input_grad"].eager
     >>> print(grad([[[1.0, 2.0, 4.0]]], [[[-1.0, 1.0]]], shape=(4,)))
@@ -465,10 +457,6 @@ def convolution_weight_grad(
 
     Returns:
         Tensor of shape (out channels, C / groups, *kernel).
-
-    Raises:
-        ShapeError: no convolution of this input with such weights has the shape of `g_`.
-        ArgumentError: an argument is no int, or too small.
 
     >>> grad = gg.OPS["convolution_weight_grad"].eager
     >>> print(grad([[[1.0, 2.0, 4.0, 8.0]]], [[[1.0, 0.0, 1.0]]], kernel=(2,)))

@@ -187,10 +187,6 @@ def conv1d(xp, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     Returns:
         Tensor of shape (N, out channels, number of windows), or without N.
 
-    Raises:
-        ShapeError: the shapes do not fit, or the kernel is longer than the padded `x`.
-        ArgumentError: an argument is no int, or too small.
-
     >>> print(gg.nn.conv1d([[[1.0, 2.0, 4.0, 8.0]]], [[[-1.0, 1.0]]]))
     [[[1. 2. 4.]]]
     """
@@ -220,10 +216,6 @@ def conv2d(xp, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
     Returns:
         Tensor of shape (N, out channels, rows of windows, columns of them), or without N.
-
-    Raises:
-        ShapeError: the shapes do not fit, or the kernel is larger than the padded `x`.
-        ArgumentError: an argument is no int, or too small.
 
     >>> x = gg.reshape(gg.arange(9.0), (1, 1, 3, 3))
     >>> print(gg.nn.conv2d(x, gg.ones((1, 1, 2, 2)), stride=1, padding=0))
@@ -255,10 +247,6 @@ def conv3d(xp, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
     Returns:
         Tensor of shape (N, out channels, *number of windows), or without N.
-
-    Raises:
-        ShapeError: the shapes do not fit, or the kernel is larger than the padded `x`.
-        ArgumentError: an argument is no int, or too small.
 
     >>> print(gg.nn.conv3d(gg.ones((1, 1, 2, 3, 3)), gg.ones((1, 1, 2, 2, 3))))
     [[[[[12.]
@@ -298,10 +286,6 @@ def conv_transpose1d(
         Tensor of shape (N, out channels, length), or without N, where length is
         ``(L - 1) * stride - 2 * padding + dilation * (K - 1) + output_padding + 1``.
 
-    Raises:
-        ShapeError: the shapes do not fit, or nothing is left of the result.
-        ArgumentError: an argument is no int, too small or too large.
-
     >>> print(gg.nn.conv_transpose1d([[[1.0, 2.0]]], [[[1.0, 10.0]]], stride=2))
     [[[ 1. 10.  2. 20.]]]
     """
@@ -338,10 +322,6 @@ def conv_transpose2d(
         Tensor of shape (N, out channels, rows, columns), or without N; lengths as for
         `conv_transpose1d`.
 
-    Raises:
-        ShapeError: the shapes do not fit, or nothing is left of the result.
-        ArgumentError: an argument is no int, too small or too large.
-
     >>> print(gg.nn.conv_transpose2d([[[[1.0, 2.0]]]], gg.ones((1, 1, 1, 2))))
     [[[[1. 3. 2.]]]]
     """
@@ -377,10 +357,6 @@ def conv_transpose3d(
     Returns:
         Tensor of shape (N, out channels, *lengths), or without N; lengths as for
         `conv_transpose1d`.
-
-    Raises:
-        ShapeError: the shapes do not fit, or nothing is left of the result.
-        ArgumentError: an argument is no int, too small or too large.
 
     >>> print(gg.nn.conv_transpose3d(gg.ones((1, 1, 1, 1, 2)), gg.ones((1, 1, 1, 1, 2))))
     [[[[[1. 2. 1.]]]]]

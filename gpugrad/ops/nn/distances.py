@@ -28,12 +28,6 @@ def normalize(xp, x, /, p=2.0, axis=1, *, eps=1e-12):
         axis: int, of the vectors.
         eps: shorter vectors are divided by this; a zero vector stays, with a finite gradient.
 
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: there is no such axis.
-
     >>> print(gg.normalize([[3.0, 4.0], [0.0, 0.0]]))
     [[0.6 0.8]
      [0.  0. ]]
@@ -69,10 +63,6 @@ def cosine_similarity(xp, x1, x2, /, axis=1, *, eps=1e-8):
     Returns:
         Tensor of the broadcast shape without that axis.
 
-    Raises:
-        ShapeError: the shapes do not go together.
-        AxisError: there is no such axis.
-
     >>> print(gg.cosine_similarity([[1.0, 0.0]], [[3.0, 3.0]]))
     [0.70710677]
     """
@@ -105,9 +95,6 @@ def pairwise_distance(xp, x1, x2, /, *, p=2.0, eps=1e-6, keepdims=False):
 
     Returns:
         Tensor of the broadcast shape without the last axis.
-
-    Raises:
-        ShapeError: the shapes do not go together, or there is no axis.
 
     >>> print(gg.pairwise_distance([[3.0, 4.0]], [[0.0, 0.0]], eps=0))
     [5.]
@@ -143,9 +130,6 @@ def cdist(xp, x1, x2, /, *, p=2.0):
 
     Returns:
         Tensor of shape (..., m, n).
-
-    Raises:
-        ShapeError: the shapes do not fit.
 
     >>> print(gg.cdist([[0.0, 0.0], [3.0, 0.0]], [[3.0, 4.0]]))
     [[5.]

@@ -123,16 +123,9 @@ def stream_dropout(xp, x, /, *, key, first, p):
     The gradient is the op itself at the same place: nothing is kept for it.
 
     Args:
-        x: array, of any shape.
         key: of the stream, two ints.
         first: int, the counter at which its float32 numbers begin (see `ops.random.philox`).
         p: probability with which an element becomes 0, from 0 to below 1.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: `p` is not from 0 to below 1.
 
     >>> drop = gg.OPS["stream_dropout"].eager
     >>> print(drop([1.0, 1.0, 1.0], key=(1, 2), first=0, p=0.5))
@@ -179,10 +172,6 @@ def stream_mask(xp, stream, /, *, shape, p):
 
     Returns:
         Tensor of booleans.
-
-    Raises:
-        DTypeError: `stream` is not uint64.
-        ShapeError: it has not four elements.
 
     >>> mask = gg.OPS["stream_mask"].eager
     >>> print(mask(np.array([1, 2, 0, 0], np.uint64), shape=(3,), p=0.5))

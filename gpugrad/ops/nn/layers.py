@@ -40,9 +40,6 @@ def linear(xp, x, weight, /, bias=None):
     Returns:
         Tensor of shape (..., m).
 
-    Raises:
-        ShapeError: the shapes do not fit.
-
     >>> print(gg.linear([1.0, 2.0], [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], [0.0, 0.0, 10.0]))
     [ 1.  3. 12.]
     """
@@ -84,9 +81,6 @@ def bilinear(xp, x1, x2, weight, /, bias=None):
 
     Returns:
         Tensor of shape (..., m).
-
-    Raises:
-        ShapeError: the shapes do not fit.
 
     >>> print(gg.bilinear([1.0, 2.0], [3.0, 4.0], [[[1.0, 0.0], [0.0, 1.0]]]))
     [11.]
@@ -162,11 +156,6 @@ def take_rows(xp, indices, weight, /):
         Tensor of shape ``indices.shape + weight.shape[1:]``. Its gradient has the shape of
         `weight`.
 
-    Raises:
-        IndexOutOfBoundsError: an index is no row.
-        DTypeError: the indices are no integers.
-        ShapeError: `weight` has no rows.
-
     >>> print(gg.take_rows([1, 0], [[1.0, 2.0], [3.0, 4.0]]))
     [[3. 4.]
      [1. 2.]]
@@ -214,10 +203,6 @@ def embedding(xp, indices, weight, /, *, padding_idx=None, sparse=False):
 
     Returns:
         Tensor of shape ``indices.shape + (n,)``.
-
-    Raises:
-        IndexOutOfBoundsError: an index, or `padding_idx`, is no row.
-        DTypeError: the indices are no integers.
 
     >>> print(gg.embedding([1, 0, 1], [[1.0, 2.0], [3.0, 4.0]]))
     [[3. 4.]
@@ -281,11 +266,6 @@ def embedding_bag(
 
     Returns:
         Tensor of shape (..., n).
-
-    Raises:
-        IndexOutOfBoundsError: an index, or `padding_idx`, is no row.
-        ArgumentError: another `mode`, or weights with one that takes none.
-        ShapeError: the shapes do not fit.
 
     >>> print(gg.embedding_bag([[0, 1], [1, 1]], [[1.0, 2.0], [3.0, 4.0]]))
     [[2. 3.]

@@ -89,14 +89,6 @@ def binary_cross_entropy(xp, x, y, /, weight=None, *, reduction="mean"):
         x: probabilities of a model. No logarithm is taken as below -100, as in torch.
         y: the probabilities to compare with, of the same shape (or one number).
         weight: array that broadcasts to that shape; None for 1 each.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Returns:
-        Tensor of shape (), or of the shape of `x`.
-
-    Raises:
-        ShapeError: the shapes do not fit.
-        ArgumentError: another `reduction`.
 
     >>> print(gg.binary_cross_entropy([0.5, 0.0], [1.0, 1.0], reduction="none"))
     [  0.6931472 100.       ]
@@ -138,14 +130,6 @@ def bce_with_logits_loss(xp, x, y, /, weight=None, pos_weight=None, *, reduction
         weight: array that broadcasts to that shape; None for 1 each.
         pos_weight: array that broadcasts to that shape: what the part of `y` counts, where that
             of 1 - y counts 1. More than 1 finds more of what is rare.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Returns:
-        Tensor of shape (), or of the shape of `x`.
-
-    Raises:
-        ShapeError: the shapes do not fit.
-        ArgumentError: another `reduction`.
 
     >>> print(gg.bce_with_logits_loss([0.0, 1000.0], [1.0, 1.0]))
     0.3465736
@@ -189,13 +173,6 @@ def sigmoid_focal_loss(xp, x, y, /, *, alpha=0.25, gamma=2.0, reduction="none"):
         alpha: what label 1 counts, where label 0 counts 1 - alpha; negative for 1 each.
         gamma: the power of 1 - p (p: the probability of the right label) that a loss counts.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``, which is the default as in torchvision.
-
-    Returns:
-        Tensor of shape (), or of the shape of `x`.
-
-    Raises:
-        ShapeError: the shapes differ.
-        ArgumentError: another `reduction`.
 
     Lin et al. 2017, "Focal Loss for Dense Object Detection".
 

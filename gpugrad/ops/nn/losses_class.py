@@ -74,11 +74,6 @@ def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
     Returns:
         Tensor of the shape of `labels`.
 
-    Raises:
-        IndexOutOfBoundsError: a label is no class.
-        ShapeError: the shapes do not fit.
-        DTypeError: the labels are no integers.
-
     >>> print(gg.class_scores([[1.0, 2.0], [3.0, 4.0]], [1, -100]))
     [2. 0.]
     """
@@ -185,12 +180,6 @@ def nll_loss(xp, x, labels, /, weight=None, *, ignore_index=-100, reduction="mea
 
     Returns:
         Tensor of shape (), or of the shape of `labels`.
-
-    Raises:
-        IndexOutOfBoundsError: a label is no class.
-        ShapeError: the shapes do not fit.
-        DTypeError: the labels are no integers.
-        ArgumentError: another `reduction`.
 
     >>> print(gg.nll_loss([[-1.0, -2.0], [-3.0, -4.0]], [0, 1]))
     2.5
@@ -317,11 +306,6 @@ def cross_entropy(
 
     Returns:
         Tensor of shape (), or of the shape of `x` without the classes.
-
-    Raises:
-        IndexOutOfBoundsError: a label is no class.
-        ShapeError: the shapes do not fit.
-        ArgumentError: `label_smoothing` is not from 0 to 1, or another `reduction`.
 
     >>> print(gg.cross_entropy([[0.0, 0.0], [100.0, 0.0]], [1, 0], reduction="none"))
     [0.6931472 0.       ]

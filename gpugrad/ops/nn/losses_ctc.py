@@ -70,9 +70,6 @@ def ctc_states(xp, targets, target_lengths, /, *, blank=0):
         Four Tensors of shape (n, 2 s + 1): the class of each state, and whether it is the
         first one, is one of the last two, and can be come to from two states before.
 
-    Raises:
-        ShapeError: the shapes do not fit.
-
     >>> print(gg.ctc_states([[1, 2]], [2])[0])
     [[0 1 0 2 0]]
     """
@@ -286,12 +283,6 @@ def ctc_losses(xp, log_probs, targets, input_lengths, target_lengths, /, *, blan
     Returns:
         Tensor of shape (n,); inf where the steps are too few for the labels, with gradient 0.
 
-    Raises:
-        IndexOutOfBoundsError: a label is no class.
-        ShapeError: the shapes or lengths do not fit.
-        DTypeError: targets or lengths are no integers.
-        ArgumentError: `blank` is no class.
-
     >>> print(gg.ctc_losses(gg.log([[[0.5, 0.5]]]), [[1]], [1], [1]))
     [0.6931472]
     """
@@ -333,9 +324,6 @@ def ctc_losses_grad(xp, log_probs, targets, input_lengths, target_lengths, /, *,
 
     Args:
         log_probs, targets, input_lengths, target_lengths, blank: as in `ctc_losses`.
-
-    Returns:
-        Tensor of the shape of `log_probs`.
 
     >>> print(gg.ctc_losses_grad(gg.log([[[0.5, 0.5]]]), [[1]], [1], [1]))
     [[[ 0. -1.]]]
@@ -415,12 +403,6 @@ def ctc_loss(
     Returns:
         Tensor of shape (), or (n,). The gradient is that by the logarithms themselves; torch
         returns another one, which is the same behind its `log_softmax`.
-
-    Raises:
-        IndexOutOfBoundsError: a label is no class.
-        ShapeError: the shapes or lengths do not fit.
-        DTypeError: targets or lengths are no integers.
-        ArgumentError: `blank` is no class, or another `reduction`.
 
     Graves et al. 2006, "Connectionist Temporal Classification".
 

@@ -37,14 +37,9 @@ def multilabel_soft_margin_loss(xp, x, y, /, weight=None, *, reduction="mean"):
         x: scores, of shape (..., classes).
         y: labels, 0 or 1, of the same shape.
         weight: array that broadcasts to that shape, by which the parts are multiplied.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Returns:
         Tensor of shape (), or (...,).
-
-    Raises:
-        ShapeError: the shapes differ, or there are no classes.
-        ArgumentError: another `reduction`.
 
     >>> print(gg.multilabel_soft_margin_loss([[0.0, 1000.0]], [[1.0, 1.0]]))
     0.3465736
@@ -88,16 +83,9 @@ def multilabel_margin_loss(xp, x, labels, /, *, reduction="mean"):
         x: scores, of shape (..., classes).
         labels: integers of the same shape: the numbers of an example's classes, ended by -1.
             What stands behind it is not read.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Returns:
         Tensor of shape (), or (...,).
-
-    Raises:
-        ShapeError: the shapes differ, or there are no classes.
-        DTypeError: the labels are no integers.
-        IndexOutOfBoundsError: a label is no class.
-        ArgumentError: another `reduction`.
 
     >>> print(gg.multilabel_margin_loss([[0.1, 0.2, 0.4, 0.8]], [[3, 0, -1, 1]]))
     0.85

@@ -107,11 +107,6 @@ def batch_norm(
         ones in training (those of `x` alone, where there were none; the variance is that of a
         sample, as in torch), else those given.
 
-    Raises:
-        ArgumentError: without training, running statistics are missing.
-        AxisError: there is no such axis, or no axis of examples.
-        ShapeError: the shapes do not fit.
-
     Ioffe and Szegedy 2015, "Batch Normalization".
 
     >>> y, mean, var = gg.batch_norm([[1.0], [3.0]], training=True, eps=0)
@@ -178,14 +173,6 @@ def group_norm(xp, x, /, weight=None, bias=None, *, num_groups, eps=1e-5, axis=1
         eps: added to the variance.
         axis: int, of the channels.
 
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: the channels do not make that many groups.
-        AxisError: there is no such axis, or no axis of examples.
-        ShapeError: the shapes do not fit.
-
     Wu and He 2018, "Group Normalization".
 
     >>> print(gg.group_norm([[1.0, 3.0, 4.0, 2.0]], num_groups=2, eps=0))
@@ -227,13 +214,6 @@ def instance_norm(xp, x, /, weight=None, bias=None, *, eps=1e-5, axis=1):
         weight, bias: arrays of shape (channels,); None for 1 and 0.
         eps: added to the variance.
         axis: int, of the channels.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: there is no such axis, or no axis of places.
-        ShapeError: the shapes do not fit.
 
     Ulyanov et al. 2016, "Instance Normalization: The Missing Ingredient for Fast Stylization".
 
@@ -277,13 +257,6 @@ def local_response_norm(xp, x, /, size, *, alpha=1e-4, beta=0.75, k=1.0, axis=1)
         alpha, beta, k: numbers. As in torch, and unlike TensorFlow, `alpha` is for the mean
             and not for the sum.
         axis: int, of the channels.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: `size` is below 1.
-        AxisError: there is no such axis, or no axis of examples.
 
     Krizhevsky et al. 2012, "ImageNet Classification with Deep Convolutional Neural Networks".
 

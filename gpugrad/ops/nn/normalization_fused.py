@@ -117,10 +117,6 @@ def standardize_affine(
         variance: Tensors, of which the last two have length 1 along `axis`. They are float32 for
         16-bit floats. Where var + eps is 0, so are result and gradient.
 
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: the shapes do not fit.
-
     >>> out, mean, var = gg.standardize_affine([1.0, 3.0], [2.0, 2.0], eps=0.0)
     >>> print(out, mean, var)
     [-2.  2.] [2.] [1.]
@@ -189,9 +185,6 @@ def standardize_affine_grad(
     Returns:
         Tensor of the shape of `x`.
 
-    Raises:
-        ShapeError: the shapes do not fit.
-
     >>> args = [1.0, 0.0, 0.0], [1.0, 2.0, 3.0], [2.0], [0.6666667], [0.0], [0.0]
     >>> print(gg.standardize_affine_grad(*args, eps=0.0).numpy().round(4))
     [ 0.2041 -0.4082  0.2041]
@@ -233,9 +226,6 @@ def standardize_affine_grads(
 
     Returns:
         Three Tensors: of the shapes of `x`, of `weight`, and of `weight` again for the bias.
-
-    Raises:
-        ShapeError: the shapes do not fit.
 
     >>> args = [1.0, 0.0], [1.0, 3.0], [2.0], [1.0], [0.0], [0.0], [2.0, 2.0]
     >>> dx, d_weight, d_bias = gg.standardize_affine_grads(*args, eps=0.0)

@@ -117,10 +117,6 @@ def adaptive_avg_pool1d(xp, x, /, output_size):
     Returns:
         Tensor of shape (N, C, output_size), or without N.
 
-    Raises:
-        ShapeError: `x` has other axes, or is empty along the last.
-        ArgumentError: `output_size` is no positive int.
-
     >>> print(gg.nn.adaptive_avg_pool1d([[[1.0, 3.0, 2.0]]], 2))
     [[[2.  2.5]]]
     """
@@ -141,10 +137,6 @@ def adaptive_avg_pool2d(xp, x, /, output_size):
     Returns:
         Tensor of shape (N, C, *output_size), or without N.
 
-    Raises:
-        ShapeError: `x` has other axes, or is empty along one of the last.
-        ArgumentError: `output_size` is no positive int, or two.
-
     >>> print(gg.nn.adaptive_avg_pool2d([[[1.0, 3.0], [2.0, 0.0]]], 1))
     [[[1.5]]]
     """
@@ -164,10 +156,6 @@ def adaptive_avg_pool3d(xp, x, /, output_size):
 
     Returns:
         Tensor of shape (N, C, *output_size), or without N.
-
-    Raises:
-        ShapeError: `x` has other axes, or is empty along one of the last.
-        ArgumentError: `output_size` is no positive int, or three.
 
     >>> print(gg.nn.adaptive_avg_pool3d([[[[1.0, 3.0], [2.0, 0.0]]]], 1))
     [[[[1.5]]]]
@@ -190,10 +178,6 @@ def adaptive_max_pool1d(xp, x, /, output_size):
         Tensor of shape (N, C, output_size), or without N. The gradient goes to the first of
         equal elements.
 
-    Raises:
-        ShapeError: `x` has other axes, or is empty along the last.
-        ArgumentError: `output_size` is no positive int.
-
     >>> print(gg.nn.adaptive_max_pool1d([[[1.0, 3.0, 2.0]]], 2))
     [[[3. 3.]]]
     """
@@ -215,10 +199,6 @@ def adaptive_max_pool2d(xp, x, /, output_size):
         Tensor of shape (N, C, *output_size), or without N. The gradient goes to the first of
         equal elements.
 
-    Raises:
-        ShapeError: `x` has other axes, or is empty along one of the last.
-        ArgumentError: `output_size` is no positive int, or two.
-
     >>> print(gg.nn.adaptive_max_pool2d([[[1.0, 3.0], [2.0, 0.0]]], 1))
     [[[3.]]]
     """
@@ -239,10 +219,6 @@ def adaptive_max_pool3d(xp, x, /, output_size):
     Returns:
         Tensor of shape (N, C, *output_size), or without N. The gradient goes to the first of
         equal elements.
-
-    Raises:
-        ShapeError: `x` has other axes, or is empty along one of the last.
-        ArgumentError: `output_size` is no positive int, or three.
 
     >>> print(gg.nn.adaptive_max_pool3d([[[[1.0, 3.0], [2.0, 0.0]]]], 1))
     [[[[3.]]]]

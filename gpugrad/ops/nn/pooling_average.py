@@ -54,16 +54,10 @@ def window_sum(xp, x, /, size, *, axis=-1, step=1):
     Args:
         x: array of at least one axis.
         size: int, elements in a window.
-        axis: int.
         step: int, from one window to the next.
 
     Returns:
         Tensor with the windows' places along the axis.
-
-    Raises:
-        ShapeError: the axis is shorter than a window.
-        AxisError: there is no such axis.
-        ArgumentError: `size` or `step` is no positive int.
 
     >>> print(gg.OPS["window_sum"].eager([1.0, 2.0, 4.0], 2))
     [3. 6.]
@@ -171,10 +165,6 @@ def avg_pool1d(
     Returns:
         Tensor of shape (N, C, number of windows), or without N.
 
-    Raises:
-        ShapeError: `x` has other axes, or is shorter than a window.
-        ArgumentError: an argument is no int, too small or too large.
-
     >>> print(gg.nn.avg_pool1d([[[1.0, 3.0, 2.0, 0.0]]], 2))
     [[[2. 1.]]]
     """
@@ -214,10 +204,6 @@ def avg_pool2d(
     Returns:
         Tensor of shape (N, C, rows of windows, columns of them), or without N.
 
-    Raises:
-        ShapeError: `x` has other axes, or is smaller than a window.
-        ArgumentError: an argument is no int, too small or too large.
-
     >>> print(gg.nn.avg_pool2d([[[1.0, 3.0], [2.0, 0.0]]], 2))
     [[[1.5]]]
     """
@@ -252,10 +238,6 @@ def avg_pool3d(
 
     Returns:
         Tensor of shape (N, C, *number of windows), or without N.
-
-    Raises:
-        ShapeError: `x` has other axes, or is smaller than a window.
-        ArgumentError: an argument is no int, too small or too large.
 
     >>> print(gg.nn.avg_pool3d([[[[1.0, 3.0], [2.0, 0.0]]]], (1, 2, 2)))
     [[[[1.5]]]]
@@ -316,10 +298,6 @@ def lp_pool1d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
         Tensor of shape (N, C, number of windows), or without N; NaN where the sum is negative
         and p is not 1.
 
-    Raises:
-        ShapeError: `x` has other axes, or is shorter than a window.
-        ArgumentError: an argument is no int, or too small.
-
     >>> print(gg.nn.lp_pool1d([[[3.0, 4.0, 0.0, 0.0]]], 2, 2))
     [[[5. 0.]]]
     """
@@ -353,10 +331,6 @@ def lp_pool2d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
         Tensor of shape (N, C, rows of windows, columns of them), or without N; NaN where the
         sum is negative and p is not 1.
 
-    Raises:
-        ShapeError: `x` has other axes, or is smaller than a window.
-        ArgumentError: an argument is no int, or too small.
-
     >>> print(gg.nn.lp_pool2d([[[1.0, 1.0], [1.0, 1.0]]], 2, 2))
     [[[2.]]]
     """
@@ -389,10 +363,6 @@ def lp_pool3d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
     Returns:
         Tensor of shape (N, C, windows along each axis...), or without N; NaN where the sum is
         negative and p is not 1.
-
-    Raises:
-        ShapeError: `x` has other axes, or is smaller than a window.
-        ArgumentError: an argument is no int, or too small.
 
     >>> print(gg.nn.lp_pool3d(gg.ones((1, 2, 2, 1)), 1, (2, 2, 1)))
     [[[[4.]]]]

@@ -143,9 +143,6 @@ def window_max(xp, x, /, *, size, step, dilation, padding):
     Returns:
         Tensor with the windows' places along the last axes.
 
-    Raises:
-        ShapeError: the windows do not fit.
-
     >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
     >>> print(gg.OPS["window_max"].eager([1.0, 3.0, 2.0, 0.0], **windows))
     [3. 3. 2.]
@@ -202,9 +199,6 @@ def window_argmax(xp, x, out, /, *, size, step, dilation, padding):
     Returns:
         int64 Tensor of the shape of `out`: the place, counted through the last axes of `x` in
         row-major order. Its gradient is None.
-
-    Raises:
-        ShapeError: `out` has not the shape of the maxima.
 
     >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
     >>> print(gg.OPS["window_argmax"].eager([1.0, 3.0, 3.0, 0.0], [3.0, 3.0, 3.0], **windows))
@@ -298,9 +292,6 @@ def window_scatter(xp, g, where, /, *, lengths, size, step, dilation, padding):
 
     Returns:
         Tensor with those lengths along the last axes.
-
-    Raises:
-        ShapeError: `g` and `where` differ in shape.
 
     >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
     >>> print(gg.OPS["window_scatter"].eager([1.0, 2.0], [1, 1], lengths=(3,), **windows))
@@ -396,10 +387,6 @@ def max_pool1d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_m
     Returns:
         Tensor of shape (N, C, number of windows), or without N.
 
-    Raises:
-        ShapeError: `x` has other axes, or is shorter than a window.
-        ArgumentError: an argument is no int, too small or too large.
-
     >>> print(gg.nn.max_pool1d([[[1.0, 3.0, 2.0, 0.0]]], 2))
     [[[3. 2.]]]
     """
@@ -429,10 +416,6 @@ def max_pool2d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_m
     Returns:
         Tensor of shape (N, C, rows of windows, columns of them), or without N.
 
-    Raises:
-        ShapeError: `x` has other axes, or is smaller than a window.
-        ArgumentError: an argument is no int, too small or too large.
-
     >>> print(gg.nn.max_pool2d([[[1.0, 3.0], [2.0, 0.0]]], 2))
     [[[3.]]]
     """
@@ -461,10 +444,6 @@ def max_pool3d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_m
 
     Returns:
         Tensor of shape (N, C, *number of windows), or without N.
-
-    Raises:
-        ShapeError: `x` has other axes, or is smaller than a window.
-        ArgumentError: an argument is no int, too small or too large.
 
     >>> print(gg.nn.max_pool3d([[[[1.0, 3.0], [2.0, 0.0]]]], (1, 2, 2)))
     [[[[3.]]]]

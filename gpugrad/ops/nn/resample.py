@@ -119,14 +119,9 @@ def resample(xp, x, /, taps, *, axis=-1):
     Args:
         x: array of at least one axis.
         taps: the `Taps`, which elements and how much of each.
-        axis: int.
 
     Returns:
         Tensor with as many elements along the axis as there are rows of taps.
-
-    Raises:
-        ShapeError: the taps are for another length.
-        AxisError: there is no such axis.
 
     >>> from gpugrad.ops.nn.resample import Taps
     >>> between = Taps([[0, 1], [1, 2]], 0.5, length=3)
@@ -348,10 +343,6 @@ def interpolate(
 
     Returns:
         Tensor of shape (N, C, *size).
-
-    Raises:
-        ShapeError: `x` does not have such axes, or nothing along one.
-        ArgumentError: both or none of `size` and `scale_factor`, or a mode that does not fit.
 
     >>> print(gg.nn.interpolate([[[0.0, 1.0]]], size=4, mode="linear"))
     [[[0.   0.25 0.75 1.  ]]]

@@ -65,10 +65,6 @@ def affine_grid(xp, theta, /, size, align_corners=False):
     Returns:
         Tensor of shape (N, H, W, 2), or (N, D, H, W, 3).
 
-    Raises:
-        ShapeError: `theta` does not belong to such a result.
-        ArgumentError: `size` is no shape of images or volumes.
-
     >>> identity = [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]
     >>> print(gg.nn.affine_grid(identity, (1, 1, 1, 2)))
     [[[[-0.5  0. ]
@@ -243,10 +239,6 @@ def grid_sample(xp, x, grid, /, mode="bilinear", padding_mode="zeros", align_cor
 
     Returns:
         Tensor of shape (N, C, ...), with the axes of `grid` between its first and last.
-
-    Raises:
-        ShapeError: `x` and `grid` do not have such shapes, or `x` is empty.
-        ArgumentError: a mode that there is not.
 
     >>> x = [[[[0.0, 1.0], [2.0, 3.0]]]]
     >>> print(gg.nn.grid_sample(x, [[[[0.0, 0.0], [0.5, -0.5]]]]))
