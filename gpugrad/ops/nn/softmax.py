@@ -1,6 +1,6 @@
-"""Neural network ops: softmax, the cross entropy of a sigmoid, and classes as rows.
+"""Softmax, its logarithm, and one-hot rows.
 
-Rules read the result where it tells enough, so that the input can be freed.
+Rules read the result where that is enough, so that the input can be freed.
 """
 
 from __future__ import annotations
@@ -10,14 +10,10 @@ import operator
 import numpy as np
 
 from gpugrad.core.backend import NUMPY, as_dtype
-from gpugrad.core.samples import along_axis, calls, shaped, uniform
+from gpugrad.core.samples import along_axis, calls, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import softmax as kernels
-from gpugrad.ops.nn.losses import mse_loss, same_shape
-from gpugrad.registry.on_arrays import typed
-from gpugrad.registry.record import elementwise, op
-
-mse = mse_loss
+from gpugrad.registry.record import op
 
 # ---- softmax -----------------------------------------------------------------------------
 
@@ -153,56 +149,6 @@ def log_softmax_grad(xp, g, out, /, axis=-1):
     [ 0.5 -0.5]
     """
     return g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True)
-
-
-# ---- losses ------------------------------------------------------------------------------
-
-
-def _sigmoid_cross_entropy(xp, x, y):
-    x, y = typed(x, y)
-    # the first two cancel exactly at a label of 1, where softplus(x) - x would not
-    return xp.lib.maximum(x, 0) - x * y + xp.lib.log1p(xp.lib.exp(-xp.lib.abs(x)))
-
-
-def _sigmoid_cross_entropy_ref(x, y):
-    return y * np.log1p(np.exp(-x)) + (1 - y) * np.log1p(np.exp(x))
-
-
-sigmoid_cross_entropy = elementwise(
-    "sigmoid_cross_entropy(x, y)", forward=_sigmoid_cross_entropy,
-    d=[lambda xp, x, y: xp.sigmoid(x) - y, lambda xp, x: -x], ref=_sigmoid_cross_entropy_ref,
-    doc=(
-        "Cross entropy of the sigmoid of scores `x` against probabilities `y`, without overflow."
-        " The losses check the shapes first, and then call this."
-    ),
-    example=("[0.0, 1000.0], 1.0", "[0.6931472 0.       ]"),
-)  # fmt: skip
-
-
-@op(
-    samples=shaped(([(3,)] * 2, {}), ([()] * 2, {}), ([(0, 2)] * 2, {}), ([(2, 3), ()], {})),
-    ref=_sigmoid_cross_entropy_ref,
-    errors=[([np.ones((3, 1)), np.ones(3)], {}, ShapeError, r"\(3, 1\).*\(3,\)")],
-)
-def binary_cross_entropy_with_logits(xp, logits, labels, /):
-    """Cross entropy of the sigmoid of scores against probabilities, elementwise.
-
-    `bce_with_logits_loss` is its mean, and has torch's options.
-
-    Args:
-        logits: scores, of any shape.
-        labels: probabilities of the same shape, or one number. Other shapes do not broadcast,
-            so (n, 1) against (n,) is an error and not a wrong loss.
-
-    Returns:
-        Tensor of the shape of `logits`, without overflow.
-
-    >>> print(gg.binary_cross_entropy_with_logits([0.0, 1000.0], 1.0))
-    [0.6931472 0.       ]
-    """
-    if getattr(labels, "shape", ()):
-        same_shape("binary_cross_entropy_with_logits", logits=logits, labels=labels)
-    return xp.sigmoid_cross_entropy(logits, labels)
 
 
 # ---- classes -----------------------------------------------------------------------------
