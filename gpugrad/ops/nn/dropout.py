@@ -1,8 +1,8 @@
 """Dropout, and draws from a softmax.
 
-A `Generator` draws the mask, and registered ops apply it. The functions themselves are not ops, as
-each call gives other numbers. On a GPU dropout keeps no mask: an op gets the position of its numbers
-in the stream, and draws them again for the gradient.
+A `Generator` draws the mask, and registered ops apply it. The functions themselves are not ops,
+as each call gives other numbers. On a GPU dropout keeps no mask: an op gets the position of its
+numbers in the stream, and draws them again for the gradient.
 """
 
 from __future__ import annotations
