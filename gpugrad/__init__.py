@@ -96,10 +96,9 @@ from gpugrad.ops.math.nan_reductions import (
     nansum, nanprod, nancumsum, nancumprod, nanmean, nanvar, nanstd, nanmax, nanmin, nanargmax,
     nanargmin,
 )
-from gpugrad.ops.nn.softmax import (
-    mse, softmax, softmax_grad, log_softmax, log_softmax_grad, binary_cross_entropy_with_logits,
-    one_hot,
-)
+from gpugrad.ops.nn.losses import mse
+from gpugrad.ops.nn.losses_binary import binary_cross_entropy_with_logits
+from gpugrad.ops.nn.softmax import softmax, softmax_grad, log_softmax, log_softmax_grad, one_hot
 from gpugrad.ops.linalg.norms import vector_norm, matrix_norm
 from gpugrad.ops.math.numeric import (
     fabs, fmax, fmin, heaviside, lerp, nan_to_num, divmod_ as divmod, modf, frexp, ldexp,
