@@ -156,9 +156,14 @@ def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = No
 
 @saying_where
 def arange(
-    start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None,
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: Any = None,
     device: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Make evenly spaced values from `start` up to but without `stop`.
 
     Args:
@@ -187,9 +192,15 @@ def arange(
 
 @saying_where
 def linspace(
-    start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, device: Any = None,
+    start: Any,
+    stop: Any,
+    /,
+    num: int = 50,
+    *,
+    dtype: Any = None,
+    device: Any = None,
     endpoint: bool = True,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Make `num` evenly spaced values from `start` to `stop`.
 
     Args:
@@ -319,24 +330,24 @@ _HERE = {"device": devices.CPU, "source": devices.CPU}
 
 
 @op(
-    vjp=[_to_device_vjp], linear=True, keeps_half=True, kinds="fci", batch=_to_device_batch,
+    vjp=[_to_device_vjp],
+    linear=True,
+    keeps_half=True,
+    kinds="fci",
+    batch=_to_device_batch,
     ref=lambda x, device, source: x,
     samples=calls(lambda rng: ([uniform(rng, 2, 3)], dict(_HERE))),
     errors=[(["text"], _HERE, DTypeError, "number")],
-)  # fmt: skip
+)
 def to_device(xp, x, /, *, device, source):
     """Copy an array to another device; what ``x.to_device(device)`` calls.
 
     Args:
-        x: array of any shape.
         device: where to.
         source: where from; the gradient goes back there.
 
     Returns:
         Tensor of the same values on `device`.
-
-    Raises:
-        DeviceError: the device is not there.
 
     >>> print(gg.constant([1.0, 2.0]).to_device("cpu"))
     [1. 2.]

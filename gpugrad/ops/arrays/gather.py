@@ -76,7 +76,10 @@ def _take_samples(rng):
 @op(
     vjp=[_take_vjp, None],
     jvp=[lambda xp, t, indices, axis: xp.take(t, indices, axis=axis), None],
-    keeps_half=True, batch=_taken("take"), kinds="fc", samples=_take_samples,
+    keeps_half=True,
+    batch=_taken("take"),
+    kinds="fc",
+    samples=_take_samples,
     cuda=scatter.take,
     errors=[
         ([np.ones((2, 3)), np.array([3])], {"axis": 1}, IndexOutOfBoundsError, "take: index 3"),
@@ -84,7 +87,7 @@ def _take_samples(rng):
         ([np.ones(3), np.array([0.5])], {}, DTypeError, "take: indices are integers"),
         ([np.ones(3), np.array([0])], {"axis": 1}, AxisError, "take: axis 1"),
     ],
-)  # fmt: skip
+)
 def take(xp, x, indices, /, axis=None):
     """Slices of an array along an axis.
 
@@ -95,11 +98,6 @@ def take(xp, x, indices, /, axis=None):
 
     Returns:
         Tensor with the shape of `indices` in the place of that axis.
-
-    Raises:
-        IndexOutOfBoundsError: an index beyond the end.
-        DTypeError: indices that are no integers.
-        AxisError: an axis that `x` does not have.
 
     >>> print(gg.take([[1.0, 2.0, 3.0]], [2, 0], axis=1))
     [[3. 1.]]
@@ -126,8 +124,11 @@ def _gather_vjp(xp, g, params_shape, indices, axis):
 @op(
     vjp=[_gather_vjp, None],
     jvp=[lambda xp, t, indices, axis: xp.gather(t, indices, axis=axis), None],
-    keeps_half=True, batch=_taken("gather"), cuda=scatter.gather,
-    kinds="fc", ref=lambda params, indices, axis=0: np.take(params, indices, axis),
+    keeps_half=True,
+    batch=_taken("gather"),
+    cuda=scatter.gather,
+    kinds="fc",
+    ref=lambda params, indices, axis=0: np.take(params, indices, axis),
     samples=calls(
         lambda rng: ([uniform(rng, 4), np.array([0, 2, 0])], {}),
         lambda rng: ([uniform(rng, 3, 2), np.array([[2, 1], [2, 0]])], {}),
@@ -141,7 +142,7 @@ def _gather_vjp(xp, g, params_shape, indices, axis):
         ([np.ones(3), np.array([0.5])], {}, DTypeError, "gather: indices are integers"),
         ([np.ones(3), np.array([0])], {"axis": 1}, AxisError, "gather: axis 1"),
     ],
-)  # fmt: skip
+)
 def gather(xp, params, indices, /, axis=0):
     """Slices of an array along an axis, as TensorFlow's gather: rows of an embedding.
 
@@ -151,15 +152,9 @@ def gather(xp, params, indices, /, axis=0):
         params: array, of any shape but ().
         indices: integers from 0, of any shape: which slices. `take` counts negative ones from
             the end.
-        axis: along which.
 
     Returns:
         Tensor with the shape of `indices` in the place of that axis.
-
-    Raises:
-        IndexOutOfBoundsError: an index below 0 or beyond the end.
-        DTypeError: indices that are no integers.
-        AxisError: an axis that `params` does not have.
 
     >>> table = gg.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     >>> with gg.GradientTape() as tape:
@@ -195,10 +190,11 @@ def _scatter_rows_batch(xp, batched, values, indices, *, shape):
 
 @op(
     vjp=[lambda xp, g, indices: xp.take(g, indices, axis=0), None],
-    jvp=[
-        lambda xp, t, indices, shape: xp.scatter_rows(t, indices, shape=shape), None,
-    ],
-    batch=_scatter_rows_batch, kinds="fc", ref=_scatter_rows_reference, cuda=scatter.scatter_rows,
+    jvp=[lambda xp, t, indices, shape: xp.scatter_rows(t, indices, shape=shape), None],
+    batch=_scatter_rows_batch,
+    kinds="fc",
+    ref=_scatter_rows_reference,
+    cuda=scatter.scatter_rows,
     samples=calls(
         lambda rng: ([uniform(rng, 3, 2), np.array([1, 0, 1])], {"shape": (4, 2)}),
         lambda rng: ([uniform(rng, 3), np.array([1, 0, 1])], {"shape": (2,)}),
@@ -208,7 +204,7 @@ def _scatter_rows_batch(xp, batched, values, indices, *, shape):
         ([np.ones((1, 2)), np.array([3])], {"shape": (3, 2)}, IndexOutOfBoundsError, "index 3"),
         ([np.ones((1, 2)), np.array([0])], {"shape": (3, 3)}, ShapeError, "scatter_rows: values"),
     ],
-)  # fmt: skip
+)
 def scatter_rows(xp, values, indices, /, *, shape):
     """Add rows into an array of zeros; a row that is named twice is the sum.
 
@@ -219,11 +215,6 @@ def scatter_rows(xp, values, indices, /, *, shape):
 
     Returns:
         Tensor of that shape.
-
-    Raises:
-        ShapeError: the values are not one for each index, or not as long as the rows.
-        IndexOutOfBoundsError: an index beyond the end.
-        DTypeError: indices that are no integers.
 
     >>> print(gg.scatter_rows([[1.0], [2.0], [4.0]], [0, 2, 0], shape=(3, 1)))
     [[5.]
@@ -279,7 +270,11 @@ def _along_samples(rng):
         None,
     ],
     jvp=[lambda xp, t, indices, axis: xp.take_along_axis(t, indices, axis=axis), None],
-    keeps_half=True, batch="axis", kinds="fc", samples=_along_samples, cuda=scatter.take_along_axis,
+    keeps_half=True,
+    batch="axis",
+    kinds="fc",
+    samples=_along_samples,
+    cuda=scatter.take_along_axis,
     ref=lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis),
     errors=[
         ([np.ones(3), np.array([3])], {}, IndexOutOfBoundsError, "take_along_axis: index 3"),
@@ -288,23 +283,16 @@ def _along_samples(rng):
         ([np.ones(3), np.array([0.5])], {}, DTypeError, "take_along_axis: indices are integers"),
         ([np.ones(3), np.array([0])], {"axis": 1}, AxisError, "take_along_axis: axis 1"),
     ],
-)  # fmt: skip
+)
 def take_along_axis(xp, x, indices, /, axis=-1):
     """Elements along an axis, at places that differ from one line to the next.
 
     Args:
         x: array, of any shape but ().
         indices: integers, with as many axes as `x`; but for `axis` they broadcast with it.
-        axis: along which.
 
     Returns:
         Tensor of the (broadcast) shape of `indices`.
-
-    Raises:
-        IndexOutOfBoundsError: an index beyond the end.
-        ShapeError: shapes that do not go together.
-        DTypeError: indices that are no integers.
-        AxisError: an axis that `x` does not have.
 
     >>> print(gg.take_along_axis([[1.0, 2.0], [3.0, 4.0]], [[1], [0]]))
     [[2.]
@@ -350,31 +338,28 @@ def _scatter_along_axis_batch(xp, batched, values, indices, *, axis, shape, uniq
         ),
         None,
     ],
-    batch=_scatter_along_axis_batch, kinds="fc", samples=_scatter_along_samples,
-    ref=_scatter_along_reference, cuda=scatter.scatter_along_axis,
+    batch=_scatter_along_axis_batch,
+    kinds="fc",
+    samples=_scatter_along_samples,
+    ref=_scatter_along_reference,
+    cuda=scatter.scatter_along_axis,
     errors=[
         ([np.ones(1), np.array([3])], {"axis": 0, "shape": (3,)}, IndexOutOfBoundsError, "index 3"),
         ([np.ones(2), np.array([0])], {"axis": 0, "shape": (3,)}, ShapeError, "scatter_along_axis"),
     ],
-)  # fmt: skip
+)
 def scatter_along_axis(xp, values, indices, /, *, axis, shape, unique=False):
     """Add elements into an array of zeros along an axis; the adjoint of `take_along_axis`.
 
     Args:
         values: array of the (broadcast) shape of the indices.
         indices: integers, with as many axes; but for `axis` they broadcast with `shape`.
-        axis: along which.
         shape: of the result.
         unique: says that no place is named twice, as after a sort: then nothing is added up. If
             that is wrong, one of the values stays.
 
     Returns:
         Tensor of that shape; what is named twice is the sum.
-
-    Raises:
-        IndexOutOfBoundsError: an index beyond the end.
-        ShapeError: shapes that do not go together.
-        DTypeError: indices that are no integers.
 
     >>> print(gg.scatter_along_axis([[5.0], [6.0]], [[1], [0]], axis=1, shape=(2, 2)))
     [[0. 5.]

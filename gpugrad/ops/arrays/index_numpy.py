@@ -208,7 +208,8 @@ def unravel_index(indices, shape):
 
 
 @op(
-    differentiable=False, kinds="i",
+    differentiable=False,
+    kinds="i",
     batch=lambda xp, batched, x, *, shape: xp.moveaxis(xp.unraveled(x, shape=shape), 0, 1),
     ref=lambda x, shape: np.array(np.unravel_index(x, shape), dtype=np.int64),
     samples=calls(
@@ -221,7 +222,7 @@ def unravel_index(indices, shape):
         ([np.ones(2)], {"shape": (2, 3)}, DTypeError, "unraveled.*float64"),
         ([np.array([1])], {"shape": (2, 3.5)}, ArgumentError, "unraveled.*An int"),
     ],
-)  # fmt: skip
+)
 def unraveled(xp, x, /, *, shape):
     """Indices along each axis of places counted in row-major order: behind `unravel_index`.
 
@@ -231,10 +232,6 @@ def unraveled(xp, x, /, *, shape):
 
     Returns:
         int64 Tensor of shape (len(shape), *x.shape).
-
-    Raises:
-        IndexOutOfBoundsError: a place beyond the end.
-        DTypeError: `x` are no integers.
 
     >>> print(gg.unraveled([1, 5], shape=(2, 3)))
     [[0 1]
@@ -259,7 +256,9 @@ def _raveled_samples(rng):
 
 
 @op(
-    variadic=True, kinds="i", samples=_raveled_samples,
+    variadic=True,
+    kinds="i",
+    samples=_raveled_samples,
     ref=lambda multi_index, dims, mode="raise": np.ravel_multi_index(multi_index, dims, mode),
     errors=[
         ([[np.array([2]), np.array([0])]], {"dims": (2, 3)}, IndexOutOfBoundsError, "index 2"),
@@ -268,7 +267,7 @@ def _raveled_samples(rng):
         ([[np.array([0.5])]], {"dims": (2,)}, DTypeError, "integers, not float64"),
         ([[np.array([0])]], {"dims": (2.5,)}, ArgumentError, "An int"),
     ],
-)  # fmt: skip
+)
 def ravel_multi_index(xp, multi_index, /, dims, mode="raise"):
     """Places counted in row-major order, from their indices along each axis.
 
@@ -280,11 +279,6 @@ def ravel_multi_index(xp, multi_index, /, dims, mode="raise"):
 
     Returns:
         int64 Tensor of the broadcast shape. It has no gradient.
-
-    Raises:
-        IndexOutOfBoundsError: an index beyond the end.
-        DTypeError: indices that are no integers.
-        ArgumentError: another mode, or not one array for each axis.
 
     >>> print(gg.ravel_multi_index([[0, 1], [1, 2]], (2, 3)))
     [1 5]
@@ -311,13 +305,16 @@ def ravel_multi_index(xp, multi_index, /, dims, mode="raise"):
 
 
 @op(
-    differentiable=False, kinds="i", batch="stack", ref=lambda x, length: x,
+    differentiable=False,
+    kinds="i",
+    batch="stack",
+    ref=lambda x, length: x,
     samples=calls(lambda rng: ([np.array([0, 2])], {"length": 3})),
     errors=[
         ([np.array([3])], {"length": 3}, IndexOutOfBoundsError, "checked_index: index 3"),
         ([np.array([-1])], {"length": 3}, IndexOutOfBoundsError, "checked_index: index -1"),
     ],
-)  # fmt: skip
+)
 def checked_index(xp, x, /, *, length):
     """Indices themselves, if they all are from 0 to `length` - 1. It waits for the GPU.
 
@@ -327,9 +324,6 @@ def checked_index(xp, x, /, *, length):
 
     Returns:
         `x`.
-
-    Raises:
-        IndexOutOfBoundsError: one of them is not.
 
     >>> print(gg.checked_index([0, 2], length=3))
     [0 2]

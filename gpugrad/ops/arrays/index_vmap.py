@@ -22,8 +22,9 @@ def array_of(part):
     of_examples = next((v for v in part if type(v) is Batched), None)
     if of_examples is not None:
         beside = bottom(of_examples)
-        return BATCHED.stack([full_beside(beside, (), "int64", v) if isinstance(v, int) else v
-                              for v in part])  # fmt: skip
+        return BATCHED.stack(
+            [full_beside(beside, (), "int64", v) if isinstance(v, int) else v for v in part]
+        )
     made = np.asarray(part)
     return made if made.size else made.astype(np.intp)  # NumPy makes [] a float array
 

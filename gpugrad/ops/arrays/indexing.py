@@ -61,16 +61,30 @@ def _getitem_kernel(xp, x, *, index):
 
 @op(
     vjp=[lambda xp, g, x_shape, index: xp.scatter_at(g, index=index, shape=x_shape)],
-    linear=True, keeps_half=True, batch=getitem_batch, kinds="fc", ref=lambda x, index: x[index],
+    linear=True,
+    keeps_half=True,
+    batch=getitem_batch,
+    kinds="fc",
+    ref=lambda x, index: x[index],
     cuda=_getitem_kernel,
     samples=_index_samples(
-        ((4,), 1), ((2, 3), -1), ((2, 3), (slice(None), 1)), ((2, 3, 2), (Ellipsis, 0)),
-        ((5,), slice(None, None, -2)), ((2, 3), (None, slice(0, 1))), ((), ()), ((0, 2), slice(1)),
-        ((2, 3), (1, 2)), ((4,), [0, 2, 0]), ((3, 2), np.array([[0, -1], [1, 0]])),
-        ((2, 3), ([0, 1, 1], [2, -1, 2])), ((2, 3), (slice(None), np.array([1, 1]))),
+        ((4,), 1),
+        ((2, 3), -1),
+        ((2, 3), (slice(None), 1)),
+        ((2, 3, 2), (Ellipsis, 0)),
+        ((5,), slice(None, None, -2)),
+        ((2, 3), (None, slice(0, 1))),
+        ((), ()),
+        ((0, 2), slice(1)),
+        ((2, 3), (1, 2)),
+        ((4,), [0, 2, 0]),
+        ((3, 2), np.array([[0, -1], [1, 0]])),
+        ((2, 3), ([0, 1, 1], [2, -1, 2])),
+        ((2, 3), (slice(None), np.array([1, 1]))),
         ((2, 3, 2), (np.array([0, 1]), slice(None), np.array([1, 0]))),
         ((4,), np.array([True, False, True, False])),
-        ((2, 2), np.array([[True, False], [True, True]])), ((3,), np.array([], dtype=int)),
+        ((2, 2), np.array([[True, False], [True, True]])),
+        ((3,), np.array([], dtype=int)),
     ),
     errors=[
         ([np.ones(3)], {"index": 3}, IndexOutOfBoundsError, r"getitem: index 3.*\(3,\)"),
@@ -80,23 +94,16 @@ def _getitem_kernel(xp, x, *, index):
         ([np.ones(3)], {"index": np.array([0.5])}, DTypeError, "float64.*astype"),
         ([np.ones(3)], {"index": 1.0}, DTypeError, "integers, slices or booleans"),
     ],
-)  # fmt: skip
+)
 def getitem(xp, x, /, *, index):
     """Elements of an array: what ``x[index]`` is.
 
     Args:
-        x: array, of any shape.
         index: what NumPy takes: ints, slices, None, ``...``, arrays or lists of integers, masks,
             or a tuple of them. Tensors may be among them.
 
     Returns:
         Tensor of the shape that NumPy gives.
-
-    Raises:
-        IndexOutOfBoundsError: an index beyond the end, too many of them, or a mask of another
-            length.
-        DTypeError: an index that is neither integer nor boolean.
-        DeviceError: an index on another device.
 
     >>> print(gg.getitem([1.0, 2.0, 3.0], index=[0, 2]))
     [1. 3.]
@@ -121,10 +128,14 @@ def _scatter_at_kernel(xp, g, *, index, shape):
 
 @op(
     vjp=[lambda xp, g, index: xp.getitem(g, index=index)],
-    linear=True, batch=scatter_at_batch, kinds="fc", ref=_scatter_at_reference,
+    linear=True,
+    batch=scatter_at_batch,
+    kinds="fc",
+    ref=_scatter_at_reference,
     cuda=_scatter_at_kernel,
     samples=shaped(
-        ([()], {"index": 1, "shape": (3,)}), ([(2,)], {"index": (slice(None), 1), "shape": (2, 3)}),
+        ([()], {"index": 1, "shape": (3,)}),
+        ([(2,)], {"index": (slice(None), 1), "shape": (2, 3)}),
         ([(3,)], {"index": [0, 2, 0], "shape": (4,)}),
         ([(3, 2)], {"index": np.array([1, -1, 1]), "shape": (2, 2)}),
         ([(2, 2)], {"index": (slice(None), np.array([1, 1])), "shape": (2, 3)}),
@@ -136,7 +147,7 @@ def _scatter_at_kernel(xp, g, *, index, shape):
         ([np.ones(3)], {"index": slice(2), "shape": (4,)}, ShapeError, "scatter_at.*broadcast"),
         ([np.ones(1)], {"index": [4], "shape": (4,)}, IndexOutOfBoundsError, "scatter_at: index 4"),
     ],
-)  # fmt: skip
+)
 def scatter_at(xp, g, /, *, index, shape):
     """Add elements into an array of zeros at an index; the adjoint of `getitem`.
 
@@ -147,10 +158,6 @@ def scatter_at(xp, g, /, *, index, shape):
 
     Returns:
         Tensor of that shape.
-
-    Raises:
-        ShapeError: the elements do not fit the index.
-        IndexOutOfBoundsError, DTypeError, DeviceError: as for `getitem`.
 
     >>> print(gg.scatter_at([1.0, 2.0, 4.0], index=[0, 2, 0], shape=(3,)))
     [5. 0. 2.]
@@ -178,10 +185,14 @@ def _index_add_reference(x, values, index):
         lambda xp, g: g,
         lambda xp, g, values_shape, index: xp.sum_to(xp.getitem(g, index=index), values_shape),
     ],
-    batch=written("index_add"), kinds="fc", ref=_index_add_reference,
+    batch=written("index_add"),
+    kinds="fc",
+    ref=_index_add_reference,
     samples=shaped(
-        ([(4,), ()], {"index": 1}), ([(2, 3), (2,)], {"index": (slice(None), 1)}),
-        ([(4,), (3,)], {"index": [0, 2, 0]}), ([(3, 2), (2,)], {"index": np.array([1, -2])}),
+        ([(4,), ()], {"index": 1}),
+        ([(2, 3), (2,)], {"index": (slice(None), 1)}),
+        ([(4,), (3,)], {"index": [0, 2, 0]}),
+        ([(3, 2), (2,)], {"index": np.array([1, -2])}),
         ([(3,), (1,)], {"index": np.array([True, False, True])}),
     ),
     errors=[
@@ -189,22 +200,16 @@ def _index_add_reference(x, values, index):
         ([np.ones(3), 1.0], {"index": [3]}, IndexOutOfBoundsError, "index_add: index 3"),
         ([np.ones(3), np.ones(1) * 1j], {"index": [0]}, DTypeError, "index_add: a complex128"),
     ],
-)  # fmt: skip
+)
 def index_add(xp, x, values, /, *, index):
     """`x` with values added at an index; what the index names twice is added to twice.
 
     Args:
-        x: array, of any shape.
         values: array that broadcasts to the shape of ``x[index]``.
         index: as for `getitem`.
 
     Returns:
         Tensor of the shape and dtype of `x`.
-
-    Raises:
-        ShapeError: the values do not fit the index.
-        DTypeError: values whose fraction or imaginary part would be lost.
-        IndexOutOfBoundsError, DeviceError: as for `getitem`.
 
     >>> print(gg.index_add([1.0, 1.0, 1.0], [1.0, 2.0, 4.0], index=[0, 2, 0]))
     [6. 1. 3.]
@@ -217,31 +222,30 @@ def index_add(xp, x, values, /, *, index):
 @op(
     vjp=[lambda xp, g, index: xp.index_fill(g, index=index)],
     jvp=[lambda xp, t, index: xp.index_fill(t, index=index)],
-    keeps_half=True, batch=written("index_fill"), kinds="fc",
+    keeps_half=True,
+    batch=written("index_fill"),
+    kinds="fc",
     ref=lambda x, index, value=0: _index_put_reference(x, value, index),
     samples=_index_samples(
-        ((4,), 1), ((2, 3), (slice(None), 1)), ((4,), [0, 2, 0]),
+        ((4,), 1),
+        ((2, 3), (slice(None), 1)),
+        ((4,), [0, 2, 0]),
         ((3,), np.array([True, False, True])),
     ),
     errors=[
         ([np.ones(3)], {"index": 3}, IndexOutOfBoundsError, "index_fill: index 3"),
         ([np.ones(3)], {"index": 0, "value": 1j}, DTypeError, "index_fill: a complex"),
     ],
-)  # fmt: skip
+)
 def index_fill(xp, x, /, *, index, value=0):
     """`x` with one number put at an index.
 
     Args:
-        x: array, of any shape.
         index: as for `getitem`.
         value: a Python number.
 
     Returns:
         Tensor of the shape and dtype of `x`.
-
-    Raises:
-        DTypeError: a number whose fraction or imaginary part would be lost.
-        IndexOutOfBoundsError, DeviceError: as for `getitem`.
 
     >>> print(gg.index_fill([1.0, 2.0, 3.0], index=[0, 2], value=5.0))
     [5. 2. 5.]
@@ -259,14 +263,19 @@ def _last_writes_reference(x, index):
 
 
 @op(
-    differentiable=False, keeps_half=True, batch=written("last_writes"),
-    kinds="f", ref=_last_writes_reference,
+    differentiable=False,
+    keeps_half=True,
+    batch=written("last_writes"),
+    kinds="f",
+    ref=_last_writes_reference,
     samples=_index_samples(
-        ((4,), [0, 2, 0]), ((3, 2), np.array([1, -2, 1])), ((2, 3), ([0, 1, 0], [2, -1, -1])),
+        ((4,), [0, 2, 0]),
+        ((3, 2), np.array([1, -2, 1])),
+        ((2, 3), ([0, 1, 0], [2, -1, -1])),
         ((3,), slice(2)),
     ),
     errors=[([np.ones(3)], {"index": [3, 3]}, IndexOutOfBoundsError, "last_writes: index 3")],
-)  # fmt: skip
+)
 def last_writes(xp, x, /, *, index):
     """Which of the writes of ``x[index] = values`` stay: of those to one place, the last.
 
@@ -276,9 +285,6 @@ def last_writes(xp, x, /, *, index):
 
     Returns:
         Boolean Tensor of the shape of ``x[index]``.
-
-    Raises:
-        IndexOutOfBoundsError, DTypeError, DeviceError: as for `getitem`.
 
     >>> print(gg.last_writes([1.0, 2.0, 3.0], index=[0, 1, 0]))
     [False  True  True]
@@ -305,39 +311,40 @@ def _index_put_reference(x, values, index):
 
 
 _PUT_SAMPLES = shaped(
-    ([(4,), ()], {"index": 1}), ([(2, 3), (2,)], {"index": (slice(None), 1)}),
-    ([(4,), (3,)], {"index": [0, 2, 0]}), ([(3, 2), (2,)], {"index": np.array([1, -2, 1])}),
-    ([(3,), (1,)], {"index": np.array([True, False, True])}), ([(2, 3), (1, 1, 3)], {"index": 0}),
-    ([(2, 3), (3,)], {"index": ([0, 1, 0], [2, -1, -1])}), ([(), ()], {"index": ()}),
+    ([(4,), ()], {"index": 1}),
+    ([(2, 3), (2,)], {"index": (slice(None), 1)}),
+    ([(4,), (3,)], {"index": [0, 2, 0]}),
+    ([(3, 2), (2,)], {"index": np.array([1, -2, 1])}),
+    ([(3,), (1,)], {"index": np.array([True, False, True])}),
+    ([(2, 3), (1, 1, 3)], {"index": 0}),
+    ([(2, 3), (3,)], {"index": ([0, 1, 0], [2, -1, -1])}),
+    ([(), ()], {"index": ()}),
     ([(2, 2), (3,)], {"index": np.array([[True, False], [True, True]])}),
-)  # fmt: skip
+)
 
 
 @op(
     vjp=[lambda xp, g, index: xp.index_fill(g, index=index), _index_put_values],
-    keeps_half=True, batch=written("index_put"),
-    kinds="fc", ref=_index_put_reference, samples=_PUT_SAMPLES,
+    keeps_half=True,
+    batch=written("index_put"),
+    kinds="fc",
+    ref=_index_put_reference,
+    samples=_PUT_SAMPLES,
     errors=[
         ([np.ones(3), np.ones(2)], {"index": slice(3)}, ShapeError, "index_put.*broadcast"),
         ([np.ones(3), 1.0], {"index": 3}, IndexOutOfBoundsError, "index_put: index 3"),
         ([np.ones(3), np.ones(1) * 1j], {"index": [0]}, DTypeError, "index_put: a complex128"),
     ],
-)  # fmt: skip
+)
 def index_put(xp, x, values, /, *, index):
     """`x` with an array of values put at an index; of several writes to a place the last stays.
 
     Args:
-        x: array, of any shape.
         values: array that broadcasts to the shape of ``x[index]``.
         index: as for `getitem`.
 
     Returns:
         Tensor of the shape and dtype of `x`.
-
-    Raises:
-        ShapeError: the values do not fit the index.
-        DTypeError: values whose fraction or imaginary part would be lost.
-        IndexOutOfBoundsError, DeviceError: as for `getitem`.
 
     >>> print(gg.index_put([1.0, 1.0, 1.0], [2.0, 3.0, 4.0], index=[0, 2, 0]))
     [4. 1. 3.]
@@ -348,30 +355,26 @@ def index_put(xp, x, values, /, *, index):
 
 
 @op(
-    keeps_half=True, kinds="fc", ref=lambda x, value, index: _index_put_reference(x, value, index),
+    keeps_half=True,
+    kinds="fc",
+    ref=lambda x, value, index: _index_put_reference(x, value, index),
     samples=_PUT_SAMPLES,
     errors=[
         ([np.ones(3), np.ones(2)], {"index": slice(3)}, ShapeError, "broadcast"),
         ([np.ones(3), 1.0], {"index": 3}, IndexOutOfBoundsError, "index 3 is out of bounds"),
         ([np.arange(3), 0.5], {"index": 0}, DTypeError, "int64 array"),
     ],
-)  # fmt: skip
+)
 def setitem(xp, x, value, /, *, index):
     """`x` with a value put at an index: what `x` is after ``x[index] = value``.
 
     Args:
-        x: array, of any shape.
         value: array that broadcasts to the shape of ``x[index]``, or a number. Of several
             writes to one place the last stays, and it alone gets a gradient.
         index: as for `getitem`.
 
     Returns:
         Tensor of the shape and dtype of `x`.
-
-    Raises:
-        ShapeError: the value does not fit the index.
-        DTypeError: a value whose fraction or imaginary part would be lost.
-        IndexOutOfBoundsError, DeviceError: as for `getitem`.
 
     >>> print(gg.setitem([1.0, 2.0, 3.0], 0.0, index=slice(2)))
     [0. 0. 3.]

@@ -45,32 +45,31 @@ def _pad_constant_batch(xp, batched, x, *, pad_width, value):
 @op(
     vjp=[lambda xp, g, x_shape, pad_width: xp.getitem(g, index=_inside(pad_width, x_shape))],
     jvp=[lambda xp, t, pad_width: xp.pad_constant(t, pad_width)],
-    keeps_half=True, batch=_pad_constant_batch, kinds="fci",
+    keeps_half=True,
+    batch=_pad_constant_batch,
+    kinds="fci",
     ref=lambda x, pad_width, value=0.0: np.pad(x, pad_width, constant_values=value),
     samples=shaped(
-        ([(3,)], {"pad_width": 1}), ([(2, 3)], {"pad_width": (1, 2)}),
+        ([(3,)], {"pad_width": 1}),
+        ([(2, 3)], {"pad_width": (1, 2)}),
         ([(2, 3)], {"pad_width": ((0, 1), (2, 0)), "value": 0.5}),
-        ([(0, 2)], {"pad_width": ((1, 1), (0, 0))}), ([(2, 2)], {"pad_width": 0}),
+        ([(0, 2)], {"pad_width": ((1, 1), (0, 0))}),
+        ([(2, 2)], {"pad_width": 0}),
     ),
     errors=[
         ([np.ones(3)], {"pad_width": ((1, 1), (1, 1))}, ShapeError, "pad.*1 axes"),
         ([np.ones(3)], {"pad_width": -1}, ArgumentError, "pad.*negative"),
     ],
-)  # fmt: skip
+)
 def pad_constant(xp, x, /, pad_width, *, value=0.0):
     """Put a border of one value around an array; what `pad` does if not told otherwise.
 
     Args:
-        x: array, of any shape.
         pad_width: pairs (before, after), one for each axis; or one pair, or one int, for all.
         value: a number.
 
     Returns:
         Tensor, along each axis longer by `before` and `after`.
-
-    Raises:
-        ShapeError: there are not as many pairs as axes.
-        ArgumentError: a negative width.
 
     >>> print(gg.pad_constant([1.0, 2.0], (1, 2)))
     [0. 1. 2. 0. 0.]
@@ -128,8 +127,9 @@ _MODES = ("constant", *_BY_INDEX, "linear_ramp", *_BY_STATISTIC, "empty")
 
 def _pad_ref(x, pad_width, mode="constant", constant_values=0, end_values=0, stat_length=None):
     keywords = {
-        "constant": {"constant_values": constant_values}, "linear_ramp": {"end_values": end_values},
-    }.get(mode, {"stat_length": stat_length} if mode in _BY_STATISTIC else {})  # fmt: skip
+        "constant": {"constant_values": constant_values},
+        "linear_ramp": {"end_values": end_values},
+    }.get(mode, {"stat_length": stat_length} if mode in _BY_STATISTIC else {})
     if isinstance(pad_width, dict):  # of axes, as NumPy takes it from 2.4 on
         pad_width = [pad_width.get(i, pad_width.get(i - x.ndim, 0)) for i in range(x.ndim)]
         pad_width = [(w, w) if isinstance(w, int) else w for w in pad_width]
@@ -137,10 +137,13 @@ def _pad_ref(x, pad_width, mode="constant", constant_values=0, end_values=0, sta
 
 
 @op(
-    keeps_half=True, kinds="f", ref=_pad_ref,
+    keeps_half=True,
+    kinds="f",
+    ref=_pad_ref,
     samples=shaped(
         ([(2, 3)], {"pad_width": ((0, 1), (2, 0)), "constant_values": ((0, 1), (2, 3))}),
-        ([(3,)], {"pad_width": (4, 2), "mode": "edge"}), ([()], {"pad_width": 1}),
+        ([(3,)], {"pad_width": (4, 2), "mode": "edge"}),
+        ([()], {"pad_width": 1}),
         ([(2, 3)], {"pad_width": ((1, 0), (4, 5)), "mode": "reflect"}),
         ([(2, 2)], {"pad_width": 3, "mode": "symmetric"}),
         ([(2, 3)], {"pad_width": {1: (1, 4)}, "mode": "wrap"}),
@@ -155,14 +158,13 @@ def _pad_ref(x, pad_width, mode="constant", constant_values=0, end_values=0, sta
         ([np.ones(3)], {"pad_width": 1, "mode": "mirror"}, ArgumentError, "pad.*'reflect'"),
         ([np.ones(0)], {"pad_width": 1, "mode": "edge"}, ShapeError, r"pad.*\(0,\)"),
     ],
-)  # fmt: skip
+)
 def pad(
     xp, x, /, pad_width, mode="constant", *, constant_values=0.0, end_values=0.0, stat_length=None
 ):
     """Put a border around an array, as NumPy's pad.
 
     Args:
-        x: array, of any shape.
         pad_width: pairs (before, after), one for each axis; or one pair, or one int, for all; or
             a dict from axes to them.
         mode: what the border is made of. ``"constant"``: `constant_values`. ``"edge"``: the
@@ -176,10 +178,6 @@ def pad(
 
     Returns:
         Tensor, along each axis longer by `before` and `after`.
-
-    Raises:
-        ShapeError: there are not as many pairs as axes, or an empty axis has nothing to repeat.
-        ArgumentError: a negative width, or no mode of that name.
 
     >>> print(gg.pad([1.0, 2.0], (1, 2)))
     [0. 1. 2. 0. 0.]

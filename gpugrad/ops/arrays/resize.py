@@ -35,24 +35,23 @@ def flat_or_axis(xp, name, x, axis):
 @op(
     kinds="fci",
     samples=shaped(
-        ([(2, 3)], {"new_shape": (2, 5)}), ([(2, 3)], {"new_shape": (2,)}),
-        ([(3,)], {"new_shape": 7}), ([()], {"new_shape": (2, 2)}), ([(0,)], {"new_shape": (2,)}),
+        ([(2, 3)], {"new_shape": (2, 5)}),
+        ([(2, 3)], {"new_shape": (2,)}),
+        ([(3,)], {"new_shape": 7}),
+        ([()], {"new_shape": (2, 2)}),
+        ([(0,)], {"new_shape": (2,)}),
         ([(2,)], {"new_shape": (0, 2)}),
     ),
     errors=[([np.ones(3)], {"new_shape": (2, -1)}, ShapeError, r"resize.*\(2, -1\)")],
-)  # fmt: skip
+)
 def resize(xp, x, /, new_shape):
     """Fill a shape with the elements of an array, from the start again when they run out.
 
     Args:
-        x: array, of any shape.
         new_shape: tuple of ints, or one int.
 
     Returns:
         Tensor of that shape; of zeros if `x` is empty.
-
-    Raises:
-        ShapeError: a negative length.
 
     >>> print(gg.resize([1.0, 2.0], (2, 3)))
     [[1. 2. 1.]
@@ -71,28 +70,26 @@ def resize(xp, x, /, new_shape):
 @op(
     kinds="fc",
     samples=shaped(
-        ([(3,), (2,)], {}), ([(2, 3), (1, 3)], {"axis": 0}), ([(2, 2), (2, 1)], {"axis": -1}),
-        ([(2, 2), ()], {}), ([(0,), (2,)], {}),
+        ([(3,), (2,)], {}),
+        ([(2, 3), (1, 3)], {"axis": 0}),
+        ([(2, 2), (2, 1)], {"axis": -1}),
+        ([(2, 2), ()], {}),
+        ([(0,), (2,)], {}),
     ),
     errors=[
         ([np.ones((2, 2)), np.ones((1, 3))], {"axis": 0}, ShapeError, r"\(2, 2\).*\(1, 3\)"),
         ([np.ones((2, 2)), 1.0], {"axis": 0}, ShapeError, "append.*number"),
     ],
-)  # fmt: skip
+)
 def append(xp, x, values, /, axis=None):
     """Put values behind an array.
 
     Args:
-        x: array, of any shape.
         values: array of the shape of `x` but for `axis`; any array, or a number, without one.
         axis: along which; None takes the elements of both in row-major order.
 
     Returns:
         Tensor, longer along that axis.
-
-    Raises:
-        ShapeError: the shapes differ along another axis.
-        AxisError: an axis that `x` does not have.
 
     >>> print(gg.append([1.0, 2.0], 3.0))
     [1. 2. 3.]
@@ -141,9 +138,12 @@ def _kept(name, obj, n):
 @op(
     kinds="fci",
     samples=shaped(
-        ([(4,)], {"obj": 1}), ([(2, 3)], {"obj": [0, -1, 0], "axis": 1}),
-        ([(2, 3)], {"obj": slice(None, None, 2), "axis": -1}), ([(2, 3)], {"obj": 4}),
-        ([(3, 2)], {"obj": np.array([True, False, True]), "axis": 0}), ([(3,)], {"obj": []}),
+        ([(4,)], {"obj": 1}),
+        ([(2, 3)], {"obj": [0, -1, 0], "axis": 1}),
+        ([(2, 3)], {"obj": slice(None, None, 2), "axis": -1}),
+        ([(2, 3)], {"obj": 4}),
+        ([(3, 2)], {"obj": np.array([True, False, True]), "axis": 0}),
+        ([(3,)], {"obj": []}),
     ),
     errors=[
         ([np.ones(3)], {"obj": 3}, IndexOutOfBoundsError, "delete: index 3"),
@@ -151,7 +151,7 @@ def _kept(name, obj, n):
         ([np.ones(3)], {"obj": np.array([True])}, ShapeError, r"delete.*\(1,\)"),
         ([np.ones(3)], {"obj": 0, "axis": 1}, AxisError, "delete: axis 1"),
     ],
-)  # fmt: skip
+)
 def delete(xp, x, /, obj, axis=None):
     """Leave out slices along an axis.
 
@@ -162,12 +162,6 @@ def delete(xp, x, /, obj, axis=None):
 
     Returns:
         Tensor, shorter along that axis.
-
-    Raises:
-        IndexOutOfBoundsError: an index beyond the end.
-        DTypeError: `obj` is neither integer nor boolean.
-        ShapeError: a mask of another length.
-        AxisError: an axis that `x` does not have.
 
     >>> print(gg.delete([1.0, 2.0, 3.0], 1))
     [1. 3.]
@@ -206,10 +200,14 @@ def _insert_ref(x, values, obj, axis=None):
 
 
 @op(
-    name="insert", kinds="fc", ref=_insert_ref,
+    name="insert",
+    kinds="fc",
+    ref=_insert_ref,
     samples=shaped(
-        ([(3,), ()], {"obj": 1}), ([(2, 3), (2,)], {"obj": -1, "axis": 1}),
-        ([(2, 3), (2, 2)], {"obj": [2, 0], "axis": 1}), ([(2, 2), (3,)], {"obj": [1, 1, 4]}),
+        ([(3,), ()], {"obj": 1}),
+        ([(2, 3), (2,)], {"obj": -1, "axis": 1}),
+        ([(2, 3), (2, 2)], {"obj": [2, 0], "axis": 1}),
+        ([(2, 2), (3,)], {"obj": [1, 1, 4]}),
         ([(3, 2), (2,)], {"obj": slice(0, 2), "axis": 0}),
         ([(2, 3), (2, 2)], {"obj": [1], "axis": -1}),
         ([(0,), (2,)], {"obj": 0}),
@@ -220,7 +218,7 @@ def _insert_ref(x, values, obj, axis=None):
         ([np.ones(3), np.ones(2)], {"obj": [0, 1, 2]}, ShapeError, r"\(2,\).*\(3,\)"),
         ([np.ones(3), np.ones(1)], {"obj": 0, "axis": 1}, AxisError, "insert: axis 1"),
     ],
-)  # fmt: skip
+)
 def _insert(xp, x, values, /, obj, axis=None):
     """Put slices between those of an array: the op behind `insert`.
 
@@ -232,12 +230,6 @@ def _insert(xp, x, values, /, obj, axis=None):
 
     Returns:
         Tensor of the dtype of `x`, longer along that axis.
-
-    Raises:
-        IndexOutOfBoundsError: a place beyond the end.
-        DTypeError: `obj` is neither integer nor boolean.
-        ShapeError: the values do not fit.
-        AxisError: an axis that `x` does not have.
 
     >>> print(gg.insert([1.0, 2.0, 3.0], 1, [9.0]))
     [1. 9. 2. 3.]

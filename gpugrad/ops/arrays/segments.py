@@ -54,7 +54,9 @@ def _errors(name):
 
 
 @op(
-    differentiable=False, kinds="i", batch="stack",
+    differentiable=False,
+    kinds="i",
+    batch="stack",
     ref=lambda segment_ids, num_segments: np.where(segment_ids < 0, num_segments, segment_ids),
     samples=calls(
         lambda rng: ([np.array([2, -1, 0, -5])], {"num_segments": 3}),
@@ -64,7 +66,7 @@ def _errors(name):
         ([np.array([3])], {"num_segments": 3}, IndexOutOfBoundsError, "segment_rows.*id 3"),
         ([np.ones(3)], {"num_segments": 3}, DTypeError, "segment_rows.*integers"),
     ],
-)  # fmt: skip
+)
 def segment_rows(xp, segment_ids, /, *, num_segments):
     """The row of each group in a result of one row more: the last is for what is left out.
 
@@ -74,11 +76,6 @@ def segment_rows(xp, segment_ids, /, *, num_segments):
 
     Returns:
         int64 Tensor of that shape: `num_segments` in the place of negative ids.
-
-    Raises:
-        IndexOutOfBoundsError: an id from `num_segments` on.
-        DTypeError: ids that are no integers.
-        ArgumentError: a negative number of groups.
 
     >>> print(gg.segment_rows([1, -1, 0], num_segments=2))
     [1 2 0]
@@ -116,9 +113,11 @@ def _spread(xp, y, rows):
 
 
 @op(
-    kinds="fc", ref=_reference(lambda rows: rows.sum(0), 0), samples=_SAMPLES,
+    kinds="fc",
+    ref=_reference(lambda rows: rows.sum(0), 0),
+    samples=_SAMPLES,
     errors=_errors("segment_sum"),
-)  # fmt: skip
+)
 def segment_sum(xp, data, segment_ids, /, num_segments):
     """Sum of the rows of each group; 0 for a group without any.
 
@@ -129,12 +128,6 @@ def segment_sum(xp, data, segment_ids, /, num_segments):
 
     Returns:
         Tensor of shape (num_segments, ...).
-
-    Raises:
-        IndexOutOfBoundsError: an id from `num_segments` on.
-        ShapeError: there is not one id for each row.
-        DTypeError: ids that are no integers.
-        ArgumentError: a negative number of groups.
 
     >>> print(gg.segment_sum([1.0, 2.0, 4.0], [0, 1, 0], 2))
     [5. 2.]
@@ -153,9 +146,11 @@ def _counts(xp, total, data, segment_ids, num_segments):
 
 
 @op(
-    kinds="fc", ref=_reference(lambda rows: rows.mean(0), 0), samples=_SAMPLES,
+    kinds="fc",
+    ref=_reference(lambda rows: rows.mean(0), 0),
+    samples=_SAMPLES,
     errors=_errors("segment_"),
-)  # fmt: skip
+)
 def segment_mean(xp, data, segment_ids, /, num_segments):
     """Mean of the rows of each group; 0 for a group without any.
 
@@ -166,12 +161,6 @@ def segment_mean(xp, data, segment_ids, /, num_segments):
 
     Returns:
         Tensor of shape (num_segments, ...).
-
-    Raises:
-        IndexOutOfBoundsError: an id from `num_segments` on.
-        ShapeError: there is not one id for each row.
-        DTypeError: ids that are no integers.
-        ArgumentError: a negative number of groups.
 
     >>> print(gg.segment_mean([1.0, 2.0, 4.0], [0, 1, 0], 2))
     [2.5 2. ]
@@ -195,12 +184,6 @@ def segment_sqrt_n(xp, data, segment_ids, /, num_segments):
 
     Returns:
         Tensor of shape (num_segments, ...).
-
-    Raises:
-        IndexOutOfBoundsError: an id from `num_segments` on.
-        ShapeError: there is not one id for each row.
-        DTypeError: ids that are no integers.
-        ArgumentError: a negative number of groups.
 
     >>> print(gg.segment_sqrt_n([1.0, 2.0, 3.0, 2.0, 2.0], [0, 1, 0, 0, 0], 2))
     [4. 2.]
@@ -252,9 +235,12 @@ def _fold(name):
 
 
 @op(
-    vjp=[_extreme_vjp, None], ref=_reference(lambda rows: rows.max(0), -math.inf),
-    samples=_WITHOUT_EMPTY, errors=_errors("segment_max"), batch=_fold("segment_max"),
-)  # fmt: skip
+    vjp=[_extreme_vjp, None],
+    ref=_reference(lambda rows: rows.max(0), -math.inf),
+    samples=_WITHOUT_EMPTY,
+    errors=_errors("segment_max"),
+    batch=_fold("segment_max"),
+)
 def segment_max(xp, data, segment_ids, /, num_segments):
     """Largest of the rows of each group, elementwise; equal ones share the gradient.
 
@@ -266,12 +252,6 @@ def segment_max(xp, data, segment_ids, /, num_segments):
     Returns:
         Tensor of shape (num_segments, ...); -inf for a group without any rows.
 
-    Raises:
-        IndexOutOfBoundsError: an id from `num_segments` on.
-        ShapeError: there is not one id for each row.
-        DTypeError: ids that are no integers.
-        ArgumentError: a negative number of groups.
-
     >>> print(gg.segment_max([1.0, 2.0, 4.0], [0, 1, 0], 2))
     [4. 2.]
     """
@@ -280,9 +260,12 @@ def segment_max(xp, data, segment_ids, /, num_segments):
 
 
 @op(
-    vjp=[_extreme_vjp, None], ref=_reference(lambda rows: rows.min(0), math.inf),
-    samples=_WITHOUT_EMPTY, errors=_errors("segment_min"), batch=_fold("segment_min"),
-)  # fmt: skip
+    vjp=[_extreme_vjp, None],
+    ref=_reference(lambda rows: rows.min(0), math.inf),
+    samples=_WITHOUT_EMPTY,
+    errors=_errors("segment_min"),
+    batch=_fold("segment_min"),
+)
 def segment_min(xp, data, segment_ids, /, num_segments):
     """Smallest of the rows of each group, elementwise; equal ones share the gradient.
 
@@ -293,12 +276,6 @@ def segment_min(xp, data, segment_ids, /, num_segments):
 
     Returns:
         Tensor of shape (num_segments, ...); inf for a group without any rows.
-
-    Raises:
-        IndexOutOfBoundsError: an id from `num_segments` on.
-        ShapeError: there is not one id for each row.
-        DTypeError: ids that are no integers.
-        ArgumentError: a negative number of groups.
 
     >>> print(gg.segment_min([1.0, 2.0, 4.0], [0, 1, 0], 2))
     [1. 2.]
@@ -348,9 +325,13 @@ def _segment_prod_vjp(xp, g, data, segment_ids, num_segments):
 
 
 @op(
-    vjp=[_segment_prod_vjp, None], kinds="fc", ref=_reference(lambda rows: rows.prod(0), 1),
-    samples=_SAMPLES, errors=_errors("segment_prod"), batch=_fold("segment_prod"),
-)  # fmt: skip
+    vjp=[_segment_prod_vjp, None],
+    kinds="fc",
+    ref=_reference(lambda rows: rows.prod(0), 1),
+    samples=_SAMPLES,
+    errors=_errors("segment_prod"),
+    batch=_fold("segment_prod"),
+)
 def segment_prod(xp, data, segment_ids, /, num_segments):
     """Product of the rows of each group, elementwise. Exact gradients beside zeros.
 
@@ -361,12 +342,6 @@ def segment_prod(xp, data, segment_ids, /, num_segments):
 
     Returns:
         Tensor of shape (num_segments, ...); 1 for a group without any rows.
-
-    Raises:
-        IndexOutOfBoundsError: an id from `num_segments` on.
-        ShapeError: there is not one id for each row.
-        DTypeError: ids that are no integers.
-        ArgumentError: a negative number of groups.
 
     >>> print(gg.segment_prod([1.0, 2.0, 4.0], [0, 1, 0], 2))
     [4. 2.]

@@ -55,7 +55,10 @@ _CHOICE = np.array([True, False, True])
 
 
 @op(
-    vjp=[None, _compress_vjp], jvp=[None, _compress_jvp], keeps_half=True, kinds="fc",
+    vjp=[None, _compress_vjp],
+    jvp=[None, _compress_jvp],
+    keeps_half=True,
+    kinds="fc",
     batch=_compress_batch,
     samples=calls(
         lambda rng: ([_CHOICE, uniform(rng, 3)], {}),
@@ -68,7 +71,7 @@ _CHOICE = np.array([True, False, True])
         ([np.ones((2, 2)), np.ones(4)], {}, ShapeError, r"compress.*\(2, 2\)"),
         ([_CHOICE, np.ones(3)], {"axis": 1}, AxisError, "compress: axis 1"),
     ],
-)  # fmt: skip
+)
 def compress(xp, condition, x, /, axis=None):
     """Slices along an axis for which a condition holds. How many depends on the values.
 
@@ -79,11 +82,6 @@ def compress(xp, condition, x, /, axis=None):
 
     Returns:
         Tensor, as long along the axis as the condition is true.
-
-    Raises:
-        ShapeError: the condition is longer than the axis, or has not one axis.
-        AxisError: an axis that `x` does not have.
-        ArgumentError: inside `vmap`, where each example has a condition of its own.
 
     >>> print(gg.compress([True, False, True], [1.0, 2.0, 3.0]))
     [1. 3.]
@@ -108,20 +106,15 @@ def compress(xp, condition, x, /, axis=None):
         lambda rng: ([np.eye(2) > 0, uniform(rng, 2, 2)], {}),
     ),
     errors=[([_CHOICE, np.ones(2)], {}, ShapeError, r"compress.*\(2,\)")],
-)  # fmt: skip
+)
 def extract(xp, condition, x, /):
     """Elements for which a condition holds, in row-major order: ``x[condition]``.
 
     Args:
         condition: array of as many elements as `x`; not 0 is true.
-        x: array, of any shape.
 
     Returns:
         Tensor of one axis. How long it is depends on the values.
-
-    Raises:
-        ShapeError: the condition has more elements than `x`.
-        ArgumentError: inside `vmap`, where each example has a condition of its own.
 
     >>> print(gg.extract([[True, False], [False, True]], [[1.0, 2.0], [3.0, 4.0]]))
     [1. 4.]
@@ -213,7 +206,11 @@ def _choose_ref(arrays, mode="raise"):
 
 
 @op(
-    name="choose", variadic=True, keeps_half=True, kinds="fc", ref=_choose_ref,
+    name="choose",
+    variadic=True,
+    keeps_half=True,
+    kinds="fc",
+    ref=_choose_ref,
     samples=calls(
         lambda rng: ([[np.array([0, 2, 1]), *(uniform(rng, 3) for _ in range(3))]], {}),
         lambda rng: ([[np.array([[0], [1]]), uniform(rng), uniform(rng, 2)]], {}),
@@ -224,7 +221,7 @@ def _choose_ref(arrays, mode="raise"):
         ([[np.array([0]), np.ones(1)]], {"mode": "no"}, ArgumentError, "choose.*'raise'"),
         ([[np.array([0.0]), np.ones(1)]], {}, DTypeError, "choose.*float64"),
     ],
-)  # fmt: skip
+)
 def _choose(xp, arrays, /, *, mode="raise"):
     """Pick each element from one of several arrays: the op behind `choose`.
 
@@ -234,11 +231,6 @@ def _choose(xp, arrays, /, *, mode="raise"):
 
     Returns:
         Tensor of the broadcast shape.
-
-    Raises:
-        IndexOutOfBoundsError: there is no choice of that number.
-        ArgumentError: another mode.
-        DTypeError: numbers of choices that are no integers.
 
     >>> print(gg.choose([0, 1], [[1.0, 2.0], [3.0, 4.0]]))
     [1. 4.]
@@ -293,21 +285,17 @@ def _some_zeros(rng):
 
 
 @op(
-    differentiable=False, kinds="fi", samples=_some_zeros,
+    differentiable=False,
+    kinds="fi",
+    samples=_some_zeros,
     batch=by_values("argwhere", "Use x != 0 instead."),
     errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+)
 def argwhere(xp, x, /):
     """Indices of the elements that are not 0, one row each. How many depends on the values.
 
-    Args:
-        x: array, of any shape.
-
     Returns:
         int64 Tensor of shape (how many there are, x.ndim). It has no gradient.
-
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
 
     >>> print(gg.argwhere([[0.0, 1.0], [2.0, 0.0]]))
     [[0 1]
@@ -317,21 +305,17 @@ def argwhere(xp, x, /):
 
 
 @op(
-    differentiable=False, kinds="fi", samples=_some_zeros,
+    differentiable=False,
+    kinds="fi",
+    samples=_some_zeros,
     batch=by_values("flatnonzero", "Use x != 0 instead."),
     errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+)
 def flatnonzero(xp, x, /):
     """Indices, in row-major order, of the elements that are not 0.
 
-    Args:
-        x: array, of any shape.
-
     Returns:
         int64 Tensor of one axis. How long it is depends on the values; it has no gradient.
-
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
 
     >>> print(gg.flatnonzero([[0.0, 1.0], [2.0, 0.0]]))
     [1 2]

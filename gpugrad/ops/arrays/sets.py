@@ -62,10 +62,15 @@ def _unique_vjp(xp, g, out, x_shape):
 
 
 @op(
-    vjp=[_unique_vjp], name="unique_all", outputs=4, kinds="fc",
-    ref=lambda x: tuple(np.unique_all(x)), samples=_different, errors=_TEXT,
+    vjp=[_unique_vjp],
+    name="unique_all",
+    outputs=4,
+    kinds="fc",
+    ref=lambda x: tuple(np.unique_all(x)),
+    samples=_different,
+    errors=_TEXT,
     batch=by_values("unique_all", _WAY_OUT),
-)  # fmt: skip
+)
 def _unique_all(xp, x, /):
     """The distinct elements in ascending order, and what is known of them: for `unique_all`.
 
@@ -159,9 +164,6 @@ def unique_values(xp, x, /):
     Returns:
         Tensor of one axis. How long it is depends on the values.
 
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
-
     >>> print(gg.unique_values([3.0, 1.0, 3.0]))
     [1. 3.]
     """
@@ -170,9 +172,8 @@ def unique_values(xp, x, /):
 
 @saying_where
 def unique(
-    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *,
-    equal_nan=True,
-):  # fmt: skip
+    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True
+):
     """The distinct elements in ascending order, as NumPy's unique.
 
     Args:
@@ -200,9 +201,13 @@ def unique(
         raise AxisError(f"unique: axis {axis} is out of bounds for the shape {x.shape}.")
     data = x._data.astype(np.float32) if x.dtype in HALF else x._data  # CuPy sorts no bfloat16
     _, index, *more = NAMESPACES[type(data)].lib.unique(
-        data, return_index=True, return_inverse=return_inverse, return_counts=return_counts,
-        axis=axis, equal_nan=equal_nan,
-    )  # fmt: skip
+        data,
+        return_index=True,
+        return_inverse=return_inverse,
+        return_counts=return_counts,
+        axis=axis,
+        equal_nan=equal_nan,
+    )
     whole = TENSOR.reshape(x, (x.size,)) if axis is None else x
     found = [TENSOR.take(whole, wrap(index), axis=0 if axis is None else axis)]
     found += [wrap(index)] if return_index else []
@@ -229,7 +234,9 @@ def _integers(rng, *shape):
 
 
 @op(
-    differentiable=False, kinds="fi", batch=_isin_batch,
+    differentiable=False,
+    kinds="fi",
+    batch=_isin_batch,
     samples=calls(
         lambda rng: ([_integers(rng, 2, 3), _integers(rng, 2)], {}),
         lambda rng: ([_integers(rng, 4) / 2, _integers(rng, 2, 1) / 2], {"invert": True}),
@@ -237,12 +244,11 @@ def _integers(rng, *shape):
         lambda rng: ([uniform(rng, 2), uniform(rng, 0)], {}),
     ),
     errors=[(["text", np.ones(2)], {}, DTypeError, "number")],
-)  # fmt: skip
+)
 def isin(xp, x, test, /, assume_unique=False, invert=False):
     """Whether each element is among others.
 
     Args:
-        x: array, of any shape.
         test: array, of any shape: the others.
         assume_unique: that no element comes twice in either, which may be faster.
         invert: whether to ask for those that are not among them.
@@ -279,9 +285,6 @@ def union1d(xp, x, y, /):
         Tensor of one axis. The gradient of an element goes to its first occurrence, in `x` if
         it is in both.
 
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
-
     >>> print(gg.union1d([3.0, 1.0], [2.0, 3.0]))
     [1. 2. 3.]
     """
@@ -299,9 +302,6 @@ def intersect1d(xp, x, y, /, assume_unique=False):
     Returns:
         Tensor of one axis. The gradient goes to `x`.
 
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
-
     >>> print(gg.intersect1d([3.0, 1.0], [2.0, 3.0]))
     [3.]
     """
@@ -314,15 +314,11 @@ def setdiff1d(xp, x, y, /, assume_unique=False):
     """The distinct elements of one array that are not in another, in ascending order.
 
     Args:
-        x: array, of any shape.
         y: array, of any shape: what to leave out.
         assume_unique: that no element comes twice in either: then they stay in their order.
 
     Returns:
         Tensor of one axis. The gradient goes to `x`.
-
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
 
     >>> print(gg.setdiff1d([3.0, 1.0], [2.0, 3.0]))
     [1.]
@@ -341,9 +337,6 @@ def setxor1d(xp, x, y, /, assume_unique=False):
 
     Returns:
         Tensor of one axis.
-
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
 
     >>> print(gg.setxor1d([3.0, 1.0], [2.0, 3.0]))
     [1. 2.]

@@ -111,9 +111,14 @@ def _windows_batch(xp, batched, x, *, size, axis, step, dilation):
             g, axis=axis, length=x_shape[axis], step=step, dilation=dilation
         )
     ],
-    linear=True, keeps_half=True, kinds="fc", ref=_windows_ref, batch=_windows_batch,
+    linear=True,
+    keeps_half=True,
+    kinds="fc",
+    ref=_windows_ref,
+    batch=_windows_batch,
     samples=shaped(
-        ([(5,)], {"size": 2}), ([(6, 2)], {"size": 2, "axis": 0, "step": 3}),
+        ([(5,)], {"size": 2}),
+        ([(6, 2)], {"size": 2, "axis": 0, "step": 3}),
         ([(2, 5)], {"size": 2, "axis": -1, "step": 2, "dilation": 2}),
         ([(0, 3)], {"size": 3, "axis": 1}),
     ),
@@ -123,24 +128,18 @@ def _windows_batch(xp, batched, x, *, size, axis, step, dilation):
         ([np.ones(2)], {"size": 1, "step": 0}, ArgumentError, "step=0"),
         ([np.ones(2)], {"size": 1, "axis": 1}, AxisError, "axis 1"),
     ],
-)  # fmt: skip
+)
 def windows(xp, x, /, size, *, axis=-1, step=1, dilation=1):
     """Windows along an axis, as torch's ``Tensor.unfold``.
 
     Args:
         x: array of at least one axis.
         size: int, elements in a window.
-        axis: int.
         step: int, from one window to the next.
         dilation: int, from one element of a window to the next.
 
     Returns:
         Tensor with the windows' places along `axis`, and their elements along a new last axis.
-
-    Raises:
-        ShapeError: the axis is shorter than a window.
-        AxisError: there is no such axis.
-        ArgumentError: `size`, `step` or `dilation` is no positive int.
 
     >>> print(gg.windows([1.0, 2.0, 3.0, 4.0], 2, step=2))
     [[1. 2.]
@@ -182,10 +181,14 @@ def _overlap_add_batch(xp, batched, x, *, axis, length, step, dilation):
             g, x_shape[-1], axis=axis, step=step, dilation=dilation
         )
     ],
-    linear=True, kinds="fc", ref=_overlap_add_ref, batch=_overlap_add_batch,
+    linear=True,
+    kinds="fc",
+    ref=_overlap_add_ref,
+    batch=_overlap_add_batch,
     cuda=kernels.overlap_add,
     samples=shaped(
-        ([(4, 2)], {"axis": 0, "length": 5}), ([(2, 2, 3)], {"axis": 0, "length": 6, "step": 3}),
+        ([(4, 2)], {"axis": 0, "length": 5}),
+        ([(2, 2, 3)], {"axis": 0, "length": 6, "step": 3}),
         ([(2, 2, 2)], {"axis": -1, "length": 5, "step": 2, "dilation": 2}),
         ([(0, 1, 3)], {"axis": 1, "length": 3}),
     ),
@@ -194,7 +197,7 @@ def _overlap_add_batch(xp, batched, x, *, axis, length, step, dilation):
         ([np.ones((3, 2))], {"axis": 1, "length": 4}, AxisError, "axis 1"),
         ([np.ones(3)], {"axis": 0, "length": 3}, ShapeError, r"overlap_add.*\(3,\)"),
     ],
-)  # fmt: skip
+)
 def overlap_add(xp, x, /, *, axis, length, step=1, dilation=1):
     """Add windows where they lie along an axis: the adjoint of `windows`.
 
@@ -208,11 +211,6 @@ def overlap_add(xp, x, /, *, axis, length, step=1, dilation=1):
 
     Returns:
         Tensor without the last axis.
-
-    Raises:
-        ShapeError: the windows do not fill the length.
-        AxisError: there is no such axis.
-        ArgumentError: `step` or `dilation` is no positive int.
 
     >>> print(gg.overlap_add([[1.0, 2.0], [10.0, 20.0]], axis=0, length=3))
     [ 1. 12. 20.]
@@ -243,9 +241,11 @@ def overlap_add(xp, x, /, *, axis, length, step=1, dilation=1):
 
 
 @op(
-    kinds="fc", ref="numpy.lib.stride_tricks.sliding_window_view",
+    kinds="fc",
+    ref="numpy.lib.stride_tricks.sliding_window_view",
     samples=shaped(
-        ([(4,)], {"window_shape": 2}), ([(3, 2)], {"window_shape": (2, 2)}),
+        ([(4,)], {"window_shape": 2}),
+        ([(3, 2)], {"window_shape": (2, 2)}),
         ([(2, 3, 2)], {"window_shape": (2,), "axis": (1,)}),
         ([(4,)], {"window_shape": (2, 2), "axis": (0, 0)}),
     ),
@@ -254,7 +254,7 @@ def overlap_add(xp, x, /, *, axis, length, step=1, dilation=1):
         ([np.ones(2)], {"window_shape": 3}, ShapeError, r"windows.*\(2,\)"),
         ([np.ones(2)], {"window_shape": 1, "axis": 1}, AxisError, "axis 1"),
     ],
-)  # fmt: skip
+)
 def sliding_window_view(xp, x, /, window_shape, axis=None):
     """Windows at every place of an array.
 
@@ -267,11 +267,6 @@ def sliding_window_view(xp, x, /, window_shape, axis=None):
     Returns:
         Tensor with the windows' places along the axes of `x`, and their elements along new
         axes at the end, in the order of `axis`.
-
-    Raises:
-        ShapeError: a window is longer than its axis, or there is not one length for each axis.
-        AxisError: there is no such axis.
-        ArgumentError: a length is no positive int.
 
     >>> print(gg.sliding_window_view([1.0, 2.0, 3.0], 2))
     [[1. 2.]

@@ -55,58 +55,85 @@ def _dawsn(xp, x):
     total = 0 * x
     for k in range(-29, 30, 2):
         total = total + lib.exp(-((x - (middle + k) * h) ** 2)) / (middle + k)
-    series = horner(-2 * small * small, [1 / math.prod(range(1, 2 * k + 2, 2))
-                                         for k in range(14, -1, -1)])  # fmt: skip
+    series = horner(
+        -2 * small * small, [1 / math.prod(range(1, 2 * k + 2, 2)) for k in range(14, -1, -1)]
+    )
     return lib.where(near, small * series, total / _ROOT_PI).astype(dtype)
 
 
 erfcx = elementwise(
-    "erfcx(x)", kinds="fc", forward=library("erfcx"), ref="scipy.special.erfcx", d=[_erfcx_d],
+    "erfcx(x)",
+    kinds="fc",
+    forward=library("erfcx"),
+    ref="scipy.special.erfcx",
+    d=[_erfcx_d],
     doc="exp(x^2) erfc(x), which neither overflows nor vanishes for large `x`.",
     example=("[0.0, 10.0]", "[1.         0.05614099]"),
-)  # fmt: skip
+)
 
 erfinv = elementwise(
-    "erfinv(x)", forward=library("erfinv"), ref="scipy.special.erfinv", singular=True,
-    d=[lambda xp, out: 0.5 * _ROOT_PI * xp.exp(out * out)], domain=(-0.9, 0.9),
+    "erfinv(x)",
+    forward=library("erfinv"),
+    ref="scipy.special.erfinv",
+    singular=True,
+    d=[lambda xp, out: 0.5 * _ROOT_PI * xp.exp(out * out)],
+    domain=(-0.9, 0.9),
     doc="The number whose `erf` is `x`: infinite at -1 and 1, NaN beyond.",
     example=("[0.0, 0.5]", "[0.        0.4769363]"),
-)  # fmt: skip
+)
 
 erfcinv = elementwise(
-    "erfcinv(x)", forward=library("erfcinv"), ref="scipy.special.erfcinv", singular=True,
-    d=[lambda xp, out: -0.5 * _ROOT_PI * xp.exp(out * out)], domain=(0.1, 1.9),
+    "erfcinv(x)",
+    forward=library("erfcinv"),
+    ref="scipy.special.erfcinv",
+    singular=True,
+    d=[lambda xp, out: -0.5 * _ROOT_PI * xp.exp(out * out)],
+    domain=(0.1, 1.9),
     doc="The number whose `erfc` is `x`: infinite at 0 and 2, NaN beyond.",
     example=("[1.0, 0.5]", "[0.        0.4769363]"),
-)  # fmt: skip
+)
 
 dawsn = elementwise(
-    "dawsn(x)", forward=_dawsn, ref="scipy.special.dawsn", d=[_dawsn_d],
+    "dawsn(x)",
+    forward=_dawsn,
+    ref="scipy.special.dawsn",
+    d=[_dawsn_d],
     doc="Dawson's integral, exp(-x^2) times the integral of exp(t^2) from 0 to `x`.",
     example=("[0.0, 1.0]", "[0.        0.5380795]"),
-)  # fmt: skip
+)
 
 ndtr = elementwise(
-    "ndtr(x)", kinds="fc", forward=library("ndtr"), ref="scipy.special.ndtr",
+    "ndtr(x)",
+    kinds="fc",
+    forward=library("ndtr"),
+    ref="scipy.special.ndtr",
     d=[lambda xp, x: xp.exp(-0.5 * x * x) / _ROOT_2PI],
     doc="The probability that a standard normal number is below `x`.",
     example=("[-10.0, 0.0]", "[7.619853e-24 5.000000e-01]"),
-)  # fmt: skip
+)
 
 ndtri = elementwise(
-    "ndtri(p)", forward=library("ndtri"), ref="scipy.special.ndtri", singular=True,
-    d=[lambda xp, out: _ROOT_2PI * xp.exp(0.5 * out * out)], domain=(0.1, 0.9),
+    "ndtri(p)",
+    forward=library("ndtri"),
+    ref="scipy.special.ndtri",
+    singular=True,
+    d=[lambda xp, out: _ROOT_2PI * xp.exp(0.5 * out * out)],
+    domain=(0.1, 0.9),
     doc="The number below which a standard normal one is with probability `p`; NaN outside [0, 1].",
     example=("[0.5, 0.975]", "[0.       1.959964]"),
-)  # fmt: skip
+)
 
 log_ndtr = elementwise(
-    "log_ndtr(x)", kinds="fc", forward=library("log_ndtr"), ref="scipy.special.log_ndtr",
+    "log_ndtr(x)",
+    kinds="fc",
+    forward=library("log_ndtr"),
+    ref="scipy.special.log_ndtr",
     # the density over the probability: neither is computed, as both vanish far out
-    d=[lambda xp, x: math.sqrt(2 / math.pi) / xp.erfcx(-x / _ROOT_2)], domain=(-5, 2),
+    d=[lambda xp, x: math.sqrt(2 / math.pi) / xp.erfcx(-x / _ROOT_2)],
+    domain=(-5, 2),
     doc="Logarithm of `ndtr`, exact where that would be 0 or 1.",
     example=("[-100.0, 0.0]", "[-5.0055244e+03 -6.9314718e-01]"),
-)  # fmt: skip
+)
 
 # ---- gelu ----
 
@@ -118,9 +145,17 @@ _BLOCK = 2**16
 # first, of relative error 3.2e-8.
 _STEP = 0.32
 _TAIL = (
-    0.127661529, 0.127660947, 0.114622361, 0.0878290722, 0.0586541235, -0.00937805005,
-    0.0653288569, -0.146708291, 0.0954077055, -0.0210782686,
-)  # fmt: skip
+    0.127661529,
+    0.127660947,
+    0.114622361,
+    0.0878290722,
+    0.0586541235,
+    -0.00937805005,
+    0.0653288569,
+    -0.146708291,
+    0.0954077055,
+    -0.0210782686,
+)
 
 
 def _in_blocks(formula, x):
@@ -173,11 +208,13 @@ def _gelu_bend(xp, x):
 
 
 gelu_slope = elementwise(
-    "gelu_slope(x)", forward=_gelu_slope, d=[_gelu_bend],
+    "gelu_slope(x)",
+    forward=_gelu_slope,
+    d=[_gelu_bend],
     ref=lambda x: NUMPY.special.ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi),
     doc="The derivative of `gelu`.",
     example=("[0.0, 100.0]", "[0.5 1. ]"),
-)  # fmt: skip
+)
 
 # ---- the tanh form -----------------------------------------------------------------------
 
@@ -214,7 +251,10 @@ def _tanh_slope_ref(x):
 
 
 gelu_tanh_slope = elementwise(
-    "gelu_tanh_slope(x)", forward=_tanh_slope, d=[_tanh_bend], ref=_tanh_slope_ref,
-    doc="The derivative of `gelu` with approximate=\"tanh\".",
+    "gelu_tanh_slope(x)",
+    forward=_tanh_slope,
+    d=[_tanh_bend],
+    ref=_tanh_slope_ref,
+    doc='The derivative of `gelu` with approximate="tanh".',
     example=("[0.0, 100.0]", "[0.5 1. ]"),
-)  # fmt: skip
+)
