@@ -219,9 +219,7 @@ def array_split(ary, indices_or_sections, axis=0):
         return cut(x, [operator.index(i) for i in indices_or_sections], axis)
     n, sections = x.shape[axis], operator.index(indices_or_sections)
     if sections < 1:
-        raise ArgumentError(
-            f"array_split: need at least 1 piece, got {sections}."
-        )
+        raise ArgumentError(f"array_split: need at least 1 piece, got {sections}.")
     return cut(x, [n // sections * k + min(k, n % sections) for k in range(1, sections)], axis)
 
 
