@@ -208,9 +208,7 @@ def unraveled(xp, x, /, *, shape):
     n = math.prod(map(operator.index, shape))
     if x.size and (int(x.min()) < 0 or int(x.max()) >= n):
         worst = int(x.max()) if int(x.max()) >= n else int(x.min())
-        raise IndexOutOfBoundsError(
-            f"unraveled: {worst} is out of bounds for the shape {shape}."
-        )
+        raise IndexOutOfBoundsError(f"unraveled: {worst} is out of bounds for the shape {shape}.")
     steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     rows = [(x // step) % length for step, length in zip(steps, shape, strict=True)]
     return xp.lib.stack(rows).astype("int64")
@@ -261,9 +259,7 @@ def ravel_multi_index(xp, multi_index, /, dims, mode="raise"):
         if i.dtype.kind not in "iu":
             raise DTypeError(f"ravel_multi_index: indices must be integers, not {i.dtype}.")
         if how not in ("raise", "wrap", "clip"):
-            raise ArgumentError(
-                f"ravel_multi_index: no mode {how!r}; use raise, wrap or clip."
-            )
+            raise ArgumentError(f"ravel_multi_index: no mode {how!r}; use raise, wrap or clip.")
         if how == "wrap":
             i = xp.remainder(i, n)
         elif how == "clip":

@@ -1,8 +1,8 @@
-"""Reading and writing elements by index.
+"""Ops that read or write elements at an index.
 
 Two adjoint pairs do the work: `getitem` and `scatter_at` for an index that is metadata (slices,
-ints, masks, arrays), `take_along_axis` and `scatter_along_axis` for one that is data. Places
-named twice get the sum of their gradients.
+ints, masks, arrays), `take_along_axis` and `scatter_along_axis` for one that is data. Gradients of
+repeated indices add up.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from gpugrad.ops.arrays.index_rules import (
     BASIC,
     add_at,
     assign,
-    bare_index,
-    explained,
-    fitting,
+    cast_values,
     has_arrays,
+    index_error,
+    library_index,
     may_repeat,
-    numbered_writes,
+    number_writes,
 )
-from gpugrad.ops.arrays.index_vmap import array_of, getitem_batch, scatter_at_batch, written
+from gpugrad.ops.arrays.index_vmap import array_of, getitem_batch, scatter_at_batch, write_batch
+from gpugrad.ops.arrays.shape import moves
 from gpugrad.registry.record import op
 
 
 def frozen_index(index):
-    """An index of which nobody else can change the arrays: what a tape may keep.
+    """A copy of an index that a tape may keep: nobody else can change its arrays.
 
     >>> from gpugrad.ops.arrays.indexing import frozen_index
     >>> frozen_index(([0, 1], slice(2)))
@@ -38,7 +39,7 @@ def frozen_index(index):
     """
     if type(index) in BASIC:
         return index
-    if isinstance(index, Tensor):  # ``index[i] = v`` gives that Tensor, not this, another array
+    if isinstance(index, Tensor):  # ``index[i] = v`` replaces the array of that Tensor only
         return wrap(index._data)
     if type(index) is tuple:
         return tuple(frozen_index(part) for part in index)
@@ -48,23 +49,20 @@ def frozen_index(index):
 
 
 def _index_samples(*cases):
-    """Arrays of a shape, read at an index."""
+    """Samples from pairs of a shape and an index."""
     return shaped(*(([shape], {"index": index}) for shape, index in cases))
 
 
 def _getitem_kernel(xp, x, *, index):
     if not has_arrays(index):
         return NotImplemented
-    bare = bare_index("getitem", xp, x.shape, index, checked=False)
+    bare = library_index("getitem", xp, x.shape, index, checked=False)
     return scatter.getitem(xp, x, index=bare)
 
 
-@op(
+@moves(
     vjp=[lambda xp, g, x_shape, index: xp.scatter_at(g, index=index, shape=x_shape)],
-    linear=True,
-    keeps_half=True,
     batch=getitem_batch,
-    kinds="fc",
     ref=lambda x, index: x[index],
     cuda=_getitem_kernel,
     samples=_index_samples(
@@ -96,11 +94,13 @@ def _getitem_kernel(xp, x, *, index):
     ],
 )
 def getitem(xp, x, /, *, index):
-    """Elements of an array: what ``x[index]`` is.
+    """Elements of an array at an index: the op behind ``x[index]``.
+
+    The index must be on the device of `x`, else it raises DeviceError.
 
     Args:
-        index: what NumPy takes: ints, slices, None, ``...``, arrays or lists of integers, masks,
-            or a tuple of them. Tensors may be among them.
+        index: ints, slices, None, ``...``, arrays, Tensors or lists of integers, masks, or a tuple
+            of them, as in NumPy.
 
     Returns:
         Tensor of the shape that NumPy gives.
@@ -109,9 +109,9 @@ def getitem(xp, x, /, *, index):
     [1. 3.]
     """
     try:
-        part = x[bare_index("getitem", xp, x.shape, index)]
+        part = x[library_index("getitem", xp, x.shape, index)]
     except IndexError as error:
-        raise explained("getitem", x.shape, error) from error
+        raise index_error("getitem", x.shape, error) from error
     return part if type(part) in ARRAYS else xp.lib.asarray(part)
 
 
@@ -122,7 +122,7 @@ def _scatter_at_reference(g, index, shape):
 
 
 def _scatter_at_kernel(xp, g, *, index, shape):
-    bare = bare_index("scatter_at", xp, shape, index, checked=False)
+    bare = library_index("scatter_at", xp, shape, index, checked=False)
     return scatter.scatter_at(xp, g, index=bare, shape=shape)
 
 
@@ -149,12 +149,12 @@ def _scatter_at_kernel(xp, g, *, index, shape):
     ],
 )
 def scatter_at(xp, g, /, *, index, shape):
-    """Add elements into an array of zeros at an index; the adjoint of `getitem`.
+    """Add elements into an array of zeros at an index: the adjoint of `getitem`.
 
     Args:
         g: array of the shape of ``zeros(shape)[index]``.
-        index: as for `getitem`; what is named twice gets the sum.
-        shape: of the result.
+        index: as for `getitem`; values at repeated indices add up.
+        shape: shape of the result.
 
     Returns:
         Tensor of that shape.
@@ -164,13 +164,13 @@ def scatter_at(xp, g, /, *, index, shape):
     """
     out = xp.lib.zeros(shape, dtype=g.dtype)
     try:
-        index = bare_index("scatter_at", xp, out.shape, index)
+        index = library_index("scatter_at", xp, out.shape, index)
         if may_repeat(index):
             add_at("scatter_at", xp, out, index, g)
         else:
             out[index] = g
     except IndexError as error:
-        raise explained("scatter_at", shape, error) from error
+        raise index_error("scatter_at", shape, error) from error
     return out
 
 
@@ -185,7 +185,7 @@ def _index_add_reference(x, values, index):
         lambda xp, g: g,
         lambda xp, g, values_shape, index: xp.sum_to(xp.getitem(g, index=index), values_shape),
     ],
-    batch=written("index_add"),
+    batch=write_batch("index_add"),
     kinds="fc",
     ref=_index_add_reference,
     samples=shaped(
@@ -202,7 +202,7 @@ def _index_add_reference(x, values, index):
     ],
 )
 def index_add(xp, x, values, /, *, index):
-    """`x` with values added at an index; what the index names twice is added to twice.
+    """A copy of `x` with values added at an index; values at repeated indices all count.
 
     Args:
         values: array that broadcasts to the shape of ``x[index]``.
@@ -214,8 +214,8 @@ def index_add(xp, x, values, /, *, index):
     >>> print(gg.index_add([1.0, 1.0, 1.0], [1.0, 2.0, 4.0], index=[0, 2, 0]))
     [6. 1. 3.]
     """
-    out, values = xp.lib.array(x, order="C"), fitting("index_add", x, values)
-    add_at("index_add", xp, out, bare_index("index_add", xp, x.shape, index), values)
+    out, values = xp.lib.array(x, order="C"), cast_values("index_add", x, values)
+    add_at("index_add", xp, out, library_index("index_add", xp, x.shape, index), values)
     return out
 
 
@@ -223,7 +223,7 @@ def index_add(xp, x, values, /, *, index):
     vjp=[lambda xp, g, index: xp.index_fill(g, index=index)],
     jvp=[lambda xp, t, index: xp.index_fill(t, index=index)],
     keeps_half=True,
-    batch=written("index_fill"),
+    batch=write_batch("index_fill"),
     kinds="fc",
     ref=lambda x, index, value=0: _index_put_reference(x, value, index),
     samples=_index_samples(
@@ -238,7 +238,7 @@ def index_add(xp, x, values, /, *, index):
     ],
 )
 def index_fill(xp, x, /, *, index, value=0):
-    """`x` with one number put at an index.
+    """A copy of `x` with one number written at an index.
 
     Args:
         index: as for `getitem`.
@@ -256,16 +256,16 @@ def index_fill(xp, x, /, *, index, value=0):
 
 
 def _last_writes_reference(x, index):
-    places = np.arange(x.size).reshape(x.shape)[index]
-    flat = places.ravel().tolist()
-    stays = [place not in flat[i + 1 :] for i, place in enumerate(flat)]
-    return np.array(stays).reshape(places.shape)
+    elements = np.arange(x.size).reshape(x.shape)[index]
+    flat = elements.ravel().tolist()
+    stays = [element not in flat[i + 1 :] for i, element in enumerate(flat)]
+    return np.array(stays).reshape(elements.shape)
 
 
 @op(
     differentiable=False,
     keeps_half=True,
-    batch=written("last_writes"),
+    batch=write_batch("last_writes"),
     kinds="f",
     ref=_last_writes_reference,
     samples=_index_samples(
@@ -277,22 +277,22 @@ def _last_writes_reference(x, index):
     errors=[([np.ones(3)], {"index": [3, 3]}, IndexOutOfBoundsError, "last_writes: index 3")],
 )
 def last_writes(xp, x, /, *, index):
-    """Which of the writes of ``x[index] = values`` stay: of those to one place, the last.
+    """Which writes of ``x[index] = values`` stay: the last write to each element.
 
     Args:
         x: array; only its shape matters.
         index: as for `getitem`.
 
     Returns:
-        Boolean Tensor of the shape of ``x[index]``.
+        bool Tensor of the shape of ``x[index]``.
 
     >>> print(gg.last_writes([1.0, 2.0, 3.0], index=[0, 1, 0]))
     [False  True  True]
     """
     try:
-        writes, last = numbered_writes(xp, x.shape, bare_index("last_writes", xp, x.shape, index))
+        writes, last = number_writes(xp, x.shape, library_index("last_writes", xp, x.shape, index))
     except IndexError as error:
-        raise explained("last_writes", x.shape, error) from error
+        raise index_error("last_writes", x.shape, error) from error
     return writes == last
 
 
@@ -300,7 +300,7 @@ def _index_put_values(xp, g, values_shape, index):
     part = xp.getitem(g, index=index)
     if may_repeat(index):
         part = xp.where(xp.last_writes(g, index=index), part, 0)
-    extra = max(len(values_shape) - part.ndim, 0)  # NumPy lets a value have more ones in front
+    extra = max(len(values_shape) - part.ndim, 0)  # NumPy allows extra ones in front
     return xp.reshape(xp.sum_to(part, values_shape[extra:]), values_shape)
 
 
@@ -326,7 +326,7 @@ _PUT_SAMPLES = shaped(
 @op(
     vjp=[lambda xp, g, index: xp.index_fill(g, index=index), _index_put_values],
     keeps_half=True,
-    batch=written("index_put"),
+    batch=write_batch("index_put"),
     kinds="fc",
     ref=_index_put_reference,
     samples=_PUT_SAMPLES,
@@ -337,7 +337,9 @@ _PUT_SAMPLES = shaped(
     ],
 )
 def index_put(xp, x, values, /, *, index):
-    """`x` with an array of values put at an index; of several writes to a place the last stays.
+    """A copy of `x` with an array of values written at an index.
+
+    Of several writes to an element the last stays.
 
     Args:
         values: array that broadcasts to the shape of ``x[index]``.
@@ -357,7 +359,7 @@ def index_put(xp, x, values, /, *, index):
 @op(
     keeps_half=True,
     kinds="fc",
-    ref=lambda x, value, index: _index_put_reference(x, value, index),
+    ref=_index_put_reference,
     samples=_PUT_SAMPLES,
     errors=[
         ([np.ones(3), np.ones(2)], {"index": slice(3)}, ShapeError, "broadcast"),
@@ -366,11 +368,11 @@ def index_put(xp, x, values, /, *, index):
     ],
 )
 def setitem(xp, x, value, /, *, index):
-    """`x` with a value put at an index: what `x` is after ``x[index] = value``.
+    """A copy of `x` with a value written at an index: `x` after ``x[index] = value``.
 
     Args:
-        value: array that broadcasts to the shape of ``x[index]``, or a number. Of several
-            writes to one place the last stays, and it alone gets a gradient.
+        value: array that broadcasts to the shape of ``x[index]``, or a number. Of several writes
+            to an element the last stays, and it alone gets a gradient.
         index: as for `getitem`.
 
     Returns:
@@ -379,6 +381,6 @@ def setitem(xp, x, value, /, *, index):
     >>> print(gg.setitem([1.0, 2.0, 3.0], 0.0, index=slice(2)))
     [0. 0. 3.]
     """
-    if type(value) in SCALARS:  # in the dtype of x: 0.1 as a float32 array would be another number
+    if type(value) in SCALARS:  # cast once, to the dtype of x: 0.1 would change in float32
         return xp.index_fill(x, index=index, value=value)
     return xp.index_put(x, value, index=index)
