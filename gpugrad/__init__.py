@@ -105,7 +105,6 @@ from gpugrad.ops.math.numeric import (
     nextafter, spacing, rint, fix, around, isposinf, isneginf, isreal, iscomplex, isclose, gcd,
     lcm, bitwise_count, float_power, real_if_close, angle,
 )
-from gpugrad.ops.arrays.ordering import partition, argpartition, lexsort, sort_complex
 from gpugrad.ops.arrays.pad import pad
 from gpugrad.ops.math.polynomials import (
     polyadd, polysub, polymul, polydiv, polyint, poly, polyfit, roots,
@@ -140,7 +139,9 @@ from gpugrad.ops.arrays.shape import (
     swapaxes, broadcast_to, sum_to, astype,
 )
 from gpugrad.ops.math.signal import convolve, correlate, interp, unwrap, polyval, polyder
-from gpugrad.ops.arrays.sort import argsort, sort, searchsorted, top_k
+from gpugrad.ops.arrays.sort import (
+    argsort, sort, searchsorted, top_k, partition, argpartition, lexsort, sort_complex,
+)
 from gpugrad.ops.special.common import sinc, logaddexp2
 from gpugrad.ops.linalg.special_matrices import vander
 from gpugrad.ops.arrays.join_numpy import (
