@@ -58,6 +58,7 @@ def _concat_batch(xp, batched, arrays, *, axis):
         ([[np.ones(2)]], {"axis": 1}, AxisError, "concat.*axis 1"),
         ([[]], {}, ArgumentError, "concat: a list of at least one"),
     ],
+    captures=_is_joined_by_launches,
 )
 def concat(xp, arrays, /, axis=0):
     """Join arrays along an existing axis.
@@ -101,6 +102,7 @@ def _stack_batch(xp, batched, arrays, *, axis):
         ([[np.ones(2), np.ones(3)]], {}, ShapeError, r"stack.*\(2,\).*\(3,\)"),
         ([[np.ones(2)]], {"axis": 2}, AxisError, "stack.*axis 2"),
     ],
+    captures=_is_joined_by_launches,
 )
 def stack(xp, arrays, /, axis=0):
     """Join arrays of the same shape along a new axis.

@@ -68,6 +68,7 @@ def _errors(name):
         ([np.array([3])], {"num_segments": 3}, IndexOutOfBoundsError, "segment_rows.*id 3"),
         ([np.ones(3)], {"num_segments": 3}, DTypeError, "segment_rows.*integers"),
     ],
+    captures=True,
 )
 def segment_rows(xp, segment_ids, /, *, num_segments):
     """Ids with negative ones replaced by `num_segments`: an extra row for rows left out.

@@ -69,6 +69,7 @@ _CHOICE = np.array([True, False, True])
         ([np.ones((2, 2)), np.ones(4)], {}, ShapeError, r"compress.*\(2, 2\)"),
         ([_CHOICE, np.ones(3)], {"axis": 1}, AxisError, "compress: axis 1"),
     ],
+    length_by_values=True,
 )
 def compress(xp, condition, x, /, axis=None):
     """Slices along an axis for which a condition holds.
@@ -286,6 +287,7 @@ _SOME_ZEROS = calls(
     samples=_SOME_ZEROS,
     batch=length_by_values("argwhere", "Use x != 0 instead."),
     errors=NOT_NUMBERS,
+    length_by_values=True,
 )
 def argwhere(xp, x, /):
     """Indices of the elements that are not 0, one row each; their gradient is None.
@@ -308,6 +310,7 @@ def argwhere(xp, x, /):
     samples=_SOME_ZEROS,
     batch=length_by_values("flatnonzero", "Use x != 0 instead."),
     errors=NOT_NUMBERS,
+    length_by_values=True,
 )
 def flatnonzero(xp, x, /):
     """Indices of the elements that are not 0, in row-major order; their gradient is None.

@@ -66,6 +66,7 @@ def _unique_vjp(xp, g, out, x_shape):
     samples=_DISTINCT,
     errors=NOT_NUMBERS,
     batch=length_by_values("unique_all", _WAY_OUT),
+    length_by_values=True,
 )
 def _unique_all(xp, x, /):
     """The op behind `gg.unique_all`.

@@ -121,6 +121,7 @@ def _windows_batch(xp, batched, x, *, size, axis, step, dilation):
         ([np.ones(2)], {"size": 1, "step": 0}, ArgumentError, "step=0"),
         ([np.ones(2)], {"size": 1, "axis": 1}, AxisError, "axis 1"),
     ],
+    captures=True,
 )
 def windows(xp, x, /, size, *, axis=-1, step=1, dilation=1):
     """Sliding windows along an axis, like torch's ``Tensor.unfold``.

@@ -53,6 +53,7 @@ def _vector_norm_masked(xp, g, out, x, axis, keepdims, ord):
         ([np.ones(3)], {"axis": 1}, ShapeError, "vector_norm.*axis 1"),
         ([np.ones(3)], {"ord": "fro"}, ArgumentError, "vector_norm.*'fro'"),
     ],
+    captures=True,
 )
 def vector_norm(xp, x, /, axis=None, *, keepdims=False, ord=2):
     """Norm of vectors: the `ord`-th root of the sum of the absolute values' powers.

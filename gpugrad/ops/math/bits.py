@@ -56,6 +56,7 @@ def _along_examples(name):
         ([np.array([1])], {"axis": 1}, AxisError, "packbits: axis 1"),
         ([np.array([1])], {"bitorder": "up"}, ArgumentError, "packbits: no bitorder"),
     ],
+    captures=True,
 )
 def packbits(xp, x, /, axis=None, bitorder="big"):
     """Pack eight booleans at a time into a byte; the last byte is filled up with zeros.
@@ -100,6 +101,7 @@ def packbits(xp, x, /, axis=None, bitorder="big"):
         ([np.array([1])], {"axis": 1}, AxisError, "unpackbits: axis 1"),
         ([np.array([1])], {"count": -9}, ArgumentError, "unpackbits: count=-9"),
     ],
+    captures=True,
 )
 def unpackbits(xp, x, /, axis=None, count=None, bitorder="big"):
     """Unpack bytes into eight zeros or ones each; the opposite of `packbits`.

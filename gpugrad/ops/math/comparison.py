@@ -22,12 +22,22 @@ def _step(signature, doc, arguments, result, kinds="fi", **more):
 _SIGNS = "[1.5, -1.5]"
 
 floor = _step(
-    "floor(x)", "Largest whole number not above `x`. Its gradient is None.", _SIGNS, "[ 1. -2.]"
+    "floor(x)",
+    "Largest whole number not above `x`. Its gradient is None.",
+    _SIGNS,
+    "[ 1. -2.]",
+    cost=0,
 )
 ceil = _step(
-    "ceil(x)", "Smallest whole number not below `x`. Its gradient is None.", _SIGNS, "[ 2. -1.]"
+    "ceil(x)",
+    "Smallest whole number not below `x`. Its gradient is None.",
+    _SIGNS,
+    "[ 2. -1.]",
+    cost=0,
 )
-trunc = _step("trunc(x)", "`x` without its fraction. Its gradient is None.", _SIGNS, "[ 1. -1.]")
+trunc = _step(
+    "trunc(x)", "`x` without its fraction. Its gradient is None.", _SIGNS, "[ 1. -1.]", cost=0
+)
 
 
 @op(
@@ -37,6 +47,7 @@ trunc = _step("trunc(x)", "`x` without its fraction. Its gradient is None.", _SI
     batch=lambda xp, batched, x, *, decimals: xp.round(x, decimals),
     samples=shaped([(3,)], [()], ([(2, 3)], {"decimals": 1}), [(0, 2)]),
     errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
 )
 def round_(xp, x, /, decimals=0):
     """Nearest whole number, halves to the even one. Its gradient is None.
@@ -54,15 +65,17 @@ def round_(xp, x, /, decimals=0):
 
 _BESIDE = "[1.0, 2.0], 2.0"
 
-equal = _step("equal(x, y)", "Whether `x` equals `y`.", _BESIDE, "[False  True]", "fci")
+equal = _step("equal(x, y)", "Whether `x` equals `y`.", _BESIDE, "[False  True]", "fci", cost=0)
 not_equal = _step(
-    "not_equal(x, y)", "Whether `x` differs from `y`.", _BESIDE, "[ True False]", "fci"
+    "not_equal(x, y)", "Whether `x` differs from `y`.", _BESIDE, "[ True False]", "fci", cost=0
 )
-less = _step("less(x, y)", "Whether `x` is below `y`.", _BESIDE, "[ True False]")
-less_equal = _step("less_equal(x, y)", "Whether `x` is not above `y`.", _BESIDE, "[ True  True]")
-greater = _step("greater(x, y)", "Whether `x` is above `y`.", _BESIDE, "[False False]")
+less = _step("less(x, y)", "Whether `x` is below `y`.", _BESIDE, "[ True False]", cost=0)
+less_equal = _step(
+    "less_equal(x, y)", "Whether `x` is not above `y`.", _BESIDE, "[ True  True]", cost=0
+)
+greater = _step("greater(x, y)", "Whether `x` is above `y`.", _BESIDE, "[False False]", cost=0)
 greater_equal = _step(
-    "greater_equal(x, y)", "Whether `x` is not below `y`.", _BESIDE, "[False  True]"
+    "greater_equal(x, y)", "Whether `x` is not below `y`.", _BESIDE, "[False  True]", cost=0
 )
 
 maximum = elementwise(
@@ -71,6 +84,7 @@ maximum = elementwise(
     kinds="fci",
     doc="The larger of two. Of equal ones the first gets the gradient, as in TensorFlow.",
     example=("[1.0, 3.0], 2.0", "[2. 3.]"),
+    cost=0,
 )
 
 minimum = elementwise(
@@ -79,6 +93,7 @@ minimum = elementwise(
     kinds="fci",
     doc="The smaller of two. Of equal ones the first gets the gradient, as in TensorFlow.",
     example=("[1.0, 3.0], 2.0", "[1. 2.]"),
+    cost=0,
 )
 
 
@@ -137,6 +152,7 @@ where = elementwise(
     doc="`x` where the condition holds, else `y`. The branch not taken gets a gradient of "
     "exactly 0, even where its derivative is infinite.",
     example=("[True, False], 1.0, 2.0", "[1. 2.]"),
+    cost=0,
 )
 
 # ---- logic and bits ----------------------------------------------------------------------
@@ -145,7 +161,7 @@ where = elementwise(
 def _logical(name, doc, result):
     signature, samples = f"logical_{name}(x, y)", integers(2, 0, 2)
     arguments = "[True, True, False], [True, False, False]"
-    return _step(signature, doc, arguments, result, kinds="b", samples=samples)
+    return _step(signature, doc, arguments, result, kinds="b", samples=samples, cost=0)
 
 
 def _bitwise(name, doc, arguments, result):
@@ -163,6 +179,7 @@ logical_not = _step(
     "[False  True]",
     kinds="b",
     samples=integers(1, 0, 2),
+    cost=0,
 )
 
 bitwise_and = _bitwise("and", "Bits set in both, of integers.", "[6, 5], 3", "[2 1]")
@@ -187,16 +204,17 @@ bitwise_invert = _step(
 _INF = "[1.0, float('inf')]"
 
 isfinite = _step(
-    "isfinite(x)", "Whether it is neither infinite nor NaN.", _INF, "[ True False]", "fci"
+    "isfinite(x)", "Whether it is neither infinite nor NaN.", _INF, "[ True False]", "fci", cost=0
 )
-isinf = _step("isinf(x)", "Whether it is infinite.", _INF, "[False  True]", "fci")
-isnan = _step("isnan(x)", "Whether it is not a number.", _INF, "[False False]", "fci")
+isinf = _step("isinf(x)", "Whether it is infinite.", _INF, "[False  True]", "fci", cost=0)
+isnan = _step("isnan(x)", "Whether it is not a number.", _INF, "[False False]", "fci", cost=0)
 signbit = _step(
     "signbit(x)",
     "Whether the sign bit is set, as it is of -0.0.",
     "[1.0, -0.0]",
     "[False  True]",
     "f",
+    cost=0,
 )
 
 

@@ -105,6 +105,7 @@ def _einsum_samples(rng):
         ([[np.ones(3)]], {"subscripts": "i,i"}, ArgumentError, "einsum"),
         ([[np.ones(3)]], {"subscripts": "i->j"}, ArgumentError, "einsum"),
     ],
+    captures=captures_products,
 )
 def _einsum(xp, operands, /, *, subscripts):
     """Sum of products over labelled axes: the op behind `einsum`, which takes the labels first.

@@ -116,10 +116,17 @@ _POSITIVE = {"singular": True, "domain": (0.5, 3)}
 _NONZERO = ((-2, 2), (0.5, 2))
 _PAIR = "[1.0, 2.0], 10.0"
 
-add = elementwise("add(x, y)", d=[1, 1], kinds="fci", doc="Sum.", example=(_PAIR, "[11. 12.]"))
+add = elementwise(
+    "add(x, y)", d=[1, 1], kinds="fci", doc="Sum.", example=(_PAIR, "[11. 12.]"), cost=0
+)
 
 subtract = elementwise(
-    "subtract(x, y)", d=[1, -1], kinds="fci", doc="Difference.", example=(_PAIR, "[-9. -8.]")
+    "subtract(x, y)",
+    d=[1, -1],
+    kinds="fci",
+    doc="Difference.",
+    example=(_PAIR, "[-9. -8.]"),
+    cost=0,
 )
 
 multiply = elementwise(
@@ -128,6 +135,7 @@ multiply = elementwise(
     kinds="fci",
     doc="Product, elementwise.",
     example=(_PAIR, "[10. 20.]"),
+    cost=0,
 )
 
 masked_multiply = elementwise(
@@ -140,6 +148,7 @@ masked_multiply = elementwise(
     doc="Product that is 0 where `x` is 0, even if `y` is infinite or not a number there. It "
     "keeps a masked branch from poisoning a gradient.",
     example=("[0.0, 2.0], float('inf')", "[ 0. inf]"),
+    cost=0,
 )
 
 divide = elementwise(
@@ -150,6 +159,7 @@ divide = elementwise(
     domain=_NONZERO,
     doc="Quotient, elementwise; integers give float64.",
     example=("[1.0, 2.0], 4.0", "[0.25 0.5 ]"),
+    cost=0,
 )
 
 masked_divide = elementwise(
@@ -165,6 +175,7 @@ masked_divide = elementwise(
     ref="numpy.divide",
     doc="Quotient that is 0 where `x` is 0, even if `y` is 0 there.",
     example=("[0.0, 2.0], [0.0, 4.0]", "[0.  0.5]"),
+    cost=0,
 )
 
 floor_divide = elementwise(
@@ -195,11 +206,16 @@ fmod = elementwise(
 )
 
 negative = elementwise(
-    "negative(x)", d=[-1], kinds="fci", doc="-`x`.", example=("[1.0, -2.0]", "[-1.  2.]")
+    "negative(x)", d=[-1], kinds="fci", doc="-`x`.", example=("[1.0, -2.0]", "[-1.  2.]"), cost=0
 )
 
 positive = elementwise(
-    "positive(x)", d=[1], kinds="fci", doc="A copy of `x`.", example=("[1.0, -2.0]", "[ 1. -2.]")
+    "positive(x)",
+    d=[1],
+    kinds="fci",
+    doc="A copy of `x`.",
+    example=("[1.0, -2.0]", "[ 1. -2.]"),
+    cost=0,
 )
 
 abs_ = elementwise(
@@ -209,6 +225,7 @@ abs_ = elementwise(
     kinds="fci",
     doc="Distance from 0. The gradient at 0 is 0.",
     example=("[-1.5, 0.0]", "[1.5 0. ]"),
+    cost=0,
 )
 
 
@@ -225,6 +242,7 @@ sign = elementwise(
     kinds="fc",
     doc="-1, 0 or 1, with gradient 0; a complex number over its absolute value.",
     example=("[-1.5, 0.0, 2.0]", "[-1.  0.  1.]"),
+    cost=0,
 )
 
 power = elementwise(
@@ -238,6 +256,7 @@ power = elementwise(
     doc="`x` to the power `y`. The gradient by `y` is 0 where `x` is not positive, that of "
     "``x ** 0`` is 0 also at 0.",
     example=("[1.0, 2.0, 3.0], 2.0", "[1. 4. 9.]"),
+    cost=1,
 )
 
 square = elementwise(
@@ -246,10 +265,17 @@ square = elementwise(
     kinds="fci",
     doc="The number times itself.",
     example=("[1.0, 2.0, 3.0]", "[1. 4. 9.]"),
+    cost=0,
 )
 
 sqrt = _analytic(
-    "sqrt(x)", "Square root.", lambda xp, out: 0.5 / out, "[2. 3.]", "[4.0, 9.0]", **_POSITIVE
+    "sqrt(x)",
+    "Square root.",
+    lambda xp, out: 0.5 / out,
+    "[2. 3.]",
+    "[4.0, 9.0]",
+    **_POSITIVE,
+    cost=0,
 )
 rsqrt = _analytic(
     "rsqrt(x)",
@@ -260,6 +286,7 @@ rsqrt = _analytic(
     forward=lambda xp, x: 1 / xp.lib.sqrt(x),
     ref=lambda x: x**-0.5,
     **_POSITIVE,
+    cost=0,
 )
 
 cbrt = elementwise(
@@ -271,7 +298,13 @@ cbrt = elementwise(
 )
 
 reciprocal = _analytic(
-    "reciprocal(x)", "1 / x.", lambda xp, out: -out * out, "[0.5 2. ]", "[2.0, 0.5]", **_POSITIVE
+    "reciprocal(x)",
+    "1 / x.",
+    lambda xp, out: -out * out,
+    "[0.5 2. ]",
+    "[2.0, 0.5]",
+    **_POSITIVE,
+    cost=0,
 )
 
 hypot = elementwise(
@@ -284,27 +317,44 @@ hypot = elementwise(
 copysign = elementwise(
     "copysign(x, y)",
     vjp=[lambda xp, g, x, y: g * xp.sign(x) * xp.copysign(xp.abs(xp.sign(x)), y), None],
-    jvp=[lambda xp, t, x, y: t * xp.sign(x) * xp.copysign(xp.abs(xp.sign(x)), y), None], cost=0,
+    jvp=[lambda xp, t, x, y: t * xp.sign(x) * xp.copysign(xp.abs(xp.sign(x)), y), None],
+    cost=0,
     doc="`x` with the sign of `y`. There is no gradient by `y`.",
     example=("[1.0, -2.0], -0.0", "[-1. -2.]"),
 )
 
 # ---- exponentials and logarithms ---------------------------------------------------------
 
-exp = _analytic("exp(x)", "e to the power `x`.", lambda xp, out: out, "[1.       2.718282]")
-exp2 = _analytic("exp2(x)", "2 to the power `x`.", lambda xp, out: out * LN2, "[1. 2.]")
+exp = _analytic("exp(x)", "e to the power `x`.", lambda xp, out: out, "[1.       2.718282]", cost=1)
+exp2 = _analytic("exp2(x)", "2 to the power `x`.", lambda xp, out: out * LN2, "[1. 2.]", cost=1)
 expm1 = _analytic(
-    "expm1(x)", "exp(x) - 1, exact for small `x`.", lambda xp, out: out + 1, "[0.        1.7182819]"
+    "expm1(x)",
+    "exp(x) - 1, exact for small `x`.",
+    lambda xp, out: out + 1,
+    "[0.        1.7182819]",
+    cost=1,
 )
 
 log = _analytic(
-    "log(x)", "Natural logarithm.", lambda xp, x: 1 / x, "0.6931472", at="2.0", **_POSITIVE
+    "log(x)", "Natural logarithm.", lambda xp, x: 1 / x, "0.6931472", at="2.0", **_POSITIVE, cost=1
 )
 log2 = _analytic(
-    "log2(x)", "Logarithm to base 2.", lambda xp, x: 1 / (x * LN2), "3.0", at="8.0", **_POSITIVE
+    "log2(x)",
+    "Logarithm to base 2.",
+    lambda xp, x: 1 / (x * LN2),
+    "3.0",
+    at="8.0",
+    **_POSITIVE,
+    cost=1,
 )
 log10 = _analytic(
-    "log10(x)", "Logarithm to base 10.", lambda xp, x: 1 / (x * LN10), "1.0", "10.0", **_POSITIVE
+    "log10(x)",
+    "Logarithm to base 10.",
+    lambda xp, x: 1 / (x * LN10),
+    "1.0",
+    "10.0",
+    **_POSITIVE,
+    cost=1,
 )
 log1p = _analytic(
     "log1p(x)",
@@ -313,6 +363,7 @@ log1p = _analytic(
     "[0.        0.6931472]",
     singular=True,
     domain=(-0.5, 3),
+    cost=1,
 )
 
 logaddexp = elementwise(
@@ -338,10 +389,14 @@ def _acosh_slope(xp, x):
 
 
 sin = _analytic(
-    "sin(x)", "Sine of an angle in radians.", lambda xp, x: xp.cos(x), "[0.       0.841471]"
+    "sin(x)", "Sine of an angle in radians.", lambda xp, x: xp.cos(x), "[0.       0.841471]", cost=1
 )
 cos = _analytic(
-    "cos(x)", "Cosine of an angle in radians.", lambda xp, x: -xp.sin(x), "[1.        0.5403023]"
+    "cos(x)",
+    "Cosine of an angle in radians.",
+    lambda xp, x: -xp.sin(x),
+    "[1.        0.5403023]",
+    cost=1,
 )
 tan = _analytic(
     "tan(x)",
@@ -372,6 +427,7 @@ atan = _analytic(
     lambda xp, x: 1 / (1 + x * x),
     "[0.        0.7853982]",
     forward="arctan",
+    cost=1,
 )
 
 
@@ -393,10 +449,14 @@ atan2 = elementwise(
     example=("1.0, -1.0", "2.3561945"),
 )
 
-sinh = _analytic("sinh(x)", "Hyperbolic sine.", lambda xp, x: xp.cosh(x), "[0.        1.1752012]")
-cosh = _analytic("cosh(x)", "Hyperbolic cosine.", lambda xp, x: xp.sinh(x), "[1.        1.5430807]")
+sinh = _analytic(
+    "sinh(x)", "Hyperbolic sine.", lambda xp, x: xp.cosh(x), "[0.        1.1752012]", cost=1
+)
+cosh = _analytic(
+    "cosh(x)", "Hyperbolic cosine.", lambda xp, x: xp.sinh(x), "[1.        1.5430807]", cost=1
+)
 tanh = _analytic(
-    "tanh(x)", "Hyperbolic tangent.", lambda xp, out: 1 - out * out, "[0.        0.7615942]"
+    "tanh(x)", "Hyperbolic tangent.", lambda xp, out: 1 - out * out, "[0.        0.7615942]", cost=1
 )
 asinh = _analytic(
     "asinh(x)",
@@ -440,6 +500,7 @@ erf = _analytic(
     "[0.        0.8427008]",
     forward=lambda xp, x: xp.special.erf(x),
     ref="scipy.special.erf",
+    cost=1,
 )
 erfc = _analytic(
     "erfc(x)",
@@ -448,6 +509,7 @@ erfc = _analytic(
     "[1.        0.1572992]",
     forward=lambda xp, x: xp.special.erfc(x),
     ref="scipy.special.erfc",
+    cost=1,
 )
 
 # ---- complex -----------------------------------------------------------------------------
@@ -461,6 +523,7 @@ real = elementwise(
     jvp=[lambda xp, t: xp.real(t)],
     doc="Real part.",
     example=("1 + 2j", "1.0"),
+    captures=True,
 )
 
 imag = elementwise(
@@ -481,6 +544,7 @@ conj = elementwise(
     kinds="fc",
     doc="Complex conjugate.",
     example=("1 + 2j", "(1-2j)"),
+    cost=0,
 )
 
 stop_gradient = elementwise(
@@ -491,6 +555,8 @@ stop_gradient = elementwise(
     ref="numpy.positive",
     doc="The same values, as a constant: no gradient flows through.",
     example=("[1.0, 2.0]", "[1. 2.]"),
+    captures=True,
+    cost=0,
 )
 
 
@@ -515,6 +581,7 @@ complex_ = elementwise(
     ref=lambda x, y: x + 1j * y,
     doc="Complex number with real part `x` and imaginary part `y`.",
     example=("1.0, 2.0", "(1+2j)"),
+    captures=True,
 )
 
 

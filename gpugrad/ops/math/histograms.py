@@ -125,6 +125,7 @@ def _digitize_samples(rng):
     batch=_digitize_batch,
     samples=_digitize_samples,
     errors=[([np.ones(2), np.ones((2, 2))], {}, ShapeError, r"digitize: .*\(2, 2\)")],
+    captures=True,
 )
 def digitize(xp, x, bins, /, right=False):
     """Index of the bin that each element falls into; the gradient is None.

@@ -249,7 +249,7 @@ def _nan_extreme(name, which, of, beyond, result):
     {result}
     """
     ref, more = quiet(name), {"kinds": "fc", "samples": _EVERY, "errors": _EMPTY}
-    return op([_extreme_vjp], name=name, batch=batch, ref=ref, **more)(extreme)
+    return op([_extreme_vjp], name=name, batch=batch, ref=ref, captures=True, **more)(extreme)
 
 
 nanmax = _nan_extreme("nanmax", "Largest", "max", -np.inf, "2.0")

@@ -33,6 +33,7 @@ fabs = elementwise(
     d=[lambda xp, x: xp.sign(x)],
     doc="Distance from 0 of a real number, as a float. The gradient at 0 is 0.",
     example=("[-1.5, 0.0]", "[1.5 0. ]"),
+    cost=0,
 )
 
 
@@ -49,6 +50,7 @@ def _preferring(name, which, better, result):
         doc=f"The {which} of two; of a number and a NaN the number. Of equal ones the first "
         "gets the gradient.",
         example=("[1.0, float('nan')], 2.0", result),
+        cost=0,
     )
 
 
@@ -61,6 +63,7 @@ heaviside = elementwise(
     doc="0 where `x` is negative, 1 where it is positive, `y` where it is 0. Its gradient by "
     "`x` is 0, as that of a step.",
     example=("[-1.0, 0.0, 2.0], 0.5", "[0.  0.5 1. ]"),
+    cost=0,
 )
 
 
@@ -142,7 +145,9 @@ def divmod_(xp, x, y, /):
     return xp.floor_divide(x, y), xp.remainder(x, y)
 
 
-@op(vjp=[lambda xp, g: g[0]], outputs=2, batch="stack", samples=grid(1), errors=_TEXT)
+@op(
+    vjp=[lambda xp, g: g[0]], outputs=2, batch="stack", samples=grid(1), errors=_TEXT, captures=True
+)
 def modf(xp, x, /):
     """Fraction and whole part of numbers, both with their sign; the first has the gradient.
 
@@ -162,6 +167,7 @@ def modf(xp, x, /):
     batch="stack",
     samples=grid(1, (0.55, 0.95)),
     errors=_TEXT,
+    captures=True,
 )
 def frexp(xp, x, /):
     """Mantissa m and exponent e of numbers: x = m * 2**e with 0.5 <= abs(m) < 1.
@@ -208,7 +214,14 @@ _SPACING = calls(
 )
 
 
-@op(differentiable=False, keeps_half=True, batch="stack", samples=_SPACING, errors=_TEXT)
+@op(
+    differentiable=False,
+    keeps_half=True,
+    batch="stack",
+    samples=_SPACING,
+    errors=_TEXT,
+    captures=True,
+)
 def spacing(xp, x, /):
     """Distance to the next float away from 0, with the sign of `x`. Its gradient is None.
 
@@ -232,6 +245,7 @@ rint = _step(
     "Nearest whole number, halves to the even one. Its gradient is None.",
     ("[0.5, 1.5, -1.2]", "[ 0.  2. -1.]"),
     kinds="f",
+    cost=0,
 )
 fix = _step(
     "fix(x)",
@@ -248,6 +262,7 @@ fix = _step(
     kinds="fi",
     samples=shaped([(2, 3)], ([(3,)], {"decimals": 1}), ([()], {"decimals": 2})),
     errors=_TEXT,
+    captures=True,
 )
 def around(xp, x, /, decimals=0):
     """Round to a number of decimals, halves to the even one. The gradient is None.
@@ -305,6 +320,7 @@ iscomplex = _step(
         lambda rng: ([uniform(rng), uniform(rng)], {"atol": 4.0}),
     ),
     errors=[([np.ones(2), np.ones(3)], {}, ShapeError, r"isclose.*\(2,\).*\(3,\)")],
+    captures=True,
 )
 def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Whether abs(x - y) <= atol + rtol * abs(y), elementwise.
@@ -415,6 +431,7 @@ def _angle_jvp(xp, t, x, deg):
     batch="stack",
     samples=shaped([(2, 3)], ([()], {"deg": True}), [(0, 2)]),
     errors=_TEXT,
+    captures=True,
 )
 def angle(xp, x, /, deg=False):
     """Angle of a complex number, from -pi to pi. The gradient at 0 is 0.

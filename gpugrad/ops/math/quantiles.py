@@ -42,6 +42,7 @@ def _order_statistics_vjp(xp, g, out, x, ranks):
         ([np.ones(3)], {"ranks": (3,)}, ShapeError, r"order_statistics: .*\(3,\)"),
         ([np.ones(0)], {"ranks": (0,)}, ShapeError, r"order_statistics: .*\(0,\)"),
     ],
+    captures=True,
 )
 def order_statistics(xp, x, /, *, ranks):
     """Elements by their place in ascending order along the last axis, without sorting it all.

@@ -45,7 +45,15 @@ def _sum_vjp(xp, g, x_shape, x_dtype, axis, keepdims):
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-@op([_sum_vjp], linear=True, name="sum", batch=_reducing("sum"), **_TOTALS)
+@op(
+    [_sum_vjp],
+    linear=True,
+    name="sum",
+    batch=_reducing("sum"),
+    **_TOTALS,
+    captures=True,
+    reduces="sum",
+)
 def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Sum along axes; 0 where there is nothing to add.
 
@@ -90,7 +98,7 @@ def _prod_vjp(xp, g, x, axis, dtype, keepdims):
     return cast_back(xp, expand(xp, g, x.shape, axis, keepdims) * d, x_dtype)
 
 
-@op([_prod_vjp], batch=_reducing("prod"), **_TOTALS)
+@op([_prod_vjp], batch=_reducing("prod"), **_TOTALS, captures=True)
 def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Product along axes; 1 where there is nothing to multiply. Exact gradients beside zeros.
 
@@ -116,7 +124,16 @@ def _mean_vjp(xp, g, x_shape, axis, keepdims):
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-@op([_mean_vjp], linear=True, kinds="fc", samples=_EVERY, errors=_NO_AXIS, batch=_reducing("mean"))
+@op(
+    [_mean_vjp],
+    linear=True,
+    kinds="fc",
+    samples=_EVERY,
+    errors=_NO_AXIS,
+    batch=_reducing("mean"),
+    captures=True,
+    reduces="mean",
+)
 def mean(xp, x, /, axis=None, *, keepdims=False):
     """Arithmetic mean along axes.
 
@@ -222,6 +239,7 @@ std = _spread(
     masked=[_std_masked],
     kinds="fc",
     batch=_reducing("std"),
+    captures=True,
 )
 
 # ---- extremes and logsumexp --------------------------------------------------------------
@@ -250,7 +268,7 @@ def _extreme(name, which, result):
     {result}
     """
     more = {"kinds": "fci", "samples": _EVERY, "errors": _EMPTY, "batch": _reducing(name)}
-    return op([_extreme_vjp], name=name, **more)(extreme)
+    return op([_extreme_vjp], name=name, captures=True, reduces=name, **more)(extreme)
 
 
 max_ = _extreme("max", "Largest", "[2. 3.]")
@@ -323,7 +341,7 @@ def _index(name, which, result):
     {result}
     """
     more = {"kinds": "fi", "samples": along_axis({"axis": 1, "keepdims": True}), "errors": _EMPTY}
-    return op(name=name, differentiable=False, batch=batch, **more)(index)
+    return op(name=name, differentiable=False, batch=batch, captures=True, **more)(index)
 
 
 argmax = _index("argmax", "largest", 1)
@@ -343,7 +361,7 @@ def _test(name, what, result):
     {result}
     """
     more = {"kinds": "fib", "samples": _EVERY, "errors": _NO_AXIS, "batch": _reducing(name)}
-    return op(name=name, differentiable=False, **more)(test)
+    return op(name=name, differentiable=False, captures=True, **more)(test)
 
 
 any_ = _test("any", "Whether at least one element is", True)
@@ -358,6 +376,7 @@ all_ = _test("all", "Whether all elements are", False)
     samples=calls(
         lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: [uniform(rng, 3)]
     ),
+    captures=True,
 )
 def count_nonzero(xp, x, /, axis=None, *, keepdims=False):
     """How many elements are not 0. Its gradient is None.

@@ -188,6 +188,7 @@ def _sparsemax_ref(x, axis=-1):
     ref=_sparsemax_ref,
     errors=_AXIS_ERRORS,
     samples=along_axis({"axis": 1}, domain=(-0.6, 0.6)),
+    captures=True,
 )
 def sparsemax(xp, x, /, axis=-1):
     """The probabilities nearest to given scores: like `softmax`, but with exact zeros.

@@ -44,6 +44,7 @@ def _masked_softmax_ref(x, mask=None, is_causal=False):
         ([np.ones(3)], {"is_causal": True}, ShapeError, r"masked_softmax.*\(3,\)"),
         ([np.ones(3), np.ones(2, bool)], {}, ShapeError, r"\(3,\).*\(2,\)"),
     ],
+    captures=True,
 )
 def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
     """Softmax along the last axis of the scores that a mask keeps.

@@ -64,6 +64,7 @@ _WRONG_LABELS: list[Any] = [
         lambda rng: ([uniform(rng, 3), np.array(1)], {"axis": 0}),
         lambda rng: ([uniform(rng, 0, 3), np.zeros(0, np.int64)], {}),
     ),
+    captures=True,
 )
 def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
     """The score of each example's own class; 0 for an ignored example.

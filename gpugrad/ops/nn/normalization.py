@@ -57,6 +57,7 @@ def _product_batch(xp, batched, x, y, *, axis):
         ([np.ones((2, 3))] * 2, {"axis": 2}, AxisError, "axis 2 is out of bounds"),
         ([np.ones((2, 3)), np.ones(3)], {}, ShapeError, r"\(2, 3\).*\(3,\)"),
     ],
+    captures=True,
 )
 def sum_of_products(xp, x, y, /, axis=-1):
     """Sum of x * y along axes, which stay with length 1.

@@ -44,6 +44,7 @@ i0e = elementwise(
     d=[lambda xp, out, x: xp.i1e(x) - xp.sign(x) * out],
     doc="exp(-|x|) times `i0`, which does not overflow. The gradient at 0 is 0.",
     example=("[0.0, 1.0]", "[1.        0.4657596]"),
+    captures=True,
 )
 
 i1e = elementwise(
@@ -53,6 +54,7 @@ i1e = elementwise(
     d=[lambda xp, out, x: xp.i0e(x) - xp.sign(x) * out - _over(xp, out, x, 0.5)],
     doc="exp(-|x|) times `i1`, which does not overflow.",
     example=("[0.0, 1.0]", "[0.        0.2079104]"),
+    captures=True,
 )
 
 k0 = elementwise(
@@ -64,6 +66,7 @@ k0 = elementwise(
     d=[lambda xp, x: -xp.k1(x)],
     doc="Modified Bessel function of the second kind, of order 0: infinite at 0, NaN below.",
     example=("[1.0, 2.0]", "[0.4210244 0.1138939]"),
+    captures=True,
 )
 
 k1 = elementwise(
@@ -75,6 +78,7 @@ k1 = elementwise(
     d=[lambda xp, out, x: -xp.k0(x) - out / x],
     doc="Modified Bessel function of the second kind, of order 1: infinite at 0, NaN below.",
     example=("[1.0, 2.0]", "[0.6019072 0.1398659]"),
+    captures=True,
 )
 
 k0e = elementwise(
@@ -86,6 +90,7 @@ k0e = elementwise(
     d=[lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k1e(x))],
     doc="exp(x) times `k0`, which does not vanish for large `x`.",
     example=("[1.0, 2.0]", "[1.1444631 0.8415682]"),
+    captures=True,
 )
 
 k1e = elementwise(

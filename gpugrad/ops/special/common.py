@@ -126,6 +126,7 @@ def _spherical_jn_vjp(xp, g, z, n):
     ),
     ref=lambda z, n=0: NUMPY.special.spherical_jn(n, z),
     errors=[([np.ones(2)], {"n": -1}, ArgumentError, "n=-1")],
+    captures=True,
 )
 def spherical_jn(xp, z, /, *, n=0):
     """Spherical Bessel function of the first kind.
@@ -304,6 +305,7 @@ def _lambertw_vjp(xp, g, out, z_dtype):
     ref="scipy.special.lambertw",
     samples=shaped(([(4,)], {}), ([()], {}), ([(0, 2)], {}), ([(2, 2)], {"k": 1}), domain=(0.5, 3)),
     errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
 )
 def lambertw(xp, z, /, k=0, tol=1e-8):
     """The Lambert W function: w with w exp(w) = z, a complex number.

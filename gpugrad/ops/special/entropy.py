@@ -107,6 +107,7 @@ divide_no_nan = elementwise(
     ],
     doc="x / y, and 0 where `y` is 0. Both gradients are 0 there.",
     example=("2.0, [0.0, 4.0]", "[0.  0.5]"),
+    cost=0,
 )
 
 entr = elementwise(

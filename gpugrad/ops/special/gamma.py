@@ -21,6 +21,7 @@ gamma = elementwise(
     domain=(0.3, 4),
     doc="Gamma function: (x - 1)! for a whole number `x`.",
     example=("[1.0, 5.0]", "[ 1. 24.]"),
+    captures=True,
 )
 
 gammaln = elementwise(
@@ -46,6 +47,7 @@ loggamma = elementwise(
         " complex numbers too, and has one derivative there."
     ),
     example=("[1.0, 1000.0]", "[   0.     5905.2207]"),
+    captures=True,
 )
 
 
@@ -65,6 +67,7 @@ rgamma = elementwise(
     domain=(-2, 4),
     doc="One over the gamma function: 0 at 0, -1, -2, ..., with the derivatives that it has there.",
     example=("[0.0, 4.0]", "[0.        0.1666667]"),
+    captures=True,
 )
 
 gammasgn = elementwise(
@@ -85,6 +88,7 @@ digamma = elementwise(
     domain=(0.3, 4),
     doc="Derivative of `gammaln`.",
     example=("[1.0, 2.0]", "[-0.5772157  0.4227843]"),
+    captures=True,
 )
 
 trigamma = elementwise(
@@ -123,7 +127,8 @@ zeta = elementwise(
     forward=library("zeta"),
     ref="scipy.special.zeta",
     vjp=[..., lambda xp, g, x, q: xp.masked_multiply(g, -x * xp.zeta(x + 1, q))],
-    domain=((1.5, 4), (0.5, 3)), captures=True,
+    domain=((1.5, 4), (0.5, 3)),
+    captures=True,
     doc=(
         "Hurwitz' zeta function, the sum of (k + q)^-x from k = 0; Riemann's where `q` is 1. Its"
         " gradient by `x` is not known, so that asking for it raises NoGradientError."
@@ -171,6 +176,7 @@ poch = elementwise(
     domain=(0.5, 3),
     doc="Rising factorial gamma(z + m) / gamma(z), also called Pochhammer's symbol.",
     example=("3.0, [0.0, 2.0]", "[ 1. 12.]"),
+    captures=True,
 )
 
 binom = elementwise(
@@ -185,6 +191,7 @@ binom = elementwise(
     domain=((3, 6), (0.5, 3)),
     doc="Binomial coefficient, of real numbers too.",
     example=("5.0, [0.0, 2.0]", "[ 1. 10.]"),
+    captures=True,
 )
 
 beta = elementwise(
@@ -199,6 +206,7 @@ beta = elementwise(
     samples=grid(2, (0.5, 3)),
     doc="Beta function, gamma(a) gamma(b) / gamma(a + b).",
     example=("2.0, [1.0, 3.0]", "[0.5       0.0833333]"),
+    captures=True,
 )
 
 betaln = elementwise(
@@ -213,4 +221,5 @@ betaln = elementwise(
     samples=grid(2, (0.5, 3)),
     doc="Logarithm of the absolute value of `beta`, without its underflow.",
     example=("2.0, [1.0, 1000.0]", "[ -0.6931472 -13.81651  ]"),
+    captures=True,
 )

@@ -145,7 +145,8 @@ beta_log_scale = elementwise(
         lambda xp, b, y: b / y,
     ],
     samples=_beta_log_scale_samples,
-    errors=[([np.ones(2), np.ones(3), 0.5, 0.5], {}, ShapeError, r"\(2,\).*\(3,\)")], captures=True,
+    errors=[([np.ones(2), np.ones(3), 0.5, 0.5], {}, ShapeError, r"\(2,\).*\(3,\)")],
+    captures=True,
     doc="log(x^a y^b gamma(a + b) / (gamma(a + 1) gamma(b + 1))).",
     example=("1.0, 1.0, 0.5, 0.5", "-1.3862944"),
 )
@@ -257,6 +258,7 @@ betainc = elementwise(
         " to `x`, over beta(a, b). It has gradients by all three."
     ),
     example=("1.0, 2.0, [0.0, 0.5]", "[0.   0.75]"),
+    captures=True,
 )
 
 
@@ -280,6 +282,7 @@ betaincc = elementwise(
     errors=_WRONG,
     doc="1 - `betainc`, the integral from `x` to 1, which does not round to 0 with it.",
     example=("1.0, 2.0, [0.0, 0.5]", "[1.   0.25]"),
+    captures=True,
 )
 
 
@@ -302,4 +305,5 @@ betaincinv = elementwise(
     singular=True,
     doc="The `x` for which betainc(a, b, x) is `y`.",
     example=("1.0, 2.0, [0.0, 0.75]", "[0.  0.5]"),
+    captures=True,
 )

@@ -221,7 +221,8 @@ gammainc = elementwise(
     ref="scipy.special.gammainc",
     singular=True,
     d=[lambda xp, a, x: xp.gammainc_grad_a(a, x), _density],
-    samples=grid(2, ((0.3, 4), (0.3, 8))), captures=True,
+    samples=grid(2, ((0.3, 4), (0.3, 8))),
+    captures=True,
     doc=(
         "Regularised lower incomplete gamma function: the integral of t^(a - 1) e^-t from 0 to"
         " `x`, over gamma(a). It has gradients by both."
@@ -235,7 +236,8 @@ gammaincc = elementwise(
     ref="scipy.special.gammaincc",
     singular=True,
     d=[lambda xp, a, x: -xp.gammainc_grad_a(a, x), lambda xp, a, x: -_density(xp, a, x)],
-    samples=grid(2, ((0.3, 4), (0.3, 8))), captures=True,
+    samples=grid(2, ((0.3, 4), (0.3, 8))),
+    captures=True,
     doc="1 - `gammainc`, the integral from `x` on, which does not round to 0 with it.",
     example=("1.0, [0.0, 1.0]", "[1.        0.3678794]"),
 )
@@ -252,6 +254,7 @@ gammaincinv = elementwise(
     singular=True,
     doc="The `x` for which gammainc(a, x) is `y`.",
     example=("1.0, [0.0, 0.5]", "[0.        0.6931472]"),
+    captures=True,
 )
 
 gammainccinv = elementwise(
@@ -266,4 +269,5 @@ gammainccinv = elementwise(
     singular=True,
     doc="The `x` for which gammaincc(a, x) is `y`.",
     example=("1.0, [1.0, 0.5]", "[0.        0.6931472]"),
+    captures=True,
 )

@@ -99,6 +99,7 @@ ellipk = elementwise(
     singular=True,
     doc="Complete elliptic integral of the first kind, of the parameter `m`; NaN above 1.",
     example=("[0.0, 0.5]", "[1.5707964 1.8540747]"),
+    captures=True,
 )
 
 ellipkm1 = elementwise(
@@ -110,6 +111,7 @@ ellipkm1 = elementwise(
     singular=True,
     doc="`ellipk` of 1 - `p`, exact for small `p`.",
     example=("[1.0, 1e-30]", "[ 1.5707964 35.92507  ]"),
+    captures=True,
 )
 
 ellipe = elementwise(
@@ -121,6 +123,7 @@ ellipe = elementwise(
     domain=(-2, 0.9),
     doc="Complete elliptic integral of the second kind, of the parameter `m`; NaN above 1.",
     example=("[0.0, 0.5]", "[1.5707964 1.3506439]"),
+    captures=True,
 )
 
 # ---- exponential and trigonometric integrals -----------------------------------------------
@@ -132,7 +135,8 @@ exp1 = elementwise(
     ref="scipy.special.exp1",
     singular=True,
     domain=(0.3, 3),
-    d=[lambda xp, x: -xp.exp(-x) / x], captures=True,
+    d=[lambda xp, x: -xp.exp(-x) / x],
+    captures=True,
     doc="Integral of exp(-t) / t from `x` to infinity.",
     example=("[1.0, 2.0]", "[0.2193839 0.0489005]"),
 )
@@ -144,7 +148,8 @@ expi = elementwise(
     ref="scipy.special.expi",
     singular=True,
     domain=(0.3, 3),
-    d=[lambda xp, x: xp.exp(x) / x], captures=True,
+    d=[lambda xp, x: xp.exp(x) / x],
+    captures=True,
     doc="Principal value of the integral of exp(t) / t from -infinity to `x`.",
     example=("[1.0, 2.0]", "[1.8951178 4.954234 ]"),
 )
@@ -196,6 +201,7 @@ _TWO = shaped(([(4,)], {}), ([()], {}), ([(0, 2)], {}), ([(2, 2)], {}), domain=(
     ref="scipy.special.sici",
     batch=lambda xp, batched, x: xp.sici(x),
     errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
 )
 def sici(xp, x, /):
     """Sine and cosine integral.
@@ -217,6 +223,7 @@ def sici(xp, x, /):
     ref="scipy.special.shichi",
     batch=lambda xp, batched, x: xp.shichi(x),
     errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
 )
 def shichi(xp, x, /):
     """Hyperbolic sine and cosine integral.
