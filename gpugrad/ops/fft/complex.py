@@ -12,8 +12,6 @@ from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.registry.record import op
 
-# ---- arguments ---------------------------------------------------------------------------
-
 ADJOINT_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 """The `norm` with which the transform in the other direction is the adjoint."""
 

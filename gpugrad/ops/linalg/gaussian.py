@@ -36,9 +36,6 @@ def _not_positive_definite(where=""):
     )
 
 
-# ---- inverse ----------------------------------------------------------------------------
-
-
 def _spd_inverse_vjp(xp, g, out):
     return -xp.matmul(xp.matmul(out, _symmetric(xp, g)), out)
 
@@ -93,9 +90,6 @@ def spd_inverse(xp, x, /):
         half = np.tril(half)
         out[i] = half + np.tril(half, -1).T
     return out
-
-
-# ---- density ----------------------------------------------------------------------------
 
 
 def _weights(xp, residual, cov):

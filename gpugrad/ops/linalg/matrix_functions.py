@@ -65,8 +65,6 @@ def _derivative(name):
     return lambda xp, g, x: _along(xp, name, adjoint(xp, x), g)
 
 
-# ---- exponential -------------------------------------------------------------------------
-
 _PADE = [  # of the exponential, numerator of order 13: N. Higham, SIAM J. Matrix Anal. 26 (2005)
     math.comb(13, k) * math.factorial(26 - k) / math.factorial(26) for k in range(14)
 ]
@@ -113,9 +111,6 @@ def expm(xp, x, /):
     for k in range(int(halvings.max())):
         out = lib.where(k < halvings, out @ out, out)
     return out
-
-
-# ---- square root and logarithm -----------------------------------------------------------
 
 
 def _schur_roots(xp, name, x):
@@ -259,9 +254,6 @@ def logm(xp, x, /):
     return scale * out
 
 
-# ---- Sylvester's equation ----------------------------------------------------------------
-
-
 def _sylvester_adjoint(xp, g, a, b):
     """The solution of the adjoint equation, from which all gradients follow."""
     return xp.solve_sylvester(adjoint(xp, a), adjoint(xp, b), g)
@@ -370,9 +362,6 @@ def solve_sylvester(xp, a, b, q, /):
     if not q.size:
         return q.copy()
     return (_sylvester_schur if xp is NUMPY else _sylvester_kronecker)(xp, a, b, q)
-
-
-# ---- polar decomposition -----------------------------------------------------------------
 
 
 def _polar_samples(rng):

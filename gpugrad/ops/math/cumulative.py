@@ -282,8 +282,6 @@ cumulative_logsumexp = _scan(
     kinds="f",
 )
 
-# ---- recurrence --------------------------------------------------------------------------
-
 
 def _shifted(xp, y, axis, reverse):
     """Put each element in the place of the next one (of the one before, if reverse)."""

@@ -131,9 +131,6 @@ def _by_numpy(operands, subscripts, optimize):
     return np.einsum(subscripts, *operands, optimize=optimize)
 
 
-# ---- as products of matrices -------------------------------------------------------------
-
-
 def _by_products(xp, operands, subscripts):
     """By `matmul`, which a CUDA graph can capture, unlike CuPy's einsum."""
     terms, result = _labels(subscripts, tuple(x.ndim for x in operands))

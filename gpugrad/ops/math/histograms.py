@@ -13,8 +13,6 @@ from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.registry.record import op
 
-# ---- counts of integers ------------------------------------------------------------------
-
 
 def _bincount_batch(xp, batched, x, weights, *, minlength):
     """All examples at once: each counts into its own stretch of one result."""

@@ -1,10 +1,11 @@
 """NumPy's polynomials: vectors of coefficients, that of the highest power first.
 
-`polyval` and `polyder` are in `signal`. Leading zeros stay: lengths do not depend on values.
+Leading zeros stay: the length of a result does not depend on values.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -24,6 +25,68 @@ def _vectors(name, *values):
         shape = getattr(x, "shape", ())
         if len(shape) != 1:
             raise ShapeError(f"{name}: coefficients have one axis; a shape is {tuple(shape)}.")
+
+
+@op(
+    kinds="fci",
+    samples=shaped([(3,), (2, 3)], [(4,), ()], [(1,), (2,)], [(0,), (2,)]),
+    errors=[([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"polyval: .*\(2, 2\)")],
+)
+def polyval(xp, p, x, /):
+    """Value of a polynomial at `x`, by Horner's scheme.
+
+    Args:
+        p: array of shape (n,): its coefficients, that of the highest power first.
+        x: array of any shape, or a number.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    >>> print(gg.polyval([1.0, 0.0, 2.0], [1.0, 2.0]))
+    [3. 6.]
+    """
+    _vectors("polyval", p)
+    if not p.size:
+        return x * 0
+    y = xp.getitem(p, index=(0,))
+    if p.size == 1:  # with the shape and dtype of a longer one
+        return x * 0 + y
+    for k in range(1, p.size):
+        y = y * x + xp.getitem(p, index=(k,))
+    return y
+
+
+@op(
+    kinds="fci",
+    ref=lambda p, m=1: np.polyder(p, m),
+    samples=shaped([(4,)], ([(4,)], {"m": 2}), [(1,)], ([(3,)], {"m": 0})),
+    errors=[
+        ([np.ones((2, 2))], {}, ShapeError, r"\(2, 2\)"),
+        ([np.ones(2)], {"m": -1}, ArgumentError, "polyder: .*m=-1"),
+    ],
+)
+def polyder(xp, p, /, m=1):
+    """Coefficients of a derivative of a polynomial.
+
+    Args:
+        p: array of shape (n,): coefficients, that of the highest power first.
+        m: how many times to differentiate.
+
+    Returns:
+        Tensor of shape (max(n - m, 0),).
+
+    >>> print(gg.polyder([1.0, 5.0, 2.0]))
+    [2. 5.]
+    """
+    _vectors("polyder", p)
+    if m < 0:
+        raise ArgumentError(f"polyder: m must not be negative, got m={m}.")
+    n = max(p.size - m, 0)
+    kept = xp.getitem(p, index=(slice(n),))
+    if not n or not m:
+        return kept
+    powers = [math.perm(p.size - 1 - k, m) for k in range(n)]
+    return xp.stack([powers[k] * xp.getitem(kept, index=(k,)) for k in range(n)])
 
 
 def _in_front(xp, x, n):

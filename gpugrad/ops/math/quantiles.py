@@ -13,8 +13,6 @@ from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.ops.math.nan_reductions import quiet
 from gpugrad.registry.record import op
 
-# ---- elements by rank --------------------------------------------------------------------
-
 
 def _order_statistics_vjp(xp, g, out, x, ranks):
     """Equal elements share the gradient of their rank: one pass for each rank, and no sort."""

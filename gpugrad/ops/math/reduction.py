@@ -293,9 +293,6 @@ def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     return out if keepdims else out.reshape(reduced(x.shape, axis))
 
 
-# ---- without a gradient -----------------------------------------------------------------
-
-
 def _index(name, which, result):
     """Index of an extreme; of axis None it counts through all elements of an example."""
 

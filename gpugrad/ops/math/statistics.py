@@ -14,8 +14,6 @@ from gpugrad.errors import AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
-# ---- range -------------------------------------------------------------------------------
-
 
 @op(
     kinds="fi",
@@ -36,9 +34,6 @@ def ptp(xp, x, /, axis=None, *, keepdims=False):
     """
     largest = xp.max(x, axis=axis, keepdims=keepdims)
     return largest - xp.min(x, axis=axis, keepdims=keepdims)
-
-
-# ---- averages ----------------------------------------------------------------------------
 
 
 def _axes_of(name, x, axis):
