@@ -351,16 +351,11 @@ tan = _analytic(
     domain=(-1, 1),
 )
 asin = _analytic(
-    "asin(x)",
-    "Inverse sine, in radians.",
-    _asin_slope,
-    "[0.        1.5707964]",
-    forward="arcsin",
-    **_INSIDE,
+    "asin(x)", "Arcsine, in radians.", _asin_slope, "1.5707964", "1.0", forward="arcsin", **_INSIDE
 )
 acos = _analytic(
     "acos(x)",
-    "Inverse cosine, in radians.",
+    "Arccosine, in radians.",
     lambda xp, x: -_asin_slope(xp, x),
     "[1.5707964 0.       ]",
     forward="arccos",
@@ -368,7 +363,7 @@ acos = _analytic(
 )
 atan = _analytic(
     "atan(x)",
-    "Inverse tangent, in radians.",
+    "Arctangent, in radians.",
     lambda xp, x: 1 / (1 + x * x),
     "[0.        0.7853982]",
     forward="arctan",

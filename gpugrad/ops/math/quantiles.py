@@ -262,14 +262,16 @@ def _level_errors(scale) -> list[Any]:
     ]
 
 
-def _by_level(name, what, nan, returns, example, scale=1):
-    """A quantile or percentile; with `nan`, of the elements that are not NaN."""
+def _by_level(name, what, example):
+    """Declare a quantile or percentile; one of a nan name is of the elements that are not NaN."""
+    nan, scale = name.startswith("nan"), 100 if "percent" in name else 1
     compute = _nanquantile if nan else _quantile
 
     def forward(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
         shape, levels = _levels(name, x, q, method, scale)
         return compute(xp, name, x, shape, levels, axis, method, keepdims)
 
+    returns = " Of equal elements one gets the gradient." if nan else ""
     forward.__doc__ = f"""{what}
 
     Args:
@@ -279,7 +281,8 @@ def _by_level(name, what, nan, returns, example, scale=1):
             ``"linear"``, ``"lower"``, ``"higher"``, ``"nearest"``, ``"midpoint"``.
 
     Returns:
-        Tensor: the axes of `q`, then those of `x` without the reduced ones; {returns}
+        Tensor: the axes of `q`, then those of `x` without the reduced ones; NaN where
+        {"all elements are" if nan else "an element is"} NaN.{returns}
 
     >>> print(gg.{name}({example[0]}))
     {example[1]}
@@ -290,41 +293,28 @@ def _by_level(name, what, nan, returns, example, scale=1):
     return op(name=name, kinds=kinds, samples=samples, ref=ref, errors=errors)(forward)
 
 
-_NAN_IF_ANY = "NaN where there is\n        a NaN."
-_NAN_IF_ALL = "NaN where there is\n        nothing else. Of equal elements one gets the gradient."
-
 quantile = _by_level(
     "quantile",
     """Quantiles along axes: what a share `q` of the elements does not exceed.
 
     The gradient goes to the two neighbours of the quantile by their weights; elements that are
     equal share it.""",
-    False,
-    _NAN_IF_ANY,
     ("[1.0, 2.0, 4.0, 8.0], [0.5, 0.75]", "[3. 5.]"),
 )
 percentile = _by_level(
     "percentile",
     "Percentiles along axes: `quantile` with levels from 0 to 100.",
-    False,
-    _NAN_IF_ANY,
     ("[1.0, 2.0, 4.0], 50", "2.0"),
-    100,
 )
 nanquantile = _by_level(
     "nanquantile",
     "Quantiles along axes of what is not NaN; gradients of NaNs are 0.",
-    True,
-    _NAN_IF_ALL,
     ("[1.0, np.nan, 2.0, 4.0], 0.5", "2.0"),
 )
 nanpercentile = _by_level(
     "nanpercentile",
     "Percentiles along axes of what is not NaN: `nanquantile` with levels from 0 to 100.",
-    True,
-    _NAN_IF_ALL,
     ("[1.0, np.nan, 2.0, 4.0], 50", "2.0"),
-    100,
 )
 
 
