@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -91,7 +92,7 @@ def _lu_each(x):
     return lu, pivots
 
 
-_MATRICES = {
+_MATRICES: dict[str, Any] = {
     "samples": shaped([(3, 3)], [(3, 2)], [(2, 3)], [(2, 2, 2)], [(0, 2, 2)]),
     "errors": [NO_MATRIX],
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +113,7 @@ def _analytic(signature, doc, d, result, at="[0.0, 1.0]", **more):
     return elementwise(signature, d=[d], kinds="fc", doc=doc, example=(at, result), **more)
 
 
-_POSITIVE = {"singular": True, "domain": (0.5, 3)}
+_POSITIVE: dict[str, Any] = {"singular": True, "domain": (0.5, 3)}
 _NONZERO = ((-2, 2), (0.5, 2))
 _PAIR = "[1.0, 2.0], 10.0"
 
@@ -325,7 +326,7 @@ logaddexp = elementwise(
 
 # ---- trigonometric and hyperbolic --------------------------------------------------------
 
-_INSIDE = {"domain": (-0.8, 0.8), "singular": True}
+_INSIDE: dict[str, Any] = {"domain": (-0.8, 0.8), "singular": True}
 
 
 def _asin_slope(xp, x):

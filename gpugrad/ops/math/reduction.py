@@ -145,23 +145,6 @@ def _freedom(shape, axis, correction, ddof):
     return max(count(shape, axis) - (correction if ddof is None else ddof), 0)
 
 
-def _std_slope(xp, out, x, axis, correction, ddof):
-    """(x - mean) / (n std); 0 where all are equal (there it is 0 / 0), NaN where the std is."""
-    n = _freedom(x.shape, axis, correction, ddof)
-    d = x - xp.mean(x, axis=axis, keepdims=True)
-    return xp.masked_divide(d, out * n) if n else d * float("nan")
-
-
-def _std_vjp(xp, g, out, x, axis, correction, keepdims, ddof):
-    g, out = (expand(xp, v, x.shape, axis, keepdims) for v in (g, out))
-    return g * _std_slope(xp, out, x, axis, correction, ddof)
-
-
-def _std_masked(xp, g, out, x, axis, correction, keepdims, ddof):
-    g, out = (expand(xp, v, x.shape, axis, keepdims) for v in (g, out))
-    return xp.masked_multiply(g, _std_slope(xp, out, x, axis, correction, ddof))
-
-
 def _spread(name, forward, what, **more):
     """Variance or standard deviation, from ``forward(xp, x, axis, correction, keepdims, ddof)``."""
 
