@@ -148,17 +148,11 @@ def _matrix_ord(x, ord, axis):
 
 
 @op(
-    kinds="fc",
-    ref="numpy.linalg.norm",
+    kinds="fc", ref="numpy.linalg.norm",
     samples=shaped(
-        [(2, 3, 2)],
-        ([(4,)], {"ord": 3}),
-        ([(2, 3)], {"ord": "nuc"}),
-        [()],
-        ([(2, 3)], {"axis": 0, "ord": 1, **_KEPT}),
-        ([(2, 3)], _KEPT),
-        ([(3, 2, 2)], {"axis": (0, -1)}),
-        ([(2, 2, 3)], {"axis": (2, 0), "ord": 1}),
+        [(2, 3, 2)], ([(4,)], {"ord": 3}), ([(2, 3)], {"ord": "nuc"}), [()],
+        ([(2, 3)], {"axis": 0, "ord": 1, **_KEPT}), ([(2, 3)], _KEPT),
+        ([(3, 2, 2)], {"axis": (0, -1)}), ([(2, 2, 3)], {"axis": (2, 0), "ord": 1}),
         ([(2, 2, 3)], {"axis": (0, 2), "ord": 2, **_KEPT}),
     ),
     errors=[
@@ -166,8 +160,9 @@ def _matrix_ord(x, ord, axis):
         ([np.ones((2, 2))], {"axis": (0, 1, 1)}, ArgumentError, r"norm.*axis=\(0, 1, 1\)"),
         ([np.ones((2, 2))], {"axis": (1, -1)}, ArgumentError, r"norm.*twice"),
         ([np.ones(3)], {"ord": "nuc"}, ArgumentError, "vector_norm.*'nuc'"),
+        ([np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
     ],
-)
+)  # fmt: skip
 def norm(xp, x, /, ord=None, axis=None, *, keepdims=False):
     """Norm of vectors or matrices, as numpy.linalg.norm.
 

@@ -1,4 +1,4 @@
-"""Matrices made of vectors or of other matrices, products of many, and equations of tensors."""
+"""Matrices built from vectors or blocks, products of many, and tensor equations."""
 
 from __future__ import annotations
 

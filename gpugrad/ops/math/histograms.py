@@ -259,9 +259,8 @@ def _edges_of(name: str, x: Tensor, bins: Any, range: Any) -> Tensor:
     if isinstance(bins, str):
         raise ArgumentError(f"{name}: bins={bins!r}: give a number of bins, or their edges.")
     edges = tensor(bins)
-    known = (
-        edges._data if isinstance(bins, Tensor) else edges.numpy()
-    )  # reading a GPU's edges would synchronize
+    # reading the edges of a Tensor from a GPU would synchronize
+    known = edges._data if isinstance(bins, Tensor) else edges.numpy()
     if type(known) is np.ndarray and known.ndim and (known[1:] < known[:-1]).any():
         raise ArgumentError(f"{name}: the edges in bins must be in ascending order.")
     return edges

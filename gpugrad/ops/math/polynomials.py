@@ -1,4 +1,4 @@
-"""NumPy's polynomials: vectors of coefficients, that of the highest power first.
+"""NumPy's polynomials: vectors of coefficients, highest power first.
 
 Leading zeros stay: the length of a result does not depend on values.
 """
@@ -36,7 +36,7 @@ def polyval(xp, p, x, /):
     """Value of a polynomial at `x`, by Horner's scheme.
 
     Args:
-        p: array of shape (n,): its coefficients, that of the highest power first.
+        p: array of shape (n,): its coefficients, highest power first.
         x: array of any shape, or a number.
 
     Returns:
@@ -69,7 +69,7 @@ def polyder(xp, p, /, m=1):
     """Coefficients of a derivative of a polynomial.
 
     Args:
-        p: array of shape (n,): coefficients, that of the highest power first.
+        p: array of shape (n,): coefficients, highest power first.
         m: how many times to differentiate.
 
     Returns:
@@ -103,7 +103,7 @@ def _polynomial_sum(name, combine, what, result):
     total.__doc__ = f"""Coefficients of a {what} of polynomials.
 
     Args:
-        x1, x2: arrays of one axis: coefficients, that of the highest power first.
+        x1, x2: arrays of one axis: coefficients, highest power first.
 
     Returns:
         Tensor, as long as the longer one.
@@ -123,7 +123,7 @@ def polymul(xp, x1, x2, /):
     """Coefficients of a product of polynomials.
 
     Args:
-        x1, x2: arrays of one axis: coefficients, that of the highest power first.
+        x1, x2: arrays of one axis: coefficients, highest power first.
 
     Returns:
         Tensor of shape (x1.size + x2.size - 1,).
@@ -145,7 +145,7 @@ def polydiv(xp, u, v, /):
     """Quotient and remainder of polynomials, by long division.
 
     Args:
-        u: array of one axis: coefficients of the dividend, that of the highest power first.
+        u: array of one axis: coefficients of the dividend, highest power first.
         v: array of one axis: coefficients of the divisor; the first is not 0.
 
     Returns:
@@ -189,7 +189,7 @@ def polyint(xp, p, /, m=1, k=None):
     """Coefficients of an antiderivative of a polynomial.
 
     Args:
-        p: array of one axis: coefficients, that of the highest power first.
+        p: array of one axis: coefficients, highest power first.
         m: how many times to integrate.
         k: the constants, a number for each time, or one for all; None is 0.
 
@@ -223,14 +223,14 @@ def poly(xp, x, /):
         x: array of one axis, not empty: the roots.
 
     Returns:
-        Tensor of shape (x.size + 1,), the coefficient of the highest power first.
+        Tensor of shape (x.size + 1,), highest power first.
 
     >>> print(gg.poly([1.0, 2.0]))
     [ 1. -3.  2.]
     """
     _vectors("poly", x)
     if not x.size:
-        raise ShapeError("poly: no roots are given, their shape is (0,).")
+        raise ShapeError("poly: at least one root is needed, the shape is (0,).")
     x = xp.astype(x, np.float64) if x.dtype.kind in "biu" else x
     factors = [
         xp.pad(-xp.getitem(x, index=slice(k, k + 1)), (1, 0), constant_values=1.0)
@@ -264,7 +264,7 @@ def polyfit(xp, x, y, /, deg):
         deg: degree of the polynomial; m > deg points determine it.
 
     Returns:
-        Tensor of shape (deg + 1,), or (deg + 1, k): the coefficient of the highest power first.
+        Tensor of shape (deg + 1,), or (deg + 1, k): highest power first.
 
     >>> print(gg.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1))
     [2. 1.]
@@ -298,7 +298,7 @@ def roots(xp, p, /):
     """Roots of a polynomial: the eigenvalues of its companion matrix.
 
     Args:
-        p: array of one axis: coefficients, that of the highest power first, which is not 0.
+        p: array of one axis: coefficients, highest power first, which is not 0.
 
     Returns:
         Complex Tensor of shape (p.size - 1,). Where roots are equal there is no gradient.

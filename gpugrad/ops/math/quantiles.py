@@ -82,16 +82,9 @@ _PLOTTING = {  # (alpha, beta) of Hyndman and Fan, "Sample quantiles", Am. Stat.
 }
 _OF_THE_SAMPLE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 METHODS = (
-    "inverted_cdf",
-    "averaged_inverted_cdf",
-    "closest_observation",
-    *_PLOTTING,
-    "linear",
-    "lower",
-    "higher",
-    "midpoint",
-    "nearest",
-)
+    "inverted_cdf", "averaged_inverted_cdf", "closest_observation", *_PLOTTING, "linear",
+    "lower", "higher", "midpoint", "nearest",
+)  # fmt: skip
 
 
 def _position(floor, where, n, q, method):

@@ -170,7 +170,7 @@ def _interp_samples(rng):
     ],
 )
 def interp(xp, x, points, values, /, left=None, right=None, period=None):
-    """Values at `x` of the piecewise linear function through given points.
+    """Values at `x` of the piecewise linear function through points.
 
     All three arrays get gradients; the one by `x` is the slope of the piece to the right.
 
