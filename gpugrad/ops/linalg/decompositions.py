@@ -25,7 +25,7 @@ from ml_dtypes import finfo  # knows bfloat16, too
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError
 from gpugrad.ops.arrays.shape import need_matrices
-from gpugrad.ops.linalg.solve import NO_MATRIX, NOT_SQUARE, STACKS, as_inexact
+from gpugrad.ops.linalg.solve import NO_MATRIX, NOT_SQUARE, STACKS, as_inexact, square_op
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
 
@@ -272,15 +272,9 @@ def _eig_samples(rng):
     yield [np.array([[1.0, 2.0], [-3.0, 0.5]])], {}  # a conjugate pair
 
 
-_SQUARES = STACKS | {"samples": _eig_samples, "errors": [NOT_SQUARE]}
-
-
-@op([_eig_vjp], outputs=2, ref=_eig_ref, **_SQUARES)
+@square_op([_eig_vjp], outputs=2, ref=_eig_ref, samples=_eig_samples)
 def eig(xp, x, /):
     """Eigenvalues and eigenvectors of square matrices.
-
-    Args:
-        x: array of shape (..., n, n), real or complex.
 
     Returns:
         Two complex Tensors: the eigenvalues, in no order, of shape (..., n), and (..., n, n)
@@ -297,12 +291,9 @@ def eig(xp, x, /):
     return w.astype(dtype, copy=False), v.astype(dtype, copy=False)
 
 
-@op(ref=lambda x: _eig_ref(x)[0], **_SQUARES | {"batch": None})
+@square_op(ref=lambda x: _eig_ref(x)[0], samples=_eig_samples)
 def eigvals(xp, x, /):
     """Eigenvalues of square matrices.
-
-    Args:
-        x: array of shape (..., n, n), real or complex.
 
     Returns:
         Complex Tensor of shape (..., n), in the order of `eig`, with its gradient.

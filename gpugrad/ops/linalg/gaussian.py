@@ -16,7 +16,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ShapeError, SingularMatrixError
 from gpugrad.kernels.libraries import cusolver
-from gpugrad.ops.linalg.solve import NOT_SQUARE, as_inexact, need_square
+from gpugrad.ops.linalg.solve import as_inexact, need_square, square_op
 from gpugrad.registry.record import op
 
 
@@ -45,21 +45,18 @@ def _spd_inverse_samples(rng):
         yield [_positive_definite(rng, *shape)], {}
 
 
-@op(
+@square_op(
     [_spd_inverse_vjp],
-    batch="stack",
+    kinds="f",
     samples=_spd_inverse_samples,
     ref=lambda x: np.linalg.inv((x + np.swapaxes(x, -1, -2)) / 2),
-    errors=[NOT_SQUARE, ([-np.eye(2)], {}, SingularMatrixError, "spd_inverse.*positive definite")],
+    errors=[([-np.eye(2)], {}, SingularMatrixError, "spd_inverse.*positive definite")],
 )
 def spd_inverse(xp, x, /):
     """Inverse of symmetric positive definite matrices, from their Cholesky factors.
 
     Half the work of `inv`, and symmetric to the last bit. It reads (x + x^T) / 2, so the gradient
     is symmetric.
-
-    Args:
-        x: array of shape (..., n, n).
 
     >>> print(gg.spd_inverse([[4.0, 2.0], [2.0, 2.0]]))
     [[ 0.5 -0.5]

@@ -17,7 +17,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
-from gpugrad.ops.linalg.solve import NO_MATRIX, NOT_SQUARE, STACKS, as_inexact, need_square
+from gpugrad.ops.linalg.solve import NO_MATRIX, STACKS, as_inexact, need_square, square_op
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
 
@@ -71,21 +71,12 @@ _PADE = [  # of the exponential, numerator of order 13: N. Higham, SIAM J. Matri
 _PADE_LIMIT = 5.371920351148152
 
 
-@op(
-    [_derivative("expm")],
-    samples=_samples(),
-    ref="scipy.linalg.expm",
-    errors=[NOT_SQUARE],
-    **STACKS,
-)
+@square_op([_derivative("expm")], samples=_samples(), ref="scipy.linalg.expm")
 def expm(xp, x, /):
     """Exponential of square matrices: the sum of x^k / k!.
 
     Scaling and squaring with the Pade approximant of order 13, N. Higham, SIAM J. Matrix Anal.
     Appl. 26 (2005) 1179.
-
-    Args:
-        x: array of shape (..., n, n).
 
     >>> print(gg.linalg.expm([[0.0, 1.0], [0.0, 0.0]]))
     [[1. 1.]
@@ -173,23 +164,18 @@ def _sqrtm_vjp(xp, g, out):
     return xp.solve_sylvester(root, root, g)
 
 
-@op(
+@square_op(
     [_sqrtm_vjp],
     samples=_samples(3.0),
     ref=_each(lambda x: NUMPY.linalg.sqrtm(x)),
     errors=[
-        NOT_SQUARE,
         ([-np.eye(2)], {}, ArgumentError, "sqrtm.*negative.*complex128"),
         ([np.eye(2, k=1)], {}, SingularMatrixError, "sqrtm.*singular"),
         ([np.full((2, 2), np.nan)], {}, ArgumentError, "sqrtm.*NaN"),
     ],
-    **STACKS,
 )
 def sqrtm(xp, x, /):
     """Square root of square matrices: the one whose eigenvalues have no negative real part.
-
-    Args:
-        x: array of shape (..., n, n).
 
     Returns:
         Tensor of the shape of `x`. Its gradient is not finite where `x` is singular. Real
@@ -208,16 +194,14 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)
 _LOG_LIMIT = 0.264  # where their partial fractions of log(1 + x) are exact to float64
 
 
-@op(
+@square_op(
     [_derivative("logm")],
     samples=_samples(3.0),
     ref=_each(lambda x: NUMPY.linalg.logm(x)),
     errors=[
-        NOT_SQUARE,
         ([-np.eye(2)], {}, ArgumentError, "logm.*negative.*complex128"),
         ([np.zeros((2, 2))], {}, SingularMatrixError, "logm.*singular"),
     ],
-    **STACKS,
 )
 def logm(xp, x, /):
     """Logarithm of square matrices: the one whose eigenvalues have angles between -pi and pi.
@@ -225,9 +209,6 @@ def logm(xp, x, /):
     Square roots until the matrix is near the identity, then a Pade approximant in partial
     fractions: N. Higham, "Functions of Matrices" (2008), chapter 11. Real matrices with a
     negative eigenvalue, and elements that are not finite, raise.
-
-    Args:
-        x: array of shape (..., n, n).
 
     >>> print(gg.linalg.logm([[1.0, 1.0], [0.0, 1.0]]))
     [[0. 1.]

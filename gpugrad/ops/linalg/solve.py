@@ -42,7 +42,19 @@ def _matrices(*shapes, shift=2.0):
     return [sample(*case) for case in shapes]
 
 
-_ON_SQUARES = STACKS | {"samples": calls(*_matrices(*_SQUARE)), "errors": [NOT_SQUARE]}
+def square_op(vjp=None, *, errors=(), **record):
+    """`op` for one array of square matrices, which need not be said in its docstring."""
+
+    def declare(forward):
+        head, mark, example = forward.__doc__.partition(">>>")
+        head += "Args:\n        x: array of shape (..., n, n).\n\n    "
+        forward.__doc__ = head + mark + example
+        defaults = {"samples": calls(*_matrices(*_SQUARE)), "kinds": "fc"}
+        if vjp is not None:
+            defaults["batch"] = "stack"
+        return op(vjp, errors=[NOT_SQUARE, *errors], **defaults | record)(forward)
+
+    return declare
 
 
 def as_inexact(x):
@@ -306,17 +318,13 @@ def _inv_vjp(xp, g, out):
     return -xp.matmul(xp.matmul(a, g), a)
 
 
-@op(
+@square_op(
     [_inv_vjp],
     ref="numpy.linalg.inv",
-    **_ON_SQUARES
-    | {"errors": [NOT_SQUARE, ([np.ones((2, 2))], {}, SingularMatrixError, "[Ss]ingular")]},
+    errors=[([np.ones((2, 2))], {}, SingularMatrixError, "[Ss]ingular")],
 )
 def inv(xp, x, /):
     """Inverse of square matrices.
-
-    Args:
-        x: array of shape (..., n, n).
 
     >>> print(gg.inv([[2.0, 0.0], [0.0, 4.0]]))
     [[0.5  0.  ]
@@ -390,12 +398,9 @@ def _adjugate_ref(x):
     return out
 
 
-@op([_adjugate_vjp], ref=_adjugate_ref, **_ON_SQUARES)
+@square_op([_adjugate_vjp], ref=_adjugate_ref)
 def adjugate(xp, x, /):
     """Transposed cofactors of square matrices: det(x) * inv(x), defined for singular ones too.
-
-    Args:
-        x: array of shape (..., n, n).
 
     Returns:
         Tensor of the shape of `x`. Its gradient is not finite where `x` is singular.
@@ -420,12 +425,9 @@ def _det_vjp(xp, g, x):
     return _scaled(xp, g, adjoint(xp, xp.adjugate(x)))
 
 
-@op([_det_vjp], ref="numpy.linalg.det", **_ON_SQUARES)
+@square_op([_det_vjp], ref="numpy.linalg.det")
 def det(xp, x, /):
     """Determinant of square matrices.
-
-    Args:
-        x: array of shape (..., n, n).
 
     Returns:
         Tensor of shape (...). The gradient, the cofactors, is exact for singular matrices
@@ -450,19 +452,14 @@ def _slogdet_vjp(xp, g, out, x):
     return _scaled(xp, scale, adjoint(xp, xp.inv(stand_in)))
 
 
-@op(
+@square_op(
     [_slogdet_vjp],
     outputs=2,
     ref="numpy.linalg.slogdet",
     samples=calls(*_matrices(*_SQUARE), *_matrices(((2, 2),), shift=-2.0)),
-    errors=[NOT_SQUARE],
-    **STACKS,
 )
 def slogdet(xp, x, /):
     """Sign and logarithm of the absolute value of the determinant of square matrices.
-
-    Args:
-        x: array of shape (..., n, n).
 
     Returns:
         Two Tensors of shape (...): the sign (for complex matrices a number of absolute value
