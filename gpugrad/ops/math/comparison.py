@@ -72,7 +72,6 @@ maximum = elementwise(
     doc="The larger of two. Of equal ones the first gets the gradient, as in TensorFlow.",
     example=("[1.0, 3.0], 2.0", "[2. 3.]"),
 )
-
 minimum = elementwise(
     "minimum(x, y)",
     d=[lambda xp, x, y: x <= y, lambda xp, x, y: xp.logical_not(x <= y)],

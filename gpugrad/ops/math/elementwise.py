@@ -118,11 +118,9 @@ _NONZERO = ((-2, 2), (0.5, 2))
 _PAIR = "[1.0, 2.0], 10.0"
 
 add = elementwise("add(x, y)", d=[1, 1], kinds="fci", doc="Sum.", example=(_PAIR, "[11. 12.]"))
-
 subtract = elementwise(
     "subtract(x, y)", d=[1, -1], kinds="fci", doc="Difference.", example=(_PAIR, "[-9. -8.]")
 )
-
 multiply = elementwise(
     "multiply(x, y)",
     d=[lambda xp, y: y, lambda xp, x: x],
@@ -152,7 +150,6 @@ divide = elementwise(
     doc="Quotient, elementwise; integers give float64.",
     example=("[1.0, 2.0], 4.0", "[0.25 0.5 ]"),
 )
-
 masked_divide = elementwise(
     "masked_divide(x, y)",
     vjp=[_masked_divide_x, _masked_divide_y],
@@ -176,7 +173,6 @@ floor_divide = elementwise(
     doc="Largest whole number not above the quotient. Its gradient is None.",
     example=("[7.0, -7.0], 2.0", "[ 3. -4.]"),
 )
-
 remainder = elementwise(
     "remainder(x, y)",
     d=[1, lambda xp, x, y: -xp.floor_divide(x, y)],
@@ -185,7 +181,6 @@ remainder = elementwise(
     doc="What is left by `floor_divide`; has the sign of `y`.",
     example=("[7.0, -7.0], 4.0", "[3. 1.]"),
 )
-
 fmod = elementwise(
     "fmod(x, y)",
     d=[1, lambda xp, out, x, y: xp.round((out - x) / y)],
@@ -198,7 +193,6 @@ fmod = elementwise(
 negative = elementwise(
     "negative(x)", d=[-1], kinds="fci", doc="-`x`.", example=("[1.0, -2.0]", "[-1.  2.]")
 )
-
 positive = elementwise(
     "positive(x)", d=[1], kinds="fci", doc="A copy of `x`.", example=("[1.0, -2.0]", "[ 1. -2.]")
 )
@@ -262,7 +256,6 @@ rsqrt = _analytic(
     ref=lambda x: x**-0.5,
     **_POSITIVE,
 )
-
 cbrt = elementwise(
     "cbrt(x)",
     d=[lambda xp, out: 1 / (3 * out * out)],
@@ -270,7 +263,6 @@ cbrt = elementwise(
     example=("[1.0, 8.0]", "[1. 2.]"),
     **_POSITIVE,
 )
-
 reciprocal = _analytic(
     "reciprocal(x)", "1 / x.", lambda xp, out: -out * out, "[0.5 2. ]", "[2.0, 0.5]", **_POSITIVE
 )
@@ -424,7 +416,6 @@ atanh = _analytic(
 deg2rad = elementwise(
     "deg2rad(x)", d=[math.pi / 180], doc="Degrees as radians.", example=("180.0", "3.1415927")
 )
-
 rad2deg = elementwise(
     "rad2deg(x)", d=[180 / math.pi], doc="Radians as degrees.", example=("3.1415927", "180.0")
 )
@@ -458,7 +449,6 @@ real = elementwise(
     doc="Real part.",
     example=("1 + 2j", "1.0"),
 )
-
 imag = elementwise(
     "imag(x)",
     kinds="fc",
@@ -469,7 +459,6 @@ imag = elementwise(
     doc="Imaginary part.",
     example=("1 + 2j", "2.0"),
 )
-
 conj = elementwise(
     "conj(x)",
     vjp=[lambda xp, g: xp.conj(g)],

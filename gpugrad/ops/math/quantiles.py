@@ -311,7 +311,11 @@ nanpercentile = _by_level(
 )
 
 
-def _median(name, compute, what, returns, example, **more):
+def _median(name, what, example, **more):
+    compute, which = _nanquantile, "all elements are"
+    if not name.startswith("nan"):
+        compute, which = _quantile, "an element is"
+
     def forward(xp, x, /, axis=None, *, keepdims=False):
         middle = compute(xp, name, x, (), [0.5], axis, "linear", keepdims)
         return middle * 1.0 if x.dtype.kind in "biu" else middle
@@ -322,7 +326,7 @@ def _median(name, compute, what, returns, example, **more):
         x: array, not empty along the axes; integers give float64.
 
     Returns:
-        Tensor without the reduced axes; {returns}.
+        Tensor without the reduced axes; NaN where {which} NaN.
 
     >>> print(gg.{name}({example}))
     3.0
@@ -332,20 +336,16 @@ def _median(name, compute, what, returns, example, **more):
 
 median = _median(
     "median",
-    _quantile,
     """Middle element along axes, or the mean of the two in the middle.
 
     Elements that are equal to it share its gradient.""",
-    "NaN where there is a NaN",
     "[4.0, 1.0, 2.0, 8.0]",
     kinds="fi",
     samples=_MEDIANS,
 )
 nanmedian = _median(
     "nanmedian",
-    _nanquantile,
     "Median along axes of what is not NaN; gradients of NaNs are 0.",
-    "NaN where there is nothing else",
     "[4.0, np.nan, 2.0]",
     samples=_with_nan(_MEDIANS),
     ref=quiet("nanmedian"),

@@ -15,8 +15,8 @@ from gpugrad.registry.record import op
 
 _KEPT = {"axis": (-1, 1), "keepdims": True}
 _EVERY = along_axis({"axis": None}, {"axis": (0, 2)}, _KEPT, {"axis": ()})
-_NO_AXIS: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
-_EMPTY = [*_NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
+NO_AXIS: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
+EMPTY = [*NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
 
 
 def _reducing(name):
@@ -36,7 +36,7 @@ _TOTALS: dict[str, Any] = {
     "samples": along_axis(
         {"axis": None}, {"axis": (0, 2), "dtype": np.complex128}, _KEPT, {"axis": ()}
     ),
-    "errors": [*_NO_AXIS, REAL_DTYPE],
+    "errors": [*NO_AXIS, REAL_DTYPE],
 }
 
 
@@ -116,7 +116,7 @@ def _mean_vjp(xp, g, x_shape, axis, keepdims):
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-@op([_mean_vjp], linear=True, kinds="fc", samples=_EVERY, errors=_NO_AXIS, batch=_reducing("mean"))
+@op([_mean_vjp], linear=True, kinds="fc", samples=_EVERY, errors=NO_AXIS, batch=_reducing("mean"))
 def mean(xp, x, /, axis=None, *, keepdims=False):
     """Arithmetic mean along axes.
 
@@ -164,7 +164,7 @@ def _spread(name, forward, what, **more):
     """
     keywords = {"axis": None}, {"axis": (0, 2), "keepdims": True}, {"axis": 1, "correction": 1}
     samples = along_axis(*keywords)
-    return op(name=name, samples=samples, ref=reference, errors=_NO_AXIS, **more)(spread)
+    return op(name=name, samples=samples, ref=reference, errors=NO_AXIS, **more)(spread)
 
 
 def _var(xp, x, axis, correction, keepdims, ddof):
@@ -232,7 +232,7 @@ def _extreme(name, which, result):
     >>> print(gg.{name}([[1.0, 2.0], [3.0, 0.0]], axis=1))
     {result}
     """
-    more = {"kinds": "fci", "samples": _EVERY, "errors": _EMPTY, "batch": _reducing(name)}
+    more = {"kinds": "fci", "samples": _EVERY, "errors": EMPTY, "batch": _reducing(name)}
     return op([_extreme_vjp], name=name, **more)(extreme)
 
 
@@ -248,7 +248,7 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
 @op(
     [_logsumexp_vjp],
     ref="scipy.special.logsumexp",
-    errors=_NO_AXIS,
+    errors=NO_AXIS,
     batch=_reducing("logsumexp"),
     cuda=kernels.logsumexp,
     samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
@@ -302,7 +302,7 @@ def _index(name, which, result):
     >>> print(gg.{name}([1.0, 3.0, 2.0]))
     {result}
     """
-    more = {"kinds": "fi", "samples": along_axis({"axis": 1, "keepdims": True}), "errors": _EMPTY}
+    more = {"kinds": "fi", "samples": along_axis({"axis": 1, "keepdims": True}), "errors": EMPTY}
     return op(name=name, differentiable=False, batch=batch, **more)(index)
 
 
@@ -322,7 +322,7 @@ def _test(name, what, result):
     >>> print(gg.{name}([True, False]))
     {result}
     """
-    more = {"kinds": "fib", "samples": _EVERY, "errors": _NO_AXIS, "batch": _reducing(name)}
+    more = {"kinds": "fib", "samples": _EVERY, "errors": NO_AXIS, "batch": _reducing(name)}
     return op(name=name, differentiable=False, **more)(test)
 
 
@@ -333,7 +333,7 @@ all_ = _test("all", "Whether all elements are", False)
 @op(
     differentiable=False,
     kinds="fib",
-    errors=_NO_AXIS,
+    errors=NO_AXIS,
     batch=_reducing("count_nonzero"),
     samples=calls(
         lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: [uniform(rng, 3)]
