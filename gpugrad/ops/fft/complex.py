@@ -93,9 +93,6 @@ def wide(name, kinds, x):
     return x.astype(np.float64) if x.dtype.kind in "biu" else x
 
 
-# ---- the primitive -----------------------------------------------------------------------
-
-
 def _fft_c2c_vjp(xp, g, x_dtype, axes, norm, inverse):
     y = xp.fft_c2c(g, axes=axes, norm=ADJOINT_NORM[norm], inverse=not inverse)
     return y if x_dtype.kind == "c" else xp.real(y)

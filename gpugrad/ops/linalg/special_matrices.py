@@ -15,8 +15,6 @@ from gpugrad.errors import ArgumentError, AxisError, ShapeError, SingularMatrixE
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
-# ---- from blocks and vectors -------------------------------------------------------------
-
 
 def _lists(*cases):
     """Samples for ops on one list of arrays, by their shapes."""
@@ -225,9 +223,6 @@ def vander(xp, x, /, N=None, increasing=False):
     return powers if increasing else xp.flip(powers, axis=-1)
 
 
-# ---- products ----------------------------------------------------------------------------
-
-
 def _khatri_rao_ref(a, b):
     out = a[..., :, None, :] * b[..., None, :, :]
     return out.reshape(*out.shape[:-3], -1, out.shape[-1])
@@ -332,9 +327,6 @@ def multi_dot(xp, arrays, /):
 
     out = product(0, len(factors) - 1)
     return xp.squeeze(out, (-2,) * row + (-1,) * column) if row or column else out
-
-
-# ---- equations of tensors ----------------------------------------------------------------
 
 
 def _tensor_samples(rng):

@@ -145,9 +145,6 @@ def average(
     return mean, TENSOR.sum(every, axis=axis, keepdims=keepdims)
 
 
-# ---- covariance --------------------------------------------------------------------------
-
-
 def _rows(xp, name, m, rowvar):
     """One row a variable, one column an observation."""
     if type(m) in SCALARS or m.ndim > 2:
