@@ -107,7 +107,7 @@ from gpugrad.ops.math.numeric import (
 )
 from gpugrad.ops.arrays.pad import pad
 from gpugrad.ops.math.polynomials import (
-    polyadd, polysub, polymul, polydiv, polyint, poly, polyfit, roots,
+    polyadd, polysub, polymul, polydiv, polyint, poly, polyfit, roots, polyval, polyder,
 )
 from gpugrad.ops.math.products import (
     matmul, vecdot, dot, tensordot, outer, kron, cross, trace, matvec, vecmat, inner, vdot,
@@ -138,10 +138,8 @@ from gpugrad.ops.arrays.shape import (
     reshape, ravel, flatten, expand_dims, squeeze, permute_dims, matrix_transpose, moveaxis,
     swapaxes, broadcast_to, sum_to, astype,
 )
-from gpugrad.ops.math.signal import convolve, correlate, interp, unwrap, polyval, polyder
-from gpugrad.ops.arrays.sort import (
-    argsort, sort, searchsorted, top_k, partition, argpartition, lexsort, sort_complex,
-)
+from gpugrad.ops.math.signal import convolve, correlate, interp, unwrap
+from gpugrad.ops.arrays.sort import argsort, sort, searchsorted, top_k
 from gpugrad.ops.special.common import sinc, logaddexp2
 from gpugrad.ops.linalg.special_matrices import vander
 from gpugrad.ops.arrays.join_numpy import (
