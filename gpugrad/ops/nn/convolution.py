@@ -10,6 +10,7 @@ columns are made block by block, so their memory is bounded; the kernels never m
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -298,10 +299,11 @@ def _weight_grad_ref(x, g, *, kernel, groups=1, **more):
     return _transposed(lambda w: _ref(x, w, groups=groups, **more), g, of)
 
 
-@op(
+_linear_in_each = functools.partial(op, linear="each", kinds="fc")
+
+
+@_linear_in_each(
     vjp=[_of_x, _of_w],
-    linear="each",
-    kinds="fc",
     ref=_ref,
     samples=_samples("forward"),
     cuda=_launch,
@@ -362,10 +364,8 @@ def _input_grad_w(xp, g, g_, w_shape, stride, padding, dilation, groups):
     return xp.convolution_weight_grad(g, conjugate(xp, g_), kernel=w_shape[2:], **windows)
 
 
-@op(
+@_linear_in_each(
     vjp=[_input_grad_g, _input_grad_w],
-    linear="each",
-    kinds="fc",
     ref=_input_grad_ref,
     samples=_samples("input"),
     cuda=_launch_input_grad,
@@ -426,10 +426,8 @@ def _weight_grad_g(xp, g, x, stride, padding, dilation, groups):
     return xp.convolution(conjugate(xp, x), g, **_windows(stride, padding, dilation, groups))
 
 
-@op(
+@_linear_in_each(
     vjp=[_weight_grad_x, _weight_grad_g],
-    linear="each",
-    kinds="fc",
     ref=_weight_grad_ref,
     samples=_samples("weight"),
     cuda=_launch_weight_grad,

@@ -17,9 +17,6 @@ from gpugrad.ops.nn.softmax import below_max, exp_of
 from gpugrad.registry.on_arrays import wide
 from gpugrad.registry.record import op
 
-# ---- against probabilities ---------------------------------------------------------------
-
-
 _DENSE_CASES = [((4,), {}), ((2, 3), {"axis": 0}), ((2, 3, 2), {"axis": 1}), ((0, 3), {})]
 
 
@@ -107,9 +104,6 @@ def softmax_cross_entropy_grad(xp, g_, logits, labels, /, axis=-1):
     same_shape("softmax_cross_entropy_grad", logits=logits, labels=labels)
     total = xp.sum(labels, axis=axis, keepdims=True)  # 1, if they are probabilities
     return xp.expand_dims(g_, axis=axis) * (xp.softmax(logits, axis=axis) * total - labels)
-
-
-# ---- against class numbers ---------------------------------------------------------------
 
 
 def _checked_classes(name, logits, labels, ignore_index, label_smoothing):

@@ -10,8 +10,6 @@ from gpugrad.ops.nn.losses import loss, same_shape
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, op
 
-# ---- probabilities -----------------------------------------------------------------------
-
 
 def _log_from(xp, x, floor):
     """log(x), but not below `floor`; also at 0."""
@@ -91,9 +89,6 @@ def binary_cross_entropy(xp, x, y, /, weight=None):
     [  0.6931472 100.       ]
     """
     return _weighted(xp, weight, xp.probability_cross_entropy(x, y))
-
-
-# ---- scores ------------------------------------------------------------------------------
 
 
 def _sigmoid_cross_entropy(xp, x, y):
@@ -216,9 +211,6 @@ def sigmoid_focal_loss(xp, x, y, /, *, alpha=0.25, gamma=2.0):
     wrong = xp.sigmoid(-x) * y + xp.sigmoid(x) * (1 - y)
     losses = xp.sigmoid_cross_entropy(x, y) * wrong**gamma
     return losses * (alpha * y + (1 - alpha) * (1 - y)) if alpha >= 0 else losses
-
-
-# ---- several classes of an example -------------------------------------------------------
 
 
 def _check_classes(name, x):

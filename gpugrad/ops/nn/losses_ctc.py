@@ -222,33 +222,29 @@ def _unfit(xp, states, log_probs, targets, input_lengths, target_lengths):
     return ~(labels & inputs & wanted)
 
 
-def _ctc_ref(log_probs, targets, input_lengths, target_lengths, blank=0):
-    """The sum over all paths, one by one."""
-    losses = []
-    for k in range(targets.shape[0]):
-        wanted, total = targets[k, : target_lengths[k]].tolist(), 0.0
-        for path in itertools.product(range(log_probs.shape[2]), repeat=int(input_lengths[k])):
-            merged = [c for c, _ in itertools.groupby(path) if c != blank]
-            if merged == wanted:
-                total += math.exp(sum(log_probs[t, k, c] for t, c in enumerate(path)))
-        losses.append(-math.log(total) if total else math.inf)
-    return np.array(losses)
+def _paths(log_probs, targets, input_lengths, target_lengths, blank, k):
+    """All paths of example `k` that give its labels, each with its probability."""
+    wanted = targets[k, : target_lengths[k]].tolist()
+    for path in itertools.product(range(log_probs.shape[2]), repeat=int(input_lengths[k])):
+        if [c for c, _ in itertools.groupby(path) if c != blank] == wanted:
+            yield path, math.exp(sum(log_probs[t, k, c] for t, c in enumerate(path)))
+
+
+def _ctc_ref(*args, blank=0):
+    totals = [sum(p for _, p in _paths(*args, blank, k)) for k in range(len(args[1]))]
+    return np.array([-math.log(p) if p else math.inf for p in totals])
 
 
 def _sample(shape, *integers, **keywords):
     """A sample: log-probabilities of that shape, targets and lengths."""
-    return lambda rng: (
-        [uniform(rng, *shape, low=-3, high=0), *map(np.asarray, integers)],
-        keywords,
-    )
+    arrays = [np.asarray(a) for a in integers]
+    return lambda rng: ([uniform(rng, *shape, low=-3, high=0), *arrays], keywords)
 
 
 _SAMPLES = (
     _sample((4, 2, 3), [[1, 1], [2, 9]], [4, 3], [2, 1]),
     _sample((2, 2, 2), [[0, 0], [0, 0]], [2, 0], [1, 0], blank=1),
 )
-
-
 _LENGTHS = [np.array([[1, 2]]), np.array([3]), np.array([2])]
 _CTC_ERRORS = [
     ([np.ones((3, 2, 4)), *_LENGTHS], {}, ShapeError, r"\(3, 2, 4\).*\(1, 2\)"),
@@ -310,18 +306,13 @@ def ctc_losses(xp, log_probs, targets, input_lengths, target_lengths, /, *, blan
     return xp.where(wrong, math.nan, losses)
 
 
-def _occupancy_ref(log_probs, targets, input_lengths, target_lengths, blank=0):
-    """Minus the probability of each class at each step, over all paths, one by one."""
+def _occupancy_ref(log_probs, *args, blank=0):
+    """Minus the probability of each class at each step, over all paths."""
     out = np.zeros_like(log_probs)
-    for k in range(targets.shape[0]):
-        wanted = targets[k, : target_lengths[k]].tolist()
-        for path in itertools.product(range(log_probs.shape[2]), repeat=int(input_lengths[k])):
-            if [c for c, _ in itertools.groupby(path) if c != blank] == wanted:
-                p = math.exp(sum(log_probs[t, k, c] for t, c in enumerate(path)))
-                for t, c in enumerate(path):
-                    out[t, k, c] -= p
-        total = -out[0, k].sum()
-        out[:, k] /= total or 1
+    for k in range(len(args[0])):
+        for path, p in _paths(log_probs, *args, blank, k):
+            out[np.arange(len(path)), k, path] -= p
+        out[:, k] /= -out[0, k].sum() or 1
     return out
 
 

@@ -33,9 +33,6 @@ def _positive(xp, x):
     return xp.maximum(x, 0)
 
 
-# ---- labels 1 and -1 ---------------------------------------------------------------------
-
-
 @loss(lambda x, y: np.maximum(1 - x * y, 0), _labelled())
 def hinge_loss(xp, x, y, /):
     """max(1 - x y, 0): scores should have the sign of their labels, and be 1 away from 0.
@@ -120,9 +117,6 @@ def margin_ranking_loss(xp, x1, x2, y, /, *, margin=0.0):
     return _positive(xp, margin - y * (x1 - x2))
 
 
-# ---- classes -----------------------------------------------------------------------------
-
-
 def _multi_margin_ref(x, labels, weight=None, p=1, margin=1.0):
     n = x.shape[-1]
     own = np.take_along_axis(x, labels[..., None], -1)
@@ -174,9 +168,6 @@ def multi_margin_loss(xp, x, labels, /, weight=None, *, p=1, margin=1.0):
     terms = xp.where(xp.one_hot(labels, n, dtype="bool"), 0, terms if p == 1 else terms * terms)
     losses = xp.sum(terms, axis=-1) / n
     return losses if weight is None else losses * xp.take(weight, labels, axis=0)
-
-
-# ---- vectors -----------------------------------------------------------------------------
 
 
 def _cosine_ref(x1, x2, y, margin=0.0):

@@ -20,8 +20,6 @@ from gpugrad.ops.nn.losses import same_shape
 from gpugrad.registry.on_arrays import through_float32
 from gpugrad.registry.record import op
 
-# ---- the primitives ----------------------------------------------------------------------
-
 
 def inverse_root(xp, var, eps):
     """1 / sqrt(var + eps), or 0 where that is infinite."""
@@ -257,9 +255,6 @@ def rms_standardize_grad(xp, g, out, mean_square, g_ms, /, axis=-1, *, eps=1e-6)
     d = out * (slope / n)
     d += g * scale
     return d
-
-
-# ---- the norms ---------------------------------------------------------------------------
 
 
 def _placed(xp, name, what, w, x_shape, axis):

@@ -15,8 +15,6 @@ from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import softmax as kernels
 from gpugrad.registry.record import op
 
-# ---- softmax -----------------------------------------------------------------------------
-
 
 def below_max(xp, x, axis):
     """`x` minus its largest element along the axis, so that no exponential overflows."""
@@ -149,9 +147,6 @@ def log_softmax_grad(xp, g, out, /, axis=-1):
     [ 0.5 -0.5]
     """
     return g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True)
-
-
-# ---- classes -----------------------------------------------------------------------------
 
 
 @op(
