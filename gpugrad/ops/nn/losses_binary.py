@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gpugrad.core.samples import calls, shaped, uniform
@@ -61,7 +63,12 @@ def _probabilities(rng, *shape):
     return uniform(rng, *shape, low=0.1, high=0.9)
 
 
-_WRONG_WEIGHT = [([np.ones(3), np.ones(3), np.ones((2, 3))], {}, ShapeError, r"weight.*\(2, 3\)")]
+_WRONG_WEIGHT: Any = (
+    [np.ones(3), np.ones(3), np.ones((2, 3))],
+    {},
+    ShapeError,
+    r"weight.*\(2, 3\)",
+)
 
 
 @loss(
@@ -74,7 +81,7 @@ _WRONG_WEIGHT = [([np.ones(3), np.ones(3), np.ones((2, 3))], {}, ShapeError, r"w
         ),
         lambda rng: ([_probabilities(rng), _probabilities(rng)], {"reduction": "sum"}),
     ),
-    _WRONG_WEIGHT,
+    [_WRONG_WEIGHT],
     arrays=("x", "y", "weight"),
 )
 def binary_cross_entropy(xp, x, y, /, weight=None):
@@ -152,7 +159,7 @@ def _logits_ref(x, y, weight=1.0, pos_weight=1.0):
             {"pos_weight": uniform(rng), "reduction": "sum"},
         ),
     ),
-    _WRONG_WEIGHT,
+    [_WRONG_WEIGHT],
     arrays=("x", "y", "weight", "pos_weight"),
 )
 def bce_with_logits_loss(xp, x, y, /, weight=None, pos_weight=None):
