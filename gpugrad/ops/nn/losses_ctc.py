@@ -21,8 +21,6 @@ from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.ops.nn.losses import reduced, reduced_ref
 from gpugrad.registry.record import op
 
-# ---- states ------------------------------------------------------------------------------
-
 
 def _folded(xp, x):
     """`x` with its first two axes merged."""
@@ -92,8 +90,6 @@ def ctc_states(xp, targets, target_lengths, /, *, blank=0):
     skips[:, 2:] = (states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2])
     return states, number == 0, final, skips
 
-
-# ---- recursions --------------------------------------------------------------------------
 
 # The logarithm of an empty sum over paths. Finite, as the derivative of logaddexp(-inf, -inf) is
 # NaN; far below any sum of logarithms, and far above the smallest float32.
@@ -174,9 +170,6 @@ def _prepared(xp, log_probs, targets, input_lengths, target_lengths, blank):
     places = xp.expand_dims(states, axis=0)
     scores = xp.maximum(xp.take_along_axis(log_probs, places, axis=2), NEVER)
     return places, scores, first, final, skips, xp.expand_dims(input_lengths, axis=-1)
-
-
-# ---- the loss of each sequence -----------------------------------------------------------
 
 
 def _check(log_probs, targets, input_lengths, target_lengths, blank):
@@ -344,9 +337,6 @@ def ctc_losses_grad(xp, log_probs, targets, input_lengths, target_lengths, /, *,
     shares = xp.stack(shares, axis=0)
     places = xp.broadcast_to(places, shares.shape)
     return 0 - xp.scatter_along_axis(shares, places, axis=2, shape=log_probs.shape)
-
-
-# ---- the loss ----------------------------------------------------------------------------
 
 
 def _ctc_loss_ref(*args, blank=0, reduction="mean", zero_infinity=False):
