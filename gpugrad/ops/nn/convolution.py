@@ -28,8 +28,6 @@ _BLOCK = 2**21
 """Elements of the columns made at a time on the CPU: 8 MB in float32, which caches still hold."""
 _GPU_BLOCK = 2**26
 
-# ---- where windows lie -------------------------------------------------------------------
-
 
 class _Geometry(NamedTuple):
     """Along each spatial axis: step, padding, step within a window, and number of windows."""
@@ -109,9 +107,6 @@ def _of_weights(x, g, kernel, stride, padding, dilation, groups):
     return of, _resolve(name, x.shape, of, groups, stride, padding, dilation, g.shape)
 
 
-# ---- the launchers -----------------------------------------------------------------------
-
-
 def _launch(xp, x, w, /, *, stride, padding, dilation, groups):
     geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
     return kernels.convolution(xp, x, w, geometry=geometry, groups=groups)
@@ -133,9 +128,6 @@ def _launch_input_grad(xp, g_, w, /, *, shape, stride, padding, dilation, groups
 def _launch_weight_grad(xp, x, g_, /, *, kernel, stride, padding, dilation, groups):
     of, geometry = _of_weights(x, g_, kernel, stride, padding, dilation, groups)
     return kernels.weight_grad(xp, x, g_, shape=of, geometry=geometry, groups=groups)
-
-
-# ---- the columns -------------------------------------------------------------------------
 
 
 def _blocks(xp, examples, places, column):
@@ -173,9 +165,6 @@ def _as_rows(xp, g, i, r):
 def _flat_weights(w, groups):
     """The weights as (groups, out channels of one, elements of a column)."""
     return w.reshape(groups, w.shape[0] // groups, math.prod(w.shape[1:]))
-
-
-# ---- batches -----------------------------------------------------------------------------
 
 
 def _fold(xp, x, axis, groups=1):
@@ -217,9 +206,6 @@ def _batch_rule(name, first, second, both):
         return _unfold(xp, out, axis, b, groups if inside else 1)
 
     return batch
-
-
-# ---- the three ops -----------------------------------------------------------------------
 
 
 def _windows(stride, padding, dilation, groups):

@@ -14,7 +14,7 @@ from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
-from gpugrad.ops.nn.losses import reduced, reduced_ref
+from gpugrad.ops.nn.losses import real, reduced, reduced_ref, sample
 from gpugrad.registry.on_arrays import through_float32
 from gpugrad.registry.record import op
 
@@ -58,11 +58,11 @@ _WRONG_LABELS: list[Any] = [
     ref=_class_scores_ref,
     errors=_WRONG_LABELS,
     samples=calls(
-        lambda rng: ([uniform(rng, 4, 3), np.array([0, 2, -100, 1])], {}),
-        lambda rng: ([uniform(rng, 2, 3, 2), np.array([[0, 2], [9, 1]])], {"ignore_index": 9}),
-        lambda rng: ([uniform(rng, 2, 3), np.array([1, 0])], {"axis": -1}),
-        lambda rng: ([uniform(rng, 3), np.array(1)], {"axis": 0}),
-        lambda rng: ([uniform(rng, 0, 3), np.zeros(0, np.int64)], {}),
+        sample(real(4, 3), [0, 2, -100, 1]),
+        sample(real(2, 3, 2), [[0, 2], [9, 1]], ignore_index=9),
+        sample(real(2, 3), [1, 0], axis=-1),
+        sample(real(3), 1, axis=0),
+        sample(real(0, 3), np.zeros(0, np.int64)),
     ),
 )
 def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
@@ -153,13 +153,10 @@ def _nll_ref(x, labels, weight=None, ignore_index=-100, reduction="mean"):
 
 
 _LABELLED = calls(
-    lambda rng: ([uniform(rng, 4, 3), np.array([0, 2, -100, 1])], {}),
-    lambda rng: ([uniform(rng, 2, 3, 2), np.array([[0, 2], [1, 1]]), uniform(rng, 3, low=0.5)], {}),
-    lambda rng: (
-        [uniform(rng, 2, 3), np.array([1, 0]), uniform(rng, 3, low=0.5)],
-        {"ignore_index": 0, "reduction": "none"},
-    ),
-    lambda rng: ([uniform(rng, 3), np.array(1)], {"reduction": "sum"}),
+    sample(real(4, 3), [0, 2, -100, 1]),
+    sample(real(2, 3, 2), [[0, 2], [1, 1]], real(3, low=0.5)),
+    sample(real(2, 3), [1, 0], real(3, low=0.5), ignore_index=0, reduction="none"),
+    sample(real(3), 1, reduction="sum"),
 )
 _LABEL_ERRORS = [
     *_WRONG_LABELS,

@@ -15,10 +15,10 @@ import numpy as np
 
 from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.backend import SCALARS
-from gpugrad.core.samples import calls, uniform
+from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
-from gpugrad.ops.nn.losses import reduced, reduced_ref
+from gpugrad.ops.nn.losses import real, reduced, reduced_ref, sample
 from gpugrad.registry.record import op
 
 
@@ -54,9 +54,9 @@ def _states_ref(targets, target_lengths, blank=0):
     kinds="i",
     ref=_states_ref,
     samples=calls(
-        lambda rng: ([np.array([[1, 1, 2], [2, 9, 9]]), np.array([3, 1])], {}),
-        lambda rng: ([np.array([[0]]), np.array([1])], {"blank": 2}),
-        lambda rng: ([np.zeros((2, 0), np.int64), np.array([0, 0])], {}),
+        sample([[1, 1, 2], [2, 9, 9]], [3, 1]),
+        sample([[0]], [1], blank=2),
+        sample(np.zeros((2, 0), np.int64), [0, 0]),
     ),
     errors=[([np.array([1]), np.array([1])], {}, ShapeError, r"ctc_states.*\(1,\)")],
 )
@@ -228,15 +228,13 @@ def _ctc_ref(*args, blank=0):
     return np.array([-math.log(p) if p else math.inf for p in totals])
 
 
-def _sample(shape, *integers, **keywords):
-    """A sample: log-probabilities of that shape, targets and lengths."""
-    arrays = [np.asarray(a) for a in integers]
-    return lambda rng: ([uniform(rng, *shape, low=-3, high=0), *arrays], keywords)
+def _log_p(*shape):
+    return real(*shape, low=-3, high=0)
 
 
 _SAMPLES = (
-    _sample((4, 2, 3), [[1, 1], [2, 9]], [4, 3], [2, 1]),
-    _sample((2, 2, 2), [[0, 0], [0, 0]], [2, 0], [1, 0], blank=1),
+    sample(_log_p(4, 2, 3), [[1, 1], [2, 9]], [4, 3], [2, 1]),
+    sample(_log_p(2, 2, 2), [[0, 0], [0, 0]], [2, 0], [1, 0], blank=1),
 )
 _LENGTHS = [np.array([[1, 2]]), np.array([3]), np.array([2])]
 _CTC_ERRORS = [
@@ -356,8 +354,10 @@ def _ctc_loss_ref(*args, blank=0, reduction="mean", zero_infinity=False):
     ref=_ctc_loss_ref,
     samples=calls(
         _SAMPLES[0],
-        _sample((2, 2, 3), [[1, 1], [2, 1]], [2, 2], [2, 2], zero_infinity=True, reduction="sum"),
-        _sample((3, 2), [1], 3, 1, reduction="none"),
+        sample(
+            _log_p(2, 2, 3), [[1, 1], [2, 1]], [2, 2], [2, 2], zero_infinity=True, reduction="sum"
+        ),
+        sample(_log_p(3, 2), [1], 3, 1, reduction="none"),
     ),
     errors=[
         *_CTC_ERRORS,
