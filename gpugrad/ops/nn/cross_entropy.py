@@ -141,10 +141,8 @@ def _sparse_samples(rng):
     for shape in ((3,), (4, 3), (2, 2, 3), (0, 3)):
         yield [uniform(rng, *shape), np.asarray(rng.integers(0, 3, shape[:-1]))], {}
     yield [uniform(rng, 2, 3), np.array([2, 0])], {"label_smoothing": 0.2}
-    yield (
-        [uniform(rng, 2, 2, 3), np.array([[2, -1], [-1, 0]])],
-        {"ignore_index": -1, "label_smoothing": 0.1},
-    )
+    params = {"ignore_index": -1, "label_smoothing": 0.1}
+    yield [uniform(rng, 2, 2, 3), np.array([[2, -1], [-1, 0]])], params
 
 
 def _smoothed(labels, ignore_index, label_smoothing):

@@ -60,12 +60,7 @@ def _weighted(xp, weight, losses):
 
 
 _PROBABILITIES = real(2, 3, low=0.1, high=0.9)
-_WRONG_WEIGHT: Any = (
-    [np.ones(3), np.ones(3), np.ones((2, 3))],
-    {},
-    ShapeError,
-    r"weight.*\(2, 3\)",
-)
+_WRONG_WEIGHT: Any = ([*[np.ones(3)] * 2, np.ones((2, 3))], {}, ShapeError, r"weight.*\(2, 3\)")
 
 
 @loss(

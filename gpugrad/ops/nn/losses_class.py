@@ -11,7 +11,7 @@ import numpy as np
 
 from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
-from gpugrad.core.samples import calls, uniform
+from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.ops.nn.losses import real, reduced, reduced_ref, sample
@@ -216,13 +216,9 @@ def _soft_labels(xp, x, labels, weight, axis, reduction, label_smoothing):
 def _sparse(xp, x, labels, axis, ignore_index, label_smoothing):
     """Losses against class numbers; 0 where they are ignored."""
     last = x if axis == x.ndim - 1 else xp.moveaxis(x, axis, -1)
-    return xp.sparse_softmax_cross_entropy(
-        last,
-        labels,
-        ignore_index=ignore_index,
-        label_smoothing=label_smoothing,
-        dtype="float32" if x.dtype in HALF else None,
-    )
+    options = {"ignore_index": ignore_index, "label_smoothing": label_smoothing}
+    dtype = "float32" if x.dtype in HALF else None
+    return xp.sparse_softmax_cross_entropy(last, labels, dtype=dtype, **options)
 
 
 def _smoothed(xp, x, labels, weight, own, axis, ignore_index, label_smoothing):
@@ -274,11 +270,9 @@ def _cross_entropy_samples(rng):
     keywords = ({}, {"label_smoothing": 0.2}, {"label_smoothing": 0.1, "ignore_index": 0}, {})
     for (args, params), more in zip(_LABELLED(rng), keywords, strict=True):
         yield args, params | more
-    yield [uniform(rng, 2, 3), uniform(rng, 2, 3, low=0)], {}
-    yield (
-        [uniform(rng, 2, 3), uniform(rng, 2, 3, low=0), uniform(rng, 3, low=0.5)],
-        {"label_smoothing": 0.2, "reduction": "none"},
-    )
+    soft = real(2, 3), real(2, 3, low=0)
+    yield sample(*soft)(rng)
+    yield sample(*soft, real(3, low=0.5), label_smoothing=0.2, reduction="none")(rng)
 
 
 @op(

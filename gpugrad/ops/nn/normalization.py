@@ -6,6 +6,7 @@ their input. The gradient is an op with a gradient of its own.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -89,21 +90,20 @@ def _standardize_ref(x, axis=-1, eps=1e-5):
     return (x - mean) / np.sqrt(var + eps), mean, var
 
 
-_ALONG = along_axis({"axis": (0, 2), "eps": 0.1})
 _NO_AXIS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
+_along_axes = functools.partial(
+    op, batch="axis", samples=along_axis({"axis": (0, 2), "eps": 0.1}), errors=_NO_AXIS
+)
 
 
-@op(
+@_along_axes(
     vjp=[
         lambda xp, g, out, axis, eps: xp.standardize_grad(
             g[0], out[0], out[2], g[1], g[2], axis=axis, eps=eps
         )
     ],
     outputs=3,
-    batch="axis",
-    samples=_ALONG,
     ref=_standardize_ref,
-    errors=_NO_AXIS,
     cuda=kernels.standardize,
 )
 def standardize(xp, x, /, axis=-1, *, eps=1e-5):
@@ -183,16 +183,13 @@ def standardize_grad(xp, g, out, var, g_mean, g_var, /, axis=-1, *, eps=1e-5):
     return d
 
 
-@op(
+@_along_axes(
     vjp=[
         lambda xp, g, out, axis, eps: xp.rms_standardize_grad(
             g[0], out[0], out[1], g[1], axis=axis, eps=eps
         )
     ],
     outputs=2,
-    batch="axis",
-    samples=_ALONG,
-    errors=_NO_AXIS,
     cuda=kernels.rms_standardize,
     ref=_rms_standardize_ref,
 )

@@ -34,11 +34,12 @@ def _standard(x, axes, eps):
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
 
 
-_BATCH_DEFAULTS = {"axis": 1, "eps": 1e-5, "momentum": 0.1}
-
-
 def _batch_ref(x, running_mean=None, running_var=None, weight=None, bias=None, **params):
-    axis, eps, momentum = (params.get(k, v) for k, v in _BATCH_DEFAULTS.items())
+    axis, eps, momentum = (
+        params.get("axis", 1),
+        params.get("eps", 1e-5),
+        params.get("momentum", 0.1),
+    )
     axes = tuple(a for a in range(x.ndim) if a != axis % x.ndim)
     mean, var = x.mean(axes), x.var(axes)
     if not params.get("training"):
