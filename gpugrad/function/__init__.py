@@ -23,9 +23,9 @@ from gpugrad.function.memory import Memory, measured
 from gpugrad.function.on_tape import Pair, tapes_only
 from gpugrad.function.passes.effects import put_back_on_otherwise, undoable
 from gpugrad.function.plan import Options, optimized, planned
-from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps_per_call import parts_of, stacked
+from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.trace.array import Traced, running, user_level
 from gpugrad.trace.program import OtherwiseError, Program
 from gpugrad.trace.tracing import Tracing, open_traces
@@ -99,7 +99,7 @@ class Function:
                 release()
             return result
         self._counts[0] += 1
-        return filled(plan.result, results)
+        return fill_holes(plan.result, results)
 
     def _recorded(self, args: Any, keywords: Any) -> Any:
         """A call under tapes: one entry of their logs, or the function itself if it has effects."""
@@ -227,7 +227,7 @@ class Function:
             self._made(key, made)
         if release:
             release()
-        return filled(form, iter([backend.bottom(o) for o in outputs]))
+        return fill_holes(form, iter([backend.bottom(o) for o in outputs]))
 
     def _fits(self, key: Any, args: Any, keywords: Any) -> bool:
         """Whether there is a plan that keeps to the limit, made before anything has an effect."""
@@ -246,7 +246,7 @@ class Function:
         """The program, the form of the result, its arrays, and a Variable if one was made."""
         with Tracing(trial=trial, passes=self._options.passes) as trace:
             given, named, _ = self._signature.inputs(trace, args, keywords, [])
-            form, outputs = taken(self._f(*given, **named))
+            form, outputs = split_arrays(self._f(*given, **named))
             trace.returned(outputs)
         return trace.program, form, outputs, trace.makes
 
@@ -335,7 +335,7 @@ class _Steps(Function):
         except OtherwiseError:
             return None
         self._counts[0] += len(parts)
-        return [filled(plan.result, iter(r)) for r in results]
+        return [fill_holes(plan.result, iter(r)) for r in results]
 
     def _plan(self, args: Any, keywords: Any) -> _Plan:
         given, named = self._parts(args, keywords)[0]

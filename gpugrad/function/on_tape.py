@@ -22,8 +22,8 @@ from gpugrad.core.tensor import Tensor, tensor, threads, wrap
 from gpugrad.core.training import is_training, training
 from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized, planned
-from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Signature
+from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.array import tracing
 from gpugrad.trace.program import OtherwiseError, Program, Value
@@ -140,7 +140,7 @@ def _trace_with_gradient(
         seeds = [wrap(trace.input(bottom(t._data))) for t in ones]
         made = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
         gradients = [None if g is None else tensor(g) for g in made]  # rows are made dense
-        form, outputs = taken(result)
+        form, outputs = split_arrays(result)
         inexact = [t._data for t in targets]
         del result, targets  # Tensors that `f` has written to must be its own
     return _WithGradient(trace, form, outputs, inexact, gradients, variables)
@@ -282,7 +282,7 @@ class Pair:
 
         sources = [*map(_as_now, wanted), *self._variables]
         name = getattr(f, "__name__", "function")
-        return filled(self._result, iter(self.replayed(name, arrays, sources, again)))
+        return fill_holes(self._result, iter(self.replayed(name, arrays, sources, again)))
 
     def replayed(
         self, name: str, arrays: list[Any], sources: list[Tensor], again: Callable[[], list[Tensor]]
