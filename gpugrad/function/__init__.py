@@ -21,7 +21,7 @@ from gpugrad.function.donation import emptied
 from gpugrad.function.inspect.lowered import Lowered
 from gpugrad.function.memory import Memory, measured
 from gpugrad.function.on_tape import Pair, tapes_only
-from gpugrad.function.passes.effects import put_back_on_otherwise, undoable
+from gpugrad.function.passes.effects import record_undo, run_or_undo
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps_per_call import parts_of, stacked
@@ -42,11 +42,11 @@ class _Plan:
     """One signature of a function: its program, what runs it, and the form of its result."""
 
     def __init__(self, program: Program, result: Any, options: Options) -> None:
-        careful = undoable(program)
+        careful = record_undo(program)
         self.program, self.replay = planned(optimized(careful, options), options)
         self.run: Callable[..., list[Any]] = self.replay
         if careful is not program:
-            self.run = functools.partial(put_back_on_otherwise, self.replay)
+            self.run = functools.partial(run_or_undo, self.replay)
         self.result = result
         program.forget_arrays()
 

@@ -12,8 +12,7 @@ from gpugrad.function.cpu.replay import Replay
 from gpugrad.function.gpu.replay import Launches
 from gpugrad.function.memory import measured, size
 from gpugrad.function.passes import PASSES
-from gpugrad.function.passes.apart import set_apart
-from gpugrad.function.passes.effects import moving_last
+from gpugrad.function.passes.effects import move_updates_last, run_on_host
 from gpugrad.function.passes.fusing import FUSING
 from gpugrad.function.passes.remat import rematerialize
 from gpugrad.trace.program import Program
@@ -89,11 +88,11 @@ def planned(program: Program, options: Options) -> tuple[Program, Any]:
     arrays = [s.results[0] for s in program.steps if s.results]
     xp = next((xp for xp in map(reading, arrays) if xp is not NUMPY), NUMPY)
     if xp is not NUMPY:
-        program = set_apart(program)
+        program = run_on_host(program)
     if xp is not NUMPY and "groups" in options.passes:
         launches = Launches(program, xp, options.passes, "in place" in options.passes)
         return launches.program, launches
-    program = moving_last(program)
+    program = move_updates_last(program)
     if "groups" in options.passes:
         program = find_groups(program)
     return program, Replay(program, *(name in options.passes for name in MEMORY))

@@ -22,7 +22,7 @@ from gpugrad.function.gpu.flow import Flow, flow_of
 from gpugrad.function.gpu.in_place import moved_in_place
 from gpugrad.function.gpu.runs import Run, call_of, given
 from gpugrad.function.gpu.variables import Slot
-from gpugrad.function.passes.effects import moving_last
+from gpugrad.function.passes.effects import move_updates_last
 from gpugrad.function.passes.fusing import FUSING
 from gpugrad.function.passes.in_place import over, overwriting
 from gpugrad.kernels.runtime.graphs import Graph, Put, RefusedError, beside, in_order
@@ -88,7 +88,7 @@ class Launches:
     ) -> None:  # fmt: skip
         for name in FUSING:
             program = FUSING[name](program) if name in passes else program
-        self.program = program = moving_last(program)
+        self.program = program = move_updates_last(program)
         self._loose, self._arguments = program.loose(), [id(v) for v in program.inputs]
         self.xp, self._captures = xp, xp is not NUMPY
         # effects, by id

@@ -12,8 +12,8 @@ from gpugrad.function.gpu.captured import can_be_captured
 from gpugrad.function.gpu.kernel import compiled
 from gpugrad.function.passes.epilogues import Product
 from gpugrad.function.passes.fuse import Kernel, fuse
-from gpugrad.function.passes.joined import Joined
 from gpugrad.function.passes.pieces import Pieces
+from gpugrad.function.passes.rewrite import FusedStep
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.trace.program import Step, Value
@@ -104,8 +104,8 @@ def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
         return functools.partial(step.run, xp), cublaslt.binding() is not None
     if isinstance(step, Pieces):
         return functools.partial(step.run, xp), True
-    if isinstance(step, Joined):
-        return _in_one(step, xp), all(map(can_be_captured, step.apart.steps))
+    if isinstance(step, FusedStep):
+        return _in_one(step, xp), all(map(can_be_captured, step.unfused.steps))
     if step.op is None:
         return _with_effect(step), False
     if step.op.kind == "control":  # it may read a value, and its functions have graphs of their own
@@ -124,9 +124,9 @@ def _with_effect(step: Step) -> Callable[..., Any]:
     return lambda *arrays: call(list(arrays[:n]), step.variables, list(arrays[n:]))
 
 
-def _in_one(step: Joined, xp: Namespace) -> Callable[..., Any]:
+def _in_one(step: FusedStep, xp: Namespace) -> Callable[..., Any]:
     """Steps in one launch, or as they would run without it."""
-    apart = step.apart
+    apart = step.unfused
     otherwise = _one_by_one(fuse(apart).steps, apart.inputs, apart.outputs, xp)
 
     def call(*arrays: Any) -> list[Any]:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import Namespace
-from gpugrad.function.passes.joined import Joined, with_instead
-from gpugrad.function.passes.readers import Readers
+from gpugrad.function.passes.rewrite import FusedStep, Readers, replace_steps
 from gpugrad.kernels.by_hand.casts import NARROW, narrowed
 from gpugrad.trace.program import Program, Step, Value
 
@@ -21,7 +20,7 @@ SMALL = 1 << 20
 """Bytes of an array that is cast with others though it is not needed for long."""
 
 
-class _Casts(Joined):
+class _Casts(FusedStep):
     """The arguments are the arrays."""
 
     __slots__ = ()
@@ -31,7 +30,7 @@ class _Casts(Joined):
         super().__init__(f"{len(steps)} casts to {outs[0].dtype}", args, steps, outs)
 
     def run(self, xp: Namespace, *arrays: Any) -> Any:
-        """As of a `Joined`."""
+        """As of a `FusedStep`."""
         return narrowed(arrays, self.outs[0].dtype)
 
 
@@ -47,7 +46,7 @@ def cast_together(program: Program) -> Program:
         if len(steps) > 1:
             instead.update((id(s), []) for s in steps)
             instead[id(steps[0])] = [_Casts(steps)]
-    return with_instead(program, instead)
+    return replace_steps(program, instead)
 
 
 def _is_early(step: Step, readers: Readers) -> bool:
@@ -56,7 +55,7 @@ def _is_early(step: Step, readers: Readers) -> bool:
     (x,), (out,) = step.args, step.outs
     if x.dtype != np.float32 or out.dtype not in NARROW or x.constant is not None:
         return False
-    if id(x) in readers.made or 0 in x.shape:
+    if id(x) in readers.maker or 0 in x.shape:
         return False
     of = readers.of(out)
     fused = any(s.op is not None and s.op.kind == "elementwise" for s in of)  # costs nothing there

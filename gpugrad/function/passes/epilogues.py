@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from gpugrad.core.backend import NUMPY, Namespace
-from gpugrad.function.passes.joined import Joined
+from gpugrad.function.passes.rewrite import FusedStep
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.ops.nn.convolution import launch_with_bias
 from gpugrad.trace.program import Step, Value
@@ -116,7 +116,7 @@ class Product(Step):
         return found
 
 
-class Convolved(Joined):
+class Convolved(FusedStep):
     """A convolution, a bias for each channel, and relu, if that follows: where cuDNN is installed.
 
     The arguments are x, w and the bias, which is as long as there are channels along one axis and
@@ -134,6 +134,6 @@ class Convolved(Joined):
         super().__init__("convolution + bias" + " + relu" * relu, args, steps, steps[-1].outs)
 
     def run(self, xp: Namespace, *arrays: Any) -> Any:
-        """As of a `Joined`: cuDNN may decline."""
+        """As of a `FusedStep`: cuDNN may decline."""
         made = launch_with_bias(xp, *arrays, relu=self.relu, last=self.last, **self.params)
         return made if made is NotImplemented else [made]

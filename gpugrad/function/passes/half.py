@@ -13,8 +13,7 @@ import numpy as np
 
 from gpugrad.core.backend import HALF
 from gpugrad.function.passes.dead import remove_dead
-from gpugrad.function.passes.readers import Readers
-from gpugrad.function.passes.rewrite import Rewriter
+from gpugrad.function.passes.rewrite import Readers, Rewriter
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["unwidened"]
@@ -46,9 +45,9 @@ class _Writer(Rewriter):
         elif getattr(step.launched, "widens", False):
             n = len(step.args) - len(step.variables)
             gradients = [self._before(step, a) or a for a in step.args[:n]]
-            self.keep(self.again(step, [*gradients, *step.args[n:]]))
+            self.keep(self.with_args(step, [*gradients, *step.args[n:]]))
         elif step.name == _LOSS and (scores := self._before(step, step.args[0])):
-            made = self.again(step, (scores, *step.args[1:]))
+            made = self.with_args(step, (scores, *step.args[1:]))
             made.params = {**step.params, "dtype": np.dtype(np.float32)}
             self.keep(made)
         elif step.name == _GRADIENT and (scores := self._before(step, step.args[1])):
@@ -65,7 +64,7 @@ class _Writer(Rewriter):
 
     def _before(self, of: Step, x: Value) -> Value | None:
         """What a float32 value was as a 16-bit one, in its shape."""
-        maker = self._readers.made.get(id(x))
+        maker = self._readers.maker.get(id(x))
         if maker is None or maker.name not in ("astype", "reshape") or x.dtype != np.float32:
             return None
         (given,) = maker.inputs

@@ -71,7 +71,7 @@ def simplify(program: Program) -> Program:
                 rewriter.replace(step.outs[0], before.args[0])
                 continue
             if name == "reshape" and before.outs[0].view:  # of a copy, this one is a view
-                step = rewriter.again(step, before.args)
+                step = rewriter.with_args(step, before.args)
         rewriter.keep(step)
         if step.op is not None and len(step.outs) == 1:
             made[id(step.outs[0])] = step

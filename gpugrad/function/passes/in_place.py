@@ -13,7 +13,7 @@ from gpugrad.core.backend import Namespace
 from gpugrad.function.memory import roots_of
 from gpugrad.function.passes.epilogues import Product
 from gpugrad.function.passes.fuse import Kernel
-from gpugrad.function.passes.joined import Joined
+from gpugrad.function.passes.rewrite import FusedStep
 from gpugrad.kernels.by_hand.cross_entropy import OVERWRITING
 from gpugrad.trace.program import Program, Step, Value
 
@@ -40,7 +40,7 @@ def overwriting(program: Program) -> set[int]:
     made -= {root(v) for v in (*program.outputs, *(v for _, v in program.writes))}
     found = set()
     for step in program.steps:
-        if step.name in OVERWRITING and (step.op is not None or isinstance(step, Joined)):
+        if step.name in OVERWRITING and (step.op is not None or isinstance(step, FusedStep)):
             v = step.args[OVERWRITING[step.name][0]]
             read = [root(a) for a in step.inputs]
             if root(v) in made and last[root(v)] is step and read.count(root(v)) == 1:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import copy
 
 from gpugrad.core.backend import Namespace
-from gpugrad.function.passes.joined import Joined, with_instead
-from gpugrad.function.passes.readers import Readers
+from gpugrad.function.passes.rewrite import FusedStep, Readers, replace_steps
 from gpugrad.kernels.by_hand.cross_entropy import loss_and_gradient
 from gpugrad.trace.program import Program, Step
 
@@ -19,7 +18,7 @@ __all__ = ["with_gradients"]
 _LOSS, _GRADIENT = "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad"
 
 
-class _Both(Joined):
+class _Both(FusedStep):
     """The arguments are what the gradient is multiplied by, the scores and the labels."""
 
     __slots__ = ()
@@ -32,7 +31,7 @@ class _Both(Joined):
         self.params = {"ignore_index": loss.params["ignore_index"]}
 
     def run(self, xp: Namespace, *arrays: object) -> object:
-        """As of a `Joined`."""
+        """As of a `FusedStep`."""
         return loss_and_gradient(xp, *arrays, **self.params)
 
 
@@ -49,14 +48,14 @@ def with_gradients(program: Program) -> Program:
             continue  # moved behind another loss
         instead.update((id(s), []) for s in (loss, *between))
         instead[id(gradient)] = [_Both(loss, gradient), *between]
-    return with_instead(program, instead)
+    return replace_steps(program, instead)
 
 
 def _gradient_of(loss: Step, readers: Readers) -> Step | None:
     """The one step that takes the loss's gradient, of the same scores, after it."""
     (out,), (scores, labels) = loss.outs, loss.args
     found = [
-        s for v in readers.alike(scores) if v.shape == scores.shape for s in readers.of(v)
+        s for v in readers.same_rows(scores) if v.shape == scores.shape for s in readers.of(v)
         if s.name == _GRADIENT and s.args[1] is v
     ]  # fmt: skip
     if len(found) != 1 or loss.params["label_smoothing"]:
@@ -64,7 +63,7 @@ def _gradient_of(loss: Step, readers: Readers) -> Step | None:
     (gradient,) = found
     names = ("ignore_index", "label_smoothing")
     same = all(loss.params[n] == gradient.params[n] for n in names) and any(
-        v is gradient.args[2] and v.shape == labels.shape for v in readers.alike(labels)
+        v is gradient.args[2] and v.shape == labels.shape for v in readers.same_rows(labels)
     )
     later = readers.place[id(gradient)] > readers.place[id(loss)]
     fits = gradient.args[0].dtype == out.dtype and gradient.args[0].shape == out.shape

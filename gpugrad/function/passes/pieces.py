@@ -18,8 +18,7 @@ import numpy as np
 
 from gpugrad.core.backend import Namespace
 from gpugrad.function.passes.dead import remove_dead
-from gpugrad.function.passes.readers import Readers
-from gpugrad.function.passes.rewrite import Rewriter
+from gpugrad.function.passes.rewrite import Readers, Rewriter
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["AT_ONCE", "Pieces", "assemble"]
@@ -108,7 +107,7 @@ def _join(step: Step, rewriter: Rewriter) -> None:
 def _summands(add: Step, readers: Readers) -> Iterator[Step]:
     """The steps that make what is added up, by one addition after the other."""
     for a in add.args:
-        maker = readers.made.get(id(a)) if isinstance(a, Value) else None
+        maker = readers.maker.get(id(a)) if isinstance(a, Value) else None
         if maker is not None and maker.name == "add" and readers.only(a) is not None:
             yield from _summands(maker, readers)
         else:

@@ -17,7 +17,7 @@ from gpugrad.core.backend import HALF, NUMPY
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.function.passes.epilogues import Convolved, Product
 from gpugrad.function.passes.fuse import axes_of
-from gpugrad.function.passes.readers import Readers
+from gpugrad.function.passes.rewrite import Readers
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.libraries import cublaslt, cudnn
 from gpugrad.trace.program import Program, Step, Value
@@ -130,7 +130,7 @@ def _added(step: Step, readers: Readers, made: dict[int, Step]) -> _Tail | None:
     if not _is(add, "add"):
         return None
     other = _other(add, out)
-    maker = readers.made.get(id(other))
+    maker = readers.maker.get(id(other))
     if maker is None or readers.place[id(maker)] > readers.place[id(step)]:
         return None
     same = other.shape == out.shape and other.dtype == out.dtype
@@ -178,7 +178,7 @@ def _is(step: Step | None, *names: str) -> TypeGuard[Step]:
 
 def _row_sum(readers: Readers, v: Value) -> Step | None:
     """The step that sums a matrix, or a stack of them, over all rows."""
-    for same in readers.alike(v):
+    for same in readers.same_rows(v):
         for step in readers.of(same):
             if not _is(step, "sum", "sum_to") or step.outs[0].dtype != v.dtype:
                 continue
@@ -234,7 +234,7 @@ def _has_gelu(v: Value) -> bool:
 
 def _slope(readers: Readers, factor: Any) -> tuple[str, Value | None]:
     """Of which activation a factor is the derivative, and of which value it is told."""
-    step = readers.made.get(id(factor))
+    step = readers.maker.get(id(factor))
     if _is(step, "gelu_tanh_slope") and _has_gelu(step.inputs[0]):
         return "gelu", step.inputs[0]
     return "relu", _positive(readers, factor)
@@ -242,11 +242,11 @@ def _slope(readers: Readers, factor: Any) -> tuple[str, Value | None]:
 
 def _positive(readers: Readers, mask: Any) -> Value | None:
     """The relu's result that a mask is made of: ``mask = out > 0``."""
-    step = readers.made.get(id(mask))
+    step = readers.maker.get(id(mask))
     if not _is(step, "greater"):
         return None
     of, zero = step.args
     if isinstance(zero, Value):
         zero = zero.constant
-    of_relu = isinstance(of, Value) and _is(readers.made.get(id(of)), "relu")
+    of_relu = isinstance(of, Value) and _is(readers.maker.get(id(of)), "relu")
     return of if of_relu and np.ndim(zero) == 0 and zero == 0 else None

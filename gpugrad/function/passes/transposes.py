@@ -10,8 +10,7 @@ through it.
 
 from __future__ import annotations
 
-from gpugrad.function.passes.readers import Readers
-from gpugrad.function.passes.rewrite import Rewriter
+from gpugrad.function.passes.rewrite import Readers, Rewriter
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
