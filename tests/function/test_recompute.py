@@ -21,7 +21,7 @@ from gpugrad.errors import ArgumentError
 from gpugrad.function.calls import op_call
 from gpugrad.function.gpu.runs import given as given_to
 from gpugrad.function.memory import lives, roots_of
-from gpugrad.function.passes.fuse import Kernel, fuse, launches
+from gpugrad.function.passes.fuse import Kernel, fuse_groups, launches
 from gpugrad.function.passes.in_place import overwriting
 from gpugrad.function.passes.products import find_products
 from gpugrad.function.passes.recompute import CALLS, STEPS, moved, recompute
@@ -34,7 +34,7 @@ def kernels(program):
 def both(f, *args, products=True):
     """The fused program without and with values made again."""
     program = program_of(f, *args)
-    fused = fuse(find_products(program) if products else program)
+    fused = fuse_groups(find_products(program) if products else program)
     return fused, recompute(fused)
 
 

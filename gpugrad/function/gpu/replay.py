@@ -22,8 +22,8 @@ from gpugrad.function.gpu.flow import Flow, flow_of
 from gpugrad.function.gpu.in_place import moved_in_place
 from gpugrad.function.gpu.runs import Run, call_of, given
 from gpugrad.function.gpu.variables import Slot
+from gpugrad.function.passes import pass_names, run_passes
 from gpugrad.function.passes.effects import move_updates_last
-from gpugrad.function.passes.fusing import FUSING
 from gpugrad.function.passes.in_place import over, overwriting
 from gpugrad.kernels.runtime.graphs import Graph, Put, RefusedError, beside, in_order
 from gpugrad.kernels.runtime.launch import is_captured
@@ -70,7 +70,7 @@ class Launches:
     Args:
         program: after the passes.
         xp: the namespace of its arrays.
-        passes: names in FUSING.
+        passes: names of those to run.
         in_place: whether a result may take the memory of what it is computed from, a Variable's
             new value that of the old one.
 
@@ -83,12 +83,10 @@ class Launches:
     arena_bytes, buffered = 0, frozenset[int]()
 
     def __init__(
-        self, program: Program, xp: Namespace, passes: Collection[str] = tuple(FUSING),
+        self, program: Program, xp: Namespace, passes: Collection[str] = pass_names("gpu"),
         in_place: bool = True,
     ) -> None:  # fmt: skip
-        for name in FUSING:
-            program = FUSING[name](program) if name in passes else program
-        self.program = program = move_updates_last(program)
+        self.program = program = move_updates_last(run_passes(program, "gpu", passes))
         self._loose, self._arguments = program.loose(), [id(v) for v in program.inputs]
         self.xp, self._captures = xp, xp is not NUMPY
         # effects, by id

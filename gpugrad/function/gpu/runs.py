@@ -11,7 +11,7 @@ from gpugrad.function.calls import effect_call, op_call, said
 from gpugrad.function.gpu.captured import can_be_captured
 from gpugrad.function.gpu.kernel import compiled
 from gpugrad.function.passes.epilogues import Product
-from gpugrad.function.passes.fuse import Kernel, fuse
+from gpugrad.function.passes.fuse import Kernel, fuse_groups
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.function.passes.rewrite import FusedStep
 from gpugrad.kernels.codegen.code import NoCodeError
@@ -127,7 +127,7 @@ def _with_effect(step: Step) -> Callable[..., Any]:
 def _in_one(step: FusedStep, xp: Namespace) -> Callable[..., Any]:
     """Steps in one launch, or as they would run without it."""
     apart = step.unfused
-    otherwise = _one_by_one(fuse(apart).steps, apart.inputs, apart.outputs, xp)
+    otherwise = _one_by_one(fuse_groups(apart).steps, apart.inputs, apart.outputs, xp)
 
     def call(*arrays: Any) -> list[Any]:
         made = step.run(xp, *arrays)

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF
-from gpugrad.function.passes.dead import remove_dead
+from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = [
-    "LONG_ROW", "REDUCTIONS", "SAME_ELEMENTS", "Kernel", "axes_of", "fuse", "launches", "reduction",
-    "views_apart",
+    "LONG_ROW", "REDUCTIONS", "SAME_ELEMENTS", "Kernel", "axes_of", "fuse_groups", "launches",
+    "reduction", "views_apart",
 ]  # fmt: skip
 
 LONG_ROW = 8192
@@ -312,7 +312,7 @@ def _through_broadcasts(program: Program) -> Program:
     return remove_dead(made)
 
 
-def fuse(program: Program) -> Program:
+def fuse_groups(program: Program) -> Program:
     """Put the steps of a program into kernels."""
     made = _through_broadcasts(program)
     items = _Finder(made).in_order()

@@ -13,7 +13,7 @@ from gpugrad.function.passes.rewrite import FusedStep, Readers, replace_steps
 from gpugrad.kernels.by_hand.cross_entropy import loss_and_gradient
 from gpugrad.trace.program import Program, Step
 
-__all__ = ["with_gradients"]
+__all__ = ["join_losses"]
 
 _LOSS, _GRADIENT = "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad"
 
@@ -35,7 +35,7 @@ class _Both(FusedStep):
         return loss_and_gradient(xp, *arrays, **self.params)
 
 
-def with_gradients(program: Program) -> Program:
+def join_losses(program: Program) -> Program:
     """Join cross entropies, against class numbers, with their gradients."""
     readers = Readers(program)
     instead: dict[int, list[Step]] = {}  # of a step, by id

@@ -18,10 +18,10 @@ from gpugrad.function.passes.fuse import LONG_ROW, axes_of
 from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["opened"]
+__all__ = ["expand_norms"]
 
 
-def opened(program: Program) -> Program:
+def expand_norms(program: Program) -> Program:
     """Write layer norms of rows, along the last axis, and other norms of floats as steps."""
     writer = _Writer(program)
     for step in program.steps:

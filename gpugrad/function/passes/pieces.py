@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import Namespace
-from gpugrad.function.passes.dead import remove_dead
 from gpugrad.function.passes.rewrite import Readers, Rewriter
+from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["AT_ONCE", "Pieces", "assemble"]
+__all__ = ["AT_ONCE", "Pieces", "write_pieces_in_place"]
 
 AT_ONCE = 8
 """Arrays that CuPy joins by a launch each; the addresses of more it copies from the host."""
@@ -56,7 +56,7 @@ class Pieces(Step):
         return [made.reshape(out.shape)]
 
 
-def assemble(program: Program) -> Program:
+def write_pieces_in_place(program: Program) -> Program:
     """Put pieces together that are added up as arrays of zeros, or are many that are joined."""
     readers, rewriter = Readers(program), Rewriter(program)
     for step in program.steps:

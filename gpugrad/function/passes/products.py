@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from gpugrad.core.backend import HALF, NUMPY
-from gpugrad.function.passes.dead import remove_dead
 from gpugrad.function.passes.epilogues import Convolved, Product
 from gpugrad.function.passes.fuse import axes_of
 from gpugrad.function.passes.rewrite import Readers
+from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.libraries import cublaslt, cudnn
 from gpugrad.trace.program import Program, Step, Value

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpugrad.function.memory import lives, roots_of
-from gpugrad.function.passes.dead import remove_dead
+from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["in_phases", "rematerialize"]

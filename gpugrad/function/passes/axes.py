@@ -17,10 +17,10 @@ from gpugrad.function.passes.fuse import REDUCTIONS, axes_of, reduction, views_a
 from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["along_rows"]
+__all__ = ["split_axes"]
 
 
-def along_rows(program: Program) -> Program:
+def split_axes(program: Program) -> Program:
     """Write reductions along several axes as others along the last or over all but the last."""
     writer = _Writer(program)
     for step in program.steps:
