@@ -27,7 +27,7 @@ from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps_per_call import parts_of, stacked
 from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.trace.array import Traced, running, user_level
-from gpugrad.trace.program import OtherwiseError, Program
+from gpugrad.trace.program import NotReplayable, Program
 from gpugrad.trace.tracing import Tracing, open_traces
 
 __all__ = ["CacheInfo", "Function", "function"]
@@ -92,7 +92,7 @@ class Function:
             self._wait_for(v for v, _ in plan.program.reads)
         try:
             results = iter(plan.run(arrays, release))
-        except OtherwiseError:
+        except NotReplayable:
             self._counts[2] += 1
             result = self._f(*args, **keywords)
             if release:
@@ -116,7 +116,7 @@ class Function:
             with self._lock, recording_stopped():
                 try:
                     pair = Pair(self._f, args, keywords, wanted, self._options, self._signature)
-                except OtherwiseError as error:
+                except NotReplayable as error:
                     pair = False  # it has effects
                     once = error.once
             if pair or not once:
@@ -125,7 +125,7 @@ class Function:
         if pair and not any(n in r.known for n in pair.others for r in threads.stack):
             if open_traces:
                 self._wait_for(pair.read)
-            with contextlib.suppress(OtherwiseError):
+            with contextlib.suppress(NotReplayable):
                 made = pair(self._f, arrays, args, keywords, wanted)
                 self._counts[0] += 1
                 return made
@@ -198,7 +198,7 @@ class Function:
             return plan
         try:
             return self._trial(args, keywords)
-        except OtherwiseError as error:
+        except NotReplayable as error:
             raise ArgumentError(
                 f"{self.__name__} was not called with such arguments yet, and '{error}' in it "
                 "cannot be undone. Call it once before."
@@ -235,7 +235,7 @@ class Function:
             return False
         try:
             self._plans[key] = self._trial(args, keywords)
-        except OtherwiseError:
+        except NotReplayable:
             return False  # the plan is made after a first call
         self._counts[1] += 1
         return True
@@ -332,7 +332,7 @@ class _Steps(Function):
             return None
         try:
             results = plan.replay.several([arrays for _, arrays in keys])
-        except OtherwiseError:
+        except NotReplayable:
             return None
         self._counts[0] += len(parts)
         return [fill_holes(plan.result, iter(r)) for r in results]

@@ -11,7 +11,7 @@ from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
 from gpugrad.ops.arrays.index_rules import has_arrays, placed
 from gpugrad.registry.record import Op
-from gpugrad.trace.program import OtherwiseError, Step, filled, takes_arguments
+from gpugrad.trace.program import NotReplayable, Step, filled, takes_arguments
 
 __all__ = ["effect_call", "op_call", "said"]
 
@@ -58,7 +58,7 @@ def effect_call(step: Step) -> Callable[[list[Any], Any, list[Any]], list[Any]]:
 
 def said(error: Exception, step: Step) -> None:
     """Raise what an op's step has raised as the op itself would; return if it is no op's."""
-    if isinstance(step.op, Op) and not isinstance(error, OtherwiseError):
+    if isinstance(step.op, Op) and not isinstance(error, NotReplayable):
         reraise(
             error, step.op.name, dict(zip(step.op.arrays, step.args, strict=False)), step.params
         )

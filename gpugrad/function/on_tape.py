@@ -26,7 +26,7 @@ from gpugrad.function.signature import Signature
 from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.array import tracing
-from gpugrad.trace.program import OtherwiseError, Program, Value
+from gpugrad.trace.program import NotReplayable, Program, Value
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Pair", "known", "tapes_only"]
@@ -46,11 +46,11 @@ def _differentiable(result: Any) -> list[Tensor]:
     """The Tensors of a result that may have gradients; tapes know its Variables by themselves.
 
     Raises:
-        OtherwiseError: there are IndexedSlices, which are no one Tensor.
+        NotReplayable: there are IndexedSlices, which are no one Tensor.
     """
     leaves = nest.flatten(result)
     if IndexedSlices in map(type, leaves):
-        raise OtherwiseError("a result is IndexedSlices")
+        raise NotReplayable("a result is IndexedSlices")
     tensors = [t for t in leaves if isinstance(t, Tensor) and not isinstance(t, Variable)]
     return [t for t in tensors if is_inexact(t.dtype)]
 
@@ -123,7 +123,7 @@ def _trace_with_gradient(
     """Trace a function and its gradient by some Tensors and by the Variables that it reads.
 
     Raises:
-        OtherwiseError: the function has effects; none has happened yet.
+        NotReplayable: the function has effects; none has happened yet.
     """
     # where the function is called again, effects would come again
     trace = _Watchful(pure=True, passes=passes)
@@ -223,7 +223,7 @@ class _Recorded(OwnRules):
                 found = iter(self._backward([*self._held, *full]))
                 made = [None if of is None else (of, next(found)) for of in self._connected]
                 return [x[1] if x and not x[0].isdisjoint(there) else None for x in made]
-            except OtherwiseError:
+            except NotReplayable:
                 pass
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._sources)
@@ -249,7 +249,7 @@ class Pair:
     ) -> None:  # fmt: skip
         both = _trace_with_gradient(f, args, keywords, wanted, signature.inputs, options.passes)
         if not both.targets:
-            raise OtherwiseError("there is nothing to differentiate")
+            raise NotReplayable("there is nothing to differentiate")
         self._result, self._variables, self._signature = both.form, both.variables, signature
         self._n_outputs = len(both.outputs)
         self._is_target = [any(o is t for t in both.targets) for o in both.outputs]

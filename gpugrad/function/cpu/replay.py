@@ -69,7 +69,7 @@ class Replay:
             release: called when no step can find any more that the function must be called.
 
         Raises:
-            OtherwiseError: a Variable has another shape: this is not its program. Nothing has run.
+            NotReplayable: a Variable has another shape: this is not its program. Nothing has run.
         """
         check_shapes(self._loose)
         try:
@@ -272,7 +272,7 @@ class Replay:
 
 
 def _may_raise(step: Step) -> bool:
-    """Whether a step may raise an OtherwiseError: a check does, and so might another effect."""
+    """Whether a step may raise a NotReplayable: a check does, and so might another effect."""
     return step.op is None and not step.parts and not step.variables
 
 

@@ -27,7 +27,7 @@ from gpugrad.function.passes.effects import move_updates_last
 from gpugrad.function.passes.in_place import over, overwriting
 from gpugrad.kernels.runtime.graphs import Graph, Put, RefusedError, beside, in_order
 from gpugrad.kernels.runtime.launch import is_captured
-from gpugrad.trace.program import OtherwiseError, Program, Step, check_shapes
+from gpugrad.trace.program import NotReplayable, Program, Step, check_shapes
 
 __all__ = ["Launches"]
 
@@ -120,7 +120,7 @@ class Launches:
         """
         try:
             return self._several(batches)
-        except OtherwiseError:
+        except NotReplayable:
             self._refused.clear()
             raise
         except BaseException as error:  # what is half made is made anew
@@ -218,7 +218,7 @@ class Launches:
         """Put values where the graphs of `n` steps read them; forget graphs that read others.
 
         Raises:
-            OtherwiseError: a Variable has another shape: this is not its program. Nothing has run.
+            NotReplayable: a Variable has another shape: this is not its program. Nothing has run.
         """
         check_shapes(self._loose)
         if not self._captures:

@@ -21,7 +21,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY, as_array
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.calls import op_call
-from gpugrad.trace.program import CHECKS, OtherwiseError, Program, Step
+from gpugrad.trace.program import CHECKS, NotReplayable, Program, Step
 
 __all__ = ["move_updates_last", "record_undo", "run_on_host", "run_or_undo"]
 
@@ -62,14 +62,14 @@ def _recording(step: Step) -> Callable[..., Any]:
 
 
 def run_or_undo(run: Callable[..., list[Any]], *args: Any) -> list[Any]:
-    """Run a replay; if it ends in an OtherwiseError, undo the effects that it has had.
+    """Run a replay; if it ends in a NotReplayable, undo the effects that it has had.
 
     A generator that other threads draw from meanwhile is reset for them too.
     """
     before, _undo.steps = _undo.steps, []
     try:
         return run(*args)
-    except OtherwiseError:
+    except NotReplayable:
         for undo in reversed(_undo.steps):
             undo()
         raise
