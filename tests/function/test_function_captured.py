@@ -6,7 +6,7 @@ from fakes import cupy as fake_cupy
 from needs import needs_shim
 
 import gpugrad as gg
-from gpugrad.core import backend
+from gpugrad.core import backend, nest
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.devices import device, gpu_count
 from gpugrad.core.tensor import tensor
@@ -128,10 +128,10 @@ def test_a_step_with_an_op_and_its_gradient_is_one_graph(name, by_numpy):
         for k in range(3):  # traced, captured, launched again
             there = [sample.put(varied(a, k)) for a in arrays]
             try:
-                desired = gg.nest.flatten(step(*there))
+                desired = nest.flatten(step(*there))
             except DeviceError:  # CuPy has no such function, as is said where it is called
                 return
-            for found, d in zip(gg.nest.flatten(function(*there)), desired, strict=True):
+            for found, d in zip(nest.flatten(function(*there)), desired, strict=True):
                 np.testing.assert_allclose(found.numpy(), d.numpy(), 1e-9, 1e-12)
         launches, parts = runs_of(function)
         fixed = [run.fixed for run in parts]
@@ -150,8 +150,8 @@ def one_graph(step, *batches):
     function = gg.function(step)
     for batch in batches:
         here, there = ([gg.constant(a, device=d) for a in batch] for d in ("cpu", "cuda:0"))
-        found = gg.nest.flatten(function(*there))
-        for a, d in zip(found, gg.nest.flatten(step(*here)), strict=True):
+        found = nest.flatten(function(*there))
+        for a, d in zip(found, nest.flatten(step(*here)), strict=True):
             np.testing.assert_allclose(a.numpy(), d.numpy(), 1e-9, 1e-12)
     launches, parts = runs_of(function)
     assert [run.fixed for run in parts] == [True]
