@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad.core.backend import Namespace
-from gpugrad.function.calls import effect_call, op_call, said
+from gpugrad.function.calls import effect_call, op_call, reraise_as_op
 from gpugrad.function.gpu.captured import can_be_captured
 from gpugrad.function.gpu.kernel import compiled
 from gpugrad.function.passes.epilogues import Product
@@ -73,7 +73,7 @@ class Run:
             try:
                 made = call(*(given(a, known) for a in step.args))
             except Exception as error:
-                said(error, step)
+                reraise_as_op(error, step)
                 raise
             known.update(zip(map(id, step.outs), made, strict=True))
             del made
