@@ -138,7 +138,7 @@ def test_a_step_with_an_op_and_its_gradient_is_one_graph(name, by_numpy):
         cut = cut or fixed not in ([], [True])
         if name not in CUT:
             assert not cut, [s.name for run in parts if not run.fixed for s, _ in run.steps]
-            assert not parts or launches._made.graphs[0]._graph is not None
+            assert not parts or launches._captured.graphs[0]._graph is not None
     assert cut == (name in CUT), CUT.get(name)
 
 
@@ -155,7 +155,7 @@ def one_graph(step, *batches):
             np.testing.assert_allclose(a.numpy(), d.numpy(), 1e-9, 1e-12)
     launches, parts = runs_of(function)
     assert [run.fixed for run in parts] == [True]
-    assert launches._made.graphs[0]._graph is not None
+    assert launches._captured.graphs[0]._graph is not None
     return function
 
 

@@ -16,7 +16,7 @@ from gpugrad.function.gpu.kernel import RowWise
 from gpugrad.function.gpu.replay import Launches
 from gpugrad.function.passes import pass_names
 from gpugrad.function.passes.epilogues import Product
-from gpugrad.function.passes.fuse import Kernel, fuse_groups, launches
+from gpugrad.function.passes.fuse import FusedKernel, fuse_groups, launches
 from gpugrad.function.passes.losses import join_losses
 from gpugrad.function.passes.products import find_products
 from gpugrad.kernels.runtime.launch import code_of
@@ -58,7 +58,7 @@ def kernels_of(f, *args):
 
 
 def first_kernel(f, *args):
-    return next(s for s in fuse_groups(program_of(f, *args)).steps if isinstance(s, Kernel))
+    return next(s for s in fuse_groups(program_of(f, *args)).steps if isinstance(s, FusedKernel))
 
 
 def on_shim(f, *args, schedule="round robin", without=None):

@@ -7,7 +7,7 @@ from test_fuse import assert_right, normal, program_of, value_and_gradients
 
 import gpugrad as gg
 from gpugrad.function.passes.axes import split_axes
-from gpugrad.function.passes.fuse import LONG_ROW, Kernel, fuse_groups, launches
+from gpugrad.function.passes.fuse import LONG_ROW, FusedKernel, fuse_groups, launches
 from gpugrad.function.passes.norms import expand_norms
 
 
@@ -24,7 +24,7 @@ def block(x, y, weight, bias):
 def test_a_sum_its_norm_and_a_cast_are_one_kernel(rng):
     args = normal(rng, 2, 5, 8), normal(rng, 2, 5, 8), normal(rng, 8), normal(rng, 8)
     (kernel,) = fuse_groups(expand_norms(program_of(block, *args))).steps
-    assert isinstance(kernel, Kernel)
+    assert isinstance(kernel, FusedKernel)
     assert {v.dtype for v in kernel.outs} == {np.dtype(np.float32), gg.bfloat16}
     assert len(fuse_groups(program_of(block, *args)).steps) == 3
 
@@ -89,7 +89,7 @@ def direction(x):
 @pytest.mark.parametrize("f", [regular, direction])
 def test_what_is_divided_by_a_norm_is_one_kernel(f, rng):
     (kernel,) = fuse_groups(expand_norms(program_of(f, normal(rng, 5, 8)))).steps
-    assert isinstance(kernel, Kernel)
+    assert isinstance(kernel, FusedKernel)
 
 
 @needs_shim

@@ -12,7 +12,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY, Namespace, cupy
 from gpugrad.core.devices import formulas_on, full_beside
 from gpugrad.function.cpu.replay import Replay
-from gpugrad.function.gpu.runs import call_of, given
+from gpugrad.function.gpu.runs import argument, call_of
 from gpugrad.kernels.runtime.graphs import Graph, RefusedError
 from gpugrad.trace.program import Program, Step, Value
 
@@ -63,7 +63,7 @@ def _measured(step: Step, now: dict[int, Any], xp: Namespace) -> tuple[float, li
 
 def _measured_on_gpu(step: Step, now: dict[int, Any], xp: Namespace) -> tuple[float, list[Any]]:
     call, fixed = call_of(step, xp)
-    args = [given(a, now) for a in step.args]
+    args = [argument(a, now) for a in step.args]
     made = call(*args)  # kernels are compiled
     stream = cupy().cuda.get_current_stream()
 
