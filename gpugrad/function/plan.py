@@ -9,7 +9,7 @@ from gpugrad.core.backend import NUMPY, reading
 from gpugrad.errors import ArgumentError, OutOfMemoryError
 from gpugrad.function.cpu.replay import Replay
 from gpugrad.function.gpu.replay import Launches
-from gpugrad.function.memory import measured, size
+from gpugrad.function.memory import measure, size
 from gpugrad.function.passes import pass_names, run_passes
 from gpugrad.function.passes.effects import move_updates_last, run_on_host
 from gpugrad.function.passes.remat import rematerialize
@@ -66,7 +66,7 @@ def optimized(program: Program, options: Options) -> Program:
         return program
 
     def peak(program: Program) -> int:
-        return measured(*planned(program, options)).peak
+        return measure(*planned(program, options)).peak
 
     needed = least = peak(program)
     if needed > limit and options.remat:

@@ -111,7 +111,7 @@ def by_numpy(monkeypatch):
 
         return launch
 
-    monkeypatch.setattr(runs, "compiled", compiled)
+    monkeypatch.setattr(runs, "compile_kernel", compiled)
 
 
 def runs_of(function):

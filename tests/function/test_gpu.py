@@ -599,8 +599,8 @@ def test_functions_share_the_memory_of_a_variable(rng):
         if k == 2:
             w.assign(gg.zeros_like(w))
             np.testing.assert_allclose(look(x).numpy(), 6)
-    slots = [*plan_of(train).replay._slots.values(), *plan_of(look).replay._slots.values()]
-    assert slots[0] is slots[1]
+    memories = [*plan_of(train).replay._memories.values(), *plan_of(look).replay._memories.values()]
+    assert memories[0] is memories[1]
 
 
 def test_what_a_variable_was_before_a_step_is_still_there(rng):
@@ -811,7 +811,7 @@ def test_a_step_of_a_transformer_is_one_graph(dtype, tolerance):
     if cublaslt.binding() is not None:
         assert [run.fixed for run in launches.runs] == [True]
         assert launches._captured.graphs[0]._graph is not None
-        assert not any(slot._apart for slot in launches._slots.values())
+        assert not any(memory._is_separate for memory in launches._memories.values())
 
 
 def test_an_index_that_is_outside_gives_no_number_in_a_graph():

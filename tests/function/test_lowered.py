@@ -83,7 +83,7 @@ def test_lowering_what_cannot_be_undone_says_so():
         running().effect("launch the rocket", lambda: [])
         return x * 2
 
-    with pytest.raises(ArgumentError, match="'launch the rocket' in it cannot be undone"):
+    with pytest.raises(ArgumentError, match="its effect 'launch the rocket' cannot be undone"):
         f.lower(X)
     f(X)
     assert "launch the rocket" in str(f.lower(X))

@@ -110,7 +110,7 @@ def test_a_wrong_first_axis_is_named():
         f({"x": gg.ones(5)}, gg.constant(1.0), n=X)
     assert f({"x": gg.ones(5)}, 1, n=X).shape == (5,)
     for wrong in (0, 2.0, True):
-        with pytest.raises(ArgumentError, match="steps_per_call is an int from 1"):
+        with pytest.raises(ArgumentError, match="steps_per_call must be a positive int"):
             gg.function(lambda x: x, steps_per_call=wrong)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from gpugrad.function.cpu.replay import Replay
 from gpugrad.function.inspect.page import dot, page
 from gpugrad.function.inspect.timing import step_times
-from gpugrad.function.memory import Memory, measured
+from gpugrad.function.memory import Memory, measure
 from gpugrad.trace.program import Program
 
 __all__ = ["Lowered"]
@@ -37,7 +37,7 @@ class Lowered:
 
     def memory(self) -> Memory:
         """The memory that a replay takes."""
-        return measured(self.program, self._replay)
+        return measure(self.program, self._replay)
 
     def times(self) -> list[float | None]:
         """Seconds that each step takes alone, on the arguments given to `Function.lower`.
@@ -60,7 +60,7 @@ class Lowered:
 
         Args:
             times: whether to time each step by running it alone; otherwise the page says
-                "not measured".
+                "not measure".
         """
         seconds = self.times() if times else [None] * len(self.program.steps)
         return page(self.name, self.program, seconds, self.memory(), self._replay.buffered)
