@@ -55,9 +55,14 @@ class Function:
     """A traced function, made by `gg.function`; call it like the function itself."""
 
     def __init__(
-        self, f: Callable[..., Any], passes: Sequence[str] | None = None, static: Names = (),
-        remat: str | None = None, memory_limit: int | None = None, donate: Names = (),
-    ) -> None:  # fmt: skip
+        self,
+        f: Callable[..., Any],
+        passes: Sequence[str] | None = None,
+        static: Names = (),
+        remat: str | None = None,
+        memory_limit: int | None = None,
+        donate: Names = (),
+    ) -> None:
         functools.update_wrapper(self, f)
         self._arguments: tuple[Any, ...] = (f, passes, static, remat, memory_limit, donate)
         self.__name__ = getattr(f, "__name__", type(f).__name__)  # a partial has no name
@@ -346,10 +351,15 @@ class _Steps(Function):
 
 
 def function(
-    f: Callable[..., Any] | None = None, *, static: Names = (), donate: Names = (),
-    steps_per_call: int | None = None, remat: str | None = None, memory_limit: int | None = None,
+    f: Callable[..., Any] | None = None,
+    *,
+    static: Names = (),
+    donate: Names = (),
+    steps_per_call: int | None = None,
+    remat: str | None = None,
+    memory_limit: int | None = None,
     passes: Sequence[str] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Make a function that is traced once per signature and replayed afterwards; a decorator.
 
     Args:

@@ -12,9 +12,7 @@ from gpugrad.core.tensor import Tensor, constant, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError, ShapeError, StructureError, TraceError
 
-__all__ = [
-    "Form", "agreed", "blanks", "fill_holes", "is_array_like", "split_arrays", "tensors_of",
-]  # fmt: skip
+__all__ = ["Form", "agreed", "blanks", "fill_holes", "is_array_like", "split_arrays", "tensors_of"]
 
 
 class _Hole:

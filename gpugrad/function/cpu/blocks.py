@@ -47,9 +47,13 @@ class Group(Step):
     __slots__ = ("shape", "steps", "sums")
 
     def __init__(
-        self, steps: list[Step], sums: list[Step], inputs: list[Value], outs: list[Value],
+        self,
+        steps: list[Step],
+        sums: list[Step],
+        inputs: list[Value],
+        outs: list[Value],
         shape: tuple[int, ...],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(None, inputs, {}, outs, name=f"group of {len(steps) + len(sums)}")
         self.steps, self.sums, self.shape = steps, sums, shape
 

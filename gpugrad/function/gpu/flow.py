@@ -55,9 +55,12 @@ class Flow(NamedTuple):
 
 
 def flow_of(
-    program: Program, runs: Sequence[Run], in_place: dict[int, dict[int, int]],
-    memories: dict[int, VariableMemory], captures: bool,
-) -> Flow:  # fmt: skip
+    program: Program,
+    runs: Sequence[Run],
+    in_place: dict[int, dict[int, int]],
+    memories: dict[int, VariableMemory],
+    captures: bool,
+) -> Flow:
     """Close the runs, and find the values that pass between them.
 
     Args:

@@ -83,9 +83,12 @@ class Launches:
     arena_bytes, buffered = 0, frozenset[int]()
 
     def __init__(
-        self, program: Program, xp: Namespace, passes: Collection[str] = pass_names("gpu"),
+        self,
+        program: Program,
+        xp: Namespace,
+        passes: Collection[str] = pass_names("gpu"),
         in_place: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.program = program = move_updates_last(run_passes(program, "gpu", passes))
         self._loose, self._arguments = program.loose(), [id(v) for v in program.inputs]
         self.xp, self._captures_graphs = xp, xp is not NUMPY
@@ -278,10 +281,12 @@ class Launches:
     def _one_by_one(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
         """The results of a run, step by step."""
         results = []
-        lent = self._flow.lent if run.remembers else ()  # arrays that it must not keep
         for i, known in enumerate(knowns):
             self._live = self._captured.lives[i] if self._captures_graphs else {}
-            arrays = [copied(known[at]) if at in lent else known[at] for at in run.reads]
+            arrays = [known[at] for at in run.reads]
+            if run.remembers:
+                pairs = zip(run.reads, arrays, strict=True)
+                arrays = [copied(a) if at in self._flow.lent else a for at, a in pairs]
             results.append(run(arrays))
         return results
 

@@ -43,9 +43,17 @@ class Product(Step):
     __slots__ = ("activation", "adds", "bias", "keeps", "slope", "sums")
 
     def __init__(
-        self, args: Sequence[Any], outs: list[Value], *, bias: bool, activation: str, slope: str,
-        adds: bool, sums: str, keeps: bool,
-    ) -> None:  # fmt: skip
+        self,
+        args: Sequence[Any],
+        outs: list[Value],
+        *,
+        bias: bool,
+        activation: str,
+        slope: str,
+        adds: bool,
+        sums: str,
+        keeps: bool,
+    ) -> None:
         self.adds, self.keeps = adds, keeps
         self.bias, self.activation, self.slope, self.sums = bias, activation, slope, sums
         parts = ["matmul", "add" * adds, "bias" * bias, activation, slope and f"{slope}_grad"]

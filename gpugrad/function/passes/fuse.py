@@ -296,8 +296,11 @@ def _broadcasts_rows(shape: tuple[int, ...], out: tuple[int, ...]) -> bool:
 def _skip_broadcasts(program: Program) -> Program:
     """Let elementwise steps skip an explicit broadcast of an argument: they broadcast anyway."""
     new = program.copy()
-    source = {id(s.outs[0]): s.inputs[0] for s in program.steps
-              if s.op is not None and s.op.name == "broadcast_to" and s.inputs}  # fmt: skip
+    source = {
+        id(s.outs[0]): s.inputs[0]
+        for s in program.steps
+        if s.op is not None and s.op.name == "broadcast_to" and s.inputs
+    }
     for k, step in enumerate(new.steps):
         if not _is_elementwise(step):
             continue
@@ -321,12 +324,11 @@ def fuse_groups(program: Program) -> Program:
     for item in items:
         if not isinstance(item, FusedKernel):
             leaving.update(id(v) for v in item.inputs)
-    maker = {id(v): k for k, item in enumerate(items) if isinstance(item, FusedKernel)
-             for s in item.parts for v in s.outs}  # fmt: skip
-    for k, item in enumerate(items):
-        if isinstance(item, FusedKernel):
-            read = [v for s in item.parts for v in s.inputs]
-            leaving.update(id(v) for v in read if maker.get(id(v), k) != k)
+    kernels = [(k, item) for k, item in enumerate(items) if isinstance(item, FusedKernel)]
+    maker = {id(v): k for k, kernel in kernels for s in kernel.parts for v in s.outs}
+    for k, kernel in kernels:
+        read = [v for s in kernel.parts for v in s.inputs]
+        leaving.update(id(v) for v in read if maker.get(id(v), k) != k)
     new.steps = []
     for item in items:
         new.steps.append(item)

@@ -39,9 +39,13 @@ class Pieces(Step):
     __slots__ = ("order", "places", "whole")
 
     def __init__(
-        self, arrays: Sequence[Value], places: Sequence[Any], whole: tuple[int, ...],
-        order: Sequence[int], out: Value,
-    ) -> None:  # fmt: skip
+        self,
+        arrays: Sequence[Value],
+        places: Sequence[Any],
+        whole: tuple[int, ...],
+        order: Sequence[int],
+        out: Value,
+    ) -> None:
         self.places, self.whole, self.order = places, whole, order
         result = Value(np.broadcast_to(np.empty((), out.dtype), out.shape))
         super().__init__(None, arrays, {}, [result], name=f"{len(arrays)} pieces")

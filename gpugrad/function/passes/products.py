@@ -91,10 +91,15 @@ def _product(
     if len(steps) == 1:
         return steps, None
     return steps, Product(
-        [*step.args, *tail.read], [*outs, *tail.kept],
-        bias=bool(tail.read) and not (tail.slope or tail.adds), activation=tail.activation,
-        slope=tail.slope, adds=tail.adds, sums=sums, keeps=bool(tail.kept),
-    )  # fmt: skip
+        [*step.args, *tail.read],
+        [*outs, *tail.kept],
+        bias=bool(tail.read) and not (tail.slope or tail.adds),
+        activation=tail.activation,
+        slope=tail.slope,
+        adds=tail.adds,
+        sums=sums,
+        keeps=bool(tail.kept),
+    )
 
 
 def _activated(v: Value, readers: Readers) -> _Tail | None:

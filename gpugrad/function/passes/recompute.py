@@ -213,8 +213,9 @@ def _again(
     now = {id(v): last}
     new = FusedKernel(
         [*steps, *(_renamed(step, now) for step in kernel.steps)],
-        [_renamed(step, now) for step in kernel.sums], kernel.shape,
-    )  # fmt: skip
+        [_renamed(step, now) for step in kernel.sums],
+        kernel.shape,
+    )
     new.rounded = kernel.rounded | rounded
     new.close(set(map(id, kernel.outs)))
     before = set(map(id, kernel.inputs))

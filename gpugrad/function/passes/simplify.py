@@ -14,9 +14,7 @@ from gpugrad.function.passes.rewrite import Readers, Rewriter
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = [
-    "fold_constants", "remove_dead", "remove_identities", "share_common", "unify_transposes",
-]  # fmt: skip
+__all__ = ["fold_constants", "remove_dead", "remove_identities", "share_common", "unify_transposes"]
 
 
 # ---- constants ---------------------------------------------------------------------------
