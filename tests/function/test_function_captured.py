@@ -93,9 +93,9 @@ def by_numpy(monkeypatch):
     """Fused kernels as launches of NumPy's steps: what g++ compiles takes a second each."""
     if not hasattr(backend.cupy().cuda.Stream, "waits"):
         return  # the real CuPy runs the real kernels
-    written = runs.compiled
+    written = runs.compile_kernel
 
-    def compiled(kernel):
+    def compile_kernel(kernel):
         written(kernel)  # raises where there is no such kernel
 
         def launch(xp, arrays):
@@ -111,7 +111,7 @@ def by_numpy(monkeypatch):
 
         return launch
 
-    monkeypatch.setattr(runs, "compile_kernel", compiled)
+    monkeypatch.setattr(runs, "compile_kernel", compile_kernel)
 
 
 def runs_of(function):
