@@ -64,6 +64,7 @@ class Replay:
         self._names = self._value_names(program)
         self._shared: dict[tuple[int, str], str] = {}  # names of objects that steps share
         self._lines: list[str] = []
+        self._step_of_line: dict[int, Step] = {}
         self._buffers: list[tuple[tuple[int, ...], Any]] = []
         self._program, self._loose = program, program.loose()
         self.buffered: set[int] = set()
@@ -175,7 +176,6 @@ class Replay:
         kept = {id(v) for v in leaving}
         self._held: dict[int, int] = {}  # buffer by root
         self._free: dict[Any, list[int]] = {}
-        self._step_of_line: dict[int, Step] = {}
         checks = [k for k, step in enumerate(program.steps) if _may_raise(step)]
         lines += [] if checks else ["if release: release()"]
         for k, step in enumerate(program.steps):

@@ -82,24 +82,26 @@ class _Expander(Rewriter):
         out, mean, var = step.outs
         wide = np.dtype(np.float32) if x.dtype in HALF else x.dtype
 
-        def new(name: str, *args: Any, like: Value = out, dtype: Any = wide, **params: Any) -> Any:
+        def append(
+            name: str, *args: Any, like: Value = out, dtype: Any = wide, **params: Any
+        ) -> Any:
             return self.step(step, name, args, params, like.shape, dtype)
 
         def cast(v: Any, dtype: Any) -> Any:
-            return v if v.dtype == dtype else new("astype", v, like=v, dtype=dtype, copy=True)
+            return v if v.dtype == dtype else append("astype", v, like=v, dtype=dtype, copy=True)
 
         x = cast(x, wide)
-        average = new("mean", x, like=mean, axis=-1, keepdims=True)
-        centred = new("subtract", x, average)
-        squares = new("multiply", centred, centred)
-        variance = new("mean", squares, like=var, axis=-1, keepdims=True)
-        shifted = new("add", variance, step.params["eps"], like=var)
-        regular = new("not_equal", shifted, 0, like=var, dtype=bool)
-        root = new("rsqrt", new("where", regular, shifted, 1, like=var), like=var)
-        y = new("multiply", centred, new("where", regular, root, 0, like=var))
+        average = append("mean", x, like=mean, axis=-1, keepdims=True)
+        centred = append("subtract", x, average)
+        squares = append("multiply", centred, centred)
+        variance = append("mean", squares, like=var, axis=-1, keepdims=True)
+        shifted = append("add", variance, step.params["eps"], like=var)
+        regular = append("not_equal", shifted, 0, like=var, dtype=bool)
+        root = append("rsqrt", append("where", regular, shifted, 1, like=var), like=var)
+        y = append("multiply", centred, append("where", regular, root, 0, like=var))
         if weight is not None:
-            y = new("multiply", y, cast(weight, wide))
+            y = append("multiply", y, cast(weight, wide))
         if bias is not None:
-            y = new("add", y, cast(bias, wide))
+            y = append("add", y, cast(bias, wide))
         for old, new in zip(step.outs, (cast(y, out.dtype), average, variance), strict=True):
             self.replace(old, new)
