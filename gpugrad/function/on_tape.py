@@ -1,8 +1,9 @@
 """A traced function under a tape: one entry in its log, whose rule is the traced backward pass.
 
-Function and gradient are traced together, and the steps parted: those that depend on the upstream
-gradients are the backward program, the others the forward one, which also returns what the
-backward one reads. For a gradient of the gradient the function itself is called again on Tensors.
+The function and its gradient are traced together, and the steps are split: those that depend on
+the upstream gradients form the backward program, the others the forward program, which also returns
+what the backward program reads. For a second-order gradient the function itself is called again, on
+Tensors.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class Replay:
     # -- names
 
     def _value_names(self, program: Program) -> dict[int, str]:
-        """Those of the printed program, by id; Variables get identifiers."""
+        """The names in the printed program, by id of the Value; Variables' are made identifiers."""
         names = named(program)
         variables = {id(v) for _, v in program.reads}
         self._identifiers.reserve(name for at, name in names.items() if at not in variables)
