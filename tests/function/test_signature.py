@@ -232,7 +232,9 @@ def test_a_static_argument_that_cannot_be_compared_or_is_not_there_is_named():
     with pytest.raises(ArgumentError, match="static argument n is a Variable"):
         gg.function(lambda x, n: x, static="n")(X, gg.Variable(1.0))
     for wrong in ("m", 2, -1):
-        with pytest.raises(ArgumentError, match="is not an argument. The arguments are x, n, how"):
+        with pytest.raises(
+            ArgumentError, match=r"is not an argument\. The arguments are x, n, how"
+        ):
             gg.function(lambda x, n, *, how=0: x, static=wrong)
     gg.function(lambda x, **more: x, static="m")
     gg.function(lambda x, *more: x, static=5)

@@ -140,7 +140,7 @@ class Convolved(FusedStep):
         self.relu, self.last = relu, last
         super().__init__("convolution + bias" + " + relu" * relu, args, steps, steps[-1].outs)
 
-    def run(self, xp: Namespace, *arrays: Any) -> Any:
+    def run(self, xp: Namespace, *arrays: Any, over: bool = False) -> Any:
         """See `FusedStep.run`."""
         out = launch_with_bias(xp, *arrays, relu=self.relu, last=self.last, **self.params)
         return out if out is NotImplemented else [out]

@@ -122,7 +122,7 @@ class _Casts(FusedStep):
         args, outs = [s.args[0] for s in steps], [s.outs[0] for s in steps]
         super().__init__(f"{len(steps)} casts to {outs[0].dtype}", args, steps, outs)
 
-    def run(self, xp: Namespace, *arrays: Any) -> Any:
+    def run(self, xp: Namespace, *arrays: Any, over: bool = False) -> Any:
         """See `FusedStep.run`."""
         return narrowed(arrays, self.outs[0].dtype)
 

@@ -6,6 +6,7 @@ step. A program shows who reads them; in eager code a Tensor may outlive its gra
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,14 +15,13 @@ from gpugrad.function.memory import roots_of
 from gpugrad.function.passes.epilogues import Product
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.rewrite import FusedStep
-from gpugrad.kernels.by_hand.cross_entropy import OVERWRITING
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["over", "overwriting"]
 
 
 def overwriting(program: Program) -> set[int]:
-    """The ids of steps that may take the launcher in `OVERWRITING`.
+    """The ids of steps that may write their result over the argument `overwrites`.
 
     The program must have made the argument's memory, by a step that always writes to new memory;
     no result may share it, and the step must be its last reader and read it once.
@@ -40,24 +40,35 @@ def overwriting(program: Program) -> set[int]:
     fresh -= {root(v) for v in (*program.outputs, *(v for _, v in program.writes))}
     ids = set()
     for step in program.steps:
-        if step.name in OVERWRITING and (step.op is not None or isinstance(step, FusedStep)):
-            v = step.args[OVERWRITING[step.name][0]]
+        if (position := _overwrites(step)) is not None:
+            v = step.args[position]
             read = [root(a) for a in step.inputs]
             if root(v) in fresh and last[root(v)] is step and read.count(root(v)) == 1:
                 ids.add(id(step))
     return ids
 
 
+def _overwrites(step: Step) -> int | None:
+    if isinstance(step, FusedStep):
+        return step.overwrites
+    return None if step.op is None else step.op.overwrites
+
+
 def _writes_new(step: Step) -> bool:
+    # a product may be a matmul without an epilogue; other ops may return an argument's memory
     return isinstance(step, (FusedKernel, Product)) or step.name == "matmul"
 
 
 def over(step: Step, xp: Namespace, fallback: Callable[..., Any]) -> Callable[..., Any]:
     """Executes such a step; `fallback` does where the kernel does not take the arrays."""
-    launcher = OVERWRITING[step.name][1]
+    launcher: Callable[..., Any]
+    if isinstance(step, FusedStep):
+        launcher = functools.partial(step.run, xp, over=True)
+    else:
+        launcher = functools.partial(step.op.cuda, xp, **step.params, over=True)
 
     def call(*args: Any) -> Any:
-        result = launcher(xp, *args, **step.params)
+        result = launcher(*args)
         if result is NotImplemented:
             return fallback(*args)
         return result if isinstance(result, list) else [result]

@@ -22,6 +22,7 @@ class _LossAndGradient(FusedStep):
     """The arguments are the factor of the gradient, the scores and the labels."""
 
     __slots__ = ()
+    overwrites = 1
 
     def __init__(self, loss: Step, gradient: Step) -> None:
         args = [gradient.args[0], *loss.args]
@@ -30,9 +31,9 @@ class _LossAndGradient(FusedStep):
         super().__init__("loss and gradient", args, [loss, gradient], [*loss.outs, *gradient.outs])
         self.params = {"ignore_index": loss.params["ignore_index"]}
 
-    def run(self, xp: Namespace, *arrays: object) -> object:
+    def run(self, xp: Namespace, *arrays: object, over: bool = False) -> object:
         """See `FusedStep.run`."""
-        return loss_and_gradient(xp, *arrays, **self.params)
+        return loss_and_gradient(xp, *arrays, over=over, **self.params)
 
 
 def join_losses(program: Program) -> Program:

@@ -19,12 +19,10 @@ import numpy as np
 from gpugrad.core.backend import Namespace
 from gpugrad.function.passes.rewrite import Readers, Rewriter
 from gpugrad.function.passes.simplify import remove_dead
+from gpugrad.ops.arrays.join import AT_ONCE
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["AT_ONCE", "Pieces", "write_pieces_in_place"]
-
-AT_ONCE = 8
-"""Up to this many arrays CuPy joins with one launch each; for more it copies addresses."""
+__all__ = ["Pieces", "write_pieces_in_place"]
 
 
 class Pieces(Step):

@@ -129,6 +129,8 @@ class FusedStep(Step):
     """
 
     __slots__ = ("unfused",)
+    overwrites: int | None = None
+    """Like an op's: the position of the argument that `run` overwrites with ``over=True``."""
 
     def __init__(
         self, name: str, args: Sequence[Any], steps: list[Step], outs: list[Value]
@@ -137,7 +139,7 @@ class FusedStep(Step):
         self.unfused.inputs, self.unfused.steps, self.unfused.outputs = list(args), steps, outs
         super().__init__(None, args, steps[0].params, outs, name=name)
 
-    def run(self, xp: Namespace, *arrays: Any) -> Any:
+    def run(self, xp: Namespace, *arrays: Any, over: bool = False) -> Any:
         """Launch on plain arrays; returns the results, or NotImplemented to decline."""
         raise NotImplementedError
 

@@ -105,7 +105,7 @@ def _transpose_of(step: Step, readers: Readers) -> Step | None:
     if transpose is None or transpose.name != "matrix_transpose":
         return None
     every = readers.of(transpose.outs[0])
-    copies = (s.op is None or s.op.kind == "elementwise" or s.name == "astype" for s in every)
+    copies = (s.op is None or s.op.by_element for s in every)
     return transpose if all(copies) else None
 
 

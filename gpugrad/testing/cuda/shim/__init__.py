@@ -359,7 +359,15 @@ def _built(text: str, headers: Callable[[str], Path]) -> Path:
     with tempfile.TemporaryDirectory() as folder:
         code, made = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
         code.write_text(text)
-        command = [compiler, *_FLAGS, *_LINKER, f"-I{headers(compiler)}", str(code), "-o", str(made)]
+        command = [
+            compiler,
+            *_FLAGS,
+            *_LINKER,
+            f"-I{headers(compiler)}",
+            str(code),
+            "-o",
+            str(made),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             lines = "\n".join(done.stderr.splitlines()[:20])
