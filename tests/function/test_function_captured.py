@@ -12,7 +12,7 @@ from gpugrad.core.devices import device, gpu_count
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import DeviceError
 from gpugrad.function.gpu import runs
-from gpugrad.function.passes.fuse import fuse, launches
+from gpugrad.function.passes.fuse import fuse_groups, launches
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.testing.checks.subject import Subject
 
@@ -280,7 +280,7 @@ def test_a_view_of_a_users_own_is_in_a_kernel():
 
     x = gg.constant(np.ones((3, 4)), device="cuda:0")
     program = gg.function(lambda x: gg.exp(batch_of_one(x * 2))).lower(x).program
-    assert len(launches(fuse(program))) == 1
+    assert len(launches(fuse_groups(program))) == 1
 
 
 def test_a_primitive_of_a_users_own_that_goes_by_element_is_in_a_kernel():
@@ -290,4 +290,4 @@ def test_a_primitive_of_a_users_own_that_goes_by_element_is_in_a_kernel():
 
     x = gg.constant(np.ones((3, 4)), device="cuda:0")
     program = gg.function(lambda x: gg.exp(scaled(x * 2, by=3.0))).lower(x).program
-    assert len(launches(fuse(program))) == 1
+    assert len(launches(fuse_groups(program))) == 1
