@@ -21,7 +21,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, GpugradError, ShapeError, reraise
 from gpugrad.trace.array import running, tracing, unwrapped, user_line
 from gpugrad.trace.listener import Listener
-from gpugrad.trace.program import OtherwiseError
+from gpugrad.trace.program import NotReplayable
 
 __all__ = [
     "AggregationMethod",
@@ -284,7 +284,7 @@ def _is_nan(array: Any) -> bool:
 
 def _no_nan(*gradients: Tensor) -> list[Tensor]:
     if any(_is_nan(g._data) for g in gradients):
-        raise OtherwiseError("a gradient is NaN, so it is taken with masked products")
+        raise NotReplayable("a gradient is NaN, so it is taken with masked products")
     return []
 
 

@@ -13,7 +13,7 @@ from gpugrad.function.on_tape import Pair, known, tapes_only
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
 from gpugrad.trace.array import running
-from gpugrad.trace.program import OtherwiseError, Program, Undo, Value, filled
+from gpugrad.trace.program import NotReplayable, Program, Undo, Value, filled
 
 __all__ = ["Sub"]
 
@@ -60,7 +60,7 @@ class Sub:
                 try:
                     signature = Signature(self.run)
                     pair = Pair(self.run, given, {}, sources, self._options, signature)
-                except OtherwiseError:
+                except NotReplayable:
                     pair = False  # it has effects
             self._pairs[tuple(wanted)] = pair
         if pair is False:

@@ -40,7 +40,7 @@ from gpugrad.function.on_tape import known
 from gpugrad.registry.fields import Replay
 from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.array import Traced, running, trace_stopped, unwrapped
-from gpugrad.trace.program import OtherwiseError, Program, Step, Undo, Value
+from gpugrad.trace.program import NotReplayable, Program, Step, Undo, Value
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Staged"]
@@ -139,7 +139,7 @@ def _logged(staged: Staged, trace: Tracing, arrays: Sequence[Any]) -> list[Trace
     """Run it on the arrays below those that are Traced, and log the step."""
     effects = staged.effects
     if effects and (trace.pure or (trace.trial and staged.undo is None)):
-        raise OtherwiseError(effects[0][0])
+        raise NotReplayable(effects[0][0])
     results: list[Any]
     if isinstance(trace, Inner):
         places = [devices.device_of(bottom(a)) for a in arrays if a.dtype != object]

@@ -24,7 +24,7 @@ from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Sub
 from gpugrad.function.control.own_gradient import Own
 from gpugrad.trace.array import Traced, unwrapped
-from gpugrad.trace.program import OtherwiseError, Step, Undo, Value
+from gpugrad.trace.program import NotReplayable, Step, Undo, Value
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Inner", "blank", "subs_of", "within"]
@@ -172,7 +172,7 @@ class Inner(Tracing):
     ) -> list[Tensor]:  # fmt: skip
         """Write an effect down; it does not happen."""
         if self.pure or (self.trial and undo is None):
-            raise OtherwiseError(name)
+            raise NotReplayable(name)
         for variable in variables:
             self.assigned(variable)
         if about and levels_running():
