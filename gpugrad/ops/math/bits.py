@@ -57,6 +57,7 @@ def _along_examples(name):
         lambda rng: ([np.zeros((2, 0), dtype=bool)], {"axis": 1}),
     ),
     errors=[*_ERRORS, ([np.array([1])], {"bitorder": "up"}, ArgumentError, "no bitorder")],
+    captures=True,
 )
 def packbits(xp, x, /, axis=None, bitorder="big"):
     """Pack eight booleans at a time into a byte; the last byte is filled up with zeros.
@@ -97,6 +98,7 @@ def packbits(xp, x, /, axis=None, bitorder="big"):
         lambda rng: ([rng.integers(0, 256, 1)], {"count": 12}),
     ),
     errors=[*_ERRORS, ([np.array([1])], {"count": -9}, ArgumentError, "count=-9")],
+    captures=True,
 )
 def unpackbits(xp, x, /, axis=None, count=None, bitorder="big"):
     """Unpack bytes into eight zeros or ones each; the opposite of `packbits`.

@@ -117,7 +117,9 @@ _POSITIVE: dict[str, Any] = {"singular": True, "domain": (0.5, 3)}
 _NONZERO = ((-2, 2), (0.5, 2))
 _PAIR = "[1.0, 2.0], 10.0"
 
-add = elementwise("add(x, y)", d=[1, 1], kinds="fci", doc="Sum.", example=(_PAIR, "[11. 12.]"))
+add = elementwise(
+    "add(x, y)", d=[1, 1], kinds="fci", doc="Sum.", example=(_PAIR, "[11. 12.]"), cost=0
+)
 subtract = elementwise(
     "subtract(x, y)",
     d=[1, -1],

@@ -248,7 +248,7 @@ def _nan_extreme(name, which, of, beyond, result):
     {result}
     """
     ref, more = quiet(name), {"kinds": "fc", "samples": _EVERY, "errors": EMPTY}
-    return op([_extreme_vjp], name=name, batch=batch, ref=ref, **more)(extreme)
+    return op([_extreme_vjp], name=name, batch=batch, captures=True, ref=ref, **more)(extreme)
 
 
 nanmax = _nan_extreme("nanmax", "Largest", "max", -np.inf, "2.0")

@@ -179,6 +179,7 @@ def _vecdot_batch(xp, batched, x1, x2, *, axis):
         ([(2, 3), (2, 1)], {"axis": -2}),
     ),
     errors=[_LENGTHS, ([np.ones((2, 3)), np.ones(3)], {"axis": 0}, AxisError, "from the end")],
+    captures=captures_products,
 )
 def vecdot(xp, x1, x2, /, axis=-1):
     """Sum of conj(x1) * x2 along an axis.

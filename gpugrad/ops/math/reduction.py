@@ -124,7 +124,16 @@ def _mean_vjp(xp, g, x_shape, axis, keepdims):
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-@op([_mean_vjp], linear=True, kinds="fc", samples=_EVERY, errors=NO_AXIS, batch=_reducing("mean"))
+@op(
+    [_mean_vjp],
+    linear=True,
+    kinds="fc",
+    samples=_EVERY,
+    errors=NO_AXIS,
+    batch=_reducing("mean"),
+    captures=True,
+    reduces="mean",
+)
 def mean(xp, x, /, axis=None, *, keepdims=False):
     """Arithmetic mean along axes.
 
@@ -242,7 +251,7 @@ def _extreme(name, which, result):
     {result}
     """
     more = {"kinds": "fci", "samples": _EVERY, "errors": EMPTY, "batch": _reducing(name)}
-    return op([_extreme_vjp], name=name, **more)(extreme)
+    return op([_extreme_vjp], name=name, captures=True, reduces=name, **more)(extreme)
 
 
 max_ = _extreme("max", "Largest", "[2. 3.]")
@@ -312,7 +321,7 @@ def _index(name, which, result):
     {result}
     """
     more = {"kinds": "fi", "samples": along_axis({"axis": 1, "keepdims": True}), "errors": EMPTY}
-    return op(name=name, differentiable=False, batch=batch, **more)(index)
+    return op(name=name, differentiable=False, batch=batch, captures=True, **more)(index)
 
 
 argmax = _index("argmax", "largest", 1)
@@ -332,7 +341,7 @@ def _test(name, what, result):
     {result}
     """
     more = {"kinds": "fib", "samples": _EVERY, "errors": NO_AXIS, "batch": _reducing(name)}
-    return op(name=name, differentiable=False, **more)(test)
+    return op(name=name, differentiable=False, captures=True, **more)(test)
 
 
 any_ = _test("any", "Whether at least one element is", True)
