@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.backward import crossings
+from gpugrad.autodiff.readings import crossings
+from gpugrad.autodiff.recordable import Recordable
 from gpugrad.autodiff.recorder import graphs, number, record
 from gpugrad.core.backend import (
     ARRAYS,
@@ -342,10 +343,8 @@ def _at_level(index: Any, level: Level) -> Any:
 # ---- the borders -------------------------------------------------------------------------
 
 
-class _Border:
+class _Border(Recordable):
     """What a tape logs for a linear function of one array that is no op: its two rules."""
-
-    origins, partials, linear, outputs = (), None, False, 1
 
     def __init__(self, name: str, forward: Rule, adjoint: Rule, inside: Rule | None) -> None:
         self.name, self.inside = name, inside

@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from gpugrad.autodiff.backward import flat, refit, revive, zeros
-from gpugrad.autodiff.recorder import (
+from gpugrad.autodiff.arguments import (
     UnconnectedGradients,
-    filled,
-    fitted,
-    leaves_of,
-    number_any,
-    zeros_beside,
+    check_like,
+    fill_unconnected,
+    flatten_tensors,
+    zeros_for,
 )
+from gpugrad.autodiff.backward import refit, zeros
+from gpugrad.autodiff.readings import each_saved, revive
+from gpugrad.autodiff.recorder import number_any
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
@@ -55,7 +56,7 @@ class ForwardAccumulator(Listener):
     passive = False
 
     def __init__(self, primals: Any, tangents: Any) -> None:
-        found = leaves_of("primals", primals)
+        found = flatten_tensors("primals", primals)
         self.known: dict[int, Tensor] = {}
         self.dead: set[int] = set()
         for primal, t in zip(
@@ -68,7 +69,7 @@ class ForwardAccumulator(Listener):
                     f"ForwardAccumulator: a {primal.dtype} primal has no tangent; cast it first."
                 )
             # a copy: ``t[i] = v`` on the user's object must not change the tangent
-            self.known[primal._id] = copy(fitted("tangents", "primal", primal, t))
+            self.known[primal._id] = copy(check_like("tangents", "primal", primal, t))
 
     def __enter__(self) -> ForwardAccumulator:
         if self._stack is not None:
@@ -87,13 +88,13 @@ class ForwardAccumulator(Listener):
             unconnected_gradients: ``"none"`` or ``"zero"``: what there is for one that does
                 not depend on the primals.
         """
-        found = leaves_of("jvp", primals)
+        found = flatten_tensors("jvp", primals)
         results = [copy(self.known[t._id]) if t._id in self.known else None for t in found]
-        return nest.pack(primals, filled(results, found, unconnected_gradients))
+        return nest.pack(primals, fill_unconnected(results, found, unconnected_gradients))
 
     def take(self, entry: Any, out: Any) -> None:
         """Compute the tangent of an op's result, seen only by recorders that enclose this one."""
-        op, serial, ids, fits, saved, params = entry
+        op, serial, ids, shapes_and_dtypes, saved, params = entry
         stack = threads.stack
         below = stack[: stack.index(self)]
         outs = out if isinstance(out, tuple) else (out,)
@@ -106,7 +107,7 @@ class ForwardAccumulator(Listener):
                 if raw and how != "transposed":
                     given = [t if t is None else t._data for t in tangents]
                     index = index_parts(params["index"]) if params and "index" in params else ()
-                    xp = reading(*given, *flat(saved), *index)  # as in backward
+                    xp = reading(*given, *each_saved(saved), *index)  # as in backward
                     made = _push(op, how, xp, given, saved, params, outs[0]._data)
                     self._keep(
                         outs[0], None if made is None else wrap(as_array(made, type(outs[0]._data)))
@@ -114,7 +115,7 @@ class ForwardAccumulator(Listener):
                     return
                 alive = revive(op, saved, serial, ids)
                 if how == "transposed":
-                    results = _transpose(op, tangents, fits, alive, params, outs)
+                    results = _transpose(op, tangents, shapes_and_dtypes, alive, params, outs)
                     for o, result in zip(outs, results, strict=True):
                         self._keep(o, result)
                 else:
@@ -187,10 +188,15 @@ def _push(
 
 
 def _transpose(
-    op: Any, tangents: list[Any], fits: Any, saved: Any, params: Any, outs: Sequence[Tensor]
+    op: Any,
+    tangents: list[Any],
+    shapes_and_dtypes: Any,
+    saved: Any,
+    params: Any,
+    outs: Sequence[Tensor],
 ) -> list[Tensor | None]:
     """JVP as the gradient of <vjp(g), t> by g, at g = 0 (it is linear in g)."""
-    seeds = [zeros_beside(o) for o in outs]
+    seeds = [zeros_for(o) for o in outs]
     with GradientTape() as tape:
         for seed in seeds:
             if is_inexact(seed.dtype):
@@ -198,15 +204,15 @@ def _transpose(
         g = seeds[0] if op.outputs == 1 else tuple(seeds)
         dot = None
         rules = op.rules or op.spread(len(tangents))
-        for t, rule, fit in zip(tangents, rules, fits, strict=False):
+        for t, rule, shape_and_dtype in zip(tangents, rules, shapes_and_dtypes, strict=False):
             if t is None or rule is None:
                 continue
             pulled = rule(TENSOR, g, saved, params)
             if pulled is None:
                 continue
             pulled = tensor(pulled)
-            if fit is not None:
-                pulled = refit(TENSOR, pulled, fit)
+            if shape_and_dtype is not None:
+                pulled = refit(TENSOR, pulled, shape_and_dtype)
             if pulled.dtype.kind == "c":
                 term = TENSOR.sum(TENSOR.real(TENSOR.conj(pulled) * t))
             else:

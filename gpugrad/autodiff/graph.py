@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from gpugrad.autodiff.recorder import (
-    Recorder,
+from gpugrad.autodiff.arguments import (
     UnconnectedGradients,
-    filled,
-    graphs,
-    seeds_of,
-    unconnected,
+    as_unconnected,
+    check_upstream,
+    fill_unconnected,
 )
+from gpugrad.autodiff.gradients import differentiate
+from gpugrad.autodiff.recorder import Recorder, graphs
 from gpugrad.core.tensor import Tensor, recorders, tensor, threads
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
 
@@ -103,7 +103,7 @@ def gradients(
     """
     if aggregation_method not in (None, 0, 1, 2):
         raise ArgumentError(f"gradients: no aggregation_method {aggregation_method!r}; 0, 1 or 2.")
-    unconnected(unconnected_gradients)
+    as_unconnected(unconnected_gradients)
     active = [r for r in reversed(threads.stack) if isinstance(r, Recorder)]
     recorder = next((r for r in active if isinstance(r, Graph)), active[0] if active else None)
     if recorder is None:
@@ -119,17 +119,18 @@ def gradients(
                 raise DTypeError(f"gradients: {what} is a Tensor or a flat list of them.")
         return [leaf if isinstance(leaf, Tensor) else tensor(leaf) for leaf in found]
 
-    targets, found = as_list("ys", ys), as_list("xs", xs)
+    targets, sources = as_list("ys", ys), as_list("xs", xs)
     seeds: list[Any] = [None] * len(targets)
     if grad_ys is not None:
         given = list(grad_ys) if isinstance(grad_ys, (list, tuple)) else [grad_ys]
         if len(given) != len(targets):
             raise ArgumentError(f"gradients: {len(given)} grad_ys for {len(targets)} ys.")
-        seeds = seeds_of("grad_ys", targets, given)
+        seeds = check_upstream("grad_ys", targets, given)
     for target, seed in zip(targets, seeds, strict=True):
         if target.dtype.kind == "c" and seed is None:
             raise DTypeError(
                 f"gradients: y is {target.dtype}; the gradient of a complex number needs grad_ys."
             )
     stops = as_list("stop_gradients", stop_gradients) if stop_gradients is not None else []
-    return filled(recorder.pull(targets, seeds, found, stops), found, unconnected_gradients)
+    grads = differentiate(recorder, targets, seeds, sources, stops)
+    return fill_unconnected(grads, sources, unconnected_gradients)

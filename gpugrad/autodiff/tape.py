@@ -8,19 +8,19 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from gpugrad.autodiff.backward import flat
+from gpugrad.autodiff.arguments import (
+    UnconnectedGradients,
+    as_unconnected,
+    check_upstream,
+    fill_unconnected,
+    flatten_tensors,
+    zeros_for,
+)
 from gpugrad.autodiff.batched import Level, enter, leave
 from gpugrad.autodiff.explain import why
-from gpugrad.autodiff.recorder import (
-    Recorder,
-    UnconnectedGradients,
-    filled,
-    leaves_of,
-    number_any,
-    seeds_of,
-    unconnected,
-    zeros_beside,
-)
+from gpugrad.autodiff.gradients import differentiate
+from gpugrad.autodiff.readings import each_saved
+from gpugrad.autodiff.recorder import Recorder, number_any
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, bottom, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_beside
@@ -84,7 +84,7 @@ class GradientTape(Recorder):
             leaf.values if isinstance(leaf, IndexedSlices) else leaf
             for leaf in nest.flatten(tensor)
         ]
-        for leaf in leaves_of("watch", found):
+        for leaf in flatten_tensors("watch", found):
             elsewhere = self._stack is not None and self._stack is not threads.stack
             if elsewhere or not (self._entered and self._usable):
                 raise TapeError(
@@ -154,7 +154,8 @@ class GradientTape(Recorder):
         self._explains = any(g is None for g in results)
         if self._explains:
             self.log = [
-                (e[0] if e[0].rules else None, e[1], e[2], None, None, None) for e in self.log
+                (op if op.rules else None, out, ids, None, None, None)
+                for op, out, ids, _, _, _ in self.log
             ]
         else:
             self.log, self.dead, self.barriers = [], set(), []
@@ -191,16 +192,16 @@ class GradientTape(Recorder):
         >>> tape.gradient(y, v, output_gradients=gg.constant([1.0, 10.0])).tolist()
         [2.0, 40.0]
         """
-        unconnected(unconnected_gradients)
-        targets, found = leaves_of("target", target), leaves_of("sources", sources)
+        as_unconnected(unconnected_gradients)
+        targets, found = flatten_tensors("target", target), flatten_tensors("sources", sources)
         seeds = [None] * len(targets)
         if output_gradients is not None:
             given = nest.flatten_like(target, output_gradients, "output_gradients")
-            seeds = seeds_of("output_gradients", targets, given)
+            seeds = check_upstream("output_gradients", targets, given)
         self._begin("gradient")
-        results = self.pull(targets, seeds, found)
+        results = differentiate(self, targets, seeds, found)
         self._end(results)
-        return nest.pack(sources, filled(results, found, unconnected_gradients))
+        return nest.pack(sources, fill_unconnected(results, found, unconnected_gradients))
 
     def jacobian(
         self,
@@ -229,10 +230,10 @@ class GradientTape(Recorder):
         >>> tape.jacobian(y, x).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
         """
-        zero = unconnected(unconnected_gradients) is UnconnectedGradients.ZERO
+        zero = as_unconnected(unconnected_gradients) is UnconnectedGradients.ZERO
         if not isinstance(target, Tensor):
             raise DTypeError(f"jacobian: one Tensor is needed as target, got {target!r:.60}.")
-        found = leaves_of("sources", sources)
+        found = flatten_tensors("sources", sources)
         self._begin("jacobian")
         rows = self._rows(target, (), found, chunk_bytes)
         results: list[Any] = []
@@ -241,7 +242,7 @@ class GradientTape(Recorder):
             if g is not None:
                 results.append(TENSOR.reshape(g, shape))
             else:
-                results.append(zeros_beside(source, shape) if zero else None)
+                results.append(zeros_for(source, shape) if zero else None)
         self._end(results)
         return nest.pack(sources, results)
 
@@ -254,7 +255,12 @@ class GradientTape(Recorder):
         about what the tape has saved.
         """
         size = target.size // max(math.prod(lead), 1)
-        saved = {id(a): a.nbytes for e in self.log for a in flat(e[4]) if hasattr(a, "nbytes")}
+        saved = {
+            id(a): a.nbytes
+            for _, _, _, _, values, _ in self.log
+            for a in each_saved(values)
+            if hasattr(a, "nbytes")
+        }
         bytes_each = sum(saved.values()) + target.nbytes + sum(s.nbytes for s in sources)
         chunk = max(1, min(size, chunk_bytes // max(bytes_each, 1)))
         chunks = []
@@ -267,7 +273,7 @@ class GradientTape(Recorder):
                         seed[k, ..., start + k] = 1
                     seed = reading(seed).broadcast_to(seed, (level.size, *lead, size))
                     seed = seed.reshape(level.size, *target.shape)
-                found = self.pull([target], [enter(wrap(seed), level, 0)], sources)
+                found = differentiate(self, [target], [enter(wrap(seed), level, 0)], sources)
                 chunks.append([None if g is None else leave(tensor(g), level, 0) for g in found])
         return [
             None if parts[0] is None else parts[0] if len(parts) == 1 else TENSOR.concat(parts)
@@ -295,7 +301,7 @@ class GradientTape(Recorder):
         >>> tape.batch_jacobian(y, x).tolist()
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
-        unconnected(unconnected_gradients)
+        as_unconnected(unconnected_gradients)
         for what, t in (("target", target), ("source", source)):
             if not isinstance(t, Tensor):
                 raise DTypeError(f"batch_jacobian: one Tensor is needed as {what}, got {t!r:.60}.")
@@ -312,7 +318,7 @@ class GradientTape(Recorder):
         shape = target.shape + source.shape[1:]
         (rows,) = self._rows(target, target.shape[:1], [source], chunk_bytes)
         if rows is None:
-            result = zeros_beside(source, shape)
+            result = zeros_for(source, shape)
         else:
             result = TENSOR.reshape(TENSOR.moveaxis(rows, 0, 1), shape)
         self._end([result])
@@ -329,7 +335,7 @@ class GradientTape(Recorder):
         >>> tape.explain(y, x)[:27]
         'The source was not watched:'
         """
-        for t in leaves_of("explain", [target, source]):
+        for t in flatten_tensors("explain", [target, source]):
             number_any(t)
         if not (self._usable or self._explains):
             raise TapeError(

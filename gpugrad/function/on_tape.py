@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
+from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.autodiff.recorder import graphs
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
@@ -24,7 +25,6 @@ from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Signature
-from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.array import tracing
 from gpugrad.trace.program import OtherwiseError, Program, Value
 from gpugrad.trace.tracing import Tracing
@@ -184,7 +184,7 @@ def _parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, P
     return forward, backward
 
 
-class _Recorded(OwnRules):
+class _Recorded(RecordedCall):
     """One call of a traced function.
 
     Args:
@@ -195,8 +195,6 @@ class _Recorded(OwnRules):
         sources: Tensors and Variables by which they are.
         again: calls the function itself, of the sources; returns the results that have gradients.
     """
-
-    unused: Sequence[int] = ()
 
     def __init__(
         self, name: str, backward: Callable[..., Any], held: list[Any],

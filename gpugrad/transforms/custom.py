@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.arguments import zeros_for
 from gpugrad.autodiff.batched import Batched, crossed, reopened, spread, spread_everywhere
-from gpugrad.autodiff.recorder import graphs, number, recording_stopped, zeros_beside
+from gpugrad.autodiff.recorded_call import RecordedCall
+from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array, is_inexact
@@ -20,7 +22,6 @@ from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
 from gpugrad.core.training import is_training, training
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
-from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.array import running
 from gpugrad.trace.listener import Listener
 from gpugrad.trace.tracing import Tracing
@@ -50,7 +51,7 @@ class Accesses(Listener):
         self.leave()
 
 
-class _CustomOp(OwnRules):
+class _CustomCall(RecordedCall):
     """One call of a custom_gradient function."""
 
     def __init__(
@@ -193,7 +194,7 @@ def custom_gradient(f: Function | None = None) -> Function:
         if recorders:
             for x in (*inputs, *variables):
                 x._read()  # where recording was stopped, no tape knows of a Variable yet
-            op = _CustomOp(name, grad_fn, inputs, len(positional), variables)
+            op = _CustomCall(name, grad_fn, inputs, len(positional), variables)
             if graphs:
                 for x in inputs:
                     number(x)
@@ -245,7 +246,7 @@ def custom_jvp(f: Function) -> Function:
         def grad_fn(*upstream: Any) -> Any:
             leaves = nest.flatten(args)
             tangents = [
-                zeros_beside(x)
+                zeros_for(x)
                 if isinstance(x, Tensor) and is_inexact(x.dtype) else None
                 for x in leaves
             ]  # fmt: skip

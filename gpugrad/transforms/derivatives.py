@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
+from gpugrad.autodiff.arguments import zeros_for
 from gpugrad.autodiff.forward import ForwardAccumulator
-from gpugrad.autodiff.recorder import number_any, zeros_beside
+from gpugrad.autodiff.recorder import number_any
 from gpugrad.autodiff.tape import CHUNK_BYTES, GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, is_inexact
@@ -206,7 +207,7 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
     0.0
     """
     y, pull = vjp(f, *primals)
-    seeds = nest.map_structure(zeros_beside, y)
+    seeds = nest.map_structure(zeros_for, y)
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch([s for s in nest.flatten(seeds) if is_inexact(s.dtype)])
         pulled = pull(seeds)

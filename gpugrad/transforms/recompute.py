@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpugrad.autodiff.recorder import UnconnectedGradients, graphs, recording_stopped
+from gpugrad.autodiff.arguments import UnconnectedGradients
+from gpugrad.autodiff.recorder import graphs, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import is_inexact
@@ -73,8 +74,9 @@ class _Outside(Accesses):
 
     def take(self, entry: Any, out: Any) -> None:
         """Note the numbers of what an op reads, with the user's line."""
-        for i in self.known.intersection(entry[2]) - self.read.keys():
-            self.read[i] = f"{user_line()} ({entry[0].name})"
+        op, _, ids, _, _, _ = entry
+        for i in self.known.intersection(ids) - self.read.keys():
+            self.read[i] = f"{user_line()} ({op.name})"
 
 
 def _recomputed(f: Function, *args: Any, **keywords: Any) -> Any:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
+from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.passes.rewrite import Rewriter
-from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.program import Program
 
 __all__ = ["Own", "without_own"]
@@ -45,7 +45,7 @@ class Own:
         return outs
 
 
-class _Call(OwnRules):
+class _Call(RecordedCall):
     """One run of its step."""
 
     def __init__(

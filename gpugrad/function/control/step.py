@@ -28,6 +28,7 @@ from gpugrad.autodiff.batched import (
     spread_everywhere,
     stripped,
 )
+from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices
@@ -37,7 +38,6 @@ from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Sub
 from gpugrad.function.control.tracing import Inner, blank
 from gpugrad.function.on_tape import known
-from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.array import Traced, running, trace_stopped, unwrapped
 from gpugrad.trace.program import OtherwiseError, Program, Step, Undo, Value
 from gpugrad.trace.tracing import Tracing
@@ -237,7 +237,7 @@ def _of_inputs(staged: Staged, tensors: Sequence[Tensor], wanted: Sequence[int])
     return _gradient(staged, call, staged.subs, tensors, wanted)
 
 
-class _Entry(OwnRules):
+class _Entry(RecordedCall):
     """One run of a step."""
 
     def __init__(
