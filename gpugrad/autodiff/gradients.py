@@ -133,13 +133,13 @@ def _any_nan(results: Sequence[Any]) -> bool:
     if trace is not None and trace.abstract:  # a later run cannot choose: always mask
         return any(tracing(g._data) for g in grads)
     for g in grads:
-        if _is_nan(backend.bottom(g._data)):
+        if _is_nan(backend.innermost_array(g._data)):
             return True
     if trace is None:
         return False
     if trace.moved:  # too late to call the function instead
         return True
-    on_host = [g for g in grads if type(backend.bottom(g._data)) is np.ndarray]
+    on_host = [g for g in grads if type(backend.innermost_array(g._data)) is np.ndarray]
     if traced := [wrap(unwrapped(g._data)) for g in on_host if tracing(g._data)]:
         # a later run that finds a NaN cannot be replayed
         trace.effect("no_nan", _refuse_nan, traced, undo=lambda: lambda: None)

@@ -16,13 +16,13 @@ from gpugrad.autodiff.arguments import (
     flatten_tensors,
     zeros_for,
 )
-from gpugrad.autodiff.batched import Level, enter, leave
+from gpugrad.autodiff.batched import Level, unwrap_level, wrap_level
 from gpugrad.autodiff.explain import why
 from gpugrad.autodiff.gradients import differentiate
 from gpugrad.autodiff.readings import each_saved
 from gpugrad.autodiff.recorder import Recorder, number_any
 from gpugrad.core import nest
-from gpugrad.core.backend import TENSOR, bottom, is_inexact, reading
+from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_beside
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
@@ -267,14 +267,16 @@ class GradientTape(Recorder):
         for start in range(0, max(size, 1), chunk):  # an empty target too says what is connected
             with Level(min(chunk, size - start), randomness="same") as level:
                 shape = (level.size, *(1,) * len(lead), size)
-                seed = full_beside(bottom(target._data), shape, target.dtype)
+                seed = full_beside(innermost_array(target._data), shape, target.dtype)
                 with formulas_on(seed):
                     for k in range(level.size):
                         seed[k, ..., start + k] = 1
                     seed = reading(seed).broadcast_to(seed, (level.size, *lead, size))
                     seed = seed.reshape(level.size, *target.shape)
-                found = differentiate(self, [target], [enter(wrap(seed), level, 0)], sources)
-                chunks.append([None if g is None else leave(tensor(g), level, 0) for g in found])
+                seeds = [wrap_level(wrap(seed), level, 0)]
+                grads = differentiate(self, [target], seeds, sources)
+                grads = [g if g is None else unwrap_level(tensor(g), level, 0) for g in grads]
+                chunks.append(grads)
         return [
             None if parts[0] is None else parts[0] if len(parts) == 1 else TENSOR.concat(parts)
             for parts in zip(*chunks, strict=True)

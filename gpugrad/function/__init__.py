@@ -227,7 +227,7 @@ class Function:
             self._made(key, made)
         if release:
             release()
-        return filled(form, iter([backend.bottom(o) for o in outputs]))
+        return filled(form, iter([backend.innermost_array(o) for o in outputs]))
 
     def _fits(self, key: Any, args: Any, keywords: Any) -> bool:
         """Whether there is a plan that keeps to the limit, made before anything has an effect."""

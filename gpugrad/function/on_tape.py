@@ -16,7 +16,7 @@ from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.autodiff.recorder import graphs
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
-from gpugrad.core.backend import TENSOR, bottom, is_array, is_inexact
+from gpugrad.core.backend import TENSOR, innermost_array, is_array, is_inexact
 from gpugrad.core.devices import default_device, full_beside
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
@@ -137,7 +137,7 @@ def _trace_with_gradient(
         given_ids = {id(s) for s in sources}
         variables = [v for v in tape.watched_variables() if id(v) not in given_ids]
         ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
-        seeds = [wrap(trace.input(bottom(t._data))) for t in ones]
+        seeds = [wrap(trace.input(innermost_array(t._data))) for t in ones]
         made = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
         gradients = [None if g is None else tensor(g) for g in made]  # rows are made dense
         form, outputs = taken(result)

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.arguments import zeros_for
-from gpugrad.autodiff.batched import Batched, crossed, reopened, spread, spread_everywhere
+from gpugrad.autodiff.batched import (
+    Batched,
+    give_each,
+    give_each_example,
+    inside_levels_of,
+    meet_levels,
+)
 from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
@@ -67,7 +73,7 @@ class _CustomCall(RecordedCall):
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
         """What the user's function returns for them."""
         upstream = [copy(x) if xp is TENSOR else wrap(_bare(x)) for x in g]
-        with reopened(*upstream), training(self._trains):  # it may compute something again
+        with inside_levels_of(*upstream), training(self._trains):  # it may compute something again
             return self._called(xp, upstream)
 
     def _called(self, xp: Any, upstream: list[Tensor]) -> list[Any]:
@@ -97,7 +103,7 @@ class _CustomCall(RecordedCall):
             )
         for x in upstream:
             if type(x._data) is Batched:  # a gradient of its own for each example, also if alike
-                flat = [None if g is None else spread(tensor(g), x._data) for g in flat]
+                flat = [None if g is None else give_each(tensor(g), x._data) for g in flat]
         inputs = [*self._inputs, *((v.shape, v.dtype) for v in self._variables)]
         return [self._fit(xp, g, *x) for g, x in zip([*flat, *more], inputs, strict=True)]
 
@@ -201,8 +207,8 @@ def custom_gradient(f: Function | None = None) -> Function:
             if trace := running():
                 outs = trace.with_gradient(name, outs, [*inputs, *variables], op.gradients)
             if Batched in ARRAYS:  # what is the same for all examples may get a gradient of each
-                outs = [wrap(spread_everywhere(out._data)) for out in outs]
-                given_and_made = crossed(*inputs, *variables, *outs)
+                outs = [wrap(give_each_example(out._data)) for out in outs]
+                given_and_made = meet_levels(*inputs, *variables, *outs)
                 op.record(outs, given_and_made[: len(inputs) + len(variables)])
             else:
                 op.record(outs, [*inputs, *variables])

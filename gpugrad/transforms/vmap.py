@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import Level, enter, leave
+from gpugrad.autodiff.batched import Level, unwrap_level, wrap_level
 from gpugrad.core import nest
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor
@@ -113,7 +113,7 @@ def vmap(
             )
         with Level(sizes.pop(), randomness) as level:
             inside = [
-                leaf if axis is None else enter(leaf, level, axis)
+                leaf if axis is None else wrap_level(leaf, level, axis)
                 for leaf, axis in zip(leaves, axes, strict=True)
             ]
             given_args, given_keywords = nest.pack(given, inside)
@@ -133,7 +133,9 @@ def vmap(
                     )
                 outs.append(made)
             else:
-                outs.append(leave(made, level, _counted("out_axes", made, axis, made.ndim + 1)))
+                outs.append(
+                    unwrap_level(made, level, _counted("out_axes", made, axis, made.ndim + 1))
+                )
         return nest.pack(result, outs)
 
     return mapped

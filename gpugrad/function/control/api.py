@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import levels_of, levels_running, spread_everywhere, stripped
+from gpugrad.autodiff.batched import give_each_example, levels_of, levels_running, unwrap_levels
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import devices, nest
-from gpugrad.core.backend import TENSOR, bottom, is_array
+from gpugrad.core.backend import TENSOR, innermost_array, is_array
 from gpugrad.core.devices import full_beside
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
@@ -167,7 +167,7 @@ def while_loop(
         holds = condition(*carry)
         if not isinstance(holds, Tensor):
             return holds
-        return TENSOR.any(wrap(stripped(holds._data)))
+        return TENSOR.any(wrap(unwrap_levels(holds._data)))
 
     carry, trace = _spread(form.tensors), running()
     if trace is None:
@@ -272,7 +272,7 @@ def _no_ys(f: Function, init: Any, xs: Any) -> Any:
     with recording_stopped(), Tracing():
         made = tensors_of(scan(f, init, xs, length=0)[1])
     return nest.map_structure(
-        lambda y: wrap(full_beside(bottom(y._data), y.shape, y.dtype))
+        lambda y: wrap(full_beside(innermost_array(y._data), y.shape, y.dtype))
         if isinstance(y, Tensor) else y, made,
     )  # fmt: skip
 
@@ -318,7 +318,7 @@ def _length(name: str, xs: Sequence[Tensor], length: int | None) -> int:
 
 def _part(x: Tensor, axis: int, n: int) -> Any:
     """An array like a part of `x` along an axis of length n: the first one, if there is one."""
-    array = bottom(x._data)
+    array = innermost_array(x._data)
     if n:
         return array[(slice(None),) * axis + (0, ...)]
     return full_beside(array, array.shape[:axis] + array.shape[axis + 1 :], array.dtype)
@@ -359,11 +359,11 @@ def _kinds(arrays: Sequence[Any]) -> list[tuple[tuple[int, ...], Any]]:
 
 
 def _spread(tensors: Sequence[Tensor]) -> list[Tensor]:
-    return [spread_everywhere(t) for t in tensors]
+    return [give_each_example(t) for t in tensors]
 
 
 def _like(tensors: Sequence[Tensor]) -> list[Any]:
-    return [bottom(t._data) for t in tensors]
+    return [innermost_array(t._data) for t in tensors]
 
 
 def _name(f: Function) -> str:

@@ -18,21 +18,21 @@ import numpy as np
 
 from gpugrad.autodiff.batched import (
     Level,
-    dressed,
-    enter,
-    leave,
+    give_each_example,
+    inside_levels_of,
     levels_of,
     levels_running,
     levels_stopped,
-    reopened,
-    spread_everywhere,
-    stripped,
+    unwrap_level,
+    unwrap_levels,
+    wrap_level,
+    wrap_levels,
 )
 from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices
-from gpugrad.core.backend import TENSOR, bottom, is_inexact
+from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Sub
@@ -123,7 +123,7 @@ class Staged:
             _taped(self, wanted) if wanted and any(is_inexact(d) for _, d in self.about) else None
         )
         made = _logged(taped or self, trace, [unwrapped(t._data) for t in tensors])
-        outs = [wrap(dressed(a, at)) for a, at in zip(made, self.each, strict=False)]
+        outs = [wrap(wrap_levels(a, at)) for a, at in zip(made, self.each, strict=False)]
         if taped is not None:
             entry = _Entry(self, tensors, wanted, wrap(made[-1]))
             entry.record(outs, [tensors[k] for k in wanted])
@@ -141,7 +141,7 @@ def _logged(staged: Staged, trace: Tracing, arrays: Sequence[Any]) -> list[Trace
         raise OtherwiseError(effects[0][0])
     results: list[Any]
     if isinstance(trace, Inner):
-        places = [devices.device_of(bottom(a)) for a in arrays if a.dtype != object]
+        places = [devices.device_of(innermost_array(a)) for a in arrays if a.dtype != object]
         results = blank(staged.about, places[0] if places else devices.default_device())
         trace.effects += effects
     else:
@@ -183,7 +183,7 @@ def _gradient(
 ) -> Staged:  # fmt: skip
     """A gradient by some of the arguments, which has their shapes, dtypes and levels."""
     arrays = [tensors[k]._data for k in wanted]
-    about = [(stripped(a).shape, a.dtype) for a in arrays]
+    about = [(unwrap_levels(a).shape, a.dtype) for a in arrays]
     each = [levels_of(a) for a in arrays]
     return Staged(f"{staged.name}_gradient", call, subs, about, staged.levels, each)
 
@@ -263,7 +263,7 @@ class _Entry(RecordedCall):
         In a branch or body something outside may differentiate the gradient too.
         """
         upstream = _inexact([x if xp is TENSOR else wrap(x) for x in g])
-        with reopened(*upstream):
+        with inside_levels_of(*upstream):
             if xp is not TENSOR and not getattr(running(), "around", ()):
                 found = _of_tape(self._staged, self._tensors, self._wanted)(self._box, *upstream)
                 return [x._data for x in found]
@@ -292,9 +292,10 @@ class _Entry(RecordedCall):
 
 def _looped(staged: Staged, level: Level, tensors: Sequence[Tensor]) -> list[Tensor]:
     """It for one example after the other of a vmap in which it was not written down."""
-    tensors = [spread_everywhere(t) if known(t) else t for t in tensors]
+    tensors = [give_each_example(t) if known(t) else t for t in tensors]
     lines = [
-        list(leave(t, level, 0)) if level.is_in(t._data) else [t] * level.size for t in tensors
+        list(unwrap_level(t, level, 0)) if level.is_in(t._data) else [t] * level.size
+        for t in tensors
     ]
     made = [staged(*line) for line in zip(*lines, strict=True)]
-    return [enter(TENSOR.stack(column), level, 0) for column in zip(*made, strict=True)]
+    return [wrap_level(TENSOR.stack(column), level, 0) for column in zip(*made, strict=True)]

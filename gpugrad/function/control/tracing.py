@@ -14,10 +14,16 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gpugrad.autodiff.batched import dressed, levels_of, levels_running, spread_everywhere, stripped
+from gpugrad.autodiff.batched import (
+    give_each_example,
+    levels_of,
+    levels_running,
+    unwrap_levels,
+    wrap_levels,
+)
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.core import devices
-from gpugrad.core.backend import TENSOR, bottom, is_inexact
+from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
@@ -52,10 +58,10 @@ class _Lent:
 
     def __init__(self, x: Tensor) -> None:
         self._x, self.before = x, x._data
-        self.source = spread_everywhere(x._read())
-        bare = bottom(self.source._data)
+        self.source = give_each_example(x._read())
+        bare = innermost_array(self.source._data)
         self.value = Value(bare)
-        self.array = dressed(Traced(bare, self.value), levels_of(self.source._data))
+        self.array = wrap_levels(Traced(bare, self.value), levels_of(self.source._data))
 
     def put(self, array: Any) -> None:
         """Let the Tensor hold an array."""
@@ -196,18 +202,18 @@ class Inner(Tracing):
         inputs = [x._read() for x in inputs]
         if not any(is_inexact(x.dtype) for x in inputs):
             return outs
-        given = [stripped(spread_everywhere(x._data)) for x in (*outs, *inputs)]
-        like = [bottom(a) for a in given[: len(outs)]]
+        given = [unwrap_levels(give_each_example(x._data)) for x in (*outs, *inputs)]
+        like = [innermost_array(a) for a in given[: len(outs)]]
         gradient, captured = self._gradient(name, like, gradients)
         for x in captured:
             number(x)
         results = [Traced(a, Value(a)) for a in like]
         for r in results:
             r.value.view = True
-        args = [self.place(a) for a in (*given, *(stripped(x._data) for x in captured))]
+        args = [self.place(a) for a in (*given, *(unwrap_levels(x._data) for x in captured))]
         own = Own(name, len(outs), len(inputs), gradient)
         self.program.steps.append(Step(own, args, {}, [r.value for r in results]))
-        return [wrap(dressed(r, levels_running())) for r in results]
+        return [wrap(wrap_levels(r, levels_running())) for r in results]
 
     def _gradient(
         self, name: str, like: Sequence[Any], gradients: Callable[..., Any]
@@ -294,7 +300,7 @@ def within(
         trace: of the function around it.
         what: it is called in messages.
         f: function of Tensors that returns Tensors.
-        inputs: bare arrays of the library that are like its arguments, `stripped`.
+        inputs: bare arrays of the library that are like its arguments, `unwrap_levels`.
         one_for_all: the results are the same for all examples of a vmap.
         orders: how many derivatives more than `trace` it is.
 
@@ -305,16 +311,16 @@ def within(
     levels = levels_running()
 
     def called(inner: Inner) -> list[Any]:  # a Tensor that `f` has written to dies with it
-        outs = f(*(wrap(dressed(inner.input(a), levels)) for a in inputs))
+        outs = f(*(wrap(wrap_levels(inner.input(a), levels)) for a in inputs))
         for out in outs:
             number(out)
-        return [out._data if one_for_all else spread_everywhere(out._data) for out in outs]
+        return [out._data if one_for_all else give_each_example(out._data) for out in outs]
 
     def written(*lent: _Lent) -> tuple[Inner, list[Any]]:
         with Inner(trace, what, lent, orders) as inner:
-            arrays = [stripped(a) for a in called(inner)]
+            arrays = [unwrap_levels(a) for a in called(inner)]
             inner.program.outputs = [inner.place(a) for a in arrays]
-        return inner, [bottom(a) for a in arrays]
+        return inner, [innermost_array(a) for a in arrays]
 
     inner, results = written()
     if inner.missed:  # what has to be lent is known only now
