@@ -184,7 +184,7 @@ def _parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, P
     return forward, backward
 
 
-class _Recorded(RecordedCall):
+class _FunctionCall(RecordedCall):
     """One call of a traced function.
 
     Args:
@@ -285,11 +285,11 @@ class Pair:
     def replayed(
         self, name: str, arrays: list[Any], sources: list[Tensor], again: Callable[[], list[Tensor]]
     ) -> list[Tensor]:
-        """The Tensors of the result, recorded; `again` is as `_Recorded` has it."""
+        """The Tensors of the result, recorded; `again` is as `_FunctionCall` has it."""
         made = self.forward(arrays)
         outs = [wrap(a) for a in made[: self._n_outputs]]
         held = made[self._n_outputs :]
-        op = _Recorded(name, self.backward, held, self._connected, sources, again)
+        op = _FunctionCall(name, self.backward, held, self._connected, sources, again)
         targets = [o for o, is_target in zip(outs, self._is_target, strict=True) if is_target]
         op.record(targets, sources)
         return outs
