@@ -13,7 +13,7 @@ from gpugrad.core.variable import Variable
 __all__ = ["Barrier", "why"]
 
 Barrier = tuple[int, str, int, tuple[int, ...], str]
-"""Where a gradient stopped: (length of the log then, op, result, inputs, file:line)."""
+"""Where a gradient stops: (length of the log then, op, result, inputs, file:line)."""
 
 
 def why(
@@ -27,9 +27,9 @@ def why(
     """Say why the gradient of `target` by `source` is None, or that it is not.
 
     Args:
-        log, barriers: what was recorded, and where it stopped.
+        log, barriers: what was recorded, and where gradients stop.
         leaves: serial numbers that are watched.
-        known: serial numbers that are watched or come of those.
+        known: serial numbers that are watched, or were computed from those.
     """
     if target is source or target._id == source._id:
         return "The target is the source: its gradient is not None, but ones."
@@ -75,15 +75,15 @@ def why(
         if isinstance(source, Variable):
             return (
                 f"The Variable '{source.name}' was not read while the tape recorded"
-                + ("" if source.trainable else " (and trainable=False: watch it)") + "."
-            )  # fmt: skip
+                f"{'' if source.trainable else ' (and trainable=False: watch it)'}."
+            )
         return (
             "The source was not watched: call tape.watch(x) inside the `with` block, before "
             "x is used. (A new tensor of equal value is another tensor.)"
         )
     if target._id not in known:
         return (
-            "The target was not recorded: it was made outside the tape, or from tensors that "
+            "The target was not recorded: it was computed outside the tape, or from tensors that "
             "the tape does not watch."
         )
     return "Nothing that was recorded leads from the source to the target."

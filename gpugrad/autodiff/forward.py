@@ -1,8 +1,8 @@
-"""Forward mode: tangents carried along with the values, from the same op records.
+"""Forward mode: tangents that are carried along with the values, from the same op records.
 
-The JVP of an op of one result is found in this order: its partials; itself, where it is linear;
-a written rule; else its VJP transposed: g -> vjp(g) is linear in g, so differentiating
-<vjp(g), t> by g gives the JVP of t. That of an op of several is its VJP transposed.
+An op with one result computes its tangent by the first of these that it has: its partials; itself,
+if it is linear; a written rule; its VJP transposed (g -> vjp(g) is linear in g, so the gradient
+of <vjp(g), t> with respect to g is the JVP of t). An op with several results transposes its VJP.
 """
 
 from __future__ import annotations
@@ -56,14 +56,13 @@ class ForwardAccumulator(Listener):
     passive = False
 
     def __init__(self, primals: Any, tangents: Any) -> None:
-        found = flatten_tensors("primals", primals)
+        leaves = flatten_tensors("primals", primals)
+        directions = nest.flatten_like(primals, tangents, "tangents")
         self.known: dict[int, Tensor] = {}
         self.dead: set[int] = set()
-        for primal, t in zip(
-            found, nest.flatten_like(primals, tangents, "tangents"), strict=True
-        ):  # fmt: skip
+        for primal, t in zip(leaves, directions, strict=True):
             if number_any(primal) in self.known:
-                raise ArgumentError("ForwardAccumulator: a tensor is there twice as a primal.")
+                raise ArgumentError("ForwardAccumulator: a tensor is passed twice as a primal.")
             if not is_inexact(primal.dtype):
                 raise DTypeError(
                     f"ForwardAccumulator: a {primal.dtype} primal has no tangent; cast it first."
@@ -85,53 +84,49 @@ class ForwardAccumulator(Listener):
 
         Args:
             primals: a Tensor or Variable, or a nested structure of them.
-            unconnected_gradients: ``"none"`` or ``"zero"``: what there is for one that does
-                not depend on the primals.
+            unconnected_gradients: ``"none"`` or ``"zero"``: the tangent of a Tensor that does not
+                depend on the primals.
         """
-        found = flatten_tensors("jvp", primals)
-        results = [copy(self.known[t._id]) if t._id in self.known else None for t in found]
-        return nest.pack(primals, fill_unconnected(results, found, unconnected_gradients))
+        leaves = flatten_tensors("jvp", primals)
+        tangents = [copy(self.known[t._id]) if t._id in self.known else None for t in leaves]
+        return nest.pack(primals, fill_unconnected(tangents, leaves, unconnected_gradients))
 
     def take(self, entry: Any, out: Any) -> None:
         """Compute the tangent of an op's result, seen only by recorders that enclose this one."""
-        op, serial, ids, shapes_and_dtypes, saved, params = entry
         stack = threads.stack
-        below = stack[: stack.index(self)]
         outs = out if isinstance(out, tuple) else (out,)
-        threads.stack = below
+        threads.stack = stack[: stack.index(self)]
         try:
             with formulas_on(outs[0]._data):
-                raw = all(recorder.passive for recorder in below)
-                how = tangent_by(op)
-                tangents = [self.known.get(i) for i in ids]
-                if raw and how != "transposed":
-                    given = [t if t is None else t._data for t in tangents]
-                    index = index_parts(params["index"]) if params and "index" in params else ()
-                    xp = reading(*given, *each_saved(saved), *index)  # as in backward
-                    made = _push(op, how, xp, given, saved, params, outs[0]._data)
-                    self._keep(
-                        outs[0], None if made is None else wrap(as_array(made, type(outs[0]._data)))
-                    )
-                    return
-                alive = revive(op, saved, serial, ids)
-                if how == "transposed":
-                    results = _transpose(op, tangents, shapes_and_dtypes, alive, params, outs)
-                    for o, result in zip(outs, results, strict=True):
-                        self._keep(o, result)
-                else:
-                    self._keep(outs[0], _push(op, how, TENSOR, tangents, alive, params, outs[0]))
+                for o, t in zip(outs, self._tangents(entry, outs), strict=True):
+                    if t is not None:
+                        self.known[o._id] = t
+                    else:
+                        self.known.pop(o._id, None)
         finally:
             threads.stack = stack
 
-    def _keep(self, out: Tensor, t: Tensor | None) -> None:
-        if t is not None:
-            self.known[out._id] = t
-        else:
-            self.known.pop(out._id, None)
+    def _tangents(self, entry: Any, outs: Sequence[Tensor]) -> Sequence[Tensor | None]:
+        """The tangents of an op's results: computed on Tensors if a recorder encloses this one."""
+        op, serial, ids, shapes_and_dtypes, saved, params = entry
+        tangents = [self.known.get(i) for i in ids]
+        how = tangent_by(op)
+        if how == "transposed":
+            alive = revive(op, saved, serial, ids)
+            return _transpose(op, tangents, shapes_and_dtypes, alive, params, outs)
+        (out,) = outs
+        if not all(recorder.passive for recorder in threads.stack):
+            alive = revive(op, saved, serial, ids)
+            return [_push(op, how, TENSOR, tangents, alive, params, out)]
+        arrays = [t if t is None else t._data for t in tangents]
+        index = index_parts(params["index"]) if params and "index" in params else ()
+        xp = reading(*arrays, *each_saved(saved), *index)
+        t = _push(op, how, xp, arrays, saved, params, out._data)
+        return [None if t is None else wrap(as_array(t, type(out._data)))]
 
 
 def tangent_by(op: Any) -> str:
-    """What makes an op's tangents: ``"partials"``, ``"itself"``, a ``"rule"``, or its VJP."""
+    """How an op computes its tangent: by ``"partials"``, ``"itself"``, a ``"rule"`` or its VJP."""
     if op.partials is not None:
         return "partials"
     if op.outputs != 1:  # the other two give one tangent
@@ -145,46 +140,49 @@ def _push(
     op: Any, how: str, xp: Any, tangents: list[Any], saved: Any, params: Any, out: Any
 ) -> Any:
     """The tangent of an op's one result, by its partials, its linearity or its written rule."""
-    keywords = params or {}
     if how == "itself" and op.linear is True:
-        if op.variadic:
-            shapes = saved[op.saves.index(op.arrays[0] + "_shape")]
-            like = next(t for t in tangents if t is not None)
-            given = [
-                zeros(xp, like, shape, like.dtype) if t is None else t
-                for t, shape in zip(tangents, shapes, strict=True)
-            ]
-            return getattr(xp, op.name)(given, **keywords)
-        return getattr(xp, op.name)(tangents[0], **keywords)
-    terms = []
+        return _apply_linear(op, xp, tangents, saved, params)
+    total = None
     for k, t in enumerate(tangents):
-        if t is None:
-            continue
-        if how == "itself":
-            if op.variadic:
-                others = list(saved[op.saves.index(op.arrays[0])])
-            else:
-                others = [saved[op.saves.index(n)] if n in op.saves else None for n in op.arrays]
-            others[k] = t
-            terms.append(getattr(xp, op.name)(*([others] if op.variadic else others), **keywords))
-        elif how == "rule":
-            if op.jvps[k] is not None:
-                terms.append(op.jvps[k](xp, t, saved, params))
-        else:
-            d = op.partials[k]
-            d = d(xp, t, saved, params) if callable(d) else d
-            if op.singular:
-                terms.append(xp.masked_multiply(t, d))
-            else:
-                terms.append(t if type(d) in SCALARS and d == 1 else t * d)
-    if not terms:
+        term = None if t is None else _term(op, how, xp, k, t, saved, params)
+        if term is not None:
+            total = term if total is None else total + term
+    if total is None:
         return None
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
     if total.dtype != out.dtype:
         total = xp.astype(total, out.dtype)
     return total if total.shape == out.shape else xp.broadcast_to(total, out.shape)
+
+
+def _apply_linear(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any) -> Any:
+    """The tangent of an op that is linear in its arrays taken together: the op of the tangents."""
+    if not op.variadic:
+        return getattr(xp, op.name)(tangents[0], **params or {})
+    shapes = saved[op.saves.index(op.arrays[0] + "_shape")]
+    like = next(t for t in tangents if t is not None)
+    arrays = [
+        zeros(xp, like, shape, like.dtype) if t is None else t
+        for t, shape in zip(tangents, shapes, strict=True)
+    ]
+    return getattr(xp, op.name)(arrays, **params or {})
+
+
+def _term(op: Any, how: str, xp: Any, k: int, t: Any, saved: Any, params: Any) -> Any:
+    """What the tangent `t` of input `k` adds to the tangent of the result; None for nothing."""
+    if how == "rule":
+        return op.jvps[k](xp, t, saved, params) if op.jvps[k] is not None else None
+    if how == "partials":
+        d = op.partials[k]
+        d = d(xp, t, saved, params) if callable(d) else d
+        if op.singular:
+            return xp.masked_multiply(t, d)
+        return t if type(d) in SCALARS and d == 1 else t * d
+    if op.variadic:  # linear in each array: the op of the others, and the tangent in place of one
+        arrays = list(saved[op.saves.index(op.arrays[0])])
+    else:
+        arrays = [saved[op.saves.index(n)] if n in op.saves else None for n in op.arrays]
+    arrays[k] = t
+    return getattr(xp, op.name)(*([arrays] if op.variadic else arrays), **params or {})
 
 
 def _transpose(
@@ -195,7 +193,7 @@ def _transpose(
     params: Any,
     outs: Sequence[Tensor],
 ) -> list[Tensor | None]:
-    """JVP as the gradient of <vjp(g), t> by g, at g = 0 (it is linear in g)."""
+    """The JVP, as the gradient of <vjp(g), t> with respect to g at g = 0: it is linear in g."""
     seeds = [zeros_for(o) for o in outs]
     with GradientTape() as tape:
         for seed in seeds:
