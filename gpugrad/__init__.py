@@ -58,7 +58,8 @@ from gpugrad.ops.nn.cross_entropy import (
     sparse_softmax_cross_entropy_grad,
 )
 from gpugrad.ops.math.cumulative import (
-    cumulative_sum, cumulative_prod, cumsum, cumprod, recurrence,
+    cumulative_sum, cumulative_prod, cumsum, cumprod, recurrence, cumulative_max, cumulative_min,
+    cumulative_logsumexp,
 )
 from gpugrad.ops.math.differences import diff, ediff1d, gradient, trapezoid, cumulative_trapezoid
 from gpugrad.ops.math.einsum import einsum
@@ -95,22 +96,22 @@ from gpugrad.ops.math.nan_reductions import (
     nansum, nanprod, nancumsum, nancumprod, nanmean, nanvar, nanstd, nanmax, nanmin, nanargmax,
     nanargmin,
 )
-from gpugrad.ops.nn.softmax import (
-    mse, softmax, softmax_grad, log_softmax, log_softmax_grad, binary_cross_entropy_with_logits,
-    one_hot,
-)
+from gpugrad.ops.nn.losses import mse
+from gpugrad.ops.nn.losses_binary import binary_cross_entropy_with_logits
+from gpugrad.ops.nn.softmax import softmax, softmax_grad, log_softmax, log_softmax_grad, one_hot
 from gpugrad.ops.linalg.norms import vector_norm, matrix_norm
 from gpugrad.ops.math.numeric import (
     fabs, fmax, fmin, heaviside, lerp, nan_to_num, divmod_ as divmod, modf, frexp, ldexp,
     nextafter, spacing, rint, fix, around, isposinf, isneginf, isreal, iscomplex, isclose, gcd,
     lcm, bitwise_count, float_power, real_if_close, angle,
 )
-from gpugrad.ops.arrays.ordering import partition, argpartition, lexsort, sort_complex
 from gpugrad.ops.arrays.pad import pad
 from gpugrad.ops.math.polynomials import (
     polyadd, polysub, polymul, polydiv, polyint, poly, polyfit, roots,
 )
-from gpugrad.ops.math.products import matmul, vecdot, dot, tensordot, outer, kron, cross, trace
+from gpugrad.ops.math.products import (
+    matmul, vecdot, dot, tensordot, outer, kron, cross, trace, matvec, vecmat, inner, vdot,
+)
 from gpugrad.ops.math.quantiles import (
     quantile, percentile, median, nanquantile, nanpercentile, nanmedian,
 )
@@ -123,7 +124,6 @@ from gpugrad.ops.math.reduction import (
     any_ as any, all_ as all, count_nonzero,
 )
 from gpugrad.ops.arrays.resize import resize, append, delete, insert, trim_zeros
-from gpugrad.ops.math.running import cumulative_max, cumulative_min, cumulative_logsumexp
 from gpugrad.ops.arrays.segments import (
     segment_sum, segment_mean, segment_sqrt_n, segment_max, segment_min, segment_prod,
 )
@@ -139,7 +139,9 @@ from gpugrad.ops.arrays.shape import (
     swapaxes, broadcast_to, sum_to, astype,
 )
 from gpugrad.ops.math.signal import convolve, correlate, interp, unwrap, polyval, polyder
-from gpugrad.ops.arrays.sort import argsort, sort, searchsorted, top_k
+from gpugrad.ops.arrays.sort import (
+    argsort, sort, searchsorted, top_k, partition, argpartition, lexsort, sort_complex,
+)
 from gpugrad.ops.special.common import sinc, logaddexp2
 from gpugrad.ops.linalg.special_matrices import vander
 from gpugrad.ops.arrays.join_numpy import (
@@ -147,7 +149,6 @@ from gpugrad.ops.arrays.join_numpy import (
     dsplit,
 )
 from gpugrad.ops.math.statistics import ptp, average, cov, corrcoef
-from gpugrad.ops.math.vectors import matvec, vecmat, inner, vdot
 from gpugrad.ops.arrays.windows import sliding_window_view
 from gpugrad.random import set_seed
 from gpugrad.transforms.recompute import recompute_grad

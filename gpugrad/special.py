@@ -66,7 +66,6 @@ from gpugrad.ops.special.entropy import (
     xlog1py,
     xlogy,
 )
-from gpugrad.ops.special.error_functions import dawsn, erfcinv, erfcx, erfinv, log_ndtr, ndtr, ndtri
 from gpugrad.ops.special.gamma import (
     beta,
     betaln,
@@ -95,6 +94,7 @@ from gpugrad.ops.special.integrals import (
     sici,
     spence,
 )
+from gpugrad.ops.special.normal import dawsn, erfcinv, erfcx, erfinv, log_ndtr, ndtr, ndtri
 
 __all__ = [
     "beta",

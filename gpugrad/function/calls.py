@@ -9,7 +9,7 @@ from typing import Any
 from gpugrad.core.backend import NUMPY, Namespace
 from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
-from gpugrad.ops.arrays.index_rules import has_arrays, placed
+from gpugrad.ops.arrays.index_rules import has_arrays, resolve_index
 from gpugrad.registry.record import Op
 from gpugrad.trace.program import OtherwiseError, Step, filled, takes_arguments
 
@@ -30,7 +30,7 @@ def op_call(step: Step, xp: Namespace) -> Callable[..., Any]:
 
         def call_at(*args: Any) -> Any:
             if not there:
-                there.append(placed(op.name, xp, shape, index))
+                there.append(resolve_index(op.name, xp, shape, index))
             return bare(*args, **params | {"index": there[0]})
 
         return call_at

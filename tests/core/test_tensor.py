@@ -213,7 +213,7 @@ def test_number_for_an_index_stays_whole(dtype):
         assert y.numpy().real == 2
     assert gg.sparse_softmax_cross_entropy(C([0.0, 0.0]), 1).item() == pytest.approx(np.log(2))
     assert gg.grad(lambda x: gg.take(x, 1))(C([1.0, 2.0])).tolist() == [0, 1]
-    with pytest.raises(DTypeError, match="take: indices are integers, not float32"):
+    with pytest.raises(DTypeError, match="take: indices must be integers, not float32"):
         gg.take(C([1.0, 2.0]), 1.0)
 
 

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from gpugrad.core.tensor import Tensor
+from gpugrad.registry.fields import Replay
 
 __all__ = ["ControlOp"]
 
 
-class ControlOp:
+class ControlOp(Replay):
     """The op of a step that is not a registered op: a function of Tensors with its own gradient.
+
+    Passes and replays ask it what they ask a registered op, with the defaults as answers.
 
     Attributes:
         name: of the step.
