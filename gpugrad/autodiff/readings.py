@@ -2,7 +2,8 @@
 
 If nobody records, the rules run on the arrays that the log holds. Otherwise the same rules run on
 Tensors created from array and serial number, so an outer tape sees them: that is all there is to
-higher order. Everything about GPUs and `vmap` that a rule must not know stands here.
+higher order. Fused GPU kernels, several GPUs, `vmap` and traces are handled here, so that neither
+the backward loop nor the rules need to know of them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from gpugrad.trace.array import running
 __all__ = ["LogReading", "crossings", "each_saved", "reading_of", "revive"]
 
 Prepared = tuple[Namespace, Sequence[Rule | None], Sequence[Any], Any]
-"""How an entry's rules are called: the reading, the rules, shapes_and_dtypes, and saved."""
+"""(xp, rules, shapes_and_dtypes, saved): the rules of an entry, and what to call them with."""
 
 
 class LogReading:
@@ -42,13 +43,13 @@ class LogReading:
         self.xp, self._masked = xp, masked
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
-        """How to call the rules of an entry, given the gradient of its result."""
+        """The rules of an entry and what to call them with, given the gradient of its result."""
         op, _, ids, shapes_and_dtypes, saved, _ = entry
         rules = (op.masked if self._masked else op.rules) or op.spread(len(ids))
         return self.xp, rules, shapes_and_dtypes, saved
 
     def beside(self, *grads: Any) -> Namespace:
-        """The reading of gradients, which may be on another device than those before."""
+        """The reading of some gradients, which may be on another device than the targets."""
         return self.xp
 
 
@@ -56,9 +57,9 @@ class _OnTensors(LogReading):
     """Rules on Tensors, which an outer recorder sees."""
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
-        op, out, ids, _, saved, _ = entry
-        xp, rules, shapes_and_dtypes, _ = super().of(entry, g, needed)
-        return xp, rules, shapes_and_dtypes, revive(op, saved, out, ids)
+        op, out, ids, shapes_and_dtypes, saved, _ = entry
+        rules = (op.masked if self._masked else op.rules) or op.spread(len(ids))
+        return TENSOR, rules, shapes_and_dtypes, revive(op, saved, out, ids)
 
 
 class _OnMixedArrays(LogReading):
@@ -66,12 +67,12 @@ class _OnMixedArrays(LogReading):
 
     def __init__(self, xp: Namespace, masked: bool) -> None:
         super().__init__(xp, masked)
-        self._plain = running() is None and not EXAMPLES  # nothing wraps an array
+        self._plain = running() is None and not EXAMPLES  # no array wraps another
         self._several_gpus = gpu_count() > 1
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
-        op, _, ids, _, saved, params = entry
-        _, rules, shapes_and_dtypes, _ = super().of(entry, g, needed)
+        op, _, ids, shapes_and_dtypes, saved, params = entry
+        rules = (op.masked if self._masked else op.rules) or op.spread(len(ids))
         xp = self._reading(g, saved, params)
         if op.kind == "elementwise" and xp is not NUMPY and not xp.wraps:
             wanted = [r is not None and i in needed for i, r in zip(ids, rules, strict=True)]
@@ -85,7 +86,7 @@ class _OnMixedArrays(LogReading):
     def _reading(self, g: Any, saved: Any, params: Any) -> Namespace:
         if self._plain and type(g) is not tuple:
             return NAMESPACES.get(type(g), NUMPY)
-        # an index may be traced where the gradient is a constant
+        # the gradient may be a constant, while what was saved or an index is traced
         index = index_parts(params["index"]) if params and "index" in params else ()
         return backend.reading(*(g if type(g) is tuple else (g,)), *each_saved(saved), *index)
 
@@ -97,7 +98,7 @@ class _OnMixedArrays(LogReading):
 
 
 def _on_device_of_g(rule: Rule, xp: Any, g: Any, saved: Any, params: Any) -> Any:
-    """Call a rule on the GPU of its arrays: its own ``*`` and ``+`` run on the current one."""
+    """Call a rule on the GPU of its arrays: otherwise its ``*`` and ``+`` run on the current one."""
     grads = g if type(g) is tuple else (g,)
     with formulas_on(next(x for x in grads if x is not None)):
         return rule(xp, g, saved, params)
@@ -112,10 +113,10 @@ def reading_of(masked: bool, *arrays: Any) -> LogReading:
 
 
 crossings: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-"""By number, what was the same for all examples of a vmap where it met some: see `batched`.
+"""By serial number, the crossings of `batched`: Tensors that all examples share met Batched ones.
 
-Revived as a Tensor it has a value for each example, so that it does not cross again and its
-gradient, which the crossing sums, is that of one example.
+`revive` gives such a Tensor a value for each example. So it does not cross again, and its gradient
+is that of one example; the crossing sums them.
 """
 
 
