@@ -69,6 +69,8 @@ class Gradients(dict[int, Any]):
         stops: serial numbers that nothing passes through.
     """
 
+    __slots__ = ("_keep", "_owned", "_reading", "_stops")
+
     def __init__(self, reading: LogReading, keep: set[int], stops: set[int]) -> None:
         super().__init__()
         self._reading, self._keep, self._stops = reading, keep, stops

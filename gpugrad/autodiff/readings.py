@@ -98,7 +98,7 @@ class _OnMixedArrays(LogReading):
 
 
 def _on_device_of_g(rule: Rule, xp: Any, g: Any, saved: Any, params: Any) -> Any:
-    """Call a rule on the GPU of its arrays: otherwise its ``*`` and ``+`` run on the current one."""
+    """Call a rule on the GPU of its arrays: else its ``*`` and ``+`` run on the current one."""
     grads = g if type(g) is tuple else (g,)
     with formulas_on(next(x for x in grads if x is not None)):
         return rule(xp, g, saved, params)
