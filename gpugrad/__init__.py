@@ -150,7 +150,7 @@ from gpugrad.ops.math.statistics import ptp, average, cov, corrcoef
 from gpugrad.ops.arrays.windows import sliding_window_view
 from gpugrad.random import set_seed
 from gpugrad.transforms.recompute import recompute_grad
-from gpugrad.autodiff.recorder import AggregationMethod, UnconnectedGradients
+from gpugrad.autodiff.arguments import AggregationMethod, UnconnectedGradients
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, constant, convert_to_tensor

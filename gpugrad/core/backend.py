@@ -32,9 +32,9 @@ __all__ = [
     "as_array",
     "as_dtype",
     "between_numbers",
-    "bottom",
     "cupy",
     "hang_operators",
+    "innermost_array",
     "is_array",
     "is_inexact",
     "on_gpu",
@@ -171,7 +171,7 @@ def is_array(x: Any) -> bool:
     return type(x).__module__.partition(".")[0] == "cupy" and cupy() and type(x) in ARRAYS
 
 
-def bottom(array: Any) -> Any:
+def innermost_array(array: Any) -> Any:
     """The array of the library itself, below what wraps it."""
     while hasattr(array, "inner"):
         array = array.inner

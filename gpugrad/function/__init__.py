@@ -232,7 +232,7 @@ class Function:
             self._creates(key, variable)
         if release:
             release()
-        return fill_holes(form, iter([backend.bottom(o) for o in outputs]))
+        return fill_holes(form, iter([backend.innermost_array(o) for o in outputs]))
 
     def _planned_within_limit(self, key: Any, args: Any, keywords: Any) -> bool:
         """Whether there is now a plan within the memory limit, made before any effect."""

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
+from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.autodiff.recorder import graphs
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
-from gpugrad.core.backend import TENSOR, bottom, is_array, is_inexact
+from gpugrad.core.backend import TENSOR, innermost_array, is_array, is_inexact
 from gpugrad.core.devices import default_device, full_beside
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
@@ -25,7 +26,6 @@ from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
 from gpugrad.function.structures import fill_holes, split_arrays
-from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.array import tracing
 from gpugrad.trace.program import NotReplayable, Program, Value
 from gpugrad.trace.tracing import Tracing
@@ -144,7 +144,7 @@ def _trace_with_gradient(
         source_ids = {id(s) for s in sources}
         variables = [v for v in tape.watched_variables() if id(v) not in source_ids]
         ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
-        seeds = [wrap(trace.input(bottom(t._data))) for t in ones]
+        seeds = [wrap(trace.input(innermost_array(t._data))) for t in ones]
         grads = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
         gradients = [None if g is None else tensor(g) for g in grads]  # IndexedSlices get dense
         form, outputs = split_arrays(result)
@@ -192,7 +192,7 @@ def _split(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Pr
     return forward, backward
 
 
-class _Recorded(OwnRules):
+class _FunctionCall(RecordedCall):
     """One call of a traced function.
 
     Args:
@@ -204,8 +204,6 @@ class _Recorded(OwnRules):
         sources: the Tensors and Variables that gradients are taken with respect to.
         again: calls the function itself on the sources; returns the results that have gradients.
     """
-
-    unused: Sequence[int] = ()
 
     def __init__(
         self,
@@ -309,7 +307,7 @@ class Pair:
         results = self.forward(arrays)
         outs = [wrap(a) for a in results[: self._n_outputs]]
         held = results[self._n_outputs :]
-        op = _Recorded(name, self.backward, held, self._connected, sources, again)
+        op = _FunctionCall(name, self.backward, held, self._connected, sources, again)
         targets = [o for o, is_target in zip(outs, self._is_target, strict=True) if is_target]
         op.record(targets, sources)
         return outs

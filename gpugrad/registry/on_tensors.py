@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpugrad.autodiff.batched import Batched, crossed, spread
+from gpugrad.autodiff.batched import Batched, give_each, meet_levels
 from gpugrad.autodiff.recorder import block, graphs, number, record, record_many, refuse_complex
 from gpugrad.core.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, as_array
 from gpugrad.core.devices import meet, meet_arrays
@@ -200,7 +200,7 @@ def _read_arguments(op: Any) -> list[str]:
         meeting = [f"{rest}, kind = {how}(NAME, {rest}{others})"]
         if op.kind != "composite":  # whose own ops see to it
             listed, again = ", ".join(names), "; ".join(f"{n}_, {n}i = split({n})" for n in names)
-            meeting.insert(0, f"if Batched in ARRAYS: {listed} = crossed({listed}); {again}")
+            meeting.insert(0, f"if Batched in ARRAYS: {listed} = meet_levels({listed}); {again}")
         if op.kind == "elementwise" and len(names) == 2:  # a number beside an array: no call
             x, y = names
             lines += [
@@ -222,14 +222,14 @@ def _split(x: Any) -> tuple[Any, int]:
 
 def _beside(x: Any, index: Any) -> Any:
     """`x` in the reading of an index with arrays of `vmap` or `function` in it."""
-    return among(spread(x, index), index_parts(index)) if isinstance(x, Tensor) else x
+    return among(give_each(x, index), index_parts(index)) if isinstance(x, Tensor) else x
 
 
 def _read_list(op: Any) -> list[str]:
     (n,) = op.arrays
     return [
         f"{n} = tensors(NAME, {n})",
-        f"if Batched in ARRAYS: {n} = crossed(*{n})",
+        f"if Batched in ARRAYS: {n} = meet_levels(*{n})",
         f"ids = [x._id for x in {n}]",
         f"*{n}_, kind = meet(NAME, *[x._data for x in {n}])",
     ]
@@ -320,7 +320,7 @@ def _refusing_complex(op: Any, ids: str) -> str:
 _SCOPE = {
     "ARRAYS": ARRAYS, "Batched": Batched, "NAMESPACES": NAMESPACES, "NUMPY": NUMPY,
     "SCALARS": SCALARS, "Tensor": Tensor, "asarray": as_array, "beside": _beside, "block": block,
-    "crossed": crossed, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
+    "meet_levels": meet_levels, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
     "ndarray": np.ndarray, "new": new, "number": number, "record": record,
     "record_many": record_many, "recorders": recorders, "refuse_complex": refuse_complex,
     "reraise": reraise, "split": _split, "tensor": tensor, "tensors": _tensors, "wrap": wrap,

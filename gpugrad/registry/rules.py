@@ -7,23 +7,20 @@ the order of the op's `saves`, and `params` the call's metadata.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpugrad.autodiff.recorder import record_many
+from gpugrad.autodiff.recordable import Recordable, Rule, split_rule
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor
 from gpugrad.errors import NoGradientError
 from gpugrad.kernels.codegen import for_ops
 from gpugrad.registry.on_tensors import compiled
 
-__all__ = ["DeclaredRules", "OwnRules", "Rule", "conjugate"]
-
-Rule = Callable[..., Any]
+__all__ = ["DeclaredRules", "Rule", "conjugate"]
 
 
-class DeclaredRules:
+class DeclaredRules(Recordable):
     """The half of an op that a tape reads: its rules, and the list of what they read."""
 
     def __init__(
@@ -105,31 +102,6 @@ class DeclaredRules:
         return name if name == "out" else "all" if self.variadic else self.arrays.index(name)
 
 
-class OwnRules:
-    """What a tape logs for a call that is no op's: its gradients come all from one function."""
-
-    rules = masked = origins = ()
-    partials = jvps = None
-    linear = False
-    outputs = 0  # its gradient is always a tuple
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def gradients(self, xp: Any, g: tuple[Any, ...]) -> Sequence[Any]:
-        """One for each input, from one for each result."""
-        raise NotImplementedError
-
-    def spread(self, n: int) -> list[Rule]:
-        """One rule for each input; the first that is asked finds the gradients of all."""
-        return _parts(lambda xp, g, saved, params: self.gradients(xp, g), n)
-
-    def record(self, outs: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
-        """Offer the call to this thread's recorders."""
-        ids = tuple(x._id for x in inputs)
-        record_many(self, tuple(outs), ids, (None,) * len(ids), (), None)
-
-
 _GIVEN = ("xp", "g", "t", "i")  # what a rule gets that is not saved
 
 
@@ -179,26 +151,12 @@ class _Joint(tuple[Rule, ...]):
     rule: Rule
 
     def __new__(cls, rule: Rule, n: int) -> _Joint:
-        made = super().__new__(cls, _parts(rule, n))
+        made = super().__new__(cls, split_rule(rule, n))
         made.rule = rule
         return made
 
     def __iter__(self) -> Iterator[Rule]:
-        return iter(_parts(self.rule, len(self)))
-
-
-def _parts(rule: Rule, n: int) -> list[Rule]:
-    made: list[Any] = []
-
-    def part(i: int) -> Rule:
-        def one(xp: Any, g: Any, saved: Any, params: Any) -> Any:
-            if not made:
-                made.extend(rule(xp, g, saved, params))
-            return made[i]
-
-        return one
-
-    return [part(i) for i in range(n)]
+        return iter(split_rule(self.rule, len(self)))
 
 
 def _missing_rule(name: str) -> Rule:

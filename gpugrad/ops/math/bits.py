@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import behind
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, AxisError, DTypeError
 from gpugrad.registry.record import op
@@ -41,7 +41,7 @@ def _along_examples(name):
     def batch(xp, batched, x, *, axis, **how):
         if axis is None:
             x, axis = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), 0
-        return getattr(xp, name)(x, behind(axis, x.ndim - 1), **how)
+        return getattr(xp, name)(x, batch_axis_of(axis, x.ndim - 1), **how)
 
     return batch
 
