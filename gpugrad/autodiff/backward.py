@@ -142,7 +142,7 @@ def backward(
             else:  # an index may be traced where the gradient is a constant
                 index = index_parts(params["index"]) if params and "index" in params else ()
                 xp = reading(*(g if type(g) is tuple else (g,)), *flat(saved), *index)
-            if getattr(op, "kind", None) == "elementwise" and xp is not NUMPY and not xp.wraps:
+            if getattr(op, "kind", None) == "elementwise" and xp is not NUMPY and not xp.nesting:
                 wanted = [r is not None and i in need for i, r in zip(ids, rules, strict=True)]
                 rules, fits = for_ops.gradients(op, rules, g, saved, fits, wanted)
         elif not raw:
