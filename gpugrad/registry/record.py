@@ -209,7 +209,7 @@ def _parameter(name: str, kind: Any) -> inspect.Parameter:
 def elementwise(
     signature: str,
     *,
-    forward: Callable[..., Any] | str | None = None,
+    forward: Any = None,
     domain: Any = (-2.0, 2.0),
     doc: str,
     example: tuple[str, str],

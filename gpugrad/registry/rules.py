@@ -83,7 +83,7 @@ class DeclaredRules(Gradient):
         """By saved name, the inputs whose rules read it: without these it is not kept."""
         vjp = self.declared.vjp
         if callable(vjp):
-            return {n: () for n in self.saves}
+            return dict.fromkeys(self.saves, ())
         every = [rules for rules in (vjp, self.declared.jvp, self.declared.d) if rules]
         reads = {
             a: {n for rules in every if callable(rules[k]) for n in _names(rules[k])}

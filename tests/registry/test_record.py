@@ -22,13 +22,15 @@ def test_signatures_of_declarations_show_every_field():
 
 
 def test_an_unknown_field_is_refused_with_the_closest_one():
-    with pytest.raises(TypeError, match="op: an op has no field 'captues'; did you mean 'captures'"):
+    with pytest.raises(
+        TypeError, match=r"op: an op has no field 'captues'; did you mean 'captures'"
+    ):
 
         @gg.op(captues=True)
         def misspelled(xp, x, /):
             return x
 
-    with pytest.raises(TypeError, match="elementwise: an op has no field 'domian'; .*'domain'"):
+    with pytest.raises(TypeError, match=r"elementwise: an op has no field 'domian'; .*'domain'"):
         gg.elementwise("misspelled(x)", d=[1], domian=(0, 1), doc="", example=("1.0", "1.0"))
     assert "misspelled" not in gg.OPS
 
@@ -115,28 +117,38 @@ def _strings(node):
     return set()
 
 
+def _collections(tree):
+    """Sets, and dicts by op name, that a module keeps."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Set):
+            yield node, _strings(node)
+    for node in tree.body:
+        value = getattr(node, "value", None)
+        if isinstance(value, ast.Dict):
+            names = set().union(*(_strings(k) for k in value.keys if k is not None))
+            if len(names & set(gg.OPS)) == len(value.keys):
+                yield node, names
+
+
 @pytest.mark.parametrize(
-    "path", [p for p in sorted(HOUSE.rglob("*.py")) if "ops" not in p.relative_to(HOUSE).parts[:1]],
+    "path", [p for p in sorted(HOUSE.rglob("*.py")) if p.relative_to(HOUSE).parts[0] != "ops"],
     ids=lambda p: str(p.relative_to(HOUSE)),
 )  # fmt: skip
 def test_code_that_asks_for_an_op_by_name_says_why(path):
-    """A fact about ops belongs in the record; a rewrite of one op has a comment with the reason."""
+    """A fact about ops belongs in the record; code about one op says in a comment why."""
     text = path.read_text()
-    lines = text.split("\n")
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Compare) and _is_name(node.left):
-            names = set().union(*map(_strings, node.comparators))
-        elif isinstance(node, ast.Set):
-            names = _strings(node)
-        elif isinstance(node, ast.Dict):
-            names = set().union(*(_strings(k) for k in node.keys if k is not None))
-            names = names if names and names <= set(gg.OPS) else set()
-        else:
-            continue
-        if names & set(gg.OPS):
-            around = "".join(lines[max(node.lineno - 3, 0) : node.end_lineno + 1])
-            place = f"{path.relative_to(HOUSE)}:{node.lineno}"
-            assert "#" in around or '"""' in around, (
-                f"{place} asks for {sorted(names & set(gg.OPS))}. Add a field to the op record, "
-                "or say in a comment why the code is about these ops alone."
+    lines, tree = text.split("\n"), ast.parse(text)
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    places = [
+        (node, set().union(*map(_strings, node.comparators)))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare) and _is_name(node.left)
+    ]
+    for node, strings in (*places, *_collections(tree)):
+        if names := sorted(strings & set(gg.OPS)):
+            around = [f for f in functions if f.lineno <= node.lineno <= f.end_lineno] or [node]
+            beside = "\n".join(lines[max(around[-1].lineno - 3, 0) : around[-1].end_lineno + 1])
+            assert "#" in beside or '"""' in beside, (
+                f"{path.relative_to(HOUSE)}:{node.lineno} asks for {names}. Add a field to the op "
+                "record, or say in a comment why the code is about these ops alone."
             )
