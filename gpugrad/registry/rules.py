@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpugrad.autodiff.recorder import record_many
-from gpugrad.core.backend import SCALARS
+from gpugrad.core.backend import OPS, SCALARS
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import NoGradientError
@@ -117,8 +117,8 @@ class DeclaredRules(Gradient):
         if d is not None:
             return tuple(_bind_partial(p, self) for p in d)
         return tuple(
-            _missing_rule(self.name) if r is ... else _bind_rule(r, self) if r else None
-            for r in vjp or ()
+            _missing_rule(self.name, k) if r is ... else _bind_rule(r, self) if r else None
+            for k, r in enumerate(vjp or ())
         )
 
     @functools.cached_property
@@ -241,8 +241,13 @@ def _parts(rule: Rule, n: int) -> list[Rule]:
     return [part(i) for i in range(n)]
 
 
-def _missing_rule(name: str) -> Rule:
+def _missing_rule(name: str, k: int) -> Rule:
+    """The rule of input `k` where none is known."""
+
     def missing(xp: Any, g: Any, saved: Any, params: Any) -> Any:
+        record = OPS.get(name)
+        if record is not None and k in record.indices:  # `no_gradient` came after the call
+            return None
         raise NoGradientError(
             f"{name} has no derivative rule for this input. Stop the gradient before it with "
             "gg.stop_gradient(x), or give it one with gg.custom_gradient."
