@@ -164,12 +164,12 @@ class _LibraryFunction:
 
 def _register(
     name: str, forward: Any, parameters: Sequence[inspect.Parameter], arrays: Sequence[str], *,
-    what: str, kind: str, fields: dict[str, Any], doc: str, home: str,
+    kind: str, fields: dict[str, Any], doc: str, home: str,
 ) -> Callable[..., Any]:  # fmt: skip
     """Make the record of an op; returns its eager function."""
     if name in OPS:
         raise ArgumentError(f"op: there is an op named {name!r} already.")
-    _refuse_unknown(what, fields)
+    _refuse_unknown(kind, fields)
     rules = {n: fields.pop(n) for n in _RULES if n in fields}
     params = {p.name: p.default for p in parameters if p.name not in arrays}
     errors = fields.get("errors", ())
@@ -190,14 +190,31 @@ _POSITIONAL, _EITHER, _KEYWORD = (
 )  # fmt: skip
 _RULES = tuple(field.name for field in dataclasses.fields(Rules))
 _SIGNATURE: Any = inspect.Signature
+_OF_OTHERS = {"d", "singular"}
+_OF_OTHERS_THAN_ELEMENTWISE = {
+    "masked", "linear", "outputs", "unused", "variadic", "batch", "whole", "view", "by_element",
+    "reduces", "length_by_values", "overwrites",
+}  # fmt: skip
 
 
-def _refuse_unknown(what: str, fields: Iterable[str]) -> None:
+def _fields_of(declaration: str) -> dict[str, Any]:
+    """The fields that `elementwise` or `op` takes, and their defaults."""
+    others = _OF_OTHERS_THAN_ELEMENTWISE if declaration == "elementwise" else _OF_OTHERS
+    return {name: default for name, default in defaults().items() if name not in others}
+
+
+_FIELDS = {declaration: _fields_of(declaration) for declaration in ("elementwise", "op")}
+
+
+def _refuse_unknown(kind: str, fields: Iterable[str]) -> None:
+    declaration = "elementwise" if kind == "elementwise" else "op"
+    known = _FIELDS[declaration]
     for name in fields:
-        if name not in defaults():
-            close = difflib.get_close_matches(name, [*defaults(), "domain", "name", "arrays"], 1)
+        if name not in known:
+            names = [*known, *inspect.signature(globals()[declaration]).parameters]
+            close = difflib.get_close_matches(name, names, 1)
             hint = f"; did you mean {close[0]!r}?" if close else "."
-            raise TypeError(f"{what}: an op has no field {name!r}{hint}")
+            raise TypeError(f"{declaration}: there is no field {name!r}{hint}")
 
 
 @functools.cache
@@ -253,7 +270,7 @@ def elementwise(
     return _register(
         name, forward if callable(forward) else _LibraryFunction(forward or name),
         [_parameter(n, _POSITIONAL) for n in arrays], arrays,
-        what="elementwise", kind="elementwise", fields=fields,
+        kind="elementwise", fields=fields,
         doc=f"{doc}\n\n>>> print(gg.{name}({example[0]}))\n{example[1]}\n",
         home=sys._getframe(1).f_globals["__name__"],
     )  # fmt: skip
@@ -326,7 +343,7 @@ def op(
         return _register(
             name or forward.__name__, forward, parameters,
             arrays or [p.name for p in parameters if p.kind is _POSITIONAL],
-            what="op", kind="composite" if vjp is None else "primitive",
+            kind="composite" if vjp is None else "primitive",
             fields={"vjp": vjp, **fields}, doc=_clean(forward.__doc__ or ""),
             home=forward.__module__,
         )  # fmt: skip
@@ -340,7 +357,7 @@ def _describe_fields() -> None:
     for declare in (elementwise, op):
         ps = dict(inspect.signature(declare).parameters)
         del ps["fields"]
-        for name, default in defaults().items():
+        for name, default in _FIELDS[declare.__name__].items():
             ps.setdefault(
                 name, inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
             )
