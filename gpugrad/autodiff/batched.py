@@ -64,7 +64,18 @@ __all__ = [
     "wrap_levels",
 ]
 
-BATCHED = Namespace("batched", wraps=2)
+
+class _BatchedNamespace(Namespace):
+    """Runs an op on the examples together; of a composite its body."""
+
+    nesting = 2
+
+    def function_of(self, op: Any) -> Callable[..., Any]:
+        """The body of a composite, or the rule `batch` of another op."""
+        return op.body(self) if op.is_opened else batched_reading(op)
+
+
+BATCHED = _BatchedNamespace("batched")
 _serial = itertools.count(1)
 _alive: set[int] = set()
 _alive_lock = threading.RLock()  # a level may die wherever memory is freed, here too
@@ -242,9 +253,6 @@ def batched_reading(op: Any) -> Callable[..., Any]:
         return Batched(results, level)
 
     return run
-
-
-BATCHED.of = batched_reading
 
 
 def aligned(xp: Any, batched: Sequence[bool], arrays: Sequence[Any]) -> list[Any]:

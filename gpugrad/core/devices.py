@@ -280,7 +280,7 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
     kinds = {type(a) for a in arrays}
     if len(kinds) > 1:
         one_library(name, arrays)
-        kinds = {max(kinds, key=lambda k: NAMESPACES[k].wraps)}
+        kinds = {max(kinds, key=lambda k: NAMESPACES[k].nesting)}
     if len(kinds) == 1:
         if any(a.dtype == BFLOAT16 for a in arrays):
             values = tuple(BFLOAT16.type(v) if type(v) in (float, int) else v for v in values)

@@ -18,8 +18,6 @@ from gpugrad.errors import ArgumentError
 
 __all__ = ["releaser"]
 
-DONATED = Namespace("donated", wraps=1)
-
 
 class Donated:
     """The content of a donated Tensor; it refuses every use."""
@@ -42,19 +40,25 @@ class Donated:
         return f"<donated to {self._to}>"
 
 
-def _refusing(op: Any) -> Callable[..., NoReturn]:
-    def run(*args: Any, **keywords: Any) -> NoReturn:
-        for a in args:
-            for array in a if isinstance(a, (list, tuple)) else [a]:
-                if type(array) is Donated:
-                    array._refuse()
-        raise ArgumentError(f"{op.name}: an argument was donated.")
+class _DonatedNamespace(Namespace):
+    """Refuses every op: the arrays are gone."""
 
-    return run
+    nesting = 1
+
+    def function_of(self, op: Any) -> Callable[..., NoReturn]:
+        """A function that raises an error which names the receiver of the array."""
+
+        def refuse(*args: Any, **keywords: Any) -> NoReturn:
+            for a in args:
+                for array in a if isinstance(a, (list, tuple)) else [a]:
+                    if type(array) is Donated:
+                        array._refuse()
+            raise ArgumentError(f"{op.name}: an argument was donated.")
+
+        return refuse
 
 
-DONATED.of = _refusing
-NAMESPACES[Donated] = DONATED
+NAMESPACES[Donated] = _DonatedNamespace("donated")
 
 
 def releaser(tensors: Sequence[Tensor], name: str) -> Callable[[], None]:

@@ -226,7 +226,7 @@ class _FunctionCall(RecordedCall):
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
         """Gradients from the backward program, or from a tape over another run of the function."""
         upstream = {k: x for k, x in enumerate(g) if x is not None}
-        if xp is not TENSOR and not xp.wraps:  # batched arrays are not replayed
+        if xp is not TENSOR and not xp.nesting:  # batched arrays are not replayed
             like = next(iter(upstream.values()))
             pairs = zip(g, self._kinds, strict=True)
             full = [full_beside(like, *kind) if x is None else x for x, kind in pairs]

@@ -83,6 +83,7 @@ def _is_elementwise(step: Step) -> bool:
 
 
 def _is_sum(step: Step, shape: tuple[int, ...]) -> bool:
+    # of the ops that reduce, only sum adds up from blocks without a second pass
     if step.op is None or step.op.name != "sum" or step.inputs[0].shape != shape:
         return False
     if step.outs[0].dtype.char in "eE":  # it is rounded once, but each block would round
@@ -135,7 +136,7 @@ def find_groups(program: Program) -> Program:
 def _group(steps: list[Step], leaving: set[int]) -> Group:
     own = {id(v) for s in steps for v in s.outs}
     inputs = {id(v): v for s in steps for v in s.inputs if id(v) not in own}
-    sums = [s for s in steps if s.op.name == "sum"]
+    sums = [s for s in steps if s.op.name == "sum"]  # see _is_sum
     body = [s for s in steps if s.op.name != "sum"]
     outs = [v for s in body for v in s.outs if id(v) in leaving] + [s.outs[0] for s in sums]
     shape = body[0].outs[0].shape if body else sums[0].inputs[0].shape

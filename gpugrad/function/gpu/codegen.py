@@ -132,6 +132,7 @@ class KernelCode:
                 raise NoCodeError(str(error)) from error
         if type(code) is not Code or compute_dtype(out.dtype) != code.dtype:
             code = self._cast(code, out.dtype)
+        # a cast rounds to its dtype, which is narrower than the one that kernels compute in
         if id(out) in self._rounded or step.op.name == "astype":
             code = code.rounded(out.dtype)
         self._codes[id(out)] = code

@@ -43,6 +43,7 @@ def _is_of_floats(step: Step) -> bool:
 
 
 def _is_of_rows(step: Step) -> bool:
+    # this pass rewrites layer norms alone, which have kernels for whole rows
     if step.name != "standardize_affine" or not step.params["centered"]:
         return False
     (x, *_), last = step.inputs, (-1, (-1,), len(step.outs[0].shape) - 1)

@@ -99,7 +99,7 @@ def _join(step: Step, rewriter: Rewriter) -> None:
         axis = 0
     axis %= len(out.shape)
     places: Sequence[Any] = range(len(arrays))
-    if step.name == "concat":
+    if step.name == "concat":  # else stack: a new axis has one place for each array
         ends = [0, *itertools.accumulate(a.shape[axis] for a in arrays)]
         places = [slice(*edges) for edges in itertools.pairwise(ends)]
     places = [(*(slice(None),) * axis, place) for place in places]

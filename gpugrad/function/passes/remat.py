@@ -216,6 +216,7 @@ def _cost(step: Step) -> int:
     size = math.prod(step.outs[0].shape)
     if step.outs[0].view:
         return 0
+    # a product costs more than its arrays have elements, as no other op that is recomputed does
     if step.op.name == "matmul":
         return size * int(step.inputs[0].shape[-1])
     return size + (0 if _is_cheap(step) else sum(math.prod(v.shape) for v in step.inputs))

@@ -63,6 +63,7 @@ def unify_transposes(program: Program) -> Program:
 
 def _swaps_last_two(step: Step) -> bool:
     n = len(step.outs[0].shape)
+    # the two ops that matrix_transpose can replace, depending on their arguments
     if step.op.name == "permute_dims":
         axes = [a % n for a in step.params["axes"]]
         return n >= 2 and axes == [*range(n - 2), n - 1, n - 2]
