@@ -25,8 +25,8 @@ import numpy as np
 from gpugrad.core.backend import (
     ARRAYS,
     EXAMPLES,
-    NAMESPACES,
     NUMPY,
+    READINGS,
     SCALARS,
     TENSOR,
     as_array,
@@ -138,7 +138,7 @@ def backward(
         rules = (op.masked if masked else op.rules) or op.spread(len(ids))
         if mixed:
             if plain and type(g) is not tuple:
-                xp = NAMESPACES.get(type(g), NUMPY)
+                xp = READINGS.get(type(g), NUMPY)
             else:  # an index may be traced where the gradient is a constant
                 index = index_parts(params["index"]) if params and "index" in params else ()
                 xp = reading(*(g if type(g) is tuple else (g,)), *flat(saved), *index)

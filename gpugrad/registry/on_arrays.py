@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core import devices
-from gpugrad.core.backend import ARRAYS, HALF, NUMPY, SCALARS, Namespace
+from gpugrad.core.backend import ARRAYS, HALF, NUMPY, SCALARS, Reading
 from gpugrad.errors import DeviceError
 from gpugrad.kernels.codegen import for_ops
 
 __all__ = ["bare_function", "through_float32", "typed", "wide"]
 
 
-def bare_function(op: Any, xp: Namespace) -> Callable[..., Any]:
+def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
     """The library's own function or the op's formula; on a GPU a kernel, if there is one, first."""
     if op.is_library_function:
         function: Callable[..., Any] = getattr(xp.lib, op.forward.name)
@@ -89,7 +89,7 @@ def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) ->
     return rounded_once
 
 
-def wide(xp: Namespace, x: Any) -> Any:
+def wide(xp: Reading, x: Any) -> Any:
     """A 16-bit array as float32, for formulas that compute so themselves; None stays None."""
     return xp.astype(x, "float32") if x is not None and x.dtype in HALF else x
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpugrad.autodiff.batched import Batched, crossed, spread
 from gpugrad.autodiff.recorder import block, graphs, number, record, record_many, refuse_complex
-from gpugrad.core.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, TENSOR, as_array
+from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_array
 from gpugrad.core.devices import meet, meet_arrays
 from gpugrad.core.tensor import Tensor, index_parts, new, recorders, tensor, wrap
 from gpugrad.errors import ArgumentError, reraise
@@ -194,7 +194,7 @@ def _read_arguments(op: Any) -> list[str]:
         lines.append(f"else: {n} = tensor({n}); {n}_ = {n}._data; {n}i = {n}._id")
     if "index" in op.params:
         n = names[0]
-        lines.append(f"if len(NAMESPACES) > 1: {n} = beside({n}, index); {n}_, {n}i = split({n})")
+        lines.append(f"if len(READINGS) > 1: {n} = beside({n}, index); {n}_, {n}i = split({n})")
     lines.append(f"kind = type({names[0]}_)")
     if several:
         same = " or ".join(f"type({n}_) is not kind" for n in names[1:])
@@ -326,7 +326,7 @@ def _refusing_complex(op: Any, ids: str) -> str:
 
 
 _SCOPE = {
-    "ARRAYS": ARRAYS, "Batched": Batched, "NAMESPACES": NAMESPACES, "NUMPY": NUMPY,
+    "ARRAYS": ARRAYS, "Batched": Batched, "READINGS": READINGS, "NUMPY": NUMPY,
     "SCALARS": SCALARS, "Tensor": Tensor, "asarray": as_array, "beside": _beside, "block": block,
     "crossed": crossed, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
     "ndarray": np.ndarray, "new": new, "number": number, "record": record,

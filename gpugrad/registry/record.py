@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core import backend
-from gpugrad.core.backend import NAMESPACES, SCALARS, Namespace, forget
+from gpugrad.core.backend import READINGS, SCALARS, Reading, forget
 from gpugrad.core.devices import meet
 from gpugrad.core.samples import grid
 from gpugrad.core.tensor import Tensor
@@ -50,7 +50,7 @@ OPS: dict[str, Op] = backend.OPS
 """Every registered op, by name."""
 
 
-class _Readings(dict[type, Callable[..., Any]]):
+class _ByType(dict[type, Callable[..., Any]]):
     """An op's function for each array type, looked up in the type's namespace once."""
 
     def __init__(self, name: str) -> None:
@@ -58,7 +58,7 @@ class _Readings(dict[type, Callable[..., Any]]):
 
     def __missing__(self, kind: type) -> Callable[..., Any]:
         self[kind] = function = (
-            self._of_numbers if kind in SCALARS else getattr(NAMESPACES[kind], self.name)
+            self._of_numbers if kind in SCALARS else getattr(READINGS[kind], self.name)
         )
         return function
 
@@ -105,7 +105,7 @@ class Op(DeclaredRules, Forward, Replay, Checks):
     @functools.cached_property
     def impl(self) -> Mapping[type, Callable[..., Any]]:
         """The op's function on bare arrays, by their type."""
-        return _Readings(self.name)
+        return _ByType(self.name)
 
     @property
     def is_library_function(self) -> bool:
@@ -139,12 +139,12 @@ class Op(DeclaredRules, Forward, Replay, Checks):
         has_rules = self.declared.vjp is not None or self.declared.d is not None
         return [i for i in range(len(self.arrays) * has_rules) if i not in self.indices]
 
-    def body(self, xp: Namespace) -> Callable[..., Any]:
+    def body(self, xp: Reading) -> Callable[..., Any]:
         """The forward in one reading, which computes with 16-bit floats in float32."""
         function = functools.partial(self.forward, xp)
         return function if self.keeps_half else through_float32(function, self.values)
 
-    def bare(self, xp: Namespace) -> Callable[..., Any]:
+    def bare(self, xp: Reading) -> Callable[..., Any]:
         """The op's function on bare arrays of one library."""
         return bare_function(self, xp)
 
