@@ -47,7 +47,7 @@ _SHORT = (np.dtype(np.int16), np.dtype(np.uint16))
 def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) -> Callable[..., Any]:
     """Compute with 16-bit floats as a GPU kernel does: in float32, rounded once at the end.
 
-    What ops do that do not say ``keeps_half``. At the positions `values` are arguments that are no
+    What ops do that do not say ``native_half``. At the positions `values` are arguments that are no
     indices: beside ints of 16 bits, which a 16-bit float does not hold, the result stays float32.
     """
 

@@ -153,7 +153,7 @@ def _run(op: Any, call: str) -> str:
     for n in op.arrays:
         if len(op.arrays) > 1 and op.kind == "composite":  # it may be a number
             tests.append(f"type({n}_) is ndarray")
-        if not op.keeps_half:
+        if not op.native_half:
             tests.append(f"{n}_.dtype.char not in 'eE'")
     return f"forward(NUMPY, {call}) if {' and '.join(tests)} else {run}"
 

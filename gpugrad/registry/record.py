@@ -142,7 +142,7 @@ class Op(DeclaredRules, Forward, Replay, Checks):
     def body(self, xp: Reading) -> Callable[..., Any]:
         """The forward in one reading, which computes with 16-bit floats in float32."""
         function = functools.partial(self.forward, xp)
-        return function if self.keeps_half else through_float32(function, self.values)
+        return function if self.native_half else through_float32(function, self.values)
 
     def bare(self, xp: Reading) -> Callable[..., Any]:
         """The op's function on bare arrays of one library."""
@@ -169,6 +169,9 @@ def _register(
     """Make the record of an op; returns its eager function."""
     if name in OPS:
         raise ArgumentError(f"op: there is an op named {name!r} already.")
+    for former, now in _FORMER.items():
+        if former in fields:
+            fields[now] = fields.pop(former)
     _refuse_unknown(kind, fields)
     rules = {n: fields.pop(n) for n in _RULES if n in fields}
     params = {p.name: p.default for p in parameters if p.name not in arrays}
@@ -190,9 +193,12 @@ _POSITIONAL, _EITHER, _KEYWORD = (
 )  # fmt: skip
 _RULES = tuple(field.name for field in dataclasses.fields(Rules))
 _SIGNATURE: Any = inspect.Signature
+_FORMER = {"keeps_half": "native_half", "whole": "opaque"}
+"""Names that fields had before, which declarations may still use."""
+
 _OF_OTHERS = {"d", "singular"}
 _OF_OTHERS_THAN_ELEMENTWISE = {
-    "masked", "linear", "outputs", "unused", "variadic", "batch", "whole", "view", "by_element",
+    "masked", "linear", "outputs", "unused", "variadic", "batch", "opaque", "view", "by_element",
     "reduces", "length_by_values", "overwrites",
 }  # fmt: skip
 

@@ -42,9 +42,9 @@ class _TracedReading(Reading):
     def function_of(self, op: Any) -> Callable[..., Any]:
         """The body of a composite, unless the op says that it is one step."""
         step = traced_reading(op)
-        if not op.is_opened or op.whole is True:
+        if not op.is_opened or op.opaque is True:
             return step
-        return _either(op.whole, step, op.body(self)) if op.whole else op.body(self)
+        return _either(op.opaque, step, op.body(self)) if op.opaque else op.body(self)
 
 
 def _either(

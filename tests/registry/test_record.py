@@ -39,6 +39,15 @@ def test_an_unknown_field_is_refused_with_the_closest_one():
     assert "misspelled" not in gg.OPS
 
 
+def test_declarations_may_use_the_names_that_fields_had_before():
+    @gg.op(keeps_half=True, whole=True)
+    def former(xp, x, /):
+        return x + 1
+
+    assert former.op.native_half is True
+    assert former.op.opaque is True
+
+
 def test_a_record_cannot_be_edited():
     with pytest.raises(dataclasses.FrozenInstanceError):
         gg.OPS["sin"].linear = True

@@ -330,7 +330,7 @@ _HERE = {"device": devices.CPU, "source": devices.CPU}
 @op(
     vjp=[_to_device_vjp],
     linear=True,
-    keeps_half=True,
+    native_half=True,
     kinds="fci",
     batch=lambda xp, batched, x, **params: xp.to_device(x, **params),
     ref=lambda x, device, source: x,
