@@ -35,8 +35,8 @@ def _kernel_first(kernel: Callable[..., Any], formula: Callable[..., Any]) -> Ca
     """The kernel's launcher; where it declines, the formula."""
 
     def kernel_first(*args: Any, **params: Any) -> Any:
-        made = kernel(*args, **params)
-        return formula(*args, **params) if made is NotImplemented else made
+        result = kernel(*args, **params)
+        return formula(*args, **params) if result is NotImplemented else result
 
     return kernel_first
 
@@ -47,7 +47,7 @@ _SHORT = (np.dtype(np.int16), np.dtype(np.uint16))
 def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) -> Callable[..., Any]:
     """Compute with 16-bit floats as a GPU kernel does: in float32, rounded once at the end.
 
-    What ops do that do not say ``native_half``. At the positions `values` are arguments that are no
+    All ops do but those with ``native_half``. The arguments at the positions `values` are not
     indices: beside ints of 16 bits, which a 16-bit float does not hold, the result stays float32.
     """
 

@@ -336,7 +336,7 @@ def _refusing_complex(op: Any, ids: str) -> str:
     """The line that refuses complex arguments, by which the op's rules give no gradient."""
     if op.variadic:
         (xs,) = op.arrays
-        test, given = f"any([a.dtype.kind == 'c' for a in {xs}_])", f"*{xs}_"
+        test, arguments = f"any([a.dtype.kind == 'c' for a in {xs}_])", f"*{xs}_"
     else:
         one = "{0}_.dtype.kind == 'c'"
         if len(op.arrays) > 1 and op.kind == "elementwise":
@@ -345,8 +345,8 @@ def _refusing_complex(op: Any, ids: str) -> str:
             f"{n}_ is not None and {one.format(n)}" if n in op.optional else one.format(n)
             for n in op.arrays
         ]
-        test, given = " or ".join(tests), ", ".join(f"{n}_" for n in op.arrays)
-    return f"        if {test}: refuse_complex(NAME, {ids}, {given})"
+        test, arguments = " or ".join(tests), ", ".join(f"{n}_" for n in op.arrays)
+    return f"        if {test}: refuse_complex(NAME, {ids}, {arguments})"
 
 
 _SCOPE = {

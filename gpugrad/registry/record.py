@@ -286,7 +286,7 @@ def names_in(signature: str) -> tuple[str, tuple[str, ...]]:
     """The names of an elementwise op and of its arrays, as ``"name(x, y)"`` has them."""
     match = re.fullmatch(r"\s*(\w+)\s*\(\s*(\w+(?:\s*,\s*\w+)*)\s*\)\s*", signature)
     if match is None:
-        raise ArgumentError(f"elementwise: {signature!r} is no signature; write 'name(x, y)'.")
+        raise ArgumentError(f"elementwise: {signature!r} is not a signature; write 'name(x, y)'.")
     return match[1], tuple(n.strip() for n in match[2].split(","))
 
 
