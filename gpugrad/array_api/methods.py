@@ -12,7 +12,7 @@ from gpugrad.array_api import numpy_protocols
 from gpugrad.array_api.info import VERSIONS
 from gpugrad.autodiff.recorder import graphs
 from gpugrad.core import backend, devices, dlpack
-from gpugrad.core.backend import NAMESPACES, SCALARS
+from gpugrad.core.backend import READINGS, SCALARS
 from gpugrad.core.tensor import Tensor, constant, index_parts, new, numbers_only, tensor, wrap
 from gpugrad.core.variable import Variable, VariableSlice
 from gpugrad.errors import ArgumentError, DTypeError, reraise
@@ -122,7 +122,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     if trace is not None:
         trace.writes(self)
     recorded = self._id or graphs or trace or (isinstance(value, Tensor) and value._id)
-    if len(NAMESPACES) > 1:
+    if len(READINGS) > 1:
         parts = [self._data, getattr(value, "_data", None), *index_parts(index)]
         recorded = recorded or backend.reading(*parts).nesting
     if recorded or (isinstance(value, Tensor) and value.device != self.device):
@@ -133,7 +133,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     data = self._own()
     try:
         with devices.formulas_on(data):
-            index_rules.assign("setitem", backend.NAMESPACES[type(data)], data, given, index)
+            index_rules.assign("setitem", backend.READINGS[type(data)], data, given, index)
     except Exception as error:
         reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
 

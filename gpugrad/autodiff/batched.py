@@ -27,10 +27,10 @@ from gpugrad.autodiff.recorder import graphs, number, record
 from gpugrad.core.backend import (
     ARRAYS,
     EXAMPLES,
-    NAMESPACES,
     NUMPY,
+    READINGS,
     TENSOR,
-    Namespace,
+    Reading,
     as_array,
     between_numbers,
     hang_operators,
@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 
-class _BatchedNamespace(Namespace):
+class _BatchedReading(Reading):
     """Runs an op on the examples together; of a composite its body."""
 
     nesting = 2
@@ -75,7 +75,7 @@ class _BatchedNamespace(Namespace):
         return op.body(self) if op.is_opened else batched_reading(op)
 
 
-BATCHED = _BatchedNamespace("batched")
+BATCHED = _BatchedReading("batched")
 _serial = itertools.count(1)
 _alive: set[int] = set()
 _alive_lock = threading.RLock()  # a level may die wherever memory is freed, here too
@@ -116,7 +116,7 @@ class Level:
         self.size, self.randomness, self.serial = size, randomness, next(_serial)
         with _alive_lock:
             _alive.add(self.serial)
-            NAMESPACES[Batched] = BATCHED  # only while there is a level: ops are faster without
+            READINGS[Batched] = BATCHED  # only while there is a level: ops are faster without
             ARRAYS.add(Batched)
             EXAMPLES.add(Batched)
 
@@ -126,7 +126,7 @@ class Level:
             if not _alive:
                 EXAMPLES.discard(Batched)
                 ARRAYS.discard(Batched)
-                NAMESPACES.pop(Batched, None)
+                READINGS.pop(Batched, None)
 
     def is_in(self, array: Any) -> bool:
         """Whether a bare array has a value for each example."""

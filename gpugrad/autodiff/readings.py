@@ -17,7 +17,7 @@ import numpy as np
 
 from gpugrad.autodiff.recordable import Entry, Recordable, Rule
 from gpugrad.core import backend
-from gpugrad.core.backend import ARRAYS, EXAMPLES, NAMESPACES, NUMPY, SCALARS, TENSOR, Namespace
+from gpugrad.core.backend import ARRAYS, EXAMPLES, NUMPY, READINGS, SCALARS, TENSOR, Reading
 from gpugrad.core.devices import formulas_on, gpu_count
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import index_parts, made_of, threads
@@ -26,7 +26,7 @@ from gpugrad.trace.array import running
 
 __all__ = ["LogReading", "crossings", "each_saved", "reading_of", "revive"]
 
-Prepared = tuple[Namespace, Sequence[Rule | None], Sequence[Any], Any]
+Prepared = tuple[Reading, Sequence[Rule | None], Sequence[Any], Any]
 """(xp, rules, shapes_and_dtypes, saved): the rules of an entry, and what to call them with."""
 
 
@@ -39,7 +39,7 @@ class LogReading:
             factor.
     """
 
-    def __init__(self, xp: Namespace, masked: bool) -> None:
+    def __init__(self, xp: Reading, masked: bool) -> None:
         self.xp, self._masked = xp, masked
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
@@ -48,7 +48,7 @@ class LogReading:
         rules = (op.masked if self._masked else op.rules) or op.spread(len(ids))
         return self.xp, rules, shapes_and_dtypes, saved
 
-    def beside(self, *grads: Any) -> Namespace:
+    def beside(self, *grads: Any) -> Reading:
         """The reading of some gradients, which may be on another device than the targets."""
         return self.xp
 
@@ -65,7 +65,7 @@ class _OnTensors(LogReading):
 class _OnMixedArrays(LogReading):
     """Rules on arrays of several libraries and devices, of `vmap`, or of a trace."""
 
-    def __init__(self, xp: Namespace, masked: bool) -> None:
+    def __init__(self, xp: Reading, masked: bool) -> None:
         super().__init__(xp, masked)
         self._plain = running() is None and not EXAMPLES  # no array wraps another
         self._several_gpus = gpu_count() > 1
@@ -83,14 +83,14 @@ class _OnMixedArrays(LogReading):
             rules = [rule and functools.partial(_on_device_of_g, rule) for rule in rules]
         return xp, rules, shapes_and_dtypes, saved
 
-    def _reading(self, g: Any, saved: Any, params: Any) -> Namespace:
+    def _reading(self, g: Any, saved: Any, params: Any) -> Reading:
         if self._plain and type(g) is not tuple:
-            return NAMESPACES.get(type(g), NUMPY)
+            return READINGS.get(type(g), NUMPY)
         # the gradient may be a constant, while what was saved or an index is traced
         index = index_parts(params["index"]) if params and "index" in params else ()
         return backend.reading(*(g if type(g) is tuple else (g,)), *each_saved(saved), *index)
 
-    def beside(self, *grads: Any) -> Namespace:
+    def beside(self, *grads: Any) -> Reading:
         arrays: list[Any] = []
         for g in grads:
             arrays += (g.values, g.indices) if type(g) is IndexedSlices else (g,)

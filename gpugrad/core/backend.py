@@ -1,6 +1,6 @@
 """Array libraries: NumPy always, CuPy when it is first asked for.
 
-A `Namespace` is one reading of the formulas: what they may call as ``xp``. `NAMESPACES` has them by
+A `Reading` is one reading of the formulas: what they may call as ``xp``. `READINGS` has them by
 the type of their arrays.
 """
 
@@ -23,13 +23,13 @@ __all__ = [
     "BFLOAT16",
     "EXAMPLES",
     "HALF",
-    "NAMESPACES",
     "NUMPY",
     "OPS",
+    "READINGS",
     "SCALARS",
     "TENSOR",
-    "LibraryNamespace",
-    "Namespace",
+    "LibraryReading",
+    "Reading",
     "as_array",
     "as_dtype",
     "between_numbers",
@@ -55,7 +55,7 @@ OPS: dict[str, Any] = {}
 """Every registered op record, by name. `gpugrad.registry.record` declares them."""
 
 
-class Namespace:
+class Reading:
     """One reading of the formulas: what they call as `xp`, whose attributes are the ops.
 
     A subclass says with `function_of` how an op runs on its arrays. That function is built when the
@@ -88,7 +88,7 @@ class Namespace:
         return f"<the {self.__name__} reading of the ops>"
 
 
-_readings: list[Namespace] = []
+_readings: list[Reading] = []
 
 
 def forget(name: str) -> None:
@@ -97,7 +97,7 @@ def forget(name: str) -> None:
         vars(xp).pop(name, None)
 
 
-class LibraryNamespace(Namespace):
+class LibraryReading(Reading):
     """The ops on arrays of NumPy or CuPy; ``xp.lib`` is the library itself, for leaf ops."""
 
     def __init__(self, name: str, load: Callable[[], Any], scipy: str) -> None:
@@ -129,7 +129,7 @@ class LibraryNamespace(Namespace):
         return np.add.reduce if self.lib is np else self.lib.sum
 
 
-class TensorNamespace(Namespace):
+class TensorReading(Reading):
     """The ops on Tensors, as users call them."""
 
     def function_of(self, op: Any) -> Callable[..., Any]:
@@ -137,7 +137,7 @@ class TensorNamespace(Namespace):
         return op.eager
 
 
-def hang_operators(kind: type, xp: Namespace) -> None:
+def hang_operators(kind: type, xp: Reading) -> None:
     """Give a type that wraps arrays Python's operators: they are the ops of its reading."""
 
     def operator(name: str, reflected: bool = False) -> Callable[..., Any]:
@@ -160,9 +160,9 @@ def hang_operators(kind: type, xp: Namespace) -> None:
         setattr(kind, f"__{symbol}__", operator(name))
 
 
-NUMPY = LibraryNamespace("numpy", lambda: np, "scipy")
-TENSOR: Namespace = TensorNamespace("tensor")
-NAMESPACES: dict[type, Namespace] = {np.ndarray: NUMPY}
+NUMPY = LibraryReading("numpy", lambda: np, "scipy")
+TENSOR: Reading = TensorReading("tensor")
+READINGS: dict[type, Reading] = {np.ndarray: NUMPY}
 """The readings, by the type of their arrays. A new kind of array is one more entry."""
 ARRAYS: set[type] = {np.ndarray}
 """The types that a Tensor may hold."""
@@ -177,18 +177,18 @@ def cupy() -> Any:
         module = importlib.import_module("cupy")
     except ImportError:
         return None
-    NAMESPACES[module.ndarray] = LibraryNamespace(
+    READINGS[module.ndarray] = LibraryReading(
         "cupy", lambda: importlib.import_module("array_api_compat.cupy"), "cupyx.scipy"
     )
     ARRAYS.add(module.ndarray)
     return module
 
 
-def reading(*arrays: Any) -> Namespace:
+def reading(*arrays: Any) -> Reading:
     """The reading of bare arrays taken together; a NumPy scalar is NumPy's."""
     outermost = None
     for array in arrays:
-        own = NAMESPACES.get(type(array))
+        own = READINGS.get(type(array))
         if own is not None and (outermost is None or own.nesting > outermost.nesting):
             outermost = own
     return outermost or NUMPY
@@ -198,7 +198,7 @@ def as_array(value: Any, kind: type) -> Any:
     """A bare array, of the library of array type `kind` if it is a NumPy scalar or a number."""
     if type(value) in ARRAYS:
         return value
-    xp = NAMESPACES.get(kind, NUMPY)
+    xp = READINGS.get(kind, NUMPY)
     library: Any = NUMPY if xp.nesting else xp
     return library.lib.asarray(value)
 
@@ -231,7 +231,7 @@ def on_gpu(x: Any) -> bool:
     x = getattr(x, "_data", x)
     while hasattr(x, "inner") and not hasattr(x, "stacked"):
         x = x.inner
-    return type(x) in NAMESPACES and not NAMESPACES[type(x)].nesting and type(x) is not np.ndarray
+    return type(x) in READINGS and not READINGS[type(x)].nesting and type(x) is not np.ndarray
 
 
 class _Holder:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad import errors
-from gpugrad.core.backend import ARRAYS, BFLOAT16, NAMESPACES, SCALARS, cupy, innermost_array
+from gpugrad.core.backend import ARRAYS, BFLOAT16, READINGS, SCALARS, cupy, innermost_array
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
 __all__ = [
@@ -280,7 +280,7 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
     kinds = {type(a) for a in arrays}
     if len(kinds) > 1:
         one_library(name, arrays)
-        kinds = {max(kinds, key=lambda k: NAMESPACES[k].nesting)}
+        kinds = {max(kinds, key=lambda k: READINGS[k].nesting)}
     if len(kinds) == 1:
         if any(a.dtype == BFLOAT16 for a in arrays):
             values = tuple(BFLOAT16.type(v) if type(v) in (float, int) else v for v in values)
@@ -315,7 +315,7 @@ def meet_arrays(name: str, *values: Any, fixed: Sequence[int] = ()) -> tuple[Any
     """
     *met, kind = meet(name, *values)
     like = innermost_array(next(v for v in met if type(v) in ARRAYS))
-    lib = NAMESPACES[type(like)].lib
+    lib = READINGS[type(like)].lib
 
     def made(given: Any, v: Any, own: bool) -> Any:
         if own and type(given) in (int, bool):

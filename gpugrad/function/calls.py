@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.core.backend import NUMPY, Namespace
+from gpugrad.core.backend import NUMPY, Reading
 from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
 from gpugrad.ops.arrays.index_rules import has_arrays, resolve_index
@@ -16,7 +16,7 @@ from gpugrad.trace.program import NotReplayable, Step, filled, takes_arguments
 __all__ = ["effect_call", "op_call", "reraise_as_op"]
 
 
-def op_call(step: Step, xp: Namespace) -> Callable[..., Any]:
+def op_call(step: Step, xp: Reading) -> Callable[..., Any]:
     """The op's own function, on the arrays of the step's `args`."""
     op = step.op
     assert op is not None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from gpugrad.core.backend import NAMESPACES, Namespace
+from gpugrad.core.backend import READINGS, Reading
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
 
@@ -40,7 +40,7 @@ class Donated:
         return f"<donated to {self._to}>"
 
 
-class _DonatedNamespace(Namespace):
+class _DonatedReading(Reading):
     """Refuses every op: the arrays are gone."""
 
     nesting = 1
@@ -58,7 +58,7 @@ class _DonatedNamespace(Namespace):
         return refuse
 
 
-NAMESPACES[Donated] = _DonatedNamespace("donated")
+READINGS[Donated] = _DonatedReading("donated")
 
 
 def releaser(tensors: Sequence[Tensor], name: str) -> Callable[[], None]:

@@ -72,7 +72,7 @@ class Forward:
     """How the forward runs.
 
     Attributes:
-        keeps_half: it gets 16-bit floats as they are.
+        native_half: it gets 16-bit floats as they are.
         cuda: the launcher of a kernel for it, ``(xp, *arrays, **params)`` of bare arrays, which
             returns what the forward does, or NotImplemented for arguments that the kernel does not
             take. It runs first on CuPy arrays.
@@ -82,14 +82,14 @@ class Forward:
             example at a time), or a formula ``(xp, batched, *arrays, **params)`` that gets arrays
             whose axis 0 is the batch where `batched` (a tuple of bools) says so, and gives results
             with it. None is ``"loop"``. Composites need none.
-        whole: a traced function keeps a composite as one step, for its kernel's sake, where others
+        opaque: a traced function keeps a composite as one step, for its kernel's sake, where others
             become the steps of their bodies; or a function of the arguments that says so.
     """
 
-    keeps_half: bool = False
+    native_half: bool = False
     cuda: Callable[..., Any] | None = None
     batch: Any = None
-    whole: bool | Callable[..., bool] = False
+    opaque: bool | Callable[..., bool] = False
 
 
 @_group

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import linecache
 import types
 from collections.abc import Callable
 from typing import Any, cast
@@ -12,7 +13,7 @@ import numpy as np
 
 from gpugrad.autodiff.batched import Batched, give_each, meet_levels
 from gpugrad.autodiff.recorder import block, graphs, number, record, record_many, refuse_complex
-from gpugrad.core.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, TENSOR, as_array
+from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_array
 from gpugrad.core.devices import meet, meet_arrays
 from gpugrad.core.tensor import Tensor, index_parts, new, recorders, tensor, wrap
 from gpugrad.errors import ArgumentError, reraise
@@ -21,17 +22,31 @@ from gpugrad.trace.array import among
 __all__ = ["compiled", "eager_function", "follow", "source"]
 
 
+_rule_files: list[str] = []
+
+
 @functools.cache
 def compiled(text: str, mode: str) -> Any:
-    """Code of a generated text; many ops have the same text but for what its names mean."""
-    return compile(text, "<gpugrad>", mode)
+    """The code of a generated text, which ops share that differ only in what its names mean."""
+    if mode == "exec":  # each op gives its copy of the code a file of its own
+        return compile(text, "<gpugrad>", mode)
+    file = f"<gpugrad rule {len(_rule_files)}>"
+    _rule_files.append(file)
+    _show_in_tracebacks(file, text)
+    return compile(text, file, mode)
+
+
+def _show_in_tracebacks(file: str, text: str) -> None:
+    """Let tracebacks show the lines of a generated text."""
+    # without a modification time: else linecache would drop a file that is not on disk
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
 
 
 def eager_function(op: Any) -> Callable[..., Any]:
     """The function that users call, for exactly this op's signature.
 
-    Its text is written out and compiled when it is first called, in place of what it is until
-    then: half the time of ``import gpugrad`` would go into compiling functions never called.
+    Its text is generated and compiled at the first call: compiling functions that are never called
+    would take half the time of ``import gpugrad``.
     """
     scope: dict[str, Any] = {}
     function: Any = types.FunctionType(_unwritten.__code__, scope, op.name)
@@ -60,13 +75,22 @@ def _write(function: Any) -> Any:
     exec(compiled(_text(op), "exec"), scope, written)
     code = written["_op"]
     function.__defaults__, function.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
-    function.__code__ = code.__code__.replace(co_name=op.name, co_qualname=op.name)
+    file = f"<gpugrad {op.name}>"
+    _show_in_tracebacks(file, source(op))
+    function.__code__ = code.__code__.replace(
+        co_name=op.name, co_qualname=op.name, co_filename=file
+    )
     return function
 
 
 def _unwritten(*args: Any, **keywords: Any) -> Any:
-    """What an op's function is before its first call."""
-    return write()(*args, **keywords)  # type: ignore[name-defined]  # noqa: F821  # in its scope
+    """The code of an op's function until its first call."""
+    try:
+        return write()(*args, **keywords)  # type: ignore[name-defined]  # noqa: F821  # in its scope
+    except BaseException as error:
+        # without this frame; a bare `raise` does not add it again
+        error.__traceback__ = error.__traceback__.tb_next  # type: ignore[union-attr]
+        raise
 
 
 def source(op: Any) -> str:
@@ -153,7 +177,7 @@ def _run(op: Any, call: str) -> str:
     for n in op.arrays:
         if len(op.arrays) > 1 and op.kind == "composite":  # it may be a number
             tests.append(f"type({n}_) is ndarray")
-        if not op.keeps_half:
+        if not op.native_half:
             tests.append(f"{n}_.dtype.char not in 'eE'")
     return f"forward(NUMPY, {call}) if {' and '.join(tests)} else {run}"
 
@@ -194,7 +218,7 @@ def _read_arguments(op: Any) -> list[str]:
         lines.append(f"else: {n} = tensor({n}); {n}_ = {n}._data; {n}i = {n}._id")
     if "index" in op.params:
         n = names[0]
-        lines.append(f"if len(NAMESPACES) > 1: {n} = beside({n}, index); {n}_, {n}i = split({n})")
+        lines.append(f"if len(READINGS) > 1: {n} = beside({n}, index); {n}_, {n}i = split({n})")
     lines.append(f"kind = type({names[0]}_)")
     if several:
         same = " or ".join(f"type({n}_) is not kind" for n in names[1:])
@@ -312,7 +336,7 @@ def _refusing_complex(op: Any, ids: str) -> str:
     """The line that refuses complex arguments, by which the op's rules give no gradient."""
     if op.variadic:
         (xs,) = op.arrays
-        test, given = f"any([a.dtype.kind == 'c' for a in {xs}_])", f"*{xs}_"
+        test, arguments = f"any([a.dtype.kind == 'c' for a in {xs}_])", f"*{xs}_"
     else:
         one = "{0}_.dtype.kind == 'c'"
         if len(op.arrays) > 1 and op.kind == "elementwise":
@@ -321,12 +345,12 @@ def _refusing_complex(op: Any, ids: str) -> str:
             f"{n}_ is not None and {one.format(n)}" if n in op.optional else one.format(n)
             for n in op.arrays
         ]
-        test, given = " or ".join(tests), ", ".join(f"{n}_" for n in op.arrays)
-    return f"        if {test}: refuse_complex(NAME, {ids}, {given})"
+        test, arguments = " or ".join(tests), ", ".join(f"{n}_" for n in op.arrays)
+    return f"        if {test}: refuse_complex(NAME, {ids}, {arguments})"
 
 
 _SCOPE = {
-    "ARRAYS": ARRAYS, "Batched": Batched, "NAMESPACES": NAMESPACES, "NUMPY": NUMPY,
+    "ARRAYS": ARRAYS, "Batched": Batched, "READINGS": READINGS, "NUMPY": NUMPY,
     "SCALARS": SCALARS, "Tensor": Tensor, "asarray": as_array, "beside": _beside, "block": block,
     "meet_levels": meet_levels, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
     "ndarray": np.ndarray, "new": new, "number": number, "record": record,

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core import backend
-from gpugrad.core.backend import NAMESPACES, SCALARS, Namespace, forget
+from gpugrad.core.backend import READINGS, SCALARS, Reading, forget
 from gpugrad.core.devices import meet
 from gpugrad.core.samples import grid
 from gpugrad.core.tensor import Tensor
@@ -50,7 +50,7 @@ OPS: dict[str, Op] = backend.OPS
 """Every registered op, by name."""
 
 
-class _Readings(dict[type, Callable[..., Any]]):
+class _ByType(dict[type, Callable[..., Any]]):
     """An op's function for each array type, looked up in the type's namespace once."""
 
     def __init__(self, name: str) -> None:
@@ -58,7 +58,7 @@ class _Readings(dict[type, Callable[..., Any]]):
 
     def __missing__(self, kind: type) -> Callable[..., Any]:
         self[kind] = function = (
-            self._of_numbers if kind in SCALARS else getattr(NAMESPACES[kind], self.name)
+            self._of_numbers if kind in SCALARS else getattr(READINGS[kind], self.name)
         )
         return function
 
@@ -105,7 +105,7 @@ class Op(DeclaredRules, Forward, Replay, Checks):
     @functools.cached_property
     def impl(self) -> Mapping[type, Callable[..., Any]]:
         """The op's function on bare arrays, by their type."""
-        return _Readings(self.name)
+        return _ByType(self.name)
 
     @property
     def is_library_function(self) -> bool:
@@ -139,12 +139,12 @@ class Op(DeclaredRules, Forward, Replay, Checks):
         has_rules = self.declared.vjp is not None or self.declared.d is not None
         return [i for i in range(len(self.arrays) * has_rules) if i not in self.indices]
 
-    def body(self, xp: Namespace) -> Callable[..., Any]:
+    def body(self, xp: Reading) -> Callable[..., Any]:
         """The forward in one reading, which computes with 16-bit floats in float32."""
         function = functools.partial(self.forward, xp)
-        return function if self.keeps_half else through_float32(function, self.values)
+        return function if self.native_half else through_float32(function, self.values)
 
-    def bare(self, xp: Namespace) -> Callable[..., Any]:
+    def bare(self, xp: Reading) -> Callable[..., Any]:
         """The op's function on bare arrays of one library."""
         return bare_function(self, xp)
 
@@ -169,6 +169,9 @@ def _register(
     """Make the record of an op; returns its eager function."""
     if name in OPS:
         raise ArgumentError(f"op: there is an op named {name!r} already.")
+    for former, now in _FORMER.items():
+        if former in fields:
+            fields[now] = fields.pop(former)
     _refuse_unknown(kind, fields)
     rules = {n: fields.pop(n) for n in _RULES if n in fields}
     params = {p.name: p.default for p in parameters if p.name not in arrays}
@@ -190,9 +193,12 @@ _POSITIONAL, _EITHER, _KEYWORD = (
 )  # fmt: skip
 _RULES = tuple(field.name for field in dataclasses.fields(Rules))
 _SIGNATURE: Any = inspect.Signature
+_FORMER = {"keeps_half": "native_half", "whole": "opaque"}
+"""Names that fields had before, which declarations may still use."""
+
 _OF_OTHERS = {"d", "singular"}
 _OF_OTHERS_THAN_ELEMENTWISE = {
-    "masked", "linear", "outputs", "unused", "variadic", "batch", "whole", "view", "by_element",
+    "masked", "linear", "outputs", "unused", "variadic", "batch", "opaque", "view", "by_element",
     "reduces", "length_by_values", "overwrites",
 }  # fmt: skip
 
@@ -280,7 +286,7 @@ def names_in(signature: str) -> tuple[str, tuple[str, ...]]:
     """The names of an elementwise op and of its arrays, as ``"name(x, y)"`` has them."""
     match = re.fullmatch(r"\s*(\w+)\s*\(\s*(\w+(?:\s*,\s*\w+)*)\s*\)\s*", signature)
     if match is None:
-        raise ArgumentError(f"elementwise: {signature!r} is no signature; write 'name(x, y)'.")
+        raise ArgumentError(f"elementwise: {signature!r} is not a signature; write 'name(x, y)'.")
     return match[1], tuple(n.strip() for n in match[2].split(","))
 
 

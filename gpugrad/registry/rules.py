@@ -63,9 +63,9 @@ class DeclaredRules(Gradient, Recordable):
             kept = self._is_saved(name) if saved is None else name in saved
             if not (kept or name in _GIVEN or name in self.params):
                 raise TypeError(
-                    f"{self.name}: a rule reads {name!r}, which is no argument of the op. It may "
-                    f"read {[*self.arrays, *self.params, 'out']}, and NAME_shape or NAME_dtype of "
-                    "an array."
+                    f"{self.name}: a rule reads {name!r}, which is not an argument of the op. It "
+                    f"may read {[*self.arrays, *self.params, 'out']}, and NAME_shape or NAME_dtype "
+                    "of an array."
                 )
 
     @functools.cached_property

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NAMESPACES, Namespace, hang_operators, reading
+from gpugrad.core.backend import READINGS, Reading, hang_operators, reading
 from gpugrad.core.tensor import Tensor, made_of
 from gpugrad.errors import TraceError
 from gpugrad.trace.program import Value
@@ -29,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _TracedNamespace(Namespace):
+class _TracedReading(Reading):
     """Runs an op on the wrapped arrays and writes a step; a composite becomes its body's steps."""
 
     nesting = 1
@@ -42,9 +42,9 @@ class _TracedNamespace(Namespace):
     def function_of(self, op: Any) -> Callable[..., Any]:
         """The body of a composite, unless the op says that it is one step."""
         step = traced_reading(op)
-        if not op.is_opened or op.whole is True:
+        if not op.is_opened or op.opaque is True:
             return step
-        return _either(op.whole, step, op.body(self)) if op.whole else op.body(self)
+        return _either(op.opaque, step, op.body(self)) if op.opaque else op.body(self)
 
 
 def _either(
@@ -56,7 +56,7 @@ def _either(
     return either
 
 
-TRACED = _TracedNamespace("traced")
+TRACED = _TracedReading("traced")
 
 LEFT = (
     "a value of a function that gg.function has traced is used outside of it: a list, an object, "
@@ -217,6 +217,6 @@ def tracing(array: Any) -> bool:
 def among(x: Tensor, arrays: Sequence[Any]) -> Tensor:
     """`x`, if plain, as a constant of the program where bare arrays beside it are Traced."""
     trace = running()
-    if trace is None or NAMESPACES[type(x._data)].nesting or not any(map(tracing, arrays)):
+    if trace is None or READINGS[type(x._data)].nesting or not any(map(tracing, arrays)):
         return x
     return made_of(Traced(x._data, trace.place(x._data)), x._id)

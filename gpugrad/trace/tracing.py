@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import ARRAYS, NAMESPACES, NUMPY, as_array, between_numbers, reading
+from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, as_array, between_numbers, reading
 from gpugrad.core.tensor import Tensor, index_parts, next_id, together, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
@@ -60,7 +60,7 @@ class Tracing(Listener):
         self._variables: dict[int, tuple[Variable, Any]] = {}
         self._written: dict[int, tuple[weakref.ref[Tensor], Any, str]] = {}
         if Traced not in ARRAYS:  # ops need not look for it before there is one
-            NAMESPACES[Traced] = TRACED
+            READINGS[Traced] = TRACED
             ARRAYS.add(Traced)
 
     def __enter__(self) -> Tracing:
@@ -303,7 +303,7 @@ def _in_order(array: Any) -> Any:
     """An array in the order of planned buffers: what a reshape copies here is no view there."""
     if array.flags.c_contiguous:
         return array
-    return NAMESPACES[type(array)].lib.ascontiguousarray(array)
+    return READINGS[type(array)].lib.ascontiguousarray(array)
 
 
 def _array(a: Any) -> Any:

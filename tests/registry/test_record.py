@@ -39,6 +39,15 @@ def test_an_unknown_field_is_refused_with_the_closest_one():
     assert "misspelled" not in gg.OPS
 
 
+def test_declarations_may_use_the_names_that_fields_had_before():
+    @gg.op(keeps_half=True, whole=True)
+    def former(xp, x, /):
+        return x + 1
+
+    assert former.op.native_half is True
+    assert former.op.opaque is True
+
+
 def test_a_record_cannot_be_edited():
     with pytest.raises(dataclasses.FrozenInstanceError):
         gg.OPS["sin"].linear = True
@@ -48,7 +57,7 @@ def test_a_record_cannot_be_edited():
     ("rule", "message"),
     [
         (lambda g, x: g, "first parameter of a rule is xp"),
-        (lambda xp, g, y: g, "reads 'y', which is no argument of the op"),
+        (lambda xp, g, y: g, "reads 'y', which is not an argument of the op"),
         (lambda xp, g, z_shape: g, "reads 'z_shape'"),
     ],
 )

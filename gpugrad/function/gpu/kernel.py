@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import Namespace
+from gpugrad.core.backend import Reading
 from gpugrad.function.gpu.codegen import KernelCode
 from gpugrad.function.gpu.row_kernels import MOST_BLOCKS, RowKernel
 from gpugrad.function.passes.fuse import FusedKernel, reduction
@@ -27,7 +27,7 @@ __all__ = ["RowWise", "compile_kernel"]
 ENDING_THREADS = 128
 
 
-def compile_kernel(kernel: FusedKernel) -> Callable[[Namespace, Sequence[Any]], list[Any]]:
+def compile_kernel(kernel: FusedKernel) -> Callable[[Reading, Sequence[Any]], list[Any]]:
     """The function that launches a kernel, given the namespace and the inputs, and returns results.
 
     Raises:
@@ -36,7 +36,7 @@ def compile_kernel(kernel: FusedKernel) -> Callable[[Namespace, Sequence[Any]], 
     return _plain(kernel) if kernel.is_plain else RowWise(kernel)
 
 
-def _plain(kernel: FusedKernel) -> Callable[[Namespace, Sequence[Any]], list[Any]]:
+def _plain(kernel: FusedKernel) -> Callable[[Reading, Sequence[Any]], list[Any]]:
     steps = {id(s.outs[0]): s for s in kernel.sums}
 
     def formula(*codes: Code) -> list[Any]:
@@ -58,7 +58,7 @@ def _plain(kernel: FusedKernel) -> Callable[[Namespace, Sequence[Any]], list[Any
     dtypes = [compute_dtype(v.dtype) if k in means else v.dtype for k, v in enumerate(kernel.outs)]
     function = Elementwise("fused", [v.dtype for v in kernel.inputs], formula, dtypes)
 
-    def run(xp: Namespace, arrays: Sequence[Any]) -> list[Any]:
+    def run(xp: Reading, arrays: Sequence[Any]) -> list[Any]:
         results = function(*arrays, shapes=shapes)
         if results is NotImplemented:  # a stride is not a whole number of elements
             results = function(*map(xp.lib.ascontiguousarray, arrays), shapes=shapes)
@@ -86,7 +86,7 @@ class RowWise:
         self._form = RowKernel(self._code)
         self.source = prelude() + self._form.text + self._ending()
 
-    def __call__(self, xp: Namespace, arrays: Sequence[Any]) -> list[Any]:
+    def __call__(self, xp: Reading, arrays: Sequence[Any]) -> list[Any]:
         """Launch on the arrays of the kernel's inputs; returns those of its results."""
         code, form, lib = self._code, self._form, xp.lib
         place = {id(v): k for k, v in enumerate(self._kernel.inputs)}

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY, Namespace
+from gpugrad.core.backend import NUMPY, Reading
 from gpugrad.core.devices import copied, formulas_on
 from gpugrad.errors import reraise
 from gpugrad.function.gpu.flow import Flow, flow_of
@@ -85,7 +85,7 @@ class Launches:
     def __init__(
         self,
         program: Program,
-        xp: Namespace,
+        xp: Reading,
         passes: Collection[str] = pass_names("gpu"),
         in_place: bool = True,
     ) -> None:

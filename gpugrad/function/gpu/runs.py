@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpugrad.core.backend import Namespace
+from gpugrad.core.backend import Reading
 from gpugrad.function.calls import effect_call, op_call, reraise_as_op
 from gpugrad.function.gpu.captured import can_be_captured
 from gpugrad.function.gpu.kernel import compile_kernel
@@ -89,7 +89,7 @@ def argument(a: Any, known: dict[int, Any]) -> Any:
     return a.constant if a.constant is not None else known[id(a)]
 
 
-def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
+def call_of(step: Step, xp: Reading) -> tuple[Callable[..., Any], bool]:
     """The function that executes a step and returns a list, and whether it can be captured."""
     if isinstance(step, FusedKernel):
         try:
@@ -111,7 +111,7 @@ def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
     return _listed(step, xp), can_be_captured(step)
 
 
-def _listed(step: Step, xp: Namespace) -> Callable[..., Any]:
+def _listed(step: Step, xp: Reading) -> Callable[..., Any]:
     call = op_call(step, xp)
     assert step.op is not None
     return call if step.op.outputs > 1 else lambda *args: [call(*args)]
@@ -122,7 +122,7 @@ def _with_effect(step: Step) -> Callable[..., Any]:
     return lambda *arrays: call(list(arrays[:n]), step.variables, list(arrays[n:]))
 
 
-def _fused(step: FusedStep, xp: Namespace) -> Callable[..., Any]:
+def _fused(step: FusedStep, xp: Reading) -> Callable[..., Any]:
     """Executes steps in one launch or, where that declines, unfused."""
     unfused = step.unfused
     fallback = _one_by_one(fuse_groups(unfused).steps, unfused.inputs, unfused.outputs, xp)
@@ -135,7 +135,7 @@ def _fused(step: FusedStep, xp: Namespace) -> Callable[..., Any]:
 
 
 def _one_by_one(
-    steps: Sequence[Step], inputs: Sequence[Value], outs: Sequence[Value], xp: Namespace
+    steps: Sequence[Step], inputs: Sequence[Value], outs: Sequence[Value], xp: Reading
 ) -> Callable[..., Any]:
     """Executes steps one by one: a function from the arrays of `inputs` to those of `outs`."""
     run = Run(fixed=False)

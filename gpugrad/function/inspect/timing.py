@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY, Namespace, cupy
+from gpugrad.core.backend import NUMPY, Reading, cupy
 from gpugrad.core.devices import formulas_on, full_beside
 from gpugrad.function.cpu.replay import Replay
 from gpugrad.function.gpu.runs import argument, call_of
@@ -23,7 +23,7 @@ RUNS = 30
 IN_A_ROW = 10  # launches on a GPU between two synchronizations
 
 
-def step_times(program: Program, arrays: Sequence[Any], xp: Namespace) -> list[float | None]:
+def step_times(program: Program, arrays: Sequence[Any], xp: Reading) -> list[float | None]:
     """Seconds for each step: the best of several runs; None for what is not measured.
 
     Each step runs on the results of the steps before it. Effects do not run: they would draw
@@ -53,7 +53,7 @@ def step_times(program: Program, arrays: Sequence[Any], xp: Namespace) -> list[f
     return times
 
 
-def _time_on_cpu(step: Step, now: dict[int, Any], xp: Namespace) -> tuple[float, list[Any]]:
+def _time_on_cpu(step: Step, now: dict[int, Any], xp: Reading) -> tuple[float, list[Any]]:
     alone = Program()
     alone.inputs = list({id(v): v for v in step.inputs if v.constant is None}.values())
     alone.steps, alone.outputs = [step], list(step.outs)
@@ -61,7 +61,7 @@ def _time_on_cpu(step: Step, now: dict[int, Any], xp: Namespace) -> tuple[float,
     return _best(lambda: replay([now[id(v)] for v in alone.inputs]))
 
 
-def _time_on_gpu(step: Step, now: dict[int, Any], xp: Namespace) -> tuple[float, list[Any]]:
+def _time_on_gpu(step: Step, now: dict[int, Any], xp: Reading) -> tuple[float, list[Any]]:
     call, fixed = call_of(step, xp)
     args = [argument(a, now) for a in step.args]
     results = call(*args)  # compiles kernels

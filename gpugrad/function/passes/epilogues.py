@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY, Namespace
+from gpugrad.core.backend import NUMPY, Reading
 from gpugrad.function.passes.rewrite import FusedStep
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.ops.nn.convolution import launch_with_bias
@@ -70,12 +70,12 @@ class Product(Step):
             self.outs = [*self.outs, Value(bits)]
         masked.args = (*masked.args, self.outs[-1])
 
-    def run(self, xp: Namespace, a: Any, b: Any, *rest: Any) -> list[Any]:
+    def run(self, xp: Reading, a: Any, b: Any, *rest: Any) -> list[Any]:
         """Execute on plain arrays, in one launch if cuBLASLt can."""
         results = NotImplemented if xp is NUMPY else self._fused(xp.lib, a, b, *rest)
         return self._unfused(xp, a, b, *rest) if results is NotImplemented else results
 
-    def _unfused(self, xp: Namespace, a: Any, b: Any, *rest: Any) -> list[Any]:
+    def _unfused(self, xp: Reading, a: Any, b: Any, *rest: Any) -> list[Any]:
         out = xp.matmul(a, b)
         out = kept = xp.add(out, rest[0]) if self.bias or self.adds else out
         if self.activation == "relu":
@@ -140,7 +140,7 @@ class Convolved(FusedStep):
         self.relu, self.last = relu, last
         super().__init__("convolution + bias" + " + relu" * relu, args, steps, steps[-1].outs)
 
-    def run(self, xp: Namespace, *arrays: Any, over: bool = False) -> Any:
+    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
         """See `FusedStep.run`."""
         out = launch_with_bias(xp, *arrays, relu=self.relu, last=self.last, **self.params)
         return out if out is NotImplemented else [out]

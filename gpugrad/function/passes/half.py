@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import HALF, Namespace
+from gpugrad.core.backend import HALF, Reading
 from gpugrad.function.passes.rewrite import FusedStep, Readers, Rewriter, replace_steps
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.kernels.by_hand.casts import NARROW, narrowed
@@ -122,7 +122,7 @@ class _Casts(FusedStep):
         args, outs = [s.args[0] for s in steps], [s.outs[0] for s in steps]
         super().__init__(f"{len(steps)} casts to {outs[0].dtype}", args, steps, outs)
 
-    def run(self, xp: Namespace, *arrays: Any, over: bool = False) -> Any:
+    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
         """See `FusedStep.run`."""
         return narrowed(arrays, self.outs[0].dtype)
 

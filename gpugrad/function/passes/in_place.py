@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.core.backend import Namespace
+from gpugrad.core.backend import Reading
 from gpugrad.function.memory import roots_of
 from gpugrad.function.passes.epilogues import Product
 from gpugrad.function.passes.fuse import FusedKernel
@@ -59,7 +59,7 @@ def _writes_new(step: Step) -> bool:
     return isinstance(step, (FusedKernel, Product)) or step.name == "matmul"
 
 
-def over(step: Step, xp: Namespace, fallback: Callable[..., Any]) -> Callable[..., Any]:
+def over(step: Step, xp: Reading, fallback: Callable[..., Any]) -> Callable[..., Any]:
     """Executes such a step; `fallback` does where the kernel does not take the arrays."""
     launcher: Callable[..., Any]
     if isinstance(step, FusedStep):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 
-from gpugrad.core.backend import Namespace
+from gpugrad.core.backend import Reading
 from gpugrad.function.passes.rewrite import FusedStep, Readers, replace_steps
 from gpugrad.kernels.by_hand.cross_entropy import loss_and_gradient
 from gpugrad.trace.program import Program, Step
@@ -31,7 +31,7 @@ class _LossAndGradient(FusedStep):
         super().__init__("loss and gradient", args, [loss, gradient], [*loss.outs, *gradient.outs])
         self.params = {"ignore_index": loss.params["ignore_index"]}
 
-    def run(self, xp: Namespace, *arrays: object, over: bool = False) -> object:
+    def run(self, xp: Reading, *arrays: object, over: bool = False) -> object:
         """See `FusedStep.run`."""
         return loss_and_gradient(xp, *arrays, over=over, **self.params)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import Namespace
+from gpugrad.core.backend import Reading
 from gpugrad.function.passes.rewrite import Readers, Rewriter
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.ops.arrays.join import AT_ONCE
@@ -48,7 +48,7 @@ class Pieces(Step):
         result = Value(np.broadcast_to(np.empty((), out.dtype), out.shape))
         super().__init__(None, arrays, {}, [result], name=f"{len(arrays)} pieces")
 
-    def run(self, xp: Namespace, *arrays: Any) -> list[Any]:
+    def run(self, xp: Reading, *arrays: Any) -> list[Any]:
         """Execute on plain arrays."""
         (out,) = self.outs
         memory = xp.lib.empty([self.whole[a] for a in self.order], dtype=out.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import Namespace
+from gpugrad.core.backend import Reading
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
@@ -139,7 +139,7 @@ class FusedStep(Step):
         self.unfused.inputs, self.unfused.steps, self.unfused.outputs = list(args), steps, outs
         super().__init__(None, args, steps[0].params, outs, name=name)
 
-    def run(self, xp: Namespace, *arrays: Any, over: bool = False) -> Any:
+    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
         """Launch on plain arrays; returns the results, or NotImplemented to decline."""
         raise NotImplementedError
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import HALF, SCALARS, Namespace
+from gpugrad.core.backend import HALF, SCALARS, Reading
 from gpugrad.kernels.codegen.functions import FUNCTIONS, SPECIAL
 from gpugrad.kernels.runtime.launch import TYPES
 
@@ -403,7 +403,7 @@ class _Special:
 LIB: Any = _Library()
 
 
-class _CodeNamespace(Namespace):
+class _CodeReading(Reading):
     """Writes CUDA instead of computing: the arrays are Codes."""
 
     nesting = 3
@@ -418,7 +418,7 @@ class _CodeNamespace(Namespace):
         return op.body(self) if op.is_opened else functools.partial(op.forward, self)
 
 
-CODE = _CodeNamespace("code")
+CODE = _CodeReading("code")
 """The reading whose arrays are Codes."""
 
 

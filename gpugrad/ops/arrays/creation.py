@@ -47,7 +47,7 @@ def _full(name: str, shape: Shape, value: Any, dtype: Any, device: Any) -> Tenso
     empty_array = devices.put(np.zeros(0, dtype), d)
     with devices.formulas_on(empty_array):
         try:
-            return wrap(backend.NAMESPACES[type(empty_array)].lib.full(shape, value, dtype=dtype))
+            return wrap(backend.READINGS[type(empty_array)].lib.full(shape, value, dtype=dtype))
         except (MemoryError, OverflowError, ValueError) as error:
             reraise(error, name, {}, {"shape": shape, "dtype": dtype, "device": d})
 
@@ -330,7 +330,7 @@ _HERE = {"device": devices.CPU, "source": devices.CPU}
 @op(
     vjp=[_to_device_vjp],
     linear=True,
-    keeps_half=True,
+    native_half=True,
     kinds="fci",
     batch=lambda xp, batched, x, **params: xp.to_device(x, **params),
     ref=lambda x, device, source: x,

@@ -71,7 +71,7 @@ def _take_samples(rng):
 @op(
     vjp=[_take_vjp, None],
     jvp=[lambda xp, t, indices, axis: xp.take(t, indices, axis=axis), None],
-    keeps_half=True,
+    native_half=True,
     batch=_take_batch("take"),
     kinds="fc",
     samples=_take_samples,
@@ -119,7 +119,7 @@ def _gather_vjp(xp, g, params_shape, indices, axis):
 @op(
     vjp=[_gather_vjp, None],
     jvp=[lambda xp, t, indices, axis: xp.gather(t, indices, axis=axis), None],
-    keeps_half=True,
+    native_half=True,
     batch=_take_batch("gather"),
     cuda=scatter.gather,
     kinds="fc",
@@ -262,7 +262,7 @@ def _along_samples(rng):
         None,
     ],
     jvp=[lambda xp, t, indices, axis: xp.take_along_axis(t, indices, axis=axis), None],
-    keeps_half=True,
+    native_half=True,
     batch="axis",
     kinds="fc",
     samples=_along_samples,

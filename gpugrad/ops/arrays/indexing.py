@@ -230,7 +230,7 @@ def index_add(xp, x, values, /, *, index):
 @op(
     vjp=[lambda xp, g, index: xp.index_fill(g, index=index)],
     jvp=[lambda xp, t, index: xp.index_fill(t, index=index)],
-    keeps_half=True,
+    native_half=True,
     batch=write_batch("index_fill"),
     kinds="fc",
     ref=lambda x, index, value=0: _index_put_reference(x, value, index),
@@ -273,7 +273,7 @@ def _last_writes_reference(x, index):
 
 @op(
     differentiable=False,
-    keeps_half=True,
+    native_half=True,
     batch=write_batch("last_writes"),
     kinds="f",
     ref=_last_writes_reference,
@@ -335,7 +335,7 @@ _PUT_SAMPLES = shaped(
 
 @op(
     vjp=[lambda xp, g, index: xp.index_fill(g, index=index), _index_put_values],
-    keeps_half=True,
+    native_half=True,
     batch=write_batch("index_put"),
     kinds="fc",
     ref=_index_put_reference,
@@ -368,7 +368,7 @@ def index_put(xp, x, values, /, *, index):
 
 
 @op(
-    keeps_half=True,
+    native_half=True,
     kinds="fc",
     ref=_index_put_reference,
     samples=_PUT_SAMPLES,

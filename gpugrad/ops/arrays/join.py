@@ -43,7 +43,7 @@ def _concat_batch(xp, batched, arrays, *, axis):
     vjp=_concat_vjp,
     variadic=True,
     linear=True,
-    keeps_half=True,
+    native_half=True,
     kinds="fci",
     batch=_concat_batch,
     ref=lambda arrays, axis=0: np.concatenate(arrays, axis=axis),
@@ -89,7 +89,7 @@ def _stack_batch(xp, batched, arrays, *, axis):
     vjp=_stack_vjp,
     variadic=True,
     linear=True,
-    keeps_half=True,
+    native_half=True,
     kinds="fci",
     batch=_stack_batch,
     samples=calls(

@@ -46,7 +46,7 @@ def _pad_constant_batch(xp, batched, x, *, pad_width, value):
 @op(
     vjp=[lambda xp, g, x_shape, pad_width: xp.getitem(g, index=_interior(pad_width, x_shape))],
     jvp=[lambda xp, t, pad_width: xp.pad_constant(t, pad_width)],
-    keeps_half=True,
+    native_half=True,
     batch=_pad_constant_batch,
     kinds="fci",
     ref=lambda x, pad_width, value=0.0: np.pad(x, pad_width, constant_values=value),
@@ -135,7 +135,7 @@ def _pad_ref(x, pad_width, mode="constant", constant_values=0, end_values=0, sta
 
 
 @op(
-    keeps_half=True,
+    native_half=True,
     kinds="f",
     ref=_pad_ref,
     samples=shaped(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gpugrad.autodiff.batched import Batched
-from gpugrad.core.backend import NAMESPACES, SCALARS, TENSOR
+from gpugrad.core.backend import READINGS, SCALARS, TENSOR
 from gpugrad.core.dtypes import result_type
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, tensor
@@ -299,7 +299,7 @@ def trim_zeros(filt, /, trim="fb", axis=None):
     axes = range(x.ndim) if axis is None else as_tuple(axis)
     axes = {check_axis("trim_zeros", a, x.shape) for a in axes}
     index = [slice(None)] * x.ndim
-    for a, places in enumerate(NAMESPACES[type(x._data)].lib.nonzero(x._data)):
+    for a, places in enumerate(READINGS[type(x._data)].lib.nonzero(x._data)):
         if a in axes:
             first, last = (int(places.min()), int(places.max())) if places.size else (0, -1)
             index[a] = slice(

@@ -55,7 +55,7 @@ _CHOICE = np.array([True, False, True])
 @op(
     vjp=[None, _compress_vjp],
     jvp=[None, lambda xp, t, condition, axis: xp.compress(condition, t, axis)],
-    keeps_half=True,
+    native_half=True,
     kinds="fc",
     batch=_compress_batch,
     samples=calls(
@@ -204,7 +204,7 @@ def piecewise(x, condlist, funclist, *args, **keywords):
 @op(
     name="choose",
     variadic=True,
-    keeps_half=True,
+    native_half=True,
     kinds="fc",
     ref=lambda arrays, mode="raise": np.choose(arrays[0], arrays[1:], mode=mode),
     samples=calls(

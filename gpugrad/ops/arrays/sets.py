@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.autodiff.batched import Batched
-from gpugrad.core.backend import HALF, NAMESPACES, TENSOR
+from gpugrad.core.backend import HALF, READINGS, TENSOR
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import tensor, wrap
 from gpugrad.errors import DTypeError, saying_where
@@ -185,7 +185,7 @@ def unique(
     if axis is not None:
         axis = check_axis("unique", axis, x.shape)
     data = x._data.astype(np.float32) if x.dtype in HALF else x._data  # CuPy cannot sort bfloat16
-    unique_of = NAMESPACES[type(data)].lib.unique
+    unique_of = READINGS[type(data)].lib.unique
     _, index, *more = unique_of(
         data, True, return_inverse, return_counts, axis=axis, equal_nan=equal_nan
     )

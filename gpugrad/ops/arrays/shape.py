@@ -21,7 +21,7 @@ from gpugrad.registry.record import op
 NOT_NUMBERS = [(["text"], {}, DTypeError, "number")]
 """The error of an op that accepts every array."""
 
-moves = functools.partial(op, linear=True, keeps_half=True, kinds="fc")
+moves = functools.partial(op, linear=True, native_half=True, kinds="fc")
 """Declares an op that moves or copies elements without computing: linear, exact in any float."""
 
 
@@ -420,7 +420,7 @@ def _astype_vjp(xp, g, x_dtype):
     vjp=[_astype_vjp],
     name="astype",
     linear=True,
-    keeps_half=True,
+    native_half=True,
     batch="stack",
     kinds="f",
     ref=lambda x, dtype: x.astype(dtype),

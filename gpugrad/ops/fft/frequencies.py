@@ -81,7 +81,7 @@ def _shift(name, what, example, places):
         [(5,)], ([(4, 3)], {"axes": 0}), ([(2, 3, 2)], {"axes": (1, -1)}), [(2, 3)], [(0, 2)]
     )
     errors = [([np.ones(3)], {"axes": 1}, AxisError, "axis 1")]
-    more = {"name": name, "ref": f"numpy.fft.{name}", "keeps_half": True, "kinds": "fc"}
+    more = {"name": name, "ref": f"numpy.fft.{name}", "native_half": True, "kinds": "fc"}
     return op(samples=samples, errors=errors, **more)(shift)
 
 

@@ -277,7 +277,7 @@ def _cheapest(sizes):
 
 @op(
     variadic=True,
-    keeps_half=True,
+    native_half=True,
     kinds="fc",
     ref=lambda arrays: functools.reduce(np.matmul, arrays),
     samples=_lists(

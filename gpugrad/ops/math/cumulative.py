@@ -80,7 +80,7 @@ def _running(name, vjp, what, nothing, result, linear=False):
         return getattr(xp, name)(x, axis=axis, **params)
 
     running.__doc__ = running_doc(what, nothing, (f"{name}([1.0, 2.0, 3.0])", result))
-    more = {"linear": linear, "keeps_half": True, "kinds": "fci", "samples": _WITH_INITIAL}
+    more = {"linear": linear, "native_half": True, "kinds": "fci", "samples": _WITH_INITIAL}
     errors = [_NEEDS_AXIS, REAL_DTYPE]
     return op([vjp], name=name, errors=errors, batch=batch, cuda=getattr(scan, name), **more)(
         running
@@ -132,10 +132,10 @@ cumulative_prod = _running(
 
 
 @op(
-    keeps_half=True,
+    native_half=True,
     kinds="fc",
     cuda=scan.suffix_sum,
-    whole=True,
+    opaque=True,
     ref=lambda x, axis: np.flip(np.cumsum(np.flip(x, axis), axis), axis),
     samples=shaped(
         ([(4,)], {"axis": 0}),
@@ -178,7 +178,7 @@ def _numpy_running(name, of, what, result):
     """
     axes = [{}, {"axis": 0}, {"axis": -1}]
     samples = shaped([(4,)], *(([(2, 3)], axis) for axis in axes), [()])
-    return op(name=name, keeps_half=True, kinds="fci", samples=samples, errors=[_BEYOND])(forward)
+    return op(name=name, native_half=True, kinds="fci", samples=samples, errors=[_BEYOND])(forward)
 
 
 cumsum = _numpy_running("cumsum", "cumulative_sum", "Running sum", "[ 1.  3.  6. 10.]")
@@ -256,7 +256,7 @@ def _cumulative_logsumexp_vjp(xp, g, out, x, axis):
     return xp.exp(x - finite) * xp.recurrence(factor, g, axis=axis, reverse=True)
 
 
-_EXTREME: dict[str, Any] = {"vjp": _extreme_vjp, "kinds": "fci", "keeps_half": True}
+_EXTREME: dict[str, Any] = {"vjp": _extreme_vjp, "kinds": "fci", "native_half": True}
 
 cumulative_max = _scan(
     "cumulative_max",

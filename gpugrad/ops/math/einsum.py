@@ -94,7 +94,7 @@ def _einsum_samples(rng):
     variadic=True,
     linear="each",
     name="einsum",
-    keeps_half=True,
+    native_half=True,
     batch=_einsum_batch,
     kinds="fc",
     ref=lambda operands, subscripts: np.einsum(subscripts, *operands),

@@ -246,7 +246,7 @@ power = elementwise(
     kinds="fc",
     domain=((0.5, 2), (-2, 2)),
     forward=_power,
-    keeps_half=True,
+    native_half=True,
     ref="numpy.power",
     doc="`x` to the power `y`. The gradient by `y` is 0 where `x` is not positive, that of "
     "``x ** 0`` is 0 also at 0.",

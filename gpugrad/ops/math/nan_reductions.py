@@ -34,7 +34,7 @@ _EVERY = calls(
     lambda rng: [uniform(rng)],
     lambda rng: ([uniform(rng, 0, 2)], {"axis": 1}),
 )
-_FLOATS: dict[str, Any] = {"keeps_half": True, "kinds": "fc", "errors": [*NO_AXIS, REAL_DTYPE]}
+_FLOATS: dict[str, Any] = {"native_half": True, "kinds": "fc", "errors": [*NO_AXIS, REAL_DTYPE]}
 
 
 def _three(last):
@@ -120,7 +120,7 @@ def _nan_running(name, of, what, nothing, result):
     errors = [([np.ones((2, 3))], {}, AxisError, "axis= is needed"), REAL_DTYPE]
     samples = _three({"include_initial": True})
     return op(
-        name=name, ref=reference, keeps_half=True, kinds="fc", samples=samples, errors=errors
+        name=name, ref=reference, native_half=True, kinds="fc", samples=samples, errors=errors
     )(running)
 
 

@@ -93,7 +93,7 @@ def _with_nan(rng):
 
 @op(
     kinds="fi",
-    keeps_half=True,
+    native_half=True,
     ref=lambda x, copy=True, **how: np.nan_to_num(x, **how),
     samples=shaped([(2, 3)], [()], [(0,)], ([(2,)], {"nan": 1.0, "posinf": 2.0, "neginf": -2.0})),
     errors=_TEXT,
@@ -214,7 +214,7 @@ _SPACING = calls(
 
 @op(
     differentiable=False,
-    keeps_half=True,
+    native_half=True,
     batch="stack",
     samples=_SPACING,
     errors=_TEXT,

@@ -37,7 +37,7 @@ def _need_arrays(name, *values):
 
 
 _LENGTHS: tuple[Any, ...] = ([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")
-_PRODUCT: dict[str, Any] = {"keeps_half": True, "kinds": "fci"}
+_PRODUCT: dict[str, Any] = {"native_half": True, "kinds": "fci"}
 
 
 def _to_x1(xp, how, g, x1_shape, x2):

@@ -31,7 +31,7 @@ def _reducing(name):
 # ---- sums and products -------------------------------------------------------------------
 
 _TOTALS: dict[str, Any] = {
-    "keeps_half": True,
+    "native_half": True,
     "kinds": "fci",
     "samples": along_axis(
         {"axis": None}, {"axis": (0, 2), "dtype": np.complex128}, _KEPT, {"axis": ()}

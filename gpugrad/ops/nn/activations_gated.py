@@ -141,7 +141,7 @@ _AXIS_ERRORS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2")]
 
 
 @op(
-    keeps_half=True,
+    native_half=True,
     samples=_SCORES,
     errors=_AXIS_ERRORS,
     ref=lambda x, axis=-1: NUMPY.special.softmax(-x, axis),

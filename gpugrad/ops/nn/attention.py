@@ -194,7 +194,7 @@ _ATTENTION_ERRORS = [
     ref=attention_ref,
     samples=_attention_samples,
     errors=_ATTENTION_ERRORS,
-    keeps_half=True,
+    native_half=True,
 )
 def dot_product_attention(
     xp, query, key, value, /, attn_mask=None, dropout_mask=None, *, is_causal=False, scale=None,

@@ -176,7 +176,7 @@ _sparse_errors = [
         ),
         None,
     ],
-    keeps_half=True,
+    native_half=True,
     samples=_sparse_samples,
     ref=_sparse_ref,
     errors=[([*args], *rest) for args, *rest in _sparse_errors],
@@ -250,7 +250,7 @@ def _sparse_grad_ref(g, x, labels, ignore_index=None, label_smoothing=0.0):
 
 @op(
     vjp=[_sparse_grad_g, _sparse_grad_logits, None],
-    keeps_half=True,
+    native_half=True,
     samples=_sparse_grad_samples,
     ref=_sparse_grad_ref,
     errors=[([np.ones(2), *args], *rest) for args, *rest in _sparse_errors],

@@ -278,7 +278,7 @@ def _cross_entropy_samples(rng):
 
 @op(
     arrays=("x", "labels", "weight"),
-    keeps_half=True,
+    native_half=True,
     samples=_cross_entropy_samples,
     ref=_cross_entropy_ref,
     errors=[

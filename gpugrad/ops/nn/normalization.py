@@ -300,7 +300,7 @@ _NORM_ERRORS = [
 
 @op(
     arrays=("x", "weight", "bias"),
-    keeps_half=True,
+    native_half=True,
     ref=_layer_ref,
     errors=_NORM_ERRORS,
     samples=shaped(
@@ -348,7 +348,7 @@ def _rms_ref(x, weight=None, axis=-1, eps=None):
 
 @op(
     arrays=("x", "weight"),
-    keeps_half=True,
+    native_half=True,
     ref=_rms_ref,
     errors=_NORM_ERRORS,
     samples=shaped(
