@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import re
-import threading
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad import errors
+from gpugrad.core import settings
 from gpugrad.core.backend import ARRAYS, BFLOAT16, NAMESPACES, SCALARS, cupy, innermost_array
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
@@ -37,17 +37,6 @@ __all__ = [
     "require",
     "set_device",
 ]
-
-
-class _Choices(threading.local):
-    """The devices chosen by `with` in one thread, innermost last."""
-
-    def __init__(self) -> None:
-        self.stack: list[Device] = []
-
-
-_choices = _Choices()
-_chosen: list[Device] = []  # by set_device; at most one
 
 
 class Device:
@@ -85,11 +74,11 @@ class Device:
         return (self.kind, self.index) == (other.kind, other.index)
 
     def __enter__(self) -> Device:
-        _choices.stack.append(require(self))
+        settings.enter_device(require(self))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _choices.stack.pop()
+        settings.exit_device()
 
 
 CPU = Device("cpu", 0)
@@ -173,7 +162,7 @@ def set_device(name: str | Device) -> None:
 
     >>> gg.set_device("cpu")
     """
-    _chosen[:] = [require(device(name))]
+    settings.set_default_device(require(device(name)))
 
 
 def devices() -> list[Device]:
@@ -187,18 +176,18 @@ def devices() -> list[Device]:
 
 def default_device() -> Device:
     """Where new arrays go: ``with``, else `set_device`, else ``GPUGRAD_DEVICE``, else a GPU."""
-    if _choices.stack:
-        return _choices.stack[-1]
-    if not _chosen:
-        name = os.environ.get("GPUGRAD_DEVICE")
-        if not name and cupy() is not None and _answered()[1]:
-            warnings.warn(
-                f"gpugrad: {_unanswered()} Until then arrays are made on the CPU, which "
-                "gg.set_device('cpu') or GPUGRAD_DEVICE=cpu chooses without a warning.",
-                RuntimeWarning, stacklevel=2,
-            )  # fmt: skip
-        set_device(name if name else "cuda:0" if gpu_count() else CPU)
-    return _chosen[0]
+    chosen: Device | None = settings.explicit_device()
+    if chosen is not None:
+        return chosen
+    name = os.environ.get("GPUGRAD_DEVICE")
+    if not name and cupy() is not None and _answered()[1]:
+        message = (
+            f"gpugrad: {_unanswered()} Until then new arrays go to the CPU; gg.set_device('cpu') "
+            "or GPUGRAD_DEVICE=cpu chooses it without this warning."
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    set_device(name if name else "cuda:0" if gpu_count() else CPU)
+    return default_device()
 
 
 # ---- arrays on devices -------------------------------------------------------------------
