@@ -154,7 +154,8 @@ from gpugrad.transforms.recompute import recompute_grad
 from gpugrad.autodiff.arguments import AggregationMethod, UnconnectedGradients
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, constant, convert_to_tensor
+from gpugrad.core.convert import constant, convert_to_tensor
+from gpugrad.core.tensor import Tensor
 from gpugrad.transforms.derivatives import (
     batch_jacobian, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp,
 )

@@ -17,9 +17,10 @@ import numpy as np
 
 from gpugrad.core import backend, devices, nest
 from gpugrad.core.backend import cupy
+from gpugrad.core.convert import constant
 from gpugrad.core.devices import Device
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, constant, wrap
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.runtime.launch import TYPES
 from gpugrad.kernels.runtime.staging import Staging

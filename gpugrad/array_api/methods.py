@@ -13,7 +13,9 @@ from gpugrad.array_api.info import VERSIONS
 from gpugrad.autodiff.recorder import graphs
 from gpugrad.core import backend, devices, dlpack
 from gpugrad.core.backend import NAMESPACES, SCALARS
-from gpugrad.core.tensor import Tensor, constant, index_parts, new, numbers_only, tensor, wrap
+from gpugrad.core.convert import constant
+from gpugrad.core.from_python import numbers_only
+from gpugrad.core.tensor import Tensor, index_parts, new, tensor, wrap
 from gpugrad.core.variable import Variable, VariableSlice
 from gpugrad.errors import ArgumentError, DTypeError, reraise
 from gpugrad.ops.arrays import arrange, creation, gather, index_rules, indexing, join, sort

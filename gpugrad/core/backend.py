@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -19,7 +18,6 @@ from gpugrad import errors
 from gpugrad.errors import DTypeError
 
 __all__ = [
-    "ALONE",
     "ARRAYS",
     "BFLOAT16",
     "EXAMPLES",
@@ -33,7 +31,6 @@ __all__ = [
     "as_dtype",
     "between_numbers",
     "cupy",
-    "hang_operators",
     "innermost_array",
     "is_array",
     "is_inexact",
@@ -82,29 +79,6 @@ class Namespace:
 
     def __repr__(self) -> str:
         return f"<the {self.__name__} reading of the ops>"
-
-
-def hang_operators(kind: type, xp: Namespace) -> None:
-    """Give a type that wraps arrays Python's operators: they are the ops of its reading."""
-
-    def operator(name: str, reflected: bool = False) -> Callable[..., Any]:
-        def method(self: Any, *other: Any) -> Any:
-            return getattr(xp, name)(*((*other, self) if reflected else (self, *other)))
-
-        return method
-
-    for symbol, name in {
-        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
-        "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "matmul": "matmul",
-        "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-    }.items():  # fmt: skip
-        setattr(kind, f"__{symbol}__", operator(name))
-        setattr(kind, f"__r{symbol}__", operator(name, reflected=True))
-    for symbol, name in {
-        "neg": "negative", "invert": "bitwise_invert", "lt": "less", "le": "less_equal",
-        "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
-    }.items():  # fmt: skip
-        setattr(kind, f"__{symbol}__", operator(name))
 
 
 NUMPY = Namespace("numpy", lambda: np)
@@ -184,16 +158,6 @@ def on_gpu(x: Any) -> bool:
     while hasattr(x, "inner") and not hasattr(x, "stacked"):
         x = x.inner
     return type(x) in NAMESPACES and not NAMESPACES[type(x)].wraps and type(x) is not np.ndarray
-
-
-class _Holder:
-    def __init__(self) -> None:
-        self.held = object()
-
-
-_holder = _Holder()
-ALONE = sys.getrefcount(_holder.held)
-"""What `sys.getrefcount` says of what one attribute holds, and nothing else."""
 
 
 # ---- dtypes ------------------------------------------------------------------------------

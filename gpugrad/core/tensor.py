@@ -14,23 +14,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpugrad.core import backend, devices
-from gpugrad.core.backend import ALONE, ARRAYS, BFLOAT16, SCALARS, TENSOR
+from gpugrad.core.backend import ARRAYS, BFLOAT16, TENSOR
 from gpugrad.core.devices import Device
+from gpugrad.core.from_python import to_numpy
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError
 
 __all__ = [
+    "ALONE",
     "Tensor",
-    "constant",
-    "convert_to_tensor",
     "digits",
+    "holds_tensor",
     "index_parts",
     "made_of",
     "new",
     "next_id",
-    "no_part_lost",
-    "no_value_lost",
-    "numbers_only",
     "recorders",
     "tensor",
     "threads",
@@ -54,6 +52,16 @@ class _Thread(threading.local):
 
 
 threads = _Thread()
+
+
+class _Holder:
+    def __init__(self) -> None:
+        self.held = object()
+
+
+_holder = _Holder()
+ALONE = sys.getrefcount(_holder.held)
+"""The `sys.getrefcount` of an object that one attribute holds, and nothing else."""
 
 
 class Tensor:
@@ -327,60 +335,11 @@ def digits(array: Any, separator: str = ", ", prefix: str = "") -> str:
     )  # fmt: skip
 
 
-# ---- from Python and NumPy --------------------------------------------------------------
-
-
-def numbers_only(value: Any) -> bool:
-    """Whether nested lists hold Python's own numbers only."""
+def holds_tensor(value: Any) -> bool:
+    """Whether a value is a Tensor, or nested lists with a Tensor in them."""
     if isinstance(value, (list, tuple)):
-        return all(numbers_only(v) for v in value)
-    return type(value) in SCALARS
-
-
-def _holds_tensor(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(_holds_tensor(v) for v in value)
+        return any(holds_tensor(v) for v in value)
     return isinstance(value, Tensor)
-
-
-def _to_numpy(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
-    """A NumPy array of `value`; Python floats become float32 unless `dtype` says else."""
-    if isinstance(value, str) or value is None:
-        raise DTypeError(f"{value!r} is not a number, an array, or nested lists of them.")
-    if isinstance(value, np.ndarray) and type(value) is not np.ndarray and np.ma.is_masked(value):
-        raise DTypeError("A masked element has no value: say which it gets with x.filled(value).")
-    try:
-        made = np.asarray(value)
-    except ValueError as error:
-        raise ShapeError(f"Nested lists of unequal lengths make no array: {error}") from error
-    if made.dtype.kind not in "biufc" and made.dtype != BFLOAT16:
-        raise DTypeError(
-            f"A {type(value).__name__} with elements of dtype {made.dtype} is not an array of "
-            "numbers."
-        )
-    if not made.dtype.isnative:
-        made = made.astype(made.dtype.newbyteorder("="))
-    if dtype is None and made.dtype.kind in "fc" and numbers_only(value):
-        return made.astype(np.complex64 if made.dtype.kind == "c" else np.float32)
-    if isinstance(value, (list, tuple)) and not made.size:
-        return made.astype(np.float32)
-    return made
-
-
-def no_part_lost(what: str, old: np.dtype[Any], new: np.dtype[Any]) -> np.dtype[Any]:
-    """`new`; DTypeError if a complex number would lose its imaginary part."""
-    if old.kind == "c" and new.kind != "c":
-        raise DTypeError(f"{what}: a {old} value does not become {new}; say which part you want.")
-    return new
-
-
-def no_value_lost(what: str, made: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
-    """DTypeError if a Python number loses its fraction, or overflows, as an integer of `dtype`."""
-    if made.size and dtype.kind in "iu" and made.dtype.kind in "fiu":
-        room = np.iinfo(dtype)
-        beyond = (made < room.min).any() or (made > room.max).any()
-        if made.dtype.kind == "f" or beyond:
-            raise DTypeError(f"{what}: {made.tolist()!r:.60} does not go into {dtype} unchanged.")
 
 
 def tensor(x: Any) -> Tensor:
@@ -396,82 +355,10 @@ def tensor(x: Any) -> Tensor:
         return x._read()
     if backend.is_array(x):
         if kind is np.ndarray:
-            x = _to_numpy(x)
+            x = to_numpy(x)
         return wrap(devices.copied(x))
     if isinstance(x, IndexedSlices):
         return x.to_dense()
-    if isinstance(x, (list, tuple)) and _holds_tensor(x):
+    if isinstance(x, (list, tuple)) and holds_tensor(x):
         return TENSOR.stack([tensor(v) for v in x])
-    return wrap(devices.put(_to_numpy(x), devices.default_device()))
-
-
-def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Tensor:
-    """Make a Tensor from a number, nested lists or an array; the values are copied.
-
-    Args:
-        value: Python floats become float32, Python ints int64; arrays keep their dtype.
-        dtype: of the result.
-        shape: of the result; a single value fills it.
-        device: where to put it; the default device if None.
-
-    Raises:
-        DTypeError: the value is not made of numbers, or the dtype is none of a number.
-        ShapeError: the value does not fill the shape.
-
-    >>> gg.constant([1.0, 2.0])
-    Tensor([1., 2.], shape=(2,), dtype=float32, device=cpu)
-    """
-    if _holds_tensor(value):
-        return _converted(tensor(value), dtype, shape, device)
-    if not isinstance(value, np.ndarray) and backend.is_array(value):  # stays where it is
-        d = devices.device_of(value) if device is None else devices.device(device)
-        made = devices.copied(devices.move(value, d))
-    else:
-        d = devices.device(device)
-        made = _to_numpy(value, dtype)
-        if dtype is not None and numbers_only(value):
-            no_value_lost("constant", made, backend.as_dtype(dtype))
-    with devices.formulas_on(made):
-        if dtype is not None:
-            made = made.astype(
-                no_part_lost("constant", made.dtype, backend.as_dtype(dtype)), copy=False
-            )
-        if shape is not None:
-            shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-            if made.size not in (1, int(np.prod(shape))):
-                raise ShapeError(f"constant: {made.size} values do not fill the shape {shape}.")
-            made = made.reshape(shape) if made.size == np.prod(shape) else made.repeat(
-                int(np.prod(shape))).reshape(shape)  # fmt: skip
-    return wrap(devices.put(made, d) if type(made) is np.ndarray else made)
-
-
-def _converted(t: Tensor, dtype: Any, shape: Any, device: Any) -> Tensor:
-    """`constant` of what is a Tensor already: differentiable conversions, or itself."""
-    if dtype is not None and t.dtype != backend.as_dtype(dtype):
-        t = TENSOR.astype(t, no_part_lost("constant", t.dtype, backend.as_dtype(dtype)))
-    if shape is not None and t.shape != tuple(np.atleast_1d(shape)):
-        change = TENSOR.broadcast_to if t.size == 1 else TENSOR.reshape
-        t = change(t, (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape))
-    return t.__copy__() if device is None else t.to_device(device).__copy__()
-
-
-def convert_to_tensor(value: Any, dtype: Any = None) -> Tensor:
-    """Return `value` as a Tensor: a Tensor itself, a Variable's value, else `constant`.
-
-    Raises:
-        DTypeError: a Tensor of another dtype than the one asked for (cast it with astype).
-
-    >>> gg.convert_to_tensor(2.0).dtype.name
-    'float32'
-    """
-    if not isinstance(value, (Tensor, IndexedSlices)) and not (
-        isinstance(value, (list, tuple)) and _holds_tensor(value)
-    ):
-        return constant(value, dtype)
-    made = tensor(value)
-    if dtype is not None and backend.as_dtype(dtype) != made.dtype:
-        raise DTypeError(
-            f"convert_to_tensor: the tensor is {made.dtype}, {backend.as_dtype(dtype)} was asked "
-            "for. Cast it with gg.astype(x, dtype)."
-        )
-    return made
+    return wrap(devices.put(to_numpy(x), devices.default_device()))

@@ -8,20 +8,10 @@ from typing import Any
 
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import as_array, is_inexact
+from gpugrad.core.convert import constant
+from gpugrad.core.from_python import no_part_lost, no_value_lost, numbers_only
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import (
-    Tensor,
-    constant,
-    digits,
-    new,
-    next_id,
-    no_part_lost,
-    no_value_lost,
-    numbers_only,
-    recorders,
-    tensor,
-    threads,
-)
+from gpugrad.core.tensor import Tensor, digits, new, next_id, recorders, tensor, threads
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
 
 __all__ = ["Variable", "VariableRef", "VariableSlice"]

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NAMESPACES, Namespace, hang_operators, reading
+from gpugrad.core.backend import NAMESPACES, Namespace, reading
+from gpugrad.core.operators import add_operators
 from gpugrad.core.tensor import Tensor, made_of
 from gpugrad.errors import TraceError
 from gpugrad.trace.program import Value
@@ -113,7 +114,7 @@ class Traced:
         return f"<traced {self.dtype}{list(self.shape)}>"
 
 
-hang_operators(Traced, TRACED)
+add_operators(Traced, TRACED)
 
 
 def _user_frame() -> tuple[FrameType, int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import weakref
 
-from gpugrad.core.backend import ALONE
 from gpugrad.core.devices import copied
+from gpugrad.core.tensor import ALONE
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.runtime.graphs import beside
 
