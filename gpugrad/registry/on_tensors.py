@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import linecache
 import types
 from collections.abc import Callable
 from typing import Any, cast
@@ -21,17 +22,31 @@ from gpugrad.trace.array import among
 __all__ = ["compiled", "eager_function", "source"]
 
 
+_rule_files: list[str] = []
+
+
 @functools.cache
 def compiled(text: str, mode: str) -> Any:
-    """Code of a generated text; many ops have the same text but for what its names mean."""
-    return compile(text, "<gpugrad>", mode)
+    """The code of a generated text, which ops share that differ only in what its names mean."""
+    if mode == "exec":  # each op gives its copy of the code a file of its own
+        return compile(text, "<gpugrad>", mode)
+    file = f"<gpugrad rule {len(_rule_files)}>"
+    _rule_files.append(file)
+    _show_in_tracebacks(file, text)
+    return compile(text, file, mode)
+
+
+def _show_in_tracebacks(file: str, text: str) -> None:
+    """Let tracebacks show the lines of a generated text."""
+    # without a modification time: else linecache would drop a file that is not on disk
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
 
 
 def eager_function(op: Any) -> Callable[..., Any]:
     """The function that users call, for exactly this op's signature.
 
-    Its text is written out and compiled when it is first called, in place of what it is until
-    then: half the time of ``import gpugrad`` would go into compiling functions never called.
+    Its text is generated and compiled at the first call: compiling functions that are never called
+    would take half the time of ``import gpugrad``.
     """
     scope = {
         **_SCOPE, "NAME": op.name, "forward": op.forward, "impl": op.impl, "op": op,
@@ -39,13 +54,17 @@ def eager_function(op: Any) -> Callable[..., Any]:
     }  # fmt: skip
 
     def write() -> Any:
-        made: dict[str, Any] = {}
-        exec(compiled(_text(op), "exec"), scope, made)
-        written = made["_op"]
+        names: dict[str, Any] = {}
+        exec(compiled(_text(op), "exec"), scope, names)
+        written = names["_op"]
         function.__defaults__, function.__kwdefaults__ = (
             written.__defaults__, written.__kwdefaults__,
         )  # fmt: skip
-        function.__code__ = written.__code__.replace(co_name=op.name, co_qualname=op.name)
+        file = f"<gpugrad {op.name}>"
+        _show_in_tracebacks(file, source(op))
+        function.__code__ = written.__code__.replace(
+            co_name=op.name, co_qualname=op.name, co_filename=file
+        )
         return function
 
     scope["write"] = write
@@ -56,8 +75,13 @@ def eager_function(op: Any) -> Callable[..., Any]:
 
 
 def _unwritten(*args: Any, **keywords: Any) -> Any:
-    """What an op's function is before its first call."""
-    return write()(*args, **keywords)  # type: ignore[name-defined]  # noqa: F821  # in its scope
+    """The code of an op's function until its first call."""
+    try:
+        return write()(*args, **keywords)  # type: ignore[name-defined]  # noqa: F821  # in its scope
+    except BaseException as error:
+        # without this frame; a bare `raise` does not add it again
+        error.__traceback__ = error.__traceback__.tb_next  # type: ignore[union-attr]
+        raise
 
 
 def source(op: Any) -> str:
