@@ -58,7 +58,7 @@ class _Info:
         kinds = _KINDS if kind is None else kind if isinstance(kind, tuple) else (kind,)
         wrong = [k for k in kinds if k not in _KINDS]
         if wrong:
-            raise ArgumentError(f"dtypes: {wrong[0]!r} is no kind; one of {_KINDS}.")
+            raise ArgumentError(f"dtypes: {wrong[0]!r} is not a kind; use one of {_KINDS}.")
         every = {name: np.dtype(name) for name in _NAMES}
         return {name: dtype for name, dtype in every.items() if isdtype(dtype, kinds)}
 

@@ -183,7 +183,7 @@ def _view(self: Tensor, dtype: Any = None) -> Tensor:
         parts = join.stack([elementwise.real(self), elementwise.imag(self)], axis=-1)
         return shaping.reshape(parts, (*self.shape[:-1], 2 * self.shape[-1]))
     try:
-        return wrap(devices.copied(self._handed_out("other numbers").view(made)))
+        return wrap(devices.copy_array(self._handed_out("other numbers").view(made)))
     except ValueError as error:
         raise DTypeError(f"view: {self.dtype} {self.shape} as {made}: {error}") from error
 

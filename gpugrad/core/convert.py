@@ -33,10 +33,10 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
     Tensor([1., 2.], shape=(2,), dtype=float32, device=cpu)
     """
     if holds_tensor(value):
-        return _converted(tensor(value), dtype, shape, device)
+        return _convert_tensor(tensor(value), dtype, shape, device)
     if not isinstance(value, np.ndarray) and backend.is_array(value):  # stays where it is
         d = devices.device_of(value) if device is None else devices.device(device)
-        array = devices.copied(devices.move(value, d))
+        array = devices.copy_array(devices.move(value, d))
     else:
         d = devices.device(device)
         array = to_numpy(value, dtype)
@@ -63,7 +63,7 @@ def _fill(array: Any, shape: tuple[int, ...]) -> Any:
     return (array if array.size == size else array.repeat(size)).reshape(shape)
 
 
-def _converted(t: Tensor, dtype: Any, shape: Any, device: Any) -> Tensor:
+def _convert_tensor(t: Tensor, dtype: Any, shape: Any, device: Any) -> Tensor:
     """`constant` of a Tensor: differentiable conversions, or the Tensor itself."""
     if dtype is not None and t.dtype != backend.as_dtype(dtype):
         t = TENSOR.astype(t, no_part_lost("constant", t.dtype, backend.as_dtype(dtype)))

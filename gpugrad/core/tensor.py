@@ -1,6 +1,6 @@
-"""Tensor: storage, dtype, device, and what Python asks of a number.
+"""Tensor: storage, dtype, device, conversions to Python, copying, pickling and printing.
 
-No mathematics: `gpugrad.array_api.methods` hangs the ops on the class.
+No mathematics: `gpugrad.array_api.methods` adds the ops to the class as methods.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpugrad.core import backend, devices
-from gpugrad.core.backend import ARRAYS, BFLOAT16, TENSOR
+from gpugrad.core.backend import ARRAYS, TENSOR
 from gpugrad.core.devices import Device
+from gpugrad.core.format import format_values
 from gpugrad.core.from_python import to_numpy
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.errors import ArgumentError, DTypeError
@@ -23,7 +24,6 @@ from gpugrad.errors import ArgumentError, DTypeError
 __all__ = [
     "ALONE",
     "Tensor",
-    "digits",
     "holds_tensor",
     "index_parts",
     "made_of",
@@ -38,14 +38,14 @@ __all__ = [
 
 new = object.__new__
 next_id = itertools.count(1).__next__
-"""Serial numbers. A Tensor has 0 until a recorder wants it; a Variable has one from birth."""
+"""Serial numbers. A Tensor has 0 until a recorder needs it; a Variable has one from the start."""
 
 recorders: list[Any] = []
-"""Every tape and accumulator that records, in all threads: the flag that ops look at."""
+"""Every tape and accumulator that records, in all threads. Ops check whether there is one."""
 
 
 class _Thread(threading.local):
-    """The recorders of one thread, outermost first."""
+    """The recorders of one thread, the outermost first."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
@@ -67,12 +67,12 @@ ALONE = sys.getrefcount(_holder.held)
 class Tensor:
     """An immutable array on a device; operations on it can be recorded and differentiated.
 
-    Made by `constant`, `asarray`, the creation functions, and every op. ``x[i] = v`` gives
-    the name a new value (copy-on-write), so what a tape has saved never changes.
+    `constant`, `asarray`, the creation functions and every op return one. ``x[i] = v`` is
+    copy-on-write: the Tensor gets a new array, and values saved by a tape never change.
     """
 
     __slots__ = ("__weakref__", "_data", "_id")
-    __array_priority__ = 1000.0  # for types that add in a way of their own, as SciPy's matrices
+    __array_priority__ = 1000.0  # SciPy's matrices leave the operation to the higher one
 
     _data: Any
     _id: int
@@ -97,12 +97,12 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the elements take."""
+        """Size of all elements in bytes."""
         return self._data.nbytes
 
     @property
     def itemsize(self) -> int:
-        """Bytes that one element takes."""
+        """Size of one element in bytes."""
         return self._data.dtype.itemsize
 
     @property
@@ -133,13 +133,13 @@ class Tensor:
         array = self._handed_out("a NumPy array")
         if self.device.kind != "cpu":
             raise DTypeError(
-                f"A tensor on {self.device} does not turn into a NumPy array by itself: "
+                f"A tensor on {self.device} is not converted to a NumPy array implicitly: "
                 "call x.numpy(), which copies it to the host."
             )
         view: np.ndarray[Any, Any] = array.view()
         if dtype is not None and dtype != view.dtype:
             if copy is False:
-                raise ArgumentError(f"copy=False: {view.dtype} does not become {dtype} uncopied.")
+                raise ArgumentError(f"copy=False: {view.dtype} to {dtype} needs a copy.")
             return view.astype(dtype)
         if copy:
             return view.copy()
@@ -147,15 +147,15 @@ class Tensor:
         return view
 
     def _handed_out(self, what: str) -> Any:
-        """The bare array, to become `what`: something that no tape follows.
+        """The bare array, to become `what`, which no tape follows.
 
         Raises:
             DTypeError: an active tape watches the tensor, whose gradient would be cut.
-            TraceError, ArgumentError: it is traced, in a vmap, or was donated.
+            TraceError, ArgumentError: the tensor is traced, in a vmap, or was donated.
         """
         if backend.NAMESPACES[type(self._data)].wraps:
-            return self._data.view()  # which refuses
-        self._read()  # so that a tape that watches Variables on first use knows of it
+            return self._data.view()  # raises
+        self._read()  # a tape that watches Variables on first use sees this one
         if self._id and any(self._id in r.known for r in threads.stack):
             raise DTypeError(
                 f"A tensor watched by an active tape was about to become {what}, which would cut "
@@ -175,15 +175,16 @@ class Tensor:
 
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "iu":
-            raise DTypeError(f"Only a 0-d integer tensor is an index, this is {self.dtype}"
-                             f" {self.shape}.")  # fmt: skip
+            raise DTypeError(
+                f"Only a 0-d integer tensor is an index, this is {self.dtype} {self.shape}."
+            )
         return int(self._data)
 
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ArgumentError(
-                f"The truth of a tensor of shape {self.shape} is not one answer: "
-                "use gg.any(x) or gg.all(x)."
+                f"The truth value of a tensor of shape {self.shape} is ambiguous: use gg.any(x) "
+                "or gg.all(x)."
             )
         return bool(self._data.item())
 
@@ -206,50 +207,48 @@ class Tensor:
                 "or numpy.array2string(x.numpy(), precision=2)."
             ) from error
 
-    __hash__ = object.__hash__  # by identity; == is elementwise, as the array API asks
+    __hash__ = object.__hash__  # by identity: == is elementwise in the array API
 
     def __copy__(self) -> Tensor:
         return made_of(self._data, self._id)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        return made_of(self._data, self._id)  # copy-on-write: sharing cannot be observed
+        return made_of(self._data, self._id)  # copy-on-write hides that the array is shared
 
     def __reduce__(self) -> Any:
         return _unpickle, (self.numpy(), str(self.device))
 
     def __repr__(self) -> str:
         return (
-            f"Tensor({digits(self._data, prefix='Tensor(')}, shape={self.shape}, "
+            f"Tensor({format_values(self._data, prefix='Tensor(')}, shape={self.shape}, "
             f"dtype={self.dtype}, device={self.device})"
         )
 
     def __str__(self) -> str:
         if backend.NAMESPACES[type(self._data)].wraps:
-            return str(self._data)  # which may refuse
-        return digits(self._data, separator=" ")
+            return str(self._data)  # raises if it is traced
+        return format_values(self._data, separator=" ")
 
     def _repr_inline_(self, max_width: int) -> str:
-        """What xarray shows of it in one line of at most `max_width` characters."""
-        text = f"gpugrad {self.device} " + " ".join(digits(self._data.ravel(), " ").split())
+        """The line of at most `max_width` characters that xarray shows."""
+        text = f"gpugrad {self.device} " + " ".join(format_values(self._data.ravel(), " ").split())
         return text if len(text) <= max_width else text[: max(max_width - 3, 0)] + "..."
 
     def _read(self) -> Tensor:
-        """The Tensor that an op reads: itself, for a subclass a plain one."""
+        """The Tensor that an op reads: itself, or a plain one for a subclass."""
         return self if type(self) is Tensor else made_of(self._data, self._id)
 
     def _own(self) -> Any:
-        """The array, copied first if anything else can see it; the caller may write to it."""
+        """The array for the caller to write to, copied first if anything else can see it."""
         if (
             sys.getrefcount(self._data) > ALONE
             or self._data.base is not None  # a view: its memory is another array's
             or not _writeable(self._data)
         ):
-            self._data = devices.copied(self._data)
+            self._data = devices.copy_array(self._data)
         return self._data
 
-    if (
-        TYPE_CHECKING
-    ):  # hung on by gpugrad.array_api.methods; said here for type checkers and editors
+    if TYPE_CHECKING:  # gpugrad.array_api.methods adds these; type checkers and editors read here
         T: Tensor
         mT: Tensor
 
@@ -279,7 +278,7 @@ class Tensor:
 
 
 def made_of(data: Any, serial: int) -> Tensor:
-    """A Tensor of a bare array and a serial number."""
+    """A Tensor with the given bare array and serial number."""
     t = new(Tensor)
     t._data, t._id = data, serial
     return t
@@ -290,7 +289,7 @@ def _writeable(array: Any) -> bool:
 
 
 def wrap(array: Any) -> Tensor:
-    """A Tensor around a bare array that nobody else will write to. Nothing is copied."""
+    """A Tensor around a bare array to which nobody else will write, without a copy."""
     t = new(Tensor)
     t._data = array
     t._id = 0
@@ -298,41 +297,20 @@ def wrap(array: Any) -> Tensor:
 
 
 def index_parts(index: Any) -> list[Any]:
-    """The entries of an index as bare arrays; slices and the like as they are."""
+    """The entries of an index, with bare arrays for Tensors."""
     parts = index if type(index) is tuple else (index,)
     return [p._data if isinstance(p, Tensor) else p for p in parts]
 
 
 def together(name: str, arrays: Sequence[Any], index: Any = None) -> None:
-    """Refuse bare arrays, and Tensors in an index of them, of two libraries."""
+    """Raise if bare arrays, and the Tensors in an index of them, are of two libraries."""
     parts = index if type(index) is tuple else (index,)
-    placed = index_parts(tuple(p for p in parts if type(p) is not np.ndarray))
-    devices.one_library(name, [a for a in (*arrays, *placed) if type(a) in ARRAYS])
+    on_devices = index_parts(tuple(p for p in parts if type(p) is not np.ndarray))
+    devices.one_library(name, [a for a in (*arrays, *on_devices) if type(a) in ARRAYS])
 
 
 def _unpickle(values: np.ndarray[Any, Any], device: str) -> Tensor:
     return wrap(devices.put(values, devices.device(device)))
-
-
-def digits(array: Any, separator: str = ", ", prefix: str = "") -> str:
-    """The values as text. Of a long array only the edges are copied from the device."""
-    if backend.NAMESPACES[type(array)].wraps:
-        return repr(array)
-    shown, long = array, array.size > 1000
-    if long:  # seven along an axis print as three, dots, three
-        for axis, n in enumerate(array.shape):
-            if n > 7:
-                edges = np.r_[0:4, n - 3 : n]
-                shown = shown[(slice(None),) * axis + (edges,)]
-    values = devices.host(shown)
-    if values.dtype == BFLOAT16:
-        values = values.astype(np.float32)
-    if not values.ndim:
-        return str(values[()])
-    return np.array2string(
-        values, separator=separator, threshold=1 if long else 1001, edgeitems=3, max_line_width=88,
-        prefix=prefix,
-    )  # fmt: skip
 
 
 def holds_tensor(value: Any) -> bool:
@@ -346,7 +324,7 @@ def tensor(x: Any) -> Tensor:
     """The Tensor that an op reads for an argument: a Variable's value, an array's copy.
 
     An array stays on the device where it is; Python numbers and lists go to the default
-    device. Arrays are copied, so that writing to them later corrupts no saved value.
+    device. Arrays are copied, so that a later write to them changes no saved value.
     """
     kind = type(x)
     if kind is Tensor:
@@ -356,7 +334,7 @@ def tensor(x: Any) -> Tensor:
     if backend.is_array(x):
         if kind is np.ndarray:
             x = to_numpy(x)
-        return wrap(devices.copied(x))
+        return wrap(devices.copy_array(x))
     if isinstance(x, IndexedSlices):
         return x.to_dense()
     if isinstance(x, (list, tuple)) and holds_tensor(x):
