@@ -11,9 +11,9 @@ import numpy as np
 from gpugrad.core.backend import BFLOAT16, SCALARS, as_dtype
 from gpugrad.errors import ArgumentError, DTypeError, saying_where
 
-__all__ = ["can_cast", "finfo", "iinfo", "isdtype", "promote_types", "result_type"]
+__all__ = ["KINDS", "can_cast", "finfo", "iinfo", "isdtype", "promote_types", "result_type"]
 
-_KINDS = {
+KINDS = {
     "bool": "b",
     "signed integer": "i",
     "unsigned integer": "u",
@@ -22,6 +22,7 @@ _KINDS = {
     "complex floating": "c",
     "numeric": "iufc",
 }
+"""The array API's kinds of dtypes, and NumPy's characters for them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -121,9 +122,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         return any(isdtype(dtype, k) for k in kind)
     dtype = as_dtype(dtype)
     if isinstance(kind, str):
-        if kind not in _KINDS:
-            raise ArgumentError(f"isdtype: {kind!r} is not a kind; use one of {sorted(_KINDS)}.")
-        return ("f" if dtype == BFLOAT16 else dtype.kind) in _KINDS[kind]
+        if kind not in KINDS:
+            raise ArgumentError(f"isdtype: {kind!r} is not a kind; use one of {sorted(KINDS)}.")
+        return ("f" if dtype == BFLOAT16 else dtype.kind) in KINDS[kind]
     return bool(dtype == as_dtype(kind))
 
 
