@@ -1,7 +1,7 @@
-"""Exception classes, and the sentence that describes an op's arguments in a message.
+"""Exception classes, and messages that name the op, its arguments and the way out.
 
-Every class also derives from the built-in class a NumPy user would catch, so
-``except ValueError`` around a bad reshape goes on working.
+Every class also derives from the built-in class that a NumPy user would catch, so that
+``except ValueError`` around a bad reshape still works.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ __all__ = [
     "TapeError",
     "TraceError",
     "describe",
-    "plain_text",
     "reraise",
     "saying_where",
 ]
@@ -41,7 +40,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GpugradError(Exception):
-    """The base of every error that gpugrad raises on its own account."""
+    """The base class of gpugrad's errors."""
 
 
 class ArgumentError(GpugradError, ValueError):
@@ -57,7 +56,7 @@ class AxisError(ShapeError, IndexError):
 
 
 class StructureError(ArgumentError, TypeError):
-    """Nested lists, tuples or dicts that should match and do not."""
+    """Nested lists, tuples or dicts whose structures do not match."""
 
 
 class IndexOutOfBoundsError(GpugradError, IndexError):
@@ -69,11 +68,11 @@ class SingularMatrixError(ArgumentError):
 
 
 class DTypeError(GpugradError, TypeError):
-    """A dtype, or a Python type, that the op does not take."""
+    """A dtype, or a Python type, that the op does not accept."""
 
 
 class DeviceError(GpugradError, RuntimeError):
-    """A device that is not there, or arrays on two devices in one op."""
+    """A device that does not answer, or arrays on two devices in one op."""
 
 
 class TapeError(GpugradError, RuntimeError, ValueError):
@@ -93,11 +92,11 @@ class KernelError(GpugradError, RuntimeError):
 
 
 class OutOfMemoryError(GpugradError, MemoryError):
-    """The device has no room for a result."""
+    """The device has too little memory for a result."""
 
 
 class CheckpointError(GpugradError, ValueError):
-    """A checkpoint that is missing, damaged, or of another model."""
+    """A checkpoint that is missing, corrupt, or of another model."""
 
 
 def describe(arrays: Mapping[str, Any], params: Mapping[str, Any] | None = None) -> str:
@@ -193,23 +192,23 @@ _PLAIN: Sequence[tuple[str, str]] = (
     (r"axes don't match array", "axes must name every axis of the array once"),
     (r"data type <class 'numpy\.(\w+)'> not inexact", r"\1 is not a floating-point dtype"),
 )
-"""How NumPy and CuPy put it, with names of their own functions, and how we do."""
+"""Messages of NumPy and CuPy that show their internals, and the plain text instead."""
 
 
-def plain_text(error: Exception, name: str = "") -> str:
+def _plain_text(error: Exception, name: str = "") -> str:
     """The text of an array library's exception, without the library's internals.
 
     Args:
         error: the exception.
         name: of the op, which a library may put first.
 
-    >>> plain_text(ValueError("operands could not be broadcast together with shapes (3,) (4,) "))
+    >>> _plain_text(ValueError("operands could not be broadcast together with shapes (3,) (4,) "))
     'the shapes (3,) and (4,) do not broadcast'
     """
     text = re.sub(r"(?<=\d),(?=\d)", ", ", str(error).rstrip(" ."))  # NumPy writes (2,3)
     text = re.sub(r"^\w+: (?=Input operand)", "", text).removeprefix(f"{name}: ")
     if "operands could not be broadcast together" in text:
-        # "(3,)->(3,newaxis)" is what einsum made of (3,)
+        # in "(3,)->(3,newaxis)" the first shape is the user's
         *shapes, last = dict.fromkeys(re.findall(r"(?<!->)\([\d, ]*\)", text)) or ["given"]
         return f"the shapes {', '.join(shapes)}{' and ' * bool(shapes)}{last} do not broadcast"
     for pattern, plain in _PLAIN:
@@ -223,7 +222,8 @@ def reraise(
 ) -> NoReturn:
     """Raise an error from inside op `name` as a gpugrad error: the op, its arguments, a way out.
 
-    Errors that are no user's fault (of CUDA, of the op's own code) stay what they are, with a note.
+    An error that the arguments do not explain (from CUDA, or a bug in the op) is raised unchanged,
+    with a note.
     """
     if isinstance(error, GpugradError):
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(error)):
@@ -236,7 +236,7 @@ def reraise(
             error.add_note(_FAILED)
         raise error
     kind, way_out = meaning
-    text = plain_text(error, name)
+    text = _plain_text(error, name)
     raise kind(f"{name}: {text}. Got {describe(arrays, params)}. {way_out}".rstrip()) from error
 
 
@@ -267,16 +267,16 @@ _ROOM = (
 )
 
 _FAILED = (
-    "A GPU reports late: what failed may be an earlier launch, which CUDA_LAUNCH_BLOCKING=1 finds. "
-    "After most such errors it takes no more work of this process: start again from a checkpoint."
+    "GPU errors are asynchronous: the cause may be an earlier launch, which CUDA_LAUNCH_BLOCKING=1 "
+    "finds. After most of them this process cannot use the GPU any more: restart from a checkpoint."
 )
 
 memory_of_device: Callable[[], tuple[int, int, int]] | None = None
-"""Bytes of the current GPU: held by arrays, kept by the pool, free. Set by `core.backend`."""
+"""Bytes of the current GPU that arrays hold, that the pool keeps, that are free; of `backend`."""
 
 
 def _memory() -> str:
-    """A sentence on the current GPU's memory. Its allocator has emptied its cache by now."""
+    """How the memory of the current GPU is used. Its allocator has emptied its cache by now."""
     if memory_of_device is None:
         return ""
     held, kept, free = memory_of_device()

@@ -29,7 +29,7 @@ _NAMES = {  # NumPy's name: gpugrad's, where they differ
     "degrees": "rad2deg", "invert": "bitwise_invert", "left_shift": "bitwise_left_shift",
     "radians": "deg2rad", "right_shift": "bitwise_right_shift", "rint": "round",
 }  # fmt: skip
-_REDUCTIONS = {
+_REDUCTIONS = {  # a ufunc whose `reduce` is an op of gpugrad
     "add": "sum",
     "multiply": "prod",
     "maximum": "max",
@@ -38,6 +38,7 @@ _REDUCTIONS = {
     "logical_or": "any",
     "logaddexp": "logsumexp",
 }
+# a ufunc whose `accumulate` is an op of gpugrad
 _ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _ARGUMENTS = {"a_max": "max", "a_min": "min", "reps": "repetitions"}
 _UFUNC_DEFAULTS: dict[str, Any] = {

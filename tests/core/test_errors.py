@@ -7,7 +7,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.core import backend
-from gpugrad.errors import DTypeError, ShapeError, plain_text
+from gpugrad.errors import DTypeError, ShapeError, _plain_text
 
 C = gg.constant
 A, B, V = np.ones((2, 3), np.float32), np.ones((4, 5), np.float32), np.ones(4, np.float32)
@@ -131,7 +131,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_text_of_a_library_is_made_plain(text):
-    assert plain_text(ValueError(text)) == TEXTS[text]
+    assert _plain_text(ValueError(text)) == TEXTS[text]
 
 
 @pytest.mark.parametrize("name", ["add", "matmul", "sum"])
