@@ -21,7 +21,6 @@ from gpugrad.core.backend import BFLOAT16 as bfloat16
 from gpugrad.core.devices import Device, device, devices, set_device
 from gpugrad.function.control.api import cond, scan, while_loop
 from gpugrad.transforms.custom import custom_gradient, custom_jvp, grad_pass_through, implicit_diff
-from gpugrad.core.determinism import deterministic, set_deterministic
 from gpugrad.core.dlpack import from_dlpack
 from gpugrad.core.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
 from gpugrad.errors import OutOfMemoryError
@@ -30,7 +29,9 @@ from gpugrad.function import function
 from gpugrad.autodiff.graph import Graph, gradients
 from gpugrad.array_api.info import VERSION as __array_api_version__
 from gpugrad.array_api.info import __array_namespace_info__
-from gpugrad.kernels.libraries.cublaslt import get_matmul_precision, set_matmul_precision
+from gpugrad.core.settings import (
+    deterministic, get_matmul_precision, set_deterministic, set_matmul_precision,
+)
 from gpugrad.registry.record import OPS, Op, elementwise, no_gradient, op
 
 from gpugrad.ops.nn.activations import (
@@ -153,7 +154,8 @@ from gpugrad.transforms.recompute import recompute_grad
 from gpugrad.autodiff.arguments import AggregationMethod, UnconnectedGradients
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, constant, convert_to_tensor
+from gpugrad.core.convert import constant, convert_to_tensor
+from gpugrad.core.tensor import Tensor
 from gpugrad.transforms.derivatives import (
     batch_jacobian, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp,
 )

@@ -1,8 +1,7 @@
 """Fourier, cosine and sine transforms: ``gg.fft.fft(x)``.
 
-The functions of the array API's ``fft`` with its names and arguments, the two-dimensional ones
-of NumPy, and SciPy's cosine and sine transforms. All are differentiable, to any order; single
-precision stays single.
+The functions of the array API's ``fft`` namespace, NumPy's two-dimensional transforms, and SciPy's
+cosine and sine transforms. All are differentiable, to any order; single precision stays single.
 """
 
 from gpugrad.ops.fft.dct import dct, dst, idct, idst

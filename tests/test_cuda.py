@@ -241,7 +241,7 @@ def test_a_stream_of_another_library_is_used(cuda, waits):
     with gg.cuda.stream(Theirs(), device=cuda) as s:
         assert s.ptr == 0xABC
     assert gg.cuda.stream(s).ptr == 0xABC
-    with pytest.raises(ArgumentError, match="a int is no stream"):
+    with pytest.raises(ArgumentError, match="a int is not a stream"):
         gg.cuda.stream(7)
 
 

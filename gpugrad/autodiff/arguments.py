@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpugrad.core import nest
+from gpugrad.core.convert import constant
 from gpugrad.core.devices import full_beside
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, constant, tensor, wrap
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, GpugradError, ShapeError, reraise
 
 __all__ = [

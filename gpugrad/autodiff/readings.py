@@ -74,7 +74,7 @@ class _OnMixedArrays(LogReading):
         op, _, ids, shapes_and_dtypes, saved, params = entry
         rules = (op.masked if self._masked else op.rules) or op.spread(len(ids))
         xp = self._reading(g, saved, params)
-        if op.kind == "elementwise" and xp is not NUMPY and not xp.wraps:
+        if op.kind == "elementwise" and xp is not NUMPY and not xp.nesting:
             wanted = [r is not None and i in needed for i, r in zip(ids, rules, strict=True)]
             rules, shapes_and_dtypes = for_ops.gradients(
                 op, rules, g, saved, shapes_and_dtypes, wanted

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,7 +17,6 @@ import numpy as np
 from gpugrad.errors import DTypeError
 
 __all__ = [
-    "ALONE",
     "ARRAYS",
     "BFLOAT16",
     "EXAMPLES",
@@ -35,7 +33,6 @@ __all__ = [
     "between_numbers",
     "cupy",
     "forget",
-    "hang_operators",
     "innermost_array",
     "is_array",
     "is_inexact",
@@ -137,29 +134,6 @@ class TensorReading(Reading):
         return op.eager
 
 
-def hang_operators(kind: type, xp: Reading) -> None:
-    """Give a type that wraps arrays Python's operators: they are the ops of its reading."""
-
-    def operator(name: str, reflected: bool = False) -> Callable[..., Any]:
-        def method(self: Any, *other: Any) -> Any:
-            return getattr(xp, name)(*((*other, self) if reflected else (self, *other)))
-
-        return method
-
-    for symbol, name in {
-        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
-        "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "matmul": "matmul",
-        "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-    }.items():  # fmt: skip
-        setattr(kind, f"__{symbol}__", operator(name))
-        setattr(kind, f"__r{symbol}__", operator(name, reflected=True))
-    for symbol, name in {
-        "neg": "negative", "invert": "bitwise_invert", "lt": "less", "le": "less_equal",
-        "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
-    }.items():  # fmt: skip
-        setattr(kind, f"__{symbol}__", operator(name))
-
-
 NUMPY = LibraryReading("numpy", lambda: np, "scipy")
 TENSOR: Reading = TensorReading("tensor")
 READINGS: dict[type, Reading] = {np.ndarray: NUMPY}
@@ -232,16 +206,6 @@ def on_gpu(x: Any) -> bool:
     while hasattr(x, "inner") and not hasattr(x, "stacked"):
         x = x.inner
     return type(x) in READINGS and not READINGS[type(x)].nesting and type(x) is not np.ndarray
-
-
-class _Holder:
-    def __init__(self) -> None:
-        self.held = object()
-
-
-_holder = _Holder()
-ALONE = sys.getrefcount(_holder.held)
-"""What `sys.getrefcount` says of what one attribute holds, and nothing else."""
 
 
 # ---- dtypes ------------------------------------------------------------------------------

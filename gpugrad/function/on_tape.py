@@ -20,8 +20,8 @@ from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_array, is_inexact
 from gpugrad.core.devices import default_device, full_beside
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
-from gpugrad.core.training import is_training, training
 from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature

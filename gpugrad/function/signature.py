@@ -9,14 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core import backend, devices, nest
+from gpugrad.core import backend, devices, nest, settings
 from gpugrad.core.backend import BFLOAT16, is_array
-from gpugrad.core.determinism import deterministic
 from gpugrad.core.tensor import Tensor, tensor, wrap
-from gpugrad.core.training import is_training
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels.libraries.cublaslt import get_matmul_precision
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Names", "Signature"]
@@ -26,8 +23,6 @@ Names = str | int | Sequence[str | int]
 
 _EXACT = frozenset((float, complex, *(np.dtype(c).type for c in "efdgFDG"), BFLOAT16.type))
 """Types of numbers that are compared by repr: -0.0 == 0.0, and nan != nan."""
-
-_SETTINGS = ("the default device", "the matmul precision", "set_deterministic", "nn.training")
 
 
 class Signature:
@@ -97,9 +92,8 @@ class Signature:
                 parts.append((at, array.shape, array.dtype, device))
             else:
                 parts.append(_value(leaf))
-        device, precision = devices.default_device(), get_matmul_precision()
-        settings = device, precision, deterministic(), is_training()
-        return (*forms, tuple(parts), settings, statics), arrays
+        in_force = settings.key(devices.default_device)
+        return (*forms, tuple(parts), in_force, statics), arrays
 
     def inputs(
         self, trace: Tracing, args: Any, keywords: Any, wanted: Sequence[Tensor]
@@ -183,9 +177,8 @@ class Signature:
                     f"{path}, which is static: {was}, then {now_is}. If it takes many values, do "
                     "not declare it static"
                 )
-        settings = zip(_SETTINGS, before[3], now[3], strict=True)
         changes += [
-            f"{name}: {a}, then {b}. Call it under one" for name, a, b in settings if a != b
+            f"{name}: {a}, then {b}. Call it under one" for name, a, b in before[3].changes(now[3])
         ]
         return changes
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from gpugrad.core import nest
 from gpugrad.core.backend import SCALARS, is_array
+from gpugrad.core.convert import constant
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, constant, tensor, wrap
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError, ShapeError, StructureError, TraceError
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF, READINGS
-from gpugrad.core.devices import copied, formulas_on
+from gpugrad.core.devices import copy_array, formulas_on
 from gpugrad.core.variable import Variable
 
 __all__ = [
@@ -83,7 +83,7 @@ def state_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def flat(array: Any) -> Any:
     """A 1-D view of a C-contiguous array, or a copy of another; complex as pairs of reals."""
     if not array.flags.c_contiguous:
-        array = copied(array)
+        array = copy_array(array)
     line = array.reshape(-1)
     return line.view(state_dtype(line.dtype)) if line.dtype.kind == "c" else line
 

@@ -24,8 +24,8 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array, is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
-from gpugrad.core.training import is_training, training
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
 from gpugrad.trace.array import running

@@ -651,7 +651,7 @@ def test_numpy_reads_a_tensor_that_nobody_watches():
 
 
 def test_numpy_casts_no_tensor_without_a_copy():
-    with pytest.raises(ValueError, match="float32 does not become float64 uncopied"):
+    with pytest.raises(ValueError, match="float32 to float64 needs a copy"):
         np.asarray(C([1.0]), dtype=np.float64, copy=False)
     assert np.asarray(C([1.0]), dtype=np.float32, copy=False).tolist() == [1.0]
 

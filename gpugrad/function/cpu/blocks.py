@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.core.threads import spread, workers
+from gpugrad.core.threads import run_parallel, workers
 from gpugrad.function.cpu.source import Names, compile_function
 from gpugrad.trace.program import Program, Step, Value
 
@@ -169,7 +169,7 @@ def compile_group(group: Group) -> Callable[..., list[Any]]:
         parts = max(1, min(4 * workers(), math.prod(shape) * len(group.steps) // PART))
         step = -(-n // parts // rows) * rows
         jobs = [(at, min(at + step, n), inputs, results) for at in range(0, n, step)]
-        partial_sums = spread(part, jobs)
+        partial_sums = run_parallel(part, jobs)
         outputs = [r.reshape(v.shape) for r, v in zip(results, outs, strict=True)]
         for column, step_ in zip(zip(*partial_sums, strict=True), group.sums, strict=True):
             outputs.append(np.asarray(sum(column), step_.outs[0].dtype))

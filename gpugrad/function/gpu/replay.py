@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY, Reading
-from gpugrad.core.devices import copied, formulas_on
+from gpugrad.core.devices import copy_array, formulas_on
 from gpugrad.errors import reraise
 from gpugrad.function.gpu.flow import Flow, flow_of
 from gpugrad.function.gpu.in_place import moved_in_place
@@ -286,7 +286,7 @@ class Launches:
             arrays = [known[at] for at in run.reads]
             if run.remembers:
                 pairs = zip(run.reads, arrays, strict=True)
-                arrays = [copied(a) if at in self._flow.lent else a for at, a in pairs]
+                arrays = [copy_array(a) if at in self._flow.lent else a for at, a in pairs]
             results.append(run(arrays))
         return results
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import weakref
 
-from gpugrad.core.backend import ALONE
-from gpugrad.core.devices import copied
+from gpugrad.core.devices import copy_array
+from gpugrad.core.tensor import ALONE
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.runtime.graphs import beside
 
@@ -60,7 +60,7 @@ class VariableMemory:
     def _separate(self) -> None:
         """Take new memory that nothing else sees."""
         self._published = self.variable._data
-        self.own, self._room = copied(self._published), None
+        self.own, self._room = copy_array(self._published), None
         self._is_separate = True
         self.version += 1
 

@@ -9,9 +9,11 @@ import numpy as np
 
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import TENSOR
+from gpugrad.core.convert import constant
 from gpugrad.core.dlpack import from_cuda_memory, from_dlpack
+from gpugrad.core.from_python import no_part_lost
 from gpugrad.core.samples import calls, uniform
-from gpugrad.core.tensor import Tensor, constant, no_part_lost, tensor, wrap
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
 from gpugrad.registry.record import op
 

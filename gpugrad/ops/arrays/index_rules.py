@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import ARRAYS, NUMPY, SCALARS
-from gpugrad.core.determinism import deterministic
 from gpugrad.core.devices import device_of, host
+from gpugrad.core.settings import deterministic
 from gpugrad.core.tensor import Tensor, index_parts
 from gpugrad.errors import DeviceError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.ops.arrays.index_vmap import array_of
