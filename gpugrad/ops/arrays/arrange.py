@@ -134,6 +134,13 @@ def tile(xp, x, /, repetitions):
     return xp.lib.tile(x, reps)
 
 
+_REPEATS = shaped(
+    ([(2, 3)], {"repeats": 2}), ([(2, 3)], {"repeats": 2, "axis": -1}),
+    ([(2, 3)], {"repeats": [1, 0, 2], "axis": 1}), ([(2, 2)], {"repeats": (1, 2, 0, 3)}),
+    ([()], {"repeats": 3}), ([(2,)], {"repeats": 0}), ([(2, 2)], {"repeats": [2], "axis": 0}),
+)  # fmt: skip
+
+
 def _counts(repeats):
     """`repeats` as an int, or as a list of ints."""
     counts = repeats.tolist() if hasattr(repeats, "tolist") else repeats
@@ -165,15 +172,7 @@ def _repeat_batch(xp, batched, x, *, repeats, axis):
 @moves(
     vjp=[_repeat_vjp],
     batch=_repeat_batch,
-    samples=shaped(
-        ([(2, 3)], {"repeats": 2}),
-        ([(2, 3)], {"repeats": 2, "axis": -1}),
-        ([(2, 3)], {"repeats": [1, 0, 2], "axis": 1}),
-        ([(2, 2)], {"repeats": (1, 2, 0, 3)}),
-        ([()], {"repeats": 3}),
-        ([(2,)], {"repeats": 0}),
-        ([(2, 2)], {"repeats": [2], "axis": 0}),
-    ),
+    samples=_REPEATS,
     errors=[
         ([np.ones(3)], {"repeats": [1, 2], "axis": 0}, ShapeError, "repeat"),
         ([np.ones(3)], {"repeats": 2, "axis": 1}, AxisError, "repeat.*axis 1"),

@@ -53,6 +53,17 @@ def _index_samples(*cases):
     return shaped(*(([shape], {"index": index}) for shape, index in cases))
 
 
+_READS = _index_samples(
+    ((4,), 1), ((2, 3), -1), ((2, 3), (slice(None), 1)), ((2, 3, 2), (Ellipsis, 0)),
+    ((5,), slice(None, None, -2)), ((2, 3), (None, slice(0, 1))), ((), ()), ((0, 2), slice(1)),
+    ((2, 3), (1, 2)), ((4,), [0, 2, 0]), ((3, 2), np.array([[0, -1], [1, 0]])),
+    ((2, 3), ([0, 1, 1], [2, -1, 2])), ((2, 3), (slice(None), np.array([1, 1]))),
+    ((2, 3, 2), (np.array([0, 1]), slice(None), np.array([1, 0]))),
+    ((4,), np.array([True, False, True, False])), ((2, 2), np.array([[True, False], [True, True]])),
+    ((3,), np.array([], dtype=int)),
+)  # fmt: skip
+
+
 def _getitem_kernel(xp, x, *, index):
     if not has_arrays(index):
         return NotImplemented
@@ -65,25 +76,7 @@ def _getitem_kernel(xp, x, *, index):
     batch=getitem_batch,
     ref=lambda x, index: x[index],
     cuda=_getitem_kernel,
-    samples=_index_samples(
-        ((4,), 1),
-        ((2, 3), -1),
-        ((2, 3), (slice(None), 1)),
-        ((2, 3, 2), (Ellipsis, 0)),
-        ((5,), slice(None, None, -2)),
-        ((2, 3), (None, slice(0, 1))),
-        ((), ()),
-        ((0, 2), slice(1)),
-        ((2, 3), (1, 2)),
-        ((4,), [0, 2, 0]),
-        ((3, 2), np.array([[0, -1], [1, 0]])),
-        ((2, 3), ([0, 1, 1], [2, -1, 2])),
-        ((2, 3), (slice(None), np.array([1, 1]))),
-        ((2, 3, 2), (np.array([0, 1]), slice(None), np.array([1, 0]))),
-        ((4,), np.array([True, False, True, False])),
-        ((2, 2), np.array([[True, False], [True, True]])),
-        ((3,), np.array([], dtype=int)),
-    ),
+    samples=_READS,
     errors=[
         ([np.ones(3)], {"index": 3}, IndexOutOfBoundsError, r"getitem: index 3.*\(3,\)"),
         ([np.ones(3)], {"index": [0, -4]}, IndexOutOfBoundsError, "getitem: index -4"),
@@ -208,9 +201,6 @@ def index_add(xp, x, values, /, *, index):
         values: array that broadcasts to the shape of ``x[index]``.
         index: as for `getitem`.
 
-    Returns:
-        Tensor of the shape and dtype of `x`.
-
     >>> print(gg.index_add([1.0, 1.0, 1.0], [1.0, 2.0, 4.0], index=[0, 2, 0]))
     [6. 1. 3.]
     """
@@ -243,9 +233,6 @@ def index_fill(xp, x, /, *, index, value=0):
     Args:
         index: as for `getitem`.
         value: a Python number.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
 
     >>> print(gg.index_fill([1.0, 2.0, 3.0], index=[0, 2], value=5.0))
     [5. 2. 5.]
@@ -345,9 +332,6 @@ def index_put(xp, x, values, /, *, index):
         values: array that broadcasts to the shape of ``x[index]``.
         index: as for `getitem`.
 
-    Returns:
-        Tensor of the shape and dtype of `x`.
-
     >>> print(gg.index_put([1.0, 1.0, 1.0], [2.0, 3.0, 4.0], index=[0, 2, 0]))
     [4. 1. 3.]
     """
@@ -374,9 +358,6 @@ def setitem(xp, x, value, /, *, index):
         value: array that broadcasts to the shape of ``x[index]``, or a number. Of several writes
             to an element the last stays, and it alone gets a gradient.
         index: as for `getitem`.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
 
     >>> print(gg.setitem([1.0, 2.0, 3.0], 0.0, index=slice(2)))
     [0. 0. 3.]

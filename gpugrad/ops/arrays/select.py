@@ -280,13 +280,17 @@ _SOME_ZEROS = calls(
 )
 
 
-@op(
-    differentiable=False,
-    kinds="fi",
-    samples=_SOME_ZEROS,
-    batch=length_by_values("argwhere", "Use x != 0 instead."),
-    errors=NOT_NUMBERS,
-)
+def _nonzero_op(forward):
+    return op(
+        differentiable=False,
+        kinds="fi",
+        samples=_SOME_ZEROS,
+        batch=length_by_values(forward.__name__, "Use x != 0 instead."),
+        errors=NOT_NUMBERS,
+    )(forward)
+
+
+@_nonzero_op
 def argwhere(xp, x, /):
     """Indices of the elements that are not 0, one row each; their gradient is None.
 
@@ -302,13 +306,7 @@ def argwhere(xp, x, /):
     return xp.lib.argwhere(x)
 
 
-@op(
-    differentiable=False,
-    kinds="fi",
-    samples=_SOME_ZEROS,
-    batch=length_by_values("flatnonzero", "Use x != 0 instead."),
-    errors=NOT_NUMBERS,
-)
+@_nonzero_op
 def flatnonzero(xp, x, /):
     """Indices of the elements that are not 0, in row-major order; their gradient is None.
 

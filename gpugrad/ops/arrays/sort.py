@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -257,12 +258,10 @@ def _partition_samples(rng):
         yield args, {"kth": (0, 1, -1, [0, 1])[k], **keywords}
 
 
-@op(
-    kinds="fi",
-    samples=_partition_samples,
-    errors=_KTH,
-    ref=lambda x, kth, axis=-1: np.sort(x, axis=axis),
-)
+_partition_op = functools.partial(op, kinds="fi", samples=_partition_samples, errors=_KTH)
+
+
+@_partition_op(ref=lambda x, kth, axis=-1: np.sort(x, axis=axis))
 def partition(xp, x, /, kth, axis=-1):
     """Put the k-th smallest element in its sorted place: smaller ones before it, larger after it.
 
@@ -284,12 +283,7 @@ def partition(xp, x, /, kth, axis=-1):
     return xp.sort(x, axis=axis)
 
 
-@op(
-    kinds="fi",
-    samples=_partition_samples,
-    errors=_KTH,
-    ref=lambda x, kth, axis=-1: np.argsort(x, axis=axis, stable=True),
-)
+@_partition_op(ref=lambda x, kth, axis=-1: np.argsort(x, axis=axis, stable=True))
 def argpartition(xp, x, /, kth, axis=-1):
     """Indices that partition an array as `partition` does; their gradient is None.
 
