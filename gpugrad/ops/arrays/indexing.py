@@ -297,17 +297,13 @@ def _index_put_reference(x, values, index):
     return out
 
 
-_PUT_SAMPLES = shaped(
-    ([(4,), ()], {"index": 1}),
-    ([(2, 3), (2,)], {"index": (slice(None), 1)}),
-    ([(4,), (3,)], {"index": [0, 2, 0]}),
-    ([(3, 2), (2,)], {"index": np.array([1, -2, 1])}),
-    ([(3,), (1,)], {"index": np.array([True, False, True])}),
-    ([(2, 3), (1, 1, 3)], {"index": 0}),
-    ([(2, 3), (3,)], {"index": ([0, 1, 0], [2, -1, -1])}),
-    ([(), ()], {"index": ()}),
+_WRITES = shaped(
+    ([(4,), ()], {"index": 1}), ([(2, 3), (2,)], {"index": (slice(None), 1)}),
+    ([(4,), (3,)], {"index": [0, 2, 0]}), ([(3, 2), (2,)], {"index": np.array([1, -2, 1])}),
+    ([(3,), (1,)], {"index": np.array([True, False, True])}), ([(2, 3), (1, 1, 3)], {"index": 0}),
+    ([(2, 3), (3,)], {"index": ([0, 1, 0], [2, -1, -1])}), ([(), ()], {"index": ()}),
     ([(2, 2), (3,)], {"index": np.array([[True, False], [True, True]])}),
-)
+)  # fmt: skip
 
 
 @op(
@@ -316,7 +312,7 @@ _PUT_SAMPLES = shaped(
     batch=write_batch("index_put"),
     kinds="fc",
     ref=_index_put_reference,
-    samples=_PUT_SAMPLES,
+    samples=_WRITES,
     errors=[
         ([np.ones(3), np.ones(2)], {"index": slice(3)}, ShapeError, "index_put.*broadcast"),
         ([np.ones(3), 1.0], {"index": 3}, IndexOutOfBoundsError, "index_put: index 3"),
@@ -344,7 +340,7 @@ def index_put(xp, x, values, /, *, index):
     keeps_half=True,
     kinds="fc",
     ref=_index_put_reference,
-    samples=_PUT_SAMPLES,
+    samples=_WRITES,
     errors=[
         ([np.ones(3), np.ones(2)], {"index": slice(3)}, ShapeError, "broadcast"),
         ([np.ones(3), 1.0], {"index": 3}, IndexOutOfBoundsError, "index 3 is out of bounds"),
