@@ -12,8 +12,6 @@ from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.ops._axes import as_tuple
 from gpugrad.ops.arrays.shape import moves, need_matrices
 
-# ---- moving along an axis ----------------------------------------------------------------
-
 
 @moves(
     vjp=[lambda xp, g, axis: xp.flip(g, axis=axis)],
@@ -78,9 +76,6 @@ def roll(xp, x, /, shift, axis=None):
     if not all(hasattr(s, "__index__") for s in as_tuple(shift)):  # NumPy truncates
         raise DTypeError(f"roll: shift must be an int, or a tuple of ints, got {shift!r:.60}.")
     return xp.lib.roll(x, shift, axis=axis)
-
-
-# ---- copies ------------------------------------------------------------------------------
 
 
 def _tile_vjp(xp, g, x_shape, repetitions):
@@ -194,14 +189,12 @@ def repeat(xp, x, /, repeats, axis=None):
     return xp.lib.repeat(x, _counts(repeats), axis=axis)
 
 
-# ---- triangles and diagonals -------------------------------------------------------------
-
 _SOME_MATRICES = shaped(
     ([(3, 3)], {}), ([(2, 3)], {"k": 1}), ([(2, 3, 2)], {"k": -1}), ([(0, 2)], {})
 )
 
 
-def _triangle(name, doc):
+def _triangle(name, summary, value):
     """`tril` or `triu`."""
 
     def triangle(xp, x, /, k=0):
@@ -209,7 +202,15 @@ def _triangle(name, doc):
         part = getattr(xp.lib, name)(x, k=k)
         return part.astype(x.dtype, copy=False)  # CuPy turns bfloat16 into float32
 
-    triangle.__doc__ = doc
+    triangle.__doc__ = f"""{summary}
+
+Args:
+    x: array of shape (..., m, n).
+    k: the diagonal; 0 is the main one, positive ones lie above it.
+
+>>> print(gg.{name}([[1.0, 2.0], [3.0, 4.0]]))
+{value}
+"""
     return moves(
         vjp=[lambda xp, g, k: getattr(xp, name)(g, k=k)],
         name=name,
@@ -219,30 +220,16 @@ def _triangle(name, doc):
     )(triangle)
 
 
-_TRIANGLE_ARGS = """
-Args:
-    x: array of shape (..., m, n).
-    k: the diagonal; 0 is the main one, positive ones lie above it.
-"""
-
 tril = _triangle(
     "tril",
-    f"""Lower triangle of matrices: elements above the k-th diagonal become 0.
-{_TRIANGLE_ARGS}
->>> print(gg.tril([[1.0, 2.0], [3.0, 4.0]]))
-[[1. 0.]
- [3. 4.]]
-""",
+    "Lower triangle of matrices: elements above the k-th diagonal become 0.",
+    "[[1. 0.]\n [3. 4.]]",
 )
 
 triu = _triangle(
     "triu",
-    f"""Upper triangle of matrices: elements below the k-th diagonal become 0.
-{_TRIANGLE_ARGS}
->>> print(gg.triu([[1.0, 2.0], [3.0, 4.0]]))
-[[1. 2.]
- [0. 4.]]
-""",
+    "Upper triangle of matrices: elements below the k-th diagonal become 0.",
+    "[[1. 2.]\n [0. 4.]]",
 )
 
 

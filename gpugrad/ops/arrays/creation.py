@@ -90,8 +90,8 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
     Args:
         shape: int or tuple of ints.
         fill_value: a number, or a 0-d Tensor, which receives gradients.
-        dtype: that of the value if None.
-        device: if None the default device, or that of a Tensor.
+        dtype: the dtype of the value if None.
+        device: if None the default device, or the device of a Tensor.
 
     Raises:
         ShapeError: `fill_value` is more than one number.
@@ -111,7 +111,7 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
     dtype = value.dtype if dtype is None else backend.as_dtype(dtype)
     no_part_lost("full", value.dtype, dtype)
     if dtype.kind in "iu" and not np.isfinite(value.numpy()):
-        raise DTypeError(f"full: {dtype} cannot represent {fill_value}.")
+        raise DTypeError(f"full: {fill_value} cannot be represented in {dtype}.")
     return _full("full", shape, fill_value, dtype, device)
 
 

@@ -41,9 +41,6 @@ def broadcast_shapes(*shapes):
     return _axes.broadcast_shapes("broadcast_shapes", shapes)
 
 
-# ---- triangles and diagonals -------------------------------------------------------------
-
-
 def _triangle_indices(name, which, diagonals, columns):
     """`tril_indices` or `triu_indices`."""
 
@@ -144,9 +141,6 @@ def diag_indices_from(arr):
             f"diag_indices_from: arr needs two or more axes of one length; its shape is {x.shape}."
         )
     return diag_indices(x.shape[0], x.ndim, device=x.device)
-
-
-# ---- flat indices ------------------------------------------------------------------------
 
 
 @saying_where

@@ -257,9 +257,6 @@ def segment_min(xp, data, segment_ids, /, num_segments):
     return _scatter_reduce(xp, "segment_min", "minimum", math.inf, *args)
 
 
-# ---- products ----------------------------------------------------------------------------
-
-
 def _products_before(xp, x, rows):
     """For each element the product of those before it with the same row; `rows` is sorted.
 

@@ -30,8 +30,6 @@ def length_by_values(name, way_out):
 
 _MASK_INSTEAD = "Use gg.where(condition, x, 0) instead."
 
-# ---- by a condition ----------------------------------------------------------------------
-
 
 def _compress_vjp(xp, g, condition, x_shape, axis):
     shape = (math.prod(x_shape),) if axis is None else tuple(x_shape)
@@ -268,9 +266,6 @@ def choose(a, choices, mode="raise"):
     [1. 4.]
     """
     return _choose([a, *choices], mode=mode)
-
-
-# ---- finding elements --------------------------------------------------------------------
 
 
 _SOME_ZEROS = calls(

@@ -194,9 +194,6 @@ def unique(
     return results[0] if len(results) == 1 else tuple(results)
 
 
-# ---- membership and sets -----------------------------------------------------------------
-
-
 def _isin_batch(xp, batched, x, test, *, assume_unique, invert):
     if not batched[1]:
         return xp.isin(x, test, assume_unique, invert)

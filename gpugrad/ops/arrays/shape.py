@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.ops._axes import as_tuple
 from gpugrad.registry.record import op
 
-NOT_NUMBERS = [(["text"], {}, DTypeError, "number")]
+NOT_NUMBERS: list[Any] = [(["text"], {}, DTypeError, "number")]
 """The error of an op that accepts every array."""
 
 moves = functools.partial(op, linear=True, keeps_half=True, kinds="fc")
@@ -29,9 +30,6 @@ def need_matrices(name, x):
     """ShapeError if `x` has fewer than two axes."""
     if x.ndim < 2:
         raise ShapeError(f"{name}: a matrix (..., m, n) is needed, but the shape is {x.shape}.")
-
-
-# ---- the same elements in another shape --------------------------------------------------
 
 
 _RESHAPE_BACK = [lambda xp, g, x_shape: xp.reshape(g, x_shape)]
@@ -180,9 +178,6 @@ def squeeze(xp, x, /, axis=None):
     return x.squeeze(axis)
 
 
-# ---- the order of axes -------------------------------------------------------------------
-
-
 def _permute_dims_vjp(xp, g, axes):
     axes = [a % len(axes) for a in axes]
     return xp.permute_dims(g, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
@@ -311,9 +306,6 @@ def swapaxes(xp, x, /, axis1, axis2):
     return x.swapaxes(axis1, axis2)
 
 
-# ---- broadcasting ------------------------------------------------------------------------
-
-
 def _broadcast_to_batch(xp, batched, x, *, shape):
     shape = as_tuple(shape)
     ones = (1,) * (len(shape) + 1 - x.ndim)
@@ -397,9 +389,6 @@ def sum_to(xp, x, /, shape):
             raise ShapeError(f"sum_to: the shape {shape} does not broadcast to {x.shape}.")
         axes += tuple(i for i in range(lead, x.ndim) if shape[i - lead] != x.shape[i])
     return (xp.add_reduce(x, axis=axes, keepdims=True) if axes else x).reshape(shape)
-
-
-# ---- dtype -------------------------------------------------------------------------------
 
 
 def _astype_vjp(xp, g, x_dtype):

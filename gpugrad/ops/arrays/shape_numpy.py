@@ -14,8 +14,6 @@ from gpugrad.registry.record import op
 
 _ANY = shaped(([(3,)], {}), ([()], {}), ([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0,)], {}))
 
-# ---- the order of axes -------------------------------------------------------------------
-
 
 @op(
     kinds="fci",
@@ -79,9 +77,6 @@ def rollaxis(xp, x, /, axis, start=0):
     return xp.moveaxis(x, axis, start - 1 if axis < start else start)
 
 
-# ---- a minimum number of axes ------------------------------------------------------------
-
-
 def _at_least(name, new_shape, returns, example):
     """An op for one array, and the function that applies it to each of its arguments."""
 
@@ -128,7 +123,6 @@ atleast_3d = _at_least(
     ">>> gg.atleast_3d([1.0, 2.0]).shape\n(1, 2, 1)",
 )
 
-# ---- flips and rotations -----------------------------------------------------------------
 
 _PLANES = shaped(([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2)], {}))
 
@@ -198,9 +192,6 @@ def rot90(xp, x, /, k=1, axes=(0, 1)):
     if k % 4 == 1:
         return xp.swapaxes(xp.flip(x, axis=second), first, second)
     return xp.flip(xp.swapaxes(x, first, second), axis=second)
-
-
-# ---- diagonals ---------------------------------------------------------------------------
 
 
 _DIAGONALS = shaped(

@@ -238,9 +238,6 @@ def top_k(xp, x, /, k, *, axis=-1):
     return xp.lib.take_along_axis(x, indices, axis=axis), indices
 
 
-# ---- partitions, several keys, complex numbers -------------------------------------------
-
-
 def _check_kth(name, n, kth):
     for k in kth if isinstance(kth, (list, tuple)) else [kth]:
         if not -n <= k < n:

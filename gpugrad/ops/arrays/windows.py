@@ -96,9 +96,13 @@ def _windows_ref(x, size, axis=-1, step=1, dilation=1):
     return windows[(*starts, slice(None, None, dilation))]
 
 
-def _windows_batch(xp, batched, x, *, size, axis, step, dilation):
-    axis = axis + 1 if axis >= 0 else axis
-    return xp.windows(x, size, axis=axis, step=step, dilation=dilation)
+def _shift_axis(name):
+    """The vmap rule: an axis that counts from the front moves by the batch axis."""
+
+    def batch(xp, batched, x, *, axis, **params):
+        return getattr(xp, name)(x, axis=axis + 1 if axis >= 0 else axis, **params)
+
+    return batch
 
 
 @moves(
@@ -108,7 +112,7 @@ def _windows_batch(xp, batched, x, *, size, axis, step, dilation):
         )
     ],
     ref=_windows_ref,
-    batch=_windows_batch,
+    batch=_shift_axis("windows"),
     samples=shaped(
         ([(5,)], {"size": 2}),
         ([(6, 2)], {"size": 2, "axis": 0, "step": 3}),
@@ -163,11 +167,6 @@ def _overlap_add_ref(x, *, axis, length, step=1, dilation=1):
     return np.moveaxis(out, -1, axis % ndim)
 
 
-def _overlap_add_batch(xp, batched, x, *, axis, length, step, dilation):
-    axis = axis + 1 if axis >= 0 else axis
-    return xp.overlap_add(x, axis=axis, length=length, step=step, dilation=dilation)
-
-
 @op(
     vjp=[
         lambda xp, g, x_shape, axis, step, dilation: xp.windows(
@@ -177,7 +176,7 @@ def _overlap_add_batch(xp, batched, x, *, axis, length, step, dilation):
     linear=True,
     kinds="fc",
     ref=_overlap_add_ref,
-    batch=_overlap_add_batch,
+    batch=_shift_axis("overlap_add"),
     cuda=kernels.overlap_add,
     samples=shaped(
         ([(4, 2)], {"axis": 0, "length": 5}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from gpugrad.errors import ArgumentError
 from gpugrad.ops.special.common import of_order, scipy_op
 from gpugrad.registry.record import elementwise, op
 
-_POSITIVE = {"singular": True, "domain": (0.3, 4)}
+_POSITIVE: dict[str, Any] = {"singular": True, "domain": (0.3, 4)}
 
 gamma = scipy_op("gamma(x)", lambda xp, out, x: out * xp.digamma(x), **_POSITIVE)(
     doc="Gamma function: (x - 1)! for an integer `x`.", example=("[1.0, 5.0]", "[ 1. 24.]")
