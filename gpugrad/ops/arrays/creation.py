@@ -341,7 +341,7 @@ def to_device(xp, x, /, *, device, source):
     """Copy an array to another device; the op behind ``x.to_device(device)``.
 
     Args:
-        device: the device to copy to.
+        device: the device to copy to; DeviceError if it does not exist.
         source: the device of `x`, to which the gradient is copied back.
 
     >>> print(gg.constant([1.0, 2.0]).to_device("cpu"))

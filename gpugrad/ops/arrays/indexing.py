@@ -198,7 +198,8 @@ def index_add(xp, x, values, /, *, index):
     """A copy of `x` with values added at an index; values at repeated indices all count.
 
     Args:
-        values: array that broadcasts to the shape of ``x[index]``.
+        values: array that broadcasts to the shape of ``x[index]``; not float for an integer `x`,
+            not complex for a real one.
         index: as for `getitem`.
 
     >>> print(gg.index_add([1.0, 1.0, 1.0], [1.0, 2.0, 4.0], index=[0, 2, 0]))
@@ -232,7 +233,7 @@ def index_fill(xp, x, /, *, index, value=0):
 
     Args:
         index: as for `getitem`.
-        value: a Python number.
+        value: a Python number; not a float for an integer `x`, not complex for a real one.
 
     >>> print(gg.index_fill([1.0, 2.0, 3.0], index=[0, 2], value=5.0))
     [5. 2. 5.]
@@ -325,7 +326,8 @@ def index_put(xp, x, values, /, *, index):
     Of several writes to an element the last stays.
 
     Args:
-        values: array that broadcasts to the shape of ``x[index]``.
+        values: array that broadcasts to the shape of ``x[index]``; not float for an integer `x`,
+            not complex for a real one.
         index: as for `getitem`.
 
     >>> print(gg.index_put([1.0, 1.0, 1.0], [2.0, 3.0, 4.0], index=[0, 2, 0]))
@@ -351,8 +353,9 @@ def setitem(xp, x, value, /, *, index):
     """A copy of `x` with a value written at an index: `x` after ``x[index] = value``.
 
     Args:
-        value: array that broadcasts to the shape of ``x[index]``, or a number. Of several writes
-            to an element the last stays, and it alone gets a gradient.
+        value: array that broadcasts to the shape of ``x[index]``, or a number; not float for an
+            integer `x`, not complex for a real one. Of several writes to an element the last
+            stays, and it alone gets a gradient.
         index: as for `getitem`.
 
     >>> print(gg.setitem([1.0, 2.0, 3.0], 0.0, index=slice(2)))

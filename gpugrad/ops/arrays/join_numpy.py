@@ -69,7 +69,7 @@ def hstack(xp, arrays, /):
     """Join arrays horizontally: along axis 1, vectors along axis 0.
 
     Args:
-        arrays: list of arrays, whose shapes differ along that axis only; numbers count as vectors.
+        arrays: non-empty list of arrays that differ along that axis only; numbers count as vectors.
 
     Returns:
         Tensor.
@@ -87,7 +87,7 @@ def vstack(xp, arrays, /):
     """Join arrays vertically: along axis 0, vectors as rows.
 
     Args:
-        arrays: list of arrays, whose shapes differ along that axis only.
+        arrays: non-empty list of arrays, whose shapes differ along that axis only.
 
     Returns:
         Tensor.
@@ -106,8 +106,8 @@ def dstack(xp, arrays, /):
     """Join arrays in depth: along axis 2, like the channels of an image.
 
     Args:
-        arrays: list of arrays, whose shapes differ along that axis only; a vector counts as
-            (1, n, 1), a matrix as (m, n, 1).
+        arrays: non-empty list of arrays, whose shapes differ along that axis only; a vector
+            counts as (1, n, 1), a matrix as (m, n, 1).
 
     Returns:
         Tensor.
@@ -127,7 +127,7 @@ def column_stack(xp, arrays, /):
     """Join vectors as the columns of a matrix; matrices horizontally.
 
     Args:
-        arrays: list of arrays of one or two axes, of equal length along axis 0.
+        arrays: non-empty list of arrays of one or two axes, of equal length along axis 0.
 
     Returns:
         Tensor of two axes.

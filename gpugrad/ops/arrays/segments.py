@@ -67,6 +67,7 @@ def _errors(name):
     errors=[
         ([np.array([3])], {"num_segments": 3}, IndexOutOfBoundsError, "segment_rows.*id 3"),
         ([np.ones(3)], {"num_segments": 3}, DTypeError, "segment_rows.*integers"),
+        ([np.array([0])], {"num_segments": -1}, ArgumentError, "num_segments=-1"),
     ],
 )
 def segment_rows(xp, segment_ids, /, *, num_segments):

@@ -422,9 +422,6 @@ def _astype(xp, x, /, dtype, *, copy=True):
         dtype: a dtype, or its name; complex numbers cannot be cast to real ones.
         copy: ignored, since tensors are immutable; part of the array API.
 
-    Returns:
-        Tensor of the shape of `x`.
-
     >>> print(gg.astype([1.5, -2.5], "int64"))
     [ 1 -2]
     """

@@ -187,6 +187,7 @@ def _overlap_add_ref(x, *, axis, length, step=1, dilation=1):
     errors=[
         ([np.ones((3, 2))], {"axis": 0, "length": 3}, ShapeError, r"\(3, 2\).*from 4"),
         ([np.ones((3, 2))], {"axis": 1, "length": 4}, AxisError, "axis 1"),
+        ([np.ones((3, 2))], {"axis": 0, "length": 4, "step": 0}, ArgumentError, "step=0"),
         ([np.ones(3)], {"axis": 0, "length": 3}, ShapeError, r"overlap_add.*\(3,\)"),
     ],
 )
@@ -244,6 +245,7 @@ def overlap_add(xp, x, /, *, axis, length, step=1, dilation=1):
         ([np.ones((2, 3))], {"window_shape": 2}, ShapeError, "one length for each axis"),
         ([np.ones(2)], {"window_shape": 3}, ShapeError, r"windows.*\(2,\)"),
         ([np.ones(2)], {"window_shape": 1, "axis": 1}, AxisError, "axis 1"),
+        ([np.ones(2)], {"window_shape": 0}, ArgumentError, "size=0"),
     ],
 )
 def sliding_window_view(xp, x, /, window_shape, axis=None):

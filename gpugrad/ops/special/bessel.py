@@ -10,8 +10,6 @@ import numpy as np
 
 from gpugrad.ops.special.common import of_order, scipy_op
 
-# ---- of order 0 and 1 ---------------------------------------------------------------------
-
 
 def _divide(xp, value, x, at_zero):
     """`value` / x, and its limit at 0."""
@@ -89,8 +87,6 @@ y1 = scipy_op(
     doc="Bessel function of the second kind, of order 1: -inf at 0, NaN below.",
     example=("[1.0, 2.0]", "[-0.7812128 -0.1070324]"),
 )
-
-# ---- of any order -------------------------------------------------------------------------
 
 
 def _orders(low, high, integers):

@@ -13,8 +13,7 @@ from gpugrad.errors import DTypeError
 from gpugrad.ops.special.common import double, has, horner, of_order, scipy_op
 from gpugrad.registry.record import elementwise, op
 
-# ---- complete elliptic integrals of m, the square of the modulus ---------------------------
-#
+# Complete elliptic integrals of m, the square of the modulus:
 # K' = (K - D) / (2 (1 - m)), E' = -D / 2 with D = (K - E) / m: no cancellation.
 
 
@@ -107,7 +106,6 @@ ellipe = scipy_op(
     example=("[0.0, 0.5]", "[1.5707964 1.3506439]"),
 )
 
-# ---- exponential and trigonometric integrals -----------------------------------------------
 
 exp1 = scipy_op(
     "exp1(x)", lambda xp, x: -xp.exp(-x) / x, kinds="fc", singular=True, domain=(0.3, 3)
@@ -189,9 +187,6 @@ def shichi(xp, x, /):
     1.0572509 0.8378669
     """
     return xp.special.shichi(x)
-
-
-# ---- the dilogarithm -----------------------------------------------------------------------
 
 
 def _spence(xp, x):

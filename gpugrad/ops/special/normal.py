@@ -113,7 +113,6 @@ log_ndtr = scipy_op(
     example=("[-100.0, 0.0]", "[-5.0055244e+03 -6.9314718e-01]"),
 )
 
-# ---- gelu --------------------------------------------------------------------------------
 
 _BLOCK = 2**16
 """Elements per block, so that twenty passes over a block stay in the cache."""
@@ -186,7 +185,6 @@ gelu_slope = elementwise(
     example=("[0.0, 100.0]", "[0.5 1. ]"),
 )
 
-# ---- the tanh form -----------------------------------------------------------------------
 
 _ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
 _CUBE = 0.044715 * _ROOT_2_OVER_PI
