@@ -19,6 +19,7 @@ from gpugrad.errors import (
 )
 from gpugrad.ops import _axes
 from gpugrad.ops.arrays.grids import from_numpy
+from gpugrad.ops.arrays.index_rules import check_range
 from gpugrad.registry.record import op
 
 
@@ -285,9 +286,5 @@ def checked_index(xp, x, /, *, length):
     >>> print(gg.checked_index([0, 2], length=3))
     [0 2]
     """
-    if x.size and (int(x.min()) < 0 or int(x.max()) >= length):
-        worst = int(x.max()) if int(x.max()) >= length else int(x.min())
-        raise IndexOutOfBoundsError(
-            f"checked_index: index {worst} is out of bounds for an axis of length {length}."
-        )
+    check_range("checked_index", x, length, axis=0, first=0)
     return x

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.ops.special.common import of_order, scipy_op
+from gpugrad.ops.special.common import library_of_order, scipy_op
 
 
 def _divide(xp, value, x, at_zero):
@@ -104,7 +104,7 @@ def _orders(low, high, integers):
 
 def _order_op(signature, domain, vjp, vjp_of_order=...):
     """`scipy_op` for a function of an order and x, of which only x has a gradient."""
-    forward, samples = of_order(signature[:-6]), _orders(*domain, vjp_of_order is None)
+    forward, samples = library_of_order(signature[:-6]), _orders(*domain, vjp_of_order is None)
     return scipy_op(signature, forward=forward, samples=samples, vjp=[vjp_of_order, vjp])
 
 

@@ -18,7 +18,7 @@ from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, names_in, op
 
 
-def has(xp, name):
+def library_has(xp, name):
     """Whether the array library's ``special`` has a function."""
     return hasattr(xp.special, name)
 
@@ -27,7 +27,7 @@ def library(name):
     """A forward that calls a function of the array library's ``special``."""
 
     def forward(xp, *arrays):
-        if not has(xp, name):
+        if not library_has(xp, name):
             raise DeviceError(
                 f"{name}: cupyx.scipy.special lacks it, so it runs on the CPU only. Move its "
                 "arguments there with x.to_device('cpu')."
@@ -48,7 +48,7 @@ def scipy_op(signature, *d, forward=None, **rules):
     return functools.partial(elementwise, signature, d=d or None, **rules)
 
 
-def of_order(name):
+def library_of_order(name):
     """`library` for a function of an order and `x`, where integer orders do not widen float32."""
     function = library(name)
 

@@ -10,7 +10,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import grid, shaped
 from gpugrad.errors import ArgumentError
-from gpugrad.ops.special.common import of_order, scipy_op
+from gpugrad.ops.special.common import library_of_order, scipy_op
 from gpugrad.registry.record import elementwise, op
 
 _POSITIVE: dict[str, Any] = {"singular": True, "domain": (0.3, 4)}
@@ -70,7 +70,7 @@ def _order_samples(rng):
 
 polygamma = scipy_op(
     "polygamma(n, x)",
-    forward=of_order("polygamma"),
+    forward=library_of_order("polygamma"),
     vjp=[None, lambda xp, g, n, x: xp.masked_multiply(g, xp.polygamma(n + 1, x))],
     samples=_order_samples,
 )(

@@ -22,7 +22,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
-from gpugrad.ops.special.common import double, has, scipy_op
+from gpugrad.ops.special.common import double, library_has, scipy_op
 from gpugrad.ops.special.incomplete_gamma import DECAY, add_node_axis, integrate, mask_limits
 from gpugrad.registry.record import elementwise, op
 
@@ -258,7 +258,7 @@ betainc = scipy_op(
 
 
 def _betaincc(xp, a, b, x):
-    if has(xp, "betaincc"):
+    if library_has(xp, "betaincc"):
         return xp.special.betaincc(a, b, x)
     return xp.special.betainc(b, a, 1 - x)  # by symmetry: CuPy has no betaincc
 

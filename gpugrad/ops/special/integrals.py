@@ -10,7 +10,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import DTypeError
-from gpugrad.ops.special.common import double, has, horner, of_order, scipy_op
+from gpugrad.ops.special.common import double, horner, library_has, library_of_order, scipy_op
 from gpugrad.registry.record import elementwise, op
 
 # Complete elliptic integrals of m, the square of the modulus:
@@ -77,7 +77,7 @@ def _ellipkm1_p(xp, out, p):
 
 
 def _ellipe(xp, m):
-    if has(xp, "ellipe"):
+    if library_has(xp, "ellipe"):
         return xp.special.ellipe(m)
     end, dtype = m == 1, xp.lib.result_type(m, xp.lib.float32)
     m = xp.lib.where(end, 0.0, m)
@@ -135,8 +135,10 @@ def _expn_samples(rng):
         yield [np.asarray(n) if shape else n, np.asarray(rng.uniform(0.5, 3, shape))], {}
 
 
-expn = scipy_op("expn(n, x)", forward=of_order("expn"), vjp=[None, _expn_x], samples=_expn_samples)(
-    doc="Integral of exp(-x t) / t^n from 1 to infinity, for an integer `n`, without a gradient.",
+expn = scipy_op(
+    "expn(n, x)", forward=library_of_order("expn"), vjp=[None, _expn_x], samples=_expn_samples
+)(
+    doc="Integral of exp(-x t) / t^n from 1 to infinity; `n` is an integer, without a gradient.",
     example=("1, [1.0, 2.0]", "[0.2193839 0.0489005]"),
 )
 
@@ -195,7 +197,7 @@ def _spence(xp, x):
     Li2(u) = w - w^2 / 4 + the sum of B_2k w^(2k + 1) / (2k + 1)!, after u = 1 - x has been mapped
     to [-1, 1/2] by Li2(u) = pi^2 / 6 - log(u) log(1 - u) - Li2(1 - u) and its analog for 1 / x.
     """
-    if has(xp, "spence"):
+    if library_has(xp, "spence"):
         return xp.special.spence(x)
     lib = xp.lib
     x, dtype = double(xp, x)

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.ops.special.common import double, has, horner, scipy_op
+from gpugrad.ops.special.common import double, horner, library_has, scipy_op
 from gpugrad.registry.record import elementwise
 
 _ROOT_PI, _ROOT_2, _ROOT_2PI = math.sqrt(math.pi), math.sqrt(2), math.sqrt(2 * math.pi)
@@ -46,7 +46,7 @@ def _dawsn(xp, x):
     Rybicki 1989, "Dawson's integral and the sampling theorem". Samples lie around the even
     multiple of h nearest to x, so that their number does not depend on x.
     """
-    if has(xp, "dawsn"):
+    if library_has(xp, "dawsn"):
         return xp.special.dawsn(x)
     lib, h = xp.lib, 0.25
     x, dtype = double(xp, x)
