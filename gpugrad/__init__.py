@@ -58,7 +58,8 @@ from gpugrad.ops.nn.cross_entropy import (
     sparse_softmax_cross_entropy_grad,
 )
 from gpugrad.ops.math.cumulative import (
-    cumulative_sum, cumulative_prod, cumsum, cumprod, recurrence,
+    cumulative_sum, cumulative_prod, cumsum, cumprod, recurrence, cumulative_max, cumulative_min,
+    cumulative_logsumexp,
 )
 from gpugrad.ops.math.differences import diff, ediff1d, gradient, trapezoid, cumulative_trapezoid
 from gpugrad.ops.math.einsum import einsum
@@ -95,10 +96,9 @@ from gpugrad.ops.math.nan_reductions import (
     nansum, nanprod, nancumsum, nancumprod, nanmean, nanvar, nanstd, nanmax, nanmin, nanargmax,
     nanargmin,
 )
-from gpugrad.ops.nn.softmax import (
-    mse, softmax, softmax_grad, log_softmax, log_softmax_grad, binary_cross_entropy_with_logits,
-    one_hot,
-)
+from gpugrad.ops.nn.losses import mse
+from gpugrad.ops.nn.losses_binary import binary_cross_entropy_with_logits
+from gpugrad.ops.nn.softmax import softmax, softmax_grad, log_softmax, log_softmax_grad, one_hot
 from gpugrad.ops.linalg.norms import vector_norm, matrix_norm
 from gpugrad.ops.math.numeric import (
     fabs, fmax, fmin, heaviside, lerp, nan_to_num, divmod_ as divmod, modf, frexp, ldexp,
@@ -109,7 +109,9 @@ from gpugrad.ops.arrays.pad import pad
 from gpugrad.ops.math.polynomials import (
     polyadd, polysub, polymul, polydiv, polyint, poly, polyfit, roots,
 )
-from gpugrad.ops.math.products import matmul, vecdot, dot, tensordot, outer, kron, cross, trace
+from gpugrad.ops.math.products import (
+    matmul, vecdot, dot, tensordot, outer, kron, cross, trace, matvec, vecmat, inner, vdot,
+)
 from gpugrad.ops.math.quantiles import (
     quantile, percentile, median, nanquantile, nanpercentile, nanmedian,
 )
@@ -122,7 +124,6 @@ from gpugrad.ops.math.reduction import (
     any_ as any, all_ as all, count_nonzero,
 )
 from gpugrad.ops.arrays.resize import resize, append, delete, insert, trim_zeros
-from gpugrad.ops.math.running import cumulative_max, cumulative_min, cumulative_logsumexp
 from gpugrad.ops.arrays.segments import (
     segment_sum, segment_mean, segment_sqrt_n, segment_max, segment_min, segment_prod,
 )
@@ -148,7 +149,6 @@ from gpugrad.ops.arrays.join_numpy import (
     dsplit,
 )
 from gpugrad.ops.math.statistics import ptp, average, cov, corrcoef
-from gpugrad.ops.math.vectors import matvec, vecmat, inner, vdot
 from gpugrad.ops.arrays.windows import sliding_window_view
 from gpugrad.random import set_seed
 from gpugrad.transforms.recompute import recompute_grad

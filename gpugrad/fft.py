@@ -5,10 +5,24 @@ of NumPy, and SciPy's cosine and sine transforms. All are differentiable, to any
 precision stays single.
 """
 
-from gpugrad.ops.fft.complex import fft, fft2, fftn, ifft, ifft2, ifftn
 from gpugrad.ops.fft.dct import dct, dst, idct, idst
 from gpugrad.ops.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from gpugrad.ops.fft.real import hfft, ihfft, irfft, irfft2, irfftn, rfft, rfft2, rfftn
+from gpugrad.ops.fft.transforms import (
+    fft,
+    fft2,
+    fftn,
+    hfft,
+    ifft,
+    ifft2,
+    ifftn,
+    ihfft,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftn,
+)
 
 __all__ = [
     "dct",

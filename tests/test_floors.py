@@ -1,10 +1,9 @@
 """The house: a folder imports only from folders above it in the list; no circles."""
 
 import ast
+import functools
 import graphlib
 from pathlib import Path
-
-import pytest
 
 HOUSE = Path(__file__).parents[1] / "gpugrad"
 
@@ -30,9 +29,9 @@ MODULES = {
     ".".join(("gpugrad", *p.relative_to(HOUSE).with_suffix("").parts)).removesuffix(".__init__"): p
     for p in sorted(HOUSE.rglob("*.py"))
 }
-EACH_MODULE = pytest.mark.parametrize("module", MODULES)
 
 
+@functools.cache
 def _imports(path):
     """(module or module.name, line, whether in a function) of every import in a file."""
 
@@ -47,7 +46,7 @@ def _imports(path):
         for child in ast.iter_child_nodes(node):
             yield from walk(child, inside)
 
-    return walk(ast.parse(path.read_text()), False)
+    return list(walk(ast.parse(path.read_text()), False))
 
 
 def _home(name):
@@ -93,12 +92,12 @@ def test_a_file_at_the_root_is_a_public_namespace():
         assert _exported(HOUSE / f"{name}.py"), f"gpugrad/{name}.py has no __all__"
 
 
-@EACH_MODULE
-def test_module_imports_from_the_floors_before_it(module):
-    _check_order(module, FLOORS)
-    folder = module.split(".")[1:2]
-    if folder and folder[0] in SHELVES:
-        _check_order(module, SHELVES[folder[0]], tuple(folder))
+def test_every_module_imports_from_the_floors_before_its_own():
+    for module in MODULES:
+        _check_order(module, FLOORS)
+        folder = module.split(".")[1:2]
+        if folder and folder[0] in SHELVES:
+            _check_order(module, SHELVES[folder[0]], tuple(folder))
 
 
 def test_imports_never_go_in_a_circle():
@@ -112,22 +111,21 @@ def test_imports_never_go_in_a_circle():
     graphlib.TopologicalSorter(graph).prepare()  # CycleError names the modules
 
 
-@EACH_MODULE
-def test_imports_stand_at_the_top(module):
-    for name, line, inside in _imports(MODULES[module]):
-        if inside:
-            assert name.partition(".")[0] in OPTIONAL, (
-                f"{MODULES[module].relative_to(HOUSE.parent)}:{line} imports {name} inside a "
-                "function: only optional libraries are imported late."
-            )
+def test_imports_stand_at_the_top_of_a_module():
+    late = [
+        f"{path.relative_to(HOUSE.parent)}:{line} imports {name}"
+        for path in MODULES.values() for name, line, inside in _imports(path)
+        if inside and name.partition(".")[0] not in OPTIONAL
+    ]  # fmt: skip
+    assert not late, "only optional libraries are imported inside a function"
 
 
-@EACH_MODULE
-def test_cupy_is_imported_in_backend_and_kernels_only(module):
-    if module == "gpugrad.core.backend" or module.startswith("gpugrad.kernels."):
-        return
-    for name, line, _ in _imports(MODULES[module]):
-        assert name.partition(".")[0] not in ("cupy", "cupyx"), f"{module}:{line}"
+def test_cupy_is_imported_in_backend_and_kernels_only():
+    for module, path in MODULES.items():
+        if module == "gpugrad.core.backend" or module.startswith("gpugrad.kernels."):
+            continue
+        for name, line, _ in _imports(path):
+            assert name.partition(".")[0] not in ("cupy", "cupyx"), f"{module}:{line}"
 
 
 def _exported(path):

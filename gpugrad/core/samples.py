@@ -40,10 +40,11 @@ def grid(n: int, domain: Domain = (-2.0, 2.0)) -> Sampler:
 
 
 def shaped(*cases: Any, domain: Domain = (-2.0, 2.0)) -> Sampler:
-    """Arrays of given shapes: each case is shapes and keywords, ``([(2, 3)], {"axis": 0})``."""
+    """Arrays of given shapes: a case is ``[(2, 3)]``, with keywords ``([(2, 3)], {"axis": 0})``."""
 
     def sampler(rng: np.random.Generator) -> Iterator[Sample]:
-        for shapes, keywords in cases:
+        for case in cases:
+            shapes, keywords = case if isinstance(case, tuple) else (case, {})
             yield [_draw(rng, domain, s) for s in shapes], dict(keywords)
 
     return sampler
@@ -77,11 +78,12 @@ def uniform(rng: np.random.Generator, *shape: int, low: float = -2.0, high: floa
     return _draw(rng, (low, high), shape)
 
 
-def calls(*makers: Callable[[np.random.Generator], Sample]) -> Sampler:
-    """Samples written by hand: functions of the generator, each giving one."""
+def calls(*makers: Callable[[np.random.Generator], Sample | list[Any]]) -> Sampler:
+    """Samples written by hand: functions of the generator, each giving one (or its arguments)."""
 
     def sampler(rng: np.random.Generator) -> Iterator[Sample]:
         for make in makers:
-            yield make(rng)
+            sample = make(rng)
+            yield sample if isinstance(sample, tuple) else (sample, {})
 
     return sampler

@@ -24,7 +24,8 @@ from gpugrad.ops.nn.pooling_average import (
     avg_pool1d, avg_pool2d, avg_pool3d, lp_pool1d, lp_pool2d, lp_pool3d,
 )
 from gpugrad.ops.nn.losses_binary import (
-    binary_cross_entropy, bce_with_logits_loss, sigmoid_focal_loss,
+    binary_cross_entropy, binary_cross_entropy_with_logits, bce_with_logits_loss,
+    sigmoid_focal_loss, multilabel_soft_margin_loss, multilabel_margin_loss,
 )
 from gpugrad.ops.nn.normalization_channels import (
     batch_norm, group_norm, instance_norm, local_response_norm,
@@ -40,18 +41,14 @@ from gpugrad.ops.math.elementwise import tanh
 from gpugrad.ops.nn.activations_gated import glu, swiglu, geglu, reglu, prelu, softmin, sparsemax
 from gpugrad.ops.nn.layers import linear, bilinear, embedding, embedding_bag
 from gpugrad.ops.nn.losses import (
-    mse_loss, l1_loss, huber_loss, smooth_l1_loss, log_cosh_loss, poisson_nll_loss,
-    gaussian_nll_loss, kl_div_loss,
+    mse, mse_loss, l1_loss, huber_loss, smooth_l1_loss, log_cosh_loss,
+    poisson_nll_loss, gaussian_nll_loss, kl_div_loss, kl_div_loss as kl_div,
 )
-from gpugrad.ops.nn.losses import kl_div_loss as kl_div
 from gpugrad.ops.nn.losses_margin import (
     hinge_loss, squared_hinge_loss, hinge_embedding_loss, soft_margin_loss, margin_ranking_loss,
     multi_margin_loss, cosine_embedding_loss, triplet_margin_loss,
 )
-from gpugrad.ops.nn.losses_multilabel import multilabel_soft_margin_loss, multilabel_margin_loss
-from gpugrad.ops.nn.softmax import (
-    mse, softmax, log_softmax, binary_cross_entropy_with_logits, one_hot,
-)
+from gpugrad.ops.nn.softmax import softmax, log_softmax, one_hot
 from gpugrad.ops.nn.normalization import layer_norm, rms_norm
 from gpugrad.ops.nn.patches import unfold, fold, pixel_shuffle, pixel_unshuffle, channel_shuffle
 from gpugrad.ops.nn.pooling_max import max_pool1d, max_pool2d, max_pool3d

@@ -220,7 +220,9 @@ def raw_kernel(
         shared: bytes of dynamic shared memory.
         dtypes: of the first array, for which the kernel runs; else the formula does. All floats if
             the source is a template, else float32. Other floating-point arrays must agree.
-        record: what `gg.op` takes: ``vjp=``, ``samples=``, ``ref=``, ``errors=``, ...
+        record: what `gg.op` takes: ``vjp=``, ``samples=``, ``ref=``, ``errors=``, ... A CUDA graph
+            may hold the launch; ``captures=False`` forbids it where `grid`, `scalars` or `results`
+            read values.
 
     Raises:
         ArgumentError: the source has no kernel of the op's name, or there is such an op already.

@@ -36,6 +36,7 @@ from gpugrad.core.samples import grid
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.registry.docs import complete
+from gpugrad.registry.fields import Replay
 from gpugrad.registry.on_arrays import bare_function, through_float32
 from gpugrad.registry.on_tensors import eager_function
 from gpugrad.registry.rules import DeclaredRules, Rule
@@ -64,7 +65,7 @@ class _Readings(dict[type, Callable[..., Any]]):
         return self[kind](*arrays, **params)
 
 
-class Op(DeclaredRules):
+class Op(DeclaredRules, Replay):
     """One operation: its forward, its derivative rules, its samples and its documentation.
 
     Attributes:
@@ -110,6 +111,7 @@ class Op(DeclaredRules):
         errors: Sequence[Any] = (),
         doc: str = "",
         home: str = "",
+        **replay: Any,
     ) -> None:
         ps = signature.parameters
         arrays = tuple(arrays or (n for n, p in ps.items() if p.kind is p.POSITIONAL_ONLY))
@@ -120,6 +122,8 @@ class Op(DeclaredRules):
             name, arrays, params, vjp=vjp, jvp=jvp, masked=masked, partials=partials,
             singular=singular, variadic=variadic,
         )  # fmt: skip
+        Replay.__init__(self, **replay)
+        self.by_element = self.by_element or kind == "elementwise"
         self.forward, self.kind, self.signature = forward, kind, signature
         self.linear, self.differentiable = linear, differentiable
         self.outputs, self.unused = outputs, frozenset(unused)
@@ -129,7 +133,10 @@ class Op(DeclaredRules):
         self.kinds = kinds
         self.samples, self.errors = samples, tuple(errors)
         self.ref = f"numpy.{name}" if ref is None else ref
-        self.doc = doc and complete(doc, arrays, params, self.errors, kind == "elementwise")
+        ours = home.startswith("gpugrad.")  # whose claims about shapes the tests check
+        self.doc = doc and complete(
+            doc, arrays, params, self.errors, kind == "elementwise", keeps_shape=ours
+        )
         self.optional = frozenset(n for n in arrays if ps[n].default is None)
         self.impl = _Readings(name)
         self.opened = forward  # a composite's body, as it runs on recorded Tensors
@@ -214,6 +221,7 @@ def elementwise(
     cuda: Callable[..., Any] | None = None,
     doc: str,
     example: tuple[str, str],
+    **replay: Any,
 ) -> Callable[..., Tensor]:
     """Declare an elementwise op; return its eager function.
 
@@ -229,6 +237,7 @@ def elementwise(
         domain: interval of the samples' values, or one for each array.
         kinds, samples, ref, errors: see `Op`.
         cuda: as for `op`.
+        replay: what `gg.function` asks, as for `op`; `by_element` is true.
         doc: what it computes; the docstring adds what all elementwise ops have in common.
         example: arguments, and what printing the result gives.
 
@@ -258,7 +267,7 @@ def elementwise(
             ref=f"numpy.{forward}" if ref is None and isinstance(forward, str) else ref,
             errors=errors or _elementwise_errors(len(arrays), kinds),
             home=sys._getframe(1).f_globals["__name__"],
-            doc=f"{doc}\n\n>>> print(gg.{name}({example[0]}))\n{example[1]}\n",
+            doc=f"{doc}\n\n>>> print(gg.{name}({example[0]}))\n{example[1]}\n", **replay,
         )
     )  # fmt: skip
 
@@ -299,6 +308,7 @@ def op(
     samples: Any = None,
     ref: Any = None,
     errors: Sequence[Any] = (),
+    **replay: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a primitive (with `vjp`) or composite op from its forward; a decorator.
 
@@ -334,6 +344,10 @@ def op(
             returns what the forward does, or NotImplemented for what the kernel does not do. It
             runs first on CuPy arrays.
         kinds, samples, ref, errors: see `Op`.
+        replay: what `gg.function` asks: ``captures=True`` says that a CUDA graph may hold the
+            forward, where it is kernel launches only: it reads no values on the host and copies no
+            array from there. That is known of an op with a `cuda` launcher. See
+            `gpugrad.registry.fields.Replay` for ``view=``, ``by_element=`` and the others.
 
     Raises:
         ArgumentError: there is an op of that name already.
@@ -368,7 +382,7 @@ def op(
                 unused=unused, variadic=variadic, keeps_half=keeps_half, whole=whole, batch=batch,
                 cuda=cuda, kinds=kinds, samples=samples, ref=ref, errors=errors,
                 home=forward.__module__,
-                doc=inspect.cleandoc(forward.__doc__ or ""),
+                doc=inspect.cleandoc(forward.__doc__ or ""), **replay,
             )
         )  # fmt: skip
 

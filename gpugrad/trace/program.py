@@ -150,15 +150,12 @@ class Step:
         return found
 
 
-_BY_VALUES = frozenset(("argwhere", "compress", "flatnonzero", "unique_all"))
-
-
 def by_values(step: Step) -> bool:
     """Whether values that differ between runs say how long the result of a step is."""
-    if step.name == "getitem":
+    if step.op.length_by_values == "index":
         deciding = [v for v in step.inputs[1:] if v.dtype.kind == "b"]  # masks
     else:
-        deciding = step.inputs[:1] if step.name in _BY_VALUES else []
+        deciding = step.inputs[:1] if step.op.length_by_values else []
     return any(v.constant is None for v in deciding)
 
 

@@ -49,7 +49,7 @@ def test_an_error_comes_out_and_nothing_runs_on_behind_it():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_forked_process_has_threads_of_its_own():
     text = (
-        "import os, threading, warnings; from gpugrad import pool\n"
+        "import os, threading, warnings; from gpugrad.core import threads as pool\n"
         "pool.workers = lambda: 2\n"
         "def run(): b = threading.Barrier(2, timeout=10); pool.spread(b.wait, [(), ()])\n"
         "run()\n"

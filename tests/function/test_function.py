@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from steps import loss_and_gradient
 
 import gpugrad as gg
+from gpugrad.core import nest
 from gpugrad.core.devices import gpu_count
 from gpugrad.errors import SingularMatrixError, TraceError
 from gpugrad.function.passes import PASSES
@@ -86,9 +87,7 @@ def much(x, y):
 def test_every_pass_alone_and_every_other_without_it_give_the_same(f, passes):
     traced = gg.function(f, passes=passes)
     for k in range(3):
-        for a, b in zip(
-            gg.nest.flatten(traced(X + k, Y)), gg.nest.flatten(f(X + k, Y)), strict=True
-        ):
+        for a, b in zip(nest.flatten(traced(X + k, Y)), nest.flatten(f(X + k, Y)), strict=True):
             near(a, b, 1e-11)
 
 

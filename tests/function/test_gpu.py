@@ -11,7 +11,7 @@ from needs import needs_shim
 from steps import training_step
 
 import gpugrad as gg
-from gpugrad.core import backend, devices
+from gpugrad.core import backend, devices, nest
 from gpugrad.core.devices import gpu_count
 from gpugrad.function.passes.in_place import overwriting
 from gpugrad.kernels.libraries import cublaslt
@@ -175,7 +175,7 @@ def test_products_of_sixteen_bits_take_gelu_and_its_gradient_along(dtype, rng):
     used = {int(call["desc"].get(7, 1)) for call in binding.calls}
     assert {cublaslt.EPILOGUES[n] for n in ("gelu_aux_bias", "dgelu_bgrad")} <= used
     assert "gelu" not in " ".join(s.name for s in plan_of(traced).replay.program.steps if s.op)
-    for a, d in zip(gg.nest.flatten(found), gg.nest.flatten(desired), strict=True):
+    for a, d in zip(nest.flatten(found), nest.flatten(desired), strict=True):
         assert a.dtype == d.dtype
         d = d.numpy().astype(float)
         np.testing.assert_allclose(a.numpy().astype(float), d, 5e-2, 2e-2 * np.abs(d).max())
@@ -282,9 +282,9 @@ def test_a_cross_entropys_gradient_takes_the_scores_memory_where_nobody_sees(rng
     ):  # fmt: skip
         function = gg.function(step)
         there, here = ([gg.constant(a, device=d) for a in arrays] for d in ("cuda:0", "cpu"))
-        desired = gg.nest.flatten(step(*here, then))
+        desired = nest.flatten(step(*here, then))
         for _ in range(3):
-            for a, d in zip(gg.nest.flatten(function(*there, then)), desired, strict=True):
+            for a, d in zip(nest.flatten(function(*there, then)), desired, strict=True):
                 if d is not None:
                     np.testing.assert_allclose(a.numpy(), d.numpy(), 1e-5, 1e-6)
         program = plan_of(function).replay.program

@@ -9,13 +9,14 @@ from typing import Any
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.passes.rewrite import Rewriter
+from gpugrad.registry.fields import Replay
 from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.program import Program
 
 __all__ = ["Own", "without_own"]
 
 
-class Own:
+class Own(Replay):
     """Stands in the place of an op, in a step that hands on the results of such a call.
 
     The step takes the results, the call's inputs and what the gradient reads, and gives the

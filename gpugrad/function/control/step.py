@@ -37,6 +37,7 @@ from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Sub
 from gpugrad.function.control.tracing import Inner, blank
 from gpugrad.function.on_tape import known
+from gpugrad.registry.fields import Replay
 from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.array import Traced, running, trace_stopped, unwrapped
 from gpugrad.trace.program import OtherwiseError, Program, Step, Undo, Value
@@ -47,7 +48,7 @@ __all__ = ["Staged"]
 About = Sequence[tuple[tuple[int, ...], Any]]
 
 
-class Staged:
+class Staged(Replay):
     """A function of Tensors that is one step of a program; stands there in place of an op.
 
     Args:

@@ -72,7 +72,7 @@ def out_keyword(ufunc: Any) -> str:
 def _is_elementwise(step: Step) -> bool:
     return (
         step.op is not None
-        and (step.op.kind == "elementwise" or step.op.name == "astype")
+        and step.op.by_element
         and step.outs[0].dtype.char not in "eE"  # their formulas round at the end of each op
     )
 

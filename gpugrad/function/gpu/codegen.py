@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpugrad.function.passes.fuse import REDUCTIONS, Kernel, reduction
+from gpugrad.function.passes.fuse import SAME_ELEMENTS, Kernel, reduction
 from gpugrad.kernels.codegen import code as code_module
 from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, compute_dtype
 from gpugrad.kernels.runtime.launch import type_name
@@ -119,10 +119,10 @@ class Reading:
 
     def _step(self, step: Step) -> None:
         (out,) = step.outs
-        if step.op.name in REDUCTIONS and reduction(step):
+        if step.op.reduces and reduction(step):
             code = self._reduced(step)
-        elif step.op.name in ("broadcast_to", "reshape", "expand_dims", "squeeze"):
-            shape = step.inputs[0].shape if step.op.name != "broadcast_to" else out.shape
+        elif step.op.view in SAME_ELEMENTS:
+            shape = step.inputs[0].shape if step.op.view == "reshape" else out.shape
             code = self._arg(step.inputs[0], shape)
         elif step.op.name == "astype":
             code = self._cast(self._arg(step.args[0], out.shape), out.dtype)
@@ -143,7 +143,7 @@ class Reading:
 
     def _reduced(self, step: Step) -> Code:
         (given,), (out,) = step.inputs, step.outs
-        how, of = REDUCTIONS[step.op.name], self._cast(self._arg(given, given.shape), out.dtype)
+        how, of = step.op.reduces, self._cast(self._arg(given, given.shape), out.dtype)
         if of.dtype.kind == "c" or (how in ("max", "min") and of.dtype.kind != "f"):
             raise NoCodeError(f"{how} of {of.dtype}")
         if how == "mean":

@@ -54,7 +54,7 @@ def _plain(kernel: Kernel) -> Callable[[Namespace, Sequence[Any]], list[Any]]:
 
     shapes = [shape(v) for v in kernel.outs]
     means = {k: _count(steps[id(v)]) for k, v in enumerate(kernel.outs)
-             if id(v) in steps and steps[id(v)].op.name == "mean"}  # fmt: skip
+             if id(v) in steps and steps[id(v)].op.reduces == "mean"}  # fmt: skip
     dtypes = [compute_dtype(v.dtype) if k in means else v.dtype for k, v in enumerate(kernel.outs)]
     function = Elementwise("fused", [v.dtype for v in kernel.inputs], formula, dtypes)
 
@@ -115,7 +115,7 @@ class RowWise:
         for k, (code, s) in enumerate(self._of.sums):
             t, out = type_name(code.dtype), type_name(s.outs[0].dtype)
             parameters += [f"const {t}* __restrict__ q{k}", f"{out}* __restrict__ o{k}"]
-            mean = f" / ({t})({_count(s)})" if s.op.name == "mean" else ""
+            mean = f" / ({t})({_count(s)})" if s.op.reduces == "mean" else ""
             if reduction(s) == "column":
                 lines.append(
                     f"for (int j = blockIdx.x * blockDim.x + threadIdx.x; j < {self._of.columns}; "

@@ -19,7 +19,7 @@ from gpugrad.function.passes.dead import remove_dead
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = [
-    "LONG_ROW", "REDUCTIONS", "SAME_ELEMENTS", "Kernel", "axes_of", "fuse", "launches", "reduction",
+    "LONG_ROW", "SAME_ELEMENTS", "Kernel", "axes_of", "fuse", "launches", "reduction",
     "views_apart",
 ]  # fmt: skip
 
@@ -28,13 +28,8 @@ LONG_ROW = 8192
 
 MANY_ROWS = 64
 
-REDUCTIONS = {"sum": "sum", "mean": "mean", "max": "max", "min": "min", "sum_to": "sum"}
-"""Ops that reduce, and how."""
-
-SAME_ELEMENTS = frozenset(("broadcast_to", "reshape", "expand_dims", "squeeze"))
-"""Ops that change nothing but how elements are counted."""
-
-_STRAIGHT = SAME_ELEMENTS - {"broadcast_to"}
+SAME_ELEMENTS = ("reshape", "broadcast")
+"""The views that a kernel makes by counting its elements in another way."""
 
 
 class Kernel(Step):
@@ -92,7 +87,12 @@ class Kernel(Step):
         for step in reversed(self.steps):
             read = {id(v) for s in self.parts for v in s.inputs}
             (out,) = step.outs
-            if step.name in _STRAIGHT and out.view and id(out) in leaving and id(out) not in read:
+            if (
+                step.op.view == "reshape"
+                and out.view
+                and id(out) in leaving
+                and id(out) not in read
+            ):
                 self.steps.remove(step)
                 leaving.update(map(id, step.inputs))
                 found.append(step)
@@ -108,7 +108,7 @@ class Kernel(Step):
         # all readers see one value, not some of them an infinity that others do not
         held = {id(v) for v in self.outs if v.dtype in HALF}
         for step in reversed(self.steps):
-            if step.name in SAME_ELEMENTS and id(step.outs[0]) in held:
+            if step.op.view in SAME_ELEMENTS and id(step.outs[0]) in held:
                 held.update(map(id, step.inputs))
         self.rounded |= held & read.keys()
         names = [s.name for s in every]
@@ -140,7 +140,7 @@ def views_apart(program: Program) -> set[int]:
     """Ids of views whose elements do not lie side by side: transposes, slices, broadcasts."""
     found: set[int] = set()
     for step in program.steps:
-        straight = step.name in _STRAIGHT
+        straight = step.op is not None and step.op.view == "reshape"
         if step.op is not None and not (straight and found.isdisjoint(map(id, step.inputs))):
             found.update(id(v) for v in step.outs if v.view)
     return found
@@ -150,7 +150,7 @@ def axes_of(step: Step) -> tuple[int, ...]:
     """The axes over which a step reduces, sorted."""
     (given, *_), (out,) = step.inputs, step.outs
     n = len(given.shape)
-    if step.op.name == "sum_to":
+    if "axis" not in step.params:  # as of sum_to
         shape = (1,) * (n - len(out.shape)) + out.shape
         return tuple(k for k in range(n) if shape[k] != given.shape[k])
     axis = step.params["axis"]
@@ -163,7 +163,7 @@ def reduction(step: Step) -> str | None:
 
     The last two are sums, as what blocks have found is added up.
     """
-    if step.op is None or step.op.name not in REDUCTIONS or not step.inputs[0].shape:
+    if step.op is None or step.op.reduces is None or not step.inputs[0].shape:
         return None
     shape, axes = step.inputs[0].shape, axes_of(step)
     if 0 in shape:
@@ -174,19 +174,11 @@ def reduction(step: Step) -> str | None:
         how = "row" if math.prod(shape[:-1]) == 1 and shape[-1] <= LONG_ROW else "all"
     elif axes == (n - 1,):
         how = "row"
-    return None if how != "row" and step.op.name in ("max", "min") else how
-
-
-_WITH_PARAMETERS = frozenset((
-    "astype", "celu", "elu", "gelu", "hardshrink", "hardtanh", "leaky_relu", "softplus",
-    "softshrink",
-))  # fmt: skip
-"""Ops that go element by element, and take more than arrays."""
+    return None if how != "row" and step.op.reduces in ("max", "min") else how
 
 
 def _is_elementwise(step: Step) -> bool:
-    op = step.op
-    return op is not None and (op.kind == "elementwise" or op.name in _WITH_PARAMETERS)
+    return step.op is not None and step.op.by_element
 
 
 class _Finder:
@@ -235,7 +227,7 @@ class _Finder:
 
     def _is_rearranged(self, step: Step) -> bool:
         """Whether it gives elements of a kernel another shape, which costs nothing there."""
-        if step.op is None or step.op.name not in SAME_ELEMENTS or not step.inputs:
+        if step.op is None or step.op.view not in SAME_ELEMENTS or not step.inputs:
             return False
         at = self._place.get(id(step.inputs[0]))
         return type(at) is int and isinstance(self.items[at], Kernel)
@@ -272,7 +264,7 @@ class _Finder:
             fits = space.is_full(step.inputs[0].shape)
             return fits and (how != "row" or space.reduces_rows())
         (out,) = step.outs
-        if step.op.name in SAME_ELEMENTS:
+        if step.op.view in SAME_ELEMENTS:
             return self._keeps(space, own[0].shape, out.shape) if own else False
         if space.is_full(out.shape):
             return all(_reaches(v.shape, out.shape) for v in own)
@@ -296,7 +288,7 @@ def _through_broadcasts(program: Program) -> Program:
     """Let elementwise steps read what was broadcast for them, as they broadcast it themselves."""
     made = program.copy()
     source = {id(s.outs[0]): s.inputs[0] for s in program.steps
-              if s.op is not None and s.op.name == "broadcast_to" and s.inputs}  # fmt: skip
+              if s.op is not None and s.op.view == "broadcast" and s.inputs}  # fmt: skip
     for k, step in enumerate(made.steps):
         if not _is_elementwise(step):
             continue

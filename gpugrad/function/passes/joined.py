@@ -19,6 +19,8 @@ class Joined(Step):
     """
 
     __slots__ = ("apart",)
+    overwrites: int | None = None
+    """As of an op: the position of the argument that `run` writes over with ``over=True``."""
 
     def __init__(
         self, name: str, args: Sequence[Any], steps: list[Step], outs: list[Value]
@@ -27,7 +29,7 @@ class Joined(Step):
         self.apart.inputs, self.apart.steps, self.apart.outputs = list(args), steps, outs
         super().__init__(None, args, steps[0].params, outs, name=name)
 
-    def run(self, xp: Namespace, *arrays: Any) -> Any:
+    def run(self, xp: Namespace, *arrays: Any, over: bool = False) -> Any:
         """Their results, of bare arrays, or NotImplemented."""
         raise NotImplementedError
 

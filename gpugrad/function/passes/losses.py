@@ -23,6 +23,7 @@ class _Both(Joined):
     """The arguments are what the gradient is multiplied by, the scores and the labels."""
 
     __slots__ = ()
+    overwrites = 1
 
     def __init__(self, loss: Step, gradient: Step) -> None:
         args = [gradient.args[0], *loss.args]
@@ -31,9 +32,9 @@ class _Both(Joined):
         super().__init__("loss and gradient", args, [loss, gradient], [*loss.outs, *gradient.outs])
         self.params = {"ignore_index": loss.params["ignore_index"]}
 
-    def run(self, xp: Namespace, *arrays: object) -> object:
+    def run(self, xp: Namespace, *arrays: object, over: bool = False) -> object:
         """As of a `Joined`."""
-        return loss_and_gradient(xp, *arrays, **self.params)
+        return loss_and_gradient(xp, *arrays, over=over, **self.params)
 
 
 def with_gradients(program: Program) -> Program:

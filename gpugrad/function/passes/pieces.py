@@ -20,12 +20,10 @@ from gpugrad.core.backend import Namespace
 from gpugrad.function.passes.dead import remove_dead
 from gpugrad.function.passes.readers import Readers
 from gpugrad.function.passes.rewrite import Rewriter
+from gpugrad.ops.arrays.join import AT_ONCE
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["AT_ONCE", "Pieces", "assemble"]
-
-AT_ONCE = 8
-"""Arrays that CuPy joins by a launch each; the addresses of more it copies from the host."""
+__all__ = ["Pieces", "assemble"]
 
 
 class Pieces(Step):

@@ -33,22 +33,6 @@ __all__ = ["CALLS", "STEPS", "moved", "recompute"]
 STEPS = 16
 CALLS = 2
 
-_CHEAP = SAME_ELEMENTS | {
-    "abs", "add", "astype", "ceil", "conj", "copysign", "divide", "divide_no_nan", "equal", "fabs",
-    "floor", "fmax", "fmin", "greater", "greater_equal", "hardsigmoid", "hardswish", "heaviside",
-    "isfinite", "isinf", "isnan", "less", "less_equal", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "masked_divide", "masked_multiply", "maximum", "minimum",
-    "multiply", "multiply_no_nan", "negative", "not_equal", "positive", "reciprocal", "relu",
-    "relu6", "rint", "rsqrt", "sign", "signbit", "softsign", "sqrt", "square", "squared_relu",
-    "stop_gradient", "subtract", "trunc", "where",
-}  # fmt: skip
-
-_CALLED = frozenset((
-    "atan", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "gelu_slope", "gelu_tanh_slope",
-    "log", "log1p", "log2", "log10", "log_sigmoid", "mish", "power", "quick_gelu", "selu",
-    "sigmoid", "silu", "sin", "sinh", "tanh", "tanhshrink",
-))  # fmt: skip
-
 
 def recompute(program: Program) -> Program:
     """The fused program with kernels that make values again; the given one does not change."""
@@ -186,6 +170,7 @@ def _again(
         return None
     stops = stops | set(map(id, kernel.inputs))
     chain: list[Step] = []
+    calls = 0
     needed, read = {id(v): v}, dict[int, Value]()
     for step in reversed(source.steps):
         (out,) = step.outs
@@ -199,11 +184,12 @@ def _again(
             continue
         if not source.is_full(out) or out.dtype.kind == "c":
             return None
-        if step.op.name not in _CHEAP | _CALLED:
+        if (cost := _cost(step)) is None:
             return None
+        calls += cost
         chain.append(step)
         needed.update((id(x), x) for x in step.inputs)
-    if id(v) in needed or len(chain) > STEPS or sum(s.op.name in _CALLED for s in chain) > CALLS:
+    if id(v) in needed or len(chain) > STEPS or calls > CALLS:
         return None
     now: dict[int, Value] = {}
     steps = [_renamed(step, now, fresh=True) for step in reversed(chain)]
@@ -218,6 +204,10 @@ def _again(
     made.close(set(map(id, kernel.outs)))
     before = set(map(id, kernel.inputs))
     return _Again(made, place, [x for x in made.inputs if id(x) not in before])
+
+
+def _cost(step: Step) -> int | None:
+    return 0 if step.op.view in SAME_ELEMENTS else step.op.cost  # type: ignore[no-any-return]
 
 
 def _renamed(step: Step, now: dict[int, Value], fresh: bool = False) -> Step:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF
-from gpugrad.function.passes.fuse import REDUCTIONS, axes_of, reduction, views_apart
+from gpugrad.function.passes.fuse import axes_of, reduction, views_apart
 from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.trace.program import Program, Step, Value
 
@@ -43,7 +43,7 @@ class _Writer(Rewriter):
         x: Any = step.args[0]
         if step.name == "sum_of_products":
             x = self.step(step, "multiply", step.args, {}, x.shape)
-        how = REDUCTIONS.get(step.name, "sum")
+        how = step.op.reduces or "sum"
         dtype, wide = x.dtype, x.dtype in HALF and rows > 1 and columns > 1
         if wide:  # what is between is not rounded
             x = self.step(step, "astype", [x], {"dtype": np.dtype(np.float32), "copy": True},
@@ -64,7 +64,7 @@ class _Writer(Rewriter):
         None if the step is no such reduction, or is one along a row or over rows as it is.
         """
         product = step.name == "sum_of_products"
-        if step.op is None or not (product or step.name in REDUCTIONS):
+        if step.op is None or not (product or step.op.reduces):
             return None
         if step.params.get("dtype") is not None or any(id(a) in self._apart for a in step.args):
             return None
@@ -81,11 +81,11 @@ class _Writer(Rewriter):
         if stay != [*range(first, last)]:
             return None
         rows, columns = math.prod(shape[:first]), math.prod(shape[last:])
-        if rows > 1 and REDUCTIONS.get(step.name, "sum") in ("max", "min"):
+        if rows > 1 and step.op.reduces in ("max", "min"):
             return None
         return (rows, columns, math.prod(shape[first:last])) if rows * columns > 1 else None
 
     def _reduced(self, of: Step, how: str, x: Value, axis: int, shape: tuple[int, ...]) -> Value:
-        name = "mean" if of.name == "mean" else how
+        name = "mean" if of.op.reduces == "mean" else how
         params = {"axis": axis, "keepdims": False} | ({"dtype": None} if name == "sum" else {})
         return self.step(of, name, [x], params, shape)

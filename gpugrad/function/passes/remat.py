@@ -209,7 +209,7 @@ def _is_pure(step: Step) -> bool:
 
 
 def _is_cheap(step: Step) -> bool:
-    return step.outs[0].view or step.op.kind == "elementwise" or step.op.name == "astype"
+    return step.outs[0].view or step.op.by_element
 
 
 def _cost(step: Step) -> int:

@@ -74,5 +74,5 @@ def _transpose_of(step: Step, readers: Readers) -> Step | None:
     if after is None or after.name != "matrix_transpose":
         return None
     every = readers.of(after.outs[0])
-    apart = (s.op is None or s.op.kind == "elementwise" or s.name == "astype" for s in every)
+    apart = (s.op is None or s.op.by_element for s in every)
     return after if all(apart) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from gpugrad.kernels.runtime.launch import launch, type_name
 
 __all__ = [
     "INSTANCES",
-    "OVERWRITING",
     "VECTOR",
     "loss_and_gradient",
     "softmax_cross_entropy",
@@ -39,7 +37,7 @@ def softmax_cross_entropy(xp: Namespace, logits: Any, labels: Any, axis: int = -
 def softmax_cross_entropy_grad(
     xp: Namespace, g_: Any, logits: Any, labels: Any, axis: int = -1, *, over: bool = False
 ) -> Any:
-    """The launcher of softmax_cross_entropy_grad; `over`: see OVERWRITING."""
+    """The launcher of softmax_cross_entropy_grad; `over`: write it over the logits."""
     rows = as_rows(xp, axis, logits, labels)
     if rows is None or not alike(logits, g_) or g_.shape != rows.moved:
         return NotImplemented
@@ -69,7 +67,7 @@ def sparse_softmax_cross_entropy_grad(
     xp: Namespace, g_: Any, logits: Any, labels: Any, *, ignore_index: int | None = None,
     label_smoothing: float = 0.0, over: bool = False, losses: Any = None,
 ) -> Any:  # fmt: skip
-    """The launcher of sparse_softmax_cross_entropy_grad; `over`: see OVERWRITING.
+    """The launcher of sparse_softmax_cross_entropy_grad; `over`: write it over the logits.
 
     `losses` are written as well, if that is an array for them and nothing is smoothed.
     """
@@ -93,19 +91,6 @@ def loss_and_gradient(
         xp, g_, logits, labels, ignore_index=ignore_index, over=over, losses=losses
     )
     return d if d is NotImplemented else [losses, d]
-
-
-OVERWRITING = {
-    "loss and gradient": (1, functools.partial(loss_and_gradient, over=True)),
-    "softmax_cross_entropy_grad": (1, functools.partial(softmax_cross_entropy_grad, over=True)),
-    "sparse_softmax_cross_entropy_grad": (
-        1, functools.partial(sparse_softmax_cross_entropy_grad, over=True),
-    ),
-}  # fmt: skip
-"""Launchers that write their result over an argument, by op, with that argument's position.
-
-For whoever knows that nothing else sees the argument, and that nobody reads it again.
-"""
 
 
 def _labelled(xp: Namespace, logits: Any, labels: Any, label_smoothing: float) -> Rows | None:

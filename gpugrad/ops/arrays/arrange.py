@@ -24,6 +24,7 @@ from gpugrad.ops.arrays.shape import moves, need_matrices
         ([(0, 2)], {"axis": 0}),
     ),
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "flip.*axis 1")],
+    captures=True,
 )
 def flip(xp, x, /, axis=None):
     """Reverse the order of the elements along axes.
@@ -62,6 +63,7 @@ def _roll_batch(xp, batched, x, *, shift, axis):
         ([np.ones(3)], {"shift": 1, "axis": 1}, AxisError, "roll.*axis 1"),
         ([np.ones(3)], {"shift": 1.5}, DTypeError, "roll: shift.*1.5"),
     ],
+    captures=True,
 )
 def roll(xp, x, /, shift, axis=None):
     """Shift the elements along axes; those pushed off the end come in at the start.
@@ -108,6 +110,7 @@ def _tile_batch(xp, batched, x, *, repetitions):
         ([(2,)], {"repetitions": (0,)}),
     ),
     errors=[([np.ones(3)], {"repetitions": (-1,)}, ArgumentError, "tile.*negative")],
+    captures=True,
 )
 def tile(xp, x, /, repetitions):
     """Tile copies of an array.
@@ -172,6 +175,7 @@ def _repeat_batch(xp, batched, x, *, repeats, axis):
         ([np.ones(3)], {"repeats": [1, 2], "axis": 0}, ShapeError, "repeat"),
         ([np.ones(3)], {"repeats": 2, "axis": 1}, AxisError, "repeat.*axis 1"),
     ],
+    captures=True,
 )
 def repeat(xp, x, /, repeats, axis=None):
     """Repeat each element, or each slice along an axis.
@@ -214,6 +218,7 @@ Args:
     return moves(
         vjp=[lambda xp, g, k: getattr(xp, name)(g, k=k)],
         name=name,
+        captures=True,
         batch="stack",
         samples=_SOME_MATRICES,
         errors=[([np.ones(3)], {}, ShapeError, rf"{name}.*\(3,\)")],
@@ -263,6 +268,7 @@ def _diagonal_batch(xp, batched, x, *, offset, axis1, axis2):
         ([np.ones((2, 2))], {"axis1": 0, "axis2": 0}, AxisError, "diagonal.*same"),
         ([np.ones((2, 2))], {"axis1": 2}, AxisError, "diagonal.*axis 2"),
     ],
+    view="strides",
 )
 def diagonal(xp, x, /, offset=0, axis1=0, axis2=1):
     """Extract a diagonal of matrices.
@@ -307,6 +313,7 @@ def _diagonal_scatter_batch(xp, batched, x, *, offset, shape):
     errors=[
         ([np.ones(3)], {"offset": 1, "shape": (3, 3)}, ShapeError, r"diagonal_scatter.*\(3,\)")
     ],
+    captures=True,
 )
 def diagonal_scatter(xp, x, /, *, offset, shape):
     """Build matrices from a diagonal, 0 elsewhere: the adjoint of `diagonal`.

@@ -28,6 +28,12 @@ from gpugrad.ops.arrays.index_rules import (
 from gpugrad.ops.arrays.index_vmap import array_of, getitem_batch, scatter_at_batch, write_batch
 from gpugrad.ops.arrays.shape import moves
 from gpugrad.registry.record import op
+from gpugrad.trace.program import takes_arguments
+
+
+def _is_fixed(*arrays, index, **params):
+    """Whether an index is the same in every run: one that is data is checked on the host."""
+    return not takes_arguments(index)
 
 
 def frozen_index(index):
@@ -85,6 +91,7 @@ def _getitem_kernel(xp, x, *, index):
         ([np.ones(3)], {"index": np.array([0.5])}, DTypeError, "float64.*astype"),
         ([np.ones(3)], {"index": 1.0}, DTypeError, "integers, slices or booleans"),
     ],
+    length_by_values="index",
 )
 def getitem(xp, x, /, *, index):
     """Elements of an array at an index: the op behind ``x[index]``.
@@ -193,6 +200,7 @@ def _index_add_reference(x, values, index):
         ([np.ones(3), 1.0], {"index": [3]}, IndexOutOfBoundsError, "index_add: index 3"),
         ([np.ones(3), np.ones(1) * 1j], {"index": [0]}, DTypeError, "index_add: a complex128"),
     ],
+    captures=_is_fixed,
 )
 def index_add(xp, x, values, /, *, index):
     """A copy of `x` with values added at an index; values at repeated indices all count.
@@ -227,6 +235,7 @@ def index_add(xp, x, values, /, *, index):
         ([np.ones(3)], {"index": 3}, IndexOutOfBoundsError, "index_fill: index 3"),
         ([np.ones(3)], {"index": 0, "value": 1j}, DTypeError, "index_fill: a complex"),
     ],
+    captures=_is_fixed,
 )
 def index_fill(xp, x, /, *, index, value=0):
     """A copy of `x` with one number written at an index.
@@ -263,6 +272,7 @@ def _last_writes_reference(x, index):
         ((3,), slice(2)),
     ),
     errors=[([np.ones(3)], {"index": [3, 3]}, IndexOutOfBoundsError, "last_writes: index 3")],
+    captures=_is_fixed,
 )
 def last_writes(xp, x, /, *, index):
     """Which writes of ``x[index] = values`` stay: the last write to each element.
@@ -319,6 +329,7 @@ _WRITES = shaped(
         ([np.ones(3), 1.0], {"index": 3}, IndexOutOfBoundsError, "index_put: index 3"),
         ([np.ones(3), np.ones(1) * 1j], {"index": [0]}, DTypeError, "index_put: a complex128"),
     ],
+    captures=_is_fixed,
 )
 def index_put(xp, x, values, /, *, index):
     """A copy of `x` with an array of values written at an index.

@@ -14,6 +14,13 @@ from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.ops._axes import batch_all, batch_axis, broadcast_shapes, check_axis, index_along
 from gpugrad.registry.record import op
 
+AT_ONCE = 8
+"""CuPy joins this many arrays by a launch each; of more it copies the addresses from the host."""
+
+
+def _is_joined_by_launches(arrays, **params):
+    return len(arrays) <= AT_ONCE
+
 
 def _concat_vjp(xp, g, i, arrays_shape, axis):
     axis_of_g = 0 if axis is None else axis % g.ndim
@@ -51,6 +58,7 @@ def _concat_batch(xp, batched, arrays, *, axis):
         ([[np.ones(2)]], {"axis": 1}, AxisError, "concat.*axis 1"),
         ([[]], {}, ArgumentError, "concat: a list of at least one"),
     ],
+    captures=_is_joined_by_launches,
 )
 def concat(xp, arrays, /, axis=0):
     """Join arrays along an existing axis.
@@ -94,6 +102,7 @@ def _stack_batch(xp, batched, arrays, *, axis):
         ([[np.ones(2), np.ones(3)]], {}, ShapeError, r"stack.*\(2,\).*\(3,\)"),
         ([[np.ones(2)]], {"axis": 2}, AxisError, "stack.*axis 2"),
     ],
+    captures=_is_joined_by_launches,
 )
 def stack(xp, arrays, /, axis=0):
     """Join arrays of the same shape along a new axis.

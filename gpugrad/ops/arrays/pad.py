@@ -61,6 +61,7 @@ def _pad_constant_batch(xp, batched, x, *, pad_width, value):
         ([np.ones(3)], {"pad_width": ((1, 1), (1, 1))}, ShapeError, "pad.*1 axes"),
         ([np.ones(3)], {"pad_width": -1}, ArgumentError, "pad.*negative"),
     ],
+    captures=True,
 )
 def pad_constant(xp, x, /, pad_width, *, value=0.0):
     """Pad an array with one value: the default mode of `pad`.

@@ -69,6 +69,7 @@ def _errors(name):
         ([np.ones(3)], {"num_segments": 3}, DTypeError, "segment_rows.*integers"),
         ([np.array([0])], {"num_segments": -1}, ArgumentError, "num_segments=-1"),
     ],
+    captures=True,
 )
 def segment_rows(xp, segment_ids, /, *, num_segments):
     """Ids with negative ones replaced by `num_segments`: an extra row for rows left out.

@@ -16,7 +16,7 @@ from gpugrad.ops.arrays.shape import NOT_NUMBERS
 from gpugrad.registry.record import op
 
 
-def length_by_values(name, way_out):
+def refuse_vmap(name, way_out):
     """The vmap rule of an op whose result's length depends on the values: it raises."""
 
     def refuse(xp, batched, *arrays, **params):
@@ -41,7 +41,7 @@ def _compress_vjp(xp, g, condition, x_shape, axis):
 
 def _compress_batch(xp, batched, condition, x, *, axis):
     if batched[0]:
-        length_by_values("compress", _MASK_INSTEAD)(xp, batched)
+        refuse_vmap("compress", _MASK_INSTEAD)(xp, batched)
     if axis is None:
         x, axis = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), 0
     return xp.compress(condition, x, behind(axis, x.ndim - 1))
@@ -56,6 +56,7 @@ _CHOICE = np.array([True, False, True])
     keeps_half=True,
     kinds="fc",
     batch=_compress_batch,
+    length_by_values=True,
     samples=calls(
         lambda rng: ([_CHOICE, uniform(rng, 3)], {}),
         lambda rng: ([_CHOICE[:2], uniform(rng, 2, 3)], {"axis": 1}),
@@ -280,7 +281,8 @@ def _nonzero_op(forward):
         differentiable=False,
         kinds="fi",
         samples=_SOME_ZEROS,
-        batch=length_by_values(forward.__name__, "Use x != 0 instead."),
+        batch=refuse_vmap(forward.__name__, "Use x != 0 instead."),
+        length_by_values=True,
         errors=NOT_NUMBERS,
     )(forward)
 

@@ -68,6 +68,7 @@ def _expand_dims_batch(xp, batched, x, *, axis):
         ([np.ones(6)], {"shape": (4, 2)}, ShapeError, r"reshape.*\(6,\).*shape=\(4, 2\)"),
         ([np.ones(6)], {"shape": (-1, -1)}, ShapeError, "reshape"),
     ],
+    view="reshape",
 )
 def reshape(xp, x, /, shape, *, copy=None):
     """Give an array another shape; its elements keep their row-major order.
@@ -125,6 +126,7 @@ def flatten(xp, x, /):
         ([(0, 2)], {"axis": 1}),
     ),
     errors=[([np.ones(3)], {"axis": 3}, AxisError, "expand_dims.*axis 3")],
+    view="reshape",
 )
 def expand_dims(xp, x, /, axis=0):
     """Insert axes of length 1.
@@ -162,6 +164,7 @@ def _squeeze_batch(xp, batched, x, *, axis):
         ([np.ones((1, 3))], {"axis": 1}, ShapeError, r"squeeze.*size.*\(1, 3\)"),
         ([np.ones((1, 3))], {"axis": 2}, AxisError, "squeeze.*axis 2"),
     ],
+    view="reshape",
 )
 def squeeze(xp, x, /, axis=None):
     """Remove axes of length 1.
@@ -200,6 +203,7 @@ def _permute_dims_batch(xp, batched, x, *, axes):
         ([np.ones((2, 3))], {"axes": (0,)}, AxisError, r"permute_dims.*\(2, 3\)"),
         ([np.ones((2, 3))], {"axes": (0, 0)}, AxisError, "permute_dims.*repeated"),
     ],
+    view="strides",
 )
 def permute_dims(xp, x, /, axes):
     """Permute the axes.
@@ -223,6 +227,7 @@ def permute_dims(xp, x, /, axes):
     batch="stack",
     samples=shaped(([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2)], {})),
     errors=[([np.ones(3)], {}, ShapeError, r"matrix_transpose.*\(3,\)")],
+    view="strides",
 )
 def matrix_transpose(xp, x, /):
     """Swap the last two axes.
@@ -262,6 +267,7 @@ def _swapaxes_batch(xp, batched, x, *, axis1, axis2):
         ([np.ones((2, 3))], {"source": 2, "destination": 0}, AxisError, "moveaxis.*axis 2"),
         ([np.ones((2, 3))], {"source": (0, 1), "destination": 0}, ArgumentError, "same number"),
     ],
+    view="strides",
 )
 def moveaxis(xp, x, /, source, destination):
     """Move axes to other positions; the other axes keep their order.
@@ -288,6 +294,7 @@ def moveaxis(xp, x, /, source, destination):
         ([(0, 2)], {"axis1": 0, "axis2": 1}),
     ),
     errors=[([np.ones(3)], {"axis1": 0, "axis2": 1}, AxisError, "swapaxes.*axis 1")],
+    view="strides",
 )
 def swapaxes(xp, x, /, axis1, axis2):
     """Swap two axes.
@@ -323,6 +330,7 @@ def _broadcast_to_batch(xp, batched, x, *, shape):
         ([(2, 3)], {"shape": (2, 3)}),
     ),
     errors=[([np.ones(2)], {"shape": (2, 3)}, ShapeError, r"broadcast_to.*\(2,\).*\(2, 3\)")],
+    view="broadcast",
 )
 def broadcast_to(xp, x, /, shape):
     """Broadcast an array to a shape.
@@ -368,6 +376,8 @@ def _sum_to_batch(xp, batched, x, *, shape):
         ([(2, 3, 2)], {"shape": (1, 2)}),
     ),
     errors=[([np.ones((2, 3))], {"shape": (2,)}, ShapeError, r"sum_to.*\(2,\).*\(2, 3\)")],
+    captures=True,
+    reduces="sum",
 )
 def sum_to(xp, x, /, shape):
     """Sum over the axes that broadcasting added or stretched: the adjoint of `broadcast_to`.
@@ -414,6 +424,9 @@ def _astype_vjp(xp, g, x_dtype):
         ([np.ones(2)], {"dtype": "text"}, DTypeError, "astype: 'text' is not a dtype"),
         ([np.ones(2) + 1j], {"dtype": "float32"}, DTypeError, r"gg.real\(x\)"),
     ],
+    by_element=True,
+    captures=True,
+    cost=0,
 )
 def _astype(xp, x, /, dtype, *, copy=True):
     """Cast to another dtype; `gg.astype` also takes a device.

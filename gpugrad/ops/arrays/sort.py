@@ -43,6 +43,7 @@ def _argsort_samples(rng):
     batch="axis",
     samples=_argsort_samples,
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "argsort.*axis 1")],
+    captures=True,
 )
 def argsort(xp, x, /, axis=-1, *, descending=False, stable=True):
     """Indices that sort an array along an axis; their gradient is None.
@@ -85,6 +86,7 @@ def _sort_jvp(xp, t, x, axis, descending):
     ),
     samples=along_axis({"axis": 1, "descending": True}),
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "sort.*axis 1")],
+    captures=True,
 )
 def sort(xp, x, /, axis=-1, *, descending=False, stable=True):
     """Sort an array along an axis; each gradient goes back to its element's place.
@@ -144,6 +146,7 @@ def _searchsorted_batch(xp, batched, x1, x2, sorter, *, side):
         ([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"searchsorted.*\(2, 2\)"),
         ([np.ones(2), np.ones(2)], {"side": "up"}, ArgumentError, "'left' or 'right'"),
     ],
+    captures=True,
 )
 def _searchsorted(xp, x1, x2, /, sorter=None, *, side="left"):
     """The op behind `gg.searchsorted`, which describes the arguments.
@@ -213,6 +216,7 @@ def _top_k_reference(x, k, axis=-1):
         ([np.ones(3)], {"k": 1, "axis": 1}, AxisError, "top_k: axis 1"),
         ([np.ones(3)], {"k": 1.5}, DTypeError, "top_k: k=1.5"),
     ],
+    captures=True,
 )
 def top_k(xp, x, /, k, *, axis=-1):
     """The `k` largest elements along an axis in descending order, and their indices.

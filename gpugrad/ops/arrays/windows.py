@@ -125,6 +125,7 @@ def _shift_axis(name):
         ([np.ones(2)], {"size": 1, "step": 0}, ArgumentError, "step=0"),
         ([np.ones(2)], {"size": 1, "axis": 1}, AxisError, "axis 1"),
     ],
+    captures=True,
 )
 def windows(xp, x, /, size, *, axis=-1, step=1, dilation=1):
     """Sliding windows along an axis, like torch's ``Tensor.unfold``.

@@ -128,9 +128,13 @@ def _qr_vjp(xp, g, out, mode):
 
 def _qr_samples(rng):
     for shape, mode in (
-        ((3, 2), "reduced"), ((2, 2), "complete"), ((2, 4), "reduced"), ((2, 3, 2), "reduced"),
-        ((0, 2, 2), "reduced"), ((2, 0), "reduced"),
-    ):  # fmt: skip
+        ((3, 2), "reduced"),
+        ((2, 2), "complete"),
+        ((2, 4), "reduced"),
+        ((2, 3, 2), "reduced"),
+        ((0, 2, 2), "reduced"),
+        ((2, 0), "reduced"),
+    ):
         x = uniform(rng, *shape)
         x[..., : min(shape[-2:]), : min(shape[-2:])] += 2 * np.eye(min(shape[-2:]))
         yield [x], {"mode": mode}
@@ -139,10 +143,14 @@ def _qr_samples(rng):
 
 
 @op(
-    vjp=[_qr_vjp], outputs=2, kinds="fc", ref="numpy.linalg.qr", samples=_qr_samples,
+    vjp=[_qr_vjp],
+    outputs=2,
+    kinds="fc",
+    ref="numpy.linalg.qr",
+    samples=_qr_samples,
     batch="stack",
     errors=[_NO_MATRIX, ([np.eye(2)], {"mode": "full"}, ArgumentError, "qr.*'full'")],
-)  # fmt: skip
+)
 def qr(xp, x, /, *, mode="reduced"):
     """Orthonormal columns Q and upper triangular R whose product is `x`.
 
@@ -154,11 +162,6 @@ def qr(xp, x, /, *, mode="reduced"):
     Returns:
         Two Tensors, Q and R. The gradient needs k independent first columns of `x`. That of a
         complete Q is right for what does not depend on how its columns beyond k are chosen.
-
-    Raises:
-        ArgumentError: another mode.
-        ShapeError: there are fewer than two axes.
-        SingularMatrixError: in the gradient, if the first k columns are not independent.
 
     >>> q, r = gg.linalg.qr([[3.0, 1.0], [4.0, 2.0]])
     >>> print(gg.abs(r).numpy().round(4))
@@ -199,10 +202,14 @@ def _check_triangle(name, UPLO):
 
 
 @op(
-    vjp=[_eigh_vjp], outputs=2, kinds="fc", ref="numpy.linalg.eigh", samples=_hermitian_samples,
+    vjp=[_eigh_vjp],
+    outputs=2,
+    kinds="fc",
+    ref="numpy.linalg.eigh",
+    samples=_hermitian_samples,
     batch="stack",
     errors=[_NOT_SQUARE, ([np.eye(2)], {"UPLO": "X"}, ArgumentError, "eigh.*'X'")],
-)  # fmt: skip
+)
 def eigh(xp, x, /, *, UPLO="L"):
     """Eigenvalues and eigenvectors of symmetric (Hermitian) matrices.
 
@@ -217,10 +224,6 @@ def eigh(xp, x, /, *, UPLO="L"):
         gradient is right for what does not change if their vectors are turned into each other,
         or as these eigenvalues part. V diag(h(w)) V^H does change then, and loses a part of its
         gradient: `expm`, `logm`, `sqrtm` and `matrix_power` are right everywhere.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        ArgumentError: another `UPLO`.
 
     >>> w, v = gg.linalg.eigh([[2.0, 1.0], [1.0, 2.0]])
     >>> print(w)
@@ -237,10 +240,13 @@ def _eigvalsh_vjp(xp, g, x, UPLO):
 
 
 @op(
-    vjp=[_eigvalsh_vjp], kinds="fc", ref="numpy.linalg.eigvalsh", samples=_hermitian_samples,
+    vjp=[_eigvalsh_vjp],
+    kinds="fc",
+    ref="numpy.linalg.eigvalsh",
+    samples=_hermitian_samples,
     batch="stack",
     errors=[_NOT_SQUARE, ([np.eye(2)], {"UPLO": "X"}, ArgumentError, "eigvalsh.*'X'")],
-)  # fmt: skip
+)
 def eigvalsh(xp, x, /, *, UPLO="L"):
     """Eigenvalues of symmetric (Hermitian) matrices.
 
@@ -251,10 +257,6 @@ def eigvalsh(xp, x, /, *, UPLO="L"):
 
     Returns:
         Tensor of real numbers of shape (..., n), in ascending order.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        ArgumentError: another `UPLO`.
 
     >>> print(gg.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]))
     [1. 3.]
@@ -289,9 +291,14 @@ def _eig_samples(rng):
 
 
 @op(
-    vjp=[_eig_vjp], outputs=2, kinds="fc", ref=_eig_ref, samples=_eig_samples, batch="stack",
+    vjp=[_eig_vjp],
+    outputs=2,
+    kinds="fc",
+    ref=_eig_ref,
+    samples=_eig_samples,
+    batch="stack",
     errors=[_NOT_SQUARE],
-)  # fmt: skip
+)
 def eig(xp, x, /):
     """Eigenvalues and eigenvectors of square matrices.
 
@@ -302,10 +309,6 @@ def eig(xp, x, /):
         Two complex Tensors: the eigenvalues, in no order, of shape (..., n), and (..., n, n)
         with an eigenvector of length 1 in each column. Where eigenvalues are equal, the
         gradient is as for `eigh`; a matrix without n independent eigenvectors has none.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        SingularMatrixError: in the gradient, if there are no n independent eigenvectors.
 
     >>> w, v = gg.linalg.eig([[2.0, 0.0], [0.0, 3.0]])
     >>> print(w)
@@ -329,10 +332,6 @@ def eigvals(xp, x, /):
 
     Returns:
         Complex Tensor of shape (..., n), in the order of `eig`.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        SingularMatrixError: in the gradient, if there are no n independent eigenvectors.
 
     >>> print(gg.linalg.eigvals([[2.0, 1.0], [0.0, 3.0]]))
     [2.+0.j 3.+0.j]
@@ -386,9 +385,14 @@ def _svd_ref(x, full_matrices=True):
 
 
 @op(
-    vjp=[_svd_vjp], outputs=3, kinds="fc", ref=_svd_ref, samples=_svd_samples, batch="stack",
+    vjp=[_svd_vjp],
+    outputs=3,
+    kinds="fc",
+    ref=_svd_ref,
+    samples=_svd_samples,
+    batch="stack",
     errors=[_NO_MATRIX, ([np.full((2, 2), np.nan)], {}, ArgumentError, "svd.*converge")],
-)  # fmt: skip
+)
 def svd(xp, x, /, *, full_matrices=True):
     """Singular values and vectors of matrices: x = U diag(S) Vh.
 
@@ -403,10 +407,6 @@ def svd(xp, x, /, *, full_matrices=True):
         and for the vectors that `full_matrices` adds, the gradient is right for what does not
         depend on how the vectors are chosen, nor on how these values part. U diag(h(S)) Vh
         loses a part of its gradient there: `pinv` and `polar` do not.
-
-    Raises:
-        ShapeError: there are fewer than two axes.
-        ArgumentError: there is a NaN or inf (on the CPU; a GPU gives NaN).
 
     >>> u, s, vh = gg.linalg.svd([[3.0, 0.0], [0.0, -2.0]])
     >>> print(s)
@@ -423,11 +423,13 @@ def _svdvals_vjp(xp, g, x):
 
 
 @op(
-    vjp=[_svdvals_vjp], kinds="fc", ref="numpy.linalg.svdvals", batch="stack",
-    samples=shaped(([(3, 3)], {}), ([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2, 2)], {}),
-                   ([(0, 2)], {})),
+    vjp=[_svdvals_vjp],
+    kinds="fc",
+    ref="numpy.linalg.svdvals",
+    batch="stack",
+    samples=shaped([(3, 3)], [(2, 3)], [(2, 3, 2)], [(0, 2, 2)], [(0, 2)]),
     errors=[_NO_MATRIX],
-)  # fmt: skip
+)
 def svdvals(xp, x, /):
     """Singular values of matrices.
 
@@ -437,9 +439,6 @@ def svdvals(xp, x, /):
 
     Returns:
         Tensor of real numbers of shape (..., min(m, n)), not negative and in descending order.
-
-    Raises:
-        ShapeError: there are fewer than two axes.
 
     >>> print(gg.linalg.svdvals([[3.0, 0.0], [0.0, -2.0]]))
     [3. 2.]

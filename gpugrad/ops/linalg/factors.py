@@ -87,15 +87,19 @@ def _lu_each(x):
     return lu, pivots
 
 
-_MATRICES = shaped(([(3, 3)], {}), ([(3, 2)], {}), ([(2, 3)], {}), ([(2, 2, 2)], {}),
-                   ([(0, 2, 2)], {}))  # fmt: skip
+_MATRICES = shaped([(3, 3)], [(3, 2)], [(2, 3)], [(2, 2, 2)], [(0, 2, 2)])
 _NO_MATRIX: tuple[Any, ...] = ([np.ones(3)], {}, ShapeError, r"\(3,\)")
 
 
 @op(
-    vjp=[_lu_vjp], outputs=2, kinds="fc", ref=_lu_each, samples=_MATRICES, batch="stack",
+    vjp=[_lu_vjp],
+    outputs=2,
+    kinds="fc",
+    ref=_lu_each,
+    samples=_MATRICES,
+    batch="stack",
     errors=[_NO_MATRIX],
-)  # fmt: skip
+)
 def lu_factor(xp, x, /):
     """LU factors of matrices in one array, and the exchanges of rows that were made.
 
@@ -106,10 +110,6 @@ def lu_factor(xp, x, /):
         Two Tensors: of the shape of `x`, U in the upper triangle with the diagonal, L (with
         ones on its diagonal) below; and int32 of shape (..., k): row i was exchanged with this
         row, for one i after the other. The gradient needs k independent first columns.
-
-    Raises:
-        ShapeError: there are fewer than two axes.
-        SingularMatrixError: in the gradient, if U is singular.
 
     >>> lu, pivots = gg.linalg.lu_factor([[1.0, 2.0], [2.0, 6.0]])
     >>> print(lu, pivots)
@@ -139,18 +139,23 @@ def _order_of(pivots, size):
 
 
 @op(
-    differentiable=False, kinds="i", ref=_order_of, batch="stack",
-    samples=lambda rng: iter([
-        ([np.array([2, 1, 2], np.int32)], {"size": 3}),
-        ([rng.integers(2, 4, (2, 2))], {"size": 4}),
-        ([np.zeros((3, 0), np.int64)], {"size": 2}),
-    ]),
+    differentiable=False,
+    kinds="i",
+    ref=_order_of,
+    batch="stack",
+    samples=lambda rng: iter(
+        [
+            ([np.array([2, 1, 2], np.int32)], {"size": 3}),
+            ([rng.integers(2, 4, (2, 2))], {"size": 4}),
+            ([np.zeros((3, 0), np.int64)], {"size": 2}),
+        ]
+    ),
     errors=[
         ([np.ones(2)], {"size": 2}, DTypeError, "pivots_to_permutation.*float64"),
         ([np.array([1, 1])], {"size": 1}, ShapeError, "pivots_to_permutation.*size=1"),
         ([np.array([1, 2])], {"size": 2}, IndexOutOfBoundsError, "pivots_to_permutation"),
     ],
-)  # fmt: skip
+)
 def pivots_to_permutation(xp, pivots, /, *, size):
     """The order of rows after the exchanges that `lu_factor` made. Its gradient is None.
 
@@ -160,11 +165,6 @@ def pivots_to_permutation(xp, pivots, /, *, size):
 
     Returns:
         int64 Tensor of shape (..., size): for each row, which it was before.
-
-    Raises:
-        DTypeError: `pivots` are no integers.
-        ShapeError: there are more pivots than rows.
-        IndexOutOfBoundsError: a pivot is no row (on the CPU).
 
     >>> print(gg.pivots_to_permutation([2, 1, 2], size=3))
     [2 1 0]
@@ -208,10 +208,6 @@ def lu(xp, x, /):
         (..., m, k), lower triangular with ones on the diagonal; U of shape (..., k, n), upper
         triangular. The gradient is that of `lu_factor`.
 
-    Raises:
-        ShapeError: there are fewer than two axes.
-        SingularMatrixError: in the gradient, if U is singular.
-
     >>> p, l, u = gg.linalg.lu([[1.0, 2.0], [2.0, 6.0]])
     >>> print(l)
     [[1.  0. ]
@@ -254,13 +250,15 @@ def _lu_solve_ref(lu, pivots, b, trans=0):
 
 
 @op(
-    kinds="fc", ref=_lu_solve_ref, samples=_lu_solve_samples,
+    kinds="fc",
+    ref=_lu_solve_ref,
+    samples=_lu_solve_samples,
     errors=[
         ([np.eye(2), np.array([0, 1]), np.ones(3)], {}, ShapeError, r"lu_solve.*\(3,\)"),
         ([np.eye(2), np.array([0, 1]), np.ones(2)], {"trans": 3}, ArgumentError, "trans=3"),
         ([np.eye(2), np.array([0]), np.ones(2)], {}, ShapeError, r"lu_solve: pivots \(1,\)"),
     ],
-)  # fmt: skip
+)
 def lu_solve(xp, lu, pivots, b, /, *, trans=0):
     """Solution of a @ x = b, from the factors of `a`.
 
@@ -271,11 +269,6 @@ def lu_solve(xp, lu, pivots, b, /, *, trans=0):
 
     Returns:
         Tensor of shape (..., n, k), or (..., n) for a vector.
-
-    Raises:
-        ShapeError: the shapes do not go together.
-        ArgumentError: another `trans`.
-        SingularMatrixError: a 0 on the diagonal of the factor U.
 
     >>> factors = gg.linalg.lu_factor([[0.0, 2.0], [4.0, 0.0]])
     >>> print(gg.linalg.lu_solve(factors, [2.0, 4.0]))
@@ -311,9 +304,11 @@ def _cho_solve_ref(c, b, lower=True):
 
 
 @op(
-    kinds="fc", ref=_cho_solve_ref, samples=_cho_solve_samples,
+    kinds="fc",
+    ref=_cho_solve_ref,
+    samples=_cho_solve_samples,
     errors=[([np.eye(2), np.ones(3)], {}, ShapeError, r"cho_solve.*\(3,\)")],
-)  # fmt: skip
+)
 def cho_solve(xp, c, b, /, *, lower=True):
     """Solution of a @ x = b, from the Cholesky factor of `a`.
 
@@ -324,10 +319,6 @@ def cho_solve(xp, c, b, /, *, lower=True):
 
     Returns:
         Tensor of shape (..., n, k), or (..., n) for a vector.
-
-    Raises:
-        ShapeError: the shapes do not go together.
-        SingularMatrixError: a 0 on the diagonal.
 
     >>> factor = gg.linalg.cho_factor([[4.0, 0.0], [0.0, 1.0]])
     >>> print(gg.linalg.cho_solve(factor, [4.0, 3.0]))

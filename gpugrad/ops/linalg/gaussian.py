@@ -54,13 +54,15 @@ def _spd_inverse_samples(rng):
 
 
 @op(
-    vjp=[_spd_inverse_vjp], batch="stack", samples=_spd_inverse_samples,
+    vjp=[_spd_inverse_vjp],
+    batch="stack",
+    samples=_spd_inverse_samples,
     ref=lambda x: np.linalg.inv((x + np.swapaxes(x, -1, -2)) / 2),
     errors=[
         ([np.ones((2, 3))], {}, ShapeError, r"spd_inverse.*square.*\(2, 3\)"),
         ([-np.eye(2)], {}, SingularMatrixError, "spd_inverse.*positive definite"),
     ],
-)  # fmt: skip
+)
 def spd_inverse(xp, x, /):
     """Inverse of symmetric positive definite matrices, from their Cholesky factors.
 
@@ -69,13 +71,6 @@ def spd_inverse(xp, x, /):
 
     Args:
         x: array of shape (..., n, n).
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        SingularMatrixError: a matrix is not positive definite.
-        ShapeError: the matrices are not square.
 
     >>> print(gg.spd_inverse([[4.0, 2.0], [2.0, 2.0]]))
     [[ 0.5 -0.5]
@@ -158,9 +153,14 @@ def _density_ref(residual, cov):
 
 
 _SHAPES = (
-    ((3,), (3, 3)), ((1,), (1, 1)), ((2, 3), (3, 3)), ((3,), (2, 3, 3)), ((2, 1, 2), (3, 2, 2)),
-    ((0, 2), (2, 2)), ((0,), (0, 0)),
-)  # fmt: skip
+    ((3,), (3, 3)),
+    ((1,), (1, 1)),
+    ((2, 3), (3, 3)),
+    ((3,), (2, 3, 3)),
+    ((2, 1, 2), (3, 2, 2)),
+    ((0, 2), (2, 2)),
+    ((0,), (0, 0)),
+)
 
 
 def _density_samples(rng):
@@ -169,14 +169,16 @@ def _density_samples(rng):
 
 
 @op(
-    vjp=[_residual_vjp, _covariance_vjp], samples=_density_samples, ref=_density_ref,
+    vjp=[_residual_vjp, _covariance_vjp],
+    samples=_density_samples,
+    ref=_density_ref,
     batch=_density_batch,
     errors=[
         ([np.ones(2), np.ones((2, 3))], {}, ShapeError, r"gaussian_log_density.*\(2, 3\)"),
         ([np.ones(3), np.eye(2)], {}, ShapeError, r"gaussian_log_density.*\(3,\).*\(2, 2\)"),
         ([np.ones(2), -np.eye(2)], {}, SingularMatrixError, "positive definite"),
     ],
-)  # fmt: skip
+)
 def gaussian_log_density(xp, residual, cov, /):
     """Logarithm of the density of Gaussians with mean 0: `gaussian_log_likelihood` of a residual.
 
@@ -187,10 +189,6 @@ def gaussian_log_density(xp, residual, cov, /):
 
     Returns:
         Tensor of the stack's shape.
-
-    Raises:
-        SingularMatrixError: a covariance is not positive definite.
-        ShapeError: the shapes do not go together.
 
     >>> print(gg.gaussian_log_density([0.0, 2.0], [[1.0, 0.0], [0.0, 4.0]]))
     -3.0310242
@@ -222,7 +220,7 @@ def _likelihood_samples(rng):
         ([np.ones(2), np.ones(3), np.eye(2)], {}, ShapeError, r"\(2,\).*\(3,\)"),
         ([np.ones(2), 0.0, np.zeros((2, 2))], {}, SingularMatrixError, "positive definite"),
     ],
-)  # fmt: skip
+)
 def gaussian_log_likelihood(xp, x, mean, cov, /):
     """Logarithm of the density of Gaussians, as Gaussian processes maximise it.
 
@@ -236,10 +234,6 @@ def gaussian_log_likelihood(xp, x, mean, cov, /):
 
     Returns:
         Tensor of the stack's shape.
-
-    Raises:
-        SingularMatrixError: a covariance is not positive definite.
-        ShapeError: the shapes do not go together.
 
     >>> x, mean = gg.constant([0.0, 2.0]), gg.zeros(2)
     >>> print(gg.gaussian_log_likelihood(x, mean, [[1.0, 0.0], [0.0, 4.0]]))

@@ -77,20 +77,18 @@ _PADE_LIMIT = 5.371920351148152
 
 
 @op(
-    vjp=[lambda xp, g, x: _along(xp, "expm", adjoint(xp, x), g)], kinds="fc", batch="stack",
-    samples=_samples(), ref="scipy.linalg.expm", errors=[_NOT_SQUARE],
-)  # fmt: skip
+    vjp=[lambda xp, g, x: _along(xp, "expm", adjoint(xp, x), g)],
+    kinds="fc",
+    batch="stack",
+    samples=_samples(),
+    ref="scipy.linalg.expm",
+    errors=[_NOT_SQUARE],
+)
 def expm(xp, x, /):
     """Exponential of square matrices: the sum of x^k / k!.
 
     Args:
         x: array of shape (..., n, n).
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ShapeError: the matrices are not square.
 
     Scaling and squaring with the Pade approximant of order 13, N. Higham, SIAM J. Matrix Anal.
     Appl. 26 (2005) 1179.
@@ -185,7 +183,10 @@ def _sqrtm_vjp(xp, g, out):
 
 
 @op(
-    vjp=[_sqrtm_vjp], kinds="fc", samples=_samples(3.0), batch="stack",
+    vjp=[_sqrtm_vjp],
+    kinds="fc",
+    samples=_samples(3.0),
+    batch="stack",
     ref=_each(lambda x: NUMPY.linalg.sqrtm(x)),
     errors=[
         _NOT_SQUARE,
@@ -193,7 +194,7 @@ def _sqrtm_vjp(xp, g, out):
         ([np.eye(2, k=1)], {}, SingularMatrixError, "sqrtm.*singular"),
         ([np.full((2, 2), np.nan)], {}, ArgumentError, "sqrtm.*NaN"),
     ],
-)  # fmt: skip
+)
 def sqrtm(xp, x, /):
     """Square root of square matrices: the one whose eigenvalues have no negative real part.
 
@@ -202,12 +203,6 @@ def sqrtm(xp, x, /):
 
     Returns:
         Tensor of the shape of `x`. Its gradient is not finite where `x` is singular.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        SingularMatrixError: a matrix is singular and has no square root.
-        ArgumentError: a real matrix has a negative eigenvalue, so that the result is complex;
-            or an element is not finite.
 
     >>> print(gg.linalg.sqrtm([[4.0, 0.0], [0.0, 9.0]]))
     [[2. 0.]
@@ -223,28 +218,22 @@ _LOG_LIMIT = 0.264  # where their partial fractions of log(1 + x) are exact to f
 
 
 @op(
-    vjp=[lambda xp, g, x: _along(xp, "logm", adjoint(xp, x), g)], kinds="fc", batch="stack",
-    samples=_samples(3.0), ref=_each(lambda x: NUMPY.linalg.logm(x)),
+    vjp=[lambda xp, g, x: _along(xp, "logm", adjoint(xp, x), g)],
+    kinds="fc",
+    batch="stack",
+    samples=_samples(3.0),
+    ref=_each(lambda x: NUMPY.linalg.logm(x)),
     errors=[
         _NOT_SQUARE,
         ([-np.eye(2)], {}, ArgumentError, "logm.*negative.*complex128"),
         ([np.zeros((2, 2))], {}, SingularMatrixError, "logm.*singular"),
     ],
-)  # fmt: skip
+)
 def logm(xp, x, /):
     """Logarithm of square matrices: the one whose eigenvalues have angles between -pi and pi.
 
     Args:
         x: array of shape (..., n, n).
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        SingularMatrixError: a matrix is singular.
-        ArgumentError: a real matrix has a negative eigenvalue, so that the result is complex;
-            or an element is not finite.
 
     Square roots until the matrix is near the identity, then a Pade approximant in partial
     fractions: N. Higham, "Functions of Matrices" (2008), chapter 11.
@@ -345,10 +334,13 @@ def _no_solution():
 
 
 @op(
-    vjp=[_sylvester_a, _sylvester_b, _sylvester_q], kinds="fc", batch="stack",
+    vjp=[_sylvester_a, _sylvester_b, _sylvester_q],
+    kinds="fc",
+    batch="stack",
     ref=_sylvester_ref,
     samples=calls(
-        _sylvester_sample((2, 2), (2, 2), (2, 2)), _sylvester_sample((3, 3), (1, 1), (3, 1)),
+        _sylvester_sample((2, 2), (2, 2), (2, 2)),
+        _sylvester_sample((3, 3), (1, 1), (3, 1)),
         _sylvester_sample((2, 2), (2, 2, 2), (2, 1, 2, 2)),
         _sylvester_sample((0, 2, 2), (1, 1), (2, 1)),
     ),
@@ -356,7 +348,7 @@ def _no_solution():
         ([np.eye(2), -np.eye(2), np.eye(2)], {}, SingularMatrixError, "solve_sylvester.*minus"),
         ([np.eye(2), np.eye(3), np.eye(2)], {}, ShapeError, r"solve_sylvester.*\(3, 3\)"),
     ],
-)  # fmt: skip
+)
 def solve_sylvester(xp, a, b, q, /):
     """Solution x of a @ x + x @ b = q.
 
@@ -368,16 +360,13 @@ def solve_sylvester(xp, a, b, q, /):
     Returns:
         Tensor of shape (..., m, n). On a GPU, memory for (m n)^2 numbers is needed.
 
-    Raises:
-        SingularMatrixError: an eigenvalue of `a` is minus one of `b`.
-        ShapeError: the shapes do not go together.
-
     >>> print(gg.linalg.solve_sylvester([[1.0]], [[2.0]], [[6.0]]))
     [[2.]]
     """
     if min(a.ndim, b.ndim, q.ndim) < 2 or (a.shape[-2:], b.shape[-2:]) != (
-        q.shape[-2:-1] * 2, q.shape[-1:] * 2
-    ):  # fmt: skip
+        q.shape[-2:-1] * 2,
+        q.shape[-1:] * 2,
+    ):
         raise ShapeError(
             f"solve_sylvester: a {a.shape}, b {b.shape} and q {q.shape} are not (..., m, m), "
             "(..., n, n) and (..., m, n)."
@@ -385,9 +374,8 @@ def solve_sylvester(xp, a, b, q, /):
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], q.shape[:-2])
     dtype = xp.lib.result_type(as_inexact(a), as_inexact(b), as_inexact(q))
     a, b, q = (
-        xp.lib.broadcast_to(x.astype(dtype, copy=False), (*stack, *x.shape[-2:]))
-        for x in (a, b, q)
-    )  # fmt: skip
+        xp.lib.broadcast_to(x.astype(dtype, copy=False), (*stack, *x.shape[-2:])) for x in (a, b, q)
+    )
     if not q.size:
         return q.copy()
     return (_sylvester_schur if xp is NUMPY else _sylvester_kronecker)(xp, a, b, q)
@@ -413,12 +401,15 @@ def _polar_ref(x, side="right"):
 
 
 @op(
-    outputs=2, kinds="fc", samples=_polar_samples, ref=_polar_ref,
+    outputs=2,
+    kinds="fc",
+    samples=_polar_samples,
+    ref=_polar_ref,
     errors=[
         ([np.ones(3)], {}, ShapeError, r"\(3,\)"),
         ([np.eye(2)], {"side": "both"}, ArgumentError, "polar.*'both'"),
     ],
-)  # fmt: skip
+)
 def polar(xp, x, /, side="right"):
     """Polar decomposition: orthonormal U and positive semidefinite P with x = U P, or x = P U.
 
@@ -429,10 +420,6 @@ def polar(xp, x, /, side="right"):
     Returns:
         Two Tensors: U, of the shape of `x`, and P. The gradient is right where singular values
         are equal, too.
-
-    Raises:
-        ArgumentError: another side.
-        ShapeError: there are fewer than two axes.
 
     >>> u, p = gg.linalg.polar([[0.0, -2.0], [3.0, 0.0]])
     >>> print(p)

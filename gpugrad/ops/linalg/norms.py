@@ -38,34 +38,35 @@ def _vector_norm_masked(xp, g, out, x, axis, keepdims, ord):
 
 
 @op(
-    vjp=[_vector_norm_vjp], masked=[_vector_norm_masked], kinds="fc", batch="axis",
+    vjp=[_vector_norm_vjp],
+    masked=[_vector_norm_masked],
+    kinds="fc",
+    batch="axis",
     ref="numpy.linalg.vector_norm",
     samples=along_axis(
-        {"axis": None}, {"axis": (0, 2), "keepdims": True}, {"axis": None, "keepdims": True},
+        {"axis": None},
+        {"axis": (0, 2), "keepdims": True},
+        {"axis": None, "keepdims": True},
         *({"axis": 1, "ord": p} for p in (1, 3, 1.5, 0.5, -1, math.inf, -math.inf)),
     ),
     errors=[
         ([np.ones(3)], {"axis": 1}, ShapeError, "vector_norm.*axis 1"),
         ([np.ones(3)], {"ord": "fro"}, ArgumentError, "vector_norm.*'fro'"),
     ],
-)  # fmt: skip
+    captures=True,
+)
 def vector_norm(xp, x, /, axis=None, *, keepdims=False, ord=2):
     """Norm of vectors: the `ord`-th root of the sum of the absolute values' powers.
 
     Args:
         x: array of any shape; integers give float64.
         axis: int, tuple of ints, or None for all axes, taken as one vector.
-        keepdims: whether reduced axes stay, with length 1.
         ord: a number. inf and -inf are the largest and the smallest absolute value, 0 is the
             number of elements that are not 0, and has no gradient.
 
     Returns:
         Tensor of real numbers without the reduced axes. The gradient at the zero vector is 0;
         elements that tie for the largest share it.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ArgumentError: `ord` is not a number.
 
     >>> print(gg.vector_norm([3.0, 4.0]))
     5.0
@@ -88,18 +89,22 @@ def vector_norm(xp, x, /, axis=None, *, keepdims=False, ord=2):
 
 
 @op(
-    kinds="fc", ref=lambda x, **kw: np.linalg.norm(x, axis=(-2, -1), **{"ord": "fro", **kw}),
+    kinds="fc",
+    ref=lambda x, **kw: np.linalg.norm(x, axis=(-2, -1), **{"ord": "fro", **kw}),
     samples=shaped(
-        ([(2, 3)], {}), ([(2, 2, 3)], {"keepdims": True}), ([(0, 2, 3)], {}),
+        [(2, 3)],
+        ([(2, 2, 3)], {"keepdims": True}),
+        [(0, 2, 3)],
         *(([(2, 3)], {"ord": p}) for p in (1, -1, math.inf, -math.inf, 2, -2, "nuc")),
-        ([(2, 2, 3)], {"ord": 1, "keepdims": True}), ([(2, 2, 2)], {"ord": 2, "keepdims": True}),
+        ([(2, 2, 3)], {"ord": 1, "keepdims": True}),
+        ([(2, 2, 2)], {"ord": 2, "keepdims": True}),
     ),
     errors=[
         ([np.ones(3)], {}, ShapeError, r"matrix_norm.*\(3,\)"),
         ([np.eye(2)], {"ord": 3}, ArgumentError, "matrix_norm.*ord=3"),
         ([np.ones((2, 0))], {"ord": 2}, ShapeError, "zero-size|empty"),
     ],
-)  # fmt: skip
+)
 def matrix_norm(xp, x, /, *, keepdims=False, ord="fro"):
     """Norm of matrices.
 
@@ -112,10 +117,6 @@ def matrix_norm(xp, x, /, *, keepdims=False, ord="fro"):
 
     Returns:
         Tensor of real numbers of shape (...). What ties for the largest shares the gradient.
-
-    Raises:
-        ShapeError: there are fewer than two axes, or nothing to take the largest of.
-        ArgumentError: another `ord`.
 
     >>> print(gg.matrix_norm([[1.0, 2.0], [2.0, 4.0]]))
     5.0
@@ -147,11 +148,17 @@ def _matrix_ord(x, ord, axis):
 
 
 @op(
-    kinds="fc", ref="numpy.linalg.norm",
+    kinds="fc",
+    ref="numpy.linalg.norm",
     samples=shaped(
-        ([(2, 3, 2)], {}), ([(4,)], {"ord": 3}), ([(2, 3)], {"ord": "nuc"}), ([()], {}),
-        ([(2, 3)], {"axis": 0, "ord": 1, "keepdims": True}), ([(2, 3)], {"keepdims": True}),
-        ([(3, 2, 2)], {"axis": (0, -1)}), ([(2, 2, 3)], {"axis": (2, 0), "ord": 1}),
+        [(2, 3, 2)],
+        ([(4,)], {"ord": 3}),
+        ([(2, 3)], {"ord": "nuc"}),
+        [()],
+        ([(2, 3)], {"axis": 0, "ord": 1, "keepdims": True}),
+        ([(2, 3)], {"keepdims": True}),
+        ([(3, 2, 2)], {"axis": (0, -1)}),
+        ([(2, 2, 3)], {"axis": (2, 0), "ord": 1}),
         ([(2, 2, 3)], {"axis": (0, 2), "ord": 2, "keepdims": True}),
     ),
     errors=[
@@ -160,24 +167,18 @@ def _matrix_ord(x, ord, axis):
         ([np.ones((2, 2))], {"axis": (1, -1)}, ArgumentError, r"norm.*twice"),
         ([np.ones(3)], {"ord": "nuc"}, ArgumentError, "vector_norm.*'nuc'"),
     ],
-)  # fmt: skip
+)
 def norm(xp, x, /, ord=None, axis=None, *, keepdims=False):
     """Norm of vectors or matrices, as numpy.linalg.norm.
 
     Args:
-        x: array of any shape.
         ord: as for `vector_norm` and `matrix_norm`. None: the root of the sum of squares.
         axis: int: norms of the vectors along it; a pair: of the matrices with these rows and
             columns. None: of all elements as one vector, or, where `ord` is given, of the one
             vector or matrix that `x` is.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor of real numbers without the reduced axes.
-
-    Raises:
-        ArgumentError: axes that are neither one nor two, or an `ord` that there is not.
-        AxisError: `x` has no such axis.
 
     >>> print(gg.linalg.norm([[3.0, 0.0], [4.0, 0.0]], axis=0))
     [5. 0.]

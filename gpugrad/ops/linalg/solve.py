@@ -21,9 +21,15 @@ from gpugrad.registry.rules import conjugate
 
 _SQUARE = [((1, 1),), ((2, 2),), ((3, 3),), ((2, 2, 2),), ((0, 2, 2),), ((0, 0),)]
 _SYSTEMS = [
-    ((2, 2), (2,)), ((3, 3), (3, 2)), ((2, 2, 2), (2,)), ((2, 1, 2, 2), (3, 2, 1)),
-    ((2, 2), (2, 2, 1)), ((0, 2, 2), (2, 1)), ((0, 0), (0, 2)), ((2, 2), (2, 0)),
-]  # fmt: skip
+    ((2, 2), (2,)),
+    ((3, 3), (3, 2)),
+    ((2, 2, 2), (2,)),
+    ((2, 1, 2, 2), (3, 2, 1)),
+    ((2, 2), (2, 2, 1)),
+    ((0, 2, 2), (2, 1)),
+    ((0, 0), (0, 2)),
+    ((2, 2), (2, 0)),
+]
 _NOT_SQUARE: tuple[Any, ...] = ([np.ones((2, 3))], {}, ShapeError, r"square.*\(2, 3\)")
 
 
@@ -99,12 +105,16 @@ def _cholesky_samples(rng):
 
 
 @op(
-    vjp=[_cholesky_vjp], kinds="fc", ref=_cholesky_ref, samples=_cholesky_samples, batch="stack",
+    vjp=[_cholesky_vjp],
+    kinds="fc",
+    ref=_cholesky_ref,
+    samples=_cholesky_samples,
+    batch="stack",
     errors=[
         _NOT_SQUARE,
         ([np.ones((2, 2)) - np.eye(2)], {}, SingularMatrixError, "cholesky.*positive definite"),
     ],
-)  # fmt: skip
+)
 def cholesky(xp, x, /, *, upper=False):
     """Triangular factor L of positive definite matrices: L times its conjugate transpose.
 
@@ -117,10 +127,6 @@ def cholesky(xp, x, /, *, upper=False):
 
     Returns:
         Tensor of the shape of `x`, 0 above (with `upper`, below) the diagonal.
-
-    Raises:
-        SingularMatrixError: a matrix is not positive definite.
-        ShapeError: the matrices are not square.
 
     Gradient: I. Murray, "Differentiation of the Cholesky decomposition", arXiv:1602.07527.
 
@@ -197,8 +203,11 @@ def _triangular_samples(rng):
 
 
 @op(
-    vjp=[_triangular_a, _triangular_b], kinds="fc", ref=_triangular_ref,
-    samples=_triangular_samples, batch=_solving("solve_triangular"),
+    vjp=[_triangular_a, _triangular_b],
+    kinds="fc",
+    ref=_triangular_ref,
+    samples=_triangular_samples,
+    batch=_solving("solve_triangular"),
     errors=[
         ([np.zeros((2, 2)), np.ones(2)], _LOWER, SingularMatrixError, "triangular.*singular"),
         ([np.ones((2, 3)), np.ones(2)], _LOWER, ShapeError, r"solve_triangular.*\(2, 3\)"),
@@ -206,7 +215,7 @@ def _triangular_samples(rng):
         ([np.ones((2, 2, 2)), np.ones((3, 2, 1))], _LOWER, ShapeError, "solve_triangular"),
         ([np.eye(2), np.ones(2)], {}, TypeError, "lower"),
     ],
-)  # fmt: skip
+)
 def solve_triangular(xp, a, b, /, *, lower, adjoint=False):
     """Solution of a @ x = b for triangular matrices.
 
@@ -220,10 +229,6 @@ def solve_triangular(xp, a, b, /, *, lower, adjoint=False):
 
     Returns:
         Tensor of shape (..., n, k), or (..., n) for a vector.
-
-    Raises:
-        SingularMatrixError: a 0 on the diagonal.
-        ShapeError: `a` is not square, or the shapes do not go together.
 
     >>> print(gg.solve_triangular([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0], lower=True))
     [1. 2.]
@@ -266,14 +271,17 @@ def _solve_x2(xp, g, x1, x2_shape):
 
 
 @op(
-    vjp=[_solve_x1, _solve_x2], kinds="fc", ref="numpy.linalg.solve",
-    samples=calls(*_matrices(*_SYSTEMS)), batch=_solving("solve"),
+    vjp=[_solve_x1, _solve_x2],
+    kinds="fc",
+    ref="numpy.linalg.solve",
+    samples=calls(*_matrices(*_SYSTEMS)),
+    batch=_solving("solve"),
     errors=[
         ([np.ones((2, 2)), np.ones(2)], {}, SingularMatrixError, "solve.*[Ss]ingular"),
         ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"solve.*square.*\(2, 3\)"),
         ([np.eye(2), np.ones(3)], {}, ShapeError, r"solve.*\(3,\)"),
     ],
-)  # fmt: skip
+)
 def solve(xp, x1, x2, /):
     """Solution of x1 @ x = x2 for square matrices.
 
@@ -283,10 +291,6 @@ def solve(xp, x1, x2, /):
 
     Returns:
         Tensor of shape (..., n, k), or (..., n) for a vector.
-
-    Raises:
-        SingularMatrixError: a matrix has no inverse.
-        ShapeError: `x1` is not square, or the shapes do not go together.
 
     >>> print(gg.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0]))
     [1.  0.5]
@@ -308,22 +312,18 @@ def _inv_vjp(xp, g, out):
 
 
 @op(
-    vjp=[_inv_vjp], kinds="fc", ref="numpy.linalg.inv",
-    samples=calls(*_matrices(*_SQUARE)), batch="stack",
+    vjp=[_inv_vjp],
+    kinds="fc",
+    ref="numpy.linalg.inv",
+    samples=calls(*_matrices(*_SQUARE)),
+    batch="stack",
     errors=[_NOT_SQUARE, ([np.ones((2, 2))], {}, SingularMatrixError, "inv.*[Ss]ingular")],
-)  # fmt: skip
+)
 def inv(xp, x, /):
     """Inverse of square matrices.
 
     Args:
         x: array of shape (..., n, n).
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        SingularMatrixError: a matrix has no inverse.
-        ShapeError: the matrices are not square.
 
     >>> print(gg.inv([[2.0, 0.0], [0.0, 4.0]]))
     [[0.5  0.  ]
@@ -338,31 +338,23 @@ def _identity(xp, x):
 
 
 @op(
-    ref=lambda x, n: np.linalg.matrix_power(x, n), kinds="fc",
+    ref=lambda x, n: np.linalg.matrix_power(x, n),
+    kinds="fc",
     samples=lambda rng: (
-        (make(rng)[0], {"n": n})
-        for n, make in enumerate(_matrices(*_SQUARE), -2)
+        (make(rng)[0], {"n": n}) for n, make in enumerate(_matrices(*_SQUARE), -2)
     ),
     errors=[
         ([np.ones((2, 3)), 2], {}, ShapeError, r"matrix_power.*square.*\(2, 3\)"),
         ([np.eye(2), 0.5], {}, ArgumentError, "matrix_power.*0.5"),
         ([np.ones((2, 2)), -1], {}, SingularMatrixError, "[Ss]ingular"),
     ],
-)  # fmt: skip
+)
 def matrix_power(xp, x, /, n):
     """Product of `n` copies of a square matrix, by repeated squaring.
 
     Args:
         x: array of shape (..., m, m).
         n: int; 0 gives the identity, a negative one the power of the inverse.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        ArgumentError: `n` is not an int.
-        SingularMatrixError: `n` is negative and a matrix has no inverse.
 
     >>> print(gg.matrix_power([[1.0, 1.0], [0.0, 1.0]], 3))
     [[1. 3.]
@@ -408,9 +400,13 @@ def _adjugate_ref(x):
 
 
 @op(
-    vjp=[_adjugate_vjp], kinds="fc", ref=_adjugate_ref, samples=calls(*_matrices(*_SQUARE)),
-    errors=[_NOT_SQUARE], batch="stack",
-)  # fmt: skip
+    vjp=[_adjugate_vjp],
+    kinds="fc",
+    ref=_adjugate_ref,
+    samples=calls(*_matrices(*_SQUARE)),
+    errors=[_NOT_SQUARE],
+    batch="stack",
+)
 def adjugate(xp, x, /):
     """Transposed cofactors of square matrices: det(x) * inv(x), and defined where that is not.
 
@@ -419,9 +415,6 @@ def adjugate(xp, x, /):
 
     Returns:
         Tensor of the shape of `x`. Its gradient is not finite where `x` is singular.
-
-    Raises:
-        ShapeError: the matrices are not square.
 
     >>> print(gg.adjugate([[1.0, 2.0], [2.0, 3.0]]).numpy().round(5))
     [[ 3. -2.]
@@ -444,9 +437,13 @@ def _det_vjp(xp, g, x):
 
 
 @op(
-    vjp=[_det_vjp], kinds="fc", ref="numpy.linalg.det", samples=calls(*_matrices(*_SQUARE)),
-    errors=[_NOT_SQUARE], batch="stack",
-)  # fmt: skip
+    vjp=[_det_vjp],
+    kinds="fc",
+    ref="numpy.linalg.det",
+    samples=calls(*_matrices(*_SQUARE)),
+    errors=[_NOT_SQUARE],
+    batch="stack",
+)
 def det(xp, x, /):
     """Determinant of square matrices.
 
@@ -456,9 +453,6 @@ def det(xp, x, /):
     Returns:
         Tensor of shape (...). The gradient, the cofactors, is exact for singular matrices
         too; the second derivative is not finite there.
-
-    Raises:
-        ShapeError: the matrices are not square.
 
     >>> print(gg.det([[2.0, 0.0], [5.0, 3.0]]))
     6.0
@@ -480,10 +474,14 @@ def _slogdet_vjp(xp, g, out, x):
 
 
 @op(
-    vjp=[_slogdet_vjp], outputs=2, kinds="fc", ref="numpy.linalg.slogdet",
-    samples=calls(*_matrices(*_SQUARE), *_matrices(((2, 2),), shift=-2.0)), errors=[_NOT_SQUARE],
+    vjp=[_slogdet_vjp],
+    outputs=2,
+    kinds="fc",
+    ref="numpy.linalg.slogdet",
+    samples=calls(*_matrices(*_SQUARE), *_matrices(((2, 2),), shift=-2.0)),
+    errors=[_NOT_SQUARE],
     batch="stack",
-)  # fmt: skip
+)
 def slogdet(xp, x, /):
     """Sign and logarithm of the absolute value of the determinant of square matrices.
 
@@ -495,8 +493,6 @@ def slogdet(xp, x, /):
         1), and the logarithm; 0 and -inf for a singular matrix. The gradient is infinite or
         NaN there, and 0 if nothing depends on the logarithm.
 
-    Raises:
-        ShapeError: the matrices are not square.
     >>> sign, logabsdet = gg.slogdet([[0.0, 1.0], [1.0, 0.0]])
     >>> print(sign, logabsdet)
     -1.0 0.0

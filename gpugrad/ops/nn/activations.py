@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
@@ -14,28 +12,32 @@ from gpugrad.registry.record import elementwise, op
 
 
 def _with(*keywords):
-    """Samples of an elementwise op with metadata: shapes by turns, for each set of keywords."""
+    """Samples of an elementwise op with metadata: each set of keywords with several shapes."""
     return shaped(*[([s], k) for k in keywords for s in ((3,), (), (0, 2), (2, 3))])
 
-
-_NO_NUMBER: tuple[Any, ...] = (["text"], {}, DTypeError, "number")
 
 # ---- without parameters ------------------------------------------------------------------
 
 relu = elementwise(
-    "relu(x)", forward=lambda xp, x: xp.lib.maximum(x, 0), d=[lambda xp, out: out > 0],
+    "relu(x)",
+    forward=lambda xp, x: xp.lib.maximum(x, 0),
+    d=[lambda xp, out: out > 0],
     ref=lambda x: np.where(x < 0, 0, x),
     doc="`x` where it is positive, else 0. The gradient at 0 is 0.",
     example=("[-1.0, 0.0, 2.0]", "[0. 0. 2.]"),
-)  # fmt: skip
+    cost=0,
+)
 
 relu6 = elementwise(
-    "relu6(x)", forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x, 0), 6),
-    d=[lambda xp, out: xp.logical_and(out > 0, out < 6)], domain=(-2, 8),
+    "relu6(x)",
+    forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x, 0), 6),
+    d=[lambda xp, out: xp.logical_and(out > 0, out < 6)],
+    domain=(-2, 8),
     ref=lambda x: np.clip(x, 0, 6),
     doc="`x`, but not below 0 and not above 6. The gradient at both bounds is 0.",
     example=("[-1.0, 2.0, 9.0]", "[0. 2. 6.]"),
-)  # fmt: skip
+    cost=0,
+)
 
 # Klambauer et al. 2017, "Self-Normalizing Neural Networks": mean 0 and variance 1 are a fixed
 # point of the activation with these two numbers.
@@ -43,23 +45,24 @@ SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 selu = elementwise(
     "selu(x)",
-    forward=lambda xp, x: SELU_SCALE * xp.lib.maximum(x, 0)
-    + (SELU_SCALE * SELU_ALPHA) * xp.lib.expm1(xp.lib.minimum(x, 0)),
+    forward=lambda xp, x: (
+        SELU_SCALE * xp.lib.maximum(x, 0)
+        + (SELU_SCALE * SELU_ALPHA) * xp.lib.expm1(xp.lib.minimum(x, 0))
+    ),
     d=[lambda xp, out: xp.where(out >= 0, SELU_SCALE, out + SELU_SCALE * SELU_ALPHA)],
     ref=lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * (np.exp(x) - 1)),
-    doc=(
-        "1.0507 times `x` where it is positive, else 1.7581 times (exp(x) - 1). The gradient at 0"
-        " is 1.0507."
-    ),
+    doc="1.0507 times `x` where it is positive, else 1.7581 times (exp(x) - 1). The gradient at 0"
+    " is 1.0507.",
     example=("[0.0, 1.0]", "[0.       1.050701]"),
-)  # fmt: skip
+    cost=1,
+)
 
 
 def _sigmoid(xp, x):
-    """SciPy's expit takes six times as long as NumPy's exp; CuPy's is one kernel."""
+    """By NumPy's exp, as SciPy's expit takes six times as long; CuPy's is one kernel."""
     if xp is not NUMPY:
         return 1 / (1 + xp.lib.exp(-x)) if x.dtype.kind == "c" else xp.special.expit(x)
-    t = np.asarray(x * -1.0)  # not -x, which wraps round in unsigned integers
+    t = np.asarray(x * -1.0)  # not -x, which wraps around in unsigned integers
     with np.errstate(over="ignore"):  # 1 / inf is right
         np.exp(t, out=t)
     t += 1
@@ -67,11 +70,15 @@ def _sigmoid(xp, x):
 
 
 sigmoid = elementwise(
-    "sigmoid(x)", kinds="fc", forward=_sigmoid, d=[lambda xp, out: out * (1 - out)],
+    "sigmoid(x)",
+    kinds="fc",
+    forward=_sigmoid,
+    d=[lambda xp, out: out * (1 - out)],
     ref=lambda x: 1 / (1 + np.exp(-x)),
     doc="1 / (1 + exp(-x)), without overflow.",
     example=("[0.0, 100.0]", "[0.5 1. ]"),
-)  # fmt: skip
+    cost=1,
+)
 
 
 def _softplus(xp, x):  # a tenth of the time of NumPy's logaddexp(x, 0)
@@ -79,21 +86,25 @@ def _softplus(xp, x):  # a tenth of the time of NumPy's logaddexp(x, 0)
 
 
 log_sigmoid = elementwise(
-    "log_sigmoid(x)", forward=lambda xp, x: -_softplus(xp, -x),
+    "log_sigmoid(x)",
+    forward=lambda xp, x: -_softplus(xp, -x),
     d=[lambda xp, out: -xp.expm1(out)],  # 1 - sigmoid(x)
     ref=lambda x: -np.log1p(np.exp(-x)),
+    cost=1,
     doc="Logarithm of the sigmoid of `x`, exact where the sigmoid itself would be 0 or 1.",
     example=("[-100.0, 0.0]", "[-100.          -0.6931472]"),
-)  # fmt: skip
+)
 
 softsign = elementwise(
-    "softsign(x)", forward=lambda xp, x: x / (1 + xp.lib.abs(x)),
+    "softsign(x)",
+    forward=lambda xp, x: x / (1 + xp.lib.abs(x)),
     # not (1 - |out|)^2, which is 0 where the result has rounded to 1
     d=[lambda xp, x: (1 + xp.abs(x)) ** -2.0],
     ref=lambda x: x / (1 + np.abs(x)),
+    cost=0,
     doc="x / (1 + |x|).",
     example=("[-1.0, 0.0, 3.0]", "[-0.5   0.    0.75]"),
-)  # fmt: skip
+)
 
 
 def _silu_d(xp, x):
@@ -102,11 +113,15 @@ def _silu_d(xp, x):
 
 
 silu = elementwise(
-    "silu(x)", kinds="fc", forward=lambda xp, x: x * _sigmoid(xp, x), d=[_silu_d],
+    "silu(x)",
+    kinds="fc",
+    forward=lambda xp, x: x * _sigmoid(xp, x),
+    d=[_silu_d],
     ref=lambda x: x / (1 + np.exp(-x)),
     doc="`x` times its sigmoid, also called swish.",
     example=("[0.0, 100.0]", "[  0. 100.]"),
-)  # fmt: skip
+    cost=1,
+)
 
 
 def _mish_d(xp, x):
@@ -115,74 +130,99 @@ def _mish_d(xp, x):
 
 
 mish = elementwise(
-    "mish(x)", forward=lambda xp, x: x * xp.lib.tanh(_softplus(xp, x)), d=[_mish_d],
+    "mish(x)",
+    forward=lambda xp, x: x * xp.lib.tanh(_softplus(xp, x)),
+    d=[_mish_d],
     ref=lambda x: x * np.tanh(np.log1p(np.exp(x))),
     doc="`x` times tanh(softplus(x)).",
     example=("[0.0, 100.0]", "[  0. 100.]"),
-)  # fmt: skip
-
+    cost=1,
+)
 
 quick_gelu = elementwise(
-    "quick_gelu(x)", forward=lambda xp, x: x * _sigmoid(xp, 1.702 * x),
+    "quick_gelu(x)",
+    forward=lambda xp, x: x * _sigmoid(xp, 1.702 * x),
     d=[lambda xp, x: _silu_d(xp, 1.702 * x)],
     ref=lambda x: x / (1 + np.exp(-1.702 * x)),
+    cost=1,
     doc="`x` times the sigmoid of 1.702 times `x`: an approximation of `gelu`.",
     example=("[0.0, 100.0]", "[  0. 100.]"),
-)  # fmt: skip
+)
 
 squared_relu = elementwise(
-    "squared_relu(x)", forward=lambda xp, x: xp.lib.maximum(x, 0) ** 2,
-    d=[lambda xp, x: 2 * xp.relu(x)], ref=lambda x: np.where(x > 0, x * x, 0),
+    "squared_relu(x)",
+    forward=lambda xp, x: xp.lib.maximum(x, 0) ** 2,
+    d=[lambda xp, x: 2 * xp.relu(x)],
+    ref=lambda x: np.where(x > 0, x * x, 0),
     doc="The square of `relu`.",
     example=("[-1.0, 3.0]", "[0. 9.]"),
-)  # fmt: skip
+    cost=0,
+)
 
 hardsigmoid = elementwise(
-    "hardsigmoid(x)", forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x + 3, 0), 6) / 6,
-    d=[lambda xp, x: xp.astype(xp.abs(x) < 3, x.dtype) / 6], domain=(-5, 5),
+    "hardsigmoid(x)",
+    forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x + 3, 0), 6) / 6,
+    d=[lambda xp, x: xp.astype(xp.abs(x) < 3, x.dtype) / 6],
+    domain=(-5, 5),
     ref=lambda x: np.clip(x / 6 + 0.5, 0, 1),
     doc="x / 6 + 1/2, but not below 0 and not above 1. The gradient at both bounds is 0.",
     example=("[-9.0, 0.0, 1.5]", "[0.   0.5  0.75]"),
-)  # fmt: skip
+    cost=0,
+)
 
 hardswish = elementwise(
-    "hardswish(x)", forward=lambda xp, x: x * xp.lib.minimum(xp.lib.maximum(x + 3, 0), 6) / 6,
-    d=[lambda xp, x: xp.where(xp.abs(x) < 3, x / 3 + 0.5, x > 0)], domain=(-5, 5),
+    "hardswish(x)",
+    forward=lambda xp, x: x * xp.lib.minimum(xp.lib.maximum(x + 3, 0), 6) / 6,
+    d=[lambda xp, x: xp.where(xp.abs(x) < 3, x / 3 + 0.5, x > 0)],
+    domain=(-5, 5),
     ref=lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
-    doc="`x` times `hardsigmoid` of `x`. The gradient at -3 is 0, that at 3 is 1.",
+    doc="`x` times `hardsigmoid` of `x`. The gradient is 0 at -3 and 1 at 3.",
     example=("[-9.0, 0.0, 9.0]", "[-0.  0.  9.]"),
-)  # fmt: skip
+    cost=0,
+)
 
 tanhshrink = elementwise(
-    "tanhshrink(x)", kinds="fc", forward=lambda xp, x: x - xp.lib.tanh(x),
-    d=[lambda xp, x: xp.square(xp.tanh(x))], ref=lambda x: x - np.tanh(x),
+    "tanhshrink(x)",
+    kinds="fc",
+    forward=lambda xp, x: x - xp.lib.tanh(x),
+    d=[lambda xp, x: xp.square(xp.tanh(x))],
+    ref=lambda x: x - np.tanh(x),
     doc="`x` minus its hyperbolic tangent.",
     example=("[0.0, 100.0]", "[ 0. 99.]"),
-)  # fmt: skip
+    cost=1,
+)
 
 # ---- with parameters ---------------------------------------------------------------------
 
 
-@op(
-    vjp=[
-        lambda xp, g, out, min_val, max_val: g * xp.logical_and(out > min_val, out < max_val)
-    ],
-    batch="stack", samples=_with({}, {"min_val": -0.5, "max_val": 1.5}),
-    ref=lambda x, min_val=-1.0, max_val=1.0: np.clip(x, min_val, max_val),
-    errors=[_NO_NUMBER, ([np.ones(3)], {"min_val": 2}, ArgumentError, "hardtanh: min_val=2")],
-)  # fmt: skip
+def _activation(vjp, ref, keywords, wrong=None):
+    """Declare an activation with parameters, from samples' keywords; `wrong` must fail."""
+    errors = [(["text"], {}, DTypeError, "number")]
+    if wrong is not None:
+        ((name, value),) = wrong.items()
+        errors.append(([np.ones(3)], wrong, ArgumentError, f"{name}={value}"))
+    return op(
+        vjp=[vjp],
+        batch="stack",
+        samples=_with(*keywords),
+        ref=ref,
+        errors=errors,
+        by_element=True,
+        captures=True,
+    )
+
+
+@_activation(
+    lambda xp, g, out, min_val, max_val: g * xp.logical_and(out > min_val, out < max_val),
+    lambda x, min_val=-1.0, max_val=1.0: np.clip(x, min_val, max_val),
+    [{}, {"min_val": -0.5, "max_val": 1.5}],
+    wrong={"min_val": 2},
+)
 def hardtanh(xp, x, /, min_val=-1.0, max_val=1.0):
     """`x`, but not below `min_val` and not above `max_val`.
 
     Args:
-        x: array, of any shape.
-        min_val, max_val: numbers. The gradient at both bounds is 0; that of `clip` is 1.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: `min_val` is above `max_val`.
+        min_val, max_val: numbers. The gradient at both bounds is 0; `clip` has 1.
 
     >>> print(gg.hardtanh([-3.0, 0.5, 2.0]))
     [-1.   0.5  1. ]
@@ -198,23 +238,17 @@ def _elu_vjp(xp, g, out, alpha):
     return g * xp.where(out > 0, 1, out + alpha)
 
 
-@op(
-    vjp=[_elu_vjp], batch="stack", samples=_with({}, {"alpha": 0.5}),
-    ref=lambda x, alpha=1.0: np.where(x > 0, x, alpha * (np.exp(x) - 1)),
-    errors=[_NO_NUMBER, ([np.ones(3)], {"alpha": -1}, ArgumentError, "elu: alpha=-1")],
-)  # fmt: skip
+@_activation(
+    _elu_vjp,
+    lambda x, alpha=1.0: np.where(x > 0, x, alpha * (np.exp(x) - 1)),
+    [{}, {"alpha": 0.5}],
+    wrong={"alpha": -1},
+)
 def elu(xp, x, /, alpha=1.0):
     """`x` where it is positive, else alpha * (exp(x) - 1).
 
     Args:
-        x: array, of any shape.
-        alpha: number from 0; also the gradient at 0.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: `alpha` is below 0.
+        alpha: number of at least 0; also the gradient at 0.
 
     >>> print(gg.elu([-100.0, 0.0, 2.0]))
     [-1.  0.  2.]
@@ -224,24 +258,17 @@ def elu(xp, x, /, alpha=1.0):
     return xp.lib.maximum(x, 0) + alpha * xp.lib.expm1(xp.lib.minimum(x, 0))
 
 
-@op(
-    vjp=[lambda xp, g, out, alpha: g * (xp.minimum(out / alpha, 0) + 1)],
-    batch="stack", samples=_with({}, {"alpha": 0.5}),
-    ref=lambda x, alpha=1.0: np.where(x > 0, x, alpha * (np.exp(x / alpha) - 1)),
-    errors=[_NO_NUMBER, ([np.ones(3)], {"alpha": 0}, ArgumentError, "celu: alpha=0")],
-)  # fmt: skip
+@_activation(
+    lambda xp, g, out, alpha: g * (xp.minimum(out / alpha, 0) + 1),
+    lambda x, alpha=1.0: np.where(x > 0, x, alpha * (np.exp(x / alpha) - 1)),
+    [{}, {"alpha": 0.5}],
+    wrong={"alpha": 0},
+)
 def celu(xp, x, /, alpha=1.0):
     """`x` where it is positive, else alpha * (exp(x / alpha) - 1): smooth for any `alpha`.
 
     Args:
-        x: array, of any shape.
-        alpha: number above 0.
-
-    Returns:
-        Tensor of the shape of `x`. The gradient at 0 is 1.
-
-    Raises:
-        ArgumentError: `alpha` is not above 0.
+        alpha: positive number. The gradient at 0 is 1.
 
     Barron 2017, "Continuously Differentiable Exponential Linear Units".
 
@@ -253,24 +280,17 @@ def celu(xp, x, /, alpha=1.0):
     return xp.lib.maximum(x, 0) + alpha * xp.lib.expm1(xp.lib.minimum(x, 0) / alpha)
 
 
-@op(
-    vjp=[lambda xp, g, out, beta: g * -xp.expm1(-out if beta == 1 else out * -beta)],
-    batch="stack", samples=_with({}, {"beta": 2.0}),
-    ref=lambda x, beta=1.0: np.log1p(np.exp(beta * x)) / beta,
-    errors=[_NO_NUMBER, ([np.ones(3)], {"beta": 0}, ArgumentError, "softplus: beta=0")],
-)  # fmt: skip
+@_activation(
+    lambda xp, g, out, beta: g * -xp.expm1(-out if beta == 1 else out * -beta),
+    lambda x, beta=1.0: np.log1p(np.exp(beta * x)) / beta,
+    [{}, {"beta": 2.0}],
+    wrong={"beta": 0},
+)
 def softplus(xp, x, /, beta=1.0):
-    """log(1 + exp(beta * x)) / beta, without overflow.
+    """log(1 + exp(beta * x)) / beta, without overflow. The gradient is the sigmoid of beta * x.
 
     Args:
-        x: array, of any shape.
-        beta: number above 0. (torch's ``threshold`` is not needed: large `x` are exact.)
-
-    Returns:
-        Tensor of the shape of `x`. The gradient is the sigmoid of beta * x.
-
-    Raises:
-        ArgumentError: `beta` is not above 0.
+        beta: positive number. (torch's ``threshold`` is not needed: large `x` are exact.)
 
     >>> print(gg.softplus([0.0, 100.0]))
     [  0.6931472 100.       ]
@@ -280,27 +300,17 @@ def softplus(xp, x, /, beta=1.0):
     return _softplus(xp, x) if beta == 1 else _softplus(xp, x * beta) / beta
 
 
-def _shrink_ref(x, lambd=0.5):
-    return np.where(np.abs(x) > lambd, x, 0)
-
-
-@op(
-    vjp=[lambda xp, g, out: g * xp.not_equal(out, 0)],
-    batch="stack", samples=_with({}, {"lambd": 1.0}), ref=_shrink_ref,
-    errors=[_NO_NUMBER, ([np.ones(3)], {"lambd": -1}, ArgumentError, "hardshrink: lambd=-1")],
-)  # fmt: skip
+@_activation(
+    lambda xp, g, out: g * xp.not_equal(out, 0),
+    lambda x, lambd=0.5: np.where(np.abs(x) > lambd, x, 0),
+    [{}, {"lambd": 1.0}],
+    wrong={"lambd": -1},
+)
 def hardshrink(xp, x, /, lambd=0.5):
     """`x` where it is farther than `lambd` from 0, else 0.
 
     Args:
-        x: array, of any shape.
-        lambd: number from 0.
-
-    Returns:
-        Tensor of the shape of `x`. The gradient at the jump is 0.
-
-    Raises:
-        ArgumentError: `lambd` is below 0.
+        lambd: number of at least 0. The gradient at the jump is 0.
 
     >>> print(gg.hardshrink([-2.0, 0.2, 1.0]))
     [-2.  0.  1.]
@@ -310,24 +320,17 @@ def hardshrink(xp, x, /, lambd=0.5):
     return xp.lib.where(xp.lib.abs(x) <= lambd, 0, x)
 
 
-@op(
-    vjp=[lambda xp, g, out: g * xp.not_equal(out, 0)],
-    batch="stack", samples=_with({}, {"lambd": 1.0}),
-    ref=lambda x, lambd=0.5: np.sign(x) * np.maximum(np.abs(x) - lambd, 0),
-    errors=[_NO_NUMBER, ([np.ones(3)], {"lambd": -1}, ArgumentError, "softshrink: lambd=-1")],
-)  # fmt: skip
+@_activation(
+    lambda xp, g, out: g * xp.not_equal(out, 0),
+    lambda x, lambd=0.5: np.sign(x) * np.maximum(np.abs(x) - lambd, 0),
+    [{}, {"lambd": 1.0}],
+    wrong={"lambd": -1},
+)
 def softshrink(xp, x, /, lambd=0.5):
     """`x` moved by `lambd` towards 0, but not across it.
 
     Args:
-        x: array, of any shape.
-        lambd: number from 0.
-
-    Returns:
-        Tensor of the shape of `x`. The gradient at the bounds is 0.
-
-    Raises:
-        ArgumentError: `lambd` is below 0.
+        lambd: number of at least 0. The gradient at the bounds is 0.
 
     >>> print(gg.softshrink([-2.0, 0.2, 1.0]))
     [-1.5  0.   0.5]
@@ -338,22 +341,20 @@ def softshrink(xp, x, /, lambd=0.5):
 
 
 @op(
-    name="threshold", vjp=[lambda xp, g, x, threshold: xp.where(x > threshold, g, 0)],
+    name="threshold",
+    vjp=[lambda xp, g, x, threshold: xp.where(x > threshold, g, 0)],
     batch="stack",
     samples=_with({"threshold": 0.5, "value": -1.0}, {"threshold": -0.5, "value": 2.0}),
     ref=lambda x, threshold, value: np.where(x > threshold, x, value),
     errors=[(["text"], {"threshold": 0, "value": 0}, DTypeError, "number")],
-)  # fmt: skip
+    captures=True,
+)
 def threshold_(xp, x, /, threshold, value):
     """`x` where it is above a threshold, else a value.
 
     Args:
-        x: array, of any shape.
         threshold: number. The gradient there is 0.
         value: number.
-
-    Returns:
-        Tensor of the shape of `x`.
 
     >>> print(gg.threshold([-1.0, 2.0], 0.0, 9.0))
     [9. 2.]
@@ -361,23 +362,17 @@ def threshold_(xp, x, /, threshold, value):
     return xp.lib.where(x <= threshold, value, x)
 
 
-@op(
-    vjp=[lambda xp, g, x, negative_slope: xp.where(x > 0, g, g * negative_slope)],
-    batch="stack",
-    samples=_with({}, {"negative_slope": 0.2}, {"negative_slope": -0.5}),
-    ref=lambda x, negative_slope=0.01: np.where(x > 0, x, negative_slope * x),
-    errors=[_NO_NUMBER],
+@_activation(
+    lambda xp, g, x, negative_slope: xp.where(x > 0, g, g * negative_slope),
+    lambda x, negative_slope=0.01: np.where(x > 0, x, negative_slope * x),
+    [{}, {"negative_slope": 0.2}, {"negative_slope": -0.5}],
 )
 def leaky_relu(xp, x, /, negative_slope=0.01):
     """`x` where it is positive, else `negative_slope` times `x`.
 
     Args:
-        x: array, of any shape.
         negative_slope: number; also the gradient at 0. The default is torch's and JAX's;
             TensorFlow's is 0.2.
-
-    Returns:
-        Tensor of the shape of `x`.
 
     >>> print(gg.leaky_relu([-1.0, 2.0]))
     [-0.01  2.  ]
@@ -402,19 +397,14 @@ def _gelu_ref(x, approximate="none"):
     samples=_with({}, {"approximate": "tanh"}),
     ref=_gelu_ref,
     errors=[([np.ones(3)], {"approximate": "erf"}, ArgumentError, "none.*tanh")],
+    captures=True,
+    by_element=True,
 )
 def gelu(xp, x, /, approximate="none"):
     """`x` times the probability that a standard normal number is below `x`.
 
     Args:
-        x: array, of any shape.
         approximate: ``"none"``, or ``"tanh"`` for the approximation by a tanh.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: `approximate` is neither.
 
     Hendrycks and Gimpel 2016, "Gaussian Error Linear Units".
 

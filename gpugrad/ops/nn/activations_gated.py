@@ -1,4 +1,4 @@
-"""Activations of more than one number: gated ones, those with weights, and of whole lines."""
+"""Activations that read more than one element: gates, learned slopes, and along an axis."""
 
 from __future__ import annotations
 
@@ -26,16 +26,6 @@ def _halves(xp, name, x, axis):
     )
 
 
-def _halved_ref(gate):
-    """The reference of a gated op: a function of both halves."""
-
-    def ref(x, axis=-1):
-        first, second = np.split(x, 2, axis)
-        return gate(first, second)
-
-    return ref
-
-
 _HALVED = shaped(
     ([(4,)], {}), ([(2, 3)], {"axis": 0}), ([(2, 2, 4)], {}), ([(2, 2, 3)], {"axis": 1})
 )
@@ -45,12 +35,13 @@ _HALF_ERRORS = [
 ]
 
 
-@op(
-    samples=_HALVED, errors=_HALF_ERRORS,
-    ref=_halved_ref(lambda a, b: a / (1 + np.exp(-b))),
-)  # fmt: skip
-def glu(xp, x, /, axis=-1):
-    """The first half of an array times the sigmoid of the second.
+def _gated(name, formula, ref, doc, example):
+    """Declare an op of the two halves of an array; `ref` is its formula in NumPy."""
+
+    def forward(xp, x, /, axis=-1):
+        return formula(xp, *_halves(xp, name, x, axis))
+
+    forward.__doc__ = f"""{doc}
 
     Args:
         x: array of at least one dimension, of even length along `axis`.
@@ -59,97 +50,48 @@ def glu(xp, x, /, axis=-1):
     Returns:
         Tensor half as long along the axis.
 
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: it is of odd length.
-
-    Dauphin et al. 2017, "Language Modeling with Gated Convolutional Networks".
-
-    >>> print(gg.glu([4.0, 6.0, 0.0, 100.0]))
-    [2. 6.]
+    >>> print(gg.{name}({example[0]}))
+    {example[1]}
     """
-    a, b = _halves(xp, "glu", x, axis)
-    return a * xp.sigmoid(b)
+
+    def half_ref(x, axis=-1):
+        return ref(*np.split(x, 2, axis))
+
+    return op(name=name, samples=_HALVED, errors=_HALF_ERRORS, ref=half_ref)(forward)
 
 
-@op(
-    samples=_HALVED, errors=_HALF_ERRORS,
-    ref=_halved_ref(lambda a, b: a / (1 + np.exp(-a)) * b),
-)  # fmt: skip
-def swiglu(xp, x, /, axis=-1):
-    """`silu` of the first half of an array times the second.
+glu = _gated(
+    "glu",
+    lambda xp, a, b: a * xp.sigmoid(b),
+    lambda a, b: a / (1 + np.exp(-b)),
+    "The first half of an array times the sigmoid of the second.\n\n"
+    '    Dauphin et al. 2017, "Language Modeling with Gated Convolutional Networks".',
+    ("[4.0, 6.0, 0.0, 100.0]", "[2. 6.]"),
+)
+swiglu = _gated(
+    "swiglu",
+    lambda xp, a, b: xp.silu(a) * b,
+    lambda a, b: a / (1 + np.exp(-a)) * b,
+    "`silu` of the first half of an array times the second.\n\n"
+    '    Shazeer 2020, "GLU Variants Improve Transformer".',
+    ("[0.0, 100.0, 4.0, 6.0]", "[  0. 600.]"),
+)
+geglu = _gated(
+    "geglu",
+    lambda xp, a, b: xp.gelu(a) * b,
+    lambda a, b: a * NUMPY.special.ndtr(a) * b,
+    "`gelu` of the first half of an array times the second.",
+    ("[0.0, 100.0, 4.0, 6.0]", "[  0. 600.]"),
+)
+reglu = _gated(
+    "reglu",
+    lambda xp, a, b: xp.relu(a) * b,
+    lambda a, b: np.maximum(a, 0) * b,
+    "`relu` of the first half of an array times the second.",
+    ("[-1.0, 2.0, 4.0, 6.0]", "[ 0. 12.]"),
+)
 
-    Args:
-        x: array of at least one dimension, of even length along `axis`.
-        axis: int, along which it is halved.
-
-    Returns:
-        Tensor half as long along the axis.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: it is of odd length.
-
-    Shazeer 2020, "GLU Variants Improve Transformer".
-
-    >>> print(gg.swiglu([0.0, 100.0, 4.0, 6.0]))
-    [  0. 600.]
-    """
-    a, b = _halves(xp, "swiglu", x, axis)
-    return xp.silu(a) * b
-
-
-@op(
-    samples=_HALVED, errors=_HALF_ERRORS,
-    ref=_halved_ref(lambda a, b: a * NUMPY.special.ndtr(a) * b),
-)  # fmt: skip
-def geglu(xp, x, /, axis=-1):
-    """`gelu` of the first half of an array times the second.
-
-    Args:
-        x: array of at least one dimension, of even length along `axis`.
-        axis: int, along which it is halved.
-
-    Returns:
-        Tensor half as long along the axis.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: it is of odd length.
-
-    >>> print(gg.geglu([0.0, 100.0, 4.0, 6.0]))
-    [  0. 600.]
-    """
-    a, b = _halves(xp, "geglu", x, axis)
-    return xp.gelu(a) * b
-
-
-@op(
-    samples=_HALVED, errors=_HALF_ERRORS,
-    ref=_halved_ref(lambda a, b: np.maximum(a, 0) * b),
-)  # fmt: skip
-def reglu(xp, x, /, axis=-1):
-    """`relu` of the first half of an array times the second.
-
-    Args:
-        x: array of at least one dimension, of even length along `axis`.
-        axis: int, along which it is halved.
-
-    Returns:
-        Tensor half as long along the axis.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: it is of odd length.
-
-    >>> print(gg.reglu([-1.0, 2.0, 4.0, 6.0]))
-    [ 0. 12.]
-    """
-    a, b = _halves(xp, "reglu", x, axis)
-    return xp.relu(a) * b
-
-
-# ---- with weights ------------------------------------------------------------------------
+# ---- learned slopes ------------------------------------------------------------------------
 
 
 def _prelu_ref(x, weight, axis=1):
@@ -161,29 +103,23 @@ def _prelu_ref(x, weight, axis=1):
 @op(
     ref=_prelu_ref,
     samples=shaped(
-        ([(2, 3), (3,)], {}), ([(3,), ()], {}), ([(2, 3, 2), (2,)], {"axis": -1}),
+        ([(2, 3), (3,)], {}),
+        ([(3,), ()], {}),
+        ([(2, 3, 2), (2,)], {"axis": -1}),
         ([(2, 2), (1,)], {}),
     ),
     errors=[
         ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"prelu.*\(2,\).*\(2, 3\)"),
         ([np.ones((2, 3)), np.ones(3)], {"axis": 2}, AxisError, "prelu.*axis 2"),
     ],
-)  # fmt: skip
+)
 def prelu(xp, x, weight, /, *, axis=1):
-    """`x` where it is positive, else `x` times a slope that is learned.
+    """`x` where it is positive, else `x` times a learned slope.
 
     Args:
-        x: array, of any shape.
-        weight: the slope: one number, or an array with one for each channel. It is the gradient
-            at 0, too.
+        weight: the slope: one number, or an array with one for each channel. It is also the
+            gradient at 0.
         axis: int, of the channels.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: there are more or fewer slopes than channels.
 
     He et al. 2015, "Delving Deep into Rectifiers".
 
@@ -204,28 +140,24 @@ def prelu(xp, x, weight, /, *, axis=1):
     return xp.where(xp.greater(x, 0), x, x * weight)
 
 
-# ---- of whole lines ----------------------------------------------------------------------
+# ---- along an axis ----------------------------------------------------------------------
 
-_LINES = along_axis({"axis": 1}, domain=(-5, 5))
-_LINE_ERRORS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2")]
+_SCORES = along_axis({"axis": 1}, domain=(-5, 5))
+_AXIS_ERRORS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2")]
 
 
 @op(
-    keeps_half=True, samples=_LINES, errors=_LINE_ERRORS,
+    keeps_half=True,
+    samples=_SCORES,
+    errors=_AXIS_ERRORS,
     ref=lambda x, axis=-1: NUMPY.special.softmax(-x, axis),
-)  # fmt: skip
+)
 def softmin(xp, x, /, axis=-1):
     """`softmax` of -x: the smallest numbers get the largest shares.
 
     Args:
         x: array of at least one dimension.
         axis: int, along which the results sum to 1.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: there is no such axis.
 
     >>> print(gg.softmin([0.0, 100.0]))
     [1. 0.]
@@ -251,21 +183,19 @@ def _sparsemax_ref(x, axis=-1):
 
 
 @op(
-    vjp=[_sparsemax_vjp], batch="axis", ref=_sparsemax_ref, errors=_LINE_ERRORS,
+    vjp=[_sparsemax_vjp],
+    batch="axis",
+    ref=_sparsemax_ref,
+    errors=_AXIS_ERRORS,
     samples=along_axis({"axis": 1}, domain=(-0.6, 0.6)),
-)  # fmt: skip
+    captures=True,
+)
 def sparsemax(xp, x, /, axis=-1):
-    """The nearest probabilities to given scores: as `softmax`, but with exact zeros.
+    """The probabilities nearest to given scores: like `softmax`, but with exact zeros.
 
     Args:
         x: array of at least one dimension.
         axis: int, along which the results sum to 1.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: there is no such axis.
 
     Martins and Astudillo 2016, "From Softmax to Sparsemax".
 

@@ -1,4 +1,4 @@
-"""Attention: the softmax of some scores only, and what is made of it."""
+"""Attention: the masked softmax, and scaled dot-product attention."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ def _masked_softmax_ref(x, mask=None, is_causal=False):
 
 
 @op(
-    vjp=[
-        lambda xp, g, out, x_shape: xp.sum_to(xp.softmax_grad(g, out), x_shape),
-        None,
-    ],
+    vjp=[lambda xp, g, out, x_shape: xp.sum_to(xp.softmax_grad(g, out), x_shape), None],
     jvp=[lambda xp, t, out: xp.softmax_grad(xp.where(out == 0, 0, t), out), None],
-    arrays=("x", "mask"), batch="stack", ref=_masked_softmax_ref,
+    arrays=("x", "mask"),
+    batch="stack",
+    ref=_masked_softmax_ref,
     samples=calls(
         lambda rng: ([uniform(rng, 2, 3), np.array([[True, True, False], [False] * 3])], {}),
         lambda rng: ([uniform(rng, 2, 2, 3), np.array([[True], [False]])], {"is_causal": True}),
@@ -45,22 +44,19 @@ def _masked_softmax_ref(x, mask=None, is_causal=False):
         ([np.ones(3)], {"is_causal": True}, ShapeError, r"masked_softmax.*\(3,\)"),
         ([np.ones(3), np.ones(2, bool)], {}, ShapeError, r"\(3,\).*\(2,\)"),
     ],
-)  # fmt: skip
+    captures=True,
+)
 def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
-    """Softmax along the last axis of the scores that a mask leaves.
+    """Softmax along the last axis of the scores that a mask keeps.
 
     Args:
         x: scores, of at least one dimension. A score of -inf is masked, too.
         mask: booleans that broadcast with `x`: True where a score counts; None for everywhere.
-        is_causal: whether the k-th line has its first k + 1 scores only.
+        is_causal: whether row k keeps only its first k + 1 scores.
 
     Returns:
-        Tensor of the broadcast shape: 0 where the mask is False. A line in which nothing counts
-        is 0, and so is its gradient; no value of a masked score, not even NaN, shows.
-
-    Raises:
-        DTypeError: the mask is not boolean.
-        ShapeError: the shapes do not fit, or causal scores have not two axes.
+        Tensor of the broadcast shape: 0 where the mask is False. A row with no score that counts
+        is 0, and so is its gradient. Masked scores have no effect, not even NaN.
 
     >>> print(gg.masked_softmax([[1.0, 1.0], [1.0, 1.0]], [[True, False], [False, False]]))
     [[1. 0.]
@@ -68,7 +64,7 @@ def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
     """
     lib = xp.lib
     if mask is not None and mask.dtype.kind != "b":
-        raise DTypeError(f"masked_softmax: the mask is {mask.dtype}, it must be boolean.")
+        raise DTypeError(f"masked_softmax: the mask is {mask.dtype}; it must be boolean.")
     if x.ndim < 1 + is_causal:
         raise ShapeError(f"masked_softmax: the scores have too few axes: their shape is {x.shape}.")
     if is_causal:
@@ -86,12 +82,13 @@ def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
 
 
 def check_attention(name, query, key, value, attn_mask, enable_gqa):
-    """Refuse what does not fit; the number of query heads for each head of keys."""
+    """Refuse shapes and dtypes that do not fit; return the number of query heads for each key head.
+
+    Keys and values have the same heads.
+    """
     shapes = f"query {query.shape}, key {key.shape} and value {value.shape}"
-    if (
-        min(query.ndim, key.ndim, value.ndim) < 2 or query.shape[-1] != key.shape[-1]
-        or key.shape[-2] != value.shape[-2]
-    ):  # fmt: skip
+    flat = min(query.ndim, key.ndim, value.ndim) < 2
+    if flat or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
         raise ShapeError(f"{name}: {shapes} are not (..., m, k), (..., n, k) and (..., n, l).")
     if attn_mask is not None and attn_mask.dtype.kind not in "bfV":
         raise DTypeError(
@@ -101,26 +98,26 @@ def check_attention(name, query, key, value, attn_mask, enable_gqa):
     if not enable_gqa:
         return 1
     if min(query.ndim, key.ndim, value.ndim) < 3:
-        raise ShapeError(f"{name}: {shapes} have no axis of heads to be grouped.")
+        raise ShapeError(f"{name}: {shapes} have no axis of heads to group.")
     heads, groups = query.shape[-3], key.shape[-3]
     if not groups or heads % groups or value.shape[-3] != groups:
         raise ShapeError(
-            f"{name}: {shapes}: {heads} heads of queries are not shared out evenly "
-            f"among {groups} of keys and {value.shape[-3]} of values."
+            f"{name}: {shapes}: {heads} query heads cannot be divided evenly among {groups} key "
+            f"heads and {value.shape[-3]} value heads."
         )
     return heads // groups
 
 
 def regrouped(xp, x, heads, n):
-    """(..., h, n, k) as (..., heads, n h / heads, k): no copy, if the axes lie in order."""
+    """(..., h, n, k) as (..., heads, n h / heads, k): a view, if the axes are contiguous."""
     return xp.reshape(x, (*x.shape[:-3], heads, n, x.shape[-1]))
 
 
 def scores_of(xp, query, key, attn_mask, scale, group):
-    """The scores with an additive mask added to them, and a mask of booleans or None."""
+    """The scores plus an additive mask, and a boolean mask or None."""
     query = query * (max(query.shape[-1], 1) ** -0.5 if scale is None else scale)
     m = query.shape[-2]
-    # the queries of the heads that share keys one below the other: keys need not be repeated
+    # queries of the heads that share keys are concatenated, so that keys need not be repeated
     if group > 1:
         query = regrouped(xp, query, key.shape[-3], group * m)
     scores = xp.matmul(query, xp.matrix_transpose(key))
@@ -140,30 +137,29 @@ def averaged(xp, p, value, group):
 
 
 def weights_of(query, key, value, attn_mask):
-    """The shape (..., m, n) of the weights, of which each makes a part of one element (..., m, l).
+    """The shape (..., m, n) of the weights in the sums that give the result (..., m, l).
 
-    With grouped heads it has those of the queries.
+    With grouped heads it has the heads of the queries.
     """
-    given = [x for x in (query, key, value, attn_mask) if x is not None]
-    outer = np.broadcast_shapes(*(x.shape[:-3] for x in given))
-    heads = [x.shape[-3] for x in given if x.ndim > 2]
+    arrays = [x for x in (query, key, value, attn_mask) if x is not None]
+    outer = np.broadcast_shapes(*(x.shape[:-3] for x in arrays))
+    heads = [x.shape[-3] for x in arrays if x.ndim > 2]
     stack = (*outer, max(heads) if min(heads) else 0) if heads else ()
     return (*stack, query.shape[-2], key.shape[-2])
 
 
 def _is_fused(query, key, value, attn_mask):
-    """Whether `flash_attention` is to be called: on a GPU, where it does not make the scores."""
+    """Whether to call `flash_attention`: on a GPU, where its kernels never hold the scores."""
     bare = getattr(query, "_data", query)
     dtypes = {x.dtype for x in (query, key, value, attn_mask) if x is not None} - {np.dtype(bool)}
     return device_of(bare) != CPU and len(dtypes) == 1 and is_inexact(*dtypes)
 
 
 def attention_ref(
-    query, key, value, attn_mask=None, dropout_mask=None, is_causal=False, scale=None,
-    enable_gqa=False, dropout_p=0.0,
-):  # fmt: skip
+    query, key, value, attn_mask=None, dropout_mask=None, is_causal=False, scale=None, **more
+):
     """Attention by its definition, on NumPy arrays."""
-    if enable_gqa:
+    if more.get("enable_gqa"):
         key, value = (np.repeat(x, query.shape[-3] // x.shape[-3], axis=-3) for x in (key, value))
     scores = query @ np.swapaxes(key, -1, -2)
     scores = scores * (query.shape[-1] ** -0.5 if scale is None else scale)
@@ -172,80 +168,68 @@ def attention_ref(
         scores, mask = scores + attn_mask, None
     p = _masked_softmax_ref(scores, mask, is_causal)
     if dropout_mask is not None:
-        p = p * dropout_mask / (1 - dropout_p)
+        p = p * dropout_mask / (1 - more.get("dropout_p", 0.0))
     return p @ value
 
 
 def _attention_samples(rng):
     yield [uniform(rng, 2, 3), uniform(rng, 2, 3), uniform(rng, 2, 2)], {}
-    yield (
-        [*(uniform(rng, 2, n, 2) for n in (2, 3, 3)), np.array([[True, True, False], [False] * 3])],
-        {"scale": 0.3},
-    )
-    yield (
-        [
-            uniform(rng, 4, 2, 1),
-            uniform(rng, 2, 2, 1),
-            uniform(rng, 2, 2, 1),
-            uniform(rng, 4, 2, 2),
-        ],
-        {"enable_gqa": True, "is_causal": True},
-    )
-    yield (
-        [uniform(rng, 2, 2), uniform(rng, 2, 2), uniform(rng, 2, 1)],
-        {"dropout_mask": np.array([[True, False], [True, True]]), "dropout_p": 0.25},
-    )
+    mask = np.array([[True, True, False], [False] * 3])
+    yield [*(uniform(rng, 2, n, 2) for n in (2, 3, 3)), mask], {"scale": 0.3}
+    heads = [uniform(rng, h, 2, 1) for h in (4, 2, 2)]
+    yield [*heads, uniform(rng, 4, 2, 2)], {"enable_gqa": True, "is_causal": True}
+    mask = np.array([[True, False], [True, True]])
+    arrays = [uniform(rng, 2, n) for n in (2, 2, 1)]
+    yield arrays, {"dropout_mask": mask, "dropout_p": 0.25}
 
 
 _ATTENTION_ERRORS = [
     ([np.ones((2, 3)), np.ones((2, 2)), np.ones((2, 3))], {}, ShapeError, r"key \(2, 2\)"),
     ([np.ones((2, 3)), np.ones((4, 3)), np.ones((2, 3))], {}, ShapeError, r"value \(2, 3\)"),
     ([*[np.ones((2, 2))] * 3, np.ones((2, 2), int)], {}, DTypeError, "attn_mask is int64"),
-    ([np.ones((3, 2, 2)), *[np.ones((2, 2, 2))] * 2], {"enable_gqa": True}, ShapeError, "3 heads"),
+    ([np.ones((3, 2, 2)), *[np.ones((2, 2, 2))] * 2], {"enable_gqa": True}, ShapeError, "3 query"),
     ([*[np.ones((2, 2))] * 3], {"enable_gqa": True}, ShapeError, "no axis of heads"),
 ]
 
 
 @op(
-    arrays=("query", "key", "value", "attn_mask", "dropout_mask"), ref=attention_ref,
-    samples=_attention_samples, errors=_ATTENTION_ERRORS, keeps_half=True,
-)  # fmt: skip
+    arrays=("query", "key", "value", "attn_mask", "dropout_mask"),
+    ref=attention_ref,
+    samples=_attention_samples,
+    errors=_ATTENTION_ERRORS,
+    keeps_half=True,
+)
 def dot_product_attention(
     xp, query, key, value, /, attn_mask=None, dropout_mask=None, *, is_causal=False, scale=None,
     enable_gqa=False, dropout_p=0.0,
 ):  # fmt: skip
-    """What `scaled_dot_product_attention` is, but for drawing the dropout mask.
+    """`scaled_dot_product_attention` with a given dropout mask.
 
     Args:
-        query, key, value, attn_mask, is_causal, scale, enable_gqa: see there.
+        query, key, value, attn_mask, is_causal, scale, enable_gqa: as for
+            `scaled_dot_product_attention`.
         dropout_mask: booleans of the shape of the scores: True where a probability is kept;
             None for everywhere.
-        dropout_p: the part of them that is False.
+        dropout_p: the probability with which they were drawn as False.
 
     Returns:
-        Tensor of shape (..., m, l). On a GPU without a dropout mask it is that of
-        `flash_attention`.
-
-    Raises:
-        ShapeError: the shapes do not fit.
-        DTypeError: `attn_mask` is neither boolean nor floating point.
+        Tensor of shape (..., m, l). On a GPU without a dropout mask `flash_attention` computes it.
 
     >>> print(gg.dot_product_attention([[1.0]], [[0.0], [0.0]], [[2.0], [4.0]]))
     [[3.]]
     """
     group = check_attention("dot_product_attention", query, key, value, attn_mask, enable_gqa)
     if dropout_mask is None and _is_fused(query, key, value, attn_mask):
-        given = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
-        return xp.flash_attention(query, key, value, attn_mask, **given)[0]
-    return _with_scores(
-        xp, query, key, value, attn_mask, dropout_mask, is_causal, scale, group, dropout_p
-    )  # fmt: skip
+        options = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
+        return xp.flash_attention(query, key, value, attn_mask, **options)[0]
+    options = is_causal, scale, group, dropout_p
+    return _with_scores(xp, query, key, value, attn_mask, dropout_mask, *options)
 
 
 @through_float32
 def _with_scores(
     xp, query, key, value, attn_mask, dropout_mask, is_causal, scale, group, dropout_p
-):  # fmt: skip
+):
     scores, mask = scores_of(xp, query, key, attn_mask, scale, group)
     p = xp.masked_softmax(scores, mask, is_causal=is_causal)
     if dropout_mask is not None:
@@ -265,26 +249,26 @@ def scaled_dot_product_attention(
         key: array of shape (..., n, k).
         value: array of shape (..., n, l). Stacks are broadcast.
         attn_mask: array that broadcasts with the scores (..., m, n): booleans, True where a key
-            takes part, or numbers that are added to the scores, and get a gradient; None for
-            none.
-        dropout_p: probability with which a key's share is made 0 (and the others made larger).
-            Give 0 when not in training. A GPU draws in the kernel, again for the gradient, what
-            the CPU draws, and keeps no mask.
-        is_causal: whether the i-th query sees the first i + 1 keys only; together with a mask,
-            those that both leave.
+            takes part, or numbers that are added to the scores, and get a gradient; None for no
+            mask.
+        dropout_p: probability with which a weight is set to 0 (and the others scaled up). Give 0
+            when not in training. A GPU draws the same numbers as the CPU, in the kernel and again
+            for the gradient, and keeps no mask.
+        is_causal: whether query i sees only the first i + 1 keys; together with a mask, only the
+            keys that both keep.
         scale: number; None for 1 / sqrt(k).
-        enable_gqa: whether axis -3 is that of heads, of which `key` and `value` may have fewer:
-            each is shared by as many heads of `query` that follow each other.
+        enable_gqa: whether axis -3 holds heads, and `key` and `value` may have fewer: each of
+            theirs is shared by the same number of consecutive heads of `query`.
         generator: of the dropout; the default generator if None.
 
     Returns:
-        Tensor of shape (..., m, l). It is 0 for a query that sees no key, and no gradient comes
-        from there (torch gives NaN for some of these).
+        Tensor of shape (..., m, l). It is 0 for a query that sees no key, and has no gradient
+        there (torch gives NaN for some of these).
 
     Raises:
         ShapeError: the shapes do not fit.
         DTypeError: `attn_mask` is neither boolean nor floating point.
-        ArgumentError: `dropout_p` is no probability.
+        ArgumentError: `dropout_p` is not from 0 to 1.
 
     Vaswani et al. 2017, "Attention Is All You Need"; grouped heads: Ainslie et al. 2023.
 
@@ -294,30 +278,26 @@ def scaled_dot_product_attention(
      [3.]]
     """
     check_probability("scaled_dot_product_attention", "dropout_p", dropout_p)
-    given = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
+    options = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
     query, key, value = tensor(query), tensor(key), tensor(value)
     attn_mask = None if attn_mask is None else tensor(attn_mask)
     if not dropout_p or min(query.ndim, key.ndim) < 2:
-        return TENSOR.dot_product_attention(query, key, value, attn_mask, **given)
+        return TENSOR.dot_product_attention(query, key, value, attn_mask, **options)
     stacks = [query.shape[:-2]] if enable_gqa else [query.shape[:-2], key.shape[:-2]]
     try:
         stack = np.broadcast_shapes(*stacks)
     except ValueError as error:
         raise ShapeError(
             f"scaled_dot_product_attention: the stacks of query {query.shape} and key {key.shape} "
-            "do not go together."
+            "do not broadcast."
         ) from error
     weights = (*stack, query.shape[-2], key.shape[-2])
-    if (
-        dropout_p < 1
-        and weights_of(query, key, value, attn_mask) == weights
-        and _is_fused(query, key, value, attn_mask)
-    ):  # kernels draw for each weight of the result, where none is shared by several values
+    arrays = query, key, value, attn_mask
+    options["dropout_p"] = dropout_p
+    # kernels draw for each weight of the result, so several values must not share one
+    if dropout_p < 1 and weights_of(*arrays) == weights and _is_fused(*arrays):
         place = (generator or default_generator())._stream(math.prod(weights), query.device)
         if place is not None:
-            given["dropout_p"] = dropout_p
-            return TENSOR.flash_attention(query, key, value, attn_mask, place, **given)[0]
+            return TENSOR.flash_attention(*arrays, place, **options)[0]
     keep = kept(query, weights, dropout_p, generator)
-    return TENSOR.dot_product_attention(
-        query, key, value, attn_mask, keep, dropout_p=dropout_p, **given
-    )
+    return TENSOR.dot_product_attention(*arrays, keep, **options)

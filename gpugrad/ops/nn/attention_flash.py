@@ -1,7 +1,7 @@
 """Attention whose kernels never hold the scores, and its gradients.
 
-The formulas make the scores: they are what the kernels are tested against, what runs where those
-decline, and what gives the second order.
+The formulas compute the scores. They are the reference for the kernels, run where the kernels
+decline, and give the second order.
 """
 
 from __future__ import annotations
@@ -14,25 +14,19 @@ from gpugrad.autodiff.batched import loop, stack
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import attention as kernels
-from gpugrad.ops.nn.attention import (
-    attention_ref,
-    averaged,
-    check_attention,
-    regrouped,
-    scores_of,
-    weights_of,
-)
+from gpugrad.ops.nn import attention
+from gpugrad.ops.nn.attention import averaged, regrouped, scores_of, weights_of
 from gpugrad.registry.on_arrays import wide
 from gpugrad.registry.record import OPS, op
 
 
 def _check(name, query, key, value, attn_mask, enable_gqa):
-    group = check_attention(name, query, key, value, attn_mask, enable_gqa)
-    given = [x.dtype for x in (query, key, value, attn_mask) if x is not None]
-    if len({d for d in given if d.kind != "b"}) > 1:
+    group = attention.check_attention(name, query, key, value, attn_mask, enable_gqa)
+    dtypes = [x.dtype for x in (query, key, value, attn_mask) if x is not None]
+    if len({d for d in dtypes if d.kind != "b"}) > 1:
         raise DTypeError(
-            f"{name}: query, key, value and additive masks are of one dtype; these are "
-            f"{', '.join(map(str, given))}. Cast them with gg.astype."
+            f"{name}: query, key, value and additive masks must have one dtype; these are "
+            f"{', '.join(map(str, dtypes))}. Cast them with gg.astype."
         )
     return group
 
@@ -54,7 +48,7 @@ def _probabilities(xp, scores, lse):
 
 
 def _keep(xp, stream, dropout_p, query, key, value, attn_mask):
-    """Which weights stay, as the kernels have it: in the shape of the weights of the result."""
+    """Which weights are kept, drawn as in the kernels, in the shape of the weights."""
     if stream is None:
         return None
     if not 0 <= dropout_p < 1:
@@ -71,15 +65,14 @@ def _gradient_by(of):
     def rule(
         xp, g, query, key, value, attn_mask, stream, out, is_causal, scale, enable_gqa, dropout_p
     ):
-        return xp.flash_attention_grad(
-            g[0], query, key, value, out[0], out[1], g[1], attn_mask, stream, of=of,
-            is_causal=is_causal, scale=scale, enable_gqa=enable_gqa, dropout_p=dropout_p,
-        )  # fmt: skip
+        arrays = g[0], query, key, value, out[0], out[1], g[1], attn_mask, stream
+        options = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
+        return xp.flash_attention_grad(*arrays, of=of, dropout_p=dropout_p, **options)
 
     return rule
 
 
-def _lse_ref(query, key, attn_mask, is_causal, scale, enable_gqa):
+def _lse_ref(query, key, attn_mask, is_causal=False, scale=None, enable_gqa=False):
     if enable_gqa:
         key = np.repeat(key, query.shape[-3] // key.shape[-3], axis=-3)
     s = query @ np.swapaxes(key, -1, -2) * (query.shape[-1] ** -0.5 if scale is None else scale)
@@ -96,18 +89,14 @@ def _keep_ref(stream, dropout_p, query, key, value, attn_mask):
         return np.ones(())
     shape = weights_of(query, key, value, attn_mask)
     words = np.random.Philox(key=stream[:2], counter=stream[2] - np.uint64(1))
-    stays = np.random.Generator(words).random(shape, np.float32) >= np.float32(dropout_p)
-    return stays / (1 - dropout_p)
+    kept = np.random.Generator(words).random(shape, np.float32) >= np.float32(dropout_p)
+    return kept / (1 - dropout_p)
 
 
-def _flash_ref(
-    query, key, value, attn_mask=None, stream=None, is_causal=False, scale=None, enable_gqa=False,
-    dropout_p=0.0,
-):  # fmt: skip
-    given = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
+def _flash_ref(query, key, value, attn_mask=None, stream=None, dropout_p=0.0, **options):
     keep = None if stream is None else _keep_ref(stream, dropout_p, query, key, value, attn_mask)
-    out = attention_ref(query, key, value, attn_mask, keep, **given)
-    return out, np.broadcast_to(_lse_ref(query, key, attn_mask, **given)[1], out.shape[:-1])
+    out = attention.attention_ref(query, key, value, attn_mask, keep, **options)
+    return out, np.broadcast_to(_lse_ref(query, key, attn_mask, **options)[1], out.shape[:-1])
 
 
 def _samples(rng):
@@ -126,46 +115,47 @@ _ERRORS = [
     ([np.ones((2, 3)), np.ones((2, 2)), np.ones((2, 3))], {}, ShapeError, r"key \(2, 2\)"),
     ([*[np.ones((2, 2))] * 3, np.ones((2, 2), int)], {}, DTypeError, "attn_mask is int64"),
     ([*[np.ones((2, 2))] * 2, np.ones((2, 2), "f")], {}, DTypeError, "float64, float64, float32"),
-    ([np.ones((3, 2, 2)), *[np.ones((2, 2, 2))] * 2], {"enable_gqa": True}, ShapeError, "3 heads"),
+    ([np.ones((3, 2, 2)), *[np.ones((2, 2, 2))] * 2], {"enable_gqa": True}, ShapeError, "3 query"),
 ]
 
 
 def _batch(xp, batched, *arrays, **params):
-    """All at once; with dropout one by one, as each example has the numbers that it has alone."""
+    """All at once; with dropout one by one, as each example keeps the numbers it has alone."""
     rule = stack if arrays[-1] is None else loop
     return rule(OPS["flash_attention"])(xp, batched, *arrays, **params)
 
 
 @op(
     vjp=[*(_gradient_by(of) for of in ("query", "key", "value", "attn_mask")), None],
-    arrays=("query", "key", "value", "attn_mask", "stream"), outputs=2, unused=(1,),
-    keeps_half=True, batch=_batch, cuda=kernels.forward, ref=_flash_ref, samples=_samples,
+    arrays=("query", "key", "value", "attn_mask", "stream"),
+    outputs=2,
+    unused=(1,),
+    keeps_half=True,
+    batch=_batch,
+    cuda=kernels.forward,
+    ref=_flash_ref,
+    samples=_samples,
     errors=_ERRORS,
-)  # fmt: skip
+)
 def flash_attention(
     xp, query, key, value, /, attn_mask=None, stream=None, *, is_causal=False, scale=None,
     enable_gqa=False, dropout_p=0.0,
 ):  # fmt: skip
-    """What `dot_product_attention` is, and the logarithm of each query's sum of exponentials.
+    """`dot_product_attention`, and the logarithm of each query's sum of exponentials.
 
-    Of the probabilities the tape keeps only that logarithm; the gradient makes them again. On a
-    GPU they are never in memory all at once, so that it grows with m + n, not with m n.
+    The tape keeps only that logarithm, not the probabilities; the gradient recomputes them. On a
+    GPU they are never in memory all at once, so memory grows with m + n, not with m n.
 
     Args:
         query, key, value, attn_mask, is_causal, scale, enable_gqa: as for
             `scaled_dot_product_attention`; all floats are of one dtype.
-        stream: of the dropout, uint64 array (4,) as for `stream_mask`, whose numbers are those of
-            the probabilities in the order of (..., m, n); None for no dropout.
-        dropout_p: probability with which one becomes 0, from 0 to below 1.
+        stream: uint64 array (4,) as for `stream_mask`, the source of the dropout's numbers, one
+            for each probability in the order of (..., m, n); None for no dropout.
+        dropout_p: probability with which one becomes 0, at least 0 and below 1.
 
     Returns:
         Tensor of shape (..., m, l), and one of shape (..., m), in float32 for 16-bit floats:
         log(sum(exp(scores))), which is -inf for a query that sees no key.
-
-    Raises:
-        ShapeError: the shapes do not fit.
-        DTypeError: the floats are of several dtypes, or `attn_mask` is neither boolean nor float.
-        ArgumentError: `dropout_p` is not from 0 to below 1.
 
     Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning".
 
@@ -184,64 +174,64 @@ def flash_attention(
 
 
 def _grad_samples(rng):
-    """Results of `flash_attention` moved somewhat, as the gradient is a function of them, too."""
+    """Results of `flash_attention`, perturbed, as the gradient is a function of them too."""
     for of in ("query", "key", "value", "attn_mask"):
         for args, keywords in _samples(rng):
             if of == "attn_mask" and (len(args) < 4 or args[3].dtype == bool):
                 continue
             out, lse = _flash_ref(*args, **keywords)
-            g, g_lse, out, lse = (
-                uniform(rng, *out.shape), uniform(rng, *lse.shape),
-                out + uniform(rng, *out.shape), lse + uniform(rng, *lse.shape, low=0.0),
-            )  # fmt: skip
+            g, g_lse = uniform(rng, *out.shape), uniform(rng, *lse.shape)
+            out = out + uniform(rng, *out.shape)
+            lse = lse + uniform(rng, *lse.shape, low=0.0)
             yield [g, *args[:3], out, lse, g_lse, *args[3:]], {"of": of, **keywords}
             if len(args) < 4:
                 yield [g, *args, out, lse], {"of": of, **keywords}
 
 
 def _summed(x, shape):
-    """Summed over the axes along which an array of that shape was broadcast."""
+    """`x` summed over the axes along which an array of that shape was broadcast."""
     x = x.sum(tuple(range(x.ndim - len(shape))))
     return x.sum(tuple(i for i, n in enumerate(shape) if n != x.shape[i]), keepdims=True)
 
 
-def _grad_ref(
-    g, query, key, value, out, lse, g_lse=None, attn_mask=None, stream=None, of="query",
-    is_causal=False, scale=None, enable_gqa=False, dropout_p=0.0,
-):  # fmt: skip
-    g_lse = np.zeros_like(lse) if g_lse is None else g_lse
-    given = {"query": query, "key": key, "value": value, "attn_mask": attn_mask}
-    group = query.shape[-3] // key.shape[-3] if enable_gqa else 1
-    wide = [np.repeat(x, group, axis=-3) if group > 1 else x for x in (key, value)]
-    s, _ = _lse_ref(query, wide[0], attn_mask, is_causal, scale, False)
+def _grad_ref(g, query, key, value, out, lse, g_lse=0.0, attn_mask=None, stream=None, **params):
+    of, scale = params["of"], params.get("scale")
+    inputs = {"query": query, "key": key, "value": value, "attn_mask": attn_mask}
+    group = query.shape[-3] // key.shape[-3] if params.get("enable_gqa") else 1
+    keys, values = (np.repeat(x, group, axis=-3) if group > 1 else x for x in (key, value))
+    s, _ = _lse_ref(query, keys, attn_mask, params.get("is_causal", False), scale)
     p = np.exp(s - lse[..., None])
-    keep = _keep_ref(stream, dropout_p, query, key, value, attn_mask)
-    ds = p * (keep * (g @ np.swapaxes(wide[1], -1, -2)) + (g_lse - np.sum(g * out, -1))[..., None])
+    keep = _keep_ref(stream, params.get("dropout_p", 0.0), query, key, value, attn_mask)
+    ds = p * (keep * (g @ np.swapaxes(values, -1, -2)) + (g_lse - np.sum(g * out, -1))[..., None])
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    made = {
-        "query": lambda: ds @ wide[0] * scale,
+    d = {
+        "query": lambda: ds @ keys * scale,
         "key": lambda: np.swapaxes(ds, -1, -2) @ query * scale,
         "value": lambda: np.swapaxes(p * keep, -1, -2) @ g,
         "attn_mask": lambda: ds,
     }[of]()
     if group > 1 and of in ("key", "value"):
-        made = made.reshape(*made.shape[:-3], -1, group, *made.shape[-2:]).sum(-3)
-    return _summed(made, given[of].shape)
+        d = d.reshape(*d.shape[:-3], -1, group, *d.shape[-2:]).sum(-3)
+    return _summed(d, inputs[of].shape)
 
 
 @op(
     arrays=("g", "query", "key", "value", "out", "lse", "g_lse", "attn_mask", "stream"),
-    keeps_half=True, whole=True, cuda=kernels.grad, ref=_grad_ref, samples=_grad_samples,
+    keeps_half=True,
+    whole=True,
+    cuda=kernels.grad,
+    ref=_grad_ref,
+    samples=_grad_samples,
     errors=[
-        (
-            [*[np.ones((2, 2))] * 5, np.ones(2)], {"of": "mask"}, ArgumentError, "of='mask'",
-        ),
+        ([*[np.ones((2, 2))] * 5, np.ones(2)], {"of": "mask"}, ArgumentError, "of='mask'"),
         (
             [np.ones((2, 2)), np.ones((2, 3)), *[np.ones((2, 2))] * 3, np.ones(2)],
-            {"of": "key"}, ShapeError, r"query \(2, 3\)",
+            {"of": "key"},
+            ShapeError,
+            r"query \(2, 3\)",
         ),
     ],
-)  # fmt: skip
+)
 def flash_attention_grad(
     xp, g, query, key, value, out, lse, /, g_lse=None, attn_mask=None, stream=None, *, of,
     is_causal=False, scale=None, enable_gqa=False, dropout_p=0.0,
@@ -253,14 +243,10 @@ def flash_attention_grad(
         query, key, value, attn_mask, stream, is_causal, scale, enable_gqa, dropout_p: its
             arguments.
         out, lse: its results.
-        of: by which: "query", "key", "value" or "attn_mask".
+        of: the argument to differentiate by: "query", "key", "value" or "attn_mask".
 
     Returns:
         Tensor of the shape of that argument.
-
-    Raises:
-        ArgumentError: no such argument has a gradient.
-        ShapeError, DTypeError: as `flash_attention`.
 
     >>> grad = gg.OPS["flash_attention_grad"].eager
     >>> key, value = [[0.0], [0.0]], [[2.0], [4.0]]
@@ -270,33 +256,33 @@ def flash_attention_grad(
     """
     name = "flash_attention_grad"
     group = _check(name, query, key, value, attn_mask, enable_gqa)
-    given = {"query": query, "key": key, "value": value, "attn_mask": attn_mask}
-    if given.get(of) is None:
-        raise ArgumentError(f"{name}: of={of!r} is none of the arguments {[*given]} that it has.")
-    shape, dtype = given[of].shape, given[of].dtype
+    inputs = {"query": query, "key": key, "value": value, "attn_mask": attn_mask}
+    if inputs.get(of) is None:
+        raise ArgumentError(f"{name}: of={of!r} is none of the arguments {[*inputs]}, or is None.")
+    shape, dtype = inputs[of].shape, inputs[of].dtype
     keep = _keep(xp, stream, dropout_p, query, key, value, attn_mask)
     g, g_lse, query, key, value, out, lse, attn_mask = (
         wide(xp, x) for x in (g, g_lse, query, key, value, out, lse, attn_mask)
     )
     p = _probabilities(xp, _masked_scores(xp, query, key, attn_mask, is_causal, scale, group), lse)
     if of == "value":
-        made = _gathered(xp, _dropped(xp, p, keep, dropout_p), g, group)
+        d = _gathered(xp, _dropped(xp, p, keep, dropout_p), g, group)
     else:
         dp = _dropped(xp, _gathered_scores(xp, g, value, group), keep, dropout_p)
         delta = xp.sum(g * out, axis=-1)
         ds = p * (dp - xp.expand_dims(delta if g_lse is None else delta - g_lse, axis=-1))
         factor = max(query.shape[-1], 1) ** -0.5 if scale is None else scale
         if of == "query":
-            made = averaged(xp, ds, key, group) * factor
+            d = averaged(xp, ds, key, group) * factor
         elif of == "key":
-            made = _gathered(xp, ds, query, group) * factor
+            d = _gathered(xp, ds, query, group) * factor
         else:
-            made = ds
-    return xp.astype(xp.sum_to(made, shape), dtype)
+            d = ds
+    return xp.astype(xp.sum_to(d, shape), dtype)
 
 
 def _gathered_scores(xp, g, value, group):
-    """G times the transposed values of its head's group."""
+    """`g` times the transposed values of its head's group."""
     return scores_of(xp, g, value, None, 1.0, group)[0]
 
 

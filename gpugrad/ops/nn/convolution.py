@@ -2,10 +2,10 @@
 
 With ``B(x, w, g) = sum(g * convolution(x, w))``, `convolution` is the derivative of B by g,
 `convolution_input_grad` that by x, `convolution_weight_grad` that by w. So a gradient of any of
-the three, of any order, is one of them again. The layers of `conv_layers` are made of them.
+the three, of any order, is one of them again. The layers in `convolution_layers` call them.
 
-All are products of matrices: the windows of the input, laid out as columns, times the weights.
-The columns are made block by block, so their memory is bounded; the kernels never make them.
+All are matrix products: the windows of the input, laid out as columns, times the weights. The
+columns are made block by block, so their memory is bounded; the kernels never make them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GPU_BLOCK = 2**26
 
 
 class _Geometry(NamedTuple):
-    """Along each spatial axis: step, border, distance in a window, and number of windows."""
+    """Along each spatial axis: step, padding, step within a window, and number of windows."""
 
     stride: tuple[int, ...]
     padding: tuple[tuple[int, int], ...]
@@ -84,24 +84,24 @@ def _resolve(name, x, w, groups, stride, padding, dilation, places=None):
             "the groups divide both channels."
         )
     geometry = _geometry(name, x[2:], w[2:], stride, padding, dilation)
-    made = (x[0], w[0], *geometry.places)
-    if places is not None and tuple(places) != made:
+    shape = (x[0], w[0], *geometry.places)
+    if places is not None and tuple(places) != shape:
         raise ShapeError(
-            f"{name}: an input {x} and weights {w} give a convolution of shape {made}; the "
+            f"{name}: an input {x} and weights {w} give a convolution of shape {shape}; the "
             f"gradient by it has shape {tuple(places)}."
         )
     return geometry
 
 
 def _of_input(g, w, shape, stride, padding, dilation, groups):
-    """Shape and geometry of the input that a gradient is by."""
+    """Shape of the input whose gradient is wanted, and the geometry."""
     of = (*g.shape[:1], *(c * groups for c in w.shape[1:2]), *shape)
     name = "convolution_input_grad"
     return of, _resolve(name, of, w.shape, groups, stride, padding, dilation, g.shape)
 
 
 def _of_weights(x, g, kernel, stride, padding, dilation, groups):
-    """Shape and geometry of the weights that a gradient is by."""
+    """Shape of the weights whose gradient is wanted, and the geometry."""
     name = "convolution_weight_grad"
     (groups,) = ints(name, "groups", groups, 1, 1)
     of = (*g.shape[1:2], *(c // groups for c in x.shape[1:2]), *kernel)
@@ -117,11 +117,10 @@ def _launch(xp, x, w, /, *, stride, padding, dilation, groups):
 
 
 def launch_with_bias(
-    xp: Any, x: Any, w: Any, bias: Any, *, relu: bool, last: bool, stride: Any, padding: Any,
-    dilation: Any, groups: int,
-) -> Any:  # fmt: skip
-    """A convolution with what follows it in a program: see `kernels.by_hand.convolution`."""
-    geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
+    xp: Any, x: Any, w: Any, bias: Any, *, relu: bool, last: bool, groups: int, **windows: Any
+) -> Any:
+    """A convolution fused with the bias that follows it: see `kernels.by_hand.convolution`."""
+    geometry = _resolve("convolution", x.shape, w.shape, groups, **windows)
     return kernels.with_bias(xp, x, w, bias, geometry=geometry, relu=relu, last=last)
 
 
@@ -179,7 +178,7 @@ def _flat_weights(w, groups):
 
 
 def _fold(xp, x, axis, groups=1):
-    """The batch, axis 0 of `x`, as part of axis `axis` of each example; inside its groups."""
+    """Merge the batch, axis 0 of `x`, into axis `axis` of each example, inside its groups."""
     b, *shape = x.shape
     lead, n, rest = shape[:axis], shape[axis], shape[axis + 1 :]
     x = xp.reshape(x, (b, *lead, groups, n // groups, *rest))
@@ -188,7 +187,7 @@ def _fold(xp, x, axis, groups=1):
 
 
 def _unfold(xp, y, axis, b, groups=1):
-    """The batch back as axis 0: what `_fold` has done, undone."""
+    """The inverse of `_fold`: split off the batch as axis 0."""
     lead, n, rest = y.shape[:axis], y.shape[axis], y.shape[axis + 1 :]
     y = xp.reshape(y, (*lead, groups, b, n // (b * groups), *rest))
     y = xp.moveaxis(y, axis + 1, 0)
@@ -199,10 +198,10 @@ _FRONT, _INSIDE = False, True  # of a channel axis: before its groups, or inside
 
 
 def _batch_rule(name, first, second, both):
-    """A batch rule of one of the three ops: what to do if the first, second, or both have it.
+    """The batch rule of one of the three ops, if the first, second, or both arguments have a batch.
 
     The batch becomes more examples, more channels in each group, or more groups. Each case says
-    of the first argument, the second and the result along which axis, and where in it.
+    along which axis of the first argument, the second and the result, and where in it.
     """
 
     def batch(xp, batched, *arrays, groups, **params):
@@ -222,18 +221,18 @@ def _batch_rule(name, first, second, both):
 # ---- the three ops -----------------------------------------------------------------------
 
 
+def _windows(stride, padding, dilation, groups):
+    return {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+
+
 def _of_x(xp, g, w, x_shape, stride, padding, dilation, groups):
-    return xp.convolution_input_grad(
-        g, conjugate(xp, w), shape=x_shape[2:], stride=stride, padding=padding,
-        dilation=dilation, groups=groups,
-    )  # fmt: skip
+    windows = _windows(stride, padding, dilation, groups)
+    return xp.convolution_input_grad(g, conjugate(xp, w), shape=x_shape[2:], **windows)
 
 
 def _of_w(xp, g, x, w_shape, stride, padding, dilation, groups):
-    return xp.convolution_weight_grad(
-        conjugate(xp, x), g, kernel=w_shape[2:], stride=stride, padding=padding,
-        dilation=dilation, groups=groups,
-    )  # fmt: skip
+    windows = _windows(stride, padding, dilation, groups)
+    return xp.convolution_weight_grad(conjugate(xp, x), g, kernel=w_shape[2:], **windows)
 
 
 _CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
@@ -300,7 +299,11 @@ def _weight_grad_ref(x, g, *, kernel, groups=1, **more):
 
 
 @op(
-    vjp=[_of_x, _of_w], linear="each", kinds="fc", ref=_ref, samples=_samples("forward"),
+    vjp=[_of_x, _of_w],
+    linear="each",
+    kinds="fc",
+    ref=_ref,
+    samples=_samples("forward"),
     cuda=_launch,
     batch=_batch_rule(
         "convolution",
@@ -317,7 +320,7 @@ def _weight_grad_ref(x, g, *, kernel, groups=1, **more):
         ([np.ones((1, 2, 3)), np.ones((1, 2, 1))], {"padding": -1}, ArgumentError, "padding=-1"),
         ([np.ones((1, 2, 3)), np.ones((1, 2, 1))], {"padding": "full"}, ArgumentError, "'full'"),
     ],
-)  # fmt: skip
+)
 def convolution(xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
     """Sums of products of a kernel with the windows of an array, along any number of axes.
 
@@ -336,10 +339,6 @@ def convolution(xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
     Returns:
         Tensor of shape (N, out channels, *number of windows).
 
-    Raises:
-        ShapeError: the channels do not fit, or the kernel is larger than the padded input.
-        ArgumentError: an argument is no int, or too small.
-
     >>> print(gg.convolution([[[1.0, 2.0, 4.0, 8.0]]], [[[-1.0, 1.0]]]))
     [[[1. 2. 4.]]]
     """
@@ -355,21 +354,21 @@ def convolution(xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
 
 
 def _input_grad_g(xp, g, w, stride, padding, dilation, groups):
-    return xp.convolution(
-        g, conjugate(xp, w), stride=stride, padding=padding, dilation=dilation, groups=groups
-    )
+    return xp.convolution(g, conjugate(xp, w), **_windows(stride, padding, dilation, groups))
 
 
 def _input_grad_w(xp, g, g_, w_shape, stride, padding, dilation, groups):
-    return xp.convolution_weight_grad(
-        g, conjugate(xp, g_), kernel=w_shape[2:], stride=stride, padding=padding,
-        dilation=dilation, groups=groups,
-    )  # fmt: skip
+    windows = _windows(stride, padding, dilation, groups)
+    return xp.convolution_weight_grad(g, conjugate(xp, g_), kernel=w_shape[2:], **windows)
 
 
 @op(
-    vjp=[_input_grad_g, _input_grad_w], linear="each", kinds="fc", ref=_input_grad_ref,
-    samples=_samples("input"), cuda=_launch_input_grad,
+    vjp=[_input_grad_g, _input_grad_w],
+    linear="each",
+    kinds="fc",
+    ref=_input_grad_ref,
+    samples=_samples("input"),
+    cuda=_launch_input_grad,
     batch=_batch_rule(
         "convolution_input_grad",
         first=((0, _FRONT), None, (0, _FRONT)),
@@ -381,10 +380,8 @@ def _input_grad_w(xp, g, g_, w_shape, stride, padding, dilation, groups):
         ([np.ones((1, 2, 3)), np.ones((1, 2, 2))], {"shape": (4,)}, ShapeError, r"\(1, 2, 3\)"),
         ([np.ones(3), np.ones((1, 2, 2))], {"shape": (4,)}, ShapeError, r"\(3,\)"),
     ],
-)  # fmt: skip
-def convolution_input_grad(
-    xp, g_, w, /, *, shape, stride=1, padding=0, dilation=1, groups=1
-):  # fmt: skip
+)
+def convolution_input_grad(xp, g_, w, /, *, shape, stride=1, padding=0, dilation=1, groups=1):
     """The gradient of a `convolution` by its input; a transposed convolution.
 
     Args:
@@ -395,10 +392,6 @@ def convolution_input_grad(
 
     Returns:
         Tensor of shape (N, C, *shape).
-
-    Raises:
-        ShapeError: no convolution of such an input with these weights has the shape of `g_`.
-        ArgumentError: an argument is no int, or too small.
 
     >>> grad = gg.OPS["convolution_input_grad"].eager
     >>> print(grad([[[1.0, 2.0, 4.0]]], [[[-1.0, 1.0]]], shape=(4,)))
@@ -425,21 +418,21 @@ def convolution_input_grad(
 
 
 def _weight_grad_x(xp, g, g_, x_shape, stride, padding, dilation, groups):
-    return xp.convolution_input_grad(
-        conjugate(xp, g_), g, shape=x_shape[2:], stride=stride, padding=padding,
-        dilation=dilation, groups=groups,
-    )  # fmt: skip
+    windows = _windows(stride, padding, dilation, groups)
+    return xp.convolution_input_grad(conjugate(xp, g_), g, shape=x_shape[2:], **windows)
 
 
 def _weight_grad_g(xp, g, x, stride, padding, dilation, groups):
-    return xp.convolution(
-        conjugate(xp, x), g, stride=stride, padding=padding, dilation=dilation, groups=groups
-    )
+    return xp.convolution(conjugate(xp, x), g, **_windows(stride, padding, dilation, groups))
 
 
 @op(
-    vjp=[_weight_grad_x, _weight_grad_g], linear="each", kinds="fc", ref=_weight_grad_ref,
-    samples=_samples("weight"), cuda=_launch_weight_grad,
+    vjp=[_weight_grad_x, _weight_grad_g],
+    linear="each",
+    kinds="fc",
+    ref=_weight_grad_ref,
+    samples=_samples("weight"),
+    cuda=_launch_weight_grad,
     batch=_batch_rule(
         "convolution_weight_grad",
         first=((1, _INSIDE), None, (1, _FRONT)),
@@ -451,10 +444,8 @@ def _weight_grad_g(xp, g, x, stride, padding, dilation, groups):
         ([np.ones((1, 2, 4)), np.ones((2, 1, 3))], {"kernel": (2,)}, ShapeError, r"\(2, 1, 3\)"),
         ([np.ones(4), np.ones((1, 1, 3))], {"kernel": (2,)}, ShapeError, r"\(4,\)"),
     ],
-)  # fmt: skip
-def convolution_weight_grad(
-    xp, x, g_, /, *, kernel, stride=1, padding=0, dilation=1, groups=1
-):  # fmt: skip
+)
+def convolution_weight_grad(xp, x, g_, /, *, kernel, stride=1, padding=0, dilation=1, groups=1):
     """The gradient of a `convolution` by its weights.
 
     Args:
@@ -465,10 +456,6 @@ def convolution_weight_grad(
 
     Returns:
         Tensor of shape (out channels, C / groups, *kernel).
-
-    Raises:
-        ShapeError: no convolution of this input with such weights has the shape of `g_`.
-        ArgumentError: an argument is no int, or too small.
 
     >>> grad = gg.OPS["convolution_weight_grad"].eager
     >>> print(grad([[[1.0, 2.0, 4.0, 8.0]]], [[[1.0, 0.0, 1.0]]], kernel=(2,)))

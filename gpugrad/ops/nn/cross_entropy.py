@@ -1,4 +1,4 @@
-"""Cross entropy of the softmax of scores, fused with it: against probabilities and class numbers.
+"""Softmax cross entropy, fused, against probabilities or class numbers.
 
 The gradients are named ops, with gradients and kernels of their own.
 """
@@ -20,13 +20,11 @@ from gpugrad.registry.record import op
 # ---- against probabilities ---------------------------------------------------------------
 
 
+_DENSE_CASES = [((4,), {}), ((2, 3), {"axis": 0}), ((2, 3, 2), {"axis": 1}), ((0, 3), {})]
+
+
 def _dense_samples(rng):
-    for shape, keywords in (
-        ((4,), {}),
-        ((2, 3), {"axis": 0}),
-        ((2, 3, 2), {"axis": 1}),
-        ((0, 3), {}),
-    ):
+    for shape, keywords in _DENSE_CASES:
         yield [uniform(rng, *shape), uniform(rng, *shape, low=0.1)], keywords
 
 
@@ -63,11 +61,7 @@ def softmax_cross_entropy(xp, logits, labels, /, axis=-1):
         axis: int, of the classes.
 
     Returns:
-        Tensor of the losses: the shape of `logits` without `axis`.
-
-    Raises:
-        ShapeError: the shapes differ.
-        AxisError: there is no such axis.
+        Tensor of the shape of `logits` without `axis`.
 
     >>> print(gg.softmax_cross_entropy([[0.0, 0.0], [100.0, 0.0]], [[0.5, 0.5], [1.0, 0.0]]))
     [0.6931472 0.       ]
@@ -93,6 +87,7 @@ def _dense_grad_ref(g, x, p, axis=-1):
     ref=_dense_grad_ref,
     errors=[([np.ones(2), *args], *rest) for args, *rest in _dense_errors[:1]],
     cuda=kernels.softmax_cross_entropy_grad,
+    overwrites=1,
 )
 def softmax_cross_entropy_grad(xp, g_, logits, labels, /, axis=-1):
     """The gradient of `softmax_cross_entropy` by the logits.
@@ -105,9 +100,6 @@ def softmax_cross_entropy_grad(xp, g_, logits, labels, /, axis=-1):
 
     Returns:
         Tensor of the shape of `logits`: g_ * (softmax(logits) * sum(labels) - labels).
-
-    Raises:
-        ShapeError: the shapes differ.
 
     >>> grad = gg.OPS["softmax_cross_entropy_grad"].eager
     >>> print(grad([1.0], [[0.0, 0.0]], [[0.0, 1.0]]))
@@ -122,7 +114,7 @@ def softmax_cross_entropy_grad(xp, g_, logits, labels, /, axis=-1):
 
 
 def _checked_classes(name, logits, labels, ignore_index, label_smoothing):
-    """Where labels are not to be ignored (None: nowhere), and the labels with 0 where they are."""
+    """A mask of the labels that count (None if all do), and the labels with 0 for the others."""
     if labels.dtype.kind not in "iu":
         raise DTypeError(
             f"{name}: labels are {labels.dtype}; class numbers must be integers. For "
@@ -131,7 +123,7 @@ def _checked_classes(name, logits, labels, ignore_index, label_smoothing):
     if not logits.ndim or labels.shape != logits.shape[:-1]:
         raise ShapeError(
             f"{name}: logits have shape {logits.shape}, labels {labels.shape}. Labels must have "
-            "the shape of logits without the last axis, which is that of the classes."
+            "the shape of logits without the last axis, the axis of the classes."
         )
     if not 0 <= label_smoothing <= 1:
         raise ArgumentError(f"{name}: label_smoothing={label_smoothing} must be from 0 to 1.")
@@ -148,7 +140,7 @@ def _checked_classes(name, logits, labels, ignore_index, label_smoothing):
 
 
 def _at_labels(xp, labels):
-    """The index of each line's label, in an array (lines, classes)."""
+    """The index of each row's label, in an array (rows, classes)."""
     return xp.lib.arange(labels.size), labels.ravel()
 
 
@@ -163,7 +155,7 @@ def _sparse_samples(rng):
 
 
 def _smoothed(labels, ignore_index, label_smoothing):
-    """Probabilities of three classes, for the references; 0 for all where one is ignored."""
+    """Probabilities of three classes, for the references; all 0 for an ignored example."""
     kept = np.not_equal(labels, ignore_index)[..., None]
     hot = np.eye(3)[np.where(kept[..., 0], labels, 0)]
     return kept * (hot * (1 - label_smoothing) + label_smoothing / 3)
@@ -206,24 +198,19 @@ def sparse_softmax_cross_entropy(
 ):
     """Cross entropy of the softmax of scores along the last axis, against class numbers.
 
+    On a GPU a label that is not a class gives NaN in the loss and its gradient instead of an
+    error: checking the labels would make the host wait for them.
+
     Args:
         logits: scores, of shape (..., classes).
         labels: integers of shape (...,), from 0 to classes - 1.
-        ignore_index: a label, which need be no class, of examples whose loss and gradient are
-            0; None for none.
+        ignore_index: label of examples whose loss and gradient are 0; it need not be a class.
         label_smoothing: from 0 to 1; this part of the probability is shared by all classes.
-        dtype: of the losses; None for that of `logits`. Those of 16-bit scores are float32 before
-            they are rounded to it.
+        dtype: of the losses; None for the dtype of `logits`. Losses of 16-bit scores are computed
+            in float32 and then rounded to it.
 
     Returns:
-        Tensor of the losses, of shape (...,).
-
-    Raises:
-        ShapeError: the shapes do not fit.
-        DTypeError: the labels are no integers.
-        IndexOutOfBoundsError: a label is no class. On a GPU loss and gradient are NaN there
-            instead: to look at labels first, the host would have to wait for them.
-        ArgumentError: `label_smoothing` is not from 0 to 1.
+        Tensor of shape (...,).
 
     >>> print(gg.sparse_softmax_cross_entropy([[0.0, 0.0], [100.0, 0.0]], [1, 0]))
     [0.6931472 0.       ]
@@ -279,6 +266,7 @@ def _sparse_grad_ref(g, x, labels, ignore_index=None, label_smoothing=0.0):
         *all_batched(xp, batched, arrays), **params
     ),
     cuda=kernels.sparse_softmax_cross_entropy_grad,
+    overwrites=1,
 )
 def sparse_softmax_cross_entropy_grad(
     xp, g_, logits, labels, /, *, ignore_index=None, label_smoothing=0.0
@@ -289,11 +277,11 @@ def sparse_softmax_cross_entropy_grad(
         g_: the gradient by the losses, of shape (...,).
         logits: scores, of shape (..., classes).
         labels: integers of shape (...,).
-        ignore_index, label_smoothing: as there.
+        ignore_index, label_smoothing: as for `sparse_softmax_cross_entropy`.
 
     Returns:
-        Tensor of the shape of `logits`: g_ * (softmax(logits) - p), where p are the probabilities
-        that the labels stand for, one_hot(labels) without smoothing; 0 for ignored examples.
+        Tensor of the shape of `logits`: g_ * (softmax(logits) - p), where p is one_hot(labels)
+        after smoothing; 0 for ignored examples.
 
     >>> grad = gg.OPS["sparse_softmax_cross_entropy_grad"].eager
     >>> print(grad([1.0], [[0.0, 0.0]], [1]))

@@ -1,4 +1,4 @@
-"""Lengths of vectors, distances and angles between them."""
+"""Norms of vectors, and distances and angles between them."""
 
 from __future__ import annotations
 
@@ -9,30 +9,28 @@ from gpugrad.errors import AxisError, ShapeError
 from gpugrad.registry.record import op
 
 
+def _normalize_ref(x, p=2.0, axis=1, eps=1e-12):
+    return x / np.maximum(np.linalg.norm(x, p, axis=axis, keepdims=True), eps)
+
+
 @op(
-    ref=lambda x, p=2.0, axis=1, eps=1e-12: x / np.maximum(
-        np.linalg.norm(x, p, axis=axis, keepdims=True), eps
-    ),
+    ref=_normalize_ref,
     samples=shaped(
-        ([(2, 3)], {}), ([(3,)], {"axis": 0, "p": 3}), ([(2, 3, 2)], {"axis": -2, "eps": 1.5}),
+        ([(2, 3)], {}),
+        ([(3,)], {"axis": 0, "p": 3}),
+        ([(2, 3, 2)], {"axis": -2, "eps": 1.5}),
         ([(2, 0)], {}),
     ),
     errors=[([np.ones(3)], {}, AxisError, "axis 1")],
-)  # fmt: skip
+)
 def normalize(xp, x, /, p=2.0, axis=1, *, eps=1e-12):
     """Vectors of length 1 along an axis: x / max(norm(x), eps).
 
     Args:
-        x: array, of any shape but ().
+        x: array of at least one dimension.
         p: order of the norm, a number or inf.
         axis: int, of the vectors.
-        eps: shorter vectors are divided by this; a zero vector stays, with a finite gradient.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: there is no such axis.
+        eps: shorter vectors are divided by this; a zero vector stays 0, with a finite gradient.
 
     >>> print(gg.normalize([[3.0, 4.0], [0.0, 0.0]]))
     [[0.6 0.8]
@@ -49,29 +47,27 @@ def _similarity_ref(x1, x2, axis=1, eps=1e-8):
 @op(
     ref=_similarity_ref,
     samples=shaped(
-        ([(2, 3)] * 2, {}), ([(3,)] * 2, {"axis": -1}), ([(2, 3, 2), (2, 3, 1)], {}),
+        ([(2, 3)] * 2, {}),
+        ([(3,)] * 2, {"axis": -1}),
+        ([(2, 3, 2), (2, 3, 1)], {}),
         ([(2, 0)] * 2, {}),
     ),
     errors=[
         ([np.ones((2, 3)), np.ones((2, 2))], {}, ShapeError, r"\(2, 3\).*\(2, 2\)"),
         ([np.ones(3), np.ones(3)], {}, AxisError, "axis 1"),
     ],
-)  # fmt: skip
+)
 def cosine_similarity(xp, x1, x2, /, axis=1, *, eps=1e-8):
     """Cosine of the angle between vectors along an axis.
 
     Args:
         x1, x2: arrays that broadcast against each other.
         axis: int, of the vectors.
-        eps: shorter vectors are divided by this in place of their length, so that the cosine
+        eps: shorter vectors are divided by this instead of their length, so that the cosine
             with a zero vector is 0. The gradient there is finite.
 
     Returns:
         Tensor of the broadcast shape without that axis.
-
-    Raises:
-        ShapeError: the shapes do not go together.
-        AxisError: there is no such axis.
 
     >>> print(gg.cosine_similarity([[1.0, 0.0]], [[3.0, 3.0]]))
     [0.70710677]
@@ -80,34 +76,35 @@ def cosine_similarity(xp, x1, x2, /, axis=1, *, eps=1e-8):
     return xp.sum((x1 / xp.maximum(n1, eps)) * (x2 / xp.maximum(n2, eps)), axis=axis)
 
 
+def _pairwise_ref(x1, x2, p=2.0, eps=1e-6, keepdims=False):
+    return np.linalg.norm(x1 - x2 + eps, p, axis=-1, keepdims=keepdims)
+
+
 @op(
-    ref=lambda x1, x2, p=2.0, eps=1e-6, keepdims=False: np.linalg.norm(
-        x1 - x2 + eps, p, axis=-1, keepdims=keepdims
-    ),
+    ref=_pairwise_ref,
     samples=shaped(
-        ([(2, 3)] * 2, {}), ([(3,)] * 2, {"p": 1, "eps": 0}), ([(2, 3), (3,)], {"keepdims": True}),
+        ([(2, 3)] * 2, {}),
+        ([(3,)] * 2, {"p": 1, "eps": 0}),
+        ([(2, 3), (3,)], {"keepdims": True}),
         ([(2, 3)] * 2, {"p": np.inf}),
     ),
     errors=[
         ([np.ones((2, 3)), np.ones((2, 2))], {}, ShapeError, r"\(2, 3\).*\(2, 2\)"),
         ([np.float64(1.0), np.float64(1.0)], {}, ShapeError, "0-d"),
     ],
-)  # fmt: skip
+)
 def pairwise_distance(xp, x1, x2, /, *, p=2.0, eps=1e-6, keepdims=False):
     """Norm of x1 - x2 + eps along the last axis.
 
     Args:
         x1, x2: vectors along the last axis, broadcast against each other.
         p: order of the norm, a number or inf.
-        eps: added to the differences, as in torch. It is not needed for the gradient, which is
-            0 where the norm is.
+        eps: added to the differences, as in torch. The gradient does not need it: it is 0 where
+            the norm is 0.
         keepdims: whether the last axis stays, with length 1.
 
     Returns:
         Tensor of the broadcast shape without the last axis.
-
-    Raises:
-        ShapeError: the shapes do not go together, or there is no axis.
 
     >>> print(gg.pairwise_distance([[3.0, 4.0]], [[0.0, 0.0]], eps=0))
     [5.]
@@ -129,23 +126,20 @@ def pairwise_distance(xp, x1, x2, /, *, p=2.0, eps=1e-6, keepdims=False):
         ([np.ones((2, 3)), np.ones((4, 2))], {}, ShapeError, r"cdist.*\(2, 3\).*\(4, 2\)"),
         ([np.ones(3), np.ones((2, 3))], {}, ShapeError, r"cdist.*\(3,\)"),
     ],
-)  # fmt: skip
+)
 def cdist(xp, x1, x2, /, *, p=2.0):
     """Distances between all pairs of vectors of two sets.
 
-    The differences are formed, so equal vectors have distance exactly 0 (and gradient 0), and
-    near ones an exact one; memory for m * n * k numbers is needed.
+    It forms the differences, so equal vectors have distance exactly 0 (and gradient 0), and the
+    distance of close vectors is exact. That takes memory for m * n * k numbers.
 
     Args:
         x1: array of shape (..., m, k).
         x2: array of shape (..., n, k). Stacks are broadcast.
-        p: order of the norm: a number, 0 (how many elements differ; without a gradient) or inf.
+        p: order of the norm: a number, 0 (the count of elements that differ; no gradient) or inf.
 
     Returns:
         Tensor of shape (..., m, n).
-
-    Raises:
-        ShapeError: the shapes do not fit.
 
     >>> print(gg.cdist([[0.0, 0.0], [3.0, 0.0]], [[3.0, 4.0]]))
     [[5.]

@@ -1,8 +1,8 @@
-"""What is random in a network: dropout, and draws from a softmax.
+"""Dropout, and draws from a softmax.
 
-A mask is drawn by a `Generator`; what is then done with it are registered ops. These are
-functions and no ops, since they give other numbers each time. On a GPU dropout keeps no mask: it
-is an op of where its numbers are in the stream, which draws them again for the gradient.
+A `Generator` draws the mask, and registered ops apply it. The functions themselves are not ops,
+as each call gives other numbers. On a GPU dropout keeps no mask: an op gets the position of its
+numbers in the stream, and draws them again for the gradient.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gpugrad.registry.record import op
 
 
 def check_probability(name: str, argument: str, p: float) -> None:
-    """Refuse what is no probability."""
+    """Refuse a value that is not a probability."""
     if not isinstance(p, (int, float, np.number)) or not 0 <= p <= 1:
         raise ArgumentError(f"{name}: {argument}={p!r:.60} must be a probability, from 0 to 1.")
 
@@ -44,25 +44,29 @@ def _floating(name: str, x: Any) -> Tensor:
 
 
 def dropout(
-    x: Any, p: float = 0.5, *, training: bool = True, noise_shape: Any = None,
+    x: Any,
+    p: float = 0.5,
+    *,
+    training: bool = True,
+    noise_shape: Any = None,
     generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Make elements 0 with probability `p`, and the others 1 / (1 - p) times as large.
+) -> Tensor:
+    """Set elements to 0 with probability `p`, and multiply the others by 1 / (1 - p).
 
     Args:
-        x: array, of any shape.
+        x: array of any shape.
         p: from 0 to 1.
-        training: if not, `x` is returned as it is.
-        noise_shape: shape that broadcasts with that of `x`: elements along an axis where it is
-            1 share their fate. (n, c, 1, 1) drops whole channels. None for that of `x`.
+        training: if False, `x` is returned unchanged.
+        noise_shape: shape of the mask, which broadcasts to `x`: (n, c, 1, 1) drops whole
+            channels. None for the shape of `x`.
         generator: the default generator if None.
 
     Returns:
-        Tensor of the shape of `x`. For the gradient only the booleans are kept, on a GPU only
-        where they were drawn.
+        Tensor of the shape of `x`. The gradient keeps only the mask, on a GPU only its position
+        in the random stream.
 
     Raises:
-        ArgumentError: `p` is no probability.
+        ArgumentError: `p` is not from 0 to 1.
         DTypeError: `x` is not floating point or complex.
         ShapeError: `noise_shape` does not fit.
 
@@ -99,7 +103,7 @@ def _stream_dropout_ref(x, key, first, p):
 
 
 def _stream_dropout_batch(xp, batched, x, *, key, first, p):
-    """All examples alike: what becomes of a one says it."""
+    """The same mask for all examples: the dropout of ones gives their scales."""
     ones = full_beside(x, x.shape[1:], x.dtype, 1)
     scales = xp.stream_dropout(ones, key=key, first=first, p=p)
     return xp.where(xp.not_equal(scales, 0), x * scales, 0)
@@ -107,8 +111,12 @@ def _stream_dropout_batch(xp, batched, x, *, key, first, p):
 
 @op(
     vjp=[lambda xp, g, key, first, p: xp.stream_dropout(g, key=key, first=first, p=p)],
-    linear=True, keeps_half=True, kinds="fc", ref=_stream_dropout_ref,
-    cuda=kernels.stream_dropout, batch=_stream_dropout_batch,
+    linear=True,
+    keeps_half=True,
+    kinds="fc",
+    ref=_stream_dropout_ref,
+    cuda=kernels.stream_dropout,
+    batch=_stream_dropout_batch,
     samples=shaped(
         ([(9,)], {"key": (1, 2), "first": 3, "p": 0.5}),
         ([(3, 7)], {"key": (2**64 - 1, 0), "first": 2**32, "p": 0.1}),
@@ -116,23 +124,16 @@ def _stream_dropout_batch(xp, batched, x, *, key, first, p):
         ([(0,)], {"key": (3, 4), "first": 1, "p": 0}),
     ),
     errors=[([np.ones(2)], {"key": (1, 2), "first": 0, "p": 1.0}, ArgumentError, "p=1.0")],
-)  # fmt: skip
+)
 def stream_dropout(xp, x, /, *, key, first, p):
-    """`dropout` by the uniform numbers at one place of a random stream.
+    """`dropout` by the uniform numbers at one position of a random stream.
 
-    The gradient is the op itself at the same place: nothing is kept for it.
+    The gradient is the op itself at the same position: nothing is kept for it.
 
     Args:
-        x: array, of any shape.
-        key: of the stream, two ints.
+        key: two ints, the stream's key.
         first: int, the counter at which its float32 numbers begin (see `ops.random.philox`).
-        p: probability with which an element becomes 0, from 0 to below 1.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: `p` is not from 0 to below 1.
+        p: probability with which an element becomes 0, at least 0 and below 1.
 
     >>> drop = gg.OPS["stream_dropout"].eager
     >>> print(drop([1.0, 1.0, 1.0], key=(1, 2), first=0, p=0.5))
@@ -141,7 +142,7 @@ def stream_dropout(xp, x, /, *, key, first, p):
     if not 0 <= p < 1:
         raise ArgumentError(f"stream_dropout: p={p} must be from 0 to below 1.")
     numbers = philox.uniform(key, first, x.size, np.float32).reshape(x.shape)
-    scale = x.dtype.type(1 / (1 - p))  # as a product with a Python number rounds it
+    scale = x.dtype.type(1 / (1 - p))  # rounded as in a product with a Python number
     return xp.lib.where(xp.lib.asarray(numbers >= np.float32(p)), x * scale, x.dtype.type(0))
 
 
@@ -156,7 +157,11 @@ def _stream_mask_batch(xp, batched, stream, **params):
 
 
 @op(
-    vjp=[None], differentiable=False, kinds="i", ref=_stream_mask_ref, cuda=kernels.stream_mask,
+    vjp=[None],
+    differentiable=False,
+    kinds="i",
+    ref=_stream_mask_ref,
+    cuda=kernels.stream_mask,
     batch=_stream_mask_batch,
     samples=calls(
         lambda rng: ([kernels.state_of((1, 2), 3)], {"shape": (9,), "p": 0.5}),
@@ -167,9 +172,9 @@ def _stream_mask_batch(xp, batched, stream, **params):
         ([np.ones(4)], {"shape": (2,), "p": 0.5}, DTypeError, "stream_mask.*float64"),
         ([np.ones(3, np.uint64)], {"shape": (2,), "p": 0.5}, ShapeError, r"stream_mask.*\(3,\)"),
     ],
-)  # fmt: skip
+)
 def stream_mask(xp, stream, /, *, shape, p):
-    """Whether the uniform numbers at one place of a random stream are `p` or more.
+    """Whether the uniform numbers at one position of a random stream are `p` or more.
 
     Args:
         stream: uint64 array (4,): the stream's key, the counter at which its float32 numbers begin
@@ -180,18 +185,14 @@ def stream_mask(xp, stream, /, *, shape, p):
     Returns:
         Tensor of booleans.
 
-    Raises:
-        DTypeError: `stream` is not uint64.
-        ShapeError: it has not four elements.
-
     >>> mask = gg.OPS["stream_mask"].eager
     >>> print(mask(np.array([1, 2, 0, 0], np.uint64), shape=(3,), p=0.5))
     [ True False  True]
     """
     if stream.dtype != np.uint64:
-        raise DTypeError(f"stream_mask: the stream is {stream.dtype}, it must be uint64.")
+        raise DTypeError(f"stream_mask: the stream is {stream.dtype}; it must be uint64.")
     if stream.shape != (4,):
-        raise ShapeError(f"stream_mask: the stream has shape {stream.shape}, it must be (4,).")
+        raise ShapeError(f"stream_mask: the stream has shape {stream.shape}; it must be (4,).")
     k0, k1, first, third = stream.tolist()
     numbers = philox.uniform((k0, k1), first + (third << 128), math.prod(shape), np.float32)
     return xp.lib.asarray((numbers >= np.float32(p)).reshape(shape))
@@ -203,16 +204,16 @@ def alpha_dropout(
     """Dropout that keeps mean 0 and variance 1: for networks of `selu`.
 
     Args:
-        x: array, of any shape.
-        p: probability with which an element becomes what selu(-inf) is; from 0 to below 1.
-        training: if not, `x` is returned as it is.
+        x: array of any shape.
+        p: probability with which an element becomes selu(-inf); at least 0 and below 1.
+        training: if False, `x` is returned unchanged.
         generator: the default generator if None.
 
     Returns:
         Tensor of the shape of `x`.
 
     Raises:
-        ArgumentError: `p` is not from 0 to below 1.
+        ArgumentError: `p` is negative, or not below 1.
         DTypeError: `x` is not floating point or complex.
 
     Klambauer et al. 2017, "Self-Normalizing Neural Networks".
@@ -234,16 +235,20 @@ def alpha_dropout(
 
 
 def gumbel_softmax(
-    logits: Any, tau: float = 1.0, *, hard: bool = False, axis: int = -1,
+    logits: Any,
+    tau: float = 1.0,
+    *,
+    hard: bool = False,
+    axis: int = -1,
     generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Draw from the classes of a softmax, in a way that has a gradient.
+) -> Tensor:
+    """Draw from the classes of a softmax, differentiably.
 
     Args:
         logits: scores, a class along `axis`.
-        tau: temperature, above 0: the lower, the nearer is a draw to one class alone.
-        hard: whether to give exactly one class (1, the others 0), with the gradient of the draw
-            that is not.
+        tau: temperature, above 0: the lower, the closer a draw is to a single class.
+        hard: whether to give exactly one class (1, the others 0), with the gradient of the soft
+            draw.
         axis: int, of the classes.
         generator: the default generator if None.
 
@@ -264,7 +269,7 @@ def gumbel_softmax(
         raise ArgumentError(f"gumbel_softmax: tau={tau} must be above 0.")
     logits = _floating("gumbel_softmax", logits)
     draw = (generator or default_generator()).uniform(logits.shape, device=logits.device)
-    # half of the smallest step above 0 stands for 0, of which there is no logarithm
+    # half of the smallest step above 0 stands for 0, which has no logarithm
     noise = -TENSOR.log(-TENSOR.log(TENSOR.maximum(draw, 2.0**-25)))
     soft = TENSOR.softmax((logits + TENSOR.astype(noise, logits.dtype)) / tau, axis=axis)
     if not hard:

@@ -1,4 +1,4 @@
-"""What layers compute: linear maps, and look-ups in tables of vectors."""
+"""Linear layers, and lookups in tables of vectors."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ from gpugrad.registry.record import op
 
 
 @op(
-    arrays=("x", "weight", "bias"), keeps_half=True,
+    arrays=("x", "weight", "bias"),
+    keeps_half=True,
     ref=lambda x, weight, bias=0.0: x @ weight.T + bias,
     samples=shaped(
-        ([(2, 3), (4, 3), (4,)], {}), ([(3,), (2, 3)], {}), ([(2, 2, 3), (1, 3), (1,)], {}),
-        ([(0, 3), (2, 3), (2,)], {}), ([(2, 3), (3,), ()], {}),
+        ([(2, 3), (4, 3), (4,)], {}),
+        ([(3,), (2, 3)], {}),
+        ([(2, 2, 3), (1, 3), (1,)], {}),
+        ([(0, 3), (2, 3), (2,)], {}),
+        ([(2, 3), (3,), ()], {}),
     ),
     errors=[
         ([np.ones((2, 3)), np.ones((3, 4))], {}, ShapeError, r"linear.*\(2, 3\).*\(3, 4\)"),
         ([np.ones((2, 3)), np.ones((4, 3)), np.ones(3)], {}, ShapeError, r"linear.*\(3,\)"),
     ],
-)  # fmt: skip
+)
 def linear(xp, x, weight, /, bias=None):
     """Multiply by a transposed matrix and add a bias: x @ weight.T + bias.
 
     Args:
         x: array of shape (..., n).
         weight: array of shape (m, n): a row for each result, as in torch; `gg.nn.Dense` has
-            its kernel the other way round. A vector (n,) gives results without that axis.
+            its kernel transposed. A vector (n,) gives results without that axis.
         bias: array of shape (m,); None for none.
 
     Returns:
         Tensor of shape (..., m).
-
-    Raises:
-        ShapeError: the shapes do not fit.
 
     >>> print(gg.linear([1.0, 2.0], [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], [0.0, 0.0, 10.0]))
     [ 1.  3. 12.]
@@ -63,16 +64,19 @@ def _bilinear_ref(x1, x2, weight, bias=0.0):
 
 
 @op(
-    arrays=("x1", "x2", "weight", "bias"), keeps_half=True, ref=_bilinear_ref,
+    arrays=("x1", "x2", "weight", "bias"),
+    keeps_half=True,
+    ref=_bilinear_ref,
     samples=shaped(
-        ([(2, 3), (2, 2), (4, 3, 2), (4,)], {}), ([(3,), (2,), (1, 3, 2)], {}),
+        ([(2, 3), (2, 2), (4, 3, 2), (4,)], {}),
+        ([(3,), (2,), (1, 3, 2)], {}),
         ([(2, 1, 2), (2, 1, 2), (2, 2, 2)], {}),
     ),
     errors=[
         ([np.ones(3), np.ones(2), np.ones((4, 2, 3))], {}, ShapeError, r"bilinear.*\(4, 2, 3\)"),
         ([np.ones((2, 3)), np.ones((1, 2)), np.ones((4, 3, 2))], {}, ShapeError, "bilinear"),
     ],
-)  # fmt: skip
+)
 def bilinear(xp, x1, x2, weight, /, bias=None):
     """Sum over i and j of x1[i] weight[k, i, j] x2[j], plus bias[k].
 
@@ -85,17 +89,11 @@ def bilinear(xp, x1, x2, weight, /, bias=None):
     Returns:
         Tensor of shape (..., m).
 
-    Raises:
-        ShapeError: the shapes do not fit.
-
     >>> print(gg.bilinear([1.0, 2.0], [3.0, 4.0], [[[1.0, 0.0], [0.0, 1.0]]]))
     [11.]
     """
-    fits = (
-        weight.ndim == 3 and x1.ndim and x1.shape[:-1] == x2.shape[:-1]
-        and weight.shape[1:] == (x1.shape[-1], x2.shape[-1])
-    )  # fmt: skip
-    if not fits:
+    fits = weight.ndim == 3 and x1.ndim and x1.shape[:-1] == x2.shape[:-1]
+    if not fits or weight.shape[1:] != (x1.shape[-1], x2.shape[-1]):
         raise ShapeError(
             f"bilinear: x1 {x1.shape}, x2 {x2.shape} and weight {weight.shape} are not (..., n1), "
             "(..., n2) and (m, n1, n2)."
@@ -128,14 +126,17 @@ def _take_rows_batch(xp, batched, indices, weight):
         return xp.take_rows(indices, weight)
     indices, weight = all_batched(xp, batched, (indices, weight))
     n, rows = weight.shape[:2]
-    # the tables one after the other make one, each example's indices begin at its own
+    # concatenate the tables, and shift each example's indices to its own
     first = xp.cumulative_sum(xp.sum(indices * 0, axis=tuple(range(1, indices.ndim))) + rows) - rows
     indices = indices + xp.reshape(first, (n, *(1,) * (indices.ndim - 1)))
     return xp.take_rows(indices, xp.reshape(weight, (n * rows, *weight.shape[2:])))
 
 
 @op(
-    vjp=[None, _take_rows_vjp], batch=_take_rows_batch, keeps_half=True, cuda=scatter.take_rows,
+    vjp=[None, _take_rows_vjp],
+    batch=_take_rows_batch,
+    keeps_half=True,
+    cuda=scatter.take_rows,
     kinds="fc",
     jvp=[None, lambda xp, t, indices: xp.take_rows(indices, t)],
     ref=lambda indices, weight: weight[indices],
@@ -150,22 +151,16 @@ def _take_rows_batch(xp, batched, indices, weight):
         ([np.array([0.5]), np.ones((2, 3))], {}, DTypeError, "take_rows: indices are float64"),
         ([np.array([0]), np.float64(1.0)], {}, ShapeError, "take_rows: weight is 0-d"),
     ],
-)  # fmt: skip
+)
 def take_rows(xp, indices, weight, /):
-    """Rows of a table. `gather` does the same, with the rows alone as gradient.
+    """Rows of a table. `gather` does the same, with a gradient of only these rows.
 
     Args:
-        indices: integers from 0, of any shape.
+        indices: nonnegative integers of any shape.
         weight: array of shape (rows, ...).
 
     Returns:
-        Tensor of shape ``indices.shape + weight.shape[1:]``. Its gradient has the shape of
-        `weight`.
-
-    Raises:
-        IndexOutOfBoundsError: an index is no row.
-        DTypeError: the indices are no integers.
-        ShapeError: `weight` has no rows.
+        Tensor of shape ``indices.shape + weight.shape[1:]``.
 
     >>> print(gg.take_rows([1, 0], [[1.0, 2.0], [3.0, 4.0]]))
     [[3. 4.]
@@ -180,18 +175,19 @@ def _padding(name, padding_idx, weight):
     rows = weight.shape[0]
     if not -rows <= padding_idx < rows:
         raise IndexOutOfBoundsError(
-            f"{name}: padding_idx={padding_idx} is no row of a table with {rows} rows."
+            f"{name}: padding_idx={padding_idx} is not a row of a table with {rows} rows."
         )
     return padding_idx % rows
 
 
 def _broadcast(xp, mask, rows):
-    """A mask over indices, for the rows of a table at them."""
+    """A mask over indices, shaped to broadcast with the rows at them."""
     return xp.reshape(mask, (*mask.shape, *(1,) * (rows.ndim - mask.ndim)))
 
 
 @op(
-    keeps_half=True, ref=lambda indices, weight, padding_idx=None, sparse=False: weight[indices],
+    keeps_half=True,
+    ref=lambda indices, weight, padding_idx=None, sparse=False: weight[indices],
     samples=calls(
         lambda rng: ([np.array([0, 2, 0]), uniform(rng, 3, 2)], {}),
         lambda rng: ([np.array([[2, 1], [2, 0]]), uniform(rng, 3, 2)], {"sparse": True}),
@@ -201,23 +197,19 @@ def _broadcast(xp, mask, rows):
         ([np.array([0.5]), np.ones((2, 3))], {}, DTypeError, "indices are float64"),
         ([np.array([0]), np.ones((2, 3))], {"padding_idx": 2}, IndexOutOfBoundsError, "embedding"),
     ],
-)  # fmt: skip
+)
 def embedding(xp, indices, weight, /, *, padding_idx=None, sparse=False):
     """Rows of a table of vectors.
 
     Args:
-        indices: integers from 0, of any shape.
+        indices: nonnegative integers of any shape.
         weight: the table, of shape (rows, n).
-        padding_idx: row that gets no gradient; None for none. Negative ones count from the end.
+        padding_idx: row that gets no gradient; a negative one counts from the end.
         sparse: whether the gradient by `weight` is `IndexedSlices`, the rows that were read,
             instead of an array of the shape of `weight`.
 
     Returns:
         Tensor of shape ``indices.shape + (n,)``.
-
-    Raises:
-        IndexOutOfBoundsError: an index, or `padding_idx`, is no row.
-        DTypeError: the indices are no integers.
 
     >>> print(gg.embedding([1, 0, 1], [[1.0, 2.0], [3.0, 4.0]]))
     [[3. 4.]
@@ -244,15 +236,18 @@ def _bag_ref(indices, weight, per_sample_weights=None, mode="mean", padding_idx=
 
 
 @op(
-    arrays=("indices", "weight", "per_sample_weights"), ref=_bag_ref,
+    arrays=("indices", "weight", "per_sample_weights"),
+    ref=_bag_ref,
     samples=calls(
         lambda rng: ([np.array([[0, 2, 0], [1, 1, 2]]), uniform(rng, 3, 2)], {}),
         lambda rng: (
-            [np.array([[0, 2], [1, 2]]), uniform(rng, 3, 2), uniform(rng, 2, 2)], {"mode": "sum"}
+            [np.array([[0, 2], [1, 2]]), uniform(rng, 3, 2), uniform(rng, 2, 2)],
+            {"mode": "sum"},
         ),
         lambda rng: ([np.array([[0, 2], [1, 0]]), uniform(rng, 3, 2)], {"mode": "max"}),
         lambda rng: (
-            [np.array([[0, 2], [1, 2]]), uniform(rng, 3, 2)], {"padding_idx": -1, "sparse": True}
+            [np.array([[0, 2], [1, 2]]), uniform(rng, 3, 2)],
+            {"padding_idx": -1, "sparse": True},
         ),
     ),
     errors=[
@@ -261,31 +256,25 @@ def _bag_ref(indices, weight, per_sample_weights=None, mode="mean", padding_idx=
         ([np.array([[0]]), np.ones((2, 3)), np.ones((1, 1))], {}, ArgumentError, "mode='sum'"),
         ([np.array(0), np.ones((2, 3))], {}, ShapeError, "embedding_bag.*0-d"),
     ],
-)  # fmt: skip
+)
 def embedding_bag(
     xp, indices, weight, /, per_sample_weights=None, *, mode="mean", padding_idx=None, sparse=False
 ):
     """Sums, means or maxima of rows of a table: one for each bag of indices.
 
-    For bags laid end to end (torch's ``offsets``) see `segment_sum`, `segment_mean` and
-    `segment_max`, of the rows that `embedding` gives.
+    For concatenated bags (torch's ``offsets``) use `segment_sum`, `segment_mean` or `segment_max`
+    on the rows that `embedding` gives.
 
     Args:
-        indices: integers of shape (..., bag). Bags of several lengths are filled up with
-            `padding_idx`.
+        indices: integers of shape (..., bag). Pad shorter bags with `padding_idx`.
         weight: the table, of shape (rows, n).
         per_sample_weights: array of the shape of `indices`, factors for ``mode="sum"``.
         mode: ``"mean"``, ``"sum"`` or ``"max"``.
-        padding_idx: row that is left out; None for none. A bag of nothing else gives 0.
-        sparse: as in `embedding`.
+        padding_idx: row that is left out. A bag of nothing else gives 0.
+        sparse: as for `embedding`.
 
     Returns:
         Tensor of shape (..., n).
-
-    Raises:
-        IndexOutOfBoundsError: an index, or `padding_idx`, is no row.
-        ArgumentError: another `mode`, or weights with one that takes none.
-        ShapeError: the shapes do not fit.
 
     >>> print(gg.embedding_bag([[0, 1], [1, 1]], [[1.0, 2.0], [3.0, 4.0]]))
     [[2. 3.]

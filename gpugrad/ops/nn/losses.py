@@ -1,13 +1,15 @@
 """Losses between arrays of the same shape: differences, likelihoods, probabilities.
 
-All are means over the elements unless `reduction` says else. Shapes do not broadcast, so
-(n, 1) against (n,) is an error and not a wrong loss.
+The default is the mean over the elements. Shapes do not broadcast, so (n, 1) against (n,) is an
+error and not a wrong loss.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from typing import Any
+import re
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from gpugrad.registry.record import elementwise, op
 
 
 def same_shape(name, **arrays):
-    """Refuse arrays of different shapes, which broadcasting would make a wrong loss of."""
+    """Refuse arrays of different shapes, which would broadcast to a wrong loss."""
     (first, x), *rest = ((n, a) for n, a in arrays.items() if type(a) not in SCALARS)
     for other, y in rest:
         if x.shape != y.shape:
@@ -31,14 +33,19 @@ def same_shape(name, **arrays):
             )
 
 
+def check_reduction(name, reduction):
+    """Refuse a `reduction` that does not exist."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ArgumentError(f"{name}: reduction={reduction!r} is none of 'mean', 'sum' and 'none'.")
+
+
 def reduced(xp, name, losses, reduction):
-    """The losses themselves, their sum, or their mean; NaN is the mean of none."""
+    """The losses themselves, their sum, or their mean, which is NaN if there are no elements."""
+    check_reduction(name, reduction)
     if reduction == "none":
         return losses
     if reduction == "sum":
         return xp.sum(losses)
-    if reduction != "mean":
-        raise ArgumentError(f"{name}: reduction={reduction!r} is none of 'mean', 'sum' and 'none'.")
     return xp.mean(losses) if losses.size else xp.sum(losses) * math.nan
 
 
@@ -47,18 +54,75 @@ def reduced_ref(losses, reduction):
     return {"mean": np.mean, "sum": np.sum, "none": np.asarray}[reduction](losses)
 
 
-_REDUCTIONS: tuple[Any, ...] = ({}, {"reduction": "none"}, {"reduction": "sum"})
 _PAIRS = shaped(
-    *(([s, s], k) for s, k in zip([(2, 3), (), (4,)], _REDUCTIONS, strict=True)),
+    ([(2, 3)] * 2, {}),
+    ([()] * 2, {"reduction": "none"}),
+    ([(4,)] * 2, {"reduction": "sum"}),
     ([(0, 2)] * 2, {"reduction": "sum"}),
 )
-_PAIR_ERRORS = [
-    ([np.ones((3, 1)), np.ones(3)], {}, ShapeError, r"\(3, 1\).*\(3,\)"),
-    ([np.ones(3), np.ones(3)], {"reduction": "max"}, ArgumentError, "reduction='max'"),
-]
 
 
-# ---- of differences ----------------------------------------------------------------------
+def wrong_calls(n, same=2):
+    """Calls that must fail, for a loss of `n` arrays of which the first `same` have one shape."""
+    wrong = ([np.ones((3, 1)), *[np.ones(3)] * (n - 1)], {}, ShapeError, r"\(3, 1\).*\(3,\)")
+    unknown = ([np.ones(3)] * n, {"reduction": "max"}, ArgumentError, "reduction='max'")
+    return [wrong, unknown] if same else [unknown]
+
+
+def loss(ref, samples=_PAIRS, errors=(), *, arrays=None, same=None, reduction="mean"):
+    """Declare a loss from its formula for the loss of each element; a decorator.
+
+    The op gets an argument `reduction`, checks the shapes and reduces the losses. Its docstring
+    describes arrays that the formula's does not.
+
+    Args:
+        ref: the losses of the elements in NumPy.
+        samples: see `Op`; by default two arrays of the same shape.
+        errors: calls that must fail, beside those of all losses.
+        arrays: names of the array arguments, where not all stand before ``/``.
+        same: how many of the first arrays must have the same shape; by default all before ``/``.
+        reduction: the default reduction.
+    """
+
+    def declare(formula):
+        name, signature = formula.__name__, inspect.signature(formula)
+        _, *parameters = signature.parameters.values()
+        names = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+        alike = names[: len(names) if same is None else same]
+
+        @functools.wraps(formula)
+        def forward(xp, *arrays, reduction=reduction, **params):
+            check_reduction(name, reduction)
+            if alike:
+                same_shape(name, **dict(zip(alike, arrays, strict=False)))
+            return reduced(xp, name, formula(xp, *arrays, **params), reduction)
+
+        last = inspect.Parameter("reduction", inspect.Parameter.KEYWORD_ONLY, default=reduction)
+        forward.__signature__ = signature.replace(parameters=[*signature.parameters.values(), last])
+        forward.__doc__ = _with_arrays(inspect.cleandoc(formula.__doc__), alike)
+        return op(
+            arrays=arrays,
+            samples=samples,
+            errors=[*wrong_calls(len(names), alike), *errors],
+            ref=lambda *args, reduction=reduction, **params: reduced_ref(
+                ref(*args, **params), reduction
+            ),
+        )(forward)
+
+    return declare
+
+
+def _with_arrays(doc, names):
+    """The docstring of a loss with a line for its arrays, if it has none."""
+    if not names or re.search(rf"^    {names[0]}\b.*:", doc, re.MULTILINE):
+        return doc
+    line = f"Args:\n    {', '.join(names)}: arrays of the same shape, or one is a number.\n"
+    if "Args:\n" in doc:
+        return doc.replace("Args:\n", line)
+    return doc.replace(">>>", f"{line}\n>>>", 1)
+
+
+# ---- differences -------------------------------------------------------------------------
 
 
 def _mse_x(xp, g, x, y, reduction):
@@ -76,22 +140,17 @@ def _mse_batch(xp, batched, x, y, *, reduction):
 
 @op(
     vjp=[_mse_x, lambda xp, g, x, y, reduction: -_mse_x(xp, g, x, y, reduction)],
-    batch=_mse_batch, samples=_PAIRS, errors=_PAIR_ERRORS,
     ref=lambda x, y, reduction="mean": reduced_ref((x - y) ** 2, reduction),
-)  # fmt: skip
+    batch=_mse_batch,
+    samples=_PAIRS,
+    errors=wrong_calls(2),
+    captures=True,
+)
 def mse_loss(xp, x, y, /, *, reduction="mean"):
-    """Squared differences.
+    """Squared differences. The mean of no elements is NaN.
 
     Args:
         x, y: arrays of the same shape.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Returns:
-        Tensor of shape (), or of the shape of `x`. The mean of no elements is NaN.
-
-    Raises:
-        ShapeError: the shapes differ.
-        ArgumentError: another `reduction`.
 
     >>> print(gg.mse_loss([1.0, 5.0], [3.0, 5.0]))
     2.0
@@ -100,37 +159,24 @@ def mse_loss(xp, x, y, /, *, reduction="mean"):
     d = x - y
     if reduction == "none":
         return d * d
-    if reduction not in ("mean", "sum"):
-        return reduced(xp, "mse_loss", d, reduction)
-    d = xp.add_reduce(d * d, axis=None)
+    check_reduction("mse_loss", reduction)
+    total = xp.add_reduce(d * d, axis=None)
     if reduction == "sum":
-        return d
-    return d / x.size if x.size else d * math.nan
+        return total
+    return total / x.size if x.size else total * math.nan
 
 
-@op(
-    samples=_PAIRS, errors=_PAIR_ERRORS,
-    ref=lambda x, y, reduction="mean": reduced_ref(np.abs(x - y), reduction),
-)  # fmt: skip
-def l1_loss(xp, x, y, /, *, reduction="mean"):
-    """Absolute differences; the gradient is 0 where there is none.
+mse = mse_loss
 
-    Args:
-        x, y: arrays of the same shape, or one is a number.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
-    Returns:
-        Tensor of shape (), or of the shape of `x`.
-
-    Raises:
-        ShapeError: the shapes differ.
-        ArgumentError: another `reduction`.
+@loss(lambda x, y: np.abs(x - y))
+def l1_loss(xp, x, y, /):
+    """Absolute differences; the gradient is 0 where they are 0.
 
     >>> print(gg.l1_loss([1.0, 5.0], [3.0, 5.0]))
     1.0
     """
-    same_shape("l1_loss", x=x, y=y)
-    return reduced(xp, "l1_loss", xp.abs(x - y), reduction)
+    return xp.abs(x - y)
 
 
 def _unit_huber(xp, x):
@@ -140,89 +186,66 @@ def _unit_huber(xp, x):
 
 
 unit_huber = elementwise(
-    "unit_huber(x)", forward=_unit_huber, d=[lambda xp, x: xp.clip(x, -1, 1)],
+    "unit_huber(x)",
+    forward=_unit_huber,
+    d=[lambda xp, x: xp.clip(x, -1, 1)],
     ref=lambda x: np.where(np.abs(x) < 1, x * x / 2, np.abs(x) - 0.5),
     doc="Half the square where |x| < 1, |x| - 1/2 beyond: the Huber loss of delta 1.",
     example=("[0.5, -2.0]", "[0.125 1.5  ]"),
-)  # fmt: skip
+)
 
 
-@op(
-    samples=shaped(
-        ([(2, 3)] * 2, {}), ([()] * 2, {"delta": 0.5, "reduction": "none"}),
+@loss(
+    lambda x, y, delta=1.0: NUMPY.special.huber(delta, x - y),
+    shaped(
+        ([(2, 3)] * 2, {}),
+        ([()] * 2, {"delta": 0.5, "reduction": "none"}),
         ([(4,)] * 2, {"delta": 2.0, "reduction": "sum"}),
     ),
-    ref=lambda x, y, delta=1.0, reduction="mean": reduced_ref(
-        NUMPY.special.huber(delta, x - y), reduction
-    ),
-    errors=[*_PAIR_ERRORS, ([np.ones(3)] * 2, {"delta": 0}, ArgumentError, "huber_loss: delta=0")],
-)  # fmt: skip
-def huber_loss(xp, x, y, /, *, delta=1.0, reduction="mean"):
+    [([np.ones(3)] * 2, {"delta": 0}, ArgumentError, "huber_loss: delta=0")],
+)
+def huber_loss(xp, x, y, /, *, delta=1.0):
     """Half the squares of differences below `delta`, straight lines beyond.
 
     Args:
-        x, y: arrays of the same shape, or one is a number.
-        delta: number above 0; the slope of the lines is `delta`.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Returns:
-        Tensor of shape (), or of the shape of `x`.
-
-    Raises:
-        ShapeError: the shapes differ.
-        ArgumentError: `delta` is not above 0, or another `reduction`.
+        delta: positive number; the slope of the lines.
 
     >>> print(gg.huber_loss([0.5, 4.0], 0.0, reduction="none"))
     [0.125 3.5  ]
     """
-    same_shape("huber_loss", x=x, y=y)
     if not delta > 0:
         raise ArgumentError(f"huber_loss: delta={delta} must be above 0.")
-    losses = xp.unit_huber(x - y) if delta == 1 else xp.unit_huber((x - y) / delta) * delta**2
-    return reduced(xp, "huber_loss", losses, reduction)
+    return xp.unit_huber(x - y) if delta == 1 else xp.unit_huber((x - y) / delta) * delta**2
 
 
-def _smooth_l1_ref(x, y, beta=1.0, reduction="mean"):
+def _smooth_l1_ref(x, y, beta=1.0):
     d = np.abs(x - y)
-    losses = np.where(d < beta, d * d / (2 * beta), d - beta / 2) if beta else d
-    return reduced_ref(losses, reduction)
+    return np.where(d < beta, d * d / (2 * beta), d - beta / 2) if beta else d
 
 
-@op(
-    samples=shaped(
-        ([(2, 3)] * 2, {}), ([()] * 2, {"beta": 0.5, "reduction": "none"}),
+@loss(
+    _smooth_l1_ref,
+    shaped(
+        ([(2, 3)] * 2, {}),
+        ([()] * 2, {"beta": 0.5, "reduction": "none"}),
         ([(4,)] * 2, {"beta": 0, "reduction": "sum"}),
     ),
-    ref=_smooth_l1_ref,
-    errors=[
-        *_PAIR_ERRORS, ([np.ones(3)] * 2, {"beta": -1}, ArgumentError, "smooth_l1_loss: beta=-1"),
-    ],
-)  # fmt: skip
-def smooth_l1_loss(xp, x, y, /, *, beta=1.0, reduction="mean"):
+    [([np.ones(3)] * 2, {"beta": -1}, ArgumentError, "smooth_l1_loss: beta=-1")],
+)
+def smooth_l1_loss(xp, x, y, /, *, beta=1.0):
     """Absolute differences, rounded by a parabola below `beta`: `huber_loss` over `beta`.
 
     Args:
-        x, y: arrays of the same shape, or one is a number.
-        beta: number from 0, which gives `l1_loss`.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Returns:
-        Tensor of shape (), or of the shape of `x`.
-
-    Raises:
-        ShapeError: the shapes differ.
-        ArgumentError: `beta` is below 0, or another `reduction`.
+        beta: number of at least 0, which gives `l1_loss`.
 
     >>> print(gg.smooth_l1_loss([0.5, 4.0], 0.0, reduction="none"))
     [0.125 3.5  ]
     """
-    same_shape("smooth_l1_loss", x=x, y=y)
     if not beta >= 0:
         raise ArgumentError(f"smooth_l1_loss: beta={beta} must not be below 0.")
     if beta == 0:
-        return reduced(xp, "smooth_l1_loss", xp.abs(x - y), reduction)
-    losses = xp.unit_huber(x - y) if beta == 1 else xp.unit_huber((x - y) / beta) * beta
-    return reduced(xp, "smooth_l1_loss", losses, reduction)
+        return xp.abs(x - y)
+    return xp.unit_huber(x - y) if beta == 1 else xp.unit_huber((x - y) / beta) * beta
 
 
 def _log_cosh(xp, x):
@@ -233,51 +256,39 @@ def _log_cosh(xp, x):
 
 
 log_cosh = elementwise(
-    "log_cosh(x)", forward=_log_cosh, d=[lambda xp, x: xp.tanh(x)],
+    "log_cosh(x)",
+    forward=_log_cosh,
+    d=[lambda xp, x: xp.tanh(x)],
     ref=lambda x: np.log(np.cosh(x)),
     doc="Logarithm of the hyperbolic cosine, without overflow and exact near 0.",
     example=("[0.0, 1000.0]", "[  0.      999.30684]"),
-)  # fmt: skip
+)
 
 
-@op(
-    samples=_PAIRS, errors=_PAIR_ERRORS,
-    ref=lambda x, y, reduction="mean": reduced_ref(np.log(np.cosh(x - y)), reduction),
-)  # fmt: skip
-def log_cosh_loss(xp, x, y, /, *, reduction="mean"):
+@loss(lambda x, y: np.log(np.cosh(x - y)))
+def log_cosh_loss(xp, x, y, /):
     """log(cosh(x - y)): half the square of a small difference, |x - y| - log(2) of a large one.
-
-    Args:
-        x, y: arrays of the same shape, or one is a number.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Returns:
-        Tensor of shape (), or of the shape of `x`.
-
-    Raises:
-        ShapeError: the shapes differ.
-        ArgumentError: another `reduction`.
 
     >>> print(gg.log_cosh_loss([1.0, 1.0], [0.0, 1.0]))
     0.2168904
     """
-    same_shape("log_cosh_loss", x=x, y=y)
-    return reduced(xp, "log_cosh_loss", xp.log_cosh(x - y), reduction)
+    return xp.log_cosh(x - y)
 
 
 # ---- likelihoods -------------------------------------------------------------------------
 
 
-def _poisson_ref(x, y, log_input=True, full=False, eps=1e-8, reduction="mean"):
+def _poisson_ref(x, y, log_input=True, full=False, eps=1e-8):
     losses = np.exp(x) - y * x if log_input else x - y * np.log(x + eps)
     if full:
         rest = y * np.log(y) - y + 0.5 * np.log(2 * np.pi * y)
         losses = losses + np.where(y > 1, rest, 0)
-    return reduced_ref(losses, reduction)
+    return losses
 
 
-@op(
-    samples=calls(
+@loss(
+    _poisson_ref,
+    calls(
         lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0)], {}),
         lambda rng: ([uniform(rng, 4), uniform(rng, 4, low=0, high=4)], {"full": True}),
         lambda rng: (
@@ -285,90 +296,69 @@ def _poisson_ref(x, y, log_input=True, full=False, eps=1e-8, reduction="mean"):
             {"log_input": False, "eps": 0.1, "reduction": "none"},
         ),
     ),
-    ref=_poisson_ref, errors=_PAIR_ERRORS,
-)  # fmt: skip
-def poisson_nll_loss(xp, x, y, /, *, log_input=True, full=False, eps=1e-8, reduction="mean"):
-    """Negative log-likelihood of counts of a Poisson distribution.
+)
+def poisson_nll_loss(xp, x, y, /, *, log_input=True, full=False, eps=1e-8):
+    """Negative log-likelihood of counts under a Poisson distribution.
 
     Args:
         x: the logarithms of the rates.
         y: the counts, of the same shape.
-        log_input: if not, `x` are the rates themselves.
+        log_input: if False, `x` are the rates themselves.
         full: whether to add Stirling's formula for log(y!), where y > 1.
         eps: added to a rate before its logarithm is taken.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Returns:
-        Tensor of shape (), or of the shape of `x`.
-
-    Raises:
-        ShapeError: the shapes differ.
-        ArgumentError: another `reduction`.
 
     >>> print(gg.poisson_nll_loss([0.0, 1.0], [1.0, 2.0]))
     0.8591409
     """
-    same_shape("poisson_nll_loss", x=x, y=y)
     losses = xp.exp(x) - y * x if log_input else x - y * xp.log(x + eps)
     if full:
         many = xp.greater(y, 1)
         n = xp.where(many, y, 1)
         rest = (n + 0.5) * xp.log(n) - n + 0.5 * math.log(2 * math.pi)
         losses = losses + xp.where(many, rest, 0)
-    return reduced(xp, "poisson_nll_loss", losses, reduction)
+    return losses
 
 
-def _gaussian_ref(x, y, var, full=False, eps=1e-6, reduction="mean"):
+def _gaussian_ref(x, y, var, full=False, eps=1e-6):
     if var.ndim < x.ndim:
         var = var[..., None]
     var = np.maximum(var, eps)
-    losses = 0.5 * (np.log(var) + (x - y) ** 2 / var) + (0.5 * np.log(2 * np.pi) if full else 0)
-    return reduced_ref(losses, reduction)
+    return 0.5 * (np.log(var) + (x - y) ** 2 / var) + (0.5 * np.log(2 * np.pi) if full else 0)
 
 
-@op(
-    samples=calls(
-        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3), uniform(rng, 2, 3, low=0.5)], {}),
-        lambda rng: (
-            [uniform(rng, 2, 3), uniform(rng, 2, 3), uniform(rng, 2, low=0.5)],
-            {"full": True, "reduction": "none"},
-        ),
-        lambda rng: (
-            [uniform(rng, 2, 3), uniform(rng, 2, 3), uniform(rng, 2, 1, low=0.5)],
-            {"reduction": "sum"},
-        ),
+def _gaussian_sample(*shape, **keywords):
+    """A sample with variances of that shape."""
+    return lambda rng: (
+        [uniform(rng, 2, 3), uniform(rng, 2, 3), uniform(rng, *shape, low=0.5)],
+        keywords,
+    )
+
+
+@loss(
+    _gaussian_ref,
+    calls(
+        _gaussian_sample(2, 3),
+        _gaussian_sample(2, full=True, reduction="none"),
+        _gaussian_sample(2, 1, reduction="sum"),
     ),
-    ref=_gaussian_ref,
-    errors=[
-        ([np.ones((2, 3)), np.ones((2, 3)), np.ones((3, 3))], {}, ShapeError, r"var.*\(3, 3\)"),
-        ([np.ones((2, 1)), np.ones(2), np.ones(2)], {}, ShapeError, r"\(2, 1\).*\(2,\)"),
-        ([np.ones(2)] * 3, {"reduction": "max"}, ArgumentError, "reduction='max'"),
-    ],
-)  # fmt: skip
-def gaussian_nll_loss(xp, x, y, var, /, *, full=False, eps=1e-6, reduction="mean"):
+    [([np.ones((2, 3)), np.ones((2, 3)), np.ones((3, 3))], {}, ShapeError, r"var.*\(3, 3\)")],
+    same=2,
+)
+def gaussian_nll_loss(xp, x, y, var, /, *, full=False, eps=1e-6):
     """Negative log-likelihood of normal distributions with means and variances.
 
     Args:
         x: the means.
-        y: what was observed, of the same shape (or one number).
-        var: the variances: of the same shape, without the last axis or with 1 for it, or one
-            number.
+        y: the observations, of the same shape (or one number).
+        var: the variances: of the same shape, without the last axis or with length 1 for it, or
+            one number.
         full: whether to add the constant log(2 pi) / 2.
-        eps: the smallest variance. The gradient passes by this bound, as in torch, so that a
+        eps: the smallest variance. As in torch, the gradient ignores this bound, so that a
             variance that fell below it can grow again.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Returns:
-        Tensor of shape (), or of the shape of `x`.
-
-    Raises:
-        ShapeError: the shapes do not fit.
-        ArgumentError: another `reduction`.
 
     >>> print(gg.gaussian_nll_loss([1.0, 0.0], [3.0, 0.0], [1.0, 1.0]))
     1.0
     """
-    same_shape("gaussian_nll_loss", x=x, y=y)
     shape = x.shape
     if type(var) in SCALARS:
         var = x * 0 + var
@@ -381,19 +371,15 @@ def gaussian_nll_loss(xp, x, y, var, /, *, full=False, eps=1e-6, reduction="mean
         var = xp.expand_dims(var, axis=-1)
     var = var + xp.stop_gradient(xp.maximum(var, eps) - var)
     losses = 0.5 * (xp.log(var) + xp.square(x - y) / var)
-    if full:
-        losses = losses + 0.5 * math.log(2 * math.pi)
-    return reduced(xp, "gaussian_nll_loss", losses, reduction)
+    return losses + 0.5 * math.log(2 * math.pi) if full else losses
 
 
-# ---- of probabilities --------------------------------------------------------------------
+# ---- probabilities -----------------------------------------------------------------------
 
 
 def _kl_ref(x, y, reduction="mean", log_target=False):
     losses = np.exp(y) * (y - x) if log_target else NUMPY.special.xlogy(y, y) - y * x
-    if reduction == "batchmean":
-        return losses.sum() / len(x)
-    return reduced_ref(losses, reduction)
+    return losses.sum() / len(x) if reduction == "batchmean" else reduced_ref(losses, reduction)
 
 
 @op(
@@ -403,8 +389,11 @@ def _kl_ref(x, y, reduction="mean", log_target=False):
         lambda rng: ([uniform(rng, 3), uniform(rng, 3)], {"log_target": True, "reduction": "none"}),
     ),
     ref=_kl_ref,
-    errors=[*_PAIR_ERRORS, ([np.float64(1.0)] * 2, {"reduction": "batchmean"}, ShapeError, "0-d")],
-)  # fmt: skip
+    errors=[
+        *wrong_calls(2),
+        ([np.float64(1.0)] * 2, {"reduction": "batchmean"}, ShapeError, "0-d"),
+    ],
+)
 def kl_div_loss(xp, x, y, /, *, reduction="mean", log_target=False):
     """Kullback-Leibler divergence: y (log(y) - x), and 0 where y is 0.
 
@@ -414,13 +403,6 @@ def kl_div_loss(xp, x, y, /, *, reduction="mean", log_target=False):
         reduction: ``"batchmean"`` (the sum over the length of the first axis: the divergence
             in the mathematical sense), ``"mean"``, ``"sum"`` or ``"none"``.
         log_target: whether `y` are logarithms too.
-
-    Returns:
-        Tensor of shape (), or of the shape of `x`.
-
-    Raises:
-        ShapeError: the shapes differ, or there is no first axis.
-        ArgumentError: another `reduction`.
 
     >>> print(gg.kl_div_loss([-1.0, -2.0], [1.0, 0.0], reduction="sum"))
     1.0

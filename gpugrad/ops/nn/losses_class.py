@@ -1,6 +1,6 @@
-"""Losses between the scores of classes, and class numbers or probabilities.
+"""Losses between the scores of classes and class numbers or probabilities.
 
-Classes are along axis 1, as in torch (along axis 0 for one example).
+Classes are along axis 1, as in torch (axis 0 for a single example).
 """
 
 from __future__ import annotations
@@ -52,7 +52,11 @@ _WRONG_LABELS: list[Any] = [
 
 
 @op(
-    vjp=[_class_scores_vjp, None], batch=_class_scores_batch, kinds="fc",
+    vjp=[_class_scores_vjp, None],
+    batch=_class_scores_batch,
+    kinds="fc",
+    ref=_class_scores_ref,
+    errors=_WRONG_LABELS,
     samples=calls(
         lambda rng: ([uniform(rng, 4, 3), np.array([0, 2, -100, 1])], {}),
         lambda rng: ([uniform(rng, 2, 3, 2), np.array([[0, 2], [9, 1]])], {"ignore_index": 9}),
@@ -60,24 +64,19 @@ _WRONG_LABELS: list[Any] = [
         lambda rng: ([uniform(rng, 3), np.array(1)], {"axis": 0}),
         lambda rng: ([uniform(rng, 0, 3), np.zeros(0, np.int64)], {}),
     ),
-    ref=_class_scores_ref, errors=_WRONG_LABELS,
-)  # fmt: skip
+    captures=True,
+)
 def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
-    """The score of each example's own class; 0 for an example that is ignored.
+    """The score of each example's own class; 0 for an ignored example.
 
     Args:
         x: scores, a class along `axis`.
         labels: integers of the shape of `x` without that axis, from 0 to classes - 1.
         axis: int, of the classes.
-        ignore_index: the label of the examples to be ignored; it need be no class.
+        ignore_index: label of the examples to ignore, which need not be a class.
 
     Returns:
         Tensor of the shape of `labels`.
-
-    Raises:
-        IndexOutOfBoundsError: a label is no class.
-        ShapeError: the shapes do not fit.
-        DTypeError: the labels are no integers.
 
     >>> print(gg.class_scores([[1.0, 2.0], [3.0, 4.0]], [1, -100]))
     [2. 0.]
@@ -89,7 +88,7 @@ def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
     if not -x.ndim <= axis < x.ndim or labels.shape != _without(x.shape, axis):
         raise ShapeError(
             f"class_scores: scores have shape {x.shape}, labels {labels.shape}. Labels must have "
-            f"the shape of the scores without axis {axis}, which is that of the classes."
+            f"the shape of the scores without axis {axis}, the axis of the classes."
         )
     lib, n = xp.lib, x.shape[axis]
     ignored = labels == ignore_index
@@ -97,9 +96,9 @@ def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
     if not is_captured(x) and places.size and (places.min() < 0 or places.max() >= n):
         raise IndexOutOfBoundsError(
             f"class_scores: labels run from {places.min()} to {places.max()}, the {n} classes from "
-            f"0 to {n - 1}; {ignore_index} is for what is to be ignored."
+            f"0 to {n - 1}; {ignore_index} marks examples to ignore."
         )
-    if xp is not NUMPY:  # in a CUDA graph what is no class gives NaN: -1 is not the last
+    if xp is not NUMPY:  # in a CUDA graph a label that is not a class gives NaN: -1 is not the last
         places = lib.where(places < 0, n, places)
     places = lib.expand_dims(places.astype(np.int64, copy=False), axis)
     own = xp.take_along_axis(x, places, axis=axis).reshape(labels.shape)
@@ -110,34 +109,34 @@ def _class_axis(name, x, labels):
     if type(labels) in SCALARS:
         raise DTypeError(f"{name}: labels must be an array, not the number {labels}.")
     if not x.ndim:
-        raise ShapeError(f"{name}: the scores of the classes are needed, they are a 0-d array.")
+        raise ShapeError(f"{name}: the scores are a 0-d array, without classes.")
     return 0 if x.ndim == 1 else 1
 
 
 def _along_classes(xp, name, weight, x, axis):
-    """The classes' weights, so that they broadcast with the scores."""
+    """The classes' weights, shaped to broadcast with the scores."""
     if weight.shape != (x.shape[axis],):
         raise ShapeError(
-            f"{name}: weight has shape {weight.shape}, it must be one number for each of "
+            f"{name}: weight has shape {weight.shape}; it must have one element for each of "
             f"the {x.shape[axis]} classes."
         )
     return xp.reshape(weight, (-1, *(1,) * (x.ndim - axis - 1)))
 
 
 def _weighted_mean(xp, name, losses, weights, reduction):
-    """`reduced`, but the mean is over the weights; 0 if they are all 0."""
+    """`reduced`, but the mean is weighted, and 0 if all weights are 0."""
     if reduction != "mean":
         return reduced(xp, name, losses, reduction)
     return xp.masked_divide(xp.sum(losses), xp.sum(weights))
 
 
 def _signed(xp, labels):
-    """Class numbers in a dtype that may hold an `ignore_index` below 0."""
+    """Class numbers in a dtype that can hold an `ignore_index` below 0."""
     return xp.astype(labels, "int64") if labels.dtype.kind == "u" else labels
 
 
 def _own_weights(xp, labels, weight, ignore_index, dtype):
-    """The weight of each example: that of its class, 0 if it is ignored."""
+    """The weight of each example: its class's weight, or 0 if it is ignored."""
     kept = xp.not_equal(labels, ignore_index)
     if weight is None:
         return xp.astype(kept, dtype)
@@ -178,19 +177,13 @@ def nll_loss(xp, x, labels, /, weight=None, *, ignore_index=-100, reduction="mea
     Args:
         x: logarithms of probabilities, of shape (n, classes, ...) or (classes,).
         labels: integers of shape (n, ...) or (), from 0 to classes - 1.
-        weight: array of shape (classes,); None for 1 each. The mean is over the weights.
-        ignore_index: the label of the examples to be ignored; it need be no class.
+        weight: array of shape (classes,); None for 1 each. The mean is weighted.
+        ignore_index: label of the examples to ignore, which need not be a class.
         reduction: ``"mean"`` (0 if all are ignored, where torch gives NaN), ``"sum"`` or
             ``"none"``.
 
     Returns:
         Tensor of shape (), or of the shape of `labels`.
-
-    Raises:
-        IndexOutOfBoundsError: a label is no class.
-        ShapeError: the shapes do not fit.
-        DTypeError: the labels are no integers.
-        ArgumentError: another `reduction`.
 
     >>> print(gg.nll_loss([[-1.0, -2.0], [-3.0, -4.0]], [0, 1]))
     2.5
@@ -212,7 +205,7 @@ def _soft_labels(xp, x, labels, weight, axis, reduction, label_smoothing):
     if x.shape != labels.shape:
         raise ShapeError(
             f"cross_entropy: labels are {labels.dtype}, so they are probabilities and need the "
-            f"shape of x, which is {x.shape}; theirs is {labels.shape}. Class numbers are "
+            f"shape of x, {x.shape}; their shape is {labels.shape}. Class numbers are "
             'integers: cast them with gg.astype(labels, "int64").'
         )
     n = x.shape[axis]
@@ -228,13 +221,16 @@ def _sparse(xp, x, labels, axis, ignore_index, label_smoothing):
     """Losses against class numbers; 0 where they are ignored."""
     last = x if axis == x.ndim - 1 else xp.moveaxis(x, axis, -1)
     return xp.sparse_softmax_cross_entropy(
-        last, labels, ignore_index=ignore_index, label_smoothing=label_smoothing,
+        last,
+        labels,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
         dtype="float32" if x.dtype in HALF else None,
-    )  # fmt: skip
+    )
 
 
 def _smoothed(xp, x, labels, weight, own, axis, ignore_index, label_smoothing):
-    """Losses against class numbers of which a part is shared by all classes, each weighted."""
+    """Losses against class numbers with label smoothing and weights."""
     log_p = xp.log_softmax(x, axis=axis)
     losses = 0 - xp.class_scores(log_p, labels, axis=axis, ignore_index=ignore_index)
     every = 0 - xp.mean(log_p * _along_classes(xp, "cross_entropy", weight, x, axis), axis=axis)
@@ -270,9 +266,8 @@ def _cross_entropy_ref(
         kept = labels != ignore_index
         p = np.moveaxis(np.eye(n)[np.where(kept, labels, 0)] * kept[..., None], -1, axis)
         own = np.sum(p * w, axis)
-    p = p * (1 - label_smoothing) + label_smoothing / n * (1 if kept is None else np.sum(
-        p, axis, keepdims=True
-    ))  # fmt: skip
+    share = 1 if kept is None else np.sum(p, axis, keepdims=True)
+    p = p * (1 - label_smoothing) + label_smoothing / n * share
     losses = -np.sum(w * p * NUMPY.special.log_softmax(x, axis), axis)
     if kept is not None and reduction == "mean":
         return losses.sum() / own.sum()
@@ -281,8 +276,8 @@ def _cross_entropy_ref(
 
 def _cross_entropy_samples(rng):
     keywords = ({}, {"label_smoothing": 0.2}, {"label_smoothing": 0.1, "ignore_index": 0}, {})
-    for (args, given), more in zip(_LABELLED(rng), keywords, strict=True):
-        yield args, given | more
+    for (args, params), more in zip(_LABELLED(rng), keywords, strict=True):
+        yield args, params | more
     yield [uniform(rng, 2, 3), uniform(rng, 2, 3, low=0)], {}
     yield (
         [uniform(rng, 2, 3), uniform(rng, 2, 3, low=0), uniform(rng, 3, low=0.5)],
@@ -291,14 +286,17 @@ def _cross_entropy_samples(rng):
 
 
 @op(
-    arrays=("x", "labels", "weight"), keeps_half=True,
-    samples=_cross_entropy_samples, ref=_cross_entropy_ref,
+    arrays=("x", "labels", "weight"),
+    keeps_half=True,
+    samples=_cross_entropy_samples,
+    ref=_cross_entropy_ref,
     errors=[
-        *_WRONG_LABELS[:3], *_LABEL_ERRORS[4:],
+        *_WRONG_LABELS[:3],
+        *_LABEL_ERRORS[4:],
         ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"\(2, 3\).*\(2,\).*numbers are integers"),
         ([np.ones((2, 3)), np.ones((2, 3))], {"label_smoothing": 2}, ArgumentError, "smoothing=2"),
     ],
-)  # fmt: skip
+)
 def cross_entropy(
     xp, x, labels, /, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0
 ):
@@ -309,19 +307,14 @@ def cross_entropy(
         labels: integers of shape (n, ...) or (), from 0 to classes - 1; or probabilities of
             the shape of `x`, which get a gradient too.
         weight: array of shape (classes,); None for 1 each. Against class numbers, the mean is
-            over the weights.
-        ignore_index: the class number of the examples to be ignored; it need be no class.
+            weighted.
+        ignore_index: label of the examples to ignore, which need not be a class.
         reduction: ``"mean"`` (0 if all are ignored, where torch gives NaN), ``"sum"`` or
             ``"none"``.
         label_smoothing: from 0 to 1; this part of each probability is shared by all classes.
 
     Returns:
         Tensor of shape (), or of the shape of `x` without the classes.
-
-    Raises:
-        IndexOutOfBoundsError: a label is no class.
-        ShapeError: the shapes do not fit.
-        ArgumentError: `label_smoothing` is not from 0 to 1, or another `reduction`.
 
     >>> print(gg.cross_entropy([[0.0, 0.0], [100.0, 0.0]], [1, 0], reduction="none"))
     [0.6931472 0.       ]

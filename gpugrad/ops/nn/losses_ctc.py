@@ -25,14 +25,14 @@ from gpugrad.registry.record import op
 
 
 def _folded(xp, x):
-    """Two axes in front made one."""
+    """`x` with its first two axes merged."""
     return xp.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
 
 
 def _states_batch(xp, batched, targets, target_lengths, *, blank):
     targets, target_lengths = all_batched(xp, batched, (targets, target_lengths))
-    made = xp.ctc_states(_folded(xp, targets), _folded(xp, target_lengths), blank=blank)
-    return tuple(xp.reshape(x, (*targets.shape[:2], x.shape[1])) for x in made)
+    states = xp.ctc_states(_folded(xp, targets), _folded(xp, target_lengths), blank=blank)
+    return tuple(xp.reshape(x, (*targets.shape[:2], x.shape[1])) for x in states)
 
 
 def _states_ref(targets, target_lengths, blank=0):
@@ -50,14 +50,19 @@ def _states_ref(targets, target_lengths, blank=0):
 
 
 @op(
-    differentiable=False, outputs=4, batch=_states_batch, kinds="i", ref=_states_ref,
+    differentiable=False,
+    outputs=4,
+    batch=_states_batch,
+    kinds="i",
+    ref=_states_ref,
     samples=calls(
         lambda rng: ([np.array([[1, 1, 2], [2, 9, 9]]), np.array([3, 1])], {}),
         lambda rng: ([np.array([[0]]), np.array([1])], {"blank": 2}),
         lambda rng: ([np.zeros((2, 0), np.int64), np.array([0, 0])], {}),
     ),
     errors=[([np.array([1]), np.array([1])], {}, ShapeError, r"ctc_states.*\(1,\)")],
-)  # fmt: skip
+    captures=True,
+)
 def ctc_states(xp, targets, target_lengths, /, *, blank=0):
     """The states of label sequences: the labels, with blanks around and between them.
 
@@ -68,10 +73,7 @@ def ctc_states(xp, targets, target_lengths, /, *, blank=0):
 
     Returns:
         Four Tensors of shape (n, 2 s + 1): the class of each state, and whether it is the
-        first one, is one of the last two, and can be come to from two states before.
-
-    Raises:
-        ShapeError: the shapes do not fit.
+        first one, is one of the last two, and can be reached from two states before.
 
     >>> print(gg.ctc_states([[1, 2]], [2])[0])
     [[0 1 0 2 0]]
@@ -94,8 +96,8 @@ def ctc_states(xp, targets, target_lengths, /, *, blank=0):
 
 # ---- recursions --------------------------------------------------------------------------
 
-# The logarithm of no path. Finite, as the derivative of logaddexp(-inf, -inf) is NaN; far below
-# any sum of logarithms, and far above the smallest float32.
+# The logarithm of an empty sum over paths. Finite, as the derivative of logaddexp(-inf, -inf) is
+# NaN; far below any sum of logarithms, and far above the smallest float32.
 NEVER = -1e30
 
 
@@ -121,45 +123,45 @@ def _start(xp, mask, scores):
     return _only(xp, mask, xp.astype(mask, scores.dtype) * 0)
 
 
-def _come(xp, parts, scores, lengths, t, before):
+def _step(xp, parts, scores, lengths, t, before):
     """Sums over the ways to a state in step t, for examples that have that step."""
-    come = xp.logaddexp(xp.logaddexp(parts[0], parts[1]), parts[2])
-    return xp.where(xp.greater(lengths, t), come if scores is None else come + scores, before)
+    total = xp.logaddexp(xp.logaddexp(parts[0], parts[1]), parts[2])
+    return xp.where(xp.greater(lengths, t), total if scores is None else total + scores, before)
 
 
 def _alphas(xp, scores, first, skips, lengths):
     """Sums over the beginnings of paths to each state, before and after each step.
 
-    Before the first step all paths wait at the first blank. Behind the last step of an example
+    Before the first step all paths wait at the first blank. After the last step of an example
     nothing changes.
     """
     alpha = _start(xp, first, scores)
     n = alpha.shape[1]
     edge = _no_path(xp, scores)
-    found = [alpha]
+    alphas = [alpha]
     for t in range(scores.shape[0]):
         wide = xp.concat([edge, edge, alpha], axis=1)
         one, two = _columns(xp, wide, 1, n + 1), _columns(xp, wide, 0, n)
         ways = alpha, one, _only(xp, skips, two)
-        alpha = _come(xp, ways, _at(xp, scores, t), lengths, t, alpha)
-        found.append(alpha)
-    return found
+        alpha = _step(xp, ways, _at(xp, scores, t), lengths, t, alpha)
+        alphas.append(alpha)
+    return alphas
 
 
 def _betas(xp, scores, final, skips, lengths):
-    """Sums over what is left of paths from each state, after each step."""
+    """Sums over the remainders of paths from each state, after each step."""
     beta = _start(xp, final, scores)
     n = beta.shape[1]
     edge = _no_path(xp, scores)
-    found = [beta]
+    betas = [beta]
     for t in range(scores.shape[0] - 1, 0, -1):
         ahead = beta + _at(xp, scores, t)
         one = xp.concat([_columns(xp, ahead, 1, n), edge], axis=1)
         two = xp.concat([_only(xp, skips, ahead), edge, edge], axis=1)
         ways = ahead, one, _columns(xp, two, 2, n + 2)
-        beta = _come(xp, ways, None, lengths, t, beta)
-        found.append(beta)
-    return found[::-1]
+        beta = _step(xp, ways, None, lengths, t, beta)
+        betas.append(beta)
+    return betas[::-1]
 
 
 def _total(xp, alpha, final):
@@ -186,7 +188,7 @@ def _check(log_probs, targets, input_lengths, target_lengths, blank):
         raise ShapeError(
             f"ctc_losses: log_probs {shapes[0]}, targets {shapes[1]}, input_lengths {shapes[2]} "
             f"and target_lengths {shapes[3]} are not (steps, n, classes), (n, s), (n,) and (n,). "
-            "Fill up shorter targets with any number."
+            "Pad shorter targets with any number."
         )
     if any(a.dtype.kind not in "iu" for a in (targets, input_lengths, target_lengths)):
         raise DTypeError("ctc_losses: targets and lengths must be integers.")
@@ -213,12 +215,12 @@ def _check_labels(states, classes):
 
 
 def _unfit(xp, states, log_probs, targets, input_lengths, target_lengths):
-    """Sequences whose labels or lengths are out of range, where nobody can ask: in a CUDA graph."""
+    """Sequences with labels or lengths out of range, for CUDA graphs, which cannot raise."""
     steps, _, classes = log_probs.shape
     labels = xp.lib.all((states >= 0) & (states < classes), axis=1)
-    read = (input_lengths >= 0) & (input_lengths <= steps)
+    inputs = (input_lengths >= 0) & (input_lengths <= steps)
     wanted = (target_lengths >= 0) & (target_lengths <= targets.shape[1])
-    return ~(labels & read & wanted)
+    return ~(labels & inputs & wanted)
 
 
 def _ctc_ref(log_probs, targets, input_lengths, target_lengths, blank=0):
@@ -234,15 +236,18 @@ def _ctc_ref(log_probs, targets, input_lengths, target_lengths, blank=0):
     return np.array(losses)
 
 
-def _sequences(rng):
-    yield (
-        [uniform(rng, 4, 2, 3, low=-3, high=0), np.array([[1, 1], [2, 9]]), np.array([4, 3]),
-         np.array([2, 1])], {},
-    )  # fmt: skip
-    yield (
-        [uniform(rng, 2, 2, 2, low=-3, high=0), np.array([[0, 0], [0, 0]]), np.array([2, 0]),
-         np.array([1, 0])], {"blank": 1},
-    )  # fmt: skip
+def _sample(shape, *integers, **keywords):
+    """A sample: log-probabilities of that shape, targets and lengths."""
+    return lambda rng: (
+        [uniform(rng, *shape, low=-3, high=0), *map(np.asarray, integers)],
+        keywords,
+    )
+
+
+_SAMPLES = (
+    _sample((4, 2, 3), [[1, 1], [2, 9]], [4, 3], [2, 1]),
+    _sample((2, 2, 2), [[0, 0], [0, 0]], [2, 0], [1, 0], blank=1),
+)
 
 
 _LENGTHS = [np.array([[1, 2]]), np.array([3]), np.array([2])]
@@ -270,9 +275,13 @@ def _ctc_batch(xp, batched, *arrays, blank):
 
 
 @op(
-    vjp=[_ctc_vjp, None, None, None], batch=_ctc_batch, samples=_sequences, ref=_ctc_ref,
+    vjp=[_ctc_vjp, None, None, None],
+    batch=_ctc_batch,
+    samples=calls(*_SAMPLES),
+    ref=_ctc_ref,
     errors=_CTC_ERRORS,
-)  # fmt: skip
+    captures=True,
+)
 def ctc_losses(xp, log_probs, targets, input_lengths, target_lengths, /, *, blank=0):
     """The negative logarithm of the probability of each label sequence; see `ctc_loss`.
 
@@ -285,12 +294,6 @@ def ctc_losses(xp, log_probs, targets, input_lengths, target_lengths, /, *, blan
 
     Returns:
         Tensor of shape (n,); inf where the steps are too few for the labels, with gradient 0.
-
-    Raises:
-        IndexOutOfBoundsError: a label is no class.
-        ShapeError: the shapes or lengths do not fit.
-        DTypeError: targets or lengths are no integers.
-        ArgumentError: `blank` is no class.
 
     >>> print(gg.ctc_losses(gg.log([[[0.5, 0.5]]]), [[1]], [1], [1]))
     [0.6931472]
@@ -325,17 +328,15 @@ def _occupancy_ref(log_probs, targets, input_lengths, target_lengths, blank=0):
 
 
 @op(
-    samples=_sequences, ref=_occupancy_ref,
+    samples=calls(*_SAMPLES),
+    ref=_occupancy_ref,
     errors=[([np.ones((3, 1, 4)), np.array([1]), *_LENGTHS[1:]], {}, ShapeError, r"\(1,\)")],
-)  # fmt: skip
+)
 def ctc_losses_grad(xp, log_probs, targets, input_lengths, target_lengths, /, *, blank=0):
     """The gradient of `ctc_losses` by `log_probs`: minus the share of paths at each class.
 
     Args:
         log_probs, targets, input_lengths, target_lengths, blank: as in `ctc_losses`.
-
-    Returns:
-        Tensor of the shape of `log_probs`.
 
     >>> print(gg.ctc_losses_grad(gg.log([[[0.5, 0.5]]]), [[1]], [1], [1]))
     [[[ 0. -1.]]]
@@ -375,52 +376,47 @@ def _ctc_loss_ref(*args, blank=0, reduction="mean", zero_infinity=False):
 @op(
     ref=_ctc_loss_ref,
     samples=calls(
-        lambda rng: next(_sequences(rng)),
-        lambda rng: (
-            [uniform(rng, 2, 2, 3, low=-3, high=0), np.array([[1, 1], [2, 1]]), np.array([2, 2]),
-             np.array([2, 2])], {"zero_infinity": True, "reduction": "sum"},
-        ),
-        lambda rng: (
-            [uniform(rng, 3, 2, low=-3, high=0), np.array([1]), np.asarray(3), np.asarray(1)],
-            {"reduction": "none"},
-        ),
+        _SAMPLES[0],
+        _sample((2, 2, 3), [[1, 1], [2, 1]], [2, 2], [2, 2], zero_infinity=True, reduction="sum"),
+        _sample((3, 2), [1], 3, 1, reduction="none"),
     ),
     errors=[
         *_CTC_ERRORS,
-        ([np.ones((3, 1, 4)), np.array([1, 2]), np.array([3]), np.array([2])], {}, ShapeError,
-         r"\(2,\)"),
+        ([np.ones((3, 1, 4)), np.array([1, 2]), *_LENGTHS[1:]], {}, ShapeError, r"\(2,\)"),
         ([np.ones((3, 1, 4)), *_LENGTHS], {"reduction": "max"}, ArgumentError, "reduction='max'"),
     ],
-)  # fmt: skip
+)
 def ctc_loss(
-    xp, log_probs, targets, input_lengths, target_lengths, /, *, blank=0, reduction="mean",
+    xp,
+    log_probs,
+    targets,
+    input_lengths,
+    target_lengths,
+    /,
+    *,
+    blank=0,
+    reduction="mean",
     zero_infinity=False,
-):  # fmt: skip
+):
     """Connectionist temporal classification: label sequences that are shorter than the input.
 
     Args:
         log_probs: logarithms of the probabilities of the classes, as `log_softmax` gives them:
             shape (steps, n, classes), or (steps, classes) for one example.
-        targets: integers of shape (n, s), or (s,): the labels. What stands behind the length of
-            a target is not read. Targets end to end, as torch takes them too, must be put into
+        targets: integers of shape (n, s), or (s,): the labels. Elements beyond the length of a
+            target are not read. Concatenated targets, which torch also takes, must be put into
             rows first.
-        input_lengths: integers of shape (n,), or (): how many steps there are.
-        target_lengths: integers of shape (n,), or (): how many labels there are.
+        input_lengths: integers of shape (n,), or (): numbers of steps.
+        target_lengths: integers of shape (n,), or (): numbers of labels.
         blank: the class that stands for no label.
-        reduction: ``"mean"`` (of the losses over the lengths of their targets), ``"sum"`` or
+        reduction: ``"mean"`` (of each loss divided by the length of its target), ``"sum"`` or
             ``"none"``.
-        zero_infinity: whether losses are 0 where the steps are too few for the labels. Else
-            they are inf; the gradient is 0 there in any case.
+        zero_infinity: whether losses are 0 instead of inf where the steps are too few for the
+            labels. The gradient is 0 there in any case.
 
     Returns:
-        Tensor of shape (), or (n,). The gradient is that by the logarithms themselves; torch
-        returns another one, which is the same behind its `log_softmax`.
-
-    Raises:
-        IndexOutOfBoundsError: a label is no class.
-        ShapeError: the shapes or lengths do not fit.
-        DTypeError: targets or lengths are no integers.
-        ArgumentError: `blank` is no class, or another `reduction`.
+        Tensor of shape (), or (n,). The gradient is the derivative by the logarithms; torch's
+        differs, but agrees after the backward pass of `log_softmax`.
 
     Graves et al. 2006, "Connectionist Temporal Classification".
 

@@ -1,13 +1,12 @@
-"""Normalisation: layer, RMS, batch, group and instance norm, and those of single vectors.
+"""Layer and RMS norm, and the primitives of all norms.
 
-Two primitives do the work, `standardize` and `rms_standardize`. They keep their result and its
-statistics for the gradient, not their input; the gradient is an op with a gradient of its own.
+`standardize` and `rms_standardize` keep their result and its statistics for the gradient, not
+their input. The gradient is an op with a gradient of its own.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from gpugrad.registry.record import op
 
 
 def inverse_root(xp, var, eps):
-    """1 / sqrt(var + eps); 0 where that is infinite."""
+    """1 / sqrt(var + eps), or 0 where that is infinite."""
     s = var + eps
     regular = xp.not_equal(s, 0)
     return xp.where(regular, xp.rsqrt(xp.where(regular, s, 1)), 0)
@@ -50,26 +49,25 @@ def _product_batch(xp, batched, x, y, *, axis):
 
 @op(
     vjp=[lambda xp, g, y: g * y, lambda xp, g, x: g * x],
-    linear="each", batch=_product_batch, samples=_product_samples,
+    linear="each",
+    batch=_product_batch,
+    samples=_product_samples,
     ref=lambda x, y, axis=-1: np.sum(x * y, axis, keepdims=True),
     errors=[
         ([np.ones((2, 3))] * 2, {"axis": 2}, AxisError, "axis 2 is out of bounds"),
         ([np.ones((2, 3)), np.ones(3)], {}, ShapeError, r"\(2, 3\).*\(3,\)"),
     ],
-)  # fmt: skip
+    captures=True,
+)
 def sum_of_products(xp, x, y, /, axis=-1):
     """Sum of x * y along axes, which stay with length 1.
 
     Args:
-        x, y: arrays of one shape, of at least one dimension.
+        x, y: arrays of the same shape, of at least one dimension.
         axis: int or tuple of ints.
 
     Returns:
-        Tensor of that shape, but for these axes.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: the shapes differ.
+        Tensor of that shape, with length 1 along `axis`.
 
     >>> print(gg.OPS["sum_of_products"].eager([[1.0, 2.0], [3.0, 4.0]], [[10.0, 1.0], [0.0, 1.0]]))
     [[12.]
@@ -79,9 +77,9 @@ def sum_of_products(xp, x, y, /, axis=-1):
     _check_axes("sum_of_products", x, axis)
     axes = all_axes(x.ndim, axis)
     n = next((k for k in range(x.ndim) if x.ndim - 1 - k not in axes), x.ndim)
-    if xp is not NUMPY or n == 0 or x.dtype.kind == "c":  # of which vecdot takes the conjugate
+    if xp is not NUMPY or n == 0 or x.dtype.kind == "c":  # vecdot conjugates complex numbers
         return xp.add_reduce(x * y, axis=axis, keepdims=True)
-    # BLAS reads both once, and no product is written: a quarter of the time
+    # BLAS reads both once and writes no product: a quarter of the time
     lead = x.shape[: x.ndim - n]
     flat = (*lead, math.prod(x.shape[x.ndim - n :]))
     total = np.vecdot(x.reshape(flat), y.reshape(flat)).reshape(*lead, *(1,) * n)
@@ -104,23 +102,24 @@ _NO_AXIS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds
             g[0], out[0], out[2], g[1], g[2], axis=axis, eps=eps
         )
     ],
-    outputs=3, batch="axis", samples=_ALONG, ref=_standardize_ref, errors=_NO_AXIS,
+    outputs=3,
+    batch="axis",
+    samples=_ALONG,
+    ref=_standardize_ref,
+    errors=_NO_AXIS,
     cuda=kernels.standardize,
-)  # fmt: skip
+)
 def standardize(xp, x, /, axis=-1, *, eps=1e-5):
-    """Move and scale lines of an array to mean 0 and variance 1.
+    """Shift and scale an array to mean 0 and variance 1 along axes.
 
     Args:
         x: array of at least one dimension.
-        axis: int or tuple of ints: over which a mean is taken.
+        axis: int or tuple of ints, to average over.
         eps: added to the variance.
 
     Returns:
-        (x - mean) / sqrt(var + eps), the mean and the variance: Tensors, of which the last two
-        have length 1 along these axes. Where var + eps is 0, so are result and gradient.
-
-    Raises:
-        AxisError: there is no such axis.
+        Tensors (x - mean) / sqrt(var + eps), mean and var; the last two have length 1 along
+        `axis`. Where var + eps is 0, the result and its gradient are 0.
 
     >>> out, mean, var = gg.standardize([1.0, 3.0], eps=0.0)
     >>> print(out, mean, var)
@@ -135,11 +134,16 @@ def standardize(xp, x, /, axis=-1, *, eps=1e-5):
     return d, mean, var
 
 
+def _rms_standardize_ref(x, axis=-1, eps=1e-6):
+    mean_square = np.mean(x * x, axis, keepdims=True)
+    return x / np.sqrt(mean_square + eps), mean_square
+
+
 def _standardize_grad_samples(rng):
     for shape, axis, eps in (((4,), -1, 0.1), ((2, 3), (0, 1), 0.0), ((2, 3, 2), 1, 1e-5)):
         small = [1 if a in all_axes(len(shape), axis) else n for a, n in enumerate(shape)]
-        given = [uniform(rng, *s, low=0.5) for s in (shape, shape, small, small, small)]
-        yield given, {"axis": axis, "eps": eps}
+        shapes = shape, shape, small, small, small
+        yield [uniform(rng, *s, low=0.5) for s in shapes], {"axis": axis, "eps": eps}
 
 
 def _standardize_grad_ref(g, out, var, g_mean, g_var, axis=-1, eps=1e-5):
@@ -152,19 +156,18 @@ def _standardize_grad_ref(g, out, var, g_mean, g_var, axis=-1, eps=1e-5):
 
 
 @op(
-    samples=_standardize_grad_samples, ref=_standardize_grad_ref, cuda=kernels.standardize_grad,
+    samples=_standardize_grad_samples,
+    ref=_standardize_grad_ref,
+    cuda=kernels.standardize_grad,
     errors=[([np.ones(3), np.ones(2), *[np.ones(1)] * 3], {}, ShapeError, r"\(3,\).*\(2,\)")],
-)  # fmt: skip
+)
 def standardize_grad(xp, g, out, var, g_mean, g_var, /, axis=-1, *, eps=1e-5):
     """The gradient of `standardize` by its input.
 
     Args:
-        g: the gradient by the result `out`, of its shape.
-        out: the result.
-        var: the variance.
-        g_mean, g_var: the gradients by mean and variance.
-        axis: int or tuple of ints: over which a mean was taken.
-        eps: added to the variance.
+        g, g_mean, g_var: the gradients by its three results.
+        out, var: its first and third result.
+        axis, eps: as for `standardize`.
 
     Returns:
         Tensor of the shape of `out`.
@@ -175,12 +178,11 @@ def standardize_grad(xp, g, out, var, g_mean, g_var, /, axis=-1, *, eps=1e-5):
     """
     n = max(count(out.shape, axis), 1)
     scale = inverse_root(xp, var, eps)
-    # what is added to each element, and by which each element of `out` is multiplied: two small
-    # arrays, so that the large ones are read once
+    # d = out * slope / n + shift + g * scale: small factors, so that large arrays are read once
     shift = (g_mean - scale * xp.sum(g, axis=axis, keepdims=True)) / n
     slope = 2 * g_var * ((var + eps) * scale) - scale * xp.sum_of_products(g, out, axis=axis)
     d = out * (slope / n) + shift
-    d += g * scale  # d is made of all arguments, so it is of the kind of any of them
+    d += g * scale  # in place, as `d` has the array type of all arguments
     return d
 
 
@@ -190,25 +192,24 @@ def standardize_grad(xp, g, out, var, g_mean, g_var, /, axis=-1, *, eps=1e-5):
             g[0], out[0], out[1], g[1], axis=axis, eps=eps
         )
     ],
-    outputs=2, batch="axis", samples=_ALONG, errors=_NO_AXIS, cuda=kernels.rms_standardize,
-    ref=lambda x, axis=-1, eps=1e-6: (
-        x / np.sqrt(np.mean(x * x, axis, keepdims=True) + eps), np.mean(x * x, axis, keepdims=True)
-    ),
-)  # fmt: skip
+    outputs=2,
+    batch="axis",
+    samples=_ALONG,
+    errors=_NO_AXIS,
+    cuda=kernels.rms_standardize,
+    ref=_rms_standardize_ref,
+)
 def rms_standardize(xp, x, /, axis=-1, *, eps=1e-6):
-    """Scale lines of an array to a mean square of 1.
+    """Scale an array to a mean square of 1 along axes.
 
     Args:
         x: array of at least one dimension.
-        axis: int or tuple of ints: over which a mean is taken.
+        axis: int or tuple of ints, to average over.
         eps: added to the mean square.
 
     Returns:
-        x / sqrt(mean_square + eps), and the mean square: Tensors, of which the second has
-        length 1 along these axes. Where mean_square + eps is 0, so are result and gradient.
-
-    Raises:
-        AxisError: there is no such axis.
+        Tensors x / sqrt(mean_square + eps) and mean_square, which has length 1 along `axis`.
+        Where mean_square + eps is 0, the result and its gradient are 0.
 
     >>> out, mean_square = gg.rms_standardize([1.0, 7.0], eps=0.0)
     >>> print(out, mean_square)
@@ -231,19 +232,18 @@ def _rms_grad_ref(g, out, mean_square, g_ms, axis=-1, eps=1e-6):
 
 
 @op(
-    samples=_rms_grad_samples, ref=_rms_grad_ref, cuda=kernels.rms_standardize_grad,
+    samples=_rms_grad_samples,
+    ref=_rms_grad_ref,
+    cuda=kernels.rms_standardize_grad,
     errors=[([np.ones(3), np.ones(2), np.ones(1), np.ones(1)], {}, ShapeError, r"\(3,\).*\(2,\)")],
-)  # fmt: skip
+)
 def rms_standardize_grad(xp, g, out, mean_square, g_ms, /, axis=-1, *, eps=1e-6):
     """The gradient of `rms_standardize` by its input.
 
     Args:
-        g: the gradient by the result `out`, of its shape.
-        out: the result.
-        mean_square: the mean square.
-        g_ms: the gradient by the mean square.
-        axis: int or tuple of ints: over which a mean was taken.
-        eps: added to the mean square.
+        g, g_ms: the gradients by its two results.
+        out, mean_square: its results.
+        axis, eps: as for `rms_standardize`.
 
     Returns:
         Tensor of the shape of `out`.
@@ -260,29 +260,29 @@ def rms_standardize_grad(xp, g, out, mean_square, g_ms, /, axis=-1, *, eps=1e-6)
     return d
 
 
-# ---- what they are made into -------------------------------------------------------------
+# ---- the norms ---------------------------------------------------------------------------
 
 
 def _placed(xp, name, what, w, x_shape, axis):
-    """Weights of the shape of some axes, so that they broadcast with an array."""
+    """Weights with the shape of some axes, reshaped to broadcast with an array."""
     if type(w) in SCALARS:
         return w
     axes = all_axes(len(x_shape), axis)
     expected = tuple(x_shape[a] for a in axes)
     if w.shape != expected:
         raise ShapeError(
-            f"{name}: {what} has shape {w.shape}, it must be {expected}: that of the axes {axes} "
-            f"of x, whose shape is {x_shape}."
+            f"{name}: {what} has shape {w.shape}; it must be {expected}, the lengths of the axes "
+            f"{axes} of x, whose shape is {x_shape}."
         )
     if list(axes) != sorted(axes):
-        raise ArgumentError(f"{name}: beside a weight, axes {axes} must be in increasing order.")
+        raise ArgumentError(f"{name}: with a weight, axes {axes} must be in increasing order.")
     if axes == tuple(range(len(x_shape) - len(axes), len(x_shape))):
         return w
     return xp.reshape(w, tuple(n if a in axes else 1 for a, n in enumerate(x_shape)))
 
 
 def affine(xp, name, x, weight, bias, axis, weight_name="weight", bias_name="bias"):
-    """Times weight plus bias, both of the shape of some axes of x."""
+    """`x` times weight plus bias, which have the shape of some axes of `x`."""
     if weight is not None:
         x = x * _placed(xp, name, weight_name, weight, x.shape, axis)
     return x if bias is None else x + _placed(xp, name, bias_name, bias, x.shape, axis)
@@ -300,39 +300,37 @@ def _layer_ref(x, weight=None, bias=None, axis=-1, eps=1e-5):
     return affine_ref(_standardize_ref(x, axis, eps)[0], weight, bias, axis)
 
 
-_WRONG_WEIGHT: tuple[Any, ...] = (
-    [np.ones((2, 3)), np.ones(2)],
-    {},
-    ShapeError,
-    r"weight.*\(2,\).*\(3,\)",
-)
+_NORM_ERRORS = [
+    *_NO_AXIS,
+    ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"weight.*\(2,\).*\(3,\)"),
+]
 
 
 @op(
-    arrays=("x", "weight", "bias"), keeps_half=True, ref=_layer_ref,
+    arrays=("x", "weight", "bias"),
+    keeps_half=True,
+    ref=_layer_ref,
+    errors=_NORM_ERRORS,
     samples=shaped(
-        ([(2, 3), (3,), (3,)], {}), ([(4,)], {"eps": 0.1}),
-        ([(2, 3, 2), (3, 2), (3, 2)], {"axis": (-2, -1)}), ([(2, 3, 2), (3,)], {"axis": 1}),
+        ([(2, 3), (3,), (3,)], {}),
+        ([(4,)], {"eps": 0.1}),
+        ([(2, 3, 2), (3, 2), (3, 2)], {"axis": (-2, -1)}),
+        ([(2, 3, 2), (3,)], {"axis": 1}),
     ),
-    errors=[*_NO_AXIS, _WRONG_WEIGHT],
-)  # fmt: skip
+)
 def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
     """Layer normalisation: (x - mean) / sqrt(var + eps) * weight + bias.
 
     Args:
         x: array of at least one dimension.
         weight, bias: arrays of the shape of these axes of `x`; None for 1 and 0.
-        axis: int or tuple of ints: over which mean and variance are taken. torch's
-            ``normalized_shape`` of k lengths is the last k axes.
+        axis: int or tuple of ints, to average over. torch's ``normalized_shape`` of k lengths is
+            the last k axes.
         eps: added to the variance.
 
     Returns:
-        Tensor of the shape of `x`. Where all elements are equal it is `bias`, and the gradient
-        is finite.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: the shapes do not fit.
+        Tensor of the shape of `x`. Where all elements are equal, it is `bias` and the gradient is
+        finite.
 
     Ba et al. 2016, "Layer Normalization".
 
@@ -357,29 +355,25 @@ def _rms_ref(x, weight=None, axis=-1, eps=None):
 
 
 @op(
-    arrays=("x", "weight"), keeps_half=True, ref=_rms_ref,
+    arrays=("x", "weight"),
+    keeps_half=True,
+    ref=_rms_ref,
+    errors=_NORM_ERRORS,
     samples=shaped(
-        ([(2, 3), (3,)], {"eps": 1e-3}), ([(2, 3, 2), (3, 2)], {"axis": (1, 2), "eps": 0.1}),
+        ([(2, 3), (3,)], {"eps": 1e-3}),
+        ([(2, 3, 2), (3, 2)], {"axis": (1, 2), "eps": 0.1}),
         ([(2, 3)], {"axis": 0, "eps": 1e-6}),
     ),
-    errors=[*_NO_AXIS, _WRONG_WEIGHT],
-)  # fmt: skip
+)
 def rms_norm(xp, x, /, weight=None, *, axis=-1, eps=None):
     """Root-mean-square normalisation: x / sqrt(mean(x * x) + eps) * weight.
 
     Args:
         x: array of at least one dimension.
         weight: array of the shape of these axes of `x`; None for 1.
-        axis: int or tuple of ints: over which the mean is taken.
-        eps: added to the mean square; None for the smallest step from 1 of the dtype that is
+        axis: int or tuple of ints, to average over.
+        eps: added to the mean square; None for the machine epsilon of the dtype that it is
             computed in, as in torch.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: the shapes do not fit.
 
     Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
 

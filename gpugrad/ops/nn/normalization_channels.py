@@ -1,11 +1,14 @@
-"""Normalisation of what has channels, along axis 1 as in torch: batch, group, instance norm."""
+"""Norms of arrays with channels, by default along axis 1 as in torch.
+
+Examples are along axis 0. Weights and biases have shape (channels,).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gpugrad.core.backend import HALF, on_gpu
-from gpugrad.core.samples import calls, shaped, uniform
+from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.ops.nn.normalization import affine, affine_ref
 from gpugrad.ops.nn.normalization_fused import narrowed
@@ -14,11 +17,11 @@ from gpugrad.registry.record import op
 
 
 def _channel_axis(name, x, axis, at_least=2):
-    """The channels' axis counted from 0; the examples are along axis 0."""
+    """The axis of the channels, counted from 0."""
     if x.ndim < at_least or not -x.ndim <= axis < x.ndim:
         raise AxisError(
-            f"{name}: an array of at least {at_least} axes with channels along axis {axis} is "
-            f"needed, the shape is {x.shape}."
+            f"{name}: x must have at least {at_least} axes, with channels along axis {axis}; its "
+            f"shape is {x.shape}."
         )
     return axis % x.ndim
 
@@ -34,16 +37,16 @@ def _standard(x, axes, eps):
 # ---- batch norm --------------------------------------------------------------------------
 
 
-def _batch_ref(
-    x, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1,
-    eps=1e-5, axis=1,
-):  # fmt: skip
+_BATCH_DEFAULTS = {"axis": 1, "eps": 1e-5, "momentum": 0.1}
+
+
+def _batch_ref(x, running_mean=None, running_var=None, weight=None, bias=None, **params):
+    axis, eps, momentum = (params.get(k, v) for k, v in _BATCH_DEFAULTS.items())
     axes = tuple(a for a in range(x.ndim) if a != axis % x.ndim)
     mean, var = x.mean(axes), x.var(axes)
-    if not training:
-        y = (x - np.expand_dims(running_mean, axes)) / np.sqrt(
-            np.expand_dims(running_var, axes) + eps
-        )
+    if not params.get("training"):
+        old_mean, old_var = (np.expand_dims(a, axes) for a in (running_mean, running_var))
+        y = (x - old_mean) / np.sqrt(old_var + eps)
         return affine_ref(y, weight, bias, axis), running_mean, running_var
     n = x.size / mean.size
     var = var * n / (n - 1)
@@ -60,57 +63,50 @@ def _running(xp, x, old, new, momentum):
     return narrowed(xp, new, x, old) if x.dtype in HALF else new
 
 
+def _batch_samples(rng):
+    for params in ({}, {"training": True, "momentum": 0.3, "eps": 0.1}):
+        arrays = uniform(rng, 3, 2), uniform(rng, 2), uniform(rng, 2, low=0.5), uniform(rng, 2)
+        yield [*arrays], {"bias": uniform(rng, 2), **params}
+    yield [uniform(rng, 2, 2, 3), None, None, uniform(rng, 2)], {"training": True}
+    yield [uniform(rng, 2, 2, 3)], {"training": True, "axis": -1}
+
+
 @op(
-    arrays=("x", "running_mean", "running_var", "weight", "bias"), outputs=3, keeps_half=True,
+    arrays=("x", "running_mean", "running_var", "weight", "bias"),
+    outputs=3,
+    keeps_half=True,
     ref=_batch_ref,
-    samples=calls(
-        lambda rng: (
-            [uniform(rng, 3, 2), uniform(rng, 2), uniform(rng, 2, low=0.5), uniform(rng, 2)],
-            {"bias": uniform(rng, 2)},
-        ),
-        lambda rng: (
-            [uniform(rng, 3, 2), uniform(rng, 2), uniform(rng, 2, low=0.5), uniform(rng, 2)],
-            {"bias": uniform(rng, 2), "training": True, "momentum": 0.3, "eps": 0.1},
-        ),
-        lambda rng: ([uniform(rng, 2, 2, 3), None, None, uniform(rng, 2)], {"training": True}),
-        lambda rng: ([uniform(rng, 2, 2, 3)], {"training": True, "axis": -1}),
-    ),
+    samples=_batch_samples,
     errors=[
         ([np.ones((2, 3))], {}, ArgumentError, "batch_norm.*running_mean"),
         ([np.ones(3)], {"training": True}, AxisError, r"batch_norm.*\(3,\)"),
         ([np.ones((2, 3)), np.ones(2), np.ones(3)], {}, ShapeError, r"running_mean.*\(2,\)"),
     ],
-)  # fmt: skip
+)
 def batch_norm(
     xp, x, /, running_mean=None, running_var=None, weight=None, bias=None, *, training=False,
     momentum=0.1, eps=1e-5, axis=1,
 ):  # fmt: skip
     """Batch normalisation: (x - mean) / sqrt(var + eps) * weight + bias, for each channel.
 
-    Nothing is changed in place. In training, put the second and third result into the
-    Variables of the running statistics yourself.
+    Nothing changes in place. In training, assign the second and third result to the Variables of
+    the running statistics yourself. 16-bit `x` and weights give a 16-bit result, also with
+    running statistics in float32.
 
     Args:
         x: array with examples along axis 0 and channels along `axis`.
-        running_mean, running_var: arrays of shape (channels,). They are used if not in
-            training; in training they only enter the new ones, and may be None.
+        running_mean, running_var: arrays of shape (channels,), used as mean and variance if not
+            in training. In training they only enter the new ones, and may be None.
         weight, bias: arrays of shape (channels,); None for 1 and 0.
-        training: whether mean and variance are those of `x`, over all other axes.
-        momentum: what the statistics of `x` count in the new running ones.
+        training: whether to take mean and variance of `x`, over all other axes.
+        momentum: weight of the statistics of `x` in the new running ones.
         eps: added to the variance.
         axis: int, of the channels.
 
-    16-bit `x` and weights give a 16-bit result, also beside running statistics in float32.
-
     Returns:
-        Three Tensors: the result, of the shape of `x`, and running mean and variance: the new
-        ones in training (those of `x` alone, where there were none; the variance is that of a
-        sample, as in torch), else those given.
-
-    Raises:
-        ArgumentError: without training, running statistics are missing.
-        AxisError: there is no such axis, or no axis of examples.
-        ShapeError: the shapes do not fit.
+        Three Tensors: the result, of the shape of `x`, and running mean and variance. In training
+        these are updated (or taken from `x` alone, if they are None), with the unbiased variance
+        as in torch.
 
     Ioffe and Szegedy 2015, "Batch Normalization".
 
@@ -124,10 +120,8 @@ def batch_norm(
         if running_mean is None or running_var is None:
             raise ArgumentError("batch_norm: without training, running_mean and _var are needed.")
         inverse = xp.rsqrt(wide(xp, running_var) + eps)
-        y = affine(
-            xp, "batch_norm", wide(xp, x), None, -wide(xp, running_mean), axis,
-            bias_name="running_mean",
-        )  # fmt: skip
+        mean = wide(xp, running_mean)
+        y = affine(xp, "batch_norm", wide(xp, x), None, -mean, axis, bias_name="running_mean")
         y = affine(xp, "batch_norm", y, inverse, None, axis, weight_name="running_var")
         y = affine(xp, "batch_norm", y, wide(xp, weight), wide(xp, bias), axis)
         y = narrowed(xp, y, x, weight, bias) if x.dtype in HALF else y
@@ -148,6 +142,9 @@ def batch_norm(
 # ---- group and instance norm -------------------------------------------------------------
 
 
+_CHANNELS = ("x", "weight", "bias")
+
+
 def _group_ref(x, weight=None, bias=None, num_groups=1, eps=1e-5, axis=1):
     moved = np.moveaxis(x, axis, 1)
     groups = moved.reshape(len(x), num_groups, -1)
@@ -156,7 +153,8 @@ def _group_ref(x, weight=None, bias=None, num_groups=1, eps=1e-5, axis=1):
 
 
 @op(
-    arrays=("x", "weight", "bias"), ref=_group_ref,
+    arrays=_CHANNELS,
+    ref=_group_ref,
     samples=shaped(
         ([(2, 4), (4,), (4,)], {"num_groups": 2}),
         ([(1, 2, 3), (2,), (2,)], {"num_groups": 1, "eps": 0.1}),
@@ -167,24 +165,16 @@ def _group_ref(x, weight=None, bias=None, num_groups=1, eps=1e-5, axis=1):
         ([np.ones(3)], {"num_groups": 1}, AxisError, r"group_norm.*\(3,\)"),
         ([np.ones((2, 3)), np.ones(2)], {"num_groups": 1}, ShapeError, r"weight.*\(2,\)"),
     ],
-)  # fmt: skip
+)
 def group_norm(xp, x, /, weight=None, bias=None, *, num_groups, eps=1e-5, axis=1):
-    """Group normalisation: as `layer_norm`, over groups of channels and all places.
+    """Group normalisation: `layer_norm` over groups of channels and all places.
 
     Args:
         x: array with examples along axis 0 and channels along `axis`.
         weight, bias: arrays of shape (channels,); None for 1 and 0.
-        num_groups: int, how many groups the channels make.
+        num_groups: int, which divides the number of channels.
         eps: added to the variance.
         axis: int, of the channels.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: the channels do not make that many groups.
-        AxisError: there is no such axis, or no axis of examples.
-        ShapeError: the shapes do not fit.
 
     Wu and He 2018, "Group Normalization".
 
@@ -195,7 +185,7 @@ def group_norm(xp, x, /, weight=None, bias=None, *, num_groups, eps=1e-5, axis=1
     channels = x.shape[axis]
     if num_groups < 1 or channels % num_groups:
         raise ArgumentError(
-            f"group_norm: {channels} channels do not make num_groups={num_groups} groups."
+            f"group_norm: {channels} channels do not divide into num_groups={num_groups} groups."
         )
     each = (num_groups, channels // num_groups)
     groups = xp.reshape(x, (*x.shape[:axis], *each, *x.shape[axis + 1 :]))
@@ -209,31 +199,26 @@ def _instance_ref(x, weight=None, bias=None, eps=1e-5, axis=1):
 
 
 @op(
-    arrays=("x", "weight", "bias"), ref=_instance_ref,
+    arrays=_CHANNELS,
+    ref=_instance_ref,
     samples=shaped(
-        ([(2, 2, 3), (2,), (2,)], {}), ([(1, 2, 2, 3), (2,)], {"eps": 0.1}),
+        ([(2, 2, 3), (2,), (2,)], {}),
+        ([(1, 2, 2, 3), (2,)], {"eps": 0.1}),
         ([(2, 3, 2)], {"axis": -1}),
     ),
     errors=[
         ([np.ones((2, 3))], {}, AxisError, r"instance_norm.*\(2, 3\)"),
         ([np.ones((2, 3, 4)), np.ones(4)], {}, ShapeError, r"weight.*\(4,\)"),
     ],
-)  # fmt: skip
+)
 def instance_norm(xp, x, /, weight=None, bias=None, *, eps=1e-5, axis=1):
-    """Instance normalisation: as `layer_norm`, over the places of each example and channel.
+    """Instance normalisation: `layer_norm` over the places of each example and channel.
 
     Args:
         x: array with examples along axis 0, channels along `axis`, and at least one more axis.
         weight, bias: arrays of shape (channels,); None for 1 and 0.
         eps: added to the variance.
         axis: int, of the channels.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: there is no such axis, or no axis of places.
-        ShapeError: the shapes do not fit.
 
     Ulyanov et al. 2016, "Instance Normalization: The Missing Ingredient for Fast Stylization".
 
@@ -246,44 +231,38 @@ def instance_norm(xp, x, /, weight=None, bias=None, *, eps=1e-5, axis=1):
     return affine(xp, "instance_norm", out, weight, bias, axis)
 
 
-# ---- between channels --------------------------------------------------------------------
+# ---- local response norm -----------------------------------------------------------------
 
 
 def _response_ref(x, size, alpha=1e-4, beta=0.75, k=1.0, axis=1):
     squares = np.moveaxis(x * x, axis, 0)
-    sums = [squares[max(c - size // 2, 0) : c + (size - 1) // 2 + 1].sum(0)
-            for c in range(len(squares))]  # fmt: skip
+    spans = [(max(c - size // 2, 0), c + (size - 1) // 2 + 1) for c in range(len(squares))]
+    sums = [squares[first:last].sum(0) for first, last in spans]
     return x / (k + alpha / size * np.moveaxis(np.array(sums), 0, axis)) ** beta
 
 
 @op(
     ref=_response_ref,
     samples=shaped(
-        ([(2, 4, 2)], {"size": 3, "alpha": 0.5}), ([(1, 2, 3)], {"size": 4, "axis": -1, "k": 2.0}),
+        ([(2, 4, 2)], {"size": 3, "alpha": 0.5}),
+        ([(1, 2, 3)], {"size": 4, "axis": -1, "k": 2.0}),
         ([(2, 3)], {"size": 1, "beta": 0.5}),
     ),
     errors=[
         ([np.ones((2, 3))], {"size": 0}, ArgumentError, "local_response_norm.*size=0"),
         ([np.ones(3)], {"size": 1}, AxisError, r"local_response_norm.*\(3,\)"),
     ],
-)  # fmt: skip
+)
 def local_response_norm(xp, x, /, size, *, alpha=1e-4, beta=0.75, k=1.0, axis=1):
     """Divide by (k + alpha * mean square of the neighbouring channels) ** beta.
 
     Args:
         x: array with examples along axis 0 and channels along `axis`.
-        size: int, how many channels a mean is of: size // 2 before the one in question,
-            (size - 1) // 2 behind it, where missing ones count as 0.
-        alpha, beta, k: numbers. As in torch, and unlike TensorFlow, `alpha` is for the mean
-            and not for the sum.
+        size: int, the number of channels in a mean: size // 2 before the channel itself and
+            (size - 1) // 2 after it; missing ones count as 0.
+        alpha, beta, k: numbers. As in torch, and unlike TensorFlow, `alpha` multiplies the mean
+            and not the sum.
         axis: int, of the channels.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ArgumentError: `size` is below 1.
-        AxisError: there is no such axis, or no axis of examples.
 
     Krizhevsky et al. 2012, "ImageNet Classification with Deep Convolutional Neural Networks".
 

@@ -1,6 +1,6 @@
-"""Standardised, weighted and shifted in one op: what the norms are on a GPU.
+"""The norms as one op, which standardizes, scales and shifts, for GPUs.
 
-On the CPU the norms are two ops that each read their arrays from cache; a GPU has kernels that read
+On the CPU the norms are two ops, and each reads its arrays from cache; a GPU has kernels that read
 them from memory once. Statistics of 16-bit floats are float32.
 """
 
@@ -21,7 +21,7 @@ from gpugrad.registry.record import op
 
 
 def narrowed(xp, y, x, *weights):
-    """What was computed of these in float32, in their dtype if that is one."""
+    """A result in float32, cast to the dtype of its inputs if they have the same one."""
     same = all(w is None or w.dtype == x.dtype for w in weights)
     return xp.astype(y, x.dtype) if same and y.dtype != x.dtype else y
 
@@ -46,8 +46,8 @@ def _small(shape, axis):
 def _grad_samples(rng):
     for (x, *weight), params in _samples(rng):
         small = _small(x.shape, params.get("axis", -1))
-        given = [uniform(rng, *s, low=0.5) for s in (x.shape, x.shape, small, small, small, small)]
-        yield [*given, *weight[:1]], {k: v for k, v in params.items() if k != "bias"}
+        arrays = [uniform(rng, *s, low=0.5) for s in (x.shape, x.shape, *[small] * 4)]
+        yield [*arrays, *weight[:1]], {k: v for k, v in params.items() if k != "bias"}
 
 
 def _ref(x, weight=None, bias=None, axis=-1, along=-1, eps=1e-5, centered=True):
@@ -78,9 +78,7 @@ def _sum_along(xp, g, along):
 
 def _batch(xp, batched, x, weight, bias, *, axis, along, **params):
     if not batched[0]:
-        size = next(
-            w.shape[0] for w, has_one in zip((weight, bias), batched[1:], strict=True) if has_one
-        )
+        size = (weight if batched[1] else bias).shape[0]
         x = xp.broadcast_to(x, (size, *x.shape))
     n, axes = x.ndim - 1, all_axes(x.ndim - 1, along)
     params |= {"axis": batch_axis(axis, n), "along": batch_axis(along, n)}
@@ -96,9 +94,16 @@ def _batch(xp, batched, x, weight, bias, *, axis, along, **params):
 
 
 @op(
-    vjp=_vjp, arrays=("x", "weight", "bias"), outputs=3, keeps_half=True, batch=_batch,
-    samples=_samples, ref=_ref, errors=_errors, cuda=kernels.standardize_affine,
-)  # fmt: skip
+    vjp=_vjp,
+    arrays=("x", "weight", "bias"),
+    outputs=3,
+    keeps_half=True,
+    batch=_batch,
+    samples=_samples,
+    ref=_ref,
+    errors=_errors,
+    cuda=kernels.standardize_affine,
+)
 def standardize_affine(
     xp, x, /, weight=None, bias=None, *, axis=-1, along=-1, eps=1e-5, centered=True
 ):
@@ -107,19 +112,15 @@ def standardize_affine(
     Args:
         x: array of at least one dimension.
         weight, bias: arrays of the shape of the axes `along` of `x`; None for 1 and 0.
-        axis: int or tuple of ints: over which a mean is taken.
+        axis: int or tuple of ints, to average over.
         along: int or tuple of ints: the axes of the weights.
         eps: added to the variance.
-        centered: False leaves the mean as it is, and takes the mean square for the variance.
+        centered: False takes 0 for the mean and the mean square for the variance.
 
     Returns:
-        (x - mean) / sqrt(var + eps) * weight + bias, the mean (0 if not centered) and the
-        variance: Tensors, of which the last two have length 1 along `axis`. They are float32 for
-        16-bit floats. Where var + eps is 0, so are result and gradient.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: the shapes do not fit.
+        Tensors (x - mean) / sqrt(var + eps) * weight + bias, mean and var. The last two have
+        length 1 along `axis`, and are float32 for 16-bit floats. Where var + eps is 0, the result
+        and its gradient are 0.
 
     >>> out, mean, var = gg.standardize_affine([1.0, 3.0], [2.0, 2.0], eps=0.0)
     >>> print(out, mean, var)
@@ -135,7 +136,7 @@ def standardize_affine(
 
 
 def _gradients(xp, g, x, mean, var, g_mean, g_var, weight, axis, along, eps, centered):
-    """The gradient by x, and what of `x` was standardised."""
+    """The gradient by `x`, and the standardized `x`."""
     n = max(count(x.shape, axis), 1)
     scale = inverse_root(xp, var, eps)
     out = (x - mean) * scale
@@ -147,8 +148,9 @@ def _gradients(xp, g, x, mean, var, g_mean, g_var, weight, axis, along, eps, cen
     return dx, out
 
 
-def _grad_ref(g, x, mean, var, g_mean, g_var, weight=None, axis=-1, along=-1, eps=1e-5,
-              centered=True):  # fmt: skip
+def _grad_ref(
+    g, x, mean, var, g_mean, g_var, weight=None, axis=-1, along=-1, eps=1e-5, centered=True
+):
     n, std = x.size / var.size, np.sqrt(var + eps)
     out = (x - mean) / std
     g = affine_ref(g, weight, None, along)
@@ -163,16 +165,20 @@ _GRAD_ERRORS: list[Any] = [
 
 
 def _by_channel(g, x, *others, axis=-1, **params):
-    """Whether means are over others than the last axes: rows have kernels made with their steps."""
+    """Whether the means are not over the last axes, for which fusion makes a kernel of the body."""
     axes = all_axes(x.ndim, axis)
     return axes != tuple(range(x.ndim - len(axes), x.ndim))
 
 
 @op(
-    arrays=("g", "x", "mean", "var", "g_mean", "g_var", "weight"), keeps_half=True,
+    arrays=("g", "x", "mean", "var", "g_mean", "g_var", "weight"),
+    keeps_half=True,
     whole=_by_channel,
-    samples=_grad_samples, ref=_grad_ref, errors=_GRAD_ERRORS, cuda=kernels.standardize_affine_grad,
-)  # fmt: skip
+    samples=_grad_samples,
+    ref=_grad_ref,
+    errors=_GRAD_ERRORS,
+    cuda=kernels.standardize_affine_grad,
+)
 def standardize_affine_grad(
     xp, g, x, mean, var, g_mean, g_var, /, weight=None, *, axis=-1, along=-1, eps=1e-5,
     centered=True,
@@ -180,17 +186,12 @@ def standardize_affine_grad(
     """The gradient of `standardize_affine` by its input.
 
     Args:
-        g: the gradient by the first result, of its shape.
-        x: the input.
-        mean, var: the other results.
-        g_mean, g_var: the gradients by them.
-        weight, axis, along, eps, centered: as there.
+        g, g_mean, g_var: the gradients by its three results.
+        mean, var: its second and third result.
+        x, weight, axis, along, eps, centered: as for `standardize_affine`.
 
     Returns:
         Tensor of the shape of `x`.
-
-    Raises:
-        ShapeError: the shapes do not fit.
 
     >>> args = [1.0, 0.0, 0.0], [1.0, 2.0, 3.0], [2.0], [0.6666667], [0.0], [0.0]
     >>> print(gg.standardize_affine_grad(*args, eps=0.0).numpy().round(4))
@@ -215,27 +216,26 @@ def _grads_ref(g, x, mean, var, g_mean, g_var, weight, axis=-1, along=-1, eps=1e
 
 
 @op(
-    outputs=3, keeps_half=True, whole=_by_channel, samples=_grads_samples, ref=_grads_ref,
+    outputs=3,
+    keeps_half=True,
+    whole=_by_channel,
+    samples=_grads_samples,
+    ref=_grads_ref,
     errors=[([*_GRAD_ERRORS[0][0], np.ones(2)], *_GRAD_ERRORS[0][1:])],
     cuda=kernels.standardize_affine_grads,
-)  # fmt: skip
+)
 def standardize_affine_grads(
     xp, g, x, mean, var, g_mean, g_var, weight, /, *, axis=-1, along=-1, eps=1e-5, centered=True
 ):
     """The gradients of `standardize_affine` by its input, weight and bias, in one pass.
 
     Args:
-        g: the gradient by the first result, of its shape.
-        x: the input.
-        mean, var: the other results.
-        g_mean, g_var: the gradients by them.
-        weight, axis, along, eps, centered: as there.
+        g, g_mean, g_var: the gradients by its three results.
+        mean, var: its second and third result.
+        x, weight, axis, along, eps, centered: as for `standardize_affine`.
 
     Returns:
-        Three Tensors: of the shapes of `x`, of `weight`, and of `weight` again for the bias.
-
-    Raises:
-        ShapeError: the shapes do not fit.
+        Three Tensors, for `x`, `weight` and bias, of their shapes.
 
     >>> args = [1.0, 0.0], [1.0, 3.0], [2.0], [1.0], [0.0], [0.0], [2.0, 2.0]
     >>> dx, d_weight, d_bias = gg.standardize_affine_grads(*args, eps=0.0)
@@ -245,5 +245,5 @@ def standardize_affine_grads(
     same_shape("standardize_affine_grads", g=g, x=x)
     arrays = [wide(xp, a) for a in (g, x, mean, var, g_mean, g_var, weight)]
     dx, out = _gradients(xp, *arrays, axis, along, eps, centered)
-    made = dx, _sum_along(xp, arrays[0] * out, along), _sum_along(xp, arrays[0], along)
-    return tuple(xp.astype(a, b.dtype) for a, b in zip(made, (x, weight, weight), strict=True))
+    grads = dx, _sum_along(xp, arrays[0] * out, along), _sum_along(xp, arrays[0], along)
+    return tuple(xp.astype(a, b.dtype) for a, b in zip(grads, (x, weight, weight), strict=True))

@@ -58,10 +58,6 @@ def unfold(xp, x, /, kernel_size, dilation=1, padding=0, stride=1):
     Returns:
         Tensor of shape (N, C * patch size, number of patches), or without N.
 
-    Raises:
-        ShapeError: `x` is no stack of images, or smaller than a patch.
-        ArgumentError: a length is no int, or too small.
-
     >>> print(gg.unfold([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]], (2, 1)))
     [[1. 2. 3. 4.]
      [3. 4. 5. 6.]]
@@ -116,10 +112,6 @@ def fold(xp, x, /, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
     Returns:
         Tensor of shape (N, C, *output_size), or without N.
-
-    Raises:
-        ShapeError: these are not the patches of such images.
-        ArgumentError: a length is no int, or too small.
 
     >>> print(gg.fold([[1.0, 2.0], [10.0, 20.0]], (3, 1), (2, 1)))
     [[[ 1.]
@@ -190,10 +182,6 @@ def pixel_shuffle(xp, x, /, upscale_factor):
     Returns:
         Tensor of shape (..., C, H * r, W * r).
 
-    Raises:
-        ShapeError: the channels do not divide by r * r.
-        ArgumentError: r is no positive int.
-
     >>> print(gg.pixel_shuffle([[[1.0]], [[2.0]], [[3.0]], [[4.0]]], 2))
     [[[1. 2.]
       [3. 4.]]]
@@ -235,10 +223,6 @@ def pixel_unshuffle(xp, x, /, downscale_factor):
     Returns:
         Tensor of shape (..., C * r * r, H, W).
 
-    Raises:
-        ShapeError: height and width do not divide by r.
-        ArgumentError: r is no positive int.
-
     >>> print(gg.pixel_unshuffle([[[1.0, 2.0], [3.0, 4.0]]], 2))
     [[[1.]]
     <BLANKLINE>
@@ -276,13 +260,6 @@ def channel_shuffle(xp, x, /, groups):
     Args:
         x: array of shape (N, C, ...).
         groups: int that divides C.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ShapeError: the channels do not divide by the groups.
-        ArgumentError: `groups` is no positive int.
 
     >>> print(gg.channel_shuffle([[1.0, 2.0, 3.0, 4.0]], 2))
     [[1. 3. 2. 4.]]

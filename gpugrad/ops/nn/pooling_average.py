@@ -13,6 +13,7 @@ from gpugrad.kernels.by_hand import windows as kernels
 from gpugrad.ops.arrays.windows import ints, pad_last, strided
 from gpugrad.ops.nn.pooling_max import pool_geometry, wrong_pool
 from gpugrad.ops.nn.resample import Taps
+from gpugrad.ops.nn.spatial import spatial
 from gpugrad.registry.record import op
 
 # ---- sums --------------------------------------------------------------------------------
@@ -36,34 +37,34 @@ def _window_sum_ref(x, size, axis=-1, step=1):
 
 
 @op(
-    vjp=[_window_sum_vjp], linear=True, kinds="fc", ref=_window_sum_ref, batch=_window_sum_batch,
+    vjp=[_window_sum_vjp],
+    linear=True,
+    kinds="fc",
+    ref=_window_sum_ref,
+    batch=_window_sum_batch,
     cuda=kernels.window_sum,
     samples=shaped(
-        ([(5,)], {"size": 2}), ([(2, 6)], {"size": 3, "axis": 1, "step": 2}),
-        ([(3, 2)], {"size": 1, "axis": -2, "step": 2}), ([(3, 0)], {"size": 2, "axis": 0}),
+        ([(5,)], {"size": 2}),
+        ([(2, 6)], {"size": 3, "axis": 1, "step": 2}),
+        ([(3, 2)], {"size": 1, "axis": -2, "step": 2}),
+        ([(3, 0)], {"size": 2, "axis": 0}),
     ),
     errors=[
         ([np.ones(2), 3], {}, ShapeError, r"window_sum.*\(2,\)"),
         ([np.ones(2), 0], {}, ArgumentError, "size=0"),
         ([np.ones(2), 1], {"axis": 1}, AxisError, "axis 1"),
     ],
-)  # fmt: skip
+)
 def window_sum(xp, x, /, size, *, axis=-1, step=1):
     """Sums of windows along an axis.
 
     Args:
         x: array of at least one axis.
         size: int, elements in a window.
-        axis: int.
         step: int, from one window to the next.
 
     Returns:
         Tensor with the windows' places along the axis.
-
-    Raises:
-        ShapeError: the axis is shorter than a window.
-        AxisError: there is no such axis.
-        ArgumentError: `size` or `step` is no positive int.
 
     >>> print(gg.OPS["window_sum"].eager([1.0, 2.0, 4.0], 2))
     [3. 6.]
@@ -89,9 +90,9 @@ def window_sum(xp, x, /, size, *, axis=-1, step=1):
 
 @functools.lru_cache(maxsize=256)
 def _shares(length, size, step, padding, places, count_include_pad):
-    """Taps that divide each window's sum by how many elements it has; None: all have `size`.
+    """Taps that divide each window's sum by its number of elements; None if all have `size`.
 
-    Those that reach over the border at the end, as with `ceil_mode`, have fewer.
+    Windows that reach over the padding at the end, as with `ceil_mode`, have fewer.
     """
     first = np.arange(places) * step - padding
     last = np.minimum(first + size, length + (padding if count_include_pad else 0))
@@ -101,9 +102,9 @@ def _shares(length, size, step, padding, places, count_include_pad):
     return Taps(np.arange(places)[:, None], 1 / counts[:, None], places)
 
 
-def _avg_pool(
+def _mean_of_windows(
     xp, name, n, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-):  # fmt: skip
+):
     size, step, _, pairs = pool_geometry(name, n, x, kernel_size, stride, padding, 1, ceil_mode)
     padding = ints(name, "padding", padding, n, 0)
     if divisor_override is not None and not divisor_override:
@@ -124,8 +125,15 @@ def _avg_pool(
     return x / divisor
 
 
-def _avg_ref(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
-             divisor_override=None):  # fmt: skip
+def _avg_ref(
+    x,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+):
     """By the definition: one window after another, cut off at the edges."""
     n = x.ndim - 2
     step = kernel_size if stride is None else stride
@@ -143,144 +151,67 @@ def _avg_ref(x, kernel_size, stride=None, padding=0, ceil_mode=False, count_incl
     return out
 
 
-@op(
-    ref=_avg_ref, kinds="fc",
-    samples=shaped(
-        ([(1, 2, 5)], {"kernel_size": 2}),
-        ([(1, 1, 5)], {"kernel_size": 2, "stride": 1, "divisor_override": 3}),
-        ([(1, 1, 6)], {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
-        ([(1, 1, 2)], {"kernel_size": 3, "ceil_mode": True}),
-    ),
-    errors=wrong_pool("avg_pool1d", 1),
-)  # fmt: skip
-def avg_pool1d(
-    xp, x, /, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
-    divisor_override=None,
-):  # fmt: skip
-    """Mean of each window along an axis.
+def _avg_pool(n, example, *cases, errors=()):
+    name = f"avg_pool{n}d"
+    errors = [*wrong_pool(name, n), *errors]
 
-    Args:
-        x: array of shape (N, C, L), or (C, L).
-        kernel_size: int, elements in a window.
-        stride: int, from one window to the next; None for `kernel_size`.
-        padding: int, zeros put at each end; at most half of a window.
-        ceil_mode: whether windows may reach over the end, if they begin before it.
-        count_include_pad: whether the zeros are counted in the mean.
-        divisor_override: by what sums are divided, in place of the number of elements.
+    @spatial(n, example, ref=_avg_ref, kinds="fc", samples=shaped(*cases), errors=errors)
+    def avg_pool(
+        xp,
+        x,
+        /,
+        kernel_size,
+        stride=None,
+        padding=0,
+        ceil_mode=False,
+        count_include_pad=True,
+        divisor_override=None,
+    ):
+        """Mean of each window {where}.
 
-    Returns:
-        Tensor of shape (N, C, number of windows), or without N.
+        Args:
+            x: array of shape {shape}.
+            kernel_size: {each}, lengths of a window.
+            stride: {each}, from one window to the next; None for `kernel_size`.
+            padding: {each}, zeros added at each side; at most half of a window.
+            ceil_mode: whether windows may reach over the end, if they begin before it.
+            count_include_pad: whether the zeros are counted in the mean.
+            divisor_override: divides the sums, instead of the number of elements.
 
-    Raises:
-        ShapeError: `x` has other axes, or is shorter than a window.
-        ArgumentError: an argument is no int, too small or too large.
+        Returns:
+            Tensor of shape (N, C, *number of windows), or without N.
+        """
+        options = padding, ceil_mode, count_include_pad, divisor_override
+        return _mean_of_windows(xp, name, n, x, kernel_size, stride, *options)
 
-    >>> print(gg.nn.avg_pool1d([[[1.0, 3.0, 2.0, 0.0]]], 2))
-    [[[2. 1.]]]
-    """
-    return _avg_pool(
-        xp, "avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode, count_include_pad,
-        divisor_override,
-    )  # fmt: skip
+    return avg_pool
 
 
-@op(
-    ref=_avg_ref, kinds="fc",
-    samples=shaped(
-        ([(1, 2, 2, 4)], {"kernel_size": 2}),
-        ([(1, 1, 4, 5)], {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True,
-                          "count_include_pad": False}),
-    ),
-    errors=[
-        *wrong_pool("avg_pool2d", 2),
-        ([np.ones((1, 1, 3, 3)), 2], {"divisor_override": 0}, ArgumentError, "divisor_override=0"),
-    ],
-)  # fmt: skip
-def avg_pool2d(
-    xp, x, /, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
-    divisor_override=None,
-):  # fmt: skip
-    """Mean of each window of images.
-
-    Args:
-        x: array of shape (N, C, H, W), or (C, H, W).
-        kernel_size: int or a pair, height and width of a window.
-        stride: int or a pair, from one window to the next; None for `kernel_size`.
-        padding: int or a pair, zeros put at each side; at most half of a window.
-        ceil_mode: whether windows may reach over the end, if they begin before it.
-        count_include_pad: whether the zeros are counted in the mean.
-        divisor_override: by what sums are divided, in place of the number of elements.
-
-    Returns:
-        Tensor of shape (N, C, rows of windows, columns of them), or without N.
-
-    Raises:
-        ShapeError: `x` has other axes, or is smaller than a window.
-        ArgumentError: an argument is no int, too small or too large.
-
-    >>> print(gg.nn.avg_pool2d([[[1.0, 3.0], [2.0, 0.0]]], 2))
-    [[[1.5]]]
-    """
-    return _avg_pool(
-        xp, "avg_pool2d", 2, x, kernel_size, stride, padding, ceil_mode, count_include_pad,
-        divisor_override,
-    )  # fmt: skip
-
-
-@op(
-    ref=_avg_ref, kinds="fc",
-    samples=shaped(
-        ([(1, 1, 2, 3, 2)], {"kernel_size": 2, "stride": 1}),
-        ([(1, 1, 3, 2, 2)], {"kernel_size": 2, "padding": 1, "count_include_pad": False}),
-    ),
-    errors=wrong_pool("avg_pool3d", 3),
-)  # fmt: skip
-def avg_pool3d(
-    xp, x, /, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
-    divisor_override=None,
-):  # fmt: skip
-    """Mean of each window of volumes.
-
-    Args:
-        x: array of shape (N, C, D, H, W), or (C, D, H, W).
-        kernel_size: int or three, depth, height and width of a window.
-        stride: int or three, from one window to the next; None for `kernel_size`.
-        padding: int or three, zeros put at each side; at most half of a window.
-        ceil_mode: whether windows may reach over the end, if they begin before it.
-        count_include_pad: whether the zeros are counted in the mean.
-        divisor_override: by what sums are divided, in place of the number of elements.
-
-    Returns:
-        Tensor of shape (N, C, *number of windows), or without N.
-
-    Raises:
-        ShapeError: `x` has other axes, or is smaller than a window.
-        ArgumentError: an argument is no int, too small or too large.
-
-    >>> print(gg.nn.avg_pool3d([[[[1.0, 3.0], [2.0, 0.0]]]], (1, 2, 2)))
-    [[[[1.5]]]]
-    """
-    return _avg_pool(
-        xp, "avg_pool3d", 3, x, kernel_size, stride, padding, ceil_mode, count_include_pad,
-        divisor_override,
-    )  # fmt: skip
+avg_pool1d = _avg_pool(
+    1,
+    ("[[[1.0, 3.0, 2.0, 0.0]]], 2", "[[[2. 1.]]]"),
+    ([(1, 2, 5)], {"kernel_size": 2}),
+    ([(1, 1, 5)], {"kernel_size": 2, "stride": 1, "divisor_override": 3}),
+    ([(1, 1, 6)], {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
+    ([(1, 1, 2)], {"kernel_size": 3, "ceil_mode": True}),
+)
+_PARTIAL = {"padding": 1, "count_include_pad": False}
+avg_pool2d = _avg_pool(
+    2,
+    ("[[[1.0, 3.0], [2.0, 0.0]]], 2", "[[[1.5]]]"),
+    ([(1, 2, 2, 4)], {"kernel_size": 2}),
+    ([(1, 1, 4, 5)], {"kernel_size": 3, "stride": 2, "ceil_mode": True, **_PARTIAL}),
+    errors=[([np.ones((1, 1, 3, 3)), 2], {"divisor_override": 0}, ArgumentError, "override=0")],
+)
+avg_pool3d = _avg_pool(
+    3,
+    ("[[[[1.0, 3.0], [2.0, 0.0]]]], (1, 2, 2)", "[[[[1.5]]]]"),
+    ([(1, 1, 2, 3, 2)], {"kernel_size": 2, "stride": 1}),
+    ([(1, 1, 3, 2, 2)], {"kernel_size": 2, **_PARTIAL}),
+)
 
 
 # ---- p-norms -----------------------------------------------------------------------------
-
-
-def _lp_pool(xp, name, n, x, norm_type, kernel_size, stride, ceil_mode):
-    if not 0 < norm_type < math.inf:
-        raise ArgumentError(f"{name}: norm_type={norm_type!r} must be a positive number.")
-    size = math.prod(ints(name, "kernel_size", kernel_size, n, 1))
-    total = size * _avg_pool(
-        xp, name, n, x**norm_type, kernel_size, stride, 0, ceil_mode, True, None
-    )
-    if norm_type == 1:
-        return total
-    nothing = total == 0  # where the root has no finite derivative: its gradient is 0
-    root = xp.where(nothing, 1, total) ** (1 / norm_type)
-    return xp.where(nothing, 0, root)
 
 
 def _lp_ref(x, norm_type, kernel_size, stride=None, ceil_mode=False):
@@ -289,112 +220,68 @@ def _lp_ref(x, norm_type, kernel_size, stride=None, ceil_mode=False):
     return (means * kernel_size**n) ** (1 / norm_type)
 
 
-@op(
-    ref=_lp_ref,
-    samples=shaped(
-        ([(1, 2, 5)], {"norm_type": 2, "kernel_size": 2}),
-        ([(1, 1, 4)], {"norm_type": 3.0, "kernel_size": 3, "stride": 2, "ceil_mode": True}),
-        domain=(0.5, 2.0),
-    ),
+def _lp_pool(n, example, *cases, errors):
+    name = f"lp_pool{n}d"
+    samples = shaped(*cases, domain=(0.5, 2.0))
+
+    @spatial(n, example, ref=_lp_ref, samples=samples, errors=errors)
+    def lp_pool(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
+        """The root ``sum(x**p) ** (1 / p)`` of each window {where}. The gradient at 0 is 0.
+
+        Args:
+            x: array of shape {shape}.
+            norm_type: the positive number p; the sum itself for 1.
+            kernel_size: {each}, lengths of a window.
+            stride: {each}, from one window to the next; None for `kernel_size`.
+            ceil_mode: whether windows may reach over the end. As in torch their sums are then
+                scaled up by the number of elements that they lack.
+
+        Returns:
+            Tensor of shape (N, C, *number of windows), or without N; NaN where the sum is
+            negative and p is not 1.
+        """
+        if not 0 < norm_type < math.inf:
+            raise ArgumentError(f"{name}: norm_type={norm_type!r} must be a positive number.")
+        size = math.prod(ints(name, "kernel_size", kernel_size, n, 1))
+        options = 0, ceil_mode, True, None
+        means = _mean_of_windows(xp, name, n, x**norm_type, kernel_size, stride, *options)
+        total = size * means
+        if norm_type == 1:
+            return total
+        nothing = total == 0  # where the root has no finite derivative: its gradient is 0
+        root = xp.where(nothing, 1, total) ** (1 / norm_type)
+        return xp.where(nothing, 0, root)
+
+    return lp_pool
+
+
+lp_pool1d = _lp_pool(
+    1,
+    ("[[[3.0, 4.0, 0.0, 0.0]]], 2, 2", "[[[5. 0.]]]"),
+    ([(1, 2, 5)], {"norm_type": 2, "kernel_size": 2}),
+    ([(1, 1, 4)], {"norm_type": 3.0, "kernel_size": 3, "stride": 2, "ceil_mode": True}),
     errors=[
         ([np.ones((1, 1, 3)), 0, 2], {}, ArgumentError, "norm_type=0"),
         ([np.ones((1, 1, 3)), 2, 4], {}, ShapeError, "lp_pool1d: windows"),
     ],
-)  # fmt: skip
-def lp_pool1d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """The root ``sum(x**p) ** (1 / p)`` of each window along an axis. The gradient at 0 is 0.
-
-    Args:
-        x: array of shape (N, C, L), or (C, L).
-        norm_type: the positive number p; the sum itself for 1.
-        kernel_size: int, elements in a window.
-        stride: int, from one window to the next; None for `kernel_size`.
-        ceil_mode: whether windows may reach over the end. As in torch their sums are then
-            scaled up by how many elements they lack.
-
-    Returns:
-        Tensor of shape (N, C, number of windows), or without N; NaN where the sum is negative
-        and p is not 1.
-
-    Raises:
-        ShapeError: `x` has other axes, or is shorter than a window.
-        ArgumentError: an argument is no int, or too small.
-
-    >>> print(gg.nn.lp_pool1d([[[3.0, 4.0, 0.0, 0.0]]], 2, 2))
-    [[[5. 0.]]]
-    """
-    return _lp_pool(xp, "lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode)
-
-
-@op(
-    ref=_lp_ref,
-    samples=shaped(
-        ([(1, 2, 2, 4)], {"norm_type": 2, "kernel_size": 2}),
-        ([(1, 1, 2, 3)], {"norm_type": 1, "kernel_size": 2, "stride": 1}),
-        domain=(0.5, 2.0),
-    ),
+)
+lp_pool2d = _lp_pool(
+    2,
+    ("[[[1.0, 1.0], [1.0, 1.0]]], 2, 2", "[[[2.]]]"),
+    ([(1, 2, 2, 4)], {"norm_type": 2, "kernel_size": 2}),
+    ([(1, 1, 2, 3)], {"norm_type": 1, "kernel_size": 2, "stride": 1}),
     errors=[
         ([np.ones((1, 1, 3, 3)), -1, 2], {}, ArgumentError, "norm_type=-1"),
         ([np.ones((1, 3)), 2, 2], {}, ShapeError, "lp_pool2d: x must"),
     ],
-)  # fmt: skip
-def lp_pool2d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """The root ``sum(x**p) ** (1 / p)`` of each window of images. The gradient at 0 is 0.
-
-    Args:
-        x: array of shape (N, C, H, W), or (C, H, W).
-        norm_type: the positive number p; the sum itself for 1.
-        kernel_size: int or a pair, height and width of a window.
-        stride: int or a pair, from one window to the next; None for `kernel_size`.
-        ceil_mode: whether windows may reach over the end. As in torch their sums are then
-            scaled up by how many elements they lack.
-
-    Returns:
-        Tensor of shape (N, C, rows of windows, columns of them), or without N; NaN where the
-        sum is negative and p is not 1.
-
-    Raises:
-        ShapeError: `x` has other axes, or is smaller than a window.
-        ArgumentError: an argument is no int, or too small.
-
-    >>> print(gg.nn.lp_pool2d([[[1.0, 1.0], [1.0, 1.0]]], 2, 2))
-    [[[2.]]]
-    """
-    return _lp_pool(xp, "lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode)
-
-
-@op(
-    ref=_lp_ref,
-    samples=shaped(
-        ([(1, 2, 2, 2, 4)], {"norm_type": 2, "kernel_size": 2}),
-        ([(1, 1, 2, 3, 2)], {"norm_type": 1, "kernel_size": 2, "stride": 1}),
-        domain=(0.5, 2.0),
-    ),
+)
+lp_pool3d = _lp_pool(
+    3,
+    ("gg.ones((1, 2, 2, 1)), 1, (2, 2, 1)", "[[[[4.]]]]"),
+    ([(1, 2, 2, 2, 4)], {"norm_type": 2, "kernel_size": 2}),
+    ([(1, 1, 2, 3, 2)], {"norm_type": 1, "kernel_size": 2, "stride": 1}),
     errors=[
         ([np.ones((1, 1, 3, 3, 3)), -1, 2], {}, ArgumentError, "norm_type=-1"),
         ([np.ones((1, 3)), 2, 2], {}, ShapeError, "lp_pool3d: x must"),
     ],
-)  # fmt: skip
-def lp_pool3d(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """The root ``sum(x**p) ** (1 / p)`` of each window of volumes. The gradient at 0 is 0.
-
-    Args:
-        x: array of shape (N, C, D, H, W), or (C, D, H, W).
-        norm_type: the positive number p; the sum itself for 1.
-        kernel_size: int or three, depth, height and width of a window.
-        stride: int or three, from one window to the next; None for `kernel_size`.
-        ceil_mode: whether windows may reach over the end. As in torch their sums are then
-            scaled up by how many elements they lack.
-
-    Returns:
-        Tensor of shape (N, C, windows along each axis...), or without N; NaN where the sum is
-        negative and p is not 1.
-
-    Raises:
-        ShapeError: `x` has other axes, or is smaller than a window.
-        ArgumentError: an argument is no int, or too small.
-
-    >>> print(gg.nn.lp_pool3d(gg.ones((1, 2, 2, 1)), 1, (2, 2, 1)))
-    [[[[4.]]]]
-    """
-    return _lp_pool(xp, "lp_pool3d", 3, x, norm_type, kernel_size, stride, ceil_mode)
+)

@@ -1,29 +1,29 @@
 """The largest elements of windows.
 
 The maximum is taken along one axis after the other, by slices: k + k passes for windows of
-k * k. Its gradient goes to the first of equal elements, as in torch, TensorFlow and JAX: the
-place is found in the backward pass, so that inference does not pay for it.
+k * k. Its gradient goes to the first of equal elements, as in torch, TensorFlow and JAX. The
+backward pass finds that place, so that inference does not pay for it.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 
-from gpugrad.core.samples import calls, uniform
+from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.kernels.by_hand import windows as kernels
 from gpugrad.ops.arrays.windows import ints, pad_last, reach, strided
+from gpugrad.ops.nn.spatial import spatial
 from gpugrad.registry.record import op
 
 # ---- where windows lie -------------------------------------------------------------------
 
 
 def pool_geometry(name, n, x, kernel_size, stride, padding, dilation, ceil_mode):
-    """Size, step and dilation of the windows on the last `n` axes, and the borders they need."""
+    """Size, step and dilation of the windows on the last `n` axes, and the padding they need."""
     if x.ndim not in (n + 1, n + 2):
         raise ShapeError(
             f"{name}: x must have the axes (N, C, *spatial) or (C, *spatial), with {n} spatial "
@@ -39,11 +39,11 @@ def pool_geometry(name, n, x, kernel_size, stride, padding, dilation, ceil_mode)
         if 2 * p > span:
             raise ArgumentError(
                 f"{name}: padding={p} is more than half of a window, which reaches over {span}: "
-                "one could lie in it entirely."
+                "a window could lie in it entirely."
             )
         spare = length + 2 * p - span
         places = (-(-spare // s) if ceil_mode else spare // s) + 1
-        if (places - 1) * s >= length + p:  # it would begin in the border at the end
+        if (places - 1) * s >= length + p:  # it would begin in the padding at the end
             places -= 1
         if places < 1:
             raise ShapeError(
@@ -77,23 +77,20 @@ def _window_max_batch(xp, batched, x, **windows):
 
 
 def _pool_samples(n_arrays):
-    """Values that are all different, so that no step of a difference makes a tie."""
+    """Values that are all different, so that no finite difference makes a tie."""
 
-    def make(shape, size, step, dilation, padding):
-        def sample(rng):
+    def sampler(rng):
+        for shape, *windows in (
+            ((5,), (2,), (2,), (1,), ((1, 0),)),
+            ((2, 4, 3), (2, 2), (1, 1), (1, 2), ((0, 0), (1, 1))),
+            ((1, 2, 3, 2), (2, 2, 1), (1, 3, 1), (1, 1, 1), ((0, 0), (0, 0), (0, 0))),
+            ((0, 3), (3,), (1,), (1,), ((0, 0),)),
+        ):
             x = rng.permutation(math.prod(shape)).reshape(shape) / 4 - 1
-            windows = {"size": size, "step": step, "dilation": dilation, "padding": padding}
-            arrays = [x] if n_arrays == 1 else [x, _window_max_ref(x, **windows)]
-            return arrays, windows
+            arrays = [x] if n_arrays == 1 else [x, _window_max_ref(x, *windows)]
+            yield arrays, dict(zip(("size", "step", "dilation", "padding"), windows, strict=True))
 
-        return sample
-
-    return calls(
-        make((5,), (2,), (2,), (1,), ((1, 0),)),
-        make((2, 4, 3), (2, 2), (1, 1), (1, 2), ((0, 0), (1, 1))),
-        make((1, 2, 3, 2), (2, 2, 1), (1, 3, 1), (1, 1, 1), ((0, 0), (0, 0), (0, 0))),
-        make((0, 3), (3,), (1,), (1,), ((0, 0),)),
-    )
+    return sampler
 
 
 def _each_window(x, size, step, dilation, padding):
@@ -113,10 +110,7 @@ def _window_max_ref(x, size, step, dilation, padding):
     return out
 
 
-_NO_WINDOW: list[Any] = [
-    ([np.ones(2)], {"size": (3,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)},
-     ShapeError, r"\(2,\)"),
-]  # fmt: skip
+_UNIT = {"size": (1,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
 
 
 def _check_windows(name, x, size, step, dilation, padding):
@@ -127,9 +121,14 @@ def _check_windows(name, x, size, step, dilation, padding):
 
 
 @op(
-    vjp=[_window_max_vjp], samples=_pool_samples(1), ref=_window_max_ref, errors=_NO_WINDOW,
-    batch=_window_max_batch, kinds="fi", cuda=kernels.window_max,
-)  # fmt: skip
+    vjp=[_window_max_vjp],
+    samples=_pool_samples(1),
+    ref=_window_max_ref,
+    errors=[([np.ones(2)], {**_UNIT, "size": (3,)}, ShapeError, r"\(2,\)")],
+    batch=_window_max_batch,
+    kinds="fi",
+    cuda=kernels.window_max,
+)
 def window_max(xp, x, /, *, size, step, dilation, padding):
     """The largest element of each window on the last axes; NaN where there is a NaN.
 
@@ -138,13 +137,10 @@ def window_max(xp, x, /, *, size, step, dilation, padding):
         size: tuple of ints: length of a window along each of the last axes.
         step: tuple of ints, from one window to the next.
         dilation: tuple of ints, from one element of a window to the next.
-        padding: pairs (before, after), elements put around `x` that are less than all others.
+        padding: pairs (before, after): elements added around `x` that are less than all others.
 
     Returns:
         Tensor with the windows' places along the last axes.
-
-    Raises:
-        ShapeError: the windows do not fit.
 
     >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
     >>> print(gg.OPS["window_max"].eager([1.0, 3.0, 2.0, 0.0], **windows))
@@ -164,7 +160,7 @@ def window_max(xp, x, /, *, size, step, dilation, padding):
 
 
 def _window_argmax_batch(xp, batched, x, out, **windows):
-    if not all(batched):  # the one is the other's maximum: both are needed for each example
+    if not all(batched):  # `out` is the maximum of `x`: each example needs both
         b = x.shape[0] if batched[0] else out.shape[0]
         x = x if batched[0] else xp.broadcast_to(x, (b, *x.shape))
         out = out if batched[1] else xp.broadcast_to(out, (b, *out.shape))
@@ -175,36 +171,34 @@ def _window_argmax_ref(x, out, size, step, dilation, padding):
     n = len(size)
     flat = np.arange(math.prod(x.shape[-n:])).reshape(x.shape[-n:])
     flat = np.pad(flat, padding)
-    found = np.empty(out.shape, np.int64)
-    for (at, window), (_, places) in zip(
-        _each_window(x, size, step, dilation, padding),
-        _each_window(flat, size, step, dilation, ((0, 0),) * n), strict=True,
-    ):  # fmt: skip
+    where = np.empty(out.shape, np.int64)
+    windows = _each_window(x, size, step, dilation, padding)
+    numbers = _each_window(flat, size, step, dilation, ((0, 0),) * n)
+    for (at, window), (_, places) in zip(windows, numbers, strict=True):
         lead = window.shape[: window.ndim - n]
-        found[..., *at] = places.ravel()[window.reshape(*lead, places.size).argmax(-1)]
-    return found
+        where[..., *at] = places.ravel()[window.reshape(*lead, places.size).argmax(-1)]
+    return where
 
 
 @op(
-    differentiable=False, samples=_pool_samples(2), ref=_window_argmax_ref,
-    batch=_window_argmax_batch, cuda=kernels.window_argmax,
-    errors=[([np.ones(2), np.ones(3)], {"size": (1,), "step": (1,), "dilation": (1,),
-             "padding": ((0, 0),)}, ShapeError, r"\(2,\).*\(3,\)")],
-)  # fmt: skip
+    differentiable=False,
+    samples=_pool_samples(2),
+    ref=_window_argmax_ref,
+    batch=_window_argmax_batch,
+    cuda=kernels.window_argmax,
+    errors=[([np.ones(2), np.ones(3)], _UNIT, ShapeError, r"\(2,\).*\(3,\)")],
+)
 def window_argmax(xp, x, out, /, *, size, step, dilation, padding):
     """Where the largest element of each window is, the first of equal ones.
 
     Args:
         x: array with at least as many axes as windows.
-        out: what `window_max` gives for it.
+        out: the result of `window_max` for it.
         size, step, dilation, padding: as for `window_max`.
 
     Returns:
         int64 Tensor of the shape of `out`: the place, counted through the last axes of `x` in
         row-major order. Its gradient is None.
-
-    Raises:
-        ShapeError: `out` has not the shape of the maxima.
 
     >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
     >>> print(gg.OPS["window_argmax"].eager([1.0, 3.0, 3.0, 0.0], [3.0, 3.0, 3.0], **windows))
@@ -217,7 +211,7 @@ def window_argmax(xp, x, out, /, *, size, step, dilation, padding):
             f"window_argmax: x {x.shape} has maxima of shape {(*x.shape[: x.ndim - n], *places)}, "
             f"not {out.shape}."
         )
-    top = lib.where(out == out, out, math.inf)  # of windows with a NaN, which is not below it
+    top = lib.where(out == out, out, math.inf)  # a NaN is not below it, so the search stops there
     # How many elements come before the first that is not below the maximum: for each element of
     # a window one pass to compare, and two on bytes.
     before = lib.zeros(out.shape, dtype="uint8" if math.prod(size) < 256 else "int32")
@@ -235,9 +229,11 @@ def window_argmax(xp, x, out, /, *, size, step, dilation, padding):
 
 @functools.lru_cache(maxsize=64)
 def _layout(lengths, places, size, step, dilation, padding):
-    """For each element of a window, the windows where it is in the array, and it itself there.
+    """Slices and offsets by which `window_argmax` walks the windows.
 
-    Then what to add up for its place in the array: by its number in the window, and by window.
+    For each element of a window: the windows in which it lies inside the array, and the slice of
+    these elements. Then two terms whose sum is an element's place in the array: one by its number
+    in the window, one by the window.
     """
     cuts = []
     for offset in np.ndindex(*size):
@@ -259,7 +255,7 @@ def _layout(lengths, places, size, step, dilation, padding):
 
 
 def _inside(start, length, step, places):
-    """The windows whose element, at `start` in the first of them, is in the array; its slice."""
+    """The windows whose element, at `start` in the first one, is in the array; its slice."""
     low = max(0, -(start // step))
     high = max(low, min(places, (length - 1 - start) // step + 1))
     return slice(low, high), slice(start + low * step, start + high * step, step)
@@ -282,25 +278,26 @@ def _window_scatter_samples(rng):
 
 
 @op(
-    kinds="fc", samples=_window_scatter_samples, ref=_window_scatter_ref,
-    cuda=kernels.window_scatter, whole=True,
-    errors=[([np.ones(2), np.zeros(3, int)], {"lengths": (4,), "size": (1,), "step": (1,),
-             "dilation": (1,), "padding": ((0, 0),)}, ShapeError, r"\(2,\).*\(3,\)")],
-)  # fmt: skip
+    kinds="fc",
+    samples=_window_scatter_samples,
+    ref=_window_scatter_ref,
+    cuda=kernels.window_scatter,
+    whole=True,
+    errors=[
+        ([np.ones(2), np.zeros(3, int)], {"lengths": (4,), **_UNIT}, ShapeError, r"\(2,\).*\(3,\)")
+    ],
+)
 def window_scatter(xp, g, where, /, *, lengths, size, step, dilation, padding):
-    """Add each window's element where `window_argmax` says: the gradient of `window_max`.
+    """Add each window's element at the place of its maximum: the gradient of `window_max`.
 
     Args:
         g: array with the windows' places along the last axes.
-        where: what `window_argmax` gives: integers of the same shape.
-        lengths: tuple of ints, of the last axes of the result.
+        where: the result of `window_argmax`: integers of the same shape.
+        lengths: tuple of ints: lengths of the last axes of the result.
         size, step, dilation, padding: as for `window_max`.
 
     Returns:
         Tensor with those lengths along the last axes.
-
-    Raises:
-        ShapeError: `g` and `where` differ in shape.
 
     >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
     >>> print(gg.OPS["window_scatter"].eager([1.0, 2.0], [1, 1], lengths=(3,), **windows))
@@ -317,13 +314,6 @@ def window_scatter(xp, g, where, /, *, lengths, size, step, dilation, padding):
 
 
 # ---- layers ------------------------------------------------------------------------------
-
-
-def _max_pool(xp, name, n, x, kernel_size, stride, padding, dilation, ceil_mode):
-    size, step, dilation, pairs = pool_geometry(
-        name, n, x, kernel_size, stride, padding, dilation, ceil_mode
-    )
-    return xp.window_max(x, size=size, step=step, dilation=dilation, padding=pairs)
 
 
 def _max_ref(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
@@ -348,18 +338,16 @@ def _max_ref(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False
 
 def different(*cases):
     """Samples of arrays whose elements are all different: (shape, keywords)."""
-    return calls(
-        *(
-            lambda rng, s=shape, k=keywords: (
-                [rng.permutation(math.prod(s)).reshape(s) / 4 - 1], dict(k)
-            )
-            for shape, keywords in cases
-        )
-    )  # fmt: skip
+
+    def sampler(rng):
+        for shape, keywords in cases:
+            yield [rng.permutation(math.prod(shape)).reshape(shape) / 4 - 1], dict(keywords)
+
+    return sampler
 
 
 def wrong_pool(name, n):
-    """Calls that must fail, of a pooling layer with `n` spatial axes."""
+    """Calls that must fail, for a pooling layer with `n` spatial axes."""
     x = np.ones((1, 1, *(3,) * n))
     return [
         ([x, 4], {}, ShapeError, rf"{name}: windows.*do not fit"),
@@ -369,104 +357,50 @@ def wrong_pool(name, n):
     ]
 
 
-@op(
-    keeps_half=True, ref=_max_ref,
-    samples=different(
-        ((1, 2, 5), {"kernel_size": 2}),
-        ((1, 1, 6), {"kernel_size": 2, "stride": 3, "padding": 1, "dilation": 2,
-                     "ceil_mode": True}),
-        ((1, 1, 2), {"kernel_size": 3, "dilation": 2, "stride": 4, "ceil_mode": True}),
-    ),
-    errors=[
-        *wrong_pool("max_pool1d", 1),
-        ([np.ones((1, 1, 3)), 2], {"padding": 2}, ArgumentError, "more than half"),
-    ],
-)  # fmt: skip
-def max_pool1d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    """Largest element of each window along an axis; the gradient goes to the first of equal ones.
+def _max_pool(n, example, *cases, errors=()):
+    name = f"max_pool{n}d"
+    errors = [*wrong_pool(name, n), *errors]
 
-    Args:
-        x: array of shape (N, C, L), or (C, L).
-        kernel_size: int, elements in a window.
-        stride: int, from one window to the next; None for `kernel_size`.
-        padding: int, places at each end that count as empty; at most half of a window.
-        dilation: int, from one element of a window to the next.
-        ceil_mode: whether windows may reach over the end, if they begin before it.
+    @spatial(n, example, keeps_half=True, ref=_max_ref, samples=different(*cases), errors=errors)
+    def max_pool(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+        """Largest element of each window {where}; the gradient goes to the first of equal ones.
 
-    Returns:
-        Tensor of shape (N, C, number of windows), or without N.
+        Args:
+            x: array of shape {shape}.
+            kernel_size: {each}, lengths of a window.
+            stride: {each}, from one window to the next; None for `kernel_size`.
+            padding: {each}, places at each side that count as empty; at most half of a window.
+            dilation: {each}, from one element of a window to the next.
+            ceil_mode: whether windows may reach over the end, if they begin before it.
 
-    Raises:
-        ShapeError: `x` has other axes, or is shorter than a window.
-        ArgumentError: an argument is no int, too small or too large.
+        Returns:
+            Tensor of shape (N, C, *number of windows), or without N.
+        """
+        size, step, dilation, pairs = pool_geometry(
+            name, n, x, kernel_size, stride, padding, dilation, ceil_mode
+        )
+        return xp.window_max(x, size=size, step=step, dilation=dilation, padding=pairs)
 
-    >>> print(gg.nn.max_pool1d([[[1.0, 3.0, 2.0, 0.0]]], 2))
-    [[[3. 2.]]]
-    """
-    return _max_pool(xp, "max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool
 
 
-@op(
-    keeps_half=True, ref=_max_ref,
-    samples=different(
-        ((1, 2, 2, 4), {"kernel_size": 2}),
-        ((1, 1, 4, 5), {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
-    ),
-    errors=wrong_pool("max_pool2d", 2),
-)  # fmt: skip
-def max_pool2d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    """Largest element of each window of images; the gradient goes to the first of equal ones.
-
-    Args:
-        x: array of shape (N, C, H, W), or (C, H, W).
-        kernel_size: int or a pair, height and width of a window.
-        stride: int or a pair, from one window to the next; None for `kernel_size`.
-        padding: int or a pair, places at each side that count as empty; at most half of a
-            window.
-        dilation: int or a pair, from one element of a window to the next.
-        ceil_mode: whether windows may reach over the end, if they begin before it.
-
-    Returns:
-        Tensor of shape (N, C, rows of windows, columns of them), or without N.
-
-    Raises:
-        ShapeError: `x` has other axes, or is smaller than a window.
-        ArgumentError: an argument is no int, too small or too large.
-
-    >>> print(gg.nn.max_pool2d([[[1.0, 3.0], [2.0, 0.0]]], 2))
-    [[[3.]]]
-    """
-    return _max_pool(xp, "max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode)
-
-
-@op(
-    keeps_half=True, ref=_max_ref,
-    samples=different(
-        ((1, 1, 2, 3, 2), {"kernel_size": 2, "stride": 1}),
-        ((1, 1, 3, 2, 2), {"kernel_size": 2, "padding": 1}),
-    ),
-    errors=wrong_pool("max_pool3d", 3),
-)  # fmt: skip
-def max_pool3d(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    """Largest element of each window of volumes; the gradient goes to the first of equal ones.
-
-    Args:
-        x: array of shape (N, C, D, H, W), or (C, D, H, W).
-        kernel_size: int or three, depth, height and width of a window.
-        stride: int or three, from one window to the next; None for `kernel_size`.
-        padding: int or three, places at each side that count as empty; at most half of a
-            window.
-        dilation: int or three, from one element of a window to the next.
-        ceil_mode: whether windows may reach over the end, if they begin before it.
-
-    Returns:
-        Tensor of shape (N, C, *number of windows), or without N.
-
-    Raises:
-        ShapeError: `x` has other axes, or is smaller than a window.
-        ArgumentError: an argument is no int, too small or too large.
-
-    >>> print(gg.nn.max_pool3d([[[[1.0, 3.0], [2.0, 0.0]]]], (1, 2, 2)))
-    [[[[3.]]]]
-    """
-    return _max_pool(xp, "max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode)
+max_pool1d = _max_pool(
+    1,
+    ("[[[1.0, 3.0, 2.0, 0.0]]], 2", "[[[3. 2.]]]"),
+    ((1, 2, 5), {"kernel_size": 2}),
+    ((1, 1, 6), {"kernel_size": 2, "stride": 3, "padding": 1, "dilation": 2, "ceil_mode": True}),
+    ((1, 1, 2), {"kernel_size": 3, "dilation": 2, "stride": 4, "ceil_mode": True}),
+    errors=[([np.ones((1, 1, 3)), 2], {"padding": 2}, ArgumentError, "more than half")],
+)
+max_pool2d = _max_pool(
+    2,
+    ("[[[1.0, 3.0], [2.0, 0.0]]], 2", "[[[3.]]]"),
+    ((1, 2, 2, 4), {"kernel_size": 2}),
+    ((1, 1, 4, 5), {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
+)
+max_pool3d = _max_pool(
+    3,
+    ("[[[[1.0, 3.0], [2.0, 0.0]]]], (1, 2, 2)", "[[[[3.]]]]"),
+    ((1, 1, 2, 3, 2), {"kernel_size": 2, "stride": 1}),
+    ((1, 1, 3, 2, 2), {"kernel_size": 2, "padding": 1}),
+)

@@ -1,7 +1,7 @@
-"""Resampling along axes: weighted sums of a few elements each, where the weights are known.
+"""Resampling along axes: weighted sums of a few elements each, with constant weights.
 
-What is resampled is linear in the array. The weights form a sparse matrix along one axis, its
-`Taps`; the gradient is a resampling with the transposed ones. Several axes are done in turn.
+Resampling is linear in the array. The weights form a sparse matrix along one axis, the `Taps`; the
+gradient resamples with the transposed taps. Several axes are resampled in turn.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from gpugrad.registry.record import op
 
 
 class Taps:
-    """What each result of a resampling takes: elements of an axis, and how much of each.
+    """The elements of an axis that each result of a resampling reads, and their weights.
 
     Attributes:
-        index: integers of shape (results, taps): which elements.
-        weights: numbers of that shape. A weight of 0 takes nothing, not even from an infinity.
+        index: integers of shape (results, taps): positions of the elements.
+        weights: numbers of that shape. A weight of 0 ignores its element, even an infinity.
         length: of the axis that is read.
     """
 
@@ -34,8 +34,8 @@ class Taps:
         index = np.array(index)
         weights = np.array(np.broadcast_to(weights, index.shape), float)
         self.length, self._entries = length, _entries(index, weights)
-        # A weight of 0 would spread infinities: such a tap takes half of the row's largest, which
-        # is exact. Only a row of nothing but zeros is left.
+        # 0 * inf is NaN: a tap of weight 0 takes over half of the row's largest weight, which is
+        # exact. Only rows of zeros keep weights of 0.
         for t in range(index.shape[1]):
             rows = np.flatnonzero(weights[:, t] == 0)
             largest = np.abs(weights[rows]).argmax(axis=1)
@@ -51,19 +51,19 @@ class Taps:
         return f"<taps: {self.length} elements to {len(self.index)}>"
 
     def beside(self, xp, x):
-        """Index and weights with the taps in front, where `x` is; copied to a GPU once."""
+        """Index and weights, taps first, on the device of `x`; copied to a GPU once."""
         dtype = np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
         if xp is NUMPY:
             return self.index.T, self.weights.T.astype(dtype, copy=False)
         key = device_of(x), dtype
-        if key not in self._there:  # a graph has the addresses: they last as long as the taps
+        if key not in self._there:  # CUDA graphs hold the addresses, so they live with the taps
             arrays = self.index.T, self.weights.T.astype(dtype)
             self._there[key] = [xp.lib.asarray(a, blocking=True) for a in arrays]
         return self._there[key]
 
     @functools.cached_property
     def transposed(self):
-        """What each element gives to the results, as taps that read these."""
+        """The taps of the transposed matrix, which read results and give elements."""
         rows, read, weights = self._entries
         order = np.argsort(read, kind="stable")
         rows, read, weights = rows[order], read[order], weights[order]
@@ -78,7 +78,7 @@ class Taps:
 
 
 def _entries(index, weights):
-    """Row, column and value of all that is not 0, with no place named twice."""
+    """Row, column and value of all nonzero entries, each position once."""
     rows, taps = np.nonzero(weights)
     length = index.max(initial=0) + 1
     places, of = np.unique(rows * length + index[rows, taps], return_inverse=True)
@@ -86,7 +86,7 @@ def _entries(index, weights):
 
 
 def _matrix(taps):
-    """What a resampling along the last axis is multiplied by."""
+    """The taps as a dense matrix."""
     out = np.zeros((len(taps.index), taps.length))
     np.add.at(out, (np.arange(len(out))[:, None], taps.index), taps.weights)
     return out
@@ -106,27 +106,26 @@ def _resample_samples(rng):
 
 @op(
     vjp=[lambda xp, g, taps, axis: xp.resample(g, taps.transposed, axis=axis)],
-    linear=True, kinds="fc", samples=_resample_samples, batch=_resample_batch,
+    linear=True,
+    kinds="fc",
+    samples=_resample_samples,
+    batch=_resample_batch,
     ref=lambda x, taps, axis=-1: np.moveaxis(np.moveaxis(x, axis, -1) @ _matrix(taps).T, -1, axis),
     errors=[
         ([np.ones(3), Taps([[0]], 1.0, 4)], {}, ShapeError, r"resample.*\(3,\).*4"),
         ([np.ones(4), Taps([[0]], 1.0, 4)], {"axis": 1}, AxisError, "axis 1"),
     ],
-)  # fmt: skip
+    captures=True,
+)
 def resample(xp, x, /, taps, *, axis=-1):
     """Weighted sums of a few elements each, along an axis.
 
     Args:
-        x: array of at least one axis.
-        taps: the `Taps`, which elements and how much of each.
-        axis: int.
+        x: array of at least one dimension.
+        taps: `Taps`: positions of the elements, and their weights.
 
     Returns:
         Tensor with as many elements along the axis as there are rows of taps.
-
-    Raises:
-        ShapeError: the taps are for another length.
-        AxisError: there is no such axis.
 
     >>> from gpugrad.ops.nn.resample import Taps
     >>> between = Taps([[0, 1], [1, 2]], 0.5, length=3)
@@ -160,7 +159,7 @@ def resample(xp, x, /, taps, *, axis=-1):
 
 
 def _taken(xp, x, index, axis):
-    if xp is NUMPY:  # whose take is three times as fast where it need not check
+    if xp is NUMPY:  # its take is three times as fast without the check of the indices
         return x.take(index, axis=axis, mode="clip")
     return x.take(index, axis=axis)
 
@@ -169,14 +168,14 @@ def _taken(xp, x, index, axis):
 
 
 def _places(n, m, align_corners, step):
-    """Where in an axis of `n` elements each of `m` results lies."""
+    """Positions of `m` results in an axis of `n` elements."""
     if align_corners:
         return np.arange(m) * ((n - 1) / (m - 1) if m > 1 else 0.0)
     return (np.arange(m) + 0.5) * step - 0.5
 
 
 def cubic(t, a=-0.75):
-    """Weights of the four elements around a place, a fraction `t` behind the second.
+    """Weights of the four elements around a position, a fraction `t` after the second.
 
     R. Keys, "Cubic convolution interpolation for digital image processing" (1981).
     """
@@ -201,7 +200,7 @@ def _cubic_filter(t):
 
 
 def _between(first, last, weigh, n):
-    """Taps from `first` to before `last`; `weigh` gives their weights, which then sum to 1."""
+    """Taps from `first` to before `last`, with weights by `weigh`, normalized to sum 1."""
     index = first[:, None] + np.arange((last - first).max())
     weights = np.where(index < last[:, None], weigh(index), 0.0)
     return Taps(np.minimum(index, n - 1), weights / weights.sum(axis=1, keepdims=True), n)
@@ -209,19 +208,19 @@ def _between(first, last, weigh, n):
 
 @functools.lru_cache(maxsize=256)
 def area_taps(n, m):
-    """Means of `m` stretches that cover `n` elements, as adaptive pooling has them."""
+    """Means of `m` windows that cover `n` elements, as in adaptive pooling."""
     i = np.arange(m)
     return _between(i * n // m, -(-(i + 1) * n // m), lambda index: index * 0 + 1.0, n)
 
 
 @functools.lru_cache(maxsize=256)
 def _taps(mode, n, m, step, align_corners, antialias):
-    """The taps of an `interpolate` mode from `n` elements to `m`; `step` is given or n / m."""
+    """The taps of an `interpolate` mode from `n` elements to `m`; a `step` of None is n / m."""
     if mode == "area":
         return area_taps(n, m)
     i, exact = np.arange(m), mode == "nearest-exact"
     if mode.startswith("nearest"):
-        whole = (2 * i + exact) * n // (2 * m)  # in integers, which do not round
+        whole = (2 * i + exact) * n // (2 * m)  # in integers, without rounding errors
         index = whole if step is None else np.floor((i + 0.5 * exact) * step).astype(int)
         return Taps(np.minimum(index, n - 1)[:, None], 1.0, n)
     step = n / m if step is None else step
@@ -256,11 +255,11 @@ _MODES = {
     "trilinear": ("linear", (3,)),
     "bicubic": ("cubic", (2,)),
 }
-"""The kind of taps of each mode, and for how many spatial axes it is."""
+"""The kind of taps of each mode, and the numbers of spatial axes that it takes."""
 
 
 def _sizes(x, size, scale_factor, recompute_scale_factor):
-    """The results' lengths, and the steps that were given (None: the ratio of lengths)."""
+    """The lengths of the result, and the steps (None for the ratio of lengths)."""
     lengths = x.shape[2:]
     n = len(lengths)
     if (size is None) == (scale_factor is None):
@@ -271,7 +270,7 @@ def _sizes(x, size, scale_factor, recompute_scale_factor):
     factors = tuple(scale_factor) if many else (scale_factor,) * n
     if len(factors) != n or not all(f > 0 for f in factors):
         raise ArgumentError(
-            f"interpolate: scale_factor={scale_factor!r} must be positive, or {n} such numbers."
+            f"interpolate: scale_factor={scale_factor!r} must be positive, or {n} positive numbers."
         )
     sizes = tuple(math.floor(k * f) for k, f in zip(lengths, factors, strict=True))
     if min(sizes) < 1:
@@ -282,7 +281,7 @@ def _sizes(x, size, scale_factor, recompute_scale_factor):
 
 
 def _interpolate_ref(x, **keywords):
-    """The samples' matrices, whose rows are the weights that torch takes."""
+    """By the matrices of the samples, whose rows are torch's weights."""
     matrices = _EXPECTED[tuple(x.shape), keywords["mode"]]
     for axis, matrix in enumerate(matrices, 2):
         x = np.moveaxis(np.moveaxis(x, axis, -1) @ np.array(matrix).T, -1, axis)
@@ -294,15 +293,16 @@ _EXPECTED = {
     ((1, 1, 3), "nearest-exact"): [[[1, 0, 0], [0, 0, 1]]],
     ((1, 2, 2), "linear"): [[[1, 0], [0.75, 0.25], [0.25, 0.75], [0, 1]]],
     ((1, 1, 2, 3), "bilinear"): [
-        [[1, 0], [0.5, 0.5], [0, 1]], [[1, 0, 0], [0.5, 0.5, 0], [0, 1, 0], [0, 0.5, 0.5],
-                                       [0, 0, 1]],
+        [[1, 0], [0.5, 0.5], [0, 1]],
+        [[1, 0, 0], [0.5, 0.5, 0], [0, 1, 0], [0, 0.5, 0.5], [0, 0, 1]],
     ],
     ((1, 1, 4, 1), "bicubic"): [
-        [[-0.09375 + 0.59375, 0.59375, -0.09375, 0], [0, -0.09375, 0.59375, 0.5]], [[1]],
+        [[-0.09375 + 0.59375, 0.59375, -0.09375, 0], [0, -0.09375, 0.59375, 0.5]],
+        [[1]],
     ],
     ((1, 1, 3, 2), "area"): [[[0.5, 0.5, 0], [0, 0.5, 0.5]], [[0.5, 0.5]]],
     ((0, 1, 1, 1, 2), "trilinear"): [[[1]], [[1]], [[0.5, 0.5]]],
-}  # fmt: skip
+}
 
 
 @op(
@@ -326,32 +326,35 @@ _EXPECTED = {
         ([np.ones((1, 2))], {"size": 2}, ShapeError, r"interpolate.*\(1, 2\)"),
         ([np.ones((1, 1, 0))], {"size": 2}, ShapeError, r"interpolate.*\(1, 1, 0\)"),
     ],
-)  # fmt: skip
+)
 def interpolate(
-    xp, x, /, size=None, scale_factor=None, mode="nearest", align_corners=False,
-    recompute_scale_factor=False, antialias=False,
-):  # fmt: skip
-    """Make signals, images or volumes larger or smaller, as torch does.
+    xp,
+    x,
+    /,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=False,
+    recompute_scale_factor=False,
+    antialias=False,
+):
+    """Resize signals, images or volumes, as torch does.
 
     Args:
         x: array of shape (N, C, *spatial), with one to three spatial axes.
         size: int, or one for each spatial axis: the lengths of the result.
-        scale_factor: in place of `size`: number, or one for each spatial axis.
+        scale_factor: instead of `size`: number, or one for each spatial axis.
         mode: "nearest", "nearest-exact", "area" (means), "linear" (one spatial axis), "bilinear"
             or "bicubic" (two), "trilinear" (three).
-        align_corners: whether the first and last elements lie at the same places in both; else
-            the outer edges of these do. Not for "nearest" and "area".
-        recompute_scale_factor: whether places are computed from the lengths, not from
-            `scale_factor` itself, which can be a little off.
+        align_corners: whether the centers of the first and last elements coincide, and not their
+            outer edges. Ignored by "nearest" and "area".
+        recompute_scale_factor: whether positions are computed from the lengths, not from
+            `scale_factor` itself, which may differ slightly from their ratio.
         antialias: whether "bilinear" and "bicubic" widen their filters where the result is
             smaller.
 
     Returns:
         Tensor of shape (N, C, *size).
-
-    Raises:
-        ShapeError: `x` does not have such axes, or nothing along one.
-        ArgumentError: both or none of `size` and `scale_factor`, or a mode that does not fit.
 
     >>> print(gg.nn.interpolate([[[0.0, 1.0]]], size=4, mode="linear"))
     [[[0.   0.25 0.75 1.  ]]]

@@ -1,4 +1,4 @@
-"""Sampling images at places that are data, and the places of an affine map of them.
+"""Sampling images at given places, and the places of an affine map.
 
 Both are composites, so they can be differentiated by the image, the places and the map, to any
 order. The names and conventions are torch's: coordinates run from -1 to 1, x before y.
@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from gpugrad.core.samples import calls, shaped, uniform
+from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.ops.arrays.windows import need_arrays
 from gpugrad.ops.nn.resample import Taps, cubic
@@ -51,23 +51,19 @@ def _affine_ref(theta, size, align_corners=False):
         ([np.ones((1, 3, 4)), (1, 1, 2, 2)], {}, ShapeError, r"affine_grid.*\(1, 3, 4\)"),
         ([np.ones((1, 2, 3)), (1, 1, 0, 2)], {}, ArgumentError, "affine_grid: size"),
     ],
-)  # fmt: skip
+)
 def affine_grid(xp, theta, /, size, align_corners=False):
-    """Where the elements of a result lie in its source, under affine maps: for `grid_sample`.
+    """Places of a result's elements in its source, under affine maps: for `grid_sample`.
 
     Args:
-        theta: array of shape (N, 2, 3) for images, (N, 3, 4) for volumes: matrices that are
-            applied to the coordinates (x, y, 1), or (x, y, z, 1), of the result.
+        theta: array of shape (N, 2, 3) for images, (N, 3, 4) for volumes: matrices that
+            multiply the coordinates (x, y, 1), or (x, y, z, 1), of the result.
         size: shape of the result, (N, C, H, W) or (N, C, D, H, W).
         align_corners: whether -1 and 1 are the centers of the first and last elements, or their
             outer edges.
 
     Returns:
         Tensor of shape (N, H, W, 2), or (N, D, H, W, 3).
-
-    Raises:
-        ShapeError: `theta` does not belong to such a result.
-        ArgumentError: `size` is no shape of images or volumes.
 
     >>> identity = [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]
     >>> print(gg.nn.affine_grid(identity, (1, 1, 1, 2)))
@@ -103,13 +99,12 @@ def _place(xp, u, n, align_corners):
 
 
 def _kept_inside(xp, place, n, padding_mode, align_corners):
-    """Places outside of the array brought back into it."""
+    """Places outside of the array moved back into it."""
     if padding_mode == "reflection":
         low, span = (0, n - 1) if align_corners else (-0.5, n)
         if not span:
             return place * 0
-        back_and_forth = xp.remainder(place - low, 2 * span)
-        place = low + span - xp.abs(back_and_forth - span)
+        place = low + span - xp.abs(xp.remainder(place - low, 2 * span) - span)
     return xp.clip(place, 0, n - 1) if padding_mode != "zeros" else place
 
 
@@ -118,11 +113,11 @@ def _linear(t):
 
 
 _MODES = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}
-"""The elements that each mode takes along an axis, counted from the one before the place."""
+"""The elements that each mode reads along an axis, relative to the one before the place."""
 
 
 def _along(xp, u, n, mode, padding_mode, align_corners):
-    """Along one axis: elements' numbers, whether they exist, and their weights (None for 1)."""
+    """Along one axis: positions of elements, whether they exist, and their weights (None for 1)."""
     place = _place(xp, u, n, align_corners)
     if mode != "bicubic":
         place = _kept_inside(xp, place, n, padding_mode, align_corners)
@@ -140,12 +135,12 @@ def _along(xp, u, n, mode, padding_mode, align_corners):
 
 
 def _element(xp, at, n, weight):
-    fits = (at >= 0) & (at <= n - 1)  # else it is one behind the last, or NaN, or in a border
+    fits = (at >= 0) & (at <= n - 1)  # False one after the last, for NaN, or outside
     return xp.astype(xp.where(fits, at, n - 1), "int64"), fits, weight
 
 
 def _sample_at(xp, x, taps, lengths, zeros):
-    """Rows of `x` (N * all places, C), at one combination of taps, times their weights."""
+    """Rows of `x` (N * elements of an image, C) at one combination of taps, times their weights."""
     first = xp.getitem(taps[0][0], index=(slice(None), slice(0, 1)))
     index = xp.cumulative_sum(first * 0 + 1, axis=0) - 1  # the number of the image
     inside = weight = None
@@ -192,21 +187,21 @@ def _sample_ref(x, grid, mode="bilinear", padding_mode="zeros", align_corners=Fa
 
 
 def _sample_samples(*cases):
-    """Places that are not near an element's or an edge, where the derivative jumps."""
+    """Places that are not close to an element or an edge, where the derivative jumps."""
 
-    def make(shape, places, keywords):
-        def sample(rng):
-            n = len(shape) - 2
-            cells = [rng.integers(-2, k + 1, (shape[0], *places)) for k in shape[:1:-1]]
-            elements = np.stack(cells, -1) + rng.uniform(0.2, 0.3, (shape[0], *places, n))
+    def sampler(rng):
+        for shape, places, keywords in cases:
             lengths = np.array(shape[:1:-1], float)
+            cells = [rng.integers(-2, k + 1, (shape[0], *places)) for k in shape[:1:-1]]
+            at = np.stack(cells, -1) + rng.uniform(0.2, 0.3, (shape[0], *places, len(lengths)))
             corners = keywords.get("align_corners", False)
-            grid = elements * 2 / (lengths - 1) - 1 if corners else (elements * 2 + 1) / lengths - 1
-            return [uniform(rng, *shape), grid], keywords
+            grid = at * 2 / (lengths - 1) - 1 if corners else (at * 2 + 1) / lengths - 1
+            yield [uniform(rng, *shape), grid], keywords
 
-        return sample
+    return sampler
 
-    return calls(*(make(*case) for case in cases))
+
+_SQUARE, _CENTER = np.ones((1, 1, 2, 2)), np.ones((1, 1, 1, 2))
 
 
 @op(
@@ -219,14 +214,13 @@ def _sample_samples(*cases):
         ((1, 1, 2, 2, 2), (1, 1, 2), {"padding_mode": "reflection"}),
     ),
     errors=[
-        ([np.ones((1, 1, 2, 2)), np.ones((2, 1, 1, 2))], {}, ShapeError, r"\(2, 1, 1, 2\)"),
-        ([np.ones((1, 1, 2, 2)), np.ones((1, 1, 1, 3))], {}, ShapeError, r"\(1, 1, 1, 3\)"),
-        ([np.ones((1, 2, 2)), np.ones((1, 1, 2))], {}, ShapeError, r"\(1, 2, 2\)"),
-        ([np.ones((1, 1, 2, 2)), np.ones((1, 1, 1, 2))], {"mode": "linear"}, ArgumentError, "mode"),
-        ([np.ones((1, 1, 2, 2)), np.ones((1, 1, 1, 2))], {"padding_mode": "wrap"}, ArgumentError,
-         "padding_mode='wrap'"),
+        ([_SQUARE, np.ones((2, 1, 1, 2))], {}, ShapeError, r"\(2, 1, 1, 2\)"),
+        ([_SQUARE, np.ones((1, 1, 1, 3))], {}, ShapeError, r"\(1, 1, 1, 3\)"),
+        ([_SQUARE[0], _CENTER[0]], {}, ShapeError, r"\(1, 2, 2\)"),
+        ([_SQUARE, _CENTER], {"mode": "linear"}, ArgumentError, "mode"),
+        ([_SQUARE, _CENTER], {"padding_mode": "wrap"}, ArgumentError, "padding_mode='wrap'"),
     ],
-)  # fmt: skip
+)
 def grid_sample(xp, x, grid, /, mode="bilinear", padding_mode="zeros", align_corners=False):
     """Values of images or volumes at given places, between their elements.
 
@@ -236,17 +230,12 @@ def grid_sample(xp, x, grid, /, mode="bilinear", padding_mode="zeros", align_cor
             as many axes as `x`. They run from -1 to 1, x along the last axis of `x`.
         mode: "bilinear" (in volumes trilinear), "nearest" (then the gradient by `grid` is
             None), or "bicubic".
-        padding_mode: what lies outside: "zeros", the nearest element at the "border", or the
+        padding_mode: values outside: "zeros", the nearest element at the "border", or the
             array's "reflection".
-        align_corners: whether -1 and 1 are the centers of the first and last elements, or their
-            outer edges.
+        align_corners: as for `affine_grid`.
 
     Returns:
         Tensor of shape (N, C, ...), with the axes of `grid` between its first and last.
-
-    Raises:
-        ShapeError: `x` and `grid` do not have such shapes, or `x` is empty.
-        ArgumentError: a mode that there is not.
 
     >>> x = [[[[0.0, 1.0], [2.0, 3.0]]]]
     >>> print(gg.nn.grid_sample(x, [[[[0.0, 0.0], [0.5, -0.5]]]]))
@@ -254,12 +243,11 @@ def grid_sample(xp, x, grid, /, mode="bilinear", padding_mode="zeros", align_cor
     """
     need_arrays("grid_sample", x, grid)
     n = x.ndim - 2
-    if n not in (2, 3) or grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or (
-        grid.shape[-1] != n or 0 in x.shape[2:]
-    ):  # fmt: skip
+    fits = n in (2, 3) and grid.ndim == x.ndim and grid.shape[0] == x.shape[0]
+    if not fits or grid.shape[-1] != n or 0 in x.shape[2:]:
         raise ShapeError(
             f"grid_sample: x {x.shape} must be (N, C, H, W) and grid {grid.shape} (N, ..., 2), or "
-            "(N, C, D, H, W) and (N, ..., 3), with as many axes; and there must be elements."
+            "(N, C, D, H, W) and (N, ..., 3), with as many axes; x must not be empty."
         )
     if mode not in _MODES:
         raise ArgumentError(f"grid_sample: mode={mode!r} must be one of {[*_MODES]}.")
@@ -270,11 +258,11 @@ def grid_sample(xp, x, grid, /, mode="bilinear", padding_mode="zeros", align_cor
     lengths, places = x.shape[2:], grid.shape[1:-1]
     rows = xp.reshape(xp.moveaxis(x, 1, -1), (x.shape[0] * math.prod(lengths), x.shape[1]))
     grid = xp.reshape(grid, (x.shape[0], math.prod(places), n))
+    columns = [xp.getitem(grid, index=(Ellipsis, n - 1 - k)) for k in range(n)]
     axes = [
-        _along(xp, xp.getitem(grid, index=(Ellipsis, n - 1 - k)), length, mode, padding_mode,
-               align_corners)
-        for k, length in enumerate(lengths)
-    ]  # fmt: skip
+        _along(xp, u, length, mode, padding_mode, align_corners)
+        for u, length in zip(columns, lengths, strict=True)
+    ]
     out = None
     for taps in itertools.product(*axes):
         value = _sample_at(xp, rows, taps, lengths, padding_mode == "zeros")

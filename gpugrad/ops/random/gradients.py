@@ -100,9 +100,6 @@ def gamma_score(xp, alpha, log_x, /, *, order=1):
     Returns:
         Tensor of the broadcast shape; for order 1 it is log(x) - digamma(alpha).
 
-    Raises:
-        ArgumentError: `order` is below 1.
-
     >>> print(gg.gamma_score([1.0, 2.0], 0.5))
     [1.0772157 0.0772157]
     """
@@ -148,9 +145,6 @@ def gamma_sensitivity(xp, alpha, log_x, /, *, order=1):
 
     Returns:
         Tensor of the broadcast shape.
-
-    Raises:
-        ArgumentError: `order` is below 1.
 
     >>> print(gg.gamma_sensitivity([1.0, 2.0], 0.5))
     [0.90694785 0.5969254 ]

@@ -28,30 +28,35 @@ i1 = scipy_op("i1(x)", lambda xp, out, x: xp.i0(x) - _divide(xp, out, x, 0.5))(
     example=("[0.0, 1.0]", "[0.        0.5651591]"),
 )
 
-i0e = scipy_op("i0e(x)", lambda xp, out, x: xp.i1e(x) - xp.sign(x) * out)(
+i0e = scipy_op("i0e(x)", lambda xp, out, x: xp.i1e(x) - xp.sign(x) * out, captures=True)(
     doc="exp(-|x|) times `i0`, which does not overflow. The gradient at 0 is 0.",
     example=("[0.0, 1.0]", "[1.        0.4657596]"),
 )
 
 i1e = scipy_op(
-    "i1e(x)", lambda xp, out, x: xp.i0e(x) - xp.sign(x) * out - _divide(xp, out, x, 0.5)
+    "i1e(x)",
+    lambda xp, out, x: xp.i0e(x) - xp.sign(x) * out - _divide(xp, out, x, 0.5),
+    captures=True,
 )(
     doc="exp(-|x|) times `i1`, which does not overflow.",
     example=("[0.0, 1.0]", "[0.        0.2079104]"),
 )
 
-k0 = scipy_op("k0(x)", lambda xp, x: -xp.k1(x), **_POSITIVE)(
+k0 = scipy_op("k0(x)", lambda xp, x: -xp.k1(x), **_POSITIVE, captures=True)(
     doc="Modified Bessel function of the second kind, of order 0: infinite at 0, NaN below.",
     example=("[1.0, 2.0]", "[0.4210244 0.1138939]"),
 )
 
-k1 = scipy_op("k1(x)", lambda xp, out, x: -xp.k0(x) - out / x, **_POSITIVE)(
+k1 = scipy_op("k1(x)", lambda xp, out, x: -xp.k0(x) - out / x, **_POSITIVE, captures=True)(
     doc="Modified Bessel function of the second kind, of order 1: infinite at 0, NaN below.",
     example=("[1.0, 2.0]", "[0.6019072 0.1398659]"),
 )
 
 k0e = scipy_op(
-    "k0e(x)", lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k1e(x)), **_POSITIVE
+    "k0e(x)",
+    lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k1e(x)),
+    **_POSITIVE,
+    captures=True,
 )(
     doc="exp(x) times `k0`, which does not vanish for large `x`.",
     example=("[1.0, 2.0]", "[1.1444631 0.8415682]"),
@@ -61,6 +66,7 @@ k1e = scipy_op(
     "k1e(x)",
     lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k0e(x) - out / x),
     **_POSITIVE,
+    captures=True,
 )(
     doc="exp(x) times `k1`, which does not vanish for large `x`.",
     example=("[1.0, 2.0]", "[1.6361535 1.0334768]"),

@@ -93,6 +93,7 @@ def _exponential_remainder_ref(z, order=1):
     samples=shaped(([(4,)], {}), ([()], {"order": 2}), ([(0, 2)], {}), ([(2, 3)], {"order": 3})),
     ref=_exponential_remainder_ref,
     errors=[([np.ones(2)], {"order": 0}, ArgumentError, "order")],
+    captures=True,
 )
 def exponential_remainder(xp, z, /, *, order=1):
     """The remainder of exp's Taylor polynomial: the sum of z^n / (n + order)! from n = 0.
@@ -136,6 +137,7 @@ def _spherical_jn_vjp(xp, g, z, n):
     ),
     ref=lambda z, n=0: NUMPY.special.spherical_jn(n, z),
     errors=[([np.ones(2)], {"n": -1}, ArgumentError, "n=-1")],
+    captures=True,
 )
 def spherical_jn(xp, z, /, *, n=0):
     """Spherical Bessel function of the first kind.
@@ -280,6 +282,7 @@ def _lambertw_vjp(xp, g, out, z_dtype):
     ref="scipy.special.lambertw",
     samples=shaped(([(4,)], {}), ([()], {}), ([(0, 2)], {}), ([(2, 2)], {"k": 1}), domain=(0.5, 3)),
     errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
 )
 def lambertw(xp, z, /, k=0, tol=1e-8):
     """The Lambert W function: the complex w with w exp(w) = z.

@@ -76,6 +76,7 @@ multiply_no_nan = elementwise(
     vjp=[lambda xp, g, y: xp.multiply_no_nan(g, y), lambda xp, g, x: xp.multiply_no_nan(x, g)],
     doc="x y, and 0 where `y` is 0, even if `x` is infinite or NaN.",
     example=("float('inf'), [0.0, 2.0]", "[ 0. inf]"),
+    cost=0,
 )
 
 
@@ -96,6 +97,7 @@ divide_no_nan = elementwise(
     ],
     doc="x / y, and 0 where `y` is 0; the gradients there are 0 too.",
     example=("2.0, [0.0, 4.0]", "[0.  0.5]"),
+    cost=0,
 )
 
 entr = scipy_op("entr(x)", lambda xp, x: -1 - xp.log(x), singular=True, domain=(0.3, 3))(

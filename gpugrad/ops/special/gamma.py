@@ -15,7 +15,7 @@ from gpugrad.registry.record import elementwise, op
 
 _POSITIVE: dict[str, Any] = {"singular": True, "domain": (0.3, 4)}
 
-gamma = scipy_op("gamma(x)", lambda xp, out, x: out * xp.digamma(x), **_POSITIVE)(
+gamma = scipy_op("gamma(x)", lambda xp, out, x: out * xp.digamma(x), **_POSITIVE, captures=True)(
     doc="Gamma function: (x - 1)! for an integer `x`.", example=("[1.0, 5.0]", "[ 1. 24.]")
 )
 
@@ -24,7 +24,7 @@ gammaln = scipy_op("gammaln(x)", lambda xp, x: xp.digamma(x), **_POSITIVE)(
     example=("[1.0, 1000.0]", "[   0.     5905.2207]"),
 )
 
-loggamma = scipy_op("loggamma(x)", lambda xp, x: xp.digamma(x), **_POSITIVE)(
+loggamma = scipy_op("loggamma(x)", lambda xp, x: xp.digamma(x), **_POSITIVE, captures=True)(
     doc="Logarithm of `gamma`, without its overflow, also for complex numbers; NaN for real x < 0.",
     example=("[1.0, 1000.0]", "[   0.     5905.2207]"),
 )
@@ -38,7 +38,7 @@ def _rgamma_d(xp, out, x):
     return xp.where(low, xp.gamma(mirror) * slope, -xp.masked_multiply(out, xp.digamma(right)))
 
 
-rgamma = scipy_op("rgamma(x)", _rgamma_d, domain=(-2, 4))(
+rgamma = scipy_op("rgamma(x)", _rgamma_d, domain=(-2, 4), captures=True)(
     doc="1 / gamma(x): 0 at 0, -1, -2, ..., where its derivatives are exact too.",
     example=("[0.0, 4.0]", "[0.        0.1666667]"),
 )
@@ -47,7 +47,7 @@ gammasgn = scipy_op("gammasgn(x)", differentiable=False)(
     doc="Sign of the gamma function. Its gradient is None.", example=("[-0.5, 2.0]", "[-1.  1.]")
 )
 
-digamma = scipy_op("digamma(x)", lambda xp, x: xp.polygamma(1, x), **_POSITIVE)(
+digamma = scipy_op("digamma(x)", lambda xp, x: xp.polygamma(1, x), **_POSITIVE, captures=True)(
     doc="Derivative of `gammaln`.", example=("[1.0, 2.0]", "[-0.5772157  0.4227843]")
 )
 
@@ -82,6 +82,7 @@ zeta = scipy_op(
     "zeta(x, q)",
     vjp=[..., lambda xp, g, x, q: xp.masked_multiply(g, -x * xp.zeta(x + 1, q))],
     domain=((1.5, 4), (0.5, 3)),
+    captures=True,
 )(
     doc="Hurwitz' zeta function, the sum of (k + q)^-x from k = 0; Riemann's where `q` is 1.\n\n"
     "The gradient by `x` is not known; asking for it raises NoGradientError.",
@@ -120,6 +121,7 @@ poch = scipy_op(
     lambda xp, out, z, m: out * xp.digamma(z + m),
     singular=True,
     domain=(0.5, 3),
+    captures=True,
 )(
     doc="Rising factorial gamma(z + m) / gamma(z), also called Pochhammer's symbol.",
     example=("3.0, [0.0, 2.0]", "[ 1. 12.]"),
@@ -131,6 +133,7 @@ binom = scipy_op(
     lambda xp, out, n, k: out * (xp.digamma(n - k + 1) - xp.digamma(k + 1)),
     singular=True,
     domain=((3, 6), (0.5, 3)),
+    captures=True,
 )(doc="Binomial coefficient, also of real numbers.", example=("5.0, [0.0, 2.0]", "[ 1. 10.]"))
 
 beta = scipy_op(
@@ -138,6 +141,7 @@ beta = scipy_op(
     lambda xp, out, a, b: out * (xp.digamma(a) - xp.digamma(a + b)),
     lambda xp, out, a, b: out * (xp.digamma(b) - xp.digamma(a + b)),
     **_TWO_POSITIVE,
+    captures=True,
 )(
     doc="Beta function, gamma(a) gamma(b) / gamma(a + b).",
     example=("2.0, [1.0, 3.0]", "[0.5       0.0833333]"),
@@ -148,6 +152,7 @@ betaln = scipy_op(
     lambda xp, a, b: xp.digamma(a) - xp.digamma(a + b),
     lambda xp, a, b: xp.digamma(b) - xp.digamma(a + b),
     **_TWO_POSITIVE,
+    captures=True,
 )(
     doc="Logarithm of the absolute value of `beta`, without its underflow.",
     example=("2.0, [1.0, 1000.0]", "[ -0.6931472 -13.81651  ]"),

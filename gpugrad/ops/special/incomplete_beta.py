@@ -111,6 +111,7 @@ beta_moment = elementwise(
     doc="Integral of s^j ln(z)^k e^(-c s) z^-n for positive s, where z = y + x e^-s.\n\n"
     "`x` + `y` is 1, c is above n x, and `j` and `k` are integers.",
     example=("2.0, 2.0, 0.5, 0.5, 0, 0", "0.77258873"),
+    captures=True,
 )
 
 
@@ -145,6 +146,7 @@ beta_log_scale = elementwise(
     errors=[([np.ones(2), np.ones(3), 0.5, 0.5], {}, ShapeError, r"\(2,\).*\(3,\)")],
     doc="log(x^a y^b gamma(a + b) / (gamma(a + 1) gamma(b + 1))).",
     example=("1.0, 1.0, 0.5, 0.5", "-1.3862944"),
+    captures=True,
 )
 
 
@@ -250,6 +252,7 @@ betainc = scipy_op(
     singular=True,
     samples=_few_samples,
     errors=_WRONG,
+    captures=True,
 )(
     doc="Regularised incomplete beta function, with gradients by all three arguments.\n\n"
     "The integral of t^(a - 1) (1 - t)^(b - 1) from 0 to `x`, divided by beta(a, b).",
@@ -272,6 +275,7 @@ betaincc = scipy_op(
     singular=True,
     samples=_few_samples,
     errors=_WRONG,
+    captures=True,
 )(
     doc="1 - `betainc`, the integral from `x` to 1, exact also where that is near 0.",
     example=("1.0, 2.0, [0.0, 0.5]", "[1.   0.25]"),
@@ -291,4 +295,5 @@ betaincinv = scipy_op(
     samples=grid(3, ((0.5, 4), (0.5, 4), (0.1, 0.9))),
     errors=_WRONG,
     singular=True,
+    captures=True,
 )(doc="The `x` for which betainc(a, b, x) is `y`.", example=("1.0, 2.0, [0.0, 0.75]", "[0.  0.5]"))

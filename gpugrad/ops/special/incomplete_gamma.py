@@ -110,6 +110,7 @@ gamma_moment = elementwise(
     doc="Integral of s^j e^m exp(c s - x e) for positive s, where `j` and `m` are integers.\n\n"
     "e is expm1(s) if `upper`, which needs x > c, else expm1(-s), which needs x < -c.",
     example=("0.0, 2.0, True, 0, 0", "0.36132863"),
+    captures=True,
 )
 
 
@@ -223,6 +224,7 @@ gammainc = scipy_op(
     _density,
     singular=True,
     samples=_SAMPLES,
+    captures=True,
 )(
     doc="Regularised lower incomplete gamma function, with gradients by both arguments.\n\n"
     "The integral of t^(a - 1) e^-t from 0 to `x`, divided by gamma(a).",
@@ -235,6 +237,7 @@ gammaincc = scipy_op(
     lambda xp, a, x: -_density(xp, a, x),
     singular=True,
     samples=_SAMPLES,
+    captures=True,
 )(
     doc="1 - `gammainc`, the integral from `x` to infinity, exact also where that is near 0.",
     example=("1.0, [0.0, 1.0]", "[1.        0.3678794]"),
@@ -245,6 +248,7 @@ gammaincinv = scipy_op(
     lambda xp, out, a: -xp.gammainc_grad_a(a, out) / _density(xp, a, out),
     lambda xp, out, a: 1 / _density(xp, a, out),
     **_INVERSE,
+    captures=True,
 )(
     doc="The `x` for which gammainc(a, x) is `y`.",
     example=("1.0, [0.0, 0.5]", "[0.        0.6931472]"),
@@ -255,6 +259,7 @@ gammainccinv = scipy_op(
     lambda xp, out, a: -xp.gammainc_grad_a(a, out) / _density(xp, a, out),
     lambda xp, out, a: -1 / _density(xp, a, out),
     **_INVERSE,
+    captures=True,
 )(
     doc="The `x` for which gammaincc(a, x) is `y`.",
     example=("1.0, [1.0, 0.5]", "[0.        0.6931472]"),

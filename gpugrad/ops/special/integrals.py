@@ -85,12 +85,12 @@ def _ellipe(xp, m):
     return xp.lib.where(end, 1.0, out).astype(dtype)
 
 
-ellipk = scipy_op("ellipk(m)", _ellipk_m, domain=(-2, 0.9), singular=True)(
+ellipk = scipy_op("ellipk(m)", _ellipk_m, domain=(-2, 0.9), singular=True, captures=True)(
     doc="Complete elliptic integral of the first kind, of the parameter `m`; NaN above 1.",
     example=("[0.0, 0.5]", "[1.5707964 1.8540747]"),
 )
 
-ellipkm1 = scipy_op("ellipkm1(p)", _ellipkm1_p, domain=(0.1, 3), singular=True)(
+ellipkm1 = scipy_op("ellipkm1(p)", _ellipkm1_p, domain=(0.1, 3), singular=True, captures=True)(
     doc="`ellipk` of 1 - `p`, exact for small `p`.",
     example=("[1.0, 1e-30]", "[ 1.5707964 35.92507  ]"),
 )
@@ -101,6 +101,7 @@ ellipe = scipy_op(
     forward=_ellipe,
     singular=True,
     domain=(-2, 0.9),
+    captures=True,
 )(
     doc="Complete elliptic integral of the second kind, of the parameter `m`; NaN above 1.",
     example=("[0.0, 0.5]", "[1.5707964 1.3506439]"),
@@ -108,13 +109,25 @@ ellipe = scipy_op(
 
 
 exp1 = scipy_op(
-    "exp1(x)", lambda xp, x: -xp.exp(-x) / x, kinds="fc", singular=True, domain=(0.3, 3)
+    "exp1(x)",
+    lambda xp, x: -xp.exp(-x) / x,
+    kinds="fc",
+    singular=True,
+    domain=(0.3, 3),
+    captures=True,
 )(
     doc="Integral of exp(-t) / t from `x` to infinity.",
     example=("[1.0, 2.0]", "[0.2193839 0.0489005]"),
 )
 
-expi = scipy_op("expi(x)", lambda xp, x: xp.exp(x) / x, kinds="fc", singular=True, domain=(0.3, 3))(
+expi = scipy_op(
+    "expi(x)",
+    lambda xp, x: xp.exp(x) / x,
+    kinds="fc",
+    singular=True,
+    domain=(0.3, 3),
+    captures=True,
+)(
     doc="Principal value of the integral of exp(t) / t from -infinity to `x`.",
     example=("[1.0, 2.0]", "[1.8951178 4.954234 ]"),
 )
@@ -156,6 +169,7 @@ def _shichi_vjp(xp, g, x):
 _two_integrals = functools.partial(
     op,
     outputs=2,
+    captures=True,
     samples=shaped(([(4,)], {}), ([()], {}), ([(0, 2)], {}), ([(2, 2)], {}), domain=(0.3, 4)),
     errors=[(["text"], {}, DTypeError, "number")],
 )

@@ -183,6 +183,7 @@ gelu_slope = elementwise(
     ref=lambda x: NUMPY.special.ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi),
     doc="The derivative of `gelu`.",
     example=("[0.0, 100.0]", "[0.5 1. ]"),
+    cost=1,
 )
 
 
@@ -225,4 +226,5 @@ gelu_tanh_slope = elementwise(
     ref=_tanh_slope_ref,
     doc='The derivative of `gelu` with approximate="tanh".',
     example=("[0.0, 100.0]", "[0.5 1. ]"),
+    cost=1,
 )
