@@ -107,7 +107,7 @@ from gpugrad.ops.math.numeric import (
 )
 from gpugrad.ops.arrays.pad import pad
 from gpugrad.ops.math.polynomials import (
-    polyadd, polysub, polymul, polydiv, polyint, poly, polyfit, roots,
+    polyadd, polysub, polymul, polydiv, polyint, poly, polyfit, roots, polyval, polyder,
 )
 from gpugrad.ops.math.products import (
     matmul, vecdot, dot, tensordot, outer, kron, cross, trace, matvec, vecmat, inner, vdot,
@@ -138,10 +138,8 @@ from gpugrad.ops.arrays.shape import (
     reshape, ravel, flatten, expand_dims, squeeze, permute_dims, matrix_transpose, moveaxis,
     swapaxes, broadcast_to, sum_to, astype,
 )
-from gpugrad.ops.math.signal import convolve, correlate, interp, unwrap, polyval, polyder
-from gpugrad.ops.arrays.sort import (
-    argsort, sort, searchsorted, top_k, partition, argpartition, lexsort, sort_complex,
-)
+from gpugrad.ops.math.signal import convolve, correlate, interp, unwrap
+from gpugrad.ops.arrays.sort import argsort, sort, searchsorted, top_k
 from gpugrad.ops.special.common import sinc, logaddexp2
 from gpugrad.ops.linalg.special_matrices import vander
 from gpugrad.ops.arrays.join_numpy import (
@@ -152,7 +150,7 @@ from gpugrad.ops.math.statistics import ptp, average, cov, corrcoef
 from gpugrad.ops.arrays.windows import sliding_window_view
 from gpugrad.random import set_seed
 from gpugrad.transforms.recompute import recompute_grad
-from gpugrad.autodiff.recorder import AggregationMethod, UnconnectedGradients
+from gpugrad.autodiff.arguments import AggregationMethod, UnconnectedGradients
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, constant, convert_to_tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from gpugrad.autodiff.batched import leave, levels_of, levels_running
+from gpugrad.autodiff.batched import levels_of, levels_running, unwrap_level
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.trace.array import running
@@ -63,7 +63,7 @@ def _examples(tensors: list[Tensor]) -> list[list[Tensor]]:
     for level in levels_running():
         if any(level.is_in(t._data) for line in lines for t in line):
             lines = [list(each) for line in lines for each in zip(*[
-                list(leave(t, level, 0)) if level in levels_of(t._data) else [t] * level.size
+                list(unwrap_level(t, level, 0)) if level in levels_of(t._data) else [t] * level.size
                 for t in line
             ], strict=True)]  # fmt: skip
     return lines

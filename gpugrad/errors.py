@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -186,22 +187,19 @@ _FAILED = (
     "After most such errors it takes no more work of this process: start again from a checkpoint."
 )
 
-memory_of_device: Callable[[], tuple[int, int, int]] | None = None
-"""Bytes of the current GPU that arrays hold, that the pool keeps, that are free; of `backend`."""
-
 
 def _memory() -> str:
     """How the memory of the current GPU is used. Its allocator has emptied its cache by now."""
-    if memory_of_device is None:
-        return ""
-    held, kept, free = memory_of_device()
+    cupy: Any = sys.modules["cupy"]  # which has raised the error
+    pool, free = cupy.get_default_memory_pool(), cupy.cuda.runtime.memGetInfo()[0]
+    held, kept = pool.used_bytes(), pool.free_bytes()
     return f"Arrays hold {held:,} bytes, the pool keeps {kept:,}, the device has {free:,} free. "
 
 
 def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
     """The class and the way out for an array library's exception; None for others."""
     if isinstance(error, MemoryError):
-        on_device = type(error).__name__ == "OutOfMemoryError"
+        on_device = type(error).__name__ == "OutOfMemoryError" and "cupy" in sys.modules
         return OutOfMemoryError, (_memory() if on_device else "") + _ROOM
     if isinstance(error, np.exceptions.AxisError):
         return AxisError, _AXIS

@@ -3,6 +3,8 @@
 import ast
 import functools
 import graphlib
+import importlib
+import types
 from pathlib import Path
 
 HOUSE = Path(__file__).parents[1] / "gpugrad"
@@ -144,3 +146,56 @@ def test_what_a_module_takes_from_another_is_exported_there():
             home, _, thing = name.rpartition(".")
             if exported.get(home) is not None and name not in MODULES:
                 assert thing in exported[home], f"{module}:{line} imports {name}"
+
+
+# ---- no module edits another
+
+
+EDITED = {
+    ("gpugrad.array_api.methods", "Tensor"): "the operators and methods of Tensor are ops",
+    ("gpugrad.array_api.methods", "Variable"): "an index gives the Tensor of its value",
+    ("gpugrad.testing.cuda.shim", "launch"): "for a while kernels run on the CPU",
+    ("gpugrad.random", "Generator"): "the methods of Generator are the functions of this namespace",
+}
+"""What a module may edit of another, and why."""
+
+
+def _imported_objects(module):
+    """The modules and classes of gpugrad that a module has imported, by their names there."""
+    loaded = importlib.import_module(module)
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpugrad"):
+            for alias in node.names:
+                name = alias.asname or alias.name
+                thing = getattr(loaded, name, None)
+                if isinstance(thing, (type, types.ModuleType)):
+                    yield name, thing
+
+
+def _edits(tree):
+    """(name, line) of the objects whose attributes a module assigns, also by setattr."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for part in (part for target in targets for part in ast.walk(target)):
+                if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+                    yield part.value.id, node.lineno
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "setattr":
+            yield getattr(node.args[0], "id", None), node.lineno
+
+
+def test_no_module_assigns_attributes_of_another():
+    """Who reads the module above would not see a hook that is set from below."""
+    for module, path in MODULES.items():
+        others = dict(_imported_objects(module))
+        for name, line in _edits(ast.parse(path.read_text())):
+            if name in others and (module, name) not in EDITED:
+                raise AssertionError(
+                    f"{path.relative_to(HOUSE.parent)}:{line} assigns an attribute of "
+                    f"{others[name]}: pass it as an argument, or make a subclass."
+                )
+
+
+def test_what_may_be_edited_is_edited():
+    for module, name in EDITED:
+        assert name in dict(_edits(ast.parse(MODULES[module].read_text()))), (module, name)

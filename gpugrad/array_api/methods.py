@@ -124,7 +124,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     recorded = self._id or graphs or trace or (isinstance(value, Tensor) and value._id)
     if len(NAMESPACES) > 1:
         parts = [self._data, getattr(value, "_data", None), *index_parts(index)]
-        recorded = recorded or backend.reading(*parts).wraps
+        recorded = recorded or backend.reading(*parts).nesting
     if recorded or (isinstance(value, Tensor) and value.device != self.device):
         made = indexing.setitem(self, value, index=indexing.frozen_index(index))
         self._data, self._id = made._data, made._id

@@ -1,7 +1,7 @@
 """Array libraries: NumPy always, CuPy when it is first asked for.
 
-A `Namespace` is one reading of the formulas: what they may call as ``xp``. Readings are
-found by array type, so a new kind of array is one line in `NAMESPACES`.
+A `Namespace` is one reading of the formulas: what they may call as ``xp``. `NAMESPACES` has them by
+the type of their arrays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gpugrad import errors
 from gpugrad.errors import DTypeError
 
 __all__ = [
@@ -26,15 +25,18 @@ __all__ = [
     "HALF",
     "NAMESPACES",
     "NUMPY",
+    "OPS",
     "SCALARS",
     "TENSOR",
+    "LibraryNamespace",
     "Namespace",
     "as_array",
     "as_dtype",
     "between_numbers",
-    "bottom",
     "cupy",
+    "forget",
     "hang_operators",
+    "innermost_array",
     "is_array",
     "is_inexact",
     "on_gpu",
@@ -49,39 +51,90 @@ HALF = frozenset((np.dtype(np.float16), BFLOAT16))
 """Sixteen-bit floats: formulas that are more than one ufunc compute them in float32."""
 
 
-class Namespace:
-    """What a formula may call as `xp`: the registered ops, in one reading.
+OPS: dict[str, Any] = {}
+"""Every registered op record, by name. `gpugrad.registry.record` declares them."""
 
-    ``xp.lib`` is the array library itself, for the forward of a leaf op. An op's function
-    is built on its first use by `read`, which `gpugrad.registry.record` provides, and kept as an
-    attribute from then on.
+
+class Namespace:
+    """One reading of the formulas: what they call as `xp`, whose attributes are the ops.
+
+    A subclass says with `function_of` how an op runs on its arrays. That function is built when the
+    op is first called, and kept as an attribute.
+
+    Attributes:
+        nesting: 0 for the arrays of a library. Arrays that wrap others have a higher number; of
+            two kinds in one call, the higher wraps the lower.
     """
 
-    read: Callable[[Namespace, str], Any]
-    of: Callable[[Any], Callable[..., Any]]
-    """Of arrays that wrap others: an op's function on them."""
+    nesting = 0
 
-    def __init__(self, name: str, load: Callable[[], Any] | None = None, wraps: int = 0) -> None:
+    def __init__(self, name: str) -> None:
         self.__name__ = name
-        self._load = load
-        self.wraps = wraps
-        """Above 0 if its arrays are made of others; of two kinds the higher is outside."""
+        _readings.append(self)
+
+    def function_of(self, op: Any) -> Callable[..., Any]:
+        """The function that runs an op on arrays of this reading."""
+        raise NotImplementedError
 
     def __getattr__(self, name: str) -> Any:
-        if name == "lib" and self._load is not None:
-            value: Any = self._load()
-        elif name in ("special", "linalg") and self._load is not None:
-            home = "scipy" if self.__name__ == "numpy" else "cupyx.scipy"
-            value = importlib.import_module(f"{home}.{name}")
-        elif name == "add_reduce":  # the ufunc's method: 0.8 us where np.sum takes 2.0
-            value = np.add.reduce if self is NUMPY else self.lib.sum
-        else:
-            value = Namespace.read(self, name)
-        setattr(self, name, value)
-        return value
+        op = OPS.get(name)
+        if op is None:
+            raise AttributeError(f"xp.{name}: not a registered op, so a formula may not call it.")
+        function = self.function_of(op)
+        setattr(self, name, function)
+        return function
 
     def __repr__(self) -> str:
         return f"<the {self.__name__} reading of the ops>"
+
+
+_readings: list[Namespace] = []
+
+
+def forget(name: str) -> None:
+    """Drop the functions of an op that the readings keep: its record has changed, or is gone."""
+    for xp in _readings:
+        vars(xp).pop(name, None)
+
+
+class LibraryNamespace(Namespace):
+    """The ops on arrays of NumPy or CuPy; ``xp.lib`` is the library itself, for leaf ops."""
+
+    def __init__(self, name: str, load: Callable[[], Any], scipy: str) -> None:
+        super().__init__(name)
+        self._load, self._scipy = load, scipy
+
+    def function_of(self, op: Any) -> Callable[..., Any]:
+        """The library's function, a kernel, or the op's formula."""
+        return op.bare(self)
+
+    @functools.cached_property
+    def lib(self) -> Any:
+        """The array library."""
+        return self._load()
+
+    @functools.cached_property
+    def special(self) -> Any:
+        """SciPy's special functions for its arrays."""
+        return importlib.import_module(f"{self._scipy}.special")
+
+    @functools.cached_property
+    def linalg(self) -> Any:
+        """SciPy's linear algebra for its arrays."""
+        return importlib.import_module(f"{self._scipy}.linalg")
+
+    @functools.cached_property
+    def add_reduce(self) -> Any:
+        """The sum: of NumPy the ufunc's method, which takes 0.8 us where np.sum takes 2.0."""
+        return np.add.reduce if self.lib is np else self.lib.sum
+
+
+class TensorNamespace(Namespace):
+    """The ops on Tensors, as users call them."""
+
+    def function_of(self, op: Any) -> Callable[..., Any]:
+        """The op's eager function."""
+        return op.eager
 
 
 def hang_operators(kind: type, xp: Namespace) -> None:
@@ -107,9 +160,10 @@ def hang_operators(kind: type, xp: Namespace) -> None:
         setattr(kind, f"__{symbol}__", operator(name))
 
 
-NUMPY = Namespace("numpy", lambda: np)
-TENSOR = Namespace("tensor")
+NUMPY = LibraryNamespace("numpy", lambda: np, "scipy")
+TENSOR: Namespace = TensorNamespace("tensor")
 NAMESPACES: dict[type, Namespace] = {np.ndarray: NUMPY}
+"""The readings, by the type of their arrays. A new kind of array is one more entry."""
 ARRAYS: set[type] = {np.ndarray}
 """The types that a Tensor may hold."""
 EXAMPLES: set[type] = set()
@@ -123,28 +177,21 @@ def cupy() -> Any:
         module = importlib.import_module("cupy")
     except ImportError:
         return None
-    NAMESPACES[module.ndarray] = Namespace(
-        "cupy", lambda: importlib.import_module("array_api_compat.cupy")
+    NAMESPACES[module.ndarray] = LibraryNamespace(
+        "cupy", lambda: importlib.import_module("array_api_compat.cupy"), "cupyx.scipy"
     )
     ARRAYS.add(module.ndarray)
-    errors.memory_of_device = _memory_of_device
     return module
-
-
-def _memory_of_device() -> tuple[int, int, int]:
-    """Bytes of the current GPU: held by arrays, kept by CuPy's pool, and free."""
-    pool = cupy().get_default_memory_pool()
-    return pool.used_bytes(), pool.free_bytes(), cupy().cuda.runtime.memGetInfo()[0]
 
 
 def reading(*arrays: Any) -> Namespace:
     """The reading of bare arrays taken together; a NumPy scalar is NumPy's."""
-    found = None
+    outermost = None
     for array in arrays:
         own = NAMESPACES.get(type(array))
-        if own is not None and (found is None or own.wraps > found.wraps):
-            found = own
-    return found or NUMPY
+        if own is not None and (outermost is None or own.nesting > outermost.nesting):
+            outermost = own
+    return outermost or NUMPY
 
 
 def as_array(value: Any, kind: type) -> Any:
@@ -152,13 +199,14 @@ def as_array(value: Any, kind: type) -> Any:
     if type(value) in ARRAYS:
         return value
     xp = NAMESPACES.get(kind, NUMPY)
-    return (NUMPY if xp.wraps else xp).lib.asarray(value)
+    library: Any = NUMPY if xp.nesting else xp
+    return library.lib.asarray(value)
 
 
 def between_numbers(op: Any, args: Iterable[Any]) -> bool:
-    """Whether a formula computes with numbers alone, of which one was rounded to bfloat16.
+    """Whether a formula computes with numbers alone, and one of them was rounded to bfloat16.
 
-    What NumPy makes of them is such a number again, beside arrays of any library.
+    NumPy's result is such a number again, beside arrays of any library.
     """
     kinds = {type(a) for a in args} if op.kind == "elementwise" else set()
     return BFLOAT16.type in kinds and kinds <= {BFLOAT16.type, np.bool_, *SCALARS}
@@ -171,7 +219,7 @@ def is_array(x: Any) -> bool:
     return type(x).__module__.partition(".")[0] == "cupy" and cupy() and type(x) in ARRAYS
 
 
-def bottom(array: Any) -> Any:
+def innermost_array(array: Any) -> Any:
     """The array of the library itself, below what wraps it."""
     while hasattr(array, "inner"):
         array = array.inner
@@ -183,7 +231,7 @@ def on_gpu(x: Any) -> bool:
     x = getattr(x, "_data", x)
     while hasattr(x, "inner") and not hasattr(x, "stacked"):
         x = x.inner
-    return type(x) in NAMESPACES and not NAMESPACES[type(x)].wraps and type(x) is not np.ndarray
+    return type(x) in NAMESPACES and not NAMESPACES[type(x)].nesting and type(x) is not np.ndarray
 
 
 class _Holder:
@@ -204,12 +252,12 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     if dtype is BFLOAT16 or (isinstance(dtype, str) and dtype == "bfloat16"):
         return BFLOAT16
     try:
-        made = np.dtype(dtype)
+        result = np.dtype(dtype)
     except TypeError as error:
         raise DTypeError(f"{dtype!r} is not a dtype: {error}") from error
-    if made.kind not in "biufc" and made != BFLOAT16:
-        raise DTypeError(f"dtype {made} is no number's: use a bool, int, float or complex dtype.")
-    return made
+    if result.kind not in "biufc" and result != BFLOAT16:
+        raise DTypeError(f"dtype {result} is not numeric: use a bool, int, float or complex dtype.")
+    return result
 
 
 def is_inexact(dtype: np.dtype[Any]) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad import errors
-from gpugrad.core.backend import ARRAYS, BFLOAT16, NAMESPACES, SCALARS, bottom, cupy
+from gpugrad.core.backend import ARRAYS, BFLOAT16, NAMESPACES, SCALARS, cupy, innermost_array
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
 __all__ = [
@@ -206,7 +206,7 @@ def default_device() -> Device:
 
 def device_of(array: Any) -> Device:
     """The device that holds a bare array (or the NumPy scalar that 0-d arithmetic gives)."""
-    array = bottom(array)
+    array = innermost_array(array)
     return CPU if isinstance(array, (np.ndarray, np.generic)) else _cuda(int(array.device.id))
 
 
@@ -228,7 +228,7 @@ def host(array: Any) -> np.ndarray[Any, Any]:
 
 def formulas_on(array: Any) -> contextlib.AbstractContextManager[Any]:
     """Run formulas near `array`: on its GPU, or without NumPy's warnings of inf and nan."""
-    array = bottom(array)
+    array = innermost_array(array)
     on_cpu = isinstance(array, (np.ndarray, np.generic))
     return np.errstate(all="ignore") if on_cpu else array.device
 
@@ -257,7 +257,7 @@ def full_beside(like: Any, shape: tuple[int, ...], dtype: Any, value: float = 0)
         return type(like)(
             full_beside(stacked, (stacked.shape[0], *shape), dtype, value), like.level
         )
-    like = bottom(like)
+    like = innermost_array(like)
     if isinstance(like, (np.ndarray, np.generic)):
         return np.full(shape, value, dtype)
     with formulas_on(like):
@@ -280,7 +280,7 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
     kinds = {type(a) for a in arrays}
     if len(kinds) > 1:
         one_library(name, arrays)
-        kinds = {max(kinds, key=lambda k: NAMESPACES[k].wraps)}
+        kinds = {max(kinds, key=lambda k: NAMESPACES[k].nesting)}
     if len(kinds) == 1:
         if any(a.dtype == BFLOAT16 for a in arrays):
             values = tuple(BFLOAT16.type(v) if type(v) in (float, int) else v for v in values)
@@ -299,7 +299,7 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
 
 def one_library(name: str, arrays: Sequence[Any]) -> None:
     """Refuse bare arrays of two libraries, also below what wraps them."""
-    if len({type(bottom(a)) for a in arrays}) > 1:
+    if len({type(innermost_array(a)) for a in arrays}) > 1:
         where = " and ".join(str(device_of(a)) for a in arrays)
         raise DeviceError(
             f"{name}: its arrays are on {where}. Move a Tensor with x.to_device(device), an array "
@@ -314,7 +314,7 @@ def meet_arrays(name: str, *values: Any, fixed: Sequence[int] = ()) -> tuple[Any
     An int or a bool at one of the positions `fixed` stays of its kind: it is an index or a mask.
     """
     *met, kind = meet(name, *values)
-    like = bottom(next(v for v in met if type(v) in ARRAYS))
+    like = innermost_array(next(v for v in met if type(v) in ARRAYS))
     lib = NAMESPACES[type(like)].lib
 
     def made(given: Any, v: Any, own: bool) -> Any:

@@ -145,7 +145,7 @@ class Tensor:
             DTypeError: an active tape watches the tensor, whose gradient would be cut.
             TraceError, ArgumentError: it is traced, in a vmap, or was donated.
         """
-        if backend.NAMESPACES[type(self._data)].wraps:
+        if backend.NAMESPACES[type(self._data)].nesting:
             return self._data.view()  # which refuses
         self._read()  # so that a tape that watches Variables on first use knows of it
         if self._id and any(self._id in r.known for r in threads.stack):
@@ -216,7 +216,7 @@ class Tensor:
         )
 
     def __str__(self) -> str:
-        if backend.NAMESPACES[type(self._data)].wraps:
+        if backend.NAMESPACES[type(self._data)].nesting:
             return str(self._data)  # which may refuse
         return digits(self._data, separator=" ")
 
@@ -308,7 +308,7 @@ def _unpickle(values: np.ndarray[Any, Any], device: str) -> Tensor:
 
 def digits(array: Any, separator: str = ", ", prefix: str = "") -> str:
     """The values as text. Of a long array only the edges are copied from the device."""
-    if backend.NAMESPACES[type(array)].wraps:
+    if backend.NAMESPACES[type(array)].nesting:
         return repr(array)
     shown, long = array, array.size > 1000
     if long:  # seven along an axis print as three, dots, three

@@ -119,7 +119,7 @@ class Variable(Tensor):
             recorder.assigned(self)
         if isinstance(value, IndexedSlices):
             value = value.to_dense()
-        if isinstance(value, Tensor) and backend.NAMESPACES[type(value._data)].wraps > 1:
+        if isinstance(value, Tensor) and backend.NAMESPACES[type(value._data)].nesting > 1:
             raise ArgumentError(
                 f"{op}: under vmap the value differs between examples, and the Variable "
                 f"'{self._name}' has one. Return it from the function and assign outside."

@@ -58,7 +58,7 @@ def paired(
             raise ArgumentError(f"{name}: the Variable '{variable.name}' comes twice.")
         seen.add(variable._id)
         rows = gradient.values if isinstance(gradient, IndexedSlices) else gradient
-        if isinstance(rows, Tensor) and NAMESPACES[type(rows._data)].wraps > 1:
+        if isinstance(rows, Tensor) and NAMESPACES[type(rows._data)].nesting > 1:
             raise ArgumentError(
                 f"{name}: under vmap the gradient differs between examples, and the "
                 f"Variable '{variable.name}' has one value. Return it from the function and "

@@ -23,7 +23,7 @@ def _on_gpu(parts: Sequence[Tensor]) -> bool:
     kinds = {type(p._data) for p in parts}
     return (
         not recorders and len(kinds) == 1 and np.ndarray not in kinds
-        and not any(NAMESPACES[kind].wraps for kind in kinds)
+        and not any(NAMESPACES[kind].nesting for kind in kinds)
         and len({p.device for p in parts}) == 1
     )  # fmt: skip
 

@@ -21,8 +21,7 @@ def bare_function(op: Any, xp: Namespace) -> Callable[..., Any]:
     if op.is_library_function:
         function: Callable[..., Any] = getattr(xp.lib, op.forward.name)
     else:
-        function = functools.partial(op.forward, xp)
-        function = function if op.keeps_half else through_float32(function, op.values)
+        function = op.body(xp)
     if op.kind == "elementwise" and xp is not NUMPY:
         function = for_ops.first(op, function)
     if op.cuda is not None and xp is not NUMPY:

@@ -10,15 +10,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpugrad.autodiff.batched import Batched, crossed, spread
+from gpugrad.autodiff.batched import Batched, give_each, meet_levels
 from gpugrad.autodiff.recorder import block, graphs, number, record, record_many, refuse_complex
-from gpugrad.core.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, as_array
+from gpugrad.core.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, TENSOR, as_array
 from gpugrad.core.devices import meet, meet_arrays
 from gpugrad.core.tensor import Tensor, index_parts, new, recorders, tensor, wrap
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.trace.array import among
 
-__all__ = ["compiled", "eager_function", "source"]
+__all__ = ["compiled", "eager_function", "follow", "source"]
 
 
 @functools.cache
@@ -33,26 +33,35 @@ def eager_function(op: Any) -> Callable[..., Any]:
     Its text is written out and compiled when it is first called, in place of what it is until
     then: half the time of ``import gpugrad`` would go into compiling functions never called.
     """
-    scope = {
-        **_SCOPE, "NAME": op.name, "forward": op.forward, "impl": op.impl, "op": op,
-        "opened": op.opened, **_defaults(op.signature),
-    }  # fmt: skip
-
-    def write() -> Any:
-        made: dict[str, Any] = {}
-        exec(compiled(_text(op), "exec"), scope, made)
-        written = made["_op"]
-        function.__defaults__, function.__kwdefaults__ = (
-            written.__defaults__, written.__kwdefaults__,
-        )  # fmt: skip
-        function.__code__ = written.__code__.replace(co_name=op.name, co_qualname=op.name)
-        return function
-
-    scope["write"] = write
+    scope: dict[str, Any] = {}
     function: Any = types.FunctionType(_unwritten.__code__, scope, op.name)
+    scope["write"] = functools.partial(_write, function)
     function.__qualname__, function.__module__ = op.name, "gpugrad"
     function.__signature__, function.op, function.__doc__ = op.signature, op, op.doc
     return cast(Callable[..., Any], function)
+
+
+def follow(function: Any, op: Any) -> None:
+    """Make an eager function that of another record of its op."""
+    function.op = op
+    function.__defaults__ = function.__kwdefaults__ = None
+    function.__code__ = _unwritten.__code__
+
+
+def _write(function: Any) -> Any:
+    """Give an eager function the code of its op."""
+    op, scope, written = function.op, function.__globals__, dict[str, Any]()
+    scope |= {
+        **_SCOPE, "NAME": op.name, "forward": op.forward, "impl": op.impl, "op": op,
+        **_defaults(op.signature),
+    }  # fmt: skip
+    if op.is_opened:
+        scope["opened"] = op.body(TENSOR)
+    exec(compiled(_text(op), "exec"), scope, written)
+    code = written["_op"]
+    function.__defaults__, function.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
+    function.__code__ = code.__code__.replace(co_name=op.name, co_qualname=op.name)
+    return function
 
 
 def _unwritten(*args: Any, **keywords: Any) -> Any:
@@ -101,7 +110,7 @@ def _text(op: Any) -> str:
         else "; ".join(f"{n}i = number({n})" for n in names)
     )  # fmt: skip
     call = f"{inputs}{', ' + passed if passed else ''}"
-    if op.kind == "composite" and op.differentiable:
+    if op.is_opened:
         lines += [
             f"if recorders and (graphs or {any_id}):",
             f"    return opened({', '.join(names)}{', ' + passed if passed else ''})",
@@ -119,7 +128,7 @@ def _text(op: Any) -> str:
         ]
     else:
         lines.append("out = tuple([wrap(asarray(r, kind)) for r in r_])")
-    if op.kind != "composite" or not op.differentiable:
+    if not op.is_opened:
         lines += [
             "if recorders:",
             f"    if graphs: {renumber}",
@@ -192,15 +201,14 @@ def _read_arguments(op: Any) -> list[str]:
         if op.kind != "composite":
             same += " or kind is Batched"  # of several levels, perhaps
         rest = ", ".join(f"{n}_" for n in names)
-        fixed = [i for i, rule in enumerate(op.rules) if rule is None]  # indices, masks
         how, others = (
             ("meet", "") if op.kind != "primitive"
-            else ("meet_arrays", f", fixed={fixed}" if fixed else "")
+            else ("meet_arrays", f", fixed={op.indices}" if op.indices else "")
         )  # fmt: skip
         meeting = [f"{rest}, kind = {how}(NAME, {rest}{others})"]
         if op.kind != "composite":  # whose own ops see to it
             listed, again = ", ".join(names), "; ".join(f"{n}_, {n}i = split({n})" for n in names)
-            meeting.insert(0, f"if Batched in ARRAYS: {listed} = crossed({listed}); {again}")
+            meeting.insert(0, f"if Batched in ARRAYS: {listed} = meet_levels({listed}); {again}")
         if op.kind == "elementwise" and len(names) == 2:  # a number beside an array: no call
             x, y = names
             lines += [
@@ -222,14 +230,14 @@ def _split(x: Any) -> tuple[Any, int]:
 
 def _beside(x: Any, index: Any) -> Any:
     """`x` in the reading of an index with arrays of `vmap` or `function` in it."""
-    return among(spread(x, index), index_parts(index)) if isinstance(x, Tensor) else x
+    return among(give_each(x, index), index_parts(index)) if isinstance(x, Tensor) else x
 
 
 def _read_list(op: Any) -> list[str]:
     (n,) = op.arrays
     return [
         f"{n} = tensors(NAME, {n})",
-        f"if Batched in ARRAYS: {n} = crossed(*{n})",
+        f"if Batched in ARRAYS: {n} = meet_levels(*{n})",
         f"ids = [x._id for x in {n}]",
         f"*{n}_, kind = meet(NAME, *[x._data for x in {n}])",
     ]
@@ -320,7 +328,7 @@ def _refusing_complex(op: Any, ids: str) -> str:
 _SCOPE = {
     "ARRAYS": ARRAYS, "Batched": Batched, "NAMESPACES": NAMESPACES, "NUMPY": NUMPY,
     "SCALARS": SCALARS, "Tensor": Tensor, "asarray": as_array, "beside": _beside, "block": block,
-    "crossed": crossed, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
+    "meet_levels": meet_levels, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
     "ndarray": np.ndarray, "new": new, "number": number, "record": record,
     "record_many": record_many, "recorders": recorders, "refuse_complex": refuse_complex,
     "reraise": reraise, "split": _split, "tensor": tensor, "tensors": _tensors, "wrap": wrap,

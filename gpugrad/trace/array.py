@@ -29,14 +29,34 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _OfTraced(Namespace):
+class _TracedNamespace(Namespace):
+    """Runs an op on the wrapped arrays and writes a step; a composite becomes its body's steps."""
+
+    nesting = 1
+
     @property
     def lib(self) -> Any:
-        """What needs values has them from the array library."""
+        """Refused: a forward that calls the array library needs values."""
         return Traced._refuse(None)  # type: ignore[arg-type]
 
+    def function_of(self, op: Any) -> Callable[..., Any]:
+        """The body of a composite, unless the op says that it is one step."""
+        step = traced_reading(op)
+        if not op.is_opened or op.whole is True:
+            return step
+        return _either(op.whole, step, op.body(self)) if op.whole else op.body(self)
 
-TRACED = _OfTraced("traced", wraps=1)
+
+def _either(
+    condition: Callable[..., bool], one: Callable[..., Any], other: Callable[..., Any]
+) -> Callable[..., Any]:
+    def either(*args: Any, **params: Any) -> Any:
+        return (one if condition(*args, **params) else other)(*args, **params)
+
+    return either
+
+
+TRACED = _TracedNamespace("traced")
 
 LEFT = (
     "a value of a function that gg.function has traced is used outside of it: a list, an object, "
@@ -147,7 +167,7 @@ def traced_reading(op: Any) -> Callable[..., Any]:
         bound = {**op.params, **dict(zip(names, args, strict=False)), **given}
         arrays = [bound.pop(n, None) for n in op.arrays]
         xp = reading(*(arrays[0] if op.variadic else arrays))
-        if xp.wraps > TRACED.wraps:  # one is Batched, though the formula began without
+        if xp.nesting > TRACED.nesting:  # one is Batched, though the formula began without
             return getattr(xp, op.name)(*args, **given)
         trace = running()
         if trace is None:
@@ -155,9 +175,6 @@ def traced_reading(op: Any) -> Callable[..., Any]:
         return trace.step(op, arrays, bound)
 
     return run
-
-
-TRACED.of = traced_reading
 
 
 # ---- what a thread writes down ------------------------------------------------------------
@@ -200,6 +217,6 @@ def tracing(array: Any) -> bool:
 def among(x: Tensor, arrays: Sequence[Any]) -> Tensor:
     """`x`, if plain, as a constant of the program where bare arrays beside it are Traced."""
     trace = running()
-    if trace is None or NAMESPACES[type(x._data)].wraps or not any(map(tracing, arrays)):
+    if trace is None or NAMESPACES[type(x._data)].nesting or not any(map(tracing, arrays)):
         return x
     return made_of(Traced(x._data, trace.place(x._data)), x._id)

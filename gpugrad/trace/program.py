@@ -14,7 +14,7 @@ import numpy as np
 from gpugrad.core.variable import Variable
 
 __all__ = [
-    "CHECKS", "Argument", "Launched", "OtherwiseError", "Program", "Step", "Undo", "Value",
+    "CHECKS", "Argument", "Launched", "NotReplayable", "Program", "Step", "Undo", "Value",
     "by_values", "called", "check_shapes", "filled", "line", "named", "takes_arguments",
 ]  # fmt: skip
 
@@ -24,7 +24,7 @@ CHECKS = frozenset(("no_nan", "same length"))
 """Effects that do nothing but find out whether the function has to be called instead."""
 
 
-class OtherwiseError(Exception):
+class NotReplayable(Exception):
     """A run of a program finds that the function would do something else: it is called instead.
 
     Attributes:
@@ -35,10 +35,10 @@ class OtherwiseError(Exception):
 
 
 def check_shapes(loose: Sequence[tuple[Variable, tuple[int, ...]]]) -> None:
-    """Raise an OtherwiseError if a Variable has another shape now than in `Program.loose`."""
+    """Raise a NotReplayable if a Variable has another shape now than in `Program.loose`."""
     for variable, shape in loose:
         if variable._data.shape != shape:
-            raise OtherwiseError(f"the shape of the Variable '{variable.name}'")
+            raise NotReplayable(f"the shape of the Variable '{variable.name}'")
 
 
 class Launched(Protocol):

@@ -25,7 +25,7 @@ from gpugrad.trace.listener import Listener
 from gpugrad.trace.program import (
     CHECKS,
     Argument,
-    OtherwiseError,
+    NotReplayable,
     Program,
     Step,
     Undo,
@@ -49,7 +49,7 @@ class Tracing(Listener):
         self, pure: bool = False, trial: bool = False, passes: Sequence[str] | None = None
     ) -> None:
         self.program = Program()
-        self.pure = pure  # an effect raises OtherwiseError, before it is one
+        self.pure = pure  # an effect raises NotReplayable, before it is one
         self.trial = trial  # in the end everything is as it was before
         self.passes = passes  # for the functions within
         self.makes: Variable | None = None  # one that the function itself has made
@@ -126,9 +126,9 @@ class Tracing(Listener):
     def assigned(self, variable: Variable) -> None:
         """Follow a Variable that gets another value."""
         if self.trial and variable._id > self._born:
-            raise OtherwiseError("the making of a Variable")
+            raise NotReplayable("the making of a Variable")
         if self.pure:
-            error = OtherwiseError(f"the Variable '{variable.name}' is assigned to")
+            error = NotReplayable(f"the Variable '{variable.name}' is assigned to")
             error.once = variable._id > self._born  # that is, it is made
             raise error
         self.touched(variable)
@@ -236,7 +236,7 @@ class Tracing(Listener):
 
         def check(*results: Tensor) -> list[Tensor]:
             if [x.shape for x in results] != shapes:
-                raise OtherwiseError(f"{name}: another length")
+                raise NotReplayable(f"{name}: another length")
             return list(results)  # what reads them comes after this
 
         results = self.effect("same length", check, [*map(wrap, made)], undo=lambda: lambda: None)
@@ -264,10 +264,10 @@ class Tracing(Listener):
             about: shapes and dtypes of the results.
 
         Raises:
-            OtherwiseError: the trace allows none, or none that cannot be undone.
+            NotReplayable: the trace allows none, or none that cannot be undone.
         """
         if (self.pure and name not in CHECKS) or (self.trial and undo is None):
-            raise OtherwiseError(name)
+            raise NotReplayable(name)
         if undo is not None:
             self._undo.append(undo())
         for variable in variables:

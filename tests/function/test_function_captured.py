@@ -12,7 +12,7 @@ from gpugrad.core.devices import device, gpu_count
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import DeviceError
 from gpugrad.function.gpu import runs
-from gpugrad.function.passes.fuse import fuse, launches
+from gpugrad.function.passes.fuse import fuse_groups, launches
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.testing.checks.subject import Subject
 
@@ -94,9 +94,9 @@ def by_numpy(monkeypatch):
     """Fused kernels as launches of NumPy's steps: what g++ compiles takes a second each."""
     if not hasattr(backend.cupy().cuda.Stream, "waits"):
         return  # the real CuPy runs the real kernels
-    written = runs.compiled
+    written = runs.compile_kernel
 
-    def compiled(kernel):
+    def compile_kernel(kernel):
         written(kernel)  # raises where there is no such kernel
 
         def launch(xp, arrays):
@@ -112,7 +112,7 @@ def by_numpy(monkeypatch):
 
         return launch
 
-    monkeypatch.setattr(runs, "compiled", compiled)
+    monkeypatch.setattr(runs, "compile_kernel", compile_kernel)
 
 
 def runs_of(function):
@@ -139,7 +139,7 @@ def test_a_step_with_an_op_and_its_gradient_is_one_graph(name, by_numpy):
         cut = cut or fixed not in ([], [True])
         if name not in CUT:
             assert not cut, [s.name for run in parts if not run.fixed for s, _ in run.steps]
-            assert not parts or launches._made.graphs[0]._graph is not None
+            assert not parts or launches._captured.graphs[0]._graph is not None
     assert cut == (name in CUT), CUT.get(name)
 
 
@@ -156,7 +156,7 @@ def one_graph(step, *batches):
             np.testing.assert_allclose(a.numpy(), d.numpy(), 1e-9, 1e-12)
     launches, parts = runs_of(function)
     assert [run.fixed for run in parts] == [True]
-    assert launches._made.graphs[0]._graph is not None
+    assert launches._captured.graphs[0]._graph is not None
     return function
 
 
@@ -280,7 +280,7 @@ def test_a_view_of_a_users_own_is_in_a_kernel():
 
     x = gg.constant(np.ones((3, 4)), device="cuda:0")
     program = gg.function(lambda x: gg.exp(batch_of_one(x * 2))).lower(x).program
-    assert len(launches(fuse(program))) == 1
+    assert len(launches(fuse_groups(program))) == 1
 
 
 def test_a_primitive_of_a_users_own_that_goes_by_element_is_in_a_kernel():
@@ -290,4 +290,4 @@ def test_a_primitive_of_a_users_own_that_goes_by_element_is_in_a_kernel():
 
     x = gg.constant(np.ones((3, 4)), device="cuda:0")
     program = gg.function(lambda x: gg.exp(scaled(x * 2, by=3.0))).lower(x).program
-    assert len(launches(fuse(program))) == 1
+    assert len(launches(fuse_groups(program))) == 1

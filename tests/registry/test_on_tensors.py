@@ -28,7 +28,7 @@ CONCAT = """\
 def concat(arrays, /, axis=_d_axis):
     try:
         arrays = tensors('concat', arrays)
-        if Batched in ARRAYS: arrays = crossed(*arrays)
+        if Batched in ARRAYS: arrays = meet_levels(*arrays)
         ids = [x._id for x in arrays]
         *arrays_, kind = meet('concat', *[x._data for x in arrays])
         if type(axis) is list: axis = tuple(axis)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gpugrad.autodiff.batched import behind
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.ops._axes import as_tuple
@@ -45,7 +45,7 @@ def _roll_vjp(xp, g, shift, axis):
 
 def _roll_batch(xp, batched, x, *, shift, axis):
     if axis is not None:
-        return xp.roll(x, shift, axis=behind(axis, x.ndim - 1))
+        return xp.roll(x, shift, axis=batch_axis_of(axis, x.ndim - 1))
     rows = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:])))
     return xp.reshape(xp.roll(rows, shift, axis=1), x.shape)
 
@@ -164,7 +164,7 @@ def _repeat_vjp(xp, g, x_shape, repeats, axis):
 def _repeat_batch(xp, batched, x, *, repeats, axis):
     if axis is None:
         x, axis = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), 0
-    return xp.repeat(x, repeats, axis=behind(axis, x.ndim - 1))
+    return xp.repeat(x, repeats, axis=batch_axis_of(axis, x.ndim - 1))
 
 
 @moves(
@@ -248,7 +248,7 @@ def _diagonal_vjp(xp, g, x_shape, offset, axis1, axis2):
 
 def _diagonal_batch(xp, batched, x, *, offset, axis1, axis2):
     n = x.ndim - 1
-    return xp.diagonal(x, offset, behind(axis1, n), behind(axis2, n))
+    return xp.diagonal(x, offset, batch_axis_of(axis1, n), batch_axis_of(axis2, n))
 
 
 @moves(

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from gpugrad.autodiff.batched import Each, all_batched, behind
-from gpugrad.core.backend import ARRAYS, NUMPY, TENSOR, bottom
+from gpugrad.autodiff.batched import Each, all_batched, batch_axis_of
+from gpugrad.core.backend import ARRAYS, NUMPY, TENSOR, innermost_array
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
@@ -42,12 +42,13 @@ def _take_batch(name):
             axis, lead = 0, x.shape[: batched[0]]
             x = xp.reshape(x, (*lead, math.prod(x.shape[batched[0] :])))
         if not batched[1]:
-            return getattr(xp, name)(x, indices, axis=behind(axis, x.ndim - 1))
+            return getattr(xp, name)(x, indices, axis=batch_axis_of(axis, x.ndim - 1))
         if not batched[0]:
             axis = axis % x.ndim
             return xp.moveaxis(getattr(xp, name)(x, indices, axis=axis), axis, 0)
-        if name == "gather" and bottom(indices).size:  # its indices do not count from the end
-            check_range(name, bottom(indices), x.shape[behind(axis, x.ndim - 1)], axis, first=0)
+        places = innermost_array(indices)
+        if name == "gather" and places.size:  # its indices do not count from the end
+            check_range(name, places, x.shape[batch_axis_of(axis, x.ndim - 1)], axis, first=0)
         index = index_along(axis % (x.ndim - 1), Each(indices))
         return getitem_batch(xp, (True,), x, index=index)
 
@@ -315,7 +316,7 @@ def _scatter_along_reference(values, indices, axis, shape, unique=False):
 def _scatter_along_axis_batch(xp, batched, values, indices, *, axis, shape, unique):
     values, indices = all_batched(xp, batched, (values, indices))
     shape = (values.shape[0], *shape)
-    axis = behind(axis, len(shape) - 1)
+    axis = batch_axis_of(axis, len(shape) - 1)
     return xp.scatter_along_axis(values, indices, axis=axis, shape=shape, unique=unique)
 
 

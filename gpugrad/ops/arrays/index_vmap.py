@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpugrad.autodiff.batched import BATCHED, Batched, Each
-from gpugrad.core.backend import bottom, reading
+from gpugrad.core.backend import innermost_array, reading
 from gpugrad.core.devices import full_beside
 from gpugrad.core.tensor import Tensor, index_parts
 from gpugrad.errors import ArgumentError
@@ -21,7 +21,7 @@ def array_of(part):
     part = [v._data if isinstance(v, Tensor) else v for v in part]
     batched = next((v for v in part if type(v) is Batched), None)
     if batched is not None:
-        like = bottom(batched)
+        like = innermost_array(batched)
         return BATCHED.stack(
             [full_beside(like, (), "int64", v) if isinstance(v, int) else v for v in part]
         )

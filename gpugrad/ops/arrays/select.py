@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gpugrad.autodiff.batched import behind
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
@@ -44,7 +44,7 @@ def _compress_batch(xp, batched, condition, x, *, axis):
         refuse_vmap("compress", _MASK_INSTEAD)(xp, batched)
     if axis is None:
         x, axis = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), 0
-    return xp.compress(condition, x, behind(axis, x.ndim - 1))
+    return xp.compress(condition, x, batch_axis_of(axis, x.ndim - 1))
 
 
 _CHOICE = np.array([True, False, True])

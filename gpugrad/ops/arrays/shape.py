@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import behind
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
@@ -49,7 +49,7 @@ def _reshape_batch(xp, batched, x, *, shape, copy):
 
 def _expand_dims_batch(xp, batched, x, *, axis):
     more = len(axis) if isinstance(axis, (tuple, list)) else 1
-    return xp.expand_dims(x, axis=behind(axis, x.ndim - 1 + more))
+    return xp.expand_dims(x, axis=batch_axis_of(axis, x.ndim - 1 + more))
 
 
 @moves(
@@ -147,7 +147,7 @@ def expand_dims(xp, x, /, axis=0):
 def _squeeze_batch(xp, batched, x, *, axis):
     if axis is None:
         axis = tuple(k for k in range(x.ndim - 1) if x.shape[k + 1] == 1)
-    return xp.squeeze(x, axis=behind(axis, x.ndim - 1))
+    return xp.squeeze(x, axis=batch_axis_of(axis, x.ndim - 1))
 
 
 @moves(
@@ -187,7 +187,7 @@ def _permute_dims_vjp(xp, g, axes):
 
 
 def _permute_dims_batch(xp, batched, x, *, axes):
-    return xp.permute_dims(x, (0, *behind(tuple(axes), x.ndim - 1)))
+    return xp.permute_dims(x, (0, *batch_axis_of(tuple(axes), x.ndim - 1)))
 
 
 @moves(
@@ -247,11 +247,11 @@ def matrix_transpose(xp, x, /):
 
 
 def _moveaxis_batch(xp, batched, x, *, source, destination):
-    return xp.moveaxis(x, behind(source, x.ndim - 1), behind(destination, x.ndim - 1))
+    return xp.moveaxis(x, batch_axis_of(source, x.ndim - 1), batch_axis_of(destination, x.ndim - 1))
 
 
 def _swapaxes_batch(xp, batched, x, *, axis1, axis2):
-    return xp.swapaxes(x, behind(axis1, x.ndim - 1), behind(axis2, x.ndim - 1))
+    return xp.swapaxes(x, batch_axis_of(axis1, x.ndim - 1), batch_axis_of(axis2, x.ndim - 1))
 
 
 @moves(

@@ -12,8 +12,6 @@ from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.registry.record import op
 
-# ---- arguments ---------------------------------------------------------------------------
-
 ADJOINT_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 """The `norm` with which the transform in the other direction is the adjoint."""
 
@@ -93,9 +91,6 @@ def wide(name, kinds, x):
             f"{name}: {x.dtype} is not transformed. Take gg.real(x), or astype(x, 'float64')."
         )
     return x.astype(np.float64) if x.dtype.kind in "biu" else x
-
-
-# ---- the primitive -----------------------------------------------------------------------
 
 
 def _fft_c2c_vjp(xp, g, x_dtype, axes, norm, inverse):

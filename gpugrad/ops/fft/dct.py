@@ -182,9 +182,6 @@ def _real_transform(xp, x, sine, variant, axis, norm, orthogonalize):
     return xp.lib.moveaxis(_by_fft(xp, lines, sine, variant, norm, orthogonalize), -1, axis)
 
 
-# ---- the named transforms ----------------------------------------------------------------
-
-
 def _need_type(name, type):
     if type not in _INVERSE:
         raise ArgumentError(f"{name}: no type {type!r}; 1, 2, 3 or 4.")

@@ -1,7 +1,7 @@
-"""What the singular values decide: pseudoinverse, least squares, rank, condition.
+"""Ops on singular values: pseudoinverse, least squares, rank, condition number.
 
 Formula: G. Golub and V. Pereyra, SIAM J. Numer. Anal. 10 (1973) 413: the derivative of the
-pseudoinverse where the rank stays the same.
+pseudoinverse at constant rank.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ import numpy as np
 from gpugrad.autodiff.batched import aligned
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped, uniform
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
 from gpugrad.ops.arrays.shape import need_matrices
-from gpugrad.ops.linalg.solve import as_inexact
+from gpugrad.ops.linalg.solve import NO_MATRIX, as_inexact
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
-
-_NO_MATRIX: tuple[Any, ...] = ([np.ones(3)], {}, ShapeError, r"\(3,\)")
 
 
 def _significant(lib, s, rtol, shape):
@@ -31,11 +29,14 @@ def _significant(lib, s, rtol, shape):
     return s > rtol * s[..., :1]
 
 
+_TOLERANT: dict[str, Any] = {"arrays": ("x", "rtol"), "kinds": "fc", "errors": [NO_MATRIX]}
+
+
 def _rank_batch(name):
-    """How vmap runs an op of matrices and a tolerance for each."""
+    """The vmap rule of an op on matrices with a tolerance for each."""
 
     def batch(xp, batched, x, rtol):
-        if hasattr(rtol, "ndim"):  # as a matrix of one element, so that the stacks are aligned
+        if hasattr(rtol, "ndim"):  # as a matrix of one element, to align the stacks
             x, rtol = aligned(xp, batched, (x, xp.expand_dims(rtol, axis=(-2, -1))))
             rtol = xp.squeeze(rtol, (-2, -1))
         return getattr(xp, name)(x, rtol)
@@ -58,16 +59,14 @@ def _pinv_ref(x, rtol=None):
 
 
 @op(
-    vjp=[_pinv_vjp, None],
-    arrays=("x", "rtol"),
-    kinds="fc",
+    [_pinv_vjp, None],
     ref=_pinv_ref,
     samples=shaped([(3, 3)], [(3, 2)], [(2, 3)], [(2, 3, 2)], [(0, 2, 2)], [(2, 0)]),
     batch=_rank_batch("pinv"),
-    errors=[_NO_MATRIX],
+    **_TOLERANT,
 )
 def pinv(xp, x, /, rtol=None):
-    """Pseudoinverse of matrices, by Moore and Penrose: the inverse where there is one.
+    """Moore-Penrose pseudoinverse of matrices: the inverse where there is one.
 
     Args:
         x: array of shape (..., m, n).
@@ -75,7 +74,7 @@ def pinv(xp, x, /, rtol=None):
             of the shape of the stack. None: the larger of m and n times the dtype's epsilon.
 
     Returns:
-        Tensor of shape (..., n, m). The gradient is that of matrices of the same rank.
+        Tensor of shape (..., n, m). The gradient is the one at constant rank.
 
     >>> print(gg.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]))
     [[0.5 0. ]
@@ -147,19 +146,17 @@ def _rank_samples(rng):
 
 
 def _rank_ref(x, rtol=None):
-    if not x.size:  # which NumPy before 2.4 refuses
+    if not x.size:  # NumPy before 2.4 refuses it
         return np.zeros(x.shape[:-2], np.int64)
     return np.linalg.matrix_rank(x, rtol=rtol)
 
 
 @op(
     differentiable=False,
-    arrays=("x", "rtol"),
-    kinds="fc",
     samples=_rank_samples,
     ref=_rank_ref,
     batch=_rank_batch("matrix_rank"),
-    errors=[_NO_MATRIX],
+    **_TOLERANT,
 )
 def matrix_rank(xp, x, /, rtol=None):
     """How many singular values of matrices are not 0. Its gradient is None.
@@ -179,26 +176,18 @@ def matrix_rank(xp, x, /, rtol=None):
     return xp.add_reduce(_significant(xp.lib, s, rtol, x.shape), axis=-1, dtype=np.int64)
 
 
-def _cond_samples(rng):
-    for p, shape in (
-        (None, (3, 3)),
-        (2, (2, 3)),
-        (-2, (2, 3, 2)),
-        (1, (2, 2)),
-        ("fro", (2, 2, 2)),
-        (-np.inf, (3, 3)),
-    ):
-        yield [uniform(rng, *shape)], {} if p is None else {"p": p}
+_COND = ((2, (2, 3)), (-2, (2, 3, 2)), (1, (2, 2)), ("fro", (2, 2, 2)), (-np.inf, (3, 3)))
 
 
 @op(
     kinds="fc",
     ref=lambda x, p=None: np.linalg.cond(x, p).real,
-    samples=_cond_samples,
+    samples=shaped([(3, 3)], *(([shape], {"p": p}) for p, shape in _COND)),
     errors=[
-        _NO_MATRIX,
+        NO_MATRIX,
         ([np.ones((2, 3))], {"p": 1}, ShapeError, r"square.*\(2, 3\)"),
         ([np.eye(2)], {"p": 3}, ArgumentError, "ord=3"),
+        ([np.zeros((2, 2))], {"p": 1}, SingularMatrixError, "[Ss]ingular"),
     ],
 )
 def cond(xp, x, /, p=None):

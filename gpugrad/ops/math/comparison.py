@@ -86,7 +86,6 @@ maximum = elementwise(
     example=("[1.0, 3.0], 2.0", "[2. 3.]"),
     cost=0,
 )
-
 minimum = elementwise(
     "minimum(x, y)",
     d=[lambda xp, x, y: x <= y, lambda xp, x, y: xp.logical_not(x <= y)],

@@ -165,7 +165,7 @@ def _numpy_running(name, of, what, result):
         x = xp.reshape(x, (x.size,)) if axis is None else x
         return getattr(xp, of)(x, axis=0 if axis is None else axis, dtype=dtype)
 
-    forward.__doc__ = f"""{what} as NumPy's: `{of}`, of all elements if no axis is given.
+    forward.__doc__ = f"""{what} as NumPy's: `{of}`, of all elements if `axis` is None.
 
     Args:
         axis: int; None for all elements, in row-major order.
@@ -281,8 +281,6 @@ cumulative_logsumexp = _scan(
     ref=lambda x, axis=0: np.log(np.cumsum(np.exp(x), axis)),
     kinds="f",
 )
-
-# ---- recurrence --------------------------------------------------------------------------
 
 
 def _shifted(xp, y, axis, reverse):

@@ -243,7 +243,7 @@ def gradient(
     [ 6.  8. 12. 14.]
     """
     x = tensor(f)
-    if x.dtype.kind in "bu":  # a difference may be negative
+    if x.dtype.kind in "bu":  # unsigned differences would wrap around
         x = TENSOR.astype(x, np.float64)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = [_negative("gradient", x, a) for a in axes]

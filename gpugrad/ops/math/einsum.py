@@ -122,8 +122,8 @@ def _einsum(xp, operands, /, *, subscripts):
     """
     if xp is not NUMPY:
         return _by_products(xp, operands, subscripts)
-    # NumPy's plain loop wins on small arrays (5 us, finding a path alone takes 35 us); BLAS
-    # wins from 64 x 64 on.
+    # NumPy's plain loop wins on small arrays (5 us; finding a path takes 35 us), BLAS from
+    # 64 x 64 on
     many = len(operands) > 2 or max(x.size for x in operands) > 2048
     return _by_numpy(operands, subscripts, many)
 
@@ -131,9 +131,6 @@ def _einsum(xp, operands, /, *, subscripts):
 @functools.partial(through_float32, values=(0,))
 def _by_numpy(operands, subscripts, optimize):
     return np.einsum(subscripts, *operands, optimize=optimize)
-
-
-# ---- as products of matrices -------------------------------------------------------------
 
 
 def _by_products(xp, operands, subscripts):

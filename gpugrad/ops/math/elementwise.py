@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from typing import Any
 
 import numpy as np
 
@@ -112,14 +113,13 @@ def _analytic(signature, doc, d, result, at="[0.0, 1.0]", **more):
     return elementwise(signature, d=[d], kinds="fc", doc=doc, example=(at, result), **more)
 
 
-_POSITIVE = {"singular": True, "domain": (0.5, 3)}
+_POSITIVE: dict[str, Any] = {"singular": True, "domain": (0.5, 3)}
 _NONZERO = ((-2, 2), (0.5, 2))
 _PAIR = "[1.0, 2.0], 10.0"
 
 add = elementwise(
     "add(x, y)", d=[1, 1], kinds="fci", doc="Sum.", example=(_PAIR, "[11. 12.]"), cost=0
 )
-
 subtract = elementwise(
     "subtract(x, y)",
     d=[1, -1],
@@ -128,7 +128,6 @@ subtract = elementwise(
     example=(_PAIR, "[-9. -8.]"),
     cost=0,
 )
-
 multiply = elementwise(
     "multiply(x, y)",
     d=[lambda xp, y: y, lambda xp, x: x],
@@ -161,7 +160,6 @@ divide = elementwise(
     example=("[1.0, 2.0], 4.0", "[0.25 0.5 ]"),
     cost=0,
 )
-
 masked_divide = elementwise(
     "masked_divide(x, y)",
     vjp=[_masked_divide_x, _masked_divide_y],
@@ -186,7 +184,6 @@ floor_divide = elementwise(
     doc="Largest whole number not above the quotient. Its gradient is None.",
     example=("[7.0, -7.0], 2.0", "[ 3. -4.]"),
 )
-
 remainder = elementwise(
     "remainder(x, y)",
     d=[1, lambda xp, x, y: -xp.floor_divide(x, y)],
@@ -195,7 +192,6 @@ remainder = elementwise(
     doc="What is left by `floor_divide`; has the sign of `y`.",
     example=("[7.0, -7.0], 4.0", "[3. 1.]"),
 )
-
 fmod = elementwise(
     "fmod(x, y)",
     d=[1, lambda xp, out, x, y: xp.round((out - x) / y)],
@@ -208,7 +204,6 @@ fmod = elementwise(
 negative = elementwise(
     "negative(x)", d=[-1], kinds="fci", doc="-`x`.", example=("[1.0, -2.0]", "[-1.  2.]"), cost=0
 )
-
 positive = elementwise(
     "positive(x)",
     d=[1],
@@ -288,7 +283,6 @@ rsqrt = _analytic(
     **_POSITIVE,
     cost=0,
 )
-
 cbrt = elementwise(
     "cbrt(x)",
     d=[lambda xp, out: 1 / (3 * out * out)],
@@ -296,7 +290,6 @@ cbrt = elementwise(
     example=("[1.0, 8.0]", "[1. 2.]"),
     **_POSITIVE,
 )
-
 reciprocal = _analytic(
     "reciprocal(x)",
     "1 / x.",
@@ -376,7 +369,7 @@ logaddexp = elementwise(
 
 # ---- trigonometric and hyperbolic --------------------------------------------------------
 
-_INSIDE = {"domain": (-0.8, 0.8), "singular": True}
+_INSIDE: dict[str, Any] = {"domain": (-0.8, 0.8), "singular": True}
 
 
 def _asin_slope(xp, x):
@@ -406,16 +399,11 @@ tan = _analytic(
     domain=(-1, 1),
 )
 asin = _analytic(
-    "asin(x)",
-    "Inverse sine, in radians.",
-    _asin_slope,
-    "[0.        1.5707964]",
-    forward="arcsin",
-    **_INSIDE,
+    "asin(x)", "Arcsine, in radians.", _asin_slope, "1.5707964", "1.0", forward="arcsin", **_INSIDE
 )
 acos = _analytic(
     "acos(x)",
-    "Inverse cosine, in radians.",
+    "Arccosine, in radians.",
     lambda xp, x: -_asin_slope(xp, x),
     "[1.5707964 0.       ]",
     forward="arccos",
@@ -423,7 +411,7 @@ acos = _analytic(
 )
 atan = _analytic(
     "atan(x)",
-    "Inverse tangent, in radians.",
+    "Arctangent, in radians.",
     lambda xp, x: 1 / (1 + x * x),
     "[0.        0.7853982]",
     forward="arctan",
@@ -488,7 +476,6 @@ atanh = _analytic(
 deg2rad = elementwise(
     "deg2rad(x)", d=[math.pi / 180], doc="Degrees as radians.", example=("180.0", "3.1415927")
 )
-
 rad2deg = elementwise(
     "rad2deg(x)", d=[180 / math.pi], doc="Radians as degrees.", example=("3.1415927", "180.0")
 )
@@ -525,7 +512,6 @@ real = elementwise(
     example=("1 + 2j", "1.0"),
     captures=True,
 )
-
 imag = elementwise(
     "imag(x)",
     kinds="fc",
@@ -536,7 +522,6 @@ imag = elementwise(
     doc="Imaginary part.",
     example=("1 + 2j", "2.0"),
 )
-
 conj = elementwise(
     "conj(x)",
     vjp=[lambda xp, g: xp.conj(g)],

@@ -13,8 +13,6 @@ from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.registry.record import op
 
-# ---- counts of integers ------------------------------------------------------------------
-
 
 def _bincount_batch(xp, batched, x, weights, *, minlength):
     """All examples at once: each counts into its own stretch of one result."""
@@ -262,9 +260,8 @@ def _edges_of(name: str, x: Tensor, bins: Any, range: Any) -> Tensor:
     if isinstance(bins, str):
         raise ArgumentError(f"{name}: bins={bins!r}: give a number of bins, or their edges.")
     edges = tensor(bins)
-    known = (
-        edges._data if isinstance(bins, Tensor) else edges.numpy()
-    )  # reading a GPU's edges would synchronize
+    # reading the edges of a Tensor from a GPU would synchronize
+    known = edges._data if isinstance(bins, Tensor) else edges.numpy()
     if type(known) is np.ndarray and known.ndim and (known[1:] < known[:-1]).any():
         raise ArgumentError(f"{name}: the edges in bins must be in ascending order.")
     return edges

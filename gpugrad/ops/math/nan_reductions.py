@@ -13,9 +13,10 @@ import numpy as np
 
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.samples import calls, uniform
-from gpugrad.errors import AxisError, ShapeError
+from gpugrad.errors import AxisError
 from gpugrad.ops._axes import expand
 from gpugrad.ops.math.cumulative import REAL_DTYPE, running_doc
+from gpugrad.ops.math.reduction import EMPTY, NO_AXIS
 from gpugrad.registry.record import op
 
 
@@ -33,9 +34,7 @@ _EVERY = calls(
     lambda rng: [uniform(rng)],
     lambda rng: ([uniform(rng, 0, 2)], {"axis": 1}),
 )
-_NO_AXIS: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
-_EMPTY: list[Any] = [*_NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
-_FLOATS: dict[str, Any] = {"keeps_half": True, "kinds": "fc", "errors": [*_NO_AXIS, REAL_DTYPE]}
+_FLOATS: dict[str, Any] = {"keeps_half": True, "kinds": "fc", "errors": [*NO_AXIS, REAL_DTYPE]}
 
 
 def _three(last):
@@ -248,8 +247,8 @@ def _nan_extreme(name, which, of, beyond, result):
     >>> print(gg.{name}([1.0, float("nan"), 2.0]))
     {result}
     """
-    ref, more = quiet(name), {"kinds": "fc", "samples": _EVERY, "errors": _EMPTY}
-    return op([_extreme_vjp], name=name, batch=batch, ref=ref, captures=True, **more)(extreme)
+    ref, more = quiet(name), {"kinds": "fc", "samples": _EVERY, "errors": EMPTY}
+    return op([_extreme_vjp], name=name, batch=batch, captures=True, ref=ref, **more)(extreme)
 
 
 nanmax = _nan_extreme("nanmax", "Largest", "max", -np.inf, "2.0")
@@ -285,7 +284,7 @@ def _nan_index(name, which, of, result):
     >>> print(gg.{name}([1.0, float("nan"), 2.0]))
     {result}
     """
-    return op(name=name, samples=_three({"keepdims": True}), errors=_EMPTY)(index)
+    return op(name=name, samples=_three({"keepdims": True}), errors=EMPTY)(index)
 
 
 nanargmax = _nan_index("nanargmax", "largest", "nanmax", 2)

@@ -26,8 +26,6 @@ def _step(signature, doc, example, kinds="fi", **more):
     )
 
 
-# ---- larger, smaller, between -----------------------------------------------------------
-
 fabs = elementwise(
     "fabs(x)",
     d=[lambda xp, x: xp.sign(x)],
@@ -339,8 +337,6 @@ def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     return xp.lib.isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=equal_nan)
 
 
-# ---- integers ----------------------------------------------------------------------------
-
 _TWO: dict[str, Any] = {"kinds": "i", "samples": integers(2, -30, 31)}
 
 gcd = _step("gcd(x, y)", "Greatest common divisor of integers.", ("[12, 7], 18", "[6 1]"), **_TWO)
@@ -352,8 +348,6 @@ bitwise_count = _step(
     kinds="i",
     samples=integers(1, -30, 31),
 )
-
-# ---- another dtype -----------------------------------------------------------------------
 
 
 @saying_where
@@ -405,9 +399,6 @@ def real_if_close(x, /, tol=100):
     limit = tol * np.finfo(x.dtype).eps if tol > 1 else tol
     close = TENSOR.all(TENSOR.less(TENSOR.abs(TENSOR.imag(x)), float(limit)))
     return TENSOR.real(x) if close else x
-
-
-# ---- the angle of a complex number -------------------------------------------------------
 
 
 def _angle_vjp(xp, g, x, deg):

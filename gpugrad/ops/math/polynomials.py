@@ -1,10 +1,11 @@
-"""NumPy's polynomials: vectors of coefficients, that of the highest power first.
+"""NumPy's polynomials: vectors of coefficients, highest power first.
 
-`polyval` and `polyder` are in `signal`. Leading zeros stay: lengths do not depend on values.
+Leading zeros stay: the length of a result does not depend on values.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -26,6 +27,68 @@ def _vectors(name, *values):
             raise ShapeError(f"{name}: coefficients have one axis; a shape is {tuple(shape)}.")
 
 
+@op(
+    kinds="fci",
+    samples=shaped([(3,), (2, 3)], [(4,), ()], [(1,), (2,)], [(0,), (2,)]),
+    errors=[([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"polyval: .*\(2, 2\)")],
+)
+def polyval(xp, p, x, /):
+    """Value of a polynomial at `x`, by Horner's scheme.
+
+    Args:
+        p: array of shape (n,): its coefficients, highest power first.
+        x: array of any shape, or a number.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    >>> print(gg.polyval([1.0, 0.0, 2.0], [1.0, 2.0]))
+    [3. 6.]
+    """
+    _vectors("polyval", p)
+    if not p.size:
+        return x * 0
+    y = xp.getitem(p, index=(0,))
+    if p.size == 1:  # with the shape and dtype of a longer one
+        return x * 0 + y
+    for k in range(1, p.size):
+        y = y * x + xp.getitem(p, index=(k,))
+    return y
+
+
+@op(
+    kinds="fci",
+    ref=lambda p, m=1: np.polyder(p, m),
+    samples=shaped([(4,)], ([(4,)], {"m": 2}), [(1,)], ([(3,)], {"m": 0})),
+    errors=[
+        ([np.ones((2, 2))], {}, ShapeError, r"\(2, 2\)"),
+        ([np.ones(2)], {"m": -1}, ArgumentError, "polyder: .*m=-1"),
+    ],
+)
+def polyder(xp, p, /, m=1):
+    """Coefficients of a derivative of a polynomial.
+
+    Args:
+        p: array of shape (n,): coefficients, highest power first.
+        m: how many times to differentiate.
+
+    Returns:
+        Tensor of shape (max(n - m, 0),).
+
+    >>> print(gg.polyder([1.0, 5.0, 2.0]))
+    [2. 5.]
+    """
+    _vectors("polyder", p)
+    if m < 0:
+        raise ArgumentError(f"polyder: m must not be negative, got m={m}.")
+    n = max(p.size - m, 0)
+    kept = xp.getitem(p, index=(slice(n),))
+    if not n or not m:
+        return kept
+    powers = [math.perm(p.size - 1 - k, m) for k in range(n)]
+    return xp.stack([powers[k] * xp.getitem(kept, index=(k,)) for k in range(n)])
+
+
 def _in_front(xp, x, n):
     """`x` with zeros in front, n long."""
     return x if x.size == n else xp.pad(x, (n - x.size, 0))
@@ -40,7 +103,7 @@ def _polynomial_sum(name, combine, what, result):
     total.__doc__ = f"""Coefficients of a {what} of polynomials.
 
     Args:
-        x1, x2: arrays of one axis: coefficients, that of the highest power first.
+        x1, x2: arrays of one axis: coefficients, highest power first.
 
     Returns:
         Tensor, as long as the longer one.
@@ -60,7 +123,7 @@ def polymul(xp, x1, x2, /):
     """Coefficients of a product of polynomials.
 
     Args:
-        x1, x2: arrays of one axis: coefficients, that of the highest power first.
+        x1, x2: arrays of one axis: coefficients, highest power first.
 
     Returns:
         Tensor of shape (x1.size + x2.size - 1,).
@@ -82,7 +145,7 @@ def polydiv(xp, u, v, /):
     """Quotient and remainder of polynomials, by long division.
 
     Args:
-        u: array of one axis: coefficients of the dividend, that of the highest power first.
+        u: array of one axis: coefficients of the dividend, highest power first.
         v: array of one axis: coefficients of the divisor; the first is not 0.
 
     Returns:
@@ -126,7 +189,7 @@ def polyint(xp, p, /, m=1, k=None):
     """Coefficients of an antiderivative of a polynomial.
 
     Args:
-        p: array of one axis: coefficients, that of the highest power first.
+        p: array of one axis: coefficients, highest power first.
         m: how many times to integrate.
         k: the constants, a number for each time, or one for all; None is 0.
 
@@ -160,14 +223,14 @@ def poly(xp, x, /):
         x: array of one axis, not empty: the roots.
 
     Returns:
-        Tensor of shape (x.size + 1,), the coefficient of the highest power first.
+        Tensor of shape (x.size + 1,), highest power first.
 
     >>> print(gg.poly([1.0, 2.0]))
     [ 1. -3.  2.]
     """
     _vectors("poly", x)
     if not x.size:
-        raise ShapeError("poly: no roots are given, their shape is (0,).")
+        raise ShapeError("poly: at least one root is needed, the shape is (0,).")
     x = xp.astype(x, np.float64) if x.dtype.kind in "biu" else x
     factors = [
         xp.pad(-xp.getitem(x, index=slice(k, k + 1)), (1, 0), constant_values=1.0)
@@ -201,7 +264,7 @@ def polyfit(xp, x, y, /, deg):
         deg: degree of the polynomial; m > deg points determine it.
 
     Returns:
-        Tensor of shape (deg + 1,), or (deg + 1, k): the coefficient of the highest power first.
+        Tensor of shape (deg + 1,), or (deg + 1, k): highest power first.
 
     >>> print(gg.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1))
     [2. 1.]
@@ -235,7 +298,7 @@ def roots(xp, p, /):
     """Roots of a polynomial: the eigenvalues of its companion matrix.
 
     Args:
-        p: array of one axis: coefficients, that of the highest power first, which is not 0.
+        p: array of one axis: coefficients, highest power first, which is not 0.
 
     Returns:
         Complex Tensor of shape (p.size - 1,). Where roots are equal there is no gradient.

@@ -39,8 +39,6 @@ def _need_arrays(name, *values):
 _LENGTHS: tuple[Any, ...] = ([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")
 _PRODUCT: dict[str, Any] = {"keeps_half": True, "kinds": "fci"}
 
-# ---- matrices ----------------------------------------------------------------------------
-
 
 def _to_x1(xp, how, g, x1_shape, x2):
     matmul, multiply = how(xp)
@@ -89,6 +87,13 @@ def _masking(xp):
     return matmul, xp.masked_multiply
 
 
+def _matmul_rules(how):
+    return [
+        lambda xp, g, x1_shape, x2: _to_x1(xp, how, g, x1_shape, x2),
+        lambda xp, g, x1, x2_shape: _to_x2(xp, how, g, x1, x2_shape),
+    ]
+
+
 def _matmul_batch(xp, batched, x1, x2):
     rank1, rank2 = x1.ndim - batched[0], x2.ndim - batched[1]
     if rank1 == rank2 == 1:
@@ -107,14 +112,7 @@ def _matmul_batch(xp, batched, x1, x2):
 
 
 @op(
-    vjp=[
-        lambda xp, g, x1_shape, x2: _to_x1(xp, _plain, g, x1_shape, x2),
-        lambda xp, g, x1, x2_shape: _to_x2(xp, _plain, g, x1, x2_shape),
-    ],
-    masked=[
-        lambda xp, g, x1_shape, x2: _to_x1(xp, _masking, g, x1_shape, x2),
-        lambda xp, g, x1, x2_shape: _to_x2(xp, _masking, g, x1, x2_shape),
-    ],
+    _matmul_rules(_plain), masked=_matmul_rules(_masking),
     linear="each", batch=_matmul_batch, cuda=cublaslt.matmul, kinds="fci",
     ref=lambda x1, x2: x1 @ x2,
     samples=shaped(
@@ -148,12 +146,16 @@ def matmul(xp, x1, x2, /):
     return xp.lib.matmul(x1, x2)
 
 
-def _vecdot_x1(xp, multiply, g, x1_shape, x2, axis):
-    return xp.sum_to(multiply(xp.expand_dims(conjugate(xp, g), axis=axis), x2), x1_shape)
+def _vecdot_rules(multiply):
+    def by_x1(xp, g, x1_shape, x2, axis):
+        g = xp.expand_dims(conjugate(xp, g), axis=axis)
+        return xp.sum_to(getattr(xp, multiply)(g, x2), x1_shape)
 
+    def by_x2(xp, g, x1, x2_shape, axis):
+        g = xp.expand_dims(g, axis=axis)
+        return xp.sum_to(getattr(xp, multiply)(g, x1), x2_shape)
 
-def _vecdot_x2(xp, multiply, g, x1, x2_shape, axis):
-    return xp.sum_to(multiply(xp.expand_dims(g, axis=axis), x1), x2_shape)
+    return [by_x1, by_x2]
 
 
 def _vecdot_batch(xp, batched, x1, x2, *, axis):
@@ -162,22 +164,23 @@ def _vecdot_batch(xp, batched, x1, x2, *, axis):
 
 
 @op(
-    vjp=[
-        lambda xp, g, x1_shape, x2, axis: _vecdot_x1(xp, xp.multiply, g, x1_shape, x2, axis),
-        lambda xp, g, x1, x2_shape, axis: _vecdot_x2(xp, xp.multiply, g, x1, x2_shape, axis),
-    ],
-    masked=[
-        lambda xp, g, x1_shape, x2, axis: _vecdot_x1(xp, xp.masked_multiply, g, x1_shape, x2, axis),
-        lambda xp, g, x1, x2_shape, axis: _vecdot_x2(xp, xp.masked_multiply, g, x1, x2_shape, axis),
-    ],
-    linear="each", batch=_vecdot_batch, kinds="fci",
+    _vecdot_rules("multiply"),
+    masked=_vecdot_rules("masked_multiply"),
+    linear="each",
+    batch=_vecdot_batch,
+    kinds="fci",
     ref=lambda x1, x2, axis=-1: np.sum(np.conj(x1) * x2, axis=axis),
     samples=shaped(
-        [(3,), (3,)], [(2, 3), (3,)], [(2, 1, 3), (4, 3)], ([(2, 3), (2, 3)], {"axis": 0}),
-        [(0,), (0,)], ([(2, 3), (2, 1)], {"axis": -2}),
+        [(3,), (3,)],
+        [(2, 3), (3,)],
+        [(2, 1, 3), (4, 3)],
+        ([(2, 3), (2, 3)], {"axis": 0}),
+        [(0,), (0,)],
+        ([(2, 3), (2, 1)], {"axis": -2}),
     ),
     errors=[_LENGTHS, ([np.ones((2, 3)), np.ones(3)], {"axis": 0}, AxisError, "from the end")],
-captures=captures_products)  # fmt: skip
+    captures=captures_products,
+)
 def vecdot(xp, x1, x2, /, axis=-1):
     """Sum of conj(x1) * x2 along an axis.
 

@@ -13,8 +13,6 @@ from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.ops.math.nan_reductions import quiet
 from gpugrad.registry.record import op
 
-# ---- elements by rank --------------------------------------------------------------------
-
 
 def _order_statistics_vjp(xp, g, out, x, ranks):
     """Equal elements share the gradient of their rank: one pass for each rank, and no sort."""
@@ -85,16 +83,9 @@ _PLOTTING = {  # (alpha, beta) of Hyndman and Fan, "Sample quantiles", Am. Stat.
 }
 _OF_THE_SAMPLE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 METHODS = (
-    "inverted_cdf",
-    "averaged_inverted_cdf",
-    "closest_observation",
-    *_PLOTTING,
-    "linear",
-    "lower",
-    "higher",
-    "midpoint",
-    "nearest",
-)
+    "inverted_cdf", "averaged_inverted_cdf", "closest_observation", *_PLOTTING, "linear",
+    "lower", "higher", "midpoint", "nearest",
+)  # fmt: skip
 
 
 def _position(floor, where, n, q, method):
@@ -265,14 +256,16 @@ def _level_errors(scale) -> list[Any]:
     ]
 
 
-def _by_level(name, what, nan, returns, example, scale=1):
-    """A quantile or percentile; with `nan`, of the elements that are not NaN."""
+def _by_level(name, what, example):
+    """Declare a quantile or percentile; one of a nan name is of the elements that are not NaN."""
+    nan, scale = name.startswith("nan"), 100 if "percent" in name else 1
     compute = _nanquantile if nan else _quantile
 
     def forward(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
         shape, levels = _levels(name, x, q, method, scale)
         return compute(xp, name, x, shape, levels, axis, method, keepdims)
 
+    returns = " Of equal elements one gets the gradient." if nan else ""
     forward.__doc__ = f"""{what}
 
     Args:
@@ -282,7 +275,8 @@ def _by_level(name, what, nan, returns, example, scale=1):
             ``"linear"``, ``"lower"``, ``"higher"``, ``"nearest"``, ``"midpoint"``.
 
     Returns:
-        Tensor: the axes of `q`, then those of `x` without the reduced ones; {returns}
+        Tensor: the axes of `q`, then those of `x` without the reduced ones; NaN where
+        {"all elements are" if nan else "an element is"} NaN.{returns}
 
     >>> print(gg.{name}({example[0]}))
     {example[1]}
@@ -293,45 +287,36 @@ def _by_level(name, what, nan, returns, example, scale=1):
     return op(name=name, kinds=kinds, samples=samples, ref=ref, errors=errors)(forward)
 
 
-_NAN_IF_ANY = "NaN where there is\n        a NaN."
-_NAN_IF_ALL = "NaN where there is\n        nothing else. Of equal elements one gets the gradient."
-
 quantile = _by_level(
     "quantile",
     """Quantiles along axes: what a share `q` of the elements does not exceed.
 
     The gradient goes to the two neighbours of the quantile by their weights; elements that are
     equal share it.""",
-    False,
-    _NAN_IF_ANY,
     ("[1.0, 2.0, 4.0, 8.0], [0.5, 0.75]", "[3. 5.]"),
 )
 percentile = _by_level(
     "percentile",
     "Percentiles along axes: `quantile` with levels from 0 to 100.",
-    False,
-    _NAN_IF_ANY,
     ("[1.0, 2.0, 4.0], 50", "2.0"),
-    100,
 )
 nanquantile = _by_level(
     "nanquantile",
     "Quantiles along axes of what is not NaN; gradients of NaNs are 0.",
-    True,
-    _NAN_IF_ALL,
     ("[1.0, np.nan, 2.0, 4.0], 0.5", "2.0"),
 )
 nanpercentile = _by_level(
     "nanpercentile",
     "Percentiles along axes of what is not NaN: `nanquantile` with levels from 0 to 100.",
-    True,
-    _NAN_IF_ALL,
     ("[1.0, np.nan, 2.0, 4.0], 50", "2.0"),
-    100,
 )
 
 
-def _median(name, compute, what, returns, example, **more):
+def _median(name, what, example, **more):
+    compute, which = _nanquantile, "all elements are"
+    if not name.startswith("nan"):
+        compute, which = _quantile, "an element is"
+
     def forward(xp, x, /, axis=None, *, keepdims=False):
         middle = compute(xp, name, x, (), [0.5], axis, "linear", keepdims)
         return middle * 1.0 if x.dtype.kind in "biu" else middle
@@ -342,7 +327,7 @@ def _median(name, compute, what, returns, example, **more):
         x: array, not empty along the axes; integers give float64.
 
     Returns:
-        Tensor without the reduced axes; {returns}.
+        Tensor without the reduced axes; NaN where {which} NaN.
 
     >>> print(gg.{name}({example}))
     3.0
@@ -352,20 +337,16 @@ def _median(name, compute, what, returns, example, **more):
 
 median = _median(
     "median",
-    _quantile,
     """Middle element along axes, or the mean of the two in the middle.
 
     Elements that are equal to it share its gradient.""",
-    "NaN where there is a NaN",
     "[4.0, 1.0, 2.0, 8.0]",
     kinds="fi",
     samples=_MEDIANS,
 )
 nanmedian = _median(
     "nanmedian",
-    _nanquantile,
     "Median along axes of what is not NaN; gradients of NaNs are 0.",
-    "NaN where there is nothing else",
     "[4.0, np.nan, 2.0]",
     samples=_with_nan(_MEDIANS),
     ref=quiet("nanmedian"),

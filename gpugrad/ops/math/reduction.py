@@ -15,8 +15,8 @@ from gpugrad.registry.record import op
 
 _KEPT = {"axis": (-1, 1), "keepdims": True}
 _EVERY = along_axis({"axis": None}, {"axis": (0, 2)}, _KEPT, {"axis": ()})
-_NO_AXIS: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
-_EMPTY = [*_NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
+NO_AXIS: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
+EMPTY = [*NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
 
 
 def _reducing(name):
@@ -36,7 +36,7 @@ _TOTALS: dict[str, Any] = {
     "samples": along_axis(
         {"axis": None}, {"axis": (0, 2), "dtype": np.complex128}, _KEPT, {"axis": ()}
     ),
-    "errors": [*_NO_AXIS, REAL_DTYPE],
+    "errors": [*NO_AXIS, REAL_DTYPE],
 }
 
 
@@ -129,7 +129,7 @@ def _mean_vjp(xp, g, x_shape, axis, keepdims):
     linear=True,
     kinds="fc",
     samples=_EVERY,
-    errors=_NO_AXIS,
+    errors=NO_AXIS,
     batch=_reducing("mean"),
     captures=True,
     reduces="mean",
@@ -162,23 +162,6 @@ def _freedom(shape, axis, correction, ddof):
     return max(count(shape, axis) - (correction if ddof is None else ddof), 0)
 
 
-def _std_slope(xp, out, x, axis, correction, ddof):
-    """(x - mean) / (n std); 0 where all are equal (there it is 0 / 0), NaN where the std is."""
-    n = _freedom(x.shape, axis, correction, ddof)
-    d = x - xp.mean(x, axis=axis, keepdims=True)
-    return xp.masked_divide(d, out * n) if n else d * float("nan")
-
-
-def _std_vjp(xp, g, out, x, axis, correction, keepdims, ddof):
-    g, out = (expand(xp, v, x.shape, axis, keepdims) for v in (g, out))
-    return g * _std_slope(xp, out, x, axis, correction, ddof)
-
-
-def _std_masked(xp, g, out, x, axis, correction, keepdims, ddof):
-    g, out = (expand(xp, v, x.shape, axis, keepdims) for v in (g, out))
-    return xp.masked_multiply(g, _std_slope(xp, out, x, axis, correction, ddof))
-
-
 def _spread(name, forward, what, **more):
     """Variance or standard deviation, from ``forward(xp, x, axis, correction, keepdims, ddof)``."""
 
@@ -198,7 +181,7 @@ def _spread(name, forward, what, **more):
     """
     keywords = {"axis": None}, {"axis": (0, 2), "keepdims": True}, {"axis": 1, "correction": 1}
     samples = along_axis(*keywords)
-    return op(name=name, samples=samples, ref=reference, errors=_NO_AXIS, **more)(spread)
+    return op(name=name, samples=samples, ref=reference, errors=NO_AXIS, **more)(spread)
 
 
 def _var(xp, x, axis, correction, keepdims, ddof):
@@ -267,7 +250,7 @@ def _extreme(name, which, result):
     >>> print(gg.{name}([[1.0, 2.0], [3.0, 0.0]], axis=1))
     {result}
     """
-    more = {"kinds": "fci", "samples": _EVERY, "errors": _EMPTY, "batch": _reducing(name)}
+    more = {"kinds": "fci", "samples": _EVERY, "errors": EMPTY, "batch": _reducing(name)}
     return op([_extreme_vjp], name=name, captures=True, reduces=name, **more)(extreme)
 
 
@@ -283,7 +266,7 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
 @op(
     [_logsumexp_vjp],
     ref="scipy.special.logsumexp",
-    errors=_NO_AXIS,
+    errors=NO_AXIS,
     batch=_reducing("logsumexp"),
     cuda=kernels.logsumexp,
     samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
@@ -309,9 +292,6 @@ def logsumexp(xp, x, /, axis=None, *, keepdims=False):
         nothing, largest, lib.log(lib.where(nothing, lib.ones_like(total), total)) + shift
     )
     return out if keepdims else out.reshape(reduced(x.shape, axis))
-
-
-# ---- without a gradient -----------------------------------------------------------------
 
 
 def _index(name, which, result):
@@ -340,7 +320,7 @@ def _index(name, which, result):
     >>> print(gg.{name}([1.0, 3.0, 2.0]))
     {result}
     """
-    more = {"kinds": "fi", "samples": along_axis({"axis": 1, "keepdims": True}), "errors": _EMPTY}
+    more = {"kinds": "fi", "samples": along_axis({"axis": 1, "keepdims": True}), "errors": EMPTY}
     return op(name=name, differentiable=False, batch=batch, captures=True, **more)(index)
 
 
@@ -360,7 +340,7 @@ def _test(name, what, result):
     >>> print(gg.{name}([True, False]))
     {result}
     """
-    more = {"kinds": "fib", "samples": _EVERY, "errors": _NO_AXIS, "batch": _reducing(name)}
+    more = {"kinds": "fib", "samples": _EVERY, "errors": NO_AXIS, "batch": _reducing(name)}
     return op(name=name, differentiable=False, captures=True, **more)(test)
 
 
@@ -371,7 +351,7 @@ all_ = _test("all", "Whether all elements are", False)
 @op(
     differentiable=False,
     kinds="fib",
-    errors=_NO_AXIS,
+    errors=NO_AXIS,
     batch=_reducing("count_nonzero"),
     samples=calls(
         lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: [uniform(rng, 3)]

@@ -1,4 +1,4 @@
-"""Signals sampled along one axis: convolution, interpolation, phases, polynomials."""
+"""Signals sampled along one axis: convolution, interpolation, phases."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
-
-# ---- convolution -------------------------------------------------------------------------
 
 
 def _start(n, m, mode):
@@ -136,9 +134,6 @@ def correlate(xp, x1, x2, /, mode="valid"):
     return _reversed(xp, xp.convolve(x2, _reversed(xp, x1) if x1.ndim else x1, mode=mode))
 
 
-# ---- interpolation -----------------------------------------------------------------------
-
-
 def _sorted_period(xp, x, points, values, period):
     """All points within one period, and one point beyond on both sides."""
     period = abs(period)
@@ -175,7 +170,7 @@ def _interp_samples(rng):
     ],
 )
 def interp(xp, x, points, values, /, left=None, right=None, period=None):
-    """Values at `x` of the piecewise linear function through given points.
+    """Values at `x` of the piecewise linear function through points.
 
     All three arrays get gradients; the one by `x` is the slope of the piece to the right.
 
@@ -219,9 +214,6 @@ def interp(xp, x, points, values, /, left=None, right=None, period=None):
     return xp.where(x < first, below, xp.where(x > last, above, y))
 
 
-# ---- phases ------------------------------------------------------------------------------
-
-
 @op(
     ref=lambda p, discont=None, axis=-1, period=2 * np.pi: np.unwrap(
         p, discont, axis, period=period
@@ -261,70 +253,3 @@ def unwrap(xp, p, /, discont=None, axis=-1, *, period=2 * math.pi):
     least = half if discont is None else discont
     jump = xp.where(xp.abs(step) < least, 0.0, short - step)
     return p + xp.cumulative_sum(jump, axis=axis, include_initial=True)
-
-
-# ---- polynomials -------------------------------------------------------------------------
-
-
-@op(
-    kinds="fci",
-    samples=shaped([(3,), (2, 3)], [(4,), ()], [(1,), (2,)], [(0,), (2,)]),
-    errors=[([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"polyval: .*\(2, 2\)")],
-)
-def polyval(xp, p, x, /):
-    """Value of a polynomial at `x`, by Horner's scheme.
-
-    Args:
-        p: array of shape (n,): its coefficients, that of the highest power first.
-        x: array of any shape, or a number.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    >>> print(gg.polyval([1.0, 0.0, 2.0], [1.0, 2.0]))
-    [3. 6.]
-    """
-    if type(p) in SCALARS or p.ndim != 1:
-        raise ShapeError(f"polyval: p must have one axis, its shape is {getattr(p, 'shape', ())}.")
-    if not p.size:
-        return x * 0
-    y = xp.getitem(p, index=(0,))
-    if p.size == 1:  # with the shape and dtype of a longer one
-        return x * 0 + y
-    for k in range(1, p.size):
-        y = y * x + xp.getitem(p, index=(k,))
-    return y
-
-
-@op(
-    kinds="fci",
-    ref=lambda p, m=1: np.polyder(p, m),
-    samples=shaped([(4,)], ([(4,)], {"m": 2}), [(1,)], ([(3,)], {"m": 0})),
-    errors=[
-        ([np.ones((2, 2))], {}, ShapeError, r"polyder: .*\(2, 2\)"),
-        ([np.ones(2)], {"m": -1}, ArgumentError, "polyder: .*m=-1"),
-    ],
-)
-def polyder(xp, p, /, m=1):
-    """Coefficients of a derivative of a polynomial.
-
-    Args:
-        p: array of shape (n,): coefficients, that of the highest power first.
-        m: how many times to differentiate.
-
-    Returns:
-        Tensor of shape (max(n - m, 0),).
-
-    >>> print(gg.polyder([1.0, 5.0, 2.0]))
-    [2. 5.]
-    """
-    if p.ndim != 1:
-        raise ShapeError(f"polyder: p must have one axis, its shape is {p.shape}.")
-    if m < 0:
-        raise ArgumentError(f"polyder: m must not be negative, got m={m}.")
-    n = max(p.size - m, 0)
-    kept = xp.getitem(p, index=(slice(n),))
-    if not n or not m:
-        return kept
-    powers = [math.perm(p.size - 1 - k, m) for k in range(n)]
-    return xp.stack([powers[k] * xp.getitem(kept, index=(k,)) for k in range(n)])

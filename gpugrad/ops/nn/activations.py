@@ -16,8 +16,6 @@ def _with(*keywords):
     return shaped(*[([s], k) for k in keywords for s in ((3,), (), (0, 2), (2, 3))])
 
 
-# ---- without parameters ------------------------------------------------------------------
-
 relu = elementwise(
     "relu(x)",
     forward=lambda xp, x: xp.lib.maximum(x, 0),
@@ -191,8 +189,6 @@ tanhshrink = elementwise(
     example=("[0.0, 100.0]", "[ 0. 99.]"),
     cost=1,
 )
-
-# ---- with parameters ---------------------------------------------------------------------
 
 
 def _activation(vjp, ref, keywords, wrong=None):

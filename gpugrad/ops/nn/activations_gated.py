@@ -9,8 +9,6 @@ from gpugrad.core.samples import along_axis, shaped
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.registry.record import op
 
-# ---- one half gates the other ------------------------------------------------------------
-
 
 def _halves(xp, name, x, axis):
     """The first and the second half of an array along an axis."""
@@ -91,8 +89,6 @@ reglu = _gated(
     ("[-1.0, 2.0, 4.0, 6.0]", "[ 0. 12.]"),
 )
 
-# ---- learned slopes ------------------------------------------------------------------------
-
 
 def _prelu_ref(x, weight, axis=1):
     if weight.size > 1:
@@ -139,8 +135,6 @@ def prelu(xp, x, weight, /, *, axis=1):
         weight = xp.reshape(weight, (-1, *(1,) * (x.ndim - axis % x.ndim - 1)))
     return xp.where(xp.greater(x, 0), x, x * weight)
 
-
-# ---- along an axis ----------------------------------------------------------------------
 
 _SCORES = along_axis({"axis": 1}, domain=(-5, 5))
 _AXIS_ERRORS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2")]

@@ -82,10 +82,7 @@ def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
 
 
 def check_attention(name, query, key, value, attn_mask, enable_gqa):
-    """Refuse shapes and dtypes that do not fit; return the number of query heads for each key head.
-
-    Keys and values have the same heads.
-    """
+    """Refuse what does not fit; return the number of query heads for each head of keys."""
     shapes = f"query {query.shape}, key {key.shape} and value {value.shape}"
     flat = min(query.ndim, key.ndim, value.ndim) < 2
     if flat or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:

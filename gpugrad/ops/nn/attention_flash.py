@@ -111,10 +111,11 @@ def _samples(rng):
     yield [*heads, *dropped], {"enable_gqa": True, "is_causal": True, "dropout_p": 0.4}
 
 
+_ONES = np.ones((2, 2))
 _ERRORS = [
     ([np.ones((2, 3)), np.ones((2, 2)), np.ones((2, 3))], {}, ShapeError, r"key \(2, 2\)"),
-    ([*[np.ones((2, 2))] * 3, np.ones((2, 2), int)], {}, DTypeError, "attn_mask is int64"),
-    ([*[np.ones((2, 2))] * 2, np.ones((2, 2), "f")], {}, DTypeError, "float64, float64, float32"),
+    ([*[_ONES] * 3, np.ones((2, 2), int)], {}, DTypeError, "attn_mask is int64"),
+    ([*[_ONES] * 2, np.ones((2, 2), "f")], {}, DTypeError, "float64, float64, float32"),
     ([np.ones((3, 2, 2)), *[np.ones((2, 2, 2))] * 2], {"enable_gqa": True}, ShapeError, "3 query"),
 ]
 
@@ -223,13 +224,8 @@ def _grad_ref(g, query, key, value, out, lse, g_lse=0.0, attn_mask=None, stream=
     ref=_grad_ref,
     samples=_grad_samples,
     errors=[
-        ([*[np.ones((2, 2))] * 5, np.ones(2)], {"of": "mask"}, ArgumentError, "of='mask'"),
-        (
-            [np.ones((2, 2)), np.ones((2, 3)), *[np.ones((2, 2))] * 3, np.ones(2)],
-            {"of": "key"},
-            ShapeError,
-            r"query \(2, 3\)",
-        ),
+        ([*[_ONES] * 5, _ONES[0]], {"of": "mask"}, ArgumentError, "of='mask'"),
+        ([_ONES, np.ones((2, 3)), *[_ONES] * 3, _ONES[0]], {"of": "key"}, ShapeError, r"\(2, 3\)"),
     ],
 )
 def flash_attention_grad(

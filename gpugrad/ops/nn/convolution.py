@@ -10,6 +10,7 @@ columns are made block by block, so their memory is bounded; the kernels never m
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -26,8 +27,6 @@ from gpugrad.registry.rules import conjugate
 _BLOCK = 2**21
 """Elements of the columns made at a time on the CPU: 8 MB in float32, which caches still hold."""
 _GPU_BLOCK = 2**26
-
-# ---- where windows lie -------------------------------------------------------------------
 
 
 class _Geometry(NamedTuple):
@@ -108,9 +107,6 @@ def _of_weights(x, g, kernel, stride, padding, dilation, groups):
     return of, _resolve(name, x.shape, of, groups, stride, padding, dilation, g.shape)
 
 
-# ---- the launchers -----------------------------------------------------------------------
-
-
 def _launch(xp, x, w, /, *, stride, padding, dilation, groups):
     geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
     return kernels.convolution(xp, x, w, geometry=geometry, groups=groups)
@@ -132,9 +128,6 @@ def _launch_input_grad(xp, g_, w, /, *, shape, stride, padding, dilation, groups
 def _launch_weight_grad(xp, x, g_, /, *, kernel, stride, padding, dilation, groups):
     of, geometry = _of_weights(x, g_, kernel, stride, padding, dilation, groups)
     return kernels.weight_grad(xp, x, g_, shape=of, geometry=geometry, groups=groups)
-
-
-# ---- the columns -------------------------------------------------------------------------
 
 
 def _blocks(xp, examples, places, column):
@@ -172,9 +165,6 @@ def _as_rows(xp, g, i, r):
 def _flat_weights(w, groups):
     """The weights as (groups, out channels of one, elements of a column)."""
     return w.reshape(groups, w.shape[0] // groups, math.prod(w.shape[1:]))
-
-
-# ---- batches -----------------------------------------------------------------------------
 
 
 def _fold(xp, x, axis, groups=1):
@@ -216,9 +206,6 @@ def _batch_rule(name, first, second, both):
         return _unfold(xp, out, axis, b, groups if inside else 1)
 
     return batch
-
-
-# ---- the three ops -----------------------------------------------------------------------
 
 
 def _windows(stride, padding, dilation, groups):
@@ -298,10 +285,11 @@ def _weight_grad_ref(x, g, *, kernel, groups=1, **more):
     return _transposed(lambda w: _ref(x, w, groups=groups, **more), g, of)
 
 
-@op(
+_linear_in_each = functools.partial(op, linear="each", kinds="fc")
+
+
+@_linear_in_each(
     vjp=[_of_x, _of_w],
-    linear="each",
-    kinds="fc",
     ref=_ref,
     samples=_samples("forward"),
     cuda=_launch,
@@ -362,10 +350,8 @@ def _input_grad_w(xp, g, g_, w_shape, stride, padding, dilation, groups):
     return xp.convolution_weight_grad(g, conjugate(xp, g_), kernel=w_shape[2:], **windows)
 
 
-@op(
+@_linear_in_each(
     vjp=[_input_grad_g, _input_grad_w],
-    linear="each",
-    kinds="fc",
     ref=_input_grad_ref,
     samples=_samples("input"),
     cuda=_launch_input_grad,
@@ -426,10 +412,8 @@ def _weight_grad_g(xp, g, x, stride, padding, dilation, groups):
     return xp.convolution(conjugate(xp, x), g, **_windows(stride, padding, dilation, groups))
 
 
-@op(
+@_linear_in_each(
     vjp=[_weight_grad_x, _weight_grad_g],
-    linear="each",
-    kinds="fc",
     ref=_weight_grad_ref,
     samples=_samples("weight"),
     cuda=_launch_weight_grad,

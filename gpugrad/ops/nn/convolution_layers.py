@@ -39,9 +39,6 @@ def _check_weight(name, n, x, weight, axis, groups, layout):
         )
 
 
-# ---- samples and references --------------------------------------------------------------
-
-
 def _layer_samples(*cases):
     """Each case is the shapes of x, weight and perhaps bias, and keywords."""
     return shaped(*((shapes, keywords) for *shapes, keywords in cases))
@@ -118,8 +115,6 @@ def _wrong(name, n, more):
     ]
 
 
-# ---- convolution -------------------------------------------------------------------------
-
 _layer = functools.partial(spatial, arrays=("x", "weight", "bias"), keeps_half=True, kinds="fc")
 
 
@@ -177,9 +172,6 @@ conv3d = _conv(
     ((1, 1, 2, 2, 3), (2, 1, 2, 1, 2), (2,), {}),
     ((1, 2, 2, 2, 2), (2, 1, 1, 2, 2), {"groups": 2, "padding": (0, 1, 0)}),
 )
-
-
-# ---- transposed convolution --------------------------------------------------------------
 
 
 def _conv_transpose(n, example, *cases):

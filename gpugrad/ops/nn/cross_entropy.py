@@ -17,9 +17,6 @@ from gpugrad.ops.nn.softmax import below_max, exp_of
 from gpugrad.registry.on_arrays import wide
 from gpugrad.registry.record import op
 
-# ---- against probabilities ---------------------------------------------------------------
-
-
 _DENSE_CASES = [((4,), {}), ((2, 3), {"axis": 0}), ((2, 3, 2), {"axis": 1}), ((0, 3), {})]
 
 
@@ -110,9 +107,6 @@ def softmax_cross_entropy_grad(xp, g_, logits, labels, /, axis=-1):
     return xp.expand_dims(g_, axis=axis) * (xp.softmax(logits, axis=axis) * total - labels)
 
 
-# ---- against class numbers ---------------------------------------------------------------
-
-
 def _checked_classes(name, logits, labels, ignore_index, label_smoothing):
     """A mask of the labels that count (None if all do), and the labels with 0 for the others."""
     if labels.dtype.kind not in "iu":
@@ -148,10 +142,8 @@ def _sparse_samples(rng):
     for shape in ((3,), (4, 3), (2, 2, 3), (0, 3)):
         yield [uniform(rng, *shape), np.asarray(rng.integers(0, 3, shape[:-1]))], {}
     yield [uniform(rng, 2, 3), np.array([2, 0])], {"label_smoothing": 0.2}
-    yield (
-        [uniform(rng, 2, 2, 3), np.array([[2, -1], [-1, 0]])],
-        {"ignore_index": -1, "label_smoothing": 0.1},
-    )
+    params = {"ignore_index": -1, "label_smoothing": 0.1}
+    yield [uniform(rng, 2, 2, 3), np.array([[2, -1], [-1, 0]])], params
 
 
 def _smoothed(labels, ignore_index, label_smoothing):

@@ -20,7 +20,8 @@ from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import random as kernels
 from gpugrad.ops.nn.activations import SELU_ALPHA, SELU_SCALE
 from gpugrad.ops.random import philox
-from gpugrad.ops.random.generator import Generator, default_generator
+from gpugrad.ops.random.generator import default_generator
+from gpugrad.ops.random.sampling import Source
 from gpugrad.registry.record import op
 
 
@@ -30,7 +31,7 @@ def check_probability(name: str, argument: str, p: float) -> None:
         raise ArgumentError(f"{name}: {argument}={p!r:.60} must be a probability, from 0 to 1.")
 
 
-def kept(x: Tensor, shape: Any, p: float, generator: Generator | None) -> Tensor:
+def kept(x: Tensor, shape: Any, p: float, generator: Source) -> Tensor:
     """Booleans of a shape, beside `x`, each True with probability 1 - p."""
     draw = (generator or default_generator()).uniform(tuple(shape), device=x.device)
     return TENSOR.greater_equal(draw, p)
@@ -44,12 +45,7 @@ def _floating(name: str, x: Any) -> Tensor:
 
 
 def dropout(
-    x: Any,
-    p: float = 0.5,
-    *,
-    training: bool = True,
-    noise_shape: Any = None,
-    generator: Generator | None = None,
+    x: Any, p: float = 0.5, *, training: bool = True, noise_shape=None, generator: Source = None
 ) -> Tensor:
     """Set elements to 0 with probability `p`, and multiply the others by 1 / (1 - p).
 
@@ -199,7 +195,7 @@ def stream_mask(xp, stream, /, *, shape, p):
 
 
 def alpha_dropout(
-    x: Any, p: float = 0.5, *, training: bool = True, generator: Generator | None = None
+    x: Any, p: float = 0.5, *, training: bool = True, generator: Source = None
 ) -> Tensor:
     """Dropout that keeps mean 0 and variance 1: for networks of `selu`.
 
@@ -235,12 +231,7 @@ def alpha_dropout(
 
 
 def gumbel_softmax(
-    logits: Any,
-    tau: float = 1.0,
-    *,
-    hard: bool = False,
-    axis: int = -1,
-    generator: Generator | None = None,
+    logits: Any, tau: float = 1.0, *, hard: bool = False, axis: int = -1, generator: Source = None
 ) -> Tensor:
     """Draw from the classes of a softmax, differentiably.
 

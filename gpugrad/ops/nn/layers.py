@@ -13,8 +13,6 @@ from gpugrad.kernels.by_hand import scatter
 from gpugrad.ops.arrays.index_rules import check_range
 from gpugrad.registry.record import op
 
-# ---- linear maps -------------------------------------------------------------------------
-
 
 @op(
     arrays=("x", "weight", "bias"),
@@ -103,9 +101,6 @@ def bilinear(xp, x1, x2, weight, /, bias=None):
     y = xp.reshape(xp.matmul(x1, rows), (*x1.shape[:-1], m, n2))
     y = xp.squeeze(xp.matmul(y, xp.expand_dims(x2, axis=-1)), -1)
     return y if bias is None else y + bias
-
-
-# ---- tables ------------------------------------------------------------------------------
 
 
 def _check_rows(name, indices, weight):

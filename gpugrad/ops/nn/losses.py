@@ -19,8 +19,6 @@ from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.registry.record import elementwise, op
 
-# ---- what all losses share ---------------------------------------------------------------
-
 
 def same_shape(name, **arrays):
     """Refuse arrays of different shapes, which would broadcast to a wrong loss."""
@@ -60,6 +58,21 @@ _PAIRS = shaped(
     ([(4,)] * 2, {"reduction": "sum"}),
     ([(0, 2)] * 2, {"reduction": "sum"}),
 )
+
+
+def real(*shape, **domain):
+    """An array to draw, for `sample`."""
+    return lambda rng: uniform(rng, *shape, **domain)
+
+
+def sample(*arrays, **keywords):
+    """One sample: arrays, lists, or functions of the generator that draw them, and keywords."""
+
+    def make(rng):
+        values = [a(rng) if callable(a) else np.asarray(a) for a in arrays]
+        return values, {k: v(rng) if callable(v) else v for k, v in keywords.items()}
+
+    return make
 
 
 def wrong_calls(n, same=2):
@@ -120,9 +133,6 @@ def _with_arrays(doc, names):
     if "Args:\n" in doc:
         return doc.replace("Args:\n", line)
     return doc.replace(">>>", f"{line}\n>>>", 1)
-
-
-# ---- differences -------------------------------------------------------------------------
 
 
 def _mse_x(xp, g, x, y, reduction):
@@ -275,9 +285,6 @@ def log_cosh_loss(xp, x, y, /):
     return xp.log_cosh(x - y)
 
 
-# ---- likelihoods -------------------------------------------------------------------------
-
-
 def _poisson_ref(x, y, log_input=True, full=False, eps=1e-8):
     losses = np.exp(x) - y * x if log_input else x - y * np.log(x + eps)
     if full:
@@ -289,12 +296,9 @@ def _poisson_ref(x, y, log_input=True, full=False, eps=1e-8):
 @loss(
     _poisson_ref,
     calls(
-        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0)], {}),
-        lambda rng: ([uniform(rng, 4), uniform(rng, 4, low=0, high=4)], {"full": True}),
-        lambda rng: (
-            [uniform(rng, 3, low=0.5), uniform(rng, 3, low=0)],
-            {"log_input": False, "eps": 0.1, "reduction": "none"},
-        ),
+        sample(real(2, 3), real(2, 3, low=0)),
+        sample(real(4), real(4, low=0, high=4), full=True),
+        sample(real(3, low=0.5), real(3, low=0), log_input=False, eps=0.1, reduction="none"),
     ),
 )
 def poisson_nll_loss(xp, x, y, /, *, log_input=True, full=False, eps=1e-8):
@@ -326,20 +330,12 @@ def _gaussian_ref(x, y, var, full=False, eps=1e-6):
     return 0.5 * (np.log(var) + (x - y) ** 2 / var) + (0.5 * np.log(2 * np.pi) if full else 0)
 
 
-def _gaussian_sample(*shape, **keywords):
-    """A sample with variances of that shape."""
-    return lambda rng: (
-        [uniform(rng, 2, 3), uniform(rng, 2, 3), uniform(rng, *shape, low=0.5)],
-        keywords,
-    )
-
-
 @loss(
     _gaussian_ref,
     calls(
-        _gaussian_sample(2, 3),
-        _gaussian_sample(2, full=True, reduction="none"),
-        _gaussian_sample(2, 1, reduction="sum"),
+        sample(real(2, 3), real(2, 3), real(2, 3, low=0.5)),
+        sample(real(2, 3), real(2, 3), real(2, low=0.5), full=True, reduction="none"),
+        sample(real(2, 3), real(2, 3), real(2, 1, low=0.5), reduction="sum"),
     ),
     [([np.ones((2, 3)), np.ones((2, 3)), np.ones((3, 3))], {}, ShapeError, r"var.*\(3, 3\)")],
     same=2,
@@ -374,9 +370,6 @@ def gaussian_nll_loss(xp, x, y, var, /, *, full=False, eps=1e-6):
     return losses + 0.5 * math.log(2 * math.pi) if full else losses
 
 
-# ---- probabilities -----------------------------------------------------------------------
-
-
 def _kl_ref(x, y, reduction="mean", log_target=False):
     losses = np.exp(y) * (y - x) if log_target else NUMPY.special.xlogy(y, y) - y * x
     return losses.sum() / len(x) if reduction == "batchmean" else reduced_ref(losses, reduction)
@@ -384,9 +377,9 @@ def _kl_ref(x, y, reduction="mean", log_target=False):
 
 @op(
     samples=calls(
-        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0.1)], {}),
-        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0.1)], {"reduction": "batchmean"}),
-        lambda rng: ([uniform(rng, 3), uniform(rng, 3)], {"log_target": True, "reduction": "none"}),
+        sample(real(2, 3), real(2, 3, low=0.1)),
+        sample(real(2, 3), real(2, 3, low=0.1), reduction="batchmean"),
+        sample(real(3), real(3), log_target=True, reduction="none"),
     ),
     ref=_kl_ref,
     errors=[

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from gpugrad.core.samples import calls, shaped, uniform
+from gpugrad.core.samples import calls, shaped
 from gpugrad.errors import DTypeError, IndexOutOfBoundsError, ShapeError
-from gpugrad.ops.nn.losses import loss, same_shape
+from gpugrad.ops.nn.losses import loss, real, same_shape, sample
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, op
-
-# ---- probabilities -----------------------------------------------------------------------
 
 
 def _log_from(xp, x, floor):
@@ -59,24 +59,18 @@ def _weighted(xp, weight, losses):
     return weighted
 
 
-def _probabilities(rng, *shape):
-    return uniform(rng, *shape, low=0.1, high=0.9)
-
-
-_WRONG_WEIGHT = [([np.ones(3), np.ones(3), np.ones((2, 3))], {}, ShapeError, r"weight.*\(2, 3\)")]
+_PROBABILITIES = real(2, 3, low=0.1, high=0.9)
+_WRONG_WEIGHT: Any = ([*[np.ones(3)] * 2, np.ones((2, 3))], {}, ShapeError, r"weight.*\(2, 3\)")
 
 
 @loss(
     lambda x, y, weight=1.0: -weight * (y * np.log(x) + (1 - y) * np.log(1 - x)),
     calls(
-        lambda rng: ([_probabilities(rng, 2, 3), _probabilities(rng, 2, 3)], {}),
-        lambda rng: (
-            [_probabilities(rng, 2, 3), _probabilities(rng, 2, 3), uniform(rng, 3)],
-            {"reduction": "none"},
-        ),
-        lambda rng: ([_probabilities(rng), _probabilities(rng)], {"reduction": "sum"}),
+        sample(_PROBABILITIES, _PROBABILITIES),
+        sample(_PROBABILITIES, _PROBABILITIES, real(3), reduction="none"),
+        sample(real(low=0.1, high=0.9), real(low=0.1, high=0.9), reduction="sum"),
     ),
-    _WRONG_WEIGHT,
+    [_WRONG_WEIGHT],
     arrays=("x", "y", "weight"),
 )
 def binary_cross_entropy(xp, x, y, /, weight=None):
@@ -91,9 +85,6 @@ def binary_cross_entropy(xp, x, y, /, weight=None):
     [  0.6931472 100.       ]
     """
     return _weighted(xp, weight, xp.probability_cross_entropy(x, y))
-
-
-# ---- scores ------------------------------------------------------------------------------
 
 
 def _sigmoid_cross_entropy(xp, x, y):
@@ -147,17 +138,11 @@ def _logits_ref(x, y, weight=1.0, pos_weight=1.0):
 @loss(
     _logits_ref,
     calls(
-        lambda rng: ([uniform(rng, 2, 3), _probabilities(rng, 2, 3)], {}),
-        lambda rng: (
-            [uniform(rng, 2, 3), _probabilities(rng, 2, 3), uniform(rng, 2, 1), uniform(rng, 3)],
-            {"reduction": "none"},
-        ),
-        lambda rng: (
-            [uniform(rng), _probabilities(rng)],
-            {"pos_weight": uniform(rng), "reduction": "sum"},
-        ),
+        sample(real(2, 3), _PROBABILITIES),
+        sample(real(2, 3), _PROBABILITIES, real(2, 1), real(3), reduction="none"),
+        sample(real(), real(low=0.1, high=0.9), pos_weight=real(), reduction="sum"),
     ),
-    _WRONG_WEIGHT,
+    [_WRONG_WEIGHT],
     arrays=("x", "y", "weight", "pos_weight"),
 )
 def bce_with_logits_loss(xp, x, y, /, weight=None, pos_weight=None):
@@ -188,11 +173,8 @@ def _focal_ref(x, y, alpha=0.25, gamma=2.0):
 @loss(
     _focal_ref,
     calls(
-        lambda rng: ([uniform(rng, 2, 3), _probabilities(rng, 2, 3)], {}),
-        lambda rng: (
-            [uniform(rng, 4), np.array([0.0, 1.0, 1.0, 0.0])],
-            {"alpha": -1, "gamma": 0.5, "reduction": "mean"},
-        ),
+        sample(real(2, 3), _PROBABILITIES),
+        sample(real(4), [0.0, 1.0, 1.0, 0.0], alpha=-1, gamma=0.5, reduction="mean"),
     ),
     reduction="none",
 )
@@ -218,9 +200,6 @@ def sigmoid_focal_loss(xp, x, y, /, *, alpha=0.25, gamma=2.0):
     return losses * (alpha * y + (1 - alpha) * (1 - y)) if alpha >= 0 else losses
 
 
-# ---- several classes of an example -------------------------------------------------------
-
-
 def _check_classes(name, x):
     if not x.ndim:
         raise ShapeError(f"{name}: the scores are 0-d, without classes.")
@@ -229,11 +208,8 @@ def _check_classes(name, x):
 @loss(
     lambda x, y, weight=1.0: np.mean(weight * _sigmoid_cross_entropy_ref(x, y), -1),
     calls(
-        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0, high=1)], {}),
-        lambda rng: (
-            [uniform(rng, 2, 3), uniform(rng, 2, 3, low=0, high=1), uniform(rng, 3)],
-            {"reduction": "none"},
-        ),
+        sample(real(2, 3), real(2, 3, low=0, high=1)),
+        sample(real(2, 3), real(2, 3, low=0, high=1), real(3), reduction="none"),
     ),
     [([np.float64(1.0)] * 2, {}, ShapeError, "0-d")],
     arrays=("x", "y", "weight"),
@@ -270,9 +246,9 @@ def _margin_ref(x, labels):
 @loss(
     _margin_ref,
     calls(
-        lambda rng: ([uniform(rng, 2, 4), np.array([[3, 0, -1, 1], [-1, 2, 2, 2]])], {}),
-        lambda rng: ([uniform(rng, 3), np.array([1, -1, 0])], {"reduction": "sum"}),
-        lambda rng: ([uniform(rng, 2, 2), np.array([[0, 1], [1, -1]])], {"reduction": "none"}),
+        sample(real(2, 4), [[3, 0, -1, 1], [-1, 2, 2, 2]]),
+        sample(real(3), [1, -1, 0], reduction="sum"),
+        sample(real(2, 2), [[0, 1], [1, -1]], reduction="none"),
     ),
     [
         ([np.ones(3), np.array([3, -1, -1])], {}, IndexOutOfBoundsError, "index 3"),

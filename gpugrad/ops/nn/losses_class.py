@@ -11,10 +11,10 @@ import numpy as np
 
 from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
-from gpugrad.core.samples import calls, uniform
+from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
-from gpugrad.ops.nn.losses import reduced, reduced_ref
+from gpugrad.ops.nn.losses import real, reduced, reduced_ref, sample
 from gpugrad.registry.on_arrays import through_float32
 from gpugrad.registry.record import op
 
@@ -58,11 +58,11 @@ _WRONG_LABELS: list[Any] = [
     ref=_class_scores_ref,
     errors=_WRONG_LABELS,
     samples=calls(
-        lambda rng: ([uniform(rng, 4, 3), np.array([0, 2, -100, 1])], {}),
-        lambda rng: ([uniform(rng, 2, 3, 2), np.array([[0, 2], [9, 1]])], {"ignore_index": 9}),
-        lambda rng: ([uniform(rng, 2, 3), np.array([1, 0])], {"axis": -1}),
-        lambda rng: ([uniform(rng, 3), np.array(1)], {"axis": 0}),
-        lambda rng: ([uniform(rng, 0, 3), np.zeros(0, np.int64)], {}),
+        sample(real(4, 3), [0, 2, -100, 1]),
+        sample(real(2, 3, 2), [[0, 2], [9, 1]], ignore_index=9),
+        sample(real(2, 3), [1, 0], axis=-1),
+        sample(real(3), 1, axis=0),
+        sample(real(0, 3), np.zeros(0, np.int64)),
     ),
     captures=True,
 )
@@ -154,13 +154,10 @@ def _nll_ref(x, labels, weight=None, ignore_index=-100, reduction="mean"):
 
 
 _LABELLED = calls(
-    lambda rng: ([uniform(rng, 4, 3), np.array([0, 2, -100, 1])], {}),
-    lambda rng: ([uniform(rng, 2, 3, 2), np.array([[0, 2], [1, 1]]), uniform(rng, 3, low=0.5)], {}),
-    lambda rng: (
-        [uniform(rng, 2, 3), np.array([1, 0]), uniform(rng, 3, low=0.5)],
-        {"ignore_index": 0, "reduction": "none"},
-    ),
-    lambda rng: ([uniform(rng, 3), np.array(1)], {"reduction": "sum"}),
+    sample(real(4, 3), [0, 2, -100, 1]),
+    sample(real(2, 3, 2), [[0, 2], [1, 1]], real(3, low=0.5)),
+    sample(real(2, 3), [1, 0], real(3, low=0.5), ignore_index=0, reduction="none"),
+    sample(real(3), 1, reduction="sum"),
 )
 _LABEL_ERRORS = [
     *_WRONG_LABELS,
@@ -220,13 +217,9 @@ def _soft_labels(xp, x, labels, weight, axis, reduction, label_smoothing):
 def _sparse(xp, x, labels, axis, ignore_index, label_smoothing):
     """Losses against class numbers; 0 where they are ignored."""
     last = x if axis == x.ndim - 1 else xp.moveaxis(x, axis, -1)
-    return xp.sparse_softmax_cross_entropy(
-        last,
-        labels,
-        ignore_index=ignore_index,
-        label_smoothing=label_smoothing,
-        dtype="float32" if x.dtype in HALF else None,
-    )
+    options = {"ignore_index": ignore_index, "label_smoothing": label_smoothing}
+    dtype = "float32" if x.dtype in HALF else None
+    return xp.sparse_softmax_cross_entropy(last, labels, dtype=dtype, **options)
 
 
 def _smoothed(xp, x, labels, weight, own, axis, ignore_index, label_smoothing):
@@ -278,11 +271,9 @@ def _cross_entropy_samples(rng):
     keywords = ({}, {"label_smoothing": 0.2}, {"label_smoothing": 0.1, "ignore_index": 0}, {})
     for (args, params), more in zip(_LABELLED(rng), keywords, strict=True):
         yield args, params | more
-    yield [uniform(rng, 2, 3), uniform(rng, 2, 3, low=0)], {}
-    yield (
-        [uniform(rng, 2, 3), uniform(rng, 2, 3, low=0), uniform(rng, 3, low=0.5)],
-        {"label_smoothing": 0.2, "reduction": "none"},
-    )
+    soft = real(2, 3), real(2, 3, low=0)
+    yield sample(*soft)(rng)
+    yield sample(*soft, real(3, low=0.5), label_smoothing=0.2, reduction="none")(rng)
 
 
 @op(

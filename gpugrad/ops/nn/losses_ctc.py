@@ -15,13 +15,11 @@ import numpy as np
 
 from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.backend import SCALARS
-from gpugrad.core.samples import calls, uniform
+from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
-from gpugrad.ops.nn.losses import reduced, reduced_ref
+from gpugrad.ops.nn.losses import real, reduced, reduced_ref, sample
 from gpugrad.registry.record import op
-
-# ---- states ------------------------------------------------------------------------------
 
 
 def _folded(xp, x):
@@ -56,9 +54,9 @@ def _states_ref(targets, target_lengths, blank=0):
     kinds="i",
     ref=_states_ref,
     samples=calls(
-        lambda rng: ([np.array([[1, 1, 2], [2, 9, 9]]), np.array([3, 1])], {}),
-        lambda rng: ([np.array([[0]]), np.array([1])], {"blank": 2}),
-        lambda rng: ([np.zeros((2, 0), np.int64), np.array([0, 0])], {}),
+        sample([[1, 1, 2], [2, 9, 9]], [3, 1]),
+        sample([[0]], [1], blank=2),
+        sample(np.zeros((2, 0), np.int64), [0, 0]),
     ),
     errors=[([np.array([1]), np.array([1])], {}, ShapeError, r"ctc_states.*\(1,\)")],
     captures=True,
@@ -93,8 +91,6 @@ def ctc_states(xp, targets, target_lengths, /, *, blank=0):
     skips[:, 2:] = (states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2])
     return states, number == 0, final, skips
 
-
-# ---- recursions --------------------------------------------------------------------------
 
 # The logarithm of an empty sum over paths. Finite, as the derivative of logaddexp(-inf, -inf) is
 # NaN; far below any sum of logarithms, and far above the smallest float32.
@@ -177,9 +173,6 @@ def _prepared(xp, log_probs, targets, input_lengths, target_lengths, blank):
     return places, scores, first, final, skips, xp.expand_dims(input_lengths, axis=-1)
 
 
-# ---- the loss of each sequence -----------------------------------------------------------
-
-
 def _check(log_probs, targets, input_lengths, target_lengths, blank):
     shapes = [a.shape for a in (log_probs, targets, input_lengths, target_lengths)]
     n = shapes[0][1] if len(shapes[0]) == 3 else -1
@@ -223,33 +216,27 @@ def _unfit(xp, states, log_probs, targets, input_lengths, target_lengths):
     return ~(labels & inputs & wanted)
 
 
-def _ctc_ref(log_probs, targets, input_lengths, target_lengths, blank=0):
-    """The sum over all paths, one by one."""
-    losses = []
-    for k in range(targets.shape[0]):
-        wanted, total = targets[k, : target_lengths[k]].tolist(), 0.0
-        for path in itertools.product(range(log_probs.shape[2]), repeat=int(input_lengths[k])):
-            merged = [c for c, _ in itertools.groupby(path) if c != blank]
-            if merged == wanted:
-                total += math.exp(sum(log_probs[t, k, c] for t, c in enumerate(path)))
-        losses.append(-math.log(total) if total else math.inf)
-    return np.array(losses)
+def _paths(log_probs, targets, input_lengths, target_lengths, blank, k):
+    """All paths of example `k` that give its labels, each with its probability."""
+    wanted = targets[k, : target_lengths[k]].tolist()
+    for path in itertools.product(range(log_probs.shape[2]), repeat=int(input_lengths[k])):
+        if [c for c, _ in itertools.groupby(path) if c != blank] == wanted:
+            yield path, math.exp(sum(log_probs[t, k, c] for t, c in enumerate(path)))
 
 
-def _sample(shape, *integers, **keywords):
-    """A sample: log-probabilities of that shape, targets and lengths."""
-    return lambda rng: (
-        [uniform(rng, *shape, low=-3, high=0), *map(np.asarray, integers)],
-        keywords,
-    )
+def _ctc_ref(*args, blank=0):
+    totals = [sum(p for _, p in _paths(*args, blank, k)) for k in range(len(args[1]))]
+    return np.array([-math.log(p) if p else math.inf for p in totals])
+
+
+def _log_p(*shape):
+    return real(*shape, low=-3, high=0)
 
 
 _SAMPLES = (
-    _sample((4, 2, 3), [[1, 1], [2, 9]], [4, 3], [2, 1]),
-    _sample((2, 2, 2), [[0, 0], [0, 0]], [2, 0], [1, 0], blank=1),
+    sample(_log_p(4, 2, 3), [[1, 1], [2, 9]], [4, 3], [2, 1]),
+    sample(_log_p(2, 2, 2), [[0, 0], [0, 0]], [2, 0], [1, 0], blank=1),
 )
-
-
 _LENGTHS = [np.array([[1, 2]]), np.array([3]), np.array([2])]
 _CTC_ERRORS = [
     ([np.ones((3, 2, 4)), *_LENGTHS], {}, ShapeError, r"\(3, 2, 4\).*\(1, 2\)"),
@@ -312,18 +299,13 @@ def ctc_losses(xp, log_probs, targets, input_lengths, target_lengths, /, *, blan
     return xp.where(wrong, math.nan, losses)
 
 
-def _occupancy_ref(log_probs, targets, input_lengths, target_lengths, blank=0):
-    """Minus the probability of each class at each step, over all paths, one by one."""
+def _occupancy_ref(log_probs, *args, blank=0):
+    """Minus the probability of each class at each step, over all paths."""
     out = np.zeros_like(log_probs)
-    for k in range(targets.shape[0]):
-        wanted = targets[k, : target_lengths[k]].tolist()
-        for path in itertools.product(range(log_probs.shape[2]), repeat=int(input_lengths[k])):
-            if [c for c, _ in itertools.groupby(path) if c != blank] == wanted:
-                p = math.exp(sum(log_probs[t, k, c] for t, c in enumerate(path)))
-                for t, c in enumerate(path):
-                    out[t, k, c] -= p
-        total = -out[0, k].sum()
-        out[:, k] /= total or 1
+    for k in range(len(args[0])):
+        for path, p in _paths(log_probs, *args, blank, k):
+            out[np.arange(len(path)), k, path] -= p
+        out[:, k] /= -out[0, k].sum() or 1
     return out
 
 
@@ -357,9 +339,6 @@ def ctc_losses_grad(xp, log_probs, targets, input_lengths, target_lengths, /, *,
     return 0 - xp.scatter_along_axis(shares, places, axis=2, shape=log_probs.shape)
 
 
-# ---- the loss ----------------------------------------------------------------------------
-
-
 def _ctc_loss_ref(*args, blank=0, reduction="mean", zero_infinity=False):
     if args[0].ndim == 2:
         lengths = (np.reshape(a, 1) for a in args[2:])
@@ -377,8 +356,10 @@ def _ctc_loss_ref(*args, blank=0, reduction="mean", zero_infinity=False):
     ref=_ctc_loss_ref,
     samples=calls(
         _SAMPLES[0],
-        _sample((2, 2, 3), [[1, 1], [2, 1]], [2, 2], [2, 2], zero_infinity=True, reduction="sum"),
-        _sample((3, 2), [1], 3, 1, reduction="none"),
+        sample(
+            _log_p(2, 2, 3), [[1, 1], [2, 1]], [2, 2], [2, 2], zero_infinity=True, reduction="sum"
+        ),
+        sample(_log_p(3, 2), [1], 3, 1, reduction="none"),
     ),
     errors=[
         *_CTC_ERRORS,

@@ -7,33 +7,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.core.samples import calls, uniform
+from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError
-from gpugrad.ops.nn.losses import loss
+from gpugrad.ops.nn.losses import loss, real, sample
 
 
-def _signs(rng, *shape):
-    """Labels that are 1 or -1."""
-    return np.asarray(rng.choice([-1.0, 1.0], shape))
+def _signs(*shape):
+    """Labels that are 1 or -1, for `sample`."""
+    return lambda rng: np.asarray(rng.choice([-1.0, 1.0], shape))
 
 
 def _labelled(*keywords):
     """Samples: scores and labels 1 or -1."""
     return calls(
-        lambda rng: ([uniform(rng, 2, 3), _signs(rng, 2, 3)], {}),
-        *(
-            lambda rng, k=k: ([uniform(rng, 4), _signs(rng, 4)], k)
-            for k in ({"reduction": "none"}, *keywords)
-        ),
+        sample(real(2, 3), _signs(2, 3)),
+        *(sample(real(4), _signs(4), **k) for k in ({"reduction": "none"}, *keywords)),
     )
 
 
 def _positive(xp, x):
     """`x` where it is positive, else 0."""
     return xp.maximum(x, 0)
-
-
-# ---- labels 1 and -1 ---------------------------------------------------------------------
 
 
 @loss(lambda x, y: np.maximum(1 - x * y, 0), _labelled())
@@ -99,11 +93,8 @@ def soft_margin_loss(xp, x, y, /):
 @loss(
     lambda x1, x2, y, margin=0.0: np.maximum(margin - y * (x1 - x2), 0),
     calls(
-        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3), _signs(rng, 2, 3)], {}),
-        lambda rng: (
-            [uniform(rng, 4), uniform(rng, 4), _signs(rng, 4)],
-            {"margin": 0.5, "reduction": "none"},
-        ),
+        sample(real(2, 3), real(2, 3), _signs(2, 3)),
+        sample(real(4), real(4), _signs(4), margin=0.5, reduction="none"),
     ),
 )
 def margin_ranking_loss(xp, x1, x2, y, /, *, margin=0.0):
@@ -120,9 +111,6 @@ def margin_ranking_loss(xp, x1, x2, y, /, *, margin=0.0):
     return _positive(xp, margin - y * (x1 - x2))
 
 
-# ---- classes -----------------------------------------------------------------------------
-
-
 def _multi_margin_ref(x, labels, weight=None, p=1, margin=1.0):
     n = x.shape[-1]
     own = np.take_along_axis(x, labels[..., None], -1)
@@ -133,12 +121,9 @@ def _multi_margin_ref(x, labels, weight=None, p=1, margin=1.0):
 @loss(
     _multi_margin_ref,
     calls(
-        lambda rng: ([uniform(rng, 4, 3), np.array([0, 2, 1, 1])], {}),
-        lambda rng: (
-            [uniform(rng, 2, 3), np.array([0, 2]), uniform(rng, 3)],
-            {"p": 2, "margin": 0.5, "reduction": "none"},
-        ),
-        lambda rng: ([uniform(rng, 3), np.array(1)], {"reduction": "sum"}),
+        sample(real(4, 3), [0, 2, 1, 1]),
+        sample(real(2, 3), [0, 2], real(3), p=2, margin=0.5, reduction="none"),
+        sample(real(3), 1, reduction="sum"),
     ),
     [
         ([np.ones((2, 3)), np.array([0, 3])], {}, IndexOutOfBoundsError, "0 to 3.*0 to 2"),
@@ -176,9 +161,6 @@ def multi_margin_loss(xp, x, labels, /, weight=None, *, p=1, margin=1.0):
     return losses if weight is None else losses * xp.take(weight, labels, axis=0)
 
 
-# ---- vectors -----------------------------------------------------------------------------
-
-
 def _cosine_ref(x1, x2, y, margin=0.0):
     cos = np.sum(x1 * x2, -1) / np.sqrt(np.sum(x1 * x1, -1) * np.sum(x2 * x2, -1))
     return np.where(y > 0, 1 - cos, np.maximum(cos - margin, 0))
@@ -187,11 +169,8 @@ def _cosine_ref(x1, x2, y, margin=0.0):
 @loss(
     _cosine_ref,
     calls(
-        lambda rng: ([uniform(rng, 4, 3), uniform(rng, 4, 3), _signs(rng, 4)], {}),
-        lambda rng: (
-            [uniform(rng, 3), uniform(rng, 3), np.asarray(-1.0)],
-            {"margin": -0.9, "reduction": "none"},
-        ),
+        sample(real(4, 3), real(4, 3), _signs(4)),
+        sample(real(3), real(3), -1.0, margin=-0.9, reduction="none"),
     ),
     [([np.ones((2, 3)), np.ones((2, 3)), np.ones(3)], {}, ShapeError, r"y.*\(3,\)")],
     same=2,
@@ -233,11 +212,8 @@ def _triplet_ref(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=F
 @loss(
     _triplet_ref,
     calls(
-        lambda rng: ([uniform(rng, 4, 3) for _ in range(3)], {}),
-        lambda rng: (
-            [uniform(rng, 2, 3) for _ in range(3)],
-            {"p": 3.0, "margin": 2.0, "swap": True, "reduction": "none"},
-        ),
+        sample(*[real(4, 3)] * 3),
+        sample(*[real(2, 3)] * 3, p=3.0, margin=2.0, swap=True, reduction="none"),
     ),
 )
 def triplet_margin_loss(

@@ -6,6 +6,7 @@ their input. The gradient is an op with a gradient of its own.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -19,8 +20,6 @@ from gpugrad.ops._axes import all_axes, batch_axis, count
 from gpugrad.ops.nn.losses import same_shape
 from gpugrad.registry.on_arrays import through_float32
 from gpugrad.registry.record import op
-
-# ---- the primitives ----------------------------------------------------------------------
 
 
 def inverse_root(xp, var, eps):
@@ -92,21 +91,20 @@ def _standardize_ref(x, axis=-1, eps=1e-5):
     return (x - mean) / np.sqrt(var + eps), mean, var
 
 
-_ALONG = along_axis({"axis": (0, 2), "eps": 0.1})
 _NO_AXIS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
+_along_axes = functools.partial(
+    op, batch="axis", samples=along_axis({"axis": (0, 2), "eps": 0.1}), errors=_NO_AXIS
+)
 
 
-@op(
+@_along_axes(
     vjp=[
         lambda xp, g, out, axis, eps: xp.standardize_grad(
             g[0], out[0], out[2], g[1], g[2], axis=axis, eps=eps
         )
     ],
     outputs=3,
-    batch="axis",
-    samples=_ALONG,
     ref=_standardize_ref,
-    errors=_NO_AXIS,
     cuda=kernels.standardize,
 )
 def standardize(xp, x, /, axis=-1, *, eps=1e-5):
@@ -186,16 +184,13 @@ def standardize_grad(xp, g, out, var, g_mean, g_var, /, axis=-1, *, eps=1e-5):
     return d
 
 
-@op(
+@_along_axes(
     vjp=[
         lambda xp, g, out, axis, eps: xp.rms_standardize_grad(
             g[0], out[0], out[1], g[1], axis=axis, eps=eps
         )
     ],
     outputs=2,
-    batch="axis",
-    samples=_ALONG,
-    errors=_NO_AXIS,
     cuda=kernels.rms_standardize,
     ref=_rms_standardize_ref,
 )
@@ -258,9 +253,6 @@ def rms_standardize_grad(xp, g, out, mean_square, g_ms, /, axis=-1, *, eps=1e-6)
     d = out * (slope / n)
     d += g * scale
     return d
-
-
-# ---- the norms ---------------------------------------------------------------------------
 
 
 def _placed(xp, name, what, w, x_shape, axis):

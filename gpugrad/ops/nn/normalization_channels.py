@@ -34,14 +34,12 @@ def _standard(x, axes, eps):
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
 
 
-# ---- batch norm --------------------------------------------------------------------------
-
-
-_BATCH_DEFAULTS = {"axis": 1, "eps": 1e-5, "momentum": 0.1}
-
-
 def _batch_ref(x, running_mean=None, running_var=None, weight=None, bias=None, **params):
-    axis, eps, momentum = (params.get(k, v) for k, v in _BATCH_DEFAULTS.items())
+    axis, eps, momentum = (
+        params.get("axis", 1),
+        params.get("eps", 1e-5),
+        params.get("momentum", 0.1),
+    )
     axes = tuple(a for a in range(x.ndim) if a != axis % x.ndim)
     mean, var = x.mean(axes), x.var(axes)
     if not params.get("training"):
@@ -139,9 +137,6 @@ def batch_norm(
     return y, mean, _running(xp, x, running_var, var, momentum)
 
 
-# ---- group and instance norm -------------------------------------------------------------
-
-
 _CHANNELS = ("x", "weight", "bias")
 
 
@@ -229,9 +224,6 @@ def instance_norm(xp, x, /, weight=None, bias=None, *, eps=1e-5, axis=1):
     axis = _channel_axis("instance_norm", x, axis, at_least=3)
     out, _, _ = xp.standardize(x, axis=_others(x.ndim, 0, axis), eps=eps)
     return affine(xp, "instance_norm", out, weight, bias, axis)
-
-
-# ---- local response norm -----------------------------------------------------------------
 
 
 def _response_ref(x, size, alpha=1e-4, beta=0.75, k=1.0, axis=1):

@@ -28,10 +28,8 @@ def narrowed(xp, y, x, *weights):
 
 def _samples(rng):
     yield [uniform(rng, 2, 3), uniform(rng, 3), uniform(rng, 3)], {}
-    yield (
-        [uniform(rng, 2, 2, 2), uniform(rng, 2, 2)],
-        {"axis": (1, 2), "along": (1, 2), "eps": 0.1, "centered": False},
-    )
+    params = {"axis": (1, 2), "along": (1, 2), "eps": 0.1, "centered": False}
+    yield [uniform(rng, 2, 2, 2), uniform(rng, 2, 2)], params
     yield [uniform(rng, 3, 2), uniform(rng, 2), uniform(rng, 2)], {"axis": 0, "along": 1}
     yield [uniform(rng, 2, 2, 3), uniform(rng, 2)], {"axis": -1, "along": 1}
     yield [uniform(rng, 2, 3)], {"centered": False}

@@ -11,16 +11,11 @@ from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.ops.arrays.windows import crop_last, examples, ints, pad_last, reach
 from gpugrad.registry.record import op
 
-# ---- patches as columns ------------------------------------------------------------------
-
 
 def _patch_geometry(name, kernel_size, dilation, padding, stride):
-    return (
-        ints(name, "kernel_size", kernel_size, 2, 1),
-        ints(name, "dilation", dilation, 2, 1),
-        tuple((p, p) for p in ints(name, "padding", padding, 2, 0)),
-        ints(name, "stride", stride, 2, 1),
-    )
+    kernel = ints(name, "kernel_size", kernel_size, 2, 1)
+    dilations, strides = ints(name, "dilation", dilation, 2, 1), ints(name, "stride", stride, 2, 1)
+    return kernel, dilations, tuple((p, p) for p in ints(name, "padding", padding, 2, 0)), strides
 
 
 def _unfold_ref(x, kernel_size, dilation=1, padding=0, stride=1):
@@ -33,7 +28,8 @@ def _unfold_ref(x, kernel_size, dilation=1, padding=0, stride=1):
 
 
 @op(
-    kinds="fc", ref=_unfold_ref,
+    kinds="fc",
+    ref=_unfold_ref,
     samples=shaped(
         ([(1, 2, 3, 3)], {"kernel_size": 2}),
         ([(1, 1, 4, 3)], {"kernel_size": (3, 2), "padding": (1, 0), "stride": (2, 1)}),
@@ -44,15 +40,15 @@ def _unfold_ref(x, kernel_size, dilation=1, padding=0, stride=1):
         ([np.ones((1, 1, 2, 2))], {"kernel_size": 3}, ShapeError, "windows"),
         ([np.ones((1, 1, 2, 2))], {"kernel_size": 1, "padding": -1}, ArgumentError, "padding=-1"),
     ],
-)  # fmt: skip
+)
 def unfold(xp, x, /, kernel_size, dilation=1, padding=0, stride=1):
     """Patches of images as columns (im2col).
 
     Args:
         x: array of shape (N, C, H, W), or (C, H, W).
-        kernel_size: int or a pair: height and width of a patch.
+        kernel_size: int or a pair, height and width of a patch.
         dilation: int or a pair, from one element of a patch to the next.
-        padding: int or a pair: zeros put around the image.
+        padding: int or a pair, zeros added around the image.
         stride: int or a pair, from one patch to the next.
 
     Returns:
@@ -76,7 +72,7 @@ def unfold(xp, x, /, kernel_size, dilation=1, padding=0, stride=1):
 
 
 def _fold_ref(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """By what it is: the transposed matrix of `unfold`."""
+    """By the definition: the transposed matrix of `unfold`."""
     size = ints("", "", output_size, 2, 1)
     c = x.shape[-2] // math.prod(ints("", "", kernel_size, 2, 1))
     basis = np.eye(c * math.prod(size)).reshape(-1, c, *size)
@@ -86,11 +82,14 @@ def _fold_ref(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
 
 
 @op(
-    kinds="fc", ref=_fold_ref,
+    kinds="fc",
+    ref=_fold_ref,
     samples=shaped(
         ([(1, 4, 4)], {"output_size": 3, "kernel_size": 2}),
-        ([(1, 6, 4)], {"output_size": (4, 3), "kernel_size": (3, 2), "padding": (1, 0),
-                       "stride": (2, 1)}),
+        (
+            [(1, 6, 4)],
+            {"output_size": (4, 3), "kernel_size": (3, 2), "padding": (1, 0), "stride": (2, 1)},
+        ),
         ([(4, 6)], {"output_size": (5, 2), "kernel_size": (2, 1), "dilation": (2, 1)}),
     ),
     errors=[
@@ -98,17 +97,14 @@ def _fold_ref(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
         ([np.ones((1, 3, 4))], {"output_size": 3, "kernel_size": 2}, ShapeError, r"\(1, 3, 4\)"),
         ([np.ones(4)], {"output_size": 3, "kernel_size": 2}, ShapeError, r"fold.*\(4,\)"),
     ],
-)  # fmt: skip
+)
 def fold(xp, x, /, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """Images from their patches, added where these overlap (col2im): the adjoint of `unfold`.
+    """Images from their patches, which add up where they overlap (col2im): the adjoint of `unfold`.
 
     Args:
         x: array of shape (N, C * patch size, number of patches), or without N.
-        output_size: int or a pair: height and width of the images.
-        kernel_size: int or a pair: height and width of a patch.
-        dilation: int or a pair, from one element of a patch to the next.
-        padding: int or a pair: border of zeros that `unfold` has put around the images.
-        stride: int or a pair, from one patch to the next.
+        output_size: int or a pair, height and width of the images.
+        kernel_size, dilation, padding, stride: as for `unfold`.
 
     Returns:
         Tensor of shape (N, C, *output_size), or without N.
@@ -145,9 +141,6 @@ def fold(xp, x, /, output_size, kernel_size, dilation=1, padding=0, stride=1):
     return crop_last(xp, x, pairs)
 
 
-# ---- channels and pixels -----------------------------------------------------------------
-
-
 def _image(name, x):
     if x.ndim < 3:
         raise ShapeError(f"{name}: x must have the axes (..., C, H, W); its shape is {x.shape}.")
@@ -164,16 +157,18 @@ def _shuffle_ref(x, upscale_factor):
 
 
 @op(
-    kinds="fci", keeps_half=True, ref=_shuffle_ref,
+    kinds="fci",
+    keeps_half=True,
+    ref=_shuffle_ref,
     samples=shaped(([(4, 2, 1)], {"upscale_factor": 2}), ([(2, 8, 1, 1)], {"upscale_factor": 2})),
     errors=[
         ([np.ones((3, 2, 2)), 2], {}, ShapeError, r"pixel_shuffle.*\(3, 2, 2\)"),
         ([np.ones((2, 2)), 2], {}, ShapeError, r"pixel_shuffle.*\(2, 2\)"),
         ([np.ones((4, 2, 2)), 0], {}, ArgumentError, "upscale_factor=0"),
     ],
-)  # fmt: skip
+)
 def pixel_shuffle(xp, x, /, upscale_factor):
-    """Channels as pixels: each r * r of them make a block of one channel.
+    """Channels as pixels: each r * r channels become blocks of one channel.
 
     Args:
         x: array of shape (..., C * r * r, H, W).
@@ -190,7 +185,7 @@ def pixel_shuffle(xp, x, /, upscale_factor):
     lead, (c, h, w) = _image("pixel_shuffle", x)
     if c % (r * r):
         raise ShapeError(
-            f"pixel_shuffle: the {c} channels of x {x.shape} do not divide by {r} * {r}."
+            f"pixel_shuffle: the {c} channels of x {x.shape} are not divisible by {r} * {r}."
         )
     n = len(lead)
     x = xp.reshape(x, (*lead, c // (r * r), r, r, h, w))
@@ -206,15 +201,17 @@ def _unshuffle_ref(x, downscale_factor):
 
 
 @op(
-    kinds="fci", keeps_half=True, ref=_unshuffle_ref,
+    kinds="fci",
+    keeps_half=True,
+    ref=_unshuffle_ref,
     samples=shaped(*[([s], {"downscale_factor": 2}) for s in ((1, 4, 2), (2, 2, 2, 2))]),
     errors=[
         ([np.ones((1, 3, 2)), 2], {}, ShapeError, r"pixel_unshuffle.*\(1, 3, 2\)"),
         ([np.ones((1, 2, 2)), 0], {}, ArgumentError, "downscale_factor=0"),
     ],
-)  # fmt: skip
+)
 def pixel_unshuffle(xp, x, /, downscale_factor):
-    """Pixels as channels: each block of r * r of them becomes as many channels.
+    """Pixels as channels: each block of r * r pixels becomes r * r channels.
 
     Args:
         x: array of shape (..., C, H * r, W * r).
@@ -235,27 +232,33 @@ def pixel_unshuffle(xp, x, /, downscale_factor):
     (r,) = ints("pixel_unshuffle", "downscale_factor", downscale_factor, 1, 1)
     lead, (c, h, w) = _image("pixel_unshuffle", x)
     if h % r or w % r:
-        raise ShapeError(f"pixel_unshuffle: height and width of x {x.shape} do not divide by {r}.")
+        raise ShapeError(f"pixel_unshuffle: height and width of x {x.shape} must divide by {r}.")
     n = len(lead)
     x = xp.reshape(x, (*lead, c, h // r, r, w // r, r))
     x = xp.permute_dims(x, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
     return xp.reshape(x, (*lead, c * r * r, h // r, w // r))
 
 
+def _channel_shuffle_ref(x, groups):
+    step = x.shape[1] // groups
+    return np.concatenate([x[:, k::step] for k in range(step)], axis=1)
+
+
 @op(
-    kinds="fci", keeps_half=True,
-    ref=lambda x, groups: np.concatenate([x[:, k :: x.shape[1] // groups] for k in
-                                          range(x.shape[1] // groups)], axis=1),
-    samples=shaped(([(2, 4)], {"groups": 2}), ([(1, 6, 2)], {"groups": 2}),
-                   ([(1, 6, 1, 2)], {"groups": 3})),
+    kinds="fci",
+    keeps_half=True,
+    ref=_channel_shuffle_ref,
+    samples=shaped(
+        *[([s], {"groups": n}) for s, n in (((2, 4), 2), ((1, 6, 2), 2), ((1, 6, 1, 2), 3))]
+    ),
     errors=[
         ([np.ones((1, 3, 2)), 2], {}, ShapeError, r"channel_shuffle.*\(1, 3, 2\)"),
         ([np.ones(3), 3], {}, ShapeError, r"channel_shuffle.*\(3,\)"),
         ([np.ones((1, 2)), 0], {}, ArgumentError, "groups=0"),
     ],
-)  # fmt: skip
+)
 def channel_shuffle(xp, x, /, groups):
-    """Channels in another order: the first of each group, then the second of each, and so on.
+    """Reorder channels: the first of each group, then the second of each, and so on.
 
     Args:
         x: array of shape (N, C, ...).
@@ -267,7 +270,7 @@ def channel_shuffle(xp, x, /, groups):
     (groups,) = ints("channel_shuffle", "groups", groups, 1, 1)
     if x.ndim < 2 or x.shape[1] % groups:
         raise ShapeError(
-            f"channel_shuffle: x {x.shape} must have the axes (N, C, ...), and C divide by "
+            f"channel_shuffle: x {x.shape} must have the axes (N, C, ...), with C divisible by "
             f"{groups} groups."
         )
     n, c, *rest = x.shape

@@ -67,9 +67,6 @@ _CASES = {
 }
 
 
-# ---- means -------------------------------------------------------------------------------
-
-
 def _adaptive_avg_pool(n, *example):
     name = f"adaptive_avg_pool{n}d"
     samples = shaped(*(([shape], keywords) for shape, keywords in _CASES[n]))
@@ -105,9 +102,6 @@ def _adaptive_avg_pool(n, *example):
 adaptive_avg_pool1d = _adaptive_avg_pool(1, "[[[1.0, 3.0, 2.0]]], 2", "[[[2.  2.5]]]")
 adaptive_avg_pool2d = _adaptive_avg_pool(2, "[[[1.0, 3.0], [2.0, 0.0]]], 1", "[[[1.5]]]")
 adaptive_avg_pool3d = _adaptive_avg_pool(3, "[[[[1.0, 3.0], [2.0, 0.0]]]], 1", "[[[[1.5]]]]")
-
-
-# ---- maxima ------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=256)

@@ -16,8 +16,6 @@ from gpugrad.ops.nn.resample import Taps
 from gpugrad.ops.nn.spatial import spatial
 from gpugrad.registry.record import op
 
-# ---- sums --------------------------------------------------------------------------------
-
 
 def _window_sum_vjp(xp, g, x_shape, size, axis, step):
     axis %= len(x_shape)
@@ -85,9 +83,6 @@ def window_sum(xp, x, /, size, *, axis=-1, step=1):
     return out
 
 
-# ---- means -------------------------------------------------------------------------------
-
-
 @functools.lru_cache(maxsize=256)
 def _shares(length, size, step, padding, places, count_include_pad):
     """Taps that divide each window's sum by its number of elements; None if all have `size`.
@@ -125,15 +120,7 @@ def _mean_of_windows(
     return x / divisor
 
 
-def _avg_ref(
-    x,
-    kernel_size,
-    stride=None,
-    padding=0,
-    ceil_mode=False,
-    count_include_pad=True,
-    divisor_override=None,
-):
+def _avg_ref(x, kernel_size, stride=None, padding=0, ceil_mode=False, **count):
     """By the definition: one window after another, cut off at the edges."""
     n = x.ndim - 2
     step = kernel_size if stride is None else stride
@@ -146,8 +133,10 @@ def _avg_ref(
     for at in np.ndindex(*out.shape[2:]):
         spans = [w[k] for w, k in zip(windows, at, strict=True)]
         kept = x[:, :, *(slice(max(a, 0), b) for a, b in spans)]
-        count = math.prod(b - a for a, b in spans) if count_include_pad else kept[0, 0].size
-        out[..., *at] = kept.sum(tuple(range(2, n + 2))) / (divisor_override or count)
+        padded = count.get("count_include_pad", True)
+        size = math.prod(b - a for a, b in spans) if padded else kept[0, 0].size
+        divisor = count.get("divisor_override") or size
+        out[..., *at] = kept.sum(tuple(range(2, n + 2))) / divisor
     return out
 
 
@@ -157,16 +146,9 @@ def _avg_pool(n, example, *cases, errors=()):
 
     @spatial(n, example, ref=_avg_ref, kinds="fc", samples=shaped(*cases), errors=errors)
     def avg_pool(
-        xp,
-        x,
-        /,
-        kernel_size,
-        stride=None,
-        padding=0,
-        ceil_mode=False,
-        count_include_pad=True,
+        xp, x, /, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
         divisor_override=None,
-    ):
+    ):  # fmt: skip
         """Mean of each window {where}.
 
         Args:
@@ -211,18 +193,19 @@ avg_pool3d = _avg_pool(
 )
 
 
-# ---- p-norms -----------------------------------------------------------------------------
-
-
 def _lp_ref(x, norm_type, kernel_size, stride=None, ceil_mode=False):
     n = x.ndim - 2
     means = _avg_ref(x**norm_type, kernel_size, stride, ceil_mode=ceil_mode)
     return (means * kernel_size**n) ** (1 / norm_type)
 
 
-def _lp_pool(n, example, *cases, errors):
+def _lp_pool(n, example, *cases):
     name = f"lp_pool{n}d"
     samples = shaped(*cases, domain=(0.5, 2.0))
+    x = np.ones((1, 1, *(3,) * n))
+    errors = [([x, p, 2], {}, ArgumentError, f"norm_type={p}") for p in (0, -1)]
+    errors.append(([x, 2, 4], {}, ShapeError, f"{name}: windows"))
+    errors.append(([np.ones(3), 2, 2], {}, ShapeError, f"{name}: x must"))
 
     @spatial(n, example, ref=_lp_ref, samples=samples, errors=errors)
     def lp_pool(xp, x, /, norm_type, kernel_size, stride=None, ceil_mode=False):
@@ -260,28 +243,16 @@ lp_pool1d = _lp_pool(
     ("[[[3.0, 4.0, 0.0, 0.0]]], 2, 2", "[[[5. 0.]]]"),
     ([(1, 2, 5)], {"norm_type": 2, "kernel_size": 2}),
     ([(1, 1, 4)], {"norm_type": 3.0, "kernel_size": 3, "stride": 2, "ceil_mode": True}),
-    errors=[
-        ([np.ones((1, 1, 3)), 0, 2], {}, ArgumentError, "norm_type=0"),
-        ([np.ones((1, 1, 3)), 2, 4], {}, ShapeError, "lp_pool1d: windows"),
-    ],
 )
 lp_pool2d = _lp_pool(
     2,
     ("[[[1.0, 1.0], [1.0, 1.0]]], 2, 2", "[[[2.]]]"),
     ([(1, 2, 2, 4)], {"norm_type": 2, "kernel_size": 2}),
     ([(1, 1, 2, 3)], {"norm_type": 1, "kernel_size": 2, "stride": 1}),
-    errors=[
-        ([np.ones((1, 1, 3, 3)), -1, 2], {}, ArgumentError, "norm_type=-1"),
-        ([np.ones((1, 3)), 2, 2], {}, ShapeError, "lp_pool2d: x must"),
-    ],
 )
 lp_pool3d = _lp_pool(
     3,
     ("gg.ones((1, 2, 2, 1)), 1, (2, 2, 1)", "[[[[4.]]]]"),
     ([(1, 2, 2, 2, 4)], {"norm_type": 2, "kernel_size": 2}),
     ([(1, 1, 2, 3, 2)], {"norm_type": 1, "kernel_size": 2, "stride": 1}),
-    errors=[
-        ([np.ones((1, 1, 3, 3, 3)), -1, 2], {}, ArgumentError, "norm_type=-1"),
-        ([np.ones((1, 3)), 2, 2], {}, ShapeError, "lp_pool3d: x must"),
-    ],
 )

@@ -19,8 +19,6 @@ from gpugrad.ops.arrays.windows import ints, pad_last, reach, strided
 from gpugrad.ops.nn.spatial import spatial
 from gpugrad.registry.record import op
 
-# ---- where windows lie -------------------------------------------------------------------
-
 
 def pool_geometry(name, n, x, kernel_size, stride, padding, dilation, ceil_mode):
     """Size, step and dilation of the windows on the last `n` axes, and the padding they need."""
@@ -61,9 +59,6 @@ def _windows(x_shape, size, step, dilation, padding):
         (length + a + b - reach(k, d)) // s + 1
         for length, k, s, d, (a, b) in zip(lengths, size, step, dilation, padding, strict=True)
     )
-
-
-# ---- the largest of a window -------------------------------------------------------------
 
 
 def _window_max_vjp(xp, g, out, x, size, step, dilation, padding):
@@ -311,9 +306,6 @@ def window_scatter(xp, g, where, /, *, lengths, size, step, dilation, padding):
         xp.reshape(g, flat), xp.reshape(where, flat), axis=-1, shape=(*lead, math.prod(lengths))
     )
     return xp.reshape(d, (*lead, *lengths))
-
-
-# ---- layers ------------------------------------------------------------------------------
 
 
 def _max_ref(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):

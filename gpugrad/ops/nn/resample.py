@@ -18,8 +18,6 @@ from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.ops.arrays.windows import ints
 from gpugrad.registry.record import op
 
-# ---- sparse matrices along an axis -------------------------------------------------------
-
 
 class Taps:
     """The elements of an axis that each result of a resampling reads, and their weights.
@@ -164,9 +162,6 @@ def _taken(xp, x, index, axis):
     return x.take(index, axis=axis)
 
 
-# ---- taps of the modes -------------------------------------------------------------------
-
-
 def _places(n, m, align_corners, step):
     """Positions of `m` results in an axis of `n` elements."""
     if align_corners:
@@ -243,8 +238,6 @@ def _taps(mode, n, m, step, align_corners, antialias):
         weights = np.stack([1 - (place - low), place - low], axis=1)
     return Taps(np.clip(index, 0, n - 1).astype(int), weights, n)
 
-
-# ---- interpolation -----------------------------------------------------------------------
 
 _MODES = {
     "nearest": ("nearest", (1, 2, 3)),

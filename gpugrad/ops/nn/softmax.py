@@ -5,6 +5,7 @@ Rules read the result where that is enough, so that the input can be freed.
 
 from __future__ import annotations
 
+import functools
 import operator
 
 import numpy as np
@@ -15,8 +16,6 @@ from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import softmax as kernels
 from gpugrad.registry.record import op
 
-# ---- softmax -----------------------------------------------------------------------------
-
 
 def below_max(xp, x, axis):
     """`x` minus its largest element along the axis, so that no exponential overflows."""
@@ -24,7 +23,7 @@ def below_max(xp, x, axis):
 
 
 def exp_of(xp, x):
-    """exp(x), in place if it can be: for an array that nobody else sees."""
+    """exp(x), in place if possible: for an array that nobody else sees."""
     return xp.lib.exp(x, out=x if x.dtype.kind == "f" else None)
 
 
@@ -36,37 +35,44 @@ def _checked(x, axis):
     return axis
 
 
-axis_errors = [
-    ([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2"),
-    ([1.0], {}, AxisError, "axis -1"),
-]
-_scores = along_axis({"axis": 1}, domain=(-5, 5))
+_of_scores = functools.partial(
+    op,
+    samples=along_axis({"axis": 1}, domain=(-5, 5)),
+    errors=[
+        ([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2"),
+        ([1.0], {}, AxisError, "axis -1"),
+    ],
+    batch="axis",
+)
+_GRAD_ERRORS = [([np.ones(3), np.ones(2)], {}, ShapeError, r"\(3,\).*\(2,\)")]
+
+
+def _grad_samples(**domain):
+    """A gradient and results in a domain."""
+    return calls(
+        lambda rng: ([uniform(rng, 4), uniform(rng, 4, **domain)], {}),
+        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, **domain)], {"axis": 0}),
+    )
 
 
 def _softmax_masked(xp, g, out, axis):
-    """A line without a gradient gives none, also one that is NaN since all of it is -inf."""
+    """The rule for a row without a gradient that is NaN, as all its scores are -inf: it gives 0."""
     live = xp.any(g != 0, axis=axis, keepdims=True)
     return xp.softmax_grad(g, xp.where(xp.logical_or(live, out == out), out, 0), axis=axis)
 
 
-@op(
+@_of_scores(
     vjp=[lambda xp, g, out, axis: xp.softmax_grad(g, out, axis=axis)],
     masked=[_softmax_masked],
-    samples=_scores,
     ref=lambda x, axis=-1: NUMPY.special.softmax(x, axis),
-    errors=axis_errors,
-    batch="axis",
     cuda=kernels.softmax,
 )
 def softmax(xp, x, /, axis=-1):
-    """Exponentials divided by their sum along an axis: scores as probabilities.
+    """Exponentials divided by their sum along an axis; NaN where all scores along it are -inf.
 
     Args:
-        x: array of at least one dimension.
+        x: scores, of at least one dimension.
         axis: int, along which the results sum to 1.
-
-    Returns:
-        Tensor of the shape of `x`. Where a whole line is -inf it is NaN.
 
     >>> print(gg.softmax([0.0, 0.0]))
     [0.5 0.5]
@@ -77,12 +83,9 @@ def softmax(xp, x, /, axis=-1):
 
 
 @op(
-    samples=calls(
-        lambda rng: ([uniform(rng, 4), uniform(rng, 4, low=0)], {}),
-        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0)], {"axis": 0}),
-    ),
+    samples=_grad_samples(low=0),
     ref=lambda g, out, axis=-1: out * g - out * np.sum(out * g, axis=axis, keepdims=True),
-    errors=[([np.ones(3), np.ones(2)], {}, ShapeError, r"\(3,\).*\(2,\)")],
+    errors=_GRAD_ERRORS,
     cuda=kernels.softmax_grad,
 )
 def softmax_grad(xp, g, out, /, axis=-1):
@@ -101,17 +104,14 @@ def softmax_grad(xp, g, out, /, axis=-1):
     return d
 
 
-@op(
+def _log_softmax_masked(xp, g, out, axis):
+    return g - xp.masked_multiply(xp.sum(g, axis=axis, keepdims=True), xp.exp(out))
+
+
+@_of_scores(
     vjp=[lambda xp, g, out, axis: xp.log_softmax_grad(g, out, axis=axis)],
-    masked=[
-        lambda xp, g, out, axis: (
-            g - xp.masked_multiply(xp.sum(g, axis=axis, keepdims=True), xp.exp(out))
-        )
-    ],
-    samples=_scores,
+    masked=[_log_softmax_masked],
     ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),
-    errors=axis_errors,
-    batch="axis",
     cuda=kernels.log_softmax,
 )
 def log_softmax(xp, x, /, axis=-1):
@@ -129,12 +129,9 @@ def log_softmax(xp, x, /, axis=-1):
 
 
 @op(
-    samples=calls(
-        lambda rng: ([uniform(rng, 4), uniform(rng, 4, high=0)], {}),
-        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, high=0)], {"axis": 0}),
-    ),
+    samples=_grad_samples(high=0),
     ref=lambda g, out, axis=-1: g - np.exp(out) * np.sum(g, axis=axis, keepdims=True),
-    errors=[([np.ones(3), np.ones(2)], {}, ShapeError, r"\(3,\).*\(2,\)")],
+    errors=_GRAD_ERRORS,
     cuda=kernels.log_softmax_grad,
 )
 def log_softmax_grad(xp, g, out, /, axis=-1):
@@ -149,9 +146,6 @@ def log_softmax_grad(xp, g, out, /, axis=-1):
     [ 0.5 -0.5]
     """
     return g - xp.exp(out) * xp.sum(g, axis=axis, keepdims=True)
-
-
-# ---- classes -----------------------------------------------------------------------------
 
 
 @op(
@@ -176,7 +170,7 @@ def one_hot(xp, x, /, num_classes, *, dtype="float32"):
     """Integers as rows that are 1 at that position and 0 elsewhere.
 
     Args:
-        x: integers, of any shape. One that is no class gives a row of zeros, as in TensorFlow.
+        x: integers of any shape. One that is not a class gives a row of zeros, as in TensorFlow.
         num_classes: length of a row.
         dtype: of the result.
 

@@ -18,8 +18,6 @@ from gpugrad.ops.arrays.windows import need_arrays
 from gpugrad.ops.nn.resample import Taps, cubic
 from gpugrad.registry.record import op
 
-# ---- grids -------------------------------------------------------------------------------
-
 
 @functools.lru_cache(maxsize=256)
 def _coordinates(n, align_corners):
@@ -88,9 +86,6 @@ def affine_grid(xp, theta, /, size, align_corners=False):
         taps = _coordinates(length, bool(align_corners))
         out = out + xp.resample(column, taps, axis=n - k)
     return out
-
-
-# ---- sampling ----------------------------------------------------------------------------
 
 
 def _place(xp, u, n, align_corners):

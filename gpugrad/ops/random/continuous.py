@@ -1,72 +1,48 @@
-"""Random real numbers: normal, uniform, and what is made of them by differentiable ops.
+"""Random real numbers: noise, transformed by differentiable ops.
 
-The result of a location, a scale or another parameter that is a Tensor is recorded like that of
-any op: noise is a constant, and its gradient by the parameters is that of the formula. Gamma
-samples, and what is made of them, have the implicit gradients of `sampling_gradients`.
+Parameters that are Tensors get gradients: the noise is a constant, and the formula that applies a
+location, a scale or another parameter is recorded. Gamma samples, and all that is computed from
+them, have the implicit gradients of `ops.random.gradients`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
-from gpugrad.ops.random.generator import Generator
-from gpugrad.ops.random.sampling import Call, Shape, check, finite, not_negative, positive
-
-__all__ = [
-    "beta",
-    "cauchy",
-    "chisquare",
-    "dirichlet",
-    "exponential",
-    "gamma",
-    "gumbel",
-    "laplace",
-    "logistic",
-    "lognormal",
-    "multivariate_normal",
-    "normal",
-    "pareto",
-    "student_t",
-    "truncated_normal",
-    "uniform",
-    "weibull",
-]
+from gpugrad.ops.random.sampling import Call, Shape, Source, check, finite, not_negative, positive
 
 
-def _located(
-    kind: str, shape: Shape, loc: Any, scale: Any, what: str, dtype: Any, device: Any,
-    generator: Generator | None,
-) -> Tensor:  # fmt: skip
+def _located(kind, shape, loc, scale, what, *options) -> Tensor:
+    """Noise of a kind, scaled and shifted; `what` names the scale, options are as for `Call`."""
     check(kind, not_negative, **{what: scale})
-    call = Call(kind, shape, dtype, device, generator, loc, scale).real()
+    call = Call(kind, shape, *options, loc, scale).real()
     return call.located(call.noise(kind), *call.parameters)
 
 
 @saying_where
 def normal(
-    shape: Shape = None, mean: Any = 0.0, stddev: Any = 1.0, *, dtype: Any = None,
-    device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Normal random numbers of a mean and a standard deviation.
+    shape: Shape = None, mean=0.0, stddev=1.0, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """Normal random numbers with a mean and a standard deviation.
 
     Args:
         shape: int or tuple of ints, to which the parameters broadcast. None for their own shape.
-        mean, stddev: numbers or arrays. Those that are Tensors get gradients.
-        dtype: of the result. If None, that of the parameters if these are arrays, else float32.
-        device: that of the parameters if None; if these are numbers, the default device.
+        mean, stddev: numbers or arrays. Tensors get gradients.
+        dtype: of the result. None for the dtype of array parameters, else float32.
+        device: of the result. None for the device of array parameters, else the default device.
         generator: the default generator if None.
 
     Returns:
         Tensor of the shape.
 
     Raises:
-        ArgumentError: a negative `stddev` (parameters on a GPU are not looked at), or a dtype
-            that is no real floating-point one.
+        ArgumentError: a negative `stddev` (parameters on a GPU are not checked), or a dtype that
+            is not real floating point.
         ShapeError: parameters that do not broadcast to `shape`.
 
     >>> gg.random.normal((2, 3)).dtype.name
@@ -77,10 +53,9 @@ def normal(
 
 @saying_where
 def uniform(
-    shape: Shape = None, low: Any = 0.0, high: Any = 1.0, *, dtype: Any = None,
-    device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Random numbers from `low` up to but without `high`; other arguments as `normal`.
+    shape: Shape = None, low=0.0, high=1.0, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """Random numbers from `low` up to, but not including, `high`; other arguments as `normal`.
 
     Where a bound is an array, rounding can give `high` itself.
 
@@ -95,19 +70,18 @@ def uniform(
     noise = call.noise("uniform")
     if numbers and (a, b) == (0, 1) and call.dtype == call.work:
         return noise
-    made = call.located(noise, a, b - a)
+    result = call.located(noise, a, b - a)
     if numbers and a < b:  # rounding must not give `high`
         end, start = call.dtype.type(b), call.dtype.type(a)
-        made = TENSOR.minimum(made, float(np.nextafter(end, start)))
-    return made
+        result = TENSOR.minimum(result, float(np.nextafter(end, start)))
+    return result
 
 
 @saying_where
 def exponential(
-    shape: Shape = None, scale: Any = 1.0, *, dtype: Any = None, device: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Exponential random numbers of a mean `scale`, all above 0; other arguments as `normal`.
+    shape: Shape = None, scale=1.0, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """Exponential random numbers with mean `scale`, all above 0; other arguments as `normal`.
 
     >>> bool(gg.all(gg.random.exponential(5, 2.0) > 0))
     True
@@ -115,59 +89,31 @@ def exponential(
     return _located("exponential", shape, 0.0, scale, "scale", dtype, device, generator)
 
 
-@saying_where
-def laplace(
-    shape: Shape = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
-    device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Laplace random numbers: `loc` plus or minus `scale` times an exponential number.
+def _location_scale(kind: str, what: str) -> Callable[..., Tensor]:
+    def draw(
+        shape: Shape = None, loc=0.0, scale=1.0, *, dtype=None, device=None, generator=None
+    ) -> Tensor:
+        return _located(kind, shape, loc, scale, "scale", dtype, device, generator)
 
-    Other arguments as `normal`.
+    draw.__name__ = draw.__qualname__ = kind
+    draw.__doc__ = f"""{what}; other arguments as `normal`.
 
-    >>> gg.random.laplace((2, 3)).shape
+    >>> gg.random.{kind}((2, 3)).shape
     (2, 3)
     """
-    return _located("laplace", shape, loc, scale, "scale", dtype, device, generator)
+    return saying_where(draw)
 
 
-@saying_where
-def gumbel(
-    shape: Shape = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
-    device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Gumbel random numbers, the limits of maxima: `loc` - `scale` log(exponential).
-
-    Other arguments as `normal`.
-
-    >>> gg.random.gumbel((2, 3)).shape
-    (2, 3)
-    """
-    return _located("gumbel", shape, loc, scale, "scale", dtype, device, generator)
-
-
-@saying_where
-def logistic(
-    shape: Shape = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
-    device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Logistic random numbers: `loc` + `scale` log(u / (1 - u)), u uniform.
-
-    Other arguments as `normal`.
-
-    >>> gg.random.logistic((2, 3)).shape
-    (2, 3)
-    """
-    return _located("logistic", shape, loc, scale, "scale", dtype, device, generator)
+laplace = _location_scale("laplace", "Laplace: `loc` plus or minus `scale` times an exponential")
+gumbel = _location_scale("gumbel", "Gumbel, the limit of maxima: `loc` - `scale` log(exponential)")
+logistic = _location_scale("logistic", "Logistic: `loc` + `scale` log(u / (1 - u)) for a uniform u")
 
 
 @saying_where
 def cauchy(
-    shape: Shape = None, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
-    device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Cauchy random numbers: `loc` + `scale` times a quotient of normal numbers.
-
-    Other arguments as `normal`.
+    shape: Shape = None, loc=0.0, scale=1.0, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """Cauchy: `loc` + `scale` times a quotient of normal numbers; others as `normal`.
 
     >>> gg.random.cauchy((2, 3)).shape
     (2, 3)
@@ -180,12 +126,9 @@ def cauchy(
 
 @saying_where
 def lognormal(
-    shape: Shape = None, mean: Any = 0.0, sigma: Any = 1.0, *, dtype: Any = None,
-    device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Numbers whose logarithms are normal of mean `mean` and standard deviation `sigma`.
-
-    Other arguments as `normal`.
+    shape: Shape = None, mean=0.0, sigma=1.0, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """Exponentials of normal numbers with `mean` and deviation `sigma`; others as `normal`.
 
     >>> bool(gg.all(gg.random.lognormal(5) > 0))
     True
@@ -198,12 +141,15 @@ def lognormal(
 
 @saying_where
 def weibull(
-    shape: Shape = None, concentration: Any = 1.0, scale: Any = 1.0, *, dtype: Any = None,
-    device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Weibull random numbers: `scale` times an exponential number to the 1 / `concentration`.
-
-    Other arguments as `normal`.
+    shape: Shape = None,
+    concentration=1.0,
+    scale=1.0,
+    *,
+    dtype=None,
+    device=None,
+    generator: Source = None,
+) -> Tensor:
+    """Weibull: `scale` times an exponential number to the 1 / `concentration`; others as `normal`.
 
     >>> bool(gg.all(gg.random.weibull(5, 2.0) > 0))
     True
@@ -217,10 +163,9 @@ def weibull(
 
 @saying_where
 def pareto(
-    shape: Shape = None, alpha: Any = 1.0, scale: Any = 1.0, *, dtype: Any = None,
-    device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Pareto random numbers from `scale` up: those above x are (`scale` / x) ** `alpha` of all.
+    shape: Shape = None, alpha=1.0, scale=1.0, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """Pareto: numbers from `scale` up, above x with probability (`scale` / x) ** `alpha`.
 
     Other arguments as `normal`. (``numpy.random.pareto`` is this minus 1, for scale 1.)
 
@@ -236,12 +181,11 @@ def pareto(
 
 @saying_where
 def gamma(
-    shape: Shape = None, alpha: Any = 1.0, scale: Any = 1.0, *, dtype: Any = None,
-    device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Gamma random numbers of a shape parameter `alpha` and a `scale`, of mean alpha * scale.
+    shape: Shape = None, alpha=1.0, scale=1.0, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """Gamma random numbers with shape parameter `alpha`, `scale`, and mean alpha * scale.
 
-    Other arguments as `normal`; both parameters get gradients, that by `alpha` is implicit.
+    Other arguments as `normal`. Both parameters get gradients; the one by `alpha` is implicit.
 
     >>> bool(gg.all(gg.random.gamma(5, 2.0) > 0))
     True
@@ -255,10 +199,9 @@ def gamma(
 
 @saying_where
 def chisquare(
-    shape: Shape = None, df: Any = 1.0, *, dtype: Any = None, device: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Sums of squares of `df` normal numbers; `df` need not be whole. Others as `normal`.
+    shape: Shape = None, df=1.0, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """Sums of squares of `df` normal numbers; `df` need not be an integer. Others as `normal`.
 
     >>> bool(gg.all(gg.random.chisquare(5, 3.0) > 0))
     True
@@ -271,9 +214,15 @@ def chisquare(
 
 @saying_where
 def student_t(
-    shape: Shape = None, df: Any = 1.0, loc: Any = 0.0, scale: Any = 1.0, *, dtype: Any = None,
-    device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
+    shape: Shape = None,
+    df=1.0,
+    loc=0.0,
+    scale=1.0,
+    *,
+    dtype=None,
+    device=None,
+    generator: Source = None,
+) -> Tensor:
     """Student's t: `loc` + `scale` * normal / sqrt(chisquare(df) / df). Others as `normal`.
 
     >>> gg.random.student_t((2, 3), 4.0).shape
@@ -290,12 +239,11 @@ def student_t(
 
 @saying_where
 def beta(
-    shape: Shape = None, alpha: Any = 1.0, beta: Any = 1.0, *, dtype: Any = None,
-    device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Beta random numbers from 0 to 1, of mean alpha / (alpha + beta); others as `normal`.
+    shape: Shape = None, alpha=1.0, beta=1.0, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """Beta random numbers from 0 to 1, with mean alpha / (alpha + beta); others as `normal`.
 
-    Made of logarithms of gamma numbers, so that small parameters do not give 0 / 0.
+    Computed from logarithms of gamma numbers, so that small parameters do not give 0 / 0.
 
     >>> bool(gg.all(gg.random.beta(5, 2.0, 3.0) < 1))
     True
@@ -308,15 +256,14 @@ def beta(
 
 @saying_where
 def dirichlet(
-    alpha: Any, shape: Shape = None, *, dtype: Any = None, device: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
+    alpha, shape: Shape = None, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
     """Random probabilities that sum to 1 along the last axis.
 
     Args:
-        alpha: array (..., k) of numbers above 0; the means are in their proportion.
+        alpha: array (..., k) of numbers above 0; the means are proportional to them.
         shape: of the result without its last axis, to which ``alpha.shape[:-1]`` broadcasts;
-            None for that itself.
+            None for ``alpha.shape[:-1]``.
         dtype, device, generator: as for `normal`.
 
     Returns:
@@ -337,18 +284,24 @@ def dirichlet(
 
 @saying_where
 def truncated_normal(
-    shape: Shape = None, mean: Any = 0.0, stddev: Any = 1.0, low: float = -2.0,
-    high: float = 2.0, *, dtype: Any = None, device: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Normal numbers, only those from `low` to `high` standard deviations from the mean.
+    shape: Shape = None,
+    mean=0.0,
+    stddev=1.0,
+    low: float = -2.0,
+    high: float = 2.0,
+    *,
+    dtype=None,
+    device=None,
+    generator: Source = None,
+) -> Tensor:
+    """Normal numbers between `low` and `high` standard deviations from the mean.
 
     Args:
         shape, mean, stddev, dtype, device, generator: as for `normal`.
         low, high: numbers, in units of `stddev`; infinite for no bound. They get no gradient.
 
     Raises:
-        ArgumentError: bounds not in order, or both more than 37 on one side; see also `normal`.
+        ArgumentError: bounds out of order, or both beyond 37 on one side; see also `normal`.
 
     >>> bool(gg.all(gg.abs(gg.random.truncated_normal(5, 0.0, 3.0)) <= 6))
     True
@@ -358,8 +311,8 @@ def truncated_normal(
         raise ArgumentError(f"truncated_normal: low={low} is not below high={high}.")
     if low > 37 or high < -37:
         raise ArgumentError(
-            f"truncated_normal: the probability from low={low} to high={high} is less than float64 "
-            "holds; `low` must be at most 37, `high` at least -37."
+            f"truncated_normal: the probability from low={low} to high={high} is too small for "
+            "float64; `low` must be at most 37, `high` at least -37."
         )
     check("truncated_normal", not_negative, stddev=stddev)
     call = Call("truncated_normal", shape, dtype, device, generator, mean, stddev).real()
@@ -368,17 +321,23 @@ def truncated_normal(
 
 @saying_where
 def multivariate_normal(
-    mean: Any, cov: Any = None, shape: Shape = None, *, scale_tril: Any = None,
-    dtype: Any = None, device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Normal vectors of a mean and a covariance matrix.
+    mean,
+    cov=None,
+    shape: Shape = None,
+    *,
+    scale_tril=None,
+    dtype=None,
+    device=None,
+    generator: Source = None,
+) -> Tensor:
+    """Normal vectors with a mean and a covariance matrix.
 
     Args:
         mean: array (..., n).
         cov: array (..., n, n) of symmetric positive definite matrices; or None, and
         scale_tril: array (..., n, n) of their lower triangular factors: `cov` is
             ``scale_tril @ scale_tril.mT``.
-        shape: of the result without its last axis; None for that of the parameters.
+        shape: of the result without its last axis; None for the shape of the parameters.
         dtype, device, generator: as for `normal`.
 
     Returns:
@@ -400,13 +359,12 @@ def multivariate_normal(
             f"{mean.shape} and {matrix.shape}."
         )
     check("multivariate_normal", finite, mean=mean)
-    call = Call(
-        "multivariate_normal", shape, dtype, device, generator, mean, matrix, events=(1, 2)
-    ).real()
+    options = dtype, device, generator
+    call = Call("multivariate_normal", shape, *options, mean, matrix, events=(1, 2)).real()
     mean, matrix = call.parameters
     factor = matrix if cov is None else TENSOR.cholesky(matrix)
     noise = call.noise("normal", event=mean.shape[-1:])
-    if factor.ndim == 2 and noise.ndim > 1:  # one product of matrices, not many by vectors
+    if factor.ndim == 2 and noise.ndim > 1:  # one matrix product, not many products by vectors
         return call.rounded(mean + TENSOR.matmul(noise, TENSOR.matrix_transpose(factor)))
     turned = TENSOR.matmul(factor, TENSOR.expand_dims(noise, axis=-1))
     return call.rounded(mean + TENSOR.squeeze(turned, axis=-1))

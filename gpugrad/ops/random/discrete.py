@@ -1,9 +1,8 @@
-"""Random whole numbers, choices and orders. They have no gradient: it is None."""
+"""Random integers, choices and permutations. Their gradient is None."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -11,38 +10,14 @@ from gpugrad.core import backend
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
-from gpugrad.ops.random.generator import Generator, default_generator
-from gpugrad.ops.random.sampling import (
-    Call,
-    Shape,
-    as_shape,
-    check,
-    not_negative,
-    positive,
-    probability,
-)
-
-__all__ = [
-    "bernoulli",
-    "binomial",
-    "bits",
-    "categorical",
-    "choice",
-    "geometric",
-    "integers",
-    "negative_binomial",
-    "permutation",
-    "poisson",
-    "rademacher",
-]
+from gpugrad.ops.random import sampling
+from gpugrad.ops.random.generator import default_generator
+from gpugrad.ops.random.sampling import Call, Shape, Source, as_shape, check
 
 
 @saying_where
-def bits(
-    shape: Shape = (), *, dtype: Any = None, device: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Random bits: whole numbers of uint32 (or `dtype` uint64), all equally likely.
+def bits(shape: Shape = (), *, dtype=None, device=None, generator: Source = None) -> Tensor:
+    """Random bits: integers of uint32 (or `dtype` uint64), all equally likely.
 
     Args:
         shape: int or tuple of ints.
@@ -53,22 +28,27 @@ def bits(
     >>> gg.random.bits(3).dtype.name
     'uint32'
     """
-    made = backend.as_dtype(np.uint32 if dtype is None else dtype)
-    if made not in (np.uint32, np.uint64):
-        raise ArgumentError(f"bits: dtype must be uint32 or uint64, got {made}.")
+    dtype = backend.as_dtype(np.uint32 if dtype is None else dtype)
+    if dtype not in (np.uint32, np.uint64):
+        raise ArgumentError(f"bits: dtype must be uint32 or uint64, got {dtype}.")
     draw = (generator or default_generator())._draw
-    return draw("bits", as_shape("bits", shape), made, device)
+    return draw("bits", as_shape("bits", shape), dtype, device)
 
 
 @saying_where
 def integers(
-    shape: Shape = (), low: int = 0, high: int | None = None, *, dtype: Any = None,
-    device: Any = None, generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Random whole numbers from `low` up to but without `high`, int64 if `dtype` is None.
+    shape: Shape = (),
+    low: int = 0,
+    high: int | None = None,
+    *,
+    dtype=None,
+    device=None,
+    generator: Source = None,
+) -> Tensor:
+    """Random integers from `low` up to, but not including, `high`; int64 if `dtype` is None.
 
-    `low` plus the high word of a 64-bit random number times (high - low): no number is likelier
-    than another by more than a part in 2^64 / (high - low). Other arguments as `bits`.
+    `low` plus the high word of a 64-bit random number times (high - low): the probabilities differ
+    by at most a part in 2^64 / (high - low). Other arguments as `bits`.
 
     >>> bool(gg.all(gg.random.integers(5, 0, 3) < 3))
     True
@@ -82,24 +62,22 @@ def integers(
         )
     if low >= high:
         raise ArgumentError(f"integers: low={low} is not below high={high}.")
-    made = backend.as_dtype(np.int64 if dtype is None else dtype)
-    if made.kind not in "iu":
-        raise ArgumentError(f"integers: dtype must be one of integers, got {made}.")
-    room = np.iinfo(made)
+    dtype = backend.as_dtype(np.int64 if dtype is None else dtype)
+    if dtype.kind not in "iu":
+        raise ArgumentError(f"integers: dtype must be an integer dtype, got {dtype}.")
+    room = np.iinfo(dtype)
     if low < room.min or high - 1 > room.max:
-        raise ArgumentError(f"integers: {low} to {high} does not fit {made}.")
+        raise ArgumentError(f"integers: {low} to {high} does not fit {dtype}.")
     draw = (generator or default_generator())._draw
-    return draw("integers", as_shape("integers", shape), made, device, int(low), int(high))
+    return draw("integers", as_shape("integers", shape), dtype, device, int(low), int(high))
 
 
 @saying_where
-def permutation(
-    x: Any, *, axis: int = 0, device: Any = None, generator: Generator | None = None
-) -> Tensor:
-    """The numbers below `x` in random order, or an array in random order along an axis.
+def permutation(x, *, axis: int = 0, device=None, generator: Source = None) -> Tensor:
+    """The integers below `x` in random order, or an array in random order along an axis.
 
     Args:
-        x: int, or array with axes; that of a Tensor is differentiable.
+        x: int, or array with axes. The result of a Tensor is differentiable.
         axis: along which to reorder.
         device: of the result for an int; the default device if None.
         generator: the default generator if None.
@@ -112,29 +90,28 @@ def permutation(
         return draw("permutation", as_shape("permutation", x), np.int64, device, int(x))
     t = tensor(x)
     if not t.ndim:
-        raise ShapeError("permutation: a whole number or an array with axes is needed.")
+        raise ShapeError("permutation: x must be an int or an array with axes.")
     n = t.shape[axis]
     return TENSOR.take(t, draw("permutation", (n,), np.int64, t.device, n), axis=axis)
 
 
 @saying_where
 def choice(
-    x: Any, shape: Shape = (), *, replace: bool = True, p: Any = None, device: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Random elements of an array along its first axis, or random numbers below an int.
+    x, shape: Shape = (), *, replace: bool = True, p=None, device=None, generator: Source = None
+) -> Tensor:
+    """Random elements of an array along its first axis, or random integers below an int.
 
     Args:
-        x: int, or array with axes; that of a Tensor is differentiable.
-        shape: of what is chosen: int or tuple of ints.
-        replace: whether an element can come twice.
-        p: probabilities (n,), which sum to 1; all are equally likely if None. Without
-            replacement, those left at each turn are chosen in proportion.
+        x: int, or array with axes. The result of a Tensor is differentiable.
+        shape: int or tuple of ints: shape of the choices.
+        replace: whether an element can be chosen twice.
+        p: probabilities (n,), which sum to 1; equal ones if None. Without replacement, each turn
+            chooses among the elements left, in proportion to their `p`.
         device: for an int `x`; the default device if None.
         generator: the default generator if None.
 
     Raises:
-        ArgumentError: `p` does not sum to 1; or fewer elements than are to be chosen.
+        ArgumentError: `p` does not sum to 1, or there are fewer elements than choices.
 
     >>> gg.random.choice([5.0, 6.0], (2, 3)).shape
     (2, 3)
@@ -142,7 +119,7 @@ def choice(
     whole, wanted = isinstance(x, (int, np.integer)), as_shape("choice", shape)
     items = None if whole else tensor(x)
     if items is not None and not items.ndim:
-        raise ShapeError("choice: a whole number or an array with axes is needed.")
+        raise ShapeError("choice: x must be an int or an array with axes.")
     n, where = (int(x), device) if items is None else (items.shape[0], items.device)
     count = int(np.prod(wanted))
     if n < (1 if replace else count) and count:
@@ -153,18 +130,15 @@ def choice(
         order = permutation(n, device=where, generator=generator)
         index = TENSOR.reshape(order[:count], wanted)
     else:
-        index = _weighted(tensor(p), n, wanted, replace, where, generator)
+        index = _weighted(tensor(p), n, wanted, replace, generator)
     return index if items is None else items[index]
 
 
-def _weighted(
-    p: Tensor, n: int, shape: tuple[int, ...], replace: bool, device: Any,
-    generator: Generator | None,
-) -> Tensor:  # fmt: skip
+def _weighted(p: Tensor, n, shape, replace, generator) -> Tensor:
     """Positions in proportion to `p`: by the inverse of its running sum, or by a race."""
     if p.shape != (n,):
         raise ShapeError(f"choice: p must have the shape ({n},), got {p.shape}.")
-    check("choice", not_negative, p=p)
+    check("choice", sampling.not_negative, p=p)
     p, count = TENSOR.astype(TENSOR.stop_gradient(p), np.float64), int(np.prod(shape))
     if type(p._data) is np.ndarray:
         if abs(p._data.sum() - 1) > 1e-3:
@@ -176,28 +150,33 @@ def _weighted(
         total = TENSOR.cumulative_sum(p, axis=0)
         u = draw("uniform", shape, np.float64, p.device)
         return TENSOR.searchsorted(total / total[-1:], u, side="right")
-    # a race: of exponential times of rates p, the first to arrive are chosen
+    # a race: with exponential times of rates p, the earliest are chosen
     times = draw("exponential", (n,), np.float64, p.device) / TENSOR.maximum(p, 1e-300)
     return TENSOR.reshape(TENSOR.argsort(times)[:count], shape)
 
 
 @saying_where
 def categorical(
-    logits: Any, shape: Shape = None, *, axis: int = -1, dtype: Any = None, device: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Random class numbers of probabilities softmax(logits).
+    logits,
+    shape: Shape = None,
+    *,
+    axis: int = -1,
+    dtype=None,
+    device=None,
+    generator: Source = None,
+) -> Tensor:
+    """Random class numbers with probabilities softmax(logits).
 
-    Each class gets a Gumbel number of its own, and the largest sum is chosen: exact also for
-    classes of a probability that a running sum would round away.
+    Each logit gets a Gumbel number, and the largest sum wins: exact also for classes whose
+    probability a running sum would round away.
 
     Args:
         logits: array (..., k) of logarithms of probabilities, up to a constant.
-        shape: of the result, to which the shape of `logits` without `axis` broadcasts; None
-            for that itself.
+        shape: of the result, to which the shape of `logits` without `axis` broadcasts; None for
+            that shape.
         axis: of the classes.
         dtype: int64 if None.
-        device: that of `logits` if None.
+        device: the device of `logits` if None.
         generator: the default generator if None.
 
     >>> gg.random.categorical([[0.0, 1.0, 2.0]] * 4).shape
@@ -215,10 +194,9 @@ def categorical(
 
 @saying_where
 def bernoulli(
-    shape: Shape = None, p: Any = 0.5, *, dtype: Any = None, device: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """True with probability `p`: a uniform number is below it.
+    shape: Shape = None, p=0.5, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """True with probability `p`, where a uniform number is below it.
 
     Args:
         shape: int or tuple of ints, to which `p` broadcasts; None for its own shape.
@@ -229,16 +207,13 @@ def bernoulli(
     >>> print(gg.random.bernoulli(3, 1.0))
     [ True  True  True]
     """
-    check("bernoulli", probability, p=p)
+    check("bernoulli", sampling.probability, p=p)
     call = Call("bernoulli", shape, dtype or np.bool_, device, generator, p)
     return call.rounded(TENSOR.less(call.noise("uniform"), call.parameters[0]))
 
 
 @saying_where
-def rademacher(
-    shape: Shape = (), *, dtype: Any = None, device: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
+def rademacher(shape: Shape = (), *, dtype=None, device=None, generator: Source = None) -> Tensor:
     """-1 or 1, equally likely; float32 if `dtype` is None, other arguments as `bits`.
 
     >>> print(gg.abs(gg.random.rademacher(3)))
@@ -250,47 +225,44 @@ def rademacher(
 
 @saying_where
 def poisson(
-    shape: Shape = None, rate: Any = 1.0, *, dtype: Any = None, device: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """Poisson random numbers of a mean `rate`; int64 if `dtype` is None, others as `bernoulli`.
+    shape: Shape = None, rate=1.0, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """Poisson random numbers with mean `rate`; int64 if `dtype` is None, others as `bernoulli`.
 
     >>> gg.random.poisson((2, 3), 4.0).dtype.name
     'int64'
     """
-    check("poisson", not_negative, rate=rate)
+    check("poisson", sampling.not_negative, rate=rate)
     call = Call("poisson", shape, dtype or np.int64, device, generator, rate, wide=True)
     return call.rounded(call.noise("poisson", *call.parameters))
 
 
 @saying_where
 def binomial(
-    shape: Shape = None, n: Any = 1, p: Any = 0.5, *, dtype: Any = None, device: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """How many of `n` trials succeed, each with probability `p`; others as `poisson`.
+    shape: Shape = None, n=1, p=0.5, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """The number of successes in `n` trials, each with probability `p`; others as `poisson`.
 
     >>> bool(gg.all(gg.random.binomial(5, 10, 0.3) <= 10))
     True
     """
-    check("binomial", not_negative, n=n)
-    check("binomial", probability, p=p)
+    check("binomial", sampling.not_negative, n=n)
+    check("binomial", sampling.probability, p=p)
     call = Call("binomial", shape, dtype or np.int64, device, generator, n, p, wide=True)
     return call.rounded(call.noise("binomial", *call.parameters))
 
 
 @saying_where
 def geometric(
-    shape: Shape = None, p: Any = 0.5, *, dtype: Any = None, device: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """How many trials it takes to succeed, each with probability `p`; others as `poisson`.
+    shape: Shape = None, p=0.5, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """The number of trials until one succeeds, each with probability `p`; others as `poisson`.
 
     >>> bool(gg.all(gg.random.geometric(5, 0.3) >= 1))
     True
     """
-    check("geometric", probability, p=p)
-    check("geometric", positive, p=p)
+    check("geometric", sampling.probability, p=p)
+    check("geometric", sampling.positive, p=p)
     call = Call("geometric", shape, dtype or np.int64, device, generator, p, wide=True)
     (p,) = call.parameters
     number = not isinstance(p, Tensor)
@@ -301,18 +273,18 @@ def geometric(
 
 @saying_where
 def negative_binomial(
-    shape: Shape = None, n: Any = 1.0, p: Any = 0.5, *, dtype: Any = None, device: Any = None,
-    generator: Generator | None = None,
-) -> Tensor:  # fmt: skip
-    """How many trials fail before `n` succeed, each with probability `p`; others as `poisson`.
+    shape: Shape = None, n=1.0, p=0.5, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """The number of failures before `n` trials succeed, each with probability `p`.
 
-    A Poisson number whose rate is a gamma number: `n` need not be whole.
+    A Poisson number whose rate is a gamma number: `n` need not be an integer. Other arguments as
+    `poisson`.
 
     >>> bool(gg.all(gg.random.negative_binomial(5, 3, 0.3) >= 0))
     True
     """
-    check("negative_binomial", positive, n=n, p=p)
-    check("negative_binomial", probability, p=p)
+    check("negative_binomial", sampling.positive, n=n, p=p)
+    check("negative_binomial", sampling.probability, p=p)
     call = Call("negative_binomial", shape, dtype or np.int64, device, generator, n, p, wide=True)
     n, p = call.parameters
     n = TENSOR.stop_gradient(n) if isinstance(n, Tensor) else n

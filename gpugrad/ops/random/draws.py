@@ -1,4 +1,4 @@
-"""What draws of random numbers have taken, for calls that draw again."""
+"""Records the positions of draws in random streams, so that a recomputation repeats them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from typing import Any, TypeVar
 from gpugrad.errors import ArgumentError
 from gpugrad.trace.array import running
 
-__all__ = ["Drawn", "is_repeated", "noting", "once", "repeating"]
-
 T = TypeVar("T")
 
 
 class Drawn(threading.local):
-    """Where one call has drawn, which may be replayed in several threads.
+    """The draws of one call, which may be replayed in several threads.
 
     Attributes:
         places: key and first counter of each draw.
-        traced: how many draws of it were written down.
+        traced: the number of its draws that a trace holds.
     """
 
     def __init__(self) -> None:
@@ -30,9 +28,9 @@ class Drawn(threading.local):
 
 
 class _Runs(threading.local):
-    """Runs that note what they draw, and runs that draw what was noted, the innermost last.
+    """Open `noting` and `repeating` blocks of this thread, the innermost last.
 
-    Each as the trace that it is part of, its notes, and what it is given.
+    Each is the trace that it is part of, its notes, and for `repeating` the draws to repeat.
     """
 
     def __init__(self) -> None:
@@ -44,7 +42,7 @@ _runs = _Runs()
 
 @contextlib.contextmanager
 def noting() -> Iterator[list[Any]]:
-    """Note what is drawn in a block, for `repeating`."""
+    """Record the draws of a block, for `repeating`."""
     notes: list[Any] = []
     _runs.stack.append((running(), notes, None))
     try:
@@ -55,59 +53,59 @@ def noting() -> Iterator[list[Any]]:
 
 @contextlib.contextmanager
 def repeating(noted: Sequence[Any]) -> Iterator[None]:
-    """Draw in a block what was drawn in one before; no stream moves on.
+    """Repeat in a block the draws of an earlier one; no stream moves on.
 
     Raises:
-        ArgumentError: something else is drawn there.
+        ArgumentError: the block draws something else.
     """
-    given = iter(noted)
-    _runs.stack.append((running(), [], given))
+    recorded = iter(noted)
+    _runs.stack.append((running(), [], recorded))
     try:
         yield
     finally:
         _runs.stack.pop()
-    if next(given, None) is not None:
+    if next(recorded, None) is not None:
         raise _other_numbers()
 
 
 def is_repeated() -> bool:
-    """Whether this thread computes something again, in a `repeating` block."""
-    return any(given is not None for _, _, given in _runs.stack)
+    """Whether this thread recomputes something, in a `repeating` block."""
+    return any(recorded is not None for _, _, recorded in _runs.stack)
 
 
 def once(about: Any, take: Callable[[], T]) -> T:
-    """What a draw takes, or has taken where it is repeated.
+    """The result of `take`, or the recorded one where the draw is repeated.
 
-    A draw of a trace is a step of it; what the step takes when it runs is not that of the trace.
+    A draw in a trace becomes a step; the trace does not record what that step takes at replays.
     """
     if not _runs.stack:
         return take()
     trace, notes = running(), []
-    made: Any = None
-    for of, noted, given in reversed(_runs.stack):
+    result: Any = None
+    for of, noted, recorded in reversed(_runs.stack):
         if of is trace:
             notes.append(noted)
-            if given is not None:
-                before, made = next(given, (None, None))
+            if recorded is not None:
+                before, result = next(recorded, (None, None))
                 if before != about:
                     raise _other_numbers()
                 break
         elif of is not None and trace is not None:
             raise ArgumentError(
-                "random: in a traced function, gg.recompute_grad cannot draw the same numbers "
-                "again in the branches or the body of gg.cond, gg.while_loop or gg.scan. Use it "
-                "inside of these, not around them."
+                "random: in a traced function, gg.recompute_grad cannot repeat the draws in the "
+                "branches or the body of gg.cond, gg.while_loop or gg.scan. Use it inside them, "
+                "not around them."
             )
     else:
-        made = take()
+        result = take()
     for noted in notes:
-        noted.append((about, made))
-    return copy(made)  # x[i] = v changes a Tensor of a trace
+        noted.append((about, result))
+    return copy(result)  # x[i] = v changes a Tensor of a trace
 
 
 def _other_numbers() -> ArgumentError:
     return ArgumentError(
-        "random: a function that is called again for its gradient draws other numbers than in its "
-        "first call. Which ones it draws must not depend on what it has drawn; Variables, whose "
-        "first values may be drawn, are made before."
+        "random: a function that is recomputed for its gradient draws other numbers than in its "
+        "first call. Its draws must not depend on earlier numbers. Create Variables before it, as "
+        "their first values may be drawn."
     )

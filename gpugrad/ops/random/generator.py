@@ -1,9 +1,9 @@
 """Streams of random numbers: a key, and a counter that only goes up.
 
-`Generator._draw` is the one place where noise is made. It takes counters under a lock, then
-calls a kernel on the GPU; for what has none, a function of `philox` or `rejection` on the host,
-whose result it copies to the device. The numbers are a function of (key, counter, position) only,
-so they are the same on every device, for every thread, and however many are drawn at once.
+`Generator._draw` makes all noise. It takes counters under a lock, then calls a kernel on the GPU.
+Noise without a kernel comes from `philox` or `rejection` on the host, and is copied to the device.
+The numbers depend only on (key, counter, position), so they are the same on every device, for
+every thread, and however many are drawn at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import Level, enter, leave, levels_of, levels_running, levels_stopped
+from gpugrad.autodiff.batched import (
+    Level,
+    levels_of,
+    levels_running,
+    levels_stopped,
+    unwrap_level,
+    wrap_level,
+)
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, wrap
@@ -26,15 +33,10 @@ from gpugrad.ops.random import philox, rejection
 from gpugrad.ops.random.draws import Drawn, once
 from gpugrad.trace.array import running
 
-__all__ = ["Generator", "default_generator", "set_seed"]
-
 Array = np.ndarray[Any, Any]
 _ALGORITHM = "philox4x64-10"
 _SPLIT, _FOLD = 1, 2  # counter word 3 where keys are derived; it is 0 where numbers are drawn
 _M64 = (1 << 64) - 1
-
-
-# ---- kinds of noise ----------------------------------------------------------------------
 
 
 def _bits(key: philox.Key, first: int, n: int, dtype: Any) -> Array:
@@ -43,18 +45,19 @@ def _bits(key: philox.Key, first: int, n: int, dtype: Any) -> Array:
 
 def _integers(key: philox.Key, first: int, n: int, dtype: Any, low: int, high: int) -> Array:
     start = np.uint64(low & _M64)
+
+    def formula(w: Array) -> Array:
+        return philox.below(w, high - low) + start
+
     with np.errstate(over="ignore"):  # integers are counted modulo 2^64
-        made = philox.in_chunks(
-            lambda w: philox.below(w, high - low) + start, key, first, n, np.uint64
-        )
-    return made.astype(dtype)
+        return philox.in_chunks(formula, key, first, n, np.uint64).astype(dtype)
 
 
 def _permutation(key: philox.Key, first: int, n: int, dtype: Any, length: int) -> Array:
-    """The order of each `length` words.
+    """The sorting order of each `length` words.
 
-    Positions, in the low bits, make them differ and come back sorted. For 2^20 elements 44 bits
-    stay random: one pair at most is likely to be in order by them.
+    Positions in the low bits make the words differ, and are the result after sorting. For 2^20
+    elements 44 bits stay random: ties are likely for one pair at most.
     """
     position = np.uint64((1 << max(length - 1, 0).bit_length()) - 1)
     words = philox.words(key, first, n).reshape(-1, max(length, 1))
@@ -75,8 +78,8 @@ def _truncated_normal(
         p = start + span * (w.astype(np.float64) * 2.0**-64 + 2.0**-65)
         return philox.quantile(p - 0.5, lambda at: np.minimum(p[at], 1.0 - p[at]))
 
-    made = philox.in_chunks(formula, key, first, n, np.float64)
-    return np.clip(made.astype(dtype), low, high)
+    numbers = philox.in_chunks(formula, key, first, n, np.float64)
+    return np.clip(numbers.astype(dtype), low, high)
 
 
 def _by_rejection(sampler: Callable[..., Array]) -> Callable[..., Array]:
@@ -86,9 +89,9 @@ def _by_rejection(sampler: Callable[..., Array]) -> Callable[..., Array]:
     return make
 
 
-_OWN = 256  # bits of a block: elements with counters of their own
+_OWN = 256  # bits of a block: each element has counters of its own
 _KINDS: dict[str, tuple[int | None, Callable[..., Array]]] = {
-    # bits that an element takes (None: as many as its dtype has), function
+    # bits of an element (None: as many as its dtype has), function
     "bits": (None, _bits),
     "uniform": (None, philox.uniform),
     "normal": (None, functools.partial(philox.in_chunks, philox.normal)),
@@ -106,13 +109,10 @@ _KINDS: dict[str, tuple[int | None, Callable[..., Array]]] = {
 }
 
 
-# ---- generators --------------------------------------------------------------------------
-
-
-def _whole(name: str, what: str, value: Any, end: int | None = None) -> int:
+def _natural(name: str, what: str, value: Any, end: int | None = None) -> int:
     if not isinstance(value, (int, np.integer)) or value < 0 or (end and value >= end):
         below = f" and below {end}" if end else ""
-        raise ArgumentError(f"{name}: {what} must be a whole number from 0{below}, got {value!r}.")
+        raise ArgumentError(f"{name}: {what} must be an int of at least 0{below}, got {value!r}.")
     return int(value)
 
 
@@ -120,13 +120,13 @@ class Generator:
     """A stream of random numbers, with the functions of `gg.random` as methods.
 
     Args:
-        seed: int from 0; generators of the same seed give the same numbers. None for a seed
-            from the operating system.
+        seed: int of at least 0; generators with the same seed give the same numbers. None for a
+            seed from the operating system.
 
-    A draw takes the counters that it needs, from the stream's next one on. The first ten
-    numbers of a draw of a thousand are those of a draw of ten (for permutations and what else
-    depends on all elements they are not). A generator may be used by several threads: no two
-    draws share a counter. Copies and pickles go on with the same numbers as the original.
+    A draw takes the next counters of the stream, as many as it needs. The first ten numbers of a
+    draw of a thousand are the numbers of a draw of ten (except in permutations, which depend on
+    all elements). Threads may share a generator: no two draws share a counter. Copies and pickles
+    continue with the same numbers as the original.
 
     >>> g = gg.random.Generator(0)
     >>> g.normal((2, 3)).shape
@@ -135,7 +135,7 @@ class Generator:
 
     def __init__(self, seed: int | None = None) -> None:
         if seed is not None:
-            seed = _whole("Generator", "a seed", seed)
+            seed = _natural("Generator", "a seed", seed)
         self._lock = threading.Lock()
 
         def start() -> None:
@@ -149,7 +149,7 @@ class Generator:
             self._key, self._counter, self._children = key, counter, children
 
     def _now_and_at_replay(self, name: str, do: Callable[[], None]) -> None:
-        """Start this generator or others; in a function that is traced, at each replay too."""
+        """Start this generator or others; in a traced function, at each replay too."""
         trace = running()
         if trace is None:
             do()
@@ -157,8 +157,8 @@ class Generator:
             trace.effect(name, lambda: do() or [], undo=self._undo)  # type: ignore[func-returns-value]
 
     def _undo(self) -> Callable[[], None]:
-        """What goes back to where the stream is now."""
-        if not hasattr(self, "_key"):  # it is just being made
+        """A function that resets the stream to its present state."""
+        if not hasattr(self, "_key"):  # under construction
             return lambda: None
         return functools.partial(self._start, self._key, self._counter, self._children)
 
@@ -166,12 +166,12 @@ class Generator:
         return philox.block(self._key, words)[:2]
 
     def _unstarted(self) -> Generator:
-        made = object.__new__(type(self))
-        made._lock = threading.Lock()
-        return made
+        generator = object.__new__(type(self))
+        generator._lock = threading.Lock()
+        return generator
 
     def split(self, n: int = 2) -> list[Generator]:
-        """`n` generators whose numbers are independent of this one's and of each other's.
+        """`n` generators with numbers independent of this generator's and of each other's.
 
         The key of child i, counted over all calls, is words 0 and 1 of the block of counter
         (i, 0, 0, 1), which no draw reads. Drawing and splitting do not affect each other.
@@ -180,59 +180,57 @@ class Generator:
         >>> bool(gg.any(a.normal(3) == b.normal(3)))
         False
         """
-        n = _whole("split", "n", n)
-        made = [self._unstarted() for _ in range(n)]
+        n = _natural("split", "n", n)
+        children = [self._unstarted() for _ in range(n)]
 
         def start() -> None:
             with self._lock:
                 first, self._children = self._children, self._children + n
-            for i, child in enumerate(made, first):
+            for i, child in enumerate(children, first):
                 child._start(self._derived((i, 0, 0, _SPLIT)))
 
         self._now_and_at_replay("split", start)
-        return made
+        return children
 
     def fold_in(self, data: int) -> Generator:
-        """The generator of this key and a number, such as that of a step or of a replica.
+        """The generator of this key and a number, such as the number of a step or of a replica.
 
-        It depends on nothing else: not on what has been drawn or split. Its key is words 0 and
-        1 of the block of counter (low word of `data`, high word, 0, 2).
+        It does not depend on earlier draws and splits. Its key is words 0 and 1 of the block of
+        counter (low word of `data`, high word, 0, 2).
 
         >>> g = gg.random.Generator(0)
         >>> bool(gg.all(g.fold_in(7).normal(3) == g.fold_in(7).normal(3)))
         True
         """
-        data = _whole("fold_in", "data", data, 1 << 128)
-        made, words = self._unstarted(), (data & _M64, data >> 64, 0, _FOLD)
-        self._now_and_at_replay("fold_in", lambda: made._start(self._derived(words)))
-        return made
+        data = _natural("fold_in", "data", data, 1 << 128)
+        child, words = self._unstarted(), (data & _M64, data >> 64, 0, _FOLD)
+        self._now_and_at_replay("fold_in", lambda: child._start(self._derived(words)))
+        return child
 
     @property
     def state(self) -> dict[str, Any]:
-        """Where the stream is, in ints, lists and strings; assign it to go back there."""
+        """The state of the stream, in ints, lists and strings; assign it to return to it."""
         with self._lock:
-            return {
-                "algorithm": _ALGORITHM, "key": list(self._key), "counter": self._counter,
-                "children": self._children,
-            }  # fmt: skip
+            counts = {"counter": self._counter, "children": self._children}
+            return {"algorithm": _ALGORITHM, "key": list(self._key), **counts}
 
     @state.setter
     def state(self, value: dict[str, Any]) -> None:
         try:
             if value["algorithm"] != _ALGORITHM:
                 raise ValueError(f"its algorithm is {value['algorithm']!r}, not {_ALGORITHM!r}")
-            k0, k1 = (_whole("key", "a word", k, 1 << 64) for k in value["key"])
-            counter = _whole("state", "the counter", value["counter"], 1 << 64)
-            children = _whole("state", "children", value["children"], 1 << 64)
+            k0, k1 = (_natural("key", "a word", k, 1 << 64) for k in value["key"])
+            counter = _natural("state", "the counter", value["counter"], 1 << 64)
+            children = _natural("state", "children", value["children"], 1 << 64)
         except (KeyError, TypeError, ValueError) as error:
-            raise ArgumentError(f"Generator: this is no state of a generator: {error}") from error
+            raise ArgumentError(f"Generator: this is not a generator's state: {error}") from error
         self._now_and_at_replay("generator state", lambda: self._start((k0, k1), counter, children))
 
     def __reduce__(self) -> Any:
         return _restore, (self.state,)
 
     def _take(self, blocks: int, about: Any = None) -> tuple[philox.Key, int]:
-        """The key, and the first of `blocks` counters that nobody else gets; `about` the draw."""
+        """The key, and the first of `blocks` counters for one draw, which `about` describes."""
 
         def take() -> tuple[philox.Key, int]:
             with self._lock:
@@ -242,22 +240,21 @@ class Generator:
         return once((blocks, about), take)
 
     def _give_back(self, blocks: int) -> None:
-        """Have the next draw begin where the last one did, which took so many."""
+        """Return the counters of the last draw, which took `blocks`."""
         with self._lock:
             self._counter -= blocks
 
     def _place(self, n: int, bits: int) -> tuple[philox.Key, int] | None:
-        """The key and first counter of a draw of `n` words, for who makes the numbers himself.
+        """The key and first counter of a draw of `n` words, for callers that make the numbers.
 
-        None where a draw is more than that: in a trace it is made at each replay, and under vmap
-        for each example.
+        None in a trace, where each replay draws, and under vmap, where each example draws.
         """
         if running() is not None or levels_running():
             return None
         return self._take(-(-n * bits // 256), n)
 
     def _stream(self, n: int, device: Any) -> Tensor | None:
-        """Where `n` words of 32 bits are: a uint64 Tensor (4,), for ops that make the numbers.
+        """The position of `n` 32-bit words: a uint64 Tensor (4,), for ops that make the numbers.
 
         None under vmap, where each example may have numbers of its own.
         """
@@ -273,31 +270,27 @@ class Generator:
 
         return once(("stream", n), write)
 
-    def _draw(
-        self, kind: str, shape: tuple[int, ...], dtype: Any, device: Any, *parameters: Any,
-        before: Drawn | None = None,
-    ) -> Tensor:  # fmt: skip
+    def _draw(self, kind, shape, dtype, device, *parameters, before=None) -> Tensor:
         """Noise of one of `_KINDS`, in `shape`, on `device`.
 
         `parameters` are numbers or, for samplers by rejection, also Tensors that broadcast to
-        `shape`. `before` is where the same call has drawn: the next draw has the counters of the
-        first with another word 2, so that it does not depend on how long that was.
+        `shape`. `before` (a `Drawn` or None) holds earlier draws of the same call: the next draw
+        has the counters of the first with another word 2, so that it does not depend on its length.
         """
         trace, levels = running(), _levels_with_own_numbers(kind)
-        if trace is not None and levels_running():  # which are not there at a replay
+        if trace is not None and levels_running():  # a replay runs without these levels
             lead = tuple(level.size for level in levels)
             parameters = tuple(_with_examples(p, shape, levels) for p in parameters)
             with levels_stopped():
-                made = self._draw(kind, lead + shape, dtype, device, *parameters, before=before)
-            return functools.reduce(lambda t, level: enter(t, level, 0), levels, made)
+                noise = self._draw(kind, lead + shape, dtype, device, *parameters, before=before)
+            return functools.reduce(lambda t, level: wrap_level(t, level, 0), levels, noise)
         if trace is not None:  # other numbers at each replay, in the order of the calls
             written = _Written(self, kind, shape, dtype, device, parameters, before)
             tensors = [p for p in parameters if isinstance(p, Tensor)]
 
             def write() -> Tensor:
-                return trace.effect(
-                    f"random {kind}", written, tensors, undo=self._undo, about=[(shape, dtype)]
-                )[0]
+                options = {"undo": self._undo, "about": [(shape, dtype)]}
+                return trace.effect(f"random {kind}", written, tensors, **options)[0]
 
             return once((kind, shape), write)
         bits, make = _KINDS[kind]
@@ -309,11 +302,11 @@ class Generator:
         if d.kind != "cpu":
             values = noise_on(d, kind, key, first, n, dtype, *parameters)
         if values is NotImplemented:
-            given = [_on_host(p, shape, levels) if bits == _OWN else p for p in parameters]
-            values = make(key, first, n, dtype, *given)
+            on_host = [_on_host(p, shape, levels) if bits == _OWN else p for p in parameters]
+            values = make(key, first, n, dtype, *on_host)
             values = values if d.kind == "cpu" else devices.put(values, d)
-        made = wrap(values.reshape(lead + shape))
-        return functools.reduce(lambda t, level: enter(t, level, 0), levels, made)
+        noise = wrap(values.reshape(lead + shape))
+        return functools.reduce(lambda t, level: wrap_level(t, level, 0), levels, noise)
 
     def _counters(
         self, kind: str, n: int, dtype: np.dtype[Any], before: Drawn | None
@@ -328,32 +321,29 @@ class Generator:
             before.places.append((key, first))
         return key, first
 
-    if TYPE_CHECKING:  # hung on by gpugrad.random
+    if TYPE_CHECKING:  # methods that gpugrad.random adds
 
         def __getattr__(self, name: str) -> Callable[..., Tensor]: ...
 
 
 class _Written:
-    """A draw that was written down: it makes other numbers at each replay."""
+    """A draw as a step of a trace: it makes other numbers at each replay."""
 
     version = 0
 
-    def __init__(
-        self, generator: Generator, kind: str, shape: tuple[int, ...], dtype: Any, device: Any,
-        parameters: Sequence[Any], before: Drawn | None,
-    ) -> None:  # fmt: skip
+    def __init__(self, generator, kind, shape, dtype, device, parameters, before) -> None:
         self._generator, self._kind, self._parameters = generator, kind, parameters
         self._shape, self._dtype, self.device = shape, np.dtype(dtype), devices.device(device)
         self._before, self._is_first = before, before is not None and before.traced == 0
         if before is not None:
             before.traced += 1
 
-    def __call__(self, *real: Tensor) -> list[Tensor]:
-        now = iter(real)
-        given = [next(now) if isinstance(p, Tensor) else p for p in self._parameters]
+    def __call__(self, *tensors: Tensor) -> list[Tensor]:
+        left = iter(tensors)
+        parameters = [next(left) if isinstance(p, Tensor) else p for p in self._parameters]
         self._begin()
         draw, about = self._generator._draw, (self._kind, self._shape, self._dtype, self.device)
-        return [draw(*about, *given, before=self._before)]
+        return [draw(*about, *parameters, before=self._before)]
 
     def _begin(self) -> None:
         if self._is_first and self._before is not None:
@@ -372,7 +362,7 @@ class _Written:
         return [state_of(*self._generator._counters(self._kind, n, self._dtype, self._before))]
 
     def uncount(self) -> None:
-        """As if the last `numbers` had not been asked for."""
+        """Undo the last call of `numbers`."""
         if self._before is not None:
             self._before.places.pop()
         if self._before is None or not self._before.places:
@@ -380,14 +370,14 @@ class _Written:
             self._generator._give_back(_blocks(self._kind, n, self._dtype))
 
     def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
-        """The numbers, of the key and counter on the device."""
+        """The numbers, from the key and counter on the device."""
         about = self._kind, (0, 0), 0, math.prod(self._shape), self._dtype
-        made = noise_on(self.device, *about, *self._parameters, state=live[0])
-        return [made.reshape(self._shape)]
+        noise = noise_on(self.device, *about, *self._parameters, state=live[0])
+        return [noise.reshape(self._shape)]
 
 
 class _Place:
-    """A place in the stream that was written down: another one at each replay."""
+    """A position in the stream as a step of a trace: another one at each replay."""
 
     version = 0
 
@@ -408,16 +398,16 @@ class _Place:
         return [state_of(*self._generator._take(self._blocks))]
 
     def uncount(self) -> None:
-        """As if the last `numbers` had not been asked for."""
+        """Undo the last call of `numbers`."""
         self._generator._give_back(self._blocks)
 
     def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
-        """The numbers, as they are on the device."""
+        """The key and counter, which are on the device already."""
         return [live[0]]
 
 
 def _blocks(kind: str, n: int, dtype: np.dtype[Any]) -> int:
-    """How many counters a draw of `n` numbers takes."""
+    """The number of counters that a draw of `n` numbers takes."""
     return -(-n * (_KINDS[kind][0] or 8 * dtype.itemsize) // 256)
 
 
@@ -426,18 +416,18 @@ def _levels_with_own_numbers(kind: str) -> list[Level]:
     levels = levels_running()
     if any(level.randomness == "error" for level in levels):
         raise ArgumentError(
-            f"random: {kind} numbers under vmap. Say whether each example gets its own: "
-            "vmap(..., randomness='different'), or all the same ones: randomness='same'."
+            f"random: {kind} numbers under vmap. Choose whether each example gets its own: "
+            "vmap(..., randomness='different'), or all get the same: randomness='same'."
         )
     return [level for level in levels if level.randomness == "different"]
 
 
 def _with_examples(parameter: Any, shape: tuple[int, ...], levels: Sequence[Level]) -> Any:
-    """A parameter for each element, those of examples in front; a number stays as it is."""
+    """A parameter broadcast to each element, examples first; a number is returned unchanged."""
     if isinstance(parameter, Tensor):
         parameter = TENSOR.broadcast_to(parameter, shape)
         for level in reversed(levels):
-            parameter = leave(parameter, level, 0)
+            parameter = unwrap_level(parameter, level, 0)
         if levels_of(parameter._data):
             raise ArgumentError(
                 "random: under vmap with randomness='same' the parameters of these numbers must "
@@ -447,7 +437,7 @@ def _with_examples(parameter: Any, shape: tuple[int, ...], levels: Sequence[Leve
 
 
 def _on_host(parameter: Any, shape: tuple[int, ...], levels: Sequence[Level]) -> Array:
-    """The values of a parameter for each element, those of examples in front."""
+    """The values of a parameter for each element, examples first, on the host."""
     parameter = _with_examples(parameter, shape, levels)
     if isinstance(parameter, Tensor):
         parameter = devices.host(parameter._data)
@@ -457,9 +447,9 @@ def _on_host(parameter: Any, shape: tuple[int, ...], levels: Sequence[Level]) ->
 
 
 def _restore(state: dict[str, Any]) -> Generator:
-    made = Generator(0)
-    made.state = state
-    return made
+    generator = Generator(0)
+    generator.state = state
+    return generator
 
 
 _default = Generator()
@@ -471,10 +461,10 @@ def default_generator() -> Generator:
 
 
 def set_seed(seed: int) -> None:
-    """Start the default generator anew: from here on, random numbers repeat.
+    """Restart the default generator, so that random numbers repeat from here on.
 
     Args:
-        seed: int from 0.
+        seed: int of at least 0.
 
     >>> gg.set_seed(1)
     >>> a = gg.random.normal(3)

@@ -1,22 +1,22 @@
-"""Philox4x64-10: the bits of every random number, and the numbers that are exact functions of them.
+"""Philox4x64-10: the bits of all random numbers, and numbers that are exact functions of them.
 
 A counter-based generator is a hash. Philox (Salmon et al. 2011, "Parallel random numbers: as
 easy as 1, 2, 3") hashes a counter of four 64-bit words with a key of two into a *block* of four
 64-bit words. No word depends on another one, so any thread of any device computes its own.
 
-Of the family's two common members this is 4x64-10 and not 4x32-10, because NumPy has it in C
-(ten times as fast as array operations for 4x32), and because on a GPU the 64-bit products cost
-no more than writing the result to memory does.
+It is 4x64-10 and not the other common variant, 4x32-10, because NumPy has it in C (ten times as
+fast as array operations for 4x32), and because on a GPU the 64-bit products cost no more than
+writing the result to memory.
 
 **From (key, counter, i) to bits.** A draw that starts at counter `first` reads, as element i,
 
 - of 64 bits: word ``i % 4`` of the block of counter (``first + i // 4``, 0, 0, 0);
-- of 32 bits: the same row of words cut in halves, low half first: half ``i % 8`` of block
+- of 32 bits: the halves of the same words, low half first: half ``i % 8`` of block
   ``first + i // 8``.
 
-So an element never depends on how many are drawn. The other counter words are 0, but for the
-rounds of rejection samplers (word 1), for the second draw of a call that makes two (word 2), and
-for deriving keys (word 3). Below, `first` is a counter as one number: word 0 + 2^128 word 2.
+So an element never depends on how many are drawn. The other counter words are 0, except in the
+rounds of rejection samplers (word 1), in the second draw of a call that makes two (word 2), and
+where keys are derived (word 3). Below, `first` is a counter as one number: word 0 + 2^128 word 2.
 
 **From bits to numbers.** Formulas use only +, -, *, /, square root, comparison and integer
 operations, each rounded once: IEEE 754 fixes every bit of the result, so a GPU that does not
@@ -33,30 +33,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "Key",
-    "below",
-    "block",
-    "blocks",
-    "exponential",
-    "gumbel",
-    "in_chunks",
-    "laplace",
-    "log",
-    "logistic",
-    "normal",
-    "quantile",
-    "uniform",
-    "words",
-]
-
 Array = np.ndarray[Any, Any]
 Key = tuple[int, int]
 
-CHUNK = 1 << 14  # numbers made at a time, so that what a formula computes stays in the cache
-
-
-# ---- bits --------------------------------------------------------------------------------
+CHUNK = 1 << 14  # numbers computed at a time, so that intermediate results stay in the cache
 
 _MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
@@ -67,7 +47,7 @@ _HALF = np.uint64(32)
 
 
 def block(key: Key, counter: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
-    """The four words of one counter, in Python's integers: the definition.
+    """The four words of one counter, in Python integers: the definition.
 
     >>> from gpugrad.ops.random.philox import block
     >>> [hex(w) for w in block((0, 0), (0, 0, 0, 0))]  # the published test vector
@@ -96,10 +76,10 @@ def blocks(key: Key, first: int, at: Array, second: int) -> Array:
 
 
 def below(w: Array, n: int) -> Array:
-    """The high 64 bits of w * n (uint64, n up to 2^64): a whole number from 0 to n - 1.
+    """The high 64 bits of w * n (uint64, n up to 2^64): an integer from 0 to n - 1.
 
-    Lemire 2019's multiply-shift without its rejection: some numbers are more likely than
-    others, by a part in 2^64 / n at most.
+    Lemire 2019's multiply-shift without its rejection: probabilities differ by at most a part in
+    2^64 / n.
     """
     if n == 1 << 64:
         return w
@@ -113,7 +93,7 @@ def below(w: Array, n: int) -> Array:
 
 
 class _Host(threading.local):
-    """NumPy's Philox of this thread: setting its state takes a tenth of making one."""
+    """NumPy's Philox of this thread: setting its state takes a tenth of the time of a new one."""
 
     def __init__(self) -> None:
         self.bits = np.random.Philox(0)
@@ -124,22 +104,25 @@ _host = _Host()
 
 
 def _at(key: Key, first: int, second: int = 0) -> np.random.Generator:
-    """NumPy's generator, about to give the block of counter `first`, with `second` as word 1."""
+    """NumPy's generator, positioned at the block of counter `first`, with `second` as word 1."""
     before = (first + (second << 64) - 1) % (1 << 256)  # it counts up before it hashes
     counter = np.frombuffer(before.to_bytes(32, "little"), "<u8").astype(np.uint64)
     _host.bits.state = {
         "bit_generator": "Philox",
         "state": {"counter": counter, "key": np.array(key, np.uint64)},
-        "buffer": np.zeros(4, np.uint64), "buffer_pos": 4, "has_uint32": 0, "uinteger": 0,
-    }  # fmt: skip
+        "buffer": np.zeros(4, np.uint64),
+        "buffer_pos": 4,
+        "has_uint32": 0,
+        "uinteger": 0,
+    }
     return _host.draw
 
 
 def _next_words(draw: np.random.Generator, n: int, bits: int) -> Array:
-    made = draw.integers(0, _M64, -(-n * bits // 64), np.uint64, endpoint=True)
+    longs = draw.integers(0, _M64, -(-n * bits // 64), np.uint64, endpoint=True)
     if bits == 64:
-        return made
-    return made.astype("<u8", copy=False).view("<u4").astype(np.uint32, copy=False)[:n]
+        return longs
+    return longs.astype("<u8", copy=False).view("<u4").astype(np.uint32, copy=False)[:n]
 
 
 def words(key: Key, first: int, n: int, bits: int = 64, *, second: int = 0) -> Array:
@@ -147,27 +130,24 @@ def words(key: Key, first: int, n: int, bits: int = 64, *, second: int = 0) -> A
     return _next_words(_at(key, first, second), n, bits)
 
 
-# ---- numbers -----------------------------------------------------------------------------
-
-
 def uniform(key: Key, first: int, n: int, dtype: Any) -> Array:
-    """(w >> 8) / 2^24 in float32, (w >> 11) / 2^53 in float64: from 0 up to but without 1."""
-    return _at(key, first).random(n, np.dtype(dtype))  # NumPy's C has this very formula
+    """(w >> 8) / 2^24 in float32, (w >> 11) / 2^53 in float64: from 0, always below 1."""
+    return _at(key, first).random(n, np.dtype(dtype))  # NumPy's C code has this formula
 
 
 def in_chunks(formula: Callable[[Array], Array], key: Key, first: int, n: int, dtype: Any) -> Array:
-    """`formula` of n words that are as wide as `dtype`, the dtype of its result."""
-    made = np.empty(n, dtype)
+    """`formula` of n words as wide as `dtype`, the dtype of the result."""
+    numbers = np.empty(n, dtype)
     draw = _at(key, first)
     with np.errstate(all="ignore"):
         for i in range(0, n, CHUNK):
-            part = made[i : i + CHUNK]
-            part[:] = formula(_next_words(draw, len(part), 8 * made.itemsize))
-    return made
+            part = numbers[i : i + CHUNK]
+            part[:] = formula(_next_words(draw, len(part), 8 * numbers.itemsize))
+    return numbers
 
 
 class _Format:
-    """What the formulas need to know of a floating-point format of B bits."""
+    """Constants of a floating-point format of B bits."""
 
     def __init__(self, real: Any, signed: Any, fraction: int, terms: int) -> None:
         self.real, self.signed, self.fraction = real, signed, fraction
@@ -206,14 +186,14 @@ def _log_of_parts(k: Array, f: Array, form: _Format) -> Array:
 
 
 def _parts(x: Array, form: _Format) -> tuple[Array, Array]:
-    """Exponent k and m with x = m 2^k, m from sqrt(1/2) up to but without sqrt(2); x is above 0."""
+    """Exponent k and m with x = m 2^k and sqrt(1/2) <= m < sqrt(2), for positive x."""
     k = x.view(form.signed) - form.root >> form.fraction
     m = (x.view(form.signed) - (k << form.fraction)).view(form.real)
     return k.astype(form.real), m
 
 
 def log(x: Array) -> Array:
-    """Natural logarithm of normal numbers above 0, to 3 units in the last place."""
+    """Natural logarithm of positive normal numbers, to 3 units in the last place."""
     form = _format(x)
     k, m = _parts(x, form)
     return _log_of_parts(k, m - form.real(1), form)
@@ -222,8 +202,8 @@ def log(x: Array) -> Array:
 def exponential(w: Array) -> Array:
     """-log(p) with p = (w + 1/2) / 2^B.
 
-    Where p is above sqrt(1/2), log(1 - c) with c = (~w + 1/2) / 2^B: results near 0 are as
-    exact as large ones. They run from 2^-(B + 1) to (B + 1) ln 2.
+    Where p is above sqrt(1/2) it is -log(1 - c) with c = (~w + 1/2) / 2^B, so that results near 0
+    are as exact as large ones. They run from 2^-(B + 1) to (B + 1) ln 2.
     """
     form = _format(w)
     k, m = _parts(w.astype(form.real) * form.unit + form.half_unit, form)
@@ -248,8 +228,8 @@ def logistic(w: Array) -> Array:
 
 
 # Wichura 1988, algorithm AS 241: rational approximations of the normal quantile. PPND7 for
-# float32, PPND16 for float64; numerator and denominator near the middle, in the tails, and
-# (where 32 bits do not reach) far out.
+# float32, PPND16 for float64; numerator and denominator near the middle, in the tails, and far
+# out (beyond the reach of 32 bits).
 _MIDDLE = {
     4: ((3.3871327179, 50.434271938, 159.29113202, 59.109374720),
         (1.0, 17.895169469, 78.757757664, 67.187563600)),
@@ -285,7 +265,7 @@ def quantile(q: Array, tail: Callable[[Array], Array]) -> Array:
 
     Args:
         q: from -1/2 to 1/2.
-        tail: of positions in q, their 1/2 - abs(q), exactly.
+        tail: function from positions in q to the exact 1/2 - abs(q) there.
     """
     bytes_ = q.itemsize
     upper, lower = _MIDDLE[bytes_]
@@ -307,7 +287,7 @@ def quantile(q: Array, tail: Callable[[Array], Array]) -> Array:
 def normal(w: Array) -> Array:
     """`quantile` of 1/2 + (i + 1/2) / 2^B, where i is w as a signed number.
 
-    The tails have all bits of w: the largest is 6.3 in float32 and 9.2 in float64.
+    The tails use all bits of w: the largest is 6.3 in float32 and 9.2 in float64.
     """
     form = _format(w)
     i = w.view(form.signed)
@@ -315,7 +295,7 @@ def normal(w: Array) -> Array:
 
     def tail(at: Array) -> Array:
         part = i[at]
-        left = top - (part ^ (part >> shift))  # how many numbers are further out
+        left = top - (part ^ (part >> shift))  # the count of numbers further out
         return left.astype(form.real) * form.unit + form.half_unit
 
     return quantile(i.astype(form.real) * form.unit + form.half_unit, tail)

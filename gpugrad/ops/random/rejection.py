@@ -1,12 +1,12 @@
-"""Samplers that try until a candidate is accepted: gamma, Poisson, binomial.
+"""Samplers by rejection: gamma, Poisson, binomial.
 
 Element i of a draw that starts at counter `first` has counters of its own, one for each round
 r = 1, 2, ...: ``first + i`` with r as word 1. So it depends on no other element, however many
-rounds that needs, and a thread of a GPU can do the same. All is computed in float64 from 64-bit
+rounds those need, and a thread of a GPU can do the same. All is computed in float64 from 64-bit
 words and rounded once at the end.
 
 Parameters are arrays (n,) of float64 on the host. Where they are invalid the result is NaN
-(-1 for whole numbers).
+(-1 for integers).
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.ops.random import philox
 from gpugrad.ops.random.philox import Key
 
-__all__ = ["binomial", "gamma", "log_gamma", "poisson"]
-
 Array = np.ndarray[Any, Any]
 Try = Callable[[Array, Array], tuple[Array, Array]]
-"""Words (m, 4) and the elements' positions (m,) to candidates and whether they are accepted."""
+"""From words (m, 4) and the elements' positions (m,): candidates, and which are accepted."""
 
-_ELEMENTS = 1 << 14  # at a time, for the cache
+_ELEMENTS = 1 << 14  # computed at a time, for the cache
 
 
 def _until_accepted(attempt: Try, todo: Array, key: Key, first: int, missing: float) -> Array:
@@ -38,7 +36,7 @@ def _until_accepted(attempt: Try, todo: Array, key: Key, first: int, missing: fl
         result[at[accepted]] = value[accepted]
         return at[~accepted]
 
-    left = []  # by the first round, which most elements pass and which needs no gathered words
+    left = []  # after the first round, which most elements pass and which needs no gathered words
     for start in range(0, len(todo), _ELEMENTS):
         part = todo[start : start + _ELEMENTS]
         words = philox.words(key, first + start, 4 * len(part), second=1).reshape(-1, 4)
@@ -46,22 +44,22 @@ def _until_accepted(attempt: Try, todo: Array, key: Key, first: int, missing: fl
         left.append(tried(start + at, words if len(at) == len(part) else words[at]))
     at = np.concatenate(left) if left else np.zeros(0, np.intp)
     second = 2
-    while at.size:  # half of all candidates at least are accepted
+    while at.size:  # at least half of all candidates are accepted
         at, second = tried(at, philox.blocks(key, first, at, second)), second + 1
     return result
 
 
 def _unit(w: Array) -> Array:
-    """From 0 up to but without 1, as `philox.uniform` makes it."""
+    """From 0 up to, but not including, 1, as in `philox.uniform`."""
     return (w >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _gamma_parts(key: Key, first: int, alpha: Array) -> tuple[Array, Array, Array]:
-    """log(d), 3 log(v) and the logarithm of the boost, whose sum is the sample's logarithm.
+    """log(d), 3 log(v) and the logarithm of the boost; their sum is the sample's logarithm.
 
     Marsaglia and Tsang 2000: with d = a - 1/3, v = (1 + x / sqrt(9 d)) for a normal x, d v^3 is
-    accepted if log(u) < x^2 / 2 + d (1 - v^3 + 3 log v). For alpha < 1 it is made for
-    a = alpha + 1, and multiplied by u2^(1 / alpha). Words 0, 1, 2 of a round make x, u, u2.
+    accepted if log(u) < x^2 / 2 + d (1 - v^3 + 3 log v). For alpha < 1 the sample is drawn for
+    a = alpha + 1 and multiplied by u2^(1 / alpha). Words 0, 1, 2 of a round make x, u, u2.
     """
     valid = (alpha > 0) & np.isfinite(alpha)
     a = np.where(valid, alpha, 1.0)
@@ -85,24 +83,24 @@ def _gamma_parts(key: Key, first: int, alpha: Array) -> tuple[Array, Array, Arra
 
 
 def log_gamma(key: Key, first: int, alpha: Array) -> Array:
-    """Logarithms of gamma samples of shape parameters `alpha`: finite also where those are 0."""
+    """Logarithms of gamma samples with shape parameters `alpha`; finite where samples are 0."""
     with np.errstate(all="ignore"):
         log_d, log_v3, boost = _gamma_parts(key, first, alpha)
         return log_d + log_v3 + boost
 
 
 def gamma(key: Key, first: int, alpha: Array) -> Array:
-    """Gamma samples; those of alpha < 1e-2 are often 0, `log_gamma` is not."""
+    """Gamma samples. For alpha < 1e-2 they are often 0; `log_gamma` stays finite."""
     with np.errstate(all="ignore"):
         log_d, log_v3, boost = _gamma_parts(key, first, alpha)
         return np.exp(log_d + log_v3 + boost)
 
 
 def _inverted(u: Array, start: Array, ratio: Callable[[Array, int], Array]) -> Array:
-    """The k at which start * (1 + r(1) + r(1) r(2) + ...) comes above u, for few k."""
+    """The smallest k for which start * (1 + r(1) + ... + r(1) ... r(k)) exceeds u."""
     k, term, left = np.zeros(len(u)), start.copy(), u - start
     at = np.flatnonzero(left >= 0)
-    for j in range(1, 200):  # those in use have a mean below 10
+    for j in range(1, 200):  # callers have a mean below 10
         if not at.size:
             break
         term[at] *= ratio(at, j)
@@ -117,14 +115,14 @@ def _log_factorial(k: Array) -> Array:
 
 
 def _spread(words: Array, a: Array, b: Array, centre: Array) -> tuple[Array, Array, Array]:
-    """Candidate k, `us` and v of Hoermann's transformed rejection with squeeze."""
+    """Candidates k, and us and v of Hoermann's transformed rejection with squeeze."""
     u, v = _unit(words[:, 0]) - 0.5, 1.0 - _unit(words[:, 1])
     us = 0.5 - np.abs(u)
     return np.floor((2.0 * a / us + b) * u + centre), us, v
 
 
 def poisson(key: Key, first: int, rate: Array) -> Array:
-    """Poisson numbers: by adding up probabilities below a rate of 10, else PTRS (Hoermann 1993)."""
+    """Poisson numbers: by summing probabilities below a rate of 10, else PTRS (Hoermann 1993)."""
     valid = (rate >= 0) & (rate < 2.0**62)
     rates = np.where(valid, rate, 1.0)
 
@@ -150,7 +148,7 @@ def poisson(key: Key, first: int, rate: Array) -> Array:
 
 
 def binomial(key: Key, first: int, n: Array, p: Array) -> Array:
-    """Binomial numbers: as `poisson`, below a mean of 10; else BTRS (Hoermann 1993)."""
+    """Binomial numbers: as `poisson` below a mean of 10, else BTRS (Hoermann 1993)."""
     valid = (n >= 0) & (n < 2.0**53) & (p >= 0) & (p <= 1)
     trials, flipped = np.where(valid, np.floor(n), 1.0), p > 0.5
     chance = np.where(valid, np.where(flipped, 1.0 - p, p), 0.5)
@@ -163,10 +161,8 @@ def binomial(key: Key, first: int, n: Array, p: Array) -> Array:
         a = -0.0873 + 0.0248 * b + 0.01 * q
         k, us, v = _spread(words, a, b, m * q + 0.5)
         mode = np.floor((m + 1.0) * q)
-        bound = (
-            _log_factorial(mode) + _log_factorial(m - mode) - _log_factorial(k)
-            - _log_factorial(m - k) + (k - mode) * np.log(q / (1.0 - q))
-        )  # fmt: skip
+        bound = _log_factorial(mode) + _log_factorial(m - mode) - _log_factorial(k)
+        bound = bound - _log_factorial(m - k) + (k - mode) * np.log(q / (1.0 - q))
         accepted = (us >= 0.07) & (v <= 0.92 - 4.2 / b)
         accepted |= np.log(v * (2.83 + 5.1 / b) * spread / (a / (us * us) + b)) <= bound
         accepted &= (k >= 0) & (k <= m)
@@ -179,5 +175,5 @@ def binomial(key: Key, first: int, n: Array, p: Array) -> Array:
         return k, accepted | few
 
     with np.errstate(all="ignore"):
-        made = _until_accepted(attempt, valid, key, first, -1.0)
-        return np.where(flipped & valid, trials - np.minimum(made, trials), made)
+        k = _until_accepted(attempt, valid, key, first, -1.0)
+        return np.where(flipped & valid, trials - np.minimum(k, trials), k)

@@ -1,4 +1,4 @@
-"""What the functions of `gg.random` have in common: arguments, checks, noise, rounding."""
+"""Shared parts of the functions of `gg.random`: arguments, checks, noise, rounding."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.ops.random.draws import Drawn
 from gpugrad.ops.random.generator import Generator, default_generator
 
-__all__ = [
-    "Call", "Shape", "as_shape", "check", "finite", "not_negative", "positive", "probability",
-]  # fmt: skip
-
 Shape = int | tuple[int, ...] | list[int] | None
+Source = Generator | None
+"""A generator; the default generator if None."""
+
 Test = tuple[Callable[[Any], Any], str]
 
 finite: Test = (np.isfinite, "finite")
@@ -29,10 +28,10 @@ probability: Test = (lambda v: (v >= 0) & (v <= 1), "from 0 to 1")
 
 
 def check(name: str, test: Test, **arguments: Any) -> None:
-    """ArgumentError if a value of an argument fails.
+    """Raise ArgumentError if a value of an argument fails the test.
 
-    Values on a GPU are not looked at: that would wait for it. There, wrong ones give NaN (-1
-    where the results are whole numbers).
+    Values on a GPU are not checked: the host would have to wait for them. There, wrong ones give
+    NaN (-1 where the results are integers).
     """
     for what, value in arguments.items():
         if isinstance(value, (int, float)) and test[0](value):
@@ -49,17 +48,17 @@ def check(name: str, test: Test, **arguments: Any) -> None:
 
 def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     """A shape as a tuple; ShapeError if a length is negative."""
-    given = shape if isinstance(shape, (tuple, list)) or np.ndim(shape) else (shape,)
+    lengths = shape if isinstance(shape, (tuple, list)) or np.ndim(shape) else (shape,)
     try:
-        made = tuple(operator.index(n) for n in given)
+        lengths = tuple(operator.index(n) for n in lengths)
     except TypeError:
         raise ArgumentError(
             f"{name}: shape={shape!r:.60} must be an int or a tuple of ints. See "
             f"help(gg.random.{name}) for the order of the arguments: most take the shape first."
         ) from None
-    if any(n < 0 for n in made):
-        raise ShapeError(f"{name}: a shape has no negative lengths, got {made}.")
-    return made
+    if any(n < 0 for n in lengths):
+        raise ShapeError(f"{name}: a shape has no negative lengths, got {lengths}.")
+    return lengths
 
 
 class Call:
@@ -72,22 +71,22 @@ class Call:
         device: None for that of the parameters.
         generator: the default generator if None.
         parameters: numbers, arrays or Tensors.
-        events: how many axes at the end of each parameter belong to one sample; 0 if left out.
+        events: numbers of axes at the end of each parameter that belong to one sample; 0 by
+            default.
         wide: compute in float64 and round at the end.
 
     Attributes:
-        parameters: numbers and Tensors of the dtype that is computed with.
+        parameters: numbers, and Tensors of the dtype of the computation.
         shape: of the result, without the axes of an event.
     """
 
     def __init__(
-        self, name: str, shape: Shape, dtype: Any, device: Any, generator: Generator | None,
-        *parameters: Any, events: tuple[int, ...] = (), wide: bool = False,
-    ) -> None:  # fmt: skip
+        self, name, shape, dtype, device, generator, *parameters, events=(), wide=False
+    ) -> None:
         self.name, self.generator = name, generator or default_generator()
         self._before = Drawn()
-        given = [p if isinstance(p, (int, float, np.number)) else tensor(p) for p in parameters]
-        arrays = [p for p in given if isinstance(p, Tensor)]
+        values = [p if isinstance(p, (int, float, np.number)) else tensor(p) for p in parameters]
+        arrays = [p for p in values if isinstance(p, Tensor)]
         self.device = arrays[0].device if device is None and arrays else device
         floats = [p.dtype for p in arrays if backend.is_inexact(p.dtype)]
         if dtype is None:
@@ -95,8 +94,8 @@ class Call:
         self.dtype = backend.as_dtype(dtype)
         inexact = floats[0] if self.dtype.kind in "biu" and floats else self.dtype
         self.work = np.dtype(np.float64 if wide or inexact == np.float64 else np.float32)
-        self.parameters = [self._ready(p) for p in given]
-        self.shape = self._shape(shape, [*events, *[0] * len(given)])
+        self.parameters = [self._ready(p) for p in values]
+        self.shape = self._shape(shape, [*events, *[0] * len(values)])
 
     def _ready(self, parameter: Any) -> Any:
         if not isinstance(parameter, Tensor):
@@ -121,17 +120,17 @@ class Call:
         return common
 
     def real(self) -> Call:
-        """The call itself; ArgumentError if its dtype is no real floating-point one."""
+        """The call itself; ArgumentError if its dtype is not real floating point."""
         if not backend.is_inexact(self.dtype) or self.dtype.kind == "c":
             raise ArgumentError(
-                f"{self.name}: dtype must be a real floating-point one, got {self.dtype}."
+                f"{self.name}: dtype must be real floating point, got {self.dtype}."
             )
         return self
 
     def noise(self, kind: str, *parameters: Any, event: tuple[int, ...] = ()) -> Tensor:
-        """Noise of a kind, in the shape of the result and the dtype that is computed with.
+        """Noise of a kind, in the shape of the result and the dtype of the computation.
 
-        The first of a call must be that which takes the most counters.
+        The first noise of a call must be the one that takes the most counters.
         """
         return self.generator._draw(
             kind, self.shape + event, self.work, self.device, *parameters, before=self._before
