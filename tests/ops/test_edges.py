@@ -553,7 +553,7 @@ ERRORS = {
     "a tolerance that is no number": (
         lambda: gg.isclose(1.0, [1.0], rtol=gg.ones(3)), ArgumentError, "isclose: .*one element"),
     "an array for labels of axes": (
-        lambda: gg.einsum_path(gg.ones(3), [1.0]), ArgumentError, "einsum_path: .*as text"),
+        lambda: gg.einsum_path(gg.ones(3), [1.0]), ArgumentError, "einsum_path: .*a string"),
     "an axis that is a bool": (
         lambda: gg.sum([[0.0, 1.0]], axis=True), ArgumentError, "sum: .*An int, or a tuple"),
     "interp without points": (lambda: gg.interp([1.0], [], []), ShapeError, "interp.*one length"),

@@ -12,8 +12,6 @@ from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.ops._axes import as_tuple
 from gpugrad.ops.arrays.shape import moves, need_matrices
 
-# ---- moving along an axis ----------------------------------------------------------------
-
 
 @moves(
     vjp=[lambda xp, g, axis: xp.flip(g, axis=axis)],
@@ -82,9 +80,6 @@ def roll(xp, x, /, shift, axis=None):
     return xp.lib.roll(x, shift, axis=axis)
 
 
-# ---- copies ------------------------------------------------------------------------------
-
-
 def _tile_vjp(xp, g, x_shape, repetitions):
     reps = as_tuple(repetitions)
     n = max(len(reps), len(x_shape))
@@ -137,6 +132,13 @@ def tile(xp, x, /, repetitions):
     return xp.lib.tile(x, reps)
 
 
+_REPEATS = shaped(
+    ([(2, 3)], {"repeats": 2}), ([(2, 3)], {"repeats": 2, "axis": -1}),
+    ([(2, 3)], {"repeats": [1, 0, 2], "axis": 1}), ([(2, 2)], {"repeats": (1, 2, 0, 3)}),
+    ([()], {"repeats": 3}), ([(2,)], {"repeats": 0}), ([(2, 2)], {"repeats": [2], "axis": 0}),
+)  # fmt: skip
+
+
 def _counts(repeats):
     """`repeats` as an int, or as a list of ints."""
     counts = repeats.tolist() if hasattr(repeats, "tolist") else repeats
@@ -168,15 +170,7 @@ def _repeat_batch(xp, batched, x, *, repeats, axis):
 @moves(
     vjp=[_repeat_vjp],
     batch=_repeat_batch,
-    samples=shaped(
-        ([(2, 3)], {"repeats": 2}),
-        ([(2, 3)], {"repeats": 2, "axis": -1}),
-        ([(2, 3)], {"repeats": [1, 0, 2], "axis": 1}),
-        ([(2, 2)], {"repeats": (1, 2, 0, 3)}),
-        ([()], {"repeats": 3}),
-        ([(2,)], {"repeats": 0}),
-        ([(2, 2)], {"repeats": [2], "axis": 0}),
-    ),
+    samples=_REPEATS,
     errors=[
         ([np.ones(3)], {"repeats": [1, 2], "axis": 0}, ShapeError, "repeat"),
         ([np.ones(3)], {"repeats": 2, "axis": 1}, AxisError, "repeat.*axis 1"),
@@ -199,14 +193,12 @@ def repeat(xp, x, /, repeats, axis=None):
     return xp.lib.repeat(x, _counts(repeats), axis=axis)
 
 
-# ---- triangles and diagonals -------------------------------------------------------------
-
 _SOME_MATRICES = shaped(
     ([(3, 3)], {}), ([(2, 3)], {"k": 1}), ([(2, 3, 2)], {"k": -1}), ([(0, 2)], {})
 )
 
 
-def _triangle(name, doc):
+def _triangle(name, summary, value):
     """`tril` or `triu`."""
 
     def triangle(xp, x, /, k=0):
@@ -214,7 +206,15 @@ def _triangle(name, doc):
         part = getattr(xp.lib, name)(x, k=k)
         return part.astype(x.dtype, copy=False)  # CuPy turns bfloat16 into float32
 
-    triangle.__doc__ = doc
+    triangle.__doc__ = f"""{summary}
+
+Args:
+    x: array of shape (..., m, n).
+    k: the diagonal; 0 is the main one, positive ones lie above it.
+
+>>> print(gg.{name}([[1.0, 2.0], [3.0, 4.0]]))
+{value}
+"""
     return moves(
         vjp=[lambda xp, g, k: getattr(xp, name)(g, k=k)],
         name=name,
@@ -225,30 +225,16 @@ def _triangle(name, doc):
     )(triangle)
 
 
-_TRIANGLE_ARGS = """
-Args:
-    x: array of shape (..., m, n).
-    k: the diagonal; 0 is the main one, positive ones lie above it.
-"""
-
 tril = _triangle(
     "tril",
-    f"""Lower triangle of matrices: elements above the k-th diagonal become 0.
-{_TRIANGLE_ARGS}
->>> print(gg.tril([[1.0, 2.0], [3.0, 4.0]]))
-[[1. 0.]
- [3. 4.]]
-""",
+    "Lower triangle of matrices: elements above the k-th diagonal become 0.",
+    "[[1. 0.]\n [3. 4.]]",
 )
 
 triu = _triangle(
     "triu",
-    f"""Upper triangle of matrices: elements below the k-th diagonal become 0.
-{_TRIANGLE_ARGS}
->>> print(gg.triu([[1.0, 2.0], [3.0, 4.0]]))
-[[1. 2.]
- [0. 4.]]
-""",
+    "Upper triangle of matrices: elements below the k-th diagonal become 0.",
+    "[[1. 2.]\n [0. 4.]]",
 )
 
 

@@ -92,8 +92,8 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
     Args:
         shape: int or tuple of ints.
         fill_value: a number, or a 0-d Tensor, which receives gradients.
-        dtype: that of the value if None.
-        device: if None the default device, or that of a Tensor.
+        dtype: the dtype of the value if None.
+        device: if None the default device, or the device of a Tensor.
 
     Raises:
         ShapeError: `fill_value` is more than one number.
@@ -113,7 +113,7 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
     dtype = value.dtype if dtype is None else backend.as_dtype(dtype)
     no_part_lost("full", value.dtype, dtype)
     if dtype.kind in "iu" and not np.isfinite(value.numpy()):
-        raise DTypeError(f"full: {dtype} cannot represent {fill_value}.")
+        raise DTypeError(f"full: {fill_value} cannot be represented in {dtype}.")
     return _full("full", shape, fill_value, dtype, device)
 
 
@@ -343,7 +343,7 @@ def to_device(xp, x, /, *, device, source):
     """Copy an array to another device; the op behind ``x.to_device(device)``.
 
     Args:
-        device: the device to copy to.
+        device: the device to copy to; DeviceError if it does not exist.
         source: the device of `x`, to which the gradient is copied back.
 
     >>> print(gg.constant([1.0, 2.0]).to_device("cpu"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -19,6 +20,8 @@ from gpugrad.ops.arrays.index_rules import add_at, as_int64, check_range, flat_i
 from gpugrad.ops.arrays.index_vmap import getitem_batch, scatter_at_batch
 from gpugrad.ops.arrays.indexing import frozen_index
 from gpugrad.registry.record import op
+
+_takes = functools.partial(op, native_half=True, kinds="fc")
 
 
 def _check_integers(name, indices):
@@ -68,12 +71,10 @@ def _take_samples(rng):
     yield [uniform(rng, 2, 3), np.array([5, 0, -1])], {}
 
 
-@op(
+@_takes(
     vjp=[_take_vjp, None],
     jvp=[lambda xp, t, indices, axis: xp.take(t, indices, axis=axis), None],
-    native_half=True,
     batch=_take_batch("take"),
-    kinds="fc",
     samples=_take_samples,
     cuda=scatter.take,
     errors=[
@@ -116,13 +117,11 @@ def _gather_vjp(xp, g, params_shape, indices, axis):
     return IndexedSlices(values, xp.reshape(indices, (n,)), params_shape)
 
 
-@op(
+@_takes(
     vjp=[_gather_vjp, None],
     jvp=[lambda xp, t, indices, axis: xp.gather(t, indices, axis=axis), None],
-    native_half=True,
     batch=_take_batch("gather"),
     cuda=scatter.gather,
-    kinds="fc",
     ref=lambda params, indices, axis=0: np.take(params, indices, axis),
     samples=calls(
         lambda rng: ([uniform(rng, 4), np.array([0, 2, 0])], {}),
@@ -195,6 +194,7 @@ def _scatter_rows_batch(xp, batched, values, indices, *, shape):
     errors=[
         ([np.ones((1, 2)), np.array([3])], {"shape": (3, 2)}, IndexOutOfBoundsError, "index 3"),
         ([np.ones((1, 2)), np.array([0])], {"shape": (3, 3)}, ShapeError, "scatter_rows: values"),
+        ([np.ones((1, 2)), np.array([0.5])], {"shape": (3, 2)}, DTypeError, "must be integers"),
     ],
 )
 def scatter_rows(xp, values, indices, /, *, shape):
@@ -254,7 +254,7 @@ def _along_samples(rng):
     yield [uniform(rng, 2, 0), np.zeros((2, 0), np.int64)], {"axis": -1}
 
 
-@op(
+@_takes(
     vjp=[
         lambda xp, g, x_shape, indices, axis: xp.scatter_along_axis(
             g, indices, axis=axis, shape=x_shape
@@ -262,9 +262,7 @@ def _along_samples(rng):
         None,
     ],
     jvp=[lambda xp, t, indices, axis: xp.take_along_axis(t, indices, axis=axis), None],
-    native_half=True,
     batch="axis",
-    kinds="fc",
     samples=_along_samples,
     cuda=scatter.take_along_axis,
     ref=lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis),
@@ -338,6 +336,7 @@ def _scatter_along_axis_batch(xp, batched, values, indices, *, axis, shape, uniq
     errors=[
         ([np.ones(1), np.array([3])], {"axis": 0, "shape": (3,)}, IndexOutOfBoundsError, "index 3"),
         ([np.ones(2), np.array([0])], {"axis": 0, "shape": (3,)}, ShapeError, "scatter_along_axis"),
+        ([np.ones(1), np.array([0.5])], {"axis": 0, "shape": (3,)}, DTypeError, "must be integers"),
     ],
 )
 def scatter_along_axis(xp, values, indices, /, *, axis, shape, unique=False):

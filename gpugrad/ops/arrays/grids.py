@@ -113,9 +113,6 @@ def fromfunction(function, shape, *, dtype=None, device=None, **keywords):
     return function(*grids, **keywords)
 
 
-# ---- logarithmic steps -------------------------------------------------------------------
-
-
 @saying_where
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, *, device=None):
     """Make numbers with evenly spaced logarithms, from base**start to base**stop.
@@ -169,22 +166,17 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, *, device=None):
     return from_numpy(values, dtype or single, device)
 
 
-# ---- windows -----------------------------------------------------------------------------
-
-
-def _window(name, summary, example, beta=""):
+def _window(name, summary, example, value, beta=""):
     """NumPy's function `name` of a number of points M, and of `beta` if that is documented."""
     function = getattr(np, name)
-    if beta:
 
-        def window(M, beta, *, dtype=None, device=None):
-            return from_numpy(function(M, beta), dtype or np.float32, device)
+    def window_of_beta(M, beta, *, dtype=None, device=None):
+        return from_numpy(function(M, beta), dtype or np.float32, device)
 
-    else:
+    def window_of_size(M, *, dtype=None, device=None):
+        return from_numpy(function(M), dtype or np.float32, device)
 
-        def window(M, *, dtype=None, device=None):
-            return from_numpy(function(M), dtype or np.float32, device)
-
+    window = window_of_beta if beta else window_of_size
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"""Make {summary}.
 
@@ -196,44 +188,38 @@ def _window(name, summary, example, beta=""):
     Returns:
         Tensor of shape (M,).
 
-    {example}
+    >>> print({example})
+    {value}
     """
     return saying_where(window)
 
 
 bartlett = _window(
-    "bartlett",
-    "a triangular window, 0 at both ends",
-    """>>> print(gg.bartlett(5))
-    [0.  0.5 1.  0.5 0. ]""",
+    "bartlett", "a triangular window, 0 at both ends", "gg.bartlett(5)", "[0.  0.5 1.  0.5 0. ]"
 )
-
 hanning = _window(
     "hanning",
     "Hann's window: one period of (1 - cos) / 2, 0 at both ends",
-    """>>> print(gg.hanning(5))
-    [0.  0.5 1.  0.5 0. ]""",
+    "gg.hanning(5)",
+    "[0.  0.5 1.  0.5 0. ]",
 )
-
 hamming = _window(
     "hamming",
     "Hamming's window: 0.54 - 0.46 cos, 0.08 at both ends",
-    """>>> print(gg.hamming(5))
-    [0.08 0.54 1.   0.54 0.08]""",
+    "gg.hamming(5)",
+    "[0.08 0.54 1.   0.54 0.08]",
 )
-
 blackman = _window(
     "blackman",
     "Blackman's window: 0.42 - 0.5 cos x + 0.08 cos 2x",
-    """>>> print(gg.blackman(3, dtype=gg.float64)[1])
-    1.0""",
+    "gg.blackman(3, dtype=gg.float64)[1]",
+    "1.0",
 )
-
 kaiser = _window(
     "kaiser",
     "Kaiser's window, from the Bessel function i0: the larger `beta`, the narrower",
-    """>>> print(gg.kaiser(3, 0.0))
-    [1. 1. 1.]""",
+    "gg.kaiser(3, 0.0)",
+    "[1. 1. 1.]",
     beta="""
         beta: a number: 0 gives a rectangle, 5 is close to Hamming's window, 8.6 to Blackman's.""",
 )

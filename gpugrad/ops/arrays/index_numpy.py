@@ -19,6 +19,7 @@ from gpugrad.errors import (
 )
 from gpugrad.ops import _axes
 from gpugrad.ops.arrays.grids import from_numpy
+from gpugrad.ops.arrays.index_rules import check_range
 from gpugrad.registry.record import op
 
 
@@ -39,9 +40,6 @@ def broadcast_shapes(*shapes):
     (2, 3)
     """
     return _axes.broadcast_shapes("broadcast_shapes", shapes)
-
-
-# ---- triangles and diagonals -------------------------------------------------------------
 
 
 def _triangle_indices(name, which, diagonals, columns):
@@ -144,9 +142,6 @@ def diag_indices_from(arr):
             f"diag_indices_from: arr needs two or more axes of one length; its shape is {x.shape}."
         )
     return diag_indices(x.shape[0], x.ndim, device=x.device)
-
-
-# ---- flat indices ------------------------------------------------------------------------
 
 
 @saying_where
@@ -291,9 +286,5 @@ def checked_index(xp, x, /, *, length):
     >>> print(gg.checked_index([0, 2], length=3))
     [0 2]
     """
-    if x.size and (int(x.min()) < 0 or int(x.max()) >= length):
-        worst = int(x.max()) if int(x.max()) >= length else int(x.min())
-        raise IndexOutOfBoundsError(
-            f"checked_index: index {worst} is out of bounds for an axis of length {length}."
-        )
+    check_range("checked_index", x, length, axis=0, first=0)
     return x

@@ -140,9 +140,6 @@ def may_repeat(index):
     )
 
 
-# ---- in-place writes ---------------------------------------------------------------------
-
-
 def add_at(name: str, xp: Any, out: Any, index: Any, values: Any) -> None:
     """Add to a new row-major array in place; values at repeated indices all count."""
     try:

@@ -59,6 +59,17 @@ def _index_samples(*cases):
     return shaped(*(([shape], {"index": index}) for shape, index in cases))
 
 
+_READS = _index_samples(
+    ((4,), 1), ((2, 3), -1), ((2, 3), (slice(None), 1)), ((2, 3, 2), (Ellipsis, 0)),
+    ((5,), slice(None, None, -2)), ((2, 3), (None, slice(0, 1))), ((), ()), ((0, 2), slice(1)),
+    ((2, 3), (1, 2)), ((4,), [0, 2, 0]), ((3, 2), np.array([[0, -1], [1, 0]])),
+    ((2, 3), ([0, 1, 1], [2, -1, 2])), ((2, 3), (slice(None), np.array([1, 1]))),
+    ((2, 3, 2), (np.array([0, 1]), slice(None), np.array([1, 0]))),
+    ((4,), np.array([True, False, True, False])), ((2, 2), np.array([[True, False], [True, True]])),
+    ((3,), np.array([], dtype=int)),
+)  # fmt: skip
+
+
 def _getitem_kernel(xp, x, *, index):
     if not has_arrays(index):
         return NotImplemented
@@ -71,25 +82,7 @@ def _getitem_kernel(xp, x, *, index):
     batch=getitem_batch,
     ref=lambda x, index: x[index],
     cuda=_getitem_kernel,
-    samples=_index_samples(
-        ((4,), 1),
-        ((2, 3), -1),
-        ((2, 3), (slice(None), 1)),
-        ((2, 3, 2), (Ellipsis, 0)),
-        ((5,), slice(None, None, -2)),
-        ((2, 3), (None, slice(0, 1))),
-        ((), ()),
-        ((0, 2), slice(1)),
-        ((2, 3), (1, 2)),
-        ((4,), [0, 2, 0]),
-        ((3, 2), np.array([[0, -1], [1, 0]])),
-        ((2, 3), ([0, 1, 1], [2, -1, 2])),
-        ((2, 3), (slice(None), np.array([1, 1]))),
-        ((2, 3, 2), (np.array([0, 1]), slice(None), np.array([1, 0]))),
-        ((4,), np.array([True, False, True, False])),
-        ((2, 2), np.array([[True, False], [True, True]])),
-        ((3,), np.array([], dtype=int)),
-    ),
+    samples=_READS,
     errors=[
         ([np.ones(3)], {"index": 3}, IndexOutOfBoundsError, r"getitem: index 3.*\(3,\)"),
         ([np.ones(3)], {"index": [0, -4]}, IndexOutOfBoundsError, "getitem: index -4"),
@@ -213,11 +206,9 @@ def index_add(xp, x, values, /, *, index):
     """A copy of `x` with values added at an index; values at repeated indices all count.
 
     Args:
-        values: array that broadcasts to the shape of ``x[index]``.
+        values: array that broadcasts to the shape of ``x[index]``; not float for an integer `x`,
+            not complex for a real one.
         index: as for `getitem`.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
 
     >>> print(gg.index_add([1.0, 1.0, 1.0], [1.0, 2.0, 4.0], index=[0, 2, 0]))
     [6. 1. 3.]
@@ -251,10 +242,7 @@ def index_fill(xp, x, /, *, index, value=0):
 
     Args:
         index: as for `getitem`.
-        value: a Python number.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
+        value: a Python number; not a float for an integer `x`, not complex for a real one.
 
     >>> print(gg.index_fill([1.0, 2.0, 3.0], index=[0, 2], value=5.0))
     [5. 2. 5.]
@@ -320,17 +308,13 @@ def _index_put_reference(x, values, index):
     return out
 
 
-_PUT_SAMPLES = shaped(
-    ([(4,), ()], {"index": 1}),
-    ([(2, 3), (2,)], {"index": (slice(None), 1)}),
-    ([(4,), (3,)], {"index": [0, 2, 0]}),
-    ([(3, 2), (2,)], {"index": np.array([1, -2, 1])}),
-    ([(3,), (1,)], {"index": np.array([True, False, True])}),
-    ([(2, 3), (1, 1, 3)], {"index": 0}),
-    ([(2, 3), (3,)], {"index": ([0, 1, 0], [2, -1, -1])}),
-    ([(), ()], {"index": ()}),
+_WRITES = shaped(
+    ([(4,), ()], {"index": 1}), ([(2, 3), (2,)], {"index": (slice(None), 1)}),
+    ([(4,), (3,)], {"index": [0, 2, 0]}), ([(3, 2), (2,)], {"index": np.array([1, -2, 1])}),
+    ([(3,), (1,)], {"index": np.array([True, False, True])}), ([(2, 3), (1, 1, 3)], {"index": 0}),
+    ([(2, 3), (3,)], {"index": ([0, 1, 0], [2, -1, -1])}), ([(), ()], {"index": ()}),
     ([(2, 2), (3,)], {"index": np.array([[True, False], [True, True]])}),
-)
+)  # fmt: skip
 
 
 @op(
@@ -339,7 +323,7 @@ _PUT_SAMPLES = shaped(
     batch=write_batch("index_put"),
     kinds="fc",
     ref=_index_put_reference,
-    samples=_PUT_SAMPLES,
+    samples=_WRITES,
     errors=[
         ([np.ones(3), np.ones(2)], {"index": slice(3)}, ShapeError, "index_put.*broadcast"),
         ([np.ones(3), 1.0], {"index": 3}, IndexOutOfBoundsError, "index_put: index 3"),
@@ -353,11 +337,9 @@ def index_put(xp, x, values, /, *, index):
     Of several writes to an element the last stays.
 
     Args:
-        values: array that broadcasts to the shape of ``x[index]``.
+        values: array that broadcasts to the shape of ``x[index]``; not float for an integer `x`,
+            not complex for a real one.
         index: as for `getitem`.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
 
     >>> print(gg.index_put([1.0, 1.0, 1.0], [2.0, 3.0, 4.0], index=[0, 2, 0]))
     [4. 1. 3.]
@@ -371,7 +353,7 @@ def index_put(xp, x, values, /, *, index):
     native_half=True,
     kinds="fc",
     ref=_index_put_reference,
-    samples=_PUT_SAMPLES,
+    samples=_WRITES,
     errors=[
         ([np.ones(3), np.ones(2)], {"index": slice(3)}, ShapeError, "broadcast"),
         ([np.ones(3), 1.0], {"index": 3}, IndexOutOfBoundsError, "index 3 is out of bounds"),
@@ -382,12 +364,10 @@ def setitem(xp, x, value, /, *, index):
     """A copy of `x` with a value written at an index: `x` after ``x[index] = value``.
 
     Args:
-        value: array that broadcasts to the shape of ``x[index]``, or a number. Of several writes
-            to an element the last stays, and it alone gets a gradient.
+        value: array that broadcasts to the shape of ``x[index]``, or a number; not float for an
+            integer `x`, not complex for a real one. Of several writes to an element the last
+            stays, and it alone gets a gradient.
         index: as for `getitem`.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
 
     >>> print(gg.setitem([1.0, 2.0, 3.0], 0.0, index=slice(2)))
     [0. 0. 3.]

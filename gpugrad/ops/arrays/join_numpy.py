@@ -69,7 +69,7 @@ def hstack(xp, arrays, /):
     """Join arrays horizontally: along axis 1, vectors along axis 0.
 
     Args:
-        arrays: list of arrays, whose shapes differ along that axis only; numbers count as vectors.
+        arrays: non-empty list of arrays that differ along that axis only; numbers count as vectors.
 
     Returns:
         Tensor.
@@ -87,7 +87,7 @@ def vstack(xp, arrays, /):
     """Join arrays vertically: along axis 0, vectors as rows.
 
     Args:
-        arrays: list of arrays, whose shapes differ along that axis only.
+        arrays: non-empty list of arrays, whose shapes differ along that axis only.
 
     Returns:
         Tensor.
@@ -106,8 +106,8 @@ def dstack(xp, arrays, /):
     """Join arrays in depth: along axis 2, like the channels of an image.
 
     Args:
-        arrays: list of arrays, whose shapes differ along that axis only; a vector counts as
-            (1, n, 1), a matrix as (m, n, 1).
+        arrays: non-empty list of arrays, whose shapes differ along that axis only; a vector
+            counts as (1, n, 1), a matrix as (m, n, 1).
 
     Returns:
         Tensor.
@@ -127,7 +127,7 @@ def column_stack(xp, arrays, /):
     """Join vectors as the columns of a matrix; matrices horizontally.
 
     Args:
-        arrays: list of arrays of one or two axes, of equal length along axis 0.
+        arrays: non-empty list of arrays of one or two axes, of equal length along axis 0.
 
     Returns:
         Tensor of two axes.
@@ -190,9 +190,6 @@ def _depth(part):
     return depths.pop() + 1
 
 
-# ---- splitting ---------------------------------------------------------------------------
-
-
 @saying_where
 def array_split(ary, indices_or_sections, axis=0):
     """Split an array along an axis into pieces that need not be equally long.
@@ -223,7 +220,7 @@ def array_split(ary, indices_or_sections, axis=0):
     return cut(x, [n // sections * k + min(k, n % sections) for k in range(1, sections)], axis)
 
 
-def _split_along(name, axis, least, direction, inverse, example):
+def _split_along(name, axis, least, direction, example, pieces):
     """`hsplit`, `vsplit` or `dsplit`: along `axis`, for arrays of at least `least` axes."""
 
     def split_equally(ary, indices_or_sections):
@@ -239,7 +236,7 @@ def _split_along(name, axis, least, direction, inverse, example):
         return array_split(x, n, along)
 
     split_equally.__name__ = split_equally.__qualname__ = name
-    split_equally.__doc__ = f"""Split an array {direction}; the inverse of `{inverse}`.
+    split_equally.__doc__ = f"""Split an array {direction}; the inverse of `{name[0]}stack`.
 
     Args:
         ary: array of at least {least} {"axis" if least == 1 else "axes"}.
@@ -252,37 +249,12 @@ def _split_along(name, axis, least, direction, inverse, example):
         ArgumentError: the axis does not divide into that many equal pieces.
         AxisError: `ary` has too few axes.
 
-    {example}
+    >>> [piece.tolist() for piece in gg.{name}({example}, 2)]
+    {pieces}
     """
     return saying_where(split_equally)
 
 
-hsplit = _split_along(
-    "hsplit",
-    axis=1,
-    least=1,
-    direction="along axis 1 (horizontally), a vector along axis 0",
-    inverse="hstack",
-    example=""">>> [part.tolist() for part in gg.hsplit([1.0, 2.0], 2)]
-    [[1.0], [2.0]]""",
-)
-
-vsplit = _split_along(
-    "vsplit",
-    axis=0,
-    least=2,
-    direction="along axis 0 (vertically)",
-    inverse="vstack",
-    example=""">>> [part.tolist() for part in gg.vsplit([[1.0], [2.0]], 2)]
-    [[[1.0]], [[2.0]]]""",
-)
-
-dsplit = _split_along(
-    "dsplit",
-    axis=2,
-    least=3,
-    direction="along axis 2 (in depth)",
-    inverse="dstack",
-    example=""">>> [part.tolist() for part in gg.dsplit([[[1.0, 2.0]]], 2)]
-    [[[[1.0]]], [[[2.0]]]]""",
-)
+hsplit = _split_along("hsplit", 1, 1, "along axis 1, a vector along axis 0", "[1, 2]", "[[1], [2]]")
+vsplit = _split_along("vsplit", 0, 2, "along axis 0", "[[1], [2]]", "[[[1]], [[2]]]")
+dsplit = _split_along("dsplit", 2, 3, "along axis 2", "[[[1, 2]]]", "[[[[1]]], [[[2]]]]")

@@ -83,9 +83,6 @@ def pad_constant(xp, x, /, pad_width, *, value=0.0):
     return out
 
 
-# ---- other modes, one axis at a time -----------------------------------------------------
-
-
 def _pad_with_values(xp, x, axis, width, values):
     for side in (0, 1):
         pairs = [[0, 0] for _ in x.shape]

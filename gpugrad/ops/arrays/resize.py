@@ -97,9 +97,6 @@ def append(xp, x, values, /, axis=None):
     return xp.concat([x, values], axis=axis)
 
 
-# ---- an index that determines the shape --------------------------------------------------
-
-
 def _host_index(obj):
     """The index of `insert` or `delete` for NumPy: it determines the shape of the result."""
     if isinstance(obj, Tensor):
@@ -262,9 +259,6 @@ def insert(arr, obj, values, axis=None):
     if type(values) in SCALARS:
         values = full((), values, dtype=arr.dtype, device=arr.device)
     return _insert(arr, values, obj=obj, axis=axis)
-
-
-# ---- a length that depends on the values -------------------------------------------------
 
 
 @saying_where

@@ -67,6 +67,7 @@ def _errors(name):
     errors=[
         ([np.array([3])], {"num_segments": 3}, IndexOutOfBoundsError, "segment_rows.*id 3"),
         ([np.ones(3)], {"num_segments": 3}, DTypeError, "segment_rows.*integers"),
+        ([np.array([0])], {"num_segments": -1}, ArgumentError, "num_segments=-1"),
     ],
     captures=True,
 )
@@ -256,9 +257,6 @@ def segment_min(xp, data, segment_ids, /, num_segments):
     """
     args = data, segment_ids, num_segments
     return _scatter_reduce(xp, "segment_min", "minimum", math.inf, *args)
-
-
-# ---- products ----------------------------------------------------------------------------
 
 
 def _products_before(xp, x, rows):

@@ -16,7 +16,7 @@ from gpugrad.ops.arrays.shape import NOT_NUMBERS
 from gpugrad.registry.record import op
 
 
-def length_by_values(name, way_out):
+def refuse_vmap(name, way_out):
     """The vmap rule of an op whose result's length depends on the values: it raises."""
 
     def refuse(xp, batched, *arrays, **params):
@@ -30,8 +30,6 @@ def length_by_values(name, way_out):
 
 _MASK_INSTEAD = "Use gg.where(condition, x, 0) instead."
 
-# ---- by a condition ----------------------------------------------------------------------
-
 
 def _compress_vjp(xp, g, condition, x_shape, axis):
     shape = (math.prod(x_shape),) if axis is None else tuple(x_shape)
@@ -43,7 +41,7 @@ def _compress_vjp(xp, g, condition, x_shape, axis):
 
 def _compress_batch(xp, batched, condition, x, *, axis):
     if batched[0]:
-        length_by_values("compress", _MASK_INSTEAD)(xp, batched)
+        refuse_vmap("compress", _MASK_INSTEAD)(xp, batched)
     if axis is None:
         x, axis = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), 0
     return xp.compress(condition, x, batch_axis_of(axis, x.ndim - 1))
@@ -58,6 +56,7 @@ _CHOICE = np.array([True, False, True])
     native_half=True,
     kinds="fc",
     batch=_compress_batch,
+    length_by_values=True,
     samples=calls(
         lambda rng: ([_CHOICE, uniform(rng, 3)], {}),
         lambda rng: ([_CHOICE[:2], uniform(rng, 2, 3)], {"axis": 1}),
@@ -69,7 +68,6 @@ _CHOICE = np.array([True, False, True])
         ([np.ones((2, 2)), np.ones(4)], {}, ShapeError, r"compress.*\(2, 2\)"),
         ([_CHOICE, np.ones(3)], {"axis": 1}, AxisError, "compress: axis 1"),
     ],
-    length_by_values=True,
 )
 def compress(xp, condition, x, /, axis=None):
     """Slices along an axis for which a condition holds.
@@ -271,9 +269,6 @@ def choose(a, choices, mode="raise"):
     return _choose([a, *choices], mode=mode)
 
 
-# ---- finding elements --------------------------------------------------------------------
-
-
 _SOME_ZEROS = calls(
     lambda rng: ([np.array([0.0, 1.0, 0.0, 3.0])], {}),
     lambda rng: ([(uniform(rng, 2, 3) > 0) * 1.0], {}),
@@ -281,14 +276,18 @@ _SOME_ZEROS = calls(
 )
 
 
-@op(
-    differentiable=False,
-    kinds="fi",
-    samples=_SOME_ZEROS,
-    batch=length_by_values("argwhere", "Use x != 0 instead."),
-    errors=NOT_NUMBERS,
-    length_by_values=True,
-)
+def _nonzero_op(forward):
+    return op(
+        differentiable=False,
+        kinds="fi",
+        samples=_SOME_ZEROS,
+        batch=refuse_vmap(forward.__name__, "Use x != 0 instead."),
+        length_by_values=True,
+        errors=NOT_NUMBERS,
+    )(forward)
+
+
+@_nonzero_op
 def argwhere(xp, x, /):
     """Indices of the elements that are not 0, one row each; their gradient is None.
 
@@ -304,14 +303,7 @@ def argwhere(xp, x, /):
     return xp.lib.argwhere(x)
 
 
-@op(
-    differentiable=False,
-    kinds="fi",
-    samples=_SOME_ZEROS,
-    batch=length_by_values("flatnonzero", "Use x != 0 instead."),
-    errors=NOT_NUMBERS,
-    length_by_values=True,
-)
+@_nonzero_op
 def flatnonzero(xp, x, /):
     """Indices of the elements that are not 0, in row-major order; their gradient is None.
 

@@ -17,7 +17,7 @@ from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import tensor, wrap
 from gpugrad.errors import DTypeError, saying_where
 from gpugrad.ops._axes import check_axis
-from gpugrad.ops.arrays.select import length_by_values
+from gpugrad.ops.arrays.select import refuse_vmap
 from gpugrad.ops.arrays.shape import NOT_NUMBERS
 from gpugrad.registry.record import op
 
@@ -65,7 +65,7 @@ def _unique_vjp(xp, g, out, x_shape):
     ref=lambda x: tuple(np.unique_all(x)),
     samples=_DISTINCT,
     errors=NOT_NUMBERS,
-    batch=length_by_values("unique_all", _WAY_OUT),
+    batch=refuse_vmap("unique_all", _WAY_OUT),
     length_by_values=True,
 )
 def _unique_all(xp, x, /):
@@ -181,7 +181,7 @@ def unique(
     """
     x = tensor(ar)
     if type(x._data) is Batched:
-        length_by_values("unique", _WAY_OUT)(None, ())
+        refuse_vmap("unique", _WAY_OUT)(None, ())
     if axis is not None:
         axis = check_axis("unique", axis, x.shape)
     data = x._data.astype(np.float32) if x.dtype in HALF else x._data  # CuPy cannot sort bfloat16
@@ -193,9 +193,6 @@ def unique(
     results += [wrap(index)] if return_index else []
     results += [wrap(array) for array in more]
     return results[0] if len(results) == 1 else tuple(results)
-
-
-# ---- membership and sets -----------------------------------------------------------------
 
 
 def _isin_batch(xp, batched, x, test, *, assume_unique, invert):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.ops._axes import as_tuple
 from gpugrad.registry.record import op
 
-NOT_NUMBERS = [(["text"], {}, DTypeError, "number")]
+NOT_NUMBERS: list[Any] = [(["text"], {}, DTypeError, "number")]
 """The error of an op that accepts every array."""
 
 moves = functools.partial(op, linear=True, native_half=True, kinds="fc")
@@ -29,9 +30,6 @@ def need_matrices(name, x):
     """ShapeError if `x` has fewer than two axes."""
     if x.ndim < 2:
         raise ShapeError(f"{name}: a matrix (..., m, n) is needed, but the shape is {x.shape}.")
-
-
-# ---- the same elements in another shape --------------------------------------------------
 
 
 _RESHAPE_BACK = [lambda xp, g, x_shape: xp.reshape(g, x_shape)]
@@ -183,9 +181,6 @@ def squeeze(xp, x, /, axis=None):
     return x.squeeze(axis)
 
 
-# ---- the order of axes -------------------------------------------------------------------
-
-
 def _permute_dims_vjp(xp, g, axes):
     axes = [a % len(axes) for a in axes]
     return xp.permute_dims(g, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
@@ -318,9 +313,6 @@ def swapaxes(xp, x, /, axis1, axis2):
     return x.swapaxes(axis1, axis2)
 
 
-# ---- broadcasting ------------------------------------------------------------------------
-
-
 def _broadcast_to_batch(xp, batched, x, *, shape):
     shape = as_tuple(shape)
     ones = (1,) * (len(shape) + 1 - x.ndim)
@@ -409,9 +401,6 @@ def sum_to(xp, x, /, shape):
     return (xp.add_reduce(x, axis=axes, keepdims=True) if axes else x).reshape(shape)
 
 
-# ---- dtype -------------------------------------------------------------------------------
-
-
 def _astype_vjp(xp, g, x_dtype):
     return xp.astype(xp.real(g) if g.dtype.kind == "c" and x_dtype.kind != "c" else g, x_dtype)
 
@@ -445,9 +434,6 @@ def _astype(xp, x, /, dtype, *, copy=True):
     Args:
         dtype: a dtype, or its name; complex numbers cannot be cast to real ones.
         copy: ignored, since tensors are immutable; part of the array API.
-
-    Returns:
-        Tensor of the shape of `x`.
 
     >>> print(gg.astype([1.5, -2.5], "int64"))
     [ 1 -2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -12,13 +13,11 @@ from gpugrad.ops._axes import check_axis
 from gpugrad.ops.arrays.shape import NOT_NUMBERS
 from gpugrad.registry.record import op
 
+_composite = functools.partial(op, kinds="fci")
 _ANY = shaped(([(3,)], {}), ([()], {}), ([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0,)], {}))
 
-# ---- the order of axes -------------------------------------------------------------------
 
-
-@op(
-    kinds="fci",
+@_composite(
     samples=shaped(
         ([(2, 3)], {}),
         ([(2, 3, 4)], {"axes": (1, -1, 0)}),
@@ -45,8 +44,7 @@ def transpose(xp, x, /, axes=None):
     return xp.permute_dims(x, tuple(range(x.ndim))[::-1] if axes is None else tuple(axes))
 
 
-@op(
-    kinds="fci",
+@_composite(
     samples=shaped(
         ([(2, 3, 4)], {"axis": 2}),
         ([(2, 3, 4)], {"axis": 0, "start": 2}),
@@ -79,9 +77,6 @@ def rollaxis(xp, x, /, axis, start=0):
     return xp.moveaxis(x, axis, start - 1 if axis < start else start)
 
 
-# ---- a minimum number of axes ------------------------------------------------------------
-
-
 def _at_least(name, new_shape, returns, example):
     """An op for one array, and the function that applies it to each of its arguments."""
 
@@ -99,7 +94,7 @@ def _at_least(name, new_shape, returns, example):
         return results[0] if len(results) == 1 else results
 
     forward.__doc__ = doc("x: array, or a number.")
-    one = op(name=name, kinds="fci", samples=_ANY, errors=NOT_NUMBERS)(forward)
+    one = _composite(name=name, samples=_ANY, errors=NOT_NUMBERS)(forward)
     apply_to_each.__name__ = apply_to_each.__qualname__ = name
     apply_to_each.__doc__ = doc(
         "*arrays: arrays, or numbers.", "\n    A tuple of Tensors for several arrays."
@@ -128,12 +123,11 @@ atleast_3d = _at_least(
     ">>> gg.atleast_3d([1.0, 2.0]).shape\n(1, 2, 1)",
 )
 
-# ---- flips and rotations -----------------------------------------------------------------
 
 _PLANES = shaped(([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2)], {}))
 
 
-@op(kinds="fci", samples=_PLANES, errors=[([np.array(1.0)], {}, AxisError, "axis 0")])
+@_composite(samples=_PLANES, errors=[([np.array(1.0)], {}, AxisError, "axis 0")])
 def flipud(xp, x, /):
     """Reverse the order along axis 0, upside down.
 
@@ -147,7 +141,7 @@ def flipud(xp, x, /):
     return xp.flip(x, axis=0)
 
 
-@op(kinds="fci", samples=_PLANES, errors=[([np.ones(3)], {}, AxisError, "axis 1")])
+@_composite(samples=_PLANES, errors=[([np.ones(3)], {}, AxisError, "axis 1")])
 def fliplr(xp, x, /):
     """Reverse the order along axis 1, left to right.
 
@@ -161,8 +155,7 @@ def fliplr(xp, x, /):
     return xp.flip(x, axis=1)
 
 
-@op(
-    kinds="fci",
+@_composite(
     samples=shaped(
         ([(2, 3)], {}),
         ([(2, 3)], {"k": 2}),
@@ -200,20 +193,14 @@ def rot90(xp, x, /, k=1, axes=(0, 1)):
     return xp.flip(xp.swapaxes(x, first, second), axis=second)
 
 
-# ---- diagonals ---------------------------------------------------------------------------
+_DIAGONALS = shaped(
+    ([(3,)], {}), ([(2,)], {"k": 1}), ([(2,)], {"k": -2}),
+    ([(3, 2)], {"k": -1}), ([(2, 3)], {}), ([(0,)], {"k": 1}),
+)  # fmt: skip
 
 
-@op(
-    kinds="fci",
-    samples=shaped(
-        ([(3,)], {}),
-        ([(2,)], {"k": 1}),
-        ([(2,)], {"k": -2}),
-        ([(3, 2)], {"k": -1}),
-        ([(2, 3)], {}),
-        ([(0,)], {"k": 1}),
-    ),
-    errors=[([np.ones((2, 2, 2))], {}, ShapeError, r"diag.*\(2, 2, 2\)")],
+@_composite(
+    samples=_DIAGONALS, errors=[([np.ones((2, 2, 2))], {}, ShapeError, r"diag.*\(2, 2, 2\)")]
 )
 def diag(xp, x, /, k=0):
     """Extract the diagonal of a matrix, or build a matrix from its diagonal.
@@ -237,8 +224,7 @@ def diag(xp, x, /, k=0):
     raise ShapeError(f"diag: x must have one or two axes, but its shape is {x.shape}.")
 
 
-@op(
-    kinds="fci",
+@_composite(
     samples=shaped(([(3,)], {}), ([(2, 2)], {"k": 1}), ([()], {"k": -1}), ([(0,)], {})),
     errors=NOT_NUMBERS,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -241,9 +242,6 @@ def top_k(xp, x, /, k, *, axis=-1):
     return xp.lib.take_along_axis(x, indices, axis=axis), indices
 
 
-# ---- partitions, several keys, complex numbers -------------------------------------------
-
-
 def _check_kth(name, n, kth):
     for k in kth if isinstance(kth, (list, tuple)) else [kth]:
         if not -n <= k < n:
@@ -261,12 +259,10 @@ def _partition_samples(rng):
         yield args, {"kth": (0, 1, -1, [0, 1])[k], **keywords}
 
 
-@op(
-    kinds="fi",
-    samples=_partition_samples,
-    errors=_KTH,
-    ref=lambda x, kth, axis=-1: np.sort(x, axis=axis),
-)
+_partition_op = functools.partial(op, kinds="fi", samples=_partition_samples, errors=_KTH)
+
+
+@_partition_op(ref=lambda x, kth, axis=-1: np.sort(x, axis=axis))
 def partition(xp, x, /, kth, axis=-1):
     """Put the k-th smallest element in its sorted place: smaller ones before it, larger after it.
 
@@ -288,12 +284,7 @@ def partition(xp, x, /, kth, axis=-1):
     return xp.sort(x, axis=axis)
 
 
-@op(
-    kinds="fi",
-    samples=_partition_samples,
-    errors=_KTH,
-    ref=lambda x, kth, axis=-1: np.argsort(x, axis=axis, stable=True),
-)
+@_partition_op(ref=lambda x, kth, axis=-1: np.argsort(x, axis=axis, stable=True))
 def argpartition(xp, x, /, kth, axis=-1):
     """Indices that partition an array as `partition` does; their gradient is None.
 

@@ -96,9 +96,13 @@ def _windows_ref(x, size, axis=-1, step=1, dilation=1):
     return windows[(*starts, slice(None, None, dilation))]
 
 
-def _windows_batch(xp, batched, x, *, size, axis, step, dilation):
-    axis = axis + 1 if axis >= 0 else axis
-    return xp.windows(x, size, axis=axis, step=step, dilation=dilation)
+def _shift_axis(name):
+    """The vmap rule: an axis that counts from the front moves by the batch axis."""
+
+    def batch(xp, batched, x, *, axis, **params):
+        return getattr(xp, name)(x, axis=axis + 1 if axis >= 0 else axis, **params)
+
+    return batch
 
 
 @moves(
@@ -108,7 +112,7 @@ def _windows_batch(xp, batched, x, *, size, axis, step, dilation):
         )
     ],
     ref=_windows_ref,
-    batch=_windows_batch,
+    batch=_shift_axis("windows"),
     samples=shaped(
         ([(5,)], {"size": 2}),
         ([(6, 2)], {"size": 2, "axis": 0, "step": 3}),
@@ -164,11 +168,6 @@ def _overlap_add_ref(x, *, axis, length, step=1, dilation=1):
     return np.moveaxis(out, -1, axis % ndim)
 
 
-def _overlap_add_batch(xp, batched, x, *, axis, length, step, dilation):
-    axis = axis + 1 if axis >= 0 else axis
-    return xp.overlap_add(x, axis=axis, length=length, step=step, dilation=dilation)
-
-
 @op(
     vjp=[
         lambda xp, g, x_shape, axis, step, dilation: xp.windows(
@@ -178,7 +177,7 @@ def _overlap_add_batch(xp, batched, x, *, axis, length, step, dilation):
     linear=True,
     kinds="fc",
     ref=_overlap_add_ref,
-    batch=_overlap_add_batch,
+    batch=_shift_axis("overlap_add"),
     cuda=kernels.overlap_add,
     samples=shaped(
         ([(4, 2)], {"axis": 0, "length": 5}),
@@ -189,6 +188,7 @@ def _overlap_add_batch(xp, batched, x, *, axis, length, step, dilation):
     errors=[
         ([np.ones((3, 2))], {"axis": 0, "length": 3}, ShapeError, r"\(3, 2\).*from 4"),
         ([np.ones((3, 2))], {"axis": 1, "length": 4}, AxisError, "axis 1"),
+        ([np.ones((3, 2))], {"axis": 0, "length": 4, "step": 0}, ArgumentError, "step=0"),
         ([np.ones(3)], {"axis": 0, "length": 3}, ShapeError, r"overlap_add.*\(3,\)"),
     ],
 )
@@ -246,6 +246,7 @@ def overlap_add(xp, x, /, *, axis, length, step=1, dilation=1):
         ([np.ones((2, 3))], {"window_shape": 2}, ShapeError, "one length for each axis"),
         ([np.ones(2)], {"window_shape": 3}, ShapeError, r"windows.*\(2,\)"),
         ([np.ones(2)], {"window_shape": 1, "axis": 1}, AxisError, "axis 1"),
+        ([np.ones(2)], {"window_shape": 0}, ArgumentError, "size=0"),
     ],
 )
 def sliding_window_view(xp, x, /, window_shape, axis=None):

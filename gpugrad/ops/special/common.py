@@ -1,11 +1,12 @@
-"""Elementary functions with SciPy's names, and what the files of special functions share.
+"""Elementary functions with SciPy's names, and the helpers of all special functions.
 
-SciPy's own functions run on the CPU, CuPy's on a GPU. Where CuPy lacks one, its forward here
-is a formula; `jv`, `yv`, `iv`, `ive`, `kv` and `kve` have none and raise `DeviceError` there.
+SciPy's functions run on the CPU, CuPy's on a GPU. Where CuPy lacks one, the forward here is a
+formula; `jv`, `yv`, `iv`, `ive`, `kv` and `kve` have none and raise `DeviceError` on a GPU.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -14,31 +15,41 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 from gpugrad.registry.on_arrays import typed
-from gpugrad.registry.record import elementwise, op
+from gpugrad.registry.record import elementwise, names_in, op
 
 
-def has(xp, name):
-    """Whether the array library's ``special`` has a function of that name."""
+def library_has(xp, name):
+    """Whether the array library's ``special`` has a function."""
     return hasattr(xp.special, name)
 
 
 def library(name):
-    """The forward of an op that is a function of the array library's ``special``."""
+    """A forward that calls a function of the array library's ``special``."""
 
     def forward(xp, *arrays):
-        if not has(xp, name):
+        if not library_has(xp, name):
             raise DeviceError(
-                f"{name}: cupyx.scipy.special does not have it, so it runs on the CPU only. "
-                "Move its arguments there with x.to_device('cpu')."
+                f"{name}: cupyx.scipy.special lacks it, so it runs on the CPU only. Move its "
+                "arguments there with x.to_device('cpu')."
             )
-        # some of SciPy's functions take a number for a float64
+        # some of SciPy's functions treat a Python number as float64
         return getattr(xp.special, name)(*typed(*arrays))
 
     return forward
 
 
-def of_order(name):
-    """`library` for a function of an order and `x`: whole orders do not widen float32."""
+def scipy_op(signature, *d, forward=None, **rules):
+    """`elementwise` for a function of ``scipy.special``, its forward and reference.
+
+    `d` are its partial derivatives. It remains to call the result with `doc` and `example`.
+    """
+    name, _ = names_in(signature)
+    rules |= {"forward": forward or library(name), "ref": f"scipy.special.{name}"}
+    return functools.partial(elementwise, signature, d=d or None, **rules)
+
+
+def library_of_order(name):
+    """`library` for a function of an order and `x`, where integer orders do not widen float32."""
     function = library(name)
 
     def forward(xp, n, x):
@@ -50,20 +61,20 @@ def of_order(name):
 
 
 def double(xp, *arrays):
-    """Arguments in float64, in which SciPy computes float32 too, and the dtype of the result."""
+    """Arguments in float64, as SciPy computes float32 too, and the dtype of the result."""
     dtype = xp.lib.result_type(*arrays, xp.lib.float32)
     return *(xp.lib.asarray(a, dtype=xp.lib.float64) for a in arrays), dtype
 
 
 def horner(x, coefficients):
-    """Polynomial with these coefficients, the highest power's first."""
+    """A polynomial, by its coefficients from the highest power down."""
     total = 0 * x
     for c in coefficients:
         total = total * x + c
     return total
 
 
-# ---- functions that are closed under differentiation, with their order as metadata ---------
+# ---- families closed under differentiation, with the order as metadata ---------------------
 
 
 def _exponential_remainder_vjp(xp, g, z, order):
@@ -85,10 +96,10 @@ def _exponential_remainder_ref(z, order=1):
     captures=True,
 )
 def exponential_remainder(xp, z, /, *, order=1):
-    """What the Taylor polynomial of exp leaves: the sum of z^n / (n + order)! from n = 0.
+    """The remainder of exp's Taylor polynomial: the sum of z^n / (n + order)! from n = 0.
 
-    These are the phi functions of exponential integrators; order 1 is `exprel`. The derivative
-    is ``phi_k - k phi_(k+1)``.
+    These are the phi functions of exponential integrators; order 1 is `exprel`. Their derivatives
+    are ``phi_k - k phi_(k+1)``.
 
     Args:
         order: int, 1 or more.
@@ -97,7 +108,7 @@ def exponential_remainder(xp, z, /, *, order=1):
     [0.5       0.7182818]
     """
     if order < 1:
-        raise ArgumentError(f"exponential_remainder: order={order} is not 1 or more.")
+        raise ArgumentError(f"exponential_remainder: order must be at least 1, got {order}.")
     lib = xp.lib
     z, dtype = double(xp, z)
     near = lib.abs(z) < 1
@@ -132,15 +143,15 @@ def spherical_jn(xp, z, /, *, n=0):
     """Spherical Bessel function of the first kind.
 
     Args:
-        n: its order, an int that is not negative. (`gg.special.spherical_jn` takes it first.)
+        n: the order, a non-negative int. (`gg.special.spherical_jn` takes it first.)
 
-    The power series (DLMF 10.53.1) up to n + 1, from there the recurrence upwards.
+    It is the power series (DLMF 10.53.1) up to z = n + 1, and upward recurrence beyond.
 
     >>> print(gg.spherical_jn([0.0, 1.0]))
     [1.       0.841471]
     """
     if n < 0:
-        raise ArgumentError(f"spherical_jn: n={n} is negative.")
+        raise ArgumentError(f"spherical_jn: n={n} must not be negative.")
     lib = xp.lib
     z, dtype = double(xp, z)
     near = lib.abs(z) < n + 1
@@ -157,14 +168,11 @@ def spherical_jn(xp, z, /, *, n=0):
     return lib.where(near, series, direct).astype(dtype)
 
 
-exprel = elementwise(
+exprel = scipy_op(
     "exprel(x)",
+    lambda xp, x: xp.exponential_remainder(x) - xp.exponential_remainder(x, order=2),
     forward=lambda xp, x: xp.exponential_remainder(x),
-    ref="scipy.special.exprel",
-    d=[lambda xp, x: xp.exponential_remainder(x) - xp.exponential_remainder(x, order=2)],
-    doc="(exp(x) - 1) / x, and 1 at 0.",
-    example=("[0.0, 1.0]", "[1.        1.7182819]"),
-)
+)(doc="(exp(x) - 1) / x, and 1 at 0.", example=("[0.0, 1.0]", "[1.        1.7182819]"))
 
 sinc = elementwise(
     "sinc(x)",
@@ -175,22 +183,12 @@ sinc = elementwise(
     example=("[0.0, 0.5]", "[1.        0.6366198]"),
 )
 
-cosm1 = elementwise(
-    "cosm1(x)",
-    forward=library("cosm1"),
-    ref="scipy.special.cosm1",
-    d=[lambda xp, x: -xp.sin(x)],
-    doc="cos(x) - 1, exact for small `x`.",
-    example=("[0.0, 1.0]", "[ 0.        -0.4596977]"),
+cosm1 = scipy_op("cosm1(x)", lambda xp, x: -xp.sin(x))(
+    doc="cos(x) - 1, exact for small `x`.", example=("[0.0, 1.0]", "[ 0.        -0.4596977]")
 )
 
-exp10 = elementwise(
-    "exp10(x)",
-    forward=library("exp10"),
-    ref="scipy.special.exp10",
-    d=[lambda xp, out: out * math.log(10)],
-    doc="10 to the power `x`.",
-    example=("[0.0, 2.0]", "[  1. 100.]"),
+exp10 = scipy_op("exp10(x)", lambda xp, out: out * math.log(10))(
+    doc="10 to the power `x`.", example=("[0.0, 2.0]", "[  1. 100.]")
 )
 
 logaddexp2 = elementwise(
@@ -204,13 +202,7 @@ logaddexp2 = elementwise(
     example=("1000.0, 1000.0", "1001.0"),
 )
 
-logit = elementwise(
-    "logit(x)",
-    forward=library("logit"),
-    ref="scipy.special.logit",
-    singular=True,
-    d=[lambda xp, x: 1 / (x * (1 - x))],
-    domain=(0.1, 0.9),
+logit = scipy_op("logit(x)", lambda xp, x: 1 / (x * (1 - x)), singular=True, domain=(0.1, 0.9))(
     doc="log(x / (1 - x)), the inverse of the sigmoid; NaN outside of [0, 1].",
     example=("[0.0, 0.5]", "[-inf   0.]"),
 )
@@ -218,77 +210,62 @@ logit = elementwise(
 # ---- powers that become logarithms: Box and Cox 1964, "An analysis of transformations" ------
 
 
-def _boxcox_lmbda(xp, log, lmbda, nowhere):
-    """log^2 phi', phi(z) = (e^z - 1) / z at z = lmbda log; exact as lmbda goes to 0."""
-    log = xp.where(nowhere, 1, log)
+def _boxcox_lmbda(xp, log, lmbda, at_end):
+    """log^2 phi'(z) with phi(z) = (e^z - 1) / z and z = lmbda log: exact as lmbda goes to 0."""
+    log = xp.where(at_end, 1, log)
     z = lmbda * log
     d = log * log * (xp.exponential_remainder(z) - xp.exponential_remainder(z, order=2))
-    return xp.where(nowhere, 1 / (lmbda * lmbda), d)  # from (x^lmbda - 1) / lmbda at x = 0
+    return xp.where(at_end, 1 / (lmbda * lmbda), d)  # of (x^lmbda - 1) / lmbda at x = 0
 
 
-boxcox = elementwise(
+boxcox = scipy_op(
     "boxcox(x, lmbda)",
-    forward=library("boxcox"),
-    ref="scipy.special.boxcox",
+    lambda xp, x, lmbda: x ** (lmbda - 1),
+    lambda xp, x, lmbda: _boxcox_lmbda(xp, xp.log(x), lmbda, x == 0),
     singular=True,
-    d=[
-        lambda xp, x, lmbda: x ** (lmbda - 1),
-        lambda xp, x, lmbda: _boxcox_lmbda(xp, xp.log(x), lmbda, x == 0),
-    ],
     domain=((0.3, 3), (-2, 2)),
+)(
     doc="(x^lmbda - 1) / lmbda, and log(x) where `lmbda` is 0.",
     example=("[1.0, 3.0], 2.0", "[0. 4.]"),
 )
 
-boxcox1p = elementwise(
+boxcox1p = scipy_op(
     "boxcox1p(x, lmbda)",
-    forward=library("boxcox1p"),
-    ref="scipy.special.boxcox1p",
+    lambda xp, x, lmbda: xp.exp((lmbda - 1) * xp.log1p(x)),
+    lambda xp, x, lmbda: _boxcox_lmbda(xp, xp.log1p(x), lmbda, x == -1),
     singular=True,
-    d=[
-        lambda xp, x, lmbda: xp.exp((lmbda - 1) * xp.log1p(x)),
-        lambda xp, x, lmbda: _boxcox_lmbda(xp, xp.log1p(x), lmbda, x == -1),
-    ],
     domain=((-0.7, 2), (-2, 2)),
+)(
     doc="((1 + x)^lmbda - 1) / lmbda, and log1p(x) where `lmbda` is 0.",
     example=("[0.0, 2.0], 2.0", "[0. 4.]"),
 )
 
 
 def _inv_boxcox_lmbda(xp, power, x, lmbda):
-    """By lmbda of (1 + lmbda x)^(1/lmbda), in w = log1p(lmbda x): exact as lmbda goes to 0."""
+    """Derivative of (1 + lmbda x)^(1/lmbda) by lmbda, with w = log1p(lmbda x): exact near 0."""
     w = xp.log1p(lmbda * x)
     ratio = x / xp.exponential_remainder(w)
     return -power * ratio * ratio * xp.exponential_remainder(-w, order=2)
 
 
-inv_boxcox = elementwise(
+_NEAR_ZERO = {"singular": True, "domain": ((-0.8, 0.8), (-1, 1))}
+
+inv_boxcox = scipy_op(
     "inv_boxcox(x, lmbda)",
-    forward=library("inv_boxcox"),
-    ref="scipy.special.inv_boxcox",
-    d=[
-        lambda xp, out, x, lmbda: out / (1 + lmbda * x),
-        lambda xp, out, x, lmbda: _inv_boxcox_lmbda(xp, out, x, lmbda),
-    ],
-    domain=((-0.8, 0.8), (-1, 1)),
-    singular=True,
+    lambda xp, out, x, lmbda: out / (1 + lmbda * x),
+    lambda xp, out, x, lmbda: _inv_boxcox_lmbda(xp, out, x, lmbda),
+    **_NEAR_ZERO,
+)(
     doc="The number whose `boxcox` is `x`: (1 + lmbda x)^(1/lmbda), exp(x) where `lmbda` is 0.",
     example=("[0.0, 4.0], 2.0", "[1. 3.]"),
 )
 
-inv_boxcox1p = elementwise(
+inv_boxcox1p = scipy_op(
     "inv_boxcox1p(x, lmbda)",
-    forward=library("inv_boxcox1p"),
-    ref="scipy.special.inv_boxcox1p",
-    d=[
-        lambda xp, out, x, lmbda: (1 + out) / (1 + lmbda * x),
-        lambda xp, out, x, lmbda: _inv_boxcox_lmbda(xp, 1 + out, x, lmbda),
-    ],
-    domain=((-0.8, 0.8), (-1, 1)),
-    singular=True,
-    doc="The number whose `boxcox1p` is `x`.",
-    example=("[0.0, 4.0], 2.0", "[0. 2.]"),
-)
+    lambda xp, out, x, lmbda: (1 + out) / (1 + lmbda * x),
+    lambda xp, out, x, lmbda: _inv_boxcox_lmbda(xp, 1 + out, x, lmbda),
+    **_NEAR_ZERO,
+)(doc="The number whose `boxcox1p` is `x`.", example=("[0.0, 4.0], 2.0", "[0. 2.]"))
 
 # ---- the inverse of w e^w -----------------------------------------------------------------
 
@@ -308,15 +285,15 @@ def _lambertw_vjp(xp, g, out, z_dtype):
     captures=True,
 )
 def lambertw(xp, z, /, k=0, tol=1e-8):
-    """The Lambert W function: w with w exp(w) = z, a complex number.
+    """The Lambert W function: the complex w with w exp(w) = z.
 
     Args:
         z: array of any shape, real or complex.
-        k: int, which branch of it.
-        tol: how near the iteration comes.
+        k: int, the branch.
+        tol: tolerance of the iteration.
 
     Returns:
-        complex Tensor of the shape of `z`; its real part is W of a real z from -1/e on.
+        complex Tensor of the shape of `z`; for real z from -1/e on, W is its real part.
 
     >>> print(gg.real(gg.special.lambertw([0.0, 1.0])))
     [0.         0.56714326]

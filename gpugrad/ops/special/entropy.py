@@ -1,55 +1,43 @@
-"""Products and quotients that are 0 where a factor is, entropies, and robust losses.
+"""Products and quotients that are 0 where a factor is 0, entropies, and robust losses.
 
-Where a limit exists the value and the gradients are the limits: xlogy(0, 0) is 0, and so are
-its gradients, as TensorFlow has it.
+Where a limit exists, values and gradients are that limit: xlogy(0, 0) and its gradients are 0, as
+in TensorFlow.
 """
 
 from __future__ import annotations
 
 from gpugrad.core.samples import grid
-from gpugrad.ops.special.common import library
+from gpugrad.ops.special.common import scipy_op
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise
 
 
-def _both(xp, a, b, value):
-    """`value`, and 0 where a and b are both 0."""
+def _unless_both_zero(xp, a, b, value):
+    """`value`, but 0 where a and b are both 0."""
     return xp.where(xp.logical_and(a == 0, b == 0), 0, value)
 
 
-xlogy = elementwise(
+xlogy = scipy_op(
     "xlogy(x, y)",
+    lambda xp, x, y: xp.log(xp.where(xp.logical_and(x == 0, y <= 0), 1, y)),
+    lambda xp, x, y: xp.masked_divide(x, y),
     kinds="fc",
-    forward=library("xlogy"),
-    ref="scipy.special.xlogy",
     singular=True,
-    d=[
-        lambda xp, x, y: xp.log(xp.where(xp.logical_and(x == 0, y <= 0), 1, y)),
-        lambda xp, x, y: xp.masked_divide(x, y),
-    ],
     domain=((-2, 2), (0.3, 2)),
-    doc=(
-        "x log(y), and 0 where `x` is 0 although log(y) is infinite or NaN. The gradients are 0"
-        " there."
-    ),
+)(
+    doc="x log(y); where `x` is 0 and log(y) is infinite or NaN, it and its gradients are 0.",
     example=("[0.0, 2.0], [0.0, 1.0]", "[0. 0.]"),
 )
 
-xlog1py = elementwise(
+xlog1py = scipy_op(
     "xlog1py(x, y)",
+    lambda xp, x, y: xp.log1p(xp.where(xp.logical_and(x == 0, y <= -1), 0, y)),
+    lambda xp, x, y: xp.masked_divide(x, 1 + y),
     kinds="fc",
-    forward=library("xlog1py"),
-    ref="scipy.special.xlog1py",
     singular=True,
-    d=[
-        lambda xp, x, y: xp.log1p(xp.where(xp.logical_and(x == 0, y <= -1), 0, y)),
-        lambda xp, x, y: xp.masked_divide(x, 1 + y),
-    ],
     domain=((-2, 2), (-0.7, 2)),
-    doc=(
-        "x log(1 + y), and 0 where `x` is 0 although log(1 + y) is infinite or NaN. The"
-        " gradients are 0 there."
-    ),
+)(
+    doc="x log(1 + y); where `x` is 0 and log(1 + y) infinite or NaN, it and its gradients are 0.",
     example=("[0.0, 2.0], [-1.0, 0.0]", "[0. 0.]"),
 )
 
@@ -67,10 +55,12 @@ xdivy = elementwise(
     domain=((-2, 2), (0.5, 2)),
     singular=True,
     d=[
-        lambda xp, x, y: _both(xp, x, y, 1 / xp.where(x == 0, xp.where(y == 0, 1, y), y)),
+        lambda xp, x, y: _unless_both_zero(
+            xp, x, y, 1 / xp.where(x == 0, xp.where(y == 0, 1, y), y)
+        ),
         lambda xp, out, y: -xp.masked_divide(out, y),
     ],
-    doc="x / y, and 0 where `x` is 0 although `y` is 0 too. The gradients at (0, 0) are 0.",
+    doc="x / y, and 0 where both `x` and `y` are 0; the gradients there are 0 too.",
     example=("[0.0, 2.0], [0.0, 4.0]", "[0.  0.5]"),
 )
 
@@ -84,9 +74,9 @@ multiply_no_nan = elementwise(
     forward=_multiply_no_nan,
     ref="numpy.multiply",
     vjp=[lambda xp, g, y: xp.multiply_no_nan(g, y), lambda xp, g, x: xp.multiply_no_nan(x, g)],
-    cost=0,
-    doc="x y, and 0 where `y` is 0 although `x` is infinite or NaN.",
+    doc="x y, and 0 where `y` is 0, even if `x` is infinite or NaN.",
     example=("float('inf'), [0.0, 2.0]", "[ 0. inf]"),
+    cost=0,
 )
 
 
@@ -105,83 +95,63 @@ divide_no_nan = elementwise(
         lambda xp, g, y: xp.divide_no_nan(g, y),
         lambda xp, g, out, y: -xp.divide_no_nan(g * out, y),
     ],
-    doc="x / y, and 0 where `y` is 0. Both gradients are 0 there.",
+    doc="x / y, and 0 where `y` is 0; the gradients there are 0 too.",
     example=("2.0, [0.0, 4.0]", "[0.  0.5]"),
     cost=0,
 )
 
-entr = elementwise(
-    "entr(x)",
-    forward=library("entr"),
-    ref="scipy.special.entr",
-    singular=True,
-    domain=(0.3, 3),
-    d=[lambda xp, x: -1 - xp.log(x)],
-    doc="-x log(x), 0 at 0, and -inf below it.",
-    example=("[0.0, 0.5]", "[0.        0.3465736]"),
+entr = scipy_op("entr(x)", lambda xp, x: -1 - xp.log(x), singular=True, domain=(0.3, 3))(
+    doc="-x log(x), 0 at 0, and -inf below it.", example=("[0.0, 0.5]", "[0.        0.3465736]")
 )
 
-rel_entr = elementwise(
+rel_entr = scipy_op(
     "rel_entr(x, y)",
-    forward=library("rel_entr"),
-    ref="scipy.special.rel_entr",
+    lambda xp, x, y: _unless_both_zero(xp, x, y, 1 + xp.log(x / y)),
+    lambda xp, x, y: -xp.masked_divide(x, y),
     singular=True,
-    d=[
-        lambda xp, x, y: _both(xp, x, y, 1 + xp.log(x / y)),
-        lambda xp, x, y: -xp.masked_divide(x, y),
-    ],
     domain=(0.3, 3),
-    doc="x log(x / y); 0 where `x` is 0 and `y` is not negative, and inf outside of that.",
+)(
+    doc="x log(x / y); 0 where `x` is 0 and `y` is not negative, inf where one is negative.",
     example=("[0.0, 2.0], 2.0", "[0. 0.]"),
 )
 
-kl_div = elementwise(
+kl_div = scipy_op(
     "kl_div(x, y)",
-    forward=library("kl_div"),
-    ref="scipy.special.kl_div",
+    lambda xp, x, y: _unless_both_zero(xp, x, y, xp.log(x / y)),
+    lambda xp, x, y: 1 - xp.masked_divide(x, y),
     singular=True,
-    d=[
-        lambda xp, x, y: _both(xp, x, y, xp.log(x / y)),
-        lambda xp, x, y: 1 - xp.masked_divide(x, y),
-    ],
     domain=(0.3, 3),
+)(
     doc="x log(x / y) - x + y; `y` where `x` is 0, and inf where one is negative.",
     example=("[0.0, 2.0], 2.0", "[2. 0.]"),
 )
 
-huber = elementwise(
+huber = scipy_op(
     "huber(delta, x)",
-    forward=library("huber"),
-    ref="scipy.special.huber",
-    d=[
-        lambda xp, delta, x: xp.where(xp.abs(x) <= delta, 0, xp.abs(x) - delta),
-        lambda xp, delta, x: xp.where(xp.abs(x) <= delta, x, delta * xp.sign(x)),
-    ],
+    lambda xp, delta, x: xp.where(xp.abs(x) <= delta, 0, xp.abs(x) - delta),
+    lambda xp, delta, x: xp.where(xp.abs(x) <= delta, x, delta * xp.sign(x)),
     domain=((0.3, 1), (1.2, 4)),
-    doc=(
-        "Huber's loss of `x`: x^2 / 2 up to `delta`, from there on its tangent, delta (|x| -"
-        " delta / 2); inf where `delta` is negative. The loss of two arrays is `huber_loss`."
-    ),
+)(
+    doc="Huber's loss: x^2 / 2 up to `delta`, its tangent beyond; inf where `delta` < 0.\n\n"
+    "The tangent is delta (|x| - delta / 2). The loss of two arrays is `huber_loss`.",
     example=("1.0, [0.5, 3.0]", "[0.125 2.5  ]"),
 )
 
 
 def _pseudo_huber_delta(xp, delta, x):
-    """(h - delta)^2 / h with h = hypot(delta, x), without the difference."""
+    """(h - delta)^2 / h with h = hypot(delta, x), computed without the difference."""
     h = xp.hypot(delta, x)
     excess = xp.masked_divide(x * x, h + delta)
     return xp.masked_divide(excess * excess, h)
 
 
-pseudo_huber = elementwise(
+pseudo_huber = scipy_op(
     "pseudo_huber(delta, x)",
-    forward=library("pseudo_huber"),
-    ref="scipy.special.pseudo_huber",
-    d=[_pseudo_huber_delta, lambda xp, delta, x: xp.masked_divide(delta * x, xp.hypot(delta, x))],
+    _pseudo_huber_delta,
+    lambda xp, delta, x: xp.masked_divide(delta * x, xp.hypot(delta, x)),
     samples=grid(2, ((0.3, 2), (-3, 3))),
-    doc=(
-        "Smooth form of Huber's loss, delta^2 (sqrt(1 + (x / delta)^2) - 1); inf where `delta` is"
-        " negative. The gradient at (0, 0) is 0."
-    ),
+)(
+    doc="A smooth form of Huber's loss, delta^2 (sqrt(1 + (x / delta)^2) - 1).\n\n"
+    "It is inf where `delta` is negative. The gradient at (0, 0) is 0.",
     example=("1.0, [0.0, 1.0]", "[0.        0.4142136]"),
 )

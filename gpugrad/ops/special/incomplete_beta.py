@@ -1,16 +1,16 @@
 """The incomplete beta functions, with gradients by all three arguments.
 
-As for the incomplete gamma functions (see there), the gradient by a is an integral over the
-side of x on which its integrand keeps its sign. With D = digamma(a + 1) - digamma(a + b) - ln x,
+As for the incomplete gamma functions (see there), the gradient by a is an integral over the side
+of x on which the integrand does not change sign. With D = digamma(a + 1) - digamma(a + b) - ln x,
 y = 1 - x, n = a + b + 1, K = x^a y^b gamma(a + b) / (gamma(a + 1) gamma(b + 1)), and s the
 distance from x in the logarithm of the odds, z = y + x e^-s, w = x + y e^-s,
 
     dI/da = -K b (D + x int ((a + b) (D + s + ln z) - 1) e^(-(a + 1) s) z^-n ds),
     dI/da = -K (1 - a D + y int ((a + b) (1 - a D - a ln w) + a) e^(-(b + 1) s) w^-n ds),
 
-the first for (a + b) D > 1, the second if not. Both have been shifted once (DLMF 8.17.20 and
-8.17.21), so that small a and b are no exception. The gradient by b is that of 1 - I(b, a, y) by
-its first. The integrals are of one family, closed under differentiation: `beta_moment`.
+the first for (a + b) D > 1, else the second. Both use a recurrence once (DLMF 8.17.20 and 8.17.21),
+so that they also hold for small a and b. The gradient by b is that of 1 - I(b, a, y) by its first
+argument. The integrals belong to one family, closed under differentiation: `beta_moment`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
-from gpugrad.ops.special.common import double, has, library
-from gpugrad.ops.special.incomplete_gamma import DECAY, for_nodes, integrate, masked
+from gpugrad.ops.special.common import double, library_has, scipy_op
+from gpugrad.ops.special.incomplete_gamma import DECAY, add_node_axis, integrate, mask_limits
 from gpugrad.registry.record import elementwise, op
 
-NEWTON = 14  # steps towards the place where an integrand has vanished, from beyond it
+NEWTON = 14  # steps towards the point where an integrand has vanished, from beyond it
 _SAMPLES = grid(3, ((0.4, 4), (0.4, 4), (0.1, 0.9)))
 
 
 def _few_samples(rng):
-    """Fewer than `_SAMPLES`, where each check takes long."""
+    """Fewer than `_SAMPLES`, for ops whose checks take long."""
     for a, b, x in (((3,), (3,), (3,)), ((2, 1), (2,), ()), ((0, 2), (), ())):
         arrays = rng.uniform(0.4, 4, a), rng.uniform(0.4, 4, b), rng.uniform(0.1, 0.9, x)
         yield [np.asarray(v) for v in arrays], {}
@@ -40,8 +40,8 @@ def _few_samples(rng):
 def _beta_moment(xp, c, n, x, y, j, k):
     """The decay c s + n ln z is convex: Newton's method from beyond never overshoots.
 
-    Where ln(x / y) is positive the integrand is flat up to there, with poles near that place
-    in the complex plane: there the integral is split.
+    Where ln(x / y) is positive the integrand is flat up to that point, with poles near it in the
+    complex plane, so the integral is split there.
     """
     lib = xp.lib
     c, n, x, y, dtype = double(xp, c, n, x, y)
@@ -51,8 +51,8 @@ def _beta_moment(xp, c, n, x, y, j, k):
         z = y + x * e
         end = end - (c * end + n * lib.log(z) - DECAY) / (c - n * x * e / z)
     middle = lib.minimum(lib.maximum(lib.log(x / y), 0.0), end)
-    c, n, x, y, j, k = for_nodes(c, n, x, y, j, k)
-    rest = x + y - 1  # nothing but rounding, unless they are varied apart
+    c, n, x, y, j, k = add_node_axis(c, n, x, y, j, k)
+    rest = x + y - 1  # only rounding, unless x and y are varied independently
 
     def integrand(s):
         change = rest + x * lib.expm1(-s)
@@ -80,7 +80,7 @@ def _beta_moment_ref(c, n, x, y, j, k):
 
 
 def _by_z(xp, c, n, x, y, j, k):
-    """The derivative by z of ln^k(z) z^-n, integrated."""
+    """The integral of the derivative of ln^k(z) z^-n by z."""
     d = -n * xp.beta_moment(c, n + 1, x, y, j, k)
     if type(k) is int and k == 0:
         return d
@@ -108,12 +108,10 @@ beta_moment = elementwise(
     ],
     samples=_beta_moment_samples,
     errors=[([np.ones(2), np.ones(3), 0.5, 0.5, 0, 0], {}, ShapeError, r"\(2,\).*\(3,\)")],
-    captures=True,
-    doc=(
-        "Integral of s^j ln(z)^k e^(-c s) z^-n for positive s, where z = y + x e^-s, `x` + `y` is"
-        " 1 and c is above n x. `j` and `k` are whole."
-    ),
+    doc="Integral of s^j ln(z)^k e^(-c s) z^-n for positive s, where z = y + x e^-s.\n\n"
+    "`x` + `y` is 1, c is above n x, and `j` and `k` are integers.",
     example=("2.0, 2.0, 0.5, 0.5, 0, 0", "0.77258873"),
+    captures=True,
 )
 
 
@@ -146,9 +144,9 @@ beta_log_scale = elementwise(
     ],
     samples=_beta_log_scale_samples,
     errors=[([np.ones(2), np.ones(3), 0.5, 0.5], {}, ShapeError, r"\(2,\).*\(3,\)")],
-    captures=True,
     doc="log(x^a y^b gamma(a + b) / (gamma(a + 1) gamma(b + 1))).",
     example=("1.0, 1.0, 0.5, 0.5", "-1.3862944"),
+    captures=True,
 )
 
 
@@ -158,10 +156,10 @@ def _valid(xp, a, b, x, y):
 
 
 def _gradient(xp, a, b, x, y):
-    """The derivative of I(a, b, x) by a, where y is 1 - x."""
-    every = a + b + x + 0.0
+    """The derivative of I(a, b, x) by a; y is 1 - x."""
+    everything = a + b + x + 0.0
     valid = _valid(xp, a, b, x, y)
-    inside = xp.logical_and(xp.logical_and(x > 0, y > 0), xp.isfinite(every))
+    inside = xp.logical_and(xp.logical_and(x > 0, y > 0), xp.isfinite(everything))
     ordinary = xp.logical_and(valid, inside)
     a, b, x, y = (xp.where(ordinary, v, safe) for v, safe in ((a, 1), (b, 1), (x, 0.5), (y, 0.5)))
     total = a + b
@@ -175,8 +173,8 @@ def _gradient(xp, a, b, x, y):
     lower = b * (d + x * ((total * d - 1) * zeroth + total * (first + log)))
     rest = 1 - a * d
     upper = rest + y * ((total * rest + a) * zeroth - total * a * log)
-    found = -xp.exp(xp.beta_log_scale(a, b, x, y)) * xp.where(below, lower, upper)
-    return xp.astype(masked(xp, valid, ordinary, found), every.dtype)
+    gradient = -xp.exp(xp.beta_log_scale(a, b, x, y)) * xp.where(below, lower, upper)
+    return xp.astype(mask_limits(xp, valid, ordinary, gradient), everything.dtype)
 
 
 def _betainc_grad_a_ref(a, b, x):
@@ -197,113 +195,105 @@ def _betainc_grad_a_ref(a, b, x):
 _WRONG: list[Any] = [([np.ones(2), np.ones(3), 0.5], {}, ShapeError, r"\(2,\).*\(3,\)")]
 
 
-@op(samples=_few_samples, ref=_betainc_grad_a_ref, errors=_WRONG)
-def betainc_grad_a(xp, a, b, x, /):
-    """The derivative of `betainc` by its first parameter.
+def _betainc_grad(name, gradient, ref, position, value):
+    """`betainc_grad_a` or `betainc_grad_b`."""
+
+    def betainc_grad(xp, a, b, x, /):
+        return gradient(xp, a, b, x)
+
+    betainc_grad.__doc__ = f"""The derivative of `betainc` by its {position} parameter.
+
+    Its relative error is about 1e-12, and 1e-10 for `a` and `b` of 1e4.
 
     Args:
         a, b: parameters, arrays that are not negative.
-        x: upper limit of the integral, from 0 to 1. All three are broadcast.
+        x: upper limit of the integral, from 0 to 1.
 
     Returns:
-        Tensor of the broadcast shape, with a relative error of about 1e-12, for `a` and `b` of
-        1e4 of 1e-10.
+        Tensor of the broadcast shape.
 
-    >>> print(gg.betainc_grad_a(1.0, 1.0, 0.5))
-    -0.3465736
+    >>> print(gg.{name}(1.0, 1.0, 0.5))
+    {value}
     """
-    return _gradient(xp, a, b, x, 1 - x)
+    return op(name=name, samples=_few_samples, ref=ref, errors=_WRONG)(betainc_grad)
 
 
-@op(samples=_few_samples, ref=lambda a, b, x: -_betainc_grad_a_ref(b, a, 1 - x), errors=_WRONG)
-def betainc_grad_b(xp, a, b, x, /):
-    """The derivative of `betainc` by its second parameter.
+betainc_grad_a = _betainc_grad(
+    "betainc_grad_a",
+    lambda xp, a, b, x: _gradient(xp, a, b, x, 1 - x),
+    _betainc_grad_a_ref,
+    "first",
+    "-0.3465736",
+)
 
-    Args:
-        a, b: parameters, arrays that are not negative.
-        x: upper limit of the integral, from 0 to 1. All three are broadcast.
-
-    Returns:
-        Tensor of the broadcast shape, as accurate as `betainc_grad_a`.
-
-    >>> print(gg.betainc_grad_b(1.0, 1.0, 0.5))
-    0.3465736
-    """
-    return -_gradient(xp, b, a, 1 - x, x)
+betainc_grad_b = _betainc_grad(
+    "betainc_grad_b",
+    lambda xp, a, b, x: -_gradient(xp, b, a, 1 - x, x),
+    lambda a, b, x: -_betainc_grad_a_ref(b, a, 1 - x),
+    "second",
+    "0.3465736",
+)
 
 
 def _density(xp, a, b, x):
-    """Return dI/dx = x^(a - 1) (1 - x)^(b - 1) / B(a, b), finite at 0 for a = 1."""
+    """dI/dx = x^(a - 1) (1 - x)^(b - 1) / B(a, b), finite at 0 for a = 1."""
     valid = _valid(xp, a, b, x, 1 - x)
     ordinary = xp.logical_and(valid, xp.isfinite(a + b))
     a, b, x = (xp.where(ordinary, v, safe) for v, safe in ((a, 1), (b, 1), (x, 0.5)))
     log = xp.xlogy(a - 1, x) + xp.xlog1py(b - 1, -x) - xp.betaln(a, b)
-    return masked(xp, valid, ordinary, xp.exp(log))
+    return mask_limits(xp, valid, ordinary, xp.exp(log))
 
 
-betainc = elementwise(
+betainc = scipy_op(
     "betainc(a, b, x)",
-    forward=library("betainc"),
-    ref="scipy.special.betainc",
+    lambda xp, a, b, x: xp.betainc_grad_a(a, b, x),
+    lambda xp, a, b, x: xp.betainc_grad_b(a, b, x),
+    _density,
     singular=True,
-    d=[
-        lambda xp, a, b, x: xp.betainc_grad_a(a, b, x),
-        lambda xp, a, b, x: xp.betainc_grad_b(a, b, x),
-        _density,
-    ],
     samples=_few_samples,
     errors=_WRONG,
-    doc=(
-        "Regularised incomplete beta function: the integral of t^(a - 1) (1 - t)^(b - 1) from 0"
-        " to `x`, over beta(a, b). It has gradients by all three."
-    ),
-    example=("1.0, 2.0, [0.0, 0.5]", "[0.   0.75]"),
     captures=True,
+)(
+    doc="Regularised incomplete beta function, with gradients by all three arguments.\n\n"
+    "The integral of t^(a - 1) (1 - t)^(b - 1) from 0 to `x`, divided by beta(a, b).",
+    example=("1.0, 2.0, [0.0, 0.5]", "[0.   0.75]"),
 )
 
 
 def _betaincc(xp, a, b, x):
-    if has(xp, "betaincc"):
+    if library_has(xp, "betaincc"):
         return xp.special.betaincc(a, b, x)
-    return xp.special.betainc(b, a, 1 - x)  # by symmetry: CuPy has no other
+    return xp.special.betainc(b, a, 1 - x)  # by symmetry: CuPy has no betaincc
 
 
-betaincc = elementwise(
+betaincc = scipy_op(
     "betaincc(a, b, x)",
+    lambda xp, a, b, x: -xp.betainc_grad_a(a, b, x),
+    lambda xp, a, b, x: -xp.betainc_grad_b(a, b, x),
+    lambda xp, a, b, x: -_density(xp, a, b, x),
     forward=_betaincc,
-    ref="scipy.special.betaincc",
     singular=True,
-    d=[
-        lambda xp, a, b, x: -xp.betainc_grad_a(a, b, x),
-        lambda xp, a, b, x: -xp.betainc_grad_b(a, b, x),
-        lambda xp, a, b, x: -_density(xp, a, b, x),
-    ],
     samples=_few_samples,
     errors=_WRONG,
-    doc="1 - `betainc`, the integral from `x` to 1, which does not round to 0 with it.",
-    example=("1.0, 2.0, [0.0, 0.5]", "[1.   0.25]"),
     captures=True,
+)(
+    doc="1 - `betainc`, the integral from `x` to 1, exact also where that is near 0.",
+    example=("1.0, 2.0, [0.0, 0.5]", "[1.   0.25]"),
 )
 
 
 def _by_parameter(xp, d, a, b, x):
-    """Of the root x of I(a, b, x) = y, by implicit differentiation."""
+    """Derivative of the root x of I(a, b, x) = y by a parameter, where `d` is that of I."""
     return -d / _density(xp, a, b, x)
 
 
-betaincinv = elementwise(
+betaincinv = scipy_op(
     "betaincinv(a, b, y)",
-    forward=library("betaincinv"),
-    ref="scipy.special.betaincinv",
-    d=[
-        lambda xp, out, a, b: _by_parameter(xp, xp.betainc_grad_a(a, b, out), a, b, out),
-        lambda xp, out, a, b: _by_parameter(xp, xp.betainc_grad_b(a, b, out), a, b, out),
-        lambda xp, out, a, b: 1 / _density(xp, a, b, out),
-    ],
+    lambda xp, out, a, b: _by_parameter(xp, xp.betainc_grad_a(a, b, out), a, b, out),
+    lambda xp, out, a, b: _by_parameter(xp, xp.betainc_grad_b(a, b, out), a, b, out),
+    lambda xp, out, a, b: 1 / _density(xp, a, b, out),
     samples=grid(3, ((0.5, 4), (0.5, 4), (0.1, 0.9))),
     errors=_WRONG,
     singular=True,
-    doc="The `x` for which betainc(a, b, x) is `y`.",
-    example=("1.0, 2.0, [0.0, 0.75]", "[0.  0.5]"),
     captures=True,
-)
+)(doc="The `x` for which betainc(a, b, x) is `y`.", example=("1.0, 2.0, [0.0, 0.75]", "[0.  0.5]"))

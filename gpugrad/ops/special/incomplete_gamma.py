@@ -1,14 +1,14 @@
 """The incomplete gamma functions, with gradients by both arguments.
 
-The gradient by the parameter a is an integral whose integrand changes its sign at
-ln t = digamma(a). Taken over that side of x on which the sign does not change, it has no
-cancellation. With D = digamma(a + 1) - ln x and K = x^a e^-x / gamma(a + 1), and t = x e^(+-s),
+The gradient by the parameter a is an integral whose integrand changes sign at ln t = digamma(a).
+Over the side of x on which the sign does not change there is no cancellation.
+With D = digamma(a + 1) - ln x, K = x^a e^-x / gamma(a + 1) and t = x e^(+-s),
 
     dP/da = -K int_0^inf (1 - a D + a s) exp(a s - x (e^s - 1)) ds                   if D < 0,
     dP/da = -K (D + x int_0^inf (D + s) exp(-(a + 1) s + x (1 - e^-s)) ds)           if not,
 
-where the second is that of P(a, x) = K + P(a + 1, x) (DLMF 8.8.5), so that small a are no
-exception. The integrals are of one family, closed under differentiation: `gamma_moment`.
+where the second comes from P(a, x) = K + P(a + 1, x) (DLMF 8.8.5), so that it also holds for small
+a. The integrals belong to one family, closed under differentiation: `gamma_moment`.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.devices import device_of
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
-from gpugrad.ops.special.common import double, library
+from gpugrad.ops.special.common import double, scipy_op
 from gpugrad.registry.record import elementwise, op
 
 DECAY = 34.0  # an integral stops where its integrand has fallen by exp(-DECAY), about 2e-15
-NEWTON = 8  # steps towards that place, from beyond it
+NEWTON = 8  # steps towards that point, from beyond it
 _GAUSS = np.polynomial.legendre.leggauss(34)  # on [-1, 1]
 NODES, WEIGHTS = (0.5 + 0.5 * _GAUSS[0]).tolist(), (0.5 * _GAUSS[1]).tolist()
-BLOCK = 1 << 20  # nodes times elements that are in memory at one time
+BLOCK = 1 << 20  # nodes times elements that are in memory at a time
 
 
 @functools.cache
 def _rule(lib, device):
-    """Nodes and weights on [0, 1]; kept, as a CUDA graph cannot copy them from the host."""
+    """Nodes and weights on [0, 1]; cached, as a CUDA graph cannot copy them from the host."""
     return lib.asarray(NODES), lib.asarray(WEIGHTS)
 
 
 def integrate(xp, f, start, length):
     """Gauss-Legendre integral of `f` from `start` over `length`, a few nodes at a time.
 
-    `f` gets its places with an axis for the nodes behind all others.
+    `f` gets its points with a last axis for the nodes.
     """
     nodes, weights = _rule(xp.lib, device_of(length))
     step, total = max(1, BLOCK // max(1, length.size)), 0.0
     for i in range(0, len(NODES), step):
-        places = start[..., None] + length[..., None] * nodes[i : i + step]
-        total = total + (f(places) * weights[i : i + step]).sum(axis=-1)
+        points = start[..., None] + length[..., None] * nodes[i : i + step]
+        total = total + (f(points) * weights[i : i + step]).sum(axis=-1)
     return length * total
 
 
-def for_nodes(*values):
-    """Arrays with an axis for the nodes of `integrate`; what has no axes, as it is."""
+def add_node_axis(*values):
+    """Arrays with a last axis for the nodes of `integrate`; numbers and 0-d arrays unchanged."""
     return tuple(v[..., None] if getattr(v, "ndim", 0) else v for v in values)
 
 
@@ -68,7 +68,7 @@ def _gamma_moment(xp, c, x, upper, j, m):
     for _ in range(NEWTON):
         slope = x * sign * lib.exp(sign * end) - c
         end = end - (x * lib.expm1(sign * end) - c * end - DECAY) / slope
-    c, x, sign, j, m = for_nodes(c, x, sign, j, m)
+    c, x, sign, j, m = add_node_axis(c, x, sign, j, m)
 
     def integrand(s):
         e = lib.expm1(sign * s)
@@ -107,22 +107,24 @@ gamma_moment = elementwise(
     ],
     samples=_gamma_moment_samples,
     errors=[([np.ones(2), np.ones(3), True, 0, 0], {}, ShapeError, r"\(2,\).*\(3,\)")],
-    captures=True,
-    doc=(
-        "Integral of s^j e^m exp(c s - x e) for positive s, where e = expm1(s) if `upper`, which"
-        " needs x > c, and e = expm1(-s) if not, which needs x < -c. `j` and `m` are whole."
-    ),
+    doc="Integral of s^j e^m exp(c s - x e) for positive s, where `j` and `m` are integers.\n\n"
+    "e is expm1(s) if `upper`, which needs x > c, else expm1(-s), which needs x < -c.",
     example=("0.0, 2.0, True, 0, 0", "0.36132863"),
+    captures=True,
 )
 
 
+_SAMPLES = grid(2, ((0.3, 4), (0.3, 8)))
+_INVERSE = {"singular": True, "samples": grid(2, ((0.5, 4), (0.1, 0.9)))}
+
+
 def _scale(xp, a, x):
-    """Return x^a e^-x / gamma(a + 1)."""
+    """x^a e^-x / gamma(a + 1)."""
     return xp.exp(xp.gamma_log_scale(a, x))
 
 
 def _gamma_log_scale(xp, a, x):
-    """About x = a as -a (u - log1p(u)) with u = (x - a) / a: no difference of large numbers."""
+    """Near x = a it is -a (u - log1p(u)) with u = (x - a) / a, without cancellation."""
     lib = xp.lib
     a, x, dtype = double(xp, a, x)
     large = a > 20
@@ -147,25 +149,25 @@ gamma_log_scale = elementwise(
     ref=lambda a, x: a * np.log(x) - x - NUMPY.special.gammaln(a + 1),
     d=[lambda xp, a, x: xp.log(x) - xp.digamma(a + 1), lambda xp, a, x: a / x - 1],
     samples=grid(2, ((0.3, 30), (0.5, 30))),
-    doc="log(x^a e^-x / gamma(a + 1)), also accurate where `a` and `x` are large and near.",
+    doc="log(x^a e^-x / gamma(a + 1)), accurate also where `a` and `x` are large and close.",
     example=("1.0, 1.0", "-1.0"),
 )
 
 
-def masked(xp, valid, ordinary, found):
-    """`found` where all is ordinary, 0 at the ends of what is valid, NaN beyond."""
-    return xp.where(ordinary, found, xp.where(valid, 0 * found, float("nan")))
+def mask_limits(xp, valid, ordinary, values):
+    """`values` where arguments are ordinary, 0 at the limits of the valid ones, NaN beyond."""
+    return xp.where(ordinary, values, xp.where(valid, 0 * values, float("nan")))
 
 
 def _density(xp, a, x):
-    """Return dP/dx = x^(a - 1) e^-x / gamma(a), which is 1 at 0 for a = 1."""
+    """dP/dx = x^(a - 1) e^-x / gamma(a), which is 1 at 0 for a = 1."""
     valid = xp.logical_and(a >= 0, x >= 0)
     ordinary = xp.logical_and(valid, xp.isfinite(a + x))
     a, x = xp.where(ordinary, a, 1), xp.where(ordinary, x, 1)
     inside = xp.where(x > 0, x, 1)
     far = a / inside * _scale(xp, a, inside)
     at_zero = xp.exp(xp.xlogy(a - 1, x) - xp.gammaln(a))
-    return masked(xp, valid, ordinary, xp.where(x > 0, far, at_zero))
+    return mask_limits(xp, valid, ordinary, xp.where(x > 0, far, at_zero))
 
 
 def _gammainc_grad_a_ref(a, x):
@@ -182,20 +184,21 @@ def _gammainc_grad_a_ref(a, x):
 
 
 @op(
-    samples=grid(2, ((0.3, 4), (0.3, 8))),
+    samples=_SAMPLES,
     ref=_gammainc_grad_a_ref,
     errors=[([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")],
 )
 def gammainc_grad_a(xp, a, x, /):
     """The derivative of `gammainc` by its parameter.
 
+    Its relative error is about 1e-12, and 1e-10 for `a` of 1e5.
+
     Args:
         a: parameter, an array that is not negative.
-        x: upper limit of the integral, broadcast against `a`, not negative.
+        x: upper limit of the integral, not negative.
 
     Returns:
-        Tensor of the broadcast shape, with a relative error of about 1e-12, for `a` of 1e5
-        of 1e-10.
+        Tensor of the broadcast shape.
 
     >>> print(gg.gammainc_grad_a(1.0, 1.0))
     -0.4317297
@@ -211,63 +214,53 @@ def gammainc_grad_a(xp, a, x, /):
     first = xp.gamma_moment(c, x, upper, 1, 0)
     above = (1 - a * d) * zeroth + a * first
     below = d + x * (d * zeroth + first)
-    found = -_scale(xp, a, x) * xp.where(upper, above, below)
-    return xp.astype(masked(xp, valid, ordinary, found), both.dtype)
+    gradient = -_scale(xp, a, x) * xp.where(upper, above, below)
+    return xp.astype(mask_limits(xp, valid, ordinary, gradient), both.dtype)
 
 
-gammainc = elementwise(
+gammainc = scipy_op(
     "gammainc(a, x)",
-    forward=library("gammainc"),
-    ref="scipy.special.gammainc",
+    lambda xp, a, x: xp.gammainc_grad_a(a, x),
+    _density,
     singular=True,
-    d=[lambda xp, a, x: xp.gammainc_grad_a(a, x), _density],
-    samples=grid(2, ((0.3, 4), (0.3, 8))),
+    samples=_SAMPLES,
     captures=True,
-    doc=(
-        "Regularised lower incomplete gamma function: the integral of t^(a - 1) e^-t from 0 to"
-        " `x`, over gamma(a). It has gradients by both."
-    ),
+)(
+    doc="Regularised lower incomplete gamma function, with gradients by both arguments.\n\n"
+    "The integral of t^(a - 1) e^-t from 0 to `x`, divided by gamma(a).",
     example=("1.0, [0.0, 1.0]", "[0.        0.6321206]"),
 )
 
-gammaincc = elementwise(
+gammaincc = scipy_op(
     "gammaincc(a, x)",
-    forward=library("gammaincc"),
-    ref="scipy.special.gammaincc",
+    lambda xp, a, x: -xp.gammainc_grad_a(a, x),
+    lambda xp, a, x: -_density(xp, a, x),
     singular=True,
-    d=[lambda xp, a, x: -xp.gammainc_grad_a(a, x), lambda xp, a, x: -_density(xp, a, x)],
-    samples=grid(2, ((0.3, 4), (0.3, 8))),
+    samples=_SAMPLES,
     captures=True,
-    doc="1 - `gammainc`, the integral from `x` on, which does not round to 0 with it.",
+)(
+    doc="1 - `gammainc`, the integral from `x` to infinity, exact also where that is near 0.",
     example=("1.0, [0.0, 1.0]", "[1.        0.3678794]"),
 )
 
-gammaincinv = elementwise(
+gammaincinv = scipy_op(
     "gammaincinv(a, y)",
-    forward=library("gammaincinv"),
-    ref="scipy.special.gammaincinv",
-    d=[
-        lambda xp, out, a: -xp.gammainc_grad_a(a, out) / _density(xp, a, out),
-        lambda xp, out, a: 1 / _density(xp, a, out),
-    ],
-    samples=grid(2, ((0.5, 4), (0.1, 0.9))),
-    singular=True,
+    lambda xp, out, a: -xp.gammainc_grad_a(a, out) / _density(xp, a, out),
+    lambda xp, out, a: 1 / _density(xp, a, out),
+    **_INVERSE,
+    captures=True,
+)(
     doc="The `x` for which gammainc(a, x) is `y`.",
     example=("1.0, [0.0, 0.5]", "[0.        0.6931472]"),
-    captures=True,
 )
 
-gammainccinv = elementwise(
+gammainccinv = scipy_op(
     "gammainccinv(a, y)",
-    forward=library("gammainccinv"),
-    ref="scipy.special.gammainccinv",
-    d=[
-        lambda xp, out, a: -xp.gammainc_grad_a(a, out) / _density(xp, a, out),
-        lambda xp, out, a: -1 / _density(xp, a, out),
-    ],
-    samples=grid(2, ((0.5, 4), (0.1, 0.9))),
-    singular=True,
+    lambda xp, out, a: -xp.gammainc_grad_a(a, out) / _density(xp, a, out),
+    lambda xp, out, a: -1 / _density(xp, a, out),
+    **_INVERSE,
+    captures=True,
+)(
     doc="The `x` for which gammaincc(a, x) is `y`.",
     example=("1.0, [1.0, 0.5]", "[0.        0.6931472]"),
-    captures=True,
 )

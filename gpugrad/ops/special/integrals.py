@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -9,19 +10,18 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import DTypeError
-from gpugrad.ops.special.common import double, has, horner, library, of_order
+from gpugrad.ops.special.common import double, horner, library_has, library_of_order, scipy_op
 from gpugrad.registry.record import elementwise, op
 
-# ---- complete elliptic integrals of m, the square of the modulus ---------------------------
-#
-# K' = (K - D) / (2 (1 - m)), E' = -D / 2 with D = (K - E) / m: no difference of near numbers.
+# Complete elliptic integrals of m, the square of the modulus:
+# K' = (K - D) / (2 (1 - m)), E' = -D / 2 with D = (K - E) / m: no cancellation.
 
 
 def _elliptic_d(xp, p):
     """By the arithmetic-geometric mean, DLMF 19.8.6: (K - E) / K is the sum of 2^(n - 1) c_n^2.
 
-    c_0^2 = m, c_1 = m / (2 (1 + sqrt(p))) and c_(n + 1) = c_n^2 / (4 a_(n + 1)); what is carried
-    is r_n = c_n / m, so that nothing has to be divided by m in the end.
+    c_0^2 = m, c_1 = m / (2 (1 + sqrt(p))) and c_(n + 1) = c_n^2 / (4 a_(n + 1)). The loop carries
+    r_n = c_n / m, which avoids a division by m at the end.
     """
     lib = xp.lib
     p, dtype = double(xp, p)
@@ -51,15 +51,10 @@ def _elliptic_d_p(xp, out, p):
     return -xp.where(near, series, d)
 
 
-def _elliptic_d_ref(p):
-    m = 1 - p
-    return (NUMPY.special.ellipk(m) - NUMPY.special.ellipe(m)) / m
-
-
 elliptic_d = elementwise(
     "elliptic_d(p)",
     forward=_elliptic_d,
-    ref=_elliptic_d_ref,
+    ref=lambda p: (NUMPY.special.ellipk(1 - p) - NUMPY.special.ellipe(1 - p)) / (1 - p),
     d=[_elliptic_d_p],
     domain=(0.2, 0.9),
     singular=True,
@@ -82,81 +77,64 @@ def _ellipkm1_p(xp, out, p):
 
 
 def _ellipe(xp, m):
-    if has(xp, "ellipe"):
+    if library_has(xp, "ellipe"):
         return xp.special.ellipe(m)
     end, dtype = m == 1, xp.lib.result_type(m, xp.lib.float32)
     m = xp.lib.where(end, 0.0, m)
-    out = xp.special.ellipk(m) - m * _elliptic_d(xp, 1 - m)  # CuPy has no other
+    out = xp.special.ellipk(m) - m * _elliptic_d(xp, 1 - m)  # CuPy has no ellipe
     return xp.lib.where(end, 1.0, out).astype(dtype)
 
 
-ellipk = elementwise(
-    "ellipk(m)",
-    forward=library("ellipk"),
-    ref="scipy.special.ellipk",
-    d=[_ellipk_m],
-    domain=(-2, 0.9),
-    singular=True,
+ellipk = scipy_op("ellipk(m)", _ellipk_m, domain=(-2, 0.9), singular=True, captures=True)(
     doc="Complete elliptic integral of the first kind, of the parameter `m`; NaN above 1.",
     example=("[0.0, 0.5]", "[1.5707964 1.8540747]"),
-    captures=True,
 )
 
-ellipkm1 = elementwise(
-    "ellipkm1(p)",
-    forward=library("ellipkm1"),
-    ref="scipy.special.ellipkm1",
-    d=[_ellipkm1_p],
-    domain=(0.1, 3),
-    singular=True,
+ellipkm1 = scipy_op("ellipkm1(p)", _ellipkm1_p, domain=(0.1, 3), singular=True, captures=True)(
     doc="`ellipk` of 1 - `p`, exact for small `p`.",
     example=("[1.0, 1e-30]", "[ 1.5707964 35.92507  ]"),
-    captures=True,
 )
 
-ellipe = elementwise(
+ellipe = scipy_op(
     "ellipe(m)",
+    lambda xp, m: -0.5 * xp.elliptic_d(1 - m),
     forward=_ellipe,
-    ref="scipy.special.ellipe",
     singular=True,
-    d=[lambda xp, m: -0.5 * xp.elliptic_d(1 - m)],
     domain=(-2, 0.9),
+    captures=True,
+)(
     doc="Complete elliptic integral of the second kind, of the parameter `m`; NaN above 1.",
     example=("[0.0, 0.5]", "[1.5707964 1.3506439]"),
-    captures=True,
 )
 
-# ---- exponential and trigonometric integrals -----------------------------------------------
 
-exp1 = elementwise(
+exp1 = scipy_op(
     "exp1(x)",
+    lambda xp, x: -xp.exp(-x) / x,
     kinds="fc",
-    forward=library("exp1"),
-    ref="scipy.special.exp1",
     singular=True,
     domain=(0.3, 3),
-    d=[lambda xp, x: -xp.exp(-x) / x],
     captures=True,
+)(
     doc="Integral of exp(-t) / t from `x` to infinity.",
     example=("[1.0, 2.0]", "[0.2193839 0.0489005]"),
 )
 
-expi = elementwise(
+expi = scipy_op(
     "expi(x)",
+    lambda xp, x: xp.exp(x) / x,
     kinds="fc",
-    forward=library("expi"),
-    ref="scipy.special.expi",
     singular=True,
     domain=(0.3, 3),
-    d=[lambda xp, x: xp.exp(x) / x],
     captures=True,
+)(
     doc="Principal value of the integral of exp(t) / t from -infinity to `x`.",
     example=("[1.0, 2.0]", "[1.8951178 4.954234 ]"),
 )
 
 
 def _expn_x(xp, g, n, x):
-    """-E_(n - 1), and of E_0 = exp(-x) / x itself, since there is no E_(-1) in the library."""
+    """-E_(n - 1); for n = 0 the derivative of exp(-x) / x, as the library has no E_(-1)."""
     if type(n) is int:
         zeroth, below = n == 0 and x == x, max(n - 1, 0)
     else:
@@ -170,13 +148,10 @@ def _expn_samples(rng):
         yield [np.asarray(n) if shape else n, np.asarray(rng.uniform(0.5, 3, shape))], {}
 
 
-expn = elementwise(
-    "expn(n, x)",
-    forward=of_order("expn"),
-    ref="scipy.special.expn",
-    vjp=[None, _expn_x],
-    samples=_expn_samples,
-    doc="Integral of exp(-x t) / t^n from 1 to infinity, for a whole `n`, which has no gradient.",
+expn = scipy_op(
+    "expn(n, x)", forward=library_of_order("expn"), vjp=[None, _expn_x], samples=_expn_samples
+)(
+    doc="Integral of exp(-x t) / t^n from 1 to infinity; `n` is an integer, without a gradient.",
     example=("1, [1.0, 2.0]", "[0.2193839 0.0489005]"),
 )
 
@@ -191,18 +166,16 @@ def _shichi_vjp(xp, g, x):
     return g[0] * shi + xp.masked_multiply(g[1], xp.cosh(x) / x)
 
 
-_TWO = shaped(([(4,)], {}), ([()], {}), ([(0, 2)], {}), ([(2, 2)], {}), domain=(0.3, 4))
-
-
-@op(
-    vjp=[_sici_vjp],
+_two_integrals = functools.partial(
+    op,
     outputs=2,
-    samples=_TWO,
-    ref="scipy.special.sici",
-    batch=lambda xp, batched, x: xp.sici(x),
-    errors=[(["text"], {}, DTypeError, "number")],
     captures=True,
+    samples=shaped(([(4,)], {}), ([()], {}), ([(0, 2)], {}), ([(2, 2)], {}), domain=(0.3, 4)),
+    errors=[(["text"], {}, DTypeError, "number")],
 )
+
+
+@_two_integrals(vjp=[_sici_vjp], ref="scipy.special.sici", batch=lambda xp, batched, x: xp.sici(x))
 def sici(xp, x, /):
     """Sine and cosine integral.
 
@@ -216,14 +189,8 @@ def sici(xp, x, /):
     return xp.special.sici(x)
 
 
-@op(
-    vjp=[_shichi_vjp],
-    outputs=2,
-    samples=_TWO,
-    ref="scipy.special.shichi",
-    batch=lambda xp, batched, x: xp.shichi(x),
-    errors=[(["text"], {}, DTypeError, "number")],
-    captures=True,
+@_two_integrals(
+    vjp=[_shichi_vjp], ref="scipy.special.shichi", batch=lambda xp, batched, x: xp.shichi(x)
 )
 def shichi(xp, x, /):
     """Hyperbolic sine and cosine integral.
@@ -238,16 +205,13 @@ def shichi(xp, x, /):
     return xp.special.shichi(x)
 
 
-# ---- the dilogarithm -----------------------------------------------------------------------
-
-
 def _spence(xp, x):
-    """Where the library has no `spence`: Debye's series in w = -log(1 - u), |w| <= log 2.
+    """If the library lacks `spence`: Debye's series in w = -log(1 - u), |w| <= log 2.
 
-    Li2(u) = w - w^2 / 4 + the sum of B_2k w^(2k + 1) / (2k + 1)!, after u = 1 - x has been brought
-    into [-1, 1/2] by Li2(u) = pi^2 / 6 - log(u) log(1 - u) - Li2(1 - u) and its like for 1 / x.
+    Li2(u) = w - w^2 / 4 + the sum of B_2k w^(2k + 1) / (2k + 1)!, after u = 1 - x has been mapped
+    to [-1, 1/2] by Li2(u) = pi^2 / 6 - log(u) log(1 - u) - Li2(1 - u) and its analog for 1 / x.
     """
-    if has(xp, "spence"):
+    if library_has(xp, "spence"):
         return xp.special.spence(x)
     lib = xp.lib
     x, dtype = double(xp, x)
@@ -271,14 +235,14 @@ def _spence(xp, x):
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 _DEBYE = [b / math.factorial(2 * k + 3) for k, b in enumerate(_BERNOULLI)][::-1]
 
-spence = elementwise(
+# log(x) / (1 - x), exact also near 1
+spence = scipy_op(
     "spence(x)",
+    lambda xp, x: -1 / xp.exprel(xp.log(x)),
     forward=_spence,
-    ref="scipy.special.spence",
     domain=(0.1, 5),
     singular=True,
-    # log(x) / (1 - x), which near 1 is no quotient of small numbers
-    d=[lambda xp, x: -1 / xp.exprel(xp.log(x))],
+)(
     doc="Integral of log(t) / (1 - t) from 1 to `x`: the dilogarithm of 1 - x; NaN below 0.",
     example=("[1.0, 2.0]", "[ 0.       -0.822467]"),
 )

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.ops.special.common import double, has, horner, library
+from gpugrad.ops.special.common import double, horner, library_has, scipy_op
 from gpugrad.registry.record import elementwise
 
 _ROOT_PI, _ROOT_2, _ROOT_2PI = math.sqrt(math.pi), math.sqrt(2), math.sqrt(2 * math.pi)
@@ -41,12 +41,12 @@ def _dawsn_d(xp, out, x):
 
 
 def _dawsn(xp, x):
-    """Rybicki's sampling sum where the library has no `dawsn`: exact to exp(-(pi / 2h)^2).
+    """Rybicki's sampling sum if the library lacks `dawsn`: exact to exp(-(pi / 2h)^2).
 
     Rybicki 1989, "Dawson's integral and the sampling theorem". Samples lie around the even
-    multiple of h that is nearest to x, so that as many are needed for every x.
+    multiple of h nearest to x, so that their number does not depend on x.
     """
-    if has(xp, "dawsn"):
+    if library_has(xp, "dawsn"):
         return xp.special.dawsn(x)
     lib, h = xp.lib, 0.25
     x, dtype = double(xp, x)
@@ -55,107 +55,76 @@ def _dawsn(xp, x):
     total = 0 * x
     for k in range(-29, 30, 2):
         total = total + lib.exp(-((x - (middle + k) * h) ** 2)) / (middle + k)
-    series = horner(
-        -2 * small * small, [1 / math.prod(range(1, 2 * k + 2, 2)) for k in range(14, -1, -1)]
-    )
+    terms = [1 / math.prod(range(1, 2 * k + 2, 2)) for k in range(14, -1, -1)]
+    series = horner(-2 * small * small, terms)
     return lib.where(near, small * series, total / _ROOT_PI).astype(dtype)
 
 
-erfcx = elementwise(
-    "erfcx(x)",
-    kinds="fc",
-    forward=library("erfcx"),
-    ref="scipy.special.erfcx",
-    d=[_erfcx_d],
+erfcx = scipy_op("erfcx(x)", _erfcx_d, kinds="fc")(
     doc="exp(x^2) erfc(x), which neither overflows nor vanishes for large `x`.",
     example=("[0.0, 10.0]", "[1.         0.05614099]"),
 )
 
-erfinv = elementwise(
+erfinv = scipy_op(
     "erfinv(x)",
-    forward=library("erfinv"),
-    ref="scipy.special.erfinv",
+    lambda xp, out: 0.5 * _ROOT_PI * xp.exp(out * out),
     singular=True,
-    d=[lambda xp, out: 0.5 * _ROOT_PI * xp.exp(out * out)],
     domain=(-0.9, 0.9),
+)(
     doc="The number whose `erf` is `x`: infinite at -1 and 1, NaN beyond.",
     example=("[0.0, 0.5]", "[0.        0.4769363]"),
 )
 
-erfcinv = elementwise(
+erfcinv = scipy_op(
     "erfcinv(x)",
-    forward=library("erfcinv"),
-    ref="scipy.special.erfcinv",
+    lambda xp, out: -0.5 * _ROOT_PI * xp.exp(out * out),
     singular=True,
-    d=[lambda xp, out: -0.5 * _ROOT_PI * xp.exp(out * out)],
     domain=(0.1, 1.9),
+)(
     doc="The number whose `erfc` is `x`: infinite at 0 and 2, NaN beyond.",
     example=("[1.0, 0.5]", "[0.        0.4769363]"),
 )
 
-dawsn = elementwise(
-    "dawsn(x)",
-    forward=_dawsn,
-    ref="scipy.special.dawsn",
-    d=[_dawsn_d],
+dawsn = scipy_op("dawsn(x)", _dawsn_d, forward=_dawsn)(
     doc="Dawson's integral, exp(-x^2) times the integral of exp(t^2) from 0 to `x`.",
     example=("[0.0, 1.0]", "[0.        0.5380795]"),
 )
 
-ndtr = elementwise(
-    "ndtr(x)",
-    kinds="fc",
-    forward=library("ndtr"),
-    ref="scipy.special.ndtr",
-    d=[lambda xp, x: xp.exp(-0.5 * x * x) / _ROOT_2PI],
+ndtr = scipy_op("ndtr(x)", lambda xp, x: xp.exp(-0.5 * x * x) / _ROOT_2PI, kinds="fc")(
     doc="The probability that a standard normal number is below `x`.",
     example=("[-10.0, 0.0]", "[7.619853e-24 5.000000e-01]"),
 )
 
-ndtri = elementwise(
+ndtri = scipy_op(
     "ndtri(p)",
-    forward=library("ndtri"),
-    ref="scipy.special.ndtri",
+    lambda xp, out: _ROOT_2PI * xp.exp(0.5 * out * out),
     singular=True,
-    d=[lambda xp, out: _ROOT_2PI * xp.exp(0.5 * out * out)],
     domain=(0.1, 0.9),
-    doc="The number below which a standard normal one is with probability `p`; NaN outside [0, 1].",
-    example=("[0.5, 0.975]", "[0.       1.959964]"),
-)
+)(doc="The inverse of `ndtr`; NaN outside [0, 1].", example=("[0.5, 0.975]", "[0.       1.959964]"))
 
-log_ndtr = elementwise(
+# density / probability, without computing them, since both underflow for negative x
+log_ndtr = scipy_op(
     "log_ndtr(x)",
+    lambda xp, x: math.sqrt(2 / math.pi) / xp.erfcx(-x / _ROOT_2),
     kinds="fc",
-    forward=library("log_ndtr"),
-    ref="scipy.special.log_ndtr",
-    # the density over the probability: neither is computed, as both vanish far out
-    d=[lambda xp, x: math.sqrt(2 / math.pi) / xp.erfcx(-x / _ROOT_2)],
     domain=(-5, 2),
+)(
     doc="Logarithm of `ndtr`, exact where that would be 0 or 1.",
     example=("[-100.0, 0.0]", "[-5.0055244e+03 -6.9314718e-01]"),
 )
 
-# ---- gelu ----
 
 _BLOCK = 2**16
-"""Elements done at a time: twenty passes over them then read and write a cache."""
+"""Elements per block, so that twenty passes over a block stay in the cache."""
 
-# Of Q(x) exp(x * x / 2) = t * P(t) with t = 1 / (1 + 0.32 x), for x >= 0, where Q is the
-# probability that a standard normal number is above x: the minimax polynomial P, lowest term
-# first, of relative error 3.2e-8.
+# With Q(x), x >= 0, the probability that a standard normal number is above x, and
+# t = 1 / (1 + 0.32 x): Q(x) exp(x * x / 2) = t * P(t). These are the coefficients of the minimax
+# polynomial P, lowest term first, with a relative error of 3.2e-8.
 _STEP = 0.32
 _TAIL = (
-    0.127661529,
-    0.127660947,
-    0.114622361,
-    0.0878290722,
-    0.0586541235,
-    -0.00937805005,
-    0.0653288569,
-    -0.146708291,
-    0.0954077055,
-    -0.0210782686,
-)
+    0.127661529, 0.127660947, 0.114622361, 0.0878290722, 0.0586541235,
+    -0.00937805005, 0.0653288569, -0.146708291, 0.0954077055, -0.0210782686,
+)  # fmt: skip
 
 
 def _in_blocks(formula, x):
@@ -167,8 +136,8 @@ def _in_blocks(formula, x):
 
 
 def _tail(x):
-    """|x|, at most 40; the probability above it; and exp(-x * x / 2)."""
-    x = np.minimum(np.abs(x), np.float32(40))  # where all is 0: an infinity would meet it
+    """|x|, at most 40; the probability of a larger number; and exp(-x * x / 2)."""
+    x = np.minimum(np.abs(x), np.float32(40))  # all is 0 there, and 0 times infinity would be NaN
     t = 1 / (1 + _STEP * x)
     p = _TAIL[-1] * t
     for c in _TAIL[-2::-1]:
@@ -202,7 +171,7 @@ def _gelu_slope(xp, x):
     return 0.5 * xp.special.erfc(x / -_ROOT_2) + x * xp.lib.exp(-0.5 * x * x) / _ROOT_2PI
 
 
-def _gelu_bend(xp, x):
+def _gelu_second_derivative(xp, x):
     density = xp.exp(-0.5 * x * x) / _ROOT_2PI
     return xp.masked_multiply(density, 2 - x * x)  # far from 0, x * x may overflow
 
@@ -210,21 +179,20 @@ def _gelu_bend(xp, x):
 gelu_slope = elementwise(
     "gelu_slope(x)",
     forward=_gelu_slope,
-    d=[_gelu_bend],
+    d=[_gelu_second_derivative],
     ref=lambda x: NUMPY.special.ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi),
     doc="The derivative of `gelu`.",
     example=("[0.0, 100.0]", "[0.5 1. ]"),
     cost=1,
 )
 
-# ---- the tanh form -----------------------------------------------------------------------
 
 _ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
 _CUBE = 0.044715 * _ROOT_2_OVER_PI
 
 
 def _tanh_parts(tanh, x):
-    """The tanh, the slope of what it is of, and what of that slope grows with x."""
+    """The tanh, the derivative of its argument, and the part of that that grows with x."""
     square = x * x
     grows = 3 * _CUBE * square
     return tanh(x * (_ROOT_2_OVER_PI + _CUBE * square)), _ROOT_2_OVER_PI + grows, grows
@@ -241,7 +209,7 @@ def _tanh_slope(xp, x):
     return 0.5 * (1 + t + xp.masked_multiply(1 - t * t, x * inner))
 
 
-def _tanh_bend(xp, x):
+def _tanh_second_derivative(xp, x):
     t, inner, grows = _tanh_parts(xp.tanh, x)
     return xp.masked_multiply(1 - t * t, inner + grows - x * t * inner * inner)
 
@@ -254,7 +222,7 @@ def _tanh_slope_ref(x):
 gelu_tanh_slope = elementwise(
     "gelu_tanh_slope(x)",
     forward=_tanh_slope,
-    d=[_tanh_bend],
+    d=[_tanh_second_derivative],
     ref=_tanh_slope_ref,
     doc='The derivative of `gelu` with approximate="tanh".',
     example=("[0.0, 100.0]", "[0.5 1. ]"),
