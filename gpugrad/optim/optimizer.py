@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,10 @@ from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.threads import spread
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, ShapeError, reraise
-from gpugrad.kernels.by_hand.optim import step as launch_step
-from gpugrad.optim.applied import Applied
+from gpugrad.optim.apply_step import ApplyStep
 from gpugrad.optim.arrays import Average, flat, move, parts, scratch, writable
 from gpugrad.optim.checks import Gradient, fitting, one_element, paired
-from gpugrad.optim.states import State, Work, grouped
+from gpugrad.optim.states import State, Work, group_by_launch, launch_group
 from gpugrad.trace.array import running
 from gpugrad.trace.tracing import Tracing
 
@@ -182,20 +181,11 @@ class Optimizer:
         for one in work:
             on_cpu = type(one[1]) is np.ndarray or not self.kernel
             (rest if on_cpu else dense).append(one)
-        for group in grouped(dense):
-            self._launch(group, self._settings(group[0][0].step + 1, rate))
+        for group in group_by_launch(dense):
+            launch_group(self, group, self._settings(group[0][0].step + 1, rate))
             for state, _, _ in group:
                 state.step += 1
         return rest
-
-    def _launch(self, group: Sequence[Work], settings: tuple[float, ...], live: Any = None) -> None:
-        """Move arrays of one dtype and one GPU; `live` as for `kernels.by_hand.optim.step`."""
-        states, data, gradients = zip(*group, strict=True)
-        with devices.formulas_on(data[0]):
-            averages = [[s.averages[slot].multiply_out() for s in states] for slot in self.slots]
-            launch_step(
-                self.kernel, [[flat(d) for d in data], gradients, *averages], settings, live
-            )
 
     def _apply_at_replay(self, trace: Tracing, pairs: list[Any], when: Any) -> None:
         """Apply now and at each replay of what is being traced."""
@@ -205,8 +195,8 @@ class Optimizer:
                 read += [g.values, g.indices]
             else:
                 read.append(fitting(self.name, g, v))
-        applied = Applied(self, pairs, when is not True)
-        trace.effect("apply_gradients", applied, read, applied.variables, undo=self._undo)
+        step = ApplyStep(self, pairs, when is not True)
+        trace.effect("apply_gradients", step, read, step.variables, undo=self._undo)
 
     def _undo(self) -> Callable[[], None]:
         """What brings back the state as it is now."""
