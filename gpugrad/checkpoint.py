@@ -48,10 +48,21 @@ class _Optimizer(Protocol):
 _CHECKSUM = "gpugrad.crc32"  # in the metadata, of all values: the format itself has none
 _OPTIMIZER = "optimizer/"  # before the names of an optimizer's state; no dotted name has a slash
 _DTYPES = {
-    "BOOL": "bool", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
-    "U8": "uint8", "U16": "uint16", "U32": "uint32", "U64": "uint64",
-    "F16": "float16", "F32": "float32", "F64": "float64", "C64": "complex64", "BF16": BFLOAT16,
-}  # fmt: skip
+    "BOOL": "bool",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "U8": "uint8",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
+    "F16": "float16",
+    "F32": "float32",
+    "F64": "float64",
+    "C64": "complex64",
+    "BF16": BFLOAT16,
+}
 
 
 def save(

@@ -147,16 +147,24 @@ def predict(model: nn.Module, data: Data) -> tuple[float, Array]:
 
 
 def train(
-    args: argparse.Namespace, model: nn.Module, optimizer: optim.Optimizer,
-    history: History, data: tuple[Data, Data], path: Path,
-) -> None:  # fmt: skip
+    args: argparse.Namespace,
+    model: nn.Module,
+    optimizer: optim.Optimizer,
+    history: History,
+    data: tuple[Data, Data],
+    path: Path,
+) -> None:
     """Train the epochs that are left, with a progress bar, and save after each."""
     tqdm = needed("tqdm", "tqdm").tqdm
     train_data, test_data = data
     bar = tqdm(
-        range(history.epochs, args.epochs), initial=history.epochs, total=args.epochs,
-        desc="training", unit="epoch", disable=args.quiet,
-    )  # fmt: skip
+        range(history.epochs, args.epochs),
+        initial=history.epochs,
+        total=args.epochs,
+        desc="training",
+        unit="epoch",
+        disable=args.quiet,
+    )
     for epoch in bar:
         optimizer.learning_rate = args.learning_rate * DECAY**epoch
         loss, accuracy = train_epoch(
@@ -177,9 +185,12 @@ _MUST_AGREE = ("batch_size", "learning_rate", "seed")
 
 
 def save(
-    args: argparse.Namespace, model: nn.Module, optimizer: optim.Optimizer,
-    history: History, path: Path,
-) -> None:  # fmt: skip
+    args: argparse.Namespace,
+    model: nn.Module,
+    optimizer: optim.Optimizer,
+    history: History,
+    path: Path,
+) -> None:
     """Write everything that going on needs."""
     settings = {name: getattr(args, name) for name in _MUST_AGREE}
     metadata = {
@@ -317,17 +328,38 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.add_argument(name, type=kind, metavar=metavar, help=said, **more)
 
     default = " (%(default)s)"
-    option("--epochs", _positive(int), "N", "passes over the training digits, those before"
-           f" --resume included{default}", default=60)  # fmt: skip
+    option(
+        "--epochs",
+        _positive(int),
+        "N",
+        f"passes over the training digits, those before --resume included{default}",
+        default=60,
+    )
     option("--batch-size", _positive(int), "N", f"digits in a step{default}", default=32)
-    option("--learning-rate", _positive(float), "X", "at the start; it falls by 5 percent an"
-           f" epoch{default}", default=0.003)  # fmt: skip
+    option(
+        "--learning-rate",
+        _positive(float),
+        "X",
+        f"at the start; it falls by 5 percent an epoch{default}",
+        default=0.003,
+    )
     option("--seed", _seed, "N", f"of all that is random but the test digits{default}", default=0)
     option("--device", str, "NAME", "cpu, cuda or cuda:1 (a GPU where there is one, else cpu)")
-    option("--output", Path, "DIR", f"for digits.safetensors and digits.png{default}",
-           default=Path("digits-run"))  # fmt: skip
-    option("--resume", Path, "PATH", "go on from this checkpoint (without PATH: the one in"
-           " --output)", nargs="?", const=Path())  # fmt: skip
+    option(
+        "--output",
+        Path,
+        "DIR",
+        f"for digits.safetensors and digits.png{default}",
+        default=Path("digits-run"),
+    )
+    option(
+        "--resume",
+        Path,
+        "PATH",
+        "go on from this checkpoint (without PATH: the one in --output)",
+        nargs="?",
+        const=Path(),
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     return parser.parse_args(argv)
 

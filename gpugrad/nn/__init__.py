@@ -12,15 +12,30 @@ from gpugrad.nn.module import Module
 from gpugrad.nn.normalization import BatchNorm, LayerNorm
 
 __all__ = [
-    "BatchNorm", "Conv2d", "Dense", "Dropout", "Embedding", "Flatten", "LayerNorm", "Module",
-    "Sequential", "functional", "initializers", "is_training", "training",
-]  # fmt: skip
+    "BatchNorm",
+    "Conv2d",
+    "Dense",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "LayerNorm",
+    "Module",
+    "Sequential",
+    "functional",
+    "initializers",
+    "is_training",
+    "training",
+]
 
 
 _KNOWN_AS = {  # by torch or Keras
-    "BatchNorm1d": "BatchNorm", "BatchNorm2d": "BatchNorm", "BatchNorm3d": "BatchNorm",
-    "Conv2D": "Conv2d", "Linear": "Dense", "init": "initializers",
-}  # fmt: skip
+    "BatchNorm1d": "BatchNorm",
+    "BatchNorm2d": "BatchNorm",
+    "BatchNorm3d": "BatchNorm",
+    "Conv2D": "Conv2d",
+    "Linear": "Dense",
+    "init": "initializers",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -167,9 +167,13 @@ class Conv2d(Module):
         if len(pair) != 2:
             raise ArgumentError(f"Conv2d: size must be a length or two, got {size!r:.60}.")
         channels_in, channels_out, height, width, groups = whole_numbers(
-            "Conv2d", channels_in=channels_in, channels_out=channels_out, height=pair[0],
-            width=pair[1], groups=groups,
-        )  # fmt: skip
+            "Conv2d",
+            channels_in=channels_in,
+            channels_out=channels_out,
+            height=pair[0],
+            width=pair[1],
+            groups=groups,
+        )
         _check_activation("Conv2d", activation)
         if channels_in % groups or channels_out % groups:
             raise ArgumentError(
@@ -177,9 +181,10 @@ class Conv2d(Module):
                 f"channels_out={channels_out}."
             )
         self.channels_in, self.channels_out, self.activation = channels_in, channels_out, activation
-        self.size, self.how = (height, width), {
-            "stride": stride, "padding": padding, "dilation": dilation, "groups": groups,
-        }  # fmt: skip
+        self.size, self.how = (
+            (height, width),
+            {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups},
+        )
         shape = (height, width, channels_in // groups, channels_out)
         made = weight_initializer(shape, generator=generator, dtype=dtype)
         self.weight = Variable(TENSOR.permute_dims(made, axes=(3, 2, 0, 1)), name="weight")
@@ -231,8 +236,9 @@ class Embedding(Module):
     ) -> None:
         rows, width = whole_numbers("Embedding", rows=rows, width=width)
         if padding_idx is not None and padding_idx not in range(-rows, rows):
-            raise ArgumentError(f"Embedding: padding_idx={padding_idx!r:.60} is no row; there are "
-                                f"{rows}.")  # fmt: skip
+            raise ArgumentError(
+                f"Embedding: padding_idx={padding_idx!r:.60} is no row; there are {rows}."
+            )
         self.padding_idx, self.sparse = padding_idx, sparse
         made = constant(initializer((rows, width), generator=generator, dtype=dtype))
         if padding_idx is not None:
@@ -271,9 +277,12 @@ class Dropout(Module):
     def forward(self, x: Any) -> Tensor:
         """Drop in training; else `x` itself."""
         made: Tensor = functional.dropout(
-            x, self.p, training=is_training(), noise_shape=self.noise_shape,
+            x,
+            self.p,
+            training=is_training(),
+            noise_shape=self.noise_shape,
             generator=self.generator,
-        )  # fmt: skip
+        )
         return made
 
     def _said(self) -> str:

@@ -13,12 +13,15 @@ __all__ = ["Module"]
 
 _TRAINING = "Training is said of a block: with gg.nn.training():"
 _HINTS = {  # for names of torch and Keras
-    "train": _TRAINING, "eval": _TRAINING,
-    "parameters": "It has trainable_variables.", "trainable_weights": "It has trainable_variables.",
-    "weights": "It has variables.", "named_parameters": "It has named_variables().",
+    "train": _TRAINING,
+    "eval": _TRAINING,
+    "parameters": "It has trainable_variables.",
+    "trainable_weights": "It has trainable_variables.",
+    "weights": "It has variables.",
+    "named_parameters": "It has named_variables().",
     "zero_grad": "Gradients are kept nowhere: tape.gradient returns them.",
     "to": "Its Variables stay on the device where it was made: with gg.device(device):",
-}  # fmt: skip
+}
 
 
 class Module:

@@ -40,9 +40,13 @@ class LayerNorm(Module):
     """
 
     def __init__(
-        self, shape: int | tuple[int, ...], *, eps: float = 1e-5, use_bias: bool = True,
+        self,
+        shape: int | tuple[int, ...],
+        *,
+        eps: float = 1e-5,
+        use_bias: bool = True,
         dtype: Any = "float32",
-    ) -> None:  # fmt: skip
+    ) -> None:
         given = shape if isinstance(shape, (tuple, list)) else (shape,)
         lengths = {f"length {k}": n for k, n in enumerate(given)}
         self.shape = tuple(whole_numbers("LayerNorm", **lengths))
@@ -91,9 +95,14 @@ class BatchNorm(Module):
     """
 
     def __init__(
-        self, channels: int, *, momentum: float = 0.1, eps: float = 1e-5, axis: int = 1,
+        self,
+        channels: int,
+        *,
+        momentum: float = 0.1,
+        eps: float = 1e-5,
+        axis: int = 1,
         dtype: Any = "float32",
-    ) -> None:  # fmt: skip
+    ) -> None:
         (channels,) = whole_numbers("BatchNorm", channels=channels)
         self.channels, self.axis = channels, axis
         self.momentum = _within("BatchNorm", "momentum", momentum, 1)
@@ -123,9 +132,16 @@ class BatchNorm(Module):
         if x.dtype in HALF:
             weight, bias = (TENSOR.astype(v, x.dtype) for v in (weight, bias))
         y, mean, var = functional.batch_norm(
-            x, self.running_mean, self.running_var, weight, bias, training=trains,
-            momentum=self.momentum, eps=self.eps, axis=self.axis,
-        )  # fmt: skip
+            x,
+            self.running_mean,
+            self.running_var,
+            weight,
+            bias,
+            training=trains,
+            momentum=self.momentum,
+            eps=self.eps,
+            axis=self.axis,
+        )
         if trains and not is_repeated():  # for a gradient: the batch has been counted
             for variable, new in ((self.running_mean, mean), (self.running_var, var)):
                 variable.assign(TENSOR.astype(new, variable.dtype))

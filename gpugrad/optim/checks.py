@@ -73,9 +73,12 @@ def paired(
         names = ", ".join(f"'{v.name}'" for v in skipped)
         raise ArgumentError(
             f"{name}: no gradients"
-            + (f": all are None ({names}). tape.explain(loss, variable) says why." if skipped
-               else " were given.")
-        )  # fmt: skip
+            + (
+                f": all are None ({names}). tape.explain(loss, variable) says why."
+                if skipped
+                else " were given."
+            )
+        )
     return pairs, skipped
 
 

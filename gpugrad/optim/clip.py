@@ -22,10 +22,12 @@ def _on_gpu(parts: Sequence[Tensor]) -> bool:
     """Whether kernels take them all: on one GPU, and nothing records what is done to them."""
     kinds = {type(p._data) for p in parts}
     return (
-        not recorders and len(kinds) == 1 and np.ndarray not in kinds
+        not recorders
+        and len(kinds) == 1
+        and np.ndarray not in kinds
         and not any(NAMESPACES[kind].wraps for kind in kinds)
         and len({p.device for p in parts}) == 1
-    )  # fmt: skip
+    )
 
 
 def all_finite(grads: Sequence[Tensor | IndexedSlices | None]) -> Tensor:

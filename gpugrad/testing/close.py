@@ -116,9 +116,14 @@ def about(title: str, what: str) -> Iterator[None]:
 
 
 def assert_same(
-    title: str, what: str, names: Sequence[str], actual: Sequence[Any], desired: Sequence[Any],
-    rtol: float | None = None, atol: float | None = None,
-) -> None:  # fmt: skip
+    title: str,
+    what: str,
+    names: Sequence[str],
+    actual: Sequence[Any],
+    desired: Sequence[Any],
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
     """`assert_close` of several arrays, or Nones in the same places."""
     if len(actual) != len(desired):
         raise GradientCheckError(f"{title}: {what}: {len(actual)} instead of {len(desired)}.")
@@ -131,9 +136,14 @@ def assert_same(
 
 
 def assert_near(
-    title: str, what: str, names: Sequence[str], actual: Sequence[Any], desired: Sequence[Any],
-    rtol: float, atol: float,
-) -> None:  # fmt: skip
+    title: str,
+    what: str,
+    names: Sequence[str],
+    actual: Sequence[Any],
+    desired: Sequence[Any],
+    rtol: float,
+    atol: float,
+) -> None:
     """As `assert_same`; `atol` is relative to the largest element."""
     for name, a, d in zip(names, actual, desired, strict=True):
         finite = wide(d)[np.isfinite(wide(d))] if d is not None else np.zeros(0)

@@ -166,11 +166,16 @@ def check_reverse(case: Case, rng: np.random.Generator, limits: Limits) -> None:
                 fail(case, f"the gradient by {name} is {g.dtype} {g.shape}", facts)
             exact = _inner([g], [t[k]])
         if not limits.agree(exact, numerical):
-            fail(case, f"the gradient by {name} is wrong", facts | {
-                "gradient": None if g is None else _short(g),
-                "<gradient, direction>": exact,
-                f"<cotangent, differences> with eps={limits.eps:g}": numerical,
-            })  # fmt: skip
+            fail(
+                case,
+                f"the gradient by {name} is wrong",
+                facts
+                | {
+                    "gradient": None if g is None else _short(g),
+                    "<gradient, direction>": exact,
+                    f"<cotangent, differences> with eps={limits.eps:g}": numerical,
+                },
+            )
 
 
 def check_forward_mode(case: Case, rng: np.random.Generator, limits: Limits) -> None:
@@ -193,10 +198,16 @@ def check_forward_mode(case: Case, rng: np.random.Generator, limits: Limits) -> 
     pairs = [(as_numpy(g), ti) for g, ti in zip(gs, t, strict=True) if g is not None]
     forward, reverse = _inner(cts, found), _inner(*zip(*pairs, strict=True)) if pairs else 0.0
     if not limits.agree(forward, reverse):
-        fail(case, "forward mode and reverse mode disagree", {
-            "cotangent": _short(cts), "directions": _short(t),
-            "<cotangent, J t>": forward, "<transposed J cotangent, t>": reverse,
-        })  # fmt: skip
+        fail(
+            case,
+            "forward mode and reverse mode disagree",
+            {
+                "cotangent": _short(cts),
+                "directions": _short(t),
+                "<cotangent, J t>": forward,
+                "<transposed J cotangent, t>": reverse,
+            },
+        )
 
 
 _MODES = {"rev": check_reverse, "fwd": check_forward_mode}

@@ -23,8 +23,9 @@ _LONGEST = 256
 
 _SHAPE = np.dtype(
     [(n, np.int64) for n in ("m", "n", "k", "l", "heads", "group", "causal")]
-    + [(n, np.int64, (3,)) for n in ("query", "key", "value")] + [("mask", np.int64, (4,))]
-)  # fmt: skip
+    + [(n, np.int64, (3,)) for n in ("query", "key", "value")]
+    + [("mask", np.int64, (4,))]
+)
 """The struct Attention of attention.cu."""
 
 
@@ -95,9 +96,7 @@ def _stacks(
         ValueError: they do not go together.
     """
     each = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key, value)]
-    outer = np.broadcast_shapes(
-        query.shape[:-3], key.shape[:-3], value.shape[:-3], of_mask[:-1]
-    )  # fmt: skip
+    outer = np.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3], of_mask[:-1])
     (heads,) = np.broadcast_shapes(
         *((h,) for h in (each[:1] if enable_gqa else each)), of_mask[-1:], (1,)
     )
@@ -173,9 +172,18 @@ _MOST_BLOCKS = 2**31 - 1
 
 
 def forward(
-    xp: Any, query: Any, key: Any, value: Any, attn_mask: Any = None, stream: Any = None, *,
-    is_causal: bool = False, scale: Any = None, enable_gqa: bool = False, dropout_p: float = 0.0,
-) -> Any:  # fmt: skip
+    xp: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    stream: Any = None,
+    *,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    dropout_p: float = 0.0,
+) -> Any:
     """The launcher of `flash_attention`."""
     call = _call(xp, query, key, value, attn_mask, is_causal, enable_gqa)
     if call is None or not _is_stream(stream, dropout_p):
@@ -184,7 +192,7 @@ def forward(
     if call.mask is None and stream is None and call.packed > 1:
         made = cudnn.attention(
             xp.lib, call.query, call.key, call.value, _scale(scale, k), is_causal
-        )  # fmt: skip
+        )
         if made is not NotImplemented:
             out, lse = made
             return out.reshape(*call.stack, m, width), lse.reshape(*call.stack, m)
@@ -198,20 +206,46 @@ def forward(
     lse = xp.lib.empty((*call.stack, m), dtype=wide)
     if blocks:
         launch(
-            "attention.cu", f"attention_forward<{name}, {call.packed}, {_mask_name(call.mask)}, "
-            f"{flag(stream is not None)}>", blocks, threads,
-            [call.query, call.key, call.value, call.mask, stream, out, lse, call.shape,
-             wide.type(_scale(scale, k)), *_dropout(dropout_p, wide)],
+            "attention.cu",
+            f"attention_forward<{name}, {call.packed}, {_mask_name(call.mask)}, "
+            f"{flag(stream is not None)}>",
+            blocks,
+            threads,
+            [
+                call.query,
+                call.key,
+                call.value,
+                call.mask,
+                stream,
+                out,
+                lse,
+                call.shape,
+                wide.type(_scale(scale, k)),
+                *_dropout(dropout_p, wide),
+            ],
             shared,
-        )  # fmt: skip
+        )
     return out, lse
 
 
 def grad(
-    xp: Any, g: Any, query: Any, key: Any, value: Any, out: Any, lse: Any, g_lse: Any = None,
-    attn_mask: Any = None, stream: Any = None, *, of: str, is_causal: bool = False,
-    scale: Any = None, enable_gqa: bool = False, dropout_p: float = 0.0,
-) -> Any:  # fmt: skip
+    xp: Any,
+    g: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    out: Any,
+    lse: Any,
+    g_lse: Any = None,
+    attn_mask: Any = None,
+    stream: Any = None,
+    *,
+    of: str,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    dropout_p: float = 0.0,
+) -> Any:
     """The launcher of `flash_attention_grad`, but for the gradient by the mask."""
     call = _call(xp, query, key, value, attn_mask, is_causal, enable_gqa)
     if call is None or not _is_stream(stream, dropout_p):
@@ -228,9 +262,15 @@ def grad(
     own = {"query": query, "key": key, "value": value}[of]
     if g_lse is None and stream is None and call.mask is None and call.packed > 1:
         made = cudnn.attention_grad(
-            xp.lib, of, (g, query, key, value, out, lse), call.query, call.key, call.value,
-            _scale(scale, k), is_causal,
-        )  # fmt: skip
+            xp.lib,
+            of,
+            (g, query, key, value, out, lse),
+            call.query,
+            call.key,
+            call.value,
+            _scale(scale, k),
+            is_causal,
+        )
         if made is not NotImplemented:
             return _like(xp, made.reshape(*call.outer, *made.shape[1:]), own)
     resident = 1 if of == "value" else 2
@@ -249,12 +289,27 @@ def grad(
     if blocks:
         delta = None if of == "value" else _delta(xp, g, out, g_lse, wide)
         launch(
-            "attention.cu", f"attention_grad<{name}, {packed}, {_mask_name(call.mask)}, "
-            f"{of.upper()}, {flag(stream is not None)}>", blocks, threads,
-            [g, call.query, call.key, call.value, lse, delta, call.mask, stream, made, call.shape,
-             wide.type(_scale(scale, k)), *_dropout(dropout_p, wide)],
+            "attention.cu",
+            f"attention_grad<{name}, {packed}, {_mask_name(call.mask)}, "
+            f"{of.upper()}, {flag(stream is not None)}>",
+            blocks,
+            threads,
+            [
+                g,
+                call.query,
+                call.key,
+                call.value,
+                lse,
+                delta,
+                call.mask,
+                stream,
+                made,
+                call.shape,
+                wide.type(_scale(scale, k)),
+                *_dropout(dropout_p, wide),
+            ],
             shared,
-        )  # fmt: skip
+        )
     return _like(xp, made, own)
 
 
@@ -265,9 +320,10 @@ def _like(xp: Any, made: Any, own: Any) -> Any:
 
 def _is_stream(stream: Any, p: float) -> bool:
     fits = stream is None or (
-        getattr(stream, "shape", None) == (4,) and stream.dtype == np.uint64
+        getattr(stream, "shape", None) == (4,)
+        and stream.dtype == np.uint64
         and stream.flags.c_contiguous
-    )  # fmt: skip
+    )
     return fits and 0 <= p < 1
 
 
@@ -288,10 +344,12 @@ def _delta(xp: Any, g: Any, out: Any, g_lse: Any, wide: Any) -> Any:
     if width % packed or not all(_aligned(x.reshape(-1, 1, 1, width), packed) for x in (g, out)):
         packed = 1
     launch(
-        "attention.cu", f"attention_delta<{type_name(g.dtype)}, {packed}>",
-        -(-delta.size // _WARPS), 32 * _WARPS,
+        "attention.cu",
+        f"attention_delta<{type_name(g.dtype)}, {packed}>",
+        -(-delta.size // _WARPS),
+        32 * _WARPS,
         [g, out, g_lse, delta, np.int64(delta.size), np.int32(width)],
-    )  # fmt: skip
+    )
     return delta
 
 

@@ -68,9 +68,10 @@ class Channels:
         last, size = self.places == 1, arrays[0].itemsize
         line = self.channels if last else self.places
         width = next(
-            w for w in _widths(size, last)
+            w
+            for w in _widths(size, last)
             if line % w == 0 and all(pointer(a) % (w * size) == 0 for a in arrays)
-        )  # fmt: skip
+        )
         across = min(1 << (line // width - 1).bit_length(), 32 if last else _THREADS)
         span = min(line, across * width * _PACKS)
         pieces = 1 if last else -(-line // span)

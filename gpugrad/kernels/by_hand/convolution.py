@@ -16,8 +16,14 @@ from gpugrad.kernels.libraries import cudnn
 from gpugrad.kernels.runtime.launch import architecture, launch, type_name
 
 __all__ = [
-    "ARCHITECTURES", "INSTANCES", "VECTOR", "convolution", "input_grad", "weight_grad", "with_bias",
-]  # fmt: skip
+    "ARCHITECTURES",
+    "INSTANCES",
+    "VECTOR",
+    "convolution",
+    "input_grad",
+    "weight_grad",
+    "with_bias",
+]
 
 _SHAPE = np.dtype(
     [(n, np.int32) for n in ("examples", "groups", "channels", "filters")]
@@ -88,9 +94,12 @@ def _run(
     lines = channels * window if of == "WEIGHT" else pixels
     if rows <= _DIRECT and of != "WEIGHT":
         launch(
-            "convolution.cu", f"convolution_direct<{type_name(dtype)}, {of}>",
-            -(-out.size // 256), 256, [a, x, out, shape],
-        )  # fmt: skip
+            "convolution.cu",
+            f"convolution_direct<{type_name(dtype)}, {of}>",
+            -(-out.size // 256),
+            256,
+            [a, x, out, shape],
+        )
         return out
     if of == "WEIGHT" and rows <= _DIRECT and lines <= 32:
         name = f"convolution_direct_weight<{type_name(dtype)}>"
@@ -108,13 +117,19 @@ def _run(
     launch(
         "convolution.cu",
         f"convolution_product<{engine}, {of}, {type_name(target.dtype)}>",
-        (*tiles, groups * splits), threads, [a, x, target, shape, np.int32(splits)], shared,
-    )  # fmt: skip
+        (*tiles, groups * splits),
+        threads,
+        [a, x, target, shape, np.int32(splits)],
+        shared,
+    )
     if splits > 1:
         launch(
-            "convolution.cu", f"convolution_sum<{type_name(dtype)}>", -(-out.size // 256), 256,
+            "convolution.cu",
+            f"convolution_sum<{type_name(dtype)}>",
+            -(-out.size // 256),
+            256,
             [target, out, np.int64(out.size), np.int32(splits)],
-        )  # fmt: skip
+        )
     return out
 
 

@@ -51,9 +51,14 @@ def softmax_cross_entropy_grad(
 
 
 def sparse_softmax_cross_entropy(
-    xp: Namespace, logits: Any, labels: Any, *, ignore_index: int | None = None,
-    label_smoothing: float = 0.0, dtype: Any = None,
-) -> Any:  # fmt: skip
+    xp: Namespace,
+    logits: Any,
+    labels: Any,
+    *,
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    dtype: Any = None,
+) -> Any:
     """The launcher of sparse_softmax_cross_entropy."""
     rows = _labelled(xp, logits, labels, label_smoothing)
     of = logits.dtype if dtype is None else np.dtype(dtype)
@@ -66,9 +71,16 @@ def sparse_softmax_cross_entropy(
 
 
 def sparse_softmax_cross_entropy_grad(
-    xp: Namespace, g_: Any, logits: Any, labels: Any, *, ignore_index: int | None = None,
-    label_smoothing: float = 0.0, over: bool = False, losses: Any = None,
-) -> Any:  # fmt: skip
+    xp: Namespace,
+    g_: Any,
+    logits: Any,
+    labels: Any,
+    *,
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    over: bool = False,
+    losses: Any = None,
+) -> Any:
     """The launcher of sparse_softmax_cross_entropy_grad; `over`: see OVERWRITING.
 
     `losses` are written as well, if that is an array for them and nothing is smoothed.
@@ -84,9 +96,14 @@ def sparse_softmax_cross_entropy_grad(
 
 
 def loss_and_gradient(
-    xp: Namespace, g_: Any, logits: Any, labels: Any, *, ignore_index: int | None = None,
+    xp: Namespace,
+    g_: Any,
+    logits: Any,
+    labels: Any,
+    *,
+    ignore_index: int | None = None,
     over: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """Losses of class numbers, and the gradient that `g_` gives, in one launch."""
     losses = xp.lib.empty(g_.shape, dtype=g_.dtype)
     d = sparse_softmax_cross_entropy_grad(
@@ -99,9 +116,10 @@ OVERWRITING = {
     "loss and gradient": (1, functools.partial(loss_and_gradient, over=True)),
     "softmax_cross_entropy_grad": (1, functools.partial(softmax_cross_entropy_grad, over=True)),
     "sparse_softmax_cross_entropy_grad": (
-        1, functools.partial(sparse_softmax_cross_entropy_grad, over=True),
+        1,
+        functools.partial(sparse_softmax_cross_entropy_grad, over=True),
     ),
-}  # fmt: skip
+}
 """Launchers that write their result over an argument, by op, with that argument's position.
 
 For whoever knows that nothing else sees the argument, and that nobody reads it again.
@@ -138,10 +156,12 @@ def _run(
 
 INSTANCES = tuple(
     ("cross_entropy.cu", f"{kernel}<{', '.join(map(type_name, (dtype, *of)))}, {held}>")
-    for kernel, most in _MOST.items() for dtype in FLOATS for held in (0, 1, 2, 4, 8, 16)
+    for kernel, most in _MOST.items()
+    for dtype in FLOATS
+    for held in (0, 1, 2, 4, 8, 16)
     if held <= most_held(dtype, most)
     for of in ([(d,) for d in _of_losses(dtype)] if "sparse" in kernel else [()])
-)  # fmt: skip
+)
 """Every kernel that may be launched: (source, name)."""
 
 VECTOR = tuple(name for _, name in INSTANCES)

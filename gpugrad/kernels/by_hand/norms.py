@@ -79,9 +79,16 @@ def _last(ndim: int, axis: Any) -> int | None:
 
 
 def standardize_affine(
-    xp: Namespace, x: Any, weight: Any = None, bias: Any = None, *, axis: Any = -1,
-    along: Any = -1, eps: float = 1e-5, centered: bool = True,
-) -> Any:  # fmt: skip
+    xp: Namespace,
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    *,
+    axis: Any = -1,
+    along: Any = -1,
+    eps: float = 1e-5,
+    centered: bool = True,
+) -> Any:
     """The launcher of standardize_affine."""
     lines = _lines(x, axis, along, weight, bias)
     if lines is None:
@@ -99,10 +106,20 @@ def standardize_affine(
 
 
 def standardize_affine_grad(
-    xp: Namespace, g: Any, x: Any, mean: Any, var: Any, g_mean: Any, g_var: Any,
-    weight: Any = None, *, axis: Any = -1, along: Any = -1, eps: float = 1e-5,
+    xp: Namespace,
+    g: Any,
+    x: Any,
+    mean: Any,
+    var: Any,
+    g_mean: Any,
+    g_var: Any,
+    weight: Any = None,
+    *,
+    axis: Any = -1,
+    along: Any = -1,
+    eps: float = 1e-5,
     centered: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """The launcher of standardize_affine_grad."""
     lines = _lines(x, axis, along, weight) or _channels(xp, x, axis, along, centered, weight)
     if lines is None or not _match(lines, g, x, mean, var, g_mean, g_var):
@@ -115,9 +132,20 @@ def standardize_affine_grad(
 
 
 def standardize_affine_grads(
-    xp: Namespace, g: Any, x: Any, mean: Any, var: Any, g_mean: Any, g_var: Any, weight: Any, *,
-    axis: Any = -1, along: Any = -1, eps: float = 1e-5, centered: bool = True,
-) -> Any:  # fmt: skip
+    xp: Namespace,
+    g: Any,
+    x: Any,
+    mean: Any,
+    var: Any,
+    g_mean: Any,
+    g_var: Any,
+    weight: Any,
+    *,
+    axis: Any = -1,
+    along: Any = -1,
+    eps: float = 1e-5,
+    centered: bool = True,
+) -> Any:
     """The launcher of standardize_affine_grads."""
     lines = _lines(x, axis, along, weight) or _channels(xp, x, axis, along, centered, weight)
     if lines is None or not _match(lines, g, x, mean, var, g_mean, g_var):
@@ -164,17 +192,30 @@ def rms_standardize(xp: Namespace, x: Any, axis: Any = -1, *, eps: float = 1e-6)
 
 
 def standardize_grad(
-    xp: Namespace, g: Any, out: Any, var: Any, g_mean: Any, g_var: Any, axis: Any = -1, *,
+    xp: Namespace,
+    g: Any,
+    out: Any,
+    var: Any,
+    g_mean: Any,
+    g_var: Any,
+    axis: Any = -1,
+    *,
     eps: float = 1e-5,
-) -> Any:  # fmt: skip
+) -> Any:
     """The launcher of standardize_grad."""
     return _standardized(xp, g, out, var, g_mean, g_var, axis, eps)
 
 
 def rms_standardize_grad(
-    xp: Namespace, g: Any, out: Any, mean_square: Any, g_ms: Any, axis: Any = -1, *,
+    xp: Namespace,
+    g: Any,
+    out: Any,
+    mean_square: Any,
+    g_ms: Any,
+    axis: Any = -1,
+    *,
     eps: float = 1e-6,
-) -> Any:  # fmt: skip
+) -> Any:
     """The launcher of rms_standardize_grad."""
     return _standardized(xp, g, out, mean_square, None, g_ms, axis, eps)
 
@@ -225,10 +266,12 @@ def _names() -> list[str]:
         *(f"norm_backward<{t}, {held}, {c}, false>" for t, held, _ in packs for c in either),
         *(
             f"norm_backward<{t}, {held}, {c}, true>"
-            for t, held, d in packs for c in either if 0 < held <= most_held(d, _sums(d))
+            for t, held, d in packs
+            for c in either
+            if 0 < held <= most_held(d, _sums(d))
         ),
         *(f"norm_columns<{type_name(d)}>" for d in FLOATS),
-    ]  # fmt: skip
+    ]
 
 
 VECTOR = tuple(_names())

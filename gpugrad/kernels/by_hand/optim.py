@@ -16,24 +16,31 @@ from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import launch, type_name
 from gpugrad.kernels.runtime.tables import THREADS, packed, tables
 
-__all__ = [
-    "INSTANCES", "VECTOR", "adam_settings", "all_finite", "clip", "sgd_settings", "step",
-]  # fmt: skip
+__all__ = ["INSTANCES", "VECTOR", "adam_settings", "all_finite", "clip", "sgd_settings", "step"]
 
 SUMS = 512  # blocks that add up squares in one launch: every block of `clip` reads all sums
 
 _STEPS = ("sgd", "sgd_momentum", "adam")
-INSTANCES = tuple(
-    ("optim.cu", f"{name}<{type_name(dtype)}>")
-    for name in (*_STEPS, "find_broken") for dtype in FLOATS
-) + tuple(
-    ("optim.cu", f"{name}<float, {type_name(half)}>")
-    for name in _STEPS for half in FLOATS if half in HALF
-) + tuple(
-    ("optim.cu", f"{name}<{type_name(dtype)}, {wide}>")
-    for name in ("squares", "clip") for dtype in FLOATS for wide in ("float", "double")
-    if wide == "double" or dtype != np.float64
-)  # fmt: skip
+INSTANCES = (
+    tuple(
+        ("optim.cu", f"{name}<{type_name(dtype)}>")
+        for name in (*_STEPS, "find_broken")
+        for dtype in FLOATS
+    )
+    + tuple(
+        ("optim.cu", f"{name}<float, {type_name(half)}>")
+        for name in _STEPS
+        for half in FLOATS
+        if half in HALF
+    )
+    + tuple(
+        ("optim.cu", f"{name}<{type_name(dtype)}, {wide}>")
+        for name in ("squares", "clip")
+        for dtype in FLOATS
+        for wide in ("float", "double")
+        if wide == "double" or dtype != np.float64
+    )
+)
 VECTOR = tuple(name for _, name in INSTANCES)
 
 
@@ -75,9 +82,15 @@ def adam_settings(
     Computed in double precision, as 1 - beta_2 needs it.
     """
     return (
-        beta_1, 1 - beta_1, beta_2, 1 - beta_2, 1 - rate * weight_decay,
-        rate / (1 - beta_1**step), 1 / (1 - beta_2**step), epsilon,
-    )  # fmt: skip
+        beta_1,
+        1 - beta_1,
+        beta_2,
+        1 - beta_2,
+        1 - rate * weight_decay,
+        rate / (1 - beta_1**step),
+        1 / (1 - beta_2**step),
+        epsilon,
+    )
 
 
 def _by_dtype(arrays: Sequence[Any]) -> dict[Any, list[int]]:
@@ -99,9 +112,10 @@ def clip(grads: Sequence[Any], max_norm: float) -> tuple[list[Any], Any]:
     wide = np.dtype(np.float64 if any(g.dtype == np.float64 for g in grads) else np.float32)
     groups = _by_dtype(grads)
     work = [
-        (dtype, *given) for dtype, which in groups.items()
+        (dtype, *given)
+        for dtype, which in groups.items()
         for given in tables([[grads[i] for i in which]])
-    ]  # fmt: skip
+    ]
     sums = lib.empty(max(1, sum(min(chunks, SUMS) for *_, chunks in work)), dtype=wide)
     begin = 0
     for dtype, table, chunks in work:

@@ -12,9 +12,15 @@ from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import TYPES, launch, type_name
 
 __all__ = [
-    "INSTANCES", "VECTOR", "draws", "noise", "noise_on", "state_of", "stream_dropout",
+    "INSTANCES",
+    "VECTOR",
+    "draws",
+    "noise",
+    "noise_on",
+    "state_of",
+    "stream_dropout",
     "stream_mask",
-]  # fmt: skip
+]
 
 _SOURCE = "random.cu"
 _M64 = (1 << 64) - 1
@@ -30,20 +36,31 @@ _WHOLE = tuple(d for d in TYPES if d.kind in "iu")
 INSTANCES = tuple(
     (_SOURCE, name)
     for name in (
-        *(f"draw<{type_name(d)}, {_WORDS[np.dtype(d).itemsize]}, {f}>"
-          for f in _KINDS.values() for d in _REALS),
-        "draw<unsigned, unsigned, Bits>", "draw<Word, Word, Bits>",
+        *(
+            f"draw<{type_name(d)}, {_WORDS[np.dtype(d).itemsize]}, {f}>"
+            for f in _KINDS.values()
+            for d in _REALS
+        ),
+        "draw<unsigned, unsigned, Bits>",
+        "draw<Word, Word, Bits>",
         *(f"draw_integers<{type_name(d)}>" for d in _WHOLE),
-        *(f"dropout<{type_name(d)}>" for d in FLOATS), "keep",
+        *(f"dropout<{type_name(d)}>" for d in FLOATS),
+        "keep",
     )
-)  # fmt: skip
+)
 VECTOR = tuple(f"dropout<{type_name(d)}>" for d in FLOATS)  # all others read nothing
 
 
 def noise(
-    xp: Any, kind: str, key: tuple[int, int], first: int, n: int, dtype: Any, *parameters: Any,
+    xp: Any,
+    kind: str,
+    key: tuple[int, int],
+    first: int,
+    n: int,
+    dtype: Any,
+    *parameters: Any,
     state: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """`n` numbers as `gpugrad.ops.random.generator` draws them on the host.
 
     Args:

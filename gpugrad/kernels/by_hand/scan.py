@@ -28,9 +28,11 @@ __all__ = [
 
 _SOURCE = "scan.cu"
 _FLOATS = {
-    np.dtype(np.float32): np.float32, np.dtype(np.float64): np.float64,
-    np.dtype(np.float16): np.float32, BFLOAT16: np.float32,
-}  # fmt: skip
+    np.dtype(np.float32): np.float32,
+    np.dtype(np.float64): np.float64,
+    np.dtype(np.float16): np.float32,
+    BFLOAT16: np.float32,
+}
 """The dtypes that are scanned, and in which they are combined."""
 _WHOLE = {np.dtype(np.int32): np.int32, np.dtype(np.int64): np.int64}
 _NUMBERS = _FLOATS | _WHOLE

@@ -20,9 +20,17 @@ from gpugrad.kernels.by_hand.rows import power_of_two
 from gpugrad.kernels.runtime.launch import TYPES, is_captured, launch, type_name
 
 __all__ = [
-    "INSTANCES", "VECTOR", "gather", "getitem", "scatter_along_axis", "scatter_at", "scatter_rows",
-    "take", "take_along_axis", "take_rows",
-]  # fmt: skip
+    "INSTANCES",
+    "VECTOR",
+    "gather",
+    "getitem",
+    "scatter_along_axis",
+    "scatter_at",
+    "scatter_rows",
+    "take",
+    "take_along_axis",
+    "take_rows",
+]
 
 _SOURCE = "scatter.cu"
 _FLOATS = ("float", "double", "__half", "__nv_bfloat16")
@@ -42,16 +50,25 @@ VECTOR = (
 INSTANCES = tuple(
     (_SOURCE, name)
     for name in (
-        *(f"{k}_rows<{t}, {i}, {n}>" for t in (*_FLOATS, *_INTEGERS) for i in _INDICES
-          for n in (1, _PACKED[t]) for k in ("add", "read")),
+        *(
+            f"{k}_rows<{t}, {i}, {n}>"
+            for t in (*_FLOATS, *_INTEGERS)
+            for i in _INDICES
+            for n in (1, _PACKED[t])
+            for k in ("add", "read")
+        ),
         *(f"spoil<{t}>" for t in _FLOATS),
-        *(f"{k}_along<{t}, {i}>" for t in (*_FLOATS, *_INTEGERS) for i in _INDICES
-          for k in ("add", "put", "read")),
+        *(
+            f"{k}_along<{t}, {i}>"
+            for t in (*_FLOATS, *_INTEGERS)
+            for i in _INDICES
+            for k in ("add", "put", "read")
+        ),
         *(f"{k}<{i}>" for k in ("rows_of", "places_along") for i in _INDICES),
         *(f"add_sorted<{t}, {n}>" for t in _FLOATS for n in (1, _PACKED[t])),
         *(f"join_tiles<{t}>" for t in _FLOATS),
     )
-)  # fmt: skip
+)
 
 _SAME_BITS = {np.dtype(np.int64): np.uint64, np.dtype(np.uint32): np.int32}
 """As what integers are added that have no atomics of their own: modulo 2^n they are the same."""

@@ -91,11 +91,13 @@ def _names() -> list[str]:
         *(
             f"softmax_{way}<{type_name(dtype)}, {held}, {log}>"
             for way, most in (("forward", (0, 1, 2, 4, 8, 16)), ("backward", (0, 1, 2, 4, 8)))
-            for dtype in FLOATS for held in most for log in ("false", "true")
+            for dtype in FLOATS
+            for held in most
+            for log in ("false", "true")
             if held <= most_held(dtype, 16)
         ),
         *(f"logsumexp<{type_name(dtype)}>" for dtype in FLOATS),
-    ]  # fmt: skip
+    ]
 
 
 INSTANCES = tuple(("softmax.cu", name) for name in _names())

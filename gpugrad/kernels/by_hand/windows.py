@@ -36,9 +36,14 @@ INSTANCES = tuple(
 
 
 def window_max(
-    xp: Any, x: Any, *, size: Sequence[int], step: Sequence[int], dilation: Sequence[int],
+    xp: Any,
+    x: Any,
+    *,
+    size: Sequence[int],
+    step: Sequence[int],
+    dilation: Sequence[int],
     padding: Sequence[tuple[int, int]],
-) -> Any:  # fmt: skip
+) -> Any:
     """`gpugrad.ops.nn.pooling_max.window_max`."""
     places = _places(x, size, step, dilation, padding)
     if places is None or x.dtype not in _NUMBERS:
@@ -51,9 +56,15 @@ def window_max(
 
 
 def window_argmax(
-    xp: Any, x: Any, out: Any, *, size: Sequence[int], step: Sequence[int],
-    dilation: Sequence[int], padding: Sequence[tuple[int, int]],
-) -> Any:  # fmt: skip
+    xp: Any,
+    x: Any,
+    out: Any,
+    *,
+    size: Sequence[int],
+    step: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> Any:
     """`gpugrad.ops.nn.pooling_max.window_argmax`."""
     places = _places(x, size, step, dilation, padding)
     if places is None or x.dtype not in FLOATS or out.dtype != x.dtype:
@@ -68,9 +79,16 @@ def window_argmax(
 
 
 def window_scatter(
-    xp: Any, g: Any, where: Any, *, lengths: Sequence[int], size: Sequence[int],
-    step: Sequence[int], dilation: Sequence[int], padding: Sequence[tuple[int, int]],
-) -> Any:  # fmt: skip
+    xp: Any,
+    g: Any,
+    where: Any,
+    *,
+    lengths: Sequence[int],
+    size: Sequence[int],
+    step: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> Any:
     """`gpugrad.ops.nn.pooling_max.window_scatter`."""
     n = len(size)
     if g.shape != where.shape or n > 3 or g.dtype not in FLOATS or where.dtype != np.int64:
@@ -129,9 +147,12 @@ def _is_count(*values: Any) -> bool:
 
 
 def _places(
-    x: Any, size: Sequence[int], step: Sequence[int], dilation: Sequence[int],
+    x: Any,
+    size: Sequence[int],
+    step: Sequence[int],
+    dilation: Sequence[int],
     padding: Sequence[tuple[int, int]],
-) -> tuple[int, ...] | None:  # fmt: skip
+) -> tuple[int, ...] | None:
     """How many windows there are along each axis; None if they are not for the kernels."""
     n = len(size)
     if not 1 <= n <= min(3, x.ndim):
@@ -145,9 +166,13 @@ def _places(
 
 
 def _axes(
-    lengths: Sequence[int], places: Sequence[int], size: Sequence[int], step: Sequence[int],
-    dilation: Sequence[int], padding: Sequence[tuple[int, int]],
-) -> list[Any]:  # fmt: skip
+    lengths: Sequence[int],
+    places: Sequence[int],
+    size: Sequence[int],
+    step: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> list[Any]:
     """Six numbers for each of three axes, of which the first may be of one element."""
     axes = [(1, 1, 1, 1, 1, 0)] * (3 - len(size))
     before = [pair[0] for pair in padding]

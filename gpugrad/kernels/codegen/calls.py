@@ -44,9 +44,13 @@ class Call:
     """
 
     def __init__(
-        self, name: str, inputs: Sequence[Any], body: Body,
-        results: Sequence[tuple[Code, tuple[int, ...], np.dtype[Any]]], layout: Layout,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        inputs: Sequence[Any],
+        body: Body,
+        results: Sequence[tuple[Code, tuple[int, ...], np.dtype[Any]]],
+        layout: Layout,
+    ) -> None:
         self._grid, self._block, self._splits = _geometry(layout)
         self._layout, self._results = layout, results
         shape, split = layout.shape, self._splits > 1
@@ -67,9 +71,14 @@ class Call:
         self.name = f"{name}_{places}{marks}{len(layout.dims)}{layout.index[0]}{layout.pack}"
         self.name += f"_{self._block[0]}" + "s" * split
         kernel = Kernel(
-            self.name, inputs, body, [c for c, _, _ in results], [d for _, d in self._parts],
-            layout, self._block,
-        )  # fmt: skip
+            self.name,
+            inputs,
+            body,
+            [c for c, _, _ in results],
+            [d for _, d in self._parts],
+            layout,
+            self._block,
+        )
         self.source = prelude() + kernel.text
         self._sizes = kernel.sizes()
         self._has_numbers = any(i in SCALARS for i in inputs)
@@ -151,8 +160,13 @@ def _folded(kind: Any, part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     few = n < THREADS
     types = f"{TYPES[part.dtype]}, {TYPES[np.dtype(dtype)]}, {flag(few)}"
     grid = -(-n * (32 if few else 1) // THREADS)
-    launch(prelude(), f"fold_partials<{types}>", grid, THREADS,
-           (part, out, np.int32(splits), np.int64(n)))  # fmt: skip
+    launch(
+        prelude(),
+        f"fold_partials<{types}>",
+        grid,
+        THREADS,
+        (part, out, np.int32(splits), np.int64(n)),
+    )
     return out
 
 

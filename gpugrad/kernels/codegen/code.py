@@ -28,12 +28,24 @@ from gpugrad.kernels.codegen.functions import FUNCTIONS, SPECIAL
 from gpugrad.kernels.runtime.launch import TYPES
 
 __all__ = [
-    "CODE", "LIB", "Body", "Code", "NoCodeError", "Reduction", "cast", "compute_dtype", "literal",
-]  # fmt: skip
+    "CODE",
+    "LIB",
+    "Body",
+    "Code",
+    "NoCodeError",
+    "Reduction",
+    "cast",
+    "compute_dtype",
+    "literal",
+]
 
 _FLOAT32 = np.dtype(np.float32)
-_WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64), complex: np.dtype(np.complex128),
-         bool: np.dtype(np.bool_)}  # fmt: skip
+_WEAK = {
+    float: np.dtype(np.float64),
+    int: np.dtype(np.int64),
+    complex: np.dtype(np.complex128),
+    bool: np.dtype(np.bool_),
+}
 
 
 class NoCodeError(AttributeError):
@@ -173,9 +185,14 @@ class Code:
     __hash__ = object.__hash__
 
     def __init__(
-        self, body: Body, name: str, text: str, dtype: np.dtype[Any], of: tuple[Code, ...],
+        self,
+        body: Body,
+        name: str,
+        text: str,
+        dtype: np.dtype[Any],
+        of: tuple[Code, ...],
         weak: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.body, self.name, self.text, self.dtype = body, name, text, dtype
         self.of, self.weak = of, weak
 
@@ -377,11 +394,14 @@ def _promoted(value: Any) -> Any:
 
 
 _POWERS: dict[Any, Callable[[Any, Any], Any]] = {
-    2: lambda lib, x: lib.square(x), 1: lambda lib, x: lib.positive(x),
-    0.5: lambda lib, x: lib.sqrt(x), -1: lambda lib, x: lib.reciprocal(x),
-    3: lambda lib, x: lib.square(x) * x, -2: lambda lib, x: lib.reciprocal(lib.square(x)),
+    2: lambda lib, x: lib.square(x),
+    1: lambda lib, x: lib.positive(x),
+    0.5: lambda lib, x: lib.sqrt(x),
+    -1: lambda lib, x: lib.reciprocal(x),
+    3: lambda lib, x: lib.square(x) * x,
+    -2: lambda lib, x: lib.reciprocal(lib.square(x)),
     4: lambda lib, x: lib.square(lib.square(x)),
-}  # fmt: skip
+}
 
 
 class _Special:

@@ -53,9 +53,12 @@ class Elementwise:
     """
 
     def __init__(
-        self, name: str, inputs: Sequence[Any], formula: Callable[..., Sequence[Any]],
+        self,
+        name: str,
+        inputs: Sequence[Any],
+        formula: Callable[..., Sequence[Any]],
         dtypes: Sequence[Any],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.inputs = tuple(i if i in SCALARS else np.dtype(i) for i in inputs)
         self.dtypes = tuple(map(np.dtype, dtypes))
         body = Body()
@@ -85,9 +88,9 @@ class Elementwise:
             List of arrays; NotImplemented where an array's elements do not lie at whole strides,
             or an int is none of the arrays' dtype.
         """
-        places = tuple([
-            (a.shape, a.strides, pointer(a) & 15) for a in args if type(a) not in NUMBERS
-        ])  # fmt: skip
+        places = tuple(
+            [(a.shape, a.strides, pointer(a) & 15) for a in args if type(a) not in NUMBERS]
+        )
         key = places, shapes and tuple(shapes)
         run = self._ready.get(key)
         if run is None:

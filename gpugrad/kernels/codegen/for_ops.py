@@ -123,10 +123,12 @@ def first(op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
     def generated_first(*args: Any) -> Any:
         if not enabled:
             return formula(*args)
-        key = tuple([  # all that the launch depends on, so that the next one only looks for it
-            type(a) if type(a) in NUMBERS else (a.dtype, a.shape, a.strides, a.data.ptr & 15)
-            for a in args
-        ])  # fmt: skip
+        key = tuple(
+            [  # all that the launch depends on, so that the next one only looks for it
+                type(a) if type(a) in NUMBERS else (a.dtype, a.shape, a.strides, a.data.ptr & 15)
+                for a in args
+            ]
+        )
         run = ready.get(key) or kept(ready, key, prepared(args))
         made = run(args)
         return formula(*args) if made is NotImplemented else made[0]
@@ -145,9 +147,13 @@ def identity(xp: Any, g: Any, saved: Any, params: Any) -> Any:
 
 
 def gradients_of(
-    op: Any, rules: Sequence[Any], at: Sequence[int], kind: Any, saved: Sequence[Any],
+    op: Any,
+    rules: Sequence[Any],
+    at: Sequence[int],
+    kind: Any,
+    saved: Sequence[Any],
     dtypes: Sequence[Any],
-) -> Elementwise:  # fmt: skip
+) -> Elementwise:
     """The kernel of some gradients of an op.
 
     Args:
@@ -191,9 +197,13 @@ _ready: dict[Any, tuple[list[int], list[int], Callable[[Sequence[Any]], Any]]] =
 
 
 def gradients(
-    op: Any, rules: Sequence[Any], g: Any, saved: Sequence[Any], fits: Sequence[Any],
+    op: Any,
+    rules: Sequence[Any],
+    g: Any,
+    saved: Sequence[Any],
+    fits: Sequence[Any],
     wanted: Sequence[bool],
-) -> tuple[Sequence[Any], Sequence[Any]]:  # fmt: skip
+) -> tuple[Sequence[Any], Sequence[Any]]:
     """The rules and fits of one call, where the gradients that are wanted are known already.
 
     One kernel reads the cotangent and what was saved once, and writes all gradients, those of
@@ -202,11 +212,22 @@ def gradients(
     if not enabled or type(g) is tuple:
         return rules, fits
     given = [g, *saved]
-    key = op, rules is op.rules, tuple(wanted), tuple(fits), tuple([
-        type(a) if type(a) in NUMBERS
-        else (a.dtype, a.shape, a.strides, a.data.ptr & 15) if hasattr(a, "strides") else (a,)
-        for a in given
-    ])  # fmt: skip
+    key = (
+        op,
+        rules is op.rules,
+        tuple(wanted),
+        tuple(fits),
+        tuple(
+            [
+                type(a)
+                if type(a) in NUMBERS
+                else (a.dtype, a.shape, a.strides, a.data.ptr & 15)
+                if hasattr(a, "strides")
+                else (a,)
+                for a in given
+            ]
+        ),
+    )
     at, values, run = _ready.get(key) or kept(
         _ready, key, _prepared(op, rules, given, fits, wanted)
     )

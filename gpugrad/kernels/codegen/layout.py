@@ -64,9 +64,12 @@ class Layout:
 
 
 def lay_out(
-    shape: tuple[int, ...], strides: Sequence[tuple[int, ...]], sizes: Sequence[int],
-    results: Sequence[tuple[tuple[int, ...], int]], aligned: bool,
-) -> Layout:  # fmt: skip
+    shape: tuple[int, ...],
+    strides: Sequence[tuple[int, ...]],
+    sizes: Sequence[int],
+    results: Sequence[tuple[tuple[int, ...], int]],
+    aligned: bool,
+) -> Layout:
     """The geometry for these arrays.
 
     Args:
@@ -112,9 +115,14 @@ def _axes(
         axis = (shape[k], k in reduced, *(s[k] for s in strides))
         if axis[0] == 1:
             continue
-        if axes and axes[-1][1] == axis[1] and all(
-            outer == inner * axis[0] for outer, inner in zip(axes[-1][2:], axis[2:], strict=True)
-        ):  # fmt: skip
+        if (
+            axes
+            and axes[-1][1] == axis[1]
+            and all(
+                outer == inner * axis[0]
+                for outer, inner in zip(axes[-1][2:], axis[2:], strict=True)
+            )
+        ):
             axis = (axes.pop()[0] * axis[0], *axis[1:])
         axes.append(axis)
     axes = axes or [(1, False, *(0 for _ in strides))]
@@ -138,9 +146,11 @@ def contiguous(dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def _pack(
-    dims: tuple[int, ...], strides: Sequence[tuple[int, ...]], sizes: Sequence[int],
+    dims: tuple[int, ...],
+    strides: Sequence[tuple[int, ...]],
+    sizes: Sequence[int],
     results: Sequence[int],
-) -> int:  # fmt: skip
+) -> int:
     """How many columns a thread takes: 16 bytes of the smallest elements, 32 of the largest."""
     if any(s[-1] not in (0, 1) for s in strides):
         return 1

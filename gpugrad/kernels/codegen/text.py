@@ -43,9 +43,15 @@ class Kernel:
     """
 
     def __init__(
-        self, name: str, inputs: Sequence[Any], body: Body, results: Sequence[Code],
-        types: Sequence[Any], layout: Layout, threads: tuple[int, int],
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        inputs: Sequence[Any],
+        body: Body,
+        results: Sequence[Code],
+        types: Sequence[Any],
+        layout: Layout,
+        threads: tuple[int, int],
+    ) -> None:
         self._name, self._layout, self._threads = name, layout, threads
         self._body, self._results = body, results
         self._index, self._pack = layout.index, layout.pack
@@ -56,9 +62,7 @@ class Kernel:
         self._arrays = [k for k, i in enumerate(inputs) if i not in SCALARS]
         self._place = {k: layout.place(n) for n, k in enumerate(self._arrays)}
         self._whole = [k for k, f in enumerate(layout.folded) if not f]
-        self._wide = {
-            k: TYPES[compute_dtype(types[k])] for k, f in enumerate(layout.folded) if f
-        }  # fmt: skip
+        self._wide = {k: TYPES[compute_dtype(types[k])] for k, f in enumerate(layout.folded) if f}
         self._bytes = max((compute_dtype(types[k]).itemsize for k in self._wide), default=0)
         function, walk = self._function(), textwrap.indent(self._walk(), "  ")
         self.text = (
@@ -139,9 +143,11 @@ class Kernel:
         """Every thread takes a pack of columns of some row."""
         i = self._index
         one = len(self._layout.dims) == 1
-        row = "" if one else (
-            f"  const {i} row = at / parts, column = (at - row * parts) * {self._pack};\n"
-        )  # fmt: skip
+        row = (
+            ""
+            if one
+            else (f"  const {i} row = at / parts, column = (at - row * parts) * {self._pack};\n")
+        )
         return (
             f"{self._parts()}"
             f"for ({i} at = ({i})blockIdx.x * blockDim.x + threadIdx.x; "
@@ -210,8 +216,9 @@ class Kernel:
         count = "columns" if pack == 1 else f"(columns + {pack - 1}) / {pack}"
         once = "".join(
             f"const {self._inputs[k]} c{k} = *a{k};\n"
-            for k in self._arrays if self._place[k] == "o"
-        )  # fmt: skip
+            for k in self._arrays
+            if self._place[k] == "o"
+        )
         return f"const {self._index} parts = {count};\n{once}"
 
     def _row(self) -> str:
@@ -228,9 +235,11 @@ class Kernel:
             place, t = self._place[k], self._inputs[k]
             if place == "o":
                 continue
-            at = " + row * columns" if place == "f" else "".join(
-                f" + i{n} * s{k}_{n}" for n in range(outer)
-            )  # fmt: skip
+            at = (
+                " + row * columns"
+                if place == "f"
+                else "".join(f" + i{n} * s{k}_{n}" for n in range(outer))
+            )
             lines.append(f"const {t}* b{k} = a{k}{at if outer else ''};")
             if place == "r":
                 lines.append(f"const {t} c{k} = *b{k};")
@@ -272,8 +281,12 @@ class Kernel:
             *(f"f{k}{at} += y{k};" for k in self._wide),
         ]
         if pack > 1:
-            lines = ["#pragma unroll", f"for (int k = 0; k < {pack}; ++k) {{",
-                     *(f"  {line}" for line in lines), "}"]  # fmt: skip
+            lines = [
+                "#pragma unroll",
+                f"for (int k = 0; k < {pack}; ++k) {{",
+                *(f"  {line}" for line in lines),
+                "}",
+            ]
         return "".join(f"{line}\n" for line in (*begin, *lines, *end))
 
     def _loads(self, pack: int, column: str) -> tuple[list[str], list[str]]:

@@ -29,16 +29,25 @@ from gpugrad.errors import ArgumentError
 from gpugrad.kernels.runtime.launch import gpu_of, pointer
 
 __all__ = [
-    "binding", "gelu_aux", "get_matmul_precision", "matmul", "product", "relu_aux",
-    "relu_aux_shape", "set_matmul_precision",
-]  # fmt: skip
+    "binding",
+    "gelu_aux",
+    "get_matmul_precision",
+    "matmul",
+    "product",
+    "relu_aux",
+    "relu_aux_shape",
+    "set_matmul_precision",
+]
 
 WORKSPACE = 32 << 20  # bytes that an algorithm may take at most; what NVIDIA advises for Hopper
 PLANS = 512  # problems whose descriptors are kept
 
 _TYPES = {  # cudaDataType_t
-    np.dtype(np.float32): 0, np.dtype(np.float64): 1, np.dtype(np.float16): 2, BFLOAT16: 14,
-}  # fmt: skip
+    np.dtype(np.float32): 0,
+    np.dtype(np.float64): 1,
+    np.dtype(np.float16): 2,
+    BFLOAT16: 14,
+}
 _COMPUTE_32F, _COMPUTE_64F = 68, 70  # cublasComputeType_t
 _PRECISIONS = {"highest": _COMPUTE_32F, "high": 77, "medium": 75}
 _precision = ["highest"]
@@ -105,8 +114,9 @@ def _say_once(why: str) -> None:
     warnings.warn(
         f"gpugrad: {why}, so products of 16-bit floats and of stacks are CuPy's, which are slower "
         "and cannot be captured in a CUDA graph. pip install 'gpugrad[cublaslt]'.",
-        RuntimeWarning, stacklevel=2,
-    )  # fmt: skip
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 @functools.cache
@@ -170,9 +180,20 @@ class _Plan:
 
     shape: tuple[int, ...] = ()
 
-    def __init__(self, handle: int, sizes: Sequence[int], dtype: Any, compute: int,
-                 a: _Operand, b: _Operand, epilogue: int, aux_ld: int, aligned: Sequence[int],
-                 bias: int, aux: int) -> None:  # fmt: skip
+    def __init__(
+        self,
+        handle: int,
+        sizes: Sequence[int],
+        dtype: Any,
+        compute: int,
+        a: _Operand,
+        b: _Operand,
+        epilogue: int,
+        aux_ld: int,
+        aligned: Sequence[int],
+        bias: int,
+        aux: int,
+    ) -> None:
         m, n, k, count = sizes
         lt = self._lt = binding()
         self.lock = threading.Lock()
@@ -213,8 +234,9 @@ class _Plan:
         self.layouts.append(layout)
         if count > 1:
             for attribute, value in (
-                (_BATCH_COUNT, np.int32(count)), (_BATCH_OFFSET, np.int64(stride))
-            ):  # fmt: skip
+                (_BATCH_COUNT, np.int32(count)),
+                (_BATCH_OFFSET, np.int64(stride)),
+            ):
                 held = np.asarray(value)
                 self._lt.matrix_layout_set_attribute(
                     layout, attribute, held.ctypes.data, held.nbytes
@@ -294,9 +316,15 @@ def gelu_aux(lib: Any, m: int, n: int, dtype: Any) -> Any:
 
 
 def product(
-    lib: Any, a: Any, b: Any, *, added: Any = None, epilogue: str = "default",
-    bias: Any = None, aux: Any = None,
-) -> Any:  # fmt: skip
+    lib: Any,
+    a: Any,
+    b: Any,
+    *,
+    added: Any = None,
+    epilogue: str = "default",
+    bias: Any = None,
+    aux: Any = None,
+) -> Any:
     """The product of stacks of matrices, with what cuBLASLt can do to it on the way.
 
     Args:
@@ -325,9 +353,18 @@ def product(
     aux_shape = None if aux is None else aux.shape
     extra = [0 if x is None else pointer(x) for x in (bias, aux)]
     key = (
-        device, a.dtype, b.dtype, a.shape, b.shape, a.strides, b.strides, aligned, epilogue,
-        aux_shape, precision := _precision[0],
-    )  # fmt: skip
+        device,
+        a.dtype,
+        b.dtype,
+        a.shape,
+        b.shape,
+        a.strides,
+        b.strides,
+        aligned,
+        epilogue,
+        aux_shape,
+        precision := _precision[0],
+    )
     plan = _plan(
         key, lambda: _planned(lib, device, a, b, aligned, epilogue, aux_shape, precision, extra)
     )
@@ -344,19 +381,37 @@ def product(
     with plan.lock:  # pointers of epilogues are attributes of the one descriptor
         plan.point(*extra)
         lt.matmul(
-            _handle(device), plan.desc, plan.one, at[0], first, at[1], second,
-            plan.zero if added is None else plan.one, at[2] or pointer(out), result,
-            pointer(out), result, plan.algo,
-            0 if workspace is None else pointer(workspace), plan.size,
+            _handle(device),
+            plan.desc,
+            plan.one,
+            at[0],
+            first,
+            at[1],
+            second,
+            plan.zero if added is None else plan.one,
+            at[2] or pointer(out),
+            result,
+            pointer(out),
+            result,
+            plan.algo,
+            0 if workspace is None else pointer(workspace),
+            plan.size,
             int(cupy().cuda.get_current_stream().ptr),
-        )  # fmt: skip
+        )
     return out
 
 
 def _planned(
-    lib: Any, device: int, a: Any, b: Any, aligned: tuple[int, ...], epilogue: str,
-    aux_shape: Any, precision: str, extra: Sequence[int],
-) -> _Plan | _Copied | None:  # fmt: skip
+    lib: Any,
+    device: int,
+    a: Any,
+    b: Any,
+    aligned: tuple[int, ...],
+    epilogue: str,
+    aux_shape: Any,
+    precision: str,
+    extra: Sequence[int],
+) -> _Plan | _Copied | None:
     """The plan of a product; None if cuBLASLt has nothing for these dtypes and sizes."""
     if a.dtype not in _TYPES or a.dtype != b.dtype:
         return None
@@ -372,8 +427,18 @@ def _planned(
     if dtype == np.float32:
         compute = _PRECISIONS[precision]
     aux_ld = 0 if aux_shape is None else aux_shape[1] * (8 if "relu" in epilogue else 1)
-    plan = _Plan(_handle(device), sizes, dtype, compute, left, right, EPILOGUES[epilogue], aux_ld,
-                 tuple(map(_alignment, (*aligned, aligned[-1]))), *extra)  # fmt: skip
+    plan = _Plan(
+        _handle(device),
+        sizes,
+        dtype,
+        compute,
+        left,
+        right,
+        EPILOGUES[epilogue],
+        aux_ld,
+        tuple(map(_alignment, (*aligned, aligned[-1]))),
+        *extra,
+    )
     plan.shape = (*batch, m, n)
     return plan
 

@@ -29,9 +29,11 @@ PLANS = 512  # problems whose plans are kept
 WORKSPACE = 1 << 30  # bytes that a plan may take at most
 
 _KINDS = {  # what cuDNN calls a dtype
-    np.dtype(np.float32): "FLOAT", np.dtype(np.float64): "DOUBLE", np.dtype(np.float16): "HALF",
+    np.dtype(np.float32): "FLOAT",
+    np.dtype(np.float64): "DOUBLE",
+    np.dtype(np.float16): "HALF",
     BFLOAT16: "BFLOAT16",
-}  # fmt: skip
+}
 _ALIGNED = 16  # bytes, as the frontend says of every tensor
 
 
@@ -84,9 +86,11 @@ class Plan:
         cu, kind = binding(), _KINDS[problem[0]]
         wide = cu.data_type.DOUBLE if kind == "DOUBLE" else cu.data_type.FLOAT
         self.graph = graph = cu.pygraph(
-            io_data_type=getattr(cu.data_type, kind), intermediate_data_type=wide,
-            compute_data_type=wide, **where,
-        )  # fmt: skip
+            io_data_type=getattr(cu.data_type, kind),
+            intermediate_data_type=wide,
+            compute_data_type=wide,
+            **where,
+        )
         self.tensors = describe(graph, *problem)
         graph.validate()
         graph.build_operation_graph()
@@ -167,7 +171,7 @@ def _tensor(graph: Any, dtype: Any, dim: Sequence[int], stride: Sequence[int] | 
 
 def _result(
     tensor: Any, dtype: Any, dim: Sequence[int], stride: Sequence[int] | None = None
-) -> Any:  # fmt: skip
+) -> Any:
     """A tensor that is made; strides as for `_tensor`."""
     kind = getattr(binding().data_type, _KINDS[np.dtype(dtype)])
     tensor.set_output(True).set_data_type(kind)
@@ -191,9 +195,18 @@ _ORDER = {"RESULT": (0, 1, 2), "INPUT": (2, 1, 0), "WEIGHT": (0, 2, 1)}
 
 
 def _convolution_graph(
-    graph: Any, dtype: Any, of: str, x: Any, w: Any, g: Any, padding: Any, stride: Any,
-    dilation: Any, bias: bool, relu: bool,
-) -> list[Any]:  # fmt: skip
+    graph: Any,
+    dtype: Any,
+    of: str,
+    x: Any,
+    w: Any,
+    g: Any,
+    padding: Any,
+    stride: Any,
+    dilation: Any,
+    bias: bool,
+    relu: bool,
+) -> list[Any]:
     """One of the three, of which the third argument of B(x, w, g) is made.
 
     Each is (shape, strides). A bias and relu may follow a result.
@@ -201,8 +214,9 @@ def _convolution_graph(
     given = {
         "pre_padding": [before for before, _ in padding],
         "post_padding": [after for _, after in padding],
-        "stride": list(stride), "dilation": list(dilation),
-    }  # fmt: skip
+        "stride": list(stride),
+        "dilation": list(dilation),
+    }
     *laid, result = ((x, w, g)[k] for k in _ORDER[of])
     tensors = [first, second] = [_tensor(graph, dtype, *at) for at in laid]
     if of == "RESULT":
@@ -223,9 +237,18 @@ def _convolution_graph(
 
 
 def convolution(
-    lib: Any, of: str, a: Any, b: Any, x_shape: Any, w_shape: Any, geometry: Any, *,
-    bias: Any = None, relu: bool = False, last: bool = False,
-) -> Any:  # fmt: skip
+    lib: Any,
+    of: str,
+    a: Any,
+    b: Any,
+    x_shape: Any,
+    w_shape: Any,
+    geometry: Any,
+    *,
+    bias: Any = None,
+    relu: bool = False,
+    last: bool = False,
+) -> Any:
     """One of the three convolutions, or NotImplemented.
 
     A bias and relu are done to the sums before these are rounded to the dtype and stored.
@@ -260,9 +283,15 @@ def convolution(
         stride, padding, dilation = (1, *stride), ((0, 0), *padding), (1, *dilation)
     laid = ((shape, _strides(shape, lie[k])) for k, shape in enumerate(shapes))
     problem = (
-        np.dtype(a.dtype), of, *laid, tuple(padding), tuple(stride), tuple(dilation),
-        bias is not None, relu,
-    )  # fmt: skip
+        np.dtype(a.dtype),
+        of,
+        *laid,
+        tuple(padding),
+        tuple(stride),
+        tuple(dilation),
+        bias is not None,
+        relu,
+    )
     return made if _run(lib, _convolution_graph, problem, (*arrays, made)) else NotImplemented
 
 
@@ -283,9 +312,8 @@ def _attention_graph(
 
 
 def _attention_grads_graph(
-    graph: Any, dtype: Any, query: Any, key: Any, value: Any, scale: float, causal: bool,
-    same: bool,
-) -> list[Any]:  # fmt: skip
+    graph: Any, dtype: Any, query: Any, key: Any, value: Any, scale: float, causal: bool, same: bool
+) -> list[Any]:
     """Of these, the result, the gradient by it and the logarithms; `same` each time, if asked."""
     given = [_tensor(graph, dtype, *x) for x in (query, key, value)]
     lines, width = query[0][:3], value[0][3]
@@ -293,11 +321,13 @@ def _attention_grads_graph(
     given += [_tensor(graph, np.float32, (*lines, 1))]
     made = graph.sdpa_backward(
         **dict(zip(("q", "k", "v", "o", "dO", "stats"), given, strict=True)),
-        use_deterministic_algorithm=same, **_masked(scale, causal),
-    )  # fmt: skip
+        use_deterministic_algorithm=same,
+        **_masked(scale, causal),
+    )
     return [
-        *given, *(_result(t, dtype, x[0]) for t, x in zip(made, (query, key, value), strict=True))
-    ]  # fmt: skip
+        *given,
+        *(_result(t, dtype, x[0]) for t, x in zip(made, (query, key, value), strict=True)),
+    ]
 
 
 def _masked(scale: float, causal: bool) -> dict[str, Any]:
@@ -324,9 +354,7 @@ def _attends(query: Any, key: Any, value: Any) -> bool:
     )
 
 
-def attention(
-    lib: Any, query: Any, key: Any, value: Any, scale: float, causal: bool
-) -> Any:  # fmt: skip
+def attention(lib: Any, query: Any, key: Any, value: Any, scale: float, causal: bool) -> Any:
     """Attention without a mask and the logarithms of its sums, or NotImplemented.
 
     Args:
@@ -350,9 +378,15 @@ def attention(
 
 
 def attention_grad(
-    lib: Any, of: str, asked: Sequence[Any], query: Any, key: Any, value: Any, scale: float,
+    lib: Any,
+    of: str,
+    asked: Sequence[Any],
+    query: Any,
+    key: Any,
+    value: Any,
+    scale: float,
     causal: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     """The gradient of `attention` by one of its arguments, or NotImplemented.
 
     cuDNN makes all three at once: two are kept for the next calls.

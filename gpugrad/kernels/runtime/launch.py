@@ -19,9 +19,20 @@ from gpugrad.core.devices import gpu_count
 from gpugrad.errors import KernelError
 
 __all__ = [
-    "OPTIONS", "TYPES", "architecture", "code_of", "compiled", "flag", "gpu_of", "is_captured",
-    "launch", "pointer", "takes_structures", "three", "type_name",
-]  # fmt: skip
+    "OPTIONS",
+    "TYPES",
+    "architecture",
+    "code_of",
+    "compiled",
+    "flag",
+    "gpu_of",
+    "is_captured",
+    "launch",
+    "pointer",
+    "takes_structures",
+    "three",
+    "type_name",
+]
 
 OPTIONS = ("-std=c++17",)
 
@@ -76,9 +87,13 @@ def code_of(source: str) -> str:
 
 
 def launch(
-    source: str, name: str, grid: int | Sequence[int], block: int | Sequence[int],
-    args: Sequence[Any], shared: int = 0,
-) -> None:  # fmt: skip
+    source: str,
+    name: str,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any],
+    shared: int = 0,
+) -> None:
     """Run a kernel on the current device and stream.
 
     Args:
@@ -102,10 +117,16 @@ def launch(
     kernel = _compiled(source, name, _current())
     if shared > 48 * 1024:
         kernel.max_dynamic_shared_size_bytes = shared
-    given = tuple([
-        np.uintp(0) if a is None
-        else np.asarray(a) if type(a) is np.void and not takes_structures() else a for a in args
-    ])  # fmt: skip
+    given = tuple(
+        [
+            np.uintp(0)
+            if a is None
+            else np.asarray(a)
+            if type(a) is np.void and not takes_structures()
+            else a
+            for a in args
+        ]
+    )
     kernel(three(grid), three(block), given, shared_mem=shared)
 
 

@@ -29,9 +29,15 @@ def room(k: int) -> int:
 def _table(k: int) -> np.dtype[Any]:
     n = room(k)
     return np.dtype(
-        [("at", np.uintp, (k, n)), ("size", np.int64, n), ("first", np.int32, n),
-         ("count", np.int32), ("chunks", np.int32)], align=True,
-    )  # fmt: skip
+        [
+            ("at", np.uintp, (k, n)),
+            ("size", np.int64, n),
+            ("first", np.int32, n),
+            ("count", np.int32),
+            ("chunks", np.int32),
+        ],
+        align=True,
+    )
 
 
 def tables(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, int]]:

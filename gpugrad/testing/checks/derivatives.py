@@ -12,8 +12,13 @@ from gpugrad.testing.close import about, assert_same, numbered
 from gpugrad.testing.grads import Limits, check_forward_mode, check_orders, check_reverse, fail
 
 __all__ = [
-    "check_bare", "check_complex", "check_jvp", "check_readings", "check_second_order", "check_vjp",
-]  # fmt: skip
+    "check_bare",
+    "check_complex",
+    "check_jvp",
+    "check_readings",
+    "check_second_order",
+    "check_vjp",
+]
 
 
 def check_bare(s: Subject) -> None:

@@ -93,10 +93,12 @@ def _check_narrow(s: Subject, samples: Any, real: Any, rtol: float, atol: float)
             continue
         narrow = sample.astype(real)
         # values that the narrow dtype holds, so that only the op's own rounding is compared
-        exact = sample.replace([
-            a.astype(d.dtype) if isinstance(a, np.ndarray) else a
-            for a, d in zip(narrow.leaves, sample.leaves, strict=True)
-        ])  # fmt: skip
+        exact = sample.replace(
+            [
+                a.astype(d.dtype) if isinstance(a, np.ndarray) else a
+                for a, d in zip(narrow.leaves, sample.leaves, strict=True)
+            ]
+        )
         with about(narrow.title, "the op"):
             try:
                 results = narrow.results()
@@ -162,7 +164,9 @@ def check_mutation(s: Subject) -> None:
         given = [a for a in sample.leaves if isinstance(a, np.ndarray)]
         now = [a for a in leaves if isinstance(a, np.ndarray)]
         for what, after, was in (
-            ("input", now, given), ("result", ys, before[0]), ("cotangent", cts, before[1])
-        ):  # fmt: skip
+            ("input", now, given),
+            ("result", ys, before[0]),
+            ("cotangent", cts, before[1]),
+        ):
             names = [f"{what} {k}" for k in range(len(was))]
             assert_same(sample.title, "the op has written to its", names, after, was, 0.0, 0.0)

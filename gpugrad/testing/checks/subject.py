@@ -49,9 +49,10 @@ class Sample:
         return [
             i
             for i, (name, leaf) in enumerate(zip(self.names, self.leaves, strict=True))
-            if isinstance(leaf, np.ndarray) and is_inexact(leaf.dtype)
+            if isinstance(leaf, np.ndarray)
+            and is_inexact(leaf.dtype)
             and not getattr(rules.get(name), "is_missing", False)
-        ]  # fmt: skip
+        ]
 
     def replace(self, leaves: list[Any], note: str = "", device: Any = CPU) -> Sample:
         """The same call of other arrays, named so in messages."""
@@ -154,8 +155,9 @@ class Subject:
         for k, (args, keywords) in enumerate(self.calls):
             bound = op.signature.bind(*args, **keywords).arguments
             arrays = {n: bound[n] for n in op.arrays if n in bound}
-            leaves = [np.asarray(a) if isinstance(a, np.generic) else a
-                      for a in nest.flatten(arrays)]  # fmt: skip
+            leaves = [
+                np.asarray(a) if isinstance(a, np.generic) else a for a in nest.flatten(arrays)
+            ]
             title = f"{op.name}, sample {k}"
             given.append(Sample(op, title, list(args), keywords, arrays, leaves))
         real = [s for s in given if not s.moved or "f" in op.kinds]

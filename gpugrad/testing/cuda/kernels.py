@@ -41,10 +41,13 @@ def call_gradients(op: Any, args: Sequence[Any], masked: bool = False) -> dict[i
     """
     rules = op.masked if masked else op.rules
     at = [
-        k for k, (a, rule) in enumerate(zip(args, rules, strict=True))
-        if isinstance(a, np.ndarray) and a.dtype.kind in "fcV" and rule is not None
+        k
+        for k, (a, rule) in enumerate(zip(args, rules, strict=True))
+        if isinstance(a, np.ndarray)
+        and a.dtype.kind in "fcV"
+        and rule is not None
         and not getattr(rule, "is_missing", False)
-    ]  # fmt: skip
+    ]
     with np.errstate(all="ignore"):
         out = np.asarray(op.bare(NUMPY)(*args))
     values = dict(zip(op.arrays, args, strict=True)) | {"out": out}

@@ -109,16 +109,21 @@ def compile_all(architecture: str, source: str, names: Sequence[str]) -> dict[st
                 f"{what} does not compile for {architecture}:\n" + "\n".join(lines[:20])
             )
         reports = dict(_REPORT.findall(log))
-        texts = {e.partition("(")[0].strip(): e for e in
-                 _text(library, program, "PTX").split(".entry")[1:]}  # fmt: skip
+        texts = {
+            e.partition("(")[0].strip(): e
+            for e in _text(library, program, "PTX").split(".entry")[1:]
+        }
         cubin = _bytes(library, program, "CUBIN")
         lowered = {name: _lowered(library, program, name) for name in names}
         return {
             name: Compiled(
-                cubin, texts[own], int(re.findall(r"Used (\d+) registers", reports[own])[0]),
+                cubin,
+                texts[own],
+                int(re.findall(r"Used (\d+) registers", reports[own])[0]),
                 sum(int(n) for n in re.findall(r"(\d+) bytes spill", reports[own])),
-            ) for name, own in lowered.items()
-        }  # fmt: skip
+            )
+            for name, own in lowered.items()
+        }
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
 

@@ -25,9 +25,16 @@ import numpy as np
 from gpugrad.kernels.runtime import launch
 
 __all__ = [
-    "SCHEDULES", "Module", "ShimError", "compile_module", "deferred", "joined", "module", "running",
+    "SCHEDULES",
+    "Module",
+    "ShimError",
+    "compile_module",
+    "deferred",
+    "joined",
+    "module",
+    "running",
     "unavailable",
-]  # fmt: skip
+]
 
 SCHEDULES = ("round robin", "warp by warp", "backwards")
 """The orders in which the threads of a block run; a race shows in some of them only."""
@@ -62,9 +69,15 @@ class Module:
         self._position = {name: k for k, name in enumerate(names)}
 
     def run(
-        self, name: str, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
-        *, shared: int = 0, schedule: str = "round robin",
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        *,
+        shared: int = 0,
+        schedule: str = "round robin",
+    ) -> None:
         """Run one kernel once; arrays among `args` are written to in place.
 
         Args:
