@@ -24,7 +24,7 @@ def bare_function(op: Any, xp: Namespace) -> Callable[..., Any]:
         function = functools.partial(op.forward, xp)
         function = function if op.keeps_half else through_float32(function, op.values)
     if op.kind == "elementwise" and xp is not NUMPY:
-        function = for_ops.first(op, function)
+        function = for_ops.kernel_first(op, function)
     if op.cuda is not None and xp is not NUMPY:
         function = _kernel_first(functools.partial(op.cuda, xp), function)
     if xp is not NUMPY and devices.gpu_count() > 1:

@@ -25,7 +25,13 @@ from gpugrad.function.gpu.variables import Slot
 from gpugrad.function.passes.effects import moving_last
 from gpugrad.function.passes.fusing import FUSING
 from gpugrad.function.passes.in_place import over, overwriting
-from gpugrad.kernels.runtime.graphs import Graph, Put, RefusedError, beside, in_order
+from gpugrad.kernels.runtime.graphs import (
+    Graph,
+    RefusedError,
+    Upload,
+    allocate_like,
+    order_after_graphs,
+)
 from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.trace.program import OtherwiseError, Program, Step, check_shapes
 
@@ -51,8 +57,8 @@ class _Made:
     def __init__(self, n: int, versions: Any) -> None:
         self.versions = versions
         self.graphs: dict[int, Graph] = {}
-        self.puts: dict[int, tuple[Put, list[Any], list[int]]] = {}
-        self.out: Put | None = None
+        self.puts: dict[int, tuple[Upload, list[Any], list[int]]] = {}
+        self.out: Upload | None = None
         self.places: Any = None
         self.fixed: list[dict[int, Any]] = [{} for _ in range(n)]
         self.lives: list[dict[int, list[Any]]] = [{} for _ in range(n)]
@@ -232,7 +238,7 @@ class Launches:
         versions = n, [slot.version for slot in self._slots.values()]
         if versions != self._made.versions:
             self._made = _Made(n, versions)
-        in_order()
+        order_after_graphs()
 
     def _results(
         self, k: int, run: Run, knowns: list[dict[int, Any]], room: list[Any]
@@ -266,7 +272,7 @@ class Launches:
         made, versions = self._made, [launched.version for launched in run.launched]
         if k not in made.puts or made.puts[k][2] != versions:
             made.forget(k)
-            made.puts[k] = put, places, _ = Put(flat, arrays), beside(arrays), versions
+            made.puts[k] = put, places, _ = Upload(flat, arrays), allocate_like(arrays), versions
             of_effect, live, to = iter(numbers), iter(put.live), iter(places)
             for lives, fixed in zip(made.lives, made.fixed, strict=True):
                 lives |= {id(s): [next(live) for _ in next(of_effect)] for s in run.effects}
@@ -330,7 +336,7 @@ class Launches:
             ]
             kept += [at[value] for device, _ in copies[i : i + 1] for value in device]
         if kept:
-            Put((), kept, own.places)((), kept, kept)
+            Upload((), kept, own.places)((), kept, kept)
         return made
 
     def _show(self, k: int) -> None:
@@ -346,7 +352,7 @@ class Launches:
         new = self.xp.lib.ndarray
         room = [new(*kind) for device, _ in self._flow.copies(n) for kind in device.values()]
         if room and self._made.out is None and not self._flow.whole:
-            self._made.out = Put((), room)
+            self._made.out = Upload((), room)
         return room
 
     def _keep(self, knowns: list[dict[int, Any]], room: list[Any]) -> None:

@@ -8,7 +8,7 @@ import weakref
 from gpugrad.core.backend import ALONE
 from gpugrad.core.devices import copied
 from gpugrad.core.variable import Variable
-from gpugrad.kernels.runtime.graphs import beside
+from gpugrad.kernels.runtime.graphs import allocate_like
 
 __all__ = ["Slot", "slot_of"]
 
@@ -51,7 +51,7 @@ class Slot:
                 self.own[...] = data
                 self._shown = data
         if self.moved and self._apart and self._room is None:
-            (self._room,) = beside([self.own])
+            (self._room,) = allocate_like([self.own])
 
     def change(self) -> None:
         """Expect a graph to write there: what the Variable has equals that no more."""

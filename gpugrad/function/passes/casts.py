@@ -12,7 +12,7 @@ import numpy as np
 from gpugrad.core.backend import Namespace
 from gpugrad.function.passes.joined import Joined, with_instead
 from gpugrad.function.passes.readers import Readers
-from gpugrad.kernels.by_hand.casts import NARROW, narrowed
+from gpugrad.kernels.by_hand.casts import NARROW, cast_all
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["cast_together"]
@@ -32,7 +32,7 @@ class _Casts(Joined):
 
     def run(self, xp: Namespace, *arrays: Any) -> Any:
         """As of a `Joined`."""
-        return narrowed(arrays, self.outs[0].dtype)
+        return cast_all(arrays, self.outs[0].dtype)
 
 
 def cast_together(program: Program) -> Program:

@@ -71,7 +71,7 @@ def compile_for(architecture: str, source: str, name: str) -> Compiled:
 
     Args:
         architecture: ``"sm_90"``.
-        source: CUDA C++, as `gpugrad.kernels.runtime.launch.code_of` gives it.
+        source: CUDA C++, as `gpugrad.kernels.runtime.launch.full_source` gives it.
         name: of the kernel with its template arguments: ``"softmax<float, 256>"``.
 
     Raises:

@@ -106,7 +106,7 @@ class Module:
         run = getattr(self._library, f"shim_run_{k}")
         run.restype = ctypes.c_char_p
         pointers = (ctypes.c_void_p * len(held))(*(h.ctypes.data for h in held))
-        size = (ctypes.c_uint * 6)(*launch.three(grid), *launch.three(block))
+        size = (ctypes.c_uint * 6)(*launch.pad_to_3d(grid), *launch.pad_to_3d(block))
         with _running:
             wrong = run(pointers, size, ctypes.c_size_t(shared), SCHEDULES.index(schedule))
             fault = self._library.shim_fault() or 0
