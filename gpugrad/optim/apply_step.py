@@ -10,7 +10,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
-from gpugrad.optim.arrays import flat, reals, state_dtype
+from gpugrad.optim.arrays import count_reals, ravel_reals, state_dtype
 from gpugrad.optim.states import State, Stepper, group_by_launch, launch_group
 
 __all__ = ["ApplyStep"]
@@ -64,7 +64,7 @@ class ApplyStep:
         """Bytes of the averages of each Variable, by the ids of the optimizer and the Variable."""
 
         def nbytes(v: Variable) -> int:
-            return len(self._optimizer.slots) * reals(v) * state_dtype(v.dtype).itemsize
+            return len(self._optimizer.slots) * count_reals(v) * state_dtype(v.dtype).itemsize
 
         return {(id(self._optimizer), v._id): nbytes(v) for v in self.variables}
 
@@ -113,6 +113,6 @@ class ApplyStep:
         """Update the Variables' arrays `values` with the gradients `arrays`."""
         optimizer = self._optimizer
         for group, numbers in zip(self._groups, live, strict=True):
-            work = [(state, values[i], flat(arrays[i])) for i, state in group]
+            work = [(state, values[i], ravel_reals(arrays[i])) for i, state in group]
             launch_group(optimizer, work, optimizer._settings(1, 0.0), numbers)
         return []

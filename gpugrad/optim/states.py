@@ -9,7 +9,7 @@ from gpugrad.core import devices
 from gpugrad.core.backend import NAMESPACES
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.by_hand.optim import step as launch_step
-from gpugrad.optim.arrays import Average, flat, reals, state_dtype
+from gpugrad.optim.arrays import Average, count_reals, ravel_reals, state_dtype
 
 __all__ = ["State", "Stepper", "Work", "group_by_launch", "launch_group"]
 
@@ -20,7 +20,7 @@ class State:
     __slots__ = ("averages", "step", "variable")
 
     def __init__(self, variable: Variable, slots: Sequence[str]) -> None:
-        data = flat(variable._data)
+        data = ravel_reals(variable._data)
         lib, dtype = NAMESPACES[type(data)].lib, state_dtype(data.dtype)
         with devices.formulas_on(data):
             self.averages = {slot: Average(lib.zeros(data.shape, dtype=dtype)) for slot in slots}
@@ -28,9 +28,9 @@ class State:
         self.variable = variable
 
     @property
-    def fits(self) -> bool:
+    def matches(self) -> bool:
         """Whether the averages have as many elements as the Variable has now."""
-        size = reals(self.variable._data)
+        size = count_reals(self.variable._data)
         for average in self.averages.values():  # noqa: SIM110 - all() takes four times as long
             if average.array.size != size:
                 return False
@@ -38,7 +38,7 @@ class State:
 
 
 Work = tuple[State, Any, Any]
-"""A Variable's state, its array, and its gradient: flat, or IndexedSlices."""
+"""A Variable's state, its array, and its gradient as a flat array or IndexedSlices."""
 
 
 class Stepper(Protocol):
@@ -82,5 +82,5 @@ def launch_group(
     states, data, grads = zip(*group, strict=True)
     with devices.formulas_on(data[0]):
         averages = [[s.averages[slot].multiply_out() for s in states] for slot in optimizer.slots]
-        arrays = [[flat(d) for d in data], grads, *averages]
+        arrays = [[ravel_reals(d) for d in data], grads, *averages]
         launch_step(optimizer.kernel, arrays, settings, live)
