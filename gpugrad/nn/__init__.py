@@ -1,6 +1,6 @@
-"""Layers: objects that own Variables and find those of the objects inside them.
+"""Layers: objects that own Variables and find the Variables of the layers inside them.
 
-The functions of `gpugrad.nn.functional` are here too: ``gg.nn.relu``, ``gg.nn.cross_entropy``.
+The functions of `gpugrad.nn.functional` are available here too: ``gg.nn.relu``.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-_KNOWN_AS = {  # by torch or Keras
+_KNOWN_AS = {  # names in torch or Keras
     "BatchNorm1d": "BatchNorm",
     "BatchNorm2d": "BatchNorm",
     "BatchNorm3d": "BatchNorm",
