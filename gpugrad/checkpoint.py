@@ -240,9 +240,8 @@ def _differences(variables: Mapping[str, Variable], values: Mapping[str, Array])
         elif name not in variables:
             lines.append(f"{name}: {text_of(values[name])} in the file; the model has no such name")
         elif text_of(variables[name]) != text_of(values[name]):
-            lines.append(
-                f"{name}: {text_of(values[name])} in the file, {text_of(variables[name])} in the model"
-            )
+            in_file, in_model = text_of(values[name]), text_of(variables[name])
+            lines.append(f"{name}: {in_file} in the file, {in_model} in the model")
     return lines
 
 

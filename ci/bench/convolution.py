@@ -1,10 +1,10 @@
-"""The convolutions of ResNet-18, forward and backward, beside torch, jax and one by hand.
+"""The convolutions of ResNet-18, forward and backward, against torch, jax and one by hand.
 
 python ci/bench/convolution.py [--device cuda] [--rounds N] [--examples N] [NAME ...]
 
-Printed are the medians of interleaved rounds and floating-point operations per second. On a GPU
-it is float16, and float32 rounded to TensorFloat-32, and the peers have their channels last; our
-own kernels, which run where cuDNN is not installed, do not round. On a CPU there is one example, in
+The table shows the medians of interleaved rounds and floating-point operations per second. On a GPU
+the dtypes are float16 and float32 rounded to TensorFloat-32, and the peers use channels last. Our
+own kernels, which run where cuDNN is not installed, do not round. On a CPU there is one example in
 float32.
 """
 
@@ -19,14 +19,14 @@ from typing import Any
 from peers import (
     agree,
     by_hand_in,
-    chosen,
-    compiled,
-    made,
     options,
+    parse_args,
     race,
-    settled,
+    run_makers,
+    select,
     status,
     table,
+    torch_compile,
     torch_compiles,
     with_peers,
 )
@@ -34,7 +34,7 @@ from peers import (
 parser = options(__doc__, rounds=15, threads=1)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the layers to run (all)")
 parser.add_argument("--examples", type=int, help="of a batch (128; 1 on a CPU)")
-args = settled(parser)
+args = parse_args(parser)
 
 import numpy as np
 
@@ -94,10 +94,10 @@ def torch(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Fun
 
         return forward, both
 
-    found = {"torch": by(eager)}
+    runs = {"torch": by(eager)}
     if ON_GPU and torch_compiles(ON_GPU):
-        found["torch.compile"] = by(compiled(eager))
-    return found
+        runs["torch.compile"] = by(torch_compile(eager))
+    return runs
 
 
 def jax(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Function, Function]]:
@@ -126,7 +126,7 @@ def jax(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Funct
 
 
 def by_hand(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Function, Function]]:
-    """As a product with all windows of the image."""
+    """A matrix product with all windows of the image."""
     name, lib = by_hand_in(ON_GPU)
     x, w, g = (lib.asarray(a, dtype) for a in (x, w, g))
     k, stride, edge = w.shape[-1], given["stride"], given["padding"]
@@ -158,14 +158,14 @@ def by_hand(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[F
 
 
 def _results(runs: dict[str, tuple[Function, Function]]) -> dict[str, Function]:
-    """What gives the result and the gradients, each laid out as ours."""
-    found = {who: both for who, (_, both) in runs.items()}
-    if theirs := found.get("jax.jit"):
+    """Functions that return the result and the gradients, in our layout."""
+    runs = {who: both for who, (_, both) in runs.items()}
+    if theirs := runs.get("jax.jit"):
         axes = (0, 3, 1, 2), (0, 3, 1, 2), (3, 2, 0, 1)
-        found["jax.jit"] = lambda: [
+        runs["jax.jit"] = lambda: [
             a.transpose(order) for a, order in zip(theirs(), axes, strict=True)
         ]
-    return found
+    return runs
 
 
 def main() -> int:
@@ -183,7 +183,7 @@ def main() -> int:
         g = rng.standard_normal((EXAMPLES, filters, places, places), np.float32)
         work = 2.0 * g.size * c * kernel * kernel
         for dtype in DTYPES:
-            runs = chosen(made(makers, x, w, g, dtype, given), args.only)
+            runs = select(run_makers(makers, x, w, g, dtype, given), args.only)
             rtol = 2e-2 if ON_GPU else 1e-4
             agree(_results(runs), rtol, atol=rtol * g[:, 0].size ** 0.5)
             for what, at in (("forward", 0), ("forward and backward", 1)):

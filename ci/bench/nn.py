@@ -1,8 +1,8 @@
-"""Layers and losses, forward and backward, on the CPU beside torch on as many threads.
+"""Layers and losses, forward and backward, on the CPU against torch with as many threads.
 
 python ci/bench/nn.py [--small] [--threads N] [--rounds N] [NAME ...]
 
-What is printed is our time over torch's, of the medians of interleaved rounds.
+Prints the ratio of our time to torch's, from medians of interleaved rounds.
 """
 
 from __future__ import annotations
