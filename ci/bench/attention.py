@@ -140,7 +140,7 @@ def jax(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Fu
 
 
 def by_hand(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Function]]:
-    """The formula as a user of the array library would write it; CuPy's 16-bit floats are float16."""
+    """The formula as a user of the array library would write it, in float16 on CuPy."""
     name, lib = by_hand_in(ON_GPU)
     n, scale = arrays[0].shape[-2], arrays[0].shape[-1] ** -0.5
     if ON_GPU and n > LONGEST:

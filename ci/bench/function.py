@@ -135,7 +135,7 @@ def long() -> dict[str, Any]:
 
 
 def by_hand() -> dict[str, Any]:
-    """The long chain as a user of CuPy would write it: a kernel for values and slopes, and a sum."""
+    """The long chain as a CuPy user would write it: a kernel for values and slopes, and a sum."""
     name, cupy = by_hand_in(ON_GPU)
     x = cupy.asarray(DATA)
     kernel = cupy.ElementwiseKernel(

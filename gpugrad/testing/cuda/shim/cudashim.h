@@ -1,12 +1,11 @@
-// CUDA C++ on the CPU, for tests: one fiber for each thread of a block, the blocks in turn.
+// CUDA C++ on the CPU, for tests: one fiber per thread of a block, the blocks one after the other.
 //
-// A fiber runs until it waits: at __syncthreads, __syncwarp or a shuffle. Which of those that may
-// run comes next is the schedule's choice, so that a missing barrier shows in one of the three.
-// Shared memory is full of NaN when a block begins. A launch returns null, or what went wrong:
-// threads that wait for each other, a barrier after some threads have returned, memory that
-// nobody has given it.
+// A fiber runs until it waits at __syncthreads, __syncwarp or a shuffle. The schedule decides which
+// fiber runs next, so that a missing barrier shows in one of the three schedules. Shared memory is
+// full of NaN when a block begins. A launch returns null or an error: a deadlock, a barrier after
+// some threads have returned, or an access outside the arguments' memory.
 //
-// Not modelled: memory ordering, races between blocks, the cost of anything.
+// Not modelled: memory ordering, races between blocks, performance.
 #pragma once
 #include <math.h>
 #include <signal.h>
@@ -26,7 +25,7 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __restrict__ __restrict
-// One block runs at a time, so static storage is shared memory; the section lets it be found.
+// One block runs at a time, so static storage serves as shared memory; the section locates it.
 #define __shared__ __attribute__((section("shim_shared"))) static
 extern char __start_shim_shared[] __attribute__((weak, visibility("hidden")));
 extern char __stop_shim_shared[] __attribute__((weak, visibility("hidden")));
@@ -68,7 +67,7 @@ shim_switch:
 inline void go(Context& from, Context& to) { shim_switch(&from.top, to.top); }
 inline void begin(Context& c, char* stack, void (*entry)()) {
   void** top = (void**)(stack + STACK - 64);
-  *--top = nullptr;  // where entry would return to: keeps its stack aligned
+  *--top = nullptr;  // entry's return address, which keeps its stack aligned
   *--top = (void*)entry;
   for (int k = 0; k < 6; ++k) *--top = nullptr;
   c.top = top;
@@ -94,8 +93,8 @@ struct Fiber {
   unsigned rank = 0;
   bool done = true, ready = false;
   Wait wait = NOWHERE;
-  unsigned mask = 0;            // the lanes that it waits for, at AT_WARP
-  unsigned long long value = 0; // what it offers in a shuffle
+  unsigned mask = 0;            // the lanes that it waits for at AT_WARP
+  unsigned long long value = 0; // its value in a shuffle
 };
 
 static std::vector<Fiber> fibers;
@@ -108,7 +107,7 @@ static dim3 block_size, grid_size;
 static unsigned threads;
 static char* dynamic_shared;
 static bool faulted;
-static const char* fault;  // the address that was not to be read or written
+static const char* fault;  // the address of an invalid access
 static thread_local bool inside;
 
 inline void wait_at(Wait where, unsigned mask = ~0u) {
@@ -127,7 +126,7 @@ inline void entry() {
 
 // Leaves the fiber where it is, in the signal.
 inline void refuse(int, siginfo_t* about, void*) {
-  if (!inside) {  // some other thread's, or the scheduler's own
+  if (!inside) {  // a fault of another thread, or of the scheduler itself
     signal(SIGSEGV, SIG_DFL);
     return;
   }
@@ -136,7 +135,7 @@ inline void refuse(int, siginfo_t* about, void*) {
   go(current->context, scheduler);
 }
 
-// While it lives, a fault in a kernel is the launch's result and not the end of the process.
+// While it is alive, a fault in a kernel becomes the launch's result instead of ending the process.
 struct Watched {
   struct sigaction before[2];
   Watched() {
@@ -174,7 +173,7 @@ inline void resume(Fiber& f) {
   inside = false;
 }
 
-// Lets go those of a warp whose lanes have all come; true if there are some.
+// Releases lanes of a warp that wait for lanes which have all arrived; true if there are any.
 inline bool release_warp(unsigned first, unsigned end) {
   unsigned here = 0, live = 0;
   for (unsigned i = first; i < end; ++i) {
@@ -231,7 +230,7 @@ inline const char* run_block(Schedule schedule) {
   return nullptr;
 }
 
-// `size` is the grid's three numbers and the block's three.
+// `size` has the three numbers of the grid and the three of the block.
 inline const char* launch(
     void (*body)(void**), void** args, const unsigned* size, size_t shared, int schedule) {
   kernel = body;
@@ -257,7 +256,7 @@ inline const char* launch(
   return wrong;
 }
 
-// The value that lane `source` of the warp offers; NaN's bits where there is no such thread.
+// The shuffle value of lane `source` of the warp; the bits of NaN if there is no such thread.
 template <class T>
 T exchange(unsigned mask, T value, unsigned source) {
   static_assert(sizeof(T) <= 8, "a shuffle moves up to 8 bytes");
@@ -273,7 +272,7 @@ T exchange(unsigned mask, T value, unsigned source) {
   return result;
 }
 
-// A kernel's arguments from pointers to them, and their sizes.
+// Calls a kernel with arguments from pointers, and returns their sizes.
 template <class... A, size_t... I>
 void call_with(void (*kernel)(A...), void** a, std::index_sequence<I...>) {
   kernel(*(std::remove_const_t<A>*)a[I]...);
@@ -339,7 +338,7 @@ inline int __syncthreads_or(int p) {
   return any;
 }
 
-// ---- atomics: a fiber is never interrupted in one
+// ---- atomics: no fiber is interrupted within one
 
 template <class T, class U> T atomicAdd(T* p, U v) { T old = *p; *p = T(old + T(v)); return old; }
 template <class T, class U> T atomicSub(T* p, U v) { T old = *p; *p = T(old - T(v)); return old; }
