@@ -69,7 +69,7 @@ def with_gpugrad(traced: bool):
     return functools.partial(gg.function(step) if traced else step, *map(gg.asarray, data()))
 
 
-def with_torch(compiled: bool = False, **given: Any):
+def with_torch(compiled: bool = False, **options: Any):
     """Torch's modules, with its Adam; `compiled` keeps the passes as CUDA graphs."""
     import torch
 
@@ -81,7 +81,7 @@ def with_torch(compiled: bool = False, **given: Any):
     device = "cuda" if ON_GPU else "cpu"
     net = torch.nn.Sequential(*layers[:-1]).to(device)
     forward = torch.compile(net, mode="reduce-overhead") if compiled else net
-    adam = torch.optim.Adam(net.parameters(), lr=RATE, **given)
+    adam = torch.optim.Adam(net.parameters(), lr=RATE, **options)
     x, labels = (torch.from_numpy(a).to(device) for a in data())
 
     def step():

@@ -130,12 +130,12 @@ def main() -> int:
     if not installed("torch"):
         print("nn: torch is not installed, so there is nothing to compare with.")
         return 0
-    found = workloads(args.small)
-    if unknown := set(args.names) - set(found):
-        parser.error(f"no workloads {sorted(unknown)}; there are {list(found)}")
+    cases = workloads(args.small)
+    if unknown := set(args.names) - set(cases):
+        parser.error(f"no workloads {sorted(unknown)}; there are {list(cases)}")
     print(f"forward and backward, threads: {args.threads}{', small arrays' * args.small}")
-    for name in args.names or found:
-        raced = race(contestants(*found[name]), rounds=args.rounds, inner=10 if args.small else 1)
+    for name in args.names or cases:
+        raced = race(contestants(*cases[name]), rounds=args.rounds, inner=10 if args.small else 1)
         ours, theirs = raced["gpugrad"] * 1e3, raced["torch"] * 1e3
         print(f"  {name:20s} {ours:9.3f} ms   torch {theirs:9.3f} ms   {ours / theirs:6.2f} of it")
     return 0

@@ -65,11 +65,11 @@ def yardstick() -> float:
         box.a, box.b = a, b
         return box
 
-    found: dict[int, tuple[int, int]] = {}
+    boxes: dict[int, tuple[int, int]] = {}
     start = time.perf_counter()
     for i in range(1000):
         box = make(i, i)
-        found[i & 15] = (box.a, box.b)
+        boxes[i & 15] = (box.a, box.b)
     return (time.perf_counter() - start) * 1e6
 
 
@@ -99,17 +99,17 @@ def over_numpy(
 
     Each round adds to `yard`, so that the yardstick runs under the same load as the ops.
     """
-    found: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in pairs}
+    times_of: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in pairs}
     loop = range(LOOP)
     for _ in range(rounds):
         yard += [yardstick() for _ in range(5)]
         for name, (ours, numpy) in pairs.items():
-            for call, times in zip((numpy, ours), found[name], strict=True):
+            for call, times in zip((numpy, ours), times_of[name], strict=True):
                 start = time.perf_counter()
                 for _ in loop:
                     call()
                 times.append((time.perf_counter() - start) / len(loop) * 1e9)
-    medians = {name: tuple(map(statistics.median, pair)) for name, pair in found.items()}
+    medians = {name: tuple(map(statistics.median, pair)) for name, pair in times_of.items()}
     return {name: (numpy, ours - numpy) for name, (numpy, ours) in medians.items()}
 
 
@@ -119,13 +119,14 @@ def recording(
     """`over_numpy` while a tape watches the inputs: a new tape each round, for a thousand ops."""
     closed = [c.cell_contents for ours, _ in pairs.values() for c in ours.__closure__]
     watched = [t for t in closed if isinstance(t, gg.Tensor)]
-    found = []
+    results = []
     for _ in range(rounds):
         with gg.GradientTape() as tape:
             tape.watch(watched)
-            found.append(over_numpy(pairs, 1, yard))
+            results.append(over_numpy(pairs, 1, yard))
     return {
-        name: tuple(statistics.median(r[name][k] for r in found) for k in (0, 1)) for name in pairs
+        name: tuple(statistics.median(r[name][k] for r in results) for k in (0, 1))
+        for name in pairs
     }
 
 
@@ -162,10 +163,10 @@ def torch() -> dict[str, Any]:
         return lambda: t.autograd.grad(f(x), x)
 
     eager = lambda x: chain(x, t.tanh).sum()  # noqa: E731
-    found = {"torch": run(eager)}
+    runs = {"torch": run(eager)}
     if ON_GPU and torch_compiles(ON_GPU):
-        found["torch.compile"] = run(torch_compile(eager))
-    return found
+        runs["torch.compile"] = run(torch_compile(eager))
+    return runs
 
 
 def jax() -> dict[str, Any]:
