@@ -24,7 +24,7 @@ __all__ = [
     "own_contiguous",
     "ravel_reals",
     "run_steps",
-    "scratch",
+    "scratch_like",
     "split_work",
     "state_dtype",
 ]
@@ -102,7 +102,7 @@ def count_reals(array: Any) -> int:
     return int(array.size) * (2 if array.dtype.kind == "c" else 1)
 
 
-def scratch(p: Any) -> Any:
+def scratch_like(p: Any) -> Any:
     """An uninitialised array for intermediate results of a step on a flat array."""
     return NAMESPACES[type(p)].lib.empty(p.size, dtype=state_dtype(p.dtype))
 
@@ -128,7 +128,7 @@ def run_steps(part: Sequence[tuple[Callable[..., None], Sequence[Any]]]) -> None
     for step, (p, g, *rest) in part:
         if p.dtype in HALF:
             p32 = p.astype(np.float32)
-            step(p32, g.astype(np.float32), *rest, scratch(p))
+            step(p32, g.astype(np.float32), *rest, scratch_like(p))
             p[...] = p32
         else:
-            step(p, g, *rest, scratch(p))
+            step(p, g, *rest, scratch_like(p))

@@ -23,7 +23,7 @@ from gpugrad.optim.arrays import (
     own_contiguous,
     ravel_reals,
     run_steps,
-    scratch,
+    scratch_like,
     split_work,
 )
 from gpugrad.optim.checks import Gradient, check_condition, check_gradient, check_pairs
@@ -145,9 +145,7 @@ class Optimizer:
             for _, data, _ in work:
                 if type(data) is not np.ndarray:
                     with devices.formulas_on(data):
-                        scratch(
-                            ravel_reals(data)
-                        )  # reserves memory in the pool for the allocation below
+                        scratch_like(ravel_reals(data))  # fills the pool for the step below
             self._move_all(work, rate)
             self.iterations += 1
         except MemoryError as error:

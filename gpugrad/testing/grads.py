@@ -91,7 +91,7 @@ class Case:
         return Case(title, names, gradient, [*self.point, *cotangents], self.put)
 
 
-def _inner(a: Sequence[Array], b: Sequence[Array]) -> float:
+def _inner_product(a: Sequence[Array], b: Sequence[Array]) -> float:
     return sum(float(np.sum(np.real(np.conj(x) * y))) for x, y in zip(a, b, strict=True))
 
 
@@ -115,7 +115,7 @@ def is_hermitian(x: Array) -> bool:
     return square and np.array_equal(x, np.conj(np.swapaxes(x, -1, -2)))
 
 
-def _short(arrays: Any) -> str:
+def _format(arrays: Any) -> str:
     arrays = arrays if isinstance(arrays, (list, tuple)) else [arrays]
     texts = [
         np.array2string(to_double(as_numpy(a)), precision=6, threshold=24, separator=", ")
@@ -127,7 +127,7 @@ def _short(arrays: Any) -> str:
 def fail(case: Case, what: str, facts: dict[str, Any]) -> NoReturn:
     """Raise an error with everything that is needed to reproduce the failure."""
     args = describe(dict(zip(case.names, case.point, strict=True)))
-    lines = [f"{case.title}: {what}", f"  arguments: {args}", f"  values: {_short(case.point)}"]
+    lines = [f"{case.title}: {what}", f"  arguments: {args}", f"  values: {_format(case.point)}"]
     lines += [f"  {name}: {value}" for name, value in facts.items()]
     raise GradientCheckError("\n".join(lines))
 
@@ -157,22 +157,22 @@ def check_reverse(case: Case, rng: np.random.Generator, limits: Limits) -> None:
         grads = case.gradients(cts)
     for k, (name, x, g) in enumerate(zip(case.names, case.point, grads, strict=True)):
         t = [_direction(rng, x) if i == k else np.zeros_like(v) for i, v in enumerate(case.point)]
-        numerical = _inner(cts, case.difference(t, limits.eps))
-        facts = {"cotangent": _short(cts), f"direction of {name}": _short(t[k])}
+        numerical = _inner_product(cts, case.difference(t, limits.eps))
+        facts = {"cotangent": _format(cts), f"direction of {name}": _format(t[k])}
         if g is None:
             exact = 0.0
         else:
             g = as_numpy(g)
             if g.shape != x.shape or g.dtype != x.dtype:
                 fail(case, f"the gradient by {name} is {g.dtype} {g.shape}", facts)
-            exact = _inner([g], [t[k]])
+            exact = _inner_product([g], [t[k]])
         if not limits.agree(exact, numerical):
             fail(
                 case,
                 f"the gradient by {name} is wrong",
                 facts
                 | {
-                    "gradient": None if g is None else _short(g),
+                    "gradient": None if g is None else _format(g),
                     "<gradient, direction>": exact,
                     f"<cotangent, differences> with eps={limits.eps:g}": numerical,
                 },
@@ -189,7 +189,7 @@ def check_forward_mode(case: Case, rng: np.random.Generator, limits: Limits) -> 
         tangents = case.tangents(t)
     numerical = case.difference(t, limits.eps)
     for k, (j, d) in enumerate(zip(tangents, numerical, strict=True)):
-        facts = {"directions": _short(t), "tangent": _short(j), "differences": _short(d)}
+        facts = {"directions": _format(t), "tangent": _format(j), "differences": _format(d)}
         if j.shape != d.shape or j.dtype != cts[k].dtype:
             fail(case, f"the tangent of result {k} is {j.dtype} {j.shape}", facts)
         scale = float(np.max(np.abs(d), initial=0.0))
@@ -197,14 +197,17 @@ def check_forward_mode(case: Case, rng: np.random.Generator, limits: Limits) -> 
             fail(case, f"the tangent of result {k} is wrong (eps={limits.eps:g})", facts)
     gs = case.gradients(cts)
     pairs = [(as_numpy(g), ti) for g, ti in zip(gs, t, strict=True) if g is not None]
-    forward, reverse = _inner(cts, tangents), _inner(*zip(*pairs, strict=True)) if pairs else 0.0
+    forward, reverse = (
+        _inner_product(cts, tangents),
+        _inner_product(*zip(*pairs, strict=True)) if pairs else 0.0,
+    )
     if not limits.agree(forward, reverse):
         fail(
             case,
             "forward mode and reverse mode disagree",
             {
-                "cotangent": _short(cts),
-                "directions": _short(t),
+                "cotangent": _format(cts),
+                "directions": _format(t),
                 "<cotangent, J t>": forward,
                 "<transposed J cotangent, t>": reverse,
             },

@@ -14,7 +14,7 @@ import numpy as np
 from gpugrad.core.backend import HALF, SCALARS
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.libraries import cudnn
-from gpugrad.kernels.runtime.launch import architecture, flag, launch, pointer, type_name
+from gpugrad.kernels.runtime.launch import architecture, cpp_bool, launch, pointer, type_name
 
 __all__ = ["ARCHITECTURES", "INSTANCES", "VECTOR", "forward", "grad"]
 
@@ -200,12 +200,12 @@ def forward(
     if engine is None or (blocks := -(-m // engine[1]) * stacks) > _MOST_BLOCKS:
         return NotImplemented
     name, _, threads, shared = engine
-    wide = _wide(query.dtype)
+    wide = _sum_dtype(query.dtype)
     out = xp.lib.empty((*call.stack, m, width), dtype=query.dtype)
     lse = xp.lib.empty((*call.stack, m), dtype=wide)
     if blocks:
         types = f"{name}, {call.packed}, {_mask_name(call.mask)}"
-        kernel = f"attention_forward<{types}, {flag(stream is not None)}>"
+        kernel = f"attention_forward<{types}, {cpp_bool(stream is not None)}>"
         args = [call.query, call.key, call.value, call.mask, stream, out, lse, call.shape]
         args += [wide.type(_scale(scale, k)), *_dropout(dropout_p, wide)]
         launch("attention.cu", kernel, blocks, threads, args, shared)
@@ -269,7 +269,7 @@ def _launch_grad(
     blocks = -(-lines // bm) * stacks * math.prod(call.outer)
     if blocks > _MOST_BLOCKS:
         return NotImplemented
-    lib, wide = xp.lib, _wide(g.dtype)
+    lib, wide = xp.lib, _sum_dtype(g.dtype)
     g, lse = lib.ascontiguousarray(g), lib.ascontiguousarray(lse, dtype=wide)
     length = width if of == "value" else k
     d = lib.empty((*call.outer, stacks, lines, length), dtype=g.dtype)
@@ -277,7 +277,7 @@ def _launch_grad(
     if blocks:
         delta = None if of == "value" else _delta(xp, g, out, g_lse, wide)
         types = f"{name}, {packed}, {_mask_name(call.mask)}, {of.upper()}"
-        kernel = f"attention_grad<{types}, {flag(stream is not None)}>"
+        kernel = f"attention_grad<{types}, {cpp_bool(stream is not None)}>"
         args = [g, call.query, call.key, call.value, lse, delta, call.mask, stream, d, call.shape]
         args += [wide.type(scale), *_dropout(dropout_p, wide)]
         launch("attention.cu", kernel, blocks, threads, args, shared)
@@ -324,7 +324,7 @@ def _delta(xp: Any, g: Any, out: Any, g_lse: Any, wide: Any) -> Any:
     return delta
 
 
-def _wide(dtype: Any) -> np.dtype[Any]:
+def _sum_dtype(dtype: Any) -> np.dtype[Any]:
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpugrad.core.backend import Namespace
 from gpugrad.kernels.by_hand.rows import FLOATS, share_dtype
-from gpugrad.kernels.runtime.launch import flag, launch, pointer, type_name
+from gpugrad.kernels.runtime.launch import cpp_bool, launch, pointer, type_name
 
 __all__ = ["INSTANCES", "VECTOR", "Channels", "backward", "channels_of", "forward"]
 
@@ -81,7 +81,7 @@ class Channels:
         tiles = -(-line // (across * width)) if last else self.channels
         parts = min(-(-lines * across // _THREADS), -(-_BLOCKS // tiles))
         shape = np.array((lines, self.channels, self.places, span, pieces, across), _SHAPE)
-        return f"{self.type}, {width}, {flag(last)}", (tiles, parts), shape[()]
+        return f"{self.type}, {width}, {cpp_bool(last)}", (tiles, parts), shape[()]
 
 
 def _widths(size: int, last: bool) -> tuple[int, ...]:
@@ -174,7 +174,7 @@ def _names() -> list[tuple[str, bool]]:
         names += [(f"channel_{k}<{type_name(dtype)}>", False) for k in ("statistics", "slopes")]
         for last in (True, False):
             for width in _widths(dtype.itemsize, last):
-                own = f"<{type_name(dtype)}, {width}, {flag(last)}>"
+                own = f"<{type_name(dtype)}, {width}, {cpp_bool(last)}>"
                 names += [
                     (f"channel_{kernel}{own}", width * dtype.itemsize == 16)
                     for kernel in ("moments", "forward", "sums", "backward")

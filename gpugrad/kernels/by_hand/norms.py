@@ -13,7 +13,7 @@ import numpy as np
 from gpugrad.core.backend import Namespace
 from gpugrad.kernels.by_hand import channel_norms
 from gpugrad.kernels.by_hand.rows import FLOATS, max_held, plan, share_dtype
-from gpugrad.kernels.runtime.launch import flag, launch, type_name
+from gpugrad.kernels.runtime.launch import cpp_bool, launch, type_name
 
 __all__ = [
     "INSTANCES",
@@ -99,7 +99,7 @@ def standardize_affine(
     y = xp.lib.empty(x.shape, dtype=x.dtype)
     mean, var = (xp.lib.empty(lines.stats_shape, dtype=lines.stats_dtype) for _ in range(2))
     held, grid, block = plan(lines.rows, lines.n, x.dtype, _MOST)
-    name = f"norm_forward<{lines.type}, {held}, {flag(centered)}>"
+    name = f"norm_forward<{lines.type}, {held}, {cpp_bool(centered)}>"
     arrays = [a if a is None else xp.lib.ascontiguousarray(a) for a in (x, weight, bias)]
     launch("norms.cu", name, grid, block, [*arrays, y, mean, var, *lines.sizes, np.float64(eps)])
     return y, mean, var
@@ -160,7 +160,7 @@ def standardize_affine_grads(
         partial = xp.lib.empty((2, parts, lines.n), dtype=lines.stats_dtype)
         dx = xp.lib.empty(x.shape, dtype=x.dtype)
         shared = partial[:, 0].nbytes if block[1] > 1 else 0
-        name = f"norm_backward<{lines.type}, {held}, {flag(centered)}, true>"
+        name = f"norm_backward<{lines.type}, {held}, {cpp_bool(centered)}, true>"
         sizes = *lines.sizes, np.float64(eps)
         launch("norms.cu", name, parts, block, [*arrays, dx, partial, *sizes], shared)
     else:
@@ -203,7 +203,7 @@ def standardize_grad(
     eps: float = 1e-5,
 ) -> Any:
     """The launcher of standardize_grad."""
-    return _standardized(xp, g, out, var, g_mean, g_var, axis, eps)
+    return _standardized_grad(xp, g, out, var, g_mean, g_var, axis, eps)
 
 
 def rms_standardize_grad(
@@ -217,10 +217,10 @@ def rms_standardize_grad(
     eps: float = 1e-6,
 ) -> Any:
     """The launcher of rms_standardize_grad."""
-    return _standardized(xp, g, out, mean_square, None, g_ms, axis, eps)
+    return _standardized_grad(xp, g, out, mean_square, None, g_ms, axis, eps)
 
 
-def _standardized(
+def _standardized_grad(
     xp: Namespace, g: Any, out: Any, var: Any, g_mean: Any, g_var: Any, axis: Any, eps: float
 ) -> Any:
     statistics = [a for a in (var, g_mean, g_var) if a is not None]
@@ -243,7 +243,7 @@ def _backward(xp: Namespace, lines: _Lines, arrays: list[Any], eps: float, cente
     g = arrays[0]
     dx = xp.lib.empty(g.shape, dtype=g.dtype)
     held, grid, block = plan(lines.rows, lines.n, g.dtype, _MOST)
-    name = f"norm_backward<{lines.type}, {held}, {flag(centered)}, false>"
+    name = f"norm_backward<{lines.type}, {held}, {cpp_bool(centered)}, false>"
     launch("norms.cu", name, grid, block, [*arrays, dx, None, *lines.sizes, np.float64(eps)])
     return dx
 

@@ -95,12 +95,12 @@ def cumulative_prod(
 
 def cumulative_max(xp: Any, x: Any, axis: int | None = None) -> Any:
     """The launcher of `gpugrad.ops.math.running.cumulative_max`."""
-    return _extreme(xp, "RunningMax", x, axis)
+    return _scan_extremum(xp, "RunningMax", x, axis)
 
 
 def cumulative_min(xp: Any, x: Any, axis: int | None = None) -> Any:
     """The launcher of `gpugrad.ops.math.running.cumulative_min`."""
-    return _extreme(xp, "RunningMin", x, axis)
+    return _scan_extremum(xp, "RunningMin", x, axis)
 
 
 def cumulative_logsumexp(xp: Any, x: Any, axis: int | None = None) -> Any:
@@ -148,7 +148,7 @@ def _is_axis(x: Any, axis: int | None) -> bool:
     return x.ndim == 1 if axis is None else -x.ndim <= axis < x.ndim
 
 
-def _extreme(xp: Any, function: str, x: Any, axis: int | None) -> Any:
+def _scan_extremum(xp: Any, function: str, x: Any, axis: int | None) -> Any:
     if x.dtype in _SAME_BITS or not _is_axis(x, axis):
         return NotImplemented
     return _scan(xp, function, x, axis or 0)

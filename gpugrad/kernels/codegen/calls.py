@@ -14,7 +14,7 @@ from gpugrad.core.devices import gpu_count
 from gpugrad.kernels.codegen.code import Body, Code, compute_dtype
 from gpugrad.kernels.codegen.layout import Layout, summed_axes
 from gpugrad.kernels.codegen.text import NUMBERS, Kernel
-from gpugrad.kernels.runtime.launch import TYPES, flag, get_kernel, launch
+from gpugrad.kernels.runtime.launch import TYPES, cpp_bool, get_kernel, launch
 
 __all__ = ["Call", "prelude"]
 
@@ -158,7 +158,7 @@ def _sum_partials(kind: Any, part: Any, shape: tuple[int, ...], dtype: Any) -> A
     out, splits = kind(shape, dtype), part.shape[0]
     n = out.size
     few = n < THREADS
-    types = f"{TYPES[part.dtype]}, {TYPES[np.dtype(dtype)]}, {flag(few)}"
+    types = f"{TYPES[part.dtype]}, {TYPES[np.dtype(dtype)]}, {cpp_bool(few)}"
     grid = -(-n * (32 if few else 1) // THREADS)
     launch(
         prelude(),

@@ -22,7 +22,7 @@ __all__ = [
     "OPTIONS",
     "TYPES",
     "architecture",
-    "flag",
+    "cpp_bool",
     "full_source",
     "get_kernel",
     "gpu_of",
@@ -59,7 +59,7 @@ def type_name(dtype: Any) -> str:
     return TYPES[np.dtype(dtype)]
 
 
-def flag(value: object) -> str:
+def cpp_bool(value: object) -> str:
     """A bool as a C++ template argument."""
     return "true" if value else "false"
 
