@@ -21,7 +21,6 @@ from gpugrad.core.backend import BFLOAT16 as bfloat16
 from gpugrad.core.devices import Device, device, devices, set_device
 from gpugrad.function.control.api import cond, scan, while_loop
 from gpugrad.transforms.custom import custom_gradient, custom_jvp, grad_pass_through, implicit_diff
-from gpugrad.core.determinism import deterministic, set_deterministic
 from gpugrad.core.dlpack import from_dlpack
 from gpugrad.core.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
 from gpugrad.errors import OutOfMemoryError
@@ -30,7 +29,9 @@ from gpugrad.function import function
 from gpugrad.autodiff.graph import Graph, gradients
 from gpugrad.array_api.info import VERSION as __array_api_version__
 from gpugrad.array_api.info import __array_namespace_info__
-from gpugrad.kernels.libraries.cublaslt import get_matmul_precision, set_matmul_precision
+from gpugrad.core.settings import (
+    deterministic, get_matmul_precision, set_deterministic, set_matmul_precision,
+)
 from gpugrad.registry.record import OPS, Op, elementwise, no_gradient, op
 
 from gpugrad.ops.nn.activations import (
@@ -58,7 +59,8 @@ from gpugrad.ops.nn.cross_entropy import (
     sparse_softmax_cross_entropy_grad,
 )
 from gpugrad.ops.math.cumulative import (
-    cumulative_sum, cumulative_prod, cumsum, cumprod, recurrence,
+    cumulative_sum, cumulative_prod, cumsum, cumprod, recurrence, cumulative_max, cumulative_min,
+    cumulative_logsumexp,
 )
 from gpugrad.ops.math.differences import diff, ediff1d, gradient, trapezoid, cumulative_trapezoid
 from gpugrad.ops.math.einsum import einsum
@@ -104,12 +106,13 @@ from gpugrad.ops.math.numeric import (
     nextafter, spacing, rint, fix, around, isposinf, isneginf, isreal, iscomplex, isclose, gcd,
     lcm, bitwise_count, float_power, real_if_close, angle,
 )
-from gpugrad.ops.arrays.ordering import partition, argpartition, lexsort, sort_complex
 from gpugrad.ops.arrays.pad import pad
 from gpugrad.ops.math.polynomials import (
-    polyadd, polysub, polymul, polydiv, polyint, poly, polyfit, roots,
+    polyadd, polysub, polymul, polydiv, polyint, poly, polyfit, roots, polyval, polyder,
 )
-from gpugrad.ops.math.products import matmul, vecdot, dot, tensordot, outer, kron, cross, trace
+from gpugrad.ops.math.products import (
+    matmul, vecdot, dot, tensordot, outer, kron, cross, trace, matvec, vecmat, inner, vdot,
+)
 from gpugrad.ops.math.quantiles import (
     quantile, percentile, median, nanquantile, nanpercentile, nanmedian,
 )
@@ -122,7 +125,6 @@ from gpugrad.ops.math.reduction import (
     any_ as any, all_ as all, count_nonzero,
 )
 from gpugrad.ops.arrays.resize import resize, append, delete, insert, trim_zeros
-from gpugrad.ops.math.running import cumulative_max, cumulative_min, cumulative_logsumexp
 from gpugrad.ops.arrays.segments import (
     segment_sum, segment_mean, segment_sqrt_n, segment_max, segment_min, segment_prod,
 )
@@ -137,7 +139,7 @@ from gpugrad.ops.arrays.shape import (
     reshape, ravel, flatten, expand_dims, squeeze, permute_dims, matrix_transpose, moveaxis,
     swapaxes, broadcast_to, sum_to, astype,
 )
-from gpugrad.ops.math.signal import convolve, correlate, interp, unwrap, polyval, polyder
+from gpugrad.ops.math.signal import convolve, correlate, interp, unwrap
 from gpugrad.ops.arrays.sort import argsort, sort, searchsorted, top_k
 from gpugrad.ops.special.common import sinc, logaddexp2
 from gpugrad.ops.linalg.special_matrices import vander
@@ -146,14 +148,14 @@ from gpugrad.ops.arrays.join_numpy import (
     dsplit,
 )
 from gpugrad.ops.math.statistics import ptp, average, cov, corrcoef
-from gpugrad.ops.math.vectors import matvec, vecmat, inner, vdot
 from gpugrad.ops.arrays.windows import sliding_window_view
 from gpugrad.random import set_seed
 from gpugrad.transforms.recompute import recompute_grad
-from gpugrad.autodiff.recorder import AggregationMethod, UnconnectedGradients
+from gpugrad.autodiff.arguments import AggregationMethod, UnconnectedGradients
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, constant, convert_to_tensor
+from gpugrad.core.convert import constant, convert_to_tensor
+from gpugrad.core.tensor import Tensor
 from gpugrad.transforms.derivatives import (
     batch_jacobian, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp,
 )

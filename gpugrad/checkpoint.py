@@ -22,7 +22,8 @@ import safetensors
 import safetensors.numpy
 
 from gpugrad.core.backend import BFLOAT16
-from gpugrad.core.tensor import Tensor, constant
+from gpugrad.core.convert import constant
+from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, GpugradError
 from gpugrad.transforms.recompute import recompute_grad

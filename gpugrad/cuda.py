@@ -1,8 +1,8 @@
-"""CUDA devices: streams, synchronization, memory, and batches prefetched to a GPU.
+"""CUDA devices: streams, synchronization, memory, and prefetching of batches.
 
-Memory comes from CuPy's pool of the device, which keeps what is freed. Where a request does not
-fit, the pool first gives back what it keeps, collects what Python's cycles hold, and tries again;
-only then does an op raise `gpugrad.OutOfMemoryError`.
+Memory comes from CuPy's pool for the device, which keeps freed blocks. If a request does not fit,
+the pool returns its free blocks to the device, runs the garbage collector, and tries again; only
+then does an op raise `gpugrad.OutOfMemoryError`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import numpy as np
 
 from gpugrad.core import backend, devices, nest
 from gpugrad.core.backend import cupy
+from gpugrad.core.convert import constant
 from gpugrad.core.devices import Device
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, constant, wrap
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.runtime.launch import TYPES
 from gpugrad.kernels.runtime.staging import Staging
@@ -47,8 +48,8 @@ def is_available() -> bool:
 
 
 @contextlib.contextmanager
-def _on(what: str, name: Any) -> Iterator[Any]:
-    """CuPy, with the GPU of that name current; by default that where new arrays go, or cuda:0."""
+def _current_gpu(what: str, name: Any) -> Iterator[Any]:
+    """CuPy with the named GPU current; by default that of the default device, or cuda:0."""
     d = devices.default_device() if name is None else devices.device(name)
     if d.kind == "cpu" and name is not None:
         raise ArgumentError(f"cuda.{what}: a CUDA device is needed, got {d}.")
@@ -58,7 +59,7 @@ def _on(what: str, name: Any) -> Iterator[Any]:
 
 
 def synchronize(device: str | Device | None = None) -> None:
-    """Wait until the GPU has done all that was launched on it, on any stream.
+    """Wait until the GPU has finished all work, on every stream.
 
     Args:
         device: the GPU; the default device if None, or the first GPU if that is the CPU.
@@ -70,7 +71,7 @@ def synchronize(device: str | Device | None = None) -> None:
     >>> if gg.cuda.is_available():
     ...     gg.cuda.synchronize()
     """
-    with _on("synchronize", device) as cupy:
+    with _current_gpu("synchronize", device) as cupy:
         cupy.cuda.Device().synchronize()
 
 
@@ -78,22 +79,22 @@ def synchronize(device: str | Device | None = None) -> None:
 
 
 class stream:
-    """A stream of its own for what is launched in a ``with`` block.
+    """A CUDA stream for the work launched in a ``with`` block.
 
-    The stream first waits for what was launched before the block, and what is launched after the
-    block waits for the stream. So a block is no other program with it than without; it runs beside
-    what *other threads* launch on streams of theirs, and beside the host. Memory is safe by the
-    same rule: an array that dies in the block is reused only behind it.
+    The stream first waits for work launched before the block, and work launched after the block
+    waits for the stream. So the results are the same with and without it; the block runs
+    concurrently with work that *other threads* launch on their streams, and with the host. Memory
+    is safe by the same rule: that of an array freed in the block is reused only after the block.
 
     Args:
-        other: a stream to use instead of a new one: any object of the CUDA stream protocol
-            (``__cuda_stream__``), as CuPy, torch and cuda.core have it.
+        other: a stream to use instead of a new one: any object with the CUDA stream protocol
+            (``__cuda_stream__``), such as those of CuPy, torch and cuda.core.
         device: the GPU; the default device if None, or the first GPU if that is the CPU.
-        priority: of a new stream; lower numbers go first.
+        priority: of a new stream; lower numbers run first.
 
     Raises:
         DeviceError: there is no such GPU.
-        ArgumentError: `other` is no stream, or the device is the CPU.
+        ArgumentError: `other` is not a stream, or the device is the CPU.
 
     >>> if gg.cuda.is_available():
     ...     with gg.device("cuda:0"), gg.cuda.stream() as s:
@@ -106,32 +107,31 @@ class stream:
     ) -> None:
         if other is not None and not hasattr(other, "__cuda_stream__"):
             raise ArgumentError(
-                f"cuda.stream: a {type(other).__name__} is no stream: it has no __cuda_stream__."
+                f"cuda.stream: a {type(other).__name__} is not a stream: it has no __cuda_stream__."
             )
-        with _on("stream", device) as cupy:
+        with _current_gpu("stream", device) as cupy:
             self._cupy, self._index = cupy, int(cupy.cuda.Device().id)
-            # non-blocking: the default stream and this one do not wait for each other by themselves
-            self.raw = (
-                cupy.cuda.Stream(non_blocking=True, priority=priority)
-                if other is None else cupy.cuda.Stream.from_external(other)
-            )  # fmt: skip
+            if other is None:  # non-blocking: it and the default stream do not wait for each other
+                self.raw = cupy.cuda.Stream(non_blocking=True, priority=priority)
+            else:
+                self.raw = cupy.cuda.Stream.from_external(other)
         self._entered = threading.local()
 
     @property
     def ptr(self) -> int:
-        """The address by which CUDA knows the stream."""
+        """The address of the CUDA stream."""
         return int(self.raw.ptr)
 
     @property
     def device(self) -> Device:
-        """The GPU that it belongs to."""
+        """The GPU of the stream."""
         return devices.device(f"cuda:{self._index}")
 
     def __cuda_stream__(self) -> tuple[int, int]:
         return 0, self.ptr
 
     def synchronize(self) -> None:
-        """Wait until all that was launched on the stream is done."""
+        """Wait until the stream has finished all its work."""
         self.raw.synchronize()
 
     def __enter__(self) -> stream:
@@ -162,11 +162,11 @@ class MemoryStats(NamedTuple):
 
     Attributes:
         in_use: held by arrays.
-        reserved: held by the pool: by arrays, or kept to be used again.
-        peak: the most that arrays held at once since `reset_peak`; None before its first call.
-        limit: the most that the pool may reserve; 0 where there is no limit.
-        free: what the device has left, for anybody.
-        total: what the device has.
+        reserved: held by the pool, in arrays or in free blocks.
+        peak: the maximum of `in_use` since `reset_peak`; None before its first call.
+        limit: the most that the pool may reserve; 0 if there is no limit.
+        free: free memory of the device, for any process.
+        total: memory of the device.
     """
 
     in_use: int
@@ -182,7 +182,7 @@ _peaks_lock = threading.Lock()
 
 
 def memory_stats(device: str | Device | None = None) -> MemoryStats:
-    """How much memory of a GPU is used, by whom.
+    """The memory use of a GPU: arrays, the pool, and the device.
 
     Args:
         device: the GPU; the default device if None, or the first GPU if that is the CPU.
@@ -194,7 +194,7 @@ def memory_stats(device: str | Device | None = None) -> MemoryStats:
     >>> if gg.cuda.is_available():
     ...     assert gg.cuda.memory_stats().in_use <= gg.cuda.memory_stats().total
     """
-    with _on("memory_stats", device) as cupy:
+    with _current_gpu("memory_stats", device) as cupy:
         pool = cupy.get_default_memory_pool()
         free, total = cupy.cuda.runtime.memGetInfo()
         peak = _peaks.get(int(cupy.cuda.Device().id))
@@ -204,60 +204,60 @@ def memory_stats(device: str | Device | None = None) -> MemoryStats:
 
 
 def reset_peak(device: str | Device | None = None) -> None:
-    """Count the peak of a GPU's memory from now on: `memory_stats` has it.
+    """Measure the peak of a GPU's memory use from now on; `memory_stats` reports it.
 
-    From the first call on every allocation is counted, which takes it about a microsecond more.
+    After the first call, measuring adds about a microsecond to each allocation.
 
     Args:
         device: the GPU; the default device if None, or the first GPU if that is the CPU.
 
     Raises:
         DeviceError: there is no such GPU.
-        ArgumentError: the device is the CPU; or memory does not come from CuPy's default pool,
-            because an allocator was set.
+        ArgumentError: the device is the CPU, or an allocator was set, so that memory does not come
+            from CuPy's default pool.
 
     >>> if gg.cuda.is_available():
     ...     gg.cuda.reset_peak()
     """
-    with _on("reset_peak", device) as cupy:
+    with _current_gpu("reset_peak", device) as cupy:
         pool = cupy.get_default_memory_pool()
-        if cupy.cuda.get_allocator() not in (pool.malloc, _counted):
+        if cupy.cuda.get_allocator() not in (pool.malloc, _malloc_with_peak):
             raise ArgumentError(
                 "cuda.reset_peak: an allocator was set with cupy.cuda.set_allocator, so "
                 "memory does not come from CuPy's default pool; ask that allocator."
             )
-        cupy.cuda.set_allocator(_counted)
+        cupy.cuda.set_allocator(_malloc_with_peak)
         _peaks[int(cupy.cuda.Device().id)] = pool.used_bytes()
 
 
-def _counted(size: int) -> Any:
-    """CuPy's allocator, which here keeps the peak too."""
+def _malloc_with_peak(size: int) -> Any:
+    """CuPy's allocator, which also updates the peak."""
     cupy = backend.cupy()
     pool = cupy.get_default_memory_pool()
-    made, index = pool.malloc(size), int(cupy.cuda.Device().id)
+    memory, index = pool.malloc(size), int(cupy.cuda.Device().id)
     with _peaks_lock:
         if index in _peaks:
             _peaks[index] = max(_peaks[index], pool.used_bytes())
-    return made
+    return memory
 
 
 def empty_cache(device: str | Device | None = None) -> int:
-    """Give back to the GPU what the pool keeps and no array uses, so that others can have it.
+    """Return the pool's free blocks to the GPU, for other libraries and processes.
 
     Args:
         device: the GPU; the default device if None, or the first GPU if that is the CPU.
 
     Returns:
-        How many bytes were given back.
+        The number of bytes returned.
 
     Raises:
         DeviceError: there is no such GPU.
         ArgumentError: the device is the CPU.
 
     >>> if gg.cuda.is_available():
-    ...     given_back = gg.cuda.empty_cache()
+    ...     n_bytes = gg.cuda.empty_cache()
     """
-    with _on("empty_cache", device) as cupy:
+    with _current_gpu("empty_cache", device) as cupy:
         pool = cupy.get_default_memory_pool()
         before = pool.total_bytes()
         pool.free_all_blocks()
@@ -267,11 +267,11 @@ def empty_cache(device: str | Device | None = None) -> int:
 def set_memory_limit(
     size: int | None = None, *, fraction: float | None = None, device: str | Device | None = None
 ) -> None:
-    """Set how much memory of a GPU the pool may reserve; beyond it ops raise OutOfMemoryError.
+    """Limit the memory of a GPU that the pool may reserve; beyond it ops raise OutOfMemoryError.
 
     Args:
         size: bytes.
-        fraction: of the device's memory, instead of `size`. With neither there is no limit.
+        fraction: of the device's memory, instead of `size`. Without either there is no limit.
         device: the GPU; the default device if None, or the first GPU if that is the CPU.
 
     Raises:
@@ -290,30 +290,30 @@ def set_memory_limit(
         raise ArgumentError(
             f"cuda.set_memory_limit: fraction must be above 0 and at most 1, got {fraction}."
         )
-    with _on("set_memory_limit", device) as cupy:
+    with _current_gpu("set_memory_limit", device) as cupy:
         cupy.get_default_memory_pool().set_limit(size=size, fraction=fraction)
 
 
-# ---- batches on their way to a GPU --------------------------------------------------------
+# ---- prefetching --------------------------------------------------------------------------
 
 
 def prefetch_to_device(batches: Iterable[Any], device: Any = None, size: int = 2) -> Iterator[Any]:
-    """Go over batches with their arrays on a device, copied there while it computes.
+    """Iterate over batches, copying the next ones to a device while it computes.
 
-    On a GPU the copies of the next batches run on a stream of their own, from pinned memory,
-    while the kernels of this batch run. On the CPU arrays become Tensors, and that is all.
+    On a GPU the copies run on a separate stream, from pinned memory, concurrently with the kernels
+    of the current batch. On the CPU it only converts arrays to Tensors.
 
     Args:
-        batches: an iterable of nested structures (tuples, lists, dicts, ...). NumPy arrays and
-            Tensors in them come out as Tensors on `device`, other values as they are.
-        device: where to; the default device if None.
-        size: how many batches are on their way or there, from 1; 2 is enough to overlap.
+        batches: an iterable of nested structures (tuples, lists, dicts, ...). Their NumPy arrays
+            and Tensors become Tensors on `device`; other values are unchanged.
+        device: the target; the default device if None.
+        size: how many batches are copied or being copied, at least 1; 2 is enough to overlap.
 
     Returns:
         An iterator of the same structures.
 
     Raises:
-        ArgumentError: `size` is not an int from 1.
+        ArgumentError: `size` is not a positive int.
         DeviceError: there is no such device.
 
     >>> batches = [(np.ones(3, np.float32) * k, k) for k in range(3)]
@@ -324,56 +324,56 @@ def prefetch_to_device(batches: Iterable[Any], device: Any = None, size: int = 2
     6.0 2
     """
     if type(size) is not int or size < 1:
-        raise ArgumentError(f"prefetch_to_device: size is an int from 1, not {size!r}.")
+        raise ArgumentError(f"prefetch_to_device: size must be a positive int, got {size!r}.")
     d = devices.require(devices.device(device))
-    return _on_gpu(batches, d, size) if d.kind != "cpu" else _placed(batches, d)
+    return _prefetch_to_gpu(batches, d, size) if d.kind != "cpu" else _convert_all(batches, d)
 
 
-def _placed(batches: Iterable[Any], d: Device) -> Iterator[Any]:
+def _convert_all(batches: Iterable[Any], d: Device) -> Iterator[Any]:
     for batch in batches:
-        yield nest.map_structure(lambda leaf: _moved(leaf, d), batch)
+        yield nest.map_structure(lambda leaf: _convert(leaf, d), batch)
 
 
-def _moved(leaf: Any, d: Device) -> Any:
+def _convert(leaf: Any, d: Device) -> Any:
     if isinstance(leaf, IndexedSlices) or not isinstance(leaf, (np.ndarray, Tensor)):
         return leaf
     return constant(leaf, device=d)
 
 
-def _on_gpu(batches: Iterable[Any], d: Device, size: int) -> Iterator[Any]:
+def _prefetch_to_gpu(batches: Iterable[Any], d: Device, size: int) -> Iterator[Any]:
     with cupy().cuda.Device(d.index):
         staging = Staging()
 
-    def begun(leaf: Any) -> Callable[[], Any]:
+    def start_leaf(leaf: Any) -> Callable[[], Any]:
         array = leaf._data if type(leaf) is Tensor else leaf
         if type(array) is not np.ndarray or array.dtype not in TYPES:
-            return lambda: _moved(leaf, d)
-        arrive = staging(array)
-        return lambda: wrap(arrive())
+            return lambda: _convert(leaf, d)
+        finish_copy = staging(array)
+        return lambda: wrap(finish_copy())
 
-    def begin(batch: Any) -> tuple[Any, list[Callable[[], Any]]]:
+    def start(batch: Any) -> tuple[Any, list[Callable[[], Any]]]:
         with cupy().cuda.Device(d.index):
-            return batch, [begun(leaf) for leaf in nest.flatten(batch)]
+            return batch, [start_leaf(leaf) for leaf in nest.flatten(batch)]
 
-    def arrive(batch: Any, leaves: list[Callable[[], Any]]) -> Any:
+    def finish(batch: Any, leaves: list[Callable[[], Any]]) -> Any:
         with cupy().cuda.Device(d.index):
             return nest.pack(batch, [leaf() for leaf in leaves])
 
     waiting: deque[tuple[Any, list[Callable[[], Any]]]] = deque()
-    failed: Exception | None = None
+    failure: Exception | None = None
     try:
         try:
             for batch in batches:
-                waiting.append(begin(batch))
+                waiting.append(start(batch))
                 if len(waiting) >= size:
-                    yield arrive(*waiting.popleft())
-        except Exception as error:  # what came before it goes first
-            failed = error
+                    yield finish(*waiting.popleft())
+        except Exception as error:  # raised after the batches that came before it
+            failure = error
         while waiting:
-            yield arrive(*waiting.popleft())
-        if failed is not None:
-            raise failed
+            yield finish(*waiting.popleft())
+        if failure is not None:
+            raise failure
     finally:
-        while waiting:  # it was stopped: what is on its way must arrive before its memory goes
-            arrive(*waiting.popleft())
+        while waiting:  # the caller stopped: copies must finish before their memory is freed
+            finish(*waiting.popleft())
         staging.finish()

@@ -1,11 +1,11 @@
-"""Looking at values while a traced function runs."""
+"""Debugging: print values inside traced functions."""
 
 from __future__ import annotations
 
 import builtins
 from typing import Any
 
-from gpugrad.autodiff.batched import leave, levels_of, levels_running
+from gpugrad.autodiff.batched import Level, levels_of, levels_running, unwrap_level
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.trace.array import running
@@ -14,17 +14,17 @@ __all__ = ["print"]
 
 
 def print(format: str, /, *args: Any, **keywords: Any) -> None:
-    """Print values, in a traced function at each replay and in the order of the calls.
+    """Print values; in a traced function at each replay, in the order of the calls.
 
     Args:
-        format: as of `str.format`: ``"{} {name:.3f}"``.
-        args, keywords: for its fields. Of a Tensor it is the values as a NumPy array (as a Python
-            number for one of shape ``()``); all else is what it was when it was traced.
+        format: a format string, as for `str.format`: ``"{} {name:.3f}"``.
+        args, keywords: for its fields. A Tensor is formatted as a NumPy array, one of shape ``()``
+            as a Python number; other values are those at the time of tracing.
 
-    Under `gg.vmap` there is a line for each example, the last vmap's varying fastest. Gradients
-    are not affected; a traced function that prints is under tapes not replayed but called. Where
-    `gg.cond` and its like are differentiated twice in a traced function, what they compute again
-    they print again.
+    Under `gg.vmap` there is a line for each example, and the innermost vmap varies fastest.
+    Gradients are not affected. Under a tape, a traced function that prints is called instead of
+    replayed. When `gg.cond` or a loop is differentiated twice in a traced function, what it
+    recomputes is printed again.
 
     >>> @gg.function
     ... def f(x):
@@ -36,34 +36,39 @@ def print(format: str, /, *args: Any, **keywords: Any) -> None:
     x is [3. 4.], its sum 7.00
     """
     names = list(keywords)
-    given = [*args, *keywords.values()]
-    places = [k for k, value in enumerate(given) if isinstance(value, Tensor)]
+    arguments = [*args, *keywords.values()]
+    positions = [k for k, value in enumerate(arguments) if isinstance(value, Tensor)]
 
-    def say(*tensors: Tensor) -> list[Tensor]:
-        values = list(given)
-        for k, t in zip(places, tensors, strict=True):
+    def print_line(*tensors: Tensor) -> list[Tensor]:
+        values = list(arguments)
+        for k, t in zip(positions, tensors, strict=True):
             values[k] = t.numpy() if t.ndim else t.item()
         n = len(args)
         builtins.print(format.format(*values[:n], **dict(zip(names, values[n:], strict=True))))
         return []
 
-    values = [wrap(given[k]._read()._data) for k in places]
+    values = [wrap(arguments[k]._read()._data) for k in positions]
     trace = running()
     with recording_stopped():
         for line in _examples(values):
             if trace is None:
-                say(*line)
+                print_line(*line)
             else:
-                trace.effect("print", say, line)
+                trace.effect("print", print_line, line)
 
 
 def _examples(tensors: list[Tensor]) -> list[list[Tensor]]:
-    """The Tensors of each example of the vmaps that are running, the outermost first."""
+    """The Tensors of each example of the running vmaps, the outermost vmap varying slowest."""
     lines = [tensors]
     for level in levels_running():
         if any(level.is_in(t._data) for line in lines for t in line):
-            lines = [list(each) for line in lines for each in zip(*[
-                list(leave(t, level, 0)) if level in levels_of(t._data) else [t] * level.size
-                for t in line
-            ], strict=True)]  # fmt: skip
+            parts = [[_each(t, level) for t in line] for line in lines]
+            lines = [list(each) for columns in parts for each in zip(*columns, strict=True)]
     return lines
+
+
+def _each(t: Tensor, level: Level) -> list[Tensor]:
+    """The Tensors of a level's examples: the same one for each if it does not vary there."""
+    if level in levels_of(t._data):
+        return list(unwrap_level(t, level, 0))
+    return [t] * level.size

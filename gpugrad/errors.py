@@ -1,7 +1,7 @@
-"""Exception classes, and the sentence that describes an op's arguments in a message.
+"""Exception classes, and messages that name the op, its arguments and the way out.
 
-Every class also derives from the built-in class a NumPy user would catch, so
-``except ValueError`` around a bad reshape goes on working.
+Every class also derives from the built-in class that a NumPy user would catch, so that
+``except ValueError`` around a bad reshape still works.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -40,7 +41,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GpugradError(Exception):
-    """The base of every error that gpugrad raises on its own account."""
+    """The base class of gpugrad's errors."""
 
 
 class ArgumentError(GpugradError, ValueError):
@@ -48,7 +49,7 @@ class ArgumentError(GpugradError, ValueError):
 
 
 class ShapeError(ArgumentError):
-    """Shapes that do not fit each other or the op."""
+    """Shapes that do not match each other, or that the op does not accept."""
 
 
 class AxisError(ShapeError, IndexError):
@@ -56,7 +57,7 @@ class AxisError(ShapeError, IndexError):
 
 
 class StructureError(ArgumentError, TypeError):
-    """Nested lists, tuples or dicts that should match and do not."""
+    """Nested lists, tuples or dicts whose structures do not match."""
 
 
 class IndexOutOfBoundsError(GpugradError, IndexError):
@@ -68,19 +69,19 @@ class SingularMatrixError(ArgumentError):
 
 
 class DTypeError(GpugradError, TypeError):
-    """A dtype, or a Python type, that the op does not take."""
+    """A dtype, or a Python type, that the op does not accept."""
 
 
 class DeviceError(GpugradError, RuntimeError):
-    """A device that is not there, or arrays on two devices in one op."""
+    """A device that does not answer, or arrays on two devices in one op."""
 
 
 class TapeError(GpugradError, RuntimeError, ValueError):
-    """A tape used at a time when it cannot do what is asked."""
+    """A tape used in a state in which it cannot do what is asked."""
 
 
 class TraceError(GpugradError, RuntimeError):
-    """A traced function did what only a function of arrays that it was given may not do."""
+    """A traced function needed a value while it was traced, or kept a traced one."""
 
 
 class NoGradientError(GpugradError, LookupError):
@@ -92,11 +93,11 @@ class KernelError(GpugradError, RuntimeError):
 
 
 class OutOfMemoryError(GpugradError, MemoryError):
-    """The device has no room for a result."""
+    """The device has too little memory for a result."""
 
 
 class CheckpointError(GpugradError, ValueError):
-    """A checkpoint that is missing, damaged, or of another model."""
+    """A checkpoint that is missing, corrupt, or of another model."""
 
 
 def describe(arrays: Mapping[str, Any], params: Mapping[str, Any] | None = None) -> str:
@@ -105,9 +106,9 @@ def describe(arrays: Mapping[str, Any], params: Mapping[str, Any] | None = None)
     >>> describe({"x": np.zeros((2, 3)), "y": 2}, {"axis": 5})
     'x: float64 (2, 3) on cpu, y: 2, axis=5'
     """
-    said = [f"{name}: {_brief(value)}" for name, value in arrays.items()]
-    said += [f"{name}={_brief(value)}" for name, value in (params or {}).items()]
-    return ", ".join(said)
+    parts = [f"{name}: {_brief(value)}" for name, value in arrays.items()]
+    parts += [f"{name}={_brief(value)}" for name, value in (params or {}).items()]
+    return ", ".join(parts)
 
 
 def _brief(value: Any) -> str:
@@ -121,55 +122,140 @@ def _brief(value: Any) -> str:
     return f"{dtype} {tuple(shape)}" + (f" on {device}" if device is not None else "")
 
 
-# What a library's own exception means, by words in its text: (words, class, way out).
 _INDEX = "Indices run from -n to n - 1 along an axis of length n."
 _AXIS = "Count axes from 0, or from -1 at the end."
+_INVERTIBLE = "Add a small multiple of the identity, or use a decomposition that allows it."
+_STRETCH = "Shapes must agree, counted from the last axis; a 1 stretches."
+_CORE = "The last axis of the first must be as long as the last but one of the second."
+_LAST = "The last axes must have the same length."
+_SHAPES = ("shape", "dimension", "size", "square", "length", "operand", "sequence")
 _MEANINGS: Sequence[tuple[tuple[str, ...], type[GpugradError], str]] = (
-    (("singular", "positive definite"), SingularMatrixError,
-     "Add a small multiple of the identity, or use a decomposition that allows it."),
-    (("broadcast",), ShapeError, "Shapes must agree, counted from the last axis; a 1 stretches."),
-    (("core dimension",), ShapeError, "The last axis of the first must be as long as the last but "
-     "one of the second."),
-    (("shape", "dimension", "reshape", "size", "square", "length", "operand", "sequence"),
-     ShapeError, ""),
+    (("singular", "positive definite"), SingularMatrixError, _INVERTIBLE),
+    (("broadcast",), ShapeError, _STRETCH),
+    (("signature (n),(n)->()",), ShapeError, _LAST),
+    (("core dimension",), ShapeError, _CORE),
+    (_SHAPES, ShapeError, ""),
     (("axis", "axes"), AxisError, _AXIS),
-)  # fmt: skip
+)
+"""What an array library's ValueError means: words in its text, our class, and the way out."""
+
+_UNSUPPORTED = "these dtypes are not supported"
+_PLAIN: Sequence[tuple[str, str]] = (
+    (
+        r"Input operand \d+ has a mismatch in its core dimension .*"
+        r"\(size (\d+) is different from (\d+)\)",
+        r"axes that must have the same length have lengths \2 and \1",
+    ),
+    (
+        r"Input operand (\d+) does not have enough dimensions \(has (\d+), .* requires (\d+)\)",
+        r"array \1 has \2 axes, at least \3 needed",
+    ),
+    (r"ufunc '\w+' not supported for the input types, .*", _UNSUPPORTED),
+    (r"ufunc '\w+' did not contain a loop with signature matching types .*", _UNSUPPORTED),
+    (r"Wrong type \(.*\) of arguments for \w+", _UNSUPPORTED),  # of CuPy
+    (
+        r"Cannot cast (?:ufunc '\w+' (?:input \d+ |output )?|array data )?"
+        r"from dtype\('(\w+)'\) to dtype\('(\w+)'\) .*",
+        r"\1 does not convert to \2 without loss",
+    ),
+    (
+        r"numpy boolean subtract, .*",
+        "booleans cannot be subtracted; use gg.logical_xor if that is meant",
+    ),
+    (
+        r"The numpy boolean negative, .*",
+        "booleans cannot be negated; use gg.logical_not if that is meant",
+    ),
+    (
+        r".*shape mismatch: objects cannot be broadcast .* with shape (\(.*?\)) .* "
+        r"with shape (\(.*?\)).*",
+        r"the shapes \1 and \2 do not broadcast",
+    ),
+    (
+        r"could not broadcast input array from shape (\(.*?\)) into shape (\(.*?\))",
+        r"the shape \1 does not broadcast to \2",
+    ),
+    (
+        r"non-broadcastable output operand with shape (\(.*?\)) doesn't match the broadcast shape "
+        r"(\(.*?\))",
+        r"the shape \2 does not broadcast to \1",
+    ),
+    (
+        r"input operand has more dimensions than allowed by the axis remapping",
+        "the result has fewer axes than the array",
+    ),
+    (
+        r"zero-size array to reduction operation (?:cupy_)?(\w+) which has no identity",
+        r"an empty array has no \1",
+    ),
+    (r"attempt to get (\w+) of an empty sequence", r"an empty array has no \1"),
+    (r"accumulate does not allow multiple axes", "one axis is needed, not several"),
+    (r"axes don't match array", "axes must name every axis of the array once"),
+    (r"data type <class 'numpy\.(\w+)'> not inexact", r"\1 is not a floating-point dtype"),
+)
+"""Messages of NumPy and CuPy that show their internals, and the plain text instead."""
+
+
+def _plain_text(error: Exception, name: str = "") -> str:
+    """The text of an array library's exception, without the library's internals.
+
+    Args:
+        error: the exception.
+        name: of the op, which a library may put first.
+
+    >>> _plain_text(ValueError("operands could not be broadcast together with shapes (3,) (4,) "))
+    'the shapes (3,) and (4,) do not broadcast'
+    """
+    text = re.sub(r"(?<=\d),(?=\d)", ", ", str(error).rstrip(" ."))  # NumPy writes (2,3)
+    text = re.sub(r"^\w+: (?=Input operand)", "", text).removeprefix(f"{name}: ")
+    if "operands could not be broadcast together" in text:
+        # in "(3,)->(3,newaxis)" the first shape is the user's
+        *shapes, last = dict.fromkeys(re.findall(r"(?<!->)\([\d, ]*\)", text)) or ["given"]
+        return f"the shapes {', '.join(shapes)}{' and ' * bool(shapes)}{last} do not broadcast"
+    for pattern, plain in _PLAIN:
+        if match := re.fullmatch(pattern, text, re.DOTALL):
+            return match.expand(plain)
+    return text
 
 
 def reraise(
     error: Exception, name: str, arrays: Mapping[str, Any], params: Mapping[str, Any]
 ) -> NoReturn:
-    """Raise what happened inside op `name` as a gpugrad error that says where, and what to do."""
+    """Raise an error from inside op `name` as a gpugrad error: the op, its arguments, a way out.
+
+    An error that the arguments do not explain (from CUDA, or a bug in the op) is raised unchanged,
+    with a note.
+    """
     if isinstance(error, GpugradError):
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(error)):
             raise error
         raise type(error)(f"{name}: {error}") from error
-    found = _meaning(error)
-    if found is None:
+    meaning = _meaning(error)
+    if meaning is None:
         error.add_note(f"Raised inside the op {name}, given {describe(arrays, params)}.")
         if type(error).__name__ in ("CUDARuntimeError", "CUDADriverError"):
             error.add_note(_FAILED)
         raise error
-    kind, way_out = found
-    said = str(error).rstrip(" .")
-    raise kind(f"{name}: {said}. Got {describe(arrays, params)}. {way_out}".rstrip()) from error
+    kind, way_out = meaning
+    text = _plain_text(error, name)
+    raise kind(f"{name}: {text}. Got {describe(arrays, params)}. {way_out}".rstrip()) from error
 
 
 def saying_where(function: F) -> F:
-    """A function that is no op, with errors that say where and of what, as those of ops do."""
+    """Decorate a function that is not an op: its errors name it and its arguments."""
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         try:
             return function(*args, **keywords)
         except Exception as error:
-            given = dict(zip(inspect.signature(function).parameters, args, strict=False))
-            reraise(error, function.__name__, given, keywords)
+            arrays = dict(zip(inspect.signature(function).parameters, args, strict=False))
+            reraise(error, function.__name__, arrays, keywords)
 
     return cast(F, call)
 
 
-_NO_INT = (
+_NOT_AN_INT = (
     "cannot be interpreted as an integer|__index__|iteration over a 0-d|"
     "must be integers|an integer is required|"
     "integer argument expected|non-int of type|object is not iterable|sequence of integers"
@@ -182,26 +268,23 @@ _ROOM = (
 )
 
 _FAILED = (
-    "A GPU reports late: what failed may be an earlier launch, which CUDA_LAUNCH_BLOCKING=1 finds. "
-    "After most such errors it takes no more work of this process: start again from a checkpoint."
+    "GPU errors are asynchronous: the cause may be an earlier launch, which CUDA_LAUNCH_BLOCKING=1 "
+    "finds. After most of them this process cannot use the GPU any more: restart from a checkpoint."
 )
-
-memory_of_device: Callable[[], tuple[int, int, int]] | None = None
-"""Bytes of the current GPU that arrays hold, that the pool keeps, that are free; of `backend`."""
 
 
 def _memory() -> str:
     """How the memory of the current GPU is used. Its allocator has emptied its cache by now."""
-    if memory_of_device is None:
-        return ""
-    held, kept, free = memory_of_device()
+    cupy: Any = sys.modules["cupy"]  # which has raised the error
+    pool, free = cupy.get_default_memory_pool(), cupy.cuda.runtime.memGetInfo()[0]
+    held, kept = pool.used_bytes(), pool.free_bytes()
     return f"Arrays hold {held:,} bytes, the pool keeps {kept:,}, the device has {free:,} free. "
 
 
 def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
     """The class and the way out for an array library's exception; None for others."""
     if isinstance(error, MemoryError):
-        on_device = type(error).__name__ == "OutOfMemoryError"
+        on_device = type(error).__name__ == "OutOfMemoryError" and "cupy" in sys.modules
         return OutOfMemoryError, (_memory() if on_device else "") + _ROOM
     if isinstance(error, np.exceptions.AxisError):
         return AxisError, _AXIS
@@ -210,7 +293,7 @@ def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
             return None
         if "not supported between instances" in str(error):
             return ArgumentError, "A number is needed there, an int for an axis or a length."
-        if re.search(_NO_INT, str(error)):
+        if re.search(_NOT_AN_INT, str(error)):
             return ArgumentError, "An int, or a tuple of ints, is needed there."
         return DTypeError, "Convert with gg.astype(x, dtype) first."
     if isinstance(error, AttributeError):

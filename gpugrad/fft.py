@@ -1,14 +1,27 @@
 """Fourier, cosine and sine transforms: ``gg.fft.fft(x)``.
 
-The functions of the array API's ``fft`` with its names and arguments, the two-dimensional ones
-of NumPy, and SciPy's cosine and sine transforms. All are differentiable, to any order; single
-precision stays single.
+The functions of the array API's ``fft`` namespace, NumPy's two-dimensional transforms, and SciPy's
+cosine and sine transforms. All are differentiable, to any order; single precision stays single.
 """
 
-from gpugrad.ops.fft.complex import fft, fft2, fftn, ifft, ifft2, ifftn
 from gpugrad.ops.fft.dct import dct, dst, idct, idst
 from gpugrad.ops.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from gpugrad.ops.fft.real import hfft, ihfft, irfft, irfft2, irfftn, rfft, rfft2, rfftn
+from gpugrad.ops.fft.transforms import (
+    fft,
+    fft2,
+    fftn,
+    hfft,
+    ifft,
+    ifft2,
+    ifftn,
+    ihfft,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftn,
+)
 
 __all__ = [
     "dct",

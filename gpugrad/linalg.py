@@ -1,6 +1,6 @@
 """Linear algebra: ``gg.linalg``, by the names of the array API standard, NumPy and SciPy.
 
-Matrices are the last two axes of an array; what stands in front is a stack of them. All
+Matrices are the last two axes of an array; all axes before them are batch dimensions. All
 functions but `matrix_rank` have gradients, to any order, for real and complex numbers.
 
 >>> with gg.GradientTape() as tape:
@@ -65,7 +65,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-# ---- results with names ------------------------------------------------------------------
+# ---- named results -----------------------------------------------------------------------
 
 
 Result = TypeVar("Result")
@@ -116,25 +116,25 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 
 
-def _named(op: Callable[..., Any], names: Callable[..., Result]) -> Callable[..., Result]:
-    """The op, with names for its results."""
+def _name_results(op: Callable[..., Any], names: Callable[..., Result]) -> Callable[..., Result]:
+    """The op with names for its results."""
 
     @functools.wraps(op)
-    def named(*args: Any, **params: Any) -> Result:
+    def call(*args: Any, **params: Any) -> Result:
         return names(*op(*args, **params))
 
-    return named
+    return call
 
 
-eig = _named(decompositions.eig, EigResult)
-eigh = _named(decompositions.eigh, EighResult)
-slogdet = _named(_linalg.slogdet, SlogdetResult)
-svd = _named(decompositions.svd, SVDResult)
+eig = _name_results(decompositions.eig, EigResult)
+eigh = _name_results(decompositions.eigh, EighResult)
+slogdet = _name_results(_linalg.slogdet, SlogdetResult)
+svd = _name_results(decompositions.svd, SVDResult)
 
 
 @saying_where
 def qr(x: Any, /, *, mode: str = "reduced") -> Any:
-    """Orthonormal columns Q and upper triangular R whose product is `x`.
+    """QR decomposition: orthonormal columns Q and upper triangular R, with Q @ R = x.
 
     Args:
         x: array of shape (..., m, n); k is the smaller of m and n.
@@ -142,14 +142,14 @@ def qr(x: Any, /, *, mode: str = "reduced") -> Any:
             and R (..., m, n). ``"r"``: only R is returned, of shape (..., k, n).
 
     Returns:
-        Two Tensors, Q and R, with these names. The gradient needs k independent first columns
-        of `x`. That of a complete Q is right for what does not depend on how its columns beyond
-        k are chosen.
+        Two Tensors named Q and R. The gradient needs linearly independent first k columns of `x`.
+        For a complete Q it is correct if the result does not depend on the choice of the columns
+        beyond k.
 
     Raises:
-        ArgumentError: another mode.
+        ArgumentError: `mode` is not one of these.
         ShapeError: there are fewer than two axes.
-        SingularMatrixError: in the gradient, if the first k columns are not independent.
+        SingularMatrixError: in the gradient, if the first k columns are linearly dependent.
 
     >>> print(gg.abs(gg.linalg.qr([[3.0, 1.0], [4.0, 2.0]]).R).numpy().round(4))
     [[5.  2.2]
@@ -162,22 +162,22 @@ def qr(x: Any, /, *, mode: str = "reduced") -> Any:
 
 @saying_where
 def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
-    """Least squares, with all that numpy.linalg.lstsq returns; of stacks, too.
+    """Least squares, with the results of numpy.linalg.lstsq, also for batches.
 
     Args:
         a: array of shape (..., m, n), of any rank.
-        b: array of shape (..., m, k), or one vector (m,). Stacks are broadcast.
+        b: array of shape (..., m, k), or one vector (m,). Batch dimensions are broadcast.
         rcond: singular values up to `rcond` times the largest count as 0.
 
     Returns:
-        x: the shortest of those for which a @ x is nearest to `b`, with gradients by both.
+        x: the minimum-norm solution that minimizes |a @ x - b|, differentiable in both.
         residuals: sums of squares of b - a @ x, of shape (..., k), or (...) for a vector. NumPy
-            leaves them out where `a` has not rank n, or m is not above n.
+            omits them if `a` does not have rank n, or if m <= n.
         rank: of `a`.
         s: the singular values of `a`.
 
     Raises:
-        ShapeError: the shapes do not go together.
+        ShapeError: the shapes do not match.
 
     >>> x, residuals, rank, s = gg.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0])
     >>> print(x.numpy().round(4), residuals.numpy().round(4), rank)
@@ -186,8 +186,8 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
     a, b = tensor(a), tensor(b)
     x = least_squares.lstsq(a, b, rcond=rcond)
     vector = b.ndim == 1
-    off = b - (matmul(a, x[..., None])[..., 0] if vector else matmul(a, x))
-    residuals = vector_norm(off, axis=-1 if vector else -2) ** 2
+    difference = b - (matmul(a, x[..., None])[..., 0] if vector else matmul(a, x))
+    residuals = vector_norm(difference, axis=-1 if vector else -2) ** 2
     return LstsqResult(x, residuals, matrix_rank(a, rcond), svdvals(a))
 
 
@@ -196,36 +196,36 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
 
 @saying_where
 def block_diag(*arrays: Any) -> Tensor:
-    """Matrices along the diagonal of a larger one that is 0 elsewhere.
+    """Block diagonal matrix: the arrays along the diagonal, 0 elsewhere.
 
     Args:
-        arrays: of shape (..., m, n), whose stacks are broadcast; a vector is one row, a number a
-            matrix of one element.
+        arrays: of shape (..., m, n), with batch dimensions that broadcast; a vector is one row, a
+            number a 1 x 1 matrix.
 
     Returns:
         Tensor of shape (..., sum of m, sum of n).
 
     Raises:
-        ShapeError: the stacks do not go together.
+        ShapeError: the batch dimensions do not broadcast.
 
     >>> print(gg.linalg.block_diag([1.0, 2.0], 5.0))
     [[1. 2. 0.]
      [0. 0. 5.]]
     """
-    made: Tensor = special_matrices.block_diag(list(arrays))
-    return made
+    result: Tensor = special_matrices.block_diag(list(arrays))
+    return result
 
 
 @saying_where
 def cho_factor(a: Any, lower: bool = False) -> tuple[Tensor, bool]:
-    """Cholesky factor of positive definite matrices, as `cho_solve` takes it.
+    """Cholesky factor of positive definite matrices, for `cho_solve`.
 
     Args:
-        a: array of shape (..., n, n), of which the Hermitian part is read.
-        lower: whether the factor is lower triangular, L with a = L L^H; else U, a = U^H U.
+        a: array of shape (..., n, n); only its Hermitian part is used.
+        lower: whether to compute the lower triangular L with a = L L^H; otherwise U, a = U^H U.
 
     Returns:
-        The factor, 0 in the other triangle, and `lower`.
+        The factor, with 0 in the other triangle, and `lower`.
 
     Raises:
         SingularMatrixError: a matrix is not positive definite.
@@ -241,17 +241,17 @@ def cho_factor(a: Any, lower: bool = False) -> tuple[Tensor, bool]:
 
 @saying_where
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any, /) -> Tensor:
-    """Solution of a @ x = b, from the Cholesky factor of `a`.
+    """Solve a @ x = b, given the Cholesky factor of `a`.
 
     Args:
-        c_and_lower: what `cho_factor` gave for `a`.
-        b: array of shape (..., n, k), or one vector (n,). Stacks are broadcast.
+        c_and_lower: the result of `cho_factor` for `a`.
+        b: array of shape (..., n, k), or one vector (n,). Batch dimensions are broadcast.
 
     Returns:
         Tensor of shape (..., n, k), or (..., n) for a vector.
 
     Raises:
-        ShapeError: the shapes do not go together.
+        ShapeError: the shapes do not match.
 
     >>> factor = gg.linalg.cho_factor([[4.0, 0.0], [0.0, 1.0]])
     >>> print(gg.linalg.cho_solve(factor, [4.0, 3.0]))
@@ -264,20 +264,20 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, /) -> Tensor:
 
 @saying_where
 def lu_solve(lu_and_pivots: tuple[Any, Any], b: Any, /, trans: int = 0) -> Tensor:
-    """Solution of a @ x = b, from the LU factors of `a`.
+    """Solve a @ x = b, given the LU factors of `a`.
 
     Args:
-        lu_and_pivots: what `lu_factor` gave for `a`, of shape (..., n, n).
-        b: array of shape (..., n, k), or one vector (n,). Stacks are broadcast.
+        lu_and_pivots: the result of `lu_factor` for `a`, of shape (..., n, n).
+        b: array of shape (..., n, k), or one vector (n,). Batch dimensions are broadcast.
         trans: 1 solves with the transpose of `a`, 2 with the conjugate transpose.
 
     Returns:
         Tensor of shape (..., n, k), or (..., n) for a vector.
 
     Raises:
-        ShapeError: the shapes do not go together.
-        ArgumentError: another `trans`.
-        SingularMatrixError: `a` has no inverse.
+        ShapeError: the shapes do not match.
+        ArgumentError: `trans` is not 0, 1 or 2.
+        SingularMatrixError: `a` is singular.
 
     >>> factors = gg.linalg.lu_factor([[0.0, 2.0], [4.0, 0.0]])
     >>> print(gg.linalg.lu_solve(factors, [2.0, 4.0]))
@@ -290,11 +290,11 @@ def lu_solve(lu_and_pivots: tuple[Any, Any], b: Any, /, trans: int = 0) -> Tenso
 
 @saying_where
 def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
-    """Elements on a diagonal of matrices, which are in the last two axes.
+    """Elements on a diagonal of matrices, in the last two axes.
 
     Args:
         x: array of shape (..., m, n).
-        offset: the diagonal; 0 is the main one, those above it are positive.
+        offset: the diagonal: 0 is the main one, positive ones are above it.
 
     Returns:
         Tensor of shape (..., length of the diagonal).
@@ -305,8 +305,8 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     >>> print(gg.linalg.diagonal([[1.0, 2.0], [3.0, 4.0]], offset=1))
     [2.]
     """
-    found: Tensor = arrange.diagonal(x, offset, -2, -1)
-    return found
+    result: Tensor = arrange.diagonal(x, offset, -2, -1)
+    return result
 
 
 @saying_where
@@ -315,8 +315,8 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 
     Args:
         x: array of shape (..., m, n).
-        offset: the diagonal; 0 is the main one, those above it are positive.
-        dtype: of the result, in which the sum is computed. None: as for `gg.sum`.
+        offset: the diagonal: 0 is the main one, positive ones are above it.
+        dtype: of the sum and the result; None: as for `gg.sum`.
 
     Returns:
         Tensor of shape (...).

@@ -1,9 +1,9 @@
 """Random tensors: ``gg.random``.
 
 Every number is a function of a generator's key, a counter and a position (see
-`ops.random.philox`): a seed gives the same numbers on every device, and state can be stored and
-set. Bits, and uniform, normal, exponential, Laplace, Gumbel, logistic and whole numbers are the
-same to the last bit; numbers made of them by other ops are so up to rounding.
+`ops.random.philox`): a seed gives the same numbers on every device, and the state can be saved and
+restored. Bits, integers, and uniform, normal, exponential, Laplace, Gumbel and logistic numbers are
+bitwise the same; numbers that other ops derive from them are the same up to rounding.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from gpugrad.ops.random import gradients as _sampling_gradients  # noqa: F401  # its ops
+from gpugrad.ops.random import gradients as _sampling_gradients  # noqa: F401  # declares ops
 from gpugrad.ops.random.continuous import (
     beta,
     cauchy,

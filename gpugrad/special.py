@@ -1,9 +1,9 @@
-"""Special functions under SciPy's names and with SciPy's arguments: `gg.special`.
+"""Special functions with SciPy's names and arguments: `gg.special`.
 
-All are differentiable to any order, save by the order of a Bessel function, by `n` of
-`polygamma`, `expn` and `yn`, and by `x` of `zeta`. The incomplete gamma and beta functions and
-their inverses have gradients by their parameters too. `jv`, `jn`, `yv`, `iv`, `ive`, `kv` and
-`kve` run on the CPU only and raise `DeviceError` elsewhere.
+All are differentiable to any order, except with respect to the order of a Bessel function, `n` of
+`polygamma`, `expn` and `yn`, and `x` of `zeta`. The incomplete gamma and beta functions and their
+inverses have gradients with respect to their parameters too. `jv`, `jn`, `yv`, `iv`, `ive`, `kv`
+and `kve` run on the CPU only and raise `DeviceError` elsewhere.
 
 >>> print(gg.special.gammaln([1.0, 5.0]))
 [0.        3.1780539]
@@ -66,7 +66,6 @@ from gpugrad.ops.special.entropy import (
     xlog1py,
     xlogy,
 )
-from gpugrad.ops.special.error_functions import dawsn, erfcinv, erfcx, erfinv, log_ndtr, ndtr, ndtri
 from gpugrad.ops.special.gamma import (
     beta,
     betaln,
@@ -95,6 +94,7 @@ from gpugrad.ops.special.integrals import (
     sici,
     spence,
 )
+from gpugrad.ops.special.normal import dawsn, erfcinv, erfcx, erfinv, log_ndtr, ndtr, ndtri
 
 __all__ = [
     "beta",
@@ -200,17 +200,17 @@ psi = digamma
 
 
 def zeta(x: Any, q: Any = None) -> Any:
-    """Riemann's zeta function of `x`, or Hurwitz' one, the sum of (k + q)^-x from k = 0.
+    """The Riemann zeta function of `x`, or Hurwitz's, the sum of (k + q)^-x from k = 0.
 
     Args:
-        x: array of any shape, or a number. There is no gradient by it.
+        x: array of any shape, or a number; it has no gradient.
         q: array, broadcast against `x`; None is 1.
 
     Returns:
         Tensor of the broadcast shape.
 
     Raises:
-        NoGradientError: the gradient by `x` is asked for.
+        NoGradientError: the gradient with respect to `x` is asked for.
 
     >>> print(gg.special.zeta([2.0, 4.0]))
     [1.644934  1.0823232]
@@ -222,9 +222,9 @@ def spherical_jn(n: int, z: Any, derivative: bool = False) -> Any:
     """Spherical Bessel function of the first kind, or its derivative.
 
     Args:
-        n: int that is not negative, the order.
+        n: non-negative int, the order.
         z: array of any shape.
-        derivative: whether the derivative by `z` is what is returned.
+        derivative: whether to return the derivative with respect to `z`.
 
     Returns:
         Tensor of the shape of `z`.
@@ -264,7 +264,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
 
 
 def log_softmax(x: Any, axis: Any = None) -> Any:
-    """Logarithm of `softmax`, exact where that itself would be 0.
+    """Logarithm of `softmax`, accurate where `softmax` underflows to 0.
 
     Args:
         x: array of any shape.
@@ -291,12 +291,12 @@ def logsumexp(
     """log(sum(b exp(a))) along axes, without overflow.
 
     Args:
-        a: array of any shape, not of length 0 along a reduced axis.
+        a: array of any shape, not empty along a reduced axis.
         axis: int, tuple of ints, or None for all axes.
         b: weights, broadcast against `a`; they may be negative or 0. None is 1.
         keepdims: whether reduced axes stay, with length 1.
-        return_sign: whether to return log|sum| and the sign of the sum, in place of NaN where
-            it is negative.
+        return_sign: whether to return log|sum| and the sign of the sum, instead of NaN for
+            negative sums.
 
     Returns:
         Tensor without the reduced axes; two of them with `return_sign`.
@@ -312,11 +312,11 @@ def logsumexp(
         total = xp.logsumexp(a, axis=axis, keepdims=keepdims)
         return (total, xp.sign(xp.exp(total))) if return_sign else total
     b = tensor(b)
-    a = xp.where(b == 0, -float("inf"), a)  # 0 times an infinite exponential is nothing
-    most = xp.max(xp.stop_gradient(a), axis=axis, keepdims=True)
-    most = xp.where(xp.isfinite(most), most, 0)
-    total = xp.sum(b * xp.exp(a - most), axis=axis, keepdims=keepdims)
-    shift = most if keepdims else xp.reshape(most, total.shape)
+    a = xp.where(b == 0, -float("inf"), a)  # a weight of 0 drops even an infinite exponential
+    largest = xp.max(xp.stop_gradient(a), axis=axis, keepdims=True)
+    largest = xp.where(xp.isfinite(largest), largest, 0)
+    total = xp.sum(b * xp.exp(a - largest), axis=axis, keepdims=keepdims)
+    shift = largest if keepdims else xp.reshape(largest, total.shape)
     if return_sign:
         return xp.log(xp.abs(total)) + shift, xp.sign(total)
     return xp.log(total) + shift

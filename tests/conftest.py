@@ -36,7 +36,6 @@ if not REAL_GPU:  # before gpugrad asks: it asks once
     fake_cublaslt.install()
     fake_cusolver.install()
 
-from gpugrad.autodiff.batched import BATCHED  # noqa: E402
 from gpugrad.core import backend  # noqa: E402  # after the fake
 from gpugrad.kernels.codegen.for_ops import composed  # noqa: E402
 from gpugrad.registry.record import OPS  # noqa: E402
@@ -94,8 +93,7 @@ def _no_declared_ops_stay() -> Iterator[None]:
     yield
     for name in OPS.keys() - before:
         del OPS[name]
-        for xp in (backend.TENSOR, BATCHED, *backend.NAMESPACES.values()):
-            vars(xp).pop(name, None)  # a reading keeps the functions that it has given
+        backend.forget(name)
 
 
 @pytest.fixture

@@ -241,7 +241,7 @@ def test_a_stream_of_another_library_is_used(cuda, waits):
     with gg.cuda.stream(Theirs(), device=cuda) as s:
         assert s.ptr == 0xABC
     assert gg.cuda.stream(s).ptr == 0xABC
-    with pytest.raises(ArgumentError, match="a int is no stream"):
+    with pytest.raises(ArgumentError, match="a int is not a stream"):
         gg.cuda.stream(7)
 
 
@@ -332,7 +332,7 @@ def test_a_device_that_is_lost_names_the_op_and_what_to_do(cuda, monkeypatch):
     def lost(*args, **keywords):
         raise CUDARuntimeError("cudaErrorECCUncorrectable: uncorrectable ECC error encountered")
 
-    monkeypatch.setattr(backend.NAMESPACES[backend.cupy().ndarray].lib, "flip", lost)
+    monkeypatch.setattr(backend.READINGS[backend.cupy().ndarray].lib, "flip", lost)
     with pytest.raises(CUDARuntimeError, match="ECC") as found:
         gg.flip(gg.zeros(3, device=cuda))
     where, way_out = found.value.__notes__

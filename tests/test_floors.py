@@ -1,10 +1,11 @@
 """The house: a folder imports only from folders above it in the list; no circles."""
 
 import ast
+import functools
 import graphlib
+import importlib
+import types
 from pathlib import Path
-
-import pytest
 
 HOUSE = Path(__file__).parents[1] / "gpugrad"
 
@@ -30,9 +31,9 @@ MODULES = {
     ".".join(("gpugrad", *p.relative_to(HOUSE).with_suffix("").parts)).removesuffix(".__init__"): p
     for p in sorted(HOUSE.rglob("*.py"))
 }
-EACH_MODULE = pytest.mark.parametrize("module", MODULES)
 
 
+@functools.cache
 def _imports(path):
     """(module or module.name, line, whether in a function) of every import in a file."""
 
@@ -47,7 +48,7 @@ def _imports(path):
         for child in ast.iter_child_nodes(node):
             yield from walk(child, inside)
 
-    return walk(ast.parse(path.read_text()), False)
+    return list(walk(ast.parse(path.read_text()), False))
 
 
 def _home(name):
@@ -93,12 +94,12 @@ def test_a_file_at_the_root_is_a_public_namespace():
         assert _exported(HOUSE / f"{name}.py"), f"gpugrad/{name}.py has no __all__"
 
 
-@EACH_MODULE
-def test_module_imports_from_the_floors_before_it(module):
-    _check_order(module, FLOORS)
-    folder = module.split(".")[1:2]
-    if folder and folder[0] in SHELVES:
-        _check_order(module, SHELVES[folder[0]], tuple(folder))
+def test_every_module_imports_from_the_floors_before_its_own():
+    for module in MODULES:
+        _check_order(module, FLOORS)
+        folder = module.split(".")[1:2]
+        if folder and folder[0] in SHELVES:
+            _check_order(module, SHELVES[folder[0]], tuple(folder))
 
 
 def test_imports_never_go_in_a_circle():
@@ -112,22 +113,21 @@ def test_imports_never_go_in_a_circle():
     graphlib.TopologicalSorter(graph).prepare()  # CycleError names the modules
 
 
-@EACH_MODULE
-def test_imports_stand_at_the_top(module):
-    for name, line, inside in _imports(MODULES[module]):
-        if inside:
-            assert name.partition(".")[0] in OPTIONAL, (
-                f"{MODULES[module].relative_to(HOUSE.parent)}:{line} imports {name} inside a "
-                "function: only optional libraries are imported late."
-            )
+def test_imports_stand_at_the_top_of_a_module():
+    late = [
+        f"{path.relative_to(HOUSE.parent)}:{line} imports {name}"
+        for path in MODULES.values() for name, line, inside in _imports(path)
+        if inside and name.partition(".")[0] not in OPTIONAL
+    ]  # fmt: skip
+    assert not late, "only optional libraries are imported inside a function"
 
 
-@EACH_MODULE
-def test_cupy_is_imported_in_backend_and_kernels_only(module):
-    if module == "gpugrad.core.backend" or module.startswith("gpugrad.kernels."):
-        return
-    for name, line, _ in _imports(MODULES[module]):
-        assert name.partition(".")[0] not in ("cupy", "cupyx"), f"{module}:{line}"
+def test_cupy_is_imported_in_backend_and_kernels_only():
+    for module, path in MODULES.items():
+        if module == "gpugrad.core.backend" or module.startswith("gpugrad.kernels."):
+            continue
+        for name, line, _ in _imports(path):
+            assert name.partition(".")[0] not in ("cupy", "cupyx"), f"{module}:{line}"
 
 
 def _exported(path):
@@ -146,3 +146,56 @@ def test_what_a_module_takes_from_another_is_exported_there():
             home, _, thing = name.rpartition(".")
             if exported.get(home) is not None and name not in MODULES:
                 assert thing in exported[home], f"{module}:{line} imports {name}"
+
+
+# ---- no module edits another
+
+
+EDITED = {
+    ("gpugrad.array_api.methods", "Tensor"): "the operators and methods of Tensor are ops",
+    ("gpugrad.array_api.methods", "Variable"): "an index gives the Tensor of its value",
+    ("gpugrad.testing.cuda.shim", "launch"): "for a while kernels run on the CPU",
+    ("gpugrad.random", "Generator"): "the methods of Generator are the functions of this namespace",
+}
+"""What a module may edit of another, and why."""
+
+
+def _imported_objects(module):
+    """The modules and classes of gpugrad that a module has imported, by their names there."""
+    loaded = importlib.import_module(module)
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpugrad"):
+            for alias in node.names:
+                name = alias.asname or alias.name
+                thing = getattr(loaded, name, None)
+                if isinstance(thing, (type, types.ModuleType)):
+                    yield name, thing
+
+
+def _edits(tree):
+    """(name, line) of the objects whose attributes a module assigns, also by setattr."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for part in (part for target in targets for part in ast.walk(target)):
+                if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+                    yield part.value.id, node.lineno
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "setattr":
+            yield getattr(node.args[0], "id", None), node.lineno
+
+
+def test_no_module_assigns_attributes_of_another():
+    """Who reads the module above would not see a hook that is set from below."""
+    for module, path in MODULES.items():
+        others = dict(_imported_objects(module))
+        for name, line in _edits(ast.parse(path.read_text())):
+            if name in others and (module, name) not in EDITED:
+                raise AssertionError(
+                    f"{path.relative_to(HOUSE.parent)}:{line} assigns an attribute of "
+                    f"{others[name]}: pass it as an argument, or make a subclass."
+                )
+
+
+def test_what_may_be_edited_is_edited():
+    for module, name in EDITED:
+        assert name in dict(_edits(ast.parse(MODULES[module].read_text()))), (module, name)

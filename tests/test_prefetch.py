@@ -95,7 +95,7 @@ def test_tensors_move_and_errors_say_what_is_wrong():
     (moved,) = gg.prefetch_to_device([gg.constant([1.0], device="cpu")], "cpu")
     assert moved.numpy().tolist() == [1.0]
     for wrong in (0, 1.5, True):
-        with pytest.raises(gg.errors.ArgumentError, match="size is an int from 1"):
+        with pytest.raises(gg.errors.ArgumentError, match="size must be a positive int"):
             gg.prefetch_to_device([], size=wrong)
     with pytest.raises(gg.errors.DeviceError):
         gg.prefetch_to_device([], "cuda:77")

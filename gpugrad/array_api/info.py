@@ -1,4 +1,4 @@
-"""What a program can ask of gpugrad as an array API namespace."""
+"""The array API's inspection functions: versions, devices, dtypes and capabilities."""
 
 from __future__ import annotations
 
@@ -8,39 +8,34 @@ import numpy as np
 
 from gpugrad.core.devices import Device, default_device, devices
 from gpugrad.core.devices import device as as_device
-from gpugrad.core.dtypes import isdtype
+from gpugrad.core.dtypes import KINDS, isdtype
 from gpugrad.errors import ArgumentError
 
 __all__ = ["VERSION", "VERSIONS", "__array_namespace_info__"]
 
 VERSION = "2025.12"
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", VERSION)
-"""Of the array API standard; each adds to the one before."""
+"""Versions of the array API standard that gpugrad provides; each extends the one before."""
 
-_NAMES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32",
-    "float64", "complex64", "complex128",
-)  # fmt: skip
-_KINDS = (
-    "bool", "signed integer", "unsigned integer", "integral", "real floating",
-    "complex floating", "numeric",
-)  # fmt: skip
+_DTYPES = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
+)
 
 
 class _Info:
-    """The answers, as methods."""
+    """The inspection functions, as methods."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return what the namespace can do."""
+        """Return the namespace's capabilities, by name."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
-        """Return where new arrays go."""
+        """Return the device of new arrays."""
         return default_device()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
         """Return the dtypes that creation functions choose: floats are float32."""
-        as_device(device)  # raises for no device
+        as_device(device)  # raises if it is not a device
         return {
             "real floating": np.dtype(np.float32),
             "complex floating": np.dtype(np.complex64),
@@ -55,20 +50,20 @@ class _Info:
             ArgumentError: there is no such kind.
         """
         as_device(device)
-        kinds = _KINDS if kind is None else kind if isinstance(kind, tuple) else (kind,)
-        wrong = [k for k in kinds if k not in _KINDS]
-        if wrong:
-            raise ArgumentError(f"dtypes: {wrong[0]!r} is no kind; one of {_KINDS}.")
-        every = {name: np.dtype(name) for name in _NAMES}
-        return {name: dtype for name, dtype in every.items() if isdtype(dtype, kinds)}
+        kinds = tuple(KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
+        unknown = [k for k in kinds if k not in KINDS]
+        if unknown:
+            raise ArgumentError(f"dtypes: {unknown[0]!r} is not a kind; use one of {list(KINDS)}.")
+        dtypes = {name: np.dtype(name) for name in _DTYPES.split()}
+        return {name: dtype for name, dtype in dtypes.items() if isdtype(dtype, kinds)}
 
     def devices(self) -> list[Device]:
-        """Return every device that answers, the CPU first."""
+        """Return all devices that answer, the CPU first."""
         return devices()
 
 
 def __array_namespace_info__() -> _Info:
-    """Return an object whose methods describe the namespace, as the array API asks.
+    """Return an object whose methods describe the namespace, as the array API requires.
 
     Its methods are `capabilities`, `default_device`, `default_dtypes`, `dtypes` and `devices`.
 

@@ -1,6 +1,6 @@
-"""Hangs the ops on Tensor.
+"""Adds the ops to Tensor as operators and methods.
 
-An op whose first argument is the tensor is the method itself: no wrapper frame on the way.
+An op whose first argument is the tensor is the method itself, without a wrapper's frame.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from gpugrad.array_api import numpy_protocols
 from gpugrad.array_api.info import VERSIONS
 from gpugrad.autodiff.recorder import graphs
 from gpugrad.core import backend, devices, dlpack
-from gpugrad.core.backend import NAMESPACES, SCALARS
-from gpugrad.core.tensor import Tensor, constant, index_parts, new, numbers_only, tensor, wrap
+from gpugrad.core.backend import READINGS, SCALARS
+from gpugrad.core.convert import constant
+from gpugrad.core.from_python import numbers_only
+from gpugrad.core.tensor import Tensor, index_parts, new, tensor, wrap
 from gpugrad.core.variable import Variable, VariableSlice
 from gpugrad.errors import ArgumentError, DTypeError, reraise
 from gpugrad.ops.arrays import arrange, creation, gather, index_rules, indexing, join, sort
@@ -39,9 +41,9 @@ def _reflected(op: Any) -> Any:
     return method
 
 
-def _comparing(op: Any) -> Any:
+def _comparison(op: Any) -> Any:
     def method(self: Tensor, other: Any) -> Any:
-        """Elementwise; False for what is no number, as ``x == None``."""
+        """Elementwise; ``x == None`` and other values that are not numeric give False."""
         if isinstance(other, Tensor) or type(other) in SCALARS or hasattr(other, "dtype"):
             return op(self, other)
         return op(self, other) if isinstance(other, (list, tuple)) else NotImplemented
@@ -49,42 +51,14 @@ def _comparing(op: Any) -> Any:
     return method
 
 
-_name: str
-_op: Any
-
-for _name, _op in {
+_OPERATORS = {  # with a reflected form
     "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply,
     "truediv": elementwise.divide, "floordiv": elementwise.floor_divide,
     "mod": elementwise.remainder, "pow": elementwise.power, "matmul": products.matmul,
     "and": comparison.bitwise_and, "or": comparison.bitwise_or, "xor": comparison.bitwise_xor,
     "lshift": comparison.bitwise_left_shift, "rshift": comparison.bitwise_right_shift,
-}.items():  # fmt: skip
-    setattr(Tensor, f"__{_name}__", _op)
-    setattr(Tensor, f"__r{_name}__", _reflected(_op))
-
-for _name, _op in {
-    "neg": elementwise.negative, "pos": elementwise.positive, "abs": elementwise.abs_,
-    "invert": comparison.bitwise_invert, "round": comparison.round_,
-    "lt": comparison.less, "le": comparison.less_equal, "gt": comparison.greater,
-    "ge": comparison.greater_equal,
-}.items():  # fmt: skip
-    setattr(Tensor, f"__{_name}__", _op)
-
-Tensor.__eq__ = _comparing(comparison.equal)  # type: ignore[method-assign]
-Tensor.__ne__ = _comparing(comparison.not_equal)  # type: ignore[method-assign]
-
-for _name, _op in {
-    "sum": reduction.sum_, "mean": reduction.mean, "prod": reduction.prod, "var": reduction.var,
-    "std": reduction.std, "max": reduction.max_, "min": reduction.min_, "any": reduction.any_,
-    "all": reduction.all_, "argmax": reduction.argmax, "argmin": reduction.argmin,
-    "astype": shaping.astype, "squeeze": shaping.squeeze, "conj": elementwise.conj,
-    "clip": comparison.clip, "repeat": arrange.repeat, "argsort": sort.argsort,
-    "take": gather.take, "round": comparison.round_, "conjugate": elementwise.conj,
-    "cumsum": cumulative.cumsum, "cumprod": cumulative.cumprod, "dot": products.dot,
-    "flatten": shaping.flatten, "nonzero": gather.nonzero, "ravel": shaping.ravel,
-    "searchsorted": sort.searchsorted, "sort": sort.sort, "swapaxes": shaping.swapaxes,
-}.items():  # fmt: skip
-    setattr(Tensor, _name, _op)
+    "divmod": numeric.divmod_,
+}  # fmt: skip
 
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
@@ -98,22 +72,22 @@ def _contains(self: Tensor, value: Any) -> bool:
 
 
 def _variable_getitem(self: Variable, index: Any) -> Tensor:
-    """A part of the value, which can also assign to that part of the Variable."""
+    """A part of the value as a Tensor that can assign to that part of the Variable."""
     index = indexing.frozen_index(index)
     part = indexing.getitem(self, index=index)
-    slot = new(VariableSlice)
-    slot._data, slot._id, slot._variable, slot._index = part._data, part._id, self, index
-    return slot
+    result = new(VariableSlice)
+    result._data, result._id, result._variable, result._index = part._data, part._id, self, index
+    return result
 
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
-    """Copy-on-write: the name gets a new value, what others have seen stays as it was.
+    """Copy-on-write: the Tensor gets a new array, and other holders keep the old one.
 
-    In place where nobody records either of the two and nothing else sees the array.
+    In place if neither operand is recorded and nothing else holds the array.
     """
     try:
         if isinstance(value, (list, tuple)) and numbers_only(value):
-            value = constant(value, self.dtype, device=self.device)  # with every digit
+            value = constant(value, self.dtype, device=self.device)  # without rounding to float32
         elif type(value) not in SCALARS:
             value = tensor(value)
     except Exception as error:
@@ -122,75 +96,75 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     if trace is not None:
         trace.writes(self)
     recorded = self._id or graphs or trace or (isinstance(value, Tensor) and value._id)
-    if len(NAMESPACES) > 1:
+    if len(READINGS) > 1:
         parts = [self._data, getattr(value, "_data", None), *index_parts(index)]
-        recorded = recorded or backend.reading(*parts).wraps
+        recorded = recorded or backend.reading(*parts).nesting
     if recorded or (isinstance(value, Tensor) and value.device != self.device):
-        made = indexing.setitem(self, value, index=indexing.frozen_index(index))
-        self._data, self._id = made._data, made._id
+        result = indexing.setitem(self, value, index=indexing.frozen_index(index))
+        self._data, self._id = result._data, result._id
         return
-    given = value._data if isinstance(value, Tensor) else value
+    bare = value._data if isinstance(value, Tensor) else value
     data = self._own()
     try:
         with devices.formulas_on(data):
-            index_rules.assign("setitem", backend.NAMESPACES[type(data)], data, given, index)
+            index_rules.assign("setitem", backend.READINGS[type(data)], data, bare, index)
     except Exception as error:
         reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
 
 
 def _reshape(self: Tensor, *shape: Any) -> Tensor:
-    """The same elements in another shape, given as one tuple or as numbers."""
+    """The same elements in another shape, which is one tuple or several ints."""
     return shaping.reshape(self, shape[0] if len(shape) == 1 else shape)
 
 
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
-    """Axes in another order, reversed if none is given."""
+    """Permute the axes; without arguments, reverse them."""
     order = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
     return shaping.permute_dims(self, tuple(order) or tuple(range(self.ndim))[::-1])
 
 
 def _adjoint(self: Tensor) -> Tensor:
-    """The conjugate transpose; an array of one axis is only conjugated."""
+    """The conjugate transpose; of a one-dimensional array, the conjugate."""
     return elementwise.conj(self if self.ndim < 2 else shaping.matrix_transpose(self))
 
 
 def _copy(self: Tensor) -> Tensor:
-    """A new tensor of the same values; the gradient flows through."""
+    """A copy; the gradient flows through."""
     return creation.asarray(self, copy=True)
 
 
 def _fill(self: Tensor, value: Any) -> None:
-    """Give every element one value; differentiable in the value."""
+    """Set every element to one value; differentiable with respect to the value."""
     self[...] = value
 
 
 def _view(self: Tensor, dtype: Any = None) -> Tensor:
-    """The same tensor, or its bytes read as another dtype, as NumPy's method.
+    """The same tensor, or its bytes reinterpreted as another dtype, as NumPy's method.
 
-    Complex numbers viewed as their real and imaginary parts are differentiable; other
-    changes of dtype have no gradient.
+    Viewing complex numbers as real and imaginary parts is differentiable; other changes of dtype
+    have no gradient.
 
     Raises:
         DTypeError: a tape watches the tensor, whose gradient would be cut.
     """
-    made = self.dtype if dtype is None else backend.as_dtype(dtype)
-    if made == self.dtype:
+    dtype = self.dtype if dtype is None else backend.as_dtype(dtype)
+    if dtype == self.dtype:
         return self.__copy__()
-    is_parts = self.dtype.kind == "c" and made.char == self.dtype.char.lower()
+    is_parts = self.dtype.kind == "c" and dtype.char == self.dtype.char.lower()
     if self.ndim and is_parts:
         parts = join.stack([elementwise.real(self), elementwise.imag(self)], axis=-1)
         return shaping.reshape(parts, (*self.shape[:-1], 2 * self.shape[-1]))
     try:
-        return wrap(devices.copied(self._handed_out("other numbers").view(made)))
+        return wrap(devices.copy_array(self._handed_out("other numbers").view(dtype)))
     except ValueError as error:
-        raise DTypeError(f"view: {self.dtype} {self.shape} as {made}: {error}") from error
+        raise DTypeError(f"view: {self.dtype} {self.shape} as {dtype}: {error}") from error
 
 
 def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
     """The module gpugrad, as a namespace of the array API standard.
 
     Raises:
-        ArgumentError: a version of the standard that it does not provide.
+        ArgumentError: gpugrad does not provide that version of the standard.
     """
     if api_version is not None and api_version not in VERSIONS:
         raise ArgumentError(
@@ -201,14 +175,14 @@ def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
 
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """The tensor on another device (itself if it is there); differentiable.
+    """The tensor on another device, itself if it is there already; differentiable.
 
     Args:
         device: a device or its name.
-        stream: accepted for the array API's sake; only None.
+        stream: None; the array API requires the parameter.
 
     Raises:
-        ArgumentError: a stream.
+        ArgumentError: `stream` is not None.
     """
     if stream is not None:
         raise ArgumentError("to_device: stream= must be None; copies run on the current stream.")
@@ -218,20 +192,37 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     return creation.to_device(self, device=d, source=self.device)
 
 
-Tensor.__getitem__ = _getitem  # type: ignore[method-assign]
-Tensor.__setitem__ = _setitem  # type: ignore[method-assign]
-Variable.__getitem__ = _variable_getitem  # type: ignore[method-assign,assignment]
-for _name, _method in {
-    "reshape": _reshape, "transpose": _transpose, "to_device": _to_device,
-    "T": property(_transpose), "mT": property(shaping.matrix_transpose),
+_METHODS = {
+    "__neg__": elementwise.negative, "__pos__": elementwise.positive, "__abs__": elementwise.abs_,
+    "__invert__": comparison.bitwise_invert, "__round__": comparison.round_,
+    "__lt__": comparison.less, "__le__": comparison.less_equal, "__gt__": comparison.greater,
+    "__ge__": comparison.greater_equal, "__eq__": _comparison(comparison.equal),
+    "__ne__": _comparison(comparison.not_equal), "__contains__": _contains,
+    "__getitem__": _getitem, "__setitem__": _setitem, "T": property(_transpose),
+    "mT": property(shaping.matrix_transpose), "H": property(_adjoint),
     "real": property(elementwise.real), "imag": property(elementwise.imag),
-    "H": property(_adjoint), "copy": _copy, "diagonal": arrange.diagonal, "fill": _fill,
-    "ptp": statistics.ptp, "trace": products.trace, "view": _view, "__divmod__": numeric.divmod_,
-    "__rdivmod__": _reflected(numeric.divmod_), "__contains__": _contains,
-    "__array_namespace__": _array_namespace, "__dlpack__": dlpack.dlpack,
+    "sum": reduction.sum_, "mean": reduction.mean, "prod": reduction.prod, "var": reduction.var,
+    "std": reduction.std, "max": reduction.max_, "min": reduction.min_, "any": reduction.any_,
+    "all": reduction.all_, "argmax": reduction.argmax, "argmin": reduction.argmin,
+    "ptp": statistics.ptp, "cumsum": cumulative.cumsum, "cumprod": cumulative.cumprod,
+    "dot": products.dot, "trace": products.trace, "conj": elementwise.conj,
+    "conjugate": elementwise.conj, "clip": comparison.clip, "round": comparison.round_,
+    "astype": shaping.astype, "reshape": _reshape, "transpose": _transpose,
+    "squeeze": shaping.squeeze, "flatten": shaping.flatten, "ravel": shaping.ravel,
+    "swapaxes": shaping.swapaxes, "diagonal": arrange.diagonal, "repeat": arrange.repeat,
+    "take": gather.take, "nonzero": gather.nonzero, "sort": sort.sort, "argsort": sort.argsort,
+    "searchsorted": sort.searchsorted, "copy": _copy, "fill": _fill, "view": _view,
+    "to_device": _to_device, "__dlpack__": dlpack.dlpack,
     "__dlpack_device__": dlpack.dlpack_device,
     "__cuda_array_interface__": property(dlpack.cuda_array_interface),
+    "__array_namespace__": _array_namespace,
     "__array_ufunc__": numpy_protocols.OnTheType(numpy_protocols.array_ufunc),
     "__array_function__": numpy_protocols.array_function,
-}.items():  # fmt: skip
+}  # fmt: skip
+
+for _name, _op in _OPERATORS.items():
+    setattr(Tensor, f"__{_name}__", _op)
+    setattr(Tensor, f"__r{_name}__", _reflected(_op))
+for _name, _method in _METHODS.items():
     setattr(Tensor, _name, _method)
+Variable.__getitem__ = _variable_getitem  # type: ignore[method-assign,assignment]

@@ -1,9 +1,9 @@
-"""NumPy's protocols: what its functions do when they are given Tensors.
+"""NumPy's protocols: its functions on Tensors call gpugrad's functions.
 
-A NumPy (or SciPy special) function calls gpugrad's function of that name, so that it is
-differentiable and runs where the Tensor is. What gpugrad does not have, or not with those
-arguments, NumPy computes from the values, as for any ``np.asarray(tensor)``: that raises where
-a tape watches the Tensor or it is on a GPU, and else gives a NumPy array.
+A NumPy or scipy.special function calls gpugrad's function of that name, so that it is
+differentiable and runs on the Tensor's device. If gpugrad has no such function, or none with these
+arguments, NumPy computes it from the values, as of ``np.asarray(tensor)``: that raises if a tape
+watches the Tensor or it is on a GPU, and otherwise returns a NumPy array.
 """
 
 from __future__ import annotations
@@ -29,14 +29,27 @@ _NAMES = {  # NumPy's name: gpugrad's, where they differ
     "degrees": "rad2deg", "invert": "bitwise_invert", "left_shift": "bitwise_left_shift",
     "radians": "deg2rad", "right_shift": "bitwise_right_shift", "rint": "round",
 }  # fmt: skip
-_REDUCED = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min",
-            "logical_and": "all", "logical_or": "any", "logaddexp": "logsumexp"}  # fmt: skip
-_ACCUMULATED = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
+_REDUCTIONS = {  # a ufunc whose `reduce` is an op of gpugrad
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_and": "all",
+    "logical_or": "any",
+    "logaddexp": "logsumexp",
+}
+# a ufunc whose `accumulate` is an op of gpugrad
+_ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _ARGUMENTS = {"a_max": "max", "a_min": "min", "reps": "repetitions"}
 _UFUNC_DEFAULTS: dict[str, Any] = {
-    "casting": "same_kind", "dtype": None, "initial": np._NoValue, "keepdims": False, "order": "K",
-    "subok": True, "where": True,
-}  # fmt: skip
+    "casting": "same_kind",
+    "dtype": None,
+    "initial": np._NoValue,
+    "keepdims": False,
+    "order": "K",
+    "subok": True,
+    "where": True,
+}
 _WITHOUT_EFFECT = frozenset(("kind", "subok"))  # on values
 _IN_PLACE = frozenset(("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"))
 _PRINTS = frozenset(("array2string", "array_repr", "array_str"))
@@ -46,34 +59,35 @@ _PRINTS = frozenset(("array2string", "array_repr", "array_str"))
 
 
 def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
-    """What ``np.exp(tensor)``, ``np.add.reduce(tensor)`` and ``ndarray * tensor`` call."""
+    """Called by ``np.exp(tensor)``, ``np.add.reduce(tensor)`` and ``ndarray * tensor``."""
     for x in inputs:
-        if type(x) is not Tensor and not _is_known(x):
+        if type(x) is not Tensor and not _defers_to_tensor(x):
             return NotImplemented
     if keywords.pop("out", None) is not None or method == "at":
-        raise _writes(_title(ufunc, method))
+        raise _write_error(_title(ufunc, method))
     function = _ufunc(ufunc, method)
     if function is not None:
         if not keywords and method == "__call__":
             return function(*inputs)
-        given = {k: v for k, v in keywords.items() if not _is(v, _UFUNC_DEFAULTS.get(k, ...))}
+        options = {
+            k: v for k, v in keywords.items() if not _is_default(v, _UFUNC_DEFAULTS.get(k, ...))
+        }
         if method in ("reduce", "accumulate"):
-            given.setdefault("axis", 0)
-        if _fits(function, inputs, given):
-            return function(*inputs, **given)
+            options.setdefault("axis", 0)
+        if _accepts(function, inputs, options):
+            return function(*inputs, **options)
     return _on_values(_title(ufunc, method), getattr(ufunc, method), inputs, keywords)
 
 
-def _writes(title: str) -> DTypeError:
+def _write_error(title: str) -> DTypeError:
     return DTypeError(
-        f"{title}: the result of a function of Tensors is a new Tensor, and is not written into "
-        "what is there already: use x = x + y for an array's +=, no out=, and y[index] = value on "
-        "Tensors."
+        f"{title}: a function of Tensors returns a new Tensor and cannot write to an existing "
+        "array: use x = x + y instead of an array's +=, no out=, and y[index] = value on Tensors."
     )
 
 
-def _is_known(x: Any) -> bool:
-    """Whether `x` leaves it to a Tensor what to do with the two."""
+def _defers_to_tensor(x: Any) -> bool:
+    """Whether an operation of `x` and a Tensor is the Tensor's to perform."""
     if isinstance(x, (Tensor, np.generic, int, float, complex, list, tuple)):
         return True
     if isinstance(x, np.ndarray):
@@ -82,7 +96,7 @@ def _is_known(x: Any) -> bool:
 
 
 def _public() -> Any:
-    """The public namespace, in which NumPy's functions find theirs by name."""
+    """The public namespace, in which the counterparts of NumPy's functions are found by name."""
     return sys.modules["gpugrad"]
 
 
@@ -94,29 +108,29 @@ def _title(ufunc: Any, method: str) -> str:
 
 @functools.cache
 def _ufunc(ufunc: Any, method: str) -> Callable[..., Any] | None:
-    """The op that computes what a method of a ufunc does; None if there is none."""
+    """The op that corresponds to a method of a ufunc; None if there is none."""
     name, n = ufunc.__name__, ufunc.nin
     if getattr(np, name, None) is ufunc:
         homes = [_public()]
     elif getattr(sys.modules.get("scipy.special"), name, None) is ufunc:
         homes = [_public().special, _public()]
     else:
-        return None  # a user's own, of whatever name
+        return None  # a user's own ufunc
     if method in ("__call__", "outer"):
         name = _NAMES.get(name, name)
     else:
-        table = {"reduce": _REDUCED, "accumulate": _ACCUMULATED}.get(method, {})
+        table = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(method, {})
         if name not in table:
             return None
         name = table[name]
-    found = next((f for h in homes if (f := getattr(h, name, None)) is not None), None)
-    if not callable(found) or (method == "__call__" and not _fits(found, (None,) * n, {})):
+    op = next((f for h in homes if (f := getattr(h, name, None)) is not None), None)
+    if not callable(op) or (method == "__call__" and not _accepts(op, (None,) * n, {})):
         return None
-    return functools.partial(_outer, found) if method == "outer" else found
+    return functools.partial(_outer, op) if method == "outer" else op
 
 
 def _outer(function: Callable[..., Any], a: Any, b: Any) -> Any:
-    """Every element of `a` with every one of `b`."""
+    """The function of every pair of elements of `a` and `b`."""
     a, b = tensor(a), tensor(b)
     return function(a.reshape(a.shape + (1,) * b.ndim), b)
 
@@ -127,23 +141,23 @@ def _outer(function: Callable[..., Any], a: Any, b: Any) -> Any:
 def array_function(
     self: Tensor, function: Any, types: Sequence[type], args: Any, keywords: Any
 ) -> Any:
-    """What ``np.sum(tensor)``, ``np.concatenate`` and all of NumPy that is no ufunc call."""
+    """Called by ``np.sum(tensor)``, ``np.concatenate`` and all of NumPy that is not a ufunc."""
     known = (Tensor, *ARRAYS)
     if not all(issubclass(t, known) and not issubclass(t, np.ma.MaskedArray) for t in types):
         return NotImplemented
     name = function.__name__
-    if name in _ABOUT:
-        return _ABOUT[name](*args, **keywords)
+    if name in _METADATA:
+        return _METADATA[name](*args, **keywords)
     title = f"{function.__module__}.{name}"
     target = args[0] if args else next(iter(keywords.values()), None)
     if keywords.get("out") is not None or (name in _IN_PLACE and isinstance(target, Tensor)):
-        raise _writes(title)
+        raise _write_error(title)
     if name in _PRINTS:
         shown = [v.numpy() if isinstance(v, Tensor) else v for v in args]
         return function(*shown, **keywords)
     ours = None if name in _IN_PLACE else _counterpart(function)  # gpugrad's return a new tensor
     if ours is not None:
-        call = _translated(function, ours, args, keywords)
+        call = _translate_arguments(function, ours, args, keywords)
         if call is not None:
             return ours(*call[0], **call[1])
     return _on_values(title, function, args, keywords)
@@ -151,62 +165,62 @@ def array_function(
 
 @functools.cache
 def _counterpart(function: Any) -> Callable[..., Any] | None:
-    """The function of gpugrad that has the name of NumPy's."""
+    """Gpugrad's function for one of NumPy's; None if there is none."""
     home = _public()
     for part in function.__module__.split(".")[1:]:
         home = getattr(home, part, None)
     name = function.__name__
-    if function.__module__ == "numpy" and name in _ADAPTED:
-        return _ADAPTED[name]
-    found = getattr(home, _NAMES.get(name, name), None)
-    return found if callable(found) and not isinstance(found, type) else None
+    if function.__module__ == "numpy" and name in _ADAPTERS:
+        return _ADAPTERS[name]
+    ours = getattr(home, _NAMES.get(name, name), None)
+    return ours if callable(ours) and not isinstance(ours, type) else None
 
 
-def _translated(
+def _translate_arguments(
     theirs: Any, ours: Any, args: Any, keywords: Any
 ) -> tuple[list[Any], dict[str, Any]] | None:
-    """Arguments for NumPy's function as gpugrad's takes them; None if it does not take them.
+    """The arguments of NumPy's function for gpugrad's; None if it does not accept them.
 
-    Arrays are passed by position and the rest by name; what has NumPy's default is left out.
+    Arrays are passed by position and the rest by name; arguments with NumPy's default are dropped.
     """
     try:
-        asked = _signature(theirs, ours)
-        bound = asked.bind(*args, **keywords).arguments
-        takes = _signature(ours).parameters
+        numpys = _signature(theirs, ours)
+        bound = numpys.bind(*args, **keywords).arguments
+        accepted = _signature(ours).parameters
     except (TypeError, ValueError):
         return None
-    arrays = sum(p.kind is p.POSITIONAL_ONLY for p in takes.values())
+    arrays = sum(p.kind is p.POSITIONAL_ONLY for p in accepted.values())
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    for place, (name, p) in enumerate(asked.parameters.items()):
+    for place, (name, p) in enumerate(numpys.parameters.items()):
         if name not in bound:
             continue
         value = bound[name]
         if p.kind is p.VAR_POSITIONAL:
-            if any(v is None for v in value):  # an array of objects, which is NumPy's alone
+            if any(v is None for v in value):  # an array of objects, which only NumPy has
                 return None
             positional += value
         elif p.kind is p.VAR_KEYWORD:
             named.update(value)
         elif place < arrays:
             positional.append(value)
-        elif not _is(value, p.default) and name not in _WITHOUT_EFFECT:
-            named[name if name in takes else _ARGUMENTS.get(name, name)] = value
-    return (positional, named) if _fits(ours, positional, named) else None
+        elif not _is_default(value, p.default) and name not in _WITHOUT_EFFECT:
+            named[name if name in accepted else _ARGUMENTS.get(name, name)] = value
+    return (positional, named) if _accepts(ours, positional, named) else None
 
 
 @functools.cache
-def _signature(function: Any, otherwise: Any = None) -> inspect.Signature:
+def _signature(function: Any, fallback: Any = None) -> inspect.Signature:
     try:
         return inspect.signature(function)
-    except ValueError:  # before NumPy 2.4 its functions in C do not say
-        if otherwise is None:
+    except ValueError:  # before NumPy 2.4 its functions in C have none
+        if fallback is None:
             raise
-        return inspect.signature(otherwise)
+        return inspect.signature(fallback)
 
 
-def _fits(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
-    """Whether a function takes these arguments."""
+def _accepts(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
+    """Whether a function can be called with these arguments."""
     try:
         _signature(function).bind(*args, **keywords)
     except (TypeError, ValueError):
@@ -214,18 +228,18 @@ def _fits(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> bo
     return True
 
 
-def _is(value: Any, default: Any) -> bool:
-    """Whether an argument is NumPy's default, so that leaving it out changes nothing."""
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether an argument is NumPy's default, so that it can be left out."""
     if value is default:
         return True
     return type(value) is type(default) and isinstance(value, (bool, int, str)) and value == default
 
 
-# ---- where the names mean something else --------------------------------------------------
+# ---- functions with other arguments than gpugrad's ----------------------------------------
 
 
-def _flat(function: str, a: Any, axis: Any, **keywords: Any) -> Any:
-    """Of all elements for axis None, as NumPy does it."""
+def _along_axis(function: str, a: Any, axis: Any, **keywords: Any) -> Any:
+    """An op along an axis, or on the flattened array for axis None, as in NumPy."""
     a = tensor(a)
     a, axis = (a.reshape(-1), -1) if axis is None else (a, axis)
     return getattr(TENSOR, function)(a, axis=axis, **keywords)
@@ -237,19 +251,19 @@ def _take(a: Any, indices: Any, /, axis: Any = None) -> Any:
 
 
 def _sort(a: Any, /, axis: Any = -1, *, stable: Any = None) -> Any:
-    return _flat("sort", a, axis)
+    return _along_axis("sort", a, axis)
 
 
 def _argsort(a: Any, /, axis: Any = -1, *, stable: Any = None) -> Any:
-    return _flat("argsort", a, axis)
+    return _along_axis("argsort", a, axis)
 
 
 def _nancumsum(a: Any, /, axis: Any = None, *, dtype: Any = None) -> Any:
-    return _flat("nancumsum", a, axis, dtype=dtype)
+    return _along_axis("nancumsum", a, axis, dtype=dtype)
 
 
 def _nancumprod(a: Any, /, axis: Any = None, *, dtype: Any = None) -> Any:
-    return _flat("nancumprod", a, axis, dtype=dtype)
+    return _along_axis("nancumprod", a, axis, dtype=dtype)
 
 
 def _where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
@@ -277,25 +291,31 @@ def _size(a: Any, axis: Any = None) -> Any:
     return int(np.prod([shape[i] for i in np.atleast_1d(axis)]))
 
 
-_ABOUT: dict[str, Callable[..., Any]] = {  # the array but not its values: no gradient is cut
+_METADATA: dict[str, Callable[..., Any]] = {  # reads no values, so no gradient is cut
     "iscomplexobj": lambda x: tensor(x).dtype.kind == "c",
     "isrealobj": lambda x: tensor(x).dtype.kind != "c",
     "ndim": lambda a: tensor(a).ndim,
     "shape": lambda a: tensor(a).shape,
     "size": _size,
 }
-_ADAPTED: dict[str, Callable[..., Any]] = {
-    "argsort": _argsort, "copy": _copy, "nancumprod": _nancumprod, "nancumsum": _nancumsum,
-    "outer": _outer_product, "sort": _sort, "take": _take, "transpose": _transpose,
+_ADAPTERS: dict[str, Callable[..., Any]] = {
+    "argsort": _argsort,
+    "copy": _copy,
+    "nancumprod": _nancumprod,
+    "nancumsum": _nancumsum,
+    "outer": _outer_product,
+    "sort": _sort,
+    "take": _take,
+    "transpose": _transpose,
     "where": _where,
-}  # fmt: skip
+}
 
 
-# ---- what gpugrad does not have -----------------------------------------------------------
+# ---- functions without a counterpart ------------------------------------------------------
 
 
 def _on_values(title: str, function: Any, args: Any, keywords: Any) -> Any:
-    """NumPy's own answer, from the values; raises where that would cut a gradient."""
+    """NumPy's result, computed from the values; raises if that would cut a gradient."""
 
     def values(x: Any) -> Any:
         if isinstance(x, Tensor):
@@ -303,7 +323,7 @@ def _on_values(title: str, function: Any, args: Any, keywords: Any) -> Any:
                 return np.asarray(x)
             except DTypeError as error:
                 raise DTypeError(
-                    f"{title}: gpugrad has no function of that name that takes these arguments, "
+                    f"{title}: gpugrad has no function of that name that accepts these arguments, "
                     f"so NumPy would have to compute it. {error}"
                 ) from None
         if type(x) in (list, tuple):
@@ -314,9 +334,9 @@ def _on_values(title: str, function: Any, args: Any, keywords: Any) -> Any:
 
 
 class OnTheType:
-    """A protocol that NumPy finds on the type, while a GPU tensor itself says None.
+    """A protocol that NumPy finds on the type, while a GPU tensor's own attribute is None.
 
-    CuPy asks the tensor, and would take it for an array of its own; told None it leaves
+    CuPy looks at the tensor and would treat it as one of its arrays; seeing None, it leaves
     ``cupy_array * tensor`` to the tensor.
     """
 

@@ -1,88 +1,129 @@
-"""The backward loop.
+"""The backward loop: how reverse mode works here. `differentiate` calls it, a tape calls that.
 
-A tape's log is a list in execution order, which is a topological order, so backward is one
-reversed loop: no recursion and no sort. An entry holds what the op's rules name, as bare arrays:
+A tape's log is a list in execution order, which is a topological order. So a backward pass is
+one loop over the log in reverse: no recursion and no sort. An entry is one executed op:
 
-    (op, out, ids, fits, saved, params)
+    (op, out, ids, shapes_and_dtypes, saved, params)
 
-`out` is the serial number of the result (for several results a tuple of (number, shape,
-dtype)), `ids` those of the inputs (0: not recorded), `fits` the shape and dtype that an
-input's gradient must be summed and cast to, or None where it has them already.
-
-If nobody records, the rules run on bare arrays; otherwise the same rules run on Tensors made
-again from array and number, so an outer tape sees them: that is all there is to higher order.
+    op                 its record, which has a gradient rule for each input: see `Recordable`
+    out                serial number of the result; of several, a tuple of (number, shape, dtype)
+    ids                serial numbers of the inputs, 0 for one that is not recorded
+    shapes_and_dtypes  for each input what its gradient must be summed and cast to, or None
+    saved, params      what the rules read: arrays, and the metadata of the call
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterator, Sequence
-from copy import copy
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import (
-    ARRAYS,
-    EXAMPLES,
-    NAMESPACES,
-    NUMPY,
-    SCALARS,
-    TENSOR,
-    as_array,
-    reading,
-)
-from gpugrad.core.devices import formulas_on, full_beside, gpu_count
+from gpugrad.autodiff.readings import LogReading
+from gpugrad.autodiff.recordable import Entry, Recordable
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.devices import full_beside
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, index_parts, made_of, wrap
+from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
-from gpugrad.kernels.codegen import for_ops
 
-__all__ = ["Entry", "backward", "crossings", "finished", "flat", "plus", "refit", "revive", "zeros"]
-
-Entry = tuple[Any, Any, tuple[int, ...], Any, Any, Any]
+__all__ = ["Gradients", "backward", "plus", "refit", "zeros"]
 
 
-crossings: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-"""By number, what was the same for all examples of a vmap where it met some: see `batched`.
+def backward(
+    log: Sequence[Entry], grads: Gradients, needed: Container[int], reading: LogReading
+) -> None:
+    """Pull `grads` back through `log`, in place.
 
-Made again as a Tensor it has a value for each example, so that it does not cross again and its
-gradient, which the crossing sums, is that of one example.
-"""
+    Args:
+        log: the entries, in execution order.
+        grads: gradients by serial number; in the beginning, those of the targets.
+        needed: serial numbers of the sources and of all that lies between them and a target.
+        reading: what the rules run on, arrays or Tensors: it has the rules of an entry ready.
+    """
+    for entry in reversed(log):
+        op, out, ids, _, _, params = entry
+        g = grads.take(out, op)
+        if g is None:  # no target depends on this result
+            continue
+        xp, rules, shapes_and_dtypes, saved = reading.of(entry, g, needed)
+        for i, rule, shape_and_dtype in zip(ids, rules, shapes_and_dtypes):  # noqa: B905  # strict= is slow
+            if rule is None or i not in needed:
+                continue
+            try:
+                g_input = rule(xp, g, saved, params)
+            except Exception as error:
+                if not op.rules:  # a user's own gradient function: its errors stay as they are
+                    raise
+                reraise(error, f"gradient of {op.name}", {"g": g}, params or {})
+            if g_input is not None:
+                grads.add(i, g_input, shape_and_dtype)
 
 
-def revive(op: Any, saved: Any, out: Any, ids: Sequence[int]) -> list[Any]:
-    """Saved arrays as the Tensors they were, by array and serial number."""
-    on_device = any(type(v) in ARRAYS and type(v) is not np.ndarray for v in flat(saved))
+class Gradients(dict[int, Any]):
+    """Gradients by serial number during one backward pass; each is the sum of those added.
 
-    def made(array: Any, serial: int) -> Any:
-        if array is None or type(array) in SCALARS:
-            return array
-        if on_device and isinstance(array, np.generic):  # a number beside bfloat16
-            return array.item()
-        if serial in crossings:
-            array = crossings[serial].inside(array)
-        return made_of(array, serial)
+    Args:
+        reading: what they are: arrays or Tensors.
+        keep: serial numbers whose gradients stay after they were taken: the sources.
+        stops: serial numbers that nothing passes through.
+    """
 
-    alive: list[Any] = []
-    for value, origin in zip(saved, op.origins, strict=True):
-        if origin is None:
-            alive.append(value)
-        elif origin == "out":
-            alive.append(
-                made(value, out) if type(out) is int
-                else tuple(made(v, o[0]) for v, o in zip(value, out, strict=True))
-            )  # fmt: skip
-        elif origin == "all":
-            alive.append([made(v, i) for v, i in zip(value, ids, strict=True)])
+    __slots__ = ("_keep", "_owned", "_reading", "_stops")
+
+    def __init__(self, reading: LogReading, keep: set[int], stops: set[int]) -> None:
+        super().__init__()
+        self._reading, self._keep, self._stops = reading, keep, stops
+        self._owned: set[int] = set()  # sums that nobody else can see: added to in place
+
+    def take(self, out: Any, op: Recordable) -> Any:
+        """The gradient of an op's result, dense; a tuple for several; None if there is none."""
+        if type(out) is not int:
+            return self._take_all(out, op)
+        g = self.get(out) if out in self._keep else self.pop(out, None)
+        if type(g) is IndexedSlices:
+            g = g.to_dense(self._reading.beside(g))
+        return None if out in self._stops else g
+
+    def _take_all(self, outs: Any, op: Recordable) -> tuple[Any, ...] | None:
+        """Gradients of several results, each in its dtype; None if none of them has one.
+
+        A missing one is zeros, or None at the positions `op.unused`.
+        """
+        grads = [self.take(i, op) for i, _, _ in outs]
+        like = next((g for g in grads if g is not None), None)
+        if like is None:
+            return None
+        for k, (g, (_, shape, dtype)) in enumerate(zip(grads, outs, strict=True)):
+            if g is None:
+                grads[k] = None if k in op.unused else zeros(self._reading.xp, like, shape, dtype)
+            elif g.dtype != dtype:  # float32 for 16-bit floats, which a user's rule may not expect
+                grads[k] = refit(self._reading.beside(g), g, (g.shape, dtype))
+        return tuple(grads)
+
+    def add(self, i: int, g: Any, shape_and_dtype: Any = None) -> None:
+        """Add `g`, summed and cast to a shape and dtype, to what is there for number `i`."""
+        if shape_and_dtype is None and i not in self:
+            self[i] = g
+            return
+        old = self.get(i)
+        if shape_and_dtype is not None and type(g) is not IndexedSlices:
+            g = refit(self._reading.beside(g, old), g, shape_and_dtype)
+        if old is None:
+            self[i] = g
+        elif i in self._owned and type(g) is type(old) and g.dtype == old.dtype:
+            old += g
         else:
-            alive.append(made(value, ids[origin]))
-    return alive
+            self[i] = total = plus(self._reading.beside(g, old), old, g)
+            if type(total) is np.ndarray:
+                self._owned.add(i)
+            else:  # += would not change what wraps an array, and a kernel of CuPy's is no gain
+                self._owned.discard(i)
 
 
-def refit(xp: Any, g: Any, fit: tuple[tuple[int, ...], Any]) -> Any:
+def refit(xp: Any, g: Any, shape_and_dtype: tuple[tuple[int, ...], Any]) -> Any:
     """Sum and cast a gradient to the shape and dtype of the input it belongs to."""
-    shape, dtype = fit
+    shape, dtype = shape_and_dtype
     if g.dtype != dtype:
         if g.dtype.kind == "c" and dtype.kind != "c":
             g = xp.real(g)
@@ -91,7 +132,7 @@ def refit(xp: Any, g: Any, fit: tuple[tuple[int, ...], Any]) -> Any:
 
 
 def plus(xp: Any, a: Any, b: Any) -> Any:
-    """The sum of two gradients; rows stay rows while both are rows."""
+    """The sum of two gradients: IndexedSlices if both are, else dense."""
     if type(a) is IndexedSlices and type(b) is IndexedSlices:
         return IndexedSlices(
             xp.concat([a.values, b.values], axis=0),
@@ -103,138 +144,7 @@ def plus(xp: Any, a: Any, b: Any) -> Any:
     return xp.add(a, b)
 
 
-def backward(
-    log: Sequence[Entry],
-    grads: dict[int, Any],
-    keep: set[int],
-    need: Any,
-    xp: Any,
-    stops: set[int],
-    masked: bool,
-    traced: bool,
-) -> None:
-    """Pull `grads` (by serial number) back through `log`, in place.
-
-    Gradients of `keep` stay in the dict. Only inputs in `need` get one. Nothing passes
-    through the numbers in `stops`. With `masked` a gradient of exactly 0 stays 0 in every
-    product, also beside an infinite factor. If not `traced`, no array is of what is written down.
-    """
-    raw = xp is not TENSOR
-    mixed = raw and len(ARRAYS) > 1  # of several libraries, or of vmap
-    several = mixed and gpu_count() > 1
-    plain = not traced and not EXAMPLES
-    owned: set[int] = set()  # sums that only this loop can see: added to in place
-    for op, out, ids, fits, saved, params in reversed(log):
-        if type(out) is int:
-            g = grads.get(out) if out in keep else grads.pop(out, None)
-            if g is None or out in stops:
-                continue
-            if type(g) is IndexedSlices:
-                g = g.to_dense(_beside(xp, g))
-        else:
-            g = _many(xp, out, grads, keep, stops, getattr(op, "unused", ()))
-            if g is None:
-                continue
-        rules = (op.masked if masked else op.rules) or op.spread(len(ids))
-        if mixed:
-            if plain and type(g) is not tuple:
-                xp = NAMESPACES.get(type(g), NUMPY)
-            else:  # an index may be traced where the gradient is a constant
-                index = index_parts(params["index"]) if params and "index" in params else ()
-                xp = reading(*(g if type(g) is tuple else (g,)), *flat(saved), *index)
-            if getattr(op, "kind", None) == "elementwise" and xp is not NUMPY and not xp.wraps:
-                wanted = [r is not None and i in need for i, r in zip(ids, rules, strict=True)]
-                rules, fits = for_ops.gradients(op, rules, g, saved, fits, wanted)
-        elif not raw:
-            saved = revive(op, saved, out, ids)
-        for i, rule, fit in zip(ids, rules, fits, strict=False):
-            if rule is None or i not in need:
-                continue
-            try:
-                if several:  # the rule's own * and + need the GPU of its arrays
-                    some = g if type(g) is tuple else (g,)
-                    with formulas_on(next(x for x in some if x is not None)):
-                        gi = rule(xp, g, saved, params)
-                else:
-                    gi = rule(xp, g, saved, params)
-            except Exception as error:
-                if not op.rules:  # a custom_gradient's own function: its errors are the user's
-                    raise
-                reraise(error, f"gradient of {op.name}", {"g": g}, params or {})
-            if gi is None:
-                continue
-            old = grads.get(i)
-            if fit is None and old is None:
-                grads[i] = gi
-                continue
-            at = reading(*_arrays(gi), *_arrays(old)) if mixed else xp  # to_device's goes elsewhere
-            if fit is not None and type(gi) is not IndexedSlices:
-                gi = refit(at, gi, fit)
-            if old is None:
-                grads[i] = gi
-            elif i in owned and type(gi) is type(old) and gi.dtype == old.dtype:
-                old += gi
-            else:
-                grads[i] = total = plus(at, old, gi)
-                if raw and type(total) is np.ndarray:
-                    owned.add(i)
-                else:  # += would not change what wraps an array, and a kernel of CuPy's is no gain
-                    owned.discard(i)
-
-
-def flat(saved: Any) -> Iterator[Any]:
-    """Saved values, those in lists and tuples one by one."""
-    for value in saved:
-        if type(value) in (list, tuple):
-            yield from value
-        else:
-            yield value
-
-
-def _many(xp: Any, out: Any, grads: dict[int, Any], keep: set[int], stops: Any, unused: Any) -> Any:
-    """Gradients of an op's several results, in their dtypes; None if all lack.
-
-    Those that have none are zeros, or None at the positions `unused`.
-    """
-    found = [grads.get(i) if i in keep else grads.pop(i, None) for i, _, _ in out]
-    found = [None if o[0] in stops else g for o, g in zip(out, found, strict=True)]
-    found = [g.to_dense(_beside(xp, g)) if type(g) is IndexedSlices else g for g in found]
-    like = next((g for g in found if g is not None), None)
-    if like is None:
-        return None
-    made: list[Any] = []
-    for k, (g, (_, shape, dtype)) in enumerate(zip(found, out, strict=True)):
-        if g is None:
-            made.append(None if k in unused else zeros(xp, like, shape, dtype))
-        else:  # a rule of 16-bit floats may give float32, which a user's function does not expect
-            made.append(g if g.dtype == dtype else refit(_beside(xp, g), g, (g.shape, dtype)))
-    return tuple(made)
-
-
-def _beside(xp: Any, g: Any) -> Any:
-    """The reading of a gradient, which may be on another device than what was read before."""
-    return xp if xp is TENSOR else reading(*_arrays(g))
-
-
-def _arrays(g: Any) -> tuple[Any, ...]:
-    return (g.values, g.indices) if type(g) is IndexedSlices else (g,)
-
-
 def zeros(xp: Any, like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Zeros in a reading, on the device of another array."""
-    made = full_beside(like._data if xp is TENSOR else like, shape, dtype)
-    return wrap(made) if xp is TENSOR else made
-
-
-def finished(xp: Any, g: Any, source: Tensor) -> Any:
-    """A gradient as the user gets it: a Tensor of the source's dtype, or IndexedSlices."""
-    if g is None:
-        return None
-    if type(g) is IndexedSlices:
-        own = copy if xp is TENSOR else wrap
-        return IndexedSlices(own(g.values), own(g.indices), g.dense_shape)
-    if g.dtype != source.dtype:
-        g = xp.astype(g, source.dtype)
-    if xp is TENSOR:
-        return copy(g)  # other gradients may be this very Tensor, and ``g[i] = v`` changes it
-    return wrap(as_array(g, type(source._data)))
+    array = full_beside(like._data if xp is TENSOR else like, shape, dtype)
+    return wrap(array) if xp is TENSOR else array

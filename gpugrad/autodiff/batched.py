@@ -1,13 +1,13 @@
-"""vmap's arrays: one value for each example, written as if there were one.
+"""vmap's arrays: they hold the values of all examples, but have the shape of one.
 
-A `Batched` array has the shape of one example; the array that it wraps has the examples along
-axis 0. It is one more reading of the formulas: a composite runs as it is, an elementwise op
-gets its arrays aligned behind the batch axis, a primitive runs the formula that its record
-gives as `batch`. What is Batched of an inner `vmap` wraps what is Batched of an outer one.
+A `Batched` array wraps an array with the examples along axis 0. It is one more reading of the
+formulas: a composite runs unchanged, an elementwise op gets its arrays aligned behind the batch
+axis, and a primitive runs the formula that its record gives as `batch`. In nested vmaps the
+Batched array of the inner one wraps that of the outer one.
 
-At the borders of a `vmap` tapes record linear ops of their own: `enter` makes an array
-Batched, `leave` undoes it, and where an array that is the same for all examples meets others a
-`crossing` says that its gradient, seen from outside, is the sum over the examples.
+Tapes record linear functions at the borders of a `vmap`: `wrap_level` makes an array Batched,
+`unwrap_level` undoes it, and a *crossing* stands where an array that all examples share meets a
+Batched one. Its gradient, seen from outside, is the sum over the examples.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.backward import crossings
+from gpugrad.autodiff.readings import crossings
+from gpugrad.autodiff.recordable import Recordable
 from gpugrad.autodiff.recorder import graphs, number, record
 from gpugrad.core.backend import (
     ARRAYS,
     EXAMPLES,
-    NAMESPACES,
     NUMPY,
+    READINGS,
     TENSOR,
-    Namespace,
+    Reading,
     as_array,
     between_numbers,
-    hang_operators,
     is_inexact,
     reading,
 )
+from gpugrad.core.operators import add_operators
 from gpugrad.core.tensor import Tensor, index_parts, recorders, together, wrap
 from gpugrad.errors import ArgumentError, AxisError
 
@@ -46,24 +47,35 @@ __all__ = [
     "Level",
     "aligned",
     "all_batched",
+    "batch_axis_of",
     "batched_reading",
-    "behind",
-    "crossed",
-    "dressed",
-    "enter",
-    "leave",
+    "give_each",
+    "give_each_example",
+    "inside_levels_of",
     "levels_of",
     "levels_running",
     "levels_stopped",
     "loop",
-    "reopened",
-    "spread",
-    "spread_everywhere",
+    "meet_levels",
     "stack",
-    "stripped",
+    "unwrap_level",
+    "unwrap_levels",
+    "wrap_level",
+    "wrap_levels",
 ]
 
-BATCHED = Namespace("batched", wraps=2)
+
+class _BatchedReading(Reading):
+    """Runs an op on the examples together; of a composite its body."""
+
+    nesting = 2
+
+    def function_of(self, op: Any) -> Callable[..., Any]:
+        """The body of a composite, or the rule `batch` of another op."""
+        return op.body(self) if op.is_opened else batched_reading(op)
+
+
+BATCHED = _BatchedReading("batched")
 _serial = itertools.count(1)
 _alive: set[int] = set()
 _alive_lock = threading.RLock()  # a level may die wherever memory is freed, here too
@@ -85,7 +97,7 @@ def levels_running() -> tuple[Level, ...]:
 
 @contextlib.contextmanager
 def levels_stopped() -> Iterator[None]:
-    """What this thread does is not part of the vmaps that it runs."""
+    """Leave the vmaps that this thread is running, for the length of the block."""
     levels, _active.levels = _active.levels, ()
     try:
         yield
@@ -94,17 +106,17 @@ def levels_stopped() -> Iterator[None]:
 
 
 class Level:
-    """One run of a `vmap`: how many examples there are, and what is random in it.
+    """One run of a `vmap`: its number of examples, and how it draws random numbers.
 
-    Used in a ``with`` statement: while it is active, every value is that of one example, so
-    gradients are too. From outside, a gradient is the sum over the examples.
+    Active inside its ``with`` block. There, every value and every gradient belongs to one
+    example; outside, a gradient is the sum over the examples.
     """
 
     def __init__(self, size: int, randomness: str) -> None:
         self.size, self.randomness, self.serial = size, randomness, next(_serial)
         with _alive_lock:
             _alive.add(self.serial)
-            NAMESPACES[Batched] = BATCHED  # while there is a level: ops need not look for it else
+            READINGS[Batched] = BATCHED  # only while there is a level: ops are faster without
             ARRAYS.add(Batched)
             EXAMPLES.add(Batched)
 
@@ -114,7 +126,7 @@ class Level:
             if not _alive:
                 EXAMPLES.discard(Batched)
                 ARRAYS.discard(Batched)
-                NAMESPACES.pop(Batched, None)
+                READINGS.pop(Batched, None)
 
     def is_in(self, array: Any) -> bool:
         """Whether a bare array has a value for each example."""
@@ -129,7 +141,7 @@ class Level:
 
 
 class Batched:
-    """A bare array of every example of a level, of the shape of one; the examples along axis 0.
+    """An array with the shape of one example, which holds those of all examples of a level.
 
     Attributes:
         stacked: the array with the examples along axis 0.
@@ -138,19 +150,19 @@ class Batched:
 
     __slots__ = ("level", "stacked")
     __array_ufunc__ = None  # ndarray * Batched must come to Batched.__rmul__
-    base = True  # of NumPy's: whether the memory is another array's, so that nobody writes to it
+    base = True  # as in NumPy: another array owns the memory, so nobody writes to it
 
     def __init__(self, stacked: Any, level: Level) -> None:
         self.stacked, self.level = stacked, level
 
     @property
     def inner(self) -> Any:
-        """What it wraps."""
+        """The array that it wraps."""
         return self.stacked
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one example."""
+        """Shape of one example."""
         return self.stacked.shape[1:]
 
     @property
@@ -178,7 +190,7 @@ class Batched:
         return BATCHED.astype(self, dtype)
 
     def copy(self) -> Batched:
-        """Itself, as nobody writes to it."""
+        """The array itself, because nobody writes to it."""
         return self
 
     def _refuse(self, *args: Any, **keywords: Any) -> Any:
@@ -188,8 +200,8 @@ class Batched:
                 "that it was made in, by another way than the function's result. Return it."
             )
         raise ArgumentError(
-            f"Inside vmap a tensor has a value for each of {self.level.size} examples, so it is no "
-            "one number or array. Choose between values with gg.where, or return it from the "
+            f"Inside vmap a tensor has a value for each of {self.level.size} examples, so it is "
+            "not one number or array. Choose between values with gg.where, or return it from the "
             "function and look at it outside."
         )
 
@@ -199,7 +211,7 @@ class Batched:
         return f"<{self.level.size} examples of shape {self.shape}>"
 
 
-hang_operators(Batched, BATCHED)
+add_operators(Batched, BATCHED)
 
 
 # ---- the reading -------------------------------------------------------------------------
@@ -207,30 +219,30 @@ hang_operators(Batched, BATCHED)
 Rule = Callable[..., Any]
 
 
-def _top(arrays: Sequence[Any]) -> Level | None:
-    """The innermost level of some bare arrays."""
+def _innermost_level(arrays: Sequence[Any]) -> Level | None:
+    """The innermost level at which some of the arrays are Batched."""
     levels = [a.level for a in arrays if type(a) is Batched]
     return max(levels, key=lambda level: level.serial, default=None)
 
 
 def batched_reading(op: Any) -> Callable[..., Any]:
-    """An op's function on bare arrays of which some are Batched."""
+    """An op's function on arrays of which some are Batched."""
     family = "stack" if op.kind == "elementwise" else op.batch or "loop"
     rule = family if callable(family) else _FAMILIES[family](op)
     names = tuple(op.signature.parameters)
 
-    def run(*args: Any, **given: Any) -> Any:
-        bound = {**op.params, **dict(zip(names, args, strict=False)), **given}
+    def run(*args: Any, **keywords: Any) -> Any:
+        bound = {**op.params, **dict(zip(names, args, strict=False)), **keywords}
         arrays = [bound.pop(n, None) for n in op.arrays]
         flat = arrays[0] if op.variadic else arrays
-        level = _top([*flat, *index_parts(bound.get("index"))])
+        level = _innermost_level([*flat, *index_parts(bound.get("index"))])
         if level is None and between_numbers(op, flat):
-            return op.bare(NUMPY)(*args, **given)[()]  # rounded as they are, and no array
+            return op.bare(NUMPY)(*args, **keywords)[()]  # a rounded number, not an array
         if level is None:
-            return getattr(reading(*flat), op.name)(*args, **given)
+            return getattr(reading(*flat), op.name)(*args, **keywords)
         together(op.name, flat, bound.get("index"))
         if "index" in bound:
-            bound["index"] = _at_level(bound["index"], level)
+            bound["index"] = _index_at_level(bound["index"], level)
         batched = tuple(type(a) is Batched and a.level is level for a in flat)
         inner = [a.stacked if b else a for a, b in zip(flat, batched, strict=True)]
         parts = index_parts(bound.get("index"))
@@ -243,22 +255,20 @@ def batched_reading(op: Any) -> Callable[..., Any]:
     return run
 
 
-BATCHED.of = batched_reading
-
-
 def aligned(xp: Any, batched: Sequence[bool], arrays: Sequence[Any]) -> list[Any]:
-    """Arrays with the batch axis in front of as many axes as the longest shape has."""
+    """Arrays with the batch axis first, then as many axes as the longest shape has."""
     ranks = [a.ndim - b for a, b in zip(arrays, batched, strict=True) if hasattr(a, "ndim")]
     rank = max(ranks)
-    return [
-        xp.reshape(a, (a.shape[0], *(1,) * (rank + 1 - a.ndim), *a.shape[1:]))
-        if b and a.ndim <= rank else a
-        for a, b in zip(arrays, batched, strict=True)
-    ]  # fmt: skip
+
+    def align(a: Any) -> Any:
+        return xp.reshape(a, (a.shape[0], *(1,) * (rank + 1 - a.ndim), *a.shape[1:]))
+
+    pairs = zip(arrays, batched, strict=True)
+    return [align(a) if b and a.ndim <= rank else a for a, b in pairs]
 
 
 def stack(op: Any) -> Rule:
-    """The op itself, which takes any number of axes in front and broadcasts them."""
+    """The op itself: it takes any number of leading axes and broadcasts them."""
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
         return getattr(xp, op.name)(*aligned(xp, batched, arrays), **params)
@@ -267,7 +277,7 @@ def stack(op: Any) -> Rule:
 
 
 def all_batched(xp: Any, batched: Sequence[bool], arrays: Sequence[Any]) -> list[Any]:
-    """Arrays that all have the batch axis in front: those that had none are stretched."""
+    """Arrays that all have the batch axis first: those without one are broadcast."""
     n = next(a.shape[0] for a, b in zip(arrays, batched, strict=True) if b)
     return [
         a if b or a is None else xp.broadcast_to(a, (n, *a.shape))
@@ -275,36 +285,36 @@ def all_batched(xp: Any, batched: Sequence[bool], arrays: Sequence[Any]) -> list
     ]
 
 
-def behind(axis: Any, ndim: int) -> Any:
-    """Axes of an example of `ndim` axes as axes behind the batch axis; None is all of them."""
+def batch_axis_of(axis: Any, ndim: int) -> Any:
+    """The axis of a batch for an axis of one example of `ndim` axes; None is all of them."""
     if axis is None:
         return 1 if ndim == 1 else tuple(range(1, ndim + 1))
     if isinstance(axis, (tuple, list)):
-        return tuple(behind(a, ndim) for a in axis)
+        return tuple(batch_axis_of(a, ndim) for a in axis)
     if not -ndim <= axis < ndim:  # -ndim - 1 would be the batch axis
         raise AxisError(f"axis {axis} is out of bounds for an example of {ndim} axes.")
     return axis + 1 if axis >= 0 else axis
 
 
 def _axis(op: Any) -> Rule:
-    """The op itself, along axes counted behind the batch axis."""
+    """The op itself, along axes that are counted behind the batch axis."""
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
         stacked = all_batched(xp, batched, arrays)
-        axis = behind(params["axis"], stacked[0].ndim - 1)
+        axis = batch_axis_of(params["axis"], stacked[0].ndim - 1)
         return getattr(xp, op.name)(*stacked, **params | {"axis": axis})
 
     return rule
 
 
 def loop(op: Any) -> Rule:
-    """One example after the other."""
+    """The op on one example after the other."""
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
         flat = arrays[0] if op.variadic else arrays
         n = next(a.shape[0] for a, b in zip(flat, batched, strict=True) if b)
         if not n:
-            raise ArgumentError(f"{op.name}: vmap runs it example by example, and there is none.")
+            raise ArgumentError(f"{op.name}: vmap runs it example by example, and there are none.")
         rows = []
         for k in range(n):
             row = [xp.getitem(a, index=k) if b else a for a, b in zip(flat, batched, strict=True)]
@@ -323,7 +333,7 @@ _FAMILIES = {"stack": stack, "axis": _axis, "loop": loop}
 
 
 class Each:
-    """A part of an index that is an array with a batch axis in front."""
+    """A part of an index: an array with the batch axis first."""
 
     __slots__ = ("stacked",)
 
@@ -331,7 +341,7 @@ class Each:
         self.stacked = stacked
 
 
-def _at_level(index: Any, level: Level) -> Any:
+def _index_at_level(index: Any, level: Level) -> Any:
     parts = [
         Each(p.stacked) if type(p) is Batched and p.level is level else p
         for p in index_parts(index)
@@ -342,10 +352,8 @@ def _at_level(index: Any, level: Level) -> Any:
 # ---- the borders -------------------------------------------------------------------------
 
 
-class _Border:
-    """What a tape logs for a linear function of one array that is no op: its two rules."""
-
-    origins, partials, linear, outputs = (), None, False, 1
+class _Border(Recordable):
+    """A linear function of one array at the border of a vmap, as a tape logs it: its two rules."""
 
     def __init__(self, name: str, forward: Rule, adjoint: Rule, inside: Rule | None) -> None:
         self.name, self.inside = name, inside
@@ -353,10 +361,10 @@ class _Border:
         self.jvps = (lambda xp, t, saved, params: forward(t),)
 
 
-def _recorded(
+def _record_border(
     name: str, x: Tensor, data: Any, forward: Rule, adjoint: Rule, inside: Rule | None = None
 ) -> Tensor:
-    """A Tensor of `data`, which a function without an op has made of `x`."""
+    """A Tensor of `data`, which the border function `forward` has computed from `x`."""
     out = wrap(data)
     if recorders and is_inexact(x.dtype):
         serial = number(x) if graphs else x._id
@@ -369,8 +377,8 @@ def _recorded(
 
 
 @contextlib.contextmanager
-def reopened(*tensors: Tensor) -> Iterator[None]:
-    """Make the levels of some Tensors active again: what runs is for one example."""
+def inside_levels_of(*tensors: Tensor) -> Iterator[None]:
+    """Make the levels of some Tensors active again, so that what runs is for one example."""
     levels = {level: None for t in tensors for level in levels_of(t._data)}
     with contextlib.ExitStack() as entered:
         for level in levels:
@@ -379,118 +387,123 @@ def reopened(*tensors: Tensor) -> Iterator[None]:
         yield
 
 
-def enter(x: Any, level: Level, axis: int) -> Any:
-    """`x`, with one example of `level` after the other along `axis`, as Batched."""
+def wrap_level(x: Any, level: Level, axis: int) -> Any:
+    """`x`, which has the examples of `level` along `axis`, as a Batched array."""
     if isinstance(x, Tensor):
-        data = enter(x._data, level, axis)
-        return _recorded("vmap's input", x, data, lambda t: enter(t, level, axis),
-                         lambda g: leave(g, level, axis))  # fmt: skip
-    if type(x) is Batched and x.level.serial > level.serial:  # the innermost stays outside
-        return Batched(enter(x.stacked, level, axis + 1), x.level)
+        wrap = functools.partial(wrap_level, level=level, axis=axis)
+        unwrap = functools.partial(unwrap_level, level=level, axis=axis)
+        return _record_border("vmap's input", x, wrap(x._data), wrap, unwrap)
+    if type(x) is Batched and x.level.serial > level.serial:  # inner levels wrap outer ones
+        return Batched(wrap_level(x.stacked, level, axis + 1), x.level)
     return Batched(reading(x).moveaxis(x, axis, 0), level)
 
 
-def leave(x: Any, level: Level, axis: int) -> Any:
-    """`x` with the examples of `level` along `axis`; the same for each if it has none."""
+def unwrap_level(x: Any, level: Level, axis: int) -> Any:
+    """`x` with the examples of `level` along `axis`; repeated for each if all share it."""
     if isinstance(x, Tensor):
         if not level.is_in(x._data):
-            return _repeated(TENSOR, x, level, axis)
-        data = leave(x._data, level, axis)
-        return _recorded("vmap's output", x, data, lambda t: leave(t, level, axis),
-                         lambda g: enter(g, level, axis))  # fmt: skip
+            return _repeat(TENSOR, x, level, axis)
+        wrap = functools.partial(wrap_level, level=level, axis=axis)
+        unwrap = functools.partial(unwrap_level, level=level, axis=axis)
+        return _record_border("vmap's output", x, unwrap(x._data), unwrap, wrap)
     if not level.is_in(x):
-        return _repeated(reading(x), x, level, axis)
+        return _repeat(reading(x), x, level, axis)
     if x.level is not level:
-        return Batched(leave(x.stacked, level, axis + 1), x.level)
+        return Batched(unwrap_level(x.stacked, level, axis + 1), x.level)
     return reading(x.stacked).moveaxis(x.stacked, 0, axis)
 
 
-def _repeated(xp: Any, x: Any, level: Level, axis: int) -> Any:
+def _repeat(xp: Any, x: Any, level: Level, axis: int) -> Any:
     shape = (*x.shape[:axis], level.size, *x.shape[axis:])
     return xp.broadcast_to(xp.expand_dims(x, axis=axis), shape)
 
 
 def levels_of(x: Any) -> list[Level]:
-    """The levels at which a bare array is Batched."""
-    found = []
+    """The levels at which an array is Batched, the innermost first."""
+    levels = []
     while type(x) is Batched:
-        found.append(x.level)
+        levels.append(x.level)
         x = x.stacked
-    return found
+    return levels
 
 
-def stripped(array: Any) -> Any:
-    """A bare array without the levels of vmap: the examples of the outermost along axis 0."""
+def unwrap_levels(array: Any) -> Any:
+    """An array without vmap's wrappers: the examples of the outermost level along axis 0."""
     while type(array) is Batched:
         array = array.stacked
     return array
 
 
-def dressed(array: Any, levels: Sequence[Level]) -> Any:
-    """The opposite of `stripped`."""
+def wrap_levels(array: Any, levels: Sequence[Level]) -> Any:
+    """The opposite of `unwrap_levels`."""
     for level in sorted(levels, key=lambda level: level.serial):
         array = Batched(array, level)
     return array
 
 
-def crossed(*values: Any) -> list[Any]:
-    """An op's arguments, where some that are recorded meet examples: each through a crossing."""
+def meet_levels(*values: Any) -> list[Any]:
+    """An op's arguments, where recorded ones that all examples share meet Batched ones: crossed."""
     levels = [level for v in values if isinstance(v, Tensor) for level in levels_of(v._data)]
     return [
-        functools.reduce(_crossing, [n for n in levels if n not in levels_of(v._data)], v)
-        if isinstance(v, Tensor) and (v._id or graphs) else v
+        functools.reduce(_cross, [n for n in levels if n not in levels_of(v._data)], v)
+        if isinstance(v, Tensor) and (v._id or graphs)
+        else v
         for v in values
-    ]  # fmt: skip
+    ]
 
 
-def _crossing(x: Any, level: Level) -> Any:
-    """`x` itself, for each example of `level`."""
+def _cross(x: Any, level: Level) -> Any:
+    """`x` itself; its gradient from outside is summed over the examples of `level`."""
     if not isinstance(x, Tensor):
         return x
     before = crossings.get(x._id)
 
     def inside(array: Any) -> Any:
-        return _spread(array if before is None else before.inside(array), level)
+        return _wrap_shared(array if before is None else before.inside(array), level)
 
-    return _recorded("vmap", x, x._data, lambda t: _crossing(t, level),
-                     lambda g: _summed(g, level), inside)  # fmt: skip
+    total = functools.partial(_sum_examples, level=level)
+    cross = functools.partial(_cross, level=level)
+    return _record_border("vmap", x, x._data, cross, total, inside)
 
 
-def _summed(g: Any, level: Level) -> Any:
-    """A gradient as it is for one example inside, summed over the examples from outside."""
+def _sum_examples(g: Any, level: Level) -> Any:
+    """A gradient: unchanged inside the level, summed over its examples outside."""
     if level in _active.levels:
         return g
     data = g._data if isinstance(g, Tensor) else g
-    if not level.is_in(data):  # it has crossed before, where a rule ran on Tensors
+    if not level.is_in(data):  # it crossed already, where a rule ran on Tensors
         return g
     if isinstance(g, Tensor):
-        return _recorded("vmap", g, _summed(data, level), lambda t: _summed(t, level),
-                         lambda h: _spread(h, level))  # fmt: skip
+        total = functools.partial(_sum_examples, level=level)
+        share = functools.partial(_wrap_shared, level=level)
+        return _record_border("vmap", g, total(data), total, share)
     if g.level is not level:
-        return Batched(_summed(g.stacked, level), g.level)
+        return Batched(_sum_examples(g.stacked, level), g.level)
     return as_array(reading(g.stacked).sum(g.stacked, axis=0), type(g.stacked))
 
 
-def _spread(x: Any, level: Level) -> Any:
-    """`x` as Batched, the same for each example."""
+def _wrap_shared(x: Any, level: Level) -> Any:
+    """`x` as a Batched array with the same value for each example."""
     data = x._data if isinstance(x, Tensor) else x
     if level.is_in(data):
         return x
     if type(data) is Batched and data.level.serial > level.serial:
-        made = Batched(_spread(data.stacked, level), data.level)
+        batched = Batched(_wrap_shared(data.stacked, level), data.level)
     else:
-        made = Batched(_repeated(reading(data), data, level, 0), level)
+        batched = Batched(_repeat(reading(data), data, level, 0), level)
     if not isinstance(x, Tensor):
-        return made
-    return _recorded("vmap", x, made, lambda t: _spread(t, level), lambda g: _summed(g, level))
+        return batched
+    total = functools.partial(_sum_examples, level=level)
+    share = functools.partial(_wrap_shared, level=level)
+    return _record_border("vmap", x, batched, share, total)
 
 
-def spread_everywhere(x: Any) -> Any:
-    """A bare array with a value for each example of every vmap that is running."""
-    return functools.reduce(_spread, _active.levels, x)
+def give_each_example(x: Any) -> Any:
+    """A Tensor or array with a value for each example of every vmap that is running."""
+    return functools.reduce(_wrap_shared, _active.levels, x)
 
 
-def spread(x: Tensor, index: Any) -> Tensor:
-    """`x` with a value for each example, if an index that it is read at has such values."""
+def give_each(x: Tensor, index: Any) -> Tensor:
+    """`x` with a value for each example, if the index that reads it has one."""
     levels = [level for part in index_parts(index) for level in levels_of(part)]
-    return functools.reduce(_spread, levels, x)
+    return functools.reduce(_wrap_shared, levels, x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpugrad.autodiff.backward import Entry
+from gpugrad.autodiff.recordable import Entry
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
@@ -13,7 +13,7 @@ from gpugrad.core.variable import Variable
 __all__ = ["Barrier", "why"]
 
 Barrier = tuple[int, str, int, tuple[int, ...], str]
-"""Where a gradient stopped: (length of the log then, op, result, inputs, file:line)."""
+"""Where a gradient stops: (length of the log then, op, result, inputs, file:line)."""
 
 
 def why(
@@ -27,34 +27,55 @@ def why(
     """Say why the gradient of `target` by `source` is None, or that it is not.
 
     Args:
-        log, barriers: what was recorded, and where it stopped.
+        log, barriers: what was recorded, and where gradients stop.
         leaves: serial numbers that are watched.
-        known: serial numbers that are watched or come of those.
+        known: serial numbers that are watched, or were computed from those.
     """
     if target is source or target._id == source._id:
         return "The target is the source: its gradient is not None, but ones."
-    reached = {source._id: ""}  # number: the first barrier on the way to it, or ""
-    steps: list[Any] = []
+    barrier = _barrier_between(source._id, target._id, log, barriers)
+    if barrier is not None:
+        return _through(barrier)
+    return _unconnected(target, source, leaves, known)
+
+
+def _barrier_between(
+    source: int, target: int, log: Sequence[Entry], barriers: Sequence[Barrier]
+) -> str | None:
+    """The first barrier on the way from a source to a target: "" if there is none, None if no way.
+
+    Of several ways, one without a barrier counts.
+    """
+    reached = {source: ""}  # number: the first barrier on the way to it, or ""
+    for outs, ids, barrier in _edges(log, barriers):
+        ways = [reached[i] for i in ids if i in reached]
+        for out in outs:
+            if ways and reached.get(out, "?"):
+                reached[out] = min((way or barrier for way in ways), key=len)
+    return reached.get(target)
+
+
+def _edges(
+    log: Sequence[Entry], barriers: Sequence[Barrier]
+) -> list[tuple[Sequence[int], Sequence[int], str]]:
+    """(results, inputs, barrier or "") of all that was recorded, in the order of execution."""
+    edges: list[Any] = []  # with the place and the rank among those of one place
     for k, (op, out, ids, *_) in enumerate(log):
+        outs = (out,) if type(out) is int else [number for number, _, _ in out]
         rules = (op.rules if op else ()) or [...] * len(ids)
         passing = [i for i, rule in zip(ids, rules, strict=False) if rule is not None]
         lacking = [i for i, rule in zip(ids, rules, strict=False) if rule is None]
-        steps.append((k, 1, out, passing, ""))
+        edges.append((k, 1, outs, passing, ""))
         if any(lacking):
-            steps.append((k, 2, out, lacking, f"an argument of {op.name}"))
-    steps += [
-        (k, 0, o, ids, f"{name} ({line})" if name else "") for k, name, o, ids, line in barriers
-    ]
-    flat = [
-        (o, ids, barrier)
-        for _, _, out, ids, barrier in sorted(steps, key=lambda step: step[:2])
-        for o in ((out,) if type(out) is int else (about[0] for about in out))
-    ]
-    for out, ids, barrier in flat:
-        ways = [reached[i] for i in ids if i in reached]
-        if ways and reached.get(out, "?"):
-            reached[out] = min((way or barrier for way in ways), key=len)
-    barrier = reached.get(target._id, "?")
+            edges.append((k, 2, outs, lacking, f"an argument of {op.name}"))
+    for k, name, out, ids, line in barriers:
+        edges.append((k, 0, (out,), ids, f"{name} ({line})" if name else ""))
+    edges.sort(key=lambda edge: edge[:2])
+    return [edge[2:] for edge in edges]
+
+
+def _through(barrier: str) -> str:
+    """What a barrier on the only way means; "" is none."""
     if not barrier:
         return "The target depends on the source; its gradient is not None."
     if barrier.startswith("stop_gradient"):
@@ -64,26 +85,29 @@ def why(
             f"The target depends on the source only through {barrier}: a Variable's new value "
             "carries no gradient. Compute with the value itself before you assign it."
         )
-    if barrier != "?":
-        return (
-            f"The target depends on the source only through {barrier}, which has no gradient: "
-            "its result is an integer, a boolean or a step."
-        )
+    return (
+        f"The target depends on the source only through {barrier}, which has no gradient: "
+        "its result is an integer, a boolean or a step."
+    )
+
+
+def _unconnected(target: Tensor, source: Tensor, leaves: set[int], known: Any) -> str:
+    """Why nothing that was recorded leads from the source to the target."""
     if not is_inexact(source.dtype):
         return f"The source is {source.dtype}, which has no gradient: cast it to a float first."
     if source._id not in leaves and source._id not in known:
         if isinstance(source, Variable):
             return (
                 f"The Variable '{source.name}' was not read while the tape recorded"
-                + ("" if source.trainable else " (and trainable=False: watch it)") + "."
-            )  # fmt: skip
+                f"{'' if source.trainable else ' (and trainable=False: watch it)'}."
+            )
         return (
             "The source was not watched: call tape.watch(x) inside the `with` block, before "
             "x is used. (A new tensor of equal value is another tensor.)"
         )
     if target._id not in known:
         return (
-            "The target was not recorded: it was made outside the tape, or from tensors that "
+            "The target was not recorded: it was computed outside the tape, or from tensors that "
             "the tape does not watch."
         )
     return "Nothing that was recorded leads from the source to the target."

@@ -1,8 +1,8 @@
-"""Forward mode: tangents carried along with the values, from the same op records.
+"""Forward mode: tangents that are carried along with the values, from the same op records.
 
-The JVP of an op of one result is found in this order: its partials; itself, where it is linear;
-a written rule; else its VJP transposed: g -> vjp(g) is linear in g, so differentiating
-<vjp(g), t> by g gives the JVP of t. That of an op of several is its VJP transposed.
+An op with one result computes its tangent by the first of these that it has: its partials; itself,
+if it is linear; a written rule; its VJP transposed (g -> vjp(g) is linear in g, so the gradient
+of <vjp(g), t> with respect to g is the JVP of t). An op with several results transposes its VJP.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from gpugrad.autodiff.backward import flat, refit, revive, zeros
-from gpugrad.autodiff.recorder import (
+from gpugrad.autodiff.arguments import (
     UnconnectedGradients,
-    filled,
-    fitted,
-    leaves_of,
-    number_any,
-    zeros_beside,
+    check_like,
+    fill_unconnected,
+    flatten_tensors,
+    zeros_for,
 )
+from gpugrad.autodiff.backward import refit, zeros
+from gpugrad.autodiff.readings import each_saved, revive
+from gpugrad.autodiff.recorder import number_any
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
@@ -55,20 +56,19 @@ class ForwardAccumulator(Listener):
     passive = False
 
     def __init__(self, primals: Any, tangents: Any) -> None:
-        found = leaves_of("primals", primals)
+        leaves = flatten_tensors("primals", primals)
+        directions = nest.flatten_like(primals, tangents, "tangents")
         self.known: dict[int, Tensor] = {}
         self.dead: set[int] = set()
-        for primal, t in zip(
-            found, nest.flatten_like(primals, tangents, "tangents"), strict=True
-        ):  # fmt: skip
+        for primal, t in zip(leaves, directions, strict=True):
             if number_any(primal) in self.known:
-                raise ArgumentError("ForwardAccumulator: a tensor is there twice as a primal.")
+                raise ArgumentError("ForwardAccumulator: a tensor is passed twice as a primal.")
             if not is_inexact(primal.dtype):
                 raise DTypeError(
                     f"ForwardAccumulator: a {primal.dtype} primal has no tangent; cast it first."
                 )
             # a copy: ``t[i] = v`` on the user's object must not change the tangent
-            self.known[primal._id] = copy(fitted("tangents", "primal", primal, t))
+            self.known[primal._id] = copy(check_like("tangents", "primal", primal, t))
 
     def __enter__(self) -> ForwardAccumulator:
         if self._stack is not None:
@@ -84,53 +84,49 @@ class ForwardAccumulator(Listener):
 
         Args:
             primals: a Tensor or Variable, or a nested structure of them.
-            unconnected_gradients: ``"none"`` or ``"zero"``: what there is for one that does
-                not depend on the primals.
+            unconnected_gradients: ``"none"`` or ``"zero"``: the tangent of a Tensor that does not
+                depend on the primals.
         """
-        found = leaves_of("jvp", primals)
-        results = [copy(self.known[t._id]) if t._id in self.known else None for t in found]
-        return nest.pack(primals, filled(results, found, unconnected_gradients))
+        leaves = flatten_tensors("jvp", primals)
+        tangents = [copy(self.known[t._id]) if t._id in self.known else None for t in leaves]
+        return nest.pack(primals, fill_unconnected(tangents, leaves, unconnected_gradients))
 
     def take(self, entry: Any, out: Any) -> None:
         """Compute the tangent of an op's result, seen only by recorders that enclose this one."""
-        op, serial, ids, fits, saved, params = entry
         stack = threads.stack
-        below = stack[: stack.index(self)]
         outs = out if isinstance(out, tuple) else (out,)
-        threads.stack = below
+        threads.stack = stack[: stack.index(self)]
         try:
             with formulas_on(outs[0]._data):
-                raw = all(recorder.passive for recorder in below)
-                how = tangent_by(op)
-                tangents = [self.known.get(i) for i in ids]
-                if raw and how != "transposed":
-                    given = [t if t is None else t._data for t in tangents]
-                    index = index_parts(params["index"]) if params and "index" in params else ()
-                    xp = reading(*given, *flat(saved), *index)  # as in backward
-                    made = _push(op, how, xp, given, saved, params, outs[0]._data)
-                    self._keep(
-                        outs[0], None if made is None else wrap(as_array(made, type(outs[0]._data)))
-                    )
-                    return
-                alive = revive(op, saved, serial, ids)
-                if how == "transposed":
-                    results = _transpose(op, tangents, fits, alive, params, outs)
-                    for o, result in zip(outs, results, strict=True):
-                        self._keep(o, result)
-                else:
-                    self._keep(outs[0], _push(op, how, TENSOR, tangents, alive, params, outs[0]))
+                for o, t in zip(outs, self._tangents(entry, outs), strict=True):
+                    if t is not None:
+                        self.known[o._id] = t
+                    else:
+                        self.known.pop(o._id, None)
         finally:
             threads.stack = stack
 
-    def _keep(self, out: Tensor, t: Tensor | None) -> None:
-        if t is not None:
-            self.known[out._id] = t
-        else:
-            self.known.pop(out._id, None)
+    def _tangents(self, entry: Any, outs: Sequence[Tensor]) -> Sequence[Tensor | None]:
+        """The tangents of an op's results: computed on Tensors if a recorder encloses this one."""
+        op, serial, ids, shapes_and_dtypes, saved, params = entry
+        tangents = [self.known.get(i) for i in ids]
+        how = tangent_by(op)
+        if how == "transposed":
+            alive = revive(op, saved, serial, ids)
+            return _transpose(op, tangents, shapes_and_dtypes, alive, params, outs)
+        (out,) = outs
+        if not all(recorder.passive for recorder in threads.stack):
+            alive = revive(op, saved, serial, ids)
+            return [_push(op, how, TENSOR, tangents, alive, params, out)]
+        arrays = [t if t is None else t._data for t in tangents]
+        index = index_parts(params["index"]) if params and "index" in params else ()
+        xp = reading(*arrays, *each_saved(saved), *index)
+        t = _push(op, how, xp, arrays, saved, params, out._data)
+        return [None if t is None else wrap(as_array(t, type(out._data)))]
 
 
 def tangent_by(op: Any) -> str:
-    """What makes an op's tangents: ``"partials"``, ``"itself"``, a ``"rule"``, or its VJP."""
+    """How an op computes its tangent: by ``"partials"``, ``"itself"``, a ``"rule"`` or its VJP."""
     if op.partials is not None:
         return "partials"
     if op.outputs != 1:  # the other two give one tangent
@@ -144,53 +140,61 @@ def _push(
     op: Any, how: str, xp: Any, tangents: list[Any], saved: Any, params: Any, out: Any
 ) -> Any:
     """The tangent of an op's one result, by its partials, its linearity or its written rule."""
-    keywords = params or {}
     if how == "itself" and op.linear is True:
-        if op.variadic:
-            shapes = saved[op.saves.index(op.arrays[0] + "_shape")]
-            like = next(t for t in tangents if t is not None)
-            given = [
-                zeros(xp, like, shape, like.dtype) if t is None else t
-                for t, shape in zip(tangents, shapes, strict=True)
-            ]
-            return getattr(xp, op.name)(given, **keywords)
-        return getattr(xp, op.name)(tangents[0], **keywords)
-    terms = []
+        return _apply_linear(op, xp, tangents, saved, params)
+    total = None
     for k, t in enumerate(tangents):
-        if t is None:
-            continue
-        if how == "itself":
-            if op.variadic:
-                others = list(saved[op.saves.index(op.arrays[0])])
-            else:
-                others = [saved[op.saves.index(n)] if n in op.saves else None for n in op.arrays]
-            others[k] = t
-            terms.append(getattr(xp, op.name)(*([others] if op.variadic else others), **keywords))
-        elif how == "rule":
-            if op.jvps[k] is not None:
-                terms.append(op.jvps[k](xp, t, saved, params))
-        else:
-            d = op.partials[k]
-            d = d(xp, t, saved, params) if callable(d) else d
-            if op.singular:
-                terms.append(xp.masked_multiply(t, d))
-            else:
-                terms.append(t if type(d) in SCALARS and d == 1 else t * d)
-    if not terms:
+        term = None if t is None else _term(op, how, xp, k, t, saved, params)
+        if term is not None:
+            total = term if total is None else total + term
+    if total is None:
         return None
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
     if total.dtype != out.dtype:
         total = xp.astype(total, out.dtype)
     return total if total.shape == out.shape else xp.broadcast_to(total, out.shape)
 
 
+def _apply_linear(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any) -> Any:
+    """The tangent of an op that is linear in its arrays taken together: the op of the tangents."""
+    if not op.variadic:
+        return getattr(xp, op.name)(tangents[0], **params or {})
+    shapes = saved[op.saves.index(op.arrays[0] + "_shape")]
+    like = next(t for t in tangents if t is not None)
+    arrays = [
+        zeros(xp, like, shape, like.dtype) if t is None else t
+        for t, shape in zip(tangents, shapes, strict=True)
+    ]
+    return getattr(xp, op.name)(arrays, **params or {})
+
+
+def _term(op: Any, how: str, xp: Any, k: int, t: Any, saved: Any, params: Any) -> Any:
+    """What the tangent `t` of input `k` adds to the tangent of the result; None for nothing."""
+    if how == "rule":
+        return op.jvps[k](xp, t, saved, params) if op.jvps[k] is not None else None
+    if how == "partials":
+        d = op.partials[k]
+        d = d(xp, t, saved, params) if callable(d) else d
+        if op.singular:
+            return xp.masked_multiply(t, d)
+        return t if type(d) in SCALARS and d == 1 else t * d
+    if op.variadic:  # linear in each array: the op of the others, and the tangent in place of one
+        arrays = list(saved[op.saves.index(op.arrays[0])])
+    else:
+        arrays = [saved[op.saves.index(n)] if n in op.saves else None for n in op.arrays]
+    arrays[k] = t
+    return getattr(xp, op.name)(*([arrays] if op.variadic else arrays), **params or {})
+
+
 def _transpose(
-    op: Any, tangents: list[Any], fits: Any, saved: Any, params: Any, outs: Sequence[Tensor]
+    op: Any,
+    tangents: list[Any],
+    shapes_and_dtypes: Any,
+    saved: Any,
+    params: Any,
+    outs: Sequence[Tensor],
 ) -> list[Tensor | None]:
-    """JVP as the gradient of <vjp(g), t> by g, at g = 0 (it is linear in g)."""
-    seeds = [zeros_beside(o) for o in outs]
+    """The JVP, as the gradient of <vjp(g), t> with respect to g at g = 0: it is linear in g."""
+    seeds = [zeros_for(o) for o in outs]
     with GradientTape() as tape:
         for seed in seeds:
             if is_inexact(seed.dtype):
@@ -198,15 +202,15 @@ def _transpose(
         g = seeds[0] if op.outputs == 1 else tuple(seeds)
         dot = None
         rules = op.rules or op.spread(len(tangents))
-        for t, rule, fit in zip(tangents, rules, fits, strict=False):
+        for t, rule, shape_and_dtype in zip(tangents, rules, shapes_and_dtypes, strict=False):
             if t is None or rule is None:
                 continue
             pulled = rule(TENSOR, g, saved, params)
             if pulled is None:
                 continue
             pulled = tensor(pulled)
-            if fit is not None:
-                pulled = refit(TENSOR, pulled, fit)
+            if shape_and_dtype is not None:
+                pulled = refit(TENSOR, pulled, shape_and_dtype)
             if pulled.dtype.kind == "c":
                 term = TENSOR.sum(TENSOR.real(TENSOR.conj(pulled) * t))
             else:

@@ -1,4 +1,4 @@
-"""Graph and gradients(): TensorFlow's tf.gradients, on a record of everything."""
+"""Graph and gradients(): TensorFlow's tf.gradients, on a log of everything."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from gpugrad.autodiff.recorder import (
-    Recorder,
+from gpugrad.autodiff.arguments import (
     UnconnectedGradients,
-    filled,
-    graphs,
-    seeds_of,
-    unconnected,
+    as_unconnected,
+    check_upstream,
+    fill_unconnected,
 )
+from gpugrad.autodiff.gradients import differentiate
+from gpugrad.autodiff.recorder import Recorder, graphs
 from gpugrad.core.tensor import Tensor, recorders, tensor, threads
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
 
@@ -27,14 +27,14 @@ class _Everything:
         return i != 0
 
     def add(self, i: int) -> None:
-        """Everything is in already."""
+        """Do nothing: every number is in the set already."""
 
     def update(self, ids: Any) -> None:
-        """Everything is in already."""
+        """Do nothing: every number is in the set already."""
 
 
 class Graph(Recorder):
-    """Records all that is done inside ``with gg.Graph().as_default():``, for `gradients`.
+    """Records every op inside ``with gg.Graph().as_default():``, for `gradients`.
 
     Nothing needs watching: constants and intermediates can be asked for too. What
     `gradients` computes is recorded as well, so it can be differentiated again.
@@ -54,7 +54,7 @@ class Graph(Recorder):
     def as_default(self) -> Iterator[Graph]:
         """Record in this thread until the block ends."""
         stack = threads.stack
-        if self in stack:  # what runs must not be in its log twice
+        if self in stack:  # an op must not be in its log twice
             yield self
             return
         for registry in (stack, recorders, graphs):
@@ -77,11 +77,11 @@ def gradients(
     stop_gradients: Any = None,
     unconnected_gradients: Any = UnconnectedGradients.NONE,
 ) -> list[Any]:
-    """Sum of dy/dx over `ys` for each x, from what an enclosing Graph or tape has recorded.
+    """Sum of dy/dx over `ys` for each x, from the log of an enclosing Graph or tape.
 
     Args:
         ys, xs: a Tensor, or a flat list of them. Any tensor of a `Graph` can be an x; of a
-            `GradientTape`, what it watches and what comes of that.
+            `GradientTape`, what it watches and what is computed from that.
         grad_ys: upstream gradients, one a y; None (also as an entry) means ones.
         stop_gradients: tensors to treat as constants.
         unconnected_gradients: ``"none"`` or ``"zero"``.
@@ -103,7 +103,7 @@ def gradients(
     """
     if aggregation_method not in (None, 0, 1, 2):
         raise ArgumentError(f"gradients: no aggregation_method {aggregation_method!r}; 0, 1 or 2.")
-    unconnected(unconnected_gradients)
+    as_unconnected(unconnected_gradients)
     active = [r for r in reversed(threads.stack) if isinstance(r, Recorder)]
     recorder = next((r for r in active if isinstance(r, Graph)), active[0] if active else None)
     if recorder is None:
@@ -113,23 +113,24 @@ def gradients(
         )
 
     def as_list(what: str, value: Any) -> list[Any]:
-        found = list(value) if isinstance(value, (list, tuple)) else [value]
-        for leaf in found:
+        leaves = list(value) if isinstance(value, (list, tuple)) else [value]
+        for leaf in leaves:
             if isinstance(leaf, (dict, list, tuple)) or leaf is None:
                 raise DTypeError(f"gradients: {what} is a Tensor or a flat list of them.")
-        return [leaf if isinstance(leaf, Tensor) else tensor(leaf) for leaf in found]
+        return [leaf if isinstance(leaf, Tensor) else tensor(leaf) for leaf in leaves]
 
-    targets, found = as_list("ys", ys), as_list("xs", xs)
+    targets, sources = as_list("ys", ys), as_list("xs", xs)
     seeds: list[Any] = [None] * len(targets)
     if grad_ys is not None:
-        given = list(grad_ys) if isinstance(grad_ys, (list, tuple)) else [grad_ys]
-        if len(given) != len(targets):
-            raise ArgumentError(f"gradients: {len(given)} grad_ys for {len(targets)} ys.")
-        seeds = seeds_of("grad_ys", targets, given)
+        upstream = list(grad_ys) if isinstance(grad_ys, (list, tuple)) else [grad_ys]
+        if len(upstream) != len(targets):
+            raise ArgumentError(f"gradients: {len(upstream)} grad_ys for {len(targets)} ys.")
+        seeds = check_upstream("grad_ys", targets, upstream)
     for target, seed in zip(targets, seeds, strict=True):
         if target.dtype.kind == "c" and seed is None:
             raise DTypeError(
                 f"gradients: y is {target.dtype}; the gradient of a complex number needs grad_ys."
             )
     stops = as_list("stop_gradients", stop_gradients) if stop_gradients is not None else []
-    return filled(recorder.pull(targets, seeds, found, stops), found, unconnected_gradients)
+    grads = differentiate(recorder, targets, seeds, sources, stops)
+    return fill_unconnected(grads, sources, unconnected_gradients)

@@ -1,4 +1,4 @@
-"""GradientTape: records what is done to the tensors it watches, and differentiates it."""
+"""GradientTape: records operations on the tensors that it watches, and differentiates them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from gpugrad.autodiff.backward import flat
-from gpugrad.autodiff.batched import Level, enter, leave
-from gpugrad.autodiff.explain import why
-from gpugrad.autodiff.recorder import (
-    Recorder,
+from gpugrad.autodiff.arguments import (
     UnconnectedGradients,
-    filled,
-    leaves_of,
-    number_any,
-    seeds_of,
-    unconnected,
-    zeros_beside,
+    as_unconnected,
+    check_upstream,
+    fill_unconnected,
+    flatten_tensors,
+    zeros_for,
 )
+from gpugrad.autodiff.batched import Level, unwrap_level, wrap_level
+from gpugrad.autodiff.explain import why
+from gpugrad.autodiff.gradients import differentiate
+from gpugrad.autodiff.readings import each_saved
+from gpugrad.autodiff.recorder import Recorder, number_any
 from gpugrad.core import nest
-from gpugrad.core.backend import TENSOR, bottom, is_inexact, reading
+from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_beside
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
@@ -36,11 +36,11 @@ CHUNK_BYTES = 2**28
 
 
 class GradientTape(Recorder):
-    """Records what is done to the tensors it watches, and differentiates it.
+    """Records operations on the tensors that it watches, and differentiates them.
 
     Args:
-        persistent: whether gradients can be asked for more than once; if not, the record is
-            freed by the first `gradient` (or `jacobian`).
+        persistent: whether gradients can be asked for more than once; if not, the first
+            `gradient` (or `jacobian`) frees what was recorded.
         watch_accessed_variables: whether trainable Variables are watched when they are read.
 
     A tape records in the thread that entered it. TensorFlow's semantics, with the
@@ -74,17 +74,17 @@ class GradientTape(Recorder):
         self.leave()
 
     def watch(self, tensor: Any) -> None:
-        """Record what is done from now on to `tensor`: a Tensor, a Variable, or a nest of them.
+        """Record operations on `tensor` from now on: a Tensor, a Variable, or a nest of them.
 
         Raises:
             TapeError: the tape is not recording in this thread (nothing would be recorded).
             DTypeError: something that is neither a Tensor nor a Variable.
         """
-        found = [
+        leaves = [
             leaf.values if isinstance(leaf, IndexedSlices) else leaf
             for leaf in nest.flatten(tensor)
         ]
-        for leaf in leaves_of("watch", found):
+        for leaf in flatten_tensors("watch", leaves):
             elsewhere = self._stack is not None and self._stack is not threads.stack
             if elsewhere or not (self._entered and self._usable):
                 raise TapeError(
@@ -111,7 +111,7 @@ class GradientTape(Recorder):
                 self.known.add(variable._id)
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The Variables watched so far, in the order in which they were made."""
+        """The Variables watched so far, in the order in which they were created."""
         return tuple(self.variables[i] for i in sorted(self.variables))
 
     @contextlib.contextmanager
@@ -130,7 +130,7 @@ class GradientTape(Recorder):
                 self.listen(place)
 
     def reset(self) -> None:
-        """Forget all that was recorded and watched; only while recording."""
+        """Forget all that was recorded and watched. Allowed only while recording."""
         if self._stack is None:
             raise TapeError("reset: the tape is not recording.")
         self._clear()
@@ -144,17 +144,18 @@ class GradientTape(Recorder):
             )
         if not self._persistent:
             self.leave()
-            self._entered = False  # a failing gradient leaves nothing that `watch` could tell
+            self._entered = False  # also if the gradient fails
 
     def _end(self, results: list[Any]) -> None:
-        """Free what a non-persistent tape holds, but for numbers where a None is to explain."""
+        """Free what a non-persistent tape holds, except the numbers that `explain` needs."""
         if self._persistent:
             return
         self._usable = False
         self._explains = any(g is None for g in results)
         if self._explains:
             self.log = [
-                (e[0] if e[0].rules else None, e[1], e[2], None, None, None) for e in self.log
+                (op if op.rules else None, out, ids, None, None, None)
+                for op, out, ids, _, _, _ in self.log
             ]
         else:
             self.log, self.dead, self.barriers = [], set(), []
@@ -173,7 +174,7 @@ class GradientTape(Recorder):
             sources: a Tensor or Variable, or a nested structure of them.
             output_gradients: upstream gradients, in the structure of `target`, each of its
                 target's shape and dtype; None means ones.
-            unconnected_gradients: ``"none"`` or ``"zero"``: what a source gets that the
+            unconnected_gradients: ``"none"`` or ``"zero"``: the gradient of a source that the
                 target does not depend on. `explain` tells why there is a None.
 
         Returns:
@@ -191,16 +192,16 @@ class GradientTape(Recorder):
         >>> tape.gradient(y, v, output_gradients=gg.constant([1.0, 10.0])).tolist()
         [2.0, 40.0]
         """
-        unconnected(unconnected_gradients)
-        targets, found = leaves_of("target", target), leaves_of("sources", sources)
+        as_unconnected(unconnected_gradients)
+        targets, leaves = flatten_tensors("target", target), flatten_tensors("sources", sources)
         seeds = [None] * len(targets)
         if output_gradients is not None:
-            given = nest.flatten_like(target, output_gradients, "output_gradients")
-            seeds = seeds_of("output_gradients", targets, given)
+            upstream = nest.flatten_like(target, output_gradients, "output_gradients")
+            seeds = check_upstream("output_gradients", targets, upstream)
         self._begin("gradient")
-        results = self.pull(targets, seeds, found)
-        self._end(results)
-        return nest.pack(sources, filled(results, found, unconnected_gradients))
+        grads = differentiate(self, targets, seeds, leaves)
+        self._end(grads)
+        return nest.pack(sources, fill_unconnected(grads, leaves, unconnected_gradients))
 
     def jacobian(
         self,
@@ -229,46 +230,53 @@ class GradientTape(Recorder):
         >>> tape.jacobian(y, x).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
         """
-        zero = unconnected(unconnected_gradients) is UnconnectedGradients.ZERO
+        zero = as_unconnected(unconnected_gradients) is UnconnectedGradients.ZERO
         if not isinstance(target, Tensor):
             raise DTypeError(f"jacobian: one Tensor is needed as target, got {target!r:.60}.")
-        found = leaves_of("sources", sources)
+        leaves = flatten_tensors("sources", sources)
         self._begin("jacobian")
-        rows = self._rows(target, (), found, chunk_bytes)
+        rows = self._rows(target, (), leaves, chunk_bytes)
         results: list[Any] = []
-        for g, source in zip(rows, found, strict=True):
+        for g, source in zip(rows, leaves, strict=True):
             shape = target.shape + source.shape
             if g is not None:
                 results.append(TENSOR.reshape(g, shape))
             else:
-                results.append(zeros_beside(source, shape) if zero else None)
+                results.append(zeros_for(source, shape) if zero else None)
         self._end(results)
         return nest.pack(sources, results)
 
     def _rows(
         self, target: Tensor, lead: tuple[int, ...], sources: list[Tensor], chunk_bytes: int
     ) -> list[Any]:
-        """Gradients of each element of `target` behind its axes `lead`: one for each, a source.
+        """Gradients of each element of `target` behind its axes `lead`, stacked, for each source.
 
-        One backward pass for as many elements as fit `chunk_bytes`: what a pass holds for one is
-        about what the tape has saved.
+        One backward pass computes as many elements as fit `chunk_bytes`; each holds about as much
+        as the tape has saved.
         """
         size = target.size // max(math.prod(lead), 1)
-        saved = {id(a): a.nbytes for e in self.log for a in flat(e[4]) if hasattr(a, "nbytes")}
+        saved = {
+            id(a): a.nbytes
+            for _, _, _, _, values, _ in self.log
+            for a in each_saved(values)
+            if hasattr(a, "nbytes")
+        }
         bytes_each = sum(saved.values()) + target.nbytes + sum(s.nbytes for s in sources)
         chunk = max(1, min(size, chunk_bytes // max(bytes_each, 1)))
         chunks = []
-        for start in range(0, max(size, 1), chunk):  # an empty target too says what is connected
+        for start in range(0, max(size, 1), chunk):  # even an empty target tells what is connected
             with Level(min(chunk, size - start), randomness="same") as level:
                 shape = (level.size, *(1,) * len(lead), size)
-                seed = full_beside(bottom(target._data), shape, target.dtype)
+                seed = full_beside(innermost_array(target._data), shape, target.dtype)
                 with formulas_on(seed):
                     for k in range(level.size):
                         seed[k, ..., start + k] = 1
                     seed = reading(seed).broadcast_to(seed, (level.size, *lead, size))
                     seed = seed.reshape(level.size, *target.shape)
-                found = self.pull([target], [enter(wrap(seed), level, 0)], sources)
-                chunks.append([None if g is None else leave(tensor(g), level, 0) for g in found])
+                seeds = [wrap_level(wrap(seed), level, 0)]
+                grads = differentiate(self, [target], seeds, sources)
+                grads = [g if g is None else unwrap_level(tensor(g), level, 0) for g in grads]
+                chunks.append(grads)
         return [
             None if parts[0] is None else parts[0] if len(parts) == 1 else TENSOR.concat(parts)
             for parts in zip(*chunks, strict=True)
@@ -284,10 +292,10 @@ class GradientTape(Recorder):
         *,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> Any:
-        """Jacobians of each example: target (b, y...), source (b, x...) give (b, y..., x...).
+        """The Jacobian of each example: target (b, y...), source (b, x...) give (b, y..., x...).
 
-        An example must depend on no other one; that is not checked. Arguments are those of
-        `jacobian`; but as in TensorFlow, what is unconnected is zeros in every case.
+        No example may depend on another one, which is not checked. The arguments are those of
+        `jacobian`, but an unconnected result is always zeros, as in TensorFlow.
 
         >>> x = gg.Variable([[1.0, 2.0], [3.0, 4.0]])
         >>> with gg.GradientTape() as tape:
@@ -295,7 +303,7 @@ class GradientTape(Recorder):
         >>> tape.batch_jacobian(y, x).tolist()
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
-        unconnected(unconnected_gradients)
+        as_unconnected(unconnected_gradients)
         for what, t in (("target", target), ("source", source)):
             if not isinstance(t, Tensor):
                 raise DTypeError(f"batch_jacobian: one Tensor is needed as {what}, got {t!r:.60}.")
@@ -312,7 +320,7 @@ class GradientTape(Recorder):
         shape = target.shape + source.shape[1:]
         (rows,) = self._rows(target, target.shape[:1], [source], chunk_bytes)
         if rows is None:
-            result = zeros_beside(source, shape)
+            result = zeros_for(source, shape)
         else:
             result = TENSOR.reshape(TENSOR.moveaxis(rows, 0, 1), shape)
         self._end([result])
@@ -329,11 +337,11 @@ class GradientTape(Recorder):
         >>> tape.explain(y, x)[:27]
         'The source was not watched:'
         """
-        for t in leaves_of("explain", [target, source]):
+        for t in flatten_tensors("explain", [target, source]):
             number_any(t)
         if not (self._usable or self._explains):
             raise TapeError(
-                "explain: this tape has recorded nothing, or its record was freed by `gradient`, "
-                "which found no None to explain. Use GradientTape(persistent=True) to ask more."
+                "explain: this tape has recorded nothing, or `gradient` has freed its record, as "
+                "no gradient was None. Use GradientTape(persistent=True) to ask more."
             )
         return why(target, source, self.log, self.barriers, self.leaves, self.known)

@@ -1,40 +1,39 @@
 """Array libraries: NumPy always, CuPy when it is first asked for.
 
-A `Namespace` is one reading of the formulas: what they may call as ``xp``. Readings are
-found by array type, so a new kind of array is one line in `NAMESPACES`.
+A `Reading` is one reading of the formulas: what they may call as ``xp``. `READINGS` has them by
+the type of their arrays.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from gpugrad import errors
 from gpugrad.errors import DTypeError
 
 __all__ = [
-    "ALONE",
     "ARRAYS",
     "BFLOAT16",
     "EXAMPLES",
     "HALF",
-    "NAMESPACES",
     "NUMPY",
+    "OPS",
+    "READINGS",
     "SCALARS",
     "TENSOR",
-    "Namespace",
+    "LibraryReading",
+    "Reading",
     "as_array",
     "as_dtype",
     "between_numbers",
-    "bottom",
     "cupy",
-    "hang_operators",
+    "forget",
+    "innermost_array",
     "is_array",
     "is_inexact",
     "on_gpu",
@@ -49,67 +48,96 @@ HALF = frozenset((np.dtype(np.float16), BFLOAT16))
 """Sixteen-bit floats: formulas that are more than one ufunc compute them in float32."""
 
 
-class Namespace:
-    """What a formula may call as `xp`: the registered ops, in one reading.
+OPS: dict[str, Any] = {}
+"""Every registered op record, by name. `gpugrad.registry.record` declares them."""
 
-    ``xp.lib`` is the array library itself, for the forward of a leaf op. An op's function
-    is built on its first use by `read`, which `gpugrad.registry.record` provides, and kept as an
-    attribute from then on.
+
+class Reading:
+    """One reading of the formulas: what they call as `xp`, whose attributes are the ops.
+
+    A subclass says with `function_of` how an op runs on its arrays. That function is built when the
+    op is first called, and kept as an attribute.
+
+    Attributes:
+        nesting: 0 for the arrays of a library. Arrays that wrap others have a higher number; of
+            two kinds in one call, the higher wraps the lower.
     """
 
-    read: Callable[[Namespace, str], Any]
-    of: Callable[[Any], Callable[..., Any]]
-    """Of arrays that wrap others: an op's function on them."""
+    nesting = 0
 
-    def __init__(self, name: str, load: Callable[[], Any] | None = None, wraps: int = 0) -> None:
+    def __init__(self, name: str) -> None:
         self.__name__ = name
-        self._load = load
-        self.wraps = wraps
-        """Above 0 if its arrays are made of others; of two kinds the higher is outside."""
+        _readings.append(self)
+
+    def function_of(self, op: Any) -> Callable[..., Any]:
+        """The function that runs an op on arrays of this reading."""
+        raise NotImplementedError
 
     def __getattr__(self, name: str) -> Any:
-        if name == "lib" and self._load is not None:
-            value: Any = self._load()
-        elif name in ("special", "linalg") and self._load is not None:
-            home = "scipy" if self.__name__ == "numpy" else "cupyx.scipy"
-            value = importlib.import_module(f"{home}.{name}")
-        elif name == "add_reduce":  # the ufunc's method: 0.8 us where np.sum takes 2.0
-            value = np.add.reduce if self is NUMPY else self.lib.sum
-        else:
-            value = Namespace.read(self, name)
-        setattr(self, name, value)
-        return value
+        op = OPS.get(name)
+        if op is None:
+            raise AttributeError(f"xp.{name}: not a registered op, so a formula may not call it.")
+        function = self.function_of(op)
+        setattr(self, name, function)
+        return function
 
     def __repr__(self) -> str:
         return f"<the {self.__name__} reading of the ops>"
 
 
-def hang_operators(kind: type, xp: Namespace) -> None:
-    """Give a type that wraps arrays Python's operators: they are the ops of its reading."""
-
-    def operator(name: str, reflected: bool = False) -> Callable[..., Any]:
-        def method(self: Any, *other: Any) -> Any:
-            return getattr(xp, name)(*((*other, self) if reflected else (self, *other)))
-
-        return method
-
-    for symbol, name in {
-        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
-        "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "matmul": "matmul",
-        "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-    }.items():  # fmt: skip
-        setattr(kind, f"__{symbol}__", operator(name))
-        setattr(kind, f"__r{symbol}__", operator(name, reflected=True))
-    for symbol, name in {
-        "neg": "negative", "invert": "bitwise_invert", "lt": "less", "le": "less_equal",
-        "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
-    }.items():  # fmt: skip
-        setattr(kind, f"__{symbol}__", operator(name))
+_readings: list[Reading] = []
 
 
-NUMPY = Namespace("numpy", lambda: np)
-TENSOR = Namespace("tensor")
-NAMESPACES: dict[type, Namespace] = {np.ndarray: NUMPY}
+def forget(name: str) -> None:
+    """Drop the functions of an op that the readings keep: its record has changed, or is gone."""
+    for xp in _readings:
+        vars(xp).pop(name, None)
+
+
+class LibraryReading(Reading):
+    """The ops on arrays of NumPy or CuPy; ``xp.lib`` is the library itself, for leaf ops."""
+
+    def __init__(self, name: str, load: Callable[[], Any], scipy: str) -> None:
+        super().__init__(name)
+        self._load, self._scipy = load, scipy
+
+    def function_of(self, op: Any) -> Callable[..., Any]:
+        """The library's function, a kernel, or the op's formula."""
+        return op.bare(self)
+
+    @functools.cached_property
+    def lib(self) -> Any:
+        """The array library."""
+        return self._load()
+
+    @functools.cached_property
+    def special(self) -> Any:
+        """SciPy's special functions for its arrays."""
+        return importlib.import_module(f"{self._scipy}.special")
+
+    @functools.cached_property
+    def linalg(self) -> Any:
+        """SciPy's linear algebra for its arrays."""
+        return importlib.import_module(f"{self._scipy}.linalg")
+
+    @functools.cached_property
+    def add_reduce(self) -> Any:
+        """The sum: of NumPy the ufunc's method, which takes 0.8 us where np.sum takes 2.0."""
+        return np.add.reduce if self.lib is np else self.lib.sum
+
+
+class TensorReading(Reading):
+    """The ops on Tensors, as users call them."""
+
+    def function_of(self, op: Any) -> Callable[..., Any]:
+        """The op's eager function."""
+        return op.eager
+
+
+NUMPY = LibraryReading("numpy", lambda: np, "scipy")
+TENSOR: Reading = TensorReading("tensor")
+READINGS: dict[type, Reading] = {np.ndarray: NUMPY}
+"""The readings, by the type of their arrays. A new kind of array is one more entry."""
 ARRAYS: set[type] = {np.ndarray}
 """The types that a Tensor may hold."""
 EXAMPLES: set[type] = set()
@@ -123,42 +151,36 @@ def cupy() -> Any:
         module = importlib.import_module("cupy")
     except ImportError:
         return None
-    NAMESPACES[module.ndarray] = Namespace(
-        "cupy", lambda: importlib.import_module("array_api_compat.cupy")
+    READINGS[module.ndarray] = LibraryReading(
+        "cupy", lambda: importlib.import_module("array_api_compat.cupy"), "cupyx.scipy"
     )
     ARRAYS.add(module.ndarray)
-    errors.memory_of_device = _memory_of_device
     return module
 
 
-def _memory_of_device() -> tuple[int, int, int]:
-    """Bytes of the current GPU: held by arrays, kept by CuPy's pool, and free."""
-    pool = cupy().get_default_memory_pool()
-    return pool.used_bytes(), pool.free_bytes(), cupy().cuda.runtime.memGetInfo()[0]
-
-
-def reading(*arrays: Any) -> Namespace:
+def reading(*arrays: Any) -> Reading:
     """The reading of bare arrays taken together; a NumPy scalar is NumPy's."""
-    found = None
+    outermost = None
     for array in arrays:
-        own = NAMESPACES.get(type(array))
-        if own is not None and (found is None or own.wraps > found.wraps):
-            found = own
-    return found or NUMPY
+        own = READINGS.get(type(array))
+        if own is not None and (outermost is None or own.nesting > outermost.nesting):
+            outermost = own
+    return outermost or NUMPY
 
 
 def as_array(value: Any, kind: type) -> Any:
     """A bare array, of the library of array type `kind` if it is a NumPy scalar or a number."""
     if type(value) in ARRAYS:
         return value
-    xp = NAMESPACES.get(kind, NUMPY)
-    return (NUMPY if xp.wraps else xp).lib.asarray(value)
+    xp = READINGS.get(kind, NUMPY)
+    library: Any = NUMPY if xp.nesting else xp
+    return library.lib.asarray(value)
 
 
 def between_numbers(op: Any, args: Iterable[Any]) -> bool:
-    """Whether a formula computes with numbers alone, of which one was rounded to bfloat16.
+    """Whether a formula computes with numbers alone, and one of them was rounded to bfloat16.
 
-    What NumPy makes of them is such a number again, beside arrays of any library.
+    NumPy's result is such a number again, beside arrays of any library.
     """
     kinds = {type(a) for a in args} if op.kind == "elementwise" else set()
     return BFLOAT16.type in kinds and kinds <= {BFLOAT16.type, np.bool_, *SCALARS}
@@ -171,7 +193,7 @@ def is_array(x: Any) -> bool:
     return type(x).__module__.partition(".")[0] == "cupy" and cupy() and type(x) in ARRAYS
 
 
-def bottom(array: Any) -> Any:
+def innermost_array(array: Any) -> Any:
     """The array of the library itself, below what wraps it."""
     while hasattr(array, "inner"):
         array = array.inner
@@ -183,17 +205,7 @@ def on_gpu(x: Any) -> bool:
     x = getattr(x, "_data", x)
     while hasattr(x, "inner") and not hasattr(x, "stacked"):
         x = x.inner
-    return type(x) in NAMESPACES and not NAMESPACES[type(x)].wraps and type(x) is not np.ndarray
-
-
-class _Holder:
-    def __init__(self) -> None:
-        self.held = object()
-
-
-_holder = _Holder()
-ALONE = sys.getrefcount(_holder.held)
-"""What `sys.getrefcount` says of what one attribute holds, and nothing else."""
+    return type(x) in READINGS and not READINGS[type(x)].nesting and type(x) is not np.ndarray
 
 
 # ---- dtypes ------------------------------------------------------------------------------
@@ -204,12 +216,12 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     if dtype is BFLOAT16 or (isinstance(dtype, str) and dtype == "bfloat16"):
         return BFLOAT16
     try:
-        made = np.dtype(dtype)
+        result = np.dtype(dtype)
     except TypeError as error:
         raise DTypeError(f"{dtype!r} is not a dtype: {error}") from error
-    if made.kind not in "biufc" and made != BFLOAT16:
-        raise DTypeError(f"dtype {made} is no number's: use a bool, int, float or complex dtype.")
-    return made
+    if result.kind not in "biufc" and result != BFLOAT16:
+        raise DTypeError(f"dtype {result} is not numeric: use a bool, int, float or complex dtype.")
+    return result
 
 
 def is_inexact(dtype: np.dtype[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""How objects that stand in the place of a function are pickled."""
+"""Pickling of objects that replace a function: what a decorator returns."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["public_name"]
 
 
 def public_name(thing: Any) -> str | None:
-    """The name by which the module of a decorated function has it, as pickles of functions do.
+    """The name under which the module of a decorated function holds it: what a pickle stores.
 
-    None if it has no such name: then it is pickled by what it was made of.
+    None if the module does not hold it; then its parts must be pickled.
     """
-    home, name = sys.modules.get(thing.__module__), getattr(thing, "__qualname__", "")
+    module, name = sys.modules.get(thing.__module__), getattr(thing, "__qualname__", "")
     with contextlib.suppress(AttributeError):
-        if operator.attrgetter(name)(home) is thing:
+        if operator.attrgetter(name)(module) is thing:
             return name
     return None

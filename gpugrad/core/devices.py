@@ -1,4 +1,4 @@
-"""Devices: which there are, which is chosen, and where arrays are."""
+"""Devices: names, which ones answer, the default, and arrays on them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import re
-import threading
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -14,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from gpugrad import errors
-from gpugrad.core.backend import ARRAYS, BFLOAT16, NAMESPACES, SCALARS, bottom, cupy
+from gpugrad.core import settings
+from gpugrad.core.backend import ARRAYS, BFLOAT16, READINGS, SCALARS, cupy, innermost_array
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
 __all__ = [
     "CPU",
     "Device",
-    "copied",
+    "copy_array",
     "default_device",
     "device",
     "device_of",
@@ -39,22 +39,11 @@ __all__ = [
 ]
 
 
-class _Choices(threading.local):
-    """The devices chosen by `with` in one thread, innermost last."""
-
-    def __init__(self) -> None:
-        self.stack: list[Device] = []
-
-
-_choices = _Choices()
-_chosen: list[Device] = []  # by set_device; at most one
-
-
 class Device:
-    """A place where arrays live: ``cpu``, or ``cuda:`` and a number. Made by `device`.
+    """Where arrays live: ``cpu``, or ``cuda:`` and a number. `device` returns one.
 
-    A value that can be compared (also with its name), hashed, and used in a ``with``
-    statement to create arrays there.
+    It compares equal to its name, can be hashed, and is a context manager in which new arrays
+    are created on it.
     """
 
     __slots__ = ("_name", "index", "kind")
@@ -85,11 +74,11 @@ class Device:
         return (self.kind, self.index) == (other.kind, other.index)
 
     def __enter__(self) -> Device:
-        _choices.stack.append(require(self))
+        settings.enter_device(require(self))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _choices.stack.pop()
+        settings.exit_device()
 
 
 CPU = Device("cpu", 0)
@@ -112,13 +101,13 @@ def _parse(name: str) -> Device:
 
 @functools.cache
 def gpu_count() -> int:
-    """How many GPUs answer. CuPy imports without one, so importing it proves nothing."""
-    return 0 if cupy() is None else _answered()[0]
+    """The number of GPUs that answer. CuPy imports without one, so its import proves nothing."""
+    return 0 if cupy() is None else _ask_cuda()[0]
 
 
 @functools.cache
-def _answered() -> tuple[int, str]:
-    """How many GPUs answer CuPy, and what CUDA says of more than that there is none."""
+def _ask_cuda() -> tuple[int, str]:
+    """The number of GPUs that answer CuPy, and CUDA's error, if it is not that there is no GPU."""
     try:
         return int(cupy().cuda.runtime.getDeviceCount()), ""
     except RuntimeError as error:
@@ -126,7 +115,7 @@ def _answered() -> tuple[int, str]:
 
 
 def require(d: Device) -> Device:
-    """`d` itself, if it is there; DeviceError with the way out if it is not."""
+    """`d` itself if it answers, else DeviceError."""
     if d.kind == "cpu" or d.index < gpu_count():
         return d
     if cupy() is None:
@@ -134,22 +123,22 @@ def require(d: Device) -> Device:
             "CuPy is not installed: pip install 'gpugrad[cuda12]' (or cuda13, as your driver has)."
         )
     elif gpu_count() == 0:
-        way_out = _unanswered()
+        way_out = _no_answer()
     else:
         way_out = f"GPUs that answer: {[str(_cuda(i)) for i in range(gpu_count())]}."
     raise DeviceError(f"There is no device {d}. {way_out} Or choose gg.device('cpu').")
 
 
-def _unanswered() -> str:
-    said = _answered()[1]
+def _no_answer() -> str:
+    error = _ask_cuda()[1]
     return (
-        f"CuPy is installed, but no GPU answers{f' ({said})' if said else ''}: "
+        f"CuPy is installed, but no GPU answers{f' ({error})' if error else ''}: "
         "check the driver with nvidia-smi."
     )
 
 
 def device(name: str | Device | None = None) -> Device:
-    """Return the device of that name; a value, and a context manager that makes it the default.
+    """Return the device of that name, which is also a context manager: the default inside it.
 
     Args:
         name: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, or TensorFlow's ``"/cpu:0"`` and
@@ -157,7 +146,7 @@ def device(name: str | Device | None = None) -> Device:
 
     Raises:
         ArgumentError: the name is not a device's name.
-        DeviceError: used as a context (or to create an array) where it is not there.
+        DeviceError: on use in a ``with`` statement, or to create an array, if it does not answer.
 
     >>> with gg.device("cpu"):
     ...     print(gg.zeros(2).device)
@@ -169,15 +158,15 @@ def device(name: str | Device | None = None) -> Device:
 
 
 def set_device(name: str | Device) -> None:
-    """Make `name` the default device of all threads; a ``with`` statement goes first.
+    """Make `name` the default device of all threads; a ``with`` statement takes precedence.
 
     >>> gg.set_device("cpu")
     """
-    _chosen[:] = [require(device(name))]
+    settings.set_default_device(require(device(name)))
 
 
 def devices() -> list[Device]:
-    """Every device that answers, the CPU first.
+    """All devices that answer, the CPU first.
 
     >>> str(gg.devices()[0])
     'cpu'
@@ -187,18 +176,18 @@ def devices() -> list[Device]:
 
 def default_device() -> Device:
     """Where new arrays go: ``with``, else `set_device`, else ``GPUGRAD_DEVICE``, else a GPU."""
-    if _choices.stack:
-        return _choices.stack[-1]
-    if not _chosen:
-        name = os.environ.get("GPUGRAD_DEVICE")
-        if not name and cupy() is not None and _answered()[1]:
-            warnings.warn(
-                f"gpugrad: {_unanswered()} Until then arrays are made on the CPU, which "
-                "gg.set_device('cpu') or GPUGRAD_DEVICE=cpu chooses without a warning.",
-                RuntimeWarning, stacklevel=2,
-            )  # fmt: skip
-        set_device(name if name else "cuda:0" if gpu_count() else CPU)
-    return _chosen[0]
+    chosen: Device | None = settings.explicit_device()
+    if chosen is not None:
+        return chosen
+    name = os.environ.get("GPUGRAD_DEVICE")
+    if not name and cupy() is not None and _ask_cuda()[1]:
+        message = (
+            f"gpugrad: {_no_answer()} Until then new arrays go to the CPU; gg.set_device('cpu') "
+            "or GPUGRAD_DEVICE=cpu chooses it without this warning."
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    set_device(name if name else "cuda:0" if gpu_count() else CPU)
+    return default_device()
 
 
 # ---- arrays on devices -------------------------------------------------------------------
@@ -206,7 +195,7 @@ def default_device() -> Device:
 
 def device_of(array: Any) -> Device:
     """The device that holds a bare array (or the NumPy scalar that 0-d arithmetic gives)."""
-    array = bottom(array)
+    array = innermost_array(array)
     return CPU if isinstance(array, (np.ndarray, np.generic)) else _cuda(int(array.device.id))
 
 
@@ -227,20 +216,20 @@ def host(array: Any) -> np.ndarray[Any, Any]:
 
 
 def formulas_on(array: Any) -> contextlib.AbstractContextManager[Any]:
-    """Run formulas near `array`: on its GPU, or without NumPy's warnings of inf and nan."""
-    array = bottom(array)
+    """A context for formulas on `array`: on its GPU, or without NumPy's inf and nan warnings."""
+    array = innermost_array(array)
     on_cpu = isinstance(array, (np.ndarray, np.generic))
     return np.errstate(all="ignore") if on_cpu else array.device
 
 
-def copied(array: Any) -> Any:
-    """A copy of a bare array, beside it."""
+def copy_array(array: Any) -> Any:
+    """A copy of a bare array, on the same device."""
     with formulas_on(array):  # CuPy would copy to the current GPU
         return array.copy()
 
 
 def move(array: Any, d: Device) -> Any:
-    """The bare array on device `d`: itself if it is there, else a copy."""
+    """The bare array on device `d`: itself if it is there already, else a copy."""
     here = device_of(array)
     if here == d:
         return array
@@ -251,41 +240,40 @@ def move(array: Any, d: Device) -> Any:
 
 
 def full_beside(like: Any, shape: tuple[int, ...], dtype: Any, value: float = 0) -> Any:
-    """A bare array with one value everywhere, beside another array and of its kind."""
+    """A bare array filled with one value, of the type of another array and on its device."""
     stacked = getattr(like, "stacked", None)
-    if stacked is not None:  # Batched: a value for each example
+    if stacked is not None:  # Batched: one array for each example
         return type(like)(
             full_beside(stacked, (stacked.shape[0], *shape), dtype, value), like.level
         )
-    like = bottom(like)
+    like = innermost_array(like)
     if isinstance(like, (np.ndarray, np.generic)):
         return np.full(shape, value, dtype)
     with formulas_on(like):
-        made = type(like)(shape, dtype)
-        made.fill(value)  # CuPy's full takes four times as long
-        return made
+        array = type(like)(shape, dtype)
+        array.fill(value)  # CuPy's full takes four times as long
+        return array
 
 
 # ---- arrays that meet --------------------------------------------------------------------
 
 
 def meet(name: str, *values: Any) -> tuple[Any, ...]:
-    """Values that one op takes together, and the array type in which it reads them.
+    """The arguments of one op as values of one library, followed by the library's array type.
 
-    Arrays of two libraries are refused, never moved. A Python number stays as it is (the
-    library's own promotion then treats it as weak), except beside bfloat16, which NumPy
-    would promote to float32.
+    Arrays of two libraries raise; they are never moved. A Python number stays a number, which the
+    library promotes as a weak one, except beside bfloat16, which NumPy would promote to float32.
     """
     arrays = [v for v in values if type(v) in ARRAYS]
     kinds = {type(a) for a in arrays}
     if len(kinds) > 1:
         one_library(name, arrays)
-        kinds = {max(kinds, key=lambda k: NAMESPACES[k].wraps)}
+        kinds = {max(kinds, key=lambda k: READINGS[k].nesting)}
     if len(kinds) == 1:
         if any(a.dtype == BFLOAT16 for a in arrays):
             values = tuple(BFLOAT16.type(v) if type(v) in (float, int) else v for v in values)
         return (*values, kinds.pop())
-    # numbers only: they are promoted among themselves, as Python does
+    # numbers alone promote each other as in Python
     numbers = [v for v in values if v is not None]
     common = type(sum(numbers)) if not all(type(v) is bool for v in numbers) else bool
     dtype = {float: np.float32, complex: np.complex64}.get(common)
@@ -298,30 +286,30 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
 
 
 def one_library(name: str, arrays: Sequence[Any]) -> None:
-    """Refuse bare arrays of two libraries, also below what wraps them."""
-    if len({type(bottom(a)) for a in arrays}) > 1:
+    """Raise if bare arrays, or the arrays that they wrap, are of two libraries."""
+    if len({type(innermost_array(a)) for a in arrays}) > 1:
         where = " and ".join(str(device_of(a)) for a in arrays)
         raise DeviceError(
-            f"{name}: its arrays are on {where}. Move a Tensor with x.to_device(device), an array "
-            "of NumPy with gg.asarray(x, device=device); gpugrad never moves data between devices "
-            "by itself."
+            f"{name}: its arrays are on {where}. Move a Tensor with x.to_device(device), a NumPy "
+            "array with gg.asarray(x, device=device); gpugrad never moves data between devices "
+            "implicitly."
         )
 
 
 def meet_arrays(name: str, *values: Any, fixed: Sequence[int] = ()) -> tuple[Any, ...]:
-    """`meet` for an op that takes arrays only: a number becomes one, beside the others.
+    """`meet` for an op that takes arrays only: numbers become arrays of the others' library.
 
-    An int or a bool at one of the positions `fixed` stays of its kind: it is an index or a mask.
+    An int or a bool at one of the positions `fixed` is an index or a mask, and keeps its kind.
     """
     *met, kind = meet(name, *values)
-    like = bottom(next(v for v in met if type(v) in ARRAYS))
-    lib = NAMESPACES[type(like)].lib
+    like = innermost_array(next(v for v in met if type(v) in ARRAYS))
+    lib = READINGS[type(like)].lib
 
-    def made(given: Any, v: Any, own: bool) -> Any:
-        if own and type(given) in (int, bool):
-            return lib.asarray(given)
+    def as_array(value: Any, v: Any, keeps_kind: bool) -> Any:
+        if keeps_kind and type(value) in (int, bool):
+            return lib.asarray(value)
         return lib.asarray(v, dtype=lib.result_type(like, v)) if type(v) in SCALARS else v
 
     with formulas_on(like):
-        arrays = [made(*vs, i in fixed) for i, vs in enumerate(zip(values, met, strict=True))]
+        arrays = [as_array(*vs, i in fixed) for i, vs in enumerate(zip(values, met, strict=True))]
     return (*arrays, kind)

@@ -1,7 +1,7 @@
-"""Arrays shared with other libraries without a copy: DLPack, and CUDA's array interface.
+"""Memory shared with other libraries: DLPack, and the CUDA array interface.
 
-A Tensor is immutable, so what it hands out is not to be written to. On the CPU that is said in
-the way that the protocol has for it; a library whose protocol is too old to hear it gets a copy.
+A Tensor is immutable, so the memory that it hands out must not be written to. On the CPU the
+protocol's read-only flag says so; a library whose DLPack is too old for the flag gets a copy.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ def dlpack(
     dl_device: tuple[Any, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """Return the capsule that ``from_dlpack`` of any library reads; what this is called by.
+    """Return the capsule that ``from_dlpack`` of any library reads; that function calls this.
 
     Args:
-        stream: of the GPU, on which the caller will read; None on the CPU.
+        stream: the GPU stream on which the caller will read; None on the CPU.
         max_version: the newest version of DLPack that the caller knows.
-        dl_device: where to, as (kind, number); None is where the tensor is.
+        dl_device: the target, as (kind, number); None is where the tensor is.
         copy: True for a copy, False to raise where one is needed.
 
     Raises:
         DTypeError: a tape watches the tensor, whose gradient would be cut.
-        BufferError: what was asked for cannot be done.
+        BufferError: the request cannot be met.
     """
     data = self._handed_out("another library's array")
     if self.device.kind != "cpu":
@@ -61,13 +61,13 @@ def dlpack(
 
 
 def dlpack_device(self: Tensor) -> tuple[int, int]:
-    """Return the tensor's place as DLPack's (kind, number): (1, 0) is the CPU, (2, i) a GPU."""
+    """Return the tensor's device as DLPack's (kind, number): (1, 0) is the CPU, (2, i) a GPU."""
     d = self.device
     return (_CPU, 0) if d.kind == "cpu" else (_CUDA, d.index)
 
 
 def cuda_array_interface(self: Tensor) -> dict[str, Any]:
-    """Where a GPU tensor's memory is, for Numba and others; on the CPU there is no such attribute.
+    """Describe a GPU tensor's memory to Numba and others; a CPU tensor has no such attribute.
 
     Raises:
         AttributeError: the tensor is on the CPU.
@@ -76,7 +76,7 @@ def cuda_array_interface(self: Tensor) -> dict[str, Any]:
     if self.device.kind == "cpu":
         raise AttributeError("__cuda_array_interface__: the tensor is on the CPU.")
     array = self._handed_out("another library's array")
-    if type(self) is Tensor:  # who reads it keeps the Tensor, which may come to have another array
+    if type(self) is Tensor:  # its reader holds the Tensor, whose array may be replaced
         weakref.finalize(self, id, array).atexit = False
     return dict(array.__cuda_array_interface__)
 
@@ -93,14 +93,14 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
     Raises:
         DTypeError: not such an array, or one of a dtype that gpugrad does not have.
-        DeviceError: it is in a place that gpugrad does not reach.
+        DeviceError: the array is on a device that gpugrad does not reach.
         ArgumentError: `copy=False` where a copy is needed.
 
     >>> print(gg.from_dlpack(np.asarray([1.0, 2.0])))
     [1. 2.]
     """
     if isinstance(x, Tensor):
-        return _moved(x, x.device, device, copy)
+        return _on_device(x, x.device, device, copy)
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         raise DTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; use gg.asarray.")
     kind, index = x.__dlpack_device__()
@@ -114,28 +114,29 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     else:
         raise DeviceError(f"from_dlpack: the array is on a device of kind {kind}: not CPU or CUDA.")
     try:
-        made = read(x).view()  # nobody writes to the memory of a view
+        array = read(x).view()  # nobody writes to the memory of a view
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise DTypeError(f"from_dlpack: {error}") from error
-    if made.dtype.kind not in "biufc" and made.dtype != backend.BFLOAT16:
-        raise DTypeError(f"from_dlpack: an array of dtype {made.dtype} holds no numbers.")
-    return _moved(wrap(made), d, device, copy)
+    if array.dtype.kind not in "biufc" and array.dtype != backend.BFLOAT16:
+        raise DTypeError(f"from_dlpack: an array of dtype {array.dtype} is not numeric.")
+    return _on_device(wrap(array), d, device, copy)
 
 
 def from_cuda_memory(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Make a Tensor of an array that has only ``__cuda_array_interface__``, as Numba's.
+    """Make a Tensor of an array that has ``__cuda_array_interface__`` alone, as Numba's do.
 
-    Arguments and errors are those of `from_dlpack`.
+    It takes the arguments of `from_dlpack` and raises the same errors.
     """
     devices.require(devices.device("cuda:0"))
     try:
-        made = backend.cupy().asarray(x).view()
+        array = backend.cupy().asarray(x).view()
     except (RuntimeError, TypeError, ValueError) as error:
-        raise DTypeError(f"A {type(x).__name__} is no array of CUDA memory: {error}") from error
-    return _moved(wrap(made), devices.device_of(made), device, copy)
+        raise DTypeError(f"A {type(x).__name__} is not an array of CUDA memory: {error}") from error
+    return _on_device(wrap(array), devices.device_of(array), device, copy)
 
 
-def _moved(x: Tensor, here: Device, device: Any, copy: bool | None) -> Tensor:
+def _on_device(x: Tensor, here: Device, device: Any, copy: bool | None) -> Tensor:
+    """`x` on the device asked for, shared or copied as `copy` says."""
     there = here if device is None else devices.device(device)
     if there != here:
         if copy is False:
@@ -143,4 +144,4 @@ def _moved(x: Tensor, here: Device, device: Any, copy: bool | None) -> Tensor:
         return x.to_device(there)
     if not copy:
         return x
-    return wrap(devices.copied(x._data)) if not x._id else TENSOR.positive(x)
+    return wrap(devices.copy_array(x._data)) if not x._id else TENSOR.positive(x)

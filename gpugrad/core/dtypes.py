@@ -1,4 +1,4 @@
-"""What can be asked about dtypes: their limits, their kinds, and what they promote to."""
+"""Dtype queries: limits, kinds, and promotion."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from gpugrad.core.backend import BFLOAT16, SCALARS, as_dtype
 from gpugrad.errors import ArgumentError, DTypeError, saying_where
 
-__all__ = ["can_cast", "finfo", "iinfo", "isdtype", "promote_types", "result_type"]
+__all__ = ["KINDS", "can_cast", "finfo", "iinfo", "isdtype", "promote_types", "result_type"]
 
-_KINDS = {
+KINDS = {
     "bool": "b",
     "signed integer": "i",
     "unsigned integer": "u",
@@ -22,6 +22,7 @@ _KINDS = {
     "complex floating": "c",
     "numeric": "iufc",
 }
+"""The array API's kinds of dtypes, and NumPy's characters for them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class _IntegerLimits:
 
 
 def _dtype_of(value: Any) -> np.dtype[Any]:
-    """The dtype of an array, or what names a dtype."""
+    """The dtype of an array, or the one that a name or type stands for."""
     is_name = isinstance(value, (np.dtype, type, str))  # NumPy's scalar types have a .dtype too
     return as_dtype(value if is_name else getattr(value, "dtype", value))
 
@@ -57,25 +58,27 @@ def finfo(type: Any, /) -> _FloatLimits:
     """Return the limits of a floating-point dtype.
 
     Args:
-        type: dtype, its name, or an array of it; for a complex one the limits of its parts.
+        type: dtype, its name, or an array of it; for a complex dtype the limits of its parts.
 
     Returns:
         Object with the attributes `dtype` and `bits`, and `eps`, `max`, `min`,
         `smallest_normal` and `tiny` (the same) as Python floats.
 
     Raises:
-        DTypeError: no floating-point dtype.
+        DTypeError: the dtype is not floating point.
 
     >>> gg.finfo(gg.float32).bits
     32
     """
     dtype = _dtype_of(type)
     if dtype.kind not in "fc" and dtype != BFLOAT16:
-        raise DTypeError(f"finfo: {dtype} is no floating-point dtype; see gg.iinfo for integers.")
-    find: Any = ml_dtypes.finfo if dtype == BFLOAT16 else np.finfo
-    found = find(dtype)
-    numbers = (found.eps, found.max, found.min, found.smallest_normal, found.smallest_normal)
-    return _FloatLimits(np.dtype(found.dtype), int(found.bits), *map(float, numbers))
+        raise DTypeError(
+            f"finfo: {dtype} is not a floating-point dtype; see gg.iinfo for integers."
+        )
+    look_up: Any = ml_dtypes.finfo if dtype == BFLOAT16 else np.finfo
+    info = look_up(dtype)
+    numbers = (info.eps, info.max, info.min, info.smallest_normal, info.smallest_normal)
+    return _FloatLimits(np.dtype(info.dtype), int(info.bits), *map(float, numbers))
 
 
 def iinfo(type: Any, /) -> _IntegerLimits:
@@ -88,16 +91,16 @@ def iinfo(type: Any, /) -> _IntegerLimits:
         Object with the attributes `dtype`, and `bits`, `max` and `min` as Python ints.
 
     Raises:
-        DTypeError: no integer dtype.
+        DTypeError: the dtype is not an integer dtype.
 
     >>> gg.iinfo("int8").max
     127
     """
     dtype = _dtype_of(type)
     if dtype.kind not in "iu":
-        raise DTypeError(f"iinfo: {dtype} is no integer dtype; see gg.finfo for floats.")
-    found = np.iinfo(dtype)
-    return _IntegerLimits(dtype, found.bits, int(found.max), int(found.min))
+        raise DTypeError(f"iinfo: {dtype} is not an integer dtype; see gg.finfo for floats.")
+    info = np.iinfo(dtype)
+    return _IntegerLimits(dtype, info.bits, int(info.max), int(info.min))
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
@@ -107,7 +110,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         dtype: a dtype, or its name.
         kind: another dtype; ``"bool"``, ``"signed integer"``, ``"unsigned integer"``,
             ``"integral"``, ``"real floating"``, ``"complex floating"`` or ``"numeric"``; or a
-            tuple of them, of which one must hold. Sixteen-bit floats are real floating.
+            tuple of these, of which one must match. Sixteen-bit floats are real floating.
 
     Raises:
         ArgumentError: there is no such kind.
@@ -117,23 +120,23 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
-    given = as_dtype(dtype)
+    dtype = as_dtype(dtype)
     if isinstance(kind, str):
-        if kind not in _KINDS:
-            raise ArgumentError(f"isdtype: {kind!r} is no kind; one of {sorted(_KINDS)}.")
-        return ("f" if given == BFLOAT16 else given.kind) in _KINDS[kind]
-    return given == as_dtype(kind)
+        if kind not in KINDS:
+            raise ArgumentError(f"isdtype: {kind!r} is not a kind; use one of {sorted(KINDS)}.")
+        return ("f" if dtype == BFLOAT16 else dtype.kind) in KINDS[kind]
+    return bool(dtype == as_dtype(kind))
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """Return the dtype of what an op makes of these together.
+    """Return the dtype of the result of an op on these arguments.
 
     Args:
         *arrays_and_dtypes: arrays, dtypes or their names, and Python numbers, which are weak:
-            they take the dtype of what they meet, if it is of their kind.
+            they take the dtype of the other arguments, if it is of their kind.
 
     Raises:
-        ArgumentError: nothing was given.
+        ArgumentError: there are no arguments.
         DTypeError: one of them has no dtype.
 
     >>> gg.result_type(gg.int8, gg.float32, 1.0).name
@@ -143,14 +146,14 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
         raise ArgumentError("result_type: at least one array or dtype is needed.")
     numbers = [v for v in arrays_and_dtypes if type(v) in SCALARS]
     dtypes = [_dtype_of(v) for v in arrays_and_dtypes if type(v) not in SCALARS]
-    if not dtypes:  # as gg.asarray makes them
-        made = np.result_type(*numbers)
-        return {"f": np.dtype(np.float32), "c": np.dtype(np.complex64)}.get(made.kind, made)
-    joined = np.result_type(*dtypes)
-    if joined == BFLOAT16:  # which NumPy's rule for numbers does not know
+    if not dtypes:  # as gg.asarray converts numbers
+        dtype = np.result_type(*numbers)
+        return {"f": np.dtype(np.float32), "c": np.dtype(np.complex64)}.get(dtype.kind, dtype)
+    promoted = np.result_type(*dtypes)
+    if promoted == BFLOAT16:  # NumPy's rule for weak numbers does not know it
         is_complex = any(type(n) is complex for n in numbers)
         return np.dtype(np.complex64) if is_complex else BFLOAT16
-    return np.result_type(joined, *numbers)
+    return np.result_type(promoted, *numbers)
 
 
 def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:

@@ -1,4 +1,4 @@
-"""Rows of an array that is zero elsewhere."""
+"""IndexedSlices: rows of an array that is zero elsewhere."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class IndexedSlices:
 
     Args:
         values: Tensor of shape (n, ...).
-        indices: integer Tensor of shape (n,); the row of each value, repeats add up.
-        dense_shape: shape of the whole; None where a Variable has it, as for its `scatter_add`
-            and for an optimizer.
+        indices: integer Tensor of shape (n,), the row of each value; repeated rows add up.
+        dense_shape: shape of the dense tensor. None where a Variable knows it, as for its
+            `scatter_add` and for an optimizer.
     """
 
     __slots__ = ("dense_shape", "indices", "values")
@@ -31,7 +31,7 @@ class IndexedSlices:
 
     @property
     def shape(self) -> Any:
-        """Shape of the whole; None if it was not given."""
+        """Shape of the dense tensor; None if it was not given."""
         return self.dense_shape
 
     @property
@@ -45,13 +45,13 @@ class IndexedSlices:
         return self.values.device
 
     def __mul__(self, factor: Any) -> IndexedSlices:
-        """The rows times a number."""
+        """Multiply the rows by a number."""
         return IndexedSlices(self.values * factor, self.indices, self.dense_shape)
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: Any) -> IndexedSlices:
-        """The rows over a number."""
+        """Divide the rows by a number."""
         return IndexedSlices(self.values / divisor, self.indices, self.dense_shape)
 
     def __neg__(self) -> IndexedSlices:
@@ -61,13 +61,13 @@ class IndexedSlices:
         return self.to_dense().__array__(dtype, copy)
 
     def to_dense(self, xp: Any = TENSOR) -> Any:
-        """The whole tensor; repeated rows are summed. Differentiable in `values`.
+        """The dense tensor, with repeated rows summed; differentiable with respect to `values`.
 
         Raises:
-            ShapeError: its shape was not given.
+            ShapeError: `dense_shape` is None.
         """
         if self.dense_shape is None:
-            raise ShapeError("IndexedSlices: how large is the whole? Give its dense_shape.")
+            raise ShapeError("IndexedSlices: to_dense needs the shape: give dense_shape=.")
         return xp.scatter_rows(self.values, self.indices, shape=self.dense_shape)
 
     def __repr__(self) -> str:

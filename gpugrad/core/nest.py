@@ -1,4 +1,4 @@
-"""Nested structures: lists, tuples, namedtuples, dicts and dataclasses with leaves in them."""
+"""Nested structures: leaves in lists, tuples, namedtuples, dicts and dataclasses."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["children", "flatten", "flatten_like", "map_structure", "pack"]
 
 def children(structure: Any) -> list[tuple[Any, Any]] | None:
     """The (key, child) pairs of a container; None for a leaf."""
-    listed = _listed(structure.__class__)  # which a proxy has of what it stands for
-    return None if listed is None else listed(structure)
+    list_children = _child_lister(structure.__class__)  # a proxy has the __class__ of its target
+    return None if list_children is None else list_children(structure)
 
 
-@functools.lru_cache(1024)  # to ask is most of the time that walking takes
-def _listed(kind: type) -> Callable[[Any], list[tuple[Any, Any]]] | None:
-    """What lists the children of containers of a type; None if its values are leaves."""
+@functools.lru_cache(1024)  # these checks take most of the time of a walk
+def _child_lister(kind: type) -> Callable[[Any], list[tuple[Any, Any]]] | None:
+    """The function that lists the children of containers of a type; None for a type of leaves."""
     if issubclass(kind, (list, tuple, ValuesView)):
         return lambda structure: list(enumerate(structure))
     if issubclass(kind, Mapping):
@@ -38,12 +38,12 @@ def flatten(structure: Any) -> list[Any]:
     >>> flatten({"b": 1, "a": (2, [3])})
     [1, 2, 3]
     """
-    found = children(structure)
-    return [structure] if found is None else [leaf for _, at in found for leaf in flatten(at)]
+    pairs = children(structure)
+    return [structure] if pairs is None else [leaf for _, x in pairs for leaf in flatten(x)]
 
 
 def pack(structure: Any, leaves: list[Any]) -> Any:
-    """A structure like `structure`, with `leaves` in the places of its own.
+    """A structure like `structure`, with other leaves.
 
     >>> pack({"b": 0, "a": (0, [0])}, [1, 2, 3])
     {'b': 1, 'a': (2, [3])}
@@ -52,23 +52,23 @@ def pack(structure: Any, leaves: list[Any]) -> Any:
 
 
 def _rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
-    found = children(structure)
-    if found is None:
+    pairs = children(structure)
+    if pairs is None:
         return next(leaves)
-    made = [(key, _rebuild(child, leaves)) for key, child in found]
-    values = [value for _, value in made]
+    items = [(key, _rebuild(child, leaves)) for key, child in pairs]
+    values = [value for _, value in items]
     if isinstance(structure, (list, ValuesView)):
         return values
     if isinstance(structure, tuple):
         return type(structure)(*values) if hasattr(structure, "_fields") else tuple(values)
     if isinstance(structure, dict):
         new = copy.copy(structure)
-        new.update(made)
+        new.update(items)
         return new
     if isinstance(structure, Mapping):
-        return type(structure)(dict(made))  # type: ignore[call-arg]  # as mappings are made
+        return type(structure)(dict(items))  # type: ignore[call-arg]  # by convention
     new = copy.copy(structure)
-    for key, value in made:
+    for key, value in items:
         object.__setattr__(new, key, value)
     return new
 
@@ -78,8 +78,8 @@ def flatten_like(reference: Any, structure: Any, what: str) -> list[Any]:
 
     Dicts are matched by key, lists and tuples by position.
     """
-    found = children(reference)
-    if found is None:
+    pairs = children(reference)
+    if pairs is None:
         return [structure]
     if isinstance(reference, (list, tuple, ValuesView)):
         if not isinstance(structure, (list, tuple)) or len(structure) != len(reference):
@@ -90,12 +90,11 @@ def flatten_like(reference: Any, structure: Any, what: str) -> list[Any]:
         inner: dict[Any, Any] = dict(enumerate(structure))
     else:
         inner = dict(children(structure) or [])
-        if set(inner) != {key for key, _ in found}:
-            raise StructureError(
-                f"{what}: expected the keys {[key for key, _ in found]}, got {list(inner)}."
-            )
+        keys = [key for key, _ in pairs]
+        if set(inner) != set(keys):
+            raise StructureError(f"{what}: expected the keys {keys}, got {list(inner)}.")
     return [
-        leaf for key, child in found for leaf in flatten_like(child, inner[key], f"{what}[{key!r}]")
+        leaf for key, child in pairs for leaf in flatten_like(child, inner[key], f"{what}[{key!r}]")
     ]
 
 

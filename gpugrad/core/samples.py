@@ -1,8 +1,8 @@
-"""Sample inputs, from which every test of an op is made.
+"""Sample inputs: every generated test of an op runs on them.
 
-A sampler is a function of a NumPy random generator that yields (arguments, keywords): float64
-arrays in the op's domain, in shapes that have broken autodiff libraries before (0-d, empty,
-broadcast, one long axis).
+A sampler takes a NumPy random generator and yields (arguments, keywords): float64 arrays in the
+op's domain, in shapes that have broken autodiff libraries before (0-d, empty, broadcast, one long
+axis).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _draw(rng: np.random.Generator, domain: Any, shape: Any) -> np.ndarray[Any, 
 
 
 def grid(n: int, domain: Domain = (-2.0, 2.0)) -> Sampler:
-    """For an elementwise op of `n` arrays: equal shapes, broadcast ones, 0-d and empty.
+    """Samples of an elementwise op of `n` arrays: equal shapes, broadcast ones, 0-d and empty.
 
     `domain` is an interval, or one for each array. Values of several arrays never tie.
     """
@@ -40,17 +40,18 @@ def grid(n: int, domain: Domain = (-2.0, 2.0)) -> Sampler:
 
 
 def shaped(*cases: Any, domain: Domain = (-2.0, 2.0)) -> Sampler:
-    """Arrays of given shapes: each case is shapes and keywords, ``([(2, 3)], {"axis": 0})``."""
+    """Arrays of given shapes: a case is ``[(2, 3)]``, with keywords ``([(2, 3)], {"axis": 0})``."""
 
     def sampler(rng: np.random.Generator) -> Iterator[Sample]:
-        for shapes, keywords in cases:
+        for case in cases:
+            shapes, keywords = case if isinstance(case, tuple) else (case, {})
             yield [_draw(rng, domain, s) for s in shapes], dict(keywords)
 
     return sampler
 
 
 def along_axis(*keywords: dict[str, Any], domain: Domain = (-2.0, 2.0)) -> Sampler:
-    """For an op along an axis or axes of one array; `keywords` beyond axis 0, -1 and none."""
+    """Samples of an op along axes of one array: the default, 0, -1, and those in `keywords`."""
 
     def sampler(rng: np.random.Generator) -> Iterator[Sample]:
         yield [_draw(rng, domain, (4,))], {}
@@ -63,7 +64,7 @@ def along_axis(*keywords: dict[str, Any], domain: Domain = (-2.0, 2.0)) -> Sampl
 
 
 def integers(n: int, low: int, high: int) -> Sampler:
-    """For an op on integers: `n` arrays of int64."""
+    """Samples of an op on integers: `n` arrays of int64."""
 
     def sampler(rng: np.random.Generator) -> Iterator[Sample]:
         for shape in ((3,), (2, 3), (), (0,)):
@@ -73,15 +74,16 @@ def integers(n: int, low: int, high: int) -> Sampler:
 
 
 def uniform(rng: np.random.Generator, *shape: int, low: float = -2.0, high: float = 2.0) -> Any:
-    """One float64 array, for samplers written by hand."""
+    """One float64 array, for a handwritten sampler."""
     return _draw(rng, (low, high), shape)
 
 
-def calls(*makers: Callable[[np.random.Generator], Sample]) -> Sampler:
-    """Samples written by hand: functions of the generator, each giving one."""
+def calls(*makers: Callable[[np.random.Generator], Sample | list[Any]]) -> Sampler:
+    """Handwritten samples: functions of the generator that return one, or its arguments alone."""
 
     def sampler(rng: np.random.Generator) -> Iterator[Sample]:
         for make in makers:
-            yield make(rng)
+            sample = make(rng)
+            yield sample if isinstance(sample, tuple) else (sample, {})
 
     return sampler

@@ -1,10 +1,10 @@
-"""Threads for work on bare NumPy arrays, which lets go of the interpreter's lock.
+"""Threads for work on bare NumPy arrays, which releases the interpreter's lock.
 
-They are for milliseconds of work. A thread that is woken while the other cores are busy starts on
-the core of the thread that woke it, and after a matrix product they are: OpenBLAS's threads spin
-for 27 ms. Adam on 535,000 floats took 2.0 ms on one thread and, as half of it waited, 2.2 on two;
-on 5 million 17 and 12. And what needs the lock often waits for it: a piece should be few calls
-on many elements.
+They pay off for jobs of milliseconds. A thread that wakes while the other cores are busy starts on
+the core of the thread that woke it; and after a matrix product they are busy, since OpenBLAS's
+threads spin for 27 ms. Adam on 535,000 floats took 2.0 ms on one thread and 2.2 ms on two, because
+half of the work waited; on 5 million floats it took 17 and 12 ms. Jobs that need the lock wait for
+it, so a job should be few calls on many elements.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["spread", "workers"]
+__all__ = ["run_parallel", "workers"]
 
 
 @functools.cache
 def workers() -> int:
-    """How many threads work at once: one for each core that this process may use."""
+    """The number of threads that work at once: one for each core that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @functools.cache
 def _pool() -> concurrent.futures.ThreadPoolExecutor:
-    # the settings of np.errstate are each thread's own
+    # np.errstate is set for each thread
     return concurrent.futures.ThreadPoolExecutor(
         max(workers() - 1, 1), "gpugrad", functools.partial(np.seterr, all="ignore")
     )
 
 
-if hasattr(os, "register_at_fork"):  # threads do not come along
+if hasattr(os, "register_at_fork"):  # a forked process has no threads
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def spread(call: Callable[..., Any], jobs: Sequence[Sequence[Any]]) -> list[Any]:
-    """``[call(*job) for job in jobs]``, on this thread and those of the pool, without warnings."""
+def run_parallel(call: Callable[..., Any], jobs: Sequence[Sequence[Any]]) -> list[Any]:
+    """``[call(*job) for job in jobs]`` on this thread and the pool's, without NumPy's warnings."""
     results: list[Any] = [None] * len(jobs)
-    left = deque(enumerate(jobs))
+    remaining = deque(enumerate(jobs))
 
     def work() -> None:
         while True:
             try:
-                k, job = left.popleft()
+                k, job = remaining.popleft()
             except IndexError:
                 return
             results[k] = call(*job)
@@ -58,6 +58,6 @@ def spread(call: Callable[..., Any], jobs: Sequence[Sequence[Any]]) -> list[Any]
             work()
     finally:
         for helper in helpers:
-            if not helper.cancel():  # nothing is left for one that has not started
+            if not helper.cancel():  # one that has not started has no job left
                 helper.result()
     return results

@@ -1,4 +1,4 @@
-"""Variable: a Tensor that can be given new values."""
+"""Variable: a Tensor whose value can be replaced."""
 
 from __future__ import annotations
 
@@ -8,20 +8,11 @@ from typing import Any
 
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import as_array, is_inexact
+from gpugrad.core.convert import constant
+from gpugrad.core.format import format_values
+from gpugrad.core.from_python import no_part_lost, no_value_lost, numbers_only
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import (
-    Tensor,
-    constant,
-    digits,
-    new,
-    next_id,
-    no_part_lost,
-    no_value_lost,
-    numbers_only,
-    recorders,
-    tensor,
-    threads,
-)
+from gpugrad.core.tensor import Tensor, new, next_id, recorders, tensor, threads
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
 
 __all__ = ["Variable", "VariableRef", "VariableSlice"]
@@ -30,15 +21,15 @@ _ANY = object()
 
 
 class Variable(Tensor):
-    """A Tensor that can be given new values, and that tapes watch by themselves.
+    """A Tensor whose value can be replaced, and that tapes watch automatically.
 
     Args:
         initial_value: a number, lists, an array, a Tensor, or a function that returns one.
         trainable: whether tapes watch it on first use.
         name: for messages.
         dtype: of the Variable; that of the value if None.
-        shape: if given, assigned values may have any shape that fits; None is any length
-            (``shape=None``: any shape at all).
+        shape: of the values that may be assigned, in which None is an axis of any length;
+            ``shape=None`` allows any shape. By default the shape of the initial value.
 
     >>> v = gg.Variable(2.0)
     >>> v.assign_add(1.0).numpy().item()
@@ -83,7 +74,7 @@ class Variable(Tensor):
         return self._trainable
 
     def _read(self) -> Tensor:
-        """The value now, with the Variable's identity: all reads add to one gradient."""
+        """The current value under the Variable's serial number: all reads add to one gradient."""
         if recorders:
             for recorder in threads.stack:
                 recorder.touched(self)
@@ -93,13 +84,13 @@ class Variable(Tensor):
         return t
 
     def value(self) -> Tensor:
-        """A Tensor of the value now; a later assign does not change it."""
+        """A Tensor of the current value; a later assign does not change it."""
         return self._read()
 
     read_value = value
 
     def ref(self) -> VariableRef:
-        """A hashable reference, equal for the same Variable."""
+        """A hashable reference that compares equal for the same Variable."""
         return VariableRef(self)
 
     def _check_shape(self, op: str, shape: tuple[int, ...]) -> None:
@@ -110,19 +101,19 @@ class Variable(Tensor):
         ):
             raise ShapeError(
                 f"{op}: the value has shape {shape}, the Variable '{self._name}' {fits}. "
-                "Variables do not broadcast; reshape the value, or make the Variable with shape=."
+                "Variables do not broadcast; reshape the value, or create the Variable with shape=."
             )
 
     def _fit(self, op: str, value: Any) -> Any:
-        """A bare array of `value` in the Variable's dtype and device, fit to be its value."""
+        """A bare array of `value` with the Variable's dtype, on its device."""
         for recorder in threads.stack:
             recorder.assigned(self)
         if isinstance(value, IndexedSlices):
             value = value.to_dense()
-        if isinstance(value, Tensor) and backend.NAMESPACES[type(value._data)].wraps > 1:
+        if isinstance(value, Tensor) and backend.READINGS[type(value._data)].nesting > 1:
             raise ArgumentError(
                 f"{op}: under vmap the value differs between examples, and the Variable "
-                f"'{self._name}' has one. Return it from the function and assign outside."
+                f"'{self._name}' has one value. Return it from the function and assign outside."
             )
         if isinstance(value, Tensor):
             if isinstance(value, Variable):
@@ -141,27 +132,30 @@ class Variable(Tensor):
                 recorder.barrier(op, (value._id,), self._id)
             data = value._data
         else:
-            exact = self.dtype if is_inexact(self.dtype) else None  # 0.1 is not float32's 0.1
-            data = constant(value, exact, device=self.device)._data
+            dtype = self.dtype if is_inexact(self.dtype) else None  # 0.1 is not float32's 0.1
+            data = constant(value, dtype, device=self.device)._data
             if is_inexact(data.dtype) and not is_inexact(self.dtype):
-                raise DTypeError(f"{op}: {describe({'value': value})} does not go into the "
-                                 f"{self.dtype} Variable '{self._name}'.")  # fmt: skip
+                described = describe({"value": value})
+                raise DTypeError(
+                    f"{op}: {described} does not go into the {self.dtype} Variable '{self._name}'."
+                )
             if numbers_only(value):
                 no_value_lost(op, data, self.dtype)
             with devices.formulas_on(data):
                 data = data.astype(no_part_lost(op, data.dtype, self.dtype), copy=False)
         return data
 
-    def assign(self, value: Any, use_locking: Any = None, name: Any = None,
-               read_value: bool = True) -> Variable | None:  # fmt: skip
-        """Give the Variable a new value of its shape and dtype; not differentiated through.
+    def assign(
+        self, value: Any, use_locking: Any = None, name: Any = None, read_value: bool = True
+    ) -> Variable | None:
+        """Replace the value by one of the same shape and dtype; no gradient flows through.
 
         Raises:
             ShapeError, DTypeError, DeviceError: the value does not fit; nothing is changed.
         """
         data = self._fit("assign", value)
         self._check_shape("assign", data.shape)
-        self._data = data  # may be shared: nobody writes to an array that others can see
+        self._data = data  # perhaps shared: nobody writes to an array that others can see
         return self if read_value else None
 
     def _update(self, op: str, value: Any, step: Callable[[Any, Any], Any], read: bool) -> Any:
@@ -171,20 +165,22 @@ class Variable(Tensor):
             raise ShapeError(f"{op}: the value has shape {data.shape}, the Variable {self.shape}.")
         try:
             with devices.formulas_on(data):
-                made = step(self._data, data)
+                result = step(self._data, data)
         except Exception as error:
             reraise(error, op, {"variable": self, "value": value}, {})
-        self._data = as_array(made, type(data))  # 0-d NumPy sums are scalars
+        self._data = as_array(result, type(data))  # NumPy's 0-d sums are scalars
         return self if read else None
 
-    def assign_add(self, delta: Any, use_locking: Any = None, name: Any = None,
-                   read_value: bool = True) -> Any:  # fmt: skip
-        """Add a value of the same shape and dtype; errors as `assign`."""
+    def assign_add(
+        self, delta: Any, use_locking: Any = None, name: Any = None, read_value: bool = True
+    ) -> Any:
+        """Add a value of the same shape and dtype; raises as `assign` does."""
         return self._update("assign_add", delta, lambda a, b: a + b, read_value)
 
-    def assign_sub(self, delta: Any, use_locking: Any = None, name: Any = None,
-                   read_value: bool = True) -> Any:  # fmt: skip
-        """Subtract a value of the same shape and dtype; errors as `assign`."""
+    def assign_sub(
+        self, delta: Any, use_locking: Any = None, name: Any = None, read_value: bool = True
+    ) -> Any:
+        """Subtract a value of the same shape and dtype; raises as `assign` does."""
         return self._update("assign_sub", delta, lambda a, b: a - b, read_value)
 
     def _scatter(self, op: str, slices: IndexedSlices, how: str) -> Variable:
@@ -216,12 +212,12 @@ class Variable(Tensor):
         return self._scatter("scatter_update", slices, "index_put")
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise DTypeError("A Variable's elements are set with v[index].assign(value).")
+        raise DTypeError("Assign to elements of a Variable with v[index].assign(value).")
 
     def _no_inplace(self, other: Any) -> Any:
         raise DTypeError(
-            "`variable += value` would lose the Variable: use variable.assign_add(value), or "
-            "write `x = variable + value` for a new Tensor."
+            "`variable += value` would replace the Variable by a Tensor: use "
+            "variable.assign_add(value), or write `x = variable + value` for a new Tensor."
         )
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = _no_inplace
@@ -237,13 +233,13 @@ class Variable(Tensor):
         return v
 
     def __reduce__(self) -> Any:
-        return _unpickle_variable, (
-            devices.host(self._data), str(self.device), self._trainable, self._name, self._fits,
-        )  # fmt: skip
+        values = devices.host(self._data)
+        state = values, str(self.device), self._trainable, self._name, self._fits
+        return _unpickle_variable, state
 
     def __repr__(self) -> str:
         return (
-            f"Variable({digits(self._data, prefix='Variable(')}, shape={self.shape}, "
+            f"Variable({format_values(self._data, prefix='Variable(')}, shape={self.shape}, "
             f"dtype={self.dtype}, device={self.device}, name='{self._name}')"
         )
 
@@ -253,7 +249,7 @@ def _unpickle_variable(values: Any, device: str, trainable: bool, name: str, fit
 
 
 class VariableSlice(Tensor):
-    """What ``v[index]`` gives: a Tensor that can also assign to that part of the Variable."""
+    """The Tensor ``v[index]``, which can also assign to that part of the Variable."""
 
     __slots__ = ("_index", "_variable")
 
@@ -284,7 +280,7 @@ class VariableRef:
         """The Variable itself."""
         variable = self._weak()
         if variable is None:
-            raise ArgumentError("deref: the Variable is gone.")
+            raise ArgumentError("deref: the Variable no longer exists.")
         return variable
 
     def __hash__(self) -> int:

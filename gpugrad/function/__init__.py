@@ -17,17 +17,17 @@ from gpugrad.core.decorated import public_name
 from gpugrad.core.tensor import Tensor, threads
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, TraceError
-from gpugrad.function.donation import emptied
+from gpugrad.function.donation import releaser
 from gpugrad.function.inspect.lowered import Lowered
-from gpugrad.function.memory import Memory, measured
+from gpugrad.function.memory import Memory, measure
 from gpugrad.function.on_tape import Pair, tapes_only
-from gpugrad.function.passes.effects import put_back_on_otherwise, undoable
+from gpugrad.function.passes.effects import record_undo, run_or_undo
 from gpugrad.function.plan import Options, optimized, planned
-from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Names, Signature
-from gpugrad.function.steps_per_call import parts_of, stacked
+from gpugrad.function.steps_per_call import split_steps, stack_results
+from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.trace.array import Traced, running, user_level
-from gpugrad.trace.program import OtherwiseError, Program
+from gpugrad.trace.program import NotReplayable, Program
 from gpugrad.trace.tracing import Tracing, open_traces
 
 __all__ = ["CacheInfo", "Function", "function"]
@@ -35,32 +35,37 @@ __all__ = ["CacheInfo", "Function", "function"]
 CacheInfo = namedtuple("CacheInfo", "hits traces otherwise")
 """How often a `Function` replayed, traced, and called the Python function instead."""
 
-_MANY = 16  # traces from which on a new one is worth a warning
+_MANY = 16  # traces after which another one is worth a warning
 
 
 class _Plan:
-    """One signature of a function: its program, what runs it, and the form of its result."""
+    """The program for one signature of a function, its replay, and the form of its result."""
 
     def __init__(self, program: Program, result: Any, options: Options) -> None:
-        careful = undoable(program)
-        self.program, self.replay = planned(optimized(careful, options), options)
+        undoable = record_undo(program)
+        self.program, self.replay = planned(optimized(undoable, options), options)
         self.run: Callable[..., list[Any]] = self.replay
-        if careful is not program:
-            self.run = functools.partial(put_back_on_otherwise, self.replay)
+        if undoable is not program:
+            self.run = functools.partial(run_or_undo, self.replay)
         self.result = result
         program.forget_arrays()
 
 
 class Function:
-    """What `gg.function` makes of a function; call it as the function itself."""
+    """A traced function, made by `gg.function`; call it like the function itself."""
 
     def __init__(
-        self, f: Callable[..., Any], passes: Sequence[str] | None = None, static: Names = (),
-        remat: str | None = None, memory_limit: int | None = None, donate: Names = (),
-    ) -> None:  # fmt: skip
+        self,
+        f: Callable[..., Any],
+        passes: Sequence[str] | None = None,
+        static: Names = (),
+        remat: str | None = None,
+        memory_limit: int | None = None,
+        donate: Names = (),
+    ) -> None:
         functools.update_wrapper(self, f)
-        self._given: tuple[Any, ...] = (f, passes, static, remat, memory_limit, donate)
-        self.__name__ = getattr(f, "__name__", type(f).__name__)  # a partial has none
+        self._arguments: tuple[Any, ...] = (f, passes, static, remat, memory_limit, donate)
+        self.__name__ = getattr(f, "__name__", type(f).__name__)  # a partial has no name
         self._options = Options.of(self.__name__, passes, remat, memory_limit)
         self._f, self._signature = f, Signature(f, static, donate)
         self._plans: dict[Any, _Plan] = {}
@@ -68,44 +73,44 @@ class Function:
         self._lock = threading.RLock()
         self._counts = [0, 0, 0]
         self._warned = False
-        self._making: set[Any] = set()
+        self._creating: set[Any] = set()
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Replay what the function did with arguments like these, or trace it."""
+        """Replay the program for arguments like these, or trace it."""
         if running() is not None or levels_running():
-            return self._f(*args, **keywords)  # part of what is traced or mapped
+            return self._f(*args, **keywords)  # part of another trace or of a vmap
         if threads.stack:
             return self._recorded(args, keywords) if tapes_only() else self._f(*args, **keywords)
         key, arrays = self._signature.key(args, keywords)
         release = None
         if self._signature.donate:
-            release = emptied(self._signature.donated(args, keywords), self.__name__)
+            release = releaser(self._signature.donated(args, keywords), self.__name__)
         plan = self._plans.get(key)
         if plan is None:
             with self._lock:
                 if key not in self._plans:
                     self._warn(self._plans, key, args, keywords)
-                    if not self._fits(key, args, keywords):
+                    if not self._planned_within_limit(key, args, keywords):
                         return self._trace(key, args, keywords, release)
                 plan = self._plans[key]
         if open_traces:
             self._wait_for(v for v, _ in plan.program.reads)
         try:
             results = iter(plan.run(arrays, release))
-        except OtherwiseError:
+        except NotReplayable:
             self._counts[2] += 1
             result = self._f(*args, **keywords)
             if release:
                 release()
             return result
         self._counts[0] += 1
-        return filled(plan.result, results)
+        return fill_holes(plan.result, results)
 
     def _recorded(self, args: Any, keywords: Any) -> Any:
-        """A call under tapes: one entry of their logs, or the function itself if it has effects."""
+        """A call under tapes: one entry in their logs, or the function itself if it has effects."""
         leaves = [x for x in self._signature.leaves(args, keywords) if isinstance(x, Tensor)]
-        known = (x for x in leaves if x._id and any(x._id in r.known for r in threads.stack))
-        wanted = list({id(x): x for x in known}.values())
+        watched = (x for x in leaves if x._id and any(x._id in r.known for r in threads.stack))
+        wanted = list({id(x): x for x in watched}.values())
         key, arrays = self._signature.key(args, keywords)
         ids = [id(x) for x in leaves]
         key = ("with gradient", key, tuple(ids.index(id(x)) for x in wanted))
@@ -116,7 +121,7 @@ class Function:
             with self._lock, recording_stopped():
                 try:
                     pair = Pair(self._f, args, keywords, wanted, self._options, self._signature)
-                except OtherwiseError as error:
+                except NotReplayable as error:
                     pair = False  # it has effects
                     once = error.once
             if pair or not once:
@@ -125,45 +130,45 @@ class Function:
         if pair and not any(n in r.known for n in pair.others for r in threads.stack):
             if open_traces:
                 self._wait_for(pair.read)
-            with contextlib.suppress(OtherwiseError):
-                made = pair(self._f, arrays, args, keywords, wanted)
+            with contextlib.suppress(NotReplayable):
+                result = pair(self._f, arrays, args, keywords, wanted)
                 self._counts[0] += 1
-                return made
+                return result
         self._counts[2] += 1
         return self._f(*args, **keywords)
 
     def _wait_for(self, variables: Iterable[Variable]) -> None:
-        """Wait until Variables have values again, if another thread is tracing this function.
+        """Wait until another thread has traced this function, and Variables have values again.
 
         Raises:
-            TraceError: it is tracing another one that reads them.
+            TraceError: it is tracing another function that reads them.
         """
-        held = [v for v in variables if type(v._data) is Traced]
-        if held:
-            with self._lock:  # of who traces
-                held = [v for v in held if type(v._data) is Traced]
-        if held:
+        traced = [v for v in variables if type(v._data) is Traced]
+        if traced:
+            with self._lock:  # held by the thread that traces
+                traced = [v for v in traced if type(v._data) is Traced]
+        if traced:
             raise TraceError(
                 f"{self.__name__}: another thread is tracing a function that reads the Variable "
-                f"'{held[0].name}', which has no value until that is done. Call each function once "
-                "for each signature before threads share its Variables."
+                f"'{traced[0].name}', which has no value until that is done. Call each function "
+                "once for each signature before threads share its Variables."
             )
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else _Method(self, owner)
 
     def __reduce__(self) -> Any:
-        """A copy traces anew; one that a module has is that, as functions are."""
-        return public_name(self) or (type(self), self._given)
+        """Pickle and copy by name if a module has it, as functions do; other copies trace anew."""
+        return public_name(self) or (type(self), self._arguments)
 
     def lower(self, *args: Any, **keywords: Any) -> Lowered:
         """The program for arguments like these, after the passes; ``print`` shows it.
 
-        If there was no such call yet the function is traced, and Variables, optimizers and random
-        generators are put back to where they were.
+        If there was no such call yet, the function is traced, and Variables, optimizers and random
+        generators are reset afterwards.
 
         Raises:
-            ArgumentError: there was no such call yet, and the function does what cannot be undone.
+            ArgumentError: there was no such call yet, and an effect of it cannot be undone.
 
         >>> print(gg.function(lambda x: gg.sum(x * x)).lower(gg.ones(3)))
         inputs: in0 float32[3]
@@ -175,7 +180,7 @@ class Function:
         return Lowered(self.__name__, plan.program, plan.replay, self._arrays(args, keywords))
 
     def memory(self, *args: Any, **keywords: Any) -> Memory:
-        """What a replay with arguments like these takes of memory; errors as `lower`.
+        """The memory that a replay with arguments like these takes; raises as `lower` does.
 
         >>> f = gg.function(lambda x: gg.sum(gg.tanh(gg.exp(x) + 1)))
         >>> print(f.memory(gg.ones((100, 256))))
@@ -185,22 +190,22 @@ class Function:
           results                  4 B
         """
         plan = self._plan(args, keywords)
-        return measured(plan.program, plan.replay)
+        return measure(plan.program, plan.replay)
 
     def _arrays(self, args: Any, keywords: Any) -> list[Any]:
         return self._signature.key(args, keywords)[1]
 
     def _plan(self, args: Any, keywords: Any) -> _Plan:
-        """The plan for arguments like these; if there is none, one without any effect."""
+        """The plan for arguments like these; without a call yet, one whose effects are undone."""
         key, _ = self._signature.key(args, keywords)
         plan = self._plans.get(key)
         if plan is not None:
             return plan
         try:
             return self._trial(args, keywords)
-        except OtherwiseError as error:
+        except NotReplayable as error:
             raise ArgumentError(
-                f"{self.__name__} was not called with such arguments yet, and '{error}' in it "
+                f"{self.__name__} was not called with such arguments yet, and its effect '{error}' "
                 "cannot be undone. Call it once before."
             ) from None
 
@@ -210,107 +215,107 @@ class Function:
         return _Plan(program, form, self._options)
 
     def cache_info(self) -> CacheInfo:
-        """How often it replayed, traced, and called the Python function after all."""
+        """How often it replayed, traced, and called the Python function instead."""
         return CacheInfo(*self._counts)
 
     def clear(self) -> None:
-        """Forget what was traced."""
+        """Drop all traced programs."""
         self._plans.clear()
         self._pairs.clear()
 
     def _trace(self, key: Any, args: Any, keywords: Any, release: Callable[[], None] | None) -> Any:
-        program, form, outputs, made = self._traced(args, keywords)
+        program, form, outputs, variable = self._traced(args, keywords)
         self._counts[1] += 1
-        if made is None:
+        if variable is None:
             self._plans[key] = _Plan(program, form, self._options)
-        else:  # as a layer that makes its Variables when it is first called
-            self._made(key, made)
+        else:  # for example by a layer that creates its Variables in its first call
+            self._creates(key, variable)
         if release:
             release()
-        return filled(form, iter([backend.bottom(o) for o in outputs]))
+        return fill_holes(form, iter([backend.innermost_array(o) for o in outputs]))
 
-    def _fits(self, key: Any, args: Any, keywords: Any) -> bool:
-        """Whether there is a plan that keeps to the limit, made before anything has an effect."""
+    def _planned_within_limit(self, key: Any, args: Any, keywords: Any) -> bool:
+        """Whether there is now a plan within the memory limit, made before any effect."""
         if self._options.memory_limit is None:
             return False
         try:
             self._plans[key] = self._trial(args, keywords)
-        except OtherwiseError:
-            return False  # the plan is made after a first call
+        except NotReplayable:
+            return False  # it is planned after the first call
         self._counts[1] += 1
         return True
 
     def _traced(
         self, args: Any, keywords: Any, trial: bool = False
     ) -> tuple[Program, Any, list[Any], Variable | None]:
-        """The program, the form of the result, its arrays, and a Variable if one was made."""
+        """The program, the form of the result, its arrays, and a Variable if one was created."""
         with Tracing(trial=trial, passes=self._options.passes) as trace:
-            given, named, _ = self._signature.inputs(trace, args, keywords, [])
-            form, outputs = taken(self._f(*given, **named))
+            args, keywords, _ = self._signature.inputs(trace, args, keywords, [])
+            form, outputs = split_arrays(self._f(*args, **keywords))
             trace.returned(outputs)
         return trace.program, form, outputs, trace.makes
 
-    def _made(self, key: Any, variable: Variable) -> None:
-        """Note that a call has made a Variable, so that what was traced is not what comes next."""
-        if key in self._making:
+    def _creates(self, key: Any, variable: Variable) -> None:
+        """Note that a call has created a Variable: the next call will not, so it is traced anew."""
+        if key in self._creating:
             warnings.warn(
                 f"{self.__name__} makes Variables in every call, as '{variable.name}', so it is "
                 "traced in every call. Make them outside, or in the first call only.",
                 stacklevel=user_level(),
             )
-        self._making.add(key)
+        self._creating.add(key)
 
-    def _warn(self, made: dict[Any, Any], key: Any, args: Any, keywords: Any) -> None:
-        if len(made) < _MANY or self._warned:
+    def _warn(self, traced: dict[Any, Any], key: Any, args: Any, keywords: Any) -> None:
+        if len(traced) < _MANY or self._warned:
             return
         self._warned = True
-        before, now = next(reversed(made)), key
-        if made is self._pairs:
+        before, now = next(reversed(traced)), key
+        if traced is self._pairs:
             (_, before, _), (_, now, _) = before, now
         changed = self._signature.changes(before, now, args, keywords)
         warnings.warn(
-            f"{self.__name__} is traced for the {len(made) + 1}th time. What changed: "
-            f"{'; '.join(changed) or 'by which arguments there are gradients'}.",
+            f"{self.__name__} is traced for the {len(traced) + 1}th time. What changed: "
+            f"{'; '.join(changed) or 'which arguments gradients are taken with respect to'}.",
             stacklevel=user_level(),
         )
 
 
 class _Method(functools.partial[Any]):
-    """A `Function` that is a method, of one object; programs are those of all objects."""
+    """A `Function` bound to an object as a method; all objects share its programs."""
 
     func: Function
 
     def lower(self, *args: Any, **keywords: Any) -> Lowered:
-        """As `Function.lower`."""
+        """See `Function.lower`."""
         return self.func.lower(*self.args, *args, **keywords)
 
     def memory(self, *args: Any, **keywords: Any) -> Memory:
-        """As `Function.memory`."""
+        """See `Function.memory`."""
         return self.func.memory(*self.args, *args, **keywords)
 
     def cache_info(self) -> CacheInfo:
-        """As `Function.cache_info`."""
+        """See `Function.cache_info`."""
         return self.func.cache_info()
 
     def clear(self) -> None:
-        """As `Function.clear`."""
+        """See `Function.clear`."""
         self.func.clear()
 
 
 class _Steps(Function):
-    """A `Function` that takes several steps in one call; `lower` and `memory` are of one step."""
+    """A `Function` that takes several steps per call; `lower` and `memory` describe one step."""
 
     def __init__(self, steps: int, *options: Any) -> None:
         *others, donate = options
         super().__init__(*others)  # each step reads a view: the memory is free after the last
         self._donate = Signature(self._f, donate=donate)
         if type(steps) is not int or steps < 1:
-            raise ArgumentError(f"function: steps_per_call is an int from 1, not {steps!r}.")
+            raise ArgumentError(f"function: steps_per_call must be a positive int, not {steps!r}.")
         self._steps = steps
-        self._given = (steps, *options)
+        self._arguments = (steps, *options)
 
     def _parts(self, args: Any, keywords: Any) -> list[tuple[Any, Any]]:
-        return parts_of(self._signature, self.__name__, self._steps, args, keywords)
+        return split_steps(self._signature, self.__name__, self._steps, args, keywords)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Take the steps one after the other, and stack their results."""
@@ -319,86 +324,91 @@ class _Steps(Function):
         results = self._together(parts) if alone else None
         if results is None:
             call = super().__call__
-            results = [call(*given, **named) for given, named in parts]
+            results = [call(*args, **keywords) for args, keywords in parts]
         if alone:
-            emptied(self._donate.donated(args, keywords), self.__name__)()
-        return stacked(self.__name__, results)
+            releaser(self._donate.donated(args, keywords), self.__name__)()
+        return stack_results(self.__name__, results)
 
     def _together(self, parts: list[tuple[Any, Any]]) -> list[Any] | None:
-        """The results of steps that one CUDA graph takes; None if it has to be one by one."""
+        """The results of all steps by one CUDA graph; None if they must run one by one."""
         keys = [self._signature.key(*part) for part in parts]
         plan = self._plans.get(keys[0][0])
         if plan is None or not plan.replay.repeats or any(key != keys[0][0] for key, _ in keys):
             return None
         try:
             results = plan.replay.several([arrays for _, arrays in keys])
-        except OtherwiseError:
+        except NotReplayable:
             return None
         self._counts[0] += len(parts)
-        return [filled(plan.result, iter(r)) for r in results]
+        return [fill_holes(plan.result, iter(r)) for r in results]
 
     def _plan(self, args: Any, keywords: Any) -> _Plan:
-        given, named = self._parts(args, keywords)[0]
-        return super()._plan(given, named)
+        args, keywords = self._parts(args, keywords)[0]
+        return super()._plan(args, keywords)
 
     def _arrays(self, args: Any, keywords: Any) -> list[Any]:
         return super()._arrays(*self._parts(args, keywords)[0])
 
 
 def function(
-    f: Callable[..., Any] | None = None, *, static: Names = (), donate: Names = (),
-    steps_per_call: int | None = None, remat: str | None = None, memory_limit: int | None = None,
+    f: Callable[..., Any] | None = None,
+    *,
+    static: Names = (),
+    donate: Names = (),
+    steps_per_call: int | None = None,
+    remat: str | None = None,
+    memory_limit: int | None = None,
     passes: Sequence[str] | None = None,
-) -> Any:  # fmt: skip
-    """Make a function that runs once for each signature and replays what it did; a decorator.
+) -> Any:
+    """Make a function that is traced once per signature and replayed afterwards; a decorator.
 
     Args:
         f: function of Tensors, Variables and hashable values, in any nested structure. What it
-            computes must follow from the values of its Tensor arguments and of Variables; other
-            values that it reads, and its own branches, are those of the first call: `gg.cond`,
-            `gg.while_loop` and `gg.scan` branch and loop in each. Tapes, optimizers and random
-            numbers in it work as outside.
-        static: names or positions of arguments that are compared by value, and that `f` gets as
-            they are. Python numbers and what else is no Tensor are so without it; declared
-            static, a Tensor or an array is too, so that `f` may ask for its values (its bytes
-            are compared in every call, and each value is traced anew).
-        donate: names or positions of arguments whose memory a call may take: it is free after
-            the last step that reads it, unless something else sees the array. The Tensors that
-            were given are empty afterwards, and raise when they are used. Under a tape, inside a
-            `vmap` or another traced function nothing is taken.
+            computes must depend only on the values of its Tensor arguments and of Variables; other
+            values that it reads, and its own branches, are frozen in the first call. `gg.cond`,
+            `gg.while_loop` and `gg.scan` branch and loop in every call. Tapes, optimizers and
+            random numbers in it work as outside.
+        static: names or positions of arguments that are compared by value and passed to `f`
+            unchanged. This is the default for Python numbers and everything else but Tensors and
+            arrays. If a Tensor or an array is declared static, `f` may read its values (its bytes
+            are compared in every call, and each new value is traced).
+        donate: names or positions of arguments whose memory a call may reuse: it is freed after
+            the last step that reads it, unless something else sees the array. The Tensors passed
+            are empty afterwards, and raise when they are used. Under a tape, inside a `vmap` or
+            another traced function nothing is freed.
         steps_per_call: K, for K steps in one call. Each Tensor and array among the arguments has
-            K along a new first axis, for each step its part; Variables, static arguments and
+            a new first axis of length K, with one part per step; Variables, static arguments and
             other values are the same in all steps. Tensors in the result are stacked along a new
-            first axis, and what is no Tensor comes from the first step. If a step raises, those
+            first axis, and other values come from the first step. If a step raises, the steps
             before it have been taken.
-        remat: "auto" to compute values again that a backward pass would keep, as many as it takes
-            to fit `memory_limit`; None for none. Results are the same to the bit.
-        memory_limit: bytes that a replay may take, with its arguments, Variables and what
-            optimizers keep, as `Function.memory` tells them. Tracing, which is done once, takes
+        remat: "auto" to recompute values that a backward pass would keep, as many as needed to
+            fit `memory_limit`; None for none. Results are the same bit for bit.
+        memory_limit: bytes that a replay may take, including its arguments, Variables and what
+            optimizers keep, as `Function.memory` reports them. Tracing, which is done once, takes
             more.
-        passes: which optimizations run; all if None. ``("constants", "transposes", "identities",
-            "common", "dead")`` are of all programs, "groups" puts steps together, on a GPU with
+        passes: the optimizations to run; all if None. ``("constants", "transposes", "identities",
+            "common", "dead")`` run on all programs; "groups" fuses steps, on a GPU together with
             "narrow", "losses", "pieces", "norms", "products", "casts", "axes" and "recompute";
-            "arena" and "in place" are how memory is taken again.
+            "arena" and "in place" reuse memory.
 
-    If a replay raises, nothing is assigned. An optimizer's step is taken after all that does not
-    depend on it: what it has moved by then stays so, as when the function itself raises there.
+    If a replay raises, nothing is assigned. An optimizer's step comes after everything that does
+    not depend on it; what it has updated before an error stays updated, as in the function itself.
 
-    While a function is traced, in its first call, its Variables hold values of the trace: no
-    other thread may read or assign them then. Calls of that function in other threads wait.
+    While a function is traced, in its first call, its Variables hold traced values: no other
+    thread may read or assign them then. Calls of that function in other threads wait.
 
-    A signature is the structure of the arguments, shapes, dtypes and devices of their Tensors,
-    which of them are the same, and the other values. Under a tape the gradient is traced with the
-    function, and the call is one entry of the log. Inside a `vmap`, a ForwardAccumulator or
-    another traced function, and under a tape if it has effects, the function itself is called.
+    A signature is the structure of the arguments, the shapes, dtypes and devices of their Tensors,
+    which of them are the same object, and the other values. Under a tape the gradient is traced
+    with the function, and the call is one entry of the log. Inside a `vmap`, a ForwardAccumulator
+    or another traced function, and under a tape if it has effects, the function itself is called.
 
     Raises:
-        TraceError: a value is asked for while the function is traced, as by ``if x > 0``; or a
-            Tensor that it was given, or that was made outside, is written to, as by ``x[i] = v``.
-        ArgumentError: an argument that is neither a Tensor nor hashable; a static one that is a
-            Variable, or no parameter of `f`; `remat` without a limit; a donated Tensor that is
-            used again.
-        ShapeError: an argument that does not have `steps_per_call` along its first axis.
+        TraceError: a value is read while the function is traced, for example by ``if x > 0``; or
+            a Tensor argument, or one made outside, is written to, for example by ``x[i] = v``.
+        ArgumentError: an argument is neither a Tensor nor hashable; a static argument is a
+            Variable, or not a parameter of `f`; `remat` without a limit; a donated Tensor is used
+            again.
+        ShapeError: an argument does not have length `steps_per_call` along its first axis.
         OutOfMemoryError: a replay would take more than `memory_limit`. Nothing has changed.
         DTypeError: a static Tensor is watched by a tape, which would lose its gradient.
 
@@ -412,9 +422,14 @@ def function(
     """
     if f is None:
         return functools.partial(
-            function, static=static, donate=donate, steps_per_call=steps_per_call, remat=remat,
-            memory_limit=memory_limit, passes=passes,
-        )  # fmt: skip
+            function,
+            static=static,
+            donate=donate,
+            steps_per_call=steps_per_call,
+            remat=remat,
+            memory_limit=memory_limit,
+            passes=passes,
+        )
     if steps_per_call is None:
         return Function(f, passes, static, remat, memory_limit, donate)
     return _Steps(steps_per_call, f, passes, static, remat, memory_limit, donate)

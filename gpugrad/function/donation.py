@@ -1,10 +1,10 @@
-"""Donated arguments: Tensors that a call takes the memory of.
+"""Donated arguments: Tensors whose memory a call may reuse.
 
-A call lets go of a donated array after its last step that reads it, so that what comes next may
-have its memory; but not before the last step that can find that the function must be called
-instead. Whatever else sees the array, a view, a tape, another Tensor, keeps it alive: nothing
-is ever written over. The Tensor that was given is empty in every case, so that a program which
-uses it again fails the same way everywhere.
+A call releases a donated array after the last step that reads it, so that later steps can reuse
+its memory; but not before the last step that may find that the function must be called instead.
+Anything else that sees the array (a view, a tape, another Tensor) keeps it alive: nothing is ever
+overwritten. The Tensor passed is empty in every case, so that a program that uses it again fails
+the same way everywhere.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from gpugrad.core.backend import NAMESPACES, Namespace
+from gpugrad.core.backend import READINGS, Reading
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
 
-__all__ = ["emptied"]
-
-DONATED = Namespace("donated", wraps=1)
+__all__ = ["releaser"]
 
 
 class Donated:
-    """What is in a Tensor that was donated."""
+    """The content of a donated Tensor; it refuses every use."""
 
     __slots__ = ("_to",)
 
@@ -42,23 +40,29 @@ class Donated:
         return f"<donated to {self._to}>"
 
 
-def _refusing(op: Any) -> Callable[..., NoReturn]:
-    def run(*args: Any, **keywords: Any) -> NoReturn:
-        for a in args:
-            for array in a if isinstance(a, (list, tuple)) else [a]:
-                if type(array) is Donated:
-                    array._refuse()
-        raise ArgumentError(f"{op.name}: an argument was donated.")
+class _DonatedReading(Reading):
+    """Refuses every op: the arrays are gone."""
 
-    return run
+    nesting = 1
+
+    def function_of(self, op: Any) -> Callable[..., NoReturn]:
+        """A function that raises an error which names the receiver of the array."""
+
+        def refuse(*args: Any, **keywords: Any) -> NoReturn:
+            for a in args:
+                for array in a if isinstance(a, (list, tuple)) else [a]:
+                    if type(array) is Donated:
+                        array._refuse()
+            raise ArgumentError(f"{op.name}: an argument was donated.")
+
+        return refuse
 
 
-DONATED.of = _refusing
-NAMESPACES[Donated] = DONATED
+READINGS[Donated] = _DonatedReading("donated")
 
 
-def emptied(tensors: Sequence[Tensor], name: str) -> Callable[[], None]:
-    """What takes the arrays out of Tensors that were donated to a function."""
+def releaser(tensors: Sequence[Tensor], name: str) -> Callable[[], None]:
+    """The function that takes the arrays out of Tensors donated to the function `name`."""
 
     def release() -> None:
         for t in tensors:

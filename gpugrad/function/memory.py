@@ -1,12 +1,13 @@
-"""What a replay takes of memory, told before it runs.
+"""The memory that a replay takes, computed before it runs.
 
-Counted are the arrays that the plan names: arguments, Variables and what optimizers keep for them,
-constants, the planned buffers and what each step returns, until its last reader is done. What an
-op takes within itself, for as long as it runs, is not known to the plan and not counted.
+It counts the arrays in the plan: arguments, Variables and what optimizers keep for them, constants,
+planned buffers, and each step's results until their last reader has run. Memory that an op takes
+and frees while it runs is unknown to the plan and not counted.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -15,7 +16,18 @@ from typing import Any
 from gpugrad.function.cpu.replay import Replay
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["Memory", "all_roots_of", "kept_for_backward", "lives", "measured", "roots_of", "size"]
+__all__ = ["Memory", "all_roots_of", "kept_for_backward", "lives", "measure", "roots_of", "size"]
+
+
+_LABELS = {
+    "inputs": "arguments",
+    "variables": "Variables",
+    "averages": "optimizers' own",
+    "constants": "constants",
+    "arena": "planned buffers",
+    "outputs": "results",
+    "kept": "kept for backward",
+}
 
 
 @dataclass(frozen=True)
@@ -23,13 +35,13 @@ class Memory:
     """Bytes that a replay takes; ``print`` shows them.
 
     Attributes:
-        peak: the most at one time, all of the following together at the step where it occurs.
-        step, of, text: which step that is, counted from 1, of how many, and the step itself.
+        peak: the most at one time: the sum of the following at the step where it occurs.
+        step, of, text: the number of that step, from 1; the number of steps; and the step as text.
         inputs: the Tensor arguments.
-        variables: the Variables that are read, and their new values by the end.
-        averages: what optimizers keep for the Variables that they move.
-        constants: arrays that the program brings along.
-        arena: the planned buffers, taken again by one step after the other.
+        variables: the Variables that are read, and their new values at the end.
+        averages: what optimizers keep for the Variables that they update.
+        constants: the constants of the program.
+        arena: the planned buffers, which steps reuse.
         outputs: the results.
         kept: what the forward pass makes and the backward pass reads.
     """
@@ -48,19 +60,14 @@ class Memory:
 
     def __str__(self) -> str:
         lines = [f"peak {size(self.peak)}, at step {self.step} of {self.of}: {self.text}"]
-        said = {
-            "inputs": "arguments", "variables": "Variables",
-            "averages": "optimizers' own", "constants": "constants",
-            "arena": "planned buffers", "outputs": "results", "kept": "kept for backward",
-        }  # fmt: skip
         for field in fields(self):
-            if field.name in said and getattr(self, field.name):
-                lines.append(f"  {said[field.name]:<18}{size(getattr(self, field.name)):>10}")
+            if field.name in _LABELS and getattr(self, field.name):
+                lines.append(f"  {_LABELS[field.name]:<18}{size(getattr(self, field.name)):>10}")
         return "\n".join(lines)
 
 
 def size(n: int) -> str:
-    """A number of bytes, as people read it.
+    """A number of bytes in readable form.
 
     >>> size(100), size(10_000), size(123 << 20)
     ('100 B', '9.77 KiB', '123 MiB')
@@ -73,14 +80,14 @@ def size(n: int) -> str:
 
 
 def roots_of(program: Program) -> dict[int, int]:
-    """Whose memory a value may share, by id: that of the first value that has it."""
+    """The first value whose memory a value may share, by id of the value."""
     return {value: roots[0] for value, roots in all_roots_of(program).items()}
 
 
 def all_roots_of(program: Program) -> dict[int, tuple[int, ...]]:
-    """The values whose memory one may share, by id: of a view, all that it may be of.
+    """The values whose memory a value may share, by id of the value.
 
-    A view shares with what it reads; so does what an optimizer moves in place.
+    A view may share the memory of all that it reads; a Variable updated in place shares its own.
     """
     roots: dict[int, tuple[int, ...]] = {
         id(v): (id(v),) for v in (*program.inputs, *(v for _, v in program.reads))
@@ -89,7 +96,7 @@ def all_roots_of(program: Program) -> dict[int, tuple[int, ...]]:
         n = len(step.variables)
         moved = dict(zip(map(id, step.outs[-n:]), step.args[-n:], strict=True)) if n else {}
         for v in step.outs:
-            views = v.view and step.op is not None  # a kernel's results are memory of their own
+            views = v.view and step.op is not None  # a kernel's results have new memory
             shared = [roots[id(a)] for a in step.inputs if id(a) in roots] if views else []
             of = moved.get(id(v))
             if isinstance(of, Value):
@@ -100,16 +107,16 @@ def all_roots_of(program: Program) -> dict[int, tuple[int, ...]]:
 
 
 def lives(program: Program, buffered: set[int]) -> list[int]:
-    """Bytes of what the steps have made, not in planned buffers, while each of them runs."""
+    """For each step, the bytes of results held while it runs, outside of planned buffers."""
     roots = roots_of(program)
     bytes_: dict[int, int] = {}
     born: dict[int, int] = {}
     dies: dict[int, int] = {}
-    given = {id(v) for v in (*program.inputs, *(v for _, v in program.reads))}
+    from_outside = {id(v) for v in (*program.inputs, *(v for _, v in program.reads))}
     for k, step in enumerate(program.steps):
         for v in step.outs:
             root = roots[id(v)]
-            if root == id(v) and id(v) not in buffered and root not in given:
+            if root == id(v) and id(v) not in buffered and root not in from_outside:
                 bytes_[root], born[root] = v.nbytes, k
         for v in (*step.inputs, *step.outs):
             dies[roots.get(id(v), id(v))] = k
@@ -119,21 +126,17 @@ def lives(program: Program, buffered: set[int]) -> list[int]:
     for root, n in bytes_.items():
         change[born[root]] += n
         change[dies[root] + 1] -= n
-    total, made = 0, []
-    for k in range(len(program.steps)):
-        total += change[k]
-        made.append(total)
-    return made
+    return list(itertools.accumulate(change[:-1]))
 
 
 def kept_for_backward(program: Program) -> list[Value]:
-    """What the forward pass makes and a step of a backward pass reads, once a memory.
+    """The values that the forward pass makes and a backward pass reads, one per memory.
 
-    What is made and read in one group is not kept in between.
+    What is made and read within one group is not kept in between.
     """
     roots = roots_of(program)
     forward: dict[int, int] = {}  # the step that makes a value, a group counting as one
-    found: dict[int, Value] = {}
+    kept: dict[int, Value] = {}
     for k, step in enumerate(program.steps):
         for part in step.parts or [step]:
             if not part.backward:
@@ -141,8 +144,8 @@ def kept_for_backward(program: Program) -> list[Value]:
                 continue
             for v in part.inputs:
                 if forward.get(id(v), k) != k and roots.get(id(v)) in forward:
-                    found.setdefault(roots[id(v)], v)
-    return list(found.values())
+                    kept.setdefault(roots[id(v)], v)
+    return list(kept.values())
 
 
 def _total(values: Sequence[Value]) -> int:
@@ -150,40 +153,47 @@ def _total(values: Sequence[Value]) -> int:
 
 
 def _extent(array: Any) -> int:
-    """Bytes of an array without what is stretched."""
+    """Bytes of an array, not counting broadcast axes."""
     if not array.size:
         return 0
     lengths = [n for n, s in zip(array.shape, array.strides, strict=True) if s]
     return int(array.itemsize) * math.prod(lengths)
 
 
-def measured(program: Program, replay: Replay) -> Memory:
-    """What a replay of a program takes."""
+def measure(program: Program, replay: Replay) -> Memory:
+    """The memory that a replay of a program takes."""
     roots = roots_of(program)
-    given = {id(v) for v in (*program.inputs, *(v for _, v in program.reads))}
+    from_outside = {id(v) for v in (*program.inputs, *(v for _, v in program.reads))}
     inputs, before = _total(program.inputs), _total([v for _, v in program.reads])
     constants = sum(_extent(v.constant) for v in program.values() if v.constant is not None)
-    new = [v for _, v in program.writes if roots.get(id(v), id(v)) not in given]
-    outputs = [v for v in program.outputs if roots.get(id(v)) not in {*given, *map(id, new), None}]
+    new = [v for _, v in program.writes if roots.get(id(v), id(v)) not in from_outside]
+    known = {*from_outside, *map(id, new), None}
+    outputs = [v for v in program.outputs if roots.get(id(v)) not in known]
     averages: dict[Any, int] = {}
     for s in program.steps:
         averages |= getattr(s.call, "averages", {})
     kept = sum(averages.values())
-    made = lives(program, replay.buffered) or [0]
-    at = max(range(len(made)), key=made.__getitem__)
+    held = lives(program, replay.buffered) or [0]
+    at = max(range(len(held)), key=held.__getitem__)
     step = program.steps[at] if program.steps else None
     return Memory(
-        peak=inputs + before + kept + constants + replay.arena_bytes + made[at],
-        step=at + 1, of=len(program.steps), text=_told(step),
-        inputs=inputs, variables=before + _total(new), averages=kept, constants=constants,
-        arena=replay.arena_bytes, outputs=_total(outputs),
+        peak=inputs + before + kept + constants + replay.arena_bytes + held[at],
+        step=at + 1,
+        of=len(program.steps),
+        text=_text(step),
+        inputs=inputs,
+        variables=before + _total(new),
+        averages=kept,
+        constants=constants,
+        arena=replay.arena_bytes,
+        outputs=_total(outputs),
         kept=_total(kept_for_backward(program)),
-    )  # fmt: skip
+    )
 
 
-def _told(step: Step | None) -> str:
+def _text(step: Step | None) -> str:
     if step is None:
         return "nothing"
-    made = ", ".join(f"{v.dtype}{list(v.shape)}" for v in step.outs)
+    results = ", ".join(f"{v.dtype}{list(v.shape)}" for v in step.outs)
     parts = ", ".join(p.name for p in step.parts)
-    return f"{step.name}{parts and f' ({parts})'} -> {made or 'nothing'}"
+    return f"{step.name}{parts and f' ({parts})'} -> {results or 'nothing'}"

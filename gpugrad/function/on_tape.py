@@ -1,8 +1,9 @@
 """A traced function under a tape: one entry in its log, whose rule is the traced backward pass.
 
-Function and gradient are traced together, and the steps parted: those that depend on the upstream
-gradients are the backward program, the others the forward one, which also returns what the
-backward one reads. For a gradient of the gradient the function itself is called again on Tensors.
+The function and its gradient are traced together, and the steps are split: those that depend on
+the upstream gradients form the backward program, the others the forward program, which also returns
+what the backward program reads. For a second-order gradient the function itself is called again, on
+Tensors.
 """
 
 from __future__ import annotations
@@ -12,33 +13,33 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
+from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.autodiff.recorder import graphs
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
-from gpugrad.core.backend import TENSOR, bottom, is_array, is_inexact
+from gpugrad.core.backend import TENSOR, innermost_array, is_array, is_inexact
 from gpugrad.core.devices import default_device, full_beside
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
-from gpugrad.core.training import is_training, training
 from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized, planned
-from gpugrad.function.results import filled, taken
 from gpugrad.function.signature import Signature
-from gpugrad.registry.rules import OwnRules
+from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.trace.array import tracing
-from gpugrad.trace.program import OtherwiseError, Program, Value
+from gpugrad.trace.program import NotReplayable, Program, Value
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Pair", "known", "tapes_only"]
 
 
 def tapes_only() -> bool:
-    """Whether what records in this thread are plain tapes, and at least one."""
+    """Whether this thread has recorders, and all of them are plain tapes."""
     return bool(threads.stack) and all(type(r) is GradientTape for r in threads.stack)
 
 
 def known(x: Tensor) -> bool:
-    """Whether a recorder of this thread would see what is done to `x`."""
+    """Whether a recorder of this thread would record operations on `x`."""
     return bool(x._id) and is_inexact(x.dtype) and any(x._id in r.known for r in threads.stack)
 
 
@@ -46,16 +47,16 @@ def _differentiable(result: Any) -> list[Tensor]:
     """The Tensors of a result that may have gradients; tapes know its Variables by themselves.
 
     Raises:
-        OtherwiseError: there are IndexedSlices, which are no one Tensor.
+        NotReplayable: the result has IndexedSlices, which are not a single Tensor.
     """
     leaves = nest.flatten(result)
     if IndexedSlices in map(type, leaves):
-        raise OtherwiseError("a result is IndexedSlices")
+        raise NotReplayable("a result is IndexedSlices")
     tensors = [t for t in leaves if isinstance(t, Tensor) and not isinstance(t, Variable)]
     return [t for t in tensors if is_inexact(t.dtype)]
 
 
-def _as_now(leaf: Any) -> Any:
+def _snapshot(leaf: Any) -> Any:
     """A leaf of the arguments that does not change when the user's array or Tensor does."""
     if isinstance(leaf, Variable):
         return leaf
@@ -64,7 +65,7 @@ def _as_now(leaf: Any) -> Any:
 
 @contextlib.contextmanager
 def _with_values(values: Sequence[tuple[Variable, Any]]) -> Iterator[None]:
-    """Variables have the values that they had."""
+    """Give Variables earlier values within the ``with`` statement."""
     now = [(variable, variable._data) for variable, _ in values]
     for variable, had in values:
         variable._data = had
@@ -76,11 +77,11 @@ def _with_values(values: Sequence[tuple[Variable, Any]]) -> Iterator[None]:
 
 
 class _Watchful(Tracing):
-    """A trace that remembers which Tensors were there before it: their numbers in `captured`."""
+    """A trace that notes which Tensors from outside are read: their ids in `captured`."""
 
     def __enter__(self) -> _Watchful:
         self.captured: set[int] = set()
-        graphs.append(self)  # so that ops tell it what they read
+        graphs.append(self)  # so that ops report what they read
         super().__enter__()
         return self
 
@@ -91,7 +92,7 @@ class _Watchful(Tracing):
             graphs.remove(self)
 
     def numbered(self, x: Tensor) -> None:
-        """Remember a Tensor that an op reads, if it is a constant of the program."""
+        """Note a Tensor that an op reads, if it is a constant of the program."""
         if not tracing(x._data):
             self.captured.add(x._id)
 
@@ -100,12 +101,14 @@ class _WithGradient(NamedTuple):
     """A function and its gradient, traced together.
 
     Attributes:
-        trace: its program takes the leaves of the arguments, then the upstream gradients.
-        form: of the result.
+        trace: the trace; its program takes the leaves of the arguments, then the upstream
+            gradients.
+        form: the form of the result.
         outputs: the arrays of the result.
-        targets: those of them that are inexact, which have upstream gradients.
-        gradients: by the Tensors asked for and then by the Variables; None where there is none.
-        variables: that the function reads.
+        targets: the inexact ones of these, which have upstream gradients.
+        gradients: with respect to the Tensors asked for, then to the Variables; None where there
+            is none.
+        variables: the Variables that the function reads.
     """
 
     trace: _Watchful
@@ -117,52 +120,57 @@ class _WithGradient(NamedTuple):
 
 
 def _trace_with_gradient(
-    f: Callable[..., Any], args: Any, keywords: Any, wanted: Sequence[Tensor], structure: Any,
+    f: Callable[..., Any],
+    args: Any,
+    keywords: Any,
+    wanted: Sequence[Tensor],
+    structure: Any,
     passes: Sequence[str],
-) -> _WithGradient:  # fmt: skip
-    """Trace a function and its gradient by some Tensors and by the Variables that it reads.
+) -> _WithGradient:
+    """Trace a function and its gradient with respect to Tensors and to the Variables it reads.
 
     Raises:
-        OtherwiseError: the function has effects; none has happened yet.
+        NotReplayable: the function has effects; none has happened yet.
     """
-    # where the function is called again, effects would come again
+    # pure, because a fallback calls the function again, which would repeat its effects
     trace = _Watchful(pure=True, passes=passes)
     with trace:
-        given, named, sources = structure(trace, args, keywords, wanted)
+        args, keywords, sources = structure(trace, args, keywords, wanted)
         tape = GradientTape()
         with tape:
             tape.watch(sources)
-            result = f(*given, **named)
+            result = f(*args, **keywords)
         targets = _differentiable(result)
-        given_ids = {id(s) for s in sources}
-        variables = [v for v in tape.watched_variables() if id(v) not in given_ids]
+        source_ids = {id(s) for s in sources}
+        variables = [v for v in tape.watched_variables() if id(v) not in source_ids]
         ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
-        seeds = [wrap(trace.input(bottom(t._data))) for t in ones]
-        made = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
-        gradients = [None if g is None else tensor(g) for g in made]  # rows are made dense
-        form, outputs = taken(result)
+        seeds = [wrap(trace.input(innermost_array(t._data))) for t in ones]
+        grads = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
+        gradients = [None if g is None else tensor(g) for g in grads]  # IndexedSlices get dense
+        form, outputs = split_arrays(result)
         inexact = [t._data for t in targets]
-        del result, targets  # Tensors that `f` has written to must be its own
+        del result, targets  # a Tensor that `f` has written to must not outlive the trace
     return _WithGradient(trace, form, outputs, inexact, gradients, variables)
 
 
 def _connected(
     program: Program, seeds: Sequence[Value], gradients: Sequence[Value | None]
 ) -> list[frozenset[int] | None]:
-    """For each gradient the results, by number, from which it comes; None if there is none."""
+    """The numbers of the results that each gradient flows back from; None without a gradient."""
     none, every = frozenset[int](), frozenset(range(len(seeds)))
     of = {id(seed): frozenset((k,)) for k, seed in enumerate(seeds)}
     for step in program.steps:
-        found = none.union(*(of.get(id(v), none) for v in step.inputs))
-        of.update((id(v), found) for v in step.outs)
+        results = none.union(*(of.get(id(v), none) for v in step.inputs))
+        of.update((id(v), results) for v in step.outs)
     return [None if g is None else of.get(id(g), none) or every for g in gradients]
 
 
-def _parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Program]:
-    """The steps before the upstream gradients, and those that depend on them or have a phase.
+def _split(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Program]:
+    """Split a program into a forward and a backward one.
 
-    The first returns its `n_outputs` and then what the second one reads; the second takes that,
-    then the upstream gradients.
+    The backward program has the steps that depend on upstream gradients, or have a phase. The
+    forward program returns its `n_outputs` and then what the backward program reads; the backward
+    program takes that, then the upstream gradients.
     """
     seeds = program.inputs[n_inputs:]
     late = {id(v) for v in seeds}
@@ -184,25 +192,28 @@ def _parted(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, P
     return forward, backward
 
 
-class _Recorded(OwnRules):
+class _FunctionCall(RecordedCall):
     """One call of a traced function.
 
     Args:
-        name: of the function.
-        backward: function of what is held and the upstream gradients: gradients by the sources.
+        name: the function's name.
+        backward: function from what is held and the upstream gradients to the gradients with
+            respect to the sources.
         held: what the forward program has kept for it.
-        connected: what `_connected` says of the gradients.
-        sources: Tensors and Variables by which they are.
-        again: calls the function itself, of the sources; returns the results that have gradients.
+        connected: what `_connected` returns for the gradients.
+        sources: the Tensors and Variables that gradients are taken with respect to.
+        again: calls the function itself on the sources; returns the results that have gradients.
     """
 
-    unused: Sequence[int] = ()
-
     def __init__(
-        self, name: str, backward: Callable[..., Any], held: list[Any],
-        connected: Sequence[frozenset[int] | None], sources: Sequence[Tensor],
+        self,
+        name: str,
+        backward: Callable[..., Any],
+        held: list[Any],
+        connected: Sequence[frozenset[int] | None],
+        sources: Sequence[Tensor],
         again: Callable[[], list[Tensor]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(name)
         self._backward, self._held, self._connected = backward, held, connected
         self._sources, self._again = sources, again
@@ -213,43 +224,48 @@ class _Recorded(OwnRules):
         super().record(outs, inputs)
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
-        """What the backward program gives, or a tape under which the function runs again."""
-        there = {k: x for k, x in enumerate(g) if x is not None}
-        if xp is not TENSOR and not xp.wraps:  # arrays with examples are not replayed
-            like = next(iter(there.values()))
-            full = [full_beside(like, *kind) if x is None else x
-                    for x, kind in zip(g, self._kinds, strict=True)]  # fmt: skip
+        """Gradients from the backward program, or from a tape over another run of the function."""
+        upstream = {k: x for k, x in enumerate(g) if x is not None}
+        if xp is not TENSOR and not xp.nesting:  # batched arrays are not replayed
+            like = next(iter(upstream.values()))
+            pairs = zip(g, self._kinds, strict=True)
+            full = [full_beside(like, *kind) if x is None else x for x, kind in pairs]
             try:
-                found = iter(self._backward([*self._held, *full]))
-                made = [None if of is None else (of, next(found)) for of in self._connected]
-                return [x[1] if x and not x[0].isdisjoint(there) else None for x in made]
-            except OtherwiseError:
+                grads = iter(self._backward([*self._held, *full]))
+                every = [None if of is None else (of, next(grads)) for of in self._connected]
+                return [x[1] if x and not x[0].isdisjoint(upstream) else None for x in every]
+            except NotReplayable:
                 pass
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._sources)
             targets = self._again()
-        upstream = [x if isinstance(x, Tensor) else wrap(x) for x in there.values()]
-        found = tape.gradient([targets[k] for k in there], self._sources, upstream)
-        return [x if x is None or xp is TENSOR else tensor(x)._data for x in found]
+        seeds = [x if isinstance(x, Tensor) else wrap(x) for x in upstream.values()]
+        gradients = tape.gradient([targets[k] for k in upstream], self._sources, seeds)
+        return [x if x is None or xp is TENSOR else tensor(x)._data for x in gradients]
 
 
 class Pair:
-    """One signature under tapes: a forward and a backward program.
+    """A forward and a backward program, for one signature under tapes.
 
     Attributes:
-        forward, backward: what replays them.
-        others: numbers of what is read and has no gradient by it: the function must be called
-            itself where a tape knows one.
+        forward, backward: their replays.
+        others: ids of Tensors that are read, but with respect to which there is no gradient: the
+            function itself must be called if a tape knows one of them.
         read: the Variables that are read.
     """
 
     def __init__(
-        self, f: Any, args: Any, keywords: Any, wanted: list[Tensor], options: Options,
+        self,
+        f: Any,
+        args: Any,
+        keywords: Any,
+        wanted: list[Tensor],
+        options: Options,
         signature: Signature,
-    ) -> None:  # fmt: skip
+    ) -> None:
         both = _trace_with_gradient(f, args, keywords, wanted, signature.inputs, options.passes)
         if not both.targets:
-            raise OtherwiseError("there is nothing to differentiate")
+            raise NotReplayable("there is nothing to differentiate")
         self._result, self._variables, self._signature = both.form, both.variables, signature
         self._n_outputs = len(both.outputs)
         self._is_target = [any(o is t for t in both.targets) for o in both.outputs]
@@ -262,36 +278,36 @@ class Pair:
         n = len(program.inputs) - len(both.targets)
         self._connected = _connected(program, program.inputs[n:], gradients)
         program.outputs += [v for v in gradients if v is not None]
-        forward, backward = _parted(optimized(program, options), n, self._n_outputs)
+        forward, backward = _split(optimized(program, options), n, self._n_outputs)
         self.forward, self.backward = (planned(p, options)[1] for p in (forward, backward))
         program.forget_arrays()
 
     def __call__(
         self, f: Any, arrays: list[Any], args: Any, keywords: Any, wanted: list[Tensor]
     ) -> Any:
-        """What `f` returns of the arguments, whose arrays are `arrays`, recorded."""
+        """Replay `f` on arguments whose arrays are `arrays`, and record the call."""
         for v in self._variables:
             v._read()  # so that tapes that watch Variables on first use know of it
         mode, device = is_training(), default_device()
         values = [(v, v._data) for v in self.read]
-        args, keywords = self._signature.mapped(_as_now, args, keywords)
+        args, keywords = self._signature.mapped(_snapshot, args, keywords)
 
         def again() -> list[Tensor]:
             with training(mode), device, _with_values(values):
                 return _differentiable(f(*args, **keywords))
 
-        sources = [*map(_as_now, wanted), *self._variables]
+        sources = [*map(_snapshot, wanted), *self._variables]
         name = getattr(f, "__name__", "function")
-        return filled(self._result, iter(self.replayed(name, arrays, sources, again)))
+        return fill_holes(self._result, iter(self.replayed(name, arrays, sources, again)))
 
     def replayed(
         self, name: str, arrays: list[Any], sources: list[Tensor], again: Callable[[], list[Tensor]]
     ) -> list[Tensor]:
-        """The Tensors of the result, recorded; `again` is as `_Recorded` has it."""
-        made = self.forward(arrays)
-        outs = [wrap(a) for a in made[: self._n_outputs]]
-        held = made[self._n_outputs :]
-        op = _Recorded(name, self.backward, held, self._connected, sources, again)
+        """The Tensors of the result, recorded; for `again` see `_Recorded`."""
+        results = self.forward(arrays)
+        outs = [wrap(a) for a in results[: self._n_outputs]]
+        held = results[self._n_outputs :]
+        op = _FunctionCall(name, self.backward, held, self._connected, sources, again)
         targets = [o for o, is_target in zip(outs, self._is_target, strict=True) if is_target]
         op.record(targets, sources)
         return outs

@@ -1,4 +1,4 @@
-"""From a traced program to one that is replayed: passes, the memory limit, groups."""
+"""From a traced program to one that can be replayed: passes, the memory limit, groups."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ from typing import Any, NamedTuple
 
 from gpugrad.core.backend import NUMPY, reading
 from gpugrad.errors import ArgumentError, OutOfMemoryError
-from gpugrad.function.cpu.blocks import find_groups
 from gpugrad.function.cpu.replay import Replay
 from gpugrad.function.gpu.replay import Launches
-from gpugrad.function.memory import measured, size
-from gpugrad.function.passes import PASSES
-from gpugrad.function.passes.apart import set_apart
-from gpugrad.function.passes.effects import moving_last
-from gpugrad.function.passes.fusing import FUSING
+from gpugrad.function.memory import measure, size
+from gpugrad.function.passes import pass_names, run_passes
+from gpugrad.function.passes.effects import move_updates_last, run_on_host
 from gpugrad.function.passes.remat import rematerialize
 from gpugrad.trace.program import Program
 
 __all__ = ["MEMORY", "Options", "optimized", "planned"]
 
 MEMORY = ("arena", "in place")
-"""What a replay does with memory. ``"arena"``: on the CPU results go to planned buffers.
-``"in place"``: a result may take the memory of what it is computed from, a Variable's new value
-that of the old one; `Function.memory` counts the two once in either case.
+"""How a replay reuses memory. ``"arena"``: on the CPU results go to planned buffers.
+``"in place"``: a result may overwrite what it is computed from, and a Variable's new value its old
+one; `Function.memory` counts the two once in either case.
 """
 
 
@@ -39,8 +36,12 @@ class Options(NamedTuple):
     def of(
         cls, name: str, passes: Sequence[str] | None, remat: str | None, memory_limit: int | None
     ) -> Options:
-        """Options that fit together; ArgumentError if they do not."""
-        every = (*PASSES, *FUSING, *MEMORY)
+        """Check that the options fit together.
+
+        Raises:
+            ArgumentError: they do not.
+        """
+        every = (*pass_names(), *MEMORY)
         chosen = every if passes is None else tuple(passes)
         if unknown := set(chosen) - set(every):
             raise ArgumentError(f"function: there are the passes {every}, not {sorted(unknown)}.")
@@ -54,46 +55,42 @@ class Options(NamedTuple):
 
 
 def optimized(program: Program, options: Options) -> Program:
-    """The program after all passes but that into groups.
+    """The program after the passes of both places, fitted to the memory limit.
 
     Raises:
-        OutOfMemoryError: it takes more than the limit.
+        OutOfMemoryError: a replay would take more than the limit.
     """
-    for name in options.passes:
-        if name in PASSES:
-            program = PASSES[name](program)
+    program = run_passes(program, "both", options.passes)
     limit = options.memory_limit
     if limit is None:
         return program
 
     def peak(program: Program) -> int:
-        return measured(*planned(program, options)).peak
+        return measure(*planned(program, options)).peak
 
     needed = least = peak(program)
     if needed > limit and options.remat:
         program, least = rematerialize(program, limit, peak)
     if least > limit:
         if options.remat:
-            said = f"and {size(least)} at least, with what can be computed again"
+            reason = f"and {size(least)} at least, with what can be computed again"
         else:
-            said = "and remat='auto', which computes values again instead of keeping them, is off"
+            reason = "and remat='auto', which recomputes values instead of keeping them, is off"
         raise OutOfMemoryError(
-            f"{options.name}: a replay takes {size(needed)}, {said}; memory_limit is "
+            f"{options.name}: a replay takes {size(needed)}, {reason}; memory_limit is "
             f"{size(limit)}. Use smaller batches, or a higher limit."
         )
     return program
 
 
 def planned(program: Program, options: Options) -> tuple[Program, Any]:
-    """The program in groups, or in kernels on a GPU, and what replays it."""
+    """The program in groups, or on a GPU in kernels, and the object that replays it."""
     arrays = [s.results[0] for s in program.steps if s.results]
     xp = next((xp for xp in map(reading, arrays) if xp is not NUMPY), NUMPY)
     if xp is not NUMPY:
-        program = set_apart(program)
+        program = run_on_host(program)
     if xp is not NUMPY and "groups" in options.passes:
         launches = Launches(program, xp, options.passes, "in place" in options.passes)
         return launches.program, launches
-    program = moving_last(program)
-    if "groups" in options.passes:
-        program = find_groups(program)
+    program = run_passes(move_updates_last(program), "cpu", options.passes)
     return program, Replay(program, *(name in options.passes for name in MEMORY))

@@ -1,4 +1,4 @@
-"""Signatures: what of the arguments a program depends on, and what is an input of it."""
+"""Signatures: the part of the arguments that a program depends on, and its inputs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core import backend, devices, nest
+from gpugrad.core import backend, devices, nest, settings
 from gpugrad.core.backend import BFLOAT16, is_array
-from gpugrad.core.determinism import deterministic
 from gpugrad.core.tensor import Tensor, tensor, wrap
-from gpugrad.core.training import is_training
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
-from gpugrad.kernels.libraries.cublaslt import get_matmul_precision
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Names", "Signature"]
@@ -25,18 +22,16 @@ Names = str | int | Sequence[str | int]
 """Arguments, by name or position."""
 
 _EXACT = frozenset((float, complex, *(np.dtype(c).type for c in "efdgFDG"), BFLOAT16.type))
-"""Of numbers that are told apart by repr: -0.0 == 0.0, and nan != nan."""
-
-_SETTINGS = ("the default device", "the matmul precision", "set_deterministic", "nn.training")
+"""Types of numbers that are compared by repr: -0.0 == 0.0, and nan != nan."""
 
 
 class Signature:
-    """Tells calls of one function apart.
+    """Distinguishes calls of one function.
 
     Args:
         f: the function.
-        static: arguments that are compared by value and that `f` gets as they are.
-        donate: arguments whose memory a call may take.
+        static: arguments that are compared by value and passed to `f` unchanged.
+        donate: arguments whose memory a call may reuse.
     """
 
     def __init__(self, f: Callable[..., Any], static: Names = (), donate: Names = ()) -> None:
@@ -45,36 +40,36 @@ class Signature:
         self.donate = self._chosen("donate", donate)
 
     def _chosen(self, what: str, which: Names) -> frozenset[Any]:
-        """Arguments given by name or position, as both: a call may use either.
+        """Arguments chosen by name or position, under both: a call may use either.
 
         Raises:
             ArgumentError: the function has no such parameter.
         """
-        found: set[Any] = set()
+        chosen: set[Any] = set()
         for one in [which] if isinstance(which, (str, int)) else which:
             if isinstance(one, str) and one in self._names:
-                found |= {one, self._names.index(one)}
+                chosen |= {one, self._names.index(one)}
             elif isinstance(one, int) and 0 <= one < len(self._names):
-                found |= {one, self._names[one]}
+                chosen |= {one, self._names[one]}
             elif one in self._by_name or ("*" if type(one) is int else "**") in self._more:
-                found.add(one)
+                chosen.add(one)
             else:
                 raise ArgumentError(
-                    f"function: {what}={one!r} is no argument; there are "
+                    f"function: {what}={one!r} is not an argument. The arguments are "
                     f"{', '.join([*self._names, *self._by_name]) or 'none'}, counted from 0."
                 )
-        return frozenset(found)
+        return frozenset(chosen)
 
     def key(self, args: Any, keywords: Any) -> tuple[Any, list[Any]]:
-        """What a program depends on, and the arrays of the arguments, each one once.
+        """A hashable of all that a program depends on, and the arrays of the arguments, each once.
 
         Raises:
-            ArgumentError: an argument that cannot be compared.
+            ArgumentError: an argument cannot be compared.
         """
         statics: Any = ()
         if self._static:
-            args, keywords, found = self._parted(args, keywords)
-            statics = tuple((at, self._by_value(at, value)) for at, value in found)
+            args, keywords, static = self._split(args, keywords)
+            statics = tuple((at, self._by_value(at, value)) for at, value in static)
         leaves: Any = args
         forms: Any = len(args), 0
         if not _are_tensors(args, keywords):
@@ -92,21 +87,20 @@ class Signature:
                     at = seen[id(leaf)] = len(arrays)
                     arrays.append(tensor(leaf)._data)
                 array = arrays[at]
-                device = array.device  # of NumPy's arrays "cpu"
+                device = array.device  # "cpu" for a NumPy array
                 device = device if type(array) is np.ndarray else device.id
                 parts.append((at, array.shape, array.dtype, device))
             else:
                 parts.append(_value(leaf))
-        device, precision = devices.default_device(), get_matmul_precision()
-        settings = device, precision, deterministic(), is_training()
-        return (*forms, tuple(parts), settings, statics), arrays
+        in_force = settings.key(devices.default_device)
+        return (*forms, tuple(parts), in_force, statics), arrays
 
     def inputs(
         self, trace: Tracing, args: Any, keywords: Any, wanted: Sequence[Tensor]
     ) -> tuple[Any, Any, list[Tensor]]:
-        """The arguments with inputs of a trace for their arrays, and those for `wanted`.
+        """The arguments with a trace's inputs in place of their arrays, and the inputs of `wanted`.
 
-        A Variable stays what it is.
+        Variables stay.
         """
         inputs: dict[int, Tensor] = {}
 
@@ -117,103 +111,100 @@ class Signature:
                 inputs[id(leaf)] = wrap(trace.input(tensor(leaf)._data))
             return inputs[id(leaf)]
 
-        given, named = self.mapped(traced, args, keywords)
-        return given, named, [inputs.get(id(x), x) for x in wanted]
+        args, keywords = self.mapped(traced, args, keywords)
+        return args, keywords, [inputs.get(id(x), x) for x in wanted]
 
     def leaves(self, args: Any, keywords: Any) -> list[Any]:
         """The leaves of the arguments that are not static."""
         if self._static:
-            args, keywords, _ = self._parted(args, keywords)
+            args, keywords, _ = self._split(args, keywords)
         return nest.flatten((args, keywords))
 
     def paths(self, args: Any, keywords: Any) -> Iterator[tuple[str, Any]]:
-        """Those leaves, each with how it is written."""
+        """Those leaves, each with its path in source form."""
         if self._static:
-            args, keywords, _ = self._parted(args, keywords)
+            args, keywords, _ = self._split(args, keywords)
         for name, value in self.named(args, keywords):
             yield from zip(_paths(name, value), nest.flatten(value), strict=True)
 
     def mapped(self, f: Callable[[Any], Any], args: Any, keywords: Any) -> tuple[Any, Any]:
-        """The arguments with `f` of each leaf that is not static."""
-        found: list[tuple[Any, Any]] = []
+        """The arguments with `f` applied to each leaf that is not static."""
+        static: list[tuple[Any, Any]] = []
         if self._static:
-            args, keywords, found = self._parted(args, keywords)
+            args, keywords, static = self._split(args, keywords)
         elif _are_tensors(args, keywords):
             return tuple(map(f, args)), keywords
-        given, named = nest.map_structure(f, (args, keywords))
-        if found:
-            positions = list(given)
-            for at, value in found:
+        args, keywords = nest.map_structure(f, (args, keywords))
+        if static:
+            positions = list(args)
+            for at, value in static:
                 if isinstance(at, int):
                     positions[at] = value
                 else:
-                    named[at] = value
-            given = tuple(positions)
-        return given, named
+                    keywords[at] = value
+            args = tuple(positions)
+        return args, keywords
 
     def donated(self, args: Any, keywords: Any) -> list[Tensor]:
         """The Tensors of the arguments that are donated."""
         chosen = [value for at, value in enumerate(args) if at in self.donate]
         chosen += [value for name, value in keywords.items() if name in self.donate]
-        return [
-            x for x in nest.flatten(chosen)
-            if isinstance(x, Tensor) and not isinstance(x, Variable)
-        ]  # fmt: skip
+        leaves = nest.flatten(chosen)
+        return [x for x in leaves if isinstance(x, Tensor) and not isinstance(x, Variable)]
 
     def named(self, args: Any, keywords: Any) -> Iterator[tuple[str, Any]]:
-        """Every argument with its name in the function."""
+        """Every argument with the name of its parameter."""
         for at, value in enumerate(args):
             inside = at < len(self._names)
             yield self._names[at] if inside else f"argument {at}", value
         yield from keywords.items()
 
     def changes(self, before: Any, now: Any, args: Any, keywords: Any) -> list[str]:
-        """What differs between the key of an earlier call and that of this one, and what to do."""
-        said = []
+        """How the key of an earlier call differs from that of this one, and what to do about it."""
+        changes = []
         paths = [path for path, _ in self.paths(args, keywords)]
         if before[:2] != now[:2]:
-            said.append("the structure of its arguments, or how they are given. Keep to one")
+            changes.append("the structure of its arguments, or how they are given. Keep to one")
         else:
-            said += [
-                _change(path, a, b)
-                for path, a, b in zip(paths, before[2], now[2], strict=True) if a != b
-            ]  # fmt: skip
+            leaves = zip(paths, before[2], now[2], strict=True)
+            changes += [_change(path, a, b) for path, a, b in leaves if a != b]
         for (at, a), (_, b) in zip(before[4], now[4], strict=False):
             if a != b:
                 name = at if isinstance(at, str) else [*self._names, *["an argument"] * at][at]
                 path, *values = _where(name, a, b)
                 was, now_is = map(_shown, values)
-                said.append(f"{path}, which is static: {was}, then {now_is}. If it takes many "
-                            "values, do not declare it static")  # fmt: skip
-        said += [
-            f"{what}: {a}, then {b}. Call it under one"
-            for what, a, b in zip(_SETTINGS, before[3], now[3], strict=True) if a != b
-        ]  # fmt: skip
-        return said
+                changes.append(
+                    f"{path}, which is static: {was}, then {now_is}. If it takes many values, do "
+                    "not declare it static"
+                )
+        changes += [
+            f"{name}: {a}, then {b}. Call it under one" for name, a, b in before[3].changes(now[3])
+        ]
+        return changes
 
-    def _parted(self, args: Any, keywords: Any) -> tuple[Any, Any, list[tuple[Any, Any]]]:
-        """The arguments with None for what is static, and the static ones by place."""
-        found: list[tuple[Any, Any]] = []
+    def _split(self, args: Any, keywords: Any) -> tuple[Any, Any, list[tuple[Any, Any]]]:
+        """The arguments with None in place of the static ones, and the static ones by place."""
+        static: list[tuple[Any, Any]] = []
 
-        def left(at: Any, value: Any) -> Any:
+        def without_static(at: Any, value: Any) -> Any:
             if at not in self._static:
                 return value
-            found.append((at, value))
+            static.append((at, value))
             return None
 
         return (
-            tuple(left(at, value) for at, value in enumerate(args)),
-            {name: left(name, value) for name, value in keywords.items()},
-            found,
+            tuple(without_static(at, value) for at, value in enumerate(args)),
+            {name: without_static(name, value) for name, value in keywords.items()},
+            static,
         )
 
     def _by_value(self, at: Any, value: Any) -> Any:
-        """Something hashable that is equal for equal values of a static argument."""
+        """A hashable that is equal for equal values of a static argument."""
         if isinstance(value, Variable):
             name = self._names[at] if isinstance(at, int) and at < len(self._names) else at
             raise ArgumentError(
-                f"function: the argument {name} is static and a Variable, '{value.name}', whose "
-                "value may be another in the next call. Leave it out of static=."
+                f"function: the static argument {name} is a Variable, '{value.name}', whose value "
+                "may change before the next call. Leave it out of static=."
             )
         if isinstance(value, Tensor) or is_array(value):
             array: Any = value
@@ -231,10 +222,10 @@ class Signature:
 
 
 def _parameters(f: Callable[..., Any]) -> tuple[list[str], list[str], list[str]]:
-    """Names by position, names of what is given by name only, and "*" and "**" for more."""
+    """Names of positional and of keyword-only parameters, and "*" and "**" for others."""
     try:
         parameters = inspect.signature(f).parameters.values()
-    except (TypeError, ValueError):  # of a built-in
+    except (TypeError, ValueError):  # a built-in has none
         return [], [], ["*", "**"]
     kind = inspect.Parameter
     first = (kind.POSITIONAL_ONLY, kind.POSITIONAL_OR_KEYWORD)
@@ -247,7 +238,7 @@ def _parameters(f: Callable[..., Any]) -> tuple[list[str], list[str], list[str]]
 
 
 def _are_tensors(args: Any, keywords: Any) -> bool:
-    """Whether a call is of Tensors alone, as most are: they need not be walked through."""
+    """Whether all arguments are plain Tensors, as in most calls: then no nest is traversed."""
     return not keywords and {*map(type, args)} == {Tensor}
 
 
@@ -266,12 +257,12 @@ def _value(leaf: Any) -> tuple[type, Any]:
 
 
 def _has_identity(value: Any) -> bool:
-    """Whether a dataclass says with ``eq=False`` that each of its objects is another."""
+    """Whether a dataclass compares by identity, declared by ``eq=False``."""
     return dataclasses.is_dataclass(value) and type(value).__hash__ is object.__hash__
 
 
 def _where(path: str, a: Any, b: Any) -> tuple[str, Any, Any]:
-    """Where two static arguments, as they are compared, differ first, and what is there."""
+    """The path of the first difference between two static keys, and both values there."""
     while len(a) == len(b) == 3 and a[:2] == b[:2]:
         (key, one), (other, two) = next(
             pair for pair in zip(a[2], b[2], strict=True) if pair[0] != pair[1]
@@ -284,7 +275,7 @@ def _where(path: str, a: Any, b: Any) -> tuple[str, Any, Any]:
 
 
 def _shown(static: Any) -> str:
-    """A static argument, as it is compared, for a message."""
+    """The key of a static argument, for a message."""
     kind, *_, last = static
     if len(static) == 5:
         _, dtype, shape, _, data = static
@@ -295,7 +286,7 @@ def _shown(static: Any) -> str:
 
 
 def _form(structure: Any, leaves: list[Any]) -> Any:
-    """What a structure is without its leaves, which are put to `leaves`."""
+    """The structure without its leaves, which are appended to `leaves`."""
     children = nest.children(structure)
     if children is None:
         leaves.append(structure)
@@ -304,7 +295,7 @@ def _form(structure: Any, leaves: list[Any]) -> Any:
 
 
 def _paths(name: str, structure: Any) -> Iterator[str]:
-    """How each leaf is written: ``batch['x'][0]``."""
+    """The path of each leaf in source form: ``batch['x'][0]``."""
     children = nest.children(structure)
     if children is None:
         yield name
@@ -313,18 +304,23 @@ def _paths(name: str, structure: Any) -> Iterator[str]:
         yield from _paths(name + part, child)
 
 
+def _described(key: Any) -> str:
+    """The key of a leaf, for a message."""
+    kind, *values = key
+    if isinstance(kind, int):
+        return f"{values[1]} {list(values[0])}"
+    return values[0] if kind in _EXACT else f"{values[0]!r:.60}"
+
+
 def _change(path: str, a: Any, b: Any) -> str:
     if "Variable" in (a[0], b[0]):
         return f"{path}: another Variable. Call it with the same ones"
     if not (isinstance(a[0], int) and isinstance(b[0], int)):
-        said = [f"{v[1]} {list(v[0])}" if isinstance(kind, int) else
-                v[0] if kind in _EXACT else f"{v[0]!r:.60}" for kind, *v in (a, b)]  # fmt: skip
         number = b[0] in backend.SCALARS
         way = f"Give it as a Tensor, gg.constant({path})" if number else "Keep to few values"
-        return f"{path}: {said[0]}, then {said[1]}. {way}"
-    for k, what, way in (
-        (1, "shape", "Pad it to one shape"), (2, "dtype", "Cast it"), (3, "device", "Move it"),
-    ):  # fmt: skip
+        return f"{path}: {_described(a)}, then {_described(b)}. {way}"
+    ways = {"shape": "Pad it to one shape", "dtype": "Cast it", "device": "Move it"}
+    for k, (what, way) in enumerate(ways.items(), 1):
         if a[k] != b[k]:
             before, now = (f"cuda:{v}" if type(v) is int else v for v in (a[k], b[k]))
             return f"{path}: {what} {before}, then {now}. {way}"

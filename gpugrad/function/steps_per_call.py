@@ -1,4 +1,4 @@
-"""Several steps in one call: a batch for each along a new first axis."""
+"""Several steps in one call: one batch per step along a new first axis."""
 
 from __future__ import annotations
 
@@ -12,41 +12,43 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.function.signature import Signature
 
-__all__ = ["parts_of", "stacked"]
+__all__ = ["split_steps", "stack_results"]
 
 
-def parts_of(
+def split_steps(
     signature: Signature, name: str, k: int, args: Any, keywords: Any
 ) -> list[tuple[Any, Any]]:
-    """The arguments of each of `k` steps.
+    """Split the arguments into those of each of `k` steps.
 
     Raises:
-        ShapeError: an array does not have `k` along its first axis; the argument is named.
+        ShapeError: an array does not have length `k` along its first axis.
     """
     at = 0
 
     def cut(leaf: Any) -> Any:
-        return leaf[at, ...] if _is_array(leaf) else leaf  # not a scalar of NumPy's
+        return (
+            leaf[at, ...] if _is_array(leaf) else leaf
+        )  # `...` keeps an array, not a NumPy scalar
 
     for path, leaf in signature.paths(args, keywords):
         if _is_array(leaf) and leaf.shape[:1] != (k,):
             raise ShapeError(
-                f"{name}: {path} has shape {leaf.shape}, and steps_per_call={k} needs {k} along "
-                "the first axis: one part for each step. What is the same in all of them is a "
-                "Variable, a Python number, or gg.broadcast_to(x, (k, *x.shape))."
+                f"{name}: {path} has shape {leaf.shape}, and steps_per_call={k} needs length {k} "
+                "along the first axis: one part for each step. Pass what is the same in all steps "
+                "as a Variable, a Python number, or gg.broadcast_to(x, (k, *x.shape))."
             )
-    made = []
+    steps = []
     for at in range(k):  # noqa: B007  # `cut` reads it
-        made.append(signature.mapped(cut, args, keywords))
-    return made
+        steps.append(signature.mapped(cut, args, keywords))
+    return steps
 
 
 def _is_array(leaf: Any) -> bool:
     return is_array(leaf) or (isinstance(leaf, Tensor) and not isinstance(leaf, Variable))
 
 
-def stacked(name: str, results: list[Any]) -> Any:
-    """Results of several steps as one, with Tensors stacked; what is no Tensor is the first's.
+def stack_results(name: str, results: list[Any]) -> Any:
+    """Stack the Tensors in the results of several steps; other leaves are the first step's.
 
     Raises:
         ArgumentError: a result is IndexedSlices, or the structures differ.

@@ -1,21 +1,73 @@
-"""Structures that branches and bodies take and return: Tensors, and what is handed on as it is."""
+"""Nested structures with holes where Tensors go: results of a function, operands of a branch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 
 from gpugrad.core import nest
 from gpugrad.core.backend import SCALARS, is_array
+from gpugrad.core.convert import constant
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, constant, tensor, wrap
-from gpugrad.errors import DTypeError, ShapeError, StructureError
+from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.core.variable import Variable
+from gpugrad.errors import DTypeError, ShapeError, StructureError, TraceError
 
-__all__ = ["Form", "agreed", "blanks", "is_array_like", "tensors_of"]
+__all__ = ["Form", "agreed", "blanks", "fill_holes", "is_array_like", "split_arrays", "tensors_of"]
+
+
+class _Hole:
+    """The place of a result in a structure."""
+
+    __slots__ = ("kind", "shape")
+
+    def __init__(self, kind: str, shape: Any = None) -> None:
+        self.kind, self.shape = kind, shape
+
+
+def split_arrays(result: Any) -> tuple[Any, list[Any]]:
+    """Split a result into its structure, with holes for the arrays, and the arrays.
+
+    Raises:
+        TraceError: a generator or another iterator, which would be exhausted in the next call.
+    """
+    arrays: list[Any] = []
+    leaves: list[Any] = []
+    for leaf in nest.flatten(result):
+        if isinstance(leaf, Variable):
+            leaves.append(leaf)
+        elif isinstance(leaf, Tensor):
+            arrays.append(leaf._data)
+            leaves.append(_Hole("tensor"))
+        elif isinstance(leaf, IndexedSlices):
+            arrays += [leaf.values._data, leaf.indices._data]
+            leaves.append(_Hole("rows", leaf.dense_shape))
+        elif isinstance(leaf, (Iterator, Coroutine)):
+            raise TraceError(
+                f"gg.function: a result is a {type(leaf).__name__}, which runs once, while later "
+                "calls only replay. Return a list or a tuple."
+            )
+        else:
+            leaves.append(leaf)
+    return nest.pack(result, leaves), arrays
+
+
+def fill_holes(form: Any, arrays: Iterator[Any]) -> Any:
+    """Put Tensors, or arrays wrapped as Tensors, into the holes of a structure."""
+
+    def fill(leaf: Any) -> Any:
+        if type(leaf) is not _Hole:
+            return leaf
+        if leaf.kind == "tensor":
+            array = next(arrays)
+            return array if isinstance(array, Tensor) else wrap(array)
+        return IndexedSlices(wrap(next(arrays)), wrap(next(arrays)), leaf.shape)
+
+    return fill(form) if type(form) is _Hole else nest.map_structure(fill, form)
 
 
 def is_array_like(leaf: Any) -> bool:
-    """Whether a leaf is a Tensor, an array, or rows of one; a number is not."""
+    """Whether a leaf is a Tensor, an array or IndexedSlices; a number is not."""
     return isinstance(leaf, (Tensor, IndexedSlices)) or is_array(leaf)
 
 
@@ -24,17 +76,17 @@ def _is_number(leaf: Any) -> bool:
 
 
 def _paths(structure: Any, path: str = "") -> list[str]:
-    """How each leaf is reached, in the order of `nest.flatten`."""
-    found = nest.children(structure)
-    if found is None:
+    """The path to each leaf, in the order of `nest.flatten`."""
+    children = nest.children(structure)
+    if children is None:
         return [path]
-    return [p for key, child in found for p in _paths(child, f"{path}[{key!r}]")]
+    return [p for key, child in children for p in _paths(child, f"{path}[{key!r}]")]
 
 
 def agreed(what: str, names: tuple[str, str], one: Any, two: Any) -> list[tuple[Any, Any]]:
-    """Leaves of two structures, the arrays as Tensors; errors if they do not agree.
+    """Pair the leaves of two structures, arrays as Tensors; raise if the structures differ.
 
-    A Python number in the second one takes the dtype of the array in the first.
+    A Python number in the second structure takes the dtype of the array in the first.
     """
     paths = _paths(one)
     if paths != _paths(two):
@@ -48,8 +100,8 @@ def agreed(what: str, names: tuple[str, str], one: Any, two: Any) -> list[tuple[
         if not (_is_number(a) and _is_number(b)):
             if a is not b and (_is_number(a) or _is_number(b) or a != b):
                 raise StructureError(
-                    f"{what}: {names[0]} gives {a!r:.60}{_at(path)}, {names[1]} {b!r:.60}. What is "
-                    "no array must be the same."
+                    f"{what}: {names[0]} gives {a!r:.60}{_at(path)}, {names[1]} {b!r:.60}. "
+                    "Values that are not arrays must be the same."
                 )
             pairs.append((a, b))
             continue
@@ -65,25 +117,25 @@ def agreed(what: str, names: tuple[str, str], one: Any, two: Any) -> list[tuple[
 
 
 def _at(path: str) -> str:
-    """Where a leaf is, for a message."""
+    """The path of a leaf, for a message."""
     return f" at {path}" if path else ""
 
 
 def tensors_of(structure: Any, numbers: bool = True) -> Any:
-    """A structure with Tensors in the place of arrays, and of `numbers`."""
+    """The structure with its arrays, and with `numbers` its numbers, as Tensors."""
     is_one = _is_number if numbers else is_array_like
     return nest.map_structure(lambda leaf: tensor(leaf) if is_one(leaf) else leaf, structure)
 
 
 def blanks(structure: Any) -> Any:
-    """A structure with Tensors like its own: those that a traced function wrote to may die."""
+    """The structure with a copy of each Tensor, so that a traced function may write to it."""
     return nest.map_structure(
         lambda leaf: wrap(leaf._data) if isinstance(leaf, Tensor) else leaf, structure
     )
 
 
 class Form:
-    """A structure that holds Tensors and what is none, and how to make it of Tensors again."""
+    """A structure of Tensors and other leaves that can be rebuilt with other Tensors."""
 
     def __init__(self, structure: Any) -> None:
         self.structure, self._leaves = structure, nest.flatten(structure)
@@ -91,8 +143,6 @@ class Form:
 
     def __call__(self, tensors: Sequence[Tensor]) -> Any:
         """The structure with other Tensors in it."""
-        given = iter(tensors)
-        return nest.pack(
-            self.structure,
-            [next(given) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves],
-        )
+        new = iter(tensors)
+        leaves = [next(new) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
+        return nest.pack(self.structure, leaves)

@@ -5,7 +5,7 @@ The functions of `gpugrad.nn.functional` are here too: ``gg.nn.relu``, ``gg.nn.c
 
 from typing import Any
 
-from gpugrad.core.training import is_training, training
+from gpugrad.core.settings import is_training, training
 from gpugrad.nn import functional, initializers
 from gpugrad.nn.layers import Conv2d, Dense, Dropout, Embedding, Flatten, Sequential
 from gpugrad.nn.module import Module

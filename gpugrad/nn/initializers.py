@@ -14,7 +14,8 @@ from typing import Any
 
 from gpugrad import random
 from gpugrad.core.backend import as_dtype
-from gpugrad.core.tensor import Tensor, constant
+from gpugrad.core.convert import constant
+from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ShapeError
 from gpugrad.ops.random.generator import Generator
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gpugrad.core.backend import TENSOR
-from gpugrad.core.tensor import Tensor, constant, tensor
-from gpugrad.core.training import is_training
+from gpugrad.core.convert import constant
+from gpugrad.core.settings import is_training
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.nn import functional

@@ -9,8 +9,8 @@ import numpy as np
 
 from gpugrad.autodiff.batched import levels_of
 from gpugrad.core.backend import HALF, TENSOR
+from gpugrad.core.settings import is_training
 from gpugrad.core.tensor import Tensor, tensor
-from gpugrad.core.training import is_training
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.nn import functional

@@ -1,23 +1,57 @@
-"""Helpers of ops along axes: which they are, what is left, and how vmap counts them."""
+"""Helpers for ops with an axis argument: check it, count it from 0, shift it under vmap."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gpugrad.core.backend import as_dtype
-from gpugrad.errors import AxisError, DTypeError
+from gpugrad.errors import AxisError, DTypeError, ShapeError
+
+
+def check_axis(name, axis, shape):
+    """`axis` counted from 0; AxisError if an array of that shape does not have it."""
+    if not -len(shape) <= axis < len(shape):
+        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {tuple(shape)}.")
+    return axis % len(shape)
+
+
+def flatten_or_check_axis(xp, name, x, axis):
+    """`x` flattened if `axis` is None, and the axis counted from 0."""
+    if axis is None:
+        return xp.reshape(x, (x.size,)), 0
+    return x, check_axis(name, axis, x.shape)
+
+
+def index_along(axis, part):
+    """The index that takes `part` along one axis and everything along the axes before it."""
+    return (*(slice(None),) * axis, part)
+
+
+def as_tuple(value):
+    """One value, or a sequence of them, as a tuple."""
+    return tuple(value) if np.iterable(value) else (value,)
+
+
+def broadcast_shapes(name, shapes):
+    """``np.broadcast_shapes``, with a ShapeError that names the function."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        raise ShapeError(
+            f"{name}: the shapes {', '.join(map(str, shapes))} do not broadcast: counted from the "
+            "last axis, lengths must be equal or 1."
+        ) from error
 
 
 def all_axes(ndim, axis):
-    """`axis` as a tuple of axes counted from 0; of () none, for NumPy takes axis 0 of that too."""
+    """`axis` as a tuple counted from 0; empty for a 0-d array, where NumPy accepts axis 0 too."""
     if axis is None or not ndim:
         return tuple(range(ndim))
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    return tuple(a % ndim for a in axes)
+    return tuple(a % ndim for a in as_tuple(axis))
 
 
 def count(x_shape, axis):
-    """How many elements are reduced to one."""
+    """The number of elements reduced to one."""
     n = 1
     for a in all_axes(len(x_shape), axis):
         n *= x_shape[a]
@@ -25,13 +59,13 @@ def count(x_shape, axis):
 
 
 def reduced(shape, axis):
-    """The shape that is left without the reduced axes."""
+    """The shape without the reduced axes."""
     axes = all_axes(len(shape), axis)
     return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
 def expand(xp, g, x_shape, axis, keepdims):
-    """A reduction's result with the reduced axes put back, of length 1."""
+    """A reduction's result with the reduced axes restored, with length 1."""
     if keepdims or g.shape == x_shape:
         return g
     axes = all_axes(len(x_shape), axis)
@@ -39,7 +73,7 @@ def expand(xp, g, x_shape, axis, keepdims):
 
 
 def batch_axis(axis, ndim):
-    """`axis` of an example of `ndim` axes, in a stack of examples; None is all of its axes."""
+    """`axis` of one example with `ndim` axes, as an axis of the batch; None means all of them."""
     if axis is None:
         return tuple(range(1, ndim + 1))
     if isinstance(axis, (tuple, list)):
@@ -50,7 +84,7 @@ def batch_axis(axis, ndim):
 
 
 def batch_all(xp, batched, arrays):
-    """Arrays that all have the batch axis: what had none is repeated along one."""
+    """Arrays that all have the batch axis: those without one are broadcast along it."""
     size = next(x.shape[0] for x, has_one in zip(arrays, batched, strict=True) if has_one)
     return [
         x if has_one else xp.broadcast_to(x, (size, *x.shape))
@@ -59,20 +93,20 @@ def batch_all(xp, batched, arrays):
 
 
 def accumulated(name, reduce, x, dtype, **params):
-    """``reduce(x, **params)`` in `dtype`; of 16-bit floats in float32, rounded once at the end."""
+    """``reduce(x, **params)`` in `dtype`; 16-bit floats accumulate in float32 and round once."""
     if dtype is None and x.dtype.char not in "eE":
         return reduce(x, **params)
-    made = x.dtype if dtype is None else as_dtype(dtype)
-    if x.dtype.kind == "c" and made.kind != "c":
-        raise DTypeError(f"{name}: {x.dtype} does not become {made}: take gg.real(x) first.")
-    if x.dtype.char in "eE":  # not every library adds up bfloat16
+    dtype = x.dtype if dtype is None else as_dtype(dtype)
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        raise DTypeError(f"{name}: {x.dtype} cannot be cast to {dtype}. Use gg.real(x) first.")
+    if x.dtype.char in "eE":  # not every library sums bfloat16
         x = x.astype(np.float32)
-    wide = np.float32 if made.char in "eE" else made
-    return reduce(x, dtype=wide, **params).astype(made, copy=False)
+    wide = np.float32 if dtype.char in "eE" else dtype
+    return reduce(x, dtype=wide, **params).astype(dtype, copy=False)
 
 
 def cast_back(xp, g, dtype):
-    """A gradient in the dtype of the input, where a result was asked for in another."""
+    """A gradient cast to the dtype of the input, where the op was given another `dtype`."""
     if g.dtype == dtype:
         return g
     return xp.astype(xp.real(g) if g.dtype.kind == "c" and dtype.kind != "c" else g, dtype)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.core.backend import NAMESPACES
+from gpugrad.core.backend import READINGS
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand.optim import adam_settings
 from gpugrad.optim.arrays import add_scaled
@@ -65,7 +65,7 @@ class Adam(Optimizer):
         mean, square = state.averages["m"], state.averages["v"]
         mean.decay(self.beta_1)
         square.decay(self.beta_2)
-        lib = NAMESPACES[type(mean.array)].lib
+        lib = READINGS[type(mean.array)].lib
         # factors that make m and v, which are stored without their scales, the corrected ones
         m_scale = mean.scale / (1 - self.beta_1**state.step)
         v_root = math.sqrt(square.scale / (1 - self.beta_2**state.step))

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import HALF, NAMESPACES
-from gpugrad.core.devices import copied, formulas_on
+from gpugrad.core.backend import HALF, READINGS
+from gpugrad.core.devices import copy_array, formulas_on
 from gpugrad.core.variable import Variable
 
 __all__ = [
@@ -67,7 +67,7 @@ class Average:
 
 def add_scaled(y: Any, a: float, x: Any, scratch: Any) -> None:
     """``y += a * x`` in place; `scratch`, which may be `x`, is ``a * x`` after it."""
-    lib = NAMESPACES[type(y)].lib
+    lib = READINGS[type(y)].lib
     lib.multiply(x, a, scratch)
     lib.add(y, scratch, y)
 
@@ -83,7 +83,7 @@ def state_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def flat(array: Any) -> Any:
     """A 1-D view of a C-contiguous array, or a copy of another; complex as pairs of reals."""
     if not array.flags.c_contiguous:
-        array = copied(array)
+        array = copy_array(array)
     line = array.reshape(-1)
     return line.view(state_dtype(line.dtype)) if line.dtype.kind == "c" else line
 
@@ -93,7 +93,7 @@ def writable(variable: Variable) -> Any:
     data = variable._own()
     if not data.flags.c_contiguous:
         with formulas_on(data):
-            data = variable._data = NAMESPACES[type(data)].lib.array(data, order="C", copy=True)
+            data = variable._data = READINGS[type(data)].lib.array(data, order="C", copy=True)
     return data
 
 
@@ -104,7 +104,7 @@ def reals(array: Any) -> int:
 
 def scratch(p: Any) -> Any:
     """An array for what is computed on the way, for a flat array."""
-    return NAMESPACES[type(p)].lib.empty(p.size, dtype=state_dtype(p.dtype))
+    return READINGS[type(p)].lib.empty(p.size, dtype=state_dtype(p.dtype))
 
 
 def parts(work: Sequence[tuple[Callable[..., None], Sequence[Any]]]) -> list[Any]:

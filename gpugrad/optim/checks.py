@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpugrad.core import devices
-from gpugrad.core.backend import NAMESPACES, is_inexact
+from gpugrad.core.backend import READINGS, is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
@@ -58,7 +58,7 @@ def paired(
             raise ArgumentError(f"{name}: the Variable '{variable.name}' comes twice.")
         seen.add(variable._id)
         rows = gradient.values if isinstance(gradient, IndexedSlices) else gradient
-        if isinstance(rows, Tensor) and NAMESPACES[type(rows._data)].wraps > 1:
+        if isinstance(rows, Tensor) and READINGS[type(rows._data)].nesting > 1:
             raise ArgumentError(
                 f"{name}: under vmap the gradient differs between examples, and the "
                 f"Variable '{variable.name}' has one value. Return it from the function and "

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import HALF, NAMESPACES, TENSOR
+from gpugrad.core.backend import HALF, READINGS, TENSOR
 from gpugrad.core.devices import formulas_on
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
@@ -23,7 +23,7 @@ def _on_gpu(parts: Sequence[Tensor]) -> bool:
     kinds = {type(p._data) for p in parts}
     return (
         not recorders and len(kinds) == 1 and np.ndarray not in kinds
-        and not any(NAMESPACES[kind].wraps for kind in kinds)
+        and not any(READINGS[kind].nesting for kind in kinds)
         and len({p.device for p in parts}) == 1
     )  # fmt: skip
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF, TENSOR
+from gpugrad.core.convert import constant
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, constant, tensor
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DeviceError
 from gpugrad.optim.checks import Gradient

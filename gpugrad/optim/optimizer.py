@@ -14,7 +14,7 @@ from gpugrad.core import devices, nest
 from gpugrad.core.backend import HALF
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
-from gpugrad.core.threads import spread
+from gpugrad.core.threads import run_parallel
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, ShapeError, reraise
 from gpugrad.kernels.by_hand.optim import step as launch_step
@@ -156,7 +156,7 @@ class Optimizer:
                 else:
                     with devices.formulas_on(data):
                         move([self._begun(state, data, g, rate)])
-            spread(move, parts(on_cpu))
+            run_parallel(move, parts(on_cpu))
 
     def _begun(self, state: State, data: Any, g: Any, rate: float) -> Any:
         """A step and what it moves, for `move`."""
@@ -215,7 +215,7 @@ class Optimizer:
             i: (
                 s,
                 s.step,
-                {k: Average(devices.copied(a.array), a.scale) for k, a in s.averages.items()},
+                {k: Average(devices.copy_array(a.array), a.scale) for k, a in s.averages.items()},
             )
             for i, s in self._states.items()
         }
@@ -348,7 +348,7 @@ class Optimizer:
                 continue
             made[f"{name}.step"] = np.array(state.step)
             for slot, average in state.averages.items():
-                made[f"{name}.{slot}"] = devices.copied(average.array)
+                made[f"{name}.{slot}"] = devices.copy_array(average.array)
                 made[f"{name}.{slot}.scale"] = np.array(average.scale)
         return {name: wrap(array) for name, array in made.items()}
 

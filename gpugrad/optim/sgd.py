@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.core.backend import NAMESPACES
+from gpugrad.core.backend import READINGS
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand.optim import sgd_settings
 from gpugrad.ops.arrays.index_rules import add_at
@@ -75,4 +75,4 @@ class SGD(Optimizer):
 
     def _move_rows(self, data: Any, indices: Any, values: Any, rate: float) -> None:
         # a row that comes twice moves twice
-        add_at("apply_gradients", NAMESPACES[type(data)], data, (indices,), values * -rate)
+        add_at("apply_gradients", READINGS[type(data)], data, (indices,), values * -rate)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpugrad.core import devices
-from gpugrad.core.backend import NAMESPACES
+from gpugrad.core.backend import READINGS
 from gpugrad.core.variable import Variable
 from gpugrad.optim.arrays import Average, flat, reals, state_dtype
 
@@ -20,7 +20,7 @@ class State:
 
     def __init__(self, variable: Variable, slots: Sequence[str]) -> None:
         data = flat(variable._data)
-        lib, dtype = NAMESPACES[type(data)].lib, state_dtype(data.dtype)
+        lib, dtype = READINGS[type(data)].lib, state_dtype(data.dtype)
         with devices.formulas_on(data):
             self.averages = {slot: Average(lib.zeros(data.shape, dtype=dtype)) for slot in slots}
         self.step = 0

@@ -33,7 +33,7 @@ _NAMED = re.compile(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*):", re.MULTILINE)
 
 def complete(
     doc: str, arrays: Sequence[str], params: Mapping[str, Any], errors: Iterable[Any],
-    elementwise: bool = False,
+    elementwise: bool = False, keeps_shape: bool = True,
 ) -> str:  # fmt: skip
     """The docstring of an op with every section.
 
@@ -43,6 +43,7 @@ def complete(
         params: names and defaults of the other arguments.
         errors: calls that must fail, as an op's record has them.
         elementwise: whether arrays are broadcast against each other.
+        keeps_shape: whether the result has the shape of the first array where nothing else is said.
 
     >>> print(complete("Sum.", ["x"], {"axis": None, "keepdims": False}, []))
     Sum.
@@ -69,7 +70,7 @@ def complete(
             after += f"    {name}: {text}\n"
     sections = {
         "Args": before + args + after,
-        "Returns": written.get("Returns") or _result(arrays, params, elementwise),
+        "Returns": written.get("Returns") or _result(arrays, params, elementwise, keeps_shape),
         "Raises": written.get("Raises") or _raises(errors),
     }
     parts = [head, *(f"{title}:\n{lines.rstrip()}" for title, lines in sections.items() if lines)]
@@ -93,14 +94,16 @@ def _parameter(name: str, default: Any) -> str | None:
     return _ARGUMENTS.get(name)
 
 
-def _result(arrays: Sequence[str], params: Mapping[str, Any], elementwise: bool) -> str:
+def _result(
+    arrays: Sequence[str], params: Mapping[str, Any], elementwise: bool, keeps_shape: bool
+) -> str:
     if elementwise:
         shape = "the (broadcast) shape; its dtype follows NumPy's promotion"
     elif "keepdims" in params:
         return "    Tensor without the reduced axes.\n"
     elif "reduction" in params:
         shape = f"shape (), or of the shape of `{arrays[0]}`"
-    elif arrays:
+    elif arrays and keeps_shape:
         shape = f"the shape of `{arrays[0]}`"
     else:
         return ""

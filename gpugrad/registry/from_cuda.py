@@ -1,4 +1,4 @@
-"""Ops from CUDA source of one's own: declared in ten lines, checked on the CPU by the shim.
+"""Ops from a user's CUDA source: declared in ten lines, checked on the CPU by the shim.
 
 Each such op has a formula beside its kernel. The formula runs where the kernel does not: on NumPy
 arrays, for dtypes that the kernel was not written for, and under transformations; and it is what
@@ -42,7 +42,7 @@ def elementwise_kernel(
 
     The kernel reads and writes 16 bytes at a time where the arrays are contiguous, computes
     float16 and bfloat16 in float32, and broadcasts numbers and arrays of one element without
-    spreading them out; arrays that broadcast otherwise are spread out first.
+    copying them; arrays that broadcast otherwise are copied to their full shape first.
 
     Args:
         signature: ``"name(x, y)"``.
@@ -118,7 +118,7 @@ def _elementwise_source(name: str, arrays: tuple[str, ...], kinds: str, preamble
         }
     """
     each = list(zip(arrays, kinds, strict=True))
-    given = ", ".join(f"{'compute_t<T> ' if k == 'n' else 'const T* '}{a}" for a, k in each)
+    parameters = ", ".join(f"{'compute_t<T> ' if k == 'n' else 'const T* '}{a}" for a, k in each)
     read = {"a": "S({0}_pack.at[k])", "o": "S(*{0})", "n": "{0}"}
     one = {**read, "a": "S({0}[k])"}
     loads = "".join(
@@ -131,7 +131,7 @@ def _elementwise_source(name: str, arrays: tuple[str, ...], kinds: str, preamble
 #line 1 "{name}"
 template <class T> __device__ T {name}_of({", ".join(f"T {a}" for a in arrays)}) {{ {body} }}
 template <class T> __global__ void {name}(
-    {given}, T* out, long long n) {{
+    {parameters}, T* out, long long n) {{
   typedef compute_t<T> S;
   constexpr int W = {"PACKED<T>" if packed else "1"};
   long long step = (long long)gridDim.x * blockDim.x * W;
@@ -155,21 +155,21 @@ def _is_number(a: Any) -> bool:
 
 
 def _launch_elementwise(
-    name: str, arrays: tuple[str, ...], preamble: str, body: str, xp: Any, *given: Any
+    name: str, arrays: tuple[str, ...], preamble: str, body: str, xp: Any, *values: Any
 ) -> Any:
     lib = xp.lib
-    own = [a for a in given if not _is_number(a)]
+    own = [a for a in values if not _is_number(a)]
     dtype = own[0].dtype
     if dtype not in FLOATS or any(a.dtype != dtype for a in own):
         return NotImplemented  # promotion is the formula's
-    if any(type(a) is complex for a in given):
+    if any(type(a) is complex for a in values):
         return NotImplemented
     out = lib.empty(np.broadcast_shapes(*(a.shape for a in own)), dtype=dtype)
     if not out.size:
         return out
     wide = np.dtype(np.float32) if dtype in HALF else dtype
     kinds, args = "", []
-    for a in given:
+    for a in values:
         if _is_number(a):
             kinds, a = kinds + "n", wide.type(a)
         elif a.size == 1 and out.size > 1:
@@ -220,7 +220,9 @@ def raw_kernel(
         shared: bytes of dynamic shared memory.
         dtypes: of the first array, for which the kernel runs; else the formula does. All floats if
             the source is a template, else float32. Other floating-point arrays must agree.
-        record: what `gg.op` takes: ``vjp=``, ``samples=``, ``ref=``, ``errors=``, ...
+        record: what `gg.op` takes: ``vjp=``, ``samples=``, ``ref=``, ``errors=``, ... A CUDA graph
+            may hold the launch; ``captures=False`` forbids it where `grid`, `scalars` or `results`
+            read values.
 
     Raises:
         ArgumentError: the source has no kernel of the op's name, or there is such an op already.
@@ -271,17 +273,18 @@ def raw_kernel(
             def asked(what: Any) -> Any:
                 return what(*arrays, **params) if callable(what) else what
 
-            made = asked(results) if results is not None else (first.shape, first.dtype)
-            several = isinstance(made, list)
+            layout = asked(results) if results is not None else (first.shape, first.dtype)
+            several = isinstance(layout, list)
             outs = [
-                xp.lib.zeros(shape, dtype=dtype) for shape, dtype in (made if several else [made])
+                xp.lib.zeros(shape, dtype=dtype)
+                for shape, dtype in (layout if several else [layout])
             ]
             blocks = asked(grid)
             if min((blocks,) if isinstance(blocks, int) else blocks) > 0:
-                given = [None if a is None else xp.lib.ascontiguousarray(a) for a in arrays]
+                inputs = [None if a is None else xp.lib.ascontiguousarray(a) for a in arrays]
                 numbers = [_scalar(v, first.dtype) for v in (asked(scalars) if scalars else ())]
                 kernel = f"{name}<{type_name(first.dtype)}>" if template else name
-                args = (*given, *outs, *numbers)
+                args = (*inputs, *outs, *numbers)
                 launch(text, kernel, blocks, asked(block), args, asked(shared))
             return tuple(outs) if several else outs[0]
 

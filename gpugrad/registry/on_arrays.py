@@ -9,20 +9,19 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core import devices
-from gpugrad.core.backend import ARRAYS, HALF, NUMPY, SCALARS, Namespace
+from gpugrad.core.backend import ARRAYS, HALF, NUMPY, SCALARS, Reading
 from gpugrad.errors import DeviceError
 from gpugrad.kernels.codegen import for_ops
 
 __all__ = ["bare_function", "through_float32", "typed", "wide"]
 
 
-def bare_function(op: Any, xp: Namespace) -> Callable[..., Any]:
+def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
     """The library's own function or the op's formula; on a GPU a kernel, if there is one, first."""
     if op.is_library_function:
         function: Callable[..., Any] = getattr(xp.lib, op.forward.name)
     else:
-        function = functools.partial(op.forward, xp)
-        function = function if op.keeps_half else through_float32(function, op.values)
+        function = op.body(xp)
     if op.kind == "elementwise" and xp is not NUMPY:
         function = for_ops.first(op, function)
     if op.cuda is not None and xp is not NUMPY:
@@ -36,8 +35,8 @@ def _kernel_first(kernel: Callable[..., Any], formula: Callable[..., Any]) -> Ca
     """The kernel's launcher; where it declines, the formula."""
 
     def kernel_first(*args: Any, **params: Any) -> Any:
-        made = kernel(*args, **params)
-        return formula(*args, **params) if made is NotImplemented else made
+        result = kernel(*args, **params)
+        return formula(*args, **params) if result is NotImplemented else result
 
     return kernel_first
 
@@ -48,7 +47,7 @@ _SHORT = (np.dtype(np.int16), np.dtype(np.uint16))
 def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) -> Callable[..., Any]:
     """Compute with 16-bit floats as a GPU kernel does: in float32, rounded once at the end.
 
-    What ops do that do not say ``keeps_half``. At the positions `values` are arguments that are no
+    All ops do but those with ``native_half``. The arguments at the positions `values` are not
     indices: beside ints of 16 bits, which a 16-bit float does not hold, the result stays float32.
     """
 
@@ -90,7 +89,7 @@ def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) ->
     return rounded_once
 
 
-def wide(xp: Namespace, x: Any) -> Any:
+def wide(xp: Reading, x: Any) -> Any:
     """A 16-bit array as float32, for formulas that compute so themselves; None stays None."""
     return xp.astype(x, "float32") if x is not None and x.dtype in HALF else x
 

@@ -4,60 +4,93 @@ from __future__ import annotations
 
 import functools
 import inspect
+import linecache
 import types
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 
-from gpugrad.autodiff.batched import Batched, crossed, spread
+from gpugrad.autodiff.batched import Batched, give_each, meet_levels
 from gpugrad.autodiff.recorder import block, graphs, number, record, record_many, refuse_complex
-from gpugrad.core.backend import ARRAYS, NAMESPACES, NUMPY, SCALARS, as_array
+from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_array
 from gpugrad.core.devices import meet, meet_arrays
 from gpugrad.core.tensor import Tensor, index_parts, new, recorders, tensor, wrap
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.trace.array import among
 
-__all__ = ["compiled", "eager_function", "source"]
+__all__ = ["compiled", "eager_function", "follow", "source"]
+
+
+_rule_files: list[str] = []
 
 
 @functools.cache
 def compiled(text: str, mode: str) -> Any:
-    """Code of a generated text; many ops have the same text but for what its names mean."""
-    return compile(text, "<gpugrad>", mode)
+    """The code of a generated text, which ops share that differ only in what its names mean."""
+    if mode == "exec":  # each op gives its copy of the code a file of its own
+        return compile(text, "<gpugrad>", mode)
+    file = f"<gpugrad rule {len(_rule_files)}>"
+    _rule_files.append(file)
+    _show_in_tracebacks(file, text)
+    return compile(text, file, mode)
+
+
+def _show_in_tracebacks(file: str, text: str) -> None:
+    """Let tracebacks show the lines of a generated text."""
+    # without a modification time: else linecache would drop a file that is not on disk
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
 
 
 def eager_function(op: Any) -> Callable[..., Any]:
     """The function that users call, for exactly this op's signature.
 
-    Its text is written out and compiled when it is first called, in place of what it is until
-    then: half the time of ``import gpugrad`` would go into compiling functions never called.
+    Its text is generated and compiled at the first call: compiling functions that are never called
+    would take half the time of ``import gpugrad``.
     """
-    scope = {
-        **_SCOPE, "NAME": op.name, "forward": op.forward, "impl": op.impl, "op": op,
-        "opened": op.opened, **_defaults(op.signature),
-    }  # fmt: skip
-
-    def write() -> Any:
-        made: dict[str, Any] = {}
-        exec(compiled(_text(op), "exec"), scope, made)
-        written = made["_op"]
-        function.__defaults__, function.__kwdefaults__ = (
-            written.__defaults__, written.__kwdefaults__,
-        )  # fmt: skip
-        function.__code__ = written.__code__.replace(co_name=op.name, co_qualname=op.name)
-        return function
-
-    scope["write"] = write
+    scope: dict[str, Any] = {}
     function: Any = types.FunctionType(_unwritten.__code__, scope, op.name)
+    scope["write"] = functools.partial(_write, function)
     function.__qualname__, function.__module__ = op.name, "gpugrad"
     function.__signature__, function.op, function.__doc__ = op.signature, op, op.doc
     return cast(Callable[..., Any], function)
 
 
+def follow(function: Any, op: Any) -> None:
+    """Make an eager function that of another record of its op."""
+    function.op = op
+    function.__defaults__ = function.__kwdefaults__ = None
+    function.__code__ = _unwritten.__code__
+
+
+def _write(function: Any) -> Any:
+    """Give an eager function the code of its op."""
+    op, scope, written = function.op, function.__globals__, dict[str, Any]()
+    scope |= {
+        **_SCOPE, "NAME": op.name, "forward": op.forward, "impl": op.impl, "op": op,
+        **_defaults(op.signature),
+    }  # fmt: skip
+    if op.is_opened:
+        scope["opened"] = op.body(TENSOR)
+    exec(compiled(_text(op), "exec"), scope, written)
+    code = written["_op"]
+    function.__defaults__, function.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
+    file = f"<gpugrad {op.name}>"
+    _show_in_tracebacks(file, source(op))
+    function.__code__ = code.__code__.replace(
+        co_name=op.name, co_qualname=op.name, co_filename=file
+    )
+    return function
+
+
 def _unwritten(*args: Any, **keywords: Any) -> Any:
-    """What an op's function is before its first call."""
-    return write()(*args, **keywords)  # type: ignore[name-defined]  # noqa: F821  # in its scope
+    """The code of an op's function until its first call."""
+    try:
+        return write()(*args, **keywords)  # type: ignore[name-defined]  # noqa: F821  # in its scope
+    except BaseException as error:
+        # without this frame; a bare `raise` does not add it again
+        error.__traceback__ = error.__traceback__.tb_next  # type: ignore[union-attr]
+        raise
 
 
 def source(op: Any) -> str:
@@ -101,7 +134,7 @@ def _text(op: Any) -> str:
         else "; ".join(f"{n}i = number({n})" for n in names)
     )  # fmt: skip
     call = f"{inputs}{', ' + passed if passed else ''}"
-    if op.kind == "composite" and op.differentiable:
+    if op.is_opened:
         lines += [
             f"if recorders and (graphs or {any_id}):",
             f"    return opened({', '.join(names)}{', ' + passed if passed else ''})",
@@ -119,7 +152,7 @@ def _text(op: Any) -> str:
         ]
     else:
         lines.append("out = tuple([wrap(asarray(r, kind)) for r in r_])")
-    if op.kind != "composite" or not op.differentiable:
+    if not op.is_opened:
         lines += [
             "if recorders:",
             f"    if graphs: {renumber}",
@@ -144,7 +177,7 @@ def _run(op: Any, call: str) -> str:
     for n in op.arrays:
         if len(op.arrays) > 1 and op.kind == "composite":  # it may be a number
             tests.append(f"type({n}_) is ndarray")
-        if not op.keeps_half:
+        if not op.native_half:
             tests.append(f"{n}_.dtype.char not in 'eE'")
     return f"forward(NUMPY, {call}) if {' and '.join(tests)} else {run}"
 
@@ -185,22 +218,21 @@ def _read_arguments(op: Any) -> list[str]:
         lines.append(f"else: {n} = tensor({n}); {n}_ = {n}._data; {n}i = {n}._id")
     if "index" in op.params:
         n = names[0]
-        lines.append(f"if len(NAMESPACES) > 1: {n} = beside({n}, index); {n}_, {n}i = split({n})")
+        lines.append(f"if len(READINGS) > 1: {n} = beside({n}, index); {n}_, {n}i = split({n})")
     lines.append(f"kind = type({names[0]}_)")
     if several:
         same = " or ".join(f"type({n}_) is not kind" for n in names[1:])
         if op.kind != "composite":
             same += " or kind is Batched"  # of several levels, perhaps
         rest = ", ".join(f"{n}_" for n in names)
-        fixed = [i for i, rule in enumerate(op.rules) if rule is None]  # indices, masks
         how, others = (
             ("meet", "") if op.kind != "primitive"
-            else ("meet_arrays", f", fixed={fixed}" if fixed else "")
+            else ("meet_arrays", f", fixed={op.indices}" if op.indices else "")
         )  # fmt: skip
         meeting = [f"{rest}, kind = {how}(NAME, {rest}{others})"]
         if op.kind != "composite":  # whose own ops see to it
             listed, again = ", ".join(names), "; ".join(f"{n}_, {n}i = split({n})" for n in names)
-            meeting.insert(0, f"if Batched in ARRAYS: {listed} = crossed({listed}); {again}")
+            meeting.insert(0, f"if Batched in ARRAYS: {listed} = meet_levels({listed}); {again}")
         if op.kind == "elementwise" and len(names) == 2:  # a number beside an array: no call
             x, y = names
             lines += [
@@ -222,14 +254,14 @@ def _split(x: Any) -> tuple[Any, int]:
 
 def _beside(x: Any, index: Any) -> Any:
     """`x` in the reading of an index with arrays of `vmap` or `function` in it."""
-    return among(spread(x, index), index_parts(index)) if isinstance(x, Tensor) else x
+    return among(give_each(x, index), index_parts(index)) if isinstance(x, Tensor) else x
 
 
 def _read_list(op: Any) -> list[str]:
     (n,) = op.arrays
     return [
         f"{n} = tensors(NAME, {n})",
-        f"if Batched in ARRAYS: {n} = crossed(*{n})",
+        f"if Batched in ARRAYS: {n} = meet_levels(*{n})",
         f"ids = [x._id for x in {n}]",
         f"*{n}_, kind = meet(NAME, *[x._data for x in {n}])",
     ]
@@ -304,7 +336,7 @@ def _refusing_complex(op: Any, ids: str) -> str:
     """The line that refuses complex arguments, by which the op's rules give no gradient."""
     if op.variadic:
         (xs,) = op.arrays
-        test, given = f"any([a.dtype.kind == 'c' for a in {xs}_])", f"*{xs}_"
+        test, arguments = f"any([a.dtype.kind == 'c' for a in {xs}_])", f"*{xs}_"
     else:
         one = "{0}_.dtype.kind == 'c'"
         if len(op.arrays) > 1 and op.kind == "elementwise":
@@ -313,14 +345,14 @@ def _refusing_complex(op: Any, ids: str) -> str:
             f"{n}_ is not None and {one.format(n)}" if n in op.optional else one.format(n)
             for n in op.arrays
         ]
-        test, given = " or ".join(tests), ", ".join(f"{n}_" for n in op.arrays)
-    return f"        if {test}: refuse_complex(NAME, {ids}, {given})"
+        test, arguments = " or ".join(tests), ", ".join(f"{n}_" for n in op.arrays)
+    return f"        if {test}: refuse_complex(NAME, {ids}, {arguments})"
 
 
 _SCOPE = {
-    "ARRAYS": ARRAYS, "Batched": Batched, "NAMESPACES": NAMESPACES, "NUMPY": NUMPY,
+    "ARRAYS": ARRAYS, "Batched": Batched, "READINGS": READINGS, "NUMPY": NUMPY,
     "SCALARS": SCALARS, "Tensor": Tensor, "asarray": as_array, "beside": _beside, "block": block,
-    "crossed": crossed, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
+    "meet_levels": meet_levels, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
     "ndarray": np.ndarray, "new": new, "number": number, "record": record,
     "record_many": record_many, "recorders": recorders, "refuse_complex": refuse_complex,
     "reraise": reraise, "split": _split, "tensor": tensor, "tensors": _tensors, "wrap": wrap,

@@ -21,32 +21,36 @@ In a signature, what stands before ``/`` are arrays, what stands after it is met
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
 import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NAMESPACES, SCALARS, TENSOR, Namespace
+from gpugrad.core import backend
+from gpugrad.core.backend import READINGS, SCALARS, Reading, forget
 from gpugrad.core.devices import meet
 from gpugrad.core.samples import grid
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.registry.docs import complete
+from gpugrad.registry.fields import Checks, Forward, Replay, Rules, defaults
 from gpugrad.registry.on_arrays import bare_function, through_float32
-from gpugrad.registry.on_tensors import eager_function
+from gpugrad.registry.on_tensors import eager_function, follow
 from gpugrad.registry.rules import DeclaredRules, Rule
 
 __all__ = ["OPS", "Op", "elementwise", "names_in", "no_gradient", "op"]
 
-OPS: dict[str, Op] = {}
+OPS: dict[str, Op] = backend.OPS
 """Every registered op, by name."""
 
 
-class _Readings(dict[type, Callable[..., Any]]):
+class _ByType(dict[type, Callable[..., Any]]):
     """An op's function for each array type, looked up in the type's namespace once."""
 
     def __init__(self, name: str) -> None:
@@ -54,7 +58,7 @@ class _Readings(dict[type, Callable[..., Any]]):
 
     def __missing__(self, kind: type) -> Callable[..., Any]:
         self[kind] = function = (
-            self._of_numbers if kind in SCALARS else getattr(NAMESPACES[kind], self.name)
+            self._of_numbers if kind in SCALARS else getattr(READINGS[kind], self.name)
         )
         return function
 
@@ -64,90 +68,83 @@ class _Readings(dict[type, Callable[..., Any]]):
         return self[kind](*arrays, **params)
 
 
-class Op(DeclaredRules):
+@dataclasses.dataclass(eq=False, repr=False, frozen=True, kw_only=True)
+class Op(DeclaredRules, Forward, Replay, Checks):
     """One operation: its forward, its derivative rules, its samples and its documentation.
 
+    The attributes of the groups in `gpugrad.registry.fields` are its own too.
+
     Attributes:
-        name: under which formulas call it (``xp.name``).
         kind: ``"elementwise"``, ``"primitive"`` or ``"composite"``.
-        arrays: names of the array arguments.
-        params: names and defaults of the metadata arguments.
-        differentiable: False says that the gradient is None.
-        kinds: of dtype that it takes: ``f`` float, ``c`` complex, ``i`` int, ``b`` bool. Without
-            ``c`` complex arguments are refused under a tape, unless the op is linear.
-        samples: function of a NumPy random generator that yields (arguments, keywords).
-        ref: the function on NumPy arrays that the forward must equal, or its dotted name;
-            NumPy's function of that name if None.
-        errors: calls that must fail: (arguments, keywords, exception class, words).
-        home: the module that declares it.
+        forward: the formula, or the library's name for it.
+        signature: of the function that users call.
+        doc: the docstring of that function, with every section.
+        home: the module that declares the op.
+        eager: the function that users call, of Tensors.
     """
 
-    def __init__(
-        self,
-        name: str,
-        forward: Any,
-        *,
-        kind: str,
-        signature: inspect.Signature,
-        arrays: Sequence[str] | None = None,
-        vjp: Sequence[Any] | Rule | None = None,
-        jvp: Sequence[Any] | None = None,
-        masked: Sequence[Any] | None = None,
-        partials: Sequence[Any] | None = None,
-        singular: bool = False,
-        linear: bool | str = False,
-        differentiable: bool = True,
-        outputs: int = 1,
-        unused: Sequence[int] = (),
-        variadic: bool = False,
-        keeps_half: bool = False,
-        whole: bool | Callable[..., bool] = False,
-        batch: Any = None,
-        cuda: Callable[..., Any] | None = None,
-        kinds: str = "f",
-        samples: Any = None,
-        ref: Any = None,
-        errors: Sequence[Any] = (),
-        doc: str = "",
-        home: str = "",
-    ) -> None:
-        ps = signature.parameters
-        arrays = tuple(arrays or (n for n, p in ps.items() if p.kind is p.POSITIONAL_ONLY))
-        params = {n: p.default for n, p in ps.items() if n not in arrays}
-        if taken := {"kind", "out", "type"} & set(params):
-            raise TypeError(f"{name}: its function has names {taken} of its own; use others.")
-        super().__init__(
-            name, arrays, params, vjp=vjp, jvp=jvp, masked=masked, partials=partials,
-            singular=singular, variadic=variadic,
-        )  # fmt: skip
-        self.forward, self.kind, self.signature = forward, kind, signature
-        self.linear, self.differentiable = linear, differentiable
-        self.outputs, self.unused = outputs, frozenset(unused)
-        self.keeps_half, self.whole, self.batch = keeps_half, whole, batch
-        self.cuda, self.home = cuda, home
-        self.is_library_function = isinstance(forward, _LibraryFunction)
-        self.kinds = kinds
-        self.samples, self.errors = samples, tuple(errors)
-        self.ref = f"numpy.{name}" if ref is None else ref
-        self.doc = doc and complete(doc, arrays, params, self.errors, kind == "elementwise")
-        self.optional = frozenset(n for n in arrays if ps[n].default is None)
-        self.impl = _Readings(name)
-        self.opened = forward  # a composite's body, as it runs on recorded Tensors
-        if kind == "composite":
-            opened = functools.partial(forward, TENSOR)
-            self.opened = opened if keeps_half else through_float32(opened, self.values)
-        self.eager = eager_function(self)
+    kind: str
+    forward: Any
+    signature: inspect.Signature
+    doc: str = ""
+    home: str = ""
+    eager: Callable[..., Any] = None  # type: ignore[assignment]  # made for the record
+
+    def __post_init__(self) -> None:
+        if names := {"kind", "out", "type"} & set(self.params):
+            raise TypeError(f"{self.name}: its function has names {names} of its own; use others.")
+        super().__post_init__()
+        change = vars(self)  # of a frozen record, while it is made
+        change["unused"], change["errors"] = frozenset(self.unused), tuple(self.errors)
+        change["by_element"] = self.by_element or self.kind == "elementwise"
+        if self.ref is None:
+            change["ref"] = f"numpy.{self.name}"
+        if self.eager is None:
+            change["eager"] = eager_function(self)
+
+    @functools.cached_property
+    def impl(self) -> Mapping[type, Callable[..., Any]]:
+        """The op's function on bare arrays, by their type."""
+        return _ByType(self.name)
+
+    @property
+    def is_library_function(self) -> bool:
+        """Whether the forward is a function of the array library, by the name `forward.name`."""
+        return isinstance(self.forward, _LibraryFunction)
+
+    @property
+    def is_opened(self) -> bool:
+        """Whether recorded Tensors and arrays that wrap others go through its body: a composite."""
+        return self.kind == "composite" and self.differentiable
+
+    @functools.cached_property
+    def optional(self) -> frozenset[str]:
+        """The arrays that may be left out."""
+        ps = self.signature.parameters
+        return frozenset(n for n in self.arrays if ps[n].default is None)
+
+    @functools.cached_property
+    def indices(self) -> Sequence[int]:
+        """Positions of the arrays without a gradient: indices and masks."""
+        vjp = self.declared.vjp if self.declared.d is None else ()
+        return [i for i, r in enumerate(() if callable(vjp) else vjp or ()) if r is None]
 
     @property
     def values(self) -> Sequence[int]:
-        """Positions of the arrays whose dtypes say what the result's is: those of no indices."""
+        """Positions of the arrays that decide the dtype of the result: all but indices."""
         if self.variadic:
             return (0,)
         if self.kind == "composite":  # one that takes ints takes them as numbers
             return range(len(self.arrays)) if "i" in self.kinds else ()
-        return [i for i, rule in enumerate(self.rules) if rule is not None]
+        has_rules = self.declared.vjp is not None or self.declared.d is not None
+        return [i for i in range(len(self.arrays) * has_rules) if i not in self.indices]
 
-    def bare(self, xp: Namespace) -> Callable[..., Any]:
+    def body(self, xp: Reading) -> Callable[..., Any]:
+        """The forward in one reading, which computes with 16-bit floats in float32."""
+        function = functools.partial(self.forward, xp)
+        return function if self.native_half else through_float32(function, self.values)
+
+    def bare(self, xp: Reading) -> Callable[..., Any]:
         """The op's function on bare arrays of one library."""
         return bare_function(self, xp)
 
@@ -155,32 +152,8 @@ class Op(DeclaredRules):
         return f"<{self.kind} op {self.name}{self.signature}>"
 
 
-def _read(xp: Namespace, name: str) -> Callable[..., Any]:
-    op = OPS.get(name)
-    if op is None:
-        raise AttributeError(f"xp.{name}: not a registered op, so a formula may not call it.")
-    is_opened = op.kind == "composite" and op.differentiable
-    if is_opened and xp.wraps > (op.whole is True):  # of 1: traced; of more: batched, all is opened
-        function: Callable[..., Any] = functools.partial(op.forward, xp)
-        function = function if op.keeps_half else through_float32(function, op.values)
-        return _either(op.whole, xp.of(op), function) if op.whole and xp.wraps == 1 else function
-    if xp.wraps:
-        return xp.of(op)
-    return op.eager if xp is TENSOR else op.bare(xp)
-
-
-def _either(first: Any, one: Callable[..., Any], other: Callable[..., Any]) -> Callable[..., Any]:
-    def either(*args: Any, **params: Any) -> Any:
-        return (one if first(*args, **params) else other)(*args, **params)
-
-    return either
-
-
-Namespace.read = staticmethod(_read)
-
-
 class _LibraryFunction:
-    """The forward of an op that the array library has under a name of its own."""
+    """The forward of an op that the array library has, under the name `name`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -189,51 +162,99 @@ class _LibraryFunction:
 # ---- declaring --------------------------------------------------------------------------
 
 
-def _register(op: Op) -> Callable[..., Any]:
-    if op.name in OPS:
-        raise ArgumentError(f"op: there is an op named {op.name!r} already.")
-    OPS[op.name] = op
-    return op.eager
+def _register(
+    name: str, forward: Any, parameters: Sequence[inspect.Parameter], arrays: Sequence[str], *,
+    kind: str, fields: dict[str, Any], doc: str, home: str,
+) -> Callable[..., Any]:  # fmt: skip
+    """Make the record of an op; returns its eager function."""
+    if name in OPS:
+        raise ArgumentError(f"op: there is an op named {name!r} already.")
+    for former, now in _FORMER.items():
+        if former in fields:
+            fields[now] = fields.pop(former)
+    _refuse_unknown(kind, fields)
+    rules = {n: fields.pop(n) for n in _RULES if n in fields}
+    params = {p.name: p.default for p in parameters if p.name not in arrays}
+    errors = fields.get("errors", ())
+    ours = home.startswith("gpugrad.")  # the tests check what these docs claim about shapes
+    forget(name)  # of an op that had the name before
+    record = OPS[name] = Op(
+        name=name, forward=forward, kind=kind, arrays=tuple(arrays), params=params,
+        signature=_SIGNATURE(parameters, __validate_parameters__=False), declared=Rules(**rules),
+        doc=doc and complete(doc, arrays, params, errors, kind == "elementwise", ours), home=home,
+        **fields,
+    )  # fmt: skip
+    return record.eager
+
+
+_POSITIONAL, _EITHER, _KEYWORD = (
+    inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.KEYWORD_ONLY,
+)  # fmt: skip
+_RULES = tuple(field.name for field in dataclasses.fields(Rules))
+_SIGNATURE: Any = inspect.Signature
+_FORMER = {"keeps_half": "native_half", "whole": "opaque"}
+"""Names that fields had before, which declarations may still use."""
+
+_OF_OTHERS = {"d", "singular"}
+_OF_OTHERS_THAN_ELEMENTWISE = {
+    "masked", "linear", "outputs", "unused", "variadic", "batch", "opaque", "view", "by_element",
+    "reduces", "length_by_values", "overwrites",
+}  # fmt: skip
+
+
+def _fields_of(declaration: str) -> dict[str, Any]:
+    """The fields that `elementwise` or `op` takes, and their defaults."""
+    others = _OF_OTHERS_THAN_ELEMENTWISE if declaration == "elementwise" else _OF_OTHERS
+    return {name: default for name, default in defaults().items() if name not in others}
+
+
+_FIELDS = {declaration: _fields_of(declaration) for declaration in ("elementwise", "op")}
+
+
+def _refuse_unknown(kind: str, fields: Iterable[str]) -> None:
+    declaration = "elementwise" if kind == "elementwise" else "op"
+    known = _FIELDS[declaration]
+    for name in fields:
+        if name not in known:
+            names = [*known, *inspect.signature(globals()[declaration]).parameters]
+            close = difflib.get_close_matches(name, names, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else "."
+            raise TypeError(f"{declaration}: there is no field {name!r}{hint}")
+
+
+@functools.cache
+def _parameter(name: str, kind: Any) -> inspect.Parameter:
+    """A parameter without a default; many ops have the same."""
+    return inspect.Parameter(name, kind)
 
 
 def elementwise(
     signature: str,
     *,
-    d: Sequence[Any] | None = None,
-    vjp: Sequence[Any] | None = None,
-    jvp: Sequence[Any] | None = None,
-    forward: Callable[..., Any] | str | None = None,
-    singular: bool = False,
-    differentiable: bool = True,
-    keeps_half: bool = False,
-    kinds: str = "f",
+    forward: Any = None,
     domain: Any = (-2.0, 2.0),
-    samples: Any = None,
-    ref: Any = None,
-    errors: Sequence[Any] = (),
-    cuda: Callable[..., Any] | None = None,
     doc: str,
     example: tuple[str, str],
+    **fields: Any,
 ) -> Callable[..., Tensor]:
     """Declare an elementwise op; return its eager function.
 
     Args:
         signature: ``"name(x, y)"``.
-        d: one partial derivative for each input: a number, or a function
-            ``(xp, names...)`` of what it needs, by name.
-        vjp, jvp: rules instead, where g * d would lose accuracy or is no derivative in the
-            complex sense: one for each input, ``(xp, g, names...)`` and ``(xp, t, names...)``.
         forward: the library's name for it if that is another, or a formula ``(xp, x, y)``.
-        singular: partials can be infinite; a gradient of exactly 0 then stays 0.
-        differentiable, keeps_half: as for `op`.
         domain: interval of the samples' values, or one for each array.
-        kinds, samples, ref, errors: see `Op`.
-        cuda: as for `op`.
         doc: what it computes; the docstring adds what all elementwise ops have in common.
         example: arguments, and what printing the result gives.
+        fields: of the record: partial derivatives ``d=``, one for each input, each a number or a
+            function ``(xp, names...)`` of the values that it needs, by name; rules ``vjp=`` and
+            ``jvp=`` instead, where g * d would lose accuracy or is no derivative in the complex
+            sense: ``(xp, g, names...)`` and ``(xp, t, names...)``; and the others of
+            `gpugrad.registry.fields`, such as ``singular=``, ``kinds=``, ``cuda=``, ``samples=``,
+            ``ref=`` and ``errors=``.
 
     Raises:
-        ArgumentError: there is an op of that name already, or `signature` is none.
+        ArgumentError: there is an op of that name already, or `signature` is not one.
 
     >>> cube = gg.elementwise(
     ...     "cube(x)", forward=lambda xp, x: x * x * x, d=[lambda xp, x: 3 * x * x],
@@ -245,21 +266,19 @@ def elementwise(
     >>> forgotten = gg.OPS.pop("cube")
     """
     name, arrays = names_in(signature)
-    ps = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in arrays]
-    function = forward if callable(forward) else _LibraryFunction(forward or name)
-    if differentiable and d is None:
-        vjp = vjp or ()  # which are too few
+    if fields.get("differentiable", True) and fields.get("d") is None:
+        fields["vjp"] = fields.get("vjp") or ()  # which are too few
+    if isinstance(forward, str) and fields.get("ref") is None:
+        fields["ref"] = f"numpy.{forward}"
+    kinds = fields.get("kinds", "f")
+    fields["samples"] = fields.get("samples") or grid(len(arrays), domain)
+    fields["errors"] = fields.get("errors") or _elementwise_errors(len(arrays), kinds)
     return _register(
-        Op(
-            name, function, kind="elementwise", signature=inspect.Signature(ps), vjp=vjp, jvp=jvp,
-            partials=d, singular=singular, differentiable=differentiable,
-            keeps_half=keeps_half, cuda=cuda, kinds=kinds,
-            samples=samples or grid(len(arrays), domain),
-            ref=f"numpy.{forward}" if ref is None and isinstance(forward, str) else ref,
-            errors=errors or _elementwise_errors(len(arrays), kinds),
-            home=sys._getframe(1).f_globals["__name__"],
-            doc=f"{doc}\n\n>>> print(gg.{name}({example[0]}))\n{example[1]}\n",
-        )
+        name, forward if callable(forward) else _LibraryFunction(forward or name),
+        [_parameter(n, _POSITIONAL) for n in arrays], arrays,
+        kind="elementwise", fields=fields,
+        doc=f"{doc}\n\n>>> print(gg.{name}({example[0]}))\n{example[1]}\n",
+        home=sys._getframe(1).f_globals["__name__"],
     )  # fmt: skip
 
 
@@ -267,7 +286,7 @@ def names_in(signature: str) -> tuple[str, tuple[str, ...]]:
     """The names of an elementwise op and of its arrays, as ``"name(x, y)"`` has them."""
     match = re.fullmatch(r"\s*(\w+)\s*\(\s*(\w+(?:\s*,\s*\w+)*)\s*\)\s*", signature)
     if match is None:
-        raise ArgumentError(f"elementwise: {signature!r} is no signature; write 'name(x, y)'.")
+        raise ArgumentError(f"elementwise: {signature!r} is not a signature; write 'name(x, y)'.")
     return match[1], tuple(n.strip() for n in match[2].split(","))
 
 
@@ -275,8 +294,8 @@ def _elementwise_errors(n: int, kinds: str) -> list[Any]:
     if n == 1:
         return [(["text"], {}, DTypeError, "number")]
     dtype = np.float64 if "f" in kinds else np.int64
-    given = [np.ones(length, dtype) for length in (2, 3, 3)]
-    return [(given[:n], {}, ShapeError, r"\(2,\).*\(3,\)")]
+    arrays = [np.ones(length, dtype) for length in (2, 3, 3)]
+    return [(arrays[:n], {}, ShapeError, r"\(2,\).*\(3,\)")]
 
 
 def op(
@@ -284,21 +303,7 @@ def op(
     *,
     name: str | None = None,
     arrays: Sequence[str] | None = None,
-    jvp: Sequence[Any] | None = None,
-    masked: Sequence[Any] | None = None,
-    linear: bool | str = False,
-    differentiable: bool = True,
-    outputs: int = 1,
-    unused: Sequence[int] = (),
-    variadic: bool = False,
-    keeps_half: bool = False,
-    whole: bool | Callable[..., bool] = False,
-    batch: Any = None,
-    cuda: Callable[..., Any] | None = None,
-    kinds: str = "f",
-    samples: Any = None,
-    ref: Any = None,
-    errors: Sequence[Any] = (),
+    **fields: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a primitive (with `vjp`) or composite op from its forward; a decorator.
 
@@ -310,33 +315,16 @@ def op(
         name: of the op, if the function's own would shadow a builtin that its module needs.
         arrays: names of the array arguments, where not all of them stand before ``/``; they
             come first in the forward. One whose default is None may be left out.
-        jvp: rules ``(xp, t, names...)``, whose results add up, for an op of one result; made by
-            transposing if None.
-        masked: rules to take instead where a gradient has come out NaN: of a cotangent of 0
-            they give 0, also beside an infinite factor. `vjp` if None.
-        linear: True if the op is linear in its arrays taken together: its JVP is itself.
-            ``"each"`` if it is linear in each array alone (a product).
-        differentiable: False says that the gradient is None.
-        outputs: number of results; more than 1 makes a tuple, and ``g`` is one too.
-        unused: positions in it where a rule takes None for a result that nothing was made of;
-            at the others it gets zeros.
-        variadic: the one array argument is a list of arrays.
-        keeps_half: the forward gets 16-bit floats as they are.
-        whole: a traced function keeps a composite as one step, for its kernel's sake, where others
-            become the steps of their bodies; or a function of the arguments that says so.
-        batch: how `gg.vmap` runs a primitive, where every array may have a batch axis in front:
-            ``"stack"`` (the op takes stacks: axes in front of those that it works on, broadcast
-            against each other), ``"axis"`` (it works along its argument ``axis``), ``"loop"``
-            (one example at a time), or a formula ``(xp, batched, *arrays, **params)`` that
-            gets arrays whose axis 0 is the batch where `batched` (a tuple of bools) says so,
-            and gives results with it. None is ``"loop"``. Composites need none.
-        cuda: the launcher of a kernel for it, ``(xp, *arrays, **params)`` of bare arrays, which
-            returns what the forward does, or NotImplemented for what the kernel does not do. It
-            runs first on CuPy arrays.
-        kinds, samples, ref, errors: see `Op`.
+        fields: of the record; `gpugrad.registry.fields` describes them all. The most used are
+            ``jvp=``, ``linear=`` and ``differentiable=`` for derivatives; ``batch=`` for `gg.vmap`;
+            ``outputs=`` for several results; ``cuda=`` for the launcher of a kernel;
+            ``kinds=``, ``samples=``, ``ref=`` and ``errors=`` for the tests; and ``captures=True``
+            for `gg.function`: a CUDA graph may hold the forward, as it reads no values on the host
+            and copies no array from there. (Of an op with a launcher that is the default.)
 
     Raises:
         ArgumentError: there is an op of that name already.
+        TypeError: a field that no op has, or a rule that reads what no call has.
 
     >>> def samples(rng):  # (arguments, keywords): all tests of the op are made from them
     ...     yield [rng.normal(size=4)], {}
@@ -357,26 +345,63 @@ def op(
     """
 
     def declare(forward: Callable[..., Any]) -> Callable[..., Any]:
-        signature = inspect.signature(forward)
-        ps = [p for p in signature.parameters.values() if p.name != "xp"]
+        parameters = _parameters_of(forward)
         return _register(
-            Op(
-                name or forward.__name__, forward,
-                kind="primitive" if vjp is not None else "composite",
-                signature=signature.replace(parameters=ps), arrays=arrays, vjp=vjp, jvp=jvp,
-                masked=masked, linear=linear, differentiable=differentiable, outputs=outputs,
-                unused=unused, variadic=variadic, keeps_half=keeps_half, whole=whole, batch=batch,
-                cuda=cuda, kinds=kinds, samples=samples, ref=ref, errors=errors,
-                home=forward.__module__,
-                doc=inspect.cleandoc(forward.__doc__ or ""),
-            )
+            name or forward.__name__, forward, parameters,
+            arrays or [p.name for p in parameters if p.kind is _POSITIONAL],
+            kind="composite" if vjp is None else "primitive",
+            fields={"vjp": vjp, **fields}, doc=_clean(forward.__doc__ or ""),
+            home=forward.__module__,
         )  # fmt: skip
 
     return declare
 
 
+def _describe_fields() -> None:
+    """Let `help` and `inspect.signature` show every field that a declaration takes."""
+    declare: Any
+    for declare in (elementwise, op):
+        ps = dict(inspect.signature(declare).parameters)
+        del ps["fields"]
+        for name, default in _FIELDS[declare.__name__].items():
+            ps.setdefault(
+                name, inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            )
+        declare.__signature__ = inspect.Signature(list(ps.values()))
+
+
+def _parameters_of(forward: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a forward but for `xp`; inspect.signature takes four times as long."""
+    code = getattr(forward, "__code__", None)
+    varied = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    if code is None or code.co_flags & varied or vars(forward) or forward.__annotations__:
+        return [p for p in inspect.signature(forward).parameters.values() if p.name != "xp"]
+    n = code.co_argcount
+    names = code.co_varnames[: n + code.co_kwonlyargcount]
+    values = dict(zip(reversed(names[:n]), reversed(forward.__defaults__ or ()), strict=False))
+    values |= forward.__kwdefaults__ or {}
+    parameters = []
+    for k, name in enumerate(names):
+        kind = _POSITIONAL if k < code.co_posonlyargcount else _EITHER if k < n else _KEYWORD
+        if name in values:
+            parameters.append(inspect.Parameter(name, kind, default=values[name]))
+        elif name != "xp":
+            parameters.append(_parameter(name, kind))
+    return parameters
+
+
+def _clean(doc: str) -> str:
+    """As inspect.cleandoc, which takes ten times as long, of a docstring that ends a line below."""
+    text, _, indent = doc.rpartition("\n")
+    if indent.strip() or not indent or not text.strip():
+        return inspect.cleandoc(doc)
+    return text.replace("\n" + indent, "\n").strip()
+
+
 def no_gradient(name: str) -> None:
     """Say that an op declared with unknown rules (``...``) has no gradient there: it is None.
+
+    The op gets a new record, which takes the place of the old one.
 
     Raises:
         ArgumentError: there is no such op, or it has all its gradients.
@@ -389,8 +414,14 @@ def no_gradient(name: str) -> None:
     """
     if name not in OPS:
         raise ArgumentError(f"no_gradient: there is no op named {name!r}; see gg.OPS.")
-    op = OPS[name]
-    if not any(getattr(r, "is_missing", False) for r in op.rules):
+    record = OPS[name]
+    vjp = record.declared.vjp
+    if vjp is None or callable(vjp) or ... not in list(vjp):
         raise ArgumentError(f"no_gradient: {name} has all its gradients, or is declared without.")
-    op.rules = tuple(None if getattr(r, "is_missing", False) else r for r in op.rules)
-    vars(op).pop("masked", None)  # it was made of the rules before
+    declared = dataclasses.replace(record.declared, vjp=[None if r is ... else r for r in vjp])
+    OPS[name] = record = dataclasses.replace(record, declared=declared)
+    follow(record.eager, record)
+    forget(name)
+
+
+_describe_fields()

@@ -6,80 +6,129 @@ the order of the op's `saves`, and `params` the call's metadata.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpugrad.autodiff.recorder import record_many
-from gpugrad.core.backend import SCALARS
+from gpugrad.autodiff.recordable import Recordable, Rule, split_rule
+from gpugrad.core.backend import OPS, SCALARS
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor
 from gpugrad.errors import NoGradientError
 from gpugrad.kernels.codegen import for_ops
+from gpugrad.registry.fields import Gradient, Rules
 from gpugrad.registry.on_tensors import compiled
 
-__all__ = ["DeclaredRules", "OwnRules", "Rule", "conjugate"]
-
-Rule = Callable[..., Any]
+__all__ = ["DeclaredRules", "Rule", "conjugate"]
 
 
-class DeclaredRules:
-    """The half of an op that a tape reads: its rules, and the list of what they read."""
+@dataclasses.dataclass(eq=False, repr=False, frozen=True, kw_only=True)
+class DeclaredRules(Gradient, Recordable):
+    """The half of an op that a tape reads: its rules, and the list of the values that they read.
 
-    def __init__(
-        self, name: str, arrays: tuple[str, ...], params: dict[str, Any], *,
-        vjp: Sequence[Any] | Rule | None, jvp: Sequence[Any] | None,
-        masked: Sequence[Any] | None, partials: Sequence[Any] | None,
-        singular: bool, variadic: bool,
-    ) -> None:  # fmt: skip
-        for given in (vjp, jvp, masked, partials):
-            if given is not None and not callable(given) and len(given) != len(arrays):
-                raise TypeError(f"{name}: one partial or rule for each of {arrays} is needed.")
-        self.name, self.arrays, self.params = name, arrays, params
-        self.singular, self.variadic = singular, variadic
-        self._bind(vjp, jvp, partials)
-        self._masked = tuple(_bind_rule(r, self) for r in masked or ())
+    The rules are bound to the op when they are first asked for: most ops of a program that imports
+    gpugrad are never differentiated.
 
-    def _bind(self, vjp: Any, jvp: Any, partials: Any) -> None:
-        """Order what the rules read into one list of saves, and make rules index it."""
-        rules = [vjp] if callable(vjp) else list(vjp or ())
-        every = [f for f in (*rules, *(jvp or ()), *(partials or ())) if callable(f)]
-        saves: list[str] = []
-        for rule in every:
-            saves += [n for n in _reads(rule) if self._is_saved(n) and n not in saves]
-        self.saves = tuple(saves)
-        per_input = [[] for _ in self.arrays] if callable(vjp) else [
-            [n for given in (rules, jvp or (), partials or ()) if k < len(given)
-             and callable(given[k]) for n in _reads(given[k])]
-            for k in range(len(self.arrays))
-        ]  # fmt: skip
-        self.readers = {  # the inputs whose rules read a saved array: else it is not kept
-            n: tuple(a for a, reads in zip(self.arrays, per_input, strict=True) if n in reads)
-            for n in saves
+    Attributes:
+        name: under which formulas call the op (``xp.name``).
+        arrays: names of the array arguments.
+        params: names and defaults of the metadata arguments.
+        declared: the rules, as functions of names.
+    """
+
+    name: str
+    arrays: tuple[str, ...]
+    params: dict[str, Any]
+    declared: Rules
+
+    def __post_init__(self) -> None:
+        declared, n = self.declared, len(self.arrays)
+        for rules in (declared.vjp, declared.jvp, declared.masked, declared.d):
+            if rules is None:
+                continue
+            if not callable(rules) and len(rules) != n:
+                raise TypeError(
+                    f"{self.name}: one partial or rule for each of {self.arrays} is needed."
+                )
+            for rule in [rules] if callable(rules) else rules:
+                if callable(rule):
+                    self._check(rule, self.saves if rules is declared.masked else None)
+
+    def _check(self, rule: Rule, saved: Sequence[str] | None) -> None:
+        """Refuse a rule that reads what no call has. `saved` are the only names that are kept."""
+        names = _names(rule)
+        if names[:1] != ("xp",):
+            raise TypeError(f"{self.name}: the first parameter of a rule is xp, this has {names}.")
+        for name in names:
+            kept = self._is_saved(name) if saved is None else name in saved
+            if not (kept or name in _GIVEN or name in self.params):
+                raise TypeError(
+                    f"{self.name}: a rule reads {name!r}, which is not an argument of the op. It "
+                    f"may read {[*self.arrays, *self.params, 'out']}, and NAME_shape or NAME_dtype "
+                    "of an array."
+                )
+
+    @functools.cached_property
+    def saves(self) -> tuple[str, ...]:
+        """What a tape keeps for the rules, in the order in which they index it."""
+        declared = self.declared
+        rules = [declared.vjp] if callable(declared.vjp) else list(declared.vjp or ())
+        every = (*rules, *(declared.jvp or ()), *(declared.d or ()))
+        names = (n for f in every if callable(f) for n in _names(f) if n not in _GIVEN)
+        return tuple(dict.fromkeys(n for n in names if self._is_saved(n)))
+
+    @functools.cached_property
+    def readers(self) -> dict[str, tuple[str, ...]]:
+        """By saved name, the inputs whose rules read it: without these it is not kept."""
+        vjp = self.declared.vjp
+        if callable(vjp):
+            return dict.fromkeys(self.saves, ())
+        every = [rules for rules in (vjp, self.declared.jvp, self.declared.d) if rules]
+        reads = {
+            a: {n for rules in every if callable(rules[k]) for n in _names(rules[k])}
+            for k, a in enumerate(self.arrays)
         }
-        self.origins = tuple(self._origin(n) for n in saves)
-        bind = functools.partial(_bind_rule, op=self)
-        self.partials = None if partials is None else tuple(
-            bind(p) if callable(p) else p for p in partials
-        )  # fmt: skip
-        self.jvps = None if jvp is None else tuple(bind(r) if r else None for r in jvp)
-        self.rules: tuple[Any, ...] = ()
-        if callable(vjp) and self.variadic:
-            self._each = bind(vjp)
-        elif callable(vjp):
-            self.rules = _Joint(bind(vjp), len(self.arrays))
-        elif partials is not None:
-            self.rules = tuple(_bind_partial(p, self) for p in partials)
-        else:
-            self.rules = tuple(
-                _missing_rule(self.name) if r is ... else bind(r) if r else None for r in rules
-            )
+        return {n: tuple(a for a in self.arrays if n in reads[a]) for n in self.saves}
+
+    @functools.cached_property
+    def origins(self) -> tuple[Any, ...]:
+        """Where the serial number of a saved value comes from: see `_origin`."""
+        return tuple(map(self._origin, self.saves))
+
+    @functools.cached_property
+    def partials(self) -> tuple[Any, ...] | None:
+        """Partial derivatives as functions of (xp, saved, params), or numbers."""
+        d = self.declared.d
+        return None if d is None else tuple(_bind_rule(p, self) if callable(p) else p for p in d)
+
+    @functools.cached_property
+    def jvps(self) -> tuple[Any, ...] | None:
+        """The rules `jvp`, bound."""
+        jvp = self.declared.jvp
+        return None if jvp is None else tuple(_bind_rule(r, self) if r else None for r in jvp)
+
+    @functools.cached_property
+    def rules(self) -> tuple[Any, ...]:
+        """The rules `vjp`, bound, one for each input; none if the op is variadic."""
+        vjp, d = self.declared.vjp, self.declared.d
+        if callable(vjp):
+            return () if self.variadic else _Joint(_bind_rule(vjp, self), len(self.arrays))
+        if d is not None:
+            return tuple(_bind_partial(p, self) for p in d)
+        return tuple(
+            _missing_rule(self.name, k) if r is ... else _bind_rule(r, self) if r else None
+            for k, r in enumerate(vjp or ())
+        )
+
+    @functools.cached_property
+    def _each(self) -> Rule:
+        return _bind_rule(self.declared.vjp, self)  # type: ignore[arg-type]
 
     @functools.cached_property
     def masked(self) -> tuple[Any, ...]:
         """The rules for a pass in which a gradient of exactly 0 meets something infinite."""
-        if self._masked:
-            return self._masked
+        if self.declared.masked:
+            return tuple(_bind_rule(r, self) for r in self.declared.masked)
         if type(self.rules) is _Joint:
             return _Joint(_sheltered(self.rules.rule), len(self.rules))
         if self.partials is None:
@@ -105,32 +154,8 @@ class DeclaredRules:
         return name if name == "out" else "all" if self.variadic else self.arrays.index(name)
 
 
-class OwnRules:
-    """What a tape logs for a call that is no op's: its gradients come all from one function."""
-
-    rules = masked = origins = ()
-    partials = jvps = None
-    linear = False
-    outputs = 0  # its gradient is always a tuple
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def gradients(self, xp: Any, g: tuple[Any, ...]) -> Sequence[Any]:
-        """One for each input, from one for each result."""
-        raise NotImplementedError
-
-    def spread(self, n: int) -> list[Rule]:
-        """One rule for each input; the first that is asked finds the gradients of all."""
-        return _parts(lambda xp, g, saved, params: self.gradients(xp, g), n)
-
-    def record(self, outs: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
-        """Offer the call to this thread's recorders."""
-        ids = tuple(x._id for x in inputs)
-        record_many(self, tuple(outs), ids, (None,) * len(ids), (), None)
-
-
-_GIVEN = ("xp", "g", "t", "i")  # what a rule gets that is not saved
+_GIVEN = ("xp", "g", "t", "i")
+"""Parameters of a rule that are not saved values."""
 
 
 def _names(function: Rule) -> tuple[str, ...]:
@@ -139,76 +164,56 @@ def _names(function: Rule) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def _reads(rule: Rule) -> list[str]:
-    return [n for n in _names(rule) if n not in _GIVEN]
-
-
 def _bind_rule(rule: Rule, op: DeclaredRules, body: str = "{}") -> Rule:
     """``rule(xp, g, out, axis)`` as a function of (xp, g, saved, params) that looks them up.
 
     `body` is what to make of the call: one expression, so that no frame is added to it.
     """
-    given, args = ["xp", "g", "s", "k"], []
-    if _names(rule)[:1] != ("xp",):
-        raise TypeError(f"{op.name}: the first parameter of a rule is xp, this has {_names(rule)}.")
+    parameters, args = ["xp", "g", "s", "k"], []
     for name in _names(rule):
         if name in ("xp", "g", "t"):
             args.append("g" if name == "t" else name)
         elif name == "i":
-            given.append("i")
+            parameters.append("i")
             args.append("i")
         elif name in op.saves:
             args.append(f"s[{op.saves.index(name)}]")
-        elif name in op.params:
-            args.append(f"k[{name!r}]")
         else:
-            raise TypeError(
-                f"{op.name}: a rule reads {name!r}, which is no argument of the op. It may read "
-                f"{[*op.arrays, *op.params, 'out']}, and NAME_shape or NAME_dtype of an array."
-            )
-    text = f"lambda {', '.join(given)}: " + body.format(f"rule({', '.join(args)})")
+            args.append(f"k[{name!r}]")
+    text = f"lambda {', '.join(parameters)}: " + body.format(f"rule({', '.join(args)})")
     return eval(compiled(text, "eval"), {"rule": rule, "conj": conjugate})
 
 
 class _Joint(tuple[Rule, ...]):
     """The rules of inputs whose gradients one rule computes together.
 
-    Whoever goes through them gets rules that share one call of it, made when the first is asked.
+    Each iteration gives rules that share one call of it, which the first one makes.
     """
 
     rule: Rule
 
     def __new__(cls, rule: Rule, n: int) -> _Joint:
-        made = super().__new__(cls, _parts(rule, n))
-        made.rule = rule
-        return made
+        rules = super().__new__(cls, split_rule(rule, n))
+        rules.rule = rule
+        return rules
 
     def __iter__(self) -> Iterator[Rule]:
-        return iter(_parts(self.rule, len(self)))
+        return iter(split_rule(self.rule, len(self)))
 
 
-def _parts(rule: Rule, n: int) -> list[Rule]:
-    made: list[Any] = []
+def _missing_rule(name: str, k: int) -> Rule:
+    """The rule of input `k` where none is known."""
 
-    def part(i: int) -> Rule:
-        def one(xp: Any, g: Any, saved: Any, params: Any) -> Any:
-            if not made:
-                made.extend(rule(xp, g, saved, params))
-            return made[i]
-
-        return one
-
-    return [part(i) for i in range(n)]
-
-
-def _missing_rule(name: str) -> Rule:
     def missing(xp: Any, g: Any, saved: Any, params: Any) -> Any:
+        record = OPS.get(name)
+        if record is not None and k in record.indices:  # `no_gradient` came after the call
+            return None
         raise NoGradientError(
             f"{name} has no derivative rule for this input. Stop the gradient before it with "
             "gg.stop_gradient(x), or give it one with gg.custom_gradient."
         )
 
-    missing.is_missing = True  # type: ignore[attr-defined]  # for no_gradient
+    missing.is_missing = True  # type: ignore[attr-defined]  # it is not sheltered
     return missing
 
 
@@ -236,21 +241,21 @@ def _bind_partial(partial: Any, op: DeclaredRules) -> Rule:
 def _sheltered(rule: Rule) -> Rule:
     """A rule that gives 0 for NaN where the whole cotangent is 0.
 
-    Not for all that it gives: that is 0 too, but has a derivative by the cotangent.
+    It keeps its other results: these are 0 too, but have a derivative by the cotangent.
     """
     if getattr(rule, "is_missing", False):
         return rule
 
     def sheltered(xp: Any, g: Any, saved: Any, params: Any) -> Any:
-        found = rule(xp, g, saved, params)
-        if found is None or isinstance(found, IndexedSlices):
-            return found
-        given = [part for part in (g if type(g) is tuple else (g,)) if part is not None]
-        parts = [xp.any(xp.not_equal(part, 0)) for part in given]
+        result = rule(xp, g, saved, params)
+        if result is None or isinstance(result, IndexedSlices):
+            return result
+        cotangents = [part for part in (g if type(g) is tuple else (g,)) if part is not None]
+        parts = [xp.any(xp.not_equal(part, 0)) for part in cotangents]
         some = functools.reduce(xp.logical_or, parts)
-        every = found if type(found) is tuple else (found,)
-        kept = [f if f is None else xp.where(xp.logical_or(some, f == f), f, 0) for f in every]
-        return tuple(kept) if type(found) is tuple else kept[0]
+        every = result if type(result) is tuple else (result,)
+        kept = [r if r is None else xp.where(xp.logical_or(some, r == r), r, 0) for r in every]
+        return tuple(kept) if type(result) is tuple else kept[0]
 
     return sheltered
 

@@ -1,7 +1,7 @@
-"""The arrays of a computation that is written down while it runs, and which thread does so.
+"""Traced: the array that logs the ops on it while they run; and which trace a thread is in.
 
-A `Traced` array wraps the array that an op has computed and knows its place in a `Program`. It is
-one more reading of the formulas: a composite runs as it is, any other op runs on the wrapped
+A `Traced` array wraps the array that an op has computed and holds its `Value` in a `Program`. It
+is one more reading of the formulas: a composite runs unchanged, any other op runs on the wrapped
 arrays and logs one `Step`.
 """
 
@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NAMESPACES, Namespace, hang_operators, reading
+from gpugrad.core.backend import READINGS, Reading, reading
+from gpugrad.core.operators import add_operators
 from gpugrad.core.tensor import Tensor, made_of
 from gpugrad.errors import TraceError
 from gpugrad.trace.program import Value
@@ -29,18 +30,38 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _OfTraced(Namespace):
+class _TracedReading(Reading):
+    """Runs an op on the wrapped arrays and writes a step; a composite becomes its body's steps."""
+
+    nesting = 1
+
     @property
     def lib(self) -> Any:
-        """What needs values has them from the array library."""
+        """Raises: only code that needs values uses the array library."""
         return Traced._refuse(None)  # type: ignore[arg-type]
 
+    def function_of(self, op: Any) -> Callable[..., Any]:
+        """The body of a composite, unless the op says that it is one step."""
+        step = traced_reading(op)
+        if not op.is_opened or op.opaque is True:
+            return step
+        return _either(op.opaque, step, op.body(self)) if op.opaque else op.body(self)
 
-TRACED = _OfTraced("traced", wraps=1)
+
+def _either(
+    condition: Callable[..., bool], one: Callable[..., Any], other: Callable[..., Any]
+) -> Callable[..., Any]:
+    def either(*args: Any, **params: Any) -> Any:
+        return (one if condition(*args, **params) else other)(*args, **params)
+
+    return either
+
+
+TRACED = _TracedReading("traced")
 
 LEFT = (
-    "a value of a function that gg.function has traced is used outside of it: a list, an object, "
-    "a global or a generator has kept it. Only the arrays that each call returns have values: "
+    "a value from inside a function that gg.function has traced is used outside of it: a list, an "
+    "object, a global or a generator has kept it. Only the arrays that a call returns have values: "
     "return it, in tuples, lists, dicts or dataclasses, or keep it in a Variable."
 )
 
@@ -48,16 +69,16 @@ LEFT = (
 
 
 class Traced:
-    """A bare array and its place in the program that is being written.
+    """A bare array and its value in the program that is being traced.
 
     Attributes:
         inner: the array that was computed.
-        value: what it is in the program.
+        value: its `Value` in the program.
     """
 
     __slots__ = ("inner", "value")
-    __array_ufunc__ = None  # ndarray * Traced must come to Traced.__rmul__
-    base = True  # of NumPy's: whether the memory is another array's, so that nobody writes to it
+    __array_ufunc__ = None  # ndarray * Traced must call Traced.__rmul__
+    base = True  # as of a NumPy view, so that nobody writes to its memory
 
     def __init__(self, inner: Any, value: Value) -> None:
         self.inner, self.value = inner, value
@@ -88,11 +109,11 @@ class Traced:
         return self.inner.nbytes
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
-        """The array in another dtype, as a step."""
+        """The array in another dtype, logged as a step."""
         return TRACED.astype(self, dtype)
 
     def copy(self) -> Traced:
-        """Itself, as nobody writes to it."""
+        """Itself: nobody writes to it."""
         return self
 
     def _refuse(self, *args: Any, **keywords: Any) -> Any:
@@ -100,24 +121,24 @@ class Traced:
             raise TraceError(f"{user_line()}: {LEFT}")
         raise TraceError(
             f"{user_line()}: a value was asked for while gg.function traces the function, which "
-            "runs only once: what follows from the value would be the same in every later call. "
+            "runs only once: whatever depends on the value would be fixed for all later calls. "
             "Choose between values with gg.where, between computations with gg.cond, loop with "
-            "gg.while_loop or gg.scan, look at values with gg.debug.print, or compute this "
-            "outside of the function."
+            "gg.while_loop or gg.scan, print values with gg.debug.print, or compute this outside "
+            "of the function."
         )
 
     item = tolist = get = view = __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse
-    __str__ = _refuse  # print(x) would print once; a debugger asks for __repr__
+    __str__ = _refuse  # print(x) would print once; debuggers call __repr__
 
     def __repr__(self) -> str:
         return f"<traced {self.dtype}{list(self.shape)}>"
 
 
-hang_operators(Traced, TRACED)
+add_operators(Traced, TRACED)
 
 
 def _user_frame() -> tuple[FrameType, int]:
-    """The frame of the code that called into gpugrad, and how many are on top of it."""
+    """The frame of the code that called into gpugrad, and the number of frames above it."""
     home = str(Path(__file__).parents[1]) + os.sep
     frame, above = sys._getframe(0), 0
     while frame.f_back is not None:
@@ -135,20 +156,20 @@ def user_line() -> str:
 
 
 def user_level() -> int:
-    """The `stacklevel` with which a warning of the function that calls this names that line."""
+    """The `stacklevel` with which a warning from the caller of this names the user's line."""
     return _user_frame()[1] - 1
 
 
 def traced_reading(op: Any) -> Callable[..., Any]:
-    """An op's function on bare arrays of which some are Traced."""
+    """An op's function on bare arrays, some of them Traced."""
     names = tuple(op.signature.parameters)
 
-    def run(*args: Any, **given: Any) -> Any:
-        bound = {**op.params, **dict(zip(names, args, strict=False)), **given}
+    def run(*args: Any, **keywords: Any) -> Any:
+        bound = {**op.params, **dict(zip(names, args, strict=False)), **keywords}
         arrays = [bound.pop(n, None) for n in op.arrays]
         xp = reading(*(arrays[0] if op.variadic else arrays))
-        if xp.wraps > TRACED.wraps:  # one is Batched, though the formula began without
-            return getattr(xp, op.name)(*args, **given)
+        if xp.nesting > TRACED.nesting:  # one became Batched inside the formula
+            return getattr(xp, op.name)(*args, **keywords)
         trace = running()
         if trace is None:
             raise TraceError(f"{user_line()}: {op.name}: {LEFT}")
@@ -157,10 +178,7 @@ def traced_reading(op: Any) -> Callable[..., Any]:
     return run
 
 
-TRACED.of = traced_reading
-
-
-# ---- what a thread writes down ------------------------------------------------------------
+# ---- the trace that a thread is in --------------------------------------------------------
 
 
 class _Current(threading.local):
@@ -177,7 +195,7 @@ def running() -> Any:
 
 @contextlib.contextmanager
 def trace_stopped() -> Iterator[None]:
-    """What this thread does is not written down."""
+    """Pause this thread's trace in a ``with`` block."""
     trace, current.trace = current.trace, None
     try:
         yield
@@ -186,20 +204,20 @@ def trace_stopped() -> Iterator[None]:
 
 
 def unwrapped(array: Any) -> Any:
-    """The Traced array within other wrappers, or else the array of the library."""
+    """The Traced array inside other wrappers, or the array of the library if there is none."""
     while type(array) is not Traced and hasattr(array, "inner"):
         array = array.inner
     return array
 
 
 def tracing(array: Any) -> bool:
-    """Whether a bare array is Traced, also within another wrapper."""
+    """Whether a bare array is Traced, perhaps inside other wrappers."""
     return type(unwrapped(array)) is Traced
 
 
 def among(x: Tensor, arrays: Sequence[Any]) -> Tensor:
-    """`x`, if plain, as a constant of the program where bare arrays beside it are Traced."""
+    """`x`, as a constant of the program if it is plain and one of `arrays` is Traced."""
     trace = running()
-    if trace is None or NAMESPACES[type(x._data)].wraps or not any(map(tracing, arrays)):
+    if trace is None or READINGS[type(x._data)].nesting or not any(map(tracing, arrays)):
         return x
     return made_of(Traced(x._data, trace.place(x._data)), x._id)

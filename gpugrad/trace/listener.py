@@ -1,4 +1,4 @@
-"""What is told of ops and Variables in a thread: tapes, accumulators, traces."""
+"""Listener: the base of tapes, accumulators and traces, which follow a thread's ops."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ __all__ = ["Listener"]
 
 
 class Listener:
-    """One of `threads.stack`, outermost first; what it does not redefine it does not care for.
+    """An entry of `threads.stack`, the outermost first; a subclass overrides the events it needs.
 
     Attributes:
-        known: numbers of the Tensors by which something is differentiated; an op that reads one is
-            appended to `log`, or given to `take` with its results.
-        dead: numbers of results of ops without a gradient, of which `bury` is told.
-        log: a list of entries; None for one that takes them.
-        passive: whether it records nothing, so that gradients need not be seen by it.
+        known: serial numbers of the Tensors to differentiate by. An op that reads one is appended
+            to `log`, or passed to `take` with its results.
+        dead: serial numbers of results of ops without a gradient; `bury` is called with them.
+        log: a list of entries; None if `take` handles them.
+        passive: whether it records nothing, so that it need not see the ops of a backward pass.
     """
 
     known: Any = frozenset()
     dead: Any = frozenset()
     log: list[Any] | None = None
     passive = True
-    _stack: list[Any] | None = None  # the thread's, while it listens
+    _stack: list[Any] | None = None  # of the thread, while it listens
 
     def listen(self, place: int | None = None) -> None:
-        """Be told from now on what happens in this thread; innermost, or at a place."""
+        """Follow this thread's ops from now on, as the innermost listener or at a position."""
         self._stack = threads.stack
         self._stack.insert(len(self._stack) if place is None else place, self)
         recorders.append(self)
 
     def leave(self) -> None:
-        """Be told no more."""
+        """Stop listening."""
         if self._stack is not None:
             self._stack.remove(self)
             recorders.remove(self)
             self._stack = None
 
     def touched(self, variable: Variable) -> None:
-        """A Variable was read."""
+        """Called when a Variable is read."""
 
     def assigned(self, variable: Variable) -> None:
-        """A Variable gets another value."""
+        """Called before a Variable gets another value."""
 
     def barrier(self, name: str, ids: Sequence[int], out: int) -> None:
-        """An op without a gradient has read something that is known or dead."""
+        """Called when an op without a gradient has read a known or dead Tensor."""

@@ -1,7 +1,7 @@
-"""Programs: what a function does, as steps in the order in which they ran.
+"""Programs: the steps of a traced function, in the order in which they ran.
 
-`gpugrad.trace.tracing` writes them, the passes of `gpugrad.function` rewrite them, and a replay
-reads them. A step is an op and its arguments, or an *effect* that calls Python.
+`gpugrad.trace.tracing` writes a program, the passes of `gpugrad.function` rewrite it, and a replay
+runs it. A step is an op and its arguments, or an *effect* that calls Python.
 """
 
 from __future__ import annotations
@@ -14,55 +14,58 @@ import numpy as np
 from gpugrad.core.variable import Variable
 
 __all__ = [
-    "CHECKS", "Argument", "Launched", "OtherwiseError", "Program", "Step", "Undo", "Value",
-    "by_values", "called", "check_shapes", "filled", "line", "named", "takes_arguments",
+    "CHECKS", "Argument", "Launched", "NotReplayable", "Program", "Step", "Undo", "Value",
+    "by_values", "check_shapes", "filled", "line", "named", "takes_arguments",
 ]  # fmt: skip
 
 Undo = Callable[[], Callable[[], None]]
 
 CHECKS = frozenset(("no_nan", "same length"))
-"""Effects that do nothing but find out whether the function has to be called instead."""
+"""Effects that only check whether the function must be called instead of replayed."""
 
 
-class OtherwiseError(Exception):
-    """A run of a program finds that the function would do something else: it is called instead.
+class NotReplayable(Exception):
+    """A replay would do something else than the function, which must be called instead.
 
     Attributes:
-        once: whether it will not be so in the next call.
+        once: whether the next call can be replayed.
     """
 
     once = False
 
 
 def check_shapes(loose: Sequence[tuple[Variable, tuple[int, ...]]]) -> None:
-    """Raise an OtherwiseError if a Variable has another shape now than in `Program.loose`."""
+    """Raise a NotReplayable if a Variable has another shape now than in `Program.loose`."""
     for variable, shape in loose:
         if variable._data.shape != shape:
-            raise OtherwiseError(f"the shape of the Variable '{variable.name}'")
+            raise NotReplayable(f"the shape of the Variable '{variable.name}'")
 
 
 class Launched(Protocol):
-    """What the call of an effect may have as `launched`: kernels that do it on fixed memory.
+    """Kernels on fixed memory that perform an effect: the attribute `launched` of its call.
 
-    A CUDA graph can hold them, as all that differs between runs is in numbers on the device.
+    A CUDA graph can hold them, because all that differs between runs is in numbers on the device.
 
     Attributes:
-        version: another one once `launch` would launch something else than it did.
-        widens: where it is there, whether 16-bit floats may stand in the place of float32.
+        version: changes when `launch` would launch something else than before.
+        widens: optional; whether 16-bit floats may stand in for float32.
     """
 
     version: int
 
     def numbers(self) -> list[Any]:
-        """NumPy arrays of the next run's numbers, as many bytes each time; counts the run."""
+        """NumPy arrays of the next run's numbers, always of the same size; counts the run."""
 
     def uncount(self) -> None:
-        """Take the last count back: nothing was launched."""
+        """Undo the last count: nothing was launched."""
 
     def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
-        """Launch on bare arrays of what the effect reads, and of the Variables that it moves.
+        """Launch on bare arrays.
 
-        Those it writes to. `live` are the numbers on the device.
+        Args:
+            arrays: what the effect reads.
+            values: the arrays of the Variables that it changes; they are written to.
+            live: the numbers, on the device.
 
         Returns:
             The arrays of the effect's own results.
@@ -75,8 +78,8 @@ class Value:
     Attributes:
         shape, dtype: of the array.
         constant: the array, if it is the same in every run; else None.
-        view: whether its memory may be that of another value.
-        host: whether it is an array of NumPy's.
+        view: whether it may share memory with another value.
+        host: whether it is a NumPy array.
     """
 
     __slots__ = ("constant", "dtype", "host", "shape", "view")
@@ -89,12 +92,12 @@ class Value:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements."""
+        """Size of the elements in bytes."""
         return int(np.prod(self.shape)) * int(self.dtype.itemsize)
 
 
 class Step:
-    """One op of a program, or one effect (`op` is None then).
+    """One op of a program, or one effect, whose `op` is None.
 
     Attributes:
         op: the record.
@@ -102,25 +105,42 @@ class Step:
         params: the metadata arguments.
         outs: the results.
         name: of the op or effect.
-        call: what an effect calls with the arrays of `args`; it returns arrays for `outs`.
-        variables: the Variables that an effect moves; their values are the last of `outs`.
-        undo: called before an effect; returns what puts back all else that it changes. None if
-            it cannot be put back.
-        backward: whether it is of a backward pass.
-        phase: steps of different phases are in no group together.
-        results: the arrays of `outs` in the run that was traced, until the program is planned.
+        call: the function that an effect calls with the arrays of `args`; it returns those of
+            `outs`.
+        variables: the Variables that an effect changes; their values are the last of `outs`.
+        undo: called before an effect; returns a function that restores all else that the effect
+            changes. None if that is not possible.
+        backward: whether it belongs to a backward pass.
+        phase: steps of different phases are never grouped.
+        results: the arrays of `outs` in the traced run, until the program is planned.
     """
 
     __slots__ = (
-        "args", "backward", "call", "name", "op", "outs", "params", "phase", "results", "undo",
+        "args",
+        "backward",
+        "call",
+        "name",
+        "op",
+        "outs",
+        "params",
+        "phase",
+        "results",
+        "undo",
         "variables",
-    )  # fmt: skip
+    )
 
     def __init__(
-        self, op: Any, args: Sequence[Any], params: dict[str, Any], outs: list[Value], *,
-        name: str = "", call: Callable[..., Any] | None = None,
-        variables: Sequence[Variable] = (), undo: Undo | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        op: Any,
+        args: Sequence[Any],
+        params: dict[str, Any],
+        outs: list[Value],
+        *,
+        name: str = "",
+        call: Callable[..., Any] | None = None,
+        variables: Sequence[Variable] = (),
+        undo: Undo | None = None,
+    ) -> None:
         self.op, self.args, self.params, self.outs = op, tuple(args), params, outs
         self.name, self.call, self.variables = name or op.name, call, tuple(variables)
         self.undo, self.backward, self.phase = undo, False, 0
@@ -128,49 +148,46 @@ class Step:
 
     @property
     def parts(self) -> Sequence[Step]:
-        """The steps of which it is made, if it is a group of them."""
+        """The steps in it, if it is a group."""
         return ()
 
     @property
     def programs(self) -> Sequence[tuple[str, Program]]:
-        """Those of the functions that it may call, and what they are to it."""
+        """Labels and programs of the functions that it may call."""
         return getattr(self.op or self.call, "programs", ())
 
     @property
     def launched(self) -> Launched | None:
-        """How kernels do what it does, if it is an effect that they can do."""
+        """The kernels that perform an effect, if there are any."""
         return getattr(self.call, "launched", None)
 
     @property
     def inputs(self) -> list[Value]:
         """The values that it reads."""
-        found: list[Value] = []
+        values: list[Value] = []
         for a in self.args:
-            found += [v for v in (a if isinstance(a, list) else [a]) if isinstance(v, Value)]
-        return found
-
-
-_BY_VALUES = frozenset(("argwhere", "compress", "flatnonzero", "unique_all"))
+            values += [v for v in (a if isinstance(a, list) else [a]) if isinstance(v, Value)]
+        return values
 
 
 def by_values(step: Step) -> bool:
-    """Whether values that differ between runs say how long the result of a step is."""
-    if step.name == "getitem":
+    """Whether the length of a step's result depends on values that differ between runs."""
+    if step.op.length_by_values == "index":
         deciding = [v for v in step.inputs[1:] if v.dtype.kind == "b"]  # masks
     else:
-        deciding = step.inputs[:1] if step.name in _BY_VALUES else []
+        deciding = step.inputs[:1] if step.op.length_by_values else []
     return any(v.constant is None for v in deciding)
 
 
 class Program:
-    """What a function does, as steps in the order in which they ran.
+    """The steps of a traced function, in the order in which they ran.
 
     Attributes:
         inputs: Values of the arguments.
         steps: in order.
         outputs: Values of the results.
-        reads: Variables and the Values that they have at the start.
-        writes: Variables and the Values that they have at the end, if they are others.
+        reads: Variables and their Values at the start.
+        writes: the Variables that change, and their Values at the end.
     """
 
     def __init__(self) -> None:
@@ -181,7 +198,7 @@ class Program:
         self.writes: list[tuple[Variable, Value]] = []
 
     def values(self) -> Iterator[Value]:
-        """Every value, in the order in which it comes up."""
+        """Every value once, in the order of first use."""
         seen: dict[int, Value] = {}
         for v in (*self.inputs, *(v for _, v in self.reads)):
             seen.setdefault(id(v), v)
@@ -193,27 +210,27 @@ class Program:
         return iter(seen.values())
 
     def loose(self) -> list[tuple[Variable, tuple[int, ...]]]:
-        """Variables that may be given another shape, and the one that they have here."""
+        """Variables that accept another shape, and their shapes in this program."""
         return [(var, v.shape) for var, v in self.reads if var._fits != v.shape]
 
     def copy(self) -> Program:
-        """A program with lists of its own, and the same steps and values."""
-        made = Program()
-        made.inputs, made.outputs = list(self.inputs), list(self.outputs)
-        made.steps, made.reads, made.writes = list(self.steps), list(self.reads), list(self.writes)
-        return made
+        """A program with new lists of the same steps and values."""
+        copy = Program()
+        copy.inputs, copy.outputs = list(self.inputs), list(self.outputs)
+        copy.steps, copy.reads, copy.writes = list(self.steps), list(self.reads), list(self.writes)
+        return copy
 
     def forget_arrays(self) -> None:
-        """Let go of the arrays of the run that was traced; copies of the steps do so too."""
+        """Free the arrays of the traced run, in the steps and in their copies."""
         for step in self.steps:
-            step.results.clear()  # in place: a step that a pass has copied has the same list
+            step.results.clear()  # in place: copies of a step share the list
 
     def __str__(self) -> str:
         return text(self)
 
 
 def named(program: Program) -> dict[int, str]:
-    """Names of a program's values by id, but for constants: ``in0``, a Variable's, ``t0``."""
+    """The names of all values but constants, by id: ``in0``, a Variable's name, ``t0``."""
     names = {id(v): f"in{k}" for k, v in enumerate(program.inputs)}
     seen: dict[str, int] = {}
     for variable, v in program.reads:
@@ -228,10 +245,10 @@ def named(program: Program) -> dict[int, str]:
     return names
 
 
-def called(a: Any, names: dict[int, str]) -> str:
+def argument_text(a: Any, names: dict[int, str]) -> str:
     """An argument of a step as text."""
     if isinstance(a, list):
-        return "[" + ", ".join(called(x, names) for x in a) + "]"
+        return "[" + ", ".join(argument_text(x, names) for x in a) + "]"
     if not isinstance(a, Value):
         return repr(a)
     if a.constant is not None:
@@ -243,14 +260,14 @@ def called(a: Any, names: dict[int, str]) -> str:
 def line(step: Step, names: dict[int, str]) -> str:
     """A step as a line of text."""
     left = ", ".join(f"{names[id(v)]} {v.dtype}{list(v.shape)}" for v in step.outs)
-    given = [called(a, names) for a in step.args]
-    usual = {k: repr(v) for k, v in getattr(step.op, "params", {}).items()}
-    given += [f"{k}={v!r:.40}" for k, v in step.params.items() if repr(v) != usual.get(k)]
-    return f"{left + ' = ' if left else ''}{step.name}({', '.join(given)})"
+    arguments = [argument_text(a, names) for a in step.args]
+    defaults = {k: repr(v) for k, v in getattr(step.op, "params", {}).items()}
+    arguments += [f"{k}={v!r:.40}" for k, v in step.params.items() if repr(v) != defaults.get(k)]
+    return f"{left + ' = ' if left else ''}{step.name}({', '.join(arguments)})"
 
 
 def text(program: Program) -> str:
-    """A program as readable text, one line a step; a group has its steps below it."""
+    """A program as text, one line a step; the steps of a group are indented below it."""
     names = named(program)
     inputs = [f"{names[id(v)]} {v.dtype}{list(v.shape)}" for v in program.inputs]
     lines = ["inputs: " + ", ".join(inputs)]
@@ -262,8 +279,10 @@ def text(program: Program) -> str:
             lines.append(f"    {label}:")
             lines += [f"        {below}" for below in text(inner).split("\n")]
     known = {variable._id: names[id(v)] for variable, v in program.reads}
-    lines += [f"{known[variable._id]} <- {called(v, names)}" for variable, v in program.writes]
-    lines.append("return " + ", ".join(called(v, names) for v in program.outputs))
+    lines += [
+        f"{known[variable._id]} <- {argument_text(v, names)}" for variable, v in program.writes
+    ]
+    lines.append("return " + ", ".join(argument_text(v, names) for v in program.outputs))
     return "\n".join(lines)
 
 
@@ -271,7 +290,7 @@ def text(program: Program) -> str:
 
 
 class Argument:
-    """The place of a traced array in an index: which of the step's arguments it is."""
+    """Stands in an index for a traced array: the position of the step's argument."""
 
     __slots__ = ("position",)
 
@@ -283,12 +302,12 @@ class Argument:
 
 
 def takes_arguments(index: Any) -> bool:
-    """Whether an index has arguments of the step in it: then it differs between runs."""
+    """Whether an index holds arguments of the step, so that it differs between runs."""
     return Argument in map(type, index if type(index) is tuple else (index,))
 
 
 def filled(index: Any, args: Sequence[Any]) -> Any:
-    """An index with the arguments of a step in their places."""
+    """An index with the arguments of a step in the place of their stand-ins."""
     if type(index) is tuple:
         return tuple(filled(part, args) for part in index)
     return args[index.position] if type(index) is Argument else index

@@ -1,10 +1,10 @@
-"""A computation written down while it runs, on `Traced` arrays.
+"""Tracing: writes a `Program` while a function runs on `Traced` arrays.
 
-Shapes and dtypes are those of the arrays, so no rule says them twice; tapes and their backward
-passes log themselves, since their rules are formulas too.
+Shapes and dtypes come from the arrays themselves, so no op needs a shape rule. Tapes and their
+backward passes are traced as well, since derivative rules are formulas too.
 
-What cannot be a function of arrays is an *effect*: a step that calls Python at each replay, in
-its order: random numbers, an optimizer's update in place.
+What is not a function of arrays becomes an *effect*, a step that calls Python at each replay, in
+the order of the steps: random numbers, an optimizer's update in place.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import ARRAYS, NAMESPACES, NUMPY, as_array, between_numbers, reading
+from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, as_array, between_numbers, reading
 from gpugrad.core.tensor import Tensor, index_parts, next_id, together, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
@@ -25,7 +25,7 @@ from gpugrad.trace.listener import Listener
 from gpugrad.trace.program import (
     CHECKS,
     Argument,
-    OtherwiseError,
+    NotReplayable,
     Program,
     Step,
     Undo,
@@ -37,30 +37,30 @@ __all__ = ["Tracing", "open_traces"]
 
 
 open_traces: set[Tracing] = set()
-"""Those of all threads in whose ``with`` statement something runs."""
+"""Traces that are currently open, in any thread."""
 
 
 class Tracing(Listener):
-    """Writes down what runs in its ``with`` statement; a recorder that sees Variables read."""
+    """Traces what runs in its ``with`` statement; a listener, to see reads of Variables."""
 
-    abstract = False  # whether the arrays only say what shapes and dtypes there are
+    abstract = False  # whether the arrays stand for shapes and dtypes alone
 
     def __init__(
         self, pure: bool = False, trial: bool = False, passes: Sequence[str] | None = None
     ) -> None:
         self.program = Program()
-        self.pure = pure  # an effect raises OtherwiseError, before it is one
-        self.trial = trial  # in the end everything is as it was before
-        self.passes = passes  # for the functions within
-        self.makes: Variable | None = None  # one that the function itself has made
+        self.pure = pure  # an effect raises NotReplayable, before it is one
+        self.trial = trial  # everything is restored at the end
+        self.passes = passes  # for the functions that it calls
+        self.makes: Variable | None = None  # one that the function itself creates
         self._born = next_id()
         self._undo: list[Callable[[], None]] = []
         self._constants: dict[int, Value] = {}
-        self._kept: list[Any] = []  # constants by id stay alive while their ids are keys
+        self._kept: list[Any] = []  # constants: their ids, which are keys, stay in use
         self._variables: dict[int, tuple[Variable, Any]] = {}
         self._written: dict[int, tuple[weakref.ref[Tensor], Any, str]] = {}
-        if Traced not in ARRAYS:  # ops need not look for it before there is one
-            NAMESPACES[Traced] = TRACED
+        if Traced not in ARRAYS:  # ops do not check for the type before the first trace
+            READINGS[Traced] = TRACED
             ARRAYS.add(Traced)
 
     def __enter__(self) -> Tracing:
@@ -78,7 +78,7 @@ class Tracing(Listener):
     def _close(self, kind: Any) -> None:
         current.trace = self._outer
         self.leave()
-        where = self._restored() if self._written else ""
+        where = self._undo_writes() if self._written else ""
         failed = kind is not None or bool(where)
         by_effects = {var._id for step in self.program.steps for var in step.variables}
         for variable, before in self._variables.values():
@@ -90,32 +90,32 @@ class Tracing(Listener):
                 self.program.writes.append((variable, value))
                 variable._data = _inner(now)
             if failed or self.trial or not moved:
-                variable._data = before  # as it was
+                variable._data = before
         if failed or self.trial:
             for undo in reversed(self._undo):
                 undo()
         if where and kind is None:
             raise TraceError(
-                f"{where} writes to a Tensor that the traced function was given, or that was made "
-                "outside of it: later calls would not. Write to a copy and return that, as in "
-                "x = gg.positive(x); x[i] = v; or use a Variable."
+                f"{where} writes to a Tensor that is an argument of the traced function or was "
+                "created outside of it: later calls would not. Write to a copy and return that, as "
+                "in x = gg.positive(x); x[i] = v; or use a Variable."
             )
 
     @property
     def moved(self) -> bool:
-        """Whether an effect has moved Variables, so that the function cannot be called instead."""
+        """Whether an effect has changed Variables, so that the function cannot be called again."""
         return any(step.variables for step in self.program.steps)
 
     def touched(self, variable: Variable) -> None:
-        """Make the value of a Variable an input, when it is first read."""
+        """Make the value of a Variable an input when it is first read."""
         if variable._id in self._variables:
-            if not tracing(variable._data):  # an array was assigned: a constant
+            if not tracing(variable._data):  # a constant was assigned
                 variable._data = Traced(variable._data, self.place(variable._data))
             return
         if variable._id > self._born:
             self.makes = variable
         data = variable._data
-        if type(data) is Traced:  # made from a traced value
+        if type(data) is Traced:  # it was created from a traced value
             self._variables[variable._id] = variable, data.inner
             return
         value = Value(data)
@@ -126,59 +126,61 @@ class Tracing(Listener):
     def assigned(self, variable: Variable) -> None:
         """Follow a Variable that gets another value."""
         if self.trial and variable._id > self._born:
-            raise OtherwiseError("the making of a Variable")
+            raise NotReplayable("the making of a Variable")
         if self.pure:
-            error = OtherwiseError(f"the Variable '{variable.name}' is assigned to")
+            error = NotReplayable(f"the Variable '{variable.name}' is assigned to")
             error.once = variable._id > self._born  # that is, it is made
             raise error
         self.touched(variable)
 
     def writes(self, x: Tensor) -> None:
-        """Note that elements of a Tensor are about to be set."""
+        """Called before elements of a Tensor are set."""
         known = self._written.get(id(x))
         if known is None or known[0]() is not x:
             self._written[id(x)] = weakref.ref(x), x._data, user_line()
 
-    def _restored(self) -> str:
-        """Where a Tensor was written to that is still there, as one of the function's own is not.
+    def _undo_writes(self) -> str:
+        """Give the Tensors that were written to their arrays again.
 
-        All of them have their arrays again.
+        Returns:
+            The line of the first write to a Tensor that is still alive, which is not the function's
+            own; or "".
         """
         if any(x() is not None for x, _, _ in self._written.values()):
-            gc.collect()  # those in cycles
-        found = [(x(), *rest) for x, *rest in self._written.values()]
-        for x, before, _ in found:
+            gc.collect()  # frees the function's own Tensors in cycles
+        written = [(x(), *rest) for x, *rest in self._written.values()]
+        for x, before, _ in written:
             if x is not None:
                 x._data = before
-        return next((line for x, _, line in found if x is not None), "")
+        return next((line for x, _, line in written if x is not None), "")
 
     def numbered(self, x: Tensor) -> None:
-        """An op reads `x`, and a recorder wants to know all that is read."""
+        """Called when an op reads `x` while a recorder follows all reads."""
 
     def with_gradient(
         self, name: str, outs: list[Tensor], inputs: Sequence[Tensor], gradients: Callable[..., Any]
     ) -> list[Tensor]:
-        """Results of a call that has a gradient of its own, for tapes that see the trace alone."""
+        """The results of a call with its own gradient, for tapes that see nothing but the trace."""
         return outs
 
     def returned(self, arrays: Sequence[Any]) -> None:
-        """Say what the results are; TraceError if something has come from another trace."""
+        """Set the outputs of the program; TraceError if a value comes from another trace."""
         program = self.program
         program.outputs = [self.place(a) for a in arrays]
-        made = {id(v) for v in (*program.inputs, *(v for _, v in program.reads))}
-        made |= {id(v) for step in program.steps for v in step.outs}
+        own = {id(v) for v in (*program.inputs, *(v for _, v in program.reads))}
+        own |= {id(v) for step in program.steps for v in step.outs}
         now = [var._data.value for var, _ in self._variables.values() if type(var._data) is Traced]
-        if any(v.constant is None and id(v) not in made for v in (*program.values(), *now)):
+        if any(v.constant is None and id(v) not in own for v in (*program.values(), *now)):
             raise TraceError(LEFT)
 
     def input(self, array: Any) -> Traced:
-        """An argument of the function."""
+        """Add an argument of the function to the program."""
         value = Value(array)
         self.program.inputs.append(value)
         return Traced(_in_order(array), value)
 
     def place(self, array: Any) -> Value:
-        """What a bare array is in the program: a constant, if it is not Traced."""
+        """The Value of a bare array: a constant, if it is not Traced."""
         if type(array) is Traced:
             return array.value
         value = self._constants.get(id(array))
@@ -188,14 +190,15 @@ class Tracing(Listener):
         return value
 
     def _place_all(self, args: Sequence[Any]) -> list[Any]:
-        return [
-            self._place_all(a) if isinstance(a, (list, tuple))
-            else self.place(a) if type(a) in ARRAYS else a
-            for a in args
-        ]  # fmt: skip
+        def place(a: Any) -> Any:
+            if isinstance(a, (list, tuple)):
+                return self._place_all(a)
+            return self.place(a) if type(a) in ARRAYS else a
+
+        return [place(a) for a in args]
 
     def step(self, op: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Run an op on the wrapped arrays, and log it."""
+        """Run an op on the wrapped arrays and log it."""
         if between_numbers(op, arrays):
             return np.asarray(op.bare(NUMPY)(*arrays, **params)).item()
         inner = [_inner(a) for a in arrays]
@@ -208,66 +211,70 @@ class Tracing(Listener):
         results, real = self.computed(getattr(xp, op.name), inner, _inner_params(params))
         several = results if op.outputs > 1 else (results,)
         kind = type(next(a for a in flat if type(a) in ARRAYS))
-        made = [Traced(a, Value(a)) for a in (as_array(r, kind) for r in several)]
+        outs = [Traced(a, Value(a)) for a in (as_array(r, kind) for r in several)]
         bare = [a for a in flat if type(a) in ARRAYS]
-        for m in made:
-            m.value.view = any(_may_share(m.inner, a) for a in bare)
-            m.inner = m.inner if m.value.view else _in_order(m.inner)
+        for out in outs:
+            out.value.view = any(_may_share(out.inner, a) for a in bare)
+            out.inner = out.inner if out.value.view else _in_order(out.inner)
         args, params = self._place_all(arrays), dict(params)
         if "index" in params:
             params["index"], parts = _template(params["index"], len(args))
             args += self._place_all(parts)
-        step = Step(op, args, params, [m.value for m in made])
-        step.results = [m.inner for m in made] if real else []
+        step = Step(op, args, params, [out.value for out in outs])
+        step.results = [out.inner for out in outs] if real else []
         self.program.steps.append(step)
         if by_values(step):
-            made = self._checked(op.name, made)
-        return tuple(made) if op.outputs > 1 else made[0]
+            outs = self._check_lengths(op.name, outs)
+        return tuple(outs) if op.outputs > 1 else outs[0]
 
-    def _checked(self, name: str, made: list[Traced]) -> list[Traced]:
-        """Have the function called instead where the results have another length than now."""
+    def _check_lengths(self, name: str, outs: list[Traced]) -> list[Traced]:
+        """Call the function instead of a replay whose results have another length than now."""
         if self.abstract or self.moved:
             where = "in a branch or loop body" if self.abstract else "after an optimizer's step"
             raise TraceError(
-                f"{user_line()}: {name}: how long its result is depends on values, which "
+                f"{user_line()}: {name}: the length of its result depends on values, which "
                 f"gg.function cannot follow {where}. Use gg.where, or do it before."
             )
-        shapes = [m.shape for m in made]
+        shapes = [out.shape for out in outs]
 
         def check(*results: Tensor) -> list[Tensor]:
             if [x.shape for x in results] != shapes:
-                raise OtherwiseError(f"{name}: another length")
-            return list(results)  # what reads them comes after this
+                raise NotReplayable(f"{name}: another length")
+            return list(results)  # so that the steps that read them come after this check
 
-        results = self.effect("same length", check, [*map(wrap, made)], undo=lambda: lambda: None)
+        results = self.effect("same length", check, [*map(wrap, outs)], undo=lambda: lambda: None)
         return [t._data for t in results]
 
     def computed(
         self, function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
     ) -> tuple[Any, bool]:
-        """What an op makes of arrays, and whether that is so: True."""
+        """The results of an op, and whether they are real, as here, or stand for shapes alone."""
         return function(*arrays, **params), True
 
     def effect(
-        self, name: str, call: Callable[..., Any], tensors: Sequence[Any] = (),
-        variables: Sequence[Variable] = (), undo: Undo | None = None,
+        self,
+        name: str,
+        call: Callable[..., Any],
+        tensors: Sequence[Any] = (),
+        variables: Sequence[Variable] = (),
+        undo: Undo | None = None,
         about: Sequence[tuple[Any, Any]] = (),
-    ) -> list[Tensor]:  # fmt: skip
-        """Run a function of real Tensors now and at each replay, in its place among the steps.
+    ) -> list[Tensor]:
+        """Run a function of real Tensors now and at each replay, in the order of the steps.
 
         Args:
             name: for the text of the program.
             call: function of Tensors that returns a list of Tensors.
-            tensors: what it is called with.
-            variables: the Variables that it moves.
-            undo: called before; returns what puts back all else that it changes.
+            tensors: its arguments.
+            variables: the Variables that it changes.
+            undo: called before; returns a function that restores all else that it changes.
             about: shapes and dtypes of the results.
 
         Raises:
-            OtherwiseError: the trace allows none, or none that cannot be undone.
+            NotReplayable: the trace allows none, or none that cannot be undone.
         """
         if (self.pure and name not in CHECKS) or (self.trial and undo is None):
-            raise OtherwiseError(name)
+            raise NotReplayable(name)
         if undo is not None:
             self._undo.append(undo())
         for variable in variables:
@@ -280,19 +287,18 @@ class Tracing(Listener):
         try:
             with trace_stopped():
                 results = call(*[wrap(_inner(t._data)) for t in tensors])
-        except BaseException:  # the function may go on
+        except BaseException:  # the function may catch it and go on
             for variable, data in zip(variables, held, strict=True):
                 variable._data = data
             raise
-        made = [Traced(t._data, Value(t._data)) for t in results]
+        outs = [Traced(t._data, Value(t._data)) for t in results]
         after = [Traced(_in_order(v._data), Value(v._data)) for v in variables]
         for variable, traced in zip(variables, after, strict=True):
             variable._data = traced
-        self.program.steps.append(
-            Step(None, [*args, *before], {}, [t.value for t in (*made, *after)], name=name,
-                 call=call, variables=variables, undo=undo)
-        )  # fmt: skip
-        return [wrap(t) for t in made]
+        values = [t.value for t in (*outs, *after)]
+        how: dict[str, Any] = {"name": name, "call": call, "variables": variables, "undo": undo}
+        self.program.steps.append(Step(None, [*args, *before], {}, values, **how))
+        return [wrap(t) for t in outs]
 
 
 def _may_share(a: Any, b: Any) -> bool:
@@ -300,14 +306,14 @@ def _may_share(a: Any, b: Any) -> bool:
 
 
 def _in_order(array: Any) -> Any:
-    """An array in the order of planned buffers: what a reshape copies here is no view there."""
+    """A C-contiguous array, as planned buffers are: a reshape is a view here if it is one there."""
     if array.flags.c_contiguous:
         return array
-    return NAMESPACES[type(array)].lib.ascontiguousarray(array)
+    return READINGS[type(array)].lib.ascontiguousarray(array)
 
 
 def _array(a: Any) -> Any:
-    """NumPy's own arithmetic of constants makes scalars of 0-d arrays."""
+    """An array for a NumPy scalar, which NumPy's arithmetic returns for 0-d constants."""
     if isinstance(a, (list, tuple)):
         return [_array(v) for v in a]
     return np.asarray(a) if isinstance(a, np.generic) else a
@@ -321,17 +327,17 @@ def _inner(a: Any) -> Any:
 
 def _template(index: Any, first: int) -> tuple[Any, list[Any]]:
     """An index with an `Argument` in the place of each traced array, and those arrays."""
-    found: list[Any] = []
+    arrays: list[Any] = []
 
-    def placed(part: Any) -> Any:
+    def replace(part: Any) -> Any:
         array = part._data if isinstance(part, Tensor) else part
         if type(array) is not Traced:
             return part
-        found.append(array)
-        return Argument(first + len(found) - 1)
+        arrays.append(array)
+        return Argument(first + len(arrays) - 1)
 
-    made = tuple(placed(p) for p in index) if type(index) is tuple else placed(index)
-    return made, found
+    template = tuple(replace(p) for p in index) if type(index) is tuple else replace(index)
+    return template, arrays
 
 
 def _inner_params(params: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Ways to say what a derivative is, where the derivative of the operations is not what is meant."""
+"""Custom derivatives: override the gradient that would follow from the operations."""
 
 from __future__ import annotations
 
@@ -10,17 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import Batched, crossed, reopened, spread, spread_everywhere
-from gpugrad.autodiff.recorder import graphs, number, recording_stopped, zeros_beside
+from gpugrad.autodiff.arguments import zeros_for
+from gpugrad.autodiff.batched import (
+    Batched,
+    give_each,
+    give_each_example,
+    inside_levels_of,
+    meet_levels,
+)
+from gpugrad.autodiff.recorded_call import RecordedCall
+from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array, is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
-from gpugrad.core.training import is_training, training
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
-from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.array import running
 from gpugrad.trace.listener import Listener
 from gpugrad.trace.tracing import Tracing
@@ -32,13 +39,13 @@ Function = Callable[..., Any]
 
 
 class Accesses(Listener):
-    """A recorder that notes which trainable Variables are read, and records nothing."""
+    """A listener that notes which trainable Variables are read, and records nothing."""
 
     def __init__(self) -> None:
         self.variables: dict[int, Variable] = {}
 
     def touched(self, variable: Variable) -> None:
-        """Note it."""
+        """Note that a Variable was read."""
         if variable.trainable:
             self.variables[variable._id] = variable
 
@@ -50,13 +57,17 @@ class Accesses(Listener):
         self.leave()
 
 
-class _CustomOp(OwnRules):
+class _CustomCall(RecordedCall):
     """One call of a custom_gradient function."""
 
     def __init__(
-        self, name: str, grad_fn: Function, inputs: list[Tensor], n_positional: int,
+        self,
+        name: str,
+        grad_fn: Function,
+        inputs: list[Tensor],
+        n_positional: int,
         variables: list[Variable],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(name)
         self._grad_fn, self._n_positional = grad_fn, n_positional
         self._inputs = [(x.shape, x.dtype) for x in inputs]  # not the tensors: they may be freed
@@ -64,41 +75,53 @@ class _CustomOp(OwnRules):
         self._trains = is_training()
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
-        """What the user's function returns for them."""
+        """What the user's gradient function returns for the upstream gradients."""
         upstream = [copy(x) if xp is TENSOR else wrap(_bare(x)) for x in g]
-        with reopened(*upstream), training(self._trains):  # it may compute something again
-            return self._called(xp, upstream)
+        with inside_levels_of(*upstream), training(self._trains):  # it may recompute layers
+            return self._fitted(xp, upstream, *self._call(upstream))
 
-    def _called(self, xp: Any, upstream: list[Tensor]) -> list[Any]:
-        if self._variables:
-            pair = self._grad_fn(*upstream, variables=self._variables)
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise StructureError(
-                    f"{self.name}: with `variables`, the gradient function must return "
-                    "(gradients of the arguments, gradients of the variables)."
-                )
-            returned, more = pair
-            more = nest.flatten(more)
-            if len(more) != len(self._variables):
-                raise StructureError(
-                    f"{self.name}: the gradient function returned {len(more)} gradients for "
-                    f"{len(self._variables)} variables."
-                )
-        else:
-            returned, more = self._grad_fn(*upstream), []
-        flat = nest.flatten(returned)
-        if len(flat) == self._n_positional and self._n_positional:
-            flat += [None] * (len(self._inputs) - len(flat))
-        if len(flat) != len(self._inputs):
+    def _call(self, upstream: list[Tensor]) -> tuple[list[Any], list[Any]]:
+        """The user's gradients by the inputs and by the Variables."""
+        if not self._variables:
+            return self._by_inputs(self._grad_fn(*upstream)), []
+        pair = self._grad_fn(*upstream, variables=self._variables)
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise StructureError(
-                f"{self.name}: the gradient function returned {len(flat)} gradients for "
+                f"{self.name}: with `variables`, the gradient function must return "
+                "(gradients of the arguments, gradients of the variables)."
+            )
+        by_variables = nest.flatten(pair[1])
+        if len(by_variables) != len(self._variables):
+            raise StructureError(
+                f"{self.name}: the gradient function returned {len(by_variables)} gradients for "
+                f"{len(self._variables)} variables."
+            )
+        return self._by_inputs(pair[0]), by_variables
+
+    def _by_inputs(self, returned: Any) -> list[Any]:
+        """One gradient for each input; those of keyword-only ones may have been left out."""
+        grads = nest.flatten(returned)
+        if len(grads) == self._n_positional and self._n_positional:
+            grads += [None] * (len(self._inputs) - len(grads))
+        if len(grads) != len(self._inputs):
+            raise StructureError(
+                f"{self.name}: the gradient function returned {len(grads)} gradients for "
                 f"{len(self._inputs)} arguments; return one each (None for no gradient)."
             )
+        return grads
+
+    def _fitted(
+        self, xp: Any, upstream: list[Tensor], by_inputs: list[Any], by_variables: list[Any]
+    ) -> list[Any]:
+        """All gradients in the reading `xp`, each in the dtype of what it belongs to."""
         for x in upstream:
-            if type(x._data) is Batched:  # a gradient of its own for each example, also if alike
-                flat = [None if g is None else spread(tensor(g), x._data) for g in flat]
+            if type(x._data) is Batched:  # each example has its own gradient, even if all are equal
+                by_inputs = [
+                    None if g is None else give_each(tensor(g), x._data) for g in by_inputs
+                ]
         inputs = [*self._inputs, *((v.shape, v.dtype) for v in self._variables)]
-        return [self._fit(xp, g, *x) for g, x in zip([*flat, *more], inputs, strict=True)]
+        pairs = zip([*by_inputs, *by_variables], inputs, strict=True)
+        return [self._fit(xp, g, shape, dtype) for g, (shape, dtype) in pairs]
 
     def _fit(self, xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         if g is None:
@@ -134,19 +157,19 @@ def custom_gradient(f: Function | None = None) -> Function:
         f: function of any nested arguments that returns ``(result, grad_fn)``.
             ``grad_fn(*upstream)`` gets one gradient for each Tensor of the result (zeros for
             those that were not used) and returns one for each number among the arguments, in
-            order (None for no gradient). If `f` reads trainable Variables that are no
+            order (None for no gradient). If `f` reads trainable Variables that are not
             arguments, ``grad_fn(*upstream, variables=...)`` gets them, and must return
             ``(gradients of arguments, gradients of variables)``.
 
     Keyword arguments count like positional ones; keyword-only ones come last, and their
-    gradients may be left out. The gradient holds in forward mode too. Its own gradient, for
-    second order, is that of what `grad_fn` computes. In the branches and bodies of a traced
-    function `grad_fn` is traced with `f`, up to three derivatives.
+    gradients may be left out. The gradient holds in forward mode too. The second derivative
+    differentiates `grad_fn`. In the branches and loop bodies of a traced function `grad_fn` is
+    traced with `f`, up to three derivatives.
 
     Raises:
-        StructureError: `grad_fn` takes no `variables` though some were read, or returned
+        StructureError: `grad_fn` takes no `variables` though `f` reads some, or it returned
             another number of gradients.
-        ShapeError: it returned a gradient of another shape than the argument's.
+        ShapeError: it returned a gradient whose shape is not the argument's.
 
     >>> @gg.custom_gradient
     ... def log1pexp(x):
@@ -163,20 +186,11 @@ def custom_gradient(f: Function | None = None) -> Function:
     @functools.wraps(f)
     def with_own_gradient(*args: Any, **keywords: Any) -> Any:
         bound = signature.bind(*args, **keywords)
-
-        def as_input(leaf: Any) -> Any:
-            if not _is_number(leaf) or isinstance(leaf, Variable):
-                return leaf
-            made = tensor(leaf)
-            if graphs:
-                number(made)
-            return copy(made)  # grad_fn reads it later: ``leaf[i] = v`` must not reach it
-
-        given, named = nest.map_structure(as_input, (bound.args, bound.kwargs))
-        positional = [x for x in nest.flatten(given) if isinstance(x, Tensor)]
-        inputs = positional + [x for x in nest.flatten(named) if isinstance(x, Tensor)]
+        args, keywords = nest.map_structure(_as_input, (bound.args, bound.kwargs))
+        positional = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
+        inputs = positional + [x for x in nest.flatten(keywords) if isinstance(x, Tensor)]
         with Accesses() as read:
-            pair = f(*given, **named)
+            pair = f(*args, **keywords)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not callable(pair[1]):
             raise StructureError(
                 f"{name}: a custom_gradient function must return (result, grad_fn)."
@@ -191,23 +205,40 @@ def custom_gradient(f: Function | None = None) -> Function:
                 "gradient function must take a keyword argument `variables`."
             )
         if recorders:
-            for x in (*inputs, *variables):
-                x._read()  # where recording was stopped, no tape knows of a Variable yet
-            op = _CustomOp(name, grad_fn, inputs, len(positional), variables)
-            if graphs:
-                for x in inputs:
-                    number(x)
-            if trace := running():
-                outs = trace.with_gradient(name, outs, [*inputs, *variables], op.gradients)
-            if Batched in ARRAYS:  # what is the same for all examples may get a gradient of each
-                outs = [wrap(spread_everywhere(out._data)) for out in outs]
-                given_and_made = crossed(*inputs, *variables, *outs)
-                op.record(outs, given_and_made[: len(inputs) + len(variables)])
-            else:
-                op.record(outs, [*inputs, *variables])
+            call = _CustomCall(name, grad_fn, inputs, len(positional), variables)
+            outs = _record(call, outs, inputs, variables)
         return nest.pack(result, outs)
 
     return with_own_gradient
+
+
+def _as_input(leaf: Any) -> Any:
+    """A number or array among the arguments as a Tensor that only `f` and `grad_fn` see."""
+    if not _is_number(leaf) or isinstance(leaf, Variable):
+        return leaf
+    x = tensor(leaf)
+    if graphs:
+        number(x)
+    return copy(x)  # grad_fn reads it later: ``leaf[i] = v`` must not reach it
+
+
+def _record(
+    call: _CustomCall, outs: list[Tensor], inputs: list[Tensor], variables: list[Variable]
+) -> list[Tensor]:
+    """The results of a call, offered to the recorders of this thread."""
+    sources = [*inputs, *variables]
+    for x in sources:
+        x._read()  # where recording was stopped, no tape knows of a Variable yet
+    if graphs:
+        for x in inputs:
+            number(x)
+    if trace := running():
+        outs = trace.with_gradient(call.name, outs, sources, call.gradients)
+    if Batched in ARRAYS:  # each example may get its own gradient by what all share
+        outs = [wrap(give_each_example(out._data)) for out in outs]
+        sources = meet_levels(*sources, *outs)[: len(sources)]
+    call.record(outs, sources)
+    return outs
 
 
 def _takes_variables(grad_fn: Function) -> bool:
@@ -219,14 +250,14 @@ def custom_jvp(f: Function) -> Function:
     """Give a function its own derivative in forward mode; a decorator, as in JAX.
 
     ``f.defjvp(rule)`` sets the rule: ``rule(primals, tangents)`` returns the result and its
-    tangent, which must be linear in the tangents. Gradients are the rule transposed; both
-    modes work, to any order.
+    tangent, which must be linear in the tangents. Reverse mode transposes the rule; both modes
+    work, to any order.
 
     Args:
         f: function of nested arguments that returns a nest of Tensors.
 
     Raises:
-        ArgumentError: it is called before it has a rule.
+        ArgumentError: the function is called before it has a rule.
 
     >>> @gg.custom_jvp
     ... def log1pexp(x):
@@ -243,21 +274,19 @@ def custom_jvp(f: Function) -> Function:
     @custom_gradient
     def transposed(*args: Any) -> Any:
         def grad_fn(*upstream: Any) -> Any:
-            leaves = nest.flatten(args)
-            tangents = [
-                zeros_beside(x)
-                if isinstance(x, Tensor) and is_inexact(x.dtype) else None
-                for x in leaves
-            ]  # fmt: skip
-            moved = [t for t in tangents if t is not None]
+            leaves = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
+            tangents = [zeros_for(x) if is_inexact(x.dtype) else None for x in leaves]
+            watched = [t for t in tangents if t is not None]
+            rest = iter(tangents)
+            structure = nest.map_structure(
+                lambda x: next(rest) if isinstance(x, Tensor) else None, args
+            )
             with GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(moved)
-                _, pushed = rules[-1](args, nest.pack(args, tangents))
-            found = iter(tape.gradient(nest.flatten(pushed), moved, list(upstream), "zero"))
-            return [
-                None if t is None else next(found)
-                for x, t in zip(leaves, tangents, strict=True) if isinstance(x, Tensor)
-            ]  # fmt: skip
+                tape.watch(watched)
+                _, pushed = rules[-1](args, structure)
+            grads = tape.gradient(nest.flatten(pushed), watched, list(upstream), "zero")
+            by_tangent = iter(grads)
+            return [None if t is None else next(by_tangent) for t in tangents]
 
         return f(*args), grad_fn
 
@@ -276,13 +305,21 @@ def custom_jvp(f: Function) -> Function:
     return with_own_jvp
 
 
+def _of_fixed_point(f: Function) -> Function:
+    """The residual x - f(x), which is 0 at a fixed point."""
+
+    def residual(x: Any, *params: Any) -> Any:
+        pairs = zip(nest.flatten(x), nest.flatten(f(x, *params)), strict=True)
+        return nest.pack(x, [a - b for a, b in pairs])
+
+    return residual
+
+
 _RESIDUALS: dict[str, Callable[[Function], Function]] = {
     "root": lambda condition: condition,
-    "fixed_point": lambda condition: lambda x, *params: nest.pack(x, [
-        a - b for a, b in zip(nest.flatten(x), nest.flatten(condition(x, *params)), strict=True)
-    ]),
-    "argmin": lambda condition: grad(condition),
-}  # fmt: skip
+    "fixed_point": _of_fixed_point,
+    "argmin": grad,
+}
 
 
 def implicit_diff(
@@ -291,24 +328,24 @@ def implicit_diff(
     kind: str = "root",
     solve: Callable[[Function, Tensor], Tensor] | None = None,
 ) -> Callable[[Function], Function]:
-    """Differentiate a solver by what its solution satisfies, not through its steps; a decorator.
+    """Differentiate a solver by the equation that its solution satisfies; a decorator.
 
     With F(x, *params) = 0 the implicit function theorem gives dx = -(dF/dx)^-1 dF/dparams:
-    the gradient costs one linear system, however many steps were taken.
+    the gradient costs one linear system, however many steps the solver takes.
 
     Args:
         condition: function of the solution and the solver's arguments.
         kind: ``"root"``: the condition is 0; ``"fixed_point"``: it returns the solution itself;
             ``"argmin"``: it is a scalar whose gradient by the solution is 0.
-        solve: ``solve(matvec, b)`` returns the x with ``matvec(x) = b`` for vectors, by
-            conjugate gradients, say. None makes the matrix and calls `gg.linalg.solve`.
+        solve: ``solve(matvec, b)`` returns the vector x with ``matvec(x) = b``, for example by
+            conjugate gradients. None computes the matrix and calls `gg.linalg.solve`.
 
     Returns:
         A decorator for a function ``solver(*params)``, which may loop and stop as it likes. It
         returns a Tensor or a nest of them. Derivatives work in both modes, to any order.
 
     Raises:
-        ArgumentError: no such kind.
+        ArgumentError: there is no such kind.
         SingularMatrixError: dF/dx is singular, so that the solution has no derivative.
 
     >>> @gg.implicit_diff(lambda x, a: x * x - a)
@@ -332,11 +369,11 @@ def implicit_diff(
                 x = solver(*params)
 
             def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
-                # a recorder wants the gradient's own derivative: the solution depends on params
-                at = solved(*params) if recorders else x
-                found = _adjoint(residual, solve, at, params, upstream, variables)
-                inputs = len(found) - len(variables)
-                return (found[:inputs], found[inputs:]) if variables else found
+                # for the gradient's own derivative, the solution depends on params
+                solution = solved(*params) if recorders else x
+                grads = _adjoint(residual, solve, solution, params, upstream, variables)
+                n = len(grads) - len(variables)
+                return (grads[:n], grads[n:]) if variables else grads
 
             return x, grad_fn
 
@@ -358,9 +395,13 @@ def _leaves(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _adjoint(
-    residual: Function, solve: Any, x: Any, params: Any, upstream: Sequence[Tensor],
+    residual: Function,
+    solve: Any,
+    x: Any,
+    params: Any,
+    upstream: Sequence[Tensor],
     variables: Sequence[Variable],
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """Gradients of the parameters: -(dF/dparams)^H u, where (dF/dx)^H u is the upstream one."""
     leaves = nest.flatten(x)
 
@@ -376,21 +417,20 @@ def _adjoint(
     else:
         _, pull = vjp(of_vector, point)
         u = solve(lambda v: pull(v)[0], b)
-    # F is linear in what follows only through params: x stays what it is here
     inputs = [p for p in nest.flatten(params) if isinstance(p, Tensor)]
     sources = [TENSOR.positive(p) if is_inexact(p.dtype) else p for p in inputs]
-    given = iter(sources)
-    moved = nest.map_structure(lambda p: next(given) if isinstance(p, Tensor) else p, params)
+    rest = iter(sources)
+    copies = nest.map_structure(lambda p: next(rest) if isinstance(p, Tensor) else p, params)
     with GradientTape(watch_accessed_variables=False) as tape:
         tape.watch([s for s in sources if is_inexact(s.dtype)])
         tape.watch(list(variables))
-        held = nest.map_structure(TENSOR.positive, x)  # a number of its own: not a path to params
-        value = _vector(nest.flatten(residual(held, *moved)))
+        held = nest.map_structure(TENSOR.positive, x)  # under the tape x does not depend on params
+        value = _vector(nest.flatten(residual(held, *copies)))
     return list(tape.gradient(value, [*sources, *variables], -u))
 
 
 def grad_pass_through(f: Function) -> Function:
-    """Make a function with `f`'s values and the identity's gradient (straight-through).
+    """Make a function with the values of `f` and the gradient of the identity (straight-through).
 
     >>> gg.grad(lambda x: gg.grad_pass_through(gg.round)(x) ** 2)(1.3).item()
     2.0

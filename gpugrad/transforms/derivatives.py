@@ -1,4 +1,4 @@
-"""Functions of functions: their derivatives."""
+"""Derivatives of functions: `grad`, `vjp`, `jvp`, `jacobian` and their like."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
+from gpugrad.autodiff.arguments import zeros_for
 from gpugrad.autodiff.forward import ForwardAccumulator
-from gpugrad.autodiff.recorder import number_any, zeros_beside
+from gpugrad.autodiff.recorder import number_any
 from gpugrad.autodiff.tape import CHUNK_BYTES, GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, is_inexact
@@ -31,15 +32,12 @@ __all__ = [
 Function = Callable[..., Any]
 
 
-# ---- derivatives of functions -----------------------------------------------------------
-
-
 def _name(f: Function) -> str:
     return str(getattr(f, "__name__", f))
 
 
 def _tensors(f: Function, n: int, structure: Any) -> Any:
-    """Argument `n` of `f` with new Tensors for its leaves: each is a variable of its own."""
+    """Argument `n` of `f` with new Tensors for its leaves, so that equal ones are told apart."""
     try:
         return _fresh(structure)
     except DTypeError as error:
@@ -47,41 +45,41 @@ def _tensors(f: Function, n: int, structure: Any) -> Any:
 
 
 def _fresh(structure: Any) -> Any:
-    """A list of plain numbers is one array, not a structure."""
+    """New Tensors for the leaves; a list of plain numbers is one array, not a structure."""
     if isinstance(structure, (list, tuple)) and not any(
         isinstance(leaf, Tensor) or hasattr(leaf, "shape") for leaf in nest.flatten(structure)
     ):
         structure = tensor(structure)
 
     def fresh(leaf: Any) -> Tensor:
-        made = leaf if isinstance(leaf, Variable) else TENSOR.positive(tensor(leaf))
-        if not is_inexact(made.dtype):
-            raise DTypeError(f"{made.dtype} has no gradient: give a float, or leave it out.")
-        number_any(made)
-        return made
+        x = leaf if isinstance(leaf, Variable) else TENSOR.positive(tensor(leaf))
+        if not is_inexact(x.dtype):
+            raise DTypeError(f"{x.dtype} has no gradient: give a float, or leave it out.")
+        number_any(x)
+        return x
 
     return nest.map_structure(fresh, structure)
 
 
-def _lent(structure: Any) -> Any:
-    """What the function gets for its variables: it may write to them, they stay what they are."""
+def _copies(structure: Any) -> Any:
+    """Copies of the Tensors for the function to write to; the originals do not change."""
     return nest.map_structure(lambda t: t if isinstance(t, Variable) else copy(t), structure)
 
 
 def _split(
     f: Function, args: tuple[Any, ...], argnums: int | Sequence[int]
 ) -> tuple[list[Any], Any]:
-    """Arguments with fresh Tensors at `argnums`, and those alone."""
-    given = list(args)
+    """Arguments with new Tensors at `argnums`, and those alone."""
+    arguments = list(args)
     numbers = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     for n in numbers:
-        if not -len(given) <= n < len(given):
-            raise ArgumentError(f"argnums: {n} is no position among {len(given)} arguments.")
-        given[n] = _tensors(f, n, given[n])
-    wanted = tuple(given[n] for n in numbers)
+        if not -len(args) <= n < len(args):
+            raise ArgumentError(f"argnums: {n} is out of range for {len(args)} arguments.")
+        arguments[n] = _tensors(f, n, arguments[n])
+    wanted = tuple(arguments[n] for n in numbers)
     for n, w in zip(numbers, wanted, strict=True):
-        given[n] = _lent(w)
-    return given, wanted if isinstance(argnums, Sequence) else wanted[0]
+        arguments[n] = _copies(w)
+    return arguments, wanted if isinstance(argnums, Sequence) else wanted[0]
 
 
 def _scalar(y: Any, f: Function) -> Tensor:
@@ -99,7 +97,7 @@ def _pair(y: Any, f: Function) -> Any:
         return y
     raise StructureError(
         f"gradient of {_name(f)}: with has_aux=True it must return a pair, of one "
-        f"number and anything; it returned {y!r:.80}."
+        f"number and anything else; it returned {y!r:.80}."
     )
 
 
@@ -109,14 +107,14 @@ def value_and_grad(
     """Make a function that returns ``(f(...), gradient)``.
 
     Args:
-        f: function that returns a 0-d Tensor (with `has_aux`, a pair of it and anything).
+        f: function that returns a 0-d Tensor (with `has_aux`, a pair of it and anything else).
         argnums: position, or positions, of the arguments to differentiate by; each may be a
             nested structure.
-        has_aux: whether `f` returns more than the number.
+        has_aux: whether `f` returns more than that number.
 
     Raises:
-        ShapeError: `f` returned something that is not one number.
-        StructureError: with `has_aux`, it returned no pair.
+        ShapeError: `f` returned something other than one number.
+        StructureError: with `has_aux`, it did not return a pair.
 
     >>> value, g = gg.value_and_grad(lambda x: x * x)(3.0)
     >>> value.item(), g.item()
@@ -125,13 +123,13 @@ def value_and_grad(
 
     @functools.wraps(f)
     def with_grad(*args: Any, **keywords: Any) -> Any:
-        given, wanted = _split(f, args, argnums)
+        arguments, wanted = _split(f, args, argnums)
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(wanted)
-            y = f(*given, **keywords)
+            y = f(*arguments, **keywords)
             value, aux = _pair(y, f) if has_aux else (y, None)
         g = tape.gradient(_scalar(value, f), wanted, unconnected_gradients="zero")
-        g = nest.map_structure(tensor, g)  # rows of a gathered argument become a dense array
+        g = nest.map_structure(tensor, g)  # IndexedSlices of a gathered argument become dense
         return (y, g) if not has_aux else ((value, aux), g)
 
     return with_grad
@@ -163,8 +161,8 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     fresh = tuple(_tensors(f, n, p) for n, p in enumerate(primals))
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(fresh)
-        y = f(*_lent(fresh))
-    target = _lent(y)
+        y = f(*_copies(fresh))
+    target = _copies(y)
 
     def pull(cotangent: Any) -> Any:
         g = tape.gradient(target, fresh, output_gradients=cotangent, unconnected_gradients="zero")
@@ -180,11 +178,11 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     >>> y.item(), t.item()
     (9.0, 6.0)
     """
-    for what, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, (list, tuple)):
+    for what, value in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(value, (list, tuple)):
             raise StructureError(
                 f"{what}: a list with one entry for each argument of the function is needed, as "
-                f"[x]; got a {type(given).__name__}."
+                f"[x]; got a {type(value).__name__}."
             )
     fresh = [_tensors(f, n, p) for n, p in enumerate(primals)]
     with ForwardAccumulator(fresh, list(tangents)) as acc:
@@ -195,7 +193,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
 def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
     """Return ``(f(*primals), push)``; ``push(*tangents)`` is J @ tangents, without running `f`.
 
-    The gradient of g -> vjp(g), which is linear in g, is the JVP: it is recorded once.
+    It is the gradient of g -> vjp(g), which is linear in g: a tape records that once.
 
     Args:
         f: function of any nested arguments that returns a nest of Tensors.
@@ -206,14 +204,14 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
     0.0
     """
     y, pull = vjp(f, *primals)
-    seeds = nest.map_structure(zeros_beside, y)
+    seeds = nest.map_structure(zeros_for, y)
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch([s for s in nest.flatten(seeds) if is_inexact(s.dtype)])
         pulled = pull(seeds)
 
     def push(*tangents: Any) -> Any:
-        given = [nest.map_structure(tensor, t) for t in tangents]
-        return tape.gradient(pulled, seeds, tuple(given), "zero")
+        upstream = tuple(nest.map_structure(tensor, t) for t in tangents)
+        return tape.gradient(pulled, seeds, upstream, "zero")
 
     return y, push
 
@@ -235,10 +233,10 @@ def jacobian(
 
     Args:
         f: function that returns a Tensor, or a nest of them: the result is that nest, with the
-            nest of the argument in the place of each Tensor.
+            nest of the argument in place of each Tensor.
         argnums: position, or positions, of the arguments to differentiate by; each may be a
             nested structure.
-        chunk_bytes: how much memory one batched backward pass may take, about.
+        chunk_bytes: roughly how much memory one batched backward pass may take.
 
     >>> gg.jacobian(lambda x: x * x)(gg.constant([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
@@ -249,10 +247,10 @@ def jacobian(
 def _with_jacobian(f: Function, argnums: Any, take: Any, chunk_bytes: int) -> Function:
     @functools.wraps(f)
     def with_jacobian(*args: Any, **keywords: Any) -> Any:
-        given, wanted = _split(f, args, argnums)
+        arguments, wanted = _split(f, args, argnums)
         with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
             tape.watch(wanted)
-            y = f(*given, **keywords)
+            y = f(*arguments, **keywords)
         return nest.map_structure(
             lambda t: take(tape, t, wanted, "zero", chunk_bytes=chunk_bytes), y
         )
@@ -264,8 +262,8 @@ def batch_jacobian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BY
     """Make a function that returns the Jacobian of each example of a batch.
 
     Args:
-        f: function whose result and argument have the batch axis in front; an example of the
-            result depends on that of the argument alone, which is not checked.
+        f: function whose result and argument have the batch axis first. An example of the result
+            may only depend on the same example of the argument, which is not checked.
         argnums: position of the argument.
         chunk_bytes: as for `jacobian`.
 
@@ -285,7 +283,7 @@ def hessian(
 
     Args:
         f: function that returns a 0-d Tensor.
-        argnums, chunk_bytes: as for `jacobian`. Of arguments that are nests, the result is a nest
+        argnums, chunk_bytes: as for `jacobian`. If the arguments are nests, the result is a nest
             of nests: ``hessian(loss)(params)["w"]["b"]``.
 
     >>> gg.hessian(lambda x: gg.sum(x * x * x))(gg.constant([1.0, 2.0])).tolist()

@@ -1,4 +1,4 @@
-"""Computing a function again for its gradient, instead of keeping what it computes on the way."""
+"""Recompute activations in the backward pass instead of keeping them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpugrad.autodiff.recorder import UnconnectedGradients, graphs, recording_stopped
+from gpugrad.autodiff.arguments import UnconnectedGradients
+from gpugrad.autodiff.recorder import graphs, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import is_inexact
@@ -25,18 +26,18 @@ Function = Callable[..., Any]
 
 
 def recompute_grad(f: Function) -> Function:
-    """Make a function that keeps no activations: they are computed again for the gradient.
+    """Make a function that keeps no activations: the backward pass recomputes them.
 
     Args:
         f: function of any nested arguments that returns a nest of Tensors. It is called once
-            forward and once for each backward pass, in which it draws the same random numbers.
-            Its arguments and the Variables that it reads get gradients.
-            Variables that it assigns are assigned in both; `gg.nn.BatchNorm` counts a batch once.
+            forward and once in each backward pass, where it draws the same random numbers. Its
+            arguments and the Variables that it reads get gradients. Both calls assign to the
+            Variables that it assigns to; `gg.nn.BatchNorm` counts a batch once.
 
     Raises:
-        TapeError: `f` closes over a Tensor that is differentiated by, whose gradient would be
-            lost without a word, as in TensorFlow: make it an argument.
-        ArgumentError: in a gradient, if `f` draws other numbers then.
+        TapeError: `f` closes over a Tensor that a tape watches. TensorFlow loses its gradient
+            silently: make it an argument.
+        ArgumentError: in the backward pass, `f` drew other random numbers than before.
 
     >>> gg.grad(gg.recompute_grad(lambda x: gg.sin(x) * x))(0.0).item()
     0.0
@@ -45,7 +46,7 @@ def recompute_grad(f: Function) -> Function:
 
 
 class _Recomputed:
-    """What `recompute_grad` makes; a copy or a pickle is made of that of its function."""
+    """What `recompute_grad` returns; copying or pickling it copies or pickles the function."""
 
     def __init__(self, f: Function) -> None:
         functools.update_wrapper(self, f)
@@ -63,7 +64,7 @@ class _Recomputed:
 
 
 class _Outside(Accesses):
-    """Notes, too, where ops read what those who listen already differentiate by."""
+    """Also notes where ops read what an enclosing recorder watches."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,13 +73,14 @@ class _Outside(Accesses):
         self.read: dict[int, str] = {}
 
     def take(self, entry: Any, out: Any) -> None:
-        """Note the numbers of what an op reads, with the user's line."""
-        for i in self.known.intersection(entry[2]) - self.read.keys():
-            self.read[i] = f"{user_line()} ({entry[0].name})"
+        """Note the serial numbers that an op reads, with the user's line."""
+        op, _, ids, _, _, _ = entry
+        for i in self.known.intersection(ids) - self.read.keys():
+            self.read[i] = f"{user_line()} ({op.name})"
 
 
 def _recomputed(f: Function, *args: Any, **keywords: Any) -> Any:
-    """The value, and the gradient, for which `f` is called again."""
+    """The value, and the gradient function, which calls `f` again."""
     inputs = [x for x in nest.flatten((args, keywords)) if isinstance(x, Tensor)]
     outside = _Outside()
     with recording_stopped(keep=(Accesses, Tracing)), noting() as drawn, outside:
@@ -87,12 +89,12 @@ def _recomputed(f: Function, *args: Any, **keywords: Any) -> Any:
     if lost:
         raise TapeError(
             f"recompute_grad: {getattr(f, '__name__', f)} reads at {outside.read[min(lost)]} a "
-            "Tensor that is differentiated by and is no argument of it: its gradient would be "
+            "Tensor that a tape watches and that is not an argument of it: its gradient would be "
             "lost. Make it an argument, or read gg.stop_gradient of it."
         )
 
     def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
-        # one given twice is asked for once: its gradient is that of all its uses
+        # a Tensor that is passed twice counts once: its gradient is that of all its uses
         wanted: dict[int, Tensor] = {}
         for k, x in enumerate((*inputs, *variables), 1):
             if is_inexact(x.dtype):
@@ -101,10 +103,10 @@ def _recomputed(f: Function, *args: Any, **keywords: Any) -> Any:
             tape.watch(list(wanted.values()))
             again = nest.flatten(f(*args, **keywords))
         zero = UnconnectedGradients.ZERO
-        found = tape.gradient(again, list(wanted.values()), list(upstream), zero)
-        by_source = dict(zip(map(id, wanted.values()), found, strict=True))
-        of_inputs = [by_source.pop(id(x), None) for x in inputs]
-        of_variables = [by_source.pop(id(v), None) for v in variables]
-        return (of_inputs, of_variables) if variables else of_inputs
+        grads = tape.gradient(again, list(wanted.values()), list(upstream), zero)
+        by_source = dict(zip(map(id, wanted.values()), grads, strict=True))
+        by_inputs = [by_source.pop(id(x), None) for x in inputs]
+        by_variables = [by_source.pop(id(v), None) for v in variables]
+        return (by_inputs, by_variables) if variables else by_inputs
 
     return result, grad_fn

@@ -207,7 +207,7 @@ def test_dtypes_of_the_namespace_are_those_of_its_tensors():
         assert {dtype: 1}[gg.zeros(1, dtype=dtype).dtype] == 1
     names = gg.__array_namespace_info__().dtypes(kind=("bool", "signed integer"))
     assert set(names) == {"bool", "int8", "int16", "int32", "int64"}
-    with pytest.raises(ArgumentError, match="'text' is no kind"):
+    with pytest.raises(ArgumentError, match="'text' is not a kind"):
         gg.__array_namespace_info__().dtypes(kind="text")
 
 
@@ -257,7 +257,7 @@ def test_isdtype_knows_sixteen_bits_and_refuses_other_kinds():
     assert gg.isdtype(gg.bfloat16, "real floating")
     assert gg.isdtype(gg.float16, "numeric")
     assert not gg.isdtype(gg.bfloat16, gg.float16)
-    with pytest.raises(ValueError, match="'text' is no kind"):
+    with pytest.raises(ValueError, match="'text' is not a kind"):
         gg.isdtype(gg.float32, "text")
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.core import backend, devices
+from gpugrad.core import backend, devices, settings
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
 C = gg.constant
@@ -27,9 +27,9 @@ ROOT = str(Path(gg.__file__).parents[1])
 @pytest.fixture
 def chosen():
     """Let a test call set_device."""
-    before = list(devices._chosen)
+    before = settings.explicit_device()
     yield
-    devices._chosen[:] = before
+    settings.set_default_device(before)
 
 
 @pytest.fixture

@@ -17,18 +17,20 @@ def three_workers(monkeypatch):
 
 
 def test_results_come_in_the_order_of_the_jobs():
-    assert threads.spread(lambda a, b: a - b, [(k, 1) for k in range(50)]) == list(range(-1, 49))
-    assert threads.spread(abs, []) == []
+    jobs = [(k, 1) for k in range(50)]
+    assert threads.run_parallel(lambda a, b: a - b, jobs) == list(range(-1, 49))
+    assert threads.run_parallel(abs, []) == []
 
 
 def test_jobs_run_on_several_threads_at_once():
     both = threading.Barrier(2, timeout=10)
-    threads.spread(both.wait, [(), ()])  # neither returns before the other has started
+    threads.run_parallel(both.wait, [(), ()])  # neither returns before the other has started
 
 
 def test_no_thread_warns_of_infinities():
-    made = threads.spread(lambda x: np.log(np.zeros(100_000)) * x, [(k,) for k in range(1, 9)])
-    assert all(np.isneginf(m).all() for m in made)
+    jobs = [(k,) for k in range(1, 9)]
+    results = threads.run_parallel(lambda x: np.log(np.zeros(100_000)) * x, jobs)
+    assert all(np.isneginf(r).all() for r in results)
 
 
 def test_an_error_comes_out_and_nothing_runs_on_behind_it():
@@ -40,18 +42,18 @@ def test_an_error_comes_out_and_nothing_runs_on_behind_it():
         ran.append(k)
 
     with pytest.raises(ValueError, match="third"):
-        threads.spread(job, [(k,) for k in range(20)])
+        threads.run_parallel(job, [(k,) for k in range(20)])
     before = list(ran)
-    threads.spread(abs, [(1,), (2,)])
+    threads.run_parallel(abs, [(1,), (2,)])
     assert ran == before
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_forked_process_has_threads_of_its_own():
     text = (
-        "import os, threading, warnings; from gpugrad import pool\n"
-        "pool.workers = lambda: 2\n"
-        "def run(): b = threading.Barrier(2, timeout=10); pool.spread(b.wait, [(), ()])\n"
+        "import os, threading, warnings; from gpugrad.core import threads\n"
+        "threads.workers = lambda: 2\n"
+        "def run(): b = threading.Barrier(2, timeout=10); threads.run_parallel(b.wait, [(), ()])\n"
         "run()\n"
         "warnings.simplefilter('ignore')\n"
         "pid = os.fork()\n"

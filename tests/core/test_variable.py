@@ -235,7 +235,7 @@ def test_variable_identity():
     assert len({v.ref(), v.ref(), w.ref()}) == 2
     ref = gg.Variable(1.0).ref()
     gc.collect()
-    with pytest.raises(ArgumentError, match="gone"):
+    with pytest.raises(ArgumentError, match="no longer exists"):
         ref.deref()
 
 

@@ -6,9 +6,9 @@ from needs import needs_nvrtc, needs_shim
 from test_fuse import assert_right, program_of
 
 import gpugrad as gg
-from gpugrad.function.passes import casts
-from gpugrad.function.passes.casts import cast_together
-from gpugrad.function.passes.fuse import fuse
+from gpugrad.function.passes import half
+from gpugrad.function.passes.fuse import fuse_groups
+from gpugrad.function.passes.half import join_casts
 from gpugrad.function.passes.products import find_products
 from gpugrad.kernels.by_hand.casts import INSTANCES, NARROW, narrowed
 from gpugrad.kernels.runtime.launch import code_of
@@ -77,8 +77,8 @@ def arguments(rng):
 
 
 def joined(step, *args):
-    program = cast_together(find_products(program_of(step, *args)))
-    return [s.name for s in fuse(program).steps if "cast" in s.name]
+    program = join_casts(find_products(program_of(step, *args)))
+    return [s.name for s in fuse_groups(program).steps if "cast" in s.name]
 
 
 @needs_shim
@@ -102,7 +102,7 @@ def test_what_a_forward_pass_lets_go_of_is_cast_when_it_is_read(rng, monkeypatch
 
     x, w, _, v = arguments(rng)
     assert joined(forward, x, w, v) == ["3 casts to float16"]  # they are small
-    monkeypatch.setattr(casts, "SMALL", 0)
+    monkeypatch.setattr(half, "SMALL", 0)
     assert joined(forward, x, w, v) == []
     assert joined(layers(), *arguments(rng)) == ["2 casts to bfloat16"]  # x and v: w's is not read
 

@@ -6,12 +6,13 @@ from fakes import cupy as fake_cupy
 from needs import needs_shim
 
 import gpugrad as gg
-from gpugrad.core import backend
+from gpugrad.core import backend, nest
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.devices import device, gpu_count
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import DeviceError
 from gpugrad.function.gpu import runs
+from gpugrad.function.passes.fuse import fuse_groups, launches
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.testing.checks.subject import Subject
 
@@ -93,9 +94,9 @@ def by_numpy(monkeypatch):
     """Fused kernels as launches of NumPy's steps: what g++ compiles takes a second each."""
     if not hasattr(backend.cupy().cuda.Stream, "waits"):
         return  # the real CuPy runs the real kernels
-    written = runs.compiled
+    written = runs.compile_kernel
 
-    def compiled(kernel):
+    def compile_kernel(kernel):
         written(kernel)  # raises where there is no such kernel
 
         def launch(xp, arrays):
@@ -111,7 +112,7 @@ def by_numpy(monkeypatch):
 
         return launch
 
-    monkeypatch.setattr(runs, "compiled", compiled)
+    monkeypatch.setattr(runs, "compile_kernel", compile_kernel)
 
 
 def runs_of(function):
@@ -128,17 +129,17 @@ def test_a_step_with_an_op_and_its_gradient_is_one_graph(name, by_numpy):
         for k in range(3):  # traced, captured, launched again
             there = [sample.put(varied(a, k)) for a in arrays]
             try:
-                desired = gg.nest.flatten(step(*there))
+                desired = nest.flatten(step(*there))
             except DeviceError:  # CuPy has no such function, as is said where it is called
                 return
-            for found, d in zip(gg.nest.flatten(function(*there)), desired, strict=True):
+            for found, d in zip(nest.flatten(function(*there)), desired, strict=True):
                 np.testing.assert_allclose(found.numpy(), d.numpy(), 1e-9, 1e-12)
         launches, parts = runs_of(function)
         fixed = [run.fixed for run in parts]
         cut = cut or fixed not in ([], [True])
         if name not in CUT:
             assert not cut, [s.name for run in parts if not run.fixed for s, _ in run.steps]
-            assert not parts or launches._made.graphs[0]._graph is not None
+            assert not parts or launches._captured.graphs[0]._graph is not None
     assert cut == (name in CUT), CUT.get(name)
 
 
@@ -150,12 +151,12 @@ def one_graph(step, *batches):
     function = gg.function(step)
     for batch in batches:
         here, there = ([gg.constant(a, device=d) for a in batch] for d in ("cpu", "cuda:0"))
-        found = gg.nest.flatten(function(*there))
-        for a, d in zip(found, gg.nest.flatten(step(*here)), strict=True):
+        found = nest.flatten(function(*there))
+        for a, d in zip(found, nest.flatten(step(*here)), strict=True):
             np.testing.assert_allclose(a.numpy(), d.numpy(), 1e-9, 1e-12)
     launches, parts = runs_of(function)
     assert [run.fixed for run in parts] == [True]
-    assert launches._made.graphs[0]._graph is not None
+    assert launches._captured.graphs[0]._graph is not None
     return function
 
 
@@ -223,3 +224,70 @@ def test_an_index_that_is_data_is_read_in_a_graph_and_outside_gives_nan(name, rn
     x = gg.constant(rng.normal(size=(2, 3)), device="cuda:0")
     found = function(x, gg.constant([1, 3], device="cuda:0"))
     assert np.isnan(found.numpy()).any()
+
+
+# ---- ops of a user's own
+
+
+def parts_of(step, rng):
+    """Whether each part of a step on the GPU is a graph; the step gives what it gives eagerly."""
+    function = gg.function(step)
+    for _ in range(3):
+        x = gg.constant(rng.normal(size=(3, 4)), device="cuda:0")
+        np.testing.assert_allclose(function(x).numpy(), step(x).numpy(), 1e-9, 1e-12)
+    return [run.fixed for run in runs_of(function)[1]]
+
+
+@pytest.mark.parametrize(
+    ("captures", "graph"), [(None, False), (False, False), (True, True), (lambda x, n: n > 0, True)]
+)
+def test_a_users_primitive_says_that_a_graph_may_hold_it(captures, graph, rng, by_numpy):
+    @gg.op(vjp=[lambda xp, g, n: xp.roll(g, -n)], captures=captures)
+    def turned(xp, x, /, *, n=1):
+        return xp.lib.roll(x, n)
+
+    def step(x):
+        return gg.exp(turned(x * 2)) + 1
+
+    assert parts_of(step, rng) == ([True] if graph else [True, False, True])
+
+
+def test_a_users_elementwise_formula_that_reads_as_cuda_is_in_a_graph(rng, by_numpy):
+    cube = gg.elementwise(
+        "cube(x)", forward=lambda xp, x: x * x * x, d=[lambda xp, x: 3 * x * x],
+        doc="Third power.", example=("2.0", "8.0"),
+    )  # fmt: skip
+    assert parts_of(lambda x: cube(x) + 1, rng) == [True]
+
+
+@pytest.mark.parametrize("captures", [None, True])
+def test_a_users_elementwise_formula_that_does_not_says_so(captures, rng, by_numpy):
+    def sorted_twice(xp, x):  # the library's function: no CUDA is made of it
+        return xp.lib.sort(xp.lib.sort(x))
+
+    shifted = gg.elementwise(
+        "shifted(x)", forward=sorted_twice, differentiable=False, captures=captures,
+        doc="Not elementwise at all, but made of launches.", example=("2.0", "2.0"),
+    )  # fmt: skip
+    fixed = parts_of(lambda x: gg.sum(shifted(x * 2), axis=0), rng)
+    assert (fixed == [True]) == (captures is True)
+
+
+def test_a_view_of_a_users_own_is_in_a_kernel():
+    @gg.op(vjp=[lambda xp, g, x_shape: xp.reshape(g, x_shape)], view="reshape")
+    def batch_of_one(xp, x, /):
+        return x[None]
+
+    x = gg.constant(np.ones((3, 4)), device="cuda:0")
+    program = gg.function(lambda x: gg.exp(batch_of_one(x * 2))).lower(x).program
+    assert len(launches(fuse_groups(program))) == 1
+
+
+def test_a_primitive_of_a_users_own_that_goes_by_element_is_in_a_kernel():
+    @gg.op(vjp=[...], by_element=True)
+    def scaled(xp, x, /, *, by=2.0):
+        return x * by
+
+    x = gg.constant(np.ones((3, 4)), device="cuda:0")
+    program = gg.function(lambda x: gg.exp(scaled(x * 2, by=3.0))).lower(x).program
+    assert len(launches(fuse_groups(program))) == 1

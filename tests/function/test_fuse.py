@@ -14,11 +14,10 @@ from gpugrad.core import nest
 from gpugrad.core.backend import NUMPY
 from gpugrad.function.gpu.kernel import RowWise
 from gpugrad.function.gpu.replay import Launches
-from gpugrad.function.passes import PASSES
+from gpugrad.function.passes import pass_names
 from gpugrad.function.passes.epilogues import Product
-from gpugrad.function.passes.fuse import Kernel, fuse, launches
-from gpugrad.function.passes.fusing import FUSING
-from gpugrad.function.passes.losses import with_gradients
+from gpugrad.function.passes.fuse import FusedKernel, fuse_groups, launches
+from gpugrad.function.passes.losses import join_losses
 from gpugrad.function.passes.products import find_products
 from gpugrad.kernels.runtime.launch import code_of
 from gpugrad.testing.cuda import nvrtc, shim
@@ -49,21 +48,21 @@ def softmax(x):
 
 def program_of(f, *args):
     """As a GPU's arrays would be traced: with no check for NaN."""
-    program = gg.function(f, passes=tuple(PASSES)).lower(*args).program.copy()
+    program = gg.function(f, passes=pass_names("both")).lower(*args).program.copy()
     program.steps = [s for s in program.steps if s.name != "no_nan"]
     return program
 
 
 def kernels_of(f, *args):
-    return launches(fuse(find_products(program_of(f, *args))))
+    return launches(fuse_groups(find_products(program_of(f, *args))))
 
 
 def first_kernel(f, *args):
-    return next(s for s in fuse(program_of(f, *args)).steps if isinstance(s, Kernel))
+    return next(s for s in fuse_groups(program_of(f, *args)).steps if isinstance(s, FusedKernel))
 
 
 def on_shim(f, *args, schedule="round robin", without=None):
-    run = Launches(program_of(f, *args), NUMPY, FUSING.keys() - {without})
+    run = Launches(program_of(f, *args), NUMPY, {*pass_names("gpu")} - {without})
     leaves = [x for x in nest.flatten(args) if isinstance(x, gg.Tensor)]
     arrays = list({id(x): x._data for x in leaves}.values())
     with shim.running(schedule):
@@ -137,12 +136,12 @@ def mlp_step(*widths):
 
 @pytest.mark.parametrize("widths", [(20, 16, 10), (20, 16, 12, 10)])
 def test_a_training_step_is_three_kernels_a_layer_and_two(widths, rng):
-    step = gg.function(mlp_step(*widths), passes=tuple(PASSES))
+    step = gg.function(mlp_step(*widths), passes=pass_names("both"))
     x, labels = normal(rng, 8, 20), gg.constant(rng.integers(0, 10, 8))
     step(x, labels)  # makes what the optimizer keeps
     program = step.lower(x, labels).program.copy()
     program.steps = [s for s in program.steps if s.name != "no_nan"]
-    fused = fuse(find_products(with_gradients(program)))
+    fused = fuse_groups(find_products(join_losses(program)))
     layers = len(widths) - 1
     assert len(launches(fused)) == 3 * layers + 2, launches(fused)
     assert sum(isinstance(s, Product) for s in fused.steps) == 2 * layers
@@ -164,7 +163,7 @@ def with_something_for_each_pass(x, w, b, v, u, labels):
 
 
 @needs_shim
-@pytest.mark.parametrize("name", [None, *FUSING])
+@pytest.mark.parametrize("name", [None, *pass_names("gpu")])
 def test_without_any_one_pass_numbers_are_right(name, rng):
     x, w, b = normal(rng, 5, 2, 6), normal(rng, 6, 6), normal(rng, 6)
     v, u, labels = normal(rng, 6, 8) / 2, normal(rng, 6, 9) / 2, rng.integers(0, 9, 5)
@@ -327,7 +326,7 @@ def test_nan_wins_in_a_maximum(rng):
 def test_a_training_step_on_the_shim_moves_variables_as_eager_does(rng):
     x, labels = normal(rng, 8, 20), gg.constant(rng.integers(0, 10, 8))
     eager, traced = (mlp_step(20, 16, 12, 10) for _ in range(2))
-    traced = gg.function(traced, passes=tuple(PASSES))
+    traced = gg.function(traced, passes=pass_names("both"))
     eager(x, labels), traced(x, labels)
     program = traced.lower(x, labels).program.copy()
     program.steps = [s for s in program.steps if s.name != "no_nan"]

@@ -11,7 +11,7 @@ from needs import needs_shim
 from steps import training_step
 
 import gpugrad as gg
-from gpugrad.core import backend, devices
+from gpugrad.core import backend, devices, nest
 from gpugrad.core.devices import gpu_count
 from gpugrad.function.passes.in_place import overwriting
 from gpugrad.kernels.libraries import cublaslt
@@ -53,7 +53,7 @@ def test_a_function_on_a_gpu_is_one_graph_that_is_launched_again(rng):
         np.testing.assert_allclose(f.numpy(), d, 2e-5, 2e-6)
     launches = plan_of(function).replay
     assert [run.fixed for run in launches.runs] == [True]
-    assert launches._made.graphs[0]
+    assert launches._captured.graphs[0]
     assert function.cache_info().traces == 1
 
 
@@ -89,7 +89,7 @@ def test_training_on_a_gpu_goes_as_on_the_cpu(examples, rng):
     launches = plan_of(traced).replay
     if cublaslt.binding() is not None:  # with the optimizer
         assert [run.fixed for run in launches.runs] == [True]
-        assert launches._made.graphs[0]
+        assert launches._captured.graphs[0]
 
 
 @pytest.mark.parametrize("examples", [(7,), (2, 5)], ids=str)
@@ -175,7 +175,7 @@ def test_products_of_sixteen_bits_take_gelu_and_its_gradient_along(dtype, rng):
     used = {int(call["desc"].get(7, 1)) for call in binding.calls}
     assert {cublaslt.EPILOGUES[n] for n in ("gelu_aux_bias", "dgelu_bgrad")} <= used
     assert "gelu" not in " ".join(s.name for s in plan_of(traced).replay.program.steps if s.op)
-    for a, d in zip(gg.nest.flatten(found), gg.nest.flatten(desired), strict=True):
+    for a, d in zip(nest.flatten(found), nest.flatten(desired), strict=True):
         assert a.dtype == d.dtype
         d = d.numpy().astype(float)
         np.testing.assert_allclose(a.numpy().astype(float), d, 5e-2, 2e-2 * np.abs(d).max())
@@ -282,9 +282,9 @@ def test_a_cross_entropys_gradient_takes_the_scores_memory_where_nobody_sees(rng
     ):  # fmt: skip
         function = gg.function(step)
         there, here = ([gg.constant(a, device=d) for a in arrays] for d in ("cuda:0", "cpu"))
-        desired = gg.nest.flatten(step(*here, then))
+        desired = nest.flatten(step(*here, then))
         for _ in range(3):
-            for a, d in zip(gg.nest.flatten(function(*there, then)), desired, strict=True):
+            for a, d in zip(nest.flatten(function(*there, then)), desired, strict=True):
                 if d is not None:
                     np.testing.assert_allclose(a.numpy(), d.numpy(), 1e-5, 1e-6)
         program = plan_of(function).replay.program
@@ -356,7 +356,7 @@ OPTIMIZERS = {
 def test_a_step_with_its_optimizer_is_one_graph(name, rng):
     launches = plan_of(trained_on_both(OPTIMIZERS[name], rng)).replay
     assert [run.fixed for run in launches.runs] == [True]
-    assert launches._made.graphs[0]._graph is not None
+    assert launches._captured.graphs[0]._graph is not None
 
 
 def test_learning_rates_between_steps_reach_the_graph(rng):
@@ -364,13 +364,13 @@ def test_learning_rates_between_steps_reach_the_graph(rng):
         optimizer.learning_rate = 0.1 * (k + 1)
 
     launches = plan_of(trained_on_both(OPTIMIZERS["momentum"], rng, between)).replay
-    assert launches._made.graphs[0]._graph is not None
+    assert launches._captured.graphs[0]._graph is not None
 
 
 def test_random_numbers_in_a_graph_are_those_of_eager_steps(rng):
     launches = plan_of(trained_on_both(OPTIMIZERS["adam"], rng, dropped=0.3)).replay
     assert [run.fixed for run in launches.runs] == [True]
-    assert launches._made.graphs[0]._graph is not None
+    assert launches._captured.graphs[0]._graph is not None
 
 
 def test_random_numbers_between_graphs_come_in_their_order():
@@ -571,16 +571,16 @@ def test_a_variable_stays_where_a_graph_moves_it_until_something_else_sees_it(rn
     x = gg.constant(rng.normal(size=6).astype(np.float32), device="cuda:0")
     for _ in range(3):
         traced(x)
-    address, graph = w._data.data.ptr, plan_of(traced).replay._made.graphs[0]
+    address, graph = w._data.data.ptr, plan_of(traced).replay._captured.graphs[0]
     traced(x)
     assert w._data.data.ptr == address
-    assert plan_of(traced).replay._made.graphs[0] is graph
+    assert plan_of(traced).replay._captured.graphs[0] is graph
     average = gg.Variable(w)  # sees the array
     kept, copies = w.value(), w.numpy()
     graphs = set()
     for _ in range(4):
         traced(x)
-        graphs.add(id(plan_of(traced).replay._made.graphs[0]))
+        graphs.add(id(plan_of(traced).replay._captured.graphs[0]))
         snapshot = w.value(), w.numpy()
         traced(x)
         np.testing.assert_array_equal(snapshot[0].numpy(), snapshot[1])
@@ -599,8 +599,8 @@ def test_functions_share_the_memory_of_a_variable(rng):
         if k == 2:
             w.assign(gg.zeros_like(w))
             np.testing.assert_allclose(look(x).numpy(), 6)
-    slots = [*plan_of(train).replay._slots.values(), *plan_of(look).replay._slots.values()]
-    assert slots[0] is slots[1]
+    memories = [*plan_of(train).replay._memories.values(), *plan_of(look).replay._memories.values()]
+    assert memories[0] is memories[1]
 
 
 def test_what_a_variable_was_before_a_step_is_still_there(rng):
@@ -647,8 +647,8 @@ def test_several_steps_are_one_graph(rng):
         np.testing.assert_allclose(found, desired, 1e-5, 1e-6)
     launches = plan_of(many).replay
     assert launches.repeats
-    assert [*launches._made.graphs] == [0]
-    assert launches._made.graphs[0]._graph is not None
+    assert [*launches._captured.graphs] == [0]
+    assert launches._captured.graphs[0]._graph is not None
     assert many.cache_info() == (11, 1, 0)
 
 
@@ -758,7 +758,7 @@ def test_what_cupy_refuses_to_capture_is_found_and_left_out(rng, monkeypatch):
     assert alone
     assert all([s.name for s, _ in run.steps] == ["flip"] for run in alone)
     for k, run in enumerate(launches.runs):
-        assert not run.fixed or launches._made.graphs[k]._graph is not None
+        assert not run.fixed or launches._captured.graphs[k]._graph is not None
 
 
 # ---- what whole models do
@@ -810,8 +810,8 @@ def test_a_step_of_a_transformer_is_one_graph(dtype, tolerance):
     assert {"matmul + bias", "matmul + sum of b", "3 pieces"} <= {*names}
     if cublaslt.binding() is not None:
         assert [run.fixed for run in launches.runs] == [True]
-        assert launches._made.graphs[0]._graph is not None
-        assert not any(slot._apart for slot in launches._slots.values())
+        assert launches._captured.graphs[0]._graph is not None
+        assert not any(memory._is_separate for memory in launches._memories.values())
 
 
 def test_an_index_that_is_outside_gives_no_number_in_a_graph():
@@ -827,7 +827,7 @@ def test_an_index_that_is_outside_gives_no_number_in_a_graph():
         read, gradient = rows(table, gg.constant([4, 0], device="cuda:0"))
         np.testing.assert_array_equal(read.numpy(), np.ones((2, 3)))
         np.testing.assert_array_equal(gradient.numpy().sum(1), [3, 0, 0, 0, 3])
-    assert plan_of(rows).replay._made.graphs[0]._graph is not None
+    assert plan_of(rows).replay._captured.graphs[0]._graph is not None
     read, gradient = rows(table, gg.constant([1, 7], device="cuda:0"))
     np.testing.assert_array_equal(np.isnan(read.numpy()), [[False] * 3, [True] * 3])
     assert np.isnan(gradient.numpy()).all()

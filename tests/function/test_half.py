@@ -9,7 +9,7 @@ import gpugrad as gg
 from gpugrad.core import nest
 from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.function.gpu.replay import Launches
-from gpugrad.function.passes.half import unwidened
+from gpugrad.function.passes.half import read_narrow_directly
 from gpugrad.testing.cuda import shim
 
 LABELS = np.array([[0, 3, 1], [4, 2, 4]])
@@ -36,7 +36,7 @@ def losses(program):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_loss_and_gradient_read_the_scores_of_a_product(dtype, rng):
     before = program_of(mixed, *arguments(rng, dtype))
-    after = unwidened(before)
+    after = read_narrow_directly(before)
     wide, narrow = np.dtype(np.float32), as_dtype(dtype)
     assert [s.args[-2].dtype for s in losses(before)] == [wide] * 2
     assert [s.args[-2].dtype for s in losses(after)] == [narrow] * 2
@@ -47,7 +47,9 @@ def test_loss_and_gradient_read_the_scores_of_a_product(dtype, rng):
 
 
 def test_scores_that_others_read_are_still_widened_for_them(rng):
-    after = unwidened(program_of(lambda x, w: mixed(x, w, lambda s: s * 2), *arguments(rng, "e")))
+    after = read_narrow_directly(
+        program_of(lambda x, w: mixed(x, w, lambda s: s * 2), *arguments(rng, "e"))
+    )
     assert "astype" in [s.name for s in after.steps]
     assert {s.args[-2].dtype for s in losses(after)} == {np.dtype(np.float16)}
 
@@ -61,7 +63,7 @@ def test_a_gradient_that_stays_wide_is_of_wide_scores(rng):
         return tape.gradient(loss, wide)
 
     x = gg.constant(rng.normal(size=(3, 5)).astype(np.float16))
-    after = unwidened(program_of(f, x))
+    after = read_narrow_directly(program_of(f, x))
     (gradient,) = [s for s in losses(after) if s.name.endswith("grad")]
     assert gradient.args[1].dtype == gradient.outs[0].dtype == np.float32
 
@@ -95,7 +97,7 @@ def test_optimizer_reads_gradients_of_sixteen_bits(dtype, cuda, rng):
 
 def test_wide_scores_stay_as_they_are(rng):
     before = program_of(mixed, *arguments(rng, "float32"))
-    assert [s.name for s in unwidened(before).steps] == [s.name for s in before.steps]
+    assert [s.name for s in read_narrow_directly(before).steps] == [s.name for s in before.steps]
 
 
 @needs_shim

@@ -6,8 +6,8 @@ from needs import needs_shim
 from test_fuse import assert_right, program_of
 
 import gpugrad as gg
-from gpugrad.function.passes.half import unwidened
-from gpugrad.function.passes.losses import with_gradients
+from gpugrad.function.passes.half import read_narrow_directly
+from gpugrad.function.passes.losses import join_losses
 
 LABELS = np.array([2, 0, -1, 3, 1, 2])
 
@@ -48,14 +48,14 @@ def names(program):
 @pytest.mark.parametrize("then", [gg.sum, gg.mean, total, masked])
 def test_a_loss_is_made_with_its_gradient(then, rng):
     step = training(then)
-    assert names(with_gradients(program_of(step, *arguments(rng)))) == ["loss and gradient"]
+    assert names(join_losses(program_of(step, *arguments(rng)))) == ["loss and gradient"]
     assert_right(step, *arguments(rng))
 
 
 @needs_shim
 def test_others_may_read_the_scores_and_the_loss_on_the_way(rng):
     step = training(gg.mean, lambda scores, loss: (gg.argmax(scores, axis=-1), gg.exp(loss)))
-    program = with_gradients(program_of(step, *arguments(rng)))
+    program = join_losses(program_of(step, *arguments(rng)))
     order = [s.name for s in program.steps]
     assert order.index("argmax") < order.index("loss and gradient") < order.index("mean")
     assert_right(step, *arguments(rng))
@@ -70,7 +70,7 @@ def test_losses_of_sixteen_bit_scores_stay_wide(dtype, rng):
             loss = gg.nn.cross_entropy(scores, LABELS, ignore_index=-1)
         return loss, tape.gradient(loss, w)
 
-    program = with_gradients(unwidened(program_of(step, *arguments(rng, dtype))))
+    program = join_losses(read_narrow_directly(program_of(step, *arguments(rng, dtype))))
     (both,) = [s for s in program.steps if s.name == "loss and gradient"]
     assert [str(v.dtype) for v in both.outs] == ["float32", dtype]
 
@@ -81,7 +81,7 @@ def test_losses_of_sixteen_bit_scores_stay_wide(dtype, rng):
     ids=["a gradient by the loss's value", "smoothing"],
 )
 def test_a_loss_stays_apart_from(step, rng):
-    found = names(with_gradients(program_of(step, *arguments(rng))))
+    found = names(join_losses(program_of(step, *arguments(rng))))
     assert found == ["sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad"]
 
 
@@ -89,7 +89,7 @@ def test_effects_of_a_loss_stay_where_they_are(rng, capsys):
     step, args = training(gg.sum, lambda _, loss: gg.debug.print("{}", loss)), arguments(rng)
     traced = gg.function(step, passes=())
     traced(*args)
-    assert len(names(with_gradients(traced.lower(*args).program))) == 2
+    assert len(names(join_losses(traced.lower(*args).program))) == 2
 
 
 def test_two_losses_of_the_same_scores(rng):
@@ -101,7 +101,7 @@ def test_two_losses_of_the_same_scores(rng):
         return loss, tape.gradient(loss, x)
 
     x = gg.constant(rng.normal(size=(2, 4)))
-    assert len(names(with_gradients(program_of(step, x)))) == 4  # whose is whose is not looked at
+    assert len(names(join_losses(program_of(step, x)))) == 4  # whose is whose is not looked at
     assert_right(step, x)
 
 

@@ -1,6 +1,9 @@
 """gg.function's lowered programs: how they are asked for, and their text."""
 
+import gc
+import linecache
 import re
+import traceback
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -80,7 +83,7 @@ def test_lowering_what_cannot_be_undone_says_so():
         running().effect("launch the rocket", lambda: [])
         return x * 2
 
-    with pytest.raises(ArgumentError, match="'launch the rocket' in it cannot be undone"):
+    with pytest.raises(ArgumentError, match="its effect 'launch the rocket' cannot be undone"):
         f.lower(X)
     f(X)
     assert "launch the rocket" in str(f.lower(X))
@@ -182,6 +185,65 @@ def test_names_with_quotes_and_brackets_are_escaped():
     lowered = gg.function(lambda x: x * v).lower(gg.ones(1))
     assert "<b>" not in lowered.html()
     assert r'label="<b>\"\\v\"</b>\nfloat32 [1]"' in lowered.dot()
+
+
+# ---- generated source --------------------------------------------------------------------
+
+
+def test_the_source_of_a_replay_has_the_names_of_the_printed_program():
+    w, b = gg.Variable(np.ones((3, 3)), name="dense/kernel"), gg.Variable(np.ones(3), name="b0")
+    f = gg.function(lambda x: gg.sum(gg.relu(gg.tanh(x @ w * 2.5) + b), axis=1))
+    lowered = f.lower(X)
+    assert "t2 float64[4, 3] = tanh(t1)" in str(lowered)
+    source = lowered._replay.source
+    assert "dense_kernel, b0_2, = reads" in source  # b0 is a buffer
+    assert "t1 = multiply(t0, 2.5, b0)" in source
+    assert "t2 = tanh(t1, b0)" in source
+    assert "t3 = add(t2, b0_2, b0)" in source
+    assert "t5 = sum(t4)" in source
+    near(f(X), np.maximum(np.tanh(X.numpy() @ np.ones((3, 3)) * 2.5) + 1, 0).sum(1))
+
+
+@pytest.mark.parametrize(
+    "name", ["", "in0", "t1", "b0", "sum", "class", "sum_2", "2 x#1", "arrays"]
+)
+def test_any_name_of_a_variable_is_an_identifier_of_its_own(name):
+    v, w = gg.Variable([1.0, 2.0], name=name), gg.Variable([3.0, 4.0], name=name)
+    f = gg.function(lambda x: gg.sum(gg.sum(x * v + w, axis=0) * v))
+    for _ in range(2):
+        same(f(gg.ones((1, 2))), 4 + 12)
+
+
+def test_a_traceback_shows_the_line_of_the_replay_and_of_a_group(monkeypatch):
+    f = gg.function(lambda x, i: gg.take(gg.tanh(x), i, axis=0))
+    f(X, gg.constant([0]))
+    f(X, gg.constant([0]))
+    with pytest.raises(gg.errors.IndexOutOfBoundsError) as caught:
+        f(X, gg.constant([9]))
+    linecache.checkcache()
+    text = "".join(traceback.format_exception(caught.value))
+    assert re.search(
+        r'File "<gpugrad program \d+>", line \d+, in run\n +t1 = take\(t0, in1\)', text
+    )
+    g = gg.function(lambda x: gg.sinc(x * 2) + 1)
+    g(gg.ones((700, 700)))
+    lines = [
+        line
+        for file in linecache.cache
+        if file.startswith("<gpugrad group")
+        for line in linecache.getlines(file)
+    ]
+    assert any("y0 = e0[:n]; multiply(x0, 2" in line for line in lines)
+
+
+def test_the_text_of_a_replay_goes_with_it():
+    f = gg.function(lambda x: x + 1)
+    f(X)
+    file = f.lower(X)._replay._run.__code__.co_filename
+    assert linecache.getline(file, 1).startswith("def run(")
+    del f
+    gc.collect()
+    assert file not in linecache.cache
 
 
 # ---- golden texts ------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from needs import needs_shim
 from test_fuse import assert_right, normal, program_of, value_and_gradients
 
 import gpugrad as gg
-from gpugrad.function.passes.fuse import LONG_ROW, Kernel, fuse, launches
-from gpugrad.function.passes.norms import opened
-from gpugrad.function.passes.reductions import along_rows
+from gpugrad.function.passes.axes import split_axes
+from gpugrad.function.passes.fuse import LONG_ROW, FusedKernel, fuse_groups, launches
+from gpugrad.function.passes.norms import expand_norms
 
 
 def norm(x, weight=None, bias=None, **params):
@@ -23,16 +23,16 @@ def block(x, y, weight, bias):
 
 def test_a_sum_its_norm_and_a_cast_are_one_kernel(rng):
     args = normal(rng, 2, 5, 8), normal(rng, 2, 5, 8), normal(rng, 8), normal(rng, 8)
-    (kernel,) = fuse(opened(program_of(block, *args))).steps
-    assert isinstance(kernel, Kernel)
+    (kernel,) = fuse_groups(expand_norms(program_of(block, *args))).steps
+    assert isinstance(kernel, FusedKernel)
     assert {v.dtype for v in kernel.outs} == {np.dtype(np.float32), gg.bfloat16}
-    assert len(fuse(program_of(block, *args)).steps) == 3
+    assert len(fuse_groups(program_of(block, *args)).steps) == 3
 
 
 def test_with_its_gradient_a_norm_is_two_kernels(rng):
     args = normal(rng, 4, 5), normal(rng, 4, 5), normal(rng, 5), normal(rng, 5)
     program = program_of(value_and_gradients(norm), *args)
-    found = launches(fuse(along_rows(opened(program))))
+    found = launches(fuse_groups(split_axes(expand_norms(program))))
     assert len(found) == 2, found  # the second adds up what the blocks have
 
 
@@ -50,7 +50,7 @@ def one_row(n):
 )  # fmt: skip
 def test_other_norms_stay(f, args):
     program = program_of(f, *args)
-    assert [s.name for s in opened(program).steps] == [s.name for s in program.steps]
+    assert [s.name for s in expand_norms(program).steps] == [s.name for s in program.steps]
 
 
 @needs_shim
@@ -88,8 +88,8 @@ def direction(x):
 
 @pytest.mark.parametrize("f", [regular, direction])
 def test_what_is_divided_by_a_norm_is_one_kernel(f, rng):
-    (kernel,) = fuse(opened(program_of(f, normal(rng, 5, 8)))).steps
-    assert isinstance(kernel, Kernel)
+    (kernel,) = fuse_groups(expand_norms(program_of(f, normal(rng, 5, 8)))).steps
+    assert isinstance(kernel, FusedKernel)
 
 
 @needs_shim
@@ -102,4 +102,4 @@ def test_spreads_and_norms_are_right(axis, rng):
 
 def test_a_spread_of_too_few_stays():
     program = program_of(lambda x: gg.std(x, correction=4), gg.ones(4))
-    assert [s.name for s in opened(program).steps] == ["std"]
+    assert [s.name for s in expand_norms(program).steps] == ["std"]

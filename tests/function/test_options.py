@@ -12,12 +12,35 @@ from steps import masked_gradient
 import gpugrad as gg
 from gpugrad.core.devices import gpu_count
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.function.passes import PASSES
-from gpugrad.function.passes.fusing import FUSING
+from gpugrad.function.passes import PASSES, pass_names
 from gpugrad.function.plan import MEMORY
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
+
+
+# ---- passes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", PASSES, ids=lambda row: f"{row.name}-{row.where}")
+def test_a_pass_is_a_function_and_a_file_of_its_name(row):
+    assert row.name in row.run.__name__
+    file = row.run.__module__.rpartition(".")[2]
+    several = [r for r in PASSES if r.run.__module__ == row.run.__module__]
+    assert len(several) > 1 or row.name == "groups" or row.name == file
+
+
+def test_every_pass_is_on_and_they_run_in_the_order_of_the_table():
+    with pytest.raises(
+        ArgumentError, match=r"the passes \('constants', .*'in place'\), not \['x'\]"
+    ):
+        gg.function(gg.sin, passes=["x"])
+    texts = {
+        str(gg.function(lambda x: gg.sin(x) + gg.sin(x * 1), passes=passes).lower(X))
+        for passes in (["identities", "common"], ["common", "identities"])
+    }
+    assert len(texts) == 1
+    assert texts.pop().count("sin(") == 1
 
 
 # ---- several steps in a call -------------------------------------------------------------
@@ -87,7 +110,7 @@ def test_a_wrong_first_axis_is_named():
         f({"x": gg.ones(5)}, gg.constant(1.0), n=X)
     assert f({"x": gg.ones(5)}, 1, n=X).shape == (5,)
     for wrong in (0, 2.0, True):
-        with pytest.raises(ArgumentError, match="steps_per_call is an int from 1"):
+        with pytest.raises(ArgumentError, match="steps_per_call must be a positive int"):
             gg.function(lambda x: x, steps_per_call=wrong)
 
 
@@ -220,7 +243,7 @@ def test_an_error_before_that_leaves_a_donated_tensor_and_a_tape_keeps_it():
 def test_taking_memory_again_can_be_switched_off(without, device):
     if device != "cpu" and gpu_count() == 0:
         pytest.skip(reason="needs a CUDA device, real or fake")
-    passes = {*PASSES, *FUSING, *MEMORY} - {without}
+    passes = {*pass_names(), *MEMORY} - {without}
 
     def training(wrapped):
         v = gg.Variable(np.ones((8, 8)), device=device)

@@ -19,22 +19,22 @@ import gpugrad as gg
 from gpugrad.core.backend import NUMPY
 from gpugrad.errors import ArgumentError
 from gpugrad.function.calls import op_call
-from gpugrad.function.gpu.runs import given as given_to
+from gpugrad.function.gpu.runs import argument as given_to
 from gpugrad.function.memory import lives, roots_of
-from gpugrad.function.passes.fuse import Kernel, fuse, launches
+from gpugrad.function.passes.fuse import FusedKernel, fuse_groups, launches
 from gpugrad.function.passes.in_place import overwriting
 from gpugrad.function.passes.products import find_products
 from gpugrad.function.passes.recompute import CALLS, STEPS, moved, recompute
 
 
 def kernels(program):
-    return [s for s in program.steps if isinstance(s, Kernel)]
+    return [s for s in program.steps if isinstance(s, FusedKernel)]
 
 
 def both(f, *args, products=True):
     """The fused program without and with values made again."""
     program = program_of(f, *args)
-    fused = fuse(find_products(program) if products else program)
+    fused = fuse_groups(find_products(program) if products else program)
     return fused, recompute(fused)
 
 
@@ -60,7 +60,7 @@ def step_by_step(program, *args):
     """The results of a fused program, whose kernels do one step after the other."""
     known = dict(zip(map(id, program.inputs), (t._data for t in args), strict=True))
     for step in program.steps:
-        for part in [*step.steps, *step.sums] if isinstance(step, Kernel) else [step]:
+        for part in [*step.steps, *step.sums] if isinstance(step, FusedKernel) else [step]:
             arrays = [given_to(a, known) for a in part.args]
             made = op_call(part, NUMPY)(*arrays) if part.op else part.run(NUMPY, *arrays)
             known.update(zip(map(id, part.outs), [made] if part.op else made, strict=True))

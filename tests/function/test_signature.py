@@ -142,7 +142,7 @@ def test_many_traces_under_tapes_are_warned_of_too():
 
     for k in range(1, 17):
         call(k)
-    with pytest.warns(UserWarning, match="by which arguments there are gradients"):
+    with pytest.warns(UserWarning, match="which arguments gradients are taken"):
         call(17)
 
 
@@ -229,10 +229,12 @@ def test_a_static_argument_comes_as_it_is(value):
 def test_a_static_argument_that_cannot_be_compared_or_is_not_there_is_named():
     with pytest.raises(ArgumentError, match="bytearray"):
         gg.function(lambda x, n: x, static="n")(X, bytearray(b"a"))
-    with pytest.raises(ArgumentError, match="argument n is static and a Variable"):
+    with pytest.raises(ArgumentError, match="static argument n is a Variable"):
         gg.function(lambda x, n: x, static="n")(X, gg.Variable(1.0))
     for wrong in ("m", 2, -1):
-        with pytest.raises(ArgumentError, match="is no argument; there are x, n, how"):
+        with pytest.raises(
+            ArgumentError, match=r"is not an argument\. The arguments are x, n, how"
+        ):
             gg.function(lambda x, n, *, how=0: x, static=wrong)
     gg.function(lambda x, **more: x, static="m")
     gg.function(lambda x, *more: x, static=5)

@@ -202,7 +202,7 @@ def test_the_precision_of_float32_is_chosen_and_of_no_other_dtype(lib, calls):
                 assert calls[-1]["desc"]["compute"] == expected
         finally:
             gg.set_matmul_precision("highest")
-    with pytest.raises(ArgumentError, match="'best' is none of 'highest', 'high', 'medium'"):
+    with pytest.raises(ArgumentError, match="'best' is not one of 'highest', 'high', 'medium'"):
         gg.set_matmul_precision("best")
 
 

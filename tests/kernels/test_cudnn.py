@@ -379,7 +379,7 @@ def test_a_graph_holds_what_cudnn_launches(cuda, rng, calls):
         near(found.numpy(), layer(*here(arrays)).numpy(), np.float32)
     replay = next(iter(function._plans.values())).replay
     assert [run.fixed for run in replay.runs] == [True]
-    assert replay._made.graphs[0]
+    assert replay._captured.graphs[0]
     assert cudnn._captured
 
 

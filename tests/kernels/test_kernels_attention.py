@@ -315,6 +315,7 @@ def test_whole_numbers_on_a_device_are_attended_to_as_on_the_cpu(cuda):
     assert_near(there.numpy(), here.numpy(), "float64")
 
 
+@pytest.mark.slow  # half a minute: ci/compile_kernels compiles them as well
 @needs_nvrtc
 @each_architecture
 def test_kernels_compile_without_spills_and_copy_sixteen_bytes(architecture):

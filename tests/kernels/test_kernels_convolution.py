@@ -176,6 +176,7 @@ def test_layers_on_a_device_run_the_kernels_to_the_second_order(cuda, noted):
         assert_near(there, here, "float64")
 
 
+@pytest.mark.slow  # half a minute: ci/compile_kernels compiles them as well
 @needs_nvrtc
 @each_architecture
 def test_kernels_compile_without_spills(architecture):

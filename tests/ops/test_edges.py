@@ -508,7 +508,7 @@ HUGE = np.array([2**64 - 1], np.uint64)  # -1, if its bits were read as those of
 
 # name: (call, exception, words of its message)
 ERRORS = {
-    "max of nothing": (lambda: gg.max([]), ShapeError, "max.*no identity"),
+    "max of nothing": (lambda: gg.max([]), ShapeError, "max.*an empty array has no maximum"),
     "argmax of nothing": (lambda: gg.argmax([]), ShapeError, "argmax.*empty"),
     "median of nothing": (lambda: gg.median([]), ShapeError, "median: there is nothing"),
     "quantile of nothing": (lambda: gg.quantile([], 0.5), ShapeError, "quantile: there is nothing"),

@@ -1,7 +1,8 @@
-"""Every op against all that its record promises: one test an op and a check.
+"""Every op against all that its record promises, on the CPU and on a device.
 
-The checks are those of `gpugrad.testing`, which are public for users' own ops; what they find
-is tested in test_testing.py. Those for devices run on a fake CuPy where there is no GPU.
+The checks are those of `gpugrad.testing`, which are public for users' own ops;
+tests/testing/test_testing.py shows what each finds. A message names the op and the check. Checks on
+a device run on a fake CuPy where there is no GPU.
 """
 
 from __future__ import annotations
@@ -13,16 +14,22 @@ from gpugrad.core.devices import gpu_count
 from gpugrad.testing import CHECKS, check_op
 
 NAMES = sorted(gg.OPS)
+EACH_OP = pytest.mark.parametrize("name", NAMES)
+ON_DEVICE = ("kernel", "device")
 
 
-@pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("name", NAMES)
-def test_op(name, check):
-    check_op(name, checks=[check])
+@EACH_OP
+def test_op(name):
+    check_op(name, checks=[check for check in CHECKS if check not in ON_DEVICE])
+
+
+@EACH_OP
+def test_op_on_a_device(name):
+    check_op(name, checks=ON_DEVICE)
 
 
 @pytest.mark.skipif(gpu_count() < 2, reason="needs two CUDA devices, real or fake")
-@pytest.mark.parametrize("name", NAMES)
+@EACH_OP
 def test_op_on_a_device_that_is_not_the_current_one(name):
     check_op(name, checks=["device"], device=f"cuda:{gpu_count() - 1}")
 

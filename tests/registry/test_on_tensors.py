@@ -1,11 +1,13 @@
 """The text that is written out for an op, as a reader would see it."""
 
 import inspect
+import traceback
 
 import pytest
 
 import gpugrad as gg
-from gpugrad.registry.on_tensors import source
+from gpugrad.errors import ShapeError
+from gpugrad.registry.on_tensors import eager_function, source
 
 TANH = """\
 def tanh(x, /):
@@ -28,7 +30,7 @@ CONCAT = """\
 def concat(arrays, /, axis=_d_axis):
     try:
         arrays = tensors('concat', arrays)
-        if Batched in ARRAYS: arrays = crossed(*arrays)
+        if Batched in ARRAYS: arrays = meet_levels(*arrays)
         ids = [x._id for x in arrays]
         *arrays_, kind = meet('concat', *[x._data for x in arrays])
         if type(axis) is list: axis = tuple(axis)
@@ -66,3 +68,52 @@ def test_factors_that_no_recorded_input_needs_are_not_kept():
         x * c
     ((_, _, _, _, saved, _),) = tape.log
     assert [s is None for s in saved] == [False, True]
+
+
+# ---- tracebacks --------------------------------------------------------------------------
+
+
+def frames(call, kind):
+    """(file, function, line) of each frame of the error that a call raises, and of its cause."""
+    with pytest.raises(kind) as caught:
+        call()
+    error = caught.value
+    return [
+        [(f.filename, f.name, f.line) for f in traceback.extract_tb(e.__traceback__)]
+        for e in (error, error.__cause__)
+        if e is not None
+    ]
+
+
+def test_traceback_shows_the_line_of_a_generated_function_at_the_first_call_and_later():
+    add, x, y = eager_function(gg.add.op), gg.ones(3), gg.ones(4)
+    of_calls = [frames(lambda: add(x, y), ShapeError) for _ in range(2)]
+    assert of_calls[0] == of_calls[1]
+    error, cause = of_calls[0]
+    reraised = "except Exception as e: reraise(e, 'add', {'x': x, 'y': y}, {})"
+    assert [f for f in error if f[0] != __file__] == [
+        ("<gpugrad add>", "add", reraised),
+        (gg.errors.__file__, "reraise", error[-1][2]),
+    ]
+    assert cause[0] == ("<gpugrad add>", "add", "r_ = impl[kind](x_, y_)")
+
+
+def test_a_call_with_wrong_arguments_has_no_frame_of_gpugrad():
+    tanh = eager_function(gg.tanh.op)
+    (first,), (second,) = (frames(lambda: tanh(1, 2, 3), TypeError) for _ in range(2))
+    assert first == second
+    assert [name for _, name, _ in first] == ["frames", "<lambda>"]
+
+
+def test_traceback_shows_the_text_around_a_rule():
+    @gg.op(vjp=[lambda xp, g, x: g.no_such_attribute], samples=[], ref=None)
+    def copied(xp, x, /):
+        """A copy."""
+        return x + 0
+
+    ((*_, around, rule),) = frames(
+        lambda: gg.grad(lambda x: gg.sum(copied(x)))(gg.ones(2)), Exception
+    )
+    assert around[0].startswith("<gpugrad rule ")
+    assert around[2] == "lambda xp, g, s, k: rule(xp, g, s[0])"
+    assert "no_such_attribute" in rule[2]

@@ -277,7 +277,7 @@ def test_a_float32_result_in_float64_is_found():
 
 
 def test_a_half_precision_overflow_is_found():
-    plant_op([_double], lambda xp, x: (x * 1e3) * (x * 1e3) / 1e6, keeps_half=True)
+    plant_op([_double], lambda xp, x: (x * 1e3) * (x * 1e3) / 1e6, native_half=True)
     check_op("planted", checks=["float32"])
     assert "float16" in found_by("planted", "half")
 

@@ -1,7 +1,8 @@
-"""Branches and loops that depend on values: `cond`, `while_loop` and `scan`, JAX's signatures.
+"""Branches and loops that depend on values: `cond`, `while_loop` and `scan`, as in JAX.
 
-Outside of a traced function they are Python's own ``if``, ``while`` and ``for``, so tapes,
-accumulators and `vmap` see what is done. In one they are a step with programs of its own.
+Outside a traced function they are Python's own ``if``, ``while`` and ``for``, so tapes,
+accumulators and `vmap` see each op. In a traced function they are one step, with programs for the
+branches and bodies.
 """
 
 from __future__ import annotations
@@ -11,15 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import levels_of, levels_running, spread_everywhere, stripped
+from gpugrad.autodiff.batched import give_each_example, levels_of, levels_running, unwrap_levels
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import devices, nest
-from gpugrad.core.backend import TENSOR, bottom, is_array
+from gpugrad.core.backend import TENSOR, innermost_array, is_array
 from gpugrad.core.devices import full_beside
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
-from gpugrad.function.control.step import Staged
-from gpugrad.function.control.tracing import Inner, blank, subs_of, within
+from gpugrad.function.control.step import ControlStep
+from gpugrad.function.control.tracing import (
+    BranchTrace,
+    Specs,
+    blank_arrays,
+    make_branches,
+    trace_branch,
+)
 from gpugrad.function.on_tape import known
 from gpugrad.function.structures import Form, agreed, blanks, is_array_like, tensors_of
 from gpugrad.trace.array import running, tracing
@@ -37,15 +44,14 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     Args:
         pred: a bool, or a Tensor of one element.
         true_fn, false_fn: functions of the operands that return Tensors in any nested structure.
-        operands: nested structures; what is no array is handed on as it is.
+        operands: nested structures; leaves that are not arrays are passed on unchanged.
 
-    In a traced function, where `pred` depends on its arguments, each run calls the branch that is
-    then chosen. Both must return the same structure, shapes and dtypes; a Python number is returned
-    as `gg.constant` makes it. Branches may read Tensors and Variables from outside, and draw random
-    numbers; they may not assign to Variables. The branch not taken has no effect, but where it is
-    traced its Python code runs once. Elsewhere the branch is just called, and the other one is not
-    looked at. Under `vmap`, where `pred` differs between examples, both are computed and
-    `gg.where` chooses.
+    In a traced function whose arguments decide `pred`, each run calls the branch that is chosen
+    then. Both must return the same structure, shapes and dtypes; a Python number is returned as
+    `gg.constant` makes it. Branches may read Tensors and Variables from outside, and draw random
+    numbers; they may not assign to Variables. Tracing runs the Python code of both branches once,
+    but the branch not taken has no effect. Elsewhere only the chosen branch is called. Under
+    `vmap`, where `pred` differs between examples, both are computed and `gg.where` chooses.
 
     Raises:
         ShapeError: `pred` has more than one element, or results differ in shape.
@@ -78,34 +84,33 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     trace = running()
     if trace is None or not tracing(pred._data):
         return tensors_of((true_fn if pred else false_fn)(*operands))
-    return _staged_cond(trace, pred, (true_fn, false_fn), names, operands)
+    return _traced_cond(trace, pred, (true_fn, false_fn), names, operands)
 
 
-def _staged_cond(
+def _traced_cond(
     trace: Tracing, pred: Tensor, branches: Any, names: tuple[str, str], operands: Any
 ) -> Any:
     operands = Form(tensors_of(operands, numbers=False))
-    given = _spread(operands.tensors)
+    tensors = _for_each_example(operands.tensors)
     results: dict[str, Form] = {}
 
-    def written(branch: Function, name: str) -> tuple[Inner, list[Any]]:
+    def traced(branch: Function, name: str) -> tuple[BranchTrace, list[Any]]:
         def run(*tensors: Tensor) -> list[Tensor]:
-            made = tensors_of(branch(*operands(tensors)))
-            results[name] = Form(blanks(made))
-            return Form(made).tensors
+            result = tensors_of(branch(*operands(tensors)))
+            results[name] = Form(blanks(result))
+            return Form(result).tensors
 
-        return within(trace, f"cond: {name}", run, _like(given))
+        return trace_branch(trace, f"cond: {name}", run, _like(tensors))
 
-    made = [written(branch, name) for branch, name in zip(branches, names, strict=True)]
+    (true_trace, arrays), (false_trace, _) = map(traced, branches, names)
     agreed("cond", names, *(form.structure for form in results.values()))
-    (yes, no), captured = subs_of([("true", made[0][0]), ("false", made[1][0])])
+    (yes, no), captured = make_branches([("true", true_trace), ("false", false_trace)])
 
     def call(pred: Tensor, *tensors: Tensor) -> list[Tensor]:
         return (yes if pred else no)(*tensors)
 
-    staged = Staged("cond", call, (yes, no), _kinds(made[0][1]), levels_running())
-    outs = staged(pred, *given, *captured)
-    return results[names[0]](outs)
+    step = ControlStep("cond", call, (yes, no), _specs(arrays), levels_running())
+    return results[names[0]](step(pred, *tensors, *captured))
 
 
 def while_loop(
@@ -117,15 +122,15 @@ def while_loop(
         cond_fn: function of the carry that returns a bool, or a Tensor of one element.
         body_fn: function of the carry that returns the next one, of the same structure, shapes
             and dtypes.
-        init: the first carry, a nested structure of Tensors, arrays and numbers; what is none of
-            them is handed on as it is.
-        maximum_iterations: after as many it stops, whatever `cond_fn` says.
+        init: the first carry, a nested structure of Tensors, arrays and numbers; other leaves are
+            passed on unchanged.
+        maximum_iterations: it stops after as many, whatever `cond_fn` says.
 
-    Unlike JAX's it has gradients in reverse mode too, also in a traced function: what the body's
-    backward pass reads is kept for each iteration. There it is one step, whose number of
-    iterations each run finds anew; the functions may read Tensors and Variables from outside and
-    draw random numbers, but not assign to Variables. Under `vmap` it goes on until all examples
-    are done; those that are keep their values.
+    Unlike JAX's, it has gradients in reverse mode too, also in a traced function: what the body's
+    backward pass reads is kept for each iteration. A traced function has it as one step, and each
+    run decides anew how often to iterate; the functions may read Tensors and Variables from
+    outside and draw random numbers, but not assign to Variables. Under `vmap` it iterates until
+    all examples are done; finished examples keep their values.
 
     Raises:
         ShapeError, DTypeError, StructureError: `body_fn` changes the carry's kind, or `cond_fn`
@@ -155,8 +160,8 @@ def while_loop(
         return TENSOR.astype(TENSOR.reshape(holds, ()), np.dtype(bool))
 
     def body(*carry: Tensor) -> list[Tensor]:
-        made = body_fn(form(carry))
-        pairs = agreed("while_loop", names, form(carry), made)
+        result = body_fn(form(carry))
+        pairs = agreed("while_loop", names, form(carry), result)
         new = [b for a, b in pairs if isinstance(a, Tensor)]
         if levels:  # an example that is done keeps its values
             holds = condition(*carry)
@@ -167,34 +172,42 @@ def while_loop(
         holds = condition(*carry)
         if not isinstance(holds, Tensor):
             return holds
-        return TENSOR.any(wrap(stripped(holds._data)))
+        return TENSOR.any(wrap(unwrap_levels(holds._data)))
 
-    carry, trace = _spread(form.tensors), running()
+    carry, trace = _for_each_example(form.tensors), running()
     if trace is None:
-        return form(_repeated(goes_on, body, carry, maximum_iterations))
+        return form(_iterate(goes_on, body, carry, maximum_iterations))
     labels = (f"while_loop: cond_fn {_name(cond_fn)}", f"while_loop: {names[1]}")
-    return form(_staged_while(trace, labels, goes_on, body, carry, maximum_iterations))
+    return form(_traced_while(trace, labels, goes_on, body, carry, maximum_iterations))
 
 
-def _staged_while(
-    trace: Tracing, labels: tuple[str, str], goes_on: Function, body: Function,
-    carry: list[Tensor], most: int | None,
-) -> list[Tensor]:  # fmt: skip
+def _traced_while(
+    trace: Tracing,
+    labels: tuple[str, str],
+    goes_on: Function,
+    body: Function,
+    carry: list[Tensor],
+    most: int | None,
+) -> list[Tensor]:
+    def test(*carry: Tensor) -> list[Tensor]:
+        return [tensor(goes_on(*carry))]
+
     like = _like(carry)
-    test, _ = within(trace, labels[0], lambda *c: [tensor(goes_on(*c))], like, one_for_all=True)
-    step, kinds = within(trace, labels[1], body, like)
-    (holds, then), captured = subs_of([("while", test), ("do", step)])
-    n = len(carry)  # what `call` keeps, the program keeps
+    test_trace, _ = trace_branch(trace, labels[0], test, like, one_for_all=True)
+    body_trace, arrays = trace_branch(trace, labels[1], body, like)
+    branches, captured = make_branches([("while", test_trace), ("do", body_trace)])
+    holds, then = branches
+    n = len(carry)  # `call` captures no Tensor: the program would keep it alive
 
     def call(*tensors: Tensor) -> list[Tensor]:
         now, more = list(tensors[:n]), tensors[n:]
-        return _repeated(lambda *c: holds(*c, *more)[0], lambda *c: then(*c, *more), now, most)
+        return _iterate(lambda *c: holds(*c, *more)[0], lambda *c: then(*c, *more), now, most)
 
-    staged = Staged("while_loop", call, (holds, then), _kinds(kinds), levels_running())
-    return staged(*carry, *captured)
+    step = ControlStep("while_loop", call, branches, _specs(arrays), levels_running())
+    return step(*carry, *captured)
 
 
-def _repeated(
+def _iterate(
     goes_on: Function, body: Function, carry: list[Tensor], most: int | None
 ) -> list[Tensor]:
     count = 0
@@ -214,21 +227,21 @@ def scan(
     Args:
         f: function of the carry and a slice of `xs` that returns the next carry, of the same
             structure, shapes and dtypes, and y: any nested structure of Tensors, or None.
-        init: the first carry, a nested structure of Tensors, arrays and numbers; what is none of
-            them is handed on as it is.
+        init: the first carry, a nested structure of Tensors, arrays and numbers; other leaves are
+            passed on unchanged.
         xs: a nested structure of arrays of equal length along axis 0, or None.
         length: of axis 0; needed if `xs` has no arrays.
-        reverse: whether to begin at the end; the ys stand where their xs do.
+        reverse: whether to begin at the end; each y still has the position of its x.
 
     Returns:
         The last carry, and the ys stacked along axis 0.
 
-    In a traced function it is one step, not `length` times those of `f`; its gradient is one too
-    and reads what the body's backward pass needs of each iteration, which is kept. `f` may read
-    Tensors and Variables from outside and draw random numbers, but not assign to Variables.
+    In a traced function it is one step, not the steps of `f` `length` times. Its gradient is one
+    step too; what the body's backward pass reads is kept for each iteration. `f` may read Tensors
+    and Variables from outside and draw random numbers, but not assign to Variables.
 
     Raises:
-        ArgumentError: there is nothing to tell the length.
+        ArgumentError: nothing tells the length.
         ShapeError, DTypeError, StructureError: lengths differ, or `f` changes the carry's kind.
 
     >>> @gg.function
@@ -244,7 +257,7 @@ def scan(
     trace = running()
     if n == 0 and trace is None:
         return form(form.tensors), _no_ys(f, init, xs)
-    of_ys: list[Form] = []  # their structure, once the body was called
+    ys_form: list[Form] = []  # one, once the body was called
 
     def body(*carry_and_x: Tensor) -> list[Tensor]:
         carry, x = carry_and_x[: len(form.tensors)], carry_and_x[len(form.tensors) :]
@@ -255,115 +268,122 @@ def scan(
                 f"{type(result).__name__} {result!r:.60}."
             )
         pairs = agreed("scan", ("init", f"the carry of {name}"), form(carry), result[0])
-        made = tensors_of(result[1])
-        of_ys[:] = [Form(blanks(made))]
-        return [*(b for a, b in pairs if isinstance(a, Tensor)), *Form(made).tensors]
+        y = tensors_of(result[1])
+        ys_form[:] = [Form(blanks(y))]
+        return [*(b for a, b in pairs if isinstance(a, Tensor)), *Form(y).tensors]
 
     if trace is None:
-        made = _scanned(body, form.tensors, along.tensors, n, reverse, 0)
+        results = _scan_slices(body, form.tensors, along.tensors, n, reverse, 0)
     else:
-        carry, given = _spread(form.tensors), _spread(along.tensors)
-        made = _staged_scan(trace, name, body, carry, given, n, reverse)
-    return form(made[: len(form.tensors)]), of_ys[0](made[len(form.tensors) :])
+        carry, slices = _for_each_example(form.tensors), _for_each_example(along.tensors)
+        results = _traced_scan(trace, name, body, carry, slices, n, reverse)
+    return form(results[: len(form.tensors)]), ys_form[0](results[len(form.tensors) :])
 
 
 def _no_ys(f: Function, init: Any, xs: Any) -> Any:
-    """The ys of no steps: what they are like, the function must be traced to know."""
+    """The ys of no steps: tracing the function tells their shapes and dtypes."""
     with recording_stopped(), Tracing():
-        made = tensors_of(scan(f, init, xs, length=0)[1])
-    return nest.map_structure(
-        lambda y: wrap(full_beside(bottom(y._data), y.shape, y.dtype))
-        if isinstance(y, Tensor) else y, made,
-    )  # fmt: skip
+        ys = tensors_of(scan(f, init, xs, length=0)[1])
+
+    def zeros(y: Any) -> Any:
+        if not isinstance(y, Tensor):
+            return y
+        return wrap(full_beside(innermost_array(y._data), y.shape, y.dtype))
+
+    return nest.map_structure(zeros, ys)
 
 
-def _staged_scan(
-    trace: Tracing, name: str, body: Function, carry: list[Tensor], xs: list[Tensor], n: int,
+def _traced_scan(
+    trace: Tracing,
+    name: str,
+    body: Function,
+    carry: list[Tensor],
+    xs: list[Tensor],
+    n: int,
     reverse: bool,
-) -> list[Tensor]:  # fmt: skip
+) -> list[Tensor]:
     levels = levels_running()
     axis = len(levels)
-    slices = [_part(x, axis, n) for x in xs]
-    inner, kinds = within(trace, f"scan: {name}", body, [*_like(carry), *slices])
-    (sub,), captured = subs_of([("body", inner)])
-    carried, read = len(carry), len(carry) + len(xs)  # what `call` keeps, the program keeps
+    slices = [_like_slice(x, axis, n) for x in xs]
+    inner, arrays = trace_branch(trace, f"scan: {name}", body, [*_like(carry), *slices])
+    (branch,), captured = make_branches([("body", inner)])
+    # `call` captures no Tensor and no array: the program would keep it alive
+    n_carry, n_read = len(carry), len(carry) + len(xs)
+    device = devices.device_of(arrays[0]) if arrays else devices.default_device()
+    y_specs = [((*y.shape[:axis], n, *y.shape[axis:]), y.dtype) for y in arrays[n_carry:]]
 
     def call(*tensors: Tensor) -> list[Tensor]:
-        first, parts, more = list(tensors[:carried]), tensors[carried:read], tensors[read:]
+        first, parts, more = list(tensors[:n_carry]), tensors[n_carry:n_read], tensors[n_read:]
         if n:
-            return _scanned(lambda *cx: sub(*cx, *more), first, parts, n, reverse, axis)
-        return first + [wrap(a) for a in blank(about[carried:], device)]
+            return _scan_slices(lambda *cx: branch(*cx, *more), first, parts, n, reverse, axis)
+        return first + [wrap(a) for a in blank_arrays(y_specs, device)]
 
-    about = [
-        (k.shape if i < len(carry) else (*k.shape[:axis], n, *k.shape[axis:]), k.dtype)
-        for i, k in enumerate(kinds)
-    ]
-    device = devices.device_of(kinds[0]) if kinds else devices.default_device()
-    return Staged("scan", call, (sub,), about, levels)(*carry, *xs, *captured)
+    specs = [*_specs(arrays[:n_carry]), *y_specs]
+    return ControlStep("scan", call, (branch,), specs, levels)(*carry, *xs, *captured)
 
 
 def _length(name: str, xs: Sequence[Tensor], length: int | None) -> int:
     if any(not x.ndim for x in xs):
         raise ShapeError(f"scan of {name}: xs has an array of shape (), which has no axis 0.")
-    found = {x.shape[0] for x in xs} | (set() if length is None else {int(length)})
-    if len(found) > 1:
+    lengths = {x.shape[0] for x in xs} | (set() if length is None else {int(length)})
+    if len(lengths) > 1:
         raise ShapeError(
             f"scan of {name}: the lengths along axis 0 differ: xs has {[x.shape for x in xs]}, "
             f"length={length}."
         )
-    if not found:
+    if not lengths:
         raise ArgumentError(f"scan of {name}: xs has no arrays; say how often with length=.")
-    return found.pop()
+    return lengths.pop()
 
 
-def _part(x: Tensor, axis: int, n: int) -> Any:
-    """An array like a part of `x` along an axis of length n: the first one, if there is one."""
-    array = bottom(x._data)
+def _like_slice(x: Tensor, axis: int, n: int) -> Any:
+    """An array like one slice of `x` along an axis of length n: the first one, if n is not 0."""
+    array = innermost_array(x._data)
     if n:
         return array[(slice(None),) * axis + (0, ...)]
     return full_beside(array, array.shape[:axis] + array.shape[axis + 1 :], array.dtype)
 
 
-def _scanned(
+def _scan_slices(
     body: Function, carry: Sequence[Tensor], xs: Sequence[Tensor], n: int, reverse: bool, axis: int
 ) -> list[Tensor]:
-    """The last carry and the stacked ys; `axis` is that along which the xs lie."""
-    slices = [_unstacked(x, axis) for x in xs]
+    """The last carry and the stacked ys, from slices of the xs along `axis`."""
+    slices = [_unstack(x, axis) for x in xs]
     now, ys = list(carry), [[] for _ in range(n)]  # type: ignore[var-annotated]
     for i in reversed(range(n)) if reverse else range(n):
-        made = body(*now, *(s[i] for s in slices))
-        now, ys[i] = made[: len(now)], made[len(now) :]
+        results = body(*now, *(s[i] for s in slices))
+        now, ys[i] = results[: len(now)], results[len(now) :]
     return now + [TENSOR.stack(column, axis=axis) for column in zip(*ys, strict=True)]
 
 
-def _unstacked(x: Tensor, axis: int) -> list[Tensor]:
-    """The parts of `x` along an axis; their gradients are stacked, not added one by one."""
+def _unstack(x: Tensor, axis: int) -> list[Tensor]:
+    """The slices of `x` along an axis; their gradients are stacked, not added one by one."""
     lead = (slice(None),) * axis
 
-    def taken(x: Tensor) -> list[Tensor]:
+    def slices(x: Tensor) -> list[Tensor]:
         return [TENSOR.getitem(x, index=(*lead, i)) for i in range(x.shape[axis])]
 
     if not known(x):
-        return taken(x)
+        return slices(x)
 
     @custom_gradient
-    def parts(x: Tensor) -> Any:
-        return taken(x), lambda *g: TENSOR.stack(list(g), axis=axis)
+    def with_stacked_gradient(x: Tensor) -> Any:
+        return slices(x), lambda *g: TENSOR.stack(list(g), axis=axis)
 
-    found: list[Tensor] = parts(x)
-    return found
+    tensors: list[Tensor] = with_stacked_gradient(x)
+    return tensors
 
 
-def _kinds(arrays: Sequence[Any]) -> list[tuple[tuple[int, ...], Any]]:
+def _specs(arrays: Sequence[Any]) -> Specs:
     return [(a.shape, a.dtype) for a in arrays]
 
 
-def _spread(tensors: Sequence[Tensor]) -> list[Tensor]:
-    return [spread_everywhere(t) for t in tensors]
+def _for_each_example(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [give_each_example(t) for t in tensors]
 
 
 def _like(tensors: Sequence[Tensor]) -> list[Any]:
-    return [bottom(t._data) for t in tensors]
+    return [innermost_array(t._data) for t in tensors]
 
 
 def _name(f: Function) -> str:

@@ -1,4 +1,4 @@
-"""Calls in branches and bodies that have a gradient of their own, as by `gg.custom_gradient`."""
+"""Steps in branches and loop bodies that have their own gradient, as by `custom_gradient`."""
 
 from __future__ import annotations
 
@@ -6,68 +6,64 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
+from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.function.control.control_op import ControlOp
 from gpugrad.function.passes.rewrite import Rewriter
-from gpugrad.registry.rules import OwnRules
 from gpugrad.trace.program import Program
 
-__all__ = ["Own", "without_own"]
+__all__ = ["GradientOverride", "strip_gradient_overrides"]
+
+Gradients = Callable[..., list[Tensor | None]]
 
 
-class Own:
-    """Stands in the place of an op, in a step that hands on the results of such a call.
+class GradientOverride(ControlOp):
+    """The op of a step that returns its first arguments, but has its own gradient.
 
-    The step takes the results, the call's inputs and what the gradient reads, and gives the
-    results: only where a tape records it is more than that.
+    The step takes the results of a call, its inputs, and what its gradient reads; it returns the
+    results. It matters only to a tape.
 
     Args:
         name: of the call.
-        outs, inputs: how many it has.
-        gradients: function of the upstream gradients and of what it reads, as Tensors: one for
-            each input, or None.
+        n_outs, n_inputs: how many results and inputs it has.
+        gradients: function of the upstream gradients and of what it reads, as Tensors. It returns
+            a gradient or None for each input.
     """
 
-    kind, arrays = "control", ()
-    is_library_function = variadic = False
-    outputs = 2  # it returns a list, also of one
-
-    def __init__(
-        self, name: str, outs: int, inputs: int, gradients: Callable[..., list[Tensor | None]]
-    ) -> None:
-        self.name, self._outs, self._inputs, self._gradients = name, outs, inputs, gradients
+    def __init__(self, name: str, n_outs: int, n_inputs: int, gradients: Gradients) -> None:
+        super().__init__(name)
+        self._n_outs, self._n_inputs, self._gradients = n_outs, n_inputs, gradients
 
     def eager(self, *tensors: Tensor) -> list[Tensor]:
-        """The results, recorded by whoever records."""
-        n, m = self._outs, self._outs + self._inputs
+        """The results, recorded by the recorders of this thread."""
+        n, m = self._n_outs, self._n_outs + self._n_inputs
         outs = [wrap(t._data) for t in tensors[:n]]
-        _Call(self.name, self._gradients, tensors[m:]).record(outs, tensors[n:m])
+        _OverriddenCall(self.name, self._gradients, tensors[m:]).record(outs, tensors[n:m])
         return outs
 
 
-class _Call(OwnRules):
-    """One run of its step."""
+class _OverriddenCall(RecordedCall):
+    """One execution of the step."""
 
-    def __init__(
-        self, name: str, gradients: Callable[..., list[Tensor | None]], read: Sequence[Tensor]
-    ) -> None:
+    def __init__(self, name: str, gradients: Gradients, read: Sequence[Tensor]) -> None:
         super().__init__(name)
         self._gradients, self._read = gradients, [copy(t) for t in read]
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
-        """What the function written down for them returns."""
+        """What the traced gradient function returns."""
         upstream = [x if xp is TENSOR else wrap(x) for x in g]
-        found = self._gradients(*upstream, *self._read)
-        return [x if x is None or xp is TENSOR else x._data for x in found]
+        grads = self._gradients(*upstream, *self._read)
+        return [x if x is None or xp is TENSOR else x._data for x in grads]
 
 
-def without_own(program: Program) -> Program:
-    """The program of the values alone, without gradients that calls in it have of their own."""
-    made = Rewriter(program)
+def strip_gradient_overrides(program: Program) -> Program:
+    """The program without its gradient overrides, for runs that nobody records."""
+    rewriter = Rewriter(program)
     for step in program.steps:
-        if type(step.op) is not Own:
-            made.keep(made.renamed(step))
+        if type(step.op) is not GradientOverride:
+            rewriter.keep(rewriter.renamed(step))
             continue
         for out, arg in zip(step.outs, step.args, strict=False):
-            made.replace(out, made.value(arg))
-    return made.program()
+            rewriter.replace(out, rewriter.value(arg))
+    return rewriter.program()

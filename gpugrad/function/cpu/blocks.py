@@ -1,18 +1,18 @@
 """Elementwise groups: many steps over one shape, run block by block in the cache.
 
-A chain of ten ops on arrays that do not fit the cache reads and writes main memory twenty times;
-as a group it reads what comes in once and writes what goes out once. On the CPU a group is a
-Python function, written out for its steps, of blocks of the arrays; several threads run it on
-ranges of blocks, which they can since NumPy lets go of the interpreter's lock. For
-``tanh(y * x)`` it is::
+A chain of ten ops on arrays that do not fit the cache reads and writes main memory twenty times; a
+group reads its inputs once and writes its results once. On the CPU a group is a Python function
+generated from its steps that goes over blocks of the arrays. Several threads run it on ranges of
+blocks, since NumPy releases the interpreter's lock. For ``tanh(y * x)`` it is::
 
     def group(start, stop, rows, a0, a1, r0, e0):
         for i in range(start, stop, rows):
             j = min(i + rows, stop); n = j - i
             x0 = a0[i:j]
             x1 = a1[i:j]
-            y0 = e0[:n]; f0(x0, x1, y0)
-            y1 = r0[i:j]; f1(y0, y1)
+            y0 = e0[:n]; multiply(x0, x1, y0)
+            y1 = r0[i:j]; tanh(y0, y1)
+        return []
 """
 
 from __future__ import annotations
@@ -25,62 +25,68 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.core.threads import spread, workers
+from gpugrad.core.threads import run_parallel, workers
+from gpugrad.function.cpu.source import Names, compile_function
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["BLOCK", "SMALLEST", "Group", "compile_group", "find_groups", "out_keyword", "ufunc_of"]
 
 BLOCK = 32_768
-"""Elements of a block: seven float32 arrays of them fit a cache of 1 MiB."""
+"""Elements of a block: seven float32 arrays of this size fit a cache of 1 MiB."""
 
 SMALLEST = 1 << 18
-"""Elements from which on blocks are worth their loop: smaller arrays stay in the cache."""
+"""Elements from which blocks pay for their loop: smaller arrays stay in the cache anyway."""
 
 PART = 1 << 22
-"""Elements times steps from which on a part of a group is worth a thread, see `spread`."""
+"""Elements times steps from which part of a group is worth a thread, see `spread`."""
 
 
 class Group(Step):
-    """Elementwise steps over one shape as one step; `sums` are sums over all of it."""
+    """Elementwise steps over one shape as one step; `sums` are sums over all elements."""
 
     __slots__ = ("shape", "steps", "sums")
 
     def __init__(
-        self, steps: list[Step], sums: list[Step], inputs: list[Value], outs: list[Value],
+        self,
+        steps: list[Step],
+        sums: list[Step],
+        inputs: list[Value],
+        outs: list[Value],
         shape: tuple[int, ...],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(None, inputs, {}, outs, name=f"group of {len(steps) + len(sums)}")
         self.steps, self.sums, self.shape = steps, sums, shape
 
     @property
     def parts(self) -> list[Step]:
-        """The steps of which it is made."""
+        """The steps in the group."""
         return [*self.steps, *self.sums]
 
 
 def ufunc_of(op: Any) -> Any:
-    """NumPy's ufunc that an op is, or None."""
+    """The NumPy ufunc that an op calls, or None."""
     function = getattr(np, op.forward.name, None) if op.is_library_function else None
     return function if isinstance(function, np.ufunc) else None
 
 
 def out_keyword(ufunc: Any) -> str:
-    """What stands before the result: nothing, which is 30 ns less, but where NumPy objects."""
+    """What precedes the result: nothing, which saves 30 ns, unless NumPy demands the keyword."""
     return "out=" if ufunc in (np.maximum, np.minimum) else ""
 
 
 def _is_elementwise(step: Step) -> bool:
     return (
         step.op is not None
-        and (step.op.kind == "elementwise" or step.op.name == "astype")
-        and step.outs[0].dtype.char not in "eE"  # their formulas round at the end of each op
+        and step.op.by_element
+        and step.outs[0].dtype.char not in "eE"  # 16-bit formulas round at the end of each op
     )
 
 
 def _is_sum(step: Step, shape: tuple[int, ...]) -> bool:
+    # of the ops that reduce, only sum adds up from blocks without a second pass
     if step.op is None or step.op.name != "sum" or step.inputs[0].shape != shape:
         return False
-    if step.outs[0].dtype.char in "eE":  # it is rounded once, which blocks would do each
+    if step.outs[0].dtype.char in "eE":  # it is rounded once, but each block would round
         return False
     axis, whole = step.params["axis"], tuple(range(len(shape)))
     every = axis is None or (isinstance(axis, tuple) and tuple(sorted(axis)) == whole)
@@ -90,12 +96,11 @@ def _is_sum(step: Step, shape: tuple[int, ...]) -> bool:
 def find_groups(program: Program) -> Program:
     """Put elementwise steps over one large shape into groups.
 
-    A step joins the last group of its shape and phase, unless what it reads comes, through a
-    step that is not in the group, from the group itself.
+    A step joins the last group of its shape and phase, unless it reads a value that a step outside
+    the group computes from the group.
     """
-    made = program.copy()
-    items: list[Any] = []  # steps, and lists of steps: the groups
-    place: dict[int, int] = {}  # of the item that makes a value
+    items: list[Any] = []  # steps, and groups as lists of steps
+    place: dict[int, int] = {}  # the item that makes a value, by the value's id
     last: dict[Any, int] = {}  # by shape and phase
 
     for step in program.steps:
@@ -106,7 +111,7 @@ def find_groups(program: Program) -> Program:
             grouped = math.prod(shape) >= SMALLEST and _is_sum(step, shape)
         kind = (shape, step.phase)
         at = last.get(kind, -1) if grouped else -1
-        # all that it reads is made before the group, or in it
+        # it must read only what is made before the group, or in it
         if at < 0 or any(place.get(id(v), -1) > at for v in step.inputs):
             items.append([step] if grouped else step)
             at = len(items) - 1
@@ -120,17 +125,18 @@ def find_groups(program: Program) -> Program:
     for k, item in enumerate(items):
         steps = item if isinstance(item, list) else [item]
         leaving.update(id(v) for s in steps for v in s.inputs if place.get(id(v)) != k)
-    made.steps = []
+    new = program.copy()
+    new.steps = []
     for item in items:
         steps = item if isinstance(item, list) else [item]
-        made.steps += [_group(steps, leaving)] if len(steps) > 1 else steps
-    return made
+        new.steps += [_group(steps, leaving)] if len(steps) > 1 else steps
+    return new
 
 
 def _group(steps: list[Step], leaving: set[int]) -> Group:
     own = {id(v) for s in steps for v in s.outs}
     inputs = {id(v): v for s in steps for v in s.inputs if id(v) not in own}
-    sums = [s for s in steps if s.op.name == "sum"]
+    sums = [s for s in steps if s.op.name == "sum"]  # see _is_sum
     body = [s for s in steps if s.op.name != "sum"]
     outs = [v for s in body for v in s.outs if id(v) in leaving] + [s.outs[0] for s in sums]
     shape = body[0].outs[0].shape if body else sums[0].inputs[0].shape
@@ -141,53 +147,52 @@ def _group(steps: list[Step], leaving: set[int]) -> Group:
 
 
 def compile_group(group: Group) -> Callable[..., list[Any]]:
-    """A function of the arrays of the group's inputs that returns those of its outs."""
+    """The function from the arrays of the group's inputs to those of its results."""
     flat = all(v.shape == group.shape or math.prod(v.shape) == 1 for v in group.inputs)
     shape = (math.prod(group.shape),) if flat else group.shape
-    writer = _Writer(group, flat)
-    scope = writer.scope
-    exec(writer.text, scope)
-    run = scope["group"]
+    source = _GroupSource(group, flat)
+    run = compile_function(source.text, "group", source.scope, "group")
     rows = max(1, BLOCK // max(math.prod(shape[1:]), 1))
     outs = group.outs[: len(group.outs) - len(group.sums)]
     full = [v.shape == group.shape for v in group.inputs]
 
     def part(start: int, stop: int, arrays: Sequence[Any], results: Sequence[Any]) -> Any:
-        spare = [np.empty((min(rows, stop - start), *shape[1:]), d) for d in writer.dtypes]
+        spare = [np.empty((min(rows, stop - start), *shape[1:]), d) for d in source.dtypes]
         return run(start, stop, rows, *arrays, *results, *spare)
 
     def call(*arrays: Any) -> list[Any]:
-        given: Sequence[Any] = arrays
-        if flat:  # one long axis: what is not contiguous is copied
-            given = [np.reshape(a, shape if f else ()) for a, f in zip(arrays, full, strict=True)]
+        inputs: Sequence[Any] = arrays
+        if flat:  # one long axis, so arrays that are not contiguous are copied
+            inputs = [np.reshape(a, shape if f else ()) for a, f in zip(arrays, full, strict=True)]
         results = [np.empty(shape, v.dtype) for v in outs]
         n = shape[0]
         parts = max(1, min(4 * workers(), math.prod(shape) * len(group.steps) // PART))
         step = -(-n // parts // rows) * rows
-        jobs = [(at, min(at + step, n), given, results) for at in range(0, n, step)]
-        sums = spread(part, jobs)
-        made = [r.reshape(v.shape) for r, v in zip(results, outs, strict=True)]
-        for column, step_ in zip(zip(*sums, strict=True), group.sums, strict=True):
-            made.append(np.asarray(sum(column), step_.outs[0].dtype))
-        return made
+        jobs = [(at, min(at + step, n), inputs, results) for at in range(0, n, step)]
+        partial_sums = run_parallel(part, jobs)
+        outputs = [r.reshape(v.shape) for r, v in zip(results, outs, strict=True)]
+        for column, step_ in zip(zip(*partial_sums, strict=True), group.sums, strict=True):
+            outputs.append(np.asarray(sum(column), step_.outs[0].dtype))
+        return outputs
 
     return call
 
 
-class _Writer:
-    """Writes a group's function out.
+class _GroupSource:
+    """The text of a group's function.
 
     Attributes:
         text: the function.
-        scope: what it names.
-        dtypes: of the temporaries that it is given.
+        scope: its globals.
+        dtypes: those of the temporary arrays that it takes.
     """
 
     def __init__(self, group: Group, flat: bool) -> None:
         self._group = group
         self._names: dict[int, str] = {}
         self._lines: list[str] = []
-        self.scope: dict[str, Any] = {"add_reduce": np.add.reduce}
+        self._identifiers = Names(("group", "start", "stop", "rows", "i", "j", "n"), "arexys")
+        self.scope = self._identifiers.scope
         self.dtypes: list[Any] = []
         for k, v in enumerate(group.inputs):
             along = not flat and len(v.shape) == len(group.shape) and v.shape[0] == group.shape[0]
@@ -198,8 +203,9 @@ class _Writer:
         self._results = {id(v): k for k, v in enumerate(group.outs[: -len(group.sums) or None])}
         self._steps()
         sums = [f"s{k}" for k in range(len(group.sums))]
+        reduce = self._identifiers.bind("add_reduce", np.add.reduce)
         for s, step in zip(sums, group.sums, strict=True):
-            self._lines.append(f"{s} = {s} + add_reduce({self._name(step.args[0])}, None)")
+            self._lines.append(f"{s} = {s} + {reduce}({self._name(step.args[0])}, None)")
         arguments = [f"a{k}" for k in range(len(group.inputs))]
         arguments += [f"r{k}" for k in self._results.values()]
         arguments += [f"e{k}" for k in range(len(self.dtypes))]
@@ -216,9 +222,9 @@ class _Writer:
     def _name(self, a: Any) -> str:
         if isinstance(a, Value):
             return self._names[id(a)]
-        name = f"n{len(self.scope)}"
-        self.scope[name] = a
-        return name
+        if type(a) in (int, bool) or (type(a) is float and math.isfinite(a)):
+            return repr(a)
+        return self._identifiers.bind("const", a)
 
     def _steps(self) -> None:
         group = self._group
@@ -227,8 +233,8 @@ class _Writer:
         held: dict[int, int] = {}
         for k, step in enumerate(group.steps):
             (out,) = step.outs
-            given = ", ".join(map(self._name, step.args))
-            for v in {id(v): v for v in step.inputs}.values():  # in place, where it ends here
+            args = ", ".join(map(self._name, step.args))
+            for v in {id(v): v for v in step.inputs}.values():  # its memory, if this is its end
                 if last[id(v)] == k and id(v) in held:
                     free.setdefault(v.dtype, []).append(held.pop(id(v)))
             if id(out) in self._results:
@@ -240,11 +246,11 @@ class _Writer:
                 slot = held[id(out)] = spare.pop() if spare else len(self.dtypes) - 1
                 where = f"e{slot}[:n]"
             ufunc = ufunc_of(step.op)
-            bare = ufunc or functools.partial(step.op.bare(NUMPY), **step.params)
-            self.scope[f"f{k}"] = bare
+            function = ufunc or functools.partial(step.op.bare(NUMPY), **step.params)
+            name = self._identifiers.bind(step.op.name, function)
             target = self._names[id(out)] = f"y{k}"
             if ufunc is not None:
-                call = f"f{k}({given}, {out_keyword(ufunc)}{target})"
+                call = f"{name}({args}, {out_keyword(ufunc)}{target})"
             else:
-                call = f"{target}[...] = f{k}({given})"
+                call = f"{target}[...] = {name}({args})"
             self._lines.append(f"{target} = {where}; {call}")

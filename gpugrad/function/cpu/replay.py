@@ -1,9 +1,20 @@
 """Replay on the CPU: a program as one Python function, with buffers planned beforehand.
 
-Every step is a line: a ufunc that writes to a buffer of the arena, a matrix product into place,
-or the op's own function. A buffer is taken again once all that was in it has been read. Results
-and values of Variables get memory of their own at each run, so what an earlier run returned
-never changes.
+Each step is a line: a ufunc or a matrix product that writes to a buffer of the arena, or the op's
+own function. A buffer is reused once everything in it has been read. Results and values of
+Variables get new memory at each run, so what an earlier run returned never changes. Values have
+the names of the printed program::
+
+    def run(arrays, reads, arena, release):
+        in0, = arrays
+        arrays.clear()
+        b0, = arena
+        if release: release()
+        t0 = sin(in0, b0)
+        t1 = tanh(t0, b0)
+        t0 = None
+        t2 = sum(t1)
+        ...
 """
 
 from __future__ import annotations
@@ -17,11 +28,14 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import ARRAYS, NUMPY, reading
-from gpugrad.function.calls import effect_call, op_call, said
+from gpugrad.function.calls import effect_call, op_call, reraise_as_op
 from gpugrad.function.cpu.blocks import SMALLEST, Group, compile_group, out_keyword, ufunc_of
-from gpugrad.trace.program import Program, Step, Value, check_shapes
+from gpugrad.function.cpu.source import Names, compile_function
+from gpugrad.trace.program import Program, Step, Value, check_shapes, named
 
 __all__ = ["Replay"]
+
+_RESERVED = ("run", "arrays", "reads", "arena", "release", "values")
 
 
 class Replay:
@@ -30,46 +44,48 @@ class Replay:
     Args:
         program: in groups.
         arena: whether results go to planned buffers.
-        in_place: whether a result may take the memory of what it is computed from, a Variable's
-            new value that of the old one.
+        in_place: whether a result may overwrite what it is computed from, and a Variable's new
+            value its old one.
 
     Attributes:
         source: the text of the function.
-        arena_bytes: of the buffers that one run at a time takes.
-        buffered: ids of the Values that are in them.
-        xp: the namespace of its arrays.
-        repeats: whether it has `several` steps of its own; it has not.
+        arena_bytes: the bytes of the buffers that one run at a time takes.
+        buffered: ids of the Values in them.
+        xp: the namespace of the arrays.
+        repeats: whether it can take several steps in one call; it cannot.
     """
 
     repeats = False
 
     def __init__(self, program: Program, arena: bool = True, in_place: bool = True) -> None:
         self._arena, self._in_place = arena, in_place
-        self._names: dict[int, str] = {}
-        self._scope: dict[str, Any] = {"asarray": _as_array}
+        self._identifiers = Names(_RESERVED, letters="b")
+        self._identifiers.bind("asarray", _as_array)
+        self._names = self._value_names(program)
+        self._shared: dict[tuple[int, str], str] = {}  # names of objects that steps share
         self._lines: list[str] = []
+        self._step_of_line: dict[int, Step] = {}
         self._buffers: list[tuple[tuple[int, ...], Any]] = []
         self._program, self._loose = program, program.loose()
         self.buffered: set[int] = set()
         arrays = [s.results[0] for s in program.steps if s.results]
         self.xp = reading(*arrays[:1])
-        self._plan()
+        self._write()
         self.source = "\n    ".join(self._lines) + "\n"
         self.arena_bytes = sum(int(np.prod(s)) * d.itemsize for s, d in self._buffers)
-        scope = dict(self._scope)
-        exec(compile(self.source, "<gpugrad program>", "exec"), scope)
-        self._run = scope["run"]
+        self._run = compile_function(self.source, "run", self._identifiers.scope, "program")
         self._arenas: deque[list[Any]] = deque()  # one for each thread that runs at once
 
     def __call__(self, arrays: list[Any], release: Callable[[], None] | None = None) -> list[Any]:
-        """Run the program on bare arrays of its inputs; Variables change when all has gone well.
+        """Run the program on plain arrays; Variables change once everything has succeeded.
 
         Args:
-            arrays: it is emptied, so that an array goes when all that reads it has run.
-            release: called when no step can find any more that the function must be called.
+            arrays: those of the inputs. The list is emptied, so that an array is freed when the
+                last step that reads it has run.
+            release: called once no later step can find that the function must be called instead.
 
         Raises:
-            OtherwiseError: a Variable has another shape: this is not its program. Nothing has run.
+            NotReplayable: a Variable has another shape: this is not its program. Nothing has run.
         """
         check_shapes(self._loose)
         try:
@@ -81,74 +97,93 @@ class Replay:
             try:
                 results, writes = self._run(arrays, reads, arena, release)
             except Exception as error:
-                if (step := self._at(error)) is not None:
-                    said(error, step)
+                if (step := self._step_at(error)) is not None:
+                    reraise_as_op(error, step)
                 raise
         for (variable, _), array in zip(self._program.writes, writes, strict=True):
             variable._data = array
         self._arenas.append(arena)
         return results
 
-    def _at(self, error: Exception) -> Step | None:
-        """The step that has raised."""
+    def _step_at(self, error: Exception) -> Step | None:
+        """The step that has raised an error."""
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code is not self._run.__code__:
             trace = trace.tb_next
-        return None if trace is None else self._step_of.get(trace.tb_lineno)
+        return None if trace is None else self._step_of_line.get(trace.tb_lineno)
 
-    # -- planning
+    # -- names
+
+    def _value_names(self, program: Program) -> dict[int, str]:
+        """The names in the printed program, by id of the Value; Variables' are made identifiers."""
+        names = named(program)
+        variables = {id(v) for _, v in program.reads}
+        self._identifiers.reserve(name for at, name in names.items() if at not in variables)
+        return {
+            at: self._identifiers.new(name) if at in variables else name
+            for at, name in names.items()
+        }
 
     def _name(self, a: Any) -> str:
         if isinstance(a, list):
             return "[" + ", ".join(map(self._name, a)) + "]"
         if isinstance(a, Value):
             if a.constant is not None:
-                return self._global(a.constant)
+                return self._shared_name("const", a.constant)
             return self._names[id(a)]
-        return self._global(a)
+        if type(a) in (int, bool) or (type(a) is float and math.isfinite(a)):
+            return repr(a)
+        return self._identifiers.bind("const", a)
 
-    def _global(self, thing: Any) -> str:
-        name = f"c{len(self._scope)}"
-        self._scope[name] = thing
-        return name
+    def _shared_name(self, name: str, thing: Any) -> str:
+        """The one global name of an object that several steps may use."""
+        key = id(thing), name
+        if key not in self._shared:
+            self._shared[key] = self._identifiers.bind(name, thing)
+        return self._shared[key]
 
-    def _plan(self) -> None:
-        program = self._program
-        roots = self._roots()
-        self._escaping = {
-            roots[id(v)] for v in (*program.outputs, *(v for _, v in program.writes))
-            if id(v) in roots
-        }  # fmt: skip
-        last: dict[int, int] = {}
-        for k, step in enumerate(program.steps):
-            for v in step.inputs:
-                last[roots.get(id(v), id(v))] = k
-        self._held: dict[int, int] = {}  # buffer by root
-        self._free: dict[Any, list[int]] = {}
-        lines = self._lines
+    # -- the text
+
+    def _write(self) -> None:
+        program, lines = self._program, self._lines
         lines.append("def run(arrays, reads, arena, release):")
-        for k, v in enumerate(program.inputs):
-            self._names[id(v)] = f"i{k}"
-        for k, (_, v) in enumerate(program.reads):
-            self._names[id(v)] = f"w{k}"
         if program.inputs:
             lines.append(f"{', '.join(self._names[id(v)] for v in program.inputs)}, = arrays")
             lines.append("arrays.clear()")
         if program.reads:
             lines.append(f"{', '.join(self._names[id(v)] for _, v in program.reads)}, = reads")
-            lines.append("reads.clear()")  # who moves a Variable in place must find it its own
+            lines.append("reads.clear()")  # an update in place needs the only reference
         at = len(lines)
-        # the step that reads a value last, whatever shares its memory
-        own = {id(v): k for k, step in enumerate(program.steps) for v in step.inputs}
-        kept = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
+        self._write_steps()
+        if self._buffers:
+            names = ", ".join(f"b{k}" for k in range(len(self._buffers)))
+            lines.insert(at, f"{names}, = arena")
+            self._step_of_line = {n + 1: step for n, step in self._step_of_line.items()}
+        outs = ", ".join(f"asarray({self._name(v)})" for v in program.outputs)
+        writes = ", ".join(f"asarray({self._name(v)})" for _, v in program.writes)
+        lines.append(f"return [{outs}], [{writes}]")
+
+    def _write_steps(self) -> None:
+        program, lines = self._program, self._lines
+        roots = self._roots()
+        leaving = [*program.outputs, *(v for _, v in program.writes)]
+        self._escaping = {roots[id(v)] for v in leaving if id(v) in roots}
+        # the step that reads a value last: any value in the same memory, or this one
+        last_of_root = {
+            roots.get(id(v), id(v)): k for k, step in enumerate(program.steps) for v in step.inputs
+        }
+        last = {id(v): k for k, step in enumerate(program.steps) for v in step.inputs}
+        kept = {id(v) for v in leaving}
+        self._held: dict[int, int] = {}  # buffer by root
+        self._free: dict[Any, list[int]] = {}
         checks = [k for k, step in enumerate(program.steps) if _may_raise(step)]
         lines += [] if checks else ["if release: release()"]
-        found: list[tuple[int, Step]] = []  # how many lines there are after each step's
         for k, step in enumerate(program.steps):
-            ends = {r for r in (roots.get(id(v), id(v)) for v in step.inputs) if last[r] == k}
-            done = {id(v) for v in step.inputs if own[id(v)] == k and v.constant is None} - kept
+            read = (roots.get(id(v), id(v)) for v in step.inputs)
+            ends = {r for r in read if last_of_root[r] == k}
+            done = {id(v) for v in step.inputs if last[id(v)] == k and v.constant is None} - kept
             self._step(step, ends, roots, done)
-            found.append((len(lines), step))
+            self._step_of_line[len(lines)] = step
             for r in ends:
                 if r in self._held and r not in self._escaping:
                     slot = self._held.pop(r)
@@ -157,16 +192,9 @@ class Replay:
                 lines.append(f"{' = '.join(sorted(self._names[v] for v in done))} = None")
             if checks and k == checks[-1]:
                 lines.append("if release: release()")
-        if self._buffers:
-            names = ", ".join(f"b{k}" for k in range(len(self._buffers)))
-            lines.insert(at, f"{names}, = arena")
-        self._step_of = {n + bool(self._buffers): step for n, step in found}
-        outs = ", ".join(f"asarray({self._name(v)})" for v in program.outputs)
-        writes = ", ".join(f"asarray({self._name(v)})" for _, v in program.writes)
-        lines.append(f"return [{outs}], [{writes}]")
 
     def _roots(self) -> dict[int, int]:
-        """Whose memory a value may share: the first of those that share it."""
+        """The first value whose memory a value may share, by id."""
         roots: dict[int, int] = {}
         for v in (*self._program.inputs, *(v for _, v in self._program.reads)):
             roots[id(v)] = id(v)
@@ -185,58 +213,41 @@ class Replay:
 
     def _step(self, step: Step, ends: set[int], roots: dict[int, int], done: set[int]) -> None:
         if isinstance(step, Group):
-            self._call(step, self._global(compile_group(step)))
+            self._call(step, self._identifiers.bind(step.name, compile_group(step)))
             return
         if step.op is None:
             self._effect(step, done)
             return
-        given = [self._name(a) for a in step.args]
         (out, *more) = step.outs
-        ufunc = ufunc_of(step.op) if self.xp is NUMPY else None
-        if self.xp is NUMPY and _is_plain_relu(step):
-            ufunc, given = np.maximum, [*given, self._global(_zeros(out))]
-        product = (
-            self.xp is NUMPY
-            and step.op.name == "matmul"
-            and out.dtype.char not in "eE"  # of which the op knows better
-            and all(len(v.shape) == 2 for v in step.inputs)
-        )
-        if not more and not out.view and (ufunc is not None or product):
-            name = self._names[id(out)] = f"t{len(self._names)}"
-            function = self._global(ufunc or np.matmul)
-            buffer = self._buffer(out, ends if ufunc is not None else set(), roots)
-            if buffer:
-                self.buffered.add(id(out))
-                given.append(out_keyword(ufunc) + buffer)
-            made = f"{function}({', '.join(given)})"
-            self._lines.append(
-                f"{name} = {made}" if out.shape or buffer else f"{name} = asarray({made})"
-            )
+        function = None if more or out.view or self.xp is not NUMPY else _writer_to_buffer(step)
+        if function is None:
+            self._call(step, self._identifiers.bind(step.op.name, op_call(step, self.xp)))
             return
-        self._call(step, self._global(op_call(step, self.xp)))
+        args = [self._name(a) for a in step.args]
+        if _is_plain_relu(step):
+            args.append(self._identifiers.bind("zeros", _zeros(out)))
+        buffer = self._buffer(out, set() if function is np.matmul else ends, roots)
+        if buffer:
+            self.buffered.add(id(out))
+            args.append(out_keyword(function) + buffer)
+        call = f"{self._shared_name(step.op.name, function)}({', '.join(args)})"
+        result = call if out.shape or buffer else f"asarray({call})"
+        self._lines.append(f"{self._names[id(out)]} = {result}")
 
     def _call(self, step: Step, function: str) -> None:
-        given = ", ".join(self._name(a) for a in step.args)
-        names = []
-        for v in step.outs:
-            names.append(f"t{len(self._names)}")
-            self._names[id(v)] = names[-1]
-        several = isinstance(step, Group) or step.op.outputs > 1
-        if not several:
-            made = f"{function}({given})"
-            self._lines.append(
-                f"{names[0]} = {made}" if step.outs[0].shape else f"{names[0]} = asarray({made})"
-            )
+        names = [self._names[id(v)] for v in step.outs]
+        call = f"{function}({', '.join(self._name(a) for a in step.args)})"
+        if isinstance(step, Group) or step.op.outputs > 1:
+            self._lines.append(f"{', '.join(names)}, = {call}")
         else:
-            self._lines.append(f"{', '.join(names)}, = {function}({given})")
+            self._lines.append(f"{names[0]} = {call if step.outs[0].shape else f'asarray({call})'}")
 
     def _buffer(self, out: Value, ends: set[int], roots: dict[int, int]) -> str:
-        """The buffer that a result goes to; none for what leaves the program."""
+        """The buffer that a result goes to; "" for a result that leaves the program."""
         if not self._arena or roots[id(out)] in self._escaping or not out.shape:
             return ""
         kind = (out.shape, out.dtype)
-        taken = ends if self._in_place else ()
-        for root in taken:  # elementwise, so the result may take an argument's place
+        for root in ends if self._in_place else ():  # elementwise: it may overwrite an argument
             slot = self._held.get(root)
             if slot is not None and self._buffers[slot] == kind and root not in self._escaping:
                 del self._held[root]
@@ -253,33 +264,44 @@ class Replay:
 
     def _effect(self, step: Step, done: set[int]) -> None:
         n = len(step.args) - len(step.variables)
-        names = []
-        for v in step.outs:
-            names.append(f"t{len(self._names)}")
-            self._names[id(v)] = names[-1]
-        given = ", ".join(self._name(a) for a in step.args[:n])
+        names = [self._names[id(v)] for v in step.outs]
+        args = ", ".join(self._name(a) for a in step.args[:n])
         values = [self._name(a) for a in step.args[n:]]
-        call, variables = self._global(effect_call(step)), self._global(step.variables)
+        call = self._identifiers.bind(step.name, effect_call(step))
         targets = f"{', '.join(names)}, = " if names else ""
-        if values:  # let go of, so that an update in place finds the array its own
-            self._lines.append(f"v = [{', '.join(values)}]")
-            free = {self._names[id(a)] for a in step.args[n:] if id(a) in done and self._in_place}
-            if free := free.difference(map(self._name, step.args[:n])):  # one is a gradient too
-                self._lines.append(f"{' = '.join(sorted(free))} = None")
-            self._lines.append(f"{targets}{call}([{given}], {variables}, v)")
-        else:
-            self._lines.append(f"{targets}{call}([{given}], (), [])")
+        if not values:
+            self._lines.append(f"{targets}{call}([{args}], (), [])")
+            return
+        # dropped here, so that an update in place holds the only reference to the array
+        self._lines.append(f"values = [{', '.join(values)}]")
+        free = {self._names[id(a)] for a in step.args[n:] if id(a) in done and self._in_place}
+        if free := free.difference(map(self._name, step.args[:n])):  # one is a gradient too
+            self._lines.append(f"{' = '.join(sorted(free))} = None")
+        variables = self._identifiers.bind(f"{step.name}_variables", step.variables)
+        self._lines.append(f"{targets}{call}([{args}], {variables}, values)")
 
 
 def _may_raise(step: Step) -> bool:
-    """Whether a step may raise an OtherwiseError: a check does, and so might another effect."""
+    """Whether a step may raise NotReplayable: a check does, and another effect might."""
     return step.op is None and not step.parts and not step.variables
 
 
-def _is_plain_relu(step: Step) -> bool:
-    """Whether a step is a relu that is faster as the larger of two arrays, one of them zeros.
+def _writer_to_buffer(step: Step) -> Any:
+    """NumPy's function that does a step and can write to a given array, or None."""
+    if _is_plain_relu(step):
+        return np.maximum
+    is_product = (
+        step.op.name == "matmul"
+        and step.outs[0].dtype.char not in "eE"  # which the op rounds by itself
+        and all(len(v.shape) == 2 for v in step.inputs)
+    )
+    return np.matmul if is_product else ufunc_of(step.op)
 
-    For two arrays NumPy has vector instructions, for an array and a number it has not.
+
+def _is_plain_relu(step: Step) -> bool:
+    """Whether a step is a relu that is faster as the maximum of two arrays, one of them zeros.
+
+    NumPy has vector instructions for two arrays, but not for an array and a number.
     """
     (out, *_) = step.outs
     return step.op.name == "relu" and out.dtype.char in "fd" and math.prod(out.shape) <= SMALLEST
@@ -287,7 +309,7 @@ def _is_plain_relu(step: Step) -> bool:
 
 @functools.cache
 def _flat_zeros(dtype: np.dtype[Any]) -> Any:
-    return np.zeros(SMALLEST, dtype)  # the system gives it no memory, as it is only read
+    return np.zeros(SMALLEST, dtype)  # it is only read, so it never gets pages
 
 
 def _zeros(out: Value) -> Any:

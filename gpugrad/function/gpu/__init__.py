@@ -1,1 +1,1 @@
-"""Replays a program with CUDA kernels and graphs."""
+"""Replays of a program with CUDA kernels and graphs."""

@@ -1,61 +1,45 @@
 """Which steps the capture of a stream can hold.
 
-A graph can hold launches, and memory of the pool that it keeps. It cannot hold what waits for a
-result (an index that is checked, a shape that depends on values), nor cuBLAS, cuSOLVER and cuRAND,
-which CuPy refuses to capture. That is found when it is captured, and left out then. Two things
-would be captured and be wrong in later launches: an array that comes from the host, of which only
+A graph can hold launches, and memory of the pool that it keeps. It cannot hold a step that waits
+for a result (an index that is checked, a shape that depends on values), nor cuBLAS, cuSOLVER and
+cuRAND, which CuPy refuses to capture. A refusal ends the capture, and the step is left out then.
+Two things would be captured and be wrong in later launches: an array from the host, of which only
 the address is captured, and an FFT, whose plan and work area are CuPy's, which may drop them. So an
-op is here only if its forward does neither, on CuPy 14; the tests ask a stand-in that refuses both.
+op's record says that it `captures` only if its forward does neither, on CuPy 14. The sorts do: they
+are Thrust's, under a policy that does not wait for the stream. So do CuPy's reductions and CUB's,
+which take what memory they need from the pool. The tests ask a stand-in that refuses both.
 """
 
 from __future__ import annotations
 
-from gpugrad.function.passes.pieces import AT_ONCE
-from gpugrad.kernels.libraries import cublaslt
-from gpugrad.trace.program import Step, Value, takes_arguments
+from typing import Any
+
+from gpugrad.kernels.codegen.code import NoCodeError
+from gpugrad.kernels.codegen.for_ops import forward_of, kind_of
+from gpugrad.trace.program import Step, Value
 
 __all__ = ["can_be_captured"]
-
-VIEWS = frozenset((
-    "broadcast_to", "diagonal", "expand_dims", "matrix_transpose", "moveaxis", "permute_dims",
-    "reshape", "squeeze", "swapaxes",
-))  # fmt: skip
-"""Ops that launch nothing, or a copy at most; of an array with no elements a view is not known."""
-
-LAUNCHES = frozenset((
-    # element by element
-    "angle", "around", "astype", "celu", "elu", "exponential_remainder", "frexp", "gelu",
-    "hardshrink", "hardtanh", "isclose", "lambertw", "leaky_relu", "modf", "mse_loss", "packbits",
-    "round", "shichi", "sici", "softplus", "softshrink", "spacing", "spherical_jn", "threshold",
-    "unpackbits",
-    # reductions; CuPy's own and CUB's take what memory they need from the pool
-    "all", "any", "argmax", "argmin", "count_nonzero", "masked_softmax", "max", "mean", "min",
-    "nanmax", "nanmin", "prod", "std", "sum", "sum_of_products", "sum_to", "vector_norm",
-    # copies
-    "class_scores", "ctc_losses", "ctc_states", "diagonal_scatter", "flip", "one_hot",
-    "pad_constant", "repeat", "resample", "roll", "segment_rows", "tile", "tril", "triu",
-    "windows",
-    # Thrust's sorts, under a policy that does not wait for the stream
-    "argsort", "digitize", "order_statistics", "searchsorted", "sort", "sparsemax", "top_k",
-))  # fmt: skip
-"""Ops of which CuPy makes launches, and nothing else."""
-
-INDEXED = frozenset(("getitem", "index_add", "index_fill", "index_put", "last_writes"))
-"""Ops that launch, where their index is the same in every run."""
 
 
 def can_be_captured(step: Step) -> bool:
     """Whether an op's own function, on bare arrays, is launches on memory that can be fixed."""
-    op = step.op
-    if op.name in ("einsum", "matmul", "vecdot"):  # CuPy's own product cannot be captured
-        return cublaslt.binding() is not None
-    if op.cuda is not None or op.name in VIEWS or all(v.view for v in step.outs):
+    op: Any = step.op
+    if callable(op.captures):
+        return bool(op.captures(*step.args, **step.params))
+    if op.captures is False:
+        return False
+    if op.cuda is not None or op.view or all(v.view for v in step.outs):
         return True
-    if op.name in ("concat", "stack"):
-        return len(step.args[0]) <= AT_ONCE
-    if op.name in INDEXED:  # which check an index that is data
-        return not takes_arguments(step.params["index"])
     if op.kind == "elementwise":
-        return op.home.startswith("gpugrad.")  # others may bring arrays from the host
+        return op.captures or op.is_library_function or _has_code(op, step.args)
     arrays = all(isinstance(a, Value) or a is None for a in step.args)  # no number to be sent
-    return op.name in LAUNCHES and arrays
+    return bool(op.captures) and arrays
+
+
+def _has_code(op: Any, args: Any) -> bool:
+    """Whether an elementwise formula reads as CUDA; another may bring arrays from the host."""
+    try:
+        forward_of(op, tuple(map(kind_of, args)))
+    except NoCodeError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""The steps of a `Kernel`, read as CUDA: a `Code` for each value, and where its inputs lie."""
+"""The steps of a `FusedKernel` as CUDA: a `Code` for each value, and the offsets of its inputs."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpugrad.function.passes.fuse import REDUCTIONS, Kernel, reduction
+from gpugrad.function.passes.fuse import SAME_ELEMENTS, FusedKernel, reduction
 from gpugrad.kernels.codegen import code as code_module
 from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, compute_dtype
 from gpugrad.kernels.runtime.launch import type_name
 from gpugrad.trace.program import Step, Value
 
-__all__ = ["Input", "Reading"]
+__all__ = ["Input", "KernelCode"]
 
 
 class Input:
-    """An argument, as the elements of a shape see it: offset = row part + column * `column`.
+    """An argument broadcast to a shape. The offset of an element is `row` + column * `column`.
 
     Args:
-        k: which one.
-        value: what it is.
-        shape: that its own broadcasts to.
-        by_row: whether the elements of the shape are rows; else its last axis are the columns.
+        k: the number of the argument.
+        value: the argument.
+        shape: the shape that it is broadcast to.
+        by_row: whether each element of the shape is a row; else the last axis holds the columns.
     """
 
     def __init__(self, k: int, value: Value, shape: tuple[int, ...], by_row: bool) -> None:
@@ -39,12 +39,12 @@ class Input:
 
     @property
     def key(self) -> Any:
-        """Equal for two that are read alike."""
+        """Equal for two inputs that are read in the same way."""
         return id(self.value), self.column, self.row
 
 
 def _row_offset(shape: Sequence[int], strides: Sequence[int]) -> str:
-    """The offset of a row whose number is `row`; "0" if it is the same for all rows."""
+    """The offset of row number `row`, as text; "0" if it is the same for all rows."""
     parts, n = [], math.prod(shape)
     if not any(strides) or not n:
         return "0"
@@ -58,26 +58,26 @@ def _row_offset(shape: Sequence[int], strides: Sequence[int]) -> str:
     return " + ".join(parts) or "0"
 
 
-class Reading:
-    """What a kernel computes, as CUDA expressions.
+class KernelCode:
+    """CUDA expressions for what a kernel computes.
 
     Args:
-        kernel: whose steps are read.
-        known: the Codes of its inputs, by id; if they are not given, each is read from memory as
+        kernel: the kernel.
+        known: the Codes of its inputs, by id; without them, each input is read from memory as
             `inputs` says.
 
     Attributes:
         body: the lines.
         inputs: the arguments, as they are read.
-        results: (Code, Value) that other steps read.
-        sums: (Code, Step) with which the kernel ends.
-        is_full: whether a value has an element for each of the kernel's.
+        results: (Code, Value) for each result that other steps read.
+        sums: (Code, Step) for each sum that the kernel ends with.
+        is_full: whether a value has an element for each element of the kernel.
 
     Raises:
         NoCodeError: a step cannot be written as CUDA.
     """
 
-    def __init__(self, kernel: Kernel, known: Mapping[int, Code] | None = None) -> None:
+    def __init__(self, kernel: FusedKernel, known: Mapping[int, Code] | None = None) -> None:
         self.rows, self.columns = kernel.rows, kernel.columns
         self.is_full, self._rounded = kernel.is_full, kernel.rounded
         self.body = next(iter(known.values())).body if known else Body()
@@ -97,32 +97,30 @@ class Reading:
         ]
 
     def _arg(self, a: Any, shape: tuple[int, ...]) -> Any:
-        """A step's argument, where the step goes over `shape`."""
+        """The code of an argument of a step over `shape`."""
         if not isinstance(a, Value):
             return a
         if id(a) in self._codes:
             return self._codes[id(a)]
         if a.constant is not None and a.constant.size == 1:
             return code_module.cast(self.body, a.constant.reshape(()).item(), a.dtype)
-        made = Input(len(self.inputs), a, shape, self._goes_by_row(shape))
-        for known in self.inputs:
-            if known.key == made.key:
-                made = known
-        if made.k == len(self.inputs):
-            self.inputs.append(made)
-        return self.body.input(f"x{made.k}", a.dtype)
+        new = Input(len(self.inputs), a, shape, self._goes_by_row(shape))
+        source = next((known for known in self.inputs if known.key == new.key), new)
+        if source is new:
+            self.inputs.append(new)
+        return self.body.input(f"x{source.k}", a.dtype)
 
     def _goes_by_row(self, shape: tuple[int, ...]) -> bool:
-        """Whether a shape has one element for a row, and no axis of length 1 for the columns."""
+        """Whether a shape has one element per row, and no axis of length 1 for the columns."""
         full = math.prod(shape) == self.rows * self.columns and (shape or (1,))[-1] == self.columns
         return not full and not (shape and shape[-1] == 1 and math.prod(shape) == self.rows)
 
     def _step(self, step: Step) -> None:
         (out,) = step.outs
-        if step.op.name in REDUCTIONS and reduction(step):
+        if step.op.reduces and reduction(step):
             code = self._reduced(step)
-        elif step.op.name in ("broadcast_to", "reshape", "expand_dims", "squeeze"):
-            shape = step.inputs[0].shape if step.op.name != "broadcast_to" else out.shape
+        elif step.op.view in SAME_ELEMENTS:
+            shape = step.inputs[0].shape if step.op.view == "reshape" else out.shape
             code = self._arg(step.inputs[0], shape)
         elif step.op.name == "astype":
             code = self._cast(self._arg(step.args[0], out.shape), out.dtype)
@@ -130,10 +128,11 @@ class Reading:
             args = [self._arg(a, out.shape) for a in step.args]
             try:
                 code = getattr(CODE, step.op.name)(*args, **step.params)
-            except Exception as error:  # as that there is no CUDA function of that name
+            except Exception as error:  # for example, CUDA has no function of that name
                 raise NoCodeError(str(error)) from error
         if type(code) is not Code or compute_dtype(out.dtype) != code.dtype:
             code = self._cast(code, out.dtype)
+        # a cast rounds to its dtype, which is narrower than the one that kernels compute in
         if id(out) in self._rounded or step.op.name == "astype":
             code = code.rounded(out.dtype)
         self._codes[id(out)] = code
@@ -142,10 +141,10 @@ class Reading:
         return code_module.cast(self.body, value, compute_dtype(dtype))
 
     def _reduced(self, step: Step) -> Code:
-        (given,), (out,) = step.inputs, step.outs
-        how, of = REDUCTIONS[step.op.name], self._cast(self._arg(given, given.shape), out.dtype)
+        (x,), (out,) = step.inputs, step.outs
+        how, of = step.op.reduces, self._cast(self._arg(x, x.shape), out.dtype)
         if of.dtype.kind == "c" or (how in ("max", "min") and of.dtype.kind != "f"):
             raise NoCodeError(f"{how} of {of.dtype}")
         if how == "mean":
-            return self.body.reduce("sum", of) / given.shape[-1]
+            return self.body.reduce("sum", of) / x.shape[-1]
         return self.body.reduce(how, of)

@@ -1,4 +1,4 @@
-"""What goes from one run of a program to another, from call to call, and out to who called."""
+"""Values that outlive a run: read by a later run, by the next call, or by the caller."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gpugrad.core.variable import Variable
 from gpugrad.function.gpu.runs import Run
-from gpugrad.function.gpu.variables import Slot, slot_of
+from gpugrad.function.gpu.variables import VariableMemory, memory_of
 from gpugrad.function.memory import roots_of
 from gpugrad.trace.program import Program, Value
 
@@ -17,69 +17,75 @@ Copies = tuple[dict[int, tuple[Any, ...]], list[int]]
 
 
 class Flow(NamedTuple):
-    """Where the values of a program that is cut into runs come from, and where they go.
+    """Where values come from and go to in a program that is cut into runs.
+
+    "Memory" is a `VariableMemory`.
 
     Attributes:
-        read: Variables that no graph reads, and the Values that they have at the start.
-        seen: the Values in slots at the start that are looked at outside of graphs, by id.
-        moves: Values that effects make in slots, by id.
-        seen_moves: those that are looked at outside of graphs.
-        lent: ids of Values whose memory the next call writes to.
-        each, last: what is copied for who keeps it, of each step but the last and of the last:
-            arrays of the device, as shape and dtype by id; ids of those of the host, or of an
-            object that a control op keeps.
-        carried: of Variables, the id of the Value at the start and the Value at the end, where
-            that is not made in place.
-        writes: Variables and the Values at the end, with the slot if that is made in place.
-        whole: whether one graph is all of it.
-        returns_moved: whether somebody gets what the next step writes to.
+        read: Variables that no graph reads, and their Values at the start.
+        seen: Values in memories at the start that are read outside of graphs, by id.
+        moves: Values that effects make in memories, by id.
+        seen_moves: those of `moves` that are read outside of graphs.
+        lent: ids of Values whose memory the next call overwrites.
+        each, last: what is copied because somebody keeps it, in each step but the last and in the
+            last: GPU arrays, as shape and dtype by id; ids of host arrays, or of an object that a
+            control op keeps.
+        carried: for Variables that are not updated in place, the id of the Value at the start and
+            the Value at the end.
+        writes: Variables and their Values at the end, with the memory if they are updated in place.
+        whole: whether the program is a single graph.
+        returns_moved: whether a result or a Variable gets memory that the next step overwrites.
     """
 
     read: list[tuple[Variable, Value]]
-    seen: list[tuple[int, Slot]]
-    moves: dict[int, Slot]
-    seen_moves: list[tuple[int, Slot]]
+    seen: list[tuple[int, VariableMemory]]
+    moves: dict[int, VariableMemory]
+    seen_moves: list[tuple[int, VariableMemory]]
     lent: set[int]
     each: Copies
     last: Copies
     carried: list[tuple[int, Value]]
-    writes: list[tuple[Variable, Value, Slot | None]]
+    writes: list[tuple[Variable, Value, VariableMemory | None]]
     whole: bool
     returns_moved: bool
 
     def copies(self, n: int) -> list[Copies]:
-        """What is copied of each of `n` steps."""
+        """What is copied in each of `n` steps."""
         return [*[self.each] * (n - 1), self.last]
 
 
 def flow_of(
-    program: Program, runs: Sequence[Run], in_place: dict[int, dict[int, int]],
-    slots: dict[int, Slot], captures: bool,
-) -> Flow:  # fmt: skip
-    """Close the runs, and find what goes between them.
+    program: Program,
+    runs: Sequence[Run],
+    in_place: dict[int, dict[int, int]],
+    memories: dict[int, VariableMemory],
+    captures: bool,
+) -> Flow:
+    """Close the runs, and find the values that pass between them.
 
     Args:
-        in_place: as `moved_in_place` finds it.
-        slots: of Variables that graphs read, by id of the Value at the start; gets new ones.
-        captures: whether what is fixed is captured.
+        in_place: what `moved_in_place` returns.
+        memories: those of Variables that graphs read, by id of the Value at the start; new ones
+            are added.
+        captures: whether fixed runs are captured.
     """
     starts = {variable._id: id(v) for variable, v in program.reads}
     _close(runs, program, in_place)
     graphs = [run for run in runs if run.fixed and captures]
     inside = {at for run in graphs for at in run.reads}
     for variable, v in program.reads:
-        if id(v) in inside and id(v) not in slots:
-            slots[id(v)] = slot_of(variable)
-    moves = {at: slots[origin] for some in in_place.values() for at, origin in some.items()}
-    for slot in moves.values():
-        slot.moved = True
-    _link(graphs, {*slots, *moves})
+        if id(v) in inside and id(v) not in memories:
+            memories[id(v)] = memory_of(variable)
+    moves = {at: memories[origin] for some in in_place.values() for at, origin in some.items()}
+    for memory in moves.values():
+        memory.moved = True
+    _link(graphs, {*memories, *moves})
     writes = [(variable, v, _own(variable, moves.get(id(v)))) for variable, v in program.writes]
-    others = [(variable, v) for variable, v, slot in writes if slot is None]
+    others = [(variable, v) for variable, v, memory in writes if memory is None]
     outside = {at for run in runs if run not in graphs for at in run.reads}
     kept = [*program.outputs, *(v for _, v in others)]
     outside |= {id(v) for v in kept}
-    lent = {*slots, *moves}
+    lent = {*memories, *moves}
     if captures:
         lent.update(id(v) for run in runs for v in run.outputs if run.fixed or v.view)
     roots = roots_of(program)
@@ -87,29 +93,29 @@ def flow_of(
     carried = [(starts[var._id], v) for var, v in others if var._id in starts]
     origins = {origin for some in in_place.values() for origin in some.values()}
     return Flow(
-        read=[(variable, v) for variable, v in program.reads if id(v) not in slots],
-        seen=[(at, slot) for at, slot in slots.items() if at in outside],
+        read=[(variable, v) for variable, v in program.reads if id(v) not in memories],
+        seen=[(at, memory) for at, memory in memories.items() if at in outside],
         moves=moves,
-        seen_moves=[(at, slot) for at, slot in moves.items() if at in outside],
+        seen_moves=[(at, memory) for at, memory in moves.items() if at in outside],
         lent=lent,
         each=_copies(program.outputs, lent),
         last=_copies(kept, lent),
         carried=carried,
         writes=writes,
         whole=len(runs) == len(graphs) == 1,
-        returns_moved=any(roots.get(id(v)) in slots for v in program.outputs)
+        returns_moved=any(roots.get(id(v)) in memories for v in program.outputs)
         or any(id(v) in changing for v in kept)
         or any(at in origins for at, _ in carried),
     )
 
 
-def _own(variable: Variable, slot: Slot | None) -> Slot | None:
-    """A slot if it is the Variable's: it may end with what was made of another one."""
-    return slot if slot is not None and slot.variable._id == variable._id else None
+def _own(variable: Variable, memory: VariableMemory | None) -> VariableMemory | None:
+    """The memory if it is the Variable's own: it may end with the new value of another one."""
+    return memory if memory is not None and memory.variable._id == variable._id else None
 
 
 def _close(runs: Sequence[Run], program: Program, in_place: Collection[int]) -> None:
-    """Let each run know what of it is read later, and its effects."""
+    """Tell each run which of its values are read later, and which effects it launches."""
     wanted = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
     for run in reversed(runs):
         run.close(wanted)
@@ -119,7 +125,7 @@ def _close(runs: Sequence[Run], program: Program, in_place: Collection[int]) -> 
 
 
 def _link(graphs: Sequence[Run], kept: set[int]) -> None:
-    """Find what each graph has to be given, and what others read of it; `kept` all find anyway."""
+    """Find what must be copied to each graph, and what others read of it; `kept` needs no copy."""
     for run in graphs:
         run.links = [at for at in run.reads if at not in kept]
         kept.update(run.links + run.names)
@@ -127,6 +133,6 @@ def _link(graphs: Sequence[Run], kept: set[int]) -> None:
 
 
 def _copies(values: Sequence[Value], lent: set[int]) -> Copies:
-    found = {id(v): v for v in values if id(v) in lent}
-    device = {at: (v.shape, v.dtype) for at, v in found.items() if not v.host}
-    return device, [at for at, v in found.items() if v.host]
+    copied = {id(v): v for v in values if id(v) in lent}
+    on_device = {at: (v.shape, v.dtype) for at, v in copied.items() if not v.host}
+    return on_device, [at for at, v in copied.items() if v.host]

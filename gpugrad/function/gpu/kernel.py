@@ -1,7 +1,7 @@
-"""A `Kernel` of a program, written as CUDA and launched on bare arrays.
+"""A `FusedKernel`, written as CUDA and launched on plain arrays.
 
-A kernel that only ends with sums is a function of elements: see `kernels.codegen.elementwise`. One
-that reduces along rows works row by row.
+A kernel whose only reductions are final sums is elementwise: see `kernels.codegen.elementwise`. A
+kernel that reduces along rows works row by row.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import Namespace
-from gpugrad.function.gpu.codegen import Reading
-from gpugrad.function.gpu.row_kernels import MOST_BLOCKS, Rows
-from gpugrad.function.passes.fuse import Kernel, reduction
+from gpugrad.core.backend import Reading
+from gpugrad.function.gpu.codegen import KernelCode
+from gpugrad.function.gpu.row_kernels import MOST_BLOCKS, RowKernel
+from gpugrad.function.passes.fuse import FusedKernel, reduction
 from gpugrad.kernels.codegen.calls import prelude
 from gpugrad.kernels.codegen.code import Code, compute_dtype
 from gpugrad.kernels.codegen.elementwise import Elementwise
 from gpugrad.kernels.runtime.launch import launch, type_name
 from gpugrad.trace.program import Step, Value
 
-__all__ = ["RowWise", "compiled"]
+__all__ = ["RowWise", "compile_kernel"]
 
 ENDING_THREADS = 128
 
 
-def compiled(kernel: Kernel) -> Callable[[Namespace, Sequence[Any]], list[Any]]:
-    """What runs a kernel: of the namespace and the bare arrays of its inputs, those of its outs.
+def compile_kernel(kernel: FusedKernel) -> Callable[[Reading, Sequence[Any]], list[Any]]:
+    """The function that launches a kernel, given the namespace and the inputs, and returns results.
 
     Raises:
         NoCodeError: a step cannot be written as CUDA.
@@ -36,14 +36,14 @@ def compiled(kernel: Kernel) -> Callable[[Namespace, Sequence[Any]], list[Any]]:
     return _plain(kernel) if kernel.is_plain else RowWise(kernel)
 
 
-def _plain(kernel: Kernel) -> Callable[[Namespace, Sequence[Any]], list[Any]]:
+def _plain(kernel: FusedKernel) -> Callable[[Reading, Sequence[Any]], list[Any]]:
     steps = {id(s.outs[0]): s for s in kernel.sums}
 
     def formula(*codes: Code) -> list[Any]:
-        reading = Reading(kernel, dict(zip(map(id, kernel.inputs), codes, strict=True)))
-        found = {id(v): code for code, v in reading.results}
-        found |= {id(s.outs[0]): code for code, s in reading.sums}
-        return [found[id(v)] for v in kernel.outs]
+        code = KernelCode(kernel, dict(zip(map(id, kernel.inputs), codes, strict=True)))
+        results = {id(v): expression for expression, v in code.results}
+        results |= {id(s.outs[0]): expression for expression, s in code.sums}
+        return [results[id(v)] for v in kernel.outs]
 
     def shape(v: Value) -> tuple[int, ...] | None:
         step = steps.get(id(v))
@@ -53,74 +53,74 @@ def _plain(kernel: Kernel) -> Callable[[Namespace, Sequence[Any]], list[Any]]:
         return (1,) * (len(kernel.shape) - 1) + columns
 
     shapes = [shape(v) for v in kernel.outs]
-    means = {k: _count(steps[id(v)]) for k, v in enumerate(kernel.outs)
-             if id(v) in steps and steps[id(v)].op.name == "mean"}  # fmt: skip
+    sums = {k: steps[id(v)] for k, v in enumerate(kernel.outs) if id(v) in steps}
+    means = {k: _count(step) for k, step in sums.items() if step.op.reduces == "mean"}
     dtypes = [compute_dtype(v.dtype) if k in means else v.dtype for k, v in enumerate(kernel.outs)]
     function = Elementwise("fused", [v.dtype for v in kernel.inputs], formula, dtypes)
 
-    def run(xp: Namespace, arrays: Sequence[Any]) -> list[Any]:
-        made = function(*arrays, shapes=shapes)
-        if made is NotImplemented:  # elements between whole strides
-            made = function(*map(xp.lib.ascontiguousarray, arrays), shapes=shapes)
+    def run(xp: Reading, arrays: Sequence[Any]) -> list[Any]:
+        results = function(*arrays, shapes=shapes)
+        if results is NotImplemented:  # a stride is not a whole number of elements
+            results = function(*map(xp.lib.ascontiguousarray, arrays), shapes=shapes)
         for k, n in means.items():
-            made[k] = (made[k] / n).astype(kernel.outs[k].dtype, copy=False)
-        return [a.reshape(v.shape) for a, v in zip(made, kernel.outs, strict=True)]
+            results[k] = (results[k] / n).astype(kernel.outs[k].dtype, copy=False)
+        return [a.reshape(v.shape) for a, v in zip(results, kernel.outs, strict=True)]
 
     return run
 
 
 def _count(step: Step) -> int:
-    """Of how many elements a mean is."""
+    """The number of elements that a mean averages."""
     return math.prod(step.inputs[0].shape) // max(math.prod(step.outs[0].shape), 1)
 
 
 class RowWise:
-    """A kernel that goes row by row, and what launches it.
+    """A kernel that works row by row, and its launch.
 
     Attributes:
         source: CUDA C++, with the kernels ``kernel`` and, if it ends with sums, ``ending``.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel, self._of = kernel, Reading(kernel)
-        self._form = Rows(self._of)
+    def __init__(self, kernel: FusedKernel) -> None:
+        self._kernel, self._code = kernel, KernelCode(kernel)
+        self._form = RowKernel(self._code)
         self.source = prelude() + self._form.text + self._ending()
 
-    def __call__(self, xp: Namespace, arrays: Sequence[Any]) -> list[Any]:
-        """Launch on bare arrays of the kernel's inputs; returns those of its results."""
-        of, form, lib = self._of, self._form, xp.lib
+    def __call__(self, xp: Reading, arrays: Sequence[Any]) -> list[Any]:
+        """Launch on the arrays of the kernel's inputs; returns those of its results."""
+        code, form, lib = self._code, self._form, xp.lib
         place = {id(v): k for k, v in enumerate(self._kernel.inputs)}
-        given = [arrays[place[id(i.value)]] for i in of.inputs]
-        given = [a if a.flags.c_contiguous else lib.ascontiguousarray(a) for a in given]
-        made = [lib.empty(v.shape, dtype=v.dtype) for _, v in of.results]
+        inputs = [arrays[place[id(i.value)]] for i in code.inputs]
+        inputs = [a if a.flags.c_contiguous else lib.ascontiguousarray(a) for a in inputs]
+        results = [lib.empty(v.shape, dtype=v.dtype) for _, v in code.results]
         parts = form.blocks * form.block[1]
-        partials = [lib.empty(parts * self._width(s), dtype=c.dtype) for c, s in of.sums]
-        ends = [lib.empty(s.outs[0].shape, dtype=s.outs[0].dtype) for _, s in of.sums]
-        launch(self.source, "kernel", form.blocks, form.block, [*given, *made, *partials])
-        if ends:
-            pairs = [a for pair in zip(partials, ends, strict=True) for a in pair]
-            width = max(self._width(s) for _, s in of.sums)
+        partials = [lib.empty(parts * self._width(s), dtype=c.dtype) for c, s in code.sums]
+        sums = [lib.empty(s.outs[0].shape, dtype=s.outs[0].dtype) for _, s in code.sums]
+        launch(self.source, "kernel", form.blocks, form.block, [*inputs, *results, *partials])
+        if sums:
+            pairs = [a for pair in zip(partials, sums, strict=True) for a in pair]
+            width = max(self._width(s) for _, s in code.sums)
             blocks = max(1, min(-(-width // ENDING_THREADS), MOST_BLOCKS))
             launch(self.source, "ending", blocks, ENDING_THREADS, [*pairs, np.int32(parts)])
-        found = {id(v): a for (_, v), a in zip(of.results, made, strict=True)}
-        found |= {id(s.outs[0]): a for (_, s), a in zip(of.sums, ends, strict=True)}
-        return [found[id(v)] for v in self._kernel.outs]
+        outs = {id(v): a for (_, v), a in zip(code.results, results, strict=True)}
+        outs |= {id(s.outs[0]): a for (_, s), a in zip(code.sums, sums, strict=True)}
+        return [outs[id(v)] for v in self._kernel.outs]
 
     def _width(self, s: Step) -> int:
-        return self._of.columns if reduction(s) == "column" else 1
+        return self._code.columns if reduction(s) == "column" else 1
 
     def _ending(self) -> str:
-        """The second kernel: a thread for each column, a warp for a sum of everything."""
-        parameters, lines = [], []
-        for k, (code, s) in enumerate(self._of.sums):
+        """The second kernel: one thread per column, or one warp for a sum of all elements."""
+        parameters, lines, n = [], [], self._code.columns
+        for k, (code, s) in enumerate(self._code.sums):
             t, out = type_name(code.dtype), type_name(s.outs[0].dtype)
             parameters += [f"const {t}* __restrict__ q{k}", f"{out}* __restrict__ o{k}"]
-            mean = f" / ({t})({_count(s)})" if s.op.name == "mean" else ""
+            mean = f" / ({t})({_count(s)})" if s.op.reduces == "mean" else ""
             if reduction(s) == "column":
                 lines.append(
-                    f"for (int j = blockIdx.x * blockDim.x + threadIdx.x; j < {self._of.columns}; "
+                    f"for (int j = blockIdx.x * blockDim.x + threadIdx.x; j < {n}; "
                     f"j += gridDim.x * blockDim.x) {{\n{t} sum = 0;\n"
-                    f"for (int b = 0; b < parts; ++b) sum += q{k}[(long long)b * {self._of.columns}"
+                    f"for (int b = 0; b < parts; ++b) sum += q{k}[(long long)b * {n}"
                     f" + j];\no{k}[j] = ({out})(sum{mean});\n}}"
                 )
             else:
@@ -132,5 +132,5 @@ class RowWise:
                 )
         if not lines:
             return ""
-        given = ", ".join([*parameters, "int parts"])
-        return f'extern "C" __global__ void ending({given}) {{\n' + "\n".join(lines) + "\n}\n"
+        head = f'extern "C" __global__ void ending({", ".join([*parameters, "int parts"])})'
+        return "\n".join([f"{head} {{", *lines, "}\n"])

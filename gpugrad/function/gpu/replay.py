@@ -1,9 +1,9 @@
 """Replay on a GPU: what can be captured runs as CUDA graphs, the rest step by step between them.
 
 A graph is a fixed list of launches on fixed memory. Arguments are copied to where it reads them;
-Variables are there already, and optimizers move them there. What differs from run to run, such as
-a learning rate, a step number or where a random stream is, comes as numbers on the device. What a
-program returns is copied out: what an earlier call returned never changes.
+Variables are there already, and optimizers update them in place. What differs from run to run, such
+as a learning rate, a step number or the state of a random stream, is passed as numbers on the
+device. Results are copied out, so what an earlier call returned never changes.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY, Namespace
-from gpugrad.core.devices import copied, formulas_on
+from gpugrad.core.backend import NUMPY, Reading
+from gpugrad.core.devices import copy_array, formulas_on
 from gpugrad.errors import reraise
 from gpugrad.function.gpu.flow import Flow, flow_of
 from gpugrad.function.gpu.in_place import moved_in_place
-from gpugrad.function.gpu.runs import Run, call_of, given
-from gpugrad.function.gpu.variables import Slot
-from gpugrad.function.passes.effects import moving_last
-from gpugrad.function.passes.fusing import FUSING
+from gpugrad.function.gpu.runs import Run, argument, call_of
+from gpugrad.function.gpu.variables import VariableMemory
+from gpugrad.function.passes import pass_names, run_passes
+from gpugrad.function.passes.effects import move_updates_last
 from gpugrad.function.passes.in_place import over, overwriting
 from gpugrad.kernels.runtime.graphs import Graph, Put, RefusedError, beside, in_order
 from gpugrad.kernels.runtime.launch import is_captured
-from gpugrad.trace.program import OtherwiseError, Program, Step, check_shapes
+from gpugrad.trace.program import NotReplayable, Program, Step, check_shapes
 
 __all__ = ["Launches"]
 
 _LOCK = threading.RLock()  # graphs share the memory of Variables
 
 
-class _Made:
-    """Graphs and what goes to them, made for a number of steps and the arrays that slots have.
+class _Captures:
+    """Captured graphs and their inputs, for a number of steps and the Variables' arrays.
 
     Attributes:
-        versions: of the slots, and that number; None if something is half made.
-        graphs: by position of the run.
-        puts: what puts numbers and arrays to where a graph reads them, and where the arrays go;
-            with the versions of the effects.
-        out: what copies results, if no graph does.
-        places: on the device, where the graph is to copy them.
+        versions: that number, and the versions of the memories; None if a capture was interrupted.
+        graphs: the graphs, by position of the run.
+        puts: the `Put` that copies numbers and arrays to where a graph reads them, where the arrays
+            go, and the versions of the effects; by position of the run.
+        out: the `Put` that copies results, if no graph does.
+        places: on the device, the addresses to which the graph copies results.
         fixed: for each step, arrays that stay where they are, by id of the Value.
         lives: for each step, numbers on the device, by id of the effect.
     """
@@ -58,52 +58,53 @@ class _Made:
         self.lives: list[dict[int, list[Any]]] = [{} for _ in range(n)]
 
     def forget(self, k: int) -> None:
-        """Have the graphs from that of run `k` on made anew, and what goes to them."""
-        for made in (self.graphs, self.puts):
-            for later in [at for at in made if at >= k]:
-                del made[later]
+        """Drop the graphs of run `k` and of later runs, with their inputs."""
+        for by_run in (self.graphs, self.puts):
+            for later in [at for at in by_run if at >= k]:
+                del by_run[later]
 
 
 class Launches:
-    """A program made ready for a GPU: fused, and cut into what can be captured and what cannot.
+    """A program prepared for a GPU: fused, and cut into runs that can be captured or cannot.
 
     Args:
         program: after the passes.
         xp: the namespace of its arrays.
-        passes: names in FUSING.
-        in_place: whether a result may take the memory of what it is computed from, a Variable's
-            new value that of the old one.
+        passes: the names of the passes to run.
+        in_place: whether a result may overwrite what it is computed from, and a Variable's new
+            value its old one.
 
     Attributes:
-        program: as it is launched.
+        program: the program that is launched.
         runs: its parts, in order.
-        arena_bytes, buffered, xp: as of a `Replay`; memory comes from pools here.
+        arena_bytes, buffered, xp: see `Replay`; here memory comes from pools.
     """
 
     arena_bytes, buffered = 0, frozenset[int]()
 
     def __init__(
-        self, program: Program, xp: Namespace, passes: Collection[str] = tuple(FUSING),
+        self,
+        program: Program,
+        xp: Reading,
+        passes: Collection[str] = pass_names("gpu"),
         in_place: bool = True,
-    ) -> None:  # fmt: skip
-        for name in FUSING:
-            program = FUSING[name](program) if name in passes else program
-        self.program = program = moving_last(program)
+    ) -> None:
+        self.program = program = move_updates_last(run_passes(program, "gpu", passes))
         self._loose, self._arguments = program.loose(), [id(v) for v in program.inputs]
-        self.xp, self._captures = xp, xp is not NUMPY
+        self.xp, self._captures_graphs = xp, xp is not NUMPY
         # effects, by id
-        self._in_place = moved_in_place(program) if self._captures and in_place else {}
-        self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect: of one step
+        self._in_place = moved_in_place(program) if self._captures_graphs and in_place else {}
+        self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect, of one step
         self._done: list[Step] = []  # effects that kernels of the run have done so far
         self.runs = self._cut(overwriting(program) if in_place else set())
-        self._slots: dict[int, Slot] = {}  # of Variables that graphs read, by id of their Values
+        self._memories: dict[int, VariableMemory] = {}  # by id of the Values
         self._flow = self._closed()
-        self._made = _Made(0, None)
+        self._captured = _Captures(0, None)
         self._refused: list[int] = []  # positions of runs that CuPy cannot capture
         self._device: Any = None
 
     def __call__(self, arrays: list[Any], release: Callable[[], None] | None = None) -> list[Any]:
-        """As of a `Replay`: run on bare arrays of the program's inputs."""
+        """Run on plain arrays of the program's inputs, as `Replay` does."""
         (results,) = self.several([arrays])
         if release:
             release()
@@ -111,23 +112,23 @@ class Launches:
 
     @property
     def repeats(self) -> bool:
-        """Whether several steps can be one graph, which returns nothing that the next one moves."""
+        """Whether several steps can be one graph: no step overwrites results of earlier ones."""
         return self._flow.whole and not self._flow.returns_moved
 
     def several(self, batches: list[list[Any]]) -> list[list[Any]]:
-        """Several calls, one after the other; more than one only if the program `repeats`.
+        """Run several calls, one after the other; more than one only if the program `repeats`.
 
         Args:
-            batches: the arrays of each; they are emptied.
+            batches: the arrays of each call; the lists are emptied.
         """
         try:
             return self._several(batches)
-        except OtherwiseError:
+        except NotReplayable:
             self._refused.clear()
             raise
-        except BaseException as error:  # what is half made is made anew
+        except BaseException as error:  # an interrupted capture starts again
             self._refused.clear()
-            self._made.versions = None
+            self._captured.versions = None
             if isinstance(error, MemoryError):
                 inputs = {f"in{k}": v for k, v in enumerate(self.program.inputs)}
                 reraise(error, "gg.function", inputs, {})
@@ -135,11 +136,11 @@ class Launches:
 
     def _several(self, batches: list[list[Any]]) -> list[list[Any]]:
         program, here = self.program, self._device or self._found_device(batches[0])
-        with _LOCK, here:  # graphs have memory of their own, for one call at a time
+        with _LOCK, here:  # the memory of graphs is for one call at a time
             self._prepare(len(batches))
             flow, room = self._flow, self._room(len(batches))
             before = {id(v): variable._data for variable, v in flow.read}
-            before |= {at: slot.own for at, slot in flow.seen}
+            before |= {at: memory.own for at, memory in flow.seen}
             knowns = [before | dict(zip(self._arguments, a, strict=True)) for a in batches]
             for arrays in batches:
                 arrays.clear()
@@ -147,25 +148,25 @@ class Launches:
                 try:
                     parts = self._results(k, run, knowns, room)
                 except BaseException:
-                    self._show(k)
+                    self._publish(k)
                     raise
-                for known, made in zip(knowns, parts, strict=True):
-                    known.update(zip(run.names, made, strict=True))
+                for known, arrays in zip(knowns, parts, strict=True):
+                    known.update(zip(run.names, arrays, strict=True))
                     if flow.seen_moves:
-                        known |= {at: slot.own for at, slot in flow.seen_moves}
+                        known |= {at: memory.own for at, memory in flow.seen_moves}
             self._keep(knowns, room)
-            results = [[given(v, known) for v in program.outputs] for known in knowns]
-            for variable, v, slot in flow.writes:
-                if slot is None:
-                    variable._data = given(v, knowns[-1])
+            results = [[argument(v, known) for v in program.outputs] for known in knowns]
+            for variable, v, memory in flow.writes:
+                if memory is None:
+                    variable._data = argument(v, knowns[-1])
                 else:
-                    slot.show()
+                    memory.publish()
             if self._refused:
-                self._part_refused()
+                self._split_refused()
         return results
 
     def _found_device(self, arrays: list[Any]) -> Any:
-        """The GPU of the program, which is that of every call."""
+        """The GPU of the program, the same in every call."""
         read = [variable._data for variable, _ in self.program.reads]
         on_device = [a for a in (*arrays, *read) if type(a) is not np.ndarray]
         if not on_device:
@@ -174,7 +175,7 @@ class Launches:
         return self._device
 
     def _cut(self, written_over: set[int]) -> list[Run]:
-        """The steps in runs, each as long as can be."""
+        """Cut the steps into runs, each as long as possible."""
         runs: list[Run] = []
         for step in self.program.steps:
             in_place = id(step) in self._in_place
@@ -187,10 +188,12 @@ class Launches:
         return runs
 
     def _closed(self) -> Flow:
-        return flow_of(self.program, self.runs, self._in_place, self._slots, self._captures)
+        return flow_of(
+            self.program, self.runs, self._in_place, self._memories, self._captures_graphs
+        )
 
-    def _part_refused(self) -> None:
-        """Halve runs that cannot be captured, until a step is alone that cannot be."""
+    def _split_refused(self) -> None:
+        """Halve the runs that cannot be captured, until the step that cannot be is alone."""
         for k in reversed(self._refused):
             steps = self.runs[k].steps
             half = len(steps) // 2
@@ -199,45 +202,45 @@ class Launches:
             if half:
                 self.runs[k + 1].steps = steps[half:]
         self._refused.clear()
-        self._made.versions = None
+        self._captured.versions = None
         self._flow = self._closed()
 
     def _launch(self, step: Step) -> tuple[Callable[..., Any], bool]:
-        """As `call_of`, of an effect that kernels do."""
+        """Like `call_of`, for an effect that kernels do."""
         n = len(step.args) - len(step.variables)
         launched: Any = step.launched
 
         def call(*arrays: Any) -> list[Any]:
             live = self._live[id(step)]
-            made = launched.launch(list(arrays[:n]), list(arrays[n:]), live)
+            results = launched.launch(list(arrays[:n]), list(arrays[n:]), live)
             if not is_captured(live[0]):
                 self._done.append(step)
-            return [*made, *arrays[n:]]
+            return [*results, *arrays[n:]]
 
         return call, True
 
     def _prepare(self, n: int) -> None:
-        """Put values where the graphs of `n` steps read them; forget graphs that read others.
+        """Put values where the graphs of `n` steps read them; drop graphs that read elsewhere.
 
         Raises:
-            OtherwiseError: a Variable has another shape: this is not its program. Nothing has run.
+            NotReplayable: a Variable has another shape: this is not its program. Nothing has run.
         """
         check_shapes(self._loose)
-        if not self._captures:
+        if not self._captures_graphs:
             return
-        for slot in self._slots.values():
-            slot.fill()
-        for slot in self._flow.moves.values():
-            slot.change()
-        versions = n, [slot.version for slot in self._slots.values()]
-        if versions != self._made.versions:
-            self._made = _Made(n, versions)
+        for memory in self._memories.values():
+            memory.load()
+        for memory in self._flow.moves.values():
+            memory.invalidate()
+        versions = n, [memory.version for memory in self._memories.values()]
+        if versions != self._captured.versions:
+            self._captured = _Captures(n, versions)
         in_order()
 
     def _results(
         self, k: int, run: Run, knowns: list[dict[int, Any]], room: list[Any]
     ) -> list[list[Any]]:
-        """The results of a run in each step: of a CUDA graph, if CuPy can capture it."""
+        """The results of a run in each step, by a CUDA graph if CuPy can capture it."""
         effects = run.launched * len(knowns)
         numbers: list[list[Any]] = []
         self._done = []
@@ -247,9 +250,9 @@ class Launches:
             if room and self._flow.whole:
                 numbers.append([np.array([a.data.ptr for a in room], np.uint64)])
             self._put(k, run, knowns, numbers)
-            call = self._graph if run.fixed and self._captures else self._one_by_one
+            call = self._graph if run.fixed and self._captures_graphs else self._one_by_one
             return call(k, run, knowns)
-        except BaseException:  # what has moved a Variable counts, and what came before it
+        except BaseException:  # effects up to the last that updated a Variable count
             moving = max((n for n, s in enumerate(self._done, 1) if s.variables), default=0)
             for launched in reversed(effects[moving : len(numbers)]):
                 launched.uncount()
@@ -258,103 +261,103 @@ class Launches:
     def _put(
         self, k: int, run: Run, knowns: list[dict[int, Any]], numbers: list[list[Any]]
     ) -> None:
-        """Put numbers, and what no graph has made, to where the launches of a run read them."""
+        """Copy numbers and arrays of other origin than graphs to where a run reads them."""
         flat = [a for some in numbers for a in some]
         arrays = [known[at] for known in knowns for at in run.links]
         if not flat and not arrays:
             return
-        made, versions = self._made, [launched.version for launched in run.launched]
-        if k not in made.puts or made.puts[k][2] != versions:
-            made.forget(k)
-            made.puts[k] = put, places, _ = Put(flat, arrays), beside(arrays), versions
+        captures, versions = self._captured, [launched.version for launched in run.launched]
+        if k not in captures.puts or captures.puts[k][2] != versions:
+            captures.forget(k)
+            captures.puts[k] = put, places, _ = Put(flat, arrays), beside(arrays), versions
             of_effect, live, to = iter(numbers), iter(put.live), iter(places)
-            for lives, fixed in zip(made.lives, made.fixed, strict=True):
+            for lives, fixed in zip(captures.lives, captures.fixed, strict=True):
                 lives |= {id(s): [next(live) for _ in next(of_effect)] for s in run.effects}
                 fixed |= {at: next(to) for at in run.links}
-            made.places = next(live, None)
-        put, places, _ = made.puts[k]
+            captures.places = next(live, None)
+        put, places, _ = captures.puts[k]
         put(flat, arrays, places)
 
     def _one_by_one(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
         """The results of a run, step by step."""
-        made = []
+        results = []
         for i, known in enumerate(knowns):
-            self._live = self._made.lives[i] if self._captures else {}
+            self._live = self._captured.lives[i] if self._captures_graphs else {}
             arrays = [known[at] for at in run.reads]
             if run.remembers:
-                arrays = [copied(a) if at in self._flow.lent else a
-                          for at, a in zip(run.reads, arrays, strict=True)]  # fmt: skip
-            made.append(run(arrays))
-        return made
+                pairs = zip(run.reads, arrays, strict=True)
+                arrays = [copy_array(a) if at in self._flow.lent else a for at, a in pairs]
+            results.append(run(arrays))
+        return results
 
     def _graph(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
         """The results of a run by its CUDA graph."""
-        graphs, each = self._made.graphs, self._made.fixed
+        graphs, each = self._captured.graphs, self._captured.fixed
         if run.passed:
-            for fixed in each:  # the graph has no more memory than it takes
+            for fixed in each:  # let go of the old arrays, so that the graph reuses their memory
                 fixed |= dict.fromkeys(run.passed)
         if k not in graphs:
             graphs[k] = Graph(functools.partial(self._launches, run))
         try:
-            made = graphs[k]()
+            results = graphs[k]()
         except RefusedError:
             self._refused.append(k)
-            made = self._launches(run)
+            results = self._launches(run)
         n = len(run.outputs)
-        parted = [made[i * n : (i + 1) * n] for i in range(len(knowns))]
+        of_steps = [results[i * n : (i + 1) * n] for i in range(len(knowns))]
         if run.passed:
-            for fixed, some in zip(each, parted, strict=True):
-                found = dict(zip(run.names, some, strict=True))
-                fixed.update({name: found[name] for name in run.passed})
-        return parted
+            for fixed, arrays in zip(each, of_steps, strict=True):
+                by_name = dict(zip(run.names, arrays, strict=True))
+                fixed.update({name: by_name[name] for name in run.passed})
+        return of_steps
 
     def _launches(self, run: Run) -> list[Any]:
-        """What a graph holds: a run of each step, on memory that stays where it is."""
-        flow, own = self._flow, self._made
-        at = {value: slot.own for value, slot in self._slots.items()}
-        moved = {value: slot.own for value, slot in flow.moves.items()}
+        """The launches that a graph holds: a run of each step, on fixed memory."""
+        flow, own = self._flow, self._captured
+        at = {value: memory.own for value, memory in self._memories.items()}
+        moved = {value: memory.own for value, memory in flow.moves.items()}
         copies = flow.copies(len(own.lives)) if flow.whole else []
-        made: list[Any] = []
+        outputs: list[Any] = []
         kept: list[Any] = []
         for i, (live, fixed) in enumerate(zip(own.lives, own.fixed, strict=True)):
             if i:
-                at |= {start: given(v, at) for start, v in flow.carried}
+                at |= {start: argument(v, at) for start, v in flow.carried}
             self._live = live
             at |= fixed
             at |= moved
             results = run([at[value] for value in run.reads])
             at.update(zip(run.names, results, strict=True))
-            # nothing but the slot may hold on to its array
-            made += [
+            # only the VariableMemory may hold a reference to its array
+            outputs += [
                 None if value in moved else a for value, a in zip(run.names, results, strict=True)
             ]
             kept += [at[value] for device, _ in copies[i : i + 1] for value in device]
         if kept:
             Put((), kept, own.places)((), kept, kept)
-        return made
+        return outputs
 
-    def _show(self, k: int) -> None:
-        """Give Variables what optimizers have made of them, as run `k` has failed."""
+    def _publish(self, k: int) -> None:
+        """Give Variables what optimizers have made of them before run `k` failed."""
         done = [step for run in self.runs[:k] for step, _ in run.steps] + self._done
-        made = {id(v) for step in done for v in step.outs}
+        values = {id(v) for step in done for v in step.outs}
         moves = self._flow.moves
-        for slot in {moves[v] for v in made & moves.keys()}:
-            slot.show()
+        for memory in {moves[v] for v in values & moves.keys()}:
+            memory.publish()
 
     def _room(self, n: int) -> list[Any]:
-        """Memory for what `n` steps copy, before anything that could not be undone."""
+        """Allocate memory for what `n` steps copy, before anything that cannot be undone."""
         new = self.xp.lib.ndarray
         room = [new(*kind) for device, _ in self._flow.copies(n) for kind in device.values()]
-        if room and self._made.out is None and not self._flow.whole:
-            self._made.out = Put((), room)
+        if room and self._captured.out is None and not self._flow.whole:
+            self._captured.out = Put((), room)
         return room
 
     def _keep(self, knowns: list[dict[int, Any]], room: list[Any]) -> None:
-        """Copy what the next call writes to for those who keep it: results, and Variables."""
+        """Copy results and Variables' values whose memory the next call overwrites."""
         pairs = list(zip(knowns, self._flow.copies(len(knowns)), strict=True))
-        if self._made.out is not None:
+        if self._captured.out is not None:
             arrays = [known[at] for known, (device, _) in pairs for at in device]
-            self._made.out((), arrays, room)
+            self._captured.out((), arrays, room)
         left = iter(room)
         for known, (device, host) in pairs:
             known.update(zip(device, left, strict=False))

@@ -1,60 +1,60 @@
-"""Kernels that go row by row: with reductions along rows, or sums over rows for each column.
+"""Kernels that work row by row: with reductions along rows, or sums over rows for each column.
 
-A row is read once, into registers, by a warp or by a block. Each reduction along it is a loop over
-what its threads hold; what a later loop needs of an earlier one is computed again, which costs
-less than keeping it. Sums over rows gather in registers while a block goes from row to row, and a
-second kernel adds up what the blocks have: in a fixed order, with no atomics.
+A warp or a block reads a row once, into registers. Each reduction along the row is a loop over the
+elements that its threads hold; a later loop recomputes what it needs of an earlier one, which is
+cheaper than keeping it. Sums over rows accumulate in registers while a block goes from row to row,
+and a second kernel adds up the sums of the blocks, in a fixed order and without atomics.
 
-Floor, in bytes: each input read once, each result written once. Rows too long for registers are
-read again by each loop.
+Lower bound, in bytes: each input read once, each result written once. Rows that are too long for
+registers are read again by each loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpugrad.function.gpu.codegen import Input, Reading
+from gpugrad.function.gpu.codegen import Input, KernelCode
 from gpugrad.function.passes.fuse import reduction
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
 from gpugrad.kernels.runtime.launch import type_name
 
-__all__ = ["MOST_BLOCKS", "Rows"]
+__all__ = ["MOST_BLOCKS", "RowKernel"]
 
 FUNCTORS = {"sum": "Sum", "max": "Max", "min": "Min"}
-"""What combines two values of a reduction, in ``common.cuh``."""
+"""The functors in ``common.cuh`` that combine two values of a reduction."""
 
 MOST_BLOCKS = 1024
-ELEMENTS = 16  # of a row that one thread holds, if they have 4 bytes
+ELEMENTS = 16  # of a row per thread, at 4 bytes each
 
 
-class Rows:
-    """The text of such a kernel, and the shape of its blocks.
+class RowKernel:
+    """The text of a kernel that works row by row, and the shape of its launch.
 
     Attributes:
-        block: threads for a row, and rows at once.
-        blocks: of the launch.
+        block: threads per row, and rows at a time.
+        blocks: the number of blocks.
         text: the kernel.
     """
 
-    def __init__(self, reading: Reading) -> None:
-        self._of = reading
-        n = reading.columns
-        sizes = [i.value.dtype.itemsize for i in reading.inputs if i.column]
-        sizes += [v.dtype.itemsize for _, v in reading.results]
+    def __init__(self, code: KernelCode) -> None:
+        self._code = code
+        n = code.columns
+        sizes = [i.value.dtype.itemsize for i in code.inputs if i.column]
+        sizes += [v.dtype.itemsize for _, v in code.results]
         widest = max(sizes, default=4)
         self._pack = next(p for p in (8, 4, 2, 1) if n % p == 0 and p * widest <= 16)
         held = ELEMENTS * 4 // max(widest, 4)
         threads = next((t for t in (32, 128, 256, 512) if t * held >= n), 1024)
         self.block = (threads, 8 if threads == 32 else 1)
-        self.blocks = max(1, min(MOST_BLOCKS, -(-reading.rows // self.block[1])))
+        self.blocks = max(1, min(MOST_BLOCKS, -(-code.rows // self.block[1])))
         self._items = -(-n // (threads * self._pack))
         self._long = threads * held < n
-        if self._long and any(reduction(s) == "column" for _, s in reading.sums):
+        if self._long and any(reduction(s) == "column" for _, s in code.sums):
             raise NoCodeError("sums over rows that are too long for registers")
         self.text = self._text()
 
     def _text(self) -> str:
-        of, (threads, slots) = self._of, self.block
+        of, (threads, slots) = self._code, self.block
         step = threads * self._pack
         parameters = [f"const {i.type}* __restrict__ p{i.k}" for i in of.inputs]
         parameters += [
@@ -85,16 +85,16 @@ class Rows:
         lines += [self._write_elements(), *self._write_rows(), "}", *self._partials(), "}"]
         return "\n".join(line for line in lines if line) + "\n"
 
-    # -- reading
+    # -- inputs
 
     def _held(self, i: Input) -> str:
-        """The elements of an input that a thread holds, read into registers."""
+        """Reads the elements of an input that a thread holds into registers."""
         if self._long or not i.column:
             return ""
-        pack = f"Pack<{i.type}, {self._pack}>"
+        pack, n = f"Pack<{i.type}, {self._pack}>", self._code.columns
         return (
             f"{i.type} x{i.k}_[{self._items * self._pack}];\n#pragma unroll\n"
-            f"HELD if (j < {self._of.columns}) {{ {pack} some = *(const {pack}*)(p{i.k} + {i.row} "
+            f"HELD if (j < {n}) {{ {pack} some = *(const {pack}*)(p{i.k} + {i.row} "
             f"+ j);\n#pragma unroll\nfor (int e = 0; e < {self._pack}; ++e) "
             f"x{i.k}_[k * {self._pack} + e] = some.at[e]; }}"
         )
@@ -102,10 +102,10 @@ class Rows:
     def _loop(
         self, codes: Sequence[Code], inside: Sequence[str], before: str = "", after: str = ""
     ) -> str:
-        """A loop over the elements of a row that a thread has, with the values of `codes`."""
-        lines = self._of.body.lines(codes)
-        used = [i for i in self._of.inputs
-                if i.column and any(f"x{i.k};" in line for line in lines)]  # fmt: skip
+        """A loop over the elements of a row that a thread holds, with the values of `codes`."""
+        lines = self._code.body.lines(codes)
+        columns = [i for i in self._code.inputs if i.column]
+        used = [i for i in columns if any(f"x{i.k};" in line for line in lines)]
         at = "y{0}.at[e]" if self._long else f"x{{0}}_[k * {self._pack} + e]"
         read = [f"const {i.type} x{i.k} = {at.format(i.k)};" for i in used]
         for i in used if self._long else ():
@@ -114,14 +114,14 @@ class Rows:
         element = "\n".join([*read, *lines, *inside])
         return (
             f"{'EACH' if self._long else '#pragma unroll' + chr(10) + 'HELD'} "
-            f"if (j < {self._of.columns}) {{\n{before}#pragma unroll\n"
+            f"if (j < {self._code.columns}) {{\n{before}#pragma unroll\n"
             f"for (int e = 0; e < {self._pack}; ++e) {{\n{element}\n}}\n{after}}}"
         )
 
     # -- reductions along rows
 
     def _together(self, t: str, value: str, functor: str, none: str) -> str:
-        """A reduction over the threads of a row."""
+        """Reduces a value over the threads of a row."""
         if self.block[0] == 32:
             return f"warp_reduce({value}, {functor}())"
         return f"block_reduce({value}, {functor}(), {none}, {_scratch(t)})"
@@ -143,16 +143,16 @@ class Rows:
         many = f"[{self._items * self._pack}] = {{}}"
         return [
             f"{type_name(code.dtype)} s{k}{many if reduction(s) == 'column' else ' = 0'};"
-            for k, (code, s) in enumerate(self._of.sums)
+            for k, (code, s) in enumerate(self._code.sums)
         ]
 
     def _write_elements(self) -> str:
-        of, before, inside, after = self._of, "", [], ""
+        of, before, inside, after = self._code, "", [], ""
         full = [(k, c, v) for k, (c, v) in enumerate(of.results) if of.is_full(v)]
         for k, code, v in full:
             t = type_name(v.dtype)
             before += f"Pack<{t}, {self._pack}> w{k};\n"
-            inside.append(f"w{k}.at[e] = ({t})({code.name});")  # of two words, perhaps
+            inside.append(f"w{k}.at[e] = ({t})({code.name});")  # t may be two words
             after += f"*(Pack<{t}, {self._pack}>*)(o{k} + row * {of.columns} + j) = w{k};\n"
         for k, (code, s) in enumerate(of.sums):
             at = f"[k * {self._pack} + e]" if reduction(s) == "column" else ""
@@ -161,20 +161,19 @@ class Rows:
         return self._loop(codes, inside, before, after) if inside else ""
 
     def _write_rows(self) -> list[str]:
-        of = self._of
-        found = [(k, c, v) for k, (c, v) in enumerate(of.results) if not of.is_full(v)]
-        if not found:
+        of = self._code
+        results = [(k, c, v) for k, (c, v) in enumerate(of.results) if not of.is_full(v)]
+        if not results:
             return []
-        return [
-            "if (threadIdx.x == 0) {", *of.body.lines([c for _, c, _ in found]),
-            *(f"o{k}[row] = ({type_name(v.dtype)})({c.name});" for k, c, v in found), "}",
-        ]  # fmt: skip
+        lines = of.body.lines([c for _, c, _ in results])
+        lines += [f"o{k}[row] = ({type_name(v.dtype)})({c.name});" for k, c, v in results]
+        return ["if (threadIdx.x == 0) {", *lines, "}"]
 
     def _partials(self) -> list[str]:
-        """What a block has of the sums, to where the second kernel reads it."""
-        lines, n, p = [], self._of.columns, self._pack
+        """Writes the sums of a block to where the second kernel reads them."""
+        lines, n, p = [], self._code.columns, self._pack
         place = f"(blockIdx.x * {self.block[1]}LL + threadIdx.y)"
-        for k, (code, s) in enumerate(self._of.sums):
+        for k, (code, s) in enumerate(self._code.sums):
             if reduction(s) == "column":
                 lines.append(
                     f"#pragma unroll\nHELD if (j < {n}) for (int e = 0; e < {p}; ++e) "
@@ -188,5 +187,5 @@ class Rows:
 
 
 def _scratch(t: str) -> str:
-    """The shared memory of a type, which may be of several words."""
+    """The name of the shared memory of a type; the type may have several words."""
     return f"scratch_{t.replace(' ', '_')}"

@@ -1,4 +1,4 @@
-"""Parts of a program that run without stopping: what each step calls, and what may be captured."""
+"""Runs: stretches of a program that a CUDA graph can hold, or that go step by step."""
 
 from __future__ import annotations
 
@@ -6,34 +6,33 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpugrad.core.backend import Namespace
-from gpugrad.function.calls import effect_call, op_call, said
+from gpugrad.core.backend import Reading
+from gpugrad.function.calls import effect_call, op_call, reraise_as_op
 from gpugrad.function.gpu.captured import can_be_captured
-from gpugrad.function.gpu.kernel import compiled
+from gpugrad.function.gpu.kernel import compile_kernel
 from gpugrad.function.passes.epilogues import Product
-from gpugrad.function.passes.fuse import Kernel, fuse
-from gpugrad.function.passes.joined import Joined
+from gpugrad.function.passes.fuse import FusedKernel, fuse_groups
 from gpugrad.function.passes.pieces import Pieces
+from gpugrad.function.passes.rewrite import FusedStep
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.trace.program import Step, Value
 
-__all__ = ["Run", "call_of", "given"]
+__all__ = ["Run", "argument", "call_of"]
 
 
 class Run:
-    """Steps of a program, one after another, as functions of bare arrays.
+    """Consecutive steps of a program, as functions of plain arrays.
 
     Attributes:
-        inputs: the values that it reads from outside.
-        outputs: the values that are read from outside.
-        effects, launched: steps that are launched though they are effects, and how.
-        reads, names: their ids.
-        links: ids of inputs that a graph has to be given: no graph before has made or been given
-            them.
+        inputs, reads: the values that it reads from outside, and their ids.
+        outputs, names: its values that are read outside, and their ids.
+        effects, launched: the effects that kernels do, and their `Launched`.
+        links: ids of inputs that must be copied to where its graph reads them, because no earlier
+            graph has made or got them.
         passed: ids of outputs that other graphs read where they are.
-        remembers: whether a step of it keeps arrays for a gradient, in an object.
-        fixed: whether it is launches of kernels on memory that can be fixed, and nothing else.
+        remembers: whether a step keeps arrays for a gradient, in an object.
+        fixed: whether it consists of kernel launches on memory that can be fixed.
     """
 
     def __init__(self, fixed: bool) -> None:
@@ -48,17 +47,16 @@ class Run:
         self.links: list[int] = []
         self.passed: list[int] = []
         self.remembers = False
-        self._last: list[list[int]] = []  # of each step, what no later one reads
+        self._last: list[list[int]] = []  # for each step, the ids that no later step reads
 
     def close(self, wanted: set[int]) -> None:
-        """Find what it reads from outside, what of it others read, and when the rest is done."""
+        """Find the values read from outside and read outside, and the last reader of the others."""
         own = {id(v) for step, _ in self.steps for v in step.outs}
         read = [v for step, _ in self.steps for v in step.inputs]
         self.inputs = list(
             {id(v): v for v in read if id(v) not in own and v.constant is None}.values()
         )
-        made = (v for step, _ in self.steps for v in step.outs)
-        self.outputs = [v for v in made if id(v) in wanted]
+        self.outputs = [v for step, _ in self.steps for v in step.outs if id(v) in wanted]
         self.remembers = any(v.dtype == object for v in self.outputs)
         self.reads, self.names = list(map(id, self.inputs)), list(map(id, self.outputs))
         last = {id(v): k for k, (s, _) in enumerate(self.steps) for v in (*s.inputs, *s.outs)}
@@ -71,31 +69,31 @@ class Run:
         known = dict(zip(self.reads, arrays, strict=True))
         for (step, call), done in zip(self.steps, self._last, strict=True):
             try:
-                made = call(*(given(a, known) for a in step.args))
+                results = call(*(argument(a, known) for a in step.args))
             except Exception as error:
-                said(error, step)
+                reraise_as_op(error, step)
                 raise
-            known.update(zip(map(id, step.outs), made, strict=True))
-            del made
-            for v in done:  # so that what comes next may have its memory
+            known.update(zip(map(id, step.outs), results, strict=True))
+            del results
+            for v in done:  # so that the next step can reuse its memory
                 known.pop(v, None)
         return [known[at] for at in self.names]
 
 
-def given(a: Any, known: dict[int, Any]) -> Any:
-    """An argument of a step as it is called with; `known` are arrays by id of their Values."""
+def argument(a: Any, known: dict[int, Any]) -> Any:
+    """An argument of a step as an array or number; `known` has the arrays by id of their Values."""
     if isinstance(a, list):
-        return [given(x, known) for x in a]
+        return [argument(x, known) for x in a]
     if not isinstance(a, Value):
         return a
     return a.constant if a.constant is not None else known[id(a)]
 
 
-def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
-    """What runs a step on bare arrays and gives a list, and whether it can be captured."""
-    if isinstance(step, Kernel):
+def call_of(step: Step, xp: Reading) -> tuple[Callable[..., Any], bool]:
+    """The function that executes a step and returns a list, and whether it can be captured."""
+    if isinstance(step, FusedKernel):
         try:
-            launched = compiled(step)
+            launched = compile_kernel(step)
         except NoCodeError:
             captured = all(map(can_be_captured, step.parts))
             return _one_by_one(step.parts, step.inputs, step.outs, xp), captured
@@ -104,16 +102,16 @@ def call_of(step: Step, xp: Namespace) -> tuple[Callable[..., Any], bool]:
         return functools.partial(step.run, xp), cublaslt.binding() is not None
     if isinstance(step, Pieces):
         return functools.partial(step.run, xp), True
-    if isinstance(step, Joined):
-        return _in_one(step, xp), all(map(can_be_captured, step.apart.steps))
+    if isinstance(step, FusedStep):
+        return _fused(step, xp), all(map(can_be_captured, step.unfused.steps))
     if step.op is None:
         return _with_effect(step), False
-    if step.op.kind == "control":  # it may read a value, and its functions have graphs of their own
+    if step.op.kind == "control":  # it may read values; its branches have their own graphs
         return _listed(step, xp), False
     return _listed(step, xp), can_be_captured(step)
 
 
-def _listed(step: Step, xp: Namespace) -> Callable[..., Any]:
+def _listed(step: Step, xp: Reading) -> Callable[..., Any]:
     call = op_call(step, xp)
     assert step.op is not None
     return call if step.op.outputs > 1 else lambda *args: [call(*args)]
@@ -124,22 +122,22 @@ def _with_effect(step: Step) -> Callable[..., Any]:
     return lambda *arrays: call(list(arrays[:n]), step.variables, list(arrays[n:]))
 
 
-def _in_one(step: Joined, xp: Namespace) -> Callable[..., Any]:
-    """Steps in one launch, or as they would run without it."""
-    apart = step.apart
-    otherwise = _one_by_one(fuse(apart).steps, apart.inputs, apart.outputs, xp)
+def _fused(step: FusedStep, xp: Reading) -> Callable[..., Any]:
+    """Executes steps in one launch or, where that declines, unfused."""
+    unfused = step.unfused
+    fallback = _one_by_one(fuse_groups(unfused).steps, unfused.inputs, unfused.outputs, xp)
 
     def call(*arrays: Any) -> list[Any]:
-        made = step.run(xp, *arrays)
-        return otherwise(*arrays) if made is NotImplemented else made
+        results = step.run(xp, *arrays)
+        return fallback(*arrays) if results is NotImplemented else results
 
     return call
 
 
 def _one_by_one(
-    steps: Sequence[Step], inputs: Sequence[Value], outs: Sequence[Value], xp: Namespace
+    steps: Sequence[Step], inputs: Sequence[Value], outs: Sequence[Value], xp: Reading
 ) -> Callable[..., Any]:
-    """Steps that one step stands for, as they are: of the arrays of `inputs`, those of `outs`."""
+    """Executes steps one by one: a function from the arrays of `inputs` to those of `outs`."""
     run = Run(fixed=False)
     run.steps = [(s, call_of(s, xp)[0]) for s in steps]
     run.close({id(v) for v in outs})
@@ -147,7 +145,7 @@ def _one_by_one(
     places = [next(k for k, a in enumerate(run.outputs) if a is v) for v in outs]
 
     def call(*arrays: Any) -> list[Any]:
-        made = run([arrays[k] for k in order])
-        return [made[k] for k in places]
+        results = run([arrays[k] for k in order])
+        return [results[k] for k in places]
 
     return call

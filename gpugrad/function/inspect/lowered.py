@@ -1,4 +1,4 @@
-"""What `Function.lower` returns: a planned program, to be read and looked at."""
+"""What `Function.lower` returns: a planned program to read, draw and time."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from gpugrad.function.cpu.replay import Replay
-from gpugrad.function.inspect.dot import dot
-from gpugrad.function.inspect.page import page
+from gpugrad.function.inspect.page import dot, page
 from gpugrad.function.inspect.timing import step_times
-from gpugrad.function.memory import Memory, measured
+from gpugrad.function.memory import Memory, measure
 from gpugrad.trace.program import Program
 
 __all__ = ["Lowered"]
 
 
 class Lowered:
-    """The program of one signature of a traced function, as it is replayed; ``print`` shows it.
+    """The program that a traced function replays for one signature; ``print`` shows it.
 
     Attributes:
-        name: of the function.
+        name: the function's name.
         program: its steps, after the passes and in groups.
     """
 
@@ -37,14 +36,14 @@ class Lowered:
         return f"<lowered {self.name}: {len(self.program.steps)} steps>"
 
     def memory(self) -> Memory:
-        """What a replay takes of memory."""
-        return measured(self.program, self._replay)
+        """The memory that a replay takes."""
+        return measure(self.program, self._replay)
 
     def times(self) -> list[float | None]:
-        """Seconds for each step, run alone on the arguments that were lowered with.
+        """Seconds that each step takes alone, on the arguments given to `Function.lower`.
 
-        The best of some runs, on a GPU with its launch, in a CUDA graph where it can be captured.
-        None for effects, which do not run: nothing is drawn or moved.
+        The best of several runs. On a GPU the launch is included, in a CUDA graph where the step
+        can be captured. None for effects: they do not run, so nothing is drawn or updated.
         """
         return step_times(self.program, self._arrays, self._replay.xp)
 
@@ -60,10 +59,11 @@ class Lowered:
         """The program as a page that needs no network: time and bytes for each step.
 
         Args:
-            times: whether to run each step alone, to measure it; if not the page says so.
+            times: whether to time each step by running it alone; otherwise the page says
+                "not measure".
         """
-        found = self.times() if times else [None] * len(self.program.steps)
-        return page(self.name, self.program, found, self.memory(), self._replay.buffered)
+        seconds = self.times() if times else [None] * len(self.program.steps)
+        return page(self.name, self.program, seconds, self.memory(), self._replay.buffered)
 
     def save_html(self, path: str | Path, times: bool = True) -> None:
         """Write that page to a file."""

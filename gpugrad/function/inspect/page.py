@@ -1,18 +1,49 @@
-"""A lowered program as one HTML page: steps with their time, their memory and what they read.
+"""Drawings of a lowered program: an HTML page, and a graph in Graphviz's language.
 
-The page is one file that loads nothing. Rows are of one height, so that the arcs on the left,
-from the step that makes a value to those that read it, need no layout.
+The page is one file that loads nothing. Each step is a row with its time, its memory and its text.
+Rows have one height, so the arcs on the left, from the step that makes a value to the steps that
+read it, need no layout.
 """
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gpugrad.function.memory import Memory, lives, size
-from gpugrad.trace.program import Program, Step, line, named
+from gpugrad.trace.program import Program, Step, Value, line, named
 
-__all__ = ["page"]
+__all__ = ["dot", "page"]
+
+
+class _Row(NamedTuple):
+    """A step in a drawing: one by itself, a group, or one part of a group."""
+
+    step: Step
+    is_part: bool = False
+
+    @property
+    def is_group(self) -> bool:
+        """Whether the rows of its parts follow."""
+        return bool(self.step.parts)
+
+
+def _rows(program: Program) -> list[_Row]:
+    """A row for each step and, after a group, for each of its parts."""
+    rows: list[_Row] = []
+    for step in program.steps:
+        rows.append(_Row(step))
+        rows += [_Row(part, is_part=True) for part in step.parts]
+    return rows
+
+
+def _makers(rows: Sequence[_Row]) -> dict[int, int]:
+    """The number of the row that makes each value, by id; of a group, the row of the part."""
+    return {id(v): k for k, row in enumerate(rows) if not row.is_group for v in row.step.outs}
+
+
+# ---- the page ----------------------------------------------------------------------------
 
 ROW = 26  # height of a row, in pixels
 GUTTER = 150  # width of the arcs
@@ -75,75 +106,145 @@ def page(
         memory: of the whole.
         buffered: ids of the Values in planned buffers.
     """
-    fixed = memory.inputs + memory.averages + memory.constants + memory.arena
-    fixed += sum({id(v): v.nbytes for _, v in program.reads}.values())
-    held = [fixed + n for n in lives(program, buffered)]
-    known = [t for t in times if t is not None]
-    longest, most = max(known, default=0.0) or 1.0, max(held, default=0) or 1
-    names = named(program)
-    rows: list[str] = []
-    arcs: list[str] = []
-    maker: dict[int, int] = {}
-
-    def arc(start: int, end: int) -> None:
-        y0, y1 = (start + 0.5) * ROW, (end + 0.5) * ROW
-        reach = GUTTER - 12 - min(GUTTER - 20, 10 + 5 * (end - start))
-        arcs.append(
-            f'<path data-from="{start}" data-to="{end}" '
-            f'd="M{GUTTER - 8} {y0} C{reach} {y0} {reach} {y1} {GUTTER - 8} {y1}"/>'
+    names, rows = named(program), _rows(program)
+    inputs = ", ".join(f"{names[id(v)]} {v.dtype}{list(v.shape)}" for v in program.inputs)
+    facts = _facts(program, times, memory)
+    cells = iter(_cells(program, times, memory, buffered))
+    numbers = iter(range(1, len(program.steps) + 1))
+    lines = []
+    for k, row in enumerate(rows):
+        kind = ' class="part"' if row.is_part else ' class="group"' if row.is_group else ""
+        number, measured = ("", "<td></td>" * 3) if row.is_part else (next(numbers), next(cells))
+        text = f"{row.step.name}:" if row.is_group else line(row.step, names)
+        lines.append(
+            f'<tr data-row="{k}"{kind}><td style="padding-left:{GUTTER}px">{number}</td>{measured}'
+            f'<td class="step">{html.escape(text)}</td></tr>'  # last, as it can be long
         )
-
-    def row(step: Step, said: str, number: str, cells: str, kind: str = "") -> None:
-        at = len(rows)
-        for start in sorted({maker[id(v)] for v in step.inputs if id(v) in maker} - {at}):
-            arc(start, at)
-        rows.append(
-            f'<tr data-row="{at}"{kind}><td style="padding-left:{GUTTER}px">{number}</td>{cells}'
-            f'<td class="step">{html.escape(said)}</td></tr>'  # last, as it can be long
-        )
-
-    def bar(amount: float, whole: float, said: str, kind: str) -> str:
-        width = max(1, round(80 * amount / whole)) if amount else 0
-        return f'<td class="bar {kind}"><i style="width:{width}px"></i>{said}</td>'
-
-    for k, (step, seconds) in enumerate(zip(program.steps, times, strict=True)):
-        timed = (
-            '<td class="bar time"><em>not measured</em></td>' if seconds is None
-            else bar(seconds, longest, f"{seconds * 1e6:,.1f} us", "time")
-        )  # fmt: skip
-        made = sum(v.nbytes for v in step.outs)
-        cells = f"{timed}<td>{size(made) if step.outs else ''}</td>"
-        cells += bar(held[k], most, size(held[k]), "held")
-        first = len(rows)
-        said = f"{step.name}:" if step.parts else line(step, names)
-        row(step, said, str(k + 1), cells, ' class="group"' if step.parts else "")
-        for part in step.parts:
-            row(part, line(part, names), "", "<td></td>" * 3, ' class="part"')
-            maker.update((id(v), len(rows) - 1) for v in part.outs)
-        if not step.parts:
-            maker.update((id(v), first) for v in step.outs)
-    total = f"{sum(known) * 1e6:,.1f} us" if known else "not measured"
-    facts = {
-        "steps": str(len(program.steps)), "steps one by one": total,
-        "peak memory": size(memory.peak), "arguments": size(memory.inputs),
-        "Variables": size(memory.variables), "optimizers' own": size(memory.averages),
-        "planned buffers": size(memory.arena), "results": size(memory.outputs),
-        "kept for backward": size(memory.kept),
-    }  # fmt: skip
-    said = "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in facts.items())
-    given = ", ".join(f"{names[id(v)]} {v.dtype}{list(v.shape)}" for v in program.inputs)
-    head = "".join(
-        f"<th{look}>{label}</th>"
-        for label, look in (("#", f' style="padding-left:{GUTTER}px"'), ("time, run alone", ""),
-                            ("makes", ""), ("held meanwhile", ""), ("step", ""))
-    )  # fmt: skip
+    columns = ("time, run alone", "makes", "held meanwhile", "step")
+    head = f'<th style="padding-left:{GUTTER}px">#</th>'
+    head += "".join(f"<th>{column}</th>" for column in columns)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}'
         f"</title><style>{STYLE}</style></head><body>\n<h1>{html.escape(title)}</h1>\n"
-        f"<p>Arguments: {html.escape(given) or 'none'}. Lines on the left lead from where a value "
-        "is made to where it is read. What an op takes within itself is not in the memory.</p>\n"
-        f'<dl>{said}</dl>\n<div class="program">'
-        f'<svg width="{GUTTER}" height="{len(rows) * ROW}">{"".join(arcs)}</svg>\n'
-        f"<table><thead><tr>{head}</tr></thead><tbody>\n" + "\n".join(rows)
+        f"<p>Arguments: {html.escape(inputs) or 'none'}. Lines on the left lead from the step that "
+        "makes a value to the steps that read it. Memory that an op takes and frees while it runs "
+        "is not counted.</p>\n"
+        f'<dl>{facts}</dl>\n<div class="program">'
+        f'<svg width="{GUTTER}" height="{len(rows) * ROW}">{_arcs(rows)}</svg>\n'
+        f"<table><thead><tr>{head}</tr></thead><tbody>\n"
+        + "\n".join(lines)
         + f"\n</tbody></table></div>\n<script>{SCRIPT}</script></body></html>\n"
-    )  # fmt: skip
+    )
+
+
+def _arcs(rows: Sequence[_Row]) -> str:
+    """The lines from the rows that make values to those that read them."""
+    makers, arcs = _makers(rows), []
+    for end, row in enumerate(rows):
+        for start in sorted({makers[id(v)] for v in row.step.inputs if id(v) in makers} - {end}):
+            y0, y1 = (start + 0.5) * ROW, (end + 0.5) * ROW
+            reach = GUTTER - 12 - min(GUTTER - 20, 10 + 5 * (end - start))
+            arcs.append(
+                f'<path data-from="{start}" data-to="{end}" '
+                f'd="M{GUTTER - 8} {y0} C{reach} {y0} {reach} {y1} {GUTTER - 8} {y1}"/>'
+            )
+    return "".join(arcs)
+
+
+def _cells(
+    program: Program, times: Sequence[float | None], memory: Memory, buffered: set[int]
+) -> list[str]:
+    """For each step the cells with its time, the bytes it makes and the bytes held meanwhile."""
+    fixed = memory.inputs + memory.averages + memory.constants + memory.arena
+    fixed += sum({id(v): v.nbytes for _, v in program.reads}.values())
+    held = [fixed + n for n in lives(program, buffered)]
+    longest = max((t for t in times if t is not None), default=0.0) or 1.0
+    most = max(held, default=0) or 1
+
+    def bar(amount: float, whole: float, text: str, kind: str) -> str:
+        width = max(1, round(80 * amount / whole)) if amount else 0
+        return f'<td class="bar {kind}"><i style="width:{width}px"></i>{text}</td>'
+
+    cells = []
+    for step, seconds, n in zip(program.steps, times, held, strict=True):
+        if seconds is None:
+            timed = '<td class="bar time"><em>not measured</em></td>'
+        else:
+            timed = bar(seconds, longest, f"{seconds * 1e6:,.1f} us", "time")
+        makes = size(sum(v.nbytes for v in step.outs)) if step.outs else ""
+        cells.append(f"{timed}<td>{makes}</td>{bar(n, most, size(n), 'held')}")
+    return cells
+
+
+def _facts(program: Program, times: Sequence[float | None], memory: Memory) -> str:
+    """What holds for the program as a whole."""
+    known = [t for t in times if t is not None]
+    facts = {
+        "steps": str(len(program.steps)),
+        "steps one by one": f"{sum(known) * 1e6:,.1f} us" if known else "not measured",
+        "peak memory": size(memory.peak),
+        "arguments": size(memory.inputs),
+        "Variables": size(memory.variables),
+        "optimizers' own": size(memory.averages),
+        "planned buffers": size(memory.arena),
+        "results": size(memory.outputs),
+        "kept for backward": size(memory.kept),
+    }
+    return "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in facts.items())
+
+
+# ---- the graph ---------------------------------------------------------------------------
+
+INPUT = ', shape=ellipse, fillcolor="#fdf3dc", color="#b08a3e"'
+OUTPUT = ', shape=ellipse, fillcolor="#e2f2e4", color="#4f8a58"'
+EFFECT = ', fillcolor="#f9e1e1", color="#a05050"'
+
+
+def dot(program: Program, title: str) -> str:
+    """The text for ``dot -Tsvg``: steps are boxes, a group is a frame around its steps."""
+    lines = [
+        f"digraph {_quoted(title)} {{",
+        '  rankdir=TB; node [shape=box, style="rounded,filled", fillcolor="#eef3f8",'
+        ' color="#5b7a99", fontname="Helvetica", fontsize=11];',
+        '  edge [color="#8899aa", fontname="Helvetica", fontsize=9];',
+    ]
+    names, rows = named(program), _rows(program)
+    inputs = [*program.inputs, *(v for _, v in program.reads)]
+    makers = {at: f"s{k}" for at, k in _makers(rows).items()}
+    makers |= {id(v): f"i{k}" for k, v in enumerate(inputs)}
+    lines += [_node(f"i{k}", [names[id(v)], _kind(v)], INPUT) for k, v in enumerate(inputs)]
+    edges: list[tuple[str, str, str]] = []
+    for k, row in enumerate(rows):
+        step = row.step
+        if row.is_group:
+            lines.append(
+                f"  subgraph cluster_{k} {{ label={_quoted(step.name)}; style=rounded; "
+                'color="#9fb3c8"; fontname="Helvetica"; fontsize=10;'
+            )
+            continue
+        look = EFFECT if step.op is None else ""
+        lines.append(_node(f"s{k}", [step.name, *map(_kind, step.outs)], look))
+        read = {id(v): names[id(v)] for v in step.inputs if id(v) in makers}
+        edges += [(makers[at], f"s{k}", name) for at, name in read.items()]
+        if row.is_part and not (rows[k + 1 : k + 2] and rows[k + 1].is_part):
+            lines.append("  }")
+    results = [("return", v) for v in program.outputs]
+    results += [(f"new {variable.name}", v) for variable, v in program.writes]
+    for k, (label, v) in enumerate(results):
+        lines.append(_node(f"o{k}", [label, _kind(v)], OUTPUT))
+        if id(v) in makers:
+            edges.append((makers[id(v)], f"o{k}", names.get(id(v), "")))
+    lines += [f"  {a} -> {b} [label={_quoted(label)}];" for a, b, label in edges]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _node(key: str, label: Sequence[str], look: str) -> str:
+    return f"  {key} [label={_quoted(chr(10).join(label))}{look}];"
+
+
+def _kind(v: Value) -> str:
+    return f"{v.dtype} {list(v.shape)}"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -1,4 +1,4 @@
-"""How long each step of a program takes, by running it alone."""
+"""Times each step of a program by running it alone."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY, Namespace, cupy
+from gpugrad.core.backend import NUMPY, Reading, cupy
 from gpugrad.core.devices import formulas_on, full_beside
 from gpugrad.function.cpu.replay import Replay
-from gpugrad.function.gpu.runs import call_of, given
+from gpugrad.function.gpu.runs import argument, call_of
 from gpugrad.kernels.runtime.graphs import Graph, RefusedError
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["step_times"]
 
-LONG_ENOUGH = 0.002  # seconds of runs of one step, from which on the best of them is believed
+LONG_ENOUGH = 0.002  # seconds that the runs of a step must take for the best to count
 RUNS = 30
-IN_A_ROW = 10  # launches on a GPU for which the host waits together
+IN_A_ROW = 10  # launches on a GPU between two synchronizations
 
 
-def step_times(program: Program, arrays: Sequence[Any], xp: Namespace) -> list[float | None]:
-    """Seconds for each step: the best of some runs; None for what is not measured.
+def step_times(program: Program, arrays: Sequence[Any], xp: Reading) -> list[float | None]:
+    """Seconds for each step: the best of several runs; None for what is not measured.
 
-    Every step runs on what the steps before it have made. Effects do not run: they would draw
-    numbers and move Variables. Ones stand in the place of what they return, and a step that
-    cannot do with them is not measured either.
+    Each step runs on the results of the steps before it. Effects do not run: they would draw
+    numbers and update Variables. Arrays of ones replace their results, and a step that raises on
+    these is not measured either.
 
     Args:
-        program: as it is replayed.
-        arrays: of its inputs.
+        program: the program that is replayed.
+        arrays: the arrays of its inputs.
         xp: their namespace.
     """
     now: dict[int, Any] = dict(zip(map(id, program.inputs), arrays, strict=True))
@@ -40,20 +40,20 @@ def step_times(program: Program, arrays: Sequence[Any], xp: Namespace) -> list[f
     constants = [v.constant for v in program.values() if v.constant is not None]
     every = [*now.values(), *constants]
     like = next((a for a in every if type(a) is not np.ndarray), np.zeros(()))
-    measured = _measured if xp is NUMPY else _measured_on_gpu
-    found: list[float | None] = []
+    time_step = _time_on_cpu if xp is NUMPY else _time_on_gpu
+    times: list[float | None] = []
     with formulas_on(like):
         for step in program.steps:
-            seconds, made = None, _stand_ins(step, now, like)
+            seconds, results = None, _stand_ins(step, now, like)
             if step.call is None:
-                with contextlib.suppress(Exception):  # what an op raises of ones for numbers drawn
-                    seconds, made = measured(step, now, xp)
-            found.append(seconds)
-            now.update(zip(map(id, step.outs), made, strict=True))
-    return found
+                with contextlib.suppress(Exception):  # an op may refuse ones for random numbers
+                    seconds, results = time_step(step, now, xp)
+            times.append(seconds)
+            now.update(zip(map(id, step.outs), results, strict=True))
+    return times
 
 
-def _measured(step: Step, now: dict[int, Any], xp: Namespace) -> tuple[float, list[Any]]:
+def _time_on_cpu(step: Step, now: dict[int, Any], xp: Reading) -> tuple[float, list[Any]]:
     alone = Program()
     alone.inputs = list({id(v): v for v in step.inputs if v.constant is None}.values())
     alone.steps, alone.outputs = [step], list(step.outs)
@@ -61,10 +61,10 @@ def _measured(step: Step, now: dict[int, Any], xp: Namespace) -> tuple[float, li
     return _best(lambda: replay([now[id(v)] for v in alone.inputs]))
 
 
-def _measured_on_gpu(step: Step, now: dict[int, Any], xp: Namespace) -> tuple[float, list[Any]]:
+def _time_on_gpu(step: Step, now: dict[int, Any], xp: Reading) -> tuple[float, list[Any]]:
     call, fixed = call_of(step, xp)
-    args = [given(a, now) for a in step.args]
-    made = call(*args)  # kernels are compiled
+    args = [argument(a, now) for a in step.args]
+    results = call(*args)  # compiles kernels
     stream = cupy().cuda.get_current_stream()
 
     def in_a_row(run: Callable[[], Any]) -> float:
@@ -78,29 +78,30 @@ def _measured_on_gpu(step: Step, now: dict[int, Any], xp: Namespace) -> tuple[fl
 
     if fixed:
         with contextlib.suppress(RefusedError):
-            return in_a_row(Graph(lambda: call(*args))), made
-    return in_a_row(lambda: call(*args)), made
+            return in_a_row(Graph(lambda: call(*args))), results
+    return in_a_row(lambda: call(*args)), results
 
 
 def _best(run: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of the fastest of some runs, and what the last one returned."""
+    """Seconds of the fastest of several runs, and what the last one returned."""
     best, spent, runs = float("inf"), 0.0, 0
     while runs < 2 or (spent < LONG_ENOUGH and runs < RUNS):
         start = time.perf_counter()
-        made = run()
+        result = run()
         took = time.perf_counter() - start
         best, spent, runs = min(best, took), spent + took, runs + 1
-    return best, made
+    return best, result
 
 
 def _stand_ins(step: Step, now: dict[int, Any], like: Any) -> list[Any]:
-    n = len(step.variables)
-    moved = [
+    """Results of an effect that does not run: ones, and the old values of Variables."""
+    n_args, n_outs = len(step.args) - len(step.variables), len(step.outs) - len(step.variables)
+    pairs = zip(step.args[n_args:], step.outs[n_outs:], strict=True)
+    old = [
         now[id(a)] if isinstance(a, Value) and a.constant is None else _ones(v, like)
-        for a, v in zip(step.args[len(step.args) - n :], step.outs[len(step.outs) - n :],
-                        strict=True)
-    ]  # fmt: skip
-    return [_ones(v, like) for v in step.outs[: len(step.outs) - n]] + moved
+        for a, v in pairs
+    ]
+    return [_ones(v, like) for v in step.outs[:n_outs]] + old
 
 
 def _ones(v: Value, like: Any) -> Any:

@@ -1,25 +1,71 @@
-"""Passes: functions from a Program to a Program that does the same, each in a file of its own."""
+"""Passes: functions from a Program to an equivalent, cheaper Program, in the table `PASSES`.
 
-from gpugrad.function.passes.common import common_subexpressions
-from gpugrad.function.passes.constants import fold_constants
-from gpugrad.function.passes.dead import remove_dead
-from gpugrad.function.passes.identities import simplify
-from gpugrad.function.passes.transposes import name_transposes
+`gg.function(passes=...)` switches them on by name.
+"""
 
-__all__ = [
-    "PASSES",
-    "common_subexpressions",
-    "fold_constants",
-    "name_transposes",
-    "remove_dead",
-    "simplify",
-]
+from collections.abc import Callable, Collection
+from typing import Literal, NamedTuple
 
-PASSES = {
-    "constants": fold_constants,
-    "transposes": name_transposes,
-    "identities": simplify,
-    "common": common_subexpressions,
-    "dead": remove_dead,
-}
-"""By name, in the order in which they run."""
+from gpugrad.function.cpu.blocks import find_groups
+from gpugrad.function.passes.axes import split_axes
+from gpugrad.function.passes.fuse import fuse_groups
+from gpugrad.function.passes.half import join_casts, read_narrow_directly
+from gpugrad.function.passes.losses import join_losses
+from gpugrad.function.passes.norms import expand_norms
+from gpugrad.function.passes.pieces import write_pieces_in_place
+from gpugrad.function.passes.products import find_products
+from gpugrad.function.passes.recompute import recompute
+from gpugrad.function.passes.simplify import (
+    fold_constants,
+    remove_dead,
+    remove_identities,
+    share_common,
+    unify_transposes,
+)
+from gpugrad.trace.program import Program
+
+__all__ = ["PASSES", "Pass", "pass_names", "run_passes"]
+
+Where = Literal["both", "cpu", "gpu"]
+
+
+class Pass(NamedTuple):
+    """One row of the table: a pass, the name that users switch it on by, and where it runs."""
+
+    name: str
+    run: Callable[[Program], Program]
+    where: Where
+
+
+PASSES = (
+    Pass("constants", fold_constants, "both"),
+    Pass("transposes", unify_transposes, "both"),
+    Pass("identities", remove_identities, "both"),
+    Pass("common", share_common, "both"),
+    Pass("dead", remove_dead, "both"),
+    Pass("narrow", read_narrow_directly, "gpu"),
+    Pass("losses", join_losses, "gpu"),
+    Pass("pieces", write_pieces_in_place, "gpu"),
+    Pass("norms", expand_norms, "gpu"),
+    Pass("products", find_products, "gpu"),
+    Pass("casts", join_casts, "gpu"),
+    Pass("axes", split_axes, "gpu"),
+    Pass("groups", find_groups, "cpu"),
+    Pass("groups", fuse_groups, "gpu"),
+    Pass("recompute", recompute, "gpu"),
+)
+"""In the order in which they run. `gpugrad.function.plan` fits "both" to the memory limit, and then
+runs "cpu" or "gpu"."""
+
+
+def pass_names(*where: Where) -> tuple[str, ...]:
+    """The names of the passes that run in one of these places; of all without any."""
+    return tuple(dict.fromkeys(p.name for p in PASSES if not where or p.where in where))
+
+
+def run_passes(program: Program, where: Where, names: Collection[str]) -> Program:
+    """Run the passes of one place that are in `names`."""
+    for one in PASSES:
+        if one.where == where and one.name in names:
+            program = one.run(program)
+    return program

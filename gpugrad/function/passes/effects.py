@@ -1,12 +1,12 @@
-"""When effects come, and those that a replay has had when it has to stop.
+"""Orders side effects, undoes those of a failed replay, and runs host steps of a GPU program.
 
-An optimizer's step is as late as can be: what raises before it leaves Variables as they were.
+An optimizer's step comes as late as possible: an error raised before it leaves Variables unchanged.
 
-A replay may find that the function would do something else. Then the function itself is called,
-and has its effects again: so random generators go back first. Variables never need to. What is
-assigned is written at the end of a replay, and once an optimizer has moved some, gradients are
-taken with masked products at once and checked no more, and results whose length depends on values
-are refused.
+A replay may find that the function would now do something else. Then the function itself is
+called and has its effects again, so random generators are reset first. Variables never need to be:
+assignments are written at the end of a replay, and once an optimizer has updated Variables,
+gradients are computed with masked products and no longer checked, and ops whose result's length
+depends on values are refused.
 """
 
 from __future__ import annotations
@@ -16,13 +16,18 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.trace.program import CHECKS, OtherwiseError, Program, Step
+import numpy as np
 
-__all__ = ["moving_last", "put_back_on_otherwise", "undoable"]
+from gpugrad.core.backend import NUMPY, as_array
+from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.function.calls import op_call
+from gpugrad.trace.program import CHECKS, NotReplayable, Program, Step
+
+__all__ = ["move_updates_last", "record_undo", "run_on_host", "run_or_undo"]
 
 
 class _Undo(threading.local):
-    """What puts back the effects of the replay that runs in a thread, in their order."""
+    """Functions that undo the effects of the replay running in this thread, in order."""
 
     def __init__(self) -> None:
         self.steps: list[Callable[[], None]] = []
@@ -31,23 +36,24 @@ class _Undo(threading.local):
 _undo = _Undo()
 
 
-def undoable(program: Program) -> Program:
-    """The program, itself if there are none, with effects before a check that can be put back."""
+def record_undo(program: Program) -> Program:
+    """Make effects before a check record how to undo them; the same program if there are none."""
     checks = [k for k, step in enumerate(program.steps) if step.name in CHECKS]
     early = [
-        k for k, step in enumerate(program.steps[: checks[-1] if checks else 0])
+        k
+        for k, step in enumerate(program.steps[: checks[-1] if checks else 0])
         if step.undo is not None and step.name not in CHECKS
-    ]  # fmt: skip
+    ]
     if not early:
         return program
-    made = program.copy()
+    new = program.copy()
     for k in early:
-        made.steps[k] = copy.copy(program.steps[k])
-        made.steps[k].call = _noting(program.steps[k])
-    return made
+        new.steps[k] = copy.copy(program.steps[k])
+        new.steps[k].call = _recording(program.steps[k])
+    return new
 
 
-def _noting(step: Step) -> Callable[..., Any]:
+def _recording(step: Step) -> Callable[..., Any]:
     def call(*tensors: Any) -> Any:
         _undo.steps.append(step.undo())  # type: ignore[misc]
         return step.call(*tensors)  # type: ignore[misc]
@@ -55,15 +61,15 @@ def _noting(step: Step) -> Callable[..., Any]:
     return call
 
 
-def put_back_on_otherwise(run: Callable[..., list[Any]], *args: Any) -> list[Any]:
-    """Run a replay; if it ends in an OtherwiseError, put back the effects that it has had.
+def run_or_undo(run: Callable[..., list[Any]], *args: Any) -> list[Any]:
+    """Run a replay; if it ends in a NotReplayable, undo the effects that it has had.
 
-    A generator from which other threads draw meanwhile goes back for them too.
+    A generator that other threads draw from meanwhile is reset for them too.
     """
     before, _undo.steps = _undo.steps, []
     try:
         return run(*args)
-    except OtherwiseError:
+    except NotReplayable:
         for undo in reversed(_undo.steps):
             undo()
         raise
@@ -71,22 +77,55 @@ def put_back_on_otherwise(run: Callable[..., list[Any]], *args: Any) -> list[Any
         _undo.steps = before
 
 
-def moving_last(program: Program) -> Program:
-    """The program with what can come before an optimizer's step before it.
+def move_updates_last(program: Program) -> Program:
+    """Move every step that an optimizer's update does not feed in front of the update.
 
-    So if something raises, or memory runs out, Variables have not been moved. Effects stay in
-    their order.
+    If something raises, or memory runs out, Variables have not been updated yet. Effects stay in
+    order.
     """
     early: list[Step] = []
     late: list[Step] = []
     after: set[int] = set()
     for step in program.steps:
-        moves = step.call is not None and step.variables
-        if moves or (late and step.call) or any(id(v) in after for v in step.inputs):
+        updates = step.call is not None and step.variables
+        if updates or (late and step.call) or any(id(v) in after for v in step.inputs):
             late.append(step)
             after.update(id(v) for v in step.outs)
         else:
             early.append(step)
-    made = program.copy()
-    made.steps = early + late
-    return made
+    new = program.copy()
+    new.steps = early + late
+    return new
+
+
+# ---- steps on the host -------------------------------------------------------------------
+
+
+def run_on_host(program: Program) -> Program:
+    """Turn the NumPy steps of a GPU program into effects, which kernels and graphs leave alone.
+
+    Preprocessing a batch before it is moved to the GPU is an example.
+    """
+    new = program.copy()
+    new.steps = [_as_effect(s) if _is_on_host(s) else s for s in program.steps]
+    return new
+
+
+def _is_on_host(step: Step) -> bool:
+    if step.op is None or step.op.kind == "control":
+        return False
+    return all(v.host for v in step.inputs or step.outs)  # also a step that copies to a GPU
+
+
+def _as_effect(step: Step) -> Step:
+    function, is_tuple = op_call(step, NUMPY), step.op.outputs > 1
+
+    def call(*tensors: Tensor) -> list[Tensor]:
+        with np.errstate(all="ignore"):
+            result: Any = function(*[t._data for t in tensors])
+        return [wrap(as_array(a, np.ndarray)) for a in (result if is_tuple else (result,))]
+
+    name, args, params, outs = step.name, step.args, step.params, step.outs
+    effect = Step(None, args, params, outs, name=name, call=call, undo=lambda: lambda: None)
+    effect.backward, effect.phase = step.backward, step.phase
+    return effect

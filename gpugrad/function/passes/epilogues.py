@@ -1,7 +1,7 @@
-"""Products and convolutions that do what follows them at once, and step by step where they cannot.
+"""Products and convolutions fused with the steps that follow; unfused where a library declines.
 
-cuBLASLt has a few *epilogues*: what it does to a product of matrices before the result leaves the
-chip. Each has a name in `kernels.libraries.cublaslt`. cuDNN does a bias and relu at the end of a
+cuBLASLt has a few *epilogues*: operations on a matrix product before the result leaves the chip.
+Each has a name in `kernels.libraries.cublaslt`. cuDNN adds a bias and applies relu at the end of a
 convolution.
 """
 
@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY, Namespace
-from gpugrad.function.passes.joined import Joined
+from gpugrad.core.backend import NUMPY, Reading
+from gpugrad.function.passes.rewrite import FusedStep
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.ops.nn.convolution import launch_with_bias
 from gpugrad.trace.program import Step, Value
@@ -23,30 +23,37 @@ __all__ = ["Convolved", "Product"]
 
 
 class Product(Step):
-    """``a @ b``, and what is done to it at once.
+    """``a @ b`` and its epilogue.
 
-    The arguments are a, b, then the bias; or what is added; or what the slope is told from, relu's
-    result or gelu's argument, and of relu what its product kept. The results are the product,
-    then the sums, then what is kept, if there are such.
+    The arguments are a and b, then one of: the bias; the array to add; the array that the slope
+    follows from (relu's result, or gelu's argument) and, for relu, the bits that its product kept.
+    The results are the product, then the sums, if any, then what is kept, if anything.
 
     Attributes:
         bias: whether a bias is added to each row.
         activation: "relu" or "gelu" if that follows, else "".
         slope: the activation by whose derivative the result is multiplied, or "".
         adds: whether an array of the result's shape is added, and nothing else is done.
-        keeps: whether others read what the activation keeps for its gradient: bits of relu, the
-            argument of gelu.
-        sums: ``"out"`` if the sum over all rows of the result is a second result, ``"b"`` if
-            that of the second factor is, else ``""``. The first is of one with a slope, the
-            second of one with nothing else.
+        keeps: whether other steps read what the activation keeps for its gradient: bits for relu,
+            the argument for gelu.
+        sums: ``"out"`` if the sum over all rows of the result is a second result (only with a
+            slope), ``"b"`` if that of the second factor is (only with nothing else), else ``""``.
     """
 
     __slots__ = ("activation", "adds", "bias", "keeps", "slope", "sums")
 
     def __init__(
-        self, args: Sequence[Any], outs: list[Value], *, bias: bool, activation: str, slope: str,
-        adds: bool, sums: str, keeps: bool,
-    ) -> None:  # fmt: skip
+        self,
+        args: Sequence[Any],
+        outs: list[Value],
+        *,
+        bias: bool,
+        activation: str,
+        slope: str,
+        adds: bool,
+        sums: str,
+        keeps: bool,
+    ) -> None:
         self.adds, self.keeps = adds, keeps
         self.bias, self.activation, self.slope, self.sums = bias, activation, slope, sums
         parts = ["matmul", "add" * adds, "bias" * bias, activation, slope and f"{slope}_grad"]
@@ -54,7 +61,7 @@ class Product(Step):
         super().__init__(None, args, {}, outs, name=" + ".join(filter(None, parts)))
 
     def share(self, masked: Product) -> None:
-        """Let another product read what this one keeps of its relu."""
+        """Let another product read the bits that this one keeps of its relu."""
         if not self.keeps:
             self.keeps = True
             *stack, columns = self.outs[0].shape
@@ -63,28 +70,28 @@ class Product(Step):
             self.outs = [*self.outs, Value(bits)]
         masked.args = (*masked.args, self.outs[-1])
 
-    def run(self, xp: Namespace, a: Any, b: Any, *rest: Any) -> list[Any]:
-        """On bare arrays: in one launch where cuBLASLt can."""
-        made = NotImplemented if xp is NUMPY else self._in_one(xp.lib, a, b, *rest)
-        return self._one_by_one(xp, a, b, *rest) if made is NotImplemented else made
+    def run(self, xp: Reading, a: Any, b: Any, *rest: Any) -> list[Any]:
+        """Execute on plain arrays, in one launch if cuBLASLt can."""
+        results = NotImplemented if xp is NUMPY else self._fused(xp.lib, a, b, *rest)
+        return self._unfused(xp, a, b, *rest) if results is NotImplemented else results
 
-    def _one_by_one(self, xp: Namespace, a: Any, b: Any, *rest: Any) -> list[Any]:
+    def _unfused(self, xp: Reading, a: Any, b: Any, *rest: Any) -> list[Any]:
         out = xp.matmul(a, b)
         out = kept = xp.add(out, rest[0]) if self.bias or self.adds else out
         if self.activation == "relu":
-            out = kept = xp.relu(out)  # no bits then
+            out = kept = xp.relu(out)  # kept instead of bits
         elif self.activation == "gelu":
             out = xp.gelu(out, approximate="tanh")
         if self.slope == "relu":
             out = xp.multiply(out, xp.greater(rest[0], 0))
         elif self.slope == "gelu":
             out = xp.multiply(out, xp.gelu_tanh_slope(rest[0]))
-        made, summed = [out], {"out": out, "b": b}.get(self.sums)
+        results, summed = [out], {"out": out, "b": b}.get(self.sums)
         if summed is not None:
-            made.append(xp.sum_to(summed, summed.shape[-1:]))
-        return [*made, kept] if self.keeps else made
+            results.append(xp.sum_to(summed, summed.shape[-1:]))
+        return [*results, kept] if self.keeps else results
 
-    def _in_one(self, lib: Any, a: Any, b: Any, *rest: Any) -> Any:
+    def _fused(self, lib: Any, a: Any, b: Any, *rest: Any) -> Any:
         shape, n = (*a.shape[:-1], b.shape[1]), b.shape[1]
         a = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
         name, bias, aux, added = "default", None, cast(Any, None), None
@@ -94,33 +101,33 @@ class Product(Step):
             name, bias, aux = f"d{self.slope}_bgrad", lib.empty(n, dtype=a.dtype), rest[-1]
             if self.slope == "gelu":
                 aux = lib.ascontiguousarray(aux).reshape(len(a), n)
-            elif aux.dtype != np.uint8:  # relu's result: its product has not kept bits
+            elif aux.dtype != np.uint8:  # relu's result: its product kept no bits
                 return NotImplemented
         elif self.sums:
             name, bias = "bgrad_b", lib.empty(n, dtype=a.dtype)
         elif self.bias:
             name = "_".join(filter(None, (self.activation, "aux" * self.keeps, "bias")))
-            bias = lib.ascontiguousarray(rest[0])  # its numbers are read in a row
+            bias = lib.ascontiguousarray(rest[0])  # it must be contiguous
             if self.keeps and self.activation == "gelu":
                 aux = cublaslt.gelu_aux(lib, len(a), n, a.dtype)
             elif self.keeps:
                 aux = cublaslt.relu_aux(lib, len(a), n)
-        made = cublaslt.product(lib, a, b, added=added, epilogue=name, bias=bias, aux=aux)
-        if made is NotImplemented:
-            return made
-        found = [made.reshape(shape)]
+        out = cublaslt.product(lib, a, b, added=added, epilogue=name, bias=bias, aux=aux)
+        if out is NotImplemented:
+            return out
+        results = [out.reshape(shape)]
         if self.sums:
-            found.append(bias)
+            results.append(bias)
         if self.keeps:
-            found.append(aux.reshape(shape) if self.activation == "gelu" else aux)
-        return found
+            results.append(aux.reshape(shape) if self.activation == "gelu" else aux)
+        return results
 
 
-class Convolved(Joined):
-    """A convolution, a bias for each channel, and relu, if that follows: where cuDNN is installed.
+class Convolved(FusedStep):
+    """A convolution with a bias per channel and perhaps relu, by cuDNN.
 
-    The arguments are x, w and the bias, which is as long as there are channels along one axis and
-    1 along the others. The metadata is the convolution's.
+    The arguments are x, w and the bias, whose length is 1 along all axes but that of the channels.
+    The parameters are the convolution's.
 
     Attributes:
         relu: whether relu follows.
@@ -133,7 +140,7 @@ class Convolved(Joined):
         self.relu, self.last = relu, last
         super().__init__("convolution + bias" + " + relu" * relu, args, steps, steps[-1].outs)
 
-    def run(self, xp: Namespace, *arrays: Any) -> Any:
-        """As of a `Joined`: cuDNN may decline."""
-        made = launch_with_bias(xp, *arrays, relu=self.relu, last=self.last, **self.params)
-        return made if made is NotImplemented else [made]
+    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
+        """See `FusedStep.run`."""
+        out = launch_with_bias(xp, *arrays, relu=self.relu, last=self.last, **self.params)
+        return out if out is NotImplemented else [out]

@@ -1,57 +1,62 @@
-"""What a program widens from 16 bits for kernels that widen by themselves: they read it as it is.
+"""16-bit floats: kernels that read them directly, and casts of many arrays in one launch.
 
-A model in mixed precision takes its loss of float32 scores, which were 16-bit floats before, and
-rounds the gradient back to those. The kernels widen and round by themselves: given the 16-bit
-scores they compute the same numbers, and what often are the largest arrays of a step are read and
-written once instead of three times, and at half the bytes. So it is with gradients of weights
-that an optimizer keeps in float32.
+A mixed-precision model widens its 16-bit scores to float32 for the loss and rounds the gradient
+back. The kernels widen and round by themselves: from the 16-bit scores they compute the same
+numbers, and what are often the largest arrays of a step are read and written once instead of three
+times, at half the bytes. The same holds for gradients of weights that an optimizer keeps in
+float32.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from gpugrad.core.backend import HALF
-from gpugrad.function.passes.dead import remove_dead
-from gpugrad.function.passes.readers import Readers
-from gpugrad.function.passes.rewrite import Rewriter
+from gpugrad.core.backend import HALF, Reading
+from gpugrad.function.passes.rewrite import FusedStep, Readers, Rewriter, replace_steps
+from gpugrad.function.passes.simplify import remove_dead
+from gpugrad.kernels.by_hand.casts import NARROW, narrowed
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["unwidened"]
+__all__ = ["join_casts", "read_narrow_directly"]
 
 _LOSS, _GRADIENT = "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad"
 
 
-def unwidened(program: Program) -> Program:
-    """Let losses, their gradients and optimizers take what was widened as it was."""
-    writer = _Writer(program)
+# ---- reading 16-bit floats directly ------------------------------------------------------
+
+
+def read_narrow_directly(program: Program) -> Program:
+    """Have losses, their gradients and optimizers read 16-bit floats without a cast before."""
+    rewriter = _Unwidener(program)
     for step in program.steps:
-        writer.write(writer.renamed(step))
-    return remove_dead(writer.program())
+        rewriter.write(rewriter.renamed(step))
+    return remove_dead(rewriter.program())
 
 
-class _Writer(Rewriter):
+class _Unwidener(Rewriter):
     def __init__(self, program: Program) -> None:
         super().__init__(program)
         self._readers = Readers(program)
-        self._narrow: dict[int, Value] = {}  # by a float32 value's id, what stands for it
+        self._narrow: dict[int, Value] = {}  # by a float32 value's id, its 16-bit substitute
 
     def write(self, step: Step) -> None:
-        """Append a step, or that which takes its place."""
+        """Append a step, or the step that replaces it."""
         narrow = self._narrow.get(id(step.args[0])) if step.args else None
-        if narrow is not None and step.name == "reshape":  # on the way to where it is rounded
+        if narrow is not None and step.name == "reshape":  # before the step that rounds it
             self._narrow[id(step.outs[0])] = self.reshaped(step, narrow, step.outs[0].shape)
         elif narrow is not None:
             self.replace(step.outs[0], narrow)
         elif getattr(step.launched, "widens", False):
             n = len(step.args) - len(step.variables)
-            gradients = [self._before(step, a) or a for a in step.args[:n]]
-            self.keep(self.again(step, [*gradients, *step.args[n:]]))
-        elif step.name == _LOSS and (scores := self._before(step, step.args[0])):
-            made = self.again(step, (scores, *step.args[1:]))
-            made.params = {**step.params, "dtype": np.dtype(np.float32)}
-            self.keep(made)
-        elif step.name == _GRADIENT and (scores := self._before(step, step.args[1])):
+            gradients = [self._before_cast(step, a) or a for a in step.args[:n]]
+            self.keep(self.with_args(step, [*gradients, *step.args[n:]]))
+        elif step.name == _LOSS and (scores := self._before_cast(step, step.args[0])):
+            loss = self.with_args(step, (scores, *step.args[1:]))
+            loss.params = {**step.params, "dtype": np.dtype(np.float32)}
+            self.keep(loss)
+        elif step.name == _GRADIENT and (scores := self._before_cast(step, step.args[1])):
             g, _, *rest = step.args
             (out,) = step.outs
             if self._is_rounded(out, scores.dtype):
@@ -63,21 +68,81 @@ class _Writer(Rewriter):
         else:
             self.keep(step)
 
-    def _before(self, of: Step, x: Value) -> Value | None:
-        """What a float32 value was as a 16-bit one, in its shape."""
-        maker = self._readers.made.get(id(x))
+    def _before_cast(self, of: Step, x: Value) -> Value | None:
+        """The 16-bit value that a float32 one was cast from, in the shape of `x`."""
+        maker = self._readers.maker.get(id(x))
         if maker is None or maker.name not in ("astype", "reshape") or x.dtype != np.float32:
             return None
-        (given,) = maker.inputs
-        if given.dtype in HALF:
-            return given
-        before = self._before(of, given) if maker.name == "reshape" else None
+        (source,) = maker.inputs
+        if source.dtype in HALF:
+            return source
+        before = self._before_cast(of, source) if maker.name == "reshape" else None
         return before and self.reshaped(of, before, x.shape)
 
     def _is_rounded(self, x: Value, dtype: np.dtype) -> bool:
-        """Whether a value is only read to be rounded to a dtype, perhaps in another shape."""
+        """Whether the only reader of a value rounds it to `dtype`, perhaps after a reshape."""
         reader = self._readers.only(x)
         if reader is None or reader.name not in ("astype", "reshape"):
             return False
         (out,) = reader.outs
         return out.dtype == dtype if reader.name == "astype" else self._is_rounded(out, dtype)
+
+
+# ---- many casts in one launch ------------------------------------------------------------
+
+SMALL = 1 << 20
+"""Bytes up to which an array is cast with others though it is not needed for long."""
+
+
+def join_casts(program: Program) -> Program:
+    """Cast weights to 16 bits in one launch: a mixed-precision step has many such casts.
+
+    Only arguments and Variables, so that all are there from the start, and only if the results are
+    needed in the backward pass anyway, or are small: all of them are held from the first step on.
+    """
+    readers = Readers(program)
+    groups: dict[Any, list[Step]] = {}
+    for step in program.steps:
+        if _is_early(step, readers):
+            groups.setdefault((step.outs[0].dtype, step.phase), []).append(step)
+    replacements: dict[int, list[Step]] = {}
+    for steps in groups.values():
+        if len(steps) > 1:
+            replacements.update((id(s), []) for s in steps)
+            replacements[id(steps[0])] = [_Casts(steps)]
+    return replace_steps(program, replacements)
+
+
+class _Casts(FusedStep):
+    """Casts of several arrays, which are the arguments."""
+
+    __slots__ = ()
+
+    def __init__(self, steps: list[Step]) -> None:
+        args, outs = [s.args[0] for s in steps], [s.outs[0] for s in steps]
+        super().__init__(f"{len(steps)} casts to {outs[0].dtype}", args, steps, outs)
+
+    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
+        """See `FusedStep.run`."""
+        return narrowed(arrays, self.outs[0].dtype)
+
+
+def _is_early(step: Step, readers: Readers) -> bool:
+    """Whether a step casts what is there from the start, and is worth joining with others."""
+    if step.name != "astype" or step.op is None or not isinstance(step.args[0], Value):
+        return False
+    (x,), (out,) = step.args, step.outs
+    if x.dtype != np.float32 or out.dtype not in NARROW or x.constant is not None:
+        return False
+    if id(x) in readers.maker or 0 in x.shape:
+        return False
+    of = readers.of(out)
+    fused = any(s.op is not None and s.op.kind == "elementwise" for s in of)  # costs nothing there
+    return not fused and (out.nbytes <= SMALL or any(_is_backward(s, readers) for s in of))
+
+
+def _is_backward(step: Step, readers: Readers) -> bool:
+    """Whether a step, or one that reads a view that it makes, belongs to a backward pass."""
+    return step.backward or any(
+        v.view and any(_is_backward(s, readers) for s in readers.of(v)) for v in step.outs
+    )

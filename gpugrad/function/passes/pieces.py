@@ -1,9 +1,9 @@
-"""Sums of pieces that lie apart in arrays of zeros: each is written to its place instead.
+"""Sums of zero-padded pieces: each piece is written in place instead of padded and added.
 
-The gradient of what was taken apart, such as the queries, keys and values of one product, comes as
-one array for each piece, 0 but for it, and their sum: for n pieces n arrays of the whole are
-written, and read to be added. Here they are written once, in the order of axes in which they are
-wanted. So are many arrays that are joined, which CuPy would do by addresses copied from the host.
+The gradient of an array that was split, such as the queries, keys and values of one product, is a
+sum of one array per piece, zero outside of that piece: for n pieces, n whole arrays are written,
+and read again to be added. Here the pieces are written once, in the axis order that the reader
+wants. So are many joined arrays, for which CuPy would copy addresses from the host.
 """
 
 from __future__ import annotations
@@ -16,56 +16,57 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import Namespace
-from gpugrad.function.passes.dead import remove_dead
-from gpugrad.function.passes.readers import Readers
-from gpugrad.function.passes.rewrite import Rewriter
+from gpugrad.core.backend import Reading
+from gpugrad.function.passes.rewrite import Readers, Rewriter
+from gpugrad.function.passes.simplify import remove_dead
+from gpugrad.ops.arrays.join import AT_ONCE
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["AT_ONCE", "Pieces", "assemble"]
-
-AT_ONCE = 8
-"""Arrays that CuPy joins by a launch each; the addresses of more it copies from the host."""
+__all__ = ["Pieces", "write_pieces_in_place"]
 
 
 class Pieces(Step):
-    """Arrays written to their places in one.
+    """Arrays written to their places in one array.
 
     Attributes:
         places: the index of each array.
-        whole: the shape that they are indices of.
-        order: the axes of that, as they lie in memory.
+        whole: the shape that these index.
+        order: the axes of that shape, in memory order.
     """
 
     __slots__ = ("order", "places", "whole")
 
     def __init__(
-        self, arrays: Sequence[Value], places: Sequence[Any], whole: tuple[int, ...],
-        order: Sequence[int], out: Value,
-    ) -> None:  # fmt: skip
+        self,
+        arrays: Sequence[Value],
+        places: Sequence[Any],
+        whole: tuple[int, ...],
+        order: Sequence[int],
+        out: Value,
+    ) -> None:
         self.places, self.whole, self.order = places, whole, order
-        made = Value(np.broadcast_to(np.empty((), out.dtype), out.shape))
-        super().__init__(None, arrays, {}, [made], name=f"{len(arrays)} pieces")
+        result = Value(np.broadcast_to(np.empty((), out.dtype), out.shape))
+        super().__init__(None, arrays, {}, [result], name=f"{len(arrays)} pieces")
 
-    def run(self, xp: Namespace, *arrays: Any) -> list[Any]:
-        """On bare arrays."""
+    def run(self, xp: Reading, *arrays: Any) -> list[Any]:
+        """Execute on plain arrays."""
         (out,) = self.outs
-        made = xp.lib.empty([self.whole[a] for a in self.order], dtype=out.dtype)
-        whole = made.transpose([self.order.index(a) for a in range(len(self.order))])
+        memory = xp.lib.empty([self.whole[a] for a in self.order], dtype=out.dtype)
+        whole = memory.transpose([self.order.index(a) for a in range(len(self.order))])
         for place, array in zip(self.places, arrays, strict=True):
             whole[place] = array
-        return [made.reshape(out.shape)]
+        return [memory.reshape(out.shape)]
 
 
-def assemble(program: Program) -> Program:
-    """Put pieces together that are added up as arrays of zeros, or are many that are joined."""
+def write_pieces_in_place(program: Program) -> Program:
+    """Write zero-padded pieces that are added, or many joined arrays, into one array."""
     readers, rewriter = Readers(program), Rewriter(program)
     for step in program.steps:
         step = rewriter.renamed(step)
         if step.name in ("concat", "stack") and len(step.args[0]) > AT_ONCE:
             _join(step, rewriter)
             continue
-        parts = list(_summands(step, readers)) if step.name == "add" else []
+        parts = list(_terms(step, readers)) if step.name == "add" else []
         if not _is_partition(parts):
             rewriter.keep(step)
             continue
@@ -91,32 +92,32 @@ def _put(rewriter: Rewriter, of: Step, pieces: Pieces, out: Value) -> None:
 
 
 def _join(step: Step, rewriter: Rewriter) -> None:
-    """Append the pieces that a `concat` or `stack` is made of."""
+    """Append a `concat` or `stack` as pieces."""
     (arrays,), (out,), axis = step.args, step.outs, step.params["axis"]
     if axis is None:
         arrays = [rewriter.reshaped(step, a, (math.prod(a.shape),)) for a in arrays]
         axis = 0
     axis %= len(out.shape)
     places: Sequence[Any] = range(len(arrays))
-    if step.name == "concat":
+    if step.name == "concat":  # else stack: a new axis has one place for each array
         ends = [0, *itertools.accumulate(a.shape[axis] for a in arrays)]
         places = [slice(*edges) for edges in itertools.pairwise(ends)]
     places = [(*(slice(None),) * axis, place) for place in places]
     _put(rewriter, step, Pieces(arrays, places, out.shape, range(len(out.shape)), out), out)
 
 
-def _summands(add: Step, readers: Readers) -> Iterator[Step]:
-    """The steps that make what is added up, by one addition after the other."""
+def _terms(add: Step, readers: Readers) -> Iterator[Step]:
+    """The steps that make the terms of a chain of additions."""
     for a in add.args:
-        maker = readers.made.get(id(a)) if isinstance(a, Value) else None
+        maker = readers.maker.get(id(a)) if isinstance(a, Value) else None
         if maker is not None and maker.name == "add" and readers.only(a) is not None:
-            yield from _summands(maker, readers)
+            yield from _terms(maker, readers)
         else:
             yield maker or add
 
 
 def _is_partition(parts: Sequence[Step]) -> bool:
-    """Whether each element of a whole is in just one of the pieces."""
+    """Whether each element of the whole is in exactly one piece."""
     if not parts or any(p.name != "scatter_at" for p in parts):
         return False
     whole = parts[0].outs[0]
@@ -133,7 +134,7 @@ def _is_partition(parts: Sequence[Step]) -> bool:
 
 
 def _ranges(index: Any, shape: tuple[int, ...]) -> list[range] | None:
-    """Which places of each axis an index of numbers and slices names; None for other indices."""
+    """The positions along each axis that an index of ints and slices selects; else None."""
     index = index if isinstance(index, tuple) else (index,)
     if not {*map(type, index)} <= {int, slice, EllipsisType}:
         return None

@@ -1,9 +1,9 @@
-"""Finds products with what follows them: a bias, an activation, its gradient, sums over the rows.
+"""Finds products with the steps that follow: a bias, an activation, its gradient, sums over rows.
 
-A dense layer is one launch then, and so is the gradient by its input with the activation before it
-and that layer's bias. Activations are relu and, of 16-bit floats, gelu by a tanh. A convolution
-takes a bias and relu. A product that is added to another, as gradients by a weight that is used
-twice are, is added by itself.
+So a dense layer is one launch, and so is the gradient with respect to its input, with the
+activation before it and the bias of the layer before. Activations are relu and, for 16-bit floats,
+gelu with tanh. A convolution takes a bias and relu. A product that is added to another, such as the
+gradients of a weight that is used twice, accumulates into it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from gpugrad.core.backend import HALF, NUMPY
-from gpugrad.function.passes.dead import remove_dead
 from gpugrad.function.passes.epilogues import Convolved, Product
 from gpugrad.function.passes.fuse import axes_of
-from gpugrad.function.passes.readers import Readers
+from gpugrad.function.passes.rewrite import Readers
+from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.libraries import cublaslt, cudnn
 from gpugrad.trace.program import Program, Step, Value
@@ -26,29 +26,29 @@ __all__ = ["find_products"]
 
 
 def find_products(program: Program) -> Program:
-    """Join products of matrices, and convolutions, with the steps that follow them."""
+    """Fuse matrix products and convolutions with the steps that follow them."""
     readers = Readers(program)
-    gone: set[int] = set()  # steps that are part of another now
-    made: dict[int, Step] = {}  # by the step in whose place they stand
+    removed: set[int] = set()  # steps that are part of a fused one now
+    fused: dict[int, Step] = {}  # fused steps, by the id of the step that they replace
     for step in program.steps:
         if _is(step, "matmul") and _is_tall(*step.args):
-            steps, joined = _product(step, readers, gone, made)
+            steps, joined = _product(step, readers, removed, fused)
         elif _is(step, "convolution") and cudnn.binding() is not None:
             steps, joined = _convolved(step, readers)
         else:
             continue
-        if joined is None or any(id(s) in made or id(s) in gone for s in steps):
-            continue  # what adds two products of one row is part of the first
-        gone.update(id(s) for s in steps[:-1])
-        made[id(steps[-1])] = joined
-    _share_bits([p for p in made.values() if isinstance(p, Product)])
-    after = program.copy()
-    after.steps = [made.get(id(s), s) for s in program.steps if id(s) not in gone]
-    return remove_dead(after)
+        if joined is None or any(id(s) in fused or id(s) in removed for s in steps):
+            continue  # an addition of two products belongs to the first
+        removed.update(id(s) for s in steps[:-1])
+        fused[id(steps[-1])] = joined
+    _share_bits([p for p in fused.values() if isinstance(p, Product)])
+    new = program.copy()
+    new.steps = [fused.get(id(s), s) for s in program.steps if id(s) not in removed]
+    return remove_dead(new)
 
 
 def _share_bits(products: Sequence[Product]) -> None:
-    """Let products with a slope of relu read the bits that the product before that relu keeps."""
+    """Let products with relu's slope read the bits that the product before that relu keeps."""
     by_result = {id(p.outs[0]): p for p in products if p.activation == "relu"}
     for product in products:
         if product.slope == "relu" and id(product.args[2]) in by_result:
@@ -56,13 +56,13 @@ def _share_bits(products: Sequence[Product]) -> None:
 
 
 class _Tail(NamedTuple):
-    """Steps behind a product that it can do at its end.
+    """Steps after a product that its epilogue can do.
 
     Attributes:
-        steps: in their order.
-        read: what they read besides: a bias, what the slope is told from, or what is added.
-        activation, slope, adds: as of a `Product`.
-        kept: the argument of gelu, if others read it, or nothing.
+        steps: in order.
+        read: what else they read: a bias, what the slope follows from, or what is added.
+        activation, slope, adds: see `Product`.
+        kept: the argument of gelu, if others read it.
     """
 
     steps: list[Step]
@@ -74,14 +74,14 @@ class _Tail(NamedTuple):
 
 
 def _product(
-    step: Step, readers: Readers, gone: set[int], made: dict[int, Step]
+    step: Step, readers: Readers, removed: set[int], fused: dict[int, Step]
 ) -> tuple[list[Step], Step | None]:
-    """A product with what follows it, and the steps that it stands for; it has the last's place."""
+    """The steps that a fused product replaces, in the last one's place, and that product."""
     (out,) = step.outs
     tail = _activated(out, readers) or _multiplied(out, readers)
-    summed = None if tail else _late_sum(step, readers, gone)
+    summed = None if tail else _late_sum(step, readers, removed)
     if tail is None:
-        tail = (_added(step, readers, made) if summed is None else None) or _Tail([], [])
+        tail = (_added(step, readers, fused) if summed is None else None) or _Tail([], [])
     steps = [step, *tail.steps]
     outs, sums = [*steps[-1].outs], ""
     if tail.slope:
@@ -91,14 +91,19 @@ def _product(
     if len(steps) == 1:
         return steps, None
     return steps, Product(
-        [*step.args, *tail.read], [*outs, *tail.kept],
-        bias=bool(tail.read) and not (tail.slope or tail.adds), activation=tail.activation,
-        slope=tail.slope, adds=tail.adds, sums=sums, keeps=bool(tail.kept),
-    )  # fmt: skip
+        [*step.args, *tail.read],
+        [*outs, *tail.kept],
+        bias=bool(tail.read) and not (tail.slope or tail.adds),
+        activation=tail.activation,
+        slope=tail.slope,
+        adds=tail.adds,
+        sums=sums,
+        keeps=bool(tail.kept),
+    )
 
 
 def _activated(v: Value, readers: Readers) -> _Tail | None:
-    """A bias that is added to a product, and an activation behind that."""
+    """A bias that is added to a product, and an activation after it."""
     bias, steps = _bias_and_relu(v, -1, readers)
     if bias is None:
         return None
@@ -123,25 +128,25 @@ def _multiplied(v: Value, readers: Readers) -> _Tail | None:
     return _Tail([multiply], [of], slope=slope)
 
 
-def _added(step: Step, readers: Readers, made: dict[int, Step]) -> _Tail | None:
-    """An addition of a product to what a product before it has made."""
+def _added(step: Step, readers: Readers, fused: dict[int, Step]) -> _Tail | None:
+    """An addition of a product to the result of an earlier product."""
     (out,) = step.outs
     add = readers.only(out)
     if not _is(add, "add"):
         return None
     other = _other(add, out)
-    maker = readers.made.get(id(other))
+    maker = readers.maker.get(id(other))
     if maker is None or readers.place[id(maker)] > readers.place[id(step)]:
         return None
     same = other.shape == out.shape and other.dtype == out.dtype
-    is_product = _is(maker, "matmul") or isinstance(made.get(id(maker)), Product)
+    is_product = _is(maker, "matmul") or isinstance(fused.get(id(maker)), Product)
     return _Tail([add], [other], adds=True) if same and is_product else None
 
 
-def _late_sum(step: Step, readers: Readers, gone: set[int]) -> Step | None:
+def _late_sum(step: Step, readers: Readers, removed: set[int]) -> Step | None:
     """The step that sums a product's second factor, if nothing needs it before the product."""
     summed = _row_sum(readers, step.args[1])
-    if summed is None or id(summed) in gone:
+    if summed is None or id(summed) in removed:
         return None
     at = readers.place[id(step)]
     late = all(readers.place[id(s)] > at for s in readers.of(summed.outs[0]))
@@ -149,7 +154,7 @@ def _late_sum(step: Step, readers: Readers, gone: set[int]) -> Step | None:
 
 
 def _convolved(step: Step, readers: Readers) -> tuple[list[Step], Step | None]:
-    """As `_product`, of a convolution: relu alone cuDNN refuses for channels first."""
+    """Like `_product`, for a convolution: cuDNN refuses relu alone if channels come first."""
     steps, v = [step], step.outs[0]
     moved = readers.only(v)
     last = _puts_channels_last(moved, v)
@@ -163,7 +168,7 @@ def _convolved(step: Step, readers: Readers) -> tuple[list[Step], Step | None]:
 
 
 def _bias_and_relu(v: Value, axis: int, readers: Readers) -> tuple[Value | None, list[Step]]:
-    """What is added to a value along an axis; the step that does it, and relu if that follows."""
+    """The bias that is added to a value along an axis; the addition, and relu if that follows."""
     add = readers.only(v)
     bias = _other(add, v) if _is(add, "add") else None
     if add is None or not _is_bias(bias, v, axis):
@@ -178,7 +183,7 @@ def _is(step: Step | None, *names: str) -> TypeGuard[Step]:
 
 def _row_sum(readers: Readers, v: Value) -> Step | None:
     """The step that sums a matrix, or a stack of them, over all rows."""
-    for same in readers.alike(v):
+    for same in readers.same_rows(v):
         for step in readers.of(same):
             if not _is(step, "sum", "sum_to") or step.outs[0].dtype != v.dtype:
                 continue
@@ -194,12 +199,12 @@ def _other(step: Step, v: Value) -> Any:
 
 
 def _is_tall(a: Any, b: Any) -> bool:
-    """Whether a product is of one matrix by another, or of a stack, which is one tall matrix."""
+    """Whether the first factor is a matrix or a stack (one tall matrix), the second a matrix."""
     return isinstance(a, Value) and isinstance(b, Value) and len(a.shape) > 1 == len(b.shape) - 1
 
 
 def _is_bias(bias: Any, v: Value, axis: int) -> bool:
-    """Whether a value has one number for each place along an axis of another."""
+    """Whether `bias` has one element per position along an axis of `v`, and broadcasts."""
     if not isinstance(bias, Value) or bias.dtype != v.dtype:
         return False
     along = [1] * len(v.shape)
@@ -208,17 +213,17 @@ def _is_bias(bias: Any, v: Value, axis: int) -> bool:
 
 
 def _puts_channels_last(step: Any, v: Value) -> bool:
-    """Whether a step makes of an array (N, C, *spatial) a view (N, *spatial, C)."""
+    """Whether a step views an array of shape (N, C, *spatial) as (N, *spatial, C)."""
     if not _is(step, "moveaxis", "permute_dims", "swapaxes", "matrix_transpose"):
         return False
     n = len(v.shape)
     axes = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), v.shape, range(n))
-    moved = step.op.bare(NUMPY)(axes, **step.params)  # whose strides say which axis is where
+    moved = step.op.bare(NUMPY)(axes, **step.params)  # its strides say which axis is where
     return bool(moved.strides == (0, *range(2, n), 1))
 
 
 def _gelu_of(readers: Readers, v: Value) -> Step | None:
-    """The gelu of a value, if cuBLASLt has it and nothing reads the value before it."""
+    """The gelu of a value, if cuBLASLt supports it and nothing reads the value before it."""
     if not _has_gelu(v):
         return None
     first = min(readers.of(v), key=lambda s: readers.place[id(s)], default=None)
@@ -228,25 +233,25 @@ def _gelu_of(readers: Readers, v: Value) -> Step | None:
 
 
 def _has_gelu(v: Value) -> bool:
-    """Whether cuBLASLt has gelu, rounded as 16-bit floats are, for rows that are whole packs."""
+    """Whether cuBLASLt has gelu for a value: 16-bit floats, in rows of a multiple of 8."""
     return cublaslt.binding() is not None and v.dtype in HALF and v.shape[-1] % 8 == 0
 
 
 def _slope(readers: Readers, factor: Any) -> tuple[str, Value | None]:
-    """Of which activation a factor is the derivative, and of which value it is told."""
-    step = readers.made.get(id(factor))
+    """The activation whose derivative a factor is, and the value that it follows from."""
+    step = readers.maker.get(id(factor))
     if _is(step, "gelu_tanh_slope") and _has_gelu(step.inputs[0]):
         return "gelu", step.inputs[0]
     return "relu", _positive(readers, factor)
 
 
 def _positive(readers: Readers, mask: Any) -> Value | None:
-    """The relu's result that a mask is made of: ``mask = out > 0``."""
-    step = readers.made.get(id(mask))
+    """The result of relu from which a mask is made: ``mask = out > 0``."""
+    step = readers.maker.get(id(mask))
     if not _is(step, "greater"):
         return None
-    of, zero = step.args
+    out, zero = step.args
     if isinstance(zero, Value):
         zero = zero.constant
-    of_relu = isinstance(of, Value) and _is(readers.made.get(id(of)), "relu")
-    return of if of_relu and np.ndim(zero) == 0 and zero == 0 else None
+    of_relu = isinstance(out, Value) and _is(readers.maker.get(id(out)), "relu")
+    return out if of_relu and np.ndim(zero) == 0 and zero == 0 else None

@@ -1,18 +1,18 @@
-"""Values that kernels make again instead of reading them, where that moves fewer bytes.
+"""Values that kernels recompute instead of reading them, where that moves fewer bytes.
 
-Between a forward kernel and a backward one stand matrix products, so what the first makes for the
-second goes to memory and comes back, however cheap it is to make. Here a kernel gets copies of
-the steps that make such a value from what it reads already, or may read instead, if
+Matrix products stand between a forward kernel and a backward one, so what the first makes for the
+second goes to memory and comes back, however cheap it is. Here a kernel gets copies of the steps
+that make such a value from what it reads already, or may read instead, if
 
 - they are few and elementwise: at most `STEPS`, of which at most `CALLS` are functions like exp.
-  An H100 does about 20 operations on float32 in the time in which it moves a byte of memory;
+  An H100 does about 20 float32 operations in the time in which it moves a byte of memory;
 - the kernels together then move fewer bytes, or as many while fewer are held between them;
-- at no time more is held than before: what is kept for longer is no larger than what is no
-  longer kept. What an optimizer or another step writes over is not read after it;
-- what a kernel adds up is added in the same order.
+- no more memory is held at any time: what is kept longer is no larger than what is freed. Nothing
+  is read after an optimizer or another step has overwritten it;
+- a kernel's sums are added in the same order.
 
-The same formulas run on the same values, also on those that memory rounds to 16 bits. What
-remains free is what a compiler makes of a product and a sum: one rounding or two.
+The same formulas run on the same values, including those that memory rounds to 16 bits. Only the
+compiler's choice remains: one rounding or two for a product and a sum.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from gpugrad.core.backend import HALF
 from gpugrad.function.memory import roots_of
-from gpugrad.function.passes.fuse import SAME_ELEMENTS, Kernel, reduction, views_apart
+from gpugrad.function.passes.fuse import SAME_ELEMENTS, FusedKernel, reduction, strided_views
 from gpugrad.function.passes.in_place import overwriting
 from gpugrad.trace.program import Program, Step, Value
 
@@ -33,53 +33,37 @@ __all__ = ["CALLS", "STEPS", "moved", "recompute"]
 STEPS = 16
 CALLS = 2
 
-_CHEAP = SAME_ELEMENTS | {
-    "abs", "add", "astype", "ceil", "conj", "copysign", "divide", "divide_no_nan", "equal", "fabs",
-    "floor", "fmax", "fmin", "greater", "greater_equal", "hardsigmoid", "hardswish", "heaviside",
-    "isfinite", "isinf", "isnan", "less", "less_equal", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "masked_divide", "masked_multiply", "maximum", "minimum",
-    "multiply", "multiply_no_nan", "negative", "not_equal", "positive", "reciprocal", "relu",
-    "relu6", "rint", "rsqrt", "sign", "signbit", "softsign", "sqrt", "square", "squared_relu",
-    "stop_gradient", "subtract", "trunc", "where",
-}  # fmt: skip
-
-_CALLED = frozenset((
-    "atan", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "gelu_slope", "gelu_tanh_slope",
-    "log", "log1p", "log2", "log10", "log_sigmoid", "mish", "power", "quick_gelu", "selu",
-    "sigmoid", "silu", "sin", "sinh", "tanh", "tanhshrink",
-))  # fmt: skip
-
 
 def recompute(program: Program) -> Program:
-    """The fused program with kernels that make values again; the given one does not change."""
-    made = program.copy()
-    made.steps = _Exchange(program).items()
-    return made
+    """Have kernels recompute values that they read; `program` itself does not change."""
+    new = program.copy()
+    new.steps = _Exchange(program).items()
+    return new
 
 
-def moved(kernels: Iterable[Kernel]) -> int:
-    """Bytes that kernels read and write."""
+def moved(kernels: Iterable[FusedKernel]) -> int:
+    """The bytes that kernels read and write."""
     return sum(v.nbytes for kernel in kernels for v in (*kernel.inputs, *kernel.outs))
 
 
 class _Again(NamedTuple):
-    """A kernel that makes a value again, its place, and what it reads for that."""
+    """A kernel that recomputes a value, its place, and what else it reads for that."""
 
-    kernel: Kernel
+    kernel: FusedKernel
     place: int
     leaves: list[Value]
 
 
 class _Exchange:
-    """Goes through the kernels of a program from the last to the first, and what each writes."""
+    """Goes through what kernels write, from the last kernel to the first."""
 
     def __init__(self, program: Program) -> None:
         self._items: list[Any] = list(program.steps)
         self._roots = roots_of(program)
         self._sharing: dict[int, list[Value]] = {}  # by root: the values in its memory
         self._readers: dict[int, set[int]] = {}
-        self._spread = views_apart(program)
-        self._gone: dict[int, int] = {}  # by root: where a step writes over it
+        self._strided = strided_views(program)
+        self._overwritten: dict[int, int] = {}  # by root: the first step that overwrites it
         for v in program.values():
             self._sharing.setdefault(self._roots.get(id(v), id(v)), []).append(v)
         over = overwriting(program)
@@ -88,69 +72,70 @@ class _Exchange:
                 self._readers.setdefault(id(v), set()).add(k)
             moves = step.args[len(step.args) - len(step.variables) :]
             for v in step.inputs if id(step) in over else moves:
-                self._gone.setdefault(self._roots.get(id(v), id(v)), k)
+                self._overwritten.setdefault(self._roots.get(id(v), id(v)), k)
         leaving = (*program.outputs, *(v for _, v in program.writes))
         self._leaving = {id(v) for v in leaving}
         stay = (*leaving, *program.inputs, *(v for _, v in program.reads))
         self._stay = {self._roots.get(id(v), id(v)) for v in stay}
         for place in reversed(range(len(self._items))):
-            self._spare: dict[int, int] = {}  # bytes no longer held from here to a place
+            self._spare: dict[int, int] = {}  # bytes freed from here to a place, by that place
             while sum(self._exchanged(place, v) for v in self._written(place)):
-                pass  # an exchange may make others worth it
+                pass  # an exchange may make others worthwhile
 
     def items(self) -> list[Any]:
-        """The steps and kernels; one whose values are all made elsewhere is left out."""
-        return [item for item in self._items if not isinstance(item, Kernel) or item.outs]
+        """The steps and kernels, without kernels that have no results left."""
+        return [item for item in self._items if not isinstance(item, FusedKernel) or item.outs]
 
     def _written(self, place: int) -> list[Value]:
         item = self._items[place]
-        return list(item.outs) if isinstance(item, Kernel) else []
+        return list(item.outs) if isinstance(item, FusedKernel) else []
 
     def _exchanged(self, place: int, v: Value) -> bool:
-        """Have a value that the kernel at `place` writes made again: by all readers, or by some."""
+        """Try to have a value of the kernel at `place` recomputed: by all readers, or by some."""
         readers = sorted(self._readers.get(id(v), ()))
-        kernels = [k for k in readers if isinstance(self._items[k], Kernel)]
+        kernels = [k for k in readers if isinstance(self._items[k], FusedKernel)]
         if kernels == readers and self._tried(place, v, kernels):
             return True
         return sum(self._tried(place, v, [k]) for k in kernels) > 0
 
     def _tried(self, place: int, v: Value, kernels: list[int]) -> bool:
-        """Exchange if it is worth it."""
+        """Exchange if that is worthwhile."""
         source = self._items[place]
         others = {id(out) for out in source.outs if out is not v}
         for stops in (others, set[int]()):
-            found = [_again(source, v, self._items[k], k, stops) for k in kernels]
-            known = [again for again in found if again]
+            attempts = [_again(source, v, self._items[k], k, stops) for k in kernels]
+            known = [again for again in attempts if again]
             if kernels and len(known) == len(kernels) and self._done(place, v, known):
                 return True
         return False
 
-    def _done(self, place: int, v: Value, found: list[_Again]) -> bool:
+    def _done(self, place: int, v: Value, known: list[_Again]) -> bool:
         source = self._items[place]
-        free = {again.place for again in found} == self._readers[id(v)]
+        free = {again.place for again in known} == self._readers[id(v)]
         free = free and id(v) not in self._leaving
-        leaves = {id(leaf): (leaf, again.place) for again in found for leaf in again.leaves}
-        last = max(again.place for again in found)
-        freed, known = v.nbytes if free else 0, set[int]()
+        leaves = {id(leaf): (leaf, again.place) for again in known for leaf in again.leaves}
+        last = max(again.place for again in known)
+        freed, held = v.nbytes if free else 0, set[int]()
         for leaf, k in leaves.values():
             root = self._roots.get(id(leaf), id(leaf))
-            if id(leaf) in self._spread or self._gone.get(root, k) < k:
+            if id(leaf) in self._strided or self._overwritten.get(root, k) < k:
                 return False
-            if root not in known and leaf.constant is None and not self._is_held(root, k):
+            if root not in held and leaf.constant is None and not self._is_held(root, k):
                 freed -= max(x.nbytes for x in self._sharing.get(root, [leaf]))
-                known.add(root)
+                held.add(root)
         own = {id(out) for s in source.steps for out in s.outs}
         wanted = {id(out) for out in source.outs if out is not v or not free}
         rest = _cut(source, wanted | own & leaves.keys())
-        before = [source, *(self._items[again.place] for again in found)]
-        after = [rest, *(again.kernel for again in found)]
+        before = [source, *(self._items[again.place] for again in known)]
+        after = [rest, *(again.kernel for again in known)]
         gained = moved(before) - moved(after)
         spare = self._spare.get(last, 0) + freed
         if gained < 0 or spare < 0 or (gained == 0 and freed <= 0):
             return False
-        if any(b.outs and _manner(a) != _manner(b) for a, b in zip(before, after, strict=True)):
+        pairs = zip(before, after, strict=True)
+        if any(b.outs and _iteration(a) != _iteration(b) for a, b in pairs):
             return False
-        for k, kernel in zip((place, *(again.place for again in found)), after, strict=True):
+        for k, kernel in zip((place, *(again.place for again in known)), after, strict=True):
             for x in self._items[k].inputs:
                 self._readers[id(x)].discard(k)
             for x in kernel.inputs:
@@ -161,101 +146,108 @@ class _Exchange:
         return True
 
     def _is_held(self, root: int, place: int) -> bool:
-        """Whether memory is needed at a place, or after it, as things are."""
+        """Whether memory is needed at a place, or after it, already now."""
         return root in self._stay or any(
             k >= place for v in self._sharing.get(root, ()) for k in self._readers.get(id(v), ())
         )
 
 
 def _again(
-    source: Kernel, v: Value, kernel: Kernel, place: int, stops: set[int]
-) -> _Again | None:  # fmt: skip
-    """A kernel with the steps that make a value of `source`, instead of the value.
+    source: FusedKernel, v: Value, kernel: FusedKernel, place: int, stops: set[int]
+) -> _Again | None:
+    """A kernel that recomputes a value of `source` instead of reading it.
 
     Args:
-        source: it makes the value.
-        v: what the kernel reads.
-        kernel: the kernel.
-        place: of it.
-        stops: ids of values of `source` that the kernel may read.
+        source: the kernel that makes the value.
+        v: the value.
+        kernel: the kernel that reads it.
+        place: the place of `kernel`.
+        stops: ids of values of `source` that `kernel` may read instead.
 
     Returns:
-        None if it cannot be, or takes too much.
+        None if that is impossible, or takes too many steps.
     """
     if (source.rows, source.columns) != (kernel.rows, kernel.columns):
         return None
     stops = stops | set(map(id, kernel.inputs))
     chain: list[Step] = []
+    calls = 0
     needed, read = {id(v): v}, dict[int, Value]()
     for step in reversed(source.steps):
         (out,) = step.outs
         if id(out) not in needed:
             continue
         del needed[id(out)]
-        # what has 16 bits in memory has more in the kernel that makes it
+        # a 16-bit value has more bits in the kernel that makes it
         read_instead = id(out) in stops or not source.is_full(out)
         if out is not v and read_instead and out.dtype not in HALF:
             read[id(out)] = out
             continue
         if not source.is_full(out) or out.dtype.kind == "c":
             return None
-        if step.op.name not in _CHEAP | _CALLED:
+        if (cost := _cost(step)) is None:
             return None
+        calls += cost
         chain.append(step)
         needed.update((id(x), x) for x in step.inputs)
-    if id(v) in needed or len(chain) > STEPS or sum(s.op.name in _CALLED for s in chain) > CALLS:
+    if id(v) in needed or len(chain) > STEPS or calls > CALLS:
         return None
     now: dict[int, Value] = {}
     steps = [_renamed(step, now, fresh=True) for step in reversed(chain)]
     last = now[id(v)]
     rounded = {id(last), *(id(now[k]) for k in source.rounded & now.keys())}
     now = {id(v): last}
-    made = Kernel(
+    new = FusedKernel(
         [*steps, *(_renamed(step, now) for step in kernel.steps)],
-        [_renamed(step, now) for step in kernel.sums], kernel.shape,
-    )  # fmt: skip
-    made.rounded = kernel.rounded | rounded
-    made.close(set(map(id, kernel.outs)))
+        [_renamed(step, now) for step in kernel.sums],
+        kernel.shape,
+    )
+    new.rounded = kernel.rounded | rounded
+    new.close(set(map(id, kernel.outs)))
     before = set(map(id, kernel.inputs))
-    return _Again(made, place, [x for x in made.inputs if id(x) not in before])
+    return _Again(new, place, [x for x in new.inputs if id(x) not in before])
+
+
+def _cost(step: Step) -> int | None:
+    return 0 if step.op.view in SAME_ELEMENTS else step.op.cost
 
 
 def _renamed(step: Step, now: dict[int, Value], fresh: bool = False) -> Step:
-    """A copy of a step that reads other values; with `fresh` its result is another one too."""
-    made = copy.copy(step)
-    made.args = tuple(now.get(id(a), a) for a in step.args)
-    made.results = []
+    """A copy of a step that reads other values; with `fresh` it also has a new result."""
+    new = copy.copy(step)
+    new.args = tuple(now.get(id(a), a) for a in step.args)
+    new.results = []
     if fresh:
-        made.outs = [copy.copy(step.outs[0])]
-        now[id(step.outs[0])] = made.outs[0]
-    return made
+        new.outs = [copy.copy(step.outs[0])]
+        now[id(step.outs[0])] = new.outs[0]
+    return new
 
 
-def _cut(kernel: Kernel, wanted: set[int]) -> Kernel:
-    """A kernel that writes these results only."""
+def _cut(kernel: FusedKernel, wanted: set[int]) -> FusedKernel:
+    """The kernel with only these results."""
     needed = wanted | {id(v) for s in kernel.sums for v in s.inputs}
     steps = []
     for step in reversed(kernel.steps):
         if id(step.outs[0]) in needed:
             steps.append(step)
             needed.update(map(id, step.inputs))
-    made = Kernel(steps[::-1], kernel.sums, kernel.shape)
-    made.rounded = kernel.rounded
-    made.close(wanted)
-    return made
+    new = FusedKernel(steps[::-1], kernel.sums, kernel.shape)
+    new.rounded = kernel.rounded
+    new.close(wanted)
+    return new
 
 
-def _manner(kernel: Kernel) -> Any:
-    """What decides how a kernel goes over its elements, and so in which order it adds."""
+def _iteration(kernel: FusedKernel) -> Any:
+    """What decides how a kernel iterates over its elements, and so in which order it adds."""
     if not kernel.sums and not kernel.reduces_rows:
         return kernel.is_plain
     along = [v for v in kernel.inputs if v.shape[-1:] == (kernel.columns,)]
     sizes = [v.dtype.itemsize for v in along]
     sizes += [v.dtype.itemsize for s in kernel.steps for v in s.outs if v in kernel.outs]
-    apart = set()  # of inputs that keep axes from being one
+    strided = set()  # shapes of inputs that keep axes from being merged
     if kernel.is_plain:
         others = [v.shape for v in kernel.inputs if v.shape != kernel.shape]
-        apart = {shape for shape in others if math.prod(shape) > 1}
+        strided = {shape for shape in others if math.prod(shape) > 1}
         if not any(reduction(s) == "all" for s in kernel.sums):
-            apart -= {v.shape for v in along if math.prod(v.shape) == kernel.columns}
-    return kernel.is_plain, min(sizes, default=0), max(sizes, default=0), apart
+            strided -= {v.shape for v in along if math.prod(v.shape) == kernel.columns}
+    return kernel.is_plain, min(sizes, default=0), max(sizes, default=0), strided

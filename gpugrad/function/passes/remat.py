@@ -1,10 +1,10 @@
-"""Computing again what a backward pass would otherwise keep.
+"""Rematerialization: recompute what a backward pass would otherwise keep.
 
-A greedy heuristic. At the step where most memory is held it looks at what is made before it,
-read only after it, and can be computed again by ops alone: never an effect, never a random
-number. It chooses elementwise chains before all others, then by bytes freed for each element
-computed, and has what was chosen computed again right before it is next read. The same ops run
-on the same arrays, so results do not change.
+A greedy heuristic. At the step where most memory is held, it considers values that are made before
+the step, read only after it, and can be recomputed by ops alone: never by effects or from random
+numbers. It prefers elementwise chains, then more bytes freed per element computed, and recomputes
+the chosen value right before it is next read. The same ops run on the same arrays, so results do
+not change.
 """
 
 from __future__ import annotations
@@ -15,51 +15,51 @@ from collections.abc import Callable
 from typing import Any
 
 from gpugrad.function.memory import lives, roots_of
-from gpugrad.function.passes.dead import remove_dead
+from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["in_phases", "rematerialize"]
 
-LONGEST = 64  # steps that one value may take to compute again
-NEXT = 0.9  # of what is held, to be reached before the plan is looked at again
-TRIED = 16  # values, best first, of which one must make the program smaller
+LONGEST = 64  # steps to recompute one value, at most
+NEXT = 0.9  # fraction of the held bytes to reach before memory is planned again
+TRIED = 16  # values to try, best first
 
 
 def in_phases(program: Program) -> Program:
-    """The program with forward and backward passes in phases of their own.
+    """The program with a phase for each forward or backward pass.
 
-    A group has the steps of one phase only. Without that, what a backward pass computes from
-    forward values alone would join a forward group, and be kept beside them.
+    A group has steps of one phase only. Otherwise, what a backward pass computes from forward
+    values alone would join a forward group, and be kept from then on.
     """
-    made = program.copy()
-    made.steps = [copy.copy(step) for step in program.steps]
+    new = program.copy()
+    new.steps = [copy.copy(step) for step in program.steps]
     phase, before = 0, False
-    for step in made.steps:
+    for step in new.steps:
         phase += step.backward != before
         step.phase, before = phase, step.backward
-    return made
+    return new
 
 
 def rematerialize(
     program: Program, limit: int, peak: Callable[[Program], int]
 ) -> tuple[Program, int]:
-    """Have values computed again until the program takes no more than `limit` bytes.
+    """Recompute values until the program takes at most `limit` bytes.
 
     Args:
-        program: it must not change afterwards but for being put into groups.
+        program: afterwards it must not change except for being put into groups.
         limit: bytes.
-        peak: what a program takes, as planned.
+        peak: the bytes that a program takes, as planned.
 
     Returns:
-        The program and its peak: above the limit only if nothing is left to compute again.
+        The program and its peak: above the limit only if nothing is left to recompute.
     """
     program = in_phases(program)
     best, least = program, peak(program)
     reached = least
     held, before = _most(program), math.inf
-    while reached > limit and held < before:  # or it would go round in circles
-        # the plan has buffers of fixed sizes, so it takes more than what is held at one time;
-        # small steps get further: a value is chosen only if it brings the aim nearer
+    while reached > limit and held < before:  # otherwise it would loop forever
+        # planned buffers have fixed sizes, so a plan takes more than what is held at one time;
+        # small steps get further, since a value must bring the aim nearer to be chosen
         aim = max(held - (reached - limit), int(held * NEXT))
         while (smaller := _smaller(program, aim)) is not None:
             program = smaller
@@ -71,24 +71,24 @@ def rematerialize(
 
 
 def _most(program: Program) -> int:
-    """The most that is held at one time."""
+    """The most bytes that are held at one time."""
     return max(lives(program, set()), default=0)
 
 
 def _excess(held: list[int], aim: int) -> int:
-    """By how much more is held than wanted, over all steps: it falls, so that there is an end."""
+    """The bytes held above the aim, summed over all steps. It decreases, so the search ends."""
     return sum(n - aim for n in held if n > aim)
 
 
 def _smaller(program: Program, aim: int) -> Program | None:
-    """The program with one value less held where most is held; None if there is none."""
+    """The program with one value less held at the peak; None if there is none."""
     held = lives(program, set())
     excess = _excess(held, aim)
     if not excess:
         return None
     now = held.index(max(held))
     scope = _Scope(program, now)
-    found: list[tuple[Any, Value, list[Step], int]] = []
+    candidates: list[tuple[Any, Value, list[Step], int]] = []
     for v in scope.idle():
         first = scope.next_read(v)
         chain = scope.chain(v)
@@ -98,24 +98,24 @@ def _smaller(program: Program, aim: int) -> Program | None:
         cost = sum(map(_cost, steps))
         score = (all(map(_is_cheap, steps)), freed / max(cost, 1))
         if freed > 0:
-            found.append((score, v, steps, first))
-    found.sort(key=lambda one: one[0], reverse=True)
-    for _, v, steps, first in found[:TRIED]:
-        made = _inserted(program, v, steps, first)
-        if _excess(lives(made, set()), aim) < excess:
-            return made
+            candidates.append((score, v, steps, first))
+    candidates.sort(key=lambda one: one[0], reverse=True)
+    for _, v, steps, first in candidates[:TRIED]:
+        new = _inserted(program, v, steps, first)
+        if _excess(lives(new, set()), aim) < excess:
+            return new
     return None
 
 
 class _Scope:
-    """Where the values of a program are made and read, seen from one step."""
+    """Where the values of a program are made and read, relative to one step."""
 
     def __init__(self, program: Program, now: int) -> None:
         self._now, self._roots = now, roots_of(program)
         self._maker: dict[int, Step] = {}
         self._born: dict[int, int] = {}
         self._reads: dict[int, list[int]] = {}  # by root
-        self._viewed: set[int] = set()  # roots of which a view from before is read after
+        self._viewed: set[int] = set()  # roots with a view made before the step and read after it
         leaving = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
         self._kept = {self._roots.get(i, i) for i in leaving}
         for k, step in enumerate(program.steps):
@@ -128,26 +128,25 @@ class _Scope:
                 self._maker[id(v)], self._born[id(v)] = step, k
 
     def idle(self) -> list[Value]:
-        """Values with memory of their own that are held, but neither made nor read now."""
-        return [
-            step.outs[0]
-            for i, step in self._maker.items()
-            if _is_pure(step) and self._roots[i] == i and i not in self._kept | self._viewed
-            and self._born[i] < self._now and self._now not in self._reads.get(i, ())
-            and self._last(i) > self._now
-        ]  # fmt: skip
+        """Values with their own memory that are held, but neither made nor read at the step."""
+        return [step.outs[0] for i, step in self._maker.items() if self._is_idle(i, step)]
+
+    def _is_idle(self, i: int, step: Step) -> bool:
+        own = _is_pure(step) and self._roots[i] == i and i not in self._kept | self._viewed
+        held = own and self._born[i] < self._now < self._last(i)
+        return held and self._now not in self._reads.get(i, ())
 
     def next_read(self, v: Value) -> int:
-        """The first step after this one that reads a value."""
+        """The next step that reads a value."""
         return min(k for k in self._reads[id(v)] if k > self._now)
 
     def _last(self, root: int) -> int:
         return max(self._reads.get(root, (-1,)))
 
     def chain(self, v: Value) -> tuple[list[Step], int] | None:
-        """The steps that make a value again, and the bytes that this frees.
+        """The steps that recompute a value, and the bytes that this frees.
 
-        None if there are too many, or one is no op.
+        None if there are too many steps, or one is not a pure op.
         """
         steps: list[Step] = []
         extended: dict[int, int] = {}
@@ -161,7 +160,7 @@ class _Scope:
             if value is not v:
                 root = self._roots[id(value)]
                 if root in self._kept or self._last(root) > self._now:
-                    return True  # it is there, or held a little longer
+                    return True  # it is still held, or a little longer
                 if not _is_pure(maker):
                     extended[root] = value.nbytes
                     return True
@@ -176,8 +175,8 @@ class _Scope:
 
 
 def _inserted(program: Program, v: Value, steps: list[Step], first: int) -> Program:
-    """The program with steps done again before `first`, and their result read from there on."""
-    made = program.copy()
+    """The program with steps repeated before `first`, and their result read from there on."""
+    new_program = program.copy()
     again: dict[int, Value] = {}
 
     def renamed(step: Step) -> Step:
@@ -198,10 +197,10 @@ def _inserted(program: Program, v: Value, steps: list[Step], first: int) -> Prog
         clones.append(clone)
     again = {id(v): again[id(v)]}
     rest = [renamed(step) for step in program.steps[first:]]
-    for step in rest:  # nothing joins a group from before
+    for step in rest:  # nothing joins an earlier group
         step.phase += 1
-    made.steps = [*program.steps[:first], *clones, *rest]
-    return remove_dead(made)  # what was computed again before, and is now again
+    new_program.steps = [*program.steps[:first], *clones, *rest]
+    return remove_dead(new_program)  # earlier recomputations of the same steps
 
 
 def _is_pure(step: Step) -> bool:
@@ -209,14 +208,15 @@ def _is_pure(step: Step) -> bool:
 
 
 def _is_cheap(step: Step) -> bool:
-    return step.outs[0].view or step.op.kind == "elementwise" or step.op.name == "astype"
+    return step.outs[0].view or step.op.by_element
 
 
 def _cost(step: Step) -> int:
-    """Elements computed, about: of a matrix product the multiplications."""
+    """About how many elements are computed; for a matrix product, multiplications."""
     size = math.prod(step.outs[0].shape)
     if step.outs[0].view:
         return 0
+    # a product costs more than its arrays have elements, as no other op that is recomputed does
     if step.op.name == "matmul":
         return size * int(step.inputs[0].shape[-1])
     return size + (0 if _is_cheap(step) else sum(math.prod(v.shape) for v in step.inputs))

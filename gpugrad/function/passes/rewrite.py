@@ -1,4 +1,4 @@
-"""What passes share: writing a program again with some values in the place of others."""
+"""Tools that every pass uses: who reads a value, rewriting a program, several steps as one."""
 
 from __future__ import annotations
 
@@ -8,23 +8,61 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.backend import Reading
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["Rewriter"]
+__all__ = ["FusedStep", "Readers", "Rewriter", "replace_steps"]
+
+
+class Readers:
+    """Which steps of a program make and read each value.
+
+    Attributes:
+        place: the position of each step, by the step's id.
+        maker: the step that makes a value, by the value's id.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.place = {id(s): k for k, s in enumerate(program.steps)}
+        self._steps: dict[int, list[Step]] = {}
+        for step in program.steps:
+            for v in step.inputs:
+                self._steps.setdefault(id(v), []).append(step)
+        self._outputs = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
+        self.maker = {id(v): s for s in program.steps for v in s.outs}
+
+    def of(self, v: Value) -> list[Step]:
+        """The steps that read a value."""
+        return self._steps.get(id(v), [])
+
+    def only(self, v: Value) -> Step | None:
+        """The step that reads a value, if there is just one and it reads the value once."""
+        steps = self.of(v)
+        return steps[0] if len(steps) == 1 and id(v) not in self._outputs else None
+
+    def same_rows(self, v: Value) -> list[Value]:
+        """The values with the elements of `v` in the same rows: `v` and its reshapes."""
+        root = v
+        while (step := self.maker.get(id(root))) is not None and step.name == "reshape":
+            (root,) = step.inputs
+        reshapes = [root]
+        for x in reshapes:  # it grows meanwhile
+            reshapes += [s.outs[0] for s in self.of(x) if s.name == "reshape"]
+        return [x for x in reshapes if x.shape[-1:] == v.shape[-1:]]
 
 
 class Rewriter:
-    """Writes a program again, step by step."""
+    """Writes a program anew, step by step, with some values replaced by others."""
 
     def __init__(self, program: Program) -> None:
-        self._made = program.copy()
-        self._made.steps = []
-        self._now: dict[int, Value] = {}
+        self._program = program.copy()
+        self._program.steps = []
+        self._replaced: dict[int, Value] = {}
 
     def value(self, v: Value) -> Value:
-        """The value that has taken the place of `v`."""
-        return self._now.get(id(v), v)
+        """The value that has replaced `v`, or `v`."""
+        return self._replaced.get(id(v), v)
 
     def _arg(self, a: Any) -> Any:
         if isinstance(a, list):
@@ -32,47 +70,82 @@ class Rewriter:
         return self.value(a) if isinstance(a, Value) else a
 
     def renamed(self, step: Step) -> Step:
-        """The step with what has taken the place of its arguments."""
-        return self.again(step, step.args)
+        """The step with its arguments replaced."""
+        return self.with_args(step, step.args)
 
-    def again(self, step: Step, args: Sequence[Any]) -> Step:
-        """The step with other arguments."""
-        made = copy.copy(step)
-        made.args = tuple(self._arg(a) for a in args)
-        return made
+    def with_args(self, step: Step, args: Sequence[Any]) -> Step:
+        """A copy of the step with other arguments."""
+        new = copy.copy(step)
+        new.args = tuple(self._arg(a) for a in args)
+        return new
 
     def keep(self, step: Step) -> None:
         """Append a step."""
-        self._made.steps.append(step)
+        self._program.steps.append(step)
 
     def replace(self, old: Value, new: Value) -> None:
-        """Let `new` take the place of `old` from here on."""
-        self._now[id(old)] = new
+        """Have later steps read `new` instead of `old`."""
+        self._replaced[id(old)] = new
 
     def reshaped(self, of: Step, x: Value, shape: tuple[int, ...]) -> Value:
-        """A value in another shape: a view of it, by a step in the place of another."""
+        """A view of a value in another shape, by a step that replaces `of`."""
         if x.shape == shape:
             return x
-        made = self.step(of, "reshape", [x], {"shape": shape, "copy": None}, shape)
-        made.view = True
-        return made
+        view = self.step(of, "reshape", [x], {"shape": shape, "copy": None}, shape)
+        view.view = True
+        return view
 
     def step(
-        self, of: Step, name: str, args: Sequence[Any], params: dict[str, Any],
-        shape: tuple[int, ...], dtype: Any = None,
-    ) -> Value:  # fmt: skip
-        """Append a step in the place of another; its result."""
+        self,
+        of: Step,
+        name: str,
+        args: Sequence[Any],
+        params: dict[str, Any],
+        shape: tuple[int, ...],
+        dtype: Any = None,
+    ) -> Value:
+        """Append a step that replaces `of`; returns its result."""
         dtype = args[0].dtype if dtype is None else np.dtype(dtype)
         out = Value(np.broadcast_to(np.empty((), dtype), shape))
         out.host = next((a.host for a in args if isinstance(a, Value)), of.outs[0].host)
-        made = Step(OPS[name], args, params, [out])
-        made.backward, made.phase = of.backward, of.phase
-        self.keep(made)
+        new = Step(OPS[name], args, params, [out])
+        new.backward, new.phase = of.backward, of.phase
+        self.keep(new)
         return out
 
     def program(self) -> Program:
         """The new program."""
-        made = self._made
-        made.outputs = [self.value(v) for v in made.outputs]
-        made.writes = [(variable, self.value(v)) for variable, v in made.writes]
-        return made
+        new = self._program
+        new.outputs = [self.value(v) for v in new.outputs]
+        new.writes = [(variable, self.value(v)) for variable, v in new.writes]
+        return new
+
+
+class FusedStep(Step):
+    """Several steps that one launch executes.
+
+    Attributes:
+        unfused: the steps as a program of the arguments: it runs where the launch declines.
+    """
+
+    __slots__ = ("unfused",)
+    overwrites: int | None = None
+    """Like an op's: the position of the argument that `run` overwrites with ``over=True``."""
+
+    def __init__(
+        self, name: str, args: Sequence[Any], steps: list[Step], outs: list[Value]
+    ) -> None:
+        self.unfused = Program()
+        self.unfused.inputs, self.unfused.steps, self.unfused.outputs = list(args), steps, outs
+        super().__init__(None, args, steps[0].params, outs, name=name)
+
+    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
+        """Launch on plain arrays; returns the results, or NotImplemented to decline."""
+        raise NotImplementedError
+
+
+def replace_steps(program: Program, replacements: dict[int, list[Step]]) -> Program:
+    """Replace steps, given by id, by lists of others."""
+    new = program.copy()
+    new.steps = [s for step in program.steps for s in replacements.get(id(step), [step])]
+    return new

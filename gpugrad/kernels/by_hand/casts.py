@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import BFLOAT16, NAMESPACES
+from gpugrad.core.backend import BFLOAT16, READINGS
 from gpugrad.kernels.runtime.launch import launch, type_name
 from gpugrad.kernels.runtime.tables import THREADS, packed, tables
 
@@ -23,7 +23,7 @@ VECTOR = tuple(name for _, name in INSTANCES)
 def narrowed(arrays: Sequence[Any], dtype: Any) -> list[Any]:
     """Arrays of float32, of one device, rounded to a dtype of NARROW."""
     given = [packed(a) for a in arrays]
-    lib = NAMESPACES[type(given[0])].lib
+    lib = READINGS[type(given[0])].lib
     made = [lib.empty(a.shape, dtype=dtype) for a in given]
     for table, chunks in tables([given, made]):
         launch("casts.cu", f"cast<{type_name(dtype)}>", chunks, THREADS, (table,))

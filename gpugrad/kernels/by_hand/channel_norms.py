@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import Namespace
+from gpugrad.core.backend import Reading
 from gpugrad.kernels.by_hand.rows import FLOATS, alike
 from gpugrad.kernels.runtime.launch import flag, launch, pointer, type_name
 
@@ -33,7 +33,7 @@ class Channels:
         moved: whether channels are last in memory, though not in the array's shape.
     """
 
-    def __init__(self, xp: Namespace, x: Any, first: int, until: int) -> None:
+    def __init__(self, xp: Reading, x: Any, first: int, until: int) -> None:
         self.lib, self.own = xp.lib, tuple(range(first, until))
         self.last = tuple(range(x.ndim - len(self.own), x.ndim))
         self.wide = np.float64 if x.dtype == np.float64 else np.float32
@@ -86,7 +86,7 @@ def _widths(size: int, last: bool) -> tuple[int, ...]:
     return (8, 4, 1) if size == 2 and not last else (16 // size, 1)
 
 
-def channels_of(xp: Namespace, x: Any, axis: Any, along: Any, *weights: Any) -> Channels | None:
+def channels_of(xp: Reading, x: Any, axis: Any, along: Any, *weights: Any) -> Channels | None:
     """The channels of `x`, if they lie along all axes but these; weights must be theirs."""
     given = [w for w in weights if w is not None]
     if not alike(x, *given) or not x.size:
@@ -105,7 +105,7 @@ def channels_of(xp: Namespace, x: Any, axis: Any, along: Any, *weights: Any) -> 
 
 
 def forward(
-    xp: Namespace, channels: Channels, x: Any, weight: Any, bias: Any, eps: float
+    xp: Reading, channels: Channels, x: Any, weight: Any, bias: Any, eps: float
 ) -> tuple[Any, Any, Any]:
     """What standardize_affine returns."""
     x = channels.of(x)
@@ -122,7 +122,7 @@ def forward(
 
 
 def backward(
-    xp: Namespace, channels: Channels, arrays: Sequence[Any], eps: float, *, grads: bool = False
+    xp: Reading, channels: Channels, arrays: Sequence[Any], eps: float, *, grads: bool = False
 ) -> tuple[Any, ...]:
     """The gradient by x, and if `grads` those by weight and bias.
 
@@ -149,7 +149,7 @@ def backward(
     return channels.back(dx), *made
 
 
-def _contiguous(xp: Namespace, *arrays: Any) -> list[Any]:
+def _contiguous(xp: Reading, *arrays: Any) -> list[Any]:
     return [a if a is None else xp.lib.ascontiguousarray(a) for a in arrays]
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import HALF, Namespace
+from gpugrad.core.backend import HALF, Reading
 from gpugrad.kernels.by_hand.rows import FLOATS, Rows, alike, as_rows, most_held, plan
 from gpugrad.kernels.runtime.launch import launch, type_name
 
 __all__ = [
     "INSTANCES",
-    "OVERWRITING",
     "VECTOR",
     "loss_and_gradient",
     "softmax_cross_entropy",
@@ -26,7 +24,7 @@ _MOST = {"sparse_forward": 8, "sparse_backward": 16, "dense_forward": 8, "dense_
 """Packs of a row that a thread holds: of two rows against probabilities."""
 
 
-def softmax_cross_entropy(xp: Namespace, logits: Any, labels: Any, axis: int = -1) -> Any:
+def softmax_cross_entropy(xp: Reading, logits: Any, labels: Any, axis: int = -1) -> Any:
     """The launcher of softmax_cross_entropy."""
     rows = as_rows(xp, axis, logits, labels)
     if rows is None:
@@ -37,9 +35,9 @@ def softmax_cross_entropy(xp: Namespace, logits: Any, labels: Any, axis: int = -
 
 
 def softmax_cross_entropy_grad(
-    xp: Namespace, g_: Any, logits: Any, labels: Any, axis: int = -1, *, over: bool = False
+    xp: Reading, g_: Any, logits: Any, labels: Any, axis: int = -1, *, over: bool = False
 ) -> Any:
-    """The launcher of softmax_cross_entropy_grad; `over`: see OVERWRITING."""
+    """The launcher of softmax_cross_entropy_grad; `over`: write it over the logits."""
     rows = as_rows(xp, axis, logits, labels)
     if rows is None or not alike(logits, g_) or g_.shape != rows.moved:
         return NotImplemented
@@ -51,7 +49,7 @@ def softmax_cross_entropy_grad(
 
 
 def sparse_softmax_cross_entropy(
-    xp: Namespace, logits: Any, labels: Any, *, ignore_index: int | None = None,
+    xp: Reading, logits: Any, labels: Any, *, ignore_index: int | None = None,
     label_smoothing: float = 0.0, dtype: Any = None,
 ) -> Any:  # fmt: skip
     """The launcher of sparse_softmax_cross_entropy."""
@@ -66,10 +64,10 @@ def sparse_softmax_cross_entropy(
 
 
 def sparse_softmax_cross_entropy_grad(
-    xp: Namespace, g_: Any, logits: Any, labels: Any, *, ignore_index: int | None = None,
+    xp: Reading, g_: Any, logits: Any, labels: Any, *, ignore_index: int | None = None,
     label_smoothing: float = 0.0, over: bool = False, losses: Any = None,
 ) -> Any:  # fmt: skip
-    """The launcher of sparse_softmax_cross_entropy_grad; `over`: see OVERWRITING.
+    """The launcher of sparse_softmax_cross_entropy_grad; `over`: write it over the logits.
 
     `losses` are written as well, if that is an array for them and nothing is smoothed.
     """
@@ -84,7 +82,7 @@ def sparse_softmax_cross_entropy_grad(
 
 
 def loss_and_gradient(
-    xp: Namespace, g_: Any, logits: Any, labels: Any, *, ignore_index: int | None = None,
+    xp: Reading, g_: Any, logits: Any, labels: Any, *, ignore_index: int | None = None,
     over: bool = False,
 ) -> Any:  # fmt: skip
     """Losses of class numbers, and the gradient that `g_` gives, in one launch."""
@@ -95,27 +93,14 @@ def loss_and_gradient(
     return d if d is NotImplemented else [losses, d]
 
 
-OVERWRITING = {
-    "loss and gradient": (1, functools.partial(loss_and_gradient, over=True)),
-    "softmax_cross_entropy_grad": (1, functools.partial(softmax_cross_entropy_grad, over=True)),
-    "sparse_softmax_cross_entropy_grad": (
-        1, functools.partial(sparse_softmax_cross_entropy_grad, over=True),
-    ),
-}  # fmt: skip
-"""Launchers that write their result over an argument, by op, with that argument's position.
-
-For whoever knows that nothing else sees the argument, and that nobody reads it again.
-"""
-
-
-def _labelled(xp: Namespace, logits: Any, labels: Any, label_smoothing: float) -> Rows | None:
+def _labelled(xp: Reading, logits: Any, labels: Any, label_smoothing: float) -> Rows | None:
     rows = as_rows(xp, -1, logits)
     if rows is None or getattr(labels, "shape", None) != rows.moved:
         return None
     return rows if labels.dtype.kind in "iu" and 0 <= label_smoothing <= 1 else None
 
 
-def _numbers(xp: Namespace, labels: Any) -> Any:
+def _numbers(xp: Reading, labels: Any) -> Any:
     return xp.lib.ascontiguousarray(labels.astype(np.int64, copy=False))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import Namespace
+from gpugrad.core.backend import Reading
 from gpugrad.kernels.by_hand import channel_norms
 from gpugrad.kernels.by_hand.rows import FLOATS, alike, most_held, plan
 from gpugrad.kernels.runtime.launch import flag, launch, type_name
@@ -79,7 +79,7 @@ def _last(ndim: int, axis: Any) -> int | None:
 
 
 def standardize_affine(
-    xp: Namespace, x: Any, weight: Any = None, bias: Any = None, *, axis: Any = -1,
+    xp: Reading, x: Any, weight: Any = None, bias: Any = None, *, axis: Any = -1,
     along: Any = -1, eps: float = 1e-5, centered: bool = True,
 ) -> Any:  # fmt: skip
     """The launcher of standardize_affine."""
@@ -99,7 +99,7 @@ def standardize_affine(
 
 
 def standardize_affine_grad(
-    xp: Namespace, g: Any, x: Any, mean: Any, var: Any, g_mean: Any, g_var: Any,
+    xp: Reading, g: Any, x: Any, mean: Any, var: Any, g_mean: Any, g_var: Any,
     weight: Any = None, *, axis: Any = -1, along: Any = -1, eps: float = 1e-5,
     centered: bool = True,
 ) -> Any:  # fmt: skip
@@ -115,7 +115,7 @@ def standardize_affine_grad(
 
 
 def standardize_affine_grads(
-    xp: Namespace, g: Any, x: Any, mean: Any, var: Any, g_mean: Any, g_var: Any, weight: Any, *,
+    xp: Reading, g: Any, x: Any, mean: Any, var: Any, g_mean: Any, g_var: Any, weight: Any, *,
     axis: Any = -1, along: Any = -1, eps: float = 1e-5, centered: bool = True,
 ) -> Any:  # fmt: skip
     """The launcher of standardize_affine_grads."""
@@ -148,14 +148,14 @@ def standardize_affine_grads(
     return dx, d_weight, d_bias
 
 
-def standardize(xp: Namespace, x: Any, axis: Any = -1, *, eps: float = 1e-5) -> Any:
+def standardize(xp: Reading, x: Any, axis: Any = -1, *, eps: float = 1e-5) -> Any:
     """The launcher of standardize. 16-bit floats are left to its formula: so are their means."""
     if getattr(x, "dtype", None) not in (np.float32, np.float64):
         return NotImplemented
     return standardize_affine(xp, x, axis=axis, eps=eps)
 
 
-def rms_standardize(xp: Namespace, x: Any, axis: Any = -1, *, eps: float = 1e-6) -> Any:
+def rms_standardize(xp: Reading, x: Any, axis: Any = -1, *, eps: float = 1e-6) -> Any:
     """The launcher of rms_standardize."""
     if getattr(x, "dtype", None) not in (np.float32, np.float64):
         return NotImplemented
@@ -164,7 +164,7 @@ def rms_standardize(xp: Namespace, x: Any, axis: Any = -1, *, eps: float = 1e-6)
 
 
 def standardize_grad(
-    xp: Namespace, g: Any, out: Any, var: Any, g_mean: Any, g_var: Any, axis: Any = -1, *,
+    xp: Reading, g: Any, out: Any, var: Any, g_mean: Any, g_var: Any, axis: Any = -1, *,
     eps: float = 1e-5,
 ) -> Any:  # fmt: skip
     """The launcher of standardize_grad."""
@@ -172,7 +172,7 @@ def standardize_grad(
 
 
 def rms_standardize_grad(
-    xp: Namespace, g: Any, out: Any, mean_square: Any, g_ms: Any, axis: Any = -1, *,
+    xp: Reading, g: Any, out: Any, mean_square: Any, g_ms: Any, axis: Any = -1, *,
     eps: float = 1e-6,
 ) -> Any:  # fmt: skip
     """The launcher of rms_standardize_grad."""
@@ -180,7 +180,7 @@ def rms_standardize_grad(
 
 
 def _standardized(
-    xp: Namespace, g: Any, out: Any, var: Any, g_mean: Any, g_var: Any, axis: Any, eps: float
+    xp: Reading, g: Any, out: Any, var: Any, g_mean: Any, g_var: Any, axis: Any, eps: float
 ) -> Any:
     statistics = [a for a in (var, g_mean, g_var) if a is not None]
     if not alike(out, g, *statistics):
@@ -198,7 +198,7 @@ def _standardized(
 _COLUMNS = 128  # threads of a block that adds up columns
 
 
-def _backward(xp: Namespace, lines: _Lines, arrays: list[Any], eps: float, centered: bool) -> Any:
+def _backward(xp: Reading, lines: _Lines, arrays: list[Any], eps: float, centered: bool) -> Any:
     g = arrays[0]
     dx = xp.lib.empty(g.shape, dtype=g.dtype)
     held, grid, block = plan(lines.rows, lines.n, g.dtype, _MOST)
@@ -208,7 +208,7 @@ def _backward(xp: Namespace, lines: _Lines, arrays: list[Any], eps: float, cente
 
 
 def _channels(
-    xp: Namespace, x: Any, axis: Any, along: Any, centered: bool, *weights: Any
+    xp: Reading, x: Any, axis: Any, along: Any, centered: bool, *weights: Any
 ) -> channel_norms.Channels | None:
     return channel_norms.channels_of(xp, x, axis, along, *weights) if centered else None
 

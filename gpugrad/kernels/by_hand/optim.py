@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import HALF, NAMESPACES
+from gpugrad.core.backend import HALF, READINGS
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import launch, type_name
 from gpugrad.kernels.runtime.tables import THREADS, packed, tables
@@ -95,7 +95,7 @@ def clip(grads: Sequence[Any], max_norm: float) -> tuple[list[Any], Any]:
         max_norm: above 0.
     """
     grads = [packed(g) for g in grads]
-    lib = NAMESPACES[type(grads[0])].lib
+    lib = READINGS[type(grads[0])].lib
     wide = np.dtype(np.float64 if any(g.dtype == np.float64 for g in grads) else np.float32)
     groups = _by_dtype(grads)
     work = [
@@ -122,7 +122,7 @@ def clip(grads: Sequence[Any], max_norm: float) -> tuple[list[Any], Any]:
 def all_finite(arrays: Sequence[Any]) -> Any:
     """Whether no element of arrays of real dtypes is infinite or NaN: a 0-d array of bool."""
     arrays = [packed(a) for a in arrays]
-    broken = NAMESPACES[type(arrays[0])].lib.zeros((), dtype=np.int32)
+    broken = READINGS[type(arrays[0])].lib.zeros((), dtype=np.int32)
     for dtype, which in _by_dtype(arrays).items():
         for table, chunks in tables([[arrays[i] for i in which]]):
             args = (table, broken)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NAMESPACES, cupy
+from gpugrad.core.backend import READINGS, cupy
 from gpugrad.core.devices import Device
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import TYPES, launch, type_name
@@ -102,7 +102,7 @@ def _stream(key: tuple[int, int], first: int) -> list[np.uint64]:
 def noise_on(device: Device, *args: Any, **given: Any) -> Any:
     """`noise` on a GPU."""
     with cupy().cuda.Device(device.index):
-        return noise(NAMESPACES[cupy().ndarray], *args, **given)
+        return noise(READINGS[cupy().ndarray], *args, **given)
 
 
 def stream_dropout(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import BFLOAT16, Namespace
+from gpugrad.core.backend import BFLOAT16, Reading
 
 __all__ = ["FLOATS", "Rows", "alike", "as_rows", "most_held", "plan", "power_of_two"]
 
@@ -57,7 +57,7 @@ def power_of_two(n: int) -> int:
 class Rows:
     """Arrays of one shape as contiguous rows along one axis, and results as that shape again."""
 
-    def __init__(self, xp: Namespace, shape: Sequence[int], axis: int) -> None:
+    def __init__(self, xp: Reading, shape: Sequence[int], axis: int) -> None:
         self.lib, self.axis = xp.lib, axis % len(shape)
         self.n = shape[self.axis]
         self.moved = (*shape[: self.axis], *shape[self.axis + 1 :])
@@ -76,7 +76,7 @@ class Rows:
         return self.lib.moveaxis(y, -1, self.axis)
 
 
-def as_rows(xp: Namespace, axis: Any, *arrays: Any) -> Rows | None:
+def as_rows(xp: Reading, axis: Any, *arrays: Any) -> Rows | None:
     """The arrays' rows along an axis; None if that is no axis, or there is nothing to do."""
     shape = arrays[0].shape if alike(*arrays) else ()
     if not shape or not isinstance(axis, int) or not -len(shape) <= axis < len(shape):

@@ -92,17 +92,17 @@ def cumulative_prod(
 
 
 def cumulative_max(xp: Any, x: Any, axis: int | None = None) -> Any:
-    """`gpugrad.ops.math.running.cumulative_max`."""
+    """`gpugrad.ops.math.cumulative.cumulative_max`."""
     return _extreme(xp, "RunningMax", x, axis)
 
 
 def cumulative_min(xp: Any, x: Any, axis: int | None = None) -> Any:
-    """`gpugrad.ops.math.running.cumulative_min`."""
+    """`gpugrad.ops.math.cumulative.cumulative_min`."""
     return _extreme(xp, "RunningMin", x, axis)
 
 
 def cumulative_logsumexp(xp: Any, x: Any, axis: int | None = None) -> Any:
-    """`gpugrad.ops.math.running.cumulative_logsumexp`."""
+    """`gpugrad.ops.math.cumulative.cumulative_logsumexp`."""
     if x.dtype not in _FLOATS or not _is_axis(x, axis):
         return NotImplemented
     return _scan(xp, "RunningLogSumExp", x, axis or 0)

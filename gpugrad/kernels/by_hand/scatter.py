@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF
-from gpugrad.core.determinism import deterministic
+from gpugrad.core.settings import deterministic
 from gpugrad.kernels.by_hand.rows import power_of_two
 from gpugrad.kernels.runtime.launch import TYPES, is_captured, launch, type_name
 

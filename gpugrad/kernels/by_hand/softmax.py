@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import Namespace
+from gpugrad.core.backend import Reading
 from gpugrad.kernels.by_hand.rows import FLOATS, alike, as_rows, most_held, plan
 from gpugrad.kernels.runtime.launch import launch, type_name
 
@@ -26,27 +26,27 @@ __all__ = [
 _FORWARD, _BACKWARD = 16, 8  # packs of a row that a thread holds: two rows are held in backward
 
 
-def softmax(xp: Namespace, x: Any, axis: int = -1) -> Any:
+def softmax(xp: Reading, x: Any, axis: int = -1) -> Any:
     """The launcher of softmax."""
     return _forward(xp, x, axis, "false")
 
 
-def log_softmax(xp: Namespace, x: Any, axis: int = -1) -> Any:
+def log_softmax(xp: Reading, x: Any, axis: int = -1) -> Any:
     """The launcher of log_softmax."""
     return _forward(xp, x, axis, "true")
 
 
-def softmax_grad(xp: Namespace, g: Any, out: Any, axis: int = -1) -> Any:
+def softmax_grad(xp: Reading, g: Any, out: Any, axis: int = -1) -> Any:
     """The launcher of softmax_grad."""
     return _backward(xp, g, out, axis, "false")
 
 
-def log_softmax_grad(xp: Namespace, g: Any, out: Any, axis: int = -1) -> Any:
+def log_softmax_grad(xp: Reading, g: Any, out: Any, axis: int = -1) -> Any:
     """The launcher of log_softmax_grad."""
     return _backward(xp, g, out, axis, "true")
 
 
-def _forward(xp: Namespace, x: Any, axis: int, log: str) -> Any:
+def _forward(xp: Reading, x: Any, axis: int, log: str) -> Any:
     rows = as_rows(xp, axis, x)
     if rows is None:
         return NotImplemented
@@ -58,7 +58,7 @@ def _forward(xp: Namespace, x: Any, axis: int, log: str) -> Any:
     return rows.back(y)
 
 
-def _backward(xp: Namespace, g: Any, out: Any, axis: int, log: str) -> Any:
+def _backward(xp: Reading, g: Any, out: Any, axis: int, log: str) -> Any:
     rows = as_rows(xp, axis, g, out)
     if rows is None:
         return NotImplemented
@@ -70,7 +70,7 @@ def _backward(xp: Namespace, g: Any, out: Any, axis: int, log: str) -> Any:
     return rows.back(dx)
 
 
-def logsumexp(xp: Namespace, x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def logsumexp(xp: Reading, x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The launcher of logsumexp, along one axis or all."""
     if axis is None and alike(x) and x.ndim:
         found = logsumexp(xp, x.reshape(-1), axis=0)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import HALF, SCALARS, Namespace
+from gpugrad.core.backend import HALF, SCALARS, Reading
 from gpugrad.kernels.codegen.functions import FUNCTIONS, SPECIAL
 from gpugrad.kernels.runtime.launch import TYPES
 
@@ -401,20 +401,25 @@ class _Special:
 
 
 LIB: Any = _Library()
-CODE = Namespace("code", wraps=3)
+
+
+class _CodeReading(Reading):
+    """Writes CUDA instead of computing: the arrays are Codes."""
+
+    nesting = 3
+    lib, special = LIB, _Special()
+
+    def function_of(self, op: Any) -> Callable[..., Any]:
+        """The library's function of that name, or the op's formula, on Codes."""
+        if op.is_library_function:
+            return getattr(LIB, op.forward.name)
+        if op.name == "complex":  # its forward fills an array part by part
+            return _complex
+        return op.body(self) if op.is_opened else functools.partial(op.forward, self)
+
+
+CODE = _CodeReading("code")
 """The reading whose arrays are Codes."""
-vars(CODE).update(lib=LIB, special=_Special())
-
-
-def _of(op: Any) -> Callable[..., Any]:
-    if op.is_library_function:
-        return getattr(LIB, op.forward.name)
-    if op.name == "complex":  # its forward fills an array part by part
-        return _complex
-    return functools.partial(op.forward, CODE)
-
-
-CODE.of = _of
 
 
 def _complex(x: Any, y: Any) -> Code:

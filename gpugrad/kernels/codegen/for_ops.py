@@ -88,6 +88,7 @@ def forward_of(op: Any, kinds: Sequence[Any]) -> Elementwise:
 
     def formula(*codes: Code) -> list[Any]:
         made = _read(getattr(CODE, op.name), *codes)
+        # such an op returns its argument, without a copy; positive alone promises a new array
         if any(made is c for c in codes) and op.name != "positive":
             raise NoCodeError(f"{op.name} changes nothing")
         return [made]

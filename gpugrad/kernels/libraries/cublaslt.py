@@ -25,12 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, HALF, SCALARS, cupy
-from gpugrad.errors import ArgumentError
+from gpugrad.core.settings import get_matmul_precision
 from gpugrad.kernels.runtime.launch import gpu_of, pointer
 
 __all__ = [
-    "binding", "gelu_aux", "get_matmul_precision", "matmul", "product", "relu_aux",
-    "relu_aux_shape", "set_matmul_precision",
+    "binding", "gelu_aux", "matmul", "product", "relu_aux", "relu_aux_shape",
 ]  # fmt: skip
 
 WORKSPACE = 32 << 20  # bytes that an algorithm may take at most; what NVIDIA advises for Hopper
@@ -41,7 +40,6 @@ _TYPES = {  # cudaDataType_t
 }  # fmt: skip
 _COMPUTE_32F, _COMPUTE_64F = 68, 70  # cublasComputeType_t
 _PRECISIONS = {"highest": _COMPUTE_32F, "high": 77, "medium": 75}
-_precision = ["highest"]
 
 # cublasLtEpilogue_t; those that write or read `aux`, and those for which `bias` is a result
 EPILOGUES = {
@@ -54,38 +52,6 @@ EPILOGUES = {
 _TRANSA, _TRANSB, _EPILOGUE, _BIAS, _AUX, _AUX_LD = 3, 4, 7, 8, 11, 12
 _BATCH_COUNT, _BATCH_OFFSET = 5, 6
 _MAX_WORKSPACE, _MIN_ALIGNMENTS = 1, (5, 6, 7, 8)
-
-
-# ---- precision --------------------------------------------------------------------------
-
-
-def set_matmul_precision(precision: str) -> None:
-    """Choose how products of float32 matrices are computed on a GPU; the names are torch's.
-
-    Args:
-        precision: ``"highest"``: in float32. ``"high"``: factors are rounded to TensorFloat-32 (10
-            bits of mantissa instead of 23) and sums kept in float32, on tensor cores. ``"medium"``:
-            factors are rounded to bfloat16 (7 bits). Other dtypes, and the CPU, are not affected.
-
-    Raises:
-        ArgumentError: it is none of the three.
-
-    >>> gg.set_matmul_precision("highest")
-    """
-    if precision not in _PRECISIONS:
-        raise ArgumentError(
-            f"set_matmul_precision: {precision!r} is none of {', '.join(map(repr, _PRECISIONS))}."
-        )
-    _precision[0] = precision
-
-
-def get_matmul_precision() -> str:
-    """How products of float32 matrices are computed on a GPU: see `set_matmul_precision`.
-
-    >>> gg.get_matmul_precision()
-    'highest'
-    """
-    return _precision[0]
 
 
 # ---- the library ------------------------------------------------------------------------
@@ -326,7 +292,7 @@ def product(
     extra = [0 if x is None else pointer(x) for x in (bias, aux)]
     key = (
         device, a.dtype, b.dtype, a.shape, b.shape, a.strides, b.strides, aligned, epilogue,
-        aux_shape, precision := _precision[0],
+        aux_shape, precision := get_matmul_precision(),
     )  # fmt: skip
     plan = _plan(
         key, lambda: _planned(lib, device, a, b, aligned, epilogue, aux_shape, precision, extra)

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, HALF, cupy
-from gpugrad.core.determinism import deterministic
-from gpugrad.kernels.libraries.cublaslt import get_matmul_precision
+from gpugrad.core.settings import deterministic, get_matmul_precision
 from gpugrad.kernels.runtime.launch import pointer
 
 __all__ = ["attention", "attention_grad", "binding", "convolution"]

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import ALONE, cupy
+from gpugrad.core.backend import cupy
+from gpugrad.core.tensor import ALONE
 
 __all__ = ["Staging"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NAMESPACES
+from gpugrad.core.backend import READINGS
 from gpugrad.kernels.runtime.launch import pointer
 
 __all__ = ["CHUNK", "THREADS", "packed", "room", "tables"]
@@ -53,4 +53,4 @@ def tables(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, int]]:
 
 def packed(a: Any) -> Any:
     """An array in C order, itself if it is."""
-    return a if a.flags.c_contiguous else NAMESPACES[type(a)].lib.ascontiguousarray(a)
+    return a if a.flags.c_contiguous else READINGS[type(a)].lib.ascontiguousarray(a)

@@ -1,4 +1,4 @@
-"""Functions that make tensors: the array API's, with its names."""
+"""Functions that create tensors, with the array API's names."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import TENSOR
+from gpugrad.core.convert import constant
 from gpugrad.core.dlpack import from_cuda_memory, from_dlpack
+from gpugrad.core.from_python import no_part_lost
 from gpugrad.core.samples import calls, uniform
-from gpugrad.core.tensor import Tensor, constant, no_part_lost, tensor, wrap
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
 from gpugrad.registry.record import op
 
@@ -23,33 +25,33 @@ def _new(values: np.ndarray[Any, Any], device: Any) -> Tensor:
     return wrap(values if d == "cpu" else devices.put(values, d))
 
 
-def _whole(name: str, what: str, n: Any) -> int:
+def _length(name: str, what: str, n: Any) -> int:
     """`n` as an int that is not negative."""
     try:
-        made = operator.index(n)
+        length = operator.index(n)
     except TypeError:
         raise ArgumentError(f"{name}: {what} must be an int, got {n!r:.60}.") from None
-    if made < 0:
+    if length < 0:
         raise ShapeError(f"{name}: {what} must not be negative, got {n}.")
-    return made
+    return length
 
 
 def _as_shape(name: str, shape: Any) -> tuple[int, ...]:
     several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) != 0
     lengths = shape if several else (shape,)
-    return tuple(_whole(name, f"in shape={shape!r:.60}, a length", n) for n in lengths)
+    return tuple(_length(name, f"in shape={shape!r:.60}, a length", n) for n in lengths)
 
 
-def _filled(name: str, shape: Shape, value: Any, dtype: Any, device: Any) -> Tensor:
-    """Made on the device itself: no host copy of a large array."""
-    d, made = devices.device(device), backend.as_dtype(np.float32 if dtype is None else dtype)
+def _full(name: str, shape: Shape, value: Any, dtype: Any, device: Any) -> Tensor:
+    """One value everywhere, created on the device itself, without a copy on the host."""
+    d, dtype = devices.device(device), backend.as_dtype(np.float32 if dtype is None else dtype)
     shape = _as_shape(name, shape)
-    seed = devices.put(np.zeros(0, made), d)
-    with devices.formulas_on(seed):
+    empty_array = devices.put(np.zeros(0, dtype), d)
+    with devices.formulas_on(empty_array):
         try:
-            return wrap(backend.NAMESPACES[type(seed)].lib.full(shape, value, dtype=made))
+            return wrap(backend.READINGS[type(empty_array)].lib.full(shape, value, dtype=dtype))
         except (MemoryError, OverflowError, ValueError) as error:
-            reraise(error, name, {}, {"shape": shape, "dtype": made, "device": d})
+            reraise(error, name, {}, {"shape": shape, "dtype": dtype, "device": d})
 
 
 def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
@@ -63,7 +65,7 @@ def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     >>> print(gg.zeros(2))
     [0. 0.]
     """
-    return _filled("zeros", shape, 0, dtype, device)
+    return _full("zeros", shape, 0, dtype, device)
 
 
 def ones(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
@@ -72,16 +74,16 @@ def ones(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     >>> print(gg.ones(2))
     [1. 1.]
     """
-    return _filled("ones", shape, 1, dtype, device)
+    return _full("ones", shape, 1, dtype, device)
 
 
 def empty(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """Make a Tensor to be filled later; its values are zeros. Arguments as `zeros`.
+    """Make a Tensor for values to come, which are zeros here. Arguments as `zeros`.
 
     >>> gg.empty((2, 3)).shape
     (2, 3)
     """
-    return _filled("empty", shape, 0, dtype, device)
+    return _full("empty", shape, 0, dtype, device)
 
 
 def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
@@ -89,13 +91,13 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
 
     Args:
         shape: int or tuple of ints.
-        fill_value: a number, or a 0-d Tensor, to which the gradients come back.
+        fill_value: a number, or a 0-d Tensor, which receives gradients.
         dtype: that of the value if None.
-        device: the default device if None; a Tensor's own.
+        device: if None the default device, or that of a Tensor.
 
     Raises:
         ShapeError: `fill_value` is more than one number.
-        DTypeError: a complex value for a real dtype, or one that the integers do not hold.
+        DTypeError: the value is complex for a real dtype, or not finite for integers.
 
     >>> print(gg.full(2, 7.0))
     [7. 7.]
@@ -108,15 +110,15 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
         raise ShapeError(f"full: fill_value must be one number, its shape is {value.shape}.")
     if isinstance(fill_value, Tensor):
         return TENSOR.broadcast_to(value, shape)
-    made = value.dtype if dtype is None else backend.as_dtype(dtype)
-    no_part_lost("full", value.dtype, made)
-    if made.kind in "iu" and not np.isfinite(value.numpy()):
-        raise DTypeError(f"full: there is no {fill_value} among numbers of dtype {made}.")
-    return _filled("full", shape, fill_value, made, device)
+    dtype = value.dtype if dtype is None else backend.as_dtype(dtype)
+    no_part_lost("full", value.dtype, dtype)
+    if dtype.kind in "iu" and not np.isfinite(value.numpy()):
+        raise DTypeError(f"full: {dtype} cannot represent {fill_value}.")
+    return _full("full", shape, fill_value, dtype, device)
 
 
 def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """Make zeros in the shape, dtype and device of another array.
+    """Make zeros with the shape, dtype and device of another array.
 
     >>> print(gg.zeros_like([1.0, 2.0]))
     [0. 0.]
@@ -126,7 +128,7 @@ def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
 
 
 def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """Make ones in the shape, dtype and device of another array.
+    """Make ones with the shape, dtype and device of another array.
 
     >>> print(gg.ones_like([1.0, 2.0]))
     [1. 1.]
@@ -136,7 +138,7 @@ def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
 
 
 def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """Make a Tensor to be filled later in the shape, dtype and device of another array.
+    """Make a Tensor for values to come with the shape, dtype and device of another array.
 
     >>> gg.empty_like([1.0, 2.0]).shape
     (2,)
@@ -145,7 +147,7 @@ def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
 
 
 def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """Make one value everywhere in the shape, dtype and device of another array.
+    """Make a Tensor of one value with the shape, dtype and device of another array.
 
     >>> print(gg.full_like([1.0, 2.0], 7))
     [7. 7.]
@@ -156,19 +158,24 @@ def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = No
 
 @saying_where
 def arange(
-    start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None,
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: Any = None,
     device: Any = None,
-) -> Tensor:  # fmt: skip
-    """Make evenly spaced values from `start` up to but without `stop`.
+) -> Tensor:
+    """Make evenly spaced values from `start` up to, but not including, `stop`.
 
     Args:
-        start, stop, step: with one argument it is `stop`, and `start` is 0.
+        start, stop, step: numbers; a single one is `stop`, and `start` is 0.
         dtype: int64 if all are ints, else float32.
         device: the default device if None.
 
     Raises:
         ArgumentError: `step` is 0.
-        DTypeError: an end or a step that is no number.
+        DTypeError: one of them is not a number.
 
     >>> print(gg.arange(3))
     [0 1 2]
@@ -180,24 +187,30 @@ def arange(
             raise DTypeError(f"arange: {what} must be a number, got {n!r:.60}.")
     if step == 0:
         raise ArgumentError("arange: step must not be 0.")
-    whole = all(isinstance(n, (int, np.integer)) for n in (start, stop, step))
-    made = backend.as_dtype(dtype or (np.int64 if whole else np.float32))
-    return _new(np.arange(start, stop, step).astype(made), device)
+    all_ints = all(isinstance(n, (int, np.integer)) for n in (start, stop, step))
+    dtype = backend.as_dtype(dtype or (np.int64 if all_ints else np.float32))
+    return _new(np.arange(start, stop, step).astype(dtype), device)
 
 
 @saying_where
 def linspace(
-    start: Any, stop: Any, /, num: int = 50, *, dtype: Any = None, device: Any = None,
+    start: Any,
+    stop: Any,
+    /,
+    num: int = 50,
+    *,
+    dtype: Any = None,
+    device: Any = None,
     endpoint: bool = True,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Make `num` evenly spaced values from `start` to `stop`.
 
     Args:
-        start, stop: the ends, numbers or 0-d Tensors, to which gradients come back. `stop` is
-            left out if not `endpoint`.
+        start, stop: numbers, or 0-d Tensors, which receive gradients.
         num: how many.
-        dtype: None for float32 (complex64 if an end is complex); for Tensors theirs.
-        device: the default device if None; for Tensors theirs.
+        dtype: if None float32 (complex64 if an end is complex), or that of the Tensors.
+        device: if None the default device, or that of the Tensors.
+        endpoint: whether `stop` is included.
 
     Raises:
         ArgumentError: `num` is negative.
@@ -205,11 +218,11 @@ def linspace(
     >>> print(gg.linspace(0.0, 1.0, 3))
     [0.  0.5 1. ]
     """
-    num = _whole("linspace", "num", num)
+    num = _length("linspace", "num", num)
     if isinstance(start, Tensor) or isinstance(stop, Tensor):
-        beside = start if isinstance(start, Tensor) else stop
-        real = np.float32 if beside.dtype.kind in "biu" else np.empty(0, beside.dtype).real.dtype
-        t = linspace(0, 1, num, dtype=real, device=beside.device, endpoint=endpoint)
+        like = start if isinstance(start, Tensor) else stop
+        real = np.float32 if like.dtype.kind in "biu" else np.empty(0, like.dtype).real.dtype
+        t = linspace(0, 1, num, dtype=real, device=like.device, endpoint=endpoint)
         return asarray(start * (1 - t) + stop * t, dtype=dtype, device=device)
     values = np.linspace(start, stop, num, endpoint=endpoint)
     floats = np.complex64 if values.dtype.kind == "c" else np.float32
@@ -223,39 +236,39 @@ def eye(
     """Make a matrix with ones on its `k`-th diagonal.
 
     Args:
-        n_rows, n_cols: how many; as many columns as rows if None.
-        k: 0 for the main diagonal; those above it are positive.
+        n_rows, n_cols: numbers of rows and of columns; square if None.
+        k: 0 for the main diagonal; positive ones lie above it.
         dtype: float32 if None.
         device: the default device if None.
 
     Raises:
-        ArgumentError: a number of rows or columns that is no int, or negative.
+        ArgumentError: a number of rows or columns is not an int, or negative.
 
     >>> print(gg.eye(2))
     [[1. 0.]
      [0. 1.]]
     """
-    n_rows = _whole("eye", "n_rows", n_rows)
-    n_cols = n_rows if n_cols is None else _whole("eye", "n_cols", n_cols)
-    made = backend.as_dtype(dtype or np.float32)
-    return _new(np.eye(n_rows, n_cols, k=k).astype(made), device)
+    n_rows = _length("eye", "n_rows", n_rows)
+    n_cols = n_rows if n_cols is None else _length("eye", "n_cols", n_cols)
+    dtype = backend.as_dtype(dtype or np.float32)
+    return _new(np.eye(n_rows, n_cols, k=k).astype(dtype), device)
 
 
 def asarray(
     obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None
 ) -> Tensor:
-    """Make a Tensor of anything that is or holds numbers; a Tensor stays itself.
+    """Make a Tensor from anything that is or contains numbers; a Tensor is returned unchanged.
 
     Args:
-        obj: number, nested lists (Tensors among them are stacked, differentiably), NumPy or
-            CuPy array, Tensor or Variable, or another library's array.
-        dtype: of the result; a Tensor is cast, differentiably.
-        device: of the result; None keeps a Tensor where it is.
-        copy: True for a new Tensor in any case; False raises where a copy would be needed.
+        obj: number, nested lists (Tensors in them are stacked, differentiably), NumPy or CuPy
+            array, Tensor or Variable, or another library's array.
+        dtype: dtype of the result; a Tensor is cast, differentiably.
+        device: device of the result; None leaves a Tensor where it is.
+        copy: True always copies; False raises where a copy would be needed.
 
     Raises:
-        DTypeError: not numbers.
-        ArgumentError: `copy=False` where a copy is needed.
+        DTypeError: `obj` is not numeric.
+        ArgumentError: `copy=False`, but a copy is needed.
 
     >>> print(gg.asarray([1, 2], dtype=gg.float32))
     [1. 2.]
@@ -263,42 +276,44 @@ def asarray(
     is_tensor = isinstance(obj, Tensor)
     if _is_on_gpu(obj):
         read = from_dlpack if hasattr(obj, "__dlpack__") else from_cuda_memory
-        made = read(obj, device=device, copy=copy)
-        return asarray(made, dtype=dtype, copy=False if copy is False else None)
+        x = read(obj, device=device, copy=copy)
+        return asarray(x, dtype=dtype, copy=False if copy is False else None)
+
+    def need_copy(why: str) -> None:
+        if copy is False:
+            raise ArgumentError(f"asarray: {why} needs a copy, and copy=False.")
+
     if copy is False and type(obj) is np.ndarray:
         if dtype is not None and obj.dtype != backend.as_dtype(dtype):
-            raise ArgumentError("asarray: another dtype needs a copy, and copy=False.")
+            need_copy("another dtype")
         if devices.device(device) != "cpu":
-            raise ArgumentError("asarray: another device needs a copy, and copy=False.")
+            need_copy("another device")
         if obj.dtype.kind not in "biufc" and obj.dtype != backend.BFLOAT16:
-            raise DTypeError(f"asarray: an array of dtype {obj.dtype} holds no numbers.")
+            raise DTypeError(f"asarray: dtype {obj.dtype} is not numeric.")
         return wrap(obj)
     if not is_tensor and not (isinstance(obj, (list, tuple)) and _any_tensor(obj)):
-        if copy is False:
-            raise ArgumentError(f"asarray: a {type(obj).__name__} needs a copy, and copy=False.")
+        need_copy(f"a {type(obj).__name__}")
         return constant(obj, dtype, device=device)
-    made = tensor(obj)
-    if dtype is not None and backend.as_dtype(dtype) != made.dtype:
-        if copy is False:
-            raise ArgumentError("asarray: another dtype needs a copy, and copy=False.")
-        made = TENSOR.astype(made, backend.as_dtype(dtype))
-    if device is not None and devices.device(device) != made.device:
-        if copy is False:
-            raise ArgumentError("asarray: another device needs a copy, and copy=False.")
-        made = made.to_device(device)
-    if copy and made is obj:
-        return made.__copy__() if made.dtype == bool else TENSOR.positive(made)
-    return made
+    x = tensor(obj)
+    if dtype is not None and backend.as_dtype(dtype) != x.dtype:
+        need_copy("another dtype")
+        x = TENSOR.astype(x, backend.as_dtype(dtype))
+    if device is not None and devices.device(device) != x.device:
+        need_copy("another device")
+        x = x.to_device(device)
+    if copy and x is obj:
+        return x.__copy__() if x.dtype == bool else TENSOR.positive(x)
+    return x
 
 
 def _is_on_gpu(obj: Any) -> bool:
-    """Whether it is another library's array on a GPU, which NumPy would refuse."""
+    """Whether `obj` is another library's array on a GPU, which NumPy would reject."""
     if type(obj) in backend.ARRAYS or isinstance(obj, Tensor) or backend.is_array(obj):
         return False
-    where = getattr(obj, "__dlpack_device__", None)
-    if where is None or not hasattr(obj, "__dlpack__"):
+    device_of = getattr(obj, "__dlpack_device__", None)
+    if device_of is None or not hasattr(obj, "__dlpack__"):
         return hasattr(obj, "__cuda_array_interface__")
-    return int(where()[0]) != 1
+    return int(device_of()[0]) != 1  # 1 is kDLCPU
 
 
 def _any_tensor(value: Any) -> bool:
@@ -311,32 +326,25 @@ def _to_device_vjp(xp, g, device, source):
     return xp.to_device(g, device=source, source=device)
 
 
-def _to_device_batch(xp, batched, x, *, device, source):
-    return xp.to_device(x, device=device, source=source)
-
-
 _HERE = {"device": devices.CPU, "source": devices.CPU}
 
 
 @op(
-    vjp=[_to_device_vjp], linear=True, keeps_half=True, kinds="fci", batch=_to_device_batch,
+    vjp=[_to_device_vjp],
+    linear=True,
+    native_half=True,
+    kinds="fci",
+    batch=lambda xp, batched, x, **params: xp.to_device(x, **params),
     ref=lambda x, device, source: x,
     samples=calls(lambda rng: ([uniform(rng, 2, 3)], dict(_HERE))),
     errors=[(["text"], _HERE, DTypeError, "number")],
-)  # fmt: skip
+)
 def to_device(xp, x, /, *, device, source):
-    """Copy an array to another device; what ``x.to_device(device)`` calls.
+    """Copy an array to another device; the op behind ``x.to_device(device)``.
 
     Args:
-        x: array of any shape.
-        device: where to.
-        source: where from; the gradient goes back there.
-
-    Returns:
-        Tensor of the same values on `device`.
-
-    Raises:
-        DeviceError: the device is not there.
+        device: the device to copy to.
+        source: the device of `x`, to which the gradient is copied back.
 
     >>> print(gg.constant([1.0, 2.0]).to_device("cpu"))
     [1. 2.]

@@ -1,4 +1,4 @@
-"""NumPy's functions that make grids, triangles of ones, logarithmic steps and windows."""
+"""NumPy's functions that create grids, triangles of ones, logarithmic steps and windows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.arrays.creation import asarray
 
 
-def made_on(values: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """A Tensor of what NumPy has made on the host."""
-    made = np.asarray(values)
-    return asarray(made if dtype is None else made.astype(backend.as_dtype(dtype)), device=device)
+def from_numpy(values: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A Tensor of values that NumPy has computed on the host."""
+    values = np.asarray(values)
+    values = values if dtype is None else values.astype(backend.as_dtype(dtype))
+    return asarray(values, device=device)
 
 
 @saying_where
@@ -25,7 +26,7 @@ def tri(N, M=None, k=0, dtype=None, *, device=None):
 
     Args:
         N, M: numbers of rows and of columns; M is N if None.
-        k: the diagonal; 0 is the main one, those above it are positive.
+        k: the diagonal; 0 is the main one, positive ones lie above it.
         dtype: float32 if None.
         device: the default device if None.
 
@@ -36,46 +37,46 @@ def tri(N, M=None, k=0, dtype=None, *, device=None):
     [[1. 0. 0.]
      [1. 1. 0.]]
     """
-    return made_on(np.tri(N, M, k), np.float32 if dtype is None else dtype, device)
+    return from_numpy(np.tri(N, M, k), dtype or np.float32, device)
 
 
 @saying_where
 def ix_(*args):
-    """Vectors of indices in shapes in which they pick a grid: ``x[ix_(rows, columns)]``.
+    """Index vectors, reshaped so that together they select a grid: ``x[ix_(rows, columns)]``.
 
     Args:
-        *args: arrays of one axis, of integers; or boolean ones, whose true places are meant.
+        *args: one-dimensional arrays of integers, or boolean masks.
 
     Returns:
         Tuple of Tensors: the k-th varies along axis k.
 
     Raises:
-        ShapeError: an array has not one axis.
+        ShapeError: an array is not one-dimensional.
 
     >>> x = gg.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     >>> print(x[gg.ix_([0, 1], [2, 0])])
     [[3. 1.]
      [6. 4.]]
     """
-    made = []
+    vectors = []
     for k, part in enumerate(args):
-        x = tensor(part) if np.ndim(part) != 1 or len(part) else made_on(np.zeros(0, np.int64))
+        x = tensor(part) if np.ndim(part) != 1 or len(part) else from_numpy(np.zeros(0, np.int64))
         if x.ndim != 1:
-            raise ShapeError(f"ix_: arrays of one axis are needed, a shape is {x.shape}.")
+            raise ShapeError(f"ix_: arrays must be one-dimensional, but a shape is {x.shape}.")
         if x.dtype.kind == "b":
             x = TENSOR.flatnonzero(x)
-        made.append(TENSOR.reshape(x, (1,) * k + (x.size,) + (1,) * (len(args) - k - 1)))
-    return tuple(made)
+        vectors.append(TENSOR.reshape(x, (1,) * k + (x.size,) + (1,) * (len(args) - k - 1)))
+    return tuple(vectors)
 
 
 @saying_where
 def indices(dimensions, dtype=None, sparse=False, *, device=None):
-    """The indices of every place of a shape.
+    """The indices of every element of a shape.
 
     Args:
         dimensions: tuple of ints: the shape.
         dtype: int64 if None.
-        sparse: whether to leave the axes along which an index does not vary at length 1.
+        sparse: whether axes along which an index does not vary have length 1.
         device: the default device if None.
 
     Returns:
@@ -85,18 +86,17 @@ def indices(dimensions, dtype=None, sparse=False, *, device=None):
     [[0 1]
      [0 1]]
     """
-    made = np.indices(tuple(dimensions), sparse=sparse)
-    dtype = np.int64 if dtype is None else dtype
-    return (
-        tuple(made_on(i, dtype, device) for i in made) if sparse else made_on(made, dtype, device)
-    )
+    grids, dtype = np.indices(tuple(dimensions), sparse=sparse), dtype or np.int64
+    if sparse:
+        return tuple(from_numpy(i, dtype, device) for i in grids)
+    return from_numpy(grids, dtype, device)
 
 
 def fromfunction(function, shape, *, dtype=None, device=None, **keywords):
-    """Call a function with the indices of every place of a shape, all at once.
+    """Call a function once, with the indices of every element of a shape.
 
     Args:
-        function: takes as many Tensors of indices as the shape has axes.
+        function: takes one Tensor of indices for each axis of the shape.
         shape: tuple of ints.
         dtype: of the indices; float32 if None.
         device: the default device if None.
@@ -109,9 +109,8 @@ def fromfunction(function, shape, *, dtype=None, device=None, **keywords):
     [[ 0.  1.]
      [10. 11.]]
     """
-    made = np.indices(tuple(shape))
-    dtype = np.float32 if dtype is None else dtype
-    return function(*(made_on(i, dtype, device) for i in made), **keywords)
+    grids = [from_numpy(i, dtype or np.float32, device) for i in np.indices(tuple(shape))]
+    return function(*grids, **keywords)
 
 
 # ---- logarithmic steps -------------------------------------------------------------------
@@ -119,13 +118,13 @@ def fromfunction(function, shape, *, dtype=None, device=None, **keywords):
 
 @saying_where
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, *, device=None):
-    """Make numbers whose logarithms are evenly spaced: from base**start to base**stop.
+    """Make numbers with evenly spaced logarithms, from base**start to base**stop.
 
     Args:
-        start, stop: exponents of the ends; that of `stop` is left out if not `endpoint`.
+        start, stop: exponents of the first and last number.
         num: how many.
-        endpoint: whether `stop` is the last.
-        base: of the powers.
+        endpoint: whether the last number is included.
+        base: base of the powers.
         dtype: float32 if None.
         device: the default device if None.
 
@@ -133,25 +132,24 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, *, devic
         Tensor of shape (num,).
 
     Raises:
-        ArgumentError: a negative `num`.
+        ArgumentError: `num` is negative.
 
     >>> print(gg.logspace(0, 2, 3))
     [  1.  10. 100.]
     """
     if num < 0:
         raise ArgumentError(f"logspace: num must not be negative, got {num}.")
-    made = np.logspace(start, stop, num, endpoint, base)
-    return made_on(made, np.float32 if dtype is None else dtype, device)
+    return from_numpy(np.logspace(start, stop, num, endpoint, base), dtype or np.float32, device)
 
 
 @saying_where
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, *, device=None):
-    """Make numbers of which each is the one before times the same factor.
+    """Make a geometric sequence: each number is the one before times the same factor.
 
     Args:
-        start, stop: the ends; `stop` is left out if not `endpoint`. Neither is 0.
+        start, stop: the first and last number; not 0.
         num: how many.
-        endpoint: whether `stop` is the last.
+        endpoint: whether `stop` is included.
         dtype: float32 if None, complex64 for complex ends.
         device: the default device if None.
 
@@ -159,111 +157,83 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, *, device=None):
         Tensor of shape (num,).
 
     Raises:
-        ArgumentError: a negative `num`, or an end that is 0.
+        ArgumentError: `num` is negative, or an end is 0.
 
     >>> print(gg.geomspace(1.0, 8.0, 4))
     [1. 2. 4. 8.]
     """
     if num < 0 or start == 0 or stop == 0:
-        raise ArgumentError(f"geomspace: no such sequence: start={start}, stop={stop}, num={num}.")
-    made = np.geomspace(start, stop, num, endpoint)
-    single = np.complex64 if made.dtype.kind == "c" else np.float32
-    return made_on(made, single if dtype is None else dtype, device)
+        raise ArgumentError(f"geomspace: invalid sequence: start={start}, stop={stop}, num={num}.")
+    values = np.geomspace(start, stop, num, endpoint)
+    single = np.complex64 if values.dtype.kind == "c" else np.float32
+    return from_numpy(values, dtype or single, device)
 
 
 # ---- windows -----------------------------------------------------------------------------
 
 
-def _window(function, M, dtype, device, *args):
-    return made_on(function(M, *args), np.float32 if dtype is None else dtype, device)
+def _window(name, summary, example, beta=""):
+    """NumPy's function `name` of a number of points M, and of `beta` if that is documented."""
+    function = getattr(np, name)
+    if beta:
 
+        def window(M, beta, *, dtype=None, device=None):
+            return from_numpy(function(M, beta), dtype or np.float32, device)
 
-@saying_where
-def bartlett(M, *, dtype=None, device=None):
-    """Make a triangular window, which is 0 at both ends.
+    else:
+
+        def window(M, *, dtype=None, device=None):
+            return from_numpy(function(M), dtype or np.float32, device)
+
+    window.__name__ = window.__qualname__ = name
+    window.__doc__ = f"""Make {summary}.
 
     Args:
-        M: how many points.
+        M: number of points.{beta}
         dtype: float32 if None.
         device: the default device if None.
 
     Returns:
         Tensor of shape (M,).
 
-    >>> print(gg.bartlett(5))
-    [0.  0.5 1.  0.5 0. ]
+    {example}
     """
-    return _window(np.bartlett, M, dtype, device)
+    return saying_where(window)
 
 
-@saying_where
-def hanning(M, *, dtype=None, device=None):
-    """Make Hann's window: one period of (1 - cos) / 2, which is 0 at both ends.
+bartlett = _window(
+    "bartlett",
+    "a triangular window, 0 at both ends",
+    """>>> print(gg.bartlett(5))
+    [0.  0.5 1.  0.5 0. ]""",
+)
 
-    Args:
-        M: how many points.
-        dtype: float32 if None.
-        device: the default device if None.
+hanning = _window(
+    "hanning",
+    "Hann's window: one period of (1 - cos) / 2, 0 at both ends",
+    """>>> print(gg.hanning(5))
+    [0.  0.5 1.  0.5 0. ]""",
+)
 
-    Returns:
-        Tensor of shape (M,).
+hamming = _window(
+    "hamming",
+    "Hamming's window: 0.54 - 0.46 cos, 0.08 at both ends",
+    """>>> print(gg.hamming(5))
+    [0.08 0.54 1.   0.54 0.08]""",
+)
 
-    >>> print(gg.hanning(5))
-    [0.  0.5 1.  0.5 0. ]
-    """
-    return _window(np.hanning, M, dtype, device)
+blackman = _window(
+    "blackman",
+    "Blackman's window: 0.42 - 0.5 cos x + 0.08 cos 2x",
+    """>>> print(gg.blackman(3, dtype=gg.float64)[1])
+    1.0""",
+)
 
-
-@saying_where
-def hamming(M, *, dtype=None, device=None):
-    """Make Hamming's window: 0.54 - 0.46 cos, which is 0.08 at both ends.
-
-    Args:
-        M: how many points.
-        dtype: float32 if None.
-        device: the default device if None.
-
-    Returns:
-        Tensor of shape (M,).
-
-    >>> print(gg.hamming(5))
-    [0.08 0.54 1.   0.54 0.08]
-    """
-    return _window(np.hamming, M, dtype, device)
-
-
-@saying_where
-def blackman(M, *, dtype=None, device=None):
-    """Make Blackman's window: 0.42 - 0.5 cos x + 0.08 cos 2x.
-
-    Args:
-        M: how many points.
-        dtype: float32 if None.
-        device: the default device if None.
-
-    Returns:
-        Tensor of shape (M,).
-
-    >>> print(gg.blackman(3, dtype=gg.float64)[1])
-    1.0
-    """
-    return _window(np.blackman, M, dtype, device)
-
-
-@saying_where
-def kaiser(M, beta, *, dtype=None, device=None):
-    """Make Kaiser's window, of the Bessel function i0: the larger `beta`, the narrower.
-
-    Args:
-        M: how many points.
-        beta: a number; 0 is a rectangle, 5 near Hamming's, 8.6 near Blackman's.
-        dtype: float32 if None.
-        device: the default device if None.
-
-    Returns:
-        Tensor of shape (M,).
-
-    >>> print(gg.kaiser(3, 0.0))
-    [1. 1. 1.]
-    """
-    return _window(np.kaiser, M, dtype, device, beta)
+kaiser = _window(
+    "kaiser",
+    "Kaiser's window, from the Bessel function i0: the larger `beta`, the narrower",
+    """>>> print(gg.kaiser(3, 0.0))
+    [1. 1. 1.]""",
+    beta="""
+        beta: a number: 0 gives a rectangle, 5 is close to Hamming's window, 8.6 to Blackman's.""",
+)

@@ -1,4 +1,4 @@
-"""NumPy's functions that make indices: of triangles and diagonals, and in row-major order."""
+"""NumPy's functions that create indices: of triangles and diagonals, and in row-major order."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from gpugrad.errors import (
     ShapeError,
     saying_where,
 )
-from gpugrad.ops.arrays.grids import made_on
+from gpugrad.ops import _axes
+from gpugrad.ops.arrays.grids import from_numpy
 from gpugrad.registry.record import op
 
 
 @saying_where
 def broadcast_shapes(*shapes):
-    """The shape that arrays of some shapes have when they are broadcast against each other.
+    """The shape that results from broadcasting shapes against each other.
 
     Args:
         *shapes: tuples of ints, or ints.
@@ -32,118 +33,83 @@ def broadcast_shapes(*shapes):
         Tuple of ints.
 
     Raises:
-        ShapeError: they do not go together.
+        ShapeError: the shapes do not broadcast.
 
     >>> gg.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError as error:
-        given = ", ".join(map(str, shapes))
-        raise ShapeError(
-            f"broadcast_shapes: {given} do not go together. They must agree, counted from the "
-            "last axis; a 1 stretches."
-        ) from error
+    return _axes.broadcast_shapes("broadcast_shapes", shapes)
 
 
 # ---- triangles and diagonals -------------------------------------------------------------
 
 
-@saying_where
-def tril_indices(n, k=0, m=None, *, device=None):
-    """Indices of the lower triangle of a matrix, of the k-th diagonal and below.
+def _triangle_indices(name, which, diagonals, columns):
+    """`tril_indices` or `triu_indices`."""
+
+    def triangle_indices(n, k=0, m=None, *, device=None):
+        return tuple(from_numpy(i, device=device) for i in getattr(np, name)(n, k, m))
+
+    triangle_indices.__name__ = triangle_indices.__qualname__ = name
+    triangle_indices.__doc__ = f"""Indices of the {which} triangle of a matrix: the k-th diagonal \
+and those {diagonals}.
 
     Args:
         n, m: numbers of rows and of columns; m is n if None.
-        k: the diagonal; 0 is the main one, those above it are positive.
+        k: the diagonal; 0 is the main one, positive ones lie above it.
         device: the default device if None.
 
     Returns:
         Tuple of two int64 Tensors: rows and columns.
 
-    >>> rows, columns = gg.tril_indices(2)
-    >>> print(rows, columns)
-    [0 1 1] [0 0 1]
+    >>> rows, columns = gg.{name}(2)
+    >>> print(columns)
+    {columns}
     """
-    return tuple(made_on(i, device=device) for i in np.tril_indices(n, k, m))
+    return saying_where(triangle_indices)
 
 
-@saying_where
-def triu_indices(n, k=0, m=None, *, device=None):
-    """Indices of the upper triangle of a matrix, of the k-th diagonal and above.
+def _triangle_indices_from(indices, name, which, columns):
+    """`tril_indices_from` or `triu_indices_from`."""
 
-    Args:
-        n, m: numbers of rows and of columns; m is n if None.
-        k: the diagonal; 0 is the main one, those above it are positive.
-        device: the default device if None.
+    def triangle_indices_from(arr, k=0):
+        x = tensor(arr)
+        if x.ndim != 2:
+            raise ShapeError(f"{name}: arr must be a matrix, its shape is {x.shape}.")
+        return indices(x.shape[0], k, x.shape[1], device=x.device)
 
-    Returns:
-        Tuple of two int64 Tensors: rows and columns.
-
-    >>> rows, columns = gg.triu_indices(2)
-    >>> print(rows, columns)
-    [0 0 1] [0 1 1]
-    """
-    return tuple(made_on(i, device=device) for i in np.triu_indices(n, k, m))
-
-
-def _matrix(name, arr):
-    x = tensor(arr)
-    if x.ndim != 2:
-        raise ShapeError(f"{name}: a matrix is needed, the shape is {x.shape}.")
-    return x
-
-
-@saying_where
-def tril_indices_from(arr, k=0):
-    """Indices of the lower triangle of a given matrix: `tril_indices` of its shape.
+    triangle_indices_from.__name__ = triangle_indices_from.__qualname__ = name
+    triangle_indices_from.__doc__ = f"""Indices of the {which} triangle of a given matrix.
 
     Args:
         arr: array of two axes.
-        k: the diagonal; 0 is the main one, those above it are positive.
+        k: the diagonal; 0 is the main one, positive ones lie above it.
 
     Returns:
         Tuple of two int64 Tensors: rows and columns.
 
     Raises:
-        ShapeError: `arr` has not two axes.
+        ShapeError: `arr` does not have two axes.
 
-    >>> print(gg.tril_indices_from(gg.zeros((2, 2)))[0])
-    [0 1 1]
+    >>> print(gg.{name}(gg.zeros((2, 2)))[1])
+    {columns}
     """
-    x = _matrix("tril_indices_from", arr)
-    return tril_indices(x.shape[0], k, x.shape[1], device=x.device)
+    return saying_where(triangle_indices_from)
 
 
-@saying_where
-def triu_indices_from(arr, k=0):
-    """Indices of the upper triangle of a given matrix: `triu_indices` of its shape.
-
-    Args:
-        arr: array of two axes.
-        k: the diagonal; 0 is the main one, those above it are positive.
-
-    Returns:
-        Tuple of two int64 Tensors: rows and columns.
-
-    Raises:
-        ShapeError: `arr` has not two axes.
-
-    >>> print(gg.triu_indices_from(gg.zeros((2, 2)))[0])
-    [0 0 1]
-    """
-    x = _matrix("triu_indices_from", arr)
-    return triu_indices(x.shape[0], k, x.shape[1], device=x.device)
+tril_indices = _triangle_indices("tril_indices", "lower", "below it", "[0 0 1]")
+triu_indices = _triangle_indices("triu_indices", "upper", "above it", "[0 1 1]")
+tril_indices_from = _triangle_indices_from(tril_indices, "tril_indices_from", "lower", "[0 0 1]")
+triu_indices_from = _triangle_indices_from(triu_indices, "triu_indices_from", "upper", "[0 1 1]")
 
 
 @saying_where
 def diag_indices(n, ndim=2, *, device=None):
-    """Indices of the main diagonal of an array whose axes are all of one length.
+    """Indices of the main diagonal of an array whose axes have the same length.
 
     Args:
         n: the length of each axis.
-        ndim: how many axes there are.
+        ndim: number of axes.
         device: the default device if None.
 
     Returns:
@@ -153,7 +119,7 @@ def diag_indices(n, ndim=2, *, device=None):
     >>> print(rows, columns)
     [0 1] [0 1]
     """
-    return (made_on(np.arange(n), device=device),) * ndim
+    return (from_numpy(np.arange(n), device=device),) * ndim
 
 
 @saying_where
@@ -161,7 +127,7 @@ def diag_indices_from(arr):
     """Indices of the main diagonal of a given array: `diag_indices` of its shape.
 
     Args:
-        arr: array of at least two axes, all of one length.
+        arr: array of at least two axes of the same length.
 
     Returns:
         Tuple of int64 Tensors, one for each axis.
@@ -175,17 +141,17 @@ def diag_indices_from(arr):
     x = tensor(arr)
     if x.ndim < 2 or len(set(x.shape)) != 1:
         raise ShapeError(
-            f"diag_indices_from: two or more axes of one length are needed; the shape is {x.shape}."
+            f"diag_indices_from: arr needs two or more axes of one length; its shape is {x.shape}."
         )
     return diag_indices(x.shape[0], x.ndim, device=x.device)
 
 
-# ---- one number for several indices ------------------------------------------------------
+# ---- flat indices ------------------------------------------------------------------------
 
 
 @saying_where
 def unravel_index(indices, shape):
-    """The indices along each axis of places that are counted in row-major order.
+    """Convert flat indices, which count in row-major order, to indices along each axis.
 
     Args:
         indices: integers, of any shape.
@@ -195,20 +161,21 @@ def unravel_index(indices, shape):
         Tuple of int64 Tensors of the shape of `indices`, one for each axis.
 
     Raises:
-        IndexOutOfBoundsError: a place beyond the end.
-        DTypeError: `indices` are no integers.
+        IndexOutOfBoundsError: an index is out of bounds.
+        DTypeError: `indices` are not integers.
 
     >>> rows, columns = gg.unravel_index([1, 5], (2, 3))
     >>> print(rows, columns)
     [0 1] [1 2]
     """
-    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    places = TENSOR.unraveled(tensor(indices), shape=shape)
-    return tuple(TENSOR.getitem(places, index=k) for k in range(len(shape)))
+    shape = _axes.as_tuple(shape)
+    rows = TENSOR.unraveled(tensor(indices), shape=shape)
+    return tuple(TENSOR.getitem(rows, index=k) for k in range(len(shape)))
 
 
 @op(
-    differentiable=False, kinds="i",
+    differentiable=False,
+    kinds="i",
     batch=lambda xp, batched, x, *, shape: xp.moveaxis(xp.unraveled(x, shape=shape), 0, 1),
     ref=lambda x, shape: np.array(np.unravel_index(x, shape), dtype=np.int64),
     samples=calls(
@@ -221,9 +188,9 @@ def unravel_index(indices, shape):
         ([np.ones(2)], {"shape": (2, 3)}, DTypeError, "unraveled.*float64"),
         ([np.array([1])], {"shape": (2, 3.5)}, ArgumentError, "unraveled.*An int"),
     ],
-)  # fmt: skip
+)
 def unraveled(xp, x, /, *, shape):
-    """Indices along each axis of places counted in row-major order: behind `unravel_index`.
+    """The op behind `gg.unravel_index`.
 
     Args:
         x: integers, of any shape.
@@ -232,20 +199,16 @@ def unraveled(xp, x, /, *, shape):
     Returns:
         int64 Tensor of shape (len(shape), *x.shape).
 
-    Raises:
-        IndexOutOfBoundsError: a place beyond the end.
-        DTypeError: `x` are no integers.
-
     >>> print(gg.unraveled([1, 5], shape=(2, 3)))
     [[0 1]
      [1 2]]
     """
     if x.dtype.kind not in "iu":
-        raise DTypeError(f"unraveled: indices are integers, not {x.dtype}.")
+        raise DTypeError(f"unraveled: indices must be integers, not {x.dtype}.")
     n = math.prod(map(operator.index, shape))
     if x.size and (int(x.min()) < 0 or int(x.max()) >= n):
         worst = int(x.max()) if int(x.max()) >= n else int(x.min())
-        raise IndexOutOfBoundsError(f"unraveled: {worst} is no place of the {n} of {shape}.")
+        raise IndexOutOfBoundsError(f"unraveled: {worst} is out of bounds for the shape {shape}.")
     steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     rows = [(x // step) % length for step, length in zip(steps, shape, strict=True)]
     return xp.lib.stack(rows).astype("int64")
@@ -259,7 +222,9 @@ def _raveled_samples(rng):
 
 
 @op(
-    variadic=True, kinds="i", samples=_raveled_samples,
+    variadic=True,
+    kinds="i",
+    samples=_raveled_samples,
     ref=lambda multi_index, dims, mode="raise": np.ravel_multi_index(multi_index, dims, mode),
     errors=[
         ([[np.array([2]), np.array([0])]], {"dims": (2, 3)}, IndexOutOfBoundsError, "index 2"),
@@ -268,23 +233,18 @@ def _raveled_samples(rng):
         ([[np.array([0.5])]], {"dims": (2,)}, DTypeError, "integers, not float64"),
         ([[np.array([0])]], {"dims": (2.5,)}, ArgumentError, "An int"),
     ],
-)  # fmt: skip
+)
 def ravel_multi_index(xp, multi_index, /, dims, mode="raise"):
-    """Places counted in row-major order, from their indices along each axis.
+    """Convert indices along each axis to flat indices, which count in row-major order.
 
     Args:
         multi_index: list of arrays of integers, one for each axis, broadcast against each other.
         dims: tuple of ints: the shape.
-        mode: what becomes of an index beyond the end: ``"raise"`` an error, ``"wrap"`` around,
-            ``"clip"`` to the first and last; or a tuple of one for each axis.
+        mode: what to do with an index out of bounds: ``"raise"`` an error, ``"wrap"`` around,
+            ``"clip"`` to the first and last; or a tuple with one mode for each axis.
 
     Returns:
-        int64 Tensor of the broadcast shape. It has no gradient.
-
-    Raises:
-        IndexOutOfBoundsError: an index beyond the end.
-        DTypeError: indices that are no integers.
-        ArgumentError: another mode, or not one array for each axis.
+        int64 Tensor of the broadcast shape. Its gradient is None.
 
     >>> print(gg.ravel_multi_index([[0, 1], [1, 2]], (2, 3)))
     [1 5]
@@ -297,9 +257,9 @@ def ravel_multi_index(xp, multi_index, /, dims, mode="raise"):
     for k, (i, n) in enumerate(zip(multi_index, dims, strict=True)):
         how, n = mode if isinstance(mode, str) else mode[k], operator.index(n)
         if i.dtype.kind not in "iu":
-            raise DTypeError(f"ravel_multi_index: indices are integers, not {i.dtype}.")
+            raise DTypeError(f"ravel_multi_index: indices must be integers, not {i.dtype}.")
         if how not in ("raise", "wrap", "clip"):
-            raise ArgumentError(f"ravel_multi_index: no mode {how!r}; 'raise', 'wrap' or 'clip'.")
+            raise ArgumentError(f"ravel_multi_index: no mode {how!r}; use raise, wrap or clip.")
         if how == "wrap":
             i = xp.remainder(i, n)
         elif how == "clip":
@@ -311,25 +271,22 @@ def ravel_multi_index(xp, multi_index, /, dims, mode="raise"):
 
 
 @op(
-    differentiable=False, kinds="i", batch="stack", ref=lambda x, length: x,
+    differentiable=False,
+    kinds="i",
+    batch="stack",
+    ref=lambda x, length: x,
     samples=calls(lambda rng: ([np.array([0, 2])], {"length": 3})),
     errors=[
         ([np.array([3])], {"length": 3}, IndexOutOfBoundsError, "checked_index: index 3"),
         ([np.array([-1])], {"length": 3}, IndexOutOfBoundsError, "checked_index: index -1"),
     ],
-)  # fmt: skip
+)
 def checked_index(xp, x, /, *, length):
-    """Indices themselves, if they all are from 0 to `length` - 1. It waits for the GPU.
+    """`x`, after a check that all indices are from 0 to `length` - 1. Waits for the GPU.
 
     Args:
         x: integers, of any shape.
-        length: of the axis that they are for.
-
-    Returns:
-        `x`.
-
-    Raises:
-        IndexOutOfBoundsError: one of them is not.
+        length: length of the axis.
 
     >>> print(gg.checked_index([0, 2], length=3))
     [0 2]

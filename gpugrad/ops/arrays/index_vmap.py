@@ -1,8 +1,8 @@
-"""Reading and writing by index under `vmap`: arrays, or the index, with a value for each example.
+"""Indexing under `vmap`, where the array, the index or the values have a batch axis.
 
-Where the index is the same for all examples it stands behind a slice for them. Where it is not,
-or where NumPy would put the axes of arrays in front of that slice, the index is spelt out: an
-integer array for each axis, the examples first.
+If all examples share the index, a slice for the batch axis is put in front of it. If they do not,
+or if NumPy would move the axes of index arrays in front of that slice, the index is rewritten as
+one integer array for each axis, with the batch axis first.
 """
 
 from __future__ import annotations
@@ -10,41 +10,42 @@ from __future__ import annotations
 import numpy as np
 
 from gpugrad.autodiff.batched import BATCHED, Batched, Each
-from gpugrad.core.backend import bottom, reading
+from gpugrad.core.backend import innermost_array, reading
 from gpugrad.core.devices import full_beside
 from gpugrad.core.tensor import Tensor, index_parts
 from gpugrad.errors import ArgumentError
 
 
 def array_of(part):
-    """The array of a list in an index."""
+    """A list in an index as an array."""
     part = [v._data if isinstance(v, Tensor) else v for v in part]
-    of_examples = next((v for v in part if type(v) is Batched), None)
-    if of_examples is not None:
-        beside = bottom(of_examples)
-        return BATCHED.stack([full_beside(beside, (), "int64", v) if isinstance(v, int) else v
-                              for v in part])  # fmt: skip
-    made = np.asarray(part)
-    return made if made.size else made.astype(np.intp)  # NumPy makes [] a float array
+    batched = next((v for v in part if type(v) is Batched), None)
+    if batched is not None:
+        like = innermost_array(batched)
+        return BATCHED.stack(
+            [full_beside(like, (), "int64", v) if isinstance(v, int) else v for v in part]
+        )
+    array = np.asarray(part)
+    return array if array.size else array.astype(np.intp)  # NumPy turns [] into floats
 
 
-def _expanded(index, ndim):
-    """One entry for each axis, and those of None: no ellipsis, a mask as its places."""
+def _expand_index(index, ndim):
+    """The index with one entry for each axis, plus every None: masks as integers, no ellipsis."""
     parts = []
     for part in index_parts(index):
         part = array_of(part) if isinstance(part, (list, tuple)) else part
         if isinstance(part, (bool, np.bool_)):
-            raise ArgumentError("vmap takes no True or False as an index; use gg.where.")
+            raise ArgumentError("vmap does not support True or False as an index; use gg.where.")
         mask = part.stacked if type(part) is Each else part
         if getattr(mask, "dtype", None) == np.dtype("bool"):
             if type(part) in (Each, Batched):
                 raise ArgumentError(
-                    "Under vmap a mask of each example would give parts of different shapes. Use "
-                    "gg.where(mask, x, 0)."
+                    "Under vmap a mask that differs between examples would select different "
+                    "numbers of elements. Use gg.where(mask, x, 0)."
                 )
-            xp = reading(part)  # a mask of a traced function gets its places anew in each call
-            places = xp.argwhere(part)
-            parts += [xp.getitem(places, index=(slice(None), k)) for k in range(part.ndim)]
+            xp = reading(part)  # a traced mask is converted again in each call
+            rows = xp.argwhere(part)
+            parts += [xp.getitem(rows, index=(slice(None), k)) for k in range(part.ndim)]
         else:
             parts.append(part)
     dots = [k for k, p in enumerate(parts) if p is Ellipsis] or [len(parts)]
@@ -54,46 +55,46 @@ def _expanded(index, ndim):
 
 
 def _rank(part):
-    """How many axes an array in an index has, of one example; None if it is no array."""
+    """Number of axes of an array in an index, without the batch axis; None for other entries."""
     return part.stacked.ndim - 1 if type(part) is Each else getattr(part, "ndim", None)
 
 
-def _behind_examples(xp, index, shape):
-    """The index that reads each example of an array of shape (n, ...), and the rank of a part."""
+def _batch_index(xp, index, shape):
+    """The index for an array of shape (batch, ...), and the rank of what it selects per example."""
     n, *lengths = shape
-    parts = _expanded(index, len(lengths))
+    parts = _expand_index(index, len(lengths))
     basic = [p is None or isinstance(p, slice) for p in parts]
     ranks = [r for r in map(_rank, parts) if r is not None]
     if not ranks:
         return (slice(None), *parts), sum(basic)
-    own = [k for k, b in enumerate(basic) if not b]
-    adjacent = own[-1] - own[0] == len(own) - 1
+    arrays = [k for k, b in enumerate(basic) if not b]
+    adjacent = arrays[-1] - arrays[0] == len(arrays) - 1
     rank = sum(basic) + max(ranks)
     if adjacent and not any(type(p) is Each for p in parts):
         return (slice(None), *parts), rank
-    first = own[0] if adjacent else 0  # the axis of a part where those of the arrays begin
-    made, axis = [np.arange(n).reshape(n, *(1,) * rank)], 0
-    places = [k for k in range(rank) if not first <= k < first + max(ranks)]
+    first = arrays[0] if adjacent else 0  # the axis of the result where the arrays' axes begin
+    entries, axis = [np.arange(n).reshape(n, *(1,) * rank)], 0
+    free_axes = [k for k in range(rank) if not first <= k < first + max(ranks)]
     for p, is_basic in zip(parts, basic, strict=True):
         if is_basic:
-            place = places.pop(0)
+            result_axis = free_axes.pop(0)
             if p is not None:
                 steps = np.arange(lengths[axis])[p]
-                made.append(steps.reshape((-1, *(1,) * (rank - place - 1))))
+                entries.append(steps.reshape((-1, *(1,) * (rank - result_axis - 1))))
         else:
             after = (1,) * (rank - first - max(ranks))
             if type(p) is Each:
                 ones = (1,) * (rank - len(after) - _rank(p))
-                made.append(xp.reshape(p.stacked, (n, *ones, *p.stacked.shape[1:], *after)))
+                entries.append(xp.reshape(p.stacked, (n, *ones, *p.stacked.shape[1:], *after)))
             else:
                 p = p if hasattr(p, "ndim") else np.asarray(p)
-                made.append(reading(p).reshape(p, (*p.shape, *after)))
+                entries.append(reading(p).reshape(p, (*p.shape, *after)))
         axis += p is not None
-    return tuple(made), rank
+    return tuple(entries), rank
 
 
-def _with_examples(xp, batched, arrays, index):
-    """The first of some arrays, with the batch axis; stretched if it has none."""
+def _add_batch_axis(xp, batched, arrays, index):
+    """The first of the arrays, broadcast along a batch axis if it has none."""
     if batched[0]:
         return arrays[0]
     stacked = [a for a, b in zip(arrays, batched, strict=True) if b]
@@ -102,33 +103,33 @@ def _with_examples(xp, batched, arrays, index):
 
 
 def getitem_batch(xp, batched, x, *, index):
-    """How vmap reads."""
-    x = _with_examples(xp, batched, [x], index)
-    return xp.getitem(x, index=_behind_examples(xp, index, x.shape)[0])
+    """The vmap rule of `getitem`."""
+    x = _add_batch_axis(xp, batched, [x], index)
+    return xp.getitem(x, index=_batch_index(xp, index, x.shape)[0])
 
 
 def scatter_at_batch(xp, batched, g, *, index, shape):
-    """How vmap adds into zeros."""
-    g = _with_examples(xp, batched, [g], index)
+    """The vmap rule of `scatter_at`."""
+    g = _add_batch_axis(xp, batched, [g], index)
     shape = (g.shape[0], *shape)
-    return xp.scatter_at(g, index=_behind_examples(xp, index, shape)[0], shape=shape)
+    return xp.scatter_at(g, index=_batch_index(xp, index, shape)[0], shape=shape)
 
 
-def _aligned(xp, values, rank):
-    """Values of examples with `rank` axes behind the batch axis."""
+def _align_values(xp, values, rank):
+    """Batched values with `rank` axes after the batch axis."""
     n, *shape = values.shape
-    kept = shape[max(len(shape) - rank, 0) :]  # NumPy lets a value have more ones in front
-    return xp.reshape(values, (n, *(1,) * (rank - len(kept)), *kept))
+    shape = shape[max(len(shape) - rank, 0) :]  # NumPy allows extra ones in front
+    return xp.reshape(values, (n, *(1,) * (rank - len(shape)), *shape))
 
 
-def written(name):
-    """How vmap writes with an op ``name(x, values..., index=...)``, or asks about the writes."""
+def write_batch(name):
+    """The vmap rule of an op ``name(x, values..., index=...)`` that writes at an index."""
 
     def batch(xp, batched, x, *values, index, **params):
-        x = _with_examples(xp, batched, [x, *values], index)
-        index, rank = _behind_examples(xp, index, x.shape)
+        x = _add_batch_axis(xp, batched, [x, *values], index)
+        index, rank = _batch_index(xp, index, x.shape)
         values = [
-            _aligned(xp, v, rank) if b else v for v, b in zip(values, batched[1:], strict=True)
+            _align_values(xp, v, rank) if b else v for v, b in zip(values, batched[1:], strict=True)
         ]
         return getattr(xp, name)(x, *values, index=index, **params)
 

@@ -1,8 +1,8 @@
-"""Reading and writing elements by index.
+"""Ops that read or write elements at an index.
 
 Two adjoint pairs do the work: `getitem` and `scatter_at` for an index that is metadata (slices,
-ints, masks, arrays), `take_along_axis` and `scatter_along_axis` for one that is data. Places
-named twice get the sum of their gradients.
+ints, masks, arrays), `take_along_axis` and `scatter_along_axis` for one that is data. Gradients of
+repeated indices add up.
 """
 
 from __future__ import annotations
@@ -18,19 +18,26 @@ from gpugrad.ops.arrays.index_rules import (
     BASIC,
     add_at,
     assign,
-    bare_index,
-    explained,
-    fitting,
+    cast_values,
     has_arrays,
+    index_error,
+    library_index,
     may_repeat,
-    numbered_writes,
+    number_writes,
 )
-from gpugrad.ops.arrays.index_vmap import array_of, getitem_batch, scatter_at_batch, written
+from gpugrad.ops.arrays.index_vmap import array_of, getitem_batch, scatter_at_batch, write_batch
+from gpugrad.ops.arrays.shape import moves
 from gpugrad.registry.record import op
+from gpugrad.trace.program import takes_arguments
+
+
+def _is_fixed(*arrays, index, **params):
+    """Whether an index is the same in every run: one that is data is checked on the host."""
+    return not takes_arguments(index)
 
 
 def frozen_index(index):
-    """An index of which nobody else can change the arrays: what a tape may keep.
+    """A copy of an index that a tape may keep: nobody else can change its arrays.
 
     >>> from gpugrad.ops.arrays.indexing import frozen_index
     >>> frozen_index(([0, 1], slice(2)))
@@ -38,7 +45,7 @@ def frozen_index(index):
     """
     if type(index) in BASIC:
         return index
-    if isinstance(index, Tensor):  # ``index[i] = v`` gives that Tensor, not this, another array
+    if isinstance(index, Tensor):  # ``index[i] = v`` replaces the array of that Tensor only
         return wrap(index._data)
     if type(index) is tuple:
         return tuple(frozen_index(part) for part in index)
@@ -48,29 +55,40 @@ def frozen_index(index):
 
 
 def _index_samples(*cases):
-    """Arrays of a shape, read at an index."""
+    """Samples from pairs of a shape and an index."""
     return shaped(*(([shape], {"index": index}) for shape, index in cases))
 
 
 def _getitem_kernel(xp, x, *, index):
     if not has_arrays(index):
         return NotImplemented
-    bare = bare_index("getitem", xp, x.shape, index, checked=False)
+    bare = library_index("getitem", xp, x.shape, index, checked=False)
     return scatter.getitem(xp, x, index=bare)
 
 
-@op(
+@moves(
     vjp=[lambda xp, g, x_shape, index: xp.scatter_at(g, index=index, shape=x_shape)],
-    linear=True, keeps_half=True, batch=getitem_batch, kinds="fc", ref=lambda x, index: x[index],
+    batch=getitem_batch,
+    ref=lambda x, index: x[index],
     cuda=_getitem_kernel,
     samples=_index_samples(
-        ((4,), 1), ((2, 3), -1), ((2, 3), (slice(None), 1)), ((2, 3, 2), (Ellipsis, 0)),
-        ((5,), slice(None, None, -2)), ((2, 3), (None, slice(0, 1))), ((), ()), ((0, 2), slice(1)),
-        ((2, 3), (1, 2)), ((4,), [0, 2, 0]), ((3, 2), np.array([[0, -1], [1, 0]])),
-        ((2, 3), ([0, 1, 1], [2, -1, 2])), ((2, 3), (slice(None), np.array([1, 1]))),
+        ((4,), 1),
+        ((2, 3), -1),
+        ((2, 3), (slice(None), 1)),
+        ((2, 3, 2), (Ellipsis, 0)),
+        ((5,), slice(None, None, -2)),
+        ((2, 3), (None, slice(0, 1))),
+        ((), ()),
+        ((0, 2), slice(1)),
+        ((2, 3), (1, 2)),
+        ((4,), [0, 2, 0]),
+        ((3, 2), np.array([[0, -1], [1, 0]])),
+        ((2, 3), ([0, 1, 1], [2, -1, 2])),
+        ((2, 3), (slice(None), np.array([1, 1]))),
         ((2, 3, 2), (np.array([0, 1]), slice(None), np.array([1, 0]))),
         ((4,), np.array([True, False, True, False])),
-        ((2, 2), np.array([[True, False], [True, True]])), ((3,), np.array([], dtype=int)),
+        ((2, 2), np.array([[True, False], [True, True]])),
+        ((3,), np.array([], dtype=int)),
     ),
     errors=[
         ([np.ones(3)], {"index": 3}, IndexOutOfBoundsError, r"getitem: index 3.*\(3,\)"),
@@ -80,31 +98,27 @@ def _getitem_kernel(xp, x, *, index):
         ([np.ones(3)], {"index": np.array([0.5])}, DTypeError, "float64.*astype"),
         ([np.ones(3)], {"index": 1.0}, DTypeError, "integers, slices or booleans"),
     ],
-)  # fmt: skip
+    length_by_values="index",
+)
 def getitem(xp, x, /, *, index):
-    """Elements of an array: what ``x[index]`` is.
+    """Elements of an array at an index: the op behind ``x[index]``.
+
+    The index must be on the device of `x`, else it raises DeviceError.
 
     Args:
-        x: array, of any shape.
-        index: what NumPy takes: ints, slices, None, ``...``, arrays or lists of integers, masks,
-            or a tuple of them. Tensors may be among them.
+        index: ints, slices, None, ``...``, arrays, Tensors or lists of integers, masks, or a tuple
+            of them, as in NumPy.
 
     Returns:
         Tensor of the shape that NumPy gives.
-
-    Raises:
-        IndexOutOfBoundsError: an index beyond the end, too many of them, or a mask of another
-            length.
-        DTypeError: an index that is neither integer nor boolean.
-        DeviceError: an index on another device.
 
     >>> print(gg.getitem([1.0, 2.0, 3.0], index=[0, 2]))
     [1. 3.]
     """
     try:
-        part = x[bare_index("getitem", xp, x.shape, index)]
+        part = x[library_index("getitem", xp, x.shape, index)]
     except IndexError as error:
-        raise explained("getitem", x.shape, error) from error
+        raise index_error("getitem", x.shape, error) from error
     return part if type(part) in ARRAYS else xp.lib.asarray(part)
 
 
@@ -115,16 +129,20 @@ def _scatter_at_reference(g, index, shape):
 
 
 def _scatter_at_kernel(xp, g, *, index, shape):
-    bare = bare_index("scatter_at", xp, shape, index, checked=False)
+    bare = library_index("scatter_at", xp, shape, index, checked=False)
     return scatter.scatter_at(xp, g, index=bare, shape=shape)
 
 
 @op(
     vjp=[lambda xp, g, index: xp.getitem(g, index=index)],
-    linear=True, batch=scatter_at_batch, kinds="fc", ref=_scatter_at_reference,
+    linear=True,
+    batch=scatter_at_batch,
+    kinds="fc",
+    ref=_scatter_at_reference,
     cuda=_scatter_at_kernel,
     samples=shaped(
-        ([()], {"index": 1, "shape": (3,)}), ([(2,)], {"index": (slice(None), 1), "shape": (2, 3)}),
+        ([()], {"index": 1, "shape": (3,)}),
+        ([(2,)], {"index": (slice(None), 1), "shape": (2, 3)}),
         ([(3,)], {"index": [0, 2, 0], "shape": (4,)}),
         ([(3, 2)], {"index": np.array([1, -1, 1]), "shape": (2, 2)}),
         ([(2, 2)], {"index": (slice(None), np.array([1, 1])), "shape": (2, 3)}),
@@ -136,34 +154,30 @@ def _scatter_at_kernel(xp, g, *, index, shape):
         ([np.ones(3)], {"index": slice(2), "shape": (4,)}, ShapeError, "scatter_at.*broadcast"),
         ([np.ones(1)], {"index": [4], "shape": (4,)}, IndexOutOfBoundsError, "scatter_at: index 4"),
     ],
-)  # fmt: skip
+)
 def scatter_at(xp, g, /, *, index, shape):
-    """Add elements into an array of zeros at an index; the adjoint of `getitem`.
+    """Add elements into an array of zeros at an index: the adjoint of `getitem`.
 
     Args:
         g: array of the shape of ``zeros(shape)[index]``.
-        index: as for `getitem`; what is named twice gets the sum.
-        shape: of the result.
+        index: as for `getitem`; values at repeated indices add up.
+        shape: shape of the result.
 
     Returns:
         Tensor of that shape.
-
-    Raises:
-        ShapeError: the elements do not fit the index.
-        IndexOutOfBoundsError, DTypeError, DeviceError: as for `getitem`.
 
     >>> print(gg.scatter_at([1.0, 2.0, 4.0], index=[0, 2, 0], shape=(3,)))
     [5. 0. 2.]
     """
     out = xp.lib.zeros(shape, dtype=g.dtype)
     try:
-        index = bare_index("scatter_at", xp, out.shape, index)
+        index = library_index("scatter_at", xp, out.shape, index)
         if may_repeat(index):
             add_at("scatter_at", xp, out, index, g)
         else:
             out[index] = g
     except IndexError as error:
-        raise explained("scatter_at", shape, error) from error
+        raise index_error("scatter_at", shape, error) from error
     return out
 
 
@@ -178,10 +192,14 @@ def _index_add_reference(x, values, index):
         lambda xp, g: g,
         lambda xp, g, values_shape, index: xp.sum_to(xp.getitem(g, index=index), values_shape),
     ],
-    batch=written("index_add"), kinds="fc", ref=_index_add_reference,
+    batch=write_batch("index_add"),
+    kinds="fc",
+    ref=_index_add_reference,
     samples=shaped(
-        ([(4,), ()], {"index": 1}), ([(2, 3), (2,)], {"index": (slice(None), 1)}),
-        ([(4,), (3,)], {"index": [0, 2, 0]}), ([(3, 2), (2,)], {"index": np.array([1, -2])}),
+        ([(4,), ()], {"index": 1}),
+        ([(2, 3), (2,)], {"index": (slice(None), 1)}),
+        ([(4,), (3,)], {"index": [0, 2, 0]}),
+        ([(3, 2), (2,)], {"index": np.array([1, -2])}),
         ([(3,), (1,)], {"index": np.array([True, False, True])}),
     ),
     errors=[
@@ -189,59 +207,54 @@ def _index_add_reference(x, values, index):
         ([np.ones(3), 1.0], {"index": [3]}, IndexOutOfBoundsError, "index_add: index 3"),
         ([np.ones(3), np.ones(1) * 1j], {"index": [0]}, DTypeError, "index_add: a complex128"),
     ],
-)  # fmt: skip
+    captures=_is_fixed,
+)
 def index_add(xp, x, values, /, *, index):
-    """`x` with values added at an index; what the index names twice is added to twice.
+    """A copy of `x` with values added at an index; values at repeated indices all count.
 
     Args:
-        x: array, of any shape.
         values: array that broadcasts to the shape of ``x[index]``.
         index: as for `getitem`.
 
     Returns:
         Tensor of the shape and dtype of `x`.
 
-    Raises:
-        ShapeError: the values do not fit the index.
-        DTypeError: values whose fraction or imaginary part would be lost.
-        IndexOutOfBoundsError, DeviceError: as for `getitem`.
-
     >>> print(gg.index_add([1.0, 1.0, 1.0], [1.0, 2.0, 4.0], index=[0, 2, 0]))
     [6. 1. 3.]
     """
-    out, values = xp.lib.array(x, order="C"), fitting("index_add", x, values)
-    add_at("index_add", xp, out, bare_index("index_add", xp, x.shape, index), values)
+    out, values = xp.lib.array(x, order="C"), cast_values("index_add", x, values)
+    add_at("index_add", xp, out, library_index("index_add", xp, x.shape, index), values)
     return out
 
 
 @op(
     vjp=[lambda xp, g, index: xp.index_fill(g, index=index)],
     jvp=[lambda xp, t, index: xp.index_fill(t, index=index)],
-    keeps_half=True, batch=written("index_fill"), kinds="fc",
+    native_half=True,
+    batch=write_batch("index_fill"),
+    kinds="fc",
     ref=lambda x, index, value=0: _index_put_reference(x, value, index),
     samples=_index_samples(
-        ((4,), 1), ((2, 3), (slice(None), 1)), ((4,), [0, 2, 0]),
+        ((4,), 1),
+        ((2, 3), (slice(None), 1)),
+        ((4,), [0, 2, 0]),
         ((3,), np.array([True, False, True])),
     ),
     errors=[
         ([np.ones(3)], {"index": 3}, IndexOutOfBoundsError, "index_fill: index 3"),
         ([np.ones(3)], {"index": 0, "value": 1j}, DTypeError, "index_fill: a complex"),
     ],
-)  # fmt: skip
+    captures=_is_fixed,
+)
 def index_fill(xp, x, /, *, index, value=0):
-    """`x` with one number put at an index.
+    """A copy of `x` with one number written at an index.
 
     Args:
-        x: array, of any shape.
         index: as for `getitem`.
         value: a Python number.
 
     Returns:
         Tensor of the shape and dtype of `x`.
-
-    Raises:
-        DTypeError: a number whose fraction or imaginary part would be lost.
-        IndexOutOfBoundsError, DeviceError: as for `getitem`.
 
     >>> print(gg.index_fill([1.0, 2.0, 3.0], index=[0, 2], value=5.0))
     [5. 2. 5.]
@@ -252,41 +265,44 @@ def index_fill(xp, x, /, *, index, value=0):
 
 
 def _last_writes_reference(x, index):
-    places = np.arange(x.size).reshape(x.shape)[index]
-    flat = places.ravel().tolist()
-    stays = [place not in flat[i + 1 :] for i, place in enumerate(flat)]
-    return np.array(stays).reshape(places.shape)
+    elements = np.arange(x.size).reshape(x.shape)[index]
+    flat = elements.ravel().tolist()
+    stays = [element not in flat[i + 1 :] for i, element in enumerate(flat)]
+    return np.array(stays).reshape(elements.shape)
 
 
 @op(
-    differentiable=False, keeps_half=True, batch=written("last_writes"),
-    kinds="f", ref=_last_writes_reference,
+    differentiable=False,
+    native_half=True,
+    batch=write_batch("last_writes"),
+    kinds="f",
+    ref=_last_writes_reference,
     samples=_index_samples(
-        ((4,), [0, 2, 0]), ((3, 2), np.array([1, -2, 1])), ((2, 3), ([0, 1, 0], [2, -1, -1])),
+        ((4,), [0, 2, 0]),
+        ((3, 2), np.array([1, -2, 1])),
+        ((2, 3), ([0, 1, 0], [2, -1, -1])),
         ((3,), slice(2)),
     ),
     errors=[([np.ones(3)], {"index": [3, 3]}, IndexOutOfBoundsError, "last_writes: index 3")],
-)  # fmt: skip
+    captures=_is_fixed,
+)
 def last_writes(xp, x, /, *, index):
-    """Which of the writes of ``x[index] = values`` stay: of those to one place, the last.
+    """Which writes of ``x[index] = values`` stay: the last write to each element.
 
     Args:
         x: array; only its shape matters.
         index: as for `getitem`.
 
     Returns:
-        Boolean Tensor of the shape of ``x[index]``.
-
-    Raises:
-        IndexOutOfBoundsError, DTypeError, DeviceError: as for `getitem`.
+        bool Tensor of the shape of ``x[index]``.
 
     >>> print(gg.last_writes([1.0, 2.0, 3.0], index=[0, 1, 0]))
     [False  True  True]
     """
     try:
-        writes, last = numbered_writes(xp, x.shape, bare_index("last_writes", xp, x.shape, index))
+        writes, last = number_writes(xp, x.shape, library_index("last_writes", xp, x.shape, index))
     except IndexError as error:
-        raise explained("last_writes", x.shape, error) from error
+        raise index_error("last_writes", x.shape, error) from error
     return writes == last
 
 
@@ -294,7 +310,7 @@ def _index_put_values(xp, g, values_shape, index):
     part = xp.getitem(g, index=index)
     if may_repeat(index):
         part = xp.where(xp.last_writes(g, index=index), part, 0)
-    extra = max(len(values_shape) - part.ndim, 0)  # NumPy lets a value have more ones in front
+    extra = max(len(values_shape) - part.ndim, 0)  # NumPy allows extra ones in front
     return xp.reshape(xp.sum_to(part, values_shape[extra:]), values_shape)
 
 
@@ -305,39 +321,43 @@ def _index_put_reference(x, values, index):
 
 
 _PUT_SAMPLES = shaped(
-    ([(4,), ()], {"index": 1}), ([(2, 3), (2,)], {"index": (slice(None), 1)}),
-    ([(4,), (3,)], {"index": [0, 2, 0]}), ([(3, 2), (2,)], {"index": np.array([1, -2, 1])}),
-    ([(3,), (1,)], {"index": np.array([True, False, True])}), ([(2, 3), (1, 1, 3)], {"index": 0}),
-    ([(2, 3), (3,)], {"index": ([0, 1, 0], [2, -1, -1])}), ([(), ()], {"index": ()}),
+    ([(4,), ()], {"index": 1}),
+    ([(2, 3), (2,)], {"index": (slice(None), 1)}),
+    ([(4,), (3,)], {"index": [0, 2, 0]}),
+    ([(3, 2), (2,)], {"index": np.array([1, -2, 1])}),
+    ([(3,), (1,)], {"index": np.array([True, False, True])}),
+    ([(2, 3), (1, 1, 3)], {"index": 0}),
+    ([(2, 3), (3,)], {"index": ([0, 1, 0], [2, -1, -1])}),
+    ([(), ()], {"index": ()}),
     ([(2, 2), (3,)], {"index": np.array([[True, False], [True, True]])}),
-)  # fmt: skip
+)
 
 
 @op(
     vjp=[lambda xp, g, index: xp.index_fill(g, index=index), _index_put_values],
-    keeps_half=True, batch=written("index_put"),
-    kinds="fc", ref=_index_put_reference, samples=_PUT_SAMPLES,
+    native_half=True,
+    batch=write_batch("index_put"),
+    kinds="fc",
+    ref=_index_put_reference,
+    samples=_PUT_SAMPLES,
     errors=[
         ([np.ones(3), np.ones(2)], {"index": slice(3)}, ShapeError, "index_put.*broadcast"),
         ([np.ones(3), 1.0], {"index": 3}, IndexOutOfBoundsError, "index_put: index 3"),
         ([np.ones(3), np.ones(1) * 1j], {"index": [0]}, DTypeError, "index_put: a complex128"),
     ],
-)  # fmt: skip
+    captures=_is_fixed,
+)
 def index_put(xp, x, values, /, *, index):
-    """`x` with an array of values put at an index; of several writes to a place the last stays.
+    """A copy of `x` with an array of values written at an index.
+
+    Of several writes to an element the last stays.
 
     Args:
-        x: array, of any shape.
         values: array that broadcasts to the shape of ``x[index]``.
         index: as for `getitem`.
 
     Returns:
         Tensor of the shape and dtype of `x`.
-
-    Raises:
-        ShapeError: the values do not fit the index.
-        DTypeError: values whose fraction or imaginary part would be lost.
-        IndexOutOfBoundsError, DeviceError: as for `getitem`.
 
     >>> print(gg.index_put([1.0, 1.0, 1.0], [2.0, 3.0, 4.0], index=[0, 2, 0]))
     [4. 1. 3.]
@@ -348,34 +368,30 @@ def index_put(xp, x, values, /, *, index):
 
 
 @op(
-    keeps_half=True, kinds="fc", ref=lambda x, value, index: _index_put_reference(x, value, index),
+    native_half=True,
+    kinds="fc",
+    ref=_index_put_reference,
     samples=_PUT_SAMPLES,
     errors=[
         ([np.ones(3), np.ones(2)], {"index": slice(3)}, ShapeError, "broadcast"),
         ([np.ones(3), 1.0], {"index": 3}, IndexOutOfBoundsError, "index 3 is out of bounds"),
         ([np.arange(3), 0.5], {"index": 0}, DTypeError, "int64 array"),
     ],
-)  # fmt: skip
+)
 def setitem(xp, x, value, /, *, index):
-    """`x` with a value put at an index: what `x` is after ``x[index] = value``.
+    """A copy of `x` with a value written at an index: `x` after ``x[index] = value``.
 
     Args:
-        x: array, of any shape.
-        value: array that broadcasts to the shape of ``x[index]``, or a number. Of several
-            writes to one place the last stays, and it alone gets a gradient.
+        value: array that broadcasts to the shape of ``x[index]``, or a number. Of several writes
+            to an element the last stays, and it alone gets a gradient.
         index: as for `getitem`.
 
     Returns:
         Tensor of the shape and dtype of `x`.
 
-    Raises:
-        ShapeError: the value does not fit the index.
-        DTypeError: a value whose fraction or imaginary part would be lost.
-        IndexOutOfBoundsError, DeviceError: as for `getitem`.
-
     >>> print(gg.setitem([1.0, 2.0, 3.0], 0.0, index=slice(2)))
     [0. 0. 3.]
     """
-    if type(value) in SCALARS:  # in the dtype of x: 0.1 as a float32 array would be another number
+    if type(value) in SCALARS:  # cast once, to the dtype of x: 0.1 would change in float32
         return xp.index_fill(x, index=index, value=value)
     return xp.index_put(x, value, index=index)

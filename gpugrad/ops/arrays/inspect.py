@@ -1,4 +1,4 @@
-"""NumPy's functions that answer with a Python value: are arrays equal, and what are they."""
+"""NumPy's functions that return a Python value: whether arrays are equal, their shape, dtype."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
         bool. On a GPU it waits for the values.
 
     Raises:
-        ShapeError: the shapes do not go together.
+        ShapeError: the shapes do not broadcast against each other.
 
     >>> gg.allclose([1.0, 2.0], [1.0, 2.000001])
     True
@@ -63,7 +63,7 @@ def array_equiv(a1, a2):
         a1, a2: arrays, or numbers.
 
     Returns:
-        bool: False also if the shapes do not go together. On a GPU it waits for the values.
+        bool: False also if the shapes do not broadcast. On a GPU it waits for the values.
 
     >>> gg.array_equiv([1.0, 1.0], 1.0)
     True
@@ -75,13 +75,7 @@ def array_equiv(a1, a2):
 
 
 def ndim(a):
-    """Number of axes.
-
-    Args:
-        a: array, or a number.
-
-    Returns:
-        int.
+    """Number of axes of an array or a number, an int.
 
     >>> gg.ndim([[1.0, 2.0]])
     2
@@ -90,13 +84,7 @@ def ndim(a):
 
 
 def shape(a):
-    """Length along each axis.
-
-    Args:
-        a: array, or a number.
-
-    Returns:
-        Tuple of ints.
+    """Lengths of the axes of an array or a number, a tuple of ints.
 
     >>> gg.shape([[1.0, 2.0]])
     (1, 2)
@@ -106,14 +94,7 @@ def shape(a):
 
 @saying_where
 def size(a, axis=None):
-    """Number of elements, of all axes or along one.
-
-    Args:
-        a: array, or a number.
-        axis: int; None counts all elements.
-
-    Returns:
-        int.
+    """Number of elements of an array or a number: in all, or along one axis. An int.
 
     >>> gg.size([[1.0, 2.0]])
     2
@@ -123,13 +104,7 @@ def size(a, axis=None):
 
 
 def isscalar(element):
-    """Whether it is a number of Python's or NumPy's, and not a 0-d array.
-
-    Args:
-        element: anything.
-
-    Returns:
-        bool.
+    """Whether any object is a Python or NumPy number, not a 0-d array.
 
     >>> gg.isscalar(2.0), gg.isscalar(gg.constant(2.0))
     (True, False)
@@ -138,13 +113,7 @@ def isscalar(element):
 
 
 def iscomplexobj(x):
-    """Whether the dtype is complex, whatever the values are.
-
-    Args:
-        x: array, or a number.
-
-    Returns:
-        bool.
+    """Whether the dtype of an array or a number is complex, whatever its values are.
 
     >>> gg.iscomplexobj([1 + 0j])
     True
@@ -153,13 +122,7 @@ def iscomplexobj(x):
 
 
 def isrealobj(x):
-    """Whether the dtype is not complex.
-
-    Args:
-        x: array, or a number.
-
-    Returns:
-        bool.
+    """Whether the dtype of an array or a number is not complex.
 
     >>> gg.isrealobj([1.0])
     True

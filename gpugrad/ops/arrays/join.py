@@ -1,4 +1,4 @@
-"""Joining arrays and taking them apart."""
+"""Joining arrays, splitting them, and broadcasting them against each other."""
 
 from __future__ import annotations
 
@@ -11,29 +11,41 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
-from gpugrad.ops._axes import batch_all, batch_axis
-from gpugrad.ops.arrays.shape import axis_of
+from gpugrad.ops._axes import batch_all, batch_axis, broadcast_shapes, check_axis, index_along
 from gpugrad.registry.record import op
+
+AT_ONCE = 8
+"""CuPy joins this many arrays by a launch each; of more it copies the addresses from the host."""
+
+
+def _is_joined_by_launches(arrays, **params):
+    return len(arrays) <= AT_ONCE
 
 
 def _concat_vjp(xp, g, i, arrays_shape, axis):
-    lead = () if axis is None else (slice(None),) * axis_of(axis, g.ndim)
-    length = math.prod if axis is None else lambda shape: shape[len(lead)]
+    axis_of_g = 0 if axis is None else axis % g.ndim
+    length = math.prod if axis is None else lambda shape: shape[axis_of_g]
     start = sum(map(length, arrays_shape[:i]))
-    part = xp.getitem(g, index=(*lead, slice(start, start + length(arrays_shape[i]))))
+    part = slice(start, start + length(arrays_shape[i]))
+    part = xp.getitem(g, index=index_along(axis_of_g, part))
     return xp.reshape(part, arrays_shape[i]) if axis is None else part
 
 
 def _concat_batch(xp, batched, arrays, *, axis):
     arrays = batch_all(xp, batched, arrays)
     if axis is None:
-        flat = [xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))) for x in arrays]
-        return xp.concat(flat, axis=1)
+        rows = [xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))) for x in arrays]
+        return xp.concat(rows, axis=1)
     return xp.concat(arrays, axis=batch_axis(axis, arrays[0].ndim - 1))
 
 
 @op(
-    vjp=_concat_vjp, variadic=True, linear=True, keeps_half=True, kinds="fci", batch=_concat_batch,
+    vjp=_concat_vjp,
+    variadic=True,
+    linear=True,
+    native_half=True,
+    kinds="fci",
+    batch=_concat_batch,
     ref=lambda arrays, axis=0: np.concatenate(arrays, axis=axis),
     samples=calls(
         lambda rng: ([[uniform(rng, 2), uniform(rng, 3)]], {}),
@@ -46,21 +58,17 @@ def _concat_batch(xp, batched, arrays, *, axis):
         ([[np.ones(2)]], {"axis": 1}, AxisError, "concat.*axis 1"),
         ([[]], {}, ArgumentError, "concat: a list of at least one"),
     ],
-)  # fmt: skip
+    captures=_is_joined_by_launches,
+)
 def concat(xp, arrays, /, axis=0):
-    """Join arrays along an axis that they have.
+    """Join arrays along an existing axis.
 
     Args:
-        arrays: list of arrays, whose shapes differ along that axis only.
-        axis: along which; None joins the elements of all, in row-major order.
+        arrays: list of at least one array; the shapes differ along `axis` only.
+        axis: int; None joins the flattened arrays.
 
     Returns:
-        Tensor as long as all of them together; its dtype follows NumPy's promotion.
-
-    Raises:
-        ShapeError: the shapes differ along another axis.
-        AxisError: an axis that they do not have.
-        ArgumentError: the list is empty.
+        Tensor, whose dtype follows NumPy's promotion.
 
     >>> print(gg.concat([[1.0, 2.0], [3.0]]))
     [1. 2. 3.]
@@ -69,8 +77,7 @@ def concat(xp, arrays, /, axis=0):
 
 
 def _stack_vjp(xp, g, i, arrays_shape, axis):
-    axis = axis_of(axis, len(arrays_shape[i]) + 1)
-    return xp.getitem(g, index=(slice(None),) * axis + (i,))
+    return xp.getitem(g, index=index_along(axis % (len(arrays_shape[i]) + 1), i))
 
 
 def _stack_batch(xp, batched, arrays, *, axis):
@@ -79,7 +86,11 @@ def _stack_batch(xp, batched, arrays, *, axis):
 
 
 @op(
-    vjp=_stack_vjp, variadic=True, linear=True, keeps_half=True, kinds="fci",
+    vjp=_stack_vjp,
+    variadic=True,
+    linear=True,
+    native_half=True,
+    kinds="fci",
     batch=_stack_batch,
     samples=calls(
         lambda rng: ([[uniform(rng, 3), uniform(rng, 3)]], {}),
@@ -91,21 +102,17 @@ def _stack_batch(xp, batched, arrays, *, axis):
         ([[np.ones(2), np.ones(3)]], {}, ShapeError, r"stack.*\(2,\).*\(3,\)"),
         ([[np.ones(2)]], {"axis": 2}, AxisError, "stack.*axis 2"),
     ],
-)  # fmt: skip
+    captures=_is_joined_by_launches,
+)
 def stack(xp, arrays, /, axis=0):
-    """Join arrays of one shape along a new axis.
+    """Join arrays of the same shape along a new axis.
 
     Args:
-        arrays: list of arrays.
-        axis: the position of the new axis in the result.
+        arrays: list of at least one array.
+        axis: position of the new axis in the result.
 
     Returns:
         Tensor with one more axis, as long as the list.
-
-    Raises:
-        ShapeError: the shapes differ.
-        AxisError: a position that the result does not have.
-        ArgumentError: the list is empty.
 
     >>> print(gg.stack([[1.0, 2.0], [3.0, 4.0]], axis=1))
     [[1. 3.]
@@ -114,53 +121,50 @@ def stack(xp, arrays, /, axis=0):
     return xp.lib.stack(arrays, axis=axis)
 
 
-def _length(name, x, axis):
-    """The length of an axis, and the axis counted from 0."""
-    if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {x.shape}.")
-    axis = axis_of(axis, x.ndim)
-    return x.shape[axis], axis
-
-
 @saying_where
 def unstack(x, /, *, axis=0):
-    """Take an array apart along an axis; the opposite of `stack`.
+    """Split an array into its slices along an axis; the inverse of `stack`.
 
     Args:
-        x: array, of any shape but ().
-        axis: along which.
+        x: array of at least one axis.
+        axis: int.
 
     Returns:
-        Tuple of Tensors without that axis, as many as it was long.
+        Tuple of Tensors without that axis.
 
     Raises:
-        AxisError: an axis that `x` does not have.
+        AxisError: `x` does not have the axis.
 
     >>> a, b = gg.unstack([[1.0, 2.0], [3.0, 4.0]], axis=1)
     >>> print(b)
     [2. 4.]
     """
     x = tensor(x)
-    n, axis = _length("unstack", x, axis)
-    return tuple(TENSOR.getitem(x, index=(slice(None),) * axis + (i,)) for i in range(n))
+    axis = check_axis("unstack", axis, x.shape)
+    return tuple(TENSOR.getitem(x, index=index_along(axis, i)) for i in range(x.shape[axis]))
+
+
+def cut(x, positions, axis):
+    """The pieces of a Tensor between positions along an axis."""
+    edges = zip([0, *positions], [*positions, x.shape[axis]], strict=True)
+    return [TENSOR.getitem(x, index=index_along(axis, slice(*edge))) for edge in edges]
 
 
 @saying_where
 def split(x, indices_or_sections, /, axis=0):
-    """Cut an array into pieces along an axis; the opposite of `concat`.
+    """Split an array along an axis; the inverse of `concat`.
 
     Args:
-        x: array, of any shape but ().
-        indices_or_sections: the number of equal pieces, or a list of the positions where to
-            cut.
-        axis: along which.
+        x: array of at least one axis.
+        indices_or_sections: the number of equal pieces, or a list of positions to cut at.
+        axis: int.
 
     Returns:
         List of Tensors.
 
     Raises:
         ArgumentError: the axis does not divide into that many equal pieces.
-        AxisError: an axis that `x` does not have.
+        AxisError: `x` does not have the axis.
 
     >>> a, b = gg.split([1.0, 2.0, 3.0, 4.0], 2)
     >>> print(b)
@@ -169,20 +173,16 @@ def split(x, indices_or_sections, /, axis=0):
     [[1.0], [2.0, 3.0]]
     """
     x = tensor(x)
-    n, axis = _length("split", x, axis)
+    axis = check_axis("split", axis, x.shape)
     if hasattr(indices_or_sections, "__len__") and np.ndim(indices_or_sections):
-        cuts = [operator.index(i) for i in indices_or_sections]
-    else:
-        sections = operator.index(indices_or_sections)
-        if sections < 1 or n % sections:
-            raise ArgumentError(
-                f"split: axis {axis} of the shape {x.shape} does not divide into {sections} equal "
-                "pieces. Give a list of the positions where to cut."
-            )
-        cuts = list(range(n // sections, n, n // sections)) if n else [0] * (sections - 1)
-    lead = (slice(None),) * axis
-    edges = zip([0, *cuts], [*cuts, n], strict=True)
-    return [TENSOR.getitem(x, index=(*lead, slice(start, stop))) for start, stop in edges]
+        return cut(x, [operator.index(i) for i in indices_or_sections], axis)
+    n, sections = x.shape[axis], operator.index(indices_or_sections)
+    if sections < 1 or n % sections:
+        raise ArgumentError(
+            f"split: axis {axis} of the shape {x.shape} does not divide into {sections} equal "
+            "pieces. Give a list of positions to cut at."
+        )
+    return cut(x, [k * (n // sections) for k in range(1, sections)], axis)
 
 
 @saying_where
@@ -196,7 +196,7 @@ def broadcast_arrays(*arrays):
         Tuple of Tensors, all of one shape; each keeps its dtype.
 
     Raises:
-        ShapeError: the shapes do not go together.
+        ShapeError: the shapes do not broadcast against each other.
 
     >>> a, b = gg.broadcast_arrays([1.0, 2.0], [[3.0], [4.0]])
     >>> print(b)
@@ -204,32 +204,25 @@ def broadcast_arrays(*arrays):
      [4. 4.]]
     """
     xs = [tensor(x) for x in arrays]
-    try:
-        shape = np.broadcast_shapes(*(x.shape for x in xs))
-    except ValueError as error:
-        shapes = ", ".join(str(x.shape) for x in xs)
-        raise ShapeError(
-            f"broadcast_arrays: the shapes {shapes} do not go together. They must agree, counted "
-            "from the last axis; a 1 stretches."
-        ) from error
+    shape = broadcast_shapes("broadcast_arrays", [x.shape for x in xs])
     return tuple(x if x.shape == shape else TENSOR.broadcast_to(x, shape) for x in xs)
 
 
 @saying_where
 def meshgrid(*arrays, indexing="xy"):
-    """Coordinates of the points of a grid, from those along each of its axes.
+    """Coordinates of the points of a grid, from the coordinates along each axis.
 
     Args:
-        *arrays: arrays of one axis; or numbers.
-        indexing: ``"ij"``: the i-th array varies along axis i. ``"xy"``: the first varies
-            along axis 1, the second along axis 0, as the pixels of a picture are counted.
+        *arrays: one-dimensional arrays, or numbers.
+        indexing: ``"ij"``: the i-th array varies along axis i. ``"xy"``: the first varies along
+            axis 1, the second along axis 0, as in an image.
 
     Returns:
-        Tuple of Tensors, one for each array, all of the shape of the grid.
+        Tuple of Tensors of the shape of the grid, one for each array.
 
     Raises:
-        ShapeError: an array with more than one axis.
-        ArgumentError: another `indexing`.
+        ShapeError: an array has more than one axis.
+        ArgumentError: `indexing` is neither of the two.
 
     >>> x, y = gg.meshgrid([1.0, 2.0], [3.0, 4.0])
     >>> print(y)
@@ -238,16 +231,14 @@ def meshgrid(*arrays, indexing="xy"):
     """
     xs = [tensor(x) for x in arrays]
     if indexing not in ("xy", "ij"):
-        raise ArgumentError(f"meshgrid: no indexing {indexing!r}; 'xy' or 'ij'.")
+        raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
     if any(x.ndim > 1 for x in xs):
         shapes = ", ".join(str(x.shape) for x in xs)
-        raise ShapeError(f"meshgrid: arrays of one axis are needed, the shapes are {shapes}.")
+        raise ShapeError(f"meshgrid: arrays must be one-dimensional, but the shapes are {shapes}.")
     order = list(range(len(xs)))
     if indexing == "xy":
         order[:2] = order[:2][::-1]
     shape = tuple(xs[i].size for i in order)
-    places = [tuple(-1 if i == k else 1 for i in order) for k in range(len(xs))]
-    return tuple(
-        TENSOR.broadcast_to(TENSOR.reshape(x, place), shape)
-        for x, place in zip(xs, places, strict=True)
-    )
+    shapes = [tuple(-1 if i == k else 1 for i in order) for k in range(len(xs))]
+    xs = [TENSOR.reshape(x, s) for x, s in zip(xs, shapes, strict=True)]
+    return tuple(TENSOR.broadcast_to(x, shape) for x in xs)

@@ -1,7 +1,8 @@
-"""NumPy's names for joining arrays and cutting them, along axes that the name says."""
+"""NumPy's functions that join and split arrays along the axis that their name implies."""
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -11,11 +12,13 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
+from gpugrad.ops._axes import check_axis
+from gpugrad.ops.arrays.join import cut
 from gpugrad.registry.record import op
 
 
 def _lists(*cases):
-    """Samples of an op that takes a list of arrays: their shapes."""
+    """Samples of an op on a list of arrays, from lists of shapes."""
 
     def sample(shapes):
         return lambda rng: ([[uniform(rng, *s) for s in shapes]], {})
@@ -23,11 +26,11 @@ def _lists(*cases):
     return calls(*map(sample, cases))
 
 
+_joins = functools.partial(op, variadic=True, kinds="fci")
 _DIFFER: list[Any] = [([[np.ones((2, 3)), np.ones((3, 2))]], {}, ShapeError, r"\(2, 3\).*\(3, 2\)")]
 
 
-@op(
-    variadic=True, kinds="fci",
+@_joins(
     ref=lambda arrays, axis=0, dtype=None: np.concatenate(arrays, axis, dtype=dtype),
     samples=calls(
         lambda rng: ([[uniform(rng, 2), uniform(rng, 3)]], {}),
@@ -40,22 +43,16 @@ _DIFFER: list[Any] = [([[np.ones((2, 3)), np.ones((3, 2))]], {}, ShapeError, r"\
         ([[np.ones(2)]], {"axis": 1}, AxisError, "concatenate.*axis 1"),
         ([[]], {}, ArgumentError, "concatenate: a list of at least one"),
     ],
-)  # fmt: skip
+)
 def concatenate(xp, arrays, /, axis=0, *, dtype=None):
-    """Join arrays along an axis that they have; NumPy's name for `concat`.
+    """Join arrays along an existing axis; NumPy's name for `concat`.
 
     Args:
-        arrays: list of arrays, whose shapes differ along that axis only.
-        axis: along which; None joins the elements of all, in row-major order.
-        dtype: of the result; None follows NumPy's promotion.
+        arrays: list of at least one array; the shapes differ along `axis` only.
+        axis: int; None joins the flattened arrays.
 
     Returns:
-        Tensor as long as all of them together.
-
-    Raises:
-        ShapeError: the shapes differ along another axis.
-        AxisError: an axis that they do not have.
-        ArgumentError: the list is empty.
+        Tensor.
 
     >>> print(gg.concatenate([[1.0, 2.0], [3.0]]))
     [1. 2. 3.]
@@ -64,22 +61,18 @@ def concatenate(xp, arrays, /, axis=0, *, dtype=None):
     return joined if dtype is None else xp.astype(joined, dtype)
 
 
-@op(
-    variadic=True, kinds="fci", errors=_DIFFER,
+@_joins(
+    errors=_DIFFER,
     samples=_lists([(2,), (3,)], [(2, 1), (2, 3)], [(), (2,)], [(2, 1, 2), (2, 2, 2)]),
-)  # fmt: skip
+)
 def hstack(xp, arrays, /):
-    """Join arrays side by side: along axis 1, vectors along axis 0.
+    """Join arrays horizontally: along axis 1, vectors along axis 0.
 
     Args:
-        arrays: list of arrays, whose shapes differ along that axis only; numbers are vectors.
+        arrays: list of arrays, whose shapes differ along that axis only; numbers count as vectors.
 
     Returns:
-        Tensor as wide as all of them together.
-
-    Raises:
-        ShapeError: the shapes differ along another axis.
-        ArgumentError: the list is empty.
+        Tensor.
 
     >>> print(gg.hstack([[[1.0], [2.0]], [[3.0], [4.0]]]))
     [[1. 3.]
@@ -89,22 +82,15 @@ def hstack(xp, arrays, /):
     return xp.concat(arrays, axis=0 if arrays[0].ndim == 1 else 1)
 
 
-@op(
-    variadic=True, kinds="fci", errors=_DIFFER,
-    samples=_lists([(3,), (3,)], [(1, 2), (3, 2)], [(2,), (2, 2)], [(), ()]),
-)  # fmt: skip
+@_joins(errors=_DIFFER, samples=_lists([(3,), (3,)], [(1, 2), (3, 2)], [(2,), (2, 2)], [(), ()]))
 def vstack(xp, arrays, /):
-    """Join arrays one below the other: along axis 0, vectors as rows.
+    """Join arrays vertically: along axis 0, vectors as rows.
 
     Args:
         arrays: list of arrays, whose shapes differ along that axis only.
 
     Returns:
-        Tensor as high as all of them together.
-
-    Raises:
-        ShapeError: the shapes differ along another axis.
-        ArgumentError: the list is empty.
+        Tensor.
 
     >>> print(gg.vstack([[1.0, 2.0], [3.0, 4.0]]))
     [[1. 2.]
@@ -113,23 +99,18 @@ def vstack(xp, arrays, /):
     return xp.concat([xp.atleast_2d(x) for x in arrays], axis=0)
 
 
-@op(
-    variadic=True, kinds="fci", errors=_DIFFER,
-    samples=_lists([(3,), (3,)], [(2, 2), (2, 2)], [(2, 2, 1), (2, 2)], [(), ()]),
-)  # fmt: skip
+@_joins(
+    errors=_DIFFER, samples=_lists([(3,), (3,)], [(2, 2), (2, 2)], [(2, 2, 1), (2, 2)], [(), ()])
+)
 def dstack(xp, arrays, /):
-    """Join arrays one behind the other: along axis 2, as the channels of a picture.
+    """Join arrays in depth: along axis 2, like the channels of an image.
 
     Args:
-        arrays: list of arrays, whose shapes differ along that axis only; those of fewer axes
-            are of shape (1, n, 1) or (m, n, 1).
+        arrays: list of arrays, whose shapes differ along that axis only; a vector counts as
+            (1, n, 1), a matrix as (m, n, 1).
 
     Returns:
-        Tensor as deep as all of them together.
-
-    Raises:
-        ShapeError: the shapes differ along another axis.
-        ArgumentError: the list is empty.
+        Tensor.
 
     >>> print(gg.dstack([[1.0, 2.0], [3.0, 4.0]]))
     [[[1. 3.]
@@ -138,23 +119,18 @@ def dstack(xp, arrays, /):
     return xp.concat([xp.atleast_3d(x) for x in arrays], axis=2)
 
 
-@op(
-    variadic=True, kinds="fci",
+@_joins(
     samples=_lists([(3,), (3,)], [(2, 2), (2,)], [(0,), (0,)], [(), ()]),
     errors=[([[np.ones(2), np.ones(3)]], {}, ShapeError, r"\(2,\).*\(3,\)")],
-)  # fmt: skip
+)
 def column_stack(xp, arrays, /):
-    """Join vectors as the columns of a matrix; matrices side by side.
+    """Join vectors as the columns of a matrix; matrices horizontally.
 
     Args:
         arrays: list of arrays of one or two axes, of equal length along axis 0.
 
     Returns:
         Tensor of two axes.
-
-    Raises:
-        ShapeError: the lengths differ.
-        ArgumentError: the list is empty.
 
     >>> print(gg.column_stack([[1.0, 2.0], [3.0, 4.0]]))
     [[1. 3.]
@@ -166,17 +142,18 @@ def column_stack(xp, arrays, /):
 
 @saying_where
 def block(arrays, /):
-    """Join the arrays of nested lists: the innermost along the last axis, and so on outwards.
+    """Join the arrays of nested lists: the innermost lists along the last axis, and so on outwards.
 
     Args:
-        arrays: array, or lists of them, all equally deep.
+        arrays: array, or lists of arrays nested to one depth. Arrays with too few axes get axes
+            of length 1 in front.
 
     Returns:
-        Tensor; each array has been given axes of length 1 in front where it had too few.
+        Tensor.
 
     Raises:
-        ArgumentError: an empty list, or lists that are not equally deep.
-        ShapeError: the blocks do not fit together.
+        ArgumentError: a list is empty, or the lists are not equally deep.
+        ShapeError: the shapes of the blocks do not match.
 
     >>> column = gg.ones((2, 1))
     >>> print(gg.block([[column, 2 * column], [3.0, 4.0]]))
@@ -204,130 +181,108 @@ def block(arrays, /):
 
 
 def _depth(part):
-    """How many lists are one in the other: tuples and what holds numbers count as arrays."""
+    """Depth of nested lists; tuples and everything else count as arrays."""
     if not isinstance(part, list):
         return 0
     depths = {_depth(p) for p in part}
     if len(depths) != 1:
-        raise ArgumentError(f"block: lists that are empty or not equally deep: {part!r:.60}.")
+        raise ArgumentError(f"block: lists must be equally deep and not empty: {part!r:.60}.")
     return depths.pop() + 1
 
 
-# ---- cutting -----------------------------------------------------------------------------
+# ---- splitting ---------------------------------------------------------------------------
 
 
 @saying_where
 def array_split(ary, indices_or_sections, axis=0):
-    """Cut an array into pieces along an axis, which need not be equally long.
+    """Split an array along an axis into pieces that need not be equally long.
 
     Args:
-        ary: array, of any shape but ().
-        indices_or_sections: the number of pieces, of which the first are one longer if it does
-            not divide the length; or a list of the positions where to cut.
-        axis: along which.
+        ary: array of at least one axis.
+        indices_or_sections: the number of pieces, the first of which are one longer if it does
+            not divide the length; or a list of positions to cut at.
+        axis: int.
 
     Returns:
         List of Tensors.
 
     Raises:
-        ArgumentError: fewer than one piece.
-        AxisError: an axis that `ary` does not have.
+        ArgumentError: the number of pieces is below 1.
+        AxisError: `ary` does not have the axis.
 
     >>> [part.tolist() for part in gg.array_split([1.0, 2.0, 3.0], 2)]
     [[1.0, 2.0], [3.0]]
     """
     x = tensor(ary)
-    if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"array_split: axis {axis} is out of bounds for the shape {x.shape}.")
-    axis %= x.ndim
-    n = x.shape[axis]
+    axis = check_axis("array_split", axis, x.shape)
     if np.ndim(indices_or_sections):
-        cuts = [operator.index(i) for i in indices_or_sections]
-    else:
-        sections = operator.index(indices_or_sections)
-        if sections < 1:
-            raise ArgumentError(f"array_split: {sections} pieces; at least one is needed.")
-        cuts = [(n // sections) * k + min(k, n % sections) for k in range(1, sections)]
-    lead = (slice(None),) * axis
-    edges = zip([0, *cuts], [*cuts, n], strict=True)
-    return [TENSOR.getitem(x, index=(*lead, slice(start, stop))) for start, stop in edges]
+        return cut(x, [operator.index(i) for i in indices_or_sections], axis)
+    n, sections = x.shape[axis], operator.index(indices_or_sections)
+    if sections < 1:
+        raise ArgumentError(f"array_split: need at least 1 piece, got {sections}.")
+    return cut(x, [n // sections * k + min(k, n % sections) for k in range(1, sections)], axis)
 
 
-def _equal_split(name, ary, indices_or_sections, axis):
-    x = tensor(ary)
-    if x.ndim <= axis:
-        raise AxisError(f"{name}: more axes are needed, the shape is {x.shape}.")
-    sections = indices_or_sections
-    if np.ndim(sections) == 0 and x.shape[axis] % max(operator.index(sections), 1):
-        raise ArgumentError(
-            f"{name}: axis {axis} of the shape {x.shape} does not divide into {sections} equal "
-            "pieces. See gg.array_split for others."
-        )
-    return array_split(x, indices_or_sections, axis)
+def _split_along(name, axis, least, direction, inverse, example):
+    """`hsplit`, `vsplit` or `dsplit`: along `axis`, for arrays of at least `least` axes."""
 
+    def split_equally(ary, indices_or_sections):
+        x, n = tensor(ary), indices_or_sections
+        if x.ndim < least:
+            raise AxisError(f"{name}: at least {least} axes are needed, the shape is {x.shape}.")
+        along = min(axis, x.ndim - 1)
+        if np.ndim(n) == 0 and x.shape[along] % max(operator.index(n), 1):
+            raise ArgumentError(
+                f"{name}: axis {along} of the shape {x.shape} does not divide into {n} equal "
+                "pieces. gg.array_split allows unequal ones."
+            )
+        return array_split(x, n, along)
 
-@saying_where
-def hsplit(ary, indices_or_sections):
-    """Cut an array side by side: along axis 1, a vector along axis 0; the opposite of `hstack`.
+    split_equally.__name__ = split_equally.__qualname__ = name
+    split_equally.__doc__ = f"""Split an array {direction}; the inverse of `{inverse}`.
 
     Args:
-        ary: array, of any shape but ().
-        indices_or_sections: the number of equal pieces, or a list of the positions where to cut.
+        ary: array of at least {least} {"axis" if least == 1 else "axes"}.
+        indices_or_sections: the number of equal pieces, or a list of positions to cut at.
 
     Returns:
         List of Tensors.
 
     Raises:
         ArgumentError: the axis does not divide into that many equal pieces.
-        AxisError: `ary` is 0-d.
+        AxisError: `ary` has too few axes.
 
-    >>> [part.tolist() for part in gg.hsplit([1.0, 2.0], 2)]
-    [[1.0], [2.0]]
+    {example}
     """
-    x = tensor(ary)
-    return _equal_split("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else min(x.ndim, 1))
+    return saying_where(split_equally)
 
 
-@saying_where
-def vsplit(ary, indices_or_sections):
-    """Cut an array one below the other: along axis 0; the opposite of `vstack`.
+hsplit = _split_along(
+    "hsplit",
+    axis=1,
+    least=1,
+    direction="along axis 1 (horizontally), a vector along axis 0",
+    inverse="hstack",
+    example=""">>> [part.tolist() for part in gg.hsplit([1.0, 2.0], 2)]
+    [[1.0], [2.0]]""",
+)
 
-    Args:
-        ary: array of at least two axes.
-        indices_or_sections: the number of equal pieces, or a list of the positions where to cut.
+vsplit = _split_along(
+    "vsplit",
+    axis=0,
+    least=2,
+    direction="along axis 0 (vertically)",
+    inverse="vstack",
+    example=""">>> [part.tolist() for part in gg.vsplit([[1.0], [2.0]], 2)]
+    [[[1.0]], [[2.0]]]""",
+)
 
-    Returns:
-        List of Tensors.
-
-    Raises:
-        ArgumentError: the axis does not divide into that many equal pieces.
-        AxisError: `ary` has fewer than two axes.
-
-    >>> [part.tolist() for part in gg.vsplit([[1.0], [2.0]], 2)]
-    [[[1.0]], [[2.0]]]
-    """
-    x = tensor(ary)
-    if x.ndim < 2:
-        raise AxisError(f"vsplit: at least two axes are needed, the shape is {x.shape}.")
-    return _equal_split("vsplit", x, indices_or_sections, 0)
-
-
-@saying_where
-def dsplit(ary, indices_or_sections):
-    """Cut an array one behind the other: along axis 2; the opposite of `dstack`.
-
-    Args:
-        ary: array of at least three axes.
-        indices_or_sections: the number of equal pieces, or a list of the positions where to cut.
-
-    Returns:
-        List of Tensors.
-
-    Raises:
-        ArgumentError: the axis does not divide into that many equal pieces.
-        AxisError: `ary` has fewer than three axes.
-
-    >>> [part.tolist() for part in gg.dsplit([[[1.0, 2.0]]], 2)]
-    [[[[1.0]]], [[[2.0]]]]
-    """
-    return _equal_split("dsplit", ary, indices_or_sections, 2)
+dsplit = _split_along(
+    "dsplit",
+    axis=2,
+    least=3,
+    direction="along axis 2 (in depth)",
+    inverse="dstack",
+    example=""">>> [part.tolist() for part in gg.dsplit([[[1.0, 2.0]]], 2)]
+    [[[[1.0]]], [[[2.0]]]]""",
+)

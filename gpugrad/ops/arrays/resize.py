@@ -1,4 +1,4 @@
-"""NumPy's functions that make an array longer or shorter along an axis."""
+"""NumPy's functions that lengthen or shorten an array along an axis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gpugrad.autodiff.batched import Batched
-from gpugrad.core.backend import NAMESPACES, SCALARS, TENSOR
+from gpugrad.core.backend import READINGS, SCALARS, TENSOR
 from gpugrad.core.dtypes import result_type
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, tensor
@@ -19,131 +19,126 @@ from gpugrad.errors import (
     ShapeError,
     saying_where,
 )
+from gpugrad.ops._axes import as_tuple, check_axis, flatten_or_check_axis, index_along
 from gpugrad.ops.arrays.creation import full
+from gpugrad.ops.arrays.index_rules import check_range
 from gpugrad.registry.record import op
-
-
-def flat_or_axis(xp, name, x, axis):
-    """`x`, flat if `axis` is None; and the axis counted from 0."""
-    if axis is None:
-        return xp.reshape(x, (x.size,)), 0
-    if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {x.shape}.")
-    return x, axis % x.ndim
 
 
 @op(
     kinds="fci",
     samples=shaped(
-        ([(2, 3)], {"new_shape": (2, 5)}), ([(2, 3)], {"new_shape": (2,)}),
-        ([(3,)], {"new_shape": 7}), ([()], {"new_shape": (2, 2)}), ([(0,)], {"new_shape": (2,)}),
+        ([(2, 3)], {"new_shape": (2, 5)}),
+        ([(2, 3)], {"new_shape": (2,)}),
+        ([(3,)], {"new_shape": 7}),
+        ([()], {"new_shape": (2, 2)}),
+        ([(0,)], {"new_shape": (2,)}),
         ([(2,)], {"new_shape": (0, 2)}),
     ),
     errors=[([np.ones(3)], {"new_shape": (2, -1)}, ShapeError, r"resize.*\(2, -1\)")],
-)  # fmt: skip
+)
 def resize(xp, x, /, new_shape):
-    """Fill a shape with the elements of an array, from the start again when they run out.
+    """Fill a shape with the elements of an array, repeated as needed.
 
     Args:
-        x: array, of any shape.
         new_shape: tuple of ints, or one int.
 
     Returns:
         Tensor of that shape; of zeros if `x` is empty.
 
-    Raises:
-        ShapeError: a negative length.
-
     >>> print(gg.resize([1.0, 2.0], (2, 3)))
     [[1. 2. 1.]
      [2. 1. 2.]]
     """
-    shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
+    shape = as_tuple(new_shape)
     if any(n < 0 for n in shape):
-        raise ShapeError(f"resize: a shape has no negative lengths, got {shape}.")
+        raise ShapeError(f"resize: lengths must not be negative, got {shape}.")
     n = math.prod(shape)
     if not x.size:
         return xp.broadcast_to(xp.astype(xp.sum(x), x.dtype), shape)
-    flat = xp.tile(xp.reshape(x, (x.size,)), -(-n // x.size))
-    return xp.reshape(xp.getitem(flat, index=slice(0, n)), shape)
+    copies = xp.tile(xp.reshape(x, (x.size,)), -(-n // x.size))
+    return xp.reshape(xp.getitem(copies, index=slice(0, n)), shape)
 
 
 @op(
     kinds="fc",
     samples=shaped(
-        ([(3,), (2,)], {}), ([(2, 3), (1, 3)], {"axis": 0}), ([(2, 2), (2, 1)], {"axis": -1}),
-        ([(2, 2), ()], {}), ([(0,), (2,)], {}),
+        ([(3,), (2,)], {}),
+        ([(2, 3), (1, 3)], {"axis": 0}),
+        ([(2, 2), (2, 1)], {"axis": -1}),
+        ([(2, 2), ()], {}),
+        ([(0,), (2,)], {}),
     ),
     errors=[
         ([np.ones((2, 2)), np.ones((1, 3))], {"axis": 0}, ShapeError, r"\(2, 2\).*\(1, 3\)"),
         ([np.ones((2, 2)), 1.0], {"axis": 0}, ShapeError, "append.*number"),
     ],
-)  # fmt: skip
+)
 def append(xp, x, values, /, axis=None):
-    """Put values behind an array.
+    """Append values to an array.
 
     Args:
-        x: array, of any shape.
-        values: array of the shape of `x` but for `axis`; any array, or a number, without one.
-        axis: along which; None takes the elements of both in row-major order.
+        values: array of the shape of `x` except along `axis`; any array, or a number, without one.
+        axis: int; None joins the flattened arrays.
 
     Returns:
         Tensor, longer along that axis.
-
-    Raises:
-        ShapeError: the shapes differ along another axis.
-        AxisError: an axis that `x` does not have.
 
     >>> print(gg.append([1.0, 2.0], 3.0))
     [1. 2. 3.]
     """
     if type(values) in SCALARS:
         if axis is not None:
-            raise ShapeError(f"append: a number has no axis {axis}. Leave out axis, or see gg.pad.")
+            raise ShapeError(f"append: a number has no axis {axis}. Omit axis, or use gg.pad.")
         x = xp.astype(x, result_type(x.dtype, values))
         return xp.pad(xp.reshape(x, (x.size,)), (0, 1), constant_values=values)
     if type(x) in SCALARS:
-        raise DTypeError("append: the first argument is an array, not a number.")
+        raise DTypeError("append: the first argument must be an array, not a number.")
     return xp.concat([x, values], axis=axis)
 
 
-# ---- an index that decides about the shape -----------------------------------------------
+# ---- an index that determines the shape --------------------------------------------------
 
 
 def _host_index(obj):
-    """`obj` of insert and delete, as NumPy takes it: it decides about the shape."""
+    """The index of `insert` or `delete` for NumPy: it determines the shape of the result."""
     if isinstance(obj, Tensor):
         return obj.numpy()
     return np.asarray(obj) if isinstance(obj, (list, tuple)) else obj
 
 
-def _kept(name, obj, n):
-    """Which of `n` slices `delete` keeps: a boolean NumPy array."""
+def _index_array(name, obj):
+    """An index that is not a slice, as a NumPy array of integers or booleans."""
+    obj = np.asarray(obj)
+    obj = obj if obj.size else obj.astype(np.int64)
+    if obj.dtype.kind not in "biu":
+        raise DTypeError(f"{name}: obj must be made of integers or booleans, not of {obj.dtype}.")
+    return obj
+
+
+def _kept_slices(obj, n, axis):
+    """The indices of the slices, `n` in all, that `delete` keeps."""
     obj = _host_index(obj)
     if not isinstance(obj, slice):
-        obj = np.asarray(obj)
-        if not obj.size:
-            obj = obj.astype(np.int64)
-        if obj.dtype.kind not in "biu":
-            raise DTypeError(f"{name}: obj is made of integers or booleans, not of {obj.dtype}.")
-        if obj.dtype.kind == "b" and obj.shape != (n,):
-            raise ShapeError(f"{name}: a mask of shape {obj.shape} for an axis of length {n}.")
-        if obj.dtype.kind != "b" and obj.size and (obj.min() < -n or obj.max() >= n):
-            worst = int(obj.max()) if obj.max() >= n else int(obj.min())
-            raise IndexOutOfBoundsError(
-                f"{name}: index {worst} is out of bounds for an axis of {n}."
-            )
+        obj = _index_array("delete", obj)
+        if obj.dtype.kind != "b":
+            check_range("delete", obj, n, axis)
+        elif obj.shape != (n,):
+            raise ShapeError(f"delete: a mask of shape {obj.shape} for an axis of length {n}.")
     kept = np.ones(n, dtype=bool)
     kept[obj] = False
-    return kept
+    return np.flatnonzero(kept)
 
 
 @op(
     kinds="fci",
     samples=shaped(
-        ([(4,)], {"obj": 1}), ([(2, 3)], {"obj": [0, -1, 0], "axis": 1}),
-        ([(2, 3)], {"obj": slice(None, None, 2), "axis": -1}), ([(2, 3)], {"obj": 4}),
-        ([(3, 2)], {"obj": np.array([True, False, True]), "axis": 0}), ([(3,)], {"obj": []}),
+        ([(4,)], {"obj": 1}),
+        ([(2, 3)], {"obj": [0, -1, 0], "axis": 1}),
+        ([(2, 3)], {"obj": slice(None, None, 2), "axis": -1}),
+        ([(2, 3)], {"obj": 4}),
+        ([(3, 2)], {"obj": np.array([True, False, True]), "axis": 0}),
+        ([(3,)], {"obj": []}),
     ),
     errors=[
         ([np.ones(3)], {"obj": 3}, IndexOutOfBoundsError, "delete: index 3"),
@@ -151,129 +146,114 @@ def _kept(name, obj, n):
         ([np.ones(3)], {"obj": np.array([True])}, ShapeError, r"delete.*\(1,\)"),
         ([np.ones(3)], {"obj": 0, "axis": 1}, AxisError, "delete: axis 1"),
     ],
-)  # fmt: skip
+)
 def delete(xp, x, /, obj, axis=None):
-    """Leave out slices along an axis.
+    """Remove slices along an axis.
 
     Args:
-        x: array, of any shape but ().
-        obj: which: an int, a slice, a list or array of ints, or a mask.
-        axis: along which; None takes the elements in row-major order.
+        x: array of at least one axis.
+        obj: the slices to remove: an int, a slice, a list or array of ints, or a mask.
+        axis: int; None removes elements of the flattened array.
 
     Returns:
         Tensor, shorter along that axis.
 
-    Raises:
-        IndexOutOfBoundsError: an index beyond the end.
-        DTypeError: `obj` is neither integer nor boolean.
-        ShapeError: a mask of another length.
-        AxisError: an axis that `x` does not have.
-
     >>> print(gg.delete([1.0, 2.0, 3.0], 1))
     [1. 3.]
     """
-    x, axis = flat_or_axis(xp, "delete", x, axis)
-    kept = np.flatnonzero(_kept("delete", obj, x.shape[axis]))
-    return xp.getitem(x, index=(*(slice(None),) * axis, kept))
+    x, axis = flatten_or_check_axis(xp, "delete", x, axis)
+    return xp.getitem(x, index=index_along(axis, _kept_slices(obj, x.shape[axis], axis)))
 
 
-def _inserted(obj, n, given):
-    """Where `insert` takes each slice of its result from: those from `n` on are new ones."""
+def _sources(obj, n, count):
+    """The slices that `insert` concatenates: from `n` on they are new ones. And how many are new.
+
+    `n` is the length of the axis of the array, `count` that of the values.
+    """
     if isinstance(obj, slice):
         places = np.arange(*obj.indices(n))
     else:
-        places = np.asarray(obj)
+        places = _index_array("insert", obj)
         if places.dtype.kind == "b":
             places = np.flatnonzero(places)
-        elif not places.size:
-            places = places.astype(np.int64)
-    if places.dtype.kind not in "iu":
-        raise DTypeError(f"insert: obj is made of integers or booleans, not of {places.dtype}.")
     if places.size and (places.min() < -n or places.max() > n):
         worst = int(places.max()) if places.max() > n else int(places.min())
         raise IndexOutOfBoundsError(
-            f"insert: there is no place {worst} in an axis of length {n}; from {-n} to {n}."
+            f"insert: position {worst} is out of bounds; an axis of length {n} has positions "
+            f"{-n} to {n}."
         )
     places = np.where(places < 0, places + n, places)
     if places.size == 1:
-        places = np.full(given, places.reshape(()))
+        places = np.full(count, places.reshape(()))
     new = np.argsort(places, kind="stable")
     return np.insert(np.arange(n), places[new], n + new), places.size
 
 
-def _insert_ref(x, values, obj, axis=None):
-    return np.insert(x, obj, values, axis)
-
-
 @op(
-    name="insert", kinds="fc", ref=_insert_ref,
+    name="insert",
+    kinds="fc",
+    ref=lambda x, values, obj, axis=None: np.insert(x, obj, values, axis),
     samples=shaped(
-        ([(3,), ()], {"obj": 1}), ([(2, 3), (2,)], {"obj": -1, "axis": 1}),
-        ([(2, 3), (2, 2)], {"obj": [2, 0], "axis": 1}), ([(2, 2), (3,)], {"obj": [1, 1, 4]}),
+        ([(3,), ()], {"obj": 1}),
+        ([(2, 3), (2,)], {"obj": -1, "axis": 1}),
+        ([(2, 3), (2, 2)], {"obj": [2, 0], "axis": 1}),
+        ([(2, 2), (3,)], {"obj": [1, 1, 4]}),
         ([(3, 2), (2,)], {"obj": slice(0, 2), "axis": 0}),
         ([(2, 3), (2, 2)], {"obj": [1], "axis": -1}),
         ([(0,), (2,)], {"obj": 0}),
     ),
     errors=[
-        ([np.ones(3), np.ones(1)], {"obj": 4}, IndexOutOfBoundsError, "insert: there is no place"),
+        ([np.ones(3), np.ones(1)], {"obj": 4}, IndexOutOfBoundsError, "insert: position 4"),
         ([np.ones(3), np.ones(1)], {"obj": 0.5}, DTypeError, "insert.*float64"),
         ([np.ones(3), np.ones(2)], {"obj": [0, 1, 2]}, ShapeError, r"\(2,\).*\(3,\)"),
         ([np.ones(3), np.ones(1)], {"obj": 0, "axis": 1}, AxisError, "insert: axis 1"),
     ],
-)  # fmt: skip
+)
 def _insert(xp, x, values, /, obj, axis=None):
-    """Put slices between those of an array: the op behind `insert`.
+    """The op behind `gg.insert`, which describes the arguments.
 
     Args:
-        x: array, of any shape but ().
+        x: array of at least one axis.
         values: array that broadcasts to the new slices.
-        obj: before which slices of `x`: an int, a slice, a list or array of ints, or a mask.
-        axis: along which; None takes the elements in row-major order.
 
     Returns:
         Tensor of the dtype of `x`, longer along that axis.
-
-    Raises:
-        IndexOutOfBoundsError: a place beyond the end.
-        DTypeError: `obj` is neither integer nor boolean.
-        ShapeError: the values do not fit.
-        AxisError: an axis that `x` does not have.
 
     >>> print(gg.insert([1.0, 2.0, 3.0], 1, [9.0]))
     [1. 9. 2. 3.]
     """
     obj = _host_index(obj)
-    x, axis = flat_or_axis(xp, "insert", x, axis)
+    x, axis = flatten_or_check_axis(xp, "insert", x, axis)
     values = xp.astype(values, x.dtype)
-    one = not isinstance(obj, slice) and np.ndim(obj) == 0
-    extra = 0 if one else max(values.ndim - x.ndim, 0)  # NumPy lets values have ones in front
+    is_int = not isinstance(obj, slice) and np.ndim(obj) == 0
+    extra = 0 if is_int else max(values.ndim - x.ndim, 0)  # NumPy allows ones in front
     values = xp.reshape(values, (1,) * (x.ndim - values.ndim) + tuple(values.shape[extra:]))
-    if one:  # values are one slice, or several
+    if is_int:  # the first axis of the values counts slices
         values = xp.moveaxis(values, 0, axis)
-    lead = (slice(None),) * axis
-    source, count = _inserted(obj, x.shape[axis], values.shape[axis])
+    source, count = _sources(obj, x.shape[axis], values.shape[axis])
     values = xp.broadcast_to(values, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
-    return xp.getitem(xp.concat([x, values], axis=axis), index=(*lead, source))
+    return xp.getitem(xp.concat([x, values], axis=axis), index=index_along(axis, source))
 
 
 @saying_where
 def insert(arr, obj, values, axis=None):
-    """Put slices between those of an array.
+    """Insert slices into an array.
 
     Args:
-        arr: array, of any shape but ().
-        obj: before which slices of `arr`: an int, a slice, a list or array of ints, or a mask.
+        arr: array of at least one axis.
+        obj: the slices of `arr` to insert before: an int, a slice, a list or array of ints, or a
+            mask.
         values: array that broadcasts to the new slices, or a number; cast to the dtype of `arr`.
-        axis: along which; None takes the elements in row-major order.
+        axis: int; None inserts into the flattened array.
 
     Returns:
         Tensor of the dtype of `arr`, longer along that axis.
 
     Raises:
-        IndexOutOfBoundsError: a place beyond the end.
+        IndexOutOfBoundsError: a position is out of bounds.
         DTypeError: `obj` is neither integer nor boolean.
-        ShapeError: the values do not fit.
-        AxisError: an axis that `arr` does not have.
+        ShapeError: the values do not broadcast to the new slices.
+        AxisError: `arr` does not have the axis.
 
     >>> print(gg.insert([1.0, 2.0, 3.0], 1, 9.0))
     [1. 9. 2. 3.]
@@ -284,24 +264,24 @@ def insert(arr, obj, values, axis=None):
     return _insert(arr, values, obj=obj, axis=axis)
 
 
-# ---- a length that the values decide about -----------------------------------------------
+# ---- a length that depends on the values -------------------------------------------------
 
 
 @saying_where
 def trim_zeros(filt, /, trim="fb", axis=None):
-    """Leave out the zeros at the edges of an array.
+    """Remove the zeros at the edges of an array.
 
     Args:
-        filt: array. Its values are looked at, so `vmap` cannot run this.
+        filt: array.
         trim: ``"f"`` at the front, ``"b"`` at the back, ``"fb"`` at both.
-        axis: an int, or a tuple of them: along which axes; None for all.
+        axis: int, tuple of ints, or None for all axes.
 
     Returns:
-        Tensor with as many axes, shorter.
+        Tensor with the same number of axes.
 
     Raises:
-        ArgumentError: another `trim`; or inside `vmap`, where each example has values of its own.
-        AxisError: `filt` has no such axis.
+        ArgumentError: `trim` is none of these; or inside `vmap`: the length depends on the values.
+        AxisError: `filt` does not have the axis.
 
     >>> print(gg.trim_zeros([0.0, 1.0, 0.0, 2.0, 0.0]))
     [1. 0. 2.]
@@ -313,13 +293,13 @@ def trim_zeros(filt, /, trim="fb", axis=None):
         raise ArgumentError(f"trim_zeros: trim={trim!r} is not 'f', 'b' or 'fb'.")
     if type(x._data) is Batched:
         raise ArgumentError(
-            "trim_zeros: how long the result is depends on the values, so vmap cannot run it. "
+            "trim_zeros: the length of the result depends on the values, so vmap cannot run it. "
             "Mask the zeros instead, or call it outside."
         )
-    given = range(x.ndim) if axis is None else np.atleast_1d(axis).tolist()
-    axes = {flat_or_axis(TENSOR, "trim_zeros", x, a)[1] for a in given}
+    axes = range(x.ndim) if axis is None else as_tuple(axis)
+    axes = {check_axis("trim_zeros", a, x.shape) for a in axes}
     index = [slice(None)] * x.ndim
-    for a, places in enumerate(NAMESPACES[type(x._data)].lib.nonzero(x._data)):
+    for a, places in enumerate(READINGS[type(x._data)].lib.nonzero(x._data)):
         if a in axes:
             first, last = (int(places.min()), int(places.max())) if places.size else (0, -1)
             index[a] = slice(

@@ -1,4 +1,4 @@
-"""NumPy's functions that pick elements by conditions, or say where they are."""
+"""NumPy's functions that select elements by conditions, or find them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import math
 
 import numpy as np
 
-from gpugrad.autodiff.batched import behind
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
+from gpugrad.ops._axes import flatten_or_check_axis, index_along
+from gpugrad.ops.arrays.shape import NOT_NUMBERS
 from gpugrad.registry.record import op
 
 
-def by_values(name, way_out):
-    """What `vmap` does with an op whose result is as long as the values say: it cannot."""
+def length_by_values(name, way_out):
+    """The vmap rule of an op whose result's length depends on the values: it raises."""
 
     def refuse(xp, batched, *arrays, **params):
         raise ArgumentError(
-            f"{name}: how long its result is depends on the values, so vmap cannot run it: the "
-            f"examples would differ in length. {way_out}"
+            f"{name}: the length of the result depends on the values and would differ between "
+            f"examples, so vmap cannot run it. {way_out}"
         )
 
     return refuse
@@ -32,30 +34,29 @@ _MASK_INSTEAD = "Use gg.where(condition, x, 0) instead."
 
 
 def _compress_vjp(xp, g, condition, x_shape, axis):
-    flat = (math.prod(x_shape),) if axis is None else tuple(x_shape)
-    lead = (slice(None),) * (0 if axis is None else axis % len(x_shape))
-    rest = flat[len(lead)] - condition.shape[0]
-    whole = xp.pad(xp.astype(condition != 0, "int8"), (0, rest)) != 0
-    return xp.reshape(xp.scatter_at(g, index=(*lead, whole), shape=flat), x_shape)
-
-
-def _compress_jvp(xp, t, condition, axis):
-    return xp.compress(condition, t, axis)
+    shape = (math.prod(x_shape),) if axis is None else tuple(x_shape)
+    axis = 0 if axis is None else axis % len(x_shape)
+    rest = shape[axis] - condition.shape[0]
+    mask = xp.pad(xp.astype(condition != 0, "int8"), (0, rest)) != 0
+    return xp.reshape(xp.scatter_at(g, index=index_along(axis, mask), shape=shape), x_shape)
 
 
 def _compress_batch(xp, batched, condition, x, *, axis):
     if batched[0]:
-        by_values("compress", _MASK_INSTEAD)(xp, batched)
+        length_by_values("compress", _MASK_INSTEAD)(xp, batched)
     if axis is None:
         x, axis = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), 0
-    return xp.compress(condition, x, behind(axis, x.ndim - 1))
+    return xp.compress(condition, x, batch_axis_of(axis, x.ndim - 1))
 
 
 _CHOICE = np.array([True, False, True])
 
 
 @op(
-    vjp=[None, _compress_vjp], jvp=[None, _compress_jvp], keeps_half=True, kinds="fc",
+    vjp=[None, _compress_vjp],
+    jvp=[None, lambda xp, t, condition, axis: xp.compress(condition, t, axis)],
+    native_half=True,
+    kinds="fc",
     batch=_compress_batch,
     samples=calls(
         lambda rng: ([_CHOICE, uniform(rng, 3)], {}),
@@ -68,30 +69,25 @@ _CHOICE = np.array([True, False, True])
         ([np.ones((2, 2)), np.ones(4)], {}, ShapeError, r"compress.*\(2, 2\)"),
         ([_CHOICE, np.ones(3)], {"axis": 1}, AxisError, "compress: axis 1"),
     ],
-)  # fmt: skip
+    length_by_values=True,
+)
 def compress(xp, condition, x, /, axis=None):
-    """Slices along an axis for which a condition holds. How many depends on the values.
+    """Slices along an axis for which a condition holds.
+
+    Under `vmap` the condition must be the same for all examples.
 
     Args:
-        condition: array of one axis, not longer than that of `x`; not 0 is true.
-        x: array, of any shape but ().
-        axis: along which; None takes the elements in row-major order.
+        condition: one-dimensional array, at most as long as the axis; not 0 is true.
+        x: array of at least one axis.
+        axis: int; None selects elements of the flattened array.
 
     Returns:
-        Tensor, as long along the axis as the condition is true.
-
-    Raises:
-        ShapeError: the condition is longer than the axis, or has not one axis.
-        AxisError: an axis that `x` does not have.
-        ArgumentError: inside `vmap`, where each example has a condition of its own.
+        Tensor, whose length along the axis is the number of true elements.
 
     >>> print(gg.compress([True, False, True], [1.0, 2.0, 3.0]))
     [1. 3.]
     """
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    elif not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"compress: axis {axis} is out of bounds for the shape {x.shape}.")
+    x, axis = flatten_or_check_axis(xp.lib, "compress", x, axis)
     if condition.ndim != 1 or condition.shape[0] > x.shape[axis]:
         raise ShapeError(
             f"compress: a condition of length {condition.shape[0] if condition.ndim else 0} and "
@@ -108,20 +104,17 @@ def compress(xp, condition, x, /, axis=None):
         lambda rng: ([np.eye(2) > 0, uniform(rng, 2, 2)], {}),
     ),
     errors=[([_CHOICE, np.ones(2)], {}, ShapeError, r"compress.*\(2,\)")],
-)  # fmt: skip
+)
 def extract(xp, condition, x, /):
     """Elements for which a condition holds, in row-major order: ``x[condition]``.
 
+    Under `vmap` the condition must be the same for all examples.
+
     Args:
         condition: array of as many elements as `x`; not 0 is true.
-        x: array, of any shape.
 
     Returns:
-        Tensor of one axis. How long it is depends on the values.
-
-    Raises:
-        ShapeError: the condition has more elements than `x`.
-        ArgumentError: inside `vmap`, where each example has a condition of its own.
+        One-dimensional Tensor, whose length depends on the values.
 
     >>> print(gg.extract([[True, False], [False, True]], [[1.0, 2.0], [3.0, 4.0]]))
     [1. 4.]
@@ -131,7 +124,7 @@ def extract(xp, condition, x, /):
 
 @saying_where
 def select(condlist, choicelist, default=0):
-    """Of several choices, at each place that of the first condition that holds.
+    """Choose each element from the choice that belongs to the first true condition.
 
     Args:
         condlist: list of boolean arrays.
@@ -139,12 +132,12 @@ def select(condlist, choicelist, default=0):
         default: array or number, where no condition holds.
 
     Returns:
-        Tensor of the broadcast shape. What was not chosen gets a gradient of exactly 0.
+        Tensor of the broadcast shape. Elements not chosen get a gradient of exactly 0.
 
     Raises:
-        ArgumentError: the lists are not equally long, or empty.
-        DTypeError: a condition that is not boolean.
-        ShapeError: shapes that do not go together.
+        ArgumentError: the lists differ in length, or are empty.
+        DTypeError: a condition is not boolean.
+        ShapeError: the shapes do not broadcast against each other.
 
     >>> x = gg.constant([-2.0, 0.5, 3.0])
     >>> print(gg.select([x < 0, x > 1], [-x, x * x], x))
@@ -152,29 +145,29 @@ def select(condlist, choicelist, default=0):
     """
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ArgumentError(
-            f"select: {len(condlist)} conditions for {len(choicelist)} choices; as many are "
-            "needed, and at least one."
+            f"select: {len(condlist)} conditions for {len(choicelist)} choices; there must be as "
+            "many, and at least one."
         )
     out = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
         condition = tensor(condition)
         if condition.dtype.kind != "b":
-            raise DTypeError(f"select: a condition is boolean, not {condition.dtype}.")
+            raise DTypeError(f"select: conditions must be boolean, not {condition.dtype}.")
         out = TENSOR.where(condition, choice, out)
     return out
 
 
 def piecewise(x, condlist, funclist, *args, **keywords):
-    """Apply functions to the parts of an array, each where its condition holds.
+    """Evaluate functions piecewise, each where its condition holds.
 
-    Each function sees the whole of `x`, with 0 or an infinity where it pleases: what is not
-    chosen gets a gradient of exactly 0.
+    Each function is called on the whole of `x` and may give infinities elsewhere: elements not
+    chosen get a gradient of exactly 0.
 
     Args:
-        x: array, of any shape.
-        condlist: list of boolean arrays of the shape of `x`; the last that holds decides.
-        funclist: list of functions of a Tensor, or numbers; one more than conditions is for
-            where none holds, else that is 0.
+        x: array of any shape.
+        condlist: list of boolean arrays of the shape of `x`; the last true one decides.
+        funclist: list of functions of a Tensor, or numbers; an extra one is for where no
+            condition holds, 0 without it.
         *args, **keywords: further arguments of the functions.
 
     Returns:
@@ -193,14 +186,14 @@ def piecewise(x, condlist, funclist, *args, **keywords):
         conditions = [conditions]  # one condition for a vector, written as a list
     if len(funclist) - len(conditions) not in (0, 1):
         raise ArgumentError(
-            f"piecewise: {len(funclist)} functions for {len(conditions)} conditions; as many are "
-            "needed, or one more."
+            f"piecewise: {len(funclist)} functions for {len(conditions)} conditions; there must "
+            "be as many, or one more."
         )
 
     def value(part):
         return part(x, *args, **keywords) if callable(part) else part
 
-    with np.errstate(all="ignore"):  # of the places where they are not meant
+    with np.errstate(all="ignore"):  # from elements where the function does not apply
         values = [value(part) for part in funclist]
     out = values[-1] if len(funclist) > len(conditions) else 0
     for condition, part in zip(conditions, values, strict=False):
@@ -208,12 +201,12 @@ def piecewise(x, condlist, funclist, *args, **keywords):
     return TENSOR.astype(TENSOR.broadcast_to(out, x.shape), x.dtype)
 
 
-def _choose_ref(arrays, mode="raise"):
-    return np.choose(arrays[0], arrays[1:], mode=mode)
-
-
 @op(
-    name="choose", variadic=True, keeps_half=True, kinds="fc", ref=_choose_ref,
+    name="choose",
+    variadic=True,
+    native_half=True,
+    kinds="fc",
+    ref=lambda arrays, mode="raise": np.choose(arrays[0], arrays[1:], mode=mode),
     samples=calls(
         lambda rng: ([[np.array([0, 2, 1]), *(uniform(rng, 3) for _ in range(3))]], {}),
         lambda rng: ([[np.array([[0], [1]]), uniform(rng), uniform(rng, 2)]], {}),
@@ -224,30 +217,25 @@ def _choose_ref(arrays, mode="raise"):
         ([[np.array([0]), np.ones(1)]], {"mode": "no"}, ArgumentError, "choose.*'raise'"),
         ([[np.array([0.0]), np.ones(1)]], {}, DTypeError, "choose.*float64"),
     ],
-)  # fmt: skip
+)
 def _choose(xp, arrays, /, *, mode="raise"):
-    """Pick each element from one of several arrays: the op behind `choose`.
+    """The op behind `gg.choose`.
 
     Args:
         arrays: list of an array of integers, and the arrays to choose from.
-        mode: as for `choose`.
+        mode: as for `gg.choose`.
 
     Returns:
         Tensor of the broadcast shape.
-
-    Raises:
-        IndexOutOfBoundsError: there is no choice of that number.
-        ArgumentError: another mode.
-        DTypeError: numbers of choices that are no integers.
 
     >>> print(gg.choose([0, 1], [[1.0, 2.0], [3.0, 4.0]]))
     [1. 4.]
     """
     a, *choices = arrays
     if mode not in ("raise", "wrap", "clip"):
-        raise ArgumentError(f"choose: no mode {mode!r}; 'raise', 'wrap' or 'clip'.")
+        raise ArgumentError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
     if a.dtype.kind not in "iu":
-        raise DTypeError(f"choose: the choices are numbered by integers, not by {a.dtype}.")
+        raise DTypeError(f"choose: a must be made of integers, not of {a.dtype}.")
     shape = np.broadcast_shapes(*(x.shape for x in arrays))
     if mode == "wrap":
         a = xp.remainder(a, len(choices))
@@ -260,22 +248,22 @@ def _choose(xp, arrays, /, *, mode="raise"):
 
 @saying_where
 def choose(a, choices, mode="raise"):
-    """Pick each element from one of several arrays.
+    """Choose each element from one of several arrays by its number.
 
     Args:
-        a: integers: the number of the choice at each place.
+        a: integers: the number of the array for each element.
         choices: list of arrays or numbers; all are broadcast against each other.
-        mode: what becomes of numbers beyond the choices: ``"raise"`` an error (negative ones
-            count from the end), ``"wrap"`` around, or ``"clip"`` to the first and last.
+        mode: what to do with numbers out of bounds: ``"raise"`` an error (negative ones count
+            from the end), ``"wrap"`` around, or ``"clip"`` to the first and last.
 
     Returns:
         Tensor of the broadcast shape.
 
     Raises:
-        IndexOutOfBoundsError: there is no choice of that number.
-        ArgumentError: another mode.
-        DTypeError: numbers of choices that are no integers.
-        ShapeError: shapes that do not go together.
+        IndexOutOfBoundsError: a number is out of bounds.
+        ArgumentError: `mode` is none of these.
+        DTypeError: `a` is not made of integers.
+        ShapeError: the shapes do not broadcast against each other.
 
     >>> print(gg.choose([0, 1], [[1.0, 2.0], [3.0, 4.0]]))
     [1. 4.]
@@ -283,31 +271,31 @@ def choose(a, choices, mode="raise"):
     return _choose([a, *choices], mode=mode)
 
 
-# ---- where elements are ------------------------------------------------------------------
+# ---- finding elements --------------------------------------------------------------------
 
 
-def _some_zeros(rng):
-    yield [np.array([0.0, 1.0, 0.0, 3.0])], {}
-    yield [(uniform(rng, 2, 3) > 0) * 1.0], {}
-    yield [np.zeros((2, 2))], {}
+_SOME_ZEROS = calls(
+    lambda rng: ([np.array([0.0, 1.0, 0.0, 3.0])], {}),
+    lambda rng: ([(uniform(rng, 2, 3) > 0) * 1.0], {}),
+    lambda rng: ([np.zeros((2, 2))], {}),
+)
 
 
 @op(
-    differentiable=False, kinds="fi", samples=_some_zeros,
-    batch=by_values("argwhere", "Use x != 0 instead."),
-    errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    differentiable=False,
+    kinds="fi",
+    samples=_SOME_ZEROS,
+    batch=length_by_values("argwhere", "Use x != 0 instead."),
+    errors=NOT_NUMBERS,
+    length_by_values=True,
+)
 def argwhere(xp, x, /):
-    """Indices of the elements that are not 0, one row each. How many depends on the values.
+    """Indices of the elements that are not 0, one row each; their gradient is None.
 
-    Args:
-        x: array, of any shape.
+    `vmap` cannot run it, because the length of the result depends on the values.
 
     Returns:
-        int64 Tensor of shape (how many there are, x.ndim). It has no gradient.
-
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
+        int64 Tensor of shape (n, x.ndim).
 
     >>> print(gg.argwhere([[0.0, 1.0], [2.0, 0.0]]))
     [[0 1]
@@ -317,21 +305,20 @@ def argwhere(xp, x, /):
 
 
 @op(
-    differentiable=False, kinds="fi", samples=_some_zeros,
-    batch=by_values("flatnonzero", "Use x != 0 instead."),
-    errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    differentiable=False,
+    kinds="fi",
+    samples=_SOME_ZEROS,
+    batch=length_by_values("flatnonzero", "Use x != 0 instead."),
+    errors=NOT_NUMBERS,
+    length_by_values=True,
+)
 def flatnonzero(xp, x, /):
-    """Indices, in row-major order, of the elements that are not 0.
+    """Indices of the elements that are not 0, in row-major order; their gradient is None.
 
-    Args:
-        x: array, of any shape.
+    `vmap` cannot run it, because the length of the result depends on the values.
 
     Returns:
-        int64 Tensor of one axis. How long it is depends on the values; it has no gradient.
-
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
+        One-dimensional int64 Tensor.
 
     >>> print(gg.flatnonzero([[0.0, 1.0], [2.0, 0.0]]))
     [1 2]

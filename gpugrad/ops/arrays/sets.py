@@ -1,7 +1,7 @@
 """Arrays as sets: distinct elements, membership, union, intersection, differences.
 
-The gradient of a distinct element goes to its first occurrence. How many there are depends on
-the values, so `vmap` cannot run these.
+The gradient of a distinct element goes to its first occurrence. The length of the results depends
+on the values, so `vmap` cannot run these functions, except `isin`: they raise ArgumentError.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.autodiff.batched import Batched
-from gpugrad.core.backend import HALF, NAMESPACES, TENSOR
-from gpugrad.core.samples import calls, uniform
+from gpugrad.core.backend import HALF, READINGS, TENSOR
+from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import tensor, wrap
-from gpugrad.errors import AxisError, DTypeError, saying_where
-from gpugrad.ops.arrays.select import by_values
+from gpugrad.errors import DTypeError, saying_where
+from gpugrad.ops._axes import check_axis
+from gpugrad.ops.arrays.select import length_by_values
+from gpugrad.ops.arrays.shape import NOT_NUMBERS
 from gpugrad.registry.record import op
 
 _WAY_OUT = "Call it outside of vmap."
-_TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]
-_TEXT_TWO: list[Any] = [([np.ones(2), "text"], {}, DTypeError, "number")]
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` returns."""
+    """The result of `unique_all`."""
 
     values: Any
     indices: Any
@@ -34,25 +34,21 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` returns."""
+    """The result of `unique_counts`."""
 
     values: Any
     counts: Any
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` returns."""
+    """The result of `unique_inverse`."""
 
     values: Any
     inverse_indices: Any
 
 
-def _different(rng):
-    """For differences: equal elements that move apart are no longer equal."""
-    yield [uniform(rng, 4)], {}
-    yield [uniform(rng, 2, 2)], {}
-    yield [uniform(rng)], {}
-    yield [uniform(rng, 0)], {}
+# distinct elements: numerical differences would separate equal ones
+_DISTINCT = shaped(([(4,)], {}), ([(2, 2)], {}), ([()], {}), ([(0,)], {}))
 
 
 def _unique_vjp(xp, g, out, x_shape):
@@ -62,19 +58,21 @@ def _unique_vjp(xp, g, out, x_shape):
 
 
 @op(
-    vjp=[_unique_vjp], name="unique_all", outputs=4, kinds="fc",
-    ref=lambda x: tuple(np.unique_all(x)), samples=_different, errors=_TEXT,
-    batch=by_values("unique_all", _WAY_OUT),
-)  # fmt: skip
+    vjp=[_unique_vjp],
+    name="unique_all",
+    outputs=4,
+    kinds="fc",
+    ref=lambda x: tuple(np.unique_all(x)),
+    samples=_DISTINCT,
+    errors=NOT_NUMBERS,
+    batch=length_by_values("unique_all", _WAY_OUT),
+    length_by_values=True,
+)
 def _unique_all(xp, x, /):
-    """The distinct elements in ascending order, and what is known of them: for `unique_all`.
-
-    Args:
-        x: array, of any shape; each NaN is distinct.
+    """The op behind `gg.unique_all`.
 
     Returns:
-        Tensor of the elements, and int64 Tensors: where each comes first, which of them each
-        element of `x` is, and how often each occurs.
+        Tuple of Tensors: the values, indices, inverse indices and counts.
 
     >>> print(gg.unique_all([3.0, 1.0, 3.0]).counts)
     [1 2]
@@ -87,21 +85,17 @@ def _unique_all(xp, x, /):
 
 @saying_where
 def unique_all(x, /):
-    """The distinct elements in ascending order, and what is known of them.
+    """The distinct elements in ascending order, with indices and counts. Not inside `vmap`.
 
     Args:
-        x: array, of any shape; each NaN is distinct.
+        x: array of any shape; each NaN is distinct.
 
     Returns:
-        Named tuple of Tensors: the values, differentiable; indices: where in row-major order
-        each comes first; inverse_indices, of the shape of `x`: ``values[inverse_indices]`` is
-        `x`; and counts: how often each occurs.
+        Named tuple of Tensors: values (differentiable); indices of the first occurrences, in
+        row-major order; inverse_indices, so that ``values[inverse_indices]`` is `x`; and counts.
 
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
-
-    >>> found = gg.unique_all([3.0, 1.0, 3.0])
-    >>> print(found.values, found.indices, found.inverse_indices, found.counts)
+    >>> unique = gg.unique_all([3.0, 1.0, 3.0])
+    >>> print(unique.values, unique.indices, unique.inverse_indices, unique.counts)
     [1. 3.] [1 0] [1 0 1] [1 2]
     """
     return UniqueAll(*_unique_all(x))
@@ -109,58 +103,51 @@ def unique_all(x, /):
 
 @saying_where
 def unique_counts(x, /):
-    """The distinct elements in ascending order, and how often each occurs.
+    """The distinct elements in ascending order, and how often each occurs. Not inside `vmap`.
 
     Args:
-        x: array, of any shape; each NaN is distinct.
+        x: array of any shape; each NaN is distinct.
 
     Returns:
-        Named tuple of Tensors: values, differentiable, and counts.
-
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
+        Named tuple of Tensors: values (differentiable) and counts.
 
     >>> values, counts = gg.unique_counts([3.0, 1.0, 3.0])
     >>> print(values, counts)
     [1. 3.] [1 2]
     """
-    found = _unique_all(x)
-    return UniqueCounts(found[0], found[3])
+    values, _, _, counts = _unique_all(x)
+    return UniqueCounts(values, counts)
 
 
 @saying_where
 def unique_inverse(x, /):
-    """The distinct elements in ascending order, and which of them each element is.
+    """The distinct elements in ascending order, and the indices that rebuild `x` from them.
+
+    Not inside `vmap`.
 
     Args:
-        x: array, of any shape; each NaN is distinct.
+        x: array of any shape; each NaN is distinct.
 
     Returns:
-        Named tuple of Tensors: values, differentiable, and inverse_indices of the shape of `x`.
-
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
+        Named tuple of Tensors: values (differentiable) and inverse_indices of the shape of `x`.
 
     >>> values, inverse = gg.unique_inverse([3.0, 1.0, 3.0])
     >>> print(values, inverse)
     [1. 3.] [1 0 1]
     """
-    found = _unique_all(x)
-    return UniqueInverse(found[0], found[2])
+    values, _, inverse, _ = _unique_all(x)
+    return UniqueInverse(values, inverse)
 
 
-@op(kinds="f", samples=_different, errors=_TEXT)
+@op(kinds="f", samples=_DISTINCT, errors=NOT_NUMBERS)
 def unique_values(xp, x, /):
-    """The distinct elements in ascending order; each gradient goes to the first of its value.
+    """The distinct elements in ascending order. Not inside `vmap`.
 
     Args:
-        x: array, of any shape; each NaN is distinct.
+        x: array of any shape; each NaN is distinct.
 
     Returns:
-        Tensor of one axis. How long it is depends on the values.
-
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
+        One-dimensional Tensor. Each gradient goes to the first occurrence of the value.
 
     >>> print(gg.unique_values([3.0, 1.0, 3.0]))
     [1. 3.]
@@ -170,44 +157,42 @@ def unique_values(xp, x, /):
 
 @saying_where
 def unique(
-    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *,
-    equal_nan=True,
-):  # fmt: skip
+    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True
+):
     """The distinct elements in ascending order, as NumPy's unique.
 
     Args:
-        ar: array, of any shape.
-        return_index: whether to return where each comes first, too.
-        return_inverse: whether to return which of them each element is, too.
+        ar: array of any shape.
+        return_index: whether to return the indices of the first occurrences, too.
+        return_inverse: whether to return the indices that rebuild `ar`, too.
         return_counts: whether to return how often each occurs, too.
-        axis: along which distinct slices are looked for; None looks for elements.
-        equal_nan: whether all NaN are one.
+        axis: the axis whose distinct slices are returned; None for distinct elements.
+        equal_nan: whether all NaN are equal.
 
     Returns:
-        Tensor of the values, differentiable; or a tuple of it and what else is asked for.
+        Tensor of the values (differentiable), or a tuple of it and the others requested.
 
     Raises:
-        AxisError: an axis that `ar` does not have.
-        ArgumentError: inside `vmap`, where each example has values of its own.
+        AxisError: `ar` does not have the axis.
+        ArgumentError: inside `vmap`: the length of the result depends on the values.
 
     >>> print(gg.unique([[2.0, 1.0], [2.0, 1.0]], axis=0))
     [[2. 1.]]
     """
     x = tensor(ar)
     if type(x._data) is Batched:
-        by_values("unique", _WAY_OUT)(None, ())
-    if axis is not None and not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"unique: axis {axis} is out of bounds for the shape {x.shape}.")
-    data = x._data.astype(np.float32) if x.dtype in HALF else x._data  # CuPy sorts no bfloat16
-    _, index, *more = NAMESPACES[type(data)].lib.unique(
-        data, return_index=True, return_inverse=return_inverse, return_counts=return_counts,
-        axis=axis, equal_nan=equal_nan,
-    )  # fmt: skip
-    whole = TENSOR.reshape(x, (x.size,)) if axis is None else x
-    found = [TENSOR.take(whole, wrap(index), axis=0 if axis is None else axis)]
-    found += [wrap(index)] if return_index else []
-    found += [wrap(m) for m in more]
-    return found[0] if len(found) == 1 else tuple(found)
+        length_by_values("unique", _WAY_OUT)(None, ())
+    if axis is not None:
+        axis = check_axis("unique", axis, x.shape)
+    data = x._data.astype(np.float32) if x.dtype in HALF else x._data  # CuPy cannot sort bfloat16
+    unique_of = READINGS[type(data)].lib.unique
+    _, index, *more = unique_of(
+        data, True, return_inverse, return_counts, axis=axis, equal_nan=equal_nan
+    )
+    results = [TENSOR.take(x, wrap(index), axis=axis)]
+    results += [wrap(index)] if return_index else []
+    results += [wrap(array) for array in more]
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 # ---- membership and sets -----------------------------------------------------------------
@@ -220,8 +205,8 @@ def _isin_batch(xp, batched, x, test, *, assume_unique, invert):
     test = xp.reshape(test, (n, test.size // n if n else 0))
     x = x if batched[0] else xp.broadcast_to(x, (n, *x.shape))
     test = xp.reshape(test, (n, *(1,) * (x.ndim - 1), test.shape[1]))
-    found = xp.any(xp.expand_dims(x, axis=-1) == test, axis=-1)
-    return xp.logical_not(found) if invert else found
+    matches = xp.any(xp.expand_dims(x, axis=-1) == test, axis=-1)
+    return xp.logical_not(matches) if invert else matches
 
 
 def _integers(rng, *shape):
@@ -229,7 +214,9 @@ def _integers(rng, *shape):
 
 
 @op(
-    differentiable=False, kinds="fi", batch=_isin_batch,
+    differentiable=False,
+    kinds="fi",
+    batch=_isin_batch,
     samples=calls(
         lambda rng: ([_integers(rng, 2, 3), _integers(rng, 2)], {}),
         lambda rng: ([_integers(rng, 4) / 2, _integers(rng, 2, 1) / 2], {"invert": True}),
@@ -237,18 +224,16 @@ def _integers(rng, *shape):
         lambda rng: ([uniform(rng, 2), uniform(rng, 0)], {}),
     ),
     errors=[(["text", np.ones(2)], {}, DTypeError, "number")],
-)  # fmt: skip
+)
 def isin(xp, x, test, /, assume_unique=False, invert=False):
-    """Whether each element is among others.
+    """Whether each element of `x` is an element of `test`; the gradient is None.
 
     Args:
-        x: array, of any shape.
-        test: array, of any shape: the others.
-        assume_unique: that no element comes twice in either, which may be faster.
-        invert: whether to ask for those that are not among them.
+        assume_unique: whether neither array has duplicates, which may be faster.
+        invert: whether to negate the result.
 
     Returns:
-        bool Tensor of the shape of `x`. It has no gradient.
+        bool Tensor of the shape of `x`.
 
     >>> print(gg.isin([1.0, 2.0, 3.0], [3.0, 1.0]))
     [ True False  True]
@@ -256,94 +241,76 @@ def isin(xp, x, test, /, assume_unique=False, invert=False):
     return xp.lib.isin(x, test, assume_unique=assume_unique, invert=invert)
 
 
-def _two_sets(rng):
-    """Some elements in both; they are moved together in no check, so only integers tie."""
-    yield [uniform(rng, 4), uniform(rng, 3)], {}
-    yield [uniform(rng, 2, 2), uniform(rng, 2)], {}
-    yield [_integers(rng, 5), _integers(rng, 4)], {}
-    yield [uniform(rng, 0), uniform(rng, 2)], {}
+_on_two_sets = op(
+    kinds="f",
+    samples=calls(
+        lambda rng: ([uniform(rng, 4), uniform(rng, 3)], {}),
+        lambda rng: ([uniform(rng, 2, 2), uniform(rng, 2)], {}),
+        # only integers are in both: numerical differences would separate equal floats
+        lambda rng: ([_integers(rng, 5), _integers(rng, 4)], {}),
+        lambda rng: ([uniform(rng, 0), uniform(rng, 2)], {}),
+    ),
+    errors=[([np.ones(2), "text"], {}, DTypeError, "number")],
+)
 
 
-def _flat(xp, x):
-    return xp.reshape(x, (x.size,))
-
-
-@op(kinds="f", samples=_two_sets, errors=_TEXT_TWO)
+@_on_two_sets
 def union1d(xp, x, y, /):
-    """The distinct elements of two arrays together, in ascending order.
-
-    Args:
-        x, y: arrays, of any shape.
+    """The union of two arrays: its distinct elements in ascending order. Not inside `vmap`.
 
     Returns:
-        Tensor of one axis. The gradient of an element goes to its first occurrence, in `x` if
+        One-dimensional Tensor. The gradient of an element goes to its first occurrence, in `x` if
         it is in both.
-
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
 
     >>> print(gg.union1d([3.0, 1.0], [2.0, 3.0]))
     [1. 2. 3.]
     """
-    return xp.unique_values(xp.concat([_flat(xp, x), _flat(xp, y)], axis=0))
+    return xp.unique_values(xp.concat([x, y], axis=None))
 
 
-@op(kinds="f", samples=_two_sets, errors=_TEXT_TWO)
+@_on_two_sets
 def intersect1d(xp, x, y, /, assume_unique=False):
-    """The distinct elements that are in both of two arrays, in ascending order.
+    """The distinct elements in both of two arrays, in ascending order. Not inside `vmap`.
 
     Args:
-        x, y: arrays, of any shape.
-        assume_unique: that no element comes twice in either, which may be faster.
+        assume_unique: whether neither array has duplicates, which may be faster.
 
     Returns:
-        Tensor of one axis. The gradient goes to `x`.
-
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
+        One-dimensional Tensor. The gradient goes to `x`.
 
     >>> print(gg.intersect1d([3.0, 1.0], [2.0, 3.0]))
     [3.]
     """
-    own = xp.sort(_flat(xp, x)) if assume_unique else xp.unique_values(x)
-    return xp.compress(xp.isin(own, y), own)
+    values = xp.sort(xp.ravel(x)) if assume_unique else xp.unique_values(x)
+    return xp.compress(xp.isin(values, y), values)
 
 
-@op(kinds="f", samples=_two_sets, errors=_TEXT_TWO)
+@_on_two_sets
 def setdiff1d(xp, x, y, /, assume_unique=False):
-    """The distinct elements of one array that are not in another, in ascending order.
+    """The distinct elements of `x` that are not in `y`, in ascending order. Not inside `vmap`.
 
     Args:
-        x: array, of any shape.
-        y: array, of any shape: what to leave out.
-        assume_unique: that no element comes twice in either: then they stay in their order.
+        assume_unique: whether neither array has duplicates; then the elements keep their order.
 
     Returns:
-        Tensor of one axis. The gradient goes to `x`.
-
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
+        One-dimensional Tensor. The gradient goes to `x`.
 
     >>> print(gg.setdiff1d([3.0, 1.0], [2.0, 3.0]))
     [1.]
     """
-    own = _flat(xp, x) if assume_unique else xp.unique_values(x)
-    return xp.compress(xp.isin(own, y, invert=True), own)
+    values = xp.ravel(x) if assume_unique else xp.unique_values(x)
+    return xp.compress(xp.isin(values, y, invert=True), values)
 
 
-@op(kinds="f", samples=_two_sets, errors=_TEXT_TWO)
+@_on_two_sets
 def setxor1d(xp, x, y, /, assume_unique=False):
-    """The distinct elements that are in one of two arrays and not in both, in ascending order.
+    """The distinct elements in exactly one of two arrays, in ascending order. Not inside `vmap`.
 
     Args:
-        x, y: arrays, of any shape.
-        assume_unique: that no element comes twice in either, which may be faster.
+        assume_unique: whether neither array has duplicates, which may be faster.
 
     Returns:
-        Tensor of one axis.
-
-    Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
+        One-dimensional Tensor.
 
     >>> print(gg.setxor1d([3.0, 1.0], [2.0, 3.0]))
     [1. 2.]

@@ -1,39 +1,46 @@
-"""Shape and layout: ops that move elements, copy them, or leave some out. All are linear.
+"""Shape, order of axes, broadcasting and dtype. All of these ops are linear.
 
-A rule moves the gradient back the same way. Forwards may return views of their input: Tensors
-are immutable, so nobody can tell.
+A rule moves the gradient back the same way. Forwards may return views of their input, which is
+safe because Tensors are immutable.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 
-from gpugrad.autodiff.batched import behind
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from gpugrad.ops._axes import as_tuple
 from gpugrad.registry.record import op
 
+NOT_NUMBERS = [(["text"], {}, DTypeError, "number")]
+"""The error of an op that accepts every array."""
 
-def axis_of(axis, ndim):
-    """`axis` counted from 0; of a wrong one the array library has complained before."""
-    return axis + ndim if axis < 0 else axis
+moves = functools.partial(op, linear=True, native_half=True, kinds="fc")
+"""Declares an op that moves or copies elements without computing: linear, exact in any float."""
 
 
 def need_matrices(name, x):
     """ShapeError if `x` has fewer than two axes."""
     if x.ndim < 2:
-        raise ShapeError(f"{name}: matrices (..., m, n) are needed, the shape is {x.shape}.")
+        raise ShapeError(f"{name}: a matrix (..., m, n) is needed, but the shape is {x.shape}.")
 
 
 # ---- the same elements in another shape --------------------------------------------------
 
 
+_RESHAPE_BACK = [lambda xp, g, x_shape: xp.reshape(g, x_shape)]
+_RAVELED = shaped(([(2, 3)], {}), ([()], {}), ([(0, 2)], {}))
+
+
 def _reshape_batch(xp, batched, x, *, shape, copy):
-    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if shape.count(-1) == 1:  # the batch axis would hide what does not fit
+    shape = as_tuple(shape)
+    if shape.count(-1) == 1:  # the batch axis would hide a mismatch
         known, size = math.prod(n for n in shape if n != -1), math.prod(x.shape[1:])
         rest = size // known if known else 0
         shape = tuple(rest if n == -1 else n for n in shape)
@@ -44,36 +51,37 @@ def _reshape_batch(xp, batched, x, *, shape, copy):
 
 def _expand_dims_batch(xp, batched, x, *, axis):
     more = len(axis) if isinstance(axis, (tuple, list)) else 1
-    return xp.expand_dims(x, axis=behind(axis, x.ndim - 1 + more))
+    return xp.expand_dims(x, axis=batch_axis_of(axis, x.ndim - 1 + more))
 
 
-@op(
-    vjp=[lambda xp, g, x_shape: xp.reshape(g, x_shape)],
-    linear=True, keeps_half=True, batch=_reshape_batch,
-    kinds="fc", ref=lambda x, shape: np.reshape(x, shape),
+@moves(
+    vjp=_RESHAPE_BACK,
+    batch=_reshape_batch,
+    ref=lambda x, shape: np.reshape(x, shape),
     samples=shaped(
-        ([(2, 3)], {"shape": (3, 2)}), ([(2, 3)], {"shape": (-1,)}), ([()], {"shape": (1, 1)}),
-        ([(1,)], {"shape": ()}), ([(0, 2)], {"shape": (2, 0, 3)}), ([(4,)], {"shape": (2, -1)}),
+        ([(2, 3)], {"shape": (3, 2)}),
+        ([(2, 3)], {"shape": (-1,)}),
+        ([()], {"shape": (1, 1)}),
+        ([(1,)], {"shape": ()}),
+        ([(0, 2)], {"shape": (2, 0, 3)}),
+        ([(4,)], {"shape": (2, -1)}),
     ),
     errors=[
         ([np.ones(6)], {"shape": (4, 2)}, ShapeError, r"reshape.*\(6,\).*shape=\(4, 2\)"),
         ([np.ones(6)], {"shape": (-1, -1)}, ShapeError, "reshape"),
     ],
-)  # fmt: skip
+    view="reshape",
+)
 def reshape(xp, x, /, shape, *, copy=None):
-    """Return the elements of `x`, in row-major order, in another shape.
+    """Give an array another shape; its elements keep their row-major order.
 
     Args:
-        x: array, of any shape.
-        shape: tuple of ints, or one int; one of them may be -1: as long as it must be.
-        copy: False forbids a copy, True asks for one; tensors are immutable, so that only
-            memory differs.
+        shape: tuple of ints, or one int; one of them may be -1 and is then inferred.
+        copy: False forbids a copy, True forces one. Tensors are immutable, so only the memory
+            used differs.
 
     Returns:
         Tensor of that shape.
-
-    Raises:
-        ShapeError: the elements do not fill the shape.
 
     >>> print(gg.reshape([1.0, 2.0, 3.0, 4.0], (2, -1)))
     [[1. 2.]
@@ -82,15 +90,9 @@ def reshape(xp, x, /, shape, *, copy=None):
     return x.reshape(shape) if copy is None else xp.lib.reshape(x, shape, copy=copy)
 
 
-@op(
-    kinds="fc", samples=shaped(([(2, 3)], {}), ([()], {}), ([(0, 2)], {})),
-    errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+@op(kinds="fc", samples=_RAVELED, errors=NOT_NUMBERS)
 def ravel(xp, x, /):
-    """Return the elements of `x`, in row-major order, along one axis.
-
-    Args:
-        x: array, of any shape.
+    """Flatten an array to one axis, in row-major order.
 
     Returns:
         Tensor of shape (x.size,).
@@ -101,15 +103,9 @@ def ravel(xp, x, /):
     return xp.reshape(x, (x.size,))
 
 
-@op(
-    kinds="fc", ref="numpy.ravel", samples=shaped(([(2, 3)], {}), ([()], {}), ([(0, 2)], {})),
-    errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+@op(kinds="fc", ref="numpy.ravel", samples=_RAVELED, errors=NOT_NUMBERS)
 def flatten(xp, x, /):
-    """Return the elements of `x`, in row-major order, along one axis; the same as `ravel`.
-
-    Args:
-        x: array, of any shape.
+    """Flatten an array to one axis, in row-major order; the same as `ravel`.
 
     Returns:
         Tensor of shape (x.size,).
@@ -120,28 +116,28 @@ def flatten(xp, x, /):
     return xp.reshape(x, (x.size,))
 
 
-@op(
-    vjp=[lambda xp, g, x_shape: xp.reshape(g, x_shape)],
-    linear=True, keeps_half=True, batch=_expand_dims_batch,
-    kinds="fc", ref=lambda x, axis=0: np.expand_dims(x, axis),
+@moves(
+    vjp=_RESHAPE_BACK,
+    batch=_expand_dims_batch,
+    ref=lambda x, axis=0: np.expand_dims(x, axis),
     samples=shaped(
-        ([(3,)], {}), ([(2, 3)], {"axis": -1}), ([()], {"axis": 0}), ([(2, 3)], {"axis": (0, 2)}),
+        ([(3,)], {}),
+        ([(2, 3)], {"axis": -1}),
+        ([()], {"axis": 0}),
+        ([(2, 3)], {"axis": (0, 2)}),
         ([(0, 2)], {"axis": 1}),
     ),
     errors=[([np.ones(3)], {"axis": 3}, AxisError, "expand_dims.*axis 3")],
-)  # fmt: skip
+    view="reshape",
+)
 def expand_dims(xp, x, /, axis=0):
     """Insert axes of length 1.
 
     Args:
-        x: array, of any shape.
-        axis: where they are in the result: an int, or a tuple of them.
+        axis: positions of the new axes in the result: an int, or a tuple of ints.
 
     Returns:
-        Tensor with that many more axes.
-
-    Raises:
-        AxisError: a position that the result does not have.
+        Tensor with the new axes.
 
     >>> print(gg.expand_dims([1.0, 2.0], axis=-1))
     [[1.]
@@ -153,34 +149,33 @@ def expand_dims(xp, x, /, axis=0):
 def _squeeze_batch(xp, batched, x, *, axis):
     if axis is None:
         axis = tuple(k for k in range(x.ndim - 1) if x.shape[k + 1] == 1)
-    return xp.squeeze(x, axis=behind(axis, x.ndim - 1))
+    return xp.squeeze(x, axis=batch_axis_of(axis, x.ndim - 1))
 
 
-@op(
-    vjp=[lambda xp, g, x_shape: xp.reshape(g, x_shape)],
-    linear=True, keeps_half=True, batch=_squeeze_batch, kinds="fc",
+@moves(
+    vjp=_RESHAPE_BACK,
+    batch=_squeeze_batch,
     samples=shaped(
-        ([(1, 3)], {"axis": 0}), ([(2, 1, 3, 1)], {"axis": (1, -1)}), ([(1, 3, 1)], {}),
-        ([()], {}), ([(1, 0)], {"axis": 0}),
+        ([(1, 3)], {"axis": 0}),
+        ([(2, 1, 3, 1)], {"axis": (1, -1)}),
+        ([(1, 3, 1)], {}),
+        ([()], {}),
+        ([(1, 0)], {"axis": 0}),
     ),
     errors=[
         ([np.ones((1, 3))], {"axis": 1}, ShapeError, r"squeeze.*size.*\(1, 3\)"),
         ([np.ones((1, 3))], {"axis": 2}, AxisError, "squeeze.*axis 2"),
     ],
-)  # fmt: skip
+    view="reshape",
+)
 def squeeze(xp, x, /, axis=None):
     """Remove axes of length 1.
 
     Args:
-        x: array, of any shape.
-        axis: which: an int, or a tuple of them; None for all of length 1.
+        axis: an int, or a tuple of ints; None for all axes of length 1.
 
     Returns:
-        Tensor with that many fewer axes.
-
-    Raises:
-        ShapeError: the length of an axis is not 1.
-        AxisError: an axis that `x` does not have.
+        Tensor without those axes.
 
     >>> print(gg.squeeze([[1.0, 2.0]], 0))
     [1. 2.]
@@ -188,42 +183,41 @@ def squeeze(xp, x, /, axis=None):
     return x.squeeze(axis)
 
 
-# ---- the axes in another order -----------------------------------------------------------
+# ---- the order of axes -------------------------------------------------------------------
 
 
 def _permute_dims_vjp(xp, g, axes):
-    axes = [axis_of(a, len(axes)) for a in axes]
+    axes = [a % len(axes) for a in axes]
     return xp.permute_dims(g, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
 
 
 def _permute_dims_batch(xp, batched, x, *, axes):
-    return xp.permute_dims(x, (0, *behind(tuple(axes), x.ndim - 1)))
+    return xp.permute_dims(x, (0, *batch_axis_of(tuple(axes), x.ndim - 1)))
 
 
-@op(
-    vjp=[_permute_dims_vjp], linear=True, keeps_half=True, batch=_permute_dims_batch,
-    kinds="fc",
+@moves(
+    vjp=[_permute_dims_vjp],
+    batch=_permute_dims_batch,
     samples=shaped(
-        ([(2, 3, 4)], {"axes": (2, 0, 1)}), ([(2, 3)], {"axes": (-1, 0)}), ([()], {"axes": ()}),
+        ([(2, 3, 4)], {"axes": (2, 0, 1)}),
+        ([(2, 3)], {"axes": (-1, 0)}),
+        ([()], {"axes": ()}),
         ([(0, 2)], {"axes": (1, 0)}),
     ),
     errors=[
         ([np.ones((2, 3))], {"axes": (0,)}, AxisError, r"permute_dims.*\(2, 3\)"),
         ([np.ones((2, 3))], {"axes": (0, 0)}, AxisError, "permute_dims.*repeated"),
     ],
-)  # fmt: skip
+    view="strides",
+)
 def permute_dims(xp, x, /, axes):
-    """Put the axes in another order.
+    """Permute the axes.
 
     Args:
-        x: array, of any shape.
-        axes: tuple of ints: the axis of `x` that becomes axis 0, 1, ... of the result.
+        axes: tuple of ints: the axes of `x` in the order of the result.
 
     Returns:
         Tensor of shape ``[x.shape[a] for a in axes]``.
-
-    Raises:
-        AxisError: not every axis of `x` is named once.
 
     >>> print(gg.permute_dims([[1.0, 2.0, 3.0]], (1, 0)))
     [[1.]
@@ -233,23 +227,21 @@ def permute_dims(xp, x, /, axes):
     return x.transpose(axes)
 
 
-@op(
+@moves(
     vjp=[lambda xp, g: xp.matrix_transpose(g)],
-    linear=True, keeps_half=True, batch="stack", kinds="fc",
+    batch="stack",
     samples=shaped(([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2)], {})),
     errors=[([np.ones(3)], {}, ShapeError, r"matrix_transpose.*\(3,\)")],
-)  # fmt: skip
+    view="strides",
+)
 def matrix_transpose(xp, x, /):
-    """Exchange the last two axes.
+    """Swap the last two axes.
 
     Args:
         x: array of shape (..., m, n).
 
     Returns:
         Tensor of shape (..., n, m).
-
-    Raises:
-        ShapeError: there are fewer than two axes.
 
     >>> print(gg.matrix_transpose([[1.0, 2.0], [3.0, 4.0]]))
     [[1. 3.]
@@ -260,40 +252,37 @@ def matrix_transpose(xp, x, /):
 
 
 def _moveaxis_batch(xp, batched, x, *, source, destination):
-    return xp.moveaxis(x, behind(source, x.ndim - 1), behind(destination, x.ndim - 1))
+    return xp.moveaxis(x, batch_axis_of(source, x.ndim - 1), batch_axis_of(destination, x.ndim - 1))
 
 
 def _swapaxes_batch(xp, batched, x, *, axis1, axis2):
-    return xp.swapaxes(x, behind(axis1, x.ndim - 1), behind(axis2, x.ndim - 1))
+    return xp.swapaxes(x, batch_axis_of(axis1, x.ndim - 1), batch_axis_of(axis2, x.ndim - 1))
 
 
-@op(
+@moves(
     vjp=[lambda xp, g, source, destination: xp.moveaxis(g, destination, source)],
-    linear=True, keeps_half=True, batch=_moveaxis_batch, kinds="fc",
+    batch=_moveaxis_batch,
     samples=shaped(
         ([(2, 3, 4)], {"source": 0, "destination": -1}),
         ([(2, 3, 4)], {"source": (0, 1), "destination": (-1, 0)}),
-        ([(3,)], {"source": 0, "destination": 0}), ([(0, 2)], {"source": 0, "destination": 1}),
+        ([(3,)], {"source": 0, "destination": 0}),
+        ([(0, 2)], {"source": 0, "destination": 1}),
     ),
     errors=[
         ([np.ones((2, 3))], {"source": 2, "destination": 0}, AxisError, "moveaxis.*axis 2"),
         ([np.ones((2, 3))], {"source": (0, 1), "destination": 0}, ArgumentError, "same number"),
     ],
-)  # fmt: skip
+    view="strides",
+)
 def moveaxis(xp, x, /, source, destination):
-    """Move axes to other positions; the rest keep their order.
+    """Move axes to other positions; the other axes keep their order.
 
     Args:
-        x: array, of any shape.
-        source: which: an int, or a tuple of them.
+        source: axes to move: an int, or a tuple of ints.
         destination: their positions in the result.
 
     Returns:
-        Tensor with the same axes, in another order.
-
-    Raises:
-        AxisError: an axis that `x` does not have, or one named twice.
-        ArgumentError: `source` and `destination` are not as many.
+        Tensor with the axes in the new order.
 
     >>> gg.moveaxis(gg.reshape([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], (1, 2, 3)), 0, -1).shape
     (2, 3, 1)
@@ -301,27 +290,25 @@ def moveaxis(xp, x, /, source, destination):
     return xp.lib.moveaxis(x, source, destination)
 
 
-@op(
+@moves(
     vjp=[lambda xp, g, axis1, axis2: xp.swapaxes(g, axis1, axis2)],
-    linear=True, keeps_half=True, batch=_swapaxes_batch, kinds="fc",
+    batch=_swapaxes_batch,
     samples=shaped(
-        ([(2, 3, 4)], {"axis1": 0, "axis2": -1}), ([(3,)], {"axis1": 0, "axis2": 0}),
+        ([(2, 3, 4)], {"axis1": 0, "axis2": -1}),
+        ([(3,)], {"axis1": 0, "axis2": 0}),
         ([(0, 2)], {"axis1": 0, "axis2": 1}),
     ),
     errors=[([np.ones(3)], {"axis1": 0, "axis2": 1}, AxisError, "swapaxes.*axis 1")],
-)  # fmt: skip
+    view="strides",
+)
 def swapaxes(xp, x, /, axis1, axis2):
-    """Exchange two axes.
+    """Swap two axes.
 
     Args:
-        x: array, of any shape.
-        axis1, axis2: which.
+        axis1, axis2: ints.
 
     Returns:
-        Tensor with the two axes exchanged.
-
-    Raises:
-        AxisError: an axis that `x` does not have.
+        Tensor with the two axes swapped.
 
     >>> print(gg.swapaxes([[1.0, 2.0, 3.0]], 0, 1))
     [[1.]
@@ -335,32 +322,32 @@ def swapaxes(xp, x, /, axis1, axis2):
 
 
 def _broadcast_to_batch(xp, batched, x, *, shape):
-    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    shape = as_tuple(shape)
     ones = (1,) * (len(shape) + 1 - x.ndim)
     return xp.broadcast_to(xp.reshape(x, (x.shape[0], *ones, *x.shape[1:])), (x.shape[0], *shape))
 
 
-@op(
+@moves(
     vjp=[lambda xp, g, x_shape: xp.sum_to(g, x_shape)],
-    linear=True, keeps_half=True, batch=_broadcast_to_batch, kinds="fc",
+    batch=_broadcast_to_batch,
     samples=shaped(
-        ([(3,)], {"shape": (2, 3)}), ([(2, 1)], {"shape": (2, 3)}), ([()], {"shape": (2, 2)}),
-        ([(1, 2)], {"shape": (0, 2)}), ([(2, 3)], {"shape": (2, 3)}),
+        ([(3,)], {"shape": (2, 3)}),
+        ([(2, 1)], {"shape": (2, 3)}),
+        ([()], {"shape": (2, 2)}),
+        ([(1, 2)], {"shape": (0, 2)}),
+        ([(2, 3)], {"shape": (2, 3)}),
     ),
     errors=[([np.ones(2)], {"shape": (2, 3)}, ShapeError, r"broadcast_to.*\(2,\).*\(2, 3\)")],
-)  # fmt: skip
+    view="broadcast",
+)
 def broadcast_to(xp, x, /, shape):
-    """Repeat axes of length 1, and the whole along new axes in front, to fill a shape.
+    """Broadcast an array to a shape.
 
     Args:
-        x: array, of any shape.
         shape: tuple of ints, or one int.
 
     Returns:
         Tensor of that shape.
-
-    Raises:
-        ShapeError: `x` does not stretch to the shape.
 
     >>> print(gg.broadcast_to([1.0, 2.0], (2, 2)))
     [[1. 2.]
@@ -384,35 +371,38 @@ def _sum_to_batch(xp, batched, x, *, shape):
 
 @op(
     vjp=[lambda xp, g, x_shape: xp.broadcast_to(g, x_shape)],
-    linear=True, batch=_sum_to_batch, kinds="fc", ref=_sum_to_reference,
+    linear=True,
+    batch=_sum_to_batch,
+    kinds="fc",
+    ref=_sum_to_reference,
     samples=shaped(
-        ([(2, 3)], {"shape": (3,)}), ([(2, 3)], {"shape": (2, 1)}), ([(2, 2)], {"shape": ()}),
-        ([(0, 2)], {"shape": (1, 2)}), ([(2, 3)], {"shape": (2, 3)}),
+        ([(2, 3)], {"shape": (3,)}),
+        ([(2, 3)], {"shape": (2, 1)}),
+        ([(2, 2)], {"shape": ()}),
+        ([(0, 2)], {"shape": (1, 2)}),
+        ([(2, 3)], {"shape": (2, 3)}),
         ([(2, 3, 2)], {"shape": (1, 2)}),
     ),
     errors=[([np.ones((2, 3))], {"shape": (2,)}, ShapeError, r"sum_to.*\(2,\).*\(2, 3\)")],
-)  # fmt: skip
+    captures=True,
+    reduces="sum",
+)
 def sum_to(xp, x, /, shape):
-    """Sum along the axes along which an array of that shape was broadcast to that of `x`.
-
-    The adjoint of `broadcast_to`.
+    """Sum over the axes that broadcasting added or stretched: the adjoint of `broadcast_to`.
 
     Args:
-        x: array, of a shape that `shape` broadcasts to.
+        x: array whose shape `shape` broadcasts to.
         shape: tuple of ints.
 
     Returns:
         Tensor of shape `shape`.
-
-    Raises:
-        ShapeError: `shape` does not broadcast to the shape of `x`.
 
     >>> print(gg.sum_to([[1.0, 2.0], [3.0, 4.0]], (2,)))
     [4. 6.]
     """
     lead = x.ndim - len(shape)
     axes = tuple(range(lead))
-    if x.shape[lead:] != shape:  # not only axes in front, as for a bias
+    if x.shape[lead:] != shape:  # not just leading axes, as for a bias
         if lead < 0 or any(n not in (1, m) for n, m in zip(shape, x.shape[lead:], strict=True)):
             raise ShapeError(f"sum_to: the shape {shape} does not broadcast to {x.shape}.")
         axes += tuple(i for i in range(lead, x.ndim) if shape[i - lead] != x.shape[i])
@@ -427,31 +417,37 @@ def _astype_vjp(xp, g, x_dtype):
 
 
 @op(
-    vjp=[_astype_vjp], name="astype", linear=True, keeps_half=True, batch="stack", kinds="f",
+    vjp=[_astype_vjp],
+    name="astype",
+    linear=True,
+    native_half=True,
+    batch="stack",
+    kinds="f",
     ref=lambda x, dtype: x.astype(dtype),
     samples=shaped(
-        ([(2, 3)], {"dtype": "float64"}), ([()], {"dtype": np.float64}),
-        ([(3,)], {"dtype": np.complex128}), ([(0, 2)], {"dtype": "complex128"}),
+        ([(2, 3)], {"dtype": "float64"}),
+        ([()], {"dtype": np.float64}),
+        ([(3,)], {"dtype": np.complex128}),
+        ([(0, 2)], {"dtype": "complex128"}),
         ([(3,)], {"dtype": "int64"}),
     ),
     errors=[
         ([np.ones(2)], {"dtype": "text"}, DTypeError, "astype: 'text' is not a dtype"),
         ([np.ones(2) + 1j], {"dtype": "float32"}, DTypeError, r"gg.real\(x\)"),
     ],
-)  # fmt: skip
+    by_element=True,
+    captures=True,
+    cost=0,
+)
 def _astype(xp, x, /, dtype, *, copy=True):
-    """Convert the elements to another dtype: the op behind `astype`, which takes a device too.
+    """Cast to another dtype; `gg.astype` also takes a device.
 
     Args:
-        x: array, of any shape.
-        dtype: a dtype, or its name.
-        copy: accepted for the array API's sake; tensors are immutable, so it changes nothing.
+        dtype: a dtype, or its name; complex numbers cannot be cast to real ones.
+        copy: ignored, since tensors are immutable; part of the array API.
 
     Returns:
-        Tensor of that dtype, of the shape of `x`.
-
-    Raises:
-        DTypeError: no dtype of that name, or a real one for complex numbers.
+        Tensor of the shape of `x`.
 
     >>> print(gg.astype([1.5, -2.5], "int64"))
     [ 1 -2]
@@ -462,31 +458,30 @@ def _astype(xp, x, /, dtype, *, copy=True):
         raise DTypeError(f"astype: {error}") from error
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         raise DTypeError(
-            f"astype: {x.dtype} does not become {dtype}: say which part, with gg.real(x), "
+            f"astype: {x.dtype} cannot be cast to {dtype}. Choose a part with gg.real(x), "
             "gg.imag(x) or gg.abs(x)."
         )
     return x.astype(dtype, copy=False)
 
 
 def astype(x, /, dtype, *, copy=True, device=None):
-    """Convert the elements to another dtype; the gradient is converted back.
+    """Cast to another dtype; the gradient is cast back.
 
     Args:
-        x: array, of any shape.
-        dtype: a dtype, or its name. Floats lose their fraction on the way to integers, and
-            gradients stop there.
-        copy: accepted for the array API's sake; tensors are immutable, so it changes nothing.
-        device: of the result; None is where `x` is.
+        x: array of any shape.
+        dtype: a dtype, or its name. A cast to integers truncates, and stops gradients.
+        copy: ignored, since tensors are immutable; part of the array API.
+        device: device of the result; None for that of `x`.
 
     Returns:
-        Tensor of that dtype, of the shape of `x`.
+        Tensor of the shape of `x`.
 
     Raises:
-        DTypeError: no dtype of that name, or a real one for complex numbers.
-        DeviceError: the device is not there.
+        DTypeError: `dtype` is not a dtype, or is real where `x` is complex.
+        DeviceError: the device does not exist.
 
     >>> print(gg.astype([1.5, -2.5], "int64"))
     [ 1 -2]
     """
-    made = _astype(x, dtype, copy=copy)
-    return made if device is None else made.to_device(device)
+    out = _astype(x, dtype, copy=copy)
+    return out if device is None else out.to_device(device)

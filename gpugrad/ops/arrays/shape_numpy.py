@@ -1,18 +1,18 @@
-"""NumPy's functions that put the elements of one array in another order or place."""
+"""NumPy's functions that reorder axes, add axes, flip and rotate, and work on diagonals."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from gpugrad.core.samples import shaped
-from gpugrad.errors import AxisError, DTypeError, ShapeError, saying_where
+from gpugrad.errors import AxisError, ShapeError, saying_where
+from gpugrad.ops._axes import check_axis
+from gpugrad.ops.arrays.shape import NOT_NUMBERS
 from gpugrad.registry.record import op
 
 _ANY = shaped(([(3,)], {}), ([()], {}), ([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0,)], {}))
-_TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]
 
 # ---- the order of axes -------------------------------------------------------------------
 
@@ -20,24 +20,22 @@ _TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]
 @op(
     kinds="fci",
     samples=shaped(
-        ([(2, 3)], {}), ([(2, 3, 4)], {"axes": (1, -1, 0)}), ([()], {}), ([(3,)], {}),
+        ([(2, 3)], {}),
+        ([(2, 3, 4)], {"axes": (1, -1, 0)}),
+        ([()], {}),
+        ([(3,)], {}),
         ([(0, 2)], {}),
     ),
     errors=[([np.ones((2, 3))], {"axes": (0, 0)}, AxisError, "repeated axis")],
-)  # fmt: skip
+)
 def transpose(xp, x, /, axes=None):
-    """Put the axes in another order, as NumPy's transpose.
+    """Permute the axes, as NumPy's transpose.
 
     Args:
-        x: array, of any shape.
-        axes: tuple of ints: the axis of `x` that becomes axis 0, 1, ...; None turns the order
-            around.
+        axes: tuple of ints: the axes of `x` in the order of the result; None reverses them.
 
     Returns:
-        Tensor with the same axes, in that order.
-
-    Raises:
-        AxisError: not every axis of `x` is named once.
+        Tensor with the axes in that order.
 
     >>> print(gg.transpose([[1.0, 2.0, 3.0]]))
     [[1.]
@@ -50,165 +48,97 @@ def transpose(xp, x, /, axes=None):
 @op(
     kinds="fci",
     samples=shaped(
-        ([(2, 3, 4)], {"axis": 2}), ([(2, 3, 4)], {"axis": 0, "start": 2}),
-        ([(2, 3, 4)], {"axis": -1, "start": -2}), ([(2, 3)], {"axis": 1, "start": 2}),
+        ([(2, 3, 4)], {"axis": 2}),
+        ([(2, 3, 4)], {"axis": 0, "start": 2}),
+        ([(2, 3, 4)], {"axis": -1, "start": -2}),
+        ([(2, 3)], {"axis": 1, "start": 2}),
     ),
     errors=[
         ([np.ones((2, 3))], {"axis": 2}, AxisError, "rollaxis.*axis 2"),
         ([np.ones((2, 3))], {"axis": 0, "start": 3}, AxisError, "rollaxis.*start 3"),
     ],
-)  # fmt: skip
+)
 def rollaxis(xp, x, /, axis, start=0):
-    """Move one axis back until it stands before another; `moveaxis` is easier to read.
+    """Move one axis in front of another; `moveaxis` is easier to read.
 
     Args:
-        x: array, of any shape but ().
-        axis: which.
-        start: the axis before which it then stands; ``x.ndim`` is the end.
+        x: array of at least one axis.
+        axis: the axis to move.
+        start: the axis to put it in front of; ``x.ndim`` is the end.
 
     Returns:
-        Tensor with the same axes, in another order.
-
-    Raises:
-        AxisError: an axis that `x` does not have.
+        Tensor with the axes in the new order.
 
     >>> gg.rollaxis(gg.zeros((2, 3, 4)), 2).shape
     (4, 2, 3)
     """
-    n = x.ndim
-    if not -n <= axis < n or not -n <= start <= n:
-        raise AxisError(
-            f"rollaxis: axis {axis} or start {start} is out of bounds for the shape {x.shape}."
-        )
-    axis, start = axis % n, start + n if start < 0 else start
+    n, axis = x.ndim, check_axis("rollaxis", axis, x.shape)
+    if not -n <= start <= n:
+        raise AxisError(f"rollaxis: start {start} is out of bounds for the shape {x.shape}.")
+    start += n if start < 0 else 0
     return xp.moveaxis(x, axis, start - 1 if axis < start else start)
 
 
-# ---- at least so many axes ---------------------------------------------------------------
+# ---- a minimum number of axes ------------------------------------------------------------
 
 
-@op(name="atleast_1d", kinds="fci", samples=_ANY, errors=_TEXT)
-def _atleast_1d(xp, x, /):
-    """`x` itself, or of shape (1,) if it is 0-d: the op behind `atleast_1d`.
+def _at_least(name, new_shape, returns, example):
+    """An op for one array, and the function that applies it to each of its arguments."""
 
-    Args:
-        x: array, or a number.
+    def doc(args, more=""):
+        return (
+            f"Add axes of length 1 to arrays with too few axes.\n\nArgs:\n    {args}\n\n"
+            f"Returns:\n    {returns}{more}\n\n{example}\n"
+        )
 
-    Returns:
-        Tensor of at least one axis.
+    def forward(xp, x, /):
+        return xp.reshape(x, new_shape(tuple(x.shape)))
 
-    >>> print(gg.atleast_1d(2.0))
-    [2.]
-    """
-    return xp.reshape(x, tuple(x.shape) or (1,))
+    def apply_to_each(*arrays):
+        results = tuple(map(one, arrays))
+        return results[0] if len(results) == 1 else results
 
-
-@op(name="atleast_2d", kinds="fci", samples=_ANY, errors=_TEXT)
-def _atleast_2d(xp, x, /):
-    """`x` itself, or with axes in front if it has fewer than two: the op behind `atleast_2d`.
-
-    Args:
-        x: array, or a number.
-
-    Returns:
-        Tensor of at least two axes: a vector becomes a row.
-
-    >>> print(gg.atleast_2d([1.0, 2.0]))
-    [[1. 2.]]
-    """
-    return xp.reshape(x, (1,) * (2 - x.ndim) + tuple(x.shape))
+    forward.__doc__ = doc("x: array, or a number.")
+    one = op(name=name, kinds="fci", samples=_ANY, errors=NOT_NUMBERS)(forward)
+    apply_to_each.__name__ = apply_to_each.__qualname__ = name
+    apply_to_each.__doc__ = doc(
+        "*arrays: arrays, or numbers.", "\n    A tuple of Tensors for several arrays."
+    )
+    return saying_where(apply_to_each)
 
 
-@op(name="atleast_3d", kinds="fci", samples=_ANY, errors=_TEXT)
-def _atleast_3d(xp, x, /):
-    """`x` itself, or with more axes if it has fewer than three: the op behind `atleast_3d`.
+atleast_1d = _at_least(
+    "atleast_1d",
+    lambda shape: shape or (1,),
+    "Tensor of at least one axis.",
+    ">>> print(gg.atleast_1d(2.0))\n[2.]",
+)
 
-    Args:
-        x: array, or a number.
+atleast_2d = _at_least(
+    "atleast_2d",
+    lambda shape: (1,) * (2 - len(shape)) + shape,
+    "Tensor of at least two axes: a vector becomes a row.",
+    ">>> print(gg.atleast_2d([1.0, 2.0]))\n[[1. 2.]]",
+)
 
-    Returns:
-        Tensor of at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1).
+atleast_3d = _at_least(
+    "atleast_3d",
+    lambda shape: ((1,) * (len(shape) < 2) + shape + (1, 1))[: max(3, len(shape))],
+    "Tensor of at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1).",
+    ">>> gg.atleast_3d([1.0, 2.0]).shape\n(1, 2, 1)",
+)
 
-    >>> gg.atleast_3d([1.0, 2.0]).shape
-    (1, 2, 1)
-    """
-    shape = tuple(x.shape)
-    before, behind = ((1,) * (x.ndim < 2), (1,) * (3 - x.ndim - (x.ndim < 2)))
-    return xp.reshape(x, (*before, *shape, *behind))
-
-
-def _one_or_all(function, arrays):
-    made = tuple(function(x) for x in arrays)
-    return made[0] if len(made) == 1 else made
-
-
-@saying_where
-def atleast_1d(*arrays):
-    """Each array itself, or of shape (1,) if it is 0-d.
-
-    Args:
-        *arrays: arrays, or numbers.
-
-    Returns:
-        Tensor of at least one axis; a tuple of them for several arrays.
-
-    >>> print(gg.atleast_1d(2.0))
-    [2.]
-    """
-    return _one_or_all(_atleast_1d, arrays)
-
-
-@saying_where
-def atleast_2d(*arrays):
-    """Each array itself, or with axes of length 1 in front if it has fewer than two.
-
-    Args:
-        *arrays: arrays, or numbers.
-
-    Returns:
-        Tensor of at least two axes: a vector becomes a row. A tuple of them for several arrays.
-
-    >>> print(gg.atleast_2d([1.0, 2.0]))
-    [[1. 2.]]
-    """
-    return _one_or_all(_atleast_2d, arrays)
-
-
-@saying_where
-def atleast_3d(*arrays):
-    """Each array itself, or with axes of length 1 if it has fewer than three.
-
-    Args:
-        *arrays: arrays, or numbers.
-
-    Returns:
-        Tensor of at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1). A tuple of
-        them for several arrays.
-
-    >>> gg.atleast_3d([1.0, 2.0]).shape
-    (1, 2, 1)
-    """
-    return _one_or_all(_atleast_3d, arrays)
-
-
-# ---- turned around -----------------------------------------------------------------------
+# ---- flips and rotations -----------------------------------------------------------------
 
 _PLANES = shaped(([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2)], {}))
 
 
-@op(kinds="fci", samples=_PLANES,
-    errors=[([np.array(1.0)], {}, AxisError, "axis 0")])  # fmt: skip
+@op(kinds="fci", samples=_PLANES, errors=[([np.array(1.0)], {}, AxisError, "axis 0")])
 def flipud(xp, x, /):
-    """Reverse the order along axis 0: a matrix upside down.
+    """Reverse the order along axis 0, upside down.
 
     Args:
         x: array of at least one axis.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: `x` is 0-d.
 
     >>> print(gg.flipud([[1.0, 2.0], [3.0, 4.0]]))
     [[3. 4.]
@@ -217,19 +147,12 @@ def flipud(xp, x, /):
     return xp.flip(x, axis=0)
 
 
-@op(kinds="fci", samples=_PLANES,
-    errors=[([np.ones(3)], {}, AxisError, "axis 1")])  # fmt: skip
+@op(kinds="fci", samples=_PLANES, errors=[([np.ones(3)], {}, AxisError, "axis 1")])
 def fliplr(xp, x, /):
-    """Reverse the order along axis 1: a matrix as in a mirror.
+    """Reverse the order along axis 1, left to right.
 
     Args:
         x: array of at least two axes.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: `x` has fewer than two axes.
 
     >>> print(gg.fliplr([[1.0, 2.0], [3.0, 4.0]]))
     [[2. 1.]
@@ -241,27 +164,27 @@ def fliplr(xp, x, /):
 @op(
     kinds="fci",
     samples=shaped(
-        ([(2, 3)], {}), ([(2, 3)], {"k": 2}), ([(2, 3, 2)], {"k": -1, "axes": (1, 2)}),
-        ([(2, 3)], {"k": 4}), ([(0, 2)], {"k": 3, "axes": (-1, 0)}),
+        ([(2, 3)], {}),
+        ([(2, 3)], {"k": 2}),
+        ([(2, 3, 2)], {"k": -1, "axes": (1, 2)}),
+        ([(2, 3)], {"k": 4}),
+        ([(0, 2)], {"k": 3, "axes": (-1, 0)}),
     ),
     errors=[
         ([np.ones(3)], {}, AxisError, r"rot90.*\(3,\)"),
         ([np.ones((2, 3))], {"axes": (0, -2)}, AxisError, "rot90.*two different"),
     ],
-)  # fmt: skip
+)
 def rot90(xp, x, /, k=1, axes=(0, 1)):
-    """Turn an array by 90 degrees in the plane of two axes.
+    """Rotate an array by 90 degrees in the plane of two axes.
 
     Args:
         x: array of at least two axes.
-        k: how often.
-        axes: the plane; the turn is from the first towards the second.
+        k: how many times.
+        axes: the plane; the rotation is from the first axis towards the second.
 
     Returns:
-        Tensor; the two axes have changed places if `k` is odd.
-
-    Raises:
-        AxisError: axes that `x` does not have, or twice the same.
+        Tensor with the two axes swapped if `k` is odd.
 
     >>> print(gg.rot90([[1.0, 2.0], [3.0, 4.0]]))
     [[2. 4.]
@@ -283,23 +206,24 @@ def rot90(xp, x, /, k=1, axes=(0, 1)):
 @op(
     kinds="fci",
     samples=shaped(
-        ([(3,)], {}), ([(2,)], {"k": 1}), ([(2,)], {"k": -2}), ([(3, 2)], {"k": -1}),
-        ([(2, 3)], {}), ([(0,)], {"k": 1}),
+        ([(3,)], {}),
+        ([(2,)], {"k": 1}),
+        ([(2,)], {"k": -2}),
+        ([(3, 2)], {"k": -1}),
+        ([(2, 3)], {}),
+        ([(0,)], {"k": 1}),
     ),
     errors=[([np.ones((2, 2, 2))], {}, ShapeError, r"diag.*\(2, 2, 2\)")],
-)  # fmt: skip
+)
 def diag(xp, x, /, k=0):
-    """The diagonal of a matrix; or the matrix that has a vector on its diagonal.
+    """Extract the diagonal of a matrix, or build a matrix from its diagonal.
 
     Args:
-        x: array of one or two axes. For stacks there are `diagonal` and `diagonal_scatter`.
-        k: the diagonal; 0 is the main one, those above it are positive.
+        x: array of one or two axes; for stacks see `diagonal` and `diagonal_scatter`.
+        k: the diagonal; 0 is the main one, positive ones lie above it.
 
     Returns:
-        Tensor of two axes, or of one.
-
-    Raises:
-        ShapeError: `x` has neither one nor two axes.
+        Tensor of one axis, or of two.
 
     >>> print(gg.diag([1.0, 2.0]))
     [[1. 0.]
@@ -310,20 +234,19 @@ def diag(xp, x, /, k=0):
         return xp.diagonal_scatter(x, offset=k, shape=(n, n))
     if x.ndim == 2:
         return xp.diagonal(x, offset=k)
-    raise ShapeError(f"diag: one or two axes are needed, the shape is {x.shape}.")
+    raise ShapeError(f"diag: x must have one or two axes, but its shape is {x.shape}.")
 
 
 @op(
     kinds="fci",
     samples=shaped(([(3,)], {}), ([(2, 2)], {"k": 1}), ([()], {"k": -1}), ([(0,)], {})),
-    errors=_TEXT,
-)  # fmt: skip
+    errors=NOT_NUMBERS,
+)
 def diagflat(xp, x, /, k=0):
-    """The matrix that has all elements of an array, in row-major order, on a diagonal.
+    """Build a matrix with the flattened array on a diagonal.
 
     Args:
-        x: array, of any shape.
-        k: the diagonal; 0 is the main one, those above it are positive.
+        k: the diagonal; 0 is the main one, positive ones lie above it.
 
     Returns:
         Tensor of two axes.
@@ -336,7 +259,7 @@ def diagflat(xp, x, /, k=0):
 
 
 def _diagonal_index(shape, wrap):
-    """The index of the main diagonal among the elements in row-major order."""
+    """The slice of the flattened array that is the main diagonal."""
     n = math.prod(shape)
     if len(shape) == 2:
         end = n if wrap or shape[0] <= shape[1] else shape[1] * shape[1]
@@ -352,29 +275,28 @@ def _fill_diagonal_ref(x, value, wrap=False):
 
 
 @op(
-    kinds="fc", ref=_fill_diagonal_ref,
+    kinds="fc",
+    ref=_fill_diagonal_ref,
     samples=shaped(
-        ([(3, 3), ()], {}), ([(2, 3), (2,)], {}), ([(5, 2), ()], {"wrap": True}),
-        ([(5, 2), ()], {}), ([(2, 2, 2), (2,)], {}), ([(3, 3), (3,)], {}),
+        ([(3, 3), ()], {}),
+        ([(2, 3), (2,)], {}),
+        ([(5, 2), ()], {"wrap": True}),
+        ([(5, 2), ()], {}),
+        ([(2, 2, 2), (2,)], {}),
+        ([(3, 3), (3,)], {}),
     ),
     errors=[
         ([np.ones(3), 1.0], {}, ShapeError, r"fill_diagonal.*\(3,\)"),
         ([np.ones((2, 3, 2)), 1.0], {}, ShapeError, r"fill_diagonal.*equal"),
     ],
-)  # fmt: skip
+)
 def fill_diagonal(xp, x, value, /, wrap=False):
-    """`x` with a value on its main diagonal: NumPy's function, which writes to `x`, without that.
+    """A copy of `x` with a value on its main diagonal; NumPy's function writes to `x` instead.
 
     Args:
-        x: array of at least two axes; of equal lengths, if they are more than two.
+        x: array of two axes, or of more axes of equal length.
         value: number, or array of the length of the diagonal.
-        wrap: whether the diagonal of a tall matrix starts again below.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ShapeError: `x` has no diagonal, or the value does not fit it.
+        wrap: whether the diagonal of a tall matrix restarts after the last column.
 
     >>> print(gg.fill_diagonal([[1.0, 2.0], [3.0, 4.0]], 0.0))
     [[0. 2.]
@@ -382,9 +304,9 @@ def fill_diagonal(xp, x, value, /, wrap=False):
     """
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
         raise ShapeError(
-            f"fill_diagonal: two axes are needed, or more of equal length; the shape is {x.shape}."
+            f"fill_diagonal: x must have two axes, or more of equal length; its shape is {x.shape}."
         )
     if not x.size:
         return x
-    flat = xp.setitem(xp.reshape(x, (x.size,)), value, index=_diagonal_index(x.shape, wrap))
-    return xp.reshape(flat, x.shape)
+    out = xp.setitem(xp.reshape(x, (x.size,)), value, index=_diagonal_index(x.shape, wrap))
+    return xp.reshape(out, x.shape)

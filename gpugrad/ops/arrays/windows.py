@@ -1,8 +1,8 @@
-"""Windows of arrays, as views, and their adjoint.
+"""Sliding windows of arrays, as views, and their adjoint.
 
-`windows` and `overlap_add` work along one axis and are each other's gradient. What has windows
-along several axes applies them one after the other: as views that costs nothing, and on the way
-back k + k additions of slices take the place of k * k.
+`windows` and `overlap_add` work along one axis and are each other's gradient. Windows along
+several axes apply them one after the other: the views cost nothing, and the gradient needs k + k
+additions of slices instead of k * k.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import windows as kernels
+from gpugrad.ops._axes import as_tuple, check_axis
+from gpugrad.ops.arrays.shape import moves
 from gpugrad.registry.record import op
 
-# ---- what convolution and pooling share --------------------------------------------------
+# ---- helpers of convolution and pooling --------------------------------------------------
 
 
 def ints(name, what, value, n, least):
-    """`value`, one int or `n` of them, as a tuple of `n`."""
+    """One int, or `n` ints, as a tuple of `n`; ArgumentError below `least`."""
     values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
     if len(values) != n or any(not isinstance(v, (int, np.integer)) or v < least for v in values):
         many = f", or a tuple of {n}" if n > 1 else ""
@@ -28,44 +30,44 @@ def ints(name, what, value, n, least):
 
 
 def need_arrays(name, *values):
-    """Composites of several arrays get Python's numbers as they are; here shapes are needed."""
+    """DTypeError for Python numbers, which composites of several arrays receive unconverted."""
     if any(type(v) in SCALARS for v in values):
         raise DTypeError(f"{name}: arrays are needed, not numbers.")
 
 
 def reach(size, dilation):
-    """How long a window is, from its first element to its last."""
+    """The length of a window from its first element to its last."""
     return (size - 1) * dilation + 1
 
 
 def strided(start, count, step):
-    """The slice of `count` elements (at least one) from `start` on."""
+    """The slice of `count` elements (at least one) from `start`."""
     return slice(start, start + (count - 1) * step + 1, step)
 
 
 def window_view(xp, x, size, step, dilation):
-    """View of the windows along the last axes of a bare array: (..., *places, *size)."""
+    """The windows along the last axes of a NumPy or CuPy array: a view (..., *counts, *size)."""
     n = x.ndim - len(size)
-    places = [
+    counts = [
         (length - reach(k, d)) // s + 1
         for length, k, s, d in zip(x.shape[n:], size, step, dilation, strict=True)
     ]
-    by_place = [b * s for b, s in zip(x.strides[n:], step, strict=True)]
+    by_window = [b * s for b, s in zip(x.strides[n:], step, strict=True)]
     by_element = [b * d for b, d in zip(x.strides[n:], dilation, strict=True)]
     return xp.lib.lib.stride_tricks.as_strided(
-        x, (*x.shape[:n], *places, *size), (*x.strides[:n], *by_place, *by_element)
+        x, (*x.shape[:n], *counts, *size), (*x.strides[:n], *by_window, *by_element)
     )
 
 
 def pad_last(xp, x, pairs, value=0.0):
-    """`x` with a border of `value` along its last axes, where there is any."""
+    """`x` padded with `value` along its last axes."""
     if not any(before or after for before, after in pairs):
         return x
     return xp.pad(x, ((0, 0),) * (x.ndim - len(pairs)) + tuple(pairs), constant_values=value)
 
 
 def crop_last(xp, x, pairs):
-    """`x` without that border."""
+    """The inverse of `pad_last`."""
     if not any(before or after for before, after in pairs):
         return x
     lengths = x.shape[x.ndim - len(pairs) :]
@@ -74,7 +76,7 @@ def crop_last(xp, x, pairs):
 
 
 def examples(xp, name, n, x):
-    """`x` with axes (N, C, *spatial), and whether N had to be put there."""
+    """`x` with axes (N, C, *spatial), and whether N was added."""
     if x.ndim not in (n + 1, n + 2):
         raise ShapeError(
             f"{name}: x must have the axes (N, C, {'n spatial' if n > 3 else 'DHW'[3 - n :]}) or "
@@ -87,17 +89,11 @@ def examples(xp, name, n, x):
 # ---- along one axis ----------------------------------------------------------------------
 
 
-def _place_axis(name, axis, ndim, shape):
-    if not -ndim <= axis < ndim:
-        raise AxisError(f"{name}: axis {axis} is out of bounds for {ndim} axes; x is {shape}.")
-    return axis % ndim
-
-
 def _windows_ref(x, size, axis=-1, step=1, dilation=1):
-    whole = np.lib.stride_tricks.sliding_window_view(x, (size - 1) * dilation + 1, axis=axis)
-    places = [slice(None)] * x.ndim
-    places[axis] = slice(None, None, step)
-    return whole[(*places, slice(None, None, dilation))]
+    windows = np.lib.stride_tricks.sliding_window_view(x, reach(size, dilation), axis=axis)
+    starts = [slice(None)] * x.ndim
+    starts[axis] = slice(None, None, step)
+    return windows[(*starts, slice(None, None, dilation))]
 
 
 def _windows_batch(xp, batched, x, *, size, axis, step, dilation):
@@ -105,15 +101,17 @@ def _windows_batch(xp, batched, x, *, size, axis, step, dilation):
     return xp.windows(x, size, axis=axis, step=step, dilation=dilation)
 
 
-@op(
+@moves(
     vjp=[
         lambda xp, g, x_shape, axis, step, dilation: xp.overlap_add(
             g, axis=axis, length=x_shape[axis], step=step, dilation=dilation
         )
     ],
-    linear=True, keeps_half=True, kinds="fc", ref=_windows_ref, batch=_windows_batch,
+    ref=_windows_ref,
+    batch=_windows_batch,
     samples=shaped(
-        ([(5,)], {"size": 2}), ([(6, 2)], {"size": 2, "axis": 0, "step": 3}),
+        ([(5,)], {"size": 2}),
+        ([(6, 2)], {"size": 2, "axis": 0, "step": 3}),
         ([(2, 5)], {"size": 2, "axis": -1, "step": 2, "dilation": 2}),
         ([(0, 3)], {"size": 3, "axis": 1}),
     ),
@@ -123,41 +121,36 @@ def _windows_batch(xp, batched, x, *, size, axis, step, dilation):
         ([np.ones(2)], {"size": 1, "step": 0}, ArgumentError, "step=0"),
         ([np.ones(2)], {"size": 1, "axis": 1}, AxisError, "axis 1"),
     ],
-)  # fmt: skip
+    captures=True,
+)
 def windows(xp, x, /, size, *, axis=-1, step=1, dilation=1):
-    """Windows along an axis, as torch's ``Tensor.unfold``.
+    """Sliding windows along an axis, like torch's ``Tensor.unfold``.
 
     Args:
         x: array of at least one axis.
-        size: int, elements in a window.
-        axis: int.
-        step: int, from one window to the next.
-        dilation: int, from one element of a window to the next.
+        size: number of elements of a window.
+        step: distance between windows.
+        dilation: distance between the elements of a window.
 
     Returns:
-        Tensor with the windows' places along `axis`, and their elements along a new last axis.
-
-    Raises:
-        ShapeError: the axis is shorter than a window.
-        AxisError: there is no such axis.
-        ArgumentError: `size`, `step` or `dilation` is no positive int.
+        Tensor with the windows along `axis`, and their elements along a new last axis.
 
     >>> print(gg.windows([1.0, 2.0, 3.0, 4.0], 2, step=2))
     [[1. 2.]
      [3. 4.]]
     """
-    axis = _place_axis("windows", axis, x.ndim, x.shape)
+    axis = check_axis("windows", axis, x.shape)
     (size,), (step,), (dilation,) = (
         ints("windows", what, value, 1, 1)
         for what, value in (("size", size), ("step", step), ("dilation", dilation))
     )
     if reach(size, dilation) > x.shape[axis]:
         raise ShapeError(
-            f"windows: windows that reach over {reach(size, dilation)} elements do not fit in axis "
-            f"{axis} of the shape {x.shape}."
+            f"windows: a window of length {reach(size, dilation)} does not fit in axis {axis} of "
+            f"the shape {x.shape}."
         )
     view = window_view(xp, xp.lib.moveaxis(x, axis, -1), (size,), (step,), (dilation,))
-    # the index makes CuPy see that this is a view, so that nobody writes to it
+    # the index marks the array as a view in CuPy, so that it is never written to
     return xp.lib.moveaxis(view, -2, axis)[...]
 
 
@@ -182,70 +175,70 @@ def _overlap_add_batch(xp, batched, x, *, axis, length, step, dilation):
             g, x_shape[-1], axis=axis, step=step, dilation=dilation
         )
     ],
-    linear=True, kinds="fc", ref=_overlap_add_ref, batch=_overlap_add_batch,
+    linear=True,
+    kinds="fc",
+    ref=_overlap_add_ref,
+    batch=_overlap_add_batch,
     cuda=kernels.overlap_add,
     samples=shaped(
-        ([(4, 2)], {"axis": 0, "length": 5}), ([(2, 2, 3)], {"axis": 0, "length": 6, "step": 3}),
+        ([(4, 2)], {"axis": 0, "length": 5}),
+        ([(2, 2, 3)], {"axis": 0, "length": 6, "step": 3}),
         ([(2, 2, 2)], {"axis": -1, "length": 5, "step": 2, "dilation": 2}),
         ([(0, 1, 3)], {"axis": 1, "length": 3}),
     ),
     errors=[
-        ([np.ones((3, 2))], {"axis": 0, "length": 3}, ShapeError, r"\(3, 2\).*length 4"),
+        ([np.ones((3, 2))], {"axis": 0, "length": 3}, ShapeError, r"\(3, 2\).*from 4"),
         ([np.ones((3, 2))], {"axis": 1, "length": 4}, AxisError, "axis 1"),
         ([np.ones(3)], {"axis": 0, "length": 3}, ShapeError, r"overlap_add.*\(3,\)"),
     ],
-)  # fmt: skip
+)
 def overlap_add(xp, x, /, *, axis, length, step=1, dilation=1):
-    """Add windows where they lie along an axis: the adjoint of `windows`.
+    """Sum overlapping windows along an axis: the adjoint of `windows`.
 
     Args:
-        x: array of at least two axes: the windows' places along `axis`, their elements along
-            the last one.
+        x: array of at least two axes: windows along `axis`, their elements along the last one.
         axis: int, counted without the last axis.
-        length: int, of the result along the axis: exactly as many windows fit in it.
-        step: int, from one window to the next.
-        dilation: int, from one element of a window to the next.
+        length: length of the result along the axis, in which exactly these windows fit.
+        step: distance between windows.
+        dilation: distance between the elements of a window.
 
     Returns:
         Tensor without the last axis.
-
-    Raises:
-        ShapeError: the windows do not fill the length.
-        AxisError: there is no such axis.
-        ArgumentError: `step` or `dilation` is no positive int.
 
     >>> print(gg.overlap_add([[1.0, 2.0], [10.0, 20.0]], axis=0, length=3))
     [ 1. 12. 20.]
     """
     if x.ndim < 2:
-        raise ShapeError(f"overlap_add: places and elements need two axes; x is {x.shape}.")
-    axis = _place_axis("overlap_add", axis, x.ndim - 1, x.shape)
+        raise ShapeError(f"overlap_add: x must have at least two axes, its shape is {x.shape}.")
+    axis = check_axis("overlap_add", axis, x.shape[:-1])
     (step,), (dilation,) = (
         ints("overlap_add", what, value, 1, 1)
         for what, value in (("step", step), ("dilation", dilation))
     )
-    places, size = x.shape[axis], x.shape[-1]
-    least = (places - 1) * step + reach(size, dilation)
-    if not places or not size or not least <= length < least + step:
+    count, size = x.shape[axis], x.shape[-1]
+    least = (count - 1) * step + reach(size, dilation)
+    if not count or not size or not least <= length < least + step:
         raise ShapeError(
-            f"overlap_add: the {places} windows of {size} elements in x {x.shape}, {step} apart, "
-            f"fill a length {least} or up to {step - 1} more, not {length}."
+            f"overlap_add: {count} windows of {size} elements, {step} apart, in x {x.shape}: "
+            f"length={length} must be from {least} to {least + step - 1}."
         )
     x = xp.lib.moveaxis(x, axis, -2)
     out = xp.lib.zeros((*x.shape[:-2], length), dtype=x.dtype)
-    if size <= places:
+    if size <= count:
         for t in range(size):
-            out[..., strided(t * dilation, places, step)] += x[..., t]
+            out[..., strided(t * dilation, count, step)] += x[..., t]
     else:
-        for p in range(places):
+        for p in range(count):
             out[..., strided(p * step, size, dilation)] += x[..., p, :]
     return xp.lib.moveaxis(out, -1, axis)
 
 
 @op(
-    kinds="fc", ref="numpy.lib.stride_tricks.sliding_window_view",
+    kinds="fc",
+    ref="numpy.lib.stride_tricks.sliding_window_view",
     samples=shaped(
-        ([(4,)], {"window_shape": 2}), ([(3, 2)], {"window_shape": (2, 2)}),
+        ([(4,)], {"window_shape": 2}),
+        ([(3, 2)], {"window_shape": (2, 2)}),
         ([(2, 3, 2)], {"window_shape": (2,), "axis": (1,)}),
         ([(4,)], {"window_shape": (2, 2), "axis": (0, 0)}),
     ),
@@ -254,38 +247,31 @@ def overlap_add(xp, x, /, *, axis, length, step=1, dilation=1):
         ([np.ones(2)], {"window_shape": 3}, ShapeError, r"windows.*\(2,\)"),
         ([np.ones(2)], {"window_shape": 1, "axis": 1}, AxisError, "axis 1"),
     ],
-)  # fmt: skip
+)
 def sliding_window_view(xp, x, /, window_shape, axis=None):
-    """Windows at every place of an array.
+    """All windows of a shape, as NumPy's sliding_window_view.
 
     Args:
         x: array of at least one axis.
-        window_shape: int, or tuple of ints: the windows' length along each axis.
-        axis: int or tuple of ints, along which they move; None for all. An axis named twice
-            gives windows of windows.
+        window_shape: int, or tuple of ints: the length of the windows along each axis.
+        axis: int, tuple of ints, or None for all axes; a repeated axis gives windows of windows.
 
     Returns:
-        Tensor with the windows' places along the axes of `x`, and their elements along new
-        axes at the end, in the order of `axis`.
-
-    Raises:
-        ShapeError: a window is longer than its axis, or there is not one length for each axis.
-        AxisError: there is no such axis.
-        ArgumentError: a length is no positive int.
+        Tensor with the windows along the axes of `x`, and their elements along new axes at the
+        end, in the order of `axis`.
 
     >>> print(gg.sliding_window_view([1.0, 2.0, 3.0], 2))
     [[1. 2.]
      [2. 3.]]
     """
-    sizes = tuple(window_shape) if isinstance(window_shape, (tuple, list)) else (window_shape,)
-    one = isinstance(axis, (int, np.integer))
-    axes = range(x.ndim) if axis is None else (axis,) if one else axis
+    sizes = as_tuple(window_shape)
+    axes = range(x.ndim) if axis is None else as_tuple(axis)
     if len(sizes) != len(axes):
         raise ShapeError(
             f"sliding_window_view: window_shape={window_shape!r} must give one length for each "
             f"axis of {tuple(axes)}; x has the shape {x.shape}."
         )
-    axes = [_place_axis("sliding_window_view", a, x.ndim, x.shape) for a in axes]
+    axes = [check_axis("sliding_window_view", a, x.shape) for a in axes]
     for size, a in zip(sizes, axes, strict=True):
         x = xp.windows(x, size, axis=a)
     return x

@@ -1,13 +1,10 @@
-"""Discrete Fourier transforms of complex arrays, and what goes with all transforms.
+"""The complex Fourier transform, and the arguments that all transforms share.
 
-`fft_c2c` is the one primitive here: a symmetric matrix, whose adjoint is the transform in the
-other direction with the other scale. The named transforms crop or pad to the length asked for,
-count their axes from the end and call it, so every order of derivative is again transforms.
+The matrix of `fft_c2c` is symmetric, so its adjoint is the transform in the other direction
+with the other scale, and derivatives of every order are again transforms.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +12,8 @@ from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.registry.record import op
 
-# ---- arguments ---------------------------------------------------------------------------
-
 ADJOINT_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
-"""The scale of the transform in the other direction that is the adjoint."""
+"""The `norm` with which the transform in the other direction is the adjoint."""
 
 
 def checked_norm(name, norm):
@@ -39,7 +34,7 @@ def from_end(name, x, axes):
 
 
 def need_length(name, n):
-    """ShapeError for a transform of no points."""
+    """ShapeError unless `n` is a positive integer."""
     if not isinstance(n, (int, np.integer)) or n < 1:
         raise ShapeError(f"{name}: n={n} points: a whole number from 1 is needed.")
 
@@ -73,9 +68,9 @@ def lengths_and_axes(name, x, s, axes):
 
 
 def along_axes(xp, name, x, pairs, **params):
-    """`fft_c2c` along each axis, the last first, at the length of its pair."""
+    """`fft_c2c` along the axis of each pair, at its length."""
     axes = [a for _, a in pairs]
-    if len(axes) > 1 and len(set(axes)) < len(axes):  # named twice: transformed twice
+    if len(axes) > 1 and len(set(axes)) < len(axes):  # an axis named twice is transformed twice
         for pair in reversed(pairs):
             x = along_axes(xp, name, x, [pair], **params)
         return x
@@ -85,12 +80,12 @@ def along_axes(xp, name, x, pairs, **params):
 
 
 def shifted(axes):
-    """Axes of one example as axes of the batch, whose axis comes in front."""
+    """Axes of one example as axes of the batch, which has one more in front."""
     return tuple(a if a < 0 else a + 1 for a in axes)
 
 
 def wide(name, kinds, x):
-    """DTypeError unless `x` is of those kinds; integers become float64."""
+    """`x` with integers as float64; DTypeError unless its dtype is of one of the kinds."""
     if x.dtype.kind not in kinds:
         raise DTypeError(
             f"{name}: {x.dtype} is not transformed. Take gg.real(x), or astype(x, 'float64')."
@@ -98,16 +93,9 @@ def wide(name, kinds, x):
     return x.astype(np.float64) if x.dtype.kind in "biu" else x
 
 
-# ---- the primitive -----------------------------------------------------------------------
-
-
 def _fft_c2c_vjp(xp, g, x_dtype, axes, norm, inverse):
     y = xp.fft_c2c(g, axes=axes, norm=ADJOINT_NORM[norm], inverse=not inverse)
     return y if x_dtype.kind == "c" else xp.real(y)
-
-
-def _fft_c2c_batch(xp, batched, x, *, axes, norm, inverse):
-    return xp.fft_c2c(x, axes=shifted(axes), norm=norm, inverse=inverse)
 
 
 def _fft_c2c_reference(x, axes, norm="backward", inverse=False):
@@ -121,35 +109,37 @@ def _fft_c2c_reference(x, axes, norm="backward", inverse=False):
 
 
 @op(
-    vjp=[_fft_c2c_vjp], linear=True, kinds="fci", batch=_fft_c2c_batch, ref=_fft_c2c_reference,
+    vjp=[_fft_c2c_vjp],
+    linear=True,
+    kinds="fci",
+    batch=lambda xp, batched, x, *, axes, **how: xp.fft_c2c(x, axes=shifted(axes), **how),
+    ref=_fft_c2c_reference,
     samples=shaped(
-        ([(5,)], {"axes": (-1,)}), ([(2, 4)], {"axes": (0, 1), "inverse": True}),
-        ([(2, 3)], {"axes": (-2,), "norm": "ortho"}), ([(0, 3)], {"axes": (1,)}),
-        ([(2, 1, 3)], {"axes": (-1, 0), "norm": "forward"}), ([()], {"axes": ()}),
+        ([(5,)], {"axes": (-1,)}),
+        ([(2, 4)], {"axes": (0, 1), "inverse": True}),
+        ([(2, 3)], {"axes": (-2,), "norm": "ortho"}),
+        ([(0, 3)], {"axes": (1,)}),
+        ([(2, 1, 3)], {"axes": (-1, 0), "norm": "forward"}),
+        ([()], {"axes": ()}),
     ),
     errors=[
         ([np.ones(3)], {"axes": (1,)}, AxisError, "fft_c2c: axis 1"),
         ([np.ones(3)], {"axes": (0,), "norm": "x"}, ArgumentError, "fft_c2c: no norm"),
         ([np.ones(0)], {"axes": (0,)}, ShapeError, "fft_c2c: .*n=0"),
     ],
-)  # fmt: skip
+)
 def fft_c2c(xp, x, /, *, axes, norm="backward", inverse=False):
-    """Fourier transform along axes, each at its own length: what `fft` and its kin call.
+    """Fourier transform along axes, each at its own length; `fft` and its kin call it.
 
     Args:
         x: array of any shape; real or complex.
         axes: tuple of ints, none twice.
         norm: which direction is divided by the number of points: ``"backward"`` the inverse,
-            ``"forward"`` the other, ``"ortho"`` each by its square root.
-        inverse: the direction.
+            ``"forward"`` the other, ``"ortho"`` both by its square root.
+        inverse: whether it is the inverse transform.
 
     Returns:
         Complex Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: an axis that `x` does not have.
-        ShapeError: an axis of length 0.
-        ArgumentError: another `norm`.
 
     >>> print(gg.fft_c2c([1.0, 2.0], axes=(0,)))
     [ 3.+0.j -1.+0.j]
@@ -158,206 +148,9 @@ def fft_c2c(xp, x, /, *, axes, norm="backward", inverse=False):
     x = wide("fft_c2c", "biufc", x)
     for axis in axes:
         need_length("fft_c2c", x.shape[axis])
-    if not axes or not x.size:  # cuFFT has no plan of nothing
+    if not axes or not x.size:  # cuFFT cannot plan an empty transform
         return x.astype(np.result_type(x.dtype, np.complex64))
     library = xp.lib.fft
     if len(axes) == 1:
         return (library.ifft if inverse else library.fft)(x, axis=axes[0], norm=norm)
     return (library.ifftn if inverse else library.fftn)(x, axes=axes, norm=norm)
-
-
-# ---- the named transforms ----------------------------------------------------------------
-
-ALONG_ONE = shaped(
-    ([(5,)], {}), ([(2, 3)], {"n": 5, "axis": 0}), ([(2, 4)], {"n": 3, "norm": "ortho"}),
-    ([(2, 3)], {"axis": -2, "norm": "forward"}), ([(0, 3)], {}), ([(1,)], {}),
-)  # fmt: skip
-ALONG_SEVERAL = shaped(
-    ([(2, 3)], {}), ([(2, 3)], {"s": (4, 2)}), ([(2, 3)], {"axes": (0,), "norm": "ortho"}),
-    ([(2, 1, 3)], {"s": (3, 2), "axes": (-1, 0), "norm": "forward"}), ([(0, 2, 2)], {"axes": (1,)}),
-)  # fmt: skip
-ALONG_TWO = shaped(
-    ([(2, 3)], {}), ([(2, 3)], {"s": (3, 2), "norm": "ortho"}),
-    ([(2, 1, 3)], {"axes": (0, 2), "norm": "forward"}),
-)  # fmt: skip
-ONE_ERRORS: list[Any] = [
-    ([np.ones(3)], {"n": -1}, ShapeError, "n=-1 points"),
-    ([np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
-    ([np.ones(3)], {"n": 0}, ShapeError, "n=0"),
-    ([np.ones(3)], {"norm": "x"}, ArgumentError, "no norm 'x'"),
-]
-SEVERAL_ERRORS: list[Any] = [
-    ([np.ones((3, 3))], {"axes": (0, 2)}, AxisError, "axis 2"),
-    ([np.ones((3, 3))], {"s": (2,), "axes": (0, 1)}, ShapeError, "same length"),
-    ([np.ones((3, 3))], {"s": (2, 0), "axes": (0, 1)}, ShapeError, "n=0"),
-    ([np.ones((3, 3))], {"norm": "x"}, ArgumentError, "no norm 'x'"),
-]
-
-
-def _one(xp, name, x, n, axis, norm, inverse):
-    axes, norm = from_end(name, x, (axis,)), checked_norm(name, norm)
-    x = resized(xp, name, x, x.shape[axes[0]] if n is None else n, axes[0])
-    return xp.fft_c2c(x, axes=axes, norm=norm, inverse=inverse)
-
-
-def _several(xp, name, x, s, axes, norm, inverse):
-    pairs, norm = lengths_and_axes(name, x, s, axes), checked_norm(name, norm)
-    return along_axes(xp, name, x, pairs, norm=norm, inverse=inverse)
-
-
-@op(kinds="fc", samples=ALONG_ONE, ref="numpy.fft.fft", errors=ONE_ERRORS)
-def fft(xp, x, /, n=None, axis=-1, norm="backward"):
-    """Discrete Fourier transform along an axis: sum over j of x_j exp(-2 pi i j k / n).
-
-    Args:
-        x: array of at least one axis; real or complex.
-        n: number of points: `x` is cut, or padded with zeros at the end; its length if None.
-        axis: int, along which.
-        norm: ``"backward"`` (no scale here), ``"ortho"`` (divided by sqrt(n)) or
-            ``"forward"`` (divided by n).
-
-    Returns:
-        Complex Tensor, of the precision of `x`, with `n` points along the axis.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: a transform of no points.
-        ArgumentError: another `norm`.
-
-    >>> print(gg.fft.fft([1.0, 2.0, 3.0, 4.0]))
-    [10.+0.j -2.+2.j -2.+0.j -2.-2.j]
-    """
-    return _one(xp, "fft", x, n, axis, norm, False)
-
-
-@op(kinds="fc", samples=ALONG_ONE, ref="numpy.fft.ifft", errors=ONE_ERRORS)
-def ifft(xp, x, /, n=None, axis=-1, norm="backward"):
-    """Inverse discrete Fourier transform along an axis.
-
-    Args:
-        x: array of at least one axis; real or complex.
-        n: number of points: `x` is cut, or padded with zeros at the end; its length if None.
-        axis: int, along which.
-        norm: ``"backward"`` (divided by n), ``"ortho"`` (by sqrt(n)) or ``"forward"``.
-
-    Returns:
-        Complex Tensor, of the precision of `x`, with `n` points along the axis.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: a transform of no points.
-        ArgumentError: another `norm`.
-
-    >>> print(gg.fft.ifft([3.0, -1.0]))
-    [1.+0.j 2.+0.j]
-    """
-    return _one(xp, "ifft", x, n, axis, norm, True)
-
-
-def numpy_several(name):
-    """NumPy wants the axes named where lengths are given."""
-
-    def reference(x, s=None, axes=None, norm="backward"):
-        if s is not None and axes is None:
-            axes = tuple(range(-len(s), 0))
-        return getattr(np.fft, name)(x, s=s, axes=axes, norm=norm)
-
-    return reference
-
-
-@op(kinds="fc", samples=ALONG_SEVERAL, ref=numpy_several("fftn"), errors=SEVERAL_ERRORS)
-def fftn(xp, x, /, s=None, axes=None, norm="backward"):
-    """Discrete Fourier transform along several axes.
-
-    Args:
-        x: array, real or complex.
-        s: number of points along each of the axes (-1: as many as there are); `x` is cut, or
-            padded with zeros at the end.
-        axes: tuple of ints; the last len(s) axes if None, or all without `s`.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as for `fft`.
-
-    Returns:
-        Complex Tensor, of the precision of `x`.
-
-    Raises:
-        AxisError: an axis that `x` does not have.
-        ShapeError: `s` and `axes` differ in length, or a transform of no points.
-        ArgumentError: another `norm`.
-
-    >>> print(gg.fft.fftn([[1.0, 2.0], [3.0, 4.0]]))
-    [[10.+0.j -2.+0.j]
-     [-4.+0.j  0.+0.j]]
-    """
-    return _several(xp, "fftn", x, s, axes, norm, False)
-
-
-@op(kinds="fc", samples=ALONG_SEVERAL, ref=numpy_several("ifftn"), errors=SEVERAL_ERRORS)
-def ifftn(xp, x, /, s=None, axes=None, norm="backward"):
-    """Inverse discrete Fourier transform along several axes.
-
-    Args:
-        x: array, real or complex.
-        s: number of points along each of the axes (-1: as many as there are); `x` is cut, or
-            padded with zeros at the end.
-        axes: tuple of ints; the last len(s) axes if None, or all without `s`.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as for `ifft`.
-
-    Returns:
-        Complex Tensor, of the precision of `x`.
-
-    Raises:
-        AxisError: an axis that `x` does not have.
-        ShapeError: `s` and `axes` differ in length, or a transform of no points.
-        ArgumentError: another `norm`.
-
-    >>> print(gg.fft.ifftn([[10.0, -2.0], [-4.0, 0.0]]))
-    [[1.+0.j 2.+0.j]
-     [3.+0.j 4.+0.j]]
-    """
-    return _several(xp, "ifftn", x, s, axes, norm, True)
-
-
-@op(kinds="fc", samples=ALONG_TWO, ref="numpy.fft.fft2", errors=SEVERAL_ERRORS)
-def fft2(xp, x, /, s=None, axes=(-2, -1), norm="backward"):
-    """Discrete Fourier transform along two axes: `fftn` of the last two.
-
-    Args:
-        x: array of at least two axes; real or complex.
-        s: number of points along each of the two; their lengths if None.
-        axes: pair of ints.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as for `fft`.
-
-    Returns:
-        Complex Tensor, of the precision of `x`.
-
-    Raises:
-        AxisError, ShapeError, ArgumentError: as `fftn`.
-
-    >>> print(gg.fft.fft2([[1.0, 2.0], [3.0, 4.0]]))
-    [[10.+0.j -2.+0.j]
-     [-4.+0.j  0.+0.j]]
-    """
-    return _several(xp, "fft2", x, s, axes, norm, False)
-
-
-@op(kinds="fc", samples=ALONG_TWO, ref="numpy.fft.ifft2", errors=SEVERAL_ERRORS)
-def ifft2(xp, x, /, s=None, axes=(-2, -1), norm="backward"):
-    """Inverse discrete Fourier transform along two axes: `ifftn` of the last two.
-
-    Args:
-        x: array of at least two axes; real or complex.
-        s: number of points along each of the two; their lengths if None.
-        axes: pair of ints.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as for `ifft`.
-
-    Returns:
-        Complex Tensor, of the precision of `x`.
-
-    Raises:
-        AxisError, ShapeError, ArgumentError: as `ifftn`.
-
-    >>> print(gg.fft.ifft2([[10.0, -2.0], [-4.0, 0.0]]))
-    [[1.+0.j 2.+0.j]
-     [3.+0.j 4.+0.j]]
-    """
-    return _several(xp, "ifft2", x, s, axes, norm, True)

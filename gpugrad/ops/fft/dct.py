@@ -1,14 +1,15 @@
 """Discrete cosine and sine transforms of types 1 to 4, with SciPy's names and scales.
 
 All eight are one formula: y_k = 2 sum over j of x_j cos(pi (k + a) (j + b) / p), or sin. With
-their edge terms orthonormalised the matrices of types 1 and 4 are symmetric, and those of
-types 2 and 3 are the transposes of each other (M. Puschel and J. Moura, "The algebraic
+orthonormal edge terms the matrices of types 1 and 4 are symmetric, and those of types 2 and 3
+are the transposes of each other (M. Puschel and J. Moura, "The algebraic
 approach to the discrete cosine and sine transforms and their fast algorithms", 2003).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,23 +24,22 @@ from gpugrad.registry.record import op
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}  # also the type of the transpose
 
 
-def _edges(sine, variant):
-    """Which of (first, last) input and output element the unscaled matrix counts otherwise.
+_EDGES = {  # (sine, type): which of the first and last input, and first and last output
+    (False, 1): ((True, True), (True, True)),
+    (False, 2): ((False, False), (True, False)),
+    (False, 3): ((True, False), (False, False)),
+    (True, 2): ((False, False), (False, True)),
+    (True, 3): ((False, True), (False, False)),
+}
 
-    ``(input, output)``: what has the factor sqrt(1/2) before, and sqrt(2) after, the
-    transform with orthonormal edges.
-    """
-    if not sine:
-        first = {1: (True, True), 2: (False, True), 3: (True, False), 4: (False, False)}[variant]
-        last = {1: (True, True)}.get(variant, (False, False))
-    else:
-        first = (False, False)
-        last = {2: (False, True), 3: (True, False)}.get(variant, (False, False))
-    return (first[0], last[0]), (first[1], last[1])
+
+def _edges(sine, variant):
+    """Which elements a factor sqrt(1/2) before, or sqrt(2) after, the orthonormal transform has."""
+    return _EDGES.get((bool(sine), variant), ((False, False), (False, False)))
 
 
 def _scaled_edges(xp, x, axis, edges, factor):
-    """`x` with its first, its last, or both elements along a negative axis multiplied."""
+    """`x` with its first, its last, or both elements along a negative axis scaled."""
     first, last = edges
     if not (first or last):
         return x
@@ -54,16 +54,13 @@ def _scaled_edges(xp, x, axis, edges, factor):
 
 
 def _trigonometric_vjp(xp, g, sine, variant, axis, norm, orthogonalize):
+    how = {"sine": sine, "variant": _INVERSE[variant], "norm": norm, "orthogonalize": True}
     if orthogonalize:
-        return xp.trigonometric_transform(
-            g, sine=sine, variant=_INVERSE[variant], axis=axis, norm=norm, orthogonalize=True
-        )
+        return xp.trigonometric_transform(g, axis=axis, **how)
     axis = axis - g.ndim if axis >= 0 else axis
     before, after = _edges(sine, variant)
     g = _scaled_edges(xp, g, axis, after, math.sqrt(2))
-    g = xp.trigonometric_transform(
-        g, sine=sine, variant=_INVERSE[variant], axis=axis, norm=norm, orthogonalize=True
-    )
+    g = xp.trigonometric_transform(g, axis=axis, **how)
     return _scaled_edges(xp, g, axis, before, math.sqrt(0.5))
 
 
@@ -71,13 +68,11 @@ def _trigonometric_batch(xp, batched, x, *, axis, **params):
     return xp.trigonometric_transform(x, axis=axis + (axis >= 0), **params)
 
 
-def _trigonometric_reference(x, sine, variant, axis=-1, norm="backward", orthogonalize=False):
+def _trigonometric_reference(x, sine, variant, **how):
     if x.dtype.kind == "c":
-        parts = (_trigonometric_reference(p, sine, variant, axis, norm, orthogonalize)
-                 for p in (x.real, x.imag))  # fmt: skip
-        return next(parts) + 1j * next(parts)
-    transform = getattr(_scipy_fft(), "dst" if sine else "dct")
-    return transform(x, variant, axis=axis, norm=norm, orthogonalize=orthogonalize)
+        real, imag = (_trigonometric_reference(p, sine, variant, **how) for p in (x.real, x.imag))
+        return real + 1j * imag
+    return getattr(_scipy_fft(), "dst" if sine else "dct")(x, variant, **how)
 
 
 def _scipy_fft():
@@ -90,14 +85,18 @@ def _scipy_fft():
 def _by_fft(xp, x, sine, variant, norm, orthogonalize):
     """Along the last axis, by one Fourier transform of 2 p points: CuPy has types 2 and 3 only.
 
-    (k + a)(j + b) = k j + k b + a j + a b: the first product is that of a Fourier transform,
-    the others are factors before and after it.
+    In (k + a)(j + b) = k j + k b + a j + a b, k j makes a Fourier transform; the other terms
+    are factors before and after it.
     """
     lib, n = xp.lib, x.shape[-1]
     a, b, p = {
-        (False, 1): (0, 0, n - 1), (False, 2): (0, 0.5, n), (False, 3): (0.5, 0, n),
-        (True, 1): (1, 1, n + 1), (True, 2): (1, 0.5, n), (True, 3): (0.5, 1, n),
-    }.get((bool(sine), variant), (0.5, 0.5, n))  # fmt: skip
+        (False, 1): (0, 0, n - 1),
+        (False, 2): (0, 0.5, n),
+        (False, 3): (0.5, 0, n),
+        (True, 1): (1, 1, n + 1),
+        (True, 2): (1, 0.5, n),
+        (True, 3): (0.5, 1, n),
+    }.get((bool(sine), variant), (0.5, 0.5, n))
     before, after = _edges(sine, variant)
     k = lib.arange(n, dtype=np.float64)
     counted = lib.full(n, 2.0)  # an edge of the input counts once, or sqrt(2) times
@@ -115,47 +114,45 @@ def _by_fft(xp, x, sine, variant, norm, orthogonalize):
     return y / {"backward": 1, "ortho": math.sqrt(2 * p), "forward": 2 * p}[norm]
 
 
-_CASES = [
-    ([(4,)], {"sine": sine, "variant": variant, "norm": norm, "orthogonalize": orthogonalize})
-    for sine, variant, norm, orthogonalize in (
-        (False, 1, "backward", False), (False, 2, "forward", False), (False, 3, "ortho", True),
-        (True, 2, "backward", False), (True, 3, "backward", True),
-    )
-]  # fmt: skip
+_COSINE, _SINE = {"sine": False}, {"sine": True}
+_CASES = (
+    _COSINE | {"variant": 1},
+    _COSINE | {"variant": 2, "norm": "forward"},
+    _COSINE | {"variant": 3, "norm": "ortho", "orthogonalize": True},
+    _SINE | {"variant": 2},
+    _SINE | {"variant": 3, "orthogonalize": True},
+)
 
 
 @op(
-    vjp=[_trigonometric_vjp], linear=True, kinds="fc", batch=_trigonometric_batch,
+    vjp=[_trigonometric_vjp],
+    linear=True,
+    kinds="fc",
+    batch=_trigonometric_batch,
     ref=_trigonometric_reference,
-    samples=shaped(*_CASES, ([(3, 2)], {"sine": True, "variant": 4, "axis": 0})),
+    samples=shaped(
+        *(([(4,)], how) for how in _CASES), ([(3, 2)], _SINE | {"variant": 4, "axis": 0})
+    ),
     errors=[
-        ([np.ones(3)], {"sine": False, "variant": 5}, ArgumentError, "no type 5"),
-        ([np.ones(3)], {"sine": False, "variant": 2, "axis": 1}, AxisError, "axis 1"),
-        ([np.ones(1)], {"sine": False, "variant": 1}, ShapeError, "at least 2"),
+        ([np.ones(3)], _COSINE | {"variant": 5}, ArgumentError, "no type 5"),
+        ([np.ones(3)], _COSINE | {"variant": 2, "axis": 1}, AxisError, "axis 1"),
+        ([np.ones(1)], _COSINE | {"variant": 1}, ShapeError, "at least 2"),
     ],
-)  # fmt: skip
+)
 def trigonometric_transform(
     xp, x, /, *, sine, variant, axis=-1, norm="backward", orthogonalize=False
-):  # fmt: skip
-    """Cosine or sine transform along an axis: what `dct`, `dst` and their inverses call.
+):
+    """Cosine or sine transform along an axis; `dct`, `dst` and their inverses call it.
 
     Args:
         x: array of at least one axis; real or complex.
         sine: whether it is the sine transform.
         variant: the type, 1, 2, 3 or 4.
-        axis: int, along which.
         norm: ``"backward"``, ``"ortho"`` or ``"forward"``.
-        orthogonalize: whether the edge terms are scaled so that the matrix is orthogonal, but
-            for its `norm`.
+        orthogonalize: whether edge terms are scaled so that the matrix is orthogonal up to `norm`.
 
     Returns:
         Tensor of the shape and dtype of `x`; integers give float64.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: fewer points than the type needs: 2 for the cosine transform of type 1,
-            else 1.
-        ArgumentError: another `variant` or `norm`.
 
     >>> print(gg.trigonometric_transform([1.0, 2.0], sine=False, variant=2))
     [ 6.        -1.4142135]
@@ -171,11 +168,10 @@ def trigonometric_transform(
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
     if not x.size:
         return xp.lib.zeros(x.shape, dtype=x.dtype)
+    how = (sine, variant, axis, norm, orthogonalize)
     if x.dtype.kind == "c":  # SciPy 1.17 scales the edges of complex arrays wrongly
-        real, imag = (_real_transform(xp, part, sine, variant, axis, norm, orthogonalize)
-                      for part in (x.real, x.imag))  # fmt: skip
-        return real + 1j * imag
-    return _real_transform(xp, x, sine, variant, axis, norm, orthogonalize)
+        return _real_transform(xp, x.real, *how) + 1j * _real_transform(xp, x.imag, *how)
+    return _real_transform(xp, x, *how)
 
 
 def _real_transform(xp, x, sine, variant, axis, norm, orthogonalize):
@@ -186,33 +182,39 @@ def _real_transform(xp, x, sine, variant, axis, norm, orthogonalize):
     return xp.lib.moveaxis(_by_fft(xp, lines, sine, variant, norm, orthogonalize), -1, axis)
 
 
-# ---- the named transforms ----------------------------------------------------------------
-
-
 def _need_type(name, type):
     if type not in _INVERSE:
         raise ArgumentError(f"{name}: no type {type!r}; 1, 2, 3 or 4.")
 
 
-def _transform(name, x, type, n, axis, norm, orthogonalize):
-    x = tensor(x)
-    _need_type(name, type)
-    norm, (axis,) = checked_norm(name, norm), from_end(name, x, (axis,))
-    orthogonalize = norm == "ortho" if orthogonalize is None else bool(orthogonalize)
-    if name.startswith("i"):
-        type, norm = _INVERSE[type], ADJOINT_NORM[norm]
-    x = resized(TENSOR, name, x, x.shape[axis] if n is None else n, axis)
-    return TENSOR.trigonometric_transform(
-        x, sine=name.endswith("dst"), variant=type, axis=axis, norm=norm,
-        orthogonalize=orthogonalize,
-    )  # fmt: skip
+def _named(name: str, doc: str) -> Callable[..., Tensor]:
+    def transform(
+        x: Any,
+        /,
+        type: int = 2,
+        n: int | None = None,
+        axis: int = -1,
+        norm: str = "backward",
+        *,
+        orthogonalize: bool | None = None,
+    ) -> Tensor:
+        x = tensor(x)
+        _need_type(name, type)
+        norm, (axis,) = checked_norm(name, norm), from_end(name, x, (axis,))
+        orthogonalize = norm == "ortho" if orthogonalize is None else bool(orthogonalize)
+        if name.startswith("i"):
+            type, norm = _INVERSE[type], ADJOINT_NORM[norm]
+        x = resized(TENSOR, name, x, x.shape[axis] if n is None else n, axis)
+        how = {"sine": name.endswith("dst"), "variant": type, "axis": axis, "norm": norm}
+        return TENSOR.trigonometric_transform(x, orthogonalize=orthogonalize, **how)
+
+    transform.__name__ = transform.__qualname__ = name
+    transform.__doc__ = doc
+    return saying_where(transform)
 
 
-@saying_where
-def dct(
-    x: Any, /, type: int = 2, n: int | None = None, axis: int = -1, norm: str = "backward", *,
-    orthogonalize: bool | None = None,
-) -> Tensor:  # fmt: skip
+dct = _named(
+    "dct",
     """Discrete cosine transform along an axis, as SciPy's.
 
     Type 2 is y_k = 2 sum over j of x_j cos(pi k (2 j + 1) / (2 n)).
@@ -237,31 +239,21 @@ def dct(
 
     >>> print(gg.fft.dct([4.0, 2.0]))
     [12.        2.828427]
-    """
-    return _transform("dct", x, type, n, axis, norm, orthogonalize)
-
-
-@saying_where
-def idct(
-    x: Any, /, type: int = 2, n: int | None = None, axis: int = -1, norm: str = "backward", *,
-    orthogonalize: bool | None = None,
-) -> Tensor:  # fmt: skip
-    """Inverse of `dct` with the same arguments; which "norm" divides is the other way round.
+    """,
+)
+idct = _named(
+    "idct",
+    """Inverse of `dct` with the same arguments; ``"backward"`` divides, ``"forward"`` does not.
 
     Raises:
         AxisError, ShapeError, ArgumentError: as `dct`.
 
     >>> print(gg.fft.idct([4.0, 0.0]))
     [1. 1.]
-    """
-    return _transform("idct", x, type, n, axis, norm, orthogonalize)
-
-
-@saying_where
-def dst(
-    x: Any, /, type: int = 2, n: int | None = None, axis: int = -1, norm: str = "backward", *,
-    orthogonalize: bool | None = None,
-) -> Tensor:  # fmt: skip
+    """,
+)
+dst = _named(
+    "dst",
     """Discrete sine transform along an axis, as SciPy's; arguments as `dct`.
 
     Type 2 is y_k = 2 sum over j of x_j sin(pi (k + 1) (2 j + 1) / (2 n)). `norm` has
@@ -272,15 +264,10 @@ def dst(
 
     >>> print(gg.fft.dst([1.0, 0.0]))
     [1.4142135 2.       ]
-    """
-    return _transform("dst", x, type, n, axis, norm, orthogonalize)
-
-
-@saying_where
-def idst(
-    x: Any, /, type: int = 2, n: int | None = None, axis: int = -1, norm: str = "backward", *,
-    orthogonalize: bool | None = None,
-) -> Tensor:  # fmt: skip
+    """,
+)
+idst = _named(
+    "idst",
     """Inverse of `dst` with the same arguments.
 
     Raises:
@@ -288,5 +275,5 @@ def idst(
 
     >>> print(gg.fft.idst([4.0, 0.0]))
     [1.4142135 1.4142135]
-    """
-    return _transform("idst", x, type, n, axis, norm, orthogonalize)
+    """,
+)

@@ -1,36 +1,33 @@
 """QR, eigenvalues and singular values of matrices, and of stacks of them.
 
-Vectors that a decomposition leaves free to turn have no derivative there. A function that does
-not depend on how they turn (a projector, a sum of equal eigenvalues) has one, and gets it:
+Where a decomposition leaves a rotation of its vectors free, the vectors have no derivative. A
+function that does not depend on the rotation (a projector, a sum of equal eigenvalues) has one,
+and gets it:
 
-- Eigenvalues or singular values that are equal up to rounding count as equal, and nothing is
-  said about turning their vectors into each other.
-- Complex vectors may be multiplied by a phase. LAPACK leaves one component of each real; where
-  it does, the derivative is that of just these vectors, else the phase's part is left out.
-- Of the vectors that ``full_matrices=True`` or ``mode="complete"`` adds, the motion is taken
-  that turns them into each other as little as possible.
+- Eigenvalues or singular values that are equal up to rounding count as equal; the rotation of
+  their vectors into each other is left out.
+- Complex vectors may be multiplied by a phase. LAPACK makes one component of each real; where
+  it does, the derivative is that of these vectors, else the part along the phase is left out.
+- The vectors that ``full_matrices=True`` or ``mode="complete"`` adds turn into each other as
+  little as possible.
 
-Formulas: M. Giles, "Collected matrix derivative results" (2008); of complex singular vectors,
+Formulas: M. Giles, "Collected matrix derivative results" (2008); for complex singular vectors
 Z.-Q. Wan and S.-X. Zhang, arXiv:1909.02659.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from ml_dtypes import finfo  # which knows bfloat16, too
+from ml_dtypes import finfo  # knows bfloat16, too
 
 from gpugrad.core.samples import shaped, uniform
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError
 from gpugrad.ops.arrays.shape import need_matrices
-from gpugrad.ops.linalg.solve import as_inexact
+from gpugrad.ops.linalg.solve import NO_MATRIX, NOT_SQUARE, STACKS, as_inexact, square_op
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
-
-_NO_MATRIX: tuple[Any, ...] = ([np.ones(3)], {}, ShapeError, r"\(3,\)")
-_NOT_SQUARE: tuple[Any, ...] = ([np.ones((2, 3))], {}, ShapeError, r"square.*\(2, 3\)")
 
 
 def _columns(first, last=None):
@@ -54,7 +51,7 @@ def _divided(xp, x, d):
 
 
 def _rounding(xp, values):
-    """Up to where differences of some eigenvalues or singular values say nothing."""
+    """The size of rounding errors in differences of eigenvalues or singular values."""
     n = values.shape[-1]
     if not n:
         return 0.0
@@ -63,16 +60,16 @@ def _rounding(xp, values):
 
 
 def _gaps(xp, values):
-    """The differences of each two of some values, exactly 0 if they are that up to rounding."""
+    """The pairwise differences of values, exactly 0 where they are 0 up to rounding."""
     d = xp.expand_dims(values, axis=-2) - xp.expand_dims(values, axis=-1)
     return xp.where(xp.abs(d) <= _rounding(xp, values), 0, d)
 
 
 def _without_phase(xp, vectors, gradients):
-    """Gradients by complex vectors as gradients by any that differ from them in a phase.
+    """Gradients by complex vectors without the part along their phase.
 
-    Each column of `vectors` (several arrays: their columns share the phase) has a component
-    that is real because LAPACK turns it so. A motion that would make it complex is turned back.
+    LAPACK rotates each column of `vectors` (the columns of several arrays share the phase) so
+    that one component is real. A motion that would make it complex is rotated back.
     """
     pairs = list(zip(vectors, gradients, strict=True))
     along = sum(xp.imag(xp.sum(xp.conj(v) * g, axis=-2, keepdims=True)) for v, g in pairs)
@@ -88,9 +85,9 @@ def _without_phase(xp, vectors, gradients):
 
 
 def _first(xp, v, g, k):
-    """Orthonormal columns cut to the first `k`, with the gradient by the others put on these.
+    """The first `k` orthonormal columns, and the gradient by all in terms of these.
 
-    They are orthogonal to the first, so they move by dv2 = -v1 dv1^H v2.
+    The other columns are orthogonal to them, so they move by dv2 = -v1 dv1^H v2.
     """
     if v.shape[-1] == k:
         return v, g
@@ -119,7 +116,7 @@ def _qr_vjp(xp, g, out, mode):
     r, gr = xp.getitem(r, **rows), xp.getitem(gr, **rows)
     if n == k:
         return _qr_square(xp, q, r, gq, gr)
-    # x = [x1 x2]: q is that of x1, and r = [r1 r2] has r2 = q^H x2
+    # x = [x1 x2] has the q of x1, and r = [r1 r2] with r2 = q^H x2
     r1, r2 = xp.getitem(r, **_columns(0, k)), xp.getitem(r, **_columns(k))
     gr1, gr2 = xp.getitem(gr, **_columns(0, k)), xp.getitem(gr, **_columns(k))
     gq = gq + xp.matmul(q, xp.matmul(r2, adjoint(xp, gr2)))
@@ -127,22 +124,23 @@ def _qr_vjp(xp, g, out, mode):
 
 
 def _qr_samples(rng):
-    for shape, mode in (
-        ((3, 2), "reduced"), ((2, 2), "complete"), ((2, 4), "reduced"), ((2, 3, 2), "reduced"),
-        ((0, 2, 2), "reduced"), ((2, 0), "reduced"),
-    ):  # fmt: skip
+    shapes = ((3, 2), (2, 2), (2, 4), (2, 3, 2), (0, 2, 2), (2, 0))
+    for k, shape in enumerate(shapes):
         x = uniform(rng, *shape)
         x[..., : min(shape[-2:]), : min(shape[-2:])] += 2 * np.eye(min(shape[-2:]))
-        yield [x], {"mode": mode}
-    # the third column of q is free: integers, so that it is not held against differences
+        yield [x], {"mode": "complete" if k == 1 else "reduced"}
+    # the third column of q is free: integers, so that no finite differences are taken
     yield [np.array([[1, 2], [3, 4], [5, 7]])], {"mode": "complete"}
 
 
 @op(
-    vjp=[_qr_vjp], outputs=2, kinds="fc", ref="numpy.linalg.qr", samples=_qr_samples,
-    batch="stack",
-    errors=[_NO_MATRIX, ([np.eye(2)], {"mode": "full"}, ArgumentError, "qr.*'full'")],
-)  # fmt: skip
+    [_qr_vjp],
+    outputs=2,
+    ref="numpy.linalg.qr",
+    samples=_qr_samples,
+    errors=[NO_MATRIX, ([np.eye(2)], {"mode": "full"}, ArgumentError, "qr.*'full'")],
+    **STACKS,
+)
 def qr(xp, x, /, *, mode="reduced"):
     """Orthonormal columns Q and upper triangular R whose product is `x`.
 
@@ -152,13 +150,9 @@ def qr(xp, x, /, *, mode="reduced"):
             and R (..., m, n).
 
     Returns:
-        Two Tensors, Q and R. The gradient needs k independent first columns of `x`. That of a
-        complete Q is right for what does not depend on how its columns beyond k are chosen.
-
-    Raises:
-        ArgumentError: another mode.
-        ShapeError: there are fewer than two axes.
-        SingularMatrixError: in the gradient, if the first k columns are not independent.
+        Two Tensors, Q and R. The gradient raises SingularMatrixError unless the first k columns
+        of `x` are independent. By a complete Q it is right for functions that do not depend on
+        the choice of the columns beyond k.
 
     >>> q, r = gg.linalg.qr([[3.0, 1.0], [4.0, 2.0]])
     >>> print(gg.abs(r).numpy().round(4))
@@ -193,16 +187,18 @@ def _hermitian_samples(rng):
         yield [x + x.swapaxes(-1, -2) + np.diag(2.0 * np.arange(shape[-1]))], {"UPLO": "LU"[k % 2]}
 
 
+_HERMITIAN = STACKS | {
+    "samples": _hermitian_samples,
+    "errors": [NOT_SQUARE, ([np.eye(2)], {"UPLO": "X"}, ArgumentError, "UPLO='X'")],
+}
+
+
 def _check_triangle(name, UPLO):
     if UPLO not in ("L", "U"):
         raise ArgumentError(f"{name}: UPLO={UPLO!r} is neither 'L' (lower) nor 'U' (upper).")
 
 
-@op(
-    vjp=[_eigh_vjp], outputs=2, kinds="fc", ref="numpy.linalg.eigh", samples=_hermitian_samples,
-    batch="stack",
-    errors=[_NOT_SQUARE, ([np.eye(2)], {"UPLO": "X"}, ArgumentError, "eigh.*'X'")],
-)  # fmt: skip
+@op([_eigh_vjp], outputs=2, ref="numpy.linalg.eigh", **_HERMITIAN)
 def eigh(xp, x, /, *, UPLO="L"):
     """Eigenvalues and eigenvectors of symmetric (Hermitian) matrices.
 
@@ -214,13 +210,9 @@ def eigh(xp, x, /, *, UPLO="L"):
     Returns:
         Two Tensors: the real eigenvalues in ascending order, of shape (..., n), and (..., n, n)
         with an eigenvector of length 1 in each column. Where eigenvalues are equal, the
-        gradient is right for what does not change if their vectors are turned into each other,
-        or as these eigenvalues part. V diag(h(w)) V^H does change then, and loses a part of its
+        gradient is right for functions that do not change when their vectors turn into each
+        other or these eigenvalues part. V diag(h(w)) V^H does change, and loses a part of its
         gradient: `expm`, `logm`, `sqrtm` and `matrix_power` are right everywhere.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        ArgumentError: another `UPLO`.
 
     >>> w, v = gg.linalg.eigh([[2.0, 1.0], [1.0, 2.0]])
     >>> print(w)
@@ -236,25 +228,17 @@ def _eigvalsh_vjp(xp, g, x, UPLO):
     return xp.matmul(v * xp.expand_dims(g, axis=-2), adjoint(xp, v))
 
 
-@op(
-    vjp=[_eigvalsh_vjp], kinds="fc", ref="numpy.linalg.eigvalsh", samples=_hermitian_samples,
-    batch="stack",
-    errors=[_NOT_SQUARE, ([np.eye(2)], {"UPLO": "X"}, ArgumentError, "eigvalsh.*'X'")],
-)  # fmt: skip
+@op([_eigvalsh_vjp], ref="numpy.linalg.eigvalsh", **_HERMITIAN)
 def eigvalsh(xp, x, /, *, UPLO="L"):
     """Eigenvalues of symmetric (Hermitian) matrices.
 
     Args:
-        x: array of shape (..., n, n), of which one triangle is read. The gradient is symmetric
-            (Hermitian); the vectors that it needs are computed in the backward pass.
+        x: array of shape (..., n, n); one triangle is read. The gradient is symmetric
+            (Hermitian); the backward pass computes the vectors that it needs.
         UPLO: ``"L"`` for the lower triangle, ``"U"`` for the upper one.
 
     Returns:
         Tensor of real numbers of shape (..., n), in ascending order.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        ArgumentError: another `UPLO`.
 
     >>> print(gg.linalg.eigvalsh([[2.0, 1.0], [1.0, 2.0]]))
     [1. 3.]
@@ -288,24 +272,15 @@ def _eig_samples(rng):
     yield [np.array([[1.0, 2.0], [-3.0, 0.5]])], {}  # a conjugate pair
 
 
-@op(
-    vjp=[_eig_vjp], outputs=2, kinds="fc", ref=_eig_ref, samples=_eig_samples, batch="stack",
-    errors=[_NOT_SQUARE],
-)  # fmt: skip
+@square_op([_eig_vjp], outputs=2, ref=_eig_ref, samples=_eig_samples)
 def eig(xp, x, /):
     """Eigenvalues and eigenvectors of square matrices.
-
-    Args:
-        x: array of shape (..., n, n), real or complex.
 
     Returns:
         Two complex Tensors: the eigenvalues, in no order, of shape (..., n), and (..., n, n)
         with an eigenvector of length 1 in each column. Where eigenvalues are equal, the
-        gradient is as for `eigh`; a matrix without n independent eigenvectors has none.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        SingularMatrixError: in the gradient, if there are no n independent eigenvectors.
+        gradient is as for `eigh`. Without n independent eigenvectors it raises
+        SingularMatrixError.
 
     >>> w, v = gg.linalg.eig([[2.0, 0.0], [0.0, 3.0]])
     >>> print(w)
@@ -316,23 +291,12 @@ def eig(xp, x, /):
     return w.astype(dtype, copy=False), v.astype(dtype, copy=False)
 
 
-def _eigvals_ref(x):
-    return np.linalg.eigvals(x).astype(np.complex128)
-
-
-@op(kinds="fc", ref=_eigvals_ref, samples=_eig_samples, errors=[_NOT_SQUARE])
+@square_op(ref=lambda x: _eig_ref(x)[0], samples=_eig_samples)
 def eigvals(xp, x, /):
     """Eigenvalues of square matrices.
 
-    Args:
-        x: array of shape (..., n, n), real or complex.
-
     Returns:
-        Complex Tensor of shape (..., n), in the order of `eig`.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        SingularMatrixError: in the gradient, if there are no n independent eigenvectors.
+        Complex Tensor of shape (..., n), in the order of `eig`, with its gradient.
 
     >>> print(gg.linalg.eigvals([[2.0, 1.0], [0.0, 3.0]]))
     [2.+0.j 3.+0.j]
@@ -358,12 +322,12 @@ def _svd_vjp(xp, g, out):
     across, down = xp.expand_dims(s, axis=-2), xp.expand_dims(s, axis=-1)
     ua, vb = xp.matmul(adjoint(xp, u), gu), xp.matmul(adjoint(xp, v), gv)
     a, b = _skew(xp, ua), _skew(xp, vb)
-    # of two values of 0, gu and gv are as small as the values: the quotients are exact
+    # beside two values of 0, gu and gv are as small as the values: the quotients are exact
     gaps = xp.where(across + down > _rounding(xp, s), _gaps(xp, s), across - down)
     core = _diagonal(xp, gs, a.shape)
     core = core + _divided(xp, a + b, gaps) + _divided(xp, a - b, across + down)
     left, right = xp.matmul(u, core), adjoint(xp, v)
-    if u.shape[-2] > k:  # what leaves the space of u
+    if u.shape[-2] > k:  # motion out of the space of u
         left = left + _divided(xp, gu - xp.matmul(u, ua), across)
     y = xp.matmul(left, right)
     if v.shape[-2] > k:
@@ -377,18 +341,18 @@ def _svd_samples(rng):
         k = min(shape[-2:])
         x[..., :k, :k] += np.diag(2.0 * np.arange(1, k + 1))
         yield [x], {"full_matrices": shape[-1] == shape[-2] > 2}
-    # the third column of u is free: integers, so that it is not held against differences
+    # the third column of u is free: integers, so that no finite differences are taken
     yield [np.array([[1, 2], [3, 4], [5, 7]])], {}
 
 
-def _svd_ref(x, full_matrices=True):
-    return tuple(np.linalg.svd(x, full_matrices=full_matrices))
-
-
 @op(
-    vjp=[_svd_vjp], outputs=3, kinds="fc", ref=_svd_ref, samples=_svd_samples, batch="stack",
-    errors=[_NO_MATRIX, ([np.full((2, 2), np.nan)], {}, ArgumentError, "svd.*converge")],
-)  # fmt: skip
+    [_svd_vjp],
+    outputs=3,
+    ref=lambda x, **how: tuple(np.linalg.svd(x, **how)),
+    samples=_svd_samples,
+    errors=[NO_MATRIX, ([np.full((2, 2), np.nan)], {}, ArgumentError, "svd.*converge")],
+    **STACKS,
+)
 def svd(xp, x, /, *, full_matrices=True):
     """Singular values and vectors of matrices: x = U diag(S) Vh.
 
@@ -400,13 +364,10 @@ def svd(xp, x, /, *, full_matrices=True):
     Returns:
         Three Tensors: U with orthonormal columns, S of shape (..., k), not negative and in
         descending order, and Vh with orthonormal rows. Where singular values are equal, or 0,
-        and for the vectors that `full_matrices` adds, the gradient is right for what does not
-        depend on how the vectors are chosen, nor on how these values part. U diag(h(S)) Vh
-        loses a part of its gradient there: `pinv` and `polar` do not.
-
-    Raises:
-        ShapeError: there are fewer than two axes.
-        ArgumentError: there is a NaN or inf (on the CPU; a GPU gives NaN).
+        and for the vectors that `full_matrices` adds, the gradient is right for functions that
+        depend neither on the choice of the vectors nor on how these values part. U diag(h(S)) Vh
+        loses a part of its gradient there: `pinv` and `polar` do not. NaN or inf raise on the
+        CPU; a GPU returns NaN.
 
     >>> u, s, vh = gg.linalg.svd([[3.0, 0.0], [0.0, -2.0]])
     >>> print(s)
@@ -423,23 +384,20 @@ def _svdvals_vjp(xp, g, x):
 
 
 @op(
-    vjp=[_svdvals_vjp], kinds="fc", ref="numpy.linalg.svdvals", batch="stack",
-    samples=shaped(([(3, 3)], {}), ([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2, 2)], {}),
-                   ([(0, 2)], {})),
-    errors=[_NO_MATRIX],
-)  # fmt: skip
+    [_svdvals_vjp],
+    ref="numpy.linalg.svdvals",
+    samples=shaped([(3, 3)], [(2, 3)], [(2, 3, 2)], [(0, 2, 2)], [(0, 2)]),
+    errors=[NO_MATRIX],
+    **STACKS,
+)
 def svdvals(xp, x, /):
     """Singular values of matrices.
 
     Args:
-        x: array of shape (..., m, n). The vectors that the gradient needs are computed in the
-            backward pass.
+        x: array of shape (..., m, n). The backward pass computes the vectors that it needs.
 
     Returns:
         Tensor of real numbers of shape (..., min(m, n)), not negative and in descending order.
-
-    Raises:
-        ShapeError: there are fewer than two axes.
 
     >>> print(gg.linalg.svdvals([[3.0, 0.0], [0.0, -2.0]]))
     [3. 2.]

@@ -1,4 +1,4 @@
-"""LU factors, and equations solved with factors that are there already."""
+"""LU factors, and systems of equations solved with existing factors."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.core.samples import shaped, uniform
-from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.core.samples import calls, shaped, uniform
+from gpugrad.errors import (
+    ArgumentError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+    SingularMatrixError,
+)
 from gpugrad.ops.arrays.shape import need_matrices
-from gpugrad.ops.linalg.solve import as_inexact
+from gpugrad.ops.linalg.solve import NO_MATRIX, STACKS, as_inexact
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
@@ -23,23 +29,22 @@ def _block(xp, x, rows, columns):
 
 def _unit_lower(xp, x):
     """The lower triangle, with ones on the diagonal."""
-    return xp.tril(x, k=-1) + xp.diagonal_scatter(
-        xp.diagonal(x, 0, -2, -1) ** 0, offset=0, shape=x.shape
-    )
+    ones = xp.diagonal(x, 0, -2, -1) ** 0
+    return xp.tril(x, k=-1) + xp.diagonal_scatter(ones, offset=0, shape=x.shape)
 
 
 def _permutation(xp, pivots, n, dtype):
-    """Permutation matrices: p @ x has the rows of x in the order in which they were."""
+    """Permutation matrices p that undo the pivoting: p @ x has its rows in the first order."""
     order = xp.pivots_to_permutation(pivots, size=n)
     return xp.matrix_transpose(xp.one_hot(order, n, dtype=dtype))
 
 
 def _lu_vjp(xp, g, out):
-    """For square ones p l^-H (tril(l^H gl, -1) + triu(gu u^H)) u^-H; the rest solves for it.
+    """The square part is p l^-H (tril(l^H gl, -1) + triu(gu u^H)) u^-H; the rest solves for it.
 
     F. de Hoog, R. Anderssen, M. Lukas, "Differentiation of matrix functionals using triangular
-    factorization", Math. Comp. 80 (2011) 1585. Above its diagonal gl does not matter, nor gu
-    below, so both start as `g`.
+    factorization", Math. Comp. 80 (2011) 1585. Neither gl above its diagonal nor gu below its
+    own matters, so both start as `g`.
     """
     (g, _), (lu, pivots) = g, out
     m, n = lu.shape[-2:]
@@ -67,7 +72,7 @@ def _lu_vjp(xp, g, out):
 
 def _getrf(xp, x):
     """The function that factors one matrix, singular or not, without a warning."""
-    if xp is NUMPY:  # SciPy's lu_factor would warn, and take ten times as long for small ones
+    if xp is NUMPY:  # SciPy's lu_factor warns, and takes ten times as long for small matrices
         (getrf,) = xp.linalg.get_lapack_funcs(("getrf",), (x,))
         return lambda matrix: getrf(matrix)[:2]
 
@@ -87,29 +92,24 @@ def _lu_each(x):
     return lu, pivots
 
 
-_MATRICES = shaped(([(3, 3)], {}), ([(3, 2)], {}), ([(2, 3)], {}), ([(2, 2, 2)], {}),
-                   ([(0, 2, 2)], {}))  # fmt: skip
-_NO_MATRIX: tuple[Any, ...] = ([np.ones(3)], {}, ShapeError, r"\(3,\)")
+_MATRICES: dict[str, Any] = {
+    "samples": shaped([(3, 3)], [(3, 2)], [(2, 3)], [(2, 2, 2)], [(0, 2, 2)]),
+    "errors": [NO_MATRIX],
+}
 
 
-@op(
-    vjp=[_lu_vjp], outputs=2, kinds="fc", ref=_lu_each, samples=_MATRICES, batch="stack",
-    errors=[_NO_MATRIX],
-)  # fmt: skip
+@op([_lu_vjp], outputs=2, ref=_lu_each, **STACKS | _MATRICES)
 def lu_factor(xp, x, /):
-    """LU factors of matrices in one array, and the exchanges of rows that were made.
+    """LU factors of matrices in one array, and the row exchanges that led to them.
 
     Args:
         x: array of shape (..., m, n); k is the smaller of m and n.
 
     Returns:
         Two Tensors: of the shape of `x`, U in the upper triangle with the diagonal, L (with
-        ones on its diagonal) below; and int32 of shape (..., k): row i was exchanged with this
-        row, for one i after the other. The gradient needs k independent first columns.
-
-    Raises:
-        ShapeError: there are fewer than two axes.
-        SingularMatrixError: in the gradient, if U is singular.
+        ones on its diagonal) below; and int32 of shape (..., k): the row with which row i was
+        exchanged, in the order of i. The gradient raises SingularMatrixError unless the first k
+        columns are independent.
 
     >>> lu, pivots = gg.linalg.lu_factor([[1.0, 2.0], [2.0, 6.0]])
     >>> print(lu, pivots)
@@ -139,32 +139,31 @@ def _order_of(pivots, size):
 
 
 @op(
-    differentiable=False, kinds="i", ref=_order_of, batch="stack",
-    samples=lambda rng: iter([
-        ([np.array([2, 1, 2], np.int32)], {"size": 3}),
-        ([rng.integers(2, 4, (2, 2))], {"size": 4}),
-        ([np.zeros((3, 0), np.int64)], {"size": 2}),
-    ]),
+    differentiable=False,
+    kinds="i",
+    ref=_order_of,
+    batch="stack",
+    samples=calls(
+        lambda rng: ([np.array([2, 1, 2], np.int32)], {"size": 3}),
+        lambda rng: ([rng.integers(2, 4, (2, 2))], {"size": 4}),
+        lambda rng: ([np.zeros((3, 0), np.int64)], {"size": 2}),
+    ),
     errors=[
         ([np.ones(2)], {"size": 2}, DTypeError, "pivots_to_permutation.*float64"),
         ([np.array([1, 1])], {"size": 1}, ShapeError, "pivots_to_permutation.*size=1"),
         ([np.array([1, 2])], {"size": 2}, IndexOutOfBoundsError, "pivots_to_permutation"),
     ],
-)  # fmt: skip
+)
 def pivots_to_permutation(xp, pivots, /, *, size):
-    """The order of rows after the exchanges that `lu_factor` made. Its gradient is None.
+    """The order of rows after the exchanges of `lu_factor`. Its gradient is None.
 
     Args:
-        pivots: integers of shape (..., k): row i is exchanged with row pivots[..., i].
-        size: how many rows there are.
+        pivots: integers of shape (..., k): row i is exchanged with row pivots[..., i]. Values
+            out of bounds raise on the CPU only.
+        size: number of rows.
 
     Returns:
-        int64 Tensor of shape (..., size): for each row, which it was before.
-
-    Raises:
-        DTypeError: `pivots` are no integers.
-        ShapeError: there are more pivots than rows.
-        IndexOutOfBoundsError: a pivot is no row (on the CPU).
+        int64 Tensor of shape (..., size): the original index of each row.
 
     >>> print(gg.pivots_to_permutation([2, 1, 2], size=3))
     [2 1 0]
@@ -196,7 +195,7 @@ def _lu_ref(x):
     return p, low, up
 
 
-@op(outputs=3, kinds="fc", ref=_lu_ref, samples=_MATRICES, errors=[_NO_MATRIX])
+@op(outputs=3, kinds="fc", ref=_lu_ref, **_MATRICES)
 def lu(xp, x, /):
     """LU factors of matrices: x = P L U.
 
@@ -207,10 +206,6 @@ def lu(xp, x, /):
         Three Tensors: P, a permutation matrix of shape (..., m, m), constant; L of shape
         (..., m, k), lower triangular with ones on the diagonal; U of shape (..., k, n), upper
         triangular. The gradient is that of `lu_factor`.
-
-    Raises:
-        ShapeError: there are fewer than two axes.
-        SingularMatrixError: in the gradient, if U is singular.
 
     >>> p, l, u = gg.linalg.lu([[1.0, 2.0], [2.0, 6.0]])
     >>> print(l)
@@ -226,7 +221,7 @@ def lu(xp, x, /):
 
 
 def _system(name, a, b):
-    """Whether `b` is one vector; ShapeError if the shapes are not those of a system."""
+    """Whether `b` is one vector; ShapeError if the shapes do not form a system."""
     n = a.shape[-1] if a.ndim else 0
     vector = b.ndim == 1
     if a.ndim < 2 or a.shape[-2] != n or b.ndim < 1 or b.shape[-1 if vector else -2] != n:
@@ -254,28 +249,26 @@ def _lu_solve_ref(lu, pivots, b, trans=0):
 
 
 @op(
-    kinds="fc", ref=_lu_solve_ref, samples=_lu_solve_samples,
+    kinds="fc",
+    ref=_lu_solve_ref,
+    samples=_lu_solve_samples,
     errors=[
         ([np.eye(2), np.array([0, 1]), np.ones(3)], {}, ShapeError, r"lu_solve.*\(3,\)"),
         ([np.eye(2), np.array([0, 1]), np.ones(2)], {"trans": 3}, ArgumentError, "trans=3"),
         ([np.eye(2), np.array([0]), np.ones(2)], {}, ShapeError, r"lu_solve: pivots \(1,\)"),
+        ([np.zeros((2, 2)), np.array([0, 1]), np.ones(2)], {}, SingularMatrixError, "a 0 in row"),
     ],
-)  # fmt: skip
+)
 def lu_solve(xp, lu, pivots, b, /, *, trans=0):
     """Solution of a @ x = b, from the factors of `a`.
 
     Args:
-        lu, pivots: what `lu_factor` gave for `a`, of shape (..., n, n) and (..., n).
+        lu, pivots: the results of `lu_factor` for `a`, of shape (..., n, n) and (..., n).
         b: array of shape (..., n, k), or one vector (n,). Stacks are broadcast.
         trans: 1 solves with the transpose of `a`, 2 with the conjugate transpose.
 
     Returns:
         Tensor of shape (..., n, k), or (..., n) for a vector.
-
-    Raises:
-        ShapeError: the shapes do not go together.
-        ArgumentError: another `trans`.
-        SingularMatrixError: a 0 on the diagonal of the factor U.
 
     >>> factors = gg.linalg.lu_factor([[0.0, 2.0], [4.0, 0.0]])
     >>> print(gg.linalg.lu_solve(factors, [2.0, 4.0]))
@@ -311,23 +304,24 @@ def _cho_solve_ref(c, b, lower=True):
 
 
 @op(
-    kinds="fc", ref=_cho_solve_ref, samples=_cho_solve_samples,
-    errors=[([np.eye(2), np.ones(3)], {}, ShapeError, r"cho_solve.*\(3,\)")],
-)  # fmt: skip
+    kinds="fc",
+    ref=_cho_solve_ref,
+    samples=_cho_solve_samples,
+    errors=[
+        ([np.eye(2), np.ones(3)], {}, ShapeError, r"cho_solve.*\(3,\)"),
+        ([np.zeros((2, 2)), np.ones(2)], {}, SingularMatrixError, "a 0 in row"),
+    ],
+)
 def cho_solve(xp, c, b, /, *, lower=True):
     """Solution of a @ x = b, from the Cholesky factor of `a`.
 
     Args:
-        c: array of shape (..., n, n), of which one triangle is read.
+        c: array of shape (..., n, n); one triangle is read.
         b: array of shape (..., n, k), or one vector (n,). Stacks are broadcast.
-        lower: whether a = c c^H with `c` lower triangular, else a = c^H c with it upper.
+        lower: whether a = c c^H with a lower triangular `c`; else a = c^H c with an upper one.
 
     Returns:
         Tensor of shape (..., n, k), or (..., n) for a vector.
-
-    Raises:
-        ShapeError: the shapes do not go together.
-        SingularMatrixError: a 0 on the diagonal.
 
     >>> factor = gg.linalg.cho_factor([[4.0, 0.0], [0.0, 1.0]])
     >>> print(gg.linalg.cho_solve(factor, [4.0, 3.0]))
@@ -335,7 +329,7 @@ def cho_solve(xp, c, b, /, *, lower=True):
     """
     _system("cho_solve", c, b)
     y = xp.solve_triangular(c, b, lower=lower, adjoint=not lower)
-    if c.ndim > 2 and b.ndim == 1:  # a stack of vectors, which are columns
+    if c.ndim > 2 and b.ndim == 1:  # each vector of the stack is a column
         y = xp.expand_dims(y, axis=-1)
         return xp.squeeze(xp.solve_triangular(c, y, lower=lower, adjoint=lower), -1)
     return xp.solve_triangular(c, y, lower=lower, adjoint=lower)

@@ -1,9 +1,9 @@
 """The density of a Gaussian, with the gradient that Gaussian processes train by.
 
-By the covariance K the gradient is (a a^T - K^-1) / 2 with a = K^-1 (x - mean): C. Rasmussen and
-C. Williams, "Gaussian Processes for Machine Learning" (2006), equation 5.9. That costs a Cholesky
-factor and an inverse from it, n^3 multiplications and additions together; through the general
-derivative of the factor (`cholesky`) it is about three times as much.
+The gradient by the covariance K is (a a^T - K^-1) / 2 with a = K^-1 (x - mean): C. Rasmussen and
+C. Williams, "Gaussian Processes for Machine Learning" (2006), equation 5.9. It costs a Cholesky
+factor and an inverse from it, together n^3 multiplications and additions; through the general
+derivative of the factor (`cholesky`) it would cost about three times as much.
 """
 
 from __future__ import annotations
@@ -16,18 +16,13 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ShapeError, SingularMatrixError
 from gpugrad.kernels.libraries import cusolver
-from gpugrad.ops.linalg.solve import as_inexact
+from gpugrad.ops.linalg.solve import as_inexact, need_square, square_op
 from gpugrad.registry.record import op
 
 
 def _positive_definite(rng, *shape):
     x = uniform(rng, *shape, low=-1, high=1)
     return x @ np.swapaxes(x, -1, -2) + 2 * np.eye(shape[-1])
-
-
-def _need_matrices(name, cov):
-    if cov.ndim < 2 or cov.shape[-1] != cov.shape[-2]:
-        raise ShapeError(f"{name}: square matrices are needed, the shape is {cov.shape}.")
 
 
 def _symmetric(xp, x):
@@ -41,9 +36,6 @@ def _not_positive_definite(where=""):
     )
 
 
-# ---- inverse ----------------------------------------------------------------------------
-
-
 def _spd_inverse_vjp(xp, g, out):
     return -xp.matmul(xp.matmul(out, _symmetric(xp, g)), out)
 
@@ -53,35 +45,24 @@ def _spd_inverse_samples(rng):
         yield [_positive_definite(rng, *shape)], {}
 
 
-@op(
-    vjp=[_spd_inverse_vjp], batch="stack", samples=_spd_inverse_samples,
+@square_op(
+    [_spd_inverse_vjp],
+    kinds="f",
+    samples=_spd_inverse_samples,
     ref=lambda x: np.linalg.inv((x + np.swapaxes(x, -1, -2)) / 2),
-    errors=[
-        ([np.ones((2, 3))], {}, ShapeError, r"spd_inverse.*square.*\(2, 3\)"),
-        ([-np.eye(2)], {}, SingularMatrixError, "spd_inverse.*positive definite"),
-    ],
-)  # fmt: skip
+    errors=[([-np.eye(2)], {}, SingularMatrixError, "spd_inverse.*positive definite")],
+)
 def spd_inverse(xp, x, /):
     """Inverse of symmetric positive definite matrices, from their Cholesky factors.
 
-    Half the work of `inv`, and symmetric to the last bit. The matrix read is (x + x^T) / 2, so the
-    gradient is symmetric.
-
-    Args:
-        x: array of shape (..., n, n).
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        SingularMatrixError: a matrix is not positive definite.
-        ShapeError: the matrices are not square.
+    Half the work of `inv`, and symmetric to the last bit. It reads (x + x^T) / 2, so the gradient
+    is symmetric.
 
     >>> print(gg.spd_inverse([[4.0, 2.0], [2.0, 2.0]]))
     [[ 0.5 -0.5]
      [-0.5  1. ]]
     """
-    _need_matrices("spd_inverse", x)
+    need_square("spd_inverse", x)
     x = as_inexact(x)
     if not x.size:
         return x.copy()
@@ -108,9 +89,6 @@ def spd_inverse(xp, x, /):
     return out
 
 
-# ---- density ----------------------------------------------------------------------------
-
-
 def _weights(xp, residual, cov):
     """K^-1 times the residual."""
     factor, columns = xp.cholesky(cov), xp.expand_dims(residual, axis=-1)
@@ -132,7 +110,7 @@ def _covariance_vjp(xp, g, residual, cov):
 
 
 def _density_batch(xp, batched, residual, cov):
-    """The examples in front of both stacks, which are given as many axes behind them."""
+    """The batch axis goes in front of both stacks, which get the same number of axes."""
     ranks = [a.ndim - own - b for a, own, b in zip((residual, cov), (1, 2), batched, strict=True)]
 
     def spread(a, rank, is_batched):
@@ -169,33 +147,31 @@ def _density_samples(rng):
 
 
 @op(
-    vjp=[_residual_vjp, _covariance_vjp], samples=_density_samples, ref=_density_ref,
+    vjp=[_residual_vjp, _covariance_vjp],
+    samples=_density_samples,
+    ref=_density_ref,
     batch=_density_batch,
     errors=[
         ([np.ones(2), np.ones((2, 3))], {}, ShapeError, r"gaussian_log_density.*\(2, 3\)"),
         ([np.ones(3), np.eye(2)], {}, ShapeError, r"gaussian_log_density.*\(3,\).*\(2, 2\)"),
         ([np.ones(2), -np.eye(2)], {}, SingularMatrixError, "positive definite"),
     ],
-)  # fmt: skip
+)
 def gaussian_log_density(xp, residual, cov, /):
     """Logarithm of the density of Gaussians with mean 0: `gaussian_log_likelihood` of a residual.
 
     Args:
         residual: array of shape (..., n).
-        cov: covariances: array of shape (..., n, n), of which (cov + cov^T) / 2 is read. Stacks
-            are broadcast against each other.
+        cov: covariances: array of shape (..., n, n); (cov + cov^T) / 2 is read. Stacks are
+            broadcast against each other.
 
     Returns:
         Tensor of the stack's shape.
 
-    Raises:
-        SingularMatrixError: a covariance is not positive definite.
-        ShapeError: the shapes do not go together.
-
     >>> print(gg.gaussian_log_density([0.0, 2.0], [[1.0, 0.0], [0.0, 4.0]]))
     -3.0310242
     """
-    _need_matrices("gaussian_log_density", cov)
+    need_square("gaussian_log_density", cov)
     n = cov.shape[-1]
     if not residual.ndim or residual.shape[-1] != n:
         raise ShapeError(
@@ -222,9 +198,9 @@ def _likelihood_samples(rng):
         ([np.ones(2), np.ones(3), np.eye(2)], {}, ShapeError, r"\(2,\).*\(3,\)"),
         ([np.ones(2), 0.0, np.zeros((2, 2))], {}, SingularMatrixError, "positive definite"),
     ],
-)  # fmt: skip
+)
 def gaussian_log_likelihood(xp, x, mean, cov, /):
-    """Logarithm of the density of Gaussians, as Gaussian processes maximise it.
+    """Logarithm of the density of Gaussians, which Gaussian processes maximise.
 
     -((x - mean)^T cov^-1 (x - mean) + log det cov + n log(2 pi)) / 2. The gradient by the
     covariance costs one Cholesky factor and one inverse from it.
@@ -232,14 +208,10 @@ def gaussian_log_likelihood(xp, x, mean, cov, /):
     Args:
         x: observations: array of shape (..., n).
         mean: array that broadcasts to the shape of `x`.
-        cov: covariances: array of shape (..., n, n), of which (cov + cov^T) / 2 is read.
+        cov: covariances: array of shape (..., n, n); (cov + cov^T) / 2 is read.
 
     Returns:
         Tensor of the stack's shape.
-
-    Raises:
-        SingularMatrixError: a covariance is not positive definite.
-        ShapeError: the shapes do not go together.
 
     >>> x, mean = gg.constant([0.0, 2.0]), gg.zeros(2)
     >>> print(gg.gaussian_log_likelihood(x, mean, [[1.0, 0.0], [0.0, 4.0]]))

@@ -1,7 +1,7 @@
-"""What the singular values decide: pseudoinverse, least squares, rank, condition.
+"""Ops on singular values: pseudoinverse, least squares, rank, condition number.
 
 Formula: G. Golub and V. Pereyra, SIAM J. Numer. Anal. 10 (1973) 413: the derivative of the
-pseudoinverse where the rank stays the same.
+pseudoinverse at constant rank.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ import numpy as np
 from gpugrad.autodiff.batched import aligned
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped, uniform
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
 from gpugrad.ops.arrays.shape import need_matrices
-from gpugrad.ops.linalg.solve import as_inexact
+from gpugrad.ops.linalg.solve import NO_MATRIX, as_inexact
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
-
-_NO_MATRIX: tuple[Any, ...] = ([np.ones(3)], {}, ShapeError, r"\(3,\)")
 
 
 def _significant(lib, s, rtol, shape):
@@ -31,11 +29,14 @@ def _significant(lib, s, rtol, shape):
     return s > rtol * s[..., :1]
 
 
+_TOLERANT: dict[str, Any] = {"arrays": ("x", "rtol"), "kinds": "fc", "errors": [NO_MATRIX]}
+
+
 def _rank_batch(name):
-    """How vmap runs an op of matrices and a tolerance for each."""
+    """The vmap rule of an op on matrices with a tolerance for each."""
 
     def batch(xp, batched, x, rtol):
-        if hasattr(rtol, "ndim"):  # as a matrix of one element, so that the stacks are aligned
+        if hasattr(rtol, "ndim"):  # as a matrix of one element, to align the stacks
             x, rtol = aligned(xp, batched, (x, xp.expand_dims(rtol, axis=(-2, -1))))
             rtol = xp.squeeze(rtol, (-2, -1))
         return getattr(xp, name)(x, rtol)
@@ -58,13 +59,14 @@ def _pinv_ref(x, rtol=None):
 
 
 @op(
-    vjp=[_pinv_vjp, None], arrays=("x", "rtol"), kinds="fc", ref=_pinv_ref,
-    samples=shaped(([(3, 3)], {}), ([(3, 2)], {}), ([(2, 3)], {}), ([(2, 3, 2)], {}),
-                   ([(0, 2, 2)], {}), ([(2, 0)], {})),
-    batch=_rank_batch("pinv"), errors=[_NO_MATRIX],
-)  # fmt: skip
+    [_pinv_vjp, None],
+    ref=_pinv_ref,
+    samples=shaped([(3, 3)], [(3, 2)], [(2, 3)], [(2, 3, 2)], [(0, 2, 2)], [(2, 0)]),
+    batch=_rank_batch("pinv"),
+    **_TOLERANT,
+)
 def pinv(xp, x, /, rtol=None):
-    """Pseudoinverse of matrices, by Moore and Penrose: the inverse where there is one.
+    """Moore-Penrose pseudoinverse of matrices: the inverse where there is one.
 
     Args:
         x: array of shape (..., m, n).
@@ -72,10 +74,7 @@ def pinv(xp, x, /, rtol=None):
             of the shape of the stack. None: the larger of m and n times the dtype's epsilon.
 
     Returns:
-        Tensor of shape (..., n, m). The gradient is that of matrices of the same rank.
-
-    Raises:
-        ShapeError: there are fewer than two axes.
+        Tensor of shape (..., n, m). The gradient is the one at constant rank.
 
     >>> print(gg.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]))
     [[0.5 0. ]
@@ -100,14 +99,20 @@ def _lstsq_ref(a, b, rcond=None):
 
 
 @op(
-    kinds="fc", ref=_lstsq_ref,
-    samples=shaped(([(4, 2), (4,)], {}), ([(2, 3), (2, 2)], {}), ([(2, 3, 2), (2, 3, 1)], {}),
-                   ([(2, 3, 2), (3,)], {}), ([(3, 3), (3, 1)], {"rcond": 1e-9})),
+    kinds="fc",
+    ref=_lstsq_ref,
+    samples=shaped(
+        [(4, 2), (4,)],
+        [(2, 3), (2, 2)],
+        [(2, 3, 2), (2, 3, 1)],
+        [(2, 3, 2), (3,)],
+        ([(3, 3), (3, 1)], {"rcond": 1e-9}),
+    ),
     errors=[
         ([np.ones((3, 2)), np.ones(2)], {}, ShapeError, r"lstsq.*\(2,\)"),
         ([np.ones(3), np.ones(3)], {}, ShapeError, r"lstsq.*\(3,\)"),
     ],
-)  # fmt: skip
+)
 def lstsq(xp, a, b, /, *, rcond=None):
     """Least squares: the shortest x for which a @ x is nearest to b.
 
@@ -118,9 +123,6 @@ def lstsq(xp, a, b, /, *, rcond=None):
 
     Returns:
         Tensor of shape (..., n, k), or (..., n) for a vector.
-
-    Raises:
-        ShapeError: the shapes do not go together.
 
     >>> line = gg.OPS["lstsq"].eager([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]], [1.0, 3.0, 5.0])
     >>> print(line.numpy().round(4))
@@ -144,15 +146,18 @@ def _rank_samples(rng):
 
 
 def _rank_ref(x, rtol=None):
-    if not x.size:  # which NumPy before 2.4 refuses
+    if not x.size:  # NumPy before 2.4 refuses it
         return np.zeros(x.shape[:-2], np.int64)
     return np.linalg.matrix_rank(x, rtol=rtol)
 
 
 @op(
-    differentiable=False, arrays=("x", "rtol"), kinds="fc", samples=_rank_samples,
-    ref=_rank_ref, batch=_rank_batch("matrix_rank"), errors=[_NO_MATRIX],
-)  # fmt: skip
+    differentiable=False,
+    samples=_rank_samples,
+    ref=_rank_ref,
+    batch=_rank_batch("matrix_rank"),
+    **_TOLERANT,
+)
 def matrix_rank(xp, x, /, rtol=None):
     """How many singular values of matrices are not 0. Its gradient is None.
 
@@ -163,9 +168,6 @@ def matrix_rank(xp, x, /, rtol=None):
     Returns:
         int64 Tensor of shape (...).
 
-    Raises:
-        ShapeError: there are fewer than two axes.
-
     >>> print(gg.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]))
     1
     """
@@ -174,21 +176,20 @@ def matrix_rank(xp, x, /, rtol=None):
     return xp.add_reduce(_significant(xp.lib, s, rtol, x.shape), axis=-1, dtype=np.int64)
 
 
-def _cond_samples(rng):
-    for p, shape in (
-        (None, (3, 3)), (2, (2, 3)), (-2, (2, 3, 2)), (1, (2, 2)), ("fro", (2, 2, 2)),
-        (-np.inf, (3, 3)),
-    ):  # fmt: skip
-        yield [uniform(rng, *shape)], {} if p is None else {"p": p}
+_COND = ((2, (2, 3)), (-2, (2, 3, 2)), (1, (2, 2)), ("fro", (2, 2, 2)), (-np.inf, (3, 3)))
 
 
 @op(
-    kinds="fc", ref=lambda x, p=None: np.linalg.cond(x, p).real, samples=_cond_samples,
+    kinds="fc",
+    ref=lambda x, p=None: np.linalg.cond(x, p).real,
+    samples=shaped([(3, 3)], *(([shape], {"p": p}) for p, shape in _COND)),
     errors=[
-        _NO_MATRIX, ([np.ones((2, 3))], {"p": 1}, ShapeError, r"square.*\(2, 3\)"),
+        NO_MATRIX,
+        ([np.ones((2, 3))], {"p": 1}, ShapeError, r"square.*\(2, 3\)"),
         ([np.eye(2)], {"p": 3}, ArgumentError, "ord=3"),
+        ([np.zeros((2, 2))], {"p": 1}, SingularMatrixError, "[Ss]ingular"),
     ],
-)  # fmt: skip
+)
 def cond(xp, x, /, p=None):
     """Condition number of matrices: the norm times that of the inverse.
 
@@ -199,11 +200,6 @@ def cond(xp, x, /, p=None):
 
     Returns:
         Tensor of real numbers of shape (...); with p None or 2, inf for a singular matrix.
-
-    Raises:
-        ShapeError: there are fewer than two axes, or the matrices are not square.
-        SingularMatrixError: a matrix has no inverse, with `p` other than None, 2 and -2.
-        ArgumentError: another `p`.
 
     >>> print(gg.linalg.cond([[4.0, 0.0], [0.0, 2.0]]))
     2.0

@@ -1,9 +1,9 @@
 """Functions of square matrices: exponential, logarithm, square root, polar factor.
 
-A function of the block matrix [[a, e], [0, a]] has in its upper right block the derivative of
-the function at `a` along `e` (N. Higham, "Functions of Matrices", 2008, theorem 3.6), and the
-gradient is the derivative at the adjoint of `a`. So `expm` and `logm` are their own rules, to
-any order, also where eigenvalues are equal.
+The upper right block of a function of [[a, e], [0, a]] is its derivative at `a` along `e`
+(N. Higham, "Functions of Matrices", 2008, theorem 3.6); the gradient is the derivative at the
+adjoint of `a`. So `expm` and `logm` are their own rules, to any order, also where eigenvalues
+are equal.
 """
 
 from __future__ import annotations
@@ -11,19 +11,17 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.core.samples import calls, uniform
+from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
-from gpugrad.ops.linalg.solve import as_inexact
+from gpugrad.ops.linalg.solve import NO_MATRIX, STACKS, as_inexact, need_square, square_op
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
 
 _SHAPES = [(1, 1), (3, 3), (2, 2, 2), (0, 2, 2), (0, 0)]
-_NOT_SQUARE: tuple[Any, ...] = ([np.ones((2, 3))], {}, ShapeError, r"square.*\(2, 3\)")
 
 
 def _samples(shift=0.0):
@@ -35,7 +33,7 @@ def _samples(shift=0.0):
 
 
 def _each(function):
-    """A SciPy function as one of stacks, for `ref`."""
+    """A SciPy function applied to each matrix of a stack, for `ref`."""
 
     def ref(x):
         out = np.empty(x.shape, x.dtype)
@@ -46,20 +44,15 @@ def _each(function):
     return ref
 
 
-def _square(name, x):
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{name}: square matrices are needed, the shape is {x.shape}.")
-
-
 def _size(lib, x):
-    """Largest column sum of each matrix; not of empty ones."""
+    """Largest column sum of each matrix, which must not be empty."""
     return lib.abs(x).sum(axis=-2).max(axis=-1)[..., None, None]
 
 
 def _along(xp, name, a, e):
     """Derivative of a matrix function at `a` along `e`. It is linear in `e`."""
     norm = xp.vector_norm(xp.stop_gradient(e), axis=(-2, -1), keepdims=True, ord=1)
-    norm = xp.where(norm == 0, 1, norm)  # a large `e` would be what decides on the accuracy
+    norm = xp.where(norm == 0, 1, norm)  # else a large `e` would determine the accuracy
     e = e / norm
     top = xp.concat([a, e], axis=-1)
     low = xp.concat([xp.stop_gradient(e) * 0, a], axis=-1)
@@ -68,7 +61,9 @@ def _along(xp, name, a, e):
     return norm * xp.getitem(out, index=(Ellipsis, slice(0, n), slice(n, 2 * n)))
 
 
-# ---- exponential -------------------------------------------------------------------------
+def _derivative(name):
+    return lambda xp, g, x: _along(xp, name, adjoint(xp, x), g)
+
 
 _PADE = [  # of the exponential, numerator of order 13: N. Higham, SIAM J. Matrix Anal. 26 (2005)
     math.comb(13, k) * math.factorial(26 - k) / math.factorial(26) for k in range(14)
@@ -76,21 +71,9 @@ _PADE = [  # of the exponential, numerator of order 13: N. Higham, SIAM J. Matri
 _PADE_LIMIT = 5.371920351148152
 
 
-@op(
-    vjp=[lambda xp, g, x: _along(xp, "expm", adjoint(xp, x), g)], kinds="fc", batch="stack",
-    samples=_samples(), ref="scipy.linalg.expm", errors=[_NOT_SQUARE],
-)  # fmt: skip
+@square_op([_derivative("expm")], samples=_samples(), ref="scipy.linalg.expm")
 def expm(xp, x, /):
     """Exponential of square matrices: the sum of x^k / k!.
-
-    Args:
-        x: array of shape (..., n, n).
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ShapeError: the matrices are not square.
 
     Scaling and squaring with the Pade approximant of order 13, N. Higham, SIAM J. Matrix Anal.
     Appl. 26 (2005) 1179.
@@ -99,7 +82,7 @@ def expm(xp, x, /):
     [[1. 1.]
      [0. 1.]]
     """
-    _square("expm", x)
+    need_square("expm", x)
     x, lib = as_inexact(x), xp.lib
     if not x.size:
         return x.copy()
@@ -119,9 +102,6 @@ def expm(xp, x, /):
     for k in range(int(halvings.max())):
         out = lib.where(k < halvings, out @ out, out)
     return out
-
-
-# ---- square root and logarithm -----------------------------------------------------------
 
 
 def _schur_roots(xp, name, x):
@@ -158,14 +138,14 @@ def _newton_roots(xp, name, x):
 
 def _no_real(name):
     return ArgumentError(
-        f"{name}: a real matrix with an eigenvalue that is negative has a complex result. "
+        f"{name}: a real matrix with a negative eigenvalue has a complex result. "
         "Convert it first, with gg.astype(x, 'complex128')."
     )
 
 
 def _no_root(name):
     return SingularMatrixError(
-        f"{name}: the matrix is singular, and has no square root or none that can be computed. "
+        f"{name}: the matrix is singular: it has no square root, or none that can be computed. "
         "Add a small multiple of the identity, or, if it is symmetric, use gg.linalg.eigh."
     )
 
@@ -184,36 +164,28 @@ def _sqrtm_vjp(xp, g, out):
     return xp.solve_sylvester(root, root, g)
 
 
-@op(
-    vjp=[_sqrtm_vjp], kinds="fc", samples=_samples(3.0), batch="stack",
+@square_op(
+    [_sqrtm_vjp],
+    samples=_samples(3.0),
     ref=_each(lambda x: NUMPY.linalg.sqrtm(x)),
     errors=[
-        _NOT_SQUARE,
         ([-np.eye(2)], {}, ArgumentError, "sqrtm.*negative.*complex128"),
         ([np.eye(2, k=1)], {}, SingularMatrixError, "sqrtm.*singular"),
         ([np.full((2, 2), np.nan)], {}, ArgumentError, "sqrtm.*NaN"),
     ],
-)  # fmt: skip
+)
 def sqrtm(xp, x, /):
     """Square root of square matrices: the one whose eigenvalues have no negative real part.
 
-    Args:
-        x: array of shape (..., n, n).
-
     Returns:
-        Tensor of the shape of `x`. Its gradient is not finite where `x` is singular.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        SingularMatrixError: a matrix is singular and has no square root.
-        ArgumentError: a real matrix has a negative eigenvalue, so that the result is complex;
-            or an element is not finite.
+        Tensor of the shape of `x`. Its gradient is not finite where `x` is singular. Real
+        matrices with a negative eigenvalue, and elements that are not finite, raise.
 
     >>> print(gg.linalg.sqrtm([[4.0, 0.0], [0.0, 9.0]]))
     [[2. 0.]
      [0. 3.]]
     """
-    _square("sqrtm", x)
+    need_square("sqrtm", x)
     x = as_inexact(x)
     return _roots(xp, "sqrtm", x) if x.size else x.copy()
 
@@ -222,38 +194,27 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)
 _LOG_LIMIT = 0.264  # where their partial fractions of log(1 + x) are exact to float64
 
 
-@op(
-    vjp=[lambda xp, g, x: _along(xp, "logm", adjoint(xp, x), g)], kinds="fc", batch="stack",
-    samples=_samples(3.0), ref=_each(lambda x: NUMPY.linalg.logm(x)),
+@square_op(
+    [_derivative("logm")],
+    samples=_samples(3.0),
+    ref=_each(lambda x: NUMPY.linalg.logm(x)),
     errors=[
-        _NOT_SQUARE,
         ([-np.eye(2)], {}, ArgumentError, "logm.*negative.*complex128"),
         ([np.zeros((2, 2))], {}, SingularMatrixError, "logm.*singular"),
     ],
-)  # fmt: skip
+)
 def logm(xp, x, /):
     """Logarithm of square matrices: the one whose eigenvalues have angles between -pi and pi.
 
-    Args:
-        x: array of shape (..., n, n).
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        SingularMatrixError: a matrix is singular.
-        ArgumentError: a real matrix has a negative eigenvalue, so that the result is complex;
-            or an element is not finite.
-
     Square roots until the matrix is near the identity, then a Pade approximant in partial
-    fractions: N. Higham, "Functions of Matrices" (2008), chapter 11.
+    fractions: N. Higham, "Functions of Matrices" (2008), chapter 11. Real matrices with a
+    negative eigenvalue, and elements that are not finite, raise.
 
     >>> print(gg.linalg.logm([[1.0, 1.0], [0.0, 1.0]]))
     [[0. 1.]
      [0. 0.]]
     """
-    _square("logm", x)
+    need_square("logm", x)
     x, lib = as_inexact(x), xp.lib
     if not x.size:
         return x.copy()
@@ -274,32 +235,32 @@ def logm(xp, x, /):
     return scale * out
 
 
-# ---- Sylvester's equation ----------------------------------------------------------------
-
-
-def _sylvester_rules(xp, g, out, a, b):
-    """The solution of the adjoint equation, which all gradients are made of."""
+def _sylvester_adjoint(xp, g, a, b):
+    """The solution of the adjoint equation, from which all gradients follow."""
     return xp.solve_sylvester(adjoint(xp, a), adjoint(xp, b), g)
 
 
 def _sylvester_a(xp, g, out, a, b):
-    return xp.sum_to(-xp.matmul(_sylvester_rules(xp, g, out, a, b), adjoint(xp, out)), a.shape)
+    return xp.sum_to(-xp.matmul(_sylvester_adjoint(xp, g, a, b), adjoint(xp, out)), a.shape)
 
 
 def _sylvester_b(xp, g, out, a, b):
-    return xp.sum_to(-xp.matmul(adjoint(xp, out), _sylvester_rules(xp, g, out, a, b)), b.shape)
+    return xp.sum_to(-xp.matmul(adjoint(xp, out), _sylvester_adjoint(xp, g, a, b)), b.shape)
 
 
-def _sylvester_q(xp, g, out, a, b, q_shape):
-    return xp.sum_to(_sylvester_rules(xp, g, out, a, b), q_shape)
+def _sylvester_q(xp, g, a, b, q_shape):
+    return xp.sum_to(_sylvester_adjoint(xp, g, a, b), q_shape)
 
 
-def _sylvester_sample(a, b, q):
-    def make(rng):
-        x = uniform(rng, *a, low=-1, high=1) + 2 * np.eye(a[-1])
-        return [x, uniform(rng, *b, low=-1, high=1) + 2 * np.eye(b[-1]), uniform(rng, *q)], {}
-
-    return make
+def _sylvester_samples(rng):
+    for a, b, q in (
+        ((2, 2), (2, 2), (2, 2)),
+        ((3, 3), (1, 1), (3, 1)),
+        ((2, 2), (2, 2, 2), (2, 1, 2, 2)),
+        ((0, 2, 2), (1, 1), (2, 1)),
+    ):
+        x, y = (uniform(rng, *s, low=-1, high=1) + 2 * np.eye(s[-1]) for s in (a, b))
+        yield [x, y, uniform(rng, *q)], {}
 
 
 def _sylvester_ref(a, b, q):
@@ -312,7 +273,7 @@ def _sylvester_ref(a, b, q):
 
 
 def _sylvester_schur(xp, a, b, q):
-    """By Schur's triangular forms, as R. Bartels and G. Stewart, CACM 15 (1972) 820."""
+    """By Schur decompositions: R. Bartels and G. Stewart, CACM 15 (1972) 820."""
     schur, out = xp.linalg.schur, np.empty_like(q)
     for i in np.ndindex(q.shape[:-2]):
         r, u = schur(a[i], check_finite=False)
@@ -326,7 +287,7 @@ def _sylvester_schur(xp, a, b, q):
 
 
 def _sylvester_kronecker(xp, a, b, q):
-    """As one system of m n equations, for CuPy, which has no Schur form."""
+    """One system of m n equations, for CuPy, which has no Schur decomposition."""
     lib, (m, n) = xp.lib, q.shape[-2:]
     left = a[..., :, None, :, None] * lib.eye(n, dtype=q.dtype)[:, None, :]
     right = lib.eye(m, dtype=q.dtype)[:, None, :, None] * b.swapaxes(-1, -2)[..., None, :, None, :]
@@ -339,24 +300,21 @@ def _sylvester_kronecker(xp, a, b, q):
 
 def _no_solution():
     return SingularMatrixError(
-        "solve_sylvester: an eigenvalue of a is minus one of b, so there is no one solution. "
+        "solve_sylvester: an eigenvalue of a is minus one of b, so there is no unique solution. "
         "Add a small multiple of the identity to one of them."
     )
 
 
 @op(
-    vjp=[_sylvester_a, _sylvester_b, _sylvester_q], kinds="fc", batch="stack",
+    [_sylvester_a, _sylvester_b, _sylvester_q],
     ref=_sylvester_ref,
-    samples=calls(
-        _sylvester_sample((2, 2), (2, 2), (2, 2)), _sylvester_sample((3, 3), (1, 1), (3, 1)),
-        _sylvester_sample((2, 2), (2, 2, 2), (2, 1, 2, 2)),
-        _sylvester_sample((0, 2, 2), (1, 1), (2, 1)),
-    ),
+    samples=_sylvester_samples,
     errors=[
         ([np.eye(2), -np.eye(2), np.eye(2)], {}, SingularMatrixError, "solve_sylvester.*minus"),
         ([np.eye(2), np.eye(3), np.eye(2)], {}, ShapeError, r"solve_sylvester.*\(3, 3\)"),
     ],
-)  # fmt: skip
+    **STACKS,
+)
 def solve_sylvester(xp, a, b, q, /):
     """Solution x of a @ x + x @ b = q.
 
@@ -366,18 +324,13 @@ def solve_sylvester(xp, a, b, q, /):
         q: array of shape (..., m, n). Stacks are broadcast.
 
     Returns:
-        Tensor of shape (..., m, n). On a GPU, memory for (m n)^2 numbers is needed.
-
-    Raises:
-        SingularMatrixError: an eigenvalue of `a` is minus one of `b`.
-        ShapeError: the shapes do not go together.
+        Tensor of shape (..., m, n). On a GPU it takes memory for (m n)^2 numbers.
 
     >>> print(gg.linalg.solve_sylvester([[1.0]], [[2.0]], [[6.0]]))
     [[2.]]
     """
-    if min(a.ndim, b.ndim, q.ndim) < 2 or (a.shape[-2:], b.shape[-2:]) != (
-        q.shape[-2:-1] * 2, q.shape[-1:] * 2
-    ):  # fmt: skip
+    square = (q.shape[-2:-1] * 2, q.shape[-1:] * 2)
+    if min(a.ndim, b.ndim, q.ndim) < 2 or (a.shape[-2:], b.shape[-2:]) != square:
         raise ShapeError(
             f"solve_sylvester: a {a.shape}, b {b.shape} and q {q.shape} are not (..., m, m), "
             "(..., n, n) and (..., m, n)."
@@ -385,15 +338,11 @@ def solve_sylvester(xp, a, b, q, /):
     stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], q.shape[:-2])
     dtype = xp.lib.result_type(as_inexact(a), as_inexact(b), as_inexact(q))
     a, b, q = (
-        xp.lib.broadcast_to(x.astype(dtype, copy=False), (*stack, *x.shape[-2:]))
-        for x in (a, b, q)
-    )  # fmt: skip
+        xp.lib.broadcast_to(x.astype(dtype, copy=False), (*stack, *x.shape[-2:])) for x in (a, b, q)
+    )
     if not q.size:
         return q.copy()
     return (_sylvester_schur if xp is NUMPY else _sylvester_kronecker)(xp, a, b, q)
-
-
-# ---- polar decomposition -----------------------------------------------------------------
 
 
 def _polar_samples(rng):
@@ -404,21 +353,20 @@ def _polar_samples(rng):
 
 
 def _polar_ref(x, side="right"):
-    u, p = np.empty_like(x), np.empty((*x.shape[:-2], *x.shape[-1:] * 2), x.dtype)
-    if side == "left":
-        p = np.empty((*x.shape[:-2], *x.shape[-2:-1] * 2), x.dtype)
+    u, n = np.empty_like(x), x.shape[-1 if side == "right" else -2]
+    p = np.empty((*x.shape[:-2], n, n), x.dtype)
     for i in np.ndindex(x.shape[:-2]):
         u[i], p[i] = NUMPY.linalg.polar(x[i], side=side)
     return u, p
 
 
 @op(
-    outputs=2, kinds="fc", samples=_polar_samples, ref=_polar_ref,
-    errors=[
-        ([np.ones(3)], {}, ShapeError, r"\(3,\)"),
-        ([np.eye(2)], {"side": "both"}, ArgumentError, "polar.*'both'"),
-    ],
-)  # fmt: skip
+    outputs=2,
+    kinds="fc",
+    samples=_polar_samples,
+    ref=_polar_ref,
+    errors=[NO_MATRIX, ([np.eye(2)], {"side": "both"}, ArgumentError, "polar.*'both'")],
+)
 def polar(xp, x, /, side="right"):
     """Polar decomposition: orthonormal U and positive semidefinite P with x = U P, or x = P U.
 
@@ -429,10 +377,6 @@ def polar(xp, x, /, side="right"):
     Returns:
         Two Tensors: U, of the shape of `x`, and P. The gradient is right where singular values
         are equal, too.
-
-    Raises:
-        ArgumentError: another side.
-        ShapeError: there are fewer than two axes.
 
     >>> u, p = gg.linalg.polar([[0.0, -2.0], [3.0, 0.0]])
     >>> print(p)

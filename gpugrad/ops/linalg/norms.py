@@ -7,10 +7,12 @@ import math
 import numpy as np
 
 from gpugrad.core.samples import along_axis, shaped
-from gpugrad.errors import ArgumentError, NoGradientError, ShapeError
+from gpugrad.errors import ArgumentError, AxisError, NoGradientError, ShapeError
 from gpugrad.ops._axes import expand
 from gpugrad.ops.linalg.solve import as_inexact
 from gpugrad.registry.record import op
+
+_KEPT = {"keepdims": True}
 
 
 def _vector_norm_by(multiply, xp, g, out, x, axis, keepdims, ord):
@@ -29,43 +31,43 @@ def _vector_norm_by(multiply, xp, g, out, x, axis, keepdims, ord):
     return multiply(g, xp.masked_multiply(unit, xp.masked_divide(size, out) ** (ord - 1)))
 
 
-def _vector_norm_vjp(xp, g, out, x, axis, keepdims, ord):
-    return _vector_norm_by(xp.multiply, xp, g, out, x, axis, keepdims, ord)
+def _rule(multiply):
+    def vjp(xp, g, out, x, axis, keepdims, ord):
+        return _vector_norm_by(getattr(xp, multiply), xp, g, out, x, axis, keepdims, ord)
 
-
-def _vector_norm_masked(xp, g, out, x, axis, keepdims, ord):
-    return _vector_norm_by(xp.masked_multiply, xp, g, out, x, axis, keepdims, ord)
+    return vjp
 
 
 @op(
-    vjp=[_vector_norm_vjp], masked=[_vector_norm_masked], kinds="fc", batch="axis",
+    [_rule("multiply")],
+    masked=[_rule("masked_multiply")],
+    kinds="fc",
+    batch="axis",
     ref="numpy.linalg.vector_norm",
     samples=along_axis(
-        {"axis": None}, {"axis": (0, 2), "keepdims": True}, {"axis": None, "keepdims": True},
+        {"axis": None},
+        {"axis": (0, 2), **_KEPT},
+        {"axis": None, **_KEPT},
         *({"axis": 1, "ord": p} for p in (1, 3, 1.5, 0.5, -1, math.inf, -math.inf)),
     ),
     errors=[
-        ([np.ones(3)], {"axis": 1}, ShapeError, "vector_norm.*axis 1"),
+        ([np.ones(3)], {"axis": 1}, AxisError, "vector_norm.*axis 1"),
         ([np.ones(3)], {"ord": "fro"}, ArgumentError, "vector_norm.*'fro'"),
     ],
-)  # fmt: skip
+    captures=True,
+)
 def vector_norm(xp, x, /, axis=None, *, keepdims=False, ord=2):
     """Norm of vectors: the `ord`-th root of the sum of the absolute values' powers.
 
     Args:
         x: array of any shape; integers give float64.
         axis: int, tuple of ints, or None for all axes, taken as one vector.
-        keepdims: whether reduced axes stay, with length 1.
-        ord: a number. inf and -inf are the largest and the smallest absolute value, 0 is the
-            number of elements that are not 0, and has no gradient.
+        ord: a number. inf and -inf are the largest and the smallest absolute value; 0 is the
+            number of elements that are not 0, which has no gradient.
 
     Returns:
         Tensor of real numbers without the reduced axes. The gradient at the zero vector is 0;
         elements that tie for the largest share it.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ArgumentError: `ord` is not a number.
 
     >>> print(gg.vector_norm([3.0, 4.0]))
     5.0
@@ -88,18 +90,22 @@ def vector_norm(xp, x, /, axis=None, *, keepdims=False, ord=2):
 
 
 @op(
-    kinds="fc", ref=lambda x, **kw: np.linalg.norm(x, axis=(-2, -1), **{"ord": "fro", **kw}),
+    kinds="fc",
+    ref=lambda x, **kw: np.linalg.norm(x, axis=(-2, -1), **{"ord": "fro", **kw}),
     samples=shaped(
-        ([(2, 3)], {}), ([(2, 2, 3)], {"keepdims": True}), ([(0, 2, 3)], {}),
+        [(2, 3)],
+        ([(2, 2, 3)], _KEPT),
+        [(0, 2, 3)],
         *(([(2, 3)], {"ord": p}) for p in (1, -1, math.inf, -math.inf, 2, -2, "nuc")),
-        ([(2, 2, 3)], {"ord": 1, "keepdims": True}), ([(2, 2, 2)], {"ord": 2, "keepdims": True}),
+        ([(2, 2, 3)], {"ord": 1, **_KEPT}),
+        ([(2, 2, 2)], {"ord": 2, **_KEPT}),
     ),
     errors=[
         ([np.ones(3)], {}, ShapeError, r"matrix_norm.*\(3,\)"),
         ([np.eye(2)], {"ord": 3}, ArgumentError, "matrix_norm.*ord=3"),
         ([np.ones((2, 0))], {"ord": 2}, ShapeError, "zero-size|empty"),
     ],
-)  # fmt: skip
+)
 def matrix_norm(xp, x, /, *, keepdims=False, ord="fro"):
     """Norm of matrices.
 
@@ -111,11 +117,7 @@ def matrix_norm(xp, x, /, *, keepdims=False, ord="fro"):
             the smallest singular value; ``"nuc"``: their sum.
 
     Returns:
-        Tensor of real numbers of shape (...). What ties for the largest shares the gradient.
-
-    Raises:
-        ShapeError: there are fewer than two axes, or nothing to take the largest of.
-        ArgumentError: another `ord`.
+        Tensor of real numbers of shape (...). Ties for the largest share the gradient.
 
     >>> print(gg.matrix_norm([[1.0, 2.0], [2.0, 4.0]]))
     5.0
@@ -140,7 +142,7 @@ def matrix_norm(xp, x, /, *, keepdims=False, ord="fro"):
 
 
 def _matrix_ord(x, ord, axis):
-    """Whether `norm` is that of matrices, as numpy.linalg.norm decides."""
+    """Whether `norm` is a matrix norm, as numpy.linalg.norm decides."""
     if axis is not None:
         return isinstance(axis, (tuple, list)) and len(axis) == 2
     return ord is not None and x.ndim == 2
@@ -149,41 +151,36 @@ def _matrix_ord(x, ord, axis):
 @op(
     kinds="fc", ref="numpy.linalg.norm",
     samples=shaped(
-        ([(2, 3, 2)], {}), ([(4,)], {"ord": 3}), ([(2, 3)], {"ord": "nuc"}), ([()], {}),
-        ([(2, 3)], {"axis": 0, "ord": 1, "keepdims": True}), ([(2, 3)], {"keepdims": True}),
+        [(2, 3, 2)], ([(4,)], {"ord": 3}), ([(2, 3)], {"ord": "nuc"}), [()],
+        ([(2, 3)], {"axis": 0, "ord": 1, **_KEPT}), ([(2, 3)], _KEPT),
         ([(3, 2, 2)], {"axis": (0, -1)}), ([(2, 2, 3)], {"axis": (2, 0), "ord": 1}),
-        ([(2, 2, 3)], {"axis": (0, 2), "ord": 2, "keepdims": True}),
+        ([(2, 2, 3)], {"axis": (0, 2), "ord": 2, **_KEPT}),
     ),
     errors=[
         ([np.ones((2, 2, 2))], {"ord": 2}, ArgumentError, r"norm.*axis="),
         ([np.ones((2, 2))], {"axis": (0, 1, 1)}, ArgumentError, r"norm.*axis=\(0, 1, 1\)"),
         ([np.ones((2, 2))], {"axis": (1, -1)}, ArgumentError, r"norm.*twice"),
         ([np.ones(3)], {"ord": "nuc"}, ArgumentError, "vector_norm.*'nuc'"),
+        ([np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
     ],
 )  # fmt: skip
 def norm(xp, x, /, ord=None, axis=None, *, keepdims=False):
     """Norm of vectors or matrices, as numpy.linalg.norm.
 
     Args:
-        x: array of any shape.
         ord: as for `vector_norm` and `matrix_norm`. None: the root of the sum of squares.
-        axis: int: norms of the vectors along it; a pair: of the matrices with these rows and
-            columns. None: of all elements as one vector, or, where `ord` is given, of the one
-            vector or matrix that `x` is.
-        keepdims: whether reduced axes stay, with length 1.
+        axis: int: norms of the vectors along it; a pair: norms of the matrices with these rows
+            and columns. None: the norm of all elements as one vector, or, where `ord` is given,
+            of `x` as one vector or matrix.
 
     Returns:
         Tensor of real numbers without the reduced axes.
-
-    Raises:
-        ArgumentError: axes that are neither one nor two, or an `ord` that there is not.
-        AxisError: `x` has no such axis.
 
     >>> print(gg.linalg.norm([[3.0, 0.0], [4.0, 0.0]], axis=0))
     [5. 0.]
     """
     if axis is None and ord is not None and x.ndim not in (1, 2):
-        raise ArgumentError(f"norm: say with axis= of which axes; the shape is {x.shape}.")
+        raise ArgumentError(f"norm: axis= is needed to choose the axes; the shape is {x.shape}.")
     if not _matrix_ord(x, ord, axis):
         if isinstance(axis, (tuple, list)):
             if len(axis) != 1:

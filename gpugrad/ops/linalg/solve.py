@@ -1,7 +1,7 @@
-"""Linear algebra on matrices and stacks of them: factors, solutions, determinants, norms.
+"""Cholesky factors, systems of equations and determinants of matrices and stacks of them.
 
-Formulas: M. Giles, "Collected matrix derivative results" (2008); the Cholesky factor's from
-I. Murray, arXiv:1602.07527. Their complex form puts the conjugate transpose for the transpose.
+Formulas: M. Giles, "Collected matrix derivative results" (2008); for the Cholesky factor
+I. Murray, arXiv:1602.07527. For complex matrices the transpose becomes the conjugate transpose.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _SYSTEMS = [
     ((2, 2), (2,)), ((3, 3), (3, 2)), ((2, 2, 2), (2,)), ((2, 1, 2, 2), (3, 2, 1)),
     ((2, 2), (2, 2, 1)), ((0, 2, 2), (2, 1)), ((0, 0), (0, 2)), ((2, 2), (2, 0)),
 ]  # fmt: skip
-_NOT_SQUARE: tuple[Any, ...] = ([np.ones((2, 3))], {}, ShapeError, r"square.*\(2, 3\)")
+NO_MATRIX: tuple[Any, ...] = ([np.ones(3)], {}, ShapeError, r"\(3,\)")
+NOT_SQUARE: tuple[Any, ...] = ([np.ones((2, 3))], {}, ShapeError, r"square.*\(2, 3\)")
+STACKS: dict[str, Any] = {"kinds": "fc", "batch": "stack"}
 
 
 def _matrices(*shapes, shift=2.0):
@@ -40,18 +42,34 @@ def _matrices(*shapes, shift=2.0):
     return [sample(*case) for case in shapes]
 
 
+def square_op(vjp=None, *, errors=(), **record):
+    """`op` for one array of square matrices, which need not be said in its docstring."""
+
+    def declare(forward):
+        head, mark, example = forward.__doc__.partition(">>>")
+        head += "Args:\n        x: array of shape (..., n, n).\n\n    "
+        forward.__doc__ = head + mark + example
+        defaults = {"samples": calls(*_matrices(*_SQUARE)), "kinds": "fc"}
+        if vjp is not None:
+            defaults["batch"] = "stack"
+        return op(vjp, errors=[NOT_SQUARE, *errors], **defaults | record)(forward)
+
+    return declare
+
+
 def as_inexact(x):
-    """Integers as float64, as NumPy's functions make them; CuPy's refuse some."""
+    """Integers become float64, as in NumPy; some of CuPy's functions refuse integers."""
     return x if x.dtype.kind in "fc" else x.astype(np.float64)
 
 
-def _square(name, x):
+def need_square(name, x):
+    """ShapeError unless `x` is a stack of square matrices."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name}: square matrices are needed, the shape is {x.shape}.")
 
 
 def _scaled(xp, g, x):
-    """Matrices times one number for each."""
+    """Each matrix times its number."""
     return xp.reshape(g, (*g.shape, 1, 1)) * x
 
 
@@ -63,7 +81,7 @@ def _singular(name, what):
 
 
 def _regular(xp, name, out, *inputs):
-    """Fail as NumPy does where CuPy returns inf and nan. It waits for the GPU."""
+    """Raise where CuPy returns inf and nan but NumPy raises. Synchronizes the GPU."""
     isfinite = xp.lib.isfinite
     if xp is not NUMPY and not isfinite(out).all() and all(isfinite(x).all() for x in inputs):
         raise _singular(name, "the matrix is singular")
@@ -99,17 +117,19 @@ def _cholesky_samples(rng):
 
 
 @op(
-    vjp=[_cholesky_vjp], kinds="fc", ref=_cholesky_ref, samples=_cholesky_samples, batch="stack",
+    [_cholesky_vjp],
+    ref=_cholesky_ref,
+    samples=_cholesky_samples,
     errors=[
-        _NOT_SQUARE,
+        NOT_SQUARE,
         ([np.ones((2, 2)) - np.eye(2)], {}, SingularMatrixError, "cholesky.*positive definite"),
     ],
-)  # fmt: skip
+    **STACKS,
+)
 def cholesky(xp, x, /, *, upper=False):
     """Triangular factor L of positive definite matrices: L times its conjugate transpose.
 
-    The matrix read is (x + x^H) / 2, so the gradient is symmetric, as that of JAX and
-    TensorFlow.
+    The matrix read is (x + x^H) / 2, so the gradient is symmetric, as in JAX and TensorFlow.
 
     Args:
         x: array of shape (..., n, n), symmetric (Hermitian) and positive definite.
@@ -118,23 +138,17 @@ def cholesky(xp, x, /, *, upper=False):
     Returns:
         Tensor of the shape of `x`, 0 above (with `upper`, below) the diagonal.
 
-    Raises:
-        SingularMatrixError: a matrix is not positive definite.
-        ShapeError: the matrices are not square.
-
-    Gradient: I. Murray, "Differentiation of the Cholesky decomposition", arXiv:1602.07527.
-
     >>> print(gg.cholesky([[4.0, 2.0], [2.0, 2.0]]))
     [[2. 0.]
      [1. 1.]]
     """
-    _square("cholesky", x)
+    need_square("cholesky", x)
     x = as_inexact(x)
     x = (x + adjoint(xp, x)) / 2
     out = NotImplemented if xp is NUMPY else cusolver.factor(xp.lib, x)
     if out is NotImplemented:
         out = xp.lib.linalg.cholesky(x)
-    # cuSOLVER does not complain, but leaves a pivot that is not positive on the diagonal
+    # cuSOLVER does not raise, but leaves a pivot that is not positive on the diagonal
     if xp is not NUMPY and not (xp.diagonal(out, 0, -2, -1).real > 0).all():
         raise _singular("cholesky", "the matrix is not positive definite")
     return adjoint(xp, out) if upper else out
@@ -144,17 +158,17 @@ def cholesky(xp, x, /, *, upper=False):
 
 
 def _columns(xp, y, vector):
-    """Right-hand sides as matrices: one column, where a vector was given."""
+    """Right-hand sides as matrices; a vector becomes one column."""
     return xp.expand_dims(y, axis=-1) if vector else y
 
 
 def _for_b(xp, y, b_shape):
-    """The gradient of right-hand sides, from that of their columns."""
+    """The gradient by right-hand sides, from the gradient by their columns."""
     return xp.sum_to(xp.squeeze(y, -1) if len(b_shape) == 1 else y, b_shape)
 
 
 def _solving(name):
-    """How vmap solves equations: vectors are columns, which an op takes in stacks."""
+    """The vmap rule of a solver: vectors become columns, which an op takes in stacks."""
 
     def batch(xp, batched, a, b, **params):
         vector = b.ndim - batched[1] == 1
@@ -197,8 +211,11 @@ def _triangular_samples(rng):
 
 
 @op(
-    vjp=[_triangular_a, _triangular_b], kinds="fc", ref=_triangular_ref,
-    samples=_triangular_samples, batch=_solving("solve_triangular"),
+    [_triangular_a, _triangular_b],
+    kinds="fc",
+    ref=_triangular_ref,
+    samples=_triangular_samples,
+    batch=_solving("solve_triangular"),
     errors=[
         ([np.zeros((2, 2)), np.ones(2)], _LOWER, SingularMatrixError, "triangular.*singular"),
         ([np.ones((2, 3)), np.ones(2)], _LOWER, ShapeError, r"solve_triangular.*\(2, 3\)"),
@@ -206,24 +223,19 @@ def _triangular_samples(rng):
         ([np.ones((2, 2, 2)), np.ones((3, 2, 1))], _LOWER, ShapeError, "solve_triangular"),
         ([np.eye(2), np.ones(2)], {}, TypeError, "lower"),
     ],
-)  # fmt: skip
+)
 def solve_triangular(xp, a, b, /, *, lower, adjoint=False):
     """Solution of a @ x = b for triangular matrices.
 
     Args:
         a: array of shape (..., n, n); only one triangle of it is read.
         b: array of shape (..., n, k), or one vector (n,). Stacks are broadcast.
-        lower: which triangle. It must be said, as SciPy assumes the upper one and TensorFlow
+        lower: which triangle. It has no default, as SciPy's is the upper one and TensorFlow's
             the lower one.
-        adjoint: whether the equation has the conjugate transpose of `a` (for real matrices:
-            the transpose) in place of `a`. `lower` speaks of `a` itself.
+        adjoint: whether to solve with the conjugate transpose of `a`. `lower` is about `a`.
 
     Returns:
         Tensor of shape (..., n, k), or (..., n) for a vector.
-
-    Raises:
-        SingularMatrixError: a 0 on the diagonal.
-        ShapeError: `a` is not square, or the shapes do not go together.
 
     >>> print(gg.solve_triangular([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0], lower=True))
     [1. 2.]
@@ -266,14 +278,17 @@ def _solve_x2(xp, g, x1, x2_shape):
 
 
 @op(
-    vjp=[_solve_x1, _solve_x2], kinds="fc", ref="numpy.linalg.solve",
-    samples=calls(*_matrices(*_SYSTEMS)), batch=_solving("solve"),
+    vjp=[_solve_x1, _solve_x2],
+    kinds="fc",
+    ref="numpy.linalg.solve",
+    samples=calls(*_matrices(*_SYSTEMS)),
+    batch=_solving("solve"),
     errors=[
         ([np.ones((2, 2)), np.ones(2)], {}, SingularMatrixError, "solve.*[Ss]ingular"),
         ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"solve.*square.*\(2, 3\)"),
         ([np.eye(2), np.ones(3)], {}, ShapeError, r"solve.*\(3,\)"),
     ],
-)  # fmt: skip
+)
 def solve(xp, x1, x2, /):
     """Solution of x1 @ x = x2 for square matrices.
 
@@ -284,16 +299,12 @@ def solve(xp, x1, x2, /):
     Returns:
         Tensor of shape (..., n, k), or (..., n) for a vector.
 
-    Raises:
-        SingularMatrixError: a matrix has no inverse.
-        ShapeError: `x1` is not square, or the shapes do not go together.
-
     >>> print(gg.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0]))
     [1.  0.5]
     """
     if xp is NUMPY:
         return xp.lib.linalg.solve(x1, x2)
-    # CuPy broadcasts no stacks, and versions differ in what they take for a vector
+    # CuPy does not broadcast stacks, and its versions differ in what they take for a vector
     columns = x2[:, None] if x2.ndim == 1 else x2
     stack = np.broadcast_shapes(x1.shape[:-2], columns.shape[:-2])
     a = xp.lib.broadcast_to(as_inexact(x1), (*stack, *x1.shape[-2:]))
@@ -307,23 +318,13 @@ def _inv_vjp(xp, g, out):
     return -xp.matmul(xp.matmul(a, g), a)
 
 
-@op(
-    vjp=[_inv_vjp], kinds="fc", ref="numpy.linalg.inv",
-    samples=calls(*_matrices(*_SQUARE)), batch="stack",
-    errors=[_NOT_SQUARE, ([np.ones((2, 2))], {}, SingularMatrixError, "inv.*[Ss]ingular")],
-)  # fmt: skip
+@square_op(
+    [_inv_vjp],
+    ref="numpy.linalg.inv",
+    errors=[([np.ones((2, 2))], {}, SingularMatrixError, "[Ss]ingular")],
+)
 def inv(xp, x, /):
     """Inverse of square matrices.
-
-    Args:
-        x: array of shape (..., n, n).
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        SingularMatrixError: a matrix has no inverse.
-        ShapeError: the matrices are not square.
 
     >>> print(gg.inv([[2.0, 0.0], [0.0, 4.0]]))
     [[0.5  0.  ]
@@ -338,17 +339,15 @@ def _identity(xp, x):
 
 
 @op(
-    ref=lambda x, n: np.linalg.matrix_power(x, n), kinds="fc",
-    samples=lambda rng: (
-        (make(rng)[0], {"n": n})
-        for n, make in enumerate(_matrices(*_SQUARE), -2)
-    ),
+    ref=lambda x, n: np.linalg.matrix_power(x, n),
+    kinds="fc",
+    samples=lambda rng: ((f(rng)[0], {"n": n}) for n, f in enumerate(_matrices(*_SQUARE), -2)),
     errors=[
         ([np.ones((2, 3)), 2], {}, ShapeError, r"matrix_power.*square.*\(2, 3\)"),
         ([np.eye(2), 0.5], {}, ArgumentError, "matrix_power.*0.5"),
         ([np.ones((2, 2)), -1], {}, SingularMatrixError, "[Ss]ingular"),
     ],
-)  # fmt: skip
+)
 def matrix_power(xp, x, /, n):
     """Product of `n` copies of a square matrix, by repeated squaring.
 
@@ -356,19 +355,11 @@ def matrix_power(xp, x, /, n):
         x: array of shape (..., m, m).
         n: int; 0 gives the identity, a negative one the power of the inverse.
 
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        ShapeError: the matrices are not square.
-        ArgumentError: `n` is not an int.
-        SingularMatrixError: `n` is negative and a matrix has no inverse.
-
     >>> print(gg.matrix_power([[1.0, 1.0], [0.0, 1.0]], 3))
     [[1. 3.]
      [0. 1.]]
     """
-    _square("matrix_power", x)
+    need_square("matrix_power", x)
     if not isinstance(n, (int, np.integer)):
         raise ArgumentError(f"matrix_power: n={n!r} must be an int.")
     if n == 0:
@@ -407,21 +398,12 @@ def _adjugate_ref(x):
     return out
 
 
-@op(
-    vjp=[_adjugate_vjp], kinds="fc", ref=_adjugate_ref, samples=calls(*_matrices(*_SQUARE)),
-    errors=[_NOT_SQUARE], batch="stack",
-)  # fmt: skip
+@square_op([_adjugate_vjp], ref=_adjugate_ref)
 def adjugate(xp, x, /):
-    """Transposed cofactors of square matrices: det(x) * inv(x), and defined where that is not.
-
-    Args:
-        x: array of shape (..., n, n).
+    """Transposed cofactors of square matrices: det(x) * inv(x), defined for singular ones too.
 
     Returns:
         Tensor of the shape of `x`. Its gradient is not finite where `x` is singular.
-
-    Raises:
-        ShapeError: the matrices are not square.
 
     >>> print(gg.adjugate([[1.0, 2.0], [2.0, 3.0]]).numpy().round(5))
     [[ 3. -2.]
@@ -443,22 +425,13 @@ def _det_vjp(xp, g, x):
     return _scaled(xp, g, adjoint(xp, xp.adjugate(x)))
 
 
-@op(
-    vjp=[_det_vjp], kinds="fc", ref="numpy.linalg.det", samples=calls(*_matrices(*_SQUARE)),
-    errors=[_NOT_SQUARE], batch="stack",
-)  # fmt: skip
+@square_op([_det_vjp], ref="numpy.linalg.det")
 def det(xp, x, /):
     """Determinant of square matrices.
-
-    Args:
-        x: array of shape (..., n, n).
 
     Returns:
         Tensor of shape (...). The gradient, the cofactors, is exact for singular matrices
         too; the second derivative is not finite there.
-
-    Raises:
-        ShapeError: the matrices are not square.
 
     >>> print(gg.det([[2.0, 0.0], [5.0, 3.0]]))
     6.0
@@ -471,32 +444,28 @@ def _slogdet_vjp(xp, g, out, x):
     scale = g[1]
     if x.dtype.kind == "c":
         scale = scale + 1j * xp.imag(g[0] * xp.conj(out[0]))
-    # a singular matrix has no inverse, so another one stands in: its gradient is infinite, or
-    # exactly 0 where nothing asks for it
+    # the identity replaces singular matrices: their gradient is infinite, or exactly 0 where the
+    # cotangent is 0
     singular = xp.equal(out[0], 0)
     scale = xp.masked_divide(scale, xp.where(singular, 0.0, 1.0))
     stand_in = xp.where(xp.reshape(singular, (*singular.shape, 1, 1)), _identity(xp, x), x)
     return _scaled(xp, scale, adjoint(xp, xp.inv(stand_in)))
 
 
-@op(
-    vjp=[_slogdet_vjp], outputs=2, kinds="fc", ref="numpy.linalg.slogdet",
-    samples=calls(*_matrices(*_SQUARE), *_matrices(((2, 2),), shift=-2.0)), errors=[_NOT_SQUARE],
-    batch="stack",
-)  # fmt: skip
+@square_op(
+    [_slogdet_vjp],
+    outputs=2,
+    ref="numpy.linalg.slogdet",
+    samples=calls(*_matrices(*_SQUARE), *_matrices(((2, 2),), shift=-2.0)),
+)
 def slogdet(xp, x, /):
     """Sign and logarithm of the absolute value of the determinant of square matrices.
 
-    Args:
-        x: array of shape (..., n, n).
-
     Returns:
-        Two Tensors of shape (...): the sign (of a complex matrix, a number of absolute value
-        1), and the logarithm; 0 and -inf for a singular matrix. The gradient is infinite or
-        NaN there, and 0 if nothing depends on the logarithm.
+        Two Tensors of shape (...): the sign (for complex matrices a number of absolute value
+        1) and the logarithm; 0 and -inf for singular matrices. The gradient is infinite or NaN
+        there, and 0 if nothing depends on the logarithm.
 
-    Raises:
-        ShapeError: the matrices are not square.
     >>> sign, logabsdet = gg.slogdet([[0.0, 1.0], [1.0, 0.0]])
     >>> print(sign, logabsdet)
     -1.0 0.0

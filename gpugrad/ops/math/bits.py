@@ -1,12 +1,13 @@
-"""Booleans packed into bytes, eight by eight."""
+"""Booleans packed into bytes, eight at a time."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import behind
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, AxisError, DTypeError
 from gpugrad.registry.record import op
@@ -23,50 +24,51 @@ def _lines(name, x, axis, bitorder):
     return x.swapaxes(axis, -1), axis % x.ndim
 
 
+_LITTLE = {"bitorder": "little"}
+_ERRORS: list[Any] = [
+    ([np.ones(3)], {}, DTypeError, "float64"),
+    ([np.array([1])], {"axis": 1}, AxisError, "axis 1"),
+]
+
+
 def _places(bitorder):
     return range(8)[:: 1 if bitorder == "little" else -1]
 
 
 def _along_examples(name):
-    """How vmap runs them: along the same axis of a stack of examples."""
+    """The vmap rule: along the same axis of a stack of examples."""
 
     def batch(xp, batched, x, *, axis, **how):
         if axis is None:
             x, axis = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), 0
-        return getattr(xp, name)(x, behind(axis, x.ndim - 1), **how)
+        return getattr(xp, name)(x, batch_axis_of(axis, x.ndim - 1), **how)
 
     return batch
 
 
 @op(
-    differentiable=False, kinds="ib", batch=_along_examples("packbits"),
+    differentiable=False,
+    kinds="ib",
+    batch=_along_examples("packbits"),
     samples=calls(
-        lambda rng: ([rng.integers(0, 2, 10)], {}),
-        lambda rng: ([rng.integers(0, 2, (2, 3))], {"axis": 0, "bitorder": "little"}),
+        lambda rng: [rng.integers(0, 2, 10)],
+        lambda rng: ([rng.integers(0, 2, (2, 3))], {"axis": 0, **_LITTLE}),
         lambda rng: ([rng.integers(0, 2, (2, 9)) > 0], {"axis": -1}),
         lambda rng: ([np.zeros((2, 0), dtype=bool)], {"axis": 1}),
     ),
-    errors=[
-        ([np.ones(3)], {}, DTypeError, "packbits.*float64"),
-        ([np.array([1])], {"axis": 1}, AxisError, "packbits: axis 1"),
-        ([np.array([1])], {"bitorder": "up"}, ArgumentError, "packbits: no bitorder"),
-    ],
-)  # fmt: skip
+    errors=[*_ERRORS, ([np.array([1])], {"bitorder": "up"}, ArgumentError, "no bitorder")],
+    captures=True,
+)
 def packbits(xp, x, /, axis=None, bitorder="big"):
     """Pack eight booleans at a time into a byte; the last byte is filled up with zeros.
 
     Args:
-        x: array of booleans or integers, of which those that are not 0 are true.
+        x: array of booleans or integers; those that are not 0 are true.
         axis: along which; None takes the elements in row-major order.
         bitorder: ``"big"``: the first is the highest bit; ``"little"``: the lowest.
 
     Returns:
         uint8 Tensor. It has no gradient.
-
-    Raises:
-        DTypeError: `x` is neither boolean nor integer.
-        AxisError: an axis that `x` does not have.
-        ArgumentError: another `bitorder`.
 
     >>> print(gg.packbits([True, False, True]))
     [160]
@@ -85,39 +87,31 @@ def packbits(xp, x, /, axis=None, bitorder="big"):
 
 
 @op(
-    differentiable=False, kinds="i", batch=_along_examples("unpackbits"),
+    differentiable=False,
+    kinds="i",
+    batch=_along_examples("unpackbits"),
     ref=lambda x, **how: np.unpackbits(x.astype(np.uint8), **how),
     samples=calls(
-        lambda rng: ([rng.integers(0, 256, 2)], {}),
-        lambda rng: (
-            [rng.integers(0, 256, (2, 3))], {"axis": 0, "count": 11, "bitorder": "little"}
-        ),
+        lambda rng: [rng.integers(0, 256, 2)],
+        lambda rng: ([rng.integers(0, 256, (2, 3))], {"axis": 0, **_LITTLE, "count": 11}),
         lambda rng: ([rng.integers(0, 256, (1, 2))], {"axis": -1, "count": -3}),
         lambda rng: ([rng.integers(0, 256, 1)], {"count": 12}),
     ),
-    errors=[
-        ([np.ones(1)], {}, DTypeError, "unpackbits.*float64"),
-        ([np.array([1])], {"axis": 1}, AxisError, "unpackbits: axis 1"),
-        ([np.array([1])], {"count": -9}, ArgumentError, "unpackbits: count=-9"),
-    ],
-)  # fmt: skip
+    errors=[*_ERRORS, ([np.array([1])], {"count": -9}, ArgumentError, "count=-9")],
+    captures=True,
+)
 def unpackbits(xp, x, /, axis=None, count=None, bitorder="big"):
     """Unpack bytes into eight zeros or ones each; the opposite of `packbits`.
 
     Args:
         x: array of uint8, or of other integers from 0 to 255.
         axis: along which; None takes the elements in row-major order.
-        count: how many to return: more than there are are zeros, a negative number leaves out
-            the last ones. None returns all.
+        count: how many bits to return, filled up with zeros; a negative count leaves out the
+            last bits. None returns all.
         bitorder: ``"big"``: the highest bit comes first; ``"little"``: the lowest.
 
     Returns:
         uint8 Tensor of zeros and ones. It has no gradient.
-
-    Raises:
-        DTypeError: `x` is no array of integers.
-        AxisError: an axis that `x` does not have.
-        ArgumentError: another `bitorder`, or a `count` below the negative number of bits.
 
     >>> print(gg.unpackbits([160], count=3))
     [1 0 1]

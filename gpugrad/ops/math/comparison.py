@@ -8,45 +8,52 @@ from gpugrad.core.samples import calls, integers, shaped, uniform
 from gpugrad.errors import DTypeError, ShapeError
 from gpugrad.registry.record import elementwise, op
 
+
+def _step(signature, doc, arguments, result, kinds="fi", **more):
+    """An elementwise op without a gradient; its example prints `result` for the arguments."""
+    example = (arguments, result)
+    return elementwise(
+        signature, differentiable=False, kinds=kinds, doc=doc, example=example, **more
+    )
+
+
 # ---- rounding ----------------------------------------------------------------------------
 
-floor = elementwise(
-    "floor(x)", differentiable=False, kinds="fi",
-    doc="Largest whole number not above `x`. Its gradient is None.",
-    example=("[1.5, -1.5]", "[ 1. -2.]"),
-)  # fmt: skip
+_SIGNS = "[1.5, -1.5]"
 
-ceil = elementwise(
-    "ceil(x)", differentiable=False, kinds="fi",
-    doc="Smallest whole number not below `x`. Its gradient is None.",
-    example=("[1.5, -1.5]", "[ 2. -1.]"),
-)  # fmt: skip
-
-trunc = elementwise(
-    "trunc(x)", differentiable=False, kinds="fi",
-    doc="`x` without its fraction. Its gradient is None.",
-    example=("[1.5, -1.5]", "[ 1. -1.]"),
-)  # fmt: skip
-
-
-def _round_batch(xp, batched, x, *, decimals):
-    return xp.round(x, decimals)
+floor = _step(
+    "floor(x)",
+    "Largest whole number not above `x`. Its gradient is None.",
+    _SIGNS,
+    "[ 1. -2.]",
+    cost=0,
+)
+ceil = _step(
+    "ceil(x)",
+    "Smallest whole number not below `x`. Its gradient is None.",
+    _SIGNS,
+    "[ 2. -1.]",
+    cost=0,
+)
+trunc = _step(
+    "trunc(x)", "`x` without its fraction. Its gradient is None.", _SIGNS, "[ 1. -1.]", cost=0
+)
 
 
 @op(
-    name="round", differentiable=False, kinds="fci", batch=_round_batch,
-    samples=shaped(([(3,)], {}), ([()], {}), ([(2, 3)], {"decimals": 1}), ([(0, 2)], {})),
+    name="round",
+    differentiable=False,
+    kinds="fci",
+    batch=lambda xp, batched, x, *, decimals: xp.round(x, decimals),
+    samples=shaped([(3,)], [()], ([(2, 3)], {"decimals": 1}), [(0, 2)]),
     errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    captures=True,
+)
 def round_(xp, x, /, decimals=0):
     """Nearest whole number, halves to the even one. Its gradient is None.
 
     Args:
-        x: array of any shape.
         decimals: how many places to keep behind the point; before it if negative.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
 
     >>> print(gg.round([0.5, 1.5, -1.2]))
     [ 0.  2. -1.]
@@ -56,55 +63,37 @@ def round_(xp, x, /, decimals=0):
 
 # ---- comparison and selection ------------------------------------------------------------
 
-equal = elementwise(
-    "equal(x, y)", differentiable=False, kinds="fci",
-    doc="Whether `x` equals `y`, elementwise.",
-    example=("[1.0, 2.0], 2.0", "[False  True]"),
-)  # fmt: skip
+_BESIDE = "[1.0, 2.0], 2.0"
 
-not_equal = elementwise(
-    "not_equal(x, y)", differentiable=False, kinds="fci",
-    doc="Whether `x` differs from `y`, elementwise.",
-    example=("[1.0, 2.0], 2.0", "[ True False]"),
-)  # fmt: skip
-
-less = elementwise(
-    "less(x, y)", differentiable=False, kinds="fi",
-    doc="Whether `x` is below `y`, elementwise.",
-    example=("[1.0, 2.0], 2.0", "[ True False]"),
-)  # fmt: skip
-
-less_equal = elementwise(
-    "less_equal(x, y)", differentiable=False, kinds="fi",
-    doc="Whether `x` is not above `y`, elementwise.",
-    example=("[1.0, 2.0], 2.0", "[ True  True]"),
-)  # fmt: skip
-
-greater = elementwise(
-    "greater(x, y)", differentiable=False, kinds="fi",
-    doc="Whether `x` is above `y`, elementwise.",
-    example=("[1.0, 2.0], 2.0", "[False False]"),
-)  # fmt: skip
-
-greater_equal = elementwise(
-    "greater_equal(x, y)", differentiable=False, kinds="fi",
-    doc="Whether `x` is not below `y`, elementwise.",
-    example=("[1.0, 2.0], 2.0", "[False  True]"),
-)  # fmt: skip
+equal = _step("equal(x, y)", "Whether `x` equals `y`.", _BESIDE, "[False  True]", "fci", cost=0)
+not_equal = _step(
+    "not_equal(x, y)", "Whether `x` differs from `y`.", _BESIDE, "[ True False]", "fci", cost=0
+)
+less = _step("less(x, y)", "Whether `x` is below `y`.", _BESIDE, "[ True False]", cost=0)
+less_equal = _step(
+    "less_equal(x, y)", "Whether `x` is not above `y`.", _BESIDE, "[ True  True]", cost=0
+)
+greater = _step("greater(x, y)", "Whether `x` is above `y`.", _BESIDE, "[False False]", cost=0)
+greater_equal = _step(
+    "greater_equal(x, y)", "Whether `x` is not below `y`.", _BESIDE, "[False  True]", cost=0
+)
 
 maximum = elementwise(
-    "maximum(x, y)", d=[lambda xp, x, y: x >= y, lambda xp, x, y: xp.logical_not(x >= y)],
+    "maximum(x, y)",
+    d=[lambda xp, x, y: x >= y, lambda xp, x, y: xp.logical_not(x >= y)],
     kinds="fci",
     doc="The larger of two. Of equal ones the first gets the gradient, as in TensorFlow.",
     example=("[1.0, 3.0], 2.0", "[2. 3.]"),
-)  # fmt: skip
-
+    cost=0,
+)
 minimum = elementwise(
-    "minimum(x, y)", d=[lambda xp, x, y: x <= y, lambda xp, x, y: xp.logical_not(x <= y)],
+    "minimum(x, y)",
+    d=[lambda xp, x, y: x <= y, lambda xp, x, y: xp.logical_not(x <= y)],
     kinds="fci",
     doc="The smaller of two. Of equal ones the first gets the gradient, as in TensorFlow.",
     example=("[1.0, 3.0], 2.0", "[1. 2.]"),
-)  # fmt: skip
+    cost=0,
+)
 
 
 def _where_samples(rng):
@@ -114,20 +103,20 @@ def _where_samples(rng):
 
 
 _BITS = {"e": np.int16, "f": np.int32, "d": np.int64, "F": np.int64}
-"""Integers as wide as a floating point number, by the letter of its dtype."""
+"""The integer dtype as wide as a floating point number, by the letter of its dtype."""
 
 
 def _bits(x):
-    """The bits of an array of floating point numbers as integers; None if it is none."""
+    """The bits of a floating point array as integers; None for anything else."""
     if type(x) is not np.ndarray or x.dtype.char not in _BITS or not x.ndim:
         return None
     return x.view(_BITS[x.dtype.char])
 
 
 def _where(xp, condition, x, y):
-    """NumPy's where, by a product with 0 or 1: without branches, in a sixth to a third of the time.
+    """NumPy's where as a product with 0 or 1: no branches, a sixth to a third of the time.
 
-    It is one of integers, of the same bits: the 0 meets no infinity, and nothing is rounded.
+    The factors are the bits as integers, so no 0 meets an infinity and nothing is rounded.
     """
     if type(condition) is np.ndarray and condition.dtype == bool:
         p, q = _bits(x), _bits(y)
@@ -143,125 +132,106 @@ def _where(xp, condition, x, y):
 
 
 where = elementwise(
-    "where(condition, x, y)", kinds="fc", samples=_where_samples, forward=_where, ref="numpy.where",
-    vjp=[None, lambda xp, g, condition: xp.where(condition, g, 0),
-    lambda xp, g, condition: xp.where(condition, 0, g)],
-    jvp=[None, lambda xp, t, condition: xp.where(condition, t, 0),
-    lambda xp, t, condition: xp.where(condition, 0, t)],
+    "where(condition, x, y)",
+    kinds="fc",
+    samples=_where_samples,
+    forward=_where,
+    ref="numpy.where",
+    vjp=[
+        None,
+        lambda xp, g, condition: xp.where(condition, g, 0),
+        lambda xp, g, condition: xp.where(condition, 0, g),
+    ],
+    jvp=[
+        None,
+        lambda xp, t, condition: xp.where(condition, t, 0),
+        lambda xp, t, condition: xp.where(condition, 0, t),
+    ],
     errors=[([np.ones(2) > 0, 1.0, np.ones(3)], {}, ShapeError, "where")],
-    doc=(
-        "`x` where the condition holds, else `y`. The branch not taken gets a gradient of "
-        "exactly 0, even where its derivative is infinite."
-    ),
+    doc="`x` where the condition holds, else `y`. The branch not taken gets a gradient of "
+    "exactly 0, even where its derivative is infinite.",
     example=("[True, False], 1.0, 2.0", "[1. 2.]"),
-)  # fmt: skip
+    cost=0,
+)
 
 # ---- logic and bits ----------------------------------------------------------------------
 
-logical_and = elementwise(
-    "logical_and(x, y)", differentiable=False, kinds="b", samples=integers(2, 0, 2),
-    doc="Whether both are true (not zero), elementwise.",
-    example=("[True, True, False], [True, False, False]", "[ True False False]"),
-)  # fmt: skip
 
-logical_or = elementwise(
-    "logical_or(x, y)", differentiable=False, kinds="b", samples=integers(2, 0, 2),
-    doc="Whether at least one is true (not zero), elementwise.",
-    example=("[True, True, False], [True, False, False]", "[ True  True False]"),
-)  # fmt: skip
+def _logical(name, doc, result):
+    signature, samples = f"logical_{name}(x, y)", integers(2, 0, 2)
+    arguments = "[True, True, False], [True, False, False]"
+    return _step(signature, doc, arguments, result, kinds="b", samples=samples, cost=0)
 
-logical_xor = elementwise(
-    "logical_xor(x, y)", differentiable=False, kinds="b", samples=integers(2, 0, 2),
-    doc="Whether exactly one is true (not zero), elementwise.",
-    example=("[True, True, False], [True, False, False]", "[False  True False]"),
-)  # fmt: skip
 
-logical_not = elementwise(
-    "logical_not(x)", differentiable=False, kinds="b", samples=integers(1, 0, 2),
-    doc="Whether it is false (zero), elementwise.",
-    example=("[True, False]", "[False  True]"),
-)  # fmt: skip
+def _bitwise(name, doc, arguments, result):
+    signature, samples = f"bitwise_{name}(x, y)", integers(2, 0, 8)
+    return _step(signature, doc, arguments, result, kinds="i", samples=samples)
 
-bitwise_and = elementwise(
-    "bitwise_and(x, y)", differentiable=False, kinds="i", samples=integers(2, 0, 8),
-    doc="Bits set in both, of integers.",
-    example=("[6, 5], 3", "[2 1]"),
-)  # fmt: skip
 
-bitwise_or = elementwise(
-    "bitwise_or(x, y)", differentiable=False, kinds="i", samples=integers(2, 0, 8),
-    doc="Bits set in either, of integers.",
-    example=("[6, 5], 3", "[7 7]"),
-)  # fmt: skip
+logical_and = _logical("and", "Whether both are true (not zero).", "[ True False False]")
+logical_or = _logical("or", "Whether at least one is true (not zero).", "[ True  True False]")
+logical_xor = _logical("xor", "Whether exactly one is true (not zero).", "[False  True False]")
+logical_not = _step(
+    "logical_not(x)",
+    "Whether it is false (zero).",
+    "[True, False]",
+    "[False  True]",
+    kinds="b",
+    samples=integers(1, 0, 2),
+    cost=0,
+)
 
-bitwise_xor = elementwise(
-    "bitwise_xor(x, y)", differentiable=False, kinds="i", samples=integers(2, 0, 8),
-    doc="Bits set in one of the two, of integers.",
-    example=("[6, 5], 3", "[5 6]"),
-)  # fmt: skip
-
-bitwise_left_shift = elementwise(
-    "bitwise_left_shift(x, y)", differentiable=False, kinds="i", samples=integers(2, 0, 8),
-    doc="`x` times 2 to the power `y`, of integers.",
-    example=("[6, 5], 1", "[12 10]"),
-)  # fmt: skip
-
-bitwise_right_shift = elementwise(
-    "bitwise_right_shift(x, y)", differentiable=False, kinds="i", samples=integers(2, 0, 8),
-    doc="`x` over 2 to the power `y`, rounded down, of integers.",
-    example=("[6, 5], 1", "[3 2]"),
-)  # fmt: skip
-
-bitwise_invert = elementwise(
-    "bitwise_invert(x)", forward="bitwise_invert", differentiable=False, kinds="i",
+bitwise_and = _bitwise("and", "Bits set in both, of integers.", "[6, 5], 3", "[2 1]")
+bitwise_or = _bitwise("or", "Bits set in either, of integers.", "[6, 5], 3", "[7 7]")
+bitwise_xor = _bitwise("xor", "Bits set in one of the two, of integers.", "[6, 5], 3", "[5 6]")
+bitwise_left_shift = _bitwise(
+    "left_shift", "`x` times 2 to the power `y`, of integers.", "[6, 5], 1", "[12 10]"
+)
+bitwise_right_shift = _bitwise(
+    "right_shift", "`x` over 2 to the power `y`, rounded down, of integers.", "[6, 5], 1", "[3 2]"
+)
+bitwise_invert = _step(
+    "bitwise_invert(x)",
+    "Every bit inverted, of integers or booleans.",
+    "[6, -1]",
+    "[-7  0]",
+    kinds="i",
+    forward="bitwise_invert",
     samples=integers(1, 0, 8),
-    doc="Every bit the other way, of integers or booleans.",
-    example=("[6, -1]", "[-7  0]"),
-)  # fmt: skip
+)
 
-isfinite = elementwise(
-    "isfinite(x)", differentiable=False, kinds="fci",
-    doc="Whether it is neither infinite nor NaN.",
-    example=("[1.0, float('inf')]", '[ True False]'),
-)  # fmt: skip
+_INF = "[1.0, float('inf')]"
 
-isinf = elementwise(
-    "isinf(x)", differentiable=False, kinds="fci",
-    doc="Whether it is infinite.",
-    example=("[1.0, float('inf')]", '[False  True]'),
-)  # fmt: skip
-
-isnan = elementwise(
-    "isnan(x)", differentiable=False, kinds="fci",
-    doc="Whether it is not a number.",
-    example=("[1.0, float('inf')]", '[False False]'),
-)  # fmt: skip
-
-signbit = elementwise(
-    "signbit(x)", differentiable=False, kinds="f",
-    doc="Whether the sign bit is set, as it is of -0.0.",
-    example=("[1.0, -0.0]", "[False  True]"),
-)  # fmt: skip
-
-
-def _clip_ref(x, min=None, max=None):
-    return np.clip(x, min, max)
+isfinite = _step(
+    "isfinite(x)", "Whether it is neither infinite nor NaN.", _INF, "[ True False]", "fci", cost=0
+)
+isinf = _step("isinf(x)", "Whether it is infinite.", _INF, "[False  True]", "fci", cost=0)
+isnan = _step("isnan(x)", "Whether it is not a number.", _INF, "[False False]", "fci", cost=0)
+signbit = _step(
+    "signbit(x)",
+    "Whether the sign bit is set, as it is of -0.0.",
+    "[1.0, -0.0]",
+    "[False  True]",
+    "f",
+    cost=0,
+)
 
 
 @op(
-    arrays=("x", "min", "max"), ref=_clip_ref,
+    arrays=("x", "min", "max"),
+    ref=lambda x, min=None, max=None: np.clip(x, min, max),
     samples=calls(
         lambda rng: ([uniform(rng, 3)], {"min": -1.0, "max": 1.0}),
         lambda rng: ([uniform(rng, 2, 3)], {"min": -0.5}),
         lambda rng: ([uniform(rng)], {"max": 0.5}),
     ),
     errors=[([np.ones(3)], {"min": np.ones(2)}, ShapeError, "clip")],
-)  # fmt: skip
+)
 def clip(xp, x, /, min=None, max=None):
     """`x`, but not below `min` and not above `max`; its gradient is 1 also at the bounds.
 
     Args:
-        x: array, of any shape.
+        x: array of any shape.
         min, max: number, array that broadcasts with `x`, or None for no bound. Tensors among
             them get gradients too.
 

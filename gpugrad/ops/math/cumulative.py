@@ -1,4 +1,4 @@
-"""Running sums and products, and the linear recurrence that is their adjoint."""
+"""Running sums, products, extremes and logsumexp, and the recurrence behind their adjoints."""
 
 from __future__ import annotations
 
@@ -9,27 +9,82 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
-from gpugrad.errors import AxisError, ShapeError
+from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import scan
 from gpugrad.ops._axes import accumulated, batch_all, batch_axis, cast_back
 from gpugrad.registry.record import op
 
 
-def _one_axis(ndim, axis, name):
-    """The axis of a cumulative op; it may be left out for one axis only."""
+def _one_axis(name, ndim, axis):
+    """The axis of a cumulative op; only one-dimensional arrays may leave it out."""
     if axis is None and ndim != 1:
         raise AxisError(f"{name}: axis= is needed, since the array has {ndim} axes, not one.")
     return 0 if axis is None else axis
 
 
-def _running(name):
-    """How vmap runs a cumulative op: along the same axis of a stack of examples."""
+def _axis_of(name, shape, axis):
+    """The axis of a cumulative op, counted from 0."""
+    n = len(shape)
+    axis = _one_axis(name, n, axis)
+    if not -n <= axis < n:
+        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {shape}.")
+    return axis % n
+
+
+def _without_first(xp, x, axis):
+    return xp.getitem(x, index=(slice(None),) * (axis % x.ndim) + (slice(1, None),))
+
+
+_NEEDS_AXIS: tuple[Any, ...] = ([np.ones((2, 3))], {}, AxisError, "axis= is needed")
+_BEYOND: tuple[Any, ...] = ([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")
+REAL_DTYPE: tuple[Any, ...] = ([np.ones(2) + 1j], {"dtype": "float64"}, DTypeError, "gg.real")
+
+# ---- sums and products -------------------------------------------------------------------
+
+_WITH_INITIAL = shaped(
+    [(4,)],
+    ([(2, 3)], {"axis": 0}),
+    ([(2, 3)], {"axis": -1, "include_initial": True}),
+    [(0,)],
+    ([(2, 0)], {"axis": 1}),
+    ([(1, 4)], {"axis": 1, "dtype": "complex128"}),
+)
+
+
+def running_doc(what, nothing, example):
+    """The docstring of a running sum or product."""
+    return f"""{what}.
+
+    Args:
+        x: array of at least one axis.
+        axis: int; None for an array of one axis.
+        include_initial: whether {nothing}, the result for no elements, comes first.
+
+    Returns:
+        Tensor of the same shape (one longer along the axis with `include_initial`).
+
+    >>> print(gg.{example[0]})
+    {example[1]}
+    """
+
+
+def _running(name, vjp, what, nothing, result, linear=False):
+    """A running sum or product, by the array API's function of that name."""
+
+    def running(xp, x, /, axis=None, *, dtype=None, include_initial=False):
+        axis, run = _one_axis(name, x.ndim, axis), getattr(xp.lib, name)
+        return accumulated(name, run, x, dtype, axis=axis, include_initial=include_initial)
 
     def batch(xp, batched, x, *, axis, **params):
-        axis = batch_axis(_one_axis(x.ndim - 1, axis, name), x.ndim - 1)
+        axis = batch_axis(_one_axis(name, x.ndim - 1, axis), x.ndim - 1)
         return getattr(xp, name)(x, axis=axis, **params)
 
-    return batch
+    running.__doc__ = running_doc(what, nothing, (f"{name}([1.0, 2.0, 3.0])", result))
+    more = {"linear": linear, "native_half": True, "kinds": "fci", "samples": _WITH_INITIAL}
+    errors = [_NEEDS_AXIS, REAL_DTYPE]
+    return op([vjp], name=name, errors=errors, batch=batch, cuda=getattr(scan, name), **more)(
+        running
+    )
 
 
 def _cumulative_sum_vjp(xp, g, x_shape, x_dtype, axis, include_initial):
@@ -41,81 +96,16 @@ def _cumulative_sum_vjp(xp, g, x_shape, x_dtype, axis, include_initial):
     return _without_first(xp, back, axis) if include_initial else back
 
 
-def _without_first(xp, x, axis):
-    index = (slice(None),) * (axis % x.ndim) + (slice(1, None),)
-    return xp.getitem(x, index=index)
-
-
-_CUMULATIVE = shaped(
-    ([(4,)], {}), ([(2, 3)], {"axis": 0}), ([(2, 3)], {"axis": -1, "include_initial": True}),
-    ([(0,)], {}), ([(2, 0)], {"axis": 1}), ([(1, 4)], {"axis": 1, "dtype": "complex128"}),
-)  # fmt: skip
-_NEEDS_AXIS: list[Any] = [([np.ones((2, 3))], {}, AxisError, "axis= is needed")]
-
-
-@op(vjp=[_cumulative_sum_vjp], linear=True, keeps_half=True, kinds="fci", samples=_CUMULATIVE,
-    errors=_NEEDS_AXIS, batch=_running("cumulative_sum"),
-    cuda=scan.cumulative_sum)  # fmt: skip
-def cumulative_sum(xp, x, /, axis=None, *, dtype=None, include_initial=False):
-    """Running sum along an axis.
-
-    Args:
-        x: array of at least one axis.
-        axis: int; None for an array of one axis.
-        dtype: of the result. None: that of `x`; int64 or uint64 for smaller integers.
-        include_initial: whether the sum of nothing, 0, comes first.
-
-    Returns:
-        Tensor of the same shape (one longer along the axis with `include_initial`).
-
-    Raises:
-        AxisError: no axis was given, or `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
-
-    >>> print(gg.cumulative_sum([1.0, 2.0, 3.0]))
-    [1. 3. 6.]
-    """
-    axis = _one_axis(x.ndim, axis, "cumulative_sum")
-    run = xp.lib.cumulative_sum
-    return accumulated("cumulative_sum", run, x, dtype, axis=axis, include_initial=include_initial)
-
-
-@op(
-    keeps_half=True, kinds="fc", cuda=scan.suffix_sum, whole=True,
-    ref=lambda x, axis: np.flip(np.cumsum(np.flip(x, axis), axis), axis),
-    samples=shaped(([(4,)], {"axis": 0}), ([(2, 3)], {"axis": -1}), ([(2, 3, 2)], {"axis": 1}),
-                   ([(2, 0)], {"axis": 1})),
-    errors=[([np.ones(3)], {"axis": 1}, AxisError, "axis 1")],
-)  # fmt: skip
-def suffix_sum(xp, x, /, *, axis):
-    """Sum of each element and all those behind it along an axis: the adjoint of `cumulative_sum`.
-
-    Args:
-        x: array of at least one axis.
-        axis: along which.
-
-    Returns:
-        Tensor of the same shape.
-
-    Raises:
-        AxisError: `x` has no such axis.
-
-    >>> print(gg.OPS["suffix_sum"].eager([1.0, 2.0, 3.0], axis=0))
-    [6. 5. 3.]
-    """
-    return xp.flip(xp.cumulative_sum(xp.flip(x, axis=axis), axis=axis), axis=axis)
-
-
 def _cumulative_prod_vjp(xp, g, x, axis, dtype, include_initial):
     """Return (x_0 ... x_{k-1}) r_k, r_k = g_k + x_{k+1} r_{k+1}: no division by zeros."""
-    given = x.dtype
+    x_dtype = x.dtype
     x = x if dtype is None else xp.astype(x, dtype)
     if not x.ndim:
-        return cast_back(xp, xp.getitem(g, index=(-1,)), given)
+        return cast_back(xp, xp.getitem(g, index=(-1,)), x_dtype)
     axis = (0 if axis is None else axis) % x.ndim
     if not x.shape[axis]:
         nothing = xp.getitem(g, index=(slice(None),) * axis + (slice(0, 0),))
-        return cast_back(xp, nothing, given)
+        return cast_back(xp, nothing, x_dtype)
     if x.dtype.kind == "c":
         x = xp.conj(x)
     if include_initial:
@@ -126,84 +116,171 @@ def _cumulative_prod_vjp(xp, g, x, axis, dtype, include_initial):
     later = xp.concat(
         [_without_first(xp, x, axis), xp.getitem(x, index=(*until, slice(0, 1)))], axis=axis
     )
-    return cast_back(xp, before * xp.recurrence(later, g, axis=axis, reverse=True), given)
+    return cast_back(xp, before * xp.recurrence(later, g, axis=axis, reverse=True), x_dtype)
 
 
-@op(vjp=[_cumulative_prod_vjp], keeps_half=True, kinds="fci", samples=_CUMULATIVE,
-    errors=_NEEDS_AXIS, batch=_running("cumulative_prod"),
-    cuda=scan.cumulative_prod)  # fmt: skip
-def cumulative_prod(xp, x, /, axis=None, *, dtype=None, include_initial=False):
-    """Running product along an axis. Exact gradients beside zeros.
+cumulative_sum = _running(
+    "cumulative_sum", _cumulative_sum_vjp, "Running sum along an axis", 0, "[1. 3. 6.]", linear=True
+)
+cumulative_prod = _running(
+    "cumulative_prod",
+    _cumulative_prod_vjp,
+    "Running product along an axis. Its gradients are exact beside zeros",
+    1,
+    "[1. 2. 6.]",
+)
+
+
+@op(
+    native_half=True,
+    kinds="fc",
+    cuda=scan.suffix_sum,
+    opaque=True,
+    ref=lambda x, axis: np.flip(np.cumsum(np.flip(x, axis), axis), axis),
+    samples=shaped(
+        ([(4,)], {"axis": 0}),
+        ([(2, 3)], {"axis": -1}),
+        ([(2, 3, 2)], {"axis": 1}),
+        ([(2, 0)], {"axis": 1}),
+    ),
+    errors=[([np.ones(3)], {"axis": 1}, AxisError, "axis 1")],
+)
+def suffix_sum(xp, x, /, *, axis):
+    """Sum of each element and all later ones along an axis: the adjoint of `cumulative_sum`.
+
+    Args:
+        x: array of at least one axis.
+        axis: int, along which.
+
+    >>> print(gg.OPS["suffix_sum"].eager([1.0, 2.0, 3.0], axis=0))
+    [6. 5. 3.]
+    """
+    return xp.flip(xp.cumulative_sum(xp.flip(x, axis=axis), axis=axis), axis=axis)
+
+
+def _numpy_running(name, of, what, result):
+    """NumPy's running sum or product: without an axis, of all elements."""
+
+    def forward(xp, x, /, axis=None, dtype=None):
+        x = xp.reshape(x, (x.size,)) if axis is None else x
+        return getattr(xp, of)(x, axis=0 if axis is None else axis, dtype=dtype)
+
+    forward.__doc__ = f"""{what} as NumPy's: `{of}`, of all elements if `axis` is None.
+
+    Args:
+        axis: int; None for all elements, in row-major order.
+
+    Returns:
+        Tensor of the shape of `x`; of shape (x.size,) without an axis.
+
+    >>> print(gg.{name}([[1.0, 2.0], [3.0, 4.0]]))
+    {result}
+    """
+    axes = [{}, {"axis": 0}, {"axis": -1}]
+    samples = shaped([(4,)], *(([(2, 3)], axis) for axis in axes), [()])
+    return op(name=name, native_half=True, kinds="fci", samples=samples, errors=[_BEYOND])(forward)
+
+
+cumsum = _numpy_running("cumsum", "cumulative_sum", "Running sum", "[ 1.  3.  6. 10.]")
+cumprod = _numpy_running("cumprod", "cumulative_prod", "Running product", "[ 1.  2.  6. 24.]")
+
+# ---- extremes and logsumexp --------------------------------------------------------------
+
+
+def _accumulated(xp, name, ufunc, x, axis):
+    """Each element combined with all those before it."""
+    axis = _axis_of(name, x.shape, axis)
+    if xp is NUMPY:
+        return ufunc.accumulate(x, axis=axis)
+    x, reach = xp.lib.moveaxis(x, axis, 0), 1  # CuPy's ufuncs cannot accumulate: log2(n) steps
+    while reach < x.shape[0]:
+        x = xp.lib.concat([x[:reach], ufunc(x[reach:], x[:-reach])], axis=0)
+        reach *= 2
+    return xp.lib.moveaxis(x, 0, axis)
+
+
+_SCANNED = shaped(
+    [(5,)], ([(3, 2)], {"axis": 0}), ([(2, 3)], {"axis": -1}), [(0,)], ([(2, 0)], {"axis": 1})
+)
+_SCAN_ERRORS = [_NEEDS_AXIS, ([np.ones(3)], {"axis": 1}, AxisError, "axis 1")]
+
+
+def _scan(name, ufunc, vjp, what, example, ref=None, **more):
+    """A running op that combines elements by a ufunc."""
+
+    def running(xp, x, /, axis=None):
+        if "i" not in more["kinds"] and x.dtype.kind != "f":
+            x = x.astype(np.float64)
+        return _accumulated(xp, name, getattr(xp.lib, ufunc), x, axis)
+
+    def batch(xp, batched, x, *, axis):
+        return getattr(xp, name)(x, axis=1 + _axis_of(name, x.shape[1:], axis))
+
+    running.__doc__ = f"""{what}.
 
     Args:
         x: array of at least one axis.
         axis: int; None for an array of one axis.
-        dtype: of the result; None as for `cumulative_sum`.
-        include_initial: whether the product of nothing, 1, comes first.
 
     Returns:
-        Tensor of the same shape (one longer along the axis with `include_initial`).
+        Tensor of the shape of `x`; NaN from the first NaN on.
 
-    Raises:
-        AxisError: no axis was given, or `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
-
-    >>> print(gg.cumulative_prod([1.0, 2.0, 3.0]))
-    [1. 2. 6.]
+    >>> print(gg.{name}({example[0]}))
+    {example[1]}
     """
-    axis = _one_axis(x.ndim, axis, "cumulative_prod")
-    run = xp.lib.cumulative_prod
-    return accumulated("cumulative_prod", run, x, dtype, axis=axis, include_initial=include_initial)
+    ref = ref or (lambda x, axis=0: getattr(np, ufunc).accumulate(x, axis))
+    more |= {"samples": _SCANNED, "errors": _SCAN_ERRORS, "cuda": getattr(scan, name)}
+    return op([vjp], name=name, ref=ref, batch=batch, **more)(running)
 
 
-_NUMPYS = shaped(
-    ([(4,)], {}), ([(2, 3)], {}), ([(2, 3)], {"axis": 0}), ([(2, 3)], {"axis": -1}), ([()], {}),
-)  # fmt: skip
-_BEYOND: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
+def _extreme_vjp(xp, g, out, x, axis):
+    """The gradient goes to the place where the extreme was last reached."""
+    axis = 0 if axis is None else axis
+    reached = xp.astype((x == out) | xp.isnan(x), np.int64)
+    count = xp.cumulative_sum(reached * 0 + 1, axis=axis)
+    place = xp.cumulative_max(reached * (count - 1), axis=axis)
+    return xp.scatter_along_axis(g, place, axis=axis, shape=x.shape)
 
 
-@op(keeps_half=True, kinds="fci", samples=_NUMPYS, errors=_BEYOND)
-def cumsum(xp, x, /, axis=None, dtype=None):
-    """Running sum as NumPy's: `cumulative_sum`, of all elements if no axis is given.
+def _cumulative_logsumexp_vjp(xp, g, out, x, axis):
+    """Return exp(x_k - y_k) r_k, r_k = g_k + exp(y_k - y_(k + 1)) r_(k + 1).
 
-    Args:
-        x: array of any shape.
-        axis: int; None for all elements, in row-major order.
-        dtype: of the result; None as for `cumulative_sum`.
-
-    Returns:
-        Tensor of the shape of `x`; of shape (x.size,) without an axis.
-
-    Raises:
-        AxisError: `x` has no such axis.
-
-    >>> print(gg.cumsum([[1.0, 2.0], [3.0, 4.0]]))
-    [ 1.  3.  6. 10.]
+    As y ascends, no exponential is above 1, and nothing cancels.
     """
-    x = xp.reshape(x, (x.size,)) if axis is None else x
-    return xp.cumulative_sum(x, axis=0 if axis is None else axis, dtype=dtype)
+    axis = (0 if axis is None else axis) % x.ndim
+    finite = xp.where(out == -np.inf, 0.0, out)  # -inf - -inf is NaN; the exponential is 0
+    lead = (slice(None),) * axis
+    after = xp.getitem(finite, index=(*lead, slice(1, None)))
+    last = xp.getitem(finite, index=(*lead, slice(-1, None)))
+    factor = xp.exp(out - xp.concat([after, last], axis=axis))
+    return xp.exp(x - finite) * xp.recurrence(factor, g, axis=axis, reverse=True)
 
 
-@op(keeps_half=True, kinds="fci", samples=_NUMPYS, errors=_BEYOND)
-def cumprod(xp, x, /, axis=None, dtype=None):
-    """Running product as NumPy's: `cumulative_prod`, of all elements if no axis is given.
+_EXTREME: dict[str, Any] = {"vjp": _extreme_vjp, "kinds": "fci", "native_half": True}
 
-    Args:
-        x: array of any shape.
-        axis: int; None for all elements, in row-major order.
-        dtype: of the result; None as for `cumulative_sum`.
-
-    Returns:
-        Tensor of the shape of `x`; of shape (x.size,) without an axis.
-
-    Raises:
-        AxisError: `x` has no such axis.
-
-    >>> print(gg.cumprod([[1.0, 2.0], [3.0, 4.0]]))
-    [ 1.  2.  6. 24.]
-    """
-    x = xp.reshape(x, (x.size,)) if axis is None else x
-    return xp.cumulative_prod(x, axis=0 if axis is None else axis, dtype=dtype)
+cumulative_max = _scan(
+    "cumulative_max",
+    "maximum",
+    what="Largest element so far along an axis; of equal ones the last gets the gradient",
+    example=("[1.0, 3.0, 2.0]", "[1. 3. 3.]"),
+    **_EXTREME,
+)
+cumulative_min = _scan(
+    "cumulative_min",
+    "minimum",
+    what="Smallest element so far along an axis; of equal ones the last gets the gradient",
+    example=("[2.0, 1.0, 3.0]", "[2. 1. 1.]"),
+    **_EXTREME,
+)
+cumulative_logsumexp = _scan(
+    "cumulative_logsumexp",
+    "logaddexp",
+    _cumulative_logsumexp_vjp,
+    "log(cumulative_sum(exp(x))) along an axis, without overflow",
+    ("[1000.0, 1000.0]", "[1000.     1000.6931]"),
+    ref=lambda x, axis=0: np.log(np.cumsum(np.exp(x), axis)),
+    kinds="f",
+)
 
 
 def _shifted(xp, y, axis, reverse):
@@ -215,7 +292,7 @@ def _shifted(xp, y, axis, reverse):
     return xp.concat([kept, edge] if reverse else [edge, kept], axis=axis)
 
 
-def _carried(xp, g, a, axis, reverse):
+def _adjoint_recurrence(xp, g, a, axis, reverse):
     """The recurrence read backwards: what reaches each step from all the later ones."""
     return xp.recurrence(_shifted(xp, a, axis, not reverse), g, axis=axis, reverse=not reverse)
 
@@ -224,12 +301,12 @@ def _recurrence_a(xp, g, out, a, axis, reverse):
     axis = axis % a.ndim
     d = _shifted(xp, out, axis, reverse)
     a, d = (xp.conj(a), xp.conj(d)) if d.dtype.kind == "c" else (a, d)
-    return _carried(xp, g, a, axis, reverse) * d
+    return _adjoint_recurrence(xp, g, a, axis, reverse) * d
 
 
 def _recurrence_b(xp, g, a, axis, reverse):
     a = xp.conj(a) if a.dtype.kind == "c" else a
-    return _carried(xp, g, a, axis % a.ndim, reverse)
+    return _adjoint_recurrence(xp, g, a, axis % a.ndim, reverse)
 
 
 def _recurrence_batch(xp, batched, a, b, *, axis, reverse):
@@ -238,7 +315,7 @@ def _recurrence_batch(xp, batched, a, b, *, axis, reverse):
 
 
 _FEW = 10
-"""Lines of which Python's numbers are faster than NumPy's steps from row to row."""
+"""Up to this many lines, a loop over Python's numbers beats NumPy's step from row to row."""
 
 
 def _one_by_one(a, out, reverse):
@@ -259,25 +336,28 @@ def _recurrence_ref(a, b, *, axis, reverse=False):
     return np.moveaxis(out, 0, axis)
 
 
-@op(vjp=[_recurrence_a, _recurrence_b], kinds="fc", ref=_recurrence_ref, batch=_recurrence_batch,
+@op(
+    [_recurrence_a, _recurrence_b],
+    kinds="fc",
+    ref=_recurrence_ref,
+    batch=_recurrence_batch,
     cuda=scan.recurrence,
-    samples=shaped(([(4,)] * 2, {"axis": 0}), ([(2, 3)] * 2, {"axis": -1, "reverse": True}),
-                   ([(3, 1)] * 2, {"axis": 1})),
-    errors=[([np.ones(2), np.ones(3)], {"axis": 0}, ShapeError, "same shape")])  # fmt: skip
+    samples=shaped(
+        ([(4,)] * 2, {"axis": 0}),
+        ([(2, 3)] * 2, {"axis": -1, "reverse": True}),
+        ([(3, 1)] * 2, {"axis": 1}),
+    ),
+    errors=[
+        ([np.ones(2), np.ones(3)], {"axis": 0}, ShapeError, "same shape"),
+        ([np.ones(2), np.ones(2)], {"axis": 1}, AxisError, "axis 1"),
+    ],
+)
 def recurrence(xp, a, b, /, *, axis, reverse=False):
     """First-order linear recurrence along an axis: y_k = b_k + a_k y_{k-1}, from y_{-1} = 0.
 
     Args:
         a, b: arrays of the same shape.
-        axis: along which to run.
         reverse: whether to start at the end.
-
-    Returns:
-        Tensor of the same shape.
-
-    Raises:
-        ShapeError: the shapes differ.
-        AxisError: there is no such axis.
 
     >>> print(gg.recurrence([2.0, 2.0, 2.0], [1.0, 1.0, 1.0], axis=0))
     [1. 3. 7.]

@@ -34,7 +34,7 @@ def _two(xp, x, axis):
 
 
 def _joined(xp, x, edge, axis, before):
-    """`x` with a number, or an array, put before or after it."""
+    """`x` with a number or an array put before or after it."""
     if type(edge) in SCALARS:
         width = [(0, 0)] * x.ndim
         width[axis] = (1, 0) if before else (0, 1)
@@ -47,29 +47,22 @@ def _joined(xp, x, edge, axis, before):
 
 
 @op(
-    name="diff", kinds="fcib", ref=lambda x, n=1, axis=-1: np.diff(x, n, axis),
+    name="diff",
+    kinds="fcib",
+    ref=lambda x, n=1, axis=-1: np.diff(x, n, axis),
     samples=shaped(
-        ([(4,)], {}), ([(4, 2)], {"n": 2, "axis": 0}), ([(2, 2)], {"n": 3}), ([(0, 2)], {"n": 0}),
+        [(4,)], ([(4, 2)], {"n": 2, "axis": 0}), ([(2, 2)], {"n": 3}), ([(0, 2)], {"n": 0})
     ),
     errors=[
         ([np.ones(3)], {"axis": 1}, AxisError, "diff: axis 1"),
         ([np.ones(3)], {"n": -1}, ArgumentError, "diff: .*n=-1"),
     ],
-)  # fmt: skip
+)
 def _diff(xp, x, /, n=1, axis=-1):
-    """Differences of neighbours along an axis: x_(k + 1) - x_k.
-
-    Args:
-        x: array of at least one axis.
-        n: how many times to take them.
-        axis: int, along which.
+    """Differences of neighbours along an axis, n times: `gg.diff` without its edges.
 
     Returns:
         Tensor, shorter by `n` along the axis. Of booleans: where neighbours differ.
-
-    Raises:
-        AxisError: there is no such axis.
-        ArgumentError: a negative `n`.
 
     >>> print(gg.diff([1.0, 4.0, 9.0]))
     [3. 5.]
@@ -91,9 +84,9 @@ def diff(
 
     Args:
         x: array of at least one axis.
-        n: how many times to take them.
+        n: how many times to take differences.
         axis: int, along which.
-        prepend, append: arrays put before and after `x` along the axis first; or one number.
+        prepend, append: arrays or numbers, put before and after `x` along the axis first.
 
     Returns:
         Tensor, shorter by `n` along the axis. Of booleans: where neighbours differ.
@@ -101,7 +94,7 @@ def diff(
     Raises:
         AxisError: there is no such axis.
         ArgumentError: a negative `n`.
-        ShapeError: what is put before or after does not fit.
+        ShapeError: `prepend` or `append` does not fit `x`.
 
     >>> print(gg.diff([1.0, 4.0, 9.0], prepend=0.0))
     [1. 3. 5.]
@@ -117,20 +110,20 @@ def diff(
 
 
 @op(
-    arrays=("x", "to_end", "to_begin"), kinds="fc",
+    arrays=("x", "to_end", "to_begin"),
+    kinds="fc",
     samples=calls(
-        lambda rng: ([uniform(rng, 2, 2)], {}),
+        lambda rng: [uniform(rng, 2, 2)],
         lambda rng: ([uniform(rng, 3)], {"to_end": uniform(rng, 2), "to_begin": 1.0}),
         lambda rng: ([uniform(rng)], {"to_end": uniform(rng)}),
     ),
     errors=[([np.ones(2), "text"], {}, TypeError, "number")],
-)  # fmt: skip
+)
 def ediff1d(xp, x, /, to_end=None, to_begin=None):
     """Differences of neighbours among all elements in row-major order.
 
     Args:
-        x: array of any shape.
-        to_end, to_begin: arrays, or numbers, put after and before the differences.
+        to_end, to_begin: arrays or numbers put after and before the differences.
 
     Returns:
         Tensor of one axis.
@@ -150,22 +143,21 @@ def ediff1d(xp, x, /, to_end=None, to_begin=None):
 
 
 def _uneven(xp, x, h, axis, edge_order):
-    """Slopes of `x` at points whose distances are `h`: an array that broadcasts with `x`.
+    """Slopes of `x`, by NumPy's parabolas through three neighbours.
 
-    The weights are those of the parabola through three neighbours (NumPy's).
+    `h`, the distances between the points, is a number or broadcasts with `x`.
     """
     length = x.shape[axis]
     right, left = (h, h) if type(h) in SCALARS else _two(xp, h, axis)
     a, b, c = (_part(xp, x, axis, k, length - 2 + k) for k in range(3))
-    inner = (c - b) * (left / (right * (left + right))) + (b - a) * (
-        right / (left * (left + right))
-    )
+    both = left + right
+    inner = (c - b) * (left / (right * both)) + (b - a) * (right / (left * both))
     edges = []
     for at in (0, length - 2):
         near = h if type(h) in SCALARS else _part(xp, h, axis, at, at + 1)
         low, high = (_part(xp, x, axis, at + k, at + k + 1) for k in range(2))
         slope = (high - low) / near
-        if edge_order == 2:  # a parabola goes on as far beyond the first slope's middle
+        if edge_order == 2:  # a parabola's slope is linear: extrapolate it to the edge
             inside = 1 if at == 0 else length - 3
             next_ = h if type(h) in SCALARS else _part(xp, h, axis, inside, inside + 1)
             u, v = (_part(xp, x, axis, inside + k, inside + k + 1) for k in range(2))
@@ -174,15 +166,16 @@ def _uneven(xp, x, h, axis, edge_order):
     return xp.concat([edges[0], inner, edges[1]], axis=axis)
 
 
-def _gradient_reference(x, coordinates=None, axis=-1, edge_order=1):
-    spacing = () if coordinates is None else (coordinates,)
-    return np.gradient(x, *spacing, axis=axis, edge_order=edge_order)
+def _gradient_reference(x, coordinates=None, **how):
+    return np.gradient(x, *(() if coordinates is None else (coordinates,)), **{"axis": -1, **how})
 
 
 @op(
-    arrays=("x", "coordinates"), kinds="fc", ref=_gradient_reference,
+    arrays=("x", "coordinates"),
+    kinds="fc",
+    ref=_gradient_reference,
     samples=calls(
-        lambda rng: ([uniform(rng, 4)], {}),
+        lambda rng: [uniform(rng, 4)],
         lambda rng: ([uniform(rng, 2, 3)], {"axis": 0}),
         lambda rng: ([uniform(rng, 2, 3)], {"edge_order": 2}),
         lambda rng: ([uniform(rng, 4, 2), np.array([0.0, 0.5, 1.7, 2.0])], {"axis": 0}),
@@ -194,23 +187,14 @@ def _gradient_reference(x, coordinates=None, axis=-1, edge_order=1):
         ([np.ones(3), np.ones(2)], {}, ShapeError, r"gradient_along: .*\(2,\)"),
         ([np.ones(3)], {"edge_order": 3}, ArgumentError, "edge_order=3"),
     ],
-)  # fmt: skip
+)
 def gradient_along(xp, x, /, coordinates=None, *, axis=-1, edge_order=1):
-    """Slope along one axis, from neighbours on both sides; what `gradient` gives for each.
+    """Slope along one axis, from neighbours on both sides; `gradient` calls it for each axis.
 
     Args:
         x: array of at least one axis.
         coordinates: array of shape (x.shape[axis],): where the elements are; 1 apart if None.
-        axis: int, along which.
-        edge_order: 1: the slope at an edge is that to its neighbour; 2: that of a parabola.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: fewer than edge_order + 1 elements, or not as many coordinates.
-        ArgumentError: another `edge_order`.
+        edge_order: at an edge 1 takes the slope to the neighbour; 2 that of a parabola.
 
     >>> print(gg.gradient_along([1.0, 4.0, 9.0, 16.0]))
     [3. 4. 6. 7.]
@@ -252,14 +236,14 @@ def gradient(
 
     Raises:
         AxisError: an axis that `f` does not have.
-        ShapeError: an axis too short for `edge_order`, or not as many coordinates.
+        ShapeError: an axis too short for `edge_order`, or the wrong number of coordinates.
         ArgumentError: neither one spacing nor one for each axis; another `edge_order`.
 
     >>> print(gg.gradient([1.0, 4.0, 9.0, 16.0], 0.5))
     [ 6.  8. 12. 14.]
     """
     x = tensor(f)
-    if x.dtype.kind in "bu":  # a difference may be negative
+    if x.dtype.kind in "bu":  # unsigned differences would wrap around
         x = TENSOR.astype(x, np.float64)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = [_negative("gradient", x, a) for a in axes]
@@ -270,14 +254,15 @@ def gradient(
         spacings *= len(axes)
     if len(spacings) != len(axes):
         raise ArgumentError(f"gradient: {len(varargs)} spacings for {len(axes)} axes.")
-    found = []
+    slopes = []
     for h, along in zip(spacings, axes, strict=True):
+        how = {"axis": along, "edge_order": edge_order}
         h = h if type(h) in SCALARS else tensor(h)
         if type(h) in SCALARS or not h.ndim:
-            found.append(TENSOR.gradient_along(x, axis=along, edge_order=edge_order) / h)
+            slopes.append(TENSOR.gradient_along(x, **how) / h)
         else:
-            found.append(TENSOR.gradient_along(x, h, axis=along, edge_order=edge_order))
-    return found[0] if len(found) == 1 else found
+            slopes.append(TENSOR.gradient_along(x, h, **how))
+    return slopes[0] if len(slopes) == 1 else slopes
 
 
 # ---- integrals ---------------------------------------------------------------------------
@@ -300,8 +285,8 @@ def _areas(xp, name, y, x, dx, axis):
 _INTEGRALS = calls(
     lambda rng: ([uniform(rng, 4)], {"dx": 0.5}),
     lambda rng: ([uniform(rng, 3, 2), np.sort(uniform(rng, 3))], {"axis": 0}),
-    lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3)], {}),
-    lambda rng: ([uniform(rng, 2, 1)], {}),
+    lambda rng: [uniform(rng, 2, 3), uniform(rng, 2, 3)],
+    lambda rng: [uniform(rng, 2, 1)],
 )
 _INTEGRAL_ERRORS: list[Any] = [
     ([np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
@@ -309,23 +294,20 @@ _INTEGRAL_ERRORS: list[Any] = [
 ]
 
 
-@op(arrays=("y", "x"), kinds="fc", samples=_INTEGRALS,
-    errors=_INTEGRAL_ERRORS)  # fmt: skip
+_INTEGRAL: dict[str, Any] = {"arrays": ("y", "x"), "kinds": "fc"}
+
+
+@op(samples=_INTEGRALS, errors=_INTEGRAL_ERRORS, **_INTEGRAL)
 def trapezoid(xp, y, /, x=None, dx=1.0, axis=-1):
     """Integral along an axis by the trapezoidal rule.
 
     Args:
         y: array of at least one axis: the values.
-        x: where they are: array of shape (y.shape[axis],), or one that broadcasts with `y`.
+        x: their positions: array of shape (y.shape[axis],), or one that broadcasts with `y`.
         dx: number: their distance, if `x` is None.
-        axis: int, along which.
 
     Returns:
         Tensor without the axis.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: `x` does not fit `y`.
 
     >>> print(gg.trapezoid([1.0, 2.0, 3.0], dx=0.5))
     2.0
@@ -340,27 +322,22 @@ def _with_initial(rng):
 
 
 @op(
-    arrays=("y", "x"), kinds="fc", samples=_with_initial,
+    samples=_with_initial,
     ref="scipy.integrate.cumulative_trapezoid",
     errors=[*_INTEGRAL_ERRORS, ([np.ones(3)], {"initial": 2.0}, ArgumentError, "initial=2.0")],
-)  # fmt: skip
+    **_INTEGRAL,
+)
 def cumulative_trapezoid(xp, y, /, x=None, dx=1.0, axis=-1, initial=None):
     """Running integral along an axis by the trapezoidal rule, as SciPy's.
 
     Args:
         y: array of at least one axis: the values.
-        x: where they are: array of shape (y.shape[axis],), or one that broadcasts with `y`.
+        x: their positions: array of shape (y.shape[axis],), or one that broadcasts with `y`.
         dx: number: their distance, if `x` is None.
-        axis: int, along which.
-        initial: 0 to put the integral over nothing first.
+        initial: 0 to start the result with 0.
 
     Returns:
         Tensor of the shape of `y`; shorter by one along the axis without `initial`.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: `x` does not fit `y`.
-        ArgumentError: another `initial`.
 
     >>> print(gg.cumulative_trapezoid([1.0, 2.0, 3.0], initial=0))
     [0.  1.5 4. ]

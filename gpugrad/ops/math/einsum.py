@@ -9,8 +9,9 @@ import string
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.core.samples import calls, uniform
+from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.ops.math.products import captures_products
 from gpugrad.registry.on_arrays import through_float32
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
@@ -44,7 +45,7 @@ def _einsum_vjp(xp, g, i, operands, subscripts):
     y = xp.einsum([g, *others], subscripts=f"{inputs}->{kept}")
     lengths = dict(zip(own, shape, strict=True))
     spread = tuple(lengths[c] for c in once)
-    if y.shape != spread:  # labels that no other has were summed out; lengths of 1 were stretched
+    if y.shape != spread:  # other operands lack some labels, or stretched lengths of 1
         have = dict(zip(kept, y.shape, strict=True))
         y = xp.reshape(y, tuple(have.get(c, 1) for c in once))
         y = xp.sum_to(y, tuple(1 if n == 1 else m for m, n in zip(y.shape, spread, strict=True)))
@@ -72,33 +73,40 @@ def _einsum_batch(xp, batched, operands, *, subscripts):
     return xp.einsum(operands, subscripts=f"{','.join(named)}->{example}{result}")
 
 
-def _einsum_samples(*cases):
-    def sample(shapes, subscripts):
-        return lambda rng: ([[uniform(rng, *s) for s in shapes]], {"subscripts": subscripts})
+_CASES = (
+    ("ij,jk->ik", (2, 3), (3, 2)), ("ij,jk", (2, 3), (3, 2)), ("ba", (2, 3)),
+    ("i,i->", (3,), (3,)), ("i,j->", (3,), (2,)), ("ij->", (2, 3)), (",->", (), ()),
+    ("ii->i", (3, 3)), ("ii", (3, 3)), ("iii->i", (2, 2, 2)), ("ijji->", (2, 3, 3, 2)),
+    ("iij,jk->k", (2, 2, 3), (3, 2)), ("ij,j,kj->ik", (2, 3), (3,), (2, 3)),
+    ("...i,...i->...", (2, 1, 3), (4, 3)), ("i...->...", (2, 3)), ("...", (2, 3)),
+    ("ij,jk->ik", (0, 3), (3, 2)), ("ij,j->i", (2, 0), (0,)), ("i,i->i", (1,), (3,)),
+    ("i,i->", (3,), (1,)), (" b i , b j -> b i j", (2, 2), (2, 3)),
+)  # fmt: skip
 
-    return calls(*(sample(shapes, subscripts) for subscripts, *shapes in cases))
+
+def _einsum_samples(rng):
+    for subscripts, *shapes in _CASES:
+        yield [[uniform(rng, *s) for s in shapes]], {"subscripts": subscripts}
 
 
 @op(
-    vjp=_einsum_vjp, variadic=True, linear="each", name="einsum", keeps_half=True,
-    batch=_einsum_batch, kinds="fc",
+    vjp=_einsum_vjp,
+    variadic=True,
+    linear="each",
+    name="einsum",
+    native_half=True,
+    batch=_einsum_batch,
+    kinds="fc",
     ref=lambda operands, subscripts: np.einsum(subscripts, *operands),
-    samples=_einsum_samples(
-        ("ij,jk->ik", (2, 3), (3, 2)), ("ij,jk", (2, 3), (3, 2)), ("ba", (2, 3)),
-        ("i,i->", (3,), (3,)), ("i,j->", (3,), (2,)), ("ij->", (2, 3)), (",->", (), ()),
-        ("ii->i", (3, 3)), ("ii", (3, 3)), ("iii->i", (2, 2, 2)), ("ijji->", (2, 3, 3, 2)),
-        ("iij,jk->k", (2, 2, 3), (3, 2)), ("ij,j,kj->ik", (2, 3), (3,), (2, 3)),
-        ("...i,...i->...", (2, 1, 3), (4, 3)), ("i...->...", (2, 3)), ("...", (2, 3)),
-        ("ij,jk->ik", (0, 3), (3, 2)), ("ij,j->i", (2, 0), (0,)), ("i,i->i", (1,), (3,)),
-        ("i,i->", (3,), (1,)), (" b i , b j -> b i j", (2, 2), (2, 3)),
-    ),
+    samples=_einsum_samples,
     errors=[
         ([[np.ones((2, 3)), np.ones((2, 3))]], {"subscripts": "ij,jk"}, ShapeError, "einsum"),
         ([[np.ones(3)]], {"subscripts": "ij"}, ArgumentError, "einsum.*ij"),
         ([[np.ones(3)]], {"subscripts": "i,i"}, ArgumentError, "einsum"),
         ([[np.ones(3)]], {"subscripts": "i->j"}, ArgumentError, "einsum"),
     ],
-)  # fmt: skip
+    captures=captures_products,
+)
 def _einsum(xp, operands, /, *, subscripts):
     """Sum of products over labelled axes: the op behind `einsum`, which takes the labels first.
 
@@ -109,17 +117,13 @@ def _einsum(xp, operands, /, *, subscripts):
     Returns:
         Tensor with the axes that the subscripts name.
 
-    Raises:
-        ArgumentError: subscripts that do not fit the operands.
-        ShapeError: axes of one label have different lengths.
-
     >>> print(gg.einsum("ij,j->i", [[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]))
     [12. 34.]
     """
     if xp is not NUMPY:
         return _by_products(xp, operands, subscripts)
-    # NumPy's plain loop wins on small arrays (5 us, finding a path alone takes 35 us); BLAS
-    # wins from 64 x 64 on.
+    # NumPy's plain loop wins on small arrays (5 us; finding a path takes 35 us), BLAS from
+    # 64 x 64 on
     many = len(operands) > 2 or max(x.size for x in operands) > 2048
     return _by_numpy(operands, subscripts, many)
 
@@ -129,11 +133,8 @@ def _by_numpy(operands, subscripts, optimize):
     return np.einsum(subscripts, *operands, optimize=optimize)
 
 
-# ---- as products of matrices -------------------------------------------------------------
-
-
 def _by_products(xp, operands, subscripts):
-    """By `matmul`, which a CUDA graph can hold, other than what CuPy's einsum calls."""
+    """By `matmul`, which a CUDA graph can capture, unlike CuPy's einsum."""
     terms, result = _labels(subscripts, tuple(x.ndim for x in operands))
     pool = list(zip(operands, terms, strict=True))
     for places in _order(subscripts, tuple(x.shape for x in operands)):
@@ -149,7 +150,7 @@ def _by_products(xp, operands, subscripts):
 
 @functools.lru_cache(maxsize=1024)
 def _order(subscripts, shapes):
-    """Which operands are multiplied in turn, as NumPy plans it; ValueError if they do not fit."""
+    """NumPy's plan of which operands to multiply in turn; ValueError if they do not fit."""
     arrays = (np.broadcast_to(0.0, shape) for shape in shapes)
     return np.einsum_path(subscripts, *arrays, optimize="greedy")[0][1:]
 
@@ -166,11 +167,11 @@ def _reduced(xp, x, labels, wanted):
 
 
 def _product(xp, one, other, wanted):
-    """Two operands, multiplied and summed over the labels that nothing else has."""
+    """The product of two operands, summed over the labels that no other has."""
     x, a = _reduced(xp, *one, wanted.union(other[1]))
     y, b = _reduced(xp, *other, wanted.union(a))
-    shared, left, right = ([c for c in a if c in b], [c for c in a if c not in b],
-                           [c for c in b if c not in a])  # fmt: skip
+    left, right = [c for c in a if c not in b], [c for c in b if c not in a]
+    shared = [c for c in a if c in b]
     stack, inner = [c for c in shared if c in wanted], [c for c in shared if c not in wanted]
     lengths = dict(zip(b, y.shape, strict=True))
     for c, n in zip(a, x.shape, strict=True):
@@ -184,11 +185,11 @@ def _product(xp, one, other, wanted):
         return math.prod(lengths[c] for c in labels)
 
     x, y = laid_out(x, a, [*stack, *left, *inner]), laid_out(y, b, [*stack, *inner, *right])
-    lead, made = tuple(lengths[c] for c in stack), "".join([*stack, *left, *right])
+    lead, labels = tuple(lengths[c] for c in stack), "".join([*stack, *left, *right])
     x = xp.reshape(x, (*lead, size(left), size(inner)))
     y = xp.reshape(y, (*lead, size(inner), size(right)))
     z = xp.matmul(x, y) if inner else xp.multiply(x, y)
-    return xp.reshape(z, tuple(lengths[c] for c in made)), made
+    return xp.reshape(z, tuple(lengths[c] for c in labels)), labels
 
 
 def einsum(subscripts, *operands):

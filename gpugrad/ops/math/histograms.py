@@ -13,11 +13,9 @@ from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.registry.record import op
 
-# ---- counts of integers ------------------------------------------------------------------
-
 
 def _bincount_batch(xp, batched, x, weights, *, minlength):
-    """All examples at once, each counted into a stretch of its own."""
+    """All examples at once: each counts into its own stretch of one result."""
     if not minlength:
         raise ShapeError(
             "bincount: under gg.vmap minlength= is needed, since the length of the result must "
@@ -26,7 +24,7 @@ def _bincount_batch(xp, batched, x, weights, *, minlength):
     shape = x.shape if batched[0] else weights.shape
     x = xp.broadcast_to(x, shape)
     weights = None if weights is None else xp.broadcast_to(weights, shape)
-    each = minlength + 1  # the last takes what would fall into the next example's stretch
+    each = minlength + 1  # the last one collects integers beyond `minlength`
     first = xp.getitem(x, index=(slice(None), slice(0, 1))) * 0
     if not shape[1]:  # nothing to count
         empty = xp.sum(x if weights is None else weights, axis=1, keepdims=True)
@@ -55,7 +53,9 @@ def _bincount_reference(x, weights=None, minlength=0):
 @op(
     vjp=[None, lambda xp, g, x: xp.take(g, x)],
     jvp=[None, lambda xp, t, x, minlength: xp.bincount(x, t, minlength=minlength)],
-    arrays=("x", "weights"), batch=_bincount_batch, samples=_bincount_samples,
+    arrays=("x", "weights"),
+    batch=_bincount_batch,
+    samples=_bincount_samples,
     ref=_bincount_reference,
     errors=[
         ([np.array([-1])], {}, ArgumentError, "bincount"),
@@ -63,23 +63,18 @@ def _bincount_reference(x, weights=None, minlength=0):
         ([np.array([[1]])], {}, ShapeError, r"bincount: .*\(1, 1\)"),
         ([np.array([1]), np.ones(2)], {}, ShapeError, r"bincount: .*\(2,\)"),
     ],
-)  # fmt: skip
+)
 def bincount(xp, x, /, weights=None, minlength=0):
-    """How often each integer from 0 occurs, or the sum of the weights of its places.
+    """How often each integer from 0 on occurs, or the sum of its weights.
 
     Args:
         x: integers of shape (n,), none negative.
         weights: array of shape (n,); they get gradients.
-        minlength: least length of the result. Under `gg.vmap` it is the length, and larger
-            integers are left out.
+        minlength: least length of the result. Under `gg.vmap` it is the exact length, and
+            larger integers are left out.
 
     Returns:
         Tensor of shape (max(x) + 1,) or longer: int64, or of the dtype of the weights.
-
-    Raises:
-        ArgumentError: a negative integer.
-        DTypeError: `x` is not of integers.
-        ShapeError: `x` has not one axis, or there are not as many weights.
 
     >>> print(gg.bincount([0, 2, 2]))
     [1 0 2]
@@ -123,22 +118,22 @@ def _digitize_samples(rng):
 
 
 @op(
-    differentiable=False, kinds="fi", batch=_digitize_batch, samples=_digitize_samples,
+    differentiable=False,
+    kinds="fi",
+    batch=_digitize_batch,
+    samples=_digitize_samples,
     errors=[([np.ones(2), np.ones((2, 2))], {}, ShapeError, r"digitize: .*\(2, 2\)")],
-)  # fmt: skip
+    captures=True,
+)
 def digitize(xp, x, bins, /, right=False):
     """Index of the bin that each element falls into; the gradient is None.
 
     Args:
-        x: array of any shape.
         bins: edges, of shape (n,), in ascending or descending order.
         right: whether a bin includes its right edge instead of its left one.
 
     Returns:
         int64 Tensor of the shape of `x`: i where bins[i - 1] <= x < bins[i]; 0 and n beyond.
-
-    Raises:
-        ShapeError: the bins have not one axis.
 
     >>> print(gg.digitize([0.5, 2.5], [0.0, 1.0, 2.0]))
     [1 3]
@@ -155,30 +150,32 @@ def _bin_edges_reference(x, bins, range=None):
 
 
 @op(
-    differentiable=False, batch="stack", ref=_bin_edges_reference,
+    differentiable=False,
+    batch="stack",
+    ref=_bin_edges_reference,
     samples=shaped(
-        ([(5,)], {"bins": 3}), ([(2, 3)], {"bins": 2}), ([(4,)], {"bins": 2, "range": (0.0, 3.0)}),
-        ([(0,)], {"bins": 2}), ([(1,)], {"bins": 1}),
+        ([(5,)], {"bins": 3}),
+        ([(2, 3)], {"bins": 2}),
+        ([(4,)], {"bins": 2, "range": (0.0, 3.0)}),
+        ([(0,)], {"bins": 2}),
+        ([(1,)], {"bins": 1}),
     ),
     errors=[
         ([np.ones(3)], {"bins": 0}, ArgumentError, "bin_edges: .*bins=0"),
         ([np.ones(3)], {"bins": 2, "range": (1, 0)}, ArgumentError, r"bin_edges: .*\(1, 0\)"),
         ([np.ones(3)], {"bins": 2, "range": (0, np.inf)}, ArgumentError, "bin_edges: .*finite"),
     ],
-)  # fmt: skip
+)
 def bin_edges(xp, x, /, *, bins, range=None):
     """Edges of equal bins from the smallest to the largest element along the last axis.
 
     Args:
         x: array of at least one axis.
         bins: how many.
-        range: pair of numbers, the first and the last edge instead.
+        range: pair of numbers: the first and the last edge instead.
 
     Returns:
         Tensor, bins + 1 long along the last axis; its gradient is None.
-
-    Raises:
-        ArgumentError: no number of bins, or no range.
 
     >>> print(gg.bin_edges([1.0, 5.0, 2.0], bins=2))
     [1. 3. 5.]
@@ -202,12 +199,12 @@ def bin_edges(xp, x, /, *, bins, range=None):
 
 
 def _place(xp, x, edges, equal):
-    """Of each element the number of its bin from 1; 0 or n + 1 outside."""
+    """The bin of each element, counted from 1; 0 or n + 1 outside."""
     n = edges.size - 1
     first, last = (xp.getitem(edges, index=(k,)) for k in (0, n))
     if not equal:
         return xp.where(xp.equal(x, last), n, xp.searchsorted(edges, x, side="right"))
-    # computed, as a search is slow on the CPU, and set right by one where that was rounded
+    # computed, as a search is slow on the CPU, and corrected by one where rounding went wrong
     inside = (x >= first) & (x <= last)
     y = xp.where(inside, (x - first) * (n / (last - first)), 0.0)
     k = xp.minimum(xp.astype(y, np.int64), n - 1)
@@ -220,8 +217,8 @@ def _place(xp, x, edges, equal):
     arrays=("x", "edges", "weights"),
     samples=calls(
         lambda rng: ([uniform(rng, 7), np.linspace(-1.0, 1.0, 5)], {"equal": True}),
-        lambda rng: ([uniform(rng, 2, 3), np.array([-1.0, 0.0, 0.5, 1.0])], {}),
-        lambda rng: ([np.array([0.3, 1.2, 1.9]), np.array([0.0, 1.0, 2.0]), uniform(rng, 3)], {}),
+        lambda rng: [uniform(rng, 2, 3), np.array([-1.0, 0.0, 0.5, 1.0])],
+        lambda rng: [np.array([0.3, 1.2, 1.9]), np.array([0.0, 1.0, 2.0]), uniform(rng, 3)],
     ),
     ref=lambda x, edges, weights=None, equal=False: np.histogram(x, edges, weights=weights)[0],
     errors=[
@@ -229,21 +226,17 @@ def _place(xp, x, edges, equal):
         ([np.ones(2), np.ones(1)], {}, ShapeError, r"bin_counts: .*\(1,\)"),
         ([np.ones(2), np.ones(2), np.ones(3)], {}, ShapeError, r"bin_counts: .*\(3,\)"),
     ],
-)  # fmt: skip
+)
 def bin_counts(xp, x, edges, /, weights=None, *, equal=False):
-    """How many elements, or how much weight, each bin holds; what `histogram` counts.
+    """How many elements, or how much weight, each bin holds; `histogram` calls it.
 
     Args:
-        x: array of any shape.
         edges: of shape (n + 1,), in ascending order; the last bin includes its right edge.
         weights: array of the shape of `x`; they get gradients.
-        equal: whether the edges are known to be as far apart as those of `bin_edges`.
+        equal: whether the edges are equally spaced, as `bin_edges` are.
 
     Returns:
         Tensor of shape (n,): int64, or of the dtype of the weights.
-
-    Raises:
-        ShapeError: fewer than two edges, or weights of another shape.
 
     >>> print(gg.bin_counts([0.5, 1.0, 2.0], [0.0, 1.0, 2.0]))
     [1 2]
@@ -267,7 +260,8 @@ def _edges_of(name: str, x: Tensor, bins: Any, range: Any) -> Tensor:
     if isinstance(bins, str):
         raise ArgumentError(f"{name}: bins={bins!r}: give a number of bins, or their edges.")
     edges = tensor(bins)
-    known = edges._data if isinstance(bins, Tensor) else edges.numpy()  # those of a GPU would wait
+    # reading the edges of a Tensor from a GPU would synchronize
+    known = edges._data if isinstance(bins, Tensor) else edges.numpy()
     if type(known) is np.ndarray and known.ndim and (known[1:] < known[:-1]).any():
         raise ArgumentError(f"{name}: the edges in bins must be in ascending order.")
     return edges

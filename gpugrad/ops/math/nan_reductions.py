@@ -1,6 +1,6 @@
 """Reductions that leave NaNs out; the gradients of NaNs are 0.
 
-Where a line holds nothing else, sums are 0, products 1 and all others NaN, with no warning.
+Where all elements are NaN, sums are 0, products 1 and all others NaN, with no warning.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import numpy as np
 
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.samples import calls, uniform
-from gpugrad.errors import AxisError, ShapeError
+from gpugrad.errors import AxisError
 from gpugrad.ops._axes import expand
+from gpugrad.ops.math.cumulative import REAL_DTYPE, running_doc
+from gpugrad.ops.math.reduction import EMPTY, NO_AXIS
 from gpugrad.registry.record import op
 
 
@@ -26,28 +28,26 @@ def _one_nan(rng, *shape):
 
 
 _EVERY = calls(
-    lambda rng: ([_one_nan(rng, 4)], {}),
+    lambda rng: [_one_nan(rng, 4)],
     lambda rng: ([_one_nan(rng, 3, 2)], {"axis": 0}),
     lambda rng: ([_one_nan(rng, 2, 3, 2)], {"axis": (-1, 1), "keepdims": True}),
-    lambda rng: ([uniform(rng)], {}),
+    lambda rng: [uniform(rng)],
     lambda rng: ([uniform(rng, 0, 2)], {"axis": 1}),
 )
-_ONE = calls(
-    lambda rng: ([_one_nan(rng, 4)], {}),
-    lambda rng: ([_one_nan(rng, 3, 2)], {"axis": 0}),
-    lambda rng: ([_one_nan(rng, 2, 3)], {"axis": -1, "keepdims": True}),
-)
-_RUNNING = calls(
-    lambda rng: ([_one_nan(rng, 4)], {}),
-    lambda rng: ([_one_nan(rng, 3, 2)], {"axis": 0}),
-    lambda rng: ([_one_nan(rng, 2, 3)], {"axis": -1, "include_initial": True}),
-)
-_NO_AXIS: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
-_EMPTY: list[Any] = [*_NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
+_FLOATS: dict[str, Any] = {"native_half": True, "kinds": "fc", "errors": [*NO_AXIS, REAL_DTYPE]}
+
+
+def _three(last):
+    """Samples along no axis, the first and the last, that one with other keywords as well."""
+    return calls(
+        lambda rng: [_one_nan(rng, 4)],
+        lambda rng: ([_one_nan(rng, 3, 2)], {"axis": 0}),
+        lambda rng: ([_one_nan(rng, 2, 3)], {"axis": -1, **last}),
+    )
 
 
 def quiet(name):
-    """NumPy's function, without its warnings of lines of NaNs."""
+    """NumPy's function, without its warnings where all elements are NaN."""
 
     def reference(x, *args, **keywords):
         with warnings.catch_warnings():
@@ -58,7 +58,7 @@ def quiet(name):
 
 
 def _filled(xp, x, value):
-    """`x` with a number in the place of NaNs."""
+    """`x` with `value` in the place of NaNs."""
     return x if x.dtype.kind in "biu" else xp.where(xp.isnan(x), value, x)
 
 
@@ -75,32 +75,19 @@ def _or_nan(xp, n):
 
 def _in_dtype(xp, f, x, dtype):
     """``f(x)`` in a dtype; of 16-bit floats in float32, rounded once at the end."""
-    made = x.dtype if dtype is None else as_dtype(dtype)
-    half = made.char in "eE"
-    wide = np.dtype(np.float32) if half else made
+    dtype = x.dtype if dtype is None else as_dtype(dtype)
+    half = dtype.char in "eE"
+    wide = np.dtype(np.float32) if half else dtype
     out = f(x if x.dtype == wide else xp.astype(x, wide))
-    return xp.astype(out, made) if half else out
+    return xp.astype(out, dtype) if half else out
 
 
 # ---- sums and products -------------------------------------------------------------------
 
 
-@op(keeps_half=True, kinds="fc", samples=_EVERY, errors=_NO_AXIS)
+@op(samples=_EVERY, **_FLOATS)
 def nansum(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Sum along axes of what is not NaN; 0 where there is nothing to add.
-
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        dtype: of the result; None as for `sum`.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
 
     >>> print(gg.nansum([1.0, float("nan"), 2.0]))
     3.0
@@ -108,22 +95,9 @@ def nansum(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     return xp.sum(_filled(xp, x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@op(keeps_half=True, kinds="fc", samples=_EVERY, errors=_NO_AXIS)
+@op(samples=_EVERY, **_FLOATS)
 def nanprod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Product along axes of what is not NaN; 1 where there is nothing to multiply.
-
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        dtype: of the result; None as for `prod`.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
 
     >>> print(gg.nanprod([2.0, float("nan"), 3.0]))
     6.0
@@ -131,65 +105,27 @@ def nanprod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     return xp.prod(_filled(xp, x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@op(
-    keeps_half=True, kinds="fc", samples=_RUNNING,
-    errors=[([np.ones((2, 3))], {}, AxisError, "axis= is needed")],
-    ref=lambda x, axis=None, include_initial=False: np.cumulative_sum(
-        np.where(np.isnan(x), 0, x), axis=axis, include_initial=include_initial
-    ),
-)  # fmt: skip
-def nancumsum(xp, x, /, axis=None, *, dtype=None, include_initial=False):
-    """Running sum along an axis in which NaNs count as 0.
+def _nan_running(name, of, what, nothing, result):
+    """The running sum or product `of` with `nothing` in the place of NaNs."""
 
-    Args:
-        x: array of at least one axis.
-        axis: int; None for an array of one axis.
-        dtype: of the result; None as for `cumulative_sum`.
-        include_initial: whether the sum of nothing, 0, comes first.
+    def running(xp, x, /, axis=None, *, dtype=None, include_initial=False):
+        x = _filled(xp, x, nothing)
+        return getattr(xp, of)(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
-    Returns:
-        Tensor of the same shape (one longer along the axis with `include_initial`).
+    def reference(x, axis=None, **how):
+        return getattr(np, of)(np.where(np.isnan(x), nothing, x), axis=axis, **how)
 
-    Raises:
-        AxisError: no axis was given, or `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
-
-    >>> print(gg.nancumsum([1.0, float("nan"), 2.0]))
-    [1. 1. 3.]
-    """
-    x = _filled(xp, x, 0)
-    return xp.cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial)
+    what = f"{what} along an axis in which NaNs count as {nothing}"
+    running.__doc__ = running_doc(what, nothing, (f"{name}([2.0, np.nan, 3.0])", result))
+    errors = [([np.ones((2, 3))], {}, AxisError, "axis= is needed"), REAL_DTYPE]
+    samples = _three({"include_initial": True})
+    return op(
+        name=name, ref=reference, native_half=True, kinds="fc", samples=samples, errors=errors
+    )(running)
 
 
-@op(
-    keeps_half=True, kinds="fc", samples=_RUNNING,
-    errors=[([np.ones((2, 3))], {}, AxisError, "axis= is needed")],
-    ref=lambda x, axis=None, include_initial=False: np.cumulative_prod(
-        np.where(np.isnan(x), 1, x), axis=axis, include_initial=include_initial
-    ),
-)  # fmt: skip
-def nancumprod(xp, x, /, axis=None, *, dtype=None, include_initial=False):
-    """Running product along an axis in which NaNs count as 1.
-
-    Args:
-        x: array of at least one axis.
-        axis: int; None for an array of one axis.
-        dtype: of the result; None as for `cumulative_prod`.
-        include_initial: whether the product of nothing, 1, comes first.
-
-    Returns:
-        Tensor of the same shape (one longer along the axis with `include_initial`).
-
-    Raises:
-        AxisError: no axis was given, or `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
-
-    >>> print(gg.nancumprod([2.0, float("nan"), 3.0]))
-    [2. 2. 6.]
-    """
-    x = _filled(xp, x, 1)
-    return xp.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial)
-
+nancumsum = _nan_running("nancumsum", "cumulative_sum", "Running sum", 0, "[2. 2. 5.]")
+nancumprod = _nan_running("nancumprod", "cumulative_prod", "Running product", 1, "[2. 2. 6.]")
 
 # ---- mean and spread ---------------------------------------------------------------------
 
@@ -201,34 +137,21 @@ def _nanmean(xp, x, axis, keepdims):
     return xp.nansum(x, axis=axis, keepdims=keepdims) / n
 
 
-@op(keeps_half=True, kinds="fc", samples=_EVERY, ref=quiet("nanmean"), errors=_NO_AXIS)
+@op(samples=_EVERY, ref=quiet("nanmean"), **_FLOATS)
 def nanmean(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Arithmetic mean along axes of what is not NaN.
 
     Args:
         x: array of any shape; integers give float64.
-        axis: int, tuple of ints, or None for all axes.
         dtype: to compute in, and of the result; None is that of `x`.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor without the reduced axes; NaN where there is nothing else.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
 
     >>> print(gg.nanmean([1.0, float("nan"), 2.0]))
     1.5
     """
     return _in_dtype(xp, lambda x: _nanmean(xp, x, axis, keepdims), x, dtype)
-
-
-_SPREAD = calls(
-    lambda rng: ([_one_nan(rng, 4)], {}),
-    lambda rng: ([_one_nan(rng, 4, 2)], {"axis": 0, "correction": 1}),
-    lambda rng: ([_one_nan(rng, 2, 3, 2)], {"axis": (-1, 1), "keepdims": True}),
-)
 
 
 def _nanvar(xp, x, axis, correction, keepdims):
@@ -240,63 +163,44 @@ def _nanvar(xp, x, axis, correction, keepdims):
     return xp.sum(squares, axis=axis, keepdims=keepdims) / n
 
 
-@op(keeps_half=True, kinds="fc", samples=_SPREAD, ref=quiet("nanvar"), errors=_NO_AXIS)
-def nanvar(xp, x, /, axis=None, *, dtype=None, correction=0.0, keepdims=False, ddof=None):
-    """Variance along axes of what is not NaN.
-
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        dtype: to compute in, and of the result; None is that of `x`.
-        correction: what is taken from the count before dividing by it (1 for a sample).
-        keepdims: whether reduced axes stay, with length 1.
-        ddof: NumPy's older name for `correction`.
-
-    Returns:
-        Real Tensor without the reduced axes; NaN where the divisor is not positive.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
-
-    >>> print(gg.nanvar([1.0, float("nan"), 3.0]))
-    1.0
-    """
-    correction = correction if ddof is None else ddof
-    return _in_dtype(xp, lambda x: _nanvar(xp, x, axis, correction, keepdims), x, dtype)
-
-
 def _nanstd(xp, x, axis, correction, keepdims):
     v = _nanvar(xp, x, axis, correction, keepdims)
     none = xp.equal(v, 0)
     return xp.where(none, 0.0, xp.sqrt(xp.where(none, 1.0, v)))
 
 
-@op(keeps_half=True, kinds="fc", samples=_SPREAD, ref=quiet("nanstd"), errors=_NO_AXIS)
-def nanstd(xp, x, /, axis=None, *, dtype=None, correction=0.0, keepdims=False, ddof=None):
-    """Standard deviation along axes of what is not NaN, with gradient 0 where it is 0.
+def _nan_spread(name, formula, what):
+    """Variance or standard deviation of what is not NaN."""
+
+    def spread(xp, x, /, axis=None, *, dtype=None, correction=0.0, keepdims=False, ddof=None):
+        less = correction if ddof is None else ddof
+        return _in_dtype(xp, lambda x: formula(xp, x, axis, less, keepdims), x, dtype)
+
+    spread.__doc__ = f"""{what}.
 
     Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
         dtype: to compute in, and of the result; None is that of `x`.
-        correction: what is taken from the count before dividing by it (1 for a sample).
-        keepdims: whether reduced axes stay, with length 1.
-        ddof: NumPy's older name for `correction`.
 
     Returns:
         Real Tensor without the reduced axes; NaN where the divisor is not positive.
 
-    Raises:
-        AxisError: `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
-
-    >>> print(gg.nanstd([1.0, float("nan"), 3.0]))
+    >>> print(gg.{name}([1.0, float("nan"), 3.0]))
     1.0
     """
-    correction = correction if ddof is None else ddof
-    return _in_dtype(xp, lambda x: _nanstd(xp, x, axis, correction, keepdims), x, dtype)
+    samples = calls(
+        lambda rng: [_one_nan(rng, 4)],
+        lambda rng: ([_one_nan(rng, 4, 2)], {"axis": 0, "correction": 1}),
+        lambda rng: ([_one_nan(rng, 2, 3, 2)], {"axis": (-1, 1), "keepdims": True}),
+    )
+    return op(name=name, samples=samples, ref=quiet(name), **_FLOATS)(spread)
 
+
+nanvar = _nan_spread("nanvar", _nanvar, "Variance along axes of what is not NaN")
+nanstd = _nan_spread(
+    "nanstd",
+    _nanstd,
+    "Standard deviation along axes of what is not NaN, with gradient 0 where it is 0",
+)
 
 # ---- extremes ----------------------------------------------------------------------------
 
@@ -306,9 +210,9 @@ def _extreme(xp, x, axis, keepdims, reduced, beyond):
     if x.dtype.kind in "biu":
         return reduced(x, axis=axis, keepdims=keepdims)
     nan = xp.lib.isnan(x)
-    found = reduced(xp.lib.where(nan, beyond, x), axis=axis, keepdims=keepdims)
+    extreme = reduced(xp.lib.where(nan, beyond, x), axis=axis, keepdims=keepdims)
     only = xp.lib.all(nan, axis=axis, keepdims=keepdims)
-    return xp.lib.where(only, math.nan, found)
+    return xp.lib.where(only, math.nan, extreme)
 
 
 def _extreme_vjp(xp, g, out, x, axis, keepdims):
@@ -325,95 +229,49 @@ def _from_end(x, axis):
     return tuple(a - n if a >= 0 else a for a in axes)
 
 
-def _nanmax_batch(xp, batched, x, *, axis, keepdims):
-    return xp.nanmax(x, axis=_from_end(x, axis), keepdims=keepdims)
+def _nan_extreme(name, which, of, beyond, result):
+    def extreme(xp, x, /, axis=None, *, keepdims=False):
+        return _extreme(xp, x, axis, keepdims, getattr(xp.lib, of), beyond)
 
+    def batch(xp, batched, x, *, axis, keepdims):
+        return getattr(xp, name)(x, axis=_from_end(x, axis), keepdims=keepdims)
 
-def _nanmin_batch(xp, batched, x, *, axis, keepdims):
-    return xp.nanmin(x, axis=_from_end(x, axis), keepdims=keepdims)
-
-
-@op(vjp=[_extreme_vjp], batch=_nanmax_batch, kinds="fc", samples=_EVERY, ref=quiet("nanmax"),
-    errors=_EMPTY)  # fmt: skip
-def nanmax(xp, x, /, axis=None, *, keepdims=False):
-    """Largest element along axes that is not NaN; equal ones share the gradient.
+    extreme.__doc__ = f"""{which} element along axes that is not NaN; equal ones share the gradient.
 
     Args:
         x: array of any shape, not of length 0 along a reduced axis.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor without the reduced axes; NaN where there is nothing else.
 
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the largest of.
-
-    >>> print(gg.nanmax([1.0, float("nan"), 2.0]))
-    2.0
+    >>> print(gg.{name}([1.0, float("nan"), 2.0]))
+    {result}
     """
-    return _extreme(xp, x, axis, keepdims, xp.lib.max, -np.inf)
+    ref, more = quiet(name), {"kinds": "fc", "samples": _EVERY, "errors": EMPTY}
+    return op([_extreme_vjp], name=name, batch=batch, captures=True, ref=ref, **more)(extreme)
 
 
-@op(vjp=[_extreme_vjp], batch=_nanmin_batch, kinds="fc", samples=_EVERY, ref=quiet("nanmin"),
-    errors=_EMPTY)  # fmt: skip
-def nanmin(xp, x, /, axis=None, *, keepdims=False):
-    """Smallest element along axes that is not NaN; equal ones share the gradient.
-
-    Args:
-        x: array of any shape, not of length 0 along a reduced axis.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes; NaN where there is nothing else.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the smallest of.
-
-    >>> print(gg.nanmin([1.0, float("nan"), 2.0]))
-    1.0
-    """
-    return _extreme(xp, x, axis, keepdims, xp.lib.min, np.inf)
+nanmax = _nan_extreme("nanmax", "Largest", "max", -np.inf, "2.0")
+nanmin = _nan_extreme("nanmin", "Smallest", "min", np.inf, "1.0")
 
 
 def _place(xp, x, extreme, axis, keepdims):
-    """Where the extreme stands first; -1 in a line of NaNs."""
+    """The first index of the extreme; -1 where all elements are NaN."""
     out = extreme(x, axis=axis, keepdims=True)
-    found = xp.argmax(xp.astype(xp.equal(x, out), np.int8), axis=axis, keepdims=keepdims)
+    index = xp.argmax(xp.astype(xp.equal(x, out), np.int8), axis=axis, keepdims=keepdims)
     if x.dtype.kind in "biu":
-        return found
+        return index
     nothing = xp.isnan(out)
-    return xp.where(xp.reshape(nothing, found.shape), -1, found)
+    return xp.where(xp.reshape(nothing, index.shape), -1, index)
 
 
-@op(samples=_ONE, errors=_EMPTY)
-def nanargmax(xp, x, /, axis=None, *, keepdims=False):
-    """Index of the largest element that is not NaN, the first of equal ones. No gradient.
+def _nan_index(name, which, of, result):
+    def index(xp, x, /, axis=None, *, keepdims=False):
+        return _place(xp, x, getattr(xp, of), axis, keepdims)
 
-    Args:
-        x: array of any shape, not empty.
-        axis: int, or None to count through all elements.
-        keepdims: whether the reduced axis stays, with length 1.
+    index.__doc__ = f"""Index of the {which} element that is not NaN, the first of equal ones.
 
-    Returns:
-        int64 Tensor without the reduced axis; -1 where there is nothing but NaNs.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the largest of.
-
-    >>> print(gg.nanargmax([1.0, float("nan"), 2.0]))
-    2
-    """
-    return _place(xp, x, xp.nanmax, axis, keepdims)
-
-
-@op(samples=_ONE, errors=_EMPTY)
-def nanargmin(xp, x, /, axis=None, *, keepdims=False):
-    """Index of the smallest element that is not NaN, the first of equal ones. No gradient.
+    It has no gradient.
 
     Args:
         x: array of any shape, not empty.
@@ -423,11 +281,11 @@ def nanargmin(xp, x, /, axis=None, *, keepdims=False):
     Returns:
         int64 Tensor without the reduced axis; -1 where there is nothing but NaNs.
 
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the smallest of.
-
-    >>> print(gg.nanargmin([2.0, float("nan"), 1.0]))
-    2
+    >>> print(gg.{name}([1.0, float("nan"), 2.0]))
+    {result}
     """
-    return _place(xp, x, xp.nanmin, axis, keepdims)
+    return op(name=name, samples=_three({"keepdims": True}), errors=EMPTY)(index)
+
+
+nanargmax = _nan_index("nanargmax", "largest", "nanmax", 2)
+nanargmin = _nan_index("nanargmin", "smallest", "nanmin", 0)

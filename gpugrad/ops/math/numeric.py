@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -13,52 +15,62 @@ from gpugrad.core.tensor import tensor
 from gpugrad.errors import DTypeError, ShapeError, saying_where
 from gpugrad.registry.record import elementwise, op
 
-# ---- larger, smaller, between -----------------------------------------------------------
+_TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]
+_SHAPES: list[Any] = [([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")]
+
+
+def _step(signature, doc, example, kinds="fi", **more):
+    """An elementwise op without a gradient."""
+    return elementwise(
+        signature, differentiable=False, kinds=kinds, doc=doc, example=example, **more
+    )
+
 
 fabs = elementwise(
-    "fabs(x)", d=[lambda xp, x: xp.sign(x)],
+    "fabs(x)",
+    d=[lambda xp, x: xp.sign(x)],
     doc="Distance from 0 of a real number, as a float. The gradient at 0 is 0.",
     example=("[-1.5, 0.0]", "[1.5 0. ]"),
-)  # fmt: skip
+    cost=0,
+)
 
-# Of equal ones the first gets the gradient, as in maximum; y != y says that y is NaN.
 
-fmax = elementwise(
-    "fmax(x, y)", kinds="fci",
-    d=[lambda xp, x, y: xp.logical_or(x >= y, y != y),
-       lambda xp, x, y: xp.logical_not(xp.logical_or(x >= y, y != y))],
-    doc=(
-        "The larger of two; of a number and a NaN the number. Of equal ones the first gets the "
-        "gradient."
-    ),
-    example=("[1.0, float('nan')], 2.0", "[2. 2.]"),
-)  # fmt: skip
+def _preferring(name, which, better, result):
+    """`maximum` or `minimum` that ignores NaNs; ``y != y`` says that y is NaN."""
 
-fmin = elementwise(
-    "fmin(x, y)", kinds="fci",
-    d=[lambda xp, x, y: xp.logical_or(x <= y, y != y),
-       lambda xp, x, y: xp.logical_not(xp.logical_or(x <= y, y != y))],
-    doc=(
-        "The smaller of two; of a number and a NaN the number. Of equal ones the first gets the "
-        "gradient."
-    ),
-    example=("[1.0, float('nan')], 2.0", "[1. 2.]"),
-)  # fmt: skip
+    def first(xp, x, y):
+        return xp.logical_or(better(x, y), y != y)
+
+    return elementwise(
+        f"{name}(x, y)",
+        kinds="fci",
+        d=[first, lambda xp, x, y: xp.logical_not(first(xp, x, y))],
+        doc=f"The {which} of two; of a number and a NaN the number. Of equal ones the first "
+        "gets the gradient.",
+        example=("[1.0, float('nan')], 2.0", result),
+        cost=0,
+    )
+
+
+fmax = _preferring("fmax", "larger", operator.ge, "[2. 2.]")
+fmin = _preferring("fmin", "smaller", operator.le, "[1. 2.]")
 
 heaviside = elementwise(
-    "heaviside(x, y)", d=[0, lambda xp, x: x == 0],
-    doc=(
-        "0 where `x` is negative, 1 where it is positive, `y` where it is 0. Its gradient by `x` "
-        "is 0, as that of a step."
-    ),
+    "heaviside(x, y)",
+    d=[0, lambda xp, x: x == 0],
+    doc="0 where `x` is negative, 1 where it is positive, `y` where it is 0. Its gradient by "
+    "`x` is 0, as that of a step.",
     example=("[-1.0, 0.0, 2.0], 0.5", "[0.  0.5 1. ]"),
-)  # fmt: skip
+    cost=0,
+)
 
 
 @op(
-    kinds="fc", samples=grid(3), ref=lambda start, end, weight: start + weight * (end - start),
+    kinds="fc",
+    samples=grid(3),
+    ref=lambda start, end, weight: start + weight * (end - start),
     errors=[([np.ones(2), np.ones(3), 0.5], {}, ShapeError, r"\(2,\).*\(3,\)|\(3,\).*\(2,\)")],
-)  # fmt: skip
+)
 def lerp(xp, start, end, weight, /):
     """Linear interpolation: start + weight * (end - start), as torch's.
 
@@ -69,17 +81,10 @@ def lerp(xp, start, end, weight, /):
     Returns:
         Tensor of the broadcast shape.
 
-    Raises:
-        ShapeError: the shapes do not go together.
-
     >>> print(gg.lerp([0.0, 2.0], [4.0, 4.0], 0.25))
     [1.  2.5]
     """
     return start + weight * xp.subtract(end, start)
-
-
-def _nan_to_num_ref(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
 def _with_nan(rng):
@@ -87,24 +92,20 @@ def _with_nan(rng):
 
 
 @op(
-    kinds="fi", keeps_half=True, ref=_nan_to_num_ref, samples=shaped(
-        ([(2, 3)], {}), ([()], {}), ([(0,)], {}),
-        ([(2,)], {"nan": 1.0, "posinf": 2.0, "neginf": -2.0}),
-    ),
-    errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    kinds="fi",
+    native_half=True,
+    ref=lambda x, copy=True, **how: np.nan_to_num(x, **how),
+    samples=shaped([(2, 3)], [()], [(0,)], ([(2,)], {"nan": 1.0, "posinf": 2.0, "neginf": -2.0})),
+    errors=_TEXT,
+)
 def nan_to_num(xp, x, /, copy=True, nan=0.0, posinf=None, neginf=None):
-    """Put numbers in the place of NaN and of infinities, where the gradient then is 0.
+    """Replace NaN and infinities by numbers; the gradient there is 0.
 
     Args:
-        x: array, of any shape; of a complex one each part is taken by itself.
+        x: array of any shape; the parts of complex numbers are replaced separately.
         copy: accepted for NumPy's sake; tensors are immutable.
-        nan: a number, in the place of NaN.
-        posinf, neginf: numbers, in the places of the infinities; None for the largest and
-            smallest of the dtype.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
+        nan: number in the place of NaN.
+        posinf, neginf: numbers in the place of infinities; None: the dtype's largest, smallest.
 
     >>> print(gg.nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0))
     [1. 0. 9.]
@@ -125,10 +126,7 @@ def nan_to_num(xp, x, /, copy=True, nan=0.0, posinf=None, neginf=None):
 # ---- quotients and parts of floats -------------------------------------------------------
 
 
-@op(
-    name="divmod", outputs=2, kinds="fi", samples=grid(2, ((-4, 4), (0.5, 2))),
-    errors=[([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")],
-)  # fmt: skip
+@op(name="divmod", outputs=2, kinds="fi", samples=grid(2, ((-4, 4), (0.5, 2))), errors=_SHAPES)
 def divmod_(xp, x, y, /):
     """`floor_divide` and `remainder` at once; only the second has a gradient.
 
@@ -136,10 +134,7 @@ def divmod_(xp, x, y, /):
         x, y: arrays, broadcast against each other; or a number.
 
     Returns:
-        Two Tensors of the broadcast shape: whole quotients, and what is left.
-
-    Raises:
-        ShapeError: the shapes do not go together.
+        Two Tensors of the broadcast shape: whole quotients and remainders.
 
     >>> quotient, rest = gg.divmod([7.0, -7.0], 4.0)
     >>> print(quotient, rest)
@@ -149,14 +144,10 @@ def divmod_(xp, x, y, /):
 
 
 @op(
-    vjp=[lambda xp, g: g[0]], outputs=2, batch="stack", samples=grid(1),
-    errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    vjp=[lambda xp, g: g[0]], outputs=2, batch="stack", samples=grid(1), errors=_TEXT, captures=True
+)
 def modf(xp, x, /):
     """Fraction and whole part of numbers, both with their sign; the first has the gradient.
-
-    Args:
-        x: array, of any shape.
 
     Returns:
         Two Tensors of the shape of `x`: fractions, and whole parts.
@@ -169,14 +160,15 @@ def modf(xp, x, /):
 
 
 @op(
-    vjp=[lambda xp, g, out: xp.ldexp(g[0], -out[1])], outputs=2, batch="stack",
-    samples=grid(1, (0.55, 0.95)), errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    vjp=[lambda xp, g, out: xp.ldexp(g[0], -out[1])],
+    outputs=2,
+    batch="stack",
+    samples=grid(1, (0.55, 0.95)),
+    errors=_TEXT,
+    captures=True,
+)
 def frexp(xp, x, /):
     """Mantissa m and exponent e of numbers: x = m * 2**e with 0.5 <= abs(m) < 1.
-
-    Args:
-        x: array, of any shape.
 
     Returns:
         Tensor of mantissas, whose gradient is that of x / 2**e, and int32 Tensor of exponents.
@@ -194,36 +186,42 @@ def _ldexp_samples(rng):
 
 
 ldexp = elementwise(
-    "ldexp(x, y)", forward=lambda xp, x, y: xp.lib.ldexp(x, y), ref="numpy.ldexp",
-    vjp=[lambda xp, g, y: xp.ldexp(g, y), None], samples=_ldexp_samples,
+    "ldexp(x, y)",
+    forward=lambda xp, x, y: xp.lib.ldexp(x, y),
+    ref="numpy.ldexp",
+    vjp=[lambda xp, g, y: xp.ldexp(g, y), None],
+    samples=_ldexp_samples,
     jvp=[lambda xp, t, y: xp.ldexp(t, y), None],
     errors=[([np.ones(2), np.arange(3)], {}, ShapeError, r"ldexp.*\(2,\).*\(3,\)")],
     doc="`x` times 2 to the power `y`, an integer: exact, and without a detour over 2**y.",
     example=("[1.0, 3.0], [2, -1]", "[4.  1.5]"),
-)  # fmt: skip
+)
 
 nextafter = elementwise(
-    "nextafter(x, y)", d=[1, 0],
+    "nextafter(x, y)",
+    d=[1, 0],
     doc="The next float from `x` on in the direction of `y`. The gradient goes to `x`.",
     example=("1.0, [0.0, 2.0]", "[0.99999994 1.0000001 ]"),
-)  # fmt: skip
+)
 
 
-def _spacing_samples(rng):
-    yield [uniform(rng, 2, 3)], {}
-    yield [np.array([0.0, 1.0, -4.0, math.inf])], {}
-    yield [uniform(rng)], {}
+_SPACING = calls(
+    lambda rng: [uniform(rng, 2, 3)],
+    lambda rng: [np.array([0.0, 1.0, -4.0, math.inf])],
+    lambda rng: [uniform(rng)],
+)
 
 
 @op(
-    differentiable=False, keeps_half=True, batch="stack",
-    samples=_spacing_samples, errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    differentiable=False,
+    native_half=True,
+    batch="stack",
+    samples=_SPACING,
+    errors=_TEXT,
+    captures=True,
+)
 def spacing(xp, x, /):
     """Distance to the next float away from 0, with the sign of `x`. Its gradient is None.
-
-    Args:
-        x: array, of any shape.
 
     Returns:
         Tensor of the shape and dtype of `x` (float64 for integers); NaN for infinities.
@@ -240,33 +238,35 @@ def spacing(xp, x, /):
 
 # ---- rounding ----------------------------------------------------------------------------
 
-rint = elementwise(
-    "rint(x)", differentiable=False,
-    doc="Nearest whole number, halves to the even one. Its gradient is None.",
-    example=("[0.5, 1.5, -1.2]", "[ 0.  2. -1.]"),
-)  # fmt: skip
-
-fix = elementwise(
-    "fix(x)", forward="trunc", differentiable=False, ref="numpy.trunc",
-    doc="Nearest whole number on the way to 0. Its gradient is None.",
-    example=("[1.5, -1.5]", "[ 1. -1.]"),
-)  # fmt: skip
+rint = _step(
+    "rint(x)",
+    "Nearest whole number, halves to the even one. Its gradient is None.",
+    ("[0.5, 1.5, -1.2]", "[ 0.  2. -1.]"),
+    kinds="f",
+    cost=0,
+)
+fix = _step(
+    "fix(x)",
+    "Nearest whole number towards 0. Its gradient is None.",
+    ("[1.5, -1.5]", "[ 1. -1.]"),
+    kinds="f",
+    forward="trunc",
+)
 
 
 @op(
-    differentiable=False, batch="stack", kinds="fi",
-    samples=shaped(([(2, 3)], {}), ([(3,)], {"decimals": 1}), ([()], {"decimals": 2})),
-    errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    differentiable=False,
+    batch="stack",
+    kinds="fi",
+    samples=shaped([(2, 3)], ([(3,)], {"decimals": 1}), ([()], {"decimals": 2})),
+    errors=_TEXT,
+    captures=True,
+)
 def around(xp, x, /, decimals=0):
     """Round to a number of decimals, halves to the even one. The gradient is None.
 
     Args:
-        x: array, of any shape.
         decimals: how many digits stay behind the point; negative ones count in front of it.
-
-    Returns:
-        Tensor of the shape and dtype of `x`.
 
     >>> print(gg.around([1.26, -0.04], 1))
     [ 1.3 -0. ]
@@ -276,45 +276,50 @@ def around(xp, x, /, decimals=0):
 
 # ---- tests -------------------------------------------------------------------------------
 
-isposinf = elementwise(
-    "isposinf(x)", differentiable=False, kinds="fi", ref="numpy.isposinf",
+_INF = "[1.0, float('inf'), -float('inf')]"
+_COMPLEX = "[1 + 0j, 1j]"
+
+isposinf = _step(
+    "isposinf(x)",
+    "Whether it is infinite and positive.",
+    (_INF, "[False  True False]"),
     forward=lambda xp, x: x == math.inf,
-    doc="Whether it is infinite and positive.",
-    example=("[1.0, float('inf'), -float('inf')]", "[False  True False]"),
-)  # fmt: skip
-
-isneginf = elementwise(
-    "isneginf(x)", differentiable=False, kinds="fi", ref="numpy.isneginf",
+)
+isneginf = _step(
+    "isneginf(x)",
+    "Whether it is infinite and negative.",
+    (_INF, "[False False  True]"),
     forward=lambda xp, x: x == -math.inf,
-    doc="Whether it is infinite and negative.",
-    example=("[1.0, float('inf'), -float('inf')]", "[False False  True]"),
-)  # fmt: skip
-
-isreal = elementwise(
-    "isreal(x)", differentiable=False, kinds="fci", ref="numpy.isreal",
+)
+isreal = _step(
+    "isreal(x)",
+    "Whether the imaginary part is 0, as it is for real numbers.",
+    (_COMPLEX, "[ True False]"),
+    kinds="fci",
     forward=lambda xp, x: xp.lib.imag(x) == 0,
-    doc="Whether the imaginary part is 0, as that of every real number is.",
-    example=("[1 + 0j, 1j]", "[ True False]"),
-)  # fmt: skip
-
-iscomplex = elementwise(
-    "iscomplex(x)", differentiable=False, kinds="fci", ref="numpy.iscomplex",
+)
+iscomplex = _step(
+    "iscomplex(x)",
+    "Whether the imaginary part is not 0.",
+    (_COMPLEX, "[False  True]"),
+    kinds="fci",
     forward=lambda xp, x: xp.lib.imag(x) != 0,
-    doc="Whether the imaginary part is not 0.",
-    example=("[1 + 0j, 1j]", "[False  True]"),
-)  # fmt: skip
+)
 
 
 @op(
-    differentiable=False, batch="stack", kinds="fc",
+    differentiable=False,
+    batch="stack",
+    kinds="fc",
     samples=calls(
-        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 3)], {}),
+        lambda rng: [uniform(rng, 2, 3), uniform(rng, 3)],
         lambda rng: ([np.array([1.0, 2.0]), np.array([1.1, 2.9])], {"rtol": 0.2, "atol": 0.0}),
         lambda rng: ([_with_nan(rng), _with_nan(rng)], {"equal_nan": True}),
         lambda rng: ([uniform(rng), uniform(rng)], {"atol": 4.0}),
     ),
     errors=[([np.ones(2), np.ones(3)], {}, ShapeError, r"isclose.*\(2,\).*\(3,\)")],
-)  # fmt: skip
+    captures=True,
+)
 def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Whether abs(x - y) <= atol + rtol * abs(y), elementwise.
 
@@ -326,37 +331,23 @@ def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     Returns:
         bool Tensor of the broadcast shape. It has no gradient.
 
-    Raises:
-        ShapeError: the shapes do not go together.
-
     >>> print(gg.isclose([1.0, 2.0], [1.000001, 2.1]))
     [ True False]
     """
     return xp.lib.isclose(x, y, rtol=float(rtol), atol=float(atol), equal_nan=equal_nan)
 
 
-# ---- integers ----------------------------------------------------------------------------
+_TWO: dict[str, Any] = {"kinds": "i", "samples": integers(2, -30, 31)}
 
-gcd = elementwise(
-    "gcd(x, y)", differentiable=False, kinds="i", samples=integers(2, -30, 31),
-    doc="Greatest common divisor of integers.",
-    example=("[12, 7], 18", "[6 1]"),
-)  # fmt: skip
-
-lcm = elementwise(
-    "lcm(x, y)", differentiable=False, kinds="i", samples=integers(2, -30, 31),
-    doc="Least common multiple of integers.",
-    example=("[4, 7], 6", "[12 42]"),
-)  # fmt: skip
-
-bitwise_count = elementwise(
-    "bitwise_count(x)", differentiable=False, kinds="i", samples=integers(1, -30, 31),
-    doc="How many bits are set in the absolute value, of integers; a uint8.",
-    example=("[7, 8]", "[3 1]"),
-)  # fmt: skip
-
-
-# ---- another dtype -----------------------------------------------------------------------
+gcd = _step("gcd(x, y)", "Greatest common divisor of integers.", ("[12, 7], 18", "[6 1]"), **_TWO)
+lcm = _step("lcm(x, y)", "Least common multiple of integers.", ("[4, 7], 6", "[12 42]"), **_TWO)
+bitwise_count = _step(
+    "bitwise_count(x)",
+    "How many bits are set in the absolute value, of integers; a uint8.",
+    ("[7, 8]", "[3 1]"),
+    kinds="i",
+    samples=integers(1, -30, 31),
+)
 
 
 @saying_where
@@ -377,7 +368,7 @@ def float_power(x, y, /):
     """
 
     def wide(v):
-        if type(v) in SCALARS:  # beside an array it follows that
+        if type(v) in SCALARS:  # the array beside it decides
             return v
         v = tensor(v)
         return TENSOR.astype(v, "complex128" if v.dtype.kind == "c" else "float64")
@@ -390,14 +381,14 @@ def real_if_close(x, /, tol=100):
     """The real part, if all imaginary parts are close to 0; else `x` itself.
 
     Args:
-        x: array, of any shape. Its values are looked at, so `vmap` cannot run this.
-        tol: how close: in units of the dtype's epsilon; or absolute, if not above 1.
+        x: array of any shape. The result depends on its values, so `vmap` refuses it.
+        tol: how close, in units of the dtype's epsilon; absolute if at most 1.
 
     Returns:
         Tensor of the shape of `x`, real or complex.
 
     Raises:
-        ArgumentError: inside `vmap`, where each example has values of its own.
+        ArgumentError: inside `vmap`, where examples have different values.
 
     >>> print(gg.real_if_close([1 + 1e-9j, 2 + 0j]))
     [1. 2.]
@@ -408,9 +399,6 @@ def real_if_close(x, /, tol=100):
     limit = tol * np.finfo(x.dtype).eps if tol > 1 else tol
     close = TENSOR.all(TENSOR.less(TENSOR.abs(TENSOR.imag(x)), float(limit)))
     return TENSOR.real(x) if close else x
-
-
-# ---- the angle of a complex number -------------------------------------------------------
 
 
 def _angle_vjp(xp, g, x, deg):
@@ -428,19 +416,23 @@ def _angle_jvp(xp, t, x, deg):
 
 
 @op(
-    vjp=[_angle_vjp], jvp=[_angle_jvp], kinds="fc", batch="stack",
-    samples=shaped(([(2, 3)], {}), ([()], {"deg": True}), ([(0, 2)], {})),
-    errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    vjp=[_angle_vjp],
+    jvp=[_angle_jvp],
+    kinds="fc",
+    batch="stack",
+    samples=shaped([(2, 3)], ([()], {"deg": True}), [(0, 2)]),
+    errors=_TEXT,
+    captures=True,
+)
 def angle(xp, x, /, deg=False):
     """Angle of a complex number, from -pi to pi. The gradient at 0 is 0.
 
     Args:
-        x: array, of any shape; of a real number the angle is 0 or pi, and its gradient is 0.
-        deg: whether to give it in degrees.
+        x: array of any shape; the angle of a real number is 0 or pi, with gradient 0.
+        deg: whether the result is in degrees.
 
     Returns:
-        Real Tensor of the shape of `x`, in radians.
+        Real Tensor of the shape of `x`.
 
     >>> print(gg.angle([1j, -1 + 0j], deg=True))
     [ 90. 180.]

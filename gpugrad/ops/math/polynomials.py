@@ -1,10 +1,12 @@
-"""NumPy's polynomials: vectors of coefficients, that of the highest power first.
+"""NumPy's polynomials: vectors of coefficients, highest power first.
 
-Beside `polyval` and `polyder`. Leading zeros stay: how long a result is does not depend on values.
+Leading zeros stay: the length of a result does not depend on values.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -13,16 +15,78 @@ from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.registry.record import op
 
-_PAIRS = shaped(([(4,), (2,)], {}), ([(2,), (3,)], {}), ([(3,), (3,)], {}), ([(1,), (2,)], {}))
+_PAIRS = shaped([(4,), (2,)], [(2,), (3,)], [(3,), (3,)], [(1,), (2,)])
 _MATRIX: list[Any] = [([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"\(2, 2\)")]
 
 
 def _vectors(name, *values):
-    """ShapeError if one of them has not one axis."""
+    """ShapeError unless all are one-dimensional."""
     for x in values:
         shape = getattr(x, "shape", ())
         if len(shape) != 1:
             raise ShapeError(f"{name}: coefficients have one axis; a shape is {tuple(shape)}.")
+
+
+@op(
+    kinds="fci",
+    samples=shaped([(3,), (2, 3)], [(4,), ()], [(1,), (2,)], [(0,), (2,)]),
+    errors=[([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"polyval: .*\(2, 2\)")],
+)
+def polyval(xp, p, x, /):
+    """Value of a polynomial at `x`, by Horner's scheme.
+
+    Args:
+        p: array of shape (n,): its coefficients, highest power first.
+        x: array of any shape, or a number.
+
+    Returns:
+        Tensor of the shape of `x`.
+
+    >>> print(gg.polyval([1.0, 0.0, 2.0], [1.0, 2.0]))
+    [3. 6.]
+    """
+    _vectors("polyval", p)
+    if not p.size:
+        return x * 0
+    y = xp.getitem(p, index=(0,))
+    if p.size == 1:  # with the shape and dtype of a longer one
+        return x * 0 + y
+    for k in range(1, p.size):
+        y = y * x + xp.getitem(p, index=(k,))
+    return y
+
+
+@op(
+    kinds="fci",
+    ref=lambda p, m=1: np.polyder(p, m),
+    samples=shaped([(4,)], ([(4,)], {"m": 2}), [(1,)], ([(3,)], {"m": 0})),
+    errors=[
+        ([np.ones((2, 2))], {}, ShapeError, r"\(2, 2\)"),
+        ([np.ones(2)], {"m": -1}, ArgumentError, "polyder: .*m=-1"),
+    ],
+)
+def polyder(xp, p, /, m=1):
+    """Coefficients of a derivative of a polynomial.
+
+    Args:
+        p: array of shape (n,): coefficients, highest power first.
+        m: how many times to differentiate.
+
+    Returns:
+        Tensor of shape (max(n - m, 0),).
+
+    >>> print(gg.polyder([1.0, 5.0, 2.0]))
+    [2. 5.]
+    """
+    _vectors("polyder", p)
+    if m < 0:
+        raise ArgumentError(f"polyder: m must not be negative, got m={m}.")
+    n = max(p.size - m, 0)
+    kept = xp.getitem(p, index=(slice(n),))
+    if not n or not m:
+        return kept
+    powers = [math.perm(p.size - 1 - k, m) for k in range(n)]
+    return xp.stack([powers[k] * xp.getitem(kept, index=(k,)) for k in range(n)])
 
 
 def _in_front(xp, x, n):
@@ -30,46 +94,28 @@ def _in_front(xp, x, n):
     return x if x.size == n else xp.pad(x, (n - x.size, 0))
 
 
-@op(kinds="fc", samples=_PAIRS, errors=_MATRIX)
-def polyadd(xp, x1, x2, /):
-    """Coefficients of a sum of polynomials.
+def _polynomial_sum(name, combine, what, result):
+    def total(xp, x1, x2, /):
+        _vectors(name, x1, x2)
+        n = max(x1.size, x2.size)
+        return combine(_in_front(xp, x1, n), _in_front(xp, x2, n))
+
+    total.__doc__ = f"""Coefficients of a {what} of polynomials.
 
     Args:
-        x1, x2: arrays of one axis: coefficients, that of the highest power first.
+        x1, x2: arrays of one axis: coefficients, highest power first.
 
     Returns:
         Tensor, as long as the longer one.
 
-    Raises:
-        ShapeError: an argument has not one axis.
-
-    >>> print(gg.polyadd([1.0, 2.0, 3.0], [1.0, 1.0]))
-    [1. 3. 4.]
+    >>> print(gg.{name}([1.0, 2.0, 3.0], [1.0, 1.0]))
+    {result}
     """
-    _vectors("polyadd", x1, x2)
-    n = max(x1.size, x2.size)
-    return _in_front(xp, x1, n) + _in_front(xp, x2, n)
+    return op(name=name, kinds="fc", samples=_PAIRS, errors=_MATRIX)(total)
 
 
-@op(kinds="fc", samples=_PAIRS, errors=_MATRIX)
-def polysub(xp, x1, x2, /):
-    """Coefficients of a difference of polynomials.
-
-    Args:
-        x1, x2: arrays of one axis: coefficients, that of the highest power first.
-
-    Returns:
-        Tensor, as long as the longer one.
-
-    Raises:
-        ShapeError: an argument has not one axis.
-
-    >>> print(gg.polysub([1.0, 2.0, 3.0], [1.0, 1.0]))
-    [1. 1. 2.]
-    """
-    _vectors("polysub", x1, x2)
-    n = max(x1.size, x2.size)
-    return _in_front(xp, x1, n) - _in_front(xp, x2, n)
+polyadd = _polynomial_sum("polyadd", operator.add, "sum", "[1. 3. 4.]")
+polysub = _polynomial_sum("polysub", operator.sub, "difference", "[1. 1. 2.]")
 
 
 @op(kinds="fc", samples=_PAIRS, errors=_MATRIX)
@@ -77,13 +123,10 @@ def polymul(xp, x1, x2, /):
     """Coefficients of a product of polynomials.
 
     Args:
-        x1, x2: arrays of one axis: coefficients, that of the highest power first.
+        x1, x2: arrays of one axis: coefficients, highest power first.
 
     Returns:
         Tensor of shape (x1.size + x2.size - 1,).
-
-    Raises:
-        ShapeError: an argument has not one axis, or is empty.
 
     >>> print(gg.polymul([1.0, 2.0], [1.0, 3.0]))
     [1. 5. 6.]
@@ -93,23 +136,21 @@ def polymul(xp, x1, x2, /):
 
 
 @op(
-    outputs=2, kinds="fc",
-    samples=shaped(([(4,), (2,)], {}), ([(3,), (3,)], {}), ([(2,), (1,)], {}), domain=(0.5, 2)),
+    outputs=2,
+    kinds="fc",
+    samples=shaped([(4,), (2,)], [(3,), (3,)], [(2,), (1,)], domain=(0.5, 2)),
     errors=[*_MATRIX, ([np.ones(2), np.ones(0)], {}, ShapeError, "polydiv.*no coefficients")],
-)  # fmt: skip
+)
 def polydiv(xp, u, v, /):
-    """Quotient and rest of polynomials, by long division.
+    """Quotient and remainder of polynomials, by long division.
 
     Args:
-        u: array of one axis: coefficients of the dividend, that of the highest power first.
-        v: array of one axis: those of the divisor, of which the first is not 0.
+        u: array of one axis: coefficients of the dividend, highest power first.
+        v: array of one axis: coefficients of the divisor; the first is not 0.
 
     Returns:
-        Two Tensors: the quotient, of shape (max(u.size - v.size + 1, 1),), and the rest, with
-        one coefficient fewer than `v` (at least one).
-
-    Raises:
-        ShapeError: an argument has not one axis, or `v` is empty.
+        Two Tensors: the quotient, of shape (max(u.size - v.size + 1, 1),), and the remainder,
+        with one coefficient fewer than `v` (at least one).
 
     >>> quotient, rest = gg.polydiv([1.0, 5.0, 7.0], [1.0, 2.0])
     >>> print(quotient, rest)
@@ -133,31 +174,27 @@ def polydiv(xp, u, v, /):
 
 
 @op(
-    kinds="fc", ref=lambda p, m=1, k=None: np.polyint(p, m, k),
+    kinds="fc",
+    ref=lambda p, m=1, k=None: np.polyint(p, m, k),
     samples=shaped(
-        ([(3,)], {}), ([(3,)], {"m": 2, "k": [1.0, 2.0]}), ([(2,)], {"m": 0}),
-        ([(2,)], {"k": 3.0}),
+        [(3,)], ([(3,)], {"m": 2, "k": [1.0, 2.0]}), ([(2,)], {"m": 0}), ([(2,)], {"k": 3.0})
     ),
     errors=[
         ([np.ones((2, 2))], {}, ShapeError, r"\(2, 2\)"),
         ([np.ones(2)], {"m": -1}, ArgumentError, "polyint: m=-1"),
         ([np.ones(2)], {"m": 2, "k": [1.0]}, ArgumentError, "polyint: 1 constants"),
     ],
-)  # fmt: skip
+)
 def polyint(xp, p, /, m=1, k=None):
     """Coefficients of an antiderivative of a polynomial.
 
     Args:
-        p: array of one axis: coefficients, that of the highest power first.
+        p: array of one axis: coefficients, highest power first.
         m: how many times to integrate.
         k: the constants, a number for each time, or one for all; None is 0.
 
     Returns:
         Tensor of shape (p.size + m,).
-
-    Raises:
-        ShapeError: `p` has not one axis.
-        ArgumentError: a negative `m`, or not as many constants.
 
     >>> print(gg.polyint([4.0, 1.0]))
     [2. 1. 0.]
@@ -175,27 +212,25 @@ def polyint(xp, p, /, m=1, k=None):
 
 
 @op(
-    kinds="fc", samples=shaped(([(3,)], {}), ([(1,)], {})),
+    kinds="fc",
+    samples=shaped([(3,)], [(1,)]),
     errors=[([np.ones((2, 2))], {}, ShapeError, r"poly.*\(2, 2\)")],
-)  # fmt: skip
+)
 def poly(xp, x, /):
-    """Coefficients of the polynomial that has given roots, and 1 as its first coefficient.
+    """Coefficients of the polynomial with these roots and the first coefficient 1.
 
     Args:
         x: array of one axis, not empty: the roots.
 
     Returns:
-        Tensor of shape (x.size + 1,), the coefficient of the highest power first.
-
-    Raises:
-        ShapeError: `x` has not one axis, or is empty.
+        Tensor of shape (x.size + 1,), highest power first.
 
     >>> print(gg.poly([1.0, 2.0]))
     [ 1. -3.  2.]
     """
     _vectors("poly", x)
     if not x.size:
-        raise ShapeError("poly: no roots are given, their shape is (0,).")
+        raise ShapeError("poly: at least one root is needed, the shape is (0,).")
     x = xp.astype(x, np.float64) if x.dtype.kind in "biu" else x
     factors = [
         xp.pad(-xp.getitem(x, index=slice(k, k + 1)), (1, 0), constant_values=1.0)
@@ -219,21 +254,17 @@ def _polyfit_samples(rng):
         ([np.ones(3), np.ones(2)], {"deg": 1}, ShapeError, r"polyfit.*\(3,\).*\(2,\)"),
         ([np.ones(3), np.ones(3)], {"deg": -1}, ArgumentError, "polyfit: deg=-1"),
     ],
-)  # fmt: skip
+)
 def polyfit(xp, x, y, /, deg):
-    """Coefficients of the polynomial that fits points best, in the sense of least squares.
+    """Coefficients of the least squares fit of a polynomial to points.
 
     Args:
         x: array of shape (m,).
         y: array of shape (m,); or (m, k), for k polynomials.
-        deg: its degree; the points determine it if m > deg.
+        deg: degree of the polynomial; m > deg points determine it.
 
     Returns:
-        Tensor of shape (deg + 1,), or (deg + 1, k): the coefficient of the highest power first.
-
-    Raises:
-        ShapeError: there is not one `y` for each `x`.
-        ArgumentError: a negative degree.
+        Tensor of shape (deg + 1,), or (deg + 1, k): highest power first.
 
     >>> print(gg.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1))
     [2. 1.]
@@ -243,9 +274,9 @@ def polyfit(xp, x, y, /, deg):
     if deg < 0:
         raise ArgumentError(f"polyfit: deg={deg} is negative.")
     powers = xp.vander(x, deg + 1)
-    scale = xp.sqrt(xp.sum(powers * powers, axis=0))  # columns of one length: better conditioned
-    found = xp.lstsq(powers / scale, y)
-    return found / (scale if y.ndim == 1 else xp.expand_dims(scale, axis=-1))
+    scale = xp.sqrt(xp.sum(powers * powers, axis=0))  # columns of equal length: better conditioned
+    scaled = xp.lstsq(powers / scale, y)
+    return scaled / (scale if y.ndim == 1 else xp.expand_dims(scale, axis=-1))
 
 
 def _separate_roots(rng):
@@ -255,24 +286,22 @@ def _separate_roots(rng):
 
 
 @op(
-    kinds="f", samples=_separate_roots,
+    kinds="f",
+    samples=_separate_roots,
     ref=lambda p: np.roots(p).astype(np.complex64 if p.dtype == np.float32 else np.complex128),
     errors=[
         ([np.ones((2, 2))], {}, ShapeError, r"roots.*\(2, 2\)"),
         ([np.ones(0)], {}, ShapeError, "roots.*no coefficients"),
     ],
-)  # fmt: skip
+)
 def roots(xp, p, /):
     """Roots of a polynomial: the eigenvalues of its companion matrix.
 
     Args:
-        p: array of one axis: coefficients, that of the highest power first, which is not 0.
+        p: array of one axis: coefficients, highest power first, which is not 0.
 
     Returns:
         Complex Tensor of shape (p.size - 1,). Where roots are equal there is no gradient.
-
-    Raises:
-        ShapeError: `p` has not one axis, or is empty.
 
     >>> print(gg.real(gg.roots([1.0, -2.0])))
     [2.]

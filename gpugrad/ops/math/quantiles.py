@@ -1,4 +1,4 @@
-"""Medians, quantiles and percentiles, also of what is not NaN."""
+"""Medians, quantiles and percentiles; their nan twins leave NaNs out."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.ops.math.nan_reductions import quiet
 from gpugrad.registry.record import op
 
-# ---- elements by rank --------------------------------------------------------------------
-
 
 def _order_statistics_vjp(xp, g, out, x, ranks):
     """Equal elements share the gradient of their rank: one pass for each rank, and no sort."""
@@ -28,17 +26,22 @@ def _order_statistics_vjp(xp, g, out, x, ranks):
 
 
 @op(
-    vjp=[_order_statistics_vjp], kinds="fci", batch="stack",
+    vjp=[_order_statistics_vjp],
+    kinds="fci",
+    batch="stack",
     ref=lambda x, ranks: np.sort(x, axis=-1)[..., list(ranks)],
     samples=shaped(
-        ([(5,)], {"ranks": (1, 3)}), ([(2, 3)], {"ranks": (2,)}), ([(1,)], {"ranks": (0,)}),
+        ([(5,)], {"ranks": (1, 3)}),
+        ([(2, 3)], {"ranks": (2,)}),
+        ([(1,)], {"ranks": (0,)}),
         ([(0, 2)], {"ranks": (0, 1)}),
     ),
     errors=[
         ([np.ones(3)], {"ranks": (3,)}, ShapeError, r"order_statistics: .*\(3,\)"),
         ([np.ones(0)], {"ranks": (0,)}, ShapeError, r"order_statistics: .*\(0,\)"),
     ],
-)  # fmt: skip
+    captures=True,
+)
 def order_statistics(xp, x, /, *, ranks):
     """Elements by their place in ascending order along the last axis, without sorting it all.
 
@@ -49,9 +52,6 @@ def order_statistics(xp, x, /, *, ranks):
     Returns:
         Tensor with the elements along the last axis; NaN where a line has a NaN. Equal
         elements share the gradient.
-
-    Raises:
-        ShapeError: a rank beyond the length of the axis.
 
     >>> print(gg.order_statistics([3.0, 1.0, 2.0], ranks=(0, 1)))
     [1. 2.]
@@ -75,9 +75,12 @@ def order_statistics(xp, x, /, *, ranks):
 # ---- which ranks, and how to weigh them --------------------------------------------------
 
 _PLOTTING = {  # (alpha, beta) of Hyndman and Fan, "Sample quantiles", Am. Stat. 50 (1996)
-    "interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibull": (0, 0),
-    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
-}  # fmt: skip
+    "interpolated_inverted_cdf": (0, 1),
+    "hazen": (0.5, 0.5),
+    "weibull": (0, 0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
 _OF_THE_SAMPLE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 METHODS = (
     "inverted_cdf", "averaged_inverted_cdf", "closest_observation", *_PLOTTING, "linear",
@@ -86,9 +89,9 @@ METHODS = (
 
 
 def _position(floor, where, n, q, method):
-    """The lower rank, not yet within 0 and n - 1, and the weight of the next one.
+    """The lower rank, not yet clipped to 0 and n - 1, and the weight of the next rank.
 
-    `n` is a count, or an array of them; `floor` and `where` are of its kind.
+    `n` is a count or an array of counts; `floor` and `where` are functions for its type.
     """
     if method in _PLOTTING:
         alpha, beta = _PLOTTING[method]
@@ -115,7 +118,7 @@ def _position(floor, where, n, q, method):
 
 
 def _levels(name, x, q, method, scale=1):
-    """The shape of `q`, and its numbers between 0 and 1; of an `x` that has an order."""
+    """The shape of `q`, and its numbers between 0 and 1; checks that `x` is real."""
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: x is {x.dtype}; take gg.real(x), gg.imag(x) or gg.abs(x).")
     if method not in METHODS:
@@ -127,7 +130,7 @@ def _levels(name, x, q, method, scale=1):
 
 
 def _lines(xp, name, x, axis):
-    """The reduced axes as one in the end; the shape without them, and with length 1."""
+    """`x` with the reduced axes merged into the last; the shape without them and with ones."""
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     if any(not -x.ndim <= a < x.ndim for a in axes):
         raise AxisError(f"{name}: axis={axis} is out of bounds for the shape {x.shape}.")
@@ -162,13 +165,13 @@ def _quantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
         low, weight = int(low), float(weight)
         low, high = (min(max(r, 0), n - 1) for r in (low, low + 1))
         places.append((low, high, weight))
-    ranks = sorted({r for low, high, w in places for r, used in ((low, w < 1), (high, w > 0))
-                    if used})  # fmt: skip
-    found = xp.order_statistics(lines, ranks=tuple(ranks)) if lines.size else lines
+    used = {r for low, high, w in places for r in ([low] * (w < 1) + [high] * (w > 0))}
+    ranks = sorted(used)
+    ranked = xp.order_statistics(lines, ranks=tuple(ranks)) if lines.size else lines
 
     def element(rank):
         k = ranks.index(rank) if lines.size else 0
-        return xp.getitem(found, index=(Ellipsis, slice(k, k + 1)))
+        return xp.getitem(ranked, index=(Ellipsis, slice(k, k + 1)))
 
     values = []
     for low, high, w in places:
@@ -180,7 +183,7 @@ def _quantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
 
 
 def _nanquantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
-    """As `_quantile`, but how many elements there are differs from line to line."""
+    """`_quantile` where the number of elements differs between lines."""
     if x.dtype.kind in "biu":
         return _quantile(xp, name, x, shape_of_q, levels, axis, method, keepdims)
     lines, shape, ones = _lines(xp, name, x, axis)
@@ -199,7 +202,7 @@ def _nanquantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
         low, weight = _position(xp.floor, xp.where, n, q, method)
         weight = xp.astype(weight, lines.dtype)
         a, b = element(low), element(low + 1)
-        # what does not count may be infinite
+        # a neighbour of weight 0 may be infinite
         a, b = xp.where(weight < 1, a, 0.0), xp.where(weight > 0, b, 0.0)
         values.append(a * (1 - weight) + b * weight)
     return _arranged(xp, values, shape_of_q, ones if keepdims else shape)
@@ -208,117 +211,16 @@ def _nanquantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
 # ---- the ops -----------------------------------------------------------------------------
 
 _MEDIANS = calls(
-    lambda rng: ([uniform(rng, 5)], {}),
+    lambda rng: [uniform(rng, 5)],
     lambda rng: ([uniform(rng, 2, 4)], {"axis": 1}),
     lambda rng: ([uniform(rng, 2, 3, 2)], {"axis": (0, -1), "keepdims": True}),
-    lambda rng: ([uniform(rng)], {}),
+    lambda rng: [uniform(rng)],
     lambda rng: ([uniform(rng, 0, 2)], {"axis": 1}),
 )
 _MEDIAN_ERRORS: list[Any] = [
     ([np.ones(3)], {"axis": 1}, AxisError, "axis=1"),
     ([np.ones((0, 2))], {}, ShapeError, r"nothing.*\(0, 2\)"),
 ]
-
-
-def _quantiles(scale):
-    return calls(
-        lambda rng: ([uniform(rng, 5), 0.3 * scale], {}),
-        lambda rng: ([uniform(rng, 2, 4), [[0.0, 0.25 * scale], [0.9 * scale, scale]]],
-                     {"axis": 1, "method": "hazen"}),
-        lambda rng: ([uniform(rng, 2, 3, 2), 0.7 * scale], {"axis": (0, -1), "keepdims": True}),
-        lambda rng: ([uniform(rng, 4), [0.5 * scale, 0.2 * scale]], {"method": "higher"}),
-        lambda rng: ([uniform(rng, 4, 2), 0.4 * scale], {"method": "midpoint", "axis": 0}),
-    )  # fmt: skip
-
-
-def _level_errors(scale) -> list[Any]:
-    return [
-        ([np.ones(3), 1.5 * scale], {}, ArgumentError, f"between 0 and {scale}"),
-        ([np.ones(3), 0.5], {"method": "best"}, ArgumentError, "no method 'best'"),
-        ([np.ones(3), 0.5], {"axis": 1}, AxisError, "axis=1"),
-        ([np.ones(3) + 1j, 0.5], {}, DTypeError, "x is complex128"),
-        ([np.ones((0, 2)), 0.5], {}, ShapeError, r"nothing.*\(0, 2\)"),
-    ]
-
-
-@op(kinds="fi", samples=_quantiles(1), errors=_level_errors(1))
-def quantile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
-    """Quantiles along axes: what a share `q` of the elements does not exceed.
-
-    The gradient goes to the two neighbours of the quantile by their weights; elements that are
-    equal share it.
-
-    Args:
-        x: array, not empty along the axes.
-        q: number from 0 to 1, or a sequence or array of them; it gets no gradient.
-        axis: int, tuple of ints, or None for all axes.
-        method: how to choose between neighbours: one of NumPy's 13 names, such as
-            ``"linear"``, ``"lower"``, ``"higher"``, ``"nearest"``, ``"midpoint"``.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor: the axes of `q`, then those of `x` without the reduced ones; NaN where there is
-        a NaN.
-
-    Raises:
-        ArgumentError: a level outside 0 and 1, or another `method`.
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the quantile of.
-
-    >>> print(gg.quantile([1.0, 2.0, 4.0, 8.0], [0.5, 0.75]))
-    [3. 5.]
-    """
-    shape, levels = _levels("quantile", x, q, method)
-    return _quantile(xp, "quantile", x, shape, levels, axis, method, keepdims)
-
-
-@op(kinds="fi", samples=_quantiles(100), errors=_level_errors(100))
-def percentile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
-    """Percentiles along axes: `quantile` with levels from 0 to 100.
-
-    Args:
-        x: array, not empty along the axes.
-        q: number from 0 to 100, or a sequence or array of them; it gets no gradient.
-        axis: int, tuple of ints, or None for all axes.
-        method: as for `quantile`.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor: the axes of `q`, then those of `x` without the reduced ones.
-
-    Raises:
-        ArgumentError, AxisError, ShapeError: as `quantile`.
-
-    >>> print(gg.percentile([1.0, 2.0, 4.0], 50))
-    2.0
-    """
-    shape, levels = _levels("percentile", x, q, method, 100)
-    return _quantile(xp, "percentile", x, shape, levels, axis, method, keepdims)
-
-
-@op(kinds="fi", samples=_MEDIANS, errors=_MEDIAN_ERRORS)
-def median(xp, x, /, axis=None, *, keepdims=False):
-    """Middle element along axes, or the mean of the two in the middle.
-
-    Elements that are equal to it share its gradient.
-
-    Args:
-        x: array, not empty along the axes.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes; NaN where there is a NaN. Integers give float64.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the median of.
-
-    >>> print(gg.median([4.0, 1.0, 2.0, 8.0]))
-    3.0
-    """
-    middle = _quantile(xp, "median", x, (), [0.5], axis, "linear", keepdims)
-    return middle * 1.0 if x.dtype.kind in "biu" else middle
 
 
 def _with_nan(sampler):
@@ -333,75 +235,119 @@ def _with_nan(sampler):
     return samples
 
 
-@op(samples=_with_nan(_quantiles(1)), ref=quiet("nanquantile"),
-    errors=_level_errors(1))  # fmt: skip
-def nanquantile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
-    """Quantiles along axes of what is not NaN; gradients of NaNs are 0.
+def _quantiles(scale):
+    q = [[0.0, 0.25 * scale], [0.9 * scale, scale]]
+    return calls(
+        lambda rng: [uniform(rng, 5), 0.3 * scale],
+        lambda rng: ([uniform(rng, 2, 4), q], {"axis": 1, "method": "hazen"}),
+        lambda rng: ([uniform(rng, 2, 3, 2), 0.7 * scale], {"axis": (0, -1), "keepdims": True}),
+        lambda rng: ([uniform(rng, 4), [0.5 * scale, 0.2 * scale]], {"method": "higher"}),
+        lambda rng: ([uniform(rng, 4, 2), 0.4 * scale], {"method": "midpoint", "axis": 0}),
+    )
+
+
+def _level_errors(scale) -> list[Any]:
+    return [
+        ([np.ones(3), 1.5 * scale], {}, ArgumentError, f"between 0 and {scale}"),
+        ([np.ones(3), 0.5], {"method": "best"}, ArgumentError, "no method 'best'"),
+        ([np.ones(3), 0.5], {"axis": 1}, AxisError, "axis=1"),
+        ([np.ones(3) + 1j, 0.5], {}, DTypeError, "x is complex128"),
+        ([np.ones((0, 2)), 0.5], {}, ShapeError, r"nothing.*\(0, 2\)"),
+    ]
+
+
+def _by_level(name, what, example):
+    """Declare a quantile or percentile; one of a nan name is of the elements that are not NaN."""
+    nan, scale = name.startswith("nan"), 100 if "percent" in name else 1
+    compute = _nanquantile if nan else _quantile
+
+    def forward(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
+        shape, levels = _levels(name, x, q, method, scale)
+        return compute(xp, name, x, shape, levels, axis, method, keepdims)
+
+    returns = " Of equal elements one gets the gradient." if nan else ""
+    forward.__doc__ = f"""{what}
 
     Args:
         x: array, not empty along the axes.
-        q: number from 0 to 1, or a sequence or array of them; it gets no gradient.
-        axis: int, tuple of ints, or None for all axes.
-        method: as for `quantile`.
-        keepdims: whether reduced axes stay, with length 1.
+        q: number from 0 to {scale}, or a sequence or array of them; it gets no gradient.
+        method: how to choose between neighbours: one of NumPy's 13 names, such as
+            ``"linear"``, ``"lower"``, ``"higher"``, ``"nearest"``, ``"midpoint"``.
 
     Returns:
-        Tensor: the axes of `q`, then those of `x` without the reduced ones; NaN where there is
-        nothing else. Of equal elements one gets the gradient.
+        Tensor: the axes of `q`, then those of `x` without the reduced ones; NaN where
+        {"all elements are" if nan else "an element is"} NaN.{returns}
 
-    Raises:
-        ArgumentError, AxisError, ShapeError: as `quantile`.
-
-    >>> print(gg.nanquantile([1.0, float("nan"), 2.0, 4.0], 0.5))
-    2.0
+    >>> print(gg.{name}({example[0]}))
+    {example[1]}
     """
-    shape, levels = _levels("nanquantile", x, q, method)
-    return _nanquantile(xp, "nanquantile", x, shape, levels, axis, method, keepdims)
+    samples, ref = _quantiles(scale), f"numpy.{name}"
+    samples, ref = (_with_nan(samples), quiet(name)) if nan else (samples, ref)
+    kinds, errors = "f" if nan else "fi", _level_errors(scale)
+    return op(name=name, kinds=kinds, samples=samples, ref=ref, errors=errors)(forward)
 
 
-@op(samples=_with_nan(_quantiles(100)), ref=quiet("nanpercentile"),
-    errors=_level_errors(100))  # fmt: skip
-def nanpercentile(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
-    """Percentiles along axes of what is not NaN: `nanquantile` with levels from 0 to 100.
+quantile = _by_level(
+    "quantile",
+    """Quantiles along axes: what a share `q` of the elements does not exceed.
+
+    The gradient goes to the two neighbours of the quantile by their weights; elements that are
+    equal share it.""",
+    ("[1.0, 2.0, 4.0, 8.0], [0.5, 0.75]", "[3. 5.]"),
+)
+percentile = _by_level(
+    "percentile",
+    "Percentiles along axes: `quantile` with levels from 0 to 100.",
+    ("[1.0, 2.0, 4.0], 50", "2.0"),
+)
+nanquantile = _by_level(
+    "nanquantile",
+    "Quantiles along axes of what is not NaN; gradients of NaNs are 0.",
+    ("[1.0, np.nan, 2.0, 4.0], 0.5", "2.0"),
+)
+nanpercentile = _by_level(
+    "nanpercentile",
+    "Percentiles along axes of what is not NaN: `nanquantile` with levels from 0 to 100.",
+    ("[1.0, np.nan, 2.0, 4.0], 50", "2.0"),
+)
+
+
+def _median(name, what, example, **more):
+    compute, which = _nanquantile, "all elements are"
+    if not name.startswith("nan"):
+        compute, which = _quantile, "an element is"
+
+    def forward(xp, x, /, axis=None, *, keepdims=False):
+        middle = compute(xp, name, x, (), [0.5], axis, "linear", keepdims)
+        return middle * 1.0 if x.dtype.kind in "biu" else middle
+
+    forward.__doc__ = f"""{what}
 
     Args:
-        x: array, not empty along the axes.
-        q: number from 0 to 100, or a sequence or array of them; it gets no gradient.
-        axis: int, tuple of ints, or None for all axes.
-        method: as for `quantile`.
-        keepdims: whether reduced axes stay, with length 1.
+        x: array, not empty along the axes; integers give float64.
 
     Returns:
-        Tensor: the axes of `q`, then those of `x` without the reduced ones.
+        Tensor without the reduced axes; NaN where {which} NaN.
 
-    Raises:
-        ArgumentError, AxisError, ShapeError: as `quantile`.
-
-    >>> print(gg.nanpercentile([1.0, float("nan"), 2.0, 4.0], 50))
-    2.0
-    """
-    shape, levels = _levels("nanpercentile", x, q, method, 100)
-    return _nanquantile(xp, "nanpercentile", x, shape, levels, axis, method, keepdims)
-
-
-@op(samples=_with_nan(_MEDIANS), ref=quiet("nanmedian"), errors=_MEDIAN_ERRORS)
-def nanmedian(xp, x, /, axis=None, *, keepdims=False):
-    """Median along axes of what is not NaN; gradients of NaNs are 0.
-
-    Args:
-        x: array, not empty along the axes.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes; NaN where there is nothing else.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the median of.
-
-    >>> print(gg.nanmedian([4.0, float("nan"), 2.0]))
+    >>> print(gg.{name}({example}))
     3.0
     """
-    middle = _nanquantile(xp, "nanmedian", x, (), [0.5], axis, "linear", keepdims)
-    return middle * 1.0 if x.dtype.kind in "biu" else middle
+    return op(name=name, errors=_MEDIAN_ERRORS, **more)(forward)
+
+
+median = _median(
+    "median",
+    """Middle element along axes, or the mean of the two in the middle.
+
+    Elements that are equal to it share its gradient.""",
+    "[4.0, 1.0, 2.0, 8.0]",
+    kinds="fi",
+    samples=_MEDIANS,
+)
+nanmedian = _median(
+    "nanmedian",
+    "Median along axes of what is not NaN; gradients of NaNs are 0.",
+    "[4.0, np.nan, 2.0]",
+    samples=_with_nan(_MEDIANS),
+    ref=quiet("nanmedian"),
+)

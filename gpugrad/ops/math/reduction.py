@@ -10,18 +10,13 @@ from gpugrad.core.samples import along_axis, calls, uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.by_hand import softmax as kernels
 from gpugrad.ops._axes import accumulated, all_axes, batch_axis, cast_back, count, expand, reduced
+from gpugrad.ops.math.cumulative import REAL_DTYPE
 from gpugrad.registry.record import op
 
-_EVERY = along_axis(
-    {"axis": None}, {"axis": (0, 2)}, {"axis": (-1, 1), "keepdims": True}, {"axis": ()}
-)  # fmt: skip
-_TOTAL = along_axis(
-    {"axis": None}, {"axis": (0, 2), "dtype": np.complex128},
-    {"axis": (-1, 1), "keepdims": True}, {"axis": ()},
-)  # fmt: skip
-_ONE = along_axis({"axis": 1, "keepdims": True})
-_NO_AXIS: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
-_EMPTY = [*_NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
+_KEPT = {"axis": (-1, 1), "keepdims": True}
+_EVERY = along_axis({"axis": None}, {"axis": (0, 2)}, _KEPT, {"axis": ()})
+NO_AXIS: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
+EMPTY = [*NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
 
 
 def _reducing(name):
@@ -33,29 +28,38 @@ def _reducing(name):
     return batch
 
 
+# ---- sums and products -------------------------------------------------------------------
+
+_TOTALS: dict[str, Any] = {
+    "native_half": True,
+    "kinds": "fci",
+    "samples": along_axis(
+        {"axis": None}, {"axis": (0, 2), "dtype": np.complex128}, _KEPT, {"axis": ()}
+    ),
+    "errors": [*NO_AXIS, REAL_DTYPE],
+}
+
+
 def _sum_vjp(xp, g, x_shape, x_dtype, axis, keepdims):
     g = cast_back(xp, g, x_dtype)
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-@op(vjp=[_sum_vjp], linear=True, name="sum", keeps_half=True, kinds="fci",
-    samples=_TOTAL, errors=_NO_AXIS, batch=_reducing("sum"))  # fmt: skip
+@op(
+    [_sum_vjp],
+    linear=True,
+    name="sum",
+    batch=_reducing("sum"),
+    **_TOTALS,
+    captures=True,
+    reduces="sum",
+)
 def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Sum along axes; 0 where there is nothing to add.
 
     Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
         dtype: of the sum. None: that of `x`; int64 or uint64 for smaller integers, int64 for
             booleans.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        DTypeError: a real `dtype` for complex numbers.
 
     >>> print(gg.sum([[1.0, 2.0], [3.0, 4.0]], axis=0))
     [4. 6.]
@@ -65,8 +69,53 @@ def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     return accumulated("sum", xp.add_reduce, x, dtype, axis=axis, keepdims=keepdims)
 
 
+def _others(xp, x):
+    """Along the last axis: the product of all the others. No division, so zeros are exact."""
+    before = _exclusive(xp, x)
+    after = xp.flip(_exclusive(xp, xp.flip(x, axis=-1)), axis=-1)
+    return before * after
+
+
+def _exclusive(xp, x):
+    """Along the last axis: the product of those before."""
+    n = x.shape[-1]
+    running = xp.cumulative_prod(x, axis=-1, include_initial=True)
+    return xp.getitem(running, index=(Ellipsis, slice(0, n)))
+
+
+def _prod_vjp(xp, g, x, axis, dtype, keepdims):
+    x_dtype = x.dtype
+    x = x if dtype is None else xp.astype(x, dtype)
+    axes = all_axes(x.ndim, axis)
+    kept = tuple(i for i in range(x.ndim) if i not in axes)
+    order = kept + axes
+    moved = xp.permute_dims(x, order)
+    flat = xp.reshape(moved, (*(x.shape[i] for i in kept), count(x.shape, axis)))
+    d = xp.permute_dims(
+        xp.reshape(_others(xp, flat), moved.shape), tuple(np.argsort(order).tolist())
+    )
+    d = xp.conj(d) if d.dtype.kind == "c" else d
+    return cast_back(xp, expand(xp, g, x.shape, axis, keepdims) * d, x_dtype)
+
+
+@op([_prod_vjp], batch=_reducing("prod"), **_TOTALS, captures=True)
+def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
+    """Product along axes; 1 where there is nothing to multiply. Exact gradients beside zeros.
+
+    Args:
+        dtype: of the product; None as for `sum`.
+
+    >>> print(gg.prod([2.0, 3.0, 4.0]))
+    24.0
+    """
+    return accumulated("prod", xp.lib.prod, x, dtype, axis=axis, keepdims=keepdims)
+
+
+# ---- mean and spread ---------------------------------------------------------------------
+
+
 def _over(total, n):
-    """A sum divided by n; NaN, with no warning, where there is nothing to divide by."""
+    """A sum divided by n; NaN, with no warning, where n is 0."""
     return total / n if n > 0 else total * float("nan")
 
 
@@ -75,22 +124,24 @@ def _mean_vjp(xp, g, x_shape, axis, keepdims):
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-@op(vjp=[_mean_vjp], linear=True, kinds="fc", samples=_EVERY, errors=_NO_AXIS,
-    batch=_reducing("mean"))  # fmt: skip
+@op(
+    [_mean_vjp],
+    linear=True,
+    kinds="fc",
+    samples=_EVERY,
+    errors=NO_AXIS,
+    batch=_reducing("mean"),
+    captures=True,
+    reduces="mean",
+)
 def mean(xp, x, /, axis=None, *, keepdims=False):
     """Arithmetic mean along axes.
 
     Args:
         x: array of any shape; integers give float64.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
-        Tensor without the reduced axes; NaN, with no warning, where there is nothing to take
-        the mean of.
-
-    Raises:
-        AxisError: `x` has no such axis.
+        Tensor without the reduced axes; NaN, with no warning, where there are no elements.
 
     >>> print(gg.mean([[1.0, 2.0], [3.0, 4.0]], axis=1))
     [1.5 3.5]
@@ -106,46 +157,44 @@ def _squares(xp, x, axis, keepdims):
     return xp.sum(d * xp.conj(d) if d.dtype.kind == "c" else d * d, axis=axis, keepdims=keepdims)
 
 
-_SPREAD = along_axis(
-    {"axis": None}, {"axis": (0, 2), "keepdims": True}, {"axis": 1, "correction": 1}
-)
+def _freedom(shape, axis, correction, ddof):
+    """What a sum of squares is divided by; 0 where there are too few elements."""
+    return max(count(shape, axis) - (correction if ddof is None else ddof), 0)
 
 
-def _spread_ref(name):
-    return lambda x, axis=None, correction=0, keepdims=False: getattr(np, name)(
-        x, axis=axis, ddof=correction, keepdims=keepdims
-    )
+def _spread(name, forward, what, **more):
+    """Variance or standard deviation, from ``forward(xp, x, axis, correction, keepdims, ddof)``."""
 
+    def spread(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
+        return forward(xp, x, axis, correction, keepdims, ddof)
 
-@op(samples=_SPREAD, ref=_spread_ref("var"), errors=_NO_AXIS)
-def var(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
-    """Variance along axes: mean squared distance from the mean.
+    def reference(x, axis=None, correction=0, keepdims=False):
+        return getattr(np, name)(x, axis=axis, ddof=correction, keepdims=keepdims)
 
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        correction: what is taken from the count before dividing by it (1 for a sample).
-        keepdims: whether reduced axes stay, with length 1.
-        ddof: NumPy's older name for `correction`.
+    spread.__doc__ = f"""{what}.
 
     Returns:
-        Tensor without the reduced axes; NaN, with no warning, where there are not more elements
-        than `correction`.
+        Tensor without the reduced axes; NaN, with no warning, where the divisor is not positive.
 
-    Raises:
-        AxisError: `x` has no such axis.
-
-    >>> print(gg.var([1.0, 3.0]))
+    >>> print(gg.{name}([1.0, 3.0]))
     1.0
     """
+    keywords = {"axis": None}, {"axis": (0, 2), "keepdims": True}, {"axis": 1, "correction": 1}
+    samples = along_axis(*keywords)
+    return op(name=name, samples=samples, ref=reference, errors=NO_AXIS, **more)(spread)
+
+
+def _var(xp, x, axis, correction, keepdims, ddof):
     s = _squares(xp, x, axis, keepdims)
     s = xp.real(s) if s.dtype.kind == "c" else s
     return _over(s, _freedom(x.shape, axis, correction, ddof))
 
 
-def _freedom(shape, axis, correction, ddof):
-    """What a sum of squares is divided by; 0 where there are too few elements."""
-    return max(count(shape, axis) - (correction if ddof is None else ddof), 0)
+var = _spread("var", _var, "Variance along axes: mean squared distance from the mean")
+
+
+def _std(xp, x, axis, correction, keepdims, ddof):
+    return xp.lib.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof))
 
 
 def _std_slope(xp, out, x, axis, correction, ddof):
@@ -165,29 +214,18 @@ def _std_masked(xp, g, out, x, axis, correction, keepdims, ddof):
     return xp.masked_multiply(g, _std_slope(xp, out, x, axis, correction, ddof))
 
 
-@op(vjp=[_std_vjp], masked=[_std_masked], samples=_SPREAD, ref=_spread_ref("std"), errors=_NO_AXIS,
-    kinds="fc", batch=_reducing("std"))  # fmt: skip
-def std(xp, x, /, axis=None, *, correction=0.0, keepdims=False, ddof=None):
-    """Standard deviation along axes: square root of `var`, with gradient 0 where it is 0.
+std = _spread(
+    "std",
+    _std,
+    "Standard deviation along axes: square root of `var`, with gradient 0 where it is 0",
+    vjp=[_std_vjp],
+    masked=[_std_masked],
+    kinds="fc",
+    batch=_reducing("std"),
+    captures=True,
+)
 
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        correction: what is taken from the count before dividing by it (1 for a sample).
-        keepdims: whether reduced axes stay, with length 1.
-        ddof: NumPy's older name for `correction`.
-
-    Returns:
-        Tensor without the reduced axes; NaN, with no warning, where there are not more elements
-        than `correction`.
-
-    Raises:
-        AxisError: `x` has no such axis.
-
-    >>> print(gg.std([1.0, 3.0]))
-    1.0
-    """
-    return xp.lib.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof))
+# ---- extremes and logsumexp --------------------------------------------------------------
 
 
 def _extreme_vjp(xp, g, out, x, axis, keepdims):
@@ -197,102 +235,27 @@ def _extreme_vjp(xp, g, out, x, axis, keepdims):
     return hit * (expand(xp, g, x.shape, axis, keepdims) / share)
 
 
-@op(vjp=[_extreme_vjp], name="max", kinds="fci", samples=_EVERY, errors=_EMPTY,
-    batch=_reducing("max"))  # fmt: skip
-def max_(xp, x, /, axis=None, *, keepdims=False):
-    """Largest element along axes; equal ones share the gradient.
+def _extreme(name, which, result):
+    def extreme(xp, x, /, axis=None, *, keepdims=False):
+        return getattr(xp.lib, name)(x, axis=axis, keepdims=keepdims)
+
+    extreme.__doc__ = f"""{which} element along axes; equal ones share the gradient.
 
     Args:
         x: array of any shape, not of length 0 along a reduced axis.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
         Tensor without the reduced axes; NaN where there is a NaN.
 
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the largest of.
-
-    >>> print(gg.max([[1.0, 2.0], [3.0, 0.0]], axis=1))
-    [2. 3.]
+    >>> print(gg.{name}([[1.0, 2.0], [3.0, 0.0]], axis=1))
+    {result}
     """
-    return xp.lib.max(x, axis=axis, keepdims=keepdims)
+    more = {"kinds": "fci", "samples": _EVERY, "errors": EMPTY, "batch": _reducing(name)}
+    return op([_extreme_vjp], name=name, captures=True, reduces=name, **more)(extreme)
 
 
-@op(vjp=[_extreme_vjp], name="min", kinds="fci", samples=_EVERY, errors=_EMPTY,
-    batch=_reducing("min"))  # fmt: skip
-def min_(xp, x, /, axis=None, *, keepdims=False):
-    """Smallest element along axes; equal ones share the gradient.
-
-    Args:
-        x: array of any shape, not of length 0 along a reduced axis.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes; NaN where there is a NaN.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the smallest of.
-
-    >>> print(gg.min([[1.0, 2.0], [3.0, 0.0]], axis=1))
-    [1. 0.]
-    """
-    return xp.lib.min(x, axis=axis, keepdims=keepdims)
-
-
-def _others(xp, x):
-    """Along the last axis: the product of all the others. No division, so zeros are exact."""
-    before = _exclusive(xp, x)
-    after = xp.flip(_exclusive(xp, xp.flip(x, axis=-1)), axis=-1)
-    return before * after
-
-
-def _exclusive(xp, x):
-    """Along the last axis: the product of those before."""
-    n = x.shape[-1]
-    running = xp.cumulative_prod(x, axis=-1, include_initial=True)
-    return xp.getitem(running, index=(Ellipsis, slice(0, n)))
-
-
-def _prod_vjp(xp, g, x, axis, dtype, keepdims):
-    given = x.dtype
-    x = x if dtype is None else xp.astype(x, dtype)
-    axes = all_axes(x.ndim, axis)
-    kept = tuple(i for i in range(x.ndim) if i not in axes)
-    order = kept + axes
-    moved = xp.permute_dims(x, order)
-    flat = xp.reshape(moved, (*(x.shape[i] for i in kept), count(x.shape, axis)))
-    d = xp.permute_dims(
-        xp.reshape(_others(xp, flat), moved.shape), tuple(np.argsort(order).tolist())
-    )
-    d = xp.conj(d) if d.dtype.kind == "c" else d
-    return cast_back(xp, expand(xp, g, x.shape, axis, keepdims) * d, given)
-
-
-@op(vjp=[_prod_vjp], keeps_half=True, kinds="fci", samples=_TOTAL,
-    errors=_NO_AXIS, batch=_reducing("prod"))  # fmt: skip
-def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
-    """Product along axes; 1 where there is nothing to multiply. Exact gradients beside zeros.
-
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        dtype: of the product; None as for `sum`.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
-
-    >>> print(gg.prod([2.0, 3.0, 4.0]))
-    24.0
-    """
-    return accumulated("prod", xp.lib.prod, x, dtype, axis=axis, keepdims=keepdims)
+max_ = _extreme("max", "Largest", "[2. 3.]")
+min_ = _extreme("min", "Smallest", "[1. 0.]")
 
 
 def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
@@ -300,22 +263,19 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     return xp.masked_multiply(expand(xp, g, x.shape, axis, keepdims), d)
 
 
-@op(vjp=[_logsumexp_vjp], ref="scipy.special.logsumexp", errors=_NO_AXIS,
-    batch=_reducing("logsumexp"), cuda=kernels.logsumexp,
-    samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}))  # fmt: skip
+@op(
+    [_logsumexp_vjp],
+    ref="scipy.special.logsumexp",
+    errors=NO_AXIS,
+    batch=_reducing("logsumexp"),
+    cuda=kernels.logsumexp,
+    samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
+)
 def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     """log(sum(exp(x))) along axes, without overflow.
 
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
-
     Returns:
         Tensor without the reduced axes; -inf where all elements are, or there are none.
-
-    Raises:
-        AxisError: `x` has no such axis.
 
     >>> print(gg.logsumexp([1000.0, 1000.0]))
     1000.6931
@@ -334,25 +294,20 @@ def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     return out if keepdims else out.reshape(reduced(x.shape, axis))
 
 
-# ---- without a gradient -----------------------------------------------------------------
+def _index(name, which, result):
+    """Index of an extreme; of axis None it counts through all elements of an example."""
 
-
-def _searching(name):
-    """How vmap runs a search; one of axis None counts through each example."""
+    def index(xp, x, /, axis=None, *, keepdims=False):
+        return getattr(xp.lib, name)(x, axis=axis, keepdims=keepdims)
 
     def batch(xp, batched, x, *, axis, keepdims):
         if axis is not None:
             return getattr(xp, name)(x, axis=batch_axis(axis, x.ndim - 1), keepdims=keepdims)
-        found = getattr(xp, name)(xp.reshape(x, (x.shape[0], count(x.shape[1:], None))), axis=1)
-        return xp.reshape(found, (-1,) + (1,) * (x.ndim - 1)) if keepdims else found
+        flat = xp.reshape(x, (x.shape[0], count(x.shape[1:], None)))
+        out = getattr(xp, name)(flat, axis=1)
+        return xp.reshape(out, (-1,) + (1,) * (x.ndim - 1)) if keepdims else out
 
-    return batch
-
-
-@op(differentiable=False, kinds="fi", samples=_ONE, errors=_EMPTY,
-    batch=_searching("argmax"))  # fmt: skip
-def argmax(xp, x, /, axis=None, *, keepdims=False):
-    """Index of the largest element, the first of equal ones. Its gradient is None.
+    index.__doc__ = f"""Index of the {which} element, the first of equal ones. Its gradient is None.
 
     Args:
         x: array of any shape, not of length 0 along the axis.
@@ -362,98 +317,52 @@ def argmax(xp, x, /, axis=None, *, keepdims=False):
     Returns:
         int64 Tensor without the reduced axis.
 
-    Raises:
-        AxisError: `x` has no such axis.
-
-    >>> print(gg.argmax([1.0, 3.0, 2.0]))
-    1
+    >>> print(gg.{name}([1.0, 3.0, 2.0]))
+    {result}
     """
-    return xp.lib.argmax(x, axis=axis, keepdims=keepdims)
+    more = {"kinds": "fi", "samples": along_axis({"axis": 1, "keepdims": True}), "errors": EMPTY}
+    return op(name=name, differentiable=False, batch=batch, captures=True, **more)(index)
 
 
-@op(differentiable=False, kinds="fi", samples=_ONE, errors=_EMPTY,
-    batch=_searching("argmin"))  # fmt: skip
-def argmin(xp, x, /, axis=None, *, keepdims=False):
-    """Index of the smallest element, the first of equal ones. Its gradient is None.
-
-    Args:
-        x: array of any shape, not of length 0 along the axis.
-        axis: int, or None to count through all elements.
-        keepdims: whether the reduced axis stays, with length 1.
-
-    Returns:
-        int64 Tensor without the reduced axis.
-
-    Raises:
-        AxisError: `x` has no such axis.
-
-    >>> print(gg.argmin([1.0, 3.0, 2.0]))
-    0
-    """
-    return xp.lib.argmin(x, axis=axis, keepdims=keepdims)
+argmax = _index("argmax", "largest", 1)
+argmin = _index("argmin", "smallest", 0)
 
 
-@op(differentiable=False, name="any", kinds="fib", samples=_EVERY, errors=_NO_AXIS,
-    batch=_reducing("any"))  # fmt: skip
-def any_(xp, x, /, axis=None, *, keepdims=False):
-    """Whether at least one element is true (not 0). Its gradient is None.
+def _test(name, what, result):
+    def test(xp, x, /, axis=None, *, keepdims=False):
+        return getattr(xp.lib, name)(x, axis=axis, keepdims=keepdims)
 
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
+    test.__doc__ = f"""{what} true (not 0). Its gradient is None.
 
     Returns:
         bool Tensor without the reduced axes.
 
-    Raises:
-        AxisError: `x` has no such axis.
-
-    >>> print(gg.any([True, False]))
-    True
+    >>> print(gg.{name}([True, False]))
+    {result}
     """
-    return xp.lib.any(x, axis=axis, keepdims=keepdims)
+    more = {"kinds": "fib", "samples": _EVERY, "errors": NO_AXIS, "batch": _reducing(name)}
+    return op(name=name, differentiable=False, captures=True, **more)(test)
 
 
-@op(differentiable=False, name="all", kinds="fib", samples=_EVERY, errors=_NO_AXIS,
-    batch=_reducing("all"))  # fmt: skip
-def all_(xp, x, /, axis=None, *, keepdims=False):
-    """Whether all elements are true (not 0). Its gradient is None.
-
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        bool Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
-
-    >>> print(gg.all([True, False]))
-    False
-    """
-    return xp.lib.all(x, axis=axis, keepdims=keepdims)
+any_ = _test("any", "Whether at least one element is", True)
+all_ = _test("all", "Whether all elements are", False)
 
 
-@op(differentiable=False, kinds="fib", errors=_NO_AXIS,
-    batch=_reducing("count_nonzero"), samples=calls(
-    lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: ([uniform(rng, 3)], {}),
-))  # fmt: skip
+@op(
+    differentiable=False,
+    kinds="fib",
+    errors=NO_AXIS,
+    batch=_reducing("count_nonzero"),
+    samples=calls(
+        lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: [uniform(rng, 3)]
+    ),
+    captures=True,
+)
 def count_nonzero(xp, x, /, axis=None, *, keepdims=False):
     """How many elements are not 0. Its gradient is None.
 
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
-
     Returns:
         int64 Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
 
     >>> print(gg.count_nonzero([1.0, 0.0, 2.0]))
     2

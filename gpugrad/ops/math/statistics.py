@@ -8,45 +8,28 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import SCALARS, TENSOR
-from gpugrad.core.samples import along_axis, calls, uniform
+from gpugrad.core.samples import along_axis, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import AxisError, DTypeError, ShapeError, saying_where
+from gpugrad.ops.math.reduction import EMPTY
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
-# ---- range -------------------------------------------------------------------------------
-
 
 @op(
-    kinds="fi", samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
-    errors=[
-        ([np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
-        ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty"),
-    ],
-)  # fmt: skip
+    kinds="fi", samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}), errors=EMPTY
+)
 def ptp(xp, x, /, axis=None, *, keepdims=False):
     """Distance from the smallest to the largest element along axes.
 
     Args:
         x: array of any shape, not of length 0 along a reduced axis.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
-
-    Returns:
-        Tensor without the reduced axes.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: there is nothing to take the range of.
 
     >>> print(gg.ptp([1.0, 4.0, 2.0]))
     3.0
     """
     largest = xp.max(x, axis=axis, keepdims=keepdims)
     return largest - xp.min(x, axis=axis, keepdims=keepdims)
-
-
-# ---- averages ----------------------------------------------------------------------------
 
 
 def _axes_of(name, x, axis):
@@ -57,55 +40,51 @@ def _axes_of(name, x, axis):
 
 
 def _spread_weights(xp, x, weights, axis):
-    """Weights that are given for the averaged axes only, in a shape that broadcasts with `x`."""
+    """Weights of the averaged axes alone, reshaped to broadcast with `x`."""
     if weights.shape == x.shape:
         return weights
     axes = _axes_of("average", x, axis)
     if axis is None or weights.shape != tuple(x.shape[a] for a in axes):
         raise ShapeError(
-            f"average: weights {weights.shape} are neither of the shape {x.shape} of x nor of that "
-            f"of its axes {axis}."
+            f"average: weights {weights.shape} must have the shape {x.shape} of x, or that of its "
+            f"axes {axis}."
         )
     order = tuple(np.argsort(axes).tolist())
     lengths = tuple(n if i in axes else 1 for i, n in enumerate(x.shape))
     return xp.reshape(xp.permute_dims(weights, order), lengths)
 
 
-_AVERAGES = calls(
-    lambda rng: ([uniform(rng, 4), uniform(rng, 4, low=0.5)], {}),
-    lambda rng: ([uniform(rng, 3, 2), uniform(rng, 3, low=0.5)], {"axis": 0}),
-    lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, low=0.5)], {"axis": 1, "keepdims": True}),
-    lambda rng: ([uniform(rng, 2, 1, 3), uniform(rng, 3, 2, low=0.5)], {"axis": (2, 0)}),
-    lambda rng: ([uniform(rng, 2, 3)], {"axis": (0, 1)}),
-)
+def _average_samples(rng):
+    def weights(*shape):
+        return uniform(rng, *shape, low=0.5)
+
+    yield [uniform(rng, 4), weights(4)], {}
+    yield [uniform(rng, 3, 2), weights(3)], {"axis": 0}
+    yield [uniform(rng, 2, 3), weights(2, 3)], {"axis": 1, "keepdims": True}
+    yield [uniform(rng, 2, 1, 3), weights(3, 2)], {"axis": (2, 0)}
+    yield [uniform(rng, 2, 3)], {"axis": (0, 1)}
 
 
 @op(
-    name="average", arrays=("x", "weights"), kinds="fc", samples=_AVERAGES,
-    ref=lambda x, weights=None, axis=None, keepdims=False: np.average(
-        x, axis, weights, keepdims=keepdims
-    ),
+    name="average",
+    arrays=("x", "weights"),
+    kinds="fc",
+    samples=_average_samples,
+    ref=lambda x, weights=None, axis=None, **how: np.average(x, axis, weights, **how),
     errors=[
         ([np.ones(3), np.ones(2)], {}, ShapeError, r"average: weights \(2,\)"),
         ([np.ones((2, 3)), np.ones(3)], {"axis": 2}, AxisError, "axis=2"),
         ([np.ones(3), 2.0], {}, DTypeError, "average: weights"),
     ],
-)  # fmt: skip
+)
 def _average(xp, x, /, weights=None, *, axis=None, keepdims=False):
-    """Mean along axes in which elements count by their weights.
+    """Weighted mean along axes: the op behind `gg.average`.
 
     Args:
-        x: array of any shape.
         weights: array of the shape of `x`, or of its averaged axes only; equal if None.
-        axis: int, tuple of ints, or None for all axes.
-        keepdims: whether reduced axes stay, with length 1.
 
     Returns:
-        Tensor without the reduced axes; NaN where there is nothing to take the mean of.
-
-    Raises:
-        AxisError: `x` has no such axis.
-        ShapeError: the weights do not fit.
+        Tensor without the reduced axes; NaN where there are no elements.
 
     >>> print(gg.average([1.0, 4.0], weights=[2.0, 1.0]))
     2.0
@@ -125,10 +104,15 @@ def _average(xp, x, /, weights=None, *, axis=None, keepdims=False):
 
 @saying_where
 def average(
-    x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *,
+    x: Any,
+    /,
+    axis: Any = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
     keepdims: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
-    """Mean along axes in which elements count by their weights, as numpy.average.
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Weighted mean along axes, as numpy.average.
 
     Args:
         x: array of any shape.
@@ -139,8 +123,8 @@ def average(
         keepdims: whether reduced axes stay, with length 1.
 
     Returns:
-        Tensor without the reduced axes, NaN where there is nothing to take the mean of; with
-        `returned` a pair of it and the sums of weights, in the same shape.
+        Tensor without the reduced axes, NaN where there are no elements; with `returned` a
+        pair of it and the sums of weights, in the same shape.
 
     Raises:
         AxisError: `x` has no such axis.
@@ -159,9 +143,6 @@ def average(
         return mean, TENSOR.stop_gradient(mean) * 0 + n
     every = TENSOR.broadcast_to(_spread_weights(TENSOR, x, weights, axis), x.shape)
     return mean, TENSOR.sum(every, axis=axis, keepdims=keepdims)
-
-
-# ---- covariance --------------------------------------------------------------------------
 
 
 def _rows(xp, name, m, rowvar):
@@ -200,9 +181,8 @@ def _covariance(xp, name, m, y, fweights, aweights, rowvar, ddof):
             real = np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else np.float64
             f = xp.astype(_weights_of(name, "fweights", fweights, n), real)
             if fweights.dtype.kind not in "iub":
-                raise DTypeError(
-                    f"{name}: fweights are {fweights.dtype}, not integers; see aweights."
-                )
+                dtype = fweights.dtype
+                raise DTypeError(f"{name}: fweights are {dtype}, not integers; see aweights.")
         a = 1 if aweights is None else _weights_of(name, "aweights", aweights, n)
         w = f * a
         total = xp.sum(w)
@@ -230,14 +210,16 @@ def _cov_samples(rng):
 def _cov_reference(m, y=None, fweights=None, aweights=None, **keywords):
     if not np.iscomplexobj(aweights):
         return np.cov(m, y, fweights=fweights, aweights=aweights, **keywords)
-    # what no library takes: by the definition, without a correction
+    # NumPy refuses complex weights: by the definition, without a correction
     w = aweights if fweights is None else aweights * fweights
     d = m - (m @ w / w.sum())[:, None]
     return np.einsum("ik,jk,k->ij", d, d.conj(), w) / w.sum()
 
 
 @op(
-    arrays=("m", "y", "fweights", "aweights"), kinds="fc", samples=_cov_samples,
+    arrays=("m", "y", "fweights", "aweights"),
+    kinds="fc",
+    samples=_cov_samples,
     ref=_cov_reference,
     errors=[
         ([np.ones((2, 2, 2))], {}, ShapeError, r"cov: .*\(2, 2, 2\)"),
@@ -246,7 +228,7 @@ def _cov_reference(m, y=None, fweights=None, aweights=None, **keywords):
         ([np.ones((2, 3)), None, False], {}, ShapeError, "cov: fweights False"),
         ([np.ones((2, 3)), None, np.ones(3)], {}, DTypeError, "cov: fweights are float64"),
     ],
-)  # fmt: skip
+)
 def cov(xp, m, /, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None):
     """Covariance matrix of variables.
 
@@ -257,15 +239,11 @@ def cov(xp, m, /, y=None, fweights=None, aweights=None, *, rowvar=True, bias=Fal
         aweights: numbers of shape (observations,): how much each counts. They get gradients.
         rowvar: whether variables are rows; else they are columns.
         bias: whether to divide by the number of observations n, not by n - 1.
-        ddof: what is taken from n instead.
+        ddof: number subtracted from n instead.
 
     Returns:
         Tensor of shape (variables, variables), or () for one variable. NaN where the divisor
         is not positive.
-
-    Raises:
-        ShapeError: more than two axes, or numbers of observations that differ.
-        DTypeError: `fweights` that are no integers.
 
     >>> print(gg.cov([[1.0, 2.0, 3.0], [1.0, 4.0, 7.0]]))
     [[1. 3.]
@@ -283,9 +261,11 @@ def _clipped(xp, c):
 
 
 @op(
-    arrays=("x", "y"), kinds="fc", samples=_samples_of_matrices,
+    arrays=("x", "y"),
+    kinds="fc",
+    samples=_samples_of_matrices,
     errors=[([np.ones((2, 2, 2))], {}, ShapeError, r"corrcoef: .*\(2, 2, 2\)")],
-)  # fmt: skip
+)
 def corrcoef(xp, x, /, y=None, *, rowvar=True):
     """Correlation coefficients of variables: covariance divided by standard deviations.
 
@@ -296,10 +276,7 @@ def corrcoef(xp, x, /, y=None, *, rowvar=True):
 
     Returns:
         Tensor of shape (variables, variables), or () for one variable, between -1 and 1. NaN,
-        with gradient 0, for a variable that does not vary.
-
-    Raises:
-        ShapeError: more than two axes, or numbers of observations that differ.
+        with gradient 0, for a constant variable.
 
     >>> print(gg.corrcoef([[0.0, 2.0], [1.0, -1.0]]))
     [[ 1. -1.]

@@ -23,6 +23,7 @@ relu = elementwise(
     ref=lambda x: np.where(x < 0, 0, x),
     doc="`x` where it is positive, else 0. The gradient at 0 is 0.",
     example=("[-1.0, 0.0, 2.0]", "[0. 0. 2.]"),
+    cost=0,
 )
 
 relu6 = elementwise(
@@ -33,6 +34,7 @@ relu6 = elementwise(
     ref=lambda x: np.clip(x, 0, 6),
     doc="`x`, but not below 0 and not above 6. The gradient at both bounds is 0.",
     example=("[-1.0, 2.0, 9.0]", "[0. 2. 6.]"),
+    cost=0,
 )
 
 # Klambauer et al. 2017, "Self-Normalizing Neural Networks": mean 0 and variance 1 are a fixed
@@ -50,6 +52,7 @@ selu = elementwise(
     doc="1.0507 times `x` where it is positive, else 1.7581 times (exp(x) - 1). The gradient at 0"
     " is 1.0507.",
     example=("[0.0, 1.0]", "[0.       1.050701]"),
+    cost=1,
 )
 
 
@@ -72,6 +75,7 @@ sigmoid = elementwise(
     ref=lambda x: 1 / (1 + np.exp(-x)),
     doc="1 / (1 + exp(-x)), without overflow.",
     example=("[0.0, 100.0]", "[0.5 1. ]"),
+    cost=1,
 )
 
 
@@ -84,6 +88,7 @@ log_sigmoid = elementwise(
     forward=lambda xp, x: -_softplus(xp, -x),
     d=[lambda xp, out: -xp.expm1(out)],  # 1 - sigmoid(x)
     ref=lambda x: -np.log1p(np.exp(-x)),
+    cost=1,
     doc="Logarithm of the sigmoid of `x`, exact where the sigmoid itself would be 0 or 1.",
     example=("[-100.0, 0.0]", "[-100.          -0.6931472]"),
 )
@@ -94,6 +99,7 @@ softsign = elementwise(
     # not (1 - |out|)^2, which is 0 where the result has rounded to 1
     d=[lambda xp, x: (1 + xp.abs(x)) ** -2.0],
     ref=lambda x: x / (1 + np.abs(x)),
+    cost=0,
     doc="x / (1 + |x|).",
     example=("[-1.0, 0.0, 3.0]", "[-0.5   0.    0.75]"),
 )
@@ -112,6 +118,7 @@ silu = elementwise(
     ref=lambda x: x / (1 + np.exp(-x)),
     doc="`x` times its sigmoid, also called swish.",
     example=("[0.0, 100.0]", "[  0. 100.]"),
+    cost=1,
 )
 
 
@@ -127,6 +134,7 @@ mish = elementwise(
     ref=lambda x: x * np.tanh(np.log1p(np.exp(x))),
     doc="`x` times tanh(softplus(x)).",
     example=("[0.0, 100.0]", "[  0. 100.]"),
+    cost=1,
 )
 
 quick_gelu = elementwise(
@@ -134,6 +142,7 @@ quick_gelu = elementwise(
     forward=lambda xp, x: x * _sigmoid(xp, 1.702 * x),
     d=[lambda xp, x: _silu_d(xp, 1.702 * x)],
     ref=lambda x: x / (1 + np.exp(-1.702 * x)),
+    cost=1,
     doc="`x` times the sigmoid of 1.702 times `x`: an approximation of `gelu`.",
     example=("[0.0, 100.0]", "[  0. 100.]"),
 )
@@ -145,6 +154,7 @@ squared_relu = elementwise(
     ref=lambda x: np.where(x > 0, x * x, 0),
     doc="The square of `relu`.",
     example=("[-1.0, 3.0]", "[0. 9.]"),
+    cost=0,
 )
 
 hardsigmoid = elementwise(
@@ -155,6 +165,7 @@ hardsigmoid = elementwise(
     ref=lambda x: np.clip(x / 6 + 0.5, 0, 1),
     doc="x / 6 + 1/2, but not below 0 and not above 1. The gradient at both bounds is 0.",
     example=("[-9.0, 0.0, 1.5]", "[0.   0.5  0.75]"),
+    cost=0,
 )
 
 hardswish = elementwise(
@@ -165,6 +176,7 @@ hardswish = elementwise(
     ref=lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
     doc="`x` times `hardsigmoid` of `x`. The gradient is 0 at -3 and 1 at 3.",
     example=("[-9.0, 0.0, 9.0]", "[-0.  0.  9.]"),
+    cost=0,
 )
 
 tanhshrink = elementwise(
@@ -175,6 +187,7 @@ tanhshrink = elementwise(
     ref=lambda x: x - np.tanh(x),
     doc="`x` minus its hyperbolic tangent.",
     example=("[0.0, 100.0]", "[ 0. 99.]"),
+    cost=1,
 )
 
 
@@ -184,7 +197,15 @@ def _activation(vjp, ref, keywords, wrong=None):
     if wrong is not None:
         ((name, value),) = wrong.items()
         errors.append(([np.ones(3)], wrong, ArgumentError, f"{name}={value}"))
-    return op(vjp=[vjp], batch="stack", samples=_with(*keywords), ref=ref, errors=errors)
+    return op(
+        vjp=[vjp],
+        batch="stack",
+        samples=_with(*keywords),
+        ref=ref,
+        errors=errors,
+        by_element=True,
+        captures=True,
+    )
 
 
 @_activation(
@@ -322,6 +343,7 @@ def softshrink(xp, x, /, lambd=0.5):
     samples=_with({"threshold": 0.5, "value": -1.0}, {"threshold": -0.5, "value": 2.0}),
     ref=lambda x, threshold, value: np.where(x > threshold, x, value),
     errors=[(["text"], {"threshold": 0, "value": 0}, DTypeError, "number")],
+    captures=True,
 )
 def threshold_(xp, x, /, threshold, value):
     """`x` where it is above a threshold, else a value.
@@ -371,6 +393,8 @@ def _gelu_ref(x, approximate="none"):
     samples=_with({}, {"approximate": "tanh"}),
     ref=_gelu_ref,
     errors=[([np.ones(3)], {"approximate": "erf"}, ArgumentError, "none.*tanh")],
+    captures=True,
+    by_element=True,
 )
 def gelu(xp, x, /, approximate="none"):
     """`x` times the probability that a standard normal number is below `x`.

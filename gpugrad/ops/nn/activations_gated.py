@@ -141,7 +141,7 @@ _AXIS_ERRORS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2")]
 
 
 @op(
-    keeps_half=True,
+    native_half=True,
     samples=_SCORES,
     errors=_AXIS_ERRORS,
     ref=lambda x, axis=-1: NUMPY.special.softmax(-x, axis),
@@ -182,6 +182,7 @@ def _sparsemax_ref(x, axis=-1):
     ref=_sparsemax_ref,
     errors=_AXIS_ERRORS,
     samples=along_axis({"axis": 1}, domain=(-0.6, 0.6)),
+    captures=True,
 )
 def sparsemax(xp, x, /, axis=-1):
     """The probabilities nearest to given scores: like `softmax`, but with exact zeros.

@@ -44,6 +44,7 @@ def _masked_softmax_ref(x, mask=None, is_causal=False):
         ([np.ones(3)], {"is_causal": True}, ShapeError, r"masked_softmax.*\(3,\)"),
         ([np.ones(3), np.ones(2, bool)], {}, ShapeError, r"\(3,\).*\(2,\)"),
     ],
+    captures=True,
 )
 def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
     """Softmax along the last axis of the scores that a mask keeps.
@@ -193,7 +194,7 @@ _ATTENTION_ERRORS = [
     ref=attention_ref,
     samples=_attention_samples,
     errors=_ATTENTION_ERRORS,
-    keeps_half=True,
+    native_half=True,
 )
 def dot_product_attention(
     xp, query, key, value, /, attn_mask=None, dropout_mask=None, *, is_causal=False, scale=None,

@@ -131,7 +131,7 @@ def _batch(xp, batched, *arrays, **params):
     arrays=("query", "key", "value", "attn_mask", "stream"),
     outputs=2,
     unused=(1,),
-    keeps_half=True,
+    native_half=True,
     batch=_batch,
     cuda=kernels.forward,
     ref=_flash_ref,
@@ -218,8 +218,8 @@ def _grad_ref(g, query, key, value, out, lse, g_lse=0.0, attn_mask=None, stream=
 
 @op(
     arrays=("g", "query", "key", "value", "out", "lse", "g_lse", "attn_mask", "stream"),
-    keeps_half=True,
-    whole=True,
+    native_half=True,
+    opaque=True,
     cuda=kernels.grad,
     ref=_grad_ref,
     samples=_grad_samples,

@@ -115,7 +115,7 @@ def _wrong(name, n, more):
     ]
 
 
-_layer = functools.partial(spatial, arrays=("x", "weight", "bias"), keeps_half=True, kinds="fc")
+_layer = functools.partial(spatial, arrays=("x", "weight", "bias"), native_half=True, kinds="fc")
 
 
 def _conv(n, example, *cases):

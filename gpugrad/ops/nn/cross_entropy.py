@@ -84,6 +84,7 @@ def _dense_grad_ref(g, x, p, axis=-1):
     ref=_dense_grad_ref,
     errors=[([np.ones(2), *args], *rest) for args, *rest in _dense_errors[:1]],
     cuda=kernels.softmax_cross_entropy_grad,
+    overwrites=1,
 )
 def softmax_cross_entropy_grad(xp, g_, logits, labels, /, axis=-1):
     """The gradient of `softmax_cross_entropy` by the logits.
@@ -175,7 +176,7 @@ _sparse_errors = [
         ),
         None,
     ],
-    keeps_half=True,
+    native_half=True,
     samples=_sparse_samples,
     ref=_sparse_ref,
     errors=[([*args], *rest) for args, *rest in _sparse_errors],
@@ -249,7 +250,7 @@ def _sparse_grad_ref(g, x, labels, ignore_index=None, label_smoothing=0.0):
 
 @op(
     vjp=[_sparse_grad_g, _sparse_grad_logits, None],
-    keeps_half=True,
+    native_half=True,
     samples=_sparse_grad_samples,
     ref=_sparse_grad_ref,
     errors=[([np.ones(2), *args], *rest) for args, *rest in _sparse_errors],
@@ -257,6 +258,7 @@ def _sparse_grad_ref(g, x, labels, ignore_index=None, label_smoothing=0.0):
         *all_batched(xp, batched, arrays), **params
     ),
     cuda=kernels.sparse_softmax_cross_entropy_grad,
+    overwrites=1,
 )
 def sparse_softmax_cross_entropy_grad(
     xp, g_, logits, labels, /, *, ignore_index=None, label_smoothing=0.0

@@ -108,7 +108,7 @@ def _stream_dropout_batch(xp, batched, x, *, key, first, p):
 @op(
     vjp=[lambda xp, g, key, first, p: xp.stream_dropout(g, key=key, first=first, p=p)],
     linear=True,
-    keeps_half=True,
+    native_half=True,
     kinds="fc",
     ref=_stream_dropout_ref,
     cuda=kernels.stream_dropout,

@@ -16,7 +16,7 @@ from gpugrad.registry.record import op
 
 @op(
     arrays=("x", "weight", "bias"),
-    keeps_half=True,
+    native_half=True,
     ref=lambda x, weight, bias=0.0: x @ weight.T + bias,
     samples=shaped(
         ([(2, 3), (4, 3), (4,)], {}),
@@ -63,7 +63,7 @@ def _bilinear_ref(x1, x2, weight, bias=0.0):
 
 @op(
     arrays=("x1", "x2", "weight", "bias"),
-    keeps_half=True,
+    native_half=True,
     ref=_bilinear_ref,
     samples=shaped(
         ([(2, 3), (2, 2), (4, 3, 2), (4,)], {}),
@@ -130,7 +130,7 @@ def _take_rows_batch(xp, batched, indices, weight):
 @op(
     vjp=[None, _take_rows_vjp],
     batch=_take_rows_batch,
-    keeps_half=True,
+    native_half=True,
     cuda=scatter.take_rows,
     kinds="fc",
     jvp=[None, lambda xp, t, indices: xp.take_rows(indices, t)],
@@ -181,7 +181,7 @@ def _broadcast(xp, mask, rows):
 
 
 @op(
-    keeps_half=True,
+    native_half=True,
     ref=lambda indices, weight, padding_idx=None, sparse=False: weight[indices],
     samples=calls(
         lambda rng: ([np.array([0, 2, 0]), uniform(rng, 3, 2)], {}),

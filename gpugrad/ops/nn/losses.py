@@ -158,6 +158,7 @@ def _mse_batch(xp, batched, x, y, *, reduction):
     batch=_mse_batch,
     samples=_PAIRS,
     errors=wrong_calls(2),
+    captures=True,
 )
 def mse_loss(xp, x, y, /, *, reduction="mean"):
     """Squared differences. The mean of no elements is NaN.

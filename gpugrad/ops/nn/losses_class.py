@@ -64,6 +64,7 @@ _WRONG_LABELS: list[Any] = [
         sample(real(3), 1, axis=0),
         sample(real(0, 3), np.zeros(0, np.int64)),
     ),
+    captures=True,
 )
 def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
     """The score of each example's own class; 0 for an ignored example.
@@ -277,7 +278,7 @@ def _cross_entropy_samples(rng):
 
 @op(
     arrays=("x", "labels", "weight"),
-    keeps_half=True,
+    native_half=True,
     samples=_cross_entropy_samples,
     ref=_cross_entropy_ref,
     errors=[

@@ -59,6 +59,7 @@ def _states_ref(targets, target_lengths, blank=0):
         sample(np.zeros((2, 0), np.int64), [0, 0]),
     ),
     errors=[([np.array([1]), np.array([1])], {}, ShapeError, r"ctc_states.*\(1,\)")],
+    captures=True,
 )
 def ctc_states(xp, targets, target_lengths, /, *, blank=0):
     """The states of label sequences: the labels, with blanks around and between them.
@@ -266,6 +267,7 @@ def _ctc_batch(xp, batched, *arrays, blank):
     samples=calls(*_SAMPLES),
     ref=_ctc_ref,
     errors=_CTC_ERRORS,
+    captures=True,
 )
 def ctc_losses(xp, log_probs, targets, input_lengths, target_lengths, /, *, blank=0):
     """The negative logarithm of the probability of each label sequence; see `ctc_loss`.

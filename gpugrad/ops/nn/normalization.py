@@ -56,6 +56,7 @@ def _product_batch(xp, batched, x, y, *, axis):
         ([np.ones((2, 3))] * 2, {"axis": 2}, AxisError, "axis 2 is out of bounds"),
         ([np.ones((2, 3)), np.ones(3)], {}, ShapeError, r"\(2, 3\).*\(3,\)"),
     ],
+    captures=True,
 )
 def sum_of_products(xp, x, y, /, axis=-1):
     """Sum of x * y along axes, which stay with length 1.
@@ -299,7 +300,7 @@ _NORM_ERRORS = [
 
 @op(
     arrays=("x", "weight", "bias"),
-    keeps_half=True,
+    native_half=True,
     ref=_layer_ref,
     errors=_NORM_ERRORS,
     samples=shaped(
@@ -347,7 +348,7 @@ def _rms_ref(x, weight=None, axis=-1, eps=None):
 
 @op(
     arrays=("x", "weight"),
-    keeps_half=True,
+    native_half=True,
     ref=_rms_ref,
     errors=_NORM_ERRORS,
     samples=shaped(

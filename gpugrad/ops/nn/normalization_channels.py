@@ -72,7 +72,7 @@ def _batch_samples(rng):
 @op(
     arrays=("x", "running_mean", "running_var", "weight", "bias"),
     outputs=3,
-    keeps_half=True,
+    native_half=True,
     ref=_batch_ref,
     samples=_batch_samples,
     errors=[

@@ -95,7 +95,7 @@ def _batch(xp, batched, x, weight, bias, *, axis, along, **params):
     vjp=_vjp,
     arrays=("x", "weight", "bias"),
     outputs=3,
-    keeps_half=True,
+    native_half=True,
     batch=_batch,
     samples=_samples,
     ref=_ref,
@@ -170,8 +170,8 @@ def _by_channel(g, x, *others, axis=-1, **params):
 
 @op(
     arrays=("g", "x", "mean", "var", "g_mean", "g_var", "weight"),
-    keeps_half=True,
-    whole=_by_channel,
+    native_half=True,
+    opaque=_by_channel,
     samples=_grad_samples,
     ref=_grad_ref,
     errors=_GRAD_ERRORS,
@@ -215,8 +215,8 @@ def _grads_ref(g, x, mean, var, g_mean, g_var, weight, axis=-1, along=-1, eps=1e
 
 @op(
     outputs=3,
-    keeps_half=True,
-    whole=_by_channel,
+    native_half=True,
+    opaque=_by_channel,
     samples=_grads_samples,
     ref=_grads_ref,
     errors=[([*_GRAD_ERRORS[0][0], np.ones(2)], *_GRAD_ERRORS[0][1:])],

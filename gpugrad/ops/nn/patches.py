@@ -158,7 +158,7 @@ def _shuffle_ref(x, upscale_factor):
 
 @op(
     kinds="fci",
-    keeps_half=True,
+    native_half=True,
     ref=_shuffle_ref,
     samples=shaped(([(4, 2, 1)], {"upscale_factor": 2}), ([(2, 8, 1, 1)], {"upscale_factor": 2})),
     errors=[
@@ -202,7 +202,7 @@ def _unshuffle_ref(x, downscale_factor):
 
 @op(
     kinds="fci",
-    keeps_half=True,
+    native_half=True,
     ref=_unshuffle_ref,
     samples=shaped(*[([s], {"downscale_factor": 2}) for s in ((1, 4, 2), (2, 2, 2, 2))]),
     errors=[
@@ -246,7 +246,7 @@ def _channel_shuffle_ref(x, groups):
 
 @op(
     kinds="fci",
-    keeps_half=True,
+    native_half=True,
     ref=_channel_shuffle_ref,
     samples=shaped(
         *[([s], {"groups": n}) for s, n in (((2, 4), 2), ((1, 6, 2), 2), ((1, 6, 1, 2), 3))]

@@ -115,7 +115,9 @@ def _adaptive_max_pool(n, *example):
     name = f"adaptive_max_pool{n}d"
     samples, errors = different(*_CASES[n]), _wrong(name, n)
 
-    @spatial(n, example, keeps_half=True, ref=_adaptive_ref(np.max), samples=samples, errors=errors)
+    @spatial(
+        n, example, native_half=True, ref=_adaptive_ref(np.max), samples=samples, errors=errors
+    )
     def adaptive_max_pool(xp, x, /, output_size):
         """Largest elements of a given number of windows {where}.
 

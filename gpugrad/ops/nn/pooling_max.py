@@ -277,7 +277,7 @@ def _window_scatter_samples(rng):
     samples=_window_scatter_samples,
     ref=_window_scatter_ref,
     cuda=kernels.window_scatter,
-    whole=True,
+    opaque=True,
     errors=[
         ([np.ones(2), np.zeros(3, int)], {"lengths": (4,), **_UNIT}, ShapeError, r"\(2,\).*\(3,\)")
     ],
@@ -353,7 +353,7 @@ def _max_pool(n, example, *cases, errors=()):
     name = f"max_pool{n}d"
     errors = [*wrong_pool(name, n), *errors]
 
-    @spatial(n, example, keeps_half=True, ref=_max_ref, samples=different(*cases), errors=errors)
+    @spatial(n, example, native_half=True, ref=_max_ref, samples=different(*cases), errors=errors)
     def max_pool(xp, x, /, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
         """Largest element of each window {where}; the gradient goes to the first of equal ones.
 

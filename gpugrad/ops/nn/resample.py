@@ -113,6 +113,7 @@ def _resample_samples(rng):
         ([np.ones(3), Taps([[0]], 1.0, 4)], {}, ShapeError, r"resample.*\(3,\).*4"),
         ([np.ones(4), Taps([[0]], 1.0, 4)], {"axis": 1}, AxisError, "axis 1"),
     ],
+    captures=True,
 )
 def resample(xp, x, /, taps, *, axis=-1):
     """Weighted sums of a few elements each, along an axis.

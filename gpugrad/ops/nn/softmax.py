@@ -164,6 +164,7 @@ def log_softmax_grad(xp, g, out, /, axis=-1):
         ([np.array([1])], {"num_classes": -1}, ArgumentError, "num_classes"),
         ([np.array([1])], {"num_classes": 2.5}, ArgumentError, "one_hot: .*An int"),
     ],
+    captures=True,
 )
 def one_hot(xp, x, /, num_classes, *, dtype="float32"):
     """Integers as rows that are 1 at that position and 0 elsewhere.

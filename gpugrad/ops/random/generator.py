@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import Level, enter, leave, levels_of, levels_running, levels_stopped
+from gpugrad.autodiff.batched import (
+    Level,
+    levels_of,
+    levels_running,
+    levels_stopped,
+    unwrap_level,
+    wrap_level,
+)
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, wrap
@@ -276,7 +283,7 @@ class Generator:
             parameters = tuple(_with_examples(p, shape, levels) for p in parameters)
             with levels_stopped():
                 noise = self._draw(kind, lead + shape, dtype, device, *parameters, before=before)
-            return functools.reduce(lambda t, level: enter(t, level, 0), levels, noise)
+            return functools.reduce(lambda t, level: wrap_level(t, level, 0), levels, noise)
         if trace is not None:  # other numbers at each replay, in the order of the calls
             written = _Written(self, kind, shape, dtype, device, parameters, before)
             tensors = [p for p in parameters if isinstance(p, Tensor)]
@@ -299,7 +306,7 @@ class Generator:
             values = make(key, first, n, dtype, *on_host)
             values = values if d.kind == "cpu" else devices.put(values, d)
         noise = wrap(values.reshape(lead + shape))
-        return functools.reduce(lambda t, level: enter(t, level, 0), levels, noise)
+        return functools.reduce(lambda t, level: wrap_level(t, level, 0), levels, noise)
 
     def _counters(
         self, kind: str, n: int, dtype: np.dtype[Any], before: Drawn | None
@@ -420,7 +427,7 @@ def _with_examples(parameter: Any, shape: tuple[int, ...], levels: Sequence[Leve
     if isinstance(parameter, Tensor):
         parameter = TENSOR.broadcast_to(parameter, shape)
         for level in reversed(levels):
-            parameter = leave(parameter, level, 0)
+            parameter = unwrap_level(parameter, level, 0)
         if levels_of(parameter._data):
             raise ArgumentError(
                 "random: under vmap with randomness='same' the parameters of these numbers must "

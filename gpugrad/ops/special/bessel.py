@@ -20,86 +20,130 @@ def _over(xp, value, x, at_zero):
 
 
 i0 = elementwise(
-    "i0(x)", forward=library("i0"), ref="scipy.special.i0", d=[lambda xp, x: xp.i1(x)],
+    "i0(x)",
+    forward=library("i0"),
+    ref="scipy.special.i0",
+    d=[lambda xp, x: xp.i1(x)],
     doc="Modified Bessel function of the first kind, of order 0.",
     example=("[0.0, 1.0]", "[1.        1.2660658]"),
-)  # fmt: skip
+)
 
 i1 = elementwise(
-    "i1(x)", forward=library("i1"), ref="scipy.special.i1",
+    "i1(x)",
+    forward=library("i1"),
+    ref="scipy.special.i1",
     d=[lambda xp, out, x: xp.i0(x) - _over(xp, out, x, 0.5)],
     doc="Modified Bessel function of the first kind, of order 1.",
     example=("[0.0, 1.0]", "[0.        0.5651591]"),
-)  # fmt: skip
+)
 
 i0e = elementwise(
-    "i0e(x)", forward=library("i0e"), ref="scipy.special.i0e",
+    "i0e(x)",
+    forward=library("i0e"),
+    ref="scipy.special.i0e",
     d=[lambda xp, out, x: xp.i1e(x) - xp.sign(x) * out],
     doc="exp(-|x|) times `i0`, which does not overflow. The gradient at 0 is 0.",
     example=("[0.0, 1.0]", "[1.        0.4657596]"),
-)  # fmt: skip
+    captures=True,
+)
 
 i1e = elementwise(
-    "i1e(x)", forward=library("i1e"), ref="scipy.special.i1e",
+    "i1e(x)",
+    forward=library("i1e"),
+    ref="scipy.special.i1e",
     d=[lambda xp, out, x: xp.i0e(x) - xp.sign(x) * out - _over(xp, out, x, 0.5)],
     doc="exp(-|x|) times `i1`, which does not overflow.",
     example=("[0.0, 1.0]", "[0.        0.2079104]"),
-)  # fmt: skip
+    captures=True,
+)
 
 k0 = elementwise(
-    "k0(x)", forward=library("k0"), ref="scipy.special.k0", singular=True, domain=(0.3, 3),
+    "k0(x)",
+    forward=library("k0"),
+    ref="scipy.special.k0",
+    singular=True,
+    domain=(0.3, 3),
     d=[lambda xp, x: -xp.k1(x)],
     doc="Modified Bessel function of the second kind, of order 0: infinite at 0, NaN below.",
     example=("[1.0, 2.0]", "[0.4210244 0.1138939]"),
-)  # fmt: skip
+    captures=True,
+)
 
 k1 = elementwise(
-    "k1(x)", forward=library("k1"), ref="scipy.special.k1", singular=True, domain=(0.3, 3),
+    "k1(x)",
+    forward=library("k1"),
+    ref="scipy.special.k1",
+    singular=True,
+    domain=(0.3, 3),
     d=[lambda xp, out, x: -xp.k0(x) - out / x],
     doc="Modified Bessel function of the second kind, of order 1: infinite at 0, NaN below.",
     example=("[1.0, 2.0]", "[0.6019072 0.1398659]"),
-)  # fmt: skip
+    captures=True,
+)
 
 k0e = elementwise(
-    "k0e(x)", forward=library("k0e"), ref="scipy.special.k0e", singular=True, domain=(0.3, 3),
+    "k0e(x)",
+    forward=library("k0e"),
+    ref="scipy.special.k0e",
+    singular=True,
+    domain=(0.3, 3),
     d=[lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k1e(x))],
     doc="exp(x) times `k0`, which does not vanish for large `x`.",
     example=("[1.0, 2.0]", "[1.1444631 0.8415682]"),
-)  # fmt: skip
+    captures=True,
+)
 
 k1e = elementwise(
-    "k1e(x)", forward=library("k1e"), ref="scipy.special.k1e", singular=True, domain=(0.3, 3),
+    "k1e(x)",
+    forward=library("k1e"),
+    ref="scipy.special.k1e",
+    singular=True,
+    domain=(0.3, 3),
     d=[lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k0e(x) - out / x)],
+    captures=True,
     doc="exp(x) times `k1`, which does not vanish for large `x`.",
     example=("[1.0, 2.0]", "[1.6361535 1.0334768]"),
-)  # fmt: skip
+)
 
 j0 = elementwise(
-    "j0(x)", forward=library("j0"), ref="scipy.special.j0", d=[lambda xp, x: -xp.j1(x)],
+    "j0(x)",
+    forward=library("j0"),
+    ref="scipy.special.j0",
+    d=[lambda xp, x: -xp.j1(x)],
     doc="Bessel function of the first kind, of order 0.",
     example=("[0.0, 1.0]", "[1.        0.7651977]"),
-)  # fmt: skip
+)
 
 j1 = elementwise(
-    "j1(x)", forward=library("j1"), ref="scipy.special.j1",
+    "j1(x)",
+    forward=library("j1"),
+    ref="scipy.special.j1",
     d=[lambda xp, out, x: xp.j0(x) - _over(xp, out, x, 0.5)],
     doc="Bessel function of the first kind, of order 1.",
     example=("[0.0, 1.0]", "[0.        0.4400506]"),
-)  # fmt: skip
+)
 
 y0 = elementwise(
-    "y0(x)", forward=library("y0"), ref="scipy.special.y0", singular=True, domain=(0.3, 3),
+    "y0(x)",
+    forward=library("y0"),
+    ref="scipy.special.y0",
+    singular=True,
+    domain=(0.3, 3),
     d=[lambda xp, x: -xp.y1(x)],
     doc="Bessel function of the second kind, of order 0: -inf at 0, NaN below.",
     example=("[1.0, 2.0]", "[0.08825696 0.5103757 ]"),
-)  # fmt: skip
+)
 
 y1 = elementwise(
-    "y1(x)", forward=library("y1"), ref="scipy.special.y1", singular=True, domain=(0.3, 3),
+    "y1(x)",
+    forward=library("y1"),
+    ref="scipy.special.y1",
+    singular=True,
+    domain=(0.3, 3),
     d=[lambda xp, out, x: xp.where(x == 0, float("inf"), xp.y0(x) - out / x)],
     doc="Bessel function of the second kind, of order 1: -inf at 0, NaN below.",
     example=("[1.0, 2.0]", "[-0.7812128 -0.1070324]"),
-)  # fmt: skip
+)
 
 # ---- of any order -------------------------------------------------------------------------
 
@@ -122,35 +166,48 @@ _NO_ORDER = (
 )
 
 jv = elementwise(
-    "jv(v, x)", forward=of_order("jv"), ref="scipy.special.jv", samples=_orders(0.3, 5, False),
+    "jv(v, x)",
+    forward=of_order("jv"),
+    ref="scipy.special.jv",
+    samples=_orders(0.3, 5, False),
     vjp=[..., lambda xp, g, v, x: g * (0.5 * (xp.jv(v - 1, x) - xp.jv(v + 1, x)))],
     doc="Bessel function of the first kind, of real order." + _NO_ORDER,
     example=("0, [0.0, 1.0]", "[1.        0.7651977]"),
-)  # fmt: skip
+)
 
 
 yv = elementwise(
-    "yv(v, x)", forward=of_order("yv"), ref="scipy.special.yv", samples=_orders(0.5, 5, False),
-    vjp=[...,
-         lambda xp, g, v, x: xp.masked_multiply(g, 0.5 * (xp.yv(v - 1, x) - xp.yv(v + 1, x)))],
+    "yv(v, x)",
+    forward=of_order("yv"),
+    ref="scipy.special.yv",
+    samples=_orders(0.5, 5, False),
+    vjp=[..., lambda xp, g, v, x: xp.masked_multiply(g, 0.5 * (xp.yv(v - 1, x) - xp.yv(v + 1, x)))],
     doc="Bessel function of the second kind, of real order: -inf at 0, NaN below." + _NO_ORDER,
     example=("0, [1.0, 2.0]", "[0.08825696 0.5103757 ]"),
-)  # fmt: skip
+)
 
 yn = elementwise(
-    "yn(n, x)", forward=of_order("yn"), ref="scipy.special.yn", samples=_orders(0.5, 5, True),
-    vjp=[None,
-         lambda xp, g, n, x: xp.masked_multiply(g, 0.5 * (xp.yn(n - 1, x) - xp.yn(n + 1, x)))],
+    "yn(n, x)",
+    forward=of_order("yn"),
+    ref="scipy.special.yn",
+    samples=_orders(0.5, 5, True),
+    vjp=[
+        None,
+        lambda xp, g, n, x: xp.masked_multiply(g, 0.5 * (xp.yn(n - 1, x) - xp.yn(n + 1, x))),
+    ],
     doc="Bessel function of the second kind, of whole order `n`: -inf at 0, NaN below.",
     example=("0, [1.0, 2.0]", "[0.08825696 0.5103757 ]"),
-)  # fmt: skip
+)
 
 iv = elementwise(
-    "iv(v, x)", forward=of_order("iv"), ref="scipy.special.iv", samples=_orders(0.3, 3, False),
+    "iv(v, x)",
+    forward=of_order("iv"),
+    ref="scipy.special.iv",
+    samples=_orders(0.3, 3, False),
     vjp=[..., lambda xp, g, v, x: g * (0.5 * (xp.iv(v - 1, x) + xp.iv(v + 1, x)))],
     doc="Modified Bessel function of the first kind, of real order." + _NO_ORDER,
     example=("0, [0.0, 1.0]", "[1.        1.2660658]"),
-)  # fmt: skip
+)
 
 
 def _ive_x(xp, g, out, v, x):
@@ -158,19 +215,27 @@ def _ive_x(xp, g, out, v, x):
 
 
 ive = elementwise(
-    "ive(v, x)", forward=of_order("ive"), ref="scipy.special.ive", samples=_orders(0.3, 3, False),
+    "ive(v, x)",
+    forward=of_order("ive"),
+    ref="scipy.special.ive",
+    samples=_orders(0.3, 3, False),
     vjp=[..., _ive_x],
     doc="exp(-|x|) times `iv`, which does not overflow." + _NO_ORDER,
     example=("0, [0.0, 1.0]", "[1.        0.4657596]"),
-)  # fmt: skip
+)
 
 kv = elementwise(
-    "kv(v, x)", forward=of_order("kv"), ref="scipy.special.kv", samples=_orders(0.5, 3, False),
-    vjp=[...,
-         lambda xp, g, v, x: xp.masked_multiply(g, -0.5 * (xp.kv(v - 1, x) + xp.kv(v + 1, x)))],
+    "kv(v, x)",
+    forward=of_order("kv"),
+    ref="scipy.special.kv",
+    samples=_orders(0.5, 3, False),
+    vjp=[
+        ...,
+        lambda xp, g, v, x: xp.masked_multiply(g, -0.5 * (xp.kv(v - 1, x) + xp.kv(v + 1, x))),
+    ],
     doc="Modified Bessel function of the second kind, of real order: inf at 0." + _NO_ORDER,
     example=("0, [1.0, 2.0]", "[0.4210244 0.1138939]"),
-)  # fmt: skip
+)
 
 
 def _kve_x(xp, g, out, v, x):
@@ -178,8 +243,11 @@ def _kve_x(xp, g, out, v, x):
 
 
 kve = elementwise(
-    "kve(v, x)", forward=of_order("kve"), ref="scipy.special.kve", samples=_orders(0.5, 3, False),
+    "kve(v, x)",
+    forward=of_order("kve"),
+    ref="scipy.special.kve",
+    samples=_orders(0.5, 3, False),
     vjp=[..., _kve_x],
     doc="exp(x) times `kv`, which does not vanish for large `x`." + _NO_ORDER,
     example=("0, [1.0, 2.0]", "[1.1444631 0.8415682]"),
-)  # fmt: skip
+)

@@ -82,6 +82,7 @@ def _exponential_remainder_ref(z, order=1):
     samples=shaped(([(4,)], {}), ([()], {"order": 2}), ([(0, 2)], {}), ([(2, 3)], {"order": 3})),
     ref=_exponential_remainder_ref,
     errors=[([np.ones(2)], {"order": 0}, ArgumentError, "order")],
+    captures=True,
 )
 def exponential_remainder(xp, z, /, *, order=1):
     """What the Taylor polynomial of exp leaves: the sum of z^n / (n + order)! from n = 0.
@@ -90,14 +91,7 @@ def exponential_remainder(xp, z, /, *, order=1):
     is ``phi_k - k phi_(k+1)``.
 
     Args:
-        z: array of any shape.
         order: int, 1 or more.
-
-    Returns:
-        Tensor of the shape of `z`.
-
-    Raises:
-        ArgumentError: `order` is below 1.
 
     >>> print(gg.exponential_remainder([0.0, 1.0], order=2))
     [0.5       0.7182818]
@@ -127,23 +121,18 @@ def _spherical_jn_vjp(xp, g, z, n):
 @op(
     vjp=[_spherical_jn_vjp],
     batch=lambda xp, batched, z, n: xp.spherical_jn(z, n=n),
-    samples=shaped(([(4,)], {}), ([()], {"n": 1}), ([(0, 2)], {}), ([(2, 3)], {"n": 2}),
-                   domain=(-9, 9)),
+    samples=shaped(
+        ([(4,)], {}), ([()], {"n": 1}), ([(0, 2)], {}), ([(2, 3)], {"n": 2}), domain=(-9, 9)
+    ),
     ref=lambda z, n=0: NUMPY.special.spherical_jn(n, z),
     errors=[([np.ones(2)], {"n": -1}, ArgumentError, "n=-1")],
-)  # fmt: skip
+    captures=True,
+)
 def spherical_jn(xp, z, /, *, n=0):
     """Spherical Bessel function of the first kind.
 
     Args:
-        z: array of any shape.
         n: its order, an int that is not negative. (`gg.special.spherical_jn` takes it first.)
-
-    Returns:
-        Tensor of the shape of `z`.
-
-    Raises:
-        ArgumentError: `n` is negative.
 
     The power series (DLMF 10.53.1) up to n + 1, from there the recurrence upwards.
 
@@ -169,48 +158,62 @@ def spherical_jn(xp, z, /, *, n=0):
 
 
 exprel = elementwise(
-    "exprel(x)", forward=lambda xp, x: xp.exponential_remainder(x), ref="scipy.special.exprel",
+    "exprel(x)",
+    forward=lambda xp, x: xp.exponential_remainder(x),
+    ref="scipy.special.exprel",
     d=[lambda xp, x: xp.exponential_remainder(x) - xp.exponential_remainder(x, order=2)],
     doc="(exp(x) - 1) / x, and 1 at 0.",
     example=("[0.0, 1.0]", "[1.        1.7182819]"),
-)  # fmt: skip
+)
 
 sinc = elementwise(
-    "sinc(x)", forward=lambda xp, x: xp.lib.sinc(x), ref="numpy.sinc",
+    "sinc(x)",
+    forward=lambda xp, x: xp.lib.sinc(x),
+    ref="numpy.sinc",
     d=[lambda xp, x: -math.pi * xp.spherical_jn(math.pi * x, n=1)],
     doc="sin(pi x) / (pi x), and 1 at 0. Its derivatives are exact at 0 and near it.",
     example=("[0.0, 0.5]", "[1.        0.6366198]"),
-)  # fmt: skip
+)
 
 cosm1 = elementwise(
-    "cosm1(x)", forward=library("cosm1"), ref="scipy.special.cosm1", d=[lambda xp, x: -xp.sin(x)],
+    "cosm1(x)",
+    forward=library("cosm1"),
+    ref="scipy.special.cosm1",
+    d=[lambda xp, x: -xp.sin(x)],
     doc="cos(x) - 1, exact for small `x`.",
     example=("[0.0, 1.0]", "[ 0.        -0.4596977]"),
-)  # fmt: skip
+)
 
 exp10 = elementwise(
-    "exp10(x)", forward=library("exp10"), ref="scipy.special.exp10",
+    "exp10(x)",
+    forward=library("exp10"),
+    ref="scipy.special.exp10",
     d=[lambda xp, out: out * math.log(10)],
     doc="10 to the power `x`.",
     example=("[0.0, 2.0]", "[  1. 100.]"),
-)  # fmt: skip
+)
 
 logaddexp2 = elementwise(
-    "logaddexp2(x, y)", singular=True,
+    "logaddexp2(x, y)",
+    singular=True,
     d=[
         lambda xp, x, y: xp.sigmoid((x - y) * math.log(2)),
         lambda xp, x, y: xp.sigmoid((y - x) * math.log(2)),
     ],
     doc="log2(2^x + 2^y), without overflow.",
     example=("1000.0, 1000.0", "1001.0"),
-)  # fmt: skip
+)
 
 logit = elementwise(
-    "logit(x)", forward=library("logit"), ref="scipy.special.logit", singular=True,
-    d=[lambda xp, x: 1 / (x * (1 - x))], domain=(0.1, 0.9),
+    "logit(x)",
+    forward=library("logit"),
+    ref="scipy.special.logit",
+    singular=True,
+    d=[lambda xp, x: 1 / (x * (1 - x))],
+    domain=(0.1, 0.9),
     doc="log(x / (1 - x)), the inverse of the sigmoid; NaN outside of [0, 1].",
     example=("[0.0, 0.5]", "[-inf   0.]"),
-)  # fmt: skip
+)
 
 # ---- powers that become logarithms: Box and Cox 1964, "An analysis of transformations" ------
 
@@ -224,22 +227,32 @@ def _boxcox_lmbda(xp, log, lmbda, nowhere):
 
 
 boxcox = elementwise(
-    "boxcox(x, lmbda)", forward=library("boxcox"), ref="scipy.special.boxcox", singular=True,
-    d=[lambda xp, x, lmbda: x ** (lmbda - 1),
-       lambda xp, x, lmbda: _boxcox_lmbda(xp, xp.log(x), lmbda, x == 0)],
+    "boxcox(x, lmbda)",
+    forward=library("boxcox"),
+    ref="scipy.special.boxcox",
+    singular=True,
+    d=[
+        lambda xp, x, lmbda: x ** (lmbda - 1),
+        lambda xp, x, lmbda: _boxcox_lmbda(xp, xp.log(x), lmbda, x == 0),
+    ],
     domain=((0.3, 3), (-2, 2)),
     doc="(x^lmbda - 1) / lmbda, and log(x) where `lmbda` is 0.",
     example=("[1.0, 3.0], 2.0", "[0. 4.]"),
-)  # fmt: skip
+)
 
 boxcox1p = elementwise(
-    "boxcox1p(x, lmbda)", forward=library("boxcox1p"), ref="scipy.special.boxcox1p", singular=True,
-    d=[lambda xp, x, lmbda: xp.exp((lmbda - 1) * xp.log1p(x)),
-       lambda xp, x, lmbda: _boxcox_lmbda(xp, xp.log1p(x), lmbda, x == -1)],
+    "boxcox1p(x, lmbda)",
+    forward=library("boxcox1p"),
+    ref="scipy.special.boxcox1p",
+    singular=True,
+    d=[
+        lambda xp, x, lmbda: xp.exp((lmbda - 1) * xp.log1p(x)),
+        lambda xp, x, lmbda: _boxcox_lmbda(xp, xp.log1p(x), lmbda, x == -1),
+    ],
     domain=((-0.7, 2), (-2, 2)),
     doc="((1 + x)^lmbda - 1) / lmbda, and log1p(x) where `lmbda` is 0.",
     example=("[0.0, 2.0], 2.0", "[0. 4.]"),
-)  # fmt: skip
+)
 
 
 def _inv_boxcox_lmbda(xp, power, x, lmbda):
@@ -250,22 +263,32 @@ def _inv_boxcox_lmbda(xp, power, x, lmbda):
 
 
 inv_boxcox = elementwise(
-    "inv_boxcox(x, lmbda)", forward=library("inv_boxcox"), ref="scipy.special.inv_boxcox",
-    d=[lambda xp, out, x, lmbda: out / (1 + lmbda * x),
-       lambda xp, out, x, lmbda: _inv_boxcox_lmbda(xp, out, x, lmbda)],
-    domain=((-0.8, 0.8), (-1, 1)), singular=True,
+    "inv_boxcox(x, lmbda)",
+    forward=library("inv_boxcox"),
+    ref="scipy.special.inv_boxcox",
+    d=[
+        lambda xp, out, x, lmbda: out / (1 + lmbda * x),
+        lambda xp, out, x, lmbda: _inv_boxcox_lmbda(xp, out, x, lmbda),
+    ],
+    domain=((-0.8, 0.8), (-1, 1)),
+    singular=True,
     doc="The number whose `boxcox` is `x`: (1 + lmbda x)^(1/lmbda), exp(x) where `lmbda` is 0.",
     example=("[0.0, 4.0], 2.0", "[1. 3.]"),
-)  # fmt: skip
+)
 
 inv_boxcox1p = elementwise(
-    "inv_boxcox1p(x, lmbda)", forward=library("inv_boxcox1p"), ref="scipy.special.inv_boxcox1p",
-    d=[lambda xp, out, x, lmbda: (1 + out) / (1 + lmbda * x),
-       lambda xp, out, x, lmbda: _inv_boxcox_lmbda(xp, 1 + out, x, lmbda)],
-    domain=((-0.8, 0.8), (-1, 1)), singular=True,
+    "inv_boxcox1p(x, lmbda)",
+    forward=library("inv_boxcox1p"),
+    ref="scipy.special.inv_boxcox1p",
+    d=[
+        lambda xp, out, x, lmbda: (1 + out) / (1 + lmbda * x),
+        lambda xp, out, x, lmbda: _inv_boxcox_lmbda(xp, 1 + out, x, lmbda),
+    ],
+    domain=((-0.8, 0.8), (-1, 1)),
+    singular=True,
     doc="The number whose `boxcox1p` is `x`.",
     example=("[0.0, 4.0], 2.0", "[0. 2.]"),
-)  # fmt: skip
+)
 
 # ---- the inverse of w e^w -----------------------------------------------------------------
 
@@ -278,11 +301,12 @@ def _lambertw_vjp(xp, g, out, z_dtype):
 @op(
     vjp=[_lambertw_vjp],
     batch=lambda xp, batched, z, k, tol: xp.lambertw(z, k=k, tol=tol),
-    kinds="fc", ref="scipy.special.lambertw",
-    samples=shaped(([(4,)], {}), ([()], {}), ([(0, 2)], {}), ([(2, 2)], {"k": 1}),
-                   domain=(0.5, 3)),
+    kinds="fc",
+    ref="scipy.special.lambertw",
+    samples=shaped(([(4,)], {}), ([()], {}), ([(0, 2)], {}), ([(2, 2)], {"k": 1}), domain=(0.5, 3)),
     errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    captures=True,
+)
 def lambertw(xp, z, /, k=0, tol=1e-8):
     """The Lambert W function: w with w exp(w) = z, a complex number.
 

@@ -95,22 +95,26 @@ def _beta_moment_samples(rng):
 
 
 beta_moment = elementwise(
-    "beta_moment(c, n, x, y, j, k)", forward=_beta_moment, ref=_beta_moment_ref,
+    "beta_moment(c, n, x, y, j, k)",
+    forward=_beta_moment,
+    ref=_beta_moment_ref,
     vjp=[
         lambda xp, g, c, n, x, y, j, k: -g * xp.beta_moment(c, n, x, y, j + 1, k),
         lambda xp, g, c, n, x, y, j, k: -g * xp.beta_moment(c, n, x, y, j, k + 1),
         lambda xp, g, c, n, x, y, j, k: g * _by_z(xp, c + 1, n, x, y, j, k),
         lambda xp, g, c, n, x, y, j, k: g * _by_z(xp, c, n, x, y, j, k),
-        None, None,
+        None,
+        None,
     ],
     samples=_beta_moment_samples,
     errors=[([np.ones(2), np.ones(3), 0.5, 0.5, 0, 0], {}, ShapeError, r"\(2,\).*\(3,\)")],
+    captures=True,
     doc=(
         "Integral of s^j ln(z)^k e^(-c s) z^-n for positive s, where z = y + x e^-s, `x` + `y` is"
         " 1 and c is above n x. `j` and `k` are whole."
     ),
     example=("2.0, 2.0, 0.5, 0.5, 0, 0", "0.77258873"),
-)  # fmt: skip
+)
 
 
 def _beta_log_scale(xp, a, b, x, y):
@@ -130,7 +134,9 @@ def _log_scale_a(xp, a, b, x):
 
 
 beta_log_scale = elementwise(
-    "beta_log_scale(a, b, x, y)", forward=_beta_log_scale, singular=True,
+    "beta_log_scale(a, b, x, y)",
+    forward=_beta_log_scale,
+    singular=True,
     ref=lambda a, b, x, y: np.log(x**a * y**b / (a * b * NUMPY.special.beta(a, b))),
     d=[
         lambda xp, a, b, x: _log_scale_a(xp, a, b, x),
@@ -140,9 +146,10 @@ beta_log_scale = elementwise(
     ],
     samples=_beta_log_scale_samples,
     errors=[([np.ones(2), np.ones(3), 0.5, 0.5], {}, ShapeError, r"\(2,\).*\(3,\)")],
+    captures=True,
     doc="log(x^a y^b gamma(a + b) / (gamma(a + 1) gamma(b + 1))).",
     example=("1.0, 1.0, 0.5, 0.5", "-1.3862944"),
-)  # fmt: skip
+)
 
 
 def _valid(xp, a, b, x, y):
@@ -235,16 +242,24 @@ def _density(xp, a, b, x):
 
 
 betainc = elementwise(
-    "betainc(a, b, x)", forward=library("betainc"), ref="scipy.special.betainc", singular=True,
-    d=[lambda xp, a, b, x: xp.betainc_grad_a(a, b, x),
-       lambda xp, a, b, x: xp.betainc_grad_b(a, b, x), _density],
-    samples=_few_samples, errors=_WRONG,
+    "betainc(a, b, x)",
+    forward=library("betainc"),
+    ref="scipy.special.betainc",
+    singular=True,
+    d=[
+        lambda xp, a, b, x: xp.betainc_grad_a(a, b, x),
+        lambda xp, a, b, x: xp.betainc_grad_b(a, b, x),
+        _density,
+    ],
+    samples=_few_samples,
+    errors=_WRONG,
     doc=(
         "Regularised incomplete beta function: the integral of t^(a - 1) (1 - t)^(b - 1) from 0"
         " to `x`, over beta(a, b). It has gradients by all three."
     ),
     example=("1.0, 2.0, [0.0, 0.5]", "[0.   0.75]"),
-)  # fmt: skip
+    captures=True,
+)
 
 
 def _betaincc(xp, a, b, x):
@@ -254,14 +269,21 @@ def _betaincc(xp, a, b, x):
 
 
 betaincc = elementwise(
-    "betaincc(a, b, x)", forward=_betaincc, ref="scipy.special.betaincc", singular=True,
-    d=[lambda xp, a, b, x: -xp.betainc_grad_a(a, b, x),
-       lambda xp, a, b, x: -xp.betainc_grad_b(a, b, x),
-       lambda xp, a, b, x: -_density(xp, a, b, x)],
-    samples=_few_samples, errors=_WRONG,
+    "betaincc(a, b, x)",
+    forward=_betaincc,
+    ref="scipy.special.betaincc",
+    singular=True,
+    d=[
+        lambda xp, a, b, x: -xp.betainc_grad_a(a, b, x),
+        lambda xp, a, b, x: -xp.betainc_grad_b(a, b, x),
+        lambda xp, a, b, x: -_density(xp, a, b, x),
+    ],
+    samples=_few_samples,
+    errors=_WRONG,
     doc="1 - `betainc`, the integral from `x` to 1, which does not round to 0 with it.",
     example=("1.0, 2.0, [0.0, 0.5]", "[1.   0.25]"),
-)  # fmt: skip
+    captures=True,
+)
 
 
 def _by_parameter(xp, d, a, b, x):
@@ -270,11 +292,18 @@ def _by_parameter(xp, d, a, b, x):
 
 
 betaincinv = elementwise(
-    "betaincinv(a, b, y)", forward=library("betaincinv"), ref="scipy.special.betaincinv",
-    d=[lambda xp, out, a, b: _by_parameter(xp, xp.betainc_grad_a(a, b, out), a, b, out),
-       lambda xp, out, a, b: _by_parameter(xp, xp.betainc_grad_b(a, b, out), a, b, out),
-       lambda xp, out, a, b: 1 / _density(xp, a, b, out)],
-    samples=grid(3, ((0.5, 4), (0.5, 4), (0.1, 0.9))), errors=_WRONG, singular=True,
+    "betaincinv(a, b, y)",
+    forward=library("betaincinv"),
+    ref="scipy.special.betaincinv",
+    d=[
+        lambda xp, out, a, b: _by_parameter(xp, xp.betainc_grad_a(a, b, out), a, b, out),
+        lambda xp, out, a, b: _by_parameter(xp, xp.betainc_grad_b(a, b, out), a, b, out),
+        lambda xp, out, a, b: 1 / _density(xp, a, b, out),
+    ],
+    samples=grid(3, ((0.5, 4), (0.5, 4), (0.1, 0.9))),
+    errors=_WRONG,
+    singular=True,
     doc="The `x` for which betainc(a, b, x) is `y`.",
     example=("1.0, 2.0, [0.0, 0.75]", "[0.  0.5]"),
-)  # fmt: skip
+    captures=True,
+)

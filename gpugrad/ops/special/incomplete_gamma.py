@@ -95,20 +95,25 @@ def _gamma_moment_samples(rng):
 
 
 gamma_moment = elementwise(
-    "gamma_moment(c, x, upper, j, m)", forward=_gamma_moment, ref=_gamma_moment_ref,
+    "gamma_moment(c, x, upper, j, m)",
+    forward=_gamma_moment,
+    ref=_gamma_moment_ref,
     vjp=[
         lambda xp, g, c, x, upper, j, m: g * xp.gamma_moment(c, x, upper, j + 1, m),
         lambda xp, g, c, x, upper, j, m: -g * xp.gamma_moment(c, x, upper, j, m + 1),
-        None, None, None,
+        None,
+        None,
+        None,
     ],
     samples=_gamma_moment_samples,
     errors=[([np.ones(2), np.ones(3), True, 0, 0], {}, ShapeError, r"\(2,\).*\(3,\)")],
+    captures=True,
     doc=(
         "Integral of s^j e^m exp(c s - x e) for positive s, where e = expm1(s) if `upper`, which"
         " needs x > c, and e = expm1(-s) if not, which needs x < -c. `j` and `m` are whole."
     ),
     example=("0.0, 2.0, True, 0, 0", "0.36132863"),
-)  # fmt: skip
+)
 
 
 def _scale(xp, a, x):
@@ -128,20 +133,23 @@ def _gamma_log_scale(xp, a, x):
     direct = xp.special.xlogy(a, x) - x - xp.special.gammaln(a + 1)
     inverse = 1 / b
     square = inverse * inverse  # Stirling's series, DLMF 5.11.1
-    stirling = inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (
-        1 / 1680 - square / 1188))))  # fmt: skip
+    stirling = inverse * (
+        1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square / 1188)))
+    )
     about = -b * (u - log) - 0.5 * lib.log(2 * np.pi * b) - stirling
     return lib.where(large & near, about, direct).astype(dtype)
 
 
 gamma_log_scale = elementwise(
-    "gamma_log_scale(a, x)", forward=_gamma_log_scale, singular=True,
+    "gamma_log_scale(a, x)",
+    forward=_gamma_log_scale,
+    singular=True,
     ref=lambda a, x: a * np.log(x) - x - NUMPY.special.gammaln(a + 1),
     d=[lambda xp, a, x: xp.log(x) - xp.digamma(a + 1), lambda xp, a, x: a / x - 1],
     samples=grid(2, ((0.3, 30), (0.5, 30))),
     doc="log(x^a e^-x / gamma(a + 1)), also accurate where `a` and `x` are large and near.",
     example=("1.0, 1.0", "-1.0"),
-)  # fmt: skip
+)
 
 
 def masked(xp, valid, ordinary, found):
@@ -208,38 +216,58 @@ def gammainc_grad_a(xp, a, x, /):
 
 
 gammainc = elementwise(
-    "gammainc(a, x)", forward=library("gammainc"), ref="scipy.special.gammainc", singular=True,
+    "gammainc(a, x)",
+    forward=library("gammainc"),
+    ref="scipy.special.gammainc",
+    singular=True,
     d=[lambda xp, a, x: xp.gammainc_grad_a(a, x), _density],
     samples=grid(2, ((0.3, 4), (0.3, 8))),
+    captures=True,
     doc=(
         "Regularised lower incomplete gamma function: the integral of t^(a - 1) e^-t from 0 to"
         " `x`, over gamma(a). It has gradients by both."
     ),
     example=("1.0, [0.0, 1.0]", "[0.        0.6321206]"),
-)  # fmt: skip
+)
 
 gammaincc = elementwise(
-    "gammaincc(a, x)", forward=library("gammaincc"), ref="scipy.special.gammaincc", singular=True,
+    "gammaincc(a, x)",
+    forward=library("gammaincc"),
+    ref="scipy.special.gammaincc",
+    singular=True,
     d=[lambda xp, a, x: -xp.gammainc_grad_a(a, x), lambda xp, a, x: -_density(xp, a, x)],
     samples=grid(2, ((0.3, 4), (0.3, 8))),
+    captures=True,
     doc="1 - `gammainc`, the integral from `x` on, which does not round to 0 with it.",
     example=("1.0, [0.0, 1.0]", "[1.        0.3678794]"),
-)  # fmt: skip
+)
 
 gammaincinv = elementwise(
-    "gammaincinv(a, y)", forward=library("gammaincinv"), ref="scipy.special.gammaincinv",
-    d=[lambda xp, out, a: -xp.gammainc_grad_a(a, out) / _density(xp, a, out),
-       lambda xp, out, a: 1 / _density(xp, a, out)],
-    samples=grid(2, ((0.5, 4), (0.1, 0.9))), singular=True,
+    "gammaincinv(a, y)",
+    forward=library("gammaincinv"),
+    ref="scipy.special.gammaincinv",
+    d=[
+        lambda xp, out, a: -xp.gammainc_grad_a(a, out) / _density(xp, a, out),
+        lambda xp, out, a: 1 / _density(xp, a, out),
+    ],
+    samples=grid(2, ((0.5, 4), (0.1, 0.9))),
+    singular=True,
     doc="The `x` for which gammainc(a, x) is `y`.",
     example=("1.0, [0.0, 0.5]", "[0.        0.6931472]"),
-)  # fmt: skip
+    captures=True,
+)
 
 gammainccinv = elementwise(
-    "gammainccinv(a, y)", forward=library("gammainccinv"), ref="scipy.special.gammainccinv",
-    d=[lambda xp, out, a: -xp.gammainc_grad_a(a, out) / _density(xp, a, out),
-       lambda xp, out, a: -1 / _density(xp, a, out)],
-    samples=grid(2, ((0.5, 4), (0.1, 0.9))), singular=True,
+    "gammainccinv(a, y)",
+    forward=library("gammainccinv"),
+    ref="scipy.special.gammainccinv",
+    d=[
+        lambda xp, out, a: -xp.gammainc_grad_a(a, out) / _density(xp, a, out),
+        lambda xp, out, a: -1 / _density(xp, a, out),
+    ],
+    samples=grid(2, ((0.5, 4), (0.1, 0.9))),
+    singular=True,
     doc="The `x` for which gammaincc(a, x) is `y`.",
     example=("1.0, [1.0, 0.5]", "[0.        0.6931472]"),
-)  # fmt: skip
+    captures=True,
+)

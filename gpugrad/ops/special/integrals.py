@@ -57,11 +57,15 @@ def _elliptic_d_ref(p):
 
 
 elliptic_d = elementwise(
-    "elliptic_d(p)", forward=_elliptic_d, ref=_elliptic_d_ref, d=[_elliptic_d_p],
-    domain=(0.2, 0.9), singular=True,
+    "elliptic_d(p)",
+    forward=_elliptic_d,
+    ref=_elliptic_d_ref,
+    d=[_elliptic_d_p],
+    domain=(0.2, 0.9),
+    singular=True,
     doc="The integral (K(m) - E(m)) / m for m = 1 - `p`; NaN for negative `p`.",
     example=("[0.5, 1.0]", "[1.0068616 0.7853982]"),
-)  # fmt: skip
+)
 
 
 def _ellipk_m(xp, out, m):
@@ -87,43 +91,68 @@ def _ellipe(xp, m):
 
 
 ellipk = elementwise(
-    "ellipk(m)", forward=library("ellipk"), ref="scipy.special.ellipk", d=[_ellipk_m],
-    domain=(-2, 0.9), singular=True,
+    "ellipk(m)",
+    forward=library("ellipk"),
+    ref="scipy.special.ellipk",
+    d=[_ellipk_m],
+    domain=(-2, 0.9),
+    singular=True,
     doc="Complete elliptic integral of the first kind, of the parameter `m`; NaN above 1.",
     example=("[0.0, 0.5]", "[1.5707964 1.8540747]"),
-)  # fmt: skip
+    captures=True,
+)
 
 ellipkm1 = elementwise(
-    "ellipkm1(p)", forward=library("ellipkm1"), ref="scipy.special.ellipkm1", d=[_ellipkm1_p],
-    domain=(0.1, 3), singular=True,
+    "ellipkm1(p)",
+    forward=library("ellipkm1"),
+    ref="scipy.special.ellipkm1",
+    d=[_ellipkm1_p],
+    domain=(0.1, 3),
+    singular=True,
     doc="`ellipk` of 1 - `p`, exact for small `p`.",
     example=("[1.0, 1e-30]", "[ 1.5707964 35.92507  ]"),
-)  # fmt: skip
+    captures=True,
+)
 
 ellipe = elementwise(
-    "ellipe(m)", forward=_ellipe, ref="scipy.special.ellipe", singular=True,
-    d=[lambda xp, m: -0.5 * xp.elliptic_d(1 - m)], domain=(-2, 0.9),
+    "ellipe(m)",
+    forward=_ellipe,
+    ref="scipy.special.ellipe",
+    singular=True,
+    d=[lambda xp, m: -0.5 * xp.elliptic_d(1 - m)],
+    domain=(-2, 0.9),
     doc="Complete elliptic integral of the second kind, of the parameter `m`; NaN above 1.",
     example=("[0.0, 0.5]", "[1.5707964 1.3506439]"),
-)  # fmt: skip
+    captures=True,
+)
 
 # ---- exponential and trigonometric integrals -----------------------------------------------
 
 exp1 = elementwise(
-    "exp1(x)", kinds="fc", forward=library("exp1"), ref="scipy.special.exp1", singular=True,
+    "exp1(x)",
+    kinds="fc",
+    forward=library("exp1"),
+    ref="scipy.special.exp1",
+    singular=True,
     domain=(0.3, 3),
     d=[lambda xp, x: -xp.exp(-x) / x],
+    captures=True,
     doc="Integral of exp(-t) / t from `x` to infinity.",
     example=("[1.0, 2.0]", "[0.2193839 0.0489005]"),
-)  # fmt: skip
+)
 
 expi = elementwise(
-    "expi(x)", kinds="fc", forward=library("expi"), ref="scipy.special.expi", singular=True,
+    "expi(x)",
+    kinds="fc",
+    forward=library("expi"),
+    ref="scipy.special.expi",
+    singular=True,
     domain=(0.3, 3),
     d=[lambda xp, x: xp.exp(x) / x],
+    captures=True,
     doc="Principal value of the integral of exp(t) / t from -infinity to `x`.",
     example=("[1.0, 2.0]", "[1.8951178 4.954234 ]"),
-)  # fmt: skip
+)
 
 
 def _expn_x(xp, g, n, x):
@@ -142,11 +171,14 @@ def _expn_samples(rng):
 
 
 expn = elementwise(
-    "expn(n, x)", forward=of_order("expn"), ref="scipy.special.expn", vjp=[None, _expn_x],
+    "expn(n, x)",
+    forward=of_order("expn"),
+    ref="scipy.special.expn",
+    vjp=[None, _expn_x],
     samples=_expn_samples,
     doc="Integral of exp(-x t) / t^n from 1 to infinity, for a whole `n`, which has no gradient.",
     example=("1, [1.0, 2.0]", "[0.2193839 0.0489005]"),
-)  # fmt: skip
+)
 
 
 def _sici_vjp(xp, g, x):
@@ -163,14 +195,16 @@ _TWO = shaped(([(4,)], {}), ([()], {}), ([(0, 2)], {}), ([(2, 2)], {}), domain=(
 
 
 @op(
-    vjp=[_sici_vjp], outputs=2, samples=_TWO, ref="scipy.special.sici",
-    batch=lambda xp, batched, x: xp.sici(x), errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    vjp=[_sici_vjp],
+    outputs=2,
+    samples=_TWO,
+    ref="scipy.special.sici",
+    batch=lambda xp, batched, x: xp.sici(x),
+    errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
+)
 def sici(xp, x, /):
     """Sine and cosine integral.
-
-    Args:
-        x: array of any shape.
 
     Returns:
         Two Tensors: the integral of sin(t) / t from 0 to `x`, and the integral of -cos(t) / t
@@ -183,14 +217,16 @@ def sici(xp, x, /):
 
 
 @op(
-    vjp=[_shichi_vjp], outputs=2, samples=_TWO, ref="scipy.special.shichi",
-    batch=lambda xp, batched, x: xp.shichi(x), errors=[(["text"], {}, DTypeError, "number")],
-)  # fmt: skip
+    vjp=[_shichi_vjp],
+    outputs=2,
+    samples=_TWO,
+    ref="scipy.special.shichi",
+    batch=lambda xp, batched, x: xp.shichi(x),
+    errors=[(["text"], {}, DTypeError, "number")],
+    captures=True,
+)
 def shichi(xp, x, /):
     """Hyperbolic sine and cosine integral.
-
-    Args:
-        x: array of any shape.
 
     Returns:
         Two Tensors: the integral of sinh(t) / t from 0 to `x`, and Euler's constant + log(x) +
@@ -236,9 +272,13 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 _DEBYE = [b / math.factorial(2 * k + 3) for k, b in enumerate(_BERNOULLI)][::-1]
 
 spence = elementwise(
-    "spence(x)", forward=_spence, ref="scipy.special.spence", domain=(0.1, 5), singular=True,
+    "spence(x)",
+    forward=_spence,
+    ref="scipy.special.spence",
+    domain=(0.1, 5),
+    singular=True,
     # log(x) / (1 - x), which near 1 is no quotient of small numbers
     d=[lambda xp, x: -1 / xp.exprel(xp.log(x))],
     doc="Integral of log(t) / (1 - t) from 1 to `x`: the dilogarithm of 1 - x; NaN below 0.",
     example=("[1.0, 2.0]", "[ 0.       -0.822467]"),
-)  # fmt: skip
+)

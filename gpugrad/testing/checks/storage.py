@@ -107,7 +107,7 @@ def _check_narrow(s: Subject, samples: Any, real: Any, rtol: float, atol: float)
             desired = [as_numpy(y) for y in exact.results()]
             if not _asked_dtype(sample):
                 desired = [y.astype(narrowed(y.dtype, real)) for y in desired]
-                if s.op.keeps_half:  # then the op may say that statistics stay wide
+                if s.op.native_half:  # then the op may say that statistics stay wide
                     desired[1:] = [
                         d.astype(np.float32) if r.dtype == np.float32 else d
                         for r, d in zip(results[1:], desired[1:], strict=True)

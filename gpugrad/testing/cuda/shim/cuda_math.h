@@ -74,8 +74,8 @@ inline double erfinv(double x) {
 }
 inline double normcdf(double x) { return 0.5 * erfc(-x * M_SQRT1_2); }
 inline double normcdfinv(double p) { return -M_SQRT2 * erfcinv(2 * p); }
-inline double cyl_bessel_i0(double x) { return std::cyl_bessel_i(0, fabs(x)); }
-inline double cyl_bessel_i1(double x) { return copysign(std::cyl_bessel_i(1, fabs(x)), x); }
+double cyl_bessel_i0(double x);  // in cudashim.cpp
+double cyl_bessel_i1(double x);
 inline double sinpi(double x) {
   double r = fmod(fabs(x), 2), s = r > 1 ? -1 : 1;
   r = r > 1 ? r - 1 : r;

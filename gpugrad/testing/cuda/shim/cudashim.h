@@ -9,14 +9,9 @@
 // Not modelled: memory ordering, races between blocks, the cost of anything.
 #pragma once
 #include <math.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <utility>
-#include <vector>
 
 #define __global__
 #define __device__
@@ -44,229 +39,41 @@ inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline double2 make_double2(double x, double y) { return {x, y}; }
 
+// What a kernel asks of the runtime in cudashim.cpp, which is compiled once.
 namespace shim {
 
 enum Wait { NOWHERE, AT_WARP, AT_BLOCK };
-enum Schedule { ROUND_ROBIN, WARP_BY_WARP, BACKWARDS };
 const unsigned WARP = 32;
-const size_t STACK = 64 * 1024;
 
-#if defined(__x86_64__)
-struct Context { void* top = nullptr; };
-extern "C" void shim_switch(void** save, void* load);
-asm(R"(
-.text
-.weak shim_switch
-.type shim_switch, @function
-shim_switch:
-  pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15
-  movq %rsp, (%rdi)
-  movq %rsi, %rsp
-  popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp
-  ret
-)");
-inline void go(Context& from, Context& to) { shim_switch(&from.top, to.top); }
-inline void begin(Context& c, char* stack, void (*entry)()) {
-  void** top = (void**)(stack + STACK - 64);
-  *--top = nullptr;  // where entry would return to: keeps its stack aligned
-  *--top = (void*)entry;
-  for (int k = 0; k < 6; ++k) *--top = nullptr;
-  c.top = top;
-}
-#else
-}  // namespace shim
-#include <ucontext.h>
-namespace shim {
-typedef ucontext_t Context;
-inline void go(Context& from, Context& to) { swapcontext(&from, &to); }
-inline void begin(Context& c, char* stack, void (*entry)()) {
-  getcontext(&c);
-  c.uc_stack.ss_sp = stack;
-  c.uc_stack.ss_size = STACK;
-  makecontext(&c, entry, 0);
-}
-#endif
-
-struct Fiber {
-  Context context;
-  char* stack = nullptr;
+// A thread of the block, as kernels see it.
+struct Lane {
   uint3 thread;
   unsigned rank = 0;
-  bool done = true, ready = false;
-  Wait wait = NOWHERE;
-  unsigned mask = 0;            // the lanes that it waits for, at AT_WARP
-  unsigned long long value = 0; // what it offers in a shuffle
+  bool done = true;
+  unsigned long long value = 0;  // what it offers in a shuffle
 };
 
-static std::vector<Fiber> fibers;
-static Fiber* current;
-static Context scheduler;
-static void (*kernel)(void**);
-static void** arguments;
-static uint3 block_index;
-static dim3 block_size, grid_size;
-static unsigned threads;
-static char* dynamic_shared;
-static bool faulted;
-static const char* fault;  // the address that was not to be read or written
-static thread_local bool inside;
+extern Lane* current;
+extern uint3 block_index;
+extern dim3 block_size, grid_size;
+extern unsigned threads;
+extern char* dynamic_shared;
 
-inline void wait_at(Wait where, unsigned mask = ~0u) {
-  Fiber* self = current;
-  self->wait = where;
-  self->mask = mask;
-  go(self->context, scheduler);
-}
-
-inline void entry() {
-  kernel(arguments);
-  Fiber* self = current;
-  self->done = true;
-  go(self->context, scheduler);
-}
-
-// Leaves the fiber where it is, in the signal.
-inline void refuse(int, siginfo_t* about, void*) {
-  if (!inside) {  // some other thread's, or the scheduler's own
-    signal(SIGSEGV, SIG_DFL);
-    return;
-  }
-  faulted = true;
-  fault = (const char*)about->si_addr;
-  go(current->context, scheduler);
-}
-
-// While it lives, a fault in a kernel is the launch's result and not the end of the process.
-struct Watched {
-  struct sigaction before[2];
-  Watched() {
-    struct sigaction action = {};
-    action.sa_sigaction = refuse;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER;
-    sigaction(SIGSEGV, &action, &before[0]);
-    sigaction(SIGBUS, &action, &before[1]);
-    faulted = false;
-    fault = nullptr;
-  }
-  ~Watched() {
-    sigaction(SIGSEGV, &before[0], nullptr);
-    sigaction(SIGBUS, &before[1], nullptr);
-  }
-};
-
-inline void start(unsigned rank) {
-  Fiber& f = fibers[rank];
-  if (!f.stack) f.stack = (char*)aligned_alloc(64, STACK);
-  f.rank = rank;
-  f.thread = {rank % block_size.x, rank / block_size.x % block_size.y,
-              rank / (block_size.x * block_size.y)};
-  f.done = false;
-  f.ready = true;
-  begin(f.context, f.stack, entry);
-}
-
-inline void resume(Fiber& f) {
-  current = &f;
-  f.ready = false;
-  f.wait = NOWHERE;
-  inside = true;
-  go(scheduler, f.context);
-  inside = false;
-}
-
-// Lets go those of a warp whose lanes have all come; true if there are some.
-inline bool release_warp(unsigned first, unsigned end) {
-  unsigned here = 0, live = 0;
-  for (unsigned i = first; i < end; ++i) {
-    if (!fibers[i].done) live |= 1u << (i - first);
-    if (!fibers[i].done && !fibers[i].ready && fibers[i].wait == AT_WARP) here |= 1u << (i - first);
-  }
-  bool some = false;
-  for (unsigned i = first; i < end; ++i) {
-    Fiber& f = fibers[i];
-    if ((here >> (i - first) & 1) && (f.mask & live & ~here) == 0) some = f.ready = true;
-  }
-  return some;
-}
-
-inline bool run_warp(unsigned warp, Schedule schedule, unsigned& live) {
-  unsigned first = warp * WARP, end = first + WARP < threads ? first + WARP : threads;
-  bool moved = false, again = true;
-  while (again) {
-    again = false;
-    for (unsigned k = first; k < end; ++k) {
-      Fiber& f = fibers[schedule == BACKWARDS ? end - 1 - (k - first) : k];
-      if (f.done || !f.ready) continue;
-      resume(f);
-      if (faulted) return false;
-      moved = true;
-      live -= f.done;
-    }
-    if (release_warp(first, end)) {
-      moved = true;
-      again = schedule != ROUND_ROBIN;
-    }
-  }
-  return moved;
-}
-
-inline const char* run_block(Schedule schedule) {
-  for (unsigned i = 0; i < threads; ++i) start(i);
-  unsigned live = threads, warps = (threads + WARP - 1) / WARP;
-  while (live) {
-    bool moved = false;
-    for (unsigned w = 0; w < warps; ++w)
-      moved |= !faulted && run_warp(schedule == BACKWARDS ? warps - 1 - w : w, schedule, live);
-    if (faulted) return "reads or writes outside of its arguments";
-    bool all = live > 0;
-    for (unsigned i = 0; i < threads; ++i)
-      all = all && (fibers[i].done || (fibers[i].wait == AT_BLOCK && !fibers[i].ready));
-    if (all && live < threads) return "__syncthreads after some threads of the block have returned";
-    if (all) {
-      for (unsigned i = 0; i < threads; ++i) fibers[i].ready = true;
-    } else if (live && !moved) {
-      return "deadlock: threads of a block wait at different barriers";
-    }
-  }
-  return nullptr;
-}
-
-// `size` is the grid's three numbers and the block's three.
-inline const char* launch(
-    void (*body)(void**), void** args, const unsigned* size, size_t shared, int schedule) {
-  kernel = body;
-  arguments = args;
-  grid_size = dim3(size[0], size[1], size[2]);
-  block_size = dim3(size[3], size[4], size[5]);
-  threads = block_size.x * block_size.y * block_size.z;
-  if (!threads || threads > 1024) return "a block has 1 to 1024 threads";
-  if (fibers.size() < threads) fibers.resize(threads);
-  std::vector<char> dynamic(shared + 128);
-  dynamic_shared = (char*)(((uintptr_t)dynamic.data() + 127) / 128 * 128);
-  const char* wrong = nullptr;
-  Watched here;
-  for (unsigned z = 0; z < grid_size.z && !wrong; ++z)
-    for (unsigned y = 0; y < grid_size.y && !wrong; ++y)
-      for (unsigned x = 0; x < grid_size.x && !wrong; ++x) {
-        block_index = {x, y, z};
-        memset(dynamic_shared, 0xFF, shared);
-        if (__start_shim_shared)
-          memset(__start_shim_shared, 0xFF, __stop_shim_shared - __start_shim_shared);
-        wrong = run_block((Schedule)schedule);
-      }
-  return wrong;
-}
+Lane& lane_at(unsigned rank);
+void wait_at(Wait where, unsigned mask = ~0u);
+const char* launch(void (*body)(void**), void** args, const unsigned* size, size_t shared,
+                   int schedule, char* first_shared, char* last_shared);
 
 // The value that lane `source` of the warp offers; NaN's bits where there is no such thread.
 template <class T>
 T exchange(unsigned mask, T value, unsigned source) {
   static_assert(sizeof(T) <= 8, "a shuffle moves up to 8 bytes");
-  Fiber* self = current;
+  Lane* self = current;
   memcpy(&self->value, &value, sizeof(T));
   wait_at(AT_WARP, mask);
   unsigned rank = (self->rank & ~(WARP - 1)) + source;
   unsigned long long bits = ~0ull;
-  if (rank < threads && !fibers[rank].done && (mask >> source & 1)) bits = fibers[rank].value;
+  if (rank < threads && !lane_at(rank).done && (mask >> source & 1)) bits = lane_at(rank).value;
   wait_at(AT_WARP, mask);
   T result;
   memcpy(&result, &bits, sizeof(T));
@@ -274,12 +81,17 @@ T exchange(unsigned mask, T value, unsigned source) {
 }
 
 // A kernel's arguments from pointers to them, and their sizes.
+template <size_t... I> struct Positions {};
+template <size_t N, size_t... I> struct Count : Count<N - 1, N - 1, I...> {};
+template <size_t... I> struct Count<0, I...> { typedef Positions<I...> positions; };
+template <class T> struct Mutable { typedef T type; };
+template <class T> struct Mutable<const T> { typedef T type; };
 template <class... A, size_t... I>
-void call_with(void (*kernel)(A...), void** a, std::index_sequence<I...>) {
-  kernel(*(std::remove_const_t<A>*)a[I]...);
+void call_with(void (*kernel)(A...), void** a, Positions<I...>) {
+  kernel(*(typename Mutable<A>::type*)a[I]...);
 }
 template <class... A> void call(void (*kernel)(A...), void** a) {
-  call_with(kernel, a, std::index_sequence_for<A...>());
+  call_with(kernel, a, typename Count<sizeof...(A)>::positions());
 }
 template <class... A> int sizes(void (*)(A...), size_t* out) {
   size_t each[] = {sizeof(A)..., 0};
@@ -326,8 +138,8 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
   shim::current->value = predicate != 0;
   shim::wait_at(shim::AT_WARP, mask);
   for (unsigned k = 0; k < shim::WARP; ++k)
-    if ((mask >> k & 1) && base + k < shim::threads && !shim::fibers[base + k].done)
-      votes |= (unsigned)(shim::fibers[base + k].value & 1) << k;
+    if ((mask >> k & 1) && base + k < shim::threads && !shim::lane_at(base + k).done)
+      votes |= (unsigned)(shim::lane_at(base + k).value & 1) << k;
   shim::wait_at(shim::AT_WARP, mask);
   return votes;
 }

@@ -34,12 +34,6 @@ inline float dot16(const float (&a)[16], const float (&b)[16]) {
   return sum;
 }
 
-struct Copy {
-  void* to;
-  const void* from;
-};
-static std::vector<Copy> copies[1024];  // those that each thread has started
-
 }  // namespace shim
 
 template <class T> void mma_16816(
@@ -68,11 +62,5 @@ inline void load_tiles_transposed(unsigned (&r)[4], const void* row) {
   }
 }
 
-inline void copy_async(void* to, const void* from, bool there) {
-  shim::copies[shim::current->rank].push_back({to, there ? from : nullptr});
-}
-inline void copies_arrived() {
-  for (shim::Copy c : shim::copies[shim::current->rank])
-    c.from ? memcpy(c.to, c.from, 16) : memset(c.to, 0, 16);
-  shim::copies[shim::current->rank].clear();
-}
+void copy_async(void* to, const void* from, bool there);  // in cudashim.cpp
+void copies_arrived();

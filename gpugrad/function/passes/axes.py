@@ -1,8 +1,8 @@
-"""Reductions along any axes as reductions along rows and over rows, which kernels have.
+"""Reductions over any axes as reductions along rows and over rows, which kernels support.
 
-The statistics of a batch norm are along all axes but one; a mean over places is along the last two.
-An array of shape (n, c, h, w) has n c rows of h w elements: a sum along all axes but the second is
-one along these rows, and then one over n rows of c.
+The statistics of a batch norm are over all axes but one; a spatial mean is over the last two. An
+array of shape (n, c, h, w) has n c rows of h w elements: a sum over all axes but the second is a
+sum along these rows, followed by a sum over n rows of c.
 """
 
 from __future__ import annotations
@@ -13,41 +13,40 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF
-from gpugrad.function.passes.fuse import REDUCTIONS, axes_of, reduction, views_apart
+from gpugrad.function.passes.fuse import axes_of, reduction, strided_views
 from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["along_rows"]
+__all__ = ["split_axes"]
 
 
-def along_rows(program: Program) -> Program:
-    """Write reductions along several axes as others along the last or over all but the last."""
-    writer = _Writer(program)
+def split_axes(program: Program) -> Program:
+    """Split reductions over several axes into one over the last and one over all but the last."""
+    splitter = _Splitter(program)
     for step in program.steps:
-        writer.write(writer.renamed(step))
-    return writer.program()
+        splitter.write(splitter.renamed(step))
+    return splitter.program()
 
 
-class _Writer(Rewriter):
+class _Splitter(Rewriter):
     def __init__(self, program: Program) -> None:
         super().__init__(program)
-        self._apart = views_apart(program)
+        self._strided = strided_views(program)
 
     def write(self, step: Step) -> None:
-        """Append a step, or those that take its place."""
+        """Append a step, or the steps that replace it."""
         parts = self._parts(step)
         if parts is None:
             self.keep(step)
             return
         rows, columns, rest = parts
         x: Any = step.args[0]
-        if step.name == "sum_of_products":
+        if step.name == "sum_of_products":  # the sum is written as one of a product
             x = self.step(step, "multiply", step.args, {}, x.shape)
-        how = REDUCTIONS.get(step.name, "sum")
+        how = step.op.reduces or "sum"
         dtype, wide = x.dtype, x.dtype in HALF and rows > 1 and columns > 1
-        if wide:  # what is between is not rounded
-            x = self.step(step, "astype", [x], {"dtype": np.dtype(np.float32), "copy": True},
-                           x.shape, np.float32)  # fmt: skip
+        if wide:  # the intermediate result is not rounded
+            x = self._cast(step, x, np.dtype(np.float32))
         if columns > 1:
             x = self.reshaped(step, x, (rows * rest, columns))
             x = self._reduced(step, how, x, -1, (rows * rest,))
@@ -55,18 +54,21 @@ class _Writer(Rewriter):
             x = self.reshaped(step, x, (rows, rest))
             x = self._reduced(step, how, x, 0, (rest,))
         if wide:
-            x = self.step(step, "astype", [x], {"dtype": dtype, "copy": True}, x.shape, dtype)
+            x = self._cast(step, x, dtype)
         self.replace(step.outs[0], self.reshaped(step, x, step.outs[0].shape))
 
-    def _parts(self, step: Step) -> tuple[int, int, int] | None:
-        """Elements along the first axes, along the last ones, and of what stays between them.
+    def _cast(self, of: Step, x: Value, dtype: np.dtype) -> Value:
+        return self.step(of, "astype", [x], {"dtype": dtype, "copy": True}, x.shape, dtype)
 
-        None if the step is no such reduction, or is one along a row or over rows as it is.
+    def _parts(self, step: Step) -> tuple[int, int, int] | None:
+        """The number of elements along the first axes, the last axes, and those kept between them.
+
+        None if the step is not such a reduction, or already reduces along or over rows.
         """
         product = step.name == "sum_of_products"
-        if step.op is None or not (product or step.name in REDUCTIONS):
+        if step.op is None or not (product or step.op.reduces):
             return None
-        if step.params.get("dtype") is not None or any(id(a) in self._apart for a in step.args):
+        if step.params.get("dtype") is not None or any(id(a) in self._strided for a in step.args):
             return None
         shape = step.inputs[0].shape
         axes = axes_of(step)
@@ -74,18 +76,18 @@ class _Writer(Rewriter):
             return None
         if not product and reduction(step):
             return None
-        stay = [k for k in range(len(shape)) if k not in axes]
-        if not stay:  # of products
+        kept = [k for k in range(len(shape)) if k not in axes]
+        if not kept:  # a sum of products
             return 1, math.prod(shape), 1
-        first, last = stay[0], stay[-1] + 1
-        if stay != [*range(first, last)]:
+        first, last = kept[0], kept[-1] + 1
+        if kept != [*range(first, last)]:
             return None
         rows, columns = math.prod(shape[:first]), math.prod(shape[last:])
-        if rows > 1 and REDUCTIONS.get(step.name, "sum") in ("max", "min"):
+        if rows > 1 and step.op.reduces in ("max", "min"):
             return None
         return (rows, columns, math.prod(shape[first:last])) if rows * columns > 1 else None
 
     def _reduced(self, of: Step, how: str, x: Value, axis: int, shape: tuple[int, ...]) -> Value:
-        name = "mean" if of.name == "mean" else how
+        name = "mean" if of.op.reduces == "mean" else how
         params = {"axis": axis, "keepdims": False} | ({"dtype": None} if name == "sum" else {})
         return self.step(of, name, [x], params, shape)

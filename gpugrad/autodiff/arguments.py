@@ -1,0 +1,112 @@
+"""The arguments of gradient calls: checked, and unconnected results filled in."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from gpugrad.core import nest
+from gpugrad.core.convert import constant
+from gpugrad.core.devices import full_beside
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, GpugradError, ShapeError, reraise
+
+__all__ = [
+    "AggregationMethod",
+    "UnconnectedGradients",
+    "as_unconnected",
+    "check_like",
+    "check_upstream",
+    "fill_unconnected",
+    "flatten_tensors",
+    "zeros_for",
+]
+
+
+class UnconnectedGradients(enum.Enum):
+    """What `gradient` returns for a source that the target does not depend on."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+class AggregationMethod:
+    """Accepted for TensorFlow's sake: gradients are added in place, whichever is named."""
+
+    ADD_N = DEFAULT = 0
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+def flatten_tensors(what: str, structure: Any) -> list[Tensor]:
+    """The Tensors of a structure; DTypeError for anything else."""
+    leaves = nest.flatten(structure)
+    for leaf in leaves:
+        if isinstance(leaf, IndexedSlices):
+            raise DTypeError(f"{what}: IndexedSlices have no gradient of their own; use .values.")
+        if not isinstance(leaf, Tensor):
+            raise DTypeError(
+                f"{what}: expected Tensors and Variables, or nested lists, tuples and dicts of "
+                f"them; got {type(leaf).__name__} {leaf!r:.60}."
+            )
+    return leaves
+
+
+def check_upstream(what: str, targets: Sequence[Tensor], values: Sequence[Any]) -> list[Any]:
+    """Upstream gradients as Tensors that match their targets; None stands for ones."""
+    return [
+        None if value is None else check_like(f"{what}[{k}]", "target", target, value)
+        for k, (target, value) in enumerate(zip(targets, values, strict=True))
+    ]
+
+
+def check_like(what: str, role: str, like: Tensor, value: Any) -> Tensor:
+    """`value` as a Tensor of the shape, dtype and device of `like`, which messages call `role`."""
+    try:
+        if not hasattr(value, "dtype"):
+            value = constant(value, like.dtype, device=like.device)
+        value = tensor(value)
+    except GpugradError as error:
+        reraise(error, what, {}, {})
+    if value.shape != like.shape:
+        raise ShapeError(
+            f"{what}: the {role}'s shape is {like.shape}, this has {value.shape}. They must be "
+            "the same; broadcast it with gg.broadcast_to."
+        )
+    if value.dtype != like.dtype:
+        raise DTypeError(
+            f"{what}: the {role} is {like.dtype}, this is {value.dtype}. Cast it with "
+            "gg.astype(x, dtype)."
+        )
+    if value.device != like.device:
+        raise DeviceError(
+            f"{what}: the {role} is on {like.device}, this is on {value.device}. Move it with "
+            "x.to_device(device)."
+        )
+    return value
+
+
+def as_unconnected(value: Any) -> UnconnectedGradients:
+    """The choice that `value` names; ArgumentError if it names none."""
+    if isinstance(value, UnconnectedGradients):
+        return value
+    try:
+        return UnconnectedGradients(value)
+    except ValueError:
+        raise ArgumentError(
+            f"unconnected_gradients: {value!r} is neither 'none' nor 'zero'."
+        ) from None
+
+
+def fill_unconnected(grads: list[Any], sources: Sequence[Tensor], how: Any) -> list[Any]:
+    """Gradients with zeros in place of None, if `how` says so."""
+    if as_unconnected(how) is UnconnectedGradients.NONE:
+        return grads
+    return [zeros_for(s) if g is None else g for g, s in zip(grads, sources, strict=True)]
+
+
+def zeros_for(t: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
+    """Zeros of the dtype of `t`, on its device, and of its shape unless another is given."""
+    return wrap(full_beside(t._data, t.shape if shape is None else shape, t.dtype))

@@ -1,0 +1,160 @@
+"""Gradients of targets with respect to sources, from a recorder's log.
+
+Around the backward loop: the seeds, the part of the log that is needed, and a second pass with
+masked products where a gradient on the CPU is NaN.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Container, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from gpugrad.autodiff.backward import Gradients, backward
+from gpugrad.autodiff.readings import LogReading, reading_of
+from gpugrad.autodiff.recorder import Recorder, number_any
+from gpugrad.core import backend, devices
+from gpugrad.core.backend import TENSOR, as_array, is_inexact
+from gpugrad.core.devices import formulas_on
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.errors import reraise
+from gpugrad.trace.array import running, tracing, unwrapped
+from gpugrad.trace.program import NotReplayable
+
+__all__ = ["differentiate"]
+
+
+def differentiate(
+    recorder: Recorder,
+    targets: Sequence[Tensor],
+    seeds: Sequence[Any],
+    sources: Sequence[Tensor],
+    stops: Sequence[Tensor] = (),
+) -> list[Any]:
+    """Gradients of the sum of `targets`: a Tensor, IndexedSlices or None for each source.
+
+    Args:
+        seeds: upstream gradients as Tensors; None stands for ones.
+        stops: Tensors to treat as constants.
+    """
+    if not targets:
+        return [None] * len(sources)
+    trace = running()
+    start = len(trace.program.steps) if trace is not None else 0
+    try:
+        grads = _differentiate(recorder, targets, seeds, sources, stops)
+    except MemoryError as error:
+        reraise(error, "gradient", {}, {})
+    if trace is not None:
+        for step in trace.program.steps[start:]:
+            step.backward = True
+    return grads
+
+
+def _differentiate(
+    recorder: Recorder,
+    targets: Sequence[Tensor],
+    seeds: Sequence[Any],
+    sources: Sequence[Tensor],
+    stops: Sequence[Tensor],
+) -> list[Any]:
+    """One backward pass, and one with masked products if a gradient of the first is NaN."""
+    keep = {number_any(s) for s in sources}
+    stopped = {number_any(s) for s in stops}
+    needed = _needed(recorder, keep)
+    first = targets[0]._data
+    here = formulas_on(first)
+    with here, _quiet(here):
+        for masked in (False, True):
+            reading = reading_of(masked, first, *(s._data for s in seeds[:1] if s is not None))
+            grads = Gradients(reading, keep, stopped)
+            for target, seed in zip(targets, seeds, strict=True):
+                grads.add(number_any(target), _seed(reading, target, seed))
+            backward(recorder.log, grads, needed, reading)
+            results = [_result(reading.xp, grads.get(s._id), s) for s in sources]
+            if masked or not _any_nan(results):
+                break
+    return results
+
+
+def _needed(recorder: Recorder, wanted: set[int]) -> Container[int]:
+    """Serial numbers of `wanted`, and of all that the log computes from them."""
+    if recorder.leaves <= wanted and type(recorder.known) is set:
+        return recorder.known
+    needed = {i for i in wanted if i in recorder.known}
+    for _, out, ids, _, _, _ in recorder.log:
+        if any(i in needed for i in ids):
+            needed.update((out,) if type(out) is int else (o[0] for o in out))
+    return needed
+
+
+def _quiet(here: Any) -> contextlib.AbstractContextManager[Any]:
+    """No NumPy warnings of inf and NaN; nothing to do if `here` sees to that already."""
+    return contextlib.nullcontext() if type(here) is np.errstate else np.errstate(all="ignore")
+
+
+def _seed(reading: LogReading, target: Tensor, seed: Tensor | None) -> Any:
+    """The gradient that a target begins with: ones if `seed` is None."""
+    if seed is not None:
+        return seed if reading.xp is TENSOR else seed._data
+    ones = devices.full_beside(target._data, target.shape, target.dtype, 1)
+    return wrap(ones) if reading.xp is TENSOR else ones
+
+
+def _result(xp: Any, g: Any, source: Tensor) -> Any:
+    """A gradient as the user gets it: a Tensor of the source's dtype, or IndexedSlices."""
+    if g is None:
+        return None
+    if type(g) is IndexedSlices:
+        own = copy if xp is TENSOR else wrap
+        return IndexedSlices(own(g.values), own(g.indices), g.dense_shape)
+    if g.dtype != source.dtype:
+        g = xp.astype(g, source.dtype)
+    if xp is TENSOR:
+        return copy(g)  # other gradients may be this very Tensor, and ``g[i] = v`` changes it
+    return wrap(as_array(g, type(source._data)))
+
+
+# ---- NaN, which may come of 0 * inf --------------------------------------------------------
+
+
+def _any_nan(results: Sequence[Any]) -> bool:
+    """Whether a gradient on the CPU has a NaN, which may come of 0 * inf in a masked branch.
+
+    Looking at the gradients costs less than masking every product on the way, so a pass with
+    masked products only runs if there is one. On a GPU looking would wait for the device.
+    """
+    grads = [g.values if type(g) is IndexedSlices else g for g in results if g is not None]
+    trace = running()
+    if trace is not None and trace.abstract:  # a later run cannot choose: always mask
+        return any(tracing(g._data) for g in grads)
+    for g in grads:
+        if _is_nan(backend.innermost_array(g._data)):
+            return True
+    if trace is None:
+        return False
+    if trace.moved:  # too late to call the function instead
+        return True
+    on_host = [g for g in grads if type(backend.innermost_array(g._data)) is np.ndarray]
+    if traced := [wrap(unwrapped(g._data)) for g in on_host if tracing(g._data)]:
+        # a later run that finds a NaN cannot be replayed
+        trace.effect("no_nan", _refuse_nan, traced, undo=lambda: lambda: None)
+    return False
+
+
+def _is_nan(array: Any) -> bool:
+    """Whether a NumPy array has a NaN; its sum would tell too, in twice the time."""
+    if type(array) is not np.ndarray or not is_inexact(array.dtype):
+        return False
+    top = np.maximum.reduce(array, axis=None, initial=0)
+    return bool(top != top)
+
+
+def _refuse_nan(*grads: Tensor) -> list[Tensor]:
+    if any(_is_nan(g._data) for g in grads):
+        raise NotReplayable("a gradient is NaN, so it is computed with masked products")
+    return []

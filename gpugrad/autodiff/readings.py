@@ -1,0 +1,157 @@
+"""What the rules of a log's entries run on in one backward pass: arrays, or Tensors.
+
+If nobody records, the rules run on the arrays that the log holds. Otherwise the same rules run on
+Tensors created from array and serial number, so an outer tape sees them: that is all there is to
+higher order. Fused GPU kernels, several GPUs, `vmap` and traces are handled here, so that neither
+the backward loop nor the rules need to know of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Container, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.autodiff.recordable import Entry, Recordable, Rule
+from gpugrad.core import backend
+from gpugrad.core.backend import ARRAYS, EXAMPLES, NUMPY, READINGS, SCALARS, TENSOR, Reading
+from gpugrad.core.devices import formulas_on, gpu_count
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import index_parts, made_of, threads
+from gpugrad.kernels.codegen import for_ops
+from gpugrad.trace.array import running
+
+__all__ = ["LogReading", "crossings", "each_saved", "reading_of", "revive"]
+
+Prepared = tuple[Reading, Sequence[Rule | None], Sequence[Any], Any]
+"""(xp, rules, shapes_and_dtypes, saved): the rules of an entry, and what to call them with."""
+
+
+class LogReading:
+    """What one backward pass runs the rules on; this class: arrays of one library.
+
+    Args:
+        xp: the reading of the targets' gradients.
+        masked: whether a gradient of exactly 0 stays 0 in every product, also beside an infinite
+            factor.
+    """
+
+    def __init__(self, xp: Reading, masked: bool) -> None:
+        self.xp, self._masked = xp, masked
+
+    def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
+        """The rules of an entry and what to call them with, given the gradient of its result."""
+        op, _, ids, shapes_and_dtypes, saved, _ = entry
+        rules = (op.masked if self._masked else op.rules) or op.spread(len(ids))
+        return self.xp, rules, shapes_and_dtypes, saved
+
+    def beside(self, *grads: Any) -> Reading:
+        """The reading of some gradients, which may be on another device than the targets."""
+        return self.xp
+
+
+class _OnTensors(LogReading):
+    """Rules on Tensors, which an outer recorder sees."""
+
+    def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
+        op, out, ids, shapes_and_dtypes, saved, _ = entry
+        rules = (op.masked if self._masked else op.rules) or op.spread(len(ids))
+        return TENSOR, rules, shapes_and_dtypes, revive(op, saved, out, ids)
+
+
+class _OnMixedArrays(LogReading):
+    """Rules on arrays of several libraries and devices, of `vmap`, or of a trace."""
+
+    def __init__(self, xp: Reading, masked: bool) -> None:
+        super().__init__(xp, masked)
+        self._plain = running() is None and not EXAMPLES  # no array wraps another
+        self._several_gpus = gpu_count() > 1
+
+    def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
+        op, _, ids, shapes_and_dtypes, saved, params = entry
+        rules = (op.masked if self._masked else op.rules) or op.spread(len(ids))
+        xp = self._reading(g, saved, params)
+        if op.kind == "elementwise" and xp is not NUMPY and not xp.nesting:
+            wanted = [r is not None and i in needed for i, r in zip(ids, rules, strict=True)]
+            rules, shapes_and_dtypes = for_ops.gradients(
+                op, rules, g, saved, shapes_and_dtypes, wanted
+            )
+        if self._several_gpus:
+            rules = [rule and functools.partial(_on_device_of_g, rule) for rule in rules]
+        return xp, rules, shapes_and_dtypes, saved
+
+    def _reading(self, g: Any, saved: Any, params: Any) -> Reading:
+        if self._plain and type(g) is not tuple:
+            return READINGS.get(type(g), NUMPY)
+        # the gradient may be a constant, while what was saved or an index is traced
+        index = index_parts(params["index"]) if params and "index" in params else ()
+        return backend.reading(*(g if type(g) is tuple else (g,)), *each_saved(saved), *index)
+
+    def beside(self, *grads: Any) -> Reading:
+        arrays: list[Any] = []
+        for g in grads:
+            arrays += (g.values, g.indices) if type(g) is IndexedSlices else (g,)
+        return backend.reading(*arrays)
+
+
+def _on_device_of_g(rule: Rule, xp: Any, g: Any, saved: Any, params: Any) -> Any:
+    """Call a rule on the GPU of its arrays: else its ``*`` and ``+`` run on the current one."""
+    grads = g if type(g) is tuple else (g,)
+    with formulas_on(next(x for x in grads if x is not None)):
+        return rule(xp, g, saved, params)
+
+
+def reading_of(masked: bool, *arrays: Any) -> LogReading:
+    """What a backward pass that begins with `arrays` runs its rules on."""
+    if threads.stack and any(not recorder.passive for recorder in threads.stack):
+        return _OnTensors(TENSOR, masked)
+    kind = _OnMixedArrays if len(ARRAYS) > 1 else LogReading
+    return kind(backend.reading(*arrays), masked)
+
+
+crossings: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+"""By serial number, the crossings of `batched`: Tensors that all examples share met Batched ones.
+
+`revive` gives such a Tensor a value for each example. So it does not cross again, and its gradient
+is that of one example; the crossing sums them.
+"""
+
+
+def revive(op: Recordable, saved: Any, out: Any, ids: Sequence[int]) -> list[Any]:
+    """Saved arrays as the Tensors they were, by array and serial number."""
+    on_device = any(type(v) in ARRAYS and type(v) is not np.ndarray for v in each_saved(saved))
+
+    def revived(array: Any, serial: int) -> Any:
+        if array is None or type(array) in SCALARS:
+            return array
+        if on_device and isinstance(array, np.generic):  # a number beside bfloat16
+            return array.item()
+        if serial in crossings:
+            array = crossings[serial].inside(array)
+        return made_of(array, serial)
+
+    alive: list[Any] = []
+    for value, origin in zip(saved, op.origins, strict=True):
+        if origin is None:
+            alive.append(value)
+        elif origin == "all":
+            alive.append([revived(v, i) for v, i in zip(value, ids, strict=True)])
+        elif origin != "out":
+            alive.append(revived(value, ids[origin]))
+        elif type(out) is int:
+            alive.append(revived(value, out))
+        else:
+            alive.append(tuple(revived(v, o[0]) for v, o in zip(value, out, strict=True)))
+    return alive
+
+
+def each_saved(saved: Any) -> Iterator[Any]:
+    """Saved values, those in lists and tuples one by one."""
+    for value in saved:
+        if type(value) in (list, tuple):
+            yield from value
+        else:
+            yield value

@@ -1,0 +1,72 @@
+"""What a log holds: its entries, and what the op of an entry must have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+__all__ = ["Entry", "Recordable", "Rule", "split_rule"]
+
+Rule = Callable[..., Any]
+"""A gradient rule as the backward loop calls it: ``rule(xp, g, saved, params)``."""
+
+Entry = tuple[Any, Any, tuple[int, ...], Any, Any, Any]
+"""One executed op: ``(op, out, ids, shapes_and_dtypes, saved, params)``; see `backward`.
+
+A plain tuple: every op creates one under a tape, and a named tuple takes six times as long.
+"""
+
+
+class Recordable:
+    """What the op of a log entry must have: its name and its rules.
+
+    The base of the op record, and of everything else that a tape can log: a call of a
+    `custom_gradient`, a traced function, control flow, or the input and output of a `vmap`.
+    Defaults are those of a call whose rules `spread` makes.
+
+    Attributes:
+        name: names it in error messages.
+        kind: an op's kind. Kernels compute the gradients of an ``"elementwise"`` op.
+        outputs: number of results. With 1, `g` is an array; otherwise it is a tuple.
+        unused: positions among several results whose missing gradient is passed as None; at the
+            others it is passed as zeros.
+        rules: one gradient rule for each input, or None where an input has no gradient; empty if
+            each call makes its own, with `spread`.
+        masked: the rules that keep a gradient of exactly 0 at 0, also beside an infinite factor.
+        origins: for each saved value, whose serial number it has: the position of an input,
+            ``"out"``, ``"all"`` (a list of all inputs), or None if it is not an array.
+        partials, jvps, linear: what forward mode reads; see `forward`.
+    """
+
+    name: str
+    kind: str = ""
+    outputs: Any = 1
+    unused: Any = ()
+    rules: Any = ()
+    masked: Any = ()
+    origins: Any = ()
+    partials: Any = None
+    jvps: Any = None
+    linear: Any = False
+
+    def spread(self, n: int) -> Sequence[Rule]:
+        """The rules of one call with `n` inputs, if `rules` is empty."""
+        raise NotImplementedError
+
+
+def split_rule(rule: Rule, n: int) -> list[Rule]:
+    """`n` rules that share one call of `rule`, which returns the gradients of all `n` inputs.
+
+    The first of them that runs calls it.
+    """
+    gradients: list[Any] = []
+
+    def part(k: int) -> Rule:
+        def one(xp: Any, g: Any, saved: Any, params: Any) -> Any:
+            if not gradients:
+                gradients.extend(rule(xp, g, saved, params))
+            return gradients[k]
+
+        return one
+
+    return [part(k) for k in range(n)]

@@ -1,0 +1,34 @@
+"""Recording a call that is not an op, but has a gradient of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpugrad.autodiff.recordable import Recordable, Rule, split_rule
+from gpugrad.autodiff.recorder import record_many
+from gpugrad.core.tensor import Tensor
+
+__all__ = ["RecordedCall"]
+
+
+class RecordedCall(Recordable):
+    """One call of a function whose gradients all come from one function, `gradients`."""
+
+    outputs = 0  # `g` is a tuple even for one result
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def gradients(self, xp: Any, g: tuple[Any, ...]) -> Sequence[Any]:
+        """One gradient for each input, from one for each result."""
+        raise NotImplementedError
+
+    def spread(self, n: int) -> Sequence[Rule]:
+        """One rule for each input; the first that runs computes the gradients of all."""
+        return split_rule(lambda xp, g, saved, params: self.gradients(xp, g), n)
+
+    def record(self, outs: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
+        """Offer the call to the recorders of this thread."""
+        ids = tuple(x._id for x in inputs)
+        record_many(self, tuple(outs), ids, (None,) * len(ids), (), None)

@@ -1,0 +1,59 @@
+"""NumPy arrays of Python numbers and nested lists, and the conversions that would lose a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import BFLOAT16, SCALARS
+from gpugrad.errors import DTypeError, ShapeError
+
+__all__ = ["no_part_lost", "no_value_lost", "numbers_only", "to_numpy"]
+
+
+def numbers_only(value: Any) -> bool:
+    """Whether a value is a Python number, or nested lists of Python numbers alone."""
+    if isinstance(value, (list, tuple)):
+        return all(numbers_only(v) for v in value)
+    return type(value) in SCALARS
+
+
+def to_numpy(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    """A NumPy array of `value`; without a `dtype`, Python floats become float32."""
+    if isinstance(value, str) or value is None:
+        raise DTypeError(f"{value!r} is not a number, an array, or nested lists of them.")
+    if isinstance(value, np.ndarray) and type(value) is not np.ndarray and np.ma.is_masked(value):
+        raise DTypeError("A masked element has no value: choose one with x.filled(value).")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(f"Nested lists of unequal lengths make no array: {error}") from error
+    if array.dtype.kind not in "biufc" and array.dtype != BFLOAT16:
+        raise DTypeError(
+            f"A {type(value).__name__} with elements of dtype {array.dtype} is not an array of "
+            "numbers."
+        )
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if dtype is None and array.dtype.kind in "fc" and numbers_only(value):
+        return array.astype(np.complex64 if array.dtype.kind == "c" else np.float32)
+    if isinstance(value, (list, tuple)) and not array.size:
+        return array.astype(np.float32)
+    return array
+
+
+def no_part_lost(what: str, old: np.dtype[Any], new: np.dtype[Any]) -> np.dtype[Any]:
+    """`new`; DTypeError if a complex number would lose its imaginary part."""
+    if old.kind == "c" and new.kind != "c":
+        raise DTypeError(f"{what}: a {old} value does not become {new}; say which part you want.")
+    return new
+
+
+def no_value_lost(what: str, array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
+    """DTypeError if a Python number loses its fraction, or overflows, as an integer of `dtype`."""
+    if array.size and dtype.kind in "iu" and array.dtype.kind in "fiu":
+        bounds = np.iinfo(dtype)
+        beyond = (array < bounds.min).any() or (array > bounds.max).any()
+        if array.dtype.kind == "f" or beyond:
+            raise DTypeError(f"{what}: {array.tolist()!r:.60} does not go into {dtype} unchanged.")

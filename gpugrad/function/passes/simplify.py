@@ -1,0 +1,235 @@
+"""Simplifications of every program: constants, transposes, identities, common and dead steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import ARRAYS
+from gpugrad.core.devices import host
+from gpugrad.core.tensor import Tensor
+from gpugrad.function.passes.rewrite import Readers, Rewriter
+from gpugrad.registry.record import OPS
+from gpugrad.trace.program import Program, Step, Value
+
+__all__ = ["fold_constants", "remove_dead", "remove_identities", "share_common", "unify_transposes"]
+
+
+# ---- constants ---------------------------------------------------------------------------
+
+LARGEST = 1 << 20  # bytes that a folded constant may take; a larger one is made at each run
+
+
+def fold_constants(program: Program) -> Program:
+    """Replace steps that read only constants by their results in the traced run."""
+    rewriter = Rewriter(program)
+    for step in program.steps:
+        step = rewriter.renamed(step)
+        known = step.op is not None and len(step.results) == len(step.outs)  # not in a branch
+        constant = known and all(v.constant is not None for v in step.inputs)
+        small = all(array is not None and array.nbytes <= LARGEST for array in step.results)
+        if constant and (small or all(0 in array.strides for array in step.results)):
+            for out, array in zip(step.outs, step.results, strict=True):
+                rewriter.replace(out, Value(array, constant=True))
+        else:
+            rewriter.keep(step)
+    return rewriter.program()
+
+
+# ---- transposes --------------------------------------------------------------------------
+
+
+def unify_transposes(program: Program) -> Program:
+    """Write each transpose of the last two axes as `matrix_transpose`, also those of a product.
+
+    The view costs nothing on either library, and a matrix product reads the strides of its
+    arguments. Under one name two transposes cancel, and the same one written in two ways, such as
+    ``x.T`` in a model and the transpose that matmul's gradient takes, is one step.
+
+    If a product is only read transposed, as the gradient of a layer's weights may be, its factors
+    are transposed instead: then its memory is in the order in which the readers go through it.
+    """
+    rewriter = Rewriter(program)
+    for step in program.steps:
+        step = rewriter.renamed(step)
+        if step.op is not None and len(step.outs) == 1 and _swaps_last_two(step):
+            step.op = OPS["matrix_transpose"]
+            step.name, step.params = step.op.name, {}
+        rewriter.keep(step)
+    return _transpose_factors(rewriter.program())
+
+
+def _swaps_last_two(step: Step) -> bool:
+    n = len(step.outs[0].shape)
+    # the two ops that matrix_transpose can replace, depending on their arguments
+    if step.op.name == "permute_dims":
+        axes = [a % n for a in step.params["axes"]]
+        return n >= 2 and axes == [*range(n - 2), n - 1, n - 2]
+    if step.op.name == "swapaxes":
+        return {step.params["axis1"] % n, step.params["axis2"] % n} == {n - 1, n - 2}
+    return False
+
+
+def _transpose_factors(program: Program) -> Program:
+    readers, rewriter, removed = Readers(program), Rewriter(program), set()
+
+    def transposed(of: Step, x: Value) -> Value:
+        view = rewriter.step(of, "matrix_transpose", [x], {}, (*x.shape[:-2], *x.shape[:-3:-1]))
+        view.view = True
+        return view
+
+    for step in program.steps:
+        if id(step) in removed:
+            continue
+        transpose = _transpose_of(step, readers)
+        step = rewriter.renamed(step)
+        if transpose is None:
+            rewriter.keep(step)
+            continue
+        removed.add(id(transpose))
+        a, b = (transposed(step, x) for x in step.args[::-1])
+        (out,) = transpose.outs
+        rewriter.replace(out, rewriter.step(step, "matmul", [a, b], {}, out.shape, out.dtype))
+    return rewriter.program()
+
+
+def _transpose_of(step: Step, readers: Readers) -> Step | None:
+    """The transpose that alone reads a product, unless a reader of it makes a view.
+
+    That would be a view of the product then, where the traced run has a copy.
+    """
+    if step.name != "matmul" or any(len(v.shape) < 2 for v in step.inputs):
+        return None
+    transpose = readers.only(step.outs[0])
+    if transpose is None or transpose.name != "matrix_transpose":
+        return None
+    every = readers.of(transpose.outs[0])
+    copies = (s.op is None or s.op.by_element for s in every)
+    return transpose if all(copies) else None
+
+
+# ---- identities --------------------------------------------------------------------------
+
+
+def remove_identities(program: Program) -> Program:
+    """Remove steps that return their argument, bit for bit; join two reshapes or transposes."""
+    rewriter = Rewriter(program)
+    makers: dict[int, Step] = {}
+    for step in program.steps:
+        step = rewriter.renamed(step)
+        name = step.op.name if step.op is not None else ""
+        same = _SAME[name](step) if name in _SAME else None
+        out = step.outs[0] if step.outs else None
+        if isinstance(same, Value) and out is not None:
+            real = name not in ("conj", "real") or same.dtype.kind != "c"
+            if real and (same.shape, same.dtype) == (out.shape, out.dtype):
+                rewriter.replace(out, same)
+                continue
+        before = makers.get(id(step.args[0])) if step.args else None
+        if before is not None and before.op.name == name:
+            if name == "matrix_transpose":
+                rewriter.replace(step.outs[0], before.args[0])
+                continue
+            if name == "reshape" and before.outs[0].view:  # of a copy, this one is a view
+                step = rewriter.with_args(step, before.args)
+        rewriter.keep(step)
+        if step.op is not None and len(step.outs) == 1:
+            makers[id(step.outs[0])] = step
+    return rewriter.program()
+
+
+def _is(x: Any, number: float) -> bool:
+    """Whether an argument is this number, and not -0 for 0."""
+    if isinstance(x, Value):
+        if x.constant is None or not x.constant.size or any(x.constant.strides):
+            return False
+        x = host(x.constant[(0,) * x.constant.ndim])  # its GPU need not be the current one
+    return bool(x == number) and (number != 0 or not np.signbit(np.real(x)))
+
+
+def _first(step: Step) -> Any:
+    return step.args[0]
+
+
+def _times_one(step: Step) -> Any:
+    """The other factor, if one is 1."""
+    x, y = step.args
+    return x if _is(y, 1) else y if _is(x, 1) else None
+
+
+_SAME: dict[str, Callable[[Step], Any]] = {
+    # x + 0 is not here: -0.0 + 0 is 0.0
+    "positive": _first,
+    "multiply": _times_one,
+    "divide": lambda s: s.args[0] if _is(s.args[1], 1) else None,
+    "subtract": lambda s: s.args[0] if _is(s.args[1], 0) else None,
+    "power": lambda s: s.args[0] if _is(s.args[1], 1) else None,
+    "conj": _first,
+    "real": _first,
+    "reshape": _first,
+    "broadcast_to": _first,
+    "sum_to": _first,
+    "astype": _first,
+    "squeeze": _first,
+}
+"""The argument that a step returns, provided that its result has the same shape and dtype."""
+
+
+# ---- common subexpressions ---------------------------------------------------------------
+
+
+def share_common(program: Program) -> Program:
+    """Compute once what is computed twice, from the same values with the same parameters."""
+    rewriter = Rewriter(program)
+    seen: dict[Any, Step] = {}
+    for step in program.steps:
+        step = rewriter.renamed(step)
+        if step.op is None:
+            rewriter.keep(step)
+            continue
+        params = tuple((k, _key(step.params[k])) for k in sorted(step.params))
+        first = seen.setdefault((step.op, _key(step.args), params), step)
+        if first is step:
+            rewriter.keep(step)
+        else:
+            for out, old in zip(step.outs, first.outs, strict=True):
+                rewriter.replace(out, old)
+    return rewriter.program()
+
+
+def _key(x: Any) -> Any:
+    """A hashable that is equal for equal arguments."""
+    if isinstance(x, Value):
+        array = x.constant
+        if array is None or array.size != 1:
+            return id(x)
+        return "constant", x.shape, x.dtype, array.tobytes()
+    if isinstance(x, (list, tuple)):
+        return (type(x), *map(_key, x))
+    if isinstance(x, Tensor):  # as an index may be
+        return _key(x._data)
+    if isinstance(x, np.ndarray):
+        return "array", x.shape, x.dtype.str, x.tobytes()
+    if type(x) in ARRAYS:  # a GPU array, whose repr does not show all elements
+        return id(x)
+    if isinstance(x, slice):
+        return "slice", x.start, x.stop, x.step
+    return type(x), repr(x)
+
+
+# ---- dead steps --------------------------------------------------------------------------
+
+
+def remove_dead(program: Program) -> Program:
+    """Remove steps that no result, no Variable and no effect needs."""
+    new = program.copy()
+    needed = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
+    kept = []
+    for step in reversed(program.steps):
+        if step.op is None or any(id(v) in needed for v in step.outs):
+            kept.append(step)
+            needed.update(id(v) for v in step.inputs)
+    new.steps = kept[::-1]
+    return new

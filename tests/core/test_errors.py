@@ -1,0 +1,143 @@
+"""What an array library says of an error, and what gpugrad makes of it."""
+
+import re
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.core import backend
+from gpugrad.errors import DTypeError, ShapeError, _plain_text
+
+C = gg.constant
+A, B, V = np.ones((2, 3), np.float32), np.ones((4, 5), np.float32), np.ones(4, np.float32)
+
+INTERNALS = re.compile(
+    r"gufunc|core dimension|operand|remapped|newaxis|did not contain|casting rule|<class|dtype\(|"
+    r"ufunc|numpy|coerced|reduction operation"
+)
+
+CASES = {
+    "lengths": (
+        lambda: gg.matmul(C(A), C(B)), ShapeError,
+        "axes that must have the same length have lengths 3 and 4. Got x1: float32 (2, 3) on cpu, "
+        "x2: float32 (4, 5) on cpu. The last axis of the first must be as long as the last but one "
+        "of the second.",
+    ),
+    "axes": (
+        lambda: gg.matmul(C(1.0), C(A)), ShapeError,
+        "array 0 has 0 axes, at least 1 needed. Got x1: float32 () on cpu, x2: float32 (2, 3) on "
+        "cpu.",
+    ),
+    "last axes": (
+        lambda: gg.linalg.vecdot(C(A), C(V)), ShapeError,
+        "axes that must have the same length have lengths 3 and 4. Got x1: float32 (2, 3) on cpu, "
+        "x2: float32 (4,) on cpu, axis=-1. The last axes must have the same length.",
+    ),
+    "solve": (
+        lambda: gg.linalg.solve(C(np.eye(3)), C(np.ones((4, 2)))), ShapeError,
+        "axes that must have the same length have lengths 3 and 4. Got x1: float64 (3, 3) on cpu, "
+        "x2: float64 (4, 2) on cpu. The last axis of the first must be as long as the last but one "
+        "of the second.",
+    ),
+    "shapes": (
+        lambda: gg.add(C(A), C(V)), ShapeError,
+        "the shapes (2, 3) and (4,) do not broadcast. Got x: float32 (2, 3) on cpu, y: float32 "
+        "(4,) on cpu. Shapes must agree, counted from the last axis; a 1 stretches.",
+    ),
+    "broadcast_to": (
+        lambda: gg.broadcast_to(C(A), (5, 3)), ShapeError,
+        "the shapes (2, 3) and (5, 3) do not broadcast. Got x: float32 (2, 3) on cpu, shape=(5, "
+        "3). Shapes must agree, counted from the last axis; a 1 stretches.",
+    ),
+    "fewer axes": (
+        lambda: gg.broadcast_to(C(A), (3,)), ShapeError,
+        "the result has fewer axes than the array. Got x: float32 (2, 3) on cpu, shape=(3,).",
+    ),
+    "assignment": (
+        lambda: gg.setitem(C(A), C(V), index=0), ShapeError,
+        "the shape (4,) does not broadcast to (3,). Got x: float32 (2, 3) on cpu, value: float32 "
+        "(4,) on cpu, index=0. Shapes must agree, counted from the last axis; a 1 stretches.",
+    ),
+    "no loop": (
+        lambda: gg.gcd(C(A), 2), DTypeError,
+        "these dtypes are not supported. Got x: float32 (2, 3) on cpu, y: 2. Convert with "
+        "gg.astype(x, dtype) first.",
+    ),
+    "no coercion": (
+        lambda: gg.atan2(C(A + 1j), C(A)), DTypeError,
+        "these dtypes are not supported. Got x: complex64 (2, 3) on cpu, y: float32 (2, 3) on cpu. "
+        "Convert with gg.astype(x, dtype) first.",
+    ),
+    "difference of booleans": (
+        lambda: gg.subtract(C([True]), C([True])), DTypeError,
+        "booleans cannot be subtracted; use gg.logical_xor if that is meant. Got x: bool (1,) on "
+        "cpu, y: bool (1,) on cpu. Convert with gg.astype(x, dtype) first.",
+    ),
+    "negative of booleans": (
+        lambda: gg.negative(C([True])), DTypeError,
+        "booleans cannot be negated; use gg.logical_not if that is meant. Got x: bool (1,) on cpu. "
+        "Convert with gg.astype(x, dtype) first.",
+    ),
+    "maximum": (
+        lambda: gg.max(C(np.ones((0, 3), np.float32)), axis=0), ShapeError,
+        "an empty array has no maximum. Got x: float32 (0, 3) on cpu, axis=0, keepdims=False.",
+    ),
+    "permutation": (
+        lambda: gg.permute_dims(C(A), (0,)), gg.errors.AxisError,
+        "axes must name every axis of the array once. Got x: float32 (2, 3) on cpu, axes=(0,). "
+        "Count axes from 0, or from -1 at the end.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_error_names_the_op_once_and_nothing_of_numpy(case):
+    call, kind, text = CASES[case]
+    with pytest.raises(kind) as caught:
+        call()
+    name, message = str(caught.value).split(": ", 1)
+    assert message == text
+    assert name in gg.OPS
+    assert not re.search(rf"(?<!\.)\b{name}\b", message)
+    assert not INTERNALS.search(message)
+
+
+TEXTS = {
+    "operands could not be broadcast together with shapes (3,) (4,) (2,2) ":
+        "the shapes (3,), (4,) and (2, 2) do not broadcast",
+    "operands could not be broadcast together with remapped shapes [original->remapped]: "
+    "(2,3)->(2,newaxis,3) (4,5)->(4,newaxis,5) ": "the shapes (2, 3) and (4, 5) do not broadcast",
+    "operands could not be broadcast together": "the shapes given do not broadcast",
+    "shape mismatch: objects cannot be broadcast to a single shape.  Mismatch is between arg 0 "
+    "with shape (3,) and arg 2 with shape (4,).": "the shapes (3,) and (4,) do not broadcast",
+    "non-broadcastable output operand with shape (3,) doesn't match the broadcast shape (2,3)":
+        "the shape (2, 3) does not broadcast to (3,)",
+    "Cannot cast ufunc 'add' output from dtype('float64') to dtype('int64') with casting rule "
+    "'same_kind'": "float64 does not convert to int64 without loss",
+    "Cannot cast array data from dtype('complex64') to dtype('float64') according to the rule "
+    "'safe'": "complex64 does not convert to float64 without loss",
+    "Wrong type (<class 'numpy.float32'>) of arguments for cupy_gcd":
+        "these dtypes are not supported",
+    "zero-size array to reduction operation cupy_max which has no identity":
+        "an empty array has no max",
+    "attempt to get argmax of an empty sequence": "an empty array has no argmax",
+    "data type <class 'numpy.int64'> not inexact": "int64 is not a floating-point dtype",
+    "accumulate does not allow multiple axes": "one axis is needed, not several",
+    "cannot reshape array of size 6 into shape (4,)":
+        "cannot reshape array of size 6 into shape (4,)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_text_of_a_library_is_made_plain(text):
+    assert _plain_text(ValueError(text)) == TEXTS[text]
+
+
+@pytest.mark.parametrize("name", ["add", "matmul", "sum"])
+def test_a_message_of_gpugrad_gets_the_name_of_the_op_once(name):
+    xp, text = backend.TENSOR, f"{name}: already said"
+    for message in (text, "not said yet"):
+        with pytest.raises(ShapeError) as caught:
+            gg.errors.reraise(ShapeError(message), getattr(xp, name).op.name, {}, {})
+        assert str(caught.value).count(name) == 1

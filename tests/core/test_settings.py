@@ -1,0 +1,74 @@
+"""Settings of the process and of a thread, and the key of all of them."""
+
+import threading
+
+import pytest
+
+import gpugrad as gg
+from gpugrad.core import settings
+from gpugrad.core.devices import default_device
+
+
+def key():
+    return settings.key(default_device)
+
+
+def in_a_thread(f):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(f()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+@pytest.fixture
+def restored():
+    yield
+    gg.set_matmul_precision("highest")
+    gg.set_deterministic(False)
+
+
+PROCESS_WIDE = [
+    (gg.set_matmul_precision, ("high", "highest"), "the matmul precision"),
+    (gg.set_deterministic, (True, False), "set_deterministic"),
+]
+
+
+def test_key_names_every_setting():
+    assert key().values == ("cpu", "highest", False, False)
+
+
+@pytest.mark.parametrize(("choose", "values", "name"), PROCESS_WIDE)
+def test_a_setting_of_the_process_changes_the_key_of_every_thread(choose, values, name, restored):
+    before = key()
+    in_a_thread(lambda: choose(values[0]))
+    after = key()
+    assert after is not before
+    assert before.changes(after) == [(name, *reversed(values))]
+    assert in_a_thread(key) is after
+    choose(values[1])
+    assert key() is before
+
+
+def test_a_setting_of_a_thread_changes_its_key_alone(cuda):
+    before = key()
+    for block, name in [(gg.device(cuda), "the default device"), (gg.nn.training(), "nn.training")]:
+        with block:
+            (change,) = before.changes(key())
+            assert change[0] == name
+            assert in_a_thread(key) is before
+        assert key() is before
+
+
+def test_one_object_stands_for_equal_settings():
+    before = key()
+    with gg.device("cpu"), gg.nn.training(False):
+        assert key() is before
+
+
+def test_key_chooses_the_default_device_if_nothing_has(monkeypatch):
+    monkeypatch.setattr(settings._process, "device", None)
+    monkeypatch.setattr(settings._process, "version", object())
+    chosen = []
+    assert settings.key(lambda: chosen.append(1) or default_device()).values[0] == "cpu"
+    assert chosen == [1]

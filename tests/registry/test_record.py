@@ -1,0 +1,167 @@
+"""The op record: its fields, what a declaration refuses, and how a record is replaced."""
+
+import ast
+import dataclasses
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.errors import NoGradientError
+from gpugrad.registry import fields
+
+HOUSE = Path(gg.__file__).parent
+
+
+def test_signatures_of_declarations_show_every_field():
+    names = {f.name for group in fields.GROUPS for f in dataclasses.fields(group)}
+    shown = {
+        declare: set(inspect.signature(declare).parameters) for declare in (gg.op, gg.elementwise)
+    }
+    assert names - shown[gg.op] == {"d", "singular"}
+    assert {"d", "singular", "captures", "cost", "cuda"} <= shown[gg.elementwise]
+    assert not shown[gg.elementwise] & {"outputs", "batch", "view"}
+
+
+def test_an_unknown_field_is_refused_with_the_closest_one():
+    with pytest.raises(
+        TypeError, match=r"op: there is no field 'captues'; did you mean 'captures'"
+    ):
+
+        @gg.op(captues=True)
+        def misspelled(xp, x, /):
+            return x
+
+    with pytest.raises(TypeError, match=r"elementwise: there is no field 'domian'; .*'domain'"):
+        gg.elementwise("misspelled(x)", d=[1], domian=(0, 1), doc="", example=("1.0", "1.0"))
+    assert "misspelled" not in gg.OPS
+
+
+def test_declarations_may_use_the_names_that_fields_had_before():
+    @gg.op(keeps_half=True, whole=True)
+    def former(xp, x, /):
+        return x + 1
+
+    assert former.op.native_half is True
+    assert former.op.opaque is True
+
+
+def test_a_record_cannot_be_edited():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        gg.OPS["sin"].linear = True
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (lambda g, x: g, "first parameter of a rule is xp"),
+        (lambda xp, g, y: g, "reads 'y', which is not an argument of the op"),
+        (lambda xp, g, z_shape: g, "reads 'z_shape'"),
+    ],
+)
+def test_a_rule_that_reads_what_no_call_has_is_refused_where_it_is_declared(rule, message):
+    for keywords in ({"vjp": [rule]}, {"vjp": [...], "masked": [rule]}):
+        with pytest.raises(TypeError, match=message):
+            gg.op(**keywords)(lambda xp, x, /: x)
+    with pytest.raises(TypeError, match="reads 'x'"):  # no rule `vjp` reads it, so it is not saved
+        gg.op(vjp=[lambda xp, g: g], masked=[lambda xp, g, x: g])(lambda xp, x, /: x)
+
+
+def test_no_gradient_makes_a_new_record_that_the_function_follows():
+    @gg.op(vjp=[..., lambda xp, g: g])
+    def step_up(xp, x, y, /):
+        return xp.lib.ceil(x) + y
+
+    def gradients():
+        x, y = gg.constant([0.5]), gg.constant([1.0])
+        with gg.GradientTape() as tape:
+            tape.watch([x, y])
+            z = step_up(x, y)
+        return tape.gradient(z, [x, y])
+
+    before = gg.OPS["step_up"]
+    with pytest.raises(NoGradientError, match="step_up"):
+        gradients()
+    gg.no_gradient("step_up")
+    record = gg.OPS["step_up"]
+    assert record is not before
+    assert step_up.op is record
+    assert record.eager is step_up
+    assert before.declared.vjp[0] is ...
+    dx, dy = gradients()
+    assert dx is None
+    np.testing.assert_array_equal(dy.numpy(), [1.0])
+
+
+def test_an_op_of_a_name_that_was_taken_back_is_the_new_one_everywhere():
+    for factor in (2.0, 3.0):
+
+        @gg.op(vjp=[lambda xp, g: g])
+        def scaled_by(xp, x, /):
+            return x * factor  # noqa: B023
+
+        @gg.op()
+        def through_xp(xp, x, /):
+            return xp.scaled_by(x)
+
+        x = gg.constant([1.0])
+        assert scaled_by(x).item() == factor
+        assert through_xp(x).item() == factor
+        assert gg.vmap(scaled_by)(gg.constant([[1.0]])).numpy() == [[factor]]
+        assert gg.function(scaled_by)(x).item() == factor
+        del gg.OPS["scaled_by"], gg.OPS["through_xp"]
+
+
+# ---- what stands outside of the records
+
+
+def _is_name(node):
+    """Whether an expression is the name of a step or of an op."""
+    return isinstance(node, ast.Attribute) and node.attr == "name"
+
+
+def _strings(node):
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return {node.value}
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return set().union(*map(_strings, node.elts)) if node.elts else set()
+    return set()
+
+
+def _collections(tree):
+    """Sets, and dicts by op name, that a module keeps."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Set):
+            yield node, _strings(node)
+    for node in tree.body:
+        value = getattr(node, "value", None)
+        if isinstance(value, ast.Dict):
+            names = set().union(*(_strings(k) for k in value.keys if k is not None))
+            if len(names & set(gg.OPS)) == len(value.keys):
+                yield node, names
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in sorted(HOUSE.rglob("*.py")) if p.relative_to(HOUSE).parts[0] != "ops"],
+    ids=lambda p: str(p.relative_to(HOUSE)),
+)  # fmt: skip
+def test_code_that_asks_for_an_op_by_name_says_why(path):
+    """A fact about ops belongs in the record; code about one op says in a comment why."""
+    text = path.read_text()
+    lines, tree = text.split("\n"), ast.parse(text)
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    places = [
+        (node, set().union(*map(_strings, node.comparators)))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare) and _is_name(node.left)
+    ]
+    for node, strings in (*places, *_collections(tree)):
+        if names := sorted(strings & set(gg.OPS)):
+            around = [f for f in functions if f.lineno <= node.lineno <= f.end_lineno] or [node]
+            beside = "\n".join(lines[max(around[-1].lineno - 3, 0) : around[-1].end_lineno + 1])
+            assert "#" in beside or '"""' in beside, (
+                f"{path.relative_to(HOUSE)}:{node.lineno} asks for {names}. Add a field to the op "
+                "record, or say in a comment why the code is about these ops alone."
+            )
