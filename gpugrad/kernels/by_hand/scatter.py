@@ -51,7 +51,7 @@ INSTANCES = tuple(
     (_SOURCE, name)
     for name in (
         *(
-            f"{k}_scatter_slices<{t}, {i}, {n}>"
+            f"{k}_rows<{t}, {i}, {n}>"
             for t in (*_FLOATS, *_INTEGERS)
             for i in _INDICES
             for n in (1, _PACKED[t])
