@@ -22,7 +22,7 @@ from gpugrad.optim.applied import Applied
 from gpugrad.optim.arrays import Average, flat, move, parts, scratch, writable
 from gpugrad.optim.checks import Gradient, fitting, one_element, paired
 from gpugrad.optim.states import State, Work, grouped
-from gpugrad.trace.array import running
+from gpugrad.trace.array import current_trace
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Optimizer", "Schedule"]
@@ -118,7 +118,7 @@ class Optimizer:
         pairs = self._paired(grads_and_vars)
         if when is not True:
             when = one_element(self.name, when)
-        if (trace := running()) is not None:
+        if (trace := current_trace()) is not None:
             self._apply_at_replay(trace, pairs, when)
         else:
             self._apply(((self._fitting(g, v), v) for g, v in pairs), when)
