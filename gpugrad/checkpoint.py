@@ -1,7 +1,7 @@
-"""Checkpoints: named arrays in one safetensors file, written whole or not at all.
+"""Checkpoints: named arrays in a safetensors file that is written completely or not at all.
 
-The module is also JAX's transform of that name: ``gg.checkpoint(f)`` is `gg.recompute_grad(f)`,
-a function that keeps no activations for its gradient.
+The module is also callable, as JAX's transform of that name: ``gg.checkpoint(f)`` is
+`gg.recompute_grad(f)`, a function that keeps no activations for its gradient.
 """
 
 from __future__ import annotations
@@ -34,25 +34,36 @@ Array = np.ndarray[Any, Any]
 
 
 class _Module(Protocol):
-    """What is needed of a `gg.nn.Module`."""
+    """The part of a `gg.nn.Module` that checkpoints use."""
 
     def state_dict(self) -> dict[str, Variable]: ...
 
 
 class _Optimizer(Protocol):
-    """What is needed of a `gg.optim.Optimizer`."""
+    """The part of a `gg.optim.Optimizer` that checkpoints use."""
 
     def state_dict(self, names: Mapping[str, Variable]) -> dict[str, Tensor]: ...
     def load_state_dict(self, state: Mapping[str, Any], names: Mapping[str, Variable]) -> None: ...
 
 
-_CHECKSUM = "gpugrad.crc32"  # in the metadata, of all values: the format itself has none
-_OPTIMIZER = "optimizer/"  # before the names of an optimizer's state; no dotted name has a slash
+_CHECKSUM = "gpugrad.crc32"  # metadata key of a checksum, which the format itself lacks
+_OPTIMIZER = "optimizer/"  # prefix of an optimizer's state; dotted names contain no slash
 _DTYPES = {
-    "BOOL": "bool", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
-    "U8": "uint8", "U16": "uint16", "U32": "uint32", "U64": "uint64",
-    "F16": "float16", "F32": "float32", "F64": "float64", "C64": "complex64", "BF16": BFLOAT16,
-}  # fmt: skip
+    "BOOL": "bool",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "U8": "uint8",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
+    "F16": "float16",
+    "F32": "float32",
+    "F64": "float64",
+    "C64": "complex64",
+    "BF16": BFLOAT16,
+}
 
 
 def save(
@@ -64,19 +75,19 @@ def save(
 ) -> None:
     """Write arrays to a safetensors file, which any reader of that format can open.
 
-    The file is written beside `path` and then renamed: whatever happens, there is either the
-    old file or the new one.
+    The file is written under a temporary name and then renamed, so that after a crash there is
+    either the old file or the new one.
 
     Args:
-        path: of the file; its folder must be there.
+        path: the file; its folder must exist.
         tensors: Tensors, Variables or arrays by name; or a Module, for its Variables.
-        metadata: strings by name, kept in the file.
-        optimizer: whose state for these Variables is written too.
+        metadata: strings by name, stored in the file.
+        optimizer: optimizer whose state for these Variables is written too, or None.
 
     Raises:
-        ArgumentError, DTypeError: names or metadata that are no strings; complex128, which
-            the format lacks.
-        CheckpointError: the file cannot be written; an older one is as it was.
+        ArgumentError, DTypeError: names or metadata are not strings, or a value is complex128,
+            which the format lacks.
+        CheckpointError: the file cannot be written; an older one is unchanged.
 
     >>> import gpugrad as gg, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -88,21 +99,21 @@ def save(
     if optimizer is not None:
         named = {k: v for k, v in values.items() if isinstance(v, Variable)}
         values |= {_OPTIMIZER + k: v for k, v in optimizer.state_dict(named).items()}
-    about = dict(metadata or {})
-    for what in (*values, *about, *about.values()):
+    strings = dict(metadata or {})
+    for what in (*values, *strings, *strings.values()):
         if not isinstance(what, str):
             raise ArgumentError(f"save: names and metadata must be strings, got {what!r:.60}.")
-    arrays = {name: _host(name, value) for name, value in values.items()}
-    about[_CHECKSUM] = _checksum(arrays)
-    _write(Path(path), safetensors.numpy.save(arrays, about))
+    arrays = {name: _to_numpy(name, value) for name, value in values.items()}
+    strings[_CHECKSUM] = _checksum(arrays)
+    _write(Path(path), safetensors.numpy.save(arrays, strings))
 
 
-def _host(name: str, value: Any) -> Array:
-    # C order: safetensors 0.8.0 writes the memory of another layout as it lies there
+def _to_numpy(name: str, value: Any) -> Array:
+    # in C order: safetensors 0.8.0 writes memory of any layout without reordering it
     data = value.numpy() if isinstance(value, Tensor) else constant(value, device="cpu").numpy()
     array = np.asarray(data, data.dtype.newbyteorder("="), order="C")
     if array.dtype not in [np.dtype(d) for d in _DTYPES.values()]:
-        raise DTypeError(f"save: '{name}' is {array.dtype}, which safetensors files do not hold.")
+        raise DTypeError(f"save: '{name}' is {array.dtype}, which safetensors does not support.")
     return array
 
 
@@ -115,19 +126,19 @@ def _checksum(arrays: Mapping[str, Array]) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with open(beside, "xb") as file:
+        with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except OSError as error:
         raise CheckpointError(f"{path} cannot be written: {error.strerror}.") from error
     finally:
         with contextlib.suppress(OSError):
-            os.unlink(beside)
-    with contextlib.suppress(OSError):  # the name too is to outlive a power cut
+            os.unlink(temporary)
+    with contextlib.suppress(OSError):  # the new name must survive a power cut as well
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -142,7 +153,7 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]
         NumPy arrays by name, and the metadata.
 
     Raises:
-        CheckpointError: the file is missing, or damaged, or no safetensors file.
+        CheckpointError: the file is missing, damaged or not a safetensors file.
     """
     try:
         content = Path(path).read_bytes()
@@ -151,22 +162,22 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
     try:
-        found = safetensors.deserialize(content)  # type: ignore[no-untyped-call]
+        parts = safetensors.deserialize(content)  # type: ignore[no-untyped-call]
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
         arrays = {
             name: np.frombuffer(part["data"], _DTYPES[part["dtype"]]).reshape(part["shape"]).copy()
-            for name, part in found
+            for name, part in parts
         }
         metadata = {str(k): str(v) for k, v in header.get("__metadata__", {}).items()}
     except KeyError as error:
         raise CheckpointError(
-            f"{path} holds values of dtype {error}, which are not read."
+            f"{path} holds values of dtype {error}, which is not supported."
         ) from error
     except (safetensors.SafetensorError, ValueError, AttributeError) as error:
-        raise CheckpointError(f"{path} is damaged, or no safetensors file: {error}.") from error
+        raise CheckpointError(f"{path} is damaged or not a safetensors file: {error}.") from error
     checksum = metadata.pop(_CHECKSUM, None)
     if checksum is not None and checksum != _checksum(arrays):
-        raise CheckpointError(f"{path} is damaged: its values are not those that were written.")
+        raise CheckpointError(f"{path} is damaged: its checksum does not match its values.")
     return arrays, metadata
 
 
@@ -175,21 +186,20 @@ def restore(
     module: _Module | Mapping[str, Variable],
     optimizer: _Optimizer | None = None,
 ) -> dict[str, str]:
-    """Give a model, and an optimizer, the values that `save` wrote: all, or on an error none.
+    """Load the values that `save` wrote into a model and an optimizer: all, or on an error none.
 
     Args:
-        path: of the file.
-        module: whose Variables have the names, shapes and dtypes in the file; or Variables by
-            name.
-        optimizer: which gets the state in the file. If None, a state there is ignored.
+        path: the file.
+        module: a Module, or Variables by name, with the names, shapes and dtypes in the file.
+        optimizer: optimizer that gets the state in the file. If None, that state is ignored.
 
     Returns:
         The metadata.
 
     Raises:
-        CheckpointError: the file is missing or damaged, or of another model or optimizer; the
-            message lists what differs.
-        DTypeError: something by name is no Variable.
+        CheckpointError: the file is missing, damaged, or of another model or optimizer; the
+            message lists the differences.
+        DTypeError: a value of the mapping `module` is not a Variable.
     """
     arrays, metadata = load(path)
     state = {k.removeprefix(_OPTIMIZER): v for k, v in arrays.items() if k.startswith(_OPTIMIZER)}
@@ -198,17 +208,17 @@ def restore(
     for name, variable in variables.items():
         if not isinstance(variable, Variable):
             raise DTypeError(
-                f"restore: Variables are given values, '{name}' is a {type(variable).__name__}."
+                f"restore: expected Variables, but '{name}' is a {type(variable).__name__}."
             )
     differences = _differences(variables, values)
     if differences:
         listed = "".join(f"\n  {line}" for line in differences[:12])
         more = f"\n  and {len(differences) - 12} more" if len(differences) > 12 else ""
-        raise CheckpointError(f"{path} is of another model than this one:{listed}{more}")
+        raise CheckpointError(f"{path} is of another model:{listed}{more}")
     ready = {name: constant(values[name], device=v.device) for name, v in variables.items()}
     if optimizer is not None:
         if not state:
-            raise CheckpointError(f"{path} holds no state of an optimizer.")
+            raise CheckpointError(f"{path} holds no optimizer state.")
         try:
             optimizer.load_state_dict(state, variables)
         except GpugradError as error:
@@ -219,27 +229,26 @@ def restore(
 
 
 def _differences(variables: Mapping[str, Variable], values: Mapping[str, Array]) -> list[str]:
-    """What keeps values from going into Variables, a line for each name."""
+    """Differences between the model and the file, a line for each name."""
 
-    def said(x: Any) -> str:
+    def text_of(x: Any) -> str:
         return f"{x.dtype} {tuple(x.shape)}"
 
     lines = []
     for name in dict.fromkeys((*variables, *values)):
         if name not in values:
-            lines.append(f"{name}: missing in the file; the model has {said(variables[name])}")
+            lines.append(f"{name}: missing in the file; the model has {text_of(variables[name])}")
         elif name not in variables:
-            lines.append(f"{name}: {said(values[name])} in the file; the model has no such name")
-        elif said(variables[name]) != said(values[name]):
-            lines.append(
-                f"{name}: {said(values[name])} in the file, {said(variables[name])} in the model"
-            )
+            lines.append(f"{name}: {text_of(values[name])} in the file; the model has no such name")
+        elif text_of(variables[name]) != text_of(values[name]):
+            in_file, in_model = text_of(values[name]), text_of(variables[name])
+            lines.append(f"{name}: {in_file} in the file, {in_model} in the model")
     return lines
 
 
 class _Callable(types.ModuleType):
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """Make a function that keeps no activations: they are computed again for the gradient.
+        """Make a function that keeps no activations and recomputes them for the gradient.
 
         >>> gg.grad(gg.checkpoint(lambda x: gg.sin(x) * x))(0.0).item()
         0.0

@@ -37,7 +37,7 @@ if not REAL_GPU:  # before gpugrad asks: it asks once
     fake_cusolver.install()
 
 from gpugrad.core import backend  # noqa: E402  # after the fake
-from gpugrad.kernels.codegen.for_ops import composed  # noqa: E402
+from gpugrad.kernels.codegen.for_ops import library_functions  # noqa: E402
 from gpugrad.registry.record import OPS  # noqa: E402
 
 hypothesis.settings.register_profile(
@@ -82,7 +82,7 @@ def _composed(request: pytest.FixtureRequest) -> Iterator[None]:
     if REAL_GPU or request.node.get_closest_marker("kernels"):
         yield
         return
-    with composed():
+    with library_functions():
         yield
 
 

@@ -1,10 +1,10 @@
-"""One AdamW step of all weights of GPT-2 small, 124 million in 148 tensors, beside the peers.
+"""One AdamW step of all weights of GPT-2 small, 124 million in 148 tensors, against the peers.
 
 python ci/bench/adamw.py [--device cuda] [--rounds N] [--json PATH]
 
-Gradients are there already. Printed are the medians of interleaved rounds, and the bytes per second
-of what no kernel can avoid (weight, gradient and both moments read, weight and moments written) as
-a part of what a copy reaches in the same run. On a CPU there are two layers of 64.
+Gradients are precomputed. The table shows the medians of interleaved rounds, and the bandwidth of
+the unavoidable traffic (read weight, gradient and both moments, write weight and moments) as a part
+of the bandwidth of a copy in the same run. On a CPU there are two layers of width 64.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import Any
 
 from peers import (
     by_hand_in,
-    chosen,
-    compiled,
     copy_of,
-    made,
     options,
+    parse_args,
     race,
-    settled,
+    run_makers,
+    select,
     speed_of_copy,
     status,
     table,
+    torch_compile,
     torch_compiles,
     with_peers,
 )
 
 parser = options(__doc__, rounds=20, threads=1)
 parser.add_argument("--small", action="store_true", help="as few weights as on a CPU")
-args = settled(parser)
+args = parse_args(parser)
 
 import numpy as np
 
@@ -46,7 +46,7 @@ Run = Any
 
 
 def shapes() -> list[tuple[int, ...]]:
-    """Of the weights of GPT-2."""
+    """The shapes of GPT-2's weights."""
     w = WIDTH
     layer = [(w,), (w,), (w, 3 * w), (3 * w,), (w, w), (w,), (w,), (w,), (w, 4 * w), (4 * w,),
              (4 * w, w), (w,)]  # fmt: skip
@@ -70,16 +70,16 @@ def gpugrad(weights: Any, gradients: Any) -> dict[str, Run]:
 def torch(weights: Any, gradients: Any) -> dict[str, Run]:
     import torch as t
 
-    def stepping(**given: Any) -> Run:
+    def make_step(**options: Any) -> Run:
         leaves = [t.tensor(a, device="cuda" if ON_GPU else "cpu") for a in weights]
         for leaf, g in zip(leaves, gradients, strict=True):
             leaf.grad = t.tensor(g, device=leaf.device)
-        return t.optim.AdamW(leaves, RATE, BETAS, EPSILON, DECAY, **given).step
+        return t.optim.AdamW(leaves, RATE, BETAS, EPSILON, DECAY, **options).step
 
-    found = {"torch": stepping(), "torch, fused": stepping(fused=True)}
+    runs = {"torch": make_step(), "torch, fused": make_step(fused=True)}
     if ON_GPU and torch_compiles(ON_GPU):
-        found["torch.compile"] = compiled(stepping())
-    return found
+        runs["torch.compile"] = torch_compile(make_step())
+    return runs
 
 
 def jax(weights: Any, gradients: Any) -> dict[str, Run]:
@@ -106,7 +106,7 @@ def jax(weights: Any, gradients: Any) -> dict[str, Run]:
 
 
 def adamw(lib: Any, t: Any, p: Any, m: Any, v: Any, g: Any) -> tuple[Any, Any, Any]:
-    """What AdamW makes of a weight and its moments in step t."""
+    """AdamW's new weight and moments in step t."""
     m = BETAS[0] * m + (1 - BETAS[0]) * g
     v = BETAS[1] * v + (1 - BETAS[1]) * g * g
     rate, root = RATE / (1 - BETAS[0] ** t), (1 - BETAS[1] ** t) ** 0.5
@@ -114,7 +114,7 @@ def adamw(lib: Any, t: Any, p: Any, m: Any, v: Any, g: Any) -> tuple[Any, Any, A
 
 
 def by_hand(weights: Any, gradients: Any) -> dict[str, Run]:
-    """As a user writes it: with CuPy a kernel for each tensor, with NumPy the formulas."""
+    """As a user would write it: a CuPy kernel per tensor, or NumPy formulas."""
     name, lib = by_hand_in(ON_GPU)
     if ON_GPU:
         kernel = lib.ElementwiseKernel(
@@ -143,7 +143,7 @@ def by_hand(weights: Any, gradients: Any) -> dict[str, Run]:
 
 
 def copying(weights: Any, gradients: Any) -> dict[str, Run]:
-    """One copy of as many numbers."""
+    """A copy of the same number of elements."""
     return copy_of(ON_GPU, np.ones(sum(a.size for a in weights), np.float32))
 
 
@@ -152,8 +152,8 @@ def main() -> int:
     weights, gradients = data()
     count = sum(a.size for a in weights)
     makers = with_peers([gpugrad, copying, by_hand], torch, jax, ON_GPU)
-    found = chosen(made(makers, weights, gradients), args.only)
-    medians = race(found, args.rounds, inner=3, wait=gg.cuda.synchronize if ON_GPU else None)
+    runs = select(run_makers(makers, weights, gradients), args.only)
+    medians = race(runs, args.rounds, inner=3, wait=gg.cuda.synchronize if ON_GPU else None)
     limit = speed_of_copy(medians, 8 * count / 1e9)
     title = f"AdamW step of {count:,} weights in {len(weights)} tensors on {gg.device()}"
     work, part = (28 * count / 1e9, "GB"), 0.85 if ON_GPU else None

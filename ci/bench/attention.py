@@ -1,9 +1,9 @@
-"""Attention, forward and backward, beside torch's, jax's and formulas that hold the scores.
+"""Attention, forward and backward, against torch, jax and formulas that store the scores.
 
 python ci/bench/attention.py [--device cuda] [--rounds N] [--lengths N [N ...]]
 
-Printed are the medians of interleaved rounds, and floating-point operations per second: 4 m n k a
-head forward, 2.5 times that backward, half of both if causal. On a CPU lengths are small.
+The table shows the medians of interleaved rounds, and floating-point operations per second: 4 m n k
+per head forward, 2.5 times that backward, half of both if causal. On a CPU lengths are small.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 from peers import (
     agree,
     by_hand_in,
-    chosen,
-    compiled,
-    made,
     options,
+    parse_args,
     race,
-    settled,
+    run_makers,
+    select,
     status,
     table,
+    torch_compile,
     torch_compiles,
     with_peers,
 )
@@ -33,7 +33,7 @@ parser = options(__doc__, rounds=15, threads=1)
 parser.add_argument("--lengths", type=int, nargs="+", help="of queries and keys")
 parser.add_argument("--heads", type=int, help="of an example (as in a model of width 2048)")
 parser.add_argument("--tokens", type=int, help="of all examples (16384; 256 on a CPU)")
-args = settled(parser)
+args = parse_args(parser)
 
 import numpy as np
 
@@ -48,7 +48,7 @@ HEADS = {k: args.heads or (2048 if ON_GPU else 256) // k for k in (64, 128)}
 """Heads by the length of a query, as in a model of width 2048 (256 on a CPU)."""
 
 LONGEST = 4096
-"""Queries for which a GPU is to hold the scores."""
+"""Most queries for which the scores are stored on a GPU."""
 
 Function = Callable[[], Any]
 
@@ -74,10 +74,10 @@ def gpugrad(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function
 
         return step
 
-    found = {"gpugrad": (forward, both(forward))}
+    runs = {"gpugrad": (forward, both(forward))}
     if ON_GPU and arrays[0].shape[-2] <= LONGEST:
-        found["formula"] = (formula, both(formula))
-    return found
+        runs["formula"] = (formula, both(formula))
+    return runs
 
 
 def torch(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Function]]:
@@ -109,10 +109,10 @@ def torch(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, 
 
         return forward, both
 
-    found = {name: by(backend) for name, backend in backends.items()}
+    runs = {name: by(backend) for name, backend in backends.items()}
     if ON_GPU and torch_compiles(ON_GPU):
-        found["torch.compile"] = by(None, compiled(eager))
-    return found
+        runs["torch.compile"] = by(None, torch_compile(eager))
+    return runs
 
 
 def jax(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Function]]:
@@ -140,7 +140,7 @@ def jax(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Fu
 
 
 def by_hand(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Function]]:
-    """The formula as a user of the array library writes it; CuPy's 16-bit floats are float16."""
+    """The formula as a user of the array library would write it, in float16 on CuPy."""
     name, lib = by_hand_in(ON_GPU)
     n, scale = arrays[0].shape[-2], arrays[0].shape[-1] ** -0.5
     if ON_GPU and n > LONGEST:
@@ -166,11 +166,11 @@ def by_hand(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function
 
 
 def _results(runs: dict[str, tuple[Function, Function]]) -> dict[str, Function]:
-    """What gives the result and the gradients, each laid out as ours."""
-    found = {who: both for who, (_, both) in runs.items()}
-    if theirs := found.get("jax.jit"):
-        found["jax.jit"] = lambda: [a.swapaxes(1, 2) for a in theirs()]
-    return found
+    """Functions that return the result and the gradients, in our layout."""
+    runs = {who: both for who, (_, both) in runs.items()}
+    if theirs := runs.get("jax.jit"):
+        runs["jax.jit"] = lambda: [a.swapaxes(1, 2) for a in theirs()]
+    return runs
 
 
 def main() -> int:
@@ -183,8 +183,8 @@ def main() -> int:
             shape = (max(TOKENS // n, 1), heads, n, k)
             *arrays, g = (rng.standard_normal(shape, np.float32) for _ in range(4))
             for causal in (False, True):
-                runs = chosen(made(makers, arrays, g, causal), args.only)
-                if n == LENGTHS[0]:  # of the longest it would take longer than the bench
+                runs = select(run_makers(makers, arrays, g, causal), args.only)
+                if n == LENGTHS[0]:  # comparing the longest would take longer than the bench
                     rtol = 3e-2 if ON_GPU else 1e-4
                     agree(_results(runs), rtol, atol=rtol)
                 work = 4.0 * n * n * k * heads * shape[0] * (0.5 if causal else 1)

@@ -1,10 +1,10 @@
-"""The convolutions of ResNet-18, forward and backward, beside torch, jax and one by hand.
+"""The convolutions of ResNet-18, forward and backward, against torch, jax and one by hand.
 
 python ci/bench/convolution.py [--device cuda] [--rounds N] [--examples N] [NAME ...]
 
-Printed are the medians of interleaved rounds and floating-point operations per second. On a GPU
-it is float16, and float32 rounded to TensorFloat-32, and the peers have their channels last; our
-own kernels, which run where cuDNN is not installed, do not round. On a CPU there is one example, in
+The table shows the medians of interleaved rounds and floating-point operations per second. On a GPU
+the dtypes are float16 and float32 rounded to TensorFloat-32, and the peers use channels last. Our
+own kernels, which run where cuDNN is not installed, do not round. On a CPU there is one example in
 float32.
 """
 
@@ -19,14 +19,14 @@ from typing import Any
 from peers import (
     agree,
     by_hand_in,
-    chosen,
-    compiled,
-    made,
     options,
+    parse_args,
     race,
-    settled,
+    run_makers,
+    select,
     status,
     table,
+    torch_compile,
     torch_compiles,
     with_peers,
 )
@@ -34,7 +34,7 @@ from peers import (
 parser = options(__doc__, rounds=15, threads=1)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the layers to run (all)")
 parser.add_argument("--examples", type=int, help="of a batch (128; 1 on a CPU)")
-args = settled(parser)
+args = parse_args(parser)
 
 import numpy as np
 
@@ -56,13 +56,15 @@ LAYERS = {
 Function = Callable[[], Any]
 
 
-def gpugrad(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Function, Function]]:
+def gpugrad(
+    x: Any, w: Any, g: Any, dtype: str, window: Any
+) -> dict[str, tuple[Function, Function]]:
     gg.set_matmul_precision("high")
     variables = [gg.Variable(gg.asarray(a, dtype=dtype)) for a in (x, w)]
     upstream = gg.asarray(g, dtype=dtype)
 
     def forward() -> Any:
-        return gg.nn.conv2d(*variables, **given)
+        return gg.nn.conv2d(*variables, **window)
 
     def both() -> Any:
         with gg.GradientTape() as tape:
@@ -72,7 +74,7 @@ def gpugrad(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[F
     return {"gpugrad": (forward, both)}
 
 
-def torch(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Function, Function]]:
+def torch(x: Any, w: Any, g: Any, dtype: str, window: Any) -> dict[str, tuple[Function, Function]]:
     import torch as t
 
     t.backends.cudnn.allow_tf32 = t.backends.cudnn.benchmark = True
@@ -81,7 +83,7 @@ def torch(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Fun
     put = lambda a: t.from_numpy(a).to(device, getattr(t, dtype), **layout)  # noqa: E731
     leaves, upstream = [put(a).requires_grad_() for a in (x, w)], put(g)
 
-    eager = functools.partial(t.nn.functional.conv2d, **given)
+    eager = functools.partial(t.nn.functional.conv2d, **window)
 
     def by(conv2d: Callable[..., Any]) -> tuple[Function, Function]:
         def forward() -> Any:
@@ -94,18 +96,18 @@ def torch(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Fun
 
         return forward, both
 
-    found = {"torch": by(eager)}
+    runs = {"torch": by(eager)}
     if ON_GPU and torch_compiles(ON_GPU):
-        found["torch.compile"] = by(compiled(eager))
-    return found
+        runs["torch.compile"] = by(torch_compile(eager))
+    return runs
 
 
-def jax(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Function, Function]]:
+def jax(x: Any, w: Any, g: Any, dtype: str, window: Any) -> dict[str, tuple[Function, Function]]:
     import jax as j
 
     put = lambda a, *axes: j.numpy.asarray(a.transpose(axes), dtype)  # noqa: E731
     leaves, upstream = [put(x, 0, 2, 3, 1), put(w, 2, 3, 1, 0)], put(g, 0, 2, 3, 1)
-    step, edge = (given["stride"],) * 2, ((given["padding"],) * 2,) * 2
+    step, edge = (window["stride"],) * 2, ((window["padding"],) * 2,) * 2
 
     @j.jit
     def run(x: Any, w: Any) -> Any:  # on a GPU float32 is rounded to TF32 if nobody objects
@@ -125,11 +127,13 @@ def jax(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Funct
     }
 
 
-def by_hand(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[Function, Function]]:
-    """As a product with all windows of the image."""
+def by_hand(
+    x: Any, w: Any, g: Any, dtype: str, window: Any
+) -> dict[str, tuple[Function, Function]]:
+    """A matrix product with all windows of the image."""
     name, lib = by_hand_in(ON_GPU)
     x, w, g = (lib.asarray(a, dtype) for a in (x, w, g))
-    k, stride, edge = w.shape[-1], given["stride"], given["padding"]
+    k, stride, edge = w.shape[-1], window["stride"], window["padding"]
     edges = ((0, 0), (0, 0), (edge, edge), (edge, edge))
     n, _, rows, columns = g.shape
 
@@ -158,14 +162,14 @@ def by_hand(x: Any, w: Any, g: Any, dtype: str, given: Any) -> dict[str, tuple[F
 
 
 def _results(runs: dict[str, tuple[Function, Function]]) -> dict[str, Function]:
-    """What gives the result and the gradients, each laid out as ours."""
-    found = {who: both for who, (_, both) in runs.items()}
-    if theirs := found.get("jax.jit"):
+    """Functions that return the result and the gradients, in our layout."""
+    runs = {who: both for who, (_, both) in runs.items()}
+    if theirs := runs.get("jax.jit"):
         axes = (0, 3, 1, 2), (0, 3, 1, 2), (3, 2, 0, 1)
-        found["jax.jit"] = lambda: [
+        runs["jax.jit"] = lambda: [
             a.transpose(order) for a, order in zip(theirs(), axes, strict=True)
         ]
-    return found
+    return runs
 
 
 def main() -> int:
@@ -177,13 +181,13 @@ def main() -> int:
     rng = np.random.default_rng(0)
     for name in args.names or LAYERS:
         c, filters, side, kernel, stride = LAYERS[name]
-        given, places = {"stride": stride, "padding": kernel // 2}, -(-side // stride)
+        window, places = {"stride": stride, "padding": kernel // 2}, -(-side // stride)
         x = rng.standard_normal((EXAMPLES, c, side, side), np.float32)
         w = rng.standard_normal((filters, c, kernel, kernel), np.float32)
         g = rng.standard_normal((EXAMPLES, filters, places, places), np.float32)
         work = 2.0 * g.size * c * kernel * kernel
         for dtype in DTYPES:
-            runs = chosen(made(makers, x, w, g, dtype, given), args.only)
+            runs = select(run_makers(makers, x, w, g, dtype, window), args.only)
             rtol = 2e-2 if ON_GPU else 1e-4
             agree(_results(runs), rtol, atol=rtol * g[:, 0].size ** 0.5)
             for what, at in (("forward", 0), ("forward and backward", 1)):

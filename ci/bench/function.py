@@ -1,8 +1,8 @@
-"""gpugrad.function beside eager calls, torch, TensorFlow's function, jax.jit and CuPy by hand.
+"""gpugrad.function against eager calls, torch, tf.function, jax.jit and CuPy by hand.
 
 python ci/bench/function.py [--device cuda] [--threads N] [--rounds N] [--elements N] [--json PATH]
 
-A copy in the same run says what part of the memory's speed the long chain reaches.
+A copy in the same run shows which part of the memory bandwidth the long chain reaches.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Any
 
 from peers import (
     by_hand_in,
-    chosen,
-    compiled,
     copy_of,
     installed,
-    made,
     options,
+    parse_args,
     race,
-    settled,
+    run_makers,
+    select,
     speed_of_copy,
     status,
     table,
+    torch_compile,
     torch_compiles,
     with_peers,
 )
 
 parser = options(__doc__, rounds=20, threads=os.cpu_count())
 parser.add_argument("--elements", type=int, help="of the long chain (1e8; 1e7 on a CPU)")
-args = settled(parser)
+args = parse_args(parser)
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # waiting threads would spin on others' cores
 
 import numpy as np
@@ -57,7 +57,7 @@ def deep() -> dict[str, Any]:
         return z, tape.gradient(z, x)
 
     traced = gg.function(chain)
-    found = {"gpugrad": lambda: traced(x), "gpugrad, eager": lambda: chain(x)}
+    runs = {"gpugrad": lambda: traced(x), "gpugrad, eager": lambda: chain(x)}
     if installed("tensorflow") and not ON_GPU:
         import tensorflow as tf
 
@@ -72,8 +72,8 @@ def deep() -> dict[str, Any]:
             return z, tape.gradient(z, x)
 
         tx = tf.constant(data)
-        found["tf.function"] = lambda: with_tf(tx)
-    return found
+        runs["tf.function"] = lambda: with_tf(tx)
+    return runs
 
 
 DATA = RNG.standard_normal(ELEMENTS, np.float32)
@@ -115,10 +115,10 @@ def torch() -> dict[str, Any]:
         return run
 
     eager = lambda x: ten(t, x)  # noqa: E731
-    found = {"torch, eager": both(eager)}
+    runs = {"torch, eager": both(eager)}
     if ON_GPU and torch_compiles(ON_GPU):
-        found["torch.compile"] = both(compiled(eager))
-    return found
+        runs["torch.compile"] = both(torch_compile(eager))
+    return runs
 
 
 def jax() -> dict[str, Any]:
@@ -131,11 +131,11 @@ def jax() -> dict[str, Any]:
 def long() -> dict[str, Any]:
     """Value and gradient of ten elementwise ops on many floats."""
     own = [gpugrad, copying, *([by_hand] if ON_GPU else [])]
-    return made(with_peers(own, torch, jax, ON_GPU))
+    return run_makers(with_peers(own, torch, jax, ON_GPU))
 
 
 def by_hand() -> dict[str, Any]:
-    """The long chain as a user of CuPy writes it: one kernel for values and slopes, and a sum."""
+    """The long chain as a CuPy user would write it: a kernel for values and slopes, and a sum."""
     name, cupy = by_hand_in(ON_GPU)
     x = cupy.asarray(DATA)
     kernel = cupy.ElementwiseKernel(
@@ -161,11 +161,11 @@ if __name__ == "__main__":
     print(f"{gg.device()}, {args.threads} thread(s)")
     good = table(
         "tanh(y * x) 50 times on 8 floats, value and gradient",
-        race(chosen(deep(), args.only), args.rounds, inner=10, wait=WAIT),
+        race(select(deep(), args.only), args.rounds, inner=10, wait=WAIT),
         None if ON_GPU else {"gpugrad, eager": 0.5, "tf.function": 1.0},
     )
     raced = race(
-        chosen(long(), args.only), max(args.rounds // 4, 3), inner=5 if ON_GPU else 1, wait=WAIT
+        select(long(), args.only), max(args.rounds // 4, 3), inner=5 if ON_GPU else 1, wait=WAIT
     )
     moved = ELEMENTS * 8 / 1e9  # by a copy, and by one kernel that reads x and writes the gradient
     good &= table(

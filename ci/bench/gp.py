@@ -1,10 +1,10 @@
-"""Log likelihood of a Gaussian process and its gradient by three parameters, beside the peers.
+"""Log likelihood of a Gaussian process and its gradient by three parameters, against the peers.
 
 python ci/bench/gp.py [--device cuda] [--points N] [--rounds N] [--json PATH]
 
-In float64, 4096 points, 256 on a CPU. `gg.gaussian_log_likelihood` knows its gradient; written by
-its formula with a Cholesky factor, as in torch and jax, the factor's derivative is computed. What
-is written by hand takes the gradient from the inverse, as textbooks do.
+4096 points in float64, 256 on a CPU. `gg.gaussian_log_likelihood` has its own gradient. The formula
+with a Cholesky factor, as in torch and jax, differentiates the factor. The hand-written contestant
+computes the gradient from the inverse, as textbooks do.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Any
 from peers import (
     agree,
     by_hand_in,
-    chosen,
-    compiled,
     installed,
     jax_runs,
-    noted,
     options,
+    parse_args,
     race,
-    settled,
+    record_failure,
+    select,
     status,
     table,
+    torch_compile,
     torch_compiles,
 )
 
 parser = options(__doc__, rounds=10, threads=1)
 parser.add_argument("--points", type=int, help="that were observed (4096; 256 on a CPU)")
-args = settled(parser)
+args = parse_args(parser)
 
 import numpy as np
 
@@ -42,7 +42,7 @@ POINTS = args.points or (4096 if ON_GPU else 256)
 
 
 def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Squared distances of points, noisy observations there, logarithms of the parameters.
+    """Squared distances of points, noisy observations at them, logarithms of the parameters.
 
     The parameters are length scale, amplitude and noise.
     """
@@ -91,7 +91,7 @@ def with_torch(by_inductor: bool = False) -> Any:
         roots = torch.log(torch.diagonal(factor)).sum()
         return -0.5 * (scaled * scaled).sum() - roots - POINTS / 2 * math.log(2 * math.pi)
 
-    formula = compiled(likelihood) if by_inductor else likelihood
+    formula = torch_compile(likelihood) if by_inductor else likelihood
 
     def run() -> Any:
         value = formula(logs)
@@ -120,7 +120,7 @@ def with_jax() -> Any:
 
 
 def by_hand() -> Any:
-    """Value and gradient as a user of CuPy or NumPy writes them."""
+    """Value and gradient as a user of CuPy or NumPy would write them."""
     _, lib = by_hand_in(ON_GPU)
     squared, y, logs = map(lib.asarray, data())
     eye = lib.eye(POINTS)
@@ -156,15 +156,15 @@ def main() -> int:
         makers["torch.compile"] = lambda: with_torch(by_inductor=True)
     if jax_runs(ON_GPU):
         makers["jax.jit"] = with_jax
-    found: dict[str, Any] = {}
-    for name, make in chosen(makers, args.only).items():
-        with noted(name):
-            found[name] = make()
-    agree(found, rtol=1e-7)
+    runs: dict[str, Any] = {}
+    for name, make in select(makers, args.only).items():
+        with record_failure(name):
+            runs[name] = make()
+    agree(runs, rtol=1e-7)
     wait = gg.cuda.synchronize if ON_GPU else None
     good = table(
         f"Gaussian process, {POINTS} points in float64, log likelihood and gradient",
-        race(found, args.rounds, wait=wait),
+        race(runs, args.rounds, wait=wait),
         {"torch": 0.5} if ON_GPU else None,
         work=(POINTS**3 / 1e12, "TFLOP"),
         most=6e-3 if ON_GPU and POINTS == 4096 else None,

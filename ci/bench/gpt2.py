@@ -1,9 +1,10 @@
-"""One AdamW step of GPT-2, beside torch compiled and eager on the same weights and tokens.
+"""One AdamW step of GPT-2, against torch compiled and eager on the same weights and tokens.
 
 python ci/bench/gpt2.py [--device cuda] [--products DTYPE] [--rounds N] [--json PATH]
 
-On a GPU it is GPT-2 small on 8 x 1024 tokens: products in bfloat16, weights, residual stream and
-losses in float32, as torch.autocast does it. On a CPU two layers of 64 on 2 x 32 tokens in float32.
+On a GPU the model is GPT-2 small on 8 x 1024 tokens, with products in bfloat16, and weights,
+residual stream and losses in float32, as under torch.autocast. On a CPU it has two layers of width
+64 on 2 x 32 tokens in float32.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import math
 import sys
 from typing import Any, NamedTuple
 
-from peers import options, settled, status, torch_weights
+from peers import options, parse_args, status, torch_weights
 
 parser = options(__doc__, rounds=20)
 parser.add_argument("--products", help="dtype of products (bfloat16; float32 on a CPU)")
-args = settled(parser)
+args = parse_args(parser)
 
 import numpy as np
 from training import compare, makers
@@ -29,7 +30,7 @@ RATE, DECAY = 6e-4, 0.1
 
 
 class Size(NamedTuple):
-    """What there is how often: layers, numbers a token, heads, tokens there are, batch, length."""
+    """The model's layers, width, heads and vocabulary, and the batch's size and length."""
 
     layers: int
     width: int
@@ -44,7 +45,7 @@ PRODUCTS = args.products or ("bfloat16" if ON_GPU else "float32")
 
 
 def batch() -> tuple[np.ndarray, np.ndarray]:
-    """Tokens of a text that repeats itself, and for each the next one."""
+    """Tokens of a repetitive text, and the token that follows each."""
     phrase = np.random.default_rng(0).integers(0, SIZE.vocabulary, 3 * SIZE.length // 4)
     text = np.resize(phrase, SIZE.batch * SIZE.length + 1)
     return tuple(text[i : i + SIZE.batch * SIZE.length].reshape(SIZE[-2:]) for i in (0, 1))
@@ -54,12 +55,12 @@ def batch() -> tuple[np.ndarray, np.ndarray]:
 
 
 def normal(scale: float) -> Any:
-    """An initializer."""
+    """An initializer with this standard deviation."""
     return functools.partial(gg.nn.initializers.normal, stddev=scale)
 
 
 class Linear(gg.nn.Dense):
-    """A dense layer whose Variables are float32 and whose product is not."""
+    """A dense layer with float32 Variables whose product is in PRODUCTS."""
 
     def __init__(self, units_in: int, units_out: int, scale: float = 0.02) -> None:
         super().__init__(units_in, units_out, kernel_initializer=normal(scale))
@@ -70,7 +71,7 @@ class Linear(gg.nn.Dense):
 
 
 class Attention(gg.nn.Module):
-    """Every token looks at those before it."""
+    """Causal self-attention."""
 
     def __init__(self, size: Size) -> None:
         self.heads = size.heads
@@ -86,7 +87,7 @@ class Attention(gg.nn.Module):
 
 
 class Block(gg.nn.Module):
-    """Attention and two dense layers, each added to what came in."""
+    """Attention and two dense layers, each with a residual connection."""
 
     def __init__(self, size: Size) -> None:
         width = size.width
@@ -100,7 +101,7 @@ class Block(gg.nn.Module):
 
 
 class GPT2(gg.nn.Module):
-    """The loss of the next tokens. The table of tokens is the last layer's kernel too."""
+    """The loss of predicting the next tokens. The token embedding is also the last kernel."""
 
     def __init__(self, size: Size) -> None:
         table = functools.partial(gg.nn.Embedding, initializer=normal(0.02))
@@ -120,13 +121,13 @@ class GPT2(gg.nn.Module):
 
 
 def fresh() -> GPT2:
-    """The model as all begin with it."""
+    """The model with the initial weights of all contestants."""
     gg.set_seed(0)
     return GPT2(SIZE)
 
 
 def weights() -> dict[str, np.ndarray]:
-    """The numbers in it, by name."""
+    """The initial weights, by name."""
     with gg.device("cpu"):
         return {name: v.numpy() for name, v in fresh().state_dict().items()}
 
@@ -225,7 +226,7 @@ def with_torch(compiled: bool) -> Any:
 
 
 def flops() -> float:
-    """Of a step: six for each weight of a product and token, and the causal half of attention's."""
+    """Operations of a step: six per weight of a product and token, and causal attention."""
     weights = SIZE.layers * 12 * SIZE.width**2 + SIZE.vocabulary * SIZE.width
     attention = SIZE.layers * 6 * SIZE.length * SIZE.width
     return (6 * weights + attention) * SIZE.batch * SIZE.length

@@ -1,4 +1,4 @@
-"""Jacobians and per-example gradients on the CPU, beside the loop over rows and torch.func.
+"""Jacobians and per-example gradients on the CPU, against a loop over rows and torch.func.
 
 python ci/bench/jacobian.py [--threads N] [--rounds N]
 """
@@ -43,15 +43,15 @@ def jacobians() -> dict[str, object]:
         return gg.stack([tape.gradient(y, x, output_gradients=rows[k]) for k in range(256)])
 
     jacobian = gg.jacobian(f)
-    found = {"gpugrad": lambda: jacobian(x), "gpugrad, row by row": loop}
+    runs = {"gpugrad": lambda: jacobian(x), "gpugrad, row by row": loop}
     if installed("torch"):
         import torch
 
         torch.set_num_threads(args.threads)
         t1, t2, tx = (torch.from_numpy(a) for a in (W1, W2, X))
         reverse = torch.func.jacrev(lambda x: torch.tanh(t2 @ torch.tanh(t1 @ x)))
-        found["torch.func.jacrev"] = lambda: reverse(tx)
-    return found
+        runs["torch.func.jacrev"] = lambda: reverse(tx)
+    return runs
 
 
 def per_example() -> dict[str, object]:
@@ -63,7 +63,7 @@ def per_example() -> dict[str, object]:
 
     one, weights = gg.grad(loss), [w1, w2]
     each = gg.vmap(one, in_axes=(None, 0))
-    found = {
+    runs = {
         "gpugrad": lambda: each(weights, batch),
         "gpugrad, example by example": lambda: [one(weights, x) for x in batch],
     }
@@ -76,8 +76,8 @@ def per_example() -> dict[str, object]:
             return (torch.tanh(w[1] @ torch.tanh(w[0] @ x)) ** 2).sum()
 
         mapped = torch.func.vmap(torch.func.grad(torch_loss), in_dims=(None, 0))
-        found["torch.func.vmap(grad)"] = lambda: mapped([t1, t2], tb)
-    return found
+        runs["torch.func.vmap(grad)"] = lambda: mapped([t1, t2], tb)
+    return runs
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Products of matrices, forward and with both gradients, beside torch, jax and the array library.
+"""Matrix products, forward and with both gradients, against torch, jax and the array library.
 
 python ci/bench/matmul.py [--device cuda] [--rounds N] [--json PATH]
 
-On a GPU the factors are 8192 x 8192, in bfloat16, in float32 rounded to TensorFloat-32 and in
-float32, and 64 pairs of 1024 x 1024; on a CPU 512 x 512 and 8 pairs of 128 x 128 in float32.
-CuPy's are float16 beside bfloat16, of which it multiplies no batches, and round as CUPY_TF32 says.
+On a GPU the factors are 8192 x 8192 and 64 pairs of 1024 x 1024, in bfloat16, in float32 rounded to
+TensorFloat-32 and in float32; on a CPU 512 x 512 and 8 pairs of 128 x 128 in float32. CuPy uses
+float16 in place of bfloat16, of which it multiplies no batches, and rounds as CUPY_TF32 says.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any
 from peers import (
     agree,
     by_hand_in,
-    chosen,
-    compiled,
     installed,
     jax_runs,
-    noted,
     options,
+    parse_args,
     race,
-    settled,
+    record_failure,
+    select,
     status,
     table,
+    torch_compile,
     torch_compiles,
 )
 
 parser = options(__doc__, rounds=20, threads=1)
 parser.add_argument("--small", action="store_true", help="as small factors as on a CPU")
-args = settled(parser)
+args = parse_args(parser)
 
 import numpy as np
 
@@ -41,12 +41,12 @@ SMALL = args.small or not ON_GPU
 SHAPES = [(512, 512), (8, 128, 128)] if SMALL else [(8192, 8192), (64, 1024, 1024)]
 REACH = {"torch": 1 / 0.97} if ON_GPU else None
 CASES = {"bfloat16": "highest", "TF32": "high", "float32": "highest"}
-"""How far float32 products may be rounded, by what the rows of a table are called."""
+"""The precision of float32 products, by the name of the case."""
 JAX_CASES = {"bfloat16": "default", "TF32": "tensorfloat32", "float32": "float32"}
 
 
 def contestants(shape: tuple[int, ...], case: str) -> dict[str, tuple[Any, Any]]:
-    """By name, the product, and the product with its gradients, which are products too."""
+    """By name: the product, and the product with its gradients, which are products too."""
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape, np.float32) for _ in range(3)]
     dtype = "bfloat16" if case == "bfloat16" else "float32"
@@ -59,7 +59,7 @@ def contestants(shape: tuple[int, ...], case: str) -> dict[str, tuple[Any, Any]]
             y = gg.matmul(a, b)
         return [y, *tape.gradient(y, [a, b], output_gradients=upstream)]
 
-    found = {"gpugrad": (lambda: [gg.matmul(a, b)], ours)}
+    runs = {"gpugrad": (lambda: [gg.matmul(a, b)], ours)}
     if installed("torch"):
         import torch
 
@@ -77,23 +77,23 @@ def contestants(shape: tuple[int, ...], case: str) -> dict[str, tuple[Any, Any]]
 
             return lambda: [product(ta, tb)], both
 
-        found["torch"] = by(torch.matmul)
+        runs["torch"] = by(torch.matmul)
         if ON_GPU and torch_compiles(ON_GPU):
-            found["torch.compile"] = by(compiled(lambda a, b: torch.matmul(a, b)))
+            runs["torch.compile"] = by(torch_compile(lambda a, b: torch.matmul(a, b)))
     if jax_runs(ON_GPU):
-        with noted("jax.jit"):
-            found["jax.jit"] = with_jax(arrays, dtype, JAX_CASES[case])
+        with record_failure("jax.jit"):
+            runs["jax.jit"] = with_jax(arrays, dtype, JAX_CASES[case])
     name, lib = by_hand_in(ON_GPU)
     la, lb, lg = (lib.asarray(a, "float16" if case == "bfloat16" else "float32") for a in arrays)
-    found[name] = (
+    runs[name] = (
         lambda: [lib.matmul(la, lb)],
         lambda: [la @ lb, lg @ lb.swapaxes(-1, -2), la.swapaxes(-1, -2) @ lg],
     )
-    return found
+    return runs
 
 
 def with_jax(arrays: Any, dtype: str, precision: str) -> tuple[Any, Any]:
-    """As `contestants` has it."""
+    """jax's entry for `contestants`."""
     import jax
 
     a, b, g = (jax.numpy.asarray(x, dtype) for x in arrays)
@@ -118,13 +118,13 @@ def main() -> int:
     good = True
     for shape in SHAPES:
         for case in CASES if ON_GPU else ["float32"]:
-            found = chosen(contestants(shape, case), args.only)
+            runs = select(contestants(shape, case), args.only)
             rtol = 1e-4 if case == "float32" else 2e-2
-            agree({k: f for k, (_, f) in found.items()}, rtol, atol=rtol * shape[-1] ** 0.5)
+            agree({k: f for k, (_, f) in runs.items()}, rtol, atol=rtol * shape[-1] ** 0.5)
             flops = 2 * np.prod(shape, dtype=float) * shape[-1]
             for at, (what, products) in enumerate((("product", 1), ("and both gradients", 3))):
                 raced = race(
-                    {name: both[at] for name, both in found.items()}, args.rounds,
+                    {name: both[at] for name, both in runs.items()}, args.rounds,
                     inner=5, wait=gg.cuda.synchronize if ON_GPU else None,
                 )  # fmt: skip
                 title = f"matmul of {shape}, {case}, {what}, on {gg.device()}"

@@ -1,9 +1,9 @@
-"""One Adam step of an MLP 784-512-256-10 at batch 128, beside the peers.
+"""One Adam step of an MLP 784-512-256-10 at batch 128, against the peers.
 
 python ci/bench/mlp.py [--device cuda] [--threads N] [--rounds N] [--json PATH]
 
-Every contestant has a process of its own, with the threads that its library takes by default,
-and they take turns: see `race_apart`.
+Every contestant runs in its own process, with its library's default threads, and they take turns:
+see `race_apart`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 
 from peers import (
     by_hand_in,
-    chosen,
     installed,
     jax_runs,
     options,
+    parse_args,
     race_apart,
-    settled,
+    select,
     status,
     table,
     torch_compiles,
 )
 
-args = settled(options(__doc__, rounds=60))
+args = parse_args(options(__doc__, rounds=60))
 
 import numpy as np
 
@@ -44,14 +44,14 @@ def data():
 
 
 def weights():
-    """Kernel and bias, a layer."""
+    """Kernel and bias of each layer."""
     rng = np.random.default_rng(1)
     pairs = itertools.pairwise(SIZES)
     return [(rng.normal(0, 0.05, p).astype(np.float32), np.zeros(p[1], np.float32)) for p in pairs]
 
 
 def with_gpugrad(traced: bool):
-    """Ours, eager or as one `gg.function`."""
+    """gpugrad's step, eager or as one `gg.function`."""
     model = gg.nn.Sequential(
         gg.nn.Dense(784, 512, activation=gg.relu),
         gg.nn.Dense(512, 256, activation=gg.relu),
@@ -69,7 +69,7 @@ def with_gpugrad(traced: bool):
     return functools.partial(gg.function(step) if traced else step, *map(gg.asarray, data()))
 
 
-def with_torch(compiled: bool = False, **given: Any):
+def with_torch(compiled: bool = False, **options: Any):
     """Torch's modules, with its Adam; `compiled` keeps the passes as CUDA graphs."""
     import torch
 
@@ -81,7 +81,7 @@ def with_torch(compiled: bool = False, **given: Any):
     device = "cuda" if ON_GPU else "cpu"
     net = torch.nn.Sequential(*layers[:-1]).to(device)
     forward = torch.compile(net, mode="reduce-overhead") if compiled else net
-    adam = torch.optim.Adam(net.parameters(), lr=RATE, **given)
+    adam = torch.optim.Adam(net.parameters(), lr=RATE, **options)
     x, labels = (torch.from_numpy(a).to(device) for a in data())
 
     def step():
@@ -95,7 +95,7 @@ def with_torch(compiled: bool = False, **given: Any):
 
 
 def with_jax():
-    """The formulas of Adam in jax.jit, which may reuse the memory of what it is given."""
+    """Adam's formulas in jax.jit, which may reuse the memory of its arguments."""
     import jax
     import jax.numpy as jnp
 
@@ -198,7 +198,7 @@ def with_autograd():
 
 
 def by_hand():
-    """Forward, backward and Adam as a user of CuPy or NumPy writes them."""
+    """Forward, backward and Adam as a user of CuPy or NumPy would write them."""
     _, lib = by_hand_in(ON_GPU)
     x, labels = map(lib.asarray, data())
     layers = [tuple(map(lib.asarray, pair)) for pair in weights()]
@@ -231,24 +231,24 @@ def by_hand():
 
 
 def contestants():
-    """What makes the step of each contestant, by name; only peers that are installed."""
-    found = {
+    """Makers of the steps by name, for gpugrad and installed peers."""
+    runs = {
         "gpugrad": functools.partial(with_gpugrad, traced=True),
         "gpugrad, eager": functools.partial(with_gpugrad, traced=False),
         by_hand_in(ON_GPU)[0]: by_hand,
     }
     if installed("torch"):
-        found["torch, default Adam"] = with_torch
-        found["torch, fused Adam"] = functools.partial(with_torch, fused=True)
+        runs["torch, default Adam"] = with_torch
+        runs["torch, fused Adam"] = functools.partial(with_torch, fused=True)
         if ON_GPU and torch_compiles(ON_GPU):
-            found["torch.compile"] = functools.partial(with_torch, compiled=True, fused=True)
+            runs["torch.compile"] = functools.partial(with_torch, compiled=True, fused=True)
     if jax_runs(ON_GPU):
-        found["jax.jit"] = with_jax
+        runs["jax.jit"] = with_jax
     if installed("tensorflow") and not ON_GPU:
-        found["tf.function"] = with_tensorflow
+        runs["tf.function"] = with_tensorflow
     if installed("autograd") and not ON_GPU:
-        found["HIPS autograd"] = with_autograd
-    return found
+        runs["HIPS autograd"] = with_autograd
+    return runs
 
 
 def main() -> int:
@@ -257,7 +257,7 @@ def main() -> int:
     title = f"MLP {'-'.join(map(str, SIZES))}, batch {BATCH}, Adam step, {where}"
     reach = {"torch, default Adam": 0.5, "torch, fused Adam": 1.1, "jax.jit": 1.1}
     raced = race_apart(
-        chosen(contestants(), args.only), args.rounds, inner=20 if ON_GPU else 5,
+        select(contestants(), args.only), args.rounds, inner=20 if ON_GPU else 5,
         wait=gg.cuda.synchronize if ON_GPU else None,
     )  # fmt: skip
     return status(table(title, raced, None if ON_GPU else reach))

@@ -1,8 +1,8 @@
-"""Layers and losses, forward and backward, on the CPU beside torch on as many threads.
+"""Layers and losses, forward and backward, on the CPU against torch with as many threads.
 
 python ci/bench/nn.py [--small] [--threads N] [--rounds N] [NAME ...]
 
-What is printed is our time over torch's, of the medians of interleaved rounds.
+Prints the ratio of our time to torch's, from medians of interleaved rounds.
 """
 
 from __future__ import annotations
@@ -130,12 +130,12 @@ def main() -> int:
     if not installed("torch"):
         print("nn: torch is not installed, so there is nothing to compare with.")
         return 0
-    found = workloads(args.small)
-    if unknown := set(args.names) - set(found):
-        parser.error(f"no workloads {sorted(unknown)}; there are {list(found)}")
+    cases = workloads(args.small)
+    if unknown := set(args.names) - set(cases):
+        parser.error(f"no workloads {sorted(unknown)}; there are {list(cases)}")
     print(f"forward and backward, threads: {args.threads}{', small arrays' * args.small}")
-    for name in args.names or found:
-        raced = race(contestants(*found[name]), rounds=args.rounds, inner=10 if args.small else 1)
+    for name in args.names or cases:
+        raced = race(contestants(*cases[name]), rounds=args.rounds, inner=10 if args.small else 1)
         ours, theirs = raced["gpugrad"] * 1e3, raced["torch"] * 1e3
         print(f"  {name:20s} {ours:9.3f} ms   torch {theirs:9.3f} ms   {ours / theirs:6.2f} of it")
     return 0

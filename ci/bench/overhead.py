@@ -1,13 +1,13 @@
-"""What gpugrad costs over NumPy, an op; and a chain of tiny ops, one by one, beside the peers.
+"""gpugrad's cost per op over NumPy; and a chain of tiny ops, one by one, against the peers.
 
 python ci/bench/overhead.py [--device cuda] [--check] [--rounds N] [--json PATH]
 
-With --check it fails if an op is over budget, which is what ci/check runs. On a GPU there is the
-chain only: all who call op by op wait for nothing, so what is timed is how fast they launch, with
-the kernels of one op each as the floor. jax.jit and torch.compile launch the chain as a whole.
+With --check, as run by ci/check, it fails if an op is over budget. On a GPU only the chain runs.
+There op-by-op callers do not wait for the device, so the bench times how fast they launch, and the
+kernels' own time is the floor. jax.jit and torch.compile launch the chain as a whole.
 
-The budget is 1.0 us with no tape and 1.5 us recording on the machine that the design was
-measured on. Machines differ, so it is scaled by the time of a fixed piece of Python.
+The budget is 1.0 us without a tape and 1.5 us when recording, on the machine on which the design
+was measured. On other machines it is scaled by the time of a fixed piece of Python.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from typing import Any
 
 from peers import (
     by_hand_in,
-    chosen,
-    compiled,
     installed,
-    made,
     options,
+    parse_args,
     race,
-    settled,
+    run_makers,
+    select,
     status,
     table,
+    torch_compile,
     torch_compiles,
     with_peers,
 )
@@ -37,7 +37,7 @@ from peers import (
 os.environ.setdefault("GPUGRAD_DEVICE", "cpu")
 parser = options(__doc__, rounds=40, threads=1)
 parser.add_argument("--check", action="store_true", help="only the budget; fail if missed")
-args = settled(parser)
+args = parse_args(parser)
 
 import numpy as np
 
@@ -47,34 +47,34 @@ ON_GPU = gg.device().kind == "cuda"
 CHAIN, LOOP = 50, 100
 IDLE, RECORDING = 1000.0, 1500.0  # nanoseconds, on the reference machine
 REFERENCE = 185.0
-"""Nanoseconds of `yardstick` there: not measured on it, but worked out from what one program
-took there and here (the design's prototype, ten figures), so good to about 20 %."""
+"""Nanoseconds of `yardstick` on the reference machine. It was not measured but computed from the
+times of one program on both machines (the design's prototype, ten figures): within about 20 %."""
 
 
 class Box:
-    """What `yardstick` makes."""
+    """An object that `yardstick` makes."""
 
     __slots__ = ("a", "b")
 
 
 def yardstick() -> float:
-    """Nanoseconds of a fixed piece of interpreter work: calls, attributes, tuples, dicts."""
+    """Nanoseconds of fixed interpreter work: calls, attributes, tuples, dicts."""
 
     def make(a: int, b: int) -> Box:
         box = object.__new__(Box)
         box.a, box.b = a, b
         return box
 
-    found: dict[int, tuple[int, int]] = {}
+    boxes: dict[int, tuple[int, int]] = {}
     start = time.perf_counter()
     for i in range(1000):
         box = make(i, i)
-        found[i & 15] = (box.a, box.b)
+        boxes[i & 15] = (box.a, box.b)
     return (time.perf_counter() - start) * 1e6
 
 
 def cases() -> dict[str, tuple[object, object]]:
-    """Name: (gpugrad's call, NumPy's call on the same values)."""
+    """By name: gpugrad's call, and NumPy's call on the same values."""
     a, m = np.linspace(0.1, 1, 8, dtype=np.float32), np.ones((4, 4), np.float32)
     x, y = gg.asarray(a), gg.asarray(m)
     add_reduce = np.add.reduce
@@ -95,42 +95,43 @@ def cases() -> dict[str, tuple[object, object]]:
 def over_numpy(
     pairs: dict[str, tuple], rounds: int, yard: list[float]
 ) -> dict[str, tuple[float, float]]:
-    """Name: (NumPy's nanoseconds, gpugrad's nanoseconds over it), medians of rounds.
+    """By name: NumPy's nanoseconds, and gpugrad's nanoseconds beyond that; medians of rounds.
 
-    `yard` is added to in each round, so that it sees the machine as the ops saw it.
+    Each round adds to `yard`, so that the yardstick runs under the same load as the ops.
     """
-    found: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in pairs}
+    times_of: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in pairs}
     loop = range(LOOP)
     for _ in range(rounds):
         yard += [yardstick() for _ in range(5)]
         for name, (ours, numpy) in pairs.items():
-            for call, times in zip((numpy, ours), found[name], strict=True):
+            for call, times in zip((numpy, ours), times_of[name], strict=True):
                 start = time.perf_counter()
                 for _ in loop:
                     call()
                 times.append((time.perf_counter() - start) / len(loop) * 1e9)
-    medians = {name: tuple(map(statistics.median, pair)) for name, pair in found.items()}
+    medians = {name: tuple(map(statistics.median, pair)) for name, pair in times_of.items()}
     return {name: (numpy, ours - numpy) for name, (numpy, ours) in medians.items()}
 
 
 def recording(
     pairs: dict[str, tuple], rounds: int, yard: list[float]
 ) -> dict[str, tuple[float, float]]:
-    """`over_numpy` while a tape watches the inputs: a new one each round, of a thousand ops."""
+    """`over_numpy` while a tape watches the inputs: a new tape each round, for a thousand ops."""
     closed = [c.cell_contents for ours, _ in pairs.values() for c in ours.__closure__]
     watched = [t for t in closed if isinstance(t, gg.Tensor)]
-    found = []
+    results = []
     for _ in range(rounds):
         with gg.GradientTape() as tape:
             tape.watch(watched)
-            found.append(over_numpy(pairs, 1, yard))
+            results.append(over_numpy(pairs, 1, yard))
     return {
-        name: tuple(statistics.median(r[name][k] for r in found) for k in (0, 1)) for name in pairs
+        name: tuple(statistics.median(r[name][k] for r in results) for k in (0, 1))
+        for name in pairs
     }
 
 
 def chain(x: Any, tanh: Any) -> Any:
-    """y = tanh(y * x), many times over."""
+    """y = tanh(y * x), repeated CHAIN times."""
     y = x
     for _ in range(CHAIN):
         y = tanh(y * x)
@@ -162,10 +163,10 @@ def torch() -> dict[str, Any]:
         return lambda: t.autograd.grad(f(x), x)
 
     eager = lambda x: chain(x, t.tanh).sum()  # noqa: E731
-    found = {"torch": run(eager)}
+    runs = {"torch": run(eager)}
     if ON_GPU and torch_compiles(ON_GPU):
-        found["torch.compile"] = run(compiled(eager))
-    return found
+        runs["torch.compile"] = run(torch_compile(eager))
+    return runs
 
 
 def jax() -> dict[str, Any]:
@@ -198,7 +199,7 @@ def tensorflow() -> dict[str, Any]:
 
 
 def by_hand() -> dict[str, Any]:
-    """As a user of CuPy writes the chain and its gradient, op by op."""
+    """The chain and its gradient, op by op, as a user of CuPy would write them."""
     name, cupy = by_hand_in(ON_GPU)
     x = cupy.asarray(A)
 
@@ -217,15 +218,15 @@ def by_hand() -> dict[str, Any]:
 
 
 def contestants() -> dict[str, Any]:
-    """Forward and backward of the chain on 8 float32."""
+    """Forward and backward passes of the chain on 8 float32 numbers."""
     if ON_GPU:
-        return made(with_peers([gpugrad, by_hand], torch, jax, ON_GPU))
+        return run_makers(with_peers([gpugrad, by_hand], torch, jax, ON_GPU))
     makers = [m for m in (torch, autograd, tensorflow) if installed(m.__name__)]
-    return made([gpugrad, *makers])
+    return run_makers([gpugrad, *makers])
 
 
 def over_budget() -> list[str]:
-    """Print what ops cost over NumPy; those over budget."""
+    """Print the cost of ops over NumPy; return the names of ops over budget."""
     gc.disable()
     pairs, yard = cases(), []
     idle, taped = over_numpy(pairs, args.rounds, yard), recording(pairs, args.rounds, yard)
@@ -249,7 +250,7 @@ def main() -> int:
     reach = {"torch": 1.0} if ON_GPU else {"torch": 0.75, "autograd": 0.4, "tensorflow": 0.12}
     title = f"y = tanh(y * x), {CHAIN} times, on 8 float32, op by op: forward + backward"
     raced = race(
-        chosen(contestants(), args.only), args.rounds, inner=5,
+        select(contestants(), args.only), args.rounds, inner=5,
         wait=gg.cuda.synchronize if ON_GPU else None,
     )  # fmt: skip
     return status(table(title, raced, reach))

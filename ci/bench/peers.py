@@ -1,8 +1,8 @@
-"""What the benches share: options, peers that are installed, interleaved medians, tables, JSON.
+"""Shared by the benches: options, installed peers, interleaved medians, tables, JSON.
 
-These machines are noisy: a single time says little. Every contestant runs once a round, in a
-new order each round, and what is compared are the medians over all rounds. A GPU is waited for
-before and after the calls that are timed.
+Machines are noisy, so a single time says little. Every contestant runs once per round, in a new
+order each round, and the medians over all rounds are compared. The timer waits for the GPU before
+and after the timed calls.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Maker = Callable[[], Run]
 
 
 def options(doc: str, rounds: int, threads: int | None = None) -> argparse.ArgumentParser:
-    """A parser of what every bench takes; `settled` reads it."""
+    """A parser with the options that every bench has; pass it to `parse_args`."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--device", help="cpu or cuda (a GPU, where there is one)")
     parser.add_argument(
@@ -41,21 +41,21 @@ def options(doc: str, rounds: int, threads: int | None = None) -> argparse.Argum
     return parser
 
 
-def settled(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """The options, put where libraries look for them: to be called before any is imported."""
+def parse_args(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Parse the options and set environment variables; call it before importing any library."""
     args = parser.parse_args()
     if args.threads:
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ[name] = str(args.threads)
-    for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):  # NumPy's BLAS is to take the
-        os.environ.pop(name, None)  # processor for what it is, as those of the peers do
+    for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+        os.environ.pop(name, None)  # NumPy's BLAS must detect the processor, as the peers' do
     if args.device:
         os.environ["GPUGRAD_DEVICE"] = args.device
     if args.json:
         os.environ["GPUGRAD_BENCH_FIGURES"] = args.json
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leave memory to the others
-    if args.device:  # or jax would run on the CPU where it does not find the GPU
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leave memory to the peers
+    if args.device:  # otherwise jax falls back to the CPU if it does not find the GPU
         os.environ.setdefault("JAX_PLATFORMS", "cpu" if args.device == "cpu" else "cuda")
     return args
 
@@ -69,30 +69,30 @@ def installed(name: str) -> bool:
 
 
 def torch_compiles(on_gpu: bool) -> bool:
-    """Whether torch.compile can: it writes Triton for a GPU and C++ for a CPU."""
+    """Whether torch.compile works: it needs Triton for a GPU and g++ for a CPU."""
     return installed("torch") and (installed("triton") if on_gpu else bool(shutil.which("g++")))
 
 
-def compiled(function: Any, **given: Any) -> Any:
-    """`torch.compile` for one shape, as if it were the first thing that is compiled.
+def torch_compile(function: Any, **kwargs: Any) -> Any:
+    """`torch.compile` for one shape, with empty caches.
 
-    What it keeps for a line of code is forgotten: from the second shape on it would compile for any
-    shape, and after eight give up and silently run what is not compiled.
+    Without the reset it would compile for any shape from the second one on, and after eight shapes
+    silently run uncompiled code.
     """
     import torch
 
     torch.compiler.reset()
-    return torch.compile(function, dynamic=False, **given)
+    return torch.compile(function, dynamic=False, **kwargs)
 
 
 def jax_runs(on_gpu: bool) -> bool:
-    """Whether jax has what it needs for the device; asked without importing it."""
+    """Whether jax supports the device, without importing it."""
     plugins = ("jax_cuda12_plugin", "jax_cuda13_plugin")
     return installed("jax") and (not on_gpu or any(map(installed, plugins)))
 
 
 def torch_weights(values: dict[str, Any]) -> dict[str, Any]:
-    """Values of a model's Variables by name, as the same model in torch names and lays them out."""
+    """Values of a model's Variables by name, with torch's names and layout."""
     import torch
 
     return {
@@ -102,56 +102,56 @@ def torch_weights(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def by_hand_in(on_gpu: bool) -> tuple[str, Any]:
-    """What is written by hand is called, and the library that it is written in."""
+    """The name of the hand-written contestant, and its array library."""
     library = "CuPy" if on_gpu else "NumPy"
     return f"{library} by hand", importlib.import_module(library.lower())
 
 
 def copy_of(on_gpu: bool, array: Any) -> dict[str, Run]:
-    """A copy of an array from the host: the yardstick for bytes per second."""
+    """A contestant that copies an array: the yardstick for bytes per second."""
     _, lib = by_hand_in(on_gpu)
     source = lib.asarray(array)
     target = lib.empty_like(source)
     return {"copy": lambda: lib.copyto(target, source)}
 
 
-def chosen(contestants: dict[str, Any], only: list[str] | None) -> dict[str, Any]:
-    """Ours, the copy that it is held against, and those of --only; all without it."""
+def select(contestants: dict[str, Any], only: list[str] | None) -> dict[str, Any]:
+    """gpugrad, the copy, and the contestants of --only; without that option all."""
     return {k: v for k, v in contestants.items() if not only or k in ("gpugrad", "copy", *only)}
 
 
 def agree(contestants: dict[str, Run], rtol: float, atol: float = 0.0) -> None:
-    """Note, as a failure, each whose list of arrays is not what ours is."""
+    """Record a failure of each contestant whose results differ from gpugrad's."""
     import numpy as np
 
     ours: list[Any] = []
-    with noted("gpugrad"):
+    with record_failure("gpugrad"):
         ours = [_host(a) for a in contestants["gpugrad"]()]
     for name, run in contestants.items():
-        with noted(name):
+        with record_failure(name):
             for a, b in zip(ours, map(_host, run()), strict=True):
                 np.testing.assert_allclose(a, b, rtol, atol, err_msg=f"gpugrad and {name} differ")
 
 
 def _host(a: Any) -> Any:
-    """A float64 NumPy array of a torch, CuPy, jax or our own."""
+    """Convert an array of torch, CuPy, jax or gpugrad to a float64 NumPy array."""
     import numpy as np
 
-    if hasattr(a, "detach"):  # NumPy has no bfloat16, so torch does not export it
+    if hasattr(a, "detach"):  # torch does not export bfloat16 to NumPy
         return a.detach().double().cpu().numpy()
-    found = a.get() if hasattr(a, "get") else a.numpy() if hasattr(a, "numpy") else a
-    return np.asarray(found).astype(np.float64)
+    array = a.get() if hasattr(a, "get") else a.numpy() if hasattr(a, "numpy") else a
+    return np.asarray(array).astype(np.float64)
 
 
 # ---- failures ---------------------------------------------------------------------------
 
 failures: list[str] = []
-"""Who has failed at what; the others go on."""
+"""Contestants that failed, with the error; the others continue."""
 
 
 @contextlib.contextmanager
-def noted(name: str) -> Iterator[None]:
-    """Print what goes wrong and note it, instead of ending the bench: all figures count."""
+def record_failure(name: str) -> Iterator[None]:
+    """Print and record an exception instead of ending the bench, so that other figures remain."""
     try:
         yield
     except Exception as error:
@@ -161,26 +161,26 @@ def noted(name: str) -> Iterator[None]:
 
 
 def with_peers(own: Iterable[Any], torch: Any, jax: Any, on_gpu: bool) -> list[Any]:
-    """Makers of contestants: our own, and those of peers that are installed."""
-    found = [*own, *([torch] if installed("torch") else [])]
-    return [*found, *([jax] if jax_runs(on_gpu) else [])]
+    """Makers of contestants: `own`, and those of installed peers."""
+    makers = [*own, *([torch] if installed("torch") else [])]
+    return [*makers, *([jax] if jax_runs(on_gpu) else [])]
 
 
-def made(makers: Iterable[Callable[..., dict[str, Any]]], *given: Any) -> dict[str, Any]:
-    """What the makers make, by name, but for those that fail."""
-    found: dict[str, Any] = {}
+def run_makers(makers: Iterable[Callable[..., dict[str, Any]]], *args: Any) -> dict[str, Any]:
+    """The contestants that the makers return, by name, without makers that fail."""
+    contestants: dict[str, Any] = {}
     for make in makers:
-        with noted(make.__name__):
-            found |= make(*given)
-    return found
+        with record_failure(make.__name__):
+            contestants |= make(*args)
+    return contestants
 
 
 MISSED = 8
-"""What a bench exits with where all have run and we were slower than was to be reached."""
+"""Exit code of a bench whose contestants all ran, but where gpugrad missed a target."""
 
 
 def status(good: bool = True) -> int:
-    """What a bench exits with: 0 if it is good, 1 if somebody has failed, else `MISSED`."""
+    """The exit code of a bench: 1 if a contestant failed, 0 if it is good, else `MISSED`."""
     if failures:
         print(f"\nFAILED: {', '.join(failures)}")
         return 1
@@ -193,15 +193,15 @@ def status(good: bool = True) -> int:
 def race(
     contestants: dict[str, Run], rounds: int = 30, inner: int = 1, wait: Run | None = None
 ) -> dict[str, float]:
-    """Median seconds of one call, a contestant, from interleaved rounds of `inner` calls.
+    """Median seconds of a call per contestant, from interleaved rounds of `inner` calls.
 
-    `wait` waits for a GPU: it is called before the clock starts and before it stops. Waiting for
-    the device waits for all libraries of a process: they share its context. Who fails when it
-    warms up does not take part.
+    `wait` waits for a GPU; it runs before the clock starts and before it stops. Waiting for the
+    device waits for all libraries of a process, because they share its context. A contestant that
+    fails in the warm-up does not take part.
     """
     times: dict[str, list[float]] = {}
     for name, run in contestants.items():  # warm up: imports, caches, compilation
-        with noted(name):
+        with record_failure(name):
             for _ in range(3):
                 run()
             if wait:
@@ -230,46 +230,46 @@ def _timed(run: Run, inner: int, wait: Run | None) -> float:
 def race_apart(
     makers: dict[str, Maker], rounds: int = 30, inner: int = 1, wait: Run | None = None
 ) -> dict[str, float]:
-    """What `race` gives, of contestants that are made in processes of their own.
+    """`race` with each contestant in its own process.
 
-    Threads of a library that wait for work spin on the cores that the next contestant needs:
-    in one process torch's step took five times as long beside ours as alone. So they take turns
-    after a pause, in which those threads fall asleep, and a call that is not timed, which wakes
-    those of the contestant and fills the caches.
+    A library's idle threads spin on the cores that the next contestant needs: in one process,
+    torch's step took five times as long beside ours as alone. So before each turn there is a
+    pause, in which those threads fall asleep, and an untimed call, which wakes the contestant's
+    threads and fills the caches.
     """
-    racing = all_begun(makers, inner, wait)
+    racing = start_all(makers, inner, wait)
     return in_turns({name: r.pipe for name, r in racing.items()}, rounds)
 
 
-class Begun(NamedTuple):
-    """A contestant in a process of its own: seconds of its first call, results of the first ten."""
+class Contestant(NamedTuple):
+    """A contestant in its own process: seconds of the first call, results of the first ten."""
 
     pipe: Any
     first: float
     results: list[float]
 
 
-def begun(make: Maker, inner: int = 1, wait: Run | None = None) -> Begun:
-    """Start a process that makes a contestant, whose calls give numbers, and calls it ten times.
+def start(make: Maker, inner: int = 1, wait: Run | None = None) -> Contestant:
+    """Start a process that makes a contestant and calls it ten times; calls return numbers.
 
-    One is begun after the other: compilation takes all cores.
+    Processes start one after the other, because compilation takes all cores.
     """
     context = multiprocessing.get_context("spawn")
     near, far = context.Pipe()
     context.Process(target=_take_turns, args=(make, inner, wait, far), daemon=True).start()
     far.close()
-    return Begun(near, *near.recv())
+    return Contestant(near, *near.recv())
 
 
-def all_begun(
+def start_all(
     makers: dict[str, Maker], inner: int = 1, wait: Run | None = None
-) -> dict[str, Begun]:
-    """All of them, but for those that fail."""
-    found: dict[str, Begun] = {}
+) -> dict[str, Contestant]:
+    """Start all contestants; those that fail are left out."""
+    started: dict[str, Contestant] = {}
     for name, make in makers.items():
-        with noted(name):  # EOFError: its process has ended, and said why
-            found[name] = begun(make, inner, wait)
-    return found
+        with record_failure(name):  # EOFError: its process has ended and printed why
+            started[name] = start(make, inner, wait)
+    return started
 
 
 def _take_turns(make: Maker, inner: int, wait: Run | None, pipe: Any) -> None:
@@ -288,7 +288,7 @@ def _take_turns(make: Maker, inner: int, wait: Run | None, pipe: Any) -> None:
 
 
 def in_turns(pipes: dict[str, Any], rounds: int) -> dict[str, float]:
-    """Median seconds of one call of those that have begun."""
+    """Median seconds of a call of contestants that have started."""
     times: dict[str, list[float]] = {name: [] for name in pipes}
     shuffle = random.Random(0)
     for _ in range(rounds):
@@ -296,19 +296,19 @@ def in_turns(pipes: dict[str, Any], rounds: int) -> dict[str, float]:
         shuffle.shuffle(order)
         for name in order:
             time.sleep(0.05)
-            with noted(name):
+            with record_failure(name):
                 pipes[name].send(None)
                 times[name].append(pipes[name].recv())
                 continue
-            del times[name]  # it has failed
+            del times[name]  # the contestant failed
     return {name: statistics.median(t) for name, t in times.items()}
 
 
-# ---- what is told -----------------------------------------------------------------------
+# ---- output -----------------------------------------------------------------------------
 
 
 def speed_of_copy(medians: dict[str, float], gigabytes: float) -> float | None:
-    """Gigabytes a second of the copy, which is taken out of the medians; None if it has failed."""
+    """Pop the copy from the medians and return its gigabytes per second; None if it failed."""
     seconds = medians.pop("copy", None)
     return gigabytes / seconds if seconds else None
 
@@ -323,28 +323,28 @@ def table(
     most: float | None = None,
     **more: Any,
 ) -> bool:
-    """Print medians, our ratio to each, and what was to be reached; True if nothing was missed.
+    """Print medians, our ratio to each, and the targets; return True if no target was missed.
 
-    They are added, with `more`, to the file that GPUGRAD_BENCH_FIGURES or --json names, as a line
-    of JSON.
+    A line of JSON with the figures and `more` is added to the file that GPUGRAD_BENCH_FIGURES or
+    --json names.
 
     Args:
-        title: of the table.
+        title: title of the table.
         medians: seconds of a call, by contestant.
-        reach: at most what part of a peer's time ours is to be.
-        work: the amount that a call does and its unit, as (2.0, "GB"): a column has it by second.
-        limit: what a plain copy reached of that by second: another column has the part of it.
-        part: of `limit`, at least what we are to reach.
-        most: seconds that we may take.
-        more: JSON.
+        reach: targets by peer: the largest ratio of our time to the peer's.
+        work: amount of work in a call and its unit, as (2.0, "GB"), for a column per second.
+        limit: work per second of a plain copy, for a column with the part of it.
+        part: target: the least part of `limit`.
+        most: target: the most seconds.
+        more: further JSON values.
     """
     ours = medians.get("gpugrad")
-    said = _reached(ours, medians, reach or {}, work, limit, part, most)
+    targets = _check_targets(ours, medians, reach or {}, work, limit, part, most)
     if path := os.environ.get("GPUGRAD_BENCH_FIGURES"):
-        about = {"work": work, "limit": limit, "reach": said}
-        kept = {name: value for name, value in about.items() if value} | more
+        facts = {"work": work, "limit": limit, "reach": targets}
+        facts = {name: value for name, value in facts.items() if value} | more
         with open(path, "a") as figures:
-            figures.write(json.dumps({"title": title, "seconds": medians, **kept}) + "\n")
+            figures.write(json.dumps({"title": title, "seconds": medians, **facts}) + "\n")
     print(f"\n{title}")
     for name, t in sorted(medians.items(), key=lambda item: item[1]):
         line = f"  {name:28s} {t * 1e6:12.1f} us"
@@ -355,16 +355,16 @@ def table(
         if ours and name != "gpugrad":
             line += f"   gpugrad is {ours / t:5.2f} of it"
         print(line, flush=True)
-    for what, good in said.items():
+    for what, good in targets.items():
         print(f"  {what}: {'not known' if good is None else 'reached' if good else 'MISSED'}")
-    return False not in said.values()
+    return False not in targets.values()
 
 
-def _reached(
+def _check_targets(
     ours: float | None, medians: dict[str, float], reach: dict[str, float],
     work: tuple[float, str] | None, limit: float | None, part: float | None, most: float | None,
 ) -> dict[str, bool | None]:  # fmt: skip
-    """Whether each thing was reached that was to be, in words; None where it was not measured."""
+    """By the text of each target: whether it was reached; None if it was not measured."""
     bounds: dict[str, float | None] = {}
     for name, ratio in reach.items():
         theirs = medians.get(name)

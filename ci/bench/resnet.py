@@ -1,10 +1,10 @@
-"""One SGD step of ResNet-18 on images of 32 x 32, beside torch compiled and eager.
+"""One SGD step of ResNet-18 on images of 32 x 32, against torch compiled and eager.
 
 python ci/bench/resnet.py [--device cuda] [--dtype DTYPE ...] [--rounds N] [--json PATH]
 
-All begin with the same weights and see the same images. On a GPU a batch is 1024 images, once in
-float32, which may be rounded to TensorFloat-32 in products, and once with convolutions in float16;
-on a CPU 8 images in float32.
+All contestants start with the same weights and see the same images. On a GPU a batch is 1024
+images, once in float32, with products that may round to TensorFloat-32, and once with convolutions
+in float16; on a CPU it is 8 images in float32.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import functools
 import sys
 from typing import Any
 
-from peers import options, settled, status, torch_weights
+from peers import options, parse_args, status, torch_weights
 
 parser = options(__doc__, rounds=10)
 parser.add_argument("--batch", type=int, help="images (1024; 8 on a CPU)")
 parser.add_argument("--dtype", nargs="+", help="of convolutions (float32 float16; float32)")
-args = settled(parser)
+args = parse_args(parser)
 
 import numpy as np
 from training import compare, makers
@@ -30,7 +30,7 @@ BATCH = args.batch or (1024 if ON_GPU else 8)
 DTYPES = args.dtype or (["float32", "float16"] if ON_GPU else ["float32"])
 STAGES, CLASSES, RATE, MOMENTUM = (64, 128, 256, 512), 10, 0.02, 0.9
 FLOPS = 6 * 555_422_720
-"""Of an image: a multiplication and an addition forward, four backward, for each product."""
+"""Operations per image: for each product, two forward (multiply, add) and four backward."""
 
 
 def batch() -> tuple[np.ndarray, np.ndarray]:
@@ -44,7 +44,7 @@ def batch() -> tuple[np.ndarray, np.ndarray]:
 
 
 class Conv(gg.nn.Conv2d):
-    """A convolution in the dtype of what comes in, without bias."""
+    """A convolution in the dtype of its input, without bias."""
 
     def __init__(self, channels_in: int, channels_out: int, side: int, stride: int = 1) -> None:
         super().__init__(
@@ -57,7 +57,7 @@ class Conv(gg.nn.Conv2d):
 
 
 class Block(gg.nn.Module):
-    """Two convolutions, added to what came in."""
+    """Two convolutions with a residual connection."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         self.conv_1, self.norm_1 = Conv(channels_in, channels, 3, stride), gg.nn.BatchNorm(channels)
@@ -95,13 +95,13 @@ class ResNet(gg.nn.Module):
 
 
 def fresh() -> ResNet:
-    """The model as all begin with it."""
+    """The model with the initial weights of all contestants."""
     gg.set_seed(0)
     return ResNet()
 
 
 def weights() -> dict[str, np.ndarray]:
-    """The numbers in it, by name."""
+    """The initial weights, by name."""
     with gg.device("cpu"):
         return {name: v.numpy() for name, v in fresh().state_dict().items()}
 

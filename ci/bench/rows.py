@@ -1,12 +1,12 @@
-"""Softmax, norms and cross entropy over rows, forward and backward, beside their peers.
+"""Softmax, norms and cross entropy over rows, forward and backward, against their peers.
 
 python ci/bench/rows.py [--device cuda] [--rows N] [--rounds N] [NAME ...]
 
-Peers, where they are installed: torch eager and compiled, jax.jit, and formulas written by hand on
-CuPy as its users would (in float16 beside bfloat16). All must agree. Printed are the medians
-of interleaved rounds, and the bytes per second of the traffic that no kernel can avoid (each input
-read once, each result written once) as a part of what a copy of the same arrays reaches in the same
-run. On a CPU the arrays are smaller.
+Peers, if installed: torch eager and compiled, jax.jit, and formulas as a user of CuPy would write
+them (in float16 in place of bfloat16). All results must agree. The table shows the medians of
+interleaved rounds, and the bandwidth of the unavoidable traffic (each input read once, each result
+written once) as a part of the bandwidth of a copy of the same arrays in the same run. On a CPU the
+arrays are smaller.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import Any
 from peers import (
     agree,
     by_hand_in,
-    chosen,
-    compiled,
     copy_of,
-    made,
     options,
+    parse_args,
     race,
-    settled,
+    run_makers,
+    select,
     speed_of_copy,
     status,
     table,
+    torch_compile,
     torch_compiles,
     with_peers,
 )
@@ -37,7 +37,7 @@ parser = options(__doc__, rounds=15, threads=1)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the workloads to run (all)")
 parser.add_argument("--rows", type=int, help="of each array (4096; 128 on a CPU)")
 parser.add_argument("--lengths", type=int, nargs="+", help="of a row")
-args = settled(parser)
+args = parse_args(parser)
 
 import numpy as np
 
@@ -51,11 +51,11 @@ DTYPES = ("float32", "bfloat16") if ON_GPU else ("float32",)
 REACH, PART = ({"torch": 1.0}, 0.8) if ON_GPU else (None, None)
 
 TRAFFIC = {"softmax": 5, "layer_norm": 5, "rms_norm": 5, "cross_entropy": 3}
-"""Arrays of rows that forward and backward together read and write once at least."""
+"""Arrays that forward and backward together must read and write at least once."""
 
 
 class Workload:
-    """One function over rows: its arrays, on the host in float32."""
+    """A function over rows, with its arrays on the host in float32."""
 
     def __init__(self, name: str, n: int, dtype: str) -> None:
         rng = np.random.default_rng(0)
@@ -80,11 +80,11 @@ def gpugrad(w: Workload) -> dict[str, Function]:
     variables = [gg.Variable(put(a)) for a in (w.x, *w.weights)]
     g, labels = put(w.g), gg.asarray(w.labels)
     function = getattr(gg.nn, w.name)
-    others = [labels] if w.name == "cross_entropy" else []
+    extra = [labels] if w.name == "cross_entropy" else []
 
     def step() -> Any:
         with gg.GradientTape() as tape:
-            y = function(*variables, *others)
+            y = function(*variables, *extra)
         return [y, *tape.gradient(y, variables, output_gradients=g)]
 
     return {"gpugrad": step}
@@ -105,9 +105,9 @@ def torch(w: Workload) -> dict[str, Function]:
         "cross_entropy": lambda x: F.cross_entropy(x, labels),
     }
     eager = calls[w.name]
-    found = {"torch": eager}
+    runs = {"torch": eager}
     if ON_GPU and torch_compiles(ON_GPU):  # on a CPU it takes minutes
-        found["torch.compile"] = compiled(eager)
+        runs["torch.compile"] = torch_compile(eager)
 
     def both(f: Callable[..., Any]) -> Function:
         def step() -> Any:
@@ -116,7 +116,7 @@ def torch(w: Workload) -> dict[str, Function]:
 
         return step
 
-    return {name: both(f) for name, f in found.items()}
+    return {name: both(f) for name, f in runs.items()}
 
 
 def jax(w: Workload) -> dict[str, Function]:
@@ -151,7 +151,7 @@ def jax(w: Workload) -> dict[str, Function]:
 
 
 def by_hand(w: Workload) -> dict[str, Function]:
-    """Each as a user of the array library writes it, and its gradients."""
+    """Each function and its gradients as a user of the array library would write them."""
     name, lib = by_hand_in(ON_GPU)
     dtype = "float32" if w.dtype == "float32" else "float16"
     x, g, *weights = (lib.asarray(a, dtype) for a in (w.x, w.g, *w.weights))
@@ -191,7 +191,7 @@ def by_hand(w: Workload) -> dict[str, Function]:
 
 
 def copying(w: Workload) -> dict[str, Function]:
-    """One copy of the rows, in float32."""
+    """A copy of the rows in float32."""
     return copy_of(ON_GPU, w.x)
 
 
@@ -205,12 +205,12 @@ def main() -> int:
         for dtype in DTYPES:
             for n in LENGTHS:
                 w = Workload(name, n, dtype)
-                found = chosen(made(makers, w), args.only)
-                if n == LENGTHS[0]:  # of the longest it would take longer than the bench
-                    runs = {who: run for who, run in found.items() if who != "copy"}
+                runs = select(run_makers(makers, w), args.only)
+                if n == LENGTHS[0]:  # comparing the longest would take longer than the bench
+                    others = {who: run for who, run in runs.items() if who != "copy"}
                     rtol = 1e-4 if dtype == "float32" else 3e-2
-                    agree(runs, rtol, atol=rtol * ROWS**0.5)  # weights have sums over rows
-                medians = race(found, args.rounds, inner=10 if ON_GPU else 1, wait=wait)
+                    agree(others, rtol, atol=rtol * ROWS**0.5)  # weights have sums over rows
+                medians = race(runs, args.rounds, inner=10 if ON_GPU else 1, wait=wait)
                 limit = speed_of_copy(medians, 2 * w.x.nbytes / 1e9)
                 title = f"{name} of {ROWS} rows of {n}, {dtype}, forward and backward"
                 good &= table(title, medians, REACH, (w.nbytes / 1e9, "GB"), limit, PART)

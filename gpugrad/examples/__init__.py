@@ -1,1 +1,1 @@
-"""Training jobs on real data; run one with ``python -m gpugrad.examples.NAME``."""
+"""Example training jobs on real data; run one with ``python -m gpugrad.examples.NAME``."""

@@ -1,11 +1,11 @@
-"""Teach a small network to read handwritten digits, in seconds.
+"""Train a small network to read handwritten digits, in seconds.
 
-The data are the 1,797 digits of scikit-learn, 8 x 8 pixels each; 360 of them, 36 of each digit
-more or less, are held out and never trained on. The network has two hidden layers, is trained
-with AdamW, and sees some of the digits moved by a pixel.
+The data are scikit-learn's 1,797 digits of 8 x 8 pixels. 360 of them, about 36 of each digit, are
+held out for the test. The network has two hidden layers and is trained with AdamW. As
+augmentation, some images are shifted by a pixel.
 
-Run ``python -m gpugrad.examples.digits --help`` for the options. Everything random is drawn
-from (seed, epoch), so a run that was stopped and resumed ends exactly as one that was not.
+Run ``python -m gpugrad.examples.digits --help`` for the options. All random numbers depend only on
+(seed, epoch), so a run that was stopped and resumed ends exactly like an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ Array = np.ndarray[Any, Any]
 NAME = "gpugrad.examples.digits"
 HELD_OUT = 360
 MOVES = np.array([(0, 0)] * 6 + [(0, 1), (0, -1), (1, 0), (-1, 0)])  # down, right
-DECAY = 0.95  # of the learning rate, from epoch to epoch
+DECAY = 0.95  # factor of the learning rate per epoch
 
 
 class UsageError(Exception):
-    """What the user can put right: told in a line, without a traceback."""
+    """An error that the user can fix, reported in one line without a traceback."""
 
 
-def needed(module: str, package: str) -> Any:
-    """Import a module of an optional package, or say how to install it."""
+def import_optional(module: str, package: str) -> Any:
+    """Import a module of an optional package, or raise an error that says how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise UsageError(
             f"this example needs {package}, which is not installed ({error}).\n"
-            "Install what the examples need: pip install 'gpugrad[examples]'"
+            "Install the examples' packages: pip install 'gpugrad[examples]'"
         ) from error
 
 
@@ -56,7 +56,7 @@ def needed(module: str, package: str) -> Any:
 
 @dataclass
 class Data:
-    """Images of shape (n, 8, 8) with values from 0 to 1, their digits, and their indices."""
+    """Images of shape (n, 8, 8) with values from 0 to 1, their labels and their indices."""
 
     images: Array
     labels: Array
@@ -64,9 +64,9 @@ class Data:
 
 
 def load_data() -> tuple[Data, Data]:
-    """The training and the test digits; the same split whatever the seed."""
-    datasets = needed("sklearn.datasets", "scikit-learn")
-    selection = needed("sklearn.model_selection", "scikit-learn")
+    """The training and the test digits; the split does not depend on the seed."""
+    datasets = import_optional("sklearn.datasets", "scikit-learn")
+    selection = import_optional("sklearn.model_selection", "scikit-learn")
     digits = datasets.load_digits()
     images = (digits.images / 16).astype(np.float32)
     train, test = selection.train_test_split(
@@ -76,19 +76,19 @@ def load_data() -> tuple[Data, Data]:
 
 
 def batches(data: Data, size: int, seed: int, epoch: int) -> Iterator[tuple[Array, Array]]:
-    """The images of an epoch in random order, some moved by a pixel.
+    """The images of an epoch in random order, some shifted by a pixel.
 
-    More moves make it worse: at 8 x 8 pixels, digits reach the edge and lose a part.
+    More shifts reduce the accuracy: with 8 x 8 pixels, digits touch the edge and lose a part.
     """
     rng = np.random.default_rng((seed, epoch))
     order = rng.permutation(len(data.images))
     padded = np.pad(data.images, ((0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (8, 8), axis=(1, 2))
     down, right = MOVES[rng.integers(0, len(MOVES), len(order))].T
-    moved = windows[order, 1 - down, 1 - right]
+    shifted = windows[order, 1 - down, 1 - right]
     for start in range(0, len(order), size):
         chosen = order[start : start + size]
-        yield moved[start : start + size], data.labels[chosen]
+        yield shifted[start : start + size], data.labels[chosen]
 
 
 # ---- model and training ------------------------------------------------------------------
@@ -107,7 +107,7 @@ def make_model(seed: int) -> nn.Module:
 
 @dataclass
 class History:
-    """Numbers for each epoch that is done."""
+    """Loss and accuracy of each finished epoch."""
 
     train_loss: list[float] = field(default_factory=list)
     test_loss: list[float] = field(default_factory=list)
@@ -116,15 +116,15 @@ class History:
 
     @property
     def epochs(self) -> int:
-        """How many epochs are done."""
+        """The number of finished epochs."""
         return len(self.train_loss)
 
 
 def train_epoch(
     model: nn.Module, optimizer: optim.Optimizer, steps: Iterator[tuple[Array, Array]]
 ) -> tuple[float, float]:
-    """Take a step for each batch; return the mean loss and the accuracy on the way."""
-    loss_sum, right, seen = 0.0, 0, 0
+    """Take a step for each batch; return the mean loss and the accuracy during training."""
+    loss_sum, correct, seen = 0.0, 0, 0
     for images, labels in steps:
         x, y = gg.constant(images), gg.constant(labels)
         with gg.GradientTape() as tape:
@@ -134,9 +134,9 @@ def train_epoch(
         gradients = tape.gradient(loss, variables)
         optimizer.apply_gradients(zip(gradients, variables, strict=True))
         loss_sum += float(loss) * len(labels)
-        right += int((logits.numpy().argmax(axis=1) == labels).sum())
+        correct += int((logits.numpy().argmax(axis=1) == labels).sum())
         seen += len(labels)
-    return loss_sum / seen, right / seen
+    return loss_sum / seen, correct / seen
 
 
 def predict(model: nn.Module, data: Data) -> tuple[float, Array]:
@@ -147,16 +147,24 @@ def predict(model: nn.Module, data: Data) -> tuple[float, Array]:
 
 
 def train(
-    args: argparse.Namespace, model: nn.Module, optimizer: optim.Optimizer,
-    history: History, data: tuple[Data, Data], path: Path,
-) -> None:  # fmt: skip
-    """Train the epochs that are left, with a progress bar, and save after each."""
-    tqdm = needed("tqdm", "tqdm").tqdm
+    args: argparse.Namespace,
+    model: nn.Module,
+    optimizer: optim.Optimizer,
+    history: History,
+    data: tuple[Data, Data],
+    path: Path,
+) -> None:
+    """Train the remaining epochs with a progress bar, and save after each."""
+    tqdm = import_optional("tqdm", "tqdm").tqdm
     train_data, test_data = data
     bar = tqdm(
-        range(history.epochs, args.epochs), initial=history.epochs, total=args.epochs,
-        desc="training", unit="epoch", disable=args.quiet,
-    )  # fmt: skip
+        range(history.epochs, args.epochs),
+        initial=history.epochs,
+        total=args.epochs,
+        desc="training",
+        unit="epoch",
+        disable=args.quiet,
+    )
     for epoch in bar:
         optimizer.learning_rate = args.learning_rate * DECAY**epoch
         loss, accuracy = train_epoch(
@@ -177,10 +185,13 @@ _MUST_AGREE = ("batch_size", "learning_rate", "seed")
 
 
 def save(
-    args: argparse.Namespace, model: nn.Module, optimizer: optim.Optimizer,
-    history: History, path: Path,
-) -> None:  # fmt: skip
-    """Write everything that going on needs."""
+    args: argparse.Namespace,
+    model: nn.Module,
+    optimizer: optim.Optimizer,
+    history: History,
+    path: Path,
+) -> None:
+    """Write everything that is import_optional to resume."""
     settings = {name: getattr(args, name) for name in _MUST_AGREE}
     metadata = {
         "example": NAME,
@@ -211,7 +222,7 @@ def resume(
     differing = [n for n in _MUST_AGREE if settings.get(n) != getattr(args, n)]
     if differing:
         options = " ".join(f"--{n.replace('_', '-')} {settings.get(n)}" for n in differing)
-        raise CheckpointError(f"{path} is of a run with other settings; go on with: {options}")
+        raise CheckpointError(f"{path} is of a run with other settings; resume with: {options}")
     checkpoint.restore(path, model, optimizer)
     return history
 
@@ -228,7 +239,7 @@ def picture(image: Array) -> list[str]:
 
 
 def mistakes(data: Data, probabilities: Array) -> str:
-    """A table of the digits that are read wrongly, each with its picture."""
+    """A table of the misread digits, each with its picture."""
     predicted = probabilities.argmax(axis=1)
     wrong = np.flatnonzero(predicted != data.labels)
     if not len(wrong):
@@ -239,8 +250,8 @@ def mistakes(data: Data, probabilities: Array) -> str:
         f"{'index':>5}  {'true':>4}  {'predicted':>9}  {'probability':>11}",
     ]
     for i in wrong:
-        says = f"{data.indices[i]:>5}  {data.labels[i]:>4}  {predicted[i]:>9}"
-        lines.append(f"{says}  {probabilities[i].max():>11.1%}")
+        row_text = f"{data.indices[i]:>5}  {data.labels[i]:>4}  {predicted[i]:>9}"
+        lines.append(f"{row_text}  {probabilities[i].max():>11.1%}")
     for start in range(0, len(wrong), 4):
         row = wrong[start : start + 4]
         titles = (f"{data.indices[i]}: {data.labels[i]}, not {predicted[i]}" for i in row)
@@ -252,9 +263,9 @@ def mistakes(data: Data, probabilities: Array) -> str:
 
 def plot(history: History, path: Path) -> None:
     """Draw loss and accuracy over the epochs into a PNG file."""
-    matplotlib = needed("matplotlib", "matplotlib")
+    matplotlib = import_optional("matplotlib", "matplotlib")
     matplotlib.use("Agg")
-    plt = needed("matplotlib.pyplot", "matplotlib")
+    plt = import_optional("matplotlib.pyplot", "matplotlib")
     epochs = np.arange(1, history.epochs + 1)
     blue, orange = "#1f5fa8", "#d9641e"
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
@@ -307,35 +318,56 @@ def _seed(text: str) -> int:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog=f"python -m {NAME}",
         description="Train a small network on scikit-learn's handwritten digits.",
     )
 
-    def option(name: str, kind: Any, metavar: str, said: str, **more: Any) -> None:
-        parser.add_argument(name, type=kind, metavar=metavar, help=said, **more)
+    def option(name: str, kind: Any, metavar: str, text: str, **more: Any) -> None:
+        parser.add_argument(name, type=kind, metavar=metavar, help=text, **more)
 
     default = " (%(default)s)"
-    option("--epochs", _positive(int), "N", "passes over the training digits, those before"
-           f" --resume included{default}", default=60)  # fmt: skip
-    option("--batch-size", _positive(int), "N", f"digits in a step{default}", default=32)
-    option("--learning-rate", _positive(float), "X", "at the start; it falls by 5 percent an"
-           f" epoch{default}", default=0.003)  # fmt: skip
-    option("--seed", _seed, "N", f"of all that is random but the test digits{default}", default=0)
-    option("--device", str, "NAME", "cpu, cuda or cuda:1 (a GPU where there is one, else cpu)")
-    option("--output", Path, "DIR", f"for digits.safetensors and digits.png{default}",
-           default=Path("digits-run"))  # fmt: skip
-    option("--resume", Path, "PATH", "go on from this checkpoint (without PATH: the one in"
-           " --output)", nargs="?", const=Path())  # fmt: skip
+    option(
+        "--epochs",
+        _positive(int),
+        "N",
+        f"passes over the training digits, including those before --resume{default}",
+        default=60,
+    )
+    option("--batch-size", _positive(int), "N", f"digits per step{default}", default=32)
+    option(
+        "--learning-rate",
+        _positive(float),
+        "X",
+        f"initial learning rate; it falls by 5 percent per epoch{default}",
+        default=0.003,
+    )
+    option("--seed", _seed, "N", f"random seed of everything but the split{default}", default=0)
+    option("--device", str, "NAME", "cpu, cuda or cuda:1 (default: a GPU if there is one)")
+    option(
+        "--output",
+        Path,
+        "DIR",
+        f"folder for digits.safetensors and digits.png{default}",
+        default=Path("digits-run"),
+    )
+    option(
+        "--resume",
+        Path,
+        "PATH",
+        "resume from this checkpoint (without PATH: the one in --output)",
+        nargs="?",
+        const=Path(),
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     return parser.parse_args(argv)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Train, or go on with it, and report."""
+    """Train or resume, and report."""
     for module, package in (("tqdm", "tqdm"), ("matplotlib", "matplotlib")):
-        needed(module, package)  # now, and not after the training
+        import_optional(module, package)  # fail before the training, not after it
     data = load_data()
     path = args.output / "digits.safetensors"
     model = make_model(args.seed)
@@ -359,7 +391,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the example; return the exit code: 0, 2 for what the user can put right, or 130."""
+    """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
     args = parse(argv)
     try:
         with gg.device(args.device):
@@ -369,7 +401,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print(
-            "\nStopped. The last whole epoch is saved: --resume goes on from it.", file=sys.stderr
+            "\nStopped. The last finished epoch is saved; continue with --resume.", file=sys.stderr
         )
         return 130
     return 0

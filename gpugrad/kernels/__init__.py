@@ -1,7 +1,7 @@
-"""CUDA kernels: their sources, what launches them, and what writes the generated ones.
+"""CUDA kernels: sources, launchers, and the generator of elementwise kernels.
 
-A launcher is a function ``(xp, *arrays, **params)`` of bare arrays that allocates its results by
-``xp.lib`` and launches a kernel, or returns NotImplemented for what its kernel does not do (a
-dtype, a layout, a size): the op's formula runs then. `launch` runs a kernel on CuPy arrays; tests
-run the same launchers on NumPy arrays through `gpugrad.testing.cuda.shim`.
+A launcher is a function ``(xp, *arrays, **params)`` on plain NumPy or CuPy arrays. It allocates
+its results with ``xp.lib`` and launches a kernel. For a dtype, layout or size that the kernel does
+not support it returns NotImplemented, and the op's formula runs instead. `launch` runs a kernel on
+CuPy arrays; tests run the same launchers on NumPy arrays through `gpugrad.testing.cuda.shim`.
 """

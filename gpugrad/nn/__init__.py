@@ -1,6 +1,6 @@
-"""Layers: objects that own Variables and find those of the objects inside them.
+"""Layers: objects that own Variables and find the Variables of the layers inside them.
 
-The functions of `gpugrad.nn.functional` are here too: ``gg.nn.relu``, ``gg.nn.cross_entropy``.
+The functions of `gpugrad.nn.functional` are available here too: ``gg.nn.relu``.
 """
 
 from typing import Any
@@ -12,15 +12,30 @@ from gpugrad.nn.module import Module
 from gpugrad.nn.normalization import BatchNorm, LayerNorm
 
 __all__ = [
-    "BatchNorm", "Conv2d", "Dense", "Dropout", "Embedding", "Flatten", "LayerNorm", "Module",
-    "Sequential", "functional", "initializers", "is_training", "training",
-]  # fmt: skip
+    "BatchNorm",
+    "Conv2d",
+    "Dense",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "LayerNorm",
+    "Module",
+    "Sequential",
+    "functional",
+    "initializers",
+    "is_training",
+    "training",
+]
 
 
-_KNOWN_AS = {  # by torch or Keras
-    "BatchNorm1d": "BatchNorm", "BatchNorm2d": "BatchNorm", "BatchNorm3d": "BatchNorm",
-    "Conv2D": "Conv2d", "Linear": "Dense", "init": "initializers",
-}  # fmt: skip
+_KNOWN_AS = {  # names in torch or Keras
+    "BatchNorm1d": "BatchNorm",
+    "BatchNorm2d": "BatchNorm",
+    "BatchNorm3d": "BatchNorm",
+    "Conv2D": "Conv2d",
+    "Linear": "Dense",
+    "init": "initializers",
+}
 
 
 def __getattr__(name: str) -> Any:

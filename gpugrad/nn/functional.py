@@ -1,6 +1,6 @@
-"""Functions for models, under torch's names: activations, convolutions, norms, attention, losses.
+"""Activations, convolutions, norms, attention and losses, under torch's names.
 
-Each is here and in `gpugrad.nn` itself: ``gg.nn.conv2d``, ``gg.nn.functional.conv2d``.
+Each function is also in `gpugrad.nn`: ``gg.nn.conv2d`` is ``gg.nn.functional.conv2d``.
 
 >>> print(gg.nn.glu(gg.constant([1.0, 2.0, 0.0, 0.0])))
 [0.5 1. ]

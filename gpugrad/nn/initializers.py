@@ -1,9 +1,9 @@
-"""First values of Variables: functions of a shape, a random generator and a dtype.
+"""Initial values of Variables: functions of a shape, a random generator and a dtype.
 
-To change a parameter, use ``functools.partial(normal, stddev=0.02)`` or a function of your own.
+To change a parameter, use ``functools.partial(normal, stddev=0.02)`` or write your own function.
 
-`fan_in` and `fan_out` are the last two lengths of the shape, times the product of those before
-(of a convolution kernel, height and width).
+`fan_in` and `fan_out` are the last two lengths of the shape, each times the product of the others
+(height and width of a convolution kernel).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def normal(
     generator: Generator | None = None,
     dtype: Any = "float32",
 ) -> Tensor:
-    """Normal numbers."""
+    """Normally distributed numbers."""
     return random.normal(shape, mean, stddev, dtype=dtype, generator=generator)
 
 
@@ -66,14 +66,14 @@ def uniform(
     generator: Generator | None = None,
     dtype: Any = "float32",
 ) -> Tensor:
-    """Numbers spread evenly from `low` to `high`."""
+    """Uniformly distributed numbers from `low` to `high`."""
     return random.uniform(shape, low, high, dtype=dtype, generator=generator)
 
 
 def glorot_uniform(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
-    """Even numbers of variance 2 / (fan_in + fan_out): Glorot and Bengio 2010.
+    """Uniform numbers of variance 2 / (fan_in + fan_out): Glorot and Bengio 2010.
 
     >>> gg.nn.initializers.glorot_uniform((3, 2)).shape
     (3, 2)
@@ -94,7 +94,7 @@ def glorot_normal(
 def he_uniform(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
-    """Even numbers of variance 2 / fan_in, for layers before a ReLU: He et al. 2015."""
+    """Uniform numbers of variance 2 / fan_in, for layers before a ReLU: He et al. 2015."""
     bound = math.sqrt(6 / _fans(shape)[0])
     return uniform(shape, low=-bound, high=bound, generator=generator, dtype=dtype)
 
@@ -118,8 +118,8 @@ def lecun_normal(
 def _fans(shape: Shape) -> tuple[int, int]:
     if len(shape) < 2:
         raise ShapeError(
-            f"This initializer needs a shape of at least two axes, got {tuple(shape)}: use "
+            f"This initializer needs a shape with at least two axes, got {tuple(shape)}. Use "
             "normal, uniform, zeros or ones."
         )
-    field = math.prod(shape[:-2])
-    return max(field * shape[-2], 1), max(field * shape[-1], 1)
+    window = math.prod(shape[:-2])
+    return max(window * shape[-2], 1), max(window * shape[-1], 1)

@@ -1,4 +1,4 @@
-"""The layers that every model has."""
+"""Dense, convolution, embedding, dropout and flatten layers, and Sequential."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ Activation = Callable[[Any], Any] | None
 
 
 def whole_numbers(layer: str, **lengths: Any) -> list[int]:
-    """Lengths as ints; an ArgumentError names what is no whole number above 0."""
-    made = []
+    """Convert lengths to ints; raise an ArgumentError that names one that is not a positive int."""
+    numbers = []
     for what, n in lengths.items():
         try:
-            made.append(operator.index(n))
+            numbers.append(operator.index(n))
         except TypeError:
-            made.append(0)
-        if made[-1] < 1:
+            numbers.append(0)
+        if numbers[-1] < 1:
             raise ArgumentError(f"{layer}: {what} must be a whole number above 0, got {n!r:.60}.")
-    return made
+    return numbers
 
 
 def _check_activation(layer: str, activation: Any) -> None:
@@ -44,7 +44,7 @@ def _check_activation(layer: str, activation: Any) -> None:
         )
 
 
-def _called(activation: Activation) -> str:
+def _activation_suffix(activation: Activation) -> str:
     name = getattr(activation, "__name__", None)
     return f", activation={name}" if name else ""
 
@@ -53,14 +53,14 @@ class Dense(Module):
     """activation(x @ kernel + bias).
 
     Args:
-        units_in: length of the last axis of what comes in.
-        units_out: of what goes out.
-        activation: function of a Tensor, such as ``gg.relu``; None for none.
+        units_in: length of the input's last axis.
+        units_out: length of the output's last axis.
+        activation: function of a Tensor, such as ``gg.relu``, or None.
         use_bias: whether there is a bias.
         kernel_initializer, bias_initializer: functions of (shape, generator, dtype), such as
-            those of `gg.nn.initializers`.
+            those in `gg.nn.initializers`.
         generator: random generator of the initializers; the default generator if None.
-        dtype: of the Variables.
+        dtype: dtype of the Variables.
 
     Attributes:
         kernel: Variable of shape (units_in, units_out).
@@ -96,47 +96,48 @@ class Dense(Module):
         )
         self.bias: Variable | None = None
         if use_bias:
-            made = bias_initializer((units_out,), generator=generator, dtype=dtype)
-            self.bias = Variable(made, name="bias")
+            bias = bias_initializer((units_out,), generator=generator, dtype=dtype)
+            self.bias = Variable(bias, name="bias")
 
     def forward(self, x: Any) -> Tensor:
         """Map x of shape (..., units_in) to (..., units_out).
 
         Raises:
-            ShapeError: the last axis of x is not units_in long.
+            ShapeError: the last axis of x does not have length units_in.
         """
         x = tensor(x)
         if not x.ndim or x.shape[-1] != self.units_in:
             raise ShapeError(
-                f"Dense: the last axis of x must be {self.units_in} long, its shape is {x.shape}."
+                f"Dense: the last axis of x must have length {self.units_in}, but its shape is "
+                f"{x.shape}."
             )
         y: Tensor = TENSOR.matmul(x, self.kernel)
         if self.bias is not None:
             y = TENSOR.add(y, self.bias)
         return y if self.activation is None else self.activation(y)
 
-    def _said(self) -> str:
-        return f"{self.units_in}, {self.units_out}{_called(self.activation)}"
+    def _repr_args(self) -> str:
+        return f"{self.units_in}, {self.units_out}{_activation_suffix(self.activation)}"
 
 
 class Conv2d(Module):
-    """activation(conv2d(x, weight, bias)), of images with their channels in front.
+    """activation(conv2d(x, weight, bias)), for images with channels first.
 
     Args:
-        channels_in, channels_out: of what comes in and goes out.
-        size: int or a pair: height and width of a window.
-        activation: function of a Tensor, such as ``gg.relu``; None for none.
+        channels_in, channels_out: channels of the input and of the output.
+        size: height and width of a window: a pair, or an int for both.
+        activation: function of a Tensor, such as ``gg.relu``, or None.
         use_bias: whether there is a bias.
         stride, padding, dilation, groups: see `gg.nn.conv2d`.
-        weight_initializer, bias_initializer, generator, dtype: as for `Dense`; the initializer
-            gets (height, width, in, out), whose fans it counts.
+        weight_initializer, bias_initializer, generator, dtype: as for `Dense`. The weight's
+            initializer gets the shape (height, width, in, out), to compute fans from.
 
     Attributes:
         weight: Variable of shape (channels_out, channels_in / groups, height, width).
         bias: Variable of shape (channels_out,), or None.
 
     Raises:
-        ArgumentError: a length is no whole number above 0, or `groups` does not divide both.
+        ArgumentError: a length is not a positive int, or `groups` does not divide both channels.
 
     >>> layer = gg.nn.Conv2d(3, 8, 3, gg.relu, stride=2, padding="same")
     >>> layer
@@ -166,11 +167,15 @@ class Conv2d(Module):
     ) -> None:
         pair = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
         if len(pair) != 2:
-            raise ArgumentError(f"Conv2d: size must be a length or two, got {size!r:.60}.")
+            raise ArgumentError(f"Conv2d: size must be an int or a pair, got {size!r:.60}.")
         channels_in, channels_out, height, width, groups = whole_numbers(
-            "Conv2d", channels_in=channels_in, channels_out=channels_out, height=pair[0],
-            width=pair[1], groups=groups,
-        )  # fmt: skip
+            "Conv2d",
+            channels_in=channels_in,
+            channels_out=channels_out,
+            height=pair[0],
+            width=pair[1],
+            groups=groups,
+        )
         _check_activation("Conv2d", activation)
         if channels_in % groups or channels_out % groups:
             raise ArgumentError(
@@ -178,38 +183,37 @@ class Conv2d(Module):
                 f"channels_out={channels_out}."
             )
         self.channels_in, self.channels_out, self.activation = channels_in, channels_out, activation
-        self.size, self.how = (height, width), {
-            "stride": stride, "padding": padding, "dilation": dilation, "groups": groups,
-        }  # fmt: skip
+        self.size = (height, width)
+        self.how = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
         shape = (height, width, channels_in // groups, channels_out)
-        made = weight_initializer(shape, generator=generator, dtype=dtype)
-        self.weight = Variable(TENSOR.permute_dims(made, axes=(3, 2, 0, 1)), name="weight")
+        weight = weight_initializer(shape, generator=generator, dtype=dtype)
+        self.weight = Variable(TENSOR.permute_dims(weight, axes=(3, 2, 0, 1)), name="weight")
         self.bias: Variable | None = None
         if use_bias:
-            made = bias_initializer((channels_out,), generator=generator, dtype=dtype)
-            self.bias = Variable(made, name="bias")
+            bias = bias_initializer((channels_out,), generator=generator, dtype=dtype)
+            self.bias = Variable(bias, name="bias")
 
     def forward(self, x: Any) -> Tensor:
-        """Map x of shape (..., channels_in, height, width); errors as of `gg.nn.conv2d`."""
+        """Map x of shape (..., channels_in, height, width); raises as `gg.nn.conv2d` does."""
         y: Tensor = functional.conv2d(x, self.weight, self.bias, **self.how)
         return y if self.activation is None else self.activation(y)
 
-    def _said(self) -> str:
-        usual = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
-        how = "".join(f", {k}={v!r}" for k, v in self.how.items() if v != usual[k])
+    def _repr_args(self) -> str:
+        defaults = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+        how = "".join(f", {k}={v!r}" for k, v in self.how.items() if v != defaults[k])
         sizes = f"{self.channels_in}, {self.channels_out}, {self.size}"
-        return f"{sizes}{how}{_called(self.activation)}"
+        return f"{sizes}{how}{_activation_suffix(self.activation)}"
 
 
 class Embedding(Module):
-    """A row of a table for each whole number: of tokens, users or places.
+    """A table with a trainable row for each index, such as a token or a user.
 
     Args:
-        rows: how many there are.
-        width: numbers in one.
-        padding_idx: row that is 0 and gets no gradient; None for none.
-        sparse: whether the table's gradient is `gg.IndexedSlices` of the rows that were read. That
-            of a traced function by a tape around it is dense.
+        rows: number of rows.
+        width: length of a row.
+        padding_idx: index of a row that is 0 and gets no gradient, or None.
+        sparse: whether the table's gradient is `gg.IndexedSlices` of the rows that were read. The
+            gradient of a traced function, by a tape outside it, is dense.
         initializer, generator, dtype: as for `Dense`.
 
     Attributes:
@@ -232,27 +236,28 @@ class Embedding(Module):
     ) -> None:
         rows, width = whole_numbers("Embedding", rows=rows, width=width)
         if padding_idx is not None and padding_idx not in range(-rows, rows):
-            raise ArgumentError(f"Embedding: padding_idx={padding_idx!r:.60} is no row; there are "
-                                f"{rows}.")  # fmt: skip
+            raise ArgumentError(
+                f"Embedding: padding_idx={padding_idx!r:.60} is out of bounds for {rows} rows."
+            )
         self.padding_idx, self.sparse = padding_idx, sparse
-        made = constant(initializer((rows, width), generator=generator, dtype=dtype))
+        weight = constant(initializer((rows, width), generator=generator, dtype=dtype))
         if padding_idx is not None:
-            made[padding_idx] = 0.0  # of a copy: the initializer may have returned a user's array
-        self.weight = Variable(made, name="weight")
+            weight[padding_idx] = 0.0  # `constant` has copied what may be a user's array
+        self.weight = Variable(weight, name="weight")
 
     def forward(self, indices: Any) -> Tensor:
-        """Map indices of any shape to (*shape, width); errors as of `gg.nn.embedding`."""
-        made: Tensor = functional.embedding(
+        """Map indices of any shape to (*shape, width); raises as `gg.nn.embedding` does."""
+        y: Tensor = functional.embedding(
             tensor(indices), self.weight, padding_idx=self.padding_idx, sparse=self.sparse
         )
-        return made
+        return y
 
 
 class Dropout(Module):
-    """In `gg.nn.training`, elements are 0 with probability `p`, the others 1 / (1 - p) times.
+    """In `gg.nn.training`, zero elements with probability `p` and scale others by 1 / (1 - p).
 
     Args:
-        p: from 0 to 1.
+        p: probability, from 0 to 1.
         noise_shape, generator: see `gg.nn.dropout`.
 
     >>> layer = gg.nn.Dropout(0.5)
@@ -270,14 +275,17 @@ class Dropout(Module):
         self.p, self.noise_shape, self.generator = p, noise_shape, generator
 
     def forward(self, x: Any) -> Tensor:
-        """Drop in training; else `x` itself."""
-        made: Tensor = functional.dropout(
-            x, self.p, training=is_training(), noise_shape=self.noise_shape,
+        """Apply dropout in training; otherwise return `x` itself."""
+        y: Tensor = functional.dropout(
+            x,
+            self.p,
+            training=is_training(),
+            noise_shape=self.noise_shape,
             generator=self.generator,
-        )  # fmt: skip
-        return made
+        )
+        return y
 
-    def _said(self) -> str:
+    def _repr_args(self) -> str:
         return f"{self.p}"
 
 
@@ -285,7 +293,7 @@ class Sequential(Module):
     """Layers, or any functions of a Tensor, one after the other.
 
     Args:
-        layers: as arguments, or one list of them.
+        layers: the layers as arguments, or as one list.
 
     >>> model = gg.nn.Sequential(gg.nn.Flatten(), gg.nn.Dense(4, 3, gg.tanh), gg.nn.Dense(3, 1))
     >>> model(gg.ones((7, 2, 2))).shape
@@ -299,11 +307,11 @@ class Sequential(Module):
             layers = tuple(layers[0])
         for i, layer in enumerate(layers):
             if not callable(layer):
-                raise ArgumentError(f"Sequential: layer {i} is no function, but {layer!r:.60}.")
+                raise ArgumentError(f"Sequential: layer {i} is not callable: {layer!r:.60}.")
         self.layers = list(layers)
 
     def forward(self, x: Any) -> Any:
-        """What the last layer gives."""
+        """The result of the last layer."""
         for layer in self.layers:
             x = layer(x)
         return x
@@ -319,7 +327,7 @@ class Sequential(Module):
 
 
 class Flatten(Module):
-    """Every axis but the first made one: (n, ...) to (n, m).
+    """Join all axes but the first: (n, ...) becomes (n, m).
 
     >>> gg.nn.Flatten()(gg.ones((2, 3, 4))).shape
     (2, 12)
@@ -329,5 +337,5 @@ class Flatten(Module):
         """Map x of shape (n, ...) to (n, m)."""
         x = tensor(x)
         if not x.ndim:
-            raise ShapeError("Flatten: x needs a first axis, of the examples; it is 0-d.")
+            raise ShapeError("Flatten: x must have a batch axis, but it is 0-d.")
         return TENSOR.reshape(x, (x.shape[0], math.prod(x.shape[1:])))

@@ -11,23 +11,27 @@ from gpugrad.errors import GpugradError, StructureError, reraise
 
 __all__ = ["Module"]
 
-_TRAINING = "Training is said of a block: with gg.nn.training():"
+_TRAINING = "Set training mode for a block: with gg.nn.training():"
 _HINTS = {  # for names of torch and Keras
-    "train": _TRAINING, "eval": _TRAINING,
-    "parameters": "It has trainable_variables.", "trainable_weights": "It has trainable_variables.",
-    "weights": "It has variables.", "named_parameters": "It has named_variables().",
-    "zero_grad": "Gradients are kept nowhere: tape.gradient returns them.",
-    "to": "Its Variables stay on the device where it was made: with gg.device(device):",
-}  # fmt: skip
+    "train": _TRAINING,
+    "eval": _TRAINING,
+    "parameters": "It has trainable_variables.",
+    "trainable_weights": "It has trainable_variables.",
+    "weights": "It has variables.",
+    "named_parameters": "It has named_variables().",
+    "zero_grad": "Gradients are not stored: tape.gradient returns them.",
+    "to": "Its Variables stay on the device where it was made; make it in with gg.device(device):",
+}
 
 
 class Module:
-    """Base of layers and models: write `forward`, and assign Variables and Modules as attributes.
+    """Base class of layers and models.
 
-    Nothing is registered. Variables are found where they are: in attributes, in lists, tuples
-    and dicts in attributes, and in the Modules among these; in the order in which the
-    attributes were first assigned. A Variable that is reached twice counts once, under the
-    name found first.
+    A subclass implements `forward` and assigns Variables and Modules as attributes.
+
+    Nothing is registered. Variables are found in attributes, in lists, tuples and dicts in
+    attributes, and in the Modules among these, in the order in which the attributes were first
+    assigned. A Variable that is reachable twice counts once, under its first name.
 
     >>> class Scale(gg.nn.Module):
     ...     def __init__(self):
@@ -40,36 +44,36 @@ class Module:
     """
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """What `forward` computes."""
+        """The result of `forward`."""
         return self.forward(*args, **keywords)
 
     def forward(self, *args: Any, **keywords: Any) -> Any:
-        """Compute the result; to be written by the subclass."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward method yet: write one.")
+        """Compute the result; a subclass must implement it."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement forward.")
 
     def named_variables(self) -> Iterator[tuple[str, Variable]]:
-        """Pairs of a dotted name, such as ``layers.0.kernel``, and the Variable there."""
+        """Pairs of a dotted name, such as ``layers.0.kernel``, and a Variable."""
         return _variables_in("", self, set())
 
     @property
     def variables(self) -> list[Variable]:
-        """Every Variable."""
+        """All Variables."""
         return [variable for _, variable in self.named_variables()]
 
     @property
     def trainable_variables(self) -> list[Variable]:
-        """Every Variable that is trainable."""
+        """All trainable Variables."""
         return [variable for variable in self.variables if variable.trainable]
 
     def state_dict(self) -> dict[str, Variable]:
-        """The Variables themselves by dotted name; `gg.checkpoint.save` takes it."""
+        """The Variables themselves, by dotted name; `gg.checkpoint.save` takes this dict."""
         return dict(self.named_variables())
 
     def load_state_dict(self, values: Mapping[str, Any]) -> None:
         """Assign a value to every Variable, by dotted name; on an error to none.
 
         Raises:
-            StructureError: names are missing or too many.
+            StructureError: names are missing or unexpected.
             ShapeError, DTypeError, DeviceError: a value does not fit its Variable.
         """
         mine = self.state_dict()
@@ -78,10 +82,10 @@ class Module:
                 f"load_state_dict: missing {sorted(set(mine) - set(values))}, unexpected "
                 f"{sorted(set(values) - set(mine))}."
             )
-        for name, variable in mine.items():  # checks; a Variable of its own takes the value
+        for name, variable in mine.items():  # check first, by assigning to a copy
             try:
                 variable.__deepcopy__({}).assign(values[name])
-            except (GpugradError, RuntimeError) as error:  # RuntimeError: torch's, of a parameter
+            except (GpugradError, RuntimeError) as error:  # torch raises it for a parameter
                 reraise(error, f"load_state_dict: {name}", {}, {})
         for name, variable in mine.items():
             variable.assign(values[name])
@@ -90,18 +94,18 @@ class Module:
         hint = f" {_HINTS[name]}" if name in _HINTS else ""
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{hint}")
 
-    @reprlib.recursive_repr()  # a part may hold the whole, as its parent
+    @reprlib.recursive_repr()  # a child may have a reference to its parent
     def __repr__(self) -> str:
-        """The class and, a line each, the parts: ``name: part``."""
+        """The class, and a line ``name: part`` for each Module and Variable."""
         parts: list[str] = []
         for key, value in vars(self).items():
             for name, part in _parts(key, value):
-                text = _brief(part) if isinstance(part, Variable) else repr(part)
+                text = _describe(part) if isinstance(part, Variable) else repr(part)
                 parts.append(f"  {name}: " + text.replace("\n", "\n  "))
-        return "\n".join([f"{type(self).__name__}({self._said()})", *parts])
+        return "\n".join([f"{type(self).__name__}({self._repr_args()})", *parts])
 
-    def _said(self) -> str:
-        """What stands in the parentheses of the repr."""
+    def _repr_args(self) -> str:
+        """The text in the parentheses of the repr."""
         n = sum(v.size for v in self.variables)
         return f"{n:,} numbers" if n else ""
 
@@ -129,7 +133,7 @@ def _variables_in(name: str, value: Any, seen: set[int]) -> Iterator[tuple[str, 
 
 
 def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The Modules and Variables of an attribute, those in containers too."""
+    """The Modules and Variables in an attribute, also inside containers."""
     if isinstance(value, (Module, Variable)):
         yield name, value
     elif isinstance(value, (list, tuple, dict)):
@@ -137,6 +141,6 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield from _parts(f"{name}.{key}", child)
 
 
-def _brief(variable: Variable) -> str:
+def _describe(variable: Variable) -> str:
     frozen = "" if variable.trainable else ", not trainable"
     return f"{variable.dtype} {variable.shape}{frozen}"

@@ -1,4 +1,4 @@
-"""Optimizers: they move Variables along their gradients, in place."""
+"""Optimizers: update Variables in place from their gradients."""
 
 from gpugrad.optim.adam import Adam, AdamW
 from gpugrad.optim.clip import all_finite, clip_by_global_norm

@@ -17,20 +17,21 @@ __all__ = ["Adam", "AdamW"]
 
 
 class Adam(Optimizer):
-    """Adam: steps of about the learning rate, whatever the size of the gradient.
+    """Adam: steps of about the learning rate, independent of the gradient's size.
 
-    With g the gradient, lr the learning rate, and t the number of steps of the Variable::
+    With gradient g, learning rate lr, and t the number of steps of the Variable::
 
         m = beta_1 * m + (1 - beta_1) * g
         v = beta_2 * v + (1 - beta_2) * g**2
         variable -= lr * (m / (1 - beta_1**t)) / (sqrt(v / (1 - beta_2**t)) + epsilon)
 
-    which is algorithm 1 of Kingma and Ba 2015, and what torch computes. (Keras adds epsilon
-    before it corrects v: `epsilon` there is larger than here by up to 1 / sqrt(1 - beta_2).)
+    This is algorithm 1 of Kingma and Ba 2015, and what torch computes. (Keras adds epsilon before
+    it corrects v, so its `epsilon` acts like one that is up to 1 / sqrt(1 - beta_2) times as
+    large.)
 
     Args:
         learning_rate: a number, or a function of the number of steps taken so far.
-        beta_1, beta_2: how much of the averages of g and of g**2 stays, below 1.
+        beta_1, beta_2: decay factors of the averages of g and of g**2, from 0 to below 1.
         epsilon: above 0; keeps steps finite where the gradient is 0.
 
     >>> gg.optim.Adam(0.01)
@@ -52,7 +53,7 @@ class Adam(Optimizer):
         for what, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
             if not 0 <= beta < 1:
                 raise ArgumentError(
-                    f"{self.name}: {what} must be from 0 up to but without 1, got {beta}."
+                    f"{self.name}: {what} must be at least 0 and below 1, got {beta}."
                 )
         if not 0 < epsilon < math.inf:
             raise ArgumentError(f"{self.name}: epsilon must be above 0, got {epsilon}.")
@@ -66,7 +67,7 @@ class Adam(Optimizer):
         mean.decay(self.beta_1)
         square.decay(self.beta_2)
         lib = READINGS[type(mean.array)].lib
-        # factors that make m and v, which are stored without their scales, the corrected ones
+        # m and v are stored without their scales; these factors apply scale and bias correction
         m_scale = mean.scale / (1 - self.beta_1**state.step)
         v_root = math.sqrt(square.scale / (1 - self.beta_2**state.step))
         add_m = (1 - self.beta_1) / mean.scale
@@ -92,10 +93,10 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with weight decay that does not pass through the averages.
+    """Adam with decoupled weight decay.
 
-    Each step first multiplies the Variable by 1 - learning_rate * weight_decay: Loshchilov
-    and Hutter 2019, "Decoupled Weight Decay Regularization", as torch computes it.
+    Each step first multiplies the Variable by 1 - learning_rate * weight_decay, as in torch:
+    Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization".
 
     Args:
         learning_rate: a number, or a function of the number of steps taken so far.

@@ -1,8 +1,8 @@
-"""What optimizers do to bare arrays: in place, in blocks, with as few passes as there can be.
+"""Optimizer steps on plain arrays: in place, in blocks, with as few passes as possible.
 
-A step is bound by memory, not by arithmetic. On the CPU it goes over flat arrays block by
-block, so that all passes but the first find a block in the cache, and several threads share the
-blocks; on a GPU a block is the whole array.
+A step is bound by memory bandwidth. On the CPU it processes flat arrays block by block, so that
+all passes but the first find a block in the cache, and several threads share the blocks. On a GPU
+a block is the whole array.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from gpugrad.core.variable import Variable
 __all__ = [
     "Average",
     "add_scaled",
-    "flat",
-    "move",
-    "parts",
-    "reals",
-    "scratch",
+    "count_reals",
+    "own_contiguous",
+    "ravel_reals",
+    "run_steps",
+    "scratch_like",
+    "split_work",
     "state_dtype",
-    "writable",
 ]
 
 BLOCK = 65_536
-"""Elements of a block: the five arrays of Adam in float32 are then about a cache of 1 MiB."""
+"""Elements of a block: Adam's five float32 arrays then fill about 1 MiB of cache."""
 
 PART = 1 << 20
-"""Elements from which on a part of a step is worth a thread: 4 ms of Adam, see `spread`."""
+"""Least elements of a part of a step that is worth a thread: 4 ms of Adam."""
 
 
 class Average:
-    """A decaying average, kept as ``array * scale``.
+    """A decaying average, stored as ``array * scale``.
 
-    Decaying multiplies `scale` alone. What is added is divided by it, in the same pass
-    (`add_scaled`): so a step goes over the array once and not twice. The array is multiplied
-    out only when the scale gets small, which with a decay of 0.9 is every 66 steps. So what fades
-    becomes 0: multiplied by 0.9 at each step it would end at the smallest subnormal number and
-    stay there, and a pass over those takes 45 times as long.
+    A decay multiplies only `scale`, and an addition divides by it in the same pass (`add_scaled`),
+    so a step passes over the array once instead of twice. The array is multiplied out when the
+    scale gets small, every 66 steps for a decay of 0.9. Fading values then become 0. Multiplied by
+    0.9 at every step they would end at the smallest subnormal number and stay there, and a pass
+    over subnormals takes 45 times as long.
     """
 
     __slots__ = ("array", "scale")
@@ -58,7 +58,7 @@ class Average:
             self.multiply_out()
 
     def multiply_out(self) -> Any:
-        """The array itself, after its scale is made 1: what a kernel takes, as it goes over it."""
+        """Apply the scale to the array and return it; kernels take arrays without a scale."""
         if self.scale != 1:
             self.array *= self.scale
             self.scale = 1.0
@@ -66,7 +66,7 @@ class Average:
 
 
 def add_scaled(y: Any, a: float, x: Any, scratch: Any) -> None:
-    """``y += a * x`` in place; `scratch`, which may be `x`, is ``a * x`` after it."""
+    """``y += a * x`` in place; writes ``a * x`` to `scratch`, which may be `x`."""
     lib = READINGS[type(y)].lib
     lib.multiply(x, a, scratch)
     lib.add(y, scratch, y)
@@ -74,22 +74,22 @@ def add_scaled(y: Any, a: float, x: Any, scratch: Any) -> None:
 
 @functools.cache
 def state_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The real dtype in which averages of a dtype are kept; 16-bit floats would round them off."""
+    """The real dtype of averages for a dtype; float32 for 16-bit floats, which round too much."""
     if dtype in HALF:
         return np.dtype(np.float32)
     return np.zeros(0, dtype).real.dtype
 
 
-def flat(array: Any) -> Any:
-    """A 1-D view of a C-contiguous array, or a copy of another; complex as pairs of reals."""
+def ravel_reals(array: Any) -> Any:
+    """A 1-D view of a C-contiguous array, or a 1-D copy; complex numbers as pairs of reals."""
     if not array.flags.c_contiguous:
         array = copy_array(array)
     line = array.reshape(-1)
     return line.view(state_dtype(line.dtype)) if line.dtype.kind == "c" else line
 
 
-def writable(variable: Variable) -> Any:
-    """The Variable's array, seen by nothing else and C-contiguous: it is copied where it is not."""
+def own_contiguous(variable: Variable) -> Any:
+    """The Variable's array, made exclusive and C-contiguous by a copy where needed."""
     data = variable._own()
     if not data.flags.c_contiguous:
         with formulas_on(data):
@@ -97,38 +97,38 @@ def writable(variable: Variable) -> Any:
     return data
 
 
-def reals(array: Any) -> int:
-    """How many real numbers there are in an array, or in a Variable."""
+def count_reals(array: Any) -> int:
+    """The number of real numbers in an array or a Variable."""
     return int(array.size) * (2 if array.dtype.kind == "c" else 1)
 
 
-def scratch(p: Any) -> Any:
-    """An array for what is computed on the way, for a flat array."""
+def scratch_like(p: Any) -> Any:
+    """An uninitialised array for intermediate results of a step on a flat array."""
     return READINGS[type(p)].lib.empty(p.size, dtype=state_dtype(p.dtype))
 
 
-def parts(work: Sequence[tuple[Callable[..., None], Sequence[Any]]]) -> list[Any]:
-    """Steps and flat arrays as steps and blocks, in parts that are worth a thread."""
-    made: list[Any] = [[]]
+def split_work(work: Sequence[tuple[Callable[..., None], Sequence[Any]]]) -> list[Any]:
+    """Split steps on flat arrays into steps on blocks, in groups that are worth a thread."""
+    groups: list[Any] = [[]]
     size = 0
     for step, arrays in work:
         n = arrays[0].size
         for start in range(0, n, BLOCK):
             if size >= PART:
-                made.append([])
+                groups.append([])
                 size = 0
             block = arrays if n <= BLOCK else [a[start : start + BLOCK] for a in arrays]
-            made[-1].append((step, block))
+            groups[-1].append((step, block))
             size += BLOCK
-    return [(part,) for part in made]
+    return [(group,) for group in groups]
 
 
-def move(part: Sequence[tuple[Callable[..., None], Sequence[Any]]]) -> None:
-    """Run steps on blocks; of 16-bit floats in float32, rounded once at the end."""
+def run_steps(part: Sequence[tuple[Callable[..., None], Sequence[Any]]]) -> None:
+    """Run steps on blocks; 16-bit floats are computed in float32 and rounded once at the end."""
     for step, (p, g, *rest) in part:
         if p.dtype in HALF:
             p32 = p.astype(np.float32)
-            step(p32, g.astype(np.float32), *rest, scratch(p))
+            step(p32, g.astype(np.float32), *rest, scratch_like(p))
             p[...] = p32
         else:
-            step(p, g, *rest, scratch(p))
+            step(p, g, *rest, scratch_like(p))

@@ -1,4 +1,4 @@
-"""What optimizers ask of gradients before the first Variable moves."""
+"""Checks of gradients, all made before the first Variable changes."""
 
 from __future__ import annotations
 
@@ -11,58 +11,59 @@ from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, IndexOutOfBoundsError, ShapeError
 
-__all__ = ["Gradient", "fitting", "one_element", "paired"]
+__all__ = ["Gradient", "check_condition", "check_gradient", "check_pairs"]
 
 Gradient = Tensor | IndexedSlices
 
 
-def one_element(name: str, when: Any) -> Tensor:
-    """What says whether a step is taken, as a Tensor.
+def check_condition(name: str, when: Any) -> Tensor:
+    """The condition `when` as a Tensor.
 
     Raises:
-        ShapeError: it has more than one element.
+        ShapeError: it does not have exactly one element.
     """
     when = tensor(when)
     if when.size != 1:
         raise ShapeError(
-            f"{name}: when has the shape {when.shape}, one element is needed. Use gg.any or gg.all."
+            f"{name}: when must have one element, its shape is {when.shape}. Use gg.any or gg.all."
         )
     return when
 
 
-def paired(
+def check_pairs(
     name: str, grads_and_vars: Any
 ) -> tuple[list[tuple[Gradient, Variable]], list[Variable]]:
-    """The pairs that have a gradient, as a Tensor or rows, and the Variables that have none.
+    """The pairs with a gradient, as a Tensor or IndexedSlices, and the Variables without one.
 
     Args:
-        name: of the optimizer.
-        grads_and_vars: whatever a user gave.
+        name: the optimizer's name.
+        grads_and_vars: the user's argument.
 
     Raises:
-        ArgumentError, DTypeError: there are no such pairs, or a Variable comes twice.
+        ArgumentError, DTypeError: no pair has a gradient, an item is not a pair of a gradient and a
+            Variable, or a Variable is repeated.
     """
     pairs: list[tuple[Gradient, Variable]] = []
     skipped: list[Variable] = []
     seen: set[int] = set()
     for pair in grads_and_vars:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ArgumentError(f"{name}: pairs (gradient, Variable) are needed, got {pair!r:.60}.")
+            raise ArgumentError(f"{name}: expected pairs (gradient, Variable), got {pair!r:.60}.")
         gradient, variable = pair
         if not isinstance(variable, Variable):
             raise DTypeError(
-                f"{name}: only Variables are moved, got a {type(variable).__name__}. A "
-                "pair is (gradient, Variable)."
+                f"{name}: expected pairs (gradient, Variable), got a {type(variable).__name__} in "
+                "the place of a Variable."
             )
         if variable._id in seen:
-            raise ArgumentError(f"{name}: the Variable '{variable.name}' comes twice.")
+            raise ArgumentError(f"{name}: the Variable '{variable.name}' is repeated.")
         seen.add(variable._id)
         rows = gradient.values if isinstance(gradient, IndexedSlices) else gradient
         if isinstance(rows, Tensor) and READINGS[type(rows._data)].nesting > 1:
             raise ArgumentError(
-                f"{name}: under vmap the gradient differs between examples, and the "
-                f"Variable '{variable.name}' has one value. Return it from the function and "
-                "apply it outside."
+                f"{name}: under vmap the gradient differs between examples, but the Variable "
+                f"'{variable.name}' has one value. Return the gradient from the function and apply "
+                "it outside vmap."
             )
         if gradient is None:
             skipped.append(variable)
@@ -70,56 +71,57 @@ def paired(
             is_rows = isinstance(gradient, IndexedSlices)
             pairs.append((gradient if is_rows else tensor(gradient), variable))
     if not pairs:
+        if not skipped:
+            raise ArgumentError(f"{name}: no gradients were given.")
         names = ", ".join(f"'{v.name}'" for v in skipped)
         raise ArgumentError(
-            f"{name}: no gradients"
-            + (f": all are None ({names}). tape.explain(loss, variable) says why." if skipped
-               else " were given.")
-        )  # fmt: skip
+            f"{name}: no gradients: all are None ({names}). tape.explain(loss, variable) says why."
+        )
     return pairs, skipped
 
 
-def fitting(name: str, gradient: Any, variable: Variable) -> Gradient:
-    """The gradient, if a Variable can be moved along it; of rows the arrays as Tensors.
+def check_gradient(name: str, gradient: Any, variable: Variable) -> Gradient:
+    """The gradient of a Variable, converted to Tensors and checked.
 
     Raises:
-        ArgumentError, DTypeError, ShapeError, DeviceError, IndexOutOfBoundsError: it cannot.
+        ArgumentError, DTypeError, ShapeError, DeviceError, IndexOutOfBoundsError: it does not fit
+            the Variable.
     """
     rows = isinstance(gradient, IndexedSlices)
     g: Any = tensor(gradient.values if rows else gradient)
     about = f"{name}: the Variable '{variable.name}'"
     if not is_inexact(variable.dtype):
         raise DTypeError(
-            f"{about} is {variable.dtype}, and an optimizer's steps are no whole numbers. Make "
-            "it of a floating dtype, or use variable.assign_sub."
+            f"{about} is {variable.dtype}, but optimizers need a floating dtype. Change its dtype, "
+            "or use variable.assign_sub."
         )
     if rows:
         indices = tensor(gradient.indices)
-        whole = variable.shape if gradient.dense_shape is None else gradient.dense_shape
-        fits = indices.shape == g.shape[:1] and g.shape[1:] == whole[1:]
+        dense_shape = variable.shape if gradient.dense_shape is None else gradient.dense_shape
+        fits = indices.shape == g.shape[:1] and g.shape[1:] == dense_shape[1:]
         if indices.dtype.kind not in "iu" or not fits:
             raise ArgumentError(
-                f"{about}: its gradient has values {g.shape} for {whole} at indices "
-                f"{indices.dtype} {indices.shape}: one int is needed for each row of them."
+                f"{about}: its gradient has values of shape {g.shape} for {dense_shape} at indices "
+                f"{indices.dtype} {indices.shape}: each row of values needs one integer index."
             )
-        g = IndexedSlices(g, indices, whole)
+        g = IndexedSlices(g, indices, dense_shape)
     if g.shape != variable.shape:
-        raise ShapeError(f"{about} has shape {variable.shape}, its gradient {g.shape}.")
+        raise ShapeError(f"{about} has shape {variable.shape}, its gradient has {g.shape}.")
     if g.dtype != variable.dtype:
         raise DTypeError(
-            f"{about} is {variable.dtype}, its gradient {g.dtype}. Cast it with "
+            f"{about} is {variable.dtype}, its gradient is {g.dtype}. Cast it with "
             "gg.astype(g, dtype)."
         )
     if g.device != variable.device:
         raise DeviceError(
-            f"{about} is on {variable.device}, its gradient on {g.device}. Move it with "
+            f"{about} is on {variable.device}, its gradient is on {g.device}. Move it with "
             "g.to_device(device)."
         )
     if not rows:
         return g
     if indices.device != g.device:
         raise DeviceError(
-            f"{about} is on {g.device}, the indices of its gradient on {indices.device}. Move "
+            f"{about} is on {g.device}, the indices of its gradient are on {indices.device}. Move "
             "them with x.to_device(device)."
         )
     if indices.size:

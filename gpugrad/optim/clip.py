@@ -1,4 +1,4 @@
-"""What is asked of all gradients together: their norm, and whether they are finite."""
+"""Functions of all gradients together: their norm, and whether they are finite."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand import optim as kernels
-from gpugrad.optim.arrays import flat
+from gpugrad.optim.arrays import ravel_reals
 
 __all__ = ["all_finite", "clip_by_global_norm"]
 
 
 def _on_gpu(parts: Sequence[Tensor]) -> bool:
-    """Whether kernels take them all: on one GPU, and nothing records what is done to them."""
+    """Whether kernels can take all arrays: on one GPU, and nothing records operations on them."""
     kinds = {type(p._data) for p in parts}
     return (
-        not recorders and len(kinds) == 1 and np.ndarray not in kinds
+        not recorders
+        and len(kinds) == 1
+        and np.ndarray not in kinds
         and not any(READINGS[kind].nesting for kind in kinds)
         and len({p.device for p in parts}) == 1
-    )  # fmt: skip
+    )
 
 
 def all_finite(grads: Sequence[Tensor | IndexedSlices | None]) -> Tensor:
-    """Whether every element of every gradient is finite: what a scaled loss has to be asked.
+    """Whether every element of every gradient is finite, as needed with a scaled loss.
 
     Args:
-        grads: Tensors, IndexedSlices, or None (which is left out).
+        grads: Tensors, IndexedSlices, or None, which is ignored.
 
     Returns:
-        A 0-d Tensor of bool, on the device of the gradients, where nothing waits for it until
-        its value is asked for.
+        A 0-d bool Tensor on the device of the gradients. The host does not wait for it until its
+        value is read.
 
     Raises:
         ArgumentError: all gradients are None.
@@ -53,7 +55,7 @@ def all_finite(grads: Sequence[Tensor | IndexedSlices | None]) -> Tensor:
         raise ArgumentError("all_finite: all gradients are None.")
     if _on_gpu(parts):
         with formulas_on(parts[0]._data):
-            return wrap(kernels.all_finite([flat(p._data) for p in parts]))
+            return wrap(kernels.all_finite([ravel_reals(p._data) for p in parts]))
     xp = TENSOR
     finite = [xp.all(xp.isfinite(p)) for p in parts]
     return finite[0] if len(finite) == 1 else xp.all(xp.stack(finite))
@@ -65,12 +67,12 @@ def clip_by_global_norm(
     """Scale gradients down together so that their common Euclidean norm is at most `max_norm`.
 
     Args:
-        grads: Tensors, IndexedSlices, or None (which stays None).
+        grads: Tensors, IndexedSlices, or None, which stays None.
         max_norm: above 0.
 
     Returns:
-        The list of scaled gradients, and their norm before that. If the norm is not finite, all
-        gradients become NaN, as in TensorFlow: a scale of 0 would hide the failure.
+        The list of scaled gradients, and their norm before scaling. If the norm is not finite,
+        all gradients become NaN, as in TensorFlow: a scale of 0 would hide the failure.
 
     Raises:
         ArgumentError: `max_norm` is not above 0, or all gradients are None.
@@ -82,29 +84,31 @@ def clip_by_global_norm(
     if not max_norm > 0:
         raise ArgumentError(f"clip_by_global_norm: max_norm must be above 0, got {max_norm}.")
     xp = TENSOR
-    parts = [tensor(g) for g in grads if g is not None]  # dense: rows named twice add up first
+    parts = [
+        tensor(g) for g in grads if g is not None
+    ]  # dense: the norm needs sums of repeated rows
     if not parts:
         raise ArgumentError("clip_by_global_norm: all gradients are None.")
     if _on_gpu(parts) and not any(isinstance(g, IndexedSlices) for g in grads):
         with formulas_on(parts[0]._data):
-            made, norm_ = kernels.clip([flat(p._data) for p in parts], max_norm)
-        shaped = iter(
-            [wrap(a.view(p.dtype).reshape(p.shape)) for a, p in zip(made, parts, strict=True)]
+            arrays, norm_ = kernels.clip([ravel_reals(p._data) for p in parts], max_norm)
+        clipped = iter(
+            [wrap(a.view(p.dtype).reshape(p.shape)) for a, p in zip(arrays, parts, strict=True)]
         )
-        return [None if g is None else next(shaped) for g in grads], wrap(norm_)
+        return [None if g is None else next(clipped) for g in grads], wrap(norm_)
     total: Any = 0.0
     for part in parts:
         size = xp.abs(part) if part.dtype.kind == "c" else part
-        if size.dtype in HALF:  # the square of 256 is beyond float16
+        if size.dtype in HALF:  # the square of 256 overflows float16
             size = xp.astype(size, np.float32)
         total = total + xp.sum(size * size)
     norm = xp.sqrt(total)
     max_norm = min(max_norm, float(np.finfo(norm.dtype).max))  # inf / inf is NaN
     scale = xp.where(xp.isfinite(norm), max_norm / xp.maximum(norm, max_norm), np.nan)
 
-    def scaled(g: Any) -> Any:
+    def rescale(g: Any) -> Any:
         if isinstance(g, IndexedSlices):
-            return IndexedSlices(scaled(g.values), g.indices, g.dense_shape)
+            return IndexedSlices(rescale(g.values), g.indices, g.dense_shape)
         return None if g is None else g * xp.astype(scale, g.dtype)
 
-    return [scaled(g) for g in grads], norm
+    return [rescale(g) for g in grads], norm

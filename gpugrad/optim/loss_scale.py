@@ -1,4 +1,4 @@
-"""Training in float16: the loss is scaled so that its gradients are numbers that float16 has."""
+"""Loss scaling for training in float16, so that gradients do not underflow."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ __all__ = ["LossScaleOptimizer"]
 
 
 class LossScaleOptimizer:
-    """An optimizer whose steps are skipped where scaled gradients overflow; Keras's names.
+    """An optimizer with dynamic loss scaling; names as in Keras.
 
-    Gradients below 6e-8 are 0 in float16. So the loss is multiplied by a scale before they are
-    computed, and they are divided by it after. If one of them is not finite, the scale was too
-    large: nothing moves, and it is halved. After as many good steps on end as
-    `dynamic_growth_steps` it is doubled (Micikevicius et al. 2018, "Mixed Precision Training",
-    section 3.2). It never goes below 1.
+    Gradients below 6e-8 are 0 in float16. So the loss is multiplied by a scale before the backward
+    pass, and gradients are divided by it afterwards. If a gradient is not finite, the scale was too
+    large: the step is skipped and the scale is halved. After `dynamic_growth_steps` good steps in a
+    row the scale is doubled (Micikevicius et al. 2018, "Mixed Precision Training", section 3.2). It
+    never falls below 1.
 
-    Keep Variables in float32 and cast them where the model computes: gradients then reach the
-    optimizer in float32, where dividing them loses nothing. In `gg.function` all of it is part of
-    the program. The scale is kept on the device that is the default when the optimizer is made.
+    Keep Variables in float32 and cast them in the model: gradients then reach the optimizer in
+    float32, where the division loses nothing. In `gg.function` all of this is part of the program.
+    The scale lives on the device that is the default when the optimizer is made.
 
     Args:
-        inner_optimizer: which takes the steps.
-        initial_scale: 1 or above; powers of 2 round nothing.
-        dynamic_growth_steps: an int from 1.
+        inner_optimizer: the optimizer that takes the steps.
+        initial_scale: at least 1; a power of 2 avoids rounding.
+        dynamic_growth_steps: an int, at least 1.
 
     >>> v = gg.Variable([1.0, 2.0])
     >>> optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), initial_scale=2.0**20)
@@ -58,16 +58,16 @@ class LossScaleOptimizer:
         self.name = name or type(self).__name__
         if not isinstance(inner_optimizer, Optimizer):
             raise ArgumentError(
-                f"{self.name}: inner_optimizer must be one of gg.optim, got "
+                f"{self.name}: inner_optimizer must be an optimizer of gg.optim, got "
                 f"{type(inner_optimizer).__name__} {inner_optimizer!r:.60}."
             )
         if not 1 <= initial_scale < 2.0**127:
             raise ArgumentError(
-                f"{self.name}: initial_scale must be from 1 up to 2**127, got {initial_scale}."
+                f"{self.name}: initial_scale must be in [1, 2**127), got {initial_scale}."
             )
         if type(dynamic_growth_steps) is not int or dynamic_growth_steps < 1:
             raise ArgumentError(
-                f"{self.name}: dynamic_growth_steps must be an int from 1, got "
+                f"{self.name}: dynamic_growth_steps must be an int of at least 1, got "
                 f"{dynamic_growth_steps!r:.60}."
             )
         self.inner_optimizer = inner_optimizer
@@ -77,12 +77,12 @@ class LossScaleOptimizer:
 
     @property
     def loss_scale(self) -> Tensor:
-        """What the next loss is multiplied by: float32, 0-d."""
+        """The factor of the next loss: a 0-d float32 Tensor."""
         return self._scale.value()
 
     @property
     def learning_rate(self) -> Schedule:
-        """That of the inner optimizer."""
+        """The learning rate of the inner optimizer."""
         return self.inner_optimizer.learning_rate
 
     @learning_rate.setter
@@ -91,40 +91,40 @@ class LossScaleOptimizer:
 
     @property
     def iterations(self) -> int:
-        """How many steps have been taken; those skipped do not count."""
+        """The number of steps taken, without skipped ones."""
         return self.inner_optimizer.iterations
 
     def scale_loss(self, loss: Tensor) -> Tensor:
-        """The loss times the scale, float32 at least: what the gradient is taken of.
+        """The loss times the scale, at least in float32; differentiate this.
 
         Args:
-            loss: of any shape and a floating dtype.
+            loss: Tensor of any shape and a floating dtype.
 
         Raises:
-            DeviceError: it is on another device than the scale.
+            DeviceError: the loss is on another device than the scale.
         """
         loss = tensor(loss)
         if loss.device != self._scale.device:
             raise DeviceError(
-                f"{self.name}: the loss is on {loss.device}, the scale on {self._scale.device}, "
-                "which was the default device when the optimizer was made. Make it in "
+                f"{self.name}: the loss is on {loss.device}, the scale is on {self._scale.device}, "
+                "the default device when the optimizer was made. Make the optimizer inside "
                 f'with gg.device("{loss.device}").'
             )
-        if loss.dtype in HALF:  # the largest float16 is 65504
+        if loss.dtype in HALF:  # the largest float16 is 65504, so the product could overflow
             loss = TENSOR.astype(loss, np.float32)
         return loss * TENSOR.astype(self._scale, loss.dtype)
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Gradient | None, Variable]]) -> None:
-        """Move Variables along gradients of the scaled loss, if all of them are finite.
+        """Take a step with gradients of the scaled loss, if all of them are finite.
 
         Args:
             grads_and_vars: pairs, as for the inner optimizer.
 
         Raises:
-            ArgumentError, ShapeError, DTypeError, DeviceError: as for the inner optimizer; no
-                Variable and not the scale is changed then.
+            ArgumentError, ShapeError, DTypeError, DeviceError: as for the inner optimizer; neither
+                a Variable nor the scale changes then.
         """
-        pairs = self.inner_optimizer._paired(grads_and_vars)
+        pairs = self.inner_optimizer._check_pairs(grads_and_vars)
         finite = all_finite([g for g, _ in pairs])
         xp, scale = TENSOR, self._scale.value()
         good = xp.where(finite, self._good + 1, 0)
@@ -133,23 +133,23 @@ class LossScaleOptimizer:
         next_scale = xp.where(finite, grown, xp.maximum(scale / 2, 1.0))
         next_good = xp.where(grow, 0, good)
         self.inner_optimizer.apply_gradients(
-            [(_divided(g, scale), variable) for g, variable in pairs], when=finite
+            [(_unscale(g, scale), variable) for g, variable in pairs], when=finite
         )
         self._scale.assign(next_scale)
         self._good.assign(next_good)
 
     def state_dict(self, names: Mapping[str, Variable] | None = None) -> dict[str, Tensor]:
-        """The inner optimizer's, with ``loss_scale`` and ``good_steps``."""
-        kept = {v.name: v.value() for v in (self._scale, self._good)}
-        return {**self.inner_optimizer.state_dict(names), **kept}
+        """The state of the inner optimizer, with ``loss_scale`` and ``good_steps``."""
+        own = {v.name: v.value() for v in (self._scale, self._good)}
+        return {**self.inner_optimizer.state_dict(names), **own}
 
     def load_state_dict(
         self, state: Mapping[str, Any], names: Mapping[str, Variable] | None = None
     ) -> None:
-        """Take over a state that `state_dict` gave; all of it, or on an error nothing.
+        """Load a state that `state_dict` returned: all of it, or on an error nothing.
 
         Raises:
-            CheckpointError: as for the inner optimizer; there is no scale in it.
+            CheckpointError: as for the inner optimizer, or the state has no scale.
         """
         inner, own = dict(state), {}
         for variable in (self._scale, self._good):
@@ -161,8 +161,8 @@ class LossScaleOptimizer:
             value = tensor(inner.pop(variable.name))
             if value.shape:
                 raise CheckpointError(
-                    f"{self.name}: '{variable.name}' is {value.dtype} {value.shape}, a number is "
-                    "needed."
+                    f"{self.name}: '{variable.name}' must be a number, got {value.dtype} "
+                    f"{value.shape}."
                 )
             own[variable] = constant(value, variable.dtype, device=variable.device)
         self.inner_optimizer.load_state_dict(inner, names)
@@ -173,7 +173,9 @@ class LossScaleOptimizer:
         return f"{self.name}({self.inner_optimizer!r}, loss_scale={self._scale.numpy():g})"
 
 
-def _divided(g: Any, scale: Tensor) -> Any:
+def _unscale(g: Any, scale: Tensor) -> Any:
     if isinstance(g, IndexedSlices):
-        return IndexedSlices(_divided(g.values, scale), g.indices, g.dense_shape)
-    return TENSOR.astype(g / scale, g.dtype)  # float16 has no scale from 2**16 on
+        return IndexedSlices(_unscale(g.values, scale), g.indices, g.dense_shape)
+    return TENSOR.astype(
+        g / scale, g.dtype
+    )  # dividing in float32: a scale of 2**16 overflows float16

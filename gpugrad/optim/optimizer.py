@@ -1,10 +1,10 @@
-"""What all optimizers share: steps in place, and their state by name."""
+"""The base class of optimizers: steps in place, and state by name."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,17 @@ from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.threads import run_parallel
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, ShapeError, reraise
-from gpugrad.kernels.by_hand.optim import step as launch_step
-from gpugrad.optim.applied import Applied
-from gpugrad.optim.arrays import Average, flat, move, parts, scratch, writable
-from gpugrad.optim.checks import Gradient, fitting, one_element, paired
-from gpugrad.optim.states import State, Work, grouped
+from gpugrad.optim.apply_step import ApplyStep
+from gpugrad.optim.arrays import (
+    Average,
+    own_contiguous,
+    ravel_reals,
+    run_steps,
+    scratch_like,
+    split_work,
+)
+from gpugrad.optim.checks import Gradient, check_condition, check_gradient, check_pairs
+from gpugrad.optim.states import State, Work, group_by_launch, launch_group
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.tracing import Tracing
 
@@ -31,42 +37,42 @@ Schedule = float | Callable[[int], Any]
 
 
 class Optimizer:
-    """Base of the optimizers. A subclass names its `slots` and writes `_begin`.
+    """Base class of optimizers. A subclass sets `slots` and implements `_begin`.
 
     Args:
-        learning_rate: a number, or a function that is given `iterations` and returns one.
-        name: for messages.
+        learning_rate: a number, or a function of `iterations` that returns one.
+        name: name in messages; the class name if None.
     """
 
     slots: tuple[str, ...] = ()
     takes_rows = False
-    """Whether `_move_rows` moves single rows; if not, IndexedSlices are made dense first."""
+    """Whether the optimizer implements `_move_rows`; if not, IndexedSlices become dense first."""
     kernel = ""
-    """Of `kernels.by_hand.optim`, which moves all arrays of a GPU at once; else `_begin` does each.
+    """The kernel of `kernels.by_hand.optim` that updates all arrays of a GPU in one launch.
 
-    An optimizer with a kernel writes `_settings`.
+    An optimizer with a kernel implements `_settings`. Without one, `_begin` runs for each array.
     """
 
     def __init__(self, learning_rate: Schedule, name: str | None = None) -> None:
         self.name = name or type(self).__name__
         self.learning_rate = learning_rate
         self.iterations = 0
-        """How many steps have been taken."""
+        """The number of steps taken."""
         self._states: dict[int, State] = {}
         self._warned: set[tuple[int, ...]] = set()
 
     @property
     def learning_rate(self) -> Schedule:
-        """The number or function given; may be set between steps."""
+        """The number or function; may be set between steps."""
         return self._learning_rate
 
     @learning_rate.setter
     def learning_rate(self, value: Schedule) -> None:
         if isinstance(value, Variable):
             raise ArgumentError(
-                f"{self.name}: the learning rate is the Variable '{value.name}', whose later "
-                "values it needs to see. Give a function of the number of steps, as lambda _: "
-                "rate, or set optimizer.learning_rate."
+                f"{self.name}: the learning rate must be a number or a function, got the Variable "
+                f"'{value.name}', whose later values the optimizer would not see. Pass a function "
+                "of the number of steps, as lambda _: rate, or set optimizer.learning_rate."
             )
         self._learning_rate = value if callable(value) else self._rate(value)
 
@@ -78,7 +84,7 @@ class Optimizer:
                 f"{self.name}: the learning rate must be a number, got {value!r:.60}."
             ) from error
         if not (math.isfinite(rate) and rate >= 0):
-            raise ArgumentError(f"{self.name}: the learning rate must be 0 or above, got {rate}.")
+            raise ArgumentError(f"{self.name}: the learning rate must be at least 0, got {rate}.")
         return rate
 
     def _rate_now(self) -> float:
@@ -90,81 +96,83 @@ class Optimizer:
     def apply_gradients(
         self, grads_and_vars: Iterable[tuple[Gradient | None, Variable]], *, when: Any = True
     ) -> None:
-        """Move Variables along their gradients, in place.
+        """Update Variables in place from their gradients.
 
-        All gradients are checked before any Variable is changed, so an error leaves the model
-        and the optimizer as they were. Values that were read from a Variable before stay as
-        they are.
+        All gradients are checked before any Variable changes, so an error leaves the model and the
+        optimizer unchanged. Tensors read from a Variable earlier keep their values.
 
         Args:
             grads_and_vars: pairs (gradient, Variable), as ``zip(gradients, variables)``. A
-                gradient has the shape, dtype and device of its Variable. IndexedSlices move
-                their rows alone in `SGD` without momentum; they are made dense elsewhere.
-                Variables whose gradient is None are left alone, with a warning (once).
-            when: a bool, or a Tensor of one element: whether the step is taken. One that is not
-                is not counted either. In a traced function each run asks anew, and on a GPU
-                waits for the answer.
+                gradient has the shape, dtype and device of its Variable. IndexedSlices update only
+                their rows in `SGD` without momentum; other optimizers make them dense. A Variable
+                whose gradient is None is skipped, with a warning (once).
+            when: whether to take the step: a bool, or a Tensor of one element. A skipped step is
+                not counted. A traced function reads `when` in each run, and on a GPU the host
+                waits for it.
 
         Raises:
-            ArgumentError: there are no gradients, all are None, or a Variable comes twice.
-            ShapeError, DTypeError, DeviceError: a gradient that does not fit its Variable;
-                `when` has more than one element.
+            ArgumentError: there are no gradients, all are None, or a Variable is repeated.
+            ShapeError, DTypeError, DeviceError: a gradient does not fit its Variable, or `when`
+                does not have one element.
 
         >>> v = gg.Variable([1.0, 2.0])
         >>> gg.optim.SGD(0.5).apply_gradients([(gg.constant([1.0, 1.0]), v)])
         >>> print(v.value())
         [0.5 1.5]
         """
-        pairs = self._paired(grads_and_vars)
+        pairs = self._check_pairs(grads_and_vars)
         if when is not True:
-            when = one_element(self.name, when)
+            when = check_condition(self.name, when)
         if (trace := current_trace()) is not None:
             self._apply_at_replay(trace, pairs, when)
         else:
-            self._apply(((self._fitting(g, v), v) for g, v in pairs), when)
+            self._apply(((self._checked_gradient(g, v), v) for g, v in pairs), when)
 
     def _apply(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any = True) -> None:
-        """Move Variables along gradients that fit them."""
+        """Take a step with gradients that have been checked."""
         try:
             pairs = list(pairs)
             if not when:
                 return
             rate = self._rate_now()
-            # everything that can fail comes before the first change
+            # everything that can fail happens before the first change
             work: list[Work] = []
             for gradient, variable in pairs:
                 state = self._state(variable)
-                g = gradient if isinstance(gradient, IndexedSlices) else flat(gradient._data)
-                work.append((state, writable(variable), g))
+                g = gradient if isinstance(gradient, IndexedSlices) else ravel_reals(gradient._data)
+                work.append((state, own_contiguous(variable), g))
             work = self._launch_all(self._move_all_rows(work, rate), rate)
             for _, data, _ in work:
                 if type(data) is not np.ndarray:
                     with devices.formulas_on(data):
-                        scratch(flat(data))  # given back at once, and found again below
+                        scratch_like(ravel_reals(data))  # fills the pool for the step below
             self._move_all(work, rate)
             self.iterations += 1
         except MemoryError as error:
             reraise(error, f"{self.name}.apply_gradients", {}, {})
 
     def _move_all(self, work: list[Work], rate: float) -> None:
-        """Move each by itself: those on the CPU together, on several threads."""
+        """Step each array on its own; those on the CPU on several threads."""
         on_cpu: list[Any] = []
         with np.errstate(all="ignore"):
             for state, data, g in work:
                 if type(data) is np.ndarray:
-                    on_cpu.append(self._begun(state, data, g, rate))
+                    on_cpu.append(self._begin_with_arrays(state, data, g, rate))
                 else:
                     with devices.formulas_on(data):
-                        move([self._begun(state, data, g, rate)])
-            run_parallel(move, parts(on_cpu))
+                        run_steps([self._begin_with_arrays(state, data, g, rate)])
+            run_parallel(run_steps, split_work(on_cpu))
 
-    def _begun(self, state: State, data: Any, g: Any, rate: float) -> Any:
-        """A step and what it moves, for `move`."""
+    def _begin_with_arrays(self, state: State, data: Any, g: Any, rate: float) -> Any:
+        """A step and its arrays, for `run_steps`."""
         averages = [average.array for average in state.averages.values()]
-        return self._begin(state, rate), [flat(data), g, *averages]
+        return self._begin(state, rate), [ravel_reals(data), g, *averages]
 
     def _move_all_rows(self, work: list[Work], rate: float) -> list[Work]:
-        """Move those of which the gradient is rows, which takes memory; the rest of the work."""
+        """Step Variables whose gradients are IndexedSlices, and return the remaining work.
+
+        This comes first because it allocates memory, so it can fail.
+        """
         rest: list[Work] = []
         for state, data, g in work:
             if not isinstance(g, IndexedSlices):
@@ -176,40 +184,31 @@ class Optimizer:
         return rest
 
     def _launch_all(self, work: list[Work], rate: float) -> list[Work]:
-        """Move what is on GPUs, in one launch for all of one dtype; the rest of the work."""
+        """Step arrays on GPUs, one launch for each dtype, and return the remaining work."""
         dense: list[Work] = []
         rest: list[Work] = []
-        for one in work:
-            on_cpu = type(one[1]) is np.ndarray or not self.kernel
-            (rest if on_cpu else dense).append(one)
-        for group in grouped(dense):
-            self._launch(group, self._settings(group[0][0].step + 1, rate))
+        for item in work:
+            no_kernel = type(item[1]) is np.ndarray or not self.kernel
+            (rest if no_kernel else dense).append(item)
+        for group in group_by_launch(dense):
+            launch_group(self, group, self._settings(group[0][0].step + 1, rate))
             for state, _, _ in group:
                 state.step += 1
         return rest
 
-    def _launch(self, group: Sequence[Work], settings: tuple[float, ...], live: Any = None) -> None:
-        """Move arrays of one dtype and one GPU; `live` as for `kernels.by_hand.optim.step`."""
-        states, data, gradients = zip(*group, strict=True)
-        with devices.formulas_on(data[0]):
-            averages = [[s.averages[slot].multiply_out() for s in states] for slot in self.slots]
-            launch_step(
-                self.kernel, [[flat(d) for d in data], gradients, *averages], settings, live
-            )
-
     def _apply_at_replay(self, trace: Tracing, pairs: list[Any], when: Any) -> None:
-        """Apply now and at each replay of what is being traced."""
+        """Add the step to the program that is being traced."""
         read = [] if when is True else [when]
         for g, v in pairs:
-            if isinstance(g, IndexedSlices):  # they are looked at in each run
+            if isinstance(g, IndexedSlices):  # checked again in each run
                 read += [g.values, g.indices]
             else:
-                read.append(fitting(self.name, g, v))
-        applied = Applied(self, pairs, when is not True)
-        trace.effect("apply_gradients", applied, read, applied.variables, undo=self._undo)
+                read.append(check_gradient(self.name, g, v))
+        step = ApplyStep(self, pairs, when is not True)
+        trace.effect("apply_gradients", step, read, step.variables, undo=self._undo)
 
     def _undo(self) -> Callable[[], None]:
-        """What brings back the state as it is now."""
+        """A function that restores the current state."""
         iterations, warned = self.iterations, set(self._warned)
         before = {
             i: (
@@ -237,13 +236,13 @@ class Optimizer:
         """Take one step that makes `loss` smaller; return the loss before it.
 
         Args:
-            loss: a function of no arguments that computes it; or a Tensor, with the `tape`
-                that recorded it.
-            var_list: Variables to move (nested lists are fine); for a function, all trainable
-                ones that it reads if None.
+            loss: a function without arguments that computes the loss; or a Tensor, with the
+                `tape` that recorded it.
+            var_list: Variables to update, possibly in nested lists. If None, `loss` must be a
+                function, and all trainable Variables that it reads are updated.
 
         Raises:
-            ArgumentError: a Tensor without its tape or without `var_list`; and what
+            ArgumentError: `loss` is a Tensor without a tape or `var_list`. Also raises what
                 `apply_gradients` raises.
 
         >>> v = gg.Variable(4.0)
@@ -255,8 +254,8 @@ class Optimizer:
             value: Tensor = loss
             if tape is None or var_list is None:
                 raise ArgumentError(
-                    "minimize: a loss that is a Tensor needs var_list= and the tape= that "
-                    "recorded it; or give a function that computes the loss."
+                    "minimize: a loss that is a Tensor needs var_list= and the tape= that recorded "
+                    "it. Or pass a function that computes the loss."
                 )
         else:
             if tape is not None:
@@ -264,65 +263,65 @@ class Optimizer:
             tape = GradientTape()
             with tape:
                 value = loss()
-        variables = _flattened(tape.watched_variables() if var_list is None else var_list)
+        variables = _flatten_variables(tape.watched_variables() if var_list is None else var_list)
         if not variables:
             raise ArgumentError(
-                "minimize: the loss read no trainable Variable, so there is nothing to move."
+                "minimize: the loss read no trainable Variable, so there is nothing to update."
             )
         gradients = tape.gradient(value, variables)
         self.apply_gradients(zip(gradients, variables, strict=True))
         return value
 
     def build(self, var_list: Any) -> None:
-        """Make the state of Variables that have none yet: zeros, as before a first step."""
-        for variable in _flattened(var_list):
+        """Make the state of Variables that have none yet: zeros, as before the first step."""
+        for variable in _flatten_variables(var_list):
             self._state(variable)
 
     def _state(self, variable: Variable) -> State:
         state = self._states.get(variable._id)
         if state is None:
             state = self._states[variable._id] = State(variable, self.slots)
-        elif not state.fits:
+        elif not state.matches:
             raise ShapeError(
-                f"{self.name}: the Variable '{variable.name}' has shape {variable.shape} now, "
-                "and its averages are of a value of another size. Use a new optimizer."
+                f"{self.name}: the Variable '{variable.name}' now has shape {variable.shape}, but "
+                "its averages have another size. Use a new optimizer."
             )
         return state
 
     def _begin(self, state: State, rate: float) -> Callable[..., None]:
-        """Count a step of one Variable, and return what to do to each block of its arrays.
+        """Count a step of one Variable, and return the function that updates a block.
 
-        That is a function of flat arrays (p, g, averages in the order of `slots`, scratch),
-        which writes to all but `g`.
+        It takes flat arrays (p, g, averages in the order of `slots`, scratch) and may write to all
+        but `g`.
         """
         raise NotImplementedError
 
     def _settings(self, step: int, rate: float) -> tuple[float, ...]:
-        """What `kernel` takes for a Variable's step number `step`."""
+        """The arguments of `kernel` for a Variable's step number `step`."""
         raise NotImplementedError
 
     def _move_rows(self, data: Any, indices: Any, values: Any, rate: float) -> None:
-        """Move rows of a Variable's array, for `takes_rows`."""
+        """Update rows of a Variable's array; needed if `takes_rows`."""
         raise NotImplementedError
 
     # -- checking
 
-    def _paired(self, grads_and_vars: Any) -> list[tuple[Gradient, Variable]]:
-        """As `paired`; the methods of `apply_gradients` alone call it, for its warning."""
-        pairs, skipped = paired(self.name, grads_and_vars)
+    def _check_pairs(self, grads_and_vars: Any) -> list[tuple[Gradient, Variable]]:
+        """`check_pairs` with a warning; `stacklevel=3` needs `apply_gradients` as the caller."""
+        pairs, skipped = check_pairs(self.name, grads_and_vars)
         key = tuple(v._id for v in skipped)
         if skipped and key not in self._warned:
             self._warned.add(key)
             names = ", ".join(f"'{v.name}'" for v in skipped)
             warnings.warn(
-                f"{self.name}: the gradient of {names} is None, so they stay as they are. "
+                f"{self.name}: the gradient of {names} is None, so they are not updated. "
                 "tape.explain(loss, variable) says why.",
                 stacklevel=3,
             )
         return pairs
 
-    def _fitting(self, gradient: Gradient, variable: Variable) -> Gradient:
-        g = fitting(self.name, gradient, variable)
+    def _checked_gradient(self, gradient: Gradient, variable: Variable) -> Gradient:
+        g = check_gradient(self.name, gradient, variable)
         keep = not isinstance(g, IndexedSlices) or (self.takes_rows and g.dtype not in HALF)
         return g if keep else g.to_dense()
 
@@ -334,38 +333,40 @@ class Optimizer:
         return {str(i): state.variable for i, state in enumerate(self._states.values())}
 
     def state_dict(self, names: Mapping[str, Variable] | None = None) -> dict[str, Tensor]:
-        """The state, as copies by name: ``iterations``, and for each Variable that was moved
-        ``NAME.step`` and each average as ``NAME.SLOT`` times ``NAME.SLOT.scale``.
+        """A copy of the state as Tensors by name.
+
+        It holds ``iterations``, and for each Variable that was updated ``NAME.step`` and each
+        average as ``NAME.SLOT`` times ``NAME.SLOT.scale``.
 
         Args:
-            names: Variables by name, as ``module.state_dict()`` gives them; if None they are
-                numbered in the order in which the optimizer met them.
-        """  # noqa: D205
-        made: dict[str, Any] = {"iterations": np.array(self.iterations)}
+            names: Variables by name, as in ``module.state_dict()``. If None, Variables are
+                numbered in the order of their first step.
+        """
+        arrays: dict[str, Any] = {"iterations": np.array(self.iterations)}
         for name, variable in self._names(names).items():
             state = self._states.get(variable._id)
             if state is None:
                 continue
-            made[f"{name}.step"] = np.array(state.step)
+            arrays[f"{name}.step"] = np.array(state.step)
             for slot, average in state.averages.items():
-                made[f"{name}.{slot}"] = devices.copy_array(average.array)
-                made[f"{name}.{slot}.scale"] = np.array(average.scale)
-        return {name: wrap(array) for name, array in made.items()}
+                arrays[f"{name}.{slot}"] = devices.copy_array(average.array)
+                arrays[f"{name}.{slot}.scale"] = np.array(average.scale)
+        return {name: wrap(array) for name, array in arrays.items()}
 
     def load_state_dict(
         self, state: Mapping[str, Any], names: Mapping[str, Variable] | None = None
     ) -> None:
-        """Take over a state that `state_dict` gave; all of it, or on an error nothing.
+        """Load a state that `state_dict` returned: all of it, or on an error nothing.
 
         Args:
             state: arrays or Tensors by name.
-            names: as for `state_dict`. If None, the Variables are those of `build`.
+            names: as for `state_dict`. If None, the Variables passed to `build`.
 
         Raises:
-            CheckpointError: it is the state of another optimizer or of other Variables.
+            CheckpointError: the state belongs to another optimizer or to other Variables.
         """
         named = self._names(names)
-        left = {k: _host(v) for k, v in state.items()}
+        left = {k: _to_numpy(v) for k, v in state.items()}
 
         def take(key: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
             if key not in left:
@@ -373,45 +374,44 @@ class Optimizer:
             array = left.pop(key)
             if array.shape != shape:
                 raise CheckpointError(
-                    f"{self.name}: '{key}' has shape {array.shape}, {shape} is needed."
+                    f"{self.name}: '{key}' has shape {array.shape}, expected {shape}."
                 )
             return array
 
         iterations = int(take("iterations", ()))
-        made: dict[int, State] = {}
+        states: dict[int, State] = {}
         for name, variable in named.items():
             if f"{name}.step" not in left:
-                continue  # it had not been moved yet
-            fresh = State(variable, self.slots)
-            fresh.step = int(take(f"{name}.step", ()))
-            for slot, average in fresh.averages.items():
+                continue  # it had no step yet
+            loaded = State(variable, self.slots)
+            loaded.step = int(take(f"{name}.step", ()))
+            for slot, average in loaded.averages.items():
                 average.scale = float(take(f"{name}.{slot}.scale", ()))
                 array = take(f"{name}.{slot}", average.array.shape)
                 if array.dtype != average.array.dtype:
                     raise CheckpointError(
-                        f"{self.name}: '{name}.{slot}' is {array.dtype}, "
-                        f"{average.array.dtype} is needed."
+                        f"{self.name}: '{name}.{slot}' is {array.dtype}, expected "
+                        f"{average.array.dtype}."
                     )
                 average.array = devices.put(array, variable.device)
-            made[variable._id] = fresh
+            states[variable._id] = loaded
         if left:
             raise CheckpointError(
-                f"{self.name}: nothing here has the state {sorted(left)[:6]}: it belongs to "
-                "another optimizer or model."
+                f"{self.name}: unexpected state {sorted(left)[:6]}: it belongs to another "
+                "optimizer or model."
             )
-        self.iterations, self._states = iterations, made
+        self.iterations, self._states = iterations, states
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy or a pickle takes: states by the Variables they belong to."""
-        kept = {**self.__dict__, "_states": list(self._states.values())}
-        return {**kept, "_warned": set()}
+        """The attributes for a copy or a pickle, with the states as a list."""
+        return {**self.__dict__, "_states": list(self._states.values()), "_warned": set()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Copied Variables have new serial numbers, so their states get new keys."""
+        """Restore the attributes; copied Variables have new ids, so their states get new keys."""
         self.__dict__.update(state)
         self._states = {s.variable._id: s for s in state["_states"]}
         for s in state["_states"]:
-            for average in s.averages.values():  # CuPy's are read to the current GPU
+            for average in s.averages.values():  # CuPy unpickles arrays to the current GPU
                 average.array = devices.move(average.array, s.variable.device)
 
     def __repr__(self) -> str:
@@ -420,13 +420,13 @@ class Optimizer:
         return f"{type(self).__name__}(learning_rate={shown}, iterations={self.iterations})"
 
 
-def _flattened(variables: Any) -> list[Variable]:
-    found = nest.flatten(variables)
-    for v in found:
+def _flatten_variables(variables: Any) -> list[Variable]:
+    leaves = nest.flatten(variables)
+    for v in leaves:
         if not isinstance(v, Variable):
-            raise DTypeError(f"Variables are needed, got a {type(v).__name__} {v!r:.60}.")
-    return found
+            raise DTypeError(f"Expected Variables, got a {type(v).__name__} {v!r:.60}.")
+    return leaves
 
 
-def _host(value: Any) -> np.ndarray[Any, Any]:
+def _to_numpy(value: Any) -> np.ndarray[Any, Any]:
     return value.numpy() if isinstance(value, Tensor) else np.asarray(value)

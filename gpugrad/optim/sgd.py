@@ -1,4 +1,4 @@
-"""Gradient descent."""
+"""Stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["SGD"]
 
 
 class SGD(Optimizer):
-    """Gradient descent, with momentum if wanted.
+    """Stochastic gradient descent, optionally with momentum.
 
-    With g the gradient and lr the learning rate::
+    With gradient g and learning rate lr::
 
         velocity = momentum * velocity + g
         variable -= lr * velocity                       # nesterov=False
@@ -27,8 +27,8 @@ class SGD(Optimizer):
 
     Args:
         learning_rate: a number, or a function of the number of steps taken so far.
-        momentum: how much of the velocity stays, from 0 up to but without 1.
-        nesterov: whether the step looks one velocity ahead.
+        momentum: decay factor of the velocity, from 0 to below 1.
+        nesterov: whether to use Nesterov momentum, which looks one velocity ahead.
 
     >>> gg.optim.SGD(0.1, momentum=0.9)
     SGD(learning_rate=0.1, iterations=0)
@@ -43,9 +43,7 @@ class SGD(Optimizer):
     ) -> None:
         super().__init__(learning_rate, name)
         if not 0 <= momentum < 1:
-            raise ArgumentError(
-                f"SGD: momentum must be from 0 up to but without 1, got {momentum}."
-            )
+            raise ArgumentError(f"SGD: momentum must be in [0, 1), got {momentum}.")
         if nesterov and not momentum:
             raise ArgumentError("SGD: nesterov=True needs a momentum above 0.")
         self.momentum, self.nesterov = float(momentum), bool(nesterov)
@@ -74,5 +72,5 @@ class SGD(Optimizer):
         return sgd_settings(rate, self.momentum, self.nesterov)
 
     def _move_rows(self, data: Any, indices: Any, values: Any, rate: float) -> None:
-        # a row that comes twice moves twice
+        # a row that is named twice moves twice
         add_at("apply_gradients", READINGS[type(data)], data, (indices,), values * -rate)

@@ -23,7 +23,7 @@ def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
     else:
         function = op.body(xp)
     if op.kind == "elementwise" and xp is not NUMPY:
-        function = for_ops.first(op, function)
+        function = for_ops.kernel_first(op, function)
     if op.cuda is not None and xp is not NUMPY:
         function = _kernel_first(functools.partial(op.cuda, xp), function)
     if xp is not NUMPY and devices.gpu_count() > 1:

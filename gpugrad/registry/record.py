@@ -193,7 +193,7 @@ _POSITIONAL, _EITHER, _KEYWORD = (
 )  # fmt: skip
 _RULES = tuple(field.name for field in dataclasses.fields(Rules))
 _SIGNATURE: Any = inspect.Signature
-_FORMER = {"native_half": "native_half", "whole": "opaque"}
+_FORMER = {"keeps_half": "native_half", "whole": "opaque"}
 """Names that fields had before, which declarations may still use."""
 
 _OF_OTHERS = {"d", "singular"}

@@ -1,17 +1,17 @@
-"""Checks of derivatives, for gpugrad's own ops and for yours.
+"""Checks of derivatives, for gpugrad's ops and for your own.
 
-- `assert_close` compares arrays: shape, dtype, values.
-- `check_grads` holds the derivatives of any function against numerical differences.
-- `check_op` runs all that is promised of an op, from the samples in its own record.
+- `assert_close` compares the shapes, dtypes and values of two arrays.
+- `check_grads` compares the derivatives of any function with numerical differences.
+- `check_op` checks everything that an op's record promises, on the samples in the record.
 
-Every check is of numbers along a random direction ``t``: the gradient g of ``<ct, f(x)>`` is
-right if ``<g, t>`` is the difference quotient of ``<ct, f(x + eps * t)>``, whatever the
-shapes. Complex numbers count as pairs of real ones: ``<a, b>`` is the real part of
-``sum(conj(a) * b)``, and the gradient is ``dL/dRe + i dL/dIm``. Differences are of fourth
-order, computed in float64, so a rule that is wrong in the seventh digit is found.
+Every derivative is checked along a random direction ``t``: the gradient g of ``<ct, f(x)>`` is
+right if ``<g, t>`` equals the difference quotient of ``<ct, f(x + eps * t)>``. Complex numbers
+count as pairs of real ones: ``<a, b>`` is the real part of ``sum(conj(a) * b)``, and the gradient
+is ``dL/dRe + i dL/dIm``. Differences are of fourth order and in float64, so the check detects a
+rule that is wrong in the seventh digit.
 
-An array of a sample that is exactly symmetric (Hermitian) stays so: it is moved in symmetric
-directions only, since an op on symmetric matrices may read one triangle of them.
+An exactly symmetric (Hermitian) array in a sample is perturbed only in symmetric directions, since
+an op on symmetric matrices may read only one of their triangles.
 """
 
 from gpugrad.testing.close import TOLERANCES, GradientCheckError, assert_close

@@ -1,4 +1,4 @@
-"""Derivatives of a function against numerical differences."""
+"""Compares the derivatives of a function with numerical differences."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from gpugrad.core.backend import is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError, describe
-from gpugrad.testing.close import Array, GradientCheckError, about, as_numpy, wide
+from gpugrad.testing.close import Array, GradientCheckError, as_numpy, name_failure, to_double
 
 EPS, RTOL, ATOL = 1e-4, 1e-6, 1e-7
-"""Step of the differences, and how far a derivative may be from them."""
+"""Step of the differences, and the tolerances of a derivative."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
     """A function of Tensors and the point where its derivatives are checked.
 
-    `function` takes one Tensor for each array of `point` and returns a list of inexact
-    Tensors; `put` brings an array to where the function computes.
+    `function` takes one Tensor for each array of `point` and returns a list of inexact Tensors;
+    `put` moves an array to the function's device.
     """
 
     title: str
@@ -37,26 +37,26 @@ class Case:
     put: Callable[[Array], Tensor] = wrap
 
     def tensors(self, arrays: Sequence[Array]) -> list[Tensor]:
-        """The arrays as Tensors where the case puts them."""
+        """The arrays as Tensors on the device of the case."""
         return [self.put(np.asarray(a)) for a in arrays]
 
     def values(self, point: Sequence[Array]) -> list[Array]:
-        """The function's results, computed on bare arrays."""
+        """The function's results as NumPy arrays."""
         return [as_numpy(y) for y in self.function(self.tensors(point))]
 
     def difference(self, direction: Sequence[Array], eps: float) -> list[Array]:
-        """Derivative along a direction, by central differences of fourth order."""
+        """The derivative along a direction, by central differences of fourth order."""
         total: list[Array] = []
         for k, weight in ((1, 8.0), (-1, -8.0), (2, -1.0), (-2, 1.0)):
-            moved = [x + k * eps * t for x, t in zip(self.point, direction, strict=True)]
-            terms = [weight * wide(y) for y in self.values(moved)]
+            inexact = [x + k * eps * t for x, t in zip(self.point, direction, strict=True)]
+            terms = [weight * to_double(y) for y in self.values(inexact)]
             total = [a + b for a, b in zip(total, terms, strict=True)] if total else terms
         return [y / (12 * eps) for y in total]
 
     def gradients(self, cotangents: Sequence[Array], *, outer: bool = False) -> list[Any]:
-        """Gradients of ``<ct, f(x)>``: one a variable, Tensor or None.
+        """Gradients of ``<ct, f(x)>``: a Tensor or None for each argument.
 
-        The backward pass runs on bare arrays; on Tensors if `outer`, as for second order.
+        The backward pass runs on plain arrays; with `outer` on Tensors, as for second order.
         """
         xs = self.tensors(self.point)
         with contextlib.ExitStack() as stack:
@@ -68,7 +68,7 @@ class Case:
             return list(tape.gradient(ys, xs, output_gradients=self.tensors(cotangents)))
 
     def tangents(self, direction: Sequence[Array]) -> list[Array]:
-        """``J @ t``, by forward mode."""
+        """``J @ t`` in forward mode."""
         xs = self.tensors(self.point)
         with ForwardAccumulator(xs, self.tensors(direction)) as acc:
             ys = self.function(xs)
@@ -83,50 +83,51 @@ class Case:
             with GradientTape() as tape:
                 tape.watch(xs)
                 ys = self.function(xs)
-            found = tape.gradient(ys, xs, output_gradients=both[n:], unconnected_gradients="zero")
-            return [g.to_dense() if isinstance(g, IndexedSlices) else g for g in found]
+            grads = tape.gradient(ys, xs, output_gradients=both[n:], unconnected_gradients="zero")
+            return [g.to_dense() if isinstance(g, IndexedSlices) else g for g in grads]
 
         names = [*self.names, *(f"the cotangent of result {k}" for k in range(len(cotangents)))]
         title = self.title + ", gradient"
         return Case(title, names, gradient, [*self.point, *cotangents], self.put)
 
 
-def _inner(a: Sequence[Array], b: Sequence[Array]) -> float:
+def _inner_product(a: Sequence[Array], b: Sequence[Array]) -> float:
     return sum(float(np.sum(np.real(np.conj(x) * y))) for x, y in zip(a, b, strict=True))
 
 
 def random_like(rng: np.random.Generator, x: Array) -> Array:
-    """Normal numbers in the shape of `x`; complex ones if it is."""
-    made = np.asarray(rng.standard_normal(x.shape))
+    """Normal random numbers in the shape of `x`, complex if `x` is."""
+    real = np.asarray(rng.standard_normal(x.shape))
     if x.dtype.kind == "c":
-        return np.asarray(made + 1j * rng.standard_normal(x.shape))
-    return made
+        return np.asarray(real + 1j * rng.standard_normal(x.shape))
+    return real
 
 
 def _direction(rng: np.random.Generator, x: Array) -> Array:
-    """A random direction; symmetric where `x` is."""
+    """A random direction, Hermitian if `x` is."""
     t = random_like(rng, x)
     return (t + np.conj(np.swapaxes(t, -1, -2))) / 2 if is_hermitian(x) else t
 
 
 def is_hermitian(x: Array) -> bool:
-    """Whether `x` is made of Hermitian matrices larger than 1 x 1."""
+    """Whether `x` consists of Hermitian matrices larger than 1 x 1."""
     square = x.ndim >= 2 and x.shape[-1] == x.shape[-2] > 1
     return square and np.array_equal(x, np.conj(np.swapaxes(x, -1, -2)))
 
 
-def _short(arrays: Any) -> str:
-    found = arrays if isinstance(arrays, (list, tuple)) else [arrays]
+def _format(arrays: Any) -> str:
+    arrays = arrays if isinstance(arrays, (list, tuple)) else [arrays]
     texts = [
-        np.array2string(wide(as_numpy(a)), precision=6, threshold=24, separator=", ") for a in found
+        np.array2string(to_double(as_numpy(a)), precision=6, threshold=24, separator=", ")
+        for a in arrays
     ]
     return ", ".join(" ".join(t.split()) for t in texts)
 
 
 def fail(case: Case, what: str, facts: dict[str, Any]) -> NoReturn:
-    """Raise the error that shows all that is needed to see the failure again."""
-    given = describe(dict(zip(case.names, case.point, strict=True)))
-    lines = [f"{case.title}: {what}", f"  arguments: {given}", f"  values: {_short(case.point)}"]
+    """Raise an error with everything that is needed to reproduce the failure."""
+    args = describe(dict(zip(case.names, case.point, strict=True)))
+    lines = [f"{case.title}: {what}", f"  arguments: {args}", f"  values: {_format(case.point)}"]
     lines += [f"  {name}: {value}" for name, value in facts.items()]
     raise GradientCheckError("\n".join(lines))
 
@@ -136,7 +137,7 @@ def fail(case: Case, what: str, facts: dict[str, Any]) -> NoReturn:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Step of the differences, and how far a derivative may be from them."""
+    """Step of the differences, and the tolerances of a derivative."""
 
     eps: float = EPS
     rtol: float = RTOL
@@ -148,42 +149,47 @@ class Limits:
 
 
 def check_reverse(case: Case, rng: np.random.Generator, limits: Limits) -> None:
-    """Every gradient, by itself, against differences along a random direction."""
+    """Compare each gradient with differences along a random direction."""
     cts = [random_like(rng, y) for y in case.values(case.point)]
     if not cts or not case.point:
         return
-    with about(case.title, "the backward pass"):
-        found = case.gradients(cts)
-    for k, (name, x, g) in enumerate(zip(case.names, case.point, found, strict=True)):
+    with name_failure(case.title, "the backward pass"):
+        grads = case.gradients(cts)
+    for k, (name, x, g) in enumerate(zip(case.names, case.point, grads, strict=True)):
         t = [_direction(rng, x) if i == k else np.zeros_like(v) for i, v in enumerate(case.point)]
-        numerical = _inner(cts, case.difference(t, limits.eps))
-        facts = {"cotangent": _short(cts), f"direction of {name}": _short(t[k])}
+        numerical = _inner_product(cts, case.difference(t, limits.eps))
+        facts = {"cotangent": _format(cts), f"direction of {name}": _format(t[k])}
         if g is None:
             exact = 0.0
         else:
             g = as_numpy(g)
             if g.shape != x.shape or g.dtype != x.dtype:
                 fail(case, f"the gradient by {name} is {g.dtype} {g.shape}", facts)
-            exact = _inner([g], [t[k]])
+            exact = _inner_product([g], [t[k]])
         if not limits.agree(exact, numerical):
-            fail(case, f"the gradient by {name} is wrong", facts | {
-                "gradient": None if g is None else _short(g),
-                "<gradient, direction>": exact,
-                f"<cotangent, differences> with eps={limits.eps:g}": numerical,
-            })  # fmt: skip
+            fail(
+                case,
+                f"the gradient by {name} is wrong",
+                facts
+                | {
+                    "gradient": None if g is None else _format(g),
+                    "<gradient, direction>": exact,
+                    f"<cotangent, differences> with eps={limits.eps:g}": numerical,
+                },
+            )
 
 
 def check_forward_mode(case: Case, rng: np.random.Generator, limits: Limits) -> None:
-    """``J @ t`` against differences, and against the transpose that reverse mode computes."""
+    """Compare ``J @ t`` with differences and with reverse mode, which computes the transpose."""
     cts = [random_like(rng, y) for y in case.values(case.point)]
     if not cts or not case.point:
         return
     t = [_direction(rng, x) for x in case.point]
-    with about(case.title, "forward mode"):
-        found = case.tangents(t)
+    with name_failure(case.title, "forward mode"):
+        tangents = case.tangents(t)
     numerical = case.difference(t, limits.eps)
-    for k, (j, d) in enumerate(zip(found, numerical, strict=True)):
-        facts = {"directions": _short(t), "tangent": _short(j), "differences": _short(d)}
+    for k, (j, d) in enumerate(zip(tangents, numerical, strict=True)):
+        facts = {"directions": _format(t), "tangent": _format(j), "differences": _format(d)}
         if j.shape != d.shape or j.dtype != cts[k].dtype:
             fail(case, f"the tangent of result {k} is {j.dtype} {j.shape}", facts)
         scale = float(np.max(np.abs(d), initial=0.0))
@@ -191,12 +197,21 @@ def check_forward_mode(case: Case, rng: np.random.Generator, limits: Limits) -> 
             fail(case, f"the tangent of result {k} is wrong (eps={limits.eps:g})", facts)
     gs = case.gradients(cts)
     pairs = [(as_numpy(g), ti) for g, ti in zip(gs, t, strict=True) if g is not None]
-    forward, reverse = _inner(cts, found), _inner(*zip(*pairs, strict=True)) if pairs else 0.0
+    forward, reverse = (
+        _inner_product(cts, tangents),
+        _inner_product(*zip(*pairs, strict=True)) if pairs else 0.0,
+    )
     if not limits.agree(forward, reverse):
-        fail(case, "forward mode and reverse mode disagree", {
-            "cotangent": _short(cts), "directions": _short(t),
-            "<cotangent, J t>": forward, "<transposed J cotangent, t>": reverse,
-        })  # fmt: skip
+        fail(
+            case,
+            "forward mode and reverse mode disagree",
+            {
+                "cotangent": _format(cts),
+                "directions": _format(t),
+                "<cotangent, J t>": forward,
+                "<transposed J cotangent, t>": reverse,
+            },
+        )
 
 
 _MODES = {"rev": check_reverse, "fwd": check_forward_mode}
@@ -205,7 +220,7 @@ _MODES = {"rev": check_reverse, "fwd": check_forward_mode}
 def check_orders(
     case: Case, orders: range, modes: Sequence[str], rng: np.random.Generator, limits: Limits
 ) -> None:
-    """Derivatives of the orders given: each the derivative of the gradient one order below."""
+    """Check derivatives of several orders, each as a derivative of the gradient one order below."""
     for order in range(1, orders.stop):
         if order in orders:
             for mode in modes:
@@ -228,42 +243,42 @@ def check_grads(
     atol: float = ATOL,
     seed: int = 0,
 ) -> None:
-    """Hold the derivatives of a function against numerical differences.
+    """Compare the derivatives of a function with numerical differences.
 
     Args:
-        f: function of Tensors that returns Tensors; both may be in nested structures. It
-            must give the same result each time.
-        args: its arguments. Floating-point arrays among them are moved, in float64 (complex
-            ones in complex128), whatever their dtype; all else is passed as it is.
-        order: highest order of derivative: 2 checks the gradient's own derivatives too.
+        f: deterministic function of Tensors that returns Tensors, both possibly in nested
+            structures.
+        args: its arguments. Floating-point arrays of any dtype are converted to float64 (complex
+            ones to complex128) and differentiated by; everything else is passed unchanged.
+        order: highest order of derivative; 2 also checks the derivatives of the gradient.
         modes: ``"rev"`` for tapes, ``"fwd"`` for ForwardAccumulator.
         eps: step of the differences, which are of fourth order.
-        rtol, atol: how far <gradient, direction> may be from them.
-        seed: of the random directions.
+        rtol, atol: tolerances of <gradient, direction>.
+        seed: seed of the random directions.
 
     Raises:
-        GradientCheckError: a derivative is wrong; the message has all numbers.
-        ArgumentError: no such mode, or nothing to differentiate by.
+        GradientCheckError: a derivative is wrong; the message shows all numbers.
+        ArgumentError: a mode is unknown, or no argument is a floating-point array.
 
     >>> gg.testing.check_grads(lambda x, y: gg.sin(x) * y, (gg.constant([0.5, 1.0]), 2.0))
     """
     for mode in modes:
         if mode not in _MODES:
-            raise ArgumentError(f"check_grads: no mode {mode!r}; there are {list(_MODES)}.")
+            raise ArgumentError(f"check_grads: no mode {mode!r}; the modes are {list(_MODES)}.")
     leaves = [as_numpy(a) if isinstance(a, Tensor) else a for a in nest.flatten(list(args))]
-    moved = [i for i, a in enumerate(leaves) if isinstance(a, np.ndarray) and is_inexact(a.dtype)]
-    if not moved:
+    inexact = [i for i, a in enumerate(leaves) if isinstance(a, np.ndarray) and is_inexact(a.dtype)]
+    if not inexact:
         raise ArgumentError("check_grads: none of the arguments is a floating-point array.")
 
     def function(xs: list[Tensor]) -> list[Tensor]:
-        filled = list(leaves)
-        for i, x in zip(moved, xs, strict=True):
-            filled[i] = x
-        results = nest.flatten(f(*nest.pack(list(args), filled)))
+        own = list(leaves)
+        for i, x in zip(inexact, xs, strict=True):
+            own[i] = x
+        results = nest.flatten(f(*nest.pack(list(args), own)))
         return [y for y in results if isinstance(y, Tensor) and is_inexact(y.dtype)]
 
     name = getattr(f, "__name__", repr(f))
-    names = [f"argument {i}" for i in moved]
-    case = Case(name, names, function, [wide(leaves[i]) for i in moved])
+    names = [f"argument {i}" for i in inexact]
+    case = Case(name, names, function, [to_double(leaves[i]) for i in inexact])
     rng, limits = np.random.default_rng(seed), Limits(eps, rtol, atol)
     check_orders(case, range(1, order + 1), modes, rng, limits)

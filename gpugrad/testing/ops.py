@@ -1,4 +1,4 @@
-"""All that is promised of an op, checked from the samples in its record."""
+"""Checks everything that an op's record promises, on the samples in the record."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gpugrad.testing.checks.derivatives import (
 from gpugrad.testing.checks.storage import check_float32, check_half, check_layout, check_mutation
 from gpugrad.testing.checks.subject import Subject
 from gpugrad.testing.checks.ways import check_device, check_function, check_kernel, check_vmap
-from gpugrad.testing.close import about
+from gpugrad.testing.close import name_failure
 
 __all__ = ["CHECKS", "check_op"]
 
@@ -51,7 +51,7 @@ _CHECKS: dict[str, Callable[[Subject], None]] = {
     "device": check_device,
 }
 CHECKS = tuple(_CHECKS)
-"""The names of the checks that `check_op` makes, in its order."""
+"""The names of the checks of `check_op`, in order."""
 
 
 def check_op(
@@ -62,20 +62,20 @@ def check_op(
     device: Any = None,
     seed: int = 0,
 ) -> None:
-    """Check all that is promised of an op, from the samples in its record.
+    """Check everything that an op's record promises, on the samples in the record.
 
     Args:
-        op: its name, its record, or the function that declaring it gave.
-        checks: which of `CHECKS` to make.
-        orders: highest order of derivative to hold against differences.
-        device: where its results must be those of the CPU; the first GPU if None, and
-            nothing is compared where there is none.
-        seed: of the samples and the random directions.
+        op: the op's name, its record, or the function that its declaration returned.
+        checks: which of `CHECKS` to run.
+        orders: highest order of derivative to compare with differences.
+        device: device whose results must equal those of the CPU. If None, this is the first GPU,
+            or without one the comparison is skipped.
+        seed: seed of the samples and the random directions.
 
     Raises:
-        GradientCheckError: a promise does not hold. The message has the op, the number of
-            the sample, the shapes, the numbers on both sides and how they were made.
-        ArgumentError: there is no op, or no check, of that name.
+        GradientCheckError: a promise does not hold. The message names the op and the sample, and
+            shows the shapes and the numbers on both sides.
+        ArgumentError: there is no op or no check of that name.
 
     >>> gg.testing.check_op("tanh")
     >>> gg.testing.check_op(gg.matmul, checks=["vjp", "jvp"])
@@ -89,6 +89,6 @@ def check_op(
         device = "cuda:0" if devices.gpu_count() else CPU
     for name in checks:
         if name not in _CHECKS:
-            raise ArgumentError(f"check_op: there is no check {name!r}; there are {CHECKS}.")
-        with about(record.name, f"the check {name!r}"):
+            raise ArgumentError(f"check_op: there is no check {name!r}; the checks are {CHECKS}.")
+        with name_failure(record.name, f"the check {name!r}"):
             _CHECKS[name](Subject(record, seed, orders, devices.device(device)))

@@ -91,7 +91,7 @@ def test_torch_compiles_each_shape_of_a_bench_for_itself(peers):
         return graph.forward
 
     for n in range(2, 14):  # it gives up after 8
-        peers.compiled(lambda x: torch.softmax(x, -1), backend=backend)(torch.ones(3, n))
+        peers.torch_compile(lambda x: torch.softmax(x, -1), backend=backend)(torch.ones(3, n))
     assert shapes == [(3, n) for n in range(2, 14)]
 
 

@@ -141,14 +141,14 @@ def test_tests_that_run_out_of_time_say_how_far_they_came(gpu, tmp_path):
         "import time\ndef test_bad(): assert 0\ndef test_slow(): time.sleep(60)\n"
     )
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)]
-    outcome = gpu.tested(command, 5, tmp_path / "log")
+    outcome = gpu.run_pytest(command, 5, tmp_path / "log")
     assert outcome.startswith("out of time: 1 failed in"), outcome
 
 
 def test_the_sanitizer_sees_every_kernel_by_hand_on_the_device(gpu, tmp_path, monkeypatch):
     commands = []
     monkeypatch.setattr(gpu.shutil, "which", lambda name: sys.executable)
-    monkeypatch.setattr(gpu, "tested", lambda command, *given, **env: commands.append(command))
+    monkeypatch.setattr(gpu, "run_pytest", lambda command, *given, **env: commands.append(command))
     list(gpu.sanitizer(sys.executable, 60, tmp_path / "log", tmp_path / "figures"))
     assert [command[2] for command in commands] == list(gpu.TOOLS)
     pytest_itself = commands[0][commands[0].index(sys.executable, 1) :]
@@ -238,7 +238,7 @@ def test_a_bench_says_what_it_reached_and_missed(gpu, tmp_path, monkeypatch, cap
     assert not peers.table("far", times, {"torch": 1.0}, (14.3, "GB"), copy, part=0.9, most=2.0)
     assert "at most 1.03 of torch: reached" in capsys.readouterr().out
     found = gpu.read_figures(tmp_path / "f")
-    assert [gpu.reached(figure) for figure in found] == [
+    assert [gpu.describe_reach(figure) for figure in found] == [
         "0.90 of a copy; at most 1.03 of torch: yes; at least 0.90 of a copy: yes",
         "at most 1.00 of torch: not known; at least 0.90 of a copy: not known",
         "0.89 of a copy; at most 1.00 of torch: MISSED; at least 0.90 of a copy: MISSED; "
@@ -260,7 +260,7 @@ def test_a_bench_goes_on_without_those_that_fail(capsys):
     def broken(*given):
         raise ValueError("no plan")
 
-    made = peers.made([broken, lambda n: {"gpugrad": lambda: [n], "torch": lambda: [2]}], 1)
+    made = peers.run_makers([broken, lambda n: {"gpugrad": lambda: [n], "torch": lambda: [2]}], 1)
     peers.agree(made, 1e-3)
     raced = peers.race(made | {"jax.jit": broken}, rounds=2)
     assert set(raced) == {"gpugrad", "torch"}

@@ -116,7 +116,7 @@ def missing(path):
         (damaged, (), "is damaged"),
         (another_model, (), "another model"),
         (another_program, (), "was not written by"),
-        (lambda path: None, ("--seed", 1), "go on with: --seed 0"),
+        (lambda path: None, ("--seed", 1), "resume with: --seed 0"),
     ],
     ids=["missing", "damaged", "another model", "another program", "settings"],
 )

@@ -10,9 +10,9 @@ from gpugrad.function.passes import half
 from gpugrad.function.passes.fuse import fuse_groups
 from gpugrad.function.passes.half import join_casts
 from gpugrad.function.passes.products import find_products
-from gpugrad.kernels.by_hand.casts import INSTANCES, NARROW, narrowed
-from gpugrad.kernels.runtime.launch import code_of
-from gpugrad.kernels.runtime.tables import CHUNK, room
+from gpugrad.kernels.by_hand.casts import INSTANCES, NARROW, cast_all
+from gpugrad.kernels.runtime.launch import full_source
+from gpugrad.kernels.runtime.tables import CHUNK, arrays_per_launch
 from gpugrad.testing.cuda import nvrtc, shim
 
 SIZES = [1, 7, 8, 64, CHUNK - 1, CHUNK, 2 * CHUNK + 9]
@@ -28,7 +28,7 @@ def test_arrays_of_any_size_and_place_are_rounded(dtype, schedule, rng):
     arrays = [flat[i : i + n] for i, n in zip(begins, SIZES, strict=False)]
     arrays += [corners, flat[:60].reshape(3, 20)[:, ::-2], np.zeros((2, 0), np.float32)]
     with shim.running(schedule):
-        made = narrowed(arrays, dtype)
+        made = cast_all(arrays, dtype)
     for a, found in zip(arrays, made, strict=True):
         assert (found.dtype, found.shape) == (dtype, a.shape)
         with np.errstate(over="ignore"):
@@ -38,9 +38,11 @@ def test_arrays_of_any_size_and_place_are_rounded(dtype, schedule, rng):
 
 @needs_shim
 def test_more_arrays_than_fit_one_launch(rng):
-    arrays = [rng.normal(size=k % 4).astype(np.float32) for k in range(2 * room(2) + 3)]
+    arrays = [
+        rng.normal(size=k % 4).astype(np.float32) for k in range(2 * arrays_per_launch(2) + 3)
+    ]
     with shim.running():
-        made = narrowed(arrays, np.float16)
+        made = cast_all(arrays, np.float16)
     for a, found in zip(arrays, made, strict=True):
         np.testing.assert_array_equal(found, a.astype(np.float16))
 
@@ -48,7 +50,7 @@ def test_more_arrays_than_fit_one_launch(rng):
 @needs_nvrtc
 def test_the_kernels_move_sixteen_bytes_and_do_not_spill():
     for source, name in INSTANCES:
-        made = nvrtc.compile_for("sm_90", code_of(source), name)
+        made = nvrtc.compile_for("sm_90", full_source(source), name)
         assert made.spilled == 0
         assert "ld.global.v4" in made.ptx
         assert "st.global.v4" in made.ptx

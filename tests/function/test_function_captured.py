@@ -61,7 +61,7 @@ NAMES = [
 def samples_of(name):
     """The real samples of an op that have arrays, on the GPU."""
     subject = Subject(gg.OPS[name], 0, 1, device("cuda:0"))
-    for sample in subject.real:
+    for sample in subject.real_samples:
         if any(isinstance(a, np.ndarray) for a in sample.leaves):
             yield sample.replace(sample.leaves, "", subject.device)
 
@@ -69,7 +69,7 @@ def samples_of(name):
 def step_of(sample):
     """A function of a sample's arrays: the op's results and gradients; and those arrays."""
     places = [i for i, a in enumerate(sample.leaves) if isinstance(a, np.ndarray)]
-    moved = sample.moved if sample.op.differentiable else []
+    moved = sample.inexact_leaves if sample.op.differentiable else []
 
     def step(*arrays):
         leaves = list(sample.leaves)

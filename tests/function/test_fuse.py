@@ -19,7 +19,7 @@ from gpugrad.function.passes.epilogues import Product
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups, launches
 from gpugrad.function.passes.losses import join_losses
 from gpugrad.function.passes.products import find_products
-from gpugrad.kernels.runtime.launch import code_of
+from gpugrad.kernels.runtime.launch import full_source
 from gpugrad.testing.cuda import nvrtc, shim
 
 
@@ -397,7 +397,7 @@ def test_sums_of_integers_compile(dtype, name):
         return [gg.sum(x * x, axis=a, dtype=dtype) for a in (-1, 0, None)]
 
     source = RowWise(first_kernel(f, gg.zeros((4, 300), dtype=dtype))).source
-    nvrtc.compile_for("sm_90", code_of(source), name)
+    nvrtc.compile_for("sm_90", full_source(source), name)
 
 
 @needs_nvrtc
@@ -406,7 +406,7 @@ def test_sums_of_integers_compile(dtype, name):
 def test_kernels_keep_to_registers_and_move_sixteen_bytes(rng, shape, architecture):
     x = gg.constant(np.zeros(shape, np.float32))
     kernel = first_kernel(value_and_gradients(softmax), x, x)
-    made = nvrtc.compile_for(architecture, code_of(RowWise(kernel).source), "kernel")
+    made = nvrtc.compile_for(architecture, full_source(RowWise(kernel).source), "kernel")
     assert made.spilled == 0
     if shape[-1] % 4 == 0:
         assert "ld.global.nc.v4" in made.ptx or "ld.global.v4" in made.ptx

@@ -15,7 +15,7 @@ from gpugrad.core import backend, devices, nest
 from gpugrad.core.devices import gpu_count
 from gpugrad.function.passes.in_place import overwriting
 from gpugrad.kernels.libraries import cublaslt
-from gpugrad.kernels.runtime.graphs import Graph, Put, _dead, beside
+from gpugrad.kernels.runtime.graphs import Graph, Upload, _dead, allocate_like
 from gpugrad.testing.cuda import shim
 
 pytestmark = [
@@ -711,7 +711,7 @@ def test_more_numbers_and_arrays_than_one_launch_takes_arrive(length):
     host = [np.arange(k % 7 + 20 * (k == 9), dtype=np.int8) for k in range(200)]
     host.append(np.arange(6.0).reshape(2, 3).T)  # not contiguous
     arrays = [devices.put(a, gg.device("cuda:0")) for a in host]
-    put, places = Put(numbers, arrays), beside(arrays)
+    put, places = Upload(numbers, arrays), allocate_like(arrays)
     for scale in (1, 2):
         put([a * a.dtype.type(scale) for a in numbers], arrays, places)
         for live, a in zip(put.live, numbers, strict=True):
@@ -723,10 +723,10 @@ def test_more_numbers_and_arrays_than_one_launch_takes_arrive(length):
 def test_places_that_the_device_knows_get_arrays():
     host = [np.arange(k % 7 + 20 * (k == 9), dtype=np.int8) for k in range(200)]
     arrays = [devices.put(a, gg.device("cuda:0")) for a in host]
-    begun = Put([np.zeros(len(arrays), np.uint64)], [])
-    put = Put((), arrays, begun.live[0])
+    begun = Upload([np.zeros(len(arrays), np.uint64)], [])
+    put = Upload((), arrays, begun.live[0])
     for _ in range(2):
-        places = beside(arrays)
+        places = allocate_like(arrays)
         begun([np.array([a.data.ptr for a in places], np.uint64)], [], [])
         put((), arrays, arrays)
         for own, a in zip(places, host, strict=True):
@@ -1031,7 +1031,7 @@ def test_what_a_branch_may_have_returned_is_not_moved_under_it():
 
 
 def test_a_call_that_fails_half_way_leaves_no_half_behind(monkeypatch):
-    made, whole = [], Put.__init__
+    made, whole = [], Upload.__init__
 
     def init(self, *args):
         made.append(self)
@@ -1040,7 +1040,7 @@ def test_a_call_that_fails_half_way_leaves_no_half_behind(monkeypatch):
         whole(self, *args)
 
     traced = gg.function(lambda x: gg.cumulative_sum(gg.tanh(x)) * 2)
-    monkeypatch.setattr(Put, "__init__", init)
+    monkeypatch.setattr(Upload, "__init__", init)
     for k in range(5):
         x = gg.constant(np.arange(3.0) + k, device="cuda:0")
         if k == 1:

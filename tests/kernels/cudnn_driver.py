@@ -88,7 +88,7 @@ def main() -> None:
     for name, problem, notes in pickle.loads(Path(sys.argv[2]).read_bytes()):
         try:
             plan = cudnn.Plan(getattr(cudnn, name), problem, notes, device_property=device)
-        except cudnn.declines() as error:
+        except cudnn.no_plan_errors() as error:
             results.append(str(error))
         else:
             results.append(plan.size)

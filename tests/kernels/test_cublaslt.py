@@ -341,7 +341,7 @@ def test_what_it_does_not_take_is_cupys(dtype, cuda, calls):
 
 def test_without_the_binding_products_are_cupys_and_it_is_said_once(cuda, monkeypatch):
     monkeypatch.setattr(cublaslt, "binding", lambda: None)
-    cublaslt._say_once.cache_clear()
+    cublaslt._warn_once.cache_clear()
     a = gg.constant(np.ones((2, 2), np.float32), device=cuda)
     assert gg.matmul(a, a).tolist() == [[2, 2], [2, 2]]  # as good: nothing is said
     half = gg.astype(a, np.float16)

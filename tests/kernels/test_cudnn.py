@@ -475,7 +475,7 @@ def test_gradients_that_nobody_asks_for_are_let_go(attention, calls):
     tape, y = taped(loss, there)
     assert tape.gradient(y, there[0]) is not None
     assert [c["name"] for c in calls] == ["sdpa", "sdpa_backward"]
-    assert cudnn._kept.made == {}
+    assert cudnn._spare_grads.grads == {}
 
 
 def test_a_gradient_by_the_logarithms_is_ours(attention, calls):
@@ -523,8 +523,8 @@ def test_heads_that_lie_side_by_side_are_read_as_they_lie(cuda, rng, calls, monk
         query, key, value = (gg.transpose(qkv[:, :, i], (0, 2, 1, 3)) for i in range(3))
         return gg.nn.scaled_dot_product_attention(query, key, value, is_causal=True).numpy()
 
-    real, copied = cudnn._laid, []
-    monkeypatch.setattr(cudnn, "_laid", lambda a: copied.append(a.flags.c_contiguous) or real(a))
+    real, copied = cudnn._layout, []
+    monkeypatch.setattr(cudnn, "_layout", lambda a: copied.append(a.flags.c_contiguous) or real(a))
     near(attend(cuda), attend("cpu"), np.float16)
     assert copied == [False] * 3
     assert len(calls) == 1

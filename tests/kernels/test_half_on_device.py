@@ -16,7 +16,7 @@ def of(results):
 
 def differences(op, device):
     """What a sample of an op and its gradients are there that they are not on the CPU."""
-    for k, sample in enumerate(Subject(op, 0, 1, device).real[:2]):
+    for k, sample in enumerate(Subject(op, 0, 1, device).real_samples[:2]):
         here = sample.astype(BFLOAT16)
         try:
             desired = here.results()
@@ -29,12 +29,12 @@ def differences(op, device):
             continue
         if of(found) != of(desired):
             yield f"{here.title}: {of(found)} for {of(desired)}"
-        xs = [there.put(there.leaves[i]) for i in there.moved]
+        xs = [there.put(there.leaves[i]) for i in there.inexact_leaves]
         if k == 0 and op.differentiable and xs and any(is_inexact(y.dtype) for y in desired):
             with gg.GradientTape() as tape:
                 tape.watch(xs)
                 leaves = [there.put(a) for a in there.leaves]
-                for i, x in zip(there.moved, xs, strict=True):
+                for i, x in zip(there.inexact_leaves, xs, strict=True):
                     leaves[i] = x
                 ys = [y for y in there.call(leaves) if is_inexact(y.dtype)]
             gradients = [g for g in tape.gradient(ys, xs) if g is not None]

@@ -321,7 +321,7 @@ def test_whole_numbers_on_a_device_are_attended_to_as_on_the_cpu(cuda):
 def test_kernels_compile_without_spills_and_copy_sixteen_bytes(architecture):
     since = "sm_75" if architecture == "sm_75" else "sm_80"
     names = [name for name, on in attention.ARCHITECTURES.items() if since in on]
-    compiled = nvrtc.compile_all(architecture, launch.code_of("attention.cu"), names)
+    compiled = nvrtc.compile_all(architecture, launch.full_source("attention.cu"), names)
     for name, made in compiled.items():
         assert made.spilled == 0, name
         if name in attention.VECTOR and "Mma" not in name:

@@ -8,7 +8,7 @@ from needs import each_architecture, needs_nvrtc, needs_shim
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
 from gpugrad.kernels.by_hand import channel_norms
-from gpugrad.kernels.runtime.launch import code_of, launch
+from gpugrad.kernels.runtime.launch import full_source, launch
 from gpugrad.testing.cuda import nvrtc, shim
 
 pytestmark = needs_shim
@@ -97,7 +97,7 @@ def test_channels_that_are_last_in_memory_only_are_not_copied(rng):
     y, *_ = compare("standardize_affine", "float32", x, **params)
     dx, *_ = compare("standardize_affine_grads", "float32", arrays[0], x, *arrays[2:], **params)
     assert y.strides == dx.strides == x.strides
-    assert np.shares_memory(channel_norms.channels_of(NUMPY, x, *params.values()).of(x), x)
+    assert np.shares_memory(channel_norms.channels_of(NUMPY, x, *params.values()).to_kernel(x), x)
 
 
 def test_channels_may_be_several_axes_and_standardised_without_weights(rng):
@@ -197,7 +197,7 @@ def test_batch_norm_on_a_gpu_is_that_of_the_cpu(training, axis, dtype, cuda, rng
 def test_kernels_spill_nothing_and_move_16_bytes(architecture):
     """Those of one dtype; ci/compile_kernels goes through all of them."""
     names = [name for _, name in channel_norms.INSTANCES if "<__nv_bfloat16, 8" in name]
-    made = nvrtc.compile_all(architecture, code_of("channel_norms.cu"), names)
+    made = nvrtc.compile_all(architecture, full_source("channel_norms.cu"), names)
     for name in names:
         assert made[name].spilled == 0, name
         assert name not in channel_norms.VECTOR or "ld.global.nc.v4" in made[name].ptx, name

@@ -182,7 +182,7 @@ def test_layers_on_a_device_run_the_kernels_to_the_second_order(cuda, noted):
 def test_kernels_compile_without_spills(architecture):
     since = "sm_75" if architecture == "sm_75" else "sm_80"
     names = [name for name, on in kernels.ARCHITECTURES.items() if since in on]
-    compiled = nvrtc.compile_all(architecture, launch.code_of("convolution.cu"), names)
+    compiled = nvrtc.compile_all(architecture, launch.full_source("convolution.cu"), names)
     for name, made in compiled.items():
         assert made.spilled == 0, name
         if "Mma" in name:

@@ -330,6 +330,6 @@ def test_gradients_on_a_device_are_those_of_the_cpu_in_one_order(index, in_order
 @needs_nvrtc
 @pytest.mark.parametrize("name", scatter.VECTOR)
 def test_rows_are_read_in_16_bytes_and_nothing_spills(name):
-    made = nvrtc.compile_for("sm_90", launch.code_of("scatter.cu"), name)
+    made = nvrtc.compile_for("sm_90", launch.full_source("scatter.cu"), name)
     assert made.spilled == 0
     assert "ld.global.v4" in made.ptx or "ld.global.v2" in made.ptx

@@ -9,7 +9,7 @@ from gpugrad import optim
 from gpugrad.core.backend import BFLOAT16, HALF
 from gpugrad.kernels.by_hand import optim as kernels
 from gpugrad.kernels.runtime import launch
-from gpugrad.kernels.runtime.tables import room, tables
+from gpugrad.kernels.runtime.tables import arrays_per_launch, tables
 from gpugrad.testing.cuda import nvrtc, shim
 
 pytestmark = needs_shim
@@ -101,7 +101,7 @@ def test_gradients_of_sixteen_bits_are_widened_by_the_kernel(name, rng):
 
 
 def test_more_tensors_than_fit_one_launch_all_move(rng, monkeypatch):
-    n = room(2) * 2 + 5
+    n = arrays_per_launch(2) * 2 + 5
     p, g = [rng.normal(size=k % 5) for k in range(n)], [rng.normal(size=k % 5) for k in range(n)]
     desired = [a - 0.1 * b for a, b in zip(p, g, strict=True)]
     launches = []
@@ -119,12 +119,12 @@ def test_a_table_fits_the_arguments_of_a_kernel_and_is_laid_out_as_in_cuda():
     for k in (1, 2, 3, 4):
         ((table, _),) = tables([[np.zeros(3)]] * k)
         assert table.dtype.itemsize <= 4096 - 128
-        source = launch.code_of("optim.cu") + (
+        source = launch.full_source("optim.cu") + (
             f"__global__ void sizes(int* n) {{ n[0] = ROOM<{k}>; n[1] = sizeof(Table<{k}>); }}"
         )
         n = np.zeros(2, np.int32)
         shim.compile_module(source, ["sizes"]).run("sizes", 1, 1, [n])
-        assert n.tolist() == [room(k), table.dtype.itemsize]
+        assert n.tolist() == [arrays_per_launch(k), table.dtype.itemsize]
 
 
 def test_a_broadcast_gradient_moves_every_element():
@@ -279,7 +279,7 @@ def test_all_finite_of_no_gradient_is_an_error():
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
 def test_kernels_compile_without_spills_and_read_sixteen_bytes(architecture):
     for source, name in kernels.INSTANCES:
-        made = nvrtc.compile_for(architecture, launch.code_of(source), name)
+        made = nvrtc.compile_for(architecture, launch.full_source(source), name)
         assert made.spilled == 0, name
         assert ".local" not in made.ptx, name  # the table is read where it is, not copied
         assert ("ld.global.v4" if "<double" not in name else "ld.global.v2") in made.ptx, name

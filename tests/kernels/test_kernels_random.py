@@ -69,7 +69,7 @@ def test_formulas_agree_at_their_ends_and_seams(kind, dtype):
     words = words if dtype == "float64" else words.view(np.uint32)
     function = random._KINDS[kind]
     word = {"float32": ("float", "unsigned"), "float64": ("double", "Word")}[dtype]
-    source = launch.code_of("random.cu") + (
+    source = launch.full_source("random.cu") + (
         f"__global__ void of_words(const {word[1]}* w, {word[0]}* out, int n) {{"
         f"  for (int i = 0; i < n; ++i) out[i] = {function}()(w[i]); }}"
     )
@@ -171,7 +171,7 @@ def test_traced_dropout_on_a_device_draws_anew_at_each_replay(cuda):
 @needs_nvrtc
 @pytest.mark.parametrize("real", ["float, unsigned", "double, Word"])
 def test_numbers_are_written_in_16_bytes_and_not_contracted(real):
-    made = nvrtc.compile_for("sm_90", launch.code_of("random.cu"), f"draw<{real}, Normal>")
+    made = nvrtc.compile_for("sm_90", launch.full_source("random.cu"), f"draw<{real}, Normal>")
     assert made.spilled == 0
     assert "st.global.v4" in made.ptx or "st.global.v2" in made.ptx
     assert "fma." not in made.ptx

@@ -8,7 +8,7 @@ from needs import needs_nvrtc, needs_shim
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
 from gpugrad.kernels.by_hand import cross_entropy, norms, rows, softmax
-from gpugrad.kernels.runtime.launch import code_of
+from gpugrad.kernels.runtime.launch import full_source
 from gpugrad.testing.cuda import nvrtc, shim
 
 pytestmark = needs_shim
@@ -296,7 +296,7 @@ def test_kernels_hold_their_rows_in_registers_and_move_16_bytes(module, arch):
     """The largest of each kind; ci/compile_kernels goes through all of them."""
     largest = {name.split("<")[0]: (source, name) for source, name in module.INSTANCES}
     for source, name in largest.values():
-        made = nvrtc.compile_for(arch, code_of(source), name)
+        made = nvrtc.compile_for(arch, full_source(source), name)
         assert made.spilled == 0, name
         read = (
             "ld.global.cg.v4"

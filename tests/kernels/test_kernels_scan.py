@@ -208,6 +208,6 @@ def test_recurrences_that_are_declined():
 @needs_nvrtc
 @pytest.mark.parametrize("name", scan.VECTOR)
 def test_lines_are_read_in_16_bytes_and_nothing_spills(name):
-    made = nvrtc.compile_for("sm_90", launch.code_of("scan.cu"), name)
+    made = nvrtc.compile_for("sm_90", launch.full_source("scan.cu"), name)
     assert made.spilled == 0
     assert "ld.global.v4" in made.ptx or "ld.global.v2" in made.ptx

@@ -136,5 +136,5 @@ def test_what_the_kernels_do_not_do_they_decline():
 @needs_nvrtc
 @pytest.mark.parametrize("kernel", ["window_max", "window_argmax", "window_scatter"])
 def test_nothing_spills(kernel):
-    made = nvrtc.compile_for("sm_90", launch.code_of("windows.cu"), f"{kernel}<double>")
+    made = nvrtc.compile_for("sm_90", launch.full_source("windows.cu"), f"{kernel}<double>")
     assert made.spilled == 0

@@ -143,7 +143,7 @@ def test_a_launch_on_numpy_arrays_needs_the_shim():
 
 @needs_nvrtc
 def test_nvrtc_reports_registers_spills_and_errors():
-    made = nvrtc.compile_for("sm_90", launch.code_of(ROW_SUM), "row_sum<float>")
+    made = nvrtc.compile_for("sm_90", launch.full_source(ROW_SUM), "row_sum<float>")
     assert made.spilled == 0
     assert 0 < made.registers < 64
     assert "ld.global.v4" in made.ptx

@@ -210,7 +210,7 @@ def test_dense_computes_x_kernel_plus_bias(rng):
 
 
 def test_dense_names_the_length_it_needs():
-    with pytest.raises(ShapeError, match=r"3 long, its shape is \(4, 2\)"):
+    with pytest.raises(ShapeError, match=r"length 3, but its shape is \(4, 2\)"):
         nn.Dense(3, 2)(np.ones((4, 2)))
     with pytest.raises(ArgumentError, match="units_out"):
         nn.Dense(3, 0)

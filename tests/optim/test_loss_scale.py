@@ -139,8 +139,8 @@ def test_what_are_no_gradients_is_said_as_by_the_inner_optimizer(wrapped):
     for pairs, said in (
         ([], "SGD: no gradients were given"),
         ([(None, v)], r"SGD: no gradients: all are None \('v'\)"),
-        ([gg.ones(3)], "pairs .* are needed"),
-        ([3], "pairs .* are needed"),
+        ([gg.ones(3)], "expected pairs"),
+        ([3], "expected pairs"),
     ):
         with pytest.raises(ArgumentError, match=said):
             wrapped(lambda pairs=pairs: optimizer.apply_gradients(pairs))()
@@ -182,7 +182,7 @@ def test_a_state_without_a_scale_is_refused():
         optimizer.load_state_dict(gg.optim.SGD(0.1).state_dict())
     state = optimizer.state_dict()
     optimizer.apply_gradients([(gg.constant([np.inf], "float32"), gg.Variable(np.ones(1, "f4")))])
-    with pytest.raises(CheckpointError, match=r"'loss_scale' is float32 \(1,\).* a number"):
+    with pytest.raises(CheckpointError, match=r"'loss_scale' must be a number, got float32 \(1,\)"):
         optimizer.load_state_dict({**state, "loss_scale": gg.ones(1)})
     assert float(optimizer.loss_scale) == 2.0**14
 
@@ -190,7 +190,7 @@ def test_a_state_without_a_scale_is_refused():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: gg.optim.LossScaleOptimizer(0.1), "inner_optimizer must be one of gg.optim"),
+        (lambda: gg.optim.LossScaleOptimizer(0.1), "must be an optimizer of gg.optim"),
         (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), 0.5), "initial_scale"),
         (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), np.nan), "initial_scale"),
         (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), 2.0, 0), "dynamic_growth_steps"),

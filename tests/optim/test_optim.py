@@ -195,8 +195,8 @@ def test_step_inside_a_recording_tape_does_not_disturb_it():
 
 
 def wrong_gradients():
-    yield gg.ones(3, dtype="float64"), ShapeError, r"'b' has shape \(2,\), its gradient \(3,\)"
-    yield gg.ones(2, dtype="float32"), DTypeError, "'b' is float64, its gradient float32"
+    yield gg.ones(3, dtype="float64"), ShapeError, r"'b' has shape \(2,\), its gradient has \(3,\)"
+    yield gg.ones(2, dtype="float32"), DTypeError, "'b' is float64, its gradient is float32"
     yield (
         gg.IndexedSlices(gg.ones(1, dtype="float64"), gg.constant([2]), (2,)),
         IndexOutOfBoundsError,
@@ -205,7 +205,7 @@ def wrong_gradients():
     yield "text", DTypeError, "number"
     for n, at in ((1, [0, 1]), (1, [0.5]), (2, [[0, 1]])):
         rows = gg.IndexedSlices(gg.ones(n, dtype="float64"), at, (2,))
-        yield rows, ArgumentError, r"'b': its gradient has values \(.*one int"
+        yield rows, ArgumentError, r"'b': its gradient has values of shape \(.*one integer"
 
 
 @pytest.mark.parametrize("case", range(7))
@@ -243,7 +243,7 @@ def test_variable_of_another_size_than_its_averages_is_refused(device):
     optimizer.apply_gradients([(gg.ones(2, device=device), x) for x in (w, v)])
     v.assign(gg.ones(3, device=device))
     before = w.tolist()
-    with pytest.raises(ShapeError, match=r"Adam: the Variable .* has shape \(3,\) now"):
+    with pytest.raises(ShapeError, match=r"Adam: the Variable .* now has shape \(3,\)"):
         optimizer.apply_gradients([(gg.ones_like(x), x) for x in (w, v)])
     assert (w.tolist(), v.tolist()) == (before, [1.0, 1.0, 1.0])
     assert optimizer.iterations == optimizer.state_dict()["0.step"].item() == 1
@@ -307,9 +307,9 @@ def test_no_gradient_at_all_is_an_error():
 def test_pairs_that_are_none_are_refused(wrapped):
     v, g = gg.Variable(1.0, name="v"), gg.constant(1.0)
     for pairs, error, said in (
-        ([(v, g)], DTypeError, "only Variables"),
+        ([(v, g)], DTypeError, "got a .*Tensor in the place of a Variable"),
         ([g], ArgumentError, "pairs"),
-        ([(g, v), (g, v)], ArgumentError, "'v' comes twice"),
+        ([(g, v), (g, v)], ArgumentError, "'v' is repeated"),
     ):
         with pytest.raises(error, match=said):
             wrapped(lambda pairs=pairs: optim.SGD().apply_gradients(pairs))()
@@ -380,7 +380,7 @@ def test_a_replay_asks_anew_whether_to_step(device, sparse, make, rng):
 
 def test_when_is_one_element():
     v = gg.Variable([1.0, 2.0])
-    with pytest.raises(ShapeError, match=r"SGD: when has the shape \(2,\).*gg.all"):
+    with pytest.raises(ShapeError, match=r"SGD: when must have one element, .* \(2,\).*gg.all"):
         optim.SGD(0.1).apply_gradients([(gg.ones(2), v)], when=gg.constant([True, False]))
     np.testing.assert_array_equal(v.numpy(), [1, 2])
 
@@ -521,8 +521,8 @@ def test_wrong_state_changes_nothing(rng):
     cast = {**state, "w.m": gg.zeros(3, dtype="float32")}
     for wrong, names, words in (
         (lacking, {"w": v}, "lacks 'w.v'"),
-        (reshaped, {"w": v}, r"\(2,\), \(3,\) is needed"),
-        (cast, {"w": v}, "float32, float64 is needed"),
+        (reshaped, {"w": v}, r"\(2,\), expected \(3,\)"),
+        (cast, {"w": v}, "float32, expected float64"),
         (state, {"other": v}, "another optimizer or model"),
         ({}, {"w": v}, "iterations"),
     ):

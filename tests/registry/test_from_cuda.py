@@ -199,7 +199,7 @@ def test_a_source_that_does_not_compile_names_the_op_and_its_own_line(cuda):
 def test_the_compilers_error_has_op_dtype_architecture_and_line():
     source = f'#line 1 "square_sum"\n{SQUARE_SUM.replace("v * v", "w * w")}'
     with pytest.raises(KernelError, match=r"square_sum<float> does not .* sm_90:\n") as e:
-        nvrtc.compile_for("sm_90", launch.code_of(source), "square_sum<float>")
+        nvrtc.compile_for("sm_90", launch.full_source(source), "square_sum<float>")
     assert 'square_sum(7): error: identifier "w"' in str(e.value)
 
 
@@ -208,7 +208,7 @@ def test_the_compilers_error_has_op_dtype_architecture_and_line():
 def test_generated_text_compiles_and_reads_sixteen_bytes(dtype):
     text = from_cuda._elementwise_source("f", ("x", "y", "z"), "aon", "", "return x * y + z;",
                                             True)  # fmt: skip
-    made = nvrtc.compile_for("sm_90", launch.code_of(text), f"f<{dtype}>")
+    made = nvrtc.compile_for("sm_90", launch.full_source(text), f"f<{dtype}>")
     assert made.spilled == 0
     assert ("ld.global.v2" if dtype == "double" else "ld.global.v4") in made.ptx
 

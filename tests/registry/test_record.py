@@ -40,7 +40,7 @@ def test_an_unknown_field_is_refused_with_the_closest_one():
 
 
 def test_declarations_may_use_the_names_that_fields_had_before():
-    @gg.op(native_half=True, whole=True)
+    @gg.op(keeps_half=True, whole=True)
     def former(xp, x, /):
         return x + 1
 

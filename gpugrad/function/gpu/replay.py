@@ -25,7 +25,13 @@ from gpugrad.function.gpu.variables import VariableMemory
 from gpugrad.function.passes import pass_names, run_passes
 from gpugrad.function.passes.effects import move_updates_last
 from gpugrad.function.passes.in_place import over, overwriting
-from gpugrad.kernels.runtime.graphs import Graph, Put, RefusedError, beside, in_order
+from gpugrad.kernels.runtime.graphs import (
+    Graph,
+    RefusedError,
+    Upload,
+    allocate_like,
+    order_after_graphs,
+)
 from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.trace.program import NotReplayable, Program, Step, check_shapes
 
@@ -51,8 +57,8 @@ class _Captures:
     def __init__(self, n: int, versions: Any) -> None:
         self.versions = versions
         self.graphs: dict[int, Graph] = {}
-        self.puts: dict[int, tuple[Put, list[Any], list[int]]] = {}
-        self.out: Put | None = None
+        self.puts: dict[int, tuple[Upload, list[Any], list[int]]] = {}
+        self.out: Upload | None = None
         self.places: Any = None
         self.fixed: list[dict[int, Any]] = [{} for _ in range(n)]
         self.lives: list[dict[int, list[Any]]] = [{} for _ in range(n)]
@@ -235,7 +241,7 @@ class Launches:
         versions = n, [memory.version for memory in self._memories.values()]
         if versions != self._captured.versions:
             self._captured = _Captures(n, versions)
-        in_order()
+        order_after_graphs()
 
     def _results(
         self, k: int, run: Run, knowns: list[dict[int, Any]], room: list[Any]
@@ -269,7 +275,11 @@ class Launches:
         captures, versions = self._captured, [launched.version for launched in run.launched]
         if k not in captures.puts or captures.puts[k][2] != versions:
             captures.forget(k)
-            captures.puts[k] = put, places, _ = Put(flat, arrays), beside(arrays), versions
+            captures.puts[k] = put, places, _ = (
+                Upload(flat, arrays),
+                allocate_like(arrays),
+                versions,
+            )
             of_effect, live, to = iter(numbers), iter(put.live), iter(places)
             for lives, fixed in zip(captures.lives, captures.fixed, strict=True):
                 lives |= {id(s): [next(live) for _ in next(of_effect)] for s in run.effects}
@@ -333,7 +343,7 @@ class Launches:
             ]
             kept += [at[value] for device, _ in copies[i : i + 1] for value in device]
         if kept:
-            Put((), kept, own.places)((), kept, kept)
+            Upload((), kept, own.places)((), kept, kept)
         return outputs
 
     def _publish(self, k: int) -> None:
@@ -349,7 +359,7 @@ class Launches:
         new = self.xp.lib.ndarray
         room = [new(*kind) for device, _ in self._flow.copies(n) for kind in device.values()]
         if room and self._captured.out is None and not self._flow.whole:
-            self._captured.out = Put((), room)
+            self._captured.out = Upload((), room)
         return room
 
     def _keep(self, knowns: list[dict[int, Any]], room: list[Any]) -> None:

@@ -8,7 +8,7 @@ import weakref
 from gpugrad.core.devices import copy_array
 from gpugrad.core.tensor import ALONE
 from gpugrad.core.variable import Variable
-from gpugrad.kernels.runtime.graphs import beside
+from gpugrad.kernels.runtime.graphs import allocate_like
 
 __all__ = ["VariableMemory", "memory_of"]
 
@@ -51,7 +51,7 @@ class VariableMemory:
                 self.own[...] = data
                 self._published = data
         if self.moved and self._is_separate and self._room is None:
-            (self._room,) = beside([self.own])
+            (self._room,) = allocate_like([self.own])
 
     def invalidate(self) -> None:
         """Expect a graph to write there: the Variable's array no longer equals `own`."""

@@ -16,7 +16,7 @@ import numpy as np
 from gpugrad.core.backend import HALF, Reading
 from gpugrad.function.passes.rewrite import FusedStep, Readers, Rewriter, replace_steps
 from gpugrad.function.passes.simplify import remove_dead
-from gpugrad.kernels.by_hand.casts import NARROW, narrowed
+from gpugrad.kernels.by_hand.casts import NARROW, cast_all
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["join_casts", "read_narrow_directly"]
@@ -124,7 +124,7 @@ class _Casts(FusedStep):
 
     def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
         """See `FusedStep.run`."""
-        return narrowed(arrays, self.outs[0].dtype)
+        return cast_all(arrays, self.outs[0].dtype)
 
 
 def _is_early(step: Step, readers: Readers) -> bool:

@@ -1,1 +1,1 @@
-"""Kernels written by hand: each `.cu` file stands beside the launcher that calls it."""
+"""Hand-written kernels: each `.cu` file with the Python module that launches it."""

@@ -1,23 +1,23 @@
-// Attention without its matrix of scores: blocks of queries meet blocks of keys in shared memory.
+// Attention without storing the scores: blocks of queries meet blocks of keys in shared memory.
 //
-// Forward (FlashAttention-2, Dao 2023): the softmax of a row is made as its scores come, with the
-// largest so far; what was summed before is scaled when a larger one comes. Kept for the gradient
-// is the logarithm of each row's sum of exponentials. The gradient makes the probabilities again
-// from it: P = exp(S - lse), dS = P (dO V^T - delta) with delta = rowsum(dO O). Each gradient is a
-// kernel that owns the rows of its result and adds to them in a fixed order: no atomics.
+// Forward (FlashAttention-2, Dao 2023): the softmax of a row is computed online, with the largest
+// score so far; earlier sums are rescaled when a larger score comes. The logarithm of each row's sum
+// of exponentials is saved. The gradient recomputes the probabilities from it: P = exp(S - lse),
+// dS = P (dO V^T - delta) with delta = rowsum(dO O). Each gradient is a kernel that owns the rows of
+// its result and adds to them in a fixed order, without atomics.
 //
-// With dropout the sum of exponentials is that of all weights, and of those that are dropped none
-// is applied. A weight has the random number of its place in the array of all weights: which ones
-// stay is drawn again wherever a tile is made, and never in memory.
+// With dropout, the sum of exponentials includes all weights, and dropped ones are not applied. The
+// random number of a weight depends on its index in the array of all weights. So every kernel draws
+// the mask of a tile again, and it is never stored in global memory.
 //
-// Global memory, in bytes: forward reads Q once and K and V once for each BM queries.
+// Minimal traffic: forward reads Q once, and K and V once for each BM queries.
 #include "mma.cuh"
 #include "philox.cuh"
 #include "tiles.cuh"
 
 struct Attention {
   long long m, n, k, l;    // queries, keys; lengths of a query and of a value
-  long long heads, group;  // heads of queries; how many of them share one of keys
+  long long heads, group;  // query heads; how many of them share a key head
   long long causal;
   long long query[3], key[3], value[3], mask[4];  // strides: outer, head, line (, column)
 };
@@ -32,23 +32,24 @@ template <class C, class T> __device__ C masked(C s, const T* mask, long long at
   return s + C(mask[at]) * C(1.4426950408889634);
 }
 
-// The score of a query and a key times log2(e), so that exp2 makes a probability of it.
+// The score of a query and a key times log2(e), so that exp2 gives the probability.
 template <class C, class M> __device__ C score(
     C dot, C scale, const M* mask, const Attention& a, int i, int j) {
   bool seen = i < (int)a.m && j < (int)a.n && (!a.causal || j <= i);
   return seen ? masked(dot * scale, mask, i * a.mask[2] + j * a.mask[3]) : -infinity<C>();
 }
 
-// Which weights of a tile stay: a bit for each, in shared memory. A query has those of whole blocks
-// of eight numbers, from the block of its first key on. Between `draw` and `operator()` is a barrier.
+// The dropout mask of a tile: a bit for each weight, in shared memory. A query has the bits of whole
+// blocks of eight numbers, from the block of its first key on. `draw` and `operator()` need a
+// barrier between them.
 template <int QUERIES, int KEYS> struct Kept {
   static constexpr int LINE = KEYS / 8 + 1;
   unsigned char* bits;
-  unsigned n, first;  // keys, and the low bits of where the first query and key have their number
+  unsigned n, first;  // keys; low bits of the index of the first query's and key's number
 
   __device__ Kept(void* memory, const Attention& a) : bits((unsigned char*)memory), n(a.n) {}
 
-  // `line`: of the query `i` among those of all heads; `j`: the first key
+  // `line`: index of query `i` among the queries of all heads; `j`: the first key
   template <int THREADS> __device__ void draw(
       const Stream& stream, float p, const Attention& a, long long line, long long i, long long j) {
     first = (unsigned)line * n + (unsigned)j;
@@ -98,7 +99,7 @@ template <class E> __device__ void store(
   }
 }
 
-// `stays` of a row and a column of the tile
+// Calls `stays` for a row and a column of the tile
 template <class E, class F> __device__ void drop(
     typename E::C (&s)[E::ROWS][E::COLUMNS], F stays) {
 #pragma unroll
@@ -108,7 +109,8 @@ template <class E, class F> __device__ void drop(
       if (!stays(E::row(i), E::column(j))) s[i][j] = 0;
 }
 
-// out: (outer, heads, m, l), lse: (outer, heads, m). `by` is 1 / (1 - p). A block has BM queries of one head.
+// out: (outer, heads, m, l), lse: (outer, heads, m). `by` is 1 / (1 - p). A block has BM queries of
+// one head.
 template <class E, int V, class M, bool DROPS>
 __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
     const typename E::T* query, const typename E::T* key, const typename E::T* value,
@@ -125,7 +127,7 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
   Stream numbers(DROPS ? stream : nullptr, 0, 0, 0, 0);
 
   long long tiles = (a.m + E::BM - 1) / E::BM, stack = blockIdx.x / tiles;
-  long long first = (tiles - 1 - blockIdx.x % tiles) * E::BM;  // causal: those with most keys first
+  long long first = (tiles - 1 - blockIdx.x % tiles) * E::BM;  // causal: blocks with most keys first
   long long outer = stack / a.heads, head = stack % a.heads, shared = head / a.group;
   query += outer * a.query[0] + head * a.query[1] + first * a.query[2];
   key += outer * a.key[0] + shared * a.key[1];
@@ -155,7 +157,7 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
         top = s[i][j] > top ? s[i][j] : top;
       }
       top = E::of_row(top, Max());
-      C none = top == -infinity<C>() ? C(0) : top;  // nothing is seen as yet
+      C none = top == -infinity<C>() ? C(0) : top;  // all keys so far are masked
       C before = exp2(largest[i] - none), here = 0;
       largest[i] = top;
 #pragma unroll
@@ -184,7 +186,7 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
   store<E>(out + (stack * a.m + first) * a.l, o, a.m - first, a.l);
 }
 
-// delta = rowsum(g out) - g_lse (0 if null), a warp for each line of l elements.
+// delta = rowsum(g out) - g_lse (0 if null), with a warp for each line of l elements.
 template <class T, int V> __global__ void attention_delta(
     const T* g, const T* out, const compute_t<T>* g_lse, compute_t<T>* delta, long long lines,
     int l) {
@@ -203,8 +205,8 @@ template <class T, int V> __global__ void attention_delta(
 
 enum Of { QUERY, KEY, VALUE };
 
-// The gradient by the queries, keys or values. A block has BM lines of the result and meets BN
-// lines of the other side at a time. With rows and columns named by side, all three are alike:
+// The gradient by the queries, keys or values. A block has BM lines of the result and processes BN
+// lines of the other side at a time. In terms of these sides, all three have the same form:
 //   QUERY  rows are queries: dp = dO V^T, s = Q K^T, o += dS K
 //   KEY    rows are keys:    dp = V dO^T, s = K Q^T, o += dS^T Q, over all heads of the group
 //   VALUE  rows are keys:    s = K Q^T, o += P^T dO
@@ -241,7 +243,7 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
   key += outer * a.key[0] + shared * a.key[1];
   value += outer * a.value[0] + shared * a.value[1];
   mask += outer * a.mask[0] + head * a.mask[1];
-  long long of_head = (outer * a.heads + head) * a.m;  // where the lines of g, lse, delta begin
+  long long of_head = (outer * a.heads + head) * a.m;  // start of the lines of g, lse, delta
   g += of_head * a.l, lse += of_head, delta += of_head;
 
   // A causal query sees the keys before it; a causal key is seen by the queries after it.
@@ -266,7 +268,7 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
     if (OF == VALUE) load<E, V, E::BN>(two, g + (h * a.m + at) * a.l, a.l, end - at, a.l);
   };
   C scale2 = scale * C(1.4426950408889634);
-  // s becomes the probabilities of the tile, and these times (dp - delta) unless OF is VALUE
+  // Turns s into the probabilities of the tile, times (dp - delta) unless OF is VALUE
   auto weigh = [&](C (&s)[E::ROWS][E::COLUMNS], const C (&dp)[E::ROWS][E::COLUMNS],
                    long long step) {
     long long h = step / each, at = begin + step % each * E::BN;

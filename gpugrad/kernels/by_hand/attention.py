@@ -1,7 +1,7 @@
-"""Attention that never holds its scores: `flash_attention` and its gradients.
+"""Attention that never stores its scores: `flash_attention` and its gradients.
 
-16-bit floats run on tensor cores from sm_80 on; everything else on multiply-adds. Where cuDNN is
-installed it comes first.
+16-bit floats run on tensor cores from sm_80 on, everything else on multiply-adds. Where cuDNN is
+installed, it is tried first.
 """
 
 from __future__ import annotations
@@ -14,37 +14,38 @@ import numpy as np
 from gpugrad.core.backend import HALF, SCALARS
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.libraries import cudnn
-from gpugrad.kernels.runtime.launch import architecture, flag, launch, pointer, type_name
+from gpugrad.kernels.runtime.launch import architecture, cpp_bool, launch, pointer, type_name
 
 __all__ = ["ARCHITECTURES", "INSTANCES", "VECTOR", "forward", "grad"]
 
 _LONGEST = 256
-"""Of a query or a value: longer ones do not fit into shared memory."""
+"""Longest query or value: longer ones do not fit into shared memory."""
 
 _SHAPE = np.dtype(
     [(n, np.int64) for n in ("m", "n", "k", "l", "heads", "group", "causal")]
-    + [(n, np.int64, (3,)) for n in ("query", "key", "value")] + [("mask", np.int64, (4,))]
-)  # fmt: skip
+    + [(n, np.int64, (3,)) for n in ("query", "key", "value")]
+    + [("mask", np.int64, (4,))]
+)
 """The struct Attention of attention.cu."""
 
 
 class _Call(NamedTuple):
-    """Arrays as (outer, heads, lines, columns), and what the kernels are told of them."""
+    """The arrays as (outer, heads, lines, columns), and the parameters of the kernels."""
 
     query: Any
     key: Any
     value: Any
     mask: Any
-    stack: tuple[int, ...]  # of the result: its axes before (m, l)
+    stack: tuple[int, ...]  # the result's axes before (m, l)
     outer: tuple[int, ...]
     shape: Any
-    packed: int  # elements in one access
+    packed: int  # elements per access
 
 
-def _call(
+def _prepare(
     xp: Any, query: Any, key: Any, value: Any, mask: Any, is_causal: bool, enable_gqa: bool
 ) -> _Call | None:
-    """What is to be run, or None for what the kernels do not do, wrong arguments too."""
+    """The arguments of the kernels; None for wrong arrays and those that they do not support."""
     arrays = [query, key, value] if mask is None else [query, key, value, mask]
     if any(type(a) in SCALARS or (a.ndim < 2 and a is not mask) for a in arrays):
         return None
@@ -67,10 +68,10 @@ def _call(
         outer, heads, shared = _stacks(query, key, value, of_mask, enable_gqa)
     except ValueError:
         return None
-    query = _flat(lib, query, outer, heads)
-    key, value = _flat(lib, key, outer, shared), _flat(lib, value, outer, shared)
+    query = _as_4d(lib, query, outer, heads)
+    key, value = _as_4d(lib, key, outer, shared), _as_4d(lib, value, outer, shared)
     if mask is not None:
-        mask = _flat(lib, mask, outer, heads, lines_in_order=False)
+        mask = _as_4d(lib, mask, outer, heads, lines_in_order=False)
     packed = 16 // dtype.itemsize
     if k % packed or width % packed or not all(_aligned(x, packed) for x in (query, key, value)):
         packed = 1
@@ -89,15 +90,13 @@ def _call(
 def _stacks(
     query: Any, key: Any, value: Any, of_mask: tuple[int, ...], enable_gqa: bool
 ) -> tuple[tuple[int, ...], int, int]:
-    """The axes before that of heads, how many heads of queries there are, and how many of keys.
+    """The axes before the heads, the number of query heads, and the number of key heads.
 
     Raises:
-        ValueError: they do not go together.
+        ValueError: the shapes do not broadcast.
     """
     each = [x.shape[-3] if x.ndim > 2 else 1 for x in (query, key, value)]
-    outer = np.broadcast_shapes(
-        query.shape[:-3], key.shape[:-3], value.shape[:-3], of_mask[:-1]
-    )  # fmt: skip
+    outer = np.broadcast_shapes(query.shape[:-3], key.shape[:-3], value.shape[:-3], of_mask[:-1])
     (heads,) = np.broadcast_shapes(
         *((h,) for h in (each[:1] if enable_gqa else each)), of_mask[-1:], (1,)
     )
@@ -110,8 +109,8 @@ def _stacks(
     return outer, heads, shared
 
 
-def _flat(lib: Any, x: Any, outer: Any, heads: int, lines_in_order: bool = True) -> Any:
-    """As (outer, heads, lines, columns), a view if it can be one."""
+def _as_4d(lib: Any, x: Any, outer: Any, heads: int, lines_in_order: bool = True) -> Any:
+    """The array as (outer, heads, lines, columns), if possible without a copy."""
     if lines_in_order and x.shape[-1] > 1 and x.strides[-1] != x.itemsize:
         x = lib.ascontiguousarray(x)
     x = lib.broadcast_to(x, (*outer, heads, *x.shape[-2:]))
@@ -120,11 +119,11 @@ def _flat(lib: Any, x: Any, outer: Any, heads: int, lines_in_order: bool = True)
 
 def _aligned(x: Any, packed: int) -> bool:
     """Whether every line begins at a multiple of 16 bytes."""
-    apart = (s for s, n in zip(x.strides[:3], x.shape, strict=False) if n > 1)
-    return pointer(x) % 16 == 0 and all(s % (packed * x.itemsize) == 0 for s in apart)
+    strides = (s for s, n in zip(x.strides[:3], x.shape, strict=False) if n > 1)
+    return pointer(x) % 16 == 0 and all(s % (packed * x.itemsize) == 0 for s in strides)
 
 
-# ---- which engine, and how large its tiles are -------------------------------------------
+# ---- the engine and the size of its tiles ------------------------------------------------
 
 _TENSOR_CORES = ((128, 64), (64, 64), (64, 32), (64, 16))
 _MULTIPLY_ADDS = ((64, 64), (64, 32), (32, 32), (32, 16), (16, 16))
@@ -133,12 +132,13 @@ _MULTIPLY_ADDS = ((64, 64), (64, 32), (32, 32), (32, 16), (16, 16))
 def _engine(
     dtype: Any, longest: int, resident: int, sm: str, drops: bool = False
 ) -> tuple[str, int, int, int] | None:
-    """Name of the engine, lines of a block, threads, and bytes of shared memory.
+    """Name of the engine, lines per block, threads, and bytes of shared memory.
 
     Args:
-        dtype: of the arrays.
-        longest: length of a query or a value.
-        resident: matrices of which a block keeps its lines; of two others it holds one tile each.
+        dtype: dtype of the arrays.
+        longest: length of a query or a value, whichever is longer.
+        resident: number of matrices whose lines stay in shared memory; of two others a block
+            holds one tile each.
         sm: the architecture, as ``"sm_90"``.
         drops: whether there is dropout.
     """
@@ -150,14 +150,13 @@ def _engine(
     d = -(-longest // step) * step
     for bm, bn in _TENSOR_CORES if matrix else _MULTIPLY_ADDS:
         if matrix:
-            if (max(resident, split) > 1 and bm > 64) or d * bn > 8192 // max(
-                resident, split
-            ):  # registers
+            warp_rows = max(resident, split)
+            if (warp_rows > 1 and bm > 64) or d * bn > 8192 // warp_rows:  # registers
                 continue
             shared = (resident * bm + 2 * bn) * (d + 8) * 2
         else:
             shared = (resident * bm + 2 * bn) * (d * size + 16) + bm * (bn * size + 16)
-        if drops:  # Kept, with lines for the queries or for the keys
+        if drops:  # the struct Kept: bits, with lines for the queries or for the keys
             shared += max(bm * (bn // 8 + 1), bn * (bm // 8 + 1))
         if shared <= limit:
             name = f"{'Mma' if matrix else 'Simt'}<{type_name(dtype)}, {d}, {bm}, {bn}>"
@@ -173,68 +172,96 @@ _MOST_BLOCKS = 2**31 - 1
 
 
 def forward(
-    xp: Any, query: Any, key: Any, value: Any, attn_mask: Any = None, stream: Any = None, *,
-    is_causal: bool = False, scale: Any = None, enable_gqa: bool = False, dropout_p: float = 0.0,
-) -> Any:  # fmt: skip
+    xp: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    stream: Any = None,
+    *,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    dropout_p: float = 0.0,
+) -> Any:
     """The launcher of `flash_attention`."""
-    call = _call(xp, query, key, value, attn_mask, is_causal, enable_gqa)
+    call = _prepare(xp, query, key, value, attn_mask, is_causal, enable_gqa)
     if call is None or not _is_stream(stream, dropout_p):
         return NotImplemented
     m, k, width, heads = (int(call.shape[n]) for n in ("m", "k", "l", "heads"))
     if call.mask is None and stream is None and call.packed > 1:
-        made = cudnn.attention(
-            xp.lib, call.query, call.key, call.value, _scale(scale, k), is_causal
-        )  # fmt: skip
-        if made is not NotImplemented:
-            out, lse = made
+        arrays = call.query, call.key, call.value
+        results = cudnn.attention(xp.lib, *arrays, _scale(scale, k), is_causal)
+        if results is not NotImplemented:
+            out, lse = results
             return out.reshape(*call.stack, m, width), lse.reshape(*call.stack, m)
     engine = _engine(query.dtype, max(k, width), 1, architecture(), stream is not None)
     stacks = math.prod(call.outer) * heads
     if engine is None or (blocks := -(-m // engine[1]) * stacks) > _MOST_BLOCKS:
         return NotImplemented
     name, _, threads, shared = engine
-    wide = _wide(query.dtype)
+    wide = _sum_dtype(query.dtype)
     out = xp.lib.empty((*call.stack, m, width), dtype=query.dtype)
     lse = xp.lib.empty((*call.stack, m), dtype=wide)
     if blocks:
-        launch(
-            "attention.cu", f"attention_forward<{name}, {call.packed}, {_mask_name(call.mask)}, "
-            f"{flag(stream is not None)}>", blocks, threads,
-            [call.query, call.key, call.value, call.mask, stream, out, lse, call.shape,
-             wide.type(_scale(scale, k)), *_dropout(dropout_p, wide)],
-            shared,
-        )  # fmt: skip
+        types = f"{name}, {call.packed}, {_mask_name(call.mask)}"
+        kernel = f"attention_forward<{types}, {cpp_bool(stream is not None)}>"
+        args = [call.query, call.key, call.value, call.mask, stream, out, lse, call.shape]
+        args += [wide.type(_scale(scale, k)), *_dropout(dropout_p, wide)]
+        launch("attention.cu", kernel, blocks, threads, args, shared)
     return out, lse
 
 
 def grad(
-    xp: Any, g: Any, query: Any, key: Any, value: Any, out: Any, lse: Any, g_lse: Any = None,
-    attn_mask: Any = None, stream: Any = None, *, of: str, is_causal: bool = False,
-    scale: Any = None, enable_gqa: bool = False, dropout_p: float = 0.0,
-) -> Any:  # fmt: skip
-    """The launcher of `flash_attention_grad`, but for the gradient by the mask."""
-    call = _call(xp, query, key, value, attn_mask, is_causal, enable_gqa)
+    xp: Any,
+    g: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    out: Any,
+    lse: Any,
+    g_lse: Any = None,
+    attn_mask: Any = None,
+    stream: Any = None,
+    *,
+    of: str,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    dropout_p: float = 0.0,
+) -> Any:
+    """The launcher of `flash_attention_grad`, except for the gradient by the mask."""
+    call = _prepare(xp, query, key, value, attn_mask, is_causal, enable_gqa)
     if call is None or not _is_stream(stream, dropout_p):
         return NotImplemented
     if of not in ("query", "key", "value") or g.dtype != query.dtype:
         return NotImplemented
-    m, n, k, width, heads, group = (
-        int(call.shape[name]) for name in ("m", "n", "k", "l", "heads", "group")
-    )
+    m, k, width = (int(call.shape[name]) for name in ("m", "k", "l"))
     if g.shape != (*call.stack, m, width) or lse.shape != (*call.stack, m) or out.dtype != g.dtype:
         return NotImplemented
     if out.shape != g.shape:
         return NotImplemented
-    own = {"query": query, "key": key, "value": value}[of]
+    target = {"query": query, "key": key, "value": value}[of]
     if g_lse is None and stream is None and call.mask is None and call.packed > 1:
-        made = cudnn.attention_grad(
-            xp.lib, of, (g, query, key, value, out, lse), call.query, call.key, call.value,
-            _scale(scale, k), is_causal,
-        )  # fmt: skip
-        if made is not NotImplemented:
-            return _like(xp, made.reshape(*call.outer, *made.shape[1:]), own)
+        arrays = call.query, call.key, call.value
+        saved = g, query, key, value, out, lse
+        d = cudnn.attention_grad(xp.lib, of, saved, *arrays, _scale(scale, k), is_causal)
+        if d is not NotImplemented:
+            return _sum_to_shape(xp, d.reshape(*call.outer, *d.shape[1:]), target)
+    d = _launch_grad(xp, call, (g, out, lse, g_lse), stream, of, _scale(scale, k), dropout_p)
+    return d if d is NotImplemented else _sum_to_shape(xp, d, target)
+
+
+def _launch_grad(
+    xp: Any, call: _Call, saved: Any, stream: Any, of: str, scale: float, dropout_p: float
+) -> Any:
+    """The gradient before it is summed over broadcast axes; `saved` is g, out, lse and g_lse."""
+    g, out, lse, g_lse = saved
+    m, n, k, width, heads, group = (
+        int(call.shape[name]) for name in ("m", "n", "k", "l", "heads", "group")
+    )
     resident = 1 if of == "value" else 2
-    engine = _engine(query.dtype, max(k, width), resident, architecture(), stream is not None)
+    engine = _engine(g.dtype, max(k, width), resident, architecture(), stream is not None)
     lines, stacks = (m, heads) if of == "query" else (n, heads // group)
     if engine is None:
         return NotImplemented
@@ -242,33 +269,33 @@ def grad(
     blocks = -(-lines // bm) * stacks * math.prod(call.outer)
     if blocks > _MOST_BLOCKS:
         return NotImplemented
-    lib, wide = xp.lib, _wide(query.dtype)
+    lib, wide = xp.lib, _sum_dtype(g.dtype)
     g, lse = lib.ascontiguousarray(g), lib.ascontiguousarray(lse, dtype=wide)
-    made = lib.empty((*call.outer, stacks, lines, own.shape[-1]), dtype=query.dtype)
+    length = width if of == "value" else k
+    d = lib.empty((*call.outer, stacks, lines, length), dtype=g.dtype)
     packed = call.packed if _aligned(g.reshape(-1, 1, 1, width), call.packed) else 1
     if blocks:
         delta = None if of == "value" else _delta(xp, g, out, g_lse, wide)
-        launch(
-            "attention.cu", f"attention_grad<{name}, {packed}, {_mask_name(call.mask)}, "
-            f"{of.upper()}, {flag(stream is not None)}>", blocks, threads,
-            [g, call.query, call.key, call.value, lse, delta, call.mask, stream, made, call.shape,
-             wide.type(_scale(scale, k)), *_dropout(dropout_p, wide)],
-            shared,
-        )  # fmt: skip
-    return _like(xp, made, own)
+        types = f"{name}, {packed}, {_mask_name(call.mask)}, {of.upper()}"
+        kernel = f"attention_grad<{types}, {cpp_bool(stream is not None)}>"
+        args = [g, call.query, call.key, call.value, lse, delta, call.mask, stream, d, call.shape]
+        args += [wide.type(scale), *_dropout(dropout_p, wide)]
+        launch("attention.cu", kernel, blocks, threads, args, shared)
+    return d
 
 
-def _like(xp: Any, made: Any, own: Any) -> Any:
-    """A gradient of the shape of an array, which may have been broadcast against the others."""
-    return made.reshape(own.shape) if made.size == own.size else xp.sum_to(made, own.shape)
+def _sum_to_shape(xp: Any, d: Any, target: Any) -> Any:
+    """A gradient in the shape of an array that may have been broadcast against the others."""
+    return d.reshape(target.shape) if d.size == target.size else xp.sum_to(d, target.shape)
 
 
 def _is_stream(stream: Any, p: float) -> bool:
-    fits = stream is None or (
-        getattr(stream, "shape", None) == (4,) and stream.dtype == np.uint64
+    valid = stream is None or (
+        getattr(stream, "shape", None) == (4,)
+        and stream.dtype == np.uint64
         and stream.flags.c_contiguous
-    )  # fmt: skip
-    return fits and 0 <= p < 1
+    )
+    return valid and 0 <= p < 1
 
 
 def _dropout(p: float, wide: np.dtype[Any]) -> tuple[Any, Any]:
@@ -288,14 +315,16 @@ def _delta(xp: Any, g: Any, out: Any, g_lse: Any, wide: Any) -> Any:
     if width % packed or not all(_aligned(x.reshape(-1, 1, 1, width), packed) for x in (g, out)):
         packed = 1
     launch(
-        "attention.cu", f"attention_delta<{type_name(g.dtype)}, {packed}>",
-        -(-delta.size // _WARPS), 32 * _WARPS,
+        "attention.cu",
+        f"attention_delta<{type_name(g.dtype)}, {packed}>",
+        -(-delta.size // _WARPS),
+        32 * _WARPS,
         [g, out, g_lse, delta, np.int64(delta.size), np.int32(width)],
-    )  # fmt: skip
+    )
     return delta
 
 
-def _wide(dtype: Any) -> np.dtype[Any]:
+def _sum_dtype(dtype: Any) -> np.dtype[Any]:
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
@@ -309,12 +338,12 @@ _LENGTHS = {
     ("sm_80", "float"): (64, 128, 256), ("sm_80", "double"): (64, 128),
     ("sm_80", "__half"): (64, 128), ("sm_80", "__nv_bfloat16"): (64, 80, 128, 256),
 }  # fmt: skip
-"""Of queries and values, for which the kernels are compiled ahead to be looked at."""
+"""Lengths of queries and values whose kernels ci/compile_kernels compiles."""
 
 
 def _instances() -> dict[str, set[str]]:
-    """Names, each with the `_LENGTHS` key's architectures that run it."""
-    made: dict[str, set[str]] = {}
+    """Names of instances, each with the architectures of `_LENGTHS` that run it."""
+    architectures: dict[str, set[str]] = {}
     dtypes = {type_name(dtype): dtype for dtype in FLOATS}
     for (sm, name), lengths in _LENGTHS.items():
         dtype, packed = dtypes[name], 16 // dtypes[name].itemsize
@@ -331,15 +360,15 @@ def _instances() -> dict[str, set[str]]:
             if n <= 128 and (engine := _engine(dtype, n, 1, sm, drops=True)):
                 names.append(f"attention_forward<{engine[0]}, {packed}, NoMask, true>")
         for each in names:
-            made.setdefault(each, set()).add(sm)
-    return made
+            architectures.setdefault(each, set()).add(sm)
+    return architectures
 
 
 ARCHITECTURES = _instances()
-"""By name, on which an instance is run: on sm_75, or on sm_80 and later; tiles differ."""
+"""By instance, the architectures that run it, sm_75 or sm_80 and later: their tiles differ."""
 
 INSTANCES = tuple(("attention.cu", name) for name in ARCHITECTURES)
-"""Kernels to be compiled ahead: (source, name). There are more lengths."""
+"""Kernels that ci/compile_kernels compiles: (source, name). Other lengths have more."""
 
 VECTOR = tuple(name for _, name in INSTANCES if "double" not in name)
-"""Those that must copy 16 bytes at a time, also those that copy straight to shared memory."""
+"""Kernels that must copy 16 bytes at a time, including copies straight to shared memory."""

@@ -1,5 +1,5 @@
-// Arrays of 32 bits rounded to 16, all in one launch: weights for a step in mixed precision. The
-// floor is 6 bytes an element.
+// Rounds many float32 arrays to 16 bits in one launch, as weights for a step in mixed precision. At
+// least 6 bytes per element.
 #include "tables.cuh"
 
 template <class T> __global__ void __launch_bounds__(256) cast(

@@ -1,4 +1,4 @@
-"""Casts of many arrays in one launch."""
+"""Casts many arrays in one launch."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, READINGS
 from gpugrad.kernels.runtime.launch import launch, type_name
-from gpugrad.kernels.runtime.tables import THREADS, packed, tables
+from gpugrad.kernels.runtime.tables import THREADS, as_contiguous, tables
 
-__all__ = ["INSTANCES", "NARROW", "VECTOR", "narrowed"]
+__all__ = ["INSTANCES", "NARROW", "VECTOR", "cast_all"]
 
 NARROW = (np.dtype(np.float16), BFLOAT16)
-"""The dtypes that arrays of float32 can be rounded to."""
+"""The dtypes that float32 arrays can be rounded to."""
 
 INSTANCES = tuple(("casts.cu", f"cast<{type_name(dtype)}>") for dtype in NARROW)
 VECTOR = tuple(name for _, name in INSTANCES)
 
 
-def narrowed(arrays: Sequence[Any], dtype: Any) -> list[Any]:
-    """Arrays of float32, of one device, rounded to a dtype of NARROW."""
-    given = [packed(a) for a in arrays]
-    lib = READINGS[type(given[0])].lib
-    made = [lib.empty(a.shape, dtype=dtype) for a in given]
-    for table, chunks in tables([given, made]):
+def cast_all(arrays: Sequence[Any], dtype: Any) -> list[Any]:
+    """float32 arrays of one device, rounded to a dtype of NARROW."""
+    sources = [as_contiguous(a) for a in arrays]
+    lib = READINGS[type(sources[0])].lib
+    results = [lib.empty(a.shape, dtype=dtype) for a in sources]
+    for table, chunks in tables([sources, results]):
         launch("casts.cu", f"cast<{type_name(dtype)}>", chunks, THREADS, (table,))
-    return made
+    return results

@@ -1,16 +1,16 @@
-// Batch norm: arrays (lines, channels), or (examples, channels, places) where not LAST, are
-// standardised for each channel over all else. Statistics, and the sums that a gradient is made
-// of, are found in two stages without atomics: each block adds up a part of a channel (or of as
-// many channels as its threads have columns), then the parts are added, in one order; so forward
-// reads an array twice and writes one, backward reads two twice and writes one. A thread reads
-// packs of W elements of which lines must be whole: 16 bytes, or 1 element where lines are crooked.
+// Batch norm: standardises each channel of an array (lines, channels) if LAST, else of (examples,
+// channels, places), over all other axes. Statistics, and the sums in a gradient, are computed in
+// two stages without atomics: each block sums a part of a channel (or of as many channels as its
+// threads have columns), then the parts are added in a fixed order. So forward reads one array
+// twice and writes one, and backward reads two arrays twice and writes one. A thread reads packs of
+// W elements, 16 bytes if lines are whole packs and otherwise 1 element.
 
 constexpr int CHANNEL_THREADS = 256;
 #define FOR_CHANNELS __launch_bounds__(CHANNEL_THREADS, 1)
 
-// How a block goes through its channels: `across` threads (a power of 2) lie along a line, the
-// others have lines of their own. A line is a row of channels if LAST, else a piece of at most
-// `span` of the `places` of a channel of an example, of which each has `pieces`.
+// How a block covers its channels: `across` threads (a power of 2) share a line, the others have
+// other lines. A line is a row of channels if LAST, otherwise a piece of at most `span` of the
+// `places` of a channel of an example, which has `pieces` of them.
 struct Shape {
   long long lines;
   int channels, places, span, pieces, across;
@@ -24,13 +24,13 @@ template <int W, bool LAST> struct Walk {
       : shape(shape), along((int)threadIdx.x % shape.across),
         team((int)threadIdx.x / shape.across), teams(CHANNEL_THREADS / shape.across) {}
 
-  // The first channel of this thread's packs, and whether there is one.
+  // The first channel of this thread's packs, if it exists.
   __device__ int channel() const {
     return LAST ? ((int)blockIdx.x * shape.across + along) * W : (int)blockIdx.x;
   }
   __device__ bool any() const { return !LAST || channel() < shape.channels; }
 
-  // Where a line's elements of this block begin, and how many it has
+  // Start and number of a line's elements in this block
   __device__ long long start(long long line, int& n) const {
     if (LAST) return n = 1, line * shape.channels + channel();
     long long example = divided(line, shape.pieces);
@@ -39,10 +39,10 @@ template <int W, bool LAST> struct Walk {
     return (example * shape.channels + channel()) * shape.places + first;
   }
 
-  // Where the first element of a channel is
+  // Offset of a channel's first element
   __device__ long long start() const { return (long long)channel() * shape.places; }
 
-  // f(where a pack begins) for each pack of this thread
+  // Calls f(offset of a pack) for each pack of this thread
   template <class F> __device__ void each(F f) const {
     if (!any()) return;
     long long line = (long long)blockIdx.y * teams + team, step = (long long)gridDim.y * teams;
@@ -78,7 +78,7 @@ template <class T, int W> __device__ void put(T* y, const Pack<T, W>& pack) {
   }
 }
 
-// What a channel has in a small array, for each element of a pack; `none` without that array.
+// The channel's value in a small array, for each element of a pack; `none` if there is no array.
 template <int W, bool LAST, class T, class C> __device__ void of_channels(
     const Walk<W, LAST>& walk, const T* small, C none, C (&made)[W]) {
 #pragma unroll
@@ -86,8 +86,8 @@ template <int W, bool LAST, class T, class C> __device__ void of_channels(
     made[k] = small && walk.any() ? C(small[walk.channel() + (LAST ? k : 0)]) : none;
 }
 
-// The sums over a block of what its threads have for each channel, known to all of them. `sums`
-// and `scratch` are shared memory; `across` threads have the same channels if LAST.
+// The block's sum for each channel, returned to all threads. `sums` and `scratch` are shared memory.
+// If LAST, `across` threads cover the channels and the others repeat them.
 template <int W, bool LAST, class C> __device__ void total(
     C (&values)[W], int across, C (*sums)[32 * W], C* scratch) {
   if constexpr (LAST) {
@@ -127,10 +127,10 @@ template <int W, bool LAST, class C> __device__ void write(
   for (int k = 0; k < (LAST ? W : 1); ++k) small[walk.channel() + k] = values[k];
 }
 
-// Of each channel in each part: how many elements, their mean less the channel's first element, and
-// the sum of the squares of their distances from the mean: (3, parts, channels). A thread counts
-// from the first element that it has: that is one of its n, so that taking the square of their mean
-// off the squares loses at most a factor of n, wherever they lie, and n is small.
+// For each channel in each part: the number of elements, their mean minus the channel's first
+// element, and the sum of squared distances from the mean: (3, parts, channels). A thread takes
+// differences from its own first element. That is one of its n elements, so subtracting the squared
+// mean from the squares loses at most a factor of n in accuracy, and n is small.
 template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_moments(
     const T* __restrict__ x, compute_t<T>* __restrict__ partial, Shape shape) {
   typedef compute_t<T> C;
@@ -151,7 +151,7 @@ template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_moment
     ++n;
   });
 
-  // the same for the block
+  // combine the threads of the block
   C counts[W], means[W];
 #pragma unroll
   for (int k = 0; k < W; ++k) {
@@ -175,7 +175,7 @@ template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_moment
   write(walk, partial + 2 * next, squares);
 }
 
-// The sum of f(part) over the parts of a column; a block is (32, 32), its rows take turns.
+// The sum of f(part) over the parts of a column; a block is (32, 32), its rows share the parts.
 #define FOR_COLUMNS __launch_bounds__(1024)
 template <class C, class F> __device__ C over_parts(int parts, bool any, C (*sums)[33], F f) {
   C sum = 0;
@@ -191,7 +191,7 @@ template <class C, class F> __device__ C over_parts(int parts, bool any, C (*sum
   return sum;
 }
 
-// Mean and variance of each channel from those of its parts
+// Mean and variance of each channel from its parts
 template <class T> __global__ void FOR_COLUMNS channel_statistics(
     const compute_t<T>* __restrict__ partial, const T* __restrict__ x,
     compute_t<T>* __restrict__ mean, compute_t<T>* __restrict__ var, int parts, int channels,
@@ -237,8 +237,8 @@ template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_forwar
   });
 }
 
-// What each part gives to the gradients of weight and bias: (2, parts, channels). Without `mean`,
-// x is standardised already.
+// The contribution of each part to the gradients of weight and bias: (2, parts, channels). If `mean`
+// is null, x is already standardised.
 template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_sums(
     const T* __restrict__ g, const T* __restrict__ x, const compute_t<T>* __restrict__ mean,
     const compute_t<T>* __restrict__ var, compute_t<T>* __restrict__ partial, Shape shape,
@@ -269,7 +269,7 @@ template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_sums(
   write(walk, partial + (long long)gridDim.y * shape.channels, by_bias);
 }
 
-// The gradients of weight and bias (where they are wanted), and of what dx is made:
+// The gradients of weight and bias (if wanted), and the coefficients of dx:
 // dx = g * slopes[0] + (x - mean) * slopes[1] + slopes[2]
 template <class T> __global__ void FOR_COLUMNS channel_slopes(
     const compute_t<T>* __restrict__ partial, const compute_t<T>* __restrict__ mean,

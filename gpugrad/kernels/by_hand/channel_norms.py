@@ -1,4 +1,4 @@
-"""Batch norm, forward and backward: each channel is standardised over all other axes."""
+"""Batch norm, forward and backward: standardises each channel over all other axes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import Reading
-from gpugrad.kernels.by_hand.rows import FLOATS, alike
-from gpugrad.kernels.runtime.launch import flag, launch, pointer, type_name
+from gpugrad.kernels.by_hand.rows import FLOATS, share_dtype
+from gpugrad.kernels.runtime.launch import cpp_bool, launch, pointer, type_name
 
 __all__ = ["INSTANCES", "VECTOR", "Channels", "backward", "channels_of", "forward"]
 
 _THREADS = 256  # CHANNEL_THREADS
-_BLOCKS = 528  # that add up parts: four for each processor of an H100
-_PACKS = 8  # of a piece, that one thread reads
+_BLOCKS = 528  # blocks that write partial sums: four per processor of an H100
+_PACKS = 8  # packs of a piece that one thread reads
 _LONGEST = 2**30
 
 _SIZES = "channels", "places", "span", "pieces", "across"
@@ -25,52 +25,55 @@ _SHAPE = np.dtype([("lines", np.int64), *((n, np.int32) for n in _SIZES)], align
 
 
 class Channels:
-    """An array's channels, along axes that are neighbours, and what goes through them.
+    """The channels of an array, which are adjacent axes, and the geometry of their kernels.
 
     Attributes:
-        small: shape of the statistics: 1 along the other axes.
-        wide: dtype of the statistics.
-        moved: whether channels are last in memory, though not in the array's shape.
+        stats_shape: shape of the statistics: 1 along the other axes.
+        stats_dtype: dtype of the statistics.
+        channels_last: whether the channels are last in memory but not in the array's shape.
     """
 
     def __init__(self, xp: Reading, x: Any, first: int, until: int) -> None:
         self.lib, self.own = xp.lib, tuple(range(first, until))
         self.last = tuple(range(x.ndim - len(self.own), x.ndim))
-        self.wide = np.float64 if x.dtype == np.float64 else np.float32
+        self.stats_dtype = np.float64 if x.dtype == np.float64 else np.float32
         self.type = type_name(x.dtype)
-        self.small = tuple(n if a in self.own else 1 for a, n in enumerate(x.shape))
-        self.channels = math.prod(self.small)
-        self.count = x.size // self.channels  # elements of a channel
-        self.moved = not x.flags.c_contiguous and self._moved(x).flags.c_contiguous
-        self.places = 1 if self.moved else math.prod(x.shape[until:])
+        self.stats_shape = tuple(n if a in self.own else 1 for a, n in enumerate(x.shape))
+        self.channels = math.prod(self.stats_shape)
+        self.count = x.size // self.channels  # elements per channel
+        self.channels_last = (
+            not x.flags.c_contiguous and self._move_channels_last(x).flags.c_contiguous
+        )
+        self.places = 1 if self.channels_last else math.prod(x.shape[until:])
 
-    def _moved(self, x: Any) -> Any:
+    def _move_channels_last(self, x: Any) -> Any:
         return self.lib.moveaxis(x, self.own, self.last)
 
-    def of(self, x: Any) -> Any:
-        """An array of this shape in the order in which the kernels go through it."""
-        return self.lib.ascontiguousarray(self._moved(x) if self.moved else x)
+    def to_kernel(self, x: Any) -> Any:
+        """An array of this shape in the memory order that the kernels read."""
+        return self.lib.ascontiguousarray(self._move_channels_last(x) if self.channels_last else x)
 
-    def back(self, y: Any) -> Any:
-        """A result with its axes as they were."""
-        return self.lib.moveaxis(y, self.last, self.own) if self.moved else y
+    def from_kernel(self, y: Any) -> Any:
+        """A result with its axes in the original order."""
+        return self.lib.moveaxis(y, self.last, self.own) if self.channels_last else y
 
     def empty(self, *lead: int) -> Any:
-        """New numbers for each channel."""
-        return self.lib.empty((*lead, self.channels), dtype=self.wide)
+        """An uninitialised array with numbers for each channel."""
+        return self.lib.empty((*lead, self.channels), dtype=self.stats_dtype)
 
     def statistics(self, *arrays: Any) -> bool:
-        """Whether these are statistics of the channels."""
-        return all(a.shape == self.small and a.dtype == self.wide for a in arrays)
+        """Whether the arrays have the shape and dtype of the channels' statistics."""
+        return all(a.shape == self.stats_shape and a.dtype == self.stats_dtype for a in arrays)
 
     def plan(self, *arrays: Any) -> tuple[str, tuple[int, int], Any]:
-        """Of kernels that go through these arrays: template arguments, grid, the struct Shape."""
+        """Template arguments, grid and the struct Shape of a kernel over these arrays."""
         last, size = self.places == 1, arrays[0].itemsize
         line = self.channels if last else self.places
         width = next(
-            w for w in _widths(size, last)
+            w
+            for w in _widths(size, last)
             if line % w == 0 and all(pointer(a) % (w * size) == 0 for a in arrays)
-        )  # fmt: skip
+        )
         across = min(1 << (line // width - 1).bit_length(), 32 if last else _THREADS)
         span = min(line, across * width * _PACKS)
         pieces = 1 if last else -(-line // span)
@@ -78,18 +81,18 @@ class Channels:
         tiles = -(-line // (across * width)) if last else self.channels
         parts = min(-(-lines * across // _THREADS), -(-_BLOCKS // tiles))
         shape = np.array((lines, self.channels, self.places, span, pieces, across), _SHAPE)
-        return f"{self.type}, {width}, {flag(last)}", (tiles, parts), shape[()]
+        return f"{self.type}, {width}, {cpp_bool(last)}", (tiles, parts), shape[()]
 
 
 def _widths(size: int, last: bool) -> tuple[int, ...]:
-    """Elements of an access. Places of 16-bit floats are often packs of 8 bytes, not of 16."""
+    """Candidate widths of an access; 16-bit images are often multiples of 8 bytes, not of 16."""
     return (8, 4, 1) if size == 2 and not last else (16 // size, 1)
 
 
 def channels_of(xp: Reading, x: Any, axis: Any, along: Any, *weights: Any) -> Channels | None:
-    """The channels of `x`, if they lie along all axes but these; weights must be theirs."""
-    given = [w for w in weights if w is not None]
-    if not alike(x, *given) or not x.size:
+    """The channels of `x` along all axes but `axis`; None if the kernels do not support them."""
+    weights = tuple(w for w in weights if w is not None)
+    if not share_dtype(x, *weights) or not x.size:
         return None
     axes, alongs = ([a] if isinstance(a, int) else list(a) for a in (axis, along))
     if not axes or any(not -x.ndim <= a < x.ndim for a in (*axes, *alongs)):
@@ -98,55 +101,61 @@ def channels_of(xp: Reading, x: Any, axis: Any, along: Any, *weights: Any) -> Ch
     if not kept or len(kept) + len(axes) > x.ndim or kept[-1] - kept[0] >= len(kept):
         return None
     shape = x.shape[kept[0] : kept[-1] + 1]
-    if given and ([a % x.ndim for a in alongs] != kept or any(w.shape != shape for w in given)):
+    if weights and ([a % x.ndim for a in alongs] != kept or any(w.shape != shape for w in weights)):
         return None
-    made = Channels(xp, x, kept[0], kept[-1] + 1)
-    return made if max(made.channels, made.places) <= _LONGEST else None
+    channels = Channels(xp, x, kept[0], kept[-1] + 1)
+    return channels if max(channels.channels, channels.places) <= _LONGEST else None
 
 
 def forward(
     xp: Reading, channels: Channels, x: Any, weight: Any, bias: Any, eps: float
 ) -> tuple[Any, Any, Any]:
-    """What standardize_affine returns."""
-    x = channels.of(x)
+    """The results of standardize_affine: y, mean and variance."""
+    x = channels.to_kernel(x)
     y = xp.lib.empty(x.shape, dtype=x.dtype)
     name, grid, shape = channels.plan(x, y)
     weight, bias = _contiguous(xp, weight, bias)
     partial, mean, var = channels.empty(3, grid[1]), channels.empty(), channels.empty()
     launch("channel_norms.cu", f"channel_moments<{name}>", grid, _THREADS, [x, partial, shape])
-    given, places = [partial, x, mean, var], np.int32(channels.places)
-    _combine(channels, f"channel_statistics<{channels.type}>", given, grid[1], places)
-    given = [x, weight, bias, mean, var, y, shape, np.float64(eps)]
-    launch("channel_norms.cu", f"channel_forward<{name}>", grid, _THREADS, given)
-    return channels.back(y), mean.reshape(channels.small), var.reshape(channels.small)
+    args, places = [partial, x, mean, var], np.int32(channels.places)
+    _combine(channels, f"channel_statistics<{channels.type}>", args, grid[1], places)
+    args = [x, weight, bias, mean, var, y, shape, np.float64(eps)]
+    launch("channel_norms.cu", f"channel_forward<{name}>", grid, _THREADS, args)
+    return (
+        channels.from_kernel(y),
+        mean.reshape(channels.stats_shape),
+        var.reshape(channels.stats_shape),
+    )
 
 
 def backward(
     xp: Reading, channels: Channels, arrays: Sequence[Any], eps: float, *, grads: bool = False
 ) -> tuple[Any, ...]:
-    """The gradient by x, and if `grads` those by weight and bias.
+    """The gradient by x, followed by those by weight and bias if `grads`.
 
     Args:
         xp: the library.
-        channels: those of x.
-        arrays: g, x, mean, var, their gradients, and weight or None. Without a mean, x is what was
-            standardised, not what that was made of.
+        channels: the channels of x.
+        arrays: g, x, mean, var, gradients of mean and var, and weight or None. If mean is None, x
+            is the standardised result instead of the input.
         eps: added to the variance.
-        grads: whether those by weight and bias are wanted.
+        grads: whether the gradients by weight and bias are wanted.
     """
-    g, x = channels.of(arrays[0]), channels.of(arrays[1])
+    g, x = channels.to_kernel(arrays[0]), channels.to_kernel(arrays[1])
     dx = xp.lib.empty(x.shape, dtype=x.dtype)
     name, grid, shape = channels.plan(g, x, dx)
     mean, var, g_mean, g_var, weight = _contiguous(xp, *arrays[2:])
     partial, slopes = channels.empty(2, grid[1]), channels.empty(3)
-    given = [g, x, mean, var, partial, shape, np.float64(eps)]
-    launch("channel_norms.cu", f"channel_sums<{name}>", grid, _THREADS, given)
-    made = [xp.lib.empty(weight.shape, dtype=weight.dtype) for _ in range(2)] if grads else []
-    given = [partial, mean, var, g_mean, g_var, weight, slopes, *(made or (None, None))]
-    _combine(channels, f"channel_slopes<{channels.type}>", given, grid[1], np.float64(eps))
-    given = [g, x, mean, slopes, dx, shape]
-    launch("channel_norms.cu", f"channel_backward<{name}>", grid, _THREADS, given)
-    return channels.back(dx), *made
+    args = [g, x, mean, var, partial, shape, np.float64(eps)]
+    launch("channel_norms.cu", f"channel_sums<{name}>", grid, _THREADS, args)
+    weight_grads = (
+        [xp.lib.empty(weight.shape, dtype=weight.dtype) for _ in range(2)] if grads else []
+    )
+    args = [partial, mean, var, g_mean, g_var, weight, slopes, *(weight_grads or (None, None))]
+    _combine(channels, f"channel_slopes<{channels.type}>", args, grid[1], np.float64(eps))
+    args = [g, x, mean, slopes, dx, shape]
+    launch("channel_norms.cu", f"channel_backward<{name}>", grid, _THREADS, args)
+    return channels.from_kernel(dx), *weight_grads
 
 
 def _contiguous(xp: Reading, *arrays: Any) -> list[Any]:
@@ -160,21 +169,21 @@ def _combine(channels: Channels, name: str, arrays: list[Any], parts: int, *rest
 
 
 def _names() -> list[tuple[str, bool]]:
-    made = []
+    names = []
     for dtype in FLOATS:
-        made += [(f"channel_{k}<{type_name(dtype)}>", False) for k in ("statistics", "slopes")]
+        names += [(f"channel_{k}<{type_name(dtype)}>", False) for k in ("statistics", "slopes")]
         for last in (True, False):
             for width in _widths(dtype.itemsize, last):
-                own = f"<{type_name(dtype)}, {width}, {flag(last)}>"
-                made += [
+                own = f"<{type_name(dtype)}, {width}, {cpp_bool(last)}>"
+                names += [
                     (f"channel_{kernel}{own}", width * dtype.itemsize == 16)
                     for kernel in ("moments", "forward", "sums", "backward")
                 ]
-    return made
+    return names
 
 
 INSTANCES = tuple(("channel_norms.cu", name) for name, _ in _names())
 """Every kernel that may be launched: (source, name)."""
 
 VECTOR = tuple(name for name, packed in _names() if packed)
-"""Those that must read 16 bytes at a time."""
+"""Kernels that must read 16 bytes at a time."""

@@ -1,22 +1,22 @@
-// Convolution and its two gradients as products of matrices whose large factor is never made: its
-// tiles are read from the array itself (implicit GEMM). For one group:
+// Convolution and its two gradients as matrix products whose large factor is never stored: its tiles
+// are read from the array itself (implicit GEMM). For one group:
 //
 //   OF       rows      lines              depth              a        x
 //   RESULT   filters   examples, places   channels, window   weights  windows of the input
 //   INPUT    channels  examples, inside   filters, window    weights  windows of g
 //   WEIGHT   filters   channels, window   examples, places   g        windows of the input
 //
-// A place in a matrix is found from two parts, of its pixel and of its element of the window, which
-// shared memory holds for the lines and columns of a tile; no division is left for an element.
+// The offset of a matrix element is the sum of two parts, for its pixel and for its element of the
+// window. Shared memory holds them for the lines and columns of a tile, so elements need no division.
 //
-// Where the depth of WEIGHT is split, each part is summed up on its own and the parts are added in
-// order by `convolution_sum`: no atomics. Floor of global memory, in bytes: RESULT reads a tile of
-// the input once for each BM filters and the weights once for each BN places.
+// If the depth of WEIGHT is split, each part is summed separately and `convolution_sum` adds the
+// parts in order, without atomics. Minimal traffic: RESULT reads a tile of the input once for each
+// BM filters and the weights once for each BN places.
 #include "mma.cuh"
 #include "tiles.cuh"
 
 struct Convolution {
-  int examples, groups, channels, filters;  // the last two of one group
+  int examples, groups, channels, filters;  // channels and filters of one group
   int in[3], kernel[3], places[3], stride[3], before[3], dilation[3];
   int inside, window, outside;              // products of in, kernel, places
 };
@@ -26,7 +26,7 @@ enum Of { RESULT, INPUT, WEIGHT };
 struct Part {
   int offset, at[3];
 };
-const int NOWHERE = 1 << 29;  // a place outside of every array, also after adding two
+const int NOWHERE = 1 << 29;  // an offset outside every array, also if two of them are added
 
 __device__ inline void unravel(int i, const int (&shape)[3], int (&at)[3]) {
   at[2] = i % shape[2], i /= shape[2];
@@ -36,7 +36,7 @@ __device__ inline int ravel(const int (&at)[3], const int (&shape)[3]) {
   return (at[0] * shape[1] + at[1]) * shape[2] + at[2];
 }
 
-// Pixel `i` of all examples: where its window begins in x.
+// Where the window of pixel `i` of all examples begins in x.
 template <Of OF> __device__ Part pixel(const Convolution& c, int i) {
   Part p;
   int size = OF == INPUT ? c.inside : c.outside, example = i / size, at[3];
@@ -50,7 +50,7 @@ template <Of OF> __device__ Part pixel(const Convolution& c, int i) {
   return p;
 }
 
-// Element `i` of all windows: how far it is from where its window begins.
+// The distance of element `i` of all windows from the start of its window.
 template <Of OF> __device__ Part element(const Convolution& c, int i) {
   Part p;
   int channel = i / c.window, at[3];
@@ -81,7 +81,7 @@ template <Of OF, class T> __device__ T value(
   return x[at];
 }
 
-// Where column `i` of `a` lies in each of its rows; -1 beyond the last.
+// The offset of column `i` of `a` within a row; -1 beyond the last.
 template <Of OF> __device__ int of_a(const Convolution& c, int i) {
   if (OF == RESULT) return i < c.channels * c.window ? i : -1;
   if (OF == INPUT) {
@@ -92,11 +92,11 @@ template <Of OF> __device__ int of_a(const Convolution& c, int i) {
   return example < c.examples ? example * c.groups * c.filters * c.outside + i % c.outside : -1;
 }
 
-// The tiles of one step on their way from global memory to shared memory, in registers.
+// The tiles of one step in registers, between global and shared memory.
 template <class E, Of OF> struct Tiles {
   typedef typename E::T T;
   typedef typename E::Held Held;
-  static constexpr int N = 16 / sizeof(Held);       // elements that are stored at once
+  static constexpr int N = 16 / sizeof(Held);       // elements per store
   static constexpr int OF_A = E::BM * E::D / E::THREADS, OF_X = E::BN * E::D / E::THREADS;
   static constexpr int AT_ONCE = E::THREADS / E::D; // lines, if threads lie along the columns
   T a[OF_A], x[OF_X];
@@ -110,12 +110,12 @@ template <class E, Of OF> struct Tiles {
       int row = threadIdx.x / E::D + i * AT_ONCE;
       a[i] = offset >= 0 && row < rows ? from_a[row * stride + offset] : T(0.0f);
     }
-    if (OF == WEIGHT) {  // pixels lie along the columns
+    if (OF == WEIGHT) {  // pixels are columns
       Part own = columns[column];
 #pragma unroll
       for (int i = 0; i < OF_X; ++i)
         x[i] = value<OF>(from_x, c, own, lines[threadIdx.x / E::D + i * AT_ONCE]);
-    } else {             // and here along the lines
+    } else {             // pixels are lines
       Part own = lines[threadIdx.x % E::BN];
 #pragma unroll
       for (int i = 0; i < OF_X; ++i) {
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(E::THREADS, 1) convolution_product(
   int all = (depth + E::D - 1) / E::D, each = (all + splits - 1) / splits;
   int begin = split * each, end = min(all, begin + each);
 
-  auto note = [&](int step) {  // the parts of the columns of a step
+  auto note = [&](int step) {  // store the column parts of offsets for a step
     if (step >= end || threadIdx.x >= E::D) return;
     int i = step * E::D + threadIdx.x, at = step % 2 * E::D + threadIdx.x;
     columns[at] = OF == WEIGHT ? pixel<OF>(c, i) : element<OF>(c, i);
@@ -231,8 +231,8 @@ template <class T> __global__ void convolution_sum(
   y[i] = T(sum);
 }
 
-// Where a group has few channels, as in a depthwise convolution, a product of matrices would be
-// mostly padding: a thread sums up one element of RESULT or INPUT, a block one of WEIGHT.
+// If a group has few channels, as in a depthwise convolution, a matrix product would be mostly
+// padding. Here a thread sums one element of RESULT or INPUT, or a block one of WEIGHT.
 template <class T, Of OF> __global__ void convolution_direct(
     const T* a, const T* x, T* y, Convolution c) {
   typedef compute_t<T> C;

@@ -1,6 +1,6 @@
-"""Convolution and its gradients, as products of matrices of which one is never made.
+"""Convolution and its gradients, as matrix products with an implicit matrix of windows.
 
-Where cuDNN is installed it comes first.
+Where cuDNN is installed, it is tried first.
 """
 
 from __future__ import annotations
@@ -16,8 +16,14 @@ from gpugrad.kernels.libraries import cudnn
 from gpugrad.kernels.runtime.launch import architecture, launch, type_name
 
 __all__ = [
-    "ARCHITECTURES", "INSTANCES", "VECTOR", "convolution", "input_grad", "weight_grad", "with_bias",
-]  # fmt: skip
+    "ARCHITECTURES",
+    "INSTANCES",
+    "VECTOR",
+    "convolution",
+    "input_grad",
+    "weight_grad",
+    "with_bias",
+]
 
 _SHAPE = np.dtype(
     [(n, np.int32) for n in ("examples", "groups", "channels", "filters")]
@@ -26,9 +32,9 @@ _SHAPE = np.dtype(
 )
 """The struct Convolution of convolution.cu."""
 
-_DIRECT = 4  # rows of a product of matrices up to which a thread sums up an element by itself
-_BLOCKS = 1024  # that the gradient by the weights is split into, if it can be
-_STEPS = 8  # of the depth that a part of a sum has at least
+_DIRECT = 4  # most rows of a matrix product for which one thread sums a whole element
+_BLOCKS = 1024  # blocks that the gradient by the weights is split into, if it is deep enough
+_STEPS = 8  # least steps of depth in a part of a split sum
 _MOST = 2**31 - 1
 
 
@@ -38,10 +44,10 @@ def convolution(xp: Any, x: Any, w: Any, *, geometry: Any, groups: int) -> Any:
 
 
 def with_bias(xp: Any, x: Any, w: Any, bias: Any, *, geometry: Any, relu: bool, last: bool) -> Any:
-    """The convolution of x and w plus a number for each channel, or NotImplemented.
+    """The convolution of x and w plus a bias per channel, or NotImplemented.
 
-    relu of it with `relu`; with `last` the channels are the result's last axis. Only cuDNN does
-    that in one launch.
+    `relu` applies relu to it; `last` makes the channels the result's last axis. Only cuDNN does
+    this in one launch.
     """
     if 0 in x.shape or 0 in (w.shape[0], *geometry.places):
         return NotImplemented
@@ -63,34 +69,32 @@ def weight_grad(xp: Any, x: Any, g: Any, *, shape: Any, geometry: Any, groups: i
 def _run(
     xp: Any, of: str, a: Any, x: Any, x_shape: Any, w_shape: Any, geometry: Any, groups: int
 ) -> Any:
-    """One of the three; `a` and `x` are the factors as convolution.cu has them."""
+    """The result or one gradient; `a` and `x` are the factors as named in convolution.cu."""
     dtype = a.dtype
     if dtype not in FLOATS or x.dtype != dtype or len(x_shape) > 5:
         return NotImplemented
     places = geometry.places
     filters, channels = w_shape[0] // groups, w_shape[1]
     g_shape = (x_shape[0], w_shape[0], *places)
-    made = {"RESULT": g_shape, "INPUT": x_shape, "WEIGHT": w_shape}[of]
-    # offsets are ints in the kernels; a place outside of an array may be this much beyond it
+    out_shape = {"RESULT": g_shape, "INPUT": x_shape, "WEIGHT": w_shape}[of]
+    # offsets are ints in the kernels, and a place outside an array may lie this far beyond it
     if max(math.prod(x_shape), math.prod(g_shape), math.prod(w_shape)) >= 2**30:
         return NotImplemented
     lib = xp.lib
     if 0 in x_shape or 0 in g_shape:
-        return lib.zeros(made, dtype=dtype)
+        return lib.zeros(out_shape, dtype=dtype)
     if (out := cudnn.convolution(lib, of, x, a, x_shape, w_shape, geometry)) is not NotImplemented:
         return out
     a, x = lib.ascontiguousarray(a), lib.ascontiguousarray(x)
-    out = lib.empty(made, dtype=dtype)
+    out = lib.empty(out_shape, dtype=dtype)
     shape = _shape(x_shape, groups, channels, filters, w_shape[2:], geometry)
     window = math.prod(w_shape[2:])
     pixels = x_shape[0] * math.prod(x_shape[2:] if of == "INPUT" else places)
     rows = channels if of == "INPUT" else filters
     lines = channels * window if of == "WEIGHT" else pixels
     if rows <= _DIRECT and of != "WEIGHT":
-        launch(
-            "convolution.cu", f"convolution_direct<{type_name(dtype)}, {of}>",
-            -(-out.size // 256), 256, [a, x, out, shape],
-        )  # fmt: skip
+        name = f"convolution_direct<{type_name(dtype)}, {of}>"
+        launch("convolution.cu", name, -(-out.size // 256), 256, [a, x, out, shape])
         return out
     if of == "WEIGHT" and rows <= _DIRECT and lines <= 32:
         name = f"convolution_direct_weight<{type_name(dtype)}>"
@@ -104,17 +108,14 @@ def _run(
         splits = min(-(-_BLOCKS // (tiles[0] * tiles[1] * groups)), max(steps // _STEPS, 1))
     if max(tiles[1], groups * splits) > 65535 or tiles[0] > _MOST:
         return NotImplemented
-    target = out if splits == 1 else lib.empty((splits, *made), dtype=wide)
-    launch(
-        "convolution.cu",
-        f"convolution_product<{engine}, {of}, {type_name(target.dtype)}>",
-        (*tiles, groups * splits), threads, [a, x, target, shape, np.int32(splits)], shared,
-    )  # fmt: skip
+    target = out if splits == 1 else lib.empty((splits, *out_shape), dtype=wide)
+    name = f"convolution_product<{engine}, {of}, {type_name(target.dtype)}>"
+    args = [a, x, target, shape, np.int32(splits)]
+    launch("convolution.cu", name, (*tiles, groups * splits), threads, args, shared)
     if splits > 1:
-        launch(
-            "convolution.cu", f"convolution_sum<{type_name(dtype)}>", -(-out.size // 256), 256,
-            [target, out, np.int64(out.size), np.int32(splits)],
-        )  # fmt: skip
+        args = [target, out, np.int64(out.size), np.int32(splits)]
+        name = f"convolution_sum<{type_name(dtype)}>"
+        launch("convolution.cu", name, -(-out.size // 256), 256, args)
     return out
 
 
@@ -139,7 +140,7 @@ def _shape(
 
 
 def _engine(dtype: Any, rows: int, sm: str) -> tuple[str, int, int, int, int, int]:
-    """Name of the engine, tile of rows and of lines, depth, threads, bytes of shared memory."""
+    """Engine's name, rows and lines of a tile, depth, threads, bytes of shared memory."""
     size = 4 if dtype in HALF else dtype.itemsize
     if dtype in HALF and int(sm[3:]) >= 80:
         bm, bn, d, size = (128 if rows > 64 else 64), 64, 32, 2
@@ -154,8 +155,8 @@ def _engine(dtype: Any, rows: int, sm: str) -> tuple[str, int, int, int, int, in
 
 
 def _instances() -> dict[str, set[str]]:
-    """Names, each with the architectures that run it."""
-    made: dict[str, set[str]] = {}
+    """Names of instances, each with the architectures that run it."""
+    architectures: dict[str, set[str]] = {}
     for sm in ("sm_75", "sm_80"):
         for dtype in FLOATS:
             name, names = type_name(dtype), []
@@ -169,15 +170,15 @@ def _instances() -> dict[str, set[str]]:
                     if of == "WEIGHT" and dtype in HALF:
                         names.append(f"convolution_product<{engine}, {of}, float>")
             for each in names:
-                made.setdefault(each, set()).add(sm)
-    return made
+                architectures.setdefault(each, set()).add(sm)
+    return architectures
 
 
 ARCHITECTURES = _instances()
-"""By name, on which an instance is run: on sm_75, or on sm_80 and later: tensor cores."""
+"""By instance, the architectures that run it: sm_75, or sm_80 and later with tensor cores."""
 
 INSTANCES = tuple(("convolution.cu", name) for name in ARCHITECTURES)
-"""Every kernel that may be launched, but for products of fewer than 33 rows: (source, name)."""
+"""Every kernel that may be launched, except products of fewer than 33 rows: (source, name)."""
 
 VECTOR = ()
-"""None: a window's elements need not lie side by side in memory, so they are read one by one."""
+"""None: the elements of a window need not be adjacent in memory, so they are read one by one."""

@@ -1,12 +1,12 @@
-// Cross entropy of the softmax of rows. A row is read once where it fits into its team's registers
-// (against class numbers without smoothing, forward reads any row once), and else twice; backward
-// writes one row, which may be the row that it reads: each thread reads its elements before it
-// writes there, and no other's.
+// Softmax cross entropy of rows. A row that fits into its team's registers is read once, a longer one
+// twice; forward with class numbers and without smoothing reads any row once. Backward writes one
+// row, which may be the row that it reads: each thread reads its elements before it writes them, and
+// reads no other thread's.
 #include "rows.cuh"
 
-// A label is a probability for its class, of which `smoothing` is shared by all classes. A label
-// that is none gives NaN: nobody waits here for an error to be raised. The losses and their
-// gradients, L, may be float where scores have 16 bits.
+// A class has probability 1, of which `smoothing` is shared by all classes. An invalid label gives
+// NaN, because no error can be raised here without waiting. The type L of losses and their gradients
+// may be float for 16-bit scores.
 template <class T, class L, int HELD> __global__ void FOR_TEAM sparse_forward(
     const T* __restrict__ x, const long long* __restrict__ labels, L* __restrict__ losses,
     long long rows, int n, bool ignoring, long long ignored, double smoothing) {
@@ -38,8 +38,8 @@ template <class T, class L, int HELD> __global__ void FOR_TEAM sparse_forward(
   if (threadIdx.x == 0) losses[row] = L(log(sum) - picked);
 }
 
-// Where it is given `losses` it makes those too, without smoothing: by the thread that has the
-// label's score, as another may have written over it.
+// If `losses` is not null, it writes these too, without smoothing. The thread with the label's score
+// does so, because other threads may see an overwritten score.
 template <class T, class L, int HELD> __global__ void FOR_TEAM sparse_backward(
     const L* __restrict__ g, const T* x, const long long* __restrict__ labels, T* dx, L* losses,
     long long rows, int n, bool ignoring, long long ignored, double smoothing) {

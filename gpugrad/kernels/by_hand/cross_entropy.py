@@ -1,4 +1,4 @@
-"""Cross entropy of the softmax of scores, forward and backward: one kernel each."""
+"""Softmax cross entropy, forward and backward: one kernel each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF, Reading
-from gpugrad.kernels.by_hand.rows import FLOATS, Rows, alike, as_rows, most_held, plan
+from gpugrad.kernels.by_hand.rows import FLOATS, Rows, as_rows, max_held, plan, share_dtype
 from gpugrad.kernels.runtime.launch import launch, type_name
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 _MOST = {"sparse_forward": 8, "sparse_backward": 16, "dense_forward": 8, "dense_backward": 8}
-"""Packs of a row that a thread holds: of two rows against probabilities."""
+"""Most packs of a row per thread; kernels for dense labels hold two rows."""
 
 
 def softmax_cross_entropy(xp: Reading, logits: Any, labels: Any, axis: int = -1) -> Any:
@@ -29,8 +29,10 @@ def softmax_cross_entropy(xp: Reading, logits: Any, labels: Any, axis: int = -1)
     rows = as_rows(xp, axis, logits, labels)
     if rows is None:
         return NotImplemented
-    losses = xp.lib.empty(rows.moved, dtype=logits.dtype)
-    _run("dense_forward", rows, (logits.dtype,), [rows.of(logits), rows.of(labels), losses])
+    losses = xp.lib.empty(rows.outer_shape, dtype=logits.dtype)
+    _run(
+        "dense_forward", rows, (logits.dtype,), [rows.to_rows(logits), rows.to_rows(labels), losses]
+    )
     return losses
 
 
@@ -39,53 +41,70 @@ def softmax_cross_entropy_grad(
 ) -> Any:
     """The launcher of softmax_cross_entropy_grad; `over`: write it over the logits."""
     rows = as_rows(xp, axis, logits, labels)
-    if rows is None or not alike(logits, g_) or g_.shape != rows.moved:
+    if rows is None or not share_dtype(logits, g_) or g_.shape != rows.outer_shape:
         return NotImplemented
-    x = rows.of(logits)
+    x = rows.to_rows(logits)
     dx = x if over else rows.empty(logits.dtype)
-    given = [xp.lib.ascontiguousarray(g_), x, rows.of(labels), dx]
-    _run("dense_backward", rows, (logits.dtype,), given)
-    return rows.back(dx)
+    arrays = [xp.lib.ascontiguousarray(g_), x, rows.to_rows(labels), dx]
+    _run("dense_backward", rows, (logits.dtype,), arrays)
+    return rows.from_rows(dx)
 
 
 def sparse_softmax_cross_entropy(
-    xp: Reading, logits: Any, labels: Any, *, ignore_index: int | None = None,
-    label_smoothing: float = 0.0, dtype: Any = None,
-) -> Any:  # fmt: skip
+    xp: Reading,
+    logits: Any,
+    labels: Any,
+    *,
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    dtype: Any = None,
+) -> Any:
     """The launcher of sparse_softmax_cross_entropy."""
-    rows = _labelled(xp, logits, labels, label_smoothing)
+    rows = _rows_of_classes(xp, logits, labels, label_smoothing)
     of = logits.dtype if dtype is None else np.dtype(dtype)
-    if rows is None or of not in _of_losses(logits.dtype):
+    if rows is None or of not in _loss_dtypes(logits.dtype):
         return NotImplemented
-    losses = xp.lib.empty(rows.moved, dtype=of)
-    given = [rows.of(logits), _numbers(xp, labels), losses]
-    _run("sparse_forward", rows, (logits.dtype, of), given, ignore_index, label_smoothing)
+    losses = xp.lib.empty(rows.outer_shape, dtype=of)
+    arrays = [rows.to_rows(logits), _as_int64(xp, labels), losses]
+    _run("sparse_forward", rows, (logits.dtype, of), arrays, ignore_index, label_smoothing)
     return losses
 
 
 def sparse_softmax_cross_entropy_grad(
-    xp: Reading, g_: Any, logits: Any, labels: Any, *, ignore_index: int | None = None,
-    label_smoothing: float = 0.0, over: bool = False, losses: Any = None,
-) -> Any:  # fmt: skip
+    xp: Reading,
+    g_: Any,
+    logits: Any,
+    labels: Any,
+    *,
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    over: bool = False,
+    losses: Any = None,
+) -> Any:
     """The launcher of sparse_softmax_cross_entropy_grad; `over`: write it over the logits.
 
-    `losses` are written as well, if that is an array for them and nothing is smoothed.
+    If `losses` is an array, the losses are written to it, which needs `label_smoothing` to be 0.
     """
-    rows = _labelled(xp, logits, labels, label_smoothing)
-    if rows is None or g_.dtype not in _of_losses(logits.dtype) or g_.shape != rows.moved:
+    rows = _rows_of_classes(xp, logits, labels, label_smoothing)
+    if rows is None or g_.dtype not in _loss_dtypes(logits.dtype) or g_.shape != rows.outer_shape:
         return NotImplemented
-    x = rows.of(logits)
+    x = rows.to_rows(logits)
     dx = x if over else rows.empty(logits.dtype)
-    given = [xp.lib.ascontiguousarray(g_), x, _numbers(xp, labels), dx, losses]
-    _run("sparse_backward", rows, (logits.dtype, g_.dtype), given, ignore_index, label_smoothing)
+    arrays = [xp.lib.ascontiguousarray(g_), x, _as_int64(xp, labels), dx, losses]
+    _run("sparse_backward", rows, (logits.dtype, g_.dtype), arrays, ignore_index, label_smoothing)
     return dx
 
 
 def loss_and_gradient(
-    xp: Reading, g_: Any, logits: Any, labels: Any, *, ignore_index: int | None = None,
+    xp: Reading,
+    g_: Any,
+    logits: Any,
+    labels: Any,
+    *,
+    ignore_index: int | None = None,
     over: bool = False,
-) -> Any:  # fmt: skip
-    """Losses of class numbers, and the gradient that `g_` gives, in one launch."""
+) -> Any:
+    """Losses for class numbers, and the gradient for the cotangent `g_`, in one launch."""
     losses = xp.lib.empty(g_.shape, dtype=g_.dtype)
     d = sparse_softmax_cross_entropy_grad(
         xp, g_, logits, labels, ignore_index=ignore_index, over=over, losses=losses
@@ -93,24 +112,24 @@ def loss_and_gradient(
     return d if d is NotImplemented else [losses, d]
 
 
-def _labelled(xp: Reading, logits: Any, labels: Any, label_smoothing: float) -> Rows | None:
+def _rows_of_classes(xp: Reading, logits: Any, labels: Any, label_smoothing: float) -> Rows | None:
     rows = as_rows(xp, -1, logits)
-    if rows is None or getattr(labels, "shape", None) != rows.moved:
+    if rows is None or getattr(labels, "shape", None) != rows.outer_shape:
         return None
     return rows if labels.dtype.kind in "iu" and 0 <= label_smoothing <= 1 else None
 
 
-def _numbers(xp: Reading, labels: Any) -> Any:
+def _as_int64(xp: Reading, labels: Any) -> Any:
     return xp.lib.ascontiguousarray(labels.astype(np.int64, copy=False))
 
 
-def _of_losses(dtype: Any) -> tuple[Any, ...]:
-    """The dtypes that losses of scores may have."""
+def _loss_dtypes(dtype: Any) -> tuple[Any, ...]:
+    """The dtypes that the losses may have, for scores of a dtype."""
     return (dtype, np.dtype(np.float32)) if dtype in HALF else (dtype,)
 
 
 def _run(
-    kernel: str, rows: Rows, dtypes: tuple[Any, ...], given: list[Any], *labelling: Any
+    kernel: str, rows: Rows, dtypes: tuple[Any, ...], arrays: list[Any], *labelling: Any
 ) -> None:
     held, grid, block = plan(rows.rows, rows.n, dtypes[0], _MOST[kernel])
     sizes: list[Any] = [np.int64(rows.rows), np.int32(rows.n)]
@@ -118,16 +137,18 @@ def _run(
         ignored, smoothing = labelling
         sizes += [np.bool_(ignored is not None), np.int64(ignored or 0), np.float64(smoothing)]
     name = f"{kernel}<{', '.join(map(type_name, dtypes))}, {held}>"
-    launch("cross_entropy.cu", name, grid, block, [*given, *sizes])
+    launch("cross_entropy.cu", name, grid, block, [*arrays, *sizes])
 
 
 INSTANCES = tuple(
     ("cross_entropy.cu", f"{kernel}<{', '.join(map(type_name, (dtype, *of)))}, {held}>")
-    for kernel, most in _MOST.items() for dtype in FLOATS for held in (0, 1, 2, 4, 8, 16)
-    if held <= most_held(dtype, most)
-    for of in ([(d,) for d in _of_losses(dtype)] if "sparse" in kernel else [()])
-)  # fmt: skip
+    for kernel, most in _MOST.items()
+    for dtype in FLOATS
+    for held in (0, 1, 2, 4, 8, 16)
+    if held <= max_held(dtype, most)
+    for of in ([(d,) for d in _loss_dtypes(dtype)] if "sparse" in kernel else [()])
+)
 """Every kernel that may be launched: (source, name)."""
 
 VECTOR = tuple(name for _, name in INSTANCES)
-"""Those that must read 16 bytes at a time: all."""
+"""Kernels that must read 16 bytes at a time: all."""

@@ -1,16 +1,16 @@
-// What tensor cores need, as PTX for sm_80 and later; gpugrad/testing/shim/tensor_cores.h has the
-// same functions for the CPU. T is __half or __nv_bfloat16.
+// Tensor core instructions as PTX for sm_80 and later; gpugrad/testing/cuda/shim/tensor_cores.h has
+// the same functions for the CPU. T is __half or __nv_bfloat16.
 #pragma once
 #ifdef __CUDACC_RTC__
 #if __CUDA_ARCH__ >= 800
 #define PTX(...) asm(__VA_ARGS__)
 #define PTX_MEMORY(...) asm volatile(__VA_ARGS__ : "memory")
-#else  // compiles, so that one list of kernels serves all architectures; no launcher runs it
+#else  // compiles, so that all architectures share one list of kernels; no launcher runs it
 #define PTX(...) __trap()
 #define PTX_MEMORY(...) __trap()
 #endif
 
-// Two numbers as 16-bit floats in one register, the first in its low half.
+// Two numbers as 16-bit floats in one register, the first in the low half.
 template <class T> __device__ unsigned packed(float low, float high);
 template <> __device__ inline unsigned packed<__half>(float low, float high) {
   unsigned r;
@@ -23,9 +23,9 @@ template <> __device__ inline unsigned packed<__nv_bfloat16>(float low, float hi
   return r;
 }
 
-// c += a b for a tile of 16 x 8 of c and 16 steps. Of lane 4 g + t: c0, c1 are (g, 2 t) and
-// (g, 2 t + 1), c2, c3 eight rows below; a0 has (g, 2 t .. 2 t + 1), a1 eight rows below, a2 and
-// a3 eight columns on; b0 has (2 t .. 2 t + 1, g), b1 eight rows below.
+// c += a b for a 16 x 8 tile of c and 16 steps. In lane 4 g + t, c0 and c1 are (g, 2 t) and
+// (g, 2 t + 1), c2 and c3 are eight rows below; a0 has (g, 2 t .. 2 t + 1), a1 is eight rows below,
+// a2 and a3 are eight columns to the right; b0 has (2 t .. 2 t + 1, g), b1 is eight rows below.
 template <class T> __device__ void mma_16816(
     float& c0, float& c1, float& c2, float& c3, const unsigned (&a)[4], unsigned b0, unsigned b1);
 #define MMA(T, name)                                                                              \
@@ -41,8 +41,8 @@ MMA(__half, "f16")
 MMA(__nv_bfloat16, "bf16")
 #undef MMA
 
-// Four tiles of 8 x 8 out of shared memory: lane 8 i + j gives the start of row j of tile i, and
-// lane 4 g + t gets (g, 2 t .. 2 t + 1) of each, or of its transpose.
+// Loads four 8 x 8 tiles from shared memory: lane 8 i + j passes the start of row j of tile i, and
+// lane 4 g + t gets (g, 2 t .. 2 t + 1) of each tile, or of its transpose.
 __device__ inline void load_tiles(unsigned (&r)[4], const void* row) {
   PTX_MEMORY("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
              : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -54,12 +54,12 @@ __device__ inline void load_tiles_transposed(unsigned (&r)[4], const void* row) 
              : "r"((unsigned)__cvta_generic_to_shared(row)));
 }
 
-// Starts to copy 16 bytes to shared memory; only zeros, where they are not there to be read.
+// Starts a copy of 16 bytes to shared memory; writes zeros if the source is not valid.
 __device__ inline void copy_async(void* to, const void* from, bool there) {
   PTX_MEMORY("cp.async.cg.shared.global [%0], [%1], 16, %2;"
              :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(there ? 16 : 0));
 }
-// This thread's copies have come; others see them after the next barrier.
+// Waits for this thread's copies; other threads see them after the next barrier.
 __device__ inline void copies_arrived() { PTX_MEMORY("cp.async.wait_all;" ::); }
 
 #else

@@ -1,10 +1,10 @@
-// Layer norm and RMS norm of rows, their gradients, and those of the weights in two stages: each
-// block adds up what its rows give to each column, then the blocks are added, in one order. Forward
-// reads a row once and writes one, backward reads two and writes one, where a row fits into its
-// team's registers. No statistics are computed twice.
+// Layer norm and RMS norm of rows, and their gradients. Gradients of weights take two stages: each
+// block sums the contributions of its rows to each column, then the blocks' sums are added in a
+// fixed order. If a row fits into its team's registers, forward reads one row and writes one, and
+// backward reads two and writes one. No statistics are computed twice.
 #include "rows.cuh"
 
-// Mean and variance of a row (0 and mean square, if not CENTERED), known to its whole team
+// Mean and variance of a row (0 and mean square if not CENTERED), returned to the whole team
 template <bool CENTERED, class T, int HELD> __device__ void moments(
     const Line<T, HELD>& x, compute_t<T>& mean, compute_t<T>& var, compute_t<T>* scratch) {
   typedef compute_t<T> C;
@@ -56,8 +56,8 @@ template <class T, int HELD, bool CENTERED> __global__ void FOR_TEAM norm_forwar
   if (threadIdx.x == 0) means[row] = mean, vars[row] = var;
 }
 
-// What a row's gradient is made of: dx = g * weight * scale + xhat * slope + shift, until slope is
-// that of x - mean
+// The coefficients of a row's gradient: dx = g * weight * scale + xhat * slope + shift, until slope
+// is rescaled to multiply x - mean
 template <class C> struct Slope {
   C mean, scale, slope, shift;
 };
@@ -69,9 +69,9 @@ template <bool CENTERED, class C> __device__ void finish(
   s.shift = CENTERED ? (g_mean - s.scale * total) / n : C(0);
 }
 
-// Each team takes every so many-th row. Without `means`, x is standardised already. With PARTIAL,
-// whose rows must be HELD, also what the rows of a block give to the gradients of weight and bias:
-// (blocks, n) for one, then the other.
+// Each team takes rows at a fixed stride. If `means` is null, x is already standardised. PARTIAL,
+// which needs HELD, also writes the block's contributions to the gradients of weight and bias:
+// (blocks, n) for one, then for the other.
 template <class T, int HELD, bool CENTERED, bool PARTIAL> __global__ void FOR_TEAM norm_backward(
     const T* __restrict__ g, const T* __restrict__ x, const compute_t<T>* __restrict__ means,
     const compute_t<T>* __restrict__ vars, const compute_t<T>* __restrict__ g_means,
@@ -87,7 +87,7 @@ template <class T, int HELD, bool CENTERED, bool PARTIAL> __global__ void FOR_TE
 
   for (long long row = row_of_team(); row < rows; row += (long long)gridDim.x * blockDim.y) {
     const T *gs = g + row * n, *xs = x + row * n;
-    // a thread has the same columns in every row, if it adds them up
+    // a thread has the same columns in every row, so it can sum them
     int shift = PARTIAL ? 0 : shift_of(xs, n);
     Line<T, HELD> a(gs, n, shift, T(0.0f)), b(xs, n, shift, T(0.0f));
     C var = vars[row], total = 0, product = 0;
@@ -112,7 +112,7 @@ template <class T, int HELD, bool CENTERED, bool PARTIAL> __global__ void FOR_TE
     product = block_reduce(product, Sum(), C(0), scratch);
     finish<CENTERED>(
         s, total, product, var, C(eps), CENTERED ? g_means[row] : C(0), g_vars[row], n);
-    s.slope *= unit;  // of what is not divided by the deviation yet
+    s.slope *= unit;  // x - mean is not divided by the deviation yet
     a.each(b, [&](int i, P u, const P& v, int) {
       P w;
       if (weight) w = load(weight, i, n, T(0.0f));
@@ -127,7 +127,7 @@ template <class T, int HELD, bool CENTERED, bool PARTIAL> __global__ void FOR_TE
   }
 
   if constexpr (PARTIAL) {
-    extern __shared__ double columns[];  // of weight and bias, where a block has several teams
+    extern __shared__ double columns[];  // sums for weight and bias if a block has several teams
     C *sums = (C*)columns, *out = partial + (long long)blockIdx.x * n;
     for (int team = 0; team < blockDim.y; ++team) {
 #pragma unroll
@@ -146,8 +146,8 @@ template <class T, int HELD, bool CENTERED, bool PARTIAL> __global__ void FOR_TE
   }
 }
 
-// What rows give to the gradients of weight and bias, where they are too long to be held: a thread
-// has a pack of columns, blockIdx.y every so many-th row.
+// Contributions of rows to the gradients of weight and bias, for rows that are too long for
+// registers: a thread has a pack of columns, blockIdx.y takes rows at a fixed stride.
 template <class T> __global__ void FOR_TEAM norm_columns(
     const T* __restrict__ g, const T* __restrict__ x, const compute_t<T>* __restrict__ means,
     const compute_t<T>* __restrict__ vars, compute_t<T>* __restrict__ partial, long long rows,
@@ -175,7 +175,7 @@ template <class T> __global__ void FOR_TEAM norm_columns(
     if (first + k < n) out[first + k] = by_weight[k], more[first + k] = by_bias[k];
 }
 
-// The sums of the columns of two arrays (parts, n), one behind the other; a block is (32, 16)
+// The column sums of two consecutive arrays (parts, n); a block is (32, 16)
 template <class T> __global__ void column_sums(
     const compute_t<T>* __restrict__ partial, T* __restrict__ first, T* __restrict__ second,
     int parts, int n) {

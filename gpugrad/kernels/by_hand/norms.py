@@ -1,6 +1,6 @@
-"""Norms along the last axes, forward and backward: with weights, and the bare primitives.
+"""Norms along the last axes, forward and backward, with and without weights.
 
-Those along all axes but some, as batch norm's, go to `channel_norms`.
+Norms along other axes, as in batch norm, go to `channel_norms`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 
 from gpugrad.core.backend import Reading
 from gpugrad.kernels.by_hand import channel_norms
-from gpugrad.kernels.by_hand.rows import FLOATS, alike, most_held, plan
-from gpugrad.kernels.runtime.launch import flag, launch, type_name
+from gpugrad.kernels.by_hand.rows import FLOATS, max_held, plan, share_dtype
+from gpugrad.kernels.runtime.launch import cpp_bool, launch, type_name
 
 __all__ = [
     "INSTANCES",
@@ -27,50 +27,50 @@ __all__ = [
     "standardize_grad",
 ]
 
-_MOST = 8  # packs of each row that a thread holds
+_MOST = 8  # most packs of each row per thread
 _BLOCKS = 264
-"""That add up gradients of weights: two for each processor of an H100, four if they are small.
+"""Blocks that sum gradients of weights: two per processor of an H100, four if small.
 
-Each writes as much as two rows of float32, so more of them would only write more.
+Each writes as much as two rows of float32, so more blocks would only write more.
 """
 
 
-def _sums(dtype: Any) -> int:
-    """Packs that a thread holds where it also adds up their columns, which are float32."""
+def _max_packs_with_sums(dtype: Any) -> int:
+    """Most packs per thread in a kernel that also sums columns, in float32."""
     return 2 if dtype.itemsize == 2 else 4
 
 
 class _Lines:
-    """The last axes of an array as its rows, and the statistics of each."""
+    """The last axes of an array as rows, with the shape and dtype of their statistics."""
 
     def __init__(self, x: Any, ndim: int) -> None:
-        self.small = (*x.shape[: x.ndim - ndim], *(1,) * ndim)
-        self.n, self.rows = math.prod(x.shape[x.ndim - ndim :]), math.prod(self.small)
+        self.stats_shape = (*x.shape[: x.ndim - ndim], *(1,) * ndim)
+        self.n, self.rows = math.prod(x.shape[x.ndim - ndim :]), math.prod(self.stats_shape)
         self.type = type_name(x.dtype)
-        self.wide = np.float64 if x.dtype == np.float64 else np.float32
+        self.stats_dtype = np.float64 if x.dtype == np.float64 else np.float32
         self.sizes = np.int64(self.rows), np.int32(self.n)
 
     def statistics(self, *arrays: Any) -> bool:
-        """Whether these are statistics of the rows."""
-        return all(a.shape == self.small and a.dtype == self.wide for a in arrays)
+        """Whether the arrays have the shape and dtype of the rows' statistics."""
+        return all(a.shape == self.stats_shape and a.dtype == self.stats_dtype for a in arrays)
 
 
 def _lines(x: Any, axis: Any, along: Any, *weights: Any) -> _Lines | None:
-    """The rows of `x`, if it has them along these axes, and weights of one row's shape."""
-    given = [w for w in weights if w is not None]
-    if not alike(x, *given) or not x.size:
+    """The rows of `x` along `axis`; None if the axes are not the last or a weight does not fit."""
+    weights = tuple(w for w in weights if w is not None)
+    if not share_dtype(x, *weights) or not x.size:
         return None
-    last = _last(x.ndim, axis)
-    if last is None or (given and _last(x.ndim, along) != last):
+    last = _count_if_last(x.ndim, axis)
+    if last is None or (weights and _count_if_last(x.ndim, along) != last):
         return None
-    if any(w.shape != x.shape[x.ndim - last :] for w in given):
+    if any(w.shape != x.shape[x.ndim - last :] for w in weights):
         return None
-    made = _Lines(x, last)
-    return made if made.n <= 2**30 else None
+    lines = _Lines(x, last)
+    return lines if lines.n <= 2**30 else None
 
 
-def _last(ndim: int, axis: Any) -> int | None:
-    """How many axes these are, if they are the last ones in increasing order."""
+def _count_if_last(ndim: int, axis: Any) -> int | None:
+    """The number of axes, if they are the last ones in increasing order."""
     axes = axis if isinstance(axis, tuple) else (axis,)
     if not axes or any(not -ndim <= a < ndim for a in axes):
         return None
@@ -79,9 +79,16 @@ def _last(ndim: int, axis: Any) -> int | None:
 
 
 def standardize_affine(
-    xp: Reading, x: Any, weight: Any = None, bias: Any = None, *, axis: Any = -1,
-    along: Any = -1, eps: float = 1e-5, centered: bool = True,
-) -> Any:  # fmt: skip
+    xp: Reading,
+    x: Any,
+    weight: Any = None,
+    bias: Any = None,
+    *,
+    axis: Any = -1,
+    along: Any = -1,
+    eps: float = 1e-5,
+    centered: bool = True,
+) -> Any:
     """The launcher of standardize_affine."""
     lines = _lines(x, axis, along, weight, bias)
     if lines is None:
@@ -90,19 +97,29 @@ def standardize_affine(
             return NotImplemented
         return channel_norms.forward(xp, channels, x, weight, bias, eps)
     y = xp.lib.empty(x.shape, dtype=x.dtype)
-    mean, var = (xp.lib.empty(lines.small, dtype=lines.wide) for _ in range(2))
+    mean, var = (xp.lib.empty(lines.stats_shape, dtype=lines.stats_dtype) for _ in range(2))
     held, grid, block = plan(lines.rows, lines.n, x.dtype, _MOST)
-    name = f"norm_forward<{lines.type}, {held}, {flag(centered)}>"
-    given = [a if a is None else xp.lib.ascontiguousarray(a) for a in (x, weight, bias)]
-    launch("norms.cu", name, grid, block, [*given, y, mean, var, *lines.sizes, np.float64(eps)])
+    name = f"norm_forward<{lines.type}, {held}, {cpp_bool(centered)}>"
+    arrays = [a if a is None else xp.lib.ascontiguousarray(a) for a in (x, weight, bias)]
+    launch("norms.cu", name, grid, block, [*arrays, y, mean, var, *lines.sizes, np.float64(eps)])
     return y, mean, var
 
 
 def standardize_affine_grad(
-    xp: Reading, g: Any, x: Any, mean: Any, var: Any, g_mean: Any, g_var: Any,
-    weight: Any = None, *, axis: Any = -1, along: Any = -1, eps: float = 1e-5,
+    xp: Reading,
+    g: Any,
+    x: Any,
+    mean: Any,
+    var: Any,
+    g_mean: Any,
+    g_var: Any,
+    weight: Any = None,
+    *,
+    axis: Any = -1,
+    along: Any = -1,
+    eps: float = 1e-5,
     centered: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """The launcher of standardize_affine_grad."""
     lines = _lines(x, axis, along, weight) or _channels(xp, x, axis, along, centered, weight)
     if lines is None or not _match(lines, g, x, mean, var, g_mean, g_var):
@@ -115,9 +132,20 @@ def standardize_affine_grad(
 
 
 def standardize_affine_grads(
-    xp: Reading, g: Any, x: Any, mean: Any, var: Any, g_mean: Any, g_var: Any, weight: Any, *,
-    axis: Any = -1, along: Any = -1, eps: float = 1e-5, centered: bool = True,
-) -> Any:  # fmt: skip
+    xp: Reading,
+    g: Any,
+    x: Any,
+    mean: Any,
+    var: Any,
+    g_mean: Any,
+    g_var: Any,
+    weight: Any,
+    *,
+    axis: Any = -1,
+    along: Any = -1,
+    eps: float = 1e-5,
+    centered: bool = True,
+) -> Any:
     """The launcher of standardize_affine_grads."""
     lines = _lines(x, axis, along, weight) or _channels(xp, x, axis, along, centered, weight)
     if lines is None or not _match(lines, g, x, mean, var, g_mean, g_var):
@@ -126,30 +154,30 @@ def standardize_affine_grads(
         arrays = [g, x, mean, var, g_mean, g_var, weight]
         return channel_norms.backward(xp, lines, arrays, eps, grads=True)
     arrays = [xp.lib.ascontiguousarray(a) for a in (g, x, mean, var, g_mean, g_var, weight)]
-    held, blocks, block = plan(lines.rows, lines.n, x.dtype, _sums(x.dtype))
+    held, blocks, block = plan(lines.rows, lines.n, x.dtype, _max_packs_with_sums(x.dtype))
     if held:
         parts = min(blocks, _BLOCKS if math.prod(block) >= 256 else 2 * _BLOCKS)
-        partial = xp.lib.empty((2, parts, lines.n), dtype=lines.wide)
+        partial = xp.lib.empty((2, parts, lines.n), dtype=lines.stats_dtype)
         dx = xp.lib.empty(x.shape, dtype=x.dtype)
         shared = partial[:, 0].nbytes if block[1] > 1 else 0
-        name = f"norm_backward<{lines.type}, {held}, {flag(centered)}, true>"
+        name = f"norm_backward<{lines.type}, {held}, {cpp_bool(centered)}, true>"
         sizes = *lines.sizes, np.float64(eps)
         launch("norms.cu", name, parts, block, [*arrays, dx, partial, *sizes], shared)
     else:
         dx = _backward(xp, lines, arrays, eps, centered)
         parts = min(lines.rows, 32)
-        partial = xp.lib.empty((2, parts, lines.n), dtype=lines.wide)
+        partial = xp.lib.empty((2, parts, lines.n), dtype=lines.stats_dtype)
         grid = -(-lines.n * x.dtype.itemsize // (16 * _COLUMNS)), parts
-        given = [*arrays[:4], partial, *lines.sizes, np.float64(eps)]
-        launch("norms.cu", f"norm_columns<{lines.type}>", grid, _COLUMNS, given)
+        args = [*arrays[:4], partial, *lines.sizes, np.float64(eps)]
+        launch("norms.cu", f"norm_columns<{lines.type}>", grid, _COLUMNS, args)
     d_weight, d_bias = (xp.lib.empty(weight.shape, dtype=weight.dtype) for _ in range(2))
-    given = [partial, d_weight, d_bias, np.int32(parts), np.int32(lines.n)]
-    launch("norms.cu", f"column_sums<{lines.type}>", (-(-lines.n // 32), 2), (32, 16), given)
+    args = [partial, d_weight, d_bias, np.int32(parts), np.int32(lines.n)]
+    launch("norms.cu", f"column_sums<{lines.type}>", (-(-lines.n // 32), 2), (32, 16), args)
     return dx, d_weight, d_bias
 
 
 def standardize(xp: Reading, x: Any, axis: Any = -1, *, eps: float = 1e-5) -> Any:
-    """The launcher of standardize. 16-bit floats are left to its formula: so are their means."""
+    """The launcher of standardize; the formula does 16-bit floats, as its means are 16-bit too."""
     if getattr(x, "dtype", None) not in (np.float32, np.float64):
         return NotImplemented
     return standardize_affine(xp, x, axis=axis, eps=eps)
@@ -159,31 +187,37 @@ def rms_standardize(xp: Reading, x: Any, axis: Any = -1, *, eps: float = 1e-6) -
     """The launcher of rms_standardize."""
     if getattr(x, "dtype", None) not in (np.float32, np.float64):
         return NotImplemented
-    made = standardize_affine(xp, x, axis=axis, eps=eps, centered=False)
-    return made if made is NotImplemented else (made[0], made[2])
+    results = standardize_affine(xp, x, axis=axis, eps=eps, centered=False)
+    return results if results is NotImplemented else (results[0], results[2])
 
 
 def standardize_grad(
-    xp: Reading, g: Any, out: Any, var: Any, g_mean: Any, g_var: Any, axis: Any = -1, *,
+    xp: Reading,
+    g: Any,
+    out: Any,
+    var: Any,
+    g_mean: Any,
+    g_var: Any,
+    axis: Any = -1,
+    *,
     eps: float = 1e-5,
-) -> Any:  # fmt: skip
+) -> Any:
     """The launcher of standardize_grad."""
-    return _standardized(xp, g, out, var, g_mean, g_var, axis, eps)
+    return _standardized_grad(xp, g, out, var, g_mean, g_var, axis, eps)
 
 
 def rms_standardize_grad(
-    xp: Reading, g: Any, out: Any, mean_square: Any, g_ms: Any, axis: Any = -1, *,
-    eps: float = 1e-6,
-) -> Any:  # fmt: skip
+    xp: Reading, g: Any, out: Any, mean_square: Any, g_ms: Any, axis: Any = -1, *, eps: float = 1e-6
+) -> Any:
     """The launcher of rms_standardize_grad."""
-    return _standardized(xp, g, out, mean_square, None, g_ms, axis, eps)
+    return _standardized_grad(xp, g, out, mean_square, None, g_ms, axis, eps)
 
 
-def _standardized(
+def _standardized_grad(
     xp: Reading, g: Any, out: Any, var: Any, g_mean: Any, g_var: Any, axis: Any, eps: float
 ) -> Any:
     statistics = [a for a in (var, g_mean, g_var) if a is not None]
-    if not alike(out, g, *statistics):
+    if not share_dtype(out, g, *statistics):
         return NotImplemented
     lines = _lines(out, axis, axis) or _channels(xp, out, axis, axis, g_mean is not None)
     if lines is None or not _match(lines, g, out, *statistics):
@@ -195,14 +229,14 @@ def _standardized(
     return _backward(xp, lines, arrays, eps, g_mean is not None)
 
 
-_COLUMNS = 128  # threads of a block that adds up columns
+_COLUMNS = 128  # threads of a block that sums columns
 
 
 def _backward(xp: Reading, lines: _Lines, arrays: list[Any], eps: float, centered: bool) -> Any:
     g = arrays[0]
     dx = xp.lib.empty(g.shape, dtype=g.dtype)
     held, grid, block = plan(lines.rows, lines.n, g.dtype, _MOST)
-    name = f"norm_backward<{lines.type}, {held}, {flag(centered)}, false>"
+    name = f"norm_backward<{lines.type}, {held}, {cpp_bool(centered)}, false>"
     launch("norms.cu", name, grid, block, [*arrays, dx, None, *lines.sizes, np.float64(eps)])
     return dx
 
@@ -214,7 +248,7 @@ def _channels(
 
 
 def _match(lines: _Lines | channel_norms.Channels, g: Any, x: Any, *statistics: Any) -> bool:
-    return alike(x, g) and g.shape == x.shape and lines.statistics(*statistics)
+    return share_dtype(x, g) and g.shape == x.shape and lines.statistics(*statistics)
 
 
 def _names() -> list[str]:
@@ -225,14 +259,16 @@ def _names() -> list[str]:
         *(f"norm_backward<{t}, {held}, {c}, false>" for t, held, _ in packs for c in either),
         *(
             f"norm_backward<{t}, {held}, {c}, true>"
-            for t, held, d in packs for c in either if 0 < held <= most_held(d, _sums(d))
+            for t, held, d in packs
+            for c in either
+            if 0 < held <= max_held(d, _max_packs_with_sums(d))
         ),
         *(f"norm_columns<{type_name(d)}>" for d in FLOATS),
-    ]  # fmt: skip
+    ]
 
 
 VECTOR = tuple(_names())
-"""Those that must read 16 bytes at a time."""
+"""Kernels that must read 16 bytes at a time."""
 
 INSTANCES = tuple(
     ("norms.cu", name) for name in (*VECTOR, *(f"column_sums<{type_name(d)}>" for d in FLOATS))

@@ -1,10 +1,10 @@
 // Steps of optimizers over many tensors in one launch.
 //
-// A step is bound by memory. Adam in float32 reads p, g, m, v and writes p, m, v: 28 bytes an
-// element, which is the floor.
+// A step is bound by memory bandwidth. Adam in float32 reads p, g, m, v and writes p, m, v: at least
+// 28 bytes per element.
 #include "tables.cuh"
 
-// ---- SGD, of tensors of T along gradients of G, which are T or 16-bit floats
+// ---- SGD: tensors of type T, gradients of type G, which is T or a 16-bit float
 
 template <class S> struct SgdSettings { S rate, momentum, of_velocity, of_gradient; };
 
@@ -64,9 +64,9 @@ template <class T, class G = T> __global__ void __launch_bounds__(256) sgd_momen
   });
 }
 
-// ---- Adam, and with keep < 1 AdamW
+// ---- Adam, and AdamW if keep < 1
 
-// stride and root hold the corrections of the averages: rate / (1 - beta_1^t), 1 / (1 - beta_2^t).
+// stride and root contain the bias corrections: rate / (1 - beta_1^t), 1 / (1 - beta_2^t).
 template <class S> struct AdamSettings {
   S beta_1, add_1, beta_2, add_2, keep, stride, root, epsilon;
 };
@@ -110,9 +110,9 @@ template <class T, class G = T> __global__ void __launch_bounds__(256) adam(
   });
 }
 
-// ---- what is asked of gradients: their norm, and whether they are finite
+// ---- checks of gradients: their norm, and whether they are finite
 
-// The sum of squares of each block's chunks, computed and kept as A.
+// The sum of squares of each block's chunks, in type A.
 template <class T, class A> __global__ void __launch_bounds__(256) squares(
     const __grid_constant__ Table<1> table, A* sums) {
   constexpr int W = PACKED<T>;
@@ -133,8 +133,8 @@ template <class T, class A> __global__ void __launch_bounds__(256) squares(
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// Gradients times what brings their norm down to max_norm, and the norm itself. Every block adds
-// up all sums, of which there are few, in the same order: so the scale needs no launch of its own.
+// Scales gradients so that their norm is at most max_norm, and writes the norm. Every block adds up
+// all partial sums, which are few, in the same order, so the scale needs no launch of its own.
 template <class T, class A> __global__ void __launch_bounds__(256) clip(
     const __grid_constant__ Table<2> table, const A* sums, int n_sums, A max_norm, A* norm) {
   __shared__ A scratch[32];
@@ -150,7 +150,7 @@ template <class T, class A> __global__ void __launch_bounds__(256) clip(
   });
 }
 
-// Writes 1 to `broken` if an element is infinite or NaN; all that write it write the same.
+// Writes 1 to `broken` if an element is infinite or NaN; all threads write the same value.
 template <class T> __global__ void __launch_bounds__(256) find_broken(
     const __grid_constant__ Table<1> table, int* broken) {
   typedef compute_t<T> S;

@@ -1,7 +1,7 @@
-"""Launches the optimizers' kernels: over all tensors of one dtype at once.
+"""Launches the optimizers' kernels, each over all arrays of one dtype.
 
-A step of Adam is one launch for each dtype and 86 tensors, see `tables`. The functions take bare
-arrays of one device, in columns: ``(p, g, m, v)`` is four lists of as many arrays.
+A step of Adam is one launch per dtype and 86 arrays, see `tables`. The functions take arrays of
+one device in columns: ``(p, g, m, v)`` is four lists of equal length.
 """
 
 from __future__ import annotations
@@ -14,26 +14,33 @@ import numpy as np
 from gpugrad.core.backend import HALF, READINGS
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import launch, type_name
-from gpugrad.kernels.runtime.tables import THREADS, packed, tables
+from gpugrad.kernels.runtime.tables import THREADS, as_contiguous, tables
 
-__all__ = [
-    "INSTANCES", "VECTOR", "adam_settings", "all_finite", "clip", "sgd_settings", "step",
-]  # fmt: skip
+__all__ = ["INSTANCES", "VECTOR", "adam_settings", "all_finite", "clip", "sgd_settings", "step"]
 
-SUMS = 512  # blocks that add up squares in one launch: every block of `clip` reads all sums
+SUMS = 512  # most blocks of one launch of `squares`: every block of `clip` reads all sums
 
 _STEPS = ("sgd", "sgd_momentum", "adam")
-INSTANCES = tuple(
-    ("optim.cu", f"{name}<{type_name(dtype)}>")
-    for name in (*_STEPS, "find_broken") for dtype in FLOATS
-) + tuple(
-    ("optim.cu", f"{name}<float, {type_name(half)}>")
-    for name in _STEPS for half in FLOATS if half in HALF
-) + tuple(
-    ("optim.cu", f"{name}<{type_name(dtype)}, {wide}>")
-    for name in ("squares", "clip") for dtype in FLOATS for wide in ("float", "double")
-    if wide == "double" or dtype != np.float64
-)  # fmt: skip
+INSTANCES = (
+    tuple(
+        ("optim.cu", f"{name}<{type_name(dtype)}>")
+        for name in (*_STEPS, "find_broken")
+        for dtype in FLOATS
+    )
+    + tuple(
+        ("optim.cu", f"{name}<float, {type_name(half)}>")
+        for name in _STEPS
+        for half in FLOATS
+        if half in HALF
+    )
+    + tuple(
+        ("optim.cu", f"{name}<{type_name(dtype)}, {wide}>")
+        for name in ("squares", "clip")
+        for dtype in FLOATS
+        for wide in ("float", "double")
+        if wide == "double" or dtype != np.float64
+    )
+)
 VECTOR = tuple(name for _, name in INSTANCES)
 
 
@@ -43,41 +50,47 @@ def step(
     """Move arrays along their gradients, in place.
 
     Args:
-        name: of the kernel: ``"sgd"``, ``"sgd_momentum"`` or ``"adam"``.
-        columns: p, g and, of each average, a list of arrays. They are C-contiguous but for g, and
-            of one real dtype, but that averages of 16-bit floats are float32; gradients of
-            float32 may be 16-bit floats.
-        settings: `sgd_settings` or `adam_settings`.
-        live: None, or an array on the device with settings, read instead when the kernel runs: so
-            a CUDA graph's replay takes a new learning rate.
+        name: the kernel: ``"sgd"``, ``"sgd_momentum"`` or ``"adam"``.
+        columns: lists of arrays: p, g and one list per average. All but g are C-contiguous. All
+            have one real dtype, with two exceptions: averages of 16-bit floats are float32, and
+            gradients of float32 may be 16-bit floats.
+        settings: the result of `sgd_settings` or `adam_settings`.
+        live: None, or a device array of settings that the kernel reads instead when it runs, so
+            that the replay of a CUDA graph takes a new learning rate.
     """
     dtype = columns[0][0].dtype
     array = np.array(settings, np.float32 if dtype in HALF else dtype)
     by_value = array.view([("", array.dtype)] * array.size)[0]
-    rows = list(zip(columns[0], map(packed, columns[1]), *columns[2:], strict=True))
+    rows = list(zip(columns[0], map(as_contiguous, columns[1]), *columns[2:], strict=True))
     for kind in dict.fromkeys(g.dtype for _, g, *_ in rows):
         types = type_name(dtype) if kind == dtype else f"{type_name(dtype)}, {type_name(kind)}"
-        alike = [row for row in rows if row[1].dtype == kind]
-        for table, chunks in tables(list(zip(*alike, strict=True))):
+        same_kind = [row for row in rows if row[1].dtype == kind]
+        for table, chunks in tables(list(zip(*same_kind, strict=True))):
             launch("optim.cu", f"{name}<{types}>", chunks, THREADS, (table, by_value, live))
 
 
 def sgd_settings(rate: float, momentum: float = 0.0, nesterov: bool = False) -> tuple[float, ...]:
-    """What the kernels of SGD take: rate, momentum, factors of velocity and of gradient."""
+    """The settings of the SGD kernels: rate, momentum, factors of velocity and of gradient."""
     return rate, momentum, rate * momentum if nesterov else rate, rate if nesterov else 0.0
 
 
 def adam_settings(
     rate: float, beta_1: float, beta_2: float, epsilon: float, step: int, weight_decay: float = 0.0
 ) -> tuple[float, ...]:
-    """What the kernel of Adam takes for step number `step` (from 1) of `gpugrad.optim.AdamW`.
+    """The settings of the Adam kernel for step number `step` (from 1) of `gpugrad.optim.AdamW`.
 
-    Computed in double precision, as 1 - beta_2 needs it.
+    Computed in double precision, which 1 - beta_2 needs.
     """
     return (
-        beta_1, 1 - beta_1, beta_2, 1 - beta_2, 1 - rate * weight_decay,
-        rate / (1 - beta_1**step), 1 / (1 - beta_2**step), epsilon,
-    )  # fmt: skip
+        beta_1,
+        1 - beta_1,
+        beta_2,
+        1 - beta_2,
+        1 - rate * weight_decay,
+        rate / (1 - beta_1**step),
+        1 / (1 - beta_2**step),
+        epsilon,
+    )
 
 
 def _by_dtype(arrays: Sequence[Any]) -> dict[Any, list[int]]:
@@ -88,20 +101,21 @@ def _by_dtype(arrays: Sequence[Any]) -> dict[Any, list[int]]:
 
 
 def clip(grads: Sequence[Any], max_norm: float) -> tuple[list[Any], Any]:
-    """Arrays scaled so that their common norm is at most `max_norm`, and the norm, 0-d.
+    """Arrays scaled so that their common norm is at most `max_norm`, and the 0-d norm.
 
     Args:
-        grads: arrays of real dtypes; not written to. Float64 among them makes the norm float64.
+        grads: arrays of real dtypes, not modified. If one is float64, so is the norm.
         max_norm: above 0.
     """
-    grads = [packed(g) for g in grads]
+    grads = [as_contiguous(g) for g in grads]
     lib = READINGS[type(grads[0])].lib
     wide = np.dtype(np.float64 if any(g.dtype == np.float64 for g in grads) else np.float32)
     groups = _by_dtype(grads)
     work = [
-        (dtype, *given) for dtype, which in groups.items()
-        for given in tables([[grads[i] for i in which]])
-    ]  # fmt: skip
+        (dtype, *launch_args)
+        for dtype, which in groups.items()
+        for launch_args in tables([[grads[i] for i in which]])
+    ]
     sums = lib.empty(max(1, sum(min(chunks, SUMS) for *_, chunks in work)), dtype=wide)
     begin = 0
     for dtype, table, chunks in work:
@@ -110,18 +124,18 @@ def clip(grads: Sequence[Any], max_norm: float) -> tuple[list[Any], Any]:
         launch("optim.cu", name, blocks, THREADS, (table, sums[begin : begin + blocks]))
         begin += blocks
     norm = lib.zeros((), dtype=wide)
-    made = [lib.empty(g.shape, dtype=g.dtype) for g in grads]
+    scaled = [lib.empty(g.shape, dtype=g.dtype) for g in grads]
     for dtype, which in groups.items():
         name = f"clip<{type_name(dtype)}, {type_name(wide)}>"
-        for table, chunks in tables([[grads[i] for i in which], [made[i] for i in which]]):
+        for table, chunks in tables([[grads[i] for i in which], [scaled[i] for i in which]]):
             args = (table, sums, np.int32(begin), wide.type(max_norm), norm)
             launch("optim.cu", name, chunks, THREADS, args)
-    return made, norm
+    return scaled, norm
 
 
 def all_finite(arrays: Sequence[Any]) -> Any:
-    """Whether no element of arrays of real dtypes is infinite or NaN: a 0-d array of bool."""
-    arrays = [packed(a) for a in arrays]
+    """Whether all elements of arrays of real dtypes are finite: a 0-d array of bool."""
+    arrays = [as_contiguous(a) for a in arrays]
     broken = READINGS[type(arrays[0])].lib.zeros((), dtype=np.int32)
     for dtype, which in _by_dtype(arrays).items():
         for table, chunks in tables([[arrays[i] for i in which]]):

@@ -1,4 +1,4 @@
-// Philox4x64-10, and the words of its blocks: gpugrad.ops.random.philox says which numbers are made of them.
+// Philox4x64-10 and the words of its blocks; gpugrad.ops.random.philox turns them into numbers.
 typedef unsigned long long Word;
 
 struct Block {
@@ -16,8 +16,8 @@ __device__ inline Block philox(Word k0, Word k1, Word c0, Word c1, Word c2, Word
   return {{c0, c1, c2, c3}};
 }
 
-// `state`, if not null, holds (key 0, key 1, counter, word 2) on the device, so that a CUDA graph
-// can draw other numbers each time; `first` is then added to its counter.
+// `state`, if not null, holds (key 0, key 1, counter, word 2) on the device, so that each replay of
+// a CUDA graph can draw other numbers; `first` is then added to the counter.
 struct Stream {
   Word k0, k1, first, third;
   __device__ Stream(const Word* state, Word k0, Word k1, Word first, Word third)

@@ -1,9 +1,9 @@
 // Random numbers: Philox4x64-10, and the formulas of gpugrad.ops.random.philox, bit for bit.
 //
-// A thread hashes one counter into four words of 64 bits, or eight of 32, and makes as many
-// numbers of them. Bytes at least: the numbers, written once.
+// A thread hashes one counter into four words of 64 bits or eight of 32, which become as many
+// numbers. Minimal traffic: the numbers are written once.
 //
-// Products and sums are rounded one by one: contracted into an FMA they would differ from NumPy's.
+// Products and sums are rounded separately: an FMA would differ from NumPy's result.
 #include "philox.cuh"
 
 
@@ -16,7 +16,7 @@ __device__ inline double over(double a, double b) { return __ddiv_rn(a, b); }
 __device__ inline float root(float a) { return __fsqrt_rn(a); }
 __device__ inline double root(double a) { return __dsqrt_rn(a); }
 
-// ---- what the formulas need to know of a format
+// ---- constants of floating-point formats
 
 template <class W> struct format;
 template <> struct format<unsigned> {
@@ -38,7 +38,7 @@ template <> struct format<Word> {
   static __device__ integer bits_of(real x) { return __double_as_longlong(x); }
 };
 
-// (i + 1/2) / 2^B of a number of B bits, signed or not.
+// (i + 1/2) / 2^B for an integer i of B bits, signed or unsigned.
 template <class W, class I> __device__ typename format<W>::real middle(I i) {
   typedef typename format<W>::real R;
   return add(mul(R(i), format<W>::unit), format<W>::unit / 2);
@@ -64,7 +64,7 @@ __device__ typename format<W>::real log_of_parts(
   return add(mul(R(k), format<W>::ln2), add(s, mul(s, mul(z, sum))));
 }
 
-// x = m 2^k with m from sqrt(1/2) up to sqrt(2): k, and m is put into x.
+// Splits x = m 2^k with m from sqrt(1/2) to sqrt(2): returns k and sets x to m.
 template <class W>
 __device__ typename format<W>::integer part(typename format<W>::real& x) {
   typedef format<W> F;
@@ -138,7 +138,7 @@ __device__ inline double quantile(double q, double tail) {
   return copysign(over(polynomial(upper, r), polynomial(lower, r)), q);
 }
 
-// ---- kinds of numbers, each of one word
+// ---- kinds of numbers, each from one word
 
 struct Bits {
   template <class W> __device__ W operator()(W w) const { return w; }
@@ -174,7 +174,7 @@ struct Normal {  // the tails have all bits of w
 
 // ---- kernels
 
-// N numbers at `to`, in 16-byte accesses where all are wanted; `to` is aligned to that.
+// Writes N numbers to `to`, which is aligned to 16 bytes, in accesses of 16 bytes if all are wanted.
 template <class T, int N> __device__ void put(T* to, const T (&made)[N], long long left) {
   constexpr int P = N * sizeof(T) < 16 ? N : PACKED<T>;
   if (left >= N) {
@@ -206,7 +206,7 @@ __global__ void draw(
   put(out + k * N, made, n - k * N);
 }
 
-// low + the high word of w * span: of 2^64, which is given as 0, w itself.
+// low + the high word of w * span; a span of 0 means 2^64, for which that is w itself.
 template <class T>
 __global__ void draw_integers(
     T* out, long long n, const Word* state, Word k0, Word k1, Word first, Word third, Word low,
@@ -221,8 +221,8 @@ __global__ void draw_integers(
   put(out + k * 4, made, n - k * 4);
 }
 
-// out = x times scale where a uniform number is p or more, else 0. The numbers are those of
-// `draw<float, unsigned, Uniform>`, and stay in registers: x is read once, and no mask is kept.
+// out = x * scale where a uniform number is at least p, else 0. The numbers are those of
+// `draw<float, unsigned, Uniform>` and stay in registers: x is read once and no mask is stored.
 template <class T>
 __global__ void dropout(
     const T* x, T* out, long long n, const Word* state, Word k0, Word k1, Word first, Word third,
@@ -252,7 +252,7 @@ __global__ void dropout(
   put(out + k * N, some, left);
 }
 
-// Whether the uniform numbers are p or more
+// Whether the uniform numbers are at least p
 __global__ void keep(bool* out, long long n, const Word* state, float p) {
   Stream stream(state, 0, 0, 0, 0);
   long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x;

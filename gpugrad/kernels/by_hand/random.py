@@ -1,4 +1,4 @@
-"""Random numbers made on the GPU: the same bits as `ops.random.philox` makes on the host."""
+"""Random numbers on the GPU, with the same bits as `ops.random.philox` on the host."""
 
 from __future__ import annotations
 
@@ -12,9 +12,15 @@ from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import TYPES, launch, type_name
 
 __all__ = [
-    "INSTANCES", "VECTOR", "draws", "noise", "noise_on", "state_of", "stream_dropout",
+    "INSTANCES",
+    "VECTOR",
+    "draws",
+    "noise",
+    "noise_on",
+    "state_of",
+    "stream_dropout",
     "stream_mask",
-]  # fmt: skip
+]
 
 _SOURCE = "random.cu"
 _M64 = (1 << 64) - 1
@@ -23,41 +29,52 @@ _KINDS = {
     "uniform": "Uniform", "normal": "Normal", "exponential": "Exponential", "laplace": "Laplace",
     "gumbel": "Gumbel", "logistic": "Logistic",
 }  # fmt: skip
-"""Kinds of real numbers, of a word as wide as they are."""
+"""Kinds of real numbers; each number takes one word of its own width."""
 _REALS = ("float32", "float64")
 _WHOLE = tuple(d for d in TYPES if d.kind in "iu")
 
 INSTANCES = tuple(
     (_SOURCE, name)
     for name in (
-        *(f"draw<{type_name(d)}, {_WORDS[np.dtype(d).itemsize]}, {f}>"
-          for f in _KINDS.values() for d in _REALS),
-        "draw<unsigned, unsigned, Bits>", "draw<Word, Word, Bits>",
+        *(
+            f"draw<{type_name(d)}, {_WORDS[np.dtype(d).itemsize]}, {f}>"
+            for f in _KINDS.values()
+            for d in _REALS
+        ),
+        "draw<unsigned, unsigned, Bits>",
+        "draw<Word, Word, Bits>",
         *(f"draw_integers<{type_name(d)}>" for d in _WHOLE),
-        *(f"dropout<{type_name(d)}>" for d in FLOATS), "keep",
+        *(f"dropout<{type_name(d)}>" for d in FLOATS),
+        "keep",
     )
-)  # fmt: skip
-VECTOR = tuple(f"dropout<{type_name(d)}>" for d in FLOATS)  # all others read nothing
+)
+VECTOR = tuple(f"dropout<{type_name(d)}>" for d in FLOATS)  # the others read no arrays
 
 
 def noise(
-    xp: Any, kind: str, key: tuple[int, int], first: int, n: int, dtype: Any, *parameters: Any,
+    xp: Any,
+    kind: str,
+    key: tuple[int, int],
+    first: int,
+    n: int,
+    dtype: Any,
+    *parameters: Any,
     state: Any = None,
-) -> Any:  # fmt: skip
-    """`n` numbers as `gpugrad.ops.random.generator` draws them on the host.
+) -> Any:
+    """`n` numbers, the same that `gpugrad.ops.random.generator` draws on the host.
 
     Args:
-        xp: reading of the arrays to make.
-        kind: ``"bits"``, ``"integers"`` or one of `_KINDS`; all others are declined.
-        key, first: of the stream: its key, and the counter of the first block as one number.
-        n: how many.
-        dtype: of the numbers.
-        parameters: of integers: low and high.
-        state: uint64 array (4,) on the device, in place of the key: key, counter and word 2 of
+        xp: reading of the result.
+        kind: ``"bits"``, ``"integers"`` or one of `_KINDS`.
+        key, first: the stream's key, and the counter of the first block as one number.
+        n: how many numbers.
+        dtype: dtype of the numbers.
+        parameters: for integers: low and high.
+        state: uint64 array (4,) on the device that replaces the key: key, counter and word 2 of
             the counter, to which `first` is added.
 
     Returns:
-        Array (n,), or NotImplemented.
+        Array (n,), or NotImplemented for other kinds and dtypes.
     """
     dtype = np.dtype(dtype)
     name = _kernel(kind, dtype)
@@ -86,12 +103,12 @@ def _kernel(kind: str, dtype: np.dtype[Any]) -> str | None:
 
 
 def draws(kind: str, dtype: Any) -> bool:
-    """Whether `noise` makes numbers of a kind and dtype."""
+    """Whether `noise` supports a kind and dtype."""
     return _kernel(kind, np.dtype(dtype)) is not None
 
 
 def state_of(key: tuple[int, int], first: int) -> Any:
-    """The words that `noise` reads as `state`, as an array on the host."""
+    """The host array of words that `noise` reads as `state`."""
     return np.array(_stream(key, first), np.uint64)
 
 
@@ -99,16 +116,16 @@ def _stream(key: tuple[int, int], first: int) -> list[np.uint64]:
     return [np.uint64(v) for v in (*key, first & _M64, first >> 128)]
 
 
-def noise_on(device: Device, *args: Any, **given: Any) -> Any:
+def noise_on(device: Device, *args: Any, **kwargs: Any) -> Any:
     """`noise` on a GPU."""
     with cupy().cuda.Device(device.index):
-        return noise(READINGS[cupy().ndarray], *args, **given)
+        return noise(READINGS[cupy().ndarray], *args, **kwargs)
 
 
 def stream_dropout(
     xp: Any, x: Any, *, key: tuple[int, int], first: int, p: float, state: Any = None
 ) -> Any:
-    """`gpugrad.ops.nn.dropout.stream_dropout`; `state` as for `noise`."""
+    """The launcher of `gpugrad.ops.nn.dropout.stream_dropout`; `state` as for `noise`."""
     if x.dtype not in FLOATS or not 0 <= p < 1:
         return NotImplemented
     out = xp.lib.empty(x.shape, dtype=x.dtype)
@@ -122,11 +139,11 @@ def stream_dropout(
 
 
 def stream_mask(xp: Any, stream: Any, *, shape: tuple[int, ...], p: float) -> Any:
-    """`gpugrad.ops.nn.dropout.stream_mask`."""
+    """The launcher of `gpugrad.ops.nn.dropout.stream_mask`."""
     if getattr(stream, "dtype", None) != np.uint64 or stream.shape != (4,):
         return NotImplemented
     out = xp.lib.empty(shape, dtype=np.bool_)
     if out.size:
-        given = [out, np.int64(out.size), xp.lib.ascontiguousarray(stream), np.float32(p)]
-        launch(_SOURCE, "keep", -(-out.size // 1024), 128, given)
+        args = [out, np.int64(out.size), xp.lib.ascontiguousarray(stream), np.float32(p)]
+        launch(_SOURCE, "keep", -(-out.size // 1024), 128, args)
     return out

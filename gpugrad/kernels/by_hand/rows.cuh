@@ -1,10 +1,10 @@
-// Rows of an array, each read by a team of threads: a warp where blockDim.x is 32 (then a block has
-// blockDim.y of them, and no barrier), else a block. Needs no alignment: a row is cut into packs of
-// 16 bytes from the aligned address before its first element on, and only packs that stick out of
-// the row, or lie crooked in a second array, move element by element.
+// Rows of an array, each read by a team of threads: a warp if blockDim.x is 32 (then a block has
+// blockDim.y teams and no barrier), otherwise a block. Rows need no alignment: a row is cut into
+// packs of 16 bytes, starting at the aligned address before its first element. Only packs that
+// extend beyond the row, or are misaligned in a second array, move element by element.
 
-// Element by element. This is called: copied to each of a thread's packs it would be most of the
-// code, and of 16-bit elements, read ahead for all packs, each would take a register.
+// Element by element. Not inlined: copies for each of a thread's packs would be most of the code,
+// and 16-bit elements, read ahead for all packs, would take a register each.
 template <class T> __device__ __noinline__ int4 load_some(
     const T* row, int first, int n, T none) {
   Pack<T, PACKED<T>> made;
@@ -16,8 +16,8 @@ template <class T> __device__ __noinline__ int4 load_some(
   return *(int4*)&made;
 }
 
-// The elements [first, first + W) of a row; `none` where that is outside of [0, n). FIXED says that
-// nothing writes there while the kernel runs.
+// The elements [first, first + W) of a row, with `none` outside [0, n). FIXED means that nothing
+// writes to the row while the kernel runs.
 template <class T, bool FIXED = true> __device__ Pack<T, PACKED<T>> load(
     const T* row, int first, int n, T none) {
   constexpr int W = PACKED<T>;
@@ -48,26 +48,26 @@ template <class T> __device__ void store(T* row, int first, int n, const Pack<T,
     store_some(row, first, n, words);
 }
 
-// A pack of which the compiler cannot know that it has been here before: it would keep what it has
-// made of the elements (of 16-bit ones floats, in twice the registers) until they come again.
+// Hides from the compiler that a pack was used before. It would otherwise keep converted elements
+// (floats of 16-bit ones, in twice the registers) until the next use.
 template <class P> __device__ P afresh(P pack) {
   int4& words = *(int4*)&pack;
   asm volatile("" : "+r"(words.x), "+r"(words.y), "+r"(words.z), "+r"(words.w));
   return pack;
 }
 
-// The largest block: a thread may then have 128 registers, for packs of up to 64.
+// The largest block: a thread then has at most 128 registers, of which packs take up to 64.
 constexpr int TEAM = 512;
 #define FOR_TEAM __launch_bounds__(TEAM, 1)
 
-// How many elements before a row its first pack begins: 0 in rows of whole packs.
+// The number of elements between the start of the first pack and of the row; 0 for whole packs.
 template <class T> __device__ int shift_of(const T* row, int n) {
   return n % PACKED<T> ? (int)((size_t)row / sizeof(T) % PACKED<T>) : 0;
 }
 
-// One thread's packs of a row. HELD of them are read once and stay in registers, which must be all
-// of them; with HELD = 0 they are read again at each call of `each`, some at a time, before what is
-// called with them may write over them.
+// One thread's packs of a row. If HELD is not 0, all packs (at most HELD) are read once and stay in
+// registers. If it is 0, each call of `each` reads them again, some at a time, before the function
+// that gets them may overwrite them.
 template <class T, int HELD, bool FIXED = true> struct Line {
   typedef Pack<T, PACKED<T>> P;
   const T* row;
@@ -89,7 +89,7 @@ template <class T, int HELD, bool FIXED = true> struct Line {
     return pack;
   }
 
-  // f(index of the pack's first element, pack) for each pack
+  // Calls f(index of the pack's first element, pack) for each pack
   template <class F> __device__ void each(F f) const {
     if constexpr (HELD > 0) {
 #pragma unroll
@@ -108,7 +108,7 @@ template <class T, int HELD, bool FIXED = true> struct Line {
     }
   }
 
-  // f(index, pack, pack of the other row, how many packs came before) for each pack of two rows
+  // Calls f(index, pack, pack of the other row, number of packs before) for each pack of two rows
   template <class F> __device__ void each(const Line& other, F f) const {
     if constexpr (HELD > 0) {
 #pragma unroll
@@ -131,12 +131,12 @@ template <class T, int HELD, bool FIXED = true> struct Line {
   }
 };
 
-// The row of this team; of a warp that has none it is beyond the last.
+// The row of this team; beyond the last row for a warp without one.
 __device__ inline long long row_of_team() {
   return (long long)blockIdx.x * blockDim.y + threadIdx.y;
 }
 
-// exp, in which 16-bit floats need fewer digits
+// exp with fewer digits for 16-bit floats
 template <class T> __device__ compute_t<T> exp_of(compute_t<T> x) {
   if constexpr (sizeof(T) == 2) {
     return __expf(x);
@@ -147,8 +147,8 @@ template <class T> __device__ compute_t<T> exp_of(compute_t<T> x) {
   }
 }
 
-// The largest element of a row (which is -inf outside) and the sum of exp(x - largest), known to
-// its whole team after one reading. A row of -inf alone has the sum 0.
+// The largest element of a row (-inf outside it) and the sum of exp(x - largest), computed in one
+// pass and returned to the whole team. A row of -inf only has the sum 0.
 template <class T, int HELD, bool FIXED> __device__ void exponentials(
     const Line<T, HELD, FIXED>& x, compute_t<T>& largest, compute_t<T>& sum, compute_t<T>* scratch) {
   typedef compute_t<T> C;

@@ -1,11 +1,11 @@
-// Running sums, products, extremes and logarithms of sums of exponentials along an axis, and the
-// first-order linear recurrence.
+// Cumulative sums, products, extrema and logsumexp along an axis, and the first-order linear
+// recurrence.
 //
-// An array is seen as lines: `outer` groups of `columns` lines of `n` positions. Element k of line
-// (o, c) of x is at o * xo + k * xk + c * xc. Sums are of compute_t<T>.
+// An array is treated as lines: `outer` groups of `columns` lines of `n` positions. Element k of
+// line (o, c) of x is at o * xo + k * xk + c * xc. Sums have type compute_t<T>.
 //
-// Bytes at least: the array read and written once. A long line is cut into parts, so that there
-// are blocks for the whole GPU, and is read twice then.
+// Minimal traffic: the array is read and written once. A long line is cut into parts, so that there
+// are enough blocks to fill the GPU, and is then read twice.
 
 template <class A> struct RunningSum : Sum {
   static __device__ A none() { return A(0); }
@@ -29,9 +29,9 @@ template <class A> struct RunningLogSumExp {
   }
 };
 
-const int ITEMS = 8;  // consecutive positions of a thread
+const int ITEMS = 8;  // consecutive positions per thread
 
-// Positions k to k + ITEMS of a line, those from `end` on as `none`; backwards if `reverse`.
+// Positions k to k + ITEMS of a line, with `none` from `end` on; backwards if `reverse`.
 template <class T>
 __device__ void read_items(
     const T* x, long long k, long long end, long long n, long long stride, bool reverse,
@@ -77,21 +77,21 @@ __device__ void write_items(
     if (k + j < end) y[(reverse ? n - 1 - k - j : k + j) * stride] = T(v[j]);
 }
 
-// A block scans one part of `side` adjacent lines (a power of two up to 32), chunk by chunk: its
-// threads are (groups of ITEMS positions, lines). Element k of a line is combined in this order:
-// the parts before it, the chunks of the part, the warps of the chunk, the groups of the warp in
-// pairs, the items of the group. So the order depends on the shape and on k, and on nothing else.
+// A block scans one part of `side` adjacent lines (a power of two up to 32), chunk by chunk. Its
+// threads are (groups of ITEMS positions, lines). Element k of a line combines, in this order: the
+// parts before it, the chunks of the part, the warps of the chunk, the groups of the warp in pairs,
+// the items of the group. So the order depends only on the shape and on k.
 //
-// With y null, only the totals of the parts are written; `before`, if not null, are the totals'
-// running results. Both have the shape (outer, parts, columns). `initial` says that position 0 of
-// y is that of nothing, and all others are one further on.
+// If y is null, only the totals of the parts are written. `before`, if not null, holds the scanned
+// totals. Both have the shape (outer, parts, columns). With `initial`, position 0 of y is the
+// result of an empty scan, and all others move on by one.
 template <class T, class F>
 __global__ void scan(
     const T* x, T* y, const compute_t<T>* before, compute_t<T>* totals, long long n,
     long long columns, long long part, long long xo, long long xk, long long xc, long long yo,
     long long yk, long long yc, int side, int reverse, int initial) {
   typedef compute_t<T> A;
-  __shared__ A of_warp[2][32][32];  // in turns: one barrier a chunk
+  __shared__ A of_warp[2][32][32];  // two buffers in turn, so that a chunk needs one barrier
   F f;
   int t = threadIdx.x, lane = t & 31, warp = t >> 5, warps = blockDim.x >> 5;
   int mine = lane & (side - 1), group = t / side, groups = blockDim.x / side;
@@ -135,11 +135,11 @@ __global__ void scan(
 
 // ---- y_k = b_k + a_k y_(k - 1), from y_(-1) = 0
 //
-// One step after the other: products of many a would overflow where the steps do not.
+// Sequential: a product of many a may overflow where the single steps do not.
 
 const int STEPS = 32;
 
-// Lines side by side: a thread for each.
+// Lines that are adjacent in memory: a thread for each.
 template <class T>
 __global__ void recur_columns(
     const T* a, const T* b, T* y, long long n, long long columns, int reverse) {
@@ -165,8 +165,8 @@ __global__ void recur_columns(
   }
 }
 
-// Lines end to end: a warp for 32 of them, through shared memory, so that each access is of
-// consecutive elements.
+// Lines with contiguous elements: a warp for 32 of them, through shared memory, so that each access
+// reads consecutive elements.
 template <class T>
 __global__ void recur_lines(const T* a, const T* b, T* y, long long n, long long lines, int reverse) {
   typedef compute_t<T> A;

@@ -1,6 +1,6 @@
-"""Running sums, products and extremes along an axis, and linear recurrences.
+"""Cumulative sums, products and extrema along an axis, and linear recurrences.
 
-The order in which elements are combined is said in ``scan.cu``: it depends on the shape alone.
+``scan.cu`` documents the order in which elements are combined; it depends on the shape alone.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ __all__ = [
 
 _SOURCE = "scan.cu"
 _FLOATS = {
-    np.dtype(np.float32): np.float32, np.dtype(np.float64): np.float64,
-    np.dtype(np.float16): np.float32, BFLOAT16: np.float32,
-}  # fmt: skip
-"""The dtypes that are scanned, and in which they are combined."""
+    np.dtype(np.float32): np.float32,
+    np.dtype(np.float64): np.float64,
+    np.dtype(np.float16): np.float32,
+    BFLOAT16: np.float32,
+}
+"""The floating dtypes that are scanned, each with the dtype of its sums."""
 _WHOLE = {np.dtype(np.int32): np.int32, np.dtype(np.int64): np.int64}
 _NUMBERS = _FLOATS | _WHOLE
 _SAME_BITS = {np.dtype(np.uint32): np.int32, np.dtype(np.uint64): np.int64}
 
 _ITEMS = 8  # as in the source
 _BLOCK = 256
-_ENOUGH = 512  # blocks: more are not needed to fill a GPU
+_ENOUGH = 512  # blocks that fill a GPU
 _PARTS = 1024
 
 
@@ -60,21 +62,21 @@ INSTANCES = tuple(
 def cumulative_sum(
     xp: Any, x: Any, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """`gpugrad.ops.math.cumulative.cumulative_sum`."""
-    made = _result_dtype(x.dtype, dtype)
-    if made is None or not _is_axis(x, axis):
+    """The launcher of `gpugrad.ops.math.cumulative.cumulative_sum`."""
+    wanted = _result_dtype(x.dtype, dtype)
+    if wanted is None or not _is_axis(x, axis):
         return NotImplemented
-    given = x.astype(made, copy=False)
-    if made.kind != "c":
-        return _scan(xp, "RunningSum", given, axis or 0, initial=include_initial)
-    # of complex numbers both parts at once, along an axis in front
-    parts = xp.lib.ascontiguousarray(given).view(given.real.dtype).reshape(*x.shape, 2)
+    x = x.astype(wanted, copy=False)
+    if wanted.kind != "c":
+        return _scan(xp, "RunningSum", x, axis or 0, initial=include_initial)
+    # both parts of complex numbers at once, as a last axis of length 2
+    parts = xp.lib.ascontiguousarray(x).view(x.real.dtype).reshape(*x.shape, 2)
     out = _scan(xp, "RunningSum", parts, (axis or 0) % x.ndim, initial=include_initial)
-    return out if out is NotImplemented else out.view(made)[..., 0]
+    return out if out is NotImplemented else out.view(wanted)[..., 0]
 
 
 def suffix_sum(xp: Any, x: Any, *, axis: int) -> Any:
-    """`gpugrad.ops.math.cumulative.suffix_sum`."""
+    """The launcher of `gpugrad.ops.math.cumulative.suffix_sum`."""
     if x.dtype not in _FLOATS or not _is_axis(x, axis):
         return NotImplemented
     return _scan(xp, "RunningSum", x, axis, reverse=True)
@@ -83,37 +85,37 @@ def suffix_sum(xp: Any, x: Any, *, axis: int) -> Any:
 def cumulative_prod(
     xp: Any, x: Any, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """`gpugrad.ops.math.cumulative.cumulative_prod`."""
-    made = _result_dtype(x.dtype, dtype)
-    if made is None or made.kind == "c" or not _is_axis(x, axis):
+    """The launcher of `gpugrad.ops.math.cumulative.cumulative_prod`."""
+    wanted = _result_dtype(x.dtype, dtype)
+    if wanted is None or wanted.kind == "c" or not _is_axis(x, axis):
         return NotImplemented
-    given = x.astype(made, copy=False)
-    return _scan(xp, "RunningProduct", given, axis or 0, initial=include_initial)
+    x = x.astype(wanted, copy=False)
+    return _scan(xp, "RunningProduct", x, axis or 0, initial=include_initial)
 
 
 def cumulative_max(xp: Any, x: Any, axis: int | None = None) -> Any:
-    """`gpugrad.ops.math.cumulative.cumulative_max`."""
-    return _extreme(xp, "RunningMax", x, axis)
+    """The launcher of `gpugrad.ops.math.cumulative.cumulative_max`."""
+    return _scan_extremum(xp, "RunningMax", x, axis)
 
 
 def cumulative_min(xp: Any, x: Any, axis: int | None = None) -> Any:
-    """`gpugrad.ops.math.cumulative.cumulative_min`."""
-    return _extreme(xp, "RunningMin", x, axis)
+    """The launcher of `gpugrad.ops.math.cumulative.cumulative_min`."""
+    return _scan_extremum(xp, "RunningMin", x, axis)
 
 
 def cumulative_logsumexp(xp: Any, x: Any, axis: int | None = None) -> Any:
-    """`gpugrad.ops.math.cumulative.cumulative_logsumexp`."""
+    """The launcher of `gpugrad.ops.math.cumulative.cumulative_logsumexp`."""
     if x.dtype not in _FLOATS or not _is_axis(x, axis):
         return NotImplemented
     return _scan(xp, "RunningLogSumExp", x, axis or 0)
 
 
 def recurrence(xp: Any, a: Any, b: Any, *, axis: int, reverse: bool = False) -> Any:
-    """`ops.math.cumulative.recurrence`: each step is one product and one sum, in its order."""
+    """The launcher of `ops.math.cumulative.recurrence`: a product and a sum per step, in order."""
     if a.shape != b.shape or a.dtype != b.dtype or a.dtype not in _FLOATS or not _is_axis(a, axis):
         return NotImplemented
     out = xp.lib.empty(a.shape, dtype=a.dtype)
-    outer, n, inner = _around(a.shape, axis)
+    outer, n, inner = _split_at_axis(a.shape, axis)
     if not a.size:
         return out
     a, b = xp.lib.ascontiguousarray(a), xp.lib.ascontiguousarray(b)
@@ -130,30 +132,30 @@ def recurrence(xp: Any, a: Any, b: Any, *, axis: int, reverse: bool = False) -> 
 
 
 def _result_dtype(dtype: np.dtype[Any], asked: Any) -> np.dtype[Any] | None:
-    """In which dtype the result is, as NumPy says; None if that is not for the kernels."""
+    """NumPy's dtype of the result; None if the kernels do not support it."""
     real = dtype in _FLOATS or dtype.kind == "c"
     if asked is None:
         if dtype.kind in "bi":
             return np.dtype(np.int64)
         return np.dtype(np.uint64) if dtype.kind == "u" else dtype
-    made = as_dtype(asked)
-    if (real and made.kind in "iu") or made.kind == "b" or (dtype.kind == "c" and made.kind != "c"):
+    out = as_dtype(asked)
+    if (real and out.kind in "iu") or out.kind == "b" or (dtype.kind == "c" and out.kind != "c"):
         return None
-    return None if made.itemsize == 2 and dtype != made else made  # rounds the sums, not these
+    return None if out.itemsize == 2 and dtype != out else out  # 16 bits round sums, not elements
 
 
 def _is_axis(x: Any, axis: int | None) -> bool:
     return x.ndim == 1 if axis is None else -x.ndim <= axis < x.ndim
 
 
-def _extreme(xp: Any, function: str, x: Any, axis: int | None) -> Any:
+def _scan_extremum(xp: Any, function: str, x: Any, axis: int | None) -> Any:
     if x.dtype in _SAME_BITS or not _is_axis(x, axis):
         return NotImplemented
     return _scan(xp, function, x, axis or 0)
 
 
-def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
-    """Elements before an axis, along it and behind it."""
+def _split_at_axis(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    """Numbers of elements before an axis, along it and after it."""
     axis %= len(shape)
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
@@ -161,13 +163,13 @@ def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 def _scan(
     xp: Any, function: str, x: Any, axis: int, *, reverse: bool = False, initial: bool = False
 ) -> Any:
-    if x.dtype in _SAME_BITS:  # sums and products are those of signed numbers, modulo 2^n
+    if x.dtype in _SAME_BITS:  # sums and products modulo 2^n have the bits of signed ones
         signed = xp.lib.ascontiguousarray(x).view(_SAME_BITS[x.dtype])
         return _scan(xp, function, signed, axis, reverse=reverse, initial=initial).view(x.dtype)
     if x.dtype not in _NUMBERS:
         return NotImplemented
     axis %= x.ndim
-    outer, n, inner = _around(x.shape, axis)
+    outer, n, inner = _split_at_axis(x.shape, axis)
     shape = (*x.shape[:axis], n + initial, *x.shape[axis + 1 :])
     out = xp.lib.empty(shape, dtype=x.dtype)
     if not x.size:

@@ -1,11 +1,10 @@
-// Adding values into an array of zeros at places that an index names, some of them twice; and
-// reading rows that an index names.
+// Scatter-add of values into an array of zeros at indices that may repeat, and gather.
 //
-// Rows of a negative index count from the end. What is outside then is left out, and said in
-// `outside`. A sum is of compute_t<T>; the atomics leave their sums in an array of that type.
+// Negative indices count from the end. An index that is out of bounds is skipped and reported in
+// `outside`. Sums have type compute_t<T>, and the atomics need an array of that type.
 //
-// Bytes at least: the values and the index once, and of the result what is written (with atomics
-// also read). Zeros come before.
+// Minimal traffic: the values and the index once, and the written part of the result (atomics also
+// read it). The zeros are written before.
 
 __device__ inline long long row_of(long long index, long long rows, int* outside) {
   if (index < 0) index += rows;
@@ -14,7 +13,7 @@ __device__ inline long long row_of(long long index, long long rows, int* outside
   return -1;
 }
 
-// N elements in one access where they are aligned, which is the same for all of an array.
+// N elements in one access if they are aligned, which is the same for all packs of an array.
 template <class T, int N> __device__ Pack<T, N> read(const T* from) {
   if ((unsigned long long)from % sizeof(Pack<T, N>) == 0) return *(const Pack<T, N>*)from;
   Pack<T, N> some;
@@ -66,7 +65,7 @@ __global__ void add_along(
   if (at >= 0) atomicAdd(out + at, compute_t<T>(values[e]));
 }
 
-// The same where no place is named twice.
+// The same if no index repeats.
 template <class T, class I>
 __global__ void put_along(
     const T* values, const I* index, T* out, int* outside, long long size, long long n,
@@ -77,7 +76,7 @@ __global__ void put_along(
   if (at >= 0) out[at] = values[e];
 }
 
-// The places alone, -1 outside: for `add_sorted` with values of width 1.
+// The places only, -1 if out of bounds: for `add_sorted` with values of width 1.
 template <class I>
 __global__ void places_along(
     const I* index, long long* places, int* outside, long long size, long long n, long long rows,
@@ -86,22 +85,22 @@ __global__ void places_along(
   if (e < size) places[e] = place_along(index, e, n, rows, inner, outside);
 }
 
-// The rows of an index, -1 outside.
+// The rows of an index, -1 if out of bounds.
 template <class I>
 __global__ void rows_of(const I* index, long long* found, int* outside, long long n, long long rows) {
   long long k = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   if (k < n) found[k] = row_of(index[k], rows, outside);
 }
 
-// ---- in one order
+// ---- in a fixed order
 
-const int TILE = 16;  // sorted positions that one thread adds up, in their order
-const int AHEAD = 8;  // of which so many are read before the first is added
+const int TILE = 16;  // sorted positions that one thread adds, in order
+const int AHEAD = 8;  // positions that it reads before it adds the first
 
-// The sums of each tile. `order` sorts the rows, stably; `sorted` are the rows in that order. A
-// run of equal rows within a tile goes to the result. Of one that goes on from the tile before,
-// the sum goes to head; of one that begins here and goes on in the next, to tail: both have the
-// shape (outer, tiles, width), and `join_tiles` adds them up.
+// The sums of each tile. `order` sorts the rows stably; `sorted` has the rows in that order. The sum
+// of a run of equal rows within a tile goes to the result. The sum of a run that continues from the
+// previous tile goes to `head`, and of a run that begins here and continues in the next one to
+// `tail`. Both have the shape (outer, tiles, width), and `join_tiles` adds them.
 template <class T, int N>
 __global__ void add_sorted(
     const T* values, const long long* order, const long long* sorted, T* out, compute_t<T>* head,
@@ -150,9 +149,9 @@ __global__ void add_sorted(
     }
 }
 
-// The sums of runs over several tiles: a warp for each tile in which one begins. Its lanes are
-// `columns` columns by 32 / columns parts; part j adds the heads j, j + parts, ... in that order,
-// then the parts are added in pairs, and the tail last.
+// The sums of runs over several tiles: a warp for each tile in which a run begins. Its lanes are
+// `columns` columns by 32 / columns parts. Part j adds the heads j, j + parts, ... in order, then
+// the parts are added in pairs, and the tail last.
 template <class T>
 __global__ void join_tiles(
     const long long* sorted, T* out, const compute_t<T>* head, const compute_t<T>* tail,
@@ -181,13 +180,13 @@ __global__ void join_tiles(
 
 // ---- reading
 
-// What stands where an index is outside: no number, or 0 of integers.
+// The value for an index that is out of bounds: NaN, or 0 for integers.
 template <class T> __device__ T nothing() { return T(infinity<compute_t<T>>() * compute_t<T>(0)); }
 template <> __device__ inline int nothing<int>() { return 0; }
 template <> __device__ inline unsigned long long nothing<unsigned long long>() { return 0; }
 
 // out[o, k, c] = table[o, index[k], c], with shapes (outer, n, width) and (outer, rows, width).
-// Blocks as of add_rows. A negative index counts from the end only if `from_end`.
+// Blocks as in add_rows. A negative index counts from the end only if `from_end`.
 template <class T, class I, int N>
 __global__ void read_rows(
     const T* table, const I* index, T* out, int* outside, long long outer, long long n,
@@ -221,7 +220,7 @@ __global__ void read_along(
   out[e] = at >= 0 ? values[at] : nothing<T>();
 }
 
-// Sums of which something was outside, where nobody asks: in a CUDA graph.
+// Overwrites sums with NaN if an index was out of bounds, in a CUDA graph where the host cannot check.
 template <class T> __global__ void spoil(T* out, const int* outside, long long n) {
   if (!*outside) return;
   long long step = (long long)gridDim.x * blockDim.x;

@@ -1,9 +1,9 @@
-"""Reading where an index says, and its gradients: adding rows or elements into zeros.
+"""Indexing kernels (gather), and their gradients, which add rows or elements into zeros (scatter).
 
-In any order, with atomics; or, if results must be the same each time, in that of the sorted
-index. 16-bit floats are added in float32 either way. On the GPU an index that is outside is
-found by the kernel, which leaves it out; the launcher then declines, and the op's formula says
-what is wrong. In a CUDA graph nobody can ask: there results are NaN.
+Elements are added with atomics in any order, or in the order of the sorted index if results must
+be deterministic. 16-bit floats are added in float32 either way. The kernel skips an index that is
+out of bounds and reports it; the launcher then returns NotImplemented, and the op's formula raises
+the error. A CUDA graph cannot check the report, so there the results are NaN.
 """
 
 from __future__ import annotations
@@ -20,9 +20,17 @@ from gpugrad.kernels.by_hand.rows import power_of_two
 from gpugrad.kernels.runtime.launch import TYPES, is_captured, launch, type_name
 
 __all__ = [
-    "INSTANCES", "VECTOR", "gather", "getitem", "scatter_along_axis", "scatter_at", "scatter_rows",
-    "take", "take_along_axis", "take_rows",
-]  # fmt: skip
+    "INSTANCES",
+    "VECTOR",
+    "gather",
+    "getitem",
+    "scatter_along_axis",
+    "scatter_at",
+    "scatter_rows",
+    "take",
+    "take_along_axis",
+    "take_rows",
+]
 
 _SOURCE = "scatter.cu"
 _FLOATS = ("float", "double", "__half", "__nv_bfloat16")
@@ -32,7 +40,7 @@ _INDICES = ("int", "long long")
 _PACKED = {
     "float": 4, "double": 2, "__half": 8, "__nv_bfloat16": 8, "int": 4, "unsigned long long": 2,
 }  # fmt: skip
-"""Elements of a type in 16 bytes."""
+"""Elements of each type in 16 bytes."""
 
 VECTOR = (
     tuple(f"add_rows<{t}, {i}, {_PACKED[t]}>" for t in _FLOATS for i in _INDICES)
@@ -42,68 +50,77 @@ VECTOR = (
 INSTANCES = tuple(
     (_SOURCE, name)
     for name in (
-        *(f"{k}_rows<{t}, {i}, {n}>" for t in (*_FLOATS, *_INTEGERS) for i in _INDICES
-          for n in (1, _PACKED[t]) for k in ("add", "read")),
+        *(
+            f"{k}_scatter_slices<{t}, {i}, {n}>"
+            for t in (*_FLOATS, *_INTEGERS)
+            for i in _INDICES
+            for n in (1, _PACKED[t])
+            for k in ("add", "read")
+        ),
         *(f"spoil<{t}>" for t in _FLOATS),
-        *(f"{k}_along<{t}, {i}>" for t in (*_FLOATS, *_INTEGERS) for i in _INDICES
-          for k in ("add", "put", "read")),
+        *(
+            f"{k}_along<{t}, {i}>"
+            for t in (*_FLOATS, *_INTEGERS)
+            for i in _INDICES
+            for k in ("add", "put", "read")
+        ),
         *(f"{k}<{i}>" for k in ("rows_of", "places_along") for i in _INDICES),
         *(f"add_sorted<{t}, {n}>" for t in _FLOATS for n in (1, _PACKED[t])),
         *(f"join_tiles<{t}>" for t in _FLOATS),
     )
-)  # fmt: skip
+)
 
 _SAME_BITS = {np.dtype(np.int64): np.uint64, np.dtype(np.uint32): np.int32}
-"""As what integers are added that have no atomics of their own: modulo 2^n they are the same."""
+"""Integers without atomics are added as these dtypes: modulo 2^n the sums have the same bits."""
 
 _TILE = 16  # as in the source
-_LARGE = 4  # times as large as the values, zeros in float32 cost more than sorting
+_LARGE = 4  # zeros in float32 cost more than sorting once they are this many times the values
 
 
 def take_rows(xp: Any, indices: Any, weight: Any) -> Any:
-    """`gpugrad.ops.nn.layers.take_rows`."""
-    return _read(xp, weight, indices, 0, from_end=False)
+    """The launcher of `gpugrad.ops.nn.layers.take_rows`."""
+    return _gather_slices(xp, weight, indices, 0, from_end=False)
 
 
 def take(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
-    """`gpugrad.ops.arrays.gather.take`."""
-    return _read(xp, x.reshape(-1) if axis is None else x, indices, axis or 0)
+    """The launcher of `gpugrad.ops.arrays.gather.take`."""
+    return _gather_slices(xp, x.reshape(-1) if axis is None else x, indices, axis or 0)
 
 
 def gather(xp: Any, params: Any, indices: Any, *, axis: int = 0) -> Any:
-    """`gpugrad.ops.arrays.gather.gather`."""
-    return _read(xp, params, indices, axis, from_end=False)
+    """The launcher of `gpugrad.ops.arrays.gather.gather`."""
+    return _gather_slices(xp, params, indices, axis, from_end=False)
 
 
 def getitem(xp: Any, x: Any, *, index: Any) -> Any:
-    """`gpugrad.ops.arrays.indexing.getitem`, for slices ``:`` and then arrays of integers."""
-    found = _joint(xp, index, x.shape)
-    if found is None:
+    """The launcher of `gpugrad.ops.arrays.indexing.getitem`: slices ``:``, then integer arrays."""
+    joint = _join_index(xp, index, x.shape)
+    if joint is None:
         return NotImplemented
-    axis, shape, indices = found
-    return _read(xp, x.reshape(shape), indices, axis)
+    axis, shape, indices = joint
+    return _gather_slices(xp, x.reshape(shape), indices, axis)
 
 
 def take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int = -1) -> Any:
-    """`gpugrad.ops.arrays.gather.take_along_axis`."""
+    """The launcher of `gpugrad.ops.arrays.gather.take_along_axis`."""
     if indices.ndim != x.ndim or not -x.ndim <= axis < x.ndim or not _is_index(indices):
         return NotImplemented
     axis %= x.ndim
     shape = (*x.shape[:axis], indices.shape[axis], *x.shape[axis + 1 :])
     if any(n not in (1, m) for n, m in zip(indices.shape, shape, strict=True)):
         return NotImplemented
-    given = _as_added(xp, x)
-    if given is None or not x.size or not math.prod(shape):
+    elements = _as_kernel_type(xp, x)
+    if elements is None or not x.size or not math.prod(shape):
         return NotImplemented
-    indices, parts = xp.lib.broadcast_to(_as_index(indices), shape), given.size // x.size
-    if parts > 1:  # of complex numbers both come from the same place
+    indices, parts = xp.lib.broadcast_to(_as_index(indices), shape), elements.size // x.size
+    if parts > 1:  # both parts of a complex number come from the same place
         indices = xp.lib.broadcast_to(indices[..., None], (*shape, parts))
     indices = xp.lib.ascontiguousarray(indices).reshape(-1)
-    out, outside = xp.lib.empty(indices.size, dtype=given.dtype), xp.lib.zeros(1, dtype=np.int32)
+    out, outside = xp.lib.empty(indices.size, dtype=elements.dtype), xp.lib.zeros(1, dtype=np.int32)
     inner = math.prod(shape[axis + 1 :]) * parts
     sizes = [np.int64(k) for k in (indices.size, shape[axis], x.shape[axis], inner)]
-    name = f"read_along<{type_name(given.dtype)}, {type_name(indices.dtype)}>"
-    args = [given, indices, out, outside, *sizes]
+    name = f"read_along<{type_name(elements.dtype)}, {type_name(indices.dtype)}>"
+    args = [elements, indices, out, outside, *sizes]
     launch(_SOURCE, name, -(-indices.size // 256), 256, args)
     if not is_captured(out) and int(outside[0]):
         return NotImplemented
@@ -111,70 +128,72 @@ def take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int = -1) -> Any:
 
 
 def scatter_rows(xp: Any, values: Any, indices: Any, *, shape: Sequence[int]) -> Any:
-    """`gpugrad.ops.arrays.gather.scatter_rows`."""
+    """The launcher of `gpugrad.ops.arrays.gather.scatter_rows`."""
     if indices.ndim != 1 or values.shape != (*indices.shape, *shape[1:]):
         return NotImplemented
-    return _rows(xp, values, indices, tuple(shape), 0)
+    return _scatter_slices(xp, values, indices, tuple(shape), 0)
 
 
 def scatter_at(xp: Any, g: Any, *, index: Any, shape: Sequence[int]) -> Any:
-    """`gpugrad.ops.arrays.indexing.scatter_at`, for the indices that `getitem` takes."""
-    found = _joint(xp, index, tuple(shape))
-    if found is None:
+    """The launcher of `gpugrad.ops.arrays.indexing.scatter_at`, for the indices of `getitem`."""
+    joint = _join_index(xp, index, tuple(shape))
+    if joint is None:
         return NotImplemented
-    axis, flat, indices = found
-    if g.shape != (*flat[:axis], *indices.shape, *flat[axis + 1 :]):
+    axis, joint_shape, indices = joint
+    if g.shape != (*joint_shape[:axis], *indices.shape, *joint_shape[axis + 1 :]):
         return NotImplemented
-    made = _rows(xp, g, indices, flat, axis)
-    return made if made is NotImplemented else made.reshape(shape)
+    out = _scatter_slices(xp, g, indices, joint_shape, axis)
+    return out if out is NotImplemented else out.reshape(shape)
 
 
 def scatter_along_axis(
     xp: Any, values: Any, indices: Any, *, axis: int, shape: Sequence[int], unique: bool = False
 ) -> Any:
-    """`gpugrad.ops.arrays.gather.scatter_along_axis`."""
+    """The launcher of `gpugrad.ops.arrays.gather.scatter_along_axis`."""
     if indices.ndim != len(shape) or not -len(shape) <= axis < len(shape):
         return NotImplemented
     axis, shape = axis % len(shape), tuple(shape)
     n, rows = indices.shape[axis], shape[axis]
     if values.shape != (*shape[:axis], n, *shape[axis + 1 :]) or not _is_index(indices):
         return NotImplemented
-    given = _as_added(xp, values)
-    if given is None or not values.size:
+    elements = _as_kernel_type(xp, values)
+    if elements is None or not values.size:
         return NotImplemented
     indices = xp.lib.broadcast_to(_as_index(indices), values.shape)
-    if given.size != values.size:  # of complex numbers both parts go to the same place
+    if elements.size != values.size:  # both parts of a complex number go to the same place
         indices = xp.lib.stack([indices, indices], axis=-1)
     indices = xp.lib.ascontiguousarray(indices).reshape(-1)
-    inner = math.prod(shape[axis + 1 :]) * (given.size // values.size)
+    inner = math.prod(shape[axis + 1 :]) * (elements.size // values.size)
     outside = xp.lib.zeros(1, dtype=np.int32)
-    sizes = [np.int64(given.size), np.int64(n), np.int64(rows), np.int64(inner)]
-    real, total = type_name(given.dtype), given.size // n * rows
-    blocks = -(-given.size // 256)
+    sizes = [np.int64(elements.size), np.int64(n), np.int64(rows), np.int64(inner)]
+    real, total = type_name(elements.dtype), elements.size // n * rows
+    blocks = -(-elements.size // 256)
     if unique or n == 1:
-        out = xp.lib.zeros(total, dtype=given.dtype)
+        out = xp.lib.zeros(total, dtype=elements.dtype)
         name = f"put_along<{real}, {type_name(indices.dtype)}>"
-        launch(_SOURCE, name, blocks, 256, [given, indices, out, outside, *sizes])
-    elif deterministic() and given.dtype.kind not in "iu":
-        places = xp.lib.empty(given.size, dtype=np.int64)
+        launch(_SOURCE, name, blocks, 256, [elements, indices, out, outside, *sizes])
+    elif deterministic() and elements.dtype.kind not in "iu":
+        places = xp.lib.empty(elements.size, dtype=np.int64)
         name = f"places_along<{type_name(indices.dtype)}>"
         launch(_SOURCE, name, blocks, 256, [indices, places, outside, *sizes])
-        out = _in_order(xp, given, places, 1, total, 1)
+        out = _sum_in_order(xp, elements, places, 1, total, 1)
     else:
-        out = xp.lib.zeros(total, dtype=_summed(given.dtype))
+        out = xp.lib.zeros(total, dtype=_sum_dtype(elements.dtype))
         name = f"add_along<{real}, {type_name(indices.dtype)}>"
-        launch(_SOURCE, name, blocks, 256, [given, indices, out, outside, *sizes])
-    return _finished(out, outside, values.dtype, shape)
+        launch(_SOURCE, name, blocks, 256, [elements, indices, out, outside, *sizes])
+    return _finish(out, outside, values.dtype, shape)
 
 
-def _joint(xp: Any, index: Any, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...], Any] | None:
-    """An index that is slices ``:`` and then arrays of integers, as one array; None of others.
+def _join_index(
+    xp: Any, index: Any, shape: tuple[int, ...]
+) -> tuple[int, tuple[int, ...], Any] | None:
+    """An index of slices ``:`` followed by integer arrays, as one array; None for any other.
 
-    Several arrays name a place in their axes taken together: what is outside of one of them is
-    outside there.
+    Several arrays become one index into their axes taken together. A place that is out of bounds
+    in one of them is out of bounds in the joint axis.
 
     Returns:
-        The axis, the shape with those axes as one, and the array.
+        The axis, the shape with those axes joined, and the array.
     """
     parts = index if isinstance(index, tuple) else (index,)
     axis = sum(type(p) is slice and p == slice(None) for p in parts)
@@ -200,11 +219,11 @@ def _joint(xp: Any, index: Any, shape: tuple[int, ...]) -> tuple[int, tuple[int,
     return axis, joint, xp.lib.where(inside, at, size)
 
 
-def _read(xp: Any, x: Any, indices: Any, axis: int, from_end: bool = True) -> Any:
-    """The slices of an axis that an index names: (*x.shape[:axis], *indices.shape, ...)."""
+def _gather_slices(xp: Any, x: Any, indices: Any, axis: int, from_end: bool = True) -> Any:
+    """Gather slices along an axis: (*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])."""
     if not indices.size or not x.size or not -x.ndim <= axis < x.ndim or not _is_index(indices):
         return NotImplemented
-    table = _as_added(xp, x)
+    table = _as_kernel_type(xp, x)
     if table is None:
         return NotImplemented
     indices, axis = _as_index(indices), axis % x.ndim
@@ -222,39 +241,39 @@ def _read(xp: Any, x: Any, indices: Any, axis: int, from_end: bool = True) -> An
     return out.view(x.dtype).reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
-def _rows(xp: Any, values: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """Values (*shape[:axis], *indices.shape, *shape[axis + 1:]) at the slices of an axis."""
-    given = _as_added(xp, values)
-    if given is None or not _is_index(indices) or not values.size:
+def _scatter_slices(xp: Any, values: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """Add values (*shape[:axis], *indices.shape, *shape[axis + 1:]) to slices of zeros."""
+    elements = _as_kernel_type(xp, values)
+    if elements is None or not _is_index(indices) or not values.size:
         return NotImplemented
     indices = xp.lib.ascontiguousarray(_as_index(indices)).reshape(-1)
     outer, n, rows = math.prod(shape[:axis]), indices.size, shape[axis]
-    width = given.size // (outer * n)
+    width = elements.size // (outer * n)
     outside = xp.lib.zeros(1, dtype=np.int32)
     index = type_name(indices.dtype)
-    wide = _summed(given.dtype)
-    too_large = given.dtype != wide and rows > _LARGE * n
-    if given.dtype.kind not in "iu" and (deterministic() or too_large):
-        found = xp.lib.empty(n, dtype=np.int64)
+    wide = _sum_dtype(elements.dtype)
+    too_large = elements.dtype != wide and rows > _LARGE * n
+    if elements.dtype.kind not in "iu" and (deterministic() or too_large):
+        places = xp.lib.empty(n, dtype=np.int64)
         sizes = [np.int64(n), np.int64(rows)]
-        launch(_SOURCE, f"rows_of<{index}>", -(-n // 256), 256, [indices, found, outside, *sizes])
-        out = _in_order(xp, given, found, outer, rows, width)
+        launch(_SOURCE, f"rows_of<{index}>", -(-n // 256), 256, [indices, places, outside, *sizes])
+        out = _sum_in_order(xp, elements, places, outer, rows, width)
     else:
         out = xp.lib.zeros(outer * rows * width, dtype=wide)
-        packed, grid, block = _over_rows(given.dtype, outer, n, width)
-        name = f"add_rows<{type_name(given.dtype)}, {index}, {packed}>"
+        packed, grid, block = _over_rows(elements.dtype, outer, n, width)
+        name = f"add_rows<{type_name(elements.dtype)}, {index}, {packed}>"
         sizes = [np.int64(outer), np.int64(n), np.int64(rows), np.int64(width)]
-        launch(_SOURCE, name, grid, block, [given, indices, out, outside, *sizes])
-    return _finished(out, outside, values.dtype, shape)
+        launch(_SOURCE, name, grid, block, [elements, indices, out, outside, *sizes])
+    return _finish(out, outside, values.dtype, shape)
 
 
-def _in_order(xp: Any, values: Any, rows_at: Any, outer: int, rows: int, width: int) -> Any:
-    """The sums in the order of the sorted rows: a function of the index alone."""
+def _sum_in_order(xp: Any, values: Any, rows_at: Any, outer: int, rows: int, width: int) -> Any:
+    """Sums in the order of the sorted rows, which depends on the index alone."""
     n, real = rows_at.size, type_name(values.dtype)
     order = xp.lib.argsort(rows_at, stable=True)
     tiles = -(-n // _TILE)
     out = xp.lib.zeros(outer * rows * width, dtype=values.dtype)
-    head, tail = (xp.lib.empty(outer * tiles * width, dtype=_summed(values.dtype)) for _ in "ht")
+    head, tail = (xp.lib.empty(outer * tiles * width, dtype=_sum_dtype(values.dtype)) for _ in "ht")
     sizes = [np.int64(outer), np.int64(n), np.int64(rows), np.int64(width)]
     ordered = rows_at.take(order)
     packed, grid, block = _over_rows(values.dtype, outer, tiles, width)
@@ -268,7 +287,7 @@ def _in_order(xp: Any, values: Any, rows_at: Any, outer: int, rows: int, width: 
 
 
 def _over_rows(dtype: np.dtype[Any], outer: int, n: int, width: int) -> tuple[int, Any, Any]:
-    """Elements of an access, grid, and a block of (columns, rows): at most a warp for a row."""
+    """Elements per access, grid, and a block of (columns, rows): at most a warp per row."""
     packed = 16 // dtype.itemsize
     packed = packed if width % packed == 0 else 1
     columns = min(32, power_of_two(width // packed))
@@ -285,21 +304,21 @@ def _as_index(indices: Any) -> Any:
     return indices if indices.dtype in (np.int32, np.int64) else indices.astype(np.int64)
 
 
-def _as_added(xp: Any, values: Any) -> Any:
-    """The values flat, as numbers that the kernels add: None if they do not."""
-    flat = xp.lib.ascontiguousarray(values).reshape(-1)
+def _as_kernel_type(xp: Any, values: Any) -> Any:
+    """The values as a 1-D array of a type that the kernels add; None if there is none."""
+    line = xp.lib.ascontiguousarray(values).reshape(-1)
     if values.dtype.kind == "c":
-        return flat.view(values.real.dtype)
+        return line.view(values.real.dtype)
     if values.dtype in _SAME_BITS:
-        return flat.view(_SAME_BITS[values.dtype])
-    return flat if TYPES.get(values.dtype) in (*_FLOATS, *_INTEGERS) else None
+        return line.view(_SAME_BITS[values.dtype])
+    return line if TYPES.get(values.dtype) in (*_FLOATS, *_INTEGERS) else None
 
 
-def _summed(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype in HALF else dtype
 
 
-def _finished(out: Any, outside: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
+def _finish(out: Any, outside: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
     if is_captured(out):
         if out.dtype.kind not in "iu":
             n = min(-(-out.size // 256), 1024)
@@ -307,6 +326,6 @@ def _finished(out: Any, outside: Any, dtype: Any, shape: tuple[int, ...]) -> Any
             launch(_SOURCE, f"spoil<{type_name(out.dtype)}>", n, 256, args)
     elif int(outside[0]):
         return NotImplemented
-    if out.dtype == _summed(dtype):
+    if out.dtype == _sum_dtype(dtype):
         return out.astype(dtype, copy=False).reshape(shape)
     return out.view(dtype).reshape(shape)

@@ -1,5 +1,5 @@
-// Softmax and its logarithm along rows. Forward reads a row once and writes one, backward reads two
-// and writes one, where a row fits into its team's registers; longer ones are read twice.
+// Softmax and its logarithm along rows. If a row fits into its team's registers, forward reads one
+// row and writes one, and backward reads two and writes one. Longer rows are read twice.
 #include "rows.cuh"
 
 template <class T, int HELD, bool LOG>
@@ -52,7 +52,7 @@ __global__ void FOR_TEAM softmax_backward(
   });
 }
 
-// log(sum(exp(x))) of each row: read once, whatever its length
+// log(sum(exp(x))) of each row, in one pass for any length
 template <class T>
 __global__ void FOR_TEAM
     logsumexp(const T* __restrict__ x, T* __restrict__ y, long long rows, int n) {

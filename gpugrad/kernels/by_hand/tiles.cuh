@@ -1,24 +1,24 @@
-// Products of tiles in shared memory, by two engines with one interface: Simt<T, D, BM, BN>, of
-// multiply-adds, for every dtype; and Mma<T, D, BM, BN>, of tensor cores, for 16-bit floats.
+// Products of tiles in shared memory by two engines with one interface: Simt<T, D, BM, BN> with
+// multiply-adds for every dtype, and Mma<T, D, BM, BN> with tensor cores for 16-bit floats.
 //
-// A block holds BM lines of a matrix and BN lines of another, both D long, and a result of BM x BN
-// spread over the registers of its threads: s[i][j] of a thread is element (row(i), column(j)).
+// A block holds BM lines of one matrix and BN lines of another, all of length D, and a BM x BN result
+// in the registers of its threads: a thread's s[i][j] is element (row(i), column(j)).
 //   dot(s, a, x)           s += a x^T: all BM lines times all BN lines
 //   apply(o, s, x, own)    o += s x: a result of `dot` times the BN lines; o[i][j] is element
 //                          (row(i), out_column(j)) of BM x D. `own` is scratch, BM lines of OWN
-//   of_row(v, f)           v reduced over the threads that share a row, the same ones for s and o
-//   load(to, from, ...)    lines into shared memory; they are there after `arrived`
+//   of_row(v, f)           v reduced over the threads that share a row, the same for s and o
+//   load(to, from, ...)    lines into shared memory, complete after `arrived`
 // Needs mma.cuh.
 
 template <class T_, int D_, int BM_, int BN_> struct Simt {
   typedef T_ T;
   typedef compute_t<T_> C;
-  typedef C Held;  // what shared memory holds
+  typedef C Held;  // the type in shared memory
   static constexpr int D = D_, BM = BM_, BN = BN_, THREADS = 256;
   static constexpr int ROWS = BM / 16, COLUMNS = BN / 16, OUT = D / 16;
   static constexpr int N = 16 / sizeof(C);  // numbers in an access of 16 bytes
-  // Lines begin 16 bytes on from a multiple of 128: eight threads that read 16 bytes of eight
-  // lines then meet all 32 banks.
+  // Lines are padded to 16 bytes beyond a multiple of 128, so that eight threads that read 16 bytes
+  // of eight lines access all 32 banks.
   static constexpr int LINE = D + N, OWN = BN + N;
   static constexpr int W = sizeof(C) == 8 || D % 64 ? 2 : 4;  // neighbouring columns of `o`
 
@@ -43,7 +43,7 @@ template <class T_, int D_, int BM_, int BN_> struct Simt {
     }
   }
 
-  // The 16 threads that share rows are of one warp, and nobody else reads what they write.
+  // The 16 threads that share rows are in one warp, and no other thread reads what they write.
   static __device__ void apply(
       C (&o)[ROWS][OUT], const C (&s)[ROWS][COLUMNS], const C* x, C* own) {
 #pragma unroll
@@ -89,8 +89,8 @@ template <class T_, int D_, int BM_, int BN_> struct Mma {
   typedef T_ T;
   typedef float C;
   typedef T_ Held;
-  // A warp has 16 rows. Where `o` would not fit into its registers, two warps have the same rows
-  // of `s` and a half of those of `o` each.
+  // A warp has 16 rows. If `o` does not fit into its registers, two warps share the same rows of `s`
+  // and each has half of the columns of `o`.
   static constexpr int SPLIT = D_ > 128 ? 2 : 1;
   static constexpr int D = D_, BM = BM_, BN = BN_, THREADS = BM * 2 * SPLIT;
   static constexpr int ROWS = 2, COLUMNS = BN / 4, OUT = D / 4 / SPLIT, W = 2;
@@ -106,7 +106,7 @@ template <class T_, int D_, int BM_, int BN_> struct Mma {
   static __device__ void dot(float (&s)[ROWS][COLUMNS], const T* a, const T* x) {
     const T* at = a + (top() + lane() % 16) * LINE + lane() / 16 * 8;
     const T* of = x + (lane() / 16 * 8 + lane() % 8) * LINE + lane() / 8 % 2 * 8;
-#pragma unroll 8  // 16, of D = 256, would be read ahead into more registers than there are
+#pragma unroll 8  // with 16 (D = 256), reading ahead would take more registers than there are
     for (int d = 0; d < D; d += 16) {
       unsigned p[4], q[4];
       load_tiles(p, at + d);
@@ -118,7 +118,7 @@ template <class T_, int D_, int BM_, int BN_> struct Mma {
     }
   }
 
-  // The registers of a result lie as those of a left factor: neighbours need only be rounded.
+  // A result has the register layout of a left factor, so it only needs rounding.
   static __device__ void apply(
       float (&o)[ROWS][OUT], const float (&s)[ROWS][COLUMNS], const T* x, T*) {
     const T* of = x + lane() % 16 * LINE + lane() / 16 * 8 + left();
@@ -161,13 +161,13 @@ template <class T_, int D_, int BM_, int BN_> struct Mma {
   }
 };
 
-// LINES lines of a matrix into shared memory, V elements at a time; zeros for the lines from
-// `lines` on and the columns from `columns` on, a multiple of V.
+// Loads LINES lines of a matrix into shared memory, V elements at a time, with zeros for lines from
+// `lines` on and columns from `columns` on, which is a multiple of V.
 template <class E, int V, int LINES> __device__ void load(
     typename E::Held* to, const typename E::T* from, long long stride, long long lines,
     int columns) {
   constexpr int EACH = E::D / V, ACROSS = EACH < E::THREADS ? EACH : E::THREADS;
-  constexpr int AT_ONCE = E::THREADS / ACROSS;  // lines; so a thread stays in its column
+  constexpr int AT_ONCE = E::THREADS / ACROSS;  // lines per step; a thread stays in its column
   int start = threadIdx.x / ACROSS;
   if (start >= AT_ONCE) return;
   for (int part = threadIdx.x % ACROSS; part < EACH; part += ACROSS) {

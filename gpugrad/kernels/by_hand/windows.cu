@@ -1,10 +1,10 @@
-// Windows on the last one to three axes: the largest of each, where it is, and the way back; and
-// along one axis, sums and the addition of windows where they lie.
+// Windows on the last one to three axes: their maxima, the indices of these, and the gradient.
+// Along one axis: window sums, and overlap-add.
 //
-// Each thread makes one element of a result from what it is made of, in the order of the window's
-// elements or of the windows: nothing is added by two threads.
+// Each thread computes one element of a result, in the order of the window's elements or of the
+// windows, so no two threads add to the same element.
 //
-// Bytes at least: each array once. Elements of windows that overlap come from the caches.
+// Minimal traffic: each array once. Overlapping windows read elements from the caches.
 
 struct Axis {
   int length, places, size, step, dilation, before;
@@ -15,7 +15,7 @@ struct Axis {
 #define AXES Axis a0 = {l0, m0, k0, s0, d0, b0}, a1 = {l1, m1, k1, s1, d1, b1}, \
                   a2 = {l2, m2, k2, s2, d2, b2}
 
-// Element e of an array (outer, n0, n1, n2), taken apart.
+// The indices of element e of an array (outer, n0, n1, n2).
 struct Place {
   long long o;
   int i0, i1, i2;
@@ -26,7 +26,7 @@ struct Place {
   }
 };
 
-// Calls f(place in x) for the elements of a window that are inside, in their order, until it
+// Calls f(offset in x) for the elements of a window that are inside the array, in order, until it
 // returns true.
 template <class F>
 __device__ void each_element(const Place& w, const Axis& a0, const Axis& a1, const Axis& a2, F f) {
@@ -45,7 +45,7 @@ __device__ void each_element(const Place& w, const Axis& a0, const Axis& a1, con
   }
 }
 
-// The largest element of each window, NaN where there is one.
+// The largest element of each window; NaN if the window has one.
 template <class T> __global__ void window_max(const T* x, T* out, long long size, AXES_GIVEN) {
   typedef compute_t<T> A;
   AXES;
@@ -61,7 +61,7 @@ template <class T> __global__ void window_max(const T* x, T* out, long long size
   out[e] = T(top);
 }
 
-// Where the first element is that is not below the maximum; the window's last place if none is.
+// The index of the first element that is not below the maximum; the window's last if there is none.
 template <class T>
 __global__ void window_argmax(
     const T* x, const T* out, long long* found, long long size, AXES_GIVEN) {
@@ -72,7 +72,7 @@ __global__ void window_argmax(
   Place w(e, a0.places, a1.places, a2.places);
   const T* image = x + w.o * a0.length * a1.length * a2.length;
   A top = A(out[e]);
-  if (top != top) top = infinity<A>();  // of a window with a NaN, which is not below it
+  if (top != top) top = infinity<A>();  // then a NaN is the first element that is not below it
   long long i0 = (long long)w.i0 * a0.step + (a0.size - 1) * a0.dilation - a0.before;
   long long i1 = (long long)w.i1 * a1.step + (a1.size - 1) * a1.dilation - a1.before;
   long long i2 = (long long)w.i2 * a2.step + (a2.size - 1) * a2.dilation - a2.before;
@@ -85,7 +85,7 @@ __global__ void window_argmax(
   found[e] = where;
 }
 
-__device__ inline int first_window(int i, const Axis& a) {  // that reaches to i
+__device__ inline int first_window(int i, const Axis& a) {  // the first that reaches i
   int past = i + a.before - (a.size - 1) * a.dilation;
   return past > 0 ? (past + a.step - 1) / a.step : 0;
 }
@@ -94,7 +94,7 @@ __device__ inline int last_window(int i, const Axis& a) {
   return last < a.places ? last : a.places - 1;
 }
 
-// For each element of an array (outer, lengths) the sum of g over the windows that name it.
+// For each element of an array (outer, lengths): the sum of g over the windows that selected it.
 template <class T>
 __global__ void window_scatter(
     const T* g, const long long* where, T* out, long long size, AXES_GIVEN) {
@@ -131,8 +131,8 @@ __global__ void window_sum(
   out[e] = T(sum);
 }
 
-// (outer, places, inner, size) to (outer, n, inner). With `each` 0, x is (outer, places, inner):
-// the elements of a window are all the same.
+// (outer, places, inner, size) to (outer, n, inner). If `each` is 0, x is (outer, places, inner), and
+// all elements of a window are equal.
 template <class T>
 __global__ void overlap_add(
     const T* x, T* out, long long total, int n, int places, long long inner, int size, int step,

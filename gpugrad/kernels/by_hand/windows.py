@@ -1,6 +1,6 @@
-"""Pooling: the largest of windows and the way back, sums of windows and their adjoint.
+"""Pooling kernels: window maxima and sums, and their gradients.
 
-A gradient is gathered, each element from the windows that it lies in: no atomics, one order.
+A gradient gathers each element from the windows that contain it: no atomics, a fixed order.
 """
 
 from __future__ import annotations
@@ -36,10 +36,15 @@ INSTANCES = tuple(
 
 
 def window_max(
-    xp: Any, x: Any, *, size: Sequence[int], step: Sequence[int], dilation: Sequence[int],
+    xp: Any,
+    x: Any,
+    *,
+    size: Sequence[int],
+    step: Sequence[int],
+    dilation: Sequence[int],
     padding: Sequence[tuple[int, int]],
-) -> Any:  # fmt: skip
-    """`gpugrad.ops.nn.pooling_max.window_max`."""
+) -> Any:
+    """The launcher of `gpugrad.ops.nn.pooling_max.window_max`."""
     places = _places(x, size, step, dilation, padding)
     if places is None or x.dtype not in _NUMBERS:
         return NotImplemented
@@ -51,27 +56,40 @@ def window_max(
 
 
 def window_argmax(
-    xp: Any, x: Any, out: Any, *, size: Sequence[int], step: Sequence[int],
-    dilation: Sequence[int], padding: Sequence[tuple[int, int]],
-) -> Any:  # fmt: skip
-    """`gpugrad.ops.nn.pooling_max.window_argmax`."""
+    xp: Any,
+    x: Any,
+    out: Any,
+    *,
+    size: Sequence[int],
+    step: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> Any:
+    """The launcher of `gpugrad.ops.nn.pooling_max.window_argmax`."""
     places = _places(x, size, step, dilation, padding)
     if places is None or x.dtype not in FLOATS or out.dtype != x.dtype:
         return NotImplemented
     if out.shape != (*x.shape[: x.ndim - len(size)], *places):
         return NotImplemented
-    found = xp.lib.empty(out.shape, dtype=np.int64)
+    indices = xp.lib.empty(out.shape, dtype=np.int64)
     axes = _axes(x.shape[x.ndim - len(size) :], places, size, step, dilation, padding)
-    arrays = [xp.lib.ascontiguousarray(x), xp.lib.ascontiguousarray(out), found]
+    arrays = [xp.lib.ascontiguousarray(x), xp.lib.ascontiguousarray(out), indices]
     _run("window_argmax", x.dtype, out.size, arrays, axes)
-    return found
+    return indices
 
 
 def window_scatter(
-    xp: Any, g: Any, where: Any, *, lengths: Sequence[int], size: Sequence[int],
-    step: Sequence[int], dilation: Sequence[int], padding: Sequence[tuple[int, int]],
-) -> Any:  # fmt: skip
-    """`gpugrad.ops.nn.pooling_max.window_scatter`."""
+    xp: Any,
+    g: Any,
+    where: Any,
+    *,
+    lengths: Sequence[int],
+    size: Sequence[int],
+    step: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> Any:
+    """The launcher of `gpugrad.ops.nn.pooling_max.window_scatter`."""
     n = len(size)
     if g.shape != where.shape or n > 3 or g.dtype not in FLOATS or where.dtype != np.int64:
         return NotImplemented
@@ -83,7 +101,7 @@ def window_scatter(
 
 
 def window_sum(xp: Any, x: Any, size: int, *, axis: int = -1, step: int = 1) -> Any:
-    """`gpugrad.ops.nn.pooling_average.window_sum`."""
+    """The launcher of `gpugrad.ops.nn.pooling_average.window_sum`."""
     if not _is_count(size, step) or not -x.ndim <= axis < x.ndim or x.dtype not in FLOATS:
         return NotImplemented
     axis %= x.ndim
@@ -100,7 +118,7 @@ def window_sum(xp: Any, x: Any, size: int, *, axis: int = -1, step: int = 1) -> 
 def overlap_add(
     xp: Any, x: Any, *, axis: int, length: int, step: int = 1, dilation: int = 1
 ) -> Any:
-    """`gpugrad.ops.arrays.windows.overlap_add`."""
+    """The launcher of `gpugrad.ops.arrays.windows.overlap_add`."""
     if x.ndim < 2 or not -x.ndim < axis < x.ndim - 1 or not _is_count(step, dilation):
         return NotImplemented
     axis %= x.ndim - 1
@@ -108,13 +126,13 @@ def overlap_add(
     least = (places - 1) * step + (size - 1) * dilation + 1
     if not x.size or not least <= length < min(least + step, 2**31) or x.dtype not in FLOATS:
         return NotImplemented
-    each = x.strides[-1] != 0  # else one number for the whole of a window
+    each = x.strides[-1] != 0  # otherwise a window holds one repeated number
     inner = math.prod(x.shape[axis + 1 : -1])
     out = xp.lib.empty((*x.shape[:axis], length, *x.shape[axis + 1 : -1]), dtype=x.dtype)
-    given = xp.lib.ascontiguousarray(x if each else x[..., 0])
+    values = xp.lib.ascontiguousarray(x if each else x[..., 0])
     numbers = [np.int32(length), np.int32(places), np.int64(inner)]
     numbers += [np.int32(v) for v in (size, step, dilation, each)]
-    _run("overlap_add", x.dtype, out.size, [given, out], numbers)
+    _run("overlap_add", x.dtype, out.size, [values, out], numbers)
     return out
 
 
@@ -129,10 +147,13 @@ def _is_count(*values: Any) -> bool:
 
 
 def _places(
-    x: Any, size: Sequence[int], step: Sequence[int], dilation: Sequence[int],
+    x: Any,
+    size: Sequence[int],
+    step: Sequence[int],
+    dilation: Sequence[int],
     padding: Sequence[tuple[int, int]],
-) -> tuple[int, ...] | None:  # fmt: skip
-    """How many windows there are along each axis; None if they are not for the kernels."""
+) -> tuple[int, ...] | None:
+    """The number of windows along each axis; None if the kernels do not support them."""
     n = len(size)
     if not 1 <= n <= min(3, x.ndim):
         return None
@@ -145,10 +166,14 @@ def _places(
 
 
 def _axes(
-    lengths: Sequence[int], places: Sequence[int], size: Sequence[int], step: Sequence[int],
-    dilation: Sequence[int], padding: Sequence[tuple[int, int]],
-) -> list[Any]:  # fmt: skip
-    """Six numbers for each of three axes, of which the first may be of one element."""
+    lengths: Sequence[int],
+    places: Sequence[int],
+    size: Sequence[int],
+    step: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> list[Any]:
+    """Six numbers for each of three axes; missing leading axes have length 1."""
     axes = [(1, 1, 1, 1, 1, 0)] * (3 - len(size))
     before = [pair[0] for pair in padding]
     axes += zip(lengths, places, size, step, dilation, before, strict=True)

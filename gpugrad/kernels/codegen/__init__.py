@@ -1,1 +1,1 @@
-"""Writes CUDA kernels from the formulas of ops."""
+"""Generates CUDA kernels from the formulas of ops."""

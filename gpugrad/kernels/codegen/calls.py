@@ -1,4 +1,4 @@
-"""A prepared launch of an elementwise kernel, for arrays that lie in one way."""
+"""A prepared launch of an elementwise kernel, for arrays in one layout."""
 
 from __future__ import annotations
 
@@ -14,43 +14,47 @@ from gpugrad.core.devices import gpu_count
 from gpugrad.kernels.codegen.code import Body, Code, compute_dtype
 from gpugrad.kernels.codegen.layout import Layout, summed_axes
 from gpugrad.kernels.codegen.text import NUMBERS, Kernel
-from gpugrad.kernels.runtime.launch import TYPES, compiled, flag, launch
+from gpugrad.kernels.runtime.launch import TYPES, cpp_bool, get_kernel, launch
 
 __all__ = ["Call", "prelude"]
 
 THREADS = 256
 BLOCKS = 132 * 16
-"""So many blocks at most; each then takes several parts. A multiple of what an H100 runs."""
+"""Most blocks of a launch; a block then takes several parts. 132 is an H100's processors."""
 
 _HOME = Path(__file__).parent
 
 
 @functools.cache
 def prelude() -> str:
-    """What stands before the text of a generated kernel."""
+    """The headers that precede the text of a generated kernel."""
     names = ("complex.cuh", "functions.cuh", "elementwise.cuh")
     return "".join((_HOME / name).read_text() for name in names)
 
 
 class Call:
-    """A kernel with some results of a formula, for arrays in one layout.
+    """A kernel that computes some results of a formula, for arrays in one layout.
 
     Args:
-        name: of the formula and its dtypes.
+        name: names the formula and its dtypes.
         inputs: dtype of each argument, or the type of a Python number.
-        body: with the formula.
+        body: the lines of the formula.
         results: Code, shape and dtype of each result.
-        layout: of the arrays.
+        layout: the layout of the arrays.
     """
 
     def __init__(
-        self, name: str, inputs: Sequence[Any], body: Body,
-        results: Sequence[tuple[Code, tuple[int, ...], np.dtype[Any]]], layout: Layout,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        inputs: Sequence[Any],
+        body: Body,
+        results: Sequence[tuple[Code, tuple[int, ...], np.dtype[Any]]],
+        layout: Layout,
+    ) -> None:
         self._grid, self._block, self._splits = _geometry(layout)
         self._layout, self._results = layout, results
         shape, split = layout.shape, self._splits > 1
-        self._parts: list[tuple[tuple[int, ...], np.dtype[Any]]] = []  # what the kernel writes
+        self._parts: list[tuple[tuple[int, ...], np.dtype[Any]]] = []  # arrays the kernel writes
         for (_, own, dtype), fold in zip(results, layout.folded, strict=True):
             if fold is None:
                 whole = tuple(shape[k] for k in layout.order)
@@ -67,13 +71,18 @@ class Call:
         self.name = f"{name}_{places}{marks}{len(layout.dims)}{layout.index[0]}{layout.pack}"
         self.name += f"_{self._block[0]}" + "s" * split
         kernel = Kernel(
-            self.name, inputs, body, [c for c, _, _ in results], [d for _, d in self._parts],
-            layout, self._block,
-        )  # fmt: skip
+            self.name,
+            inputs,
+            body,
+            [c for c, _, _ in results],
+            [d for _, d in self._parts],
+            layout,
+            self._block,
+        )
         self.source = prelude() + kernel.text
         self._sizes = kernel.sizes()
         self._has_numbers = any(i in SCALARS for i in inputs)
-        self._kernel: Any = None  # compiled for the one GPU that there is
+        self._kernel: Any = None  # kept only if there is one GPU
 
         self._empty = 0 in shape
         self._done = not (split or self._empty or self._back) and all(
@@ -86,45 +95,45 @@ class Call:
         if not self._empty:
             if self._has_numbers:
                 args = [NUMBERS[type(a)](a) if type(a) in NUMBERS else a for a in args]
-            given = (*args, *parts, *self._sizes)
+            params = (*args, *parts, *self._sizes)
             if kind is np.ndarray:
-                launch(self.source, self.name, self._grid, self._block, given)
+                launch(self.source, self.name, self._grid, self._block, params)
             else:
-                kernel = self._kernel or self._compiled()
-                kernel(self._grid, self._block, given)
-        if self._done:  # what the kernel has written are the results
+                kernel = self._kernel or self._get_kernel()
+                kernel(self._grid, self._block, params)
+        if self._done:  # the kernel has written the results themselves
             return parts
-        made = []
+        arrays = []
         for part, fold, (_, shape, dtype) in zip(
             parts, self._layout.folded, self._results, strict=True
         ):
             if fold is None:
                 part = part if self._back is None else part.transpose(self._back)
-                made.append(part if part.shape == shape else _summed(part, shape, dtype))
+                arrays.append(part if part.shape == shape else _sum_to_shape(part, shape, dtype))
             elif self._empty:
-                made.append(_zeros(part, shape, dtype))
+                arrays.append(_zeros(part, shape, dtype))
             elif self._splits > 1:
-                made.append(_folded(kind, part, shape, dtype))
+                arrays.append(_sum_partials(kind, part, shape, dtype))
             else:
-                made.append(part)
-        return made
+                arrays.append(part)
+        return arrays
 
-    def _compiled(self) -> Any:
-        kernel = compiled(self.source, self.name)
+    def _get_kernel(self) -> Any:
+        kernel = get_kernel(self.source, self.name)
         if gpu_count() == 1:
             self._kernel = kernel
         return kernel
 
 
 def _zeros(part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Sums of nothing."""
+    """The sum of an empty array."""
     out = type(part)(shape, dtype)
     out[...] = 0
     return out
 
 
 def _geometry(layout: Layout) -> tuple[tuple[int, ...], tuple[int, int], int]:
-    """Grid and block, and into how many parts a sum is split."""
+    """Grid, block, and the number of parts that a sum is split into."""
     fold = next((f for f in layout.folded if f), None)
     parts = -(-layout.columns // layout.pack)
     if fold is None:
@@ -144,20 +153,25 @@ def _blocks(n: int, each: int) -> int:
     return max(1, min(-(-n // each), BLOCKS))
 
 
-def _folded(kind: Any, part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """The sum of the partial results in front of the axes of `shape`."""
+def _sum_partials(kind: Any, part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """The sum of partial results over their first axis."""
     out, splits = kind(shape, dtype), part.shape[0]
     n = out.size
     few = n < THREADS
-    types = f"{TYPES[part.dtype]}, {TYPES[np.dtype(dtype)]}, {flag(few)}"
+    types = f"{TYPES[part.dtype]}, {TYPES[np.dtype(dtype)]}, {cpp_bool(few)}"
     grid = -(-n * (32 if few else 1) // THREADS)
-    launch(prelude(), f"fold_partials<{types}>", grid, THREADS,
-           (part, out, np.int32(splits), np.int64(n)))  # fmt: skip
+    launch(
+        prelude(),
+        f"fold_partials<{types}>",
+        grid,
+        THREADS,
+        (part, out, np.int32(splits), np.int64(n)),
+    )
     return out
 
 
-def _summed(whole: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """What is summed over other axes than rows or columns; or has axes of length 1 less."""
+def _sum_to_shape(whole: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """A sum over axes that are neither rows nor columns; or a reshape by axes of length 1."""
     axes = tuple(sorted(summed_axes(whole.shape, shape)))
     if not axes:
         return whole.reshape(shape)

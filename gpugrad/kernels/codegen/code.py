@@ -1,8 +1,8 @@
-"""One more reading of the formulas: run on `Code` values, they write CUDA C++.
+"""The CUDA reading of formulas: run on `Code` values, they write CUDA C++.
 
-A `Code` stands for the value of one element. Each operation on it adds a line to its `Body`, in
-the dtype that NumPy gives; a formula that cannot be written so (it looks at a shape, branches on
-a value, calls what CUDA lacks) raises `NoCodeError`, and runs as it is instead. For
+A `Code` is the value of one element. Each operation on it adds a line to its `Body`, in the dtype
+of NumPy's result. A formula that is not straight-line code (it reads a shape, branches on a value
+or calls a function that CUDA lacks) raises `NoCodeError` and runs on arrays instead. For
 ``x * xp.tanh(y)`` with float32 `x` and bfloat16 `y` the lines are::
 
     const float v0 = x0;
@@ -10,7 +10,7 @@ a value, calls what CUDA lacks) raises `NoCodeError`, and runs as it is instead.
     const float v2 = tanh(v1);
     const float v3 = v0 * v2;
 
-16-bit floats are read as float32 and rounded once, when a result is written.
+16-bit floats are converted to float32 when read and rounded once, when a result is written.
 """
 
 from __future__ import annotations
@@ -28,20 +28,32 @@ from gpugrad.kernels.codegen.functions import FUNCTIONS, SPECIAL
 from gpugrad.kernels.runtime.launch import TYPES
 
 __all__ = [
-    "CODE", "LIB", "Body", "Code", "NoCodeError", "Reduction", "cast", "compute_dtype", "literal",
-]  # fmt: skip
+    "CODE",
+    "LIB",
+    "Body",
+    "Code",
+    "NoCodeError",
+    "Reduction",
+    "cast",
+    "compute_dtype",
+    "literal",
+]
 
 _FLOAT32 = np.dtype(np.float32)
-_WEAK = {float: np.dtype(np.float64), int: np.dtype(np.int64), complex: np.dtype(np.complex128),
-         bool: np.dtype(np.bool_)}  # fmt: skip
+_WEAK = {
+    float: np.dtype(np.float64),
+    int: np.dtype(np.int64),
+    complex: np.dtype(np.complex128),
+    bool: np.dtype(np.bool_),
+}
 
 
 class NoCodeError(AttributeError):
-    """A formula that is no straight line of CUDA; an AttributeError, so that hasattr says no."""
+    """A formula that is not straight-line CUDA; an AttributeError, so that hasattr is False."""
 
 
 def compute_dtype(dtype: Any) -> np.dtype[Any]:
-    """In which a dtype is computed with: itself, but float32 for 16-bit floats."""
+    """The dtype of computations: float32 for 16-bit floats, otherwise the dtype itself."""
     dtype = np.dtype(dtype)
     if dtype not in TYPES:
         raise NoCodeError(f"CUDA has no {dtype}")
@@ -49,7 +61,7 @@ def compute_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def literal(value: Any, dtype: Any) -> str:
-    """A number as CUDA writes it, of exactly that dtype."""
+    """A number as a CUDA literal of exactly that dtype."""
     dtype = compute_dtype(dtype)
     try:
         value = np.asarray(value, dtype)[()] if type(value) is int else dtype.type(value)
@@ -69,20 +81,20 @@ def literal(value: Any, dtype: Any) -> str:
         return f"{'-' if value < 0 else ''}infinity<{TYPES[dtype]}>()"
     if math.isnan(value):
         return f"not_a_number<{TYPES[dtype]}>()"
-    return f"{float(value)!r}" if dtype.itemsize == 8 else f"{_shortest(value)}f"
+    return f"{float(value)!r}" if dtype.itemsize == 8 else f"{_shortest_decimal(value)}f"
 
 
-def _shortest(value: Any) -> str:
-    return repr(float(str(value)))  # the shortest decimal number that is this float32
+def _shortest_decimal(value: Any) -> str:
+    return repr(float(str(value)))  # the shortest decimal that rounds to this float32
 
 
 class Body:
-    """Straight-line CUDA: what was written so far, a line for each `Code`.
+    """Straight-line CUDA under construction: one line for each `Code`.
 
     Attributes:
-        codes: in order.
-        reductions: over the rows that the elements are in.
-        halves: whether 16-bit floats are among the inputs.
+        codes: the values, in order.
+        reductions: reductions over rows.
+        halves: whether an input is a 16-bit float.
     """
 
     def __init__(self) -> None:
@@ -92,15 +104,15 @@ class Body:
         self._seen: dict[tuple[str, Any], Code] = {}
 
     def input(self, name: str, dtype: Any) -> Code:
-        """The element of an array, or a Python number's type (`float`): a number that is weak."""
+        """An element of an array; or a weak number, if `dtype` is a Python type as `float`."""
         if dtype in SCALARS:
             return self.add(name, _WEAK[dtype], weak=dtype)
-        given, dtype = np.dtype(dtype), compute_dtype(dtype)
-        self.halves |= given in HALF
-        return self.add(f"(float){name}" if given in HALF else name, dtype)
+        is_half = np.dtype(dtype) in HALF
+        self.halves |= is_half
+        return self.add(f"(float){name}" if is_half else name, compute_dtype(dtype))
 
     def add(self, text: str, dtype: np.dtype[Any], *of: Code, weak: Any = None) -> Code:
-        """The value of an expression, once if it is written twice."""
+        """The value of an expression; equal expressions share a line."""
         key = text, dtype
         if key not in self._seen:
             code = self._seen[key] = Code(self, f"v{len(self.codes)}", text, dtype, of, weak)
@@ -110,18 +122,20 @@ class Body:
     def reduce(self, kind: str, of: Code) -> Code:
         """The ``"sum"``, ``"max"`` or ``"min"`` of a value over its row, the last axis.
 
-        It is a value like others: so normalizations are written.
+        The result is a value like any other, so that formulas can express normalizations.
         """
-        found = next((r for r in self.reductions if r.kind == kind and r.of is of), None)
-        if found is None:
-            stage = max((r.stage + 1 for r in self.reductions if r.code in _all(of)), default=0)
-            code = self.add(f"u{len(self.reductions)}", of.dtype)
-            found = Reduction(kind, of, code, stage)
-            self.reductions.append(found)
-        return found.code
+        for reduction in self.reductions:
+            if reduction.kind == kind and reduction.of is of:
+                return reduction.code
+        stage = max(
+            (r.stage + 1 for r in self.reductions if r.code in _with_dependencies(of)), default=0
+        )
+        code = self.add(f"u{len(self.reductions)}", of.dtype)
+        self.reductions.append(Reduction(kind, of, code, stage))
+        return code
 
     def lines(self, results: Sequence[Code]) -> list[str]:
-        """The lines that these results need."""
+        """The lines that compute the results, without the others."""
         needed = {c.name for c in results}
         for code in reversed(self.codes):
             if code.name in needed:
@@ -137,9 +151,9 @@ class Reduction:
 
     Attributes:
         kind: ``"sum"``, ``"max"`` or ``"min"``.
-        of: what is reduced.
+        of: the value that is reduced.
         code: the result.
-        stage: how many reductions must be known before, one after the other.
+        stage: how many other reductions must come first, one after the other.
     """
 
     kind: str
@@ -148,24 +162,24 @@ class Reduction:
     stage: int
 
 
-def _all(code: Code) -> set[Code]:
-    """A value and all that it is made of."""
-    found, open_ = {code}, [code]
-    while open_:
-        new = set(open_.pop().of) - found
-        found |= new
-        open_ += new
-    return found
+def _with_dependencies(code: Code) -> set[Code]:
+    """A value and everything that it depends on."""
+    codes, stack = {code}, [code]
+    while stack:
+        new = set(stack.pop().of) - codes
+        codes |= new
+        stack += new
+    return codes
 
 
 class Code:
     """The value of an expression.
 
     Attributes:
-        name: of the variable that has it.
+        name: the C++ variable.
         text: the expression.
-        dtype: as NumPy computes it.
-        weak: the type of the Python number that it is, or None.
+        dtype: the dtype that NumPy computes it in.
+        weak: the Python type if it is a Python number, or None.
     """
 
     __slots__ = ("body", "dtype", "name", "of", "text", "weak")
@@ -173,9 +187,14 @@ class Code:
     __hash__ = object.__hash__
 
     def __init__(
-        self, body: Body, name: str, text: str, dtype: np.dtype[Any], of: tuple[Code, ...],
+        self,
+        body: Body,
+        name: str,
+        text: str,
+        dtype: np.dtype[Any],
+        of: tuple[Code, ...],
         weak: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.body, self.name, self.text, self.dtype = body, name, text, dtype
         self.of, self.weak = of, weak
 
@@ -184,11 +203,11 @@ class Code:
         return cast(self.body, self, compute_dtype(dtype))
 
     def rounded(self, dtype: Any) -> Code:
-        """The value as an array of that dtype would hold it: also to 16 bits."""
-        made = self.astype(dtype)
+        """The value rounded as if stored in an array of that dtype, 16 bits included."""
+        code = self.astype(dtype)
         if np.dtype(dtype) not in HALF:
-            return made
-        return self.body.add(f"(float)({TYPES[np.dtype(dtype)]}){made.name}", made.dtype, made)
+            return code
+        return self.body.add(f"(float)({TYPES[np.dtype(dtype)]}){code.name}", code.dtype, code)
 
     def copy(self) -> Code:
         """Itself."""
@@ -205,10 +224,10 @@ class Code:
         return LIB.imag(self)
 
     def __getattr__(self, name: str) -> Any:
-        raise NoCodeError(f"one element has no {name}")
+        raise NoCodeError(f"a single element has no attribute {name}")
 
     def _refuse(self, *args: Any, **keywords: Any) -> Any:
-        raise NoCodeError("the value of an element is known on the device only")
+        raise NoCodeError("the value of an element is known only on the device")
 
     __bool__ = __float__ = __int__ = __index__ = __iter__ = __array__ = _refuse
     __getitem__ = __setitem__ = __len__ = _refuse
@@ -226,11 +245,11 @@ def cast(body: Body, value: Any, dtype: np.dtype[Any]) -> Code:
     return body.add(f"({TYPES[dtype]}){value.name}", dtype, value)
 
 
-# ---- the array library, of Codes ---------------------------------------------------------
+# ---- the array library on Codes ----------------------------------------------------------
 
 
 def _kind(value: Any) -> Any:
-    """What decides a value's promotion: a dtype, or the type of a Python number."""
+    """The dtype of a value, or the type of a Python number: it decides promotion."""
     if type(value) is Code:
         return value.weak or value.dtype
     return type(value) if type(value) in SCALARS else compute_dtype(value.dtype)
@@ -241,27 +260,27 @@ def _body(args: Sequence[Any]) -> Body | None:
 
 
 def _write(name: str, args: Sequence[Any], dtypes: Sequence[Any], out: Any) -> Code:
-    """A line for a function of FUNCTIONS whose arguments have these dtypes."""
+    """Add the line of a function in FUNCTIONS for arguments cast to these dtypes."""
     body = _body(args)
     assert body is not None
     dtypes = [compute_dtype(d) for d in dtypes]
     text = FUNCTIONS.get((name, dtypes[0].kind))
     if {d.kind for d in dtypes} == {"i", "u"}:
-        raise NoCodeError(f"{name} of signed and unsigned integers is not written")
+        raise NoCodeError(f"{name} of signed and unsigned integers has no CUDA")
     if text is None or (name in ("nextafter", "spacing") and body.halves):
-        raise NoCodeError(f"{name} of {dtypes[0]} is not written")
-    given = [cast(body, a, d) for a, d in zip(args, dtypes, strict=True)]
+        raise NoCodeError(f"{name} of {dtypes[0]} has no CUDA")
+    codes = [cast(body, a, d) for a, d in zip(args, dtypes, strict=True)]
     types = {"T": TYPES[dtypes[0]]}
     weak = all((type(a) is Code and a.weak) or type(a) in SCALARS for a in args)
     out = compute_dtype(out)
-    made = body.add(text.format(*(g.name for g in given), **types), out, *given)
+    result = body.add(text.format(*(c.name for c in codes), **types), out, *codes)
     if weak and out.kind != "b":
-        made.weak = {"f": float, "i": int, "c": complex}[out.kind]
-    return made
+        result.weak = {"f": float, "i": int, "c": complex}[out.kind]
+    return result
 
 
 def _apply(name: str, *args: Any) -> Any:
-    """A ufunc of NumPy, with its rules for dtypes."""
+    """Apply a NumPy ufunc with its dtype rules."""
     ufunc = getattr(np, name)
     if _body(args) is None:
         return ufunc(*args)
@@ -273,21 +292,21 @@ def _apply(name: str, *args: Any) -> Any:
 
 
 class _Library:
-    """What formulas call as ``xp.lib``."""
+    """The ``xp.lib`` of formulas that are read as CUDA."""
 
     def __getattr__(self, name: str) -> Any:
-        own = getattr(np, name, None)
-        if isinstance(own, np.ufunc) and own.nout == 1:
-            made: Any = functools.partial(_apply, own.__name__)
-        elif isinstance(own, (type, float)):
-            made = own  # a dtype, inf, pi
+        numpys = getattr(np, name, None)
+        if isinstance(numpys, np.ufunc) and numpys.nout == 1:
+            value: Any = functools.partial(_apply, numpys.__name__)
+        elif isinstance(numpys, (type, float)):
+            value = numpys  # a dtype, inf, pi
         else:
             raise NoCodeError(f"{name} has no CUDA")
-        setattr(self, name, made)
-        return made
+        setattr(self, name, value)
+        return value
 
     def power(self, x: Any, y: Any) -> Any:
-        """A whole or half power is written as products and roots."""
+        """`x` to the power `y`; whole and half powers become products and roots."""
         if type(y) is Code and y.weak and x.dtype.kind == "f":
             dtype = self.result_type(x, y)
             return _write("uniform_power", (x, y), (dtype, dtype), dtype)
@@ -297,25 +316,25 @@ class _Library:
         return simple(self, x)
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
-        """The dtype is that of the two together."""
+        """`x` where the condition holds, else `y`, in their common dtype."""
         body = _body((condition, x, y))
         if body is None:
             return np.where(condition, x, y)
         dtype = self.result_type(x, y)
         condition = cast(body, condition, np.dtype(np.bool_))
-        made = _write("where", (condition, x, y), (condition.dtype, dtype, dtype), dtype)
+        result = _write("where", (condition, x, y), (condition.dtype, dtype, dtype), dtype)
         if all(type(v) in SCALARS or (type(v) is Code and v.weak) for v in (x, y)):
-            made.weak = {"f": float, "i": int, "c": complex, "b": bool}[dtype.kind]
-        return made
+            result.weak = {"f": float, "i": int, "c": complex, "b": bool}[dtype.kind]
+        return result
 
     def result_type(self, *values: Any) -> np.dtype[Any]:
-        """Of Codes, numbers and dtypes."""
+        """The common dtype of Codes, numbers and dtypes."""
         if all(type(v) is Code and v.weak for v in values):
             return np.result_type(*(v.dtype for v in values))
-        return np.result_type(*map(_promoted, values))
+        return np.result_type(*map(_promotion_type, values))
 
     def asarray(self, value: Any, dtype: Any = None) -> Any:
-        """The value, in a dtype if one is given."""
+        """The value, cast to `dtype` unless that is None."""
         if dtype is None:
             return value
         return value.astype(dtype) if type(value) is Code else np.dtype(dtype).type(value)
@@ -325,7 +344,7 @@ class _Library:
         return value.astype(dtype)
 
     def full_like(self, value: Code, fill: Any, dtype: Any = None) -> Code:
-        """A number in the dtype of the value."""
+        """A number in the dtype of the value, or in `dtype`."""
         dtype = value.dtype if dtype is None else compute_dtype(dtype)
         return cast(value.body, fill, dtype)
 
@@ -338,13 +357,13 @@ class _Library:
         return self.full_like(value, 1, dtype)
 
     def clip(self, x: Any, low: Any, high: Any) -> Any:
-        """As NumPy computes it."""
+        """`x` limited to the range from `low` to `high`."""
         return self.minimum(self.maximum(x, low), high)
 
     def round(self, x: Code, decimals: int = 0) -> Code:
-        """To whole numbers only."""
+        """`x` rounded to whole numbers; decimals are not supported."""
         if decimals or x.dtype.kind not in "f":
-            raise NoCodeError("round to decimals")
+            raise NoCodeError("round to decimals has no CUDA")
         return self.rint(x)
 
     around = round
@@ -355,11 +374,11 @@ class _Library:
         return self.sin(y) / y
 
     def real(self, x: Any) -> Any:
-        """Of a real number itself."""
+        """The real part; a real number itself."""
         return self._part(x, "real")
 
     def imag(self, x: Any) -> Any:
-        """Of a real number 0."""
+        """The imaginary part; 0 for a real number."""
         return self._part(x, "imag")
 
     def _part(self, x: Code, name: str) -> Code:
@@ -368,7 +387,7 @@ class _Library:
         return x if name == "real" else self.zeros_like(x)
 
 
-def _promoted(value: Any) -> Any:
+def _promotion_type(value: Any) -> Any:
     if type(value) is Code:
         return value.weak(1) if value.weak else value.dtype
     if type(value) in SCALARS or isinstance(value, (np.dtype, type)):
@@ -377,15 +396,18 @@ def _promoted(value: Any) -> Any:
 
 
 _POWERS: dict[Any, Callable[[Any, Any], Any]] = {
-    2: lambda lib, x: lib.square(x), 1: lambda lib, x: lib.positive(x),
-    0.5: lambda lib, x: lib.sqrt(x), -1: lambda lib, x: lib.reciprocal(x),
-    3: lambda lib, x: lib.square(x) * x, -2: lambda lib, x: lib.reciprocal(lib.square(x)),
+    2: lambda lib, x: lib.square(x),
+    1: lambda lib, x: lib.positive(x),
+    0.5: lambda lib, x: lib.sqrt(x),
+    -1: lambda lib, x: lib.reciprocal(x),
+    3: lambda lib, x: lib.square(x) * x,
+    -2: lambda lib, x: lib.reciprocal(lib.square(x)),
     4: lambda lib, x: lib.square(lib.square(x)),
-}  # fmt: skip
+}
 
 
 class _Special:
-    """What formulas call as ``xp.special``: a function of floats, of which all have one dtype."""
+    """The ``xp.special`` of formulas read as CUDA: functions of floats of one dtype."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in SPECIAL:
@@ -395,8 +417,8 @@ class _Special:
     def _call(self, name: str, *args: Any) -> Any:
         body = _body(args)
         if body is None:
-            raise NoCodeError(f"special.{name} of numbers only")
-        dtype = np.result_type(*map(_promoted, args), _FLOAT32)
+            raise NoCodeError(f"special.{name} of Python numbers only")
+        dtype = np.result_type(*map(_promotion_type, args), _FLOAT32)
         return _write(name, args, [dtype] * len(args), dtype)
 
 

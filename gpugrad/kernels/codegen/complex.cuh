@@ -1,5 +1,5 @@
-// Complex numbers for generated kernels: NVRTC has no <complex>, and CuPy's is not ours to compile
-// elsewhere. Branch cuts are NumPy's, signed zeros included where the formulas allow.
+// Complex numbers for generated kernels: NVRTC has no <complex>, and CuPy's header is not available
+// to other compilers. Branch cuts are NumPy's, including signed zeros where the formulas allow.
 #ifndef GPUGRAD_COMPLEX
 #define GPUGRAD_COMPLEX
 
@@ -68,7 +68,7 @@ COMPLEX(expm1) {
   T s = sin(z.im / 2);
   return Complex<T>(expm1(z.re) * cos(z.im) - 2 * s * s, exp(z.re) * sin(z.im));
 }
-// log |z|: where |z| is near 1 by the difference from it
+// log |z|, computed from |z| - 1 where |z| is near 1
 template <class T> __device__ inline T log_abs(T re, T im) {
   T x = fabs(re), y = fabs(im), large = x > y ? x : y, small = x > y ? y : x;
   if (large > T(0.5) && large < T(1.5)) return log1p((large - 1) * (large + 1) + small * small) / 2;
@@ -96,7 +96,7 @@ COMPLEX(sqrt) {
 }
 COMPLEX(sinh) { return Complex<T>(sinh(z.re) * cos(z.im), cosh(z.re) * sin(z.im)); }
 COMPLEX(cosh) { return Complex<T>(cosh(z.re) * cos(z.im), sinh(z.re) * sin(z.im)); }
-COMPLEX(tanh) {  // Kahan's, with 1 / cosh^2 in the place of what overflows
+COMPLEX(tanh) {  // Kahan's formula, with 1 / cosh^2 in place of terms that overflow
   if (fabs(z.re) > 20) return Complex<T>(copysign(T(1), z.re), 0 * z.im);
   T t = tan(z.im), b = 1 + t * t, s = sinh(z.re), r = sqrt(1 + s * s), d = 1 + b * s * s;
   return Complex<T>(b * r * s / d, t / d);
@@ -129,7 +129,7 @@ COMPLEX_PAIR(pow) {
   if (z.re == 0 && z.im == 0) {
     return w.re > 0 ? Complex<T>(0) : Complex<T>(infinity<T>() - infinity<T>(), infinity<T>() - infinity<T>());
   }
-  if (w.im == 0 && w.re == floor(w.re) && fabs(w.re) < 100) {  // as NumPy: products for whole powers
+  if (w.im == 0 && w.re == floor(w.re) && fabs(w.re) < 100) {  // whole powers by products, as NumPy
     Complex<T> r(1), p = z;
     for (int n = int(fabs(w.re)); n; n >>= 1, p = p * p)
       if (n & 1) r = r * p;

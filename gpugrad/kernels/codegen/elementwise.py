@@ -1,9 +1,9 @@
-"""Writes and launches kernels of elementwise functions, with several results and sums of them.
+"""Generates and launches kernels of elementwise functions with several results and sums of them.
 
 An `Elementwise` is a function of the elements of arrays, written as CUDA by `Code`. It is compiled
-once for each way in which its arrays lie: contiguous ones are read and written 16 bytes at a time,
-others by strides. Results may be sums over leading or trailing axes, as gradients of what was
-broadcast are: then one pass reads each array once, whatever is summed.
+once per layout of its arrays: contiguous arrays are read and written 16 bytes at a time, others by
+strides. Results may be sums over leading or trailing axes, as for the gradient of a broadcast
+input; one pass then reads each array once, whatever is summed.
 
 For ``tanh`` of a contiguous float32 array the source is::
 
@@ -35,7 +35,7 @@ from gpugrad.kernels.codegen.layout import lay_out, summed_axes
 from gpugrad.kernels.codegen.text import NUMBERS
 from gpugrad.kernels.runtime.launch import pointer
 
-__all__ = ["Elementwise", "declined", "kept"]
+__all__ = ["Elementwise", "decline", "remember"]
 
 
 class Elementwise:
@@ -43,19 +43,22 @@ class Elementwise:
 
     Args:
         name: part of the kernels' names.
-        inputs: dtype of each argument; the type of a Python number, which is weak and passed at
-            each call.
-        formula: function of as many Codes that returns as many results as `dtypes` has.
-        dtypes: of the results.
+        inputs: dtype of each argument, or the type of a Python number, which is weak and passed
+            with each call.
+        formula: function of one Code per input that returns one result per entry of `dtypes`.
+        dtypes: dtypes of the results.
 
     Raises:
-        NoCodeError: the formula is no straight line of CUDA.
+        NoCodeError: the formula is not straight-line CUDA.
     """
 
     def __init__(
-        self, name: str, inputs: Sequence[Any], formula: Callable[..., Sequence[Any]],
+        self,
+        name: str,
+        inputs: Sequence[Any],
+        formula: Callable[..., Sequence[Any]],
         dtypes: Sequence[Any],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.inputs = tuple(i if i in SCALARS else np.dtype(i) for i in inputs)
         self.dtypes = tuple(map(np.dtype, dtypes))
         body = Body()
@@ -71,38 +74,38 @@ class Elementwise:
         self._has_ints = int in self.inputs
         whole = [np.iinfo(i) for i in self.inputs if i not in SCALARS and i.kind in "iu"]
         self._low = max((i.min for i in whole), default=-(2**63))
-        self._high = min([2**63 - 1, *(i.max for i in whole)])  # it is passed as an int64
+        self._high = min([2**63 - 1, *(i.max for i in whole)])  # an int is passed as an int64
 
     def __call__(self, *args: Any, shapes: Sequence[Any] | None = None) -> list[Any] | Any:
-        """The results, as arrays of the kind of the arguments.
+        """The results, as arrays of the arguments' type.
 
         Args:
-            args: bare arrays and Python numbers, as `inputs` says.
-            shapes: of each result: that of all arguments together (also None), or one that has 1
-                in some leading or some trailing axes, over which the result is summed.
+            args: arrays and Python numbers, as in `inputs`.
+            shapes: shape of each result: None for the broadcast shape of all arguments, or a shape
+                with 1 in some leading or some trailing axes, over which the result is summed.
 
         Returns:
-            List of arrays; NotImplemented where an array's elements do not lie at whole strides,
-            or an int is none of the arrays' dtype.
+            List of arrays; NotImplemented if an array's strides are not multiples of its itemsize,
+            or an int does not fit into the arrays' dtype.
         """
-        places = tuple([
-            (a.shape, a.strides, pointer(a) & 15) for a in args if type(a) not in NUMBERS
-        ])  # fmt: skip
+        places = tuple(
+            [(a.shape, a.strides, pointer(a) & 15) for a in args if type(a) not in NUMBERS]
+        )
         key = places, shapes and tuple(shapes)
         run = self._ready.get(key)
         if run is None:
-            run = kept(self._ready, key, self.prepared(args, shapes))
+            run = remember(self._ready, key, self.prepare(args, shapes))
         return run(args)
 
-    def prepared(
+    def prepare(
         self, args: Sequence[Any], shapes: Sequence[Any] | None = None
     ) -> Callable[[Sequence[Any]], Any]:
-        """What `__call__` does with arguments that lie as these do: a function of them."""
+        """The function of arguments with this layout that `__call__` runs."""
         arrays = [a for a in args if type(a) not in NUMBERS]
         aligned = not any(pointer(a) & 15 for a in arrays)
-        calls = self._prepare(arrays, aligned, shapes or (None,) * len(self.dtypes))
+        calls = self._make_calls(arrays, aligned, shapes or (None,) * len(self.dtypes))
         if calls is None:
-            return declined
+            return decline
         kind, (_, first) = type(arrays[0]), calls[0]
         run = functools.partial(first.run, kind)
         if len(calls) > 1:
@@ -120,8 +123,8 @@ class Elementwise:
         fit = all(self._low <= a <= self._high for a in args if type(a) is int)
         return run(args) if fit else NotImplemented
 
-    def _prepare(self, arrays: Sequence[Any], aligned: bool, shapes: Sequence[Any]) -> Any:
-        """For each kernel: the positions of its results, and its call."""
+    def _make_calls(self, arrays: Sequence[Any], aligned: bool, shapes: Sequence[Any]) -> Any:
+        """For each kernel: the indices of its results, and its Call; None for odd strides."""
         shape = np.broadcast_shapes(*[a.shape for a in arrays])
         sizes = [a.dtype.itemsize for a in arrays]
         if any(s % size for a, size in zip(arrays, sizes, strict=True) for s in a.strides):
@@ -132,17 +135,17 @@ class Elementwise:
             for a, size in zip(arrays, sizes, strict=True)
         ]
         own = [shape if s is None else s for s in shapes]
-        made = []
+        calls = []
         for at in self._groups(shape, own):
             results = [(own[k], self.dtypes[k].itemsize) for k in at]
             layout = lay_out(shape, strides, sizes, results, aligned)
             name = self.name if len(at) == len(own) else f"{self.name}_{'_'.join(map(str, at))}"
             written = [(self._results[k], own[k], self.dtypes[k]) for k in at]
-            made.append((at, Call(name, self.inputs, self._body, written, layout)))
-        return made
+            calls.append((at, Call(name, self.inputs, self._body, written, layout)))
+        return calls
 
     def _groups(self, shape: tuple[int, ...], own: Sequence[tuple[int, ...]]) -> list[list[int]]:
-        """Results that one kernel can write: whole ones, and sums over the same axes."""
+        """Results by kernel: one kernel writes unsummed results and sums over the same axes."""
         groups: dict[Any, list[int]] = {}
         for k, s in enumerate(own):
             groups.setdefault(summed_axes(shape, s), []).append(k)
@@ -151,17 +154,17 @@ class Elementwise:
         return [sorted(whole + first), *rest]
 
 
-def declined(args: Sequence[Any]) -> Any:
-    """Of arguments for which there is no kernel."""
+def decline(args: Sequence[Any]) -> Any:
+    """Return NotImplemented: the prepared function of arguments without a kernel."""
     return NotImplemented
 
 
-def kept(ready: dict[Any, Any], key: Any, made: Any) -> Any:
-    """`made`, which is put to what is ready for calls of one kind; not too many are kept."""
+def remember(ready: dict[Any, Any], key: Any, value: Any) -> Any:
+    """Store `value` under `key` and return it; clears a dict of more than 1,000 entries."""
     if len(ready) > 1000:
         ready.clear()
-    ready[key] = made
-    return made
+    ready[key] = value
+    return value
 
 
 def _letter(dtype: np.dtype[Any]) -> str:

@@ -1,4 +1,4 @@
-// What generated kernels call and CUDA has not: NumPy's and SciPy's rules for single elements.
+// Functions of generated kernels that CUDA lacks: NumPy's and SciPy's rules for one element.
 #ifndef GPUGRAD_FUNCTIONS
 #define GPUGRAD_FUNCTIONS
 
@@ -7,11 +7,11 @@ template <class T> __device__ inline bool is_finite(T x) { return x - x == 0; }
 template <class T> __device__ inline bool is_infinite(T x) { return x == x && x - x != 0; }
 template <class T> __device__ inline bool sign_bit(T x) { return copysign(T(1), x) < 0; }
 
-// ---- division: floats as NumPy's npy_divmod, integers by 0 are 0
+// ---- division: floats as in NumPy's npy_divmod, integers divided by 0 give 0
 
 template <class T> __device__ inline T sign(T x) { return x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x; }
 
-template <class T> struct division {  // of integers
+template <class T> struct division {  // integers
   static __device__ T floor(T a, T b) {
     if (b == 0) return 0;
     if (T(-1) < 0 && b == T(-1)) return T(0 - a);
@@ -68,7 +68,7 @@ template <class T> __device__ inline T whole_power(T x, T n) {
 
 // ---- floats
 
-// Of a power that is the same for all elements, so that no thread waits for another's branch.
+// x to a power that is the same for all elements, so that branches do not diverge.
 template <class T> __device__ inline T uniform_power(T x, T y) {
   if (y == 2) return x * x;
   if (y == T(0.5)) return sqrt(x);
@@ -121,7 +121,7 @@ template <class T> __device__ inline T gammasgn(T x) {
   T f = floor(x);
   return x == f ? not_a_number<T>() : fmod(f, T(2)) == 0 ? 1 : -1;
 }
-// Long ones are called: a kernel would have them once for each element of a pack.
+// Long functions are not inlined: a kernel would contain them once for each element of a pack.
 template <class T> __device__ __noinline__ T bessel_y0(T x) {
   return x < 0 ? not_a_number<T>() : y0(x);
 }

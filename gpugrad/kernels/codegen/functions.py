@@ -1,7 +1,7 @@
-"""What CUDA calls the functions of NumPy and of scipy.special, by the kind of dtype.
+"""CUDA expressions for the functions of NumPy and scipy.special, by the kind of dtype.
 
-``{0}`` and ``{1}`` are arguments of one dtype, ``{T}`` its name. Functions that CUDA has not are in
-`functions.cuh`, those of complex numbers in `complex.cuh`.
+``{0}`` and ``{1}`` are arguments of one dtype, ``{T}`` is its C++ name. `functions.cuh` defines
+functions that CUDA lacks, `complex.cuh` those of complex numbers.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ SPECIAL = {
     "gammaln": "lgamma({0})", "i0": "cyl_bessel_i0({0})", "i1": "cyl_bessel_i1({0})",
     "y0": "bessel_y0({0})", "y1": "bessel_y1({0})",
 }  # fmt: skip
-"""The functions of scipy.special, of floats."""
+"""The functions of scipy.special, on floats."""
 
 FUNCTIONS = {
     (name, kind): text
@@ -107,4 +107,4 @@ FUNCTIONS = {
     for kind in kinds
     for name, text in texts.items()
 }
-"""The expression, by NumPy's name of the function and the kind of the arguments' dtype."""
+"""The expression by (NumPy's name of the function, kind of the arguments' dtype)."""

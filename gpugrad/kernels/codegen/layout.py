@@ -1,7 +1,7 @@
-"""How the arrays of an elementwise kernel lie: which axes are one, what is read in 16 bytes.
+"""The memory layout of an elementwise kernel's arrays: merged axes and the width of accesses.
 
-Axes of all arrays are taken in the order of the first array's memory, those that lie behind each
-other in every array become one. What is left are rows and columns: the last axis, and all others.
+Axes are sorted by the memory order of the first array, and neighbours that are contiguous in every
+array are merged. The last remaining axis is called columns, all others are rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 __all__ = ["Layout", "contiguous", "lay_out", "summed_axes"]
 
 SMALL = 1 << 30
-"""Below so many elements an index is an int."""
+"""Arrays with fewer elements than this are indexed by int."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,14 +21,13 @@ class Layout:
     """The geometry of one call.
 
     Attributes:
-        shape: of all arrays together.
-        order: of the axes of `shape` in the results' memory.
-        dims: the axes that are left: those of the rows, and the columns.
-        strides: of each array along `dims`, in elements.
-        folded: which results are sums over ``"rows"`` or ``"columns"``; None for one of all
-            elements.
+        shape: the broadcast shape of all arrays.
+        order: the axes of `shape` in the order of the results' memory.
+        dims: lengths of the merged axes: those of the rows, then the columns.
+        strides: strides of each array along `dims`, in elements.
+        folded: for each result ``"rows"`` or ``"columns"`` if it is a sum over them, else None.
         pack: how many columns a thread takes at a time.
-        index: the type of an index.
+        index: the C++ type of an index.
     """
 
     shape: tuple[int, ...]
@@ -41,19 +40,19 @@ class Layout:
 
     @property
     def columns(self) -> int:
-        """Elements of a row."""
+        """Elements per row."""
         return self.dims[-1]
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return math.prod(self.dims[:-1])
 
     def place(self, k: int) -> str:
-        """How array `k` lies, as a letter.
+        """The layout of array `k` as a letter.
 
-        ``f`` as the results, ``o`` one element, ``v`` columns side by side, ``r`` one element a
-        row, ``s`` any other way.
+        ``f``: contiguous, like the results; ``o``: one element; ``v``: contiguous columns; ``r``:
+        one element per row; ``s``: any other strides.
         """
         strides = self.strides[k]
         if not any(strides):
@@ -64,23 +63,26 @@ class Layout:
 
 
 def lay_out(
-    shape: tuple[int, ...], strides: Sequence[tuple[int, ...]], sizes: Sequence[int],
-    results: Sequence[tuple[tuple[int, ...], int]], aligned: bool,
-) -> Layout:  # fmt: skip
-    """The geometry for these arrays.
+    shape: tuple[int, ...],
+    strides: Sequence[tuple[int, ...]],
+    sizes: Sequence[int],
+    results: Sequence[tuple[tuple[int, ...], int]],
+    aligned: bool,
+) -> Layout:
+    """The layout of these arrays.
 
     Args:
-        shape: of all arrays together.
-        strides: of each array along `shape`, in elements; 0 where it is broadcast.
-        sizes: bytes of an element of each array.
-        results: shape and bytes of an element of each; a shape that broadcasts to `shape` is
-            that of a sum.
+        shape: the broadcast shape of all arrays.
+        strides: strides of each array along `shape`, in elements; 0 where it is broadcast.
+        sizes: bytes per element of each array.
+        results: shape and bytes per element of each result; a smaller shape that broadcasts to
+            `shape` means a sum.
         aligned: whether all arrays begin at multiples of 16 bytes.
     """
     reduced = [summed_axes(shape, own) for own, _ in results]
     which = next((r for r in reduced if r), frozenset())
     order, axes, fold = _axes(shape, strides, which)
-    if which and fold is None:  # neither rows nor columns: the whole results are summed elsewhere
+    if which and fold is None:  # neither rows nor columns: the caller sums the full result
         which = frozenset()
         order, axes, fold = _axes(shape, strides, which)
     dims = tuple(a[0] for a in axes)
@@ -94,7 +96,7 @@ def lay_out(
 
 
 def summed_axes(shape: tuple[int, ...], own: tuple[int, ...]) -> frozenset[int]:
-    """The axes of `shape` over which a sum of shape `own` is taken."""
+    """The axes of `shape` that a sum of shape `own` runs over."""
     more = len(shape) - len(own)
     return frozenset(k for k, d in enumerate(shape) if d != 1 and (k < more or own[k - more] == 1))
 
@@ -102,9 +104,9 @@ def summed_axes(shape: tuple[int, ...], own: tuple[int, ...]) -> frozenset[int]:
 def _axes(
     shape: tuple[int, ...], strides: Sequence[tuple[int, ...]], reduced: frozenset[int]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]], str | None]:
-    """The order of the axes, what is left of them, and whether rows or columns are summed.
+    """The order of the axes, the merged axes, and whether rows or columns are summed.
 
-    An axis is its length, whether it is summed over, and the stride of each array.
+    An axis is a tuple: its length, whether it is summed over, and the stride of each array.
     """
     order = tuple(range(len(shape))) if reduced else _order(shape, strides)
     axes: list[tuple[int, ...]] = []
@@ -112,9 +114,14 @@ def _axes(
         axis = (shape[k], k in reduced, *(s[k] for s in strides))
         if axis[0] == 1:
             continue
-        if axes and axes[-1][1] == axis[1] and all(
-            outer == inner * axis[0] for outer, inner in zip(axes[-1][2:], axis[2:], strict=True)
-        ):  # fmt: skip
+        if (
+            axes
+            and axes[-1][1] == axis[1]
+            and all(
+                outer == inner * axis[0]
+                for outer, inner in zip(axes[-1][2:], axis[2:], strict=True)
+            )
+        ):
             axis = (axes.pop()[0] * axis[0], *axis[1:])
         axes.append(axis)
     axes = axes or [(1, False, *(0 for _ in strides))]
@@ -125,7 +132,7 @@ def _axes(
 
 
 def _order(shape: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Axes in the order of the memory of the first array that has every element."""
+    """Axes in the memory order of the first array that is not broadcast."""
     for own in strides:
         if all(s > 0 for s, d in zip(own, shape, strict=True) if d > 1):
             return tuple(sorted(range(len(shape)), key=lambda k: (shape[k] > 1, -own[k])))
@@ -133,15 +140,17 @@ def _order(shape: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> tuple[
 
 
 def contiguous(dims: Sequence[int]) -> tuple[int, ...]:
-    """The strides of an array whose elements lie side by side."""
+    """The strides of a contiguous array, in elements."""
     return tuple(math.prod(dims[k + 1 :]) for k in range(len(dims)))
 
 
 def _pack(
-    dims: tuple[int, ...], strides: Sequence[tuple[int, ...]], sizes: Sequence[int],
+    dims: tuple[int, ...],
+    strides: Sequence[tuple[int, ...]],
+    sizes: Sequence[int],
     results: Sequence[int],
-) -> int:  # fmt: skip
-    """How many columns a thread takes: 16 bytes of the smallest elements, 32 of the largest."""
+) -> int:
+    """Columns per thread: at most 16 bytes of the smallest elements and 32 of the largest."""
     if any(s[-1] not in (0, 1) for s in strides):
         return 1
     packed = [s for s in strides if s[-1] == 1]

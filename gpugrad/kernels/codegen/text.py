@@ -1,4 +1,4 @@
-"""Writes the text of one kernel: the lines of a formula, and how its arrays are walked through."""
+"""Writes the text of one kernel: the lines of a formula, and the loops over its arrays."""
 
 from __future__ import annotations
 
@@ -17,35 +17,41 @@ from gpugrad.kernels.runtime.launch import TYPES
 __all__ = ["LONG", "NUMBERS", "Kernel"]
 
 LONG = 100
-"""Lines of a function of one element that is copied to each place where it is used."""
+"""Most lines of a one-element function that is inlined wherever it is used."""
 
 NUMBERS = {
     float: np.float64, int: np.int64, complex: np.complex128, bool: np.bool_,
     BFLOAT16.type: np.float64, np.float32: np.float64, np.bool_: np.bool_,
 }  # fmt: skip
-"""As what a Python number is passed to a kernel, and what is made of one beside bfloat16."""
+"""How Python numbers, and scalars computed from them and bfloat16, are passed to a kernel."""
 
 
 class Kernel:
     """One kernel: a formula in one layout.
 
     Args:
-        name: of the kernel.
+        name: the name of the kernel.
         inputs: dtype of each argument, or the type of a Python number.
-        body: with the formula, on x0, x1, ...
+        body: the lines of the formula on x0, x1, ...
         results: the Codes of the results.
-        types: dtype in which each result is written.
-        layout: of the arrays.
-        threads: of a block, along a row and across rows.
+        types: the dtype in which each result is written.
+        layout: the layout of the arrays.
+        threads: threads of a block, along a row and across rows.
 
     Attributes:
-        text: of the kernel.
+        text: the CUDA source.
     """
 
     def __init__(
-        self, name: str, inputs: Sequence[Any], body: Body, results: Sequence[Code],
-        types: Sequence[Any], layout: Layout, threads: tuple[int, int],
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        inputs: Sequence[Any],
+        body: Body,
+        results: Sequence[Code],
+        types: Sequence[Any],
+        layout: Layout,
+        threads: tuple[int, int],
+    ) -> None:
         self._name, self._layout, self._threads = name, layout, threads
         self._body, self._results = body, results
         self._index, self._pack = layout.index, layout.pack
@@ -56,9 +62,7 @@ class Kernel:
         self._arrays = [k for k, i in enumerate(inputs) if i not in SCALARS]
         self._place = {k: layout.place(n) for n, k in enumerate(self._arrays)}
         self._whole = [k for k, f in enumerate(layout.folded) if not f]
-        self._wide = {
-            k: TYPES[compute_dtype(types[k])] for k, f in enumerate(layout.folded) if f
-        }  # fmt: skip
+        self._wide = {k: TYPES[compute_dtype(types[k])] for k, f in enumerate(layout.folded) if f}
         self._bytes = max((compute_dtype(types[k]).itemsize for k in self._wide), default=0)
         function, walk = self._function(), textwrap.indent(self._walk(), "  ")
         self.text = (
@@ -67,10 +71,10 @@ class Kernel:
         )
 
     def _function(self) -> str:
-        """The function of one element, of the arguments that it uses.
+        """The function of one element, with the arguments that it uses.
 
-        One of more than `LONG` lines is called, as a kernel would have it once for each element
-        of a pack: hundreds of kilobytes, that take seconds to compile.
+        If it has more than `LONG` lines it is not inlined: a kernel would contain it once for each
+        element of a pack, which is hundreds of kilobytes and takes seconds to compile.
         """
         outs = [(self._types[k], f"y{k}", self._results[k]) for k in self._whole]
         outs += [(t, f"y{k}", self._results[k]) for k, t in self._wide.items()]
@@ -79,43 +83,43 @@ class Kernel:
         self._uses = [k for k in range(len(self._inputs)) if f"x{k}" in words]
         params = [f"const {self._inputs[k]} x{k}" for k in self._uses]
         own, text = f"{self._name}_each", "".join(f"  {line}\n" for line in lines)
-        made = [f"({t}){c.name}" for t, _, c in outs]
+        values = [f"({t}){c.name}" for t, _, c in outs]
         called = ""
         if len(lines) > LONG:
             struct, fields = f"{own}_results", " ".join(f"{t} {n};" for t, n, _ in outs)
             called = (
                 f"struct {struct} {{ {fields} }};\n"
                 f"static __device__ __noinline__ {struct} {own}_called({', '.join(params)}) {{\n"
-                f"{text}  return {{{', '.join(made)}}};\n}}\n"
+                f"{text}  return {{{', '.join(values)}}};\n}}\n"
             )
-            given = ", ".join(f"x{k}" for k in self._uses)
-            text = f"  const {struct} made = {own}_called({given});\n"
-            made = [f"made.{n}" for _, n, _ in outs]
+            args = ", ".join(f"x{k}" for k in self._uses)
+            text = f"  const {struct} results = {own}_called({args});\n"
+            values = [f"results.{n}" for _, n, _ in outs]
         params += [f"{t}& {n}" for t, n, _ in outs]
-        stores = "".join(f"  {n} = {m};\n" for (_, n, _), m in zip(outs, made, strict=True))
+        stores = "".join(f"  {n} = {v};\n" for (_, n, _), v in zip(outs, values, strict=True))
         return (
             f"{called}static __device__ __forceinline__ void {own}({', '.join(params)}) {{\n"
             f"{text}{stores}}}\n"
         )
 
-    # -- what the kernel is given
+    # -- the kernel's arguments
 
     def _strided(self) -> list[int]:
-        """Arrays whose rows begin at places of their own."""
+        """Arrays whose rows need a stride of their own."""
         several = len(self._layout.dims) > 1
         return [k for k in self._arrays if several and self._place[k] in "rvs"]
 
     def _params(self) -> list[str]:
-        made = [
+        params = [
             f"const {t}* __restrict__ a{k}" if k in self._place else f"const {t} x{k}"
             for k, t in enumerate(self._inputs)
         ]
-        made += [f"{t}* __restrict__ r{k}" for k, t in enumerate(self._types)]
+        params += [f"{t}* __restrict__ r{k}" for k, t in enumerate(self._types)]
         outer = len(self._layout.dims) - 1
         names = ["rows", "columns", *(f"d{i}" for i in range(1, outer))]
         names += [f"s{k}_{i}" for k in self._strided() for i in range(outer)]
         names += [f"t{k}" for k in self._arrays if self._place[k] == "s"]
-        return made + [f"const {self._index} {n}" for n in names]
+        return params + [f"const {self._index} {n}" for n in names]
 
     def sizes(self) -> list[Any]:
         """The arguments after the arrays, numbers and results."""
@@ -127,7 +131,7 @@ class Kernel:
         kind = np.int32 if self._index == "int" else np.int64
         return [kind(v) for v in values]
 
-    # -- the three ways through the elements
+    # -- the three loops over the elements
 
     def _walk(self) -> str:
         fold = next((f for f in self._layout.folded if f), None)
@@ -136,12 +140,14 @@ class Kernel:
         ]()
 
     def _walk_all(self) -> str:
-        """Every thread takes a pack of columns of some row."""
+        """A loop in which every thread takes a pack of columns of some row."""
         i = self._index
         one = len(self._layout.dims) == 1
-        row = "" if one else (
-            f"  const {i} row = at / parts, column = (at - row * parts) * {self._pack};\n"
-        )  # fmt: skip
+        row = (
+            ""
+            if one
+            else (f"  const {i} row = at / parts, column = (at - row * parts) * {self._pack};\n")
+        )
         return (
             f"{self._parts()}"
             f"for ({i} at = ({i})blockIdx.x * blockDim.x + threadIdx.x; "
@@ -151,7 +157,7 @@ class Kernel:
         )
 
     def _walk_rows(self) -> str:
-        """The threads of a row, a warp or a block, take its packs by turns, and sum."""
+        """A loop in which a warp or a block sums a row, its threads taking packs in turn."""
         i, (wide, tall) = self._index, self._threads
         sums = "".join(f"{t} f{k} = ({t})0;\n" for k, t in self._wide.items())
         part = (
@@ -172,7 +178,7 @@ class Kernel:
         )
 
     def _walk_columns(self) -> str:
-        """A thread sums a pack of columns over some rows; then the block does."""
+        """A loop in which a thread sums a pack of columns over some rows, and then the block."""
         i, (wide, tall), pack = self._index, self._threads, self._pack
         sums = "".join(f"{t} f{k}[{pack}] = {{}};\n" for k, t in self._wide.items())
         walk = (
@@ -210,12 +216,13 @@ class Kernel:
         count = "columns" if pack == 1 else f"(columns + {pack - 1}) / {pack}"
         once = "".join(
             f"const {self._inputs[k]} c{k} = *a{k};\n"
-            for k in self._arrays if self._place[k] == "o"
-        )  # fmt: skip
+            for k in self._arrays
+            if self._place[k] == "o"
+        )
         return f"const {self._index} parts = {count};\n{once}"
 
     def _row(self) -> str:
-        """Where the row begins in each array."""
+        """Lines for the start of the row in each array."""
         i, outer, lines = self._index, len(self._layout.dims) - 1, []
         if outer > 1:
             lines.append(f"{i} rest = row;")
@@ -228,16 +235,18 @@ class Kernel:
             place, t = self._place[k], self._inputs[k]
             if place == "o":
                 continue
-            at = " + row * columns" if place == "f" else "".join(
-                f" + i{n} * s{k}_{n}" for n in range(outer)
-            )  # fmt: skip
+            at = (
+                " + row * columns"
+                if place == "f"
+                else "".join(f" + i{n} * s{k}_{n}" for n in range(outer))
+            )
             lines.append(f"const {t}* b{k} = a{k}{at if outer else ''};")
             if place == "r":
                 lines.append(f"const {t} c{k} = *b{k};")
         return "".join(f"{line}\n" for line in lines)
 
     def _part(self) -> str:
-        """A pack of columns; at the end of the one row there may be less than one."""
+        """Lines for a pack of columns; the last pack of a single row may be incomplete."""
         pack = self._pack
         if pack == 1:
             return self._elements(1, "column")
@@ -252,7 +261,7 @@ class Kernel:
         )
 
     def _elements(self, pack: int, column: str) -> str:
-        """A pack of columns from memory to memory, and what is summed."""
+        """Lines that load, compute and store a pack of columns, and add to sums."""
         row = "" if len(self._layout.dims) == 1 else "row * columns + "
         begin, args = self._loads(pack, column)
         end = []
@@ -272,21 +281,25 @@ class Kernel:
             *(f"f{k}{at} += y{k};" for k in self._wide),
         ]
         if pack > 1:
-            lines = ["#pragma unroll", f"for (int k = 0; k < {pack}; ++k) {{",
-                     *(f"  {line}" for line in lines), "}"]  # fmt: skip
+            lines = [
+                "#pragma unroll",
+                f"for (int k = 0; k < {pack}; ++k) {{",
+                *(f"  {line}" for line in lines),
+                "}",
+            ]
         return "".join(f"{line}\n" for line in (*begin, *lines, *end))
 
     def _loads(self, pack: int, column: str) -> tuple[list[str], list[str]]:
-        """Lines that read a pack, and what the function of one element is given of it."""
-        lines, given = [], []
+        """Lines that load a pack, and the arguments of the one-element function."""
+        lines, args = [], []
         for k in self._uses:
             t, place = self._inputs[k], self._place.get(k)
             if place is None or place in "or":
-                given.append(f"{'x' if place is None else 'c'}{k}")
+                args.append(f"{'x' if place is None else 'c'}{k}")
             elif pack == 1:
-                given.append(f"b{k}[{column}{f' * t{k}' if place == 's' else ''}]")
+                args.append(f"b{k}[{column}{f' * t{k}' if place == 's' else ''}]")
             else:
                 few = f"Few<{t}, {pack}>"
                 lines.append(f"const {few} p{k} = *(const {few}*)(b{k} + {column});")
-                given.append(f"p{k}.at[k]")
-        return lines, given
+                args.append(f"p{k}.at[k]")
+        return lines, args

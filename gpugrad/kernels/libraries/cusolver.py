@@ -1,10 +1,10 @@
-"""Cholesky factors and inverses from them by cuSOLVER, through the bindings of nvmath-python.
+"""Cholesky factors, and inverses from them, by cuSOLVER through nvmath-python.
 
-CuPy factors the upper triangle, which takes longer, and has no inverse from a factor (potri): by
-equations and a product it costs three times as much. Here both are of the lower triangle.
+CuPy factors the upper triangle, which takes longer, and has no inverse from a factor (potri);
+triangular solves and a product cost three times as much. Here both use the lower triangle.
 
-cuSOLVER's matrices are in columns, ours in rows: the lower triangle of the one is the upper of the
-other, and as what is read is symmetric, nothing moves.
+cuSOLVER's matrices are column-major, ours row-major: the lower triangle of one is the upper
+triangle of the other. The input is symmetric, so nothing is copied.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["binding", "factor", "inverse"]
 _LOWER = 0  # cublasFillMode_t
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 _lock = threading.Lock()
-"""A handle has one stream, which is set for each call."""
+"""A handle has one stream at a time, which each call sets."""
 
 
 @functools.cache
@@ -38,7 +38,7 @@ def binding() -> Any:
 
 @functools.cache
 def _handle(device: int) -> int | None:
-    """The handle of a device; None where there is the binding and no cuSOLVER."""
+    """CuSOLVER's handle for a device; None if the binding is installed without cuSOLVER."""
     try:
         return int(binding().create())
     except RuntimeError:
@@ -46,15 +46,15 @@ def _handle(device: int) -> int | None:
 
 
 def factor(lib: Any, a: Any) -> Any:
-    """The lower triangular Cholesky factor of a symmetric matrix; NotImplemented if not by this.
+    """The lower triangular Cholesky factor of a symmetric matrix, or NotImplemented.
 
-    A matrix that is not positive definite leaves a pivot on the diagonal that is not positive.
+    If the matrix is not positive definite, a pivot on the diagonal is not positive.
 
     Args:
         lib: the array library.
-        a: array of shape (n, n); it may be written to.
+        a: array of shape (n, n), which may be overwritten.
     """
-    columns = _factored(lib, a)
+    columns = _factor_columns(lib, a)
     return columns if columns is NotImplemented else lib.tril(columns.T)
 
 
@@ -63,13 +63,13 @@ def inverse(lib: Any, a: Any) -> Any:
 
     Args:
         lib: the array library.
-        a: array of shape (n, n); it may be written to.
+        a: array of shape (n, n), which may be overwritten.
 
     Returns:
         The inverse, symmetric to the last bit; None if the matrix is not positive definite;
-        NotImplemented if this is not for it.
+        NotImplemented if cuSOLVER is not installed or not the better choice.
     """
-    columns = _factored(lib, a)
+    columns = _factor_columns(lib, a)
     if columns is NotImplemented:
         return columns
     if not (lib.diagonal(columns) > 0).all():
@@ -78,10 +78,10 @@ def inverse(lib: Any, a: Any) -> Any:
     return lib.triu(columns) + lib.triu(columns, 1).T
 
 
-def _factored(lib: Any, a: Any) -> Any:
-    """What holds the factor's columns as rows, in and above the diagonal."""
+def _factor_columns(lib: Any, a: Any) -> Any:
+    """An array with the factor's columns as rows, in and above the diagonal."""
     if a.ndim != 2 or not a.size or len(a) > 2**31 - 1 or a.dtype not in _LETTERS:
-        return NotImplemented  # many small ones are better done at once, which CuPy does
+        return NotImplemented  # CuPy factors a stack of small matrices at once
     if binding() is None or _handle(gpu_of(a)) is None:
         return NotImplemented
     a = lib.ascontiguousarray(a)
@@ -90,12 +90,12 @@ def _factored(lib: Any, a: Any) -> Any:
 
 
 def _call(lib: Any, name: str, a: Any) -> None:
-    """Run a routine of LAPACK's that overwrites its matrix."""
+    """Run a LAPACK routine that overwrites its matrix."""
     run = getattr(binding(), _LETTERS[a.dtype] + name)
     size = getattr(binding(), f"{_LETTERS[a.dtype]}{name}_buffer_size")
     handle, n = _handle(gpu_of(a)), len(a)
     with _lock:
         binding().set_stream(handle, int(cupy().cuda.get_current_stream().ptr))
-        of_work = size(handle, _LOWER, n, pointer(a), n)
-        work, info = lib.empty(max(of_work, 1), dtype=a.dtype), lib.empty(1, dtype=np.int32)
-        run(handle, _LOWER, n, pointer(a), n, pointer(work), of_work, pointer(info))
+        length = size(handle, _LOWER, n, pointer(a), n)
+        work, info = lib.empty(max(length, 1), dtype=a.dtype), lib.empty(1, dtype=np.int32)
+        run(handle, _LOWER, n, pointer(a), n, pointer(work), length, pointer(info))

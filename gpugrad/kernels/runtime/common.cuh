@@ -1,22 +1,22 @@
-// What every kernel of gpugrad may use. Put in front of each source before it is compiled.
+// Definitions for every kernel of gpugrad. Prepended to each source before compilation.
 #ifndef GPUGRAD_COMMON  // no #pragma: several sources may be compiled as one
 #define GPUGRAD_COMMON
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-// In which type a kernel computes: 16-bit floats are storage only.
+// The type that a kernel computes in: 16-bit floats are storage only.
 template <class T> struct computes { typedef T type; };
 template <> struct computes<__half> { typedef float type; };
 template <> struct computes<__nv_bfloat16> { typedef float type; };
 template <class T> using compute_t = typename computes<T>::type;
 
-// N elements that are read or written in one access: 16 bytes where N is 16 / sizeof(T).
+// N elements that are read or written in one access of 16 bytes if N is 16 / sizeof(T).
 template <class T, int N> struct alignas(sizeof(T) * N) Pack {
   T at[N];
 };
 template <class T> constexpr int PACKED = 16 / sizeof(T);
 
-// x / by of numbers from 0 up: in 32 bits where they fit, a division of 64 is several times as long.
+// x / by for nonnegative numbers, in 32 bits if they fit: a 64-bit division takes several times as long.
 __device__ inline long long divided(long long x, long long by) {
   return (x | by) >> 32 ? x / by : (unsigned)x / (unsigned)by;
 }
@@ -27,7 +27,7 @@ template <> __device__ inline double infinity<double>() {
   return __longlong_as_double(0x7FF0000000000000LL);
 }
 
-// What no number is below, and above.
+// The values that no number is below, and above.
 template <class A> __device__ A lowest() { return -infinity<A>(); }
 template <> __device__ inline int lowest<int>() { return -2147483647 - 1; }
 template <> __device__ inline long long lowest<long long>() { return -9223372036854775807LL - 1; }
@@ -35,7 +35,7 @@ template <class A> __device__ A highest() { return infinity<A>(); }
 template <> __device__ inline int highest<int>() { return 2147483647; }
 template <> __device__ inline long long highest<long long>() { return 9223372036854775807LL; }
 
-// 1 / sqrt(var + eps), as norms take it: 0 where that is infinite.
+// 1 / sqrt(var + eps) as used by norms: 0 where it would be infinite.
 template <class C> __device__ C inverse_root(C var, C eps) {
   C s = var + eps;
   return s == 0 ? C(0) : C(1) / sqrt(s);
@@ -59,8 +59,8 @@ template <class T, class F> __device__ T warp_reduce(T value, F f) {
   return value;
 }
 
-// The reduction over a block of whole warps, known to all its threads. `scratch`: 32 elements of
-// shared memory, free again when the call returns.
+// The reduction over a block of whole warps, returned to all threads. `scratch`: 32 elements of
+// shared memory, which may be reused after the call.
 template <class T, class F> __device__ T block_reduce(T value, F f, T none, T* scratch) {
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = (blockDim.x + 31) >> 5;
   value = warp_reduce(value, f);

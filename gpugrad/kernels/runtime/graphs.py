@@ -1,4 +1,4 @@
-"""CUDA graphs: launches that are written down once and then launched together."""
+"""CUDA graphs: kernel launches that are captured once and replayed together."""
 
 from __future__ import annotations
 
@@ -10,68 +10,76 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import cupy
-from gpugrad.kernels.runtime.launch import compiled, takes_structures
+from gpugrad.kernels.runtime.launch import get_kernel, takes_structures
 
-__all__ = ["INSTANCES", "VECTOR", "Graph", "Put", "RefusedError", "beside", "in_order"]
+__all__ = [
+    "INSTANCES",
+    "VECTOR",
+    "Graph",
+    "RefusedError",
+    "Upload",
+    "allocate_like",
+    "order_after_graphs",
+]
 
 INSTANCES = (("put.cu", "put"),)
 VECTOR = ("put",)
-ROOM = 480  # words of 8 bytes, as put.cu has it
+ROOM = 480  # words of 8 bytes in one launch, as in put.cu
 THREADS = 256
 BLOCKS = 132 * 8
 
 
-_last: dict[int, Any] = {}  # the stream on which a graph was launched, by device
+_last: dict[int, Any] = {}  # by device: the stream of the last graph launch
 
 
-def in_order() -> None:
-    """What comes on the current stream waits for graphs launched on others: they share memory."""
+def order_after_graphs() -> None:
+    """Make the current stream wait for graphs launched on other streams: they share memory."""
     cp = cupy()
     device, current = int(cp.cuda.Device().id), cp.cuda.get_current_stream()
-    before = _last.get(device, current)
-    if before.ptr != current.ptr:
-        current.wait_event(before.record())
+    previous = _last.get(device, current)
+    if previous.ptr != current.ptr:
+        current.wait_event(previous.record())
     _last[device] = current
 
 
-_dead: deque[tuple[int, Any]] = deque()  # devices and pools of graphs that are no more
+_dead: deque[tuple[int, Any]] = deque()  # devices and memory pools of deleted graphs
 
 
-def _give_back() -> None:
-    """Give the device what the pools of such graphs keep: CuPy's do not when they die."""
+def _free_dead_pools() -> None:
+    """Free the memory of deleted graphs: a CuPy pool does not do so when it is deleted."""
     for _ in range(len(_dead)):
         try:
             device, pool = _dead.popleft()
-        except IndexError:  # another thread has been here
+        except IndexError:  # another thread emptied the queue
             return
         with cupy().cuda.Device(device):
             pool.free_all_blocks()
-            if pool.total_bytes():  # an array of it is held
+            if pool.total_bytes():  # an array in it is still referenced
                 _dead.append((device, pool))
 
 
 class RefusedError(Exception):
-    """CuPy, or CUDA, cannot capture something; nothing of it has run."""
+    """CuPy or CUDA cannot capture the launches; none of them has run."""
 
 
 class Graph:
-    """What a function launches, as one CUDA graph on memory of its own.
+    """The kernel launches of a function as one CUDA graph, with its own memory pool.
 
-    Its first call runs the function as it is, so that kernels are compiled and the pool has what
-    it takes; the second captures it. A graph has fixed addresses: what it reads must lie where it
-    did, and its results are where they are until the next call.
+    The first call runs the function directly, which compiles its kernels and fills the pool. The
+    second call captures it. A graph has fixed addresses: its inputs must stay where they were,
+    and the next call overwrites its results.
 
     Args:
-        run: function that returns a list of arrays and does nothing but launch kernels.
+        run: function that returns a list of arrays and only launches kernels.
     """
 
-    _pool: Any = None  # as long as it is not made
+    _pool: Any = None  # until __init__ has made it
 
     def __init__(self, run: Callable[[], list[Any]]) -> None:
         cp = cupy()
-        _give_back()
+        _free_dead_pools()
         self._device = int(cp.cuda.Device().id)
-        # not the pool that others use, who would write to what is free between two launches
+        # other users of a shared pool would write to memory that is free between two launches
         self._pool = cp.cuda.MemoryPool()
         self._stream = cp.cuda.Stream(non_blocking=True)
         self._run = run
@@ -82,26 +90,26 @@ class Graph:
         """Launch on the current stream; the results are valid until the next call.
 
         Raises:
-            RefusedError: something cannot be captured.
+            RefusedError: a launch cannot be captured.
         """
         if self._results is None:
-            self._results = self._once()
+            self._results = self._run_directly()
             return self._results
         if self._graph is None:
-            self._results = None  # what it takes again is what it gives back here
+            self._results = None  # returns their memory to the pool, which the capture takes again
             self._results = self._capture()
         self._graph.launch()
         return self._results
 
     def __del__(self) -> None:
         self._graph = self._results = None
-        self._run = _done
+        self._run = _already_captured
         if self._pool is not None:
             _dead.append((self._device, self._pool))
         if not sys.is_finalizing():
-            _give_back()
+            _free_dead_pools()
 
-    def _once(self) -> list[Any]:
+    def _run_directly(self) -> list[Any]:
         cp = cupy()
         current = cp.cuda.get_current_stream()
         self._stream.wait_event(current.record())
@@ -119,41 +127,43 @@ class Graph:
                 finally:
                     self._graph = self._stream.end_capture()
             except BaseException as error:
-                self._graph = None  # it may be half of one
+                self._graph = None  # it may be incomplete
                 if isinstance(error, (RuntimeError, NotImplementedError)):
                     raise RefusedError(str(error)) from error
                 raise
-        self._run = _done  # what it holds on to may hold on to the graph
+        self._run = _already_captured  # the function may hold a reference to the graph
         return results
 
 
-def _done() -> list[Any]:
-    raise AssertionError("it was captured")
+def _already_captured() -> list[Any]:
+    raise AssertionError("the graph was captured already")
 
 
-class Put:
-    """Puts numbers of the host, and copies of arrays, to where graphs read them, in one launch.
+class Upload:
+    """Copies host numbers and device arrays to where a graph reads them, in one launch.
 
     Args:
-        numbers: NumPy arrays, each of as many bytes as those of the calls.
-        arrays: of the device, each of as many bytes as those of the calls.
-        into: an array of the device that says where they are put, instead of the calls.
+        numbers: NumPy arrays, each with as many bytes as in the calls.
+        arrays: device arrays, each with as many bytes as in the calls.
+        into: device array of destination addresses, which replaces those of the calls.
 
     Attributes:
-        live: an array on the device for each of the numbers.
+        live: a device array for each of the numbers.
     """
 
     def __init__(self, numbers: Sequence[Any], arrays: Sequence[Any], into: Any = None) -> None:
-        sizes = [-(-a.nbytes // 16) * 2 for a in numbers]  # words, to boundaries of 16 bytes
+        sizes = [-(-a.nbytes // 16) * 2 for a in numbers]  # words, padded to 16 bytes
         starts = np.cumsum([0, *sizes]).tolist()
         n = starts[-1]
-        jobs = -(-n // 3) * 3  # three words for each copy, all of them in one launch
+        jobs = -(-n // 3) * 3  # a copy is three words, which must not be split between launches
         end = jobs + 3 * len(arrays)
-        given = np.zeros(-(-end // ROOM), [("at", np.uint64, ROOM)])  # one for each launch
-        words = given["at"].reshape(-1)
+        blocks = np.zeros(-(-end // ROOM), [("at", np.uint64, ROOM)])  # one per launch
+        words = blocks["at"].reshape(-1)
         table = words[jobs:end].reshape(-1, 3)
         table[:, 2] = [a.nbytes for a in arrays]
-        self._table = words.data[jobs:end]  # to write a few words NumPy takes 1.5 us
+        self._table = words.data[
+            jobs:end
+        ]  # a memoryview: writing a few words by NumPy takes 1.5 us
         device: Any = cupy().empty(n, dtype=np.uint64) if n else None
         self._numbers, self.live = (
             [
@@ -162,7 +172,7 @@ class Put:
             ]
             for memory in (words, device)
         )
-        self._kernel = compiled("put.cu", "put")
+        self._kernel = get_kernel("put.cu", "put")
         self._launches: list[Any] = []
         for k, at in enumerate(range(0, end, ROOM)):
             some, first = (min(max(word - at, 0), ROOM) for word in (n, jobs))
@@ -170,7 +180,7 @@ class Put:
             copies = table[begin : max(at + ROOM - jobs, 0) // 3, 2]
             most = int(copies.max(initial=0)) // (16 * THREADS)
             pointers = _pointer(device, at), _pointer(into, begin)
-            by_value = given[k] if takes_structures() else given[k, ...]
+            by_value = blocks[k] if takes_structures() else blocks[k, ...]
             sizes = [np.int32(size) for size in (some, first, len(copies))]
             grid = (min(max(1, most), BLOCKS), 1, 1)
             self._launches.append((grid, (by_value, *pointers, *sizes)))
@@ -178,14 +188,14 @@ class Put:
     def __call__(
         self, numbers: Sequence[Any], arrays: Sequence[Any], places: Sequence[Any]
     ) -> None:
-        """Put numbers to `live` and arrays to contiguous `places`, on the current stream."""
-        for own, number in zip(self._numbers, numbers, strict=True):
-            own[...] = number
+        """Copy numbers to `live` and arrays to contiguous `places`, on the current stream."""
+        for buffer, number in zip(self._numbers, numbers, strict=True):
+            buffer[...] = number
         at, table = 0, self._table
         held = []
         for array, place in zip(arrays, places, strict=True):
             if not array.flags.c_contiguous:
-                held.append(array := array.copy())  # until the launch
+                held.append(array := array.copy())  # keeps the copy alive until the launch
             table[at], table[at + 1] = array.data.ptr, place.data.ptr
             at += 3
         for grid, args in self._launches:
@@ -196,6 +206,6 @@ def _pointer(array: Any, begin: int) -> Any:
     return np.uintp(0) if array is None else array[begin:]
 
 
-def beside(arrays: Sequence[Any]) -> list[Any]:
-    """Memory for arrays like these."""
+def allocate_like(arrays: Sequence[Any]) -> list[Any]:
+    """Uninitialised arrays of the same types, shapes and dtypes."""
     return [type(a)(a.shape, a.dtype) for a in arrays]

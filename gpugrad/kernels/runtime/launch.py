@@ -1,7 +1,7 @@
-"""Compiles kernels when they are first used, and launches them on arrays.
+"""Compiles kernels on first use and launches them on arrays.
 
-CuPy compiles with NVRTC and keeps the binaries, in memory and on disk (``CUPY_CACHE_DIR``). A
-kernel is compiled for the template arguments that are asked for, never for all that are possible.
+CuPy compiles with NVRTC and caches the binaries in memory and on disk (``CUPY_CACHE_DIR``). A
+kernel is compiled only for the template arguments that are launched.
 """
 
 from __future__ import annotations
@@ -19,9 +19,20 @@ from gpugrad.core.devices import gpu_count
 from gpugrad.errors import KernelError
 
 __all__ = [
-    "OPTIONS", "TYPES", "architecture", "code_of", "compiled", "flag", "gpu_of", "is_captured",
-    "launch", "pointer", "takes_structures", "three", "type_name",
-]  # fmt: skip
+    "OPTIONS",
+    "TYPES",
+    "architecture",
+    "cpp_bool",
+    "full_source",
+    "get_kernel",
+    "gpu_of",
+    "is_captured",
+    "launch",
+    "pad_to_3d",
+    "pointer",
+    "takes_structures",
+    "type_name",
+]
 
 OPTIONS = ("-std=c++17",)
 
@@ -35,40 +46,40 @@ TYPES = {
     np.dtype(np.uint64): "unsigned long long",
     np.dtype(np.complex64): "Complex<float>", np.dtype(np.complex128): "Complex<double>",
 }  # fmt: skip
-"""What CUDA calls a dtype."""
+"""The C++ type of each dtype."""
 
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 
 on_host: Callable[..., None] | None = None
-"""What runs kernels on NumPy arrays; `gpugrad.testing.cuda.shim` sets it."""
+"""Runs kernels on NumPy arrays; `gpugrad.testing.cuda.shim` sets it."""
 
 
 def type_name(dtype: Any) -> str:
-    """What CUDA calls a dtype: ``float`` for float32."""
+    """The C++ type of a dtype: ``float`` for float32."""
     return TYPES[np.dtype(dtype)]
 
 
-def flag(value: object) -> str:
-    """What CUDA calls a truth value, as an argument of a template."""
+def cpp_bool(value: object) -> str:
+    """A bool as a C++ template argument."""
     return "true" if value else "false"
 
 
 def pointer(array: Any) -> int:
-    """The address of the first element of a bare array."""
+    """The address of the first element of a NumPy or CuPy array."""
     return int(array.ctypes.data if type(array) is np.ndarray else array.data.ptr)
 
 
 @functools.cache
 def _sources() -> dict[str, Path]:
-    """By file name, every CUDA source and header under `gpugrad/kernels`."""
+    """Every CUDA source and header under `gpugrad/kernels`, by file name."""
     return {path.name: path for path in Path(__file__).parents[1].rglob("*.cu*")}
 
 
 @functools.cache
-def code_of(source: str) -> str:
-    """The whole text of a source: the name of a file (``softmax.cu``), or the text itself.
+def full_source(source: str) -> str:
+    """The full text of a source, which is a file name (``softmax.cu``) or CUDA C++ itself.
 
-    ``common.cuh`` is put in front, and included headers are inlined.
+    ``common.cuh`` comes first, and included headers are inlined.
     """
     text = _sources()[source].read_text() if source.endswith(".cu") else source
     text = _INCLUDE.sub(lambda match: _sources()[match[1]].read_text(), text)
@@ -76,51 +87,61 @@ def code_of(source: str) -> str:
 
 
 def launch(
-    source: str, name: str, grid: int | Sequence[int], block: int | Sequence[int],
-    args: Sequence[Any], shared: int = 0,
-) -> None:  # fmt: skip
+    source: str,
+    name: str,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any],
+    shared: int = 0,
+) -> None:
     """Run a kernel on the current device and stream.
 
     Args:
-        source: the name of a file under `gpugrad/kernels`, as ``"softmax.cu"``, or CUDA C++ itself.
-        name: of the kernel with its template arguments: ``"softmax_forward<float, 256>"``.
-        grid, block: numbers of blocks and of threads, in up to three directions.
-        args: bare arrays, and NumPy scalars of exactly the types of the parameters. An array is
-            passed as the pointer to its first element; None is a null pointer; a scalar of a
-            structured dtype is a struct by value.
+        source: a file name under `gpugrad/kernels`, as ``"softmax.cu"``, or CUDA C++ itself.
+        name: the kernel with its template arguments: ``"softmax_forward<float, 256>"``.
+        grid, block: numbers of blocks and of threads, in up to three dimensions.
+        args: arrays, and NumPy scalars of exactly the types of the parameters. An array is passed
+            as the pointer to its first element, None as a null pointer, a scalar of a structured
+            dtype as a struct by value.
         shared: bytes of dynamic shared memory.
 
     Raises:
-        KernelError: the compiler refuses the source.
+        KernelError: the source does not compile, or CuPy's launch was given NumPy arrays.
     """
     kinds = {type(a) for a in args} & ARRAYS
     if np.ndarray in kinds or (on_host is not None and not kinds):
         if on_host is None:
-            raise KernelError(f"{name}: kernels run on CuPy arrays, and it was given NumPy's.")
-        on_host(code_of(source), name, three(grid), three(block), args, shared)
+            raise KernelError(f"{name}: kernels run on CuPy arrays, got NumPy arrays.")
+        on_host(full_source(source), name, pad_to_3d(grid), pad_to_3d(block), args, shared)
         return
-    kernel = _compiled(source, name, _current())
+    kernel = _compile(source, name, _current())
     if shared > 48 * 1024:
         kernel.max_dynamic_shared_size_bytes = shared
-    given = tuple([
-        np.uintp(0) if a is None
-        else np.asarray(a) if type(a) is np.void and not takes_structures() else a for a in args
-    ])  # fmt: skip
-    kernel(three(grid), three(block), given, shared_mem=shared)
+    params = tuple(
+        [
+            np.uintp(0)
+            if a is None
+            else np.asarray(a)
+            if type(a) is np.void and not takes_structures()
+            else a
+            for a in args
+        ]
+    )
+    kernel(pad_to_3d(grid), pad_to_3d(block), params, shared_mem=shared)
 
 
 def is_captured(array: Any) -> bool:
-    """Whether what is done to an array is written down for a CUDA graph, so nobody may ask."""
+    """Whether the current stream captures a CUDA graph, so that no value can be read back."""
     return type(array) is not np.ndarray and bool(cupy().cuda.get_current_stream().is_capturing())
 
 
-def compiled(source: str, name: str) -> Any:
-    """CuPy's kernel for the current device, a function of grid, block and arguments.
+def get_kernel(source: str, name: str) -> Any:
+    """CuPy's kernel for the current device: a function of grid, block and arguments.
 
-    `launch` is for all; this is for who launches one kernel often, on CuPy arrays.
+    For callers that launch one kernel often on CuPy arrays; others use `launch`.
     """
-    kernel = _compiled(source, name, _current())
-    return getattr(kernel, "kernel", kernel)  # which the RawKernel would look for at each launch
+    kernel = _compile(source, name, _current())
+    return getattr(kernel, "kernel", kernel)  # saves RawKernel's own lookup at each launch
 
 
 def _current() -> int:
@@ -128,7 +149,7 @@ def _current() -> int:
 
 
 def gpu_of(array: Any) -> int:
-    """The number of an array's GPU; where there is one alone, nobody is asked."""
+    """The index of an array's GPU; 0 without a query where there is only one."""
     return int(array.device.id) if gpu_count() > 1 else 0
 
 
@@ -136,21 +157,21 @@ def gpu_of(array: Any) -> int:
 def takes_structures() -> bool:
     """Whether CuPy passes a scalar of a structured dtype by value.
 
-    Before 14.2 it takes an array with that one element, for which it needs 8 us more.
+    Before 14.2 it takes an array with that one element, which costs 8 us more.
     """
     return [int(n) for n in cupy().__version__.split(".")[:2]] >= [14, 2]
 
 
 def architecture() -> str:
-    """The compute capability of the current device, as ``sm_90``, which is that of a host, too."""
+    """The compute capability of the current device, as ``sm_90``; the shim counts as sm_90."""
     if on_host is not None:
         return "sm_90"
     return f"sm_{cupy().cuda.Device().compute_capability}"
 
 
 @functools.cache
-def _compiled(source: str, name: str, device: int) -> Any:
-    module = cupy().RawModule(code=code_of(source), options=OPTIONS, name_expressions=(name,))
+def _compile(source: str, name: str, device: int) -> Any:
+    module = cupy().RawModule(code=full_source(source), options=OPTIONS, name_expressions=(name,))
     try:
         return module.get_function(name)
     except cupy().cuda.compiler.CompileException as error:
@@ -160,7 +181,7 @@ def _compiled(source: str, name: str, device: int) -> Any:
         ) from error
 
 
-def three(size: int | Sequence[int]) -> tuple[int, ...]:
-    """A size in three directions, of one given in one to three."""
+def pad_to_3d(size: int | Sequence[int]) -> tuple[int, ...]:
+    """A size in one to three dimensions, padded with ones to three."""
     sizes = (size,) if isinstance(size, int) else tuple(size)
     return (*sizes, 1, 1)[:3]

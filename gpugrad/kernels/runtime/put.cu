@@ -1,16 +1,16 @@
-// What a CUDA graph reads and the host has: numbers, and arrays that lie elsewhere. Numbers and
-// addresses come by value, with the arguments of the launch, so the host may write the next ones at
-// once, and nothing waits. At the end of the graph results are copied to where they stay: the graph
-// is the same for all launches, so it finds on the device where that is.
+// Copies the inputs of a CUDA graph to its fixed addresses: numbers of the host, and arrays that are
+// elsewhere. Numbers and addresses are passed by value with the launch, so the host may write the
+// next ones immediately without waiting. At the end of a graph, results are copied to where they
+// stay. The graph is the same for all launches, so it reads those addresses from the device.
 
-constexpr int ROOM = 480;  // words: 3840 of the 4096 bytes that the arguments of a kernel may have
+constexpr int ROOM = 480;  // words: 3840 of the 4096 bytes of a kernel's arguments
 
 struct Words {
   unsigned long long at[ROOM];
 };
 
-// The first words are numbers, written to `to`; from word `jobs` on are `copies` of three: where an
-// array is, where it goes unless `into` says so, and its bytes.
+// The first words are numbers, which go to `to`. From word `jobs` on there are `copies` of three
+// words: source address, destination address (unless `into` has it), and number of bytes.
 __global__ void put(const __grid_constant__ Words given, unsigned long long* to,
                     const unsigned long long* into, int numbers, int jobs, int copies) {
   const long long thread = blockIdx.x * (long long)blockDim.x + threadIdx.x;

@@ -1,4 +1,4 @@
-"""Arrays on their way from the host to a GPU, while kernels run there."""
+"""Copies of host arrays to a GPU that overlap with kernels."""
 
 from __future__ import annotations
 
@@ -15,61 +15,63 @@ from gpugrad.core.tensor import ALONE
 __all__ = ["Staging"]
 
 
-class _Place:
-    """Pinned memory, which the GPU can read by itself, and where it is copied to."""
+class _Buffer:
+    """Pinned host memory and the device array that it is copied to."""
 
     def __init__(self, array: Any) -> None:
         cupyx = importlib.import_module("cupyx")
         self.pinned = cupyx.empty_pinned(array.shape, dtype=array.dtype)
         self.array = cupy().empty(array.shape, dtype=array.dtype)
-        self.copied: Any = None  # events
-        self.read: Any = cupy().cuda.get_current_stream().record()  # its memory was others'
+        self.copied: Any = None  # event: the copy is done
+        # event: the array may be overwritten; its memory may still be in use by earlier kernels
+        self.read: Any = cupy().cuda.get_current_stream().record()
 
 
 class Staging:
-    """Copies arrays to the current GPU on a stream of its own.
+    """Copies arrays to the current GPU on its own stream.
 
-    A copy is begun some time before it is needed, so that kernels of the stream that needs it run
-    meanwhile. Memory, pinned and of the GPU, is taken again when nobody else holds the array and
-    all that was launched on the current stream by then has read it.
+    Start a copy some time before it is needed, so that kernels run meanwhile. Pinned and device
+    memory is reused once nobody else references the array and the kernels launched until then on
+    the current stream have read it.
     """
 
     def __init__(self) -> None:
         self._stream = cupy().cuda.Stream(non_blocking=True)
-        self._free: dict[Any, list[_Place]] = {}
-        self._lent: list[_Place] = []
+        self._free: dict[Any, list[_Buffer]] = {}
+        self._lent: list[_Buffer] = []
 
     def __call__(self, values: np.ndarray[Any, Any]) -> Callable[[], Any]:
-        """Begin a copy; the function returned makes the current stream wait for it, once.
+        """Start a copy and return a function that waits for it.
 
-        It gives the array on the GPU. It has to be called, as the memory is the current stream's.
+        That function makes the current stream wait and returns the array on the GPU. It must be
+        called once, because the memory belongs to the current stream.
         """
-        self._collect()
+        self._reclaim()
         spare = self._free.get((values.shape, values.dtype))
-        place = spare.pop() if spare else _Place(values)
-        if place.copied is not None:
-            place.copied.synchronize()  # long ago
-        place.pinned[...] = values
-        self._stream.wait_event(place.read)
-        place.array.set(place.pinned, stream=self._stream)
-        place.copied = self._stream.record()
-        return lambda: self._arrived(place)
+        buffer = spare.pop() if spare else _Buffer(values)
+        if buffer.copied is not None:
+            buffer.copied.synchronize()  # usually done long ago
+        buffer.pinned[...] = values
+        self._stream.wait_event(buffer.read)
+        buffer.array.set(buffer.pinned, stream=self._stream)
+        buffer.copied = self._stream.record()
+        return lambda: self._wait_for(buffer)
 
     def finish(self) -> None:
-        """Wait for all copies: pinned memory that is let go of is the next one's to write to."""
+        """Wait for all copies, so that pinned memory can be freed and reused."""
         self._stream.synchronize()
 
-    def _arrived(self, place: _Place) -> Any:
-        cupy().cuda.get_current_stream().wait_event(place.copied)
-        self._lent.append(place)
-        return place.array
+    def _wait_for(self, buffer: _Buffer) -> Any:
+        cupy().cuda.get_current_stream().wait_event(buffer.copied)
+        self._lent.append(buffer)
+        return buffer.array
 
-    def _collect(self) -> None:
-        """Find what nobody holds any more."""
+    def _reclaim(self) -> None:
+        """Reuse the buffers whose arrays nobody else references."""
         lent, self._lent = self._lent, []
-        for place in lent:
-            if sys.getrefcount(place.array) > ALONE:
-                self._lent.append(place)
+        for buffer in lent:
+            if sys.getrefcount(buffer.array) > ALONE:
+                self._lent.append(buffer)
                 continue
-            place.read = cupy().cuda.get_current_stream().record()
-            self._free.setdefault((place.array.shape, place.array.dtype), []).append(place)
+            buffer.read = cupy().cuda.get_current_stream().record()
+            self._free.setdefault((buffer.array.shape, buffer.array.dtype), []).append(buffer)

@@ -1,23 +1,23 @@
-// Many arrays in one launch. Each is cut into chunks, and a block takes one chunk after another.
-// The addresses come by value, in the 4096 bytes that the arguments of a kernel may have, so nothing
-// is copied to the device before.
+// Many arrays in one launch. Each array is cut into chunks, and a block takes one chunk after
+// another. The addresses are passed by value, within the 4096 bytes of a kernel's arguments, so
+// nothing is copied to the device first.
 
 constexpr int CHUNK = 4096;  // elements; a multiple of every pack
 template <int K> constexpr int ROOM = 3800 / (8 * K + 12) / 2 * 2;
 
-// K addresses for each of `count` arrays. Launchers write the same layout as a NumPy dtype.
+// K addresses for each of `count` arrays. Launchers use a NumPy dtype with the same layout.
 template <int K> struct Table {
   void* at[K][ROOM<K>];
   long long size[ROOM<K>];
-  int first[ROOM<K>];  // chunk of the array
+  int first[ROOM<K>];  // first chunk of the array
   int count, chunks;
 };
 
-// f(array, first element, number of elements) for each chunk that is this block's.
+// Calls f(array, first element, number of elements) for each chunk of this block.
 template <int K, class F> __device__ void each_chunk(const Table<K>& table, F f) {
   for (int chunk = blockIdx.x; chunk < table.chunks; chunk += gridDim.x) {
     int low = 0, high = table.count - 1;
-    while (low < high) {  // the last array whose first chunk is not beyond this one
+    while (low < high) {  // find the last array whose first chunk is not beyond this one
       int middle = (low + high + 1) / 2;
       if (table.first[middle] <= chunk) low = middle;
       else high = middle - 1;
@@ -27,7 +27,7 @@ template <int K, class F> __device__ void each_chunk(const Table<K>& table, F f)
   }
 }
 
-// W elements of T, as values of the type that is computed in: in accesses of 16 bytes.
+// W elements of T, converted to the type of computations, in accesses of 16 bytes.
 template <int W, class T, class S> __device__ void load(const T* from, S* to) {
 #pragma unroll
   for (int k = 0; k < W; k += PACKED<T>) {
@@ -50,7 +50,7 @@ template <class... P> __device__ bool aligned(P... pointers) {
   return ((... | (unsigned long long)pointers) & 15) == 0;
 }
 
-// f of each of n elements, computed as A: by the threads of a block, in packs where they lie so.
+// Applies f to n elements in type A with the threads of a block, in packs if they are aligned.
 template <class A, class S, class T, class F> __device__ void map_chunk(
     const S* from, T* to, int n, F f) {
   constexpr int W = WIDE<S, T>;

@@ -1,6 +1,6 @@
-"""Addresses of many arrays, for kernels that go over all of them in one launch.
+"""Tables of array addresses, for kernels that process many arrays in one launch.
 
-They come by value: as many as fit beside a kernel's other arguments are a launch.
+A table is passed by value, so a launch takes as many arrays as fit into a kernel's parameters.
 """
 
 from __future__ import annotations
@@ -14,29 +14,35 @@ import numpy as np
 from gpugrad.core.backend import READINGS
 from gpugrad.kernels.runtime.launch import pointer
 
-__all__ = ["CHUNK", "THREADS", "packed", "room", "tables"]
+__all__ = ["CHUNK", "THREADS", "arrays_per_launch", "as_contiguous", "tables"]
 
-CHUNK = 4096  # as tables.cuh has it
+CHUNK = 4096  # elements, as in tables.cuh
 THREADS = 256
 
 
-def room(k: int) -> int:
-    """How many arrays of `k` addresses fit one launch."""
+def arrays_per_launch(k: int) -> int:
+    """How many arrays fit into one launch whose table has `k` columns of addresses."""
     return 3800 // (8 * k + 12) // 2 * 2
 
 
 @functools.cache
 def _table(k: int) -> np.dtype[Any]:
-    n = room(k)
+    n = arrays_per_launch(k)
     return np.dtype(
-        [("at", np.uintp, (k, n)), ("size", np.int64, n), ("first", np.int32, n),
-         ("count", np.int32), ("chunks", np.int32)], align=True,
-    )  # fmt: skip
+        [
+            ("at", np.uintp, (k, n)),
+            ("size", np.int64, n),
+            ("first", np.int32, n),
+            ("count", np.int32),
+            ("chunks", np.int32),
+        ],
+        align=True,
+    )
 
 
 def tables(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, int]]:
-    """Tables of the kernels' layout, with the number of chunks of each."""
-    k, n = len(columns), room(len(columns))
+    """The tables for `columns` of arrays, each with its number of chunks."""
+    k, n = len(columns), arrays_per_launch(len(columns))
     for begin in range(0, len(columns[0]), n):
         part = [column[begin : begin + n] for column in columns]
         table = np.zeros((), _table(k))
@@ -51,6 +57,6 @@ def tables(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, int]]:
             yield table[()], int(ends[-1])
 
 
-def packed(a: Any) -> Any:
-    """An array in C order, itself if it is."""
+def as_contiguous(a: Any) -> Any:
+    """The array in C order: itself, or a copy."""
     return a if a.flags.c_contiguous else READINGS[type(a)].lib.ascontiguousarray(a)

@@ -31,19 +31,22 @@ def same_shape(name, **arrays):
             )
 
 
+_REDUCTIONS = ("mean", "sum", "none")
+
+
 def check_reduction(name, reduction):
     """Refuse a `reduction` that does not exist."""
-    if reduction not in ("mean", "sum", "none"):
+    if reduction not in _REDUCTIONS:
         raise ArgumentError(f"{name}: reduction={reduction!r} is none of 'mean', 'sum' and 'none'.")
 
 
 def reduced(xp, name, losses, reduction):
     """The losses themselves, their sum, or their mean, which is NaN if there are no elements."""
-    check_reduction(name, reduction)
     if reduction == "none":
         return losses
     if reduction == "sum":
         return xp.sum(losses)
+    check_reduction(name, reduction)
     return xp.mean(losses) if losses.size else xp.sum(losses) * math.nan
 
 
@@ -105,8 +108,9 @@ def loss(ref, samples=_PAIRS, errors=(), *, arrays=None, same=None, reduction="m
 
         @functools.wraps(formula)
         def forward(xp, *arrays, reduction=reduction, **params):
-            check_reduction(name, reduction)
-            if alike:
+            if reduction not in _REDUCTIONS:
+                check_reduction(name, reduction)
+            if alike and len({getattr(a, "shape", None) for a in arrays[: len(alike)]}) > 1:
                 same_shape(name, **dict(zip(alike, arrays, strict=False)))
             return reduced(xp, name, formula(xp, *arrays, **params), reduction)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ _of_scores = functools.partial(
     ],
     batch="axis",
 )
-_GRAD_ERRORS = [([np.ones(3), np.ones(2)], {}, ShapeError, r"\(3,\).*\(2,\)")]
+_GRAD_ERRORS: list[Any] = [([np.ones(3), np.ones(2)], {}, ShapeError, r"\(3,\).*\(2,\)")]
 
 
 def _grad_samples(**domain):

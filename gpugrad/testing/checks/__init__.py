@@ -1,1 +1,1 @@
-"""The checks of an op, one function each, from the samples in its record."""
+"""The checks of an op, one function each, on the samples in its record."""

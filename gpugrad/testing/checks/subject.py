@@ -1,4 +1,4 @@
-"""What the checks of an op work on: its samples, in several dtypes and laid out flat."""
+"""The samples of an op under test, in several dtypes and with their arrays in a flat list."""
 
 from __future__ import annotations
 
@@ -17,125 +17,126 @@ from gpugrad.registry.record import Op
 from gpugrad.testing.close import Array, as_numpy
 from gpugrad.testing.grads import Case, is_hermitian, random_like
 
-__all__ = ["Sample", "Subject", "narrowed", "several"]
+__all__ = ["Sample", "Subject", "as_list", "narrow_dtype"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One call of an op: as the record gives it, and its arrays laid out flat in `leaves`."""
+    """One call of an op: the arguments in the record, and their arrays as a flat list, `leaves`."""
 
     op: Op
     title: str
     args: list[Any]
     keywords: dict[str, Any]
-    arrays: dict[str, Any]  # the array arguments that are given, by name
+    arrays: dict[str, Any]  # array arguments of this call, by name
     leaves: list[Any]
     device: Any = CPU
 
     @functools.cached_property
     def names(self) -> list[str]:
-        """What each leaf is called in messages."""
-        found = []
+        """The name of each leaf in messages."""
+        names = []
         for name, value in self.arrays.items():
             n = len(nest.flatten(value))
             is_list = isinstance(value, (list, tuple))
-            found += [f"{name}[{i}]" for i in range(n)] if is_list else [name]
-        return found
+            names += [f"{name}[{i}]" for i in range(n)] if is_list else [name]
+        return names
 
     @functools.cached_property
-    def moved(self) -> list[int]:
-        """Positions of the leaves that a gradient can be asked for."""
+    def inexact_leaves(self) -> list[int]:
+        """Indices of the leaves that may have a gradient."""
         rules = dict(zip(self.op.arrays, self.op.rules, strict=False))
         return [
             i
             for i, (name, leaf) in enumerate(zip(self.names, self.leaves, strict=True))
-            if isinstance(leaf, np.ndarray) and is_inexact(leaf.dtype)
+            if isinstance(leaf, np.ndarray)
+            and is_inexact(leaf.dtype)
             and not getattr(rules.get(name), "is_missing", False)
-        ]  # fmt: skip
+        ]
 
     def replace(self, leaves: list[Any], note: str = "", device: Any = CPU) -> Sample:
-        """The same call of other arrays, named so in messages."""
+        """The same call with other arrays; messages show `note`."""
         return dataclasses.replace(self, leaves=leaves, title=self.title + note, device=device)
 
     def astype(self, real: Any) -> Sample:
-        """The same sample with its float64 arrays in another dtype, complex128 in its complex."""
+        """The same call with float64 arrays cast to `real`, and complex128 to its complex dtype."""
 
         def cast(leaf: Any) -> Any:
             if isinstance(leaf, np.ndarray) and leaf.dtype in _WIDE:
-                return leaf.astype(narrowed(leaf.dtype, real))
+                return leaf.astype(narrow_dtype(leaf.dtype, real))
             return leaf
 
         return self.replace([cast(a) for a in self.leaves], f" ({np.dtype(real).name})")
 
-    def filled(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Arguments and keywords with `leaves` in the places of the sample's own."""
+    def bind_leaves(self, leaves: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Arguments and keywords, with `leaves` in the place of the sample's own."""
         arrays = nest.pack(self.arrays, list(leaves))
         positional = zip(self.op.signature.parameters, self.args, strict=False)
         keywords = {n: arrays.get(n, v) for n, v in self.keywords.items()}
         return [arrays.get(n, v) for n, v in positional], keywords
 
     def put(self, leaf: Any) -> Any:
-        """A leaf as the op gets it: a Tensor around an array, with no copy on the CPU."""
+        """A leaf as an argument of the op: an array becomes a Tensor, without a copy on the CPU."""
         if not isinstance(leaf, np.ndarray):
             return leaf
         return wrap(leaf if self.device == CPU else devices.put(leaf, self.device))
 
     def call(self, leaves: Sequence[Any]) -> list[Tensor]:
         """All results of the op's eager function."""
-        args, keywords = self.filled(leaves)
-        return several(self.op.eager(*args, **keywords))
+        args, keywords = self.bind_leaves(leaves)
+        return as_list(self.op.eager(*args, **keywords))
 
     def results(self) -> list[Tensor]:
         """All results for the sample's own arrays."""
         return self.call([self.put(a) for a in self.leaves])
 
     def bare(self) -> list[Any]:
-        """All results of the op's function on bare NumPy arrays."""
-        arrays, params = self.bound()
-        return several(self.op.bare(NUMPY)(*arrays, **params))
+        """All results of the op's function on plain NumPy arrays."""
+        arrays, params = self.bind()
+        return as_list(self.op.bare(NUMPY)(*arrays, **params))
 
-    def bound(self) -> tuple[list[Any], dict[str, Any]]:
-        """Array arguments and parameters, as the op's forward gets them."""
+    def bind(self) -> tuple[list[Any], dict[str, Any]]:
+        """Array arguments and parameters of the op's forward."""
         leaves = self.leaves
-        if self.op.kind == "primitive":  # whose arguments are arrays, never numbers
+        if self.op.kind == "primitive":  # its forward takes arrays only
             leaves = [tensor(a)._data if type(a) in SCALARS else a for a in leaves]
-        args, keywords = self.filled(leaves)
+        args, keywords = self.bind_leaves(leaves)
         bound = self.op.signature.bind(*args, **keywords)
         bound.apply_defaults()
         arrays = [bound.arguments[n] for n in self.op.arrays]
         return arrays, {n: bound.arguments[n] for n in self.op.params}
 
     def case(self) -> Case:
-        """The op as a function of the arrays that can be moved."""
-        moved = self.moved
+        """The op as a function of the arrays that may have a gradient."""
+        indices = self.inexact_leaves
 
         def function(xs: list[Tensor]) -> list[Tensor]:
             leaves = [self.put(a) for a in self.leaves]
-            for i, x in zip(moved, xs, strict=True):
+            for i, x in zip(indices, xs, strict=True):
                 leaves[i] = x
             return [y for y in self.call(leaves) if is_inexact(y.dtype)]
 
-        names = [self.names[i] for i in moved]
-        return Case(self.title, names, function, [self.leaves[i] for i in moved], self.put)
+        names = [self.names[i] for i in indices]
+        return Case(self.title, names, function, [self.leaves[i] for i in indices], self.put)
 
 
 _WIDE = (np.float64, np.complex128)
 
 
-def narrowed(dtype: np.dtype[Any], real: Any) -> np.dtype[Any]:
-    """What a float64 or complex128 is where `real` is computed with; others stay."""
+def narrow_dtype(dtype: np.dtype[Any], real: Any) -> np.dtype[Any]:
+    """The dtype that float64 or complex128 becomes when computing in `real`; others stay."""
     if dtype not in _WIDE or real == np.float64:
         return dtype
     return np.dtype(np.complex64 if dtype.kind == "c" else real)
 
 
-def several(result: Any) -> list[Any]:
-    """All results of a call, also if it is one."""
+def as_list(result: Any) -> list[Any]:
+    """The results of a call as a list, also if there is only one."""
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
 class Subject:
-    """An op under test: its samples, and the random numbers of one check."""
+    """An op under test, with its samples and the random numbers of one check."""
 
     def __init__(self, op: Op, seed: int, orders: int, device: Any) -> None:
         self.op, self.orders, self.device = op, orders, device
@@ -144,51 +145,54 @@ class Subject:
 
     @functools.cached_property
     def calls(self) -> list[Any]:
-        """The samples as the record gives them: (arguments, keywords)."""
+        """The samples in the record: (arguments, keywords)."""
         return list(self.op.samples(self._draws)) if callable(self.op.samples) else []
 
     @functools.cached_property
-    def every(self) -> list[Sample]:
-        """The samples in their own dtypes, and complex ones for an op on complex numbers."""
-        op, given = self.op, []
+    def samples(self) -> list[Sample]:
+        """The samples in their own dtypes, and complex copies if the op takes complex numbers."""
+        op, samples = self.op, []
         for k, (args, keywords) in enumerate(self.calls):
             bound = op.signature.bind(*args, **keywords).arguments
             arrays = {n: bound[n] for n in op.arrays if n in bound}
-            leaves = [np.asarray(a) if isinstance(a, np.generic) else a
-                      for a in nest.flatten(arrays)]  # fmt: skip
+            leaves = [
+                np.asarray(a) if isinstance(a, np.generic) else a for a in nest.flatten(arrays)
+            ]
             title = f"{op.name}, sample {k}"
-            given.append(Sample(op, title, list(args), keywords, arrays, leaves))
-        real = [s for s in given if not s.moved or "f" in op.kinds]
-        return real + ([self.made_complex(s) for s in given if s.moved] if "c" in op.kinds else [])
+            samples.append(Sample(op, title, list(args), keywords, arrays, leaves))
+        real = [s for s in samples if not s.inexact_leaves or "f" in op.kinds]
+        if "c" not in op.kinds:
+            return real
+        return real + [self.make_complex(s) for s in samples if s.inexact_leaves]
 
     @property
-    def whole(self) -> list[Sample]:
-        """The samples in integers and booleans, for an op that takes them; none is 0."""
-        made = []
+    def integer_samples(self) -> list[Sample]:
+        """Nonzero integer and boolean copies of the samples, if the op takes them."""
+        samples = []
         for kind, note in ((np.int64, " (int64)"), (np.bool_, " (bool)")):
-            for sample in self.real if np.dtype(kind).kind in self.op.kinds else ():
+            for sample in self.real_samples if np.dtype(kind).kind in self.op.kinds else ():
                 leaves = list(sample.leaves)
-                for i in sample.moved:
+                for i in sample.inexact_leaves:
                     x = leaves[i]
                     leaves[i] = np.asarray(np.sign(x) * np.ceil(np.abs(x))).astype(kind)
-                if sample.moved:
-                    made.append(sample.replace(leaves, note))
-        return made
+                if sample.inexact_leaves:
+                    samples.append(sample.replace(leaves, note))
+        return samples
 
     @property
-    def real(self) -> list[Sample]:
-        """Those in which nothing is complex."""
-        return [s for s in self.every if not any(np.iscomplexobj(a) for a in s.leaves)]
+    def real_samples(self) -> list[Sample]:
+        """The samples without complex arrays."""
+        return [s for s in self.samples if not any(np.iscomplexobj(a) for a in s.leaves)]
 
     @property
     def differentiable(self) -> list[Sample]:
-        """Those that have gradients."""
-        return [s for s in self.every if s.moved and self.op.differentiable]
+        """The samples that have gradients."""
+        return [s for s in self.samples if s.inexact_leaves and self.op.differentiable]
 
-    def made_complex(self, sample: Sample) -> Sample:
-        """It with an imaginary part where it is real; Hermitian where it is symmetric."""
+    def make_complex(self, sample: Sample) -> Sample:
+        """The sample with random imaginary parts added; symmetric arrays become Hermitian."""
         leaves = list(sample.leaves)
-        for i in sample.moved:
+        for i in sample.inexact_leaves:
             x = leaves[i]
             y = self._draws.uniform(-0.7, 0.7, x.shape)
             if is_hermitian(x):
@@ -197,6 +201,6 @@ class Subject:
         return sample.replace(leaves, " (complex)")
 
     def cotangents(self, results: Sequence[Tensor]) -> list[Array]:
-        """Random ones for the inexact results, in their dtypes."""
+        """Random cotangents for the inexact results, in their dtypes."""
         hosts = [as_numpy(y) for y in results]
         return [random_like(self.rng, y).astype(y.dtype) for y in hosts if is_inexact(y.dtype)]

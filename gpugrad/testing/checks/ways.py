@@ -1,4 +1,4 @@
-"""Checks that an op computes the same in the other ways to run it."""
+"""Checks that vmap, gg.function, CUDA kernels and the GPU give an op's eager results."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from gpugrad.core.devices import CPU
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DeviceError
 from gpugrad.function import function
-from gpugrad.testing.checks.subject import Sample, Subject, several
+from gpugrad.testing.checks.subject import Sample, Subject, as_list
 from gpugrad.testing.close import (
     Array,
     GradientCheckError,
-    about,
     as_numpy,
     assert_near,
     assert_same,
-    numbered,
+    name_failure,
+    result_names,
 )
 from gpugrad.testing.cuda import shim
 from gpugrad.transforms.vmap import vmap
@@ -34,41 +34,41 @@ _EXAMPLES = 3
 
 
 def check_vmap(s: Subject) -> None:
-    """Under vmap results and gradients are those of a loop over the examples."""
-    for sample in s.every:
+    """Compare results and gradients under vmap with a loop over the examples."""
+    for sample in s.samples:
         arrays = [i for i, a in enumerate(sample.leaves) if isinstance(a, np.ndarray)]
         choices = [arrays] if len(arrays) < 2 else [arrays, *([i] for i in arrays)]
         for chosen in choices if arrays else ():
-            with about(sample.title, f"vmap over {[sample.names[i] for i in chosen]}"):
+            with name_failure(sample.title, f"vmap over {[sample.names[i] for i in chosen]}"):
                 _compare_vmap(s, sample, chosen)
 
 
 def _compare_vmap(s: Subject, sample: Sample, chosen: list[int]) -> None:
-    def varied(x: Array, k: int) -> Array:  # in the domain, and no two alike
+    def vary(x: Array, k: int) -> Array:  # distinct examples within the domain
         return x * x.dtype.type(1 - 0.05 * k) if is_inexact(x.dtype) else x
 
     stacked = [
-        np.stack([varied(a, k) for k in range(_EXAMPLES)]) if i in chosen else a
+        np.stack([vary(a, k) for k in range(_EXAMPLES)]) if i in chosen else a
         for i, a in enumerate(sample.leaves)
     ]
     axes = [0 if i in chosen else None for i in range(len(stacked))]
     loops = [
-        sample.replace([varied(a, k) if i in chosen else a for i, a in enumerate(sample.leaves)])
+        sample.replace([vary(a, k) if i in chosen else a for i, a in enumerate(sample.leaves)])
         for k in range(_EXAMPLES)
     ]
     tolerance = {"rtol": 1e-8, "atol": 1e-9}
-    given = [sample.put(a) for a in stacked]
+    tensors = [sample.put(a) for a in stacked]
     try:
-        results = vmap(lambda *leaves: sample.call(leaves), tuple(axes))(*given)
+        results = vmap(lambda *leaves: sample.call(leaves), tuple(axes))(*tensors)
     except ArgumentError as error:
-        if "vmap" in str(error):  # it says that it cannot, and why
+        if "vmap" in str(error):  # the op refuses vmap and says why
             return
         raise
     rows = [loop.results() for loop in loops]
     desired = [np.stack([as_numpy(y) for y in column]) for column in zip(*rows, strict=True)]
-    assert_same(sample.title, "vmap", numbered(results), results, desired, **tolerance)
-    moved = sample.moved
-    if not moved or not s.op.differentiable:
+    assert_same(sample.title, "vmap", result_names(results), results, desired, **tolerance)
+    inexact_leaves = sample.inexact_leaves
+    if not inexact_leaves or not s.op.differentiable:
         return
     cts = s.cotangents(rows[0])
     if not cts:
@@ -76,42 +76,44 @@ def _compare_vmap(s: Subject, sample: Sample, chosen: list[int]) -> None:
 
     def gradients(*leaves: Tensor) -> list[Tensor]:
         own = list(leaves)
-        for i in moved:
+        for i in inexact_leaves:
             own[i] = TENSOR.positive(own[i])
         with GradientTape() as tape:
-            tape.watch([own[i] for i in moved])
+            tape.watch([own[i] for i in inexact_leaves])
             ys = [y for y in sample.call(own) if is_inexact(y.dtype)]
-        found = tape.gradient(ys, [own[i] for i in moved], [wrap(c) for c in cts], "zero")
-        return [tensor(g) for g in found]
+        grads = tape.gradient(ys, [own[i] for i in inexact_leaves], [wrap(c) for c in cts], "zero")
+        return [tensor(g) for g in grads]
 
-    names = [sample.names[i] for i in moved]
+    names = [sample.names[i] for i in inexact_leaves]
     expected = [gradients(*[loop.put(a) for a in loop.leaves]) for loop in loops]
     desired = [np.stack([as_numpy(g) for g in column]) for column in zip(*expected, strict=True)]
-    found = vmap(gradients, tuple(axes))(*given)
-    assert_same(sample.title, "gradients under vmap, by", names, found, desired, **tolerance)
-    for i in moved:
-        given[i] = TENSOR.positive(given[i])
+    grads = vmap(gradients, tuple(axes))(*tensors)
+    assert_same(sample.title, "gradients under vmap, by", names, grads, desired, **tolerance)
+    for i in inexact_leaves:
+        tensors[i] = TENSOR.positive(tensors[i])
     with GradientTape() as tape:
-        tape.watch([given[i] for i in moved])
-        ys = vmap(lambda *leaves: sample.call(leaves), tuple(axes))(*given)
+        tape.watch([tensors[i] for i in inexact_leaves])
+        ys = vmap(lambda *leaves: sample.call(leaves), tuple(axes))(*tensors)
         ys = [y for y in ys if is_inexact(y.dtype)]
     seeds = [wrap(np.broadcast_to(c, (_EXAMPLES, *c.shape))) for c in cts]
-    outside = tape.gradient(ys, [given[i] for i in moved], seeds, "zero")
-    summed = [d if i in chosen else d.sum(0) for i, d in zip(moved, desired, strict=True)]
+    outside = tape.gradient(ys, [tensors[i] for i in inexact_leaves], seeds, "zero")
+    summed = [d if i in chosen else d.sum(0) for i, d in zip(inexact_leaves, desired, strict=True)]
     outside = [tensor(g) for g in outside]
     assert_same(sample.title, "the gradient of vmap, by", names, outside, summed, **tolerance)
 
 
 def check_function(s: Subject) -> None:
-    """Traced and replayed with other values, results and gradients are those of eager calls."""
-    for sample in s.every:
-        moved = sample.moved
-        if not moved:
+    """Compare results and gradients of gg.function, traced and replayed, with eager calls."""
+    for sample in s.samples:
+        inexact_leaves = sample.inexact_leaves
+        if not inexact_leaves:
             continue
 
-        def both(*xs: Tensor, sample: Sample = sample, moved: list[int] = moved) -> Any:
+        def both(
+            *xs: Tensor, sample: Sample = sample, inexact_leaves: list[int] = inexact_leaves
+        ) -> Any:
             leaves = [sample.put(a) for a in sample.leaves]
-            for i, x in zip(moved, xs, strict=True):
+            for i, x in zip(inexact_leaves, xs, strict=True):
                 leaves[i] = x
             with GradientTape() as tape:
                 tape.watch(xs)
@@ -122,14 +124,14 @@ def check_function(s: Subject) -> None:
             return ys, [tensor(g) for g in tape.gradient(inexact, list(xs), None, "zero")]
 
         traced = function(both)
-        with about(sample.title, "gg.function"):
+        with name_failure(sample.title, "gg.function"):
             for k in range(3):  # traced, then replayed twice
-                leaves = [sample.leaves[i] for i in moved]
+                leaves = [sample.leaves[i] for i in inexact_leaves]
                 xs = [sample.put(np.asarray(a * a.dtype.type(1 - 0.05 * k))) for a in leaves]
-                found, desired = traced(*xs), both(*xs)
-                for what, a, d in zip(("results", "gradients"), found, desired, strict=True):
-                    named = [f"{what} {n}" for n in range(len(d))]
-                    assert_same(sample.title, f"run {k} of gg.function", named, a, d, 1e-12, 1e-12)
+                actual, desired = traced(*xs), both(*xs)
+                for what, a, d in zip(("results", "gradients"), actual, desired, strict=True):
+                    names = [f"{what} {n}" for n in range(len(d))]
+                    assert_same(sample.title, f"run {k} of gg.function", names, a, d, 1e-12, 1e-12)
         if traced.cache_info().traces != 1:
             raise GradientCheckError(f"{sample.title}: gg.function traced it more than once.")
 
@@ -138,66 +140,66 @@ _KERNEL_TOLERANCES = {np.float64: 1e-10, np.float32: 2e-5, np.float16: 4e-3, BFL
 
 
 def check_kernel(s: Subject) -> None:
-    """Its CUDA kernel, run on the CPU in three schedules, gives what its formula gives."""
+    """Compare the op's CUDA kernel, run on the CPU in three schedules, with its formula."""
     if s.op.cuda is None or shim.unavailable() or hasattr(s.op.cuda, "library"):
-        return  # what calls a library of NVIDIA's has no source that the CPU could run
-    with shim.deferred() as launches:  # compiled at once, which is faster than one by one
+        return  # a call of an NVIDIA library has no source that the CPU could run
+    with shim.deferred() as launches:  # compiling all together is faster than one by one
         for real in _KERNEL_TOLERANCES:
-            for sample in s.every:
-                arrays, params = sample.astype(real).bound()
-                with contextlib.suppress(Exception):  # which come again below
+            for sample in s.samples:
+                arrays, params = sample.astype(real).bind()
+                with contextlib.suppress(Exception):  # raised again below
                     s.op.cuda(NUMPY, *arrays, **params)
     with contextlib.suppress(shim.ShimError):
         launches.compile()
     ran = False
     for real, tolerance in _KERNEL_TOLERANCES.items():
-        for sample in s.every:
+        for sample in s.samples:
             narrow = sample.astype(real)
-            with about(narrow.title, "the formula"):
+            with name_failure(narrow.title, "the formula"):
                 desired = narrow.bare()
             for schedule in shim.SCHEDULES:
                 title = f"{narrow.title}, threads {schedule}"
-                arrays, params = narrow.bound()
-                with about(title, "its kernel"), shim.running(schedule):
-                    made = s.op.cuda(NUMPY, *arrays, **params)
-                if made is NotImplemented:
+                arrays, params = narrow.bind()
+                with name_failure(title, "its kernel"), shim.running(schedule):
+                    results = s.op.cuda(NUMPY, *arrays, **params)
+                if results is NotImplemented:
                     break
-                ran, results = True, several(made)
-                names = numbered(results)
+                ran, results = True, as_list(results)
+                names = result_names(results)
                 if [a.dtype for a in results] != [d.dtype for d in desired]:
                     raise GradientCheckError(f"{title}: the kernel gives another dtype.")
                 assert_near(title, "its kernel", names, results, desired, tolerance, tolerance)
     if not ran:
-        raise GradientCheckError(f"{s.op.name}: its kernel declines every sample.")
+        raise GradientCheckError(f"{s.op.name}: its kernel declines samples sample.")
 
 
 def check_device(s: Subject) -> None:
-    """On the GPU, results and gradients are those of the CPU, and stay there."""
+    """Check that results and gradients on the GPU equal those on the CPU, and stay on the GPU."""
     if s.device == CPU or "device" in s.op.params:
         return
     tolerance = {"rtol": 1e-8, "atol": 1e-10}
-    for sample in s.every:
+    for sample in s.samples:
         there = sample.replace(sample.leaves, f" (on {s.device})", s.device)
         desired = sample.results()
-        cts = s.cotangents(desired) if s.op.differentiable and sample.moved else []
-        with about(there.title, "the op"):
+        cts = s.cotangents(desired) if s.op.differentiable and sample.inexact_leaves else []
+        with name_failure(there.title, "the op"):
             try:
                 results = there.results()
-            except DeviceError as error:  # it says that its device lacks a function
+            except DeviceError as error:  # the op says that the device lacks a function
                 if s.op.name in str(error):
                     return
                 raise
             _assert_on(s.device, there.title, results)
-            if s.op.ref is not None:  # else it is random
-                names = numbered(results)
+            if s.op.ref is not None:  # without one the op is random
+                names = result_names(results)
                 assert_same(there.title, "the forward", names, results, desired, **tolerance)
             for outer in (False, True) if cts else ():
                 case = there.case()
-                found = case.gradients(cts, outer=outer)
-                _assert_on(s.device, there.title, found)
+                grads = case.gradients(cts, outer=outer)
+                _assert_on(s.device, there.title, grads)
                 expected = sample.case().gradients(cts, outer=outer)
                 assert_same(
-                    there.title, "the gradient by", case.names, found, expected, **tolerance
+                    there.title, "the gradient by", case.names, grads, expected, **tolerance
                 )
 
 

@@ -1,7 +1,7 @@
-"""Compile kernels with NVRTC where there is no GPU, for any architecture, and read its report.
+"""Compiles kernels with NVRTC for any architecture, without a GPU, and reads the compiler's report.
 
-Needs the wheels ``nvidia-cuda-nvrtc`` and ``nvidia-cuda-runtime`` (its headers) of CUDA 12 or 13,
-or a CUDA toolkit. No driver is needed.
+Needs the wheels ``nvidia-cuda-nvrtc`` and ``nvidia-cuda-runtime`` (for the headers) of CUDA 12 or
+13, or a CUDA toolkit. No driver is needed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["Compiled", "compile_all", "compile_for", "unavailable"]
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel in machine code.
+    """A compiled kernel.
 
     Attributes:
         cubin: the machine code.
         ptx: the assembly text.
-        registers: of one thread.
-        spilled: bytes that did not fit into registers.
+        registers: registers of a thread.
+        spilled: bytes of register spills.
     """
 
     cubin: bytes
@@ -37,15 +37,15 @@ class Compiled:
     spilled: int
 
 
-def _places() -> list[Path]:
-    found = importlib.util.find_spec("nvidia")
-    homes = [Path(p) for p in (found.submodule_search_locations or ())] if found else []
+def _search_paths() -> list[Path]:
+    spec = importlib.util.find_spec("nvidia")
+    homes = [Path(p) for p in (spec.submodule_search_locations or ())] if spec else []
     return [*homes, Path("/usr/local/cuda")]
 
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
-    for place in _places():
+    for place in _search_paths():
         for path in sorted(place.glob("**/libnvrtc.so*")):
             if "builtins" not in path.name and "alt" not in path.name:
                 return ctypes.CDLL(str(path))
@@ -54,8 +54,8 @@ def _library() -> ctypes.CDLL | None:
 
 @functools.cache
 def _headers() -> tuple[str, ...]:
-    found = [p.parent for place in _places() for p in place.glob("**/include/cuda_fp16.h")]
-    return tuple(f"-I{p}" for p in dict.fromkeys(found))
+    folders = [p.parent for d in _search_paths() for p in d.glob("**/include/cuda_fp16.h")]
+    return tuple(f"-I{p}" for p in dict.fromkeys(folders))
 
 
 @functools.cache
@@ -71,35 +71,35 @@ def compile_for(architecture: str, source: str, name: str) -> Compiled:
 
     Args:
         architecture: ``"sm_90"``.
-        source: CUDA C++, as `gpugrad.kernels.runtime.launch.code_of` gives it.
-        name: of the kernel with its template arguments: ``"softmax<float, 256>"``.
+        source: CUDA C++ as returned by `gpugrad.kernels.runtime.launch.full_source`.
+        name: the kernel with its template arguments: ``"softmax<float, 256>"``.
 
     Raises:
-        KernelError: the compiler refuses it, in its own lines.
+        KernelError: it does not compile; the message has the compiler's lines.
     """
     return compile_all(architecture, source, [name])[name]
 
 
 def compile_all(architecture: str, source: str, names: Sequence[str]) -> dict[str, Compiled]:
-    """Compile several kernels of one source, which takes a fraction of the time that each takes.
+    """Compile several kernels of one source together, which is much faster than one by one.
 
     Args:
         architecture, source: as for `compile_for`.
-        names: of the kernels.
+        names: the kernels.
 
     Returns:
-        By name, each kernel's assembly text and report; the machine code is that of all.
+        By name, each kernel's assembly text and report; `cubin` contains all of them.
     """
     library = _library()
     if library is None:
-        raise KernelError(f"{names[0]} cannot be compiled: it {unavailable()}.")
+        raise KernelError(f"{names[0]} cannot be compiled: gpugrad {unavailable()}.")
     program = ctypes.c_void_p()
     library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None)
     for name in names:
         library.nvrtcAddNameExpression(program, name.encode())
     options = (*OPTIONS, f"-arch={architecture}", "--ptxas-options=-v", *_headers())
-    given = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
-    failed = library.nvrtcCompileProgram(program, len(options), given)
+    encoded = (ctypes.c_char_p * len(options))(*(o.encode() for o in options))
+    failed = library.nvrtcCompileProgram(program, len(options), encoded)
     try:
         log = _text(library, program, "ProgramLog")
         if failed:
@@ -109,36 +109,41 @@ def compile_all(architecture: str, source: str, names: Sequence[str]) -> dict[st
                 f"{what} does not compile for {architecture}:\n" + "\n".join(lines[:20])
             )
         reports = dict(_REPORT.findall(log))
-        texts = {e.partition("(")[0].strip(): e for e in
-                 _text(library, program, "PTX").split(".entry")[1:]}  # fmt: skip
+        texts = {
+            e.partition("(")[0].strip(): e
+            for e in _text(library, program, "PTX").split(".entry")[1:]
+        }
         cubin = _bytes(library, program, "CUBIN")
-        lowered = {name: _lowered(library, program, name) for name in names}
+        mangled = {name: _mangled_name(library, program, name) for name in names}
         return {
             name: Compiled(
-                cubin, texts[own], int(re.findall(r"Used (\d+) registers", reports[own])[0]),
-                sum(int(n) for n in re.findall(r"(\d+) bytes spill", reports[own])),
-            ) for name, own in lowered.items()
-        }  # fmt: skip
+                cubin,
+                texts[symbol],
+                int(re.findall(r"Used (\d+) registers", reports[symbol])[0]),
+                sum(int(n) for n in re.findall(r"(\d+) bytes spill", reports[symbol])),
+            )
+            for name, symbol in mangled.items()
+        }
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
 
 
 _REPORT = re.compile(r"Compiling entry function '(\w+)'(.*?)(?=Compiling entry|\Z)", re.DOTALL)
-"""The part of the log that is about one kernel, and the kernel's name in machine code."""
+"""A kernel's mangled name and its part of the log."""
 
 
-def _lowered(library: ctypes.CDLL, program: ctypes.c_void_p, name: str) -> str:
-    found = ctypes.c_char_p()
-    library.nvrtcGetLoweredName(program, name.encode(), ctypes.byref(found))
-    return (found.value or b"").decode()
+def _mangled_name(library: ctypes.CDLL, program: ctypes.c_void_p, name: str) -> str:
+    mangled = ctypes.c_char_p()
+    library.nvrtcGetLoweredName(program, name.encode(), ctypes.byref(mangled))
+    return (mangled.value or b"").decode()
 
 
 def _bytes(library: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
     size = ctypes.c_size_t()
     getattr(library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
-    held = ctypes.create_string_buffer(size.value)
-    getattr(library, f"nvrtcGet{what}")(program, held)
-    return held.raw
+    buffer = ctypes.create_string_buffer(size.value)
+    getattr(library, f"nvrtcGet{what}")(program, buffer)
+    return buffer.raw
 
 
 def _text(library: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> str:

@@ -1,7 +1,7 @@
-"""Run CUDA kernels on the CPU: the source as NVRTC gets it, compiled by g++ against a shim.
+"""Runs CUDA kernels on the CPU: g++ compiles the source that NVRTC gets, against C++ headers.
 
-`cudashim.h` says what is modelled. Arrays are copied into memory between two pages that may be
-neither read nor written: they end where one begins, or begin where one ends in the last schedule.
+`cudashim.h` documents what is modelled. Each array is copied between two pages that may be neither
+read nor written: directly before the second one, or in the last schedule directly after the first.
 """
 
 from __future__ import annotations
@@ -25,24 +25,31 @@ import numpy as np
 from gpugrad.kernels.runtime import launch
 
 __all__ = [
-    "SCHEDULES", "Module", "ShimError", "compile_module", "deferred", "joined", "module", "running",
+    "SCHEDULES",
+    "Module",
+    "ShimError",
+    "compile_module",
+    "deferred",
+    "join_sources",
+    "module",
+    "running",
     "unavailable",
-]  # fmt: skip
+]
 
 SCHEDULES = ("round robin", "warp by warp", "backwards")
-"""The orders in which the threads of a block run; a race shows in some of them only."""
+"""The orders in which the threads of a block run; a race may show only in some of them."""
 
-_running = threading.Lock()  # a library holds the state of the one block that runs
+_running = threading.Lock()  # a library holds the state of the running block
 _HOME = Path(__file__).parent
-_ALIGNED = 16  # the widest access of a thread
+_ALIGNED = 16  # bytes of a thread's widest access
 _PAGE = mmap.PAGESIZE
-_NONE, _ALL = 0, 3  # what a page may be used for
+_NONE, _ALL = 0, 3  # page protection
 _FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", "-ffp-contract=off")
 _LINKER = ("-fuse-ld=gold",) if shutil.which("ld.gold") else ()  # in a third of the time of ld
 
 
 class ShimError(AssertionError):
-    """A kernel that does not compile, deadlocks, or reads or writes outside of its arrays."""
+    """A kernel does not compile, deadlocks, or reads or writes outside its arrays."""
 
 
 @functools.cache
@@ -56,69 +63,74 @@ def _compiler() -> str | None:
 
 
 class Module:
-    """Kernels of one source, ready to run. Made by `compile_module`."""
+    """Compiled kernels of one source; `compile_module` returns it."""
 
     def __init__(self, library: ctypes.CDLL, names: Sequence[str]) -> None:
         self._library = library
         self._position = {name: k for k, name in enumerate(names)}
 
     def run(
-        self, name: str, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
-        *, shared: int = 0, schedule: str = "round robin",
-    ) -> None:  # fmt: skip
-        """Run one kernel once; arrays among `args` are written to in place.
+        self,
+        name: str,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        *,
+        shared: int = 0,
+        schedule: str = "round robin",
+    ) -> None:
+        """Run a kernel; it writes to arrays among `args` in place.
 
         Args:
-            name: as it was given to `compile_module`.
-            grid, block: of threads: one to three numbers.
+            name: a name passed to `compile_module`.
+            grid, block: numbers of blocks and threads, in one to three dimensions.
             args: NumPy arrays, which become pointers to their first element, None for a null
                 pointer, and NumPy scalars of exactly the types of the parameters.
             shared: bytes of dynamic shared memory.
             schedule: one of `SCHEDULES`.
 
         Raises:
-            ShimError: arguments that do not fit, a deadlock, or what is read or written outside
-                of an array.
+            ShimError: wrong arguments, a deadlock, or an access outside an array.
         """
         k = self._position[name]
         at_end = schedule != SCHEDULES[-1]
         copies = {id(a): _Guarded(a, at_end) for a in args if isinstance(a, np.ndarray)}
-        guarded = [copies.get(id(a)) for a in args]  # one that is given twice is one memory
-        held = [
+        guarded = [copies.get(id(a)) for a in args]  # an array passed twice shares its copy
+        values = [
             np.array(
                 [g.pointer if g else 0 if a is None else a], np.uintp if g or a is None else None
             )
             for a, g in zip(args, guarded, strict=True)
         ]
-        self._fit(name, k, [h.itemsize for h in held])
+        self._check_sizes(name, k, [v.itemsize for v in values])
         run = getattr(self._library, f"shim_run_{k}")
         run.restype = ctypes.c_char_p
-        pointers = (ctypes.c_void_p * len(held))(*(h.ctypes.data for h in held))
-        size = (ctypes.c_uint * 6)(*launch.three(grid), *launch.three(block))
+        pointers = (ctypes.c_void_p * len(values))(*(v.ctypes.data for v in values))
+        size = (ctypes.c_uint * 6)(*launch.pad_to_3d(grid), *launch.pad_to_3d(block))
         with _running:
-            wrong = run(pointers, size, ctypes.c_size_t(shared), SCHEDULES.index(schedule))
+            error = run(pointers, size, ctypes.c_size_t(shared), SCHEDULES.index(schedule))
             fault = _runtime().shim_fault() or 0
-        given = [(k, g) for k, g in enumerate(guarded) if g]
-        if wrong:
-            beside = [f", beside argument {k}" for k, g in given if g.is_beside(fault)]
-            raise ShimError(f"{name} ({schedule}): {wrong.decode()}{''.join(beside[:1])}.")
-        for k, g in given:
-            if not g.unharmed():
+        arrays = [(k, g) for k, g in enumerate(guarded) if g]
+        if error:
+            near = [f", beside argument {k}" for k, g in arrays if g.contains(fault)]
+            raise ShimError(f"{name} ({schedule}): {error.decode()}{''.join(near[:1])}.")
+        for k, g in arrays:
+            if not g.is_intact():
                 raise ShimError(f"{name} ({schedule}): wrote outside of argument {k}.")
-        for _, g in given:
-            g.give_back()
+        for _, g in arrays:
+            g.copy_back()
 
-    def _fit(self, name: str, k: int, given: list[int]) -> None:
+    def _check_sizes(self, name: str, k: int, args: list[int]) -> None:
         sizes = (ctypes.c_size_t * 64)()
         n = getattr(self._library, f"shim_sizes_{k}")(sizes)
-        if list(sizes[:n]) != given:
+        if list(sizes[:n]) != args:
             raise ShimError(
-                f"{name}: its parameters have {list(sizes[:n])} bytes, the arguments {given}."
+                f"{name}: its parameters have {list(sizes[:n])} bytes, the arguments {args}."
             )
 
 
 class running:
-    """While its ``with`` statement runs, kernels that are launched on NumPy arrays run here.
+    """Context manager that runs kernels launched on NumPy arrays on the CPU.
 
     Args:
         schedule: one of `SCHEDULES`.
@@ -132,12 +144,12 @@ class running:
         self._schedule = schedule
 
     def __enter__(self) -> running:
-        self._before = launch.on_host
+        self._previous = launch.on_host
         launch.on_host = self._run
         return self
 
     def __exit__(self, *exc: object) -> None:
-        launch.on_host = self._before
+        launch.on_host = self._previous
 
     def _run(
         self, source: str, name: str, grid: Any, block: Any, args: Sequence[Any], shared: int
@@ -146,10 +158,10 @@ class running:
 
 
 class deferred:
-    """While its ``with`` statement runs, kernels are written down; `run` compiles all at once.
+    """Context manager that collects launches; `run` compiles all kernels together.
 
-    That is a hundred times as fast as one at a time. Results are there after `run`; or after the
-    same calls are made again while `running`, which finds them compiled.
+    That is a hundred times as fast as compiling them one by one. Results exist after `run`, or
+    after repeating the same calls within `running`, which finds the kernels compiled.
 
     >>> from gpugrad.testing.cuda import shim
     >>> with shim.deferred() as launches:
@@ -161,17 +173,17 @@ class deferred:
         self.launches: list[tuple[Any, ...]] = []
 
     def __enter__(self) -> deferred:
-        self._before = launch.on_host
-        launch.on_host = lambda *given: self.launches.append(given)
+        self._previous = launch.on_host
+        launch.on_host = lambda *args: self.launches.append(args)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        launch.on_host = self._before
+        launch.on_host = self._previous
 
     @property
     def source(self) -> str:
-        """The sources of all, as one."""
-        return joined([source for source, *_ in self.launches])
+        """The join_sources source of all kernels."""
+        return join_sources([source for source, *_ in self.launches])
 
     @property
     def names(self) -> list[str]:
@@ -179,30 +191,30 @@ class deferred:
         return list(dict.fromkeys(name for _, name, *_ in self.launches))
 
     def run(self, schedule: str = "round robin") -> None:
-        """Run what was written down, in order; it may be run again, on other values."""
+        """Run the collected launches in order; may be called again after arrays have changed."""
         self.compile()
         for source, name, grid, block, args, shared in self.launches:
             module(source, name).run(name, grid, block, args, shared=shared, schedule=schedule)
 
     def compile(self) -> None:
-        """Compile all, once."""
+        """Compile all kernels, once."""
         if self.launches and (self.launches[0][:2] not in _ready):
-            made = compile_module(self.source, self.names)
-            _ready.update({(source, name): made for source, name, *_ in self.launches})
+            compiled = compile_module(self.source, self.names)
+            _ready.update({(source, name): compiled for source, name, *_ in self.launches})
 
 
-_ready: dict[tuple[str, str], Module] = {}  # what was compiled together
+_ready: dict[tuple[str, str], Module] = {}  # compiled kernels by (source, name)
 
 
-def joined(sources: Sequence[str]) -> str:
-    """Several sources as one; of what stands before the last guard's end, each text once."""
+def join_sources(sources: Sequence[str]) -> str:
+    """Join sources into one; the text up to the last include guard's end appears once."""
     parts = [source.rpartition("#endif\n") for source in sources]
     heads, texts = dict.fromkeys(h + e for h, e, _ in parts), dict.fromkeys(t for _, _, t in parts)
     return "".join((*heads, *texts))
 
 
 def module(source: str, name: str) -> Module:
-    """`compile_module` of one kernel, which is kept."""
+    """A module with one kernel, cached."""
     if (source, name) not in _ready:
         _ready[source, name] = compile_module(source, [name])
     return _ready[source, name]
@@ -214,7 +226,7 @@ def _libc() -> ctypes.CDLL:
 
 
 class _Guarded:
-    """A copy of an array's memory between two pages that fault, aligned as the array is."""
+    """A copy of an array's memory between two protected pages, with the array's alignment."""
 
     def __init__(self, array: np.ndarray[Any, Any], at_end: bool) -> None:
         low, high = np.lib.array_utils.byte_bounds(array)
@@ -226,48 +238,48 @@ class _Guarded:
         self._memory[:] = 0xFF
         self._base, self._last = self._memory.ctypes.data, (pages + 1) * _PAGE
         room = self._last - _PAGE - self._bytes
-        beside = low % _ALIGNED  # how far from where the widest access may be
-        self._start = _PAGE + ((room - beside) // _ALIGNED * _ALIGNED if at_end else 0) + beside
-        self._own()[...] = self._outside()
+        offset = low % _ALIGNED  # from the alignment of the widest access
+        self._start = _PAGE + ((room - offset) // _ALIGNED * _ALIGNED if at_end else 0) + offset
+        self._copy()[...] = self._original()
         self.pointer = self._base + self._start + (array.ctypes.data - low)
-        self._let(_NONE)
+        self._protect(_NONE)
 
-    def _let(self, use: int) -> None:
+    def _protect(self, access: int) -> None:
         for page in (self._base, self._base + self._last):
-            if _libc().mprotect(ctypes.c_void_p(page), ctypes.c_size_t(_PAGE), use):
+            if _libc().mprotect(ctypes.c_void_p(page), ctypes.c_size_t(_PAGE), access):
                 raise OSError("mprotect")
 
-    def is_beside(self, address: int) -> bool:
-        """Whether an address is in the memory that is kept for it."""
+    def contains(self, address: int) -> bool:
+        """Whether an address is in this memory, protected pages included."""
         return 0 <= address - self._base < self._memory.size
 
-    def _own(self) -> np.ndarray[Any, Any]:
+    def _copy(self) -> np.ndarray[Any, Any]:
         return self._memory[self._start : self._start + self._bytes]
 
-    def _outside(self) -> np.ndarray[Any, Any]:
-        held = (ctypes.c_uint8 * self._bytes).from_address(self._low)
-        return np.frombuffer(memoryview(held), np.uint8) if self._bytes else np.empty(0, np.uint8)
+    def _original(self) -> np.ndarray[Any, Any]:
+        memory = (ctypes.c_uint8 * self._bytes).from_address(self._low)
+        return np.frombuffer(memoryview(memory), np.uint8) if self._bytes else np.empty(0, np.uint8)
 
-    def unharmed(self) -> bool:
-        """Whether what lies between it and the two pages is as it was."""
+    def is_intact(self) -> bool:
+        """Whether the bytes between the copy and the two pages are unchanged."""
         before = self._memory[_PAGE : self._start]
         after = self._memory[self._start + self._bytes : self._last]
         return bool((before == 0xFF).all() and (after == 0xFF).all())
 
-    def give_back(self) -> None:
+    def copy_back(self) -> None:
         if self._array.flags.writeable:
-            self._outside()[...] = self._own()
+            self._original()[...] = self._copy()
 
 
 def compile_module(source: str, names: Sequence[str]) -> Module:
-    """Compile CUDA source for the CPU, or find what was compiled from it before.
+    """Compile CUDA source for the CPU, or find it in the cache on disk.
 
     Args:
-        source: as NVRTC gets it. ``extern __shared__ T name[];`` is understood.
-        names: of its kernels, as they would be called: ``"softmax<float, 256>"``.
+        source: the source for NVRTC. ``extern __shared__ T name[];`` is supported.
+        names: its kernels with their template arguments: ``"softmax<float, 256>"``.
 
     Raises:
-        ShimError: the compiler refuses it; its first lines are in the message.
+        ShimError: it does not compile; the message has the compiler's first lines.
 
     >>> from gpugrad.testing.cuda import shim
     >>> source = '''
@@ -282,7 +294,7 @@ def compile_module(source: str, names: Sequence[str]) -> Module:
     >>> y.tolist()
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """
-    text = _translated(source)
+    text = _to_cpp(source)
     for k, name in enumerate(names):
         text += (
             f'\nextern "C" const char* shim_run_{k}(void** args, const unsigned* size, '
@@ -292,19 +304,19 @@ def compile_module(source: str, names: Sequence[str]) -> Module:
             f'extern "C" int shim_sizes_{k}(size_t* out) {{ return shim::sizes({name}, out); }}\n'
         )
     _runtime()
-    return Module(ctypes.CDLL(str(_built(text, _headers_for))), list(names))
+    return Module(ctypes.CDLL(str(_build(text, _headers_for))), list(names))
 
 
 @functools.cache
 def _runtime() -> ctypes.CDLL:
-    """The compiled cudashim.cpp. Loaded for all, as the kernels' libraries are linked to it."""
+    """The compiled cudashim.cpp. Kernels' libraries are linked to it."""
     text = (_HOME / "cudashim.cpp").read_text()
-    library = ctypes.CDLL(str(_built(text, lambda compiler: _HOME)), mode=ctypes.RTLD_GLOBAL)
+    library = ctypes.CDLL(str(_build(text, lambda compiler: _HOME)), mode=ctypes.RTLD_GLOBAL)
     library.shim_fault.restype = ctypes.c_void_p
     return library
 
 
-def _translated(source: str) -> str:
+def _to_cpp(source: str) -> str:
     dynamic = r"extern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w ]+?)\s+(\w+)\s*\[\s*\]\s*;"
     return '#include "cudashim.h"\n' + re.sub(
         dynamic, r"\1* \2 = (\1*)shim::dynamic_shared;", source
@@ -317,7 +329,7 @@ def _headers() -> str:
 
 
 def _cache() -> Path:
-    """A directory of this user's own, as what lies there is loaded and run."""
+    """A directory that only this user can write to, because libraries in it are loaded."""
     path = Path(tempfile.gettempdir()) / f"gpugrad-shim-{os.getuid()}"
     path.mkdir(mode=0o700, exist_ok=True)
     if path.stat().st_uid != os.getuid() or path.stat().st_mode & 0o022:
@@ -332,47 +344,41 @@ def _key(compiler: str, text: str = "") -> str:
 
 @functools.cache
 def _headers_for(compiler: str) -> Path:
-    """Where the headers are, compiled: a third of the time of a small kernel goes into them."""
+    """The folder of precompiled headers: they take a third of a small kernel's compile time."""
     folder = _cache() / _key(compiler)
     if folder.exists():
         return folder
-    made = Path(tempfile.mkdtemp(dir=_cache()))
+    build = Path(tempfile.mkdtemp(dir=_cache()))
     for header in _HOME.glob("*.h"):
-        shutil.copy(header, made)
-    name = str(made / "cudashim.h")
+        shutil.copy(header, build)
+    name = str(build / "cudashim.h")
     command = [compiler, *_FLAGS, "-x", "c++-header", name, "-o", f"{name}.gch"]
-    subprocess.run(command, capture_output=True, check=False)  # else they are read as they are
+    subprocess.run(command, capture_output=True, check=False)  # on failure the headers are read
     try:
-        made.replace(folder)
-    except OSError:  # another process has been faster
-        shutil.rmtree(made)
+        build.replace(folder)
+    except OSError:  # another process was faster
+        shutil.rmtree(build)
     return folder
 
 
-def _built(text: str, headers: Callable[[str], Path]) -> Path:
+def _build(text: str, headers: Callable[[str], Path]) -> Path:
+    """The path of the compiled library, from the cache if it is there."""
     compiler = _compiler()
     if compiler is None:
-        raise ShimError(f"Kernels cannot be run on this CPU: it {unavailable()}.")
-    built = _cache() / f"{_key(compiler, text)}.so"
-    if built.exists():
-        return built
+        raise ShimError(f"Kernels cannot be run on this CPU: gpugrad {unavailable()}.")
+    library = _cache() / f"{_key(compiler, text)}.so"
+    if library.exists():
+        return library
     with tempfile.TemporaryDirectory() as folder:
-        code, made = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
+        code, output = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
         code.write_text(text)
-        command = [
-            compiler,
-            *_FLAGS,
-            *_LINKER,
-            f"-I{headers(compiler)}",
-            str(code),
-            "-o",
-            str(made),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            lines = "\n".join(done.stderr.splitlines()[:20])
-            raise ShimError(f"The compiler refuses the kernel source:\n{lines}")
-        moved = built.with_suffix(f".{os.getpid()}")
-        shutil.move(made, moved)
-        moved.replace(built)  # at once, as other processes may be building it too
-    return built
+        include = f"-I{headers(compiler)}"
+        command = [compiler, *_FLAGS, *_LINKER, include, str(code), "-o", str(output)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            lines = "\n".join(result.stderr.splitlines()[:20])
+            raise ShimError(f"The kernel source does not compile:\n{lines}")
+        complete = library.with_suffix(f".{os.getpid()}")
+        shutil.move(output, complete)
+        complete.replace(library)  # atomically: other processes may be building it too
+    return library

@@ -1,3 +1,3 @@
-// In the place of CUDA's header of that name.
+// Replaces CUDA's header of the same name.
 #pragma once
 #include "halves.h"

@@ -1,4 +1,4 @@
-// Functions that CUDA has and the C++ library has not, with overloads for float as there.
+// CUDA functions that the C++ library lacks, with the same overloads for float.
 #pragma once
 #include <math.h>
 #include <string.h>
@@ -54,7 +54,7 @@ inline double erfcx(double x) {
   return (1 - s * (1 - 3 * s * (1 - 5 * s * (1 - 7 * s)))) / (x * sqrt(M_PI));
 }
 
-// The root of erfc(y) = p by Halley's steps, from the logarithm's inverse of the tail.
+// The root of erfc(y) = p by Halley's method, starting from the inverse of the tail's logarithm.
 inline double erfcinv(double p) {
   if (!(p >= 0 && p <= 2)) return NAN;
   if (p == 0 || p == 2) return p == 0 ? INFINITY : -INFINITY;
@@ -98,7 +98,7 @@ SHIM_FLOAT(cyl_bessel_i0)
 SHIM_FLOAT(cyl_bessel_i1)
 SHIM_FLOAT(sinpi)
 SHIM_FLOAT(cospi)
-// Those of C, whose names in <math.h> are double's alone
+// C functions, whose names in <math.h> are for double only
 SHIM_FLOAT(j0)
 SHIM_FLOAT(j1)
 SHIM_FLOAT(y0)

@@ -1,12 +1,11 @@
-// CUDA C++ on the CPU, for tests: one fiber for each thread of a block, the blocks in turn.
+// CUDA C++ on the CPU, for tests: one fiber per thread of a block, the blocks one after the other.
 //
-// A fiber runs until it waits: at __syncthreads, __syncwarp or a shuffle. Which of those that may
-// run comes next is the schedule's choice, so that a missing barrier shows in one of the three.
-// Shared memory is full of NaN when a block begins. A launch returns null, or what went wrong:
-// threads that wait for each other, a barrier after some threads have returned, memory that
-// nobody has given it.
+// A fiber runs until it waits at __syncthreads, __syncwarp or a shuffle. The schedule decides which
+// fiber runs next, so that a missing barrier shows in one of the three schedules. Shared memory is
+// full of NaN when a block begins. A launch returns null or an error: a deadlock, a barrier after
+// some threads have returned, or an access outside the arguments' memory.
 //
-// Not modelled: memory ordering, races between blocks, the cost of anything.
+// Not modelled: memory ordering, races between blocks, performance.
 #pragma once
 #include <math.h>
 #include <stddef.h>
@@ -21,7 +20,7 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __restrict__ __restrict
-// One block runs at a time, so static storage is shared memory; the section lets it be found.
+// One block runs at a time, so static storage serves as shared memory; the section locates it.
 #define __shared__ __attribute__((section("shim_shared"))) static
 extern char __start_shim_shared[] __attribute__((weak, visibility("hidden")));
 extern char __stop_shim_shared[] __attribute__((weak, visibility("hidden")));
@@ -64,7 +63,7 @@ void wait_at(Wait where, unsigned mask = ~0u);
 const char* launch(void (*body)(void**), void** args, const unsigned* size, size_t shared,
                    int schedule, char* first_shared, char* last_shared);
 
-// The value that lane `source` of the warp offers; NaN's bits where there is no such thread.
+// The shuffle value of lane `source` of the warp; the bits of NaN if there is no such thread.
 template <class T>
 T exchange(unsigned mask, T value, unsigned source) {
   static_assert(sizeof(T) <= 8, "a shuffle moves up to 8 bytes");
@@ -151,7 +150,7 @@ inline int __syncthreads_or(int p) {
   return any;
 }
 
-// ---- atomics: a fiber is never interrupted in one
+// ---- atomics: no fiber is interrupted within one
 
 template <class T, class U> T atomicAdd(T* p, U v) { T old = *p; *p = T(old + T(v)); return old; }
 template <class T, class U> T atomicSub(T* p, U v) { T old = *p; *p = T(old - T(v)); return old; }

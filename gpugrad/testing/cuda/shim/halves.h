@@ -1,4 +1,4 @@
-// __half and __nv_bfloat16 as storage: 16 bits that convert to float and from it, rounding to even.
+// __half and __nv_bfloat16 as storage: 16 bits that convert to and from float, rounding to even.
 #pragma once
 #include <string.h>
 

@@ -1,5 +1,5 @@
-// The functions of gpugrad/kernels/by_hand/mma.cuh on the CPU, from shuffles. A copy that was started
-// comes when it is waited for, so that a missing wait shows.
+// The functions of gpugrad/kernels/by_hand/mma.cuh on the CPU, built from shuffles. A copy takes
+// place only when the thread waits for it, so that a missing wait shows.
 #pragma once
 #include "halves.h"
 
@@ -9,14 +9,14 @@ template <class T> unsigned packed(float low, float high) {
 
 namespace shim {
 
-// Element `k` of two that a register holds.
+// Element `k` of the two in a register.
 template <class T> float unpacked(unsigned r, int k) {
   T x;
   x.bits = r >> 16 * k;
   return x;
 }
 
-// Lines g of a matrix of 16 columns, from the two registers of four lanes that hold it.
+// Line g of a matrix with 16 columns, from two registers in each of four lanes.
 template <class T> void line_of(float (&to)[16], unsigned low, unsigned high, unsigned g) {
   unsigned long long own = low | (unsigned long long)high << 32;
   for (unsigned t = 0; t < 4; ++t) {

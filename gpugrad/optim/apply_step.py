@@ -1,0 +1,118 @@
+"""The step that a traced `apply_gradients` leaves in a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor
+from gpugrad.core.variable import Variable
+from gpugrad.optim.arrays import count_reals, ravel_reals, state_dtype
+from gpugrad.optim.states import State, Stepper, group_by_launch, launch_group
+
+__all__ = ["ApplyStep"]
+
+
+class ApplyStep:
+    """`apply_gradients` as a side effect of a program, on the host or as kernels in a CUDA graph.
+
+    Args:
+        optimizer: the optimizer that takes the step.
+        pairs: the traced gradients and their Variables.
+        conditional: whether the first array of each run says if the step is taken.
+    """
+
+    version = 0
+    """Raised whenever the groups of launches change, so that captured graphs are renewed."""
+    widens = True
+    """Whether its kernels read 16-bit floats in the place of float32."""
+
+    def __init__(self, optimizer: Stepper, pairs: list[Any], conditional: bool) -> None:
+        self._optimizer, self._conditional = optimizer, conditional
+        self.variables = [v for _, v in pairs]
+        # dtypes and shapes only: the traced gradients themselves would stay alive
+        self._kinds = [
+            (g.dtype, (g.dense_shape,) if isinstance(g, IndexedSlices) else ()) for g, _ in pairs
+        ]
+        self._sparse = any(dense_shape for _, dense_shape in self._kinds)
+        self._groups: list[list[tuple[int, State]]] = []  # with indices into `variables`
+        self._states: Any = None
+
+    def __call__(self, *arrays: Tensor) -> list[Tensor]:
+        """Take a step on the host with the gradients of this run."""
+        remaining = iter(arrays)
+        when = next(remaining) if self._conditional else True
+        pairs = []
+        for (dtype, dense_shape), variable in zip(self._kinds, self.variables, strict=True):
+            grad: Any = next(remaining)
+            if dense_shape:
+                grad = IndexedSlices(grad, next(remaining), *dense_shape)
+            elif grad.dtype != dtype:  # left in 16 bits for a kernel that widens it
+                grad = TENSOR.astype(grad, dtype)
+            pairs.append((grad, variable))
+        if self._sparse:  # the indices differ from run to run, so they are checked again
+            self._optimizer.apply_gradients(pairs, when=when)
+        else:
+            self._optimizer._apply(pairs, when)
+        return []
+
+    @property
+    def averages(self) -> dict[tuple[int, int], int]:
+        """Bytes of the averages of each Variable, by the ids of the optimizer and the Variable."""
+
+        def nbytes(v: Variable) -> int:
+            return len(self._optimizer.slots) * count_reals(v) * state_dtype(v.dtype).itemsize
+
+        return {(id(self._optimizer), v._id): nbytes(v) for v in self.variables}
+
+    @property
+    def launched(self) -> ApplyStep | None:
+        """The step itself if kernels can do all of it, else None."""
+        on_cpu = any(v.device.kind == "cpu" for v in self.variables)
+        # a conditional step needs the host, which counts the steps that were taken
+        host = self._sparse or on_cpu or self._conditional or not self._optimizer.kernel
+        return None if host else self
+
+    def numbers(self) -> list[Any]:
+        """The settings of the next step (learning rate, step number...) for each launch."""
+        optimizer = self._optimizer
+        rate = optimizer._rate_now()
+        if self._states is not optimizer._states or any(
+            len({state.step for _, state in group}) > 1 for group in self._groups
+        ):  # states were loaded, or some of a group were stepped elsewhere
+            self._group()
+        settings = []
+        for group in self._groups:
+            _, first = group[0]
+            values = optimizer._settings(first.step + 1, rate)
+            settings.append(np.array(values, state_dtype(first.variable.dtype)))
+            for _, state in group:
+                state.step += 1
+        optimizer.iterations += 1
+        return settings
+
+    def uncount(self) -> None:
+        """Take back the step that the last call of `numbers` counted."""
+        for group in self._groups:
+            for _, state in group:
+                state.step -= 1
+        self._optimizer.iterations -= 1
+
+    def _group(self) -> None:
+        optimizer = self._optimizer
+        optimizer.build(self.variables)
+        self._states, self.version = optimizer._states, self.version + 1
+        states = [self._states[v._id] for v in self.variables]
+        work = [(s, s.variable._data, i) for i, s in enumerate(states)]
+        self._groups = [[(i, s) for s, _, i in group] for group in group_by_launch(work)]
+
+    def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
+        """Update the Variables' arrays `values` with the gradients `arrays`."""
+        optimizer = self._optimizer
+        for group, numbers in zip(self._groups, live, strict=True):
+            work = [(state, values[i], ravel_reals(arrays[i])) for i, state in group]
+            launch_group(optimizer, work, optimizer._settings(1, 0.0), numbers)
+        return []
