@@ -8,7 +8,7 @@ from typing import Any
 from gpugrad.autodiff.batched import Level, levels_of, levels_running, unwrap_level
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.tensor import Tensor, wrap
-from gpugrad.trace.array import running
+from gpugrad.trace.array import current_trace
 
 __all__ = ["print"]
 
@@ -48,7 +48,7 @@ def print(format: str, /, *args: Any, **keywords: Any) -> None:
         return []
 
     values = [wrap(arguments[k]._read()._data) for k in positions]
-    trace = running()
+    trace = current_trace()
     with recording_stopped():
         for line in _examples(values):
             if trace is None:

@@ -29,7 +29,7 @@ from gpugrad.ops.math import (
     reduction,
     statistics,
 )
-from gpugrad.trace.array import running
+from gpugrad.trace.array import current_trace
 
 __all__: list[str] = []
 
@@ -92,7 +92,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
             value = tensor(value)
     except Exception as error:
         reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
-    trace = running()
+    trace = current_trace()
     if trace is not None:
         trace.writes(self)
     recorded = self._id or graphs or trace or (isinstance(value, Tensor) and value._id)

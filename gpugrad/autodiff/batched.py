@@ -37,7 +37,7 @@ from gpugrad.core.backend import (
     reading,
 )
 from gpugrad.core.operators import add_operators
-from gpugrad.core.tensor import Tensor, index_parts, recorders, together, wrap
+from gpugrad.core.tensor import Tensor, index_parts, recorders, require_one_library, wrap
 from gpugrad.errors import ArgumentError, AxisError
 
 __all__ = [
@@ -240,7 +240,7 @@ def batched_reading(op: Any) -> Callable[..., Any]:
             return op.bare(NUMPY)(*args, **keywords)[()]  # a rounded number, not an array
         if level is None:
             return getattr(reading(*flat), op.name)(*args, **keywords)
-        together(op.name, flat, bound.get("index"))
+        require_one_library(op.name, flat, bound.get("index"))
         if "index" in bound:
             bound["index"] = _index_at_level(bound["index"], level)
         batched = tuple(type(a) is Batched and a.level is level for a in flat)

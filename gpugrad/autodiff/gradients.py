@@ -22,7 +22,7 @@ from gpugrad.core.devices import formulas_on
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import reraise
-from gpugrad.trace.array import running, tracing, unwrapped
+from gpugrad.trace.array import current_trace, is_traced, unwrap_to_traced
 from gpugrad.trace.program import NotReplayable
 
 __all__ = ["differentiate"]
@@ -43,7 +43,7 @@ def differentiate(
     """
     if not targets:
         return [None] * len(sources)
-    trace = running()
+    trace = current_trace()
     start = len(trace.program.steps) if trace is not None else 0
     try:
         grads = _differentiate(recorder, targets, seeds, sources, stops)
@@ -129,9 +129,9 @@ def _any_nan(results: Sequence[Any]) -> bool:
     masked products only runs if there is one. On a GPU looking would wait for the device.
     """
     grads = [g.values if type(g) is IndexedSlices else g for g in results if g is not None]
-    trace = running()
+    trace = current_trace()
     if trace is not None and trace.abstract:  # a later run cannot choose: always mask
-        return any(tracing(g._data) for g in grads)
+        return any(is_traced(g._data) for g in grads)
     for g in grads:
         if _is_nan(backend.innermost_array(g._data)):
             return True
@@ -140,7 +140,7 @@ def _any_nan(results: Sequence[Any]) -> bool:
     if trace.moved:  # too late to call the function instead
         return True
     on_host = [g for g in grads if type(backend.innermost_array(g._data)) is np.ndarray]
-    if traced := [wrap(unwrapped(g._data)) for g in on_host if tracing(g._data)]:
+    if traced := [wrap(unwrap_to_traced(g._data)) for g in on_host if is_traced(g._data)]:
         # a later run that finds a NaN cannot be replayed
         trace.effect("no_nan", _refuse_nan, traced, undo=lambda: lambda: None)
     return False

@@ -20,9 +20,9 @@ from gpugrad.core import backend
 from gpugrad.core.backend import ARRAYS, EXAMPLES, NUMPY, READINGS, SCALARS, TENSOR, Reading
 from gpugrad.core.devices import formulas_on, gpu_count
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import index_parts, made_of, threads
+from gpugrad.core.tensor import index_parts, tensor_with_id, threads
 from gpugrad.kernels.codegen import for_ops
-from gpugrad.trace.array import running
+from gpugrad.trace.array import current_trace
 
 __all__ = ["LogReading", "crossings", "each_saved", "reading_of", "revive"]
 
@@ -67,7 +67,7 @@ class _OnMixedArrays(LogReading):
 
     def __init__(self, xp: Reading, masked: bool) -> None:
         super().__init__(xp, masked)
-        self._plain = running() is None and not EXAMPLES  # no array wraps another
+        self._plain = current_trace() is None and not EXAMPLES  # no array wraps another
         self._several_gpus = gpu_count() > 1
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
@@ -131,7 +131,7 @@ def revive(op: Recordable, saved: Any, out: Any, ids: Sequence[int]) -> list[Any
             return array.item()
         if serial in crossings:
             array = crossings[serial].inside(array)
-        return made_of(array, serial)
+        return tensor_with_id(array, serial)
 
     alive: list[Any] = []
     for value, origin in zip(saved, op.origins, strict=True):

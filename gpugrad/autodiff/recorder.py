@@ -13,7 +13,7 @@ from gpugrad.core.backend import is_inexact
 from gpugrad.core.tensor import Tensor, next_id, threads
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError
-from gpugrad.trace.array import running, user_line
+from gpugrad.trace.array import current_trace, user_line
 from gpugrad.trace.listener import Listener
 
 __all__ = [
@@ -49,7 +49,7 @@ def number(x: Any) -> int:
     if not isinstance(x, Tensor) or not is_inexact(x.dtype):
         return 0
     serial = x._id or _new_number(x)
-    trace = running()
+    trace = current_trace()
     if trace is not None:
         trace.numbered(x)
     return serial

@@ -26,13 +26,13 @@ __all__ = [
     "Tensor",
     "holds_tensor",
     "index_parts",
-    "made_of",
     "new",
     "next_id",
     "recorders",
+    "require_one_library",
     "tensor",
+    "tensor_with_id",
     "threads",
-    "together",
     "wrap",
 ]
 
@@ -210,10 +210,10 @@ class Tensor:
     __hash__ = object.__hash__  # by identity: == is elementwise in the array API
 
     def __copy__(self) -> Tensor:
-        return made_of(self._data, self._id)
+        return tensor_with_id(self._data, self._id)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        return made_of(self._data, self._id)  # copy-on-write hides that the array is shared
+        return tensor_with_id(self._data, self._id)  # copy-on-write hides that the array is shared
 
     def __reduce__(self) -> Any:
         return _unpickle, (self.numpy(), str(self.device))
@@ -236,7 +236,7 @@ class Tensor:
 
     def _read(self) -> Tensor:
         """The Tensor that an op reads: itself, or a plain one for a subclass."""
-        return self if type(self) is Tensor else made_of(self._data, self._id)
+        return self if type(self) is Tensor else tensor_with_id(self._data, self._id)
 
     def _own(self) -> Any:
         """The array for the caller to write to, copied first if anything else can see it."""
@@ -277,7 +277,7 @@ class Tensor:
         def __setitem__(self, index: Any, value: Any) -> None: ...
 
 
-def made_of(data: Any, serial: int) -> Tensor:
+def tensor_with_id(data: Any, serial: int) -> Tensor:
     """A Tensor with the given bare array and serial number."""
     t = new(Tensor)
     t._data, t._id = data, serial
@@ -302,7 +302,7 @@ def index_parts(index: Any) -> list[Any]:
     return [p._data if isinstance(p, Tensor) else p for p in parts]
 
 
-def together(name: str, arrays: Sequence[Any], index: Any = None) -> None:
+def require_one_library(name: str, arrays: Sequence[Any], index: Any = None) -> None:
     """Raise if bare arrays, and the Tensors in an index of them, are of two libraries."""
     parts = index if type(index) is tuple else (index,)
     on_devices = index_parts(tuple(p for p in parts if type(p) is not np.ndarray))

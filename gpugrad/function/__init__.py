@@ -26,7 +26,7 @@ from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps_per_call import split_steps, stack_results
 from gpugrad.function.structures import fill_holes, split_arrays
-from gpugrad.trace.array import Traced, running, user_level
+from gpugrad.trace.array import Traced, current_trace, user_level
 from gpugrad.trace.program import NotReplayable, Program
 from gpugrad.trace.tracing import Tracing, open_traces
 
@@ -77,7 +77,7 @@ class Function:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Replay the program for arguments like these, or trace it."""
-        if running() is not None or levels_running():
+        if current_trace() is not None or levels_running():
             return self._f(*args, **keywords)  # part of another trace or of a vmap
         if threads.stack:
             return self._recorded(args, keywords) if tapes_only() else self._f(*args, **keywords)
@@ -320,7 +320,7 @@ class _Steps(Function):
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Take the steps one after the other, and stack their results."""
         parts = self._parts(args, keywords)
-        alone = running() is None and not levels_running() and not threads.stack
+        alone = current_trace() is None and not levels_running() and not threads.stack
         results = self._together(parts) if alone else None
         if results is None:
             call = super().__call__

@@ -11,7 +11,7 @@ from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
 from gpugrad.ops.arrays.index_rules import has_arrays, resolve_index
 from gpugrad.registry.record import Op
-from gpugrad.trace.program import NotReplayable, Step, filled, takes_arguments
+from gpugrad.trace.program import NotReplayable, Step, fill_index, takes_arguments
 
 __all__ = ["effect_call", "op_call", "reraise_as_op"]
 
@@ -36,7 +36,7 @@ def op_call(step: Step, xp: Reading) -> Callable[..., Any]:
         return call_at
 
     def call(*args: Any) -> Any:
-        return bare(*args[:n], **params | {"index": filled(index, args)})
+        return bare(*args[:n], **params | {"index": fill_index(index, args)})
 
     return call
 

@@ -26,7 +26,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
 from gpugrad.function.structures import fill_holes, split_arrays
-from gpugrad.trace.array import tracing
+from gpugrad.trace.array import is_traced
 from gpugrad.trace.program import NotReplayable, Program, Value
 from gpugrad.trace.tracing import Tracing
 
@@ -93,7 +93,7 @@ class _Watchful(Tracing):
 
     def numbered(self, x: Tensor) -> None:
         """Note a Tensor that an op reads, if it is a constant of the program."""
-        if not tracing(x._data):
+        if not is_traced(x._data):
             self.captured.add(x._id)
 
 

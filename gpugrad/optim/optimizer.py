@@ -28,7 +28,7 @@ from gpugrad.optim.arrays import (
 )
 from gpugrad.optim.checks import Gradient, check_condition, check_gradient, check_pairs
 from gpugrad.optim.states import State, Work, group_by_launch, launch_group
-from gpugrad.trace.array import running
+from gpugrad.trace.array import current_trace
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Optimizer", "Schedule"]
@@ -123,7 +123,7 @@ class Optimizer:
         pairs = self._check_pairs(grads_and_vars)
         if when is not True:
             when = check_condition(self.name, when)
-        if (trace := running()) is not None:
+        if (trace := current_trace()) is not None:
             self._apply_at_replay(trace, pairs, when)
         else:
             self._apply(((self._checked_gradient(g, v), v) for g, v in pairs), when)

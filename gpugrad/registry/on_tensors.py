@@ -17,7 +17,7 @@ from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_ar
 from gpugrad.core.devices import meet, meet_arrays
 from gpugrad.core.tensor import Tensor, index_parts, new, recorders, tensor, wrap
 from gpugrad.errors import ArgumentError, reraise
-from gpugrad.trace.array import among
+from gpugrad.trace.array import place_beside_traced
 
 __all__ = ["compiled", "eager_function", "follow", "source"]
 
@@ -254,7 +254,9 @@ def _split(x: Any) -> tuple[Any, int]:
 
 def _beside(x: Any, index: Any) -> Any:
     """`x` in the reading of an index with arrays of `vmap` or `function` in it."""
-    return among(give_each(x, index), index_parts(index)) if isinstance(x, Tensor) else x
+    return (
+        place_beside_traced(give_each(x, index), index_parts(index)) if isinstance(x, Tensor) else x
+    )
 
 
 def _read_list(op: Any) -> list[str]:

@@ -20,14 +20,23 @@ import numpy as np
 
 from gpugrad.core.backend import READINGS, Reading, reading
 from gpugrad.core.operators import add_operators
-from gpugrad.core.tensor import Tensor, made_of
+from gpugrad.core.tensor import Tensor, tensor_with_id
 from gpugrad.errors import TraceError
 from gpugrad.trace.program import Value
 
 __all__ = [
-    "LEFT", "TRACED", "Traced", "among", "current", "running", "trace_stopped", "tracing",
-    "unwrapped", "user_level", "user_line",
-]  # fmt: skip
+    "LEFT",
+    "TRACED",
+    "Traced",
+    "current",
+    "current_trace",
+    "is_traced",
+    "pause_trace",
+    "place_beside_traced",
+    "unwrap_to_traced",
+    "user_level",
+    "user_line",
+]
 
 
 class _TracedReading(Reading):
@@ -117,7 +126,7 @@ class Traced:
         return self
 
     def _refuse(self, *args: Any, **keywords: Any) -> Any:
-        if running() is None:
+        if current_trace() is None:
             raise TraceError(f"{user_line()}: {LEFT}")
         raise TraceError(
             f"{user_line()}: a value was asked for while gg.function traces the function, which "
@@ -170,7 +179,7 @@ def traced_reading(op: Any) -> Callable[..., Any]:
         xp = reading(*(arrays[0] if op.variadic else arrays))
         if xp.nesting > TRACED.nesting:  # one became Batched inside the formula
             return getattr(xp, op.name)(*args, **keywords)
-        trace = running()
+        trace = current_trace()
         if trace is None:
             raise TraceError(f"{user_line()}: {op.name}: {LEFT}")
         return trace.step(op, arrays, bound)
@@ -188,13 +197,13 @@ class _Current(threading.local):
 current = _Current()
 
 
-def running() -> Any:
+def current_trace() -> Any:
     """The `Tracing` that this thread is in, or None."""
     return current.trace
 
 
 @contextlib.contextmanager
-def trace_stopped() -> Iterator[None]:
+def pause_trace() -> Iterator[None]:
     """Pause this thread's trace in a ``with`` block."""
     trace, current.trace = current.trace, None
     try:
@@ -203,21 +212,21 @@ def trace_stopped() -> Iterator[None]:
         current.trace = trace
 
 
-def unwrapped(array: Any) -> Any:
+def unwrap_to_traced(array: Any) -> Any:
     """The Traced array inside other wrappers, or the array of the library if there is none."""
     while type(array) is not Traced and hasattr(array, "inner"):
         array = array.inner
     return array
 
 
-def tracing(array: Any) -> bool:
+def is_traced(array: Any) -> bool:
     """Whether a bare array is Traced, perhaps inside other wrappers."""
-    return type(unwrapped(array)) is Traced
+    return type(unwrap_to_traced(array)) is Traced
 
 
-def among(x: Tensor, arrays: Sequence[Any]) -> Tensor:
+def place_beside_traced(x: Tensor, arrays: Sequence[Any]) -> Tensor:
     """`x`, as a constant of the program if it is plain and one of `arrays` is Traced."""
-    trace = running()
-    if trace is None or READINGS[type(x._data)].nesting or not any(map(tracing, arrays)):
+    trace = current_trace()
+    if trace is None or READINGS[type(x._data)].nesting or not any(map(is_traced, arrays)):
         return x
-    return made_of(Traced(x._data, trace.place(x._data)), x._id)
+    return tensor_with_id(Traced(x._data, trace.place(x._data)), x._id)

@@ -14,9 +14,21 @@ import numpy as np
 from gpugrad.core.variable import Variable
 
 __all__ = [
-    "CHECKS", "Argument", "Launched", "NotReplayable", "Program", "Step", "Undo", "Value",
-    "by_values", "check_shapes", "filled", "line", "named", "takes_arguments",
-]  # fmt: skip
+    "CHECKS",
+    "Argument",
+    "Launched",
+    "NotReplayable",
+    "Program",
+    "Step",
+    "Undo",
+    "Value",
+    "check_shapes",
+    "fill_index",
+    "length_depends_on_values",
+    "step_text",
+    "takes_arguments",
+    "value_names",
+]
 
 Undo = Callable[[], Callable[[], None]]
 
@@ -170,7 +182,7 @@ class Step:
         return values
 
 
-def by_values(step: Step) -> bool:
+def length_depends_on_values(step: Step) -> bool:
     """Whether the length of a step's result depends on values that differ between runs."""
     if step.op.length_by_values == "index":
         deciding = [v for v in step.inputs[1:] if v.dtype.kind == "b"]  # masks
@@ -229,7 +241,7 @@ class Program:
         return text(self)
 
 
-def named(program: Program) -> dict[int, str]:
+def value_names(program: Program) -> dict[int, str]:
     """The names of all values but constants, by id: ``in0``, a Variable's name, ``t0``."""
     names = {id(v): f"in{k}" for k, v in enumerate(program.inputs)}
     seen: dict[str, int] = {}
@@ -257,7 +269,7 @@ def argument_text(a: Any, names: dict[int, str]) -> str:
     return names[id(a)]
 
 
-def line(step: Step, names: dict[int, str]) -> str:
+def step_text(step: Step, names: dict[int, str]) -> str:
     """A step as a line of text."""
     left = ", ".join(f"{names[id(v)]} {v.dtype}{list(v.shape)}" for v in step.outs)
     arguments = [argument_text(a, names) for a in step.args]
@@ -268,13 +280,13 @@ def line(step: Step, names: dict[int, str]) -> str:
 
 def text(program: Program) -> str:
     """A program as text, one line a step; the steps of a group are indented below it."""
-    names = named(program)
+    names = value_names(program)
     inputs = [f"{names[id(v)]} {v.dtype}{list(v.shape)}" for v in program.inputs]
     lines = ["inputs: " + ", ".join(inputs)]
     lines += [f"Variable {names[id(v)]} {v.dtype}{list(v.shape)}" for _, v in program.reads]
     for step in program.steps:
-        lines.append(f"{step.name}:" if step.parts else line(step, names))
-        lines += [f"    {line(part, names)}" for part in step.parts]
+        lines.append(f"{step.name}:" if step.parts else step_text(step, names))
+        lines += [f"    {step_text(part, names)}" for part in step.parts]
         for label, inner in step.programs:
             lines.append(f"    {label}:")
             lines += [f"        {below}" for below in text(inner).split("\n")]
@@ -306,8 +318,8 @@ def takes_arguments(index: Any) -> bool:
     return Argument in map(type, index if type(index) is tuple else (index,))
 
 
-def filled(index: Any, args: Sequence[Any]) -> Any:
+def fill_index(index: Any, args: Sequence[Any]) -> Any:
     """An index with the arguments of a step in the place of their stand-ins."""
     if type(index) is tuple:
-        return tuple(filled(part, args) for part in index)
+        return tuple(fill_index(part, args) for part in index)
     return args[index.position] if type(index) is Argument else index

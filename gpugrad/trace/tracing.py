@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, as_array, between_numbers, reading
-from gpugrad.core.tensor import Tensor, index_parts, next_id, together, wrap
+from gpugrad.core.tensor import Tensor, index_parts, next_id, require_one_library, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
-from gpugrad.trace.array import LEFT, TRACED, Traced, current, trace_stopped, tracing, user_line
+from gpugrad.trace.array import LEFT, TRACED, Traced, current, is_traced, pause_trace, user_line
 from gpugrad.trace.listener import Listener
 from gpugrad.trace.program import (
     CHECKS,
@@ -30,7 +30,7 @@ from gpugrad.trace.program import (
     Step,
     Undo,
     Value,
-    by_values,
+    length_depends_on_values,
 )
 
 __all__ = ["Tracing", "open_traces"]
@@ -109,7 +109,7 @@ class Tracing(Listener):
     def touched(self, variable: Variable) -> None:
         """Make the value of a Variable an input when it is first read."""
         if variable._id in self._variables:
-            if not tracing(variable._data):  # a constant was assigned
+            if not is_traced(variable._data):  # a constant was assigned
                 variable._data = Traced(variable._data, self.place(variable._data))
             return
         if variable._id > self._born:
@@ -207,7 +207,7 @@ class Tracing(Listener):
             arrays = [_array(a) for a in arrays]
             inner = [_inner(a) for a in arrays]
         flat = inner[0] if op.variadic else inner
-        together(op.name, flat, params.get("index"))
+        require_one_library(op.name, flat, params.get("index"))
         results, real = self.computed(getattr(xp, op.name), inner, _inner_params(params))
         several = results if op.outputs > 1 else (results,)
         kind = type(next(a for a in flat if type(a) in ARRAYS))
@@ -223,7 +223,7 @@ class Tracing(Listener):
         step = Step(op, args, params, [out.value for out in outs])
         step.results = [out.inner for out in outs] if real else []
         self.program.steps.append(step)
-        if by_values(step):
+        if length_depends_on_values(step):
             outs = self._check_lengths(op.name, outs)
         return tuple(outs) if op.outputs > 1 else outs[0]
 
@@ -285,7 +285,7 @@ class Tracing(Listener):
         for variable in variables:
             variable._data = _inner(variable._data)
         try:
-            with trace_stopped():
+            with pause_trace():
                 results = call(*[wrap(_inner(t._data)) for t in tensors])
         except BaseException:  # the function may catch it and go on
             for variable, data in zip(variables, held, strict=True):

@@ -28,7 +28,7 @@ from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
-from gpugrad.trace.array import running
+from gpugrad.trace.array import current_trace
 from gpugrad.trace.listener import Listener
 from gpugrad.trace.tracing import Tracing
 from gpugrad.transforms.derivatives import grad, jacobian, vjp
@@ -232,7 +232,7 @@ def _record(
     if graphs:
         for x in inputs:
             number(x)
-    if trace := running():
+    if trace := current_trace():
         outs = trace.with_gradient(call.name, outs, sources, call.gradients)
     if Batched in ARRAYS:  # each example may get its own gradient by what all share
         outs = [wrap(give_each_example(out._data)) for out in outs]

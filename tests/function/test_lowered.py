@@ -18,7 +18,7 @@ import gpugrad as gg
 from gpugrad.core.devices import gpu_count
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.libraries import cublaslt
-from gpugrad.trace.array import running
+from gpugrad.trace.array import current_trace
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
@@ -80,7 +80,7 @@ def test_lowering_under_a_tape_is_not_recorded():
 def test_lowering_what_cannot_be_undone_says_so():
     @gg.function
     def f(x):
-        running().effect("launch the rocket", lambda: [])
+        current_trace().effect("launch the rocket", lambda: [])
         return x * 2
 
     with pytest.raises(ArgumentError, match="its effect 'launch the rocket' cannot be undone"):

@@ -29,7 +29,7 @@ from gpugrad.function.control.tracing import (
 )
 from gpugrad.function.on_tape import known
 from gpugrad.function.structures import Form, agreed, blanks, is_array_like, tensors_of
-from gpugrad.trace.array import running, tracing
+from gpugrad.trace.array import current_trace, is_traced
 from gpugrad.trace.tracing import Tracing
 from gpugrad.transforms.custom import custom_gradient
 
@@ -81,8 +81,8 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
         pairs = agreed("cond", names, yes, no)
         chosen = [TENSOR.where(pred, a, b) if isinstance(a, Tensor) else a for a, b in pairs]
         return nest.pack(yes, chosen)
-    trace = running()
-    if trace is None or not tracing(pred._data):
+    trace = current_trace()
+    if trace is None or not is_traced(pred._data):
         return tensors_of((true_fn if pred else false_fn)(*operands))
     return _traced_cond(trace, pred, (true_fn, false_fn), names, operands)
 
@@ -174,7 +174,7 @@ def while_loop(
             return holds
         return TENSOR.any(wrap(unwrap_levels(holds._data)))
 
-    carry, trace = _for_each_example(form.tensors), running()
+    carry, trace = _for_each_example(form.tensors), current_trace()
     if trace is None:
         return form(_iterate(goes_on, body, carry, maximum_iterations))
     labels = (f"while_loop: cond_fn {_name(cond_fn)}", f"while_loop: {names[1]}")
@@ -254,7 +254,7 @@ def scan(
     name = _name(f)
     form, along = Form(tensors_of(init)), Form(tensors_of(xs))
     n = _length(name, along.tensors, length)
-    trace = running()
+    trace = current_trace()
     if n == 0 and trace is None:
         return form(form.tensors), _no_ys(f, init, xs)
     ys_form: list[Form] = []  # one, once the body was called

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import ARRAYS, is_inexact
-from gpugrad.core.tensor import Tensor, made_of, threads, wrap
+from gpugrad.core.tensor import Tensor, tensor_with_id, threads, wrap
 from gpugrad.function.control.own_gradient import strip_gradient_overrides
 from gpugrad.function.on_tape import Pair, known, tapes_only
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
-from gpugrad.trace.array import running
-from gpugrad.trace.program import NotReplayable, Program, Step, Undo, Value, filled
+from gpugrad.trace.array import current_trace
+from gpugrad.trace.program import NotReplayable, Program, Step, Undo, Value, fill_index
 
 __all__ = ["Branch"]
 
@@ -47,11 +47,11 @@ class Branch:
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """What the function returns, recorded by the recorders of this thread."""
-        if running() is not None or (threads.stack and not tapes_only()):
+        if current_trace() is not None or (threads.stack and not tapes_only()):
             return self.run(*tensors)
         if not threads.stack:
             return self._replayed(tensors)
-        arguments = [made_of(t._data, t._id) for t in tensors]  # no object twice
+        arguments = [tensor_with_id(t._data, t._id) for t in tensors]  # no object twice
         wanted = tuple(k for k, t in enumerate(arguments) if known(t))
         if not wanted:
             return self._replayed(arguments)
@@ -106,11 +106,11 @@ class Branch:
 
 def _run_step(step: Step, args: list[Any]) -> Sequence[Tensor]:
     """The results of one step, of an op or an effect, on Tensors."""
-    call, trace = cast(Any, step.call), running()
+    call, trace = cast(Any, step.call), current_trace()
     if step.op is not None:
         params = dict(step.params)
         if "index" in params:
-            params["index"] = filled(params["index"], args)
+            params["index"] = fill_index(params["index"], args)
         results = step.op.eager(*args[: len(step.op.arrays) or None], **params)
     elif step.programs:  # a ControlStep that has effects
         results = call.eager(*args)

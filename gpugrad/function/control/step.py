@@ -39,7 +39,7 @@ from gpugrad.function.control.branch import Branch
 from gpugrad.function.control.control_op import ControlOp
 from gpugrad.function.control.tracing import BranchTrace, Specs, blank_arrays
 from gpugrad.function.on_tape import known
-from gpugrad.trace.array import Traced, running, trace_stopped, unwrapped
+from gpugrad.trace.array import Traced, current_trace, pause_trace, unwrap_to_traced
 from gpugrad.trace.program import NotReplayable, Program, Step, Undo, Value
 from gpugrad.trace.tracing import Tracing
 
@@ -110,7 +110,7 @@ class ControlStep(ControlOp):
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """Call it, or write it down as a step."""
-        trace = running()
+        trace = current_trace()
         if trace is None:
             return self.call(*tensors)
         levels = {level.serial: level for t in tensors for level in levels_of(t._data)}
@@ -122,7 +122,7 @@ class ControlStep(ControlOp):
         wanted = [k for k, t in enumerate(tensors) if known(t)]
         is_taped = bool(wanted) and any(is_inexact(dtype) for _, dtype in self.specs)
         step = _with_tape(self, wanted) if is_taped else self
-        results = _write_step(step, trace, [unwrapped(t._data) for t in tensors])
+        results = _write_step(step, trace, [unwrap_to_traced(t._data) for t in tensors])
         pairs = zip(results, self.result_levels, strict=False)
         outs = [wrap(wrap_levels(a, levels)) for a, levels in pairs]
         if is_taped:
@@ -149,7 +149,7 @@ def _write_step(step: ControlStep, trace: Tracing, arrays: Sequence[Any]) -> lis
         if step.undo is not None:
             trace._undo.append(step.undo())
         inner = [wrap(a.inner if type(a) is Traced else a) for a in arrays]
-        with recording_stopped(), trace_stopped(), levels_stopped():
+        with recording_stopped(), pause_trace(), levels_stopped():
             results = [t._data for t in step.call(*inner)]
     outs = [Traced(a, Value(a)) for a in results]
     for out in outs:
@@ -273,7 +273,7 @@ class _ControlCall(RecordedCall):
         """
         upstream = _inexact([x if xp is TENSOR else wrap(x) for x in g])
         with inside_levels_of(*upstream):
-            if xp is not TENSOR and not getattr(running(), "around", ()):
+            if xp is not TENSOR and not getattr(current_trace(), "around", ()):
                 step = _gradient_from_tape(self._step, self._tensors, self._wanted)
                 return [x._data for x in step(self._box, *upstream)]
             if drawn := [name for name, _ in self._step.effects if name != "print"]:

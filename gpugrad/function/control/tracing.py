@@ -29,7 +29,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Branch
 from gpugrad.function.control.own_gradient import GradientOverride
-from gpugrad.trace.array import Traced, unwrapped
+from gpugrad.trace.array import Traced, unwrap_to_traced
 from gpugrad.trace.program import NotReplayable, Step, Undo, Value
 from gpugrad.trace.tracing import Tracing
 
@@ -137,7 +137,7 @@ class BranchTrace(Tracing):
 
     def numbered(self, x: Tensor) -> None:
         """Remember a Tensor that an op reads: a tape knows it by its number."""
-        array = unwrapped(x._data)
+        array = unwrap_to_traced(x._data)
         if type(array) is Traced:
             # a copy: whoever writes to `x` later must be the one who keeps it
             self._read.setdefault(id(array.value), {})[x._id] = copy(x)

@@ -31,7 +31,7 @@ from gpugrad.core.backend import ARRAYS, NUMPY, reading
 from gpugrad.function.calls import effect_call, op_call, reraise_as_op
 from gpugrad.function.cpu.blocks import SMALLEST, Group, compile_group, out_keyword, ufunc_of
 from gpugrad.function.cpu.source import Names, compile_function
-from gpugrad.trace.program import Program, Step, Value, check_shapes, named
+from gpugrad.trace.program import Program, Step, Value, check_shapes, value_names
 
 __all__ = ["Replay"]
 
@@ -116,7 +116,7 @@ class Replay:
 
     def _value_names(self, program: Program) -> dict[int, str]:
         """The names in the printed program, by id of the Value; Variables' are made identifiers."""
-        names = named(program)
+        names = value_names(program)
         variables = {id(v) for _, v in program.reads}
         self._identifiers.reserve(name for at, name in names.items() if at not in variables)
         return {

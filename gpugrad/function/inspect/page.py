@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpugrad.function.memory import Memory, lives, size
-from gpugrad.trace.program import Program, Step, Value, line, named
+from gpugrad.trace.program import Program, Step, Value, step_text, value_names
 
 __all__ = ["dot", "page"]
 
@@ -106,7 +106,7 @@ def page(
         memory: of the whole.
         buffered: ids of the Values in planned buffers.
     """
-    names, rows = named(program), _rows(program)
+    names, rows = value_names(program), _rows(program)
     inputs = ", ".join(f"{names[id(v)]} {v.dtype}{list(v.shape)}" for v in program.inputs)
     facts = _facts(program, times, memory)
     cells = iter(_cells(program, times, memory, buffered))
@@ -115,7 +115,7 @@ def page(
     for k, row in enumerate(rows):
         kind = ' class="part"' if row.is_part else ' class="group"' if row.is_group else ""
         number, measured = ("", "<td></td>" * 3) if row.is_part else (next(numbers), next(cells))
-        text = f"{row.step.name}:" if row.is_group else line(row.step, names)
+        text = f"{row.step.name}:" if row.is_group else step_text(row.step, names)
         lines.append(
             f'<tr data-row="{k}"{kind}><td style="padding-left:{GUTTER}px">{number}</td>{measured}'
             f'<td class="step">{html.escape(text)}</td></tr>'  # last, as it can be long
@@ -208,7 +208,7 @@ def dot(program: Program, title: str) -> str:
         ' color="#5b7a99", fontname="Helvetica", fontsize=11];',
         '  edge [color="#8899aa", fontname="Helvetica", fontsize=9];',
     ]
-    names, rows = named(program), _rows(program)
+    names, rows = value_names(program), _rows(program)
     inputs = [*program.inputs, *(v for _, v in program.reads)]
     makers = {at: f"s{k}" for at, k in _makers(rows).items()}
     makers |= {id(v): f"i{k}" for k, v in enumerate(inputs)}

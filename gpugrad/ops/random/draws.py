@@ -9,7 +9,7 @@ from copy import copy
 from typing import Any, TypeVar
 
 from gpugrad.errors import ArgumentError
-from gpugrad.trace.array import running
+from gpugrad.trace.array import current_trace
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ _runs = _Runs()
 def noting() -> Iterator[list[Any]]:
     """Record the draws of a block, for `repeating`."""
     notes: list[Any] = []
-    _runs.stack.append((running(), notes, None))
+    _runs.stack.append((current_trace(), notes, None))
     try:
         yield notes
     finally:
@@ -59,7 +59,7 @@ def repeating(noted: Sequence[Any]) -> Iterator[None]:
         ArgumentError: the block draws something else.
     """
     recorded = iter(noted)
-    _runs.stack.append((running(), [], recorded))
+    _runs.stack.append((current_trace(), [], recorded))
     try:
         yield
     finally:
@@ -80,7 +80,7 @@ def once(about: Any, take: Callable[[], T]) -> T:
     """
     if not _runs.stack:
         return take()
-    trace, notes = running(), []
+    trace, notes = current_trace(), []
     result: Any = None
     for of, noted, recorded in reversed(_runs.stack):
         if of is trace:

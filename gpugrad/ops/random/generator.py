@@ -31,7 +31,7 @@ from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand.random import draws, noise_on, state_of
 from gpugrad.ops.random import philox, rejection
 from gpugrad.ops.random.draws import Drawn, once
-from gpugrad.trace.array import running
+from gpugrad.trace.array import current_trace
 
 Array = np.ndarray[Any, Any]
 _ALGORITHM = "philox4x64-10"
@@ -150,7 +150,7 @@ class Generator:
 
     def _now_and_at_replay(self, name: str, do: Callable[[], None]) -> None:
         """Start this generator or others; in a traced function, at each replay too."""
-        trace = running()
+        trace = current_trace()
         if trace is None:
             do()
         else:
@@ -249,7 +249,7 @@ class Generator:
 
         None in a trace, where each replay draws, and under vmap, where each example draws.
         """
-        if running() is not None or levels_running():
+        if current_trace() is not None or levels_running():
             return None
         return self._take(-(-n * bits // 256), n)
 
@@ -260,7 +260,7 @@ class Generator:
         """
         if levels_running():
             return None
-        written, trace = _Place(self, n, device), running()
+        written, trace = _Place(self, n, device), current_trace()
         if trace is None:
             return written()[0]
         about = [((4,), np.dtype(np.uint64))]
@@ -277,7 +277,7 @@ class Generator:
         `shape`. `before` (a `Drawn` or None) holds earlier draws of the same call: the next draw
         has the counters of the first with another word 2, so that it does not depend on its length.
         """
-        trace, levels = running(), _levels_with_own_numbers(kind)
+        trace, levels = current_trace(), _levels_with_own_numbers(kind)
         if trace is not None and levels_running():  # a replay runs without these levels
             lead = tuple(level.size for level in levels)
             parameters = tuple(_with_examples(p, shape, levels) for p in parameters)
