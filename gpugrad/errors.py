@@ -196,6 +196,10 @@ _PLAIN: Sequence[tuple[str, str]] = (
 """Messages of NumPy and CuPy that show their internals, and the plain text instead."""
 
 
+def _spaced(shape: re.Match[str]) -> str:
+    return re.sub(r",(?=\d)", ", ", shape[0])
+
+
 def _plain_text(error: Exception, name: str = "") -> str:
     """The text of an array library's exception, without the library's internals.
 
@@ -206,7 +210,7 @@ def _plain_text(error: Exception, name: str = "") -> str:
     >>> _plain_text(ValueError("operands could not be broadcast together with shapes (3,) (4,) "))
     'the shapes (3,) and (4,) do not broadcast'
     """
-    text = re.sub(r"(?<=\d),(?=\d)", ", ", str(error).rstrip(" ."))  # NumPy writes (2,3)
+    text = re.sub(r"\([\d,]+\)", _spaced, str(error).rstrip(" ."))  # NumPy writes (2,3)
     text = re.sub(r"^\w+: (?=Input operand)", "", text).removeprefix(f"{name}: ")
     if "operands could not be broadcast together" in text:
         # in "(3,)->(3,newaxis)" the first shape is the user's
