@@ -10,22 +10,22 @@ those of the tape TensorFlow's, those of the transforms JAX's.
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 import numpy as _np
 
-from gpugrad import debug, errors, fft, linalg, special
+from gpugrad import debug, errors
 from gpugrad.array_api import methods as _methods  # noqa: F401  # hangs the ops on Tensor
 from gpugrad import ops as _ops  # noqa: F401  # declares every op
 from gpugrad.core.backend import BFLOAT16 as bfloat16
 from gpugrad.core.devices import Device, device, devices, set_device
-from gpugrad.function.control.api import cond, scan, while_loop
 from gpugrad.transforms.custom import custom_gradient, custom_jvp, grad_pass_through, implicit_diff
 from gpugrad.core.dlpack import from_dlpack
 from gpugrad.core.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
 from gpugrad.errors import OutOfMemoryError
 from gpugrad.autodiff.forward import ForwardAccumulator
-from gpugrad.function import function
 from gpugrad.autodiff.graph import Graph, gradients
 from gpugrad.array_api.info import VERSION as __array_api_version__
 from gpugrad.array_api.info import __array_namespace_info__
@@ -34,15 +34,10 @@ from gpugrad.core.settings import (
 )
 from gpugrad.registry.record import OPS, Op, elementwise, no_gradient, op
 
-from gpugrad.ops.nn.activations import (
-    relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish, hardtanh, elu, softplus,
-    leaky_relu, gelu,
-)
 from gpugrad.ops.arrays.apply import apply_along_axis, apply_over_axes, einsum_path
 from gpugrad.ops.arrays.arrange import (
     flip, roll, tile, repeat, tril, triu, diagonal, diagonal_scatter,
 )
-from gpugrad.ops.special.bessel import i0
 from gpugrad.ops.math.bits import packbits, unpackbits
 from gpugrad.ops.math.comparison import (
     floor, ceil, trunc, round_ as round, equal, not_equal, less, less_equal, greater,
@@ -53,10 +48,6 @@ from gpugrad.ops.math.comparison import (
 from gpugrad.ops.arrays.creation import (
     zeros, ones, empty, full, zeros_like, ones_like, empty_like, full_like, arange, linspace,
     eye, asarray, to_device,
-)
-from gpugrad.ops.nn.cross_entropy import (
-    softmax_cross_entropy, softmax_cross_entropy_grad, sparse_softmax_cross_entropy,
-    sparse_softmax_cross_entropy_grad,
 )
 from gpugrad.ops.math.cumulative import (
     cumulative_sum, cumulative_prod, cumsum, cumprod, recurrence, cumulative_max, cumulative_min,
@@ -90,17 +81,10 @@ from gpugrad.ops.arrays.inspect import (
     allclose, array_equal, array_equiv, ndim, shape, size, isscalar, iscomplexobj, isrealobj,
 )
 from gpugrad.ops.arrays.join import concat, stack, unstack, split, broadcast_arrays, meshgrid
-from gpugrad.ops.linalg.solve import (
-    cholesky, solve_triangular, solve, inv, matrix_power, adjugate, det, slogdet,
-)
 from gpugrad.ops.math.nan_reductions import (
     nansum, nanprod, nancumsum, nancumprod, nanmean, nanvar, nanstd, nanmax, nanmin, nanargmax,
     nanargmin,
 )
-from gpugrad.ops.nn.losses import mse
-from gpugrad.ops.nn.losses_binary import binary_cross_entropy_with_logits
-from gpugrad.ops.nn.softmax import softmax, softmax_grad, log_softmax, log_softmax_grad, one_hot
-from gpugrad.ops.linalg.norms import vector_norm, matrix_norm
 from gpugrad.ops.math.numeric import (
     fabs, fmax, fmin, heaviside, lerp, nan_to_num, divmod_ as divmod, modf, frexp, ldexp,
     nextafter, spacing, rint, fix, around, isposinf, isneginf, isreal, iscomplex, isclose, gcd,
@@ -141,15 +125,12 @@ from gpugrad.ops.arrays.shape import (
 )
 from gpugrad.ops.math.signal import convolve, correlate, interp, unwrap
 from gpugrad.ops.arrays.sort import argsort, sort, searchsorted, top_k
-from gpugrad.ops.special.common import sinc, logaddexp2
-from gpugrad.ops.linalg.special_matrices import vander
 from gpugrad.ops.arrays.join_numpy import (
     concatenate, hstack, vstack, dstack, column_stack, block, array_split, hsplit, vsplit,
     dsplit,
 )
 from gpugrad.ops.math.statistics import ptp, average, cov, corrcoef
 from gpugrad.ops.arrays.windows import sliding_window_view
-from gpugrad.random import set_seed
 from gpugrad.transforms.recompute import recompute_grad
 from gpugrad.autodiff.arguments import AggregationMethod, UnconnectedGradients
 from gpugrad.autodiff.tape import GradientTape
@@ -163,9 +144,30 @@ from gpugrad.registry.from_cuda import elementwise_kernel, raw_kernel
 from gpugrad.core.variable import Variable
 from gpugrad.transforms.vmap import vectorized_map, vmap
 
-if TYPE_CHECKING:
-    from gpugrad import checkpoint, cuda, nn, optim, testing
+if TYPE_CHECKING:  # at run time imported when first asked for: see __getattr__
+    from gpugrad import checkpoint, cuda, fft, linalg, nn, optim, random, special, testing
     from gpugrad.cuda import prefetch_to_device
+    from gpugrad.function import function
+    from gpugrad.function.control.api import cond, scan, while_loop
+    from gpugrad.ops.nn.activations import (
+        relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish, hardtanh, elu, softplus,
+        leaky_relu, gelu,
+    )
+    from gpugrad.ops.special.bessel import i0
+    from gpugrad.ops.nn.cross_entropy import (
+        softmax_cross_entropy, softmax_cross_entropy_grad, sparse_softmax_cross_entropy,
+        sparse_softmax_cross_entropy_grad,
+    )
+    from gpugrad.ops.linalg.solve import (
+        cholesky, solve_triangular, solve, inv, matrix_power, adjugate, det, slogdet,
+    )
+    from gpugrad.ops.nn.losses import mse
+    from gpugrad.ops.nn.losses_binary import binary_cross_entropy_with_logits
+    from gpugrad.ops.nn.softmax import softmax, softmax_grad, log_softmax, log_softmax_grad, one_hot
+    from gpugrad.ops.linalg.norms import vector_norm, matrix_norm
+    from gpugrad.ops.special.common import sinc, logaddexp2
+    from gpugrad.ops.linalg.special_matrices import vander
+    from gpugrad.random import set_seed
 
 __version__ = "0.1.0"
 
@@ -206,22 +208,50 @@ _KNOWN_AS = {  # by TensorFlow, torch or JAX
     "unsqueeze": "expand_dims",
 }
 
-_LATER = ("checkpoint", "cuda", "nn", "optim", "testing")  # imported when first asked for
+_NAMESPACES = (
+    "checkpoint", "cuda", "fft", "linalg", "nn", "optim", "random", "special", "testing",
+)
+_ELSEWHERE = {
+    "cond": "function.control.api", "mse": "nn", "prefetch_to_device": "cuda",
+    "scan": "function.control.api", "set_seed": "random", "while_loop": "function.control.api",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
+    """A namespace, or an op: those that are not imported yet, or not named here."""
+    if name in _NAMESPACES:
         return importlib.import_module(f"gpugrad.{name}")
-    if name == "prefetch_to_device":
-        return importlib.import_module("gpugrad.cuda").prefetch_to_device
-    if name in OPS:  # of a namespace, or one that a user has declared
-        return OPS[name].eager
+    if name in _ELSEWHERE:
+        value = getattr(importlib.import_module(f"gpugrad.{_ELSEWHERE[name]}"), name)
+    elif name in OPS:
+        value = OPS[name].eager
+    else:
+        value = None
+    if value is not None:
+        if name in __all__:  # a user's op may be forgotten again
+            globals()[name] = value
+        return value
     hint = f" It is called gg.{_KNOWN_AS[name]} here." if name in _KNOWN_AS else ""
     raise AttributeError(f"module 'gpugrad' has no attribute {name!r}.{hint}")
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Package(types.ModuleType):
+    """gpugrad itself: `function` is the decorator even when the folder of that name is loaded."""
+
+    @property
+    def function(self) -> Any:
+        return importlib.import_module("gpugrad.function").function
+
+    @function.setter
+    def function(self, module: types.ModuleType) -> None:
+        """The import of the folder sets it."""
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 __all__ = [

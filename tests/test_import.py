@@ -22,6 +22,55 @@ def test_import_loads_neither_cupy_nor_scipy_nor_the_training_half():
     assert not loaded & {"gpugrad.nn", "gpugrad.optim", "gpugrad.testing", "doctest"}
 
 
+def test_import_loads_two_shelves_of_ops_and_not_what_traces_functions():
+    loaded = _loaded("import gpugrad")
+    for later in ("function", "linalg", "fft", "special", "ops.nn", "ops.linalg", "ops.special"):
+        assert f"gpugrad.{later}" not in loaded
+    assert not loaded & {"numpy.random", "difflib", "logging", "pathlib", "html"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "gg.relu(gg.ones(3))",
+        "gg.inv([[2.0]])",
+        "gg.fft.fft(gg.ones(4))",
+        "gg.mse",
+        "gg.set_seed(0)",
+        "gg.cond(True, lambda: gg.ones(2), lambda: gg.zeros(2))",
+        "gg.function(gg.tanh)(gg.ones(2))",
+        "gg.OPS['softmax']",
+        "gg.grad(lambda x: gg.sum(gg.special.gammaln(x)))(gg.ones(2))",
+        "sorted(gg.OPS)[500]",
+        "vars(gg.nn.functional)['relu']",
+    ],
+)
+def test_what_is_loaded_later_is_there_when_asked_for(statement):
+    _loaded(f"import gpugrad as gg; {statement}")
+
+
+def test_function_is_the_decorator_after_its_folder_is_imported():
+    _loaded("import gpugrad.function.plan; import gpugrad as gg; gg.function(gg.tanh)(gg.ones(2))")
+
+
+def test_an_op_cannot_take_the_name_of_one_that_is_loaded_later():
+    declare = "gg.op(vjp=[lambda xp, g: g])"
+    code = (
+        "import gpugrad as gg\ndef relu(xp, x, /): 'Relu.'\n"
+        f"try: {declare}(relu)\nexcept gg.errors.ArgumentError: pass\nelse: raise SystemExit(1)"
+    )
+    _loaded(code)
+
+
+def test_threads_that_ask_for_ops_at_once_all_get_them():
+    _loaded(
+        "import gpugrad as gg, concurrent.futures as f\n"
+        "names = ['relu', 'softmax', 'cholesky', 'fft', 'gammaln', 'conv2d', 'erfinv', 'lu'] * 4\n"
+        "pool = f.ThreadPoolExecutor(8)\n"
+        "assert [op.name for op in pool.map(gg.OPS.__getitem__, names)] == names"
+    )
+
+
 def test_training_half_is_there_when_asked_for():
     assert {"gpugrad.nn", "gpugrad.optim"} <= _loaded("import gpugrad as gg; gg.nn; gg.optim.Adam")
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import ml_dtypes
@@ -48,8 +49,67 @@ HALF = frozenset((np.dtype(np.float16), BFLOAT16))
 """Sixteen-bit floats: formulas that are more than one ufunc compute them in float32."""
 
 
-OPS: dict[str, Any] = {}
-"""Every registered op record, by name. `gpugrad.registry.record` declares them."""
+class Ops(dict[str, Any]):
+    """Op records by name. Shelves of ops are imported when a name on them is first asked for."""
+
+    def __init__(self) -> None:
+        self._deferred: list[Callable[[], None]] = []
+        self._loading = threading.RLock()
+
+    def defer(self, declare: Callable[[], None]) -> None:
+        """Call `declare`, which registers more ops, when a name is missing or all are asked for."""
+        self._deferred.append(declare)
+
+    def _load(self) -> None:
+        with self._loading:  # another thread waits until all are there
+            while self._deferred:
+                self._deferred.pop(0)()
+
+    def has(self, name: str) -> bool:
+        """Whether an op is registered by now."""
+        return super().__contains__(name)
+
+    def __missing__(self, name: str) -> Any:
+        self._load()
+        if not self.has(name):
+            raise KeyError(name)
+        return self[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The record of that name, or `default`."""
+        return self[name] if name in self else default  # noqa: SIM401  # this is that method
+
+    def __contains__(self, name: object) -> bool:
+        if not super().__contains__(name):
+            self._load()
+        return super().__contains__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self._load()
+        return super().__len__()
+
+    def keys(self) -> Any:
+        """Every name."""
+        self._load()
+        return super().keys()
+
+    def values(self) -> Any:
+        """Every record."""
+        self._load()
+        return super().values()
+
+    def items(self) -> Any:
+        """Every name and record."""
+        self._load()
+        return super().items()
+
+
+OPS = Ops()
+"""Every op record, by name. `gpugrad.registry.record` declares them."""
 
 
 class Reading:

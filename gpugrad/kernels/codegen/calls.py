@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from gpugrad.core.devices import gpu_count
 from gpugrad.kernels.codegen.code import Body, Code, compute_dtype
 from gpugrad.kernels.codegen.layout import Layout, summed_axes
 from gpugrad.kernels.codegen.text import NUMBERS, Kernel
-from gpugrad.kernels.runtime.launch import TYPES, cpp_bool, get_kernel, launch
+from gpugrad.kernels.runtime.launch import TYPES, cpp_bool, get_kernel, launch, read_source
 
 __all__ = ["Call", "prelude"]
 
@@ -22,14 +21,12 @@ THREADS = 256
 BLOCKS = 132 * 16
 """Most blocks of a launch; a block then takes several parts. 132 is an H100's processors."""
 
-_HOME = Path(__file__).parent
-
 
 @functools.cache
 def prelude() -> str:
     """The headers that precede the text of a generated kernel."""
     names = ("complex.cuh", "functions.cuh", "elementwise.cuh")
-    return "".join((_HOME / name).read_text() for name in names)
+    return "".join(map(read_source, names))
 
 
 class Call:

@@ -7,9 +7,9 @@ kernel is compiled only for the template arguments that are launched.
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = [
     "launch",
     "pad_to_3d",
     "pointer",
+    "read_source",
     "takes_structures",
     "type_name",
 ]
@@ -70,9 +71,12 @@ def pointer(array: Any) -> int:
 
 
 @functools.cache
-def _sources() -> dict[str, Path]:
-    """Every CUDA source and header under `gpugrad/kernels`, by file name."""
-    return {path.name: path for path in Path(__file__).parents[1].rglob("*.cu*")}
+def read_source(name: str) -> str:
+    """The text of a CUDA source or header on one of the shelves of `gpugrad/kernels`."""
+    kernels = os.path.dirname(os.path.dirname(__file__))
+    paths = (os.path.join(kernels, shelf, name) for shelf in os.listdir(kernels))
+    with open(next(filter(os.path.exists, paths)), encoding="utf-8") as file:
+        return file.read()
 
 
 @functools.cache
@@ -81,9 +85,9 @@ def full_source(source: str) -> str:
 
     ``common.cuh`` comes first, and included headers are inlined.
     """
-    text = _sources()[source].read_text() if source.endswith(".cu") else source
-    text = _INCLUDE.sub(lambda match: _sources()[match[1]].read_text(), text)
-    return _sources()["common.cuh"].read_text() + text
+    text = read_source(source) if source.endswith(".cu") else source
+    text = _INCLUDE.sub(lambda match: read_source(match[1]), text)
+    return read_source("common.cuh") + text
 
 
 def launch(

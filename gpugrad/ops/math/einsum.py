@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import string
 
 import numpy as np
 
@@ -15,6 +14,8 @@ from gpugrad.ops.math.products import captures_products
 from gpugrad.registry.on_arrays import through_float32
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @functools.lru_cache(maxsize=1024)
@@ -27,7 +28,7 @@ def _labels(subscripts, ndims):
     left, arrow, result = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     hidden = [n - len(t) + 3 if "..." in t else 0 for t, n in zip(terms, ndims, strict=True)]
-    dots = "".join(c for c in string.ascii_letters if c not in subscripts)[: max(hidden)]
+    dots = "".join(c for c in _LETTERS if c not in subscripts)[: max(hidden)]
     if not arrow:
         seen = left.replace(",", "").replace(".", "")
         result = "..." + "".join(sorted(c for c in set(seen) if seen.count(c) == 1))
@@ -68,7 +69,7 @@ def _on_diagonals(xp, y, once, own):
 def _einsum_batch(xp, batched, operands, *, subscripts):
     ranks = tuple(x.ndim - b for x, b in zip(operands, batched, strict=True))
     terms, result = _labels(subscripts, ranks)
-    example = next(c for c in string.ascii_letters if c not in "".join(terms))
+    example = next(c for c in _LETTERS if c not in "".join(terms))
     named = (example + t if b else t for t, b in zip(terms, batched, strict=True))
     return xp.einsum(operands, subscripts=f"{','.join(named)}->{example}{result}")
 
