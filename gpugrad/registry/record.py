@@ -212,9 +212,8 @@ def _refuse_unknown(kind: str, fields: Iterable[str]) -> None:
     known = _FIELDS[declaration]
     for name in fields:
         if name not in known:
-            raise TypeError(
-                f"{declaration}: there is no field {name!r}; there are {sorted(known)}."
-            )
+            names = sorted({*known, *inspect.signature(globals()[declaration]).parameters})
+            raise TypeError(f"{declaration}: there is no field {name!r}; there are {names}.")
 
 
 @functools.cache
