@@ -19,6 +19,7 @@ SMALL = {
     "function": ["--rounds", "1", "--elements", "1000", "--only", "torch, eager"],
     "gp": ["--rounds", "1", "--points", "32"],
     "gpt2": ["--rounds", "1", "--only", "torch, eager"],
+    "imports": ["--rounds", "1"],
     "jacobian": ["--rounds", "1"],
     "matmul": ["--rounds", "1"],
     "mlp": ["--rounds", "1", "--only", "torch, default Adam", "NumPy by hand"],
@@ -28,8 +29,8 @@ SMALL = {
 }
 """Arguments of each bench, for as little as it can do; but overhead's, which ci/check runs."""
 
-NO_FIGURES = {"nn"}
-"""It prints one table for all and writes no figures."""
+NO_FIGURES = {"imports", "nn"}
+"""These print one table for all and write no figures."""
 
 ON_A_GPU = {
     "adamw": (["--small"], {"at least 0.85 of a copy"}),
