@@ -1,4 +1,4 @@
-"""Steps that several tests trace."""
+"""Step functions that several test files trace."""
 
 import gpugrad as gg
 
@@ -11,7 +11,7 @@ def loss_and_gradient(x, y):
 
 
 def masked_gradient(x):
-    """0 where `x` is 0, beside an infinite factor: then a gradient comes out NaN at first."""
+    """At `x` = 0 the gradient is first NaN (0 times infinity), so a masked backward pass runs."""
     with gg.GradientTape() as tape:
         tape.watch(x)
         y = gg.sum(gg.where(x > 0, x * gg.log(x), 0))
@@ -23,7 +23,7 @@ def cross_entropy(logits, labels):
 
 
 def training_step(model, optimizer, loss=cross_entropy):
-    """A step that fits a model to what it should return."""
+    """A training step: the loss of a model, its gradients and the optimizer update."""
 
     def step(x, y):
         with gg.GradientTape() as tape:

@@ -1,4 +1,4 @@
-"""Reductions along any axes, written as reductions along rows and over rows."""
+"""The `split_axes` pass: reductions over any axes become reductions that kernels support."""
 
 import numpy as np
 import pytest
@@ -15,21 +15,21 @@ SHAPE = (3, 4, 5, 6)
 
 
 def rewritten(f, *args):
-    """The program of a function before and after, and that both give the same."""
+    """Return the program before and after the pass; assert that both give the same results."""
     function = gg.function(f, passes=pass_names("both"))
     desired = function(*args)
-    program = function.lower(*args).program
-    made = split_axes(program)
-    (found,) = Replay(made)([x._data for x in args])
-    assert found.dtype == desired.dtype
-    assert found.shape == desired.shape
+    before = function.lower(*args).program
+    after = split_axes(before)
+    (actual,) = Replay(after)([x._data for x in args])
+    assert actual.dtype == desired.dtype
+    assert actual.shape == desired.shape
     tolerance = 2e-3 if desired.dtype.itemsize == 2 else 1e-6
-    np.testing.assert_allclose(found.astype(float), desired.numpy().astype(float), tolerance, 1e-6)
-    return program, made
+    np.testing.assert_allclose(actual.astype(float), desired.numpy().astype(float), tolerance, 1e-6)
+    return before, after
 
 
-def left(program):
-    """Reductions that kernels do not have."""
+def unsupported(program):
+    """Names of the reductions that no kernel supports."""
     reducing = [s for s in program.steps if s.op.reduces or s.name == "sum_of_products"]
     return [s.name for s in reducing if not reduction(s)]
 
@@ -38,15 +38,15 @@ def left(program):
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", [(2, 3), (1, 2, 3), (0,), (0, 1), (0, 2, 3), (0, 3), (-1, 0)])
 @pytest.mark.parametrize("how", ["sum", "mean", "max"])
-def test_axes_in_front_and_at_the_end_become_rows(how, axis, keepdims, dtype, rng):
+def test_reductions_over_leading_and_trailing_axes_are_split(how, axis, keepdims, dtype, rng):
     x = gg.constant(rng.normal(size=SHAPE).astype(dtype))
-    _, made = rewritten(lambda x: getattr(gg, how)(x, axis=axis, keepdims=keepdims), x)
+    _, after = rewritten(lambda x: getattr(gg, how)(x, axis=axis, keepdims=keepdims), x)
     in_front = any(a % 4 == 0 for a in axis)
-    if how != "max" or not in_front:  # kernels have no largest one over rows
-        assert not left(made)
+    if how != "max" or not in_front:  # no kernel has a maximum over leading axes
+        assert not unsupported(after)
 
 
-def test_what_gradients_add_up_becomes_rows_too(rng):
+def test_reductions_of_gradients_are_split(rng):
     x = gg.constant(rng.normal(size=SHAPE))
     sum_to, products = gg.OPS["sum_to"].eager, gg.OPS["sum_of_products"].eager
     for f in (
@@ -54,10 +54,10 @@ def test_what_gradients_add_up_becomes_rows_too(rng):
         lambda x: products(x, x * 2, axis=(0, 2, 3)), lambda x: products(x, x, axis=-1),
         lambda x: products(x, x, axis=(0, 1, 2, 3)),
     ):  # fmt: skip
-        assert not left(rewritten(f, x)[1])
+        assert not unsupported(rewritten(f, x)[1])
 
 
-def test_other_reductions_stay_as_they_are(rng):
+def test_other_reductions_are_unchanged(rng):
     x, wide = gg.constant(rng.normal(size=SHAPE)), gg.constant(rng.integers(0, 9, SHAPE))
     for f, args in (
         (lambda x: gg.sum(x, axis=1), x), (lambda x: gg.sum(x, axis=(1, 3)), x),
@@ -66,12 +66,12 @@ def test_other_reductions_stay_as_they_are(rng):
         (lambda x: gg.sum(x, axis=-1), x), (lambda x: gg.sum(x), x),
         (lambda x: gg.sum(x, axis=(2, 3), dtype=np.float32), x),
     ):  # fmt: skip
-        program, made = rewritten(f, args)
-        assert str(made) == str(program)
+        before, after = rewritten(f, args)
+        assert str(after) == str(before)
 
 
 def normalized(device, weights):
-    """A step of a network with a batch norm, and its Variables."""
+    """A training step of a network with a batch norm, and its Variables."""
     w = gg.Variable(weights, device=device)
     scale, shift = (gg.Variable(np.full(4, v, np.float32), device=device) for v in (1, 0))
     variables, optimizer = [w, scale, shift], gg.optim.SGD(0.1, momentum=0.9)
@@ -93,24 +93,24 @@ def normalized(device, weights):
 @pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
 def test_a_step_with_a_batch_norm_is_one_graph(rng):
     x, labels = rng.normal(size=(2, 3, 8, 8)).astype(np.float32), np.array([0, 1])
-    weights, made = rng.normal(size=(4, 3, 3, 3)).astype(np.float32), []
+    weights, results = rng.normal(size=(4, 3, 3, 3)).astype(np.float32), []
     for device in ("cpu", "cuda:0"):
         step, variables = normalized(device, weights)
-        given = [gg.constant(a, device=device) for a in (x, labels)]
-        losses = [step(*given).item() for _ in range(4)]
-        made.append((losses, [v.numpy() for v in variables]))
+        args = [gg.constant(a, device=device) for a in (x, labels)]
+        losses = [step(*args).item() for _ in range(4)]
+        results.append((losses, [v.numpy() for v in variables]))
     replay = next(iter(step._plans.values())).replay
     assert [run.fixed for run in replay.runs] == [True]
     assert "standardize_affine_grads" in [s.name for s in replay.program.steps]
-    (desired, cpu), (found, gpu) = made
-    np.testing.assert_allclose(found, desired, 1e-4)
+    (desired, cpu), (actual, gpu) = results
+    np.testing.assert_allclose(actual, desired, 1e-4)
     for a, b in zip(gpu, cpu, strict=True):
         np.testing.assert_allclose(a, b, 1e-3, 1e-5)
 
 
 @needs_shim
 @pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
-def test_a_traced_gradient_of_a_batch_norm_has_a_gradient(rng):
+def test_a_traced_gradient_of_a_batch_norm_is_differentiable(rng):
     x, w = rng.normal(size=(3, 2, 4)).astype(np.float32), rng.normal(size=2).astype(np.float32)
 
     def gradients(x, w):
@@ -129,6 +129,6 @@ def test_a_traced_gradient_of_a_batch_norm_has_a_gradient(rng):
         return [g.numpy() for g in tape.gradient(z, args)]
 
     desired = second(gradients, "cpu")
-    for found in (second(gradients, "cuda:0"), second(gg.function(gradients), "cuda:0")):
-        for a, d in zip(found, desired, strict=True):
+    for actual in (second(gradients, "cuda:0"), second(gg.function(gradients), "cuda:0")):
+        for a, d in zip(actual, desired, strict=True):
             np.testing.assert_allclose(a, d, 1e-3, 1e-3)

@@ -1,4 +1,4 @@
-"""Casts of many arrays in one launch: the kernel, when a program has it, and that numbers stay."""
+"""Casts of many arrays in one launch: the kernel, and the `join_casts` pass."""
 
 import numpy as np
 import pytest
@@ -21,46 +21,46 @@ SIZES = [1, 7, 8, 64, CHUNK - 1, CHUNK, 2 * CHUNK + 9]
 @needs_shim
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
-def test_arrays_of_any_size_and_place_are_rounded(dtype, schedule, rng):
+def test_cast_all_rounds_arrays_of_any_size_and_alignment(dtype, schedule, rng):
     flat = (rng.normal(size=sum(SIZES) + 99) * 1000).astype(np.float32)
     corners = np.array([0, -0.0, np.inf, -np.inf, np.nan, 65520, 1e-41, 3e38], np.float32)
     begins = np.cumsum([1, *SIZES])
     arrays = [flat[i : i + n] for i, n in zip(begins, SIZES, strict=False)]
     arrays += [corners, flat[:60].reshape(3, 20)[:, ::-2], np.zeros((2, 0), np.float32)]
     with shim.running(schedule):
-        made = cast_all(arrays, dtype)
-    for a, found in zip(arrays, made, strict=True):
-        assert (found.dtype, found.shape) == (dtype, a.shape)
+        results = cast_all(arrays, dtype)
+    for a, actual in zip(arrays, results, strict=True):
+        assert (actual.dtype, actual.shape) == (dtype, a.shape)
         with np.errstate(over="ignore"):
             desired = a.astype(dtype).astype(np.float32)
-        np.testing.assert_array_equal(found.astype(np.float32), desired)
+        np.testing.assert_array_equal(actual.astype(np.float32), desired)
 
 
 @needs_shim
-def test_more_arrays_than_fit_one_launch(rng):
+def test_cast_all_takes_more_arrays_than_fit_one_launch(rng):
     arrays = [
         rng.normal(size=k % 4).astype(np.float32) for k in range(2 * arrays_per_launch(2) + 3)
     ]
     with shim.running():
-        made = cast_all(arrays, np.float16)
-    for a, found in zip(arrays, made, strict=True):
-        np.testing.assert_array_equal(found, a.astype(np.float16))
+        results = cast_all(arrays, np.float16)
+    for a, actual in zip(arrays, results, strict=True):
+        np.testing.assert_array_equal(actual, a.astype(np.float16))
 
 
 @needs_nvrtc
-def test_the_kernels_move_sixteen_bytes_and_do_not_spill():
+def test_kernels_move_sixteen_bytes_and_do_not_spill():
     for source, name in INSTANCES:
-        made = nvrtc.compile_for("sm_90", full_source(source), name)
-        assert made.spilled == 0
-        assert "ld.global.v4" in made.ptx
-        assert "st.global.v4" in made.ptx
+        kernel = nvrtc.compile_for("sm_90", full_source(source), name)
+        assert kernel.spilled == 0
+        assert "ld.global.v4" in kernel.ptx
+        assert "st.global.v4" in kernel.ptx
 
 
 # ---- in a program ------------------------------------------------------------------------
 
 
-def layers(dtype="bfloat16", seen=lambda weights: ()):
-    """A step of two dense layers in 16 bits, of weights that are kept in float32."""
+def layers(dtype="bfloat16", observe=lambda weights: ()):
+    """A step of two dense layers in 16 bits whose weights are float32."""
 
     def step(x, w, b, v):
         with gg.GradientTape() as tape:
@@ -68,7 +68,7 @@ def layers(dtype="bfloat16", seen=lambda weights: ()):
             weights = [gg.astype(a, dtype) for a in (w, b, v)]
             y = gg.relu(gg.astype(x, dtype) @ weights[0] + weights[1]) @ weights[2]
             loss = gg.mean(gg.astype(y, "float32") ** 2)
-        return loss, tape.gradient(loss, [w, b, v]), seen(weights)
+        return loss, tape.gradient(loss, [w, b, v]), observe(weights)
 
     return step
 
@@ -78,7 +78,7 @@ def arguments(rng):
             for s in ((6, 9), (9, 8), (8,), (8, 5))]  # fmt: skip
 
 
-def joined(step, *args):
+def joined_casts(step, *args):
     program = join_casts(find_products(program_of(step, *args)))
     return [s.name for s in fuse_groups(program).steps if "cast" in s.name]
 
@@ -87,31 +87,31 @@ def joined(step, *args):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_weights_of_a_step_are_cast_in_one_launch(dtype, rng):
     step, args = layers(dtype), arguments(rng)
-    assert joined(step, *args) == [f"4 casts to {dtype}"]
+    assert joined_casts(step, *args) == [f"4 casts to {dtype}"]
     assert_right(step, *args, tolerance=0.05)
 
 
 @needs_shim
-def test_casts_that_a_kernel_does_on_the_way_stay_there(rng):
-    step, args = layers(seen=lambda weights: gg.exp(weights[2])), arguments(rng)
-    assert joined(step, *args) == ["3 casts to bfloat16"]
+def test_casts_that_fuse_into_a_kernel_are_not_joined(rng):
+    step, args = layers(observe=lambda weights: gg.exp(weights[2])), arguments(rng)
+    assert joined_casts(step, *args) == ["3 casts to bfloat16"]
     assert_right(step, *args, tolerance=0.05)
 
 
-def test_what_a_forward_pass_lets_go_of_is_cast_when_it_is_read(rng, monkeypatch):
+def test_large_casts_are_joined_only_if_the_backward_pass_reads_them(rng, monkeypatch):
     def forward(x, w, v):
         return gg.astype(x, "float16") @ gg.astype(w, "float16") @ gg.astype(v, "float16")
 
     x, w, _, v = arguments(rng)
-    assert joined(forward, x, w, v) == ["3 casts to float16"]  # they are small
+    assert joined_casts(forward, x, w, v) == ["3 casts to float16"]  # small ones are joined
     monkeypatch.setattr(half, "SMALL", 0)
-    assert joined(forward, x, w, v) == []
-    assert joined(layers(), *arguments(rng)) == ["2 casts to bfloat16"]  # x and v: w's is not read
+    assert joined_casts(forward, x, w, v) == []
+    assert joined_casts(layers(), *arguments(rng)) == ["2 casts to bfloat16"]  # not of w
 
 
-def test_what_is_made_in_the_program_is_cast_where_it_is(rng):
+def test_casts_of_intermediate_values_are_not_joined(rng):
     def f(x, w):
         return [gg.astype(a, "float16") @ gg.astype(w, "float16") for a in (x, x @ w)]
 
     x, w = gg.constant(rng.normal(size=(2, 3, 3)).astype(np.float32))
-    assert joined(f, x, w) == ["2 casts to float16"]
+    assert joined_casts(f, x, w) == ["2 casts to float16"]

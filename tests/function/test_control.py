@@ -1,4 +1,4 @@
-"""gg.cond, gg.while_loop, gg.scan and gg.debug.print: traced as they run eagerly."""
+"""gg.cond, gg.while_loop, gg.scan and gg.debug.print: traced calls equal eager ones."""
 
 import gc
 import threading
@@ -25,7 +25,7 @@ W = gg.Variable(RNG.normal(size=(3, 3)) * 0.5, name="w")
 
 
 def near(a, b, tolerance=1e-10):
-    """The same structure of the same values."""
+    """Assert that two structures have leaves of the same values and dtypes."""
     one, two = gg_leaves(a), gg_leaves(b)
     assert len(one) == len(two)
     for x, y in zip(one, two, strict=True):
@@ -45,11 +45,11 @@ def total(structure):
     return sum(gg.sum(gg.sin(leaf)) for leaf in gg_leaves(structure))
 
 
-# ---- what they compute, and its derivatives ----------------------------------------------
+# ---- results and derivatives -------------------------------------------------------------
 
 
 def branches(x):
-    """Both read something from outside; what is returned is nested."""
+    """Both branches read captured values and return nested structures."""
     twice = x * 2
     return gg.cond(
         gg.sum(x) > 0,
@@ -60,7 +60,7 @@ def branches(x):
 
 
 def elman(x):
-    """A recurrent network; its ys are nested."""
+    """A recurrent network with nested outputs."""
 
     def step(carry, v):
         h, n = carry
@@ -110,7 +110,7 @@ def scan_in_branch_in_while(x):
 
 @gg.custom_gradient
 def steep(x, y):
-    """It reads a Variable, and has an argument without a gradient."""
+    """Reads a Variable, and has an argument without a gradient."""
     root = gg.sqrt(1 + x * x) + W[0]
 
     def gradient(g, variables):
@@ -137,7 +137,7 @@ def solved(a):
     )[0]  # fmt: skip
 
 
-def derivatives_of_their_own(x):
+def custom_derivatives(x):
     again = gg.recompute_grad(lambda x, v: gg.tanh(W @ x) * gg.sum(v))
     rounded = gg.grad_pass_through(gg.round)
 
@@ -150,7 +150,7 @@ def derivatives_of_their_own(x):
 
 
 FUNCTIONS = [branches, elman, backwards, branch_in_scan, counting, doubling, bounded,
-             scan_in_branch_in_while, derivatives_of_their_own]  # fmt: skip
+             scan_in_branch_in_while, custom_derivatives]  # fmt: skip
 POINTS = [X, -X, X * 0.3, -X * 2 + 0.1]
 
 
@@ -225,7 +225,7 @@ def test_constants_that_a_tape_in_the_function_watches_have_gradients(f, order):
         near(traced(x), order(square, A)(x))
 
 
-def test_copies_of_a_constant_that_a_tape_in_the_function_watches():
+def test_copies_of_a_constant_that_a_tape_in_the_function_watches_have_gradients_or_raise():
     again = gg.recompute_grad(lambda a, v: gg.sin(a) * v)  # which copies its arguments
 
     def f(a):
@@ -239,7 +239,7 @@ def test_copies_of_a_constant_that_a_tape_in_the_function_watches():
         )()
 
 
-def test_a_gradient_within_reads_a_constant_that_a_tape_in_the_function_watches():
+def test_a_nested_gradient_reads_a_constant_that_a_tape_in_the_function_watches():
     def f(a, x):
         own = gg.custom_gradient(lambda x: (gg.sin(x), lambda g: g * a * x))
         return gg.sum(gg.scan(lambda c, v: (c + own(x * v), None), x * 0, XS)[0])
@@ -251,7 +251,7 @@ def test_a_gradient_within_reads_a_constant_that_a_tape_in_the_function_watches(
     near(gg.function(lambda: mixed(X, -X))(), mixed(X, -X))
 
 
-def test_an_error_of_a_gradient_within_comes_when_there_is_one():
+def test_an_error_in_a_custom_gradient_is_raised_only_if_it_is_taken():
     @gg.custom_gradient
     def f(x):
         def gradient(g):
@@ -268,7 +268,7 @@ def test_an_error_of_a_gradient_within_comes_when_there_is_one():
 
 
 def drawing(x):
-    """Random numbers in a body and in a branch, and a scan over nothing in one."""
+    """Random numbers in a body, in a body that never runs, and in a branch."""
 
     def step(c, v):
         return c + gg.random.normal(3, dtype="float64") * v, gg.sum(c)
@@ -286,11 +286,11 @@ def drawing(x):
         (branches, gradients),
         (scan_in_branch_in_while, gradients),
         (drawing, lambda f: f),
-        (derivatives_of_their_own, gradients),
+        (custom_derivatives, gradients),
     ],
-    ids=["branches", "nested", "drawing", "own"],
+    ids=["branches", "nested", "drawing", "custom"],
 )
-def test_on_a_gpu_replay_equals_eager(f, order, monkeypatch):
+def test_replay_on_a_gpu_equals_eager(f, order, monkeypatch):
     with gg.device("cuda:0"):
         for name in ("XS", "A"):
             monkeypatch.setitem(globals(), name, globals()[name].to_device("cuda:0"))
@@ -298,30 +298,30 @@ def test_on_a_gpu_replay_equals_eager(f, order, monkeypatch):
         results = []
         for g in (order(f), gg.function(order(f)), order(gg.function(f))):
             gg.set_seed(3)
-            made = [gg_leaves(g(x.to_device("cuda:0"))) for x in POINTS[:2] * 2]
-            leaves = [t for one in made for t in one if isinstance(t, gg.Tensor)]
+            outputs = [gg_leaves(g(x.to_device("cuda:0"))) for x in POINTS[:2] * 2]
+            leaves = [t for one in outputs for t in one if isinstance(t, gg.Tensor)]
             results.append([t.numpy() for t in leaves])
     near(results[1], results[0])
     near(results[2], results[0])
 
 
-def test_gradients_are_those_of_differences():
+def test_gradients_equal_finite_differences():
     for f in FUNCTIONS[:-1]:
         gg.testing.check_grads(gg.function(lambda x, f=f: total(f(x))), [X], order=1)
 
 
 @pytest.mark.parametrize("passes", [(), *[(p,) for p in pass_names("both", "cpu")], None])
-def test_every_pass_alone_gives_the_same(passes):
+def test_every_pass_alone_equals_eager(passes):
     for f in (branches, branch_in_scan, doubling):
         traced = gg.function(gradients(f), passes=passes)
         for x in POINTS:
             near(traced(x), gradients(f)(x))
 
 
-# ---- what is not to happen ---------------------------------------------------------------
+# ---- edge cases and effects --------------------------------------------------------------
 
 
-def test_the_branch_not_taken_neither_runs_nor_decides():
+def test_the_branch_not_taken_does_not_run():
     singular = gg.constant(np.zeros((3, 3)))
 
     @gg.function
@@ -337,7 +337,7 @@ def test_the_branch_not_taken_neither_runs_nor_decides():
     assert f.cache_info().traces == 1
 
 
-def test_a_loop_of_no_iterations_gives_what_it_began_with():
+def test_a_loop_of_no_iterations_returns_its_initial_value():
     f = gg.function(lambda x: gg.while_loop(lambda c: c[0] > 1e9, lambda c: c / 0, x))
     g = gg.function(gg.grad(lambda x: gg.sum(gg.while_loop(lambda c: c[0] > 9, gg.sin, x) ** 2)))
     for x in (X, X + 10):
@@ -347,7 +347,7 @@ def test_a_loop_of_no_iterations_gives_what_it_began_with():
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, gg.function], ids=["eager", "function"])
-def test_scan_over_nothing(wrap):
+def test_scan_of_length_zero(wrap):
     def f(x, xs):
         with gg.GradientTape() as tape:
             tape.watch((x, xs))
@@ -361,7 +361,7 @@ def test_scan_over_nothing(wrap):
     near((gx, gxs), (np.ones(3), np.zeros((0, 3))))
 
 
-def test_a_body_is_traced_once_however_long_the_loop():
+def test_a_body_is_traced_once_for_a_loop_of_any_length():
     calls = []
 
     @gg.function
@@ -377,14 +377,14 @@ def test_a_body_is_traced_once_however_long_the_loop():
     assert len(f.lower(X).program.steps) == 1
 
 
-def test_a_pred_that_is_known_chooses_at_once():
+def test_a_constant_pred_selects_a_branch_while_tracing():
     for pred in (True, np.True_, gg.constant(True), 1.0):
         f = gg.function(lambda x, pred=pred: gg.cond(pred, lambda: x * 2, lambda: x))
         near(f(X), 2 * X.numpy())
         assert "cond" not in str(f.lower(X))
 
 
-def test_effects_in_branches_and_bodies_come_at_each_run_and_in_order():
+def test_effects_in_branches_and_bodies_happen_at_each_run_in_order():
     def f(x):
         noise, _ = gg.scan(
             lambda c, _: (c + gg.random.normal(3, dtype="float64"), None), x, None, length=3
@@ -407,7 +407,7 @@ def test_effects_in_branches_and_bodies_come_at_each_run_and_in_order():
         gg.function(second(f))(X)
 
 
-def test_a_nan_in_a_gradient_is_that_of_the_masked_pass():
+def test_a_nan_gradient_is_that_of_the_masked_pass():
     def f(x):
         with gg.GradientTape() as tape:
             tape.watch(x)
@@ -421,7 +421,7 @@ def test_a_nan_in_a_gradient_is_that_of_the_masked_pass():
         near(traced(gg.constant(x)), f(gg.constant(x)))
 
 
-def test_a_gradient_inside_a_body():
+def test_a_gradient_inside_a_body_equals_eager():
     def newton(x):
         def step(c, _):
             g = gg.grad(lambda c: gg.sum(c**2 + gg.where(c > 0, gg.sqrt(gg.abs(c)), 0)))(c)
@@ -435,7 +435,7 @@ def test_a_gradient_inside_a_body():
     near(gg.function(gradients(newton))(X), gradients(newton)(X))
 
 
-def test_functions_within_set_elements_of_their_own_tensors_alone():
+def test_branches_and_bodies_may_write_only_to_their_own_tensors():
     def changed(x, value):
         x, y = x + 0, gg.zeros_like(x)
         x[0], y[1] = value, value
@@ -482,31 +482,31 @@ def test_functions_within_set_elements_of_their_own_tensors_alone():
     ],
     ids=["while_loop", "scan's carry", "scan's xs", "cond"],
 )
-def test_loops_and_branches_take_what_has_been_set_element_by_element(f):
-    def begun(v):
+def test_loops_and_branches_accept_tensors_that_were_written_to(f):
+    def write_first(v):
         x = gg.ones(2)
         x[0] = v
-        kept.append(weakref.ref(x))
+        refs.append(weakref.ref(x))
         return f(x)
 
-    kept = []
-    for g in (begun, gradients(begun)):
+    refs = []
+    for g in (write_first, gradients(write_first)):
         traced = gg.function(g)
         for v in (2.0, -2.0, 3.0):
             near(traced(gg.constant(v)), g(gg.constant(v)))
         gc.collect()
-        assert all(x() is None for x in kept)  # no program holds what its loops began with
+        assert all(x() is None for x in refs)  # no program holds the initial value of its loop
 
 
-def test_a_gradient_of_its_own_that_fails_matters_where_it_is_asked_for():
+def test_a_wrong_custom_gradient_raises_only_if_it_is_taken():
     @gg.custom_gradient
     def wrong(x):
         return x * 2, lambda g: (g, g, g)
 
     def f(x):
-        begun = gg.zeros(2)
-        begun[0] = x[0]  # which the error must not hold: nobody writes to what is kept
-        return gg.scan(lambda c, e: (wrong(c), c), gg.sum(begun), x)[1]
+        start = gg.zeros(2)
+        start[0] = x[0]  # the error must not hold this: written tensors must not outlive the trace
+        return gg.scan(lambda c, e: (wrong(c), c), gg.sum(start), x)[1]
 
     x = gg.ones(3)
     near(gg.function(f)(x), f(x))
@@ -564,7 +564,7 @@ def test_assigning_a_variable_inside_is_refused_by_name(where):
     assert v.numpy() == 1
 
 
-def test_a_variable_made_in_a_body_is_refused_by_name():
+def test_a_variable_created_in_a_body_is_refused_by_name():
     f = gg.function(lambda x: gg.scan(lambda c, _: (c * gg.Variable(2.0), None), x, None, length=2))
     with pytest.raises(TraceError, match=r"scan.*makes the Variable"):
         f(gg.ones(3))
@@ -600,7 +600,7 @@ RETURNS = [
 
 
 @pytest.mark.parametrize(("yes", "no", "error", "words"), RETURNS)
-def test_branches_that_differ_are_named_by_leaf(yes, no, error, words):
+def test_branches_that_differ_raise_and_name_the_leaf(yes, no, error, words):
     f = gg.function(lambda x: gg.cond(gg.sum(x) > 0, yes, no, x))
     for x in (X, -X):
         with pytest.raises(error, match=words):
@@ -618,7 +618,7 @@ CARRIES = [
 
 @pytest.mark.parametrize("wrap", [lambda f: f, gg.function], ids=["eager", "function"])
 @pytest.mark.parametrize(("body", "error", "words"), CARRIES)
-def test_a_carry_that_changes_is_named(wrap, body, error, words):
+def test_a_carry_that_changes_raises_and_names_the_change(wrap, body, error, words):
     with pytest.raises(error, match="scan.*" + words):
         wrap(lambda x: gg.scan(lambda c, _: (body(c), None), x, None, length=2))(X)
     with pytest.raises(error, match="while_loop.*" + words):
@@ -626,7 +626,7 @@ def test_a_carry_that_changes_is_named(wrap, body, error, words):
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, gg.function], ids=["eager", "function"])
-def test_arguments_that_do_not_fit_are_refused(wrap):
+def test_invalid_arguments_are_refused(wrap):
     with pytest.raises(ShapeError, match=r"pred has the shape \(3,\).*gg\.where"):
         wrap(lambda x: gg.cond(x > 0, lambda: x, lambda: x))(X)
     with pytest.raises(ShapeError, match=r"cond_fn.*\(3,\)"):
@@ -641,7 +641,7 @@ def test_arguments_that_do_not_fit_are_refused(wrap):
         wrap(lambda x: gg.scan(lambda c, v: c, x, x))(X)
 
 
-def test_an_error_in_a_branch_is_the_users_and_leaves_all_as_it_was():
+def test_an_error_in_a_branch_is_raised_unchanged_and_leaves_variables_usable():
     v = gg.Variable([1.0, 2.0])
 
     def broken():
@@ -658,7 +658,7 @@ def test_an_error_in_a_branch_is_the_users_and_leaves_all_as_it_was():
 
 
 @pytest.mark.parametrize("look", [str, "{}".format, print, float, lambda x: 1 if x[0] > 0 else 2])
-def test_asking_for_a_value_names_the_ways_out(look):
+def test_reading_a_traced_value_raises_and_names_alternatives(look):
     with pytest.raises(TraceError, match=r"gg\.cond.*gg\.while_loop.*gg\.scan.*gg\.debug\.print"):
         gg.function(lambda x: look(gg.sum(x) if look is float else x))(X)
     with pytest.raises(TraceError, match=r"test_control\.py.*gg\.cond"):
@@ -671,7 +671,7 @@ MAPPED = [branches, elman, backwards, branch_in_scan, counting, doubling, bounde
 
 
 @pytest.mark.parametrize("f", MAPPED, ids=lambda f: f.__name__)
-def test_vmap_equals_the_loop(f):
+def test_vmap_equals_a_python_loop(f):
     def one_by_one(x):
         rows = [gg_leaves(f(v)) for v in x]
         return [gg.stack(column) for column in zip(*rows, strict=True)]
@@ -695,7 +695,7 @@ def test_gradients_of_and_in_a_vmap_equal_eager(f):
 
 
 def recurrent(w, x):
-    """A loss of weights that are passed in from outside, and read in bodies and branches."""
+    """A loss of weights that bodies and branches capture."""
     h, _ = gg.scan(lambda h, v: (gg.tanh(w @ h + gg.tanh(W) @ (v * x)), None), x, XS)
     h = gg.cond(gg.sum(w) > 0, lambda: w @ h, lambda: h * w[0])
     h = gg.while_loop(lambda h: gg.sum(h**2) < 10, lambda h: h * 1.5 + gg.abs(w[1]), h)
@@ -703,7 +703,7 @@ def recurrent(w, x):
 
 
 @pytest.mark.parametrize("v", [A, -A], ids=["positive", "negative"])
-def test_gradients_for_each_example_by_what_is_the_same_for_all(v):
+def test_per_example_gradients_of_shared_weights_equal_eager(v):
     each = gg.vmap(gg.grad(recurrent, argnums=(0, 1)), in_axes=(None, 0))
     traced = gg.function(each)
     for w in (v, v * 0.5):
@@ -724,7 +724,7 @@ def test_gradients_for_each_example_by_what_is_the_same_for_all(v):
     near(gg.function(gg.grad(mean))(v, EACH), gg.grad(mean)(v, EACH))
 
 
-def test_nested_vmaps():
+def test_nested_vmaps_equal_eager():
     def f(x, y):
         c, ys = gg.scan(lambda c, v: (gg.sin(c) + v * gg.sum(y), c * v), x, XS)
         return gg.while_loop(lambda c: gg.sum(c) < 9, lambda c: c + gg.abs(x) + 1, c), ys
@@ -804,7 +804,7 @@ t0 float64[3], t1 float64[2] = scan(const[3], in0, w)
 return t0, t1"""
 
 
-def test_lowered_text_shows_the_programs_within():
+def test_lowered_text_shows_nested_programs():
     w = gg.Variable(np.ones(3), name="w")
 
     @gg.function
@@ -820,7 +820,7 @@ def test_lowered_text_shows_the_programs_within():
     assert str(f.lower(XS[:2])) == TEXT
 
 
-def test_threads_may_run_one_loop_at_once():
+def test_threads_may_run_one_loop_concurrently():
     traced = gg.function(gradients(branch_in_scan))
     inputs = [gg.constant(RNG.normal(size=3)) for _ in range(6)]
     wanted = [gradients(branch_in_scan)(x) for x in inputs]
@@ -843,7 +843,7 @@ def test_threads_may_run_one_loop_at_once():
     assert not wrong
 
 
-def test_many_runs_do_not_grow_and_a_dropped_function_is_freed():
+def test_many_runs_do_not_leak_and_a_dropped_function_is_freed():
     traced = gg.function(gradients(branch_in_scan))
     for x in POINTS:
         traced(x)
@@ -859,7 +859,7 @@ def test_many_runs_do_not_grow_and_a_dropped_function_is_freed():
     assert gone() is None
 
 
-def test_results_and_what_a_gradient_keeps_are_not_overwritten():
+def test_results_and_values_kept_for_a_gradient_are_not_overwritten():
     def f(x):
         with gg.GradientTape() as tape:
             tape.watch(x)
@@ -873,8 +873,8 @@ def test_results_and_what_a_gradient_keeps_are_not_overwritten():
         return a, c, x, tape.gradient(y, tape.watched_variables() or a)
 
     traced = gg.function(f)
-    kept = [(traced(x), f(x)) for x in POINTS]
-    for a, b in kept:
+    pairs = [(traced(x), f(x)) for x in POINTS]
+    for a, b in pairs:
         near(a, b)
 
 
@@ -936,22 +936,22 @@ def test_a_gradient_within_a_branch_or_body_has_a_gradient(inner, outer):
         return gg.scan(lambda total, _: (total + slope(x), None), 0.0, None, length=2)[0]
 
     x = gg.constant([0.5, 0.25])
-    found, desired = gg.function(gg.grad(loss))(x), gg.grad(loss)(x)
+    actual, desired = gg.function(gg.grad(loss))(x), gg.grad(loss)(x)
     assert desired.numpy().all()
-    near(found, desired, 1e-6)
+    near(actual, desired, 1e-6)
 
 
-def test_a_scan_of_bfloat16_is_differentiated_through_what_gives_float32():
+def test_a_bfloat16_scan_is_differentiated_through_an_op_that_gives_float32():
     x = gg.constant([0.5, -1.0], "bfloat16")
 
     def f(x):
         last, _ = gg.scan(lambda c, z: (gg.tanh(c * 0.5 + z), c * 1), x, gg.stack([x, x]))
         return gg.erf(last)
 
-    found = []
+    grads = []
     for wrap in (lambda f: f, gg.function):
         with gg.GradientTape() as tape:
             tape.watch(x)
             y = wrap(f)(x)
-        found.append(tape.gradient(y, x).numpy().astype(np.float32))
-    np.testing.assert_allclose(*found, rtol=2e-2)
+        grads.append(tape.gradient(y, x).numpy().astype(np.float32))
+    np.testing.assert_allclose(*grads, rtol=2e-2)

@@ -1,6 +1,6 @@
-"""gg.function: what is traced, what is replayed, and that nobody can tell but by the clock.
+"""gg.function: tracing and replay give the same results and errors as eager calls.
 
-That every op and its gradient replay as they run eagerly is a check of the op (test_ops.py).
+That every op and its gradient replay as they run eagerly is a check of the op (ops/test_ops.py).
 """
 
 import copy
@@ -32,7 +32,7 @@ X = gg.constant(RNG.normal(size=(4, 3)))
 Y = gg.constant(RNG.normal(size=(4, 3)))
 
 
-# ---- what it computes ------------------------------------------------------------------
+# ---- results ---------------------------------------------------------------------------
 
 
 def test_replay_equals_eager_and_runs_no_python():
@@ -46,7 +46,7 @@ def test_replay_equals_eager_and_runs_no_python():
     assert f.cache_info() == (3, 1, 0)
 
 
-def test_results_may_be_nested_and_hold_what_is_no_tensor():
+def test_results_may_be_nested_and_hold_other_objects():
     f = gg.function(lambda x, n, name: {"a": [x * n, name], "b": (gg.sum(x), None)})
     for _ in range(2):
         got = f(X, 2, "name")
@@ -55,7 +55,7 @@ def test_results_may_be_nested_and_hold_what_is_no_tensor():
         assert got["b"][1] is None
 
 
-def test_a_result_that_is_an_argument_or_a_constant_comes_back():
+def test_arguments_and_constants_may_be_results():
     f = gg.function(lambda x: (x, gg.ones(2), gg.transpose(x)))
     for _ in range(2):
         a, b, c = f(X)
@@ -68,8 +68,8 @@ EVERY = (*pass_names("both", "cpu"), *MEMORY)
 CHOICES = [(), *[(p,) for p in EVERY], *[tuple(q for q in EVERY if q != p) for p in EVERY], None]
 
 
-def much(x, y):
-    """Something for every pass: constants, transposes, identities, the same twice, dead steps."""
+def work_for_every_pass(x, y):
+    """Work for every pass: constants, transposes, identities, repeated and dead steps."""
     w = gg.reshape(gg.arange(9, dtype=x.dtype), (3, 3)) / 10
     big = gg.reshape(gg.broadcast_to(x @ w.T, (50_000, 4, 3)), (-1, 3))
     with gg.GradientTape() as tape:
@@ -83,8 +83,8 @@ def much(x, y):
 @pytest.mark.parametrize(
     "passes", CHOICES, ids=lambda p: "all" if p is None else "-".join(p) or "none"
 )
-@pytest.mark.parametrize("f", [loss_and_gradient, much])
-def test_every_pass_alone_and_every_other_without_it_give_the_same(f, passes):
+@pytest.mark.parametrize("f", [loss_and_gradient, work_for_every_pass])
+def test_any_choice_of_passes_equals_eager(f, passes):
     traced = gg.function(f, passes=passes)
     for k in range(3):
         for a, b in zip(nest.flatten(traced(X + k, Y)), nest.flatten(f(X + k, Y)), strict=True):
@@ -101,7 +101,7 @@ def test_every_pass_alone_and_every_other_without_it_give_the_same(f, passes):
         ("dead", lambda x: (gg.exp(x), gg.tanh(x))[1], "exp", 0),
     ],
 )
-def test_each_pass_alone_does_what_no_other_does(name, f, step, count):
+def test_each_pass_does_what_no_other_does(name, f, step, count):
     def steps(*passes):
         return re.findall(r"= (\w+)\(", str(gg.function(f, passes=passes).lower(X))).count(step)
 
@@ -116,7 +116,7 @@ def test_an_array_that_reshaping_copies_is_copied_once():
     assert [s.args[0] is transpose.outs[0] for s in reshapes] == [True, False]
 
 
-def test_of_a_product_that_is_read_transposed_the_factors_are():
+def test_a_transposed_product_is_a_product_of_transposed_factors():
     def gradient(x, w):
         with gg.GradientTape() as tape:
             tape.watch(w)
@@ -130,9 +130,9 @@ def test_of_a_product_that_is_read_transposed_the_factors_are():
     assert names[-3:] == ["matmul", "no_nan", "multiply"]
 
     for f in (lambda a, b: gg.reshape((a @ b).mT, -1) + 1, lambda a, b: (a @ b).mT[1] * (a @ b)):
-        kept = gg.function(f)
-        near(kept(w, w.mT), f(w, w.mT), 1e-12)
-        assert "matrix_transpose" in [s.name for s in kept.lower(w, w.mT).program.steps]
+        other = gg.function(f)
+        near(other(w, w.mT), f(w, w.mT), 1e-12)
+        assert "matrix_transpose" in [s.name for s in other.lower(w, w.mT).program.steps]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_of_a_product_that_is_read_transposed_the_factors_are():
      (gg.conv_transpose2d, [(1, 2, 2, 2), (2, 1, 2, 2), (1,)])],
     ids=lambda f: getattr(f, "__name__", ""),
 )  # fmt: skip
-def test_products_of_sixteen_bits_are_not_products_of_wider_floats(f, shapes):
+def test_16_bit_products_stay_16_bit(f, shapes):
     args = [gg.astype(gg.constant(RNG.normal(size=s)), "bfloat16") for s in shapes]
 
     def value_and_gradient(*args):
@@ -162,7 +162,7 @@ def test_products_of_sixteen_bits_are_not_products_of_wider_floats(f, shapes):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("size", [12, 300_000])
-def test_sixteen_bits_are_rounded_as_in_eager_calls(dtype, size):
+def test_16_bit_floats_are_rounded_as_in_eager_calls(dtype, size):
     x = gg.astype(gg.constant(RNG.normal(size=size)), dtype)
 
     def f(x):
@@ -179,7 +179,7 @@ def test_sixteen_bits_are_rounded_as_in_eager_calls(dtype, size):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_products_of_sixteen_bits_are_those_of_eager_calls(dtype):
+def test_16_bit_products_equal_eager(dtype):
     x = gg.astype(gg.constant(RNG.normal(size=(5, 5))), dtype)
     f = gg.function(lambda x: x @ x)
     for _ in range(2):
@@ -187,7 +187,7 @@ def test_products_of_sixteen_bits_are_those_of_eager_calls(dtype):
         same(gg.astype(f(x), "float32"), gg.astype(x @ x, "float32"))
 
 
-def test_arguments_by_keyword_default_and_star():
+def test_arguments_may_be_keywords_defaults_and_starred():
     f = gg.function(lambda a, b=2, *rest, c=3.0, **more: a * b + c + sum(rest) + more.get("d", 0))
     for _ in range(2):
         near(f(X), X * 2 + 3)
@@ -197,7 +197,7 @@ def test_arguments_by_keyword_default_and_star():
     assert f.cache_info() == (4, 4, 0)
 
 
-def test_a_function_that_calls_itself_is_traced_as_a_whole():
+def test_a_recursive_function_is_traced_as_a_whole():
     calls = []
 
     @gg.function
@@ -212,7 +212,7 @@ def test_a_function_that_calls_itself_is_traced_as_a_whole():
 
 
 @pytest.mark.parametrize("alias", [lambda x: x, lambda x: x[:], lambda x: gg.reshape(x, (4, 3))])
-def test_arguments_that_share_memory(alias):
+def test_arguments_may_share_memory(alias):
     f = gg.function(lambda a, b: (a * 2 + b, a, gg.transpose(b)))
     for k in range(3):
         x = X + k
@@ -220,16 +220,18 @@ def test_arguments_that_share_memory(alias):
         near(y, x.numpy() * 3), same(a, x), same(b, x.numpy().T)
 
 
-def test_arguments_that_lie_in_another_order_in_memory():
+def test_arguments_may_have_another_memory_order():
     def f(x):
-        y = gg.reshape(gg.tanh(x), -1)  # a view of a planned buffer, whatever it is of `x`
+        y = gg.reshape(gg.tanh(x), -1)  # a view of a planned buffer, in any order of `x`
         return gg.reshape(gg.exp(x) * 2, -1) * y, y
 
     for first, then in [(np.asfortranarray, np.ascontiguousarray), (np.array, np.asfortranarray)]:
         traced = gg.function(f)
-        kept = [(traced(x), f(x)) for x in (gg.asarray(m(X.numpy())) for m in (first, first, then))]
-        for found, desired in kept:
-            for a, b in zip(found, desired, strict=True):
+        pairs = [
+            (traced(x), f(x)) for x in (gg.asarray(m(X.numpy())) for m in (first, first, then))
+        ]
+        for actual, desired in pairs:
+            for a, b in zip(actual, desired, strict=True):
                 near(a, b)
 
 
@@ -259,7 +261,7 @@ def test_an_index_may_be_computed_inside():
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_indices_that_differ_where_their_text_does_not_are_two(device):
+def test_indices_with_the_same_repr_are_not_merged(device):
     one = np.arange(2000)
     two = np.where(one == 1000, 7, one)
     first, second = (gg.constant(i, device=device) for i in (one, two))
@@ -290,12 +292,12 @@ def test_results_whose_length_depends_on_values_are_right(name, device):
     mirror = gg.random.Generator(0)
     for values in ([1.0, 2.0, 3.0], [3.0, 2.0, 1.0], [0.0, 2.0, -1.0], [2.0, 0.0, 2.0]):
         x = gg.constant(values, device=device)
-        noise, found = traced(x)
-        same(found.numpy(), f(x).numpy())
+        noise, actual = traced(x)
+        same(actual.numpy(), f(x).numpy())
         same(noise.numpy(), mirror.normal((2,), device=device).numpy())  # is drawn once
 
 
-def test_a_length_that_depends_on_values_is_refused_where_it_cannot_be_followed():
+def test_a_length_that_depends_on_values_is_refused_after_updates_and_in_branches():
     v, optimizer = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.1)
 
     def late(x):
@@ -311,8 +313,8 @@ def test_a_length_that_depends_on_values_is_refused_where_it_cannot_be_followed(
     same(v, [1.0, 2.0])
 
 
-def test_the_gradient_of_an_indexed_result_itself():
-    """Its cotangent is a constant, the index is not."""
+def test_the_gradient_of_an_indexed_result():
+    """The cotangent is a constant, the index is not."""
 
     @gg.function
     def f(x, i):
@@ -328,7 +330,7 @@ def test_the_gradient_of_an_indexed_result_itself():
 OUTSIDE = gg.constant([1.0, 2.0, 3.0])
 
 
-def test_a_function_may_write_to_tensors_of_its_own_only():
+def test_a_function_may_write_only_to_its_own_tensors():
     def own(x):
         y, z = gg.zeros(3), gg.positive(x)
         y[0], z[1] = x[1], 0.0
@@ -340,17 +342,17 @@ def test_a_function_may_write_to_tensors_of_its_own_only():
             same(a, b)
     assert traced.cache_info().traces == 1
 
-    def given(x):
+    def writes_to_argument(x):
         v.assign_add(1.0)
         x[0] = 5.0
         return x
 
-    def outside(x):
+    def writes_to_captured(x):
         OUTSIDE[1] = x[0]
         return x
 
     v, x = gg.Variable(1.0), gg.constant([1.0, 2.0, 3.0])
-    for f in (given, outside):
+    for f in (writes_to_argument, writes_to_captured):
         with pytest.raises(TraceError, match=r"test_function.py:\d+ writes to a Tensor.*copy"):
             gg.function(f)(x)
         same(x, [1.0, 2.0, 3.0])
@@ -378,7 +380,7 @@ def test_setting_elements_is_part_of_the_program():
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Groups of small arrays, in blocks and on threads as if they were large."""
+    """Run groups of small arrays in blocks and on threads, as if they were large."""
     groups = importlib.import_module("gpugrad.function.cpu.blocks")
     for name in ("BLOCK", "SMALLEST", "PART"):
         monkeypatch.setattr(groups, name, 1 << 12)
@@ -409,7 +411,7 @@ def test_large_elementwise_groups_equal_eager():
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_groups_take_strided_and_stretched_arrays():
+def test_groups_take_strided_and_broadcast_arrays():
     big = RNG.normal(size=(2, 400, 200))
     f = gg.function(lambda x: gg.sin(x) * x + 1)
     for x in (
@@ -429,11 +431,11 @@ def test_groups_give_infinities_without_warnings():
     assert (f(gg.zeros(1 << 16)).numpy() == -np.inf).all()
 
 
-# ---- where it is not traced ------------------------------------------------------------
+# ---- nesting, traced values and methods ------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_relu_of_any_size_has_the_bits_of_an_eager_call(dtype):
+def test_a_relu_of_any_size_is_bitwise_equal_to_eager(dtype):
     edges = np.array([-0.0, 0.0, -1, 1, np.nan, np.inf, -np.inf, -1e-45, 1e-45], dtype)
     f = gg.function(lambda x: [gg.relu(x), -gg.relu(-x)])
     for shape in ((), (1, 9), (70, 9), (6000, 9), (40_000, 9)):
@@ -446,7 +448,7 @@ def test_a_relu_of_any_size_has_the_bits_of_an_eager_call(dtype):
                 ]
 
 
-def test_inside_a_vmap_an_accumulator_or_another_function_it_is_the_function_itself():
+def test_functions_work_inside_vmap_forward_mode_and_other_functions():
     f = gg.function(lambda x: gg.sum(x**3))
     f(X[0])
     x = X[0]
@@ -471,7 +473,7 @@ def branching(x):
      lambda x: range(gg.astype(gg.sum(x), "int32"))],
 )  # fmt: skip
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_asking_for_a_value_names_the_line_and_the_way_out(look, device):
+def test_reading_a_traced_value_raises_and_names_the_line_and_alternatives(look, device):
     if device != "cpu" and gpu_count() == 0:
         pytest.skip(reason="needs a CUDA device, real or fake")
     with pytest.raises(TraceError, match=r"test_function\.py:\d+.*gg\.where"):
@@ -479,7 +481,7 @@ def test_asking_for_a_value_names_the_line_and_the_way_out(look, device):
 
 
 @pytest.mark.parametrize("home", ["_of_mine", "/examples"])
-def test_the_line_named_may_be_in_a_folder_beside_gpugrads_or_in_its_examples(home):
+def test_the_named_line_may_be_in_a_folder_beside_gpugrad_or_in_its_examples(home):
     file = f"{os.path.dirname(gg.__file__)}{home}/train.py"
     look = eval(compile("lambda x: float(x[0, 0])", file, "eval"))
     with pytest.raises(TraceError, match=r"^train\.py:1: "):
@@ -489,15 +491,15 @@ def test_the_line_named_may_be_in_a_folder_beside_gpugrads_or_in_its_examples(ho
 @pytest.mark.parametrize(
     "use", [lambda t: t + 1, lambda t: t.numpy(), print, lambda t: gg.function(lambda x: x + t)(X)]
 )
-def test_a_traced_value_that_is_kept_and_used_outside_says_so(use):
-    kept = []
-    f = gg.function(lambda x: kept.append(x * 2) or x)
+def test_using_a_traced_value_outside_of_the_function_raises(use):
+    leaked = []
+    f = gg.function(lambda x: leaked.append(x * 2) or x)
     f(X)
     with pytest.raises(TraceError, match=r"used outside.* return it"):
-        use(kept[0])
+        use(leaked[0])
 
 
-def test_what_runs_once_is_no_result():
+def test_an_iterator_is_refused_as_a_result():
     v = gg.Variable(1.0)
 
     @gg.function
@@ -526,7 +528,7 @@ def test_methods_can_be_decorated():
 
 
 @pytest.mark.parametrize("steps", [None, 1])
-def test_a_method_that_is_decorated_has_what_functions_have(steps):
+def test_a_decorated_method_has_the_methods_of_a_function(steps):
     class Model:
         @gg.function(steps_per_call=steps)
         def double(self, x, scale=1.0):
@@ -556,7 +558,7 @@ def plain(x, y=3.0):
 
 
 @pytest.mark.parametrize("steps", [None, 4])
-def test_functions_are_copied_and_pickled_as_functions_are(steps):
+def test_functions_can_be_copied_and_pickled(steps):
     class Model(gg.nn.Module):
         def __init__(self):
             super().__init__()
@@ -575,12 +577,12 @@ def test_functions_are_copied_and_pickled_as_functions_are(steps):
         near(one.run(X), X * 2)
     assert copy.deepcopy(decorated) is decorated
     assert pickle.loads(pickle.dumps(decorated)) is decorated
-    made = pickle.loads(pickle.dumps(gg.function(plain, static="y", steps_per_call=steps)))
-    near(made(X, 3.0), X * 3)
-    near(made(X, gg.constant(4.0)), X * 4)
+    restored = pickle.loads(pickle.dumps(gg.function(plain, static="y", steps_per_call=steps)))
+    near(restored(X, 3.0), X * 3)
+    near(restored(X, gg.constant(4.0)), X * 4)
 
 
-def test_threads_may_call_one_function_at_once():
+def test_threads_may_call_one_function_concurrently():
     f = gg.function(loss_and_gradient)
     inputs = [gg.constant(RNG.normal(size=(4, 3))) for _ in range(8)]
     wrong = []
@@ -600,14 +602,14 @@ def test_threads_may_call_one_function_at_once():
     assert not wrong
 
 
-def test_an_error_of_a_library_in_a_replay_is_said_as_in_the_op():
+def test_a_library_error_in_a_replay_is_that_of_the_op():
     f = gg.function(lambda x: gg.sum(gg.tanh(gg.linalg.inv(gg.sin(x) * 1))))
     f(gg.eye(2))
     with pytest.raises(SingularMatrixError, match=r"^inv: .*Got x: float32 \(2, 2\)"):
         f(gg.zeros((2, 2)))
 
 
-def test_an_error_of_a_users_function_in_a_replay_stays_what_it_is():
+def test_an_error_of_a_user_function_in_a_replay_is_raised_unchanged():
     v, optimizer = gg.Variable([1.0]), gg.optim.SGD(lambda n: 1 / (1 - n))
 
     @gg.function
@@ -623,12 +625,12 @@ def test_an_error_of_a_users_function_in_a_replay_stays_what_it_is():
 @pytest.mark.parametrize("taped", [False, True])
 def test_calls_wait_while_another_thread_traces_the_function(taped):
     v, x = gg.Variable([2.0, 3.0]), gg.constant([1.0, 1.0])
-    begun, go_on, found = threading.Event(), threading.Event(), []
+    started, go_on, results = threading.Event(), threading.Event(), []
 
     def body(x):
         y = v * x
         if x.shape != (2,):
-            begun.set()
+            started.set()
             assert go_on.wait(60)
         return y
 
@@ -644,9 +646,9 @@ def test_calls_wait_while_another_thread_traces_the_function(taped):
     want = call(f, x).numpy()
     call(other, x)
     tracing = threading.Thread(target=call, args=(f, gg.ones((3, 2))))
-    calling = threading.Thread(target=lambda: found.append(call(f, x).numpy()))
+    calling = threading.Thread(target=lambda: results.append(call(f, x).numpy()))
     tracing.start()
-    assert begun.wait(60)
+    assert started.wait(60)
     with pytest.raises(TraceError, match=r"another thread .*reads the Variable 'Variable"):
         call(other, x)
     calling.start()
@@ -655,11 +657,11 @@ def test_calls_wait_while_another_thread_traces_the_function(taped):
     go_on.set()
     calling.join()
     tracing.join()
-    np.testing.assert_array_equal(found, [want])
+    np.testing.assert_array_equal(results, [want])
     call(other, x)
 
 
-def test_ten_thousand_calls_do_not_grow():
+def test_ten_thousand_calls_do_not_leak():
     v, generator = gg.Variable(np.ones((4, 3))), gg.random.Generator(0)
 
     @gg.function
@@ -681,13 +683,13 @@ def test_ten_thousand_calls_do_not_grow():
         assert tracemalloc.get_traced_memory()[0] - memory < 20_000
     finally:
         tracemalloc.stop()
-    for _ in range(10_000):  # many times faster when nobody counts bytes
+    for _ in range(10_000):  # many times faster without tracemalloc
         f(X)
     gc.collect()
     assert len(gc.get_objects()) - objects < 50
 
 
-def test_a_dropped_function_frees_what_it_has_traced():
+def test_a_dropped_function_frees_its_plan():
     f = gg.function(lambda x: gg.sin(x) * 2)
     f(X)
     plan = next(iter(f._plans.values()))
@@ -697,7 +699,7 @@ def test_a_dropped_function_frees_what_it_has_traced():
     assert gone() is None
 
 
-def test_planned_buffers_are_taken_again():
+def test_planned_buffers_are_reused():
     def chain(x):
         for _ in range(30):
             x = gg.tanh(x) * 2 + 1
@@ -725,7 +727,7 @@ BINARY = [gg.add, gg.multiply, gg.subtract, gg.maximum, lambda a, b: a @ gg.tran
 
 @settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_random_programs_with_gradients_replay_as_they_run(data):
+def test_random_programs_with_gradients_equal_eager(data):
     choices = data.draw(
         st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99), st.integers(0, 99)),
                  min_size=1, max_size=12)
@@ -748,24 +750,24 @@ def test_random_programs_with_gradients_replay_as_they_run(data):
                 a, b = values[i % len(values)], values[j % len(values)]
                 ops = unary + BINARY
                 op = ops[which % len(ops)]
-                made = op(a) if which % len(ops) < len(unary) else op(a, b)
-                values.append(gg.tanh(made))
+                result = op(a) if which % len(ops) < len(unary) else op(a, b)
+                values.append(gg.tanh(result))
             y = gg.sum(values[-1] * values[len(values) // 2])
         gx, gv = tape.gradient(y, [x, v], unconnected_gradients="zero")
         before = last.value()
         last.assign(values[choices[0][0] % len(values)] if choices[0][1] % 2 else gg.ones_like(v))
         return y, gx, gv, values[-1], gg.reshape(values[-1], -1), before
 
-    traced, kept = gg.function(program), []
+    traced, pairs = gg.function(program), []
     for k in range(3):
         x, start = gg.asarray(in_order(X.numpy() * (1 - 0.3 * k))), last.value()
         before = generator.state
-        made = [*traced(x), last.value()]
+        actual = [*traced(x), last.value()]
         last.assign(start)
         after, generator.state = generator.state, before
-        kept.append((made, [*program(x), last.value()]))
+        pairs.append((actual, [*program(x), last.value()]))
         assert generator.state == after
         v.assign(v * -0.9)
-    for made, wanted in kept:  # also what later calls could have changed
-        for a, b in zip(made, wanted, strict=True):
+    for actual, wanted in pairs:  # compared last: later calls must not change earlier results
+        for a, b in zip(actual, wanted, strict=True):
             near(a, b, 1e-10)

@@ -1,4 +1,4 @@
-"""Which ops a training step on a GPU can have and still be one CUDA graph: all but those named."""
+"""A training step on a GPU is one CUDA graph with any op in it, except those listed in `CUT`."""
 
 import numpy as np
 import pytest
@@ -30,27 +30,27 @@ CUT = {
             "gaussian_log_density gaussian_log_likelihood inv logm lstsq lu lu_factor lu_solve "
             "matrix_norm matrix_power matrix_rank norm pinv polar polyfit qr roots slogdet solve "
             "solve_sylvester solve_triangular spd_inverse sqrtm svd svdvals tensorinv tensorsolve",
-        "the plan and the work area of an FFT are CuPy's, which may drop them":
+        "CuPy owns the plan and the work area of an FFT and may free them":
             "fft fft2 fft_c2c fft_c2r fft_r2c fftn hfft ifft ifft2 ifftn ihfft irfft irfft2 irfftn "
             "rfft rfft2 rfftn trigonometric_transform",
-        "CuPy chooses an FFT for it, where that is faster": "convolve correlate poly polymul",
-        "the shape of its result depends on values, which the host asks for":
+        "CuPy uses an FFT where that is faster": "convolve correlate poly polymul",
+        "the shape of its result depends on values that the host reads":
             "argwhere bin_counts bincount compress extract flatnonzero intersect1d setdiff1d "
             "setxor1d union1d unique_all unique_values",
-        "asks for values, to say which index is wrong":
+        "reads values on the host to name the wrong index":
             "checked_index ravel_multi_index segment_max segment_min segment_prod unraveled",
-        "CuPy has no such function: it is made of several, with numbers from the host":
+        "not in CuPy: composed of several functions, with numbers from the host":
             "betainc_grad_a betainc_grad_b digamma expn gamma_reparameterized gamma_score "
             "gamma_sensitivity gammainc_grad_a polygamma random_gamma_grad trigamma yn",
-        "not read in CuPy's sources, and in no step of a training": "bin_edges isin "
+        "not checked in CuPy's sources, and in no training step": "bin_edges isin "
             "pivots_to_permutation",
     }.items()
     for name in names.split()
 }  # fmt: skip
-"""Ops that cut a step in two, each with the reason why."""
+"""Ops that split a step into several graphs, each with the reason."""
 
 COMPILED = ("i0e", "i1e")
-"""Ops with a sign in them, which compatibility with the array API makes of a mask in CuPy."""
+"""Ops that use `sign`, for which the array API compatibility layer of CuPy needs a mask."""
 
 NAMES = [
     pytest.param(name, marks=[pytest.mark.kernels] * (name in COMPILED))
@@ -59,7 +59,7 @@ NAMES = [
 
 
 def samples_of(name):
-    """The real samples of an op that have arrays, on the GPU."""
+    """Real-valued samples of an op that have array arguments, on the GPU."""
     subject = Subject(gg.OPS[name], 0, 1, device("cuda:0"))
     for sample in subject.real_samples:
         if any(isinstance(a, np.ndarray) for a in sample.leaves):
@@ -67,20 +67,22 @@ def samples_of(name):
 
 
 def step_of(sample):
-    """A function of a sample's arrays: the op's results and gradients; and those arrays."""
+    """A function of a sample's arrays that returns results and gradients, and the arrays."""
     places = [i for i, a in enumerate(sample.leaves) if isinstance(a, np.ndarray)]
-    moved = sample.inexact_leaves if sample.op.differentiable else []
+    watched = sample.inexact_leaves if sample.op.differentiable else []
 
     def step(*arrays):
         leaves = list(sample.leaves)
         for i, x in zip(places, arrays, strict=True):
             leaves[i] = x
         with gg.GradientTape() as tape:
-            tape.watch([leaves[i] for i in moved])
+            tape.watch([leaves[i] for i in watched])
             results = sample.call(leaves)
-        inexact = [y for y in results if is_inexact(y.dtype)] if moved else []
-        found = tape.gradient(inexact, [leaves[i] for i in moved], None, "zero") if inexact else []
-        return results, [tensor(g) for g in found]
+        inexact = [y for y in results if is_inexact(y.dtype)] if watched else []
+        grads = (
+            tape.gradient(inexact, [leaves[i] for i in watched], None, "zero") if inexact else []
+        )
+        return results, [tensor(g) for g in grads]
 
     return step, [sample.leaves[i] for i in places]
 
@@ -91,24 +93,24 @@ def varied(a, k):
 
 @pytest.fixture
 def by_numpy(monkeypatch):
-    """Fused kernels as launches of NumPy's steps: what g++ compiles takes a second each."""
+    """Run the steps of fused kernels with NumPy: compiling each with g++ takes a second."""
     if not hasattr(backend.cupy().cuda.Stream, "waits"):
         return  # the real CuPy runs the real kernels
-    written = runs.compile_kernel
+    original = runs.compile_kernel
 
     def compile_kernel(kernel):
-        written(kernel)  # raises where there is no such kernel
+        original(kernel)  # raises if there is no such kernel
 
         def launch(xp, arrays):
             steps = runs._one_by_one(kernel.parts, kernel.inputs, kernel.outs, xp)
-            made = [xp.lib.empty(v.shape, dtype=v.dtype) for v in kernel.outs]
+            outs = [xp.lib.empty(v.shape, dtype=v.dtype) for v in kernel.outs]
 
             def run():
-                for a, result in zip(made, steps(*arrays), strict=True):
+                for a, result in zip(outs, steps(*arrays), strict=True):
                     a[...] = result
 
             fake_cupy._now_or_in_graph(run)
-            return made
+            return outs
 
         return launch
 
@@ -127,13 +129,13 @@ def test_a_step_with_an_op_and_its_gradient_is_one_graph(name, by_numpy):
         step, arrays = step_of(sample)
         function = gg.function(step)
         for k in range(3):  # traced, captured, launched again
-            there = [sample.put(varied(a, k)) for a in arrays]
+            args = [sample.put(varied(a, k)) for a in arrays]
             try:
-                desired = nest.flatten(step(*there))
-            except DeviceError:  # CuPy has no such function, as is said where it is called
+                desired = nest.flatten(step(*args))
+            except DeviceError:  # CuPy has no such function, and the op says so
                 return
-            for found, d in zip(nest.flatten(function(*there)), desired, strict=True):
-                np.testing.assert_allclose(found.numpy(), d.numpy(), 1e-9, 1e-12)
+            for actual, d in zip(nest.flatten(function(*args)), desired, strict=True):
+                np.testing.assert_allclose(actual.numpy(), d.numpy(), 1e-9, 1e-12)
         launches, parts = runs_of(function)
         fixed = [run.fixed for run in parts]
         cut = cut or fixed not in ([], [True])
@@ -143,16 +145,16 @@ def test_a_step_with_an_op_and_its_gradient_is_one_graph(name, by_numpy):
     assert cut == (name in CUT), CUT.get(name)
 
 
-# ---- what samples do not show
+# ---- cases that samples do not cover
 
 
 def one_graph(step, *batches):
-    """Compare a step on the GPU with the CPU's, batch after batch; returns the last results."""
+    """Compare a step on the GPU with the CPU for each batch; return the traced function."""
     function = gg.function(step)
     for batch in batches:
-        here, there = ([gg.constant(a, device=d) for a in batch] for d in ("cpu", "cuda:0"))
-        found = nest.flatten(function(*there))
-        for a, d in zip(found, nest.flatten(step(*here)), strict=True):
+        on_cpu, on_gpu = ([gg.constant(a, device=d) for a in batch] for d in ("cpu", "cuda:0"))
+        actual = nest.flatten(function(*on_gpu))
+        for a, d in zip(actual, nest.flatten(step(*on_cpu)), strict=True):
             np.testing.assert_allclose(a.numpy(), d.numpy(), 1e-9, 1e-12)
     launches, parts = runs_of(function)
     assert [run.fixed for run in parts] == [True]
@@ -168,7 +170,7 @@ def test_many_arrays_are_joined_in_a_graph(rng, by_numpy):
     one_graph(step, *([rng.normal(size=(2, 3))] for _ in range(3)))
 
 
-def test_a_step_of_a_network_for_pictures_is_one_graph(rng, by_numpy):
+def test_a_step_of_an_image_network_is_one_graph(rng, by_numpy):
     kernel = rng.normal(size=(4, 3, 3, 3)) / 5
 
     def step(x, w):
@@ -186,7 +188,7 @@ def test_a_step_of_a_network_for_pictures_is_one_graph(rng, by_numpy):
     one_graph(step, *([rng.normal(size=(2, 3, 8, 8)), kernel * k] for k in (1, 2, 3)))
 
 
-def test_an_index_that_stays_is_moved_to_the_gpu_once(rng, by_numpy):
+def test_a_step_with_constant_indices_is_one_graph(rng, by_numpy):
     rows, mask = [0, 2, 2], np.array([True, False, True, True])
 
     def step(x):
@@ -202,7 +204,7 @@ def test_an_index_that_stays_is_moved_to_the_gpu_once(rng, by_numpy):
 
 READ_BY_DATA = {
     "getitem": lambda x, i: x[:, i],
-    "several": lambda x, i: x[gg.arange(2, device=x.device), i],
+    "two indices": lambda x, i: x[gg.arange(2, device=x.device), i],
     "take": lambda x, i: gg.take(x, i, axis=1),
     "gather": lambda x, i: gg.gather(x, i, axis=1),
     "take_along_axis": lambda x, i: gg.take_along_axis(x, gg.reshape(i, (1, 2)), axis=1),
@@ -216,21 +218,21 @@ READ_BY_DATA = {
 
 
 @pytest.mark.parametrize("name", READ_BY_DATA)
-def test_an_index_that_is_data_is_read_in_a_graph_and_outside_gives_nan(name, rng, by_numpy):
+def test_a_data_index_is_read_in_a_graph_and_gives_nan_out_of_bounds(name, rng, by_numpy):
     function = one_graph(
         READ_BY_DATA[name],
         *([rng.normal(size=(2, 3)), np.array(i)] for i in ([2, 1], [1, 2], [0, 1])),
     )
     x = gg.constant(rng.normal(size=(2, 3)), device="cuda:0")
-    found = function(x, gg.constant([1, 3], device="cuda:0"))
-    assert np.isnan(found.numpy()).any()
+    actual = function(x, gg.constant([1, 3], device="cuda:0"))
+    assert np.isnan(actual.numpy()).any()
 
 
-# ---- ops of a user's own
+# ---- user-defined ops
 
 
 def parts_of(step, rng):
-    """Whether each part of a step on the GPU is a graph; the step gives what it gives eagerly."""
+    """Whether each part of a step on the GPU is a graph, after a comparison with eager."""
     function = gg.function(step)
     for _ in range(3):
         x = gg.constant(rng.normal(size=(3, 4)), device="cuda:0")
@@ -241,7 +243,7 @@ def parts_of(step, rng):
 @pytest.mark.parametrize(
     ("captures", "graph"), [(None, False), (False, False), (True, True), (lambda x, n: n > 0, True)]
 )
-def test_a_users_primitive_says_that_a_graph_may_hold_it(captures, graph, rng, by_numpy):
+def test_a_user_primitive_is_captured_only_if_it_declares_so(captures, graph, rng, by_numpy):
     @gg.op(vjp=[lambda xp, g, n: xp.roll(g, -n)], captures=captures)
     def turned(xp, x, /, *, n=1):
         return xp.lib.roll(x, n)
@@ -252,7 +254,7 @@ def test_a_users_primitive_says_that_a_graph_may_hold_it(captures, graph, rng, b
     assert parts_of(step, rng) == ([True] if graph else [True, False, True])
 
 
-def test_a_users_elementwise_formula_that_reads_as_cuda_is_in_a_graph(rng, by_numpy):
+def test_a_user_elementwise_formula_with_cuda_source_is_captured(rng, by_numpy):
     cube = gg.elementwise(
         "cube(x)", forward=lambda xp, x: x * x * x, d=[lambda xp, x: 3 * x * x],
         doc="Third power.", example=("2.0", "8.0"),
@@ -261,8 +263,8 @@ def test_a_users_elementwise_formula_that_reads_as_cuda_is_in_a_graph(rng, by_nu
 
 
 @pytest.mark.parametrize("captures", [None, True])
-def test_a_users_elementwise_formula_that_does_not_says_so(captures, rng, by_numpy):
-    def sorted_twice(xp, x):  # the library's function: no CUDA is made of it
+def test_other_user_elementwise_formulas_are_captured_only_if_declared(captures, rng, by_numpy):
+    def sorted_twice(xp, x):  # a library function, which has no CUDA source
         return xp.lib.sort(xp.lib.sort(x))
 
     shifted = gg.elementwise(
@@ -273,7 +275,7 @@ def test_a_users_elementwise_formula_that_does_not_says_so(captures, rng, by_num
     assert (fixed == [True]) == (captures is True)
 
 
-def test_a_view_of_a_users_own_is_in_a_kernel():
+def test_a_user_defined_view_is_fused():
     @gg.op(vjp=[lambda xp, g, x_shape: xp.reshape(g, x_shape)], view="reshape")
     def batch_of_one(xp, x, /):
         return x[None]
@@ -283,7 +285,7 @@ def test_a_view_of_a_users_own_is_in_a_kernel():
     assert len(launches(fuse_groups(program))) == 1
 
 
-def test_a_primitive_of_a_users_own_that_goes_by_element_is_in_a_kernel():
+def test_a_user_primitive_that_is_elementwise_is_fused():
     @gg.op(vjp=[...], by_element=True)
     def scaled(xp, x, /, *, by=2.0):
         return x * by

@@ -1,4 +1,4 @@
-"""Kernels that a GPU gets for a program: how many, and that they compute what the steps do."""
+"""Fused GPU kernels: how many a program gets, and that they compute what its steps do."""
 
 import itertools
 
@@ -24,7 +24,7 @@ from gpugrad.testing.cuda import nvrtc, shim
 
 
 def value_and_gradients(f):
-    """A function of arrays that returns what `f` does and its gradients."""
+    """A function of a cotangent and arrays that returns the result of `f` and its gradients."""
 
     def both(g, *xs):
         with gg.GradientTape() as tape:
@@ -47,7 +47,7 @@ def softmax(x):
 
 
 def program_of(f, *args):
-    """As a GPU's arrays would be traced: with no check for NaN."""
+    """The program as it is traced for GPU arrays: without a check for NaN."""
     program = gg.function(f, passes=pass_names("both")).lower(*args).program.copy()
     program.steps = [s for s in program.steps if s.name != "no_nan"]
     return program
@@ -72,8 +72,8 @@ def on_shim(f, *args, schedule="round robin", without=None):
 def assert_right(f, *args, tolerance=2e-5):
     desired = [np.asarray(t) for t in nest.flatten(f(*args))]
     for schedule in shim.SCHEDULES:
-        _, found = on_shim(f, *args, schedule=schedule)
-        for a, d in zip(found, desired, strict=True):
+        _, actual = on_shim(f, *args, schedule=schedule)
+        for a, d in zip(actual, desired, strict=True):
             assert a.dtype == d.dtype
             scale = max(1.0, np.abs(d.astype(np.float64)).max(initial=0))
             np.testing.assert_allclose(
@@ -85,14 +85,14 @@ def normal(rng, *shape, dtype=np.float32):
     return gg.constant(rng.normal(size=shape), dtype=dtype)
 
 
-# ---- how many ----------------------------------------------------------------------------
+# ---- number of kernels -------------------------------------------------------------------
 
 
 def test_a_handwritten_layer_norm_and_its_gradient_are_two_kernels(rng):
     f = value_and_gradients(layer_norm)
     x, row = normal(rng, 8, 16), normal(rng, 16)
-    found = kernels_of(f, normal(rng, 8, 16), x, row, normal(rng, 16))
-    assert len(found) == 2, found
+    kernels = kernels_of(f, normal(rng, 8, 16), x, row, normal(rng, 16))
+    assert len(kernels) == 2, kernels
 
 
 def test_a_handwritten_softmax_and_its_gradient_are_one_kernel(rng):
@@ -100,7 +100,7 @@ def test_a_handwritten_softmax_and_its_gradient_are_one_kernel(rng):
     assert len(kernels_of(value_and_gradients(softmax), x, x)) == 1
 
 
-def test_an_elementwise_chain_with_its_gradient_and_sum_is_one_kernel(rng):
+def test_an_elementwise_chain_with_its_gradient_and_sum_is_one_kernel_and_a_final_sum(rng):
     def f(x):
         y = x
         for _ in range(5):
@@ -108,14 +108,14 @@ def test_an_elementwise_chain_with_its_gradient_and_sum_is_one_kernel(rng):
         return gg.sum(y)
 
     x = normal(rng, 40, 50)
-    found = kernels_of(value_and_gradients(f), gg.constant(1.0), x)
-    assert len(found) == 2, found  # the second adds up what the blocks have
+    kernels = kernels_of(value_and_gradients(f), gg.constant(1.0), x)
+    assert len(kernels) == 2, kernels  # the second adds up the partial sums of the blocks
     kernel = first_kernel(value_and_gradients(f), gg.constant(1.0), x)
     assert len(kernel.inputs) == 2
     assert len(kernel.outs) == 2
 
 
-def test_what_a_kernel_makes_and_others_reshape_is_written_once(rng):
+def test_a_kernel_result_that_others_reshape_is_written_once(rng):
     def f(x, w):
         y = gg.exp(x)
         return y @ w, gg.reshape(gg.expand_dims(y, axis=0), (6, 4)).mT @ gg.reshape(y, (6, 4))
@@ -135,10 +135,10 @@ def mlp_step(*widths):
 
 
 @pytest.mark.parametrize("widths", [(20, 16, 10), (20, 16, 12, 10)])
-def test_a_training_step_is_three_kernels_a_layer_and_two(widths, rng):
+def test_a_training_step_is_three_kernels_per_layer_plus_two(widths, rng):
     step = gg.function(mlp_step(*widths), passes=pass_names("both"))
     x, labels = normal(rng, 8, 20), gg.constant(rng.integers(0, 10, 8))
-    step(x, labels)  # makes what the optimizer keeps
+    step(x, labels)  # creates the optimizer's state
     program = step.lower(x, labels).program.copy()
     program.steps = [s for s in program.steps if s.name != "no_nan"]
     fused = fuse_groups(find_products(join_losses(program)))
@@ -147,10 +147,10 @@ def test_a_training_step_is_three_kernels_a_layer_and_two(widths, rng):
     assert sum(isinstance(s, Product) for s in fused.steps) == 2 * layers
 
 
-# ---- that they are right -----------------------------------------------------------------
+# ---- results -----------------------------------------------------------------------------
 
 
-def with_something_for_each_pass(x, w, b, v, u, labels):
+def step_with_work_for_each_pass(x, w, b, v, u, labels):
     with gg.GradientTape() as tape:
         tape.watch([x, w, b, v, u])
         y, _, _ = gg.standardize_affine(x)
@@ -164,16 +164,16 @@ def with_something_for_each_pass(x, w, b, v, u, labels):
 
 @needs_shim
 @pytest.mark.parametrize("name", [None, *pass_names("gpu")])
-def test_without_any_one_pass_numbers_are_right(name, rng):
+def test_results_are_right_without_any_one_pass(name, rng):
     x, w, b = normal(rng, 5, 2, 6), normal(rng, 6, 6), normal(rng, 6)
     v, u, labels = normal(rng, 6, 8) / 2, normal(rng, 6, 9) / 2, rng.integers(0, 9, 5)
     args = x, w, b, v, u, gg.constant(labels)
-    desired = nest.flatten(with_something_for_each_pass(*args))
-    run, found = on_shim(with_something_for_each_pass, *args, without=name)
-    for a, d in zip(found, desired, strict=True):
+    desired = nest.flatten(step_with_work_for_each_pass(*args))
+    run, actual = on_shim(step_with_work_for_each_pass, *args, without=name)
+    for a, d in zip(actual, desired, strict=True):
         d = d.numpy().astype(np.float64)
         np.testing.assert_allclose(a.astype(np.float64), d, 0.05, 0.02 * np.abs(d).max())
-    every, _ = on_shim(with_something_for_each_pass, *args)
+    every, _ = on_shim(step_with_work_for_each_pass, *args)
     assert name is None or str(run.program) != str(every.program)
 
 
@@ -189,7 +189,7 @@ def test_layer_norm_is_right(rng, shape):
 
 @needs_shim
 @pytest.mark.parametrize("shape", [(2, 3, 3), (3, 4, 8), (5, 5)])
-def test_a_number_for_each_row_is_read_as_one(rng, shape):
+def test_one_value_per_row_is_broadcast_along_the_row(rng, shape):
     def f(x, row):
         scale = gg.sum(x * x, axis=-1) * row
         return x * gg.expand_dims(scale, axis=-1)
@@ -229,7 +229,7 @@ def test_broadcasts_casts_and_reshapes_are_right(rng):
 
 @needs_shim
 @pytest.mark.parametrize("size", [1, 3, 40, 1000, 5000])
-def test_sums_of_everything_are_right(rng, size):
+def test_full_sums_are_right(rng, size):
     x = normal(rng, size)
     assert_right(lambda x: (gg.sum(x * x), gg.mean(gg.exp(x)), x + 1), x)
 
@@ -243,22 +243,22 @@ def test_sums_of_everything_are_right(rng, size):
     ],
     ids=["reshape", "broadcast"],
 )
-def test_readers_see_what_is_written_in_16_bits_in_another_shape(value, other):
+def test_readers_in_another_shape_see_the_rounded_16_bit_value(value, other):
     def f(x):
         y = value(x)
         r = other(y)
         return r, gg.isfinite(y), gg.isfinite(r)
 
     with np.errstate(over="ignore"):
-        _, found = on_shim(f, gg.constant(np.full((4, 6), 300, np.float16)))
-    r, *finite = found
+        _, actual = on_shim(f, gg.constant(np.full((4, 6), 300, np.float16)))
+    r, *finite = actual
     assert np.isinf(r).all()
     assert not np.any([x.any() for x in finite])
 
 
 @needs_shim
 @pytest.mark.parametrize("axis", [None, 0, -1])
-def test_a_mean_of_16_bits_may_be_of_more_than_their_largest_number(axis, rng):
+def test_the_sum_in_a_16_bit_mean_may_exceed_the_range_of_float16(axis, rng):
     x = normal(rng, 300, 7, dtype=np.float16) + 300
     assert_right(lambda x: (x * 2, gg.mean(x * 2, axis=axis)), x, tolerance=2e-3)
 
@@ -277,7 +277,7 @@ def test_sums_of_integers_are_right(dtype, columns, rng):
 
 @needs_shim
 @pytest.mark.parametrize("read", [gg.exp, lambda u: gg.sum(u, axis=()), lambda u: u * u])
-def test_a_product_by_a_row_leaves_alone_what_else_reads_the_row(read, rng):
+def test_a_product_with_a_row_does_not_affect_other_readers_of_the_row(read, rng):
     assert_right(
         lambda x, u: (x @ gg.reshape(u, (1, 8)), read(u)), normal(rng, 5, 1), normal(rng, 8)
     )
@@ -285,7 +285,7 @@ def test_a_product_by_a_row_leaves_alone_what_else_reads_the_row(read, rng):
 
 @needs_shim
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
-def test_a_product_leaves_alone_a_sum_of_its_factor_in_another_dtype(dtype, rng):
+def test_a_product_does_not_affect_a_sum_of_its_factor_in_another_dtype(dtype, rng):
     a, b = normal(rng, 2, 9, dtype=dtype), normal(rng, 9, 8, dtype=dtype)
     assert_right(lambda a, b: (a @ b, gg.sum(b, axis=0, dtype="float32")), a, b, tolerance=2e-3)
 
@@ -305,25 +305,25 @@ def test_maxima_and_minima_along_any_axes_are_right(rng, shape):
 @needs_shim
 @pytest.mark.parametrize("dtype", ["int32", "bool", "float32"])
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
-def test_sums_of_nothing_are_right(shape, dtype):
+def test_empty_sums_are_right(shape, dtype):
     x = gg.zeros(shape, dtype=dtype)
     assert_right(lambda x: [gg.sum(x, axis=a) for a in (None, 0, -1)], x)
 
 
 @needs_shim
-def test_sums_of_a_number_along_an_axis_are_right():
+def test_reductions_of_a_scalar_along_an_axis_are_right():
     assert_right(lambda x: [r(x * 2, axis=-1) for r in (gg.sum, gg.mean, gg.max)], gg.constant(1.5))
 
 
 @needs_shim
-def test_nan_wins_in_a_maximum(rng):
+def test_a_maximum_propagates_nan(rng):
     x = np.ones((3, 40), np.float32)
     x[1, 35] = np.nan
     assert_right(lambda x: gg.max(x, axis=-1, keepdims=True) * x, gg.constant(x))
 
 
 @needs_shim
-def test_a_training_step_on_the_shim_moves_variables_as_eager_does(rng):
+def test_a_training_step_on_the_shim_updates_variables_as_eager_does(rng):
     x, labels = normal(rng, 8, 20), gg.constant(rng.integers(0, 10, 8))
     eager, traced = (mlp_step(20, 16, 12, 10) for _ in range(2))
     traced = gg.function(traced, passes=pass_names("both"))
@@ -353,7 +353,7 @@ BINARY = [
 
 
 def random_program(data):
-    """A function of arrays of shape (2, 12) that returns results and gradients, and two arrays."""
+    """A function of two (2, 12) arrays that returns results and gradients, and two such arrays."""
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     ops = data.draw(st.lists(st.sampled_from([*UNARY, *BINARY]), min_size=2, max_size=7))
     picks = [data.draw(st.integers(0, 10)) for _ in ops]
@@ -386,7 +386,7 @@ def test_random_programs_are_right(data):
     assert_right(f, *args, tolerance=1e-9)
 
 
-# ---- that they compile -------------------------------------------------------------------
+# ---- compilation -------------------------------------------------------------------------
 
 
 @needs_nvrtc
@@ -403,10 +403,10 @@ def test_sums_of_integers_compile(dtype, name):
 @needs_nvrtc
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
 @pytest.mark.parametrize("shape", [(64, 1024), (64, 50_304), (64, 10)])
-def test_kernels_keep_to_registers_and_move_sixteen_bytes(rng, shape, architecture):
+def test_kernels_do_not_spill_registers_and_move_sixteen_bytes(rng, shape, architecture):
     x = gg.constant(np.zeros(shape, np.float32))
     kernel = first_kernel(value_and_gradients(softmax), x, x)
-    made = nvrtc.compile_for(architecture, full_source(RowWise(kernel).source), "kernel")
-    assert made.spilled == 0
+    compiled = nvrtc.compile_for(architecture, full_source(RowWise(kernel).source), "kernel")
+    assert compiled.spilled == 0
     if shape[-1] % 4 == 0:
-        assert "ld.global.nc.v4" in made.ptx or "ld.global.v4" in made.ptx
+        assert "ld.global.nc.v4" in compiled.ptx or "ld.global.v4" in compiled.ptx

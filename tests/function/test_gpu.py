@@ -1,4 +1,4 @@
-"""Traced functions on a GPU, real or fake: kernels, and what can be captured as CUDA graphs."""
+"""Traced functions on a real or fake GPU: kernels, products, CUDA graphs and their memory."""
 
 import gc
 import sys
@@ -40,16 +40,16 @@ def plan_of(function):
     return next(iter(function._plans.values()))
 
 
-def test_a_function_on_a_gpu_is_one_graph_that_is_launched_again(rng):
+def test_a_function_on_a_gpu_is_one_graph_launched_at_each_call(rng):
     function = gg.function(value_and_gradient)
-    kept = []
+    pairs = []
     for _ in range(4):
         x, g = rng.normal(size=(2, 5, 12)).astype(np.float32)
         desired = value_and_gradient(gg.constant(x, device="cpu"), gg.constant(g, device="cpu"))
-        found = function(gg.constant(x, device="cuda:0"), gg.constant(g, device="cuda:0"))
-        assert all(t.device == gg.device("cuda:0") for t in found)
-        kept += [(f, d.numpy()) for f, d in zip(found, desired, strict=True)]
-    for f, d in kept:  # also what earlier calls returned
+        actual = function(gg.constant(x, device="cuda:0"), gg.constant(g, device="cuda:0"))
+        assert all(t.device == gg.device("cuda:0") for t in actual)
+        pairs += [(f, d.numpy()) for f, d in zip(actual, desired, strict=True)]
+    for f, d in pairs:  # compared last: later calls must not change earlier results
         np.testing.assert_allclose(f.numpy(), d, 2e-5, 2e-6)
     launches = plan_of(function).replay
     assert [run.fixed for run in launches.runs] == [True]
@@ -69,7 +69,7 @@ def training(device):
 
 
 @pytest.mark.parametrize("examples", [(7,), (2, 5)], ids=str)
-def test_training_on_a_gpu_goes_as_on_the_cpu(examples, rng):
+def test_training_on_a_gpu_equals_the_cpu(examples, rng):
     (one, eager), (two, step) = training("cpu"), training("cuda:0")
     for a, b in zip(one.trainable_variables, two.trainable_variables, strict=True):
         b.assign(a.to_device("cuda:0"))
@@ -79,24 +79,24 @@ def test_training_on_a_gpu_goes_as_on_the_cpu(examples, rng):
     for _ in range(4):
         desired = eager(gg.constant(x, device="cpu"), gg.constant(labels, device="cpu"))
         snapshots.append((two.trainable_variables[0].value(), two.trainable_variables[0].numpy()))
-        found = traced(gg.constant(x, device="cuda:0"), gg.constant(labels, device="cuda:0"))
-        np.testing.assert_allclose(found.numpy(), desired.numpy(), rtol=1e-5)
+        actual = traced(gg.constant(x, device="cuda:0"), gg.constant(labels, device="cuda:0"))
+        np.testing.assert_allclose(actual.numpy(), desired.numpy(), rtol=1e-5)
     for tensor, values in snapshots:
         np.testing.assert_array_equal(tensor.numpy(), values)
     for a, b in zip(one.trainable_variables, two.trainable_variables, strict=True):
         np.testing.assert_allclose(b.numpy(), a.numpy(), 1e-4, 1e-6)
     assert traced.cache_info().traces == 1
     launches = plan_of(traced).replay
-    if cublaslt.binding() is not None:  # with the optimizer
+    if cublaslt.binding() is not None:  # including the optimizer
         assert [run.fixed for run in launches.runs] == [True]
         assert launches._captured.graphs[0]
 
 
 @pytest.mark.parametrize("examples", [(7,), (2, 5)], ids=str)
-def test_products_do_what_follows_them(examples, rng):
+def test_products_use_epilogues_for_the_steps_that_follow(examples, rng):
     binding = cublaslt.binding()
     if not hasattr(binding, "calls"):
-        pytest.skip(reason="the real cuBLASLt does not tell what it was asked")
+        pytest.skip(reason="the real cuBLASLt does not record its calls")
     _, step = training("cuda:0")
     traced = gg.function(step)
     x, labels = rng.normal(size=(*examples, 6)).astype(np.float32), rng.integers(0, 3, examples)
@@ -108,20 +108,20 @@ def test_products_do_what_follows_them(examples, rng):
     assert {known[n] for n in ("bias", "relu_aux_bias", "drelu_bgrad", "bgrad_b")} <= used
 
 
-def test_a_bias_of_a_product_may_lie_between_others(rng):
+def test_the_bias_of_a_product_may_be_strided(rng):
     def layer(x, w, table):
         return gg.relu(x @ w + table[:, 1])
 
     traced = gg.function(layer)
     arrays = [rng.normal(size=s).astype(np.float32) for s in ((3, 4), (4, 5), (5, 2))]
     for _ in range(2):
-        found = traced(*(gg.constant(a, device="cuda:0") for a in arrays))
+        actual = traced(*(gg.constant(a, device="cuda:0") for a in arrays))
         desired = layer(*(gg.constant(a, device="cpu") for a in arrays))
-        np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-5, 1e-6)
+        np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-5, 1e-6)
 
 
-def test_a_slope_leaves_the_sum_of_the_factor_to_others(rng):
-    """cuBLASLt puts the sum of the result in the place of it."""
+def test_a_relu_gradient_does_not_also_sum_the_factor(rng):
+    """cuBLASLt writes the sum of the result to the same place."""
 
     def step(x, w, bias, v, g):
         with gg.GradientTape() as tape:
@@ -132,32 +132,32 @@ def test_a_slope_leaves_the_sum_of_the_factor_to_others(rng):
     traced, shapes = gg.function(step), [(8, 6), (6, 4), (4,), (4, 5), (8, 5)]
     arrays = [rng.normal(size=s).astype(np.float32) for s in shapes]
     for _ in range(2):
-        found = traced(*(gg.constant(a, device="cuda:0") for a in arrays))
+        actual = traced(*(gg.constant(a, device="cuda:0") for a in arrays))
         desired = step(*(gg.constant(a, device="cpu") for a in arrays))
-        for f, d in zip(found, desired, strict=True):
+        for f, d in zip(actual, desired, strict=True):
             np.testing.assert_allclose(f.numpy(), d.numpy(), 1e-5, 1e-5)
 
 
-def test_an_einsum_of_sixteen_bits_is_a_product_of_sixteen_bits(rng):
+def test_a_16_bit_einsum_is_a_16_bit_product(rng):
     binding = cublaslt.binding()
     if not hasattr(binding, "calls"):
-        pytest.skip(reason="the real cuBLASLt does not tell what it was asked")
+        pytest.skip(reason="the real cuBLASLt does not record its calls")
     x, y = (gg.astype(gg.constant(rng.normal(size=s), device="cuda:0"), "bfloat16")
             for s in ((2, 3, 4), (4, 5)))  # fmt: skip
     binding.calls.clear()
-    found = gg.einsum("bij,jk->bik", x, y)
+    actual = gg.einsum("bij,jk->bik", x, y)
     (call,) = binding.calls
     assert call["dtypes"] == {gg.bfloat16}
     desired = np.einsum("bij,jk->bik", *(a.numpy().astype(float) for a in (x, y)))
-    np.testing.assert_allclose(found.numpy().astype(float), desired, 2e-2, 2e-2)
+    np.testing.assert_allclose(actual.numpy().astype(float), desired, 2e-2, 2e-2)
 
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_products_of_sixteen_bits_take_gelu_and_its_gradient_along(dtype, rng):
+def test_16_bit_products_include_gelu_and_its_gradient(dtype, rng):
     binding = cublaslt.binding()
     if not hasattr(binding, "calls"):
-        pytest.skip(reason="the real cuBLASLt does not tell what it was asked")
+        pytest.skip(reason="the real cuBLASLt does not record its calls")
 
     def f(x, w, b, v):
         with gg.GradientTape() as tape:
@@ -166,36 +166,36 @@ def test_products_of_sixteen_bits_take_gelu_and_its_gradient_along(dtype, rng):
         return y, tape.gradient(y, [x, w, b, v])
 
     arrays = [rng.normal(size=s).astype(np.float32) for s in ((2, 5, 6), (6, 16), (16,), (16, 8))]
-    given = [gg.astype(gg.constant(a, device="cuda:0"), dtype) for a in arrays]
-    desired = f(*(gg.astype(g.to_device("cpu"), dtype) for g in given))
+    args = [gg.astype(gg.constant(a, device="cuda:0"), dtype) for a in arrays]
+    desired = f(*(gg.astype(g.to_device("cpu"), dtype) for g in args))
     traced = gg.function(f)
-    traced(*given)
+    traced(*args)
     binding.calls.clear()
-    found = traced(*given)
+    actual = traced(*args)
     used = {int(call["desc"].get(7, 1)) for call in binding.calls}
     assert {cublaslt.EPILOGUES[n] for n in ("gelu_aux_bias", "dgelu_bgrad")} <= used
     assert "gelu" not in " ".join(s.name for s in plan_of(traced).replay.program.steps if s.op)
-    for a, d in zip(nest.flatten(found), nest.flatten(desired), strict=True):
+    for a, d in zip(nest.flatten(actual), nest.flatten(desired), strict=True):
         assert a.dtype == d.dtype
         d = d.numpy().astype(float)
         np.testing.assert_allclose(a.numpy().astype(float), d, 5e-2, 2e-2 * np.abs(d).max())
 
 
-def test_a_sum_of_two_products_of_one_row_is_part_of_one(rng):
+def test_a_sum_of_two_products_of_one_row_is_right(rng):
     def cell(x, w, h, u):
         return gg.relu(x @ w + h @ u)
 
     traced = gg.function(cell)
     arrays = [rng.normal(size=s).astype(np.float32) for s in ((1, 4), (4, 5), (1, 5), (5, 5))]
     for _ in range(2):
-        found = traced(*(gg.constant(a, device="cuda:0") for a in arrays))
+        actual = traced(*(gg.constant(a, device="cuda:0") for a in arrays))
         desired = cell(*(gg.constant(a, device="cpu") for a in arrays))
-        np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-5, 1e-6)
+        np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-5, 1e-6)
 
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_gradients_by_a_weight_that_is_used_again_are_added_by_their_products(dtype, rng):
+def test_gradients_of_a_reused_weight_are_added_by_their_products(dtype, rng):
     def step(x, w):
         with gg.GradientTape() as tape:
             tape.watch(w)
@@ -205,18 +205,18 @@ def test_gradients_by_a_weight_that_is_used_again_are_added_by_their_products(dt
         return tape.gradient(y, w)
 
     arrays = [rng.normal(size=s).astype(np.float32) for s in ((2, 5, 8), (8, 8))]
-    given = [gg.astype(gg.constant(a, device="cuda:0"), dtype) for a in arrays]
-    traced, desired = gg.function(step), step(*(g.to_device("cpu") for g in given))
+    args = [gg.astype(gg.constant(a, device="cuda:0"), dtype) for a in arrays]
+    traced, desired = gg.function(step), step(*(g.to_device("cpu") for g in args))
     tolerance = {"float32": 1e-5, "bfloat16": 4e-2}[dtype]
     for _ in range(2):
-        found, right = (t.numpy().astype(float) for t in (traced(*given), desired))
-        np.testing.assert_allclose(found, right, tolerance, tolerance * np.abs(right).max())
+        actual, right = (t.numpy().astype(float) for t in (traced(*args), desired))
+        np.testing.assert_allclose(actual, right, tolerance, tolerance * np.abs(right).max())
     names = [s.name for s in plan_of(traced).replay.program.steps]
     assert names.count("matmul + add") == 2
     assert "add" not in names
 
 
-def test_variables_assigned_in_a_graph_are_snapshots_outside():
+def test_snapshots_of_a_variable_assigned_in_a_graph_do_not_change():
     v = gg.Variable([1.0, 2.0, 3.0], device="cuda:0")
 
     @gg.function
@@ -224,17 +224,17 @@ def test_variables_assigned_in_a_graph_are_snapshots_outside():
         v.assign(gg.tanh(v) * 2 + x)
         return v * 3
 
-    mirror, kept = np.array([1.0, 2.0, 3.0], np.float32), []
+    mirror, snapshots = np.array([1.0, 2.0, 3.0], np.float32), []
     for k in range(4):
         out = step(gg.full(3, float(k), device="cuda:0"))
         mirror = np.tanh(mirror) * 2 + k
-        kept.append((v.value(), mirror))
+        snapshots.append((v.value(), mirror))
         np.testing.assert_allclose(out.numpy(), mirror * 3, rtol=1e-5)
-    for tensor, values in kept:
+    for tensor, values in snapshots:
         np.testing.assert_allclose(tensor.numpy(), values, rtol=1e-5)
 
 
-def test_what_cannot_be_captured_runs_between_graphs(rng):
+def test_steps_that_cannot_be_captured_run_between_graphs(rng):
     @gg.function
     def f(x):
         y = gg.tanh(x) * 2 + 1
@@ -243,13 +243,13 @@ def test_what_cannot_be_captured_runs_between_graphs(rng):
 
     for _ in range(3):
         x = rng.normal(size=9)
-        found = f(gg.constant(x, device="cuda:0"))
+        actual = f(gg.constant(x, device="cuda:0"))
         y = np.tanh(x) * 2 + 1
-        np.testing.assert_allclose(found.numpy(), np.tanh(np.fft.fft(y).real) * y)
+        np.testing.assert_allclose(actual.numpy(), np.tanh(np.fft.fft(y).real) * y)
     assert [run.fixed for run in plan_of(f).replay.runs] == [True, False, True]
 
 
-def test_a_run_lets_go_of_what_no_later_step_reads(rng):
+def test_a_run_frees_arrays_that_no_later_step_reads(rng):
     def chain(x):
         for _ in range(12):
             x = gg.cumulative_sum(x, axis=0)
@@ -260,12 +260,12 @@ def test_a_run_lets_go_of_what_no_later_step_reads(rng):
     (run,) = plan_of(function).replay.runs
     gg.cuda.reset_peak()
     before = gg.cuda.memory_stats().in_use
-    (made,) = run([x._data])
-    assert gg.cuda.memory_stats().peak - before <= 4 * made.nbytes
-    np.testing.assert_array_equal(made.get(), chain(x).numpy())
+    (result,) = run([x._data])
+    assert gg.cuda.memory_stats().peak - before <= 4 * result.nbytes
+    np.testing.assert_array_equal(result.get(), chain(x).numpy())
 
 
-def test_a_cross_entropys_gradient_takes_the_scores_memory_where_nobody_sees(rng):
+def test_a_cross_entropy_gradient_overwrites_scores_that_nothing_else_reads(rng):
     def step(x, w, labels, then):
         with gg.GradientTape() as tape:
             tape.watch([x, w])
@@ -281,27 +281,27 @@ def test_a_cross_entropys_gradient_takes_the_scores_memory_where_nobody_sees(rng
         (lambda scores: gg.reshape(scores, -1), False),
     ):  # fmt: skip
         function = gg.function(step)
-        there, here = ([gg.constant(a, device=d) for a in arrays] for d in ("cuda:0", "cpu"))
-        desired = nest.flatten(step(*here, then))
+        on_gpu, on_cpu = ([gg.constant(a, device=d) for a in arrays] for d in ("cuda:0", "cpu"))
+        desired = nest.flatten(step(*on_cpu, then))
         for _ in range(3):
-            for a, d in zip(nest.flatten(function(*there, then)), desired, strict=True):
+            for a, d in zip(nest.flatten(function(*on_gpu, then)), desired, strict=True):
                 if d is not None:
                     np.testing.assert_allclose(a.numpy(), d.numpy(), 1e-5, 1e-6)
         program = plan_of(function).replay.program
         assert bool(overwriting(program)) == expected
 
 
-def test_the_gradient_of_a_traced_function_on_a_gpu(rng):
+def test_the_gradient_of_a_traced_function_on_a_gpu_equals_the_cpu(rng):
     f = gg.function(lambda x: gg.sum(softmax(x) ** 2))
     x = rng.normal(size=(3, 8))
     desired = gg.grad(lambda x: gg.sum(softmax(x) ** 2))(gg.constant(x, device="cpu"))
     for _ in range(2):
-        found = gg.grad(f)(gg.constant(x, device="cuda:0"))
-        assert devices.device_of(found._data) == gg.device("cuda:0")
-        np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-9, 1e-12)
+        actual = gg.grad(f)(gg.constant(x, device="cuda:0"))
+        assert devices.device_of(actual._data) == gg.device("cuda:0")
+        np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-9, 1e-12)
 
 
-# ---- Variables and numbers in graphs
+# ---- Variables, optimizers and random numbers in graphs
 
 
 def regression(device, optimizer, dropped=0.0):
@@ -322,7 +322,7 @@ def regression(device, optimizer, dropped=0.0):
 
 
 def trained_on_both(make, rng, between=lambda k, w, optimizer: None, steps=5, dropped=0.0):
-    """Train eagerly on the CPU and by graphs, from one seed; returns the traced function."""
+    """Train eagerly on the CPU and with graphs, from one seed; return the traced function."""
     on_cpu, on_gpu = make(), make()
     (v, eager), (w, step) = (
         regression("cpu", on_cpu, dropped),
@@ -337,8 +337,8 @@ def trained_on_both(make, rng, between=lambda k, w, optimizer: None, steps=5, dr
     gg.set_seed(3)
     for k, x in enumerate(batches):
         between(k, w, on_gpu)
-        found = traced(gg.constant(x, device="cuda:0")).item()
-        np.testing.assert_allclose(found, desired[k], 1e-5)
+        actual = traced(gg.constant(x, device="cuda:0")).item()
+        np.testing.assert_allclose(actual, desired[k], 1e-5)
     np.testing.assert_allclose(w.numpy(), v.numpy(), 1e-5, 1e-6)
     assert on_gpu.iterations == on_cpu.iterations == steps
     return traced
@@ -359,7 +359,7 @@ def test_a_step_with_its_optimizer_is_one_graph(name, rng):
     assert launches._captured.graphs[0]._graph is not None
 
 
-def test_learning_rates_between_steps_reach_the_graph(rng):
+def test_a_learning_rate_set_between_steps_reaches_the_graph(rng):
     def between(k, w, optimizer):
         optimizer.learning_rate = 0.1 * (k + 1)
 
@@ -367,13 +367,13 @@ def test_learning_rates_between_steps_reach_the_graph(rng):
     assert launches._captured.graphs[0]._graph is not None
 
 
-def test_random_numbers_in_a_graph_are_those_of_eager_steps(rng):
+def test_random_numbers_in_a_graph_equal_eager(rng):
     launches = plan_of(trained_on_both(OPTIMIZERS["adam"], rng, dropped=0.3)).replay
     assert [run.fixed for run in launches.runs] == [True]
     assert launches._captured.graphs[0]._graph is not None
 
 
-def test_random_numbers_between_graphs_come_in_their_order():
+def test_random_numbers_in_and_between_graphs_keep_their_order():
     def f(generator, x):
         first = generator.normal((3,), device="cuda:0") * x
         order = generator.permutation(5, device="cuda:0")  # on the host
@@ -389,16 +389,16 @@ def test_random_numbers_between_graphs_come_in_their_order():
     assert [run.fixed for run in runs] == [True, False, True]
 
 
-def test_a_call_that_goes_back_to_python_counts_its_step_and_draws_once():
+def test_a_call_that_falls_back_to_python_updates_and_draws_once():
     def training(wrapped):
         w = gg.Variable(np.ones(3, np.float32), device="cuda:0")
         optimizer, generator = gg.optim.Adam(0.1), gg.random.Generator(1)
 
         def step(x):
-            kept = x[x > 0]
+            positive = x[x > 0]
             noise = generator.normal((3,), device="cuda:0")
             with gg.GradientTape() as tape:
-                loss = gg.sum(w * noise) * gg.sum(kept)
+                loss = gg.sum(w * noise) * gg.sum(positive)
             optimizer.apply_gradients([(tape.gradient(loss, w), w)])
             return loss
 
@@ -407,15 +407,15 @@ def test_a_call_that_goes_back_to_python_counts_its_step_and_draws_once():
         return losses, w.numpy(), optimizer.iterations, generator.state
 
     data = np.array([[1, 2, -1], [2, 3, -3], [5, 2, -3], [1, 1, 1], [-1, 2, -1], [3, 2, -1]], "f")
-    *found, state = training(gg.function)
+    *actual, state = training(gg.function)
     *desired, same = training(lambda f: f)
-    for a, b in zip(found, desired, strict=True):
+    for a, b in zip(actual, desired, strict=True):
         np.testing.assert_allclose(a, b, 1e-5)
     assert state == same
 
 
 class _Closed:
-    """A stream that takes no more text once it is closed."""
+    """A stream that raises BrokenPipeError once it is closed."""
 
     def __init__(self):
         self.closed = False
@@ -428,8 +428,8 @@ class _Closed:
         pass
 
 
-@pytest.mark.parametrize("seen", [False, True])
-def test_an_optimizers_step_before_a_failure_is_taken_and_one_after_it_is_not(seen, monkeypatch):
+@pytest.mark.parametrize("hold", [False, True])
+def test_a_failure_keeps_the_optimizer_update_before_it_and_skips_the_one_after(hold, monkeypatch):
     stream = _Closed()
     monkeypatch.setattr(sys, "stdout", stream)
     v, w = (gg.Variable(np.ones(3, np.float32), device="cuda:0") for _ in range(2))
@@ -446,7 +446,7 @@ def test_an_optimizers_step_before_a_failure_is_taken_and_one_after_it_is_not(se
     held = []
     for _ in range(4):
         step(x)
-        held += [v.value(), w.value()] if seen else []
+        held += [v.value(), w.value()] if hold else []
     before = v.numpy(), w.numpy(), generator.state["counter"]
     stream.closed = True
     with pytest.raises(BrokenPipeError):
@@ -461,8 +461,8 @@ def test_an_optimizers_step_before_a_failure_is_taken_and_one_after_it_is_not(se
     np.testing.assert_allclose(v.numpy(), before[0] - 0.2, 1e-4)
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_a_replay_for_which_memory_is_out_anywhere_changes_nothing(apart, failing, rng):
+@pytest.mark.parametrize("hold", [False, True])
+def test_a_replay_that_runs_out_of_memory_changes_nothing(hold, failing, rng):
     w, count = (gg.Variable(a, device="cuda:0") for a in (np.ones((5, 3), "f"), np.zeros((), "f")))
     optimizer, generator = gg.optim.Adam(0.1), gg.random.Generator(5)
     x = gg.constant(rng.normal(size=(4, 5)), "float32", device="cuda:0")
@@ -482,7 +482,7 @@ def test_a_replay_for_which_memory_is_out_anywhere_changes_nothing(apart, failin
     held = []
     for _ in range(4):
         step(x)
-        held += [w.value()] * apart
+        held += [w.value()] * hold
     failures = 0
     while failing.done:
         failures += 1
@@ -492,15 +492,15 @@ def test_a_replay_for_which_memory_is_out_anywhere_changes_nothing(apart, failin
             step(x)
         except gg.OutOfMemoryError:
             assert state() == before
-        held += [w.value()] * apart
-    failing.after(0)  # no more
+        held += [w.value()] * hold
+    failing.after(0)
     assert failures > 3
     before = state()
     step(x)
     assert [b - a for a, b in zip(before, state(), strict=True)][-3:-1] == [1, 1]
 
 
-def test_what_was_not_launched_is_not_counted(monkeypatch):
+def test_a_failed_launch_advances_no_optimizer_and_no_generator(monkeypatch):
     w, optimizer = gg.Variable(np.ones(3, np.float32), device="cuda:0"), gg.optim.Adam(0.1)
     generator = gg.random.Generator(5)
 
@@ -508,7 +508,7 @@ def test_what_was_not_launched_is_not_counted(monkeypatch):
     def step(x):
         optimizer.apply_gradients([(x * generator.normal((3,), device="cuda:0"), w)])
 
-    x, whole = gg.constant(np.ones(3, np.float32), device="cuda:0"), Graph.__call__
+    x, original = gg.constant(np.ones(3, np.float32), device="cuda:0"), Graph.__call__
     step(x)
     before = w.numpy(), generator.state
     monkeypatch.setattr(Graph, "__call__", lambda self: (_ for _ in ()).throw(MemoryError()))
@@ -516,12 +516,12 @@ def test_what_was_not_launched_is_not_counted(monkeypatch):
         step(x)
     np.testing.assert_array_equal(w.numpy(), before[0])
     assert (optimizer.iterations, generator.state) == (1, before[1])
-    monkeypatch.setattr(Graph, "__call__", whole)
+    monkeypatch.setattr(Graph, "__call__", original)
     step(x)
     assert optimizer.iterations == 2
 
 
-def test_states_that_were_loaded_or_moved_elsewhere_are_found(rng):
+def test_optimizer_state_that_was_loaded_or_updated_eagerly_is_used(rng):
     states = []
 
     def between(k, w, optimizer):
@@ -537,35 +537,35 @@ def test_states_that_were_loaded_or_moved_elsewhere_are_found(rng):
     trained_on_both(OPTIMIZERS["adam"], rng, between)
 
 
-def test_a_replay_is_a_graph_and_one_launch(rng, monkeypatch):
+def test_a_replay_is_one_upload_and_one_graph_launch(rng, monkeypatch):
     if not hasattr(backend.cupy().cuda.Stream, "waits"):
-        pytest.skip(reason="the real CuPy is not watched")
+        pytest.skip(reason="only the fake CuPy records launches")
     w, step = regression("cuda:0", gg.optim.Adam(0.1), dropped=0.3)
-    traced, done = gg.function(step), []
+    traced, launches = gg.function(step), []
     x, *rest = gg.constant(rng.normal(size=(4, 6)).astype(np.float32), device="cuda:0")
     for _ in range(3):
         traced(x)
     run, launch, write = shim.Module.run, fake_cupy.Graph.launch, fake_cupy._now_or_in_graph
 
     def graph(self):
-        n = len(done)
+        n = len(launches)
         launch(self)
-        done[n:] = ["graph"]
+        launches[n:] = ["graph"]
 
     monkeypatch.setattr(fake_cupy.Graph, "launch", graph)
     monkeypatch.setattr(
-        shim.Module, "run", lambda m, name, *a, **k: (done.append(name), run(m, name, *a, **k))
+        shim.Module, "run", lambda m, name, *a, **k: (launches.append(name), run(m, name, *a, **k))
     )
     monkeypatch.setattr(
-        fake_cupy, "_now_or_in_graph", lambda kernel: (done.append("CuPy's"), write(kernel))
+        fake_cupy, "_now_or_in_graph", lambda kernel: (launches.append("CuPy's"), write(kernel))
     )
     for x in rest:
         traced(x)
-    assert done == ["put", "graph"] * 3  # what goes in and where the loss goes, and the rest
+    assert launches == ["put", "graph"] * 3  # "put" uploads the inputs and the address of the loss
     assert w.device == "cuda:0"
 
 
-def test_a_variable_stays_where_a_graph_moves_it_until_something_else_sees_it(rng):
+def test_a_graph_updates_a_variable_in_place_until_something_else_holds_its_array(rng):
     w, step = regression("cuda:0", gg.optim.SGD(0.1))
     traced = gg.function(step)
     x = gg.constant(rng.normal(size=6).astype(np.float32), device="cuda:0")
@@ -575,8 +575,8 @@ def test_a_variable_stays_where_a_graph_moves_it_until_something_else_sees_it(rn
     traced(x)
     assert w._data.data.ptr == address
     assert plan_of(traced).replay._captured.graphs[0] is graph
-    average = gg.Variable(w)  # sees the array
-    kept, copies = w.value(), w.numpy()
+    average = gg.Variable(w)  # holds the array
+    held, copies = w.value(), w.numpy()
     graphs = set()
     for _ in range(4):
         traced(x)
@@ -584,9 +584,9 @@ def test_a_variable_stays_where_a_graph_moves_it_until_something_else_sees_it(rn
         snapshot = w.value(), w.numpy()
         traced(x)
         np.testing.assert_array_equal(snapshot[0].numpy(), snapshot[1])
-    np.testing.assert_array_equal(kept.numpy(), copies)
+    np.testing.assert_array_equal(held.numpy(), copies)
     np.testing.assert_array_equal(average.numpy(), copies)
-    assert len(graphs) == 1  # made again once, and no more
+    assert len(graphs) == 1  # captured again only once
 
 
 def test_functions_share_the_memory_of_a_variable(rng):
@@ -603,7 +603,7 @@ def test_functions_share_the_memory_of_a_variable(rng):
     assert memories[0] is memories[1]
 
 
-def test_what_a_variable_was_before_a_step_is_still_there(rng):
+def test_values_read_before_an_update_keep_the_old_value(rng):
     w = gg.Variable(np.ones(4, np.float32), device="cuda:0")
     optimizer = gg.optim.SGD(0.5)
 
@@ -622,7 +622,7 @@ def test_what_a_variable_was_before_a_step_is_still_there(rng):
         np.testing.assert_allclose(w.numpy(), 0.5 - 0.5 * k)
 
 
-def test_a_variable_that_is_given_is_traced_again_for_its_shape():
+def test_a_variable_argument_of_another_shape_is_traced_again():
     w = gg.Variable(np.ones(4, np.float32), device="cuda:0", shape=(None,))
     f = gg.function(lambda x, w: gg.sum(gg.tanh(w)) * x)
     x = gg.constant(2.0, device="cuda:0")
@@ -633,7 +633,7 @@ def test_a_variable_that_is_given_is_traced_again_for_its_shape():
 
 
 def test_several_steps_are_one_graph(rng):
-    batches, made = rng.normal(size=(4, 3, 6)).astype(np.float32), []
+    batches, results = rng.normal(size=(4, 3, 6)).astype(np.float32), []
     for device in ("cpu", "cuda:0"):
         w, step = regression(device, gg.optim.Adam(lambda k: 0.1 / (k + 1)), dropped=0.3)
         gg.set_seed(3)
@@ -642,9 +642,9 @@ def test_several_steps_are_one_graph(rng):
         else:
             many = gg.function(step, steps_per_call=3)
             losses = [many(gg.constant(b, device=device)).numpy() for b in batches]
-        made.append((np.array(losses), w.numpy()))
-    for desired, found in zip(*made, strict=True):
-        np.testing.assert_allclose(found, desired, 1e-5, 1e-6)
+        results.append((np.array(losses), w.numpy()))
+    for desired, actual in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, desired, 1e-5, 1e-6)
     launches = plan_of(many).replay
     assert launches.repeats
     assert [*launches._captured.graphs] == [0]
@@ -652,7 +652,7 @@ def test_several_steps_are_one_graph(rng):
     assert many.cache_info() == (11, 1, 0)
 
 
-def test_assigned_values_go_from_step_to_step_of_a_graph():
+def test_assigned_values_carry_over_between_the_steps_of_a_graph():
     v = gg.Variable([1.0, 2.0], device="cuda:0")
 
     @gg.function(steps_per_call=3)
@@ -672,7 +672,7 @@ def test_assigned_values_go_from_step_to_step_of_a_graph():
     assert plan_of(step).replay.repeats
 
 
-def test_what_the_next_step_moves_is_assigned_step_by_step():
+def test_an_assignment_after_an_update_holds_for_the_next_step():
     def training(device, wrapped):
         with gg.device(device):
             v, optimizer = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.5)
@@ -688,11 +688,11 @@ def test_what_the_next_step_moves_is_assigned_step_by_step():
     def each(step):
         return lambda xs: gg.stack([step(x) for x in xs])
 
-    found = training("cuda:0", lambda f: gg.function(f, steps_per_call=2))
-    np.testing.assert_allclose(found, training("cpu", each), 1e-6)
+    actual = training("cuda:0", lambda f: gg.function(f, steps_per_call=2))
+    np.testing.assert_allclose(actual, training("cpu", each), 1e-6)
 
 
-def test_what_the_next_step_moves_is_returned_step_by_step():
+def test_each_step_returns_the_value_before_the_next_update():
     w, optimizer = gg.Variable([4.0], device="cuda:0"), gg.optim.SGD(1.0)
 
     @gg.function(steps_per_call=2)
@@ -701,12 +701,12 @@ def test_what_the_next_step_moves_is_returned_step_by_step():
         return w.value()
 
     for k in range(3):
-        found = step(gg.ones((2, 1), device="cuda:0"))
-        np.testing.assert_array_equal(found.numpy(), [[3.0 - 2 * k], [2.0 - 2 * k]])
+        actual = step(gg.ones((2, 1), device="cuda:0"))
+        np.testing.assert_array_equal(actual.numpy(), [[3.0 - 2 * k], [2.0 - 2 * k]])
 
 
 @pytest.mark.parametrize("length", [1, 1000])
-def test_more_numbers_and_arrays_than_one_launch_takes_arrive(length):
+def test_upload_takes_more_numbers_and_arrays_than_one_launch(length):
     numbers = [np.arange(3.0), np.arange(length, dtype=np.uint64), np.arange(5, dtype=np.float32)]
     host = [np.arange(k % 7 + 20 * (k == 9), dtype=np.int8) for k in range(200)]
     host.append(np.arange(6.0).reshape(2, 3).T)  # not contiguous
@@ -720,20 +720,20 @@ def test_more_numbers_and_arrays_than_one_launch_takes_arrive(length):
             np.testing.assert_array_equal(devices.host(own), a)
 
 
-def test_places_that_the_device_knows_get_arrays():
+def test_upload_copies_arrays_to_addresses_that_are_on_the_device():
     host = [np.arange(k % 7 + 20 * (k == 9), dtype=np.int8) for k in range(200)]
     arrays = [devices.put(a, gg.device("cuda:0")) for a in host]
-    begun = Upload([np.zeros(len(arrays), np.uint64)], [])
-    put = Upload((), arrays, begun.live[0])
+    addresses = Upload([np.zeros(len(arrays), np.uint64)], [])
+    put = Upload((), arrays, addresses.live[0])
     for _ in range(2):
         places = allocate_like(arrays)
-        begun([np.array([a.data.ptr for a in places], np.uint64)], [], [])
+        addresses([np.array([a.data.ptr for a in places], np.uint64)], [], [])
         put((), arrays, arrays)
         for own, a in zip(places, host, strict=True):
             np.testing.assert_array_equal(devices.host(own), a)
 
 
-def test_what_cupy_refuses_to_capture_is_found_and_left_out(rng, monkeypatch):
+def test_steps_that_cupy_refuses_to_capture_run_outside_of_graphs(rng, monkeypatch):
     if not hasattr(backend.cupy().cuda.Stream, "waits"):
         pytest.skip(reason="the real CuPy captures all of this")
     monkeypatch.setattr(fake_cupy, "CAPTURED", fake_cupy.CAPTURED - {"flip"})
@@ -749,33 +749,33 @@ def test_what_cupy_refuses_to_capture_is_found_and_left_out(rng, monkeypatch):
 
     traced = gg.function(step)
     for x in rng.normal(size=(20, 6)).astype(np.float32):
-        found = traced(gg.constant(x, device="cuda:0"), w)
+        actual = traced(gg.constant(x, device="cuda:0"), w)
         desired = step(gg.constant(x, device="cpu"), mirror)
-        np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-4, 1e-6)
+        np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-4, 1e-6)
         np.testing.assert_allclose(w.numpy(), mirror.numpy(), 1e-4, 1e-6)
     launches = plan_of(traced).replay
-    alone = [run for run in launches.runs if not run.fixed]
-    assert alone
-    assert all([s.name for s, _ in run.steps] == ["flip"] for run in alone)
+    uncaptured = [run for run in launches.runs if not run.fixed]
+    assert uncaptured
+    assert all([s.name for s, _ in run.steps] == ["flip"] for run in uncaptured)
     for k, run in enumerate(launches.runs):
         assert not run.fixed or launches._captured.graphs[k]._graph is not None
 
 
-# ---- what whole models do
+# ---- whole models
 
 
 def language_model(device, rng, dtype):
-    """A step of a small transformer, with products of a dtype and all else in float32."""
+    """A training step of a small transformer: products in `dtype`, the rest in float32."""
     shapes = {"table": (11, 8), "mix": (8, 24), "bias": (24,), "out": (8, 8), "up": (8, 16),
               "down": (16, 8)}  # fmt: skip
-    at = {k: gg.Variable(rng.normal(size=s).astype(np.float32) / 3, device=device)
+    weights = {k: gg.Variable(rng.normal(size=s).astype(np.float32) / 3, device=device)
           for k, s in shapes.items()}  # fmt: skip
     optimizer = gg.optim.AdamW(0.01)
 
     def step(tokens, following):
         with gg.GradientTape() as tape:
-            w = {k: gg.astype(v, dtype) for k, v in at.items()}
-            x = gg.take_rows(tokens, at["table"])
+            w = {k: gg.astype(v, dtype) for k, v in weights.items()}
+            x = gg.take_rows(tokens, weights["table"])
             n, length, _ = x.shape
             normed = gg.astype(gg.nn.layer_norm(x), dtype)
             parts = gg.reshape(normed @ w["mix"] + w["bias"], (n, length, 3, 2, 4))
@@ -787,7 +787,7 @@ def language_model(device, rng, dtype):
             loss = gg.nn.cross_entropy(
                 gg.reshape(gg.astype(scores, "float32"), (-1, 11)), gg.ravel(following)
             )
-        variables = list(at.values())
+        variables = list(weights.values())
         optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
         return loss
 
@@ -797,12 +797,12 @@ def language_model(device, rng, dtype):
 @pytest.mark.kernels
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("bfloat16", 1e-2)])
 def test_a_step_of_a_transformer_is_one_graph(dtype, tolerance):
-    text, made = np.random.default_rng(1).integers(0, 11, (2, 6)), []
+    text, losses = np.random.default_rng(1).integers(0, 11, (2, 6)), []
     for device in ("cpu", "cuda:0"):
         step = language_model(device, np.random.default_rng(0), dtype)
-        given = [gg.constant(a, device=device) for a in (text[:, :-1], text[:, 1:])]
-        made.append([step(*given).item() for _ in range(4)])
-    np.testing.assert_allclose(made[1], made[0], tolerance)
+        args = [gg.constant(a, device=device) for a in (text[:, :-1], text[:, 1:])]
+        losses.append([step(*args).item() for _ in range(4)])
+    np.testing.assert_allclose(losses[1], losses[0], tolerance)
     launches = plan_of(step).replay
     products = [s for s in launches.program.steps if s.name.startswith("matmul")]
     assert {v.dtype for s in products for v in s.inputs} == {gg.zeros((), dtype).dtype}
@@ -814,7 +814,7 @@ def test_a_step_of_a_transformer_is_one_graph(dtype, tolerance):
         assert not any(memory._is_separate for memory in launches._memories.values())
 
 
-def test_an_index_that_is_outside_gives_no_number_in_a_graph():
+def test_an_index_out_of_bounds_gives_nan_in_a_graph():
     @gg.function
     def rows(table, index):
         with gg.GradientTape() as tape:
@@ -836,7 +836,7 @@ def test_an_index_that_is_outside_gives_no_number_in_a_graph():
 
 
 @pytest.mark.skipif(gpu_count() < 2, reason="needs two CUDA devices, real or fake")
-def test_a_function_of_another_device_than_the_current_one():
+def test_a_function_on_a_device_that_is_not_the_current_one():
     w = gg.Variable(np.ones((4, 3), np.float32), device="cuda:1")
 
     @gg.function
@@ -853,18 +853,18 @@ def test_a_function_of_another_device_than_the_current_one():
         mirror = mirror - x.T @ (1 - y * y)
 
 
-def test_numbers_beside_bfloat16_in_a_function():
+def test_python_numbers_do_not_widen_bfloat16_in_a_function():
     x = np.linspace(-1, 2, 6).astype(backend.BFLOAT16)
     traced = gg.function(lambda x: gg.sum((gg.tanh(x) - 1.5) ** 2 * 0.5))
     desired = np.sum((np.tanh(x.astype(float)) - 1.5) ** 2 * 0.5)
     for _ in range(3):
-        found = traced(gg.constant(x, device="cuda:0"))
-        assert found.dtype == backend.BFLOAT16
-        np.testing.assert_allclose(float(found), desired, 2e-2)
+        actual = traced(gg.constant(x, device="cuda:0"))
+        assert actual.dtype == backend.BFLOAT16
+        np.testing.assert_allclose(float(actual), desired, 2e-2)
 
 
 @pytest.mark.kernels
-def test_a_training_step_in_bfloat16(rng):
+def test_a_training_step_in_bfloat16_equals_the_cpu(rng):
     values, x = (rng.normal(size=s).astype(backend.BFLOAT16) for s in ((3,), (4, 3)))
 
     def training(device, wrapped):
@@ -885,10 +885,10 @@ def test_a_training_step_in_bfloat16(rng):
 
 
 @pytest.mark.kernels
-def test_all_readers_of_what_is_written_in_16_bits_see_it_so():
+def test_all_readers_of_a_16_bit_value_see_it_rounded():
     def overflowing(x, w):  # its kernels compute in float32, where 300 * 256 is finite
         y = x * 256
-        finite = gg.isfinite(y)  # the second kernel makes it again
+        finite = gg.isfinite(y)  # recomputed by the second kernel
         product = gg.astype(finite, "float16") @ w
         return y, finite + gg.astype(product + 0 * x, "float32")
 
@@ -903,21 +903,21 @@ def test_all_readers_of_what_is_written_in_16_bits_see_it_so():
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_a_cast_to_16_bits_rounds_within_a_kernel(dtype, rng):
-    """What is left of a number splits it in two."""
+    """The rounding error, with which a number is split in two."""
 
     def rest(x):
         return x - gg.astype(gg.astype(x, dtype), "float32")
 
     x = rng.normal(size=(4, 8)).astype(np.float32)
     desired = rest(gg.constant(x, device="cpu")).numpy()
-    found = gg.function(rest)(gg.constant(x, device="cuda:0")).numpy()
+    actual = gg.function(rest)(gg.constant(x, device="cuda:0")).numpy()
     assert desired.any()
-    np.testing.assert_array_equal(found, desired)
+    np.testing.assert_array_equal(actual, desired)
 
 
 @pytest.mark.parametrize("first", ["scaled", "flipped"])
-def test_a_graph_moves_a_variable_that_is_elsewhere_by_then(first):
-    """In what a step outside of graphs has made, or seen in another order."""
+def test_a_graph_updates_a_variable_whose_array_was_replaced(first):
+    """An uncaptured step has given it a new array, or one in another order."""
 
     def training(device, wrapped):
         with gg.device(device):
@@ -931,17 +931,17 @@ def test_a_graph_moves_a_variable_that_is_elsewhere_by_then(first):
                     v.assign(gg.flip(v))
                 optimizer.apply_gradients([(v * x, v)])
 
-            call, made = wrapped(step), []
+            call, values = wrapped(step), []
             for x in (0.25, 0.5, 0.125, 0.75):
                 call(gg.constant(x))
-                made.append(v.numpy())
-            return made
+                values.append(v.numpy())
+            return values
 
     np.testing.assert_allclose(training("cuda:0", gg.function), training("cpu", lambda f: f), 1e-6)
 
 
-def test_a_variable_may_end_as_the_same_array_after_each_step():
-    """Memory of graphs is not taken to hold it still, where they have moved it."""
+def test_a_variable_may_be_assigned_the_same_array_in_each_step():
+    """The graph must not assume that its memory still holds the value after an update."""
     with gg.device("cuda:0"):
         v, optimizer = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.5)
 
@@ -958,7 +958,7 @@ def test_a_variable_may_end_as_the_same_array_after_each_step():
 
 
 @pytest.mark.parametrize("steps", [1, 2])
-def test_a_variable_takes_what_an_optimizer_has_made_of_another(rng, steps):
+def test_a_variable_may_follow_another_that_an_optimizer_updates(rng, steps):
     def training(device, wrapped):
         w, follower = (gg.Variable(np.ones(6, np.float32), device=device) for _ in range(2))
         optimizer = gg.optim.SGD(0.1)
@@ -971,25 +971,25 @@ def test_a_variable_takes_what_an_optimizer_has_made_of_another(rng, steps):
             follower.assign(w)
             return loss, before
 
-        call, made = wrapped(step), []
+        call, values = wrapped(step), []
         for x in data:
-            found = [a.numpy() for a in call(gg.constant(x, device=device))]
-            made.append([*found, w.numpy(), follower.numpy()])
-        return made
+            results = [a.numpy() for a in call(gg.constant(x, device=device))]
+            values.append([*results, w.numpy(), follower.numpy()])
+        return values
 
     data = rng.normal(size=(4, steps, 6)).astype(np.float32)
 
     def each(step):
         return lambda x: [gg.stack(column) for column in zip(*map(step, x), strict=True)]
 
-    found = training("cuda:0", lambda f: gg.function(f, steps_per_call=steps))
-    for some, others in zip(found, training("cpu", each), strict=True):
+    actual = training("cuda:0", lambda f: gg.function(f, steps_per_call=steps))
+    for some, others in zip(actual, training("cpu", each), strict=True):
         for a, b in zip(some, others, strict=True):
             np.testing.assert_allclose(a, b, 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["cond", "scan"])
-def test_what_a_branch_keeps_for_its_gradient_is_not_the_next_calls(kind):
+def test_the_next_call_does_not_overwrite_what_a_branch_keeps_for_its_gradient(kind):
     def gradients(device, wrapped):
         w = gg.Variable([1.0, 2.0, 3.0], device=device)
 
@@ -999,23 +999,23 @@ def test_what_a_branch_keeps_for_its_gradient_is_not_the_next_calls(kind):
                 return gg.cond(gg.sum(y) > -100, lambda: gg.exp(y) * y * w, lambda: y)
             return gg.scan(lambda c, _: (gg.exp(c) * y * w, None), y, None, length=2)[0]
 
-        f, made = wrapped(f), []
+        f, grads = wrapped(f), []
         for k in range(4):
             a, b = (gg.constant(np.linspace(-1, 1, 3) * (k + j), "float32", device=device)
                     for j in (1, 2))  # fmt: skip
             with gg.GradientTape() as tape:
                 tape.watch([a, b])
                 loss = gg.sum(f(a)) + gg.sum(f(b) * 2)
-            made += [g.numpy() for g in tape.gradient(loss, [a, b, w])]
-        return made
+            grads += [g.numpy() for g in tape.gradient(loss, [a, b, w])]
+        return grads
 
-    for found, desired in zip(
+    for actual, desired in zip(
         gradients("cuda:0", gg.function), gradients("cpu", lambda f: f), strict=True
     ):
-        np.testing.assert_allclose(found, desired, 1e-4, 1e-5)
+        np.testing.assert_allclose(actual, desired, 1e-4, 1e-5)
 
 
-def test_what_a_branch_may_have_returned_is_not_moved_under_it():
+def test_a_value_that_a_branch_may_return_is_not_updated_in_place():
     w, optimizer = gg.Variable([1.0], device="cuda:0"), gg.optim.SGD(1.0)
 
     @gg.function
@@ -1026,18 +1026,18 @@ def test_what_a_branch_may_have_returned_is_not_moved_under_it():
 
     for _ in range(5):
         before = w.numpy()
-        found = step(gg.constant(-1.0, device="cuda:0"), gg.zeros(1, device="cuda:0"))
-        np.testing.assert_array_equal(found.numpy(), before)
+        actual = step(gg.constant(-1.0, device="cuda:0"), gg.zeros(1, device="cuda:0"))
+        np.testing.assert_array_equal(actual.numpy(), before)
 
 
-def test_a_call_that_fails_half_way_leaves_no_half_behind(monkeypatch):
-    made, whole = [], Upload.__init__
+def test_calls_work_after_one_that_failed_half_way(monkeypatch):
+    uploads, original = [], Upload.__init__
 
     def init(self, *args):
-        made.append(self)
-        if len(made) == 1:
+        uploads.append(self)
+        if len(uploads) == 1:
             raise MemoryError("no room for places")
-        whole(self, *args)
+        original(self, *args)
 
     traced = gg.function(lambda x: gg.cumulative_sum(gg.tanh(x)) * 2)
     monkeypatch.setattr(Upload, "__init__", init)
@@ -1051,7 +1051,7 @@ def test_a_call_that_fails_half_way_leaves_no_half_behind(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "uint64", "int8", "bool"])
-def test_a_sum_may_become_a_whole_number(dtype, rng):
+def test_a_sum_may_be_cast_to_an_integer(dtype, rng):
     def f(x, i):
         total = gg.astype(gg.sum(x, axis=-1) * 2, dtype)
         return (
@@ -1063,15 +1063,15 @@ def test_a_sum_may_become_a_whole_number(dtype, rng):
     x, i = rng.integers(1, 5, (3, 4)).astype(np.float32), np.ones(3, dtype)
     traced, desired = gg.function(f), f(gg.constant(x), gg.constant(i))
     if dtype.startswith("u"):
-        desired = desired[0], None, desired[2]  # what is below 0 is anything
+        desired = desired[0], None, desired[2]  # casts of negative numbers are undefined
     for _ in range(3):
-        given = [gg.constant(v, device="cuda:0") for v in (x, i)]
-        for a, b in zip(traced(*given), desired, strict=True):
+        args = [gg.constant(v, device="cuda:0") for v in (x, i)]
+        for a, b in zip(traced(*args), desired, strict=True):
             if b is not None:
                 np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
-def test_graphs_that_end_in_several_threads_all_give_their_memory_back(cuda):
+def test_graphs_dropped_in_several_threads_lose_none_whose_results_are_held(cuda):
     x, held = backend.cupy().ones(8), []
     for _ in range(3):
         graph = Graph(lambda: [x * 2])
@@ -1089,42 +1089,42 @@ def test_graphs_that_end_in_several_threads_all_give_their_memory_back(cuda):
                 step(thread)
     finally:
         sys.setswitchinterval(before)
-    assert len(_dead) >= 3  # those of which results are held
+    assert len(_dead) >= 3  # the graphs whose results are held
 
 
-def test_a_capture_that_is_interrupted_is_begun_again(cuda):
+def test_an_interrupted_capture_starts_again(cuda):
     x, runs = backend.cupy().ones(3, dtype=np.float32), []
 
     def run():
         runs.append(len(runs))
-        made = x * 2
+        doubled = x * 2
         if len(runs) == 2:
             raise KeyboardInterrupt
-        return [made + 1]
+        return [doubled + 1]
 
     graph = Graph(run)
     graph()
     with pytest.raises(KeyboardInterrupt):
         graph()
     for _ in range(3):
-        (made,) = graph()
-        np.testing.assert_array_equal(made.get(), [3, 3, 3])
+        (result,) = graph()
+        np.testing.assert_array_equal(result.get(), [3, 3, 3])
 
 
-def test_a_graph_that_is_not_made_goes_silently(cuda, monkeypatch):
-    def refused(**how):
+def test_a_graph_that_fails_to_initialize_is_dropped_silently(cuda, monkeypatch):
+    def refused(**options):
         raise RuntimeError("no stream")
 
     monkeypatch.setattr(backend.cupy().cuda, "MemoryPool", refused)
     with pytest.raises(RuntimeError, match="no stream"):
         Graph(lambda: [])
-    gc.collect()  # what is raised in __del__ is a warning
+    gc.collect()  # an exception in __del__ is a warning
 
 
 # ---- arrays of two devices
 
 
-def test_a_step_may_begin_on_the_host_and_go_on_on_the_device(rng):
+def test_a_step_may_begin_on_the_host_and_continue_on_the_device(rng):
     def training(wrapped):
         w, optimizer = gg.Variable(np.ones(3, np.float32), device="cuda:0"), gg.optim.SGD(0.1)
 
@@ -1168,25 +1168,25 @@ def test_each_step_of_a_graph_is_timed_on_the_gpu(rng):
         )
         before = [v.numpy() for v in model.variables], generator.state
         times = lowered.times()
-    found = dict(zip([s.name for s in lowered.program.steps], times, strict=True))
-    unknown = {name for name, t in found.items() if t is None}
-    assert unknown == {"random exponential", "apply_gradients"}, found
-    assert min(t for t in found.values() if t is not None) > 0
+    by_name = dict(zip([s.name for s in lowered.program.steps], times, strict=True))
+    unknown = {name for name, t in by_name.items() if t is None}
+    assert unknown == {"random exponential", "apply_gradients"}, by_name
+    assert min(t for t in by_name.values() if t is not None) > 0
     np.testing.assert_equal(([v.numpy() for v in model.variables], generator.state), before)
     assert lowered.html().count("not measured") == 2
 
 
-def test_the_memory_of_a_graph_that_is_dropped_goes_back_to_the_device(cuda):
+def test_a_dropped_graph_returns_its_memory_to_the_device(cuda):
     cp = backend.cupy()
-    x, kept, free = cp.ones(1 << 20, dtype=np.float32), [], []
+    x, held, free = cp.ones(1 << 20, dtype=np.float32), [], []
     for k in range(4):
         graph = Graph(lambda: [x * 2 + 1])
         for _ in range(3):
-            (made,) = graph()
-        kept.append(made if k == 1 else None)  # its memory stays until it is let go of
-        np.testing.assert_array_equal(made[:2].get(), [3, 3])
-        del graph, made
+            (result,) = graph()
+        held.append(result if k == 1 else None)  # keeps the memory of its graph
+        np.testing.assert_array_equal(result[:2].get(), [3, 3])
+        del graph, result
         if k == 2:
-            kept.clear()
+            held.clear()
         free.append(cp.cuda.runtime.memGetInfo()[0])
     assert free[3] >= free[0] - (1 << 20)

@@ -1,4 +1,4 @@
-"""Losses of widened scores that take the scores as they were: when, and that numbers stay."""
+"""The `read_narrow_directly` pass: losses read 16-bit scores without a cast to float32."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ LABELS = np.array([[0, 3, 1], [4, 2, 4]])
 
 
 def mixed(x, w, then=lambda scores: None, shape=(-1, 5)):
-    """A loss of float32 scores that a 16-bit product makes, and its gradients."""
+    """A loss of a 16-bit product cast to float32, and its gradients."""
     with gg.GradientTape() as tape:
         tape.watch([x, w])
         scores = gg.astype(x @ w, "float32")
@@ -34,7 +34,7 @@ def losses(program):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_loss_and_gradient_read_the_scores_of_a_product(dtype, rng):
+def test_loss_and_gradient_read_the_16_bit_scores(dtype, rng):
     before = program_of(mixed, *arguments(rng, dtype))
     after = read_narrow_directly(before)
     wide, narrow = np.dtype(np.float32), as_dtype(dtype)
@@ -46,7 +46,7 @@ def test_loss_and_gradient_read_the_scores_of_a_product(dtype, rng):
     assert sum(v.nbytes for v in before.values()) > sum(v.nbytes for v in after.values())
 
 
-def test_scores_that_others_read_are_still_widened_for_them(rng):
+def test_scores_are_still_widened_for_other_readers(rng):
     after = read_narrow_directly(
         program_of(lambda x, w: mixed(x, w, lambda s: s * 2), *arguments(rng, "e"))
     )
@@ -54,7 +54,7 @@ def test_scores_that_others_read_are_still_widened_for_them(rng):
     assert {s.args[-2].dtype for s in losses(after)} == {np.dtype(np.float16)}
 
 
-def test_a_gradient_that_stays_wide_is_of_wide_scores(rng):
+def test_a_float32_gradient_reads_float32_scores(rng):
     def f(x):
         with gg.GradientTape() as tape:
             wide = gg.astype(x, "float32")
@@ -69,7 +69,7 @@ def test_a_gradient_that_stays_wide_is_of_wide_scores(rng):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_optimizer_reads_gradients_of_sixteen_bits(dtype, cuda, rng):
+def test_optimizer_reads_16_bit_gradients(dtype, cuda, rng):
     def training(device, wrapped):
         w, b = (gg.Variable(np.full(n, 0.5, np.float32), device=device) for n in ((4, 3), 3))
         optimizer = gg.optim.AdamW(0.1)
@@ -87,35 +87,35 @@ def test_optimizer_reads_gradients_of_sixteen_bits(dtype, cuda, rng):
         return step, w.numpy(), b.numpy()
 
     data = rng.normal(size=(4, 2, 4)).astype(np.float32)
-    step, *found = training("cuda:0", gg.function)
+    step, *actual = training("cuda:0", gg.function)
     (plan,) = step._plans.values()
     (applied,) = [s for s in plan.replay.program.steps if s.launched]
     assert [a.dtype for a in applied.args] == [as_dtype(dtype), *[np.dtype(np.float32)] * 3]
-    for a, b in zip(found, training("cpu", lambda f: f)[1:], strict=True):
+    for a, b in zip(actual, training("cpu", lambda f: f)[1:], strict=True):
         np.testing.assert_allclose(a, b, 2e-2)
 
 
-def test_wide_scores_stay_as_they_are(rng):
+def test_float32_scores_are_unchanged(rng):
     before = program_of(mixed, *arguments(rng, "float32"))
     assert [s.name for s in read_narrow_directly(before).steps] == [s.name for s in before.steps]
 
 
 @needs_shim
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_numbers_are_those_of_eager(dtype, rng):
+def test_results_equal_eager(dtype, rng):
     args = arguments(rng, dtype)
     desired = nest.flatten(mixed(*args))
     run = Launches(program_of(mixed, *args), NUMPY)
     with shim.running("round robin"):
-        found = run([x._data for x in args])
-    for a, d in zip(found, desired, strict=False):
+        actual = run([x._data for x in args])
+    for a, d in zip(actual, desired, strict=False):
         assert a.dtype == d.dtype
         a, d = np.asarray(a, np.float32), np.asarray(gg.astype(d, "float32"))
         np.testing.assert_allclose(a, d, 2e-2 if dtype == "bfloat16" else 2e-3, 2e-3)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_losses_of_sixteen_bit_scores_may_be_wide(dtype, rng):
+def test_losses_of_16_bit_scores_may_be_float32(dtype, rng):
     x = gg.constant(rng.normal(size=(3, 5)).astype(np.float32)).astype(dtype)
 
     def both(x, dtype):

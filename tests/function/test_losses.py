@@ -1,4 +1,4 @@
-"""Losses that are made with their gradients: when, and that numbers stay."""
+"""The `join_losses` pass: one step computes a loss and its gradient."""
 
 import numpy as np
 import pytest
@@ -17,20 +17,20 @@ def total(losses):
 
 
 def masked(losses):
-    kept = gg.astype(gg.not_equal(gg.constant(LABELS), -1), losses.dtype)
-    return gg.sum(losses * kept) / gg.sum(kept)
+    mask = gg.astype(gg.not_equal(gg.constant(LABELS), -1), losses.dtype)
+    return gg.sum(losses * mask) / gg.sum(mask)
 
 
-def training(then, seen=lambda scores, loss: (), **how):
-    """A step whose loss is `then` of the losses of examples; `seen` by somebody on the way."""
+def training(then, observe=lambda scores, loss: (), **options):
+    """A step whose loss is `then` of the per-example losses; `observe` reads values on the way."""
 
     def step(x, w):
         with gg.GradientTape() as tape:
             tape.watch([x, w])
             scores = gg.reshape(x @ w, (6, 4))
             labels = gg.constant(LABELS)
-            loss = then(gg.sparse_softmax_cross_entropy(scores, labels, ignore_index=-1, **how))
-        metric = seen(scores, loss)
+            loss = then(gg.sparse_softmax_cross_entropy(scores, labels, ignore_index=-1, **options))
+        metric = observe(scores, loss)
         return loss, metric, tape.gradient(loss, [x, w])
 
     return step
@@ -46,14 +46,14 @@ def names(program):
 
 @needs_shim
 @pytest.mark.parametrize("then", [gg.sum, gg.mean, total, masked])
-def test_a_loss_is_made_with_its_gradient(then, rng):
+def test_a_loss_and_its_gradient_are_one_step(then, rng):
     step = training(then)
     assert names(join_losses(program_of(step, *arguments(rng)))) == ["loss and gradient"]
     assert_right(step, *arguments(rng))
 
 
 @needs_shim
-def test_others_may_read_the_scores_and_the_loss_on_the_way(rng):
+def test_other_steps_may_read_the_scores_and_the_loss(rng):
     step = training(gg.mean, lambda scores, loss: (gg.argmax(scores, axis=-1), gg.exp(loss)))
     program = join_losses(program_of(step, *arguments(rng)))
     order = [s.name for s in program.steps]
@@ -62,7 +62,7 @@ def test_others_may_read_the_scores_and_the_loss_on_the_way(rng):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_losses_of_sixteen_bit_scores_stay_wide(dtype, rng):
+def test_losses_of_16_bit_scores_stay_float32(dtype, rng):
     def step(x, w):
         with gg.GradientTape() as tape:
             tape.watch([x, w])
@@ -78,21 +78,21 @@ def test_losses_of_sixteen_bit_scores_stay_wide(dtype, rng):
 @pytest.mark.parametrize(
     "step",
     [training(lambda losses: gg.sum(losses) ** 2), training(gg.sum, label_smoothing=0.1)],
-    ids=["a gradient by the loss's value", "smoothing"],
+    ids=["gradient depends on the loss", "label smoothing"],
 )
-def test_a_loss_stays_apart_from(step, rng):
-    found = names(join_losses(program_of(step, *arguments(rng))))
-    assert found == ["sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad"]
+def test_loss_and_gradient_stay_separate(step, rng):
+    actual = names(join_losses(program_of(step, *arguments(rng))))
+    assert actual == ["sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad"]
 
 
-def test_effects_of_a_loss_stay_where_they_are(rng, capsys):
+def test_a_printed_loss_stays_separate_from_its_gradient(rng, capsys):
     step, args = training(gg.sum, lambda _, loss: gg.debug.print("{}", loss)), arguments(rng)
     traced = gg.function(step, passes=())
     traced(*args)
     assert len(names(join_losses(traced.lower(*args).program))) == 2
 
 
-def test_two_losses_of_the_same_scores(rng):
+def test_two_losses_of_the_same_scores_stay_separate(rng):
     def step(x):
         with gg.GradientTape() as tape:
             tape.watch(x)
@@ -101,12 +101,12 @@ def test_two_losses_of_the_same_scores(rng):
         return loss, tape.gradient(loss, x)
 
     x = gg.constant(rng.normal(size=(2, 4)))
-    assert len(names(join_losses(program_of(step, x)))) == 4  # whose is whose is not looked at
+    assert len(names(join_losses(program_of(step, x)))) == 4  # the pass cannot match them
     assert_right(step, x)
 
 
 @needs_shim
-def test_a_loss_of_scores_that_another_loss_weighs(rng):
+def test_a_loss_of_scores_weighted_by_another_loss_is_right(rng):
     def step(x, y):
         labels = gg.constant([0, 1])
         with gg.GradientTape(persistent=True) as tape:

@@ -1,4 +1,4 @@
-"""gg.function's lowered programs: how they are asked for, and their text."""
+"""Lowered programs of gg.function: their text, HTML page, graph, source and golden files."""
 
 import gc
 import linecache
@@ -25,7 +25,7 @@ X = gg.constant(RNG.normal(size=(4, 3)))
 Y = gg.constant(RNG.normal(size=(4, 3)))
 
 
-def test_clear_forgets_what_was_traced():
+def test_clear_drops_traced_programs():
     f = gg.function(loss_and_gradient)
     f(X, Y)
     f.clear()
@@ -34,7 +34,7 @@ def test_clear_forgets_what_was_traced():
 
 
 def training():
-    """A step with all that changes in one: Variables, Adam's averages, random numbers."""
+    """A step with every kind of state: Variables, Adam's averages, random numbers."""
     v = gg.Variable(np.ones((4, 3)), name="v")
     generator, optimizer = gg.random.Generator(1), gg.optim.Adam(0.1)
 
@@ -51,7 +51,7 @@ def training():
 
 
 @pytest.mark.parametrize("steps", [0, 2])
-def test_lowering_what_was_not_called_yet_changes_nothing(steps):
+def test_lowering_before_a_call_changes_nothing(steps):
     (one, v, g, adam), (two, w, h, _) = training(), training()
     for k in range(steps):
         one(X * k), two(X * k)
@@ -77,7 +77,7 @@ def test_lowering_under_a_tape_is_not_recorded():
     assert text == str(f.lower(X))
 
 
-def test_lowering_what_cannot_be_undone_says_so():
+def test_lowering_an_effect_that_cannot_be_undone_raises():
     @gg.function
     def f(x):
         current_trace().effect("launch the rocket", lambda: [])
@@ -89,7 +89,7 @@ def test_lowering_what_cannot_be_undone_says_so():
     assert "launch the rocket" in str(f.lower(X))
 
 
-def test_transposes_are_one_step_however_they_are_written():
+def test_equivalent_transposes_are_one_step():
     w = gg.Variable(RNG.normal(size=(5, 3)))
 
     def f(x):
@@ -108,7 +108,7 @@ def test_transposes_are_one_step_however_they_are_written():
     assert names.count("matrix_transpose") == 1  # of w; two of y cancel
 
 
-# ---- pictures ----------------------------------------------------------------------------
+# ---- HTML and dot ------------------------------------------------------------------------
 
 
 class Reader(HTMLParser):
@@ -155,14 +155,14 @@ def test_the_page_has_a_row_for_each_step_with_its_time_and_bytes(tmp_path):
     text = "".join(reader.text)
     for line in str(lowered).splitlines()[4:]:
         assert "<-" in line or "return" in line or line.strip() in text
-    # split, two draws, the check and Adam: nothing was drawn or moved to measure them
+    # split, two draws, the check and Adam: measuring must not draw or update
     assert text.count("not measured") == 5
     np.testing.assert_equal((v.numpy(), generator.state), before)
     assert "not measured" in lowered.html(times=False)
     assert " us" not in lowered.html(times=False)
 
 
-def test_times_are_those_of_the_steps_run_alone():
+def test_times_are_measured_step_by_step():
     f = gg.function(lambda x: (x @ x, gg.sum(x[0, :2])))
     slow, *fast = f.lower(gg.ones((400, 400))).times()
     assert slow > 10 * max(fast) > 0
@@ -190,7 +190,7 @@ def test_names_with_quotes_and_brackets_are_escaped():
 # ---- generated source --------------------------------------------------------------------
 
 
-def test_the_source_of_a_replay_has_the_names_of_the_printed_program():
+def test_the_source_of_a_replay_uses_the_names_of_the_printed_program():
     w, b = gg.Variable(np.ones((3, 3)), name="dense/kernel"), gg.Variable(np.ones(3), name="b0")
     f = gg.function(lambda x: gg.sum(gg.relu(gg.tanh(x @ w * 2.5) + b), axis=1))
     lowered = f.lower(X)
@@ -207,7 +207,7 @@ def test_the_source_of_a_replay_has_the_names_of_the_printed_program():
 @pytest.mark.parametrize(
     "name", ["", "in0", "t1", "b0", "sum", "class", "sum_2", "2 x#1", "arrays"]
 )
-def test_any_name_of_a_variable_is_an_identifier_of_its_own(name):
+def test_any_variable_name_becomes_a_unique_identifier(name):
     v, w = gg.Variable([1.0, 2.0], name=name), gg.Variable([3.0, 4.0], name=name)
     f = gg.function(lambda x: gg.sum(gg.sum(x * v + w, axis=0) * v))
     for _ in range(2):
@@ -236,7 +236,7 @@ def test_a_traceback_shows_the_line_of_the_replay_and_of_a_group(monkeypatch):
     assert any("y0 = e0[:n]; multiply(x0, 2" in line for line in lines)
 
 
-def test_the_text_of_a_replay_goes_with_it():
+def test_the_source_of_a_dropped_replay_leaves_the_line_cache():
     f = gg.function(lambda x: x + 1)
     f(X)
     file = f.lower(X)._replay._run.__code__.co_filename
@@ -250,12 +250,12 @@ def test_the_text_of_a_replay_goes_with_it():
 
 
 def mlp_step():
-    """One training step of a small network, with a group."""
+    """One training step of a small network, with a fused group."""
     g = gg.random.Generator(0)
     model = gg.nn.Sequential(
         gg.nn.Dense(20, 512, gg.tanh, generator=g), gg.nn.Dense(512, 4, generator=g)
     )
-    step = training_step(model, gg.optim.Adam(0.01), lambda found, y: gg.mean((found - y) ** 2))
+    step = training_step(model, gg.optim.Adam(0.01), lambda z, y: gg.mean((z - y) ** 2))
     return step, (gg.ones((512, 20)), gg.ones((512, 4)))
 
 
@@ -286,7 +286,7 @@ def cross_entropy():
 
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-STEPS = {made.__name__: made for made in (mlp_step, layer_norm, cross_entropy)}
+STEPS = {make.__name__: make for make in (mlp_step, layer_norm, cross_entropy)}
 
 
 def lowered_text(name, device):
@@ -296,8 +296,8 @@ def lowered_text(name, device):
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_lowered_text_is_the_one_that_was_reviewed(name):
-    """A change of what is fused shows as a change of these files. Write them anew with
+def test_lowered_text_equals_the_golden_file(name):
+    """A change in fusion shows as a change in these files. Rewrite them with
     ``python tests/function/test_lowered.py``.
     """
     assert lowered_text(name, "cpu") == (GOLDEN / f"{name}.txt").read_text()
@@ -306,7 +306,7 @@ def test_lowered_text_is_the_one_that_was_reviewed(name):
 @pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
 @pytest.mark.skipif(cublaslt.binding() is None, reason="needs nvmath-python, real or fake")
 @pytest.mark.parametrize("name", STEPS)
-def test_lowered_text_for_a_gpu_is_the_one_that_was_reviewed(name):
+def test_lowered_text_for_a_gpu_equals_the_golden_file(name):
     assert lowered_text(name, "cuda:0") == (GOLDEN / f"{name}_gpu.txt").read_text()
 
 

@@ -1,4 +1,4 @@
-"""What a replay takes of memory: told before it runs, limited, and given back."""
+"""Memory of a replay: predicted before it runs, limited by recomputation, and freed."""
 
 import tracemalloc
 
@@ -41,13 +41,13 @@ def chain(x):
     return y, gg.sum(y)
 
 
-def kept(x):
+def views(x):
     a, b, c = x * 2, gg.softmax(x), gg.cumulative_sum(x, axis=1)
     return a[:512], gg.transpose(b) @ c, gg.reshape(c, (-1,)), gg.sum(a)
 
 
 def allocated(f, *args):
-    """Bytes that a call takes at most beside what is there; its buffers are made anew."""
+    """Peak bytes that a call allocates, with new buffers, and its results."""
     (plan,) = f._plans.values()
     plan.replay._arenas.clear()
     tracemalloc.start()
@@ -63,30 +63,30 @@ def allocated(f, *args):
 
 
 @pytest.mark.parametrize("passes", [None, ()])
-@pytest.mark.parametrize("name", ["layers", "chain", "kept"])
-def test_the_peak_is_what_is_allocated(name, passes):
-    step, weights = layers(4) if name == "layers" else ({"chain": chain, "kept": kept}[name], [])
+@pytest.mark.parametrize("name", ["layers", "chain", "views"])
+def test_the_predicted_peak_is_the_allocated_memory(name, passes):
+    step, weights = layers(4) if name == "layers" else ({"chain": chain, "views": views}[name], [])
     f = gg.function(step, passes=passes)
-    told = f.memory(X)
+    memory = f.memory(X)
     assert f.cache_info().traces == 0
     f(X), f(X)
-    assert told == f.memory(X)
-    there = told.inputs + told.constants + sum(w.nbytes for w in weights)
-    # blocks of a group, and temporaries within ops, are not told
-    assert told.peak == pytest.approx(there + allocated(f, X)[0], abs=0.6 * MIB)
+    assert memory == f.memory(X)
+    existing = memory.inputs + memory.constants + sum(w.nbytes for w in weights)
+    # blocks of a group, and temporaries within ops, are not counted
+    assert memory.peak == pytest.approx(existing + allocated(f, X)[0], abs=0.6 * MIB)
 
 
-def test_memory_tells_its_parts():
+def test_memory_reports_its_parts():
     step, weights = layers(3)
-    told = gg.function(step, passes=()).memory(X)
-    assert told.inputs == X.nbytes
-    assert told.variables == 2 * 3 * weights[0].nbytes
-    assert told.kept >= 3 * MIB
-    assert told.outputs == 4
-    assert 1 <= told.step <= told.of
-    text = str(told)
+    memory = gg.function(step, passes=()).memory(X)
+    assert memory.inputs == X.nbytes
+    assert memory.variables == 2 * 3 * weights[0].nbytes
+    assert memory.kept >= 3 * MIB
+    assert memory.outputs == 4
+    assert 1 <= memory.step <= memory.of
+    text = str(memory)
     assert "kept for backward" in text
-    assert f"peak {size(told.peak)}, at step {told.step} of {told.of}: {told.text}" in text
+    assert f"peak {size(memory.peak)}, at step {memory.step} of {memory.of}: {memory.text}" in text
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_memory_tells_its_parts():
     [(gg.optim.SGD(0.1), "f4", 0), (gg.optim.SGD(0.1, momentum=0.9), "f4", 4),
      (gg.optim.Adam(0.1), "f4", 8), (gg.optim.Adam(0.1), "f2", 8), (gg.optim.Adam(0.1), "c8", 16)],
 )  # fmt: skip
-def test_what_optimizers_keep_is_told_before_the_first_step(optimizer, dtype, bytes_each):
+def test_optimizer_state_is_predicted_before_the_first_step(optimizer, dtype, bytes_each):
     v, w = (gg.Variable(np.ones((64, 64)), dtype=np.dtype(dtype)) for _ in range(2))
 
     def step(times):
@@ -102,17 +102,17 @@ def test_what_optimizers_keep_is_told_before_the_first_step(optimizer, dtype, by
             optimizer.apply_gradients([(v * 2, v), (w * 2, w)])
 
     f = gg.function(step)
-    told = f.memory(1)
+    memory = f.memory(1)
     assert optimizer.state_dict().keys() == {"iterations"}
-    assert told.averages == f.memory(2).averages == 2 * 64 * 64 * bytes_each
-    assert ("optimizers' own" in str(told)) == (bytes_each > 0)
-    assert told.peak >= told.averages + told.variables
+    assert memory.averages == f.memory(2).averages == 2 * 64 * 64 * bytes_each
+    assert ("optimizers' own" in str(memory)) == (bytes_each > 0)
+    assert memory.peak >= memory.averages + memory.variables
     f(1)
-    kept = (x.nbytes for x in optimizer.state_dict().values() if x.ndim)
-    assert told.averages == sum(kept) == f.memory(1).averages
+    sizes = (x.nbytes for x in optimizer.state_dict().values() if x.ndim)
+    assert memory.averages == sum(sizes) == f.memory(1).averages
 
 
-def test_nothing_is_kept_where_no_gradient_is_taken():
+def test_nothing_is_kept_without_a_gradient():
     assert gg.function(chain).memory(X).kept == 0
 
 
@@ -120,7 +120,7 @@ def test_nothing_is_kept_where_no_gradient_is_taken():
 
 
 @pytest.mark.parametrize("part", [0.9, 0.76])
-def test_values_are_computed_again_to_fit_and_results_are_the_same_to_the_bit(part):
+def test_recomputation_fits_the_limit_and_keeps_results_bitwise(part):
     (one, v), (two, w) = layers(), layers()
     f = gg.function(one)
     limit = int(f.memory(X).peak * part)
@@ -129,15 +129,15 @@ def test_values_are_computed_again_to_fit_and_results_are_the_same_to_the_bit(pa
         same(f(X + k), g(X + k))
     for a, b in zip(v, w, strict=True):
         same(a, b)
-    told = g.memory(X)
-    assert told.peak <= limit
-    there = told.inputs + told.constants + sum(w.nbytes for w in w)
-    assert there + allocated(g, X)[0] <= limit + 0.6 * MIB
+    memory = g.memory(X)
+    assert memory.peak <= limit
+    existing = memory.inputs + memory.constants + sum(w.nbytes for w in w)
+    assert existing + allocated(g, X)[0] <= limit + 0.6 * MIB
     assert len(g.lower(X).program.steps) > len(f.lower(X).program.steps)
 
 
-def test_elementwise_chains_are_computed_again_first():
-    """Products and a chain are kept for the backward pass: the chain goes."""
+def test_elementwise_chains_are_recomputed_first():
+    """The backward pass reads products and a chain: only the chain is recomputed."""
     w = gg.Variable(np.eye(256, dtype="f4"))
 
     def step(x):
@@ -159,7 +159,7 @@ def test_elementwise_chains_are_computed_again_first():
 
 
 def test_random_numbers_are_never_drawn_again():
-    def making():
+    def make():
         generator, (_, weights) = gg.random.Generator(1), layers(6)
 
         def step(x):
@@ -172,7 +172,7 @@ def test_random_numbers_are_never_drawn_again():
 
         return step, generator
 
-    (one, g1), (two, g2) = making(), making()
+    (one, g1), (two, g2) = make(), make()
     f = gg.function(one)
     g = gg.function(two, remat="auto", memory_limit=int(f.memory(X).peak * 0.75))
     for _ in range(3):
@@ -183,7 +183,7 @@ def test_random_numbers_are_never_drawn_again():
     assert names.count("random uniform") == 6
 
 
-def test_under_a_tape_values_are_computed_again_in_the_backward_program():
+def test_under_a_tape_values_are_recomputed_in_the_backward_program():
     weights = layers(6)[1]
 
     def f(x):
@@ -201,13 +201,13 @@ def test_under_a_tape_values_are_computed_again_in_the_backward_program():
     for a, b in zip(gradients(plain), gradients(less), strict=True):
         near(a, b, 1e-6)
     (pair,), (other,) = plain._pairs.values(), less._pairs.values()
-    held = [len(p.forward._program.outputs) for p in (other, pair)]
-    assert held[0] < held[1]
+    counts = [len(p.forward._program.outputs) for p in (other, pair)]
+    assert counts[0] < counts[1]
 
 
 @pytest.mark.parametrize("part", [0.3, 0.6, 0.95])
-def test_choosing_comes_to_an_end_where_one_place_is_freed_for_another(part):
-    """What made less be held in one place had more held in the next, and again from there."""
+def test_the_search_ends_where_freeing_one_value_keeps_another(part):
+    """Freeing memory at one step held more at the next, in an endless cycle."""
     v = gg.Variable(np.full((3, 1), 0.4, np.float32))
 
     def f(x):
@@ -230,7 +230,7 @@ def test_choosing_comes_to_an_end_where_one_place_is_freed_for_another(part):
 
 
 @pytest.mark.parametrize("remat", ["auto", None])
-def test_what_does_not_fit_is_refused_before_anything_changes(remat):
+def test_a_program_over_the_limit_is_refused_before_anything_changes(remat):
     generator, (train, weights) = gg.random.Generator(1), layers(4)
     before = [w.numpy() for w in weights], generator.state
 
@@ -244,13 +244,13 @@ def test_what_does_not_fit_is_refused_before_anything_changes(remat):
     np.testing.assert_equal(([w.numpy() for w in weights], generator.state), before)
 
 
-def test_a_function_without_steps_may_not_fit():
+def test_a_function_without_steps_may_exceed_the_limit():
     f = gg.function(lambda x: x, remat="auto", memory_limit=MIB)
     with pytest.raises(OutOfMemoryError, match=r"is 1\.00 MiB"):
         f(gg.zeros(MIB))
 
 
-def test_a_limit_that_is_kept_changes_nothing():
+def test_a_limit_that_already_holds_changes_nothing():
     f = gg.function(chain, memory_limit=100 * MIB)
     g = gg.function(chain)
     for a, b in zip(f(X), g(X), strict=True):
@@ -259,17 +259,17 @@ def test_a_limit_that_is_kept_changes_nothing():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [({"remat": "auto"}, "needs memory_limit"), ({"remat": True}, "'auto' or None, not True"),
      ({"memory_limit": 1.5}, "is bytes, not 1.5")],
 )  # fmt: skip
-def test_options_that_do_not_fit_are_refused(options, said):
-    with pytest.raises(ArgumentError, match=said):
+def test_invalid_options_are_refused(options, message):
+    with pytest.raises(ArgumentError, match=message):
         gg.function(chain, **options)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_a_plan_keeps_no_array_of_the_run_that_was_traced(device):
+def test_a_plan_keeps_no_array_of_the_traced_run(device):
     if not gpu_count() and device != "cpu":
         pytest.skip(reason="needs a CUDA device, real or fake")
 

@@ -1,4 +1,4 @@
-"""Layer norms that join the kernels around them: when, and that numbers stay."""
+"""The `expand_norms` pass: norms fuse with the kernels around them."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def norm(x, weight=None, bias=None, **params):
 
 
 def block(x, y, weight, bias):
-    """A residual sum, its norm, and that in 16 bits for a product."""
+    """A residual sum, and its norm cast to bfloat16 for a product."""
     x = x + y
     return x, gg.astype(norm(x, weight, bias), "bfloat16")
 
@@ -29,11 +29,11 @@ def test_a_sum_its_norm_and_a_cast_are_one_kernel(rng):
     assert len(fuse_groups(program_of(block, *args)).steps) == 3
 
 
-def test_with_its_gradient_a_norm_is_two_kernels(rng):
+def test_a_norm_with_its_gradient_is_two_kernels(rng):
     args = normal(rng, 4, 5), normal(rng, 4, 5), normal(rng, 5), normal(rng, 5)
     program = program_of(value_and_gradients(norm), *args)
-    found = launches(fuse_groups(split_axes(expand_norms(program))))
-    assert len(found) == 2, found  # the second adds up what the blocks have
+    kernels = launches(fuse_groups(split_axes(expand_norms(program))))
+    assert len(kernels) == 2, kernels  # the second adds up the partial sums of the blocks
 
 
 def one_row(n):
@@ -46,9 +46,9 @@ def one_row(n):
      (lambda x: norm(x, axis=0), [gg.ones((3, 4))]),
      (lambda x: norm(x, axis=(0, 1), along=1), [gg.ones((3, 4))]),
      (norm, [one_row(LONG_ROW + 1)])],
-    ids=["not centered", "of columns", "of everything", "of long rows"],
+    ids=["not centered", "axis 0", "all axes", "long rows"],
 )  # fmt: skip
-def test_other_norms_stay(f, args):
+def test_other_norms_are_unchanged(f, args):
     program = program_of(f, *args)
     assert [s.name for s in expand_norms(program).steps] == [s.name for s in program.steps]
 
@@ -75,7 +75,7 @@ def test_rows_without_variance_are_zero(rng):
     assert_right(lambda x: gg.standardize_affine(x, eps=0.0), x)
 
 
-# ---- spreads, and norms of vectors -----------------------------------------------------------
+# ---- standard deviations and vector norms ------------------------------------------------
 
 
 def regular(x):
@@ -87,19 +87,19 @@ def direction(x):
 
 
 @pytest.mark.parametrize("f", [regular, direction])
-def test_what_is_divided_by_a_norm_is_one_kernel(f, rng):
+def test_division_by_a_std_or_norm_is_one_kernel(f, rng):
     (kernel,) = fuse_groups(expand_norms(program_of(f, normal(rng, 5, 8)))).steps
     assert isinstance(kernel, FusedKernel)
 
 
 @needs_shim
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
-def test_spreads_and_norms_are_right(axis, rng):
+def test_std_and_vector_norm_are_right(axis, rng):
     x = normal(rng, 3, 4, 6)
     for f in (lambda x: gg.std(x, axis=axis, correction=1), lambda x: gg.vector_norm(x, axis=axis)):
         assert_right(value_and_gradients(f), normal(rng, *f(x).shape), x)
 
 
-def test_a_spread_of_too_few_stays():
+def test_std_of_too_few_elements_is_unchanged():
     program = program_of(lambda x: gg.std(x, correction=4), gg.ones(4))
     assert [s.name for s in expand_norms(program).steps] == ["std"]

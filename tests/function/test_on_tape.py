@@ -1,4 +1,4 @@
-"""gg.function under a tape: one entry of its log, whose gradient is replayed too."""
+"""gg.function under a tape: recorded as one entry, whose gradient is replayed too."""
 
 import copy
 
@@ -17,7 +17,7 @@ X = gg.constant(RNG.normal(size=(4, 3)))
 
 
 def gradients(f, x, v):
-    """Gradients of a loss of `f` by an argument and a Variable."""
+    """Gradients of a loss of `f` with respect to an argument and a Variable."""
     with gg.GradientTape() as tape:
         tape.watch(x)
         z = gg.sum(f(x)["y"] ** 2)
@@ -25,7 +25,7 @@ def gradients(f, x, v):
 
 
 def second_gradients(f, x, v):
-    """Gradients of what those gradients make, by both."""
+    """Those gradients, and the gradients of a function of them."""
     with gg.GradientTape() as outer:
         outer.watch(x)
         first = gradients(f, x, v)
@@ -64,7 +64,7 @@ def test_under_a_tape_that_watches_only_a_variable_or_nothing():
         assert tape.gradient(y, v) is None
 
 
-def test_under_a_tape_second_order_is_that_of_the_function():
+def test_second_gradients_equal_eager():
     v = gg.Variable(RNG.normal(size=(3, 2)))
 
     def f(x):
@@ -76,7 +76,7 @@ def test_under_a_tape_second_order_is_that_of_the_function():
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 @pytest.mark.parametrize("order", ["jacobian", "second"])
-def test_what_changes_after_a_call_under_a_tape_does_not_change_its_derivatives(order, device):
+def test_writes_after_a_call_under_a_tape_do_not_change_its_derivatives(order, device):
     def derivative(f):
         v = gg.Variable([2.0], device=device)
         fixed = gg.Variable([3.0], device=device, trainable=False)
@@ -101,7 +101,7 @@ def test_what_changes_after_a_call_under_a_tape_does_not_change_its_derivatives(
     same(derivative(gg.function(f)).numpy(), derivative(f).numpy())
 
 
-def test_under_a_tape_a_function_runs_again_on_the_default_device_of_its_call():
+def test_derivatives_rerun_the_function_on_the_default_device_of_its_call():
     x, f = gg.ones(2, device="cuda:0"), gg.function(lambda x: x**2 * gg.ones(2))
     with gg.device("cuda:0"), gg.GradientTape() as tape:
         tape.watch(x)
@@ -110,7 +110,7 @@ def test_under_a_tape_a_function_runs_again_on_the_default_device_of_its_call():
         assert tape.jacobian(y, x).tolist() == [[2.0, 0.0], [0.0, 2.0]]
 
 
-def test_under_a_tape_a_variable_or_slices_may_be_results():
+def test_under_a_tape_a_variable_or_indexed_slices_may_be_results():
     v = gg.Variable(RNG.normal(size=(4, 3)))
 
     def f(x):
@@ -118,7 +118,7 @@ def test_under_a_tape_a_variable_or_slices_may_be_results():
             y = gg.sum(gg.gather(v, gg.constant([1, 1])) ** 2 * gg.sum(x))
         return x * v, v, tape.gradient(y, v)
 
-    found = []
+    results = []
     for g in (f, gg.function(f)):
         for _ in range(2):
             with gg.GradientTape() as tape:
@@ -127,51 +127,51 @@ def test_under_a_tape_a_variable_or_slices_may_be_results():
                 assert b is v
                 assert isinstance(slices, gg.IndexedSlices)
                 total = gg.sum(a * b) + gg.sum(slices.values * 2)
-            found.append(tape.gradient(total, [X, v]))
-    for gradients_ in found[1:]:
-        for g, h in zip(gradients_, found[0], strict=True):
+            results.append(tape.gradient(total, [X, v]))
+    for gradients_ in results[1:]:
+        for g, h in zip(gradients_, results[0], strict=True):
             near(g, h)
 
 
 ROWS = {
-    "once": lambda v, at: gg.gather(v, at) ** 2,
-    "twice": lambda v, at: gg.gather(v, at) ** 2 + gg.gather(v, at + 1),
-    "beside the whole": lambda v, at: gg.sum(gg.gather(v, at)) + v,
-    "in a branch": lambda v, at: gg.cond(at[0] > 0, lambda: gg.gather(v, at), lambda: v[:2]),
-    "in a loop": lambda v, at: gg.scan(lambda c, i: (c * gg.gather(v, i), c), v[0], at)[0],
+    "once": lambda v, rows: gg.gather(v, rows) ** 2,
+    "twice": lambda v, rows: gg.gather(v, rows) ** 2 + gg.gather(v, rows + 1),
+    "with a dense gradient": lambda v, rows: gg.sum(gg.gather(v, rows)) + v,
+    "in a branch": lambda v, rows: gg.cond(rows[0] > 0, lambda: gg.gather(v, rows), lambda: v[:2]),
+    "in a loop": lambda v, rows: gg.scan(lambda c, i: (c * gg.gather(v, i), c), v[0], rows)[0],
 }
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 @pytest.mark.parametrize("name", ROWS)
-def test_gradients_of_rows_are_those_of_eager_calls(name, device):
+def test_gradients_of_rows_equal_eager(name, device):
     v = gg.Variable(RNG.normal(size=(4, 3)), device=device)
 
-    def loss(at):
-        return gg.sum(ROWS[name](v, at))
+    def loss(rows):
+        return gg.sum(ROWS[name](v, rows))
 
-    def gradient(at, loss=loss):
+    def gradient(rows, loss=loss):
         with gg.GradientTape() as tape:
-            y = loss(at)
+            y = loss(rows)
         return gg.convert_to_tensor(tape.gradient(y, v))
 
-    ways = [gradient, gg.function(gradient), lambda at: gradient(at, fast)]
+    ways = [gradient, gg.function(gradient), lambda rows: gradient(rows, fast)]
     fast = gg.function(loss)
-    for at in ([1, 1], [0, 2], [2, 1]):
-        want, *found = (way(gg.constant(at, device=device)).numpy() for way in ways)
-        for g in found:
+    for rows in ([1, 1], [0, 2], [2, 1]):
+        want, *results = (way(gg.constant(rows, device=device)).numpy() for way in ways)
+        for g in results:
             near(g, want)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_under_a_tape_what_a_result_does_not_depend_on_has_no_gradient(device):
+def test_sources_that_a_result_does_not_depend_on_have_no_gradient(device):
     v, w, x = (gg.Variable(RNG.normal(size=3), device=device) for _ in range(3))
     x = x.value()
 
     def f(x):
         return v * 2, {"a": gg.sum(x * w), "b": gg.stop_gradient(x) * 3}, gg.sum(x * x) * v
 
-    found = []
+    results = []
     for g in (f, gg.function(f)):
         for _ in range(2):
             with gg.GradientTape() as outer, gg.GradientTape(persistent=True) as tape:
@@ -181,13 +181,13 @@ def test_under_a_tape_what_a_result_does_not_depend_on_has_no_gradient(device):
             targets = [one, two["a"], two["b"], three, [one, three], [two["b"], one]]
             gradients_ = [d for t in targets for d in tape.gradient(t, [x, v, w])]
             gradients_ += outer.gradient(two["a"], [x, v, w])
-            found.append([None if d is None else d.numpy() for d in gradients_])
-    for gradients_ in found:
-        assert [d is None for d in gradients_] == [d is None for d in found[0]]
-        near([d for d in gradients_ if d is not None], [d for d in found[0] if d is not None])
+            results.append([None if d is None else d.numpy() for d in gradients_])
+    for gradients_ in results:
+        assert [d is None for d in gradients_] == [d is None for d in results[0]]
+        near([d for d in gradients_ if d is not None], [d for d in results[0] if d is not None])
 
 
-def test_under_a_tape_a_persistent_gradient_may_be_asked_twice():
+def test_a_persistent_tape_gives_the_gradient_of_a_function_twice():
     f = gg.function(lambda x: gg.sum(gg.sin(x)))
     with gg.GradientTape(persistent=True) as tape:
         tape.watch(X)
@@ -196,7 +196,7 @@ def test_under_a_tape_a_persistent_gradient_may_be_asked_twice():
         near(tape.gradient(y, X), 2 * np.cos(X.numpy()))
 
 
-def test_under_a_tape_effects_come_once_and_in_every_call():
+def test_under_a_tape_effects_happen_once_in_every_call():
     v = gg.Variable(1.0)
 
     @gg.function
@@ -216,7 +216,7 @@ def test_under_a_tape_effects_come_once_and_in_every_call():
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the branch not taken
-def test_under_a_tape_a_gradient_that_comes_out_nan_is_that_of_the_masked_pass():
+def test_a_nan_gradient_of_a_function_is_that_of_the_masked_pass():
     f = gg.function(lambda x: gg.sum(gg.where(x > 0, x * gg.log(x), 0)))
     for values in ([1.0, 2.0], [0.0, 2.0]):
         x = gg.constant(values)
@@ -224,7 +224,7 @@ def test_under_a_tape_a_gradient_that_comes_out_nan_is_that_of_the_masked_pass()
              1e-6)  # fmt: skip
 
 
-def test_under_a_tape_a_gradient_within_that_comes_out_nan_is_that_of_the_masked_pass():
+def test_a_nan_gradient_within_a_function_is_that_of_the_masked_pass():
     f = gg.function(lambda x: masked_gradient(x) * x)
     for values in ([1.0, 2.0], [1.0, 2.0], [0.0, 2.0]):
         x = gg.constant(values, dtype=gg.float64)
@@ -247,7 +247,7 @@ def test_under_a_tape_a_constant_may_be_returned_twice():
 
 
 @pytest.mark.parametrize("trainable", [True, False])
-def test_under_a_tape_variables_that_are_arguments_or_watched_have_their_gradients(trainable):
+def test_variables_that_are_arguments_or_watched_have_gradients(trainable):
     v, w = (gg.Variable(RNG.normal(size=(3, 2)), trainable=trainable) for _ in range(2))
     f = gg.function(lambda x, v: gg.sum(gg.tanh(x @ v) * (x @ w)))
     plain = f.__wrapped__
@@ -264,17 +264,17 @@ def test_under_a_tape_variables_that_are_arguments_or_watched_have_their_gradien
                 near(a, c), near(b, c)
 
 
-def test_the_same_tensor_twice_gets_its_gradient_once():
+def test_a_tensor_passed_twice_gets_the_sum_of_its_gradients():
     f = gg.function(lambda a, b: gg.sum(a * b))
     for _ in range(2):
         near(gg.grad(lambda x: f(x, x))(X), 2 * X)
 
 
-def test_a_tensor_that_is_closed_over_gets_its_gradient_where_a_tape_watches_it():
+def test_a_captured_tensor_has_a_gradient_if_a_tape_watches_it():
     w = gg.constant([[1.0, 2.0], [3.0, 4.0]], dtype=gg.float64)
     f = gg.function(lambda x: gg.sum(gg.tanh(x @ w)))
     x = gg.constant([0.1, 0.2], dtype=gg.float64)
-    gg.grad(f)(x)  # is traced without w
+    gg.grad(f)(x)  # traced without a gradient of w
     for _ in range(2):
         with gg.GradientTape() as tape:
             tape.watch([x, w])
@@ -284,7 +284,7 @@ def test_a_tensor_that_is_closed_over_gets_its_gradient_where_a_tape_watches_it(
         near(by_w, gg.grad(lambda w: gg.sum(gg.tanh(x @ w)))(w))
 
 
-def test_a_result_that_the_function_has_written_to_is_its_own():
+def test_jacobians_of_functions_that_write_to_their_own_tensors():
     def f(x):
         x = x + 0
         x[0] = gg.sum(x)

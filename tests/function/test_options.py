@@ -1,4 +1,4 @@
-"""gg.function's donate= and steps_per_call=, and memory that is taken again."""
+"""gg.function's passes=, donate= and steps_per_call=, and memory reuse."""
 
 import copy
 import gc
@@ -23,14 +23,14 @@ X = gg.constant(RNG.normal(size=(4, 3)))
 
 
 @pytest.mark.parametrize("row", PASSES, ids=lambda row: f"{row.name}-{row.where}")
-def test_a_pass_is_a_function_and_a_file_of_its_name(row):
+def test_a_pass_names_its_function_and_its_file(row):
     assert row.name in row.run.__name__
     file = row.run.__module__.rpartition(".")[2]
     several = [r for r in PASSES if r.run.__module__ == row.run.__module__]
     assert len(several) > 1 or row.name == "groups" or row.name == file
 
 
-def test_every_pass_is_on_and_they_run_in_the_order_of_the_table():
+def test_unknown_passes_are_refused_and_passes_run_in_table_order():
     with pytest.raises(
         ArgumentError, match=r"the passes \('constants', .*'in place'\), not \['x'\]"
     ):
@@ -61,7 +61,7 @@ def training():
 
 
 @pytest.mark.parametrize("as_array", [False, True])
-def test_several_steps_in_a_call_are_those_steps(as_array):
+def test_several_steps_in_a_call_equal_single_steps(as_array):
     (one, v), (many, w) = training(), training()
     many = gg.function(many, steps_per_call=4)
     for k in range(3):
@@ -69,8 +69,8 @@ def test_several_steps_in_a_call_are_those_steps(as_array):
         results = [
             one({name: gg.constant(a[i]) for name, a in batch.items()}, 0.5) for i in range(4)
         ]
-        given = batch if as_array else {name: gg.constant(a) for name, a in batch.items()}
-        got = many(given, 0.5)
+        stacked = batch if as_array else {name: gg.constant(a) for name, a in batch.items()}
+        got = many(stacked, 0.5)
         assert got["loss"].shape == (4,)
         assert got["v"].shape == (4, 3)
         assert got["name"] == "a"
@@ -87,7 +87,7 @@ def test_several_steps_take_numbers_from_an_array():
     assert f.cache_info() == (5, 1, 0)
 
 
-def test_several_steps_are_differentiated_and_mapped():
+def test_several_steps_work_under_a_tape_and_vmap():
     w = gg.Variable(2.0)
     f = gg.function(lambda x, v: gg.sum(x * x * w) * v, steps_per_call=4)
     with gg.GradientTape() as tape:
@@ -102,7 +102,7 @@ def test_several_steps_are_differentiated_and_mapped():
     assert f.memory(X, 2.0).inputs == X.nbytes // 4
 
 
-def test_a_wrong_first_axis_is_named():
+def test_a_first_axis_of_the_wrong_length_is_refused():
     f = gg.function(lambda a, b, n: a["x"], steps_per_call=5, static="n")
     with pytest.raises(ShapeError, match=r"a\['x'\] has shape \(4, 3\), and steps_per_call=5"):
         f({"x": X}, 1, n=X)
@@ -114,7 +114,7 @@ def test_a_wrong_first_axis_is_named():
             gg.function(lambda x: x, steps_per_call=wrong)
 
 
-def test_slices_among_the_results_of_several_steps_are_refused():
+def test_several_steps_refuse_indexed_slices_as_results():
     table = gg.Variable(np.ones((5, 2)))
 
     @gg.function(steps_per_call=2)
@@ -140,9 +140,9 @@ USES = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_donated_tensor_says_so_when_it_is_used_again(use):
+def test_using_a_donated_tensor_raises(use):
     f = gg.function(lambda x, y: x * y, donate="x")
-    for _ in range(3):  # the call that is traced, too
+    for _ in range(3):  # including the traced call
         x, y = X * 1, X * 1
         same(f(x, y), X.numpy() ** 2)
         with pytest.raises(ArgumentError, match="was donated to <lambda>, which has taken"):
@@ -153,7 +153,7 @@ def test_a_donated_tensor_says_so_when_it_is_used_again(use):
 
 
 @pytest.mark.parametrize("use", ["op", "shape", "index"])
-def test_what_is_donated_to_several_steps_is_empty_after_them(use):
+def test_using_a_tensor_donated_to_several_steps_raises(use):
     def product(x, y):
         if x.shape == (2,):
             raise ZeroDivisionError
@@ -177,7 +177,7 @@ def test_what_is_donated_to_several_steps_is_empty_after_them(use):
     same(x, X)
 
 
-def test_what_else_sees_a_donated_array_stays():
+def test_views_and_copies_of_a_donated_tensor_keep_their_values():
     f = gg.function(lambda x: gg.tanh(x) * 2, donate=0)
     values = X.numpy()
     v = gg.Variable(X * 1)
@@ -190,7 +190,7 @@ def test_what_else_sees_a_donated_array_stays():
         same(v, values)
 
 
-def test_donated_memory_is_free_after_the_last_step_that_reads_it():
+def test_donated_memory_is_freed_after_the_last_step_that_reads_it():
     n = 1 << 18
 
     def chain(x):
@@ -212,7 +212,7 @@ def test_donated_memory_is_free_after_the_last_step_that_reads_it():
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the branch not taken
-def test_a_donated_tensor_is_there_where_the_function_is_called_after_all():
+def test_a_donated_tensor_is_available_if_the_python_function_runs():
     f = gg.function(masked_gradient, donate="x")
     for values in ([1.0, 2.0], [0.0, 2.0]):
         x = gg.constant(values)
@@ -223,7 +223,7 @@ def test_a_donated_tensor_is_there_where_the_function_is_called_after_all():
     assert f.cache_info().otherwise == 1
 
 
-def test_an_error_before_that_leaves_a_donated_tensor_and_a_tape_keeps_it():
+def test_errors_and_tapes_leave_a_donated_tensor_usable():
     f = gg.function(lambda x, i: gg.take(x, i) + gg.random.uniform(()), donate="x")
     x = gg.ones(3)
     f(gg.ones(3), gg.constant([0]))
@@ -235,12 +235,12 @@ def test_an_error_before_that_leaves_a_donated_tensor_and_a_tape_keeps_it():
     same(x, np.ones(3))
 
 
-# ---- memory that is taken again ----------------------------------------------------------
+# ---- memory reuse ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 @pytest.mark.parametrize("without", [None, *MEMORY])
-def test_taking_memory_again_can_be_switched_off(without, device):
+def test_memory_reuse_can_be_switched_off(without, device):
     if device != "cpu" and gpu_count() == 0:
         pytest.skip(reason="needs a CUDA device, real or fake")
     passes = {*pass_names(), *MEMORY} - {without}
@@ -262,11 +262,11 @@ def test_taking_memory_again_can_be_switched_off(without, device):
     f, x, v, losses = training(lambda f: gg.function(f, passes=tuple(passes)))
     near(losses, training(lambda f: f)[3], 1e-12)
     planned = f.memory(x).arena
-    at = set()
+    addresses = set()
     for _ in range(3):
         f(x)
-        at.add(v._data.ctypes.data if device == "cpu" else v._data.data.ptr)
-    assert (len(at) == 1) == (without != "in place")
+        addresses.add(v._data.ctypes.data if device == "cpu" else v._data.data.ptr)
+    assert (len(addresses) == 1) == (without != "in place")
     if device == "cpu":
         most = gg.function(f.__wrapped__).memory(x).arena
         assert (planned == 0) == (without == "arena")

@@ -1,4 +1,4 @@
-"""Gradients of what was taken apart: written to their places, and when."""
+"""The `write_pieces_in_place` pass: gradients of slices are written into one array."""
 
 import numpy as np
 import pytest
@@ -12,13 +12,13 @@ from gpugrad.function.passes.pieces import Pieces, write_pieces_in_place
 WEIGHTS = (1.5, -2.0, 0.25)
 
 
-def gradient_of(apart):
-    """The gradient of a sum of products of what `apart` makes of an array."""
+def gradient_of(split):
+    """The gradient of a weighted sum over the pieces that `split` takes from an array."""
 
     def gradient(x):
         with gg.GradientTape() as tape:
             tape.watch(x)
-            parts = apart(x)
+            parts = split(x)
             y = sum(gg.sum(gg.exp(p) * w) for p, w in zip(parts, WEIGHTS, strict=False))
         return tape.gradient(y, x)
 
@@ -29,23 +29,23 @@ def pieces_of(f, *args):
     return [s for s in write_pieces_in_place(program_of(f, *args)).steps if isinstance(s, Pieces)]
 
 
-APART = {
-    "numbers": lambda x: gg.unstack(x),
-    "numbers of the last axis": lambda x: gg.unstack(x, axis=-1),
+SPLITS = {
+    "unstack": lambda x: gg.unstack(x),
+    "unstack the last axis": lambda x: gg.unstack(x, axis=-1),
     "equal slices": lambda x: gg.split(x, 3, axis=2),
-    "other slices": lambda x: gg.split(x, [1, 4], axis=2),
-    "every other": lambda x: (x[..., ::2], x[..., 1::2]),
+    "unequal slices": lambda x: gg.split(x, [1, 4], axis=2),
+    "strided slices": lambda x: (x[..., ::2], x[..., 1::2]),
     "a corner, a side and the rest": lambda x: (x[0, 0], x[0, 1:], x[1:]),
-    "from behind": lambda x: (x[-1], x[:-1, ..., ::-1]),
+    "negative indices": lambda x: (x[-1], x[:-1, ..., ::-1]),
 }
-WHOLE = (3, 2, 6)
+SHAPE = (3, 2, 6)
 
 
 @needs_shim
-@pytest.mark.parametrize("name", APART)
+@pytest.mark.parametrize("name", SPLITS)
 def test_gradients_of_pieces_are_right_and_written_once(name, rng):
-    x = normal(rng, *((3, 2, 3) if "last" in name else WHOLE))
-    f = gradient_of(APART[name])
+    x = normal(rng, *((3, 2, 3) if "last" in name else SHAPE))
+    f = gradient_of(SPLITS[name])
     assert_right(f, x)
     (pieces,) = pieces_of(f, x)
     assert pieces.outs[0].shape == x.shape
@@ -55,25 +55,25 @@ def test_gradients_of_pieces_are_right_and_written_once(name, rng):
 
 
 @needs_shim
-def test_what_was_taken_apart_twice_is_put_together_twice(rng):
-    x, f = normal(rng, *WHOLE), gradient_of(lambda x: (x[0], *gg.unstack(x[1:])))
+def test_nested_pieces_are_written_in_two_steps(rng):
+    x, f = normal(rng, *SHAPE), gradient_of(lambda x: (x[0], *gg.unstack(x[1:])))
     assert_right(f, x)
-    assert [s.outs[0].shape for s in pieces_of(f, x)] == [(2, 2, 6), WHOLE]
+    assert [s.outs[0].shape for s in pieces_of(f, x)] == [(2, 2, 6), SHAPE]
 
 
 @pytest.mark.parametrize(
-    "apart",
+    "split",
     [lambda x: (x[0], x[1]), lambda x: (x[:2], x[1:]), lambda x: (x[[0, 1]], x[2]),
      lambda x: (x[0], x[1:] * gg.sum(x)), lambda x: (x[None, 0], x[1:])],
-    ids=["one is missing", "one is in two", "an array of indices", "another sum", "a new axis"],
+    ids=["missing piece", "overlapping pieces", "array index", "another gradient", "new axis"],
 )  # fmt: skip
-def test_other_sums_stay(apart, rng):
-    x, f = normal(rng, *WHOLE), gradient_of(apart)
+def test_other_sums_are_unchanged(split, rng):
+    x, f = normal(rng, *SHAPE), gradient_of(split)
     assert not pieces_of(f, x)
 
 
 @needs_shim
-def test_queries_keys_and_values_are_written_as_the_product_before_them_had_them(rng):
+def test_attention_gradients_are_written_in_the_layout_of_the_projection(rng):
     def f(x):
         with gg.GradientTape() as tape:
             tape.watch(x)
@@ -86,17 +86,17 @@ def test_queries_keys_and_values_are_written_as_the_product_before_them_had_them
     assert_right(f, x)
     (pieces,) = pieces_of(f, x)
     assert pieces.outs[0].shape == x.shape
-    found = launches(write_pieces_in_place(program_of(f, x)))
-    assert not {"permute_dims", "reshape"} & {*found}, found
+    names = launches(write_pieces_in_place(program_of(f, x)))
+    assert not {"permute_dims", "reshape"} & {*names}, names
 
 
-def test_what_another_step_reads_too_keeps_its_axes(rng):
+def test_a_gradient_with_another_reader_keeps_its_axes(rng):
     def f(x):
         with gg.GradientTape() as tape:
             tape.watch(x)
             y = gg.permute_dims(x, (1, 0, 2))
-            tape_of = gg.unstack(y)
-            z = gg.sum(gg.exp(tape_of[0]) * tape_of[1])
+            parts = gg.unstack(y)
+            z = gg.sum(gg.exp(parts[0]) * parts[1])
         by_y, by_x = tape.gradient(z, [y, x])
         return by_y * 2, by_x
 

@@ -1,4 +1,4 @@
-"""Small programs as users write them: models, filters, solvers, each against what is known."""
+"""Small user programs (models, filters, solvers), each compared with a known result."""
 
 import numpy as np
 import scipy.linalg
@@ -9,7 +9,7 @@ import gpugrad as gg
 
 
 def differences(f, x, eps=1e-6):
-    """The gradient of `f`, which takes and returns NumPy's, by central differences."""
+    """The gradient of a NumPy function by central differences."""
     steps = eps * np.eye(x.size).reshape(-1, *x.shape)
     return np.array([(f(x + s) - f(x - s)) / (2 * eps) for s in steps]).reshape(x.shape)
 
@@ -86,7 +86,7 @@ def test_kalman_filter_gives_the_likelihood_of_the_joint_normal(rng):
     np.testing.assert_allclose(curvature[[0, 2]], rows, rtol=1e-4, atol=1e-5)
 
 
-def test_gaussian_process_is_fitted_by_scipy():
+def test_gaussian_process_is_fitted_with_scipy():
     x = np.linspace(0, 1, 12)
     y, d = np.sin(6 * x) + 0.1 * np.cos(40 * x), x[:, None] - x
 
@@ -106,12 +106,12 @@ def test_gaussian_process_is_fitted_by_scipy():
     value, gradient = both(start)
     np.testing.assert_allclose(float(value), known(start))
     np.testing.assert_allclose(gradient.numpy(), differences(known, start), rtol=1e-6)
-    found = scipy.optimize.minimize(
+    result = scipy.optimize.minimize(
         lambda t: [np.asarray(v) for v in both(t)], start, jac=True, bounds=[(-3, 2)] * 3
     )
-    assert found.success
-    assert found.fun < known(start) - 5
-    np.testing.assert_allclose(differences(known, found.x), 0, atol=1e-2)
+    assert result.success
+    assert result.fun < known(start) - 5
+    np.testing.assert_allclose(differences(known, result.x), 0, atol=1e-2)
 
 
 def test_transport_plan_is_differentiated_at_its_fixed_point(rng):
@@ -142,22 +142,22 @@ def test_transport_plan_is_differentiated_at_its_fixed_point(rng):
     np.testing.assert_allclose(many.numpy()[1], gradient.numpy(), atol=1e-9)
 
 
-def test_blurred_signal_is_restored_as_wiener_did(rng):
+def test_restoring_a_blurred_signal_gives_the_wiener_filter(rng):
     n, weight = 32, 1e-3
     blur = np.fft.rfft(np.exp(-0.5 * np.minimum(np.arange(n), n - np.arange(n)) ** 2))
-    seen = np.fft.irfft(np.fft.rfft(rng.normal(size=n)) * blur, n)
+    observed = np.fft.irfft(np.fft.rfft(rng.normal(size=n)) * blur, n)
 
     def loss(signal):
         again = gg.fft.irfft(gg.fft.rfft(signal) * blur, n=n)
-        return gg.sum((again - seen) ** 2) + weight * gg.sum(signal**2)
+        return gg.sum((again - observed) ** 2) + weight * gg.sum(signal**2)
 
     zero = np.zeros(n)
     restored = -gg.linalg.solve(gg.hessian(loss)(zero), gg.grad(loss)(zero))
-    spectrum = np.conj(blur) * np.fft.rfft(seen) / (np.abs(blur) ** 2 + weight)
+    spectrum = np.conj(blur) * np.fft.rfft(observed) / (np.abs(blur) ** 2 + weight)
     np.testing.assert_allclose(restored.numpy(), np.fft.irfft(spectrum, n), atol=1e-9)
 
 
-def test_flow_learns_from_the_jacobian_of_each_example(rng):
+def test_gradient_of_a_flow_through_per_example_jacobians(rng):
     x, w = rng.normal(size=(6, 3)), np.eye(3) + 0.3 * rng.normal(size=(3, 3))
 
     def log_density(x, w):

@@ -1,4 +1,4 @@
-"""Values that kernels make again: what that moves and holds, and that results are the same."""
+"""The `recompute` pass: bytes moved, memory held, and unchanged results."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -19,7 +19,7 @@ import gpugrad as gg
 from gpugrad.core.backend import NUMPY
 from gpugrad.errors import ArgumentError
 from gpugrad.function.calls import op_call
-from gpugrad.function.gpu.runs import argument as given_to
+from gpugrad.function.gpu.runs import argument
 from gpugrad.function.memory import lives, roots_of
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups, launches
 from gpugrad.function.passes.in_place import overwriting
@@ -32,7 +32,7 @@ def kernels(program):
 
 
 def both(f, *args, products=True):
-    """The fused program without and with values made again."""
+    """The fused program without and with recomputed values."""
     program = program_of(f, *args)
     fused = fuse_groups(find_products(program) if products else program)
     return fused, recompute(fused)
@@ -44,8 +44,8 @@ def bytes_of(program):
 
 def assert_same_bits(f, *args):
     _, desired = on_shim(f, *args, without="recompute")
-    _, found = on_shim(f, *args)
-    for a, d in zip(found, desired, strict=True):
+    _, actual = on_shim(f, *args)
+    for a, d in zip(actual, desired, strict=True):
         assert a.dtype == d.dtype
         np.testing.assert_array_equal(a, d)
 
@@ -57,14 +57,14 @@ def assert_holds_no_more(before, after):
 
 
 def step_by_step(program, *args):
-    """The results of a fused program, whose kernels do one step after the other."""
-    known = dict(zip(map(id, program.inputs), (t._data for t in args), strict=True))
+    """The results of a fused program when the steps of its kernels run one by one."""
+    values = dict(zip(map(id, program.inputs), (t._data for t in args), strict=True))
     for step in program.steps:
         for part in [*step.steps, *step.sums] if isinstance(step, FusedKernel) else [step]:
-            arrays = [given_to(a, known) for a in part.args]
-            made = op_call(part, NUMPY)(*arrays) if part.op else part.run(NUMPY, *arrays)
-            known.update(zip(map(id, part.outs), [made] if part.op else made, strict=True))
-    return [given_to(v, known) for v in program.outputs]
+            arrays = [argument(a, values) for a in part.args]
+            results = op_call(part, NUMPY)(*arrays) if part.op else part.run(NUMPY, *arrays)
+            values.update(zip(map(id, part.outs), [results] if part.op else results, strict=True))
+    return [argument(v, values) for v in program.outputs]
 
 
 def swish(x):
@@ -72,7 +72,7 @@ def swish(x):
 
 
 def network(activation):
-    """Gradients of two dense layers, and what they are of."""
+    """The loss of two dense layers, and its gradients."""
 
     def loss(x, w, b, u, c):
         return gg.sum(activation(activation(x @ w + b) @ u + c))
@@ -85,22 +85,22 @@ def network_arguments(rng, dtype=np.float32):
     return gg.constant(1.0, dtype), *(normal(rng, *s, dtype=dtype) for s in shapes)
 
 
-# ---- what is moved -----------------------------------------------------------------------
+# ---- bytes moved -------------------------------------------------------------------------
 
 
-def test_an_activation_of_plain_ops_writes_nothing_for_its_gradient(rng):
+def test_an_activation_of_plain_ops_stores_nothing_for_its_gradient(rng):
     before, after = both(network(swish), *network_arguments(rng))
     hidden = 8 * 24 * 4
     assert bytes_of(before) - bytes_of(after) == 2 * hidden  # the sigmoid: written, and read
     assert launches(after)[4] == launches(before)[4]
     assert len(launches(after)) == len(launches(before)) == 10
     forward, _, backward = kernels(after)
-    assert len(forward.outs) == 1  # what the next product reads
+    assert len(forward.outs) == 1  # the input of the next product
     assert len(backward.inputs) == 2
     assert_holds_no_more(before, after)
 
 
-def test_a_bias_that_no_product_takes_is_added_again(rng):
+def test_adding_a_bias_is_recomputed_where_no_product_does_it(rng):
     before, after = both(network(swish), *network_arguments(rng), products=False)
     shapes = [sorted(v.shape for v in kernels(p)[-1].inputs) for p in (before, after)]
     assert shapes == [[(8, 24)] * 3, [(8, 24), (8, 24), (24,)]]
@@ -108,7 +108,7 @@ def test_a_bias_that_no_product_takes_is_added_again(rng):
     assert_holds_no_more(before, after)
 
 
-def test_a_normalization_between_products_keeps_its_input_and_a_number_for_each_row(rng):
+def test_a_norm_between_products_stores_its_input_and_one_number_per_row(rng):
     def f(x, scale, shift, w):
         return gg.sum(gg.tanh(layer_norm(x @ w, scale, shift) @ w))
 
@@ -120,7 +120,7 @@ def test_a_normalization_between_products_keeps_its_input_and_a_number_for_each_
     assert_holds_no_more(before, after)
 
 
-def test_a_kernel_of_which_nothing_is_left_is_not_launched(rng):
+def test_a_kernel_left_without_outputs_is_not_launched(rng):
     def f(x, w):
         y = gg.exp(x)
         return (w @ w) * y
@@ -131,7 +131,7 @@ def test_a_kernel_of_which_nothing_is_left_is_not_launched(rng):
     assert bytes_of(before) - bytes_of(after) == 2 * 6 * 6 * 4
 
 
-def test_what_is_read_by_a_product_or_returned_is_written(rng):
+def test_values_that_a_product_reads_or_that_are_returned_are_stored(rng):
     def f(x, w):
         y = gg.sigmoid(x)
         z = y * 2
@@ -145,13 +145,13 @@ def test_what_is_read_by_a_product_or_returned_is_written(rng):
 
 
 @pytest.mark.parametrize(
-    ("n", "op", "again"),
+    ("n", "op", "recomputed"),
     [
         (STEPS, lambda y: y * 0.5, True), (STEPS + 1, lambda y: y * 0.5, False),
         (CALLS, gg.tanh, True), (CALLS + 1, gg.tanh, False), (1, gg.special.gammaln, False),
     ],
 )  # fmt: skip
-def test_what_takes_long_is_read(rng, n, op, again):
+def test_only_cheap_values_are_recomputed(rng, n, op, recomputed):
     def f(x, w):
         y = x
         for _ in range(n):
@@ -160,10 +160,10 @@ def test_what_takes_long_is_read(rng, n, op, again):
 
     x = gg.abs(normal(rng, 8, 8))
     before, after = both(f, x, x)
-    assert (bytes_of(after) < bytes_of(before)) is again
+    assert (bytes_of(after) < bytes_of(before)) is recomputed
 
 
-def test_a_mask_is_read_and_not_what_it_was_made_of(rng):
+def test_a_mask_is_read_instead_of_recomputed(rng):
     def f(x, noise, w):
         mask = noise > 0.5
         y = gg.where(mask, x, 0.0)
@@ -174,7 +174,7 @@ def test_a_mask_is_read_and_not_what_it_was_made_of(rng):
     assert bytes_of(after) == bytes_of(before)
 
 
-def test_what_a_gradient_is_written_over_is_not_read_after_it(rng):
+def test_scores_are_not_read_after_their_gradient_overwrites_them(rng):
     def f(x, labels):
         scores = x @ x
         y = gg.tanh(scores)
@@ -188,7 +188,7 @@ def test_what_a_gradient_is_written_over_is_not_read_after_it(rng):
     assert len(overwriting(after)) == len(overwriting(before)) == 1
 
 
-def test_no_more_is_held_than_before(rng):
+def test_recomputing_does_not_hold_more_memory(rng):
     def f(x, w, u):
         y = gg.astype(x @ w, np.float64)
         return y, (y @ u) * y
@@ -198,43 +198,43 @@ def test_no_more_is_held_than_before(rng):
     assert bytes_of(after) == bytes_of(before)  # the product is not kept, although it is smaller
 
 
-@pytest.mark.parametrize(("axis", "again"), [(0, True), (None, False)])
-def test_sums_are_added_in_the_same_order(rng, axis, again):
+@pytest.mark.parametrize(("axis", "recomputed"), [(0, True), (None, False)])
+def test_recomputing_keeps_the_order_of_sums(rng, axis, recomputed):
     def f(x, row, w):
         y = gg.tanh(x + row)
         return gg.sum((x @ w) * y, axis=axis)
 
     x = normal(rng, 6, 6)
     before, after = both(f, x, normal(rng, 6), x)
-    assert (bytes_of(after) < bytes_of(before)) is again
+    assert (bytes_of(after) < bytes_of(before)) is recomputed
 
 
-@pytest.mark.parametrize("moves_before", [True, False])
-def test_the_value_of_a_variable_is_not_read_after_it_moved(moves_before):
+@pytest.mark.parametrize("updated_before", [True, False])
+def test_a_variable_is_not_read_after_its_update(updated_before):
     v = gg.Variable(np.ones((6, 6), np.float32))
     optimizer = gg.optim.SGD(0.1)
 
     def f(x):
         y, gradient = gg.tanh(v), (gg.exp(v) + x) @ x
-        if moves_before:
+        if updated_before:
             optimizer.apply_gradients([(gradient, v)])
-        z = (gradient @ x + v) * y  # v as it is there: so this comes after it has moved
-        if not moves_before:
+        z = (gradient @ x + v) * y  # reads v itself, so this runs after the update
+        if not updated_before:
             optimizer.apply_gradients([(gradient, v)])
         return z
 
     before, after = both(f, gg.ones((6, 6)))
-    assert (bytes_of(after) < bytes_of(before)) is not moves_before
+    assert (bytes_of(after) < bytes_of(before)) is not updated_before
 
 
-def test_the_pass_is_switched_by_its_name(rng):
+def test_the_pass_is_selected_by_its_name(rng):
     f = gg.function(lambda x: x * 2, passes=("groups", "recompute"))
     np.testing.assert_array_equal(f(gg.ones(3)), 2 * np.ones(3))
     with pytest.raises(ArgumentError, match="'recompute'"):
         gg.function(lambda x: x, passes=("recomputation",))
 
 
-def test_what_a_kernel_reshapes_and_reads_is_memory_of_its_own(rng):
+def test_a_reshaped_result_of_a_kernel_has_its_own_memory(rng):
     def f(x):
         y = gg.reshape(gg.exp(x), (2, 3, 4))
         return y, gg.sqrt(y)
@@ -245,18 +245,18 @@ def test_what_a_kernel_reshapes_and_reads_is_memory_of_its_own(rng):
     assert roots_of(before)[id(reshaped)] == id(reshaped)
 
 
-# ---- that results are the same -----------------------------------------------------------
+# ---- results -----------------------------------------------------------------------------
 
 
 @needs_shim
-def test_gradients_of_a_network_are_those_of_eager_and_the_same_to_the_bit(rng):
+def test_gradients_of_a_network_are_right_and_bitwise_unchanged(rng):
     f, args = network(swish), network_arguments(rng)
     assert_right(f, *args)
     assert_same_bits(f, *args)
 
 
 @needs_shim
-def test_sixteen_bit_floats_are_rounded_where_memory_rounds_them(rng):
+def test_recomputed_16_bit_floats_are_rounded_as_if_stored(rng):
     def f(x, w):
         y = x * 1.1
         return (y @ w) * (y - x) + y
@@ -269,13 +269,13 @@ def test_sixteen_bit_floats_are_rounded_where_memory_rounds_them(rng):
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_random_programs_are_the_same_to_the_bit(data):
+def test_random_programs_are_bitwise_unchanged(data):
     f, args = random_program(data)
     before, after = both(f, *args)
     assert bytes_of(after) <= bytes_of(before)
     assert len(launches(after)) <= len(launches(before))
     if len(after.steps) == len(before.steps):
         assert_holds_no_more(before, after)
-    found, desired = step_by_step(after, *args), step_by_step(before, *args)
-    for a, d in zip(found, desired, strict=True):
+    actual, desired = step_by_step(after, *args), step_by_step(before, *args)
+    for a, d in zip(actual, desired, strict=True):
         np.testing.assert_array_equal(a, d)

@@ -1,4 +1,4 @@
-"""gg.function's signatures: which calls share a program, static arguments, and the warning."""
+"""gg.function's signatures: which calls share a program, static arguments, retracing warnings."""
 
 import dataclasses
 import math
@@ -15,7 +15,7 @@ X = gg.constant(RNG.normal(size=(4, 3)))
 Y = gg.constant(RNG.normal(size=(4, 3)))
 
 
-def test_another_signature_is_traced_anew():
+def test_another_signature_is_traced_again():
     f = gg.function(lambda x, n=1: x * n)
     f(X)
     f(X)
@@ -39,12 +39,12 @@ def test_the_same_tensor_twice_is_another_signature():
         near(g(X, X), 2 * X)
 
 
-def test_an_argument_that_cannot_be_compared_is_named():
+def test_an_argument_that_cannot_be_compared_is_refused():
     with pytest.raises(ArgumentError, match="bytearray"):
         gg.function(lambda x, b: x)(X, bytearray(b"a"))
 
 
-def test_numbers_that_are_equal_but_not_the_same_are_told_apart():
+def test_signed_zeros_and_nan_are_different_signatures():
     f = gg.function(lambda x, n: x * 0 + math.copysign(1, n) if n == n else x * 5)
     for _ in range(2):
         assert f(gg.ones(1), 0.0).item() == 1
@@ -54,7 +54,7 @@ def test_numbers_that_are_equal_but_not_the_same_are_told_apart():
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16, gg.bfloat16.type])
-def test_numpys_numbers_are_told_apart_too(kind):
+def test_signed_zeros_and_nan_of_numpy_are_different_signatures(kind):
     f = gg.function(lambda x, n: x * 0 + math.copysign(1, n) if n == n else x * 5)
     for _ in range(2):
         for n, want in ((0.0, 1), (-0.0, -1), (math.nan, 5)):
@@ -62,7 +62,7 @@ def test_numpys_numbers_are_told_apart_too(kind):
     assert f.cache_info().traces == 3
 
 
-def test_an_array_of_the_gpus_library_is_an_argument():
+def test_a_cupy_array_may_be_an_argument():
     array = gg.ones(3, device="cuda:0")._data
     f = gg.function(lambda x: x * 2)
     for k in (1, 3):
@@ -75,7 +75,7 @@ def test_an_array_of_the_gpus_library_is_an_argument():
     [(gg.set_matmul_precision, "high", "highest"), (gg.set_deterministic, True, False)],
 )
 def test_another_setting_is_another_signature(choose, chosen, before):
-    f = gg.function(lambda x: x @ x)  # a graph keeps what was set when it was captured
+    f = gg.function(lambda x: x @ x)  # a graph keeps the settings of its capture
     x = gg.ones((3, 3))
     try:
         for setting in (before, chosen, before):
@@ -111,20 +111,20 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("kind", CHANGES)
-def test_many_traces_are_warned_of_with_the_argument_that_changes(kind):
-    call, said = CHANGES[kind]
+def test_many_traces_warn_and_name_the_argument_that_changes(kind):
+    call, message = CHANGES[kind]
     f = gg.function(lambda x, n=1, *rest, **more: gg.ones(2))
     for k in range(16):
         args, keywords = call(k)
         f(*args, **keywords)
     args, keywords = call(16)
-    with pytest.warns(UserWarning, match=f"traced for the 17th time.*{said}") as caught:
+    with pytest.warns(UserWarning, match=f"traced for the 17th time.*{message}") as caught:
         f(*args, **keywords)
     assert caught[0].filename == __file__
-    f(*call(17)[0], **call(17)[1])  # once is enough
+    f(*call(17)[0], **call(17)[1])  # warns only once
 
 
-def test_many_traces_under_tapes_are_warned_of_too():
+def test_many_traces_under_tapes_warn():
     f = gg.function(lambda x, n: gg.sum(x * n))
     for k in range(16):
         gg.grad(f)(X, k)
@@ -169,7 +169,7 @@ class Layer:
     seen: set
 
 
-def test_a_static_dataclass_is_compared_by_what_it_holds():
+def test_a_static_dataclass_is_compared_by_its_fields():
     f = gg.function(lambda x, c: x * c.scale if c.table is None else x * c.table.sum(), static="c")
     for _ in range(2):
         assert f(gg.ones(3, dtype="int64"), Config(2)).dtype == "int64"
@@ -195,16 +195,16 @@ STATICS = {
 
 @pytest.mark.parametrize("kind", STATICS)
 def test_the_warning_says_where_a_static_argument_changes(kind):
-    made, said = STATICS[kind]
+    make, message = STATICS[kind]
     f = gg.function(lambda x, n: x * 2, static="n")
     for k in range(16):
-        f(X, made(k))
-    with pytest.warns(UserWarning, match=said):
-        f(X, made(16))
+        f(X, make(k))
+    with pytest.warns(UserWarning, match=message):
+        f(X, make(16))
 
 
 @pytest.mark.parametrize("static", ["n", 1, ("n",), [1]])
-def test_a_static_tensor_is_compared_by_value_and_may_be_asked_for_it(static):
+def test_a_static_tensor_is_compared_by_value_and_may_be_read(static):
     f = gg.function(lambda x, n: x * 2 if n.item() > 0 else x, static=static)
     for n in (1, 2, 1, -1):
         want = X.numpy() * (2 if n > 0 else 1)
@@ -217,7 +217,7 @@ def test_a_static_tensor_is_compared_by_value_and_may_be_asked_for_it(static):
 @pytest.mark.parametrize(
     "value", [[1, [2.0, "a"]], {"a": [1, 2]}, np.arange(3), (1, None), Batch, print]
 )
-def test_a_static_argument_comes_as_it_is(value):
+def test_a_static_argument_is_passed_unchanged(value):
     got = []
     f = gg.function(lambda x, *, how: got.append(how) or x + 1, static="how")
     for _ in range(3):
@@ -226,7 +226,7 @@ def test_a_static_argument_comes_as_it_is(value):
     assert got[0] is value
 
 
-def test_a_static_argument_that_cannot_be_compared_or_is_not_there_is_named():
+def test_invalid_static_arguments_are_refused():
     with pytest.raises(ArgumentError, match="bytearray"):
         gg.function(lambda x, n: x, static="n")(X, bytearray(b"a"))
     with pytest.raises(ArgumentError, match="static argument n is a Variable"):
@@ -240,7 +240,7 @@ def test_a_static_argument_that_cannot_be_compared_or_is_not_there_is_named():
     gg.function(lambda x, *more: x, static=5)
 
 
-def test_a_static_tensor_under_a_tape():
+def test_a_static_tensor_under_a_tape_has_no_gradient():
     f = gg.function(lambda x, n: gg.sum(x**2) * n.item(), static="n")
     n = gg.constant(3.0)
     for _ in range(2):

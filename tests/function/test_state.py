@@ -1,4 +1,4 @@
-"""gg.function with Variables, optimizers and random numbers: all move as in eager calls."""
+"""gg.function with Variables, optimizers and random numbers: state changes as in eager calls."""
 
 import contextlib
 import copy
@@ -78,16 +78,16 @@ def test_snapshots_and_results_of_earlier_calls_never_change():
         optimizer.apply_gradients([(tape.gradient(y, v), v)])
         return y, v.value(), x * 2
 
-    kept = [(v.value(), v.numpy())]
+    snapshots = [(v.value(), v.numpy())]
     for k in range(4):
         results = step(gg.constant(np.full(3, 1.0 + k)))
-        kept += [(r, r.numpy()) for r in results]
-        kept.append((v.value(), v.numpy()))
-    for tensor, values in kept:
+        snapshots += [(r, r.numpy()) for r in results]
+        snapshots.append((v.value(), v.numpy()))
+    for tensor, values in snapshots:
         same(tensor, values)
 
 
-def test_what_was_read_before_a_step_is_what_it_was_also_after_it():
+def test_values_read_before_an_update_keep_the_old_value():
     v, w = (gg.Variable(np.ones((2, 2))) for _ in range(2))
 
     def training(v):
@@ -137,7 +137,7 @@ def test_an_error_in_a_replay_leaves_variables_as_they_were():
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 @pytest.mark.parametrize("passes", [None, ()])
-def test_an_error_after_an_optimizers_step_in_the_text_comes_before_it(device, passes):
+def test_an_error_written_after_an_optimizer_update_is_raised_before_it(device, passes):
     if device != "cpu" and gpu_count() == 0:
         pytest.skip(reason="needs a CUDA device, real or fake")
     v, optimizer = gg.Variable([1.0, 2.0], device=device), gg.optim.SGD(0.5)
@@ -189,7 +189,7 @@ def test_an_error_while_tracing_leaves_optimizers_and_generators_as_they_were(br
     same(generator.normal((2,)), drawn)
 
 
-def test_a_step_that_is_refused_while_tracing_leaves_variables_to_be_read_at_each_call():
+def test_a_variable_is_read_at_each_call_after_a_refused_update():
     v, optimizer = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.5)
 
     @gg.function
@@ -231,7 +231,7 @@ OPTIMIZERS = {
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_training_with_random_numbers_equals_eager_to_the_bit(name):
+def test_training_with_random_numbers_is_bitwise_equal_to_eager(name):
     gg.set_seed(3)
     first = gg.nn.Sequential(gg.nn.Dense(3, 8, activation=gg.gelu), gg.nn.Dense(8, 2))
     second = copy.deepcopy(first)
@@ -271,7 +271,7 @@ def test_random_numbers_advance_as_in_eager_calls():
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the branch not taken
-def test_a_gradient_that_comes_out_nan_later_is_that_of_the_masked_pass():
+def test_a_gradient_that_is_nan_in_a_replay_is_that_of_the_masked_pass():
     f = gg.function(masked_gradient)
     for x in ([1.0, 2.0], [0.0, 2.0], [3.0, 2.0]):
         same(f(gg.constant(x)), masked_gradient(gg.constant(x)))
@@ -279,7 +279,7 @@ def test_a_gradient_that_comes_out_nan_later_is_that_of_the_masked_pass():
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the branch not taken
-def test_a_gradient_of_examples_that_comes_out_nan_later_is_that_of_the_masked_pass():
+def test_a_per_example_gradient_that_is_nan_in_a_replay_is_that_of_the_masked_pass():
     def step(x):
         return gg.vmap(gg.grad(lambda v: gg.sum(gg.where(v > 0, v * gg.log(v), 0))))(x)
 
@@ -293,13 +293,13 @@ RANDOM = {
     "split": lambda g: g.split(2)[1].normal((3,)),
     "split twice": lambda g: g.split(2)[1].split(1)[0].normal((3,)) + g.normal((3,)),
     "fold_in": lambda g: g.fold_in(7).normal((3,)) + g.split(1)[0].fold_in(2).normal((3,)),
-    "made inside": lambda g: gg.random.Generator(3).normal((3,)),
+    "created inside": lambda g: gg.random.Generator(3).normal((3,)),
     "drawn between": lambda g: (c := g.split(1)[0]).normal((3,)) + g.normal((3,)) - c.normal((3,)),
 }
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_generators_made_inside_start_anew_in_each_call(name):
+def test_generators_created_inside_restart_in_each_call(name):
     draw = RANDOM[name]
     one, two = gg.random.Generator(5), gg.random.Generator(5)
     f = gg.function(lambda: draw(two))
@@ -308,7 +308,7 @@ def test_generators_made_inside_start_anew_in_each_call(name):
     assert one.state == two.state
 
 
-def test_a_state_that_is_set_inside_is_set_in_each_call():
+def test_a_generator_state_that_is_set_inside_is_set_in_each_call():
     g = gg.random.Generator(5)
     start = g.state
 
@@ -321,7 +321,7 @@ def test_a_state_that_is_set_inside_is_set_in_each_call():
     same(f(), f())
 
 
-def test_a_layer_that_makes_its_variables_in_the_first_call_is_traced_after_that():
+def test_a_layer_that_creates_variables_in_its_first_call_is_traced_afterwards():
     class Lazy:
         w = None
 
@@ -330,20 +330,20 @@ def test_a_layer_that_makes_its_variables_in_the_first_call_is_traced_after_that
                 self.w = gg.Variable(g.normal((3, 2), dtype=x.dtype), name="w")
             return x @ self.w
 
-    for made in (lambda f: f, gg.function, lambda f: lambda x: gg.grad(gg.function(f))(x)):
+    for wrap in (lambda f: f, gg.function, lambda f: lambda x: gg.grad(gg.function(f))(x)):
         g, layer = gg.random.Generator(5), Lazy()
-        f = made(lambda x, layer=layer: gg.sum(layer(x)))
+        f = wrap(lambda x, layer=layer: gg.sum(layer(x)))
         f(X), f(X)
         layer.w.assign(layer.w * 2)
         same(layer.w, 2 * gg.random.Generator(5).normal((3, 2), dtype=X.dtype))
         want = np.ones((4, 1)) * layer.w.numpy().sum(1)  # the gradient
         near(f(X), want if f(X).ndim else np.sum(want * X.numpy()))
         used = gg.random.Generator(5)
-        used.normal((3, 2), dtype=X.dtype)  # once, and no more
+        used.normal((3, 2), dtype=X.dtype)  # drawn once
         assert g.state == used.state
 
 
-def test_a_function_that_makes_variables_in_every_call_is_right_and_warns():
+def test_a_function_that_creates_variables_in_every_call_is_right_and_warns():
     @gg.function
     def f(x):
         v = gg.Variable([1.0, 2.0], name="inside")
@@ -356,8 +356,8 @@ def test_a_function_that_makes_variables_in_every_call_is_right_and_warns():
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the branch not taken
-def test_effects_come_once_where_a_gradient_comes_out_nan_in_a_replay():
-    def making():
+def test_effects_happen_once_where_a_gradient_is_nan_in_a_replay():
+    def make():
         v, sgd, g = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.5), gg.random.Generator(3)
 
         def step(x, late):
@@ -369,7 +369,7 @@ def test_effects_come_once_where_a_gradient_comes_out_nan_in_a_replay():
         return step, v, g
 
     for late in (False, True):
-        (step, v, g), (traced, w, h) = making(), making()
+        (step, v, g), (traced, w, h) = make(), make()
         traced = gg.function(traced)
         for values in ([1.0, 2.0], [0.0, 2.0], [0.0, 1.0], [3.0, 1.0]):
             x = gg.constant(values)
@@ -380,10 +380,10 @@ def test_effects_come_once_where_a_gradient_comes_out_nan_in_a_replay():
         assert traced.cache_info().otherwise == (0 if late else 2)
 
 
-def test_an_optimizer_inside_and_a_gradient_after_it():
-    """Two in one step, as a generator and its critic have."""
+def test_a_gradient_may_follow_an_optimizer_update():
+    """Two updates in one step, as for a generator and its critic."""
 
-    def making():
+    def make():
         v, w = (gg.Variable(np.ones((2, 2)) * k) for k in (1, 2))
         one, two = gg.optim.Adam(0.1), gg.optim.SGD(0.1, momentum=0.9)
 
@@ -393,7 +393,7 @@ def test_an_optimizer_inside_and_a_gradient_after_it():
 
         return step, v, w
 
-    (step, v, w), (traced, *others) = making(), making()
+    (step, v, w), (traced, *others) = make(), make()
     traced = gg.function(traced)
     for k in range(4):
         x = gg.constant(np.arange(4.0).reshape(2, 2) / (k + 5))

@@ -1,4 +1,4 @@
-"""gg.function in real training: a replayed run ends where an eager one does, to rounding."""
+"""Training with gg.function ends where eager training ends, up to rounding."""
 
 import copy
 import gc
@@ -56,8 +56,8 @@ class Transformer(gg.nn.Module):
 def test_a_transformer_trains_as_in_eager_calls(options):
     one = Transformer()
     two = copy.deepcopy(one)
-    # the gradient by the bias of the keys is 0 but for rounding, which differs between the two:
-    # Adam with its own epsilon makes whole steps of that
+    # the gradient of the bias of the keys is 0 up to rounding, which differs between the two:
+    # Adam with its default epsilon would turn that into full steps
     adams = [gg.optim.Adam(0.01, epsilon=1e-4) for _ in range(2)]
     eager = training_step(one, adams[0])
     traced = gg.function(training_step(two, adams[1]), **options)
@@ -76,7 +76,7 @@ def test_a_transformer_trains_as_in_eager_calls(options):
 
 
 def test_digits_are_learned_as_in_eager_calls():
-    pytest.importorskip("sklearn")  # where the digits are
+    pytest.importorskip("sklearn")  # has the digits
     from gpugrad.examples import digits
 
     data, _ = digits.load_data()
@@ -99,7 +99,7 @@ def test_digits_are_learned_as_in_eager_calls():
 # ---- memory of Variables -----------------------------------------------------------------
 
 
-def test_old_values_of_a_variable_are_let_go_of_but_for_snapshots():
+def test_old_values_of_a_variable_are_freed_except_snapshots():
     v = gg.Variable(np.ones(1 << 16))
 
     @gg.function
@@ -123,25 +123,25 @@ def test_old_values_of_a_variable_are_let_go_of_but_for_snapshots():
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_gradients_of_the_first_call_are_let_go_of(device):
+def test_gradients_of_the_first_call_are_freed(device):
     with gg.device(device):
         v = gg.Variable(np.ones(1000, np.float32))
-        optimizer, seen = gg.optim.SGD(0.1), []
+        optimizer, refs = gg.optim.SGD(0.1), []
 
         @gg.function
         def step(x):
             with gg.GradientTape() as tape:
                 loss = gg.sum(gg.sin(v * x))
             g = tape.gradient(loss, v)
-            seen.append(weakref.ref(g))
+            refs.append(weakref.ref(g))
             optimizer.apply_gradients([(g, v)], when=gg.optim.all_finite([g]))
 
         step(gg.constant(1.0))
         gc.collect()
-        assert seen[0]() is None
+        assert refs[0]() is None
 
 
-def test_a_gradient_may_be_what_a_variable_was_assigned():
+def test_a_variable_may_be_assigned_its_gradient_before_the_update():
     v, sgd = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.5)
 
     @gg.function
@@ -155,7 +155,7 @@ def test_a_gradient_may_be_what_a_variable_was_assigned():
     same(v, [2.0, 4.0])  # half of twice, and half of four times as much
 
 
-def test_a_variable_may_be_put_back_after_an_optimizers_step():
+def test_a_variable_may_be_restored_after_an_optimizer_update():
     v, sgd = gg.Variable([1.0, 2.0]), gg.optim.SGD(0.5)
 
     @gg.function
@@ -171,14 +171,14 @@ def test_a_variable_may_be_put_back_after_an_optimizers_step():
         same(v, [1.0, 2.0])
 
 
-def test_an_optimizer_moves_a_variable_in_its_place_but_for_snapshots():
+def test_an_optimizer_updates_a_variable_in_place_unless_there_is_a_snapshot():
     v, sgd = gg.Variable(np.ones(1000)), gg.optim.SGD(0.1)
     f = gg.function(lambda: sgd.minimize(lambda: gg.sum(v * v), [v]))
     f(), f()
-    at = v._data.ctypes.data
+    address = v._data.ctypes.data
     f(), f()
-    assert v._data.ctypes.data == at
+    assert v._data.ctypes.data == address
     before, values = v.value(), v.numpy()
     f()
     same(before, values)
-    assert v._data.ctypes.data != at
+    assert v._data.ctypes.data != address
