@@ -41,12 +41,13 @@ def backward(
         needed: serial numbers of the sources and of all that lies between them and a target.
         reading: what the rules run on, arrays or Tensors: it has the rules of an entry ready.
     """
+    take, add, prepare = grads.take, grads.add, reading.of
     for entry in reversed(log):
         op, out, ids, _, _, params = entry
-        g = grads.take(out, op)
+        g = take(out, op)
         if g is None:  # no target depends on this result
             continue
-        xp, rules, shapes_and_dtypes, saved = reading.of(entry, g, needed)
+        xp, rules, shapes_and_dtypes, saved = prepare(entry, g, needed)
         for i, rule, shape_and_dtype in zip(ids, rules, shapes_and_dtypes):  # noqa: B905  # strict= is slow
             if rule is None or i not in needed:
                 continue
@@ -57,7 +58,7 @@ def backward(
                     raise
                 reraise(error, f"gradient of {op.name}", {"g": g}, params or {})
             if g_input is not None:
-                grads.add(i, g_input, shape_and_dtype)
+                add(i, g_input, shape_and_dtype)
 
 
 class Gradients(dict[int, Any]):
