@@ -11,7 +11,7 @@ def loss_and_gradient(x, y):
 
 
 def masked_gradient(x):
-    """0 where `x` is 0, beside an infinite factor: then a gradient comes out NaN at first."""
+    """0 where `x` is 0, beside an infinite factor, so a first gradient comes out NaN."""
     with gg.GradientTape() as tape:
         tape.watch(x)
         y = gg.sum(gg.where(x > 0, x * gg.log(x), 0))
@@ -23,7 +23,7 @@ def cross_entropy(logits, labels):
 
 
 def training_step(model, optimizer, loss=cross_entropy):
-    """A step that fits a model to what it should return."""
+    """A step that fits a model to its targets."""
 
     def step(x, y):
         with gg.GradientTape() as tape:
