@@ -53,7 +53,7 @@ if REAL_GPU and os.environ.get("GPUGRAD_TESTS_POOL") == "none":  # for compute-s
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if REAL_GPU and importlib.util.find_spec("nvmath") is None:  # else each product's warning fails
+    if REAL_GPU and importlib.util.find_spec("nvmath") is None:  # else products warn and tests fail
         config.addinivalue_line("filterwarnings", "ignore:gpugrad. nvmath-python:RuntimeWarning")
 
 

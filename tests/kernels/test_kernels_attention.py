@@ -225,7 +225,9 @@ def test_batches_broadcast_and_their_gradients_are_summed(shapes, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_views_of_every_layout(dtype):
     rng = np.random.default_rng(0)
-    rows = [drawn(rng, (1, n, 2, 16), dtype).swapaxes(1, 2) for n in (20, 30, 30)]  # heads inside
+    rows = [
+        drawn(rng, (1, n, 2, 16), dtype).swapaxes(1, 2) for n in (20, 30, 30)
+    ]  # heads after tokens
     check(rows, dtype, shim.SCHEDULES[:1])
     base = drawn(rng, (70 * 16 + 1,), dtype)
     unaligned = [base[1 : 1 + n * 16].reshape(n, 16) for n in (20, 30, 30)]

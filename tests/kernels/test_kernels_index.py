@@ -134,7 +134,7 @@ def test_sums_of_16_bit_floats_round_once():
 @pytest.mark.parametrize("bad", [7, -8, 2**40])
 def test_out_of_bounds_rows_are_not_written_but_declined(bad, order):
     indices = np.array([0, bad, 3])
-    with shim.running():  # which checks the memory around every array
+    with shim.running():  # checks the memory around every array
         result = scatter.scatter_rows(NUMPY, np.ones((3, 4)), indices, shape=(7, 4))
     assert result is NotImplemented
 

@@ -65,7 +65,7 @@ def test_three_steps_match_the_cpu(name, dtype, schedule, rng):
     starts = [rng.normal(size=n).astype(dtype) for n in sizes]
     optimizer, fenced = MAKERS[name](), Fenced()
     variables = [gg.Variable(s) for s in starts]
-    offsets = [8, 8, 3, 8, 8, 8][: len(sizes)]  # 3: not on a boundary of 16 bytes
+    offsets = [8, 8, 3, 8, 8, 8][: len(sizes)]  # 3: not aligned to 16 bytes
     p = [fenced(s, dtype, o) for s, o in zip(starts, offsets, strict=True)]
     state = [[fenced(np.zeros(n), wide(dtype)) for n in sizes] for _ in optimizer.slots]
     for step in (1, 2, 3):

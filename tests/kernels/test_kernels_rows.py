@@ -301,7 +301,7 @@ def test_kernels_hold_their_rows_in_registers_and_move_16_bytes(module, arch):
             "ld.global.cg.v4"
             if "_backward" in name and module is cross_entropy
             else ("ld.global.nc.v4")
-        )  # the cached constant path must not read what may be overwritten
+        )  # the read-only cache must not hold what may be overwritten
         assert name not in module.VECTOR or read in kernel.ptx, name
         if name.startswith(
             ("softmax", "norm_forward", "norm_backward", "sparse_back", "dense_back")
