@@ -165,7 +165,7 @@ def test_the_sanitizer_runs_every_kernel_by_hand_on_the_device(gpu, tmp_path, mo
     ] == []
 
 
-def test_an_environment_that_cannot_be_made_is_removed(gpu, tmp_path, monkeypatch):
+def test_an_environment_that_cannot_be_created_is_removed(gpu, tmp_path, monkeypatch):
     def refuses(command, **keywords):
         Path(command[-1]).joinpath("bin").mkdir(parents=True)
         raise subprocess.CalledProcessError(1, command)
@@ -176,7 +176,7 @@ def test_an_environment_that_cannot_be_made_is_removed(gpu, tmp_path, monkeypatc
         gpu.subprocess, "run",
         lambda command, **keywords: answer if command == ["nvidia-smi"] else refuses(command),
     )  # fmt: skip
-    with pytest.raises(gpu.Failure, match=r"could not be made.*\n.*wheels"):
+    with pytest.raises(gpu.Failure, match=r"could not be created.*\n.*wheels"):
         gpu.make_venv(tmp_path / "venv")
     assert not (tmp_path / "venv").exists()
 
