@@ -1,6 +1,6 @@
-"""Runs a bench as on a GPU, on the stand-in for CuPy and without peers: NAME ARGUMENT ...
+"""Run a bench as on a GPU, on the stand-in for CuPy and without peers: NAME ARGUMENT ...
 
-Kernels run by the shim, so what is printed as time is none.
+The shim runs the kernels on the CPU, so the printed times mean nothing.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What several tests compare arrays with, and ops by their kernels with their formulas."""
+"""Comparisons of arrays, and of ops' kernels with their formulas."""
 
 import ml_dtypes
 import numpy as np
@@ -13,11 +13,11 @@ DTYPES = {
     "float16": (np.dtype("float16"), 4e-3),
     "bfloat16": (np.dtype(ml_dtypes.bfloat16), 3e-2),
 }
-"""By name: a dtype of kernels, and how near they come to the formula."""
+"""By name: a dtype, and the tolerance of its kernels relative to the formula."""
 
 
 def same(a, b):
-    """Assert that values are equal, to the bit but for the sign of 0."""
+    """Assert that values are bitwise equal except for the sign of 0."""
     np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
@@ -34,7 +34,7 @@ def value(g):
 
 
 def near_largest(actual, desired, tolerance, about=""):
-    """Assert that values are equal up to the rounding of sums, in which the largest counts."""
+    """Assert that values are equal up to rounding relative to the largest element, as in sums."""
     actual, desired = (np.asarray(x).astype(np.float64) for x in (actual, desired))
     assert actual.shape == desired.shape, about
     atol = tolerance * max(1.0, np.abs(desired[np.isfinite(desired)]).max(initial=0))
@@ -44,22 +44,22 @@ def near_largest(actual, desired, tolerance, about=""):
 def by_kernel(name, *arrays, schedule="round robin", **params):
     """Results of an op by its kernel, run on the CPU by the shim."""
     with shim.running(schedule):
-        made = gg.OPS[name].cuda(NUMPY, *arrays, **params)
-    assert made is not NotImplemented
-    return made if isinstance(made, tuple) else (made,)
+        results = gg.OPS[name].cuda(NUMPY, *arrays, **params)
+    assert results is not NotImplemented
+    return results if isinstance(results, tuple) else (results,)
 
 
 def by_formula(name, *arrays, **params):
-    """Results of an op in float64, on what the narrow arrays hold."""
+    """Results of an op in float64, on the values of the narrow arrays."""
     wide = [a.astype(np.float64) if a.dtype.kind in "fV" else a for a in arrays]
     with np.errstate(all="ignore"):
-        made = gg.OPS[name].bare(NUMPY)(*wide, **params)
-    return made if isinstance(made, tuple) else (made,)
+        results = gg.OPS[name].bare(NUMPY)(*wide, **params)
+    return results if isinstance(results, tuple) else (results,)
 
 
 def compare(name, dtype, *arrays, schedule="round robin", **params):
-    """Results of an op by its kernel, after they were found near those of its formula."""
-    made = by_kernel(name, *arrays, schedule=schedule, **params)
-    for k, (a, d) in enumerate(zip(made, by_formula(name, *arrays, **params), strict=True)):
+    """Results of an op by its kernel, checked against those of its formula."""
+    results = by_kernel(name, *arrays, schedule=schedule, **params)
+    for k, (a, d) in enumerate(zip(results, by_formula(name, *arrays, **params), strict=True)):
         near_largest(a, d, DTYPES[dtype][1], f"result {k}")
-    return made
+    return results

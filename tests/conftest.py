@@ -1,4 +1,4 @@
-"""What every test has: the CPU as default device, a CUDA device (real or fake), fixed seeds."""
+"""Fixtures of all tests: the CPU as default device, a CUDA device (real or fake), fixed seeds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _has_gpu() -> bool:
 
 
 REAL_GPU = _has_gpu()
-if not REAL_GPU:  # before gpugrad asks: it asks once
+if not REAL_GPU:  # before gpugrad looks for CuPy, which it does once
     fake_cupy.install()
     fake_cublaslt.install()
     fake_cusolver.install()
@@ -53,7 +53,7 @@ if REAL_GPU and os.environ.get("GPUGRAD_TESTS_POOL") == "none":  # for compute-s
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if REAL_GPU and importlib.util.find_spec("nvmath") is None:  # else each product's warning fails
+    if REAL_GPU and importlib.util.find_spec("nvmath") is None:  # else products warn and tests fail
         config.addinivalue_line("filterwarnings", "ignore:gpugrad. nvmath-python:RuntimeWarning")
 
 
@@ -63,7 +63,7 @@ def _needs_a_gpu(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if REAL_GPU:  # first what only a GPU can tell, as the time on one is short
+    if REAL_GPU:  # first the tests that need a GPU, as the time on one is short
         items.sort(key=lambda item: not _needs_a_gpu(item))
     for item in items:
         if item.get_closest_marker("gpu") and not REAL_GPU:
@@ -78,7 +78,7 @@ def _seeded() -> None:
 
 @pytest.fixture(autouse=True)
 def _composed(request: pytest.FixtureRequest) -> Iterator[None]:
-    """On the fake CuPy a kernel is compiled by g++, for a second: tests say that they want it."""
+    """On the fake CuPy, g++ takes a second per kernel, so tests opt in by a marker."""
     if REAL_GPU or request.node.get_closest_marker("kernels"):
         yield
         return
@@ -88,7 +88,7 @@ def _composed(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_declared_ops_stay() -> Iterator[None]:
-    """Forget, after each test, the ops that it declared, and the readings of them."""
+    """After each test, forget the ops that it declared and their readings."""
     before = set(OPS)
     yield
     for name in OPS.keys() - before:
@@ -109,8 +109,8 @@ def cuda() -> str:
 
 @pytest.fixture
 def failing() -> Iterator[fake_cupy.failing_allocation]:
-    """As `fake_cupy.failing_allocation`, entered."""
+    """An entered `fake_cupy.failing_allocation`."""
     if not hasattr(backend.cupy().cuda.Stream, "waits"):
         pytest.skip(reason="the allocations of the real CuPy cannot be made to fail one by one")
-    with fake_cupy.failing_allocation() as made:
-        yield made
+    with fake_cupy.failing_allocation() as allocation:
+        yield allocation

@@ -1,4 +1,4 @@
-"""What tests of kernels need, with the reason why they are left out where that is missing."""
+"""Markers that skip tests of kernels where a compiler is missing, with the reason."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Checkpoints: what was saved comes back, or the file says why not; never half of it."""
+"""Checkpoints: a file restores all that was saved, or nothing and an error says why."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def path(tmp_path):
     return tmp_path / "a.safetensors"
 
 
-# ---- what comes back ---------------------------------------------------------------------
+# ---- round trips -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_every_dtype_and_shape_comes_back(path, dtype):
 
 
 def test_arrays_that_are_not_contiguous_come_back_whole(path):
-    # safetensors 0.8.0 writes the memory of a transposed array as it lies there
+    # safetensors 0.8.0 writes the memory of a transposed array without reordering it
     a = np.arange(12.0).reshape(3, 4)
     saved = {
         "transposed": a.T,
@@ -110,7 +110,7 @@ def test_values_on_a_gpu_are_saved_and_restored_there(path, cuda):
 @pytest.mark.parametrize(
     "make", [optim.SGD, lambda: optim.SGD(0.1, 0.9), optim.Adam], ids=["sgd", "momentum", "adam"]
 )
-def test_restored_model_and_optimizer_go_on_to_the_last_bit(path, make):
+def test_restored_model_and_optimizer_continue_bitwise(path, make):
     m, optimizer = trained(make())
     checkpoint.save(path, m, {"note": "here"}, optimizer=optimizer)
     other, again = model(), make()
@@ -149,7 +149,7 @@ def test_model_can_be_restored_without_the_optimizer(path):
     ],
     ids=["shape", "dtype", "too few", "too many"],
 )
-def test_other_model_is_refused_with_what_differs(path, other, words):
+def test_other_model_is_refused_with_the_differences(path, other, words):
     m, optimizer = trained()
     checkpoint.save(path, m, optimizer=optimizer)
     content = path.read_bytes()
@@ -211,10 +211,10 @@ def test_file_has_the_permissions_of_any_new_file(path):
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
 
 
-# ---- files that are no checkpoints -------------------------------------------------------
+# ---- files that are not checkpoints -----------------------------------------------------
 
 
-def test_missing_file_and_folder_say_so(path):
+def test_missing_file_and_folder_are_clear_errors(path):
     with pytest.raises(CheckpointError, match=r"no checkpoint .*a\.safetensors"):
         checkpoint.load(path)
     with pytest.raises(CheckpointError, match="cannot be read"):
@@ -258,7 +258,7 @@ def test_dtype_that_numpy_lacks_is_named(path):
         checkpoint.load(path)
 
 
-def test_what_the_format_cannot_hold_is_refused_before_writing(path):
+def test_unsupported_values_are_refused_before_writing(path):
     with pytest.raises(DTypeError, match="'w' is complex128"):
         checkpoint.save(path, {"w": np.ones(2, complex)})
     with pytest.raises(ArgumentError, match="strings, got 3"):
@@ -270,7 +270,7 @@ def test_what_the_format_cannot_hold_is_refused_before_writing(path):
     assert not path.exists()
 
 
-def test_variables_by_name_are_restored_as_they_are_saved(path):
+def test_a_dict_of_variables_is_saved_and_restored(path):
     one, two = gg.Variable([1.0, 2.0]), gg.Variable([0.0, 0.0])
     checkpoint.save(path, {"a": one})
     checkpoint.restore(path, {"a": two})

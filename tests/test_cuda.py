@@ -1,4 +1,4 @@
-"""`gg.cuda`: streams that wait for each other, and memory that runs out and comes back."""
+"""`gg.cuda`: memory, its limits and running out of it; streams; lost and missing devices."""
 
 import gc
 import os
@@ -18,7 +18,7 @@ MEGA = 1 << 20
 
 @pytest.fixture
 def limit(cuda):
-    """Set a limit on the memory of the device beyond what is in use; lifted after the test."""
+    """A function that limits the device's memory to what is in use plus a number of bytes."""
 
     def set_limit(room):
         gc.collect()
@@ -32,7 +32,7 @@ def limit(cuda):
 # ---- memory
 
 
-def test_memory_is_counted_kept_and_given_back(cuda):
+def test_memory_is_counted_cached_and_freed(cuda):
     gg.cuda.empty_cache(cuda)
     before = gg.cuda.memory_stats(cuda)
     x = gg.zeros(MEGA, dtype="float32", device=cuda)
@@ -49,7 +49,7 @@ def test_memory_is_counted_kept_and_given_back(cuda):
     assert gg.cuda.memory_stats(cuda).free <= gg.cuda.memory_stats(cuda).total
 
 
-def test_the_peak_is_counted_from_its_reset_on(cuda):
+def test_peak_counts_from_its_reset(cuda):
     gg.cuda.reset_peak(cuda)
     start = gg.cuda.memory_stats(cuda).in_use
     x = gg.zeros(MEGA, dtype="float32", device=cuda)
@@ -61,7 +61,7 @@ def test_the_peak_is_counted_from_its_reset_on(cuda):
     assert gg.cuda.memory_stats(cuda).peak == gg.cuda.memory_stats(cuda).in_use < stats.peak
 
 
-def test_the_peak_of_another_allocator_is_refused(cuda):
+def test_reset_peak_is_refused_with_another_allocator(cuda):
     cupy = backend.cupy()
     before = cupy.cuda.get_allocator()
     cupy.cuda.set_allocator(lambda size: cupy.get_default_memory_pool().malloc(size))
@@ -77,16 +77,16 @@ def test_out_of_memory_names_the_op_the_bytes_and_the_way_out(cuda, limit):
     limit(MEGA)
     with pytest.raises(OutOfMemoryError) as raised:
         gg.exp(x)
-    said = str(raised.value)
+    message = str(raised.value)
     held = f"{gg.cuda.memory_stats(cuda).in_use:,}"
     for words in ("exp", f"{4 * MEGA:,} bytes", f"Arrays hold {held}", "free", "recompute_grad",
                   f"float32 ({MEGA},) on cuda:0"):  # fmt: skip
-        assert words in said
+        assert words in message
     assert isinstance(raised.value, MemoryError)
 
 
 @pytest.mark.parametrize("graph", [False, True])
-def test_a_replay_that_runs_out_of_memory_says_so_and_goes_on_later(graph, cuda, limit):
+def test_replay_out_of_memory_raises_and_can_run_later(graph, cuda, limit):
     x = gg.ones(MEGA, dtype="float32", device=cuda)
     f = gg.function(lambda x: gg.exp(x) * 2)
     for _ in range(3 if graph else 1):
@@ -99,7 +99,7 @@ def test_a_replay_that_runs_out_of_memory_says_so_and_goes_on_later(graph, cuda,
     np.testing.assert_allclose(f(x).numpy()[:2], 2 * np.e, 1e-6)
 
 
-def test_making_an_array_for_which_there_is_no_room_says_so_too(cuda, limit):
+def test_creating_an_array_out_of_memory_names_the_call(cuda, limit):
     limit(MEGA)
     with pytest.raises(OutOfMemoryError, match=r"^zeros: .*shape=\(1048576,\), dtype=.*float32"):
         gg.zeros(MEGA, device=cuda)
@@ -110,7 +110,7 @@ def test_making_an_array_for_which_there_is_no_room_says_so_too(cuda, limit):
 @pytest.mark.parametrize("optimizer", [
     gg.optim.SGD(0.1), gg.optim.SGD(0.1, momentum=0.9), gg.optim.Adam(0.1),
 ])  # fmt: skip
-def test_an_optimizers_step_for_which_memory_is_out_changes_nothing(optimizer, cuda, failing):
+def test_optimizer_step_out_of_memory_changes_nothing(optimizer, cuda, failing):
     variables = [gg.Variable(np.ones(s, np.float32), device=cuda) for s in ((4, 3), (5,), (2, 3))]
     rows = gg.IndexedSlices(
         gg.ones((2, 3), device=cuda), gg.constant([1, 1], device=cuda), dense_shape=(4, 3)
@@ -137,8 +137,8 @@ def test_an_optimizers_step_for_which_memory_is_out_changes_nothing(optimizer, c
     assert state()[1:] == (1, [1, 1, 1])
 
 
-def test_a_gradient_for_which_memory_is_out_anywhere_says_so(cuda, failing):
-    x, failures, said = gg.ones((2, 3), device=cuda), 0, []
+def test_gradient_out_of_memory_at_any_allocation_says_so(cuda, failing):
+    x, failures, messages = gg.ones((2, 3), device=cuda), 0, []
     with gg.GradientTape(persistent=True) as tape:
         tape.watch(x)
         y = gg.tanh(x) * gg.transpose(gg.ones((3, 2), device=cuda))
@@ -148,14 +148,14 @@ def test_a_gradient_for_which_memory_is_out_anywhere_says_so(cuda, failing):
         try:
             tape.gradient(y, x)
         except gg.OutOfMemoryError as error:
-            said.append(str(error))
-    assert len(said) == failures - 1 > 1
-    assert all(text.startswith("gradient") for text in said)
+            messages.append(str(error))
+    assert len(messages) == failures - 1 > 1
+    assert all(text.startswith("gradient") for text in messages)
 
 
-def test_what_the_pool_keeps_is_used_before_memory_runs_out(cuda, limit):
+def test_cached_memory_is_used_before_memory_runs_out(cuda, limit):
     limit(9 * MEGA)
-    for k in range(1, 9):  # sizes that differ: what is kept fits none of them
+    for k in range(1, 9):  # different sizes, so that no cached block fits
         gg.zeros(k * MEGA // 4, dtype="float32", device=cuda)
     assert gg.cuda.memory_stats(cuda).reserved <= gg.cuda.memory_stats(cuda).limit
 
@@ -203,14 +203,14 @@ def test_a_limit_may_be_a_fraction(cuda):
 @pytest.fixture
 def waits(monkeypatch):
     """Pairs (stream, the stream it waits for), in order."""
-    made, stream = [], backend.cupy().cuda.Stream
+    pairs, stream = [], backend.cupy().cuda.Stream
     if not hasattr(stream, "waits"):
-        pytest.skip(reason="a real stream does not tell what it waited for")
-    monkeypatch.setattr(stream, "waits", made)
-    return made
+        pytest.skip(reason="a real stream does not record what it waited for")
+    monkeypatch.setattr(stream, "waits", pairs)
+    return pairs
 
 
-def test_a_stream_waits_for_what_was_before_and_is_waited_for(cuda, waits):
+def test_stream_waits_for_earlier_work_and_is_waited_for(cuda, waits):
     with gg.cuda.stream(device=cuda) as s:
         assert backend.cupy().cuda.get_current_stream().ptr == s.ptr != 0
         x = gg.ones(3, device=cuda) + 1
@@ -224,7 +224,7 @@ def test_a_stream_waits_for_what_was_before_and_is_waited_for(cuda, waits):
     s.synchronize()
 
 
-def test_a_stream_is_left_and_waited_for_after_an_exception(cuda, waits):
+def test_stream_is_exited_and_waited_for_after_an_exception(cuda, waits):
     s = gg.cuda.stream(device=cuda)
     for _ in range(2):  # and it can be entered again
         with pytest.raises(KeyError), s:
@@ -261,7 +261,7 @@ def test_a_stream_belongs_to_its_device_and_to_its_thread(cuda):
     assert seen == [0]
 
 
-def test_threads_with_streams_train_each_their_own(cuda):
+def test_threads_with_streams_train_independently(cuda):
     results = {}
 
     def train(k):
@@ -287,10 +287,10 @@ def test_synchronize_returns(cuda):
     gg.cuda.synchronize()
 
 
-# ---- arrays of CuPy and of whoever speaks its protocol
+# ---- exchange of arrays with CuPy and other libraries
 
 
-def test_a_tensor_becomes_cupys_array_without_a_copy(cuda):
+def test_tensor_becomes_a_cupy_array_without_a_copy(cuda):
     x = gg.constant([1.0, 2.0], device=cuda)
     there = backend.cupy().asarray(x)
     assert there.get().tolist() == [1.0, 2.0]
@@ -298,44 +298,44 @@ def test_a_tensor_becomes_cupys_array_without_a_copy(cuda):
     assert pointer == x.__cuda_array_interface__["data"][0]
 
 
-def test_cupys_array_of_a_tensor_keeps_its_values(cuda):
+def test_cupy_array_of_a_tensor_keeps_its_values(cuda):
     x = gg.constant([1.0, 2.0], device=cuda)
     there = backend.cupy().asarray(x)
     x[0] = 5.0
-    y = gg.constant([7.0, 8.0], device=cuda)  # in memory that was free
+    y = gg.constant([7.0, 8.0], device=cuda)  # would reuse memory that is free
     assert there.get().tolist() == [1.0, 2.0]
     assert (x.tolist(), y.tolist()) == ([5.0, 2.0], [7.0, 8.0])
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_an_array_with_only_cudas_interface_becomes_a_tensor(cuda, read_only):
+def test_array_with_only_the_cuda_interface_becomes_a_tensor(cuda, read_only):
     held = backend.cupy().asarray(np.arange(6.0).reshape(2, 3))
 
     class Theirs:
         @property
         def __cuda_array_interface__(self):
-            given = dict(held.__cuda_array_interface__)
-            return {**given, "data": (given["data"][0], read_only)}
+            interface = dict(held.__cuda_array_interface__)
+            return {**interface, "data": (interface["data"][0], read_only)}
 
     for make in (gg.asarray, lambda a: gg.asarray(a, dtype="float32")):
         x = make(Theirs())
         assert (x.device, x.tolist()) == (cuda, held.tolist())
 
 
-# ---- a GPU that is lost
+# ---- lost devices
 
 
-def test_a_device_that_is_lost_names_the_op_and_what_to_do(cuda, monkeypatch):
-    class CUDARuntimeError(RuntimeError):  # by this name, as CuPy's is
+def test_lost_device_error_names_the_op_and_what_to_do(cuda, monkeypatch):
+    class CUDARuntimeError(RuntimeError):  # gpugrad recognizes CuPy's error by this name
         pass
 
     def lost(*args, **keywords):
         raise CUDARuntimeError("cudaErrorECCUncorrectable: uncorrectable ECC error encountered")
 
     monkeypatch.setattr(backend.READINGS[backend.cupy().ndarray].lib, "flip", lost)
-    with pytest.raises(CUDARuntimeError, match="ECC") as found:
+    with pytest.raises(CUDARuntimeError, match="ECC") as caught:
         gg.flip(gg.zeros(3, device=cuda))
-    where, way_out = found.value.__notes__
+    where, way_out = caught.value.__notes__
     assert "the op flip, given x: float32 (3,)" in where
     assert "CUDA_LAUNCH_BLOCKING=1" in way_out
     assert "checkpoint" in way_out
@@ -349,7 +349,7 @@ def test_a_device_that_is_lost_names_the_op_and_what_to_do(cuda, monkeypatch):
     ["synchronize()", "stream()", "memory_stats()", "empty_cache()", "set_memory_limit()",
      "reset_peak()", "memory_stats('cuda:0')"],
 )  # fmt: skip
-def test_without_a_gpu_a_device_error_says_what_to_do(call):
+def test_device_error_without_a_gpu_names_what_to_install(call):
     code = (
         "import sys; sys.modules['cupy'] = None\n"
         "import gpugrad as gg\nassert 'gpugrad.cuda' not in sys.modules\n"
@@ -364,7 +364,7 @@ def test_without_a_gpu_a_device_error_says_what_to_do(call):
     assert "There is no device cuda:0. CuPy is not installed: pip install" in done.stdout, done
 
 
-def test_the_cpu_is_no_cuda_device():
+def test_the_cpu_is_refused_as_a_cuda_device():
     for call in (gg.cuda.synchronize, gg.cuda.memory_stats, gg.cuda.empty_cache):
         with pytest.raises(ArgumentError, match="a CUDA device is needed, got cpu"):
             call("cpu")

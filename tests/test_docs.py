@@ -1,4 +1,4 @@
-"""Every example in a docstring runs; what is public and callable has one."""
+"""Docstring examples run; public callables have docstrings, and public functions examples."""
 
 import doctest
 import importlib
@@ -17,12 +17,12 @@ MODULES = sorted(
 
 
 @pytest.mark.parametrize("name", ["gpugrad", *MODULES])
-def test_examples_in_the_docstrings_of_a_module_run(name):
+def test_docstring_examples_run(name):
     module = importlib.import_module(name)
-    runner, said = doctest.DocTestRunner(NearNumbers(), verbose=False), []
+    runner, output = doctest.DocTestRunner(NearNumbers(), verbose=False), []
     for example in doctest.DocTestFinder().find(module, name, extraglobs={"gg": gg, "np": np}):
-        runner.run(example, out=said.append)
-    assert not runner.failures, "".join(said)
+        runner.run(example, out=output.append)
+    assert not runner.failures, "".join(output)
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def inner_and_outer_watch_other_tensors(m):
 
 @program
 def second_derivatives(m):
-    found = []
+    derivatives = []
     for f in (lambda x: x * x, lambda x: x + x, lambda x: x / 2.0, m.sin, m.abs, m.sign, m.relu,
               lambda x: m.maximum(x, 1.0), lambda x: x**2.0, m.sqrt):  # fmt: skip
         x = m.constant(3.0)
@@ -139,8 +139,8 @@ def second_derivatives(m):
                 inner.watch(x)
                 y = f(x)
             g = inner.gradient(y, x)
-        found.append((g, outer.gradient(g, x)))
-    return found[:6] + found[7:]  # relu: TensorFlow says 0, gpugrad None
+        derivatives.append((g, outer.gradient(g, x)))
+    return derivatives[:6] + derivatives[7:]  # relu: TensorFlow says 0, gpugrad None
 
 
 @program
@@ -438,7 +438,7 @@ def mixed_precision(m):
 
 
 def plain(result):
-    """Results as NumPy arrays; rows made dense."""
+    """Results as NumPy arrays; IndexedSlices become dense."""
     if isinstance(result, dict):
         return {k: plain(v) for k, v in result.items()}
     if isinstance(result, (list, tuple)):
@@ -465,5 +465,5 @@ def same(ours, theirs):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program_gives_what_tensorflow_gives(name):
+def test_program_matches_tensorflow(name):
     same(plain(PROGRAMS[name](gg)), plain(PROGRAMS[name](_TensorFlow)))

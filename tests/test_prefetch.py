@@ -1,4 +1,4 @@
-"""gg.prefetch_to_device."""
+"""`gg.prefetch_to_device`: order, memory, streams and errors."""
 
 import numpy as np
 import pytest
@@ -14,21 +14,21 @@ def batches(n, rng):
 
 @pytest.mark.parametrize("device", ["cpu", *["cuda:0"] * bool(gpu_count())])
 @pytest.mark.parametrize("size", [1, 2, 5, 20])
-def test_batches_come_in_order_and_stay_what_they_are(device, size, rng):
-    given = batches(9, rng)
+def test_batches_arrive_in_order_and_keep_their_values(device, size, rng):
+    expected = batches(9, rng)
     kept = []
-    for batch in gg.prefetch_to_device(iter(given), device, size):
+    for batch in gg.prefetch_to_device(iter(expected), device, size):
         assert batch["x"].device == gg.device(device)
         kept.append(batch)
     assert len(kept) == 9
-    for batch, desired in zip(kept, given, strict=True):
+    for batch, desired in zip(kept, expected, strict=True):
         np.testing.assert_array_equal(batch["x"].numpy(), desired["x"])
         np.testing.assert_array_equal(batch["labels"][0].numpy(), desired["labels"][0])
         assert batch["k"] == desired["k"]
 
 
 @pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
-def test_memory_is_taken_again_when_nobody_holds_it(rng):
+def test_memory_is_reused_when_nobody_holds_it(rng):
     addresses, held = [], []
     for k, x in enumerate(gg.prefetch_to_device([np.full(8, k) for k in range(20)], "cuda:0")):
         addresses.append(x._data.data.ptr)
@@ -45,7 +45,7 @@ def test_memory_is_taken_again_when_nobody_holds_it(rng):
 def test_streams_wait_for_each_other(rng):
     waits = getattr(cupy().cuda.Stream, "waits", None)
     if waits is None:
-        pytest.skip(reason="the real CuPy does not tell which streams waited")
+        pytest.skip(reason="the real CuPy does not record which streams waited")
     waits.clear()
     awaited = cupy().cuda.Event.awaited
     awaited.clear()
@@ -56,11 +56,11 @@ def test_streams_wait_for_each_other(rng):
     assert waits.count((here, side)) == waits.count((side, here)) == 6
     assert awaited, "nothing waited before pinned memory was written to again"
     assert {event.stream.ptr for event in awaited} == {side}
-    assert cupy().cuda.Stream.awaited[-1] == side  # before others write to its pinned memory
+    assert cupy().cuda.Stream.awaited[-1] == side  # before its pinned memory is reused
 
 
 @pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
-def test_a_loop_that_stops_early_lets_all_copies_arrive(rng):
+def test_a_loop_that_stops_early_waits_for_all_copies(rng):
     waits = getattr(cupy().cuda.Stream, "waits", [])
     waits.clear()
     iterator = gg.prefetch_to_device([rng.normal(size=4) for _ in range(6)], "cuda:0", 3)
@@ -70,7 +70,7 @@ def test_a_loop_that_stops_early_lets_all_copies_arrive(rng):
 
 
 @pytest.mark.parametrize("device", ["cpu", *["cuda:0"] * bool(gpu_count())])
-def test_arrays_of_another_byte_order_and_of_no_numbers(device):
+def test_byte_order_is_converted_and_text_is_refused(device):
     (x,) = gg.prefetch_to_device([np.array([1.0, 2.0], ">f4")], device)
     assert x.dtype == np.dtype(np.float32)
     assert x.tolist() == [1.0, 2.0]
@@ -79,7 +79,7 @@ def test_arrays_of_another_byte_order_and_of_no_numbers(device):
 
 
 @pytest.mark.parametrize("device", ["cpu", *["cuda:0"] * bool(gpu_count())])
-def test_batches_before_an_error_come_before_it(device):
+def test_batches_before_an_error_are_yielded_first(device):
     def failing():
         for k in range(3):
             yield np.full(2, k)
@@ -91,7 +91,7 @@ def test_batches_before_an_error_come_before_it(device):
         next(iterator)
 
 
-def test_tensors_move_and_errors_say_what_is_wrong():
+def test_tensors_move_and_invalid_arguments_are_refused():
     (moved,) = gg.prefetch_to_device([gg.constant([1.0], device="cpu")], "cpu")
     assert moved.numpy().tolist() == [1.0]
     for wrong in (0, 1.5, True):

@@ -1,4 +1,4 @@
-"""What breaks after a while or under load: on a GPU for minutes, on the stand-in a little."""
+"""Many steps, many threads and little memory: minutes on a GPU, a short run on the stand-in."""
 
 import gc
 import threading
@@ -43,13 +43,13 @@ def test_memory_does_not_grow_with_steps(cuda):
     assert gg.cuda.memory_stats(cuda).in_use <= before + (1 << 16)
 
 
-def test_threads_with_streams_get_what_each_gets_alone(cuda):
-    steps, found, failed = STEPS // 20, {}, []
+def test_threads_with_streams_match_single_runs(cuda):
+    steps, weights, failed = STEPS // 20, {}, []
 
     def work(seed):
         try:
             with gg.device(cuda), gg.cuda.stream():
-                found[seed] = trained(cuda, steps, seed)
+                weights[seed] = trained(cuda, steps, seed)
         except Exception as error:
             failed.append(error)
 
@@ -60,11 +60,11 @@ def test_threads_with_streams_get_what_each_gets_alone(cuda):
         t.join()
     assert failed == []
     for seed in range(THREADS):
-        for a, b in zip(found[seed], trained("cpu", steps, seed), strict=True):
+        for a, b in zip(weights[seed], trained("cpu", steps, seed), strict=True):
             np.testing.assert_allclose(a, b, 1e-6, 1e-8)
 
 
-def test_training_goes_on_after_running_out_of_memory_many_times(cuda):
+def test_training_continues_after_running_out_of_memory_many_times(cuda):
     gc.collect()
     gg.cuda.empty_cache(cuda)
     gg.cuda.set_memory_limit(gg.cuda.memory_stats(cuda).in_use + (8 << 20), device=cuda)

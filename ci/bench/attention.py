@@ -45,10 +45,10 @@ TOKENS = args.tokens or (16384 if ON_GPU else 256)
 DTYPE = "bfloat16" if ON_GPU else "float32"
 REACH = {"torch, its choice": 1 / 0.9} if ON_GPU else None
 HEADS = {k: args.heads or (2048 if ON_GPU else 256) // k for k in (64, 128)}
-"""Heads by the length of a query, as in a model of width 2048 (256 on a CPU)."""
+"""Heads by head size, as in a model of width 2048 (256 on a CPU)."""
 
 LONGEST = 4096
-"""Most queries for which the scores are stored on a GPU."""
+"""The most queries for which contestants store the scores on a GPU."""
 
 Function = Callable[[], Any]
 
@@ -118,7 +118,7 @@ def torch(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, 
 def jax(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Function]]:
     import jax as j
 
-    put = lambda a: j.numpy.asarray(a.swapaxes(1, 2), DTYPE)  # noqa: E731  # its heads come later
+    put = lambda a: j.numpy.asarray(a.swapaxes(1, 2), DTYPE)  # noqa: E731  # jax's heads come after the tokens
     leaves, upstream = [put(a) for a in arrays], put(g)
 
     @j.jit

@@ -1,4 +1,4 @@
-"""The convolutions of ResNet-18, forward and backward, against torch, jax and one by hand.
+"""The convolutions of ResNet-18, forward and backward, against torch, jax and a hand-written one.
 
 python ci/bench/convolution.py [--device cuda] [--rounds N] [--examples N] [NAME ...]
 
@@ -110,7 +110,7 @@ def jax(x: Any, w: Any, g: Any, dtype: str, window: Any) -> dict[str, tuple[Func
     step, edge = (window["stride"],) * 2, ((window["padding"],) * 2,) * 2
 
     @j.jit
-    def run(x: Any, w: Any) -> Any:  # on a GPU float32 is rounded to TF32 if nobody objects
+    def run(x: Any, w: Any) -> Any:  # on a GPU jax rounds float32 to TF32 by default
         names = ("NHWC", "HWIO", "NHWC")
         return j.lax.conv_general_dilated(x, w, step, edge, dimension_numbers=names)
 
@@ -144,19 +144,19 @@ def by_hand(
         strides = (*outer, down * stride, across * stride, down, across)
         return padded, lib.lib.stride_tricks.as_strided(padded, shape, strides)
 
-    def product(seen: Any) -> Any:
-        return lib.tensordot(seen, w, ((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2)
+    def product(patches: Any) -> Any:
+        return lib.tensordot(patches, w, ((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2)
 
     def both() -> Any:
-        padded, seen = windows()
-        gw = lib.tensordot(g, seen, ((0, 2, 3), (0, 2, 3)))
+        padded, patches = windows()
+        gw = lib.tensordot(g, patches, ((0, 2, 3), (0, 2, 3)))
         by_window = lib.tensordot(g, w, (1, 0)).transpose(0, 3, 1, 2, 4, 5)
         gx = lib.zeros_like(padded)
         for i, j in itertools.product(range(k), repeat=2):
             at = slice(i, i + stride * rows, stride), slice(j, j + stride * columns, stride)
             gx[:, :, *at] += by_window[..., i, j]
         inside = slice(edge, padded.shape[-1] - edge)
-        return [product(seen), gx[:, :, inside, inside], gw]
+        return [product(patches), gx[:, :, inside, inside], gw]
 
     return {name: (lambda: product(windows()[1]), both)}
 
@@ -181,10 +181,10 @@ def main() -> int:
     rng = np.random.default_rng(0)
     for name in args.names or LAYERS:
         c, filters, side, kernel, stride = LAYERS[name]
-        window, places = {"stride": stride, "padding": kernel // 2}, -(-side // stride)
+        window, out_side = {"stride": stride, "padding": kernel // 2}, -(-side // stride)
         x = rng.standard_normal((EXAMPLES, c, side, side), np.float32)
         w = rng.standard_normal((filters, c, kernel, kernel), np.float32)
-        g = rng.standard_normal((EXAMPLES, filters, places, places), np.float32)
+        g = rng.standard_normal((EXAMPLES, filters, out_side, out_side), np.float32)
         work = 2.0 * g.size * c * kernel * kernel
         for dtype in DTYPES:
             runs = select(run_makers(makers, x, w, g, dtype, window), args.only)

@@ -30,7 +30,7 @@ from peers import (
 )
 
 parser = options(__doc__, rounds=10, threads=1)
-parser.add_argument("--points", type=int, help="that were observed (4096; 256 on a CPU)")
+parser.add_argument("--points", type=int, help="observed points (4096; 256 on a CPU)")
 args = parse_args(parser)
 
 import numpy as np

@@ -4,7 +4,7 @@ python ci/bench/matmul.py [--device cuda] [--rounds N] [--json PATH]
 
 On a GPU the factors are 8192 x 8192 and 64 pairs of 1024 x 1024, in bfloat16, in float32 rounded to
 TensorFloat-32 and in float32; on a CPU 512 x 512 and 8 pairs of 128 x 128 in float32. CuPy uses
-float16 in place of bfloat16, of which it multiplies no batches, and rounds as CUPY_TF32 says.
+float16 in place of bfloat16, which it cannot multiply in batches, and rounds as CUPY_TF32 says.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from peers import (
 )
 
 parser = options(__doc__, rounds=20, threads=1)
-parser.add_argument("--small", action="store_true", help="as small factors as on a CPU")
+parser.add_argument("--small", action="store_true", help="factors as small as on a CPU")
 args = parse_args(parser)
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Layers and losses, forward and backward, on the CPU against torch with as many threads.
+"""Layers and losses, forward and backward, on the CPU against torch with equal threads.
 
 python ci/bench/nn.py [--small] [--threads N] [--rounds N] [NAME ...]
 

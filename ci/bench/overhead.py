@@ -1,9 +1,9 @@
-"""gpugrad's cost per op over NumPy; and a chain of tiny ops, one by one, against the peers.
+"""gpugrad's cost per op over NumPy, and a chain of tiny ops against the peers.
 
 python ci/bench/overhead.py [--device cuda] [--check] [--rounds N] [--json PATH]
 
 With --check, as run by ci/check, it fails if an op is over budget. On a GPU only the chain runs.
-There op-by-op callers do not wait for the device, so the bench times how fast they launch, and the
+There eager callers do not wait for the device, so the bench times how fast they launch, and the
 kernels' own time is the floor. jax.jit and torch.compile launch the chain as a whole.
 
 The budget is 1.0 us without a tape and 1.5 us when recording, on the machine on which the design
@@ -52,7 +52,7 @@ times of one program on both machines (the design's prototype, ten figures): wit
 
 
 class Box:
-    """An object that `yardstick` makes."""
+    """An object that `yardstick` creates."""
 
     __slots__ = ("a", "b")
 

@@ -106,7 +106,7 @@ def torch(w: Workload) -> dict[str, Function]:
     }
     eager = calls[w.name]
     runs = {"torch": eager}
-    if ON_GPU and torch_compiles(ON_GPU):  # on a CPU it takes minutes
+    if ON_GPU and torch_compiles(ON_GPU):  # on a CPU compiling takes minutes
         runs["torch.compile"] = torch_compile(eager)
 
     def both(f: Callable[..., Any]) -> Function:
@@ -157,7 +157,7 @@ def by_hand(w: Workload) -> dict[str, Function]:
     x, g, *weights = (lib.asarray(a, dtype) for a in (w.x, w.g, *w.weights))
     labels = lib.asarray(w.labels)
     mean = functools.partial(lib.mean, axis=-1, keepdims=True)
-    lines = lib.arange(ROWS)
+    index = lib.arange(ROWS)
 
     def softmax() -> Any:
         e = lib.exp(x - x.max(-1, keepdims=True))
@@ -181,9 +181,9 @@ def by_hand(w: Workload) -> dict[str, Function]:
         z = x - x.max(-1, keepdims=True)
         e = lib.exp(z)
         total = e.sum(-1, keepdims=True)
-        loss = (lib.log(total[:, 0]) - z[lines, labels]).mean()
+        loss = (lib.log(total[:, 0]) - z[index, labels]).mean()
         e /= total
-        e[lines, labels] -= 1
+        e[index, labels] -= 1
         return [loss, e * (g / ROWS)]
 
     steps = (softmax, layer_norm, rms_norm, cross_entropy)

@@ -70,21 +70,22 @@ class Gradients(dict[int, Any]):
         stops: serial numbers that nothing passes through.
     """
 
-    __slots__ = ("_keep", "_owned", "_reading", "_stops")
+    __slots__ = ("_keep", "_not_popped", "_owned", "_reading", "_stops")
 
     def __init__(self, reading: LogReading, keep: set[int], stops: set[int]) -> None:
-        super().__init__()
         self._reading, self._keep, self._stops = reading, keep, stops
+        self._not_popped = keep | stops
         self._owned: set[int] = set()  # sums that nobody else can see: added to in place
 
     def take(self, out: Any, op: Recordable) -> Any:
         """The gradient of an op's result, dense; a tuple for several; None if there is none."""
         if type(out) is not int:
             return self._take_all(out, op)
-        g = self.get(out) if out in self._keep else self.pop(out, None)
-        if type(g) is IndexedSlices:
-            g = g.to_dense(self._reading.beside(g))
-        return None if out in self._stops else g
+        if out not in self._not_popped:
+            g = self.pop(out, None)
+        else:
+            g = None if out in self._stops else self.get(out)
+        return g.to_dense(self._reading.beside(g)) if type(g) is IndexedSlices else g
 
     def _take_all(self, outs: Any, op: Recordable) -> tuple[Any, ...] | None:
         """Gradients of several results, each in its dtype; None if none of them has one.

@@ -94,7 +94,10 @@ def _needed(recorder: Recorder, wanted: set[int]) -> Container[int]:
 
 def _quiet(here: Any) -> contextlib.AbstractContextManager[Any]:
     """No NumPy warnings of inf and NaN; nothing to do if `here` sees to that already."""
-    return contextlib.nullcontext() if type(here) is np.errstate else np.errstate(all="ignore")
+    return _NOTHING if type(here) is np.errstate else np.errstate(all="ignore")
+
+
+_NOTHING = contextlib.nullcontext()
 
 
 def _seed(reading: LogReading, target: Tensor, seed: Tensor | None) -> Any:

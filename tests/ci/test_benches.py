@@ -1,4 +1,4 @@
-"""Every bench runs with small sizes, and what it trains is what torch trains."""
+"""Every bench runs with small sizes, and its training matches torch's."""
 
 import importlib.util
 import json
@@ -27,10 +27,10 @@ SMALL = {
     "resnet": ["--rounds", "1", "--batch", "2", "--only", "torch, eager"],
     "rows": ["--rounds", "1", "--rows", "4", "--lengths", "16"],
 }
-"""Arguments of each bench, for as little as it can do; but overhead's, which ci/check runs."""
+"""Arguments that make each bench short; overhead is not here, as ci/check runs it."""
 
 NO_FIGURES = {"imports", "nn"}
-"""These print one table for all and write no figures."""
+"""Benches that print one table for all and write no figures."""
 
 ON_A_GPU = {
     "adamw": (["--small"], {"at least 0.85 of a copy"}),
@@ -44,10 +44,10 @@ ON_A_GPU = {
     "rows": (["--rows", "4", "--lengths", "16"],
              {"at most 1.00 of torch", "at least 0.80 of a copy"}),
 }  # fmt: skip
-"""Benches of kernels: arguments for as little as they can do on a GPU; what is to be reached."""
+"""Benches of kernels: arguments that make them short on a GPU, and their targets."""
 
 
-def test_every_bench_is_run_here():
+def test_every_bench_has_small_arguments():
     helpers = {"peers", "training", "overhead"}
     assert {path.stem for path in BENCHES.glob("*.py")} == SMALL.keys() | helpers
 
@@ -75,7 +75,7 @@ def figures(tmp_path):
 
 @pytest.fixture
 def peers():
-    """What the benches share, as a module."""
+    """ci/bench/peers.py, which the benches share, as a module."""
     spec = importlib.util.spec_from_file_location("peers", BENCHES / "peers.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -83,15 +83,15 @@ def peers():
 
 
 @pytest.mark.peers
-@pytest.mark.filterwarnings("ignore")  # torch's own
-def test_torch_compiles_each_shape_of_a_bench_for_itself(peers):
+@pytest.mark.filterwarnings("ignore")  # torch's own warnings
+def test_torch_compiles_each_shape_of_a_bench_separately(peers):
     torch, shapes = pytest.importorskip("torch"), []
 
     def backend(graph, inputs):
         shapes.append(inputs[0].shape)
         return graph.forward
 
-    for n in range(2, 14):  # it gives up after 8
+    for n in range(2, 14):  # torch.compile gives up after 8
         peers.torch_compile(lambda x: torch.softmax(x, -1), backend=backend)(torch.ones(3, n))
     assert shapes == [(3, n) for n in range(2, 14)]
 
@@ -99,29 +99,29 @@ def test_torch_compiles_each_shape_of_a_bench_for_itself(peers):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SMALL.keys() - {"gpt2", "resnet"}))
 def test_bench_runs_with_small_sizes(name, figures):
-    found = figures(name)
-    assert all(figure["seconds"]["gpugrad"] > 0 for figure in found)
-    assert bool(found) == (name not in NO_FIGURES)
+    records = figures(name)
+    assert all(figure["seconds"]["gpugrad"] > 0 for figure in records)
+    assert bool(records) == (name not in NO_FIGURES)
 
 
 @pytest.mark.slow
 @needs_shim
 @pytest.mark.parametrize("name", ON_A_GPU)
-def test_bench_on_a_gpu_runs_beside_cupy_and_says_what_is_reached(name, figures):
+def test_bench_on_a_gpu_runs_beside_cupy_and_reports_its_targets(name, figures):
     arguments, reach = ON_A_GPU[name]
-    found = figures(name, arguments)
-    judged = [set(figure["reach"]) for figure in found if "reach" in figure]
-    others = name == "function"  # whose table of small ops is for replay
-    assert judged == [reach] * (len(found) - others)
-    assert all(figure["seconds"]["gpugrad"] > 0 for figure in found)
-    beside = [figure for figure in found if "CuPy by hand" in figure["seconds"]]
+    records = figures(name, arguments)
+    judged = [set(figure["reach"]) for figure in records if "reach" in figure]
+    others = name == "function"  # its table of small ops, for replay, has no target
+    assert judged == [reach] * (len(records) - others)
+    assert all(figure["seconds"]["gpugrad"] > 0 for figure in records)
+    beside = [figure for figure in records if "CuPy by hand" in figure["seconds"]]
     assert len(beside) == len(judged)
 
 
 @pytest.mark.slow
 @pytest.mark.peers
 @pytest.mark.parametrize("name", ["gpt2", "resnet"])
-def test_training_bench_trains_as_torch_does(name, figures):
+def test_training_bench_matches_torch(name, figures):
     pytest.importorskip("torch")
     losses = figures(name)[-1]["losses"]
     ours, theirs = losses["gpugrad"], losses["torch, eager"]

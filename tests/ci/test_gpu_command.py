@@ -1,4 +1,4 @@
-"""`ci/gpu`: clear without a GPU; its parts end in time; its results say what was measured."""
+"""`ci/gpu`: its message without a GPU, the time limits of its parts, and its results."""
 
 import datetime
 import importlib.machinery
@@ -38,7 +38,7 @@ def called(*arguments):
 
 
 @pytest.mark.skipif(REAL_GPU, reason="there is a GPU")
-def test_without_a_gpu_it_says_what_is_needed_and_writes_nothing(tmp_path):
+def test_without_a_gpu_it_names_what_is_needed_and_writes_nothing(tmp_path):
     done = called("--out", str(tmp_path))
     assert done.returncode == 2
     assert "ci/gpu: no CUDA device answers" in done.stderr
@@ -46,7 +46,7 @@ def test_without_a_gpu_it_says_what_is_needed_and_writes_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_help_and_parts_that_do_not_exist():
+def test_help_and_unknown_parts():
     done = called("-h")
     assert done.returncode == 0
     assert "nine minutes" in done.stdout
@@ -87,7 +87,7 @@ def test_results_are_named_kept_and_shown(gpu, tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(gpu, "device", lambda python: {"gpu": "NVIDIA H100 80GB", "driver": 13000})
     monkeypatch.setitem(gpu.PARTS, "bench", bench)
-    monkeypatch.setitem(gpu.PARTS, "stress", lambda *given: [("pytest", "failed")])
+    monkeypatch.setitem(gpu.PARTS, "stress", lambda *args: [("pytest", "failed")])
     assert gpu.main(["--only", "bench", "--out", str(tmp_path)]) == 0
     assert gpu.main(["--only", "bench,stress", "--out", str(tmp_path)]) == 1
     (path,) = tmp_path.glob("*.json")
@@ -97,12 +97,12 @@ def test_results_are_named_kept_and_shown(gpu, tmp_path, monkeypatch, capsys):
     assert kept["parts"] == {"bench": {"mlp": "passed"}, "stress": {"pytest": "failed"}}
     assert {"commit", "versions", "date", "seconds"} <= set(kept)
     assert kept["versions"]["numpy"]
-    said = capsys.readouterr().out
-    assert "| a step | 10.0 us | torch 0.50 |" in said
-    assert "| stress | pytest failed |" in said
+    output = capsys.readouterr().out
+    assert "| a step | 10.0 us | torch 0.50 |" in output
+    assert "| stress | pytest failed |" in output
 
 
-def test_parts_run_one_after_another_add_to_one_file(gpu, tmp_path, monkeypatch):
+def test_separate_runs_add_to_one_file(gpu, tmp_path, monkeypatch):
     figures = {"title": "a step", "seconds": {"gpugrad": 1e-5}}
 
     def bench(python, limit, log, path, which):
@@ -112,7 +112,7 @@ def test_parts_run_one_after_another_add_to_one_file(gpu, tmp_path, monkeypatch)
     monkeypatch.setattr(gpu, "device", lambda python: {"gpu": "H100", "driver": 13000})
     monkeypatch.setattr(gpu, "commit", lambda: "a")
     monkeypatch.setitem(gpu.PARTS, "bench", bench)
-    monkeypatch.setitem(gpu.PARTS, "stress", lambda *given: [("pytest", "passed")])
+    monkeypatch.setitem(gpu.PARTS, "stress", lambda *args: [("pytest", "passed")])
     only = ["--only", "bench", "--benches", "mlp", "--out", str(tmp_path)]
     gpu.main([*only, "--seconds", "70"])
     assert gpu.main(["--only", "stress", "--out", str(tmp_path)]) == 0
@@ -128,7 +128,7 @@ def test_parts_run_one_after_another_add_to_one_file(gpu, tmp_path, monkeypatch)
     assert set(json.loads(path.read_text())["parts"]) == {"stress"}
 
 
-def test_the_commit_may_be_given_where_there_is_no_git(gpu, monkeypatch):
+def test_commit_comes_from_the_environment_without_git(gpu, monkeypatch):
     monkeypatch.setenv("GPUGRAD_COMMIT", "0123abc")
     assert gpu.commit() == "0123abc"
     monkeypatch.delenv("GPUGRAD_COMMIT")
@@ -136,7 +136,7 @@ def test_the_commit_may_be_given_where_there_is_no_git(gpu, monkeypatch):
     assert gpu.commit() == "unknown"
 
 
-def test_tests_that_run_out_of_time_say_how_far_they_came(gpu, tmp_path):
+def test_tests_out_of_time_report_their_progress(gpu, tmp_path):
     (tmp_path / "test_slow.py").write_text(
         "import time\ndef test_bad(): assert 0\ndef test_slow(): time.sleep(60)\n"
     )
@@ -145,39 +145,43 @@ def test_tests_that_run_out_of_time_say_how_far_they_came(gpu, tmp_path):
     assert outcome.startswith("out of time: 1 failed in"), outcome
 
 
-def test_the_sanitizer_sees_every_kernel_by_hand_on_the_device(gpu, tmp_path, monkeypatch):
+def test_the_sanitizer_runs_every_kernel_by_hand_on_the_device(gpu, tmp_path, monkeypatch):
     commands = []
     monkeypatch.setattr(gpu.shutil, "which", lambda name: sys.executable)
-    monkeypatch.setattr(gpu, "run_pytest", lambda command, *given, **env: commands.append(command))
+    monkeypatch.setattr(gpu, "run_pytest", lambda command, *args, **env: commands.append(command))
     list(gpu.sanitizer(sys.executable, 60, tmp_path / "log", tmp_path / "figures"))
     assert [command[2] for command in commands] == list(gpu.TOOLS)
-    pytest_itself = commands[0][commands[0].index(sys.executable, 1) :]
+    pytest_command = commands[0][commands[0].index(sys.executable, 1) :]
     done = subprocess.run(
-        [*pytest_itself, "--collect-only"], capture_output=True, text=True, check=False,
+        [*pytest_command, "--collect-only"], capture_output=True, text=True, check=False,
         cwd=SCRIPT.parents[1],
     )  # fmt: skip
     with_kernels = [op.name for op in gg.OPS.values() if op.cuda is not None]
     assert len(with_kernels) > 40
-    assert [name for name in with_kernels if f"on_the_cpu[{name}]" not in done.stdout] == []
+    assert [
+        name
+        for name in with_kernels
+        if f"kernel_on_a_device_matches_the_cpu[{name}]" not in done.stdout
+    ] == []
 
 
-def test_an_environment_that_cannot_be_made_is_none(gpu, tmp_path, monkeypatch):
-    def refuses(command, **given):
+def test_an_environment_that_cannot_be_created_is_removed(gpu, tmp_path, monkeypatch):
+    def refuses(command, **keywords):
         Path(command[-1]).joinpath("bin").mkdir(parents=True)
         raise subprocess.CalledProcessError(1, command)
 
     monkeypatch.setattr(gpu.shutil, "which", lambda name: name)
-    said = subprocess.CompletedProcess([], 0, "CUDA Version: 13.0")
+    answer = subprocess.CompletedProcess([], 0, "CUDA Version: 13.0")
     monkeypatch.setattr(
         gpu.subprocess, "run",
-        lambda command, **given: said if command == ["nvidia-smi"] else refuses(command),
+        lambda command, **keywords: answer if command == ["nvidia-smi"] else refuses(command),
     )  # fmt: skip
-    with pytest.raises(gpu.Failure, match=r"could not be made.*\n.*wheels"):
+    with pytest.raises(gpu.Failure, match=r"could not be created.*\n.*wheels"):
         gpu.make_venv(tmp_path / "venv")
     assert not (tmp_path / "venv").exists()
 
 
-def test_what_was_measured_is_kept_when_it_is_stopped(gpu, tmp_path, monkeypatch):
+def test_figures_are_kept_when_the_run_is_stopped(gpu, tmp_path, monkeypatch):
     figures, mark = {"title": "a step", "seconds": {"torch": 1e-5}}, tmp_path / "mark"
     child = f"import time; time.sleep(3); open({str(mark)!r}, 'w')"
 
@@ -226,7 +230,7 @@ def test_a_bench_writes_its_figures(tmp_path, monkeypatch):
     assert lines[0]["seconds"] == {"gpugrad": 1.0, "torch": 2.0}
 
 
-def test_a_bench_says_what_it_reached_and_missed(gpu, tmp_path, monkeypatch, capsys):
+def test_a_bench_reports_targets_reached_and_missed(gpu, tmp_path, monkeypatch, capsys):
     spec = importlib.util.spec_from_file_location("peers", SCRIPT.parent / "bench" / "peers.py")
     peers = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(peers)
@@ -237,8 +241,8 @@ def test_a_bench_says_what_it_reached_and_missed(gpu, tmp_path, monkeypatch, cap
     assert peers.table("alone", {"gpugrad": 2.0}, {"torch": 1.0}, part=0.9)
     assert not peers.table("far", times, {"torch": 1.0}, (14.3, "GB"), copy, part=0.9, most=2.0)
     assert "at most 1.03 of torch: reached" in capsys.readouterr().out
-    found = gpu.read_figures(tmp_path / "f")
-    assert [gpu.describe_reach(figure) for figure in found] == [
+    records = gpu.read_figures(tmp_path / "f")
+    assert [gpu.describe_reach(figure) for figure in records] == [
         "0.90 of a copy; at most 1.03 of torch: yes; at least 0.90 of a copy: yes",
         "at most 1.00 of torch: not known; at least 0.90 of a copy: not known",
         "0.89 of a copy; at most 1.00 of torch: MISSED; at least 0.90 of a copy: MISSED; "
@@ -252,17 +256,17 @@ def test_a_bench_says_what_it_reached_and_missed(gpu, tmp_path, monkeypatch, cap
     assert peers.status(False) == 1
 
 
-def test_a_bench_goes_on_without_those_that_fail(capsys):
+def test_a_bench_continues_without_failed_peers(capsys):
     spec = importlib.util.spec_from_file_location("peers", SCRIPT.parent / "bench" / "peers.py")
     peers = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(peers)
 
-    def broken(*given):
+    def broken(*args):
         raise ValueError("no plan")
 
-    made = peers.run_makers([broken, lambda n: {"gpugrad": lambda: [n], "torch": lambda: [2]}], 1)
-    peers.agree(made, 1e-3)
-    raced = peers.race(made | {"jax.jit": broken}, rounds=2)
+    runs = peers.run_makers([broken, lambda n: {"gpugrad": lambda: [n], "torch": lambda: [2]}], 1)
+    peers.agree(runs, 1e-3)
+    raced = peers.race(runs | {"jax.jit": broken}, rounds=2)
     assert set(raced) == {"gpugrad", "torch"}
     assert peers.table("without ours", {"torch": 1.0}, {"torch": 0.5})
     pipe, far = multiprocessing.Pipe()

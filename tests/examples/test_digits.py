@@ -1,4 +1,4 @@
-"""The digits example: it learns, resumes exactly, and says clearly what is wrong."""
+"""The digits example: it learns, resumes exactly, and reports errors clearly."""
 
 import json
 import re
@@ -30,12 +30,12 @@ def short(tmp_path_factory):
 
 def test_whole_run_reads_at_least_97_percent_of_the_test_digits(tmp_path, capsys):
     assert run(tmp_path) == 0
-    said = capsys.readouterr().out
-    accuracy = float(re.search(r"Test accuracy ([\d.]+)%", said)[1])
+    output = capsys.readouterr().out
+    accuracy = float(re.search(r"Test accuracy ([\d.]+)%", output)[1])
     assert accuracy >= 97
-    wrong = int(re.search(r"(\d+) of 360 test digits are read wrongly", said)[1])
+    wrong = int(re.search(r"(\d+) of 360 test digits are read wrongly", output)[1])
     assert accuracy == round(100 * (1 - wrong / 360), 2)
-    rows = re.findall(r"^ *(\d+) +(\d) +(\d) +([\d.]+)%$", said, re.MULTILINE)
+    rows = re.findall(r"^ *(\d+) +(\d) +(\d) +([\d.]+)%$", output, re.MULTILINE)
     assert len(rows) == wrong
     assert all(true != predicted for _, true, predicted, _ in rows)
     assert (tmp_path / "digits.png").read_bytes().startswith(b"\x89PNG")
@@ -120,7 +120,7 @@ def missing(path):
     ],
     ids=["missing", "damaged", "another model", "another program", "settings"],
 )
-def test_wrong_checkpoint_is_a_clear_error_and_stays(
+def test_wrong_checkpoint_is_a_clear_error_and_is_kept(
     short, tmp_path, capsys, spoil, options, words
 ):
     path = tmp_path / "digits.safetensors"
@@ -128,9 +128,9 @@ def test_wrong_checkpoint_is_a_clear_error_and_stays(
     spoil(path)
     before = path.read_bytes() if path.exists() else None
     assert run(tmp_path, "--resume", path, *options) == 2
-    said = capsys.readouterr()
-    assert words in said.err
-    assert "Traceback" not in said.err
+    output = capsys.readouterr()
+    assert words in output.err
+    assert "Traceback" not in output.err
     assert (path.read_bytes() if path.exists() else None) == before
     assert not (tmp_path / "digits.png").exists()
 
@@ -142,7 +142,7 @@ def test_missing_package_says_how_to_install_it(package, tmp_path, monkeypatch, 
     assert "pip install 'gpugrad[examples]'" in capsys.readouterr().err
 
 
-def test_device_that_is_not_there_and_folder_that_cannot_be_made_are_errors(tmp_path, capsys):
+def test_missing_device_and_folder_that_cannot_be_made_are_errors(tmp_path, capsys):
     assert digits.main(["--device", "cuda:7", "--output", str(tmp_path)]) == 2
     assert "cuda:7" in capsys.readouterr().err
     (tmp_path / "file").touch()

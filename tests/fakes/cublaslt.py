@@ -1,12 +1,12 @@
-"""A stand-in for ``nvmath.bindings.cublasLt``: NumPy's arithmetic, by what the descriptors say.
+"""A stand-in for ``nvmath.bindings.cublasLt`` that computes what descriptors describe, in NumPy.
 
-`matmul` builds its matrices from pointers, layouts (rows, columns, leading dimension, batch) and
-transposes alone, as cuBLASLt does: a wrong layout gives wrong numbers. It checks what cuBLASLt
+Like cuBLASLt, `matmul` builds its matrices only from pointers, layouts (rows, columns, leading
+dimension, batch) and transposes: a wrong layout gives wrong numbers. It checks what cuBLASLt
 checks: sizes of attributes, leading dimensions, agreement of rows and columns, an algorithm that
-was found for this very problem, a workspace. Names, signatures, numbers and attribute sizes are
-those of nvmath-python 1.0; `test_cublaslt.py` holds them against the real one where it is there.
+was chosen for this very problem, a workspace. Names, signatures, numbers and attribute sizes are
+those of nvmath-python 1.0; `test_cublaslt.py` compares them with the real binding if installed.
 
-What it cannot tell: which problems cuBLASLt supports, alignment, rounding, speed.
+Not modelled: which problems cuBLASLt supports, alignment, rounding, speed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LAYOUT = {5: np.int32, 6: np.int64}
 PREFERENCE = {1: np.uint64, 5: np.uint32, 6: np.uint32, 7: np.uint32, 8: np.uint32}
 
 calls: list[dict[str, Any]] = []
-"""What `matmul` was asked, for tests to look at."""
+"""The calls of `matmul`, for tests to inspect."""
 
 live: dict[int, dict[Any, Any]] = {}
 _numbers = itertools.count(0x5000)
@@ -116,10 +116,13 @@ def matmul_preference_set_attribute(pref: int, attr: int, buf: int, size_in_byte
 
 
 def _problem(desc: int, layouts: tuple[int, ...]) -> int:
-    """What an algorithm is found for: everything but the pointers of epilogues."""
+    """The key of an algorithm: everything except the pointers of epilogues."""
     kept = {k: v for k, v in live[desc].items() if k not in (8, 11)}
-    said = (sorted(map(str, kept.items())), *(sorted(map(str, live[n].items())) for n in layouts))
-    return hash(str(said)) & 0x7FFFFFFFFFFFFFFF
+    description = (
+        sorted(map(str, kept.items())),
+        *(sorted(map(str, live[n].items())) for n in layouts),
+    )
+    return hash(str(description)) & 0x7FFFFFFFFFFFFFFF
 
 
 def matmul_algo_get_heuristic(
@@ -128,10 +131,10 @@ def matmul_algo_get_heuristic(
     return_algo_count: int,
 ) -> None:  # fmt: skip
     assert live[light_handle]["handle"]
-    asked = live[preference]
-    found = _read(heuristic_results_array, matmul_heuristic_result_dtype, (requested_algo_count,))
-    found["workspace_size"] = min(1 << 20, int(asked[1]))
-    found["algo"]["data_"][0, 0] = _problem(operation_desc, (adesc, bdesc, cdesc, ddesc))
+    limits = live[preference]
+    results = _read(heuristic_results_array, matmul_heuristic_result_dtype, (requested_algo_count,))
+    results["workspace_size"] = min(1 << 20, int(limits[1]))
+    results["algo"]["data_"][0, 0] = _problem(operation_desc, (adesc, bdesc, cdesc, ddesc))
     _read(return_algo_count, np.int32, (1,))[0] = 1
 
 
@@ -158,8 +161,8 @@ def matmul(
         raise cuBLASLtError(7)
     four = [_matrices(n, p) for n, p in ((adesc, a), (bdesc, b), (cdesc, c), (ddesc, d))]
     shapes = (four[0].shape, four[1].shape, four[3].shape)
-    said = {"shapes": shapes, "dtypes": {x.dtype for x in four}}
-    calls.append({"desc": dict(desc), "stream": stream, **said})
+    operands = {"shapes": shapes, "dtypes": {x.dtype for x in four}}
+    calls.append({"desc": dict(desc), "stream": stream, **operands})
     scales = [_read(p, DTYPES[desc["scale"]])[()] for p in (alpha, beta)]
     launch = functools.partial(_multiply, dict(desc), *scales, *four)
     capture = sys.modules["fakes.cupy"]._current.capture
@@ -177,12 +180,12 @@ def _multiply(
     if not x.shape[0] == y.shape[0] == out.shape[0]:
         raise cuBLASLtError(7)
     with np.errstate(all="ignore"):
-        made = alpha * np.matmul(_wide(x), _wide(y))
+        product = alpha * np.matmul(_wide(x), _wide(y))
         if beta != 0:
-            made = made + beta * _wide(old)
-        if int(desc.get(7, 1)) == 256:  # the sum of the first matrix over what is multiplied away
+            product = product + beta * _wide(old)
+        if int(desc.get(7, 1)) == 256:  # the first matrix summed over the contracted axis
             _read(int(desc[8]), out.dtype, (x.shape[1],))[...] = _wide(x)[0].sum(1)
-        out[...] = _finished(desc, made, out.dtype).astype(out.dtype)
+        out[...] = _finished(desc, product, out.dtype).astype(out.dtype)
 
 
 def _finished(desc: dict[Any, Any], x: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
@@ -231,7 +234,7 @@ def _gelu_inner(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def install() -> None:
-    """Make ``import nvmath.bindings.cublasLt`` give this module from now on."""
+    """Make ``import nvmath.bindings.cublasLt`` import this module from now on."""
     for name in ("nvmath", "nvmath.bindings"):
         module = types.ModuleType(name, "Fake; see tests/fakes/cublaslt.py.")
         module.__path__ = []

@@ -1,13 +1,13 @@
-"""A stand-in for ``cudnn``, the module of nvidia-cudnn-frontend: NumPy's arithmetic, by the graph.
+"""A stand-in for ``cudnn``, the module of nvidia-cudnn-frontend, that runs its graphs in NumPy.
 
-`execute` builds its arrays from pointers and from dims and strides of the graph's tensors alone: a
+`execute` builds its arrays only from pointers and the dims and strides of the graph's tensors: a
 wrong stride, padding, scale or mask gives wrong numbers. It checks what the frontend checks: that
-every tensor has an address and a dtype, that results have the dims that follow, that steps come in
-their order, a workspace. Names are those of nvidia-cudnn-frontend 1.32; where that is installed,
+every tensor has an address and a dtype, that results have the implied dims, that steps come in
+order, and a workspace. Names are those of nvidia-cudnn-frontend 1.32; where that is installed,
 `test_cudnn.py` has it build the same graphs.
 
-What it cannot tell: which problems cuDNN has plans for, alignment, rounding (but for
-TensorFloat-32's), speed.
+Not modelled: which problems cuDNN has plans for, alignment, rounding (except TensorFloat-32's),
+speed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import ml_dtypes
 import numpy as np
 
 calls: list[dict[str, Any]] = []
-"""What `execute` was asked, for tests to look at."""
+"""The calls of `execute`, for tests to inspect."""
 
 built: list[dict[str, Any]] = []
-"""The graphs of which plans were built."""
+"""The graphs whose plans were built."""
 
 
 class cudnnGraphNotSupportedError(Exception):
@@ -119,29 +119,29 @@ class pygraph:
         return self._convolution("conv_fprop", _fprop, [image, weight], **window)
 
     def bias(self, input: Tensor, bias: Tensor) -> Tensor:
-        places = len(self.inputs[0].dim) - 2
-        assert bias.dim == [1, self.inputs[1].dim[0], *[1] * places]  # of a convolution
+        spatial = len(self.inputs[0].dim) - 2
+        assert bias.dim == [1, self.inputs[1].dim[0], *[1] * spatial]  # of a convolution
         return self._pointwise("bias", np.add, input, bias)
 
     def relu(self, input: Tensor) -> Tensor:
-        """NaN stays, as the frontend asks of cuDNN, and infinity is clipped."""
+        """Propagates NaN, as the frontend requests from cuDNN, and clips infinity."""
         top = np.finfo(self.compute).max
-        return self._pointwise("relu", lambda made: np.clip(made, 0, top), input)
+        return self._pointwise("relu", lambda x: np.clip(x, 0, top), input)
 
     def _pointwise(self, name: str, function: Any, input: Tensor, *more: Tensor) -> Tensor:
-        """What is done to the result before, which then is in no memory."""
+        """Fuse a function into the node before, whose own result is then not stored."""
         assert self.steps == ["node"]
         assert self.outputs == [input]
         before, n = self.function, len(self.inputs)
 
-        def both(*given: Any) -> Any:
-            *arrays, shape = given
+        def both(*args: Any) -> Any:
+            *arrays, shape = args
             return function(before(*arrays[:n], shape), *arrays[n:])
 
         self.tensors.remove(input)
         self.steps = []
-        (made,) = self._node(f"{self.name} + {name}", both, [*self.inputs, *more], 1)
-        return made
+        (result,) = self._node(f"{self.name} + {name}", both, [*self.inputs, *more], 1)
+        return result
 
     def conv_dgrad(self, loss: Tensor, filter: Tensor, **window: Any) -> Tensor:
         return self._convolution("conv_dgrad", _dgrad, [loss, filter], **window)
@@ -224,13 +224,15 @@ class pygraph:
         launch() if capture is None else capture.append(launch)
 
     def _launch(self, pointers: dict[Tensor, int]) -> None:
-        given = [_read(pointers[t], t).astype(self.compute) for t in self.inputs]
+        arrays = [_read(pointers[t], t).astype(self.compute) for t in self.inputs]
         tf32 = self.inputs[0].kind is data_type.FLOAT and "TENSOR_CORE" not in self.notes
         if tf32:
-            given = [_rounded(x) for x in given]
+            arrays = [_rounded(x) for x in arrays]
         with np.errstate(all="ignore"):
-            made = self.function(*given, *(t.dim for t in self.outputs))
-        for t, x in zip(self.outputs, made if isinstance(made, tuple) else (made,), strict=True):
+            results = self.function(*arrays, *(t.dim for t in self.outputs))
+        for t, x in zip(
+            self.outputs, results if isinstance(results, tuple) else (results,), strict=True
+        ):
             assert list(x.shape) == t.dim, (self.name, x.shape, t.dim)
             _read(pointers[t], t)[...] = x
 

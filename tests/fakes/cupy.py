@@ -1,25 +1,25 @@
 """A stand-in for CuPy on a machine without a GPU: CuPy's rules, NumPy's arithmetic.
 
 `install()` puts modules named cupy and cupyx into `sys.modules`. They run the device paths of
-gpugrad, and the CuPy reading of every op, where CI has no GPU. What is imitated are the rules
-that code written on NumPy breaks:
+gpugrad, and the CuPy reading of every op, where CI has no GPU. They imitate the rules that code
+written on NumPy breaks:
 
-- ``cupy.ndarray`` is no ``numpy.ndarray``. A NumPy array where an array is expected is a
-  TypeError, and so is ``np.asarray`` of a device array; values cross by ``.get()`` and
-  ``cupy.array`` alone.
-- Reductions and item access give 0-d arrays, never scalars; 0-d arrays are no indices for
-  Python (``range(x)``, ``[1, 2][x]``).
+- ``cupy.ndarray`` is not a ``numpy.ndarray``. A NumPy array where an array is expected is a
+  TypeError, and so is ``np.asarray`` of a device array; values cross only by ``.get()`` and
+  ``cupy.array``.
+- Reductions and item access return 0-d arrays, never scalars, and Python cannot index with 0-d
+  arrays (``range(x)``, ``[1, 2][x]``).
 - There are two devices. A kernel whose array is not on the current device is a ValueError, and
   ``x.copy()`` goes to the current device.
-- Only what CuPy 14 has is there: `MISSING`, `REFUSED` and the lists of submodules were
+- There is only what CuPy 14 has: `MISSING`, `REFUSED` and the lists of submodules were
   generated from CuPy 14.2, by comparing the names and signatures of the two libraries.
 - No RuntimeWarnings; singular matrices give NaN unless ``cupyx.errstate(linalg="raise")``.
 
-What it cannot tell, so that a test with a real GPU must: results of CUDA (rounding, the order
-of sums), kernels beyond what the shim models (a RawModule's run on the CPU), what streams do at the
-same time (who waited for whom is kept), graphs, fragmented memory (bytes are counted), performance,
-dtypes that CUDA libraries lack, indices out of bounds (CuPy wraps them, here they raise), and
-CuPy's positional argument names. What nothing here calls is left out, such as cupy.random.
+Only a real GPU can test: CUDA's results (rounding, the order of sums), kernels beyond what the
+shim models (a RawModule runs on the CPU), concurrent streams (only who waited for whom is
+recorded), graphs, fragmented memory (bytes are counted), performance, dtypes that CUDA libraries
+lack, indices out of bounds (CuPy wraps them, the fake raises), and CuPy's positional argument
+names. Modules that gpugrad does not call, such as cupy.random, are left out.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ REFUSED: dict[str, frozenset[str]] = {
     }.items()
     for name in names.split()
 }
-"""Keywords that the function of that name has in NumPy and not in CuPy."""
+"""By function: keywords that it has in NumPy and not in CuPy."""
 
 LINALG = _words(
     "LinAlgError cholesky cond cross det eig eigh eigvals eigvalsh inv lstsq matmul matrix_power "
@@ -122,7 +122,7 @@ ATOMIC = {
 }
 """The dtypes of ``ufunc.at`` in CuPy 14.0; 14.1 has int64 too."""
 SORTING = frozenset(_words("argpartition argsort lexsort median partition sort unique"))
-"""Functions that compare by Thrust, which knows no bfloat16."""
+"""Functions that sort by Thrust, which does not support bfloat16."""
 
 
 # ---- devices -----------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class _Current(threading.local):
     capture: list[Any] | None = None
     """Launches since begin_capture."""
     captured: list[Any]
-    """Arrays that were made since: a graph reads and writes their memory when it is launched."""
+    """Arrays created since: a graph reads and writes their memory when it is launched."""
 
     def __init__(self) -> None:
         self._streams: list[list[Any]] = [[] for _ in range(GPUS)]
@@ -172,7 +172,7 @@ class Device:
         _current.device = self.id
 
     def synchronize(self) -> None:
-        """Nothing is pending, ever."""
+        """Nothing is ever pending."""
 
     def __int__(self) -> int:
         return self.id
@@ -188,7 +188,7 @@ class Device:
 
 
 class CUDARuntimeError(RuntimeError):
-    """What the runtime raises."""
+    """``cupy.cuda.runtime.CUDARuntimeError``."""
 
 
 # ---- the array ---------------------------------------------------------------------------
@@ -277,8 +277,8 @@ class ndarray:
         array, at = _bare(self), _index(index)
         if _is_advanced(index) and not isinstance(value, ndarray):
             _not_captured("a number from the host for an index of arrays")
-        given = value if isinstance(value, np.ndarray) else _bare(value)
-        _now_or_in_graph(lambda: array.__setitem__(at, given))
+        bare = value if isinstance(value, np.ndarray) else _bare(value)
+        _now_or_in_graph(lambda: array.__setitem__(at, bare))
 
     def __len__(self) -> int:
         return len(self._array)
@@ -346,8 +346,8 @@ class ndarray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        given = self._array.__array_interface__
-        return {k: given[k] for k in ("shape", "typestr", "descr", "data", "strides")} | {
+        interface = self._array.__array_interface__
+        return {k: interface[k] for k in ("shape", "typestr", "descr", "data", "strides")} | {
             "version": 3, "stream": 1,
         }  # fmt: skip
 
@@ -396,7 +396,7 @@ for _name, _ufunc in {
 }.items():  # fmt: skip
     setattr(ndarray, f"__{_name}__", _operator(f"__{_name}__", _ufunc, False))
     setattr(ndarray, f"__r{_name}__", _operator(f"__r{_name}__", _ufunc, True))
-    if _name != "matmul":  # which CuPy lacks
+    if _name != "matmul":  # CuPy lacks `@=`
         setattr(ndarray, f"__i{_name}__", _inplace(_name, getattr(operator, f"i{_name}", None)
                                                    or getattr(operator, f"i{_name}_")))  # fmt: skip
 for _name, _ufunc in {
@@ -411,36 +411,36 @@ for _name, _ufunc in {
 
 
 _foreign = object()
-"""What an array holds that another library has given the memory of: for CuPy it is no view."""
+"""The `_base` of an array whose memory belongs to another library: to CuPy it is not a view."""
 
 
 def _shared(array: np.ndarray[Any, Any], gpu: int | None = None) -> Any:
-    made = _wrap(array, gpu)
-    made._base = _foreign
-    return made
+    device_array = _wrap(array, gpu)
+    device_array._base = _foreign
+    return device_array
 
 
 _owners: weakref.WeakValueDictionary[int, ndarray] = weakref.WeakValueDictionary()
-"""Arrays with memory of their own, by the id of the NumPy array that they hold."""
+"""Arrays that own their memory, by the id of the NumPy array that they hold."""
 
 
 def _wrap(value: Any, gpu: int | None = None) -> Any:
     """Device arrays for every array in a function's result; NumPy scalars become 0-d arrays."""
     if isinstance(value, (np.ndarray, np.generic)):
-        made = object.__new__(ndarray)
-        made._array = np.asarray(value)
-        made._gpu = _current.device if gpu is None else gpu
+        wrapped = object.__new__(ndarray)
+        wrapped._array = np.asarray(value)
+        wrapped._gpu = _current.device if gpu is None else gpu
         if _current.capture is not None:
-            _current.captured.append(made._array)
-        if made._array.base is None and id(made._array) in _owners:
-            return _owners[id(made._array)]  # a function that has returned its argument
-        if made._array.base is None:  # it owns its memory, which is the device's
-            with Device(made._gpu):
-                made._block = _allocators[0](made._array.nbytes)
-            _owners[id(made._array)] = made
+            _current.captured.append(wrapped._array)
+        if wrapped._array.base is None and id(wrapped._array) in _owners:
+            return _owners[id(wrapped._array)]  # a function returned its argument
+        if wrapped._array.base is None:  # it owns its memory, which counts as the device's
+            with Device(wrapped._gpu):
+                wrapped._block = _allocators[0](wrapped._array.nbytes)
+            _owners[id(wrapped._array)] = wrapped
         else:
-            made._base = _owners.get(id(made._array.base))  # a view holds the array, as CuPy's do
-        return made
+            wrapped._base = _owners.get(id(wrapped._array.base))  # a view keeps its base alive
+        return wrapped
     if isinstance(value, tuple):
         parts = [_wrap(v, gpu) for v in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
@@ -466,7 +466,7 @@ def _bare(value: Any, same_device: bool = True) -> Any:
 
 
 def _index(index: Any) -> Any:
-    """An index; CuPy takes NumPy arrays and lists there too."""
+    """An index, for which CuPy accepts NumPy arrays and lists too."""
     if isinstance(index, tuple):
         return tuple(_index(i) for i in index)
     if isinstance(index, (list, np.ndarray)):
@@ -491,24 +491,24 @@ CAPTURED = frozenset(
         "transpose tri tril triu var view where zeros zeros_like zeta"
     )
 )
-"""What CuPy 14.2 does by views, memset and launches on memory of its pool, as read in its sources.
+"""Functions that CuPy 14.2 runs as views, memset and launches on pool memory, by its sources.
 
-Sorting is Thrust's, under a policy that does not wait for the stream. What is not here waits for
-a result, copies from or to the host, calls a library that CuPy refuses to capture, or was not read.
+Sorting is Thrust's, under a policy that does not wait for the stream. Other functions wait for a
+result, copy from or to the host, call a library that CuPy refuses to capture, or were not read.
 """
 
 AT_ONCE = 8
-"""Arrays that CuPy joins one by one; the addresses of more it copies from the host."""
+"""The most arrays that CuPy joins one by one; beyond, it copies addresses from the host."""
 
 
 def _not_captured(what: str) -> None:
-    """CuPy cannot capture it, or it is not known whether it can."""
+    """Raise during a capture: CuPy cannot capture this, or nobody knows whether it can."""
     if _current.capture is not None:
         raise CUDARuntimeError(f"the fake CuPy cannot capture {what}")
 
 
 def _now_or_in_graph(kernel: Any) -> None:
-    """What writes to memory: written down while a graph is captured, else done."""
+    """Run a kernel that writes to memory, or record it while a graph is captured."""
 
     def quietly() -> None:
         with np.errstate(all="ignore"):
@@ -523,21 +523,21 @@ def _now_or_in_graph(kernel: Any) -> None:
 def _repeated(compute: Any, gpu: int | None = None) -> Any:
     """The device arrays of a function's result, computed again by each launch of a graph."""
     with np.errstate(all="ignore"):
-        made = _wrap(compute(), gpu)
-        again = made if _current.capture is None else compute()
-    several = isinstance(made, (tuple, list))
+        result = _wrap(compute(), gpu)
+        again = result if _current.capture is None else compute()
+    several = isinstance(result, (tuple, list))
     for k, (one, second) in enumerate(
-        zip(made, again, strict=True) if several else [(made, again)]
+        zip(result, again, strict=True) if several else [(result, again)]
     ):
-        memory = one._array  # not the device array, whose life is the pool's
-        if again is made or np.may_share_memory(memory, second) or not memory.size:
+        memory = one._array  # not the device array, whose lifetime the pool controls
+        if again is result or np.may_share_memory(memory, second) or not memory.size:
             continue
 
         def launch(memory: Any = memory, k: int = k) -> None:
             memory[...] = compute()[k] if several else compute()
 
         _now_or_in_graph(launch)
-    return made
+    return result
 
 
 def _sortable(name: str, arrays: Any) -> None:
@@ -546,15 +546,15 @@ def _sortable(name: str, arrays: Any) -> None:
 
 
 def _add_at(a: ndarray, index: Any, value: Any, ufunc: Any = np.add) -> None:
-    """Addition at an index, and its like."""
+    """``ufunc.at``."""
     if not isinstance(value, ndarray):
         _not_captured("a number from the host for an index of arrays")
-    array, at, given = _bare(a), _index(index), _bare(value)
-    _now_or_in_graph(lambda: ufunc.at(array, at, given))
+    array, at, bare = _bare(a), _index(index), _bare(value)
+    _now_or_in_graph(lambda: ufunc.at(array, at, bare))
 
 
 def _lift(function: Any, name: str) -> Any:
-    """NumPy's function as CuPy's: device arrays in and out."""
+    """NumPy's function with device arrays as arguments and results, like CuPy's."""
     refused = REFUSED.get(name, frozenset())
 
     @functools.wraps(function, updated=())
@@ -568,18 +568,18 @@ def _lift(function: Any, name: str) -> Any:
             _not_captured(f"{name}()")
         if name in ("concatenate", "stack") and len(args[0]) > AT_ONCE:
             _not_captured("the addresses of many arrays")
-        bare, given = {k: _bare(v) for k, v in kwargs.items()}, [_bare(a) for a in args]
-        _sortable(name, given)
-        is_product = getattr(function, "signature", None)  # of matrices, not element by element
-        if is_product and all(a.size and a.dtype.kind in "fc" for a in given):
+        keywords, arguments = {k: _bare(v) for k, v in kwargs.items()}, [_bare(a) for a in args]
+        _sortable(name, arguments)
+        is_product = getattr(function, "signature", None)  # a matrix product, not elementwise
+        if is_product and all(a.size and a.dtype.kind in "fc" for a in arguments):
             _not_captured(f"the cuBLAS of {name}()")
         if out is not None:
-            _now_or_in_graph(lambda: function(*given, **bare))
+            _now_or_in_graph(lambda: function(*arguments, **keywords))
             return out
         if _current.capture is not None:
-            return _repeated(lambda: function(*given, **bare))
+            return _repeated(lambda: function(*arguments, **keywords))
         with np.errstate(all="ignore"):
-            result = function(*given, **bare)
+            result = function(*arguments, **keywords)
         if isinstance(result, bool) and name in ("allclose", "array_equal", "array_equiv"):
             result = np.bool_(result)
         return _wrap(result)
@@ -598,11 +598,11 @@ def _method(name: str) -> Any:
             _not_captured(f"{name}()")
         array = _bare(self, same_device=name not in VIEWS)
         _sortable(name, [array])
-        given, named = [_bare(a) for a in args], {k: _bare(v) for k, v in kwargs.items()}
+        arguments, keywords = [_bare(a) for a in args], {k: _bare(v) for k, v in kwargs.items()}
         if _current.capture is not None:
-            return _repeated(lambda: getattr(array, name)(*given, **named), self._gpu)
+            return _repeated(lambda: getattr(array, name)(*arguments, **keywords), self._gpu)
         with np.errstate(all="ignore"):
-            result = getattr(array, name)(*given, **named)
+            result = getattr(array, name)(*arguments, **keywords)
         if name in VIEWS and not np.may_share_memory(result, array):
             _bare(self)  # a kernel copies it
         return self if result is array else _wrap(result, self._gpu)
@@ -665,7 +665,7 @@ class ufunc:
 
 def array(obj: Any, dtype: Any = None, copy: Any = True, order: str = "K", ndmin: int = 0,
           **kwargs: Any) -> ndarray:  # fmt: skip
-    """The way onto the device: takes NumPy arrays, and arrays of another device."""
+    """Copy to the device from NumPy or another device."""
     here = isinstance(obj, ndarray) and obj._gpu == _current.device and ndmin <= obj.ndim
     if here and not copy and dtype in (None, obj.dtype):
         return obj  # type: ignore[no-any-return]
@@ -691,7 +691,7 @@ def asarray(a: Any, dtype: Any = None, order: str = "K", *, blocking: bool = Fal
 
 
 class _Capsule:
-    """What NumPy reads a DLPack capsule from: the "memory of the device" is the host's here."""
+    """Hands NumPy a DLPack capsule: the "memory of the device" is the host's here."""
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule
@@ -707,18 +707,18 @@ def from_dlpack(array: Any, *, device: Any = None, copy: bool | None = None) -> 
     kind, gpu = array.__dlpack_device__()
     if kind != 2:
         raise TypeError("CPU arrays cannot be directly imported to CuPy.")
-    made = np.from_dlpack(_Capsule(array.__dlpack__(stream=1, max_version=(1, 0), copy=copy)))
-    return _shared(made, gpu)  # type: ignore[no-any-return]
+    shared = np.from_dlpack(_Capsule(array.__dlpack__(stream=1, max_version=(1, 0), copy=copy)))
+    return _shared(shared, gpu)  # type: ignore[no-any-return]
 
 
 def _triangle(name: str) -> Any:
-    """``cupy.tril``: an array of bfloat16 meets a NumPy scalar there, and becomes float32."""
+    """``cupy.tril``, which turns bfloat16 into float32, as it combines it with a NumPy scalar."""
     lifted = _lift(getattr(np, name), name)
 
     @functools.wraps(lifted)
     def triangle(m: Any, k: int = 0) -> Any:
-        made = lifted(m, k)
-        return made.astype(np.float32) if m.dtype == "bfloat16" else made
+        result = lifted(m, k)
+        return result.astype(np.float32) if m.dtype == "bfloat16" else result
 
     return triangle
 
@@ -741,7 +741,7 @@ def errstate(*, linalg: str | None = None, **kwargs: Any) -> Iterator[None]:
 
 
 def _quiet(function: Any, name: str) -> Any:
-    """A solver that gives NaN for a matrix it cannot take, as CuPy's do unless told to raise."""
+    """A solver that returns NaN for a matrix it cannot solve, as CuPy's do by default."""
     lifted = _lift(function, name)
 
     @functools.wraps(lifted)
@@ -764,7 +764,7 @@ class CompileException(Exception):
 
 
 class RawModule:
-    """``cupy.RawModule``: its kernels run on the CPU, by the shim."""
+    """``cupy.RawModule``, whose kernels the shim runs on the CPU."""
 
     def __init__(
         self, code: str | None = None, *, path: str | None = None, options: Any = (),
@@ -784,8 +784,8 @@ class RawModule:
             raise CompileException(str(error)) from error
 
         def run(grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
-            given = [a[()] if isinstance(a, np.ndarray) else _bare(a, False) for a in args]
-            launch = functools.partial(module.run, name, grid, block, given, shared=shared_mem)
+            bare = [a[()] if isinstance(a, np.ndarray) else _bare(a, False) for a in args]
+            launch = functools.partial(module.run, name, grid, block, bare, shared=shared_mem)
             if _current.capture is None:
                 launch()
             else:
@@ -795,21 +795,21 @@ class RawModule:
 
 
 class ElementwiseKernel:
-    """``cupy.ElementwiseKernel`` of numbers and of contiguous arrays of one shape, by the shim."""
+    """``cupy.ElementwiseKernel`` of numbers and contiguous arrays of one shape, run by the shim."""
 
     def __init__(self, in_params: str, out_params: str, operation: str, name: str) -> None:
         self._in, self._out = ([p.split() for p in s.split(",")] for s in (in_params, out_params))
         self._operation, self.name = operation, name
 
     def __call__(self, *args: Any) -> Any:
-        given = dict(zip((name for _, name in (*self._in, *self._out)), args, strict=False))
+        arguments = dict(zip((name for _, name in (*self._in, *self._out)), args, strict=False))
         like = next(a for a in args if isinstance(a, ndarray))
         for dtype, name in self._out:
-            given.setdefault(name, ndarray(like.shape, dtype))
+            arguments.setdefault(name, ndarray(like.shape, dtype))
         of_c = {"float32": "float", "float64": "double"}
         params, lines, values = [], [], []
         for dtype, name in (*self._in, *self._out):
-            value, const = given[name], "const " if [dtype, name] in self._in else ""
+            value, const = arguments[name], "const " if [dtype, name] in self._in else ""
             if isinstance(value, ndarray):
                 assert value.dtype == dtype
                 assert value.flags.c_contiguous
@@ -825,12 +825,12 @@ class ElementwiseKernel:
         }}"""
         run = RawModule(source).get_function(self.name)
         run((-(-like.size // 128), 1, 1), (128, 1, 1), [*values, np.int64(like.size)])
-        made = [given[name] for _, name in self._out]
-        return made[0] if len(made) == 1 else tuple(made)
+        results = [arguments[name] for _, name in self._out]
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 class Event:
-    """``cupy.cuda.Event``: how much its stream had been given when it was recorded."""
+    """``cupy.cuda.Event``: remembers the stream that recorded it."""
 
     def __init__(
         self, block: bool = False, disable_timing: bool = False, interprocess: bool = False
@@ -840,21 +840,21 @@ class Event:
     def record(self, stream: Stream | None = None) -> None:
         self.stream = stream or get_current_stream()
 
-    awaited: list[Event] = []  # noqa: RUF012  # those for which the host waited
+    awaited: list[Event] = []  # noqa: RUF012  # those that the host waited for
 
     def synchronize(self) -> None:
-        """It has happened."""
+        """The event has already happened."""
         Event.awaited.append(self)
 
     done = property(lambda self: True)
 
 
 class Stream:
-    """``cupy.cuda.Stream``: everything has happened already; who waited for whom is kept."""
+    """``cupy.cuda.Stream``: work is done at once; records who waited for whom."""
 
     null: Stream
     waits: list[tuple[int, int]] = []  # noqa: RUF012  # one list for all: (waiting, waited for)
-    awaited: list[int] = []  # noqa: RUF012  # those for which the host waited
+    awaited: list[int] = []  # noqa: RUF012  # those that the host waited for
     _count = 0
 
     def __init__(
@@ -871,9 +871,9 @@ class Stream:
         version, ptr = obj.__cuda_stream__()
         if version != 0:
             raise ValueError(f"unsupported version {version} of the CUDA stream protocol")
-        made = cls(null=True)
-        made.ptr, made.device_id = ptr, _current.device
-        return made
+        stream = cls(null=True)
+        stream.ptr, stream.device_id = ptr, _current.device
+        return stream
 
     def __cuda_stream__(self) -> tuple[int, int]:
         return 0, self.ptr
@@ -901,7 +901,7 @@ class Stream:
         Stream.waits.append((self.ptr, event.stream.ptr))
 
     def synchronize(self) -> None:
-        """Nothing is pending; that somebody waited is kept."""
+        """Nothing is pending; records that somebody waited."""
         Stream.awaited.append(self.ptr)
         if _current.capture is not None:
             raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
@@ -910,7 +910,7 @@ class Stream:
         return _current.capture is not None
 
     def begin_capture(self, mode: Any = None) -> None:
-        """From here on kernels are written down, not run; another function is an error."""
+        """From here on kernels are recorded, not run; functions without a kernel raise."""
         assert self.is_non_blocking
         _current.capture, _current.captured = [], []
 
@@ -920,7 +920,7 @@ class Stream:
 
 
 class Graph:
-    """``cupy.cuda.Graph``: launches of kernels, with the addresses that they had."""
+    """``cupy.cuda.Graph``: kernel launches, with their addresses at capture."""
 
     launched = 0
 
@@ -951,29 +951,29 @@ class OutOfMemoryError(MemoryError):
 
 
 class failing_allocation:
-    """Within its ``with`` statement one allocation fails, the one that `after` counts to.
+    """Inside its ``with`` statement the allocation that `after` selects fails.
 
     Attributes:
-        done: whether that has come, or none is to fail.
+        done: whether it has failed, or none is to fail.
     """
 
     def __enter__(self) -> failing_allocation:
-        self._whole, self._left = MemoryPool._taken, 0
+        self._whole, self._left = MemoryPool._allocate, 0
 
-        def taken(pool: Any, size: int, gpu: int) -> Any:
+        def allocate(pool: Any, size: int, gpu: int) -> Any:
             self._left -= 1
             if self._left == 0:
                 raise OutOfMemoryError(size, 0, 0)
             return self._whole(pool, size, gpu)
 
-        MemoryPool._taken = taken
+        MemoryPool._allocate = allocate
         return self
 
     def __exit__(self, *exc: object) -> None:
-        MemoryPool._taken = self._whole
+        MemoryPool._allocate = self._whole
 
     def after(self, n: int) -> None:
-        """Let the `n`-th allocation from now on fail; none if that is 0."""
+        """Let the `n`-th allocation from now on fail, or none if `n` is 0."""
         self._left = n
 
     @property
@@ -984,10 +984,10 @@ class failing_allocation:
 class MemoryPool:
     """``cupy.cuda.MemoryPool``: counts the bytes of the arrays that own memory, by device.
 
-    What a pool keeps stays taken when the pool itself dies: CuPy 14.1 gives nothing back then.
+    Memory that a pool caches stays reserved when the pool dies: CuPy 14.1 does not free it.
     """
 
-    taken: list[int] = [0] * GPUS  # by all pools, from the devices
+    reserved: list[int] = [0] * GPUS  # by all pools, from the devices
 
     def __init__(self) -> None:
         self._used, self._free, self._limit = [0] * GPUS, [0] * GPUS, [0] * GPUS
@@ -996,9 +996,9 @@ class MemoryPool:
     def malloc(self, size: int) -> Any:
         size, gpu = -(-size // 512) * 512, _current.device
         with _pool_lock:
-            return self._taken(size, gpu)
+            return self._allocate(size, gpu)
 
-    def _taken(self, size: int, gpu: int) -> Any:
+    def _allocate(self, size: int, gpu: int) -> Any:
         if size > self._free[gpu] and not self._fits(size, gpu):
             self.free_all_blocks()
             if not self._fits(size, gpu):
@@ -1009,7 +1009,7 @@ class MemoryPool:
         kept = min(self._free[gpu], size)
         self._free[gpu] -= kept
         self._used[gpu] += size
-        MemoryPool.taken[gpu] += size - kept
+        MemoryPool.reserved[gpu] += size - kept
         return _Block(self, size, gpu)
 
     def _fits(self, size: int, gpu: int) -> bool:
@@ -1018,7 +1018,7 @@ class MemoryPool:
 
     def free_all_blocks(self, stream: Any = None) -> None:
         with _pool_lock:
-            MemoryPool.taken[_current.device] -= self._free[_current.device]
+            MemoryPool.reserved[_current.device] -= self._free[_current.device]
             self._free[_current.device] = 0
         self.emptied += 1
 
@@ -1041,7 +1041,7 @@ class MemoryPool:
 
 
 class _Block:
-    """Memory of the pool; back there when nothing holds it."""
+    """Memory of the pool, returned to it when nothing holds the block."""
 
     def __init__(self, pool: MemoryPool, size: int, gpu: int) -> None:
         self._pool, self._size, self._gpu = pool, size, gpu
@@ -1083,27 +1083,27 @@ def _module(name: str, contents: dict[str, Any]) -> types.ModuleType:
     return module
 
 
-_AS_THEY_ARE = _words(
+_UNWRAPPED = _words(
     "can_cast finfo iinfo iscomplexobj isrealobj isscalar issubdtype min_scalar_type ndim "
     "promote_types result_type shape size broadcast_shapes isdtype may_share_memory"
 )
 
 
 def _namespace(of: Any, names: list[str]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    contents: dict[str, Any] = {}
     for name in names:
         value = getattr(of, name)
         if isinstance(value, np.ufunc) and of is np:
-            made[name] = ufunc(value)
+            contents[name] = ufunc(value)
         elif isinstance(value, (type, types.ModuleType)) or not callable(value):
-            made[name] = value
+            contents[name] = value
         else:
-            made[name] = _lift(value, name)
-    return made
+            contents[name] = _lift(value, name)
+    return contents
 
 
 def _dtype_aware(name: str) -> Any:
-    """A function about arrays that answers with numbers, shapes or dtypes, as CuPy's does."""
+    """A function of arrays that returns numbers, shapes or dtypes, not arrays."""
     function = getattr(np, name)
 
     def answer(*args: Any, **kwargs: Any) -> Any:
@@ -1118,10 +1118,10 @@ def modules() -> dict[str, types.ModuleType]:
     submodules = {n for n in dir(np) if isinstance(getattr(np, n), types.ModuleType)}
     names = [n for n in dir(np) if not n.startswith("_") and n not in MISSING | submodules]
     top = _namespace(np, names)
-    top |= {n: _dtype_aware(n) for n in _AS_THEY_ARE if callable(getattr(np, n)) and n not in
+    top |= {n: _dtype_aware(n) for n in _UNWRAPPED if callable(getattr(np, n)) and n not in
             ("finfo", "iinfo")}  # fmt: skip
     runtime = _module("cupy.cuda.runtime", {
-        "memGetInfo": lambda: (TOTAL - MemoryPool.taken[_current.device], TOTAL),
+        "memGetInfo": lambda: (TOTAL - MemoryPool.reserved[_current.device], TOTAL),
         "getDeviceCount": lambda: GPUS, "getDevice": lambda: _current.device,
         "deviceSynchronize": lambda: None, "CUDARuntimeError": CUDARuntimeError,
     })  # fmt: skip
@@ -1169,7 +1169,7 @@ def modules() -> dict[str, types.ModuleType]:
 
 
 def install() -> None:
-    """Make ``import cupy`` give the fake from now on; to be called before gpugrad asks for it."""
+    """Make ``import cupy`` import the fake from now on; call before gpugrad imports it."""
     for name in [n for n in sys.modules if n.partition(".")[0] in ("cupy", "cupyx")]:
         del sys.modules[name]
     sys.modules.update(modules())

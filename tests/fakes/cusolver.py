@@ -1,8 +1,8 @@
-"""A stand-in for ``nvmath.bindings.cusolverDn``: LAPACK on what pointers point to, in columns.
+"""A stand-in for ``nvmath.bindings.cusolverDn`` that runs LAPACK on column-major device memory.
 
-As cuSOLVER it reads and writes one triangle alone, takes a work area whose size it was asked for,
-and writes to the device where a pivot was not positive. It refuses to be captured, as CuPy's
-cuSOLVER does. Names and signatures are those of nvmath-python 1.0.
+Like cuSOLVER it reads and writes only one triangle, needs a work area of the size that it reports,
+and writes the index of the first non-positive pivot to the device. It refuses to be captured, as
+CuPy's cuSOLVER does. Names and signatures are those of nvmath-python 1.0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fakes.cublaslt import _read
 WORK = 64
 
 calls: list[tuple[str, int, int]] = []
-"""Routine, triangle and stream of each call, for tests to look at."""
+"""Routine, triangle and stream of each call, for tests to inspect."""
 
 _stream = [0]
 
@@ -50,10 +50,10 @@ def _run(
     calls.append((name, uplo, _stream[0]))
     matrix = _read(a, dtype, (n, n), (1, lda))
     routine = scipy.linalg.get_lapack_funcs(name[1:], (matrix,))
-    made, at = routine(np.array(matrix, order="F"), lower=uplo == 0)
+    result, status = routine(np.array(matrix, order="F"), lower=uplo == 0)
     inside = np.tri(n, dtype=bool) if uplo == 0 else np.tri(n, dtype=bool).T
-    matrix[inside] = np.asarray(made)[inside]
-    _read(info, np.int32)[...] = at
+    matrix[inside] = np.asarray(result)[inside]
+    _read(info, np.int32)[...] = status
 
 
 def dpotrf(
@@ -81,5 +81,5 @@ def spotri(
 
 
 def install() -> None:
-    """Make ``import nvmath.bindings.cusolverDn`` give this module; after fake_cublaslt's."""
+    """Make ``import nvmath.bindings.cusolverDn`` import this module; call after cublaslt's."""
     sys.modules["nvmath.bindings.cusolverDn"] = sys.modules[__name__]

@@ -1,10 +1,10 @@
-"""Build plans with the real cuDNN, as for an H100, where there is neither a GPU nor a driver.
+"""Build plans with the real cuDNN as for an H100, on a machine without a GPU or driver.
 
 python tests/kernels/cudnn_driver.py FOLDER FILE
 
 Reads a list of (function of kernels.libraries.cudnn, problem, notes) as a pickle from FILE, and
 prints for each the bytes of its plan's workspace, or why there is no plan, as JSON. FOLDER is for
-two libraries that stand in for the driver's and the runtime's, made by g++ there: cuDNN compiles
+two libraries that g++ builds there as stand-ins for the driver and the runtime: cuDNN compiles
 its kernels but has nothing to load them into.
 """
 
@@ -32,7 +32,7 @@ H100 = {
     "maxThreadsPerSM": 2048, "totalGlobalMem": 85029158912, "smClockRateKHz": 1980000,
     "memClockRateKHz": 2619000, "memoryBusWidth": 5120, "l2CacheSize": 52428800,
 }  # fmt: skip
-"""The properties of a device, as cuDNN writes them down."""
+"""Device properties in the form that cuDNN serializes."""
 
 _DONE = """cuCtxGetCurrent cuCtxGetLimit cuCtxPopCurrent cuCtxPushCurrent cuDeviceGet
 cuDeviceGetCount cuDriverGetVersion cuGetErrorName cuGetErrorString cuKernelGetAttribute
@@ -61,7 +61,7 @@ const char* cudaGetErrorString(int) { return ""; }
 
 
 def compiled(folder: Path, name: str, source: str) -> str:
-    """The path of a library."""
+    """Compile a library and return its path."""
     path = folder / name
     command = ["g++", "-w", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-xc++", "-", "-o", path]
     subprocess.run(command, input=source, text=True, check=True)
@@ -69,12 +69,12 @@ def compiled(folder: Path, name: str, source: str) -> str:
 
 
 def library(folder: Path) -> Any:
-    """The module ``cudnn``, for which driver, runtime and NVRTC are there."""
+    """The module ``cudnn``, loaded after stand-ins for the driver and the runtime, and NVRTC."""
     ctypes.CDLL(compiled(folder, "libcuda.so.1", DRIVER), ctypes.RTLD_GLOBAL)
     os.environ["CUDNN_FRONTEND_CUDART_LIB_NAME"] = compiled(folder, "libcudart.so.12", RUNTIME)
     from gpugrad.testing.cuda import nvrtc
 
-    nvrtc._library()  # under a name that cuDNN asks for
+    nvrtc._library()  # loads NVRTC under the name that cuDNN looks up
     logging.disable()
     return importlib.import_module("cudnn")
 

@@ -1,4 +1,4 @@
-"""Products by cuBLASLt: what its descriptors say, checked by a model that computes from them."""
+"""Products by cuBLASLt, on a stand-in that computes what the descriptors describe."""
 
 import importlib
 import importlib.metadata
@@ -27,17 +27,17 @@ TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-
 @pytest.fixture(autouse=True)
 def _there():
     if cublaslt.binding() is None:
-        pytest.skip(reason="a GPU is here, and nvmath-python is not")
+        pytest.skip(reason="there is a GPU, but no nvmath-python")
 
 
 @pytest.fixture
 def calls():
-    """What the stand-in for cuBLASLt was asked."""
-    made = getattr(cublaslt.binding(), "calls", None)
-    if made is None:
-        pytest.skip(reason="the real cuBLASLt does not tell what it was asked")
-    made.clear()
-    return made
+    """The calls that the stand-in for cuBLASLt received."""
+    recorded = getattr(cublaslt.binding(), "calls", None)
+    if recorded is None:
+        pytest.skip(reason="the real cuBLASLt does not record its calls")
+    recorded.clear()
+    return recorded
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def lib(cuda):
     return backend.cupy()
 
 
-def near(found, desired, dtype):
-    near_largest(found.get(), desired, TOLERANCE[np.dtype(dtype).name])
+def near(actual, desired, dtype):
+    near_largest(actual.get(), desired, TOLERANCE[np.dtype(dtype).name])
 
 
 # ---- layouts
@@ -67,27 +67,29 @@ LAYOUTS = {
 @pytest.mark.parametrize("step", [1, 2, -1])
 @pytest.mark.parametrize("shapes", [((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 5)), ((2, 3, 4), (4,)),
                                     ((4,), (2, 4, 5))], ids=str)  # fmt: skip
-def test_products_of_vectors_are_those_of_matrices(shapes, step, calls, lib, rng):
+def test_vector_products_match_numpy_in_one_call(shapes, step, calls, lib, rng):
     a, b = (np.repeat(rng.normal(size=s).astype(np.float32), abs(step), -1)[..., ::step]
             for s in shapes)  # fmt: skip
-    there = [_there_as_it_lies(lib, x) for x in (a, b)]
+    there = [_on_device_with_strides(lib, x) for x in (a, b)]
     near(cublaslt.matmul(backend.reading(*there), *there), a @ b, np.float32)
     assert len(calls) == 1
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize(("left", "right"), list(itertools.product(LAYOUTS, LAYOUTS)))
-def test_a_product_reads_matrices_as_they_lie(left, right, dtype, lib, rng):
+def test_product_reads_matrices_of_any_layout(left, right, dtype, lib, rng):
     for m, k, n in ((3, 4, 5), (1, 4, 5), (3, 1, 5), (3, 4, 1), (1, 1, 1), (1, 6, 1)):
         a = LAYOUTS[left](rng.normal(size=(m, k)).astype(dtype))
         b = LAYOUTS[right](rng.normal(size=(k, n)).astype(dtype))
-        found = cublaslt.product(lib, _there_as_it_lies(lib, a), _there_as_it_lies(lib, b))
-        near(found, a.astype(np.float64) @ b.astype(np.float64), dtype)
-        assert found.dtype == dtype
-        assert found.flags.c_contiguous
+        actual = cublaslt.product(
+            lib, _on_device_with_strides(lib, a), _on_device_with_strides(lib, b)
+        )
+        near(actual, a.astype(np.float64) @ b.astype(np.float64), dtype)
+        assert actual.dtype == dtype
+        assert actual.flags.c_contiguous
 
 
-def _there_as_it_lies(lib, a):
+def _on_device_with_strides(lib, a):
     """A device array with the strides of a NumPy array."""
     low, high = np.lib.array_utils.byte_bounds(a)
     memory = np.zeros((high - low) // a.itemsize, a.dtype)
@@ -105,7 +107,7 @@ def _there_as_it_lies(lib, a):
      ((7, 1, 4), (1, 4, 5)), ((5, 2, 3, 4), (2, 4, 2))],
 )  # fmt: skip
 @pytest.mark.parametrize("turned", [(), (0,), (1,), (0, 1)])
-def test_stacks_are_one_call_and_broadcast(a, b, turned, lib, rng, calls):
+def test_batched_product_broadcasts_in_one_call(a, b, turned, lib, rng, calls):
     xs = [rng.normal(size=s) for s in (a, b)]
     there = [
         lib.array(np.swapaxes(x, -1, -2).copy()).swapaxes(-1, -2) if i in turned else lib.array(x)
@@ -115,13 +117,13 @@ def test_stacks_are_one_call_and_broadcast(a, b, turned, lib, rng, calls):
     assert len(calls) == 1
 
 
-def test_stacks_whose_axes_were_moved_are_right(lib, rng):
+def test_batched_product_with_permuted_axes_matches_numpy(lib, rng):
     x, y = rng.normal(size=(3, 2, 5, 4)), rng.normal(size=(2, 3, 4, 6))
-    found = cublaslt.product(lib, lib.array(x).transpose(1, 0, 2, 3), lib.array(y))
-    near(found, x.transpose(1, 0, 2, 3) @ y, np.float64)
+    actual = cublaslt.product(lib, lib.array(x).transpose(1, 0, 2, 3), lib.array(y))
+    near(actual, x.transpose(1, 0, 2, 3) @ y, np.float64)
 
 
-def test_transposes_of_a_matrix_are_flags_and_not_copies(lib, rng, calls, monkeypatch):
+def test_transposed_matrices_are_flags_not_copies(lib, rng, calls, monkeypatch):
     copied = []
     real = lib.ascontiguousarray
     monkeypatch.setattr(lib, "ascontiguousarray", lambda a: copied.append(a) or real(a))
@@ -132,11 +134,11 @@ def test_transposes_of_a_matrix_are_flags_and_not_copies(lib, rng, calls, monkey
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-def test_another_array_is_added_to_a_product(dtype, lib, rng):
+def test_product_adds_another_array(dtype, lib, rng):
     a, b, c = (rng.normal(size=s).astype(dtype) for s in ((2, 3, 4), (2, 4, 5), (2, 3, 5)))
     added = lib.array(c)
-    made = cublaslt.product(lib, lib.array(a), lib.array(b), added=added)
-    near(made, c.astype(float) + a.astype(float) @ b.astype(float), dtype)
+    actual = cublaslt.product(lib, lib.array(a), lib.array(b), added=added)
+    near(actual, c.astype(float) + a.astype(float) @ b.astype(float), dtype)
     near(added, c, dtype)
 
 
@@ -150,7 +152,7 @@ def gelu(x):
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.parametrize(("m", "n"), [(6, 10), (3, 200), (1, 1)])
-def test_a_layer_and_its_gradient_are_two_products(activation, dtype, m, n, lib, rng):
+def test_layer_and_its_gradient_are_two_products(activation, dtype, m, n, lib, rng):
     k = 5
     x, w, bias = (rng.normal(size=s).astype(dtype) for s in ((m, k), (k, n), (n,)))
     g, w2 = rng.normal(size=(m, 4)).astype(dtype), rng.normal(size=(n, 4)).astype(dtype)
@@ -184,14 +186,14 @@ def test_a_bias_is_added_to_each_row(lib, rng):
     for epilogue, of in (("bias", lambda u: u), ("relu_bias", lambda u: np.maximum(u, 0)),
                          ("gelu_bias", gelu)):  # fmt: skip
         there = [lib.array(a) for a in (x, w, bias)]
-        found = cublaslt.product(lib, *there[:2], epilogue=epilogue, bias=there[2])
-        near(found, of(x @ w + bias), np.float64)
+        actual = cublaslt.product(lib, *there[:2], epilogue=epilogue, bias=there[2])
+        near(actual, of(x @ w + bias), np.float64)
 
 
 # ---- precision, plans, streams
 
 
-def test_the_precision_of_float32_is_chosen_and_of_no_other_dtype(lib, calls):
+def test_matmul_precision_applies_to_float32_only(lib, calls):
     for precision, compute in (("highest", 68), ("high", 77), ("medium", 75)):
         gg.set_matmul_precision(precision)
         try:
@@ -206,7 +208,7 @@ def test_the_precision_of_float32_is_chosen_and_of_no_other_dtype(lib, calls):
         gg.set_matmul_precision("best")
 
 
-def test_a_problem_is_described_once_and_old_ones_are_given_back(lib, monkeypatch, calls):
+def test_plans_are_cached_and_old_ones_are_freed(lib, monkeypatch, calls):
     live = cublaslt.binding().live
     monkeypatch.setattr(cublaslt, "PLANS", 3)
     monkeypatch.setattr(cublaslt, "_plans", OrderedDict())
@@ -222,31 +224,31 @@ def test_a_problem_is_described_once_and_old_ones_are_given_back(lib, monkeypatc
     assert len(live) <= before + 8
 
 
-def test_a_plan_that_another_thread_evicts_multiplies_to_its_end(lib, monkeypatch, calls):
+def test_plan_evicted_by_another_thread_still_multiplies(lib, monkeypatch, calls):
     monkeypatch.setattr(cublaslt, "PLANS", 1)
     a, b, c = (lib.array(np.ones(s, np.float32)) for s in ((2, 3), (3, 4), (5, 3)))
     find = cublaslt._plan
 
     def slow(*args):
-        found = find(*args)
-        if args[0][3] == a.shape:  # the other one's plan takes its place before it is used
+        plan = find(*args)
+        if args[0][3] == a.shape:  # a second product evicts this plan before it is used
             cublaslt.product(lib, c, b)
-        return found
+        return plan
 
     monkeypatch.setattr(cublaslt, "_plan", slow)
     np.testing.assert_array_equal(cublaslt.product(lib, a, b).get(), np.full((2, 4), 3))
 
 
-def test_threads_with_one_plan_add_each_its_own_bias(lib, monkeypatch, calls):
+def test_threads_sharing_a_plan_add_their_own_bias(lib, monkeypatch, calls):
     x, w = (lib.array(np.ones(s, np.float32)) for s in ((2, 3), (3, 4)))
     biases = [lib.array(np.full(4, n, np.float32)) for n in (10, 20)]
-    multiply, found, others = cublaslt.binding().matmul, {}, []
+    multiply, results, others = cublaslt.binding().matmul, {}, []
 
     def run(k):
-        found[k] = cublaslt.product(lib, x, w, epilogue="bias", bias=biases[k])
+        results[k] = cublaslt.product(lib, x, w, epilogue="bias", bias=biases[k])
 
     def meanwhile(*args):
-        if not others:  # the second comes while the first is about to multiply
+        if not others:  # the second starts while the first is about to multiply
             others.append(threading.Thread(target=run, args=(1,)))
             others[0].start()
             others[0].join(0.2)
@@ -255,10 +257,10 @@ def test_threads_with_one_plan_add_each_its_own_bias(lib, monkeypatch, calls):
     monkeypatch.setattr(cublaslt.binding(), "matmul", meanwhile)
     run(0)
     others[0].join()
-    np.testing.assert_array_equal([found[k].get()[0, 0] for k in (0, 1)], [13, 23])
+    np.testing.assert_array_equal([results[k].get()[0, 0] for k in (0, 1)], [13, 23])
 
 
-def test_a_precision_that_changes_meanwhile_is_that_of_the_next_product(lib, monkeypatch, calls):
+def test_precision_changed_during_a_product_applies_to_the_next(lib, monkeypatch, calls):
     a, find = lib.array(np.ones((2, 19), np.float32)), cublaslt._plan
 
     def meanwhile(*args):
@@ -276,16 +278,16 @@ def test_a_precision_that_changes_meanwhile_is_that_of_the_next_product(lib, mon
     assert [c["desc"]["compute"] for c in calls] == [68, 77, 68]
 
 
-def test_a_stack_of_one_matrix_that_is_copied_is_broadcast(lib, calls, rng):
+def test_broadcast_batch_of_strided_rows_matches_numpy(lib, calls, rng):
     x, b = rng.normal(size=(2, 8)), rng.normal(size=(2, 3, 4, 5))
     wide = np.broadcast_to(x[:, ::2], (3, 2, 4))
-    found = cublaslt.product(lib, lib.broadcast_to(lib.array(x)[:, ::2], (3, 2, 4)), lib.array(b))
-    np.testing.assert_allclose(found.get(), wide @ b, 1e-12)
+    actual = cublaslt.product(lib, lib.broadcast_to(lib.array(x)[:, ::2], (3, 2, 4)), lib.array(b))
+    np.testing.assert_allclose(actual.get(), wide @ b, 1e-12)
 
 
-def test_a_product_runs_on_the_current_stream_and_gives_its_workspace_back(lib, calls, cuda):
+def test_product_runs_on_the_current_stream_and_frees_its_workspace(lib, calls, cuda):
     a = lib.array(np.ones((2, 2), np.float32))
-    pool = backend.cupy().cuda.MemoryPool()  # as a graph has, whose memory goes when it does
+    pool = backend.cupy().cuda.MemoryPool()  # as a graph's pool, which is freed with the graph
     with gg.cuda.stream(device=cuda) as s, backend.cupy().cuda.using_allocator(pool.malloc):
         cublaslt.product(lib, a, a)
     cublaslt.product(lib, a, a)
@@ -293,7 +295,7 @@ def test_a_product_runs_on_the_current_stream_and_gives_its_workspace_back(lib, 
     assert pool.used_bytes() == 0
 
 
-def test_what_cublaslt_has_nothing_for_is_declined_and_remembered(lib, monkeypatch):
+def test_unsupported_problem_is_declined_and_remembered(lib, monkeypatch):
     lt, asked = cublaslt.binding(), []
 
     def refuses(*args):
@@ -322,15 +324,15 @@ def test_matmul_and_its_gradient_are_three_products_without_a_copy(dtype, cuda, 
             y = gg.sum(gg.matmul(a, b))
         return [t.numpy().astype(float) for t in (y, *tape.gradient(y, [a, b]))]
 
-    found, desired = run(cuda), run("cpu")
+    actual, desired = run(cuda), run("cpu")
     assert len(calls) == 3
     t = TOLERANCE[np.dtype(dtype).name]
-    for f, d in zip(found, desired, strict=True):
+    for f, d in zip(actual, desired, strict=True):
         np.testing.assert_allclose(f, d, t, t * 20)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.complex128])
-def test_what_it_does_not_take_is_cupys(dtype, cuda, calls):
+def test_unsupported_dtypes_use_cupy(dtype, cuda, calls):
     a = np.arange(6).reshape(2, 3).astype(dtype)
     assert (
         gg.matmul(gg.constant(a, device=cuda), gg.constant(a.T, device=cuda)).tolist()
@@ -339,21 +341,21 @@ def test_what_it_does_not_take_is_cupys(dtype, cuda, calls):
     assert calls == []
 
 
-def test_without_the_binding_products_are_cupys_and_it_is_said_once(cuda, monkeypatch):
+def test_without_nvmath_products_use_cupy_and_warn_once(cuda, monkeypatch):
     monkeypatch.setattr(cublaslt, "binding", lambda: None)
     cublaslt._warn_once.cache_clear()
     a = gg.constant(np.ones((2, 2), np.float32), device=cuda)
-    assert gg.matmul(a, a).tolist() == [[2, 2], [2, 2]]  # as good: nothing is said
+    assert gg.matmul(a, a).tolist() == [[2, 2], [2, 2]]  # CuPy is as good here: no warning
     half = gg.astype(a, np.float16)
     with pytest.warns(RuntimeWarning, match=r"nvmath-python .*pip install 'gpugrad\[cublaslt\]'"):
         assert gg.matmul(half, half).tolist() == [[2, 2], [2, 2]]
     assert gg.matmul(half, half).tolist() == [[2, 2], [2, 2]]
 
 
-# ---- the stand-in is true to the binding
+# ---- the stand-in matches the binding
 
 
-def test_names_numbers_and_signatures_are_those_of_the_real_binding():
+def test_stand_in_has_the_names_numbers_and_signatures_of_the_binding():
     try:
         importlib.metadata.version("nvmath-python")
     except importlib.metadata.PackageNotFoundError:
@@ -380,9 +382,10 @@ print(json.dumps({
     for name, function in inspect.getmembers(fake, inspect.isfunction):
         if name.startswith("_") or name == "install":
             continue
-        said = re.sub(r"(intptr_t|size_t|u?int64_t|int) ", "", real["docs"][name][0])
+        signature = re.sub(r"(intptr_t|size_t|u?int64_t|int) ", "", real["docs"][name][0])
         assert (
-            said.split(" ->")[0] == f"{name}({', '.join(inspect.signature(function).parameters)})"
+            signature.split(" ->")[0]
+            == f"{name}({', '.join(inspect.signature(function).parameters)})"
         )
     assert {k: np.dtype(v).name for k, v in fake.DESC.items()} == {
         int(k): v for k, v in real["desc"].items()
@@ -405,7 +408,7 @@ print(json.dumps({
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_sum_of_the_second_factor_comes_with_the_product(dtype, lib, rng):
+def test_product_also_sums_the_second_factor(dtype, lib, rng):
     a, b = rng.normal(size=(4, 6)).astype(dtype), rng.normal(size=(6, 5)).astype(dtype)
     sums = lib.empty((5,), dtype=dtype)
     out = cublaslt.product(lib, lib.array(a), lib.array(b), epilogue="bgrad_b", bias=sums)

@@ -1,4 +1,4 @@
-"""Convolution and attention by cuDNN: its graphs, checked by a model that computes from them."""
+"""Convolution and attention by cuDNN, on a stand-in that computes what the graphs describe."""
 
 import functools
 import importlib.metadata
@@ -30,9 +30,9 @@ TOLERANCE = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-
 
 @pytest.fixture
 def calls(request, monkeypatch):
-    """What the stand-in for cuDNN was asked."""
+    """The graphs that the stand-in for cuDNN executed."""
     if backend.cupy().__spec__.loader is not None:
-        pytest.skip(reason="a GPU is here, and memory that the stand-in cannot read")
+        pytest.skip(reason="the stand-in cannot read a GPU's memory")
     monkeypatch.setattr(cudnn, "binding", lambda: fake_cudnn)
     cudnn._handle.cache_clear()
     cudnn._plans.clear()
@@ -44,19 +44,19 @@ def calls(request, monkeypatch):
     cudnn._captured.clear()
 
 
-def near(found, desired, dtype):
-    assert found.dtype == desired.dtype
-    near_largest(found, desired, TOLERANCE[np.dtype(dtype).name])
+def near(actual, desired, dtype):
+    assert actual.dtype == desired.dtype
+    near_largest(actual, desired, TOLERANCE[np.dtype(dtype).name])
 
 
 def both(name, arrays, cuda, **params):
     """An op's results on the device and by its formula on the CPU, as lists."""
     op = gg.OPS[name]
-    found = op.eager(*(a if a is None else gg.constant(a, device=cuda) for a in arrays), **params)
+    results = op.eager(*(a if a is None else gg.constant(a, device=cuda) for a in arrays), **params)
     desired = op.bare(NUMPY)(*arrays, **params)
     if op.outputs == 1:
-        found, desired = [found], [desired]
-    return [t.numpy() for t in found], list(desired)
+        results, desired = [results], [desired]
+    return [t.numpy() for t in results], list(desired)
 
 
 # ---- convolution
@@ -64,38 +64,38 @@ def both(name, arrays, cuda, **params):
 CONVOLUTIONS = {
     "plain": ((2, 3, 5, 4), (4, 3, 2, 2), {}),
     "rectangle": ((2, 3, 7, 6), (4, 3, 3, 1), {"stride": (2, 1), "padding": (1, 0)}),
-    "more zeros behind": ((1, 2, 6, 5), (3, 2, 3, 2), {"padding": ((1, 2), (0, 1)), "stride": 2}),
+    "more padding behind": ((1, 2, 6, 5), (3, 2, 3, 2), {"padding": ((1, 2), (0, 1)), "stride": 2}),
     "dilated": ((1, 2, 8, 7), (2, 2, 3, 2), {"dilation": (2, 3), "padding": "same"}),
     "groups": ((2, 4, 5, 5), (6, 2, 2, 3), {"groups": 2, "padding": 1}),
-    "channels alone": ((2, 3, 4, 4), (6, 1, 3, 3), {"groups": 3, "stride": 2, "padding": 1}),
-    "a line": ((2, 3, 9), (4, 3, 2), {"stride": 2, "padding": ((1, 0),), "dilation": 2}),
-    "a volume": ((1, 2, 4, 3, 5), (2, 2, 2, 1, 3), {"stride": (1, 1, 2), "padding": (1, 0, 1)}),
-    "steps that leave some over": ((1, 1, 8, 8), (1, 1, 3, 3), {"stride": 3}),
+    "depthwise": ((2, 3, 4, 4), (6, 1, 3, 3), {"groups": 3, "stride": 2, "padding": 1}),
+    "1d": ((2, 3, 9), (4, 3, 2), {"stride": 2, "padding": ((1, 0),), "dilation": 2}),
+    "3d": ((1, 2, 4, 3, 5), (2, 2, 2, 1, 3), {"stride": (1, 1, 2), "padding": (1, 0, 1)}),
+    "stride leaves a remainder": ((1, 1, 8, 8), (1, 1, 3, 3), {"stride": 3}),
 }
 
 
-def convolutions(x_shape, w_shape, dtype, rng, **given):
-    """The three ops on arrays of these shapes: (name of cuDNN's, op, arrays, keywords)."""
+def convolutions(x_shape, w_shape, dtype, rng, **params):
+    """The three ops on arrays of these shapes: (cuDNN's name, op, arrays, keywords)."""
     x, w = (rng.normal(size=s).astype(dtype) for s in (x_shape, w_shape))
-    g = rng.normal(size=gg.convolution(x, w, **given).shape).astype(dtype)
-    yield "conv_fprop", "convolution", (x, w), given
-    yield "conv_dgrad", "convolution_input_grad", (g, w), {"shape": x_shape[2:], **given}
-    yield "conv_wgrad", "convolution_weight_grad", (x, g), {"kernel": w_shape[2:], **given}
+    g = rng.normal(size=gg.convolution(x, w, **params).shape).astype(dtype)
+    yield "conv_fprop", "convolution", (x, w), params
+    yield "conv_dgrad", "convolution_input_grad", (g, w), {"shape": x_shape[2:], **params}
+    yield "conv_wgrad", "convolution_weight_grad", (x, g), {"kernel": w_shape[2:], **params}
 
 
 @pytest.mark.parametrize("case", CONVOLUTIONS)
 @pytest.mark.parametrize("dtype", [np.float32, BFLOAT16], ids=["float32", "bfloat16"])
-def test_a_convolution_and_its_gradients_are_cudnns(case, dtype, cuda, rng, calls):
-    x, w, given = CONVOLUTIONS[case]
-    for name, op, arrays, keywords in convolutions(x, w, dtype, rng, **given):
-        (found,), (desired,) = both(op, arrays, cuda, **keywords)
-        near(found, desired, dtype)
+def test_convolution_and_its_gradients_run_in_cudnn(case, dtype, cuda, rng, calls):
+    x, w, params = CONVOLUTIONS[case]
+    for name, op, arrays, keywords in convolutions(x, w, dtype, rng, **params):
+        (actual,), (desired,) = both(op, arrays, cuda, **keywords)
+        near(actual, desired, dtype)
         assert calls.pop()["name"] == name
     assert calls == []
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-def test_a_step_of_a_convolution_is_three_graphs(dtype, cuda, rng, calls):
+def test_training_step_of_a_convolution_is_three_graphs(dtype, cuda, rng, calls):
     x, w = (rng.normal(size=s).astype(dtype) for s in ((2, 3, 5, 5), (4, 3, 3, 3)))
 
     def run(device):
@@ -106,8 +106,8 @@ def test_a_step_of_a_convolution_is_three_graphs(dtype, cuda, rng, calls):
             loss = gg.sum(y * y)
         return [y.numpy(), *(t.numpy() for t in tape.gradient(loss, [a, b]))]
 
-    for found, desired in zip(run(cuda), run("cpu"), strict=True):
-        near(found, desired, dtype)
+    for actual, desired in zip(run(cuda), run("cpu"), strict=True):
+        near(actual, desired, dtype)
     assert {c["name"] for c in calls} == {"conv_fprop", "conv_dgrad", "conv_wgrad"}
     assert len(calls) == 3
 
@@ -118,19 +118,19 @@ def test_a_step_of_a_convolution_is_three_graphs(dtype, cuda, rng, calls):
      (np.float32, "medium", set()), (np.float64, "highest", set()),
      (np.float16, "highest", {"REDUCED_PRECISION_REDUCTION"})],
 )  # fmt: skip
-def test_the_precision_of_float32_is_that_of_products(dtype, precision, barred, cuda, rng, calls):
+def test_float32_convolution_follows_matmul_precision(dtype, precision, barred, cuda, rng, calls):
     arrays = [rng.normal(size=s).astype(dtype) for s in ((1, 8, 6, 6), (8, 8, 3, 3))]
     gg.set_matmul_precision(precision)
     try:
-        (found,), (desired,) = both("convolution", arrays, cuda)
+        (actual,), (desired,) = both("convolution", arrays, cuda)
     finally:
         gg.set_matmul_precision("highest")
     assert set(calls[0]["notes"]) == barred
-    rounded = np.abs(found.astype(float) - desired.astype(float)).max() > 1e-4
+    rounded = np.abs(actual.astype(float) - desired.astype(float)).max() > 1e-4
     assert rounded == (precision != "highest")
 
 
-def test_kernels_whose_results_vary_are_barred_where_they_must_not(cuda, calls):
+def test_deterministic_mode_bars_nondeterministic_kernels(cuda, calls):
     x, w = gg.ones((1, 1, 4, 4), device=cuda), gg.ones((1, 1, 2, 2), device=cuda)
     gg.convolution(x, w)
     gg.set_deterministic()
@@ -142,21 +142,21 @@ def test_kernels_whose_results_vary_are_barred_where_they_must_not(cuda, calls):
     assert len(fake_cudnn.built) == 2
 
 
-# ---- convolution with what follows it
+# ---- convolution fused with bias and relu
 
 
-def layer(x, w, b, relu=True, last=False, **given):
-    """A convolution plus a number for each channel, and relu of it; channels are second or last."""
-    y = gg.convolution(gg.moveaxis(x, -1, 1) if last else x, w, **given)
+def layer(x, w, b, relu=True, last=False, **params):
+    """A convolution plus a bias per channel, then relu; channels are second or last."""
+    y = gg.convolution(gg.moveaxis(x, -1, 1) if last else x, w, **params)
     y = gg.moveaxis(y, 1, -1) + b if last else y + gg.reshape(b, (-1, *[1] * (y.ndim - 2)))
     return gg.relu(y) if relu else y
 
 
 def layer_arrays(case, dtype, rng, last=False):
     """x, weights and a bias, and keywords."""
-    x, w, given = CONVOLUTIONS[case]
+    x, w, params = CONVOLUTIONS[case]
     shapes = (x[0], *x[2:], x[1]) if last else x, w, w[:1]
-    return [rng.normal(size=s).astype(dtype) for s in shapes], given
+    return [rng.normal(size=s).astype(dtype) for s in shapes], params
 
 
 def here(arrays):
@@ -164,13 +164,13 @@ def here(arrays):
 
 
 def traced(f, arrays, cuda, calls):
-    """Results of a traced function on the device, what was asked then, and the launches."""
+    """Results of a traced function on the device, the graphs it executed, and the launches."""
     function, there = gg.function(f), [gg.constant(a, device=cuda) for a in arrays]
     function(*there)
     calls.clear()
-    found = [t.numpy() for t in nest.flatten(function(*there))]
+    results = [t.numpy() for t in nest.flatten(function(*there))]
     (plan,) = function._plans.values()
-    return found, [c["name"] for c in calls], launches(plan.replay.program)
+    return results, [c["name"] for c in calls], launches(plan.replay.program)
 
 
 LAYOUTS = pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
@@ -179,44 +179,44 @@ LAYOUTS = pytest.mark.parametrize("last", [False, True], ids=["channels first", 
 @LAYOUTS
 @pytest.mark.parametrize("case", CONVOLUTIONS)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-def test_a_bias_and_relu_are_done_by_the_convolution(dtype, case, last, cuda, rng, calls):
-    arrays, given = layer_arrays(case, dtype, rng, last)
+def test_bias_and_relu_are_fused_into_the_convolution(dtype, case, last, cuda, rng, calls):
+    arrays, params = layer_arrays(case, dtype, rng, last)
     for relu in (True, False):
-        f = functools.partial(layer, relu=relu, last=last, **given)
-        (found,), asked, launched = traced(f, arrays, cuda, calls)
-        near(found, f(*here(arrays)).numpy(), dtype)
+        f = functools.partial(layer, relu=relu, last=last, **params)
+        (actual,), asked, launched = traced(f, arrays, cuda, calls)
+        near(actual, f(*here(arrays)).numpy(), dtype)
         assert asked == ["conv_fprop + bias" + " + relu" * relu]
         assert launched == ["convolution + bias" + " + relu" * relu]
 
 
-def test_what_lies_with_channels_last_is_read_and_written_so(cuda, rng, calls, monkeypatch):
-    arrays, given = layer_arrays("groups", np.float32, rng, last=True)
+def test_channels_last_arrays_are_not_copied(cuda, rng, calls, monkeypatch):
+    arrays, params = layer_arrays("groups", np.float32, rng, last=True)
     lib, copied = backend.cupy(), []
     real = lib.ascontiguousarray
     monkeypatch.setattr(
         lib, "ascontiguousarray", lambda a: copied.append(not a.flags.c_contiguous) or real(a)
     )
-    traced(functools.partial(layer, last=True, **given), arrays, cuda, calls)
+    traced(functools.partial(layer, last=True, **params), arrays, cuda, calls)
     assert not any(copied)
 
 
-def layer_with_gradients(x, w, b, **given):
+def layer_with_gradients(x, w, b, **params):
     with gg.GradientTape() as tape:
         tape.watch([x, w, b])
-        loss = gg.sum(gg.astype(layer(x, w, b, **given), "float32") ** 2)
+        loss = gg.sum(gg.astype(layer(x, w, b, **params), "float32") ** 2)
     return [loss, *tape.gradient(loss, [x, w, b])]
 
 
 @needs_shim
 @LAYOUTS
 @pytest.mark.parametrize("dtype", [np.float32, np.float16], ids=["float32", "float16"])
-def test_in_training_bias_and_relu_are_done_by_the_convolution(
+def test_training_step_fuses_bias_and_relu_into_the_convolution(
     dtype, last, cuda, rng, calls, monkeypatch
 ):
-    arrays, given = layer_arrays("rectangle", dtype, rng, last)
-    f = functools.partial(layer_with_gradients, last=last, **given)
-    found, asked, launched = traced(f, arrays, cuda, calls)
-    for a, desired in zip(found, f(*here(arrays)), strict=True):
+    arrays, params = layer_arrays("rectangle", dtype, rng, last)
+    f = functools.partial(layer_with_gradients, last=last, **params)
+    results, asked, launched = traced(f, arrays, cuda, calls)
+    for a, desired in zip(results, f(*here(arrays)), strict=True):
         near(a, desired.numpy(), dtype)
     assert sorted(asked) == ["conv_dgrad", "conv_fprop + bias + relu", "conv_wgrad"]
     assert launched[0] == "convolution + bias + relu"
@@ -225,7 +225,7 @@ def test_in_training_bias_and_relu_are_done_by_the_convolution(
     *_, apart = traced(f, arrays, cuda, calls)
     assert apart[0] == "convolution"
     assert "add, relu" in apart[1]
-    assert len(launched) == len(apart)  # what is left of the kernel squares and masks
+    assert len(launched) == len(apart)  # the rest of that kernel squares and masks
 
 
 @LAYOUTS
@@ -248,19 +248,19 @@ def test_three_layers_are_three_launches(last, cuda, rng, calls, monkeypatch):
 
     def count(f):
         function = gg.function(f)
-        function(x, weights, biases)  # is traced
+        function(x, weights, biases)  # traces
         return len(launches(next(iter(function._plans.values())).replay.program))
 
     joined = count(model), count(step)
     monkeypatch.setattr(cudnn, "binding", lambda: None)
-    # without it the last layer's bias and relu are in the kernel of the loss
+    # without cuDNN the last layer's bias and relu are fused into the loss
     assert (joined[0], joined[1] + 2) == (3, count(step))
     assert count(model) == 6
 
 
 @needs_shim
 @LAYOUTS
-def test_where_cudnn_refuses_they_run_as_they_would_without_it(last, cuda, rng, calls, monkeypatch):
+def test_fusion_that_cudnn_refuses_runs_as_separate_kernels(last, cuda, rng, calls, monkeypatch):
     real = fake_cudnn.pygraph.check_support
 
     def refuses(graph):
@@ -269,20 +269,20 @@ def test_where_cudnn_refuses_they_run_as_they_would_without_it(last, cuda, rng, 
         real(graph)
 
     monkeypatch.setattr(fake_cudnn.pygraph, "check_support", refuses)
-    (x, w, b), given = layer_arrays("dilated", np.float32, rng, last)
+    (x, w, b), params = layer_arrays("dilated", np.float32, rng, last)
     arrays = [x, w, rng.normal(size=(3, *b.shape, 4, 5)).astype(np.float32)]
 
-    def f(x, w, b):  # its sum is written as others, which changes what the step reads
-        return layer(x, w, gg.sum(b, axis=(0, 2, 3)), last=last, **given)
+    def f(x, w, b):  # the sum gets its own kernel, which changes what the step reads
+        return layer(x, w, gg.sum(b, axis=(0, 2, 3)), last=last, **params)
 
-    (found,), asked, launched = traced(f, arrays, cuda, calls)
-    near(found, f(*here(arrays)).numpy(), np.float32)
+    (actual,), asked, launched = traced(f, arrays, cuda, calls)
+    near(actual, f(*here(arrays)).numpy(), np.float32)
     assert asked == ["conv_fprop"]
     assert launched[-1] == "convolution + bias + relu"
 
 
 @needs_shim
-def test_what_others_read_is_not_left_out(cuda, rng, calls):
+def test_returned_intermediates_are_not_fused_away(cuda, rng, calls):
     arrays, _ = layer_arrays("plain", np.float32, rng)
 
     def of_result(x, w, b):
@@ -294,8 +294,8 @@ def test_what_others_read_is_not_left_out(cuda, rng, calls):
         return gg.relu(y), y
 
     for f, name in ((of_result, "conv_fprop"), (of_sum, "conv_fprop + bias")):
-        found, asked, launched = traced(f, arrays, cuda, calls)
-        for a, desired in zip(found, f(*here(arrays)), strict=True):
+        results, asked, launched = traced(f, arrays, cuda, calls)
+        for a, desired in zip(results, f(*here(arrays)), strict=True):
             near(a, desired.numpy(), np.float32)
         assert asked == [name]
         assert len(launched) == 2
@@ -306,18 +306,18 @@ def test_what_others_read_is_not_left_out(cuda, rng, calls):
     ("shape", "dtype"),
     [((2, 4, 4, 3), np.float32), ((4, 4, 1), np.float32), ((3,), np.float32),
      ((4, 1, 1), np.float64)],
-    ids=["as large", "of lines", "of columns", "wider"],
+    ids=["same shape", "per channel and row", "per column", "wider dtype"],
 )  # fmt: skip
-def test_what_is_added_otherwise_is_no_bias(shape, dtype, cuda, rng, calls):
+def test_only_one_number_per_channel_is_fused_as_a_bias(shape, dtype, cuda, rng, calls):
     arrays, _ = layer_arrays("plain", np.float32, rng)
     arrays[2] = rng.normal(size=shape).astype(dtype)
 
     def f(x, w, b):
         return gg.relu(gg.convolution(x, w) + b)
 
-    (found,), asked, launched = traced(f, arrays, cuda, calls)
+    (actual,), asked, launched = traced(f, arrays, cuda, calls)
     desired = f(*here(arrays)).numpy()
-    near(found.astype(np.float32), desired.astype(np.float32), np.float32)
+    near(actual.astype(np.float32), desired.astype(np.float32), np.float32)
     assert asked == ["conv_fprop"]
     assert launched[0] == "convolution"
 
@@ -328,55 +328,55 @@ def test_what_is_added_otherwise_is_no_bias(shape, dtype, cuda, rng, calls):
     [(lambda y: gg.permute_dims(y, (0, 2, 3, 1)), True),
      (lambda y: gg.permute_dims(y, (0, 3, 2, 1)), False),
      (lambda y: gg.swapaxes(y, 1, 3), False)],
-    ids=["channels last", "places turned", "swapped"],
+    ids=["channels last", "spatial axes swapped", "channels and columns swapped"],
 )  # fmt: skip
-def test_channels_that_are_last_come_behind_places_in_order(move, joined, cuda, rng, calls):
+def test_bias_is_fused_only_if_spatial_axes_keep_their_order(move, joined, cuda, rng, calls):
     arrays, _ = layer_arrays("plain", np.float32, rng)
 
     def f(x, w, b):
         return gg.relu(move(gg.convolution(x, w)) + b)
 
-    (found,), asked, _ = traced(f, arrays, cuda, calls)
-    near(found, f(*here(arrays)).numpy(), np.float32)
+    (actual,), asked, _ = traced(f, arrays, cuda, calls)
+    near(actual, f(*here(arrays)).numpy(), np.float32)
     assert asked == ["conv_fprop + bias + relu" if joined else "conv_fprop"]
 
 
-def test_a_bias_between_others_is_read_as_it_lies(cuda, rng, calls):
-    (x, w, b), given = layer_arrays("plain", np.float32, rng)
+def test_strided_bias_is_fused(cuda, rng, calls):
+    (x, w, b), params = layer_arrays("plain", np.float32, rng)
     table = np.stack([b, 2 * b], 1)
 
     def f(x, w, table):
-        return layer(x, w, table[:, 1], **given)
+        return layer(x, w, table[:, 1], **params)
 
-    (found,), asked, _ = traced(f, [x, w, table], cuda, calls)
-    near(found, f(*here([x, w, table])).numpy(), np.float32)
+    (actual,), asked, _ = traced(f, [x, w, table], cuda, calls)
+    near(actual, f(*here([x, w, table])).numpy(), np.float32)
     assert asked == ["conv_fprop + bias + relu"]
 
 
 @needs_shim
-def test_examples_that_are_none_are_ours(cuda, rng, calls):
+def test_empty_batch_does_not_use_cudnn(cuda, rng, calls):
     (x, w, b), _ = layer_arrays("plain", np.float32, rng)
-    (found,), asked, _ = traced(layer, [x[:0], w, b], cuda, calls)
-    assert found.shape == (0, 4, 4, 3)
+    (actual,), asked, _ = traced(layer, [x[:0], w, b], cuda, calls)
+    assert actual.shape == (0, 4, 4, 3)
     assert asked == []
 
 
-def test_a_relu_that_cudnn_does_keeps_nan(cuda, rng, calls):
+def test_fused_relu_propagates_nan(cuda, rng, calls):
     (x, w, b), _ = layer_arrays("plain", np.float32, rng)
     b[1] = np.nan
-    (found,), asked, _ = traced(layer, [x, w, b], cuda, calls)
-    np.testing.assert_array_equal(np.isnan(found), np.isnan(layer(*here([x, w, b])).numpy()))
-    assert np.isnan(found[:, 1]).all()
+    (actual,), asked, _ = traced(layer, [x, w, b], cuda, calls)
+    np.testing.assert_array_equal(np.isnan(actual), np.isnan(layer(*here([x, w, b])).numpy()))
+    assert np.isnan(actual[:, 1]).all()
     assert asked == ["conv_fprop + bias + relu"]
 
 
 @needs_shim
-def test_a_graph_holds_what_cudnn_launches(cuda, rng, calls):
+def test_cuda_graph_captures_the_fused_convolution(cuda, rng, calls):
     function = gg.function(layer)
     for _ in range(3):
         arrays, _ = layer_arrays("plain", np.float32, rng)
-        found = function(*(gg.constant(a, device=cuda) for a in arrays))
-        near(found.numpy(), layer(*here(arrays)).numpy(), np.float32)
+        actual = function(*(gg.constant(a, device=cuda) for a in arrays))
+        near(actual.numpy(), layer(*here(arrays)).numpy(), np.float32)
     replay = next(iter(function._plans.values())).replay
     assert [run.fixed for run in replay.runs] == [True]
     assert replay._captured.graphs[0]
@@ -391,34 +391,34 @@ ATTENTIONS = {
     "causal": ((2, 2, 5, 8), (2, 2, 3, 8), (2, 2, 3, 8), {"is_causal": True}),
     "causal with more keys": ((1, 2, 3, 8), (1, 2, 6, 8), (1, 2, 6, 8), {"is_causal": True}),
     "scaled": ((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4, 8), {"scale": 0.7}),
-    "shared heads": ((2, 6, 3, 8), (2, 2, 4, 8), (2, 2, 4, 8), {"enable_gqa": True}),
+    "grouped heads": ((2, 6, 3, 8), (2, 2, 4, 8), (2, 2, 4, 8), {"enable_gqa": True}),
     "one head": ((2, 1, 3, 8), (2, 1, 4, 8), (2, 1, 4, 8), {"is_causal": True}),
     "no heads": ((3, 8), (4, 8), (4, 8), {}),
-    "several axes of examples": ((2, 3, 2, 4, 8), (2, 3, 2, 4, 8), (2, 3, 2, 4, 8), {}),
+    "several batch axes": ((2, 3, 2, 4, 8), (2, 3, 2, 4, 8), (2, 3, 2, 4, 8), {}),
 }
 
 
-def attended(shapes, dtype, cuda, rng, **given):
-    """Attention, its logarithms and its gradients, on the device and on the CPU."""
+def attended(shapes, dtype, cuda, rng, **params):
+    """Attention, its logsumexp and its gradients, on the device and on the CPU."""
     arrays = [rng.normal(size=s).astype(dtype) for s in (*shapes, (*shapes[0][:-1], shapes[2][-1]))]
 
     def run(device):
-        *given_to, weights = (gg.constant(a, device=device) for a in arrays)
+        *inputs, weights = (gg.constant(a, device=device) for a in arrays)
         with gg.GradientTape() as tape:
-            tape.watch(given_to)
-            out, lse = gg.OPS["flash_attention"].eager(*given_to, **given)
+            tape.watch(inputs)
+            out, lse = gg.OPS["flash_attention"].eager(*inputs, **params)
             loss = gg.sum(weights * out)
-        return [t.numpy() for t in (out, lse, *tape.gradient(loss, given_to))]
+        return [t.numpy() for t in (out, lse, *tape.gradient(loss, inputs))]
 
     return list(zip(run(cuda), run("cpu"), strict=True))
 
 
 @pytest.mark.parametrize("case", ATTENTIONS)
 @pytest.mark.parametrize("dtype", HALF, ids=lambda d: np.dtype(d).name)
-def test_attention_and_its_gradients_are_cudnns(case, dtype, cuda, rng, calls):
-    *shapes, given = ATTENTIONS[case]
-    for found, desired in attended(shapes, dtype, cuda, rng, **given):
-        near(found, desired, dtype)
+def test_attention_and_its_gradients_run_in_cudnn(case, dtype, cuda, rng, calls):
+    *shapes, params = ATTENTIONS[case]
+    for actual, desired in attended(shapes, dtype, cuda, rng, **params):
+        near(actual, desired, dtype)
     assert [c["name"] for c in calls] == ["sdpa", "sdpa_backward"]
 
 
@@ -447,7 +447,7 @@ def gradients_of(loss, arguments):
     return [t.numpy() for t in tape.gradient(y, arguments)]
 
 
-def test_gradients_that_are_asked_for_one_by_one_are_right(attention, calls):
+def test_gradients_requested_one_by_one_are_right(attention, calls):
     there, arrays, loss = attention
     tape, y = taped(loss, there)
     here = [gg.constant(a, device="cpu") for a in arrays]
@@ -458,19 +458,19 @@ def test_gradients_that_are_asked_for_one_by_one_are_right(attention, calls):
     assert [c["name"] for c in calls] == ["sdpa"] + ["sdpa_backward"] * 4
 
 
-def test_gradients_of_other_arrays_are_not_handed_out(attention, calls):
+def test_spare_gradients_are_not_reused_for_other_arrays(attention, calls):
     there, arrays, _ = attention
-    grad, made = gg.OPS["flash_attention_grad"], []
-    for given in (there, [gg.constant(a, device="cpu") for a in arrays]):
-        out, lse = gg.OPS["flash_attention"].eager(*given)
-        one, two = out * 0 + 1, out * 0 + 2  # both are there
+    grad, grads = gg.OPS["flash_attention_grad"], []
+    for inputs in (there, [gg.constant(a, device="cpu") for a in arrays]):
+        out, lse = gg.OPS["flash_attention"].eager(*inputs)
+        one, two = out * 0 + 1, out * 0 + 2  # both stay alive
         for g, of in ((one, "query"), (two, "key"), (one, "value"), (one, "query")):
-            made.append(grad.eager(g, *given, out, lse, of=of).numpy())
-    for found, desired in zip(made[:4], made[4:], strict=True):
-        near(found, desired, np.float16)
+            grads.append(grad.eager(g, *inputs, out, lse, of=of).numpy())
+    for actual, desired in zip(grads[:4], grads[4:], strict=True):
+        near(actual, desired, np.float16)
 
 
-def test_gradients_that_nobody_asks_for_are_let_go(attention, calls):
+def test_gradients_nobody_requests_are_freed(attention, calls):
     there, _, loss = attention
     tape, y = taped(loss, there)
     assert tape.gradient(y, there[0]) is not None
@@ -478,34 +478,34 @@ def test_gradients_that_nobody_asks_for_are_let_go(attention, calls):
     assert cudnn._spare_grads.grads == {}
 
 
-def test_a_gradient_by_the_logarithms_is_ours(attention, calls):
+def test_gradient_through_logsumexp_does_not_use_cudnn(attention, calls):
     there, arrays, _ = attention
 
     def loss(*arguments):
         out, lse = gg.OPS["flash_attention"].eager(*arguments)
         return gg.sum(gg.astype(out, "float32")) + gg.sum(lse * lse)
 
-    for found, desired in zip(gradients_of(loss, there), gradients_of(loss, arrays), strict=True):
-        near(found, desired, np.float16)
+    for actual, desired in zip(gradients_of(loss, there), gradients_of(loss, arrays), strict=True):
+        near(actual, desired, np.float16)
     assert [c["name"] for c in calls] == ["sdpa"]
 
 
-def test_a_second_gradient_goes_through_the_logarithms(attention, calls):
+def test_second_order_gradient_uses_the_formula(attention, calls):
     there, arrays, loss = attention
 
     def penalty(*arguments):
         tape, y = taped(loss, arguments)
-        made = tape.gradient(y, arguments)
-        return sum(gg.sum(gg.astype(g, "float32") ** 2) for g in made)
+        grads = tape.gradient(y, arguments)
+        return sum(gg.sum(gg.astype(g, "float32") ** 2) for g in grads)
 
-    for found, desired in zip(
+    for actual, desired in zip(
         gradients_of(penalty, there), gradients_of(penalty, arrays), strict=True
     ):
-        np.testing.assert_allclose(found, desired, 2e-2, 2e-2 * np.abs(desired).max())
+        np.testing.assert_allclose(actual, desired, 2e-2, 2e-2 * np.abs(desired).max())
     assert [c["name"] for c in calls] == ["sdpa"]  # the rest is the formula
 
 
-def test_the_gradients_algorithm_is_deterministic_where_it_must(attention, calls):
+def test_deterministic_mode_requests_a_deterministic_backward(attention, calls):
     there, _, loss = attention
     gg.set_deterministic()
     try:
@@ -515,7 +515,7 @@ def test_the_gradients_algorithm_is_deterministic_where_it_must(attention, calls
     assert {"deterministic algorithm", "NONDETERMINISTIC"} <= set(calls[-1]["notes"])
 
 
-def test_heads_that_lie_side_by_side_are_read_as_they_lie(cuda, rng, calls, monkeypatch):
+def test_interleaved_heads_are_read_without_a_copy(cuda, rng, calls, monkeypatch):
     x = rng.normal(size=(2, 5, 3 * 4 * 8)).astype(np.float16)
 
     def attend(device):
@@ -535,16 +535,16 @@ def test_heads_that_lie_side_by_side_are_read_as_they_lie(cuda, rng, calls, monk
     [((2, 3, 8), (2, 3, 8), np.float32, None), ((2, 3, 6), (2, 3, 6), np.float16, None),
      ((2, 2, 3, 8), (1, 2, 3, 8), np.float16, None), ((2, 0, 8), (2, 3, 8), np.float16, None),
      ((2, 3, 8), (2, 3, 8), np.float16, np.eye(3, dtype=bool))],
-    ids=["float32", "short lines", "broadcast", "no queries", "mask"],
+    ids=["float32", "head size 6", "broadcast", "no queries", "mask"],
 )  # fmt: skip
-def test_attention_that_cudnn_is_not_given(query, key, dtype, mask, cuda, rng, calls):
+def test_unsupported_attention_does_not_use_cudnn(query, key, dtype, mask, cuda, rng, calls):
     arrays = [rng.normal(size=s).astype(dtype) for s in (query, key, key)]
-    found, desired = both("flash_attention", [*arrays, mask], cuda)
-    near(found[0], desired[0], dtype)
+    actual, desired = both("flash_attention", [*arrays, mask], cuda)
+    near(actual[0], desired[0], dtype)
     assert calls == []
 
 
-def test_attention_with_dropout_is_ours(attention, calls):
+def test_attention_with_dropout_does_not_use_cudnn(attention, calls):
     there, arrays, _ = attention
     stream = np.array([1, 2, 3, 0], np.uint64)
 
@@ -553,15 +553,15 @@ def test_attention_with_dropout_is_ours(attention, calls):
         out = gg.OPS["flash_attention"].eager(query, key, value, None, at, dropout_p=0.4)[0]
         return gg.sum(gg.astype(out, "float32") ** 2)
 
-    for found, desired in zip(gradients_of(loss, there), gradients_of(loss, arrays), strict=True):
-        near(found, desired, np.float16)
+    for actual, desired in zip(gradients_of(loss, there), gradients_of(loss, arrays), strict=True):
+        near(actual, desired, np.float16)
     assert calls == []
 
 
 # ---- plans
 
 
-def test_a_problem_is_planned_once_and_old_plans_are_dropped(cuda, calls, monkeypatch):
+def test_plans_are_cached_and_old_ones_are_dropped(cuda, calls, monkeypatch):
     monkeypatch.setattr(cudnn, "PLANS", 3)
     w = gg.ones((1, 1, 2, 2), device=cuda)
     for n in (4, 5, 4, 6, 7, 4):
@@ -570,7 +570,7 @@ def test_a_problem_is_planned_once_and_old_plans_are_dropped(cuda, calls, monkey
     assert len(cudnn._plans) == 3
 
 
-def test_what_cudnn_has_no_plan_for_is_ours_and_asked_for_once(cuda, rng, calls, monkeypatch):
+def test_problem_without_a_plan_is_tried_once_and_uses_our_kernel(cuda, rng, calls, monkeypatch):
     asked = []
 
     def refuses(graph):
@@ -580,13 +580,13 @@ def test_what_cudnn_has_no_plan_for_is_ours_and_asked_for_once(cuda, rng, calls,
     monkeypatch.setattr(fake_cudnn.pygraph, "check_support", refuses)
     arrays = [rng.normal(size=s) for s in ((1, 2, 4, 4), (2, 2, 2, 2))]
     for _ in range(2):
-        (found,), (desired,) = both("convolution", arrays, cuda)
-        near(found, desired, np.float64)
+        (actual,), (desired,) = both("convolution", arrays, cuda)
+        near(actual, desired, np.float64)
     assert len(asked) == 1
     assert calls == []
 
 
-def test_arrays_that_begin_between_16_bytes_are_ours(cuda, rng, calls):
+def test_unaligned_arrays_do_not_use_cudnn(cuda, rng, calls):
     x = rng.normal(size=(3, 1, 3, 3)).astype(np.float32)
     w = rng.normal(size=(1, 1, 2, 2)).astype(np.float32)
 
@@ -597,7 +597,7 @@ def test_arrays_that_begin_between_16_bytes_are_ours(cuda, rng, calls):
     assert calls == []
 
 
-def test_a_graph_runs_on_the_current_stream(cuda, calls):
+def test_graph_runs_on_the_current_stream(cuda, calls):
     x, w = gg.ones((1, 1, 4, 4), device=cuda), gg.ones((1, 1, 2, 2), device=cuda)
     with gg.cuda.stream(device=cuda) as s:
         gg.convolution(x, w)
@@ -606,7 +606,7 @@ def test_a_graph_runs_on_the_current_stream(cuda, calls):
 
 
 @pytest.mark.skipif(bool(shim.unavailable()), reason=shim.unavailable() or "g++ is here")
-def test_a_traced_step_captures_cudnns_kernels(cuda, rng, calls):
+def test_traced_step_captures_cudnn_launches(cuda, rng, calls):
     def step(x, w, heads):
         with gg.GradientTape() as tape:
             tape.watch([w, heads])
@@ -622,42 +622,42 @@ def test_a_traced_step_captures_cudnns_kernels(cuda, rng, calls):
             rng.normal(size=s).astype(d)
             for s, d in zip(((1, 2, 4, 4), (2, 2, 3, 3), (1, 2, 3, 8)), dtypes, strict=True)
         ]
-        found = function(*(gg.constant(a, device=cuda) for a in arrays))
+        actual = function(*(gg.constant(a, device=cuda) for a in arrays))
         desired = step(*(gg.constant(a, device="cpu") for a in arrays))
-        for f, d in zip(found, desired, strict=True):
+        for f, d in zip(actual, desired, strict=True):
             near(f.numpy(), d.numpy(), f.dtype)
     names = [c["name"] for c in calls]
     assert names.count("sdpa_backward") == names.count("sdpa") == names.count("conv_wgrad")
     assert cudnn._captured
 
 
-def test_plans_that_a_cuda_graph_launches_are_kept(cuda, rng, calls, monkeypatch):
+def test_plans_captured_by_a_cuda_graph_are_kept(cuda, rng, calls, monkeypatch):
     monkeypatch.setattr(cudnn, "PLANS", 1)
     lib, op = backend.cupy(), gg.OPS["convolution"]
     xp = backend.reading(lib.zeros(1))
-    given = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+    params = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
     x, w = (rng.normal(size=s).astype(np.float32) for s in ((1, 2, 5, 5), (3, 2, 2, 2)))
     arrays = [lib.array(x), lib.array(w)]
-    graph = Graph(lambda: [op.cuda(xp, *arrays, **given)])
-    for _ in range(2):  # as it is, then captured
+    graph = Graph(lambda: [op.cuda(xp, *arrays, **params)])
+    for _ in range(2):  # first runs, then captures
         graph()
     assert len(cudnn._captured) == 1
-    op.cuda(xp, lib.array(x), lib.array(w[:1]), **given)
-    assert cudnn._captured.isdisjoint(cudnn._plans.values())  # no longer among these
+    op.cuda(xp, lib.array(x), lib.array(w[:1]), **params)
+    assert cudnn._captured.isdisjoint(cudnn._plans.values())  # evicted from the cache
     arrays[0][...] = lib.array(2 * x)
-    (found,) = graph()
-    near(found.get(), op.bare(NUMPY)(2 * x, w, **given), np.float32)
+    (actual,) = graph()
+    near(actual.get(), op.bare(NUMPY)(2 * x, w, **params), np.float32)
 
 
-def test_without_cudnn_the_kernels_are_ours(cuda, rng, calls, monkeypatch):
+def test_without_cudnn_our_kernels_run(cuda, rng, calls, monkeypatch):
     monkeypatch.setattr(cudnn, "binding", lambda: None)
     arrays = [rng.normal(size=s) for s in ((1, 2, 4, 4), (2, 2, 2, 2))]
-    (found,), (desired,) = both("convolution", arrays, cuda)
-    near(found, desired, np.float64)
+    (actual,), (desired,) = both("convolution", arrays, cuda)
+    near(actual, desired, np.float64)
     assert calls == []
 
 
-# ---- the stand-in is true to cuDNN
+# ---- the stand-in matches cuDNN
 
 
 def _installed(*names):
@@ -677,27 +677,27 @@ def test_cudnn_has_plans_for_the_graphs_of_these_tests(same, cuda, rng, calls, t
     gg.set_deterministic(same)
     try:
         for dtype in DTYPES:
-            for x, w, given in CONVOLUTIONS.values():
-                for _, op, arrays, keywords in convolutions(x, w, dtype, rng, **given):
+            for x, w, params in CONVOLUTIONS.values():
+                for _, op, arrays, keywords in convolutions(x, w, dtype, rng, **params):
                     both(op, arrays, cuda, **keywords)
             for case, relu, last in itertools.product(CONVOLUTIONS, *[(False, True)] * 2):
-                arrays, given = layer_arrays(case, dtype, rng, last)
-                f = functools.partial(layer, relu=relu, last=last, **given)
+                arrays, params = layer_arrays(case, dtype, rng, last)
+                f = functools.partial(layer, relu=relu, last=last, **params)
                 traced(f, arrays, cuda, calls)
         for dtype in HALF:
-            for *shapes, given in ATTENTIONS.values():
-                attended(shapes, dtype, cuda, rng, **given)
+            for *shapes, params in ATTENTIONS.values():
+                attended(shapes, dtype, cuda, rng, **params)
     finally:
         gg.set_deterministic(False)
     asked = [(describe.__name__, problem, notes) for _, describe, problem, notes in cudnn._plans]
     n = len(DTYPES) * len(CONVOLUTIONS)
     followed = 4 * n  # with a bias, with relu; channels first, last
-    traced_last = n - len(DTYPES)  # while tracing; of one channel last is first
+    traced_last = n - len(DTYPES)  # while tracing; with one channel, last is first
     assert len(asked) == 3 * n + traced_last + followed + 2 * len(HALF) * len(ATTENTIONS)
     (tmp_path / "asked").write_bytes(pickle.dumps(asked))
     script = Path(__file__).with_name("cudnn_driver.py")
     command = [sys.executable, script, tmp_path, tmp_path / "asked"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    said = json.loads(run.stdout.rpartition("RESULTS")[2])
-    declined = [(a, why) for a, why in zip(asked, said, strict=True) if type(why) is str]
+    outcomes = json.loads(run.stdout.rpartition("RESULTS")[2])
+    declined = [(a, why) for a, why in zip(asked, outcomes, strict=True) if type(why) is str]
     assert declined == []

@@ -1,4 +1,4 @@
-"""Cholesky factors and inverses by cuSOLVER's own routines, on a stand-in that is LAPACK."""
+"""Cholesky factors and inverses by cuSOLVER, on a stand-in that calls LAPACK."""
 
 import importlib
 import importlib.metadata
@@ -17,7 +17,9 @@ import gpugrad as gg
 from gpugrad.errors import SingularMatrixError
 from gpugrad.kernels.libraries import cusolver
 
-needs_the_stand_in = pytest.mark.skipif(REAL_GPU, reason="looks at what the stand-in was asked")
+needs_the_stand_in = pytest.mark.skipif(
+    REAL_GPU, reason="reads the calls that the stand-in recorded"
+)
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def positive(rng, n, dtype="float64"):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("n", [1, 2, 33])
-def test_factors_and_inverses_are_those_of_lapack(n, dtype, cuda, rng):
+def test_factors_and_inverses_match_lapack(n, dtype, cuda, rng):
     a, rtol = positive(rng, n, dtype), 1e-9 if dtype == "float64" else 1e-3
     x = gg.constant(a, device=cuda)
     lower = gg.linalg.cholesky(x).numpy()
@@ -48,33 +50,33 @@ def test_factors_and_inverses_are_those_of_lapack(n, dtype, cuda, rng):
 
 
 @needs_the_stand_in
-def test_a_likelihoods_gradient_is_a_factor_and_an_inverse_from_it(cuda, rng, calls):
+def test_likelihood_gradient_reuses_the_cholesky_factor(cuda, rng, calls):
     arrays = rng.normal(size=9), rng.normal(size=9), positive(rng, 9)
     x, mean, cov = (gg.constant(a, device=cuda) for a in arrays)
     with gg.cuda.stream(device=cuda) as stream, gg.GradientTape() as tape:
         tape.watch(cov)
         y = gg.gaussian_log_likelihood(x, mean, cov)
         forward = list(calls)
-        found = tape.gradient(y, cov)
+        actual = tape.gradient(y, cov)
     lower = 0
     assert forward == [("dpotrf", lower, stream.ptr)]
     assert calls[1:] == [*forward, ("dpotri", lower, stream.ptr)]
     desired = gg.grad(gg.gaussian_log_likelihood, 2)(*arrays)
-    np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-9)
+    np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-9)
 
 
 @pytest.mark.parametrize("op", [gg.linalg.cholesky, gg.spd_inverse])
-def test_a_matrix_that_is_not_positive_definite_is_refused(op, cuda):
+def test_matrix_that_is_not_positive_definite_is_refused(op, cuda):
     with pytest.raises(SingularMatrixError, match="not positive definite"):
         op(gg.constant(np.diag([1.0, -1.0, 2.0]), device=cuda))
 
 
 @needs_the_stand_in
 @pytest.mark.parametrize("op", [gg.linalg.cholesky, gg.spd_inverse])
-def test_stacks_and_what_has_no_cusolver_are_cupys(op, cuda, rng, calls, monkeypatch):
+def test_batches_and_missing_cusolver_fall_back_to_cupy(op, cuda, rng, calls, monkeypatch):
     stack = np.stack([positive(rng, 4), positive(rng, 4)])
-    found = op(gg.constant(stack, device=cuda)).numpy()
-    np.testing.assert_allclose(found, op(stack).numpy(), 1e-9)
+    actual = op(gg.constant(stack, device=cuda)).numpy()
+    np.testing.assert_allclose(actual, op(stack).numpy(), 1e-9)
 
     def absent():
         raise RuntimeError("no libcusolver")
@@ -82,16 +84,16 @@ def test_stacks_and_what_has_no_cusolver_are_cupys(op, cuda, rng, calls, monkeyp
     cusolver._handle.cache_clear()
     monkeypatch.setattr(fake_cusolver, "create", absent)
     try:
-        found = op(gg.constant(stack[0], device=cuda)).numpy()
+        actual = op(gg.constant(stack[0], device=cuda)).numpy()
     finally:
         cusolver._handle.cache_clear()
-    np.testing.assert_allclose(found, op(stack[0]).numpy(), 1e-9)
+    np.testing.assert_allclose(actual, op(stack[0]).numpy(), 1e-9)
     monkeypatch.setattr(cusolver, "binding", lambda: None)
-    np.testing.assert_array_equal(op(gg.constant(stack[0], device=cuda)).numpy(), found)
+    np.testing.assert_array_equal(op(gg.constant(stack[0], device=cuda)).numpy(), actual)
     assert calls == []
 
 
-def test_names_and_signatures_are_those_of_the_real_binding():
+def test_stand_in_has_the_names_and_signatures_of_the_binding():
     try:
         importlib.metadata.version("nvmath-python")
     except importlib.metadata.PackageNotFoundError:
@@ -107,5 +109,5 @@ print(json.dumps([int(blas.FillMode.LOWER),
     for name, function in inspect.getmembers(fake_cusolver, inspect.isfunction):
         if name.startswith("_") or name == "install":
             continue
-        said = re.sub(r"(intptr_t|int) ", "", docs[name][0]).split(" ->")[0]
-        assert said == f"{name}({', '.join(inspect.signature(function).parameters)})"
+        signature = re.sub(r"(intptr_t|int) ", "", docs[name][0]).split(" ->")[0]
+        assert signature == f"{name}({', '.join(inspect.signature(function).parameters)})"

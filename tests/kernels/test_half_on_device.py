@@ -1,4 +1,4 @@
-"""bfloat16 on a device: each op takes it there, and gives the dtypes and shapes of the CPU."""
+"""bfloat16 on a device: each op accepts it and returns the dtypes and shapes of the CPU."""
 
 import warnings
 
@@ -10,25 +10,25 @@ from gpugrad.errors import DeviceError
 from gpugrad.testing.checks.subject import Subject
 
 
-def of(results):
+def types(results):
     return [(y.dtype, y.shape) for y in results]
 
 
 def differences(op, device):
-    """What a sample of an op and its gradients are there that they are not on the CPU."""
+    """Where results or gradients of an op differ in dtype or shape from those on the CPU."""
     for k, sample in enumerate(Subject(op, 0, 1, device).real_samples[:2]):
         here = sample.astype(BFLOAT16)
         try:
             desired = here.results()
-        except Exception:  # it takes no bfloat16 at all
+        except Exception:  # the op does not accept bfloat16
             continue
         there = here.replace(here.leaves, device=device)
         try:
-            found = there.results()
-        except DeviceError:  # it says that its device lacks a function
+            results = there.results()
+        except DeviceError:  # the error says that the device lacks a function
             continue
-        if of(found) != of(desired):
-            yield f"{here.title}: {of(found)} for {of(desired)}"
+        if types(results) != types(desired):
+            yield f"{here.title}: {types(results)} for {types(desired)}"
         xs = [there.put(there.leaves[i]) for i in there.inexact_leaves]
         if k == 0 and op.differentiable and xs and any(is_inexact(y.dtype) for y in desired):
             with gg.GradientTape() as tape:
@@ -39,10 +39,10 @@ def differences(op, device):
                 ys = [y for y in there.call(leaves) if is_inexact(y.dtype)]
             gradients = [g for g in tape.gradient(ys, xs) if g is not None]
             if any(g.dtype != BFLOAT16 for g in gradients):
-                yield f"{here.title}: gradients {of(gradients)}"
+                yield f"{here.title}: gradients {types(gradients)}"
 
 
-def test_every_op_takes_bfloat16(cuda):
+def test_every_op_accepts_bfloat16(cuda):
     failed = []
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -55,7 +55,7 @@ def test_every_op_takes_bfloat16(cuda):
     assert failed == []
 
 
-def test_unique_takes_bfloat16(cuda):
+def test_unique_accepts_bfloat16(cuda):
     x = gg.constant(np.array([3, 1, 3], BFLOAT16)).to_device(cuda)
     values, counts = gg.unique(x, return_counts=True)
     assert values.dtype == BFLOAT16

@@ -1,7 +1,7 @@
-"""Generated kernels: what they give is what the formulas give, on the CPU through the shim.
+"""Generated kernels, run on the CPU by the shim, match the formulas.
 
 Every elementwise op runs forward and backward on its own samples; kernels of one dtype are compiled
-together. What the walks through memory have to get right is tested on one op.
+together. Memory layouts are tested on one op, in test_kernels_layouts.py.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.kernels, needs_shim]
 OPS = {op.name: op for op in gg.OPS.values() if op.kind == "elementwise"}
 
 _INTEGRAL = "its formula integrates along an axis of its own"
-_SERIES = "CUDA has not this function of scipy.special; the library's kernel runs"
+_SERIES = "CUDA lacks this function of scipy.special; the library's kernel runs"
 
 _LIBRARY = [
     "i0e",
@@ -67,7 +67,7 @@ BACKWARD_COMPOSED = {
 """Ops with a gradient that has no kernel, and why."""
 
 _ORDERED = "complex numbers are ordered by CuPy's own kernel"
-_REAL = "CuPy has its own kernel of complex numbers, or none and raises"
+_REAL = "CuPy runs its own complex kernel, or raises"
 COMPLEX_COMPOSED = {
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), _ORDERED),
     **dict.fromkeys(("exp2", "xlogy", "xlog1py"), _REAL),
@@ -93,7 +93,7 @@ _SLOW = {"float16", "bfloat16", "complex64"}
 
 
 def as_kind(kind, dtype, x, rng):
-    """A sample's array in another dtype, if it is one of floats."""
+    """A sample's array in another dtype, if it holds floats."""
     if isinstance(x, (int, float, bool)) or x.dtype.kind not in "f":
         return np.asarray(x).astype(dtype) if kind == "b" and not isinstance(x, int) else x
     if kind == "c":
@@ -105,7 +105,7 @@ def as_kind(kind, dtype, x, rng):
 
 
 def samples(op, kind, dtype):
-    """Arguments of an op in one dtype; those of size 0 too."""
+    """Arguments of an op in one dtype, arrays of size 0 included."""
     rng = np.random.default_rng(1)
     for args, _ in op.samples(np.random.default_rng(0)):
         args = [a if type(a) in (int, float, bool) else np.asarray(a) for a in args]
@@ -120,7 +120,7 @@ def exact(x):
 
 
 def reference(function, args, dtype):
-    """What a formula gives on NumPy arrays in higher precision, rounded to a dtype."""
+    """A formula's result on NumPy arrays in higher precision, rounded to a dtype."""
     with np.errstate(all="ignore"):
         return np.asarray(function(*map(exact, args))).astype(dtype)
 
@@ -128,11 +128,11 @@ def reference(function, args, dtype):
 def forwards(op, kind, dtype):
     """(title, results, reference) of the forward."""
     for args in samples(op, kind, dtype):
-        found = call_forward(op, args)
+        actual = call_forward(op, args)
         with np.errstate(all="ignore"):
             own = op.bare(NUMPY)(*args)
-        assert (found.dtype, found.shape) == (own.dtype, own.shape), op.name
-        yield op.name, found, reference(op.bare(NUMPY), args, own.dtype)
+        assert (actual.dtype, actual.shape) == (own.dtype, own.shape), op.name
+        yield op.name, actual, reference(op.bare(NUMPY), args, own.dtype)
 
 
 def backwards(op, kind, dtype, masked):
@@ -152,11 +152,11 @@ def backwards(op, kind, dtype, masked):
 def compare(jobs, tolerance):
     """Run the kernels of all jobs in every schedule, and compare."""
     with shim.deferred() as launches:
-        made = list(jobs)
-    assert made
+        results = list(jobs)
+    assert results
     for schedule in shim.SCHEDULES:
         launches.run(schedule)
-        wrong = [title for title, a, d in made if not near(a, d, tolerance)]
+        wrong = [title for title, a, d in results if not near(a, d, tolerance)]
         assert not wrong, f"threads {schedule}: {sorted(set(wrong))}"
 
 
@@ -180,7 +180,7 @@ def kinds(*skipped):
 
 
 def each(jobs_of, composed):
-    """All jobs of all ops, and that just those in the table have no kernel."""
+    """All jobs of all ops; asserts that only ops in the table lack a kernel."""
     lacking = set()
     for op in OPS.values():
         try:
@@ -191,7 +191,7 @@ def each(jobs_of, composed):
 
 
 @pytest.mark.parametrize(("kind", "dtype", "tolerance"), kinds())
-def test_forwards_are_those_of_the_formulas(kind, dtype, tolerance):
+def test_forwards_match_the_formulas(kind, dtype, tolerance):
     def jobs_of(op):
         return forwards(op, kind, dtype) if kind in op.kinds else ()
 
@@ -201,7 +201,7 @@ def test_forwards_are_those_of_the_formulas(kind, dtype, tolerance):
 
 
 @pytest.mark.parametrize(("kind", "dtype", "tolerance"), kinds("i", "b"))
-def test_gradients_are_those_of_the_rules(kind, dtype, tolerance):
+def test_gradients_match_the_rules(kind, dtype, tolerance):
     def jobs_of(op):
         return backwards(op, kind, dtype, False) if op.differentiable and kind in op.kinds else ()
 
@@ -209,7 +209,7 @@ def test_gradients_are_those_of_the_rules(kind, dtype, tolerance):
     compare(each(jobs_of, [*BACKWARD_COMPOSED, *also]), tolerance)
 
 
-def test_gradients_of_a_masked_pass_are_those_of_its_rules():
+def test_masked_gradients_match_their_rules():
     def jobs_of(op):
         if op.partials is None or not op.differentiable:  # sheltered rules look at the whole array
             return ()

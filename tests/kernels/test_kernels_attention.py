@@ -1,4 +1,4 @@
-"""Attention's kernels, on both engines; run on the CPU by the shim."""
+"""Attention's kernels on both engines, run on the CPU by the shim."""
 
 import numpy as np
 import pytest
@@ -35,31 +35,33 @@ def check(arrays, dtype, schedules=shim.SCHEDULES, seed=1, **params):
     rng = np.random.default_rng(seed)
     out, lse = forward(*arrays, **params)
     g, g_lse = drawn(rng, out.shape, dtype), drawn(rng, lse.shape).astype(lse.dtype)
-    given = [g, *arrays[:3], out, lse, g_lse, *arrays[3:]]
+    inputs = [g, *arrays[:3], out, lse, g_lse, *arrays[3:]]
     for schedule in schedules:
         with shim.running(schedule):
-            found = attention.forward(NUMPY, *arrays, **params)
-        assert found is not NotImplemented
-        for a, d, name in zip(found, (out, lse), (dtype, dtype), strict=True):
+            actual = attention.forward(NUMPY, *arrays, **params)
+        assert actual is not NotImplemented
+        for a, d, name in zip(actual, (out, lse), (dtype, dtype), strict=True):
             assert_near(a, d, name)
         for of in OF:
             with shim.running(schedule):
-                made = attention.grad(NUMPY, *given, of=of, **params)
-            assert made is not NotImplemented
-            assert_near(made, grad(*given, of=of, **params), dtype)
+                gradient = attention.grad(NUMPY, *inputs, of=of, **params)
+            assert gradient is not NotImplemented
+            assert_near(gradient, grad(*inputs, of=of, **params), dtype)
 
 
 ENGINES = [
     ("sm_90", "float64"), ("sm_90", "float32"), ("sm_75", "float32"), ("sm_75", "float16"),
     ("sm_90", "float16"), ("sm_90", "bfloat16"),
 ]  # fmt: skip
-"""Of sm_75 are multiply-adds in small tiles; 16-bit floats of sm_90 meet tensor cores."""
+"""sm_75 runs multiply-adds in small tiles; 16-bit floats on sm_90 run on tensor cores."""
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize(("m", "n"), [(70, 90), (90, 70), (1, 130), (129, 3)])
 @pytest.mark.parametrize(("architecture", "dtype"), ENGINES)
-def test_lengths_that_no_tile_divides(architecture, dtype, m, n, is_causal, monkeypatch):
+def test_lengths_that_are_not_multiples_of_a_tile(
+    architecture, dtype, m, n, is_causal, monkeypatch
+):
     monkeypatch.setattr(attention, "architecture", lambda: architecture)
     rng = np.random.default_rng(0)
     arrays = [drawn(rng, (2, length, k), dtype) for length, k in ((m, 16), (n, 16), (n, 8))]
@@ -69,26 +71,26 @@ def test_lengths_that_no_tile_divides(architecture, dtype, m, n, is_causal, monk
 
 @pytest.mark.parametrize("longest", [1, 33, 80, 136, 192])
 @pytest.mark.parametrize(("architecture", "dtype"), [("sm_75", "float32"), ("sm_90", "bfloat16")])
-def test_every_length_of_a_query(architecture, dtype, longest, monkeypatch):
+def test_every_head_size(architecture, dtype, longest, monkeypatch):
     monkeypatch.setattr(attention, "architecture", lambda: architecture)
     rng = np.random.default_rng(0)
     arrays = [drawn(rng, (n, longest), dtype) for n in (20, 40, 40)]
     check(arrays, dtype, shim.SCHEDULES[:1], is_causal=True)
 
 
-def test_what_does_not_fit_into_shared_memory_is_declined():
+def test_kernel_declines_what_exceeds_shared_memory():
     rng = np.random.default_rng(0)
     query, key, value = (drawn(rng, (n, 256)) for n in (2, 3, 3))
     out, lse = forward(query, key, value)
     with shim.running():
         assert_near(attention.forward(NUMPY, query, key, value)[0], out, "float64")
-        given = [out, query, key, value, out, lse, lse]
-        assert attention.grad(NUMPY, *given, of="key") is NotImplemented
+        inputs = [out, query, key, value, out, lse, lse]
+        assert attention.grad(NUMPY, *inputs, of="key") is NotImplemented
 
 
-@pytest.mark.parametrize(("m", "n"), [(70, 90), (33, 136)])  # lines of whole blocks, and others
+@pytest.mark.parametrize(("m", "n"), [(70, 90), (33, 136)])  # rows of whole blocks, and others
 @pytest.mark.parametrize(("architecture", "dtype"), [("sm_75", "float32"), ("sm_90", "bfloat16")])
-def test_dropout_draws_what_the_formula_draws(architecture, dtype, m, n, monkeypatch):
+def test_dropout_draws_the_same_mask_as_the_formula(architecture, dtype, m, n, monkeypatch):
     monkeypatch.setattr(attention, "architecture", lambda: architecture)
     rng = np.random.default_rng(0)
     arrays = [drawn(rng, (h, length, 16), dtype) for h, length in ((4, m), (2, n), (2, n))]
@@ -99,35 +101,35 @@ def test_dropout_draws_what_the_formula_draws(architecture, dtype, m, n, monkeyp
           is_causal=True)  # fmt: skip
 
 
-def test_what_is_no_stream_is_declined():
+def test_invalid_random_streams_are_declined():
     query = np.ones((2, 3), np.float32)
     stream = np.zeros(4, np.uint64)
-    for given, p in ((stream[:3], 0.5), (stream.astype(np.int64), 0.5), (stream, 1.0)):
-        made = attention.forward(NUMPY, *[query] * 3, None, given, dropout_p=p)
-        assert made is NotImplemented
+    for wrong, p in ((stream[:3], 0.5), (stream.astype(np.int64), 0.5), (stream, 1.0)):
+        result = attention.forward(NUMPY, *[query] * 3, None, wrong, dropout_p=p)
+        assert result is NotImplemented
 
 
 @pytest.mark.parametrize("traced", [False, True])
-def test_dropout_on_a_gpu_drops_what_it_drops_on_the_cpu(traced, cuda):
+def test_dropout_on_a_gpu_matches_the_cpu(traced, cuda):
     rng = np.random.default_rng(0)
     arrays = [drawn(rng, (2, 3, n, 8), "float32") for n in (9, 13, 13)]
 
-    def step(*given):
+    def step(*inputs):
         with gg.GradientTape() as tape:
-            tape.watch(given)
-            out = gg.nn.scaled_dot_product_attention(*given, dropout_p=0.4)
-        return out, *tape.gradient(out, given, out * out)
+            tape.watch(inputs)
+            out = gg.nn.scaled_dot_product_attention(*inputs, dropout_p=0.4)
+        return out, *tape.gradient(out, inputs, out * out)
 
     def results(device, step):
         gg.set_seed(3)
-        given = [gg.constant(a, device=device) for a in arrays]
-        return [t.numpy() for _ in range(3) for t in step(*given)]
+        inputs = [gg.constant(a, device=device) for a in arrays]
+        return [t.numpy() for _ in range(3) for t in step(*inputs)]
 
     function = gg.function(step) if traced else step
-    found, desired = results(cuda, function), results("cpu", step)
-    for a, d in zip(found, desired, strict=True):
+    actual, desired = results(cuda, function), results("cpu", step)
+    for a, d in zip(actual, desired, strict=True):
         np.testing.assert_allclose(a, d, rtol=1e-4, atol=1e-5)
-    assert not np.array_equal(found[0], found[4])  # another mask each time
+    assert not np.array_equal(actual[0], actual[4])  # another mask each time
     if traced:
         replay = next(iter(function._plans.values())).replay
         names = [s.name for s in replay.program.steps]
@@ -136,8 +138,8 @@ def test_dropout_on_a_gpu_drops_what_it_drops_on_the_cpu(traced, cuda):
 
 
 MASKS = {
-    "of every head": (2, 4, 20, 30), "of all heads": (20, 30), "of keys": (2, 1, 1, 30),
-    "of queries": (4, 20, 1), "one": (1, 1),
+    "per head": (2, 4, 20, 30), "shared": (20, 30), "per key": (2, 1, 1, 30),
+    "per query": (4, 20, 1), "single": (1, 1),
 }  # fmt: skip
 
 
@@ -148,25 +150,25 @@ def test_masks_of_every_broadcast_shape(dtype, additive, mask):
     rng = np.random.default_rng(2)
     arrays = [drawn(rng, (2, h, n, 8), dtype) for h, n in ((4, 20), (2, 30), (2, 30))]
     chosen = rng.uniform(size=MASKS[mask]) < 0.6
-    chosen[..., 0, :] = False  # a query, or more, that sees no key
+    chosen[..., 0, :] = False  # at least one query sees no key
     if additive:
         some = drawn(rng, chosen.shape, dtype)
         chosen = np.where(chosen, some, as_dtype(dtype).type(-np.inf))
     check([*arrays, chosen], dtype, shim.SCHEDULES[2:], enable_gqa=True, is_causal=True, scale=0.7)
 
 
-def test_a_query_that_sees_nothing_is_0_with_a_gradient_of_0():
+def test_fully_masked_query_gives_0_with_a_gradient_of_0():
     rng = np.random.default_rng(0)
     query, key, value = (drawn(rng, (n, 8), "float32") for n in (4, 5, 5))
     mask = np.ones((4, 5), bool)
     mask[2] = False
-    key[1] = np.nan  # and masked everywhere: nothing of it shows
+    key[1] = np.nan  # masked everywhere, so it must not show
     mask[:, 1] = False
     with shim.running():
         out, lse = attention.forward(NUMPY, query, key, value, mask)
-        given = [np.ones_like(out), query, key, value, out, lse, np.ones_like(lse), mask]
-        by_query = attention.grad(NUMPY, *given, of="query")
-        by_value = attention.grad(NUMPY, *given, of="value")
+        inputs = [np.ones_like(out), query, key, value, out, lse, np.ones_like(lse), mask]
+        by_query = attention.grad(NUMPY, *inputs, of="query")
+        by_value = attention.grad(NUMPY, *inputs, of="value")
     assert lse[2] == -np.inf
     assert (out[2] == 0).all()
     assert (by_value[1] == 0).all()
@@ -174,7 +176,7 @@ def test_a_query_that_sees_nothing_is_0_with_a_gradient_of_0():
     assert np.isnan(by_query[0]).all()  # 0 times the key's NaN, as in the formula
     key[1] = 0
     with shim.running():
-        by_query = attention.grad(NUMPY, *given, of="query")
+        by_query = attention.grad(NUMPY, *inputs, of="query")
     assert (by_query[2] == 0).all()
 
 
@@ -188,11 +190,11 @@ def test_nan_and_infinite_scores_stay_in_their_rows(dtype, bad):
     with np.errstate(all="ignore"):
         out, lse = forward(query, key, value)
     with shim.running():
-        found = attention.forward(NUMPY, query, key, value)
-    assert_near(found[0], out, dtype)
-    assert_near(found[1], lse, dtype)
-    assert np.isnan(found[0][3].astype(np.float32)).all()
-    assert np.isfinite(np.delete(found[0], 3, 0).astype(np.float32)).all()
+        actual = attention.forward(NUMPY, query, key, value)
+    assert_near(actual[0], out, dtype)
+    assert_near(actual[1], lse, dtype)
+    assert np.isnan(actual[0][3].astype(np.float32)).all()
+    assert np.isfinite(np.delete(actual[0], 3, 0).astype(np.float32)).all()
 
 
 def test_large_scores_do_not_overflow():
@@ -215,7 +217,7 @@ def test_large_scores_do_not_overflow():
     ids=str,
 )
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
-def test_stacks_are_broadcast_and_gradients_summed(shapes, dtype):
+def test_batches_broadcast_and_their_gradients_are_summed(shapes, dtype):
     rng = np.random.default_rng(0)
     check([drawn(rng, s, dtype) for s in shapes], dtype, shim.SCHEDULES[:1])
 
@@ -223,7 +225,9 @@ def test_stacks_are_broadcast_and_gradients_summed(shapes, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_views_of_every_layout(dtype):
     rng = np.random.default_rng(0)
-    rows = [drawn(rng, (1, n, 2, 16), dtype).swapaxes(1, 2) for n in (20, 30, 30)]  # heads inside
+    rows = [
+        drawn(rng, (1, n, 2, 16), dtype).swapaxes(1, 2) for n in (20, 30, 30)
+    ]  # heads after tokens
     check(rows, dtype, shim.SCHEDULES[:1])
     base = drawn(rng, (70 * 16 + 1,), dtype)
     unaligned = [base[1 : 1 + n * 16].reshape(n, 16) for n in (20, 30, 30)]
@@ -236,24 +240,24 @@ def test_views_of_every_layout(dtype):
 
 @pytest.mark.parametrize("shapes", [[(0, 8), (3, 8), (3, 4)], [(2, 8), (0, 8), (0, 4)],
                                     [(0, 2, 8), (0, 3, 8), (0, 3, 4)]])  # fmt: skip
-def test_no_queries_no_keys_no_examples(shapes):
+def test_empty_queries_keys_and_batches(shapes):
     check([np.ones(s) for s in shapes], "float64", shim.SCHEDULES[:1])
 
 
-def test_results_are_the_same_to_the_last_bit_in_every_schedule():
+def test_results_are_bitwise_equal_in_every_schedule():
     rng = np.random.default_rng(0)
     arrays = [drawn(rng, (2, n, 16), "float32") for n in (70, 90, 90)]
     out, lse = forward(*arrays)
-    made = set()
+    results = set()
     for schedule in shim.SCHEDULES:
         with shim.running(schedule):
             parts = [*attention.forward(NUMPY, *arrays)]
             parts += [attention.grad(NUMPY, out, *arrays, out, lse, lse, of=of) for of in OF]
-        made.add(b"".join(p.tobytes() for p in parts))
-    assert len(made) == 1
+        results.add(b"".join(p.tobytes() for p in parts))
+    assert len(results) == 1
 
 
-def test_what_the_kernels_do_not_do_is_declined():
+def test_unsupported_arguments_are_declined():
     x, mask = np.ones((2, 4)), np.ones((2, 2), np.float32)
     long = np.ones((2, 257), np.float32)
     for args in ((x, x, 1.0), (x, x, x.astype("f")), (x, x, x, mask), (long, long, long),
@@ -264,16 +268,16 @@ def test_what_the_kernels_do_not_do_is_declined():
             assert attention.forward(NUMPY, *args) is NotImplemented, [np.shape(a) for a in args]
     out, lse = forward(x, x, x)
     with shim.running():
-        given = [out, x, x, x, out, lse, lse]
-        assert attention.grad(NUMPY, *given, mask.astype(float), of="attn_mask") is NotImplemented
+        inputs = [out, x, x, x, out, lse, lse]
+        assert attention.grad(NUMPY, *inputs, mask.astype(float), of="attn_mask") is NotImplemented
 
 
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
-def test_attention_on_a_gpu_is_the_fused_one_and_its_gradients_agree(dtype, monkeypatch):
+def test_fused_attention_and_its_gradients_match_the_composed_one(dtype, monkeypatch):
     rng = np.random.default_rng(0)
     arrays = [gg.Variable(drawn(rng, (2, n, 8), dtype)) for n in (5, 7, 7)]
     mask = gg.Variable(drawn(rng, (5, 7), dtype))
-    made = []
+    results = []
     for fused in (False, True):
         monkeypatch.setattr(attention_ops, "_is_fused", lambda *a, fused=fused: fused)
         with gg.GradientTape() as outer:
@@ -282,12 +286,12 @@ def test_attention_on_a_gpu_is_the_fused_one_and_its_gradients_agree(dtype, monk
                 total = gg.sum(y * y)
             grads = tape.gradient(total, [*arrays, mask])
             moved = gg.sum(gg.stack([gg.sum(g * g) for g in grads]))
-        made.append([y, *grads, *outer.gradient(moved, [*arrays, mask])])
-    for found, desired in zip(*made, strict=True):
-        assert_near(found.numpy(), desired.numpy(), dtype)
+        results.append([y, *grads, *outer.gradient(moved, [*arrays, mask])])
+    for actual, desired in zip(*results, strict=True):
+        assert_near(actual.numpy(), desired.numpy(), dtype)
 
 
-def test_on_a_device_the_kernels_run(cuda, monkeypatch):
+def test_kernels_run_on_a_device(cuda, monkeypatch):
     rng = np.random.default_rng(0)
     names, real = [], launch.launch
 
@@ -306,7 +310,7 @@ def test_on_a_device_the_kernels_run(cuda, monkeypatch):
     assert kinds.count("attention_grad") == 3
 
 
-def test_whole_numbers_on_a_device_are_attended_to_as_on_the_cpu(cuda):
+def test_integer_attention_on_a_device_matches_the_cpu(cuda):
     arrays = [np.arange(6).reshape(3, 2), np.eye(2, dtype=int), np.array([[1], [4]])]
     here, there = (
         gg.nn.scaled_dot_product_attention(*(gg.constant(a, device=d) for a in arrays))
@@ -322,10 +326,10 @@ def test_kernels_compile_without_spills_and_copy_sixteen_bytes(architecture):
     since = "sm_75" if architecture == "sm_75" else "sm_80"
     names = [name for name, on in attention.ARCHITECTURES.items() if since in on]
     compiled = nvrtc.compile_all(architecture, launch.full_source("attention.cu"), names)
-    for name, made in compiled.items():
-        assert made.spilled == 0, name
+    for name, kernel in compiled.items():
+        assert kernel.spilled == 0, name
         if name in attention.VECTOR and "Mma" not in name:
-            assert "ld.global.v4" in made.ptx, name
+            assert "ld.global.v4" in kernel.ptx, name
         if "Mma" in name:
-            assert "cp.async.cg.shared.global" in made.ptx, name
-            assert "mma.sync.aligned.m16n8k16" in made.ptx, name
+            assert "cp.async.cg.shared.global" in kernel.ptx, name
+            assert "mma.sync.aligned.m16n8k16" in kernel.ptx, name

@@ -1,4 +1,4 @@
-"""Batch norm's kernels, run on the CPU by the shim: channels last, and channels before places."""
+"""Batch norm's kernels with channels last or before spatial axes, run on the CPU by the shim."""
 
 import numpy as np
 import pytest
@@ -17,12 +17,12 @@ SHAPES = [
     ((1, 1), 1), ((7, 5), 1), ((300, 24), 1), ((41, 264), 1), ((3, 2, 5, 8), -1),
     ((2, 3, 49), 1), ((3, 4, 8), 1), ((2, 2, 12), 1), ((1, 2, 4100), 1), ((3, 5, 7), 0),
 ]  # fmt: skip
-"""Of each: array and its channels' axis. Whole packs and others; few and many in a line."""
+"""(shape, channel axis): whole and partial packs, short and long rows."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled():
-    """All at once, which takes as long as a few of them one by one."""
+    """Compile all at once, which takes as long as a few of them one by one."""
     with shim.deferred() as launches:
         for source, name in channel_norms.INSTANCES:
             launch(source, name, 1, 1, [])
@@ -42,8 +42,8 @@ def of_norm(rng, dtype, shape, axis, weight=True):
     mean, var = wide.mean(others, keepdims=True), wide.var(others, keepdims=True)
     small = [rng.normal(size=mean.shape).astype(wide.dtype) for _ in range(2)]
     weights = [drawn(rng, dtype, shape[axis])] if weight else []
-    given = [drawn(rng, dtype, *shape), x, mean, var, *small, *weights]
-    return given, {"axis": others, "along": axis}
+    arrays = [drawn(rng, dtype, *shape), x, mean, var, *small, *weights]
+    return arrays, {"axis": others, "along": axis}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -60,10 +60,10 @@ def test_channels_of_any_shape(shape, axis, dtype, rng):
 @pytest.mark.parametrize(("shape", "axis"), [((40, 24), 1), ((2, 3, 49), 1)])
 def test_every_schedule_gives_the_same_bits(shape, axis, schedule, rng):
     arrays, params = of_norm(rng, "float32", shape, axis)
-    for name, given in (
+    for name, inputs in (
         ("standardize_affine", arrays[1:2]), ("standardize_affine_grads", arrays),
     ):  # fmt: skip
-        first, second = (by_kernel(name, *given, **params, schedule=s)
+        first, second = (by_kernel(name, *inputs, **params, schedule=s)
                          for s in (shim.SCHEDULES[0], schedule))  # fmt: skip
         for a, b in zip(first, second, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -81,17 +81,17 @@ def test_channels_of_many_parts_and_pieces(shape, axis, rng):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_arrays_that_are_crooked_or_strided(dtype, rng):
+def test_unaligned_and_strided_arrays(dtype, rng):
     arrays, params = of_norm(rng, dtype, (5, 8, 3, 8), 1)
     flat = drawn(rng, dtype, arrays[1].size + 1)
-    crooked = flat[1:].reshape(arrays[1].shape)
+    unaligned = flat[1:].reshape(arrays[1].shape)
     gaps = drawn(rng, dtype, 5, 8, 3, 16)[..., ::2]
-    for x in (crooked, gaps):
+    for x in (unaligned, gaps):
         compare("standardize_affine", dtype, x, **params)
-        compare("standardize_affine_grads", dtype, x, crooked, *arrays[2:], **params)
+        compare("standardize_affine_grads", dtype, x, unaligned, *arrays[2:], **params)
 
 
-def test_channels_that_are_last_in_memory_only_are_not_copied(rng):
+def test_arrays_with_channels_last_in_memory_are_not_copied(rng):
     arrays, params = of_norm(rng, "float32", (4, 8, 3, 5), 1)
     x = np.moveaxis(np.ascontiguousarray(np.moveaxis(arrays[1], 1, -1)), -1, 1)
     y, *_ = compare("standardize_affine", "float32", x, **params)
@@ -100,17 +100,17 @@ def test_channels_that_are_last_in_memory_only_are_not_copied(rng):
     assert np.shares_memory(channel_norms.channels_of(NUMPY, x, *params.values()).to_kernel(x), x)
 
 
-def test_channels_may_be_several_axes_and_standardised_without_weights(rng):
+def test_several_channel_axes_and_standardize_without_weights(rng):
     x = drawn(rng, "float32", 6, 3, 4, 5)
     weight = drawn(rng, "float32", 3, 4)
     compare("standardize_affine", "float32", x, weight, axis=(0, 3), along=(1, 2))
-    given, params = of_norm(rng, "float32", (6, 7), 1, weight=False)
-    g, x, _, var, *small = given
+    arrays, params = of_norm(rng, "float32", (6, 7), 1, weight=False)
+    g, x, _, var, *small = arrays
     compare("standardize", "float32", x, axis=params["axis"])
     compare("standardize_grad", "float32", g, x, var, *small, axis=params["axis"])
 
 
-def test_what_the_kernels_do_not_do_is_left_to_the_formula():
+def test_unsupported_arguments_are_declined():
     x = np.ones((3, 4, 5), np.float32)
     for args, params in (
         ([x, x[0, 0]], {"axis": (0, 1, 2)}), ([x], {"axis": (0, 0), "along": 1}),
@@ -119,8 +119,8 @@ def test_what_the_kernels_do_not_do_is_left_to_the_formula():
         ([x, np.ones(4)], {"axis": (0, 2), "along": 1}), ([x], {"axis": (0, 3)}),
         ([x], {"axis": (0, 2), "centered": False}),
     ):  # fmt: skip
-        made = gg.OPS["standardize_affine"].cuda(NUMPY, *args, **params)
-        assert made is NotImplemented, params
+        result = gg.OPS["standardize_affine"].cuda(NUMPY, *args, **params)
+        assert result is NotImplemented, params
 
 
 # ---- values --------------------------------------------------------------------------------
@@ -128,8 +128,8 @@ def test_what_the_kernels_do_not_do_is_left_to_the_formula():
 
 def test_equal_elements_become_the_bias(rng):
     x, bias = np.full((70, 6), 0.1, np.float32), np.arange(6, dtype=np.float32)
-    given = {"axis": 0, "along": 1, "eps": 0.0}
-    y, mean, var = by_kernel("standardize_affine", x, np.ones_like(bias), bias, **given)
+    params = {"axis": 0, "along": 1, "eps": 0.0}
+    y, mean, var = by_kernel("standardize_affine", x, np.ones_like(bias), bias, **params)
     np.testing.assert_array_equal(y, np.broadcast_to(bias, y.shape))
     np.testing.assert_array_equal(mean, np.broadcast_to(np.float32(0.1), mean.shape))
     assert (var == 0).all()
@@ -137,10 +137,10 @@ def test_equal_elements_become_the_bias(rng):
 
 @pytest.mark.parametrize("far", [1e4, -3e5])
 @pytest.mark.parametrize(("shape", "axis"), [((900, 3), 1), ((3, 2, 300), 1)])
-def test_neither_a_mean_far_from_zero_nor_an_outlier_costs_digits(shape, axis, far, rng):
+def test_large_mean_or_outlier_costs_no_precision(shape, axis, far, rng):
     x = rng.normal(size=shape).astype(np.float32) + np.float32(far)
     others = tuple(a for a in range(len(shape)) if a != axis)
-    x.reshape(-1)[0] += 1000  # the first of a channel: what others are counted from
+    x.reshape(-1)[0] += 1000  # the channel's first element, which is subtracted from the others
     _, mean, var = by_kernel("standardize_affine", x, axis=others, eps=0.0)
     wide = x.astype(np.float64)
     np.testing.assert_allclose(mean, wide.mean(others, keepdims=True), rtol=3e-7)
@@ -151,8 +151,8 @@ def test_nan_and_infinity_stay_in_their_channel(rng):
     x = drawn(rng, "float32", 50, 8)
     x[3, 1], x[4, 2] = np.nan, np.inf
     y, mean, var = by_kernel("standardize_affine", x, axis=0)
-    for made in (y, mean, var):
-        np.testing.assert_array_equal(np.isfinite(made).all(0), [True, False, False, *[True] * 5])
+    for result in (y, mean, var):
+        np.testing.assert_array_equal(np.isfinite(result).all(0), [True, False, False, *[True] * 5])
 
 
 # ---- through the tape, on the stand-in for CuPy --------------------------------------------
@@ -161,27 +161,27 @@ def test_nan_and_infinity_stay_in_their_channel(rng):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("axis", [1, -1])
 @pytest.mark.parametrize("training", [True, False])
-def test_batch_norm_on_a_gpu_is_that_of_the_cpu(training, axis, dtype, cuda, rng):
-    """16-bit arrays beside running statistics in float32, which do not widen the result."""
+def test_batch_norm_on_a_gpu_matches_the_cpu(training, axis, dtype, cuda, rng):
+    """Running statistics in float32 do not widen the result of 16-bit arrays."""
     x = drawn(rng, dtype, 4, 8, 3, 8)
     weights = [drawn(rng, dtype, 8) for _ in range(2)]
     running = [rng.uniform(1, 2, 8).astype(np.float32) for _ in range(2)]
 
     def results(device):
         with gg.device(device):
-            given = [gg.constant(a) for a in (x, *weights)]
+            inputs = [gg.constant(a) for a in (x, *weights)]
             statistics = [gg.constant(a) for a in running]
             with gg.GradientTape() as tape:
-                tape.watch(given)
+                tape.watch(inputs)
                 y, mean, var = gg.nn.batch_norm(
-                    given[0], *statistics, *given[1:], training=training, axis=axis
+                    inputs[0], *statistics, *inputs[1:], training=training, axis=axis
                 )
                 loss = gg.sum(gg.astype(y, "float32") ** 3) + gg.sum(mean * var)
-            return [y, *tape.gradient(loss, given), mean, var]
+            return [y, *tape.gradient(loss, inputs), mean, var]
 
-    made = results(cuda)
-    assert [a.dtype for a in made] == [*[x.dtype] * 4, np.float32, np.float32]
-    for a, b in zip(made, results("cpu"), strict=True):
+    actual = results(cuda)
+    assert [a.dtype for a in actual] == [*[x.dtype] * 4, np.float32, np.float32]
+    for a, b in zip(actual, results("cpu"), strict=True):
         assert a.dtype == b.dtype
         wide = [t.numpy().astype(np.float64) for t in (a, b)]
         tolerance = 10 * DTYPES[dtype][1]
@@ -194,12 +194,12 @@ def test_batch_norm_on_a_gpu_is_that_of_the_cpu(training, axis, dtype, cuda, rng
 
 @needs_nvrtc
 @each_architecture
-def test_kernels_spill_nothing_and_move_16_bytes(architecture):
-    """Those of one dtype; ci/compile_kernels goes through all of them."""
+def test_kernels_do_not_spill_and_move_16_bytes(architecture):
+    """Kernels of one dtype; ci/compile_kernels compiles all of them."""
     names = [name for _, name in channel_norms.INSTANCES if "<__nv_bfloat16, 8" in name]
-    made = nvrtc.compile_all(architecture, full_source("channel_norms.cu"), names)
+    kernels = nvrtc.compile_all(architecture, full_source("channel_norms.cu"), names)
     for name in names:
-        assert made[name].spilled == 0, name
-        assert name not in channel_norms.VECTOR or "ld.global.nc.v4" in made[name].ptx, name
+        assert kernels[name].spilled == 0, name
+        assert name not in channel_norms.VECTOR or "ld.global.nc.v4" in kernels[name].ptx, name
         if name in channel_norms.VECTOR and ("forward" in name or "backward" in name):
-            assert "st.global.wb.v4" in made[name].ptx, name
+            assert "st.global.wb.v4" in kernels[name].ptx, name

@@ -1,4 +1,4 @@
-"""Convolution's kernels, on both engines and one by one; run on the CPU by the shim."""
+"""Convolution's kernels on both engines and the direct ones, run on the CPU by the shim."""
 
 import numpy as np
 import pytest
@@ -26,24 +26,24 @@ def assert_near(actual, desired, dtype):
     near_largest(actual, desired, TOLERANCES[dtype])
 
 
-def calls(x_shape, w_shape, dtype, given):
+def calls(x_shape, w_shape, dtype, params):
     """The three ops on arrays of these shapes: (op, arrays, keywords)."""
-    rng, given = np.random.default_rng(0), PLAIN | given
+    rng, params = np.random.default_rng(0), PLAIN | params
     x, w = drawn(rng, x_shape, dtype), drawn(rng, w_shape, dtype)
-    g = drawn(rng, gg.OPS["convolution"].bare(NUMPY)(x, w, **given).shape, dtype)
-    yield gg.OPS["convolution"], (x, w), given
-    yield gg.OPS["convolution_input_grad"], (g, w), {"shape": x_shape[2:], **given}
-    yield gg.OPS["convolution_weight_grad"], (x, g), {"kernel": w_shape[2:], **given}
+    g = drawn(rng, gg.OPS["convolution"].bare(NUMPY)(x, w, **params).shape, dtype)
+    yield gg.OPS["convolution"], (x, w), params
+    yield gg.OPS["convolution_input_grad"], (g, w), {"shape": x_shape[2:], **params}
+    yield gg.OPS["convolution_weight_grad"], (x, g), {"kernel": w_shape[2:], **params}
 
 
-def check(x_shape, w_shape, dtype, schedules=shim.SCHEDULES, **given):
-    for op, arrays, keywords in calls(x_shape, w_shape, dtype, given):
+def check(x_shape, w_shape, dtype, schedules=shim.SCHEDULES, **params):
+    for op, arrays, keywords in calls(x_shape, w_shape, dtype, params):
         desired = op.bare(NUMPY)(*arrays, **keywords)
         for schedule in schedules:
             with shim.running(schedule):
-                made = op.cuda(NUMPY, *arrays, **keywords)
-            assert made is not NotImplemented
-            assert_near(made, desired, dtype)
+                actual = op.cuda(NUMPY, *arrays, **keywords)
+            assert actual is not NotImplemented
+            assert_near(actual, desired, dtype)
 
 
 @pytest.fixture
@@ -74,18 +74,18 @@ CASES = {
 )
 def test_products_of_every_geometry(architecture, dtype, case, monkeypatch):
     monkeypatch.setattr(kernels, "architecture", lambda: architecture)
-    x, w, given = CASES[case]
-    check(x, w, dtype, shim.SCHEDULES if case == "2d" else shim.SCHEDULES[:1], **given)
+    x, w, params = CASES[case]
+    check(x, w, dtype, shim.SCHEDULES if case == "2d" else shim.SCHEDULES[:1], **params)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_more_rows_and_lines_than_one_tile_has(dtype, noted):
+def test_more_rows_and_columns_than_one_tile(dtype, noted):
     check((2, 130, 9, 9), (70, 130, 1, 1), dtype, shim.SCHEDULES[1:2])
     assert sum("convolution_product" in name for name in noted) == 3
 
 
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
-def test_a_depth_that_is_split_is_added_in_order(dtype, noted):
+def test_split_depth_is_summed_in_order(dtype, noted):
     check((3, 5, 20, 20), (6, 5, 3, 3), dtype)
     assert f"convolution_sum<{launch.type_name(as_dtype(dtype))}>" in noted
 
@@ -99,50 +99,50 @@ DEPTHWISE = {
 
 @pytest.mark.parametrize("case", DEPTHWISE)
 @pytest.mark.parametrize("dtype", TOLERANCES)
-def test_few_channels_are_summed_up_one_by_one(dtype, case, noted):
-    x, w, given = DEPTHWISE[case]
-    check(x, w, dtype, **given)
+def test_few_channels_run_the_direct_kernels(dtype, case, noted):
+    x, w, params = DEPTHWISE[case]
+    check(x, w, dtype, **params)
     assert all("direct" in name for name in noted)
 
 
-def test_results_are_the_same_to_the_last_bit_in_every_schedule():
+def test_results_are_bitwise_equal_in_every_schedule():
     for op, arrays, keywords in calls((3, 5, 20, 20), (6, 5, 3, 3), "float32", {}):
-        made = set()
+        results = set()
         for schedule in shim.SCHEDULES:
             with shim.running(schedule):
-                made.add(op.cuda(NUMPY, *arrays, **keywords).tobytes())
-        assert len(made) == 1
+                results.add(op.cuda(NUMPY, *arrays, **keywords).tobytes())
+        assert len(results) == 1
 
 
-def test_views_are_read_as_their_values():
+def test_strided_views_match_the_formula():
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(5, 4, 8, 2)).T, rng.normal(size=(6, 8, 6))[:, ::-1, ::2]
     x = x[:, :, 0]
     desired = gg.OPS["convolution"].bare(NUMPY)(x, w)
     with shim.running():
-        made = gg.OPS["convolution"].cuda(NUMPY, x, w, **PLAIN)
-    assert_near(made, desired, "float64")
+        actual = gg.OPS["convolution"].cuda(NUMPY, x, w, **PLAIN)
+    assert_near(actual, desired, "float64")
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_nan_and_infinity_reach_the_windows_they_are_in(bad):
+def test_nan_and_infinity_reach_only_their_windows(bad):
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(1, 2, 20)), rng.normal(size=(6, 2, 3))
     x[0, 1, 7] = bad
     desired = gg.OPS["convolution"].bare(NUMPY)(x, w)
     with shim.running():
-        made = gg.OPS["convolution"].cuda(NUMPY, x, w, **PLAIN)
-    np.testing.assert_array_equal(np.isfinite(made), np.isfinite(desired))
-    assert not np.isfinite(made[:, :, 5:8]).any()
+        actual = gg.OPS["convolution"].cuda(NUMPY, x, w, **PLAIN)
+    np.testing.assert_array_equal(np.isfinite(actual), np.isfinite(desired))
+    assert not np.isfinite(actual[:, :, 5:8]).any()
 
 
 @pytest.mark.parametrize("x_shape", [(0, 2, 5), (2, 0, 5)], ids=str)
-def test_no_examples_and_no_channels_give_zeros_without_a_launch(x_shape, noted):
+def test_empty_batch_or_channels_give_zeros_without_a_launch(x_shape, noted):
     check(x_shape, (6, x_shape[1], 3), "float32", shim.SCHEDULES[:1])
     assert not noted
 
 
-def test_what_the_kernels_do_not_do_is_declined():
+def test_unsupported_arguments_are_declined():
     op = gg.OPS["convolution"]
     x, w = np.ones((1, 2, 5)), np.ones((3, 2, 2))
     four = np.ones((1, 1, 2, 2, 2, 2))
@@ -158,8 +158,8 @@ def test_what_the_kernels_do_not_do_is_declined():
         op.cuda(NUMPY, x, w[:, :1], **PLAIN)
 
 
-def test_layers_on_a_device_run_the_kernels_to_the_second_order(cuda, noted):
-    found = []
+def test_second_order_gradients_on_a_device_run_the_kernels(cuda, noted):
+    grads = []
     for where in ("cpu", cuda):
         rng = np.random.default_rng(0)
         arrays = [rng.normal(size=s) for s in ((2, 5, 6, 6), (6, 5, 3, 3))]
@@ -170,9 +170,9 @@ def test_layers_on_a_device_run_the_kernels_to_the_second_order(cuda, noted):
                 total = gg.sum(y * y * y)
             gx, gw = tape.gradient(total, [x, w])
             moved = gg.sum(gx * gx) + gg.sum(gw * gw)
-        found.append([g.numpy() for g in outer.gradient(moved, [x, w])])
+        grads.append([g.numpy() for g in outer.gradient(moved, [x, w])])
         assert bool(noted) == (where == cuda)
-    for there, here in zip(*found[::-1], strict=True):
+    for there, here in zip(*grads[::-1], strict=True):
         assert_near(there, here, "float64")
 
 
@@ -183,7 +183,7 @@ def test_kernels_compile_without_spills(architecture):
     since = "sm_75" if architecture == "sm_75" else "sm_80"
     names = [name for name, on in kernels.ARCHITECTURES.items() if since in on]
     compiled = nvrtc.compile_all(architecture, launch.full_source("convolution.cu"), names)
-    for name, made in compiled.items():
-        assert made.spilled == 0, name
+    for name, kernel in compiled.items():
+        assert kernel.spilled == 0, name
         if "Mma" in name:
-            assert "mma.sync.aligned.m16n8k16" in made.ptx, name
+            assert "mma.sync.aligned.m16n8k16" in kernel.ptx, name

@@ -1,4 +1,4 @@
-"""Kernels that add at an index, in any order and in one; run on the CPU by the shim."""
+"""Scatter and gather kernels, in any order and in one order, run on the CPU by the shim."""
 
 import numpy as np
 import pytest
@@ -31,12 +31,12 @@ def in_order():
 
 
 def drawn(shape, dtype, rng):
-    dtype, made = as_dtype(dtype), rng.normal(size=shape)
+    dtype, values = as_dtype(dtype), rng.normal(size=shape)
     if dtype.kind in "iu":
-        made = (made * 10).astype(np.int64)
+        values = (values * 10).astype(np.int64)
     elif dtype.kind == "c":
-        made = made + 1j * rng.normal(size=shape)
-    return made.astype(dtype)
+        values = values + 1j * rng.normal(size=shape)
+    return values.astype(dtype)
 
 
 def wide(x):
@@ -61,51 +61,51 @@ def assert_near(actual, desired, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [(), (3,), (8,), (5, 8)])
-def test_rows_are_sums_of_what_the_index_names(dtype, width, order):
+def test_scattered_rows_are_summed(dtype, width, order):
     rng = np.random.default_rng(0)
     indices = rng.integers(-7, 7, 90).astype(np.int32)
     values = drawn((90, *width), dtype, rng)
     desired = added(values, indices, (7, *width))
     for schedule in shim.SCHEDULES:
         with shim.running(schedule):
-            made = scatter.scatter_rows(NUMPY, values, indices, shape=(7, *width))
-        assert_near(made, desired, dtype)
+            actual = scatter.scatter_rows(NUMPY, values, indices, shape=(7, *width))
+        assert_near(actual, desired, dtype)
 
 
 @pytest.mark.parametrize("repeats", [1, 15, 16, 17, 33, 700])
 @pytest.mark.parametrize("width", [1, 4, 33])
-def test_runs_of_every_length_are_joined(repeats, width, in_order):
+def test_indices_repeated_any_number_of_times_are_summed(repeats, width, in_order):
     rng = np.random.default_rng(repeats)
     indices = rng.permutation(np.repeat(np.arange(720 // repeats), repeats))
     values = drawn((indices.size, width), "float64", rng)
     shape = (int(indices.max()) + 1, width)
     for schedule in shim.SCHEDULES:
         with shim.running(schedule):
-            made = scatter.scatter_rows(NUMPY, values, indices, shape=shape)
-        assert_near(made, added(values, indices, shape), "float64")
+            actual = scatter.scatter_rows(NUMPY, values, indices, shape=shape)
+        assert_near(actual, added(values, indices, shape), "float64")
 
 
-def test_one_order_is_the_same_to_the_last_bit_in_every_schedule(in_order):
+def test_one_order_is_bitwise_equal_in_every_schedule(in_order):
     rng = np.random.default_rng(1)
     values, indices = drawn((500, 3), "float32", rng) * 1e6, rng.integers(0, 3, 500)
-    made = []
+    results = []
     for schedule in shim.SCHEDULES:
         with shim.running(schedule):
-            made.append(scatter.scatter_rows(NUMPY, values, indices, shape=(3, 3)).tobytes())
-    assert len(set(made)) == 1
+            results.append(scatter.scatter_rows(NUMPY, values, indices, shape=(3, 3)).tobytes())
+    assert len(set(results)) == 1
 
 
 def test_any_order_differs_between_schedules():
     rng = np.random.default_rng(1)
     values, indices = drawn(4000, "float32", rng) * 1e6, np.zeros(4000, np.int64)
-    made = []
+    results = []
     for schedule in shim.SCHEDULES:
         with shim.running(schedule):
-            made.append(scatter.scatter_rows(NUMPY, values, indices, shape=(1,)).tobytes())
-    assert len(set(made)) > 1
+            results.append(scatter.scatter_rows(NUMPY, values, indices, shape=(1,)).tobytes())
+    assert len(set(results)) > 1
 
 
-def test_large_results_of_16_bits_take_no_zeros_in_float32(monkeypatch):
+def test_large_16_bit_results_need_no_float32_zeros(monkeypatch):
     names = []
     real = launch.launch
     monkeypatch.setattr(
@@ -115,31 +115,31 @@ def test_large_results_of_16_bits_take_no_zeros_in_float32(monkeypatch):
     )
     values, indices = np.ones((3, 8), np.float16), np.array([90, 5, 90])
     with shim.running():
-        made = scatter.scatter_rows(NUMPY, values, indices, shape=(100, 8))
+        actual = scatter.scatter_rows(NUMPY, values, indices, shape=(100, 8))
     assert "add_sorted<__half, 8>" in names
-    assert_near(made, added(values, indices, (100, 8)), "float16")
+    assert_near(actual, added(values, indices, (100, 8)), "float16")
 
 
 def test_sums_of_16_bit_floats_round_once():
     values = np.full(300, 1.0, np.float16)
-    values[0] = 2048  # of which a float16 sum with 1 is itself
+    values[0] = 2048  # adding 1 to it in float16 changes nothing
     for on in (False, True):
         gg.set_deterministic(on)
         with shim.running():
-            made = scatter.scatter_rows(NUMPY, values, np.zeros(300, np.int64), shape=(1,))
+            actual = scatter.scatter_rows(NUMPY, values, np.zeros(300, np.int64), shape=(1,))
         gg.set_deterministic(False)
-        assert made[0] == np.float16(2347)
+        assert actual[0] == np.float16(2347)
 
 
 @pytest.mark.parametrize("bad", [7, -8, 2**40])
-def test_rows_outside_are_not_written_and_the_kernel_declines(bad, order):
+def test_out_of_bounds_rows_are_not_written_but_declined(bad, order):
     indices = np.array([0, bad, 3])
-    with shim.running():  # which checks the memory around every array
-        made = scatter.scatter_rows(NUMPY, np.ones((3, 4)), indices, shape=(7, 4))
-    assert made is NotImplemented
+    with shim.running():  # checks the memory around every array
+        result = scatter.scatter_rows(NUMPY, np.ones((3, 4)), indices, shape=(7, 4))
+    assert result is NotImplemented
 
 
-def test_values_that_begin_anywhere_and_strides_are_read(order):
+def test_unaligned_and_strided_values_are_read(order):
     rng = np.random.default_rng(2)
     indices = rng.integers(0, 4, 20)
     base = drawn(20 * 8 + 1, "float32", rng)
@@ -149,15 +149,15 @@ def test_values_that_begin_anywhere_and_strides_are_read(order):
         base[-2::-1].reshape(20, 8),
     ):
         with shim.running():
-            made = scatter.scatter_rows(NUMPY, values, indices, shape=(4, 8))
-        assert_near(made, added(values, indices, (4, 8)), "float32")
+            actual = scatter.scatter_rows(NUMPY, values, indices, shape=(4, 8))
+        assert_near(actual, added(values, indices, (4, 8)), "float32")
 
 
 def test_nan_and_infinity_stay_in_their_rows(order):
     values, indices = np.array([np.nan, 1.0, np.inf, 2.0]), np.array([0, 1, 2, 1])
     with shim.running():
-        made = scatter.scatter_rows(NUMPY, values, indices, shape=(4,))
-    np.testing.assert_array_equal(made, [np.nan, 3.0, np.inf, 0.0])
+        actual = scatter.scatter_rows(NUMPY, values, indices, shape=(4,))
+    np.testing.assert_array_equal(actual, [np.nan, 3.0, np.inf, 0.0])
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_nan_and_infinity_stay_in_their_rows(order):
         (np.ones((2, 3)), np.zeros(2, np.int64), (2, 4)),
     ],
 )
-def test_what_the_kernel_does_not_do_it_declines(values, indices, shape):
+def test_unsupported_arguments_are_declined(values, indices, shape):
     assert scatter.scatter_rows(NUMPY, values, indices, shape=shape) is NotImplemented
 
 
@@ -178,43 +178,43 @@ def test_what_the_kernel_does_not_do_it_declines(values, indices, shape):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_elements_go_to_their_places_along_an_axis(dtype, axis, order):
+def test_elements_are_scattered_along_an_axis(dtype, axis, order):
     rng = np.random.default_rng(3)
     shape = (4, 5, 6)
-    given = list(shape)
-    given[axis] = 9
-    indices = rng.integers(-shape[axis], shape[axis], given)
-    values = drawn(given, dtype, rng)
-    at = list(np.indices(given))
+    lengths = list(shape)
+    lengths[axis] = 9
+    indices = rng.integers(-shape[axis], shape[axis], lengths)
+    values = drawn(lengths, dtype, rng)
+    at = list(np.indices(lengths))
     at[axis] = indices
     desired = added(values, tuple(at), shape)
     for schedule in shim.SCHEDULES:
         with shim.running(schedule):
-            made = scatter.scatter_along_axis(NUMPY, values, indices, axis=axis, shape=shape)
-        assert_near(made, desired, dtype)
+            actual = scatter.scatter_along_axis(NUMPY, values, indices, axis=axis, shape=shape)
+        assert_near(actual, desired, dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_unique_places_are_written_without_sums(dtype):
+def test_unique_indices_are_written_without_sums(dtype):
     rng = np.random.default_rng(4)
     indices = np.argsort(rng.normal(size=(3, 50, 2)), axis=1)[:, :20]
     values = drawn((3, 20, 2), dtype, rng)
     desired = np.zeros((3, 50, 2), values.dtype)
     np.put_along_axis(desired, indices, values, 1)
     with shim.running():
-        made = scatter.scatter_along_axis(
+        actual = scatter.scatter_along_axis(
             NUMPY, values, indices, axis=1, shape=(3, 50, 2), unique=True
         )
-    np.testing.assert_array_equal(made, desired)
+    np.testing.assert_array_equal(actual, desired)
 
 
-def test_places_outside_along_an_axis_are_not_written(order):
+def test_out_of_bounds_indices_along_an_axis_are_not_written(order):
     for bad in (5, -6):
         with shim.running():
-            made = scatter.scatter_along_axis(
+            result = scatter.scatter_along_axis(
                 NUMPY, np.ones((2, 2)), np.array([[0, bad], [1, 1]]), axis=1, shape=(2, 5)
             )
-        assert made is NotImplemented
+        assert result is NotImplemented
 
 
 @pytest.mark.parametrize(
@@ -227,8 +227,8 @@ def test_places_outside_along_an_axis_are_not_written(order):
 def test_slices_are_added_at_an_index(index, order):
     g = np.random.default_rng(5).normal(size=np.zeros((4, 5, 6))[index].shape)
     with shim.running():
-        made = scatter.scatter_at(NUMPY, g, index=index, shape=(4, 5, 6))
-    assert_near(made, added(g, index, (4, 5, 6)), "float64")
+        actual = scatter.scatter_at(NUMPY, g, index=index, shape=(4, 5, 6))
+    assert_near(actual, added(g, index, (4, 5, 6)), "float64")
 
 
 @pytest.mark.parametrize(
@@ -251,13 +251,13 @@ def test_elements_along_an_axis_are_read(dtype, axis):
     shape = [4, 5, 3]
     shape[axis] = 7
     indices = rng.integers(-x.shape[axis], x.shape[axis], shape)
-    for given in (indices, indices.take([0], axis=1 if axis == 0 else 0).astype(np.int32)):
+    for index in (indices, indices.take([0], axis=1 if axis == 0 else 0).astype(np.int32)):
         with shim.running():
-            made = scatter.take_along_axis(NUMPY, x, given, axis=axis)
-        full = [given.shape[k] if k == axis % 3 else n for k, n in enumerate(x.shape)]
-        wanted = np.broadcast_to(given, full)
-        np.testing.assert_array_equal(wide(made), wide(np.take_along_axis(x, wanted, axis)))
-        assert made.dtype == x.dtype
+            actual = scatter.take_along_axis(NUMPY, x, index, axis=axis)
+        full = [index.shape[k] if k == axis % 3 else n for k, n in enumerate(x.shape)]
+        wanted = np.broadcast_to(index, full)
+        np.testing.assert_array_equal(wide(actual), wide(np.take_along_axis(x, wanted, axis)))
+        assert actual.dtype == x.dtype
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -268,19 +268,19 @@ def test_slices_of_an_axis_are_read(dtype, axis):
     indices = rng.integers(0, 4, (2, 3))
     for schedule in shim.SCHEDULES:
         with shim.running(schedule):
-            made = [
+            results = [
                 scatter.take(NUMPY, x, indices - 4, axis=axis),
                 scatter.gather(NUMPY, x, indices, axis=axis),
                 scatter.getitem(NUMPY, x, index=(*[slice(None)] * (axis % 3), indices)),
             ]
-        for a, of in zip(made, (indices - 4, indices, indices), strict=True):
+        for a, of in zip(results, (indices - 4, indices, indices), strict=True):
             np.testing.assert_array_equal(wide(a), wide(np.take(x, of, axis)))
     with shim.running():
         assert scatter.gather(NUMPY, x, indices - 4, axis=axis) is NotImplemented
 
 
 @pytest.mark.parametrize("lead", [0, 1])
-def test_several_arrays_name_one_place(lead):
+def test_several_index_arrays_are_combined(lead):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(3, 4, 5, 2))
     arrays = [rng.integers(-n, n, s) for n, s in zip(x.shape[lead:], ((3, 1), (6,)), strict=False)]
@@ -290,7 +290,7 @@ def test_several_arrays_name_one_place(lead):
         np.testing.assert_array_equal(read, x[index])
         sums = scatter.scatter_at(NUMPY, read, index=index, shape=x.shape)
     np.testing.assert_allclose(sums, added(read, index, x.shape), 1e-12)
-    arrays[0][1] = x.shape[lead]  # though the place is one of the next row
+    arrays[0][1] = x.shape[lead]  # out of bounds, though its offset lies in the next row
     with shim.running():
         assert scatter.getitem(NUMPY, x, index=index) is NotImplemented
 
@@ -302,7 +302,7 @@ def test_results_are_not_deterministic_by_default():
     assert gg.deterministic() is False
 
 
-def test_the_setting_is_for_all_threads(in_order):
+def test_deterministic_setting_applies_to_all_threads(in_order):
     import threading
 
     seen = []
@@ -313,15 +313,15 @@ def test_the_setting_is_for_all_threads(in_order):
 
 
 @pytest.mark.parametrize("index", [([0, 1, 1], [2, -1, 2]), (slice(None), [1, 1]), [0, 1, 0]])
-def test_gradients_on_a_device_are_those_of_the_cpu_in_one_order(index, in_order, cuda):
-    found = []
+def test_gradients_on_a_device_match_the_cpu_in_one_order(index, in_order, cuda):
+    grads = []
     for device in ("cpu", cuda):
         x = gg.constant(np.arange(6.0).reshape(2, 3), device=device)
         with gg.GradientTape() as tape:
             tape.watch(x)
             y = gg.sum(gg.square(x[index]))
-        found.append(tape.gradient(y, x).numpy())
-    np.testing.assert_allclose(*found, rtol=1e-12)
+        grads.append(tape.gradient(y, x).numpy())
+    np.testing.assert_allclose(*grads, rtol=1e-12)
 
 
 # ---- compiling ------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ def test_gradients_on_a_device_are_those_of_the_cpu_in_one_order(index, in_order
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", scatter.VECTOR)
-def test_rows_are_read_in_16_bytes_and_nothing_spills(name):
-    made = nvrtc.compile_for("sm_90", launch.full_source("scatter.cu"), name)
-    assert made.spilled == 0
-    assert "ld.global.v4" in made.ptx or "ld.global.v2" in made.ptx
+def test_kernels_read_16_bytes_and_do_not_spill(name):
+    kernel = nvrtc.compile_for("sm_90", launch.full_source("scatter.cu"), name)
+    assert kernel.spilled == 0
+    assert "ld.global.v4" in kernel.ptx or "ld.global.v2" in kernel.ptx

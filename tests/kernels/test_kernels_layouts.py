@@ -1,4 +1,4 @@
-"""Generated kernels read arrays however they lie, and sum results; planted bugs are caught."""
+"""Generated kernels read arrays of any layout and sum results; planted bugs are caught."""
 
 import functools
 
@@ -51,15 +51,15 @@ LAYOUTS = {
 
 
 def sums(shape):
-    """The shape of the whole, and those of sums over all, leading and trailing axes."""
+    """The whole shape, and the shapes of sums over all, leading and trailing axes."""
     few = [(), shape[1:], (1, *shape[1:]), (*shape[:-1], 1), (1, *shape[1:-1], 1)]
     return [shape, *(few if len(shape) > 1 else few[:1])]
 
 
 @pytest.fixture(scope="module")
 def laid_out():
-    """Every layout's arrays, and a function of them that gives results and sums by shape."""
-    rng, made = np.random.default_rng(0), {}
+    """By layout: its arrays, and a function that returns results and sums by shape."""
+    rng, layouts = np.random.default_rng(0), {}
 
     def results(x, y, kernel):
         return {s: kernel(x, y, shapes=[s])[0] for s in sums(np.broadcast_shapes(x.shape, y.shape))}
@@ -68,26 +68,26 @@ def laid_out():
         for name, arrays in LAYOUTS.items():
             x, y = arrays(rng)
             kernel = Elementwise("product", [x.dtype, y.dtype], product, [np.result_type(x, y)])
-            made[name] = x, y, functools.partial(results, x, y, kernel)
-            made[name][2]()
+            layouts[name] = x, y, functools.partial(results, x, y, kernel)
+            layouts[name][2]()
     launches.compile()
-    return made
+    return layouts
 
 
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
-def test_arrays_are_read_however_they_lie(laid_out, schedule):
+def test_arrays_of_any_layout_are_read(laid_out, schedule):
     for name, (x, y, results) in laid_out.items():
         with shim.running(schedule):
-            found = results()
+            by_shape = results()
         whole = x.astype(np.float64) * y
-        for shape, a in found.items():
+        for shape, a in by_shape.items():
             assert a.dtype == np.result_type(x, y), name
             want = refit(NUMPY, whole, (shape, np.dtype(np.float64)))
             assert near(a, np.asarray(want), 4e-3 if a.dtype == np.float16 else 1e-5), (name, shape)
 
 
 @pytest.mark.parametrize("steps", [3, LONG])
-def test_a_long_formula_is_in_a_kernel_once_and_gives_the_same(steps, rng):
+def test_long_formula_is_emitted_once_and_gives_the_same_results(steps, rng):
     def formula(x, y):
         for k in range(steps):
             x = x * 0.9 + y * (k / steps)
@@ -95,14 +95,14 @@ def test_a_long_formula_is_in_a_kernel_once_and_gives_the_same(steps, rng):
 
     x, y = random(rng, 37, np.float16), random(rng, 37)
     with shim.deferred() as launches:
-        found = Elementwise("steps", [x.dtype, y.dtype], formula, [y.dtype, x.dtype])(x, y)
+        results = Elementwise("steps", [x.dtype, y.dtype], formula, [y.dtype, x.dtype])(x, y)
     launches.run()
     assert launches.source.count("__noinline__ steps") == (steps == LONG)
-    for made, want in zip(found, formula(x.astype(np.float32), y), strict=True):
-        assert near(made, want, 1e-3)
+    for actual, want in zip(results, formula(x.astype(np.float32), y), strict=True):
+        assert near(actual, want, 1e-3)
 
 
-def test_a_transposed_array_gives_one_that_lies_like_it(laid_out):
+def test_result_has_the_layout_of_transposed_inputs(laid_out):
     x, _, results = laid_out["transposed"]
     with shim.running():
         assert results()[x.shape].strides == x.strides
@@ -126,15 +126,15 @@ def test_many_rows_and_long_rows_are_summed_in_two_stages():
     np.testing.assert_allclose(trailing, (y * y).sum(1, keepdims=True), rtol=1e-5)
 
 
-def test_sums_over_other_axes_are_taken_from_whole_results():
+def test_sums_over_other_axes_are_computed_from_whole_results():
     x = random(np.random.default_rng(0), (2, 3, 4))
     kernel = Elementwise("product", [np.float32] * 2, product, [np.float32])
     with shim.running():
-        (found,) = kernel(x, x, shapes=[(3, 1)])
-    np.testing.assert_allclose(found, (x * x).sum((0, 2)).reshape(3, 1), rtol=1e-5)
+        (actual,) = kernel(x, x, shapes=[(3, 1)])
+    np.testing.assert_allclose(actual, (x * x).sum((0, 2)).reshape(3, 1), rtol=1e-5)
 
 
-# ---- what is wrong shows --------------------------------------------------------------------
+# ---- planted bugs are caught ----------------------------------------------------------------
 
 PLANTED = {
     "a sum without a barrier": ("__syncthreads();\n    for (int k", "for (int k"),
@@ -154,8 +154,8 @@ def test_a_planted_bug_is_caught(name):
     caught = planted = 0
     for x, y, shape in cases:
         with shim.deferred() as launches:
-            (found,) = kernel(x, y, shapes=[shape])
-        want = np.asarray(refit(NUMPY, x * y, (found.shape, found.dtype)))
+            (actual,) = kernel(x, y, shapes=[shape])
+        want = np.asarray(refit(NUMPY, x * y, (actual.shape, actual.dtype)))
         for correct in (True, False):
             source = launches.source
             broken = source if correct else source.replace(*PLANTED[name])
@@ -165,7 +165,7 @@ def test_a_planted_bug_is_caught(name):
                 try:
                     for _, kernel_name, grid, block, args, shared in launches.launches:
                         module.run(kernel_name, grid, block, args, shared=shared, schedule=schedule)
-                    right = near(found, want)
+                    right = near(actual, want)
                 except shim.ShimError:
                     right = False
                 assert right or not correct

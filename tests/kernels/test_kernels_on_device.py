@@ -1,4 +1,4 @@
-"""A backward pass on a device, a fake one where there is no GPU, runs generated kernels."""
+"""Generated kernels run on a device, which is a fake one where there is no GPU."""
 
 import numpy as np
 import pytest
@@ -28,49 +28,49 @@ def gradients(function, device, arrays):
     ],
     ids=["leading", "trailing"],
 )
-def test_a_backward_pass_on_a_device_runs_kernels(function, shapes, cuda, rng, monkeypatch):
+def test_backward_pass_on_a_device_runs_kernels(function, shapes, cuda, rng, monkeypatch):
     ran, get_kernel = [], calls.get_kernel
     monkeypatch.setattr(calls, "get_kernel", lambda s, n: ran.append(n) or get_kernel(s, n))
     arrays = [rng.normal(size=s).astype(np.float32) for s in shapes]
-    found, desired = gradients(function, cuda, arrays), gradients(function, "cpu", arrays)
+    actual, desired = gradients(function, cuda, arrays), gradients(function, "cpu", arrays)
     assert sum("_by_" in name for name in ran) == 3
-    for a, d in zip(found, desired, strict=True):
+    for a, d in zip(actual, desired, strict=True):
         assert (a.dtype, a.shape) == (d.dtype, d.shape)
         np.testing.assert_allclose(a.numpy(), d.numpy(), rtol=2e-5, atol=1e-6)
 
 
-def test_numbers_that_do_not_fit_are_left_to_the_library(cuda):
+def test_scalars_out_of_the_dtypes_range_use_the_library(cuda):
     x = gg.constant(np.array([1, 2], np.int8)).to_device(cuda)
     assert gg.less(x, 1000).to_device("cpu").numpy().all()
 
 
 @pytest.mark.parametrize("function", [lambda x: x * 2.5 + 1, lambda x: gg.clip(x, 0.3, 1)])
-def test_numbers_beside_bfloat16_are_numbers_to_a_kernel(function, cuda, rng):
+def test_scalars_keep_bfloat16_in_a_kernel(function, cuda, rng):
     x = rng.normal(size=7).astype(BFLOAT16)
-    found, desired = gradients(function, cuda, [x]), gradients(function, "cpu", [x])
-    for a, d in zip(found, desired, strict=True):
+    actual, desired = gradients(function, cuda, [x]), gradients(function, "cpu", [x])
+    for a, d in zip(actual, desired, strict=True):
         assert (a.dtype, a.shape) == (d.dtype, d.shape)
         np.testing.assert_allclose(a.numpy().astype(float), d.numpy().astype(float), 1e-2)
 
 
-def test_numbers_beside_bfloat16_in_a_vmap(cuda, rng):
+def test_scalars_keep_bfloat16_under_vmap(cuda, rng):
     x = rng.normal(size=(3, 4)).astype(BFLOAT16)
     each = gg.vmap(gg.grad(lambda v: gg.sum((v - 1.5) ** 3)))
-    found, desired = each(gg.constant(x, device=cuda)), each(gg.constant(x, device="cpu"))
-    assert found.dtype == BFLOAT16
-    np.testing.assert_allclose(found.numpy().astype(float), desired.numpy().astype(float), 1e-2)
+    actual, desired = each(gg.constant(x, device=cuda)), each(gg.constant(x, device="cpu"))
+    assert actual.dtype == BFLOAT16
+    np.testing.assert_allclose(actual.numpy().astype(float), desired.numpy().astype(float), 1e-2)
 
 
 @pytest.mark.parametrize("function", [gg.add, gg.maximum, gg.bitwise_and, gg.less])
-def test_whole_numbers_beyond_int64_go_to_the_library(function, cuda):
+def test_integers_beyond_int64_use_the_library(function, cuda):
     x = np.array([1, 2, 2**64 - 1], np.uint64)
     for number in (2**63, 2**64 - 1, 7):
-        found = function(gg.constant(x, device=cuda), number)
-        np.testing.assert_array_equal(found.numpy(), function(gg.constant(x), number).numpy())
+        actual = function(gg.constant(x, device=cuda), number)
+        np.testing.assert_array_equal(actual.numpy(), function(gg.constant(x), number).numpy())
 
 
 @pytest.mark.parametrize("f", [lambda a: a**2, lambda a: 2.0**a, lambda a: a**2.5])
-def test_second_order_of_bfloat16_beside_a_number(f, cuda):
+def test_second_order_gradient_of_bfloat16_with_a_scalar(f, cuda):
     def curvature(x):
         with gg.GradientTape() as outer:
             outer.watch(x)
@@ -81,11 +81,11 @@ def test_second_order_of_bfloat16_beside_a_number(f, cuda):
         return outer.gradient(slope, x)
 
     x = gg.constant([1.0, 2.0], dtype="bfloat16")
-    found, desired = curvature(x.to_device(cuda)), curvature(x)
-    np.testing.assert_allclose(*(a.numpy().astype(float) for a in (found, desired)), rtol=0.02)
+    actual, desired = curvature(x.to_device(cuda)), curvature(x)
+    np.testing.assert_allclose(*(a.numpy().astype(float) for a in (actual, desired)), rtol=0.02)
 
 
 @pytest.mark.parametrize("name", sorted(op.name for op in gg.OPS.values() if op.cuda is not None))
-def test_an_op_with_a_kernel_of_its_own_is_on_a_device_what_it_is_on_the_cpu(name, cuda):
-    """What compute-sanitizer sees of the kernels by hand; other tests run them on the CPU alone."""
+def test_hand_written_kernel_on_a_device_matches_the_cpu(name, cuda):
+    """The only test of the kernels by hand under compute-sanitizer: others run them on the CPU."""
     check_op(name, checks=["device"], device=cuda)

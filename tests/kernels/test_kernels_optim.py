@@ -1,4 +1,4 @@
-"""The optimizers' kernels: a step over many tensors is NumPy's step, and touches nothing else."""
+"""The optimizers' kernels: a step over many tensors matches NumPy's and writes nothing else."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def wide(dtype):
 
 
 class Fenced:
-    """Arrays with a margin of known values, as addresses in a table pass by the shim's own."""
+    """Arrays with a margin of known values, as the shim does not guard addresses in a table."""
 
     def __init__(self, margin=77):
         self._held, self._margin = [], margin
@@ -60,12 +60,12 @@ def launched(name, columns, step):
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("name", MAKERS)
-def test_three_steps_of_a_kernel_are_the_cpus(name, dtype, schedule, rng):
+def test_three_steps_match_the_cpu(name, dtype, schedule, rng):
     sizes = SIZES if schedule == "round robin" else SIZES[:3]
     starts = [rng.normal(size=n).astype(dtype) for n in sizes]
     optimizer, fenced = MAKERS[name](), Fenced()
     variables = [gg.Variable(s) for s in starts]
-    offsets = [8, 8, 3, 8, 8, 8][: len(sizes)]  # 3: not on a boundary of 16 bytes
+    offsets = [8, 8, 3, 8, 8, 8][: len(sizes)]  # 3: not aligned to 16 bytes
     p = [fenced(s, dtype, o) for s, o in zip(starts, offsets, strict=True)]
     state = [[fenced(np.zeros(n), wide(dtype)) for n in sizes] for _ in optimizer.slots]
     for step in (1, 2, 3):
@@ -75,32 +75,32 @@ def test_three_steps_of_a_kernel_are_the_cpus(name, dtype, schedule, rng):
             launched(name, [p, g, *state], step)
     assert fenced.unharmed()
     tolerance = TOLERANCE[np.dtype(dtype)]
-    for found, v in zip(p, variables, strict=True):
+    for actual, v in zip(p, variables, strict=True):
         np.testing.assert_allclose(
-            found.astype(np.float64), v.numpy().astype(np.float64), tolerance, tolerance
+            actual.astype(np.float64), v.numpy().astype(np.float64), tolerance, tolerance
         )
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_gradients_of_sixteen_bits_are_widened_by_the_kernel(name, rng):
+def test_16_bit_gradients_are_widened_by_the_kernel(name, rng):
     kinds = [np.float16, np.float32, BFLOAT16, np.float16]  # a launch for each
     sizes = [5000, 7, 33, 1]
     starts = [rng.normal(size=n).astype(np.float32) for n in sizes]
-    found, desired = ([[s.copy() for s in starts]] for _ in range(2))
-    for columns in (found, desired):
+    actual, desired = ([[s.copy() for s in starts]] for _ in range(2))
+    for columns in (actual, desired):
         columns += [[np.zeros(n, np.float32) for n in sizes] for _ in MAKERS[name]().slots]
     for step in (1, 2):
         g = [rng.normal(size=n).astype(kind) for n, kind in zip(sizes, kinds, strict=True)]
         wide = [a.astype(np.float32) for a in g]
         with shim.running():
-            launched(name, [found[0], g, *found[1:]], step)
+            launched(name, [actual[0], g, *actual[1:]], step)
             launched(name, [desired[0], wide, *desired[1:]], step)
-    for some, others in zip(found, desired, strict=True):
+    for some, others in zip(actual, desired, strict=True):
         for a, b in zip(some, others, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
-def test_more_tensors_than_fit_one_launch_all_move(rng, monkeypatch):
+def test_more_tensors_than_fit_one_launch_are_all_updated(rng, monkeypatch):
     n = arrays_per_launch(2) * 2 + 5
     p, g = [rng.normal(size=k % 5) for k in range(n)], [rng.normal(size=k % 5) for k in range(n)]
     desired = [a - 0.1 * b for a, b in zip(p, g, strict=True)]
@@ -127,7 +127,7 @@ def test_a_table_fits_the_arguments_of_a_kernel_and_is_laid_out_as_in_cuda():
         assert n.tolist() == [arrays_per_launch(k), table.dtype.itemsize]
 
 
-def test_a_broadcast_gradient_moves_every_element():
+def test_broadcast_gradient_updates_every_element():
     p = np.zeros(9)
     with shim.running():
         kernels.step("sgd", [[p], [np.broadcast_to(1.0, 9)]], kernels.sgd_settings(0.5))
@@ -140,13 +140,15 @@ def test_settings_on_the_device_are_read_when_the_kernel_runs(rng):
     with shim.running():
         kernels.step("sgd", [[p], [g]], kernels.sgd_settings(99.0), live)
     np.testing.assert_allclose(p, desired, 1e-15)
-    given = {"rate": 0.1, "beta_1": 0.9, "beta_2": 0.99, "epsilon": 1e-8, "weight_decay": 0.1}
-    live = np.array(kernels.adam_settings(**given, step=7))
+    settings = {"rate": 0.1, "beta_1": 0.9, "beta_2": 0.99, "epsilon": 1e-8, "weight_decay": 0.1}
+    live = np.array(kernels.adam_settings(**settings, step=7))
     columns = [[rng.normal(size=50)] for _ in range(3)] + [[rng.random(size=50)]]
     other = [[c[0].copy()] for c in columns]
     with shim.running():
-        kernels.step("adam", columns, kernels.adam_settings(**given, step=7))
-        kernels.step("adam", other, kernels.adam_settings(**{**given, "rate": 9.0}, step=1), live)
+        kernels.step("adam", columns, kernels.adam_settings(**settings, step=7))
+        kernels.step(
+            "adam", other, kernels.adam_settings(**{**settings, "rate": 9.0}, step=1), live
+        )
     np.testing.assert_array_equal(columns[0][0], other[0][0])
 
 
@@ -154,7 +156,7 @@ def test_settings_on_the_device_are_read_when_the_kernel_runs(rng):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_a_model_of_two_dtypes_takes_one_launch_each(name, cuda, rng, monkeypatch):
+def test_a_model_of_two_dtypes_takes_one_launch_per_dtype(name, cuda, rng, monkeypatch):
     starts = [rng.normal(size=s).astype(d) for d in (np.float32, np.float16)
               for s in ((3, 5), (7,), (), (0, 2))]  # fmt: skip
     there, here = MAKERS[name](), MAKERS[name]()
@@ -173,7 +175,7 @@ def test_a_model_of_two_dtypes_takes_one_launch_each(name, cuda, rng, monkeypatc
         np.testing.assert_allclose(x.numpy(), y.numpy(), tolerance, tolerance)
 
 
-def test_complex_variables_and_variables_that_joined_later_move_on_the_device(cuda, rng):
+def test_complex_and_late_variables_are_updated_on_the_device(cuda, rng):
     there, here = optim.Adam(0.1), optim.Adam(0.1)
     starts = [rng.normal(size=4) + 1j, rng.normal(size=4) + 0j]
     v = [gg.Variable(gg.constant(s, device=cuda)) for s in starts]
@@ -188,7 +190,7 @@ def test_complex_variables_and_variables_that_joined_later_move_on_the_device(cu
         np.testing.assert_allclose(x.numpy(), y.numpy(), 1e-12)
 
 
-def test_a_state_of_the_cpu_goes_on_on_the_device(cuda, rng):
+def test_state_from_the_cpu_continues_on_the_device(cuda, rng):
     here, start = optim.SGD(0.1, momentum=0.5), rng.normal(size=6)
     w, gradients = gg.Variable(start), rng.normal(size=(20, 6))
     for g in gradients[:15]:  # the velocity is now kept with a scale other than 1
@@ -207,7 +209,7 @@ def test_a_state_of_the_cpu_goes_on_on_the_device(cuda, rng):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("max_norm", [0.5, 1e6])
-def test_clipping_on_the_device_is_the_cpus(dtype, max_norm, cuda, rng):
+def test_clipping_on_the_device_matches_the_cpu(dtype, max_norm, cuda, rng):
     arrays = [rng.normal(size=s).astype(dtype) for s in ((70, 70), (3,), (), (0,))]
     arrays.append(arrays[0][::2, ::-1])
     there, norm = optim.clip_by_global_norm(
@@ -224,7 +226,7 @@ def test_clipping_on_the_device_is_the_cpus(dtype, max_norm, cuda, rng):
         np.testing.assert_allclose(a.numpy().astype(float), b.numpy().astype(float), t, t / 10)
 
 
-def test_clipping_of_several_dtypes_takes_two_launches_each(cuda, rng, monkeypatch):
+def test_clipping_of_several_dtypes_takes_two_launches_per_dtype(cuda, rng, monkeypatch):
     counted, real = [], kernels.launch
     monkeypatch.setattr(kernels, "launch", lambda *a: (counted.append(a[1]), real(*a)))
     arrays = [np.full(5, 300.0, d) for d in (np.float16, np.float64)]
@@ -251,7 +253,7 @@ def test_norms_read_nothing_beyond_their_arrays(n, offset, dtype):
 
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
-def test_clipping_of_what_is_not_finite_gives_nan_on_the_device(bad, cuda):
+def test_clipping_non_finite_gradients_gives_nan_on_the_device(bad, cuda):
     grads, norm = optim.clip_by_global_norm([gg.constant([1.0, bad], device=cuda)], 1.0)
     assert not np.isfinite(norm.item())
     assert np.isnan(grads[0].numpy()).all()
@@ -260,14 +262,14 @@ def test_clipping_of_what_is_not_finite_gives_nan_on_the_device(bad, cuda):
 @pytest.mark.parametrize("where", ["cpu", "cuda:0"])
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("at", [0, 4095, 4096, 5000])
-def test_one_element_that_is_not_finite_is_found(where, dtype, at):
+def test_all_finite_sees_one_element_that_is_not_finite(where, dtype, at):
     a = np.ones(5001, dtype)
     fine = [gg.constant(a, device=where), None, gg.constant(a[:3], device=where)]
     assert optim.all_finite(fine).item() is True
     a[at] = -np.inf if at % 2 else np.nan
-    found = optim.all_finite([gg.constant(a, device=where), None])
-    assert found.item() is False
-    assert found.device == where
+    finite = optim.all_finite([gg.constant(a, device=where), None])
+    assert finite.item() is False
+    assert finite.device == where
 
 
 def test_all_finite_of_no_gradient_is_an_error():
@@ -279,7 +281,7 @@ def test_all_finite_of_no_gradient_is_an_error():
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
 def test_kernels_compile_without_spills_and_read_sixteen_bytes(architecture):
     for source, name in kernels.INSTANCES:
-        made = nvrtc.compile_for(architecture, launch.full_source(source), name)
-        assert made.spilled == 0, name
-        assert ".local" not in made.ptx, name  # the table is read where it is, not copied
-        assert ("ld.global.v4" if "<double" not in name else "ld.global.v2") in made.ptx, name
+        kernel = nvrtc.compile_for(architecture, launch.full_source(source), name)
+        assert kernel.spilled == 0, name
+        assert ".local" not in kernel.ptx, name  # the table is read in place, not copied
+        assert ("ld.global.v4" if "<double" not in name else "ld.global.v2") in kernel.ptx, name

@@ -14,7 +14,7 @@ from gpugrad.testing.cuda import nvrtc, shim
 pytestmark = needs_shim
 
 LENGTHS = [1, 7, 32, 129, 1000, 4099]
-"""Less than one pack; packs that are not whole; one warp; a block; one that begins crooked."""
+"""Less than a pack, partial packs, a warp, a block, and rows that begin unaligned."""
 
 
 def drawn(rng, dtype, *shape, scale=3.0):
@@ -22,7 +22,7 @@ def drawn(rng, dtype, *shape, scale=3.0):
 
 
 def losing(rng, dtype, n, lines=3):
-    """Losses' gradients, scores, and class numbers of which one is ignored."""
+    """Gradients of the losses, scores, and labels, one of which is ignored."""
     labels = rng.integers(0, n, lines)
     labels[0] = -1
     return drawn(rng, dtype, lines), drawn(rng, dtype, lines, n), labels
@@ -64,7 +64,7 @@ def test_cross_entropy_of_rows_of_any_length(n, dtype, rng):
 
 @pytest.mark.parametrize("centered", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [*LENGTHS, 9000])  # of which no block holds the columns' sums
+@pytest.mark.parametrize("n", [*LENGTHS, 9000])  # too long for a block to hold the column sums
 def test_norms_of_rows_of_any_length(n, dtype, centered, rng):
     arrays = of_norm(rng, dtype, n)
     bias = drawn(rng, dtype, n)
@@ -75,7 +75,7 @@ def test_norms_of_rows_of_any_length(n, dtype, centered, rng):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [7, 129, 4099])
-def test_what_group_and_instance_norm_are_made_of(n, dtype, rng):
+def test_standardize_of_rows_of_any_length(n, dtype, rng):
     g, x, _, var, *small = of_norm(rng, dtype, n, weight=False)
     compare("standardize", dtype, x)
     compare("rms_standardize", dtype, x)
@@ -97,11 +97,10 @@ def test_every_schedule_gives_the_same_bits(n, schedule, rng):
         ("standardize_affine", [x]), ("standardize_affine_grads", of_norm(rng, "float32", n)),
     ]  # fmt: skip
     for name, arrays, *params in calls:
-        given = params[0] if params else {}
-        for a, b in zip(
-            by_kernel(name, *arrays, **given), by_kernel(name, *arrays, schedule=schedule, **given),
-            strict=True,
-        ):  # fmt: skip
+        keywords = params[0] if params else {}
+        first, second = (by_kernel(name, *arrays, schedule=s, **keywords)
+                         for s in ("round robin", schedule))  # fmt: skip
+        for a, b in zip(first, second, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
@@ -121,26 +120,26 @@ def test_rows_too_long_for_registers_are_read_again(dtype, n, rng):
 
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize("n", [7, 1000, 33_000])
-def test_gradients_of_cross_entropies_may_be_written_over_the_scores(n, schedule, rng):
+def test_cross_entropy_gradients_may_overwrite_the_scores(n, schedule, rng):
     g, x, labels = losing(rng, "float32", n, lines=2)
     for name, *others in (
         ("sparse_softmax_cross_entropy_grad", labels), ("softmax_cross_entropy_grad", np.abs(x)),
     ):  # fmt: skip
         (desired,) = by_kernel(name, g, x, *others)
         op = gg.OPS[name]
-        given = [g, x.copy(), *others]
+        inputs = [g, x.copy(), *others]
         with shim.running(schedule):
-            made = op.cuda(NUMPY, *given, over=True)
-        assert np.shares_memory(made, given[op.overwrites])
-        np.testing.assert_array_equal(made, desired)
+            actual = op.cuda(NUMPY, *inputs, over=True)
+        assert np.shares_memory(actual, inputs[op.overwrites])
+        np.testing.assert_array_equal(actual, desired)
 
 
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize("n", [7, 1000, 33_000])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-def test_a_loss_and_its_gradient_at_once_are_those_of_two_kernels(dtype, n, schedule, rng):
+def test_fused_loss_and_gradient_match_two_kernels(dtype, n, schedule, rng):
     g, x, labels = losing(rng, dtype, n, lines=6)
-    labels[1], x[2] = n, -np.inf  # no class; no score
+    labels[1], x[2] = n, -np.inf  # an unknown class; a row without a score
     x[3, labels[3]] = -np.inf
     for of, ignored in ((g.dtype, None), (g.dtype, -1), (np.result_type(g, np.float32), n)):
         up = g.astype(of)
@@ -151,16 +150,16 @@ def test_a_loss_and_its_gradient_at_once_are_those_of_two_kernels(dtype, n, sche
         for over in (False, True):
             before = x.copy()
             with shim.running(schedule):
-                made = cross_entropy.loss_and_gradient(
+                actual = cross_entropy.loss_and_gradient(
                     NUMPY, up, before, labels, ignore_index=ignored, over=over
                 )
-            assert np.shares_memory(made[1], before) == over
-            for a, b in zip(made, (losses, d), strict=True):
+            assert np.shares_memory(actual[1], before) == over
+            for a, b in zip(actual, (losses, d), strict=True):
                 np.testing.assert_array_equal(a.astype(np.float64), b.astype(np.float64))
 
 
 @pytest.mark.parametrize("n", [8, 300])
-def test_more_rows_than_blocks_that_add_up_columns(n, rng):
+def test_more_rows_than_blocks_that_sum_columns(n, rng):
     arrays = of_norm(rng, "float32", n, lines=2200 if n == 8 else 550)
     compare("standardize_affine_grads", "float32", *arrays)
 
@@ -170,17 +169,17 @@ def test_more_rows_than_blocks_that_add_up_columns(n, rng):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("n", [40, 41])
-def test_arrays_that_are_crooked_or_strided(n, dtype, rng):
+def test_unaligned_and_strided_arrays(n, dtype, rng):
     """A view that begins within a pack, one with gaps, and one that runs backwards."""
     flat = drawn(rng, dtype, 5 * n + 1)
-    crooked = flat[1:].reshape(5, n)
+    unaligned = flat[1:].reshape(5, n)
     gaps, backwards = drawn(rng, dtype, 5, 2 * n)[:, ::2], drawn(rng, dtype, 5, n)[:, ::-1]
-    for x in (crooked, gaps, backwards):
+    for x in (unaligned, gaps, backwards):
         compare("softmax", dtype, x)
-        compare("softmax_grad", dtype, crooked, np.ascontiguousarray(x))
-        compare("softmax_cross_entropy_grad", dtype, x[:, 0], crooked, x)
+        compare("softmax_grad", dtype, unaligned, np.ascontiguousarray(x))
+        compare("softmax_cross_entropy_grad", dtype, x[:, 0], unaligned, x)
         arrays = of_norm(rng, dtype, n, 5)
-        compare("standardize_affine_grads", dtype, x, crooked, *arrays[2:])
+        compare("standardize_affine_grads", dtype, x, unaligned, *arrays[2:])
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -192,7 +191,7 @@ def test_any_axis_of_an_array(axis, rng):
     compare("softmax_cross_entropy", "float32", x, np.abs(x), axis=axis)
 
 
-def test_what_a_kernel_does_not_do_is_left_to_the_formula():
+def test_unsupported_arguments_are_declined():
     x = np.ones((3, 4), np.float32)
     for name, args, params in (
         ("softmax", [x.astype(np.int64)], {}), ("softmax", [x], {"axis": 2}),
@@ -212,7 +211,7 @@ def test_what_a_kernel_does_not_do_is_left_to_the_formula():
 
 
 @pytest.mark.parametrize("n", [5, 200])
-def test_infinities_and_nan_give_what_the_formula_gives(n, rng):
+def test_infinities_and_nan_match_the_formula(n, rng):
     x = drawn(rng, "float32", 7, n)
     x[0, 1], x[1], x[2, 3], x[3, 2], x[4, :4] = -np.inf, -np.inf, np.inf, np.nan, -np.inf
     x[5], x[6] = 1e38, -1e38
@@ -226,7 +225,7 @@ def test_infinities_and_nan_give_what_the_formula_gives(n, rng):
     compare("softmax_cross_entropy", "float32", x, 0 * p)
 
 
-def test_a_label_that_is_no_class_gives_nan_and_harms_no_other(rng):
+def test_out_of_range_label_gives_nan_in_its_row_only(rng):
     g, x, labels = losing(rng, "float32", 9)
     labels[:] = 3, 9, -1
     (losses,) = by_kernel("sparse_softmax_cross_entropy", x, labels)
@@ -250,7 +249,7 @@ def test_norms_of_equal_elements_are_the_bias(rng):
     assert (var == 0).all()
 
 
-def test_a_mean_far_from_zero_costs_no_digits(rng):
+def test_large_mean_costs_no_precision(rng):
     x = (rng.normal(size=(2, 500)) + 1e4).astype(np.float32)
     y, _, _ = by_kernel("standardize_affine", x, eps=0.0)
     wide = x.astype(np.float64)
@@ -263,21 +262,21 @@ def test_a_mean_far_from_zero_costs_no_digits(rng):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "cross_entropy"])
-def test_gradients_on_a_gpu_are_those_of_the_cpu(name, dtype, cuda, rng):
+def test_gradients_on_a_gpu_match_the_cpu(name, dtype, cuda, rng):
     x, weight = drawn(rng, dtype, 4, 24), drawn(rng, dtype, 24)
     labels = np.array([3, -100, 23, 0])
 
     def gradients(device):
         with gg.device(device):
-            given = [gg.constant(a) for a in ((x,) if name == "cross_entropy" else (x, weight))]
+            inputs = [gg.constant(a) for a in ((x,) if name == "cross_entropy" else (x, weight))]
             others = [gg.constant(labels)] if name == "cross_entropy" else []
             if name == "layer_norm":
-                given.append(given[1] * 0.5)
+                inputs.append(inputs[1] * 0.5)
             with gg.GradientTape() as tape:
-                tape.watch(given)
-                y = getattr(gg.nn, name)(*given, *others)
+                tape.watch(inputs)
+                y = getattr(gg.nn, name)(*inputs, *others)
                 loss = gg.sum(gg.astype(y, "float32") ** 2)
-            return [y, *tape.gradient(loss, given)]
+            return [y, *tape.gradient(loss, inputs)]
 
     for a, b in zip(gradients(cuda), gradients("cpu"), strict=True):
         assert a.dtype == b.dtype == x.dtype
@@ -293,18 +292,18 @@ def test_gradients_on_a_gpu_are_those_of_the_cpu(name, dtype, cuda, rng):
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
 @pytest.mark.parametrize("module", [softmax, cross_entropy, norms], ids=lambda m: m.__name__)
 def test_kernels_hold_their_rows_in_registers_and_move_16_bytes(module, arch):
-    """The largest of each kind; ci/compile_kernels goes through all of them."""
+    """The largest kernel of each kind; ci/compile_kernels compiles all of them."""
     largest = {name.split("<")[0]: (source, name) for source, name in module.INSTANCES}
     for source, name in largest.values():
-        made = nvrtc.compile_for(arch, full_source(source), name)
-        assert made.spilled == 0, name
+        kernel = nvrtc.compile_for(arch, full_source(source), name)
+        assert kernel.spilled == 0, name
         read = (
             "ld.global.cg.v4"
             if "_backward" in name and module is cross_entropy
             else ("ld.global.nc.v4")
-        )  # what may be written over must not be read as if it were constant
-        assert name not in module.VECTOR or read in made.ptx, name
+        )  # the read-only cache must not hold what may be overwritten
+        assert name not in module.VECTOR or read in kernel.ptx, name
         if name.startswith(
             ("softmax", "norm_forward", "norm_backward", "sparse_back", "dense_back")
         ):
-            assert "st.global.wb.v4" in made.ptx, name
+            assert "st.global.wb.v4" in kernel.ptx, name

@@ -1,4 +1,4 @@
-"""Kernels of running results and recurrences, run on the CPU by the shim."""
+"""Kernels of cumulative ops and recurrences, run on the CPU by the shim."""
 
 import numpy as np
 import pytest
@@ -36,31 +36,31 @@ def ran(name, *arrays, schedule="round robin", **params):
 
 
 def near_one(shape, dtype):
-    """Factors of which long products stay finite."""
+    """Factors whose long products stay finite."""
     return (1 + 0.01 * drawn(shape)).astype(as_dtype(dtype))
 
 
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_running_results_along_every_axis(name, dtype, shape, axis):
+def test_cumulative_ops_along_every_axis(name, dtype, shape, axis):
     x = near_one(shape, dtype) if name == "cumulative_prod" else drawn(shape, dtype)
-    made = ran(name, x, axis=axis)
-    assert made.dtype == x.dtype
-    near_largest(made, FUNCTIONS[name](x.astype(float), axis), FLOATS[dtype])
+    actual = ran(name, x, axis=axis)
+    assert actual.dtype == x.dtype
+    near_largest(actual, FUNCTIONS[name](x.astype(float), axis), FLOATS[dtype])
 
 
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize(("shape", "axis"), LONG)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_long_lines_are_scanned_in_parts(name, shape, axis, schedule):
+def test_long_axes_are_scanned_in_parts(name, shape, axis, schedule):
     x = near_one(shape, "float64") if name == "cumulative_prod" else drawn(shape)
-    made = ran(name, x, axis=axis, schedule=schedule)
-    near_largest(made, FUNCTIONS[name](x, axis), FLOATS["float64"])
+    actual = ran(name, x, axis=axis, schedule=schedule)
+    near_largest(actual, FUNCTIONS[name](x, axis), FLOATS["float64"])
 
 
 @pytest.mark.parametrize(("shape", "axis"), SHAPES + LONG)
-def test_sums_from_the_end(shape, axis):
+def test_suffix_sums(shape, axis):
     x = drawn(shape)
     desired = np.flip(np.cumsum(np.flip(x, axis), axis), axis)
     near_largest(ran("suffix_sum", x, axis=axis), desired, FLOATS["float64"])
@@ -68,27 +68,27 @@ def test_sums_from_the_end(shape, axis):
 
 @pytest.mark.parametrize(("shape", "axis"), SHAPES + LONG)
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
-def test_the_result_of_nothing_may_come_first(name, shape, axis):
+def test_include_initial_matches_numpy(name, shape, axis):
     x = near_one(shape, "float32")
-    made = ran(name, x, axis=axis, include_initial=True)
+    actual = ran(name, x, axis=axis, include_initial=True)
     desired = getattr(np, name)(x.astype(float), axis=axis, include_initial=True)
-    assert made.shape == desired.shape
-    near_largest(made, desired, FLOATS["float32"])
+    assert actual.shape == desired.shape
+    near_largest(actual, desired, FLOATS["float32"])
 
 
-def test_results_are_the_same_to_the_last_bit_in_every_schedule():
+def test_results_are_bitwise_equal_in_every_schedule():
     x = drawn((20001,), "float32") * 1e6
-    made = {ran("cumulative_sum", x, axis=0, schedule=s).tobytes() for s in shim.SCHEDULES}
-    assert len(made) == 1
+    results = {ran("cumulative_sum", x, axis=0, schedule=s).tobytes() for s in shim.SCHEDULES}
+    assert len(results) == 1
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint32", "uint64", "bool"])
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
-def test_integers_are_exact_and_of_numpys_dtype(name, dtype):
+def test_integers_are_exact_and_have_numpys_dtype(name, dtype):
     x = np.random.default_rng(0).integers(0, 2 if dtype == "bool" else 100, (3, 70)).astype(dtype)
-    made, desired = ran(name, x, axis=1), getattr(np, name)(x, axis=1)
-    assert made.dtype == desired.dtype
-    np.testing.assert_array_equal(made, desired)
+    actual, desired = ran(name, x, axis=1), getattr(np, name)(x, axis=1)
+    assert actual.dtype == desired.dtype
+    np.testing.assert_array_equal(actual, desired)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
@@ -105,9 +105,9 @@ def test_extremes_of_integers(name, dtype):
 )  # fmt: skip
 def test_sums_in_another_dtype(dtype, asked):
     x = (drawn(50) * 10).astype(dtype)
-    made, desired = ran("cumulative_sum", x, dtype=asked), np.cumsum(x, dtype=asked)
-    assert made.dtype == desired.dtype
-    np.testing.assert_allclose(made, desired, rtol=1e-5, atol=1e-4)
+    actual, desired = ran("cumulative_sum", x, dtype=asked), np.cumsum(x, dtype=asked)
+    assert actual.dtype == desired.dtype
+    np.testing.assert_allclose(actual, desired, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((9,), 0), ((3, 70), 1), ((3, 70), 0)])
@@ -118,19 +118,19 @@ def test_complex_sums(shape, axis):
 
 def test_sums_of_16_bit_floats_do_not_stop_growing():
     x = np.ones(3000, np.float16)
-    assert ran("cumulative_sum", x)[-1] == 3000  # by halves alone it stays at 2048
+    assert ran("cumulative_sum", x)[-1] == 3000  # summed in float16 it would stop at 2048
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_nan_stays_from_where_it_is(name):
+def test_nan_fills_the_rest_of_the_axis(name):
     x = np.abs(drawn(600))
     x[301] = np.nan
-    made = ran(name, x)
-    assert not np.isnan(made[:301]).any()
-    assert np.isnan(made[301:]).all()
+    actual = ran(name, x)
+    assert not np.isnan(actual[:301]).any()
+    assert np.isnan(actual[301:]).all()
 
 
-def test_infinities_of_logarithms():
+def test_logsumexp_of_infinities():
     x = np.array([-np.inf, -np.inf, 1.0, 1000.0, -np.inf, np.inf, 3.0])
     np.testing.assert_allclose(
         ran("cumulative_logsumexp", x), [-np.inf, -np.inf, 1, 1000, 1000, np.inf, np.inf]
@@ -138,13 +138,13 @@ def test_infinities_of_logarithms():
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_strides_and_places_of_any_alignment(name):
+def test_strided_and_unaligned_arrays(name):
     base = np.abs(drawn(1025))
     for x in (base[1:], base[::-1], base[1:].reshape(4, 256).T, base[1:].reshape(2, 16, 32)[:, 3:]):
         np.testing.assert_allclose(ran(name, x, axis=0), FUNCTIONS[name](x, 0), rtol=1e-9)
 
 
-def test_empty_arrays_and_what_is_declined():
+def test_empty_arrays_and_unsupported_arguments():
     assert ran("cumulative_sum", np.ones((0, 3)), axis=0).shape == (0, 3)
     assert ran("cumulative_sum", np.ones((0, 3)), axis=0, include_initial=True) is NotImplemented
     assert ran("cumulative_sum", np.ones((2, 3))) is NotImplemented
@@ -171,9 +171,9 @@ def steps(a, b, axis, reverse):
 def test_recurrences_along_every_axis(dtype, shape, axis, reverse):
     a, b = 0.7 * drawn(shape, dtype, 1), drawn(shape, dtype, 2)
     a = a.astype(b.dtype)
-    made = ran("recurrence", a, b, axis=axis, reverse=reverse)
-    assert made.dtype == b.dtype
-    near_largest(made, steps(a, b, axis, reverse), FLOATS[dtype])
+    actual = ran("recurrence", a, b, axis=axis, reverse=reverse)
+    assert actual.dtype == b.dtype
+    near_largest(actual, steps(a, b, axis, reverse), FLOATS[dtype])
 
 
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
@@ -181,19 +181,19 @@ def test_recurrences_along_every_axis(dtype, shape, axis, reverse):
 def test_recurrences_in_every_schedule(shape, schedule):
     a, b = 0.5 * drawn(shape, seed=1), drawn(shape, seed=2)
     for axis in range(len(shape)):
-        made = ran("recurrence", a, b, axis=axis, schedule=schedule)
-        near_largest(made, steps(a, b, axis, False), FLOATS["float64"])
+        actual = ran("recurrence", a, b, axis=axis, schedule=schedule)
+        near_largest(actual, steps(a, b, axis, False), FLOATS["float64"])
 
 
 def test_large_factors_beside_zeros_do_not_overflow():
     a, b = np.full((2, 100), 1e30, np.float32), np.zeros((2, 100), np.float32)
-    a[:, 0], b[:, -1] = np.inf, 1  # the first factor meets nothing
+    a[:, 0], b[:, -1] = np.inf, 1  # the first factor is never used
     for x, y, axis in ((a, b, 1), (a.T, b.T, 0)):
-        made = ran("recurrence", x, y, axis=axis)
-        np.testing.assert_array_equal(made, y)
+        actual = ran("recurrence", x, y, axis=axis)
+        np.testing.assert_array_equal(actual, y)
 
 
-def test_recurrences_that_are_declined():
+def test_unsupported_recurrences_are_declined():
     one = np.ones(3)
     assert ran("recurrence", one, np.ones(4), axis=0) is NotImplemented
     assert ran("recurrence", one, one.astype(np.float32), axis=0) is NotImplemented
@@ -207,7 +207,7 @@ def test_recurrences_that_are_declined():
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", scan.VECTOR)
-def test_lines_are_read_in_16_bytes_and_nothing_spills(name):
-    made = nvrtc.compile_for("sm_90", launch.full_source("scan.cu"), name)
-    assert made.spilled == 0
-    assert "ld.global.v4" in made.ptx or "ld.global.v2" in made.ptx
+def test_kernels_read_16_bytes_and_do_not_spill(name):
+    kernel = nvrtc.compile_for("sm_90", launch.full_source("scan.cu"), name)
+    assert kernel.spilled == 0
+    assert "ld.global.v4" in kernel.ptx or "ld.global.v2" in kernel.ptx

@@ -1,4 +1,4 @@
-"""The shim that runs CUDA kernels on the CPU finds what is wrong with a kernel."""
+"""The shim, which runs CUDA kernels on the CPU, detects a kernel's errors."""
 
 import ml_dtypes
 import numpy as np
@@ -52,7 +52,7 @@ def test_a_write_beyond_the_end_is_an_error(schedule):
 @pytest.mark.parametrize(("schedule", "step"), [*[(s, 1) for s in shim.SCHEDULES[:2]],
                                                 (shim.SCHEDULES[-1], -1)])  # fmt: skip
 @pytest.mark.parametrize("size", [4, 1024, 3000])
-def test_a_read_outside_is_an_error(schedule, step, size):
+def test_a_read_out_of_bounds_is_an_error(schedule, step, size):
     source = """__global__ void beside(const float* x, float* y, int n, int step) {
       for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = x[i + step] * 0;
     }"""
@@ -64,7 +64,7 @@ def test_a_read_outside_is_an_error(schedule, step, size):
     assert not y.any()
 
 
-def test_what_a_null_pointer_points_to_is_an_error():
+def test_reading_a_null_pointer_is_an_error():
     source = "__global__ void at(const float* x, float* y) { y[0] = x[0]; }"
     module, y = shim.compile_module(source, ["at"]), np.zeros(1, np.float32)
     with pytest.raises(shim.ShimError, match=r"writes outside of its arguments\."):
@@ -84,7 +84,7 @@ def test_arguments_of_another_size_are_an_error():
         module.run("one", 1, 1, [np.zeros(1, np.float32), np.int64(1)])
 
 
-def test_what_does_not_compile_is_an_error_with_the_compilers_lines():
+def test_compile_error_shows_the_compilers_message():
     with pytest.raises(shim.ShimError, match="no_such_function"):
         shim.compile_module("__global__ void bad(float* y) { y[0] = no_such_function(); }", ["bad"])
 
@@ -92,7 +92,7 @@ def test_what_does_not_compile_is_an_error_with_the_compilers_lines():
 @pytest.mark.parametrize(
     ("type_name", "dtype"), [("__half", "float16"), ("__nv_bfloat16", "bfloat16")]
 )
-def test_sixteen_bit_floats_round_as_the_library_does(type_name, dtype):
+def test_16_bit_floats_round_as_numpy_does(type_name, dtype):
     dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
     source = (
         "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\ntemplate <class T> __global__ void "
@@ -143,9 +143,9 @@ def test_a_launch_on_numpy_arrays_needs_the_shim():
 
 @needs_nvrtc
 def test_nvrtc_reports_registers_spills_and_errors():
-    made = nvrtc.compile_for("sm_90", launch.full_source(ROW_SUM), "row_sum<float>")
-    assert made.spilled == 0
-    assert 0 < made.registers < 64
-    assert "ld.global.v4" in made.ptx
+    kernel = nvrtc.compile_for("sm_90", launch.full_source(ROW_SUM), "row_sum<float>")
+    assert kernel.spilled == 0
+    assert 0 < kernel.registers < 64
+    assert "ld.global.v4" in kernel.ptx
     with pytest.raises(KernelError, match=r"broken does not compile for sm_80:\n.*no_such_thing"):
         nvrtc.compile_for("sm_80", "__global__ void broken() { no_such_thing(); }", "broken")

@@ -1,4 +1,4 @@
-"""Layers, and what they do in training only."""
+"""Layers, and how they differ in training."""
 
 import threading
 
@@ -9,14 +9,14 @@ import gpugrad as gg
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 
 
-def close(found, desired, rtol=1e-6):
-    np.testing.assert_allclose(found.numpy(), np.asarray(desired), rtol, 1e-6)
+def close(actual, desired, rtol=1e-6):
+    np.testing.assert_allclose(actual.numpy(), np.asarray(desired), rtol, 1e-6)
 
 
 # ---- what they compute
 
 
-def test_convolution_is_that_of_the_function(rng):
+def test_conv2d_layer_matches_the_function(rng):
     layer = gg.nn.Conv2d(2, 4, (3, 2), gg.relu, stride=2, padding=1, groups=2)
     assert layer.weight.shape == (4, 1, 3, 2)
     layer.bias.assign(rng.normal(size=4).astype(np.float32))
@@ -26,7 +26,7 @@ def test_convolution_is_that_of_the_function(rng):
     assert gg.nn.Conv2d(2, 4, 3, use_bias=False).bias is None
 
 
-def test_initializer_of_a_convolution_sees_its_fans():
+def test_conv2d_initializer_gets_height_width_in_and_out():
     def numbered(shape, *, generator=None, dtype="float32"):
         assert shape == (3, 2, 4, 5)  # height, width, in, out
         return gg.reshape(gg.arange(120, dtype=dtype), shape)
@@ -36,28 +36,28 @@ def test_initializer_of_a_convolution_sees_its_fans():
     assert weight.value()[4, 3, 2, 1].item() == 119
     assert weight.value()[1, 0, 0, 0].item() == 1
     gg.set_seed(0)
-    found = gg.nn.Conv2d(64, 64, 3, weight_initializer=gg.nn.initializers.he_normal).weight
-    assert np.var(found.numpy()) == pytest.approx(2 / (64 * 9), rel=0.05)
+    drawn = gg.nn.Conv2d(64, 64, 3, weight_initializer=gg.nn.initializers.he_normal).weight
+    assert np.var(drawn.numpy()) == pytest.approx(2 / (64 * 9), rel=0.05)
 
 
-def test_embedding_reads_rows_and_its_gradient_may_be_rows():
+def test_embedding_reads_rows_and_its_gradient_may_be_sparse():
     layer = gg.nn.Embedding(5, 3, sparse=True, padding_idx=0)
     with gg.GradientTape() as tape:
         y = layer([[1, 0], [4, 1]])
     close(y, layer.weight.numpy()[[[1, 0], [4, 1]]])
-    found = tape.gradient(y, layer.weight)
-    assert isinstance(found, gg.IndexedSlices)
-    close(found.to_dense(), [[0] * 3, [2] * 3, [0] * 3, [0] * 3, [1] * 3])
+    grad = tape.gradient(y, layer.weight)
+    assert isinstance(grad, gg.IndexedSlices)
+    close(grad.to_dense(), [[0] * 3, [2] * 3, [0] * 3, [0] * 3, [1] * 3])
 
 
-@pytest.mark.parametrize("made", [np.ones((3, 2), np.float32), gg.ones((3, 2))])
-def test_embedding_writes_no_padding_into_what_its_initializer_returned(made):
-    layer = gg.nn.Embedding(3, 2, padding_idx=1, initializer=lambda shape, **how: made)
+@pytest.mark.parametrize("initial", [np.ones((3, 2), np.float32), gg.ones((3, 2))])
+def test_embedding_does_not_write_to_its_initializers_array(initial):
+    layer = gg.nn.Embedding(3, 2, padding_idx=1, initializer=lambda shape, **how: initial)
     close(layer.weight, [[1, 1], [0, 0], [1, 1]])
-    np.testing.assert_array_equal(made, np.ones((3, 2)))
+    np.testing.assert_array_equal(initial, np.ones((3, 2)))
 
 
-def test_layer_norm_goes_over_the_last_axes(rng):
+def test_layer_norm_normalizes_the_last_axes(rng):
     layer = gg.nn.LayerNorm((3, 2), eps=1e-3)
     layer.weight.assign(rng.normal(size=(3, 2)).astype(np.float32))
     layer.bias.assign(rng.normal(size=(3, 2)).astype(np.float32))
@@ -68,7 +68,7 @@ def test_layer_norm_goes_over_the_last_axes(rng):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_batch_norm_takes_the_batch_in_training_and_what_it_kept_after(rng, dtype):
+def test_batch_norm_uses_the_batch_in_training_and_running_statistics_after(rng, dtype):
     layer = gg.nn.BatchNorm(2, momentum=0.5)
     x = rng.normal(3, 2, size=(8, 2, 4)).astype(dtype)
     wide = x.astype(np.float64)
@@ -117,20 +117,20 @@ def test_layer_names_the_argument_that_is_wrong(make, words):
         make()
 
 
-def test_lengths_may_be_numpys():
+def test_sizes_may_be_numpy_integers():
     n = np.prod((3, 4))
     assert gg.nn.Dense(n, 2).kernel.shape == (12, 2)
     assert gg.nn.Conv2d(3, 4, np.int64(3)).weight.shape == (4, 3, 3, 3)
     assert gg.nn.LayerNorm(n).weight.shape == (12,)
 
 
-def test_padding_row_is_zero_and_one_index_is_enough():
+def test_padding_row_is_zero_and_an_index_may_be_a_scalar():
     layer = gg.nn.Embedding(3, 2, padding_idx=-1)
     assert layer(2).tolist() == [0, 0]
     assert layer.weight.numpy()[:2].all()
 
 
-def test_batch_norm_names_what_it_cannot_normalise(rng):
+def test_batch_norm_names_what_it_cannot_normalize(rng):
     layer = gg.nn.BatchNorm(3)
     kept = layer.running_var.numpy()
     x = gg.constant(rng.normal(size=(4, 2, 3)))
@@ -163,14 +163,14 @@ def test_loading_names_the_variable_that_does_not_fit():
         ("zero_grad", r"tape\.gradient returns"), ("to", r"with gg\.device"),
     ],
 )  # fmt: skip
-def test_a_module_answers_names_of_others_with_what_there_is(name, words):
+def test_names_from_other_libraries_raise_with_the_name_here(name, words):
     with pytest.raises(AttributeError, match=rf"Dense has no attribute '{name}'\. .*{words}"):
         getattr(gg.nn.Dense(1, 1), name)
     assert not hasattr(gg.nn.Dense(1, 1), "weight")
 
 
 @pytest.mark.parametrize(("name", "here"), gg.nn._KNOWN_AS.items())
-def test_a_layer_that_others_name_otherwise_is_pointed_to(name, here):
+def test_layer_names_from_other_libraries_raise_with_the_name_here(name, here):
     with pytest.raises(AttributeError, match=rf"'{name}'\. It is called gg\.nn\.{here} here"):
         getattr(gg.nn, name)
     assert hasattr(gg.nn, here)
@@ -179,7 +179,7 @@ def test_a_layer_that_others_name_otherwise_is_pointed_to(name, here):
 # ---- training
 
 
-def test_training_is_of_a_block_and_of_a_thread():
+def test_training_applies_to_its_block_and_thread():
     seen = []
     with gg.nn.training():
         thread = threading.Thread(target=lambda: seen.append(gg.nn.is_training()))
@@ -204,30 +204,30 @@ def test_dropout_drops_in_training_only(rng):
     assert np.mean(dropped == 0) == pytest.approx(0.25, abs=0.03)
 
 
-def test_a_function_is_traced_once_for_training_and_once_for_use(rng):
+def test_a_function_is_traced_once_for_training_and_once_for_inference(rng):
     norm, drop = gg.nn.BatchNorm(3), gg.nn.Dropout(0.5)
     mirror = gg.nn.BatchNorm(3)
     apply = gg.function(lambda x: drop(norm(x)))
     for x in rng.normal(size=(3, 6, 3)).astype(np.float32):
         with gg.nn.training():
             gg.set_seed(1)
-            found = apply(gg.constant(x))
+            actual = apply(gg.constant(x))
             gg.set_seed(1)
-            close(found, drop(mirror(x)).numpy(), 1e-5)
+            close(actual, drop(mirror(x)).numpy(), 1e-5)
         close(apply(gg.constant(x)), mirror(x).numpy(), 1e-5)
     assert apply.cache_info().traces == 2
     close(norm.running_var, mirror.running_var.numpy(), 1e-5)
 
 
 class Centred(gg.nn.Module):
-    """In training it takes the mean of the batch away; no Variable moves."""
+    """In training it subtracts the mean of the batch; it updates no Variable."""
 
     def forward(self, x):
         return gg.sum((x - gg.mean(x, axis=0) if gg.nn.is_training() else x * 2) ** 3)
 
 
 @pytest.mark.parametrize("wrapped", [gg.recompute_grad, gg.function])
-def test_what_gradients_compute_again_is_computed_as_in_training(rng, wrapped):
+def test_gradients_recompute_in_training_mode(rng, wrapped):
     x = gg.constant(rng.normal(size=(5, 2)))
 
     def gradients(f):
@@ -240,12 +240,12 @@ def test_what_gradients_compute_again_is_computed_as_in_training(rng, wrapped):
         return slope, outer.gradient(slope, x)
 
     desired = gradients(Centred())
-    for found, d in zip(gradients(wrapped(Centred())), desired, strict=True):
-        close(found, d.numpy())
+    for actual, d in zip(gradients(wrapped(Centred())), desired, strict=True):
+        close(actual, d.numpy())
 
 
 @pytest.mark.parametrize("wrapped", [lambda f: f, gg.function])
-def test_a_batch_that_is_normalised_again_is_counted_once(rng, wrapped):
+def test_a_recomputed_batch_norm_counts_its_batch_once(rng, wrapped):
     x = gg.constant(rng.normal(size=(4, 2)).astype(np.float32))
     twin, norm = gg.nn.BatchNorm(2), gg.nn.BatchNorm(2)
     block = gg.recompute_grad(norm)
@@ -264,7 +264,7 @@ def test_a_batch_that_is_normalised_again_is_counted_once(rng, wrapped):
         close(norm.running_var, twin.running_var.numpy())
 
 
-def test_one_block_of_training_can_be_used_again():
+def test_training_context_can_be_reentered():
     trains = gg.nn.training()
     with trains, trains:
         assert gg.nn.is_training()
@@ -273,7 +273,7 @@ def test_one_block_of_training_can_be_used_again():
     assert not gg.nn.is_training()
 
 
-def test_what_has_changed_may_be_that_it_trains():
+def test_retrace_warning_names_training_mode():
     doubled = gg.function(lambda x: x * 2 if gg.nn.is_training() else x)
     for n in range(16):
         doubled(gg.ones(n))

@@ -1,4 +1,4 @@
-"""LossScaleOptimizer: the steps of the inner optimizer, but for those that overflow."""
+"""LossScaleOptimizer: the inner optimizer's steps, except those that overflow."""
 
 import copy
 
@@ -13,26 +13,26 @@ WRAPPED = pytest.mark.parametrize("wrapped", [lambda f: f, gg.function], ids=["e
 
 
 def written_out(scale, growth, factors):
-    """The scales that gradients ``factor * scale`` in float16 leave, and which steps are taken."""
-    good, taken = 0, []
+    """The final scale after float16 gradients ``factor * scale``, and which steps are applied."""
+    good, stepped = 0, []
     for factor in factors:
         with np.errstate(over="ignore"):
             finite = bool(np.isfinite(np.float16(factor * scale)))
-        taken.append(finite)
+        stepped.append(finite)
         good = good + 1 if finite else 0
         if not finite:
             scale = max(scale / 2, 1.0)
         elif good == growth:
             scale, good = scale * 2, 0
-    return scale, taken
+    return scale, stepped
 
 
 @DEVICES
 @WRAPPED
-def test_scale_and_steps_are_those_of_the_paper(wrapped, device, rng):
+def test_scale_and_steps_follow_the_paper(wrapped, device, rng):
     factors = np.exp(rng.uniform(-3, 3, 40)).astype("f4")
-    scale, taken = written_out(2.0**18, 3, factors)
-    assert 5 < sum(taken) < 35
+    scale, stepped = written_out(2.0**18, 3, factors)
+    assert 5 < sum(stepped) < 35
     with gg.device(device):
         v = gg.Variable(np.float32([1.0, -2.0]))
         plain = copy.deepcopy(v)
@@ -49,17 +49,17 @@ def test_scale_and_steps_are_those_of_the_paper(wrapped, device, rng):
         for factor in factors:
             step(gg.constant(factor))
         inner = gg.optim.Adam(0.1)
-        for factor, once in zip(factors, taken, strict=True):
+        for factor, once in zip(factors, stepped, strict=True):
             if once:
                 inner.apply_gradients([(gg.full(2, factor, dtype="float32"), plain)])
     assert float(optimizer.loss_scale) == scale
-    assert optimizer.iterations == inner.iterations == sum(taken)
+    assert optimizer.iterations == inner.iterations == sum(stepped)
     np.testing.assert_allclose(v.numpy(), plain.numpy(), rtol=2e-3)  # gradients were float16
 
 
 @DEVICES
 @WRAPPED
-def test_float16_gradients_that_overflow_move_nothing(wrapped, device):
+def test_float16_gradients_that_overflow_update_nothing(wrapped, device):
     with gg.device(device):
         v = gg.Variable(np.float16([1.0, 2.0]))
         optimizer = gg.optim.SGD(0.5)
@@ -93,16 +93,16 @@ def test_small_gradients_survive():
     assert grads[1] == pytest.approx(1e-8, rel=1e-3)
 
 
-def test_float16_variables_move_at_scales_that_float16_has_not():
+def test_float16_variables_are_updated_at_scales_beyond_float16():
     v = gg.Variable(np.float16([1.0]))
     optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), 2.0**20)
-    g = gg.constant(np.float16([2.0])) * 2.0**12  # of a loss that was scaled by 2**12 only
+    g = gg.constant(np.float16([2.0])) * 2.0**12  # from a loss scaled by 2**12 only
     optimizer.apply_gradients([(g, v)])
     assert v.numpy()[0] == np.float16(1 - 0.5 * 2.0**-7)
 
 
 @DEVICES
-def test_rows_and_missing_gradients_are_taken(device):
+def test_sparse_and_missing_gradients_are_accepted(device):
     with gg.device(device):
         table, other = gg.Variable(np.ones((3, 2), "f4")), gg.Variable(1.0)
         optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), 4.0)
@@ -110,9 +110,9 @@ def test_rows_and_missing_gradients_are_taken(device):
             loss = optimizer.scale_loss(gg.sum(gg.gather(table, gg.constant([2, 0, 2]))))
         g = tape.gradient(loss, table)
         assert isinstance(g, gg.IndexedSlices)
-        with pytest.warns(UserWarning, match="is None") as said:
+        with pytest.warns(UserWarning, match="is None") as caught:
             optimizer.apply_gradients([(g, table), (None, other)])
-        assert said[0].filename == __file__
+        assert caught[0].filename == __file__
     np.testing.assert_array_equal(table.numpy(), [[0.5, 0.5], [1, 1], [0, 0]])
 
 
@@ -133,16 +133,16 @@ def test_a_loss_on_another_device_than_the_scale_is_refused(wrapped):
 
 
 @WRAPPED
-def test_what_are_no_gradients_is_said_as_by_the_inner_optimizer(wrapped):
+def test_invalid_gradients_raise_the_inner_optimizers_errors(wrapped):
     v = gg.Variable([1.0], name="v")
     optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5))
-    for pairs, said in (
+    for pairs, words in (
         ([], "SGD: no gradients were given"),
         ([(None, v)], r"SGD: no gradients: all are None \('v'\)"),
         ([gg.ones(3)], "expected pairs"),
         ([3], "expected pairs"),
     ):
-        with pytest.raises(ArgumentError, match=said):
+        with pytest.raises(ArgumentError, match=words):
             wrapped(lambda pairs=pairs: optimizer.apply_gradients(pairs))()
 
 
@@ -157,7 +157,7 @@ def test_the_scale_stays_between_its_bounds():
     assert float(large.loss_scale) == 2.0**126
 
 
-def test_a_checkpoint_goes_on_to_the_last_bit(tmp_path, rng):
+def test_restored_checkpoint_continues_bitwise(tmp_path, rng):
     def run(v, optimizer, data):
         for x in data:
             optimizer.apply_gradients([(gg.constant(x, "float32") * optimizer.loss_scale, v)])
@@ -188,7 +188,7 @@ def test_a_state_without_a_scale_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "words"),
     [
         (lambda: gg.optim.LossScaleOptimizer(0.1), "must be an optimizer of gg.optim"),
         (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), 0.5), "initial_scale"),
@@ -197,8 +197,8 @@ def test_a_state_without_a_scale_is_refused():
         (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), 2.0, np.inf), "must be an int"),
     ],
 )
-def test_settings_out_of_range_are_refused(call, said):
-    with pytest.raises(ArgumentError, match=said):
+def test_settings_out_of_range_are_refused(call, words):
+    with pytest.raises(ArgumentError, match=words):
         call()
 
 

@@ -1,4 +1,4 @@
-"""Optimizers: their formulas, their state, and that nothing is ever changed by half."""
+"""Optimizers: their formulas, their state, and steps that change all or nothing."""
 
 import copy
 import pickle
@@ -75,7 +75,7 @@ def run(optimizer, variable, gradients):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_optimizer_computes_what_torch_does(name):
+def test_optimizer_matches_torch(name):
     got = run(MAKERS[name](), gg.Variable(np.array(START)), GRADIENTS)
     np.testing.assert_allclose(got, TORCH[name], rtol=1e-12)
 
@@ -89,7 +89,7 @@ def test_long_run_in_several_blocks_follows_the_formula(name, rng):
     np.testing.assert_allclose(got, written_out(name, start, gradients), rtol=1e-9, atol=1e-9)
 
 
-def test_threads_do_not_change_a_bit(make, rng, monkeypatch):
+def test_results_do_not_depend_on_the_number_of_threads(make, rng, monkeypatch):
     gradients = [gg.constant(rng.normal(size=n).astype(np.float32)) for n in (300_007, 5, 70_000)]
 
     def moved():
@@ -133,17 +133,17 @@ def test_optimizer_runs_on_a_gpu_as_on_the_cpu(make, cuda):
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
-def test_any_shape_can_be_moved(make, shape):
+def test_variables_of_any_shape_are_updated(make, shape):
     v = gg.Variable(np.ones(shape))
     make().apply_gradients([(gg.ones(shape, dtype="float64"), v)])
     assert v.shape == shape
     assert (v.numpy() < 1).all()
 
 
-# ---- in place, but never seen ------------------------------------------------------------
+# ---- in place, unless something else sees it ---------------------------------------------
 
 
-def test_values_read_before_a_step_stay(make):
+def test_step_does_not_change_values_read_before(make):
     v = gg.Variable(np.array(START))
     read, copied, part = v.value(), copy.deepcopy(v), v[1:]
     other = gg.Variable(np.zeros(3))
@@ -191,7 +191,7 @@ def test_step_inside_a_recording_tape_does_not_disturb_it():
     assert tape.gradient(y, v).item() == 6
 
 
-# ---- errors leave everything as it was ---------------------------------------------------
+# ---- errors change nothing ---------------------------------------------------------------
 
 
 def wrong_gradients():
@@ -237,7 +237,7 @@ def test_gradient_on_another_device_is_refused(cuda):
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_variable_of_another_size_than_its_averages_is_refused(device):
+def test_variable_resized_since_its_averages_is_refused(device):
     v, w = (gg.Variable([1.0, 2.0], shape=[None], device=device) for _ in range(2))
     optimizer = optim.Adam(0.1)
     optimizer.apply_gradients([(gg.ones(2, device=device), x) for x in (w, v)])
@@ -251,7 +251,7 @@ def test_variable_of_another_size_than_its_averages_is_refused(device):
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 @pytest.mark.parametrize("start", [[1, 2], [True, False]])
-def test_variable_of_no_floating_dtype_is_refused(start, device):
+def test_integer_and_bool_variables_are_refused(start, device):
     v, optimizer = gg.Variable(start, device=device), optim.Adam(0.1)
     with pytest.raises(DTypeError, match=r"Adam: the Variable .* is (int64|bool)"):
         optimizer.apply_gradients([(gg.constant(start, device=device), v)])
@@ -259,7 +259,7 @@ def test_variable_of_no_floating_dtype_is_refused(start, device):
 
 
 @pytest.mark.parametrize("traced", [False, True])
-def test_gradient_for_each_example_is_refused(traced):
+def test_per_example_gradient_under_vmap_is_refused(traced):
     v, optimizer = gg.Variable([1.0, 2.0], name="v"), optim.SGD(0.1)
 
     def f(g):
@@ -287,9 +287,9 @@ def test_missing_gradients_are_skipped_with_one_warning(wrapped):
     a, b = gg.Variable(1.0, name="a"), gg.Variable(1.0, name="b")
     optimizer = optim.SGD(0.5)
     step = wrapped(lambda: optimizer.apply_gradients([(gg.constant(1.0), a), (None, b)]))
-    with pytest.warns(UserWarning, match="'b' is None.*explain") as said:
+    with pytest.warns(UserWarning, match="'b' is None.*explain") as caught:
         step()
-    assert said[0].filename == __file__
+    assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         step()
@@ -304,14 +304,14 @@ def test_no_gradient_at_all_is_an_error():
 
 
 @pytest.mark.parametrize("wrapped", [lambda f: f, gg.function], ids=["eager", "function"])
-def test_pairs_that_are_none_are_refused(wrapped):
+def test_invalid_pairs_are_refused(wrapped):
     v, g = gg.Variable(1.0, name="v"), gg.constant(1.0)
-    for pairs, error, said in (
+    for pairs, error, words in (
         ([(v, g)], DTypeError, "got a .*Tensor in the place of a Variable"),
         ([g], ArgumentError, "pairs"),
         ([(g, v), (g, v)], ArgumentError, "'v' is repeated"),
     ):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=words):
             wrapped(lambda pairs=pairs: optim.SGD().apply_gradients(pairs))()
 
 
@@ -334,10 +334,10 @@ def test_settings_out_of_range_are_refused(call):
         call()
 
 
-# ---- steps that are not taken --------------------------------------------------------------
+# ---- skipped steps -------------------------------------------------------------------------
 
 
-def test_a_step_is_taken_only_when_it_is_asked_for(make):
+def test_step_is_applied_only_if_when_is_true(make):
     one, two = make(), make()
     a, b = gg.Variable(np.array(START)), gg.Variable(np.array(START))
     for k, g in enumerate(GRADIENTS):
@@ -351,7 +351,7 @@ def test_a_step_is_taken_only_when_it_is_asked_for(make):
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_a_replay_asks_anew_whether_to_step(device, sparse, make, rng):
+def test_replay_evaluates_when_again(device, sparse, make, rng):
     def stepping(optimizer):
         def step(x, limit):
             with gg.GradientTape() as tape:
@@ -369,28 +369,28 @@ def test_a_replay_asks_anew_whether_to_step(device, sparse, make, rng):
             v = gg.Variable(np.arange(3.0))
             optimizer = make()
             step = wrapped(stepping(optimizer))
-            made = []
+            results = []
             for k, data in enumerate(np.random.default_rng(0).normal(size=(8, 2))):
-                made += [t.numpy() for t in step(gg.constant(data), gg.constant(k % 3 - 0.1))]
-            ends.append([*made, v.numpy(), optimizer.iterations])
+                results += [t.numpy() for t in step(gg.constant(data), gg.constant(k % 3 - 0.1))]
+            ends.append([*results, v.numpy(), optimizer.iterations])
     for a, b in zip(*ends, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
     assert 0 < ends[0][-1] < 8
 
 
-def test_when_is_one_element():
+def test_when_must_have_one_element():
     v = gg.Variable([1.0, 2.0])
     with pytest.raises(ShapeError, match=r"SGD: when must have one element, .* \(2,\).*gg.all"):
         optim.SGD(0.1).apply_gradients([(gg.ones(2), v)], when=gg.constant([True, False]))
     np.testing.assert_array_equal(v.numpy(), [1, 2])
 
 
-# ---- rows --------------------------------------------------------------------------------
+# ---- sparse gradients --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(4, 2), None])
 @pytest.mark.parametrize("wrap", [lambda f: f, gg.function], ids=["eager", "traced"])
-def test_rows_move_as_the_dense_gradient_does(make, wrap, shape):
+def test_sparse_gradient_updates_like_the_dense_one(make, wrap, shape):
     a, b = gg.Variable(np.ones((4, 2))), gg.Variable(np.ones((4, 2)))
     optimizer, dense = make(), make()
 
@@ -410,7 +410,7 @@ def test_rows_move_as_the_dense_gradient_does(make, wrap, shape):
 
 
 @pytest.mark.parametrize("in_order", [False, True])
-def test_rows_move_on_a_gpu(cuda, monkeypatch, in_order):
+def test_sparse_gradient_updates_on_a_gpu(cuda, monkeypatch, in_order):
     atomics, add = [], index_rules.atomic_add
     monkeypatch.setattr(index_rules, "atomic_add", lambda *args: (atomics.append(args), add(*args)))
     gg.set_deterministic(in_order)
@@ -428,7 +428,7 @@ def test_rows_move_on_a_gpu(cuda, monkeypatch, in_order):
 # ---- minimize, schedules -----------------------------------------------------------------
 
 
-def test_minimize_takes_a_function_or_a_tensor_with_its_tape():
+def test_minimize_accepts_a_function_or_a_tensor_with_its_tape():
     v = gg.Variable([3.0, -4.0])
     optimizer = optim.SGD(0.25)
     assert optimizer.minimize(lambda: gg.sum(v * v), [v]).item() == 25
@@ -484,7 +484,7 @@ def test_optimizers_reach_the_minimum_of_a_quadratic(rng):
 # ---- state -------------------------------------------------------------------------------
 
 
-def test_restored_state_goes_on_to_the_last_bit(make, rng):
+def test_restored_state_continues_bitwise(make, rng):
     gradients = rng.normal(size=(150, 7)).astype(np.float32)
     whole = gg.Variable(np.ones(7, np.float32))
     run(make(), whole, gradients)
@@ -498,7 +498,7 @@ def test_restored_state_goes_on_to_the_last_bit(make, rng):
     np.testing.assert_array_equal(again.numpy(), whole.numpy())
 
 
-def test_state_is_a_copy_and_goes_by_number_without_names(make):
+def test_state_is_a_copy_numbered_without_names(make):
     v, optimizer = gg.Variable(np.array(START)), make()
     run(optimizer, v, GRADIENTS[:2])
     state = optimizer.state_dict()
@@ -535,7 +535,7 @@ def test_wrong_state_changes_nothing(rng):
         optim.SGD().load_state_dict(state, {"w": v})
 
 
-def test_variable_met_late_is_corrected_by_its_own_steps():
+def test_late_variable_is_bias_corrected_by_its_own_steps():
     a, b = gg.Variable(np.ones(1)), gg.Variable(np.ones(1))
     optimizer = optim.Adam(0.1)
     run(optimizer, a, [[1.0]] * 5)
@@ -557,7 +557,7 @@ def test_clip_by_global_norm_scales_all_together():
     assert clipped[3].item() == 2
 
 
-def test_clip_leaves_small_gradients_as_they_are():
+def test_clip_does_not_change_small_gradients():
     clipped, norm = optim.clip_by_global_norm([gg.constant([3.0, 4.0])], 6.0)
     np.testing.assert_array_equal(clipped[0].numpy(), [3, 4])
     clipped, norm = optim.clip_by_global_norm([gg.zeros(3)], 1.0)
@@ -566,7 +566,7 @@ def test_clip_leaves_small_gradients_as_they_are():
 
 
 @pytest.mark.parametrize("max_norm", [np.inf, 1e300])
-def test_clip_to_a_norm_that_nothing_reaches_changes_nothing(max_norm):
+def test_clip_to_an_unreached_norm_changes_nothing(max_norm):
     clipped, norm = optim.clip_by_global_norm([gg.constant([3.0, 4.0])], max_norm)
     np.testing.assert_array_equal(clipped[0].numpy(), [3, 4])
     assert norm.item() == 5
@@ -586,7 +586,7 @@ def test_clip_of_an_infinite_gradient_is_nan_everywhere():
     assert all(np.isnan(g.numpy()).all() for g in clipped)
 
 
-def test_clip_refuses_what_it_cannot_do():
+def test_clip_refuses_invalid_arguments():
     with pytest.raises(ArgumentError, match="above 0"):
         optim.clip_by_global_norm([gg.ones(2)], 0.0)
     with pytest.raises(ArgumentError, match="None"):
@@ -596,7 +596,7 @@ def test_clip_refuses_what_it_cannot_do():
 @pytest.mark.parametrize(
     "copied", [copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))], ids=["copy", "pickle"]
 )
-def test_copy_of_variable_and_optimizer_goes_on_as_the_original(copied):
+def test_copy_of_variable_and_optimizer_continues_like_the_original(copied):
     v, optimizer = gg.Variable(np.array([1.0, 2.0])), optim.Adam(0.1)
 
     def step(v, optimizer):
@@ -612,13 +612,13 @@ def test_copy_of_variable_and_optimizer_goes_on_as_the_original(copied):
     assert len(optimizer2.state_dict()) == len(optimizer.state_dict())
 
 
-def test_clipped_norm_of_rows_named_twice_is_that_of_their_sum():
+def test_clip_sums_repeated_rows_before_the_norm():
     rows = gg.IndexedSlices(gg.ones((2, 2)), gg.constant([1, 1]), (4, 2))
     clipped, norm = optim.clip_by_global_norm([rows], 1.0)
     assert norm.item() == pytest.approx(np.sqrt(8.0))
     assert np.linalg.norm(clipped[0].to_dense().numpy()) == pytest.approx(1.0)
 
 
-def test_loss_that_reads_no_variable_says_so():
+def test_loss_that_reads_no_variable_is_an_error():
     with pytest.raises(ArgumentError, match="read no trainable Variable"):
         optim.SGD(0.1).minimize(lambda: gg.constant(1.0))

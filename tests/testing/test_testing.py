@@ -1,4 +1,4 @@
-"""Tests of the tests: whatever can be wrong with an op is planted, and must be found."""
+"""Tests of the tests: every kind of error is planted in an op, and a check must find it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLE = ("[1.0]", "[1.]")
 
 
 def found_by(name, check, **keywords):
-    """The message with which `check` finds fault with an op; all checks before it pass."""
+    """The message of the error that `check` raises for an op."""
     with pytest.raises(GradientCheckError) as caught:
         check_op(name, checks=[check], **keywords)
     message = str(caught.value)
@@ -30,7 +30,7 @@ def found_by(name, check, **keywords):
 
 
 def plant(d, forward=None, ref=None, **keywords):
-    """An elementwise op of one array called planted, x * x unless said otherwise."""
+    """An elementwise op of one array called planted, x * x by default."""
     return elementwise(
         "planted(x)", d=d, forward=forward or (lambda xp, x: x * x),
         ref=ref or (lambda x: x * x), doc="A planted op.", example=EXAMPLE, **keywords,
@@ -38,7 +38,7 @@ def plant(d, forward=None, ref=None, **keywords):
 
 
 def plant_op(vjp, forward=None, **keywords):
-    """A primitive op of one array called planted, x * x unless said otherwise."""
+    """A primitive op of one array called planted, x * x by default."""
 
     def planted(xp, x, /):
         """Square of x."""
@@ -55,17 +55,17 @@ def _double(xp, g, x):
     return g * (2 * x)
 
 
-# ---- what is right passes ----------------------------------------------------------------
+# ---- correct ops pass --------------------------------------------------------------------
 
 
-def test_a_right_op_passes_all_that_is_about_numbers():
+def test_a_correct_op_passes_all_numerical_checks():
     plant([lambda xp, x: 2 * x], kinds="fci")
     check_op(
         "planted", checks=[c for c in CHECKS if c not in ("documentation", "errors")], orders=3
     )
 
 
-def test_a_linear_op_of_two_arrays_has_its_tangents_by_its_rule():
+def test_a_linear_op_of_two_arrays_passes():
     @op(
         vjp=[lambda xp, g: g, lambda xp, g: 2 * g],
         jvp=[lambda xp, t: t, lambda xp, t: 2 * t],
@@ -78,7 +78,7 @@ def test_a_linear_op_of_two_arrays_has_its_tangents_by_its_rule():
     check_op("planted", checks=["vjp", "jvp", "second_order"])
 
 
-def test_a_linear_op_of_two_results_has_a_tangent_for_each():
+def test_a_linear_op_with_two_results_passes():
     @op(
         vjp=[lambda xp, g: 2 * g[0] + 3 * g[1]], outputs=2, linear=True,
         samples=shaped(([(3,)], {})),
@@ -90,7 +90,7 @@ def test_a_linear_op_of_two_results_has_a_tangent_for_each():
     check_op("planted", checks=["vjp", "jvp", "second_order"])
 
 
-def test_an_op_is_named_by_name_record_or_function():
+def test_check_op_accepts_a_name_record_or_function():
     for one in ("tanh", OPS["tanh"], gg.tanh):
         check_op(one, checks=["vjp"])
     with pytest.raises(ArgumentError, match="no op 'tahn'"):
@@ -156,11 +156,11 @@ def test_a_false_claim_of_linearity_is_found():
 
 
 def _as_a_constant(xp, x):
-    """What a rule may not do: take the values out of a Tensor, so that nobody records them."""
+    """A forbidden step: take the values out of a Tensor, so that no tape records them."""
     return gg.constant(x.numpy()) if xp is TENSOR else x
 
 
-def test_a_rule_that_is_right_on_bare_arrays_and_constant_on_tensors_is_found():
+def test_a_rule_that_is_constant_on_tensors_only_is_found():
     plant_op([lambda xp, g, x: g * (2 * _as_a_constant(xp, x))])
     check_op("planted", checks=["vjp", "readings"])
     assert "planted, sample 0, gradient: the gradient by x is wrong" in found_by(
@@ -168,7 +168,7 @@ def test_a_rule_that_is_right_on_bare_arrays_and_constant_on_tensors_is_found():
     )
 
 
-def test_a_rule_that_stops_the_gradient_by_its_cotangent_is_found():
+def test_a_rule_that_is_constant_in_its_cotangent_is_found():
     plant_op([lambda xp, g, x: _as_a_constant(xp, g) * (2 * x)])
     check_op("planted", checks=["vjp", "readings"])
     assert "the cotangent of result 0 is wrong" in found_by("planted", "second_order")
@@ -184,7 +184,7 @@ def test_a_rule_whose_own_op_has_a_wrong_rule_is_found():
     found_by("planted", "second_order")
 
 
-def test_a_third_order_that_is_wrong_is_found_when_asked_for():
+def test_a_wrong_third_order_is_found_when_asked_for():
     plant([lambda xp, x: xp.planted_slope(x)], lambda xp, x: x * x * x, lambda x: x**3)
     elementwise(
         "planted_slope(x)", d=[lambda xp, x: 6 * _as_a_constant(xp, x)],
@@ -258,7 +258,7 @@ def test_a_wrong_gradient_of_an_array_given_by_keyword_is_found():
 # ---- wrong values ------------------------------------------------------------------------
 
 
-def test_a_forward_that_is_not_its_reference_is_found():
+def test_a_forward_that_differs_from_its_reference_is_found():
     plant([lambda xp, x: 2 * x], ref=lambda x: x * x + 1e-6)
     message = found_by("planted", "forward")
     assert "result 0" in message
@@ -292,7 +292,7 @@ def test_a_bare_reading_that_differs_from_the_recorded_one_is_found():
     assert "recorded and unrecorded" in found_by("planted", "bare")
 
 
-def test_an_op_that_reads_memory_and_not_the_array_is_found():
+def test_an_op_that_depends_on_memory_layout_is_found():
     plant_op([_double], lambda xp, x: (x.ravel(order="K") ** 2).reshape(x.shape))
     check_op("planted", checks=["forward"])
     assert "(transposed in memory)" in found_by("planted", "layout")
@@ -383,7 +383,7 @@ def test_a_docstring_that_is_wrong_about_the_shape_is_found():
 
 
 @pytest.mark.parametrize("signature", ["planted", "planted()", "planted(x", "planted(x))", "(x)"])
-def test_what_is_no_signature_is_refused(signature):
+def test_a_malformed_signature_is_refused(signature):
     with pytest.raises(ArgumentError, match=r"write 'name\(x, y\)'"):
         elementwise(signature, d=[1], forward=lambda xp, x: x, doc="", example=EXAMPLE)
 
@@ -418,7 +418,7 @@ def test_good_documentation_passes():
         (([np.zeros(2)], {}, ArgumentError, "positive"), "match 'positive'"),
     ],
 )
-def test_an_error_that_is_not_what_was_promised_is_found(error, words):
+def test_an_error_other_than_the_declared_one_is_found(error, words):
     def forward(xp, x):
         if x.size and not x.any():
             raise ArgumentError("planted: only numbers that are not 0")
@@ -439,7 +439,7 @@ def test_a_message_that_names_its_op_in_passing_is_found():
 # ---- functions ---------------------------------------------------------------------------
 
 
-def test_check_grads_takes_structures_and_all_dtypes():
+def test_check_grads_accepts_structures_and_all_dtypes():
     def f(weights, x, scale):
         return {"y": gg.tanh(weights["w"] * x) * scale, "n": gg.argmax(x)}
 
@@ -467,7 +467,7 @@ def test_check_grads_finds_a_wrong_custom_gradient():
         check_grads(f, (np.array([1.0, 2.0]),), order=1, modes=["rev"])
 
 
-def test_check_grads_refuses_what_it_cannot_do():
+def test_check_grads_refuses_invalid_arguments():
     with pytest.raises(ArgumentError, match="no mode 'forward'"):
         check_grads(gg.sin, (np.ones(2),), modes=["forward"])
     with pytest.raises(ArgumentError, match="floating-point"):
@@ -477,7 +477,7 @@ def test_check_grads_refuses_what_it_cannot_do():
 # ---- arrays ------------------------------------------------------------------------------
 
 
-def test_assert_close_accepts_what_is_equal_up_to_rounding():
+def test_assert_close_accepts_rounding_errors():
     assert_close(gg.constant([1.0, 2.0]), [1.0, 2.0 + 1e-6])
     assert_close(np.float64(1) + 1e-12, np.float64(1))
     assert_close([np.nan, np.inf], [np.nan, np.inf])
@@ -498,12 +498,12 @@ def test_assert_close_accepts_what_is_equal_up_to_rounding():
         (np.array([2**60, 1]), np.array([2**60 + 1, 1]), r"\(0,\): .*6976\), expected .*6977\)"),
     ],
 )
-def test_assert_close_finds_what_differs(actual, desired, words):
+def test_assert_close_reports_what_differs(actual, desired, words):
     with pytest.raises(AssertionError, match=words):
         assert_close(actual, desired)
 
 
-def test_the_checks_do_not_depend_on_the_device_being_there():
+def test_the_device_check_needs_no_gpu():
     check_op("tanh", checks=["device"], device=CPU)
 
 
@@ -538,9 +538,9 @@ def test_the_fake_refuses_what_cupy_refuses(cupy):
 
 def test_the_fake_gives_device_arrays_for_all_results(cupy):
     x = cupy.arange(6.0).reshape(2, 3)
-    for made in (x[0, 0], x.sum(), x @ x.T, np.sin(x), 2 * x, np.float64(2) * x, x > 1, -x, x.T,
+    for result in (x[0, 0], x.sum(), x @ x.T, np.sin(x), 2 * x, np.float64(2) * x, x > 1, -x, x.T,
                  cupy.linalg.norm(x), cupy.add.reduce(x), *cupy.linalg.svd(x)):  # fmt: skip
-        assert type(made) is cupy.ndarray
+        assert type(result) is cupy.ndarray
     assert type(x.get()) is np.ndarray
     assert x.shape == (2, 3)
     assert not isinstance(x, np.ndarray)
@@ -552,7 +552,7 @@ def test_the_fake_has_two_devices_and_keeps_them_apart(cupy):
         assert (y + 1).device.id == 1
     with pytest.raises(ValueError, match="array device = 1 while current = 0"):
         y + 1
-    assert y.copy().device.id == 0  # as CuPy's copy goes to the current device
+    assert y.copy().device.id == 0  # CuPy copies to the current device
     assert cupy.asarray(y).device.id == 0
 
 
@@ -564,7 +564,7 @@ def test_the_fake_gives_nan_for_singular_matrices_unless_told_to_raise(cupy):
 
 
 @pytest.mark.gpu
-def test_the_lists_of_the_fake_are_those_of_the_real_cupy():
+def test_the_lists_of_the_fake_match_the_real_cupy():
     cupy = backend.cupy()
     for name in fake_cupy.MISSING:
         assert not hasattr(cupy, name)
