@@ -47,17 +47,17 @@ def test_backward_loop_is_on_the_first_screen():
     assert loop.lineno - len(before) < SCREEN / 2
 
 
-def test_backward_loop_knows_of_gradients_and_rules_alone():
+def test_backward_loop_mentions_only_gradients_and_rules():
     assert [n for n in _names(_loop()) if OTHER_CONCERNS.search(n.lower())] == []
 
 
-def test_other_concerns_would_be_found():
+def test_pattern_matches_other_concerns():
     for line in ("with formulas_on_device(g): pass", "if masked: pass", "x = numpy.any(g)"):
         assert any(OTHER_CONCERNS.search(n.lower()) for n in _names(ast.parse(line)))
 
 
 @pytest.mark.parametrize("target", [4, 3])
-def test_backward_loop_computes_the_gradients_of_a_log_written_by_hand(target):
+def test_backward_loop_computes_the_gradients_of_a_handwritten_log(target):
     """y = x * w is number 3, z = tanh(y) number 4: an entry is all that the loop needs."""
     x, w = (gg.constant(v).numpy() for v in (0.5, -2.0))
     z = gg.tanh(x * w).numpy()

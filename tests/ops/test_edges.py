@@ -412,7 +412,7 @@ MASKED = {  # what is not finite, or has no finite derivative, at 0
 
 @pytest.mark.parametrize("f", [gg.cumulative_sum, gg.cumulative_prod], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("include_initial", [False, True])
-def test_running_gradient_of_a_number_is_a_number(f, include_initial):
+def test_cumulative_ops_of_a_scalar_are_differentiable(f, include_initial):
     run = functools.partial(f, axis=0, include_initial=include_initial)
     gg.testing.check_grads(run, (np.array(2.5),), order=2)
 
@@ -598,12 +598,12 @@ def test_error_at_an_edge(name):
         (lambda: gg.roll([1.0, 2.0], 1.5), r"roll: shift.*1\.5"),
     ],
 )
-def test_what_is_no_number_of_the_kind_is_refused(call, words):
+def test_values_of_the_wrong_kind_are_refused(call, words):
     with pytest.raises(DTypeError, match=words):
         call()
 
 
-def test_a_histogram_without_a_range_shows_nan_in_its_edges():
+def test_histogram_of_nan_without_a_range_has_nan_edges():
     counts, edges = gg.histogram([1.0, nan])
     assert not counts.numpy().any()
     assert np.isnan(edges.numpy()).all()

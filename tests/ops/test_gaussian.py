@@ -23,7 +23,7 @@ def points(rng):
     ]
 
 
-def test_value_and_gradients_are_those_through_the_factor(points):
+def test_value_and_gradients_equal_the_cholesky_formula(points):
     for k in range(3):
         found, desired = (
             gg.grad(gg.gaussian_log_likelihood, k)(*points),
@@ -34,7 +34,7 @@ def test_value_and_gradients_are_those_through_the_factor(points):
     np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-12)
 
 
-def test_the_gradient_by_the_covariance_is_one_factor_and_one_inverse_from_it(points, monkeypatch):
+def test_covariance_gradient_costs_one_factorization_and_one_inverse(points, monkeypatch):
     x, mean, cov = points
     counted, real = [], scipy.linalg.get_lapack_funcs
 
@@ -50,7 +50,7 @@ def test_the_gradient_by_the_covariance_is_one_factor_and_one_inverse_from_it(po
     assert counted == ["potrf", "potri"]
 
 
-def test_the_gradient_of_a_kernels_length_is_that_of_differences(rng):
+def test_gradient_of_a_kernel_length_scale_equals_finite_differences(rng):
     x, y = rng.normal(size=(30, 1)), rng.normal(size=30)
     squares = gg.constant((x - x.T) ** 2)
 

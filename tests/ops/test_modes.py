@@ -78,7 +78,7 @@ def test_ops_that_vmap_refuses_are_listed():
     assert refused == set(NOT_UNDER_VMAP)
 
 
-def test_page_of_the_ops_is_that_of_the_registry():
+def test_page_of_the_ops_matches_the_registry():
     """Else: ci/ops_page > gpugrad/ops/README.md"""
     script = HOME.parent / "ci" / "ops_page"
     page = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)

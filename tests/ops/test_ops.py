@@ -34,7 +34,7 @@ def test_op_on_a_device_that_is_not_the_current_one(name):
     check_op(name, checks=["device"], device=f"cuda:{gpu_count() - 1}")
 
 
-def test_names_are_those_of_the_eager_functions():
+def test_op_names_equal_the_names_of_the_eager_functions():
     for name in NAMES:
         assert gg.OPS[name].eager.op is gg.OPS[name]
         assert gg.OPS[name].eager.__name__ == name

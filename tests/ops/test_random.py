@@ -45,14 +45,14 @@ def generator(seed=0):
         (-1, -1, "87b092c3013fe90b 438c3c67be8d0224 9cc7d7c69cd777b6 a09caebf594f0ba0"),
     ],
 )
-def test_philox_gives_the_published_answers(counter, key, expected):
+def test_philox_equals_the_published_answers(counter, key, expected):
     everywhere = 2**64 - 1
     made = philox.block((key & everywhere,) * 2, (counter & everywhere,) * 4)
     assert " ".join(f"{w:016x}" for w in made) == expected
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (5, 0), (0, 3), (2**63 + 1, 7)])
-def test_words_in_a_row_and_scattered_blocks_are_those_of_the_definition(first, second):
+def test_consecutive_words_and_scattered_blocks_follow_the_definition(first, second):
     defined = [philox.block(KEY, (first + i, second, 0, 0)) for i in range(3)]
     in_a_row = philox.words(KEY, first, 12, second=second)
     assert in_a_row.tolist() == [w for block in defined for w in block]
@@ -60,7 +60,7 @@ def test_words_in_a_row_and_scattered_blocks_are_those_of_the_definition(first, 
     assert [tuple(b) for b in scattered.tolist()] == [defined[2], defined[0]]
 
 
-def test_words_of_32_bits_are_halves_of_those_of_64_low_half_first():
+def test_32_bit_words_are_halves_of_64_bit_words_low_half_first():
     wide = philox.words(KEY, 3, 4)
     halves = [h for w in wide.tolist() for h in (w & 0xFFFFFFFF, w >> 32)]
     assert philox.words(KEY, 3, 7, 32).tolist() == halves[:7]
@@ -83,7 +83,7 @@ def test_uniform_numbers_are_the_top_bits_of_the_words():
 
 
 @pytest.mark.parametrize(("bits", "rtol"), [(32, 5e-7), (64, 2e-15)])
-def test_normal_and_exponential_are_the_exact_quantiles_also_at_both_ends(bits, rtol):
+def test_normal_and_exponential_are_exact_quantiles_up_to_both_ends(bits, rtol):
     top = 2**bits
     ends = [0, 1, 2, top // 2 - 1, top // 2, top // 2 + 1, top - 2, top - 1, top // 10, top // 13]
     w = np.append(np.array(ends, f"u{bits // 8}"), philox.words(KEY, 0, 2000, bits))
@@ -187,7 +187,7 @@ def test_distribution(name, parameters, expected, dtype):
 
 
 @pytest.mark.parametrize(("name", "parameters", "expected"), WHOLES)
-def test_distribution_of_whole_numbers(name, parameters, expected):
+def test_discrete_distribution(name, parameters, expected):
     n = 20_000
     x = draw(name, n, *parameters, g=generator(4)).numpy().astype(np.int64)
     ks = np.arange(int(expected.ppf(2e-3)), int(expected.ppf(1 - 2e-3)) + 1)
@@ -206,7 +206,7 @@ def test_distribution_of_whole_numbers(name, parameters, expected):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_short_draw_is_the_beginning_of_a_long_one(name):
+def test_short_draw_is_the_beginning_of_a_long_one(name):
     parameters = ALL[name][0]
     short, long = draw(name, 10, *parameters), draw(name, 40_000, *parameters)
     np.testing.assert_array_equal(short.numpy(), long.numpy()[:10])
@@ -215,7 +215,7 @@ def test_a_short_draw_is_the_beginning_of_a_long_one(name):
 
 
 @pytest.mark.parametrize("name", ["gamma", "poisson", "binomial"])
-def test_an_element_made_by_rejection_depends_on_no_other_ones_parameter(name):
+def test_element_drawn_by_rejection_does_not_depend_on_the_other_parameters(name):
     first = {"gamma": 0.5, "poisson": 30.0, "binomial": 0.3}[name]
     others = np.linspace(0.1, 0.9, 99)
     given = [np.concatenate([[first], others]), np.concatenate([[first], others[::-1]])]
@@ -227,7 +227,7 @@ def test_an_element_made_by_rejection_depends_on_no_other_ones_parameter(name):
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("shape", [(), 3, (2, 0), (2, 3)])
-def test_shapes_and_devices(name, shape, cuda):
+def test_draws_have_the_requested_shape_and_device(name, shape, cuda):
     parameters = ALL[name][0]
     here = draw(name, shape, *parameters, device="cpu")
     there = draw(name, shape, *parameters, device=cuda)
@@ -308,7 +308,7 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_gradient_of_a_sample_by_a_parameter_is_that_of_its_quantile(name):
+def test_gradient_of_a_sample_equals_the_derivative_of_its_quantile(name):
     parameters = REAL[name][0]
     given = [gg.constant(np.full(50, p)) for p in parameters]
     with gg.GradientTape() as tape:
@@ -402,7 +402,7 @@ def test_tiny_parameters_give_samples_and_gradients_without_nan():
     assert np.all(np.isfinite(draw("beta", 1000, 1e-3, 1e-3).numpy()))
 
 
-def test_asking_for_the_gradient_of_the_noise_itself_raises():
+def test_gradient_with_respect_to_the_noise_raises():
     x = gg.constant([0.5])
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -412,7 +412,7 @@ def test_asking_for_the_gradient_of_the_noise_itself_raises():
 
 
 @pytest.mark.parametrize("name", ["poisson", "bernoulli", "geometric", "categorical"])
-def test_whole_numbers_have_no_gradient(name):
+def test_discrete_samples_have_no_gradient(name):
     p = gg.constant([0.5, 0.5])
     with gg.GradientTape() as tape:
         tape.watch(p)
@@ -448,7 +448,7 @@ def test_multivariate_normal_has_its_mean_and_covariance_and_gradients():
     np.testing.assert_allclose(matrix.numpy() / 20_000, np.eye(2), atol=0.1)
 
 
-def test_categorical_chooses_in_proportion_also_what_is_rare():
+def test_categorical_draws_classes_in_proportion():
     logits = np.log([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]])
     x = gg.random.categorical(logits, (20_000, 2), generator=generator()).numpy()
     for k in range(2):
@@ -498,7 +498,7 @@ def test_rademacher_bits_and_integers_of_every_width():
 # ---- generators ---------------------------------------------------------------------------
 
 
-def test_state_goes_through_json_and_a_checkpoint_and_resumes_to_the_bit(tmp_path):
+def test_state_saved_in_a_checkpoint_resumes_bit_for_bit(tmp_path):
     g = generator(1)
     g.normal(5), g.gamma(3), g.split(2)
     file = str(tmp_path / "a.safetensors")
@@ -515,7 +515,7 @@ def test_state_goes_through_json_and_a_checkpoint_and_resumes_to_the_bit(tmp_pat
 @pytest.mark.parametrize(
     "other", [copy.copy, copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))]
 )
-def test_copies_go_on_alone_with_the_same_numbers(other):
+def test_copies_continue_independently_with_the_same_numbers(other):
     g = generator(1)
     g.normal(5)
     twin = other(g)
@@ -531,7 +531,7 @@ def test_copies_go_on_alone_with_the_same_numbers(other):
      {"algorithm": "philox4x64-10", "key": [1, 2], "counter": -1, "children": 0},
      {"algorithm": "philox4x64-10", "key": [1, 2**64], "counter": 0, "children": 0}],
 )  # fmt: skip
-def test_what_is_no_state_is_refused_and_changes_nothing(state):
+def test_invalid_state_is_refused_and_changes_nothing(state):
     g = generator(1)
     before = g.state
     with pytest.raises(ArgumentError, match="Generator"):
@@ -637,7 +637,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_arguments_raise(name):
+def test_wrong_arguments_raise_and_draw_nothing(name):
     call, kind, words = WRONG[name]
     state = gg.random.default_generator().state
     with pytest.raises(kind, match=words):
@@ -645,7 +645,7 @@ def test_wrong_arguments_raise(name):
     assert gg.random.default_generator().state == state  # it has taken no numbers
 
 
-def test_integers_in_numpys_order_of_arguments_are_told_the_own():
+def test_error_for_integers_in_the_argument_order_of_numpy_says_that_shape_comes_first():
     with pytest.raises(ArgumentError, match="shape comes first"):
         gg.random.integers(0, 10, (3,))
 
@@ -660,7 +660,7 @@ def test_integers_in_numpys_order_of_arguments_are_told_the_own():
         lambda: gg.random.normal((2,)) + gg.random.uniform((2,)),
     ],
 )  # fmt: skip
-def test_a_traced_function_draws_what_the_function_draws(draw):
+def test_traced_function_draws_the_same_numbers(draw):
     def numbers(f):
         gg.set_seed(3)
         return [f().numpy() for _ in range(4)]

@@ -862,7 +862,7 @@ def compare(op, calls):
 
 
 @pytest.mark.parametrize("name", sorted({*SAME, *TWINS}))
-def test_values_and_gradients_are_torchs(name):
+def test_values_and_gradients_equal_torch(name):
     op = gg.OPS[name]
     values, gradients = compare(op, samples(op))
     assert values
@@ -870,12 +870,12 @@ def test_values_and_gradients_are_torchs(name):
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_what_is_listed_as_different_is(name):
+def test_ops_listed_as_different_differ_from_torch(name):
     with pytest.raises((AssertionError, TypeError)):  # other numbers, or other arguments
         compare(gg.OPS[name], samples(gg.OPS[name]))
 
 
-def test_no_op_that_torch_has_is_missing():
+def test_every_op_that_torch_has_is_listed():
     listed = {*SAME, *TWINS, *DIFFERENT}
     assert sorted(listed - set(gg.OPS)) == []
     assert sorted(n for n in gg.OPS if torchs(n) and n not in listed) == []
@@ -962,12 +962,12 @@ def edge(name, args, keywords):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # infinities less infinities
 @pytest.mark.parametrize(("name", "args", "keywords"), EDGES)
-def test_edges_are_torchs(name, args, keywords):
+def test_edges_equal_torch(name, args, keywords):
     values, _ = compare(gg.OPS[name], edge(name, args, keywords))
     assert values
 
 
 @pytest.mark.parametrize(("name", "args", "keywords", "reason"), DIFFERENT_AT)
-def test_edges_that_are_listed_as_different_are(name, args, keywords, reason):
+def test_edges_listed_as_different_differ_from_torch(name, args, keywords, reason):
     with pytest.raises(AssertionError):
         compare(gg.OPS[name], edge(name, args, keywords))

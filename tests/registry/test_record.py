@@ -25,7 +25,7 @@ def test_signatures_of_declarations_show_every_field():
     assert not shown[gg.elementwise] & {"outputs", "batch", "view"}
 
 
-def test_an_unknown_field_is_refused_with_the_closest_one():
+def test_error_for_an_unknown_field_suggests_the_closest_one():
     with pytest.raises(
         TypeError, match=r"op: there is no field 'captues'; did you mean 'captures'"
     ):
@@ -39,7 +39,7 @@ def test_an_unknown_field_is_refused_with_the_closest_one():
     assert "misspelled" not in gg.OPS
 
 
-def test_declarations_may_use_the_names_that_fields_had_before():
+def test_declarations_accept_former_field_names():
     @gg.op(keeps_half=True, whole=True)
     def former(xp, x, /):
         return x + 1
@@ -48,7 +48,7 @@ def test_declarations_may_use_the_names_that_fields_had_before():
     assert former.op.opaque is True
 
 
-def test_a_record_cannot_be_edited():
+def test_record_cannot_be_edited():
     with pytest.raises(dataclasses.FrozenInstanceError):
         gg.OPS["sin"].linear = True
 
@@ -61,7 +61,7 @@ def test_a_record_cannot_be_edited():
         (lambda xp, g, z_shape: g, "reads 'z_shape'"),
     ],
 )
-def test_a_rule_that_reads_what_no_call_has_is_refused_where_it_is_declared(rule, message):
+def test_rule_with_an_unknown_parameter_is_refused_at_declaration(rule, message):
     for keywords in ({"vjp": [rule]}, {"vjp": [...], "masked": [rule]}):
         with pytest.raises(TypeError, match=message):
             gg.op(**keywords)(lambda xp, x, /: x)
@@ -69,7 +69,7 @@ def test_a_rule_that_reads_what_no_call_has_is_refused_where_it_is_declared(rule
         gg.op(vjp=[lambda xp, g: g], masked=[lambda xp, g, x: g])(lambda xp, x, /: x)
 
 
-def test_no_gradient_makes_a_new_record_that_the_function_follows():
+def test_no_gradient_replaces_the_record_of_the_function():
     @gg.op(vjp=[..., lambda xp, g: g])
     def step_up(xp, x, y, /):
         return xp.lib.ceil(x) + y
@@ -95,7 +95,7 @@ def test_no_gradient_makes_a_new_record_that_the_function_follows():
     np.testing.assert_array_equal(dy.numpy(), [1.0])
 
 
-def test_an_op_of_a_name_that_was_taken_back_is_the_new_one_everywhere():
+def test_op_declared_again_replaces_the_deleted_one_everywhere():
     for factor in (2.0, 3.0):
 
         @gg.op(vjp=[lambda xp, g: g])
@@ -147,7 +147,7 @@ def _collections(tree):
     "path", [p for p in sorted(HOUSE.rglob("*.py")) if p.relative_to(HOUSE).parts[0] != "ops"],
     ids=lambda p: str(p.relative_to(HOUSE)),
 )  # fmt: skip
-def test_code_that_asks_for_an_op_by_name_says_why(path):
+def test_code_that_compares_op_names_says_why(path):
     """A fact about ops belongs in the record; code about one op says in a comment why."""
     text = path.read_text()
     lines, tree = text.split("\n"), ast.parse(text)
