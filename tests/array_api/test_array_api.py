@@ -1,7 +1,7 @@
 """The array API standard 2025.12: names, signatures, dtypes, special cases, and inspection.
 
-The table of signatures is the standard's. Tests marked `peers` hold it, and the results of every
-elementwise function in every dtype, against array_api_strict.
+The table of signatures is the standard's. Tests marked `peers` compare it, and the results of
+every elementwise function in every dtype, with array_api_strict.
 """
 
 import inspect
@@ -128,21 +128,21 @@ def _of(namespace, name):
 
 
 def assert_accepts(ours, standard):
-    """Every call that the standard allows is allowed: more may be."""
+    """Every call that the standard allows must work; other calls may work too."""
     takes = list(ours.parameters.values())
     by_name = {p.name: p for p in takes}
     for place, p in enumerate(standard.parameters.values()):
         if p.kind is p.VAR_POSITIONAL:
             assert takes[place].kind is p.VAR_POSITIONAL
             continue
-        found = takes[place] if p.kind is p.POSITIONAL_ONLY else by_name[p.name]
+        parameter = takes[place] if p.kind is p.POSITIONAL_ONLY else by_name[p.name]
         if p.kind is not p.KEYWORD_ONLY:
-            assert found is takes[place]
-            assert found.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            assert parameter is takes[place]
+            assert parameter.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
         if p.kind is not p.POSITIONAL_ONLY:
-            assert found.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)
+            assert parameter.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)
         if p.default is not p.empty:
-            assert found.default == p.default
+            assert parameter.default == p.default
     beyond = takes[len(standard.parameters) :]
     names = set(standard.parameters)
     assert all(p.default is not p.empty or p.name in names for p in beyond if p.kind not in (2, 4))
@@ -222,12 +222,10 @@ EVERY = ("bool", *INTEGERS, *FLOATS, *COMPLEX)
 def test_finfo_returns_python_numbers():
     for name, eps in (("float32", 2.0**-23), ("float64", 2.0**-52), ("complex64", 2.0**-23),
                       ("float16", 2.0**-10), ("bfloat16", 2.0**-7)):  # fmt: skip
-        found = gg.finfo(getattr(gg, name, name))
-        assert found.eps == eps
-        assert {type(v) for v in (found.eps, found.max, found.min, found.smallest_normal)} == {
-            float
-        }
-        assert type(found.bits) is int
+        info = gg.finfo(getattr(gg, name, name))
+        assert info.eps == eps
+        assert {type(v) for v in (info.eps, info.max, info.min, info.smallest_normal)} == {float}
+        assert type(info.bits) is int
     assert gg.finfo(gg.complex128).dtype is gg.float64
     assert gg.finfo(gg.ones(2)).dtype is gg.float32
     assert gg.finfo(np.float64).max == np.finfo(np.float64).max
@@ -236,9 +234,9 @@ def test_finfo_returns_python_numbers():
 
 
 def test_iinfo_returns_python_numbers():
-    found = gg.iinfo(gg.uint64)
-    assert (found.max, found.min, found.bits, found.dtype) == (2**64 - 1, 0, 64, gg.uint64)
-    assert type(found.max) is int
+    info = gg.iinfo(gg.uint64)
+    assert (info.max, info.min, info.bits, info.dtype) == (2**64 - 1, 0, 64, gg.uint64)
+    assert type(info.max) is int
     assert gg.iinfo(gg.zeros(1, dtype="int8")).min == -128
     with pytest.raises(DTypeError, match="finfo"):
         gg.iinfo("float32")
@@ -295,9 +293,9 @@ def test_python_numbers_take_the_dtype_of_the_tensor(symbol, name):
                 with pytest.raises(TypeError):
                     run(*args)
                 continue
-            made = run(*args)
-            assert made.dtype == expected.dtype
-            np.testing.assert_array_equal(made.numpy(), expected)
+            result = run(*args)
+            assert result.dtype == expected.dtype
+            np.testing.assert_array_equal(result.numpy(), expected)
     assert gg.result_type(x, *NUMBERS[x.dtype.kind]) == x.dtype
 
 
@@ -315,9 +313,9 @@ def test_sums_of_small_integers_do_not_overflow(function, name):
             with pytest.raises(DTypeError, match="real"):
                 function(x, dtype=dtype)
         elif dtype != "bool":
-            made = function(x, dtype=dtype)
-            assert made.dtype == dtype
-            assert made.numpy().ravel()[-1] == (3 if "sum" in function.__name__ else 1)
+            result = function(x, dtype=dtype)
+            assert result.dtype == dtype
+            assert result.numpy().ravel()[-1] == (3 if "sum" in function.__name__ else 1)
 
 
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])
@@ -352,7 +350,7 @@ def test_std_and_var_accept_correction_and_ddof():
         assert gradients[0].tolist() == gradients[1].tolist()
 
 
-# ---- special cases ----------------------------------------------------------------------------
+# ---- special cases --------------------------------------------------------------------------
 
 INF, NAN = math.inf, math.nan
 TINY = 5e-324
@@ -418,12 +416,12 @@ SPECIAL = {
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_case(name):
     for *args, expected in SPECIAL[name]:
-        made = getattr(gg, name)(*(gg.asarray(a, dtype=gg.float64) for a in args)).item()
+        result = getattr(gg, name)(*(gg.asarray(a, dtype=gg.float64) for a in args)).item()
         if type(expected) is bool or math.isnan(expected):
-            assert made is expected or (made != made and expected != expected), args
+            assert result is expected or (result != result and expected != expected), args
         else:
-            assert made == pytest.approx(expected, rel=1e-15), args
-            assert math.copysign(1.0, made) == math.copysign(1.0, expected), args
+            assert result == pytest.approx(expected, rel=1e-15), args
+            assert math.copysign(1.0, result) == math.copysign(1.0, expected), args
 
 
 # ---- creation -------------------------------------------------------------------------------
@@ -503,13 +501,13 @@ def test_asarray_accepts_scalars_buffers_and_nested_lists():
         gg.asarray(10**40)
 
 
-# ---- other shapes of arguments -----------------------------------------------------------------
+# ---- other shapes of arguments --------------------------------------------------------------
 
 
 def test_several_results_are_a_tuple():
-    for made in (gg.broadcast_arrays(gg.ones(2), 1.0), gg.meshgrid(gg.ones(2), gg.ones(3)),
+    for result in (gg.broadcast_arrays(gg.ones(2), 1.0), gg.meshgrid(gg.ones(2), gg.ones(3)),
                  gg.unstack(gg.ones((2, 3))), gg.nonzero(gg.ones(2))):  # fmt: skip
-        assert isinstance(made, tuple)
+        assert isinstance(result, tuple)
 
 
 def test_axes_may_be_negative_or_several():
@@ -567,7 +565,7 @@ def test_in_place_operators_rebind_the_name_to_a_new_tensor():
     assert tape.gradient(y, x) is not None
 
 
-# ---- DLPack -----------------------------------------------------------------------------------
+# ---- DLPack ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [*EVERY, "float16"])
@@ -586,7 +584,7 @@ def test_dlpack_shares_memory_read_only():
     there = np.from_dlpack(x)
     assert np.shares_memory(there, x._data)
     assert not there.flags.writeable
-    old = x.__dlpack__()  # an older protocol, which cannot say so, gets a copy
+    old = x.__dlpack__()  # the older protocol has no read-only flag, so it gets a copy
     assert "dltensor" in repr(old)
     with pytest.raises(BufferError, match="read-only"):
         x.__dlpack__(copy=False)
@@ -630,7 +628,7 @@ def test_cuda_array_interface_exists_on_gpu_tensors_only():
     assert not hasattr(gg.ones(2), "__cuda_array_interface__")
 
 
-# ---- beside the reference implementation --------------------------------------------------------
+# ---- comparison with the reference implementation -------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -649,11 +647,11 @@ def test_table_of_signatures_is_complete(strict):
         for name in home.__all__:
             function = getattr(home, name)
             if inspect.isfunction(function) and "strict" not in name and name[0] != "_":
-                found = inspect.signature(function).parameters.values()
+                standard = inspect.signature(function).parameters.values()
                 listed = ours[prefix + name].parameters.values()
-                assert [p.kind for p in found] == [p.kind for p in listed], name
+                assert [p.kind for p in standard] == [p.kind for p in listed], name
                 if prefix + name != "expand_dims":
-                    assert [p.name for p in found] == [p.name for p in listed], name
+                    assert [p.name for p in standard] == [p.name for p in listed], name
 
 
 UNARY = [n for n, s in _entries(SIGNATURES) if list(s.parameters) == ["x"] and "." not in n]
@@ -672,9 +670,9 @@ def test_results_and_dtypes_equal_the_reference_implementation(strict, name):
             expected = getattr(strict, name)(*(strict.asarray(a) for a in arrays))
         except (TypeError, np.linalg.LinAlgError):  # what the standard leaves open
             continue
-        made = getattr(gg, name)(*(gg.asarray(a) for a in arrays))
+        result = getattr(gg, name)(*(gg.asarray(a) for a in arrays))
         several = isinstance(expected, tuple)
-        for e, m in zip(expected if several else (expected,), made if several else (made,),
+        for e, m in zip(expected if several else (expected,), result if several else (result,),
                         strict=True):  # fmt: skip
             assert m.dtype.name == str(e.dtype).rpartition(".")[2], dtypes
             np.testing.assert_allclose(m.numpy(), np.asarray(e), rtol=1e-6, equal_nan=True)

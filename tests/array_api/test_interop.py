@@ -1,8 +1,7 @@
-"""Other libraries with Tensors: NumPy's protocols, plotting and tables, SciPy, scikit-learn.
+"""Tensors in other libraries: NumPy's protocols, plotting and tables, SciPy, scikit-learn.
 
-Tests marked `peers` run SciPy and scikit-learn in a process of their own, since both read
-SCIPY_ARRAY_API when they are imported: run as a program, this
-file prints what they gave.
+Tests marked `peers` run SciPy and scikit-learn in a separate process, since both read
+SCIPY_ARRAY_API at import. Run as a program, this file prints their outcomes.
 """
 
 import copy
@@ -107,10 +106,10 @@ DISCRETE = {
 }  # fmt: skip
 
 
-def _same(made, expected):
-    assert isinstance(made, gg.Tensor)
-    assert made.dtype == np.asarray(expected).dtype
-    np.testing.assert_allclose(made.numpy(), expected, rtol=1e-12)
+def _same(actual, expected):
+    assert isinstance(actual, gg.Tensor)
+    assert actual.dtype == np.asarray(expected).dtype
+    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", [*DIFFERENTIABLE, *DISCRETE])
@@ -232,7 +231,7 @@ def test_user_defined_ufunc_is_not_mapped_to_an_op():
     assert square(gg.asarray([1.0])).tolist() == [2.0]
 
 
-# ---- devices --------------------------------------------------------------------------------
+# ---- devices ----------------------------------------------------------------------------------
 
 
 def test_numpy_functions_run_on_the_device_of_the_tensor(cuda):
@@ -256,7 +255,7 @@ def test_operators_of_cupy_arrays_and_tensors_return_tensors(cuda):
     assert x.__array_ufunc__ is None  # so that CuPy leaves it to the tensor
 
 
-# ---- methods --------------------------------------------------------------------------------
+# ---- methods ----------------------------------------------------------------------------------
 
 METHODS = {
     "sum": lambda x: x.sum(0), "mean": lambda x: x.mean(axis=1, keepdims=True),
@@ -308,7 +307,7 @@ def test_view_of_complex_parts_is_differentiable_and_other_views_are_refused():
             x.view(gg.int64)
 
 
-# ---- plotting, tables, copies ------------------------------------------------------------------
+# ---- plotting, tables, copies -----------------------------------------------------------------
 
 
 def test_numpy_testing_and_approx_accept_tensors():
@@ -323,8 +322,8 @@ def test_numpy_testing_and_approx_accept_tensors():
 
 def test_copies_and_pickles_keep_the_values():
     x = gg.asarray(A)
-    for made in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
-        _same(made, A)
+    for twin in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
+        _same(twin, A)
 
 
 def test_numpy_saves_tensors(tmp_path):
@@ -410,8 +409,8 @@ def test_array_api_helpers_and_einops_accept_tensors():
     assert compat.array_namespace(x) is gg
     assert compat.device(x) == "cpu"
     assert compat.size(x) == 12
-    made = extra.atleast_nd(x, ndim=3)
-    assert made.shape == (1, 3, 4)
+    result = extra.atleast_nd(x, ndim=3)
+    assert result.shape == (1, 3, 4)
     once = extra.at(x, 0).set(0.0, copy=True)
     assert once.tolist()[0] == [0.0] * 4
     einops = pytest.importorskip("einops.array_api")
@@ -482,15 +481,15 @@ def _gradients(call, arrays):
             tape.watch(x)
         y = call(*xs)
     if not np.allclose(np.asarray(gg.stop_gradient(y)), expected):
-        return "another result"
-    found = [gg.asarray(g) if g is not None else None for g in tape.gradient(y, xs)]
-    if any(g is None for g in found):
+        return "different result"
+    grads = [gg.asarray(g) if g is not None else None for g in tape.gradient(y, xs)]
+    if any(g is None for g in grads):
         return "no gradient"
-    return "ok" if all(bool(gg.all(gg.isfinite(g))) for g in found) else "not finite"
+    return "ok" if all(bool(gg.all(gg.isfinite(g))) for g in grads) else "not finite"
 
 
 def _probe():
-    """Name and outcome of every call of SciPy and scikit-learn."""
+    """The outcome of every call of SciPy and scikit-learn, by name."""
     from sklearn import config_context
     from sklearn.decomposition import PCA
     from sklearn.linear_model import Ridge

@@ -15,7 +15,7 @@ C = gg.constant
 
 
 def push(f, x, t):
-    """J @ t of f at x, by an accumulator."""
+    """J @ t of f at x, computed with an accumulator."""
     with gg.ForwardAccumulator(x, t) as acc:
         y = f(x)
     return acc.jvp(y)
@@ -33,9 +33,9 @@ def test_accumulator_accepts_and_returns_structures():
     with gg.ForwardAccumulator({"x": x, "y": [y]}, {"y": [C([0.0, 1.0])], "x": C(10.0)}) as acc:
         z = x * y
         s = x * 2
-    found = acc.jvp({"z": z, "s": (s,)})
-    assert found["z"].tolist() == [10.0, 22.0]
-    assert found["s"][0].item() == 20.0
+    tangents = acc.jvp({"z": z, "s": (s,)})
+    assert tangents["z"].tolist() == [10.0, 22.0]
+    assert tangents["s"][0].item() == 20.0
 
 
 def test_accumulator_converts_numbers_lists_and_arrays():
@@ -78,7 +78,7 @@ def test_jvp_before_inside_and_after_the_block():
         assert acc.jvp(y).item() == 12.0
     assert acc.jvp(y).item() == 12.0
     assert acc.jvp(outside) is None
-    with acc:  # entered again, it goes on
+    with acc:  # entering again continues the recording
         z = y * 2
     assert acc.jvp(z).item() == 24.0
 
@@ -87,17 +87,17 @@ def test_accumulator_cannot_be_entered_while_it_records():
     acc = gg.ForwardAccumulator(C(1.0), C(1.0))
     with acc, pytest.raises(TapeError, match="cannot be entered again"):
         acc.__enter__()
-    acc.__exit__(None, None, None)  # once too often is harmless
+    acc.__exit__(None, None, None)  # an extra exit is harmless
     assert not tensor_module.recorders
 
 
 def test_accumulator_records_only_its_own_thread():
-    x, made = C(3.0), []
+    x, results = C(3.0), []
     with gg.ForwardAccumulator(x, C(1.0)) as acc:
-        worker = threading.Thread(target=lambda: made.append(x * x))
+        worker = threading.Thread(target=lambda: results.append(x * x))
         worker.start()
         worker.join()
-    assert acc.jvp(made[0]) is None
+    assert acc.jvp(results[0]) is None
 
 
 def test_jvp_of_an_unconnected_result_is_none_or_zeros():
@@ -192,7 +192,7 @@ def test_nested_accumulators_give_second_derivatives():
     assert d.item() == 12.0
     assert outer.jvp(y).item() == 12.0
     assert outer.jvp(d).item() == 12.0
-    assert inner.jvp(outer.jvp(y)) is None  # the outer one is not seen by the inner
+    assert inner.jvp(outer.jvp(y)) is None  # the inner accumulator does not see the outer one
 
 
 def test_nested_accumulators_give_third_derivatives():
@@ -334,9 +334,9 @@ def test_grad_with_aux_returns_the_auxiliary_value():
     assert (value_.item(), aux["double"].item(), g.item()) == (9.0, 6.0, 6.0)
     g, aux = gg.grad(lambda x: (x * x, "aux"), has_aux=True)(3.0)
     assert (g.item(), aux) == (6.0, "aux")
-    for lonely in (lambda x: x * x, lambda x: gg.stack([x, x]), lambda x: (x, x, x)):
+    for bad in (lambda x: x * x, lambda x: gg.stack([x, x]), lambda x: (x, x, x)):
         with pytest.raises(StructureError, match=r"has_aux=True it must return a pair.*returned"):
-            gg.grad(lonely, has_aux=True)(3.0)
+            gg.grad(bad, has_aux=True)(3.0)
 
 
 @pytest.mark.parametrize(
@@ -480,11 +480,11 @@ def test_hessian_of_a_structure_has_a_block_for_each_pair(call, rng):
 
 
 def test_jacobian_of_a_nested_result_has_its_structure():
-    found = gg.jacobian(lambda x: {"square": x * x, "sum": (gg.sum(x),)})(C([1.0, 2.0]))
-    assert found["square"].tolist() == [[2.0, 0.0], [0.0, 4.0]]
-    assert found["sum"][0].tolist() == [1.0, 1.0]
-    found = gg.batch_jacobian(lambda x: (x * x, x[:, :1]))(C([[1.0, 2.0]]))
-    assert [t.tolist() for t in found] == [[[[2.0, 0.0], [0.0, 4.0]]], [[[1.0, 0.0]]]]
+    jacobian = gg.jacobian(lambda x: {"square": x * x, "sum": (gg.sum(x),)})(C([1.0, 2.0]))
+    assert jacobian["square"].tolist() == [[2.0, 0.0], [0.0, 4.0]]
+    assert jacobian["sum"][0].tolist() == [1.0, 1.0]
+    jacobians = gg.batch_jacobian(lambda x: (x * x, x[:, :1]))(C([[1.0, 2.0]]))
+    assert [t.tolist() for t in jacobians] == [[[[2.0, 0.0], [0.0, 4.0]]], [[[1.0, 0.0]]]]
 
 
 def test_hessian_of_a_linear_function_is_zero():
@@ -507,7 +507,7 @@ def test_transforms_leave_nothing_recording_after_an_error():
 
 
 def test_hvp_and_hessian_of_gathered_rows():
-    """The gradient is IndexedSlices; its derivative is taken all the same."""
+    """The gradient is IndexedSlices, and it is differentiable."""
 
     def f(w):
         return gg.sum(gg.gather(w, [1, 1]) ** 3)

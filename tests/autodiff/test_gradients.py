@@ -1,4 +1,4 @@
-"""Graph and gradients(): TensorFlow's tf.gradients, in which nothing needs watching."""
+"""Graph and gradients(): TensorFlow's tf.gradients, where nothing has to be watched."""
 
 import weakref
 
@@ -41,7 +41,7 @@ def test_graph_yields_itself_and_leaves_nothing_behind():
         y = x * x
     assert not recorder_module.threads.stack
     assert not recorder_module.graphs
-    with graph.as_default():  # entered again, it goes on
+    with graph.as_default():  # entering again continues the recording
         assert values(gg.gradients(y, x)) == [4.0]
 
 
@@ -126,7 +126,7 @@ def test_gradients_of_dependent_ys_add_up(graph):
 
 
 def test_gradients_of_dependent_targets_are_total_derivatives(graph):
-    """x itself is not differentiated through: total derivatives, x's own is 1 each."""
+    """y is both a target and a source: as a target it adds 1 to its own gradient."""
     x = C(1.0)
     y = x * 2
     z = y * 3
@@ -262,8 +262,8 @@ def test_stop_gradients_equal_stop_gradient_for_every_subset_of_a_network():
         y = gg.matmul(d, c)
         for bits in range(16):
             stopped = [n for k, n in enumerate("abcd") if bits >> k & 1]
-            found = gg.gradients(y, [a, b, c, d], stop_gradients=[nodes[n] for n in stopped])
-            for ours, theirs in zip(values(found), network(stopped), strict=True):
+            grads = gg.gradients(y, [a, b, c, d], stop_gradients=[nodes[n] for n in stopped])
+            for ours, theirs in zip(values(grads), network(stopped), strict=True):
                 assert (ours is None) == (theirs is None)
                 if ours is not None:
                     np.testing.assert_allclose(ours, theirs, rtol=1e-12)
@@ -307,11 +307,11 @@ def test_unconnected_gradients_are_none_or_zeros(zero, graph):
 def test_aggregation_methods_give_the_same_numbers(method, graph):
     x = C(10.0)
     y = x + x + x * x
-    found = gg.gradients(
+    grads = gg.gradients(
         y, x, aggregation_method=method, gate_gradients=True, name="g",
         colocate_gradients_with_ops=True,
     )  # fmt: skip
-    assert values(found) == [22.0]
+    assert values(grads) == [22.0]
 
 
 def test_unknown_aggregation_method_is_refused(graph):
@@ -368,8 +368,8 @@ def test_custom_gradient_with_the_wrong_shape_is_refused(graph):
 
 
 def test_proxy_of_a_list_is_accepted_as_a_list_of_sources():
-    variables = type("Held", (list,), {})([gg.Variable(2.0), gg.Variable(3.0)])
+    variables = type("List", (list,), {})([gg.Variable(2.0), gg.Variable(3.0)])
     with gg.GradientTape() as tape:
         y = variables[0] * variables[1]
-    found = tape.gradient(y, weakref.proxy(variables))
-    assert [g.item() for g in found] == [3, 2]
+    grads = tape.gradient(y, weakref.proxy(variables))
+    assert [g.item() for g in grads] == [3, 2]

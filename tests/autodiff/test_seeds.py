@@ -1,4 +1,4 @@
-"""The examples that the project began with: TensorFlow's tape and tf.gradients, value by value."""
+"""The project's first examples: TensorFlow's tape and tf.gradients, value by value."""
 
 import numpy as np
 import pytest
@@ -197,22 +197,22 @@ def test_gradient_of_a_line_is_its_slope():
 def _to_expectation(mean, var_sqrt):
     """Expectation parameters of a Gaussian: (m, S S^T + m m^T).
 
-    The first is a tensor of its own, as GPflow's is: differentiating by it holds the second.
+    The first is a new tensor, as in GPflow: a derivative with respect to it keeps the second fixed.
     """
     var = gg.matmul(var_sqrt, gg.matrix_transpose(var_sqrt))
     return gg.positive(mean), var + gg.matmul(mean, gg.matrix_transpose(mean))
 
 
 def _to_meanvarsqrt(eta1, eta2):
-    """Back again: the mean, and the Cholesky factor of the covariance."""
+    """The inverse: the mean, and the Cholesky factor of the covariance."""
     return eta1, gg.cholesky(eta2 - gg.matmul(eta1, gg.matrix_transpose(eta1)))
 
 
 def test_output_gradients_of_the_natural_gradient_step():
-    """The first is not the second times the upstream gradient.
+    """A gradient with `output_gradients` is not the plain gradient times the upstream gradient.
 
-    `output_gradients` gives J^T u, with one u for each element of the target; leaving it out
-    gives J^T 1, in which the rows of J are added up already, so no product with u can undo it.
+    `output_gradients` gives J^T u, with one u for each element of the target. Without it the
+    result is J^T 1, where the rows of J are already summed, so no product with u can undo it.
     """
     mu = np.array([[0.93350756], [0.15833747], [0.23830378], [0.28742445], [0.14999759]])
     q_mu, q_sqrt = gg.Variable(mu), gg.Variable(np.eye(5))

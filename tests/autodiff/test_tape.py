@@ -46,12 +46,12 @@ def squared(x, **flags):
 
 
 def alive(array):
-    """Whether an array still exists, asked later."""
-    there = weakref.ref(array)
-    return lambda: gc.collect() >= 0 and there() is not None
+    """A function that tells whether an array still exists."""
+    reference = weakref.ref(array)
+    return lambda: gc.collect() >= 0 and reference() is not None
 
 
-# ---- entering and leaving -----------------------------------------------------------------
+# ---- entering and leaving -------------------------------------------------------------------
 
 
 def test_tape_enter_returns_the_tape():
@@ -135,7 +135,7 @@ def test_tapes_can_exit_in_any_order():
     w = x * z
     b.__exit__(None, None, None)
     assert a.gradient([y, z], x).item() == 6.0 + 27.0
-    assert b.gradient(z, x).item() == 9.0  # y was made before b recorded
+    assert b.gradient(z, x).item() == 9.0  # y was computed before b recorded
     with gg.GradientTape() as c:
         c.watch(x)
         w = x * x
@@ -276,11 +276,11 @@ def test_watch_by_an_outer_tape_does_not_reach_the_inner():
 
 def test_unwatched_source_beside_a_watched_one_is_none():
     x, k = C(2.0), C(5.0)
-    squared(k)  # k has been on another tape: that must not matter
+    squared(k)  # another tape has watched k: that must not matter
     with gg.GradientTape(persistent=True) as tape:
         tape.watch(x)
         z = x * k
-    for _ in range(2):  # nor that it was asked for before
+    for _ in range(2):  # nor must an earlier call
         assert values(tape.gradient(z, [x, k])) == [5.0, None]
 
 
@@ -315,8 +315,8 @@ def test_identity_ops_return_distinct_tensors():
         y = x * 2
         for s in same:
             y = y + s * 3
-    found = values(tape.gradient(y, [x, *same]))
-    assert found == [2.0 + 4 * 3.0, 3.0, 3.0, 3.0, 3.0]
+    results = values(tape.gradient(y, [x, *same]))
+    assert results == [2.0 + 4 * 3.0, 3.0, 3.0, 3.0, 3.0]
 
 
 # ---- targets --------------------------------------------------------------------------------
@@ -446,8 +446,8 @@ def test_sources_keep_their_structure(name):
     with gg.GradientTape() as tape:
         tape.watch([x, y])
         z = x * x * y
-    found = tape.gradient(z, STRUCTURES[name](x, y))
-    assert repr(found) == repr(STRUCTURES[name](C(12.0), C(4.0)))
+    results = tape.gradient(z, STRUCTURES[name](x, y))
+    assert repr(results) == repr(STRUCTURES[name](C(12.0), C(4.0)))
 
 
 def test_sources_may_be_dict_values_and_dataclasses():
@@ -465,9 +465,9 @@ def test_sources_in_a_defaultdict_keep_its_class():
     x = C(2.0)
     tape, y = squared(x)
     sources = collections.defaultdict(list, k=x)
-    found = tape.gradient(y, sources)
-    assert type(found) is collections.defaultdict
-    assert found["k"].item() == 4.0
+    results = tape.gradient(y, sources)
+    assert type(results) is collections.defaultdict
+    assert results["k"].item() == 4.0
     assert sources["k"] is x
 
 
@@ -651,7 +651,7 @@ def test_zero_derivative_is_not_unconnected():
     assert tape.gradient(y, x).item() == 0.0
 
 
-# ---- how often a gradient can be asked for --------------------------------------------------
+# ---- how often gradients can be computed ----------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["gradient", "jacobian"])
@@ -729,12 +729,12 @@ def test_gradient_inside_stop_recording_is_not_recorded():
 
 
 def test_gradient_can_be_computed_in_another_thread():
-    x, found = C(3.0), []
+    x, results = C(3.0), []
     tape, y = squared(x)
-    worker = threading.Thread(target=lambda: found.append(tape.gradient(y, x).item()))
+    worker = threading.Thread(target=lambda: results.append(tape.gradient(y, x).item()))
     worker.start()
     worker.join()
-    assert found == [6.0]
+    assert results == [6.0]
 
 
 # ---- failing rules --------------------------------------------------------------------------
@@ -917,7 +917,7 @@ def test_variables_are_watched_when_read_if_trainable():
     v, w, k = gg.Variable(2.0), gg.Variable(3.0), gg.Variable(5.0, trainable=False)
     with gg.GradientTape() as tape:
         y = w * v * k
-    assert tape.watched_variables() == (v, w)  # in the order in which they were made
+    assert tape.watched_variables() == (v, w)  # in order of creation
     assert values(tape.gradient(y, [v, w, k])) == [15.0, 10.0, None]
     assert tape.watched_variables() == (v, w)
 
@@ -1007,7 +1007,7 @@ def test_integer_variable_has_no_gradient():
 
 
 def test_numpy_conversion_of_a_variable_inside_a_tape_is_refused():
-    """It would cut the gradient, silently, before the tape has seen the Variable."""
+    """Otherwise it would silently cut the gradient before the tape has seen the Variable."""
     v = gg.Variable([1.0, 2.0])
     with gg.GradientTape(), pytest.raises(DTypeError, match=r"x\.numpy"):
         np.asarray(v)
@@ -1051,13 +1051,13 @@ def test_derivatives_to_the_fifth_order():
     for tape in tapes:
         tape.__enter__()
         tape.watch(x)
-    d, found = gg.sin(x) * gg.exp(x), []
+    d, results = gg.sin(x) * gg.exp(x), []
     for tape in reversed(tapes):
         d = tape.gradient(d, x)
-        found.append(d.item())
+        results.append(d.item())
     s, c, e = np.sin(0.5), np.cos(0.5), np.exp(0.5)
     expected = [e * (s + c), 2 * e * c, 2 * e * (c - s), -4 * e * s, -4 * e * (s + c)]
-    assert found == pytest.approx(expected, rel=1e-12)
+    assert results == pytest.approx(expected, rel=1e-12)
 
 
 def test_inner_gradient_outside_the_outer_block_is_a_constant():
@@ -1223,7 +1223,7 @@ def test_complex_product_with_a_real_source_gives_a_real_gradient():
 @pytest.mark.parametrize("mode", ["tape", "forward", "function", "graph"])
 def test_real_only_ops_refuse_to_record_complex_tensors(call, mode):
     z = C([1 + 2j, 3 - 1j], gg.complex128)
-    call(z)  # values may be asked for
+    call(z)  # works without a tape
     refused = pytest.raises(DTypeError, match=r"real numbers.* complex128 .*gg.stop_gradient\(x\)")
     if mode == "forward":
         with gg.ForwardAccumulator(z, z), refused:
@@ -1254,17 +1254,17 @@ def test_complex_jacobian_is_the_conjugate_derivative():
 
 
 def test_tape_records_only_its_own_thread():
-    x, made = C(3.0), []
+    x, results = C(3.0), []
     with gg.GradientTape() as tape:
         tape.watch(x)
-        worker = threading.Thread(target=lambda: made.append(x * x))
+        worker = threading.Thread(target=lambda: results.append(x * x))
         worker.start()
         worker.join()
-    assert tape.gradient(made[0], x) is None
+    assert tape.gradient(results[0], x) is None
 
 
 def test_threads_record_side_by_side():
-    v, found = gg.Variable(2.0), {}
+    v, results = gg.Variable(2.0), {}
     barrier = threading.Barrier(4)
 
     def work(n):
@@ -1274,31 +1274,31 @@ def test_threads_record_side_by_side():
             for _ in range(n):
                 y = y * v
             barrier.wait(timeout=30)
-        found[n] = (tape.gradient(y, v).item(), len(recorder_module.threads.stack))
+        results[n] = (tape.gradient(y, v).item(), len(recorder_module.threads.stack))
 
     workers = [threading.Thread(target=work, args=(n,)) for n in (1, 2, 3, 4)]
     for w in workers:
         w.start()
     for w in workers:
         w.join()
-    assert found == {n: ((n + 1) * 2.0**n, 0) for n in (1, 2, 3, 4)}
+    assert results == {n: ((n + 1) * 2.0**n, 0) for n in (1, 2, 3, 4)}
     assert not tensor_module.recorders
 
 
 def test_tape_may_be_continued_in_another_thread():
-    x, tape, made = C(3.0), gg.GradientTape(), []
+    x, tape, results = C(3.0), gg.GradientTape(), []
     with tape:
         tape.watch(x)
         y = x * x
 
     def go_on():
         with tape:
-            made.append(y * 2)
+            results.append(y * 2)
 
     worker = threading.Thread(target=go_on)
     worker.start()
     worker.join()
-    assert tape.gradient(made[0], x).item() == 12.0
+    assert tape.gradient(results[0], x).item() == 12.0
 
 
 # ---- jacobian -------------------------------------------------------------------------------
@@ -1326,9 +1326,9 @@ def test_jacobian_of_two_sources():
     with gg.GradientTape() as tape:
         tape.watch([x, y])
         z = x * x * y
-    found = tape.jacobian(z, {"x": x, "y": y})
-    assert found["x"].tolist() == [[6.0, 0.0], [0.0, 16.0]]
-    assert found["y"].tolist() == [[1.0, 0.0], [0.0, 4.0]]
+    results = tape.jacobian(z, {"x": x, "y": y})
+    assert results["x"].tolist() == [[6.0, 0.0], [0.0, 16.0]]
+    assert results["y"].tolist() == [[1.0, 0.0], [0.0, 4.0]]
 
 
 @pytest.mark.parametrize("flags", [{"parallel_iterations": 2}, {"experimental_use_pfor": False}])
@@ -1456,8 +1456,8 @@ def line_of(text):
     """file:line of the line in the calling test that holds `text`."""
     frame = inspect.currentframe().f_back
     lines, start = inspect.getsourcelines(frame.f_code)
-    found = [start + k for k, line in enumerate(lines) if text in line and "line_of" not in line]
-    return f"test_tape.py:{found[0]}"
+    results = [start + k for k, line in enumerate(lines) if text in line and "line_of" not in line]
+    return f"test_tape.py:{results[0]}"
 
 
 def test_explain_says_that_there_is_a_gradient():
@@ -1465,7 +1465,7 @@ def test_explain_says_that_there_is_a_gradient():
     tape, y = squared(x)
     assert "is not None" in tape.explain(y, x)
     assert "target is the source" in tape.explain(y, y)
-    assert tape.gradient(y, x).item() == 6.0  # it costs nothing
+    assert tape.gradient(y, x).item() == 6.0  # explain does not use up the tape
 
 
 @pytest.mark.parametrize(
@@ -1481,9 +1481,9 @@ def test_explain_names_the_op_without_a_gradient_and_its_line(stop, request):
         steps = stop(x * 2)
         y = gg.sum(steps * 1.0)
     assert tape.gradient(y, x) is None
-    said = tape.explain(y, x)
-    assert f"only through {request.node.callspec.id} (test_tape.py:" in said
-    assert "no gradient" in said
+    message = tape.explain(y, x)
+    assert f"only through {request.node.callspec.id} (test_tape.py:" in message
+    assert "no gradient" in message
 
 
 def test_explain_names_the_line_of_floor():
@@ -1510,8 +1510,8 @@ def test_explain_names_stop_gradient_and_its_line():
         tape.watch(x)
         y = gg.stop_gradient(x * x) * 2
     assert tape.gradient(y, x) is None
-    said = tape.explain(y, x)
-    assert f"stop_gradient ({line_of('y = gg.stop_gradient')})" in said
+    message = tape.explain(y, x)
+    assert f"stop_gradient ({line_of('y = gg.stop_gradient')})" in message
 
 
 def test_explain_names_assign_and_its_line():
@@ -1520,8 +1520,8 @@ def test_explain_names_assign_and_its_line():
         v.assign(w * w)
         y = v * v
     assert tape.gradient(y, w) is None
-    said = tape.explain(y, w)
-    assert f"assign ({line_of('v.assign(w * w)')})" in said
+    message = tape.explain(y, w)
+    assert f"assign ({line_of('v.assign(w * w)')})" in message
 
 
 def test_explain_says_that_the_source_was_not_watched():
@@ -1579,16 +1579,16 @@ def test_explain_says_that_no_path_leads_to_the_target():
 
 
 def test_explain_after_a_gradient_makes_no_false_claim():
-    """The record is gone, so there is no answer: it must not say that nothing leads there."""
+    """The record is gone, so explain must not claim that no path leads to the target."""
     x = C(3.0)
     tape, y = squared(x)
     tape.gradient(y, x)
     try:
-        said = tape.explain(y, x)
+        message = tape.explain(y, x)
     except TapeError:
         return
-    assert "Nothing" not in said
-    assert "not None" in said
+    assert "Nothing" not in message
+    assert "not None" in message
 
 
 def test_explain_refuses_non_tensors():
@@ -1610,7 +1610,7 @@ def test_gradient_frees_all_arrays_of_a_nonpersistent_tape():
     watched, inner, out = alive(x._data), alive(a._data), alive(y._data)
     g = tape.gradient(y, x)
     del x, a, y
-    assert not any(there() for there in (watched, inner, out))
+    assert not any(exists() for exists in (watched, inner, out))
     assert g.shape == (3,)
     del tape
 
@@ -1644,7 +1644,7 @@ def test_intermediate_that_no_rule_reads_is_freed_at_once():
         del a
         assert not tanh_in()
         del b
-        assert sum_in()  # tanh's rule names it
+        assert sum_in()  # tanh's rule reads it
     assert tape.gradient(y, x).shape == (3,)
     assert not sum_in()
 
@@ -1659,9 +1659,9 @@ def test_custom_gradient_holds_only_what_its_function_closes_over():
         tape.watch(x)
         a = x + 1.0
         y = double(a)
-        there = alive(a._data)
+        exists = alive(a._data)
         del a
-        assert not there()
+        assert not exists()
     assert tape.gradient(y, x).tolist() == [2.0] * 3
 
 
@@ -1677,9 +1677,9 @@ def test_factor_of_a_constant_is_not_held(use):
         tape.watch(x)
         a = x + 1.0
         y = use(a)
-        there = alive(a._data)
+        exists = alive(a._data)
         del a
-        assert not there()
+        assert not exists()
     assert tape.gradient(y, x).shape == (3,)
 
 
@@ -1689,12 +1689,12 @@ def test_persistent_tape_holds_arrays_until_it_is_deleted():
         tape.watch(x)
         a = gg.exp(x)
         y = gg.sum(a)
-    there = alive(a._data)
+    exists = alive(a._data)
     del a
     tape.gradient(y, x)
-    assert there()
+    assert exists()
     del tape
-    assert not there()
+    assert not exists()
 
 
 def test_deleted_tape_frees_arrays_without_the_garbage_collector():
@@ -1704,9 +1704,9 @@ def test_deleted_tape_frees_arrays_without_the_garbage_collector():
         with gg.GradientTape() as tape:
             tape.watch(x)
             a = gg.exp(x)
-        there = weakref.ref(a._data)
+        reference = weakref.ref(a._data)
         del a, tape
-        assert there() is None
+        assert reference() is None
     finally:
         gc.enable()
 
@@ -1744,7 +1744,7 @@ def test_gradient_of_a_reshape_does_not_alias_output_gradients():
 
 
 def test_persistent_tape_is_not_changed_by_its_own_backward_passes():
-    """Sums are made in place: they must never run into a saved value or a seed."""
+    """Sums are computed in place, but never in a saved value or an output gradient."""
     x = C([1.0, 2.0])
     u = C([1.0, 1.0])
     with gg.GradientTape(persistent=True) as tape:
@@ -1782,7 +1782,7 @@ def test_setitem_of_a_watched_tensor_is_differentiated():
     assert tape.gradient(y, before).tolist() == [2.0, 4.0, 6.0]
     assert tape.gradient(z, before).tolist() == [10.0, 0.0, 10.0]
     assert tape.gradient(z, k).item() == 100.0
-    assert tape.gradient(z, x).tolist() == [10.0, 10.0, 10.0]  # the name's new value
+    assert tape.gradient(z, x).tolist() == [10.0, 10.0, 10.0]  # x now names the new value
 
 
 # ---- size -----------------------------------------------------------------------------------
@@ -1830,7 +1830,7 @@ def test_gradients_of_a_variable_used_a_hundred_thousand_times_are_summed_in_pla
     g = tape.gradient(y, v)
     assert np.all(g.numpy() == 200_000.0)
     if start != 1.0:
-        assert plus.calls == 1  # the first sum is made, all others go into it
+        assert plus.calls == 1  # the first sum allocates, all others add to it in place
 
 
 def test_gradient_of_one_source_skips_what_it_does_not_need():

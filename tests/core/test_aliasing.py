@@ -1,4 +1,4 @@
-"""``x[i] = v`` changes an object: nobody else who holds its value, or its gradient, sees that."""
+"""``x[i] = v`` changes one object: other holders of its value or gradient see no change."""
 
 import functools
 

@@ -1,6 +1,6 @@
-"""Devices: names, defaults, moving, and what is said when arrays are on two of them.
+"""Devices: names, defaults, moving, and the errors for arrays on two devices.
 
-Where there is no GPU, conftest puts a stand-in for CuPy with two devices in its place.
+Without a GPU, conftest installs a fake CuPy with two devices.
 """
 
 import copy
@@ -26,7 +26,7 @@ ROOT = str(Path(gg.__file__).parents[1])
 
 @pytest.fixture
 def chosen():
-    """Let a test call set_device."""
+    """Restore the default device after a test that calls set_device."""
     before = settings.explicit_device()
     yield
     settings.set_default_device(before)
@@ -41,15 +41,15 @@ def second(cuda):
 
 
 def run(code, **environment):
-    """Run Python in a new process; what it printed."""
+    """Run Python code in a new process and return what it prints."""
     env = {k: v for k, v in os.environ.items() if k != "GPUGRAD_DEVICE"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
         env={**env, "PYTHONPATH": ROOT, **environment}, capture_output=True, text=True, timeout=60,
         check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    assert process.returncode == 0, process.stderr
+    return process.stdout.strip()
 
 
 # ---- names ----------------------------------------------------------------------------------
@@ -108,14 +108,14 @@ def test_device_context_sets_the_device_of_new_arrays(cuda):
     with gg.device(cuda) as d:
         assert d == cuda
         assert gg.device() == cuda
-        made = [
+        tensors = [
             gg.zeros(2), C([1.0]), gg.asarray([1.0]), gg.Variable(1.0), gg.arange(3), gg.eye(2),
             gg.add(1.0, 2.0), gg.random.normal(2), gg.full((2,), 1.0), gg.linspace(0, 1, 3),
         ]  # fmt: skip
         with gg.device("cpu"):
             inner = gg.ones(1)
         after = gg.ones(1)
-    assert all(t.device == cuda for t in made)
+    assert all(t.device == cuda for t in tensors)
     assert (inner.device, after.device, gg.ones(1).device) == ("cpu", cuda, "cpu")
 
 
@@ -146,15 +146,15 @@ def test_set_device_applies_to_all_threads_and_a_context_overrides_it(cuda, chos
 
 
 def test_device_keyword_overrides_the_default(cuda):
-    made = [
+    tensors = [
         gg.zeros(2, device=cuda), C(1.0, device=cuda), gg.asarray([1.0], device=cuda),
         gg.Variable(1.0, device=cuda), gg.arange(3, device=cuda), gg.eye(2, device=gg.device(cuda)),
     ]  # fmt: skip
-    assert all(t.device == cuda for t in made)
+    assert all(t.device == cuda for t in tensors)
 
 
 def test_missing_device_raises_only_when_it_is_used(chosen):
-    d = gg.device("cuda:99")  # a name is no promise
+    d = gg.device("cuda:99")  # naming a device does not check that it exists
     for use in (
         lambda: gg.zeros(1, device=d), lambda: gg.set_device(d), d.__enter__,
         lambda: C(1.0).to_device(d),
@@ -194,10 +194,10 @@ def test_without_cupy_the_cpu_is_the_default_and_errors_say_what_to_install():
         except gg.errors.DeviceError as error:
             print(error)
     """
-    first, said = run(code).splitlines()
+    first, message = run(code).splitlines()
     assert first == "cpu ['cpu']"
     for words in ("cuda:0", "CuPy is not installed", "pip install 'gpugrad[cuda12]'", "cuda13"):
-        assert words in said
+        assert words in message
 
 
 def test_without_cupy_asking_for_cuda_in_the_environment_raises():
@@ -229,19 +229,19 @@ def test_old_driver_is_reported_once_and_by_name(failure, warned):
             raise cupy.cuda.runtime.CUDARuntimeError({failure!r})
         cupy.cuda.runtime.getDeviceCount = none
         import gpugrad as gg
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            print(gg.zeros(1).device, gg.zeros(1).device, [str(w.message) for w in found])
+            print(gg.zeros(1).device, gg.zeros(1).device, [str(w.message) for w in caught])
         try:
             gg.zeros(1, device="cuda")
         except gg.errors.DeviceError as error:
             print(error)
     """
-    first, said = run(code).splitlines()
+    first, message = run(code).splitlines()
     assert first.startswith("cpu cpu [")
     assert first.count(failure) == warned
-    assert "no GPU answers" in said
-    assert (f"({failure})" in said) == warned
+    assert "no GPU answers" in message
+    assert (f"({failure})" in message) == warned
     assert run(code, GPUGRAD_DEVICE="cpu").splitlines()[0] == "cpu cpu []"
 
 
@@ -339,17 +339,17 @@ def test_device_arrays_stay_on_the_device(cuda):
 def test_device_memory_is_shared_through_dlpack_and_the_cuda_array_interface(cuda):
     cupy = backend.cupy()
     x = C([1.0, 2.0], device=cuda)
-    there = cupy.from_dlpack(x)
-    assert there.get().tolist() == [1.0, 2.0]
+    shared = cupy.from_dlpack(x)
+    assert shared.get().tolist() == [1.0, 2.0]
     for make in (gg.from_dlpack, gg.asarray):
-        assert (make(there).device, make(there).tolist()) == (cuda, [1.0, 2.0])
+        assert (make(shared).device, make(shared).tolist()) == (cuda, [1.0, 2.0])
     memory = x.__cuda_array_interface__
     assert (memory["shape"], memory["typestr"]) == ((2,), "<f4")
-    assert memory["data"][0] == there.__cuda_array_interface__["data"][0]
+    assert memory["data"][0] == shared.__cuda_array_interface__["data"][0]
     assert not hasattr(C([1.0]), "__cuda_array_interface__")
-    apart = cupy.from_dlpack(x, copy=True)
-    assert apart.get().tolist() == [1.0, 2.0]
-    assert apart.data.ptr != there.data.ptr
+    copied = cupy.from_dlpack(x, copy=True)
+    assert copied.get().tolist() == [1.0, 2.0]
+    assert copied.data.ptr != shared.data.ptr
     with gg.GradientTape() as tape:
         tape.watch(x)
         for read in (cupy.from_dlpack, lambda x: x.__cuda_array_interface__):
@@ -360,11 +360,11 @@ def test_device_memory_is_shared_through_dlpack_and_the_cuda_array_interface(cud
 @pytest.mark.parametrize("protocol", ["dlpack", "cuda array interface"])
 def test_memory_of_another_library_is_never_written_to(protocol, cuda):
     theirs = backend.cupy().asarray(np.array([1.0, 2.0], np.float32))
-    given = theirs
+    source = theirs
     if protocol != "dlpack":
-        given = types.SimpleNamespace(__cuda_array_interface__=theirs.__cuda_array_interface__)
+        source = types.SimpleNamespace(__cuda_array_interface__=theirs.__cuda_array_interface__)
     read = gg.from_dlpack if protocol == "dlpack" else gg.asarray
-    x, v = read(given), gg.Variable(read(given))
+    x, v = read(source), gg.Variable(read(source))
     x[0] = 9.0
     gg.optim.SGD(1.0).apply_gradients([(gg.ones(2, device=cuda), v)])
     assert x.tolist() == [9.0, 2.0]
@@ -409,9 +409,9 @@ def test_error_for_arrays_on_two_devices_names_the_op_and_the_devices(name, mix,
     for pair in ((x, y), (y, x)):
         with pytest.raises(DeviceError) as caught:
             mix(*pair)
-        said = str(caught.value)
+        message = str(caught.value)
         for words in (f"{name}:", "cpu", "cuda:0", "x.to_device(device)"):
-            assert words in said
+            assert words in message
 
 
 def test_error_for_a_numpy_array_beside_a_cuda_tensor_suggests_asarray(cuda):

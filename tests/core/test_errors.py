@@ -1,4 +1,4 @@
-"""What an array library says of an error, and what gpugrad makes of it."""
+"""How gpugrad rewords the errors of NumPy and CuPy."""
 
 import re
 
@@ -136,8 +136,8 @@ def test_library_messages_are_reworded(text):
 
 @pytest.mark.parametrize("name", ["add", "matmul", "sum"])
 def test_gpugrad_messages_name_the_op_once(name):
-    xp, text = backend.TENSOR, f"{name}: already said"
-    for message in (text, "not said yet"):
+    xp, text = backend.TENSOR, f"{name}: already named"
+    for message in (text, "not named yet"):
         with pytest.raises(ShapeError) as caught:
             gg.errors.reraise(ShapeError(message), getattr(xp, name).op.name, {}, {})
         assert str(caught.value).count(name) == 1

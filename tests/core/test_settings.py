@@ -1,4 +1,4 @@
-"""Settings of the process and of a thread, and the key of all of them."""
+"""Settings of the process and of a thread, and the key that stands for all of them."""
 
 import threading
 

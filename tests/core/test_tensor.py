@@ -1,4 +1,4 @@
-"""Tensor: making, dtypes, operators, indexing, and what Python and NumPy ask of an array."""
+"""Tensor: creation, dtypes, operators, indexing, and the protocols of Python and NumPy."""
 
 import copy
 import operator
@@ -15,12 +15,12 @@ from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBound
 C = gg.constant
 
 
-# ---- making ---------------------------------------------------------------------------------
+# ---- creation -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [gg.constant, gg.asarray, gg.convert_to_tensor])
 @pytest.mark.parametrize(
-    ("given", "dtype", "shape"),
+    ("data", "dtype", "shape"),
     [
         (1.0, gg.float32, ()), (1, gg.int64, ()), (True, gg.bool, ()), (1j, gg.complex64, ()),
         ([1, 2.5], gg.float32, (2,)), ([[1], [2]], gg.int64, (2, 1)), ([], gg.float32, (0,)),
@@ -31,10 +31,10 @@ C = gg.constant
     ],
     ids=repr,
 )  # fmt: skip
-def test_creation_follows_the_dtype_of_the_value(make, given, dtype, shape):
-    t = make(given)
+def test_creation_follows_the_dtype_of_the_value(make, data, dtype, shape):
+    t = make(data)
     assert (t.dtype, t.shape) == (dtype, shape)
-    assert t.tolist() == np.asarray(given).tolist()
+    assert t.tolist() == np.asarray(data).tolist()
 
 
 @pytest.mark.parametrize("make", [gg.constant, gg.asarray, gg.convert_to_tensor])
@@ -70,9 +70,9 @@ def test_constant_is_exact_in_the_requested_dtype():
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float64"])
 def test_empty_constant_accepts_any_dtype(dtype):
-    for made in (C([], dtype), gg.asarray([], dtype=dtype)):
-        assert made.dtype == dtype
-        assert made.shape == (0,)
+    for y in (C([], dtype), gg.asarray([], dtype=dtype)):
+        assert y.dtype == dtype
+        assert y.shape == (0,)
 
 
 @pytest.mark.parametrize("dtype", ["text", object, str, "datetime64[s]", 5, "S3"])
@@ -116,9 +116,9 @@ def test_asarray_copy_decides_whether_memory_is_shared():
     assert gg.asarray(t) is t
     assert gg.asarray(t, copy=True) is not t
     assert gg.asarray(C(True), copy=True) is not None
-    for given, keywords in ((a, {"dtype": "float64"}), ([1.0], {}), (t, {"dtype": "float64"})):
+    for data, keywords in ((a, {"dtype": "float64"}), ([1.0], {}), (t, {"dtype": "float64"})):
         with pytest.raises(ArgumentError, match="copy=False"):
-            gg.asarray(given, copy=False, **keywords)
+            gg.asarray(data, copy=False, **keywords)
 
 
 def test_asarray_and_convert_to_tensor_of_lists_of_tensors_are_differentiable():
@@ -146,7 +146,7 @@ def test_tensor_class_cannot_be_called():
         gg.Tensor([1.0])
 
 
-# ---- dtypes that meet -----------------------------------------------------------------------
+# ---- dtype promotion ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -190,10 +190,10 @@ def test_small_integer_powers_are_products(dtype, call, rng):
     x = x.astype(dtype)
     with np.errstate(all="ignore"):
         for y, product in {2: x * x, 3: x * x * x, 4: (x * x) ** 2, -2: (1 / x) ** 2}.items():
-            for given in (y, float(y)):
-                found = call(lambda x, given=given: x**given)(gg.constant(x)).numpy()
-                np.testing.assert_array_equal(found, product, strict=True)
-                np.testing.assert_allclose(found, np.power(x, y), 4 * np.finfo(dtype).eps)
+            for power in (y, float(y)):
+                result = call(lambda x, power=power: x**power)(gg.constant(x)).numpy()
+                np.testing.assert_array_equal(result, product, strict=True)
+                np.testing.assert_allclose(result, np.power(x, y), 4 * np.finfo(dtype).eps)
 
 
 def test_complex_power_of_a_real_number_is_complex():
@@ -235,9 +235,9 @@ def test_numpy_integers_are_accepted_as_ints(f):
 @pytest.mark.parametrize("dtype", ["int16", "uint16"])
 def test_float16_is_promoted_to_float32_by_wide_integers(dtype):
     a, n = C([1.5, 2.5], "float16"), C([1, 30_001], dtype)
-    for made in (a + n, gg.concat([a, n])[2:], gg.einsum("i,i->i", a, n), gg.stack([a, n])[1]):
-        assert made.dtype == "float32"
-        assert made[1].item() in (30_003.5, 30_001.0, 75_002.5)
+    for y in (a + n, gg.concat([a, n])[2:], gg.einsum("i,i->i", a, n), gg.stack([a, n])[1]):
+        assert y.dtype == "float32"
+        assert y[1].item() in (30_003.5, 30_001.0, 75_002.5)
     for f in (gg.outer, gg.kron, gg.polyval):
         with gg.GradientTape() as tape:
             tape.watch(a)
@@ -245,7 +245,7 @@ def test_float16_is_promoted_to_float32_by_wide_integers(dtype):
         assert recorded.dtype == f(a, n).dtype == gg.function(f)(a, n).dtype == "float32"
         assert tape.gradient(recorded, a).dtype == "float16"
     assert gg.outer(a, n)[1, 1].item() == 75_002.5
-    assert gg.take(a, C([1, 0], dtype)).dtype == "float16"  # an index says where
+    assert gg.take(a, C([1, 0], dtype)).dtype == "float16"  # indices take no part in promotion
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -392,7 +392,7 @@ INDICES = {
 
 
 def as_tensors(index):
-    """The index with Tensors in the places of arrays."""
+    """The index with Tensors instead of arrays."""
     if isinstance(index, tuple):
         return tuple(as_tensors(i) for i in index)
     return C(index) if isinstance(index, np.ndarray) else index
@@ -510,7 +510,7 @@ def test_setitem_of_an_overlapping_slice():
     assert x.tolist() == [1.0, 1.0, 2.0, 3.0]
 
 
-# ---- what Python asks -----------------------------------------------------------------------
+# ---- Python protocols -----------------------------------------------------------------------
 
 
 def test_length_and_iteration():
@@ -634,7 +634,7 @@ def test_methods_equal_the_ops():
     assert C(1 + 2j).imag.item() == 2.0
 
 
-# ---- what NumPy asks ------------------------------------------------------------------------
+# ---- NumPy protocols ------------------------------------------------------------------------
 
 
 def test_numpy_reads_an_unwatched_tensor():
@@ -700,7 +700,7 @@ def test_put_along_axis_under_vmap_equals_numpy_and_is_differentiable(axis, rng)
     np.testing.assert_array_equal(put(x, places, values).numpy(), expected)
     gg.testing.check_grads(
         lambda x, v: gg.put_along_axis(x, places[0], v, axis), (x[0], values[0])
-    )  # of several writes to a place only the last has a gradient
+    )  # of several writes to one element only the last has a gradient
 
 
 def test_put_along_axis_accepts_a_number_and_refuses_indices_of_another_rank():
@@ -731,7 +731,7 @@ def test_astype_can_move_to_another_device(cuda):
 def test_setitem_in_a_loop_copies_the_array_once():
     x = gg.zeros(100)
     seen = x + 0.0
-    x[0] = 1.0  # x's array is its own: written in place
+    x[0] = 1.0  # only x holds its array, so this writes in place
     memory = x._data.ctypes.data
     for i in range(100):
         x[i] = float(i)

@@ -1,4 +1,4 @@
-"""The threads that NumPy's work is spread over."""
+"""The threads that share NumPy's work."""
 
 import os
 import subprocess

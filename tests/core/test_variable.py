@@ -1,4 +1,4 @@
-"""Variables: making, assigning, copying; and that no value once handed out ever changes."""
+"""Variables: creation, assignment, copies; and values handed out never change."""
 
 import copy
 import gc
@@ -13,7 +13,7 @@ from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, Sha
 C = gg.constant
 
 
-# ---- making ---------------------------------------------------------------------------------
+# ---- creation -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_scatter_accepts_the_gradient_of_a_gather():
     assert v.tolist() == [[-1.0], [2.0], [-9.0]]
 
 
-# ---- what Python asks -----------------------------------------------------------------------
+# ---- Python protocols -----------------------------------------------------------------------
 
 
 def test_variable_behaves_as_a_tensor_in_arithmetic():
@@ -278,7 +278,7 @@ def test_variables_shared_in_a_structure_stay_shared_in_its_copies():
         assert twin[0] is not v
 
 
-# ---- in-place safety: _own() is how optimizers write --------------------------------------
+# ---- in-place safety: _own() is how optimizers write ----------------------------------------
 
 
 def test_own_writes_in_place_if_the_array_is_not_shared():
@@ -319,7 +319,7 @@ OBSERVERS = {
 @pytest.mark.parametrize("name", OBSERVERS)
 def test_own_never_changes_values_handed_out(name):
     v = gg.Variable([1.0, 2.0, 3.0, 4.0])
-    v.assign_add([0.0, 0.0, 0.0, 0.0])  # an array that the Variable alone holds
+    v.assign_add([0.0, 0.0, 0.0, 0.0])  # now only the Variable holds its array
     seen = OBSERVERS[name](v)
     before = np.array(seen.tolist())
     v._own()[...] = -7.0

@@ -1,4 +1,4 @@
-"""The Gaussian's density: the gradient by the covariance, and what it costs."""
+"""The Gaussian log-density: its gradient with respect to the covariance, and the cost of it."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import gpugrad as gg
 
 
 def textbook(x, mean, cov):
-    """Through the factor, whose derivative is the general one."""
+    """The log-density through the Cholesky factor, differentiated by its general rule."""
     factor = gg.linalg.cholesky(cov)
     z = gg.linalg.solve_triangular(factor, gg.expand_dims(x - mean, axis=-1), lower=True)
     log_det = 2 * gg.sum(gg.log(gg.diagonal(factor)))
@@ -25,13 +25,13 @@ def points(rng):
 
 def test_value_and_gradients_equal_the_cholesky_formula(points):
     for k in range(3):
-        found, desired = (
+        actual, desired = (
             gg.grad(gg.gaussian_log_likelihood, k)(*points),
             gg.grad(textbook, k)(*points),
         )
-        np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-8, 1e-8)
-    found, desired = gg.gaussian_log_likelihood(*points), textbook(*points)
-    np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-12)
+        np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-8, 1e-8)
+    actual, desired = gg.gaussian_log_likelihood(*points), textbook(*points)
+    np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-12)
 
 
 def test_covariance_gradient_costs_one_factorization_and_one_inverse(points, monkeypatch):

@@ -1,4 +1,4 @@
-"""gg.linalg where derivatives are delicate: equal and vanishing values, free vectors, names."""
+"""gg.linalg where derivatives are delicate: equal and zero eigenvalues, free vectors; and names."""
 
 import functools
 import itertools
@@ -22,7 +22,7 @@ def _adjoint(x):
     return gg.conj(x) if x.dtype.kind == "c" else x
 
 
-def _weighed(function, weights, x):
+def _weighted(function, weights, x):
     return _inner(weights, getattr(gg.linalg, function)(x))
 
 
@@ -35,7 +35,7 @@ def _gradient(f, x):
 
 
 def _along(f, x, direction, eps=1e-5):
-    """The derivative of f at x along a direction, by differences."""
+    """The directional derivative of f at x, by finite differences."""
     ends = [f(gg.constant(x + sign * eps * direction)).item() for sign in (1, -1)]
     return (ends[0] - ends[1]) / (2 * eps)
 
@@ -85,9 +85,9 @@ def test_matrix_function_gradients_are_exact_at_equal_eigenvalues(rng, kind, fun
     for x in (np.eye(3), defective):
         x = x.astype(weights.dtype)
         t = _random(rng, kind, 3, 3)
-        f = functools.partial(_weighed, function, weights)
-        found = np.sum((_gradient(f, x).conj() * t).real)
-        assert found == pytest.approx(_along(f, x, t), rel=1e-6)
+        f = functools.partial(_weighted, function, weights)
+        actual = np.sum((_gradient(f, x).conj() * t).real)
+        assert actual == pytest.approx(_along(f, x, t), rel=1e-6)
 
 
 @KINDS
@@ -136,8 +136,8 @@ def test_pinv_of_low_rank_differentiates_along_matrices_of_that_rank(rng, kind):
         return f(gg.constant((left + e * moved_left) @ (right + e * moved_right))).item()
 
     g = _gradient(f, left @ right)
-    found = np.sum((g.conj() * (moved_left @ right + left @ moved_right)).real)
-    assert found == pytest.approx((on(1e-5) - on(-1e-5)) / 2e-5, rel=1e-6)
+    actual = np.sum((g.conj() * (moved_left @ right + left @ moved_right)).real)
+    assert actual == pytest.approx((on(1e-5) - on(-1e-5)) / 2e-5, rel=1e-6)
 
 
 def test_second_derivative_is_right_at_equal_eigenvalues():
@@ -172,9 +172,9 @@ def test_norm_accepts_the_arguments_of_numpy(rng):
             with pytest.raises(gg.errors.GpugradError):
                 gg.linalg.norm(x, ord, axis, keepdims=keepdims)
             continue
-        found = gg.linalg.norm(x, ord, axis, keepdims=keepdims)
-        np.testing.assert_allclose(found.numpy(), desired)
-        assert found.shape == np.shape(desired)
+        actual = gg.linalg.norm(x, ord, axis, keepdims=keepdims)
+        np.testing.assert_allclose(actual.numpy(), desired)
+        assert actual.shape == np.shape(desired)
 
 
 def test_results_have_the_field_names_of_the_standard():
@@ -193,8 +193,8 @@ def test_qr_mode_r_returns_only_r(rng):
 
 def test_lstsq_equals_numpy(rng):
     a, b = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
-    for found, desired in zip(gg.linalg.lstsq(a, b), np.linalg.lstsq(a, b), strict=True):
-        np.testing.assert_allclose(found.numpy(), desired)
+    for actual, desired in zip(gg.linalg.lstsq(a, b), np.linalg.lstsq(a, b), strict=True):
+        np.testing.assert_allclose(actual.numpy(), desired)
 
 
 def test_tolerance_may_be_an_array_or_vmapped():
@@ -206,9 +206,9 @@ def test_tolerance_may_be_an_array_or_vmapped():
 
 @pytest.mark.parametrize("name", ["qr", "svd", "eigh", "eig", "inv", "expm", "lu", "norm"])
 def test_integers_give_float64(name):
-    found = getattr(gg.linalg, name)(np.array([[2, 1], [1, 3]]))
-    found = found if isinstance(found, tuple) else (found,)
-    assert {y.dtype.name for y in found} <= {"float64", "complex128"}
+    actual = getattr(gg.linalg, name)(np.array([[2, 1], [1, 3]]))
+    actual = actual if isinstance(actual, tuple) else (actual,)
+    assert {y.dtype.name for y in actual} <= {"float64", "complex128"}
 
 
 def test_diagonal_and_trace_use_the_axes_of_numpy_or_of_the_array_api(rng):

@@ -103,9 +103,9 @@ def test_cross_entropies_of_the_same_labels_agree(rng):
 
 def test_cross_entropy_of_a_transposed_array_has_the_right_gradient(rng):
     x, labels = rng.normal(size=(3, 5)), rng.integers(0, 3, 5)
-    got = gradient(lambda x: gg.sparse_softmax_cross_entropy(x.T, labels), x)
+    actual = gradient(lambda x: gg.sparse_softmax_cross_entropy(x.T, labels), x)
     expected = scipy.special.softmax(x.T, -1) - np.eye(3)[labels]
-    np.testing.assert_allclose(got, expected.T)
+    np.testing.assert_allclose(actual, expected.T)
 
 
 def test_cross_entropy_hessian_is_that_of_log_sum_exp(rng):
@@ -117,8 +117,8 @@ def test_cross_entropy_hessian_is_that_of_log_sum_exp(rng):
 
 def test_binary_cross_entropy_is_accurate_for_a_confident_right_label():
     x = np.float32([20.0])
-    got = gg.binary_cross_entropy_with_logits(x, 1.0).item()
-    assert got == pytest.approx(np.exp(-20), rel=1e-6)
+    actual = gg.binary_cross_entropy_with_logits(x, 1.0).item()
+    assert actual == pytest.approx(np.exp(-20), rel=1e-6)
 
 
 def test_mean_squared_error_of_empty_arrays_is_nan_without_a_warning():

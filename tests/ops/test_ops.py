@@ -1,8 +1,8 @@
-"""Every op against all that its record promises, on the CPU and on a device.
+"""Checks every op against its record, on the CPU and on a device.
 
-The checks are those of `gpugrad.testing`, which are public for users' own ops;
-tests/testing/test_testing.py shows what each finds. A message names the op and the check. Checks on
-a device run on a fake CuPy where there is no GPU.
+The checks are those of `gpugrad.testing`, which users can run on their own ops;
+tests/testing/test_testing.py shows what each check finds. Messages name the op and the check.
+Without a GPU, the device checks run on a fake CuPy.
 """
 
 from __future__ import annotations

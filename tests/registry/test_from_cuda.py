@@ -1,4 +1,4 @@
-"""Ops whose kernels users write: declared, checked on the CPU, and clear when they are wrong."""
+"""Ops with user-written kernels: declaration, checks on the CPU, and clear errors."""
 
 import re
 
@@ -45,14 +45,14 @@ def square_sum(source=SQUARE_SUM, **record):
         yield [rng.normal(size=(2, 1))], {}
         yield [rng.normal(size=(0, 3))], {}
 
-    given = {
+    defaults = {
         "grid": lambda x: x.shape[0], "block": 64, "scalars": lambda x: [x.shape[1]],
         "results": lambda x: (x.shape[:1], x.dtype), "samples": samples,
         "ref": lambda x: (x**2).sum(1), "errors": [(["text"], {}, DTypeError, "number")],
         "vjp": [lambda xp, g, x: 2 * xp.expand_dims(g, axis=1) * x],
     }  # fmt: skip
 
-    @gg.raw_kernel(source, **{**given, **record})
+    @gg.raw_kernel(source, **{**defaults, **record})
     def square_sum(xp, x, /):
         """The sum of squares of each row of a matrix x.
 
@@ -107,17 +107,17 @@ def test_missing_barrier_in_a_raw_kernel_is_caught_on_the_cpu():
 def test_elementwise_kernel_broadcasts_on_the_device(dtype, x, beta, cuda, rng):
     op = swish()
 
-    def made(shape):
+    def array(shape):
         return shape if isinstance(shape, float) else rng.normal(size=shape).astype(dtype)
 
     def put(a):
         return a if isinstance(a, float) else gg.constant(a, device=cuda)
 
-    a, b = made(x), made(beta)
-    found, desired = op(put(a), put(b)), op(a, b)
-    assert (found.shape, found.dtype, found.device) == (desired.shape, desired.dtype, cuda)
+    a, b = array(x), array(beta)
+    actual, desired = op(put(a), put(b)), op(a, b)
+    assert (actual.shape, actual.dtype, actual.device) == (desired.shape, desired.dtype, cuda)
     t = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3}.get(np.dtype(dtype).name, 2e-2)
-    np.testing.assert_allclose(found.numpy().astype(float), desired.numpy().astype(float), t, t)
+    np.testing.assert_allclose(actual.numpy().astype(float), desired.numpy().astype(float), t, t)
 
 
 def test_kernel_accepts_views_and_unaligned_arrays(cuda, rng):
@@ -208,9 +208,9 @@ def test_compile_error_names_op_dtype_architecture_and_line():
 def test_generated_source_compiles_and_loads_sixteen_bytes(dtype):
     text = from_cuda._elementwise_source("f", ("x", "y", "z"), "aon", "", "return x * y + z;",
                                             True)  # fmt: skip
-    made = nvrtc.compile_for("sm_90", launch.full_source(text), f"f<{dtype}>")
-    assert made.spilled == 0
-    assert ("ld.global.v2" if dtype == "double" else "ld.global.v4") in made.ptx
+    kernel = nvrtc.compile_for("sm_90", launch.full_source(text), f"f<{dtype}>")
+    assert kernel.spilled == 0
+    assert ("ld.global.v2" if dtype == "double" else "ld.global.v4") in kernel.ptx
 
 
 def test_docstring_shows_the_generated_source():

@@ -1,4 +1,4 @@
-"""The text that is written out for an op, as a reader would see it."""
+"""The source text that is generated for an op, and tracebacks through it."""
 
 import inspect
 import traceback
@@ -62,7 +62,7 @@ def test_eager_function_has_its_own_name_signature_and_docstring():
 
 
 def test_factors_that_no_recorded_input_needs_are_not_saved():
-    """Of `x * c` with a constant c the rule for c is never asked, so x is not saved."""
+    """In `x * c` with a constant c the rule for c never runs, so x is not saved."""
     x, c = gg.Variable([1.0, 2.0]), gg.constant([3.0, 4.0])
     with gg.GradientTape() as tape:
         x * c
@@ -74,7 +74,7 @@ def test_factors_that_no_recorded_input_needs_are_not_saved():
 
 
 def frames(call, kind):
-    """(file, function, line) of each frame of the error that a call raises, and of its cause."""
+    """(file, function, line) of each frame of the raised error, and of its cause."""
     with pytest.raises(kind) as caught:
         call()
     error = caught.value

@@ -114,7 +114,7 @@ def test_op_declared_again_replaces_the_deleted_one_everywhere():
         del gg.OPS["scaled_by"], gg.OPS["through_xp"]
 
 
-# ---- what stands outside of the records
+# ---- code outside the records
 
 
 def _is_name(node):
@@ -131,7 +131,7 @@ def _strings(node):
 
 
 def _collections(tree):
-    """Sets, and dicts by op name, that a module keeps."""
+    """The sets in a module, and its module-level dicts with op names as keys."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Set):
             yield node, _strings(node)

@@ -31,9 +31,9 @@ def test_stop_gradient_is_a_constant():
     assert gradient(gg.stop_gradient, x, unconnected_gradients="zero") == [0.0]
 
 
-@pytest.mark.parametrize("given", [[1.0, 2.0], np.ones(2), C([1, 2]), C([True, False])])
-def test_stop_gradient_accepts_any_array_like(given):
-    assert gg.stop_gradient(given).tolist() == C(given).tolist()
+@pytest.mark.parametrize("data", [[1.0, 2.0], np.ones(2), C([1, 2]), C([True, False])])
+def test_stop_gradient_accepts_any_array_like(data):
+    assert gg.stop_gradient(data).tolist() == C(data).tolist()
 
 
 def test_stop_gradient_is_a_new_tensor_that_can_be_watched():
@@ -53,7 +53,7 @@ def test_stop_gradient_still_marks_a_variable_as_watched():
     assert tape.watched_variables() == (v,)
 
 
-# ---- custom_gradient: what is called with what ----------------------------------------------
+# ---- custom_gradient: arguments and results -------------------------------------------------
 
 
 @gg.custom_gradient
@@ -486,12 +486,12 @@ def test_recompute_grad_calls_its_function_once_forward_and_once_backward():
 
 
 def test_recompute_grad_keeps_no_activations():
-    made = []
+    activations = []
 
     @gg.recompute_grad
     def f(x):
-        made.append(gg.exp(x))
-        return made[-1] * made[-1]
+        activations.append(gg.exp(x))
+        return activations[-1] * activations[-1]
 
     x = C([1.0, 2.0])
     with gg.GradientTape() as tape:
@@ -572,7 +572,7 @@ def test_recompute_grad_repeats_the_random_numbers_of_the_forward_pass(
     def noisy(x):
         scale = gg.random.uniform((200,))
         x = gg.nn.dropout(x, 0.3) * scale
-        scale[0] = 7.0  # of the name, not of what was drawn
+        scale[0] = 7.0  # rebinds the name, and leaves the drawn numbers alone
         return inner(x) if nested else x
 
     @wrapped
@@ -583,7 +583,7 @@ def test_recompute_grad_repeats_the_random_numbers_of_the_forward_pass(
         return y, tape.gradient(y, x), tape.gradient(y, x)
 
     with gg.device(device):
-        x = gg.ones(200)  # of which y is linear
+        x = gg.ones(200)  # y is linear in x, so its gradient is y
         gg.set_seed(0)
         for _ in range(3):
             y, once, twice = both(x)
@@ -597,7 +597,7 @@ def test_recompute_grad_repeats_the_random_numbers_of_the_forward_pass(
 
 
 class Lazy:
-    """It draws the first value of its Variable in its first call."""
+    """Creates its Variable, with a drawn first value, in its first call."""
 
     def __init__(self, n):
         self.n, self.w = n, None
@@ -612,11 +612,11 @@ class Lazy:
     "lengths", [[(4,), (5,)], [(4,), (4,), (4,), ()], [(4,), (4, 2), (4,), (4,)]]
 )
 def test_recompute_grad_that_draws_other_numbers_raises(lengths):
-    given = iter(lengths)
+    shapes = iter(lengths)
     each = len(lengths) // 2
 
     def f(x):
-        return x * sum(gg.sum(gg.random.uniform(next(given))) for _ in range(each))
+        return x * sum(gg.sum(gg.random.uniform(next(shapes))) for _ in range(each))
 
     with gg.GradientTape() as tape:
         x = gg.Variable(1.0)
@@ -687,8 +687,8 @@ def test_variables_in_recomputed_code_are_read_at_each_replay(inside, kind):
     traced, x = gg.function(step), gg.constant([1.0, 2.0])
     for number in (2.0, 3.0, -1.0):
         w.assign(number)
-        for found, desired in zip(traced(x), step(x), strict=True):
-            np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-6)
+        for actual, desired in zip(traced(x), step(x), strict=True):
+            np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-6)
         np.testing.assert_allclose(gg.function(block)(x).numpy(), block(x).numpy(), 1e-6)
 
 
@@ -768,7 +768,7 @@ def test_recompute_grad_of_an_empty_tensor():
 
 @pytest.mark.parametrize("wrap", [lambda f: f, gg.function], ids=["eager", "traced"])
 def test_upstream_gradients_have_the_dtype_of_the_result(wrap):
-    """The derivative of erf, which is a float times a bfloat16, is float32 in NumPy."""
+    """NumPy computes the derivative of erf, a float times a bfloat16, in float32."""
     seen = []
 
     @gg.custom_gradient

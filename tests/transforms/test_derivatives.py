@@ -1,4 +1,4 @@
-"""linearize, custom_jvp, implicit_diff, checkpoint; and products in masked branches."""
+"""linearize, custom_jvp, implicit_diff, checkpoint; and products beside masked branches."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def scaled(x, n):
 @scaled.defjvp
 def _(primals, tangents):
     (x, n), (t, _) = primals, tangents
-    return scaled(x, n), 3 * gg.cos(x) * n * t  # 3: not the true one, so that it can be told
+    return scaled(x, n), 3 * gg.cos(x) * n * t  # the wrong factor 3 shows that this rule is used
 
 
 def test_custom_jvp_applies_in_both_modes_and_under_vmap():
@@ -130,11 +130,11 @@ def test_implicit_solutions_and_arguments_may_be_nested_and_read_variables():
     with gg.GradientTape() as tape:
         tape.watch(p)
         y = of_parts(solve, p)
-    found = tape.gradient(y, [p["a"], p["b"], v])
+    grads = tape.gradient(y, [p["a"], p["b"], v])
     with gg.GradientTape() as tape:
         tape.watch(p)
         y = of_parts(solve.__wrapped__, p)
-    for g, expected in zip(found, tape.gradient(y, [p["a"], p["b"], v]), strict=True):
+    for g, expected in zip(grads, tape.gradient(y, [p["a"], p["b"], v]), strict=True):
         near(g, expected)
 
 
@@ -180,7 +180,7 @@ def test_checkpoint_is_both_the_module_and_the_transform():
 BAD = gg.constant([0.0, 1.0, 2.0])
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of the branch not taken
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, for the branch not taken
 @pytest.mark.parametrize(
     ("f", "expected"),
     [
@@ -257,9 +257,9 @@ def test_batch_jacobian_is_the_jacobian_of_each_example(rng):
     def f(x):
         return gg.tanh(x @ w)
 
-    found = gg.batch_jacobian(f)(x)
-    assert found.shape == (4, 2, 3)
-    for row, example in zip(found, x, strict=True):
+    jacobians = gg.batch_jacobian(f)(x)
+    assert jacobians.shape == (4, 2, 3)
+    for row, example in zip(jacobians, x, strict=True):
         np.testing.assert_allclose(row.numpy(), gg.jacobian(f)(example).numpy())
     with pytest.raises(ShapeError, match="batch axis"):
         gg.batch_jacobian(gg.tanh)(x[0])

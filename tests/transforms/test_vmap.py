@@ -1,6 +1,6 @@
 """vmap: what it maps, how it nests with derivatives, and what it refuses.
 
-That every op under vmap equals the loop over examples is a check of the op (test_ops.py).
+test_ops.py checks that every op under vmap equals the loop over examples.
 """
 
 import sys
@@ -431,7 +431,7 @@ def test_same_randomness_with_batched_parameters_is_refused():
 
 
 def test_unbatched_terms_of_a_gradient_do_not_hide_batched_ones():
-    """Two such terms, summed in place, and then two that differ: the last one got lost."""
+    """Two unbatched terms were summed in place, then two batched ones: the last one got lost."""
 
     def slope(x, w):
         with gg.GradientTape() as tape:
@@ -463,7 +463,7 @@ def test_jacobian_runs_one_backward_pass_per_chunk(monkeypatch):
     assert len(passes) == 1 + X.size
 
 
-# ---- in traced functions, and beside other threads
+# ---- in traced functions, and in several threads
 
 
 NOISES = {
@@ -486,12 +486,12 @@ def test_random_numbers_under_vmap_in_a_function_equal_eager_ones(name, randomne
             with pytest.raises(ArgumentError, match="the parameters of these numbers must"):
                 run(x)
         return
-    made = []
+    draws = []
     for run in (f, gg.function(f)):
         gg.set_seed(3)
-        made.append([run(x).numpy() for _ in range(3)])
-    np.testing.assert_allclose(made[0], made[1], 1e-6)
-    assert len({a.tobytes() for a in made[0]}) == 3
+        draws.append([run(x).numpy() for _ in range(3)])
+    np.testing.assert_allclose(draws[0], draws[1], 1e-6)
+    assert len({a.tobytes() for a in draws[0]}) == 3
 
 
 V = gg.Variable([1.0, 2.0, 3.0])
