@@ -64,7 +64,7 @@ def test_graph_ends_after_an_exception():
     assert not recorder_module.graphs
 
 
-def test_gradients_of_what_ran_before_the_graph_are_none():
+def test_gradients_of_operations_before_the_graph_are_none():
     x = C(2.0)
     y = x * x
     with gg.Graph().as_default():
@@ -72,7 +72,7 @@ def test_gradients_of_what_ran_before_the_graph_are_none():
         assert values(gg.gradients(z, [x, y])) == [None, 3.0]
 
 
-def test_gradients_inside_a_tape_use_what_it_watches():
+def test_gradients_inside_a_tape_use_its_watched_tensors():
     x = C(3.0)
     with gg.GradientTape() as tape:
         tape.watch(x)

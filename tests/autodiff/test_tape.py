@@ -110,7 +110,7 @@ def test_tape_exit_without_enter_is_harmless():
     assert tape.gradient(y, x).item() == 6.0
 
 
-def test_tape_keeps_what_ran_before_an_exception():
+def test_tape_keeps_operations_before_an_exception():
     x, tape = C(3.0), gg.GradientTape()
     with pytest.raises(ZeroDivisionError), tape:  # noqa: PT012
         tape.watch(x)
@@ -1628,7 +1628,7 @@ def test_gradient_of_none_also_frees_the_arrays():
     assert "floor" in tape.explain(y, x)
 
 
-def test_explain_of_a_tape_that_recorded_nothing_says_so():
+def test_explain_of_a_tape_that_recorded_nothing_raises():
     with pytest.raises(TapeError, match="recorded nothing"):
         gg.GradientTape().explain(C(1.0), C(2.0))
 
@@ -1833,7 +1833,7 @@ def test_gradients_of_a_variable_used_a_hundred_thousand_times_are_summed_in_pla
         assert plus.calls == 1  # the first sum allocates, all others add to it in place
 
 
-def test_gradient_of_one_source_skips_what_it_does_not_need():
+def test_gradient_of_one_source_skips_unneeded_rules():
     """Rules of branches that lead to no requested source do not run."""
     calls = []
 

@@ -135,7 +135,7 @@ ROWS = {
     "hypot of 0": (gg.hypot, [0.0, 0.0], [0.0, 0.0], FINITE),
     "std of equal numbers": (gg.std, [[1.0, 1.0]], [[0.0, 0.0]], FINITE),
     "var": (gg.var, [[1.0, 3.0]], [[-1.0, 1.0]]),
-    "mean of nothing": (gg.mean, [[]], [[]]),
+    "mean of []": (gg.mean, [[]], [[]]),
     # ---- quotients
     "1/x at 0": (lambda x: 1 / x, [0.0], [-inf]),
     "1/0": (gg.divide, [1.0, 0.0], [inf, -inf]),

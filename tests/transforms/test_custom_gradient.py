@@ -572,7 +572,7 @@ def test_recompute_grad_repeats_the_random_numbers_of_the_forward_pass(
     def noisy(x):
         scale = gg.random.uniform((200,))
         x = gg.nn.dropout(x, 0.3) * scale
-        scale[0] = 7.0  # rebinds the name, and leaves the drawn numbers alone
+        scale[0] = 7.0  # changes this Tensor, not the drawn numbers
         return inner(x) if nested else x
 
     @wrapped
