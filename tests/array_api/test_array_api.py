@@ -1,7 +1,7 @@
 """The array API standard 2025.12: names, signatures, dtypes, special cases, and inspection.
 
-The table of signatures is the standard's. Tests marked `peers` hold it, and the results of every
-elementwise function in every dtype, against array_api_strict.
+The table of signatures is the standard's. Tests marked `peers` compare it, and the results of
+every elementwise function in every dtype, with array_api_strict.
 """
 
 import inspect
@@ -128,33 +128,33 @@ def _of(namespace, name):
 
 
 def assert_accepts(ours, standard):
-    """Every call that the standard allows is allowed: more may be."""
+    """Every call that the standard allows must work; other calls may work too."""
     takes = list(ours.parameters.values())
     by_name = {p.name: p for p in takes}
     for place, p in enumerate(standard.parameters.values()):
         if p.kind is p.VAR_POSITIONAL:
             assert takes[place].kind is p.VAR_POSITIONAL
             continue
-        found = takes[place] if p.kind is p.POSITIONAL_ONLY else by_name[p.name]
+        parameter = takes[place] if p.kind is p.POSITIONAL_ONLY else by_name[p.name]
         if p.kind is not p.KEYWORD_ONLY:
-            assert found is takes[place]
-            assert found.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            assert parameter is takes[place]
+            assert parameter.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
         if p.kind is not p.POSITIONAL_ONLY:
-            assert found.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)
+            assert parameter.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)
         if p.default is not p.empty:
-            assert found.default == p.default
+            assert parameter.default == p.default
     beyond = takes[len(standard.parameters) :]
     names = set(standard.parameters)
     assert all(p.default is not p.empty or p.name in names for p in beyond if p.kind not in (2, 4))
 
 
 @pytest.mark.parametrize(("name", "standard"), _entries(SIGNATURES), ids=lambda v: str(v)[:40])
-def test_function_takes_what_the_standard_says(name, standard):
+def test_function_accepts_the_standard_signature(name, standard):
     assert_accepts(inspect.signature(_of(gg, name)), standard)
 
 
 @pytest.mark.parametrize(("name", "standard"), _entries(METHODS), ids=lambda v: str(v)[:40])
-def test_method_takes_what_the_standard_says(name, standard):
+def test_method_accepts_the_standard_signature(name, standard):
     assert_accepts(inspect.signature(getattr(gg.Tensor, name)), standard)
 
 
@@ -172,7 +172,7 @@ def test_constants():
 # ---- the namespace --------------------------------------------------------------------------
 
 
-def test_tensor_names_its_namespace():
+def test_tensor_returns_its_namespace():
     x = gg.ones(2)
     assert x.__array_namespace__() is gg
     for version in ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
@@ -219,15 +219,13 @@ COMPLEX = ("complex64", "complex128")
 EVERY = ("bool", *INTEGERS, *FLOATS, *COMPLEX)
 
 
-def test_finfo_has_python_numbers():
+def test_finfo_returns_python_numbers():
     for name, eps in (("float32", 2.0**-23), ("float64", 2.0**-52), ("complex64", 2.0**-23),
                       ("float16", 2.0**-10), ("bfloat16", 2.0**-7)):  # fmt: skip
-        found = gg.finfo(getattr(gg, name, name))
-        assert found.eps == eps
-        assert {type(v) for v in (found.eps, found.max, found.min, found.smallest_normal)} == {
-            float
-        }
-        assert type(found.bits) is int
+        info = gg.finfo(getattr(gg, name, name))
+        assert info.eps == eps
+        assert {type(v) for v in (info.eps, info.max, info.min, info.smallest_normal)} == {float}
+        assert type(info.bits) is int
     assert gg.finfo(gg.complex128).dtype is gg.float64
     assert gg.finfo(gg.ones(2)).dtype is gg.float32
     assert gg.finfo(np.float64).max == np.finfo(np.float64).max
@@ -235,10 +233,10 @@ def test_finfo_has_python_numbers():
         gg.finfo(gg.int8)
 
 
-def test_iinfo_has_python_numbers():
-    found = gg.iinfo(gg.uint64)
-    assert (found.max, found.min, found.bits, found.dtype) == (2**64 - 1, 0, 64, gg.uint64)
-    assert type(found.max) is int
+def test_iinfo_returns_python_numbers():
+    info = gg.iinfo(gg.uint64)
+    assert (info.max, info.min, info.bits, info.dtype) == (2**64 - 1, 0, 64, gg.uint64)
+    assert type(info.max) is int
     assert gg.iinfo(gg.zeros(1, dtype="int8")).min == -128
     with pytest.raises(DTypeError, match="finfo"):
         gg.iinfo("float32")
@@ -247,13 +245,13 @@ def test_iinfo_has_python_numbers():
 @pytest.mark.parametrize("kind", ["bool", "signed integer", "unsigned integer", "integral",
                                   "real floating", "complex floating", "numeric"])  # fmt: skip
 @pytest.mark.parametrize("name", EVERY)
-def test_isdtype_is_numpys(name, kind):
+def test_isdtype_equals_numpy(name, kind):
     dtype = np.dtype(name)
     assert gg.isdtype(dtype, kind) is np.isdtype(dtype, kind)
     assert gg.isdtype(dtype, (kind, dtype)) is True
 
 
-def test_isdtype_knows_sixteen_bits_and_refuses_other_kinds():
+def test_isdtype_supports_half_precision_and_refuses_unknown_kinds():
     assert gg.isdtype(gg.bfloat16, "real floating")
     assert gg.isdtype(gg.float16, "numeric")
     assert not gg.isdtype(gg.bfloat16, gg.float16)
@@ -295,9 +293,9 @@ def test_python_numbers_take_the_dtype_of_the_tensor(symbol, name):
                 with pytest.raises(TypeError):
                     run(*args)
                 continue
-            made = run(*args)
-            assert made.dtype == expected.dtype
-            np.testing.assert_array_equal(made.numpy(), expected)
+            result = run(*args)
+            assert result.dtype == expected.dtype
+            np.testing.assert_array_equal(result.numpy(), expected)
     assert gg.result_type(x, *NUMBERS[x.dtype.kind]) == x.dtype
 
 
@@ -315,13 +313,13 @@ def test_sums_of_small_integers_do_not_overflow(function, name):
             with pytest.raises(DTypeError, match="real"):
                 function(x, dtype=dtype)
         elif dtype != "bool":
-            made = function(x, dtype=dtype)
-            assert made.dtype == dtype
-            assert made.numpy().ravel()[-1] == (3 if "sum" in function.__name__ else 1)
+            result = function(x, dtype=dtype)
+            assert result.dtype == dtype
+            assert result.numpy().ravel()[-1] == (3 if "sum" in function.__name__ else 1)
 
 
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])
-def test_sums_of_sixteen_bits_are_made_in_the_dtype_asked_for(half):
+def test_sums_of_half_precision_are_computed_in_the_requested_dtype(half):
     x = gg.astype(gg.full(3000, 0.1, dtype=gg.float64), half)
     assert gg.sum(x).dtype == x.dtype
     exact = float(np.asarray(x.numpy(), np.float64).sum())
@@ -332,7 +330,7 @@ def test_sums_of_sixteen_bits_are_made_in_the_dtype_asked_for(half):
 
 @pytest.mark.parametrize("function", [gg.sum, gg.prod, gg.cumulative_sum, gg.cumulative_prod])
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
-def test_gradient_of_a_sum_in_another_dtype_has_the_inputs_own(function, dtype):
+def test_gradient_of_a_sum_in_another_dtype_has_the_input_dtype(function, dtype):
     x = gg.asarray(np.array([1.0, 2.0, 3.0]))
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -342,7 +340,7 @@ def test_gradient_of_a_sum_in_another_dtype_has_the_inputs_own(function, dtype):
     assert got.tolist() == gg.grad(lambda x: gg.sum(function(x)))(x).tolist()
 
 
-def test_spread_takes_the_standards_and_numpys_argument():
+def test_std_and_var_accept_correction_and_ddof():
     x = np.arange(6.0).reshape(2, 3)
     for function, numpys in ((gg.std, np.std), (gg.var, np.var)):
         assert function(x, axis=0, correction=1).tolist() == numpys(x, axis=0, ddof=1).tolist()
@@ -352,7 +350,7 @@ def test_spread_takes_the_standards_and_numpys_argument():
         assert gradients[0].tolist() == gradients[1].tolist()
 
 
-# ---- special cases ----------------------------------------------------------------------------
+# ---- special cases --------------------------------------------------------------------------
 
 INF, NAN = math.inf, math.nan
 TINY = 5e-324
@@ -418,12 +416,12 @@ SPECIAL = {
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_case(name):
     for *args, expected in SPECIAL[name]:
-        made = getattr(gg, name)(*(gg.asarray(a, dtype=gg.float64) for a in args)).item()
+        result = getattr(gg, name)(*(gg.asarray(a, dtype=gg.float64) for a in args)).item()
         if type(expected) is bool or math.isnan(expected):
-            assert made is expected or (made != made and expected != expected), args
+            assert result is expected or (result != result and expected != expected), args
         else:
-            assert made == pytest.approx(expected, rel=1e-15), args
-            assert math.copysign(1.0, made) == math.copysign(1.0, expected), args
+            assert result == pytest.approx(expected, rel=1e-15), args
+            assert math.copysign(1.0, result) == math.copysign(1.0, expected), args
 
 
 # ---- creation -------------------------------------------------------------------------------
@@ -455,7 +453,7 @@ def test_default_dtypes_of_creation():
     assert gg.arange(3.0).dtype == gg.float32
 
 
-def test_full_keeps_every_digit():
+def test_full_keeps_full_precision():
     assert gg.full((), 0.1, dtype=gg.float64).item() == 0.1
     assert gg.full((), 2**64 - 1, dtype=gg.uint64).item() == 2**64 - 1
     assert gg.full_like(gg.ones(1, dtype=gg.float64), 0.1).item() == 0.1
@@ -465,7 +463,7 @@ def test_full_keeps_every_digit():
         gg.full(2, [1.0, 2.0])
 
 
-def test_tensors_given_to_creation_get_gradients():
+def test_creation_from_tensors_is_differentiable():
     x = gg.asarray(np.array([2.0, 5.0]))
     got = gg.grad(lambda x: gg.sum(gg.full((2, 3), x[0]) ** 2))(x)
     assert got.tolist() == [24.0, 0.0]
@@ -475,7 +473,7 @@ def test_tensors_given_to_creation_get_gradients():
     assert gg.linspace(x[0], 8.0, 3, endpoint=False).tolist() == [2.0, 4.0, 6.0]
 
 
-def test_asarray_copies_when_it_is_told_to():
+def test_asarray_follows_its_copy_argument():
     for dtype in ("float32", "bool", "int64"):
         x = gg.ones(2, dtype=dtype)
         assert gg.asarray(x) is x
@@ -494,7 +492,7 @@ def test_asarray_copies_when_it_is_told_to():
         gg.asarray(x, dtype=gg.float64, copy=False)
 
 
-def test_asarray_takes_scalars_buffers_and_arrays():
+def test_asarray_accepts_scalars_buffers_and_nested_lists():
     assert gg.asarray(memoryview(b"\1\2")).tolist() == [1, 2]
     assert gg.asarray(np.float64(2.0)).dtype == gg.float64
     assert gg.asarray([[True], [False]]).dtype == gg.bool
@@ -503,13 +501,13 @@ def test_asarray_takes_scalars_buffers_and_arrays():
         gg.asarray(10**40)
 
 
-# ---- other shapes of arguments -----------------------------------------------------------------
+# ---- other shapes of arguments --------------------------------------------------------------
 
 
-def test_results_that_are_several_are_tuples():
-    for made in (gg.broadcast_arrays(gg.ones(2), 1.0), gg.meshgrid(gg.ones(2), gg.ones(3)),
+def test_several_results_are_a_tuple():
+    for result in (gg.broadcast_arrays(gg.ones(2), 1.0), gg.meshgrid(gg.ones(2), gg.ones(3)),
                  gg.unstack(gg.ones((2, 3))), gg.nonzero(gg.ones(2))):  # fmt: skip
-        assert isinstance(made, tuple)
+        assert isinstance(result, tuple)
 
 
 def test_axes_may_be_negative_or_several():
@@ -521,7 +519,7 @@ def test_axes_may_be_negative_or_several():
     assert gg.searchsorted(gg.asarray([1, 2]), 2, side="right").item() == 2
 
 
-def test_numpys_running_sums_count_through_all_axes():
+def test_cumsum_without_axis_flattens_as_in_numpy():
     x = np.arange(1.0, 5.0).reshape(2, 2)
     assert gg.cumsum(x).tolist() == np.cumsum(x).tolist()
     assert gg.cumprod(x, 1).tolist() == np.cumprod(x, 1).tolist()
@@ -541,7 +539,7 @@ def test_round_keeps_decimals():
     lambda x: x.__setitem__(([0, 1], [2, 0]), 9.0), lambda x: x.__setitem__(..., 1.0),
     lambda x: x.__setitem__((None, 0), 2.0), lambda x: x.__setitem__((0, -1), 3.0),
 ], ids=["mask", "row mask", "columns", "pairs", "ellipsis", "newaxis", "element"])  # fmt: skip
-def test_setitem_is_numpys(mutate):
+def test_setitem_equals_numpy(mutate):
     a = np.arange(6.0).reshape(2, 3)
     x = gg.asarray(a)
     if mutate.__code__.co_consts.count(5.0):
@@ -552,7 +550,7 @@ def test_setitem_is_numpys(mutate):
     assert x.tolist() == a.tolist()
 
 
-def test_in_place_operators_give_the_name_a_new_tensor():
+def test_in_place_operators_rebind_the_name_to_a_new_tensor():
     x = seen = gg.asarray([1.0, 2.0])
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -567,11 +565,11 @@ def test_in_place_operators_give_the_name_a_new_tensor():
     assert tape.gradient(y, x) is not None
 
 
-# ---- DLPack -----------------------------------------------------------------------------------
+# ---- DLPack ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [*EVERY, "float16"])
-def test_dlpack_goes_there_and_back(name):
+def test_dlpack_round_trip_keeps_dtype_and_values(name):
     x = gg.asarray(np.ones((2, 3), name))
     assert x.__dlpack_device__() == (1, 0)
     there = np.from_dlpack(x)
@@ -581,12 +579,12 @@ def test_dlpack_goes_there_and_back(name):
     assert back.tolist() == x.tolist()
 
 
-def test_dlpack_shares_memory_that_nobody_may_write_to():
+def test_dlpack_shares_memory_read_only():
     x = gg.ones(3)
     there = np.from_dlpack(x)
     assert np.shares_memory(there, x._data)
     assert not there.flags.writeable
-    old = x.__dlpack__()  # an older protocol, which cannot say so, gets a copy
+    old = x.__dlpack__()  # the older protocol has no read-only flag, so it gets a copy
     assert "dltensor" in repr(old)
     with pytest.raises(BufferError, match="read-only"):
         x.__dlpack__(copy=False)
@@ -626,11 +624,11 @@ def test_from_dlpack_refuses_what_it_cannot_read(cuda):
         gg.from_dlpack(np.ones(2), device=cuda, copy=False)
 
 
-def test_cuda_array_interface_is_of_gpu_tensors_only():
+def test_cuda_array_interface_exists_on_gpu_tensors_only():
     assert not hasattr(gg.ones(2), "__cuda_array_interface__")
 
 
-# ---- beside the reference implementation --------------------------------------------------------
+# ---- comparison with the reference implementation -------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -642,18 +640,18 @@ def strict():
 
 @pytest.mark.peers
 @pytest.mark.filterwarnings("ignore")
-def test_the_table_of_signatures_is_complete(strict):
+def test_table_of_signatures_is_complete(strict):
     ours = dict(_entries(SIGNATURES))
     homes = {"": strict, "linalg.": strict.linalg, "fft.": strict.fft}
     for prefix, home in homes.items():
         for name in home.__all__:
             function = getattr(home, name)
             if inspect.isfunction(function) and "strict" not in name and name[0] != "_":
-                found = inspect.signature(function).parameters.values()
+                standard = inspect.signature(function).parameters.values()
                 listed = ours[prefix + name].parameters.values()
-                assert [p.kind for p in found] == [p.kind for p in listed], name
+                assert [p.kind for p in standard] == [p.kind for p in listed], name
                 if prefix + name != "expand_dims":
-                    assert [p.name for p in found] == [p.name for p in listed], name
+                    assert [p.name for p in standard] == [p.name for p in listed], name
 
 
 UNARY = [n for n, s in _entries(SIGNATURES) if list(s.parameters) == ["x"] and "." not in n]
@@ -663,7 +661,7 @@ BINARY = [n for n, s in _entries(SIGNATURES) if list(s.parameters) == ["x1", "x2
 @pytest.mark.peers
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
-def test_results_and_dtypes_are_the_reference_implementations(strict, name):
+def test_results_and_dtypes_equal_the_reference_implementation(strict, name):
     rng = np.random.default_rng(0)
     n = 1 if name in UNARY else 2
     for dtypes in itertools.product(EVERY, repeat=n):
@@ -672,9 +670,9 @@ def test_results_and_dtypes_are_the_reference_implementations(strict, name):
             expected = getattr(strict, name)(*(strict.asarray(a) for a in arrays))
         except (TypeError, np.linalg.LinAlgError):  # what the standard leaves open
             continue
-        made = getattr(gg, name)(*(gg.asarray(a) for a in arrays))
+        result = getattr(gg, name)(*(gg.asarray(a) for a in arrays))
         several = isinstance(expected, tuple)
-        for e, m in zip(expected if several else (expected,), made if several else (made,),
+        for e, m in zip(expected if several else (expected,), result if several else (result,),
                         strict=True):  # fmt: skip
             assert m.dtype.name == str(e.dtype).rpartition(".")[2], dtypes
             np.testing.assert_allclose(m.numpy(), np.asarray(e), rtol=1e-6, equal_nan=True)

@@ -1,8 +1,7 @@
-"""Other libraries with Tensors: NumPy's protocols, plotting and tables, SciPy, scikit-learn.
+"""Tensors in other libraries: NumPy's protocols, plotting and tables, SciPy, scikit-learn.
 
-Tests marked `peers` run SciPy and scikit-learn in a process of their own, since both read
-SCIPY_ARRAY_API when they are imported: run as a program, this
-file prints what they gave.
+Tests marked `peers` run SciPy and scikit-learn in a separate process, since both read
+SCIPY_ARRAY_API at import. Run as a program, this file prints their outcomes.
 """
 
 import copy
@@ -107,20 +106,20 @@ DISCRETE = {
 }  # fmt: skip
 
 
-def _same(made, expected):
-    assert isinstance(made, gg.Tensor)
-    assert made.dtype == np.asarray(expected).dtype
-    np.testing.assert_allclose(made.numpy(), expected, rtol=1e-12)
+def _same(actual, expected):
+    assert isinstance(actual, gg.Tensor)
+    assert actual.dtype == np.asarray(expected).dtype
+    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", [*DIFFERENTIABLE, *DISCRETE])
-def test_numpys_function_is_gpugrads(name):
+def test_numpy_function_dispatches_to_gpugrad(name):
     call = {**DIFFERENTIABLE, **DISCRETE}[name]
     _same(call(gg.asarray), call(lambda a: a))
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
-def test_numpys_function_is_differentiable(name):
+def test_numpy_function_is_differentiable(name):
     watched = []
 
     def watch(a):
@@ -133,7 +132,7 @@ def test_numpys_function_is_differentiable(name):
     assert all(g is not None for g in tape.gradient(y, watched))
 
 
-def test_numpys_functions_that_write_are_refused_for_tensors():
+def test_numpy_functions_that_write_refuse_tensors():
     x, a = gg.asarray(V), np.zeros(4)
     for call in (
         lambda: np.put_along_axis(x, np.array([1]), 2.0, 0),
@@ -145,7 +144,7 @@ def test_numpys_functions_that_write_are_refused_for_tensors():
     assert a.tolist() == [0, V[0], 0, 0]
 
 
-def test_what_gpugrad_does_not_have_numpy_computes_from_the_values():
+def test_numpy_computes_functions_that_gpugrad_lacks():
     x = gg.asarray(A)
     assert type(np.lib.scimath.sqrt(x)) is np.ndarray
     assert np.sum(x, where=A > 0) == np.sum(A, where=A > 0)
@@ -166,7 +165,7 @@ def test_numpy_never_cuts_a_gradient_silently(call):
             call(x)
 
 
-def test_message_names_numpys_function():
+def test_error_names_the_numpy_function():
     x = gg.asarray(A)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -184,7 +183,7 @@ def test_message_names_numpys_function():
     lambda x, a: operator.iadd(a, x), lambda x, a: np.add.at(x, [0], 1.0),
     lambda x, a: np.put(x, [0], 1.0), lambda x, a: np.copyto(x, a), lambda x, a: np.exp(a, out=x),
 ], ids=["out=", "sum out=", "iadd", "add.at", "put", "copyto", "out=tensor"])  # fmt: skip
-def test_writing_into_what_is_there_is_refused(call):
+def test_writing_into_existing_memory_is_refused(call):
     x, a = gg.asarray(A), A.copy()
     with pytest.raises(DTypeError, match="new Tensor"):
         call(x, a)
@@ -192,7 +191,7 @@ def test_writing_into_what_is_there_is_refused(call):
     assert x.tolist() == A.tolist()
 
 
-def test_errors_of_mapped_functions_are_gpugrads():
+def test_errors_of_mapped_functions_come_from_gpugrad():
     with pytest.raises(ShapeError, match=r"add.*\(2,\).*\(3,\)"):
         np.add(np.ones(2), gg.ones(3))
 
@@ -203,23 +202,23 @@ OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "ge
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("other", [POSITIVE, POSITIVE[0], np.float64(1.5), np.int64(2)],
                          ids=["array", "row", "float64", "int64"])  # fmt: skip
-def test_arrays_and_tensors_make_tensors(name, other):
+def test_operators_of_arrays_and_tensors_return_tensors(name, other):
     run, x = getattr(operator, name), gg.asarray(POSITIVE)
     _same(run(other, x), run(other, POSITIVE))
     _same(run(x, other), run(POSITIVE, other))
 
 
-def test_matmul_and_bits_with_arrays():
+def test_matmul_and_bitwise_operators_with_arrays():
     _same(A @ gg.asarray(V), A @ V)
     _same(np.array([6, 5]) & gg.asarray([3, 3]), [2, 1])
 
 
-def test_other_types_keep_the_last_word():
+def test_operators_of_other_array_types_take_precedence():
     masked = np.ma.masked_array([1.0, 2.0], [False, True]) + gg.asarray([1.0, 1.0])
     assert masked.tolist() == [2.0, None]
 
 
-def test_a_masked_element_is_no_number():
+def test_masked_elements_are_refused():
     x, masked = gg.asarray([1.0, 1.0]), np.ma.masked_array([1.0, 2.0], [False, True])
     for f in (gg.asarray, gg.exp, lambda m: x + m, gg.Variable, gg.Variable(x).assign):
         with pytest.raises(DTypeError, match=r"masked.*x\.filled"):
@@ -227,15 +226,15 @@ def test_a_masked_element_is_no_number():
     assert (x + np.ma.masked_array([1.0, 2.0])).tolist() == [2.0, 3.0]
 
 
-def test_users_own_ufunc_is_not_taken_for_gpugrads():
+def test_user_defined_ufunc_is_not_mapped_to_an_op():
     square = np.frompyfunc(lambda x: x + 1, 1, 1)
     assert square(gg.asarray([1.0])).tolist() == [2.0]
 
 
-# ---- devices --------------------------------------------------------------------------------
+# ---- devices ----------------------------------------------------------------------------------
 
 
-def test_numpys_functions_run_where_the_tensor_is(cuda):
+def test_numpy_functions_run_on_the_device_of_the_tensor(cuda):
     x = gg.asarray(A, device=cuda)
     assert np.exp(x).device == np.sum(x).device == np.concatenate([x, x]).device == cuda
     with pytest.raises(DTypeError, match=r"x\.numpy\(\)"):
@@ -244,7 +243,7 @@ def test_numpys_functions_run_where_the_tensor_is(cuda):
         np.ones(4) + x
 
 
-def test_cupy_arrays_and_tensors_make_tensors(cuda):
+def test_operators_of_cupy_arrays_and_tensors_return_tensors(cuda):
     cupy = backend.cupy()
     x, array = gg.asarray(V, device=cuda), cupy.asarray(V)
     with gg.GradientTape() as tape:
@@ -256,7 +255,7 @@ def test_cupy_arrays_and_tensors_make_tensors(cuda):
     assert x.__array_ufunc__ is None  # so that CuPy leaves it to the tensor
 
 
-# ---- methods --------------------------------------------------------------------------------
+# ---- methods ----------------------------------------------------------------------------------
 
 METHODS = {
     "sum": lambda x: x.sum(0), "mean": lambda x: x.mean(axis=1, keepdims=True),
@@ -281,11 +280,11 @@ METHODS = {
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_method_is_numpys(name):
+def test_method_equals_numpy(name):
     _same(METHODS[name](gg.asarray(A)), METHODS[name](A))
 
 
-def test_methods_that_numpy_has_otherwise():
+def test_methods_that_differ_from_numpy():
     x = gg.asarray(A + 1j * B)
     assert x.H.tolist() == (A + 1j * B).conj().T.tolist()
     assert gg.asarray(A).sort(axis=0).tolist() == np.sort(A, axis=0).tolist()  # a new tensor
@@ -298,7 +297,7 @@ def test_methods_that_numpy_has_otherwise():
         gg.ones(3).view(np.complex128)
 
 
-def test_view_of_parts_is_differentiable_and_other_views_are_refused():
+def test_view_of_complex_parts_is_differentiable_and_other_views_are_refused():
     x = gg.asarray(A + 1j * B)
     got = gg.grad(lambda x: gg.sum(x.view(gg.float64) ** 2))(x)
     assert got.tolist() == (2 * (A + 1j * B)).tolist()
@@ -308,10 +307,10 @@ def test_view_of_parts_is_differentiable_and_other_views_are_refused():
             x.view(gg.int64)
 
 
-# ---- plotting, tables, copies ------------------------------------------------------------------
+# ---- plotting, tables, copies -----------------------------------------------------------------
 
 
-def test_numpys_test_functions_and_approx():
+def test_numpy_testing_and_approx_accept_tensors():
     x = gg.asarray([1.0, 2.0])
     np.testing.assert_allclose(x, [1.0, 2.0])
     np.testing.assert_array_equal(x, [1.0, 2.0])
@@ -321,13 +320,13 @@ def test_numpys_test_functions_and_approx():
         np.testing.assert_allclose(x, [1.0, 3.0])
 
 
-def test_copies_and_pickles():
+def test_copies_and_pickles_keep_the_values():
     x = gg.asarray(A)
-    for made in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
-        _same(made, A)
+    for twin in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
+        _same(twin, A)
 
 
-def test_saved_by_numpy(tmp_path):
+def test_numpy_saves_tensors(tmp_path):
     np.savez(tmp_path / "x.npz", x=gg.asarray(A))
     assert np.load(tmp_path / "x.npz")["x"].tolist() == A.tolist()
 
@@ -402,7 +401,7 @@ def test_dlpack_with_other_libraries(library):
 
 
 @pytest.mark.peers
-def test_array_api_helpers_and_einops():
+def test_array_api_helpers_and_einops_accept_tensors():
     compat = pytest.importorskip("array_api_compat")
     extra = pytest.importorskip("array_api_extra")
     x = gg.asarray(A)
@@ -410,8 +409,8 @@ def test_array_api_helpers_and_einops():
     assert compat.array_namespace(x) is gg
     assert compat.device(x) == "cpu"
     assert compat.size(x) == 12
-    made = extra.atleast_nd(x, ndim=3)
-    assert made.shape == (1, 3, 4)
+    result = extra.atleast_nd(x, ndim=3)
+    assert result.shape == (1, 3, 4)
     once = extra.at(x, 0).set(0.0, copy=True)
     assert once.tolist()[0] == [0.0] * 4
     einops = pytest.importorskip("einops.array_api")
@@ -482,15 +481,15 @@ def _gradients(call, arrays):
             tape.watch(x)
         y = call(*xs)
     if not np.allclose(np.asarray(gg.stop_gradient(y)), expected):
-        return "another result"
-    found = [gg.asarray(g) if g is not None else None for g in tape.gradient(y, xs)]
-    if any(g is None for g in found):
+        return "different result"
+    grads = [gg.asarray(g) if g is not None else None for g in tape.gradient(y, xs)]
+    if any(g is None for g in grads):
         return "no gradient"
-    return "ok" if all(bool(gg.all(gg.isfinite(g))) for g in found) else "not finite"
+    return "ok" if all(bool(gg.all(gg.isfinite(g))) for g in grads) else "not finite"
 
 
 def _probe():
-    """Name and outcome of every call of SciPy and scikit-learn."""
+    """The outcome of every call of SciPy and scikit-learn, by name."""
     from sklearn import config_context
     from sklearn.decomposition import PCA
     from sklearn.linear_model import Ridge

@@ -1,4 +1,4 @@
-"""The backward loop stays what a newcomer can read: short, and about gradients alone."""
+"""The backward loop stays short and deals with gradients and rules only."""
 
 import ast
 import inspect
@@ -13,13 +13,13 @@ from gpugrad.autodiff.readings import reading_of
 from gpugrad.registry.record import OPS
 
 SCREEN = 60
-"""Lines of a file that are seen when it is opened."""
+"""Lines of a file that are visible when it is opened."""
 
 OTHER_CONCERNS = re.compile(
     "arrays|batch|bottom|context|cuda|cupy|device|example|fuse|gpu|kernel|level|mask|nan|numpy|retry"
     "|revive|stack|tensor|trace|tracing|vmap|wraps"
 )
-"""Words of what stands behind a named step: GPUs, vmap, traces, the second pass of a NaN."""
+"""Words of concerns that named steps hide: GPUs, vmap, traces, the second pass after a NaN."""
 
 
 def _loop():
@@ -47,18 +47,18 @@ def test_backward_loop_is_on_the_first_screen():
     assert loop.lineno - len(before) < SCREEN / 2
 
 
-def test_backward_loop_knows_of_gradients_and_rules_alone():
+def test_backward_loop_mentions_only_gradients_and_rules():
     assert [n for n in _names(_loop()) if OTHER_CONCERNS.search(n.lower())] == []
 
 
-def test_other_concerns_would_be_found():
+def test_pattern_matches_other_concerns():
     for line in ("with formulas_on_device(g): pass", "if masked: pass", "x = numpy.any(g)"):
         assert any(OTHER_CONCERNS.search(n.lower()) for n in _names(ast.parse(line)))
 
 
 @pytest.mark.parametrize("target", [4, 3])
-def test_backward_loop_computes_the_gradients_of_a_log_written_by_hand(target):
-    """y = x * w is number 3, z = tanh(y) number 4: an entry is all that the loop needs."""
+def test_backward_loop_computes_the_gradients_of_a_handwritten_log(target):
+    """y = x * w has number 3, z = tanh(y) number 4: the loop needs only the entries of the log."""
     x, w = (gg.constant(v).numpy() for v in (0.5, -2.0))
     z = gg.tanh(x * w).numpy()
     saved = tuple({"x": x, "y": w}[name] for name in OPS["multiply"].saves)

@@ -15,7 +15,7 @@ C = gg.constant
 
 
 def push(f, x, t):
-    """J @ t of f at x, by an accumulator."""
+    """J @ t of f at x, computed with an accumulator."""
     with gg.ForwardAccumulator(x, t) as acc:
         y = f(x)
     return acc.jvp(y)
@@ -28,14 +28,14 @@ def test_jvp_of_a_product():
     assert push(lambda x: x * x, C(3.0), C(2.0)).item() == 12.0
 
 
-def test_accumulator_takes_structures_and_gives_them_back():
+def test_accumulator_accepts_and_returns_structures():
     x, y = C(2.0), C([1.0, 2.0])
     with gg.ForwardAccumulator({"x": x, "y": [y]}, {"y": [C([0.0, 1.0])], "x": C(10.0)}) as acc:
         z = x * y
         s = x * 2
-    found = acc.jvp({"z": z, "s": (s,)})
-    assert found["z"].tolist() == [10.0, 22.0]
-    assert found["s"][0].item() == 20.0
+    tangents = acc.jvp({"z": z, "s": (s,)})
+    assert tangents["z"].tolist() == [10.0, 22.0]
+    assert tangents["s"][0].item() == 20.0
 
 
 def test_accumulator_converts_numbers_lists_and_arrays():
@@ -57,7 +57,7 @@ def test_accumulator_converts_numbers_lists_and_arrays():
     ],
     ids=["shape", "dtype", "structure", "length", "keys", "number", "integer"],
 )
-def test_accumulator_refuses_tangents_that_do_not_fit(primals, tangents, kind, words):
+def test_accumulator_refuses_tangents_that_do_not_match(primals, tangents, kind, words):
     with pytest.raises(kind, match=words):
         gg.ForwardAccumulator(primals, tangents)
 
@@ -78,7 +78,7 @@ def test_jvp_before_inside_and_after_the_block():
         assert acc.jvp(y).item() == 12.0
     assert acc.jvp(y).item() == 12.0
     assert acc.jvp(outside) is None
-    with acc:  # entered again, it goes on
+    with acc:  # entering again continues the recording
         z = y * 2
     assert acc.jvp(z).item() == 24.0
 
@@ -87,20 +87,20 @@ def test_accumulator_cannot_be_entered_while_it_records():
     acc = gg.ForwardAccumulator(C(1.0), C(1.0))
     with acc, pytest.raises(TapeError, match="cannot be entered again"):
         acc.__enter__()
-    acc.__exit__(None, None, None)  # once too often is harmless
+    acc.__exit__(None, None, None)  # an extra exit is harmless
     assert not tensor_module.recorders
 
 
-def test_accumulator_is_of_one_thread():
-    x, made = C(3.0), []
+def test_accumulator_records_only_its_own_thread():
+    x, results = C(3.0), []
     with gg.ForwardAccumulator(x, C(1.0)) as acc:
-        worker = threading.Thread(target=lambda: made.append(x * x))
+        worker = threading.Thread(target=lambda: results.append(x * x))
         worker.start()
         worker.join()
-    assert acc.jvp(made[0]) is None
+    assert acc.jvp(results[0]) is None
 
 
-def test_jvp_unconnected():
+def test_jvp_of_an_unconnected_result_is_none_or_zeros():
     x, k = C(3.0), C([1.0, 2.0], gg.float64)
     with gg.ForwardAccumulator(x, C(1.0)) as acc:
         y = k * 2
@@ -122,14 +122,14 @@ def test_jvp_stops_at_ops_without_a_derivative(f):
     assert push(f, C([1.5, 2.5]), C([1.0, 1.0])) is None
 
 
-def test_jvp_conventions_are_those_of_the_gradient():
+def test_jvp_follows_the_conventions_of_the_gradient():
     assert push(gg.max, C([2.0, 2.0]), C([1.0, 10.0])).item() == 5.5
     assert np.isinf(push(gg.sqrt, C(0.0), C(1.0)).item())
     assert push(gg.relu, C([0.0, 1.0]), C([1.0, 1.0])).tolist() == [0.0, 1.0]
     assert push(lambda x: gg.maximum(x, 0.0), C(0.0), C(1.0)).item() == 1.0
 
 
-def test_jvp_of_variables_and_what_is_assigned():
+def test_jvp_of_variables_does_not_pass_through_assign():
     v, x = gg.Variable(3.0, trainable=False), C(2.0)
     with gg.ForwardAccumulator([v, x], [C(1.0), C(1.0)]) as acc:
         y = v * v
@@ -183,7 +183,7 @@ def test_jvp_of_complex_numbers():
 # ---- nesting --------------------------------------------------------------------------------
 
 
-def test_accumulators_nest_outer_of_inner():
+def test_nested_accumulators_give_second_derivatives():
     x = C(2.0)
     with gg.ForwardAccumulator(x, C(1.0)) as outer:
         with gg.ForwardAccumulator(x, C(1.0)) as inner:
@@ -192,10 +192,10 @@ def test_accumulators_nest_outer_of_inner():
     assert d.item() == 12.0
     assert outer.jvp(y).item() == 12.0
     assert outer.jvp(d).item() == 12.0
-    assert inner.jvp(outer.jvp(y)) is None  # the outer one is not seen by the inner
+    assert inner.jvp(outer.jvp(y)) is None  # the inner accumulator does not see the outer one
 
 
-def test_forward_mode_to_the_third_order():
+def test_nested_accumulators_give_third_derivatives():
     x = C(1.3, gg.float64)
     one = C(1.0, gg.float64)
     with gg.ForwardAccumulator(x, one) as a, gg.ForwardAccumulator(x, one) as b:
@@ -208,7 +208,7 @@ def test_forward_mode_to_the_third_order():
     assert [d1.item(), d2.item(), d3.item()] == pytest.approx(expected, rel=1e-12)
 
 
-def test_order_of_entering_decides_not_order_of_making():
+def test_nesting_follows_the_order_of_entering_not_of_creation():
     x = C(2.0)
     inner, outer = gg.ForwardAccumulator(x, C(1.0)), gg.ForwardAccumulator(x, C(1.0))
     with outer:
@@ -257,7 +257,7 @@ def test_tape_inside_an_accumulator_does_not_see_its_tangents():
     assert tape.gradient(d, x) is None
 
 
-def test_stop_recording_of_a_tape_leaves_accumulators_alone():
+def test_stop_recording_of_a_tape_does_not_pause_accumulators():
     x = C(2.0)
     acc, tape = gg.ForwardAccumulator(x, C(1.0)), gg.GradientTape()
     with acc, tape, tape.stop_recording():
@@ -265,7 +265,7 @@ def test_stop_recording_of_a_tape_leaves_accumulators_alone():
     assert acc.jvp(y).item() == 4.0
 
 
-def test_hessian_vector_products_agree_both_ways_with_variables():
+def test_forward_over_reverse_hvp_equals_reverse_over_reverse():
     rng = np.random.default_rng(5)
     w, b = gg.Variable(rng.normal(size=(3, 2))), gg.Variable(rng.normal(size=2))
     x = C(rng.normal(size=(4, 3)))
@@ -308,47 +308,47 @@ def test_grad_argnums_pick_the_arguments():
         gg.grad(f, 2)(2.0, 3.0)
 
 
-def test_grad_of_structures_keeps_them():
+def test_grad_of_a_structure_has_the_same_structure():
     params = {"w": C([1.0, 2.0]), "b": [C(3.0)]}
     g = gg.grad(lambda p: gg.sum(p["w"] ** 2) * p["b"][0])(params)
     assert g["w"].tolist() == [6.0, 12.0]
     assert g["b"][0].item() == 5.0
 
 
-def test_grad_of_a_list_of_numbers_is_of_one_array():
+def test_grad_of_a_list_of_numbers_is_one_array():
     assert gg.grad(lambda x: gg.sum(x * x))([1.0, 2.0]).tolist() == [2.0, 4.0]
 
 
-def test_grad_of_the_same_tensor_twice_takes_them_apart():
+def test_grad_of_one_tensor_passed_twice_separates_the_arguments():
     x = C(3.0)
     assert [g.item() for g in gg.grad(lambda a, b: a * a * b, (0, 1))(x, x)] == [18.0, 9.0]
 
 
-def test_grad_of_what_is_not_used_is_zero():
+def test_grad_of_an_unused_argument_is_zero():
     assert gg.grad(lambda x, y: x * 1, 1)(C(2.0), C([1.0, 2.0])).tolist() == [0.0, 0.0]
 
 
-def test_grad_with_aux():
+def test_grad_with_aux_returns_the_auxiliary_value():
     f = gg.value_and_grad(lambda x: (x * x, {"double": x * 2}), has_aux=True)
     (value_, aux), g = f(3.0)
     assert (value_.item(), aux["double"].item(), g.item()) == (9.0, 6.0, 6.0)
     g, aux = gg.grad(lambda x: (x * x, "aux"), has_aux=True)(3.0)
     assert (g.item(), aux) == (6.0, "aux")
-    for lonely in (lambda x: x * x, lambda x: gg.stack([x, x]), lambda x: (x, x, x)):
+    for bad in (lambda x: x * x, lambda x: gg.stack([x, x]), lambda x: (x, x, x)):
         with pytest.raises(StructureError, match=r"has_aux=True it must return a pair.*returned"):
-            gg.grad(lonely, has_aux=True)(3.0)
+            gg.grad(bad, has_aux=True)(3.0)
 
 
 @pytest.mark.parametrize(
     "f", [lambda x: x, lambda x: 3.0, lambda x: gg.astype(gg.sum(x), gg.int32), lambda x: None]
 )
-def test_grad_needs_one_floating_point_number(f):
+def test_grad_requires_a_floating_point_scalar(f):
     with pytest.raises(ShapeError, match="one floating-point Tensor"):
         gg.grad(f)(C([1.0, 2.0]))
 
 
 @pytest.mark.parametrize("x", [3, True, C([1, 2])], ids=["int", "bool", "tensor"])
-def test_grad_by_integers_is_refused(x):
+def test_grad_with_respect_to_integers_is_refused(x):
     with pytest.raises(DTypeError, match=r"int64|bool"):
         gg.grad(lambda x: gg.sum(x * 2.0))(x)
 
@@ -366,7 +366,7 @@ def test_grad_by_integers_is_refused(x):
 @pytest.mark.parametrize(
     ("leaf", "words"), [("relu", "'relu' is not a number"), (4, "int64 has no gradient")]
 )
-def test_argument_without_a_gradient_is_named_with_its_function(derivative, leaf, words):
+def test_error_for_a_nondifferentiable_argument_names_the_function(derivative, leaf, words):
     def model(x, params):
         return gg.sum(x * params["w"])
 
@@ -383,7 +383,7 @@ def test_grad_keeps_the_functions_name():
     assert gg.value_and_grad(loss).__doc__ == "Loss."
 
 
-def test_grad_by_a_variable():
+def test_grad_with_respect_to_a_variable():
     v = gg.Variable(3.0)
     assert gg.grad(lambda v: v * v)(v).item() == 6.0
 
@@ -399,7 +399,7 @@ def test_grad_inside_a_tape_is_differentiated():
 # ---- vjp, jvp, hvp, jacobian, hessian -------------------------------------------------------
 
 
-def test_vjp_pulls_any_number_of_cotangents():
+def test_vjp_pulls_back_several_cotangents():
     y, pull = gg.vjp(lambda x, k: x * x * k, C([1.0, 2.0]), C(3.0))
     assert y.tolist() == [3.0, 12.0]
     for scale in (1.0, 2.0):
@@ -416,7 +416,7 @@ def test_vjp_of_a_structure():
     assert pull({"a": 1.0, "b": [10.0]})[0].item() == 62.0
 
 
-def test_jvp_and_its_errors():
+def test_jvp_returns_value_and_tangent_and_checks_its_arguments():
     y, t = gg.jvp(lambda x, k: (x * k, x), [C([1.0, 2.0]), C(3.0)], [C([1.0, 0.0]), C(1.0)])
     assert [v.tolist() for v in y] == [[3.0, 6.0], [1.0, 2.0]]
     assert [v.tolist() for v in t] == [[4.0, 2.0], [1.0, 0.0]]
@@ -426,7 +426,7 @@ def test_jvp_and_its_errors():
         gg.jvp(lambda x: x, [C([1.0, 2.0])], [C(1.0)])
 
 
-def test_jvp_of_what_does_not_depend_is_zero():
+def test_jvp_of_a_constant_result_is_zero():
     assert gg.jvp(lambda x: gg.floor(x), [1.5], [1.0])[1].item() == 0.0
 
 
@@ -449,7 +449,7 @@ def test_hvp_of_two_arguments():
     assert (hx.item(), hy.item()) == (6.0 + 40.0, 4.0)
 
 
-def test_jacobian_of_several_arguments_and_the_hessian_of_one():
+def test_jacobian_of_several_arguments_and_hessian_of_one():
     def f(x, y):
         return x * gg.sum(y)
 
@@ -461,7 +461,7 @@ def test_jacobian_of_several_arguments_and_the_hessian_of_one():
 
 
 @pytest.mark.parametrize("call", [lambda f: f, gg.function], ids=["eager", "traced"])
-def test_hessian_by_a_nest_has_a_block_for_each_pair(call, rng):
+def test_hessian_of_a_structure_has_a_block_for_each_pair(call, rng):
     w, b, x = rng.normal(size=(3, 2)), rng.normal(size=2), rng.normal(size=3)
 
     def loss(params, x):
@@ -479,12 +479,12 @@ def test_hessian_by_a_nest_has_a_block_for_each_pair(call, rng):
     np.testing.assert_array_equal(several[0][1].numpy(), blocks["w"]["b"].numpy())
 
 
-def test_jacobian_of_a_nest_has_a_nest_for_each_result():
-    found = gg.jacobian(lambda x: {"square": x * x, "sum": (gg.sum(x),)})(C([1.0, 2.0]))
-    assert found["square"].tolist() == [[2.0, 0.0], [0.0, 4.0]]
-    assert found["sum"][0].tolist() == [1.0, 1.0]
-    found = gg.batch_jacobian(lambda x: (x * x, x[:, :1]))(C([[1.0, 2.0]]))
-    assert [t.tolist() for t in found] == [[[[2.0, 0.0], [0.0, 4.0]]], [[[1.0, 0.0]]]]
+def test_jacobian_of_a_nested_result_has_its_structure():
+    jacobian = gg.jacobian(lambda x: {"square": x * x, "sum": (gg.sum(x),)})(C([1.0, 2.0]))
+    assert jacobian["square"].tolist() == [[2.0, 0.0], [0.0, 4.0]]
+    assert jacobian["sum"][0].tolist() == [1.0, 1.0]
+    jacobians = gg.batch_jacobian(lambda x: (x * x, x[:, :1]))(C([[1.0, 2.0]]))
+    assert [t.tolist() for t in jacobians] == [[[[2.0, 0.0], [0.0, 4.0]]], [[[1.0, 0.0]]]]
 
 
 def test_hessian_of_a_linear_function_is_zero():
@@ -507,7 +507,7 @@ def test_transforms_leave_nothing_recording_after_an_error():
 
 
 def test_hvp_and_hessian_of_gathered_rows():
-    """The gradient is IndexedSlices; its derivative is taken all the same."""
+    """The gradient is IndexedSlices, and it is differentiable."""
 
     def f(w):
         return gg.sum(gg.gather(w, [1, 1]) ** 3)
@@ -517,7 +517,7 @@ def test_hvp_and_hessian_of_gathered_rows():
     assert gg.hessian(f)(w).tolist() == [[0.0, 0.0], [0.0, 24.0]]
 
 
-def test_tangent_of_zero_is_zero_where_the_derivative_is_infinite():
+def test_zero_tangent_stays_zero_where_the_derivative_is_infinite():
     y, t = gg.jvp(gg.sqrt, [[0.0, 4.0]], [[0.0, 1.0]])
     assert (y.tolist(), t.tolist()) == ([0.0, 2.0], [0.0, 0.25])
 
@@ -530,7 +530,7 @@ def test_tangent_of_zero_is_zero_where_the_derivative_is_infinite():
         lambda x: gg.where(x > 1, x, x[gg.argsort(x)] ** 2),
     ],
 )
-def test_constant_tangents_in_a_function_are_read_at_its_indices(read):
+def test_traced_function_indexes_constant_tangents(read):
     x, t = C([3.0, 1.0, 2.0]), C([1.0, 2.0, 3.0])
     for f in (
         lambda x: gg.jvp(read, [x], [t])[1],

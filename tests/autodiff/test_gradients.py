@@ -1,4 +1,4 @@
-"""Graph and gradients(): TensorFlow's tf.gradients, in which nothing needs watching."""
+"""Graph and gradients(): TensorFlow's tf.gradients, where nothing has to be watched."""
 
 import weakref
 
@@ -27,7 +27,7 @@ def graph():
 # ---- where it works -------------------------------------------------------------------------
 
 
-def test_gradients_outside_a_graph_says_what_to_do():
+def test_gradients_outside_a_graph_error_suggests_as_default():
     x = C(2.0)
     with pytest.raises(TapeError, match=r"gg\.Graph\(\)\.as_default\(\)"):
         gg.gradients(x * x, x)
@@ -41,7 +41,7 @@ def test_graph_yields_itself_and_leaves_nothing_behind():
         y = x * x
     assert not recorder_module.threads.stack
     assert not recorder_module.graphs
-    with graph.as_default():  # entered again, it goes on
+    with graph.as_default():  # entering again continues the recording
         assert values(gg.gradients(y, x)) == [4.0]
 
 
@@ -56,7 +56,7 @@ def test_graph_entered_within_itself_records_once():
         assert recorder_module.graphs == [graph]
 
 
-def test_graph_is_left_after_an_exception():
+def test_graph_ends_after_an_exception():
     with pytest.raises(ZeroDivisionError), gg.Graph().as_default():
         _ = 1 / 0
     assert not recorder_module.threads.stack
@@ -64,7 +64,7 @@ def test_graph_is_left_after_an_exception():
     assert not recorder_module.graphs
 
 
-def test_gradients_of_what_ran_before_the_graph_are_none():
+def test_gradients_of_operations_before_the_graph_are_none():
     x = C(2.0)
     y = x * x
     with gg.Graph().as_default():
@@ -72,7 +72,7 @@ def test_gradients_of_what_ran_before_the_graph_are_none():
         assert values(gg.gradients(z, [x, y])) == [None, 3.0]
 
 
-def test_gradients_inside_a_tape_use_what_it_watches():
+def test_gradients_inside_a_tape_use_its_watched_tensors():
     x = C(3.0)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -108,7 +108,7 @@ def test_gradients_return_a_flat_list(graph):
     assert values(gg.gradients([], [a])) == [None]
 
 
-def test_gradients_by_constants_and_intermediates(graph):
+def test_gradients_with_respect_to_constants_and_intermediates(graph):
     x = C(3.0)
     y = x * x
     z = y * y
@@ -125,8 +125,8 @@ def test_gradients_of_dependent_ys_add_up(graph):
     assert values(gg.gradients(x, x)) == [1.0]
 
 
-def test_gradients_of_a_value_and_what_comes_of_it(graph):
-    """x itself is not differentiated through: total derivatives, x's own is 1 each."""
+def test_gradients_of_dependent_targets_are_total_derivatives(graph):
+    """y is both a target and a source: as a target it adds 1 to its own gradient."""
     x = C(1.0)
     y = x * 2
     z = y * 3
@@ -141,7 +141,7 @@ def test_gradients_of_variables(graph):
     assert (g.tolist(), g.dtype) == ([0.0, 0.0], gg.float64)
 
 
-def test_gradients_by_a_number_are_none(graph):
+def test_gradients_with_respect_to_a_number_are_none(graph):
     assert values(gg.gradients(C(2.0) * 3, 3.0)) == [None]
 
 
@@ -154,7 +154,7 @@ def test_gradients_take_flat_lists_only(bad, graph):
         gg.gradients(x, bad)
 
 
-def test_gradients_of_higher_order_by_calling_again(graph):
+def test_gradients_of_gradients_give_higher_orders(graph):
     x = C(2.0)
     y = x**4
     (d1,) = gg.gradients(y, x)
@@ -164,7 +164,7 @@ def test_gradients_of_higher_order_by_calling_again(graph):
     assert values(gg.gradients(gg.gradients(x * 5, x), x)) == [None]  # linear
 
 
-def test_gradients_of_integers(graph):
+def test_gradients_of_integers_are_none_except_of_themselves(graph):
     k, x = C(3), C(3.0)
     assert values(gg.gradients(k, k)) == [1]
     assert values(gg.gradients(k * k, k)) == [None]
@@ -182,7 +182,7 @@ def test_hessian_vector_product_of_a_quadratic_form(graph):
     np.testing.assert_allclose(hv.numpy(), (a + a.T) @ v, rtol=1e-12)
 
 
-def test_gradients_of_a_gather_are_rows(graph):
+def test_gradients_of_a_gather_are_indexed_slices(graph):
     v = gg.Variable([[1.0], [2.0], [3.0]])
     (g,) = gg.gradients(gg.gather(v, [1, 1]) * 2, v)
     assert isinstance(g, gg.IndexedSlices)
@@ -192,7 +192,7 @@ def test_gradients_of_a_gather_are_rows(graph):
 # ---- grad_ys --------------------------------------------------------------------------------
 
 
-def test_grad_ys_weigh_each_y_and_none_is_ones(graph):
+def test_grad_ys_weight_each_y_and_none_means_ones(graph):
     x = C([1.0, 2.0])
     y, z = x * x, x * 3
     assert values(gg.gradients(y, x, grad_ys=C([1.0, 10.0]))) == [[2.0, 40.0]]
@@ -212,7 +212,7 @@ def test_grad_ys_weigh_each_y_and_none_is_ones(graph):
         ([np.ones(2, np.complex64)], DTypeError, "complex64"),
     ],
 )
-def test_grad_ys_that_do_not_fit_are_refused(grad_ys, kind, words, graph):
+def test_grad_ys_that_do_not_match_are_refused(grad_ys, kind, words, graph):
     x = C([1.0, 2.0])
     with pytest.raises(kind, match=words):
         gg.gradients(x * x, x, grad_ys=grad_ys)
@@ -229,7 +229,7 @@ def test_complex_y_needs_grad_ys(graph):
 
 
 @pytest.mark.parametrize("which", ["both", "b alone", "b", "none", "a"])
-def test_stop_gradients_make_partial_derivatives(which, graph):
+def test_stop_gradients_give_partial_derivatives(which, graph):
     a = C(0.0)
     b = 2 * a
     stops = {"both": [a, b], "b alone": b, "b": [b], "none": [], "a": [a]}[which]
@@ -237,7 +237,7 @@ def test_stop_gradients_make_partial_derivatives(which, graph):
     assert values(gg.gradients(a + b, [a, b], stop_gradients=stops)) == expected
 
 
-def test_stop_gradients_equal_stop_gradient_for_all_subsets_of_a_network():
+def test_stop_gradients_equal_stop_gradient_for_every_subset_of_a_network():
     rng = np.random.default_rng(1)
     start = rng.normal(size=(2, 2))
 
@@ -262,14 +262,14 @@ def test_stop_gradients_equal_stop_gradient_for_all_subsets_of_a_network():
         y = gg.matmul(d, c)
         for bits in range(16):
             stopped = [n for k, n in enumerate("abcd") if bits >> k & 1]
-            found = gg.gradients(y, [a, b, c, d], stop_gradients=[nodes[n] for n in stopped])
-            for ours, theirs in zip(values(found), network(stopped), strict=True):
+            grads = gg.gradients(y, [a, b, c, d], stop_gradients=[nodes[n] for n in stopped])
+            for ours, theirs in zip(values(grads), network(stopped), strict=True):
                 assert (ours is None) == (theirs is None)
                 if ours is not None:
                     np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
-def test_stop_gradients_of_one_result_leave_the_others(graph):
+def test_stop_gradients_of_one_result_do_not_stop_the_others(graph):
     @gg.custom_gradient
     def two(x):
         return (x * 2, x * 3), lambda a, b: a * 2 + b * 3
@@ -285,7 +285,7 @@ def test_stop_gradients_of_one_result_leave_the_others(graph):
 
 
 @pytest.mark.parametrize("zero", ["zero", gg.UnconnectedGradients.ZERO])
-def test_unconnected_gradients(zero, graph):
+def test_unconnected_gradients_are_none_or_zeros(zero, graph):
     x, k = C([1.0, 2.0]), C([[1, 2]], gg.int16)
     y = C(1.0) * 2
     assert values(gg.gradients(y, [x, k])) == [None, None]
@@ -307,14 +307,14 @@ def test_unconnected_gradients(zero, graph):
 def test_aggregation_methods_give_the_same_numbers(method, graph):
     x = C(10.0)
     y = x + x + x * x
-    found = gg.gradients(
+    grads = gg.gradients(
         y, x, aggregation_method=method, gate_gradients=True, name="g",
         colocate_gradients_with_ops=True,
     )  # fmt: skip
-    assert values(found) == [22.0]
+    assert values(grads) == [22.0]
 
 
-def test_aggregation_method_of_another_number_is_refused(graph):
+def test_unknown_aggregation_method_is_refused(graph):
     x = C(1.0)
     with pytest.raises(ArgumentError, match="7"):
         gg.gradients(x, x, aggregation_method=7)
@@ -347,7 +347,7 @@ def test_ops_declared_without_a_gradient_give_none(graph):
     assert values(gg.gradients(gg.stop_gradient(x) * 2, x)) == [None]
 
 
-def test_custom_gradient_of_the_wrong_count_is_refused(graph):
+def test_custom_gradient_with_the_wrong_count_is_refused(graph):
     @gg.custom_gradient
     def three(x, y, z):
         return x + y + z, lambda dy: (dy, dy)
@@ -357,7 +357,7 @@ def test_custom_gradient_of_the_wrong_count_is_refused(graph):
         gg.gradients(three(x, C(2.0), C(3.0)), x)
 
 
-def test_custom_gradient_of_the_wrong_shape_is_refused(graph):
+def test_custom_gradient_with_the_wrong_shape_is_refused(graph):
     @gg.custom_gradient
     def same(x):
         return x * 1, lambda dy: gg.ones(5)
@@ -367,9 +367,9 @@ def test_custom_gradient_of_the_wrong_shape_is_refused(graph):
         gg.gradients(same(x), x)
 
 
-def test_a_proxy_of_a_list_is_a_list_of_sources():
-    variables = type("Held", (list,), {})([gg.Variable(2.0), gg.Variable(3.0)])
+def test_proxy_of_a_list_is_accepted_as_a_list_of_sources():
+    variables = type("List", (list,), {})([gg.Variable(2.0), gg.Variable(3.0)])
     with gg.GradientTape() as tape:
         y = variables[0] * variables[1]
-    found = tape.gradient(y, weakref.proxy(variables))
-    assert [g.item() for g in found] == [3, 2]
+    grads = tape.gradient(y, weakref.proxy(variables))
+    assert [g.item() for g in grads] == [3, 2]

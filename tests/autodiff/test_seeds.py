@@ -1,4 +1,4 @@
-"""The examples that the project began with: TensorFlow's tape and tf.gradients, value by value."""
+"""The project's first examples: TensorFlow's tape and tf.gradients, value by value."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_gradient_of_squared_sum_is_eight_everywhere():
             assert dz_dx[i][j].numpy() == 8.0
 
 
-def test_gradient_by_an_intermediate_value():
+def test_gradient_with_respect_to_an_intermediate():
     x = gg.ones((2, 2))
     with gg.GradientTape() as t:
         t.watch(x)
@@ -29,7 +29,7 @@ def test_gradient_by_an_intermediate_value():
     assert t.gradient(z, y).numpy() == 8.0
 
 
-def test_gradient_of_a_product_with_itself():
+def test_gradient_of_a_square():
     x = gg.constant(3.0)
     with gg.GradientTape() as g:
         g.watch(x)
@@ -64,7 +64,7 @@ def test_control_flow_is_recorded_as_it_runs(n, slope):
     assert t.gradient(out, x).numpy() == slope
 
 
-def test_higher_order_by_nested_tapes():
+def test_nested_tapes_give_higher_orders():
     x = gg.Variable(1.0)
     with gg.GradientTape() as t:
         with gg.GradientTape() as t2:
@@ -85,7 +85,7 @@ def test_several_targets_add_up():
     assert d2.numpy() == 2.0 + 5.0
 
 
-def test_mean_loss_has_half_the_gradient_of_the_two_losses():
+def test_mean_loss_has_half_the_gradient_of_the_summed_losses():
     w, b = gg.Variable([[0.5], [-0.25]]), gg.Variable([0.1])
     x, label = gg.constant([[1.0, 2.0], [3.0, -1.0]]), gg.constant([[1.0], [0.0]])
     with gg.GradientTape(persistent=True) as t:
@@ -99,7 +99,7 @@ def test_mean_loss_has_half_the_gradient_of_the_two_losses():
 # ---- tf.gradients -----------------------------------------------------------------------
 
 
-def test_gradients_add_over_ys():
+def test_gradients_are_summed_over_ys():
     with gg.Graph().as_default():
         w1, w2, w3, w4 = (gg.Variable(gg.random.normal(3)) for _ in range(4))
         z1 = 3 * w1 + 2 * w2 + w3
@@ -108,7 +108,7 @@ def test_gradients_add_over_ys():
     assert [g.tolist() for g in grads] == [[3.0] * 3, [2.0] * 3, [0.0] * 3, [1.0] * 3]
 
 
-def test_grad_ys_weigh_each_y():
+def test_grad_ys_weight_each_y():
     with gg.Graph().as_default():
         w1, w2, w3, w4 = (gg.Variable(gg.random.normal(3)) for _ in range(4))
         z1 = 3 * w1 + 2 * w2 + w3
@@ -129,7 +129,7 @@ def test_gradients_of_a_product_with_a_constant():
 
 
 @pytest.mark.parametrize(("stopped", "expected"), [(True, [1.0, 1.0]), (False, [2.0, 2.0])])
-def test_stop_gradient_takes_one_path_away(stopped, expected):
+def test_stop_gradient_removes_one_path(stopped, expected):
     with gg.Graph().as_default():
         a, b = gg.Variable(1.0), gg.Variable(1.0)
         c = gg.add(a, b)
@@ -197,22 +197,22 @@ def test_gradient_of_a_line_is_its_slope():
 def _to_expectation(mean, var_sqrt):
     """Expectation parameters of a Gaussian: (m, S S^T + m m^T).
 
-    The first is a tensor of its own, as GPflow's is: differentiating by it holds the second.
+    The first is a new tensor, as in GPflow: a derivative with respect to it keeps the second fixed.
     """
     var = gg.matmul(var_sqrt, gg.matrix_transpose(var_sqrt))
     return gg.positive(mean), var + gg.matmul(mean, gg.matrix_transpose(mean))
 
 
 def _to_meanvarsqrt(eta1, eta2):
-    """Back again: the mean, and the Cholesky factor of the covariance."""
+    """The inverse: the mean, and the Cholesky factor of the covariance."""
     return eta1, gg.cholesky(eta2 - gg.matmul(eta1, gg.matrix_transpose(eta1)))
 
 
 def test_output_gradients_of_the_natural_gradient_step():
-    """The first is not the second times the upstream gradient.
+    """A gradient with `output_gradients` is not the plain gradient times the upstream gradient.
 
-    `output_gradients` gives J^T u, with one u for each element of the target; leaving it out
-    gives J^T 1, in which the rows of J are added up already, so no product with u can undo it.
+    `output_gradients` gives J^T u, with one u for each element of the target. Without it the
+    result is J^T 1, where the rows of J are already summed, so no product with u can undo it.
     """
     mu = np.array([[0.93350756], [0.15833747], [0.23830378], [0.28742445], [0.14999759]])
     q_mu, q_sqrt = gg.Variable(mu), gg.Variable(np.eye(5))

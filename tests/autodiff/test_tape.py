@@ -46,12 +46,12 @@ def squared(x, **flags):
 
 
 def alive(array):
-    """Whether an array still exists, asked later."""
-    there = weakref.ref(array)
-    return lambda: gc.collect() >= 0 and there() is not None
+    """A function that tells whether an array still exists."""
+    reference = weakref.ref(array)
+    return lambda: gc.collect() >= 0 and reference() is not None
 
 
-# ---- entering and leaving -----------------------------------------------------------------
+# ---- entering and leaving -------------------------------------------------------------------
 
 
 def test_tape_enter_returns_the_tape():
@@ -110,7 +110,7 @@ def test_tape_exit_without_enter_is_harmless():
     assert tape.gradient(y, x).item() == 6.0
 
 
-def test_tape_keeps_what_ran_before_an_exception():
+def test_tape_keeps_operations_before_an_exception():
     x, tape = C(3.0), gg.GradientTape()
     with pytest.raises(ZeroDivisionError), tape:  # noqa: PT012
         tape.watch(x)
@@ -122,7 +122,7 @@ def test_tape_keeps_what_ran_before_an_exception():
     assert z.item() == 27.0
 
 
-def test_tapes_can_be_left_in_any_order():
+def test_tapes_can_exit_in_any_order():
     x = C(3.0)
     a, b = gg.GradientTape(), gg.GradientTape()
     a.__enter__()
@@ -135,7 +135,7 @@ def test_tapes_can_be_left_in_any_order():
     w = x * z
     b.__exit__(None, None, None)
     assert a.gradient([y, z], x).item() == 6.0 + 27.0
-    assert b.gradient(z, x).item() == 9.0  # y was made before b recorded
+    assert b.gradient(z, x).item() == 9.0  # y was computed before b recorded
     with gg.GradientTape() as c:
         c.watch(x)
         w = x * x
@@ -151,7 +151,7 @@ def test_tape_never_entered_has_no_gradient():
 # ---- watch ----------------------------------------------------------------------------------
 
 
-def test_watch_takes_nested_structures_and_returns_none():
+def test_watch_accepts_nested_structures_and_returns_none():
     x, y, z = C(1.0), C(2.0), gg.Variable(3.0, trainable=False)
     with gg.GradientTape() as tape:
         assert tape.watch({"a": [x, (y,)], "b": z}) is None
@@ -162,12 +162,12 @@ def test_watch_takes_nested_structures_and_returns_none():
 
 
 @pytest.mark.parametrize("thing", [np.ones(2), 3.0, "x", None], ids=repr)
-def test_watch_refuses_what_is_no_tensor(thing):
+def test_watch_refuses_non_tensors(thing):
     with gg.GradientTape() as tape, pytest.raises(DTypeError, match=type(thing).__name__):
         tape.watch(thing)
 
 
-def test_watch_refuses_before_it_watches_anything():
+def test_watch_that_raises_watches_nothing():
     x = C(2.0)
     with gg.GradientTape() as tape:
         with pytest.raises(DTypeError):
@@ -176,7 +176,7 @@ def test_watch_refuses_before_it_watches_anything():
     assert tape.gradient(y, x) is None
 
 
-def test_watch_does_not_cut_a_result_from_what_made_it():
+def test_watch_of_an_intermediate_keeps_its_history():
     x = C(3.0)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -186,7 +186,7 @@ def test_watch_does_not_cut_a_result_from_what_made_it():
     assert values(tape.gradient(z, [x, y])) == [108.0, 18.0]
 
 
-def test_watch_after_use_counts_from_then_on():
+def test_watch_after_use_records_later_operations_only():
     x = C(3.0)
     with gg.GradientTape(persistent=True) as tape:
         before = x * x
@@ -246,7 +246,7 @@ def test_watch_of_integers_warns(x):
         tape.watch(x)
 
 
-def test_watch_is_of_one_tape_only():
+def test_watch_applies_to_one_tape_only():
     """The inner tape's gradient 2 x1 x2 is differentiated only by what the outer one watches."""
     x1, x2 = C(2.0), C(3.0)
     with gg.GradientTape(persistent=True) as outer:
@@ -274,13 +274,13 @@ def test_watch_by_an_outer_tape_does_not_reach_the_inner():
 # ---- what counts as the same tensor ---------------------------------------------------------
 
 
-def test_source_unwatched_beside_a_watched_one_is_none():
+def test_unwatched_source_beside_a_watched_one_is_none():
     x, k = C(2.0), C(5.0)
-    squared(k)  # k has been on another tape: that must not matter
+    squared(k)  # another tape has watched k: that must not matter
     with gg.GradientTape(persistent=True) as tape:
         tape.watch(x)
         z = x * k
-    for _ in range(2):  # nor that it was asked for before
+    for _ in range(2):  # nor must an earlier call
         assert values(tape.gradient(z, [x, k])) == [5.0, None]
 
 
@@ -298,7 +298,7 @@ def test_source_that_only_equals_the_watched_one_is_none(again):
 @pytest.mark.parametrize(
     "same", [gg.convert_to_tensor, gg.asarray, copy.copy, copy.deepcopy], ids=lambda f: f.__name__
 )
-def test_source_may_be_another_name_of_the_watched_tensor(same):
+def test_source_may_be_an_alias_of_the_watched_tensor(same):
     x = C(3.0)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -306,7 +306,7 @@ def test_source_may_be_another_name_of_the_watched_tensor(same):
     assert tape.gradient(y, same(x)).item() == 6.0
 
 
-def test_five_identities_are_five_tensors():
+def test_identity_ops_return_distinct_tensors():
     x = C(3.0)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -315,8 +315,8 @@ def test_five_identities_are_five_tensors():
         y = x * 2
         for s in same:
             y = y + s * 3
-    found = values(tape.gradient(y, [x, *same]))
-    assert found == [2.0 + 4 * 3.0, 3.0, 3.0, 3.0, 3.0]
+    results = values(tape.gradient(y, [x, *same]))
+    assert results == [2.0 + 4 * 3.0, 3.0, 3.0, 3.0, 3.0]
 
 
 # ---- targets --------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def test_target_that_is_the_source_gives_ones():
     assert tape.gradient(v, v).item() == 1.0
 
 
-def test_target_not_scalar_is_summed():
+def test_nonscalar_target_is_summed():
     x = C([1.0, 2.0])
     tape, y = squared(x)
     assert tape.gradient(y, x).tolist() == [2.0, 4.0]
@@ -365,7 +365,7 @@ def test_targets_may_depend_on_each_other():
     assert values(tape.gradient([x, y, z], [x, y])) == [1.0, 11.0]
 
 
-def test_targets_of_several_dtypes_are_each_seeded_in_their_own():
+def test_targets_of_mixed_dtypes_are_seeded_in_their_own_dtype():
     x = C(3.0)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -378,7 +378,7 @@ def test_targets_of_several_dtypes_are_each_seeded_in_their_own():
 @pytest.mark.parametrize(
     "bad", [None, 3.0, np.ones(2), "s", iter(())], ids=lambda b: type(b).__name__
 )
-def test_target_or_source_that_is_no_tensor_is_refused_and_costs_nothing(bad):
+def test_refused_target_or_source_does_not_use_up_the_tape(bad):
     x = C(3.0)
     tape, y = squared(x)
     for args in ((bad, x), ([y, bad], x), (y, bad), (y, [x, bad])):
@@ -387,7 +387,7 @@ def test_target_or_source_that_is_no_tensor_is_refused_and_costs_nothing(bad):
     assert tape.gradient(y, x).item() == 6.0
 
 
-def test_target_of_integers_made_from_the_source_has_none():
+def test_integer_target_has_no_gradient():
     x = C([1.0, 3.0])
     with gg.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -398,7 +398,7 @@ def test_target_of_integers_made_from_the_source_has_none():
     assert tape.gradient(through, x) is None
 
 
-def test_indexed_slices_are_no_target_but_their_values_are():
+def test_indexed_slices_cannot_be_a_target_but_their_values_can():
     v = gg.Variable([[1.0, 2.0], [3.0, 4.0]])
     with gg.GradientTape() as outer:
         with gg.GradientTape() as inner:
@@ -446,8 +446,8 @@ def test_sources_keep_their_structure(name):
     with gg.GradientTape() as tape:
         tape.watch([x, y])
         z = x * x * y
-    found = tape.gradient(z, STRUCTURES[name](x, y))
-    assert repr(found) == repr(STRUCTURES[name](C(12.0), C(4.0)))
+    results = tape.gradient(z, STRUCTURES[name](x, y))
+    assert repr(results) == repr(STRUCTURES[name](C(12.0), C(4.0)))
 
 
 def test_sources_may_be_dict_values_and_dataclasses():
@@ -461,17 +461,17 @@ def test_sources_may_be_dict_values_and_dataclasses():
     assert frozen.weight.item() == 4.0
 
 
-def test_source_default_dict_keeps_its_class():
+def test_sources_in_a_defaultdict_keep_its_class():
     x = C(2.0)
     tape, y = squared(x)
     sources = collections.defaultdict(list, k=x)
-    found = tape.gradient(y, sources)
-    assert type(found) is collections.defaultdict
-    assert found["k"].item() == 4.0
+    results = tape.gradient(y, sources)
+    assert type(results) is collections.defaultdict
+    assert results["k"].item() == 4.0
     assert sources["k"] is x
 
 
-def test_sources_empty_give_an_empty_list():
+def test_empty_sources_give_an_empty_list():
     tape, y = squared(C(2.0))
     assert tape.gradient(y, []) == []
 
@@ -494,7 +494,7 @@ def test_source_downstream_of_the_target_is_none():
     assert tape.gradient(y, [x, z])[1] is None
 
 
-def test_source_may_be_intermediate_and_the_chain_goes_on():
+def test_intermediate_source_does_not_end_the_chain():
     x = C(3.0)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -503,7 +503,7 @@ def test_source_may_be_intermediate_and_the_chain_goes_on():
     assert values(tape.gradient(z, [x, y, z])) == [108.0, 18.0, 1.0]
 
 
-def test_source_used_in_two_dtypes_gets_its_own():
+def test_gradient_of_a_source_used_in_two_dtypes_has_the_source_dtype():
     x = C([1.0, 2.0], gg.float16)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -513,7 +513,7 @@ def test_source_used_in_two_dtypes_gets_its_own():
     assert g.tolist() == [4.0, 4.0]
 
 
-def test_source_broadcast_gets_the_sum():
+def test_gradient_of_a_broadcast_source_is_summed():
     x, y = C([[1.0], [2.0]]), C(3.0)
     with gg.GradientTape() as tape:
         tape.watch([x, y])
@@ -531,7 +531,7 @@ def test_source_broadcast_gets_the_sum():
     [C([1.0, 10.0]), [1.0, 10.0], np.array([1, 10], np.float32), gg.Variable([1.0, 10.0])],
     ids=["tensor", "list", "ndarray", "variable"],
 )
-def test_output_gradients_weigh_each_element(upstream):
+def test_output_gradients_weight_each_element(upstream):
     x = C([1.0, 2.0])
     tape, y = squared(x)
     assert tape.gradient(y, x, output_gradients=upstream).tolist() == [2.0, 40.0]
@@ -550,13 +550,13 @@ def test_output_gradients_follow_the_targets_structure():
     assert tape.gradient(y, x, output_gradients=None).item() == 4.0
 
 
-def test_output_gradients_of_zero_are_connected():
+def test_zero_output_gradients_give_zero_not_none():
     x = C(2.0)
     tape, y = squared(x)
     assert tape.gradient(y, x, output_gradients=0.0).item() == 0.0
 
 
-def test_output_gradients_may_be_rows():
+def test_output_gradients_may_be_indexed_slices():
     v = gg.Variable([[1.0], [2.0]])
     with gg.GradientTape() as tape:
         y = v * 3
@@ -580,7 +580,7 @@ def test_output_gradients_may_be_rows():
     ],
     ids=["short", "long", "empty", "one", "shape", "scalar", "float64", "int", "complex", "text"],
 )
-def test_output_gradients_that_do_not_fit_are_refused_and_cost_nothing(upstream, kind, words):
+def test_refused_output_gradients_do_not_use_up_the_tape(upstream, kind, words):
     x = C([1.0, 2.0])
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -628,14 +628,14 @@ def test_unconnected_zero_has_the_sources_shape_and_dtype(x, zero):
     assert not np.any(g.numpy())
 
 
-def test_unconnected_zero_for_no_target_at_all():
+def test_unconnected_zero_without_targets():
     x = C(1.0)
     tape, _ = squared(x)
     assert tape.gradient([], x, unconnected_gradients="zero").item() == 0.0
 
 
 @pytest.mark.parametrize("word", ["ZERO", "nonsense", None, 0])
-def test_unconnected_of_another_name_is_refused_and_costs_nothing(word):
+def test_refused_unconnected_gradients_value_does_not_use_up_the_tape(word):
     x = C(2.0)
     tape, y = squared(x)
     with pytest.raises(ArgumentError, match="unconnected_gradients"):
@@ -643,7 +643,7 @@ def test_unconnected_of_another_name_is_refused_and_costs_nothing(word):
     assert tape.gradient(y, x).item() == 4.0
 
 
-def test_unconnected_is_about_dependence_not_about_value():
+def test_zero_derivative_is_not_unconnected():
     x = C(2.0)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -651,11 +651,11 @@ def test_unconnected_is_about_dependence_not_about_value():
     assert tape.gradient(y, x).item() == 0.0
 
 
-# ---- how often a gradient can be asked for --------------------------------------------------
+# ---- how often gradients can be computed ----------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["gradient", "jacobian"])
-def test_second_gradient_of_a_tape_not_persistent_is_refused(method):
+def test_second_gradient_of_a_nonpersistent_tape_is_refused(method):
     x = C(2.0)
     tape, y = squared(x)
     getattr(tape, method)(y, x)
@@ -664,7 +664,7 @@ def test_second_gradient_of_a_tape_not_persistent_is_refused(method):
             getattr(tape, again)(y, x)
 
 
-def test_second_batch_jacobian_of_a_tape_not_persistent_is_refused():
+def test_second_batch_jacobian_of_a_nonpersistent_tape_is_refused():
     x = C([[2.0]])
     tape, y = squared(x)
     tape.batch_jacobian(y, x)
@@ -682,13 +682,13 @@ def test_persistent_tape_gives_any_number_of_gradients():
     assert tape.gradient(y, x).item() == 6.0
 
 
-def test_persistent_is_a_truth_value():
+def test_persistent_accepts_any_truth_value():
     x = C(3.0)
     tape, y = squared(x, persistent=1)
     assert [tape.gradient(y, x).item() for _ in range(2)] == [6.0, 6.0]
 
 
-def test_gradient_inside_the_block_stops_the_recording_for_good():
+def test_gradient_inside_the_block_ends_the_recording():
     x = C(3.0)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -728,13 +728,13 @@ def test_gradient_inside_stop_recording_is_not_recorded():
     assert tape.gradient(g, x) is None
 
 
-def test_gradient_from_another_thread_after_the_block():
-    x, found = C(3.0), []
+def test_gradient_can_be_computed_in_another_thread():
+    x, results = C(3.0), []
     tape, y = squared(x)
-    worker = threading.Thread(target=lambda: found.append(tape.gradient(y, x).item()))
+    worker = threading.Thread(target=lambda: results.append(tape.gradient(y, x).item()))
     worker.start()
     worker.join()
-    assert found == [6.0]
+    assert results == [6.0]
 
 
 # ---- failing rules --------------------------------------------------------------------------
@@ -763,7 +763,7 @@ def test_rule_that_fails_leaves_the_tape_usable(persistent):
     assert tape.gradient(y, x).item() == 12.0
 
 
-def test_missing_rule_is_named_and_only_when_it_is_needed():
+def test_missing_rule_raises_only_when_it_is_needed():
     @gg.op(vjp=[...])
     def half_known(xp, x, /):
         return xp.lib.sin(x)
@@ -782,7 +782,7 @@ def test_missing_rule_is_named_and_only_when_it_is_needed():
     assert tape.gradient(y, x) is None
 
 
-def test_no_gradient_holds_in_masked_passes_too():
+def test_no_gradient_also_applies_to_masked_passes():
     @gg.op(vjp=[..., lambda xp, g: g])
     def half_known(xp, x, y, /):
         return x + y
@@ -799,7 +799,7 @@ def test_no_gradient_holds_in_masked_passes_too():
     assert gradient("x").item() == 0.0
 
 
-def test_backward_of_what_the_target_does_not_use_never_runs():
+def test_rules_of_results_that_the_target_does_not_use_never_run():
     calls = []
 
     @gg.custom_gradient
@@ -826,7 +826,7 @@ def test_backward_of_what_the_target_does_not_use_never_runs():
 # ---- stop_recording and reset ---------------------------------------------------------------
 
 
-def test_stop_recording_leaves_out_what_runs_inside():
+def test_stop_recording_skips_operations_inside_it():
     x = C(3.0)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -885,7 +885,7 @@ def test_gradient_inside_stop_recording_leaves_nothing_recording():
     assert not tensor_module.recorders
 
 
-def test_tape_entered_inside_its_own_pause_goes_on_recording_after_it():
+def test_tape_entered_inside_its_own_pause_still_records_afterwards():
     x = C(3.0)
     with gg.GradientTape() as tape:
         with tape.stop_recording(), tape:
@@ -917,12 +917,12 @@ def test_variables_are_watched_when_read_if_trainable():
     v, w, k = gg.Variable(2.0), gg.Variable(3.0), gg.Variable(5.0, trainable=False)
     with gg.GradientTape() as tape:
         y = w * v * k
-    assert tape.watched_variables() == (v, w)  # in the order in which they were made
+    assert tape.watched_variables() == (v, w)  # in order of creation
     assert values(tape.gradient(y, [v, w, k])) == [15.0, 10.0, None]
     assert tape.watched_variables() == (v, w)
 
 
-def test_variables_are_watched_by_hand_if_not_by_themselves():
+def test_variables_can_be_watched_explicitly():
     v, w = gg.Variable(2.0), gg.Variable(3.0)
     with gg.GradientTape(watch_accessed_variables=False) as tape:
         early = w * 2
@@ -932,7 +932,7 @@ def test_variables_are_watched_by_hand_if_not_by_themselves():
     assert values(tape.gradient(y, [v, w])) == [None, 2.0]
 
 
-def test_watched_variables_are_none_before_the_block():
+def test_watched_variables_are_empty_before_the_block():
     assert gg.GradientTape().watched_variables() == ()
 
 
@@ -952,7 +952,7 @@ def test_variable_reads_are_one_source():
     assert tape.gradient(y, r).item() == 27.0
 
 
-def test_variable_gradient_is_by_the_value_it_had():
+def test_variable_gradient_uses_the_value_that_was_read():
     v = gg.Variable(3.0)
     with gg.GradientTape(persistent=True) as tape:
         y = v * v
@@ -982,7 +982,7 @@ def test_assign_carries_no_gradient():
     assert values(tape.gradient(y, [v, w])) == [2.0, None]
 
 
-def test_variable_made_inside_the_tape_cuts_the_chain():
+def test_variable_created_inside_the_tape_cuts_the_chain():
     x = C(3.0)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -998,7 +998,7 @@ def test_python_max_over_variables():
     assert values(tape.gradient(y, vs)) == [None, None, 1.0]
 
 
-def test_variable_of_integers_has_none():
+def test_integer_variable_has_no_gradient():
     v = gg.Variable([1, 2])
     with gg.GradientTape() as tape:
         y = gg.sum(v * 2.0)
@@ -1007,7 +1007,7 @@ def test_variable_of_integers_has_none():
 
 
 def test_numpy_conversion_of_a_variable_inside_a_tape_is_refused():
-    """It would cut the gradient, silently, before the tape has seen the Variable."""
+    """Otherwise it would silently cut the gradient before the tape has seen the Variable."""
     v = gg.Variable([1.0, 2.0])
     with gg.GradientTape(), pytest.raises(DTypeError, match=r"x\.numpy"):
         np.asarray(v)
@@ -1051,13 +1051,13 @@ def test_derivatives_to_the_fifth_order():
     for tape in tapes:
         tape.__enter__()
         tape.watch(x)
-    d, found = gg.sin(x) * gg.exp(x), []
+    d, results = gg.sin(x) * gg.exp(x), []
     for tape in reversed(tapes):
         d = tape.gradient(d, x)
-        found.append(d.item())
+        results.append(d.item())
     s, c, e = np.sin(0.5), np.cos(0.5), np.exp(0.5)
     expected = [e * (s + c), 2 * e * c, 2 * e * (c - s), -4 * e * s, -4 * e * (s + c)]
-    assert found == pytest.approx(expected, rel=1e-12)
+    assert results == pytest.approx(expected, rel=1e-12)
 
 
 def test_inner_gradient_outside_the_outer_block_is_a_constant():
@@ -1095,7 +1095,7 @@ def test_gradient_of_a_vector_gradient_is_row_sums_of_the_hessian():
 # ---- IndexedSlices --------------------------------------------------------------------------
 
 
-def test_gather_gives_rows_with_repeats():
+def test_gather_gradient_keeps_repeated_rows():
     v = gg.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     with gg.GradientTape() as tape:
         y = gg.gather(v, [2, 0, 2]) * 3
@@ -1107,7 +1107,7 @@ def test_gather_gives_rows_with_repeats():
     assert gg.convert_to_tensor(g).tolist() == value(g)
 
 
-def test_two_gathers_stay_rows_and_a_dense_use_makes_them_dense():
+def test_gradients_of_gathers_stay_sparse_until_a_dense_use():
     v = gg.Variable([[1.0], [2.0], [3.0]])
     with gg.GradientTape(persistent=True) as tape:
         rows = gg.sum(gg.gather(v, [0, 2])) + gg.sum(gg.gather(v, [1]) * 2)
@@ -1121,7 +1121,7 @@ def test_two_gathers_stay_rows_and_a_dense_use_makes_them_dense():
     assert dense.tolist() == [[3.0], [6.0], [7.0]]
 
 
-def test_rows_become_dense_on_the_way_back_through_an_op():
+def test_sparse_gradient_becomes_dense_in_the_rule_of_another_op():
     x = C([[1.0], [2.0]])
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -1130,7 +1130,7 @@ def test_rows_become_dense_on_the_way_back_through_an_op():
     assert value(g) == [[0.0], [8.0]]
 
 
-def test_rows_of_one_result_beside_another_that_is_not_used():
+def test_sparse_gradient_of_one_result_beside_an_unused_one():
     x = gg.Variable([[3.0, 1.0], [4.0, 2.0]])
     with gg.GradientTape(persistent=True) as tape:
         q, _ = gg.linalg.qr(x)
@@ -1155,7 +1155,7 @@ def test_product_of_three_gathers():
     assert value(tape.gradient(y, v)) == [4.0, 4.0 + 12.0, 4.0]
 
 
-def test_second_order_through_rows():
+def test_second_order_through_a_sparse_gradient():
     v = gg.Variable([1.0, 2.0])
     with gg.GradientTape() as outer:
         with gg.GradientTape() as inner:
@@ -1165,7 +1165,7 @@ def test_second_order_through_rows():
     assert value(outer.gradient(g, v)) == [0.0, 24.0]
 
 
-def test_unconnected_rows_are_dense_zeros():
+def test_unconnected_gather_gradient_is_dense_zeros():
     v = gg.Variable([1.0, 2.0])
     with gg.GradientTape() as tape:
         gg.gather(v, [0])
@@ -1187,7 +1187,7 @@ COMPLEX = {
 
 
 @pytest.mark.parametrize("name", COMPLEX)
-def test_complex_gradient_is_by_real_plus_i_by_imaginary_part(name):
+def test_complex_gradient_is_real_derivative_plus_i_times_imaginary_derivative(name):
     f, expected = COMPLEX[name]
     z = C(1 + 2j, gg.complex128)
     with gg.GradientTape() as tape:
@@ -1221,9 +1221,9 @@ def test_complex_product_with_a_real_source_gives_a_real_gradient():
      lambda z: gg.nn.layer_norm(z), lambda z: gg.nn.mse_loss(z, z + 1)],
 )  # fmt: skip
 @pytest.mark.parametrize("mode", ["tape", "forward", "function", "graph"])
-def test_what_is_differentiable_for_real_numbers_alone_refuses_to_be_recorded(call, mode):
+def test_real_only_ops_refuse_to_record_complex_tensors(call, mode):
     z = C([1 + 2j, 3 - 1j], gg.complex128)
-    call(z)  # values may be asked for
+    call(z)  # works without a tape
     refused = pytest.raises(DTypeError, match=r"real numbers.* complex128 .*gg.stop_gradient\(x\)")
     if mode == "forward":
         with gg.ForwardAccumulator(z, z), refused:
@@ -1253,18 +1253,18 @@ def test_complex_jacobian_is_the_conjugate_derivative():
 # ---- threads --------------------------------------------------------------------------------
 
 
-def test_recording_is_of_one_thread():
-    x, made = C(3.0), []
+def test_tape_records_only_its_own_thread():
+    x, results = C(3.0), []
     with gg.GradientTape() as tape:
         tape.watch(x)
-        worker = threading.Thread(target=lambda: made.append(x * x))
+        worker = threading.Thread(target=lambda: results.append(x * x))
         worker.start()
         worker.join()
-    assert tape.gradient(made[0], x) is None
+    assert tape.gradient(results[0], x) is None
 
 
 def test_threads_record_side_by_side():
-    v, found = gg.Variable(2.0), {}
+    v, results = gg.Variable(2.0), {}
     barrier = threading.Barrier(4)
 
     def work(n):
@@ -1274,37 +1274,37 @@ def test_threads_record_side_by_side():
             for _ in range(n):
                 y = y * v
             barrier.wait(timeout=30)
-        found[n] = (tape.gradient(y, v).item(), len(recorder_module.threads.stack))
+        results[n] = (tape.gradient(y, v).item(), len(recorder_module.threads.stack))
 
     workers = [threading.Thread(target=work, args=(n,)) for n in (1, 2, 3, 4)]
     for w in workers:
         w.start()
     for w in workers:
         w.join()
-    assert found == {n: ((n + 1) * 2.0**n, 0) for n in (1, 2, 3, 4)}
+    assert results == {n: ((n + 1) * 2.0**n, 0) for n in (1, 2, 3, 4)}
     assert not tensor_module.recorders
 
 
 def test_tape_may_be_continued_in_another_thread():
-    x, tape, made = C(3.0), gg.GradientTape(), []
+    x, tape, results = C(3.0), gg.GradientTape(), []
     with tape:
         tape.watch(x)
         y = x * x
 
     def go_on():
         with tape:
-            made.append(y * 2)
+            results.append(y * 2)
 
     worker = threading.Thread(target=go_on)
     worker.start()
     worker.join()
-    assert tape.gradient(made[0], x).item() == 12.0
+    assert tape.gradient(results[0], x).item() == 12.0
 
 
 # ---- jacobian -------------------------------------------------------------------------------
 
 
-def test_jacobian_has_the_targets_then_the_sources_axes():
+def test_jacobian_has_target_axes_then_source_axes():
     x, m = C([1.0, 2.0]), C([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     with gg.GradientTape(persistent=True) as tape:
         tape.watch([x, m])
@@ -1326,19 +1326,19 @@ def test_jacobian_of_two_sources():
     with gg.GradientTape() as tape:
         tape.watch([x, y])
         z = x * x * y
-    found = tape.jacobian(z, {"x": x, "y": y})
-    assert found["x"].tolist() == [[6.0, 0.0], [0.0, 16.0]]
-    assert found["y"].tolist() == [[1.0, 0.0], [0.0, 4.0]]
+    results = tape.jacobian(z, {"x": x, "y": y})
+    assert results["x"].tolist() == [[6.0, 0.0], [0.0, 16.0]]
+    assert results["y"].tolist() == [[1.0, 0.0], [0.0, 4.0]]
 
 
 @pytest.mark.parametrize("flags", [{"parallel_iterations": 2}, {"experimental_use_pfor": False}])
-def test_jacobian_takes_tensorflows_flags(flags):
+def test_jacobian_accepts_the_flags_of_tensorflow(flags):
     x = C([1.0, 2.0])
     tape, y = squared(x)
     assert tape.jacobian(y, x, **flags).tolist() == [[2.0, 0.0], [0.0, 4.0]]
 
 
-def test_jacobian_unconnected():
+def test_unconnected_jacobian_is_none_or_zeros():
     x = C([1.0, 2.0])
     tape, y = squared(x, persistent=True)
     k = C([1.0, 2.0, 3.0], gg.float64)
@@ -1405,7 +1405,7 @@ def test_jacobian_respects_custom_gradient():
     assert tape.jacobian(y, x).tolist() == [[100.0, 0.0], [0.0, 100.0]]
 
 
-def test_batch_jacobian_is_one_jacobian_an_example():
+def test_batch_jacobian_is_one_jacobian_per_example():
     x = C([[1.0, 2.0], [3.0, 4.0]])
     with gg.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -1436,7 +1436,7 @@ def test_batch_jacobian_refuses_lists():
 
 
 @pytest.mark.parametrize("shape", [(1, 0), (0, 2)])
-def test_batch_jacobian_of_nothing_is_empty(shape):
+def test_batch_jacobian_of_an_empty_tensor_is_empty(shape):
     x = gg.ones(shape)
     tape, y = squared(x)
     assert tape.batch_jacobian(y, x).shape == (*shape, shape[1])
@@ -1456,8 +1456,8 @@ def line_of(text):
     """file:line of the line in the calling test that holds `text`."""
     frame = inspect.currentframe().f_back
     lines, start = inspect.getsourcelines(frame.f_code)
-    found = [start + k for k, line in enumerate(lines) if text in line and "line_of" not in line]
-    return f"test_tape.py:{found[0]}"
+    results = [start + k for k, line in enumerate(lines) if text in line and "line_of" not in line]
+    return f"test_tape.py:{results[0]}"
 
 
 def test_explain_says_that_there_is_a_gradient():
@@ -1465,7 +1465,7 @@ def test_explain_says_that_there_is_a_gradient():
     tape, y = squared(x)
     assert "is not None" in tape.explain(y, x)
     assert "target is the source" in tape.explain(y, y)
-    assert tape.gradient(y, x).item() == 6.0  # it costs nothing
+    assert tape.gradient(y, x).item() == 6.0  # explain does not use up the tape
 
 
 @pytest.mark.parametrize(
@@ -1481,12 +1481,12 @@ def test_explain_names_the_op_without_a_gradient_and_its_line(stop, request):
         steps = stop(x * 2)
         y = gg.sum(steps * 1.0)
     assert tape.gradient(y, x) is None
-    said = tape.explain(y, x)
-    assert f"only through {request.node.callspec.id} (test_tape.py:" in said
-    assert "no gradient" in said
+    message = tape.explain(y, x)
+    assert f"only through {request.node.callspec.id} (test_tape.py:" in message
+    assert "no gradient" in message
 
 
-def test_explain_gives_the_users_line_of_a_floor():
+def test_explain_names_the_line_of_floor():
     x = C(1.5)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -1494,7 +1494,7 @@ def test_explain_gives_the_users_line_of_a_floor():
     assert f"floor ({line_of('y = gg.floor(x)')})" in tape.explain(y, x)
 
 
-def test_explain_follows_barriers_through_more_ops():
+def test_explain_finds_a_barrier_behind_other_ops():
     x, w = C([1.5, 2.5]), gg.Variable(2.0)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -1510,8 +1510,8 @@ def test_explain_names_stop_gradient_and_its_line():
         tape.watch(x)
         y = gg.stop_gradient(x * x) * 2
     assert tape.gradient(y, x) is None
-    said = tape.explain(y, x)
-    assert f"stop_gradient ({line_of('y = gg.stop_gradient')})" in said
+    message = tape.explain(y, x)
+    assert f"stop_gradient ({line_of('y = gg.stop_gradient')})" in message
 
 
 def test_explain_names_assign_and_its_line():
@@ -1520,8 +1520,8 @@ def test_explain_names_assign_and_its_line():
         v.assign(w * w)
         y = v * v
     assert tape.gradient(y, w) is None
-    said = tape.explain(y, w)
-    assert f"assign ({line_of('v.assign(w * w)')})" in said
+    message = tape.explain(y, w)
+    assert f"assign ({line_of('v.assign(w * w)')})" in message
 
 
 def test_explain_says_that_the_source_was_not_watched():
@@ -1542,7 +1542,7 @@ def test_explain_says_that_a_variable_was_not_read():
     assert "trainable=False" in tape.explain(y, k)
 
 
-def test_explain_says_that_the_source_is_of_integers():
+def test_explain_says_that_the_source_is_an_integer():
     i, w = C([1, 2]), C(2.0)
     with gg.GradientTape() as tape:
         tape.watch(w)
@@ -1551,7 +1551,7 @@ def test_explain_says_that_the_source_is_of_integers():
     assert "int64" in tape.explain(y, i)
 
 
-def test_explain_says_that_the_target_was_made_outside():
+def test_explain_says_that_the_target_was_computed_outside():
     x = C(3.0)
     tape, y = squared(x)
     z = y * 2
@@ -1569,7 +1569,7 @@ def test_explain_knows_arguments_without_a_gradient(persistent):
     assert "is not None" not in tape.explain(y, x)
 
 
-def test_explain_says_that_nothing_leads_there():
+def test_explain_says_that_no_path_leads_to_the_target():
     x, w = C(3.0), C(2.0)
     with gg.GradientTape() as tape:
         tape.watch([x, w])
@@ -1578,20 +1578,20 @@ def test_explain_says_that_nothing_leads_there():
     assert "leads" in tape.explain(y, w)
 
 
-def test_explain_after_a_gradient_does_not_lie():
-    """The record is gone, so there is no answer: it must not say that nothing leads there."""
+def test_explain_after_a_gradient_makes_no_false_claim():
+    """The record is gone, so explain must not claim that no path leads to the target."""
     x = C(3.0)
     tape, y = squared(x)
     tape.gradient(y, x)
     try:
-        said = tape.explain(y, x)
+        message = tape.explain(y, x)
     except TapeError:
         return
-    assert "Nothing" not in said
-    assert "not None" in said
+    assert "Nothing" not in message
+    assert "not None" in message
 
 
-def test_explain_refuses_what_is_no_tensor():
+def test_explain_refuses_non_tensors():
     x = C(3.0)
     tape, y = squared(x)
     with pytest.raises(DTypeError):
@@ -1601,7 +1601,7 @@ def test_explain_refuses_what_is_no_tensor():
 # ---- what is held, and what is freed --------------------------------------------------------
 
 
-def test_gradient_frees_all_that_a_tape_not_persistent_held():
+def test_gradient_frees_all_arrays_of_a_nonpersistent_tape():
     x = gg.ones(3)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -1610,12 +1610,12 @@ def test_gradient_frees_all_that_a_tape_not_persistent_held():
     watched, inner, out = alive(x._data), alive(a._data), alive(y._data)
     g = tape.gradient(y, x)
     del x, a, y
-    assert not any(there() for there in (watched, inner, out))
+    assert not any(exists() for exists in (watched, inner, out))
     assert g.shape == (3,)
     del tape
 
 
-def test_gradient_that_is_none_holds_no_arrays_either():
+def test_gradient_of_none_also_frees_the_arrays():
     x = gg.ones(3)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -1628,12 +1628,12 @@ def test_gradient_that_is_none_holds_no_arrays_either():
     assert "floor" in tape.explain(y, x)
 
 
-def test_explain_of_a_tape_that_recorded_nothing_says_so():
+def test_explain_of_a_tape_that_recorded_nothing_raises():
     with pytest.raises(TapeError, match="recorded nothing"):
         gg.GradientTape().explain(C(1.0), C(2.0))
 
 
-def test_intermediate_that_no_rule_names_is_freed_at_once():
+def test_intermediate_that_no_rule_reads_is_freed_at_once():
     x = gg.ones(3)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -1644,7 +1644,7 @@ def test_intermediate_that_no_rule_names_is_freed_at_once():
         del a
         assert not tanh_in()
         del b
-        assert sum_in()  # tanh's rule names it
+        assert sum_in()  # tanh's rule reads it
     assert tape.gradient(y, x).shape == (3,)
     assert not sum_in()
 
@@ -1659,9 +1659,9 @@ def test_custom_gradient_holds_only_what_its_function_closes_over():
         tape.watch(x)
         a = x + 1.0
         y = double(a)
-        there = alive(a._data)
+        exists = alive(a._data)
         del a
-        assert not there()
+        assert not exists()
     assert tape.gradient(y, x).tolist() == [2.0] * 3
 
 
@@ -1677,36 +1677,36 @@ def test_factor_of_a_constant_is_not_held(use):
         tape.watch(x)
         a = x + 1.0
         y = use(a)
-        there = alive(a._data)
+        exists = alive(a._data)
         del a
-        assert not there()
+        assert not exists()
     assert tape.gradient(y, x).shape == (3,)
 
 
-def test_persistent_tape_holds_until_it_dies():
+def test_persistent_tape_holds_arrays_until_it_is_deleted():
     x = gg.ones(3)
     with gg.GradientTape(persistent=True) as tape:
         tape.watch(x)
         a = gg.exp(x)
         y = gg.sum(a)
-    there = alive(a._data)
+    exists = alive(a._data)
     del a
     tape.gradient(y, x)
-    assert there()
+    assert exists()
     del tape
-    assert not there()
+    assert not exists()
 
 
-def test_tape_that_dies_frees_all_without_the_garbage_collector():
+def test_deleted_tape_frees_arrays_without_the_garbage_collector():
     gc.disable()
     try:
         x = gg.ones(3)
         with gg.GradientTape() as tape:
             tape.watch(x)
             a = gg.exp(x)
-        there = weakref.ref(a._data)
+        reference = weakref.ref(a._data)
         del a, tape
-        assert there() is None
+        assert reference() is None
     finally:
         gc.enable()
 
@@ -1714,7 +1714,7 @@ def test_tape_that_dies_frees_all_without_the_garbage_collector():
 # ---- aliasing is never observable -----------------------------------------------------------
 
 
-def test_gradients_that_are_equal_can_be_changed_one_by_one():
+def test_equal_gradients_can_be_changed_independently():
     x, y = C([1.0, 2.0]), C([3.0, 4.0])
     u = C([5.0, 6.0])
     with gg.GradientTape(persistent=True) as tape:
@@ -1732,7 +1732,7 @@ def test_gradients_that_are_equal_can_be_changed_one_by_one():
     assert tape.gradient(z, x, output_gradients=u).tolist() == [5.0, 6.0]
 
 
-def test_gradients_that_are_views_of_each_other_can_be_changed():
+def test_gradient_of_a_reshape_does_not_alias_output_gradients():
     x = C([1.0, 2.0, 3.0, 4.0])
     u = C([[5.0, 6.0], [7.0, 8.0]])
     with gg.GradientTape() as tape:
@@ -1744,7 +1744,7 @@ def test_gradients_that_are_views_of_each_other_can_be_changed():
 
 
 def test_persistent_tape_is_not_changed_by_its_own_backward_passes():
-    """Sums are made in place: they must never run into a saved value or a seed."""
+    """Sums are computed in place, but never in a saved value or an output gradient."""
     x = C([1.0, 2.0])
     u = C([1.0, 1.0])
     with gg.GradientTape(persistent=True) as tape:
@@ -1769,7 +1769,7 @@ def test_gradient_changed_in_place_does_not_change_the_tape():
     assert tape.gradient(y, x).tolist() == [2.0, 4.0]
 
 
-def test_setting_elements_of_a_watched_tensor_is_differentiated():
+def test_setitem_of_a_watched_tensor_is_differentiated():
     x, k = C([1.0, 2.0, 3.0]), C(5.0)
     before = copy.copy(x)
     with gg.GradientTape(persistent=True) as tape:
@@ -1782,7 +1782,7 @@ def test_setting_elements_of_a_watched_tensor_is_differentiated():
     assert tape.gradient(y, before).tolist() == [2.0, 4.0, 6.0]
     assert tape.gradient(z, before).tolist() == [10.0, 0.0, 10.0]
     assert tape.gradient(z, k).item() == 100.0
-    assert tape.gradient(z, x).tolist() == [10.0, 10.0, 10.0]  # the name's new value
+    assert tape.gradient(z, x).tolist() == [10.0, 10.0, 10.0]  # x now names the new value
 
 
 # ---- size -----------------------------------------------------------------------------------
@@ -1819,7 +1819,9 @@ class Counting:
 
 
 @pytest.mark.parametrize("start", [1.0, [1.0, 2.0]], ids=["number", "vector"])
-def test_variable_used_a_hundred_thousand_times_is_added_up_in_place(start, monkeypatch):
+def test_gradients_of_a_variable_used_a_hundred_thousand_times_are_summed_in_place(
+    start, monkeypatch
+):
     v = gg.Variable(start)
     with gg.GradientTape() as tape:
         y = [v * 2.0 for _ in range(100_000)]
@@ -1828,10 +1830,10 @@ def test_variable_used_a_hundred_thousand_times_is_added_up_in_place(start, monk
     g = tape.gradient(y, v)
     assert np.all(g.numpy() == 200_000.0)
     if start != 1.0:
-        assert plus.calls == 1  # the first sum is made, all others go into it
+        assert plus.calls == 1  # the first sum allocates, all others add to it in place
 
 
-def test_gradient_of_one_source_skips_what_it_does_not_need():
+def test_gradient_of_one_source_skips_unneeded_rules():
     """Rules of branches that lead to no requested source do not run."""
     calls = []
 

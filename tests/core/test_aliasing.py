@@ -1,4 +1,4 @@
-"""``x[i] = v`` changes an object: nobody else who holds its value, or its gradient, sees that."""
+"""``x[i] = v`` changes one object: other holders of its value or gradient see no change."""
 
 import functools
 
@@ -15,19 +15,19 @@ def _writes(x):
 
 
 @pytest.mark.parametrize("transform", [gg.grad, lambda f: lambda x: gg.value_and_grad(f)(x)[1]])
-def test_function_that_writes_to_its_argument_has_the_gradient_of_what_it_was_given(transform):
+def test_function_that_writes_to_its_argument_is_differentiated_at_the_original_value(transform):
     assert transform(_writes)([1.0, 2.0]).tolist() == [0.0, 4.0]
     assert gg.jacobian(_writes)([1.0, 2.0]).tolist() == [0.0, 4.0]
     assert gg.jvp(_writes, [[1.0, 2.0]], [[1.0, 1.0]])[1].item() == 4.0
 
 
-def test_writing_to_the_result_of_vjp_leaves_its_pull_alone():
+def test_writing_to_the_result_of_vjp_does_not_change_its_pullback():
     y, pull = gg.vjp(lambda x: x * x, gg.constant([1.0, 2.0]))
     y[0] = 0.0
     assert pull(gg.ones(2))[0].tolist() == [2.0, 4.0]
 
 
-def test_later_writes_do_not_reach_a_recomputed_or_custom_gradient():
+def test_later_writes_do_not_change_a_recomputed_or_custom_gradient():
     @gg.custom_gradient
     def square(h):
         return h * h, lambda dy: 2 * h * dy
@@ -42,7 +42,7 @@ def test_later_writes_do_not_reach_a_recomputed_or_custom_gradient():
         assert tape.gradient(y, x).tolist() == [2.0, 4.0]
 
 
-def test_gradients_under_an_outer_tape_are_tensors_of_their_own():
+def test_gradients_under_an_outer_tape_do_not_alias_each_other():
     x, y = gg.constant([1.0]), gg.constant([2.0])
     upstream = gg.ones(1)
     with gg.GradientTape() as outer:
@@ -55,7 +55,7 @@ def test_gradients_under_an_outer_tape_are_tensors_of_their_own():
     assert (gy.tolist(), upstream.tolist()) == ([1.0], [1.0])
 
 
-def test_writing_to_a_tangent_changes_no_other():
+def test_writing_to_a_tangent_does_not_change_other_tangents():
     x = gg.constant([3.0])
     with gg.ForwardAccumulator(x, gg.ones(1)) as acc:
         y = x * x
@@ -65,7 +65,7 @@ def test_writing_to_a_tangent_changes_no_other():
     assert acc.jvp(z).tolist() == [6.0]
 
 
-def test_constant_of_a_tensor_is_another_object():
+def test_constant_of_a_tensor_is_a_new_object():
     x = gg.constant([1.0, 2.0])
     y = gg.constant(x)
     y[0] = 9.0
@@ -73,7 +73,7 @@ def test_constant_of_a_tensor_is_another_object():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_watching_a_narrow_float_does_not_change_the_value_of_a_composite(dtype):
+def test_watching_a_half_precision_tensor_does_not_change_the_value_of_a_composite(dtype):
     x = gg.constant([-100.0, 100.0] * 5, dtype)
     alone = gg.var(x)
     with gg.GradientTape() as tape:
@@ -83,7 +83,7 @@ def test_watching_a_narrow_float_does_not_change_the_value_of_a_composite(dtype)
     assert watched.dtype == alone.dtype == tape.gradient(watched, x).dtype
 
 
-def test_paused_tape_comes_back_to_its_place_among_the_recorders():
+def test_paused_tape_resumes_at_its_position_among_the_recorders():
     x = gg.constant(2.0)
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -107,7 +107,7 @@ def test_watch_after_a_failed_gradient_inside_the_block_is_refused():
             tape.watch(x)
 
 
-def test_linear_op_of_two_arrays_has_a_forward_mode():
+def test_linear_op_of_two_arrays_has_forward_mode():
     @gg.op(vjp=[lambda xp, g: g, lambda xp, g: 2 * g], linear=True)
     def weighed(xp, x, y, /):
         return x + 2 * y
@@ -115,7 +115,7 @@ def test_linear_op_of_two_arrays_has_a_forward_mode():
     assert gg.jvp(weighed, [1.0, 1.0], [1.0, 10.0])[1].item() == 21.0
 
 
-def test_custom_gradient_takes_a_partial():
+def test_custom_gradient_accepts_a_partial():
     f = functools.partial(lambda x, n: (x**n, lambda dy: dy * 7), n=2)
     assert gg.grad(gg.custom_gradient(f))(3.0).item() == 7.0
 

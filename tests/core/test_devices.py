@@ -1,6 +1,6 @@
-"""Devices: names, defaults, moving, and what is said when arrays are on two of them.
+"""Devices: names, defaults, moving, and the errors for arrays on two devices.
 
-Where there is no GPU, conftest puts a stand-in for CuPy with two devices in its place.
+Without a GPU, conftest installs a fake CuPy with two devices.
 """
 
 import copy
@@ -26,7 +26,7 @@ ROOT = str(Path(gg.__file__).parents[1])
 
 @pytest.fixture
 def chosen():
-    """Let a test call set_device."""
+    """Restore the default device after a test that calls set_device."""
     before = settings.explicit_device()
     yield
     settings.set_default_device(before)
@@ -41,15 +41,15 @@ def second(cuda):
 
 
 def run(code, **environment):
-    """Run Python in a new process; what it printed."""
+    """Run Python code in a new process and return what it prints."""
     env = {k: v for k, v in os.environ.items() if k != "GPUGRAD_DEVICE"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
         env={**env, "PYTHONPATH": ROOT, **environment}, capture_output=True, text=True, timeout=60,
         check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    assert process.returncode == 0, process.stderr
+    return process.stdout.strip()
 
 
 # ---- names ----------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def run(code, **environment):
         ("/job:localhost/replica:0/task:0/device:GPU:3", "cuda:3"),
     ],
 )  # fmt: skip
-def test_device_names_are_read(name, text):
+def test_device_names_are_parsed(name, text):
     d = gg.device(name)
     assert str(d) == text
     assert repr(d) == f"device('{text}')"
@@ -72,12 +72,12 @@ def test_device_names_are_read(name, text):
 
 
 @pytest.mark.parametrize("name", ["tpu", "", "cpu:1", "cuda:", "cuda:x", "cuda:-1", "cuda 0", 3])
-def test_device_of_no_such_name_is_refused(name):
+def test_unknown_device_name_is_refused(name):
     with pytest.raises(ArgumentError, match="names no device"):
         gg.device(name)
 
 
-def test_devices_are_values():
+def test_devices_compare_and_hash_by_value():
     a, b, c = gg.device("cuda:1"), gg.device("/gpu:1"), gg.device("cuda:0")
     assert a == b
     assert hash(a) == hash(b)
@@ -104,28 +104,28 @@ def test_default_device_is_the_current_one():
     assert gg.zeros(2).device == "cpu"
 
 
-def test_device_context_is_where_new_arrays_go(cuda):
+def test_device_context_sets_the_device_of_new_arrays(cuda):
     with gg.device(cuda) as d:
         assert d == cuda
         assert gg.device() == cuda
-        made = [
+        tensors = [
             gg.zeros(2), C([1.0]), gg.asarray([1.0]), gg.Variable(1.0), gg.arange(3), gg.eye(2),
             gg.add(1.0, 2.0), gg.random.normal(2), gg.full((2,), 1.0), gg.linspace(0, 1, 3),
         ]  # fmt: skip
         with gg.device("cpu"):
             inner = gg.ones(1)
         after = gg.ones(1)
-    assert all(t.device == cuda for t in made)
+    assert all(t.device == cuda for t in tensors)
     assert (inner.device, after.device, gg.ones(1).device) == ("cpu", cuda, "cpu")
 
 
-def test_device_context_is_left_after_an_exception(cuda):
+def test_device_context_ends_after_an_exception(cuda):
     with pytest.raises(ZeroDivisionError), gg.device(cuda):
         _ = 1 / 0
     assert gg.device() == "cpu"
 
 
-def test_device_context_is_of_one_thread(cuda):
+def test_device_context_applies_to_one_thread(cuda):
     seen = []
     with gg.device(cuda):
         worker = threading.Thread(target=lambda: seen.append(str(gg.zeros(1).device)))
@@ -134,7 +134,7 @@ def test_device_context_is_of_one_thread(cuda):
     assert seen == ["cpu"]
 
 
-def test_set_device_is_for_all_threads_and_with_goes_first(cuda, chosen):
+def test_set_device_applies_to_all_threads_and_a_context_overrides_it(cuda, chosen):
     gg.set_device(cuda)
     seen = [str(gg.zeros(1).device)]
     worker = threading.Thread(target=lambda: seen.append(str(gg.zeros(1).device)))
@@ -145,16 +145,16 @@ def test_set_device_is_for_all_threads_and_with_goes_first(cuda, chosen):
     assert seen == ["cuda:0", "cuda:0", "cpu"]
 
 
-def test_device_keyword_goes_before_the_default(cuda):
-    made = [
+def test_device_keyword_overrides_the_default(cuda):
+    tensors = [
         gg.zeros(2, device=cuda), C(1.0, device=cuda), gg.asarray([1.0], device=cuda),
         gg.Variable(1.0, device=cuda), gg.arange(3, device=cuda), gg.eye(2, device=gg.device(cuda)),
     ]  # fmt: skip
-    assert all(t.device == cuda for t in made)
+    assert all(t.device == cuda for t in tensors)
 
 
-def test_device_that_is_not_there_is_named_when_it_is_used(chosen):
-    d = gg.device("cuda:99")  # a name is no promise
+def test_missing_device_raises_only_when_it_is_used(chosen):
+    d = gg.device("cuda:99")  # naming a device does not check that it exists
     for use in (
         lambda: gg.zeros(1, device=d), lambda: gg.set_device(d), d.__enter__,
         lambda: C(1.0).to_device(d),
@@ -167,12 +167,12 @@ def test_device_that_is_not_there_is_named_when_it_is_used(chosen):
 # ---- in a new process -----------------------------------------------------------------------
 
 
-def test_environment_names_the_default_device():
+def test_environment_variable_sets_the_default_device():
     code = "import gpugrad as gg; print(gg.device(), gg.zeros(1).device)"
     assert run(code, GPUGRAD_DEVICE="/cpu:0") == "cpu cpu"
 
 
-def test_environment_of_a_wrong_name_is_an_error_when_first_used():
+def test_wrong_device_name_in_the_environment_raises_at_first_use():
     code = """
         import gpugrad as gg
         try:
@@ -183,7 +183,7 @@ def test_environment_of_a_wrong_name_is_an_error_when_first_used():
     assert "'tpu' names no device" in run(code, GPUGRAD_DEVICE="tpu")
 
 
-def test_without_cupy_the_cpu_is_the_default_and_the_way_out_is_said():
+def test_without_cupy_the_cpu_is_the_default_and_errors_say_what_to_install():
     code = """
         import sys
         sys.modules["cupy"] = None
@@ -194,13 +194,13 @@ def test_without_cupy_the_cpu_is_the_default_and_the_way_out_is_said():
         except gg.errors.DeviceError as error:
             print(error)
     """
-    first, said = run(code).splitlines()
+    first, message = run(code).splitlines()
     assert first == "cpu ['cpu']"
     for words in ("cuda:0", "CuPy is not installed", "pip install 'gpugrad[cuda12]'", "cuda13"):
-        assert words in said
+        assert words in message
 
 
-def test_without_cupy_the_environment_may_still_ask_for_cuda():
+def test_without_cupy_asking_for_cuda_in_the_environment_raises():
     code = """
         import sys
         sys.modules["cupy"] = None
@@ -218,7 +218,7 @@ def test_without_cupy_the_environment_may_still_ask_for_cuda():
     [("cudaErrorInsufficientDriver: CUDA driver version is insufficient", True),
      ("cudaErrorNoDevice: no CUDA-capable device is detected", False)],
 )  # fmt: skip
-def test_a_driver_that_is_too_old_is_told_once_and_by_name(failure, warned):
+def test_old_driver_is_reported_once_and_by_name(failure, warned):
     code = f"""
         import sys, warnings
         sys.path.insert(0, {str(Path(__file__).parents[1])!r})
@@ -229,23 +229,23 @@ def test_a_driver_that_is_too_old_is_told_once_and_by_name(failure, warned):
             raise cupy.cuda.runtime.CUDARuntimeError({failure!r})
         cupy.cuda.runtime.getDeviceCount = none
         import gpugrad as gg
-        with warnings.catch_warnings(record=True) as found:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            print(gg.zeros(1).device, gg.zeros(1).device, [str(w.message) for w in found])
+            print(gg.zeros(1).device, gg.zeros(1).device, [str(w.message) for w in caught])
         try:
             gg.zeros(1, device="cuda")
         except gg.errors.DeviceError as error:
             print(error)
     """
-    first, said = run(code).splitlines()
+    first, message = run(code).splitlines()
     assert first.startswith("cpu cpu [")
     assert first.count(failure) == warned
-    assert "no GPU answers" in said
-    assert (f"({failure})" in said) == warned
+    assert "no GPU answers" in message
+    assert (f"({failure})" in message) == warned
     assert run(code, GPUGRAD_DEVICE="cpu").splitlines()[0] == "cpu cpu []"
 
 
-def test_import_and_cpu_work_load_no_cupy():
+def test_import_and_cpu_work_do_not_import_cupy():
     code = """
         import sys
         class Refuse:
@@ -307,7 +307,7 @@ def test_unconnected_zeros_and_seeds_are_on_the_device(cuda):
         tape.gradient(y, x, output_gradients=C([1.0, 10.0]))
 
 
-def test_numbers_and_text_come_from_the_device(cuda):
+def test_numbers_and_text_of_a_device_tensor(cuda):
     x = C([1.5, 2.5], device=cuda)
     assert x.tolist() == [1.5, 2.5]
     assert isinstance(x.numpy(), np.ndarray)
@@ -318,12 +318,12 @@ def test_numbers_and_text_come_from_the_device(cuda):
     assert f"{x[0]:.2f}" == "1.50"
 
 
-def test_numpy_does_not_copy_from_the_device_by_itself(cuda):
+def test_numpy_does_not_copy_from_the_device_implicitly(cuda):
     with pytest.raises(DTypeError, match=r"cuda:0.*x\.numpy\(\)"):
         np.asarray(C([1.0], device=cuda))
 
 
-def test_arrays_of_the_device_stay_there(cuda):
+def test_device_arrays_stay_on_the_device(cuda):
     cupy = backend.cupy()
     a = cupy.array(np.ones(2, np.float32))
     for make in (gg.asarray, gg.convert_to_tensor, lambda a: a * C([1.0, 2.0], device=cuda)):
@@ -336,20 +336,20 @@ def test_arrays_of_the_device_stay_there(cuda):
     assert tape.gradient(y, x).tolist() == [1.0, 1.0]
 
 
-def test_memory_of_the_device_is_handed_out_and_read(cuda):
+def test_device_memory_is_shared_through_dlpack_and_the_cuda_array_interface(cuda):
     cupy = backend.cupy()
     x = C([1.0, 2.0], device=cuda)
-    there = cupy.from_dlpack(x)
-    assert there.get().tolist() == [1.0, 2.0]
+    shared = cupy.from_dlpack(x)
+    assert shared.get().tolist() == [1.0, 2.0]
     for make in (gg.from_dlpack, gg.asarray):
-        assert (make(there).device, make(there).tolist()) == (cuda, [1.0, 2.0])
+        assert (make(shared).device, make(shared).tolist()) == (cuda, [1.0, 2.0])
     memory = x.__cuda_array_interface__
     assert (memory["shape"], memory["typestr"]) == ((2,), "<f4")
-    assert memory["data"][0] == there.__cuda_array_interface__["data"][0]
+    assert memory["data"][0] == shared.__cuda_array_interface__["data"][0]
     assert not hasattr(C([1.0]), "__cuda_array_interface__")
-    apart = cupy.from_dlpack(x, copy=True)
-    assert apart.get().tolist() == [1.0, 2.0]
-    assert apart.data.ptr != there.data.ptr
+    copied = cupy.from_dlpack(x, copy=True)
+    assert copied.get().tolist() == [1.0, 2.0]
+    assert copied.data.ptr != shared.data.ptr
     with gg.GradientTape() as tape:
         tape.watch(x)
         for read in (cupy.from_dlpack, lambda x: x.__cuda_array_interface__):
@@ -360,11 +360,11 @@ def test_memory_of_the_device_is_handed_out_and_read(cuda):
 @pytest.mark.parametrize("protocol", ["dlpack", "cuda array interface"])
 def test_memory_of_another_library_is_never_written_to(protocol, cuda):
     theirs = backend.cupy().asarray(np.array([1.0, 2.0], np.float32))
-    given = theirs
+    source = theirs
     if protocol != "dlpack":
-        given = types.SimpleNamespace(__cuda_array_interface__=theirs.__cuda_array_interface__)
+        source = types.SimpleNamespace(__cuda_array_interface__=theirs.__cuda_array_interface__)
     read = gg.from_dlpack if protocol == "dlpack" else gg.asarray
-    x, v = read(given), gg.Variable(read(given))
+    x, v = read(source), gg.Variable(read(source))
     x[0] = 9.0
     gg.optim.SGD(1.0).apply_gradients([(gg.ones(2, device=cuda), v)])
     assert x.tolist() == [9.0, 2.0]
@@ -372,7 +372,7 @@ def test_memory_of_another_library_is_never_written_to(protocol, cuda):
     assert theirs.get().tolist() == [1.0, 2.0]
 
 
-def test_numpys_functions_of_arrays_of_the_device_and_tensors_make_tensors(cuda):
+def test_numpy_functions_of_device_arrays_and_tensors_return_tensors(cuda):
     array, x = backend.cupy().asarray(np.ones(2, np.float32)), C([1.0, 2.0], device=cuda)
     for y in (np.concatenate([array, x]), np.stack([x, array]), np.where(x > 1, array, x)):
         assert isinstance(y, gg.Tensor)
@@ -380,7 +380,7 @@ def test_numpys_functions_of_arrays_of_the_device_and_tensors_make_tensors(cuda)
 
 
 @pytest.mark.parametrize("kind", ["tensor", "variable"])
-def test_pickles_come_back_to_their_device(kind, cuda):
+def test_pickles_are_restored_on_their_device(kind, cuda):
     x = (C if kind == "tensor" else gg.Variable)([1.0, 2.0], device=cuda)
     twin = pickle.loads(pickle.dumps(x))
     assert (twin.device, twin.tolist()) == (cuda, [1.0, 2.0])
@@ -403,18 +403,18 @@ def test_pickles_come_back_to_their_device(kind, cuda):
 @pytest.mark.parametrize(
     "transform", [lambda f: f, gg.function, gg.vmap], ids=["", "traced", "vmap"]
 )
-def test_arrays_on_two_devices_are_refused_by_name(name, mix, transform, cuda):
+def test_error_for_arrays_on_two_devices_names_the_op_and_the_devices(name, mix, transform, cuda):
     x, y = C([[1.0, 2.0]]), C([[3.0, 4.0]], device=cuda)
     mix = transform(mix)
     for pair in ((x, y), (y, x)):
         with pytest.raises(DeviceError) as caught:
             mix(*pair)
-        said = str(caught.value)
+        message = str(caught.value)
         for words in (f"{name}:", "cpu", "cuda:0", "x.to_device(device)"):
-            assert words in said
+            assert words in message
 
 
-def test_an_array_of_numpy_beside_a_gpu_is_refused_with_the_way_there(cuda):
+def test_error_for_a_numpy_array_beside_a_cuda_tensor_suggests_asarray(cuda):
     x, y = np.array([1.0, 2.0]), C([3.0, 4.0], "float64", device=cuda)
     with pytest.raises(DeviceError, match=r"add: .*gg.asarray\(x, device=device\)"):
         x + y
@@ -424,7 +424,7 @@ def test_an_array_of_numpy_beside_a_gpu_is_refused_with_the_way_there(cuda):
 @pytest.mark.parametrize(
     "transform", [lambda f: f, gg.function, gg.vmap], ids=["", "traced", "vmap"]
 )
-def test_an_index_on_another_device_is_refused(transform, cuda):
+def test_index_on_another_device_is_refused(transform, cuda):
     x, index = C([[1.0, 2.0]]), C([[0, 1]], device=cuda)
     take = transform(lambda x, index: x[index])
     for pair in ((x, index), (x.to_device(cuda), index.to_device("cpu"))):
@@ -449,7 +449,7 @@ def test_arrays_on_two_gpus_are_refused(second):
     assert tape.gradient(z, y).device == second
 
 
-def test_variables_take_no_values_from_another_device(cuda):
+def test_variables_refuse_values_from_another_device(cuda):
     v = gg.Variable([1.0], device=cuda, name="w")
     for method in (v.assign, v.assign_add, v.assign_sub):
         with pytest.raises(DeviceError, match=r"'w' on cuda:0"):
@@ -462,7 +462,7 @@ def test_variables_take_no_values_from_another_device(cuda):
 # ---- moving ---------------------------------------------------------------------------------
 
 
-def test_to_device_copies_or_gives_the_tensor_itself(cuda):
+def test_to_device_copies_or_returns_the_tensor_itself(cuda):
     x = C([1.0, 2.0])
     y = x.to_device(cuda)
     assert (y.device, y.tolist(), y.dtype) == (cuda, [1.0, 2.0], x.dtype)
@@ -471,7 +471,7 @@ def test_to_device_copies_or_gives_the_tensor_itself(cuda):
     assert y.to_device("/cpu:0").device == "cpu"
 
 
-def test_to_device_is_differentiable_there_and_back(cuda):
+def test_to_device_is_differentiable_in_both_directions(cuda):
     x, w = C([1.0, 2.0]), C([3.0, 4.0], device=cuda)
     with gg.GradientTape(persistent=True) as tape:
         tape.watch([x, w])
@@ -499,7 +499,7 @@ def test_to_device_has_second_order_and_forward_mode(cuda):
     assert (acc.jvp(y).device, acc.jvp(y).item()) == (cuda, 12.0)
 
 
-def test_targets_on_two_devices_add_up_at_their_source(cuda):
+def test_gradients_of_targets_on_two_devices_are_summed_at_the_source(cuda):
     x = C([1.0, 2.0])
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -507,7 +507,7 @@ def test_targets_on_two_devices_add_up_at_their_source(cuda):
     assert tape.gradient([here, there], x).tolist() == [5.0, 5.0]
 
 
-def test_a_variable_moves_as_its_value(cuda):
+def test_to_device_of_a_variable_moves_its_value(cuda):
     v = gg.Variable([1.0, 2.0])
     with gg.GradientTape() as tape:
         y = v.to_device(cuda) * 2
@@ -516,7 +516,7 @@ def test_a_variable_moves_as_its_value(cuda):
 
 
 @pytest.mark.parametrize("first", ["cpu", "cuda:0"])
-def test_rows_of_one_device_and_an_op_of_another_before_them(first, cuda):
+def test_sparse_gradients_on_one_device_beside_ops_on_another(first, cuda):
     second = {"cpu": "cuda:0", "cuda:0": "cpu"}[first]
     h, c = (gg.ones((3, 4), device=d) for d in (first, second))
     rows = gg.constant([0, 2], device=first)
@@ -530,7 +530,7 @@ def test_rows_of_one_device_and_an_op_of_another_before_them(first, cuda):
     np.testing.assert_array_equal(of_c.numpy()[:, 0], [6, 6, 0])
 
 
-def test_a_gradient_in_another_order_is_read_on_its_gpu():
+def test_gradient_in_another_memory_order_is_read_on_its_device():
     v = gg.Variable(np.zeros((2, 3), np.float32), device="cuda:1")
     with gg.device("cuda:1"):
         g = gg.constant(np.arange(6, dtype=np.float32).reshape(3, 2)).T
@@ -540,7 +540,7 @@ def test_a_gradient_in_another_order_is_read_on_its_gpu():
 
 
 @pytest.mark.parametrize("how", ["copy", "pickle", "lower", "state"])
-def test_an_optimizers_state_stays_beside_a_variable_that_is_not_on_the_current_device(how, second):
+def test_optimizer_state_stays_on_the_device_of_its_variable(how, second):
     v, optimizer = gg.Variable([1.0, 2.0], device=second), gg.optim.Adam(0.1)
     g = gg.ones(2, device=second)
     optimizer.apply_gradients([(g, v)])
@@ -556,7 +556,7 @@ def test_an_optimizers_state_stays_beside_a_variable_that_is_not_on_the_current_
     assert {devices.device_of(a.array) for a in state.averages.values()} == {v.device}
 
 
-def test_rows_of_a_variable_that_is_not_on_the_current_device(cuda):
+def test_sparse_update_of_a_variable_that_is_not_on_the_current_device(cuda):
     if len(gg.devices()) < 3:
         pytest.skip(reason="needs two GPUs")
     v = gg.Variable(np.zeros((3, 2), np.float32), device="cuda:1")

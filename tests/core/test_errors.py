@@ -1,4 +1,4 @@
-"""What an array library says of an error, and what gpugrad makes of it."""
+"""How gpugrad rewords the errors of NumPy and CuPy."""
 
 import re
 
@@ -92,7 +92,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_an_error_names_the_op_once_and_nothing_of_numpy(case):
+def test_error_names_the_op_once_and_no_numpy_internals(case):
     call, kind, text = CASES[case]
     with pytest.raises(kind) as caught:
         call()
@@ -130,14 +130,14 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_the_text_of_a_library_is_made_plain(text):
+def test_library_messages_are_reworded(text):
     assert _plain_text(ValueError(text)) == TEXTS[text]
 
 
 @pytest.mark.parametrize("name", ["add", "matmul", "sum"])
-def test_a_message_of_gpugrad_gets_the_name_of_the_op_once(name):
-    xp, text = backend.TENSOR, f"{name}: already said"
-    for message in (text, "not said yet"):
+def test_gpugrad_messages_name_the_op_once(name):
+    xp, text = backend.TENSOR, f"{name}: already named"
+    for message in (text, "not named yet"):
         with pytest.raises(ShapeError) as caught:
             gg.errors.reraise(ShapeError(message), getattr(xp, name).op.name, {}, {})
         assert str(caught.value).count(name) == 1

@@ -1,4 +1,4 @@
-"""Settings of the process and of a thread, and the key of all of them."""
+"""Settings of the process and of a thread, and the key that stands for all of them."""
 
 import threading
 
@@ -39,7 +39,7 @@ def test_key_names_every_setting():
 
 
 @pytest.mark.parametrize(("choose", "values", "name"), PROCESS_WIDE)
-def test_a_setting_of_the_process_changes_the_key_of_every_thread(choose, values, name, restored):
+def test_process_setting_changes_the_key_of_every_thread(choose, values, name, restored):
     before = key()
     in_a_thread(lambda: choose(values[0]))
     after = key()
@@ -50,7 +50,7 @@ def test_a_setting_of_the_process_changes_the_key_of_every_thread(choose, values
     assert key() is before
 
 
-def test_a_setting_of_a_thread_changes_its_key_alone(cuda):
+def test_thread_setting_changes_only_the_key_of_that_thread(cuda):
     before = key()
     for block, name in [(gg.device(cuda), "the default device"), (gg.nn.training(), "nn.training")]:
         with block:
@@ -60,13 +60,13 @@ def test_a_setting_of_a_thread_changes_its_key_alone(cuda):
         assert key() is before
 
 
-def test_one_object_stands_for_equal_settings():
+def test_equal_settings_share_one_key():
     before = key()
     with gg.device("cpu"), gg.nn.training(False):
         assert key() is before
 
 
-def test_key_chooses_the_default_device_if_nothing_has(monkeypatch):
+def test_key_chooses_the_default_device_if_none_is_set(monkeypatch):
     monkeypatch.setattr(settings._process, "device", None)
     monkeypatch.setattr(settings._process, "version", object())
     chosen = []

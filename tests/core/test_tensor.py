@@ -1,4 +1,4 @@
-"""Tensor: making, dtypes, operators, indexing, and what Python and NumPy ask of an array."""
+"""Tensor: creation, dtypes, operators, indexing, and the protocols of Python and NumPy."""
 
 import copy
 import operator
@@ -15,12 +15,12 @@ from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBound
 C = gg.constant
 
 
-# ---- making ---------------------------------------------------------------------------------
+# ---- creation -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [gg.constant, gg.asarray, gg.convert_to_tensor])
 @pytest.mark.parametrize(
-    ("given", "dtype", "shape"),
+    ("data", "dtype", "shape"),
     [
         (1.0, gg.float32, ()), (1, gg.int64, ()), (True, gg.bool, ()), (1j, gg.complex64, ()),
         ([1, 2.5], gg.float32, (2,)), ([[1], [2]], gg.int64, (2, 1)), ([], gg.float32, (0,)),
@@ -31,10 +31,10 @@ C = gg.constant
     ],
     ids=repr,
 )  # fmt: skip
-def test_making_follows_the_dtype_of_the_value(make, given, dtype, shape):
-    t = make(given)
+def test_creation_follows_the_dtype_of_the_value(make, data, dtype, shape):
+    t = make(data)
     assert (t.dtype, t.shape) == (dtype, shape)
-    assert t.tolist() == np.asarray(given).tolist()
+    assert t.tolist() == np.asarray(data).tolist()
 
 
 @pytest.mark.parametrize("make", [gg.constant, gg.asarray, gg.convert_to_tensor])
@@ -42,7 +42,7 @@ def test_making_follows_the_dtype_of_the_value(make, given, dtype, shape):
     "bad", ["text", None, ["a"], [[1], [1, 2]], object(), np.array(["a"]), {"a": 1}, 2**70],
     ids=["text", "None", "texts", "ragged", "object", "array of text", "dict", "huge"],
 )  # fmt: skip
-def test_making_refuses_what_is_no_number(make, bad):
+def test_creation_refuses_non_numeric_values(make, bad):
     with pytest.raises((DTypeError, ShapeError)):
         make(bad)
 
@@ -51,7 +51,7 @@ def test_making_refuses_what_is_no_number(make, bad):
     "dtype",
     ["float16", "bfloat16", "float32", "float64", "complex64", "complex128", "int8", "uint64"],
 )
-def test_constant_casts_to_a_dtype_by_name_or_by_itself(dtype):
+def test_constant_accepts_a_dtype_or_its_name(dtype):
     t = C([1, 2], dtype)
     assert str(t.dtype) == dtype
     assert C(1, t.dtype).dtype == t.dtype
@@ -59,7 +59,7 @@ def test_constant_casts_to_a_dtype_by_name_or_by_itself(dtype):
     assert t.tolist() == [1, 2]
 
 
-def test_constant_is_exact_in_the_dtype_asked_for():
+def test_constant_is_exact_in_the_requested_dtype():
     assert C(0.1, gg.float64).item() == 0.1
     assert C([0.1, 0.2], "float64").tolist() == [0.1, 0.2]
     assert C(0.1 + 0.2j, gg.complex128).item() == 0.1 + 0.2j
@@ -69,14 +69,14 @@ def test_constant_is_exact_in_the_dtype_asked_for():
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float64"])
-def test_constant_of_nothing_takes_any_dtype(dtype):
-    for made in (C([], dtype), gg.asarray([], dtype=dtype)):
-        assert made.dtype == dtype
-        assert made.shape == (0,)
+def test_empty_constant_accepts_any_dtype(dtype):
+    for y in (C([], dtype), gg.asarray([], dtype=dtype)):
+        assert y.dtype == dtype
+        assert y.shape == (0,)
 
 
 @pytest.mark.parametrize("dtype", ["text", object, str, "datetime64[s]", 5, "S3"])
-def test_constant_refuses_dtypes_of_no_number(dtype):
+def test_constant_refuses_non_numeric_dtypes(dtype):
     with pytest.raises(DTypeError, match="dtype"):
         C(1.0, dtype)
 
@@ -91,14 +91,14 @@ def test_constant_fills_a_shape():
             C(value, shape=shape)
 
 
-def test_making_copies_the_array():
+def test_creation_copies_the_array():
     a = np.ones(3)
     tensors = [C(a), gg.asarray(a), gg.convert_to_tensor(a), gg.positive(a), gg.asarray([a])]
     a[:] = 5.0
     assert all(np.all(t.numpy() == 1.0) for t in tensors)
 
 
-def test_array_given_to_an_op_is_copied_before_it_is_saved():
+def test_array_argument_of_an_op_is_copied_before_it_is_saved():
     a, x = np.ones(3), C([1.0, 2.0, 3.0])
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -107,7 +107,7 @@ def test_array_given_to_an_op_is_copied_before_it_is_saved():
     assert tape.gradient(y, x).tolist() == [1.0, 1.0, 1.0]
 
 
-def test_asarray_copy_says_whether_memory_is_shared():
+def test_asarray_copy_decides_whether_memory_is_shared():
     a = np.ones(2, np.float32)
     shared = gg.asarray(a, copy=False)
     a[0] = 5.0
@@ -116,12 +116,12 @@ def test_asarray_copy_says_whether_memory_is_shared():
     assert gg.asarray(t) is t
     assert gg.asarray(t, copy=True) is not t
     assert gg.asarray(C(True), copy=True) is not None
-    for given, keywords in ((a, {"dtype": "float64"}), ([1.0], {}), (t, {"dtype": "float64"})):
+    for data, keywords in ((a, {"dtype": "float64"}), ([1.0], {}), (t, {"dtype": "float64"})):
         with pytest.raises(ArgumentError, match="copy=False"):
-            gg.asarray(given, copy=False, **keywords)
+            gg.asarray(data, copy=False, **keywords)
 
 
-def test_asarray_and_convert_to_tensor_of_tensors_in_lists_are_differentiable():
+def test_asarray_and_convert_to_tensor_of_lists_of_tensors_are_differentiable():
     x, y = C(2.0), C(3.0)
     for make in (gg.asarray, gg.convert_to_tensor, lambda v: gg.ones(2) * v):
         with gg.GradientTape() as tape:
@@ -141,12 +141,12 @@ def test_asarray_casts_tensors_differentiably_and_convert_to_tensor_refuses():
         gg.convert_to_tensor(x, dtype=gg.float64)
 
 
-def test_tensors_are_not_made_by_their_class():
+def test_tensor_class_cannot_be_called():
     with pytest.raises(TypeError, match=r"gg\.constant"):
         gg.Tensor([1.0])
 
 
-# ---- dtypes that meet -----------------------------------------------------------------------
+# ---- dtype promotion ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -171,12 +171,12 @@ def test_python_numbers_are_weak(op, dtype):
         (C([1.0]), np.ones(1), "float64"), (C([1.0], "float16"), 1e-3, "float16"),
     ],
 )  # fmt: skip
-def test_dtypes_are_promoted_as_numpy_does(x, y, dtype):
+def test_dtypes_are_promoted_as_in_numpy(x, y, dtype):
     assert str((x + y).dtype) == dtype
     assert str((y + x).dtype) == dtype
 
 
-def test_two_numbers_are_promoted_as_python_does():
+def test_two_numbers_are_promoted_as_in_python():
     assert gg.add(1, 2).dtype == gg.int64
     assert gg.add(1, 2.0).dtype == gg.float32
     assert gg.add(1.0, 2j).dtype == gg.complex64
@@ -185,28 +185,28 @@ def test_two_numbers_are_promoted_as_python_does():
 
 @pytest.mark.parametrize("call", [lambda f: f, gg.function], ids=["eager", "traced"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_small_whole_powers_are_products(dtype, call, rng):
+def test_small_integer_powers_are_products(dtype, call, rng):
     x = np.append(rng.normal(size=1000), [0.0, -0.0, 1e19, 1e-19, np.inf, -np.inf, np.nan])
     x = x.astype(dtype)
     with np.errstate(all="ignore"):
         for y, product in {2: x * x, 3: x * x * x, 4: (x * x) ** 2, -2: (1 / x) ** 2}.items():
-            for given in (y, float(y)):
-                found = call(lambda x, given=given: x**given)(gg.constant(x)).numpy()
-                np.testing.assert_array_equal(found, product, strict=True)
-                np.testing.assert_allclose(found, np.power(x, y), 4 * np.finfo(dtype).eps)
+            for power in (y, float(y)):
+                result = call(lambda x, power=power: x**power)(gg.constant(x)).numpy()
+                np.testing.assert_array_equal(result, product, strict=True)
+                np.testing.assert_allclose(result, np.power(x, y), 4 * np.finfo(dtype).eps)
 
 
-def test_a_complex_power_of_a_real_number_is_complex():
+def test_complex_power_of_a_real_number_is_complex():
     assert (C([-2.0]) ** (2 + 0j)).dtype == gg.complex64
 
 
-def test_number_that_does_not_fit_is_refused():
+def test_number_that_does_not_fit_the_dtype_is_refused():
     with pytest.raises(DTypeError, match=r"add.*300"):
         C([1], "int8") + 300
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64", "uint8"])
-def test_number_for_an_index_stays_whole(dtype):
+def test_number_used_as_an_index_stays_an_integer(dtype):
     x = C([1, 2], dtype)
     for y in (gg.take(x, -1), x.take(1), gg.gather(x, 1)):
         assert y.dtype == x.dtype
@@ -227,17 +227,17 @@ def test_number_for_an_index_stays_whole(dtype):
         lambda x, n: gg.vmap(gg.sum, in_axes=n)(x),
     ],
 )  # fmt: skip
-def test_ints_of_numpy_serve_as_ints(f):
+def test_numpy_integers_are_accepted_as_ints(f):
     x = C(A[0], "float64")
     np.testing.assert_array_equal(f(x, np.int64(1)).numpy(), f(x, 1).numpy(), strict=True)
 
 
 @pytest.mark.parametrize("dtype", ["int16", "uint16"])
-def test_ints_that_a_float16_does_not_hold_make_it_a_float32(dtype):
+def test_float16_is_promoted_to_float32_by_wide_integers(dtype):
     a, n = C([1.5, 2.5], "float16"), C([1, 30_001], dtype)
-    for made in (a + n, gg.concat([a, n])[2:], gg.einsum("i,i->i", a, n), gg.stack([a, n])[1]):
-        assert made.dtype == "float32"
-        assert made[1].item() in (30_003.5, 30_001.0, 75_002.5)
+    for y in (a + n, gg.concat([a, n])[2:], gg.einsum("i,i->i", a, n), gg.stack([a, n])[1]):
+        assert y.dtype == "float32"
+        assert y[1].item() in (30_003.5, 30_001.0, 75_002.5)
     for f in (gg.outer, gg.kron, gg.polyval):
         with gg.GradientTape() as tape:
             tape.watch(a)
@@ -245,7 +245,7 @@ def test_ints_that_a_float16_does_not_hold_make_it_a_float32(dtype):
         assert recorded.dtype == f(a, n).dtype == gg.function(f)(a, n).dtype == "float32"
         assert tape.gradient(recorded, a).dtype == "float16"
     assert gg.outer(a, n)[1, 1].item() == 75_002.5
-    assert gg.take(a, C([1, 0], dtype)).dtype == "float16"  # an index says where
+    assert gg.take(a, C([1, 0], dtype)).dtype == "float16"  # indices take no part in promotion
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -261,7 +261,7 @@ def test_half_precision_formulas_compute_in_float32(dtype):
     np.testing.assert_allclose(g.numpy().astype(np.float32), 1 / 4096, rtol=1e-2)
 
 
-def test_bfloat16_gives_python_numbers_and_text():
+def test_bfloat16_converts_to_python_numbers_and_text():
     x = C([1.5, 2.0], "bfloat16")
     assert x.tolist() == [1.5, 2.0]
     assert isinstance(x[0].item(), float)
@@ -323,7 +323,7 @@ def test_matmul_with_arrays_on_either_side():
         assert (left @ right).tolist() == (a @ b).tolist()
 
 
-def test_in_place_operators_give_the_name_a_new_tensor():
+def test_in_place_operators_rebind_the_name_to_a_new_tensor():
     x = C([1.0, 2.0])
     same = x
     x += 1
@@ -335,7 +335,7 @@ def test_in_place_operators_give_the_name_a_new_tensor():
     assert same.tolist() == [1.0, 2.0]
 
 
-def test_comparison_with_what_is_no_number_is_false():
+def test_equality_with_a_non_number_is_false():
     x = C([1.0])
     assert (x == None) is False  # noqa: E711
     assert (x != None) is True  # noqa: E711
@@ -346,24 +346,24 @@ def test_comparison_with_what_is_no_number_is_false():
 
 
 @pytest.mark.parametrize("bad", ["text", None, object(), {}], ids=lambda v: type(v).__name__)
-def test_operators_refuse_what_is_no_number(bad):
+def test_operators_refuse_non_numbers(bad):
     with pytest.raises(TypeError):
         C(1.0) + bad
     with pytest.raises(TypeError):
         bad * C(1.0)
 
 
-def test_operators_name_the_shapes_that_do_not_fit():
+def test_operator_error_names_the_shapes_that_do_not_broadcast():
     with pytest.raises(ShapeError, match=r"multiply.*x: float32 \(2,\).*y: float32 \(3,\)"):
         C([1.0, 2.0]) * C([1.0, 2.0, 3.0])
 
 
-def test_message_shows_a_dtype_that_is_a_class():
+def test_error_shows_a_dtype_that_is_a_class():
     with pytest.raises(AxisError, match=r"sum: axis 4 .*dtype=<class 'numpy.float64'>"):
         gg.sum(C([1.0]), axis=4, dtype=np.float64)
 
 
-def test_array_is_never_written_to_by_a_tensor():
+def test_in_place_operator_on_an_array_refuses_a_tensor():
     a = np.ones(2)
     with pytest.raises(TypeError):
         a += C([1.0, 2.0])
@@ -392,14 +392,14 @@ INDICES = {
 
 
 def as_tensors(index):
-    """The index with Tensors in the places of arrays."""
+    """The index with Tensors instead of arrays."""
     if isinstance(index, tuple):
         return tuple(as_tensors(i) for i in index)
     return C(index) if isinstance(index, np.ndarray) else index
 
 
 @pytest.mark.parametrize("name", INDICES)
-def test_indexing_gives_what_numpy_gives(name):
+def test_indexing_equals_numpy(name):
     index = INDICES[name]
     expected = A[index]
     for i in (index, as_tensors(index)):
@@ -415,7 +415,7 @@ def test_indexing_gives_what_numpy_gives(name):
 
 
 @pytest.mark.parametrize("name", INDICES)
-def test_setting_gives_what_numpy_gives(name):
+def test_setitem_equals_numpy(name):
     index = INDICES[name]
     shape = A[index].shape
     for value in (7, 7.5, np.random.default_rng(0).normal(size=shape)):
@@ -429,7 +429,7 @@ def test_setting_gives_what_numpy_gives(name):
 
 
 @pytest.mark.parametrize("name", ["int", "step", "mask", "two arrays", "ellipsis", "reversed"])
-def test_setting_is_differentiable(name):
+def test_setitem_is_differentiable(name):
     index = INDICES[name]
     shape = A[index].shape
     x, v = C(A), C(np.ones(shape))
@@ -458,7 +458,7 @@ def test_setting_is_differentiable(name):
     ],
     ids=repr,
 )  # fmt: skip
-def test_indexing_names_what_is_wrong(index, kind, words):
+def test_indexing_error_names_the_problem(index, kind, words):
     with pytest.raises(kind, match=words):
         C(A)[index]
     with pytest.raises(kind, match=words):
@@ -466,7 +466,7 @@ def test_indexing_names_what_is_wrong(index, kind, words):
 
 
 @pytest.mark.parametrize("watched", [False, True])
-def test_setting_of_a_list_keeps_its_digits_and_refuses_what_does_not_fit(watched):
+def test_setitem_of_a_list_keeps_precision_and_refuses_numbers_that_do_not_fit(watched):
     with gg.GradientTape() as tape:
         x = C([1.0, 1.0, 1.0], "float64")
         if watched:
@@ -477,7 +477,7 @@ def test_setting_of_a_list_keeps_its_digits_and_refuses_what_does_not_fit(watche
         C([1], "uint8")[:] = [-3]
 
 
-def test_setting_of_values_that_do_not_fit_is_refused():
+def test_setitem_refuses_values_that_do_not_fit():
     x = C([1.0, 2.0, 3.0])
     with pytest.raises(ShapeError):
         x[:2] = [1.0, 2.0, 3.0]
@@ -488,7 +488,7 @@ def test_setting_of_values_that_do_not_fit_is_refused():
     assert x.tolist() == [1.0, 2.0, 3.0]
 
 
-def test_setting_elements_never_changes_what_was_handed_out():
+def test_setitem_does_not_change_earlier_reads():
     x = C([1.0, 2.0, 3.0, 4.0])
     views = [
         x[1:], gg.reshape(x, (2, 2)), copy.copy(x), copy.deepcopy(x), gg.stop_gradient(x),
@@ -504,13 +504,13 @@ def test_setting_elements_never_changes_what_was_handed_out():
     assert x.tolist() == [0.0, 5.0, 0.0, 0.0]
 
 
-def test_setting_of_a_part_by_itself():
+def test_setitem_of_an_overlapping_slice():
     x = C([1.0, 2.0, 3.0, 4.0])
     x[1:] = x[:-1]
     assert x.tolist() == [1.0, 1.0, 2.0, 3.0]
 
 
-# ---- what Python asks -----------------------------------------------------------------------
+# ---- Python protocols -----------------------------------------------------------------------
 
 
 def test_length_and_iteration():
@@ -530,7 +530,7 @@ def test_length_and_iteration():
     assert tape.gradient(y, x).tolist() == [[1.0, 0.0], [1.0, 0.0]]
 
 
-def test_in_looks_through_all_elements():
+def test_in_searches_all_elements():
     x = C([[1.0, 2.0], [3.0, float("nan")]])
     assert 3.0 in x
     assert C([5.0, 2.0]) in x
@@ -540,7 +540,7 @@ def test_in_looks_through_all_elements():
     assert 1.0 not in C([])
 
 
-def test_numbers_of_one_element():
+def test_one_element_tensors_convert_to_python_numbers():
     assert float(C([[2.5]])) == 2.5
     assert int(C(2.9)) == 2
     assert complex(C(1 + 2j)) == 1 + 2j
@@ -554,13 +554,13 @@ def test_numbers_of_one_element():
 
 @pytest.mark.parametrize("convert", [float, int, complex, bool, lambda x: x.item()])
 @pytest.mark.parametrize("x", [C([1.0, 2.0]), C([])], ids=["two", "none"])
-def test_numbers_of_another_size_are_refused(convert, x):
+def test_conversion_to_a_number_requires_one_element(convert, x):
     with pytest.raises(ArgumentError, match=r"\(2,\)|\(0,\)"):
         convert(x)
 
 
 @pytest.mark.parametrize("x", [C(1.0), C([1]), C(True)], ids=["float", "vector", "bool"])
-def test_index_must_be_a_whole_number(x):
+def test_operator_index_requires_an_integer_scalar(x):
     with pytest.raises(TypeError):
         operator.index(x)
 
@@ -574,7 +574,7 @@ def test_format_and_text():
     assert repr(gg.zeros((0, 3))).startswith("Tensor([], shape=(0, 3)")
 
 
-def test_text_of_a_large_tensor_copies_only_its_edges(monkeypatch):
+def test_repr_of_a_large_tensor_copies_only_its_edges(monkeypatch):
     x = gg.reshape(gg.arange(1_000_000), (1000, 1000))
     copied, host = [], tensor_module.devices.host
     monkeypatch.setattr(tensor_module.devices, "host", lambda a: copied.append(a.size) or host(a))
@@ -614,14 +614,14 @@ def test_attributes():
         x.note = 1
 
 
-def test_numpy_is_a_copy():
+def test_numpy_returns_a_copy():
     x = C([1.0, 2.0])
     a = x.numpy()
     a[0] = 100.0
     assert x.tolist() == [1.0, 2.0]
 
 
-def test_methods_are_the_ops():
+def test_methods_equal_the_ops():
     x = C([[1.0, 4.0], [3.0, 2.0]])
     assert x.sum().item() == gg.sum(x).item() == 10.0
     assert x.mean(axis=0).tolist() == [2.0, 3.0]
@@ -634,10 +634,10 @@ def test_methods_are_the_ops():
     assert C(1 + 2j).imag.item() == 2.0
 
 
-# ---- what NumPy asks ------------------------------------------------------------------------
+# ---- NumPy protocols ------------------------------------------------------------------------
 
 
-def test_numpy_reads_a_tensor_that_nobody_watches():
+def test_numpy_reads_an_unwatched_tensor():
     x = C([1.0, 2.0])
     view = np.asarray(x)
     assert view.tolist() == [1.0, 2.0]
@@ -650,7 +650,7 @@ def test_numpy_reads_a_tensor_that_nobody_watches():
     assert np.stack([x, x]).tolist() == [[1.0, 2.0]] * 2
 
 
-def test_numpy_casts_no_tensor_without_a_copy():
+def test_numpy_cannot_cast_a_tensor_without_a_copy():
     with pytest.raises(ValueError, match="float32 to float64 needs a copy"):
         np.asarray(C([1.0]), dtype=np.float64, copy=False)
     assert np.asarray(C([1.0]), dtype=np.float32, copy=False).tolist() == [1.0]
@@ -688,7 +688,7 @@ def test_numpy_functions_on_tensors_never_cut_a_gradient_silently():
 
 
 @pytest.mark.parametrize("axis", [0, 1, -2, None])
-def test_put_along_axis_is_numpys_and_differentiable_and_runs_under_vmap(axis, rng):
+def test_put_along_axis_under_vmap_equals_numpy_and_is_differentiable(axis, rng):
     x = rng.normal(size=(3, 2, 4))
     shape = (5,) if axis is None else (1, 4) if axis == 1 else (5, 4)
     places = rng.integers(-2, 2, (3, *shape))
@@ -700,17 +700,17 @@ def test_put_along_axis_is_numpys_and_differentiable_and_runs_under_vmap(axis, r
     np.testing.assert_array_equal(put(x, places, values).numpy(), expected)
     gg.testing.check_grads(
         lambda x, v: gg.put_along_axis(x, places[0], v, axis), (x[0], values[0])
-    )  # of several writes to a place only the last has a gradient
+    )  # of several writes to one element only the last has a gradient
 
 
-def test_put_along_axis_takes_a_number_and_refuses_indices_of_another_rank():
+def test_put_along_axis_accepts_a_number_and_refuses_indices_of_another_rank():
     assert gg.put_along_axis(gg.arange(3), [1], 7, axis=0).tolist() == [0, 7, 2]
     with pytest.raises(ValueError, match="put_along_axis: the indices have 2 axes, the array 1"):
         gg.put_along_axis(gg.ones(3), [[0]], 1.0, axis=0)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex64", "int64"])
-def test_mean_and_spread_of_nothing_are_nan_without_a_warning(dtype):
+def test_mean_and_variance_of_an_empty_axis_are_nan_without_a_warning(dtype):
     x = gg.zeros((0, 2), dtype=dtype)
     for f in (gg.mean, gg.var, gg.std, gg.average, lambda x, **k: gg.average(x, weights=x, **k)):
         y = f(x, axis=0)
@@ -728,10 +728,10 @@ def test_astype_can_move_to_another_device(cuda):
     assert (g.dtype, g.device, g.tolist()) == (gg.float32, "cpu", [3.0, -5.0])
 
 
-def test_setting_elements_in_a_loop_copies_the_array_once():
+def test_setitem_in_a_loop_copies_the_array_once():
     x = gg.zeros(100)
     seen = x + 0.0
-    x[0] = 1.0  # x's array is its own: written in place
+    x[0] = 1.0  # only x holds its array, so this writes in place
     memory = x._data.ctypes.data
     for i in range(100):
         x[i] = float(i)
@@ -740,7 +740,7 @@ def test_setting_elements_in_a_loop_copies_the_array_once():
     assert seen.tolist() == [0.0] * 100
 
 
-def test_setting_elements_where_it_fails_leaves_the_tensor_as_it_was():
+def test_failed_setitem_leaves_the_tensor_unchanged():
     x = gg.arange(4)
     for index, value, error in (
         (9, 1, IndexError),

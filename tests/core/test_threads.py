@@ -1,4 +1,4 @@
-"""The threads that NumPy's work is spread over."""
+"""The threads that share NumPy's work."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ def three_workers(monkeypatch):
     monkeypatch.setattr(threads, "workers", lambda: 3)
 
 
-def test_results_come_in_the_order_of_the_jobs():
+def test_results_are_in_the_order_of_the_jobs():
     jobs = [(k, 1) for k in range(50)]
     assert threads.run_parallel(lambda a, b: a - b, jobs) == list(range(-1, 49))
     assert threads.run_parallel(abs, []) == []
@@ -27,13 +27,13 @@ def test_jobs_run_on_several_threads_at_once():
     threads.run_parallel(both.wait, [(), ()])  # neither returns before the other has started
 
 
-def test_no_thread_warns_of_infinities():
+def test_no_thread_warns_about_infinities():
     jobs = [(k,) for k in range(1, 9)]
     results = threads.run_parallel(lambda x: np.log(np.zeros(100_000)) * x, jobs)
     assert all(np.isneginf(r).all() for r in results)
 
 
-def test_an_error_comes_out_and_nothing_runs_on_behind_it():
+def test_error_is_raised_after_all_jobs_have_stopped():
     ran = []
 
     def job(k):
@@ -49,7 +49,7 @@ def test_an_error_comes_out_and_nothing_runs_on_behind_it():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_a_forked_process_has_threads_of_its_own():
+def test_forked_process_starts_its_own_threads():
     text = (
         "import os, threading, warnings; from gpugrad.core import threads\n"
         "threads.workers = lambda: 2\n"

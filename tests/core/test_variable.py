@@ -1,4 +1,4 @@
-"""Variables: making, assigning, copying; and that no value once handed out ever changes."""
+"""Variables: creation, assignment, copies; and values handed out never change."""
 
 import copy
 import gc
@@ -13,7 +13,7 @@ from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, Sha
 C = gg.constant
 
 
-# ---- making ---------------------------------------------------------------------------------
+# ---- creation -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_variable_casts_its_value():
         gg.Variable(1j, dtype=gg.float32)
 
 
-def test_variable_copies_what_it_is_made_of():
+def test_variable_copies_its_initial_value():
     a, w = np.ones(2, np.float32), gg.Variable([1.0, 2.0])
     v, u = gg.Variable(a), gg.Variable(w)
     a[:] = 5
@@ -117,7 +117,9 @@ def test_assign_converts_numbers_and_arrays():
     ],
 )
 @pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
-def test_assign_refuses_what_does_not_fit_and_changes_nothing(start, value, kind, words, method):
+def test_assign_refuses_values_that_do_not_fit_and_changes_nothing(
+    start, value, kind, words, method
+):
     v = gg.Variable(start, name="w")
     if method != "assign":
         words = words.replace("assign", method) if words.startswith("assign.") else words
@@ -126,14 +128,14 @@ def test_assign_refuses_what_does_not_fit_and_changes_nothing(start, value, kind
     assert v.tolist() == start
 
 
-def test_assign_sub_of_truth_values_is_refused_as_an_op_is():
+def test_assign_sub_of_booleans_raises_as_the_op_does():
     v = gg.Variable([True, False], name="w")
     with pytest.raises(DTypeError, match=r"assign_sub: .*variable: bool \(2,\)"):
         v.assign_sub([True, True])
     assert v.tolist() == [True, False]
 
 
-def test_assign_of_other_shapes_where_the_variable_allows_them():
+def test_assign_accepts_other_shapes_if_the_variable_allows_them():
     v = gg.Variable([1.0, 2.0], shape=(None,))
     assert v.assign([1.0, 2.0, 3.0]).shape == (3,)
     with pytest.raises(ShapeError):
@@ -156,7 +158,7 @@ def test_in_place_operators_are_refused():
     assert v.item() == 1.0
 
 
-def test_elements_are_assigned_by_slices():
+def test_slices_of_a_variable_can_be_assigned():
     v = gg.Variable([[1.0, 2.0], [3.0, 4.0]])
     assert v[0].assign([7.0, 8.0]) is v
     v[1, 1].assign(9.0)
@@ -188,7 +190,7 @@ def test_scatter_changes_rows():
     assert v.tolist() == [[0.0], [20.0], [5.0]]
 
 
-def test_rows_of_a_variable_need_no_shape_of_the_whole():
+def test_sparse_updates_do_not_need_a_dense_shape():
     v = gg.Variable([[1.0], [2.0], [3.0]])
     rows = gg.IndexedSlices(C([[10.0], [10.0]]), C([1, 1]))
     v.scatter_add(rows * 2)
@@ -200,7 +202,7 @@ def test_rows_of_a_variable_need_no_shape_of_the_whole():
         rows.to_dense()
 
 
-def test_scatter_takes_the_gradient_of_a_gather():
+def test_scatter_accepts_the_gradient_of_a_gather():
     v = gg.Variable([[1.0], [2.0], [3.0]])
     with gg.GradientTape() as tape:
         y = gg.sum(gg.gather(v, [0, 2, 2]) ** 2)
@@ -208,7 +210,7 @@ def test_scatter_takes_the_gradient_of_a_gather():
     assert v.tolist() == [[-1.0], [2.0], [-9.0]]
 
 
-# ---- what Python asks -----------------------------------------------------------------------
+# ---- Python protocols -----------------------------------------------------------------------
 
 
 def test_variable_behaves_as_a_tensor_in_arithmetic():
@@ -227,7 +229,7 @@ def test_variable_behaves_as_a_tensor_in_arithmetic():
     assert [x.item() for x in v] == [1.0, 2.0]
 
 
-def test_variable_identity():
+def test_variable_refs_compare_by_identity():
     v, w = gg.Variable(1.0), gg.Variable(1.0)
     assert v.ref() == v.ref()
     assert v.ref() != w.ref()
@@ -276,10 +278,10 @@ def test_variables_shared_in_a_structure_stay_shared_in_its_copies():
         assert twin[0] is not v
 
 
-# ---- in-place safety: _own() is how optimizers write --------------------------------------
+# ---- in-place safety: _own() is how optimizers write ----------------------------------------
 
 
-def test_own_writes_in_place_where_nobody_else_looks():
+def test_own_writes_in_place_if_the_array_is_not_shared():
     v = gg.Variable(np.ones(4, np.float32))
     v.assign_add(np.ones(4, np.float32))
     memory = v._own().ctypes.data
@@ -315,9 +317,9 @@ OBSERVERS = {
 
 
 @pytest.mark.parametrize("name", OBSERVERS)
-def test_own_never_changes_what_was_handed_out(name):
+def test_own_never_changes_values_handed_out(name):
     v = gg.Variable([1.0, 2.0, 3.0, 4.0])
-    v.assign_add([0.0, 0.0, 0.0, 0.0])  # an array that the Variable alone holds
+    v.assign_add([0.0, 0.0, 0.0, 0.0])  # now only the Variable holds its array
     seen = OBSERVERS[name](v)
     before = np.array(seen.tolist())
     v._own()[...] = -7.0
@@ -326,7 +328,7 @@ def test_own_never_changes_what_was_handed_out(name):
 
 
 @pytest.mark.parametrize("name", OBSERVERS)
-def test_own_of_what_was_handed_out_never_changes_the_variable(name):
+def test_own_of_values_handed_out_never_changes_the_variable(name):
     v = gg.Variable([1.0, 2.0, 3.0, 4.0])
     seen = OBSERVERS[name](v)
     if isinstance(seen, gg.Tensor):
@@ -334,7 +336,7 @@ def test_own_of_what_was_handed_out_never_changes_the_variable(name):
         assert v.tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_own_never_changes_a_tensor_that_was_assigned():
+def test_own_never_changes_an_assigned_tensor():
     w = C([1.0, 2.0, 3.0, 4.0])
     v, u = gg.Variable(gg.zeros(4)), gg.Variable(gg.zeros((2, 2)))
     v.assign(w)
@@ -382,7 +384,7 @@ def test_own_copies_an_array_that_cannot_be_written():
     assert t.tolist() == [2.0] * 3
 
 
-def test_scattered_rows_that_do_not_fit_name_the_call_and_change_nothing():
+def test_scatter_errors_name_the_call_and_change_nothing():
     v = gg.Variable(np.zeros((3, 2), np.float32))
     with pytest.raises(ValueError, match="scatter_add"):
         v.scatter_add(gg.IndexedSlices(gg.ones((1, 5)), gg.constant([0]), (3, 5)))

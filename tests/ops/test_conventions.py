@@ -1,9 +1,9 @@
 """Numeric conventions: what the gradient is at kinks, ties, zeros and infinities.
 
-One row a case: the point, and the gradient of the sum of the result. Rows follow TensorFlow
-2.21; those marked FINITE are where TensorFlow prints NaN, infinity or a wrong number, and a
-finite subgradient exists (or the exact derivative does). `test_edges` goes on with the ops that
-TensorFlow does not have.
+Each row is one case: the point, and the gradient of the sum of the result. Rows follow
+TensorFlow 2.21, except those marked FINITE: there TensorFlow returns NaN, infinity or a wrong
+number, although a finite subgradient (or the exact derivative) exists. `test_edges` covers the
+ops that TensorFlow does not have.
 """
 
 import numpy as np
@@ -135,7 +135,7 @@ ROWS = {
     "hypot of 0": (gg.hypot, [0.0, 0.0], [0.0, 0.0], FINITE),
     "std of equal numbers": (gg.std, [[1.0, 1.0]], [[0.0, 0.0]], FINITE),
     "var": (gg.var, [[1.0, 3.0]], [[-1.0, 1.0]]),
-    "mean of nothing": (gg.mean, [[]], [[]]),
+    "mean of []": (gg.mean, [[]], [[]]),
     # ---- quotients
     "1/x at 0": (lambda x: 1 / x, [0.0], [-inf]),
     "1/0": (gg.divide, [1.0, 0.0], [inf, -inf]),
@@ -271,8 +271,8 @@ def constants(arguments):
     return [gg.constant(np.asarray(a)) for a in arguments]
 
 
-def agree(found, expected):
-    for gradient, number in zip(found, expected, strict=True):
+def assert_gradients(actual, expected):
+    for gradient, number in zip(actual, expected, strict=True):
         if number is None:
             assert gradient is None
         else:
@@ -286,18 +286,18 @@ def check_gradient(f, arguments, expected, *_):
         tape.watch(xs)
         y = f(*xs)
     with np.errstate(all="ignore"):
-        agree(tape.gradient(y, xs), expected)
+        assert_gradients(tape.gradient(y, xs), expected)
 
 
 def check_gradient_of_tensors(f, arguments, expected, *_):
-    """The same formulas on Tensors: the first derivative must not depend on who looks on."""
+    """The same formulas on Tensors: the first derivative must not depend on an outer tape."""
     xs = constants(arguments)
     with gg.GradientTape() as outer, np.errstate(all="ignore"):
         outer.watch(xs)
         with gg.GradientTape() as inner:
             inner.watch(xs)
             y = f(*xs)
-        agree(inner.gradient(y, xs), expected)
+        assert_gradients(inner.gradient(y, xs), expected)
 
 
 def check_forward_mode(f, arguments, expected, *_):
@@ -307,11 +307,11 @@ def check_forward_mode(f, arguments, expected, *_):
     with np.errstate(all="ignore"), gg.ForwardAccumulator(xs, tangents) as acc:
         y = f(*xs)
     with np.errstate(all="ignore"):
-        found = np.sum(acc.jvp(y).numpy())
+        actual = np.sum(acc.jvp(y).numpy())
     total = np.conj(sum(np.sum(g) for g in expected))
-    if not all(np.iscomplexobj(v) for v in (found, *(x.numpy() for x in xs))):
-        found, total = np.real(found), np.real(total)
-    np.testing.assert_allclose(found, total, rtol=1e-7, atol=1e-12)
+    if not all(np.iscomplexobj(v) for v in (actual, *(x.numpy() for x in xs))):
+        actual, total = np.real(actual), np.real(total)
+    np.testing.assert_allclose(actual, total, rtol=1e-7, atol=1e-12)
 
 
 def connected(rows):

@@ -1,7 +1,8 @@
-"""What the ops that TensorFlow lacks give at edges: as in `test_conventions`, one row a case.
+"""Edge cases of the ops that TensorFlow lacks, one row each as in `test_conventions`.
 
-Rows follow torch, or JAX where torch lacks the op. FINITE: where those print NaN, infinity or a
-wrong number, and a finite subgradient exists (or the exact derivative does).
+Rows follow torch, or JAX where torch lacks the op, except those marked FINITE: there torch or JAX
+returns NaN, infinity or a wrong number, although a finite subgradient (or the exact derivative)
+exists.
 """
 
 import functools
@@ -36,21 +37,21 @@ from gpugrad.errors import (
 W = gg.constant([1.0, 10.0, 100.0, 1000.0], gg.float64)
 SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
 QUERY = np.array([[1.0, 2.0], [3.0, 4.0]])
-MASK = gg.constant([[True, False], [False, False]])  # nothing is left in the second row
+MASK = gg.constant([[True, False], [False, False]])  # the second row is fully masked
 
 
-def summed(loss, *given, **keywords):
-    return lambda *xs: loss(*xs, *given, reduction="sum", **keywords)
+def summed(loss, *constants, **keywords):
+    return lambda *xs: loss(*xs, *constants, reduction="sum", **keywords)
 
 
 def zero_where_not_positive(f):
-    """`f` in the branch that is taken for positive numbers."""
+    """`f(x)` where x is positive, 0 elsewhere."""
     return lambda x: gg.where(x > 0, f(x), 0.0)
 
 
 # name: (function, arguments, gradients by each argument; None is no gradient[, FINITE])
 ROWS = {
-    # ---- ties and NaN among the largest, the smallest, the middle
+    # ---- ties and NaN in maxima, minima and medians
     "fmax, tie": (gg.fmax, [2.0, 2.0], [1.0, 0.0]),
     "fmax(nan, 1)": (gg.fmax, [nan, 1.0], [0.0, 1.0]),
     "fmax(1, nan)": (gg.fmax, [1.0, nan], [1.0, 0.0]),
@@ -65,13 +66,13 @@ ROWS = {
     "nanmin, tie": (gg.nanmin, [[2.0, nan, 2.0]], [[0.5, 0.0, 0.5]]),
     "ptp, tie": (gg.ptp, [[1.0, 1.0, 3.0, 3.0]], [[-0.5, -0.5, 0.5, 0.5]]),
     "ptp of equal numbers": (gg.ptp, [[2.0, 2.0]], [[0.0, 0.0]]),
-    "median of even many": (gg.median, [[4.0, 1.0, 3.0, 2.0]], [[0.0, 0.0, 0.5, 0.5]]),
+    "median of an even count": (gg.median, [[4.0, 1.0, 3.0, 2.0]], [[0.0, 0.0, 0.5, 0.5]]),
     "median, tie": (gg.median, [[2.0, 2.0, 1.0]], [[0.5, 0.5, 0.0]]),
     "median with nan": (gg.median, [[1.0, nan, 3.0]], [[nan, nan, nan]]),
     "nanmedian": (gg.nanmedian, [[nan, 1.0, 3.0]], [[0.0, 0.5, 0.5]]),
     "quantile between": (lambda x: gg.quantile(x, 0.3), [[4.0, 1.0, 2.0]], [[0.0, 0.4, 0.6]]),
     "quantile of infinities": (lambda x: gg.quantile(x, 0.5), [[1.0, inf, 3.0]], [[0.0, 0.0, 1.0]]),
-    "quantile 0, tie as that of min": (
+    "quantile 0, ties as in min": (
         lambda x: gg.quantile(x, 0.0), [[1.0, 1.0, 2.0]], [[0.5, 0.5, 0.0]]),
     "quantile, lower": (
         lambda x: gg.quantile(x, 0.5, method="lower"), [[3.0, 1.0, 2.0, 4.0]],
@@ -135,7 +136,7 @@ ROWS = {
     "mish, far": (nn.mish, [[0.0, 1000.0, -1000.0]], [[0.6, 1.0, 0.0]]),
     "sparsemax, tie": (lambda x: nn.sparsemax(x) * W[:2], [[0.0, 0.0]], [[-4.5, 4.5]]),
     "sparsemax at the edge": (lambda x: nn.sparsemax(x) * W[:2], [[1.0, 0.0]], [[0.0, 0.0]]),
-    # ---- losses at their kinks, and with nothing to lose
+    # ---- losses at their kinks, far out, and without contributing elements
     "l1_loss at 0": (summed(nn.l1_loss), [[1.0, 2.0], [1.0, 1.0]], [[0.0, 1.0], [0.0, -1.0]]),
     "huber_loss": (
         summed(nn.huber_loss), [[1.0, -1.0, 0.0, inf], [0.0] * 4],
@@ -186,7 +187,7 @@ ROWS = {
         FINITE),
     "gaussian_nll_loss, no variance": (
         summed(nn.gaussian_nll_loss), [[1.0], [2.0], [0.0]], [[-1e6], [1e6], [5e5 - 5e11]]),
-    # ---- vectors of 0, numbers that do not vary
+    # ---- zero vectors, constant data
     **{
         f"{p}-norm of 0": (
             lambda x, p=p: gg.vector_norm(x, ord=p), [[0.0, 0.0]], [[0.0, 0.0]], FINITE)
@@ -231,7 +232,7 @@ ROWS = {
         lambda x: gg.corrcoef(x)[0, 1], [[[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]], [np.zeros((2, 3))]),
     "nanstd of equal numbers": (gg.nanstd, [[1.0, nan, 1.0]], [[0.0] * 3], FINITE),
     "std of one, correction 1": (lambda x: gg.std(x, correction=1), [[1.0]], [[nan]]),
-    "nansum of nothing": (gg.nansum, [[nan, nan]], [[0.0, 0.0]]),
+    "nansum of NaN only": (gg.nansum, [[nan, nan]], [[0.0, 0.0]]),
     "nanmean": (gg.nanmean, [[nan, 1.0, 2.0]], [[0.0, 0.5, 0.5]]),
     "nanprod": (gg.nanprod, [[nan, 2.0, 3.0]], [[0.0, 3.0, 2.0]]),
     # ---- attention, softmax
@@ -271,7 +272,7 @@ ROWS = {
     "special.kl_div(1, 1)": (special.kl_div, [1.0, 1.0], [0.0, 0.0]),
     "special.huber at its kink": (special.huber, [1.0, 1.0], [0.0, 1.0]),
     "special.pseudo_huber(0, 0)": (special.pseudo_huber, [0.0, 0.0], [0.0, 0.0]),
-    # ---- matrices with equal, or without, values
+    # ---- matrices with equal or zero eigenvalues
     "svd of I, a vector": (
         lambda x: gg.sum(linalg.svd(x)[0] @ linalg.svd(x)[2] * [[1.0, 2.0], [3.0, 4.0]]), [EYE],
         [[[0.0, -0.5], [0.5, 0.0]]], FINITE),
@@ -328,7 +329,7 @@ ROWS = {
                       FINITE),
     "betainc at its bounds": (lambda x: special.betainc(2.0, 3.0, x), [[0.0, 1.0]], [[0.0, 0.0]]),
     "spherical_jn(1) at 0": (lambda x: special.spherical_jn(1, x), [0.0], [1 / 3]),
-    # ---- tables and places
+    # ---- tables and indices
     "interp at points and beyond": (
         gg.interp, [[0.0, 1.0, 1.5, 2.0, 4.0, 5.0], [1.0, 2.0, 4.0], [10.0, 20.0, 0.0]],
         [[0.0, 10.0, 10.0, -10.0, -10.0, 0.0], [-15.0, 5.0, 10.0], [2.5, 1.5, 2.0]]),
@@ -342,10 +343,10 @@ ROWS = {
         [[1.0] * 4], [[1.0, 10.0, 10.0, 0.0]]),
     "take by uint64": (
         lambda x: gg.take(x, gg.constant(np.array([1, 1], np.uint64))), [[1.0, 2.0]], [[0.0, 2.0]]),
-    "int8 places in a larger array": (
+    "int8 indices in a larger array": (
         lambda x: x[np.array([99, -1], np.int8), np.array([2, 2], np.int8)],
         [np.zeros((100, 3))], [np.pad([[2.0]], ((99, 0), (2, 0)))]),
-    "nothing at all": (lambda x: gg.sum(gg.exp(x) * gg.sqrt(x)), [np.zeros((0, 3))],
+    "sum of an empty array": (lambda x: gg.sum(gg.exp(x) * gg.sqrt(x)), [np.zeros((0, 3))],
                        [np.zeros((0, 3))]),
     # ---- real input, complex result
     "fft of real numbers": (lambda x: gg.fft.fft(x)[1], [[1.0, 2.0, 3.0]], [[1.0, -0.5, -0.5]]),
@@ -379,7 +380,7 @@ ROWS = {
         [[SINGULAR, EYE]], [[np.zeros((2, 2)), EYE]], FINITE),
 }  # fmt: skip
 
-MASKED = {  # what is not finite, or has no finite derivative, at 0
+MASKED = {  # functions that are not finite, or have no finite derivative, at 0
     "log2": gg.log2, "log10": gg.log10, "rsqrt": gg.rsqrt, "cbrt": gg.cbrt, "x/x": lambda x: x / x,
     "x**-1.5": lambda x: x**-1.5, "x**x": lambda x: x**x, "x log(x)": lambda x: x * gg.log(x),
     "xlogy": lambda x: special.xlogy(x, x), "xdivy": lambda x: special.xdivy(1.0, x),
@@ -412,7 +413,7 @@ MASKED = {  # what is not finite, or has no finite derivative, at 0
 
 @pytest.mark.parametrize("f", [gg.cumulative_sum, gg.cumulative_prod], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("include_initial", [False, True])
-def test_running_gradient_of_a_number_is_a_number(f, include_initial):
+def test_cumulative_ops_of_a_scalar_are_differentiable(f, include_initial):
     run = functools.partial(f, axis=0, include_initial=include_initial)
     gg.testing.check_grads(run, (np.array(2.5),), order=2)
 
@@ -438,25 +439,25 @@ def test_masked_branch_has_gradient_0(name, at):
     check_gradient(zero_where_not_positive(MASKED[name]), [at], [0.0])
 
 
-# name: (call, what it gives)
+# name: (call, expected value)
 VALUES = {
-    "sum of nothing": (lambda: gg.sum([]), 0.0),
-    "prod of nothing": (lambda: gg.prod([]), 1.0),
-    "mean of nothing": (lambda: gg.mean([]), nan),
-    "logsumexp of nothing": (lambda: gg.logsumexp([]), -inf),
-    "logsumexp of nothing along an axis": (
+    "sum of []": (lambda: gg.sum([]), 0.0),
+    "prod of []": (lambda: gg.prod([]), 1.0),
+    "mean of []": (lambda: gg.mean([]), nan),
+    "logsumexp of []": (lambda: gg.logsumexp([]), -inf),
+    "logsumexp of [] along an axis": (
         lambda: gg.logsumexp(np.zeros((2, 0)), axis=1, keepdims=True), [[-inf], [-inf]]),
-    "norm of nothing": (lambda: gg.vector_norm([]), 0.0),
-    "any of nothing": (lambda: gg.any([]), False),
-    "all of nothing": (lambda: gg.all([]), True),
-    "det of nothing": (lambda: gg.det(np.zeros((0, 0))), 1.0),
-    "matmul over nothing": (lambda: gg.matmul(np.ones((1, 0)), np.ones((0, 2))), [[0.0, 0.0]]),
-    "softmax of nothing": (lambda: gg.softmax([]), []),
+    "norm of []": (lambda: gg.vector_norm([]), 0.0),
+    "any of []": (lambda: gg.any([]), False),
+    "all of []": (lambda: gg.all([]), True),
+    "det of a 0x0 matrix": (lambda: gg.det(np.zeros((0, 0))), 1.0),
+    "matmul, an empty axis": (lambda: gg.matmul(np.ones((1, 0)), np.ones((0, 2))), [[0.0, 0.0]]),
+    "softmax of []": (lambda: gg.softmax([]), []),
     "max of no rows": (lambda: gg.max(np.zeros((0, 3)), axis=1), []),
     "attention over no keys": (
         lambda: nn.scaled_dot_product_attention(
             np.ones((1, 2)), np.ones((0, 2)), np.ones((0, 2))), [[0.0, 0.0]]),
-    "segments of nothing": (lambda: gg.segment_max([1.0], [2], 3), [-inf, -inf, 1.0]),
+    "empty segments": (lambda: gg.segment_max([1.0], [2], 3), [-inf, -inf, 1.0]),
     "segments, a negative one": (lambda: gg.segment_sum([1.0, 2.0], [0, -1], 2), [1.0, 0.0]),
     "median of a number": (lambda: gg.median(1.0), 1.0),
     "unique_values of a number": (lambda: gg.unique_values(1.0), [1.0]),
@@ -468,14 +469,14 @@ VALUES = {
         [0, 0, 1, 3, 3, 3]),
     "searchsorted, right": (
         lambda: gg.searchsorted([1.0, 2.0, 2.0], [0.0, 1.0, 2.0, 3.0], side="right"), [0, 1, 3, 3]),
-    "searchsorted in nothing": (lambda: gg.searchsorted([], [1.0]), [0]),
+    "searchsorted in []": (lambda: gg.searchsorted([], [1.0]), [0]),
     "histogram, last edge included": (
         lambda: gg.histogram([0.0, 2.0, 4.0, 4.5], bins=[0.0, 2.0, 4.0])[0], [1, 2]),
     "histogram of equal numbers": (lambda: gg.histogram([2.0, 2.0], bins=2)[1], [1.5, 2.0, 2.5]),
     "histogram, nan outside": (
         lambda: gg.histogram([nan, 2.0], bins=2, range=(0.0, 4.0))[0], [0, 1]),
     "digitize, right": (lambda: gg.digitize([1.0, 2.0], [1.0, 2.0], right=True), [0, 1]),
-    "one_hot of no class": (lambda: gg.one_hot([2, -1], 2), [[0.0, 0.0], [0.0, 0.0]]),
+    "one_hot of invalid classes": (lambda: gg.one_hot([2, -1], 2), [[0.0, 0.0], [0.0, 0.0]]),
     "cross_entropy, int8 labels of 200": (
         lambda: nn.cross_entropy(np.zeros((1, 200)), np.array([100], np.int8)), np.log(200.0)),
     "ravel_multi_index of int8": (
@@ -490,7 +491,7 @@ VALUES = {
     "kl_div, probabilities of 0": (
         lambda: nn.kl_div([0.0], [-inf], log_target=True, reduction="sum"), 0.0),
     "cross_entropy, all ignored": (lambda: nn.cross_entropy([[1.0, 2.0]], [-100]), 0.0),
-    # where TensorFlow differs from NumPy, NumPy is followed
+    # where TensorFlow and NumPy differ, the values are NumPy's
     "mean of integers": (lambda: gg.mean([1, 2]), 1.5),
     "argmax of a matrix": (lambda: gg.argmax([[1.0, 5.0], [7.0, 2.0]]), 2),
     "round half to even": (lambda: gg.round([0.5, 1.5, 2.5]), [0.0, 2.0, 2.0]),
@@ -504,35 +505,35 @@ VALUES = {
     "take from the end": (lambda: gg.take([1.0, 2.0], [-1]), [2.0]),
 }  # fmt: skip
 
-HUGE = np.array([2**64 - 1], np.uint64)  # -1, if its bits were read as those of an int64
+HUGE = np.array([2**64 - 1], np.uint64)  # its bits would be -1 as an int64
 
 # name: (call, exception, words of its message)
 ERRORS = {
-    "max of nothing": (lambda: gg.max([]), ShapeError, "max.*an empty array has no maximum"),
-    "argmax of nothing": (lambda: gg.argmax([]), ShapeError, "argmax.*empty"),
-    "median of nothing": (lambda: gg.median([]), ShapeError, "median: there is nothing"),
-    "quantile of nothing": (lambda: gg.quantile([], 0.5), ShapeError, "quantile: there is nothing"),
+    "max of []": (lambda: gg.max([]), ShapeError, "max.*an empty array has no maximum"),
+    "argmax of []": (lambda: gg.argmax([]), ShapeError, "argmax.*empty"),
+    "median of []": (lambda: gg.median([]), ShapeError, "median: there is nothing"),
+    "quantile of []": (lambda: gg.quantile([], 0.5), ShapeError, "quantile: there is nothing"),
     "sort of a number": (lambda: gg.sort(1.0), AxisError, "sort.*axis -1"),
     "softmax of a number": (lambda: gg.softmax(1.0), AxisError, "softmax: axis -1"),
     "trim_zeros beyond the axes": (
         lambda: gg.trim_zeros([[0.0, 1.0]], axis=2), AxisError, "trim_zeros: axis 2"),
-    "an axis that is no int": (
+    "an axis that is not an int": (
         lambda: gg.flip([[0.0, 1.0]], axis=1.0), ArgumentError, "flip: .*An int, or a tuple"),
-    "an axis of unstack that is no int": (
+    "an axis of unstack that is not an int": (
         lambda: gg.unstack([0.0, 1.0], axis=0.5), ArgumentError, "unstack: .*axis=0.5.*An int"),
-    "an axis of split that is no int": (
+    "an axis of split that is not an int": (
         lambda: gg.split([0.0, 1.0], 2, axis="x"), ArgumentError, "split: .*axis='x'.*an int"),
-    "an axis of unique that is no int": (
+    "an axis of unique that is not an int": (
         lambda: gg.unique([0.0, 1.0], axis="x"), ArgumentError, "unique: .*axis='x'.*an int"),
-    "an axis of gradient that is no int": (
+    "an axis of gradient that is not an int": (
         lambda: gg.gradient([0.0, 1.0], axis="x"), ArgumentError, "gradient: .*axis='x'.*an int"),
-    "an axis of dct that is no int": (
+    "an axis of dct that is not an int": (
         lambda: gg.fft.dct([0.0, 1.0], axis=0.5), ArgumentError, "dct: .*axis=0.5.*An int"),
     "an axis of gradient twice": (
         lambda: gg.gradient([[0.0, 1.0]] * 2, axis=(0, -2)), AxisError, "gradient: .*twice"),
-    "a number of pieces that is no int": (
+    "a number of pieces that is not an int": (
         lambda: gg.split([0.0, 1.0], 1.5), ArgumentError, "split: .*1.5.*An int"),
-    "a dict for lengths": (
+    "a dict of lengths": (
         lambda: gg.fft.irfftn([[0.0, 1.0]], s={"a": 1}), ArgumentError, "irfftn: .*s={'a': 1}"),
     "text for a value to fill in": (
         lambda: gg.OPS["index_fill"].eager([0.0], index=0, value="x"), DTypeError, "index_fill:"),
@@ -542,15 +543,16 @@ ERRORS = {
         lambda: gg.histogram([1.0], gg.constant([2.0, 1.0])), ArgumentError, "histogram: .*order"),
     "a tolerance that is text": (
         lambda: gg.real_if_close([1j], "x"), ArgumentError, "real_if_close: .*'x'.*A number"),
-    "a cast of no name": (
+    "an unknown casting rule": (
         lambda: gg.can_cast("int8", "int16", "x"), ArgumentError, "can_cast: .*must be one of"),
-    "a size of tri that is no int": (lambda: gg.tri("x"), ArgumentError, "tri: .*N: 'x'.*an int"),
-    "a scale that is no number": (
+    "a size of tri that is not an int": (
+        lambda: gg.tri("x"), ArgumentError, "tri: .*N: 'x'.*an int"),
+    "a scale that is not a number": (
         lambda: gg.random.normal(2, stddev="x"), DTypeError, "normal: .*stddev='x'"),
     "text where a function wants an array": (
         lambda: gg.linalg.cho_solve("text", [1.0]), ArgumentError, "cho_solve: .*'text'"),
-    "a length beyond all": (lambda: gg.zeros(2**70), ShapeError, "zeros: .*dimension"),
-    "a tolerance that is no number": (
+    "a length that is too large": (lambda: gg.zeros(2**70), ShapeError, "zeros: .*dimension"),
+    "a tolerance that is not a number": (
         lambda: gg.isclose(1.0, [1.0], rtol=gg.ones(3)), ArgumentError, "isclose: .*one element"),
     "an array for labels of axes": (
         lambda: gg.einsum_path(gg.ones(3), [1.0]), ArgumentError, "einsum_path: .*a string"),
@@ -598,12 +600,12 @@ def test_error_at_an_edge(name):
         (lambda: gg.roll([1.0, 2.0], 1.5), r"roll: shift.*1\.5"),
     ],
 )
-def test_what_is_no_number_of_the_kind_is_refused(call, words):
+def test_values_of_the_wrong_kind_are_refused(call, words):
     with pytest.raises(DTypeError, match=words):
         call()
 
 
-def test_a_histogram_without_a_range_shows_nan_in_its_edges():
+def test_histogram_of_nan_without_a_range_has_nan_edges():
     counts, edges = gg.histogram([1.0, nan])
     assert not counts.numpy().any()
     assert np.isnan(edges.numpy()).all()

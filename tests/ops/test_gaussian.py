@@ -1,4 +1,4 @@
-"""The Gaussian's density: the gradient by the covariance, and what it costs."""
+"""The Gaussian log-density: its gradient with respect to the covariance, and the cost of it."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import gpugrad as gg
 
 
 def textbook(x, mean, cov):
-    """Through the factor, whose derivative is the general one."""
+    """The log-density through the Cholesky factor, differentiated by its general rule."""
     factor = gg.linalg.cholesky(cov)
     z = gg.linalg.solve_triangular(factor, gg.expand_dims(x - mean, axis=-1), lower=True)
     log_det = 2 * gg.sum(gg.log(gg.diagonal(factor)))
@@ -23,18 +23,18 @@ def points(rng):
     ]
 
 
-def test_value_and_gradients_are_those_through_the_factor(points):
+def test_value_and_gradients_equal_the_cholesky_formula(points):
     for k in range(3):
-        found, desired = (
+        actual, desired = (
             gg.grad(gg.gaussian_log_likelihood, k)(*points),
             gg.grad(textbook, k)(*points),
         )
-        np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-8, 1e-8)
-    found, desired = gg.gaussian_log_likelihood(*points), textbook(*points)
-    np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-12)
+        np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-8, 1e-8)
+    actual, desired = gg.gaussian_log_likelihood(*points), textbook(*points)
+    np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-12)
 
 
-def test_the_gradient_by_the_covariance_is_one_factor_and_one_inverse_from_it(points, monkeypatch):
+def test_covariance_gradient_costs_one_factorization_and_one_inverse(points, monkeypatch):
     x, mean, cov = points
     counted, real = [], scipy.linalg.get_lapack_funcs
 
@@ -50,7 +50,7 @@ def test_the_gradient_by_the_covariance_is_one_factor_and_one_inverse_from_it(po
     assert counted == ["potrf", "potri"]
 
 
-def test_the_gradient_of_a_kernels_length_is_that_of_differences(rng):
+def test_gradient_of_a_kernel_length_scale_equals_finite_differences(rng):
     x, y = rng.normal(size=(30, 1)), rng.normal(size=30)
     squares = gg.constant((x - x.T) ** 2)
 

@@ -1,4 +1,4 @@
-"""gg.linalg where derivatives are delicate: equal and vanishing values, free vectors, names."""
+"""gg.linalg where derivatives are delicate: equal and zero eigenvalues, free vectors; and names."""
 
 import functools
 import itertools
@@ -22,7 +22,7 @@ def _adjoint(x):
     return gg.conj(x) if x.dtype.kind == "c" else x
 
 
-def _weighed(function, weights, x):
+def _weighted(function, weights, x):
     return _inner(weights, getattr(gg.linalg, function)(x))
 
 
@@ -35,7 +35,7 @@ def _gradient(f, x):
 
 
 def _along(f, x, direction, eps=1e-5):
-    """The derivative of f at x along a direction, by differences."""
+    """The directional derivative of f at x, by finite differences."""
     ends = [f(gg.constant(x + sign * eps * direction)).item() for sign in (1, -1)]
     return (ends[0] - ends[1]) / (2 * eps)
 
@@ -68,7 +68,7 @@ def test_eigh_of_equal_eigenvalues_differentiates_sums_and_projectors(rng, kind,
 
 
 @pytest.mark.parametrize("name", ["eigh", "eig", "svd"])
-def test_vectors_of_equal_values_have_finite_gradients(name):
+def test_vectors_of_equal_eigenvalues_have_finite_gradients(name):
     for x in (np.eye(3), np.zeros((3, 3)), np.diag([1.0, 1.0, 2.0])):
 
         def loss(x):
@@ -79,20 +79,20 @@ def test_vectors_of_equal_values_have_finite_gradients(name):
 
 @KINDS
 @pytest.mark.parametrize("function", ["expm", "logm", "sqrtm"])
-def test_matrix_functions_are_exact_where_eigenvalues_are_equal(rng, kind, function):
+def test_matrix_function_gradients_are_exact_at_equal_eigenvalues(rng, kind, function):
     weights = _random(rng, kind, 3, 3)
     defective = 2 * np.eye(3) + np.eye(3, k=1)
     for x in (np.eye(3), defective):
         x = x.astype(weights.dtype)
         t = _random(rng, kind, 3, 3)
-        f = functools.partial(_weighed, function, weights)
-        found = np.sum((_gradient(f, x).conj() * t).real)
-        assert found == pytest.approx(_along(f, x, t), rel=1e-6)
+        f = functools.partial(_weighted, function, weights)
+        actual = np.sum((_gradient(f, x).conj() * t).real)
+        assert actual == pytest.approx(_along(f, x, t), rel=1e-6)
 
 
 @KINDS
 @pytest.mark.parametrize(("shape", "rank"), [((5, 5), 2), ((6, 4), 2), ((4, 6), 1), ((4, 4), 3)])
-def test_svd_of_low_rank_differentiates_a_function_of_the_matrix(rng, kind, shape, rank):
+def test_svd_of_a_low_rank_matrix_differentiates_functions_of_it(rng, kind, shape, rank):
     x = _random(rng, kind, shape[0], rank) @ _random(rng, kind, rank, shape[1])
     weights = _random(rng, kind, *shape)
 
@@ -104,14 +104,14 @@ def test_svd_of_low_rank_differentiates_a_function_of_the_matrix(rng, kind, shap
 
 
 @KINDS
-def test_polar_of_a_unitary_matrix_has_its_gradient(rng, kind):
+def test_polar_of_a_unitary_matrix_has_the_right_gradient(rng, kind):
     x, weights = np.linalg.qr(_random(rng, kind, 3, 3))[0], _random(rng, kind, 3, 3)
     _check(lambda x: _inner(weights, gg.linalg.polar(x)[0]), x, rng, kind)
     _check(lambda x: _inner(weights, gg.linalg.polar(x, "left")[1]), x, rng, kind)
 
 
 @KINDS
-def test_added_columns_of_qr_and_svd_differentiate_their_projector(rng, kind):
+def test_complementary_columns_of_qr_and_svd_differentiate_their_projector(rng, kind):
     x, weights = _random(rng, kind, 5, 2), _random(rng, kind, 5, 5)
 
     def of(columns):
@@ -136,8 +136,8 @@ def test_pinv_of_low_rank_differentiates_along_matrices_of_that_rank(rng, kind):
         return f(gg.constant((left + e * moved_left) @ (right + e * moved_right))).item()
 
     g = _gradient(f, left @ right)
-    found = np.sum((g.conj() * (moved_left @ right + left @ moved_right)).real)
-    assert found == pytest.approx((on(1e-5) - on(-1e-5)) / 2e-5, rel=1e-6)
+    actual = np.sum((g.conj() * (moved_left @ right + left @ moved_right)).real)
+    assert actual == pytest.approx((on(1e-5) - on(-1e-5)) / 2e-5, rel=1e-6)
 
 
 def test_second_derivative_is_right_at_equal_eigenvalues():
@@ -150,7 +150,7 @@ def test_second_derivative_is_right_at_equal_eigenvalues():
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_expm_gradient_does_not_depend_on_the_size_of_the_upstream_gradient(rng, scale):
+def test_expm_gradient_is_linear_in_a_huge_or_tiny_upstream_gradient(rng, scale):
     x, weights = rng.normal(size=(2, 3, 3))
 
     def f(c):
@@ -159,7 +159,7 @@ def test_expm_gradient_does_not_depend_on_the_size_of_the_upstream_gradient(rng,
     np.testing.assert_allclose(f(scale) / scale, f(1.0), rtol=1e-12)
 
 
-def test_norm_takes_what_numpy_takes(rng):
+def test_norm_accepts_the_arguments_of_numpy(rng):
     orders = (None, 1, 2, 3, -1, -2, 0, np.inf, -np.inf, "fro", "nuc", 0.5)
     axes = (None, 0, -1, (0,), (0, 1), (1, 0), (-1, 0))
     for shape, ord, axis, keepdims in itertools.product(
@@ -172,12 +172,12 @@ def test_norm_takes_what_numpy_takes(rng):
             with pytest.raises(gg.errors.GpugradError):
                 gg.linalg.norm(x, ord, axis, keepdims=keepdims)
             continue
-        found = gg.linalg.norm(x, ord, axis, keepdims=keepdims)
-        np.testing.assert_allclose(found.numpy(), desired)
-        assert found.shape == np.shape(desired)
+        actual = gg.linalg.norm(x, ord, axis, keepdims=keepdims)
+        np.testing.assert_allclose(actual.numpy(), desired)
+        assert actual.shape == np.shape(desired)
 
 
-def test_results_have_the_names_of_the_standard():
+def test_results_have_the_field_names_of_the_standard():
     x = np.diag([1.0, 2.0])
     assert gg.linalg.eigh(x)._fields == ("eigenvalues", "eigenvectors")
     assert gg.linalg.eig(x)._fields == ("eigenvalues", "eigenvectors")
@@ -186,18 +186,18 @@ def test_results_have_the_names_of_the_standard():
     assert gg.linalg.svd(x)._fields == ("U", "S", "Vh")
 
 
-def test_qr_mode_r_gives_r_alone(rng):
+def test_qr_mode_r_returns_only_r(rng):
     x = rng.normal(size=(4, 2))
     np.testing.assert_allclose(gg.linalg.qr(x, mode="r").numpy(), np.linalg.qr(x, mode="r"))
 
 
-def test_lstsq_returns_what_numpy_returns(rng):
+def test_lstsq_equals_numpy(rng):
     a, b = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
-    for found, desired in zip(gg.linalg.lstsq(a, b), np.linalg.lstsq(a, b), strict=True):
-        np.testing.assert_allclose(found.numpy(), desired)
+    for actual, desired in zip(gg.linalg.lstsq(a, b), np.linalg.lstsq(a, b), strict=True):
+        np.testing.assert_allclose(actual.numpy(), desired)
 
 
-def test_tolerance_may_be_an_array_one_for_each_matrix_and_vmapped():
+def test_tolerance_may_be_an_array_or_vmapped():
     x = np.stack([np.diag([1.0, 1e-3])] * 2)
     assert gg.linalg.matrix_rank(x, rtol=np.array([1e-2, 1e-4])).tolist() == [1, 2]
     ranks = gg.vmap(lambda x, t: gg.linalg.matrix_rank(x, rtol=t))(x, np.array([1e-2, 1e-4]))
@@ -206,12 +206,12 @@ def test_tolerance_may_be_an_array_one_for_each_matrix_and_vmapped():
 
 @pytest.mark.parametrize("name", ["qr", "svd", "eigh", "eig", "inv", "expm", "lu", "norm"])
 def test_integers_give_float64(name):
-    found = getattr(gg.linalg, name)(np.array([[2, 1], [1, 3]]))
-    found = found if isinstance(found, tuple) else (found,)
-    assert {y.dtype.name for y in found} <= {"float64", "complex128"}
+    actual = getattr(gg.linalg, name)(np.array([[2, 1], [1, 3]]))
+    actual = actual if isinstance(actual, tuple) else (actual,)
+    assert {y.dtype.name for y in actual} <= {"float64", "complex128"}
 
 
-def test_diagonals_are_of_numpys_axes_or_of_the_array_apis(rng):
+def test_diagonal_and_trace_use_the_axes_of_numpy_or_of_the_array_api(rng):
     x = rng.normal(size=(2, 3, 3))
     np.testing.assert_array_equal(gg.diagonal(x), np.diagonal(x))
     np.testing.assert_array_equal(gg.trace(x), np.trace(x))
@@ -220,6 +220,6 @@ def test_diagonals_are_of_numpys_axes_or_of_the_array_apis(rng):
     np.testing.assert_array_equal(gg.constant(x).trace(), x.trace())
 
 
-def test_solve_triangular_must_be_told_the_triangle():
+def test_solve_triangular_requires_lower():
     with pytest.raises(TypeError, match="lower"):
         gg.linalg.solve_triangular(np.eye(2), np.ones(2))

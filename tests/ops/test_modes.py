@@ -1,6 +1,6 @@
-"""Every op has every mode, but for those listed here, each with its reason.
+"""Every op supports every mode, except those listed here, each with its reason.
 
-An op that stands here without need fails too, so that the lists stay short.
+An op that is listed without need fails too, so the lists stay short.
 """
 
 import subprocess
@@ -14,14 +14,14 @@ from gpugrad.errors import ArgumentError
 
 HOME = Path(gg.__file__).parent
 
-_ORDER = "by the order there is no closed form, and neither SciPy nor a peer has the derivative"
-NO_RULE = {  # asking for this one gradient raises NoGradientError; those by other inputs exist
+_ORDER = "the derivative by the order has no closed form, and neither SciPy nor a peer has it"
+NO_RULE = {  # this gradient raises NoGradientError; those of the other inputs exist
     "iv": _ORDER, "ive": _ORDER, "jv": _ORDER, "kv": _ORDER, "kve": _ORDER, "yv": _ORDER,
     "zeta": "by x: the derivative of the Hurwitz zeta function by its exponent, which SciPy lacks",
     "gamma_reparameterized": "by the sample and where it came from: they are noise, not inputs",
 }  # fmt: skip
 LOOPS: dict[str, str] = {}
-_SIZE = "how many there are depends on the values, so examples would have different shapes"
+_SIZE = "the size of the result depends on the values, so examples would differ in shape"
 NOT_UNDER_VMAP = {  # it raises ArgumentError, which names vmap and the way out
     "argwhere": _SIZE, "compress": _SIZE, "flatnonzero": _SIZE, "unique_all": _SIZE,
     "bincount": "without minlength= its length depends on the values",
@@ -78,8 +78,8 @@ def test_ops_that_vmap_refuses_are_listed():
     assert refused == set(NOT_UNDER_VMAP)
 
 
-def test_page_of_the_ops_is_that_of_the_registry():
-    """Else: ci/ops_page > gpugrad/ops/README.md"""
+def test_page_of_the_ops_matches_the_registry():
+    """If this fails, run: ci/ops_page > gpugrad/ops/README.md"""
     script = HOME.parent / "ci" / "ops_page"
     page = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert (HOME / "ops" / "README.md").read_text() == page.stdout

@@ -32,7 +32,7 @@ def gradient(function, x):
         (gg.softsign, 1),
     ],
 )
-def test_gradient_at_the_kink_is_tensorflows(activation, at_zero):
+def test_gradient_at_the_kink_equals_tensorflow(activation, at_zero):
     assert gradient(activation, np.array([0.0, -0.0])) == pytest.approx(at_zero)
 
 
@@ -75,7 +75,7 @@ def test_softmax_along_an_empty_axis_is_empty():
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
-def test_class_of_score_minus_infinity_and_label_zero_costs_nothing():
+def test_class_with_logit_minus_infinity_and_label_zero_adds_no_loss():
     x = np.array([[0.0, -np.inf, 1.0]])
     for loss in (
         lambda x: gg.softmax_cross_entropy(x, np.array([[1.0, 0.0, 0.0]])),
@@ -101,11 +101,11 @@ def test_cross_entropies_of_the_same_labels_agree(rng):
     )
 
 
-def test_cross_entropy_of_a_transposed_array_is_differentiated_rightly(rng):
+def test_cross_entropy_of_a_transposed_array_has_the_right_gradient(rng):
     x, labels = rng.normal(size=(3, 5)), rng.integers(0, 3, 5)
-    got = gradient(lambda x: gg.sparse_softmax_cross_entropy(x.T, labels), x)
+    actual = gradient(lambda x: gg.sparse_softmax_cross_entropy(x.T, labels), x)
     expected = scipy.special.softmax(x.T, -1) - np.eye(3)[labels]
-    np.testing.assert_allclose(got, expected.T)
+    np.testing.assert_allclose(actual, expected.T)
 
 
 def test_cross_entropy_hessian_is_that_of_log_sum_exp(rng):
@@ -115,13 +115,13 @@ def test_cross_entropy_hessian_is_that_of_log_sum_exp(rng):
     np.testing.assert_allclose(hessian.numpy(), np.diag(p) - np.outer(p, p), atol=1e-12)
 
 
-def test_binary_cross_entropy_is_exact_where_the_label_is_right():
+def test_binary_cross_entropy_is_accurate_for_a_confident_right_label():
     x = np.float32([20.0])
-    got = gg.binary_cross_entropy_with_logits(x, 1.0).item()
-    assert got == pytest.approx(np.exp(-20), rel=1e-6)
+    actual = gg.binary_cross_entropy_with_logits(x, 1.0).item()
+    assert actual == pytest.approx(np.exp(-20), rel=1e-6)
 
 
-def test_mean_squared_error_of_nothing_is_nan_without_a_warning():
+def test_mean_squared_error_of_empty_arrays_is_nan_without_a_warning():
     assert np.isnan(gg.mse(np.zeros(0), np.zeros(0)).item())
 
 
@@ -192,7 +192,7 @@ def test_repr_shows_the_parts():
     )
 
 
-def test_repr_of_a_part_that_knows_the_whole_ends():
+def test_repr_of_a_module_that_contains_itself_terminates():
     model = nn.Module()
     model.part = nn.Module()
     model.part.parent = model
@@ -202,14 +202,14 @@ def test_repr_of_a_part_that_knows_the_whole_ends():
     )
 
 
-def test_dense_computes_x_kernel_plus_bias(rng):
+def test_dense_computes_x_times_kernel_plus_bias(rng):
     layer = nn.Dense(3, 2, gg.tanh, bias_initializer=nn.initializers.ones, dtype="float64")
     x = rng.normal(size=(4, 5, 3))
     expected = np.tanh(x @ layer.kernel.numpy() + 1)
     np.testing.assert_allclose(layer(x).numpy(), expected)
 
 
-def test_dense_names_the_length_it_needs():
+def test_dense_errors_name_the_wrong_argument():
     with pytest.raises(ShapeError, match=r"length 3, but its shape is \(4, 2\)"):
         nn.Dense(3, 2)(np.ones((4, 2)))
     with pytest.raises(ArgumentError, match="units_out"):
@@ -218,7 +218,7 @@ def test_dense_names_the_length_it_needs():
         nn.Dense(3, 1, "relu")
 
 
-def test_module_without_forward_says_so():
+def test_module_without_forward_raises():
     with pytest.raises(NotImplementedError, match="forward"):
         nn.Module()()
 
@@ -238,23 +238,23 @@ def test_module_without_forward_says_so():
         (nn.initializers.uniform, 0.1**2 / 12),
     ],
 )
-def test_initializer_has_the_variance_it_promises(initializer, variance):
+def test_initializer_has_the_documented_variance(initializer, variance):
     values = initializer((300, 200), generator=gg.random.Generator(1)).numpy()
     assert values.dtype == np.float32
     assert abs(values.mean()) < 5 * np.sqrt(variance / values.size)
     assert values.var() == pytest.approx(variance, rel=0.03)
 
 
-def test_initializer_counts_the_field_of_a_convolution():
+def test_initializer_counts_the_receptive_field_of_a_convolution():
     values = nn.initializers.he_normal((3, 3, 20, 200), generator=gg.random.Generator(1)).numpy()
     assert values.var() == pytest.approx(2 / 180, rel=0.03)
 
 
-def test_layers_of_one_seed_are_equal():
+def test_layers_with_the_same_seed_are_equal():
     a, b = (nn.Dense(3, 2, generator=gg.random.Generator(5)) for _ in range(2))
     np.testing.assert_array_equal(a.kernel.numpy(), b.kernel.numpy())
 
 
-def test_initializer_that_needs_two_axes_says_so():
+def test_initializer_that_needs_two_axes_raises_for_one():
     with pytest.raises(ShapeError, match=r"\(3,\)"):
         nn.Dense(2, 3, bias_initializer=nn.initializers.glorot_uniform)

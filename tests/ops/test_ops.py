@@ -1,8 +1,8 @@
-"""Every op against all that its record promises, on the CPU and on a device.
+"""Checks every op against its record, on the CPU and on a device.
 
-The checks are those of `gpugrad.testing`, which are public for users' own ops;
-tests/testing/test_testing.py shows what each finds. A message names the op and the check. Checks on
-a device run on a fake CuPy where there is no GPU.
+The checks are those of `gpugrad.testing`, which users can run on their own ops;
+tests/testing/test_testing.py shows what each check finds. Messages name the op and the check.
+Without a GPU, the device checks run on a fake CuPy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def test_op_on_a_device_that_is_not_the_current_one(name):
     check_op(name, checks=["device"], device=f"cuda:{gpu_count() - 1}")
 
 
-def test_names_are_those_of_the_eager_functions():
+def test_op_names_equal_the_names_of_the_eager_functions():
     for name in NAMES:
         assert gg.OPS[name].eager.op is gg.OPS[name]
         assert gg.OPS[name].eager.__name__ == name

@@ -1,8 +1,9 @@
-"""Random programs: gradients of ops put together against numerical differences.
+"""Random programs: gradients of composed ops against finite differences.
 
-A program is a list of ops from a pool of smooth ones, each applied to values computed before.
-What single ops cannot show appears here: values used more than once, gradients that are
-broadcast and summed back, branches that lead nowhere.
+A program is a list of smooth ops, each applied to values computed before. This covers what tests
+of single ops cannot: values used more than once, gradients that are broadcast and summed back,
+results that nothing uses. Hypothesis seeds each test from its name and source, so renaming a test
+changes the programs that it draws.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gpugrad.testing import assert_close, check_grads
 UNARY = {
     "sin": gg.sin,
     "tanh": gg.tanh,
-    "exp": lambda x: gg.exp(gg.tanh(x)),  # bounded, so that chains of it are
+    "exp": lambda x: gg.exp(gg.tanh(x)),  # bounded, so that chains stay bounded
     "log": lambda x: gg.log(1.5 + gg.sin(x)),
     "sqrt": lambda x: gg.sqrt(1.0 + x * x),
     "square": lambda x: gg.square(gg.sin(x)),
@@ -46,7 +47,7 @@ BINARY = {
 
 @st.composite
 def programs(draw):
-    """Inputs, and steps: an op's name and which values it reads (None: inputs that fit)."""
+    """Inputs, and steps: the name of an op and the positions of the values that it reads."""
     shapes = draw(mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=3)).input_shapes
     seed = draw(st.integers(0, 2**16))
     position = st.integers(0, 99)
@@ -64,7 +65,7 @@ def programs(draw):
 
 
 def run(steps, inputs):
-    """The program's values. A step whose arrays do not broadcast reads its first alone."""
+    """The values of the program. A step whose arrays do not broadcast reads only the first."""
     values = list(inputs)
     for name, *reads in steps:
         x, *more = (values[i % len(values)] for i in reads)
@@ -85,7 +86,7 @@ def fits(x, y):
 
 
 def result(steps, inputs):
-    """The last value and the sum of all, so that most values matter more than once."""
+    """The last value, and the sum of the means of all, so that most values are used twice."""
     values = run(steps, inputs)
     return values[-1], sum(gg.mean(v) for v in values if v.size)
 

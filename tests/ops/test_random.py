@@ -1,6 +1,6 @@
 """Random numbers: the bits, the distributions, their gradients, and generators.
 
-Statistical tests have fixed seeds, so that they are no gamble. With 60 of them, a p-value below
+Statistical tests have fixed seeds, so they are deterministic. With 60 of them, a p-value below
 1e-3 would still be a surprise.
 """
 
@@ -35,24 +35,24 @@ def generator(seed=0):
     return gg.random.Generator(seed)
 
 
-# ---- bits ----------------------------------------------------------------------------------
+# ---- bits ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("counter", "key", "expected"),
-    [  # from the authors' own file of known answers
+    [  # from the authors' file of known answers
         (0, 0, "16554d9eca36314c db20fe9d672d0fdc d7e772cee186176b 7e68b68aec7ba23b"),
         (-1, -1, "87b092c3013fe90b 438c3c67be8d0224 9cc7d7c69cd777b6 a09caebf594f0ba0"),
     ],
 )
-def test_philox_gives_the_published_answers(counter, key, expected):
+def test_philox_equals_the_published_answers(counter, key, expected):
     everywhere = 2**64 - 1
-    made = philox.block((key & everywhere,) * 2, (counter & everywhere,) * 4)
-    assert " ".join(f"{w:016x}" for w in made) == expected
+    words = philox.block((key & everywhere,) * 2, (counter & everywhere,) * 4)
+    assert " ".join(f"{w:016x}" for w in words) == expected
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 0), (5, 0), (0, 3), (2**63 + 1, 7)])
-def test_words_in_a_row_and_scattered_blocks_are_those_of_the_definition(first, second):
+def test_consecutive_words_and_scattered_blocks_follow_the_definition(first, second):
     defined = [philox.block(KEY, (first + i, second, 0, 0)) for i in range(3)]
     in_a_row = philox.words(KEY, first, 12, second=second)
     assert in_a_row.tolist() == [w for block in defined for w in block]
@@ -60,7 +60,7 @@ def test_words_in_a_row_and_scattered_blocks_are_those_of_the_definition(first, 
     assert [tuple(b) for b in scattered.tolist()] == [defined[2], defined[0]]
 
 
-def test_words_of_32_bits_are_halves_of_those_of_64_low_half_first():
+def test_32_bit_words_are_halves_of_64_bit_words_low_half_first():
     wide = philox.words(KEY, 3, 4)
     halves = [h for w in wide.tolist() for h in (w & 0xFFFFFFFF, w >> 32)]
     assert philox.words(KEY, 3, 7, 32).tolist() == halves[:7]
@@ -83,7 +83,7 @@ def test_uniform_numbers_are_the_top_bits_of_the_words():
 
 
 @pytest.mark.parametrize(("bits", "rtol"), [(32, 5e-7), (64, 2e-15)])
-def test_normal_and_exponential_are_the_exact_quantiles_also_at_both_ends(bits, rtol):
+def test_normal_and_exponential_are_exact_quantiles_up_to_both_ends(bits, rtol):
     top = 2**bits
     ends = [0, 1, 2, top // 2 - 1, top // 2, top // 2 + 1, top - 2, top - 1, top // 10, top // 13]
     w = np.append(np.array(ends, f"u{bits // 8}"), philox.words(KEY, 0, 2000, bits))
@@ -100,7 +100,7 @@ def test_normal_and_exponential_are_the_exact_quantiles_also_at_both_ends(bits, 
 
 
 def test_seeded_numbers_stay_the_same_from_release_to_release():
-    """A seed in a paper is a promise. Change the stream, and this test, with a major version."""
+    """Published seeds must stay valid: change the stream and this test only in a major version."""
     g = generator(2026)
     assert g.bits(2, dtype="uint64").tolist() == GOLDEN["bits"]
     assert g.normal(3, dtype="float64").tolist() == GOLDEN["normal"]
@@ -126,7 +126,7 @@ GOLDEN = {
 }
 
 
-# ---- what all distributions have in common ---------------------------------------------------
+# ---- properties of all distributions ------------------------------------------------------
 
 # name: (parameters, the distribution)
 REAL = {
@@ -187,26 +187,26 @@ def test_distribution(name, parameters, expected, dtype):
 
 
 @pytest.mark.parametrize(("name", "parameters", "expected"), WHOLES)
-def test_distribution_of_whole_numbers(name, parameters, expected):
+def test_discrete_distribution(name, parameters, expected):
     n = 20_000
     x = draw(name, n, *parameters, g=generator(4)).numpy().astype(np.int64)
     ks = np.arange(int(expected.ppf(2e-3)), int(expected.ppf(1 - 2e-3)) + 1)
-    found = np.array([np.sum(x == k) for k in ks] + [np.sum((x < ks[0]) | (x > ks[-1]))])
+    actual = np.array([np.sum(x == k) for k in ks] + [np.sum((x < ks[0]) | (x > ks[-1]))])
     likely = n * np.append(expected.pmf(ks), expected.cdf(ks[0] - 1) + expected.sf(ks[-1]))
     rare = likely < 5
-    found = np.append(found[~rare], found[rare].sum())
+    actual = np.append(actual[~rare], actual[rare].sum())
     likely = np.append(likely[~rare], likely[rare].sum())
     if likely[-1] < 5:
-        found, likely = (
-            np.append(found[:-2], found[-2:].sum()),
+        actual, likely = (
+            np.append(actual[:-2], actual[-2:].sum()),
             np.append(likely[:-2], likely[-2:].sum()),
         )
-    if len(found) > 1:
-        assert st.chisquare(found, likely * found.sum() / likely.sum()).pvalue > 1e-3
+    if len(actual) > 1:
+        assert st.chisquare(actual, likely * actual.sum() / likely.sum()).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_short_draw_is_the_beginning_of_a_long_one(name):
+def test_short_draw_is_the_beginning_of_a_long_one(name):
     parameters = ALL[name][0]
     short, long = draw(name, 10, *parameters), draw(name, 40_000, *parameters)
     np.testing.assert_array_equal(short.numpy(), long.numpy()[:10])
@@ -215,19 +215,19 @@ def test_a_short_draw_is_the_beginning_of_a_long_one(name):
 
 
 @pytest.mark.parametrize("name", ["gamma", "poisson", "binomial"])
-def test_an_element_made_by_rejection_depends_on_no_other_ones_parameter(name):
+def test_element_drawn_by_rejection_does_not_depend_on_the_other_parameters(name):
     first = {"gamma": 0.5, "poisson": 30.0, "binomial": 0.3}[name]
     others = np.linspace(0.1, 0.9, 99)
-    given = [np.concatenate([[first], others]), np.concatenate([[first], others[::-1]])]
-    given = [(10, p) if name == "binomial" else (p,) for p in given]
-    a, b = (draw(name, None, *p).numpy() for p in given)
+    alphas = [np.concatenate([[first], others]), np.concatenate([[first], others[::-1]])]
+    calls = [(10, p) if name == "binomial" else (p,) for p in alphas]
+    a, b = (draw(name, None, *p).numpy() for p in calls)
     assert a[0] == b[0]
     assert len(a) == 100
 
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("shape", [(), 3, (2, 0), (2, 3)])
-def test_shapes_and_devices(name, shape, cuda):
+def test_draws_have_the_requested_shape_and_device(name, shape, cuda):
     parameters = ALL[name][0]
     here = draw(name, shape, *parameters, device="cpu")
     there = draw(name, shape, *parameters, device=cuda)
@@ -246,8 +246,10 @@ def test_half_precision_is_single_precision_rounded(name, dtype):
     expected = gg.astype(single, half.dtype).numpy().astype(np.float32)
     if name == "uniform":
         expected = np.minimum(expected, half.numpy().astype(np.float32).max())
-    ulp = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]  # what is computed in float64 is
-    np.testing.assert_allclose(half.numpy().astype(np.float32), expected, rtol=ulp)  # rounded once
+    ulp = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]  # values computed in float64
+    np.testing.assert_allclose(
+        half.numpy().astype(np.float32), expected, rtol=ulp
+    )  # are rounded once
     assert np.mean(half.numpy().astype(np.float32) == expected) > 0.99
 
 
@@ -268,7 +270,7 @@ def test_generators_have_every_function_as_a_method(name):
     assert ">>>" in function.__doc__
 
 
-# ---- parameters that are tensors -------------------------------------------------------------
+# ---- parameters that are tensors ----------------------------------------------------------
 
 
 def test_parameters_broadcast_and_give_the_shape_dtype_and_device(cuda):
@@ -284,7 +286,7 @@ def test_parameters_broadcast_and_give_the_shape_dtype_and_device(cuda):
 
 
 def quantile_slope(x, expected, by, parameters, h=1e-5):
-    """-(dF / dparameter) / (dF / dx) by differences: how a quantile moves."""
+    """The derivative of a quantile: -(dF / dparameter) / (dF / dx), by differences."""
     up, down = ([*parameters[:by], parameters[by] + s, *parameters[by + 1 :]] for s in (h, -h))
     df = (expected(*up).cdf(x) - expected(*down).cdf(x)) / (2 * h)
     return -df / expected(*parameters).pdf(x)
@@ -308,26 +310,26 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_gradient_of_a_sample_by_a_parameter_is_that_of_its_quantile(name):
+def test_gradient_of_a_sample_equals_the_derivative_of_its_quantile(name):
     parameters = REAL[name][0]
-    given = [gg.constant(np.full(50, p)) for p in parameters]
+    tensors = [gg.constant(np.full(50, p)) for p in parameters]
     with gg.GradientTape() as tape:
-        tape.watch(given)
-        x = draw(name, None, *given)
-    for by, found in enumerate(tape.gradient(x, given)):
+        tape.watch(tensors)
+        x = draw(name, None, *tensors)
+    for by, actual in enumerate(tape.gradient(x, tensors)):
         exact = quantile_slope(x.numpy(), FAMILIES[name], by, parameters)
-        np.testing.assert_allclose(found.numpy(), exact, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(actual.numpy(), exact, rtol=1e-5, atol=1e-6)
 
 
 def gradient_of_mean(f, *parameters):
-    """Of the mean of f over samples: by each parameter, and the standard errors."""
+    """The gradient of the mean of f over samples by each parameter, with its standard error."""
     with gg.GradientTape() as tape:
-        given = [gg.constant(p, "float64") for p in parameters]
-        tape.watch(given)
-        each = [gg.broadcast_to(p, (40_000, *p.shape)) for p in given]
+        tensors = [gg.constant(p, "float64") for p in parameters]
+        tape.watch(tensors)
+        each = [gg.broadcast_to(p, (40_000, *p.shape)) for p in tensors]
         y = f(*each)
-    made = [g.numpy() for g in tape.gradient(y, each)]
-    return [(g.mean(0), g.std(0) / 200) for g in made]
+    grads = [g.numpy() for g in tape.gradient(y, each)]
+    return [(g.mean(0), g.std(0) / 200) for g in grads]
 
 
 MEANS = {  # f of the samples' parameters, parameters, gradients of its expectation
@@ -349,8 +351,8 @@ MEANS = {  # f of the samples' parameters, parameters, gradients of its expectat
 @pytest.mark.parametrize("name", MEANS)
 def test_gradient_of_an_expectation(name):
     f, parameters, exact = MEANS[name]
-    for (found, error), value in zip(gradient_of_mean(f, *parameters), exact, strict=True):
-        assert np.all(np.abs(found - value) < 4 * error)
+    for (actual, error), value in zip(gradient_of_mean(f, *parameters), exact, strict=True):
+        assert np.all(np.abs(actual - value) < 4 * error)
         assert np.all(4 * error < 0.25 * np.max(np.abs(value)))
 
 
@@ -382,9 +384,9 @@ def test_random_gamma_grad_over_eight_orders_of_alpha(dtype):
     df = (stencil[0] - 8 * stencil[1] + 8 * stencil[2] - stencil[3]) / (12 * h)
     usual = x > 1e-30
     exact = np.where(usual, -df / st.gamma(alpha).pdf(np.where(usual, x, 1)), 0)
-    found = gg.random_gamma_grad(alpha.astype(dtype), x.astype(dtype)).numpy()
-    np.testing.assert_allclose(found[usual], exact[usual], rtol=2e-6)
-    assert np.all(found[x < 1e-200] == 0) or dtype == "float64"
+    actual = gg.random_gamma_grad(alpha.astype(dtype), x.astype(dtype)).numpy()
+    np.testing.assert_allclose(actual[usual], exact[usual], rtol=2e-6)
+    assert np.all(actual[x < 1e-200] == 0) or dtype == "float64"
     assert gg.random_gamma_grad([0.5], [0.0]).tolist() == [0.0]
 
 
@@ -402,7 +404,7 @@ def test_tiny_parameters_give_samples_and_gradients_without_nan():
     assert np.all(np.isfinite(draw("beta", 1000, 1e-3, 1e-3).numpy()))
 
 
-def test_asking_for_the_gradient_of_the_noise_itself_raises():
+def test_gradient_with_respect_to_the_noise_raises():
     x = gg.constant([0.5])
     with gg.GradientTape() as tape:
         tape.watch(x)
@@ -412,7 +414,7 @@ def test_asking_for_the_gradient_of_the_noise_itself_raises():
 
 
 @pytest.mark.parametrize("name", ["poisson", "bernoulli", "geometric", "categorical"])
-def test_whole_numbers_have_no_gradient(name):
+def test_discrete_samples_have_no_gradient(name):
     p = gg.constant([0.5, 0.5])
     with gg.GradientTape() as tape:
         tape.watch(p)
@@ -438,30 +440,30 @@ def test_multivariate_normal_has_its_mean_and_covariance_and_gradients():
     np.testing.assert_allclose(same.numpy(), x, rtol=1e-5, atol=1e-5)
     stacked = gg.random.multivariate_normal(np.zeros((5, 2)), np.stack([cov] * 5), (3, 5))
     assert stacked.shape == (3, 5, 2)
-    given = [gg.constant([1.0, 2.0], "float64"), gg.constant(cov)]
+    tensors = [gg.constant([1.0, 2.0], "float64"), gg.constant(cov)]
     with gg.GradientTape() as tape:
-        tape.watch(given)
+        tape.watch(tensors)
         # E x'x = mean'mean + trace(cov)
-        y = gg.sum(gg.random.multivariate_normal(*given, 20_000, generator=generator()) ** 2)
-    mean, matrix = tape.gradient(y, given)
+        y = gg.sum(gg.random.multivariate_normal(*tensors, 20_000, generator=generator()) ** 2)
+    mean, matrix = tape.gradient(y, tensors)
     np.testing.assert_allclose(mean.numpy() / 20_000, [2, 4], atol=0.1)
     np.testing.assert_allclose(matrix.numpy() / 20_000, np.eye(2), atol=0.1)
 
 
-def test_categorical_chooses_in_proportion_also_what_is_rare():
+def test_categorical_draws_classes_in_proportion():
     logits = np.log([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]])
     x = gg.random.categorical(logits, (20_000, 2), generator=generator()).numpy()
     for k in range(2):
-        found = np.bincount(x[:, k], minlength=3) / 20_000
-        np.testing.assert_allclose(found, np.exp(logits[k]), atol=0.02)
+        actual = np.bincount(x[:, k], minlength=3) / 20_000
+        np.testing.assert_allclose(actual, np.exp(logits[k]), atol=0.02)
     assert gg.random.categorical(logits.T, axis=0).shape == (2,)
     assert gg.random.categorical([0.0, -np.inf], 1000).numpy().sum() == 0
 
 
 def test_choice_with_and_without_replacement_and_weights():
     g, p = generator(), [0.1, 0.2, 0.7]
-    found = np.bincount(g.choice(3, 20_000, p=p).numpy()) / 20_000
-    np.testing.assert_allclose(found, p, atol=0.02)
+    actual = np.bincount(g.choice(3, 20_000, p=p).numpy()) / 20_000
+    np.testing.assert_allclose(actual, p, atol=0.02)
     assert sorted(g.choice(5, 5, replace=False).tolist()) == [0, 1, 2, 3, 4]
     assert sorted(g.choice(5, 3, replace=False, p=[0, 0.2, 0, 0.3, 0.5]).tolist()) == [1, 3, 4]
     first = [g.choice(3, 2, replace=False, p=p).tolist()[0] for _ in range(2000)]
@@ -498,7 +500,7 @@ def test_rademacher_bits_and_integers_of_every_width():
 # ---- generators ---------------------------------------------------------------------------
 
 
-def test_state_goes_through_json_and_a_checkpoint_and_resumes_to_the_bit(tmp_path):
+def test_state_saved_in_a_checkpoint_resumes_bit_for_bit(tmp_path):
     g = generator(1)
     g.normal(5), g.gamma(3), g.split(2)
     file = str(tmp_path / "a.safetensors")
@@ -515,7 +517,7 @@ def test_state_goes_through_json_and_a_checkpoint_and_resumes_to_the_bit(tmp_pat
 @pytest.mark.parametrize(
     "other", [copy.copy, copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))]
 )
-def test_copies_go_on_alone_with_the_same_numbers(other):
+def test_copies_continue_independently_with_the_same_numbers(other):
     g = generator(1)
     g.normal(5)
     twin = other(g)
@@ -531,7 +533,7 @@ def test_copies_go_on_alone_with_the_same_numbers(other):
      {"algorithm": "philox4x64-10", "key": [1, 2], "counter": -1, "children": 0},
      {"algorithm": "philox4x64-10", "key": [1, 2**64], "counter": 0, "children": 0}],
 )  # fmt: skip
-def test_what_is_no_state_is_refused_and_changes_nothing(state):
+def test_invalid_state_is_refused_and_changes_nothing(state):
     g = generator(1)
     before = g.state
     with pytest.raises(ArgumentError, match="Generator"):
@@ -611,41 +613,41 @@ WRONG = {
     "a probability above 1": (lambda: gg.random.bernoulli(3, 1.5), ArgumentError, "p.*1.5"),
     "p that sums to 2": (lambda: gg.random.choice(2, 3, p=[1.0, 1.0]), ArgumentError, "sum to 1"),
     "p of another length": (lambda: gg.random.choice(2, 3, p=[1.0]), ShapeError, r"\(2,\)"),
-    "too many of too few": (
+    "more choices than elements": (
         lambda: gg.random.choice(2, 3, replace=False), ArgumentError, "3 of 2"),
-    "too many of p above 0": (
+    "more choices than nonzero probabilities": (
         lambda: gg.random.choice(3, 2, replace=False, p=[1.0, 0, 0]), ArgumentError, "above 0"),
     "truncation in disorder": (
         lambda: gg.random.truncated_normal(3, 0.0, 1.0, 2.0, 2.0), ArgumentError, "low=2"),
-    "truncation where nothing is left": (
+    "truncation too far out": (
         lambda: gg.random.truncated_normal(3, 0.0, 1.0, 40.0, 41.0), ArgumentError, "at most 37"),
     "no covariance": (
         lambda: gg.random.multivariate_normal([0.0]), ArgumentError, "cov and scale_tril"),
     "a covariance of another size": (
         lambda: gg.random.multivariate_normal([0.0], np.eye(2)), ShapeError, r"\(2, 2\)"),
-    "a covariance that is none": (
+    "a covariance that is not positive definite": (
         lambda: gg.random.multivariate_normal([0.0, 0.0], -np.eye(2)), SingularMatrixError,
         "definite"),
     "no classes": (lambda: gg.random.categorical(gg.zeros((2, 0))), ShapeError, r"\(2, 0\)"),
-    "a number to permute": (lambda: gg.random.permutation(gg.constant(3.0)), ShapeError, "axes"),
+    "a permuted number": (lambda: gg.random.permutation(gg.constant(3.0)), ShapeError, "axes"),
     "a dirichlet of a number": (lambda: gg.random.dirichlet(1.0), ShapeError, "axis"),
-    "a device that is not there": (
+    "a missing device": (
         lambda: gg.random.normal(3, device="cuda:99"), DeviceError, "normal: .*cuda:99"),
-    "a device of no name": (lambda: gg.random.normal(3, device="x"), ArgumentError, "'x'"),
+    "an unknown device name": (lambda: gg.random.normal(3, device="x"), ArgumentError, "'x'"),
     "a negative split": (lambda: generator().split(-1), ArgumentError, "split"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_arguments_raise(name):
+def test_wrong_arguments_raise_and_draw_nothing(name):
     call, kind, words = WRONG[name]
     state = gg.random.default_generator().state
     with pytest.raises(kind, match=words):
         call()
-    assert gg.random.default_generator().state == state  # it has taken no numbers
+    assert gg.random.default_generator().state == state  # nothing was drawn
 
 
-def test_integers_in_numpys_order_of_arguments_are_told_the_own():
+def test_error_for_integers_in_the_argument_order_of_numpy_says_that_shape_comes_first():
     with pytest.raises(ArgumentError, match="shape comes first"):
         gg.random.integers(0, 10, (3,))
 
@@ -660,7 +662,7 @@ def test_integers_in_numpys_order_of_arguments_are_told_the_own():
         lambda: gg.random.normal((2,)) + gg.random.uniform((2,)),
     ],
 )  # fmt: skip
-def test_a_traced_function_draws_what_the_function_draws(draw):
+def test_traced_function_draws_the_same_numbers(draw):
     def numbers(f):
         gg.set_seed(3)
         return [f().numpy() for _ in range(4)]

@@ -1,8 +1,8 @@
-"""The ops that torch has too give its values and its gradients, on the samples in their records.
+"""Ops that torch also has equal torch in values and gradients, on the samples in their records.
 
-`SAME` and `TWINS` say what each op is compared with, `DIFFERENT` why some are not what torch
-has under their name; together they hold every op whose name torch knows. `EDGES` are points
-that the samples avoid, and `DIFFERENT_AT` those of them where the two differ on purpose.
+`SAME` and `TWINS` say what each op is compared with, `DIFFERENT` why some ops differ from the torch
+function of the same name; together they list every op whose name torch knows. `EDGES` are points
+that the samples avoid, `DIFFERENT_AT` points where the two differ on purpose.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ F = torch.nn.functional
 HOMES = (torch.linalg, torch.fft, torch.special, F, torch, torch.Tensor)
 
 
-def torchs(name):
-    """What torch has under a name; where it has several, the one that is meant here."""
-    found = (getattr(home, name, None) for home in HOMES)
-    return next((f for f in found if callable(f) and not inspect.isclass(f)), None)
+def torch_function(name):
+    """The torch function of a name; HOMES are searched in order if there are several."""
+    matches = (getattr(home, name, None) for home in HOMES)
+    return next((f for f in matches if callable(f) and not inspect.isclass(f)), None)
 
 
 # ---- same name, same arguments ----------------------------------------------------------
@@ -65,7 +65,7 @@ vector_norm vstack where xlog1py xlogy
 
 RENAMED = {"axis": "dim", "axes": "dim", "keepdims": "keepdim", "axis1": "dim1", "axis2": "dim2"}
 RENAMED |= {"k": "diagonal", "ddof": "correction", "correction": "correction"}
-"""torch's names of our arguments. As its defaults are others, ours are passed."""
+"""torch's names for our arguments. Its defaults differ, so ours are passed."""
 
 
 # ---- another name, or other arguments ---------------------------------------------------
@@ -79,7 +79,7 @@ def axes_of(x, axis):
 
 
 def along_all(f):
-    """A reduction of one axis as one of several, or of all."""
+    """Turns a reduction of one axis into one of several axes, or of all."""
 
     def reduced(x, *args, axis=None, keepdims=False, **keywords):
         axes = axes_of(x, axis)
@@ -92,7 +92,7 @@ def along_all(f):
 
 
 def reduction(f):
-    """A reduction of several axes, where None is all of them."""
+    """Turns a reduction of several axes into one where None means all."""
 
     def function(x, axis=None, *, dtype=None, keepdims=False):
         if axis == ():
@@ -115,7 +115,7 @@ def flat_if_none(f):
 
 
 def at_channels(f):
-    """A function on channels along axis 1, with `axis` for where they are."""
+    """A function of channels on axis 1 that takes their `axis`."""
 
     def function(x, *args, axis=1, **keywords):
         if x.ndim < 2:
@@ -126,7 +126,7 @@ def at_channels(f):
 
 
 def at_the_end(f):
-    """A normalisation of the last axes, with `axis` for which they are."""
+    """A normalization of the last axes that takes any `axis`."""
 
     def function(x, *weights, axis=-1, eps=1e-5):
         axes = axes_of(x, axis)
@@ -138,7 +138,7 @@ def at_the_end(f):
 
 
 def without_gradient(x):
-    """Arguments that torch takes as constants only."""
+    """For arguments that torch accepts only as constants."""
     return x if x is None else x.detach()
 
 
@@ -151,7 +151,7 @@ def cast(x, dtype):
 
 
 def matrices(f):
-    """A solver of stacks of equations that are one matrix wide, for a vector `b` too."""
+    """Lets a solver whose `b` must be a matrix take a vector."""
 
     def function(*args, b, **keywords):
         return f(*args, b[:, None], **keywords)[..., 0] if b.ndim == 1 else f(*args, b, **keywords)
@@ -160,14 +160,14 @@ def matrices(f):
 
 
 def places(shape, index):
-    """Where an index points to, counted in row-major order."""
+    """The flat positions, in row-major order, that an index selects."""
     return torch.tensor(np.array(np.arange(math.prod(shape)).reshape(shape)[index]))
 
 
 def put(x, values, *, index):
     at = places(x.shape, index)
     if at.unique().numel() < at.numel():
-        return NotImplemented  # torch does not say which of several writes to a place stays
+        return NotImplemented  # torch does not define which of several writes to one element wins
     return put_at(x, at, values, accumulate=False)
 
 
@@ -184,7 +184,7 @@ def take(x, indices, axis):
 
 
 def segment(reduce, start=0.0):
-    """Sums, means or extremes of groups of rows; rows of a negative group are left out."""
+    """Sums, means or extremes of groups of rows; rows of negative groups are skipped."""
 
     def function(data, segment_ids, num_segments):
         if num_segments == 0:
@@ -202,7 +202,7 @@ def batch_norm(
     **keywords,
 ):  # fmt: skip
     statistics = [None if s is None else s.detach().clone() for s in (running_mean, running_var)]
-    if statistics[0] is None:  # ours gives those of the array then
+    if statistics[0] is None:  # ours then returns the statistics of the array
         channels = x.shape[axis]
         statistics, keywords["momentum"] = [torch.zeros(channels), torch.ones(channels)], 1.0
         statistics = [s.to(x.dtype) for s in statistics]
@@ -237,12 +237,12 @@ def convolution(x, w, *, padding=0, **keywords):
     if isinstance(padding, tuple) and isinstance(padding[0], tuple):
         x, padding = F.pad(x, [p for pair in padding[::-1] for p in pair]), 0
     if padding == "same" and keywords.get("stride", 1) != 1:
-        return NotImplemented  # torch has it for a stride of 1 alone
+        return NotImplemented  # torch supports it only for stride 1
     return (F.conv1d, F.conv2d, F.conv3d)[x.ndim - 3](x, w, padding=padding, **keywords)
 
 
 def convolve(x1, x2, mode="full"):
-    """By conv1d, which does not reverse the kernel, as convolve does."""
+    """By conv1d; unlike convolve, it does not reverse the kernel, so flip it."""
     if mode == "same":
         return NotImplemented
     if len(x1) < len(x2):
@@ -268,7 +268,7 @@ def lu_factor(x):
 
 
 def lu_solve(lu, pivots, b, *, trans=0):
-    lu = lu.conj() if trans == 1 else lu  # its adjoint is the transpose then
+    lu = lu.conj() if trans == 1 else lu  # its adjoint is then the transpose
     return matrices(torch.linalg.lu_solve)(lu, (pivots + 1).int(), b=b, adjoint=trans != 0)
 
 
@@ -354,8 +354,8 @@ def cumulative(f, start=None):
     return function
 
 
-# They take our arguments, under our names; for what torch does not have they return
-# NotImplemented. A function of torch's own gets its keywords translated, as in `SAME`.
+# They take our arguments, under our names, and return NotImplemented where torch lacks the
+# case. A function of torch's own gets its keywords translated, as in `SAME`.
 TWINS = {
     # NumPy's names
     "append": lambda x, values, axis=None: (
@@ -664,7 +664,7 @@ TWINS = {
 }  # fmt: skip
 
 
-# ---- what is no twin --------------------------------------------------------------------
+# ---- ops without a twin -----------------------------------------------------------------
 
 DIFFERENT = {
     "kl_div": "is SciPy's, of two probabilities; torch's loss of logarithms is our kl_div_loss",
@@ -698,12 +698,12 @@ AROUND = {
 
 
 def hermitian(m, x):
-    """What x is already: it takes out what is not Hermitian in torch's gradient."""
+    """x, which is Hermitian already: this makes torch's gradient Hermitian too."""
     return (x + m.conj(m.swapaxes(x, -1, -2))) / 2
 
 
 def without_phase(m, results):
-    """Eigenvectors and singular vectors have a sign, or a phase, that nothing determines."""
+    """Remove the arbitrary sign or phase of eigenvectors and singular vectors."""
     return [m.abs(r) for r in results] if len(results) == 3 else [results[0], m.abs(results[1])]
 
 
@@ -713,7 +713,7 @@ REFUSALS = re.compile(
     "MKL FFT error|Expected non-zero|expected at least 2 tensors|the first tensor must be|"
     "expects input with > 2 dims|Expected 3D or higher"
 )
-"""How torch says that it does not do what a sample asks for."""
+"""torch's messages for cases that it does not support."""
 
 
 def mapped(f, x):
@@ -729,7 +729,7 @@ def inexact(x):
 
 
 def samples(op):
-    """(title, arguments, keywords), and again in complex numbers for an op that takes them."""
+    """(title, arguments, keywords) of each sample, also in complex numbers if the op takes them."""
     rng = np.random.default_rng(0)
 
     def widened(x):
@@ -749,7 +749,7 @@ def samples(op):
 
 
 def in_arrays(op, args, keywords, f):
-    """Arguments with f of each array in the place of the array; metadata stays as it is."""
+    """Arguments with f applied to each array; metadata is unchanged."""
 
     def g(name, x):
         if name not in op.arrays:
@@ -764,19 +764,19 @@ def in_arrays(op, args, keywords, f):
 
 def torch_keywords(op, args, keywords):
     """Keywords under torch's names."""
-    given = set(list(op.signature.parameters)[: len(args)]) | set(keywords)
-    ours = {n: d for n, d in op.params.items() if n in RENAMED and n not in given}
+    passed = set(list(op.signature.parameters)[: len(args)]) | set(keywords)
+    ours = {n: d for n, d in op.params.items() if n in RENAMED and n not in passed}
     ours = {n: d for n, d in ours.items() if d is not None and d is not False} | keywords
     ours = {n: dtype_of(v) if n == "dtype" else v for n, v in ours.items()}
     return {RENAMED.get(n, n): v for n, v in ours.items()}
 
 
 class Refused(Exception):
-    """torch does not do what a sample asks for."""
+    """torch does not support the case of a sample."""
 
 
 def of_torch(op, args, keywords):
-    twin = TWINS.get(op.name) or torchs(op.name)
+    twin = TWINS.get(op.name) or torch_function(op.name)
     if getattr(twin, "__module__", None) != __name__:
         keywords = torch_keywords(op, args, keywords)
     xs = []
@@ -816,13 +816,13 @@ def of_gpugrad(op, args, keywords):
 
 
 def numbers(x):
-    """A tensor of torch's as a NumPy array."""
+    """A torch tensor as a NumPy array."""
     x = x.detach()
     return (x.to_dense() if x.is_sparse else x).resolve_conj().resolve_neg().numpy(force=True)
 
 
 def assert_near(what, ours, theirs, rtol):
-    """`rtol` for each element, but for the rounding of sums with the largest."""
+    """`rtol` for each element, with an `atol` for rounding in sums with the largest element."""
     assert ours.shape == theirs.shape, what
     if theirs.dtype.kind in "fc":
         assert ours.dtype.kind == theirs.dtype.kind, what
@@ -831,7 +831,7 @@ def assert_near(what, ours, theirs, rtol):
 
 
 def compare(op, calls):
-    """Values and gradients of some calls; how many of each were compared."""
+    """Compare values and gradients of some calls; return how many of each were compared."""
     rtol, _ = ROUGH.get(op.name, (1e-9, ""))
     rng = np.random.default_rng(1)
     values = gradients = 0
@@ -849,12 +849,12 @@ def compare(op, calls):
         if not moved:
             continue
         cts = [random_like(rng, numbers(d)) for _, d in moved]
-        found = torch.autograd.grad(
+        grads = torch.autograd.grad(
             [d for _, d in moved], xs, [torch.tensor(ct) for ct in cts], allow_unused=True
         )
         targets, upstream = [a for a, _ in moved], [gg.asarray(ct) for ct in cts]
-        for k, (x, d) in enumerate(zip(our_xs, found, strict=True)):
-            if d is not None:  # else torch has none by this argument
+        for k, (x, d) in enumerate(zip(our_xs, grads, strict=True)):
+            if d is not None:  # None: torch has no gradient for this argument
                 g = tape.gradient(targets, x, upstream, "zero")
                 assert_near(f"{title}, gradient {k}", as_numpy(g), numbers(d), 1e-7)
                 gradients += 1
@@ -862,7 +862,7 @@ def compare(op, calls):
 
 
 @pytest.mark.parametrize("name", sorted({*SAME, *TWINS}))
-def test_values_and_gradients_are_torchs(name):
+def test_values_and_gradients_equal_torch(name):
     op = gg.OPS[name]
     values, gradients = compare(op, samples(op))
     assert values
@@ -870,15 +870,15 @@ def test_values_and_gradients_are_torchs(name):
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_what_is_listed_as_different_is(name):
-    with pytest.raises((AssertionError, TypeError)):  # other numbers, or other arguments
+def test_ops_listed_as_different_differ_from_torch(name):
+    with pytest.raises((AssertionError, TypeError)):  # different numbers, or different arguments
         compare(gg.OPS[name], samples(gg.OPS[name]))
 
 
-def test_no_op_that_torch_has_is_missing():
+def test_every_op_that_torch_has_is_listed():
     listed = {*SAME, *TWINS, *DIFFERENT}
     assert sorted(listed - set(gg.OPS)) == []
-    assert sorted(n for n in gg.OPS if torchs(n) and n not in listed) == []
+    assert sorted(n for n in gg.OPS if torch_function(n) and n not in listed) == []
 
 
 # ---- edges ------------------------------------------------------------------------------
@@ -936,20 +936,20 @@ EDGES = [
     ("vector_norm", [[1.0, -1.0]], {"ord": INF}),
     ("where", [[True, False], [INF, 1.0], [1.0, NAN]], {}),
 ]
-"""Kinks, ties, zeros and infinities: what torch gives there."""
+"""Kinks, ties, zeros and infinities where the two agree."""
 
 DIFFERENT_AT = [
     ("binary_cross_entropy", [[0.0, 1.0], [1.0, 0.0]], {}, "the gradient stays finite"),
     ("cdist", [np.eye(2), np.eye(2) - 1], {"p": INF}, "equal largest differences share"),
-    ("corrcoef", [np.ones((2, 3))], {}, "the gradient of what does not vary is 0, not NaN"),
+    ("corrcoef", [np.ones((2, 3))], {}, "the gradient of constant data is 0, not NaN"),
     ("digamma", [[-1.0]], {}, "the gradient at a pole is infinite, not 7e32"),
     ("hypot", [[0.0], [0.0]], {}, "the gradient at the origin is 0, not NaN"),
     ("kl_div_loss", [[-INF], [0.0]], {}, "a target of 0 adds 0, whatever the model says"),
     ("maximum", [[1.0], [1.0]], {}, "the first gets all of it, as in TensorFlow"),
     ("median", [[1.0, 3.0, 3.0]], {}, "equal elements share"),
     ("minimum", [[1.0], [1.0]], {}, "the first gets all of it, as in TensorFlow"),
-    ("nanmean", [[NAN, NAN]], {}, "the gradient of nothing is 0, not NaN"),
-    ("nll_loss", [[[-1.0, -2.0]], [-100]], {}, "the mean of no loss is 0, not NaN"),
+    ("nanmean", [[NAN, NAN]], {}, "the gradient of an empty mean is 0, not NaN"),
+    ("nll_loss", [[[-1.0, -2.0]], [-100]], {}, "the mean of no losses is 0, not NaN"),
     ("power", [[-2.0], [3.0]], {}, "the gradient by an exponent is 0, not NaN"),
     ("selu", [[0.0]], {}, "the slope at 0 is that of positive numbers, as in TensorFlow"),
     ("xlogy", [[0.0], [0.0]], {}, "the gradient is 0, not NaN"),
@@ -960,14 +960,14 @@ def edge(name, args, keywords):
     return [(f"{name} at an edge", [np.asarray(a) for a in args], keywords)]
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # infinities less infinities
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # from inf - inf
 @pytest.mark.parametrize(("name", "args", "keywords"), EDGES)
-def test_edges_are_torchs(name, args, keywords):
+def test_edges_equal_torch(name, args, keywords):
     values, _ = compare(gg.OPS[name], edge(name, args, keywords))
     assert values
 
 
 @pytest.mark.parametrize(("name", "args", "keywords", "reason"), DIFFERENT_AT)
-def test_edges_that_are_listed_as_different_are(name, args, keywords, reason):
+def test_edges_listed_as_different_differ_from_torch(name, args, keywords, reason):
     with pytest.raises(AssertionError):
         compare(gg.OPS[name], edge(name, args, keywords))

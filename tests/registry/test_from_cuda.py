@@ -1,4 +1,4 @@
-"""Ops whose kernels users write: declared, checked on the CPU, and clear when they are wrong."""
+"""Ops with user-written kernels: declaration, checks on the CPU, and clear errors."""
 
 import re
 
@@ -45,14 +45,14 @@ def square_sum(source=SQUARE_SUM, **record):
         yield [rng.normal(size=(2, 1))], {}
         yield [rng.normal(size=(0, 3))], {}
 
-    given = {
+    defaults = {
         "grid": lambda x: x.shape[0], "block": 64, "scalars": lambda x: [x.shape[1]],
         "results": lambda x: (x.shape[:1], x.dtype), "samples": samples,
         "ref": lambda x: (x**2).sum(1), "errors": [(["text"], {}, DTypeError, "number")],
         "vjp": [lambda xp, g, x: 2 * xp.expand_dims(g, axis=1) * x],
     }  # fmt: skip
 
-    @gg.raw_kernel(source, **{**given, **record})
+    @gg.raw_kernel(source, **{**defaults, **record})
     def square_sum(xp, x, /):
         """The sum of squares of each row of a matrix x.
 
@@ -65,23 +65,23 @@ def square_sum(source=SQUARE_SUM, **record):
     return square_sum
 
 
-def test_an_elementwise_kernel_passes_every_check_of_an_op():
+def test_elementwise_kernel_passes_every_check_of_an_op():
     swish(domain=[(-2, 2), (0.5, 2)])
     gg.testing.check_op("my_swish")
 
 
-def test_a_raw_kernel_passes_every_check_of_an_op():
+def test_raw_kernel_passes_every_check_of_an_op():
     square_sum()
     gg.testing.check_op("square_sum")
 
 
-def test_a_wrong_kernel_is_caught_on_the_cpu():
+def test_wrong_kernel_is_caught_on_the_cpu():
     swish("x / (1 + exp(beta * x))")
     with pytest.raises(gg.testing.GradientCheckError, match="my_swish"):
         gg.testing.check_op("my_swish", checks=["kernel"])
 
 
-def test_a_missing_barrier_in_a_raw_kernel_is_caught_on_the_cpu():
+def test_missing_barrier_in_a_raw_kernel_is_caught_on_the_cpu():
     square_sum("""
         template <class T> __global__ void square_sum(const T* x, T* out, long long n) {
           __shared__ compute_t<T> part[64];
@@ -104,30 +104,30 @@ def test_a_missing_barrier_in_a_raw_kernel_is_caught_on_the_cpu():
     [((5, 7), (5, 7)), ((5, 7), ()), ((), (3, 2)), ((4, 1), (1, 9)), ((33,), 1.5), ((0, 3), ()),
      ((), ()), ((1, 1), (1,)), ((2000,), (2000,))],
 )  # fmt: skip
-def test_an_elementwise_kernel_broadcasts_on_the_device(dtype, x, beta, cuda, rng):
+def test_elementwise_kernel_broadcasts_on_the_device(dtype, x, beta, cuda, rng):
     op = swish()
 
-    def made(shape):
+    def array(shape):
         return shape if isinstance(shape, float) else rng.normal(size=shape).astype(dtype)
 
     def put(a):
         return a if isinstance(a, float) else gg.constant(a, device=cuda)
 
-    a, b = made(x), made(beta)
-    found, desired = op(put(a), put(b)), op(a, b)
-    assert (found.shape, found.dtype, found.device) == (desired.shape, desired.dtype, cuda)
+    a, b = array(x), array(beta)
+    actual, desired = op(put(a), put(b)), op(a, b)
+    assert (actual.shape, actual.dtype, actual.device) == (desired.shape, desired.dtype, cuda)
     t = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3}.get(np.dtype(dtype).name, 2e-2)
-    np.testing.assert_allclose(found.numpy().astype(float), desired.numpy().astype(float), t, t)
+    np.testing.assert_allclose(actual.numpy().astype(float), desired.numpy().astype(float), t, t)
 
 
-def test_a_kernel_takes_views_and_arrays_off_the_boundary(cuda, rng):
+def test_kernel_accepts_views_and_unaligned_arrays(cuda, rng):
     op, x = swish(), rng.normal(size=(6, 9)).astype(np.float32)
     there = gg.constant(x, device=cuda)
     for cut in (lambda a: a[1:, ::2], lambda a: a.T, lambda a: a[0, 1:], lambda a: a[::-1]):
         np.testing.assert_allclose(op(cut(there), 2.0).numpy(), op(cut(x), 2.0).numpy(), 1e-5)
 
 
-def test_what_a_kernel_does_not_take_goes_to_the_formula(cuda):
+def test_kernel_falls_back_to_the_formula_for_unsupported_dtypes(cuda):
     op = swish()
     ints, wide = gg.constant([1, 2], device=cuda), gg.constant([1.0, 2.0], "float64", device=cuda)
     narrow = gg.constant([1.0, 2.0], "float32", device=cuda)
@@ -135,7 +135,7 @@ def test_what_a_kernel_does_not_take_goes_to_the_formula(cuda):
     assert op(wide, narrow).dtype == np.float64
 
 
-def test_a_raw_kernel_has_several_results_and_keywords(cuda, rng):
+def test_raw_kernel_supports_several_results_and_keywords(cuda, rng):
     @gg.raw_kernel(
         """
         template <class T> __global__ void halves(const T* x, T* low, T* high, long long n,
@@ -160,7 +160,7 @@ def test_a_raw_kernel_has_several_results_and_keywords(cuda, rng):
     np.testing.assert_array_equal((low + high).numpy(), x.numpy())
 
 
-def test_a_kernel_for_one_dtype_leaves_others_to_the_formula(cuda):
+def test_kernel_for_one_dtype_falls_back_to_the_formula_for_others(cuda):
     launched = []
 
     @gg.raw_kernel(
@@ -175,18 +175,18 @@ def test_a_kernel_for_one_dtype_leaves_others_to_the_formula(cuda):
     assert launched == [np.float32]
 
 
-def test_a_source_without_the_kernel_is_refused():
+def test_source_without_the_kernel_is_refused():
     with pytest.raises(ArgumentError, match=r"no __global__ function 'square_sum'"):
         square_sum("__global__ void another(const float* x) {}")
 
 
 @pytest.mark.parametrize("signature", ["my_swish", "(x)", "my_swish()", "f(x", ""])
-def test_what_is_no_signature_is_refused(signature):
+def test_invalid_signature_is_refused(signature):
     with pytest.raises(ArgumentError, match=r"write 'name\(x, y\)'"):
         gg.elementwise_kernel(signature, "x", formula=lambda xp, x: x, d=[1])
 
 
-def test_a_source_that_does_not_compile_names_the_op_and_its_own_line(cuda):
+def test_compile_error_names_the_op_and_the_line_of_its_source(cuda):
     op = square_sum(SQUARE_SUM.replace("v * v", "w * w"))
     with pytest.raises(KernelError) as raised:
         op(gg.constant([[1.0]], device=cuda))
@@ -196,7 +196,7 @@ def test_a_source_that_does_not_compile_names_the_op_and_its_own_line(cuda):
 
 
 @needs_nvrtc
-def test_the_compilers_error_has_op_dtype_architecture_and_line():
+def test_compile_error_names_op_dtype_architecture_and_line():
     source = f'#line 1 "square_sum"\n{SQUARE_SUM.replace("v * v", "w * w")}'
     with pytest.raises(KernelError, match=r"square_sum<float> does not .* sm_90:\n") as e:
         nvrtc.compile_for("sm_90", launch.full_source(source), "square_sum<float>")
@@ -205,15 +205,15 @@ def test_the_compilers_error_has_op_dtype_architecture_and_line():
 
 @needs_nvrtc
 @pytest.mark.parametrize("dtype", ["float", "double", "__half", "__nv_bfloat16"])
-def test_generated_text_compiles_and_reads_sixteen_bytes(dtype):
+def test_generated_source_compiles_and_loads_sixteen_bytes(dtype):
     text = from_cuda._elementwise_source("f", ("x", "y", "z"), "aon", "", "return x * y + z;",
                                             True)  # fmt: skip
-    made = nvrtc.compile_for("sm_90", launch.full_source(text), f"f<{dtype}>")
-    assert made.spilled == 0
-    assert ("ld.global.v2" if dtype == "double" else "ld.global.v4") in made.ptx
+    kernel = nvrtc.compile_for("sm_90", launch.full_source(text), f"f<{dtype}>")
+    assert kernel.spilled == 0
+    assert ("ld.global.v2" if dtype == "double" else "ld.global.v4") in kernel.ptx
 
 
-def test_the_text_of_the_docstring_is_what_is_generated():
+def test_docstring_shows_the_generated_source():
     text = from_cuda._elementwise_source(
         "scale", ("x", "by"), "an", "", "return by * x;", True
     ).strip()

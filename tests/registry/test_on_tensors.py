@@ -1,4 +1,4 @@
-"""The text that is written out for an op, as a reader would see it."""
+"""The source text that is generated for an op, and tracebacks through it."""
 
 import inspect
 import traceback
@@ -50,19 +50,19 @@ def concat(arrays, /, axis=_d_axis):
 @pytest.mark.parametrize(
     ("op", "text"), [(gg.tanh, TANH), (gg.concat, CONCAT)], ids=["tanh", "concat"]
 )
-def test_source_of_an_op_is_this_text(op, text):
+def test_generated_source_of_an_op_is_this_text(op, text):
     assert source(op.op) == text
 
 
-def test_eager_function_looks_like_a_function_of_its_own():
+def test_eager_function_has_its_own_name_signature_and_docstring():
     assert gg.sum.__name__ == "sum"
     assert str(inspect.signature(gg.sum)) == "(x, /, axis=None, *, dtype=None, keepdims=False)"
     assert gg.sum.__doc__.startswith("Sum along axes")
     assert gg.sum.op is gg.OPS["sum"]
 
 
-def test_factors_that_no_recorded_input_needs_are_not_kept():
-    """Of `x * c` with a constant c the rule for c is never asked, so x is not saved."""
+def test_factors_that_no_recorded_input_needs_are_not_saved():
+    """In `x * c` with a constant c the rule for c never runs, so x is not saved."""
     x, c = gg.Variable([1.0, 2.0]), gg.constant([3.0, 4.0])
     with gg.GradientTape() as tape:
         x * c
@@ -74,7 +74,7 @@ def test_factors_that_no_recorded_input_needs_are_not_kept():
 
 
 def frames(call, kind):
-    """(file, function, line) of each frame of the error that a call raises, and of its cause."""
+    """(file, function, line) of each frame of the raised error, and of its cause."""
     with pytest.raises(kind) as caught:
         call()
     error = caught.value
@@ -85,7 +85,7 @@ def frames(call, kind):
     ]
 
 
-def test_traceback_shows_the_line_of_a_generated_function_at_the_first_call_and_later():
+def test_traceback_shows_the_generated_line_at_first_and_later_calls():
     add, x, y = eager_function(gg.add.op), gg.ones(3), gg.ones(4)
     of_calls = [frames(lambda: add(x, y), ShapeError) for _ in range(2)]
     assert of_calls[0] == of_calls[1]
@@ -98,14 +98,14 @@ def test_traceback_shows_the_line_of_a_generated_function_at_the_first_call_and_
     assert cause[0] == ("<gpugrad add>", "add", "r_ = impl[kind](x_, y_)")
 
 
-def test_a_call_with_wrong_arguments_has_no_frame_of_gpugrad():
+def test_call_with_wrong_arguments_has_no_gpugrad_frame():
     tanh = eager_function(gg.tanh.op)
     (first,), (second,) = (frames(lambda: tanh(1, 2, 3), TypeError) for _ in range(2))
     assert first == second
     assert [name for _, name, _ in first] == ["frames", "<lambda>"]
 
 
-def test_traceback_shows_the_text_around_a_rule():
+def test_traceback_shows_the_generated_wrapper_of_a_rule():
     @gg.op(vjp=[lambda xp, g, x: g.no_such_attribute], samples=[], ref=None)
     def copied(xp, x, /):
         """A copy."""

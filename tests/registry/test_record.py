@@ -25,7 +25,7 @@ def test_signatures_of_declarations_show_every_field():
     assert not shown[gg.elementwise] & {"outputs", "batch", "view"}
 
 
-def test_an_unknown_field_is_refused_with_the_names_of_all():
+def test_error_for_an_unknown_field_lists_all_fields():
     with pytest.raises(TypeError, match=r"op: there is no field 'captues'; there are .*'captures'"):
 
         @gg.op(captues=True)
@@ -37,7 +37,7 @@ def test_an_unknown_field_is_refused_with_the_names_of_all():
     assert "misspelled" not in gg.OPS
 
 
-def test_a_record_cannot_be_edited():
+def test_record_cannot_be_edited():
     with pytest.raises(dataclasses.FrozenInstanceError):
         gg.OPS["sin"].linear = True
 
@@ -50,7 +50,7 @@ def test_a_record_cannot_be_edited():
         (lambda xp, g, z_shape: g, "reads 'z_shape'"),
     ],
 )
-def test_a_rule_that_reads_what_no_call_has_is_refused_where_it_is_declared(rule, message):
+def test_rule_with_an_unknown_parameter_is_refused_at_declaration(rule, message):
     for keywords in ({"vjp": [rule]}, {"vjp": [...], "masked": [rule]}):
         with pytest.raises(TypeError, match=message):
             gg.op(**keywords)(lambda xp, x, /: x)
@@ -58,7 +58,7 @@ def test_a_rule_that_reads_what_no_call_has_is_refused_where_it_is_declared(rule
         gg.op(vjp=[lambda xp, g: g], masked=[lambda xp, g, x: g])(lambda xp, x, /: x)
 
 
-def test_no_gradient_makes_a_new_record_that_the_function_follows():
+def test_no_gradient_replaces_the_record_of_the_function():
     @gg.op(vjp=[..., lambda xp, g: g])
     def step_up(xp, x, y, /):
         return xp.lib.ceil(x) + y
@@ -84,7 +84,7 @@ def test_no_gradient_makes_a_new_record_that_the_function_follows():
     np.testing.assert_array_equal(dy.numpy(), [1.0])
 
 
-def test_an_op_of_a_name_that_was_taken_back_is_the_new_one_everywhere():
+def test_op_declared_again_replaces_the_deleted_one_everywhere():
     for factor in (2.0, 3.0):
 
         @gg.op(vjp=[lambda xp, g: g])
@@ -103,7 +103,7 @@ def test_an_op_of_a_name_that_was_taken_back_is_the_new_one_everywhere():
         del gg.OPS["scaled_by"], gg.OPS["through_xp"]
 
 
-# ---- what stands outside of the records
+# ---- code outside the records
 
 
 def _is_name(node):
@@ -120,7 +120,7 @@ def _strings(node):
 
 
 def _collections(tree):
-    """Sets, and dicts by op name, that a module keeps."""
+    """The sets in a module, and its module-level dicts with op names as keys."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Set):
             yield node, _strings(node)
@@ -136,7 +136,7 @@ def _collections(tree):
     "path", [p for p in sorted(HOUSE.rglob("*.py")) if p.relative_to(HOUSE).parts[0] != "ops"],
     ids=lambda p: str(p.relative_to(HOUSE)),
 )  # fmt: skip
-def test_code_that_asks_for_an_op_by_name_says_why(path):
+def test_code_that_compares_op_names_says_why(path):
     """A fact about ops belongs in the record; code about one op says in a comment why."""
     text = path.read_text()
     lines, tree = text.split("\n"), ast.parse(text)

@@ -31,9 +31,9 @@ def test_stop_gradient_is_a_constant():
     assert gradient(gg.stop_gradient, x, unconnected_gradients="zero") == [0.0]
 
 
-@pytest.mark.parametrize("given", [[1.0, 2.0], np.ones(2), C([1, 2]), C([True, False])])
-def test_stop_gradient_takes_anything(given):
-    assert gg.stop_gradient(given).tolist() == C(given).tolist()
+@pytest.mark.parametrize("data", [[1.0, 2.0], np.ones(2), C([1, 2]), C([True, False])])
+def test_stop_gradient_accepts_any_array_like(data):
+    assert gg.stop_gradient(data).tolist() == C(data).tolist()
 
 
 def test_stop_gradient_is_a_new_tensor_that_can_be_watched():
@@ -53,7 +53,7 @@ def test_stop_gradient_still_marks_a_variable_as_watched():
     assert tape.watched_variables() == (v,)
 
 
-# ---- custom_gradient: what is called with what ----------------------------------------------
+# ---- custom_gradient: arguments and results -------------------------------------------------
 
 
 @gg.custom_gradient
@@ -68,7 +68,7 @@ def test_custom_gradient_replaces_the_gradient():
     assert log1pexp(C(0.0)).item() == pytest.approx(np.log(2), rel=1e-6)
 
 
-def test_custom_gradient_keeps_name_and_doc_and_works_as_method_and_with_brackets():
+def test_custom_gradient_keeps_name_and_doc_and_works_on_methods_and_with_parentheses():
     class Layer:
         scale = 7.0
 
@@ -128,7 +128,7 @@ def test_custom_gradient_unused_integer_result_gets_integer_zeros():
     assert seen == [(gg.int32, [0, 0])]
 
 
-def test_custom_gradient_takes_and_gives_nested_structures():
+def test_custom_gradient_accepts_and_returns_nested_structures():
     @gg.custom_gradient
     def f(pair, more):
         (x, y), z = pair, more["z"]
@@ -164,7 +164,7 @@ def test_custom_gradient_of_none_is_no_gradient():
     assert gradient(f, C(2.0), C(3.0), unconnected_gradients="zero") == [0.0, 1.0]
 
 
-def test_custom_gradient_adds_up_for_an_argument_given_twice():
+def test_custom_gradients_of_an_argument_passed_twice_are_summed():
     @gg.custom_gradient
     def f(x, y):
         return x * y, lambda dy: (dy * 2, dy * 5)
@@ -172,7 +172,7 @@ def test_custom_gradient_adds_up_for_an_argument_given_twice():
     assert gradient(lambda x: f(x, x), C(2.0)) == [7.0]
 
 
-def test_custom_gradient_takes_numbers_and_arrays():
+def test_custom_gradient_accepts_numbers_and_arrays():
     @gg.custom_gradient
     def f(x, y, flag):
         return x * y, lambda dy: (dy * 2, dy * 5, None)
@@ -181,7 +181,7 @@ def test_custom_gradient_takes_numbers_and_arrays():
         assert gradient(lambda x, factor=factor: f(x, factor, True), C(3.0)) == [2.0]
 
 
-def test_custom_gradient_numbers_need_a_slot_and_text_none():
+def test_custom_gradient_returns_a_slot_for_each_number_but_none_for_text():
     @gg.custom_gradient
     def f(x, factor, mode):
         assert mode == "double"
@@ -190,7 +190,7 @@ def test_custom_gradient_numbers_need_a_slot_and_text_none():
     assert gradient(lambda x: f(x, 2.0, "double"), C(3.0)) == [2.0]
 
 
-def test_custom_gradient_converts_what_its_function_returns():
+def test_custom_gradient_is_converted_to_the_dtype_of_the_argument():
     @gg.custom_gradient
     def f(x):
         return x * 2, lambda dy: np.array([1.0, 2.0])  # float64 array for a float32 argument
@@ -203,7 +203,7 @@ def test_custom_gradient_converts_what_its_function_returns():
     assert (g.tolist(), g.dtype) == ([1.0, 2.0], gg.float32)
 
 
-def test_custom_gradient_cuts_what_its_body_closes_over():
+def test_custom_gradient_gives_captured_tensors_no_gradient():
     """Only arguments (and trainable Variables) get a gradient through the result."""
     k, side = C(5.0), []
 
@@ -223,7 +223,7 @@ def test_custom_gradient_cuts_what_its_body_closes_over():
 # ---- custom_gradient: keywords --------------------------------------------------------------
 
 
-def test_custom_gradient_holds_for_keyword_arguments():
+def test_custom_gradient_applies_to_keyword_arguments():
     """TensorFlow ignores it silently when all arguments are keywords."""
 
     @gg.custom_gradient
@@ -250,7 +250,7 @@ def test_custom_gradient_of_keyword_only_arguments_may_be_left_out():
 # ---- custom_gradient: Variables -------------------------------------------------------------
 
 
-def test_custom_gradient_hands_over_the_variables_that_were_read():
+def test_custom_gradient_passes_the_variables_that_were_read():
     v, w, k = gg.Variable(2.0), gg.Variable(3.0), gg.Variable(5.0, trainable=False)
     seen = []
 
@@ -272,7 +272,7 @@ def test_custom_gradient_hands_over_the_variables_that_were_read():
 
 
 @pytest.mark.parametrize("style", ["named", "keyword only", "any keyword"])
-def test_custom_gradient_variables_may_be_taken_in_three_ways(style):
+def test_custom_gradient_passes_variables_in_three_ways(style):
     v = gg.Variable(2.0)
 
     @gg.custom_gradient
@@ -293,7 +293,7 @@ def test_custom_gradient_variables_may_be_taken_in_three_ways(style):
     assert tape.gradient(y, v).item() == 7.0
 
 
-def test_custom_gradient_that_takes_no_variables_is_refused_when_called():
+def test_custom_gradient_without_a_variables_parameter_is_refused_when_called():
     v = gg.Variable(2.0, name="scale")
 
     @gg.custom_gradient
@@ -334,7 +334,7 @@ def test_custom_gradient_of_a_variable_argument():
     assert tape.gradient(y, v).item() == 7.0
 
 
-def test_custom_gradient_trains():
+def test_custom_gradient_trains_a_variable():
     v, losses = gg.Variable(4.0), []
 
     @gg.custom_gradient
@@ -363,7 +363,7 @@ def test_custom_gradient_must_return_a_pair(returned):
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_custom_gradient_of_another_count_is_refused(count):
+def test_custom_gradient_with_the_wrong_count_is_refused(count):
     @gg.custom_gradient
     def f(x, y):
         return x * y, lambda dy: [dy] * count
@@ -372,7 +372,7 @@ def test_custom_gradient_of_another_count_is_refused(count):
         gradient(f, C(1.0), C(2.0))
 
 
-def test_custom_gradient_of_another_shape_is_refused():
+def test_custom_gradient_with_the_wrong_shape_is_refused():
     @gg.custom_gradient
     def f(x):
         return x * 2, lambda dy: gg.ones(5)
@@ -468,7 +468,7 @@ def test_custom_gradient_in_forward_mode_of_none_is_none():
 # ---- recompute_grad -------------------------------------------------------------------------
 
 
-def test_recompute_grad_calls_once_forward_and_once_backward():
+def test_recompute_grad_calls_its_function_once_forward_and_once_backward():
     calls = []
 
     @gg.recompute_grad
@@ -486,12 +486,12 @@ def test_recompute_grad_calls_once_forward_and_once_backward():
 
 
 def test_recompute_grad_keeps_no_activations():
-    made = []
+    activations = []
 
     @gg.recompute_grad
     def f(x):
-        made.append(gg.exp(x))
-        return made[-1] * made[-1]
+        activations.append(gg.exp(x))
+        return activations[-1] * activations[-1]
 
     x = C([1.0, 2.0])
     with gg.GradientTape() as tape:
@@ -501,7 +501,7 @@ def test_recompute_grad_keeps_no_activations():
     np.testing.assert_allclose(tape.gradient(y, x).numpy(), 2 * np.exp([2.0, 4.0]), rtol=1e-6)
 
 
-def test_recompute_grad_knows_captured_variables():
+def test_recompute_grad_differentiates_captured_variables():
     v = gg.Variable(3.0)
     f = gg.recompute_grad(lambda x: x * v * v)
     x = C(2.0)
@@ -511,7 +511,7 @@ def test_recompute_grad_knows_captured_variables():
     assert [value(g) for g in tape.gradient(y, [x, v])] == [9.0, 12.0]
 
 
-def test_recompute_grad_refuses_to_lose_the_gradient_of_what_it_closes_over():
+def test_recompute_grad_refuses_to_lose_the_gradient_of_captured_tensors():
     x, k = C(2.0), C(3.0)
     with gg.GradientTape() as tape:
         tape.watch([x, k])
@@ -527,7 +527,7 @@ def test_recompute_grad_refuses_to_lose_the_gradient_of_what_it_closes_over():
 
 
 @pytest.mark.parametrize("give", ["tensor twice", "variable twice", "value and captured"])
-def test_recompute_grad_counts_an_argument_given_twice_once_each(give):
+def test_recompute_grad_sums_the_gradients_of_an_argument_passed_twice(give):
     v = gg.Variable(3.0)
     f = gg.recompute_grad(lambda a, b: a * b)
     g = gg.recompute_grad(lambda a: a * v)
@@ -539,7 +539,7 @@ def test_recompute_grad_counts_an_argument_given_twice_once_each(give):
     assert tape.gradient(y, x if give == "tensor twice" else v).item() == 6.0
 
 
-def test_recompute_grad_takes_structures_and_keywords():
+def test_recompute_grad_accepts_structures_and_keywords():
     @gg.recompute_grad
     def f(pair, *, scale):
         return {"a": pair[0] * scale, "b": pair[1] * 2}
@@ -563,14 +563,16 @@ def test_recompute_grad_of_unused_arguments_is_zero_and_of_integers_none():
 @pytest.mark.parametrize("wrapped", [lambda f: f, gg.function], ids=["eager", "function"])
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_recompute_grad_draws_the_numbers_of_its_first_call(cuda, device, wrapped, nested):
+def test_recompute_grad_repeats_the_random_numbers_of_the_forward_pass(
+    cuda, device, wrapped, nested
+):
     inner = gg.recompute_grad(lambda x: gg.nn.dropout(x, 0.5) * gg.random.gamma((200,), 2.0))
 
     @gg.recompute_grad
     def noisy(x):
         scale = gg.random.uniform((200,))
         x = gg.nn.dropout(x, 0.3) * scale
-        scale[0] = 7.0  # of the name, not of what was drawn
+        scale[0] = 7.0  # changes this Tensor, not the drawn numbers
         return inner(x) if nested else x
 
     @wrapped
@@ -581,7 +583,7 @@ def test_recompute_grad_draws_the_numbers_of_its_first_call(cuda, device, wrappe
         return y, tape.gradient(y, x), tape.gradient(y, x)
 
     with gg.device(device):
-        x = gg.ones(200)  # of which y is linear
+        x = gg.ones(200)  # y is linear in x, so its gradient is y
         gg.set_seed(0)
         for _ in range(3):
             y, once, twice = both(x)
@@ -595,7 +597,7 @@ def test_recompute_grad_draws_the_numbers_of_its_first_call(cuda, device, wrappe
 
 
 class Lazy:
-    """It draws the first value of its Variable in its first call."""
+    """Creates its Variable, with a drawn first value, in its first call."""
 
     def __init__(self, n):
         self.n, self.w = n, None
@@ -609,12 +611,12 @@ class Lazy:
 @pytest.mark.parametrize(
     "lengths", [[(4,), (5,)], [(4,), (4,), (4,), ()], [(4,), (4, 2), (4,), (4,)]]
 )
-def test_recompute_grad_that_draws_something_else_says_so(lengths):
-    given = iter(lengths)
+def test_recompute_grad_that_draws_other_numbers_raises(lengths):
+    shapes = iter(lengths)
     each = len(lengths) // 2
 
     def f(x):
-        return x * sum(gg.sum(gg.random.uniform(next(given))) for _ in range(each))
+        return x * sum(gg.sum(gg.random.uniform(next(shapes))) for _ in range(each))
 
     with gg.GradientTape() as tape:
         x = gg.Variable(1.0)
@@ -624,7 +626,7 @@ def test_recompute_grad_that_draws_something_else_says_so(lengths):
 
 
 @pytest.mark.parametrize("n", [4, 500])
-def test_recompute_grad_of_what_makes_its_variables_says_so(n):
+def test_recompute_grad_of_a_function_that_creates_variables_raises(n):
     with gg.GradientTape() as tape:
         x = gg.Variable(np.ones(4, np.float32))
         y = gg.recompute_grad(Lazy(n))(x)
@@ -635,7 +637,7 @@ def test_recompute_grad_of_what_makes_its_variables_says_so(n):
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
-def test_recompute_grad_of_a_function_draws_its_numbers_again(cuda, device):
+def test_recompute_grad_of_a_traced_function_repeats_its_random_numbers(cuda, device):
     with gg.device(device):
         x, inner = gg.ones(50), gg.function(lambda x: gg.nn.dropout(x, 0.5))
         for _ in range(3):  # traced, and replayed
@@ -645,7 +647,7 @@ def test_recompute_grad_of_a_function_draws_its_numbers_again(cuda, device):
             np.testing.assert_array_equal(tape.gradient(y, x).numpy(), y.numpy())
 
 
-def test_recompute_grad_around_a_branch_that_draws_says_where_it_may_be():
+def test_recompute_grad_around_a_traced_scan_that_draws_raises_with_a_hint():
     def body(x):
         return gg.scan(lambda c, _: (gg.nn.dropout(c, 0.5), None), x, None, length=2)[0]
 
@@ -668,7 +670,7 @@ def in_scan(f):
 
 @pytest.mark.parametrize("inside", [lambda f: f, gg.recompute_grad, in_branch, in_scan, gg.vmap])
 @pytest.mark.parametrize("kind", ["recompute", "implicit"])
-def test_variables_in_what_is_computed_again_are_read_at_each_replay(inside, kind):
+def test_variables_in_recomputed_code_are_read_at_each_replay(inside, kind):
     w = gg.Variable(2.0)
     if kind == "recompute":
         block = gg.recompute_grad(lambda x: x * w * w)
@@ -685,12 +687,12 @@ def test_variables_in_what_is_computed_again_are_read_at_each_replay(inside, kin
     traced, x = gg.function(step), gg.constant([1.0, 2.0])
     for number in (2.0, 3.0, -1.0):
         w.assign(number)
-        for found, desired in zip(traced(x), step(x), strict=True):
-            np.testing.assert_allclose(found.numpy(), desired.numpy(), 1e-6)
+        for actual, desired in zip(traced(x), step(x), strict=True):
+            np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-6)
         np.testing.assert_allclose(gg.function(block)(x).numpy(), block(x).numpy(), 1e-6)
 
 
-def test_assignments_in_what_is_computed_again_happen_at_each_replay():
+def test_assignments_in_recomputed_code_happen_at_each_replay():
     count = gg.Variable(0.0, trainable=False)
 
     @gg.recompute_grad
@@ -709,7 +711,7 @@ def squared(x):
     return x * x
 
 
-def test_recompute_grad_is_copied_and_pickled_with_what_it_wraps():
+def test_recompute_grad_is_copied_and_pickled_with_its_function():
     assert pickle.loads(pickle.dumps(squared)) is squared
 
     class Model(gg.nn.Module):
@@ -727,7 +729,7 @@ def test_recompute_grad_is_copied_and_pickled_with_what_it_wraps():
     np.testing.assert_array_equal(dense(gg.ones((1, 2))), model.dense(gg.ones((1, 2))))
 
 
-def test_recompute_grad_names_what_it_wraps():
+def test_recompute_grad_keeps_the_wrapped_function_and_its_docstring():
     def f(x):
         """Square."""
         return x * x
@@ -766,7 +768,7 @@ def test_recompute_grad_of_an_empty_tensor():
 
 @pytest.mark.parametrize("wrap", [lambda f: f, gg.function], ids=["eager", "traced"])
 def test_upstream_gradients_have_the_dtype_of_the_result(wrap):
-    """The derivative of erf, which is a float times a bfloat16, is float32 in NumPy."""
+    """NumPy computes the derivative of erf, a float times a bfloat16, in float32."""
     seen = []
 
     @gg.custom_gradient
@@ -793,7 +795,7 @@ def test_grad_pass_through_is_the_straight_through_estimator():
     assert gradient(lambda x: gg.grad_pass_through(gg.round)(x) ** 2, x) == [[2.0, 6.0]]
 
 
-def test_grad_pass_through_assign():
+def test_grad_pass_through_of_assign():
     """The value goes into the Variable, the gradient past it."""
     x, z = gg.Variable(1.0, trainable=False), gg.Variable(3.0)
     with gg.GradientTape() as tape:

@@ -1,4 +1,4 @@
-"""linearize, custom_jvp, implicit_diff, checkpoint; and products in masked branches."""
+"""linearize, custom_jvp, implicit_diff, checkpoint; and products beside masked branches."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_linearize_pushes_tangents_without_calling_the_function():
         assert not calls
 
 
-def test_linearize_has_zero_tangents_of_integers():
+def test_linearize_gives_zero_tangents_of_integers():
     _, push = gg.linearize(lambda x: (x * x, gg.argmax(x)), X)
     pushed, of_integers = push(gg.ones_like(X))
     near(pushed, 2 * X)
@@ -52,10 +52,10 @@ def scaled(x, n):
 @scaled.defjvp
 def _(primals, tangents):
     (x, n), (t, _) = primals, tangents
-    return scaled(x, n), 3 * gg.cos(x) * n * t  # 3: not the true one, so that it can be told
+    return scaled(x, n), 3 * gg.cos(x) * n * t  # the wrong factor 3 shows that this rule is used
 
 
-def test_custom_jvp_holds_in_both_modes_and_under_vmap():
+def test_custom_jvp_applies_in_both_modes_and_under_vmap():
     expected = 3 * np.cos(X.numpy()) * 2
     near(gg.jvp(lambda x: scaled(x, 2), [X], [gg.ones_like(X)])[1], expected)
     near(gg.grad(lambda x: gg.sum(scaled(x, 2)))(X), expected)
@@ -63,7 +63,7 @@ def test_custom_jvp_holds_in_both_modes_and_under_vmap():
     near(gg.hessian(lambda x: gg.sum(scaled(x, 2)))(X), np.diag(-6 * np.sin(X.numpy())))
 
 
-def test_custom_jvp_without_a_rule_says_how_to_give_one():
+def test_custom_jvp_without_a_rule_raises_with_a_hint():
     @gg.custom_jvp
     def lonely(x):
         return x
@@ -99,7 +99,7 @@ def test_implicit_derivatives_are_those_of_the_solution(kind):
     check_grads(root, (X,))
 
 
-def test_implicit_gradient_does_not_run_through_the_steps():
+def test_implicit_gradient_does_not_differentiate_the_solver():
     steps = []
 
     @gg.implicit_diff(lambda x, a: x - gg.sin(a))
@@ -130,15 +130,15 @@ def test_implicit_solutions_and_arguments_may_be_nested_and_read_variables():
     with gg.GradientTape() as tape:
         tape.watch(p)
         y = of_parts(solve, p)
-    found = tape.gradient(y, [p["a"], p["b"], v])
+    grads = tape.gradient(y, [p["a"], p["b"], v])
     with gg.GradientTape() as tape:
         tape.watch(p)
         y = of_parts(solve.__wrapped__, p)
-    for g, expected in zip(found, tape.gradient(y, [p["a"], p["b"], v]), strict=True):
+    for g, expected in zip(grads, tape.gradient(y, [p["a"], p["b"], v]), strict=True):
         near(g, expected)
 
 
-def test_implicit_diff_takes_a_solver_for_large_systems():
+def test_implicit_diff_accepts_a_linear_solver():
     products = []
 
     def conjugate_gradients(matvec, b):
@@ -158,7 +158,7 @@ def test_implicit_diff_takes_a_solver_for_large_systems():
     assert products
 
 
-def test_implicit_diff_names_what_is_wrong():
+def test_implicit_diff_errors_name_the_problem():
     with pytest.raises(ArgumentError, match=r"kind.*'roots'"):
         gg.implicit_diff(lambda x: x, kind="roots")
     flat = gg.implicit_diff(lambda x, a: 0 * x + a)(lambda a: a)
@@ -180,7 +180,7 @@ def test_checkpoint_is_both_the_module_and_the_transform():
 BAD = gg.constant([0.0, 1.0, 2.0])
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of the branch not taken
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, for the branch not taken
 @pytest.mark.parametrize(
     ("f", "expected"),
     [
@@ -193,7 +193,7 @@ BAD = gg.constant([0.0, 1.0, 2.0])
         (lambda x: gg.where(x > 5, gg.nn.layer_norm(1 / x, axis=-1), x), [1, 1, 1]),
     ],
 )
-def test_a_masked_branch_poisons_no_product(f, expected):
+def test_masked_branch_does_not_poison_products(f, expected):
     g = gg.grad(lambda x: gg.sum(f(x)))(BAD)
     assert np.isfinite(g.numpy()).all()
     assert expected is not None or g.numpy()[0] == 0
@@ -203,14 +203,14 @@ def test_a_masked_branch_poisons_no_product(f, expected):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_what_is_not_masked_stays_infinite_or_nan():
+def test_unmasked_gradient_stays_infinite_or_nan():
     x = gg.constant([0.0, 1.0])
     assert gg.grad(lambda x: gg.sum(x * gg.log(x)))(x).tolist()[0] == -np.inf
     assert np.isnan(gg.grad(lambda x: gg.sum(gg.sqrt(x) * gg.log(x) * gg.nan))(x).tolist()[0])
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_masked_row_of_a_matrix_product_stays_finite_and_others_do_not():
+def test_only_masked_rows_of_a_matrix_product_stay_finite():
     w = gg.constant([[1.0, gg.inf], [1.0, 1.0]])
     keep = gg.constant([[1.0, 0.0], [1.0, 1.0]])
 
@@ -227,7 +227,7 @@ def test_a_masked_row_of_a_matrix_product_stays_finite_and_others_do_not():
 @pytest.mark.parametrize(
     "h", [gg.softmax, gg.sort, gg.cumulative_prod, gg.nn.layer_norm, gg.log_softmax, gg.flip]
 )
-def test_a_cotangent_of_0_has_a_derivative_beside_a_masked_branch(h):
+def test_zero_cotangent_beside_a_masked_branch_has_a_derivative(h):
     x = gg.astype(BAD, gg.float64)
     at = h(x)
 
@@ -257,9 +257,9 @@ def test_batch_jacobian_is_the_jacobian_of_each_example(rng):
     def f(x):
         return gg.tanh(x @ w)
 
-    found = gg.batch_jacobian(f)(x)
-    assert found.shape == (4, 2, 3)
-    for row, example in zip(found, x, strict=True):
+    jacobians = gg.batch_jacobian(f)(x)
+    assert jacobians.shape == (4, 2, 3)
+    for row, example in zip(jacobians, x, strict=True):
         np.testing.assert_allclose(row.numpy(), gg.jacobian(f)(example).numpy())
     with pytest.raises(ShapeError, match="batch axis"):
         gg.batch_jacobian(gg.tanh)(x[0])

@@ -1,6 +1,6 @@
 """vmap: what it maps, how it nests with derivatives, and what it refuses.
 
-That every op under vmap equals the loop over examples is a check of the op (test_ops.py).
+test_ops.py checks that every op under vmap equals the loop over examples.
 """
 
 import sys
@@ -32,13 +32,13 @@ def rows(f, *args):
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_in_axes_say_where_the_examples_are(axis):
+def test_in_axes_select_the_batch_axis_of_arguments(axis):
     got = gg.vmap(gg.sum, in_axes=axis)(X)
     near(got, X.numpy().sum(0 if axis else 1))
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1, -2])
-def test_out_axes_say_where_the_examples_go(axis):
+def test_out_axes_place_the_batch_axis_of_results(axis):
     got = gg.vmap(lambda x: x * 2, out_axes=axis)(X)
     near(got, np.moveaxis(2 * X.numpy(), 0, axis))
 
@@ -58,20 +58,20 @@ def test_keyword_arguments_are_mapped():
     near(gg.vmap(lambda x, *, y: x * y)(X, y=X), X.numpy() ** 2)
 
 
-def test_a_result_that_is_the_same_for_all_is_repeated_or_passed_on():
+def test_unbatched_result_is_repeated_or_returned_once():
     near(gg.vmap(lambda x: W)(X), np.broadcast_to(W.numpy(), (4, 3, 3)))
     near(gg.vmap(lambda x: (gg.sum(x), W), out_axes=(0, None))(X)[1], W.numpy())
 
 
-def test_axis_size_is_enough_without_arguments():
+def test_axis_size_suffices_without_arguments():
     assert gg.vmap(lambda: gg.ones(2), axis_size=3)().shape == (3, 2)
 
 
-def test_no_examples_give_no_results():
+def test_empty_batch_gives_an_empty_result():
     assert gg.vmap(lambda x: gg.sum(x) * W)(X[:0]).shape == (0, 3, 3)
 
 
-def test_vectorized_map_is_over_axis_0():
+def test_vectorized_map_maps_axis_0():
     near(gg.vectorized_map(lambda p: p[0] @ p[1], (X, X)), (X.numpy() ** 2).sum(1))
 
 
@@ -83,7 +83,7 @@ def test_examples_of_float32_and_bfloat16_keep_their_dtype():
 # ---- derivatives, inside and outside -----------------------------------------------------
 
 
-def test_vmap_of_grad_is_a_gradient_for_each_example():
+def test_vmap_of_grad_gives_per_example_gradients():
     got = gg.vmap(gg.grad(loss), in_axes=(None, 0))(W, X)
     near(got, rows(lambda x: gg.grad(loss)(W, x), X))
 
@@ -122,33 +122,33 @@ def test_grad_through_per_example_gradients_to_third_order():
         lambda w, x: gg.vmap(lambda y: gg.grad(lambda x: gg.sum(gg.sinh(w @ x) * y))(x))(X) ** 2,
     ],
 )
-def test_a_derivative_inside_has_the_right_gradient_from_outside(inner):
+def test_derivatives_inside_vmap_can_be_differentiated_outside(inner):
     got = gg.grad(lambda w: gg.sum(gg.vmap(lambda x: gg.sum(inner(w, x)))(X)))(W)
     near(got, gg.grad(lambda w: sum(gg.sum(inner(w, X[i])) for i in range(4)))(W), 1e-9)
 
 
-def test_captured_tensors_get_the_gradient_of_all_examples():
+def test_gradient_of_a_captured_tensor_sums_over_examples():
     with gg.GradientTape() as tape:
         tape.watch(W)
         y = gg.vmap(lambda x: gg.sum(W @ x) + gg.sum(W))(X)
     near(tape.gradient(y, W), np.tile(X.numpy().sum(0), (3, 1)) + 4)
 
 
-def test_captured_variables_get_the_gradient_of_all_examples():
+def test_gradient_of_a_captured_variable_sums_over_examples():
     v = gg.Variable(W)
     with gg.GradientTape() as tape:
         y = gg.vmap(lambda x: loss(v, x))(X)
     near(tape.gradient(y, v), rows(lambda x: gg.grad(loss)(W, x), X).sum(0))
 
 
-def test_a_tape_from_outside_asked_inside_gives_a_gradient_of_each():
+def test_outer_tape_used_inside_vmap_gives_per_example_gradients():
     with gg.GradientTape(persistent=True) as tape:
         tape.watch(W)
         got = gg.vmap(lambda x: tape.gradient(gg.sum(W @ x), W))(X)
     near(got, rows(lambda x: gg.grad(lambda w: gg.sum(w @ x))(W), X))
 
 
-def test_nested_vmaps_are_an_outer_product():
+def test_nested_vmaps_compute_all_pairs():
     got = gg.vmap(lambda x: gg.vmap(lambda y: x @ y + gg.sum(W @ y))(X))(X)
     near(got, X.numpy() @ X.numpy().T + (X.numpy() @ W.numpy().T).sum(1))
 
@@ -165,7 +165,7 @@ def test_grad_of_nested_vmaps_sums_over_both():
     near(got, np.outer(total, total))
 
 
-def test_forward_mode_inside_and_outside():
+def test_forward_mode_inside_and_outside_vmap():
     inside = gg.vmap(lambda x: gg.jvp(lambda t: gg.sum(t**3), [x], [gg.ones_like(x)])[1])(X)
     near(inside, (3 * X.numpy() ** 2).sum(1))
     _, outside = gg.jvp(lambda w: gg.vmap(loss, (None, 0))(w, X), [W], [gg.ones_like(W)])
@@ -194,7 +194,7 @@ def test_jacobians_and_vmap_nest_both_ways():
          rows(gg.hessian(lambda x: gg.sum(f(x) ** 2)), X))  # fmt: skip
 
 
-def test_custom_gradients_hold_under_vmap():
+def test_custom_gradient_applies_under_vmap():
     @gg.custom_gradient
     def doubled(w, x):
         return w * x, lambda dy: (2 * dy * x, gg.ones_like(x))
@@ -207,7 +207,7 @@ def test_custom_gradients_hold_under_vmap():
     near(x, np.ones((4, 3)))
 
 
-def test_a_constant_own_gradient_counts_once_for_each_example():
+def test_constant_custom_gradient_counts_once_per_example():
     @gg.custom_gradient
     def f(w, x):
         return w * x, lambda dy: (gg.ones(()), gg.ones(()))
@@ -217,7 +217,7 @@ def test_a_constant_own_gradient_counts_once_for_each_example():
 
 
 @pytest.mark.parametrize("closed_over", [True, False])
-def test_an_own_gradient_may_differ_between_examples_where_the_value_does_not(closed_over):
+def test_custom_gradient_may_differ_between_examples_where_the_value_does_not(closed_over):
     def one(w, x):
         @gg.custom_gradient
         def scaled(w, *others):
@@ -229,7 +229,7 @@ def test_an_own_gradient_may_differ_between_examples_where_the_value_does_not(cl
     near(got, rows(lambda x: gg.grad(one)(X[0], x), X).sum(0))
 
 
-def test_recompute_grad_holds_under_vmap():
+def test_recompute_grad_works_under_vmap():
     f = gg.recompute_grad(loss)
     near(gg.vmap(gg.grad(f), (None, 0))(W, X), gg.vmap(gg.grad(loss), (None, 0))(W, X))
     near(gg.grad(lambda w: gg.sum(gg.vmap(f, (None, 0))(w, X)))(W),
@@ -268,7 +268,7 @@ CUBE = gg.constant(RNG.normal(size=(4, 3, 2, 3)))
         lambda x, i, p: W[i] + W[p][0],
     ],
 )
-def test_an_index_may_differ_between_examples(read):
+def test_index_may_differ_between_examples(read):
     got = gg.vmap(read)(CUBE, INDEX, PAIRS)
     near(got, rows(read, CUBE, INDEX, PAIRS))
 
@@ -288,7 +288,7 @@ def test_an_index_may_differ_between_examples(read):
         lambda x, i, j: x[gg.stack([i, j]), gg.stack([j, i])],
     ],
 )  # fmt: skip
-def test_an_index_may_differ_between_examples_of_two_levels(read):
+def test_index_may_differ_between_examples_of_nested_vmaps(read):
     square = gg.constant(RNG.normal(size=(3, 3)))
 
     def over(many, f):
@@ -304,12 +304,12 @@ def test_an_index_may_differ_between_examples_of_two_levels(read):
         near(over(lambda g, a: vectorized(g, a), f), over(lambda g, a: looped(g, a), f))
 
 
-def test_jacobian_by_what_is_read_at_an_index_of_each_example():
+def test_jacobian_of_a_read_at_per_example_indices():
     got = gg.vmap(lambda p: gg.jacobian(lambda w: w[p])(W[0]))(PAIRS)
     near(got, np.eye(3)[PAIRS.numpy()])
 
 
-def test_gradient_by_what_is_read_at_indices_of_examples_is_summed():
+def test_gradient_of_reads_at_per_example_indices_is_summed():
     got = gg.grad(lambda w: gg.sum(gg.vmap(lambda i: gg.sum(w[i]))(INDEX)))(W)
     near(got, np.array([1.0, 1.0, 2.0])[:, None] * np.ones(3))
 
@@ -317,7 +317,7 @@ def test_gradient_by_what_is_read_at_indices_of_examples_is_summed():
 @pytest.mark.parametrize("value", ["number", "own", "shared"])
 @pytest.mark.parametrize("where", ["own", "shared"])
 @pytest.mark.parametrize("at", ["own", "shared"])
-def test_writing_at_an_index_is_that_of_each_example(value, where, at):
+def test_setitem_under_vmap_equals_the_loop_over_examples(value, where, at):
     def write(x, i, v):
         x = x if where == "own" else gg.constant(W.numpy())
         x[i if at == "own" else 1] = {"number": 7.0, "own": v, "shared": W[0]}[value]
@@ -340,29 +340,29 @@ def branching(x):
     "look", [branching, lambda x: x * gg.sum(x).item(), lambda x: x.numpy(), lambda x: float(x[0]),
              lambda x: np.asarray(x), lambda x: x.tolist()],
 )  # fmt: skip
-def test_looking_at_a_value_says_what_to_do_instead(look):
+def test_reading_a_value_under_vmap_raises_with_a_hint(look):
     with pytest.raises(ArgumentError, match=r"4 examples.*gg\.where"):
         gg.vmap(look)(X)
 
 
-def test_a_mask_of_each_example_says_what_to_do_instead():
+def test_boolean_mask_under_vmap_raises_with_a_hint():
     with pytest.raises(ArgumentError, match=r"gg\.where\(mask"):
         gg.vmap(lambda x: x[x > 0])(X)
 
 
-def test_a_tensor_that_has_left_vmap_says_so():
+def test_tensor_that_has_left_vmap_raises():
     kept = []
     gg.vmap(lambda x: kept.append(x) or x)(X)
     with pytest.raises(ArgumentError, match="has left the vmap"):
         kept[0].numpy()
 
 
-def test_printing_inside_shows_the_shape_of_an_example(capsys):
+def test_printing_under_vmap_shows_the_shape_of_an_example(capsys):
     gg.vmap(lambda x: print(x) or x)(X)
     assert "4 examples of shape (3,)" in capsys.readouterr().out
 
 
-def test_assigning_examples_to_a_variable_changes_nothing():
+def test_assigning_a_batched_tensor_to_a_variable_raises_and_changes_nothing():
     v = gg.Variable([1.0, 2.0, 3.0], dtype=gg.float64)
     with pytest.raises(ArgumentError, match=r"assign.*vmap"):
         gg.vmap(lambda x: v.assign(x))(X)
@@ -387,12 +387,12 @@ def test_assigning_examples_to_a_variable_changes_nothing():
         (lambda: gg.vmap(lambda x: gg.reshape(x, (4, 3)))(X), ShapeError, r"\(4, 3\)"),
     ],
 )  # fmt: skip
-def test_what_does_not_go_together_is_named(call, error, words):
+def test_errors_name_the_inconsistent_arguments(call, error, words):
     with pytest.raises(error, match=words):
         call()
 
 
-def test_an_error_inside_leaves_no_level_behind():
+def test_error_under_vmap_leaves_no_level_open():
     with pytest.raises(ZeroDivisionError):
         gg.vmap(lambda x: 1 // 0)(X)
     test_grad_of_vmap_is_the_sum_over_examples()
@@ -401,7 +401,7 @@ def test_an_error_inside_leaves_no_level_behind():
 # ---- randomness --------------------------------------------------------------------------
 
 
-def test_random_numbers_under_vmap_need_a_choice():
+def test_random_numbers_under_vmap_require_randomness():
     with pytest.raises(ArgumentError, match="randomness"):
         gg.vmap(lambda x: x + gg.random.normal((3,)))(X)
 
@@ -417,7 +417,7 @@ def test_random_numbers_are_the_same_or_different_as_chosen():
     assert len(np.unique(different)) == different.size
 
 
-def test_each_example_gets_a_permutation_of_its_own():
+def test_each_example_gets_its_own_permutation():
     gg.set_seed(0)
     rows_of = gg.constant(np.tile(np.arange(5.0), (20, 1)))
     got = gg.vmap(gg.random.permutation, randomness="different")(rows_of).numpy()
@@ -425,13 +425,13 @@ def test_each_example_gets_a_permutation_of_its_own():
     assert len(np.unique(got, axis=0)) > 10
 
 
-def test_the_same_numbers_of_different_parameters_are_refused():
+def test_same_randomness_with_batched_parameters_is_refused():
     with pytest.raises(ArgumentError, match="randomness='different'"):
         gg.vmap(lambda x: gg.random.poisson((3,), gg.exp(x)), randomness="same")(X)
 
 
-def test_terms_of_a_gradient_that_are_the_same_for_all_examples_do_not_hide_the_others():
-    """Two such terms, summed in place, and then two that differ: the last one got lost."""
+def test_unbatched_terms_of_a_gradient_do_not_hide_batched_ones():
+    """Two unbatched terms were summed in place, then two batched ones: the last one got lost."""
 
     def slope(x, w):
         with gg.GradientTape() as tape:
@@ -447,12 +447,12 @@ def test_terms_of_a_gradient_that_are_the_same_for_all_examples_do_not_hide_the_
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 300, 10**9])
-def test_jacobian_in_chunks_equals_that_in_one(chunk_bytes):
+def test_jacobian_in_chunks_equals_the_unchunked_one(chunk_bytes):
     got = gg.jacobian(lambda x: gg.tanh(x @ W), chunk_bytes=chunk_bytes)(X)
     near(got, gg.jacobian(lambda x: gg.tanh(x @ W))(X), 0)
 
 
-def test_jacobian_runs_a_backward_pass_for_as_many_rows_as_fit(monkeypatch):
+def test_jacobian_runs_one_backward_pass_per_chunk(monkeypatch):
     passes = []
     monkeypatch.setattr(
         tape_module, "differentiate", lambda *args: passes.append(1) or differentiate(*args)
@@ -463,7 +463,7 @@ def test_jacobian_runs_a_backward_pass_for_as_many_rows_as_fit(monkeypatch):
     assert len(passes) == 1 + X.size
 
 
-# ---- in traced functions, and beside other threads
+# ---- in traced functions, and in several threads
 
 
 NOISES = {
@@ -476,7 +476,7 @@ NOISES = {
 
 @pytest.mark.parametrize("name", NOISES)
 @pytest.mark.parametrize("randomness", ["different", "same"])
-def test_random_numbers_of_examples_in_a_function_are_those_of_eager(name, randomness, rng):
+def test_random_numbers_under_vmap_in_a_function_equal_eager_ones(name, randomness, rng):
     def f(x):
         return gg.vmap(lambda r: r + NOISES[name](r), randomness=randomness)(x)
 
@@ -486,12 +486,12 @@ def test_random_numbers_of_examples_in_a_function_are_those_of_eager(name, rando
             with pytest.raises(ArgumentError, match="the parameters of these numbers must"):
                 run(x)
         return
-    made = []
+    draws = []
     for run in (f, gg.function(f)):
         gg.set_seed(3)
-        made.append([run(x).numpy() for _ in range(3)])
-    np.testing.assert_allclose(made[0], made[1], 1e-6)
-    assert len({a.tobytes() for a in made[0]}) == 3
+        draws.append([run(x).numpy() for _ in range(3)])
+    np.testing.assert_allclose(draws[0], draws[1], 1e-6)
+    assert len({a.tobytes() for a in draws[0]}) == 3
 
 
 V = gg.Variable([1.0, 2.0, 3.0])
@@ -512,11 +512,11 @@ def filled(x):
         lambda x, i: gg.vmap(lambda a: gg.vmap(lambda b: b[gg.argmax(a)])(X))(x),
     ],
 )  # fmt: skip
-def test_constants_in_a_function_are_read_and_written_at_its_indices(f):
+def test_traced_function_indexes_constants_under_vmap(f):
     near(gg.function(f)(X, INDEX), f(X, INDEX))
 
 
-def test_jacobians_of_what_a_mask_takes_are_those_of_eager_in_a_function():
+def test_traced_jacobians_of_masked_elements_equal_eager_ones():
     def hessian(x):
         return gg.hessian(lambda x: gg.sum(x[x > 1.0] ** 3))(x)
 
