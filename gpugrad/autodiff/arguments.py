@@ -42,6 +42,8 @@ class AggregationMethod:
 
 def flatten_tensors(what: str, structure: Any) -> list[Tensor]:
     """The Tensors of a structure; DTypeError for anything else."""
+    if isinstance(structure, Tensor):
+        return [structure]
     leaves = nest.flatten(structure)
     for leaf in leaves:
         if isinstance(leaf, IndexedSlices):
