@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.errors import ArgumentError
 
 __all__ = ["complete"]
 
@@ -89,8 +89,8 @@ def _arrays(names: Sequence[str], elementwise: bool) -> str:
 
 def _parameter(name: str, default: Any) -> str | None:
     if name == "axis":
-        many = default is None
-        return "int, tuple of ints, or None for all axes." if many else "int, along which."
+        many = "int, tuple of ints, or None for all axes."
+        return many if default is None else "int: the axis to work along."
     return _ARGUMENTS.get(name)
 
 
@@ -115,11 +115,11 @@ def _raises(errors: Iterable[Any]) -> str:
     classes: dict[type[Exception], list[str]] = {}
     for _, keywords, cls, _ in errors:
         examples = classes.setdefault(cls, [])
-        if cls in (ArgumentError, DTypeError):
-            examples += [
-                text for name, value in keywords.items()
-                if len(text := f"``{name}={value!r}``") < 40 and "array" not in text
-            ][:1]  # fmt: skip
+        if cls is ArgumentError and len(keywords) == 1:  # of several it may be any
+            ((name, value),) = keywords.items()
+            text = f"``{name}={value!r}``"
+            if len(text) < 40 and "array" not in text:
+                examples.append(text)
     lines = ""
     for cls, examples in classes.items():
         why = (cls.__doc__ or "").partition(".")[0]

@@ -223,7 +223,7 @@ dct = _named(
         x: array of at least one axis; real or complex.
         type: 1, 2, 3 or 4.
         n: number of points: `x` is cut, or padded with zeros at the end; its length if None.
-        axis: int, along which.
+        axis: int: the axis to work along.
         norm: ``"backward"`` (no scale here), ``"ortho"`` (divided by sqrt(2 n)) or
             ``"forward"`` (divided by 2 n); 2 (n - 1) instead of 2 n for type 1.
         orthogonalize: whether edge terms are scaled so that ``"ortho"`` makes the matrix

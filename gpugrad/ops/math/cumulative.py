@@ -150,7 +150,7 @@ def suffix_sum(xp, x, /, *, axis):
 
     Args:
         x: array of at least one axis.
-        axis: int, along which.
+        axis: int: the axis to work along.
 
     >>> print(gg.OPS["suffix_sum"].eager([1.0, 2.0, 3.0], axis=0))
     [6. 5. 3.]

@@ -85,7 +85,7 @@ def diff(
     Args:
         x: array of at least one axis.
         n: how many times to take differences.
-        axis: int, along which.
+        axis: int: the axis to work along.
         prepend, append: arrays or numbers, put before and after `x` along the axis first.
 
     Returns:
