@@ -212,7 +212,8 @@ def _insert(xp, x, values, /, obj, axis=None):
     Args:
         x: array of at least one axis.
         values: array that broadcasts to the new slices.
-        obj: the slices of `x` to insert before: an int, a slice, a list or array of ints, or a mask.
+        obj: the slices of `x` to insert before: an int, a slice, a list or array of ints,
+            or a mask.
 
     Returns:
         Tensor of the dtype of `x`, longer along that axis.
