@@ -18,7 +18,7 @@ from gpugrad.autodiff.recorder import graphs
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_array, is_inexact
-from gpugrad.core.devices import default_device, full_beside
+from gpugrad.core.devices import default_device, full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
@@ -229,7 +229,7 @@ class _FunctionCall(RecordedCall):
         if xp is not TENSOR and not xp.nesting:  # batched arrays are not replayed
             like = next(iter(upstream.values()))
             pairs = zip(g, self._kinds, strict=True)
-            full = [full_beside(like, *kind) if x is None else x for x, kind in pairs]
+            full = [full_on_device_of(like, *kind) if x is None else x for x, kind in pairs]
             try:
                 grads = iter(self._backward([*self._held, *full]))
                 every = [None if of is None else (of, next(grads)) for of in self._connected]

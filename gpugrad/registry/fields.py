@@ -73,7 +73,7 @@ class Forward:
 
     Attributes:
         native_half: it gets 16-bit floats as they are.
-        cuda: the launcher of a kernel for it, ``(xp, *arrays, **params)`` of bare arrays, which
+        cuda: the launcher of a kernel for it, ``(xp, *arrays, **params)`` of plain arrays, which
             returns what the forward does, or NotImplemented for arguments that the kernel does not
             take. It runs first on CuPy arrays.
         batch: how `gg.vmap` runs a primitive, where every array may have a batch axis in front:

@@ -1,4 +1,4 @@
-"""An op's function on the bare arrays of one library."""
+"""An op's function on the plain arrays of one library."""
 
 from __future__ import annotations
 

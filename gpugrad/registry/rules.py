@@ -140,7 +140,7 @@ class DeclaredRules(Gradient, Recordable):
             for p, r in zip(self.partials, self.rules, strict=True)
         )
 
-    def spread(self, n: int) -> list[Rule]:
+    def rules_for(self, n: int) -> list[Rule]:
         """The rules of a variadic op's `n` inputs, from its one rule."""
         return [functools.partial(self._each, i=i) for i in range(n)]
 

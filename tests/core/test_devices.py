@@ -73,7 +73,7 @@ def test_device_names_are_read(name, text):
 
 @pytest.mark.parametrize("name", ["tpu", "", "cpu:1", "cuda:", "cuda:x", "cuda:-1", "cuda 0", 3])
 def test_device_of_no_such_name_is_refused(name):
-    with pytest.raises(ArgumentError, match="names no device"):
+    with pytest.raises(ArgumentError, match="is not a device name"):
         gg.device(name)
 
 
@@ -180,7 +180,7 @@ def test_environment_of_a_wrong_name_is_an_error_when_first_used():
         except gg.errors.ArgumentError as error:
             print(error)
     """
-    assert "'tpu' names no device" in run(code, GPUGRAD_DEVICE="tpu")
+    assert "'tpu' is not a device name" in run(code, GPUGRAD_DEVICE="tpu")
 
 
 def test_without_cupy_the_cpu_is_the_default_and_the_way_out_is_said():

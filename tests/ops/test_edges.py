@@ -517,7 +517,7 @@ ERRORS = {
     "trim_zeros beyond the axes": (
         lambda: gg.trim_zeros([[0.0, 1.0]], axis=2), AxisError, "trim_zeros: axis 2"),
     "an axis that is no int": (
-        lambda: gg.flip([[0.0, 1.0]], axis=1.0), ArgumentError, "flip: .*An int, or a tuple"),
+        lambda: gg.flip([[0.0, 1.0]], axis=1.0), ArgumentError, "flip: .*an int or a tuple"),
     "an axis of unstack that is no int": (
         lambda: gg.unstack([0.0, 1.0], axis=0.5), ArgumentError, "unstack: .*axis=0.5.*An int"),
     "an axis of split that is no int": (
@@ -555,7 +555,7 @@ ERRORS = {
     "an array for labels of axes": (
         lambda: gg.einsum_path(gg.ones(3), [1.0]), ArgumentError, "einsum_path: .*a string"),
     "an axis that is a bool": (
-        lambda: gg.sum([[0.0, 1.0]], axis=True), ArgumentError, "sum: .*An int, or a tuple"),
+        lambda: gg.sum([[0.0, 1.0]], axis=True), ArgumentError, "sum: .*an int or a tuple"),
     "interp without points": (lambda: gg.interp([1.0], [], []), ShapeError, "interp.*one length"),
     "inv of a singular matrix": (lambda: gg.inv(SINGULAR), SingularMatrixError, "inv.*[Ss]ingular"),
     "take beyond the end": (lambda: gg.take([1.0, 2.0], [2]), IndexOutOfBoundsError, "index 2"),

@@ -16,7 +16,7 @@ from gpugrad.autodiff.batched import give_each_example, levels_of, levels_runnin
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_array
-from gpugrad.core.devices import full_beside
+from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
 from gpugrad.function.control.step import ControlStep
@@ -288,7 +288,7 @@ def _no_ys(f: Function, init: Any, xs: Any) -> Any:
     def zeros(y: Any) -> Any:
         if not isinstance(y, Tensor):
             return y
-        return wrap(full_beside(innermost_array(y._data), y.shape, y.dtype))
+        return wrap(full_on_device_of(innermost_array(y._data), y.shape, y.dtype))
 
     return nest.map_structure(zeros, ys)
 
@@ -341,7 +341,7 @@ def _like_slice(x: Tensor, axis: int, n: int) -> Any:
     array = innermost_array(x._data)
     if n:
         return array[(slice(None),) * axis + (0, ...)]
-    return full_beside(array, array.shape[:axis] + array.shape[axis + 1 :], array.dtype)
+    return full_on_device_of(array, array.shape[:axis] + array.shape[axis + 1 :], array.dtype)
 
 
 def _scan_slices(

@@ -256,14 +256,14 @@ class _ControlCall(RecordedCall):
         self._step, self._wanted, self._box = step, wanted, box
         self._tensors = [copy(t) for t in tensors]
 
-    def spread(self, n: int) -> list[Callable[..., Any]]:
+    def rules_for(self, n: int) -> list[Callable[..., Any]]:
         """One rule for each source, which first checks the levels of its source."""
 
         def checked(rule: Callable[..., Any], source: Tensor, *args: Any) -> Any:
             self._check_levels(source)
             return rule(*args)
 
-        rules = zip(super().spread(n), self._wanted, strict=True)
+        rules = zip(super().rules_for(n), self._wanted, strict=True)
         return [functools.partial(checked, rule, self._tensors[k]) for rule, k in rules]
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:

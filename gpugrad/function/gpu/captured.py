@@ -22,7 +22,7 @@ __all__ = ["can_be_captured"]
 
 
 def can_be_captured(step: Step) -> bool:
-    """Whether an op's own function, on bare arrays, is launches on memory that can be fixed."""
+    """Whether an op's own function, on plain arrays, is launches on memory that can be fixed."""
     op: Any = step.op
     if callable(op.captures):
         return bool(op.captures(*step.args, **step.params))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY, Reading, cupy
-from gpugrad.core.devices import formulas_on, full_beside
+from gpugrad.core.devices import formulas_on, full_on_device_of
 from gpugrad.function.cpu.replay import Replay
 from gpugrad.function.gpu.runs import argument, call_of
 from gpugrad.kernels.runtime.graphs import Graph, RefusedError
@@ -107,4 +107,4 @@ def _stand_ins(step: Step, now: dict[int, Any], like: Any) -> list[Any]:
 def _ones(v: Value, like: Any) -> Any:
     if v.dtype == object:  # what a loop keeps for its gradient; a GPU has no such arrays
         return np.ones(v.shape, v.dtype)
-    return full_beside(like, v.shape, v.dtype, 1)
+    return full_on_device_of(like, v.shape, v.dtype, 1)

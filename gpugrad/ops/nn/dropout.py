@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import TENSOR
-from gpugrad.core.devices import full_beside
+from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.samples import calls, shaped
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
@@ -100,7 +100,7 @@ def _stream_dropout_ref(x, key, first, p):
 
 def _stream_dropout_batch(xp, batched, x, *, key, first, p):
     """The same mask for all examples: the dropout of ones gives their scales."""
-    ones = full_beside(x, x.shape[1:], x.dtype, 1)
+    ones = full_on_device_of(x, x.shape[1:], x.dtype, 1)
     scales = xp.stream_dropout(ones, key=key, first=first, p=p)
     return xp.where(xp.not_equal(scales, 0), x * scales, 0)
 

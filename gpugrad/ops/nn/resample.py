@@ -48,7 +48,7 @@ class Taps:
     def __repr__(self):
         return f"<taps: {self.length} elements to {len(self.index)}>"
 
-    def beside(self, xp, x):
+    def on_device_of(self, xp, x):
         """Index and weights, taps first, on the device of `x`; copied to a GPU once."""
         dtype = np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
         if xp is NUMPY:
@@ -138,7 +138,7 @@ def resample(xp, x, /, taps, *, axis=-1):
             f"resample: axis {axis} of the shape {x.shape} must have the {taps.length} elements "
             "that the taps read."
         )
-    index, weights = taps.beside(xp, x)
+    index, weights = taps.on_device_of(xp, x)
     if taps.plain:
         return _taken(xp, x, index[0], axis)
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
