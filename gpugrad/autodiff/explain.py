@@ -42,8 +42,9 @@ def why(
 def _barrier_between(
     source: int, target: int, log: Sequence[Entry], barriers: Sequence[Barrier]
 ) -> str | None:
-    """The first barrier between a source and a target: "" if no barrier, None if no path. A path
-    without a barrier takes precedence.
+    """The first barrier between a source and a target: "" if no barrier, None if no path.
+
+    A path without a barrier takes precedence.
     """
     reached = {source: ""}  # number: the first barrier on the way to it, or ""
     for outs, ids, barrier in _edges(log, barriers):

@@ -126,7 +126,7 @@ class ForwardAccumulator(Listener):
 
 
 def tangent_by(op: Any) -> str:
-    """How an op computes its tangent: ``"partials"``, ``"itself"``, ``"rule"`` or ``"transposed"``."""
+    """How an op computes tangents: ``"partials"``, ``"itself"``, ``"rule"`` or ``"transposed"``."""
     if op.partials is not None:
         return "partials"
     if op.outputs != 1:  # the other two give one tangent

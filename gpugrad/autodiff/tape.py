@@ -139,8 +139,8 @@ class GradientTape(Recorder):
         """Check that a gradient can be computed; a non-persistent tape stops recording now."""
         if not self._usable:
             raise TapeError(
-                f"{what}: this tape has recorded nothing, or has returned its gradient. A tape that "
-                "is not persistent returns one: use GradientTape(persistent=True) for more."
+                f"{what}: this tape has recorded nothing, or has returned its gradient. A tape "
+                "that is not persistent returns one: use GradientTape(persistent=True) for more."
             )
         if not self._persistent:
             self.leave()
@@ -250,6 +250,7 @@ class GradientTape(Recorder):
         self, target: Tensor, lead: tuple[int, ...], sources: list[Tensor], chunk_bytes: int
     ) -> list[Any]:
         """Gradients of each element of `target` behind its axes `lead`, stacked, for each source.
+
         One backward pass computes as many elements as fit `chunk_bytes`; each takes about as much
         memory as the tape has saved.
         """
@@ -326,8 +327,7 @@ class GradientTape(Recorder):
         return result
 
     def explain(self, target: Tensor, source: Tensor) -> str:
-        """Say in a sentence why the gradient of `target` by `source` is None, or that it is not
-        None.
+        """Say in a sentence whether the gradient of `target` by `source` is None, and why.
 
         Also works after `gradient`, if that returned a None.
 

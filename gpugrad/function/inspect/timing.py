@@ -18,13 +18,13 @@ from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["step_times"]
 
-LONG_ENOUGH = 0.002  # seconds that the runs of a step must take for the best to count
+LONG_ENOUGH = 0.002  # seconds to spend on the runs of a step, at least
 RUNS = 30
 IN_A_ROW = 10  # launches on a GPU between two synchronizations
 
 
 def step_times(program: Program, arrays: Sequence[Any], xp: Reading) -> list[float | None]:
-    """Seconds for each step: the best of several runs; None for what is not measured.
+    """Seconds for each step: the best of several runs; None if not measured.
 
     Each step runs on the results of the steps before it. Effects do not run: they would draw
     numbers and update Variables. Arrays of ones replace their results, and a step that raises on

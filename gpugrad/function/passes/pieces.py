@@ -3,7 +3,7 @@
 The gradient of an array that was split, such as the queries, keys and values of one product, is a
 sum of one array per piece, zero outside of that piece: for n pieces, n whole arrays are written,
 and read again to be added. Here the pieces are written once, in the axis order that the reader
-wants. So are many joined arrays, for which CuPy would copy addresses from the host.
+wants. The same holds for joins of many arrays, for which CuPy would copy addresses from the host.
 """
 
 from __future__ import annotations
