@@ -81,7 +81,7 @@ class TapeError(GpugradError, RuntimeError, ValueError):
 
 
 class TraceError(GpugradError, RuntimeError):
-    """A traced function needed a value while it was traced, or kept a traced one."""
+    """A traced function needed a value while it was traced, or kept a traced array."""
 
 
 class NoGradientError(GpugradError, LookupError):

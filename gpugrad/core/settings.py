@@ -46,7 +46,7 @@ class _Process:
         self.version = object()  # replaced by every change
 
 
-class _Thread(threading.local):
+class _ThreadSettings(threading.local):
     """The settings of one thread: a stack for each kind of ``with`` statement."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class _Thread(threading.local):
 
 
 _process = _Process()
-_thread = _Thread()
+_thread = _ThreadSettings()
 
 
 # ---- all of them -------------------------------------------------------------------------

@@ -44,14 +44,14 @@ recorders: list[Any] = []
 """Every tape and accumulator that records, in all threads. Ops check whether there is one."""
 
 
-class _Thread(threading.local):
+class _ThreadRecorders(threading.local):
     """The recorders of one thread, the outermost first."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
 
 
-threads = _Thread()
+threads = _ThreadRecorders()
 
 
 class _Holder:

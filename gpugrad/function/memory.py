@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from gpugrad.function.cpu.replay import Replay
+from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["Memory", "all_roots_of", "kept_for_backward", "lives", "measure", "roots_of", "size"]
@@ -160,7 +160,7 @@ def _extent(array: Any) -> int:
     return int(array.itemsize) * math.prod(lengths)
 
 
-def measure(program: Program, replay: Replay) -> Memory:
+def measure(program: Program, replay: CpuReplay) -> Memory:
     """The memory that a replay of a program takes."""
     roots = roots_of(program)
     from_outside = {id(v) for v in (*program.inputs, *(v for _, v in program.reads))}

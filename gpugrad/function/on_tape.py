@@ -302,7 +302,7 @@ class Pair:
     def replayed(
         self, name: str, arrays: list[Any], sources: list[Tensor], again: Callable[[], list[Tensor]]
     ) -> list[Tensor]:
-        """The Tensors of the result, recorded; for `again` see `_Recorded`."""
+        """The Tensors of the result, recorded; for `again` see `_FunctionCall`."""
         results = self.forward(arrays)
         outs = [wrap(a) for a in results[: self._n_outputs]]
         held = results[self._n_outputs :]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gpugrad.core.backend import NUMPY, reading
 from gpugrad.errors import ArgumentError, OutOfMemoryError
-from gpugrad.function.cpu.replay import Replay
+from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.gpu.replay import Launches
 from gpugrad.function.memory import measure, size
 from gpugrad.function.passes import pass_names, run_passes
@@ -93,4 +93,4 @@ def planned(program: Program, options: Options) -> tuple[Program, Any]:
         launches = Launches(program, xp, options.passes, "in place" in options.passes)
         return launches.program, launches
     program = run_passes(move_updates_last(program), "cpu", options.passes)
-    return program, Replay(program, *(name in options.passes for name in MEMORY))
+    return program, CpuReplay(program, *(name in options.passes for name in MEMORY))

@@ -212,9 +212,9 @@ class Tracing(Listener):
         several = results if op.outputs > 1 else (results,)
         kind = type(next(a for a in flat if type(a) in ARRAYS))
         outs = [Traced(a, Value(a)) for a in (as_array(r, kind) for r in several)]
-        bare = [a for a in flat if type(a) in ARRAYS]
+        plain = [a for a in flat if type(a) in ARRAYS]
         for out in outs:
-            out.value.view = any(_may_share(out.inner, a) for a in bare)
+            out.value.view = any(_may_share(out.inner, a) for a in plain)
             out.inner = out.inner if out.value.view else _in_order(out.inner)
         args, params = self._place_all(arrays), dict(params)
         if "index" in params:

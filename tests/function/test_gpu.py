@@ -15,7 +15,7 @@ from gpugrad.core import backend, devices, nest
 from gpugrad.core.devices import gpu_count
 from gpugrad.function.passes.in_place import overwriting
 from gpugrad.kernels.libraries import cublaslt
-from gpugrad.kernels.runtime.graphs import Graph, Upload, _dead, allocate_like
+from gpugrad.kernels.runtime.graphs import CudaGraph, Upload, _dead, allocate_like
 from gpugrad.testing.cuda import shim
 
 pytestmark = [
@@ -508,15 +508,15 @@ def test_what_was_not_launched_is_not_counted(monkeypatch):
     def step(x):
         optimizer.apply_gradients([(x * generator.normal((3,), device="cuda:0"), w)])
 
-    x, whole = gg.constant(np.ones(3, np.float32), device="cuda:0"), Graph.__call__
+    x, whole = gg.constant(np.ones(3, np.float32), device="cuda:0"), CudaGraph.__call__
     step(x)
     before = w.numpy(), generator.state
-    monkeypatch.setattr(Graph, "__call__", lambda self: (_ for _ in ()).throw(MemoryError()))
+    monkeypatch.setattr(CudaGraph, "__call__", lambda self: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(MemoryError):
         step(x)
     np.testing.assert_array_equal(w.numpy(), before[0])
     assert (optimizer.iterations, generator.state) == (1, before[1])
-    monkeypatch.setattr(Graph, "__call__", whole)
+    monkeypatch.setattr(CudaGraph, "__call__", whole)
     step(x)
     assert optimizer.iterations == 2
 
@@ -1074,14 +1074,14 @@ def test_a_sum_may_become_a_whole_number(dtype, rng):
 def test_graphs_that_end_in_several_threads_all_give_their_memory_back(cuda):
     x, held = backend.cupy().ones(8), []
     for _ in range(3):
-        graph = Graph(lambda: [x * 2])
+        graph = CudaGraph(lambda: [x * 2])
         held.append(graph())
         del graph
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-7)
     try:
         threads = [
-            threading.Thread(target=lambda: [Graph(lambda: []) for _ in range(300)])
+            threading.Thread(target=lambda: [CudaGraph(lambda: []) for _ in range(300)])
             for _ in range(2)
         ]
         for step in (threading.Thread.start, threading.Thread.join):
@@ -1102,7 +1102,7 @@ def test_a_capture_that_is_interrupted_is_begun_again(cuda):
             raise KeyboardInterrupt
         return [made + 1]
 
-    graph = Graph(run)
+    graph = CudaGraph(run)
     graph()
     with pytest.raises(KeyboardInterrupt):
         graph()
@@ -1117,7 +1117,7 @@ def test_a_graph_that_is_not_made_goes_silently(cuda, monkeypatch):
 
     monkeypatch.setattr(backend.cupy().cuda, "MemoryPool", refused)
     with pytest.raises(RuntimeError, match="no stream"):
-        Graph(lambda: [])
+        CudaGraph(lambda: [])
     gc.collect()  # what is raised in __del__ is a warning
 
 
@@ -1180,7 +1180,7 @@ def test_the_memory_of_a_graph_that_is_dropped_goes_back_to_the_device(cuda):
     cp = backend.cupy()
     x, kept, free = cp.ones(1 << 20, dtype=np.float32), [], []
     for k in range(4):
-        graph = Graph(lambda: [x * 2 + 1])
+        graph = CudaGraph(lambda: [x * 2 + 1])
         for _ in range(3):
             (made,) = graph()
         kept.append(made if k == 1 else None)  # its memory stays until it is let go of

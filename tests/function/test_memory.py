@@ -261,7 +261,7 @@ def test_a_limit_that_is_kept_changes_nothing():
 @pytest.mark.parametrize(
     ("options", "said"),
     [({"remat": "auto"}, "needs memory_limit"), ({"remat": True}, "'auto' or None, got True"),
-     ({"memory_limit": 1.5}, "is bytes, not 1.5")],
+     ({"memory_limit": 1.5}, "must be bytes, got 1.5")],
 )  # fmt: skip
 def test_options_that_do_not_fit_are_refused(options, said):
     with pytest.raises(ArgumentError, match=said):

@@ -510,8 +510,8 @@ HUGE = np.array([2**64 - 1], np.uint64)  # -1, if its bits were read as those of
 ERRORS = {
     "max of nothing": (lambda: gg.max([]), ShapeError, "max.*an empty array has no maximum"),
     "argmax of nothing": (lambda: gg.argmax([]), ShapeError, "argmax.*empty"),
-    "median of nothing": (lambda: gg.median([]), ShapeError, "median: there is nothing"),
-    "quantile of nothing": (lambda: gg.quantile([], 0.5), ShapeError, "quantile: there is nothing"),
+    "median of nothing": (lambda: gg.median([]), ShapeError, "median: .* is empty"),
+    "quantile of nothing": (lambda: gg.quantile([], 0.5), ShapeError, "quantile: .* is empty"),
     "sort of a number": (lambda: gg.sort(1.0), AxisError, "sort.*axis -1"),
     "softmax of a number": (lambda: gg.softmax(1.0), AxisError, "softmax: axis -1"),
     "trim_zeros beyond the axes": (
@@ -519,7 +519,7 @@ ERRORS = {
     "an axis that is no int": (
         lambda: gg.flip([[0.0, 1.0]], axis=1.0), ArgumentError, "flip: .*an int or a tuple"),
     "an axis of unstack that is no int": (
-        lambda: gg.unstack([0.0, 1.0], axis=0.5), ArgumentError, "unstack: .*axis=0.5.*An int"),
+        lambda: gg.unstack([0.0, 1.0], axis=0.5), ArgumentError, "unstack: .*axis=0.5.*an int"),
     "an axis of split that is no int": (
         lambda: gg.split([0.0, 1.0], 2, axis="x"), ArgumentError, "split: .*axis='x'.*an int"),
     "an axis of unique that is no int": (
@@ -527,11 +527,11 @@ ERRORS = {
     "an axis of gradient that is no int": (
         lambda: gg.gradient([0.0, 1.0], axis="x"), ArgumentError, "gradient: .*axis='x'.*an int"),
     "an axis of dct that is no int": (
-        lambda: gg.fft.dct([0.0, 1.0], axis=0.5), ArgumentError, "dct: .*axis=0.5.*An int"),
+        lambda: gg.fft.dct([0.0, 1.0], axis=0.5), ArgumentError, "dct: .*axis=0.5.*an int"),
     "an axis of gradient twice": (
         lambda: gg.gradient([[0.0, 1.0]] * 2, axis=(0, -2)), AxisError, "gradient: .*twice"),
-    "a number of pieces that is no int": (
-        lambda: gg.split([0.0, 1.0], 1.5), ArgumentError, "split: .*1.5.*An int"),
+    "a number of pieces that is not an int": (
+        lambda: gg.split([0.0, 1.0], 1.5), ArgumentError, "split: .*1.5.*an int"),
     "a dict for lengths": (
         lambda: gg.fft.irfftn([[0.0, 1.0]], s={"a": 1}), ArgumentError, "irfftn: .*s={'a': 1}"),
     "text for a value to fill in": (
@@ -541,7 +541,7 @@ ERRORS = {
     "edges of bins in disorder": (
         lambda: gg.histogram([1.0], gg.constant([2.0, 1.0])), ArgumentError, "histogram: .*order"),
     "a tolerance that is text": (
-        lambda: gg.real_if_close([1j], "x"), ArgumentError, "real_if_close: .*'x'.*A number"),
+        lambda: gg.real_if_close([1j], "x"), ArgumentError, "real_if_close: .*'x'.*a number"),
     "a cast of no name": (
         lambda: gg.can_cast("int8", "int16", "x"), ArgumentError, "can_cast: .*must be one of"),
     "a size of tri that is no int": (lambda: gg.tri("x"), ArgumentError, "tri: .*N: 'x'.*an int"),

@@ -33,12 +33,12 @@ from gpugrad.function.cpu.blocks import SMALLEST, Group, compile_group, out_keyw
 from gpugrad.function.cpu.source import Names, compile_function
 from gpugrad.trace.program import Program, Step, Value, check_shapes, value_names
 
-__all__ = ["Replay"]
+__all__ = ["CpuReplay"]
 
 _RESERVED = ("run", "arrays", "reads", "arena", "release", "values")
 
 
-class Replay:
+class CpuReplay:
     """A planned program.
 
     Args:

@@ -26,7 +26,7 @@ from gpugrad.function.passes import pass_names, run_passes
 from gpugrad.function.passes.effects import move_updates_last
 from gpugrad.function.passes.in_place import over, overwriting
 from gpugrad.kernels.runtime.graphs import (
-    Graph,
+    CudaGraph,
     RefusedError,
     Upload,
     allocate_like,
@@ -47,9 +47,9 @@ class _Captures:
         versions: the number of steps, and the versions of the memories; None if a capture was
             interrupted.
         graphs: the graphs, by position of the run.
-        puts: the `Put` that copies numbers and arrays to where a graph reads them, where the arrays
-            go, and the versions of the effects; by position of the run.
-        out: the `Put` that copies results, if no graph does.
+        puts: the `Upload` that copies numbers and arrays to where a graph reads them, where the
+            arrays go, and the versions of the effects; by position of the run.
+        out: the `Upload` that copies results, if no graph does.
         places: on the device, the addresses to which the graph copies results.
         fixed: for each step, arrays that keep their address, by id of the Value.
         lives: for each step, numbers on the device, by id of the effect.
@@ -57,7 +57,7 @@ class _Captures:
 
     def __init__(self, n: int, versions: Any) -> None:
         self.versions = versions
-        self.graphs: dict[int, Graph] = {}
+        self.graphs: dict[int, CudaGraph] = {}
         self.puts: dict[int, tuple[Upload, list[Any], list[int]]] = {}
         self.out: Upload | None = None
         self.places: Any = None
@@ -84,7 +84,7 @@ class Launches:
     Attributes:
         program: the program that is launched.
         runs: its parts, in order.
-        arena_bytes, buffered, xp: see `Replay`; here memory comes from pools.
+        arena_bytes, buffered, xp: see `CpuReplay`; here memory comes from pools.
     """
 
     arena_bytes, buffered = 0, frozenset[int]()
@@ -111,7 +111,7 @@ class Launches:
         self._device: Any = None
 
     def __call__(self, arrays: list[Any], release: Callable[[], None] | None = None) -> list[Any]:
-        """Run on plain arrays of the program's inputs, as `Replay` does."""
+        """Run on plain arrays of the program's inputs, as `CpuReplay` does."""
         (results,) = self.several([arrays])
         if release:
             release()
@@ -308,7 +308,7 @@ class Launches:
             for fixed in each:  # let go of the old arrays, so that the graph reuses their memory
                 fixed |= dict.fromkeys(run.passed)
         if k not in graphs:
-            graphs[k] = Graph(functools.partial(self._launches, run))
+            graphs[k] = CudaGraph(functools.partial(self._launches, run))
         try:
             results = graphs[k]()
         except RefusedError:

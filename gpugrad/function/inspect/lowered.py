@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpugrad.function.cpu.replay import Replay
+from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.inspect.page import dot, page
 from gpugrad.function.inspect.timing import step_times
 from gpugrad.function.memory import Memory, measure
@@ -24,7 +24,7 @@ class Lowered:
     """
 
     def __init__(
-        self, name: str, program: Program, replay: Replay, arrays: Sequence[Any] = ()
+        self, name: str, program: Program, replay: CpuReplay, arrays: Sequence[Any] = ()
     ) -> None:
         self.name, self.program = name, program
         self._replay, self._arrays = replay, list(arrays)
@@ -60,7 +60,7 @@ class Lowered:
 
         Args:
             times: whether to time each step by running it alone; otherwise the page says
-                "not measure".
+                "not measured".
         """
         seconds = self.times() if times else [None] * len(self.program.steps)
         return page(self.name, self.program, seconds, self.memory(), self._replay.buffered)

@@ -11,9 +11,9 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY, Reading, cupy
 from gpugrad.core.devices import formulas_on, full_on_device_of
-from gpugrad.function.cpu.replay import Replay
+from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.gpu.runs import argument, call_of
-from gpugrad.kernels.runtime.graphs import Graph, RefusedError
+from gpugrad.kernels.runtime.graphs import CudaGraph, RefusedError
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["step_times"]
@@ -57,7 +57,7 @@ def _time_on_cpu(step: Step, now: dict[int, Any], xp: Reading) -> tuple[float, l
     alone = Program()
     alone.inputs = list({id(v): v for v in step.inputs if v.constant is None}.values())
     alone.steps, alone.outputs = [step], list(step.outs)
-    replay = Replay(alone)
+    replay = CpuReplay(alone)
     return _best(lambda: replay([now[id(v)] for v in alone.inputs]))
 
 
@@ -78,7 +78,7 @@ def _time_on_gpu(step: Step, now: dict[int, Any], xp: Reading) -> tuple[float, l
 
     if fixed:
         with contextlib.suppress(RefusedError):
-            return in_a_row(Graph(lambda: call(*args))), results
+            return in_a_row(CudaGraph(lambda: call(*args))), results
     return in_a_row(lambda: call(*args)), results
 
 

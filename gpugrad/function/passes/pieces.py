@@ -140,8 +140,8 @@ def _ranges(index: Any, shape: tuple[int, ...]) -> list[range] | None:
         return None
     at = index.index(...) if ... in index else len(index)
     rest = [slice(None)] * (len(shape) - len(index) + (... in index))
-    filled = (*index[:at], *rest, *index[at + 1 :])
+    full_index = (*index[:at], *rest, *index[at + 1 :])
     return [
         range(*i.indices(n)) if isinstance(i, slice) else range(n)[i : i + 1 or None]
-        for i, n in zip(filled, shape, strict=True)
+        for i, n in zip(full_index, shape, strict=True)
     ]

@@ -16,7 +16,7 @@ from gpugrad.kernels.codegen.layout import Layout, summed_axes
 from gpugrad.kernels.codegen.text import NUMBERS, Kernel
 from gpugrad.kernels.runtime.launch import TYPES, cpp_bool, get_kernel, launch
 
-__all__ = ["Call", "prelude"]
+__all__ = ["KernelCall", "prelude"]
 
 THREADS = 256
 BLOCKS = 132 * 16
@@ -32,7 +32,7 @@ def prelude() -> str:
     return "".join((_HOME / name).read_text() for name in names)
 
 
-class Call:
+class KernelCall:
     """A kernel that computes some results of a formula, for arrays in one layout.
 
     Args:

@@ -182,7 +182,7 @@ class deferred:
 
     @property
     def source(self) -> str:
-        """The join_sources source of all kernels."""
+        """The joined source of all kernels."""
         return join_sources([source for source, *_ in self.launches])
 
     @property
