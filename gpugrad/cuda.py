@@ -49,7 +49,7 @@ def is_available() -> bool:
 
 @contextlib.contextmanager
 def _current_gpu(what: str, name: Any) -> Iterator[Any]:
-    """CuPy with the named GPU current; by default that of the default device, or cuda:0."""
+    """CuPy with the GPU `name` current; by default the default device if a GPU, or else cuda:0."""
     d = devices.default_device() if name is None else devices.device(name)
     if d.kind == "cpu" and name is not None:
         raise ArgumentError(f"cuda.{what}: a CUDA device is needed, got {d}.")

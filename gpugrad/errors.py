@@ -77,7 +77,7 @@ class DeviceError(GpugradError, RuntimeError):
 
 
 class TapeError(GpugradError, RuntimeError, ValueError):
-    """A tape used in a state in which it cannot do what is asked."""
+    """A tape in a state that does not allow the call."""
 
 
 class TraceError(GpugradError, RuntimeError):

@@ -49,7 +49,7 @@ class _IntegerLimits:
 
 
 def _dtype_of(value: Any) -> np.dtype[Any]:
-    """The dtype of an array, or the one that a name or type stands for."""
+    """The dtype of an array, or the one that a name or type denotes."""
     is_name = isinstance(value, (np.dtype, type, str))  # NumPy's scalar types have a .dtype too
     return as_dtype(value if is_name else getattr(value, "dtype", value))
 

@@ -1,4 +1,4 @@
-"""Settings of the process and of a thread, and one key that stands for all of them.
+"""Settings of the process and of a thread, and one key that represents all of them.
 
 ============================  ===============================================================
 the process                   `set_matmul_precision`, `set_deterministic`, `gg.set_device`

@@ -104,19 +104,19 @@ class Replay:
             FFT may not be captured either: CuPy may drop its plan and its work area.) A function of
             the step's arguments decides for each step: traced arrays have a shape and a dtype
             there. None: true with a `cuda` launcher, for a `view`, and for an elementwise op that
-            is a function of the library or whose formula reads as CUDA. A primitive or composite
-            without a launcher is captured only where all of its arguments are arrays: a number is
+            is a library function or whose formula can be written as CUDA. A primitive or composite
+            without a launcher is captured only if all of its arguments are arrays: a number is
             copied from the host.
         view: how the elements of the result lie in the memory of the argument, if the op moves
-            none: ``"reshape"`` (all of them, in the same order), ``"broadcast"`` (repeated by
-            NumPy's rules) or ``"strides"`` (in another order, or some of them). It may copy where
-            the memory does not allow a view.
+            none: ``"reshape"`` (all, in the same order), ``"broadcast"`` (repeated by NumPy's
+            rules) or ``"strides"`` (in another order, or only some). The op may copy if the memory
+            does not allow a view.
         by_element: whether each element of the result is a formula of the arrays' elements at the
             same place, and of metadata. Always true for an elementwise op.
         reduces: ``"sum"``, ``"mean"``, ``"max"`` or ``"min"``, if the op computes that along
             ``axis`` or, without such an argument, along the axes that the result lacks.
-        cost: how many functions such as exp an element costs where a kernel recomputes the op
-            instead of reading its result: 0 for arithmetic. None: never recompute it there.
+        cost: number of functions such as exp per element, if a kernel recomputes the op instead of
+            reading its result: 0 for arithmetic. None: never recompute it.
         length_by_values: True if the values of the first array determine the result's shape;
             ``"index"`` if masks in an index do.
         overwrites: position of the array that the `cuda` launcher overwrites with the result if

@@ -47,8 +47,8 @@ _SHORT = (np.dtype(np.int16), np.dtype(np.uint16))
 def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) -> Callable[..., Any]:
     """Compute with 16-bit floats as a GPU kernel does: in float32, rounded once at the end.
 
-    All ops do but those with ``native_half``. The arguments at the positions `values` are not
-    indices: beside ints of 16 bits, which a 16-bit float does not hold, the result stays float32.
+    All ops do so except those with ``native_half``. The arguments at the positions `values` are not
+    indices: with ints of 16 bits, which a 16-bit float cannot hold, the result stays float32.
     """
 
     def half(x: Any) -> bool:

@@ -213,7 +213,7 @@ def pause_trace() -> Iterator[None]:
 
 
 def unwrap_to_traced(array: Any) -> Any:
-    """The Traced array inside other wrappers, or the array of the library if there is none."""
+    """The Traced array inside other wrappers, or else the library's array."""
     while type(array) is not Traced and hasattr(array, "inner"):
         array = array.inner
     return array

@@ -94,7 +94,7 @@ def _recomputed(f: Function, *args: Any, **keywords: Any) -> Any:
         )
 
     def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
-        # a Tensor that is passed twice counts once: its gradient is that of all its uses
+        # a Tensor that is passed twice counts once: its gradient covers all its uses
         wanted: dict[int, Tensor] = {}
         for k, x in enumerate((*inputs, *variables), 1):
             if is_inexact(x.dtype):

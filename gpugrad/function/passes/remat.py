@@ -58,7 +58,7 @@ def rematerialize(
     reached = least
     held, before = _most(program), math.inf
     while reached > limit and held < before:  # otherwise it would loop forever
-        # planned buffers have fixed sizes, so a plan takes more than what is held at one time;
+        # planned buffers have fixed sizes, so a plan takes more memory than is held at one time;
         # small steps get further, since a value is only chosen if it brings the aim nearer
         aim = max(held - (reached - limit), int(held * NEXT))
         while (smaller := _smaller(program, aim)) is not None:

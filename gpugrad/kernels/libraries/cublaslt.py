@@ -5,8 +5,8 @@ to float32 and back, or fails. Here each call has its own stream and workspace, 
 are read without a copy, and the product itself adds an array or a bias and applies an activation
 or its gradient.
 
-cuBLASLt's matrices are column-major, ours row-major. The rows of C = A B are the columns of
-C' = B' A', so B is passed as the first matrix and A as the second, and nothing is copied.
+cuBLASLt's matrices are column-major, ours row-major. The rows of C = A B are the columns of C' = B'
+A', so B is passed as the first matrix and A as the second, and nothing is copied.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Operand(NamedTuple):
 
 
 def _batch_stride(shape: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
-    """The common stride of the batch axes; None if there is none."""
+    """The common stride of the batch axes, or None."""
     axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n > 1]
     for (_, outer), (n, inner) in itertools.pairwise(axes):
         if outer != n * inner:

@@ -109,7 +109,7 @@ _SAMPLES = {
     ),
 }  # fmt: skip
 _ONE_ERRORS: list[Any] = [
-    ([np.ones(3)], {"n": -1}, ShapeError, "n=-1 points"),
+    ([np.ones(3)], {"n": -1}, ShapeError, "n=-1 must be"),
     ([np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
     ([np.ones(3)], {"n": 0}, ShapeError, "n=0"),
     ([np.ones(3)], {"norm": "x"}, ArgumentError, "no norm 'x'"),

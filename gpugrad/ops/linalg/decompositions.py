@@ -6,8 +6,8 @@ and gets it:
 
 - Eigenvalues or singular values that are equal up to rounding count as equal; the rotation of
   their vectors into each other is left out.
-- Complex vectors may be multiplied by a phase. LAPACK makes one component of each real; where
-  it does, the derivative is that of these vectors, else the part along the phase is left out.
+- Complex vectors may be multiplied by a phase. LAPACK makes one component of each real; where it
+  does, the derivative is the one of these vectors, otherwise the part along the phase is left out.
 - The vectors that ``full_matrices=True`` or ``mode="complete"`` adds turn into each other as
   little as possible.
 

@@ -56,7 +56,7 @@ def _along_examples(name):
         lambda rng: ([rng.integers(0, 2, (2, 9)) > 0], {"axis": -1}),
         lambda rng: ([np.zeros((2, 0), dtype=bool)], {"axis": 1}),
     ),
-    errors=[*_ERRORS, ([np.array([1])], {"bitorder": "up"}, ArgumentError, "no bitorder")],
+    errors=[*_ERRORS, ([np.array([1])], {"bitorder": "up"}, ArgumentError, "bitorder must be")],
     captures=True,
 )
 def packbits(xp, x, /, axis=None, bitorder="big"):
